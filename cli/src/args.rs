@@ -80,7 +80,6 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// As it is typed.
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Collect(_) => "collect",

@@ -174,7 +174,6 @@ impl SamplingArgs {
     }
 }
 
-/// A time as it is typed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Time(pub(crate) Duration);
 

@@ -10,19 +10,15 @@ pub(crate) struct Context<'a> {
     pub(crate) driver: &'a dyn QueryBackend,
     /// The GPUs that were selected, in NVML's order, by its index.
     pub(crate) gpus: &'a [u32],
-    /// How many GPUs there are.
     pub(crate) count: u32,
-    /// When the reading began.
     pub(crate) now: Zoned,
 }
 
 impl Context<'_> {
-    /// Asks about the machine.
     pub(crate) fn system(&self, query: SystemQuery) -> Answer {
         self.driver.system(query)
     }
 
-    /// Asks about a GPU.
     pub(crate) fn ask(&self, gpu: u32, query: Query) -> Answer {
         self.driver.about(Subject::gpu(gpu), query)
     }

@@ -77,7 +77,6 @@ pub fn run(source: &AnswerSource<'_>, words: &[String]) -> io::Result<u8> {
     }
 }
 
-/// Why it ended early.
 enum End {
     Refused(Refusal),
     Write(io::Error),
@@ -125,7 +124,6 @@ fn run_words(source: &AnswerSource<'_>, words: &[String]) -> Result<u8, End> {
     }
 }
 
-/// What needs no driver.
 fn without_driver(command: &Command) -> Option<String> {
     match command {
         Command::Help => Some(help::text()),
@@ -187,7 +185,6 @@ impl<'a> Round<'a> {
     }
 }
 
-/// The text of one reading.
 fn render(command: &Command, context: &Context<'_>) -> String {
     match command {
         Command::Summary { .. } => summary::render(context),

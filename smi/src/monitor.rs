@@ -34,7 +34,6 @@ pub(super) use letters;
 /// After so many rows the heading comes again.
 const ROWS: usize = 44;
 
-/// What was asked of a monitor.
 #[derive(Debug)]
 pub(super) struct Rounds<'a> {
     pub(super) gpus: Vec<u32>,
@@ -56,9 +55,6 @@ pub(super) fn fail(fault: &str) -> Refusal {
 
 /// Reads the switches `-c`, `-d`, `-o`, `-i` and `-f`. There are at most so many GPUs, and so many seconds between
 /// rounds.
-///
-/// # Errors
-/// Where a value is none, or there is no such GPU.
 pub(super) fn rounds<'a>(
     switches: &Switches<'a>,
     driver: &dyn QueryBackend,
@@ -87,9 +83,6 @@ pub(super) fn rounds<'a>(
 
 impl Rounds<'_> {
     /// Writes a round of rows at each tick, until as many as were asked for are written, or SIGINT.
-    ///
-    /// # Errors
-    /// Where the file can not be made, or the output not be written.
     pub(super) fn scroll(
         &self,
         driver: &dyn QueryBackend,
@@ -118,9 +111,6 @@ impl Rounds<'_> {
 }
 
 /// The letters of `-s`, each group once and in the order that was typed. What is no group is passed over.
-///
-/// # Errors
-/// Where there is none.
 pub(super) fn groups(letters: &str, known: &str) -> Result<Vec<char>, Refusal> {
     let mut groups = Vec::new();
     for letter in letters.chars().filter(|letter| known.contains(*letter)) {
@@ -131,7 +121,6 @@ pub(super) fn groups(letters: &str, known: &str) -> Result<Vec<char>, Refusal> {
     if groups.is_empty() { Err(fail("Failed to find any metric to display\n")) } else { Ok(groups) }
 }
 
-/// The switches that both know.
 pub(super) const COMMON: [Switch; 7] = [
     with_value(&["-i", "--id"]),
     with_value(&["-d", "--delay"]),

@@ -11,9 +11,6 @@ use super::Refusal;
 ///
 /// A GPU is named by its index, UUID, serial number or bus id, which may lack its domain or the leading zeros of it.
 /// What names no GPU is passed over, as nvidia-smi does.
-///
-/// # Errors
-/// Where the list is empty, or names none that there is.
 pub(crate) fn select(driver: &dyn QueryBackend, text: Option<&str>) -> Result<Vec<u32>, Refusal> {
     if text.is_some_and(str::is_empty) {
         return Err(Refusal::new(255, "Failed to parse device string on command line"));

@@ -9,7 +9,6 @@ use super::{
     switches::{Switch, UsageError},
 };
 
-/// A subcommand of nvidia-smi.
 pub(crate) struct Subcommand {
     pub(crate) name: &'static str,
     run: Run,
@@ -20,7 +19,6 @@ pub(crate) struct Subcommand {
 #[derive(Clone, Copy)]
 pub(super) struct Typing {
     pub(super) switches: &'static [Switch],
-    /// The switches that are refused.
     pub(super) refused: [&'static [&'static str]; 2],
     /// The help: its beginning, and its lines about the switches.
     pub(super) head: &'static str,
@@ -28,7 +26,6 @@ pub(super) struct Typing {
 }
 
 impl Typing {
-    /// A subcommand that is refused as a whole.
     pub(super) const NONE: Self = Self { switches: &[], refused: [&[], &[]], head: "", usage: "" };
 }
 
@@ -50,9 +47,6 @@ impl Subcommand {
 
     /// Runs it to its end, or until SIGINT ends the process. A refusal is written to the output, as nvidia-smi does; a
     /// reader that has gone away has seen enough.
-    ///
-    /// # Errors
-    /// Where the output can not be written, other than for a reader that has gone.
     pub(crate) fn run(
         &self,
         arguments: &[String],

@@ -10,14 +10,11 @@ pub(crate) struct Switch {
     pub(crate) values: Values,
 }
 
-/// The values that a shell can propose.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Values {
     /// None in particular.
     Any,
-    /// The path of a file.
     File,
-    /// One of these.
     One(&'static [&'static str]),
     /// Any of these, separated by commas.
     Commas(fn() -> Vec<String>),
@@ -40,7 +37,6 @@ pub enum Arity {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Switches<'a>(Vec<(&'static str, Option<&'a str>)>);
 
-/// What is wrong with what was typed.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum UsageError<'a> {
     Unknown(&'a str),
@@ -53,7 +49,6 @@ pub(crate) const fn without_value(spellings: &'static [&'static str]) -> Switch 
     Switch { spellings, arity: Arity::None, values: Values::Any }
 }
 
-/// A switch with a value.
 pub(crate) const fn with_value(spellings: &'static [&'static str]) -> Switch {
     Switch { spellings, arity: Arity::Required, values: Values::Any }
 }
@@ -94,12 +89,10 @@ impl<'a> Switches<'a> {
         Ok(Self(typed))
     }
 
-    /// Whether nothing was typed.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether a switch was typed.
     pub(crate) fn has(&self, spelling: &str) -> bool {
         self.0.iter().any(|(name, _)| *name == spelling)
     }

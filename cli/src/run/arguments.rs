@@ -62,7 +62,6 @@ pub(crate) enum DtypeChoice {
 }
 
 impl WhereArgs {
-    /// The same for a job.
     pub(crate) fn place(&self) -> Where {
         let backend = match self.backend {
             BackendChoice::Auto => protocol::BackendChoice::Auto,

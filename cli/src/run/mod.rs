@@ -44,7 +44,6 @@ use crate::{
     options::{SourceArgs, Time},
 };
 
-/// Who shows what is reported.
 pub(crate) trait View {
     /// A line, as it came and as what it means.
     fn on_line(&mut self, raw: &str, line: Line) -> Result<(), Failure>;
@@ -93,7 +92,6 @@ pub(crate) fn follow(source: &SourceArgs, job: &Job, limit: Option<Time>, view: 
     }
 }
 
-/// The terminal's side of a run.
 struct Terminal<'a> {
     view: &'a mut dyn View,
     announcer: Announcer,

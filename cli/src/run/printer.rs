@@ -11,12 +11,10 @@ use crate::{
     options::{SourceArgs, Time},
 };
 
-/// What people read of a run.
 pub(crate) trait ForPeople {
     /// A result in words; `None` where the report is none.
     fn result(&mut self, report: &Report) -> Option<String>;
 
-    /// What stands below everything.
     fn end(&self) -> String;
 }
 
@@ -36,7 +34,6 @@ pub(crate) fn print(
     Failure::unless_success(code?)
 }
 
-/// Prints reports.
 struct Printer<T> {
     text: T,
     for_programs: bool,

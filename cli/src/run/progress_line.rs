@@ -13,7 +13,6 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::table::units::compact_duration;
 
-/// As wide as the bar of a step is.
 const BAR: usize = 16;
 
 /// The line, where standard error is a terminal that can write one anew.
@@ -25,7 +24,6 @@ pub(crate) struct ProgressLine {
     what: String,
     share: Option<f64>,
     text: String,
-    /// What stands there now.
     shown: String,
 }
 
@@ -60,7 +58,6 @@ impl ProgressLine {
         self.show();
     }
 
-    /// Shows it with the time as it is now.
     pub(crate) fn show(&mut self) {
         if self.is_shown && !self.what.is_empty() {
             let width = rustix::termios::tcgetwinsize(io::stderr()).map_or(80, |size| usize::from(size.ws_col));
@@ -70,7 +67,6 @@ impl ProgressLine {
         }
     }
 
-    /// Leaves an empty line for what is printed next.
     pub(crate) fn clear(&mut self) {
         if !self.shown.is_empty() {
             self.write(String::new());
@@ -122,7 +118,6 @@ fn bar(share: f64) -> String {
     format!("[{}{}]", "#".repeat(full), "-".repeat(BAR - full))
 }
 
-/// As much of a text as has room.
 fn cut(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();

@@ -23,7 +23,6 @@ const UNITS: [(&str, f64); 9] = [
 /// The longest that a GPU can be reserved by a waiter that has ended.
 pub(super) const LONGEST_HOLD: Duration = Duration::from_hours(1);
 
-/// How much of a GPU's memory.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Amount {
     /// So many bytes.
@@ -102,7 +101,6 @@ pub(crate) fn parse_amount(text: &str) -> Result<Amount, String> {
     }
 }
 
-/// The time between two looks.
 pub(crate) fn parse_interval(text: &str) -> Result<Duration, String> {
     let bad = || "not an interval: give 100ms to 1m, as 500ms, 2s or 1m".to_owned();
     let interval = match text.strip_suffix("ms") {
@@ -113,7 +111,6 @@ pub(crate) fn parse_interval(text: &str) -> Result<Duration, String> {
     if range.contains(&interval) { Ok(interval) } else { Err(bad()) }
 }
 
-/// For how long a GPU stays reserved.
 pub(crate) fn parse_hold(text: &str) -> Result<Time, String> {
     let Time(hold) = parse_time(text)?;
     if hold <= LONGEST_HOLD { Ok(Time(hold)) } else { Err("too long a hold: give 1s to 1h".to_owned()) }

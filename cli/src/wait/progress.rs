@@ -21,7 +21,6 @@ pub(crate) struct Progress {
     output: Output,
     begun: Instant,
     last: Option<Instant>,
-    /// What stands on the terminal's line now.
     shown: String,
 }
 
@@ -79,7 +78,6 @@ impl Progress {
         }
     }
 
-    /// Leaves an empty line for what is written next.
     pub(super) fn clear(&mut self) {
         if !self.shown.is_empty() {
             self.show("");
@@ -105,7 +103,6 @@ impl Part {
         Self { text: format!("{name} {how}"), distance: verdict.distance() }
     }
 
-    /// What keeps all of them from being seen.
     pub(super) fn alone(why: String) -> Self {
         Self { text: why, distance: 0 }
     }

@@ -27,7 +27,6 @@ const SERVER_PATIENCE: Duration = Duration::from_secs(1);
 /// A collector that has ended is followed by the next no sooner than this.
 const RESTART_DELAY: Duration = Duration::from_secs(2);
 
-/// Who is asked.
 #[derive(Debug)]
 pub(crate) struct Reader {
     source: SourceArgs,
@@ -37,7 +36,6 @@ pub(crate) struct Reader {
     last: Option<Instant>,
 }
 
-/// What came of a look.
 #[derive(Debug)]
 pub(super) enum ReadResult {
     Available(Box<View>),
@@ -96,7 +94,6 @@ impl Reader {
         }
     }
 
-    /// Lets go of the driver.
     pub(super) fn close(&mut self) {
         if let Some(collector) = self.collector.take() {
             collector.stop();

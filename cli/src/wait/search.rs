@@ -42,7 +42,6 @@ pub(crate) struct Held {
     pub(super) lock: Lock,
 }
 
-/// A candidate at this look.
 struct Judged {
     candidate: Candidate,
     verdict: Verdict,
@@ -122,7 +121,6 @@ impl Search {
         Ok(judged)
     }
 
-    /// Whether waiting can help at all.
     fn check_possible(&self, judged: &[Judged]) -> Result<(), String> {
         let possible = judged.iter().filter(|judged| !matches!(judged.verdict, Verdict::Never(_))).count();
         if possible >= self.count {

@@ -73,7 +73,6 @@ fn subcommand_spec(name: &'static str, typing: &Typing) -> Option<CommandSpec> {
     })
 }
 
-/// A switch of a command.
 fn typed(switch: &Switch, usage: &str) -> OptionSpec {
     OptionSpec {
         spellings: switch.spellings.to_vec(),
@@ -90,7 +89,6 @@ fn typed(switch: &Switch, usage: &str) -> OptionSpec {
     }
 }
 
-/// An option of nvidia-smi itself.
 fn own(option: &OptionDef) -> OptionSpec {
     let spellings = option.spellings();
     let about = match option.flag {

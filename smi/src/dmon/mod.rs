@@ -41,7 +41,6 @@ pub(super) const TYPING: Typing =
 /// The most GPUs, and the most seconds between two rounds.
 const MOST: (usize, u64) = (16, 600);
 
-/// Runs `dmon`.
 pub(super) fn run(arguments: &[String], driver: &dyn QueryBackend, output: &mut dyn Write) -> Result<u8, Stop> {
     let switches = Switches::parse(SWITCHES, arguments).map_err(|fault| monitor::explain(fault, help::USAGE))?;
     if switches.has("-h") {
@@ -54,7 +53,6 @@ pub(super) fn run(arguments: &[String], driver: &dyn QueryBackend, output: &mut 
     rounds.scroll(driver, output, heading, |context| shown.rows(context, rounds.timestamp, &before))
 }
 
-/// What is shown of each GPU.
 struct Shown {
     columns: Vec<&'static Column>,
     /// Whether the columns need the counters of violations.

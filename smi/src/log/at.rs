@@ -7,14 +7,12 @@ use super::{
     format::{ABSENT, format_or_reason, word},
 };
 
-/// The form that is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     Text,
     Xml,
 }
 
-/// A place in the log.
 pub(super) struct At<'a> {
     pub(super) device: &'a Device<'a>,
     pub(super) form: Form,
@@ -22,7 +20,6 @@ pub(super) struct At<'a> {
 }
 
 impl<'a> At<'a> {
-    /// The beginning of a GPU's block.
     pub(super) fn new(device: &'a Device<'a>, form: Form) -> Self {
         Self { device, form, numbers: Vec::new() }
     }
@@ -42,7 +39,6 @@ impl<'a> At<'a> {
         u32::try_from(self.nth(place)).unwrap_or_default()
     }
 
-    /// Asks about the GPU.
     pub(super) fn ask(&self, query: Query) -> Answer {
         self.device.ask(Subject::gpu(self.device.gpu), query)
     }
@@ -82,7 +78,6 @@ impl<'a> At<'a> {
         }
     }
 
-    /// A field's value in words.
     pub(super) fn format_field(&self, id: u32, scope: u32, format: fn(i128) -> String) -> String {
         format_or_reason(self.field(id, scope), format)
     }

@@ -22,7 +22,6 @@ pub(super) static NAMES: &[Item] = &[
     number("Addressing Mode", "addressing_mode", Q::AddressingMode, 0, |mode| named(mode, &["None", "HMM", "ATS"])),
 ];
 
-/// Accounting and driver model.
 pub(super) static MODES: &[Item] = &[
     number("Accounting Mode", "accounting_mode", Q::AccountingMode, 0, enabled).of(Sections::ACCOUNTING),
     number("Accounting Mode Buffer Size", "accounting_mode_buffer_size", Q::AccountingBufferSize, 0, count)
@@ -33,7 +32,6 @@ pub(super) static MODES: &[Item] = &[
     ]),
 ];
 
-/// Numbers and versions.
 pub(super) static NUMBERS: &[Item] = &[
     text("Serial Number", "serial", Q::Serial),
     text("GPU UUID", "uuid", Q::Uuid),

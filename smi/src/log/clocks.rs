@@ -11,7 +11,6 @@ use super::{
     text::COLUMN,
 };
 
-/// Clocks and their samples.
 pub(super) static ITEMS: &[Item] = &[
     group("Clocks", "clocks").of(Sections::CLOCK).holds(&[
         number("Graphics", "graphics_clock", Q::Clock(GRAPHICS), 0, mhz),

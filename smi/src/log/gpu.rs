@@ -16,7 +16,6 @@ use super::{
 };
 use crate::Context;
 
-/// All items of a GPU.
 pub(super) static ITEMS: &[&[Item]] = &[
     board::NAMES,
     vgpu::CAPABILITIES,
@@ -40,7 +39,6 @@ pub(super) static ITEMS: &[&[Item]] = &[
     fabric::CAPABILITIES,
 ];
 
-/// What was written of a GPU.
 pub(super) struct Block {
     /// Its place on the bus, or the words that stand for it.
     pub(super) bus_id: String,

@@ -29,11 +29,8 @@ pub(super) struct Item {
     pub(super) ahead: &'static [Q],
 }
 
-/// What an item holds.
 pub(super) enum Content {
-    /// A value.
     Value(Source),
-    /// Items below it.
     Group(&'static [Item]),
     /// Items below it, or one word in their place.
     Instead(fn(&At<'_>) -> Option<String>, &'static [Item]),
@@ -45,7 +42,6 @@ pub(super) enum Content {
     Declared(&'static [Item]),
 }
 
-/// What a value is made of.
 pub(super) enum Source {
     /// Whatever it takes.
     Made(fn(&At<'_>) -> String),
@@ -58,7 +54,6 @@ pub(super) enum Source {
 }
 
 impl Source {
-    /// The value at this place.
     pub(super) fn read(&self, at: &At<'_>) -> String {
         match *self {
             Self::Made(make) => make(at),
@@ -75,13 +70,11 @@ pub(super) type Rows = fn(&At<'_>) -> Result<Vec<Vec<i128>>, String>;
 /// Something of which there are none, one or many.
 pub(super) struct List {
     pub(super) rows: Rows,
-    /// The element of a row.
     pub(super) tag: &'static str,
     pub(super) items: &'static [Item],
     pub(super) layout: Layout,
 }
 
-/// How a list is laid out.
 pub(super) enum Layout {
     /// A heading, and all rows below it. The text sets the values into this column, and writes `None` where there is no
     /// row; the XML leaves the element empty.
@@ -137,7 +130,6 @@ impl Item {
         self
     }
 
-    /// With these below it.
     pub(super) const fn holds(mut self, items: &'static [Self]) -> Self {
         self.content = match self.content {
             Content::Instead(word, _) => Content::Instead(word, items),
@@ -153,12 +145,10 @@ impl Item {
     }
 }
 
-/// A line with a value.
 pub(super) const fn value(title: &'static str, tag: &'static str, make: fn(&At<'_>) -> String) -> Item {
     Item::new(title, tag, Content::Value(Source::Made(make)))
 }
 
-/// A line with a number of an answer.
 pub(super) const fn number(
     title: &'static str,
     tag: &'static str,
@@ -169,12 +159,10 @@ pub(super) const fn number(
     Item::new(title, tag, Content::Value(Source::Number(query, place, format)))
 }
 
-/// A line with a field of the GPU.
 pub(super) const fn field(title: &'static str, tag: &'static str, id: u32, format: fn(i128) -> String) -> Item {
     scoped_field(title, tag, (id, 0), format)
 }
 
-/// A line with a field that has a scope.
 pub(super) const fn scoped_field(
     title: &'static str,
     tag: &'static str,
@@ -184,7 +172,6 @@ pub(super) const fn scoped_field(
     Item::new(title, tag, Content::Value(Source::Field(id, scope, format)))
 }
 
-/// A line with a text.
 pub(super) const fn text(title: &'static str, tag: &'static str, query: Q) -> Item {
     Item::new(title, tag, Content::Value(Source::Text(query)))
 }
@@ -199,12 +186,10 @@ pub(super) const fn unless(title: &'static str, tag: &'static str, word: fn(&At<
     Item::new(title, tag, Content::Instead(word, &[]))
 }
 
-/// A list.
 pub(super) const fn list(title: &'static str, tag: &'static str, list: &'static List) -> Item {
     Item::new(title, tag, Content::List(list))
 }
 
-/// Items for each row.
 pub(super) const fn each(rows: Rows, items: &'static [Item]) -> Item {
     Item::new("", "", Content::Each(rows, items))
 }

@@ -42,7 +42,6 @@ pub(crate) use self::sections::{Sections, parse_sections, section_words};
 use self::{at::Form, dtd::Dtd, gpu::Block, head::ROOT};
 use super::Context;
 
-/// The DTD's file name.
 const NAME: &str = "nvsmi_device_v13.dtd";
 
 /// What `-q` writes; with sections, what `-q -d` writes.
@@ -92,7 +91,6 @@ fn document(name: &str, dtd: Option<&str>, inside: impl FnOnce(&mut String)) -> 
     out
 }
 
-/// The declarations of the GPUs' log.
 fn of_gpus() -> Dtd {
     let mut dtd = Dtd::default();
     let mut root: Vec<String> = head::LINES.iter().map(|line| line.1.to_owned()).collect();

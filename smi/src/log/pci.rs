@@ -8,7 +8,6 @@ use super::{
     item::{Item, field, group, number, text, value},
 };
 
-/// The whole of it.
 pub(super) static ITEMS: &[Item] =
     &[group("PCI", "pci").ahead(&[Q::PcieThroughput(0), Q::PcieThroughput(1)]).holds(&[
         value("Bus", "pci_bus", |at| hexadecimal(at, 1, 2)),

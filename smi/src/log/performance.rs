@@ -10,7 +10,6 @@ use super::{
     sections::Sections,
 };
 
-/// All of it.
 pub(super) static ITEMS: &[Item] = &[
     number("Fan Speed", "fan_speed", Q::FanSpeed, 0, percent),
     value("Performance State", "performance_state", state).of(Sections::PERFORMANCE),
@@ -42,7 +41,6 @@ static REASONS: &[Item] = &[
         .when(|at| at.number(Q::ThrottleReasons, 0).is_ok_and(|active| active & !0x1FF != 0)),
 ];
 
-/// The performance state.
 pub(super) fn state(at: &At<'_>) -> String {
     at.format(Q::PerformanceState, 0, |state| if state > 15 { "Unknown".to_owned() } else { format!("P{state}") })
 }

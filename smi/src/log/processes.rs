@@ -13,7 +13,6 @@ use super::{
 };
 use crate::return_code;
 
-/// Processes that hold the GPU.
 pub(super) static RUNNING: &[Item] = &[list("Processes", "processes", &PROCESSES).of(Sections::PIDS)];
 
 /// Processes that the accounting remembers; the text shows them by `-d` alone.
@@ -50,9 +49,7 @@ static ACCOUNTS: List = List {
     layout: Layout::Under(PROCESS_COLUMN),
 };
 
-/// It computes.
 const COMPUTE: i128 = 1;
-/// It draws.
 const GRAPHICS: i128 = 2;
 /// It computes through the multi-process service.
 const SHARED: i128 = 4;

@@ -9,7 +9,6 @@ use super::{
     sections::Sections,
 };
 
-/// Both.
 pub(super) static ITEMS: &[Item] = &[
     unless("Power Smoothing", "power_smoothing", |at| at.field(ENABLED, SCOPE).err())
         .of(Sections::POWER_SMOOTHING)
@@ -110,7 +109,6 @@ const REQUESTED: i128 = 1;
 /// The mask of those that hold.
 const ENFORCED: i128 = 2;
 
-/// A line with a field of the active profile.
 const fn smoothing(title: &'static str, tag: &'static str, id: u32, format: fn(i128) -> String) -> Item {
     scoped_field(title, tag, (id, SCOPE), format)
 }
@@ -143,7 +141,6 @@ fn none(at: &At<'_>) -> Option<String> {
     }
 }
 
-/// All names in one line.
 fn names(at: &At<'_>) -> String {
     none(at).unwrap_or_else(|| {
         let profiles = set(at).unwrap_or_default();

@@ -9,7 +9,6 @@ use super::{
     sections::Sections,
 };
 
-/// Pages and rows.
 pub(super) static ITEMS: &[Item] = &[
     group("Retired Pages", "retired_pages").of(Sections::PAGE_RETIREMENT).holds(&[
         value("Single Bit ECC", "", retired).about(&[SINGLE_BIT]),
@@ -63,7 +62,6 @@ const SINGLE_BIT: i128 = 0;
 /// `NVML_PAGE_RETIREMENT_CAUSE_DOUBLE_BIT_ECC_ERROR`.
 const DOUBLE_BIT: i128 = 1;
 
-/// How many pages were retired for the cause.
 fn retired(at: &At<'_>) -> String {
     match at.ask(Q::RetiredPages(at.argument(0))) {
         Ok(pages) => (pages.numbers().len() / 2).to_string(),

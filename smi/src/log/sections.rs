@@ -30,7 +30,6 @@ impl Sections {
     pub(super) const POWER_SMOOTHING: Self = Self(1 << 18);
     pub(super) const POWER_PROFILES: Self = Self(1 << 19);
 
-    /// Whether the two have a word in common.
     pub(super) fn meet(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }

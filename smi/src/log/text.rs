@@ -7,19 +7,14 @@ use super::{
     item::{Content, Item, Layout},
 };
 
-/// The column of the values' colons.
 pub(super) const COLUMN: usize = 55;
-/// The column in lists of processes.
 pub(super) const PROCESS_COLUMN: usize = 42;
-/// One step to the right.
 const STEP: usize = 4;
 
-/// Writes an item of a GPU's block.
 pub(super) fn write(out: &mut String, item: &Item, at: &At<'_>) {
     Writer { out, column: COLUMN }.item(item, at, STEP);
 }
 
-/// A line with a title and a value.
 pub(super) fn line(out: &mut String, indent: usize, column: usize, title: &str, value: &str) {
     let width = column.saturating_sub(indent);
     let _ = writeln!(out, "{:indent$}{title:<width$}: {}", "", plain(value));

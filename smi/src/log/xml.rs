@@ -8,7 +8,6 @@ use super::{
     text::plain,
 };
 
-/// Writes an item at this depth.
 pub(super) fn write(out: &mut String, item: &Item, above: &At<'_>, depth: usize) {
     let at = &above.below(item.about);
     if item.when.is_some_and(|holds| !holds(at)) {
@@ -44,12 +43,10 @@ pub(super) fn write(out: &mut String, item: &Item, above: &At<'_>, depth: usize)
     }
 }
 
-/// An element with a value.
 pub(super) fn leaf(out: &mut String, depth: usize, tag: &str, value: &str) {
     let _ = writeln!(out, "{}<{tag}>{}</{tag}>", tabs(depth), escape(value));
 }
 
-/// An element with what is written into it.
 pub(super) fn branch(out: &mut String, depth: usize, tag: &str, inside: impl FnOnce(&mut String)) {
     let _ = writeln!(out, "{}<{tag}>", tabs(depth));
     inside(out);

@@ -44,7 +44,6 @@ const SWITCHES: &[Switch] = &[
     without_value(&["-info", "--info"]),
 ];
 
-/// What changes a GPU.
 const SETTERS: &[&str] = &["-re", "-sLowPwrThres", "-sBwMode", "-sLWidth"];
 
 /// What nvidia-smi no longer does, and its message. Each ends the process with code 3.
@@ -62,7 +61,6 @@ pub(super) const TYPING: Typing =
 /// What NVML does not tell, and what is deprecated.
 const NOT_SHOWN: &[&str] = &["-ec", DEPRECATED[0].0, DEPRECATED[1].0, DEPRECATED[2].0, DEPRECATED[3].0];
 
-/// Runs `nvlink`.
 pub(super) fn run(arguments: &[String], driver: &dyn QueryBackend, output: &mut dyn Write) -> Result<u8, Stop> {
     let switches = Switches::parse(SWITCHES, arguments)?;
     if switches.is_empty() || switches.has("-h") {

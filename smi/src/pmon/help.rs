@@ -5,7 +5,6 @@ pub(super) fn help() -> String {
     format!("{ABOUT}{USAGE}")
 }
 
-/// What it does.
 pub(super) const ABOUT: &str = "
     Prints a line per process, GPU and interval, which scrolls by: every
     process that computes or draws on a GPU. Which columns there are is
@@ -15,7 +14,6 @@ pub(super) const ABOUT: &str = "
     utilization of processes.
 ";
 
-/// How it is typed.
 pub(super) const USAGE: &str = "
     Usage: nvidia-smi pmon [options]
 

@@ -30,7 +30,6 @@ pub(super) const TYPING: Typing =
 /// The most GPUs, and the most seconds between two rounds.
 const MOST: (usize, u64) = (4, 10);
 
-/// Runs `pmon`.
 pub(super) fn run(arguments: &[String], driver: &dyn QueryBackend, output: &mut dyn Write) -> Result<u8, Stop> {
     let switches = Switches::parse(SWITCHES, arguments).map_err(|fault| monitor::explain(fault, help::USAGE))?;
     if switches.has("-h") {
@@ -70,7 +69,6 @@ static UTILIZATION: [Column; 6] = [
 static MEMORY: [Column; 2] =
     [column("fb", "MB", |process| process.memory_mib), column("ccpm", "MB", |process| process.protected_mib)];
 
-/// The columns of a group.
 fn of(group: char) -> &'static [Column] {
     if group == 'u' { &UTILIZATION } else { &MEMORY }
 }

@@ -17,7 +17,6 @@ pub(super) trait Choice {
 pub(super) struct Fields<T: 'static> {
     /// The fields; one may be there twice.
     pub(super) fields: Vec<&'static Field<T>>,
-    /// What of a GPU there is a row for.
     pub(super) items: fn(&Gpu<'_>) -> Vec<T>,
 }
 

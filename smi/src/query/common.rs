@@ -12,7 +12,6 @@ use super::row::Row;
 pub(super) struct Common<T>(PhantomData<T>);
 
 impl<T: 'static> Common<T> {
-    /// The fields.
     pub(super) const SECTIONS: &'static [Section<T>] = &[Section { title: None, fields: Self::FIELDS }];
 
     const FIELDS: &'static [Field<T>] = &[

@@ -5,9 +5,7 @@ use super::row::Row;
 
 /// A field of a query whose rows are about a `T` each.
 pub(super) struct Field<T: 'static> {
-    /// What it is called in headers.
     pub(super) name: &'static str,
-    /// What else it can be asked by.
     pub(super) alias: Option<&'static str>,
     /// What values are counted in, which stands in the header and behind each value.
     pub(super) unit: Option<&'static str>,
@@ -44,7 +42,6 @@ impl<T> Field<T> {
         self.name == name || self.alias == Some(name)
     }
 
-    /// Its name in the header.
     pub(super) fn heading(&self) -> String {
         match self.unit {
             Some(unit) => format!("{} [{unit}]", self.name),
@@ -52,7 +49,6 @@ impl<T> Field<T> {
         }
     }
 
-    /// Its text in a row.
     pub(super) fn text(&self, row: &Row<'_, T>, units: bool) -> String {
         match ((self.cell)(row), self.unit) {
             (Ok(value), Some(unit)) if units => format!("{value} {unit}"),
@@ -62,10 +58,8 @@ impl<T> Field<T> {
     }
 }
 
-/// Fields that follow each other in the help.
 pub(super) struct Section<T: 'static> {
     /// What they are about, and a few sentences on it; `None` where they stand for themselves.
     pub(super) title: Option<(&'static str, &'static str)>,
-    /// The fields.
     pub(super) fields: &'static [Field<T>],
 }

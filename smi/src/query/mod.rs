@@ -25,12 +25,9 @@ pub(crate) use self::format::modifiers;
 use self::table::AnyTable;
 use crate::{Context, Refusal};
 
-/// What is asked about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum QueryKind {
-    /// GPUs.
     Gpu,
-    /// Processes that compute.
     ComputeApps,
     /// Processes of which the driver kept accounts.
     AccountedApps,
@@ -84,16 +81,12 @@ pub(crate) struct Request {
 }
 
 /// Reads what stands behind `--query-...=` and `--format=`. Without a format it is CSV, with everything.
-///
-/// # Errors
-/// The first field or modifier that there is not, in nvidia-smi's words.
 pub(crate) fn parse(query: QueryKind, fields: &str, format: Option<&str>) -> Result<Request, Refusal> {
     let choice = query.table().choose(fields)?;
     let format = Format::parse(format.unwrap_or_default())?;
     Ok(Request { choice, format })
 }
 
-/// What the help of this query prints.
 pub(crate) fn help(query: QueryKind) -> String {
     query.table().help(query.switch())
 }

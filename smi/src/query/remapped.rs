@@ -4,5 +4,4 @@ use super::common::Common;
 use super::gpu::{REMAPPED_ROWS, itself};
 use super::table::Table;
 
-/// The fields.
 pub(super) static TABLE: Table<()> = Table { subjects: &[Common::<()>::SECTIONS, REMAPPED_ROWS], items: itself };

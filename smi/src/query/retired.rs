@@ -10,7 +10,6 @@ use super::field::{Section, field};
 use super::row::{Gpu, Row};
 use super::table::Table;
 
-/// The fields.
 pub(super) static TABLE: Table<Page> = Table {
     subjects: &[
         Common::<Page>::SECTIONS,

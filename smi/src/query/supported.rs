@@ -9,7 +9,6 @@ use super::field::{Section, field};
 use super::row::{Gpu, Row};
 use super::table::Table;
 
-/// The fields.
 pub(super) static TABLE: Table<Clocks> = Table {
     subjects: &[
         &[Section {

@@ -10,21 +10,14 @@ use crate::Refusal;
 
 /// The fields of a query, in the order of its help.
 pub(super) struct Table<T: 'static> {
-    /// The sections of each subject.
     pub(super) subjects: &'static [&'static [Section<T>]],
-    /// What of a GPU there is a row for.
     pub(super) items: fn(&Gpu<'_>) -> Vec<T>,
 }
 
-/// A table of rows about whatever.
 pub(super) trait AnyTable {
     /// Finds fields by their names, which commas part. Empty ones are passed over, others may come twice.
-    ///
-    /// # Errors
-    /// The first name that there is not.
     fn choose(&self, names: &str) -> Result<Box<dyn Choice>, Refusal>;
 
-    /// Every field.
     fn field_help(&self) -> Vec<FieldHelp>;
 
     /// The list of all names, with what they mean.

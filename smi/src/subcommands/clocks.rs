@@ -42,7 +42,6 @@ pub(super) const COMPUTE_POLICY: Form =
         without_value(&["-h", "--help"]),
     ]);
 
-/// Runs `base-clocks`.
 pub(crate) fn base(arguments: &[String], driver: &dyn QueryBackend, _: &mut dyn Write) -> Result<u8, Stop> {
     let switches = BASE.parse(arguments)?;
     Form::gpus(&switches, driver)?;

@@ -35,7 +35,6 @@ const SWITCHES: &[Switch] = &[
 /// What can be shown, in the order in which it is.
 const SHOWN: [&str; 10] = ["-gc", "-gg", "-d", "-e", "-f", "-gm", "-grs", "-gkr", "-mgm", "-q"];
 
-/// Runs `conf-compute`.
 pub(crate) fn run(arguments: &[String], driver: &dyn QueryBackend, output: &mut dyn Write) -> Result<u8, Stop> {
     let switches = FORM.parse(arguments)?;
     if switches.first_of(&SHOWN).is_none() {
@@ -89,7 +88,6 @@ fn show(driver: &dyn QueryBackend, gpus: &[u32], switch: &str) -> Result<String,
 
 const NOT_AVAILABLE: &str = "N/A";
 
-/// The words for what the driver tells.
 struct Settings<'a> {
     driver: &'a dyn QueryBackend,
 }

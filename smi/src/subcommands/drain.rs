@@ -20,7 +20,6 @@ pub(super) const FORM: Form = Form::new("drain", HELP).changing(&["-m", "-r", "-
     without_value(&["-d", "--discover"]),
 ]);
 
-/// Runs `drain`.
 pub(crate) fn run(arguments: &[String], driver: &dyn QueryBackend, output: &mut dyn Write) -> Result<u8, Stop> {
     let switches = FORM.parse(arguments)?;
     if !switches.has("-q") {

@@ -9,12 +9,10 @@ use crate::{
     switches::{Switch, Switches},
 };
 
-/// A small subcommand.
 pub(super) struct Form {
     pub(super) name: &'static str,
     pub(super) help: &'static str,
     pub(super) switches: &'static [Switch],
-    /// The switches that change a GPU.
     pub(super) changing: &'static [&'static str],
     /// The switches that show what NVML does not tell.
     pub(super) not_in_nvml: &'static [&'static str],

@@ -53,12 +53,10 @@ const SUBCOMMANDS: &[Subcommand] = &[
     ),
 ];
 
-/// All of them.
 pub(super) fn all() -> impl Iterator<Item = &'static Subcommand> {
     SUBCOMMANDS.iter()
 }
 
-/// The subcommand of a name.
 pub(crate) fn subcommand(name: &str) -> Option<&'static Subcommand> {
     all().find(|subcommand| subcommand.name == name)
 }

@@ -28,7 +28,6 @@ pub(super) const PRM: Form = Form::new("prm", PRM_HELP).not_in_nvml(&["-l", "-n"
     with_value(&["-c", "--counters"]),
 ]);
 
-/// Runs `gpm`.
 pub(crate) fn gpm(arguments: &[String], driver: &dyn QueryBackend, output: &mut dyn Write) -> Result<u8, Stop> {
     let switches = GPM.parse(arguments)?;
     if !switches.has("-g") {
@@ -46,7 +45,6 @@ pub(crate) fn gpm(arguments: &[String], driver: &dyn QueryBackend, output: &mut 
     Ok(0)
 }
 
-/// Runs `daemon`.
 pub(crate) fn daemon(arguments: &[String], _: &dyn QueryBackend, _: &mut dyn Write) -> Result<u8, Stop> {
     let [id, delay, _, select, _, _, help] = monitor::COMMON;
     let [path, join] = [&["-p", "--path"], &["-j", "--join"]].map(|names| with_value(names));
@@ -55,7 +53,6 @@ pub(crate) fn daemon(arguments: &[String], _: &dyn QueryBackend, _: &mut dyn Wri
     Err(refused(arguments, &known, [DAEMON_ABOUT, DAEMON_USAGE], text))
 }
 
-/// Runs `replay`.
 pub(crate) fn replay(arguments: &[String], _: &dyn QueryBackend, _: &mut dyn Write) -> Result<u8, Stop> {
     let [id, _, _, select, _, file, help] = monitor::COMMON;
     let [begin, end, redirect] =

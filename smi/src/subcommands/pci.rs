@@ -58,7 +58,6 @@ const C2C_COUNT: u32 = 170;
 const C2C_STATUS: u32 = 171;
 const C2C_SPEED: u32 = 172;
 
-/// Runs `pci`.
 pub(crate) fn run(arguments: &[String], driver: &dyn QueryBackend, output: &mut dyn Write) -> Result<u8, Stop> {
     let switches = PCI.parse(arguments)?;
     if switches.is_empty() {
@@ -81,7 +80,6 @@ pub(crate) fn run(arguments: &[String], driver: &dyn QueryBackend, output: &mut 
     Ok(0)
 }
 
-/// Runs `c2c`.
 pub(crate) fn c2c(arguments: &[String], driver: &dyn QueryBackend, output: &mut dyn Write) -> Result<u8, Stop> {
     let switches = C2C.parse(arguments)?;
     let Some(shown) = switches.first_of(&["-s", "-e", "-gLowPwrInfo"]) else { return Err(C2C.explain()) };

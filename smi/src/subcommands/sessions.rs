@@ -26,12 +26,10 @@ const ROWS: usize = 20;
 const PLAIN: u64 = 1;
 const LOOP: u64 = 5;
 
-/// Runs `encodersessions`.
 pub(crate) fn encoder(arguments: &[String], driver: &dyn QueryBackend, output: &mut dyn Write) -> Result<u8, Stop> {
     scroll(&ENCODER, arguments, driver, output, ENCODER_HEADING, Query::EncoderSessions, encoder_row)
 }
 
-/// Runs `fbcsessions`.
 pub(crate) fn capture(arguments: &[String], driver: &dyn QueryBackend, output: &mut dyn Write) -> Result<u8, Stop> {
     scroll(&CAPTURE, arguments, driver, output, CAPTURE_HEADING, Query::FbcSessions, capture_row)
 }

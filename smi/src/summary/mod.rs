@@ -14,7 +14,6 @@ use gpumon_probe::vendor::nvml::query::SystemQuery;
 use self::gpus::Row;
 use super::Context;
 
-/// The width of a table between its borders.
 const WIDTH: usize = 89;
 
 /// The whole summary, as one round of it.

@@ -39,7 +39,6 @@ const SWITCHES: &[Switch] = &[
 pub(super) const TYPING: Typing =
     Typing { switches: SWITCHES, refused: [&[], &[]], head: help::HELP, usage: help::HELP };
 
-/// Runs `topo`.
 pub(super) fn run(arguments: &[String], driver: &dyn QueryBackend, output: &mut dyn Write) -> Result<u8, Stop> {
     let switches = Switches::parse(SWITCHES, arguments)?;
     if switches.is_empty() || switches.has("-h") {
@@ -114,12 +113,10 @@ impl Topology<'_> {
         self.words(gpu, Query::CpuAffinity).map_or_else(String::new, |words| ranges::of_words(&words))
     }
 
-    /// The NUMA nodes whose memory is near a GPU.
     fn nodes_of_memory(&self, gpu: u32) -> String {
         self.words(gpu, Query::MemoryAffinity).map_or_else(String::new, |words| ranges::of_words(&words))
     }
 
-    /// The NUMA nodes of the CPUs near a GPU.
     fn nodes_of_cpus(&self, gpu: u32) -> String {
         let Some(words) = self.words(gpu, Query::CpuAffinity) else { return String::new() };
         let near = ranges::numbers(&words);
@@ -133,7 +130,6 @@ impl Topology<'_> {
         ranges::of_numbers(&nodes)
     }
 
-    /// The NUMA node that a GPU's own memory is.
     fn own_node(&self, gpu: u32) -> String {
         let answer = self.driver.about(Subject::gpu(gpu), Query::NumaNode);
         answer.ok().and_then(|answer| answer.at(0)).map_or_else(|| "N/A".to_owned(), |node| node.to_string())
@@ -164,7 +160,6 @@ fn listed(numbers: &[i128]) -> String {
     numbers.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// The GPUs near a CPU.
 fn near_cpu(driver: &dyn QueryBackend, cpu: i64) -> Vec<i128> {
     let answer = u32::try_from(cpu).ok().and_then(|cpu| driver.system(SystemQuery::GpusNearCpu(cpu)).ok());
     answer.map_or_else(Vec::new, |answer| answer.numbers().to_vec())

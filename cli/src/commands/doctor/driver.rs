@@ -25,9 +25,7 @@ const READING: Duration = Duration::from_secs(4);
 const SAMPLES: u32 = 4;
 const INTERVAL: Duration = Duration::from_millis(250);
 
-/// How the driver was found.
 pub(super) enum Driver {
-    /// It cannot be used.
     Refused(SourceError),
     /// It has not come back.
     Silent,
@@ -35,7 +33,6 @@ pub(super) enum Driver {
     Answers(Box<Answer>),
 }
 
-/// What it told.
 pub(super) struct Answer {
     pub(super) inventory: Inventory,
     pub(super) sample: Option<Sample>,
@@ -57,7 +54,6 @@ impl Driver {
 }
 
 impl Answer {
-    /// Every GPU of which there is a sample.
     pub(super) fn gpus(&self) -> impl Iterator<Item = &GpuSample> {
         self.sample.iter().flat_map(|sample| &sample.gpus)
     }

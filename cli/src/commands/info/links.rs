@@ -21,12 +21,10 @@ use crate::options::SourceArgs;
 const PATIENCE: Duration = Duration::from_secs(5);
 const INTERVAL: Duration = Duration::from_millis(250);
 
-/// What a GPU is linked by.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Links {
     /// The highest that board and slot can do.
     pub(super) pcie_generation: Reading<u32>,
-    /// Lanes.
     pub(super) pcie_width: Reading<u32>,
     /// That are up.
     pub(super) nvlinks: Reading<u32>,

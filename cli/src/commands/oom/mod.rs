@@ -95,7 +95,6 @@ fn as_second(uuid: &str) -> Result<(), Failure> {
     oom::second::work(uuid).map_err(|error| anyhow!(error).into())
 }
 
-/// Who reads what is reported.
 enum Reader {
     Person(Page),
     Program,

@@ -22,7 +22,6 @@ const WIDEST: usize = 100;
 /// What stands before a sentence: when it was said, or what it is about.
 const MARGIN: usize = 13;
 
-/// The page as far as it was written.
 pub(super) struct Page {
     /// Whether standard output is a terminal on which a line can be written again.
     is_live: bool,
@@ -38,7 +37,6 @@ impl Page {
         Self { is_live: io::stdout().is_terminal() && !is_dumb, begun_ms: 0, topic: None, level: None }
     }
 
-    /// Shows the next report.
     pub(super) fn line(&mut self, Line { at_ms, report }: Line) -> io::Result<()> {
         match report {
             Report::Begun { title, devices, .. } => {
@@ -109,7 +107,6 @@ impl Page {
         out.flush()
     }
 
-    /// Takes the bar away.
     fn end(&mut self) -> io::Result<()> {
         let had_bar = self.level.take().is_some() && self.is_live;
         self.write(if had_bar { "\r\x1b[K" } else { "" })

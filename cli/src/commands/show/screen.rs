@@ -21,10 +21,8 @@ pub(crate) enum Color {
     Never,
 }
 
-/// Standard output.
 pub(super) struct Screen {
     has_colors: bool,
-    /// Whether a picture can be renewed in its place.
     pub(super) is_renewed: bool,
     pictures: u64,
 }

@@ -28,7 +28,6 @@ const MAX_AGE_MS: u64 = 2_500;
 /// Whoever samples fast is not passed over for a sample that came late.
 const LATE_MS: u64 = 1_000;
 
-/// Everything known at one moment.
 pub(super) struct Snapshot {
     pub(super) version: String,
     pub(super) collector: CollectorStatus,
@@ -41,14 +40,12 @@ pub(super) struct Snapshot {
     pub(super) is_single: bool,
 }
 
-/// What is needed beside the sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Need {
     /// The last minute.
     Past,
     /// What changes slowly, and what happened.
     Everything,
-    /// Nothing.
     Nothing,
 }
 
@@ -119,7 +116,6 @@ impl Snapshot {
         Some(Self { version, collector, inventory, sample, details, events, past, is_single: false })
     }
 
-    /// Reads the GPUs.
     fn read(source: &Arc<dyn Source>, need: Need) -> Result<Self, Failure> {
         // A table shows nothing of what only counts from sample to sample.
         let is_everything = need == Need::Everything;
@@ -132,7 +128,6 @@ impl Snapshot {
         Ok(Self::from_reading(inventory, sample, details))
     }
 
-    /// What was read by this program.
     pub(super) fn from_reading(inventory: Inventory, sample: Sample, details: Vec<GpuDetails>) -> Self {
         let collector =
             CollectorStatus { state: CollectorState::Running, since_ms: now_ms(), message: None, resumes_ms: None };
@@ -141,7 +136,6 @@ impl Snapshot {
         Self { version, collector, inventory, sample, details, events, past, is_single: true }
     }
 
-    /// The same as a server gives it.
     pub(super) fn into_frame(self) -> frame::Snapshot {
         frame::Snapshot {
             version: self.version,
@@ -154,7 +148,6 @@ impl Snapshot {
         }
     }
 
-    /// The same as the table takes it.
     pub(super) fn view(&self) -> View<'_> {
         View {
             inventory: &self.inventory,

@@ -35,11 +35,8 @@ use crate::{exit::Failure, local::Frames, options::watching, table::UtilizationH
 /// A snapshot to show, or a reason to stop.
 pub(super) enum Message {
     Snapshot(Box<Snapshot>),
-    /// The terminal has another size.
     Resized,
-    /// The user stops it.
     Stop,
-    /// The server has ended.
     ServerEnded,
     Failed(Failure),
 }
@@ -90,7 +87,6 @@ impl<'a> Feed<'a> {
         })
     }
 
-    /// Waits for the next message.
     pub(super) fn next(&self) -> Message {
         self.messages.recv().unwrap_or(Message::Stop)
     }
@@ -166,7 +162,6 @@ fn sample(
     Ok(())
 }
 
-/// The state that a server has streamed so far.
 struct Follower {
     past: UtilizationHistory,
     known: Option<Known>,
@@ -185,7 +180,6 @@ struct Known {
 }
 
 impl Follower {
-    /// Until the server or whoever is told ends.
     fn run(mut self, mut frames: Frames) {
         while let Ok(frame) = frames.next() {
             if self.ingest(frame) && !self.send_snapshot() {

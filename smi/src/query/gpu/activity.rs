@@ -5,7 +5,6 @@ use gpumon_probe::vendor::nvml::query::Query as Q;
 use super::super::cell::number;
 use super::super::field::{Section, field};
 
-/// The fields.
 pub(super) const SECTIONS: &[Section<()>] = &[
     Section {
         title: Some((

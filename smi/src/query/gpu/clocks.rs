@@ -12,7 +12,6 @@ const SM: u32 = 1;
 const MEMORY: u32 = 2;
 const VIDEO: u32 = 3;
 
-/// The fields.
 pub(super) const SECTIONS: &[Section<()>] = &[
     Section {
         title: None,

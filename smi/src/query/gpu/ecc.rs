@@ -48,7 +48,6 @@ macro_rules! errors {
     };
 }
 
-/// The fields.
 pub(super) const SECTIONS: &[Section<()>] = &[
     Section {
         title: Some((

@@ -26,7 +26,6 @@ const CONFIGURATIONS: [&str; 8] = [
     "GPU State Invalid",
 ];
 
-/// The fields.
 pub(super) const SECTIONS: &[Section<()>] = &[Section {
     title: None,
     fields: &[
@@ -112,7 +111,6 @@ fn summary(row: &Row<'_, ()>) -> Cell {
     named(fabric(row, 4)?, &["Healthy", "Unhealthy", "Limited Capacity"])
 }
 
-/// A condition of the health mask.
 fn health(row: &Row<'_, ()>, shift: u32, width: i128, words: &[&str]) -> Cell {
     summary(row)?;
     named((fabric(row, 3)? >> shift) & width, words)

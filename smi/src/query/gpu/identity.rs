@@ -6,7 +6,6 @@ use super::super::cell::{supported, text};
 use super::super::common::{self, NAME, SERIAL, TIMESTAMP, UUID};
 use super::super::field::{Section, field};
 
-/// The fields.
 pub(super) const SECTIONS: &[Section<()>] = &[
     Section {
         title: None,

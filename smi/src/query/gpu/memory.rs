@@ -9,7 +9,6 @@ use super::super::row::Row;
 /// `nvmlComputeMode_t`.
 const COMPUTE_MODES: [&str; 4] = ["Default", "Exclusive_Thread", "Prohibited", "Exclusive_Process"];
 
-/// The fields.
 pub(super) const SECTIONS: &[Section<()>] = &[
     Section {
         title: Some((

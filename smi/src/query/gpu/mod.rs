@@ -20,7 +20,6 @@ use super::table::Table;
 
 pub(super) use self::repair::REMAPPED_ROWS;
 
-/// The fields.
 pub(super) static TABLE: Table<()> = Table {
     subjects: &[
         identity::SECTIONS,

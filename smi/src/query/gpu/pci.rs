@@ -7,7 +7,6 @@ use super::super::common::{self, BUS_ID};
 use super::super::field::{Section, field};
 use super::super::row::Row;
 
-/// The fields.
 pub(super) const SECTIONS: &[Section<()>] = &[
     Section {
         title: None,

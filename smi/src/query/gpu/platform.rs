@@ -6,7 +6,6 @@ use super::super::cell::{Cell, at, number, text, word};
 use super::super::field::{Section, field};
 use super::super::row::Row;
 
-/// The fields.
 pub(super) const SECTIONS: &[Section<()>] = &[
     Section {
         title: Some(("platform", "Where in its rack the GPU is.")),

@@ -22,7 +22,6 @@ const DEFAULT: u32 = 189;
 const CURRENT: u32 = 190;
 const REQUESTED: u32 = 192;
 
-/// The fields.
 pub(super) const SECTIONS: &[Section<()>] = &[Section {
     title: None,
     fields: &[
@@ -110,7 +109,6 @@ pub(super) const SECTIONS: &[Section<()>] = &[Section {
     ],
 }];
 
-/// A field that is counted in milliwatts.
 fn watts<const FIELD: u32, const SCOPE: u32>(row: &Row<'_, ()>) -> Cell {
     milliwatts(row.ask(Q::Field(FIELD, SCOPE)), 0)
 }

@@ -13,7 +13,6 @@ macro_rules! reason {
     };
 }
 
-/// The fields.
 pub(super) const SECTIONS: &[Section<()>] = &[
     Section {
         title: None,

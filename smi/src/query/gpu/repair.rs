@@ -6,7 +6,6 @@ use super::super::cell::{Cell, number, yes};
 use super::super::field::{Section, field};
 use super::super::row::Row;
 
-/// The fields of pages.
 pub(super) const RETIRED_PAGES: &[Section<()>] = &[Section {
     title: Some((
         "retired_pages",
@@ -27,7 +26,6 @@ pub(super) const RETIRED_PAGES: &[Section<()>] = &[Section {
     ],
 }];
 
-/// The fields of rows.
 pub(in super::super) const REMAPPED_ROWS: &[Section<()>] = &[
     Section {
         title: Some((

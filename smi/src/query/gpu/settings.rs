@@ -18,7 +18,6 @@ const RECOVERY_ACTIONS: [&str; 5] = ["None", "Reset", "Reboot", "Drain P2P", "Dr
 /// `NVML_FI_DEV_GET_GPU_RECOVERY_ACTION`.
 const RECOVERY_ACTION: u32 = 230;
 
-/// The fields.
 pub(super) const SECTIONS: &[Section<()>] = &[
     Section {
         title: None,

@@ -12,7 +12,6 @@ const PROFILE_IN_USE: u32 = 5;
 /// `NVML_POWER_SMOOTHING_ADMIN_OVERRIDE_NOT_SET`.
 const NOT_SET: i128 = u32::MAX as i128;
 
-/// The fields.
 pub(super) const SECTIONS: &[Section<()>] = &[Section {
     title: None,
     fields: &[
@@ -60,17 +59,14 @@ pub(super) const SECTIONS: &[Section<()>] = &[Section {
     ],
 }];
 
-/// A field in watts.
 fn watts<const FIELD: u32>(row: &Row<'_, ()>) -> Cell {
     hundredths(row.ask(Q::Field(FIELD, 0)))
 }
 
-/// The same of the profile in use.
 fn watts_of_profile<const FIELD: u32>(row: &Row<'_, ()>) -> Cell {
     hundredths(row.ask(Q::Field(FIELD, PROFILE_IN_USE)))
 }
 
-/// A field of the profile in use.
 fn of_profile<const FIELD: u32>(row: &Row<'_, ()>) -> Cell {
     number(row.ask(Q::Field(FIELD, PROFILE_IN_USE)), 0)
 }

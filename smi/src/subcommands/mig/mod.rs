@@ -33,7 +33,6 @@ pub(super) const FORM: Form = Form::new("mig", help::HELP).changing(&["-cgi", "-
     without_value(&["-lci", "--list-compute-instances"]),
 ]);
 
-/// Runs `mig`.
 pub(crate) fn run(arguments: &[String], driver: &dyn QueryBackend, output: &mut dyn Write) -> Result<u8, Stop> {
     let switches = FORM.parse(arguments)?;
     let listings = ["-lgip", "-lgipp", "-lgi", "-lcip", "-lcipp", "-lci"];
@@ -73,7 +72,6 @@ impl Chosen {
     }
 }
 
-/// Whether a GPU is in MIG mode.
 fn divided(driver: &dyn QueryBackend, gpu: u32) -> bool {
     ask(driver, gpu, Query::MigMode).and_then(|answer| answer.at(0)) == Some(1)
 }

@@ -10,7 +10,6 @@ use super::{
     field::{plain, rounded, time, word},
 };
 
-/// What one row is about.
 pub(super) struct Row {
     sample_ms: u64,
     gpu: GpuSample,
@@ -42,7 +41,6 @@ pub(super) static COLUMNS: LazyLock<Vec<Column<Row>>> = LazyLock::new(|| {
     WHICH.into_iter().chain(fields).chain(STATE).collect()
 });
 
-/// What a row is about.
 const WHICH: [Column<Row>; 6] = [
     usual("time", "Time of the sample, UTC.", |row| Some(time(row.sample_ms))),
     usual("index", "NVML index of the GPU.", |row| Some(row.gpu.index.to_string())),
@@ -52,7 +50,6 @@ const WHICH: [Column<Row>; 6] = [
     usual("state", "State: ok, asleep, hung, lost or failed.", |row| Some(row.gpu.health.word().to_owned())),
 ];
 
-/// What is no number of the sample.
 const STATE: [Column<Row>; 5] = [
     usual("throttle_reasons", "Throttle reasons, space-separated.", |row| {
         let reasons = row.gpu.throttle_reasons.value()?;

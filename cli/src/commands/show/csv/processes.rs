@@ -10,7 +10,6 @@ use super::{
     field::{number, plain, rounded, time, word},
 };
 
-/// What one row is about.
 pub(super) struct Row {
     sample_ms: u64,
     gpu: u32,
