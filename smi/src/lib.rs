@@ -15,7 +15,6 @@ mod context;
 mod dmon;
 mod driver;
 mod headline;
-mod help;
 mod list;
 mod log;
 mod monitor;
@@ -53,6 +52,7 @@ use self::{
     driver::Driver,
     output::Output,
     refusal::Refusal,
+    subcommand::Stop,
     ticker::Ticker,
 };
 pub use self::{
@@ -68,33 +68,16 @@ pub use self::{
 pub fn run(source: &AnswerSource<'_>, words: &[String]) -> io::Result<u8> {
     match run_words(source, words) {
         Ok(code) => Ok(code),
-        Err(End::Refused(refusal)) => {
+        Err(Stop::Refused(refusal)) => {
             let _ = Output::standard().write(&refusal.text);
             Ok(refusal.code)
         }
-        Err(End::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(0),
-        Err(End::Write(error)) => Err(error),
+        Err(Stop::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(0),
+        Err(Stop::Output(error)) => Err(error),
     }
 }
 
-enum End {
-    Refused(Refusal),
-    Write(io::Error),
-}
-
-impl From<Refusal> for End {
-    fn from(refusal: Refusal) -> Self {
-        Self::Refused(refusal)
-    }
-}
-
-impl From<io::Error> for End {
-    fn from(error: io::Error) -> Self {
-        Self::Write(error)
-    }
-}
-
-fn run_words(source: &AnswerSource<'_>, words: &[String]) -> Result<u8, End> {
+fn run_words(source: &AnswerSource<'_>, words: &[String]) -> Result<u8, Stop> {
     if let Some(own) = words.first().and_then(|name| subcommands::subcommand(name)) {
         let behind = &words[1..];
         let is_help = behind.iter().any(|word| word == "-h" || word == "--help");
@@ -124,9 +107,12 @@ fn run_words(source: &AnswerSource<'_>, words: &[String]) -> Result<u8, End> {
     }
 }
 
+/// `-h`: nvidia-smi's options, in gpumon's own words.
+const HELP: &str = include_str!("help.txt");
+
 fn without_driver(command: &Command) -> Option<String> {
     match command {
-        Command::Help => Some(help::text()),
+        Command::Help => Some(HELP.to_owned()),
         Command::HelpQuery(query) => Some(query::help(*query)),
         Command::Dtd { unit } => Some(log::dtd(*unit)),
         _ => None,

@@ -5,14 +5,14 @@ use std::marker::PhantomData;
 use gpumon_probe::vendor::nvml::query::Query;
 
 use super::cell::{Cell, text};
-use super::field::{Field, Section, field};
+use super::field::{Field, Section, field, untitled};
 use super::row::Row;
 
 /// The fields, of rows that are about a `T` each.
 pub(super) struct Common<T>(PhantomData<T>);
 
 impl<T: 'static> Common<T> {
-    pub(super) const SECTIONS: &'static [Section<T>] = &[Section { title: None, fields: Self::FIELDS }];
+    pub(super) const SECTIONS: &'static [Section<T>] = &[untitled(Self::FIELDS)];
 
     const FIELDS: &'static [Field<T>] = &[
         field("timestamp", timestamp).about(TIMESTAMP),
@@ -34,7 +34,7 @@ pub(super) const UUID: &str = "The name that no other GPU has and that never cha
 // It is a cell like any other.
 #[allow(clippy::unnecessary_wraps)]
 pub(super) fn timestamp<T>(row: &Row<'_, T>) -> Cell {
-    Ok(row.gpu.now().strftime("%Y/%m/%d %H:%M:%S.%3f").to_string())
+    Ok(row.gpu.context.now.strftime("%Y/%m/%d %H:%M:%S.%3f").to_string())
 }
 
 pub(super) fn name<T>(row: &Row<'_, T>) -> Cell {

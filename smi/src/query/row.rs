@@ -1,15 +1,14 @@
 //! What a row is about, and whom its cells ask.
 
 use gpumon_probe::vendor::nvml::query::{Answer, Query, SystemQuery};
-use jiff::Zoned;
 
 use crate::{Context, cache::Cache};
 
 /// A GPU while its rows are written: whatever was asked about it is remembered, so that cells and rows that need the
 /// same answer cost one call.
 pub(super) struct Gpu<'a> {
-    context: &'a Context<'a>,
-    index: u32,
+    pub(super) context: &'a Context<'a>,
+    pub(super) index: u32,
     answers: Cache<Query>,
     system: Cache<SystemQuery>,
 }
@@ -21,23 +20,6 @@ impl<'a> Gpu<'a> {
 
     pub(super) fn ask(&self, query: Query) -> Answer {
         self.answers.get_or_ask(query, || self.context.ask(self.index, query))
-    }
-
-    pub(super) fn system(&self, query: SystemQuery) -> Answer {
-        self.system.get_or_ask(query, || self.context.system(query))
-    }
-
-    /// Its index.
-    pub(super) fn index(&self) -> u32 {
-        self.index
-    }
-
-    pub(super) fn count(&self) -> u32 {
-        self.context.count
-    }
-
-    pub(super) fn now(&self) -> &Zoned {
-        &self.context.now
     }
 }
 
@@ -52,6 +34,6 @@ impl<T> Row<'_, T> {
     }
 
     pub(super) fn system(&self, query: SystemQuery) -> Answer {
-        self.gpu.system(query)
+        self.gpu.system.get_or_ask(query, || self.gpu.context.system(query))
     }
 }
