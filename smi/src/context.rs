@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use gpumon_probe::vendor::nvml::query::{Answer, Query, QueryBackend, Subject, SystemQuery};
+use gpumon_probe::vendor::nvml::query::{Answer, Code, Query, QueryBackend, Subject, SystemQuery};
 use jiff::Zoned;
 
 /// Whom to ask, about which GPUs, and when.
@@ -17,6 +17,12 @@ pub(crate) struct Context<'a> {
 impl Context<'_> {
     pub(crate) fn system(&self, query: SystemQuery) -> Answer {
         self.driver.system(query)
+    }
+
+    /// The newest CUDA that the driver runs, as `13.0`.
+    pub(crate) fn cuda_version(&self) -> Result<String, Code> {
+        let version = self.system(SystemQuery::CudaVersion)?.at(0).ok_or(Code::NOT_SUPPORTED)?;
+        Ok(format!("{}.{}", version / 1000, version % 1000 / 10))
     }
 
     pub(crate) fn ask(&self, gpu: u32, query: Query) -> Answer {

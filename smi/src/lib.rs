@@ -43,7 +43,7 @@ mod unavailable;
 
 use std::io;
 
-use gpumon_probe::vendor::nvml::query::{Code, Query, QueryBackend, SystemQuery};
+use gpumon_probe::vendor::nvml::query::{Code, Query};
 use jiff::Zoned;
 
 use self::{
@@ -131,7 +131,7 @@ struct Round<'a> {
 impl<'a> Round<'a> {
     fn begin(source: &AnswerSource<'a>, typed: &CommandLine) -> Result<Self, Refusal> {
         let driver = Driver::open(source).map_err(|error| unavailable::refusal(&error))?;
-        let count = driver.system(SystemQuery::DeviceCount).ok().and_then(|count| count.at(0)).unwrap_or(0) as u32;
+        let count = select::device_count(&driver);
         if count == 0 {
             return Err(Refusal::no_devices());
         }

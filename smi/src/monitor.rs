@@ -2,13 +2,13 @@
 
 use std::{io::Write, time::Duration};
 
-use gpumon_probe::vendor::nvml::query::{QueryBackend, SystemQuery};
+use gpumon_probe::vendor::nvml::query::QueryBackend;
 use jiff::Zoned;
 
 use super::{
     Context, Refusal,
     scroll::Scroll,
-    select::select,
+    select::{device_count, select},
     subcommand::Stop,
     switches::{Switch, Switches, Values, with_value, without_value},
     ticker::Ticker,
@@ -94,12 +94,11 @@ impl Rounds<'_> {
             Some(_) => Stop::Refused(fail("")),
             None => Stop::Output(error),
         })?;
-        let count = driver.system(SystemQuery::DeviceCount).ok().and_then(|answer| answer.at(0)).unwrap_or(0);
         // A single round needs no ticker, and no signal to end it.
         let mut ticker = if self.count == Some(1) { None } else { Some(Ticker::start(self.delay)?) };
         let mut left = self.count;
         loop {
-            let context = Context { driver, gpus: &self.gpus, count: count as u32, now: Zoned::now() };
+            let context = Context { driver, gpus: &self.gpus, count: device_count(driver), now: Zoned::now() };
             scroll.round(&rows(&context))?;
             left = left.map(|left| left - 1);
             if left == Some(0) || !ticker.as_mut().is_some_and(Ticker::next) {

@@ -15,8 +15,7 @@ pub(crate) fn select(driver: &dyn QueryBackend, text: Option<&str>) -> Result<Ve
     if text.is_some_and(str::is_empty) {
         return Err(Refusal::new(255, "Failed to parse device string on command line"));
     }
-    let count = driver.system(SystemQuery::DeviceCount).ok().and_then(|answer| answer.at(0)).unwrap_or(0);
-    let count = u32::try_from(count).unwrap_or(0);
+    let count = device_count(driver);
     let gpus: Vec<u32> = match text {
         None => (0..count).collect(),
         Some(text) => {
@@ -28,6 +27,12 @@ pub(crate) fn select(driver: &dyn QueryBackend, text: Option<&str>) -> Result<Ve
         }
     };
     if gpus.is_empty() { Err(Refusal::no_devices()) } else { Ok(gpus) }
+}
+
+/// 0 where the driver does not tell.
+pub(crate) fn device_count(driver: &dyn QueryBackend) -> u32 {
+    let count = driver.system(SystemQuery::DeviceCount).ok().and_then(|answer| answer.at(0));
+    count.and_then(|count| u32::try_from(count).ok()).unwrap_or(0)
 }
 
 /// The GPU that a word names. An index costs no query; nothing else is an integer below the number of GPUs.

@@ -6,7 +6,7 @@
 mod help_text;
 
 use super::{
-    help, log,
+    HELP, log,
     options::{Flag, OPTIONS, OptionDef},
     passthrough,
     query::{self, QueryKind},
@@ -93,7 +93,7 @@ fn own(option: &OptionDef) -> OptionSpec {
     let spellings = option.spellings();
     let about = match option.flag {
         Flag::HelpSelectiveQuery => format!("What --{} knows", spellings[0].trim_start_matches("--help-")),
-        _ => help_text::of_option(&help::text(), &spellings).unwrap_or_default(),
+        _ => help_text::of_option(HELP, &spellings).unwrap_or_default(),
     };
     let owned = |words: &mut dyn Iterator<Item = &'static str>| words.map(str::to_owned).collect();
     let values = match option.flag {

@@ -22,10 +22,7 @@ pub(super) static LINES: &[Line] = &[
         Ok(version) => version.text().unwrap_or(ABSENT).to_owned(),
         Err(code) => word(code),
     }),
-    ("CUDA Version", "cuda_version", |context| match context.system(SystemQuery::CudaVersion) {
-        Ok(version) => version.at(0).map_or(ABSENT.to_owned(), |n| format!("{}.{}", n / 1000, n % 1000 / 10)),
-        Err(code) => word(code),
-    }),
+    ("CUDA Version", "cuda_version", |context| context.cuda_version().unwrap_or_else(word)),
 ];
 
 /// Title and element of what a host of virtual GPUs says of its driver, and of the line in it.

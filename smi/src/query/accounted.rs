@@ -12,8 +12,8 @@ pub(super) static TABLE: Table<Process> = Table {
     subjects: &[
         &[titled(
             "Accounted Graphics/Compute Processes",
-            "The processes of which the driver kept accounts: they have, or had, a graphics or compute \
-                 context on the GPU.
+            "The processes of which the driver kept accounts: they have, or had, a graphics or compute context on the \
+             GPU.
 
 This switch takes one field or several, parted by commas, and a format.
 For example:

@@ -26,8 +26,8 @@ impl<T: 'static> Common<T> {
 pub(super) const TIMESTAMP: &str = "When this was read, written as YYYY/MM/DD HH:MM:SS.msec in local time.";
 pub(super) const NAME: &str = "What the GPU is sold as, letters and digits. Every product has it.";
 pub(super) const BUS_ID: &str = "Where on the PCI bus the GPU is, in hexadecimal: domain:bus:device.function.";
-pub(super) const SERIAL: &str = "The serial number that is printed on the board, letters and digits. It never \
-                                 changes, and no other board has it.";
+pub(super) const SERIAL: &str = "The serial number that is printed on the board, letters and digits. It never changes, \
+                                 and no other board has it.";
 pub(super) const UUID: &str = "The name that no other GPU has and that never changes, letters and digits. It is \
                                printed on no label of the board.";
 

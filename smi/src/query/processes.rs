@@ -17,8 +17,8 @@ pub(super) static TABLE: Table<Process> = Table {
                 .about("The number of the process that computes."),
             field("process_name or name", name).about("The name of the process."),
             field("used_gpu_memory or used_memory [MiB]", memory).about(
-                "How much of the GPU's memory the context takes. The driver of Windows does not know it in \
-                         WDDM mode, where Windows itself gives out the memory.",
+                "How much of the GPU's memory the context takes. The driver of Windows does not know it in WDDM mode, \
+                 where Windows itself gives out the memory.",
             ),
         ])],
     ],

@@ -33,8 +33,8 @@ pub(super) const SECTIONS: &[Section<()>] = &[
     ),
     titled(
         "clocks.default_applications",
-        "The clocks at which programs run where no others were set. The switches [-ac | \
-             --applications-clocks] set others, [-rac | --reset-applications-clocks] go back to these.",
+        "The clocks at which programs run where no others were set. The switches [-ac | --applications-clocks] set \
+         others, [-rac | --reset-applications-clocks] go back to these.",
         &[
             field("clocks.default_applications.graphics or clocks.default_applications.gr [MHz]", default::<GRAPHICS>)
                 .about("The clock of the graphics engine where none was set."),

@@ -51,8 +51,8 @@ macro_rules! errors {
 pub(super) const SECTIONS: &[Section<()>] = &[
     titled(
         "dramEncryption.mode",
-        "Enabled where the memory is encrypted, Disabled where not. A change takes a reboot. It needs \
-             version 1.0 of the infoROM's object for it.",
+        "Enabled where the memory is encrypted, Disabled where not. A change takes a reboot. It needs version 1.0 of \
+         the infoROM's object for it.",
         &[
             field("dramEncryption.mode.current", |row| enabled(row.ask(Q::DramEncryptionMode), 0))
                 .about("Whether it is encrypted now."),
@@ -62,8 +62,8 @@ pub(super) const SECTIONS: &[Section<()>] = &[
     ),
     titled(
         "ecc.mode",
-        "Enabled where errors of the memory are corrected, Disabled where not. A change takes a \
-             reboot. It needs version 1.0 of the infoROM's object for it.",
+        "Enabled where errors of the memory are corrected, Disabled where not. A change takes a reboot. It needs \
+         version 1.0 of the infoROM's object for it.",
         &[
             field("ecc.mode.current", |row| enabled(row.ask(Q::EccMode), 0)).about("Whether they are corrected now."),
             field("ecc.mode.pending", |row| enabled(row.ask(Q::EccMode), 1))
@@ -76,11 +76,10 @@ pub(super) const SECTIONS: &[Section<()>] = &[
         "ecc.errors.corrected.volatile",
         Some((
             "ecc.errors",
-            "How often memory was found to be wrong. An error of one bit is corrected, and nothing is \
-             lost by it; one of two bits is only noticed. In texture memory reading again can help, or \
-             not. Volatile counts begin with the loading of the driver, aggregate ones are those of the \
-             board's whole life. What an error of two bits does to a program is told by NVIDIA's \
-             documents on ECC.",
+            "How often memory was found to be wrong. An error of one bit is corrected, and nothing is lost by it; one \
+             of two bits is only noticed. In texture memory reading again can help, or not. Volatile counts begin with \
+             the loading of the driver, aggregate ones are those of the board's whole life. What an error of two bits \
+             does to a program is told by NVIDIA's documents on ECC.",
         ))
     ),
     errors!(CORRECTED, AGGREGATE, "ecc.errors.corrected.aggregate", None),
@@ -105,8 +104,8 @@ pub(super) const SECTIONS: &[Section<()>] = &[
             .about("Errors in microcontrollers ever, each counted once."),
         field("ecc.errors.uncorrected.aggregate.sram.pcie", in_chip::<8>).about("Errors in the PCIe unit ever."),
         field("ecc.errors.uncorrected.aggregate.sram.other", in_chip::<10>).about(
-            "Errors ever within the chip but in none of L2 cache, multiprocessors, microcontrollers and \
-                 PCIe unit, each counted once.",
+            "Errors ever within the chip but in none of L2 cache, multiprocessors, microcontrollers and PCIe unit, \
+             each counted once.",
         ),
     ]),
 ];

@@ -12,8 +12,8 @@ const COMPUTE_MODES: [&str; 4] = ["Default", "Exclusive_Thread", "Prohibited", "
 pub(super) const SECTIONS: &[Section<()>] = &[
     titled(
         "memory",
-        "The memory on the board. With ECC there is some percent less of it, which holds the check \
-             bits. The driver keeps a little for itself even while nothing runs.",
+        "The memory on the board. With ECC there is some percent less of it, which holds the check bits. The driver \
+         keeps a little for itself even while nothing runs.",
         &[
             field("memory.total [MiB]", |row| mebibytes(row.ask(Q::MemoryInfo), 0)).about("All of the GPU's memory."),
             field("memory.reserved [MiB]", |row| mebibytes(row.ask(Q::MemoryInfo), 1))

@@ -8,8 +8,7 @@ use super::super::field::{Section, field, titled};
 pub(super) const SECTIONS: &[Section<()>] = &[
     titled(
         "mig.mode",
-        "Enabled where the GPU can be parted into instances, Disabled where not. A change takes a \
-             reset of the GPU.",
+        "Enabled where the GPU can be parted into instances, Disabled where not. A change takes a reset of the GPU.",
         &[
             field("mig.mode.current", |row| enabled(row.ask(Q::MigMode), 0)).about("Whether it is turned on now."),
             field("mig.mode.pending", |row| enabled(row.ask(Q::MigMode), 1))
@@ -18,8 +17,8 @@ pub(super) const SECTIONS: &[Section<()>] = &[
     ),
     titled(
         "gsp.mode",
-        "Enabled where the firmware on the GPU's own processor (GSP) does part of the driver's work, \
-             Disabled where not.",
+        "Enabled where the firmware on the GPU's own processor (GSP) does part of the driver's work, Disabled where \
+         not.",
         &[
             field("gsp.mode.current", |row| enabled(row.ask(Q::GspFirmwareMode), 0)).about("Whether it does so now."),
             field("gsp.mode.default", |row| enabled(row.ask(Q::GspFirmwareMode), 1))

@@ -41,8 +41,8 @@ pub(super) const SECTIONS: &[Section<()>] = &[
     ),
     untitled(&[
         field("pcie.link.gen.current", |row| number(row.ask(Q::PcieGeneration), 0)).about(
-            "The generation at which the PCIe link runs now, which can be lower while the GPU has nothing \
-                 to do. An older name of pcie.link.gen.gpucurrent.",
+            "The generation at which the PCIe link runs now, which can be lower while the GPU has nothing to do. An \
+             older name of pcie.link.gen.gpucurrent.",
         ),
         field("pcie.link.gen.gpucurrent", |row| number(row.ask(Q::PcieGeneration), 0)).about(
             "The generation at which the PCIe link runs now, which can be lower while the GPU has nothing to do.",

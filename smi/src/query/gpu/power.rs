@@ -29,29 +29,26 @@ pub(super) const SECTIONS: &[Section<()>] = &[untitled(&[
         .about("How many degrees Celsius are left until the GPU slows down."),
     field("temperature.memory", memory_temperature).about("The temperature of the HBM, in degrees Celsius."),
     field("power.management", |row| enabled(row.ask(Q::PowerManagementMode), 0)).about(
-        "Whether the driver manages the power. It takes version 3.0 of the infoROM's object for it, \
-             or a Kepler or newer.",
+        "Whether the driver manages the power. It takes version 3.0 of the infoROM's object for it, or a Kepler or \
+         newer.",
     ),
     field("power.draw [W]", |row| milliwatts(row.ask(Q::PowerUsage), 0)).about(
-        "What the whole board draws, in watts: since Ampere on average over a second, before that at \
-                 this moment. It is right within 5 watts, and only there where power is managed.",
+        "What the whole board draws, in watts: since Ampere on average over a second, before that at this moment. It \
+         is right within 5 watts, and only there where power is managed.",
     ),
     field("power.draw.average or gpu.power.draw.average [W]", watts::<AVERAGE, GPU>).about(
-        "What the whole board draws, in watts, on average over a second. It is right within 5 watts, \
-                 and only there where power is managed, since Ampere but for GA100.",
+        "What the whole board draws, in watts, on average over a second. It is right within 5 watts, and only there \
+         where power is managed, since Ampere but for GA100.",
     ),
     field("power.draw.instant or gpu.power.draw.instant [W]", watts::<INSTANT, GPU>).about(
-        "What the whole board draws at this moment, in watts. It is right within 5 watts, and only \
-                 there where power is managed.",
+        "What the whole board draws at this moment, in watts. It is right within 5 watts, and only there where power \
+         is managed.",
     ),
-    field("power.limit or gpu.power.requested_limit [W]", |row| milliwatts(row.ask(Q::PowerLimit), 0)).about(
-        "The requested limit, in watts, for example by nvidia-smi with the switches [-pl | \
-                 --power-limit=].",
-    ),
+    field("power.limit or gpu.power.requested_limit [W]", |row| milliwatts(row.ask(Q::PowerLimit), 0))
+        .about("The requested limit, in watts, for example by nvidia-smi with the switches [-pl | --power-limit=]."),
     field("enforced.power.limit or gpu.power.current_limit [W]", |row| milliwatts(row.ask(Q::EnforcedPowerLimit), 0))
         .about(
-            "The limit that holds, in watts: the lowest of several. The driver keeps what the board draws \
-                 below it.",
+            "The limit that holds, in watts: the lowest of several. The driver keeps what the board draws below it.",
         ),
     field("power.default_limit or gpu.power.default_limit [W]", |row| milliwatts(row.ask(Q::DefaultPowerLimit), 0))
         .about("The default limit, in watts; it also applies after the driver was unloaded."),
@@ -68,8 +65,8 @@ pub(super) const SECTIONS: &[Section<()>] = &[untitled(&[
     field("module.enforced.power.limit or module.power.current_limit [W]", watts::<CURRENT, MODULE>)
         .about("The limit that holds for the whole module, in watts: the lowest of several."),
     field("module.power.default_limit [W]", watts::<DEFAULT, MODULE>).about(
-        "The limit that holds for the whole module where none was asked for, in watts; also after the \
-                 driver was unloaded.",
+        "The limit that holds for the whole module where none was asked for, in watts; also after the driver was \
+         unloaded.",
     ),
     field("module.power.min_limit [W]", watts::<LEAST, MODULE>)
         .about("The lowest limit that can be set, in watts, for the whole module."),

@@ -16,9 +16,9 @@ macro_rules! reason {
 pub(super) const SECTIONS: &[Section<()>] = &[
     untitled(&[
         field("fan.speed [%]", |row| number(row.ask(Q::FanSpeed), 0)).about(
-            "How fast the fan is meant to turn, in percent of the speed at which it is as loud as the \
-                     board may be; it can be more than 100. A fan that is stuck turns slower than this. Many \
-                     boards have none and are cooled by the machine around them.",
+            "How fast the fan is meant to turn, in percent of the speed at which it is as loud as the board may be; it \
+             can be more than 100. A fan that is stuck turns slower than this. Many boards have none and are cooled by \
+             the machine around them.",
         ),
         field("pstate", state).about("The performance state, from P0 (fastest) to P12 (slowest)."),
     ]),
@@ -35,20 +35,18 @@ pub(super) const SECTIONS: &[Section<()>] = &[
             })
             .about("Bits of the reasons that hold now. nvml.h says which is which."),
             reason!("gpu_idle", 0x1).about(
-                "Nothing runs, and the clocks go down to their idle state. A later driver may not tell it any \
-                 more.",
+                "Nothing runs, and the clocks go down to their idle state. A later driver may not tell it any more.",
             ),
             reason!("applications_clocks_setting", 0x2)
                 .about("The applications clocks are the limit, which nvidia-smi --applications-clocks= sets."),
             reason!("sw_power_cap", 0x4).about(
-                "The driver lowers the clocks to keep the GPU within its power limit, which nvidia-smi \
-                 --power-limit= sets.",
+                "The driver lowers the clocks to keep the GPU within its power limit, which nvidia-smi --power-limit= \
+                 sets.",
             ),
             reason!("hw_slowdown", 0x8).about(
                 "The hardware halves the clocks, or lowers them further. Why can be one of these:
  It is too hot, which is told as HW Thermal Slowdown.
- Something outside, such as the power supply, asks to brake, which is told as HW Power Brake \
-                 Slowdown.
+ Something outside, such as the power supply, asks to brake, which is told as HW Power Brake Slowdown.
  So much power is drawn that a fast protection steps in.
  The performance state or the clocks are just changing.
 A later driver may tell this otherwise.",
@@ -56,15 +54,14 @@ A later driver may tell this otherwise.",
             reason!("hw_thermal_slowdown", 0x40)
                 .about("The hardware halves the clocks, or lowers them further, because it is too hot."),
             reason!("hw_power_brake_slowdown", 0x80).about(
-                "The hardware halves the clocks, or lowers them further, because something outside, such as \
-                 the power supply, asks to brake.",
+                "The hardware halves the clocks, or lowers them further, because something outside, such as the power \
+                 supply, asks to brake.",
             ),
             reason!("sw_thermal_slowdown", 0x20)
                 .about("The driver lowers the clocks because the GPU is hotter than it should be while it works."),
             reason!("sync_boost", 0x10).about(
-                "The GPU belongs to a group that nvidia-smi or DCGM made, in which all run at the clocks of \
-                 the slowest, for the most work per watt. What holds the slowest down is told by its own \
-                 reasons.",
+                "The GPU belongs to a group that nvidia-smi or DCGM made, in which all run at the clocks of the \
+                 slowest, for the most work per watt. What holds the slowest down is told by its own reasons.",
             ),
         ],
     ),

@@ -8,16 +8,16 @@ use super::super::row::Row;
 
 pub(super) const RETIRED_PAGES: &[Section<()>] = &[titled(
     "retired_pages",
-    "A page of the board's memory that fails can be taken out of use: after several errors of \
-         single bits in it, or one of two bits. From then on the driver gives it to no program.",
+    "A page of the board's memory that fails can be taken out of use: after several errors of single bits in it, or \
+     one of two bits. From then on the driver gives it to no program.",
     &[
         field("retired_pages.single_bit_ecc.count or retired_pages.sbe", pages::<0>)
             .about("How many pages were taken out of use for errors of single bits."),
         field("retired_pages.double_bit.count or retired_pages.dbe", pages::<1>)
             .about("How many pages were taken out of use for an error of two bits."),
         field("retired_pages.pending", |row| yes(row.ask(Q::RetiredPagesPending), 0)).about(
-            "Whether pages wait for the next reboot to be taken out of use. Until then programs can still \
-             be given them, and meet further errors.",
+            "Whether pages wait for the next reboot to be taken out of use. Until then programs can still be given \
+             them, and meet further errors.",
         ),
     ],
 )];
@@ -25,9 +25,8 @@ pub(super) const RETIRED_PAGES: &[Section<()>] = &[titled(
 pub(super) const REMAPPED_ROWS: &[Section<()>] = &[
     titled(
         "remapped_rows",
-        "A row of the board's memory that fails can be replaced by a spare one: after several errors \
-             of single bits in it, or one of two bits. One that waits for it is replaced when the GPU is \
-             reset.",
+        "A row of the board's memory that fails can be replaced by a spare one: after several errors of single bits in \
+         it, or one of two bits. One that waits for it is replaced when the GPU is reset.",
         &[
             field("remapped_rows.correctable or remapped_rows.sbe", |row| rows(row, 0, 0))
                 .about("How many rows were replaced for errors of single bits."),

@@ -26,31 +26,29 @@ pub(super) const SECTIONS: &[Section<()>] = &[
         field("display_attached", |row| yes(row.ask(Q::DisplayMode), 0))
             .about("Yes where a monitor is plugged into one of the GPU's connectors, No where there is none."),
         field("display_active", |row| enabled(row.ask(Q::DisplayActive), 0)).about(
-            "Enabled where a display is set up on the GPU, which takes memory, Disabled where not. It can \
-                 be set up without any monitor.",
+            "Enabled where a display is set up on the GPU, which takes memory, Disabled where not. It can be set up \
+             without any monitor.",
         ),
         field("persistence_mode", |row| enabled(row.ask(Q::PersistenceMode), 0)).about(
-            "Enabled where the driver stays loaded while no program uses the GPU, so that the next one \
-                 starts faster, Disabled where it is unloaded. Only on Linux.",
+            "Enabled where the driver stays loaded while no program uses the GPU, so that the next one starts faster, \
+             Disabled where it is unloaded. Only on Linux.",
         ),
         field("addressing_mode", |row| word(row.ask(Q::AddressingMode), 0, &["None", "HMM", "ATS"])).about(
-            "How the GPU reaches memory that the system gave out (malloc, mmap): HMM where the driver \
-                 mirrors the processor's page tables on the GPU, ATS where the GPU asks the processor's own \
-                 page tables, None where it does not reach it. Only on Linux.",
+            "How the GPU reaches memory that the system gave out (malloc, mmap): HMM where the driver mirrors the \
+             processor's page tables on the GPU, ATS where the GPU asks the processor's own page tables, None where it \
+             does not reach it. Only on Linux.",
         ),
         field("accounting.mode", |row| enabled(row.ask(Q::AccountingMode), 0)).about(
-            "Enabled where the driver keeps accounts of each compute process, also after it has ended, \
-                 Disabled where not. The running time in them is 0 until the process ends. See \
-                 --help-query-accounted-apps.",
+            "Enabled where the driver keeps accounts of each compute process, also after it has ended, Disabled where \
+             not. The running time in them is 0 until the process ends. See --help-query-accounted-apps.",
         ),
         field("accounting.buffer_size", |row| number(row.ask(Q::AccountingBufferSize), 0))
             .about("Of how many processes the driver can keep accounts. One more takes the place of the oldest."),
     ]),
     titled(
         "driver_model",
-        "Windows knows the driver models WDDM, for graphics, and TCC and MCDM, for computing, with \
-             which kernels start faster. The switches -dm and -fdm choose one. On Linux there is only \
-             one, and it is N/A.",
+        "Windows knows the driver models WDDM, for graphics, and TCC and MCDM, for computing, with which kernels start \
+         faster. The switches -dm and -fdm choose one. On Linux there is only one, and it is N/A.",
         &[
             field("driver_model.current", |row| word(row.ask(Q::DriverModel), 0, &DRIVER_MODELS))
                 .about("The driver model in use. N/A on Linux."),
@@ -61,12 +59,12 @@ pub(super) const SECTIONS: &[Section<()>] = &[
     untitled(&[field("vbios_version", |row| text(row.ask(Q::VbiosVersion))).about("The version of the board's BIOS.")]),
     titled(
         "inforom",
-        "The versions of what stands in the infoROM, a small memory on the board for its \
-             configuration and history. Some abilities of a board need a certain version.",
+        "The versions of what stands in the infoROM, a small memory on the board for its configuration and history. \
+         Some abilities of a board need a certain version.",
         &[
             field("inforom.img or inforom.image", |row| text(row.ask(Q::InforomImageVersion))).about(
-                "The version of the whole image, which tells exactly what was written to the board. What the \
-                     board can do is told by the versions of the parts.",
+                "The version of the whole image, which tells exactly what was written to the board. What the board can \
+                 do is told by the versions of the parts.",
             ),
             field("inforom.oem", inforom::<0>).about("The version of the manufacturer's configuration."),
             field("inforom.ecc", inforom::<1>).about("The version of the records of ECC errors."),
@@ -75,8 +73,8 @@ pub(super) const SECTIONS: &[Section<()>] = &[
                 .about("Whether the infoROM's checksums are right: valid or invalid."),
             field("gpu_recovery_action", |row| word(row.ask(Q::Field(RECOVERY_ACTION, 0)), 0, &RECOVERY_ACTIONS))
                 .about(
-                    "What the driver recommends to bring the GPU back from a bad state. N/A where the board does \
-                     not tell; an error where it could not be read.",
+                    "What the driver recommends to bring the GPU back from a bad state. N/A where the board does not \
+                     tell; an error where it could not be read.",
                 ),
         ],
     ),

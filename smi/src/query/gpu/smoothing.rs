@@ -36,15 +36,15 @@ pub(super) const SECTIONS: &[Section<()>] = &[untitled(&[
     field("power_smoothing.admin_override.secondary_power_floor [W]", watts::<285>)
         .about("The secondary floor that an administrator has set instead of the profile's, in watts."),
     field("power_smoothing.admin_override.primary_floor_act_window_multiplier", set::<286>).about(
-        "The length that an administrator has set instead of the profile's, of the window that brings \
-             the primary floor into force.",
+        "The length that an administrator has set instead of the profile's, of the window that brings the primary \
+         floor into force.",
     ),
     field("power_smoothing.admin_override.primary_floor_tar_window_multiplier", set::<287>).about(
         "The length that an administrator has set instead of the profile's, of the window that sets the primary floor.",
     ),
     field("power_smoothing.admin_override.primary_floor_act_offset [W]", watts::<288>).about(
-        "The offset that an administrator has set instead of the profile's, at which the primary \
-                 floor comes into force, in watts.",
+        "The offset that an administrator has set instead of the profile's, at which the primary floor comes into \
+         force, in watts.",
     ),
 ])];
 
