@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use gpumon_probe::model::{Event, Gpu, GpuDetails, GpuSample, Inventory, Record, Sample, SourceKind, now_ms};
+use gpumon_probe::model::{Event, Gpu, GpuDetails, GpuSample, Inventory, Record, Sample, now_ms};
 use gpumon_server::frame::{self, CollectorState, CollectorStatus, Hello};
 
 use super::{
@@ -140,7 +140,7 @@ impl Model {
     }
 
     pub(super) fn is_simulated(&self) -> bool {
-        self.inventory.as_ref().is_some_and(|known| known.platform.source == SourceKind::Simulated)
+        self.inventory.as_ref().is_some_and(|known| known.platform.is_simulated())
     }
 
     /// The time that the screen shows: the newest sample's, and this machine's where that is late.

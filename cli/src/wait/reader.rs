@@ -6,7 +6,7 @@ use std::{
 };
 
 use gpumon_probe::{
-    model::{GpuDetails, Inventory, Sample, SourceKind, now_ms},
+    model::{GpuDetails, Inventory, Sample, now_ms},
     vendor::SourceChoice,
 };
 use gpumon_server::frame::{CollectorState, CollectorStatus};
@@ -115,7 +115,7 @@ impl Reader {
 impl Snapshot {
     fn into_reading(self, now_ms: u64) -> Option<ReadResult> {
         let Self { collector, inventory, sample, details } = self;
-        if inventory.as_ref().is_some_and(|inventory| inventory.platform.source == SourceKind::Simulated) {
+        if inventory.as_ref().is_some_and(|inventory| inventory.platform.is_simulated()) {
             return None;
         }
         let unavailable = |why: &str| Some(ReadResult::Unavailable(why.to_owned()));

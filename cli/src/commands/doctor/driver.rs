@@ -9,7 +9,7 @@ use std::{
 };
 
 use gpumon_probe::{
-    model::{GpuDetails, GpuSample, Health, Inventory, Record, Sample, SourceKind},
+    model::{GpuDetails, GpuSample, Health, Inventory, Record, Sample},
     owner::CommandLines,
     sampler::{self, Options},
     vendor::SourceError,
@@ -49,7 +49,7 @@ impl Driver {
     }
 
     pub(super) fn is_simulated(&self) -> bool {
-        self.answer().is_some_and(|answer| answer.inventory.platform.source == SourceKind::Simulated)
+        self.answer().is_some_and(|answer| answer.inventory.platform.is_simulated())
     }
 }
 

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use anyhow::{Context, anyhow};
 use gpumon_probe::{
-    model::{Event, GpuDetails, Inventory, Sample, SourceKind, now_ms},
+    model::{Event, GpuDetails, Inventory, Sample, now_ms},
     owner::CommandLines,
     sampler::{self, OneShot, Options},
     vendor::{ReadDepth, Source},
@@ -71,7 +71,8 @@ impl Snapshot {
             return Ok(None);
         }
         match Self::request(at.server, need) {
-            Ok(snapshot) => Ok(Some(snapshot).filter(|snapshot| at.server.named().is_some() || snapshot.is_real())),
+            Ok(snapshot) => Ok(Some(snapshot)
+                .filter(|snapshot| at.server.named().is_some() || !snapshot.inventory.platform.is_simulated())),
             Err(error) if at.server.is_typed() => Err(error.into()),
             Err(_) => Ok(None),
         }
@@ -109,7 +110,7 @@ impl Snapshot {
             collector.state == CollectorState::Running && sample.at_ms.abs_diff(now_ms) <= oldest_ms
         })?;
         let inventory = inventory?;
-        if inventory.platform.source == SourceKind::Nvml {
+        if !inventory.platform.is_simulated() {
             Hidden::new().fill_in(&mut sample);
         }
         let past = history.as_ref().map(UtilizationHistory::of).unwrap_or_default();
@@ -156,10 +157,6 @@ impl Snapshot {
             is_one_shot: self.is_single,
             notice: self.collector.message.as_deref().filter(|_| self.collector.state != CollectorState::Running),
         }
-    }
-
-    fn is_real(&self) -> bool {
-        self.inventory.platform.source == SourceKind::Nvml
     }
 }
 

@@ -14,7 +14,7 @@ use std::{
 };
 
 use gpumon_probe::{
-    model::{Event, GpuDetails, Inventory, Record, Sample, SourceKind},
+    model::{Event, GpuDetails, Inventory, Record, Sample},
     owner::CommandLines,
     sampler::{self, Options, SharedInterval},
     vendor::Source,
@@ -214,7 +214,7 @@ impl Follower {
                 return was_running;
             }
             ServerFrame::Sample(mut sample) => {
-                if known.inventory.as_ref().is_some_and(|there| there.platform.source == SourceKind::Nvml) {
+                if known.inventory.as_ref().is_some_and(|there| !there.platform.is_simulated()) {
                     self.hidden.fill_in(&mut sample);
                 }
                 self.past.push(&sample);
