@@ -18,6 +18,7 @@ mod options;
 mod reference;
 mod run;
 mod table;
+mod terminal;
 mod top;
 mod wait;
 

@@ -1,12 +1,23 @@
 //! The arguments that several commands share.
 
-use std::{ffi::OsString, ops::RangeInclusive, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    ffi::OsString,
+    ops::{ControlFlow, RangeInclusive},
+    path::PathBuf,
+    sync::{
+        Arc,
+        mpsc::{self, Receiver},
+    },
+    thread,
+    time::Duration,
+};
 
 use clap::{Args as _, FromArgMatches as _};
 use gpumon_probe::{
     derive::ConditionSettings,
+    model::Record,
     owner::CommandLines,
-    sampler::{Options, SharedInterval},
+    sampler::{self, Options, SharedInterval},
     vendor::{BadSource, KERNEL_LOG, Source, SourceChoice, SourceError},
 };
 use gpumon_server::frame::INTERVAL_MS;
@@ -68,6 +79,25 @@ impl SourceArgs {
 
     pub(crate) fn open(&self) -> Result<Arc<dyn Source>, SourceError> {
         self.source.open(self.library()).map(Arc::from)
+    }
+
+    /// Readings with details, or why there are none. They are read on a thread that nobody waits for: in a hung driver it
+    /// never ends.
+    pub(crate) fn records(&self, commands: CommandLines) -> Receiver<Result<Record, SourceError>> {
+        let (sender, records) = mpsc::channel();
+        let source = self.clone();
+        thread::spawn(move || {
+            let options = Options { details: true, ..Options::new(Duration::from_millis(250), commands) };
+            let send = |record: &Record| match sender.send(Ok(record.clone())) {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(_) => ControlFlow::Break(()),
+            };
+            if let Err(error) = source.open().and_then(|source| sampler::run(&source, &options, send)) {
+                // Where nobody listens any more, nobody waits.
+                let _ = sender.send(Err(error));
+            }
+        });
+        records
     }
 
     /// The same, to be typed to another gpumon.

@@ -120,8 +120,8 @@ impl Listener for Terminal<'_> {
     }
 }
 
-/// A second signal ends this process at once, and the one that works with it.
-fn install_signal_handlers() -> io::Result<Arc<AtomicBool>> {
+/// What the first signal to end sets. A second one ends this process at once, and a worker with it.
+pub(crate) fn install_signal_handlers() -> io::Result<Arc<AtomicBool>> {
     let asked = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&asked))?;

@@ -2,16 +2,12 @@
 
 use std::{
     collections::BTreeMap,
-    ops::ControlFlow,
-    sync::mpsc::{self, Receiver},
-    thread,
     time::{Duration, Instant},
 };
 
 use gpumon_probe::{
     model::{GpuDetails, GpuSample, Health, Inventory, Record, Sample},
     owner::CommandLines,
-    sampler::{self, Options},
     vendor::SourceError,
 };
 
@@ -23,7 +19,6 @@ const OPENING: Duration = Duration::from_secs(10);
 const READING: Duration = Duration::from_secs(4);
 /// Counters tell something from the second sample on, and the rates made of those from the third.
 const SAMPLES: u32 = 4;
-const INTERVAL: Duration = Duration::from_millis(250);
 
 pub(super) enum Driver {
     Refused(SourceError),
@@ -71,24 +66,7 @@ impl Answer {
 
 /// Reads until all is told or the time is over.
 pub(super) fn read(source: &SourceArgs) -> Driver {
-    let (told, telling) = mpsc::channel();
-    let source = source.clone();
-    // It is not waited for: in a hung driver it never ends.
-    thread::spawn(move || {
-        let options = Options { details: true, ..Options::new(INTERVAL, CommandLines::All) };
-        let tell = |record: &Record| match told.send(Ok(record.clone())) {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(_) => ControlFlow::Break(()),
-        };
-        if let Err(error) = source.open().and_then(|source| sampler::run(&source, &options, tell)) {
-            // Where nobody listens any more, nobody waits.
-            let _ = told.send(Err(error));
-        }
-    });
-    listen(&telling)
-}
-
-fn listen(telling: &Receiver<Result<Record, SourceError>>) -> Driver {
+    let telling = source.records(CommandLines::All);
     let mut answer = match telling.recv_timeout(OPENING) {
         Ok(Ok(Record::Inventory(inventory))) => Answer { inventory, sample: None, details: BTreeMap::new() },
         Ok(Err(error)) => return Driver::Refused(error),

@@ -1,10 +1,7 @@
 //! What people read of what is reported: a line for each step, a bar that moves below them on a terminal, and at the end
 //! the words. It knows nothing but these.
 
-use std::{
-    env,
-    io::{self, IsTerminal, Write},
-};
+use std::io::{self, IsTerminal, Write};
 
 use gpumon_workload::protocol::{Line, MemoryLevel, Report, Topic, exit_code::INTERRUPTED};
 
@@ -14,6 +11,7 @@ use crate::{
     describe,
     exit::say,
     table::style::{DIM, NOTICE, STRONG, WELL, paint},
+    terminal::is_dumb,
     top::text::wrap,
 };
 
@@ -33,8 +31,7 @@ pub(super) struct Page {
 
 impl Page {
     pub(super) fn new() -> Self {
-        let is_dumb = env::var("TERM").is_ok_and(|terminal| terminal == "dumb");
-        Self { is_live: io::stdout().is_terminal() && !is_dumb, begun_ms: 0, topic: None, level: None }
+        Self { is_live: io::stdout().is_terminal() && !is_dumb(), begun_ms: 0, topic: None, level: None }
     }
 
     pub(super) fn line(&mut self, Line { at_ms, report }: Line) -> io::Result<()> {

@@ -6,7 +6,6 @@ use std::{
     ops::ControlFlow,
     sync::{
         Arc,
-        atomic::AtomicBool,
         mpsc::{self, Receiver, SyncSender},
     },
     thread,
@@ -22,7 +21,6 @@ use gpumon_probe::{
 use gpumon_server::frame::{CollectorState, CollectorStatus, ServerFrame};
 use signal_hook::{
     consts::{SIGHUP, SIGINT, SIGTERM, SIGWINCH},
-    flag,
     iterator::Signals,
 };
 
@@ -30,7 +28,7 @@ use super::{
     hidden::Hidden,
     snapshot::{Need, Snapshot, SourceSelection},
 };
-use crate::{exit::Failure, local::Frames, options::watching, table::UtilizationHistory};
+use crate::{exit::Failure, local::Frames, options::watching, run, table::UtilizationHistory};
 
 /// A snapshot to show, or a reason to stop.
 pub(super) enum Message {
@@ -70,11 +68,7 @@ impl<'a> Feed<'a> {
 
     /// Reports a resized terminal and requests to stop. A second request ends the process at once.
     pub(super) fn install_signal_handlers(&self) -> io::Result<()> {
-        let asked = Arc::new(AtomicBool::new(false));
-        for signal in [SIGINT, SIGTERM, SIGHUP] {
-            flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&asked))?;
-            flag::register(signal, Arc::clone(&asked))?;
-        }
+        run::install_signal_handlers()?;
         let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP, SIGWINCH])?;
         let sender = self.sender.clone();
         spawn(move || {

@@ -1,13 +1,14 @@
 //! The columns of GPUs.
 
-use std::{borrow::Cow, sync::LazyLock};
+use std::sync::LazyLock;
 
 use gpumon_probe::model::{Gpu, GpuSample, Process, Sample, fields::GPU_FIELDS};
 
 use super::{
     super::snapshot::Snapshot,
-    Column, Read,
+    Column, Read, column,
     field::{plain, rounded, time, word},
+    usual,
 };
 
 pub(super) struct Row {
@@ -20,14 +21,6 @@ pub(super) fn rows(snapshot: &Snapshot) -> Vec<Row> {
     let Sample { at_ms, gpus, .. } = &snapshot.sample;
     let known = |index: u32| snapshot.inventory.gpus.iter().find(|gpu| gpu.index == index).cloned();
     gpus.iter().map(|gpu| Row { sample_ms: *at_ms, gpu: gpu.clone(), known: known(gpu.index) }).collect()
-}
-
-const fn column(name: &'static str, help: &'static str, read: fn(&Row) -> Option<String>) -> Column<Row> {
-    Column { name: Cow::Borrowed(name), help, usual: false, read: Read::Of(read) }
-}
-
-const fn usual(name: &'static str, help: &'static str, read: fn(&Row) -> Option<String>) -> Column<Row> {
-    Column { name: Cow::Borrowed(name), help, usual: true, read: Read::Of(read) }
 }
 
 /// In the order in which they are shown.

@@ -25,6 +25,14 @@ struct Column<T> {
     read: Read<T>,
 }
 
+const fn column<T>(name: &'static str, help: &'static str, read: fn(&T) -> Option<String>) -> Column<T> {
+    Column { name: Cow::Borrowed(name), help, usual: false, read: Read::Of(read) }
+}
+
+const fn usual<T>(name: &'static str, help: &'static str, read: fn(&T) -> Option<String>) -> Column<T> {
+    Column { name: Cow::Borrowed(name), help, usual: true, read: Read::Of(read) }
+}
+
 /// Takes what a column shows out of a row; `None` where it is absent.
 enum Read<T> {
     Of(fn(&T) -> Option<String>),
