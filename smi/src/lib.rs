@@ -14,6 +14,7 @@ mod command_line;
 mod context;
 mod dmon;
 mod driver;
+mod form;
 mod headline;
 mod list;
 mod log;

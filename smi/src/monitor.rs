@@ -10,9 +10,9 @@ use super::{
     scroll::Scroll,
     select::{device_count, select},
     subcommand::Stop,
-    switches::{Switch, Switches, Values, with_value, without_value},
+    switches::Switches,
     ticker::Ticker,
-    timestamp::{self, TimestampColumns},
+    timestamp::TimestampColumns,
 };
 
 /// The groups of readings that `-s` knows, as all helps list them.
@@ -119,13 +119,3 @@ pub(super) fn groups(letters: &str, known: &str) -> Result<Vec<char>, Refusal> {
     }
     if groups.is_empty() { Err(fail("Failed to find any metric to display\n")) } else { Ok(groups) }
 }
-
-pub(super) const COMMON: [Switch; 7] = [
-    with_value(&["-i", "--id"]),
-    with_value(&["-d", "--delay"]),
-    with_value(&["-c", "--count"]),
-    with_value(&["-s", "--select"]),
-    with_value(&["-o", "--options"]).of(Values::Letters(timestamp::LETTERS)),
-    with_value(&["-f", "--filename"]).of(Values::File),
-    without_value(&["-h", "--help"]),
-];

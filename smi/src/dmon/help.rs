@@ -2,11 +2,6 @@
 
 use crate::monitor;
 
-/// The explanation, and how it is typed.
-pub(super) fn help() -> String {
-    format!("{ABOUT}{USAGE}")
-}
-
 pub(super) const ABOUT: &str = "
     Prints a line per GPU and interval, which scrolls by. Which columns
     there are is chosen by group, as the width of the terminal allows.

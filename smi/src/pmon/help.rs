@@ -1,10 +1,5 @@
 //! The text of `pmon -h`.
 
-/// The explanation, and how it is typed.
-pub(super) fn help() -> String {
-    format!("{ABOUT}{USAGE}")
-}
-
 pub(super) const ABOUT: &str = "
     Prints a line per process, GPU and interval, which scrolls by: every
     process that computes or draws on a GPU. Which columns there are is

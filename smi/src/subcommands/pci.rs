@@ -4,30 +4,11 @@ use std::io::Write;
 
 use gpumon_probe::vendor::nvml::query::{Query, QueryBackend, Subject};
 
-use super::form::Form;
-use crate::{
-    Refusal,
-    headline::headline,
-    subcommand::Stop,
-    switches::{with_value, without_value},
-};
+use crate::{Refusal, form::Form, headline::headline, subcommand::Stop};
 
-pub(super) const PCI: Form = Form::new("pci", PCI_HELP).changing(&["-cErrCnt"]).takes(&[
-    without_value(&["-h", "--help"]),
-    with_value(&["-i", "--id"]),
-    without_value(&["-gErrCnt", "--getErrorCounters"]),
-    without_value(&["-cErrCnt", "--clearErrorCounters"]),
-    without_value(&["-gCnt", "--getCounters"]),
-]);
+pub(super) static PCI: Form = Form::new("pci", PCI_HELP).changing(&["-cErrCnt"]).takes(&["-i"]);
 
-pub(super) const C2C: Form = Form::new("c2c", C2C_HELP).takes(&[
-    without_value(&["-h", "--help"]),
-    with_value(&["-i", "--id"]),
-    with_value(&["-l", "--link"]),
-    without_value(&["-s", "--status"]),
-    without_value(&["-e", "--errorCounters"]),
-    without_value(&["-gLowPwrInfo", "-getLowPowerInfo"]),
-]);
+pub(super) static C2C: Form = Form::new("c2c", C2C_HELP).takes(&["-i", "-l"]);
 
 /// `NVML_FI_DEV_PCIE_REPLAY_COUNTER` and those of `NVML_FI_DEV_PCIE_COUNT_*` that count errors.
 const ERRORS: [(u32, &str); 13] = [

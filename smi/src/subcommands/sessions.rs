@@ -4,20 +4,11 @@ use std::{io::Write, time::Duration};
 
 use gpumon_probe::vendor::nvml::query::{Query, QueryBackend, Subject};
 
-use super::form::Form;
-use crate::{
-    scroll::Scroll,
-    subcommand::Stop,
-    switches::{Switch, with_optional_value, with_value, without_value},
-    ticker::Ticker,
-};
+use crate::{form::Form, scroll::Scroll, subcommand::Stop, ticker::Ticker};
 
-const SWITCHES: &[Switch] =
-    &[without_value(&["-h", "--help"]), with_value(&["-i", "--id"]), with_optional_value(&["-l", "--loop"])];
+pub(super) static ENCODER: Form = Form::new("encodersessions", ENCODER_HELP).takes(&["-i"]).may_take(&["-l"]);
 
-pub(super) const ENCODER: Form = Form::new("encodersessions", ENCODER_HELP).takes(SWITCHES);
-
-pub(super) const CAPTURE: Form = Form::new("fbcsessions", CAPTURE_HELP).takes(SWITCHES);
+pub(super) static CAPTURE: Form = Form::new("fbcsessions", CAPTURE_HELP).takes(&["-i"]).may_take(&["-l"]);
 
 /// After so many rows the heading comes again.
 const ROWS: usize = 20;

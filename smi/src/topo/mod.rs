@@ -13,36 +13,16 @@ use std::io::Write;
 use gpumon_probe::vendor::nvml::query::{Query, QueryBackend, Subject, SystemQuery};
 
 use self::{matrix::Matrix, sysfs::Sysfs};
-use super::{
-    Refusal,
-    select::select,
-    subcommand::{Stop, Typing},
-    switches::{Switch, Switches, Values, with_value, without_value},
-};
+use super::{Refusal, form::Form, select::select, subcommand::Stop, switches::Values};
 
-const SWITCHES: &[Switch] = &[
-    without_value(&["-m", "--matrix"]),
-    without_value(&["-mp", "--matrix_pci"]),
-    with_value(&["-i", "--id"]),
-    with_value(&["-c", "--cpu"]),
-    with_value(&["-n", "--nearest_gpus"]).of(Values::One(level::TYPED)),
-    without_value(&["-p", "--gpu_path"]),
-    with_value(&["-p2p", "--p2pstatus"]).of(Values::One(p2p::CAPABILITIES)),
-    without_value(&["-C", "--get-numa-id-of-nearby-cpu"]),
-    without_value(&["-M", "--get-numa-id-of-nearby-mem"]),
-    without_value(&["-gnid", "--gpu-numa-id"]),
-    without_value(&["-h", "--help"]),
-    without_value(&["-nvme", "--matrix_nvme"]),
-];
-
-/// How it is typed, for shells and manuals.
-pub(super) const TYPING: Typing =
-    Typing { switches: SWITCHES, refused: [&[], &[]], head: help::HELP, usage: help::HELP };
+pub(super) static FORM: Form = Form::new("topo", help::HELP)
+    .takes(&["-i", "-c"])
+    .values(&[("-n", Values::One(level::TYPED)), ("-p2p", Values::One(p2p::CAPABILITIES))]);
 
 pub(super) fn run(arguments: &[String], driver: &dyn QueryBackend, output: &mut dyn Write) -> Result<u8, Stop> {
-    let switches = Switches::parse(SWITCHES, arguments)?;
-    if switches.is_empty() || switches.has("-h") {
-        return Err(Refusal::new(0, help::HELP).into());
+    let switches = FORM.parse(arguments)?;
+    if switches.is_empty() {
+        return Err(FORM.explain());
     }
     let cpu = switches.number("-c")?;
     let nearest = switches.number("-n")?;
