@@ -32,7 +32,7 @@ pub(crate) enum Command {
     ListGpus,
     ListExcluded,
     Hostname,
-    Log(Option<log::Sections>),
+    Log(Option<Vec<log::Section>>),
     Xml {
         with_dtd: bool,
     },

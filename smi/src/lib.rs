@@ -179,7 +179,7 @@ fn render(command: &Command, context: &Context<'_>) -> String {
         Command::ListExcluded => list::excluded(context),
         Command::Version => list::version(context),
         Command::Hostname => list::hostnames(context),
-        Command::Log(sections) => log::text(context, sections.as_ref()),
+        Command::Log(sections) => log::text(context, sections.as_deref()),
         Command::Xml { with_dtd } => log::xml(context, *with_dtd),
         Command::Units => log::units_text(context),
         Command::UnitsXml { with_dtd } => log::units_xml(context, *with_dtd),

@@ -36,7 +36,7 @@ impl Dtd {
                 }
                 self.all(items);
             }
-            Content::Instead(_, items) => {
+            Content::GroupOr(_, items) => {
                 let names: Vec<_> = children(items).iter().map(|child| bare(child).to_owned()).collect();
                 self.mixed(item.tag, &names);
                 self.all(items);

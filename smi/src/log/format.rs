@@ -2,7 +2,7 @@
 
 use gpumon_probe::vendor::nvml::query::Code;
 
-use super::at::At;
+use super::cursor::Cursor;
 use crate::return_code;
 
 /// What stands where there is nothing.
@@ -18,7 +18,7 @@ pub(super) fn format_or_reason<T>(value: Result<T, String>, format: impl FnOnce(
 }
 
 /// What NVML's public interface does not tell: there is nothing to ask, and nothing to show.
-pub(super) fn not_in_nvml(_: &At<'_>) -> String {
+pub(super) fn not_in_nvml(_: &Cursor<'_>) -> String {
     ABSENT.to_owned()
 }
 

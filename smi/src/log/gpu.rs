@@ -5,8 +5,8 @@ use std::thread;
 use gpumon_probe::vendor::nvml::query::{Query, Subject};
 
 use super::{
-    at::{At, Form},
     board, clocks,
+    cursor::{Cursor, Form},
     device::Device,
     ecc, fabric,
     item::Item,
@@ -53,10 +53,10 @@ pub(super) fn block(
     gpu: u32,
     form: Form,
     wanted: impl Fn(&Item) -> bool,
-    write: impl Fn(&mut String, &Item, &At<'_>),
+    write: impl Fn(&mut String, &Item, &Cursor<'_>),
 ) -> Block {
     let device = &Device::new(context, gpu);
-    let at = At::new(device, form);
+    let at = Cursor::new(device, form);
     let items: Vec<_> = ITEMS.iter().copied().flatten().filter(|item| wanted(item)).collect();
     let mut written = vec![String::new(); items.len()];
     thread::scope(|scope| {

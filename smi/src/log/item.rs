@@ -5,7 +5,7 @@
 
 use gpumon_probe::vendor::nvml::query::Query as Q;
 
-use super::{at::At, sections::Sections};
+use super::{cursor::Cursor, sections::Section};
 
 /// One line, group or list.
 pub(super) struct Item {
@@ -15,14 +15,14 @@ pub(super) struct Item {
     pub(super) tag: &'static str,
     pub(super) content: Content,
     /// Whether it is there; `None` where it always is.
-    pub(super) when: Option<fn(&At<'_>) -> bool>,
+    pub(super) when: Option<fn(&Cursor<'_>) -> bool>,
     /// The text sets it one step to the right of its neighbours. The XML does not.
     pub(super) deeper: bool,
-    /// Numbers that its values are about, added to [`At::nth`]: the definitions of two groups that differ in a number
+    /// Numbers that its values are about, added to [`Cursor::nth`]: the definitions of two groups that differ in a number
     /// are the same table.
     pub(super) about: &'static [i128],
-    /// The sections of `-d` that show it.
-    pub(super) sections: Sections,
+    /// The section of `-d` that shows it.
+    pub(super) section: Option<Section>,
     /// Whether the text shows it without `-d`.
     pub(super) full: bool,
     /// Queries that wait for something, which are asked while the other items are written.
@@ -33,7 +33,7 @@ pub(super) enum Content {
     Value(Source),
     Group(&'static [Item]),
     /// Items below it, or one word in their place.
-    Instead(fn(&At<'_>) -> Option<String>, &'static [Item]),
+    GroupOr(fn(&Cursor<'_>) -> Option<String>, &'static [Item]),
     /// Items for each of its rows.
     List(&'static List),
     /// For each row these items, without a heading or an element of their own.
@@ -44,7 +44,7 @@ pub(super) enum Content {
 
 pub(super) enum Source {
     /// Whatever it takes.
-    Made(fn(&At<'_>) -> String),
+    Computed(fn(&Cursor<'_>) -> String),
     /// A number of an answer, in words.
     Number(Q, usize, fn(i128) -> String),
     /// A field of this number and scope, in words.
@@ -54,9 +54,9 @@ pub(super) enum Source {
 }
 
 impl Source {
-    pub(super) fn read(&self, at: &At<'_>) -> String {
+    pub(super) fn read(&self, at: &Cursor<'_>) -> String {
         match *self {
-            Self::Made(make) => make(at),
+            Self::Computed(make) => make(at),
             Self::Number(query, place, format) => at.format(query, place, format),
             Self::Field(id, scope, format) => at.format_field(id, scope, format),
             Self::Text(query) => at.text(query),
@@ -65,7 +65,7 @@ impl Source {
 }
 
 /// The numbers of each row, or why there are none.
-pub(super) type Rows = fn(&At<'_>) -> Result<Vec<Vec<i128>>, String>;
+pub(super) type Rows = fn(&Cursor<'_>) -> Result<Vec<Vec<i128>>, String>;
 
 /// Something of which there are none, one or many.
 pub(super) struct List {
@@ -86,21 +86,11 @@ pub(super) enum Layout {
 
 impl Item {
     const fn new(title: &'static str, tag: &'static str, content: Content) -> Self {
-        Self {
-            title,
-            tag,
-            content,
-            when: None,
-            deeper: false,
-            about: &[],
-            sections: Sections::NONE,
-            full: true,
-            ahead: &[],
-        }
+        Self { title, tag, content, when: None, deeper: false, about: &[], section: None, full: true, ahead: &[] }
     }
 
     /// Shown where this holds.
-    pub(super) const fn when(mut self, when: fn(&At<'_>) -> bool) -> Self {
+    pub(super) const fn when(mut self, when: fn(&Cursor<'_>) -> bool) -> Self {
         self.when = Some(when);
         self
     }
@@ -117,22 +107,22 @@ impl Item {
         self
     }
 
-    /// Shown by these sections too.
-    pub(super) const fn of(mut self, sections: Sections) -> Self {
-        self.sections = sections;
+    /// Shown by this section, too.
+    pub(super) const fn of(mut self, section: Section) -> Self {
+        self.section = Some(section);
         self
     }
 
-    /// Shown in the text by these sections alone.
-    pub(super) const fn only_of(mut self, sections: Sections) -> Self {
-        self.sections = sections;
+    /// Shown in the text by this section alone.
+    pub(super) const fn only_of(mut self, section: Section) -> Self {
+        self.section = Some(section);
         self.full = false;
         self
     }
 
     pub(super) const fn holds(mut self, items: &'static [Self]) -> Self {
         self.content = match self.content {
-            Content::Instead(word, _) => Content::Instead(word, items),
+            Content::GroupOr(word, _) => Content::GroupOr(word, items),
             _ => Content::Group(items),
         };
         self
@@ -145,8 +135,8 @@ impl Item {
     }
 }
 
-pub(super) const fn value(title: &'static str, tag: &'static str, make: fn(&At<'_>) -> String) -> Item {
-    Item::new(title, tag, Content::Value(Source::Made(make)))
+pub(super) const fn value(title: &'static str, tag: &'static str, make: fn(&Cursor<'_>) -> String) -> Item {
+    Item::new(title, tag, Content::Value(Source::Computed(make)))
 }
 
 pub(super) const fn number(
@@ -182,8 +172,8 @@ pub(super) const fn group(title: &'static str, tag: &'static str) -> Item {
 }
 
 /// A heading and what it [holds](Item::holds), or a line with what the function gives.
-pub(super) const fn unless(title: &'static str, tag: &'static str, word: fn(&At<'_>) -> Option<String>) -> Item {
-    Item::new(title, tag, Content::Instead(word, &[]))
+pub(super) const fn unless(title: &'static str, tag: &'static str, word: fn(&Cursor<'_>) -> Option<String>) -> Item {
+    Item::new(title, tag, Content::GroupOr(word, &[]))
 }
 
 pub(super) const fn list(title: &'static str, tag: &'static str, list: &'static List) -> Item {

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{
-    at::At,
+    cursor::Cursor,
     item::{Content, Item, Layout},
 };
 
@@ -11,7 +11,7 @@ pub(super) const COLUMN: usize = 55;
 pub(super) const PROCESS_COLUMN: usize = 42;
 const STEP: usize = 4;
 
-pub(super) fn write(out: &mut String, item: &Item, at: &At<'_>) {
+pub(super) fn write(out: &mut String, item: &Item, at: &Cursor<'_>) {
     Writer { out, column: COLUMN }.item(item, at, STEP);
 }
 
@@ -26,7 +26,7 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    fn item(&mut self, item: &Item, above: &At<'_>, indent: usize) {
+    fn item(&mut self, item: &Item, above: &Cursor<'_>, indent: usize) {
         let at = &above.below(item.about);
         if item.when.is_some_and(|holds| !holds(at)) {
             return;
@@ -42,7 +42,7 @@ impl Writer<'_> {
             Content::Declared(_) => {}
             Content::Value(source) => self.line(item.title, &source.read(at), indent),
             Content::Group(items) => self.group(item.title, items, at, indent),
-            Content::Instead(word, items) => match word(at) {
+            Content::GroupOr(word, items) => match word(at) {
                 Some(word) => self.line(item.title, &word, indent),
                 None => self.group(item.title, items, at, indent),
             },
@@ -65,12 +65,12 @@ impl Writer<'_> {
         }
     }
 
-    fn group(&mut self, title: &str, items: &[Item], at: &At<'_>, indent: usize) {
+    fn group(&mut self, title: &str, items: &[Item], at: &Cursor<'_>, indent: usize) {
         self.heading(title, indent);
         self.items(items, at, indent + STEP);
     }
 
-    fn items(&mut self, items: &[Item], at: &At<'_>, indent: usize) {
+    fn items(&mut self, items: &[Item], at: &Cursor<'_>, indent: usize) {
         for item in items {
             self.item(item, at, indent);
         }

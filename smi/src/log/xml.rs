@@ -3,12 +3,12 @@
 use std::fmt::Write as _;
 
 use super::{
-    at::At,
+    cursor::Cursor,
     item::{Content, Item, Layout},
     text::plain,
 };
 
-pub(super) fn write(out: &mut String, item: &Item, above: &At<'_>, depth: usize) {
+pub(super) fn write(out: &mut String, item: &Item, above: &Cursor<'_>, depth: usize) {
     let at = &above.below(item.about);
     if item.when.is_some_and(|holds| !holds(at)) {
         return;
@@ -23,7 +23,7 @@ pub(super) fn write(out: &mut String, item: &Item, above: &At<'_>, depth: usize)
         Content::Declared(_) => {}
         Content::Value(source) => leaf(out, depth, item.tag, &source.read(at)),
         Content::Group(items) => branch(out, depth, item.tag, |out| write_all(out, items, at, depth + 1)),
-        Content::Instead(word, items) => match word(at) {
+        Content::GroupOr(word, items) => match word(at) {
             Some(word) => leaf(out, depth, item.tag, &word),
             None => branch(out, depth, item.tag, |out| write_all(out, items, at, depth + 1)),
         },
@@ -58,7 +58,7 @@ pub(super) fn escape(value: &str) -> String {
     plain(value).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-fn write_all(out: &mut String, items: &[Item], at: &At<'_>, depth: usize) {
+fn write_all(out: &mut String, items: &[Item], at: &Cursor<'_>, depth: usize) {
     for item in items {
         write(out, item, at, depth);
     }

@@ -13,20 +13,20 @@ pub(super) enum Form {
     Xml,
 }
 
-pub(super) struct At<'a> {
+pub(super) struct Cursor<'a> {
     pub(super) device: &'a Device<'a>,
     pub(super) form: Form,
     numbers: Vec<i128>,
 }
 
-impl<'a> At<'a> {
+impl<'a> Cursor<'a> {
     pub(super) fn new(device: &'a Device<'a>, form: Form) -> Self {
         Self { device, form, numbers: Vec::new() }
     }
 
     /// A place below this one, with the numbers of a group or a row behind those of the places above it.
-    pub(super) fn below(&self, numbers: &[i128]) -> At<'a> {
-        At { device: self.device, form: self.form, numbers: [&self.numbers, numbers].concat() }
+    pub(super) fn below(&self, numbers: &[i128]) -> Cursor<'a> {
+        Cursor { device: self.device, form: self.form, numbers: [&self.numbers, numbers].concat() }
     }
 
     /// The number at a place, counted from the outermost; 0 where there is none.
@@ -34,7 +34,7 @@ impl<'a> At<'a> {
         self.numbers.get(place).copied().unwrap_or(0)
     }
 
-    /// [`At::nth`], where it is an argument of a query.
+    /// [`Cursor::nth`], where it is an argument of a query.
     pub(super) fn argument(&self, place: usize) -> u32 {
         u32::try_from(self.nth(place)).unwrap_or_default()
     }
