@@ -1,12 +1,9 @@
 //! What can be typed. Each command's own arguments stand with the command, what several share in `options`.
 
-use clap::{Parser, Subcommand};
+use clap::Parser;
 
 use crate::{
-    commands::{
-        bench, burn, collect, completions, doctor, info, man, oom, pause, schema, selftest, serve, show, smi, top,
-        tutorials, wait, work,
-    },
+    commands::{Command, show},
     options::SourceArgs,
 };
 
@@ -55,56 +52,6 @@ Environment:
 ",
     exit_codes!()
 );
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum Command {
-    Collect(collect::CollectArgs),
-    Serve(serve::ServeArgs),
-    Doctor(doctor::DoctorArgs),
-    Info(info::InfoArgs),
-    Bench(bench::BenchArgs),
-    Burn(burn::BurnArgs),
-    #[command(hide = true)]
-    Work(work::WorkArgs),
-    #[command(alias = "seeds")]
-    Tutorials(tutorials::TutorialsArgs),
-    Oom(oom::OomArgs),
-    Selftest(selftest::SelftestArgs),
-    Pause(pause::PauseArgs),
-    Resume(pause::ResumeArgs),
-    Schema(schema::SchemaArgs),
-    Smi(smi::SmiArgs),
-    Top(top::TopArgs),
-    Wait(Box<wait::WaitArgs>),
-    Completions(completions::CompletionsArgs),
-    Man(man::ManArgs),
-}
-
-impl Command {
-    /// As it is typed.
-    pub(crate) fn name(&self) -> &'static str {
-        match self {
-            Self::Collect(_) => "collect",
-            Self::Serve(_) => "serve",
-            Self::Doctor(_) => "doctor",
-            Self::Info(_) => "info",
-            Self::Bench(_) => "bench",
-            Self::Burn(_) => "burn",
-            Self::Work(_) => "work",
-            Self::Tutorials(_) => "tutorials",
-            Self::Oom(_) => "oom",
-            Self::Selftest(_) => "selftest",
-            Self::Pause(_) => "pause",
-            Self::Resume(_) => "resume",
-            Self::Schema(_) => "schema",
-            Self::Smi(_) => "smi",
-            Self::Top(_) => "top",
-            Self::Wait(_) => "wait",
-            Self::Completions(_) => "completions",
-            Self::Man(_) => "man",
-        }
-    }
-}
 
 #[cfg(test)]
 mod tests {

@@ -52,7 +52,6 @@ impl Failure {
         if code == 0 { Ok(()) } else { Err(Self::reported(code)) }
     }
 
-    /// What is still to be reported.
     pub(crate) fn message(&self) -> Option<String> {
         self.error.as_ref().map(|error| format!("{error:#}"))
     }
@@ -68,7 +67,6 @@ impl Failure {
     }
 }
 
-/// The exit code of a source that cannot be read.
 pub(crate) fn code_of(error: &SourceError) -> u8 {
     match error {
         SourceError::BadScenario(_) => 2,

@@ -18,6 +18,7 @@ mod options;
 mod reference;
 mod run;
 mod table;
+mod terminal;
 mod top;
 mod wait;
 
@@ -27,7 +28,7 @@ use std::{
     process::{self, ExitCode},
 };
 
-use clap::{CommandFactory, Parser};
+use clap::{CommandFactory, FromArgMatches as _};
 use gpumon_workload::{lock_file, suggest};
 
 use self::{args::Args, commands::smi, options::SourceArgs};
@@ -65,11 +66,12 @@ pub fn main() -> ExitCode {
         return smi::run_as_nvidia_smi(&source, &rest[usize::from(is_named)..]);
     }
     plain_on_dumb_terminals();
-    let args = match Args::try_parse() {
-        Ok(args) => args,
+    let typed = Args::command().try_get_matches().and_then(|typed| Ok((Args::from_arg_matches(&typed)?, typed)));
+    let (args, typed) = match typed {
+        Ok(typed) => typed,
         Err(error) => return exit::refuse_arguments(&error),
     };
-    match commands::dispatch(args) {
+    match commands::dispatch(args, typed.subcommand_name()) {
         Ok(()) => ExitCode::SUCCESS,
         // Whoever read our output has seen enough (`gpumon | head`).
         Err(failure) if failure.is_broken_pipe() => ExitCode::SUCCESS,

@@ -1,15 +1,27 @@
 //! The arguments that several commands share.
 
-use std::{ffi::OsString, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    ffi::OsString,
+    ops::{ControlFlow, RangeInclusive},
+    path::PathBuf,
+    sync::{
+        Arc,
+        mpsc::{self, Receiver},
+    },
+    thread,
+    time::Duration,
+};
 
 use clap::{Args as _, FromArgMatches as _};
 use gpumon_probe::{
     derive::ConditionSettings,
+    model::Record,
     owner::CommandLines,
-    sampler::{Options, SharedInterval},
+    sampler::{self, Options, SharedInterval},
     vendor::{BadSource, KERNEL_LOG, Source, SourceChoice, SourceError},
 };
 use gpumon_server::frame::INTERVAL_MS;
+use jiff::{Span, SpanRelativeTo};
 
 /// Where readings come from; the same for every command.
 #[derive(Debug, Clone, clap::Args)]
@@ -69,6 +81,25 @@ impl SourceArgs {
         self.source.open(self.library()).map(Arc::from)
     }
 
+    /// Readings with details, or why there are none. They are read on a thread that nobody waits for: in a hung driver it
+    /// never ends.
+    pub(crate) fn records(&self, commands: CommandLines) -> Receiver<Result<Record, SourceError>> {
+        let (sender, records) = mpsc::channel();
+        let source = self.clone();
+        thread::spawn(move || {
+            let options = Options { details: true, ..Options::new(Duration::from_millis(250), commands) };
+            let send = |record: &Record| match sender.send(Ok(record.clone())) {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(_) => ControlFlow::Break(()),
+            };
+            if let Err(error) = source.open().and_then(|source| sampler::run(&source, &options, send)) {
+                // Where nobody listens any more, nobody waits.
+                let _ = sender.send(Err(error));
+            }
+        });
+        records
+    }
+
     /// The same, to be typed to another gpumon.
     pub(crate) fn to_arguments(&self) -> Vec<OsString> {
         let mut arguments = vec![OsString::from("--source"), self.source.to_string().into()];
@@ -124,7 +155,7 @@ pub(crate) struct SamplingArgs {
 
     /// Report held memory as idle after this time without GPU activity, for example 30s, 5m or 2h
     #[arg(long, default_value = "5m", value_name = "TIME", value_parser = parse_time)]
-    held_idle_after: Time,
+    held_idle_after: Duration,
 
     /// Kernel log to read driver errors (Xid) from; in a container, its mount point
     #[arg(long, default_value = KERNEL_LOG, value_name = "PATH")]
@@ -152,7 +183,7 @@ impl SamplingArgs {
             kernel_log: Some(self.kernel_log.clone()),
             details: true,
             events: true,
-            conditions: ConditionSettings { held_idle_after_ms: self.held_idle_after.0.as_millis() as u64 },
+            conditions: ConditionSettings { held_idle_after_ms: self.held_idle_after.as_millis() as u64 },
             ..Options::new(self.interval(), commands)
         }
     }
@@ -163,7 +194,7 @@ impl SamplingArgs {
             "--interval-ms".into(),
             self.interval_ms.to_string().into(),
             "--held-idle-after".into(),
-            self.held_idle_after.to_string().into(),
+            format!("{}ms", self.held_idle_after.as_millis()).into(),
             "--kernel-log".into(),
             self.kernel_log.clone().into(),
             "--procfs".into(),
@@ -174,32 +205,26 @@ impl SamplingArgs {
     }
 }
 
-/// A time as it is typed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Time(pub(crate) Duration);
-
-impl std::fmt::Display for Time {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}s", self.0.as_secs())
-    }
+/// A time with its unit, as `500ms`, `2h30m` or `1d`, within these bounds. Without a unit, nobody could tell seconds from
+/// minutes.
+pub(crate) fn parse_duration(text: &str, bounds: &RangeInclusive<Duration>) -> Option<Duration> {
+    let span: Span = text.parse().ok()?;
+    let time = span.to_duration(SpanRelativeTo::days_are_24_hours()).ok()?;
+    time.try_into().ok().filter(|time| bounds.contains(time))
 }
 
-/// A number with its unit. Without one, nobody could tell seconds from minutes.
-pub(crate) fn parse_time(text: &str) -> Result<Time, String> {
-    let bad = || "not a time: give 1 second to 7 days, as 30s, 10m, 2h or 1d".to_owned();
-    let unit_at = text.find(|letter: char| !letter.is_ascii_digit()).ok_or_else(bad)?;
-    let seconds: u64 = match &text[unit_at..] {
-        "s" => 1,
-        "m" => 60,
-        "h" => 60 * 60,
-        "d" => 24 * 60 * 60,
-        _ => return Err(bad()),
-    };
-    let count: u64 = text[..unit_at].parse().map_err(|_| bad())?;
-    match count.checked_mul(seconds) {
-        Some(seconds @ 1..=604_800) => Ok(Time(Duration::from_secs(seconds))),
-        _ => Err(bad()),
-    }
+pub(crate) fn parse_time(text: &str) -> Result<Duration, String> {
+    parse_duration(text, &(Duration::from_secs(1)..=Duration::from_hours(7 * 24)))
+        .ok_or_else(|| "not a time: give 1 second to 7 days, as 30s, 10m, 2h or 1d".to_owned())
+}
+
+/// What a unit of memory means in bytes, in any case: `B`, `MB` of 1000, `MiB` of 1024.
+pub(crate) fn bytes_in(unit: &str) -> Option<f64> {
+    let unit = unit.to_ascii_lowercase();
+    let prefix = unit.strip_suffix('b')?;
+    let (prefix, base) = prefix.strip_suffix('i').map_or((prefix, 1000.0_f64), |prefix| (prefix, 1024.0));
+    let power = ["", "k", "m", "g", "t"].iter().position(|known| *known == prefix)?;
+    (base == 1000.0 || power > 0).then(|| base.powi(power as i32))
 }
 
 #[cfg(test)]
@@ -209,12 +234,21 @@ mod tests {
     #[test]
     fn times_have_a_unit_and_a_bound() {
         for (text, seconds) in [("30s", 30), ("10m", 600), ("2h", 7200), ("7d", 604_800)] {
-            assert_eq!(parse_time(text), Ok(Time(Duration::from_secs(seconds))), "{text}");
+            assert_eq!(parse_time(text), Ok(Duration::from_secs(seconds)), "{text}");
         }
-        for text in ["", "10", "m", "0s", "8d", "-1m", "1.5h", "10 m", "99999999999999999999h", "30000000000000000d"] {
+        for text in ["", "10", "m", "0s", "8d", "-1m", "1h ago", "99999999999999999999h", "30000000000000000d"] {
             assert!(parse_time(text).unwrap_err().contains("10m"), "{text}");
         }
-        assert_eq!(parse_time(&parse_time("2h").unwrap().to_string()), parse_time("2h"));
+    }
+
+    #[test]
+    fn units_of_memory_are_powers_of_1000_or_1024() {
+        for (unit, bytes) in [("B", 1.0), ("kB", 1e3), ("TB", 1e12), ("KiB", 1024.0), ("gib", 1_073_741_824.0)] {
+            assert_eq!(bytes_in(unit).map(f64::to_bits), Some(f64::to_bits(bytes)), "{unit}");
+        }
+        for unit in ["", "G", "Gi", "iB", "GiBs", "XB"] {
+            assert_eq!(bytes_in(unit), None, "{unit}");
+        }
     }
 
     #[test]

@@ -22,7 +22,6 @@ pub(crate) struct CommandLine {
     pub(crate) error_on_warning: bool,
 }
 
-/// What is asked for.
 pub(crate) enum Command {
     Help,
     Version,
@@ -33,7 +32,7 @@ pub(crate) enum Command {
     ListGpus,
     ListExcluded,
     Hostname,
-    Log(Option<log::Sections>),
+    Log(Option<Vec<log::Section>>),
     Xml {
         with_dtd: bool,
     },
@@ -64,7 +63,6 @@ pub(crate) fn parse(words: &[String]) -> Result<CommandLine, Refusal> {
     })
 }
 
-/// One option as it was typed.
 struct Word<'a> {
     option: &'static OptionDef,
     text: &'a str,
@@ -195,7 +193,6 @@ fn command(typed: &Typed<'_>) -> Result<Command, Refusal> {
     log_or_summary(typed)
 }
 
-/// A command that takes no options.
 fn alone(typed: &Typed<'_>, asked: Flag, command: Command) -> Result<Command, Refusal> {
     if let Some(word) = typed.other_than(&[asked]) {
         return Err(Refusal::error(2, &format!("Option {word} is not valid for this command."), HELP));

@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use gpumon_probe::vendor::nvml::query::{Answer, Query, QueryBackend, Subject, SystemQuery};
+use gpumon_probe::vendor::nvml::query::{Answer, Code, Query, QueryBackend, Subject, SystemQuery};
 use jiff::Zoned;
 
 /// Whom to ask, about which GPUs, and when.
@@ -10,19 +10,21 @@ pub(crate) struct Context<'a> {
     pub(crate) driver: &'a dyn QueryBackend,
     /// The GPUs that were selected, in NVML's order, by its index.
     pub(crate) gpus: &'a [u32],
-    /// How many GPUs there are.
     pub(crate) count: u32,
-    /// When the reading began.
     pub(crate) now: Zoned,
 }
 
 impl Context<'_> {
-    /// Asks about the machine.
     pub(crate) fn system(&self, query: SystemQuery) -> Answer {
         self.driver.system(query)
     }
 
-    /// Asks about a GPU.
+    /// The newest CUDA that the driver runs, as `13.0`.
+    pub(crate) fn cuda_version(&self) -> Result<String, Code> {
+        let version = self.system(SystemQuery::CudaVersion)?.at(0).ok_or(Code::NOT_SUPPORTED)?;
+        Ok(format!("{}.{}", version / 1000, version % 1000 / 10))
+    }
+
     pub(crate) fn ask(&self, gpu: u32, query: Query) -> Answer {
         self.driver.about(Subject::gpu(gpu), query)
     }

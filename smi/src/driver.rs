@@ -85,7 +85,6 @@ impl<'a> Driver<'a> {
         Ok(driver)
     }
 
-    /// Reads anew what changes from round to round.
     pub(crate) fn refresh(&mut self) -> Result<(), SourceError> {
         if self.source.is_simulated() {
             return self.simulate();

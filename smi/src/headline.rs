@@ -5,9 +5,6 @@ use gpumon_probe::vendor::nvml::query::{Code, Query, QueryBackend, Subject};
 use super::{Refusal, return_code};
 
 /// The line, without its end.
-///
-/// # Errors
-/// In the words of nvidia-smi, where the GPU is lost or has no name or UUID.
 pub(crate) fn headline(driver: &dyn QueryBackend, gpu: u32) -> Result<String, Refusal> {
     let text = |query| {
         let answer = driver.about(Subject::gpu(gpu), query)?;

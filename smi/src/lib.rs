@@ -14,8 +14,8 @@ mod command_line;
 mod context;
 mod dmon;
 mod driver;
+mod form;
 mod headline;
-mod help;
 mod list;
 mod log;
 mod monitor;
@@ -44,7 +44,7 @@ mod unavailable;
 
 use std::io;
 
-use gpumon_probe::vendor::nvml::query::{Code, Query, QueryBackend, SystemQuery};
+use gpumon_probe::vendor::nvml::query::{Code, Query};
 use jiff::Zoned;
 
 use self::{
@@ -53,6 +53,7 @@ use self::{
     driver::Driver,
     output::Output,
     refusal::Refusal,
+    subcommand::Stop,
     ticker::Ticker,
 };
 pub use self::{
@@ -68,34 +69,16 @@ pub use self::{
 pub fn run(source: &AnswerSource<'_>, words: &[String]) -> io::Result<u8> {
     match run_words(source, words) {
         Ok(code) => Ok(code),
-        Err(End::Refused(refusal)) => {
+        Err(Stop::Refused(refusal)) => {
             let _ = Output::standard().write(&refusal.text);
             Ok(refusal.code)
         }
-        Err(End::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(0),
-        Err(End::Write(error)) => Err(error),
+        Err(Stop::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(0),
+        Err(Stop::Output(error)) => Err(error),
     }
 }
 
-/// Why it ended early.
-enum End {
-    Refused(Refusal),
-    Write(io::Error),
-}
-
-impl From<Refusal> for End {
-    fn from(refusal: Refusal) -> Self {
-        Self::Refused(refusal)
-    }
-}
-
-impl From<io::Error> for End {
-    fn from(error: io::Error) -> Self {
-        Self::Write(error)
-    }
-}
-
-fn run_words(source: &AnswerSource<'_>, words: &[String]) -> Result<u8, End> {
+fn run_words(source: &AnswerSource<'_>, words: &[String]) -> Result<u8, Stop> {
     if let Some(own) = words.first().and_then(|name| subcommands::subcommand(name)) {
         let behind = &words[1..];
         let is_help = behind.iter().any(|word| word == "-h" || word == "--help");
@@ -125,10 +108,12 @@ fn run_words(source: &AnswerSource<'_>, words: &[String]) -> Result<u8, End> {
     }
 }
 
-/// What needs no driver.
+/// `-h`: nvidia-smi's options, in gpumon's own words.
+const HELP: &str = include_str!("help.txt");
+
 fn without_driver(command: &Command) -> Option<String> {
     match command {
-        Command::Help => Some(help::text()),
+        Command::Help => Some(HELP.to_owned()),
         Command::HelpQuery(query) => Some(query::help(*query)),
         Command::Dtd { unit } => Some(log::dtd(*unit)),
         _ => None,
@@ -147,7 +132,7 @@ struct Round<'a> {
 impl<'a> Round<'a> {
     fn begin(source: &AnswerSource<'a>, typed: &CommandLine) -> Result<Self, Refusal> {
         let driver = Driver::open(source).map_err(|error| unavailable::refusal(&error))?;
-        let count = driver.system(SystemQuery::DeviceCount).ok().and_then(|count| count.at(0)).unwrap_or(0) as u32;
+        let count = select::device_count(&driver);
         if count == 0 {
             return Err(Refusal::no_devices());
         }
@@ -187,7 +172,6 @@ impl<'a> Round<'a> {
     }
 }
 
-/// The text of one reading.
 fn render(command: &Command, context: &Context<'_>) -> String {
     match command {
         Command::Summary { .. } => summary::render(context),
@@ -195,7 +179,7 @@ fn render(command: &Command, context: &Context<'_>) -> String {
         Command::ListExcluded => list::excluded(context),
         Command::Version => list::version(context),
         Command::Hostname => list::hostnames(context),
-        Command::Log(sections) => log::text(context, sections.as_ref()),
+        Command::Log(sections) => log::text(context, sections.as_deref()),
         Command::Xml { with_dtd } => log::xml(context, *with_dtd),
         Command::Units => log::units_text(context),
         Command::UnitsXml { with_dtd } => log::units_xml(context, *with_dtd),

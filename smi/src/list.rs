@@ -53,8 +53,7 @@ pub(crate) fn version(context: &Context<'_>) -> String {
         (Some(major), Some(minor)) => format!("{major}.{minor}"),
         _ => nvml,
     };
-    let cuda = context.system(SystemQuery::CudaVersion).ok().and_then(|version| version.at(0));
-    let cuda = cuda.map_or_else(|| "N/A".to_owned(), |version| format!("{}.{}", version / 1000, version % 1000 / 10));
+    let cuda = context.cuda_version().unwrap_or_else(|_| "N/A".to_owned());
     format!(
         "NVIDIA-SMI version  : {driver}\nNVML version        : {nvml}\nDRIVER version      : {driver}\n\
          CUDA Version        : {cuda}\n"

@@ -2,17 +2,17 @@
 
 use std::{io::Write, time::Duration};
 
-use gpumon_probe::vendor::nvml::query::{QueryBackend, SystemQuery};
+use gpumon_probe::vendor::nvml::query::QueryBackend;
 use jiff::Zoned;
 
 use super::{
     Context, Refusal,
     scroll::Scroll,
-    select::select,
+    select::{device_count, select},
     subcommand::Stop,
-    switches::{Switch, Switches, Values, with_value, without_value},
+    switches::Switches,
     ticker::Ticker,
-    timestamp::{self, TimestampColumns},
+    timestamp::TimestampColumns,
 };
 
 /// The groups of readings that `-s` knows, as all helps list them.
@@ -34,7 +34,6 @@ pub(super) use letters;
 /// After so many rows the heading comes again.
 const ROWS: usize = 44;
 
-/// What was asked of a monitor.
 #[derive(Debug)]
 pub(super) struct Rounds<'a> {
     pub(super) gpus: Vec<u32>,
@@ -56,9 +55,6 @@ pub(super) fn fail(fault: &str) -> Refusal {
 
 /// Reads the switches `-c`, `-d`, `-o`, `-i` and `-f`. There are at most so many GPUs, and so many seconds between
 /// rounds.
-///
-/// # Errors
-/// Where a value is none, or there is no such GPU.
 pub(super) fn rounds<'a>(
     switches: &Switches<'a>,
     driver: &dyn QueryBackend,
@@ -87,9 +83,6 @@ pub(super) fn rounds<'a>(
 
 impl Rounds<'_> {
     /// Writes a round of rows at each tick, until as many as were asked for are written, or SIGINT.
-    ///
-    /// # Errors
-    /// Where the file can not be made, or the output not be written.
     pub(super) fn scroll(
         &self,
         driver: &dyn QueryBackend,
@@ -101,12 +94,11 @@ impl Rounds<'_> {
             Some(_) => Stop::Refused(fail("")),
             None => Stop::Output(error),
         })?;
-        let count = driver.system(SystemQuery::DeviceCount).ok().and_then(|answer| answer.at(0)).unwrap_or(0);
         // A single round needs no ticker, and no signal to end it.
         let mut ticker = if self.count == Some(1) { None } else { Some(Ticker::start(self.delay)?) };
         let mut left = self.count;
         loop {
-            let context = Context { driver, gpus: &self.gpus, count: count as u32, now: Zoned::now() };
+            let context = Context { driver, gpus: &self.gpus, count: device_count(driver), now: Zoned::now() };
             scroll.round(&rows(&context))?;
             left = left.map(|left| left - 1);
             if left == Some(0) || !ticker.as_mut().is_some_and(Ticker::next) {
@@ -118,9 +110,6 @@ impl Rounds<'_> {
 }
 
 /// The letters of `-s`, each group once and in the order that was typed. What is no group is passed over.
-///
-/// # Errors
-/// Where there is none.
 pub(super) fn groups(letters: &str, known: &str) -> Result<Vec<char>, Refusal> {
     let mut groups = Vec::new();
     for letter in letters.chars().filter(|letter| known.contains(*letter)) {
@@ -130,14 +119,3 @@ pub(super) fn groups(letters: &str, known: &str) -> Result<Vec<char>, Refusal> {
     }
     if groups.is_empty() { Err(fail("Failed to find any metric to display\n")) } else { Ok(groups) }
 }
-
-/// The switches that both know.
-pub(super) const COMMON: [Switch; 7] = [
-    with_value(&["-i", "--id"]),
-    with_value(&["-d", "--delay"]),
-    with_value(&["-c", "--count"]),
-    with_value(&["-s", "--select"]),
-    with_value(&["-o", "--options"]).of(Values::Letters(timestamp::LETTERS)),
-    with_value(&["-f", "--filename"]).of(Values::File),
-    without_value(&["-h", "--help"]),
-];

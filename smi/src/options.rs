@@ -34,7 +34,6 @@ pub(crate) enum Flag {
     Change,
 }
 
-/// One option.
 #[derive(Debug)]
 pub(crate) struct OptionDef {
     short: &'static str,
@@ -47,7 +46,6 @@ const fn opt(short: &'static str, long: &'static str, arity: Arity, flag: Flag) 
     OptionDef { short, long, arity, flag }
 }
 
-/// All of them.
 pub(crate) const OPTIONS: &[OptionDef] = &[
     opt("-h", "--help", Arity::None, Flag::Help),
     opt("", "--version", Arity::None, Flag::Version),
@@ -115,7 +113,6 @@ impl OptionDef {
         [self.short, self.long].into_iter().filter(|spelling| !spelling.is_empty()).collect()
     }
 
-    /// Whether gpumon does what it asks for.
     pub(crate) fn is_supported(&self) -> bool {
         !matches!(self.flag, Flag::Change | Flag::Columns | Flag::Debug)
     }

@@ -12,7 +12,6 @@ use super::Refusal;
 pub(crate) struct Output(Box<dyn Write>);
 
 impl Output {
-    /// Standard output.
     pub(crate) fn standard() -> Self {
         Self(Box::new(io::stdout()))
     }

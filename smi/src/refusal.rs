@@ -7,12 +7,10 @@ use std::fmt;
 pub(crate) struct Refusal {
     /// All of it, ends of lines included.
     pub(crate) text: String,
-    /// The exit code.
     pub(crate) code: u8,
 }
 
 impl Refusal {
-    /// A refusal with its own text and code.
     pub(crate) fn new(code: u8, text: impl Into<String>) -> Self {
         Self { text: text.into(), code }
     }
@@ -22,7 +20,6 @@ impl Refusal {
         Self::new(code, format!("ERROR: {text}{ending}"))
     }
 
-    /// No GPU is what was asked for.
     pub(crate) fn no_devices() -> Self {
         Self::new(6, "No devices were found\n")
     }

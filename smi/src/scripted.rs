@@ -20,18 +20,15 @@ impl ScriptedBackend {
         self
     }
 
-    /// Answers a query about the machine.
     pub(crate) fn system(mut self, query: SystemQuery, answer: Answer) -> Self {
         self.system.insert(query, answer);
         self
     }
 
-    /// Answers a query about a GPU with numbers.
     pub(crate) fn numbers(self, gpu: u32, query: Query, numbers: &[i128]) -> Self {
         self.answer(Subject::gpu(gpu), query, Ok(Value::Numbers(numbers.to_vec())))
     }
 
-    /// Answers a query about a GPU with text.
     pub(crate) fn text(self, gpu: u32, query: Query, text: &str) -> Self {
         self.answer(Subject::gpu(gpu), query, Ok(Value::Text(text.to_owned())))
     }
@@ -42,7 +39,6 @@ impl ScriptedBackend {
         self
     }
 
-    /// Answers a query.
     pub(crate) fn answer(mut self, subject: Subject, query: Query, answer: Answer) -> Self {
         self.about.insert((subject, query), answer);
         self

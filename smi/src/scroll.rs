@@ -15,9 +15,6 @@ pub(crate) struct Scroll<'a> {
 
 impl<'a> Scroll<'a> {
     /// Scrolls in an output, or in a file that is made anew.
-    ///
-    /// # Errors
-    /// Where the file can not be made.
     pub(crate) fn new(
         output: &'a mut dyn Write,
         file: Option<&str>,
@@ -32,9 +29,6 @@ impl<'a> Scroll<'a> {
     }
 
     /// Writes one round at once, so that a reader sees whole rounds.
-    ///
-    /// # Errors
-    /// Where it can not be written.
     pub(crate) fn round(&mut self, rows: &[String]) -> io::Result<()> {
         let mut text = String::new();
         if self.rows.is_none_or(|rows| rows >= self.every) {

@@ -11,15 +11,11 @@ use super::Refusal;
 ///
 /// A GPU is named by its index, UUID, serial number or bus id, which may lack its domain or the leading zeros of it.
 /// What names no GPU is passed over, as nvidia-smi does.
-///
-/// # Errors
-/// Where the list is empty, or names none that there is.
 pub(crate) fn select(driver: &dyn QueryBackend, text: Option<&str>) -> Result<Vec<u32>, Refusal> {
     if text.is_some_and(str::is_empty) {
         return Err(Refusal::new(255, "Failed to parse device string on command line"));
     }
-    let count = driver.system(SystemQuery::DeviceCount).ok().and_then(|answer| answer.at(0)).unwrap_or(0);
-    let count = u32::try_from(count).unwrap_or(0);
+    let count = device_count(driver);
     let gpus: Vec<u32> = match text {
         None => (0..count).collect(),
         Some(text) => {
@@ -31,6 +27,12 @@ pub(crate) fn select(driver: &dyn QueryBackend, text: Option<&str>) -> Result<Ve
         }
     };
     if gpus.is_empty() { Err(Refusal::no_devices()) } else { Ok(gpus) }
+}
+
+/// 0 where the driver does not tell.
+pub(crate) fn device_count(driver: &dyn QueryBackend) -> u32 {
+    let count = driver.system(SystemQuery::DeviceCount).ok().and_then(|answer| answer.at(0));
+    count.and_then(|count| u32::try_from(count).ok()).unwrap_or(0)
 }
 
 /// The GPU that a word names. An index costs no query; nothing else is an integer below the number of GPUs.

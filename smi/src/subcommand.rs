@@ -1,35 +1,14 @@
-//! What a subcommand is: a name, a function, and how it is typed.
+//! What a subcommand is: a function, and how it is typed.
 
 use std::io::{self, Write};
 
 use gpumon_probe::vendor::nvml::query::QueryBackend;
 
-use super::{
-    Refusal,
-    switches::{Switch, UsageError},
-};
+use super::{Refusal, form::Form, switches::UsageError};
 
-/// A subcommand of nvidia-smi.
 pub(crate) struct Subcommand {
-    pub(crate) name: &'static str,
+    pub(super) form: &'static Form,
     run: Run,
-    pub(super) typing: Typing,
-}
-
-/// How a subcommand is typed, for shells and manuals.
-#[derive(Clone, Copy)]
-pub(super) struct Typing {
-    pub(super) switches: &'static [Switch],
-    /// The switches that are refused.
-    pub(super) refused: [&'static [&'static str]; 2],
-    /// The help: its beginning, and its lines about the switches.
-    pub(super) head: &'static str,
-    pub(super) usage: &'static str,
-}
-
-impl Typing {
-    /// A subcommand that is refused as a whole.
-    pub(super) const NONE: Self = Self { switches: &[], refused: [&[], &[]], head: "", usage: "" };
 }
 
 /// Runs a subcommand with its arguments, and gives the exit code.
@@ -44,15 +23,12 @@ pub(super) enum Stop {
 }
 
 impl Subcommand {
-    pub(super) const fn new(name: &'static str, run: Run, typing: Typing) -> Self {
-        Self { name, run, typing }
+    pub(super) const fn new(form: &'static Form, run: Run) -> Self {
+        Self { form, run }
     }
 
     /// Runs it to its end, or until SIGINT ends the process. A refusal is written to the output, as nvidia-smi does; a
     /// reader that has gone away has seen enough.
-    ///
-    /// # Errors
-    /// Where the output can not be written, other than for a reader that has gone.
     pub(crate) fn run(
         &self,
         arguments: &[String],

@@ -3,21 +3,18 @@
 use std::fmt;
 
 /// A switch: how it is spelled, its own spelling first, whether a value follows, and which ones there are.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(crate) struct Switch {
-    pub(crate) spellings: &'static [&'static str],
+    pub(crate) spellings: Vec<&'static str>,
     pub(crate) arity: Arity,
     pub(crate) values: Values,
 }
 
-/// The values that a shell can propose.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Values {
     /// None in particular.
     Any,
-    /// The path of a file.
     File,
-    /// One of these.
     One(&'static [&'static str]),
     /// Any of these, separated by commas.
     Commas(fn() -> Vec<String>),
@@ -40,7 +37,6 @@ pub enum Arity {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Switches<'a>(Vec<(&'static str, Option<&'a str>)>);
 
-/// What is wrong with what was typed.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum UsageError<'a> {
     Unknown(&'a str),
@@ -48,26 +44,11 @@ pub(crate) enum UsageError<'a> {
     BadValue { switch: &'a str, value: &'a str },
 }
 
-/// A switch without a value.
-pub(crate) const fn without_value(spellings: &'static [&'static str]) -> Switch {
-    Switch { spellings, arity: Arity::None, values: Values::Any }
-}
-
-/// A switch with a value.
-pub(crate) const fn with_value(spellings: &'static [&'static str]) -> Switch {
-    Switch { spellings, arity: Arity::Required, values: Values::Any }
-}
-
-/// A switch with which a value may stand.
-pub(crate) const fn with_optional_value(spellings: &'static [&'static str]) -> Switch {
-    Switch { spellings, arity: Arity::Optional, values: Values::Any }
-}
-
-impl Switch {
-    /// The same, with these values.
-    pub(crate) const fn of(self, values: Values) -> Self {
-        Self { values, ..self }
-    }
+/// The spellings that a line of a help is about: `[-i | --id]: GPUs by index`. What has no short form has `N/A` or
+/// nothing in its place.
+pub(crate) fn spellings(line: &str) -> Option<(impl Iterator<Item = &str>, &str)> {
+    let (names, about) = line.trim().strip_prefix('[')?.split_once("]:")?;
+    Some((names.split('|').map(str::trim).filter(|name| !["", "N/A"].contains(name)), about))
 }
 
 impl<'a> Switches<'a> {
@@ -94,12 +75,10 @@ impl<'a> Switches<'a> {
         Ok(Self(typed))
     }
 
-    /// Whether nothing was typed.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether a switch was typed.
     pub(crate) fn has(&self, spelling: &str) -> bool {
         self.0.iter().any(|(name, _)| *name == spelling)
     }
@@ -134,8 +113,15 @@ impl fmt::Display for UsageError<'_> {
 mod tests {
     use super::*;
 
-    const KNOWN: &[Switch] =
-        &[without_value(&["-s", "--status"]), with_value(&["-l", "--link"]), with_optional_value(&["-g"])];
+    fn known() -> Vec<Switch> {
+        let switch =
+            |spellings: &[&'static str], arity| Switch { spellings: spellings.to_vec(), arity, values: Values::Any };
+        vec![
+            switch(&["-s", "--status"], Arity::None),
+            switch(&["-l", "--link"], Arity::Required),
+            switch(&["-g"], Arity::Optional),
+        ]
+    }
 
     fn words(text: &str) -> Vec<String> {
         text.split_whitespace().map(str::to_owned).collect()
@@ -145,11 +131,11 @@ mod tests {
     fn a_value_stands_behind_its_switch() {
         for text in ["-l 1", "--link 1", "--link=1", "-l=1"] {
             let typed = words(text);
-            let switches = Switches::parse(KNOWN, &typed).unwrap();
+            let switches = Switches::parse(&known(), &typed).unwrap();
             assert_eq!(switches.number("-l"), Ok(Some(1)), "{text}");
         }
         let typed = words("-l -1 -g -s");
-        let switches = Switches::parse(KNOWN, &typed).unwrap();
+        let switches = Switches::parse(&known(), &typed).unwrap();
         assert_eq!(switches.number("-l"), Ok(Some(-1)));
         assert!(switches.has("-s"));
         assert_eq!(switches.value("-g"), None);
@@ -164,10 +150,10 @@ mod tests {
             ("-s -l", "Option \"-l\" is missing its value."),
             ("-l -s", "Option \"-l\" is missing its value."),
         ] {
-            assert_eq!(Switches::parse(KNOWN, &words(text)).unwrap_err().to_string(), message);
+            assert_eq!(Switches::parse(&known(), &words(text)).unwrap_err().to_string(), message);
         }
         let typed = words("-l x");
-        let fault = Switches::parse(KNOWN, &typed).unwrap().number("-l").unwrap_err();
+        let fault = Switches::parse(&known(), &typed).unwrap().number("-l").unwrap_err();
         assert_eq!(fault.to_string(), "Option \"x\" is invalid for \"-l\".");
     }
 }

@@ -22,9 +22,6 @@ pub(crate) struct Ticker {
 impl Ticker {
     /// Starts the first round. From here on SIGINT ends the loop between two rounds, and the process with exit code 0
     /// where a round does not end, as nvidia-smi does.
-    ///
-    /// # Errors
-    /// Where the signal can not be caught.
     pub(crate) fn start(interval: Duration) -> io::Result<Self> {
         // Registered before the thread starts, so that no signal comes too early.
         let mut signals = Signals::new([SIGINT])?;

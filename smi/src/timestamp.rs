@@ -5,7 +5,6 @@ use jiff::Zoned;
 /// The letters that `-o` knows.
 pub(crate) const LETTERS: &str = "DT";
 
-/// What stands in front of the columns.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct TimestampColumns {
     pub(crate) date: bool,
@@ -27,12 +26,10 @@ impl TimestampColumns {
         self.of("Date", "Time", "gpu")
     }
 
-    /// The units below the names.
     pub(crate) fn units(self) -> Vec<&'static str> {
         self.of("YYYYMMDD", "HH:MM:SS", "Idx")
     }
 
-    /// The words in front of the row of a GPU.
     pub(crate) fn words(self, now: &Zoned, gpu: u32) -> Vec<String> {
         let date = now.strftime("%Y%m%d").to_string();
         let time = now.strftime("%H:%M:%S").to_string();

@@ -1,11 +1,13 @@
 //! `gpumon burn`: a stress test whose every result is verified.
 
+use std::time::Duration;
+
 use gpumon_workload::protocol::{BurnJob, Job};
 
 use super::bench::Results;
 use crate::{
     exit::Failure,
-    options::{SourceArgs, Time, parse_time},
+    options::{SourceArgs, parse_time},
     run::{self, DtypeChoice, WhereArgs, parse_share},
 };
 
@@ -21,7 +23,7 @@ use crate::{
 pub(crate) struct BurnArgs {
     /// Duration, for example 60s, 10m or 2h, counted from the verification of the first product
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse_time)]
-    time: Time,
+    time: Duration,
 
     /// Share of the free memory to fill, for example 80% or 0.8
     #[arg(long, value_name = "SHARE", default_value = "80%", value_parser = parse_share)]
@@ -62,7 +64,7 @@ pub(crate) fn run(source: &SourceArgs, args: &BurnArgs) -> Result<(), Failure> {
     source.source.check()?;
     let job = Job::Burn(BurnJob {
         place: args.place.place(),
-        seconds: args.time.0.as_secs_f64(),
+        seconds: args.time.as_secs_f64(),
         memory: args.mem,
         dtype: args.dtype.map(Into::into),
     });

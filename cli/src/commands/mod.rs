@@ -20,16 +20,37 @@ pub(crate) mod wait;
 pub(crate) mod work;
 
 use anyhow::anyhow;
-use clap::CommandFactory;
+use clap::{CommandFactory, Subcommand};
 
-use crate::{
-    args::{Args, Command},
-    exit::Failure,
-};
+use crate::{args::Args, exit::Failure};
 
-pub(crate) fn dispatch(args: Args) -> Result<(), Failure> {
-    if let (Some(command), Some(option)) = (&args.command, args.show.typed()) {
-        let name = command.name();
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Collect(collect::CollectArgs),
+    Serve(serve::ServeArgs),
+    Doctor(doctor::DoctorArgs),
+    Info(info::InfoArgs),
+    Bench(bench::BenchArgs),
+    Burn(burn::BurnArgs),
+    #[command(hide = true)]
+    Work(work::WorkArgs),
+    #[command(alias = "seeds")]
+    Tutorials(tutorials::TutorialsArgs),
+    Oom(oom::OomArgs),
+    Selftest(selftest::SelftestArgs),
+    Pause(pause::PauseArgs),
+    Resume(pause::ResumeArgs),
+    Schema(schema::SchemaArgs),
+    Smi(smi::SmiArgs),
+    Top(top::TopArgs),
+    Wait(Box<wait::WaitArgs>),
+    Completions(completions::CompletionsArgs),
+    Man(man::ManArgs),
+}
+
+/// `name` is that of the command as it was typed.
+pub(crate) fn dispatch(args: Args, name: Option<&str>) -> Result<(), Failure> {
+    if let (Some(name), Some(option)) = (name, args.show.typed()) {
         return Err(Failure::usage(anyhow!(
             "'{option}' before '{name}' has no effect on it: remove it, or put it after '{name}' if `gpumon {name} --help` lists it"
         )));

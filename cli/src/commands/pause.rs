@@ -1,15 +1,14 @@
 //! `gpumon pause` and `gpumon resume`: a running server lets go of the GPUs, and takes them up again.
 
-use std::io::{self, Write};
+use std::{
+    io::{self, Write},
+    time::Duration,
+};
 
 use anyhow::{Context, anyhow};
 use gpumon_server::frame::{CollectorState, CollectorStatus};
 
-use crate::{
-    exit::Failure,
-    local::ServerArgs,
-    options::{Time, parse_time},
-};
+use crate::{exit::Failure, local::ServerArgs, options::parse_time};
 
 /// Release the GPUs until `gpumon resume`, for a GPU reset or a MIG change
 ///
@@ -20,7 +19,7 @@ use crate::{
 pub(crate) struct PauseArgs {
     /// Resume automatically after this time, for example 30s, 10m or 2h, up to 7 days
     #[arg(long = "for", value_name = "TIME", value_parser = parse_time)]
-    time: Option<Time>,
+    time: Option<Duration>,
 
     #[command(flatten)]
     server: ServerArgs,
@@ -44,7 +43,7 @@ pub(crate) struct ResumeArgs {
 }
 
 pub(crate) fn pause(args: &PauseArgs) -> Result<(), Failure> {
-    let query = args.time.map(|Time(time)| format!("?for_ms={}", time.as_millis())).unwrap_or_default();
+    let query = args.time.map(|time| format!("?for_ms={}", time.as_millis())).unwrap_or_default();
     order(&args.server, &format!("/api/v1/pause{query}"))
 }
 

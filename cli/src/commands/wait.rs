@@ -7,7 +7,7 @@ use anyhow::anyhow;
 use crate::{
     exit::Failure,
     local::ServerArgs,
-    options::{SourceArgs, Time, parse_time},
+    options::{SourceArgs, parse_time},
     wait::{
         self, Amount, Choice, Conditions, Format, Locks, Progress, Reader, Search, parse_amount, parse_hold,
         parse_interval,
@@ -48,7 +48,7 @@ pub(crate) struct WaitArgs {
     /// GPU utilization (for a MIG device, SM active) was at most 1 % in every sample of that time. Processes may hold
     /// memory, as notebooks do; add --empty to exclude them.
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
-    idle: Option<Time>,
+    idle: Option<Duration>,
 
     /// Require a GPU without compute processes (default)
     ///
@@ -69,7 +69,7 @@ pub(crate) struct WaitArgs {
 
     /// Stop waiting after this time, with exit code 124
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
-    timeout: Option<Time>,
+    timeout: Option<Duration>,
 
     /// Sampling interval, 100ms to 1m
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_interval)]
@@ -85,7 +85,7 @@ pub(crate) struct WaitArgs {
 
     /// Without a command, how long the GPU stays reserved after it is printed, up to 1h
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse_hold, conflicts_with = "command")]
-    hold: Time,
+    hold: Duration,
 
     /// Folder of the lock files [default: /run/lock or /tmp]
     ///
@@ -136,18 +136,18 @@ pub(crate) fn run(source: &SourceArgs, args: &WaitArgs) -> Result<(), Failure> {
     let search = Search {
         conditions: Conditions {
             free: args.free,
-            idle: args.idle.map(|Time(idle)| idle),
+            idle: args.idle,
             empty: args.empty || (args.free.is_none() && args.idle.is_none()),
         },
         choice: Choice::new(args.id.clone()),
         count: usize::from(args.gpus),
         locks: Locks::new(args.locks.as_deref().filter(|folder| !folder.as_os_str().is_empty()))?,
-        timeout: args.timeout.map(|Time(timeout)| timeout),
+        timeout: args.timeout,
     };
     let mut reader = Reader::new(source, &args.server, args.interval);
     let found = wait::find(&search, &mut reader, &mut Progress::new(args.quiet))?;
     if args.command.is_empty() {
-        return wait::hand_over(found, args.format, args.hold.0);
+        return wait::hand_over(found, args.format, args.hold);
     }
     Err(wait::run(&found, &args.command, &mut reader))
 }

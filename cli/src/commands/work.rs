@@ -35,7 +35,6 @@ pub(crate) fn run(source: &SourceArgs, args: &WorkArgs) -> Result<(), Failure> {
     }
 }
 
-/// The same readings that a server has.
 struct Driver(SourceArgs);
 
 impl ReadDriver for Driver {

@@ -27,7 +27,6 @@ pub(crate) fn device(device: &DeviceName) -> String {
     device.index.map_or_else(|| capital(name), |index| format!("GPU {index}: {name}"))
 }
 
-/// With a capital letter.
 pub(crate) fn capital(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()

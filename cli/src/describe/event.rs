@@ -4,7 +4,6 @@ use gpumon_probe::model::{Event, EventKind, ProcessRef, Run, RunStatus};
 
 use super::phrase::Level;
 
-/// An event in a sentence.
 pub(crate) fn of_event(event: &Event) -> (Level, String) {
     fn say(level: Level, text: impl Into<String>) -> (Level, String) {
         (level, text.into())
@@ -40,7 +39,6 @@ pub(crate) fn of_event(event: &Event) -> (Level, String) {
     }
 }
 
-/// How a run of the workload runner ended.
 fn of_run_end(run: &Run) -> (Level, String) {
     let title = &run.title;
     match run.status {

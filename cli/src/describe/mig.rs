@@ -7,7 +7,6 @@ pub(crate) fn label(gpu: u32, device: &MigDevice) -> String {
     format!("{gpu}:{}", device.index)
 }
 
-/// The part of a GPU that is this instance.
 pub(crate) fn device_of(gpu: &Gpu, instance: MigInstance) -> Option<&MigDevice> {
     gpu.mig_devices.iter().find(|device| device.instance == instance)
 }

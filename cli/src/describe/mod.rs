@@ -33,10 +33,8 @@ pub(crate) fn more_processes(count: u32) -> String {
     format!("{count} more process{}", if count == 1 { "" } else { "es" })
 }
 
-/// What is known beside the sample.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Context {
-    /// The time that the view shows.
     pub(crate) now_ms: u64,
     /// Whether nothing was seen before, so that no condition had the time to begin.
     pub(crate) is_one_shot: bool,

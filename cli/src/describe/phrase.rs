@@ -2,7 +2,6 @@
 
 use gpumon_probe::model::Severity;
 
-/// The same thing in few and in more words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Phrase {
     /// At most [`Phrase::SHORT`] columns.
@@ -20,7 +19,6 @@ impl Phrase {
         Self { short: short.into(), long: long.into(), level }
     }
 
-    /// What needs no more words.
     pub(super) fn plain(level: Level, text: &str) -> Self {
         Self::new(level, text, text)
     }

@@ -30,13 +30,11 @@ pub(crate) struct ServerArgs {
 
 const CONTROL: &str = "GPUMON_CONTROL";
 
-/// An open connection to a server.
 pub(crate) struct Server {
     pub(crate) stream: UnixStream,
     pub(crate) path: PathBuf,
 }
 
-/// A server's answer.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -48,7 +46,6 @@ pub(crate) struct Answer {
 pub(crate) struct NoServer(Vec<(PathBuf, io::Error)>);
 
 impl ServerArgs {
-    /// Whether the environment names a server.
     pub(crate) fn is_named() -> bool {
         std::env::var_os("GPUMON_CONTROL").is_some_and(|path| !path.is_empty())
     }

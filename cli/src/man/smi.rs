@@ -49,7 +49,6 @@ fn describe(page: &mut Roff, option: &OptionSpec) {
     }
 }
 
-/// The fields of each query.
 fn queries(page: &mut Roff, itself: &CommandSpec) {
     for option in &itself.options {
         let fields = cli_spec::fields(&option.spellings);

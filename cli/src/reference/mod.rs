@@ -16,7 +16,6 @@ fn check(name: &str, page: &str) {
     assert!(committed == page, "docs/reference/{name} is out of date: run `make types`");
 }
 
-/// Text within one cell of a table.
 fn cell(text: &str) -> String {
     text.replace('|', "\\|").replace("\n\n", "<br>").replace('\n', " ")
 }

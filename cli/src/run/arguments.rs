@@ -1,9 +1,11 @@
 //! Arguments of all commands that start a run.
 
+use std::time::Duration;
+
 use clap::ValueEnum;
 use gpumon_workload::protocol::{self, Dtype, Where};
 
-use crate::options::{Time, parse_time};
+use crate::options::parse_time;
 
 /// Where to work, and for how long at most.
 #[derive(Debug, clap::Args)]
@@ -22,7 +24,7 @@ pub(crate) struct WhereArgs {
 
     /// Stop after this time, for example 30s or 2h; by default, ten minutes beyond the requested duration
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
-    pub(crate) time_limit: Option<Time>,
+    pub(crate) time_limit: Option<Duration>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

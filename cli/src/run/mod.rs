@@ -18,6 +18,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering::Relaxed},
     },
+    time::Duration,
 };
 
 use anyhow::{Context, anyhow};
@@ -41,7 +42,7 @@ pub(crate) use self::{
 };
 use crate::{
     exit::{Failure, say},
-    options::{SourceArgs, Time},
+    options::SourceArgs,
 };
 
 pub(crate) trait View {
@@ -54,9 +55,14 @@ pub(crate) trait View {
 }
 
 /// Has a job done, and returns the exit code that was reported. `limit` is how long it may take.
-pub(crate) fn follow(source: &SourceArgs, job: &Job, limit: Option<Time>, view: &mut dyn View) -> Result<u8, Failure> {
+pub(crate) fn follow(
+    source: &SourceArgs,
+    job: &Job,
+    limit: Option<Duration>,
+    view: &mut dyn View,
+) -> Result<u8, Failure> {
     let interrupted = install_signal_handlers()?;
-    let limit = limit.map_or_else(|| job.usual_limit(), |Time(limit)| limit);
+    let limit = limit.unwrap_or_else(|| job.usual_limit());
     let program = env::current_exe().context("cannot find gpumon's own program")?;
     let command =
         WorkerCommand { program, arguments: source.to_arguments().into_iter().chain(["work".into()]).collect() };
@@ -77,8 +83,8 @@ pub(crate) fn follow(source: &SourceArgs, job: &Job, limit: Option<Time>, view: 
             Err(anyhow!("the process that worked cannot be killed: it is stuck in the driver").into())
         }
         End { stopped: Some(StopReason::TimeLimit), .. } => {
-            let limit = Time(limit);
-            Err(anyhow!("it took longer than {limit} and was ended: give it more with --time-limit").into())
+            let limit = limit.as_secs();
+            Err(anyhow!("it took longer than {limit}s and was ended: give it more with --time-limit").into())
         }
         End { code: Some(code), .. } => Ok(code),
         End { stopped: Some(StopReason::Canceled | StopReason::ParentEnds), .. } => Ok(INTERRUPTED),
@@ -112,8 +118,8 @@ impl Listener for Terminal<'_> {
     }
 }
 
-/// A second signal ends this process at once, and the one that works with it.
-fn install_signal_handlers() -> io::Result<Arc<AtomicBool>> {
+/// What the first signal to end sets. A second one ends this process at once, and a worker with it.
+pub(crate) fn install_signal_handlers() -> io::Result<Arc<AtomicBool>> {
     let asked = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&asked))?;

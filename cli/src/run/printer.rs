@@ -1,17 +1,19 @@
 //! What a command prints of reports: a line for people or the report itself for programs, and below them, on a terminal,
 //! the progress line.
 
-use std::io::{self, Write};
+use std::{
+    io::{self, Write},
+    time::Duration,
+};
 
 use gpumon_workload::protocol::{Job, Line, Report};
 
 use super::{ProgressLine, View, follow};
 use crate::{
     exit::{Failure, say},
-    options::{SourceArgs, Time},
+    options::SourceArgs,
 };
 
-/// What people read of a run.
 pub(crate) trait ForPeople {
     /// A result in words; `None` where the report is none.
     fn result(&mut self, report: &Report) -> Option<String>;
@@ -23,7 +25,7 @@ pub(crate) trait ForPeople {
 pub(crate) fn print(
     source: &SourceArgs,
     job: &Job,
-    limit: Option<Time>,
+    limit: Option<Duration>,
     text: impl ForPeople,
     for_programs: bool,
 ) -> Result<(), Failure> {

@@ -1,17 +1,13 @@
 //! One line on a terminal that says how far the work is: written anew in its place, and taken away before anything else
 //! is printed.
 
-use std::{
-    env,
-    io::{self, IsTerminal, Write},
-    time::Instant,
-};
+use std::time::Instant;
 
 use gpumon_probe::untrusted::escaped;
 use gpumon_workload::protocol::{Phase, Report};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use crate::table::units::compact_duration;
+use crate::{table::units::compact_duration, terminal::StatusLine};
 
 const BAR: usize = 16;
 
@@ -24,21 +20,20 @@ pub(crate) struct ProgressLine {
     what: String,
     share: Option<f64>,
     text: String,
-    shown: String,
+    shown: StatusLine,
 }
 
 impl ProgressLine {
     pub(crate) fn new() -> Self {
-        let is_dumb = env::var("TERM").is_ok_and(|terminal| terminal == "dumb");
         Self {
-            is_shown: io::stderr().is_terminal() && !is_dumb,
+            is_shown: StatusLine::is_possible(),
             begun: Instant::now(),
             steps: 0,
             step: 0,
             what: String::new(),
             share: None,
             text: String::new(),
-            shown: String::new(),
+            shown: StatusLine::default(),
         }
     }
 
@@ -59,18 +54,13 @@ impl ProgressLine {
 
     pub(crate) fn show(&mut self) {
         if self.is_shown && !self.what.is_empty() {
-            let width = rustix::termios::tcgetwinsize(io::stderr()).map_or(80, |size| usize::from(size.ws_col));
-            // A line that fills the terminal to its edge would begin the next.
-            let line = cut(&self.line(self.begun.elapsed().as_millis() as u64), width.saturating_sub(1));
-            self.write(line);
+            let line = self.line(self.begun.elapsed().as_millis() as u64);
+            self.shown.show(&cut(&line, StatusLine::columns()));
         }
     }
 
-    /// Leaves an empty line for what is printed next.
     pub(crate) fn clear(&mut self) {
-        if !self.shown.is_empty() {
-            self.write(String::new());
-        }
+        self.shown.clear();
     }
 
     fn line(&self, elapsed_ms: u64) -> String {
@@ -82,20 +72,6 @@ impl ProgressLine {
         let text = if self.text.is_empty() { String::new() } else { format!(", {}", self.text) };
         parts.push(escaped(&format!("{}{text}", self.what)));
         parts.join("  ")
-    }
-
-    fn write(&mut self, line: String) {
-        if self.shown != line {
-            // A terminal that is gone takes its reader along.
-            let _ = write!(io::stderr(), "\r\x1b[K{line}");
-            self.shown = line;
-        }
-    }
-}
-
-impl Drop for ProgressLine {
-    fn drop(&mut self) {
-        self.clear();
     }
 }
 

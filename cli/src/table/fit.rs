@@ -8,7 +8,6 @@ use super::{
 };
 use crate::describe::Phrase;
 
-/// Between two columns.
 pub(super) const GAP: usize = 2;
 
 const SHORTEST_NAME: usize = 8;
@@ -34,23 +33,19 @@ pub(super) struct Fit {
     pub(super) name: usize,
     pub(super) bar: usize,
     pub(super) spark: usize,
-    /// Whether memory has a line of its own.
     pub(super) two_lines: bool,
 }
 
-/// What has to be fitted in.
 #[derive(Clone, Copy)]
 pub(super) struct Wishes<'a> {
     pub(super) rows: &'a [Row<'a>],
     pub(super) measure: &'a Measure,
-    /// Whether there is a past to draw.
     pub(super) has_past: bool,
     /// Whether words that come and go may move nothing, so that their room is kept free.
     pub(super) is_steady: bool,
 }
 
 impl Fit {
-    /// The widths for these rows in so many columns.
     pub(super) fn new(wishes: Wishes<'_>, columns: usize) -> Self {
         let Wishes { rows, measure, has_past, .. } = wishes;
         let name = rows.iter().map(|row| row.name.width()).max().unwrap_or(0);
@@ -208,7 +203,6 @@ pub(super) fn words_width(row: &Row<'_>) -> usize {
     widths(row, |phrase| &phrase.short)
 }
 
-/// The same in more words.
 pub(super) fn long_width(row: &Row<'_>) -> usize {
     widths(row, |phrase| &phrase.long)
 }

@@ -44,7 +44,6 @@ pub(super) fn lines(view: &View<'_>, layout: Layout, kept: Option<&mut ColumnWid
     rows.iter().flat_map(|row| Drawing { row, fit: &fit, layout, now_ms: view.sample.at_ms }.lines()).collect()
 }
 
-/// One row on its way to lines.
 struct Drawing<'a> {
     row: &'a Row<'a>,
     fit: &'a Fit,

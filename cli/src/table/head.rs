@@ -1,6 +1,6 @@
 //! The first line: what this is, and when.
 
-use gpumon_probe::model::{Inventory, Reading, SourceKind};
+use gpumon_probe::model::{Inventory, Reading};
 use unicode_width::UnicodeWidthStr;
 
 use super::{
@@ -17,14 +17,13 @@ const GAP: usize = 2;
 pub(super) fn line(view: &View<'_>, layout: Layout) -> Line {
     let inventory = view.inventory;
     let mut parts = vec![(STRONG, "gpumon".to_owned())];
-    match inventory.platform.source {
-        SourceKind::Simulated => parts.push((SIMULATED, "simulated".to_owned())),
-        SourceKind::Nvml => {
-            let said = |word: &str, reading: &Reading<String>| reading.value().map(|value| format!("{word} {value}"));
-            let versions =
-                [said("driver", &inventory.platform.driver_version), said("CUDA", &inventory.platform.cuda_version)];
-            parts.extend(versions.into_iter().flatten().map(|version| (PLAIN, version)));
-        }
+    if inventory.platform.is_simulated() {
+        parts.push((SIMULATED, "simulated".to_owned()));
+    } else {
+        let said = |word: &str, reading: &Reading<String>| reading.value().map(|value| format!("{word} {value}"));
+        let versions =
+            [said("driver", &inventory.platform.driver_version), said("CUDA", &inventory.platform.cuda_version)];
+        parts.extend(versions.into_iter().flatten().map(|version| (PLAIN, version)));
     }
     let time = clock(view.sample.at_ms, view.sample.at_ms);
     let room = layout.columns().saturating_sub(time.len() + GAP);

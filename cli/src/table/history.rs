@@ -5,7 +5,6 @@ use std::collections::VecDeque;
 use gpumon_probe::model::{GpuSample, Sample};
 use gpumon_server::frame::History;
 
-/// How far back it reaches.
 pub(crate) const REACH_MS: u64 = 60_000;
 
 /// The metric that the table shows over time, as history names it.
@@ -25,7 +24,6 @@ pub(super) struct GpuUtilization {
 }
 
 impl UtilizationHistory {
-    /// What a server remembers.
     pub(crate) fn of(history: &History) -> Self {
         let gpus = history.gpus.iter().map(|gpu| {
             let values = history.times_ms.iter().zip(gpu.metrics.get(METRIC).into_iter().flatten());
@@ -54,7 +52,6 @@ impl UtilizationHistory {
         self.drop_before(sample.at_ms.saturating_sub(REACH_MS));
     }
 
-    /// Whether there is any of it for a curve.
     pub(super) fn is_known(&self) -> bool {
         self.gpus.iter().any(|gpu| !gpu.utilization.is_empty())
     }

@@ -5,7 +5,6 @@ use unicode_width::UnicodeWidthStr;
 use super::row::{EXTRAS, Row};
 use crate::describe::BUSY_WIDTH;
 
-/// The widest cell of each column.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Measure {
     pub(super) index: usize,

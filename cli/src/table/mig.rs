@@ -10,7 +10,6 @@ use super::{
 };
 use crate::describe;
 
-/// One row for each part.
 pub(super) fn rows<'a>(gpu: &GpuSample, view: &View<'a>, layout: Layout) -> Vec<Row<'a>> {
     let known = view.inventory.gpus.iter().find(|known| known.index == gpu.index);
     let parts = gpu.mig_devices.value().into_iter().flatten();

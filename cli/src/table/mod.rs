@@ -25,7 +25,6 @@ pub(crate) use self::column_widths::ColumnWidths;
 pub(crate) use self::history::{METRIC, REACH_MS, UtilizationHistory};
 use self::{line::Line, style::DIM};
 
-/// What is shown.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct View<'a> {
     pub(crate) inventory: &'a Inventory,

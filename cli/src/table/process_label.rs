@@ -11,7 +11,6 @@ use super::{
 /// With less room than this, what it runs in goes before what it is called is unreadable.
 const SHORTEST: usize = 12;
 
-/// How the names of scripts end.
 const SCRIPTS: [&str; 7] = [".py", ".sh", ".jl", ".R", ".js", ".pl", ".rb"];
 
 /// The notebook, or the command; and the job, pod, container or service behind it.
@@ -52,7 +51,6 @@ impl ProcessLabel {
         })
     }
 
-    /// All of it.
     pub(crate) fn whole(&self) -> String {
         self.name.clone() + &in_brackets(&self.behind)
     }

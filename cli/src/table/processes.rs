@@ -32,7 +32,6 @@ const SHORTEST_WHAT: usize = 16;
 /// The widths of the columns; one of no width is left out.
 pub(super) type Widths = [usize; COLUMNS];
 
-/// One process as text.
 struct Row {
     cells: [String; COLUMNS],
     what: Option<ProcessLabel>,

@@ -1,7 +1,7 @@
 //! gpustat's view: one line per GPU, with who holds how much, in the colours that its users know.
 
 use anstyle::{AnsiColor, Style};
-use gpumon_probe::model::{GpuSample, Health, Reading, SourceKind};
+use gpumon_probe::model::{GpuSample, Health, Reading};
 use unicode_width::UnicodeWidthStr;
 
 use super::{
@@ -62,10 +62,10 @@ fn head(view: &View<'_>, longest: usize, layout: Layout) -> Line {
     let inventory = view.inventory;
     let mut line = Line::new(STRONG, left(&printable(&inventory.hostname, layout), longest + 4));
     line.push(PLAIN, format!("  {}  ", clock(view.sample.at_ms, view.sample.at_ms)));
-    match (inventory.platform.source, inventory.platform.driver_version.value()) {
-        (SourceKind::Simulated, _) => line.push(SIMULATED, "simulated"),
-        (SourceKind::Nvml, Some(version)) => line.push(DIM, printable(version, layout)),
-        (SourceKind::Nvml, None) => {}
+    if inventory.platform.is_simulated() {
+        line.push(SIMULATED, "simulated");
+    } else if let Some(version) = inventory.platform.driver_version.value() {
+        line.push(DIM, printable(version, layout));
     }
     line
 }

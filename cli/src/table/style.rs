@@ -21,7 +21,6 @@ pub(crate) const NOTICE: Style = AnsiColor::Yellow.on_default();
 /// Somebody should act.
 pub(crate) const ALARM: Style = AnsiColor::Red.on_default().bold();
 
-/// How a phrase is painted.
 pub(super) fn of_level(level: Level) -> Style {
     match level {
         Level::Act => ALARM,

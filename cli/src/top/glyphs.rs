@@ -4,7 +4,6 @@ use std::env;
 
 use crate::commands::show::screen::speaks_utf8;
 
-/// What charts are drawn with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Glyphs {
     /// Braille: two by four dots in a cell.
@@ -18,7 +17,6 @@ pub(crate) enum Glyphs {
 impl Glyphs {
     pub(super) const ALL: [Self; 3] = [Self::Braille, Self::Blocks, Self::Ascii];
 
-    /// As it is written in the settings.
     pub(super) fn id(self) -> &'static str {
         match self {
             Self::Braille => "braille",
@@ -36,7 +34,6 @@ impl Glyphs {
         }
     }
 
-    /// Columns and rows of dots in one cell.
     pub(super) fn dots(self) -> (usize, usize) {
         match self {
             Self::Braille => (2, 4),
@@ -73,12 +70,10 @@ impl Glyphs {
         share.map_or(' ', |share| steps[((share.clamp(0.0, 1.0) * 7.0).round() as usize).min(7)])
     }
 
-    /// Whether bars have half steps.
     pub(super) fn has_lines(self) -> bool {
         self != Self::Ascii
     }
 
-    /// Degrees Celsius.
     pub(super) fn celsius(self) -> &'static str {
         if self == Self::Ascii { "C" } else { "°C" }
     }

@@ -13,7 +13,6 @@ use gpumon_probe::bounded;
 
 use super::{input::Input, process_stat::ProcessStat, text::printable};
 
-/// What was found of a process.
 pub(super) struct Inspection {
     pub(super) pid: u32,
     /// The facts, or why there are none.
@@ -23,7 +22,6 @@ pub(super) struct Inspection {
 /// A fact, or why it is not known.
 type Fact<T> = Result<T, String>;
 
-/// What a process tells of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Facts {
     pub(super) started_ms: Option<u64>,

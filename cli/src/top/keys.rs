@@ -2,7 +2,6 @@
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-/// What a person can ask for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Action {
     Quit,
@@ -66,7 +65,6 @@ pub(super) struct Binding {
     keys: &'static [KeyCode],
     /// With the control key held.
     control: bool,
-    /// As it is shown.
     pub(super) shown: &'static str,
     pub(super) action: Action,
     pub(super) part: Part,

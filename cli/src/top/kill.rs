@@ -14,12 +14,10 @@ use rustix::{
 
 use super::process_stat::ProcessStat;
 
-/// The signals that can be sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kill {
     /// As Ctrl-C does: Python raises `KeyboardInterrupt`.
     Interrupt,
-    /// Asks it to end.
     Terminate,
     /// Ends it, whatever it does.
     End,
@@ -57,7 +55,6 @@ impl Kill {
 #[derive(Debug)]
 pub(super) struct Target {
     pub(super) pid: u32,
-    /// What a person would call it.
     pub(super) name: String,
     pub(super) user: String,
     handle: OwnedFd,
@@ -70,9 +67,6 @@ fn may_signal(own: Uid, owner: u32) -> bool {
 
 impl Target {
     /// Takes hold of the process that began then.
-    ///
-    /// # Errors
-    /// In words, where it has ended, is another by now, or belongs to somebody else.
     pub(super) fn hold(pid: u32, started_ms: Option<u64>, name: String, user: String) -> Result<Self, String> {
         let gone = || format!("{name} ({pid}) has ended already");
         let number = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or_else(gone)?;
@@ -94,14 +88,10 @@ impl Target {
     }
 
     /// Sends a signal.
-    ///
-    /// # Errors
-    /// As the kernel gives it.
     pub(super) fn send(&self, kill: Kill) -> io::Result<()> {
         Ok(pidfd_send_signal(&self.handle, kill.signal())?)
     }
 
-    /// Whether it has ended.
     pub(super) fn has_ended(&self) -> bool {
         let mut handles = [PollFd::new(&self.handle, PollFlags::IN)];
         poll(&mut handles, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|ready| ready > 0)

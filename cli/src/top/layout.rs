@@ -20,7 +20,6 @@ pub(super) struct Areas {
     /// Replay, or why nothing comes.
     pub(super) banner: Rect,
     pub(super) gpus: Rect,
-    /// How many GPUs stand beside each other.
     pub(super) gpu_columns: u16,
     pub(super) tabs: Rect,
     pub(super) view: Rect,
@@ -28,7 +27,6 @@ pub(super) struct Areas {
     pub(super) footer: Rect,
 }
 
-/// What asks for room.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wishes {
     pub(super) banner: bool,

@@ -12,7 +12,6 @@ use gpumon_probe::{
 
 use super::{glyphs::Glyphs, text::rate, theme::Meaning};
 
-/// Every number of a GPU that can be charted.
 pub(super) static METRICS: LazyLock<Vec<&Field>> = LazyLock::new(|| charted(GPU_FIELDS).collect());
 
 /// Every number of the machine that can be charted.
@@ -23,7 +22,6 @@ pub(super) fn default_metrics() -> Vec<usize> {
     overview().filter_map(|field| position(key(field))).collect()
 }
 
-/// As settings call it.
 pub(super) fn key(field: &Field) -> &'static str {
     field.chart.map_or(field.id, |chart| chart.key)
 }
@@ -33,15 +31,12 @@ pub(super) fn position(id: &str) -> Option<usize> {
     METRICS.iter().position(|field| key(field) == id)
 }
 
-/// How a unit is drawn.
 pub(super) trait Drawn {
     /// `64 %`, `78.2 GiB`, `692 W`.
     fn format(self, value: f64, glyphs: Glyphs) -> String;
-    /// The lower end of an axis.
     fn floor(self) -> f64;
     /// The upper end where nothing else is known than the largest value to be drawn.
     fn ceiling(self, largest: f64) -> f64;
-    /// The color of its lines.
     fn meaning(self) -> Meaning;
 }
 

@@ -76,10 +76,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// What is to be shown, and how.
 pub(crate) struct Request {
     pub(crate) source: SourceArgs,
-    /// A server that readings come from.
     pub(crate) server: Option<Server>,
     pub(crate) recording: Option<PathBuf>,
-    /// The file of settings that was named.
     pub(crate) config: Option<PathBuf>,
     /// These go before what the file says.
     pub(crate) interval_ms: Option<u32>,
@@ -159,7 +157,6 @@ fn show(mut app: App, mouse: bool, inputs: SyncSender<Input>, waiting: &Receiver
     }
 }
 
-/// How it ends.
 enum End {
     /// Somebody wants it to, or nobody is there any more.
     Wanted,

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use gpumon_probe::model::{Event, Gpu, GpuDetails, GpuSample, Inventory, Record, Sample, SourceKind, now_ms};
+use gpumon_probe::model::{Event, Gpu, GpuDetails, GpuSample, Inventory, Record, Sample, now_ms};
 use gpumon_server::frame::{self, CollectorState, CollectorStatus, Hello};
 
 use super::{
@@ -11,18 +11,12 @@ use super::{
 };
 use crate::describe::{self, Context, Phrase};
 
-/// Events that are kept.
 const EVENTS: usize = 200;
 
-/// An update from the source of readings.
 pub(crate) enum Update {
-    /// What a server knew when it was reached.
     Hello(Box<Hello>),
-    /// What a collector tells.
     Record(Box<Record>),
-    /// The past that a server remembers.
     History(frame::History),
-    /// What the server's collector does.
     Collector(CollectorStatus),
     /// Why nothing comes at the moment, or nothing any more.
     Silent(String),
@@ -30,19 +24,15 @@ pub(crate) enum Update {
     Rewound,
 }
 
-/// What readings come through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Origin {
     /// This program reads the driver itself.
     #[default]
     Driver,
-    /// A running server.
     Server,
-    /// A recording.
     Recording,
 }
 
-/// The state that is drawn.
 #[derive(Default)]
 pub(crate) struct Model {
     pub(super) origin: Origin,
@@ -62,7 +52,6 @@ impl Model {
         Self { origin, ..Self::default() }
     }
 
-    /// Applies an update.
     pub(crate) fn ingest(&mut self, update: Update) {
         match update {
             Update::Hello(hello) => self.apply_hello(*hello),
@@ -151,7 +140,7 @@ impl Model {
     }
 
     pub(super) fn is_simulated(&self) -> bool {
-        self.inventory.as_ref().is_some_and(|known| known.platform.source == SourceKind::Simulated)
+        self.inventory.as_ref().is_some_and(|known| known.platform.is_simulated())
     }
 
     /// The time that the screen shows: the newest sample's, and this machine's where that is late.
@@ -172,7 +161,6 @@ impl Model {
         describe::of_gpu(gpu, Context { now_ms: self.now_ms(), is_one_shot: false })
     }
 
-    /// A line of the past that ends now.
     pub(super) fn line(&self, line: Line, span_ms: u64, columns: usize) -> Vec<Option<f64>> {
         self.history.values(line, Window { end_ms: self.now_ms(), span_ms, columns })
     }

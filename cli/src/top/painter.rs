@@ -13,7 +13,6 @@ use super::{
 };
 use crate::table::bar::bar;
 
-/// What the mouse points at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Hit {
     Gpu(u32),
@@ -28,7 +27,6 @@ pub(super) enum Hit {
     Dialog(usize),
 }
 
-/// Draws into a buffer.
 pub(super) struct Painter<'a> {
     pub(super) buffer: &'a mut Buffer,
     pub(super) theme: &'a Theme,
@@ -79,12 +77,10 @@ impl Painter<'_> {
         self.text(x, y, text.width() as u16, &text, style);
     }
 
-    /// A click in this place means this.
     pub(super) fn hit(&mut self, area: Rect, hit: Hit) {
         self.hits.push((area, hit));
     }
 
-    /// Changes the style of a whole line.
     pub(super) fn highlight(&mut self, area: Rect, style: Style) {
         self.buffer.set_style(area.intersection(self.buffer.area), style);
     }
@@ -103,7 +99,6 @@ impl Painter<'_> {
     }
 }
 
-/// One line of an area.
 pub(super) fn row(area: Rect, line: u16) -> Rect {
     Rect { y: area.y + line, height: 1, ..area }.intersection(area)
 }

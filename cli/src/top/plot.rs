@@ -14,10 +14,8 @@ use super::{
 const WITH_AXIS: u16 = 36;
 /// A chart lower than this has no room for times.
 const WITH_TIMES: u16 = 6;
-/// The longest that stands beside an axis.
 const AXIS: u16 = 10;
 
-/// What a chart shows.
 pub(super) struct Plot<'a> {
     pub(super) title: String,
     /// What stands at the right of the title: the value now.
@@ -32,7 +30,6 @@ pub(super) struct Plot<'a> {
     pub(super) values: &'a dyn Fn(usize) -> Vec<Option<f64>>,
     /// Why there are none, where it is known.
     pub(super) reason: Option<String>,
-    /// It is about what is selected.
     pub(super) is_selected: bool,
 }
 

@@ -20,9 +20,6 @@ pub(super) struct ProcessStat {
 
 impl ProcessStat {
     /// Reads below `root`, which is `/proc` but in tests.
-    ///
-    /// # Errors
-    /// Where there is no such process.
     pub(super) fn read(root: &Path, pid: u32) -> io::Result<Self> {
         let text = bounded::text(root.join(pid.to_string()).join("stat"), bounded::STAT)?;
         let booted_ms = bounded::text(root.join("stat"), bounded::TABLE).ok().and_then(|stat| {

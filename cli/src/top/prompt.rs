@@ -8,14 +8,12 @@ use super::processes::Filter;
 /// A longer line is none that a person types.
 const LONGEST: usize = 200;
 
-/// What is being typed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Prompt {
     pub(super) purpose: Purpose,
     pub(super) text: String,
 }
 
-/// What it is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
     Filter,
@@ -72,7 +70,6 @@ impl Prompt {
         }
     }
 
-    /// What is wrong with what was typed so far.
     pub(super) fn mistake(&self) -> Option<String> {
         match self.purpose {
             Purpose::Filter | Purpose::Search => Filter::new(&self.text).mistake,
@@ -80,7 +77,6 @@ impl Prompt {
         }
     }
 
-    /// As much of the end as fits.
     pub(super) fn end(&self, columns: usize) -> &str {
         let mut starts = self.text.char_indices().map(|(start, _)| start);
         let start = starts.find(|start| self.text[*start..].width() <= columns).unwrap_or(self.text.len());

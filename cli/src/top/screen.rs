@@ -45,7 +45,6 @@ static TAKEN: AtomicBool = AtomicBool::new(false);
 /// The terminal, until this is dropped.
 pub(super) struct Screen {
     out: CrosstermBackend<Out>,
-    /// What is on it now.
     shown: Buffer,
     /// What is drawn next; kept for its memory.
     spare: Buffer,
@@ -53,9 +52,6 @@ pub(super) struct Screen {
 }
 
 /// Whether there is a terminal that can be drawn on.
-///
-/// # Errors
-/// With what to use instead.
 pub(super) fn check() -> Result<(), Failure> {
     let instead = "use `gpumon --watch` for a table again and again, or `gpumon collect` for JSON";
     if !io::stdout().is_terminal() {
@@ -73,9 +69,6 @@ pub(super) fn check() -> Result<(), Failure> {
 
 impl Screen {
     /// Takes the terminal over.
-    ///
-    /// # Errors
-    /// Where it cannot be set up.
     pub(super) fn take(mouse: bool) -> io::Result<Self> {
         let out = CrosstermBackend::new(Out::default());
         let mut screen = Self { out, shown: Buffer::default(), spare: Buffer::default(), mouse };
@@ -85,9 +78,6 @@ impl Screen {
     }
 
     /// Draws what has changed since the last time, or everything; what a click means where.
-    ///
-    /// # Errors
-    /// Where the terminal is gone.
     pub(super) fn draw(&mut self, app: &mut App, anew: bool) -> io::Result<Vec<(Rect, Hit)>> {
         let size = tcgetwinsize(stdout())?;
         let area = drawn(size.ws_col, size.ws_row);
@@ -107,9 +97,6 @@ impl Screen {
     }
 
     /// Sets the terminal up once more, whatever somebody did to it meanwhile.
-    ///
-    /// # Errors
-    /// Where the terminal is gone.
     pub(super) fn take_again(&mut self) -> io::Result<()> {
         // What is already in this mode would otherwise be left as it is.
         disable_raw_mode()?;
@@ -135,9 +122,6 @@ impl Drop for Screen {
 
 /// Gives the terminal back and stops this program, as Ctrl-Z does, until somebody lets it go on: in front, or behind, or
 /// to end.
-///
-/// # Errors
-/// Where the system refuses it.
 pub(super) fn suspend() -> io::Result<()> {
     leave();
     // The signal that cannot be handled: the other one is handled here, or this would not be asked for.
@@ -177,7 +161,6 @@ fn give_back_in_a_panic() {
     }));
 }
 
-/// What of a terminal of this size is drawn on.
 fn drawn(columns: u16, rows: u16) -> Rect {
     Rect { x: 0, y: 0, width: columns.min(LARGEST.0), height: rows.min(LARGEST.1) }
 }

@@ -12,13 +12,11 @@ use super::{
 };
 use crate::describe::Level;
 
-/// How long a notice stays.
 const NOTICE: Duration = Duration::from_secs(6);
 
 /// The times between samples that keys go through, in milliseconds.
 const INTERVALS_MS: [u32; 8] = [100, 250, 500, 1000, 2000, 5000, 10_000, 60_000];
 
-/// Everything that is chosen.
 pub(super) struct State {
     pub(super) theme_name: ThemeName,
     pub(super) theme: Theme,
@@ -94,7 +92,6 @@ impl State {
         RANGES_S[self.range] * 1000
     }
 
-    /// The metric that is charted of all GPUs.
     pub(super) fn shown_metric(&self) -> usize {
         self.metrics.get(self.metric).or(self.metrics.first()).copied().unwrap_or(0)
     }
@@ -116,7 +113,6 @@ impl State {
         self.theme = Theme::new(theme);
     }
 
-    /// The next interval that is shorter or longer.
     pub(super) fn step_interval(&mut self, faster: bool) {
         let mut intervals = INTERVALS_MS.into_iter();
         let now = self.interval_ms;

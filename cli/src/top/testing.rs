@@ -11,14 +11,12 @@ use gpumon_probe::{
 
 use super::model::{Model, Update};
 
-/// One look at so many simulated GPUs.
 pub(super) fn moment(gpus: u32) -> OneShot {
     let source = SourceChoice::Sim(gpus).open(None).unwrap().into();
     let options = Options { details: true, ..Options::new(Duration::from_secs(1), CommandLines::All) };
     sampler::once(&source, &options).unwrap()
 }
 
-/// One sample of so many simulated GPUs.
 pub(super) fn sample(gpus: u32) -> Sample {
     static ONE: OnceLock<Sample> = OnceLock::new();
     if gpus == 1 { ONE.get_or_init(|| moment(1).sample).clone() } else { moment(gpus).sample }

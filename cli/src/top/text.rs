@@ -22,7 +22,6 @@ pub(super) fn what(process: &Process) -> Option<String> {
     ProcessLabel::of(process, ANY_ROOM).map(|what| what.whole())
 }
 
-/// The same in so many columns.
 pub(super) fn fitted_what(process: &Process, columns: usize) -> Option<String> {
     ProcessLabel::of(process, ANY_ROOM).map(|what| what.fitted(columns, ANY_ROOM))
 }
@@ -48,7 +47,6 @@ pub(super) fn cut(text: &str, columns: usize) -> String {
     kept
 }
 
-/// Cut or filled up to exactly so many columns.
 pub(super) fn left(text: &str, columns: usize) -> String {
     let text = cut(text, columns);
     let missing = columns.saturating_sub(text.width());
@@ -134,7 +132,6 @@ pub(super) fn date_and_clock(at_ms: u64) -> String {
     local(at_ms, "%Y-%m-%d %H:%M:%S")
 }
 
-/// This time of day at or after a moment.
 pub(super) fn next_time_of_day(after_ms: u64, seconds: u64) -> Option<u64> {
     const DAY_MS: u64 = 24 * 60 * 60 * 1000;
     let midnight = zoned(after_ms)?.start_of_day().ok()?.timestamp().as_millisecond();

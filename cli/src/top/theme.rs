@@ -4,7 +4,6 @@ use ratatui::style::{Color, Modifier, Style};
 
 use crate::describe::Level;
 
-/// The themes there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ThemeName {
     /// The terminal's own colours, as they suit a dark background.
@@ -36,7 +35,6 @@ impl ThemeName {
     }
 }
 
-/// What a colour says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Meaning {
     Utilization,
@@ -47,10 +45,8 @@ pub(super) enum Meaning {
     Traffic,
 }
 
-/// A style per role.
 #[derive(Debug, Clone)]
 pub(super) struct Theme {
-    /// What everything stands on.
     pub(super) plain: Style,
     pub(super) strong: Style,
     pub(super) dim: Style,
@@ -152,7 +148,6 @@ impl Theme {
         }
     }
 
-    /// How a phrase is painted.
     pub(super) fn of_level(&self, level: Level) -> Style {
         match level {
             Level::Act => self.alarm,

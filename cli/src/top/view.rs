@@ -1,6 +1,5 @@
 //! The views that share the middle of the screen.
 
-/// What the middle of the screen shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum View {
     Charts,
@@ -14,7 +13,6 @@ pub(crate) enum View {
 impl View {
     pub(super) const ALL: [Self; 6] = [Self::Charts, Self::Activity, Self::Links, Self::Mig, Self::Host, Self::Events];
 
-    /// As it is written in the settings.
     pub(super) fn id(self) -> &'static str {
         match self {
             Self::Charts => "charts",
@@ -43,7 +41,6 @@ impl View {
     }
 }
 
-/// How the room below the GPUs is shared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Room {
     /// A view, and the processes below it.

@@ -2,28 +2,14 @@
 
 use std::{fmt, time::Duration};
 
-use crate::options::{Time, parse_time};
+use crate::options::{bytes_in, parse_duration, parse_time};
 
 const KIB: f64 = 1024.0;
 const GIB: f64 = KIB * KIB * KIB;
 
-/// Bytes by name of their unit, in lower case. `20G` is none of them: it means one thing here and another there.
-const UNITS: [(&str, f64); 9] = [
-    ("b", 1.0),
-    ("kb", 1e3),
-    ("mb", 1e6),
-    ("gb", 1e9),
-    ("tb", 1e12),
-    ("kib", KIB),
-    ("mib", KIB * KIB),
-    ("gib", GIB),
-    ("tib", KIB * GIB),
-];
-
 /// The longest that a GPU can be reserved by a waiter that has ended.
 pub(super) const LONGEST_HOLD: Duration = Duration::from_hours(1);
 
-/// How much of a GPU's memory.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Amount {
     /// So many bytes.
@@ -85,10 +71,11 @@ pub(crate) fn parse_amount(text: &str) -> Result<Amount, String> {
             "not a share of the memory: give 1% to 99%; a GPU that nobody uses is what --empty waits for".to_owned()
         });
     }
-    let unit = unit.to_ascii_lowercase();
-    let Some((_, bytes)) = UNITS.iter().find(|(name, _)| *name == unit) else {
+    let Some(bytes) = bytes_in(unit) else {
+        let unit = unit.to_ascii_lowercase();
         return Err(match unit.as_str() {
             "" => format!("no unit: did you mean {number}GiB or {number}MiB?"),
+            // It means one thing here and another there.
             "k" | "m" | "g" | "t" => {
                 let unit = unit.to_ascii_uppercase();
                 format!("{unit} can mean two things: give {number}{unit}iB (of 1024) or {number}{unit}B (of 1000)")
@@ -102,21 +89,14 @@ pub(crate) fn parse_amount(text: &str) -> Result<Amount, String> {
     }
 }
 
-/// The time between two looks.
 pub(crate) fn parse_interval(text: &str) -> Result<Duration, String> {
-    let bad = || "not an interval: give 100ms to 1m, as 500ms, 2s or 1m".to_owned();
-    let interval = match text.strip_suffix("ms") {
-        Some(number) => Duration::from_millis(number.parse().map_err(|_| bad())?),
-        None => parse_time(text).map_err(|_| bad())?.0,
-    };
-    let range = Duration::from_millis(100)..=Duration::from_mins(1);
-    if range.contains(&interval) { Ok(interval) } else { Err(bad()) }
+    parse_duration(text, &(Duration::from_millis(100)..=Duration::from_mins(1)))
+        .ok_or_else(|| "not an interval: give 100ms to 1m, as 500ms, 2s or 1m".to_owned())
 }
 
-/// For how long a GPU stays reserved.
-pub(crate) fn parse_hold(text: &str) -> Result<Time, String> {
-    let Time(hold) = parse_time(text)?;
-    if hold <= LONGEST_HOLD { Ok(Time(hold)) } else { Err("too long a hold: give 1s to 1h".to_owned()) }
+pub(crate) fn parse_hold(text: &str) -> Result<Duration, String> {
+    let hold = parse_time(text)?;
+    if hold <= LONGEST_HOLD { Ok(hold) } else { Err("too long a hold: give 1s to 1h".to_owned()) }
 }
 
 #[cfg(test)]
@@ -175,7 +155,7 @@ mod tests {
         for text in ["", "99ms", "61s", "5", "ms", "-1s"] {
             assert!(parse_interval(text).unwrap_err().contains("500ms"), "{text}");
         }
-        assert_eq!(parse_hold("1h"), Ok(Time(LONGEST_HOLD)));
+        assert_eq!(parse_hold("1h"), Ok(LONGEST_HOLD));
         assert!(parse_hold("2h").unwrap_err().contains("1h"));
     }
 

@@ -7,7 +7,6 @@ use gpumon_probe::model::{
     MigInstance, MigSample, Process, ProcessKind, Reading,
 };
 
-/// What one look told.
 #[derive(Debug, Clone)]
 pub(crate) struct View {
     pub(super) inventory: Inventory,
@@ -17,7 +16,6 @@ pub(crate) struct View {
     pub(super) details: BTreeMap<u32, GpuDetails>,
 }
 
-/// Something that can be taken.
 #[derive(Debug, Clone)]
 pub(super) struct Candidate {
     /// NVML's index of the GPU.
@@ -26,7 +24,6 @@ pub(super) struct Candidate {
     pub(super) mig: Option<u32>,
     /// What `CUDA_VISIBLE_DEVICES` takes; `None` where the driver has never told it.
     pub(super) uuid: Option<String>,
-    /// When its readings were taken.
     pub(super) at_ms: u64,
     /// What programs can get of its memory when nobody else is there.
     pub(super) capacity_bytes: Reading<u64>,
@@ -34,7 +31,6 @@ pub(super) struct Candidate {
     pub(super) state: Result<State, Trouble>,
 }
 
-/// How one that can be used is.
 #[derive(Debug, Clone)]
 pub(super) struct State {
     pub(super) free_bytes: Reading<u64>,
@@ -43,7 +39,6 @@ pub(super) struct State {
     pub(super) users: Reading<Users>,
 }
 
-/// Who is on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Users {
     /// Processes that compute. One that only draws, as a display server, is in nobody's way.
@@ -144,7 +139,6 @@ fn parts(gpu: &Gpu, sample: &GpuSample, details: Option<&GpuDetails>) -> Vec<Can
     gpu.mig_devices.iter().map(part).collect()
 }
 
-/// What keeps a whole GPU from being used.
 fn trouble(sample: &GpuSample, details: Option<&GpuDetails>) -> Option<Trouble> {
     match &sample.health {
         Health::Ok => {}

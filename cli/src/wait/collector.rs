@@ -22,7 +22,6 @@ use crate::{exit::Failure, options::SourceArgs};
 /// How long it may take to end before it is left behind.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A running collector.
 #[derive(Debug)]
 pub(super) struct Collector {
     child: Child,
@@ -32,7 +31,6 @@ pub(super) struct Collector {
     interval: Duration,
 }
 
-/// What came of listening to it for a while.
 pub(super) enum Received {
     View(Box<View>),
     Timeout,
@@ -67,7 +65,6 @@ impl Collector {
         Ok(Self { child, requests, records, view: None, interval })
     }
 
-    /// Samples this often from now on.
     pub(super) fn set_interval(&mut self, interval: Duration) {
         if interval != self.interval
             && let Some(requests) = &mut self.requests

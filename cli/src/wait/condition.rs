@@ -13,21 +13,15 @@ use super::{
 /// All of it at once.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Conditions {
-    /// So much memory is free.
     pub(crate) free: Option<Amount>,
-    /// Nothing has run on it for so long.
     pub(crate) idle: Option<Duration>,
-    /// Nobody is on it.
     pub(crate) empty: bool,
 }
 
-/// Between the things that are missing.
 const AND: &str = " + ";
 
-/// What a candidate is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// What is waited for.
     Met,
     /// Not yet, and in words how it is instead.
     NotYet(String),

@@ -21,7 +21,6 @@ use super::{
 };
 use crate::exit::Failure;
 
-/// Under which name a GPU is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
     /// NVML index, as in nvidia-smi: 3, or 3:1 for a MIG device

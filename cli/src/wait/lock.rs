@@ -20,7 +20,6 @@ use crate::{
     lock_file::{self, FOLDERS, Taken, open, write_note},
 };
 
-/// The folder of the locks.
 #[derive(Debug, Clone)]
 pub(crate) struct Locks {
     folder: PathBuf,
@@ -35,7 +34,6 @@ pub(super) struct Lock {
     pub(super) since_ms: u64,
 }
 
-/// What came of trying to take one.
 #[derive(Debug)]
 pub(super) enum Attempt {
     Taken(Lock),

@@ -1,16 +1,12 @@
 //! How the waiting goes, on standard error. On a terminal, what is waited for, and below it a line that is written anew in
 //! its place; elsewhere one line for both now and then.
 
-use std::{
-    env,
-    io::{self, IsTerminal, Write},
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use unicode_width::UnicodeWidthStr;
 
 use super::{amount::time, condition::Verdict};
-use crate::exit::say;
+use crate::{exit::say, terminal::StatusLine};
 
 /// Where lines stay, one in this time is enough.
 const LINE_INTERVAL: Duration = Duration::from_mins(10);
@@ -21,8 +17,7 @@ pub(crate) struct Progress {
     output: Output,
     begun: Instant,
     last: Option<Instant>,
-    /// What stands on the terminal's line now.
-    shown: String,
+    shown: StatusLine,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,13 +36,12 @@ pub(super) struct Part {
 
 impl Progress {
     pub(crate) fn new(quiet: bool) -> Self {
-        let is_dumb = env::var("TERM").is_ok_and(|terminal| terminal == "dumb");
-        let output = match (quiet, io::stderr().is_terminal() && !is_dumb) {
+        let output = match (quiet, StatusLine::is_possible()) {
             (true, _) => Output::None,
             (false, true) => Output::Terminal,
             (false, false) => Output::Lines,
         };
-        Self { output, begun: Instant::now(), last: None, shown: String::new() }
+        Self { output, begun: Instant::now(), last: None, shown: StatusLine::default() }
     }
 
     /// Tells what is waited for, and how each candidate is instead.
@@ -63,10 +57,8 @@ impl Progress {
                 if self.last.replace(Instant::now()).is_none() {
                     say(&format!("waiting for {goal}"));
                 }
-                let width = rustix::termios::tcgetwinsize(io::stderr()).map_or(80, |size| usize::from(size.ws_col));
                 let head = format!("{:>7}  ", time(self.begun.elapsed()));
-                // A line that fills the terminal to its edge would begin the next.
-                self.show(&fit(&head, parts, width.saturating_sub(1)));
+                self.shown.show(&fit(&head, parts, StatusLine::columns()));
             }
         }
     }
@@ -79,19 +71,8 @@ impl Progress {
         }
     }
 
-    /// Leaves an empty line for what is written next.
     pub(super) fn clear(&mut self) {
-        if !self.shown.is_empty() {
-            self.show("");
-        }
-    }
-
-    fn show(&mut self, line: &str) {
-        if self.shown != line {
-            // A terminal that is gone takes its reader along.
-            let _ = write!(io::stderr(), "\r\x1b[K{line}");
-            line.clone_into(&mut self.shown);
-        }
+        self.shown.clear();
     }
 }
 
@@ -105,7 +86,6 @@ impl Part {
         Self { text: format!("{name} {how}"), distance: verdict.distance() }
     }
 
-    /// What keeps all of them from being seen.
     pub(super) fn alone(why: String) -> Self {
         Self { text: why, distance: 0 }
     }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use gpumon_probe::{
-    model::{GpuDetails, Inventory, Sample, SourceKind, now_ms},
+    model::{GpuDetails, Inventory, Sample, now_ms},
     vendor::SourceChoice,
 };
 use gpumon_server::frame::{CollectorState, CollectorStatus};
@@ -27,7 +27,6 @@ const SERVER_PATIENCE: Duration = Duration::from_secs(1);
 /// A collector that has ended is followed by the next no sooner than this.
 const RESTART_DELAY: Duration = Duration::from_secs(2);
 
-/// Who is asked.
 #[derive(Debug)]
 pub(crate) struct Reader {
     source: SourceArgs,
@@ -37,7 +36,6 @@ pub(crate) struct Reader {
     last: Option<Instant>,
 }
 
-/// What came of a look.
 #[derive(Debug)]
 pub(super) enum ReadResult {
     Available(Box<View>),
@@ -96,7 +94,6 @@ impl Reader {
         }
     }
 
-    /// Lets go of the driver.
     pub(super) fn close(&mut self) {
         if let Some(collector) = self.collector.take() {
             collector.stop();
@@ -118,7 +115,7 @@ impl Reader {
 impl Snapshot {
     fn into_reading(self, now_ms: u64) -> Option<ReadResult> {
         let Self { collector, inventory, sample, details } = self;
-        if inventory.as_ref().is_some_and(|inventory| inventory.platform.source == SourceKind::Simulated) {
+        if inventory.as_ref().is_some_and(|inventory| inventory.platform.is_simulated()) {
             return None;
         }
         let unavailable = |why: &str| Some(ReadResult::Unavailable(why.to_owned()));

@@ -6,7 +6,7 @@ use std::{
 };
 
 use anyhow::anyhow;
-use gpumon_probe::model::{SourceKind, now_ms};
+use gpumon_probe::model::now_ms;
 
 use super::{
     amount::{gib, time},
@@ -42,7 +42,6 @@ pub(crate) struct Held {
     pub(super) lock: Lock,
 }
 
-/// A candidate at this look.
 struct Judged {
     candidate: Candidate,
     verdict: Verdict,
@@ -66,7 +65,7 @@ pub(crate) fn find(search: &Search, reader: &mut Reader, progress: &mut Progress
                 parts = vec![Part::alone(why)];
             }
             ReadResult::Available(view) => {
-                noun = device_noun(&view);
+                noun = if view.inventory.platform.is_simulated() { "simulated GPU" } else { "GPU" };
                 let judged = search.judge(&view, &mut clocks, reader.interval());
                 let mut judged = judged.inspect_err(|_| progress.clear())?;
                 if search.take(&mut held, &mut judged) {
@@ -88,14 +87,6 @@ pub(crate) fn find(search: &Search, reader: &mut Reader, progress: &mut Progress
         if held.is_empty() {
             progress.waiting(&goal, &parts);
         }
-    }
-}
-
-/// The noun for a device; a simulated one is called so.
-fn device_noun(view: &View) -> &'static str {
-    match view.inventory.platform.source {
-        SourceKind::Nvml => "GPU",
-        SourceKind::Simulated => "simulated GPU",
     }
 }
 
@@ -122,7 +113,6 @@ impl Search {
         Ok(judged)
     }
 
-    /// Whether waiting can help at all.
     fn check_possible(&self, judged: &[Judged]) -> Result<(), String> {
         let possible = judged.iter().filter(|judged| !matches!(judged.verdict, Verdict::Never(_))).count();
         if possible >= self.count {

@@ -13,7 +13,6 @@ pub(super) const DEVICES: &str = "CUDA_VISIBLE_DEVICES";
 pub(super) const ORDER: &str = "CUDA_DEVICE_ORDER";
 pub(super) const PCI_ORDER: &str = "PCI_BUS_ID";
 
-/// What the variable says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Visible {
     text: String,

@@ -35,6 +35,13 @@ pub struct Platform {
     pub cuda_version: Reading<String>,
 }
 
+impl Platform {
+    /// Whether no GPU is behind the readings.
+    pub fn is_simulated(&self) -> bool {
+        self.source == SourceKind::Simulated
+    }
+}
+
 /// The kind of source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 #[serde(rename_all = "snake_case")]

@@ -1,5 +1,7 @@
 //! The sentence about an option, out of a help text.
 
+use crate::switches;
+
 /// A command's sentence: its first line, behind the name, up to the end of the sentence.
 pub(super) fn headline(help: &str) -> String {
     let first = help.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
@@ -10,8 +12,8 @@ pub(super) fn headline(help: &str) -> String {
 /// A switch's sentence in a command's help: `[-m | --matrix]: Matrix of ...`.
 pub(super) fn of_switch(help: &str, spellings: &[&str]) -> Option<String> {
     find(help, |line| {
-        let (names, text) = line.strip_prefix('[')?.split_once("]:")?;
-        names.split('|').any(|name| spellings.contains(&name.trim())).then_some(text)
+        let (mut names, text) = switches::spellings(line)?;
+        names.any(|name| spellings.contains(&name)).then_some(text)
     })
 }
 

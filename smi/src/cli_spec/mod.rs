@@ -6,11 +6,12 @@
 mod help_text;
 
 use super::{
-    help, log,
+    HELP,
+    form::Form,
+    log,
     options::{Flag, OPTIONS, OptionDef},
     passthrough,
     query::{self, QueryKind},
-    subcommand::Typing,
     subcommands,
     switches::{Arity, Switch, Values},
 };
@@ -58,26 +59,24 @@ pub enum ValueHint {
 pub fn commands() -> Vec<CommandSpec> {
     let options = OPTIONS.iter().filter(|option| option.is_supported()).map(own).collect();
     let itself = CommandSpec { name: "smi", about: String::new(), options };
-    std::iter::once(itself).chain(subcommands::all().filter_map(|own| subcommand_spec(own.name, &own.typing))).collect()
+    std::iter::once(itself).chain(subcommands::all().filter_map(|own| subcommand_spec(own.form))).collect()
 }
 
 /// A command, unless all that it could show is refused: which GPUs it is about, and its help, are then all that is left.
-fn subcommand_spec(name: &'static str, typing: &Typing) -> Option<CommandSpec> {
-    let is_refused = |switch: &&Switch| typing.refused.iter().any(|some| some.contains(&switch.spellings[0]));
-    let supported: Vec<&Switch> = typing.switches.iter().filter(|switch| !is_refused(switch)).collect();
+fn subcommand_spec(form: &Form) -> Option<CommandSpec> {
+    let supported: Vec<_> = form.switches().into_iter().filter(|switch| !form.refuses(switch.spellings[0])).collect();
     let shows = supported.iter().any(|switch| !["-i", "-h"].contains(&switch.spellings[0]));
-    shows.then(|| CommandSpec {
-        name,
-        about: help_text::headline(typing.head),
-        options: supported.into_iter().map(|switch| typed(switch, typing.usage)).collect(),
+    (shows && !form.is_refused).then(|| CommandSpec {
+        name: form.name,
+        about: help_text::headline(&form.help()),
+        options: supported.into_iter().map(|switch| typed(switch, form.usage)).collect(),
     })
 }
 
-/// A switch of a command.
-fn typed(switch: &Switch, usage: &str) -> OptionSpec {
+fn typed(switch: Switch, usage: &str) -> OptionSpec {
     OptionSpec {
-        spellings: switch.spellings.to_vec(),
-        about: help_text::of_switch(usage, switch.spellings).unwrap_or_default(),
+        about: help_text::of_switch(usage, &switch.spellings).unwrap_or_default(),
+        spellings: switch.spellings,
         arity: switch.arity,
         values: match switch.values {
             Values::Any => ValueHint::Any,
@@ -90,12 +89,11 @@ fn typed(switch: &Switch, usage: &str) -> OptionSpec {
     }
 }
 
-/// An option of nvidia-smi itself.
 fn own(option: &OptionDef) -> OptionSpec {
     let spellings = option.spellings();
     let about = match option.flag {
         Flag::HelpSelectiveQuery => format!("What --{} knows", spellings[0].trim_start_matches("--help-")),
-        _ => help_text::of_option(&help::text(), &spellings).unwrap_or_default(),
+        _ => help_text::of_option(HELP, &spellings).unwrap_or_default(),
     };
     let owned = |words: &mut dyn Iterator<Item = &'static str>| words.map(str::to_owned).collect();
     let values = match option.flag {

@@ -65,10 +65,11 @@ fn commands_take_what_is_proposed() {
     assert_eq!(option("pmon", "-s").values, letters("um"));
     assert_eq!(option("dmon", "-f").values, ValueHint::File);
     for command in subcommands::all() {
-        for switch in command.typing.switches {
+        let switches = command.form.switches();
+        for switch in &switches {
             let typed = words(&format!("{} 0", switch.spellings[0]));
             let count = if switch.arity == Arity::None { 1 } else { 2 };
-            assert!(Switches::parse(command.typing.switches, &typed[..count]).is_ok(), "{} {typed:?}", command.name);
+            assert!(Switches::parse(&switches, &typed[..count]).is_ok(), "{} {typed:?}", command.form.name);
         }
     }
 }

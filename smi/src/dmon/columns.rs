@@ -26,7 +26,6 @@ pub(super) struct Reader<'a> {
     pub(super) gpu: u32,
     /// What was counted in this round, where a column needs it.
     pub(super) violations: Option<Violations>,
-    /// What was counted in the round before.
     pub(super) before: Option<Violations>,
 }
 
@@ -61,7 +60,6 @@ impl Reader<'_> {
     }
 }
 
-/// The columns of a group.
 pub(super) fn of(group: char) -> &'static [Column] {
     match group {
         'p' => &POWER,

@@ -7,7 +7,6 @@ use crate::{Refusal, monitor};
 /// The last metric that driver 580 knows.
 const LAST: u32 = 209;
 
-/// Whose metrics are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Levels {
     pub(super) gpu: bool,
@@ -36,9 +35,6 @@ impl Levels {
 }
 
 /// Reads a list of metrics.
-///
-/// # Errors
-/// Where it is none.
 pub(super) fn parse(text: &str) -> Result<Vec<u32>, Refusal> {
     let fault = |what: String| monitor::fail(&format!("{what}Could not parse GPM metrics\n"));
     if let Some(other) = text.chars().find(|character| !character.is_ascii_digit() && *character != ',') {
@@ -55,7 +51,6 @@ pub(super) fn parse(text: &str) -> Result<Vec<u32>, Refusal> {
     if metrics.is_empty() { Err(fault(String::new())) } else { Ok(metrics) }
 }
 
-/// The metrics that have a name.
 pub(super) fn metrics() -> Vec<String> {
     (1..=LAST).filter(|metric| !column(*metric).0.starts_with("id=")).map(|metric| metric.to_string()).collect()
 }

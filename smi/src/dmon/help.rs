@@ -2,12 +2,6 @@
 
 use crate::monitor;
 
-/// The explanation, and how it is typed.
-pub(super) fn help() -> String {
-    format!("{ABOUT}{USAGE}")
-}
-
-/// What it does.
 pub(super) const ABOUT: &str = "
     Prints a line per GPU and interval, which scrolls by. Which columns
     there are is chosen by group, as the width of the terminal allows.
@@ -16,7 +10,6 @@ pub(super) const ABOUT: &str = "
     gives no utilization of itself, its memory and its video engines.
 ";
 
-/// How it is typed.
 pub(super) const USAGE: &str = concat!(
     "
     Usage: nvidia-smi dmon [options]

@@ -46,9 +46,6 @@ pub(super) fn words() -> Vec<String> {
 
 impl Layout {
     /// Reads a list of words.
-    ///
-    /// # Errors
-    /// Where there is another word.
     pub(super) fn parse(text: &str) -> Result<Self, Refusal> {
         let mut layout = Self::default();
         for typed in text.split(',').filter(|word| !word.is_empty()) {
@@ -102,7 +99,6 @@ impl Layout {
         heading
     }
 
-    /// A row.
     pub(super) fn row(self, timestamp: &[String], cells: &Cells, metrics: &[u32], levels: Levels) -> String {
         let word = |number: &Option<i128>| number.map_or_else(|| "-".to_owned(), |number| number.to_string());
         let own = cells.columns.iter().map(|number| (word(number), OWN));

@@ -12,41 +12,29 @@ use gpumon_probe::vendor::nvml::query::{Query, QueryBackend, Subject};
 
 use self::{columns::Column, gpm::Levels, layout::Layout, violations::Violations};
 use super::{
-    Context, Refusal, monitor,
-    subcommand::{Stop, Typing},
-    switches::{Switch, Switches, Values, with_value},
-    timestamp::TimestampColumns,
+    Context, Refusal,
+    form::Form,
+    monitor,
+    subcommand::Stop,
+    switches::{Switches, Values},
+    timestamp::{self, TimestampColumns},
 };
 
-const SWITCHES: &[Switch] = &{
-    let [id, delay, count, select, options, file, help] = monitor::COMMON;
-    [
-        id,
-        delay,
-        count,
-        select.of(Values::Letters(columns::GROUPS)),
-        options,
-        file,
-        help,
-        with_value(&["--gpm-metrics"]).of(Values::Commas(gpm::metrics)),
-        with_value(&["--gpm-options"]).of(Values::One(Levels::WORDS)),
-        with_value(&["--format"]).of(Values::Commas(layout::words)),
-    ]
-};
-
-/// How it is typed, for shells and manuals.
-pub(super) const TYPING: Typing =
-    Typing { switches: SWITCHES, refused: [&[], &[]], head: help::ABOUT, usage: help::USAGE };
+pub(super) static FORM: Form =
+    Form::new("dmon", help::USAGE).monitor(help::ABOUT).takes(&["-i", "-d", "-c"]).values(&[
+        ("-s", Values::Letters(columns::GROUPS)),
+        ("--gpm-metrics", Values::Commas(gpm::metrics)),
+        ("--gpm-options", Values::One(Levels::WORDS)),
+        ("-o", Values::Letters(timestamp::LETTERS)),
+        ("-f", Values::File),
+        ("--format", Values::Commas(layout::words)),
+    ]);
 
 /// The most GPUs, and the most seconds between two rounds.
 const MOST: (usize, u64) = (16, 600);
 
-/// Runs `dmon`.
 pub(super) fn run(arguments: &[String], driver: &dyn QueryBackend, output: &mut dyn Write) -> Result<u8, Stop> {
-    let switches = Switches::parse(SWITCHES, arguments).map_err(|fault| monitor::explain(fault, help::USAGE))?;
-    if switches.has("-h") {
-        return Err(Refusal::new(0, help::help()).into());
-    }
+    let switches = FORM.parse(arguments)?;
     let shown = Shown::parse(&switches)?;
     let rounds = monitor::rounds(&switches, driver, MOST, help::USAGE)?;
     let heading = shown.layout.heading(rounds.timestamp, &shown.columns, &shown.metrics, shown.levels);
@@ -54,7 +42,6 @@ pub(super) fn run(arguments: &[String], driver: &dyn QueryBackend, output: &mut 
     rounds.scroll(driver, output, heading, |context| shown.rows(context, rounds.timestamp, &before))
 }
 
-/// What is shown of each GPU.
 struct Shown {
     columns: Vec<&'static Column>,
     /// Whether the columns need the counters of violations.

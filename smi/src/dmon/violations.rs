@@ -23,7 +23,6 @@ struct Counter {
 }
 
 impl Violations {
-    /// Asks for the counters of a GPU.
     pub(super) fn ask(context: &Context<'_>, gpu: u32) -> Self {
         let counter = |policy| {
             let answer = context.ask(gpu, Query::ViolationStatus(policy)).ok()?;

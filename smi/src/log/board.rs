@@ -4,10 +4,10 @@ use gpumon_probe::vendor::nvml::query::{Code, Query as Q};
 use jiff::Timestamp;
 
 use super::{
-    at::At,
+    cursor::Cursor,
     format::{ABSENT, count, enabled, format_or_reason, microseconds, named, not_in_nvml, yes_no},
     item::{Item, declared, field, group, number, text, value},
-    sections::Sections,
+    sections::Section,
 };
 
 /// Name, display and driver modes.
@@ -22,18 +22,16 @@ pub(super) static NAMES: &[Item] = &[
     number("Addressing Mode", "addressing_mode", Q::AddressingMode, 0, |mode| named(mode, &["None", "HMM", "ATS"])),
 ];
 
-/// Accounting and driver model.
 pub(super) static MODES: &[Item] = &[
-    number("Accounting Mode", "accounting_mode", Q::AccountingMode, 0, enabled).of(Sections::ACCOUNTING),
+    number("Accounting Mode", "accounting_mode", Q::AccountingMode, 0, enabled).of(Section::ACCOUNTING),
     number("Accounting Mode Buffer Size", "accounting_mode_buffer_size", Q::AccountingBufferSize, 0, count)
-        .of(Sections::ACCOUNTING),
+        .of(Section::ACCOUNTING),
     group("Driver Model", "driver_model").holds(&[
         number("Current", "current_dm", Q::DriverModel, 0, driver_model),
         number("Pending", "pending_dm", Q::DriverModel, 1, driver_model),
     ]),
 ];
 
-/// Numbers and versions.
 pub(super) static NUMBERS: &[Item] = &[
     text("Serial Number", "serial", Q::Serial),
     text("GPU UUID", "uuid", Q::Uuid),
@@ -89,7 +87,7 @@ pub(super) static NUMBERS: &[Item] = &[
     field("GPU Recovery Action", "gpu_recovery_action", RECOVERY_ACTION, |action| {
         named(action, &["None", "Reset", "Reboot", "Drain P2P", "Drain and Reset"])
     }),
-    text("GSP Firmware Version", "gsp_firmware_version", Q::GspFirmwareVersion).of(Sections::GSP_FIRMWARE_VERSION),
+    text("GSP Firmware Version", "gsp_firmware_version", Q::GspFirmwareVersion).of(Section::GSP_FIRMWARE_VERSION),
     group("IBMNPU", "ibmnpu").holds(&[value("Relaxed Ordering Mode", "relaxed_ordering_mode", not_in_nvml)]),
 ];
 
@@ -151,7 +149,7 @@ fn operation_mode(number: i128) -> String {
 }
 
 /// The GPU's own part number, which not every library tells.
-fn part_number(at: &At<'_>) -> String {
+fn part_number(at: &Cursor<'_>) -> String {
     match at.ask(Q::GpuPartNumber) {
         Err(Code::FUNCTION_NOT_FOUND) => ABSENT.to_owned(),
         _ => at.text(Q::GpuPartNumber),
@@ -159,7 +157,7 @@ fn part_number(at: &At<'_>) -> String {
 }
 
 /// A number of the platform information, which boards before Blackwell do not have and are not asked for.
-fn platform(at: &At<'_>, place: usize) -> Result<i128, String> {
+fn platform(at: &Cursor<'_>, place: usize) -> Result<i128, String> {
     match at.number(Q::Architecture, 0) {
         Ok(architecture) if architecture <= HOPPER => Err(ABSENT.to_owned()),
         _ => at.number(Q::PlatformInfo, place),
@@ -167,7 +165,7 @@ fn platform(at: &At<'_>, place: usize) -> Result<i128, String> {
 }
 
 /// The chassis' serial number: ASCII in both halves, up to the first zero.
-fn chassis(at: &At<'_>) -> String {
+fn chassis(at: &Cursor<'_>) -> String {
     (2..4)
         .filter_map(|half| platform(at, half).ok())
         .flat_map(|half| (half as u64).to_be_bytes())
@@ -182,7 +180,7 @@ fn in_chassis(number: i128) -> String {
 }
 
 /// A number of the last flush. Before the first one since the driver was loaded there is nothing to tell.
-fn flush(at: &At<'_>, place: usize) -> Result<i128, String> {
+fn flush(at: &Cursor<'_>, place: usize) -> Result<i128, String> {
     match at.ask(Q::LastBbxFlush) {
         Err(Code::NOT_READY) => Err(ABSENT.to_owned()),
         _ => at.number(Q::LastBbxFlush, place),
@@ -190,7 +188,7 @@ fn flush(at: &At<'_>, place: usize) -> Result<i128, String> {
 }
 
 /// A time in microseconds since the epoch, as the clock on the wall showed it.
-fn moment(at: &At<'_>, microseconds: i128) -> String {
+fn moment(at: &Cursor<'_>, microseconds: i128) -> String {
     let Some(time) = i64::try_from(microseconds).ok().and_then(|us| Timestamp::from_microsecond(us).ok()) else {
         return ABSENT.to_owned();
     };

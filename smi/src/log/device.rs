@@ -7,7 +7,6 @@ use gpumon_probe::vendor::nvml::query::{Answer, Query, Subject};
 use super::fields;
 use crate::{Context, cache::Cache};
 
-/// A GPU and what it has answered so far.
 pub(super) struct Device<'a> {
     pub(super) context: &'a Context<'a>,
     /// NVML's index.
@@ -17,12 +16,10 @@ pub(super) struct Device<'a> {
 }
 
 impl<'a> Device<'a> {
-    /// Nothing was asked yet.
     pub(super) fn new(context: &'a Context<'a>, gpu: u32) -> Self {
         Self { context, gpu, answers: Cache::default(), old_fields: OnceLock::new() }
     }
 
-    /// Asks about the GPU or one of its MIG devices.
     pub(super) fn ask(&self, subject: Subject, query: Query) -> Answer {
         self.answers.get_or_ask((subject, query), || self.context.driver.about(subject, query))
     }

@@ -19,12 +19,10 @@ impl Dtd {
         self.element(tag, format!("({})", children.join(", ")));
     }
 
-    /// Declares an element that holds text.
     pub(super) fn leaf(&mut self, tag: &'static str) {
         self.element(tag, "(#PCDATA)".to_owned());
     }
 
-    /// Declares what an item can be.
     pub(super) fn item(&mut self, item: &'static Item) {
         match &item.content {
             Content::Each(_, items) => self.all(items),
@@ -38,7 +36,7 @@ impl Dtd {
                 }
                 self.all(items);
             }
-            Content::Instead(_, items) => {
+            Content::GroupOr(_, items) => {
                 let names: Vec<_> = children(items).iter().map(|child| bare(child).to_owned()).collect();
                 self.mixed(item.tag, &names);
                 self.all(items);

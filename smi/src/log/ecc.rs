@@ -3,10 +3,10 @@
 use gpumon_probe::vendor::nvml::query::Query as Q;
 
 use super::{
-    at::At,
+    cursor::Cursor,
     format::{count, enabled, yes_no},
     item::{Item, group, number, value},
-    sections::Sections,
+    sections::Section,
 };
 
 /// Encryption, mode and counters.
@@ -15,11 +15,11 @@ pub(super) static ITEMS: &[Item] = &[
         number("Current", "current_dram_encryption", Q::DramEncryptionMode, 0, enabled),
         number("Pending", "pending_dram_encryption", Q::DramEncryptionMode, 1, enabled),
     ]),
-    group("ECC Mode", "ecc_mode").of(Sections::ECC).holds(&[
+    group("ECC Mode", "ecc_mode").of(Section::ECC).holds(&[
         number("Current", "current_ecc", Q::EccMode, 0, enabled),
         number("Pending", "pending_ecc", Q::EccMode, 1, enabled),
     ]),
-    group("ECC Errors", "ecc_errors").of(Sections::ECC).holds(&[
+    group("ECC Errors", "ecc_errors").of(Section::ECC).holds(&[
         group("Volatile", "volatile").about(&[VOLATILE]).holds(COUNTERS),
         group("Aggregate", "aggregate").about(&[AGGREGATE]).holds(COUNTERS),
         group("Aggregate Uncorrectable SRAM Sources", "aggregate_uncorrectable_sram_sources")
@@ -83,16 +83,16 @@ const SRAM: u32 = 7;
 const TURING: i128 = 6;
 
 /// The counter of the group, of errors of this type at this place.
-fn errors(at: &At<'_>, kind: i128, location: u32) -> String {
+fn errors(at: &Cursor<'_>, kind: i128, location: u32) -> String {
     at.format(Q::MemoryErrors(kind as u32, at.argument(0), location), 0, count)
 }
 
 /// Boards before Turing count by cache.
-fn tells_locations(at: &At<'_>) -> bool {
+fn tells_locations(at: &Cursor<'_>) -> bool {
     at.number(Q::Architecture, 0).is_ok_and(|architecture| architecture < TURING)
 }
 
 /// Boards after Turing tell errors of SRAM apart.
-fn tells_sources(at: &At<'_>) -> bool {
+fn tells_sources(at: &Cursor<'_>) -> bool {
     at.number(Q::Architecture, 0).map_or(true, |architecture| architecture > TURING)
 }

@@ -3,7 +3,7 @@
 use gpumon_probe::vendor::nvml::query::{Code, Query as Q};
 
 use super::{
-    at::At,
+    cursor::Cursor,
     format::{ABSENT, count, format_or_reason, named, word},
     item::{Item, group, number, value},
 };
@@ -58,7 +58,7 @@ const CONFIGURATIONS: &[&str] = &[
 ];
 
 /// A number that means something only once the GPU has joined.
-fn joined(at: &At<'_>, place: usize) -> Result<i128, String> {
+fn joined(at: &Cursor<'_>, place: usize) -> Result<i128, String> {
     match at.number(Q::FabricInfo, 0)? {
         COMPLETED => at.number(Q::FabricInfo, place),
         _ => Err(ABSENT.to_owned()),
@@ -75,7 +75,7 @@ fn status(code: i128) -> String {
     )
 }
 
-fn health(at: &At<'_>, shift: u32, width: i128, names: &[&str]) -> String {
+fn health(at: &Cursor<'_>, shift: u32, width: i128, names: &[&str]) -> String {
     format_or_reason(joined(at, 3), |mask| named(mask >> shift & width, names))
 }
 

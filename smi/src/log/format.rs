@@ -2,13 +2,12 @@
 
 use gpumon_probe::vendor::nvml::query::Code;
 
-use super::at::At;
+use super::cursor::Cursor;
 use crate::return_code;
 
 /// What stands where there is nothing.
 pub(super) const ABSENT: &str = "N/A";
 
-/// The words for a return code.
 pub(super) fn word(code: Code) -> String {
     return_code::plain(code).to_owned()
 }
@@ -19,11 +18,10 @@ pub(super) fn format_or_reason<T>(value: Result<T, String>, format: impl FnOnce(
 }
 
 /// What NVML's public interface does not tell: there is nothing to ask, and nothing to show.
-pub(super) fn not_in_nvml(_: &At<'_>) -> String {
+pub(super) fn not_in_nvml(_: &Cursor<'_>) -> String {
     ABSENT.to_owned()
 }
 
-/// A number as it is.
 pub(super) fn count(number: i128) -> String {
     number.to_string()
 }
@@ -33,12 +31,10 @@ pub(super) fn known(number: i128) -> String {
     if number < 0 || number == i128::from(u32::MAX) { ABSENT.to_owned() } else { number.to_string() }
 }
 
-/// Percent.
 pub(super) fn percent(number: i128) -> String {
     format!("{number} %")
 }
 
-/// Degrees Celsius.
 pub(super) fn celsius(number: i128) -> String {
     format!("{number} C")
 }
@@ -48,7 +44,6 @@ pub(super) fn mhz(number: i128) -> String {
     format!("{number} MHz")
 }
 
-/// Microseconds.
 pub(super) fn microseconds(number: i128) -> String {
     format!("{number} us")
 }
@@ -58,7 +53,6 @@ pub(super) fn nanoseconds(number: i128) -> String {
     microseconds(number / 1_000)
 }
 
-/// Milliseconds.
 pub(super) fn milliseconds(number: i128) -> String {
     format!("{number} ms")
 }
@@ -103,7 +97,6 @@ pub(super) fn supported(number: i128) -> String {
     if number == 0 { "Not Supported" } else { "Supported" }.to_owned()
 }
 
-/// The name of an enumerator.
 pub(super) fn named(number: i128, names: &[&str]) -> String {
     usize::try_from(number).ok().and_then(|at| names.get(at)).copied().unwrap_or("Unknown").to_owned()
 }

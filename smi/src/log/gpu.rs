@@ -5,8 +5,8 @@ use std::thread;
 use gpumon_probe::vendor::nvml::query::{Query, Subject};
 
 use super::{
-    at::{At, Form},
     board, clocks,
+    cursor::{Cursor, Form},
     device::Device,
     ecc, fabric,
     item::Item,
@@ -16,7 +16,6 @@ use super::{
 };
 use crate::Context;
 
-/// All items of a GPU.
 pub(super) static ITEMS: &[&[Item]] = &[
     board::NAMES,
     vgpu::CAPABILITIES,
@@ -40,7 +39,6 @@ pub(super) static ITEMS: &[&[Item]] = &[
     fabric::CAPABILITIES,
 ];
 
-/// What was written of a GPU.
 pub(super) struct Block {
     /// Its place on the bus, or the words that stand for it.
     pub(super) bus_id: String,
@@ -55,10 +53,10 @@ pub(super) fn block(
     gpu: u32,
     form: Form,
     wanted: impl Fn(&Item) -> bool,
-    write: impl Fn(&mut String, &Item, &At<'_>),
+    write: impl Fn(&mut String, &Item, &Cursor<'_>),
 ) -> Block {
     let device = &Device::new(context, gpu);
-    let at = At::new(device, form);
+    let at = Cursor::new(device, form);
     let items: Vec<_> = ITEMS.iter().copied().flatten().filter(|item| wanted(item)).collect();
     let mut written = vec![String::new(); items.len()];
     thread::scope(|scope| {

@@ -10,7 +10,6 @@ use super::{
 };
 use crate::Context;
 
-/// The name of the whole document.
 pub(super) const ROOT: &str = "nvidia_smi_log";
 
 /// Title, element and value of a line.
@@ -23,17 +22,13 @@ pub(super) static LINES: &[Line] = &[
         Ok(version) => version.text().unwrap_or(ABSENT).to_owned(),
         Err(code) => word(code),
     }),
-    ("CUDA Version", "cuda_version", |context| match context.system(SystemQuery::CudaVersion) {
-        Ok(version) => version.at(0).map_or(ABSENT.to_owned(), |n| format!("{}.{}", n / 1000, n % 1000 / 10)),
-        Err(code) => word(code),
-    }),
+    ("CUDA Version", "cuda_version", |context| context.cuda_version().unwrap_or_else(word)),
 ];
 
 /// Title and element of what a host of virtual GPUs says of its driver, and of the line in it.
 pub(super) const HOST: [(&str, &str); 2] =
     [("vGPU Driver Capability", "vgpu_driver_capability"), ("Heterogenous Multi-vGPU", "heterogenous_multivGPU")];
 
-/// How many GPUs there are.
 pub(super) const ATTACHED: Line = ("Attached GPUs", "attached_gpus", |context| context.count.to_string());
 
 /// The text, down to the first GPU.
@@ -58,7 +53,6 @@ pub(super) fn opening(context: &Context<'_>) -> String {
     out
 }
 
-/// A line of the text.
 pub(super) fn write_line(out: &mut String, (title, _, format): &Line, context: &Context<'_>) {
     line(out, 0, COLUMN, title, &format(context));
 }
@@ -72,7 +66,6 @@ pub(super) fn elements(out: &mut String, context: &Context<'_>) {
     write_elements(out, &[ATTACHED], context);
 }
 
-/// An element for each line.
 pub(super) fn write_elements(out: &mut String, lines: &[Line], context: &Context<'_>) {
     for (_, tag, format) in lines {
         leaf(out, 1, tag, &format(context));

@@ -5,7 +5,7 @@
 
 use gpumon_probe::vendor::nvml::query::Query as Q;
 
-use super::{at::At, sections::Sections};
+use super::{cursor::Cursor, sections::Section};
 
 /// One line, group or list.
 pub(super) struct Item {
@@ -15,28 +15,25 @@ pub(super) struct Item {
     pub(super) tag: &'static str,
     pub(super) content: Content,
     /// Whether it is there; `None` where it always is.
-    pub(super) when: Option<fn(&At<'_>) -> bool>,
+    pub(super) when: Option<fn(&Cursor<'_>) -> bool>,
     /// The text sets it one step to the right of its neighbours. The XML does not.
     pub(super) deeper: bool,
-    /// Numbers that its values are about, added to [`At::nth`]: the definitions of two groups that differ in a number
+    /// Numbers that its values are about, added to [`Cursor::nth`]: the definitions of two groups that differ in a number
     /// are the same table.
     pub(super) about: &'static [i128],
-    /// The sections of `-d` that show it.
-    pub(super) sections: Sections,
+    /// The section of `-d` that shows it.
+    pub(super) section: Option<Section>,
     /// Whether the text shows it without `-d`.
     pub(super) full: bool,
     /// Queries that wait for something, which are asked while the other items are written.
     pub(super) ahead: &'static [Q],
 }
 
-/// What an item holds.
 pub(super) enum Content {
-    /// A value.
     Value(Source),
-    /// Items below it.
     Group(&'static [Item]),
     /// Items below it, or one word in their place.
-    Instead(fn(&At<'_>) -> Option<String>, &'static [Item]),
+    GroupOr(fn(&Cursor<'_>) -> Option<String>, &'static [Item]),
     /// Items for each of its rows.
     List(&'static List),
     /// For each row these items, without a heading or an element of their own.
@@ -45,10 +42,9 @@ pub(super) enum Content {
     Declared(&'static [Item]),
 }
 
-/// What a value is made of.
 pub(super) enum Source {
     /// Whatever it takes.
-    Made(fn(&At<'_>) -> String),
+    Computed(fn(&Cursor<'_>) -> String),
     /// A number of an answer, in words.
     Number(Q, usize, fn(i128) -> String),
     /// A field of this number and scope, in words.
@@ -58,10 +54,9 @@ pub(super) enum Source {
 }
 
 impl Source {
-    /// The value at this place.
-    pub(super) fn read(&self, at: &At<'_>) -> String {
+    pub(super) fn read(&self, at: &Cursor<'_>) -> String {
         match *self {
-            Self::Made(make) => make(at),
+            Self::Computed(make) => make(at),
             Self::Number(query, place, format) => at.format(query, place, format),
             Self::Field(id, scope, format) => at.format_field(id, scope, format),
             Self::Text(query) => at.text(query),
@@ -70,18 +65,16 @@ impl Source {
 }
 
 /// The numbers of each row, or why there are none.
-pub(super) type Rows = fn(&At<'_>) -> Result<Vec<Vec<i128>>, String>;
+pub(super) type Rows = fn(&Cursor<'_>) -> Result<Vec<Vec<i128>>, String>;
 
 /// Something of which there are none, one or many.
 pub(super) struct List {
     pub(super) rows: Rows,
-    /// The element of a row.
     pub(super) tag: &'static str,
     pub(super) items: &'static [Item],
     pub(super) layout: Layout,
 }
 
-/// How a list is laid out.
 pub(super) enum Layout {
     /// A heading, and all rows below it. The text sets the values into this column, and writes `None` where there is no
     /// row; the XML leaves the element empty.
@@ -93,21 +86,11 @@ pub(super) enum Layout {
 
 impl Item {
     const fn new(title: &'static str, tag: &'static str, content: Content) -> Self {
-        Self {
-            title,
-            tag,
-            content,
-            when: None,
-            deeper: false,
-            about: &[],
-            sections: Sections::NONE,
-            full: true,
-            ahead: &[],
-        }
+        Self { title, tag, content, when: None, deeper: false, about: &[], section: None, full: true, ahead: &[] }
     }
 
     /// Shown where this holds.
-    pub(super) const fn when(mut self, when: fn(&At<'_>) -> bool) -> Self {
+    pub(super) const fn when(mut self, when: fn(&Cursor<'_>) -> bool) -> Self {
         self.when = Some(when);
         self
     }
@@ -124,23 +107,22 @@ impl Item {
         self
     }
 
-    /// Shown by these sections too.
-    pub(super) const fn of(mut self, sections: Sections) -> Self {
-        self.sections = sections;
+    /// Shown by this section, too.
+    pub(super) const fn of(mut self, section: Section) -> Self {
+        self.section = Some(section);
         self
     }
 
-    /// Shown in the text by these sections alone.
-    pub(super) const fn only_of(mut self, sections: Sections) -> Self {
-        self.sections = sections;
+    /// Shown in the text by this section alone.
+    pub(super) const fn only_of(mut self, section: Section) -> Self {
+        self.section = Some(section);
         self.full = false;
         self
     }
 
-    /// With these below it.
     pub(super) const fn holds(mut self, items: &'static [Self]) -> Self {
         self.content = match self.content {
-            Content::Instead(word, _) => Content::Instead(word, items),
+            Content::GroupOr(word, _) => Content::GroupOr(word, items),
             _ => Content::Group(items),
         };
         self
@@ -153,12 +135,10 @@ impl Item {
     }
 }
 
-/// A line with a value.
-pub(super) const fn value(title: &'static str, tag: &'static str, make: fn(&At<'_>) -> String) -> Item {
-    Item::new(title, tag, Content::Value(Source::Made(make)))
+pub(super) const fn value(title: &'static str, tag: &'static str, make: fn(&Cursor<'_>) -> String) -> Item {
+    Item::new(title, tag, Content::Value(Source::Computed(make)))
 }
 
-/// A line with a number of an answer.
 pub(super) const fn number(
     title: &'static str,
     tag: &'static str,
@@ -169,12 +149,10 @@ pub(super) const fn number(
     Item::new(title, tag, Content::Value(Source::Number(query, place, format)))
 }
 
-/// A line with a field of the GPU.
 pub(super) const fn field(title: &'static str, tag: &'static str, id: u32, format: fn(i128) -> String) -> Item {
     scoped_field(title, tag, (id, 0), format)
 }
 
-/// A line with a field that has a scope.
 pub(super) const fn scoped_field(
     title: &'static str,
     tag: &'static str,
@@ -184,7 +162,6 @@ pub(super) const fn scoped_field(
     Item::new(title, tag, Content::Value(Source::Field(id, scope, format)))
 }
 
-/// A line with a text.
 pub(super) const fn text(title: &'static str, tag: &'static str, query: Q) -> Item {
     Item::new(title, tag, Content::Value(Source::Text(query)))
 }
@@ -195,16 +172,14 @@ pub(super) const fn group(title: &'static str, tag: &'static str) -> Item {
 }
 
 /// A heading and what it [holds](Item::holds), or a line with what the function gives.
-pub(super) const fn unless(title: &'static str, tag: &'static str, word: fn(&At<'_>) -> Option<String>) -> Item {
-    Item::new(title, tag, Content::Instead(word, &[]))
+pub(super) const fn unless(title: &'static str, tag: &'static str, word: fn(&Cursor<'_>) -> Option<String>) -> Item {
+    Item::new(title, tag, Content::GroupOr(word, &[]))
 }
 
-/// A list.
 pub(super) const fn list(title: &'static str, tag: &'static str, list: &'static List) -> Item {
     Item::new(title, tag, Content::List(list))
 }
 
-/// Items for each row.
 pub(super) const fn each(rows: Rows, items: &'static [Item]) -> Item {
     Item::new("", "", Content::Each(rows, items))
 }

@@ -3,7 +3,7 @@
 use gpumon_probe::vendor::nvml::query::{Code, Query as Q, Subject, Value};
 
 use super::{
-    at::{At, Form},
+    cursor::{Cursor, Form},
     format::{count, enabled, full_mib, mib},
     item::{Item, Layout, List, group, list, number, value},
 };
@@ -52,19 +52,19 @@ static DEVICE: &[Item] = &[
 const SRAM_ERRORS: Q = Q::MemoryErrors(1, 0, 7);
 
 /// A GPU that is not in MIG mode is not asked, and has none; nor has one that does not answer.
-fn indices(at: &At<'_>) -> Vec<Vec<i128>> {
+fn indices(at: &Cursor<'_>) -> Vec<Vec<i128>> {
     if at.number(Q::MigMode, 0) != Ok(1) {
         return Vec::new();
     }
     at.ask(Q::MigDevices).iter().flat_map(Value::numbers).map(|index| vec![*index]).collect()
 }
 
-fn attribute(at: &At<'_>, place: usize) -> String {
+fn attribute(at: &Cursor<'_>, place: usize) -> String {
     at.format_of_mig_device(Q::MigAttributes, place, count)
 }
 
 /// The text leaves the errors out where the board counts none; the XML always has them.
-fn counts_errors(at: &At<'_>) -> bool {
+fn counts_errors(at: &Cursor<'_>) -> bool {
     let part = Subject::mig(at.device.gpu, at.argument(0));
     at.form == Form::Xml || at.device.ask(part, SRAM_ERRORS) != Err(Code::NOT_SUPPORTED)
 }

@@ -5,9 +5,9 @@
 //! entry. Each GPU's block is made on a thread of its own, and asks each query once, and none whose answer it does
 //! not show.
 
-mod at;
 mod board;
 mod clocks;
+mod cursor;
 mod device;
 mod dtd;
 mod ecc;
@@ -38,17 +38,18 @@ mod xml;
 
 use std::slice;
 
-pub(crate) use self::sections::{Sections, parse_sections, section_words};
-use self::{at::Form, dtd::Dtd, gpu::Block, head::ROOT};
+pub(crate) use self::sections::{Section, parse_sections, section_words};
+use self::{cursor::Form, dtd::Dtd, gpu::Block, head::ROOT};
 use super::Context;
 
-/// The DTD's file name.
 const NAME: &str = "nvsmi_device_v13.dtd";
 
 /// What `-q` writes; with sections, what `-q -d` writes.
-pub(crate) fn text(context: &Context<'_>, sections: Option<&Sections>) -> String {
+pub(crate) fn text(context: &Context<'_>, sections: Option<&[Section]>) -> String {
     let blocks = context.each(|gpu| {
-        let shown = |item: &item::Item| sections.map_or(item.full, |asked| asked.meet(item.sections));
+        let shown = |item: &item::Item| {
+            sections.map_or(item.full, |asked| item.section.is_some_and(|own| asked.contains(&own)))
+        };
         let Block { bus_id, items } = gpu::block(context, gpu, Form::Text, shown, text::write);
         format!("GPU {bus_id}\n{items}\n")
     });
@@ -92,7 +93,6 @@ fn document(name: &str, dtd: Option<&str>, inside: impl FnOnce(&mut String)) -> 
     out
 }
 
-/// The declarations of the GPUs' log.
 fn of_gpus() -> Dtd {
     let mut dtd = Dtd::default();
     let mut root: Vec<String> = head::LINES.iter().map(|line| line.1.to_owned()).collect();

@@ -3,12 +3,11 @@
 use gpumon_probe::vendor::nvml::query::Query as Q;
 
 use super::{
-    at::{At, Form},
+    cursor::{Cursor, Form},
     format::{ABSENT, count, format_or_reason, kilobytes_a_second, named},
     item::{Item, field, group, number, text, value},
 };
 
-/// The whole of it.
 pub(super) static ITEMS: &[Item] =
     &[group("PCI", "pci").ahead(&[Q::PcieThroughput(0), Q::PcieThroughput(1)]).holds(&[
         value("Bus", "pci_bus", |at| hexadecimal(at, 1, 2)),
@@ -52,7 +51,7 @@ const ATOMICS_OUTBOUND: u32 = 228;
 const ATOMICS_INBOUND: u32 = 229;
 
 /// A number of the PCI information; the text puts `0x` before it, the XML does not.
-fn hexadecimal(at: &At<'_>, place: usize, digits: usize) -> String {
+fn hexadecimal(at: &Cursor<'_>, place: usize, digits: usize) -> String {
     let prefix = if at.form == Form::Text { "0x" } else { "" };
     format_or_reason(at.number(Q::PciInfo, place), |number| format!("{prefix}{number:0digits$X}"))
 }

@@ -3,28 +3,27 @@
 use gpumon_probe::vendor::nvml::query::Query as Q;
 
 use super::{
-    at::At,
     board::HOPPER,
+    cursor::Cursor,
     format::{ABSENT, enabled, format_or_reason, nanoseconds, percent},
     item::{Item, group, number, unless, value},
-    sections::Sections,
+    sections::Section,
 };
 
-/// All of it.
 pub(super) static ITEMS: &[Item] = &[
     number("Fan Speed", "fan_speed", Q::FanSpeed, 0, percent),
-    value("Performance State", "performance_state", state).of(Sections::PERFORMANCE),
+    value("Performance State", "performance_state", state).of(Section::PERFORMANCE),
     unless("Clocks Event Reasons", "clocks_event_reasons", |at| at.number(Q::ThrottleReasons, 0).err())
-        .of(Sections::PERFORMANCE)
+        .of(Section::PERFORMANCE)
         .holds(REASONS),
-    group("Clocks Event Reasons Counters", "clocks_event_reasons_counters").of(Sections::PERFORMANCE).holds(&[
+    group("Clocks Event Reasons Counters", "clocks_event_reasons_counters").of(Section::PERFORMANCE).holds(&[
         value("SW Power Capping", "clocks_event_reasons_counters_sw_power_cap", lasted).about(&[74]),
         value("Sync Boost", "clocks_event_reasons_counters_sync_boost", lasted).about(&[76]),
         value("SW Thermal Slowdown", "clocks_event_reasons_counters_sw_therm_slowdown", lasted).about(&[269]),
         value("HW Thermal Slowdown", "clocks_event_reasons_counters_hw_therm_slowdown", lasted).about(&[270]),
         value("HW Power Braking", "clocks_event_reasons_counters_hw_power_brake", lasted).about(&[271]),
     ]),
-    value("Sparse Operation Mode", "sparse_operation_mode", sparse).of(Sections::PERFORMANCE),
+    value("Sparse Operation Mode", "sparse_operation_mode", sparse).of(Section::PERFORMANCE),
 ];
 
 /// `about` is the bit of each.
@@ -42,13 +41,12 @@ static REASONS: &[Item] = &[
         .when(|at| at.number(Q::ThrottleReasons, 0).is_ok_and(|active| active & !0x1FF != 0)),
 ];
 
-/// The performance state.
-pub(super) fn state(at: &At<'_>) -> String {
+pub(super) fn state(at: &Cursor<'_>) -> String {
     at.format(Q::PerformanceState, 0, |state| if state > 15 { "Unknown".to_owned() } else { format!("P{state}") })
 }
 
 /// Whether the reason of this bit holds the clocks back; `N/A` where the board does not know it.
-fn reason(at: &At<'_>) -> String {
+fn reason(at: &Cursor<'_>) -> String {
     let bit = at.nth(0);
     if at.number(Q::SupportedThrottleReasons, 0).is_ok_and(|known| known & bit == 0) {
         return ABSENT.to_owned();
@@ -59,12 +57,12 @@ fn reason(at: &At<'_>) -> String {
 }
 
 /// How long a reason has held, by the field that counts its nanoseconds.
-fn lasted(at: &At<'_>) -> String {
+fn lasted(at: &Cursor<'_>) -> String {
     at.format_field(at.argument(0), 0, nanoseconds)
 }
 
 /// NVML has no call for it. Hopper boards show it as disabled, and no other board has it.
-fn sparse(at: &At<'_>) -> String {
+fn sparse(at: &Cursor<'_>) -> String {
     match at.number(Q::Architecture, 0) {
         Ok(HOPPER) => enabled(0),
         Ok(_) => ABSENT.to_owned(),

@@ -1,21 +1,21 @@
 //! Power of the GPU, its memory and the module that it sits on.
 
 use super::{
-    at::At,
+    cursor::Cursor,
     format::watts,
     item::{Item, group, value},
     performance::state,
     samples::samples,
-    sections::Sections,
+    sections::Section,
 };
 
 /// Three groups of the same readings, and the GPU's samples.
 pub(super) static ITEMS: &[Item] = &[
-    group("GPU Power Readings", "gpu_power_readings").about(&[0]).of(Sections::POWER).holds(READINGS),
-    samples("Power Samples", &[0]).only_of(Sections::POWER),
+    group("GPU Power Readings", "gpu_power_readings").about(&[0]).of(Section::POWER).holds(READINGS),
+    samples("Power Samples", &[0]).only_of(Section::POWER),
     // With the space behind it.
-    group("GPU Memory Power Readings ", "gpu_memory_power_readings").about(&[2]).of(Sections::POWER).holds(DRAWS),
-    group("Module Power Readings", "module_power_readings").about(&[1]).of(Sections::POWER).holds(READINGS),
+    group("GPU Memory Power Readings ", "gpu_memory_power_readings").about(&[2]).of(Section::POWER).holds(DRAWS),
+    group("Module Power Readings", "module_power_readings").about(&[1]).of(Section::POWER).holds(READINGS),
 ];
 
 /// `about` is the `nvmlPowerScopeType_t`. The XML repeats the performance state here.
@@ -36,6 +36,6 @@ static DRAWS: &[Item] = &[
 ];
 
 /// One of `NVML_FI_DEV_POWER_AVERAGE` and its neighbours, of the scope in `about`.
-fn field(at: &At<'_>, id: u32) -> String {
+fn field(at: &Cursor<'_>, id: u32) -> String {
     at.format_field(id, at.argument(0), watts)
 }

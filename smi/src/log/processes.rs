@@ -5,20 +5,19 @@ use std::collections::BTreeMap;
 use gpumon_probe::vendor::nvml::query::{Code, Query, SystemQuery};
 
 use super::{
-    at::At,
+    cursor::Cursor,
     format::{ABSENT, count, known, mib, milliseconds, percent, word},
     item::{Item, Layout, List, list, value},
-    sections::Sections,
+    sections::Section,
     text::PROCESS_COLUMN,
 };
 use crate::return_code;
 
-/// Processes that hold the GPU.
-pub(super) static RUNNING: &[Item] = &[list("Processes", "processes", &PROCESSES).of(Sections::PIDS)];
+pub(super) static RUNNING: &[Item] = &[list("Processes", "processes", &PROCESSES).of(Section::PIDS)];
 
 /// Processes that the accounting remembers; the text shows them by `-d` alone.
 pub(super) static ACCOUNTED: &[Item] =
-    &[list("Accounted Processes", "accounted_processes", &ACCOUNTS).only_of(Sections::ACCOUNTING)];
+    &[list("Accounted Processes", "accounted_processes", &ACCOUNTS).only_of(Section::ACCOUNTING)];
 
 /// A row is GPU instance, compute instance, PID, bits of [`COMPUTE`] and its neighbours, bytes; -1 for none.
 static PROCESSES: List = List {
@@ -50,15 +49,13 @@ static ACCOUNTS: List = List {
     layout: Layout::Under(PROCESS_COLUMN),
 };
 
-/// It computes.
 const COMPUTE: i128 = 1;
-/// It draws.
 const GRAPHICS: i128 = 2;
 /// It computes through the multi-process service.
 const SHARED: i128 = 4;
 
 /// The three lists as one, by instance and PID. A process that is in two of them is one row.
-fn processes(at: &At<'_>) -> Result<Vec<Vec<i128>>, String> {
+fn processes(at: &Cursor<'_>) -> Result<Vec<Vec<i128>>, String> {
     let lists =
         [(COMPUTE, Query::ComputeProcesses), (GRAPHICS, Query::GraphicsProcesses), (SHARED, Query::MpsProcesses)]
             .map(|(kind, query)| (kind, at.ask(query)));
@@ -77,7 +74,7 @@ fn processes(at: &At<'_>) -> Result<Vec<Vec<i128>>, String> {
 }
 
 /// One that has been forgotten since its PID was read is left out.
-fn accounts(at: &At<'_>) -> Result<Vec<Vec<i128>>, String> {
+fn accounts(at: &Cursor<'_>) -> Result<Vec<Vec<i128>>, String> {
     let pids = at.ask(Query::AccountingPids).map_err(word)?;
     let mut rows = Vec::new();
     for pid in pids.numbers() {
@@ -99,7 +96,7 @@ fn kind(kinds: i128) -> String {
     }
 }
 
-fn name(at: &At<'_>) -> String {
+fn name(at: &Cursor<'_>) -> String {
     match at.device.context.system(SystemQuery::ProcessName(at.argument(2))) {
         Ok(name) => name.text().unwrap_or(ABSENT).to_owned(),
         Err(code) => return_code::bracketed(code),

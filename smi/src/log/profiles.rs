@@ -3,18 +3,17 @@
 use gpumon_probe::vendor::nvml::query::Query as Q;
 
 use super::{
-    at::At,
+    cursor::Cursor,
     format::{ABSENT, count, enabled, milliseconds, watts, yes_no},
     item::{Item, each, group, scoped_field, unless, value},
-    sections::Sections,
+    sections::Section,
 };
 
-/// Both.
 pub(super) static ITEMS: &[Item] = &[
     unless("Power Smoothing", "power_smoothing", |at| at.field(ENABLED, SCOPE).err())
-        .of(Sections::POWER_SMOOTHING)
+        .of(Section::POWER_SMOOTHING)
         .holds(SMOOTHING),
-    group("Workload Power Profiles", "power_profiles").of(Sections::POWER_PROFILES).holds(&[
+    group("Workload Power Profiles", "power_profiles").of(Section::POWER_PROFILES).holds(&[
         value("Requested Profiles", "", names).about(&[REQUESTED]),
         unless("", "power_profile_requested_profiles", none)
             .about(&[REQUESTED])
@@ -110,7 +109,6 @@ const REQUESTED: i128 = 1;
 /// The mask of those that hold.
 const ENFORCED: i128 = 2;
 
-/// A line with a field of the active profile.
 const fn smoothing(title: &'static str, tag: &'static str, id: u32, format: fn(i128) -> String) -> Item {
     scoped_field(title, tag, (id, SCOPE), format)
 }
@@ -126,7 +124,7 @@ fn rate(number: i128) -> String {
 }
 
 /// The profiles of the mask in `about`: the places of its bits.
-fn set(at: &At<'_>) -> Result<Vec<Vec<i128>>, String> {
+fn set(at: &Cursor<'_>) -> Result<Vec<Vec<i128>>, String> {
     let first = at.nth(0) as usize * 8;
     let words = (first..first + 8).map(|place| at.number(Q::WorkloadPowerProfiles, place));
     let words = words.collect::<Result<Vec<_>, _>>()?;
@@ -135,7 +133,7 @@ fn set(at: &At<'_>) -> Result<Vec<Vec<i128>>, String> {
 }
 
 /// What stands there where no profile is set.
-fn none(at: &At<'_>) -> Option<String> {
+fn none(at: &Cursor<'_>) -> Option<String> {
     match set(at) {
         Ok(profiles) if profiles.is_empty() => Some(ABSENT.to_owned()),
         Ok(_) => None,
@@ -143,8 +141,7 @@ fn none(at: &At<'_>) -> Option<String> {
     }
 }
 
-/// All names in one line.
-fn names(at: &At<'_>) -> String {
+fn names(at: &Cursor<'_>) -> String {
     none(at).unwrap_or_else(|| {
         let profiles = set(at).unwrap_or_default();
         profiles.iter().map(|profile| name(profile[0])).collect::<Vec<_>>().join(", ")

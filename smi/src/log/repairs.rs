@@ -3,15 +3,14 @@
 use gpumon_probe::vendor::nvml::query::{Code, Query as Q};
 
 use super::{
-    at::At,
+    cursor::Cursor,
     format::{ABSENT, count, format_or_reason, word, yes_no},
     item::{Item, Layout, List, declared, group, list, number, unless, value},
-    sections::Sections,
+    sections::Section,
 };
 
-/// Pages and rows.
 pub(super) static ITEMS: &[Item] = &[
-    group("Retired Pages", "retired_pages").of(Sections::PAGE_RETIREMENT).holds(&[
+    group("Retired Pages", "retired_pages").of(Section::PAGE_RETIREMENT).holds(&[
         value("Single Bit ECC", "", retired).about(&[SINGLE_BIT]),
         value("Double Bit ECC", "", retired).about(&[DOUBLE_BIT]),
         group("", "multiple_single_bit_retirement").about(&[SINGLE_BIT]).holds(RETIREMENT),
@@ -19,7 +18,7 @@ pub(super) static ITEMS: &[Item] = &[
         value("Pending Page Blacklist", "pending_blacklist", pending),
         value("", "pending_retirement", pending),
     ]),
-    unless("Remapped Rows", "remapped_rows", |at| remapped(at, 0).err()).of(Sections::ROW_REMAPPER).holds(ROWS),
+    unless("Remapped Rows", "remapped_rows", |at| remapped(at, 0).err()).of(Section::ROW_REMAPPER).holds(ROWS),
 ];
 
 /// `about` is the `nvmlPageRetirementCause_t`.
@@ -63,21 +62,20 @@ const SINGLE_BIT: i128 = 0;
 /// `NVML_PAGE_RETIREMENT_CAUSE_DOUBLE_BIT_ECC_ERROR`.
 const DOUBLE_BIT: i128 = 1;
 
-/// How many pages were retired for the cause.
-fn retired(at: &At<'_>) -> String {
+fn retired(at: &Cursor<'_>) -> String {
     match at.ask(Q::RetiredPages(at.argument(0))) {
         Ok(pages) => (pages.numbers().len() / 2).to_string(),
         Err(code) => word(code),
     }
 }
 
-fn pending(at: &At<'_>) -> String {
+fn pending(at: &Cursor<'_>) -> String {
     at.format(Q::RetiredPagesPending, 0, yes_no)
 }
 
 /// A number of [`Q::RemappedRowsV2`]. A driver that does not have it is asked the older query, which does not
 /// tell inactive rows.
-fn remapped(at: &At<'_>, place: usize) -> Result<i128, String> {
+fn remapped(at: &Cursor<'_>, place: usize) -> Result<i128, String> {
     if at.ask(Q::RemappedRowsV2) != Err(Code::FUNCTION_NOT_FOUND) {
         return at.number(Q::RemappedRowsV2, place);
     }
@@ -89,7 +87,7 @@ fn remapped(at: &At<'_>, place: usize) -> Result<i128, String> {
     }
 }
 
-fn row_count(at: &At<'_>, place: usize) -> String {
+fn row_count(at: &Cursor<'_>, place: usize) -> String {
     format_or_reason(remapped(at, place), count)
 }
 

@@ -3,7 +3,7 @@
 use gpumon_probe::vendor::nvml::query::{Query as Q, Value};
 
 use super::{
-    at::At,
+    cursor::Cursor,
     format::{ABSENT, mhz, percent, watts, word},
     item::{Item, group, value},
 };
@@ -40,7 +40,7 @@ impl Kept {
 }
 
 /// The function of the samples, if there are any.
-fn sum(at: &At<'_>, format: fn(&At<'_>, &Kept) -> String) -> String {
+fn sum(at: &Cursor<'_>, format: fn(&Cursor<'_>, &Kept) -> String) -> String {
     let flat: Vec<f64> = match at.ask(Q::Samples(at.argument(0))) {
         Ok(Value::Numbers(numbers)) => numbers.into_iter().map(|number| number as f64).collect(),
         Ok(Value::Reals(reals)) => reals,
@@ -61,7 +61,7 @@ fn least(numbers: &[f64]) -> f64 {
 }
 
 /// In the unit of the samples; what is not power is cut to whole numbers.
-fn unit(at: &At<'_>, value: f64) -> String {
+fn unit(at: &Cursor<'_>, value: f64) -> String {
     let whole = value as i128;
     match at.nth(0) {
         POWER => watts(whole),

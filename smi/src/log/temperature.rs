@@ -3,15 +3,15 @@
 use gpumon_probe::vendor::nvml::query::Query as Q;
 
 use super::{
-    at::At,
+    cursor::Cursor,
     format::celsius,
     item::{Item, field, group, number, value},
-    sections::Sections,
+    sections::Section,
 };
 
 /// Readings and limits, and the range of what can be aimed at.
 pub(super) static ITEMS: &[Item] = &[
-    group("Temperature", "temperature").of(Sections::TEMPERATURE).holds(&[
+    group("Temperature", "temperature").of(Section::TEMPERATURE).holds(&[
         number("GPU Current Temp", "gpu_temp", Q::Temperature, 0, celsius),
         number("GPU T.Limit Temp", "gpu_temp_tlimit", Q::MarginTemperature, 0, celsius),
         value("GPU Shutdown Temp", "gpu_temp_max_threshold", |at| threshold(at, 0)).when(|at| !by_margin(at)),
@@ -27,7 +27,7 @@ pub(super) static ITEMS: &[Item] = &[
         field("Memory Max Operating T.Limit Temp", "gpu_temp_max_mem_tlimit_threshold", MEMORY_MAX, celsius)
             .when(by_margin),
     ]),
-    group("Supported GPU_TARGET_TEMP", "supported_gpu_target_temp").only_of(Sections::SUPPORTED_GPU_TARGET_TEMP).holds(
+    group("Supported GPU_TARGET_TEMP", "supported_gpu_target_temp").only_of(Section::SUPPORTED_GPU_TARGET_TEMP).holds(
         &[
             value("Min", "gpu_target_temp_min", |at| threshold(at, 4)),
             value("Max", "gpu_target_temp_max", |at| threshold(at, 6)),
@@ -47,16 +47,16 @@ const MEMORY_MAX: u32 = 195;
 const GPU_MAX: u32 = 196;
 
 /// Whether the board gives its limits as degrees that are left.
-fn by_margin(at: &At<'_>) -> bool {
+fn by_margin(at: &Cursor<'_>) -> bool {
     at.field(SHUTDOWN, 0).is_ok()
 }
 
 /// The limit of this `nvmlTemperatureThresholds_t`.
-fn threshold(at: &At<'_>, kind: u32) -> String {
+fn threshold(at: &Cursor<'_>, kind: u32) -> String {
     at.format(Q::TemperatureThreshold(kind), 0, celsius)
 }
 
 /// What the board aims at, by its noise or else by what was asked for.
-fn target(at: &At<'_>) -> String {
+fn target(at: &Cursor<'_>) -> String {
     at.number(Q::TemperatureThreshold(5), 0).map_or_else(|_| threshold(at, 7), celsius)
 }

@@ -3,23 +3,18 @@
 use std::fmt::Write as _;
 
 use super::{
-    at::At,
+    cursor::Cursor,
     item::{Content, Item, Layout},
 };
 
-/// The column of the values' colons.
 pub(super) const COLUMN: usize = 55;
-/// The column in lists of processes.
 pub(super) const PROCESS_COLUMN: usize = 42;
-/// One step to the right.
 const STEP: usize = 4;
 
-/// Writes an item of a GPU's block.
-pub(super) fn write(out: &mut String, item: &Item, at: &At<'_>) {
+pub(super) fn write(out: &mut String, item: &Item, at: &Cursor<'_>) {
     Writer { out, column: COLUMN }.item(item, at, STEP);
 }
 
-/// A line with a title and a value.
 pub(super) fn line(out: &mut String, indent: usize, column: usize, title: &str, value: &str) {
     let width = column.saturating_sub(indent);
     let _ = writeln!(out, "{:indent$}{title:<width$}: {}", "", plain(value));
@@ -31,7 +26,7 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    fn item(&mut self, item: &Item, above: &At<'_>, indent: usize) {
+    fn item(&mut self, item: &Item, above: &Cursor<'_>, indent: usize) {
         let at = &above.below(item.about);
         if item.when.is_some_and(|holds| !holds(at)) {
             return;
@@ -47,7 +42,7 @@ impl Writer<'_> {
             Content::Declared(_) => {}
             Content::Value(source) => self.line(item.title, &source.read(at), indent),
             Content::Group(items) => self.group(item.title, items, at, indent),
-            Content::Instead(word, items) => match word(at) {
+            Content::GroupOr(word, items) => match word(at) {
                 Some(word) => self.line(item.title, &word, indent),
                 None => self.group(item.title, items, at, indent),
             },
@@ -70,12 +65,12 @@ impl Writer<'_> {
         }
     }
 
-    fn group(&mut self, title: &str, items: &[Item], at: &At<'_>, indent: usize) {
+    fn group(&mut self, title: &str, items: &[Item], at: &Cursor<'_>, indent: usize) {
         self.heading(title, indent);
         self.items(items, at, indent + STEP);
     }
 
-    fn items(&mut self, items: &[Item], at: &At<'_>, indent: usize) {
+    fn items(&mut self, items: &[Item], at: &Cursor<'_>, indent: usize) {
         for item in items {
             self.item(item, at, indent);
         }

@@ -11,10 +11,8 @@ use super::{
 };
 use crate::Context;
 
-/// The DTD's file name.
 pub(super) const NAME: &str = "nvsmi_unit_v13.dtd";
 
-/// How many units there are.
 const ATTACHED: Line = ("Attached Units", "attached_units", |context| match context.system(SystemQuery::UnitCount) {
     Ok(units) => units.at(0).map_or(ABSENT.to_owned(), count),
     Err(code) => word(code),
@@ -23,7 +21,6 @@ const ATTACHED: Line = ("Attached Units", "attached_units", |context| match cont
 /// The host interface cards, which lead to units.
 const CARDS: Line = ("HIC Info", "hic_info", |_| ABSENT.to_owned());
 
-/// The text.
 pub(super) fn text(context: &Context<'_>) -> String {
     let mut out = head::opening(context);
     out.push('\n');
@@ -34,14 +31,12 @@ pub(super) fn text(context: &Context<'_>) -> String {
     out
 }
 
-/// The elements of the XML.
 pub(super) fn elements(out: &mut String, context: &Context<'_>) {
     head::write_elements(out, head::LINES, context);
     branch(out, 1, CARDS.1, |_| {});
     head::write_elements(out, &[ATTACHED], context);
 }
 
-/// The declarations.
 pub(super) fn dtd() -> Dtd {
     let mut dtd = Dtd::default();
     let lines: Vec<&'static str> = head::LINES.iter().map(|line| line.1).collect();
@@ -58,7 +53,6 @@ pub(super) fn dtd() -> Dtd {
     dtd
 }
 
-/// What a unit holds.
 const UNIT: &[(&str, &[&str])] = &[
     ("hic", &["firmware"]),
     (

@@ -6,7 +6,7 @@ use super::{
     format::{count, named, percent},
     item::{Item, group, number},
     samples::samples,
-    sections::Sections,
+    sections::Section,
 };
 
 /// Compute mode, utilisation and its samples, encoder and frame buffer sessions.
@@ -14,8 +14,8 @@ pub(super) static ITEMS: &[Item] = &[
     number("Compute Mode", "compute_mode", Q::ComputeMode, 0, |mode| {
         named(mode, &["Default", "Exclusive_Thread", "Prohibited", "Exclusive_Process"])
     })
-    .of(Sections::COMPUTE),
-    group("Utilization", "utilization").of(Sections::UTILIZATION).holds(&[
+    .of(Section::COMPUTE),
+    group("Utilization", "utilization").of(Section::UTILIZATION).holds(&[
         number("GPU", "gpu_util", Q::UtilizationRates, 0, percent),
         number("Memory", "memory_util", Q::UtilizationRates, 1, percent),
         number("Encoder", "encoder_util", Q::EncoderUtilization, 0, percent),
@@ -23,18 +23,18 @@ pub(super) static ITEMS: &[Item] = &[
         number("JPEG", "jpeg_util", Q::JpgUtilization, 0, percent),
         number("OFA", "ofa_util", Q::OfaUtilization, 0, percent),
     ]),
-    samples("GPU Utilization Samples", &[1]).only_of(Sections::UTILIZATION),
-    samples("Memory Utilization Samples", &[2]).only_of(Sections::UTILIZATION),
-    samples("ENC Utilization Samples", &[3]).only_of(Sections::UTILIZATION),
-    samples("DEC Utilization Samples", &[4]).only_of(Sections::UTILIZATION),
-    samples("JPG Utilization Samples", &[8]).only_of(Sections::UTILIZATION),
-    samples("OFA Utilization Samples", &[9]).only_of(Sections::UTILIZATION),
-    group("Encoder Stats", "encoder_stats").of(Sections::ENCODER_STATS).holds(&[
+    samples("GPU Utilization Samples", &[1]).only_of(Section::UTILIZATION),
+    samples("Memory Utilization Samples", &[2]).only_of(Section::UTILIZATION),
+    samples("ENC Utilization Samples", &[3]).only_of(Section::UTILIZATION),
+    samples("DEC Utilization Samples", &[4]).only_of(Section::UTILIZATION),
+    samples("JPG Utilization Samples", &[8]).only_of(Section::UTILIZATION),
+    samples("OFA Utilization Samples", &[9]).only_of(Section::UTILIZATION),
+    group("Encoder Stats", "encoder_stats").of(Section::ENCODER_STATS).holds(&[
         number("Active Sessions", "session_count", Q::EncoderStats, 0, count),
         number("Average FPS", "average_fps", Q::EncoderStats, 1, count),
         number("Average Latency", "average_latency", Q::EncoderStats, 2, count),
     ]),
-    group("FBC Stats", "fbc_stats").of(Sections::FBC_STATS).holds(&[
+    group("FBC Stats", "fbc_stats").of(Section::FBC_STATS).holds(&[
         number("Active Sessions", "session_count", Q::FbcStats, 0, count),
         number("Average FPS", "average_fps", Q::FbcStats, 1, count),
         number("Average Latency", "average_latency", Q::FbcStats, 2, count),

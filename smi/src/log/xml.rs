@@ -3,13 +3,12 @@
 use std::fmt::Write as _;
 
 use super::{
-    at::At,
+    cursor::Cursor,
     item::{Content, Item, Layout},
     text::plain,
 };
 
-/// Writes an item at this depth.
-pub(super) fn write(out: &mut String, item: &Item, above: &At<'_>, depth: usize) {
+pub(super) fn write(out: &mut String, item: &Item, above: &Cursor<'_>, depth: usize) {
     let at = &above.below(item.about);
     if item.when.is_some_and(|holds| !holds(at)) {
         return;
@@ -24,7 +23,7 @@ pub(super) fn write(out: &mut String, item: &Item, above: &At<'_>, depth: usize)
         Content::Declared(_) => {}
         Content::Value(source) => leaf(out, depth, item.tag, &source.read(at)),
         Content::Group(items) => branch(out, depth, item.tag, |out| write_all(out, items, at, depth + 1)),
-        Content::Instead(word, items) => match word(at) {
+        Content::GroupOr(word, items) => match word(at) {
             Some(word) => leaf(out, depth, item.tag, &word),
             None => branch(out, depth, item.tag, |out| write_all(out, items, at, depth + 1)),
         },
@@ -44,12 +43,10 @@ pub(super) fn write(out: &mut String, item: &Item, above: &At<'_>, depth: usize)
     }
 }
 
-/// An element with a value.
 pub(super) fn leaf(out: &mut String, depth: usize, tag: &str, value: &str) {
     let _ = writeln!(out, "{}<{tag}>{}</{tag}>", tabs(depth), escape(value));
 }
 
-/// An element with what is written into it.
 pub(super) fn branch(out: &mut String, depth: usize, tag: &str, inside: impl FnOnce(&mut String)) {
     let _ = writeln!(out, "{}<{tag}>", tabs(depth));
     inside(out);
@@ -61,7 +58,7 @@ pub(super) fn escape(value: &str) -> String {
     plain(value).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-fn write_all(out: &mut String, items: &[Item], at: &At<'_>, depth: usize) {
+fn write_all(out: &mut String, items: &[Item], at: &Cursor<'_>, depth: usize) {
     for item in items {
         write(out, item, at, depth);
     }

@@ -6,7 +6,6 @@ use gpumon_probe::vendor::nvml::query::{Code, Query, QueryBackend, Subject, Valu
 const COUNT: u32 = 91;
 const STATE: u32 = 165;
 
-/// The links of one GPU.
 pub(super) struct Links<'a> {
     driver: &'a dyn QueryBackend,
     subject: Subject,
@@ -39,17 +38,14 @@ impl<'a> Links<'a> {
         self.chosen.as_deref()
     }
 
-    /// Whether a link is up.
     pub(super) fn active(&self, link: u32) -> bool {
         self.field(STATE, link) == Some(1)
     }
 
-    /// A field of a link.
     pub(super) fn field(&self, field: u32, link: u32) -> Option<i128> {
         self.ask(Query::Field(field, link))?.at(0)
     }
 
-    /// A query about the GPU.
     pub(super) fn ask(&self, query: Query) -> Option<Value> {
         self.driver.about(self.subject, query).ok()
     }

@@ -10,42 +10,16 @@ use std::io::Write;
 use gpumon_probe::vendor::nvml::query::{QueryBackend, Subject, SystemQuery};
 
 use self::links::Links;
-use super::{
-    Refusal,
-    headline::headline,
-    select::select,
-    subcommand::{Stop, Typing},
-    switches::{Switch, Switches, Values, with_optional_value, with_value, without_value},
-};
+use super::{form::Form, headline::headline, select::select, subcommand::Stop, switches::Values};
 
-const SWITCHES: &[Switch] = &[
-    without_value(&["-h", "--help"]),
-    with_value(&["-i", "--id"]),
-    with_value(&["-l", "--link"]),
-    without_value(&["-s", "--status"]),
-    without_value(&["-c", "--capabilities"]),
-    without_value(&["-p", "--pcibusid"]),
-    without_value(&["-R", "--remotelinkinfo"]),
-    with_optional_value(&["-sc", "--setcontrol"]),
-    with_optional_value(&["-gc", "--getcontrol"]),
-    with_optional_value(&["-g", "--getcounters"]),
-    with_optional_value(&["-r", "--resetcounters"]),
-    without_value(&["-e", "--errorcounters"]),
-    without_value(&["-ec", "--crcerrorcounters"]),
-    without_value(&["-re", "--reseterrorcounters"]),
-    with_value(&["-gt", "--getthroughput"]).of(Values::One(&["d", "r"])),
-    with_optional_value(&["-sLowPwrThres", "--setLowPowerThreshold"]),
-    without_value(&["-gLowPwrInfo", "--getLowPowerInfo"]),
-    with_optional_value(&["-sBwMode", "--setBandwidthMode"]),
-    without_value(&["-gBwMode", "--getBandwidthMode"]),
-    without_value(&["-cBridge", "--checkBridge"]),
-    with_optional_value(&["-sLWidth", "--setLinkWidth"]),
-    without_value(&["-gLWidth", "--getLinkWidth"]),
-    without_value(&["-info", "--info"]),
-];
-
-/// What changes a GPU.
-const SETTERS: &[&str] = &["-re", "-sLowPwrThres", "-sBwMode", "-sLWidth"];
+pub(super) static FORM: Form = Form::new("nvlink", help::HELP)
+    .changing(&["-re", "-sLowPwrThres", "-sBwMode", "-sLWidth"])
+    // None of NVML's counters is per lane.
+    .not_in_nvml(&["-ec"])
+    .deprecated(&[DEPRECATED[0].0, DEPRECATED[1].0, DEPRECATED[2].0, DEPRECATED[3].0])
+    .takes(&["-i", "-l"])
+    .values(&[("-gt", Values::One(&["d", "r"]))])
+    .may_take(&["-sc", "-gc", "-g", "-r", "-sLowPwrThres", "-sBwMode", "-sLWidth"]);
 
 /// What nvidia-smi no longer does, and its message. Each ends the process with code 3.
 const DEPRECATED: [(&str, &str); 4] = [
@@ -55,25 +29,10 @@ const DEPRECATED: [(&str, &str); 4] = [
     ("-r", "Warning: Resetting counters is deprecated!\n\n"),
 ];
 
-/// How it is typed, for shells and manuals.
-pub(super) const TYPING: Typing =
-    Typing { switches: SWITCHES, refused: [SETTERS, NOT_SHOWN], head: help::HELP, usage: help::HELP };
-
-/// What NVML does not tell, and what is deprecated.
-const NOT_SHOWN: &[&str] = &["-ec", DEPRECATED[0].0, DEPRECATED[1].0, DEPRECATED[2].0, DEPRECATED[3].0];
-
-/// Runs `nvlink`.
 pub(super) fn run(arguments: &[String], driver: &dyn QueryBackend, output: &mut dyn Write) -> Result<u8, Stop> {
-    let switches = Switches::parse(SWITCHES, arguments)?;
-    if switches.is_empty() || switches.has("-h") {
-        return Err(Refusal::new(0, help::HELP).into());
-    }
-    if let Some(setter) = switches.first_of(SETTERS) {
-        return Err(Refusal::changes_the_gpu(&format!("nvlink {setter}")).into());
-    }
-    // None of NVML's counters is per lane.
-    if switches.has("-ec") {
-        return Err(Refusal::not_in_nvml("nvlink -ec").into());
+    let switches = FORM.parse(arguments)?;
+    if switches.is_empty() {
+        return Err(FORM.explain());
     }
     let link = switches.number("-l")?;
     let gpus = select(driver, switches.value("-i"))?;

@@ -33,9 +33,6 @@ const NOT_AVAILABLE: &str = "N/A";
 const INVALID: &str = "\t Invalid Link\n";
 
 /// All that was asked for, one after the other in nvidia-smi's order.
-///
-/// # Errors
-/// Where a switch is answered by a refusal. What stands above it has been shown.
 pub(super) fn all(links: &Links<'_>, switches: &Switches<'_>) -> Result<String, Refusal> {
     let mut text = String::new();
     let refuse = |shown: &str, code, words: &str| Err(Refusal::new(code, format!("{shown}{words}")));
@@ -83,13 +80,11 @@ pub(super) fn all(links: &Links<'_>, switches: &Switches<'_>) -> Result<String, 
     Ok(text)
 }
 
-/// A text for each link that is up.
 fn each(links: &Links<'_>, show: impl Fn(&Links<'_>, u32) -> String) -> String {
     let Some(chosen) = links.chosen() else { return INVALID.to_owned() };
     chosen.iter().filter(|link| links.active(**link)).map(|link| show(links, *link)).collect()
 }
 
-/// The speed of each link.
 fn status(links: &Links<'_>) -> String {
     let Some(chosen) = links.chosen() else { return INVALID.to_owned() };
     if chosen.iter().all(|link| !links.active(*link)) {
@@ -115,7 +110,6 @@ fn capabilities(links: &Links<'_>, link: u32) -> String {
     text.collect()
 }
 
-/// The bus id of the other end.
 fn remote(links: &Links<'_>, link: u32) -> String {
     let answer = links.ask(Query::NvLinkRemoteBusId(link));
     answer.as_ref().and_then(|answer| answer.text()).unwrap_or(NOT_AVAILABLE).to_owned()

@@ -1,11 +1,5 @@
 //! The text of `pmon -h`.
 
-/// The explanation, and how it is typed.
-pub(super) fn help() -> String {
-    format!("{ABOUT}{USAGE}")
-}
-
-/// What it does.
 pub(super) const ABOUT: &str = "
     Prints a line per process, GPU and interval, which scrolls by: every
     process that computes or draws on a GPU. Which columns there are is
@@ -15,7 +9,6 @@ pub(super) const ABOUT: &str = "
     utilization of processes.
 ";
 
-/// How it is typed.
 pub(super) const USAGE: &str = "
     Usage: nvidia-smi pmon [options]
 

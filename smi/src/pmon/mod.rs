@@ -9,33 +9,27 @@ use gpumon_probe::vendor::nvml::query::QueryBackend;
 
 use self::processes::Process;
 use super::{
-    Context, Refusal, monitor,
-    subcommand::{Stop, Typing},
-    switches::{Switch, Switches, Values},
+    Context,
+    form::Form,
+    monitor,
+    subcommand::Stop,
+    switches::Values,
     timestamp::{self, TimestampColumns},
 };
 
 /// The letters of all groups.
 const GROUPS: &str = "um";
 
-const SWITCHES: &[Switch] = &{
-    let [id, delay, count, select, options, file, help] = monitor::COMMON;
-    [id, delay, count, select.of(Values::Letters(GROUPS)), options, file, help]
-};
-
-/// How it is typed, for shells and manuals.
-pub(super) const TYPING: Typing =
-    Typing { switches: SWITCHES, refused: [&[], &[]], head: help::ABOUT, usage: help::USAGE };
+pub(super) static FORM: Form = Form::new("pmon", help::USAGE)
+    .monitor(help::ABOUT)
+    .takes(&["-i", "-d", "-c"])
+    .values(&[("-s", Values::Letters(GROUPS)), ("-o", Values::Letters(timestamp::LETTERS)), ("-f", Values::File)]);
 
 /// The most GPUs, and the most seconds between two rounds.
 const MOST: (usize, u64) = (4, 10);
 
-/// Runs `pmon`.
 pub(super) fn run(arguments: &[String], driver: &dyn QueryBackend, output: &mut dyn Write) -> Result<u8, Stop> {
-    let switches = Switches::parse(SWITCHES, arguments).map_err(|fault| monitor::explain(fault, help::USAGE))?;
-    if switches.has("-h") {
-        return Err(Refusal::new(0, help::help()).into());
-    }
+    let switches = FORM.parse(arguments)?;
     let groups = monitor::groups(switches.value("-s").unwrap_or("u"), GROUPS)?;
     let rounds = monitor::rounds(&switches, driver, MOST, help::USAGE)?;
     let columns: Vec<&Column> = groups.iter().flat_map(|group| of(*group)).collect();
@@ -70,7 +64,6 @@ static UTILIZATION: [Column; 6] = [
 static MEMORY: [Column; 2] =
     [column("fb", "MB", |process| process.memory_mib), column("ccpm", "MB", |process| process.protected_mib)];
 
-/// The columns of a group.
 fn of(group: char) -> &'static [Column] {
     if group == 'u' { &UTILIZATION } else { &MEMORY }
 }

@@ -8,17 +8,14 @@ use crate::Context;
 
 const BYTES_PER_MIB: i128 = 1 << 20;
 
-/// As much of a command as a column holds.
 const COMMAND: usize = 15;
 
-/// What is to be asked.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wants {
     pub(super) utilization: bool,
     pub(super) protected: bool,
 }
 
-/// A process on a GPU.
 #[derive(Debug)]
 pub(super) struct Process {
     pub(super) pid: u32,

@@ -4,51 +4,39 @@ use gpumon_probe::vendor::nvml::query::{Code, Query};
 
 use super::cell::{Absent, Cell, at, whole_mebibytes};
 use super::common::Common;
-use super::field::{Section, field};
+use super::field::{field, titled, untitled};
 use super::row::{Gpu, Row};
 use super::table::Table;
 
-/// The fields.
 pub(super) static TABLE: Table<Process> = Table {
     subjects: &[
-        &[Section {
-            title: Some((
-                "Accounted Graphics/Compute Processes",
-                "The processes of which the driver kept accounts: they have, or had, a graphics or compute \
-                 context on the GPU.
+        &[titled(
+            "Accounted Graphics/Compute Processes",
+            "The processes of which the driver kept accounts: they have, or had, a graphics or compute context on the \
+             GPU.
 
 This switch takes one field or several, parted by commas, and a format.
 For example:
 nvidia-smi --query-accounted-apps=gpu_name,pid,time,gpu_util,mem_util,max_memory_usage --format=csv
 
 These are the fields:",
-            )),
-            fields: &[],
-        }],
+            &[],
+        )],
         Common::<Process>::SECTIONS,
-        &[Section {
-            title: None,
-            fields: &[
-                // The accounts of a virtual GPU's guest are kept apart, and no other process has such a number.
-                field("vgpu_instance", |_| Err(Absent::not_available()))
-                    .about("The number of the virtual GPU that the process ran on."),
-                field("pid", |row: &Row<'_, Process>| Ok((*row.item)?.to_string())).about("The number of the process."),
-                field("gpu_utilization", stat::<0>)
-                    .about("Percent of its time in which the process ran something on the GPU.")
-                    .or("gpu_util")
-                    .unit("%"),
-                field("mem_utilization", stat::<1>)
-                    .about("Percent of its time in which the process read or wrote the GPU's memory.")
-                    .or("mem_util")
-                    .unit("%"),
-                field("max_memory_usage", |row| Ok(whole_mebibytes(known(row, 2)?)))
-                    .about("The most of the GPU's memory that the process ever had.")
-                    .unit("MiB"),
-                field("time", stat::<3>)
-                    .about("For how long the process had its context, in ms; 0 while it still has it.")
-                    .unit("ms"),
-            ],
-        }],
+        &[untitled(&[
+            // The accounts of a virtual GPU's guest are kept apart, and no other process has such a number.
+            field("vgpu_instance", |_| Err(Absent::not_available()))
+                .about("The number of the virtual GPU that the process ran on."),
+            field("pid", |row: &Row<'_, Process>| Ok((*row.item)?.to_string())).about("The number of the process."),
+            field("gpu_utilization or gpu_util [%]", stat::<0>)
+                .about("Percent of its time in which the process ran something on the GPU."),
+            field("mem_utilization or mem_util [%]", stat::<1>)
+                .about("Percent of its time in which the process read or wrote the GPU's memory."),
+            field("max_memory_usage [MiB]", |row| Ok(whole_mebibytes(known(row, 2)?)))
+                .about("The most of the GPU's memory that the process ever had."),
+            field("time [ms]", stat::<3>)
+                .about("For how long the process had its context, in ms; 0 while it still has it."),
+        ])],
     ],
     items: processes,
 };

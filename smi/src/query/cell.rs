@@ -17,7 +17,6 @@ pub(super) type Cell = Result<String, Absent>;
 pub(super) struct Absent(String);
 
 impl Absent {
-    /// A word as it is.
     pub(super) fn word(word: &str) -> Self {
         Self(word.to_owned())
     }
@@ -45,7 +44,6 @@ pub(super) fn at(answer: Answer, place: usize) -> Result<i128, Absent> {
     Ok(answer?.at(place).ok_or(Code::UNKNOWN)?)
 }
 
-/// A number as it is.
 pub(super) fn number(answer: Answer, place: usize) -> Cell {
     Ok(at(answer, place)?.to_string())
 }
@@ -74,7 +72,6 @@ pub(super) fn whole_mebibytes(bytes: i128) -> String {
     ((bytes + MEBIBYTE - 1) / MEBIBYTE).to_string()
 }
 
-/// Milliwatts in watts.
 pub(super) fn milliwatts(answer: Answer, place: usize) -> Cell {
     Ok(format!("{:.2}", at(answer, place)? as f64 / 1000.0))
 }
@@ -95,7 +92,6 @@ pub(super) fn word(answer: Answer, place: usize, words: &[&str]) -> Cell {
     Ok((*word).to_owned())
 }
 
-/// A setting that is on or off.
 pub(super) fn enabled(answer: Answer, place: usize) -> Cell {
     word(answer, place, &["Disabled", "Enabled"])
 }
@@ -105,7 +101,6 @@ pub(super) fn yes(answer: Answer, place: usize) -> Cell {
     word(answer, place, &["No", "Yes"])
 }
 
-/// What a board can or cannot do.
 pub(super) fn supported(answer: Answer, place: usize) -> Cell {
     word(answer, place, &["Not Supported", "Supported"])
 }

@@ -5,56 +5,41 @@ use super::row::Row;
 
 /// A field of a query whose rows are about a `T` each.
 pub(super) struct Field<T: 'static> {
-    /// What it is called in headers.
-    pub(super) name: &'static str,
-    /// What else it can be asked by.
-    pub(super) alias: Option<&'static str>,
-    /// What values are counted in, which stands in the header and behind each value.
-    pub(super) unit: Option<&'static str>,
+    /// `name`, `name or alias`, and behind that the unit in brackets, in which values are counted.
+    spec: &'static str,
     /// What it means, for the help. It has no empty line: programs that read the help take what stands in quotation
     /// marks below an empty line for a name.
     pub(super) about: &'static str,
     /// Asks what it needs, and nothing else.
-    pub(super) cell: fn(&Row<'_, T>) -> Cell,
+    cell: fn(&Row<'_, T>) -> Cell,
 }
 
-/// A field without unit and alias.
-pub(super) const fn field<T>(name: &'static str, cell: fn(&Row<'_, T>) -> Cell) -> Field<T> {
-    Field { name, alias: None, unit: None, about: "", cell }
+pub(super) const fn field<T>(spec: &'static str, cell: fn(&Row<'_, T>) -> Cell) -> Field<T> {
+    Field { spec, about: "", cell }
 }
 
 impl<T> Field<T> {
-    /// The same, with what it means.
     pub(super) const fn about(self, about: &'static str) -> Self {
         Self { about, ..self }
     }
 
-    /// The same, with another name to ask for it.
-    pub(super) const fn or(self, alias: &'static str) -> Self {
-        Self { alias: Some(alias), ..self }
+    fn unit(&self) -> Option<&'static str> {
+        self.spec.split_once(" [")?.1.strip_suffix(']')
     }
 
-    /// The same, counted in something.
-    pub(super) const fn unit(self, unit: &'static str) -> Self {
-        Self { unit: Some(unit), ..self }
-    }
-
-    /// Whether it can be asked for by this name. Case matters.
-    pub(super) fn is_called(&self, name: &str) -> bool {
-        self.name == name || self.alias == Some(name)
+    /// What it can be asked for by, its own name first. Case matters.
+    pub(super) fn names(&self) -> impl Iterator<Item = &'static str> + use<T> {
+        self.spec.split_once(" [").map_or(self.spec, |(names, _)| names).split(" or ")
     }
 
     /// Its name in the header.
     pub(super) fn heading(&self) -> String {
-        match self.unit {
-            Some(unit) => format!("{} [{unit}]", self.name),
-            None => self.name.to_owned(),
-        }
+        let unit = self.unit().map(|unit| format!(" [{unit}]"));
+        self.names().take(1).map(str::to_owned).chain(unit).collect()
     }
 
-    /// Its text in a row.
     pub(super) fn text(&self, row: &Row<'_, T>, units: bool) -> String {
-        match ((self.cell)(row), self.unit) {
+        match ((self.cell)(row), self.unit()) {
             (Ok(value), Some(unit)) if units => format!("{value} {unit}"),
             (Ok(value), _) => value,
             (Err(absent), _) => absent.to_string(),
@@ -62,10 +47,17 @@ impl<T> Field<T> {
     }
 }
 
-/// Fields that follow each other in the help.
+/// Fields that follow each other in the help; `None` for the title where they stand for themselves.
 pub(super) struct Section<T: 'static> {
-    /// What they are about, and a few sentences on it; `None` where they stand for themselves.
     pub(super) title: Option<(&'static str, &'static str)>,
-    /// The fields.
     pub(super) fields: &'static [Field<T>],
+}
+
+/// What the fields are about, and a few sentences on it.
+pub(super) const fn titled<T>(title: &'static str, about: &'static str, fields: &'static [Field<T>]) -> Section<T> {
+    Section { title: Some((title, about)), fields }
+}
+
+pub(super) const fn untitled<T>(fields: &'static [Field<T>]) -> Section<T> {
+    Section { title: None, fields }
 }

@@ -2,7 +2,6 @@
 
 use crate::Refusal;
 
-/// How a query is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Format {
     /// Whether a line of names comes first.
@@ -11,14 +10,12 @@ pub(super) struct Format {
     pub(super) units: bool,
 }
 
-/// What a modifier sets.
 type Set = fn(&mut Format);
 
 /// The modifiers. CSV is there without being asked for.
 const MODIFIERS: [(&str, Set); 3] =
     [("csv", |_| {}), ("noheader", |format| format.header = false), ("nounits", |format| format.units = false)];
 
-/// The modifiers.
 pub(crate) fn modifiers() -> impl Iterator<Item = &'static str> {
     MODIFIERS.iter().map(|(modifier, _)| *modifier)
 }

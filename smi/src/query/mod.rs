@@ -5,13 +5,11 @@
 
 mod accounted;
 mod cell;
-mod choice;
 mod common;
 mod field;
 mod format;
 mod gpu;
 mod processes;
-mod remapped;
 mod retired;
 mod row;
 mod supported;
@@ -19,18 +17,14 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-use self::choice::Choice;
 use self::format::Format;
 pub(crate) use self::format::modifiers;
 use self::table::AnyTable;
 use crate::{Context, Refusal};
 
-/// What is asked about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum QueryKind {
-    /// GPUs.
     Gpu,
-    /// Processes that compute.
     ComputeApps,
     /// Processes of which the driver kept accounts.
     AccountedApps,
@@ -71,7 +65,7 @@ impl QueryKind {
             Self::ComputeApps => &processes::TABLE,
             Self::AccountedApps => &accounted::TABLE,
             Self::RetiredPages => &retired::TABLE,
-            Self::RemappedRows => &remapped::TABLE,
+            Self::RemappedRows => &gpu::REMAPPED_ROWS,
             Self::SupportedClocks => &supported::TABLE,
         }
     }
@@ -79,21 +73,19 @@ impl QueryKind {
 
 /// A query that can be answered as often as one likes.
 pub(crate) struct Request {
-    choice: Box<dyn Choice>,
+    table: &'static dyn AnyTable,
+    chosen: Vec<usize>,
     format: Format,
 }
 
 /// Reads what stands behind `--query-...=` and `--format=`. Without a format it is CSV, with everything.
-///
-/// # Errors
-/// The first field or modifier that there is not, in nvidia-smi's words.
 pub(crate) fn parse(query: QueryKind, fields: &str, format: Option<&str>) -> Result<Request, Refusal> {
-    let choice = query.table().choose(fields)?;
+    let table = query.table();
+    let chosen = table.choose(fields)?;
     let format = Format::parse(format.unwrap_or_default())?;
-    Ok(Request { choice, format })
+    Ok(Request { table, chosen, format })
 }
 
-/// What the help of this query prints.
 pub(crate) fn help(query: QueryKind) -> String {
     query.table().help(query.switch())
 }
@@ -114,11 +106,11 @@ pub(crate) fn fields(query: QueryKind) -> Vec<FieldHelp> {
 impl Request {
     /// The line above the rows, to be printed once, with its end of line; `None` where `noheader` was asked for.
     pub(crate) fn header(&self) -> Option<String> {
-        self.format.header.then(|| self.choice.header())
+        self.format.header.then(|| self.table.header(&self.chosen))
     }
 
     /// The rows of all selected GPUs as they are now, each with its end of line. There may be none.
     pub(crate) fn rows(&self, context: &Context<'_>) -> String {
-        self.choice.rows(context, self.format.units)
+        self.table.rows(&self.chosen, context, self.format.units)
     }
 }

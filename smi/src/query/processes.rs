@@ -4,33 +4,23 @@ use gpumon_probe::vendor::nvml::query::{Code, Query, SystemQuery};
 
 use super::cell::{Absent, Cell, text, whole_mebibytes};
 use super::common::Common;
-use super::field::{Section, field};
+use super::field::{field, titled, untitled};
 use super::row::{Gpu, Row};
 use super::table::Table;
 
-/// The fields.
 pub(super) static TABLE: Table<Process> = Table {
     subjects: &[
-        &[Section {
-            title: Some(("Active Compute Processes", "The processes that have a compute context on the GPU.")),
-            fields: &[],
-        }],
+        &[titled("Active Compute Processes", "The processes that have a compute context on the GPU.", &[])],
         Common::<Process>::SECTIONS,
-        &[Section {
-            title: None,
-            fields: &[
-                field("pid", |row: &Row<'_, Process>| Ok((*row.item)?.pid.to_string()))
-                    .about("The number of the process that computes."),
-                field("process_name", name).about("The name of the process.").or("name"),
-                field("used_gpu_memory", memory)
-                    .about(
-                        "How much of the GPU's memory the context takes. The driver of Windows does not know it in \
-                         WDDM mode, where Windows itself gives out the memory.",
-                    )
-                    .or("used_memory")
-                    .unit("MiB"),
-            ],
-        }],
+        &[untitled(&[
+            field("pid", |row: &Row<'_, Process>| Ok((*row.item)?.pid.to_string()))
+                .about("The number of the process that computes."),
+            field("process_name or name", name).about("The name of the process."),
+            field("used_gpu_memory or used_memory [MiB]", memory).about(
+                "How much of the GPU's memory the context takes. The driver of Windows does not know it in WDDM mode, \
+                 where Windows itself gives out the memory.",
+            ),
+        ])],
     ],
     items: processes,
 };

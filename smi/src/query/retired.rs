@@ -6,27 +6,23 @@ use jiff::Timestamp;
 
 use super::cell::{Absent, Cell};
 use super::common::Common;
-use super::field::{Section, field};
+use super::field::{field, untitled};
 use super::row::{Gpu, Row};
 use super::table::Table;
 
-/// The fields.
 pub(super) static TABLE: Table<Page> = Table {
     subjects: &[
         Common::<Page>::SECTIONS,
-        &[Section {
-            title: None,
-            fields: &[
-                field("retired_pages.address", |row: &Row<'_, Page>| Ok(format!("0x{:016x}", row.item.known?.address)))
-                    .about("Where the page is. With ECC turned on or off it can be another address."),
-                field("retired_pages.timestamp", time).about("When the page was taken out of use."),
-                field("retired_pages.cause", |row: &Row<'_, Page>| Ok(row.item.cause.to_owned())).about(
-                    "Why the page was taken out of use, one of two:
+        &[untitled(&[
+            field("retired_pages.address", |row: &Row<'_, Page>| Ok(format!("0x{:016x}", row.item.known?.address)))
+                .about("Where the page is. With ECC turned on or off it can be another address."),
+            field("retired_pages.timestamp", time).about("When the page was taken out of use."),
+            field("retired_pages.cause", |row: &Row<'_, Page>| Ok(row.item.cause.to_owned())).about(
+                "Why the page was taken out of use, one of two:
  - Double Bit ECC - an error of two bits, which cannot be corrected.
  - Single Bit ECC - several errors of a single bit.",
-                ),
-            ],
-        }],
+            ),
+        ])],
     ],
     items: pages,
 };
@@ -65,6 +61,6 @@ fn time(row: &Row<'_, Page>) -> Cell {
         known => i64::try_from(known).map_err(|_| Code::UNKNOWN)?,
     };
     let at = Timestamp::from_microsecond(microseconds).map_err(|_| Code::UNKNOWN)?;
-    let local = at.to_zoned(row.gpu.now().time_zone().clone());
+    let local = at.to_zoned(row.gpu.context.now.time_zone().clone());
     Ok(local.strftime("%a %b %e %H:%M:%S %Y").to_string())
 }

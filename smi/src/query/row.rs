@@ -1,67 +1,39 @@
 //! What a row is about, and whom its cells ask.
 
 use gpumon_probe::vendor::nvml::query::{Answer, Query, SystemQuery};
-use jiff::Zoned;
 
 use crate::{Context, cache::Cache};
 
 /// A GPU while its rows are written: whatever was asked about it is remembered, so that cells and rows that need the
 /// same answer cost one call.
 pub(super) struct Gpu<'a> {
-    context: &'a Context<'a>,
-    index: u32,
+    pub(super) context: &'a Context<'a>,
+    pub(super) index: u32,
     answers: Cache<Query>,
     system: Cache<SystemQuery>,
 }
 
 impl<'a> Gpu<'a> {
-    /// Nothing is asked yet.
     pub(super) fn new(context: &'a Context<'a>, index: u32) -> Self {
         Self { context, index, answers: Cache::default(), system: Cache::default() }
     }
 
-    /// Asks about the GPU.
     pub(super) fn ask(&self, query: Query) -> Answer {
         self.answers.get_or_ask(query, || self.context.ask(self.index, query))
     }
-
-    /// Asks about the machine.
-    pub(super) fn system(&self, query: SystemQuery) -> Answer {
-        self.system.get_or_ask(query, || self.context.system(query))
-    }
-
-    /// Its index.
-    pub(super) fn index(&self) -> u32 {
-        self.index
-    }
-
-    /// How many GPUs there are.
-    pub(super) fn count(&self) -> u32 {
-        self.context.count
-    }
-
-    /// When the reading began.
-    pub(super) fn now(&self) -> &Zoned {
-        &self.context.now
-    }
 }
 
-/// One row.
 pub(super) struct Row<'a, T> {
-    /// The GPU it belongs to.
     pub(super) gpu: &'a Gpu<'a>,
-    /// What of the GPU it is about.
     pub(super) item: &'a T,
 }
 
 impl<T> Row<'_, T> {
-    /// Asks about the GPU.
     pub(super) fn ask(&self, query: Query) -> Answer {
         self.gpu.ask(query)
     }
 
-    /// Asks about the machine.
     pub(super) fn system(&self, query: SystemQuery) -> Answer {
-        self.gpu.system(query)
+        self.gpu.system.get_or_ask(query, || self.gpu.context.system(query))
     }
 }

@@ -5,29 +5,23 @@ use gpumon_probe::vendor::nvml::query::{Code, Query};
 
 use super::cell::Cell;
 use super::common::Common;
-use super::field::{Section, field};
+use super::field::{field, titled, untitled};
 use super::row::{Gpu, Row};
 use super::table::Table;
 
-/// The fields.
 pub(super) static TABLE: Table<Clocks> = Table {
     subjects: &[
-        &[Section {
-            title: Some((
-                "Supported Clocks",
-                "The pairs of memory and graphics clocks at which the GPU can run; what a hardware slowdown \
-                 makes of them is not counted. No other pair can be given to --applications-clocks.",
-            )),
-            fields: &[],
-        }],
+        &[titled(
+            "Supported Clocks",
+            "The pairs of memory and graphics clocks at which the GPU can run; what a hardware slowdown makes of them \
+             is not counted. No other pair can be given to --applications-clocks.",
+            &[],
+        )],
         Common::<Clocks>::SECTIONS,
-        &[Section {
-            title: None,
-            fields: &[
-                field("memory", memory).about("The memory's clock.").or("mem").unit("MHz"),
-                field("graphics", graphics).about("The clock of the graphics engine.").or("gr").unit("MHz"),
-            ],
-        }],
+        &[untitled(&[
+            field("memory or mem [MHz]", memory).about("The memory's clock."),
+            field("graphics or gr [MHz]", graphics).about("The clock of the graphics engine."),
+        ])],
     ],
     items: clocks,
 };

@@ -1,30 +1,31 @@
 //! All that one query can be asked.
 
-use std::{fmt::Write as _, iter};
+use std::fmt::Write as _;
 
 use super::FieldHelp;
-use super::choice::{Choice, Fields};
 use super::field::{Field, Section};
-use super::row::Gpu;
-use crate::Refusal;
+use super::row::{Gpu, Row};
+use crate::{Context, Refusal};
 
 /// The fields of a query, in the order of its help.
 pub(super) struct Table<T: 'static> {
-    /// The sections of each subject.
     pub(super) subjects: &'static [&'static [Section<T>]],
     /// What of a GPU there is a row for.
     pub(super) items: fn(&Gpu<'_>) -> Vec<T>,
 }
 
-/// A table of rows about whatever.
+/// A table of rows about whatever. Fields that were chosen are their places in it.
 pub(super) trait AnyTable {
-    /// Finds fields by their names, which commas part. Empty ones are passed over, others may come twice.
-    ///
-    /// # Errors
-    /// The first name that there is not.
-    fn choose(&self, names: &str) -> Result<Box<dyn Choice>, Refusal>;
+    /// Finds fields by their names, which commas part. Empty ones are passed over, others may come twice. Fails with the
+    /// first name that there is not.
+    fn choose(&self, names: &str) -> Result<Vec<usize>, Refusal>;
 
-    /// Every field.
+    /// The line of names, with its end.
+    fn header(&self, chosen: &[usize]) -> String;
+
+    /// The rows of all GPUs, each with its end.
+    fn rows(&self, chosen: &[usize], context: &Context<'_>, units: bool) -> String;
+
     fn field_help(&self) -> Vec<FieldHelp>;
 
     /// The list of all names, with what they mean.
@@ -36,28 +37,46 @@ impl<T> Table<T> {
         self.subjects.iter().copied().flatten()
     }
 
-    fn find(&self, name: &str) -> Result<&'static Field<T>, Refusal> {
-        self.sections()
-            .flat_map(|section| section.fields)
-            .find(|field| field.is_called(name))
-            .ok_or_else(|| Refusal::new(2, format!("Field \"{name}\" is not a valid field to query.\n\n")))
+    fn fields(&self) -> Vec<&'static Field<T>> {
+        self.sections().flat_map(|section| section.fields).collect()
     }
 }
 
 impl<T> AnyTable for Table<T> {
-    fn choose(&self, names: &str) -> Result<Box<dyn Choice>, Refusal> {
-        let names = names.split(',').filter(|name| !name.is_empty());
-        let fields = names.map(|name| self.find(name)).collect::<Result<_, _>>()?;
-        Ok(Box::new(Fields { fields, items: self.items }))
+    fn choose(&self, names: &str) -> Result<Vec<usize>, Refusal> {
+        let fields = self.fields();
+        let find = |name: &str| {
+            let place = fields.iter().position(|field| field.names().any(|own| own == name));
+            place.ok_or_else(|| Refusal::new(2, format!("Field \"{name}\" is not a valid field to query.\n\n")))
+        };
+        names.split(',').filter(|name| !name.is_empty()).map(find).collect()
+    }
+
+    fn header(&self, chosen: &[usize]) -> String {
+        let fields = self.fields();
+        line(chosen.iter().map(|place| fields[*place].heading()))
+    }
+
+    fn rows(&self, chosen: &[usize], context: &Context<'_>, units: bool) -> String {
+        let fields = self.fields();
+        let of_each_gpu = context.each(|index| {
+            let gpu = Gpu::new(context, index);
+            let row = |item: &T| {
+                let row = Row { gpu: &gpu, item };
+                line(chosen.iter().map(|place| fields[*place].text(&row, units)))
+            };
+            (self.items)(&gpu).iter().map(row).collect::<String>()
+        });
+        of_each_gpu.concat()
     }
 
     fn field_help(&self) -> Vec<FieldHelp> {
-        let fields = self.sections().flat_map(|section| section.fields);
-        let names = |field: &Field<T>| {
-            let alias = field.alias.filter(|alias| *alias != field.name);
-            iter::once(field.name).chain(alias).collect()
+        let help = |field: &Field<T>| {
+            let mut names: Vec<_> = field.names().collect();
+            names.dedup();
+            FieldHelp { names, about: field.about }
         };
-        fields.map(|field| FieldHelp { names: names(field), about: field.about }).collect()
+        self.fields().into_iter().map(help).collect()
     }
 
     fn help(&self, switch: &str) -> String {
@@ -67,10 +86,14 @@ impl<T> AnyTable for Table<T> {
                 let _ = writeln!(text, "Section about {title} properties\n{about}\n");
             }
             for field in section.fields {
-                let alias = field.alias.map(|alias| format!(" or \"{alias}\"")).unwrap_or_default();
-                let _ = writeln!(text, "\"{}\"{alias}\n{}\n", field.name, field.about);
+                let names: Vec<_> = field.names().map(|name| format!("\"{name}\"")).collect();
+                let _ = writeln!(text, "{}\n{}\n", names.join(" or "), field.about);
             }
         }
         text
     }
+}
+
+fn line(cells: impl Iterator<Item = String>) -> String {
+    cells.collect::<Vec<_>>().join(", ") + "\n"
 }

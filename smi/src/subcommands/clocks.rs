@@ -4,45 +4,25 @@ use std::io::Write;
 
 use gpumon_probe::vendor::nvml::query::QueryBackend;
 
-use super::form::Form;
-use crate::{
-    Refusal,
-    subcommand::Stop,
-    switches::{with_value, without_value},
-};
+use crate::{Refusal, form::Form, subcommand::Stop};
 
-pub(super) const CLOCKS: Form = Form::new("clocks", CLOCKS_HELP)
+pub(super) static CLOCKS: Form = Form::new("clocks", CLOCKS_HELP)
     .changing(&["--sync-boost-add", "--sync-boost-remove", "-som"])
     .not_in_nvml(&["--sync-boost-list"])
-    .takes(&[
-        with_value(&["-i", "--id"]),
-        without_value(&["--sync-boost-list"]),
-        without_value(&["--sync-boost-add"]),
-        with_value(&["--sync-boost-remove"]),
-        with_value(&["-som", "--sparse-operation-mode"]),
-        without_value(&["-h", "--help"]),
-    ]);
+    .takes(&["-i", "--sync-boost-remove", "-som"]);
 
-pub(super) const BASE: Form =
-    Form::new("base-clocks", BASE_HELP).takes(&[with_value(&["-i", "--id"]), without_value(&["-h", "--help"])]);
+pub(super) static BASE: Form = Form::new("base-clocks", BASE_HELP).takes(&["-i"]);
 
-pub(super) const BOOST_SLIDER: Form =
-    Form::new("boost-slider", BOOST_SLIDER_HELP).changing(&["--vboost"]).not_in_nvml(&["-l"]).takes(&[
-        with_value(&["-i", "--id"]),
-        without_value(&["-l", "--list"]),
-        with_value(&["--vboost"]),
-        without_value(&["-h", "--help"]),
-    ]);
+pub(super) static BOOST_SLIDER: Form = Form::new("boost-slider", BOOST_SLIDER_HELP)
+    .changing(&["--vboost"])
+    .not_in_nvml(&["-l"])
+    .takes(&["-i", "--vboost"]);
 
-pub(super) const COMPUTE_POLICY: Form =
-    Form::new("compute-policy", COMPUTE_POLICY_HELP).changing(&["--set-timeslice"]).not_in_nvml(&["-l"]).takes(&[
-        with_value(&["-i", "--id"]),
-        without_value(&["-l", "--list"]),
-        with_value(&["--set-timeslice"]),
-        without_value(&["-h", "--help"]),
-    ]);
+pub(super) static COMPUTE_POLICY: Form = Form::new("compute-policy", COMPUTE_POLICY_HELP)
+    .changing(&["--set-timeslice"])
+    .not_in_nvml(&["-l"])
+    .takes(&["-i", "--set-timeslice"]);
 
-/// Runs `base-clocks`.
 pub(crate) fn base(arguments: &[String], driver: &dyn QueryBackend, _: &mut dyn Write) -> Result<u8, Stop> {
     let switches = BASE.parse(arguments)?;
     Form::gpus(&switches, driver)?;

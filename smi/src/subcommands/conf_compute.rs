@@ -4,38 +4,14 @@ use std::io::Write;
 
 use gpumon_probe::vendor::nvml::query::{Query, QueryBackend, Subject, SystemQuery};
 
-use super::form::Form;
-use crate::{
-    Refusal,
-    headline::headline,
-    subcommand::Stop,
-    switches::{Switch, with_value, without_value},
-};
+use crate::{Refusal, form::Form, headline::headline, subcommand::Stop};
 
-pub(super) const FORM: Form = Form::new("conf-compute", HELP).changing(&["-sm", "-srs", "-skr"]).takes(SWITCHES);
-
-const SWITCHES: &[Switch] = &[
-    without_value(&["-h", "--help"]),
-    with_value(&["-i", "--id"]),
-    without_value(&["-gc", "--get-cpu-caps"]),
-    without_value(&["-gg", "--get-gpus-caps"]),
-    without_value(&["-d", "--get-devtools-mode"]),
-    without_value(&["-e", "--get-environment"]),
-    without_value(&["-f", "--get-cc-feature"]),
-    without_value(&["-gm", "--get-mem-size-info"]),
-    with_value(&["-sm", "--set-unprotected-mem-size"]),
-    with_value(&["-srs", "--set-gpus-ready-state"]),
-    without_value(&["-grs", "--get-gpus-ready-state"]),
-    with_value(&["-skr", "--set-key-rotation-max-attacker-advantage"]),
-    without_value(&["-gkr", "--get-key-rotation-threshold-info"]),
-    without_value(&["-mgm", "--get-multigpu-mode"]),
-    without_value(&["-q", "--query-conf-compute"]),
-];
+pub(super) static FORM: Form =
+    Form::new("conf-compute", HELP).changing(&["-sm", "-srs", "-skr"]).takes(&["-i", "-sm", "-srs", "-skr"]);
 
 /// What can be shown, in the order in which it is.
 const SHOWN: [&str; 10] = ["-gc", "-gg", "-d", "-e", "-f", "-gm", "-grs", "-gkr", "-mgm", "-q"];
 
-/// Runs `conf-compute`.
 pub(crate) fn run(arguments: &[String], driver: &dyn QueryBackend, output: &mut dyn Write) -> Result<u8, Stop> {
     let switches = FORM.parse(arguments)?;
     if switches.first_of(&SHOWN).is_none() {
@@ -89,7 +65,6 @@ fn show(driver: &dyn QueryBackend, gpus: &[u32], switch: &str) -> Result<String,
 
 const NOT_AVAILABLE: &str = "N/A";
 
-/// The words for what the driver tells.
 struct Settings<'a> {
     driver: &'a dyn QueryBackend,
 }

@@ -4,23 +4,10 @@ use std::io::Write;
 
 use gpumon_probe::vendor::nvml::query::{Code, QueryBackend, SystemQuery};
 
-use super::form::Form;
-use crate::{
-    Refusal,
-    subcommand::Stop,
-    switches::{with_value, without_value},
-};
+use crate::{Refusal, form::Form, subcommand::Stop};
 
-pub(super) const FORM: Form = Form::new("drain", HELP).changing(&["-m", "-r", "-d"]).takes(&[
-    without_value(&["-h", "--help"]),
-    with_value(&["-p", "--pciid"]),
-    with_value(&["-m", "--modify"]),
-    without_value(&["-q", "--query"]),
-    without_value(&["-r", "--remove"]),
-    without_value(&["-d", "--discover"]),
-]);
+pub(super) static FORM: Form = Form::new("drain", HELP).changing(&["-m", "-r", "-d"]).takes(&["-p", "-m"]);
 
-/// Runs `drain`.
 pub(crate) fn run(arguments: &[String], driver: &dyn QueryBackend, output: &mut dyn Write) -> Result<u8, Stop> {
     let switches = FORM.parse(arguments)?;
     if !switches.has("-q") {
@@ -61,7 +48,7 @@ const HELP: &str = "
                    0 = not draining
                    1 = draining
     [-q | --query]: The drain state of the GPU of -p.
-    [-r | --remove]: Arity the GPU of -p out; gpumon refuses it.
+    [-r | --remove]: Takes the GPU of -p out; gpumon refuses it.
 
     [-d | --discover]: Brings back the GPUs that were taken out; gpumon refuses it.
     [-h | --help]: Show this help

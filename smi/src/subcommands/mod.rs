@@ -3,7 +3,6 @@
 mod clocks;
 mod conf_compute;
 mod drain;
-mod form;
 mod mig;
 mod monitors;
 mod pci;
@@ -12,55 +11,40 @@ mod sessions;
 mod table;
 mod vgpu;
 
-use super::{
-    dmon, nvlink, pmon,
-    subcommand::{Subcommand, Typing},
-    topo,
-};
+use super::{dmon, nvlink, pmon, subcommand::Subcommand, topo};
 
-const SUBCOMMANDS: &[Subcommand] = &[
-    Subcommand::new("dmon", dmon::run, dmon::TYPING),
-    Subcommand::new("pmon", pmon::run, pmon::TYPING),
-    Subcommand::new("topo", topo::run, topo::TYPING),
-    Subcommand::new("nvlink", nvlink::run, nvlink::TYPING),
-    Subcommand::new("mig", mig::run, mig::FORM.typing()),
-    Subcommand::new("conf-compute", conf_compute::run, conf_compute::FORM.typing()),
-    Subcommand::new("pci", pci::run, pci::PCI.typing()),
-    Subcommand::new("c2c", pci::c2c, pci::C2C.typing()),
-    Subcommand::new("encodersessions", sessions::encoder, sessions::ENCODER.typing()),
-    Subcommand::new("fbcsessions", sessions::capture, sessions::CAPTURE.typing()),
-    // What a host shows of its virtual GPUs is left to NVIDIA's own tool.
-    Subcommand::new("vgpu", vgpu::run, Typing::NONE),
-    Subcommand::new("drain", drain::run, drain::FORM.typing()),
-    Subcommand::new("power-profiles", power::profiles, power::PROFILES.typing()),
-    Subcommand::new("power-smoothing", power::smoothing, power::SMOOTHING.typing()),
-    Subcommand::new("power-hint", |words, _, _| power::HINT.only_explain(words), power::HINT.typing()),
-    Subcommand::new("gpm", monitors::gpm, monitors::GPM.typing()),
-    Subcommand::new("prm", |words, _, _| monitors::PRM.only_explain(words), monitors::PRM.typing()),
-    Subcommand::new("daemon", monitors::daemon, Typing::NONE),
-    Subcommand::new("replay", monitors::replay, Typing::NONE),
-    Subcommand::new("clocks", |words, _, _| clocks::CLOCKS.only_explain(words), clocks::CLOCKS.typing()),
-    Subcommand::new("base-clocks", clocks::base, clocks::BASE.typing()),
-    Subcommand::new(
-        "boost-slider",
-        |words, _, _| clocks::BOOST_SLIDER.only_explain(words),
-        clocks::BOOST_SLIDER.typing(),
-    ),
-    Subcommand::new(
-        "compute-policy",
-        |words, _, _| clocks::COMPUTE_POLICY.only_explain(words),
-        clocks::COMPUTE_POLICY.typing(),
-    ),
+static SUBCOMMANDS: &[Subcommand] = &[
+    Subcommand::new(&dmon::FORM, dmon::run),
+    Subcommand::new(&pmon::FORM, pmon::run),
+    Subcommand::new(&topo::FORM, topo::run),
+    Subcommand::new(&nvlink::FORM, nvlink::run),
+    Subcommand::new(&mig::FORM, mig::run),
+    Subcommand::new(&conf_compute::FORM, conf_compute::run),
+    Subcommand::new(&pci::PCI, pci::run),
+    Subcommand::new(&pci::C2C, pci::c2c),
+    Subcommand::new(&sessions::ENCODER, sessions::encoder),
+    Subcommand::new(&sessions::CAPTURE, sessions::capture),
+    Subcommand::new(&vgpu::FORM, vgpu::run),
+    Subcommand::new(&drain::FORM, drain::run),
+    Subcommand::new(&power::PROFILES, power::profiles),
+    Subcommand::new(&power::SMOOTHING, power::smoothing),
+    Subcommand::new(&power::HINT, |words, _, _| power::HINT.only_explain(words)),
+    Subcommand::new(&monitors::GPM, monitors::gpm),
+    Subcommand::new(&monitors::PRM, |words, _, _| monitors::PRM.only_explain(words)),
+    Subcommand::new(&monitors::DAEMON, monitors::daemon),
+    Subcommand::new(&monitors::REPLAY, monitors::replay),
+    Subcommand::new(&clocks::CLOCKS, |words, _, _| clocks::CLOCKS.only_explain(words)),
+    Subcommand::new(&clocks::BASE, clocks::base),
+    Subcommand::new(&clocks::BOOST_SLIDER, |words, _, _| clocks::BOOST_SLIDER.only_explain(words)),
+    Subcommand::new(&clocks::COMPUTE_POLICY, |words, _, _| clocks::COMPUTE_POLICY.only_explain(words)),
 ];
 
-/// All of them.
 pub(super) fn all() -> impl Iterator<Item = &'static Subcommand> {
     SUBCOMMANDS.iter()
 }
 
-/// The subcommand of a name.
 pub(crate) fn subcommand(name: &str) -> Option<&'static Subcommand> {
-    all().find(|subcommand| subcommand.name == name)
+    all().find(|subcommand| subcommand.form.name == name)
 }
 
 #[cfg(test)]

@@ -4,31 +4,19 @@ use std::io::Write;
 
 use gpumon_probe::vendor::nvml::query::{Query, QueryBackend, Subject};
 
-use super::form::Form;
-use crate::{
-    Refusal, monitor, return_code,
-    subcommand::Stop,
-    switches::{Switch, Switches, with_value, without_value},
-};
+use crate::{Refusal, form::Form, monitor, return_code, subcommand::Stop};
 
-pub(super) const GPM: Form = Form::new("gpm", GPM_HELP).changing(&["-s"]).takes(&[
-    without_value(&["-h", "--help"]),
-    with_value(&["-i", "--id"]),
-    with_value(&["-s", "--set-stream-state"]),
-    without_value(&["-g", "--get-stream-state"]),
-]);
+pub(super) static GPM: Form = Form::new("gpm", GPM_HELP).changing(&["-s"]).takes(&["-i", "-s"]);
 
-pub(super) const PRM: Form = Form::new("prm", PRM_HELP).not_in_nvml(&["-l", "-n", "-f", "-p", "-c"]).takes(&[
-    without_value(&["-h", "--help"]),
-    with_value(&["-i", "--index"]),
-    without_value(&["-l", "--list"]),
-    with_value(&["-n", "--name"]),
-    without_value(&["-f", "--info"]),
-    with_value(&["-p", "--params"]),
-    with_value(&["-c", "--counters"]),
-]);
+pub(super) static PRM: Form =
+    Form::new("prm", PRM_HELP).not_in_nvml(&["-l", "-n", "-f", "-p", "-c"]).takes(&["-i", "-n", "-p", "-c"]);
 
-/// Runs `gpm`.
+pub(super) static DAEMON: Form =
+    Form::new("daemon", DAEMON_USAGE).monitor(DAEMON_ABOUT).refused().takes(&["-i", "-d", "-s", "-p", "-j"]);
+
+pub(super) static REPLAY: Form =
+    Form::new("replay", REPLAY_USAGE).monitor(REPLAY_ABOUT).refused().takes(&["-i", "-s", "-f", "-b", "-e", "-r"]);
+
 pub(crate) fn gpm(arguments: &[String], driver: &dyn QueryBackend, output: &mut dyn Write) -> Result<u8, Stop> {
     let switches = GPM.parse(arguments)?;
     if !switches.has("-g") {
@@ -46,32 +34,16 @@ pub(crate) fn gpm(arguments: &[String], driver: &dyn QueryBackend, output: &mut 
     Ok(0)
 }
 
-/// Runs `daemon`.
 pub(crate) fn daemon(arguments: &[String], _: &dyn QueryBackend, _: &mut dyn Write) -> Result<u8, Stop> {
-    let [id, delay, _, select, _, _, help] = monitor::COMMON;
-    let [path, join] = [&["-p", "--path"], &["-j", "--join"]].map(|names| with_value(names));
-    let known = [id, delay, select, help, path, join, without_value(&["-t", "--term"])];
+    DAEMON.parse(arguments)?;
     let text = "gpumon: 'daemon' belongs to NVIDIA's own nvidia-smi; 'gpumon serve' watches GPUs in the background\n";
-    Err(refused(arguments, &known, [DAEMON_ABOUT, DAEMON_USAGE], text))
+    Err(Refusal::new(3, text).into())
 }
 
-/// Runs `replay`.
 pub(crate) fn replay(arguments: &[String], _: &dyn QueryBackend, _: &mut dyn Write) -> Result<u8, Stop> {
-    let [id, _, _, select, _, file, help] = monitor::COMMON;
-    let [begin, end, redirect] =
-        [&["-b", "--begin"], &["-e", "--end"], &["-r", "--redirect"]].map(|names| with_value(names));
-    let known = [id, select, file, help, begin, end, redirect];
+    REPLAY.parse(arguments)?;
     let text = "gpumon: 'replay' reads what 'nvidia-smi daemon' wrote; use NVIDIA's own nvidia-smi for it\n";
-    Err(refused(arguments, &known, [REPLAY_ABOUT, REPLAY_USAGE], text))
-}
-
-/// What stops a subcommand that is known and refused as a whole: a fault, the help, or that.
-fn refused(arguments: &[String], known: &[Switch], [about, usage]: [&str; 2], text: &str) -> Stop {
-    match Switches::parse(known, arguments) {
-        Err(fault) => monitor::explain(fault, usage).into(),
-        Ok(switches) if switches.has("-h") => Refusal::new(0, format!("{about}{usage}")).into(),
-        Ok(_) => Refusal::new(3, text).into(),
-    }
+    Err(Refusal::new(3, text).into())
 }
 
 const GPM_HELP: &str = "

@@ -4,30 +4,11 @@ use std::io::Write;
 
 use gpumon_probe::vendor::nvml::query::{Query, QueryBackend, Subject};
 
-use super::form::Form;
-use crate::{
-    Refusal,
-    headline::headline,
-    subcommand::Stop,
-    switches::{with_value, without_value},
-};
+use crate::{Refusal, form::Form, headline::headline, subcommand::Stop};
 
-pub(super) const PCI: Form = Form::new("pci", PCI_HELP).changing(&["-cErrCnt"]).takes(&[
-    without_value(&["-h", "--help"]),
-    with_value(&["-i", "--id"]),
-    without_value(&["-gErrCnt", "--getErrorCounters"]),
-    without_value(&["-cErrCnt", "--clearErrorCounters"]),
-    without_value(&["-gCnt", "--getCounters"]),
-]);
+pub(super) static PCI: Form = Form::new("pci", PCI_HELP).changing(&["-cErrCnt"]).takes(&["-i"]);
 
-pub(super) const C2C: Form = Form::new("c2c", C2C_HELP).takes(&[
-    without_value(&["-h", "--help"]),
-    with_value(&["-i", "--id"]),
-    with_value(&["-l", "--link"]),
-    without_value(&["-s", "--status"]),
-    without_value(&["-e", "--errorCounters"]),
-    without_value(&["-gLowPwrInfo", "-getLowPowerInfo"]),
-]);
+pub(super) static C2C: Form = Form::new("c2c", C2C_HELP).takes(&["-i", "-l"]);
 
 /// `NVML_FI_DEV_PCIE_REPLAY_COUNTER` and those of `NVML_FI_DEV_PCIE_COUNT_*` that count errors.
 const ERRORS: [(u32, &str); 13] = [
@@ -58,7 +39,6 @@ const C2C_COUNT: u32 = 170;
 const C2C_STATUS: u32 = 171;
 const C2C_SPEED: u32 = 172;
 
-/// Runs `pci`.
 pub(crate) fn run(arguments: &[String], driver: &dyn QueryBackend, output: &mut dyn Write) -> Result<u8, Stop> {
     let switches = PCI.parse(arguments)?;
     if switches.is_empty() {
@@ -81,7 +61,6 @@ pub(crate) fn run(arguments: &[String], driver: &dyn QueryBackend, output: &mut 
     Ok(0)
 }
 
-/// Runs `c2c`.
 pub(crate) fn c2c(arguments: &[String], driver: &dyn QueryBackend, output: &mut dyn Write) -> Result<u8, Stop> {
     let switches = C2C.parse(arguments)?;
     let Some(shown) = switches.first_of(&["-s", "-e", "-gLowPwrInfo"]) else { return Err(C2C.explain()) };

@@ -4,59 +4,24 @@ use std::io::Write;
 
 use gpumon_probe::vendor::nvml::query::{Query, QueryBackend, Subject};
 
-use super::form::Form;
-use crate::{
-    Refusal,
-    subcommand::Stop,
-    switches::{with_value, without_value},
-};
+use crate::{Refusal, form::Form, subcommand::Stop};
 
-pub(super) const PROFILES: Form = Form::new("power-profiles", PROFILES_HELP).changing(&["-sr", "-cr"]).takes(&[
-    without_value(&["-h", "--help"]),
-    with_value(&["-i", "--id"]),
-    without_value(&["-l", "--list"]),
-    without_value(&["-ld", "--list-detailed"]),
-    without_value(&["-gr", "--get-requested"]),
-    with_value(&["-sr", "--set-requested"]),
-    with_value(&["-cr", "--clear-requested"]),
-    without_value(&["-ge", "--get-enforced"]),
-]);
+pub(super) static PROFILES: Form =
+    Form::new("power-profiles", PROFILES_HELP).changing(&["-sr", "-cr"]).takes(&["-i", "-sr", "-cr"]);
 
-pub(super) const SMOOTHING: Form = Form::new("power-smoothing", SMOOTHING_HELP)
+pub(super) static SMOOTHING: Form = Form::new("power-smoothing", SMOOTHING_HELP)
     .changing(&["-spp", "-ptf", "-rur", "-rdr", "-rdh", "-s", "-spf", "-pfawm", "-pftwm", "-pfao"])
-    .takes(&[
-        without_value(&["-h", "--help"]),
-        with_value(&["-i", "--id"]),
-        with_value(&["-p", "--profile"]),
-        with_value(&["-spp", "--set-preset-profile"]),
-        with_value(&["-ptf", "--percent-tmp-floor"]),
-        with_value(&["-rur", "--ramp-up-rate"]),
-        with_value(&["-rdr", "--ramp-down-rate"]),
-        with_value(&["-rdh", "--ramp-down-hysteresis"]),
-        without_value(&["-ppd", "--print-profile-definitions"]),
-        with_value(&["-s", "--state"]),
-        with_value(&["-spf", "--secondary-power-floor"]),
-        with_value(&["-pfawm", "--primary-floor-act-win-mult"]),
-        with_value(&["-pftwm", "--primary-floor-tar-win-mult"]),
-        with_value(&["-pfao", "--primary-floor-act-offset"]),
-    ]);
+    .takes(&["-i", "-p", "-spp", "-ptf", "-rur", "-rdr", "-rdh", "-s", "-spf", "-pfawm", "-pftwm", "-pfao"]);
 
-pub(super) const HINT: Form =
-    Form::new("power-hint", HINT_HELP).not_in_nvml(&["-l", "-gc", "-mc", "-t", "-p"]).takes(&[
-        without_value(&["-h", "--help"]),
-        with_value(&["-i", "--id"]),
-        without_value(&["-l", "--list-info"]),
-        with_value(&["-gc", "--graphics-clock"]),
-        with_value(&["-mc", "--memory-clock"]),
-        with_value(&["-t", "--temperature"]),
-        with_value(&["-p", "--profile"]),
-    ]);
+pub(super) static HINT: Form = Form::new("power-hint", HINT_HELP)
+    .not_in_nvml(&["-l", "-gc", "-mc", "-t", "-p"])
+    .takes(&["-i", "-gc", "-mc", "-t", "-p"]);
 
 /// `NVML_FI_PWR_SMOOTHING_ENABLED`, or `NVML_FI_PWR_SMOOTHING_PRIV_LVL` of drivers before 580.82, which number fields
 /// otherwise. A GPU has both or none.
 const SMOOTHING_FIELD: u32 = 257;
 
-/// Runs `power-profiles`. What a GPU that has profiles shows of them is left to NVIDIA's own tool.
+/// What a GPU that has profiles shows of them is left to NVIDIA's own tool.
 pub(crate) fn profiles(arguments: &[String], driver: &dyn QueryBackend, _: &mut dyn Write) -> Result<u8, Stop> {
     let switches = PROFILES.parse(arguments)?;
     let Some(switch) = switches.first_of(&["-l", "-ld", "-gr", "-ge"]) else { return Err(PROFILES.explain()) };
@@ -67,7 +32,7 @@ pub(crate) fn profiles(arguments: &[String], driver: &dyn QueryBackend, _: &mut 
     Err(Refusal::new(3, "Workload Power Profiles feature is not supported on this device.\n").into())
 }
 
-/// Runs `power-smoothing`. What a GPU that can smooth shows of it is left to NVIDIA's own tool.
+/// What a GPU that can smooth shows of it is left to NVIDIA's own tool.
 pub(crate) fn smoothing(arguments: &[String], driver: &dyn QueryBackend, output: &mut dyn Write) -> Result<u8, Stop> {
     let switches = SMOOTHING.parse(arguments)?;
     if !switches.has("-ppd") {

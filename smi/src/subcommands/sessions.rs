@@ -4,20 +4,11 @@ use std::{io::Write, time::Duration};
 
 use gpumon_probe::vendor::nvml::query::{Query, QueryBackend, Subject};
 
-use super::form::Form;
-use crate::{
-    scroll::Scroll,
-    subcommand::Stop,
-    switches::{Switch, with_optional_value, with_value, without_value},
-    ticker::Ticker,
-};
+use crate::{form::Form, scroll::Scroll, subcommand::Stop, ticker::Ticker};
 
-const SWITCHES: &[Switch] =
-    &[without_value(&["-h", "--help"]), with_value(&["-i", "--id"]), with_optional_value(&["-l", "--loop"])];
+pub(super) static ENCODER: Form = Form::new("encodersessions", ENCODER_HELP).takes(&["-i"]).may_take(&["-l"]);
 
-pub(super) const ENCODER: Form = Form::new("encodersessions", ENCODER_HELP).takes(SWITCHES);
-
-pub(super) const CAPTURE: Form = Form::new("fbcsessions", CAPTURE_HELP).takes(SWITCHES);
+pub(super) static CAPTURE: Form = Form::new("fbcsessions", CAPTURE_HELP).takes(&["-i"]).may_take(&["-l"]);
 
 /// After so many rows the heading comes again.
 const ROWS: usize = 20;
@@ -26,12 +17,10 @@ const ROWS: usize = 20;
 const PLAIN: u64 = 1;
 const LOOP: u64 = 5;
 
-/// Runs `encodersessions`.
 pub(crate) fn encoder(arguments: &[String], driver: &dyn QueryBackend, output: &mut dyn Write) -> Result<u8, Stop> {
     scroll(&ENCODER, arguments, driver, output, ENCODER_HEADING, Query::EncoderSessions, encoder_row)
 }
 
-/// Runs `fbcsessions`.
 pub(crate) fn capture(arguments: &[String], driver: &dyn QueryBackend, output: &mut dyn Write) -> Result<u8, Stop> {
     scroll(&CAPTURE, arguments, driver, output, CAPTURE_HEADING, Query::FbcSessions, capture_row)
 }

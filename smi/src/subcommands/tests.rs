@@ -295,7 +295,7 @@ fn what_a_gpu_can_not_do_is_told() {
 #[test]
 fn every_subcommand_explains_itself_and_knows_no_other_switch() {
     for subcommand in super::SUBCOMMANDS {
-        let name = subcommand.name;
+        let name = subcommand.form.name;
         let (help, code) = typed(&format!("{name} -h"), &one());
         assert!(help.contains("[-h | --help]:") && code == 0, "{name}: {help}");
         let (text, code) = typed(&format!("{name} --bogus"), &one());

@@ -4,48 +4,36 @@ use std::io::Write;
 
 use gpumon_probe::vendor::nvml::query::{Query, QueryBackend, Subject};
 
-use super::form::Form;
-use crate::{
-    Refusal,
-    subcommand::Stop,
-    switches::{with_optional_value, with_value, without_value},
-};
+use crate::{Refusal, form::Form, subcommand::Stop};
 
-const FORM: Form = Form::new("vgpu", HELP).changing(&["-caa", "-shm", "-smts", "set-scheduler-state"]).takes(&[
-    without_value(&["-h", "--help"]),
-    with_value(&["-i", "--id"]),
-    with_value(&["-gi", "--gpu-instance-id"]),
-    without_value(&["-q", "--query"]),
-    without_value(&["-u", "--utilization"]),
-    with_value(&["--gpm-metrics"]),
-    without_value(&["-p", "--pmon"]),
-    without_value(&["-s", "--supported"]),
-    without_value(&["-c", "--creatable"]),
-    without_value(&["-es", "--encodersessions"]),
-    without_value(&["-m", "--migrationcap"]),
-    without_value(&["-ss", "--schedulerstate"]),
-    without_value(&["-sc", "--schedulercaps"]),
-    without_value(&["-sl", "--schedulerlogs"]),
-    with_value(&["--query-vgpu-scheduler-logs"]),
-    without_value(&["-v", "--verbose"]),
-    with_optional_value(&["-l", "--loop"]),
-    with_value(&["--query-accounted-apps"]),
-    without_value(&["-caa", "--clear-accounted-apps"]),
-    without_value(&["-fs", "--fbcsessions"]),
-    without_value(&["-ghm", "--get-heterogeneous-mode"]),
-    with_value(&["topo"]),
-    without_value(&["-tm", "--matrix"]),
-    with_value(&["-p2p", "--p2pstatus"]),
-    with_value(&["-shm", "--set-heterogeneous-mode"]),
-    with_value(&["-smts", "--set-mig-timeslice-mode"]),
-    without_value(&["set-scheduler-state"]),
-    with_value(&["--query-gpu-instance-vgpu-scheduler-logs"]),
-    with_value(&["--format"]),
-    with_value(&["-f", "--filename"]),
-    with_value(&["-lms", "--loop-ms"]),
-]);
+pub(super) static FORM: Form = Form::new("vgpu", HELP)
+    .refused()
+    .changing(&["-caa", "-shm", "-smts", "set-scheduler-state"])
+    .takes(&[
+        "-i",
+        "-gi",
+        "--gpm-metrics",
+        "--query-vgpu-scheduler-logs",
+        "--query-accounted-apps",
+        "topo",
+        "-p2p",
+        "-shm",
+        "-smts",
+        "--query-gpu-instance-vgpu-scheduler-logs",
+        "--format",
+        "-f",
+        "-lms",
+    ])
+    .may_take(&["-l"])
+    .unlisted(&[
+        &["set-scheduler-state"],
+        &["--query-gpu-instance-vgpu-scheduler-logs"],
+        &["--format"],
+        &["-f", "--filename"],
+        &["-lms", "--loop-ms"],
+    ]);
 
-/// Runs `vgpu`. What a host shows of its virtual GPUs is left to NVIDIA's own tool.
+/// What a host shows of its virtual GPUs is left to NVIDIA's own tool.
 pub(crate) fn run(arguments: &[String], driver: &dyn QueryBackend, _: &mut dyn Write) -> Result<u8, Stop> {
     let switches = FORM.parse(arguments)?;
     let gpus = Form::gpus(&switches, driver)?;

@@ -8,7 +8,6 @@ use super::{
     text::{self, mib, number},
 };
 
-/// What the summary shows of one GPU.
 pub(super) struct Row {
     pub(super) index: u32,
     name: String,
@@ -31,7 +30,6 @@ pub(super) struct Row {
     pub(super) inforom_is_corrupt: bool,
 }
 
-/// A process on a GPU.
 pub(super) struct Process {
     pub(super) pid: u32,
     pub(super) kind: &'static str,
@@ -109,7 +107,6 @@ impl Row {
     }
 }
 
-/// The line between two GPUs.
 pub(super) fn border() -> &'static str {
     "+-----------------------------------------+------------------------+----------------------+\n"
 }

@@ -10,7 +10,6 @@ use super::{
     text::{mib, number},
 };
 
-/// What the summary shows of one MIG device.
 pub(super) struct MigDevice {
     index: u32,
     gpu_instance: String,

@@ -14,7 +14,6 @@ use gpumon_probe::vendor::nvml::query::SystemQuery;
 use self::gpus::Row;
 use super::Context;
 
-/// The width of a table between its borders.
 const WIDTH: usize = 89;
 
 /// The whole summary, as one round of it.
@@ -35,8 +34,7 @@ pub(crate) fn render(context: &Context<'_>) -> String {
 fn head(context: &Context<'_>) -> String {
     let text = |query| context.system(query).ok().and_then(|value| value.text().map(str::to_owned));
     let driver = text(SystemQuery::DriverVersion).unwrap_or_else(|| "N/A".to_owned());
-    let cuda = context.system(SystemQuery::CudaVersion).ok().and_then(|value| value.at(0));
-    let cuda = cuda.map_or_else(|| "N/A".to_owned(), |version| format!("{}.{}", version / 1000, version % 1000 / 10));
+    let cuda = context.cuda_version().unwrap_or_else(|_| "N/A".to_owned());
     let date = context.now.strftime("%a %b %e %H:%M:%S %Y");
     let line = "-".repeat(WIDTH);
     let versions = format!("{driver:<22} Driver Version: {driver:<14} CUDA Version: {cuda:<8}");

@@ -12,7 +12,6 @@ pub(crate) fn missing(code: Code) -> &'static str {
     if code == Code::NOT_SUPPORTED { "N/A" } else { "ERR!" }
 }
 
-/// One number of an answer as a cell.
 pub(crate) fn number(answer: &Answer, place: usize, show: impl FnOnce(i128) -> String) -> String {
     match answer {
         Ok(value) => value.at(place).map_or_else(|| "N/A".to_owned(), show),

@@ -11,7 +11,6 @@ pub(super) fn typed(number: i64) -> Option<(PciPath, u32)> {
     PciPath::from_level(i128::from(number)).map(|path| (path, number))
 }
 
-/// As the matrix writes it.
 pub(super) fn short(path: PciPath) -> &'static str {
     match path {
         PciPath::Internal | PciPath::Single => "PIX",
@@ -34,7 +33,6 @@ pub(super) fn between(path: PciPath) -> &'static str {
     }
 }
 
-/// The way between two GPUs.
 pub(super) fn way(path: PciPath) -> &'static str {
     match path {
         PciPath::Internal => "an single on-board PCIe switch",

@@ -15,7 +15,6 @@ const LINKS: u32 = 91;
 const SWITCH_LINKS: u32 = 147;
 const STATE: u32 = 165;
 
-/// What a matrix shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Matrix {
     /// NVLink where there is one, else PCIe.
@@ -33,7 +32,6 @@ struct Other {
     device: Option<Device>,
 }
 
-/// What a GPU is connected with.
 struct Gpu {
     index: u32,
     bus_id: Option<String>,
@@ -123,7 +121,6 @@ fn joined(cells: impl Iterator<Item = String>) -> String {
     cells.collect::<Vec<_>>().join("\t")
 }
 
-/// What connects two GPUs.
 fn between(topology: &Topology<'_>, gpu: &Gpu, other: &Gpu, matrix: Matrix) -> String {
     if gpu.index == other.index {
         return SELF.to_owned();
@@ -164,7 +161,6 @@ fn way(one: Option<&Device>, other: Option<&Device>) -> String {
     one.zip(other).map_or("N/A", |(one, other)| level::short(one.to(other))).to_owned()
 }
 
-/// A device in its own row.
 const SELF: &str = " X ";
 
 const LINKS_LEGEND: &str = "  NV#  = Connection traversing a bonded set of # NVLinks\n";

@@ -13,37 +13,16 @@ use std::io::Write;
 use gpumon_probe::vendor::nvml::query::{Query, QueryBackend, Subject, SystemQuery};
 
 use self::{matrix::Matrix, sysfs::Sysfs};
-use super::{
-    Refusal,
-    select::select,
-    subcommand::{Stop, Typing},
-    switches::{Switch, Switches, Values, with_value, without_value},
-};
+use super::{Refusal, form::Form, select::select, subcommand::Stop, switches::Values};
 
-const SWITCHES: &[Switch] = &[
-    without_value(&["-m", "--matrix"]),
-    without_value(&["-mp", "--matrix_pci"]),
-    with_value(&["-i", "--id"]),
-    with_value(&["-c", "--cpu"]),
-    with_value(&["-n", "--nearest_gpus"]).of(Values::One(level::TYPED)),
-    without_value(&["-p", "--gpu_path"]),
-    with_value(&["-p2p", "--p2pstatus"]).of(Values::One(p2p::CAPABILITIES)),
-    without_value(&["-C", "--get-numa-id-of-nearby-cpu"]),
-    without_value(&["-M", "--get-numa-id-of-nearby-mem"]),
-    without_value(&["-gnid", "--gpu-numa-id"]),
-    without_value(&["-h", "--help"]),
-    without_value(&["-nvme", "--matrix_nvme"]),
-];
+pub(super) static FORM: Form = Form::new("topo", help::HELP)
+    .takes(&["-i", "-c"])
+    .values(&[("-n", Values::One(level::TYPED)), ("-p2p", Values::One(p2p::CAPABILITIES))]);
 
-/// How it is typed, for shells and manuals.
-pub(super) const TYPING: Typing =
-    Typing { switches: SWITCHES, refused: [&[], &[]], head: help::HELP, usage: help::HELP };
-
-/// Runs `topo`.
 pub(super) fn run(arguments: &[String], driver: &dyn QueryBackend, output: &mut dyn Write) -> Result<u8, Stop> {
-    let switches = Switches::parse(SWITCHES, arguments)?;
-    if switches.is_empty() || switches.has("-h") {
-        return Err(Refusal::new(0, help::HELP).into());
+    let switches = FORM.parse(arguments)?;
+    if switches.is_empty() {
+        return Err(FORM.explain());
     }
     let cpu = switches.number("-c")?;
     let nearest = switches.number("-n")?;
@@ -114,12 +93,10 @@ impl Topology<'_> {
         self.words(gpu, Query::CpuAffinity).map_or_else(String::new, |words| ranges::of_words(&words))
     }
 
-    /// The NUMA nodes whose memory is near a GPU.
     fn nodes_of_memory(&self, gpu: u32) -> String {
         self.words(gpu, Query::MemoryAffinity).map_or_else(String::new, |words| ranges::of_words(&words))
     }
 
-    /// The NUMA nodes of the CPUs near a GPU.
     fn nodes_of_cpus(&self, gpu: u32) -> String {
         let Some(words) = self.words(gpu, Query::CpuAffinity) else { return String::new() };
         let near = ranges::numbers(&words);
@@ -133,7 +110,6 @@ impl Topology<'_> {
         ranges::of_numbers(&nodes)
     }
 
-    /// The NUMA node that a GPU's own memory is.
     fn own_node(&self, gpu: u32) -> String {
         let answer = self.driver.about(Subject::gpu(gpu), Query::NumaNode);
         answer.ok().and_then(|answer| answer.at(0)).map_or_else(|| "N/A".to_owned(), |node| node.to_string())
@@ -164,7 +140,6 @@ fn listed(numbers: &[i128]) -> String {
     numbers.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// The GPUs near a CPU.
 fn near_cpu(driver: &dyn QueryBackend, cpu: i64) -> Vec<i128> {
     let answer = u32::try_from(cpu).ok().and_then(|cpu| driver.system(SystemQuery::GpusNearCpu(cpu)).ok());
     answer.map_or_else(Vec::new, |answer| answer.numbers().to_vec())

@@ -8,7 +8,6 @@ use gpumon_probe::{
 use super::{level, listed, near_cpu};
 use crate::Refusal;
 
-/// The GPUs near a CPU.
 pub(super) fn gpus_of_cpu(driver: &dyn QueryBackend, cpu: i64) -> String {
     let gpus = near_cpu(driver, cpu);
     if gpus.is_empty() {
@@ -18,9 +17,6 @@ pub(super) fn gpus_of_cpu(driver: &dyn QueryBackend, cpu: i64) -> String {
 }
 
 /// The GPUs that are no farther from a GPU than a level.
-///
-/// # Errors
-/// Where there is no such level.
 pub(super) fn gpus_of_gpu(driver: &dyn QueryBackend, gpu: u32, level: i64) -> Result<String, Refusal> {
     let failed = || Refusal::new(255, "Failed to display the nearest GPUs\n\n");
     let (path, number) = level::typed(level).ok_or_else(failed)?;
@@ -33,9 +29,6 @@ pub(super) fn gpus_of_gpu(driver: &dyn QueryBackend, gpu: u32, level: i64) -> Re
 }
 
 /// The way between the two GPUs that were selected.
-///
-/// # Errors
-/// Where not two were selected, or the driver does not know.
 pub(super) fn path(driver: &dyn QueryBackend, selected: Option<&[u32]>) -> Result<String, Refusal> {
     let Some([one, other]) = selected else {
         let text = "Path command line flag must be used in conjection with the -i argument which must be two GPU identifiers.\n\n";

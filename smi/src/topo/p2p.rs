@@ -8,9 +8,6 @@ use crate::Refusal;
 pub(super) const CAPABILITIES: &[&str] = &["r", "w", "n", "a", "p"];
 
 /// A table of one capability: `r` read, `w` write, `n` NVLink, `a` atomics, `p` PCIe.
-///
-/// # Errors
-/// Where the letter is none of them.
 pub(super) fn table(driver: &dyn QueryBackend, gpus: &[u32], letter: &str) -> Result<String, Refusal> {
     let capability = CAPABILITIES
         .iter()

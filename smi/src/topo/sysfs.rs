@@ -9,13 +9,11 @@ use gpumon_probe::{bounded, model::PciPath};
 
 use super::ranges;
 
-/// The kernel's tree of devices.
 #[derive(Debug)]
 pub(super) struct Sysfs {
     root: PathBuf,
 }
 
-/// A device on the bus.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Device {
     /// The host bridge, each bridge below it, and the device itself.
@@ -31,7 +29,6 @@ impl Default for Sysfs {
 }
 
 impl Sysfs {
-    /// A tree elsewhere.
     #[cfg(test)]
     pub(super) fn at(root: &Path) -> Self {
         Self { root: root.to_owned() }
@@ -102,7 +99,6 @@ impl Sysfs {
 }
 
 impl Device {
-    /// How far another device is.
     pub(super) fn to(&self, other: &Self) -> PciPath {
         let common = self.path.iter().zip(&other.path).take_while(|(one, another)| one == another).count();
         if common == 0 {

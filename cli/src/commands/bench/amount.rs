@@ -2,26 +2,7 @@
 
 use gpumon_workload::protocol::Amount;
 
-/// What a number can be followed by, in lower case: what it is multiplied with, and whether bytes are meant.
-const UNITS: [(&str, f64, bool); 16] = [
-    ("", 1.0, false),
-    ("k", 1e3, false),
-    ("m", 1e6, false),
-    ("g", 1e9, false),
-    ("ki", KIB, false),
-    ("mi", KIB * KIB, false),
-    ("gi", KIB * KIB * KIB, false),
-    ("b", 1.0, true),
-    ("kb", 1e3, true),
-    ("mb", 1e6, true),
-    ("gb", 1e9, true),
-    ("tb", 1e12, true),
-    ("kib", KIB, true),
-    ("mib", KIB * KIB, true),
-    ("gib", KIB * KIB * KIB, true),
-    ("tib", KIB * KIB * KIB * KIB, true),
-];
-const KIB: f64 = 1024.0;
+use crate::options::bytes_in;
 
 /// Beyond this, a number with a point has no place for a single element.
 const MOST: f64 = 9e15;
@@ -35,10 +16,11 @@ pub(super) fn parse_amount(text: &str) -> Result<Amount, String> {
     let unit_at = text.char_indices().find(is_unit).map_or(text.len(), |(at, _)| at);
     let (number, unit) = (&text[..unit_at], text[unit_at..].to_ascii_lowercase());
     let number: f64 = number.trim().parse().map_err(|_| bad())?;
-    let (_, factor, is_bytes) = UNITS.iter().find(|(name, ..)| *name == unit).ok_or_else(bad)?;
+    let is_bytes = unit.ends_with('b');
+    let factor = if is_bytes { bytes_in(&unit) } else { bytes_in(&format!("{unit}b")) }.ok_or_else(bad)?;
     match (number * factor).round() {
         count if !(1.0..=MOST).contains(&count) => Err("not a size of anything: give 1 or more".to_owned()),
-        count if *is_bytes => Ok(Amount::Bytes(count as u64)),
+        count if is_bytes => Ok(Amount::Bytes(count as u64)),
         count => Ok(Amount::Count(count as u64)),
     }
 }

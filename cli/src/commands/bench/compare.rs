@@ -32,7 +32,6 @@ struct OldDevice {
     uuid: Option<String>,
 }
 
-/// How fast something is beside what it was.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub(super) struct Compared {
     /// 1 is as fast, and more is faster: of the medians.

@@ -28,7 +28,6 @@ use crate::{
     run::{self, DtypeChoice, WhereArgs, parse_share},
 };
 
-/// Below --fail-below.
 const BELOW: u8 = 4;
 
 /// Benchmark GPUs and CPU with verified workloads

@@ -19,7 +19,6 @@ pub(super) struct Pairs(Vec<Matrix>);
 
 struct Matrix {
     id: String,
-    /// What its cells are in.
     unit: &'static str,
     /// By the GPUs from and to which it is.
     cells: BTreeMap<(u32, u32), Cell>,
@@ -32,7 +31,6 @@ enum Cell {
 }
 
 impl Pairs {
-    /// Keeps what was between two GPUs.
     pub(super) fn take(&mut self, outcome: &Outcome) {
         let to = outcome.to.as_ref().and_then(|to| to.index);
         let Some(ends) = outcome.device.index.zip(to) else { return };

@@ -21,7 +21,6 @@ const HEADINGS: [&str; 12] =
 /// The column that gives way where results are compared.
 const HOST: usize = 5;
 
-/// The table as far as it was printed.
 pub(super) struct Table {
     compares: bool,
     /// On what the last line ran.
@@ -34,7 +33,6 @@ impl Table {
         Self { compares, device: None }
     }
 
-    /// Whether nothing was printed yet.
     pub(super) fn is_empty(&self) -> bool {
         self.device.is_none()
     }
@@ -115,7 +113,6 @@ pub(super) fn name(outcome: &Outcome) -> String {
     outcome.id.to_string() + &to.unwrap_or_default()
 }
 
-/// What it ran on.
 fn device(outcome: &Outcome) -> String {
     let name = describe::without_maker(&outcome.device.name);
     match outcome.device.index {

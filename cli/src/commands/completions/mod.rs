@@ -92,7 +92,6 @@ fn without_hidden(all: &clap::Command) -> clap::Command {
     clap::Command::new("gpumon").version(version).args(all.get_arguments().cloned()).subcommands(shown)
 }
 
-/// The names of gpumon's commands.
 fn names(gpumon: &clap::Command) -> Vec<String> {
     let shown = gpumon.get_subcommands().filter(|command| !command.is_hide_set());
     shown.map(|command| command.get_name().to_owned()).collect()

@@ -25,7 +25,6 @@ pub(super) fn add(shell: Shell, script: &str, own: &[String]) -> String {
     }
 }
 
-/// The part that bash and zsh share.
 fn words(commands: &[CommandSpec], own: &[String]) -> String {
     let either = |words: &[&str]| words.join("|");
     let own: Vec<&str> = own.iter().map(String::as_str).filter(|name| *name != "smi").collect();
@@ -62,7 +61,6 @@ fn options(commands: &[CommandSpec]) -> String {
     of_each.chain([case("passthrough", passthrough), case("commands", subcommands)]).collect::<Vec<_>>().join("\n")
 }
 
-/// A case for each option that a value follows.
 fn values(commands: &[CommandSpec]) -> String {
     let mut cases = Vec::new();
     for command in commands {

@@ -2,16 +2,12 @@
 
 use std::{
     collections::BTreeMap,
-    ops::ControlFlow,
-    sync::mpsc::{self, Receiver},
-    thread,
     time::{Duration, Instant},
 };
 
 use gpumon_probe::{
-    model::{GpuDetails, GpuSample, Health, Inventory, Record, Sample, SourceKind},
+    model::{GpuDetails, GpuSample, Health, Inventory, Record, Sample},
     owner::CommandLines,
-    sampler::{self, Options},
     vendor::SourceError,
 };
 
@@ -23,11 +19,8 @@ const OPENING: Duration = Duration::from_secs(10);
 const READING: Duration = Duration::from_secs(4);
 /// Counters tell something from the second sample on, and the rates made of those from the third.
 const SAMPLES: u32 = 4;
-const INTERVAL: Duration = Duration::from_millis(250);
 
-/// How the driver was found.
 pub(super) enum Driver {
-    /// It cannot be used.
     Refused(SourceError),
     /// It has not come back.
     Silent,
@@ -35,7 +28,6 @@ pub(super) enum Driver {
     Answers(Box<Answer>),
 }
 
-/// What it told.
 pub(super) struct Answer {
     pub(super) inventory: Inventory,
     pub(super) sample: Option<Sample>,
@@ -52,12 +44,11 @@ impl Driver {
     }
 
     pub(super) fn is_simulated(&self) -> bool {
-        self.answer().is_some_and(|answer| answer.inventory.platform.source == SourceKind::Simulated)
+        self.answer().is_some_and(|answer| answer.inventory.platform.is_simulated())
     }
 }
 
 impl Answer {
-    /// Every GPU of which there is a sample.
     pub(super) fn gpus(&self) -> impl Iterator<Item = &GpuSample> {
         self.sample.iter().flat_map(|sample| &sample.gpus)
     }
@@ -75,24 +66,7 @@ impl Answer {
 
 /// Reads until all is told or the time is over.
 pub(super) fn read(source: &SourceArgs) -> Driver {
-    let (told, telling) = mpsc::channel();
-    let source = source.clone();
-    // It is not waited for: in a hung driver it never ends.
-    thread::spawn(move || {
-        let options = Options { details: true, ..Options::new(INTERVAL, CommandLines::All) };
-        let tell = |record: &Record| match told.send(Ok(record.clone())) {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(_) => ControlFlow::Break(()),
-        };
-        if let Err(error) = source.open().and_then(|source| sampler::run(&source, &options, tell)) {
-            // Where nobody listens any more, nobody waits.
-            let _ = told.send(Err(error));
-        }
-    });
-    listen(&telling)
-}
-
-fn listen(telling: &Receiver<Result<Record, SourceError>>) -> Driver {
+    let telling = source.records(CommandLines::All);
     let mut answer = match telling.recv_timeout(OPENING) {
         Ok(Ok(Record::Inventory(inventory))) => Answer { inventory, sample: None, details: BTreeMap::new() },
         Ok(Err(error)) => return Driver::Refused(error),

@@ -2,7 +2,6 @@
 
 use serde::Serialize;
 
-/// One thing that was checked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct Finding {
     /// What was looked at, in a word or two.
@@ -11,11 +10,9 @@ pub(super) struct Finding {
     /// What was found, in a sentence.
     #[serde(rename = "finding")]
     pub(super) text: String,
-    /// What to do about it.
     pub(super) cure: Option<String>,
 }
 
-/// How it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Verdict {
@@ -40,7 +37,6 @@ impl Verdict {
 }
 
 impl Finding {
-    /// Without a cure.
     pub(super) fn new(check: impl Into<String>, verdict: Verdict, text: impl Into<String>) -> Self {
         Self { check: check.into(), verdict, text: text.into(), cure: None }
     }

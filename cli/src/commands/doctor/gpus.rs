@@ -22,7 +22,6 @@ pub(super) fn check(answer: &Answer) -> Vec<Finding> {
     findings
 }
 
-/// The check of one GPU.
 pub(super) fn name(index: u32) -> String {
     format!("gpu {index}")
 }

@@ -11,7 +11,6 @@ impl Machine {
         Self("/".into())
     }
 
-    /// The machine whose files lie below this folder.
     #[cfg(test)]
     pub(super) fn below(root: &std::path::Path) -> Self {
         Self(root.to_owned())

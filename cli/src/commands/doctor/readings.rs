@@ -17,10 +17,8 @@ pub(super) struct Readings {
     pub(super) missing: Vec<Missing>,
 }
 
-/// Readings that are missing for one reason.
 #[derive(Debug, PartialEq, Serialize)]
 pub(super) struct Missing {
-    /// The reason for people.
     pub(super) reason: String,
     /// NVML's indices of the GPUs that lack them.
     pub(super) gpus: Vec<u32>,

@@ -2,16 +2,12 @@
 
 use std::{
     collections::BTreeMap,
-    ops::ControlFlow,
-    sync::mpsc,
-    thread,
     time::{Duration, Instant},
 };
 
 use gpumon_probe::{
     model::{Absence, GpuDetails, Inventory, NvLink, Reading, Record},
     owner::CommandLines,
-    sampler::{self, Options},
 };
 use serde::Serialize;
 
@@ -19,14 +15,11 @@ use crate::options::SourceArgs;
 
 /// How long NVML may take, which hangs where a GPU is sick.
 const PATIENCE: Duration = Duration::from_secs(5);
-const INTERVAL: Duration = Duration::from_millis(250);
 
-/// What a GPU is linked by.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Links {
     /// The highest that board and slot can do.
     pub(super) pcie_generation: Reading<u32>,
-    /// Lanes.
     pub(super) pcie_width: Reading<u32>,
     /// That are up.
     pub(super) nvlinks: Reading<u32>,
@@ -49,25 +42,16 @@ impl Known {
 
 /// Asks NVML. Where that fails or hangs, less is known, and nothing else waits for it.
 pub(super) fn read(source: &SourceArgs) -> Known {
-    let (tell, told) = mpsc::channel();
-    let source = source.clone();
-    thread::spawn(move || {
-        let options = Options { details: true, ..Options::new(INTERVAL, CommandLines::Own) };
-        let tell = |record: &Record| match tell.send(record.clone()) {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(_) => ControlFlow::Break(()),
-        };
-        // What is not known is shown as such; `gpumon doctor` says why.
-        let _ = source.open().and_then(|source| sampler::run(&source, &options, tell));
-    });
+    // What is not known is shown as such; `gpumon doctor` says why.
+    let told = source.records(CommandLines::Own);
     let deadline = Instant::now() + PATIENCE;
     let mut known = Known::default();
     while !known.is_complete() {
         match told.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-            Ok(Record::Inventory(inventory)) => known.inventory = Some(inventory),
-            Ok(Record::Details(details)) => drop(known.details.insert(details.index, details)),
-            Ok(_) => {}
-            Err(_) => break,
+            Ok(Ok(Record::Inventory(inventory))) => known.inventory = Some(inventory),
+            Ok(Ok(Record::Details(details))) => drop(known.details.insert(details.index, details)),
+            Ok(Ok(_)) => {}
+            Ok(Err(_)) | Err(_) => break,
         }
     }
     known

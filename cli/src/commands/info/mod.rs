@@ -42,23 +42,19 @@ Environment:
 
 Exit codes: 0 success, 2 invalid argument, 3 no GPU or no driver (only the CPU is printed)";
 
-/// There is no GPU or no driver.
 const NO_GPU: u8 = 3;
 
-/// All that is said.
 #[derive(Debug, Serialize)]
 struct Machine {
     /// The newest CUDA that the driver knows.
     #[serde(skip_serializing_if = "Option::is_none")]
     cuda: Option<String>,
-    /// Why there are no GPUs.
     #[serde(skip_serializing_if = "Option::is_none")]
     no_gpu: Option<String>,
     gpus: Vec<GpuWithLinks>,
     cpu: Cpu,
 }
 
-/// A GPU with what two libraries say of it.
 #[derive(Debug, Serialize)]
 struct GpuWithLinks {
     #[serde(flatten)]

@@ -10,7 +10,6 @@ use crate::table::{
 };
 
 const UNKNOWN: &str = "unknown";
-/// The column of what a line is about.
 const LABEL: usize = 18;
 
 pub(super) fn of(machine: &Machine) -> String {

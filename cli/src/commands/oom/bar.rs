@@ -7,7 +7,6 @@ use crate::table::{
     style::{ALARM, DIM, MEMORY, NOTICE, paint},
 };
 
-/// As long as a bar needs to be.
 const LONGEST: usize = 40;
 
 /// A line of at most so many columns; `rich` where the terminal speaks UTF-8.

@@ -1,14 +1,16 @@
 //! `gpumon oom`: memory that runs out, shown safely.
 //!
-//! [`page`] makes of the worker's lines what people read, with [`bar`] for how full the device is. [`hold`] is a time as it
-//! is typed, and [`list`] prints what there is.
+//! [`page`] makes of the worker's lines what people read, with [`bar`] for how full the device is. [`list`]
+//! prints what there is.
 
 mod bar;
-mod hold;
 mod list;
 mod page;
 
-use std::io::{self, Write};
+use std::{
+    io::{self, Write},
+    time::Duration,
+};
 
 use anyhow::anyhow;
 use gpumon_workload::{
@@ -17,10 +19,10 @@ use gpumon_workload::{
 };
 use rustix::process::{Signal, set_parent_process_death_signal};
 
-use self::{hold::parse_hold, page::Page};
+use self::page::Page;
 use crate::{
     exit::Failure,
-    options::SourceArgs,
+    options::{SourceArgs, parse_duration},
     run::{self, View, WhereArgs},
 };
 
@@ -42,7 +44,7 @@ pub(crate) struct OomArgs {
 
     /// Time to hold the memory, for example 500ms, 3s or 2m, up to 10m; each step takes a third of it, at most a second
     #[arg(long, value_name = "TIME", default_value = "3s", value_parser = parse_hold)]
-    hold: f64,
+    hold: Duration,
 
     /// Print one JSON object per report and line
     #[arg(long)]
@@ -82,7 +84,8 @@ pub(crate) fn run(source: &SourceArgs, args: &OomArgs) -> Result<(), Failure> {
         return list::print(args.json);
     }
     source.source.check()?;
-    let job = OomJob { scenario: args.scenario.clone(), place: args.place.place(), hold_seconds: args.hold };
+    let job =
+        OomJob { scenario: args.scenario.clone(), place: args.place.place(), hold_seconds: args.hold.as_secs_f64() };
     let mut reader = if args.json { Reader::Program } else { Reader::Person(Page::new()) };
     let code = run::follow(source, &Job::Oom(job), args.place.time_limit, &mut reader)?;
     Failure::unless_success(code)
@@ -95,7 +98,6 @@ fn as_second(uuid: &str) -> Result<(), Failure> {
     oom::second::work(uuid).map_err(|error| anyhow!(error).into())
 }
 
-/// Who reads what is reported.
 enum Reader {
     Person(Page),
     Program,
@@ -115,8 +117,29 @@ impl View for Reader {
     }
 }
 
+/// At most ten minutes, since others may be waiting for the GPU.
+fn parse_hold(text: &str) -> Result<Duration, String> {
+    parse_duration(text, &(Duration::from_millis(10)..=Duration::from_mins(10)))
+        .ok_or_else(|| "not a time to hold memory: give 10ms to 10m, as 500ms, 3s or 2m".to_owned())
+}
+
 /// What can stand for [`OomArgs::scenario`].
 pub(crate) fn names() -> Vec<&'static str> {
     let ids = oom::all().iter().map(|scenario| scenario.id);
     std::iter::once(LIST).chain(ids).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_has_a_unit_and_a_bound() {
+        for (text, seconds) in [("500ms", 0.5), ("3s", 3.0), ("0.5s", 0.5), ("10m", 600.0)] {
+            assert_eq!(parse_hold(text), Ok(Duration::from_secs_f64(seconds)), "{text}");
+        }
+        for text in ["", "3", "s", "0s", "-1s", "11m", "1h", "1ms", "nans", "infs", "3 apples"] {
+            assert!(parse_hold(text).unwrap_err().contains("give 10ms to 10m"), "{text}");
+        }
+    }
 }

@@ -1,10 +1,7 @@
 //! What people read of what is reported: a line for each step, a bar that moves below them on a terminal, and at the end
 //! the words. It knows nothing but these.
 
-use std::{
-    env,
-    io::{self, IsTerminal, Write},
-};
+use std::io::{self, IsTerminal, Write};
 
 use gpumon_workload::protocol::{Line, MemoryLevel, Report, Topic, exit_code::INTERRUPTED};
 
@@ -14,6 +11,7 @@ use crate::{
     describe,
     exit::say,
     table::style::{DIM, NOTICE, STRONG, WELL, paint},
+    terminal::is_dumb,
     top::text::wrap,
 };
 
@@ -22,7 +20,6 @@ const WIDEST: usize = 100;
 /// What stands before a sentence: when it was said, or what it is about.
 const MARGIN: usize = 13;
 
-/// The page as far as it was written.
 pub(super) struct Page {
     /// Whether standard output is a terminal on which a line can be written again.
     is_live: bool,
@@ -34,11 +31,9 @@ pub(super) struct Page {
 
 impl Page {
     pub(super) fn new() -> Self {
-        let is_dumb = env::var("TERM").is_ok_and(|terminal| terminal == "dumb");
-        Self { is_live: io::stdout().is_terminal() && !is_dumb, begun_ms: 0, topic: None, level: None }
+        Self { is_live: io::stdout().is_terminal() && !is_dumb(), begun_ms: 0, topic: None, level: None }
     }
 
-    /// Shows the next report.
     pub(super) fn line(&mut self, Line { at_ms, report }: Line) -> io::Result<()> {
         match report {
             Report::Begun { title, devices, .. } => {
@@ -109,7 +104,6 @@ impl Page {
         out.flush()
     }
 
-    /// Takes the bar away.
     fn end(&mut self) -> io::Result<()> {
         let had_bar = self.level.take().is_some() && self.is_live;
         self.write(if had_bar { "\r\x1b[K" } else { "" })

@@ -4,12 +4,14 @@
 
 mod text;
 
+use std::time::Duration;
+
 use gpumon_workload::protocol::{BackendChoice, Job, SelftestJob, Where};
 
 use self::text::Text;
 use crate::{
     exit::Failure,
-    options::{SourceArgs, Time, parse_time},
+    options::{SourceArgs, parse_time},
     run,
 };
 
@@ -34,7 +36,7 @@ pub(crate) struct SelftestArgs {
 
     /// Stop after this time, for example 30s or 2h; by default, after ten minutes
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
-    time_limit: Option<Time>,
+    time_limit: Option<Duration>,
 
     /// Print one JSON object per reading and line
     #[arg(long)]

@@ -8,7 +8,6 @@ use crate::{
     table::style::{ALARM, DIM, STRONG, WELL, paint},
 };
 
-/// The text as far as it was printed.
 #[derive(Debug, Default)]
 pub(super) struct Text {
     devices: Vec<DeviceName>,
@@ -59,7 +58,6 @@ impl ForPeople for Text {
         None
     }
 
-    /// How many agreed.
     fn end(&self) -> String {
         if self.load.is_none() {
             return String::new();

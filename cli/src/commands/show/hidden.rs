@@ -7,7 +7,6 @@ use gpumon_probe::{
     owner::{CommandLines, Resolver},
 };
 
-/// How long to wait for what is looked up.
 const PATIENCE: Duration = Duration::from_millis(200);
 
 /// A server keeps the command lines of other users to itself, for it does not know who asks. This user may look them up,

@@ -81,7 +81,6 @@ impl ShowArgs {
     }
 }
 
-/// What is made of a snapshot.
 enum Form {
     Table,
     Short,

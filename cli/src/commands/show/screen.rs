@@ -7,7 +7,7 @@ use std::{
 
 use anstream::{AutoStream, ColorChoice};
 
-use crate::table::Layout;
+use crate::{table::Layout, terminal::is_dumb};
 
 /// Whether text has colours.
 #[derive(Debug, Clone, Copy, Default, clap::ValueEnum)]
@@ -21,10 +21,8 @@ pub(crate) enum Color {
     Never,
 }
 
-/// Standard output.
 pub(super) struct Screen {
     has_colors: bool,
-    /// Whether a picture can be renewed in its place.
     pub(super) is_renewed: bool,
     pictures: u64,
 }
@@ -95,10 +93,6 @@ fn size() -> Option<(usize, Option<usize>)> {
     let size = rustix::termios::tcgetwinsize(io::stdout()).ok().filter(|_| io::stdout().is_terminal())?;
     let height = Some(usize::from(size.ws_row)).filter(|height| *height > 0);
     (size.ws_col > 0).then_some((size.ws_col.into(), height))
-}
-
-fn is_dumb() -> bool {
-    env::var("TERM").is_ok_and(|terminal| terminal == "dumb" || terminal.is_empty())
 }
 
 /// Whether the locale's characters are UTF-8, by the first of the variables that is set, as setlocale(3) has it.

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use anyhow::{Context, anyhow};
 use gpumon_probe::{
-    model::{Event, GpuDetails, Inventory, Sample, SourceKind, now_ms},
+    model::{Event, GpuDetails, Inventory, Sample, now_ms},
     owner::CommandLines,
     sampler::{self, OneShot, Options},
     vendor::{ReadDepth, Source},
@@ -28,7 +28,6 @@ const MAX_AGE_MS: u64 = 2_500;
 /// Whoever samples fast is not passed over for a sample that came late.
 const LATE_MS: u64 = 1_000;
 
-/// Everything known at one moment.
 pub(super) struct Snapshot {
     pub(super) version: String,
     pub(super) collector: CollectorStatus,
@@ -41,14 +40,12 @@ pub(super) struct Snapshot {
     pub(super) is_single: bool,
 }
 
-/// What is needed beside the sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Need {
     /// The last minute.
     Past,
     /// What changes slowly, and what happened.
     Everything,
-    /// Nothing.
     Nothing,
 }
 
@@ -74,7 +71,8 @@ impl Snapshot {
             return Ok(None);
         }
         match Self::request(at.server, need) {
-            Ok(snapshot) => Ok(Some(snapshot).filter(|snapshot| at.server.named().is_some() || snapshot.is_real())),
+            Ok(snapshot) => Ok(Some(snapshot)
+                .filter(|snapshot| at.server.named().is_some() || !snapshot.inventory.platform.is_simulated())),
             Err(error) if at.server.is_typed() => Err(error.into()),
             Err(_) => Ok(None),
         }
@@ -112,14 +110,13 @@ impl Snapshot {
             collector.state == CollectorState::Running && sample.at_ms.abs_diff(now_ms) <= oldest_ms
         })?;
         let inventory = inventory?;
-        if inventory.platform.source == SourceKind::Nvml {
+        if !inventory.platform.is_simulated() {
             Hidden::new().fill_in(&mut sample);
         }
         let past = history.as_ref().map(UtilizationHistory::of).unwrap_or_default();
         Some(Self { version, collector, inventory, sample, details, events, past, is_single: false })
     }
 
-    /// Reads the GPUs.
     fn read(source: &Arc<dyn Source>, need: Need) -> Result<Self, Failure> {
         // A table shows nothing of what only counts from sample to sample.
         let is_everything = need == Need::Everything;
@@ -132,7 +129,6 @@ impl Snapshot {
         Ok(Self::from_reading(inventory, sample, details))
     }
 
-    /// What was read by this program.
     pub(super) fn from_reading(inventory: Inventory, sample: Sample, details: Vec<GpuDetails>) -> Self {
         let collector =
             CollectorStatus { state: CollectorState::Running, since_ms: now_ms(), message: None, resumes_ms: None };
@@ -141,7 +137,6 @@ impl Snapshot {
         Self { version, collector, inventory, sample, details, events, past, is_single: true }
     }
 
-    /// The same as a server gives it.
     pub(super) fn into_frame(self) -> frame::Snapshot {
         frame::Snapshot {
             version: self.version,
@@ -154,7 +149,6 @@ impl Snapshot {
         }
     }
 
-    /// The same as the table takes it.
     pub(super) fn view(&self) -> View<'_> {
         View {
             inventory: &self.inventory,
@@ -163,10 +157,6 @@ impl Snapshot {
             is_one_shot: self.is_single,
             notice: self.collector.message.as_deref().filter(|_| self.collector.state != CollectorState::Running),
         }
-    }
-
-    fn is_real(&self) -> bool {
-        self.inventory.platform.source == SourceKind::Nvml
     }
 }
 

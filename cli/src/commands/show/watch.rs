@@ -6,7 +6,6 @@ use std::{
     ops::ControlFlow,
     sync::{
         Arc,
-        atomic::AtomicBool,
         mpsc::{self, Receiver, SyncSender},
     },
     thread,
@@ -14,7 +13,7 @@ use std::{
 };
 
 use gpumon_probe::{
-    model::{Event, GpuDetails, Inventory, Record, Sample, SourceKind},
+    model::{Event, GpuDetails, Inventory, Record, Sample},
     owner::CommandLines,
     sampler::{self, Options, SharedInterval},
     vendor::Source,
@@ -22,7 +21,6 @@ use gpumon_probe::{
 use gpumon_server::frame::{CollectorState, CollectorStatus, ServerFrame};
 use signal_hook::{
     consts::{SIGHUP, SIGINT, SIGTERM, SIGWINCH},
-    flag,
     iterator::Signals,
 };
 
@@ -30,16 +28,13 @@ use super::{
     hidden::Hidden,
     snapshot::{Need, Snapshot, SourceSelection},
 };
-use crate::{exit::Failure, local::Frames, options::watching, table::UtilizationHistory};
+use crate::{exit::Failure, local::Frames, options::watching, run, table::UtilizationHistory};
 
 /// A snapshot to show, or a reason to stop.
 pub(super) enum Message {
     Snapshot(Box<Snapshot>),
-    /// The terminal has another size.
     Resized,
-    /// The user stops it.
     Stop,
-    /// The server has ended.
     ServerEnded,
     Failed(Failure),
 }
@@ -73,11 +68,7 @@ impl<'a> Feed<'a> {
 
     /// Reports a resized terminal and requests to stop. A second request ends the process at once.
     pub(super) fn install_signal_handlers(&self) -> io::Result<()> {
-        let asked = Arc::new(AtomicBool::new(false));
-        for signal in [SIGINT, SIGTERM, SIGHUP] {
-            flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&asked))?;
-            flag::register(signal, Arc::clone(&asked))?;
-        }
+        run::install_signal_handlers()?;
         let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP, SIGWINCH])?;
         let sender = self.sender.clone();
         spawn(move || {
@@ -90,7 +81,6 @@ impl<'a> Feed<'a> {
         })
     }
 
-    /// Waits for the next message.
     pub(super) fn next(&self) -> Message {
         self.messages.recv().unwrap_or(Message::Stop)
     }
@@ -166,7 +156,6 @@ fn sample(
     Ok(())
 }
 
-/// The state that a server has streamed so far.
 struct Follower {
     past: UtilizationHistory,
     known: Option<Known>,
@@ -185,7 +174,6 @@ struct Known {
 }
 
 impl Follower {
-    /// Until the server or whoever is told ends.
     fn run(mut self, mut frames: Frames) {
         while let Ok(frame) = frames.next() {
             if self.ingest(frame) && !self.send_snapshot() {
@@ -220,7 +208,7 @@ impl Follower {
                 return was_running;
             }
             ServerFrame::Sample(mut sample) => {
-                if known.inventory.as_ref().is_some_and(|there| there.platform.source == SourceKind::Nvml) {
+                if known.inventory.as_ref().is_some_and(|there| !there.platform.is_simulated()) {
                     self.hidden.fill_in(&mut sample);
                 }
                 self.past.push(&sample);

@@ -14,7 +14,6 @@ use crate::{
 /// What stands where there is no time.
 const NONE: &str = "-";
 
-/// The report as far as it was printed.
 #[derive(Default)]
 pub(super) struct Text {
     /// The case that it is in, and what one learns from that.

@@ -19,9 +19,7 @@ use crate::{
     },
 };
 
-/// How far a skip goes in a replay.
 const SKIP_MS: i64 = 30_000;
-/// Lines of a page.
 const PAGE: isize = 10;
 
 impl App {
@@ -93,7 +91,6 @@ impl App {
         self.state.view_scroll = 0;
     }
 
-    /// Leaves one thing after the other.
     fn back(&mut self) {
         let state = &mut self.state;
         if state.notice.take().is_some() {
@@ -194,7 +191,6 @@ impl App {
         }
     }
 
-    /// The process that keys are about.
     pub(super) fn selected(&self) -> Option<(Key, &Process)> {
         let selected = self.state.processes.selected?;
         let rows = self.state.processes.rows(&self.model, self.state.gpu);

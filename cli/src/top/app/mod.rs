@@ -35,7 +35,6 @@ use crate::describe::Level;
 /// How often the screen is looked at where nothing comes.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What the one who draws is to do next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Next {
     /// Wait: nothing has changed.
@@ -52,7 +51,6 @@ pub(super) enum Next {
     Die(i32),
 }
 
-/// The whole program but the terminal.
 pub(super) struct App {
     pub(super) model: Model,
     pub(super) state: State,
@@ -100,13 +98,11 @@ impl App {
         }
     }
 
-    /// How long nothing has to be done.
     pub(super) fn idle(&self, now: Instant) -> Duration {
         let due = self.player().and_then(Player::due);
         due.map_or(POLL_INTERVAL, |due| due.saturating_duration_since(now).min(POLL_INTERVAL))
     }
 
-    /// Time has passed.
     pub(super) fn tick(&mut self, now: Instant) -> Next {
         let mut changed = self.state.forget_notice(now) | self.watch_sent(now);
         // How long nothing has come is told by the second.
@@ -118,7 +114,6 @@ impl App {
         if changed { Next::Draw } else { Next::Wait }
     }
 
-    /// Somebody typed or clicked.
     pub(super) fn terminal(&mut self, event: &Event) -> Next {
         match event {
             Event::Key(key) if key.kind != KeyEventKind::Release => self.key(*key),
@@ -127,7 +122,6 @@ impl App {
         }
     }
 
-    /// News have come.
     pub(super) fn update(&mut self, update: Update) -> Next {
         let mut next = Next::Draw;
         if let Update::Record(record) = &update {
@@ -142,7 +136,6 @@ impl App {
         next
     }
 
-    /// A process has been looked at.
     pub(super) fn inspected(&mut self, inspection: inspect::Inspection) -> Next {
         match &mut self.dialog {
             Some(Dialog::Details(details)) if details.key.pid == inspection.pid => {

@@ -12,7 +12,6 @@ use crate::top::{dialog::Dialog, painter::Hit};
 
 /// Two clicks within this time are one double click.
 const DOUBLE: Duration = Duration::from_millis(400);
-/// Lines that the wheel goes by.
 const WHEEL: isize = 3;
 
 /// Where and when it was clicked last.

@@ -44,7 +44,6 @@ impl App {
         }
     }
 
-    /// Sends what was said yes to.
     pub(super) fn say_yes(&mut self, dialog: Dialog) {
         let Dialog::Kill(Question { target, kill, .. }) = dialog else { return };
         let (signal, name, pid) = (kill.name(), target.name.clone(), target.pid);

@@ -22,17 +22,14 @@ use crate::{
     },
 };
 
-/// Columns of the words before each fact.
 const LABEL: usize = 14;
 
-/// The process that is told about.
 pub(in crate::top) struct Details {
     pub(in crate::top) key: Key,
     /// As it was last in a sample.
     process: Process,
     /// What its files tell; `None` until they have been read.
     pub(in crate::top) found: Option<Result<Facts, String>>,
-    /// Whether they are being read just now.
     pub(in crate::top) is_asked: bool,
     pub(super) scroll: Scroll,
 }
@@ -75,7 +72,6 @@ impl Details {
     }
 }
 
-/// What a person would call it.
 pub(in crate::top) fn name(process: &Process) -> String {
     let name = process.name.value().cloned().or_else(|| what(process));
     printable(&name.unwrap_or_else(|| "unknown".to_owned()))
@@ -87,7 +83,6 @@ fn place(gpu: u32, process: &Process, model: &Model) -> String {
     part.map_or_else(|| gpu.to_string(), |part| describe::label(gpu, part))
 }
 
-/// Facts below each other.
 struct DetailGroups<'a, 'b> {
     lines: Vec<Line>,
     columns: usize,

@@ -24,10 +24,8 @@ use super::{
     state::State,
 };
 
-/// One line of a dialog.
 type Line = Vec<(String, Style)>;
 
-/// What is asked or told.
 pub(super) enum Dialog {
     Help(Help),
     Details(Box<Details>),
@@ -38,11 +36,8 @@ pub(super) enum Dialog {
 /// What a key in a dialog comes to.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Answer {
-    /// It stays.
     Stay,
-    /// It is left.
     Leave,
-    /// It was said yes to.
     Yes,
 }
 

@@ -6,7 +6,6 @@ use serde::Deserialize;
 
 use crate::top::model::Update;
 
-/// What kind a line is.
 #[derive(Deserialize)]
 struct Kind<'a> {
     #[serde(rename = "type", borrow)]
@@ -15,9 +14,6 @@ struct Kind<'a> {
 
 /// Decodes a line. What serde derives for the enum first copies everything to find its `type`; samples and details,
 /// which are most of what comes, are decoded by their `type` at sight.
-///
-/// # Errors
-/// Where the line is not a record.
 pub(in crate::top) fn record(line: &str) -> Result<Record, serde_json::Error> {
     match kind(line) {
         Some("sample") => serde_json::from_str(line).map(Record::Sample),

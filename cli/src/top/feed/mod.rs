@@ -40,7 +40,6 @@ impl Feed {
         Self::Driver(shared)
     }
 
-    /// Asks for another time between samples.
     pub(super) fn set_interval(&self, interval: Duration) {
         match self {
             // A thread that has ended has said why.

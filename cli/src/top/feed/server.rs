@@ -26,7 +26,6 @@ const POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// The time between two attempts to reach a server again.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// The one who looks at the screen has left.
 struct Left;
 
 struct Client {

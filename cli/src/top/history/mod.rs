@@ -20,7 +20,6 @@ const BUCKET_MS: u64 = 10_000;
 /// More than any machine has: a recording can say anything, and there is a column for every GPU up to the last.
 const MOST_GPUS: u32 = 1024;
 
-/// Which line is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Line {
     /// A GPU, and the metric's place in `METRICS`.
@@ -32,7 +31,6 @@ pub(super) enum Line {
 /// A stretch of time, cut into as many columns as there is room for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Window {
-    /// The right edge.
     pub(super) end_ms: u64,
     pub(super) span_ms: u64,
     pub(super) columns: usize,
@@ -69,7 +67,6 @@ impl Window {
 }
 
 impl History {
-    /// Adds a sample.
     pub(super) fn push(&mut self, sample: &Sample) {
         if self.fine.newest().is_some_and(|newest| sample.at_ms < newest) {
             // A clock that was set back makes some of the past a future.

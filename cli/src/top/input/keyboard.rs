@@ -26,9 +26,6 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 const AT_ONCE: usize = 4096;
 
 /// Listens to keys and mouse from now on; the terminal must be set up for it.
-///
-/// # Errors
-/// Where there is nothing to type on, or the system refuses a thread.
 pub(in crate::top) fn watch_terminal(inputs: SyncSender<Input>) -> io::Result<()> {
     // Standard input can be a file, and the terminal still has keys.
     let opened = if io::stdin().is_terminal() { None } else { Some(open()?) };

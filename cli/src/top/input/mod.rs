@@ -13,33 +13,23 @@ pub(super) use self::{
 use super::{inspect::Inspection, model::Update};
 use crate::exit::Failure;
 
-/// One thing that happened.
 pub(super) enum Input {
     /// A key or the mouse.
     Terminal(Event),
-    /// A signal to this process.
     Signal(Signal),
-    /// News of the GPUs.
     Update(Update),
-    /// What was found of a process.
     Inspected(Box<Inspection>),
-    /// Nothing can be read.
     Failed(Failure),
-    /// The terminal is gone.
     Gone,
 }
 
-/// The signals that are handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Signal {
     /// Somebody wants this program to end, or closes its terminal, which is no failure either: the exit code is 0.
     End,
     /// It is to die of this signal, as by default, but not before the terminal is given back.
     Die(i32),
-    /// Somebody stops it.
     Stop,
-    /// It goes on after a stop.
     Continue,
-    /// The terminal has another size.
     Resize,
 }

@@ -28,9 +28,6 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 const DEADLY: [i32; 9] = [SIGQUIT, SIGABRT, SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGXCPU, SIGXFSZ];
 
 /// Listens to signals from now on.
-///
-/// # Errors
-/// Where the system refuses it.
 pub(in crate::top) fn watch_signals(inputs: SyncSender<Input>) -> io::Result<()> {
     let handled = [SIGTERM, SIGINT, SIGHUP, SIGTSTP, SIGCONT, SIGWINCH];
     // The last two come to who uses the terminal from behind, which is not done here but in the moment in which somebody

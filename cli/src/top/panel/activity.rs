@@ -112,7 +112,6 @@ fn shown(percent: Option<f64>) -> String {
     percent.map_or_else(|| ABSENT.to_owned(), |percent| format!("{percent:.0} %"))
 }
 
-/// The full and the empty part of a bar.
 fn drawn_bar(percent: Option<f64>, columns: usize, painter: &Painter<'_>) -> (String, String) {
     percent.map_or_else(
         || (String::new(), " ".repeat(columns)),

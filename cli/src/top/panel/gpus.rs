@@ -18,11 +18,8 @@ use crate::{
     },
 };
 
-/// What the little line reaches back.
 const MINUTE_MS: u64 = 60_000;
-/// Between two parts.
 const GAP: usize = 2;
-/// A temperature with its unit.
 const TEMPERATURE: usize = 6;
 /// Less of a bar, or of a line, tells nothing.
 const SHORTEST_BAR: usize = 5;
@@ -65,7 +62,6 @@ impl Widths {
         widths
     }
 
-    /// The columns before the words.
     fn taken(&self) -> usize {
         let parts = [self.name, self.busy, self.spark, self.memory, self.bar, TEMPERATURE - 1, self.power];
         3 + parts.into_iter().filter(|width| *width > 0).map(|width| width + GAP).sum::<usize>()

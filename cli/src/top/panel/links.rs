@@ -17,9 +17,7 @@ use crate::top::{
     text::{ABSENT, format_reading, left, rate, right, shown},
 };
 
-/// Columns of a rate.
 const RATE: usize = 10;
-/// Columns of a rate's past.
 const PAST: usize = 16;
 
 pub(super) fn links(painter: &mut Painter<'_>, area: Rect, model: &Model, state: &State) {
@@ -67,7 +65,6 @@ fn without(line: Line, places: &[usize]) -> Line {
     parts.map(|(_, part)| part).collect()
 }
 
-/// One line of a GPU's links.
 fn summary(painter: &Painter<'_>, gpu: &GpuSample, model: &Model, state: &State, past: bool) -> Line {
     let (plain, traffic, alarm) = (painter.theme.plain, painter.theme.traffic, painter.theme.alarm);
     let board = model.board(gpu.index).map(|gpu| &gpu.board);
@@ -116,7 +113,6 @@ fn summary(painter: &Painter<'_>, gpu: &GpuSample, model: &Model, state: &State,
     ]
 }
 
-/// Each NVLink of one GPU.
 fn each(painter: &Painter<'_>, details: Option<&GpuDetails>) -> Vec<Line> {
     let dim = painter.theme.dim;
     let Some(details) = details else { return vec![vec![("Its links have not been read yet.".to_owned(), dim)]] };
@@ -154,7 +150,6 @@ fn of_link(link: &NvLink) -> [String; 9] {
     ]
 }
 
-/// Which GPUs are joined by what.
 fn topology(painter: &Painter<'_>, model: &Model) -> Vec<Line> {
     let Some(inventory) = model.inventory.as_ref().filter(|known| !known.topology.is_empty()) else {
         return Vec::new();

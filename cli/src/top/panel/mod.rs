@@ -30,7 +30,6 @@ use super::{
     view::View,
 };
 
-/// What the middle of the screen shows.
 pub(super) fn view(painter: &mut Painter<'_>, area: Rect, model: &Model, state: &State) {
     if area.height == 0 {
         return;

@@ -7,7 +7,6 @@ use crate::{
     top::text::printable,
 };
 
-/// A piece of what is said.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Segment {
     pub(super) text: String,
@@ -39,7 +38,6 @@ pub(super) fn fit_phrases(phrases: &[Phrase], columns: usize) -> Vec<Segment> {
     phrases.first().map(|phrase| of(phrase, false)).into_iter().collect()
 }
 
-/// With commas between them.
 fn width(segments: &[Segment]) -> usize {
     segments.iter().map(|segment| segment.text.width() + 2).sum::<usize>().saturating_sub(2)
 }

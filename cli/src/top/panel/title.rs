@@ -106,7 +106,6 @@ pub(in crate::top) fn banner(painter: &mut Painter<'_>, area: Rect, model: &Mode
     painter.text_right(area.x, area.y, area.width, &to, painter.theme.dim);
 }
 
-/// Why nothing new is on the screen.
 pub(in crate::top) fn silence(model: &Model) -> Option<String> {
     let late = || model.late_ms().map(|late| format!("no new readings for {}", compact_duration(late)));
     let waiting = || model.sample.is_none().then(|| "waiting for the first readings".to_owned());

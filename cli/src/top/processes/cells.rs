@@ -4,7 +4,6 @@ use unicode_width::UnicodeWidthStr;
 
 use super::{ProcessView, columns::Column, rows::Row};
 
-/// Between two columns.
 const GAP: usize = 2;
 /// What a process is needs at least so much room, or other columns make way.
 const SHORTEST_WHAT: usize = 16;

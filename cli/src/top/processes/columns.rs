@@ -9,7 +9,6 @@ use crate::{
     top::text::{ABSENT, fitted_what, percent, printable, shown, what},
 };
 
-/// A column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Column {
     Gpu,
@@ -57,7 +56,6 @@ impl Column {
         Self::Gpu,
     ];
 
-    /// As it is written in settings and filters.
     pub(in crate::top) fn id(self) -> &'static str {
         match self {
             Self::Gpu => "gpu",
@@ -138,7 +136,6 @@ impl Column {
 }
 
 impl Row<'_> {
-    /// What stands in a column.
     pub(in crate::top) fn cell(&self, column: Column, now_ms: u64) -> String {
         let Subject::Process(process) = &self.subject else {
             return self.cell_of_parent(column);

@@ -55,7 +55,6 @@ impl ProcessView {
         rows.iter().position(|row| row.key() == Some(selected))
     }
 
-    /// Moves the selection by so many processes.
     pub(super) fn step(&mut self, rows: &[Row<'_>], by: isize) {
         let places: Vec<usize> = (0..rows.len()).filter(|place| rows[*place].key().is_some()).collect();
         let Some(last) = places.len().checked_sub(1) else { return };

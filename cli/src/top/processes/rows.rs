@@ -10,23 +10,17 @@ use super::{
 };
 use crate::{describe, top::model::Model};
 
-/// A line of the list.
 #[derive(Debug, Clone)]
 pub(in crate::top) struct Row<'a> {
     pub(in crate::top) gpu: u32,
-    /// The part of a divided GPU that it runs in.
     pub(super) part: Option<&'a MigDevice>,
     pub(in crate::top) subject: Subject<'a>,
-    /// All of its GPU's memory.
     pub(super) total_bytes: Option<u64>,
-    /// How many parents stand above it in the tree.
     pub(in crate::top) depth: usize,
 }
 
-/// What a line is about.
 #[derive(Debug, Clone)]
 pub(in crate::top) enum Subject<'a> {
-    /// A process that holds a GPU.
     Process(&'a Process),
     /// One that holds none, but has started several that do.
     Parent(&'a Ancestor),

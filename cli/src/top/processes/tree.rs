@@ -70,7 +70,6 @@ fn pid_of(row: &Row<'_>) -> u32 {
     }
 }
 
-/// From the parent upwards.
 fn parents<'a>(row: &Row<'a>) -> &'a [Ancestor] {
     match row.subject {
         Subject::Process(process) => process.owner.value().map_or(&[], |owner| &owner.parents),

@@ -22,13 +22,11 @@ const AT_ONCE: usize = 64;
 const PAST_MS: u64 = 15 * 60 * 1000;
 /// At most so many samples of it.
 const PAST_SAMPLES: usize = 600;
-/// And so many lines of other kinds.
 const PAST_LINES: usize = 2000;
 
 /// The slowest and the fastest, in times of the real speed.
 const SPEEDS: [f64; 9] = [0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0];
 
-/// Plays a recording.
 pub(super) struct Player {
     recording: Recording,
     /// The sample that is shown, by its number; `None` before the first.
@@ -36,15 +34,11 @@ pub(super) struct Player {
     paused: bool,
     /// Its place in [`SPEEDS`].
     speed: usize,
-    /// When the next sample is to be shown.
     due: Instant,
 }
 
 impl Player {
     /// Reads a recording through, so that what is wrong with it is said at once.
-    ///
-    /// # Errors
-    /// [`BadRecording`] with the line that is no record.
     pub(super) fn open(path: &Path) -> Result<Self, BadRecording> {
         let recording = Recording::open(path)?;
         Ok(Self { recording, shown: None, paused: false, speed: 3, due: Instant::now() })
@@ -63,7 +57,6 @@ impl Player {
         self.next() >= self.recording.samples.len()
     }
 
-    /// How many times as fast as it was.
     pub(super) fn speed(&self) -> f64 {
         SPEEDS[self.speed]
     }
@@ -75,9 +68,6 @@ impl Player {
     }
 
     /// All that is due by now.
-    ///
-    /// # Errors
-    /// Where the file can no longer be read.
     pub(super) fn advance(&mut self, now: Instant) -> io::Result<Vec<Update>> {
         let mut updates = Vec::new();
         for _ in 0..AT_ONCE {
@@ -100,16 +90,12 @@ impl Player {
         Ok(Vec::new())
     }
 
-    /// Faster or slower by one step.
     pub(super) fn change_speed(&mut self, faster: bool) {
         self.speed = if faster { (self.speed + 1).min(SPEEDS.len() - 1) } else { self.speed.saturating_sub(1) };
         self.due = Instant::now() + self.wait();
     }
 
     /// One sample forward or back; it is paused then.
-    ///
-    /// # Errors
-    /// Where the file can no longer be read.
     pub(super) fn step(&mut self, forward: bool) -> io::Result<Vec<Update>> {
         self.paused = true;
         match (forward, self.shown) {
@@ -121,17 +107,11 @@ impl Player {
     }
 
     /// So much later or earlier.
-    ///
-    /// # Errors
-    /// Where the file can no longer be read.
     pub(super) fn skip(&mut self, by_ms: i64) -> io::Result<Vec<Update>> {
         self.seek_to(self.times_ms().0.saturating_add_signed(by_ms))
     }
 
     /// To the last sample that is not later than this.
-    ///
-    /// # Errors
-    /// Where the file can no longer be read.
     pub(super) fn seek_to(&mut self, at_ms: u64) -> io::Result<Vec<Update>> {
         let later = self.recording.samples.partition_point(|line| self.recording.lines[*line].at_ms <= at_ms);
         self.seek(later.saturating_sub(1))
@@ -150,7 +130,6 @@ impl Player {
         Ok(updates)
     }
 
-    /// The next sample and what came before it.
     fn show_next(&mut self) -> io::Result<Vec<Update>> {
         let next = self.next();
         let from = self.shown.map_or(0, |shown| self.recording.samples[shown] + 1);
@@ -163,7 +142,6 @@ impl Player {
         self.shown.map_or(0, |shown| shown + 1)
     }
 
-    /// How long the sample that is shown stays.
     fn wait(&self) -> Duration {
         if self.is_over() {
             return Duration::ZERO;

@@ -14,7 +14,6 @@ use crate::top::{feed, text::printable};
 /// A longer line is none of a collector.
 const LONGEST_LINE: u64 = 64 << 20;
 
-/// Why a file cannot be played.
 #[derive(Debug, Error)]
 pub(in crate::top) enum BadRecording {
     #[error("cannot read {file}: {cause}; check the path")]
@@ -31,11 +30,9 @@ pub(in crate::top) enum BadRecording {
 pub(super) struct Recording {
     file: BufReader<File>,
     pub(super) lines: Vec<Line>,
-    /// The lines that are samples.
     pub(super) samples: Vec<usize>,
 }
 
-/// One line of it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Line {
     offset: u64,
@@ -44,12 +41,10 @@ pub(super) struct Line {
     pub(super) at_ms: u64,
 }
 
-/// What a line tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Inventory,
     Sample,
-    /// Of this GPU.
     Details(u32),
     Event,
     Trace,

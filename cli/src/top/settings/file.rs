@@ -12,7 +12,6 @@ use toml::de::{DeTable, DeValue};
 
 use crate::{suggest::nearest, top::text::printable};
 
-/// A settings file and its text.
 #[derive(Debug, Clone)]
 pub(in crate::top) struct File {
     pub(in crate::top) path: PathBuf,
@@ -21,7 +20,6 @@ pub(in crate::top) struct File {
     pub(in crate::top) is_new: bool,
 }
 
-/// What is wrong with it.
 #[derive(Debug, Error)]
 pub(in crate::top) enum BadSettings {
     #[error("cannot read {path}: {cause}; check the path")]
@@ -30,7 +28,6 @@ pub(in crate::top) enum BadSettings {
     Line { path: String, line: usize, problem: String },
 }
 
-/// One setting of it.
 pub(super) struct Entry<'a> {
     pub(super) key: String,
     value: DeValue<'a>,
@@ -41,9 +38,6 @@ pub(super) struct Entry<'a> {
 
 impl File {
     /// The file that somebody named; where it is not there yet, an empty one that can be written, if its folder is there.
-    ///
-    /// # Errors
-    /// Where it cannot be read.
     pub(in crate::top) fn named(path: &Path) -> Result<Self, BadSettings> {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         match fs::read_to_string(path) {
@@ -81,9 +75,6 @@ impl File {
     }
 
     /// Writes these settings into it, and leaves everything else in it as it is: comments, order, and empty lines.
-    ///
-    /// # Errors
-    /// Where it cannot be written, or what is in it now is not TOML.
     pub(in crate::top) fn write(&mut self, settings: &[(&str, String)]) -> io::Result<()> {
         // Somebody may have edited it meanwhile.
         let (current, bad) = Self::usual(&self.path);
@@ -139,7 +130,6 @@ fn unreadable(path: &Path, cause: io::Error) -> BadSettings {
 }
 
 impl Entry<'_> {
-    /// One of these words.
     pub(super) fn one_of<T>(&self, valid: &[&str], meaning: impl Fn(&str) -> Option<T>) -> Result<T, BadSettings> {
         let word = self.value.as_str().ok_or_else(|| self.bad(&format!("use one of {}", valid.join(", "))))?;
         meaning(word).ok_or_else(|| self.unknown(word, valid))
@@ -174,7 +164,6 @@ impl Entry<'_> {
         self.value.as_bool().ok_or_else(|| self.bad("use true or false"))
     }
 
-    /// The value is of no use.
     pub(super) fn bad(&self, cure: &str) -> BadSettings {
         let written = self.file.text.get(self.place.clone()).unwrap_or_default();
         let written = written.lines().next().unwrap_or_default();

@@ -20,7 +20,6 @@ use crate::suggest::nearest;
 /// The stretches of time that charts can show, in seconds.
 pub(super) const RANGES_S: [u64; 5] = [60, 120, 300, 900, 3600];
 
-/// Everything that can be set.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Settings {
     pub(super) theme: ThemeName,
@@ -33,7 +32,6 @@ pub(super) struct Settings {
     pub(super) columns: Vec<Column>,
     /// What a GPU's charts show, by their places in `METRICS`.
     pub(super) metrics: Vec<usize>,
-    /// What charts reach back.
     pub(super) range_s: u64,
     /// What charts are drawn with; `None` goes by the terminal.
     pub(super) glyphs: Option<Glyphs>,
@@ -70,9 +68,6 @@ pub(super) fn usual_path() -> Option<PathBuf> {
 
 impl Settings {
     /// What a file sets; what it does not set is as usual.
-    ///
-    /// # Errors
-    /// [`BadSettings`] names the line, and the nearest valid word.
     pub(super) fn of(file: &File) -> Result<Self, BadSettings> {
         let mut settings = Self::default();
         for entry in file.entries()? {
@@ -115,7 +110,6 @@ impl Settings {
         Ok(())
     }
 
-    /// Each setting as it is written.
     pub(super) fn written(&self) -> Vec<(&'static str, String)> {
         let quoted = |text: &str| format!("\"{text}\"");
         let list = |words: Vec<&str>| format!("[{}]", words.into_iter().map(quoted).collect::<Vec<_>>().join(", "));
@@ -143,7 +137,6 @@ fn theme(id: &str) -> Option<ThemeName> {
     ThemeName::ALL.into_iter().find(|theme| theme.id() == id)
 }
 
-/// A theme as it is typed.
 pub(crate) fn parse_theme(text: &str) -> Result<ThemeName, String> {
     theme(text).ok_or_else(|| {
         let near = nearest(text, theme_names()).map(|near| format!("did you mean '{near}'? "));

@@ -8,7 +8,7 @@ use std::{collections::HashMap, path::PathBuf};
 use super::lanes::{is_lasting, is_recorded};
 use crate::{
     bounded,
-    model::{Absence, Health, Platform, Reading, SourceKind},
+    model::{Absence, Health, Platform, Reading},
     vendor::nvml::query::{Answer, CachedAnswers, Code, Query, Subject, SystemQuery, Value},
     vendor::{GpuAnswers, VendorAnswers},
 };
@@ -56,7 +56,7 @@ impl Recorded {
 
     /// Whether these GPUs are simulated.
     pub fn is_simulated(&self) -> bool {
-        self.platform.source == SourceKind::Simulated
+        self.platform.is_simulated()
     }
 
     /// The GPUs whose driver does not return, by index.
@@ -117,7 +117,7 @@ mod tests {
         }
         let version = || Reading::Now("580.159.04".to_owned());
         let platform = Platform {
-            source: SourceKind::Nvml,
+            source: crate::model::SourceKind::Nvml,
             driver_version: version(),
             nvml_version: version(),
             cuda_version: Reading::Now("13.0".to_owned()),

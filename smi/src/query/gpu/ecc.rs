@@ -3,7 +3,7 @@
 use gpumon_probe::vendor::nvml::query::Query as Q;
 
 use super::super::cell::{Cell, enabled, number, yes};
-use super::super::field::{Section, field};
+use super::super::field::{Section, field, titled, untitled};
 use super::super::row::Row;
 
 // `nvmlMemoryErrorType_t`.
@@ -48,75 +48,66 @@ macro_rules! errors {
     };
 }
 
-/// The fields.
 pub(super) const SECTIONS: &[Section<()>] = &[
-    Section {
-        title: Some((
-            "dramEncryption.mode",
-            "Enabled where the memory is encrypted, Disabled where not. A change takes a reboot. It needs \
-             version 1.0 of the infoROM's object for it.",
-        )),
-        fields: &[
+    titled(
+        "dramEncryption.mode",
+        "Enabled where the memory is encrypted, Disabled where not. A change takes a reboot. It needs version 1.0 of \
+         the infoROM's object for it.",
+        &[
             field("dramEncryption.mode.current", |row| enabled(row.ask(Q::DramEncryptionMode), 0))
                 .about("Whether it is encrypted now."),
             field("dramEncryption.mode.pending", |row| enabled(row.ask(Q::DramEncryptionMode), 1))
                 .about("Whether it will be after the next reboot."),
         ],
-    },
-    Section {
-        title: Some((
-            "ecc.mode",
-            "Enabled where errors of the memory are corrected, Disabled where not. A change takes a \
-             reboot. It needs version 1.0 of the infoROM's object for it.",
-        )),
-        fields: &[
+    ),
+    titled(
+        "ecc.mode",
+        "Enabled where errors of the memory are corrected, Disabled where not. A change takes a reboot. It needs \
+         version 1.0 of the infoROM's object for it.",
+        &[
             field("ecc.mode.current", |row| enabled(row.ask(Q::EccMode), 0)).about("Whether they are corrected now."),
             field("ecc.mode.pending", |row| enabled(row.ask(Q::EccMode), 1))
                 .about("Whether they will be after the next reboot."),
         ],
-    },
+    ),
     errors!(
         CORRECTED,
         VOLATILE,
         "ecc.errors.corrected.volatile",
         Some((
             "ecc.errors",
-            "How often memory was found to be wrong. An error of one bit is corrected, and nothing is \
-             lost by it; one of two bits is only noticed. In texture memory reading again can help, or \
-             not. Volatile counts begin with the loading of the driver, aggregate ones are those of the \
-             board's whole life. What an error of two bits does to a program is told by NVIDIA's \
-             documents on ECC.",
+            "How often memory was found to be wrong. An error of one bit is corrected, and nothing is lost by it; one \
+             of two bits is only noticed. In texture memory reading again can help, or not. Volatile counts begin with \
+             the loading of the driver, aggregate ones are those of the board's whole life. What an error of two bits \
+             does to a program is told by NVIDIA's documents on ECC.",
         ))
     ),
     errors!(CORRECTED, AGGREGATE, "ecc.errors.corrected.aggregate", None),
     errors!(UNCORRECTED, VOLATILE, "ecc.errors.uncorrected.volatile", None),
     errors!(UNCORRECTED, AGGREGATE, "ecc.errors.uncorrected.aggregate", None),
-    Section {
-        title: None,
-        fields: &[
-            field("ecc.errors.uncorrected.volatile.sram.parity", in_chip::<3>)
-                .about("Parity errors within the chip since the driver was loaded, each counted once."),
-            field("ecc.errors.uncorrected.volatile.sram.secded", in_chip::<4>)
-                .about("Errors within the chip that SEC-DED found since the driver was loaded, each counted once."),
-            field("ecc.errors.uncorrected.aggregate.sram.parity", in_chip::<0>)
-                .about("Parity errors within the chip ever, each counted once."),
-            field("ecc.errors.uncorrected.aggregate.sram.secded", in_chip::<1>)
-                .about("Errors within the chip that SEC-DED ever found, each counted once."),
-            field("ecc.errors.uncorrected.aggregate.sram.thresholdExceeded", |row| yes(row.ask(Q::SramEccErrors), 11))
-                .about("Whether there were more errors within the chip than it should ever have."),
-            field("ecc.errors.uncorrected.aggregate.sram.l2", in_chip::<6>)
-                .about("Errors in the L2 cache ever, each counted once."),
-            field("ecc.errors.uncorrected.aggregate.sram.sm", in_chip::<7>)
-                .about("Errors in multiprocessors ever, each counted once."),
-            field("ecc.errors.uncorrected.aggregate.sram.mcu", in_chip::<9>)
-                .about("Errors in microcontrollers ever, each counted once."),
-            field("ecc.errors.uncorrected.aggregate.sram.pcie", in_chip::<8>).about("Errors in the PCIe unit ever."),
-            field("ecc.errors.uncorrected.aggregate.sram.other", in_chip::<10>).about(
-                "Errors ever within the chip but in none of L2 cache, multiprocessors, microcontrollers and \
-                 PCIe unit, each counted once.",
-            ),
-        ],
-    },
+    untitled(&[
+        field("ecc.errors.uncorrected.volatile.sram.parity", in_chip::<3>)
+            .about("Parity errors within the chip since the driver was loaded, each counted once."),
+        field("ecc.errors.uncorrected.volatile.sram.secded", in_chip::<4>)
+            .about("Errors within the chip that SEC-DED found since the driver was loaded, each counted once."),
+        field("ecc.errors.uncorrected.aggregate.sram.parity", in_chip::<0>)
+            .about("Parity errors within the chip ever, each counted once."),
+        field("ecc.errors.uncorrected.aggregate.sram.secded", in_chip::<1>)
+            .about("Errors within the chip that SEC-DED ever found, each counted once."),
+        field("ecc.errors.uncorrected.aggregate.sram.thresholdExceeded", |row| yes(row.ask(Q::SramEccErrors), 11))
+            .about("Whether there were more errors within the chip than it should ever have."),
+        field("ecc.errors.uncorrected.aggregate.sram.l2", in_chip::<6>)
+            .about("Errors in the L2 cache ever, each counted once."),
+        field("ecc.errors.uncorrected.aggregate.sram.sm", in_chip::<7>)
+            .about("Errors in multiprocessors ever, each counted once."),
+        field("ecc.errors.uncorrected.aggregate.sram.mcu", in_chip::<9>)
+            .about("Errors in microcontrollers ever, each counted once."),
+        field("ecc.errors.uncorrected.aggregate.sram.pcie", in_chip::<8>).about("Errors in the PCIe unit ever."),
+        field("ecc.errors.uncorrected.aggregate.sram.other", in_chip::<10>).about(
+            "Errors ever within the chip but in none of L2 cache, multiprocessors, microcontrollers and PCIe unit, \
+             each counted once.",
+        ),
+    ]),
 ];
 
 fn errors<const KIND: u32, const COUNTER: u32, const PLACE: u32>(row: &Row<'_, ()>) -> Cell {

@@ -3,7 +3,7 @@
 use gpumon_probe::vendor::nvml::query::{Code, Query as Q};
 
 use super::super::cell::{Absent, Cell, at};
-use super::super::field::{Section, field};
+use super::super::field::{Section, field, untitled};
 use super::super::row::Row;
 
 // `nvmlGpuFabricState_t`.
@@ -26,30 +26,26 @@ const CONFIGURATIONS: [&str; 8] = [
     "GPU State Invalid",
 ];
 
-/// The fields.
-pub(super) const SECTIONS: &[Section<()>] = &[Section {
-    title: None,
-    fields: &[
-        field("fabric.state", state).about("How far the GPU has come in joining the fabric."),
-        field("fabric.status", status).about("Whether joining it went well; only told once it is Completed."),
-        field("fabric.cliqueId", |row| Ok(joined(row, 2)?.to_string()))
-            .about("The number of the clique to which the GPU belongs, within which NVLink reaches."),
-        field("fabric.clusterUuid", cluster).about("The UUID of the cluster to which the GPU belongs."),
-        field("fabric.health.summary", summary).about("How well the GPU is in the fabric, in one word."),
-        field("fabric.health.bandwidth", |row| health(row, 0, 0x3, &["Degraded", "Full"]))
-            .about("Whether the GPU has all of its bandwidth there."),
-        field("fabric.health.route_recovery_in_progress", |row| health(row, 2, 0x3, &HOLDS))
-            .about("Whether a route is being restored."),
-        field("fabric.health.route_unhealthy", |row| health(row, 4, 0x3, &HOLDS))
-            .about("Whether restoring a route has failed."),
-        field("fabric.health.access_timeout_recovery", |row| health(row, 6, 0x3, &HOLDS))
-            .about("Whether it recovers from an access that took too long."),
-        field("fabric.health.incorrect_configuration", |row| health(row, 8, 0xF, &CONFIGURATIONS))
-            .about("What is wrong with the fabric's configuration."),
-        field("fabric.health.partition_assigned", |row| health(row, 12, 0x3, &HOLDS))
-            .about("Whether the GPU has its partition of the fabric."),
-    ],
-}];
+pub(super) const SECTIONS: &[Section<()>] = &[untitled(&[
+    field("fabric.state", state).about("How far the GPU has come in joining the fabric."),
+    field("fabric.status", status).about("Whether joining it went well; only told once it is Completed."),
+    field("fabric.cliqueId", |row| Ok(joined(row, 2)?.to_string()))
+        .about("The number of the clique to which the GPU belongs, within which NVLink reaches."),
+    field("fabric.clusterUuid", cluster).about("The UUID of the cluster to which the GPU belongs."),
+    field("fabric.health.summary", summary).about("How well the GPU is in the fabric, in one word."),
+    field("fabric.health.bandwidth", |row| health(row, 0, 0x3, &["Degraded", "Full"]))
+        .about("Whether the GPU has all of its bandwidth there."),
+    field("fabric.health.route_recovery_in_progress", |row| health(row, 2, 0x3, &HOLDS))
+        .about("Whether a route is being restored."),
+    field("fabric.health.route_unhealthy", |row| health(row, 4, 0x3, &HOLDS))
+        .about("Whether restoring a route has failed."),
+    field("fabric.health.access_timeout_recovery", |row| health(row, 6, 0x3, &HOLDS))
+        .about("Whether it recovers from an access that took too long."),
+    field("fabric.health.incorrect_configuration", |row| health(row, 8, 0xF, &CONFIGURATIONS))
+        .about("What is wrong with the fabric's configuration."),
+    field("fabric.health.partition_assigned", |row| health(row, 12, 0x3, &HOLDS))
+        .about("Whether the GPU has its partition of the fabric."),
+])];
 
 /// A missing reading of a fabric stands without brackets, whether the GPU has none or is only about to join it.
 fn no_reading() -> Absent {
@@ -112,7 +108,6 @@ fn summary(row: &Row<'_, ()>) -> Cell {
     named(fabric(row, 4)?, &["Healthy", "Unhealthy", "Limited Capacity"])
 }
 
-/// A condition of the health mask.
 fn health(row: &Row<'_, ()>, shift: u32, width: i128, words: &[&str]) -> Cell {
     summary(row)?;
     named((fabric(row, 3)? >> shift) & width, words)

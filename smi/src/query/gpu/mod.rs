@@ -15,12 +15,10 @@ mod repair;
 mod settings;
 mod smoothing;
 
+use super::common::Common;
 use super::row::Gpu;
 use super::table::Table;
 
-pub(super) use self::repair::REMAPPED_ROWS;
-
-/// The fields.
 pub(super) static TABLE: Table<()> = Table {
     subjects: &[
         identity::SECTIONS,
@@ -42,7 +40,11 @@ pub(super) static TABLE: Table<()> = Table {
     items: itself,
 };
 
+/// `--query-remapped-rows`.
+pub(super) static REMAPPED_ROWS: Table<()> =
+    Table { subjects: &[Common::<()>::SECTIONS, repair::REMAPPED_ROWS], items: itself };
+
 /// One row, about the GPU as a whole.
-pub(super) fn itself(_gpu: &Gpu<'_>) -> Vec<()> {
+fn itself(_gpu: &Gpu<'_>) -> Vec<()> {
     vec![()]
 }

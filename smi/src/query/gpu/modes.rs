@@ -3,48 +3,39 @@
 use gpumon_probe::vendor::nvml::query::Query as Q;
 
 use super::super::cell::{enabled, mebibytes};
-use super::super::field::{Section, field};
+use super::super::field::{Section, field, titled};
 
-/// The fields.
 pub(super) const SECTIONS: &[Section<()>] = &[
-    Section {
-        title: Some((
-            "mig.mode",
-            "Enabled where the GPU can be parted into instances, Disabled where not. A change takes a \
-             reset of the GPU.",
-        )),
-        fields: &[
+    titled(
+        "mig.mode",
+        "Enabled where the GPU can be parted into instances, Disabled where not. A change takes a reset of the GPU.",
+        &[
             field("mig.mode.current", |row| enabled(row.ask(Q::MigMode), 0)).about("Whether it is turned on now."),
             field("mig.mode.pending", |row| enabled(row.ask(Q::MigMode), 1))
                 .about("Whether it will be after the next reset."),
         ],
-    },
-    Section {
-        title: Some((
-            "gsp.mode",
-            "Enabled where the firmware on the GPU's own processor (GSP) does part of the driver's work, \
-             Disabled where not.",
-        )),
-        fields: &[
+    ),
+    titled(
+        "gsp.mode",
+        "Enabled where the firmware on the GPU's own processor (GSP) does part of the driver's work, Disabled where \
+         not.",
+        &[
             field("gsp.mode.current", |row| enabled(row.ask(Q::GspFirmwareMode), 0)).about("Whether it does so now."),
             field("gsp.mode.default", |row| enabled(row.ask(Q::GspFirmwareMode), 1))
                 .about("Whether it does so where nothing else was set."),
             field("c2c.mode", |row| enabled(row.ask(Q::C2cMode), 0))
                 .about("Enabled where the GPU is linked to the processor chip to chip, Disabled where not."),
         ],
-    },
-    Section {
-        title: Some(("protected_memory", "The part of the memory that confidential computing protects.")),
-        fields: &[
-            field("protected_memory.total", |row| mebibytes(row.ask(Q::ProtectedMemory), 0))
-                .about("All of it.")
-                .unit("MiB"),
-            field("protected_memory.used", |row| mebibytes(row.ask(Q::ProtectedMemory), 2))
-                .about("What programs have taken of it.")
-                .unit("MiB"),
-            field("protected_memory.free", |row| mebibytes(row.ask(Q::ProtectedMemory), 1))
-                .about("What is left of it.")
-                .unit("MiB"),
+    ),
+    titled(
+        "protected_memory",
+        "The part of the memory that confidential computing protects.",
+        &[
+            field("protected_memory.total [MiB]", |row| mebibytes(row.ask(Q::ProtectedMemory), 0)).about("All of it."),
+            field("protected_memory.used [MiB]", |row| mebibytes(row.ask(Q::ProtectedMemory), 2))
+                .about("What programs have taken of it."),
+            field("protected_memory.free [MiB]", |row| mebibytes(row.ask(Q::ProtectedMemory), 1))
+                .about("What is left of it."),
         ],
-    },
+    ),
 ];

@@ -3,14 +3,14 @@
 use gpumon_probe::{untrusted::printable, vendor::nvml::query::Query as Q};
 
 use super::super::cell::{Cell, at, number, text, word};
-use super::super::field::{Section, field};
+use super::super::field::{Section, field, titled, untitled};
 use super::super::row::Row;
 
-/// The fields.
 pub(super) const SECTIONS: &[Section<()>] = &[
-    Section {
-        title: Some(("platform", "Where in its rack the GPU is.")),
-        fields: &[
+    titled(
+        "platform",
+        "Where in its rack the GPU is.",
+        &[
             field("platform.chassis_serial_number", chassis).about("The serial number of the chassis."),
             field("platform.slot_number", |row| number(row.ask(Q::PlatformInfo), 4))
                 .about("The slot in the chassis, slots of switches counted."),
@@ -27,12 +27,10 @@ pub(super) const SECTIONS: &[Section<()>] = &[
             field("platform.gpu_fabric_guid", |row| Ok(format!("0x{:016X}", at(row.ask(Q::PlatformInfo), 0)? as u64)))
                 .about("By what the fabric knows the GPU."),
         ],
-    },
-    Section {
-        title: None,
-        fields: &[field("hostname", |row| text(row.ask(Q::Hostname)))
-            .about("The name of the machine that was given to the GPU.")],
-    },
+    ),
+    untitled(&[
+        field("hostname", |row| text(row.ask(Q::Hostname))).about("The name of the machine that was given to the GPU.")
+    ]),
 ];
 
 /// Up to 16 letters, which come as two numbers.

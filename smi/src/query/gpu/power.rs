@@ -3,7 +3,7 @@
 use gpumon_probe::vendor::nvml::query::{Code, Query as Q};
 
 use super::super::cell::{Absent, Cell, enabled, milliwatts, number};
-use super::super::field::{Section, field};
+use super::super::field::{Section, field, untitled};
 use super::super::row::Row;
 
 /// The scope of fields that are about the GPU.
@@ -22,95 +22,58 @@ const DEFAULT: u32 = 189;
 const CURRENT: u32 = 190;
 const REQUESTED: u32 = 192;
 
-/// The fields.
-pub(super) const SECTIONS: &[Section<()>] = &[Section {
-    title: None,
-    fields: &[
-        field("temperature.gpu", |row| number(row.ask(Q::Temperature), 0))
-            .about("The temperature of the chip, in degrees Celsius."),
-        field("temperature.gpu.tlimit", |row| number(row.ask(Q::MarginTemperature), 0))
-            .about("How many degrees Celsius are left until the GPU slows down."),
-        field("temperature.memory", memory_temperature).about("The temperature of the HBM, in degrees Celsius."),
-        field("power.management", |row| enabled(row.ask(Q::PowerManagementMode), 0)).about(
-            "Whether the driver manages the power. It takes version 3.0 of the infoROM's object for it, \
-             or a Kepler or newer.",
+pub(super) const SECTIONS: &[Section<()>] = &[untitled(&[
+    field("temperature.gpu", |row| number(row.ask(Q::Temperature), 0))
+        .about("The temperature of the chip, in degrees Celsius."),
+    field("temperature.gpu.tlimit", |row| number(row.ask(Q::MarginTemperature), 0))
+        .about("How many degrees Celsius are left until the GPU slows down."),
+    field("temperature.memory", memory_temperature).about("The temperature of the HBM, in degrees Celsius."),
+    field("power.management", |row| enabled(row.ask(Q::PowerManagementMode), 0)).about(
+        "Whether the driver manages the power. It takes version 3.0 of the infoROM's object for it, or a Kepler or \
+         newer.",
+    ),
+    field("power.draw [W]", |row| milliwatts(row.ask(Q::PowerUsage), 0)).about(
+        "What the whole board draws, in watts: since Ampere on average over a second, before that at this moment. It \
+         is right within 5 watts, and only there where power is managed.",
+    ),
+    field("power.draw.average or gpu.power.draw.average [W]", watts::<AVERAGE, GPU>).about(
+        "What the whole board draws, in watts, on average over a second. It is right within 5 watts, and only there \
+         where power is managed, since Ampere but for GA100.",
+    ),
+    field("power.draw.instant or gpu.power.draw.instant [W]", watts::<INSTANT, GPU>).about(
+        "What the whole board draws at this moment, in watts. It is right within 5 watts, and only there where power \
+         is managed.",
+    ),
+    field("power.limit or gpu.power.requested_limit [W]", |row| milliwatts(row.ask(Q::PowerLimit), 0))
+        .about("The requested limit, in watts, for example by nvidia-smi with the switches [-pl | --power-limit=]."),
+    field("enforced.power.limit or gpu.power.current_limit [W]", |row| milliwatts(row.ask(Q::EnforcedPowerLimit), 0))
+        .about(
+            "The limit that holds, in watts: the lowest of several. The driver keeps what the board draws below it.",
         ),
-        field("power.draw", |row| milliwatts(row.ask(Q::PowerUsage), 0))
-            .about(
-                "What the whole board draws, in watts: since Ampere on average over a second, before that at \
-                 this moment. It is right within 5 watts, and only there where power is managed.",
-            )
-            .unit("W"),
-        field("power.draw.average", watts::<AVERAGE, GPU>)
-            .about(
-                "What the whole board draws, in watts, on average over a second. It is right within 5 watts, \
-                 and only there where power is managed, since Ampere but for GA100.",
-            )
-            .or("gpu.power.draw.average")
-            .unit("W"),
-        field("power.draw.instant", watts::<INSTANT, GPU>)
-            .about(
-                "What the whole board draws at this moment, in watts. It is right within 5 watts, and only \
-                 there where power is managed.",
-            )
-            .or("gpu.power.draw.instant")
-            .unit("W"),
-        field("power.limit", |row| milliwatts(row.ask(Q::PowerLimit), 0))
-            .about(
-                "The requested limit, in watts, for example by nvidia-smi with the switches [-pl | \
-                 --power-limit=].",
-            )
-            .or("gpu.power.requested_limit")
-            .unit("W"),
-        field("enforced.power.limit", |row| milliwatts(row.ask(Q::EnforcedPowerLimit), 0))
-            .about(
-                "The limit that holds, in watts: the lowest of several. The driver keeps what the board draws \
-                 below it.",
-            )
-            .or("gpu.power.current_limit")
-            .unit("W"),
-        field("power.default_limit", |row| milliwatts(row.ask(Q::DefaultPowerLimit), 0))
-            .about("The default limit, in watts; it also applies after the driver was unloaded.")
-            .or("gpu.power.default_limit")
-            .unit("W"),
-        field("power.min_limit", |row| milliwatts(row.ask(Q::PowerLimitConstraints), 0))
-            .about("The lowest limit that can be set, in watts.")
-            .or("gpu.power.min_limit")
-            .unit("W"),
-        field("power.max_limit", |row| milliwatts(row.ask(Q::PowerLimitConstraints), 1))
-            .about("The highest limit that can be set, in watts.")
-            .or("gpu.power.max_limit")
-            .unit("W"),
-        field("module.power.draw.average", watts::<AVERAGE, MODULE>)
-            .about("What the whole module draws, in watts, on average. It is right within 5 watts.")
-            .unit("W"),
-        field("module.power.draw.instant", watts::<INSTANT, MODULE>)
-            .about("What the whole module draws at this moment, in watts. It is right within 5 watts.")
-            .unit("W"),
-        field("module.power.limit", watts::<REQUESTED, MODULE>)
-            .about("The requested limit, in watts, for the whole module.")
-            .or("module.power.requested_limit")
-            .unit("W"),
-        field("module.enforced.power.limit", watts::<CURRENT, MODULE>)
-            .about("The limit that holds for the whole module, in watts: the lowest of several.")
-            .or("module.power.current_limit")
-            .unit("W"),
-        field("module.power.default_limit", watts::<DEFAULT, MODULE>)
-            .about(
-                "The limit that holds for the whole module where none was asked for, in watts; also after the \
-                 driver was unloaded.",
-            )
-            .unit("W"),
-        field("module.power.min_limit", watts::<LEAST, MODULE>)
-            .about("The lowest limit that can be set, in watts, for the whole module.")
-            .unit("W"),
-        field("module.power.max_limit", watts::<MOST, MODULE>)
-            .about("The highest limit that can be set, in watts, for the whole module.")
-            .unit("W"),
-    ],
-}];
+    field("power.default_limit or gpu.power.default_limit [W]", |row| milliwatts(row.ask(Q::DefaultPowerLimit), 0))
+        .about("The default limit, in watts; it also applies after the driver was unloaded."),
+    field("power.min_limit or gpu.power.min_limit [W]", |row| milliwatts(row.ask(Q::PowerLimitConstraints), 0))
+        .about("The lowest limit that can be set, in watts."),
+    field("power.max_limit or gpu.power.max_limit [W]", |row| milliwatts(row.ask(Q::PowerLimitConstraints), 1))
+        .about("The highest limit that can be set, in watts."),
+    field("module.power.draw.average [W]", watts::<AVERAGE, MODULE>)
+        .about("What the whole module draws, in watts, on average. It is right within 5 watts."),
+    field("module.power.draw.instant [W]", watts::<INSTANT, MODULE>)
+        .about("What the whole module draws at this moment, in watts. It is right within 5 watts."),
+    field("module.power.limit or module.power.requested_limit [W]", watts::<REQUESTED, MODULE>)
+        .about("The requested limit, in watts, for the whole module."),
+    field("module.enforced.power.limit or module.power.current_limit [W]", watts::<CURRENT, MODULE>)
+        .about("The limit that holds for the whole module, in watts: the lowest of several."),
+    field("module.power.default_limit [W]", watts::<DEFAULT, MODULE>).about(
+        "The limit that holds for the whole module where none was asked for, in watts; also after the driver was \
+         unloaded.",
+    ),
+    field("module.power.min_limit [W]", watts::<LEAST, MODULE>)
+        .about("The lowest limit that can be set, in watts, for the whole module."),
+    field("module.power.max_limit [W]", watts::<MOST, MODULE>)
+        .about("The highest limit that can be set, in watts, for the whole module."),
+])];
 
-/// A field that is counted in milliwatts.
 fn watts<const FIELD: u32, const SCOPE: u32>(row: &Row<'_, ()>) -> Cell {
     milliwatts(row.ask(Q::Field(FIELD, SCOPE)), 0)
 }

@@ -3,58 +3,50 @@
 use gpumon_probe::vendor::nvml::query::{Code, Query as Q};
 
 use super::super::cell::{Absent, Cell, at, hexadecimal, number};
-use super::super::field::{Section, field};
+use super::super::field::{Section, field, titled, untitled};
 use super::super::row::Row;
 
 /// A reason, which has had another name.
 macro_rules! reason {
     ($name:literal, $bit:literal) => {
-        field(concat!("clocks_event_reasons.", $name), reason::<$bit>).or(concat!("clocks_throttle_reasons.", $name))
+        field(concat!("clocks_event_reasons.", $name, " or clocks_throttle_reasons.", $name), reason::<$bit>)
     };
 }
 
-/// The fields.
 pub(super) const SECTIONS: &[Section<()>] = &[
-    Section {
-        title: None,
-        fields: &[
-            field("fan.speed", |row| number(row.ask(Q::FanSpeed), 0))
-                .about(
-                    "How fast the fan is meant to turn, in percent of the speed at which it is as loud as the \
-                     board may be; it can be more than 100. A fan that is stuck turns slower than this. Many \
-                     boards have none and are cooled by the machine around them.",
-                )
-                .unit("%"),
-            field("pstate", state).about("The performance state, from P0 (fastest) to P12 (slowest)."),
-        ],
-    },
-    Section {
-        title: Some((
-            "clocks_event_reasons",
-            "What holds the clocks down. Where every reason is Not Active they run as fast as they can.",
-        )),
-        fields: &[
-            field("clocks_event_reasons.supported", |row| hexadecimal(row.ask(Q::SupportedThrottleReasons), 0, 16))
-                .about("Bits of the reasons that the board tells. nvml.h says which is which.")
-                .or("clocks_throttle_reasons.supported"),
-            field("clocks_event_reasons.active", |row| hexadecimal(row.ask(Q::ThrottleReasons), 0, 16))
-                .about("Bits of the reasons that hold now. nvml.h says which is which.")
-                .or("clocks_throttle_reasons.active"),
+    untitled(&[
+        field("fan.speed [%]", |row| number(row.ask(Q::FanSpeed), 0)).about(
+            "How fast the fan is meant to turn, in percent of the speed at which it is as loud as the board may be; it \
+             can be more than 100. A fan that is stuck turns slower than this. Many boards have none and are cooled by \
+             the machine around them.",
+        ),
+        field("pstate", state).about("The performance state, from P0 (fastest) to P12 (slowest)."),
+    ]),
+    titled(
+        "clocks_event_reasons",
+        "What holds the clocks down. Where every reason is Not Active they run as fast as they can.",
+        &[
+            field("clocks_event_reasons.supported or clocks_throttle_reasons.supported", |row| {
+                hexadecimal(row.ask(Q::SupportedThrottleReasons), 0, 16)
+            })
+            .about("Bits of the reasons that the board tells. nvml.h says which is which."),
+            field("clocks_event_reasons.active or clocks_throttle_reasons.active", |row| {
+                hexadecimal(row.ask(Q::ThrottleReasons), 0, 16)
+            })
+            .about("Bits of the reasons that hold now. nvml.h says which is which."),
             reason!("gpu_idle", 0x1).about(
-                "Nothing runs, and the clocks go down to their idle state. A later driver may not tell it any \
-                 more.",
+                "Nothing runs, and the clocks go down to their idle state. A later driver may not tell it any more.",
             ),
             reason!("applications_clocks_setting", 0x2)
                 .about("The applications clocks are the limit, which nvidia-smi --applications-clocks= sets."),
             reason!("sw_power_cap", 0x4).about(
-                "The driver lowers the clocks to keep the GPU within its power limit, which nvidia-smi \
-                 --power-limit= sets.",
+                "The driver lowers the clocks to keep the GPU within its power limit, which nvidia-smi --power-limit= \
+                 sets.",
             ),
             reason!("hw_slowdown", 0x8).about(
                 "The hardware halves the clocks, or lowers them further. Why can be one of these:
  It is too hot, which is told as HW Thermal Slowdown.
- Something outside, such as the power supply, asks to brake, which is told as HW Power Brake \
-                 Slowdown.
+ Something outside, such as the power supply, asks to brake, which is told as HW Power Brake Slowdown.
  So much power is drawn that a fast protection steps in.
  The performance state or the clocks are just changing.
 A later driver may tell this otherwise.",
@@ -62,41 +54,33 @@ A later driver may tell this otherwise.",
             reason!("hw_thermal_slowdown", 0x40)
                 .about("The hardware halves the clocks, or lowers them further, because it is too hot."),
             reason!("hw_power_brake_slowdown", 0x80).about(
-                "The hardware halves the clocks, or lowers them further, because something outside, such as \
-                 the power supply, asks to brake.",
+                "The hardware halves the clocks, or lowers them further, because something outside, such as the power \
+                 supply, asks to brake.",
             ),
             reason!("sw_thermal_slowdown", 0x20)
                 .about("The driver lowers the clocks because the GPU is hotter than it should be while it works."),
             reason!("sync_boost", 0x10).about(
-                "The GPU belongs to a group that nvidia-smi or DCGM made, in which all run at the clocks of \
-                 the slowest, for the most work per watt. What holds the slowest down is told by its own \
-                 reasons.",
+                "The GPU belongs to a group that nvidia-smi or DCGM made, in which all run at the clocks of the \
+                 slowest, for the most work per watt. What holds the slowest down is told by its own reasons.",
             ),
         ],
-    },
-    Section {
-        title: Some((
-            "clocks_event_reasons_counters",
-            "For how long something has held the clocks down, in microseconds.",
-        )),
-        fields: &[
-            field("clocks_event_reasons_counters.sw_power_cap", counter::<74>)
-                .about("How long the driver has lowered the clocks to keep within the power limit.")
-                .unit("us"),
-            field("clocks_event_reasons_counters.sync_boost", counter::<76>)
-                .about("How long the clocks have been those of the slowest GPU of a group.")
-                .unit("us"),
-            field("clocks_event_reasons_counters.sw_thermal_slowdown", counter::<269>)
-                .about("How long the driver has lowered the clocks because of the temperature.")
-                .unit("us"),
-            field("clocks_event_reasons_counters.hw_thermal_slowdown", counter::<270>)
-                .about("How long the hardware has halved the clocks, or more, because it was too hot.")
-                .unit("us"),
-            field("clocks_event_reasons_counters.hw_power_brake_slowdown", counter::<271>)
-                .about("How long something outside, such as the power supply, has asked to brake.")
-                .unit("us"),
+    ),
+    titled(
+        "clocks_event_reasons_counters",
+        "For how long something has held the clocks down, in microseconds.",
+        &[
+            field("clocks_event_reasons_counters.sw_power_cap [us]", counter::<74>)
+                .about("How long the driver has lowered the clocks to keep within the power limit."),
+            field("clocks_event_reasons_counters.sync_boost [us]", counter::<76>)
+                .about("How long the clocks have been those of the slowest GPU of a group."),
+            field("clocks_event_reasons_counters.sw_thermal_slowdown [us]", counter::<269>)
+                .about("How long the driver has lowered the clocks because of the temperature."),
+            field("clocks_event_reasons_counters.hw_thermal_slowdown [us]", counter::<270>)
+                .about("How long the hardware has halved the clocks, or more, because it was too hot."),
+            field("clocks_event_reasons_counters.hw_power_brake_slowdown [us]", counter::<271>)
+                .about("How long something outside, such as the power supply, has asked to brake."),
         ],
-    },
+    ),
 ];
 
 /// `nvmlPstates_t`, in which 32 is a state that the driver does not know.

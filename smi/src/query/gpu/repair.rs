@@ -3,48 +3,37 @@
 use gpumon_probe::vendor::nvml::query::{Code, Query as Q};
 
 use super::super::cell::{Cell, number, yes};
-use super::super::field::{Section, field};
+use super::super::field::{Section, field, titled};
 use super::super::row::Row;
 
-/// The fields of pages.
-pub(super) const RETIRED_PAGES: &[Section<()>] = &[Section {
-    title: Some((
-        "retired_pages",
-        "A page of the board's memory that fails can be taken out of use: after several errors of \
-         single bits in it, or one of two bits. From then on the driver gives it to no program.",
-    )),
-    fields: &[
-        field("retired_pages.single_bit_ecc.count", pages::<0>)
-            .about("How many pages were taken out of use for errors of single bits.")
-            .or("retired_pages.sbe"),
-        field("retired_pages.double_bit.count", pages::<1>)
-            .about("How many pages were taken out of use for an error of two bits.")
-            .or("retired_pages.dbe"),
+pub(super) const RETIRED_PAGES: &[Section<()>] = &[titled(
+    "retired_pages",
+    "A page of the board's memory that fails can be taken out of use: after several errors of single bits in it, or \
+     one of two bits. From then on the driver gives it to no program.",
+    &[
+        field("retired_pages.single_bit_ecc.count or retired_pages.sbe", pages::<0>)
+            .about("How many pages were taken out of use for errors of single bits."),
+        field("retired_pages.double_bit.count or retired_pages.dbe", pages::<1>)
+            .about("How many pages were taken out of use for an error of two bits."),
         field("retired_pages.pending", |row| yes(row.ask(Q::RetiredPagesPending), 0)).about(
-            "Whether pages wait for the next reboot to be taken out of use. Until then programs can still \
-             be given them, and meet further errors.",
+            "Whether pages wait for the next reboot to be taken out of use. Until then programs can still be given \
+             them, and meet further errors.",
         ),
     ],
-}];
+)];
 
-/// The fields of rows.
-pub(in super::super) const REMAPPED_ROWS: &[Section<()>] = &[
-    Section {
-        title: Some((
-            "remapped_rows",
-            "A row of the board's memory that fails can be replaced by a spare one: after several errors \
-             of single bits in it, or one of two bits. One that waits for it is replaced when the GPU is \
-             reset.",
-        )),
-        fields: &[
-            field("remapped_rows.correctable", |row| rows(row, 0, 0))
-                .about("How many rows were replaced for errors of single bits.")
-                .or("remapped_rows.sbe"),
+pub(super) const REMAPPED_ROWS: &[Section<()>] = &[
+    titled(
+        "remapped_rows",
+        "A row of the board's memory that fails can be replaced by a spare one: after several errors of single bits in \
+         it, or one of two bits. One that waits for it is replaced when the GPU is reset.",
+        &[
+            field("remapped_rows.correctable or remapped_rows.sbe", |row| rows(row, 0, 0))
+                .about("How many rows were replaced for errors of single bits."),
             field("remapped_rows.correctable_inactive", |row| number(row.ask(Q::RemappedRowsV2), 1))
                 .about("How many rows were replaced for errors of single bits without the replacement being in use."),
-            field("remapped_rows.uncorrectable", |row| rows(row, 2, 1))
-                .about("How many rows were replaced for an error of two bits.")
-                .or("remapped_rows.dbe"),
+            field("remapped_rows.uncorrectable or remapped_rows.dbe", |row| rows(row, 2, 1))
+                .about("How many rows were replaced for an error of two bits."),
             field("remapped_rows.uncorrectable_inactive", |row| number(row.ask(Q::RemappedRowsV2), 3))
                 .about("How many rows were replaced for an error of two bits without the replacement being in use."),
             field("remapped_rows.pending", |row| yes(row.ask(Q::RemappedRows), 2))
@@ -52,17 +41,18 @@ pub(in super::super) const REMAPPED_ROWS: &[Section<()>] = &[
             field("remapped_rows.failure", |row| yes(row.ask(Q::RemappedRows), 3))
                 .about("Whether a row could not be replaced, ever."),
         ],
-    },
-    Section {
-        title: Some(("remapped_rows.histogram", "How many spare rows the memory's banks have left.")),
-        fields: &[
+    ),
+    titled(
+        "remapped_rows.histogram",
+        "How many spare rows the memory's banks have left.",
+        &[
             field("remapped_rows.histogram.max", banks::<0>).about("Banks that have all of them."),
             field("remapped_rows.histogram.high", banks::<1>).about("Banks that have most of them."),
             field("remapped_rows.histogram.partial", banks::<2>).about("Banks that have some of them."),
             field("remapped_rows.histogram.low", banks::<3>).about("Banks that have few of them."),
             field("remapped_rows.histogram.none", banks::<4>).about("Banks that have none."),
         ],
-    },
+    ),
 ];
 
 /// How many pages were retired for one `nvmlPageRetirementCause_t`.

@@ -8,7 +8,6 @@ use crate::subcommands::table::framed;
 /// More than `NVML_COMPUTE_INSTANCE_PROFILE_COUNT` of any driver; a number that is no profile is not supported.
 const PROFILES: u32 = 16;
 
-/// A profile within a GPU instance.
 struct Profile {
     gpu: u32,
     instance: u32,

@@ -8,7 +8,6 @@ use crate::subcommands::table::framed;
 /// More than `NVML_GPU_INSTANCE_PROFILE_COUNT` of any driver; a number that is no profile is not supported.
 const PROFILES: u32 = 32;
 
-/// A profile of a GPU.
 struct Profile {
     number: u32,
     id: u32,

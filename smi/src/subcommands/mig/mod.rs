@@ -8,32 +8,13 @@ use std::io::Write;
 
 use gpumon_probe::vendor::nvml::query::{Query, QueryBackend, Subject, Value};
 
-use super::form::Form;
-use crate::{
-    Refusal,
-    subcommand::Stop,
-    switches::{with_optional_value, with_value, without_value},
-};
+use crate::{Refusal, form::Form, subcommand::Stop};
 
-pub(super) const FORM: Form = Form::new("mig", help::HELP).changing(&["-cgi", "-dgi", "-cci", "-dci", "-C"]).takes(&[
-    without_value(&["-h", "--help"]),
-    with_value(&["-i", "--id"]),
-    with_value(&["-gi", "--gpu-instance-id"]),
-    with_value(&["-ci", "--compute-instance-id"]),
-    without_value(&["-lgip", "--list-gpu-instance-profiles"]),
-    without_value(&["-lgipp", "--list-gpu-instance-possible-placements"]),
-    without_value(&["-C", "--default-compute-instance"]),
-    with_optional_value(&["-cgi", "--create-gpu-instance"]),
-    without_value(&["-dgi", "--destroy-gpu-instance"]),
-    without_value(&["-lgi", "--list-gpu-instances"]),
-    without_value(&["-lcip", "--list-compute-instance-profiles"]),
-    without_value(&["-lcipp", "--list-compute-instance-possible-placements"]),
-    with_optional_value(&["-cci", "--create-compute-instance"]),
-    without_value(&["-dci", "--destroy-compute-instance"]),
-    without_value(&["-lci", "--list-compute-instances"]),
-]);
+pub(super) static FORM: Form = Form::new("mig", help::HELP)
+    .changing(&["-cgi", "-dgi", "-cci", "-dci", "-C"])
+    .takes(&["-i", "-gi", "-ci"])
+    .may_take(&["-cgi", "-cci"]);
 
-/// Runs `mig`.
 pub(crate) fn run(arguments: &[String], driver: &dyn QueryBackend, output: &mut dyn Write) -> Result<u8, Stop> {
     let switches = FORM.parse(arguments)?;
     let listings = ["-lgip", "-lgipp", "-lgi", "-lcip", "-lcipp", "-lci"];
@@ -73,7 +54,6 @@ impl Chosen {
     }
 }
 
-/// Whether a GPU is in MIG mode.
 fn divided(driver: &dyn QueryBackend, gpu: u32) -> bool {
     ask(driver, gpu, Query::MigMode).and_then(|answer| answer.at(0)) == Some(1)
 }

@@ -13,12 +13,10 @@ pub(super) fn rounded(value: f64) -> String {
     format!("{}", (value * 1000.0).round() / 1000.0)
 }
 
-/// Anything that is written as it is.
 pub(super) fn plain<T: ToString>(reading: &Reading<T>) -> Option<String> {
     reading.value().map(ToString::to_string)
 }
 
-/// The word that JSON has for it.
 pub(super) fn word(value: &impl Serialize) -> String {
     serde_json::to_value(value).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
 }

@@ -1,16 +1,16 @@
 //! The columns of GPUs.
 
-use std::{borrow::Cow, sync::LazyLock};
+use std::sync::LazyLock;
 
 use gpumon_probe::model::{Gpu, GpuSample, Process, Sample, fields::GPU_FIELDS};
 
 use super::{
     super::snapshot::Snapshot,
-    Column, Read,
+    Column, Read, column,
     field::{plain, rounded, time, word},
+    usual,
 };
 
-/// What one row is about.
 pub(super) struct Row {
     sample_ms: u64,
     gpu: GpuSample,
@@ -21,14 +21,6 @@ pub(super) fn rows(snapshot: &Snapshot) -> Vec<Row> {
     let Sample { at_ms, gpus, .. } = &snapshot.sample;
     let known = |index: u32| snapshot.inventory.gpus.iter().find(|gpu| gpu.index == index).cloned();
     gpus.iter().map(|gpu| Row { sample_ms: *at_ms, gpu: gpu.clone(), known: known(gpu.index) }).collect()
-}
-
-const fn column(name: &'static str, help: &'static str, read: fn(&Row) -> Option<String>) -> Column<Row> {
-    Column { name: Cow::Borrowed(name), help, usual: false, read: Read::Of(read) }
-}
-
-const fn usual(name: &'static str, help: &'static str, read: fn(&Row) -> Option<String>) -> Column<Row> {
-    Column { name: Cow::Borrowed(name), help, usual: true, read: Read::Of(read) }
 }
 
 /// In the order in which they are shown.
@@ -42,7 +34,6 @@ pub(super) static COLUMNS: LazyLock<Vec<Column<Row>>> = LazyLock::new(|| {
     WHICH.into_iter().chain(fields).chain(STATE).collect()
 });
 
-/// What a row is about.
 const WHICH: [Column<Row>; 6] = [
     usual("time", "Time of the sample, UTC.", |row| Some(time(row.sample_ms))),
     usual("index", "NVML index of the GPU.", |row| Some(row.gpu.index.to_string())),
@@ -52,7 +43,6 @@ const WHICH: [Column<Row>; 6] = [
     usual("state", "State: ok, asleep, hung, lost or failed.", |row| Some(row.gpu.health.word().to_owned())),
 ];
 
-/// What is no number of the sample.
 const STATE: [Column<Row>; 5] = [
     usual("throttle_reasons", "Throttle reasons, space-separated.", |row| {
         let reasons = row.gpu.throttle_reasons.value()?;

@@ -19,17 +19,23 @@ use crate::suggest::nearest;
 /// One column of rows about `T`.
 struct Column<T> {
     name: Cow<'static, str>,
-    /// What it tells.
     help: &'static str,
     /// Whether it is there when nothing else was asked for.
     usual: bool,
     read: Read<T>,
 }
 
+const fn column<T>(name: &'static str, help: &'static str, read: fn(&T) -> Option<String>) -> Column<T> {
+    Column { name: Cow::Borrowed(name), help, usual: false, read: Read::Of(read) }
+}
+
+const fn usual<T>(name: &'static str, help: &'static str, read: fn(&T) -> Option<String>) -> Column<T> {
+    Column { name: Cow::Borrowed(name), help, usual: true, read: Read::Of(read) }
+}
+
 /// Takes what a column shows out of a row; `None` where it is absent.
 enum Read<T> {
     Of(fn(&T) -> Option<String>),
-    /// A number of the GPU that the row is about.
     Field(&'static Field, fn(&T) -> &GpuSample),
 }
 
@@ -42,7 +48,6 @@ impl<T> Read<T> {
     }
 }
 
-/// What rows are about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rows {
     Gpus,
@@ -82,13 +87,11 @@ impl Csv {
         Ok(Self { rows, chosen })
     }
 
-    /// The names of the columns.
     pub(super) fn header(&self) -> String {
         let known = self.rows.catalogue();
         row(self.chosen.iter().map(|column| known[*column].name.to_owned()))
     }
 
-    /// One row for each GPU or process.
     pub(super) fn rows(&self, snapshot: &Snapshot) -> String {
         match self.rows {
             Rows::Gpus => draw(&self.chosen, &gpus::COLUMNS, &gpus::rows(snapshot)),

@@ -1,16 +1,14 @@
 //! The columns of processes.
 
-use std::borrow::Cow;
-
 use gpumon_probe::model::{Owner, Process, Reading};
 
 use super::{
     super::snapshot::Snapshot,
-    Column, Read,
+    Column, column,
     field::{number, plain, rounded, time, word},
+    usual,
 };
 
-/// What one row is about.
 pub(super) struct Row {
     sample_ms: u64,
     gpu: u32,
@@ -30,14 +28,6 @@ pub(super) fn rows(snapshot: &Snapshot) -> Vec<Row> {
         })
     });
     rows.collect()
-}
-
-const fn column(name: &'static str, help: &'static str, read: fn(&Row) -> Option<String>) -> Column<Row> {
-    Column { name: Cow::Borrowed(name), help, usual: false, read: Read::Of(read) }
-}
-
-const fn usual(name: &'static str, help: &'static str, read: fn(&Row) -> Option<String>) -> Column<Row> {
-    Column { name: Cow::Borrowed(name), help, usual: true, read: Read::Of(read) }
 }
 
 /// In the order in which they are shown.

@@ -7,29 +7,26 @@ use super::{
     format::{ABSENT, format_or_reason, word},
 };
 
-/// The form that is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     Text,
     Xml,
 }
 
-/// A place in the log.
-pub(super) struct At<'a> {
+pub(super) struct Cursor<'a> {
     pub(super) device: &'a Device<'a>,
     pub(super) form: Form,
     numbers: Vec<i128>,
 }
 
-impl<'a> At<'a> {
-    /// The beginning of a GPU's block.
+impl<'a> Cursor<'a> {
     pub(super) fn new(device: &'a Device<'a>, form: Form) -> Self {
         Self { device, form, numbers: Vec::new() }
     }
 
     /// A place below this one, with the numbers of a group or a row behind those of the places above it.
-    pub(super) fn below(&self, numbers: &[i128]) -> At<'a> {
-        At { device: self.device, form: self.form, numbers: [&self.numbers, numbers].concat() }
+    pub(super) fn below(&self, numbers: &[i128]) -> Cursor<'a> {
+        Cursor { device: self.device, form: self.form, numbers: [&self.numbers, numbers].concat() }
     }
 
     /// The number at a place, counted from the outermost; 0 where there is none.
@@ -37,12 +34,11 @@ impl<'a> At<'a> {
         self.numbers.get(place).copied().unwrap_or(0)
     }
 
-    /// [`At::nth`], where it is an argument of a query.
+    /// [`Cursor::nth`], where it is an argument of a query.
     pub(super) fn argument(&self, place: usize) -> u32 {
         u32::try_from(self.nth(place)).unwrap_or_default()
     }
 
-    /// Asks about the GPU.
     pub(super) fn ask(&self, query: Query) -> Answer {
         self.device.ask(Subject::gpu(self.device.gpu), query)
     }
@@ -82,7 +78,6 @@ impl<'a> At<'a> {
         }
     }
 
-    /// A field's value in words.
     pub(super) fn format_field(&self, id: u32, scope: u32, format: fn(i128) -> String) -> String {
         format_or_reason(self.field(id, scope), format)
     }
