@@ -222,9 +222,13 @@ pub(crate) fn parse_time(text: &str) -> Result<Duration, String> {
 pub(crate) fn bytes_in(unit: &str) -> Option<f64> {
     let unit = unit.to_ascii_lowercase();
     let prefix = unit.strip_suffix('b')?;
-    let (prefix, base) = prefix.strip_suffix('i').map_or((prefix, 1000.0_f64), |prefix| (prefix, 1024.0));
-    let power = ["", "k", "m", "g", "t"].iter().position(|known| *known == prefix)?;
-    (base == 1000.0 || power > 0).then(|| base.powi(power as i32))
+    let (prefix, base) = match prefix.strip_suffix('i') {
+        Some("") => return None,
+        Some(prefix) => (prefix, 1024.0_f64),
+        None => (prefix, 1000.0),
+    };
+    let (_, power) = ["", "k", "m", "g", "t"].iter().zip(0..).find(|(known, _)| **known == prefix)?;
+    Some(base.powi(power))
 }
 
 #[cfg(test)]

@@ -74,33 +74,10 @@ impl Earlier {
 }
 
 #[cfg(test)]
-pub(in crate::commands) mod tests {
+mod tests {
     use gpumon_workload::protocol::BenchJob;
-    use serde_json::{Value, json};
 
-    use super::*;
-
-    fn times(median_us: f64) -> Value {
-        json!({
-            "median_us": median_us, "low_us": median_us - 1.0, "high_us": median_us + 1.0, "p5_us": median_us - 2.0,
-            "p95_us": median_us + 2.0, "min_us": median_us - 3.0, "n": 20
-        })
-    }
-
-    /// A verified result of `copy` on a GPU, which took so long.
-    pub(in crate::commands) fn outcome(uuid: &str, median_us: f64) -> Outcome {
-        serde_json::from_value(json!({
-            "id": "copy", "backend": "cuda", "device": { "index": 0, "name": "NVIDIA H200", "uuid": uuid },
-            "dtype": "fp32", "n": 1 << 28, "extent": "elements", "memory_bytes": 2_u64 << 30, "host_bytes": 0,
-            "moved_bytes": 2_u64 << 30, "operations": 0, "device_time": times(median_us),
-            "host_time": times(median_us + 10.0), "stopped": "steady", "partial": false,
-            "rate": { "bytes_per_second": 4.29e12 },
-            "roofline": { "limit": "memory", "rated_per_second": 4.917e12, "share": 0.872 },
-            "verify": { "ok": true, "checked": 5, "wrong": 0, "largest_error": 0.0, "tolerance": 0.0 },
-            "environment": { "from_ms": 1, "to_ms": 2, "gpumon": "0.1.0", "cpu": "Xeon", "threads": 16 }
-        }))
-        .unwrap()
-    }
+    use super::{super::fuzzing::outcome, *};
 
     fn earlier(text: &str) -> Result<Earlier, Failure> {
         let file = tempfile::NamedTempFile::new().unwrap();

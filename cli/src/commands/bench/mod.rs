@@ -19,7 +19,7 @@ use clap::ValueEnum;
 use gpumon_workload::protocol::{Amount, BenchJob, Engine, Job};
 
 #[cfg(test)]
-pub(super) use self::compare::tests::outcome as sample_outcome;
+pub(super) use self::fuzzing::outcome as sample_outcome;
 use self::{amount::parse_amount, compare::Earlier};
 pub(super) use self::{results::Results, table::time};
 use crate::{

@@ -86,7 +86,7 @@ fn aligned(cell: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::compare::tests::outcome, *};
+    use super::{super::fuzzing::outcome, *};
 
     fn between(from: u32, to: u32, us: f64) -> Outcome {
         let mut outcome = outcome("GPU-a", us);

@@ -161,7 +161,7 @@ impl View for Results {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::compare::tests::outcome, *};
+    use super::{super::fuzzing::outcome, *};
 
     #[test]
     fn a_threshold_is_held_against_what_there_is() {

@@ -199,7 +199,7 @@ fn with_prefix(per_second: f64, unit: &str) -> String {
 mod tests {
     use unicode_width::UnicodeWidthStr;
 
-    use super::{super::compare::tests::outcome, *};
+    use super::{super::fuzzing::outcome, *};
 
     fn load() -> Load {
         serde_json::from_str(
