@@ -18,7 +18,7 @@ pub struct Catalogue {
 pub struct CatalogueEntry {
     /// The kind of the job that runs it.
     pub kind: RunKind,
-    /// Its name in a job: of a workload, a row or a scenario.
+    /// Its name in a job: of a workload, a case or a scenario.
     pub id: String,
     /// What it is called in a list, as `triad`.
     pub title: String,
