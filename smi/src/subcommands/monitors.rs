@@ -37,13 +37,13 @@ pub(crate) fn gpm(arguments: &[String], driver: &dyn QueryBackend, output: &mut 
 pub(crate) fn daemon(arguments: &[String], _: &dyn QueryBackend, _: &mut dyn Write) -> Result<u8, Stop> {
     DAEMON.parse(arguments)?;
     let text = "gpumon: 'daemon' belongs to NVIDIA's own nvidia-smi; 'gpumon serve' watches GPUs in the background\n";
-    Err(Refusal::new(3, text).into())
+    Err(Refusal::not_done(text).into())
 }
 
 pub(crate) fn replay(arguments: &[String], _: &dyn QueryBackend, _: &mut dyn Write) -> Result<u8, Stop> {
     REPLAY.parse(arguments)?;
     let text = "gpumon: 'replay' reads what 'nvidia-smi daemon' wrote; use NVIDIA's own nvidia-smi for it\n";
-    Err(Refusal::new(3, text).into())
+    Err(Refusal::not_done(text).into())
 }
 
 const GPM_HELP: &str = "

@@ -38,10 +38,11 @@ pub(crate) fn smoothing(arguments: &[String], driver: &dyn QueryBackend, output:
     if !switches.has("-ppd") {
         return Err(SMOOTHING.explain());
     }
-    for gpu in Form::gpus(&switches, driver)? {
-        if driver.about(Subject::gpu(gpu), Query::Field(SMOOTHING_FIELD, 0)).is_ok() {
-            return Err(Refusal::not_in_nvml("power-smoothing -ppd").into());
-        }
+    let gpus = Form::gpus(&switches, driver)?;
+    if gpus.iter().any(|gpu| driver.about(Subject::gpu(*gpu), Query::Field(SMOOTHING_FIELD, 0)).is_ok()) {
+        return Err(Refusal::not_in_nvml("power-smoothing -ppd").into());
+    }
+    for _ in gpus {
         writeln!(output, "Power Smoothing is not supported on this device.")?;
     }
     Ok(0)

@@ -39,7 +39,7 @@ pub(crate) fn run(arguments: &[String], driver: &dyn QueryBackend, _: &mut dyn W
     let gpus = Form::gpus(&switches, driver)?;
     if gpus.iter().any(|gpu| driver.about(Subject::gpu(*gpu), Query::HostVgpuMode).is_ok()) {
         let text = "gpumon: 'vgpu' of a host is not shown by gpumon; use NVIDIA's own nvidia-smi for it\n";
-        return Err(Refusal::new(3, text).into());
+        return Err(Refusal::not_done(text).into());
     }
     Err(Refusal::new(0, "No supported devices in vGPU mode\n").into())
 }
