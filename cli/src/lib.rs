@@ -23,7 +23,9 @@ mod top;
 mod wait;
 
 use std::{
-    env, panic,
+    env,
+    ffi::OsString,
+    panic,
     path::Path,
     process::{self, ExitCode},
 };
@@ -53,17 +55,19 @@ fn end_at_a_panic() {
 /// Does what the command line says.
 pub fn main() -> ExitCode {
     end_at_a_panic();
-    let mut words = env::args_os().map(|word| word.to_string_lossy().into_owned());
+    let mut words = env::args_os();
     let name = words.next().unwrap_or_default();
-    let words: Vec<String> = words.collect();
+    let words: Vec<OsString> = words.collect();
     if Path::new(&name).file_name().is_some_and(|name| name == "nvidia-smi") {
-        return smi::run_as_nvidia_smi(&[], &words);
+        return smi::run_as_nvidia_smi(&[], &words, true);
     }
     let (source, rest) = SourceArgs::told_apart(&words);
     let is_command = |word: &str| Args::command().find_subcommand(word).is_some();
-    if gpumon_smi::is_passthrough(&rest, is_command) {
+    let texts: Vec<String> = rest.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    if gpumon_smi::is_passthrough(&texts, is_command) {
+        // Who does not name nvidia-smi may have mistyped an option of gpumon, and means no change.
         let is_named = rest.first().is_some_and(|word| word == "smi");
-        return smi::run_as_nvidia_smi(&source, &rest[usize::from(is_named)..]);
+        return smi::run_as_nvidia_smi(&source, &rest[usize::from(is_named)..], is_named);
     }
     plain_on_dumb_terminals();
     let typed = Args::command().try_get_matches().and_then(|typed| Ok((Args::from_arg_matches(&typed)?, typed)));

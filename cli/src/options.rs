@@ -47,15 +47,16 @@ const ALONE: [&str; 1] = ["--no-daemon"];
 
 impl SourceArgs {
     /// The words that say where readings come from, and the rest, each in their order.
-    pub(crate) fn told_apart(words: &[String]) -> (Vec<String>, Vec<String>) {
+    pub(crate) fn told_apart(words: &[OsString]) -> (Vec<OsString>, Vec<OsString>) {
         let (mut own, mut rest) = (Vec::new(), Vec::new());
         let mut words = words.iter();
         while let Some(word) = words.next() {
-            let name = word.split_once('=').map_or(word.as_str(), |(name, _)| name);
+            let text = word.to_string_lossy();
+            let name = text.split_once('=').map_or(&*text, |(name, _)| name);
             if WITH_VALUE.contains(&name) {
                 own.push(word.clone());
-                own.extend((name == word).then(|| words.next().cloned()).flatten());
-            } else if ALONE.contains(&word.as_str()) {
+                own.extend((name == text).then(|| words.next().cloned()).flatten());
+            } else if ALONE.contains(&&*text) {
                 own.push(word.clone());
             } else {
                 rest.push(word.clone());
@@ -66,7 +67,7 @@ impl SourceArgs {
 
     /// What these words say, for a command line whose rest is not gpumon's own; where there are none, what the environment
     /// says, in less time than it takes to build a command line.
-    pub(crate) fn from_words(words: &[String]) -> Result<Self, clap::Error> {
+    pub(crate) fn from_words(words: &[OsString]) -> Result<Self, clap::Error> {
         let source = std::env::var(SOURCE).unwrap_or_default();
         if words.is_empty()
             && let Ok(source) = parse_source(&source)
@@ -264,12 +265,12 @@ mod tests {
             ("-q --no-daemon -i 0 --source sim", "--no-daemon --source sim", "-q -i 0"),
             ("-L --source", "--source", "-L"),
         ] {
-            let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
             let (told, left) = SourceArgs::told_apart(&words);
-            assert_eq!((told.join(" ").as_str(), left.join(" ").as_str()), (own, rest), "{line}");
+            assert_eq!((told.join(" ".as_ref()), left.join(" ".as_ref())), (own.into(), rest.into()), "{line}");
         }
         let read = |words: &[&str]| {
-            SourceArgs::from_words(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>())
+            SourceArgs::from_words(&words.iter().map(OsString::from).collect::<Vec<_>>())
                 .map(|own| own.source.to_string())
         };
         assert_eq!(read(&["--source", "sim:2"]).unwrap(), "sim:2");

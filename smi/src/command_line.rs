@@ -84,13 +84,13 @@ impl<'a> Typed<'a> {
         let mut typed = Vec::new();
         let mut words = words.iter().map(String::as_str).peekable();
         while let Some(word) = words.next() {
-            let option = options::find(word).ok_or_else(|| not_recognized(word))?;
+            let option = options::find(word).ok_or_else(|| not_recognized(word).left_to_nvidia_smi())?;
             let value = match (word.split_once('='), option.arity) {
                 (Some((_, value)), _) => Some(value),
                 (None, Arity::None) => None,
                 (None, Arity::Required) => match words.next_if(|next| options::find(next).is_none()) {
                     Some(value) => Some(value),
-                    None => return Err(Refusal::error(255, &format!("Option {word} is missing its value."), HELP)),
+                    None => return Err(missing_value(option, word)),
                 },
                 (None, Arity::Optional) => words.next_if(|next| options::find(next).is_none()),
             };
@@ -154,6 +154,11 @@ impl<'a> Typed<'a> {
 }
 
 const HELP: &str = " Please run 'nvidia-smi -h' for help.\n\n";
+
+fn missing_value(option: &OptionDef, word: &str) -> Refusal {
+    let refusal = Refusal::error(255, &format!("Option {word} is missing its value."), HELP);
+    if option.flag == Flag::Change { refusal.left_to_nvidia_smi() } else { refusal }
+}
 
 fn not_recognized(word: &str) -> Refusal {
     Refusal::error(255, &format!("Option {word} is not recognized."), " Please run 'nvidia-smi -h'.\n\n")

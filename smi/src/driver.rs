@@ -30,6 +30,8 @@ pub struct AnswerSource<'a> {
     pub library: Option<OsString>,
     /// The server that is asked before the driver; `None` to read the driver alone.
     pub server: Option<&'a dyn Server>,
+    /// Whether NVIDIA's own nvidia-smi does what gpumon does not. It knows nothing of simulated GPUs.
+    pub hands_over: bool,
 }
 
 /// A running server that reads the same GPUs.
@@ -39,7 +41,7 @@ pub trait Server: Sync {
 }
 
 impl AnswerSource<'_> {
-    fn is_simulated(&self) -> bool {
+    pub(crate) fn is_simulated(&self) -> bool {
         matches!(self.choice, SourceChoice::Sim(_) | SourceChoice::SimScenario(_))
     }
 }

@@ -6,7 +6,7 @@ use super::{
     Refusal, monitor,
     select::select,
     subcommand::Stop,
-    switches::{self, Arity, Switch, Switches, Values},
+    switches::{self, Arity, Switch, Switches, UsageError, Values},
 };
 
 pub(crate) struct Form {
@@ -105,9 +105,18 @@ impl Form {
 
     /// Reads what was typed. What stops it there: a fault, the help, a switch that is refused.
     pub(crate) fn parse<'a>(&self, arguments: &'a [String]) -> Result<Switches<'a>, Stop> {
-        let switches = Switches::parse(&self.switches(), arguments).map_err(|fault| match self.about {
-            "" => Stop::from(fault),
-            _ => monitor::explain(fault, self.usage).into(),
+        let known = self.switches();
+        let switches = Switches::parse(&known, arguments).map_err(|fault| {
+            let is_changing = |typed: &str| {
+                known.iter().any(|own| own.spellings.contains(&typed) && self.changing.contains(&own.spellings[0]))
+            };
+            let is_left = match fault {
+                UsageError::Unknown(_) => true,
+                UsageError::NoValue(switch) => is_changing(switch),
+                UsageError::BadValue { .. } => false,
+            };
+            let refusal = if self.about.is_empty() { fault.into() } else { monitor::explain(fault, self.usage) };
+            if is_left { refusal.left_to_nvidia_smi() } else { refusal }
         })?;
         if switches.has("-h") {
             return Err(self.explain());

@@ -19,6 +19,7 @@ mod headline;
 mod list;
 mod log;
 mod monitor;
+mod nvidia_smi;
 mod nvlink;
 mod options;
 mod output;
@@ -42,7 +43,7 @@ mod timestamp;
 mod topo;
 mod unavailable;
 
-use std::io;
+use std::{ffi::OsString, io};
 
 use gpumon_probe::vendor::nvml::query::{Code, Query};
 use jiff::Zoned;
@@ -62,14 +63,19 @@ pub use self::{
     switches::Arity,
 };
 
-/// Does what nvidia-smi would do with these words behind its name, and gives its exit code.
+/// Does what nvidia-smi would do with these arguments, and gives its exit code. Where they are left to NVIDIA's own
+/// nvidia-smi, this process becomes that, if there is one.
 ///
 /// # Errors
 /// Where the output cannot be written, other than for a reader that has seen enough.
-pub fn run(source: &AnswerSource<'_>, words: &[String]) -> io::Result<u8> {
-    match run_words(source, words) {
+pub fn run(source: &AnswerSource<'_>, arguments: &[OsString]) -> io::Result<u8> {
+    let words: Vec<_> = arguments.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    match run_words(source, &words) {
         Ok(code) => Ok(code),
         Err(Stop::Refused(refusal)) => {
+            if refusal.is_left_to_nvidia_smi && source.hands_over && !source.is_simulated() {
+                nvidia_smi::exec(arguments);
+            }
             let _ = Output::standard().write(&refusal.text);
             Ok(refusal.code)
         }
@@ -82,9 +88,11 @@ fn run_words(source: &AnswerSource<'_>, words: &[String]) -> Result<u8, Stop> {
     if let Some(own) = words.first().and_then(|name| subcommands::subcommand(name)) {
         let behind = &words[1..];
         let is_help = behind.iter().any(|word| word == "-h" || word == "--help");
-        let driver = if is_help { Ok(Driver::unopened(source)) } else { Driver::open_directly(source) };
+        let is_left = own.form.parse(behind).is_err_and(|stop| stop.is_left_to_nvidia_smi());
+        // A change would find the GPU in use by this process.
+        let driver = if is_help || is_left { Ok(Driver::unopened(source)) } else { Driver::open_directly(source) };
         let driver = driver.map_err(|error| unavailable::refusal(&error))?;
-        return Ok(own.run(behind, &driver, &mut io::stdout())?);
+        return own.run(behind, &driver, &mut io::stdout());
     }
     let typed = command_line::parse(words)?;
     if let Some(text) = without_driver(&typed.command) {
@@ -137,34 +145,36 @@ impl<'a> Round<'a> {
             return Err(Refusal::no_devices());
         }
         let mut round = Self { gpus: selected(&driver, &typed.ids)?, count, driver, warned: None };
-        round.leave_out_lost_gpus()?;
-        match typed.command {
-            // One GPU is drawn the same in any number of columns.
-            Command::Summary { columns: 2.. } if round.gpus.len() > 1 => Err(Refusal::no_columns()),
+        let warnings = round.leave_out_lost_gpus();
+        // One GPU is drawn the same in any number of columns. NVIDIA's own tool, to which several are left, warns itself.
+        if matches!(typed.command, Command::Summary { columns: 2.. }) && round.gpus.len() > 1 {
+            return Err(Refusal::no_columns());
+        }
+        eprint!("{warnings}");
+        match round.warned {
+            Some(code) if round.gpus.is_empty() => Err(Refusal::new(code, "")),
             _ => Ok(round),
         }
     }
 
-    /// A GPU that cannot be opened is reported on standard error, and the others are shown.
-    fn leave_out_lost_gpus(&mut self) -> Result<(), Refusal> {
+    /// The others are shown. Gives what is reported of those that cannot be opened.
+    fn leave_out_lost_gpus(&mut self) -> String {
         let context = self.context();
         let failed: Vec<Option<Code>> =
             context.each(|gpu| context.ask(gpu, Query::Name).err().filter(|code| is_lost(*code)));
         let mut lost = failed.iter();
+        let mut warnings = String::new();
         let gpus = std::mem::take(&mut self.gpus);
         for gpu in gpus {
             match lost.next().copied().flatten() {
                 Some(code) => {
-                    eprint!("{}", unavailable::lost(gpu, self.count, code));
+                    warnings += &unavailable::lost(gpu, self.count, code);
                     self.warned = Some(if code == Code::GPU_IS_LOST { 15 } else { 255 });
                 }
                 None => self.gpus.push(gpu),
             }
         }
-        match self.warned {
-            Some(code) if self.gpus.is_empty() => Err(Refusal::new(code, "")),
-            _ => Ok(()),
-        }
+        warnings
     }
 
     fn context(&self) -> Context<'_> {

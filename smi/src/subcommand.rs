@@ -27,22 +27,30 @@ impl Subcommand {
         Self { form, run }
     }
 
-    /// Runs it to its end, or until SIGINT ends the process. A refusal is written to the output, as nvidia-smi does; a
-    /// reader that has gone away has seen enough.
+    /// Runs it to its end, or until SIGINT ends the process. A refusal is written to the output, as nvidia-smi does,
+    /// unless it is left to NVIDIA's own; a reader that has gone away has seen enough.
     pub(crate) fn run(
         &self,
         arguments: &[String],
         driver: &dyn QueryBackend,
         output: &mut dyn Write,
-    ) -> io::Result<u8> {
+    ) -> Result<u8, Stop> {
         let ended = (self.run)(arguments, driver, output).or_else(|stop| match stop {
-            Stop::Refused(refusal) => output.write_all(refusal.text.as_bytes()).map(|()| refusal.code),
-            Stop::Output(error) => Err(error),
+            Stop::Refused(refusal) if !refusal.is_left_to_nvidia_smi => {
+                Ok(output.write_all(refusal.text.as_bytes()).map(|()| refusal.code)?)
+            }
+            stop => Err(stop),
         });
-        match ended.and_then(|code| output.flush().map(|()| code)) {
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(0),
+        match ended.and_then(|code| Ok(output.flush().map(|()| code)?)) {
+            Err(Stop::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(0),
             ended => ended,
         }
+    }
+}
+
+impl Stop {
+    pub(super) fn is_left_to_nvidia_smi(&self) -> bool {
+        matches!(self, Self::Refused(Refusal { is_left_to_nvidia_smi: true, .. }))
     }
 }
 
@@ -60,7 +68,7 @@ impl From<io::Error> for Stop {
 
 impl From<UsageError<'_>> for Stop {
     fn from(fault: UsageError<'_>) -> Self {
-        Self::Refused(Refusal::new(2, format!("{fault}\n")))
+        Self::Refused(fault.into())
     }
 }
 
@@ -74,7 +82,14 @@ pub(super) mod tests {
         let mut words = line.split_whitespace().map(str::to_owned);
         let subcommand = subcommand(&words.next().unwrap()).unwrap();
         let mut output = Vec::new();
-        let code = subcommand.run(&words.collect::<Vec<_>>(), driver, &mut output).unwrap();
+        let code = match subcommand.run(&words.collect::<Vec<_>>(), driver, &mut output) {
+            Ok(code) => code,
+            Err(Stop::Refused(refusal)) => {
+                output.extend(refusal.text.bytes());
+                refusal.code
+            }
+            Err(Stop::Output(error)) => panic!("{error}"),
+        };
         (String::from_utf8(output).unwrap(), code)
     }
 

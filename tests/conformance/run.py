@@ -11,6 +11,7 @@ Ends with 1 where anything differs.
 import argparse
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -99,7 +100,7 @@ def main():
     parser.add_argument("--only", default="", help="forms whose name holds this text")
     parser.add_argument("--verbose", action="store_true", help="print all differences, not the first few")
     arguments = parser.parse_args()
-    smi, own = [arguments.smi], [arguments.gpumon, "smi"]
+    smi, own = [arguments.smi], [shutil.which(arguments.gpumon), "smi"]
     listed = take(smi, ["--query-gpu=uuid,pci.bus_id,serial", "--format=csv,noheader"])[1].strip().splitlines()
     gpus = [tuple(line.split(", ")) for line in listed]
     started = start_load(gpus) if arguments.busy else []
@@ -107,6 +108,8 @@ def main():
     if arguments.daemon:
         server, environment = start_daemon(arguments.gpumon)
         started.append(server)
+    # What gpumon leaves to the other tool must not be compared with itself.
+    environment["PATH"] = ""
     different = 0
     try:
         programs = (smi, own, environment)

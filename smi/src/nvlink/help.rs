@@ -21,17 +21,17 @@ pub(super) const HELP: &str = "
     [-r | --resetcounters]: Deprecated; resets nothing any more.
     [-e | --errorcounters]: How many errors each link has had.
     [-ec | --crcerrorcounters]: How many errors each lane of a link has had.
-    [-re | --reseterrorcounters]: Sets the counters of errors to zero; gpumon refuses it.
+    [-re | --reseterrorcounters]: Sets the counters of errors to zero; left to NVIDIA's tool.
     [-gt | --getthroughput]: How much each link has carried, counted in one of two ways:
           d: the data alone, out and in, in KiB
           r: the data and what the protocol adds, out and in, in KiB
-    [-sLowPwrThres | --setLowPowerThreshold]: Sets how long a link is idle before it saves power; gpumon refuses it
+    [-sLowPwrThres | --setLowPowerThreshold]: Sets how long a link is idle before it saves power; left to NVIDIA's tool
        -gLowPwrInfo shows range and unit
     [-gLowPwrInfo | --getLowPowerInfo]: Which links save power, and after how long
-    [-sBwMode | --setBandwidthMode]: Sets the bandwidth mode; gpumon refuses it
+    [-sBwMode | --setBandwidthMode]: Sets the bandwidth mode; left to NVIDIA's tool
     [-gBwMode | --getBandwidthMode]: The bandwidth mode of the machine
     [-cBridge | --checkBridge]: Whether a bridge is plugged in
-    [-sLWidth | --setLinkWidth]: Sets the width of links; gpumon refuses it
+    [-sLWidth | --setLinkWidth]: Sets the width of links; left to NVIDIA's tool
        values: which widths there are
     [-gLWidth | --getLinkWidth]: The width of links
     [-info | --info]: Encryption and firmware of a GPU's links

@@ -40,11 +40,11 @@ const CLOCKS_HELP: &str = "
 
     [ | --sync-boost-list]: The groups that there are
 
-    [ | --sync-boost-add]: Makes a group; gpumon refuses it
+    [ | --sync-boost-add]: Makes a group; left to NVIDIA's tool
 
-    [ | --sync-boost-remove]: Removes the group of this ID; gpumon refuses it
+    [ | --sync-boost-remove]: Removes the group of this ID; left to NVIDIA's tool
 
-    [-som | --sparse-operation-mode]: Turns it on or off: 0/DISABLED, 1/ENABLED; gpumon refuses it
+    [-som | --sparse-operation-mode]: Turns it on or off: 0/DISABLED, 1/ENABLED; left to NVIDIA's tool
 
     [-h | --help]: Show this help
 
@@ -76,7 +76,7 @@ const BOOST_SLIDER_HELP: &str = "
 
     [-l | --list]: The sliders that there are
 
-    [ | --vboost]: Sets the video boost slider; gpumon refuses it
+    [ | --vboost]: Sets the video boost slider; left to NVIDIA's tool
 
     [-h | --help]: Show this help
 
@@ -94,7 +94,7 @@ const COMPUTE_POLICY_HELP: &str = "
 
     [-l | --list]: The policies that there are
 
-    [ | --set-timeslice]: Sets the time slice of a GPU; gpumon refuses it:
+    [ | --set-timeslice]: Sets the time slice of a GPU; left to NVIDIA's tool:
                           0=DEFAULT, 1=SHORT, 2=MEDIUM, 3=LONG
 
     [-h | --help]: Show this help

@@ -158,10 +158,10 @@ const HELP: &str = "
     [-e | --get-environment]: The environment
     [-f | --get-cc-feature]: Whether it is on
     [-gm | --get-mem-size-info]: How much memory of each GPU is protected, and how much is not
-    [-sm | --set-unprotected-mem-size]: Sets how much memory is not protected; gpumon refuses it
-    [-srs | --set-gpus-ready-state]: Sets whether GPUs accept work; gpumon refuses it
+    [-sm | --set-unprotected-mem-size]: Sets how much memory is not protected; left to NVIDIA's tool
+    [-srs | --set-gpus-ready-state]: Sets whether GPUs accept work; left to NVIDIA's tool
     [-grs | --get-gpus-ready-state]: Whether GPUs accept work
-    [-skr | --set-key-rotation-max-attacker-advantage]: Sets when keys are changed; gpumon refuses it
+    [-skr | --set-key-rotation-max-attacker-advantage]: Sets when keys are changed; left to NVIDIA's tool
     [-gkr | --get-key-rotation-threshold-info]: When keys are changed
     [-mgm | --get-multigpu-mode]: How several GPUs work together
     [-q | --query-conf-compute]: All of it

@@ -44,13 +44,13 @@ const HELP: &str = "
                          YY   = bus
                          Z    = device
                          a    = function
-    [-m | --modify]: Sets the drain state of the GPU of -p; gpumon refuses it.
+    [-m | --modify]: Sets the drain state of the GPU of -p; left to NVIDIA's tool.
                    0 = not draining
                    1 = draining
     [-q | --query]: The drain state of the GPU of -p.
-    [-r | --remove]: Takes the GPU of -p out; gpumon refuses it.
+    [-r | --remove]: Takes the GPU of -p out; left to NVIDIA's tool.
 
-    [-d | --discover]: Brings back the GPUs that were taken out; gpumon refuses it.
+    [-d | --discover]: Brings back the GPUs that were taken out; left to NVIDIA's tool.
     [-h | --help]: Show this help
 
 

@@ -37,13 +37,13 @@ pub(crate) fn gpm(arguments: &[String], driver: &dyn QueryBackend, output: &mut 
 pub(crate) fn daemon(arguments: &[String], _: &dyn QueryBackend, _: &mut dyn Write) -> Result<u8, Stop> {
     DAEMON.parse(arguments)?;
     let text = "gpumon: 'daemon' belongs to NVIDIA's own nvidia-smi; 'gpumon serve' watches GPUs in the background\n";
-    Err(Refusal::new(3, text).into())
+    Err(Refusal::not_done(text).into())
 }
 
 pub(crate) fn replay(arguments: &[String], _: &dyn QueryBackend, _: &mut dyn Write) -> Result<u8, Stop> {
     REPLAY.parse(arguments)?;
     let text = "gpumon: 'replay' reads what 'nvidia-smi daemon' wrote; use NVIDIA's own nvidia-smi for it\n";
-    Err(Refusal::new(3, text).into())
+    Err(Refusal::not_done(text).into())
 }
 
 const GPM_HELP: &str = "
@@ -55,7 +55,7 @@ const GPM_HELP: &str = "
     [-h | --help]: Show this help
     [-i | --id]: GPUs by index, PCI bus ID, UUID or serial number.
                  Several are separated by commas.
-    [-s | --set-stream-state]: Starts or stops the stream; gpumon refuses it
+    [-s | --set-stream-state]: Starts or stops the stream; left to NVIDIA's tool
     [-g | --get-stream-state]: Whether metrics are streamed
 
 
@@ -93,7 +93,7 @@ const DAEMON_USAGE: &str = concat!(
     [-t | --term]:        Ends it
     [-h | --help]:        Show this help
 
-    gpumon has 'gpumon serve' for this, and refuses it here.
+    gpumon has 'gpumon serve' for this, and leaves it to NVIDIA's tool here.
 
 
 "
@@ -119,7 +119,7 @@ const REPLAY_USAGE: &str = concat!(
     [-r | --redirect]:    File to write to
     [-h | --help]:        Show this help
 
-    gpumon writes no such files, and refuses it here.
+    gpumon writes no such files, and leaves them to NVIDIA's tool.
 
 
 "

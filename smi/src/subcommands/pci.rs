@@ -116,7 +116,7 @@ const PCI_HELP: &str = "
     [-i | --id]: GPUs by index, PCI bus ID, UUID or serial number.
 
     [-gErrCnt | --getErrorCounters]: The counters of errors.
-    [-cErrCnt | --clearErrorCounters]: Sets the counters of errors to zero; gpumon refuses it.
+    [-cErrCnt | --clearErrorCounters]: Sets the counters of errors to zero; left to NVIDIA's tool.
     [-gCnt | --getCounters]: The counters of bytes.
 
 

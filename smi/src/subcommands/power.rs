@@ -38,10 +38,11 @@ pub(crate) fn smoothing(arguments: &[String], driver: &dyn QueryBackend, output:
     if !switches.has("-ppd") {
         return Err(SMOOTHING.explain());
     }
-    for gpu in Form::gpus(&switches, driver)? {
-        if driver.about(Subject::gpu(gpu), Query::Field(SMOOTHING_FIELD, 0)).is_ok() {
-            return Err(Refusal::not_in_nvml("power-smoothing -ppd").into());
-        }
+    let gpus = Form::gpus(&switches, driver)?;
+    if gpus.iter().any(|gpu| driver.about(Subject::gpu(*gpu), Query::Field(SMOOTHING_FIELD, 0)).is_ok()) {
+        return Err(Refusal::not_in_nvml("power-smoothing -ppd").into());
+    }
+    for _ in gpus {
         writeln!(output, "Power Smoothing is not supported on this device.")?;
     }
     Ok(0)
@@ -59,8 +60,8 @@ const PROFILES_HELP: &str = "
     [-l | --list]: The profiles that there are
     [-ld | --list-detailed]: The same, with all about them
     [-gr | --get-requested]: The profiles that were asked for
-    [-sr | --set-requested]: Asks for profiles; gpumon refuses it
-    [-cr | --clear-requested]: Asks for profiles no longer; gpumon refuses it
+    [-sr | --set-requested]: Asks for profiles; left to NVIDIA's tool
+    [-cr | --clear-requested]: Asks for profiles no longer; left to NVIDIA's tool
     [-ge | --get-enforced]: The profiles in force
 
 
@@ -76,17 +77,17 @@ const SMOOTHING_HELP: &str = "
     [-i | --id]: GPUs by index, PCI bus ID, UUID or serial number.
 
     [-p | --profile]: The profile by its number, for what sets one
-    [-spp | --set-preset-profile]: Sets the profile in force; gpumon refuses it
-    [-ptf | --percent-tmp-floor]: Sets the floor in percent; gpumon refuses it
-    [-rur | --ramp-up-rate]: Sets how fast power rises, in mW/s; gpumon refuses it
-    [-rdr | --ramp-down-rate]: Sets how fast power falls, in mW/s; gpumon refuses it
-    [-rdh | --ramp-down-hysteresis]: Sets how long power waits before it falls, in ms; gpumon refuses it
+    [-spp | --set-preset-profile]: Sets the profile in force; left to NVIDIA's tool
+    [-ptf | --percent-tmp-floor]: Sets the floor in percent; left to NVIDIA's tool
+    [-rur | --ramp-up-rate]: Sets how fast power rises, in mW/s; left to NVIDIA's tool
+    [-rdr | --ramp-down-rate]: Sets how fast power falls, in mW/s; left to NVIDIA's tool
+    [-rdh | --ramp-down-hysteresis]: Sets how long power waits before it falls, in ms; left to NVIDIA's tool
     [-ppd | --print-profile-definitions]: What each profile sets
-    [-s | --state]: Turns it on or off: 0/DISABLED, 1/ENABLED; gpumon refuses it
-    [-spf | --secondary-power-floor]: Sets the second floor in mW; gpumon refuses it
-    [-pfawm | --primary-floor-act-win-mult]: Sets the first floor's activation window; gpumon refuses it
-    [-pftwm | --primary-floor-tar-win-mult]: Sets the first floor's target window; gpumon refuses it
-    [-pfao | --primary-floor-act-offset]: Sets the first floor's activation offset in mW; gpumon refuses it
+    [-s | --state]: Turns it on or off: 0/DISABLED, 1/ENABLED; left to NVIDIA's tool
+    [-spf | --secondary-power-floor]: Sets the second floor in mW; left to NVIDIA's tool
+    [-pfawm | --primary-floor-act-win-mult]: Sets the first floor's activation window; left to NVIDIA's tool
+    [-pftwm | --primary-floor-tar-win-mult]: Sets the first floor's target window; left to NVIDIA's tool
+    [-pfao | --primary-floor-act-offset]: Sets the first floor's activation offset in mW; left to NVIDIA's tool
 
 
 ";

@@ -39,7 +39,7 @@ pub(crate) fn run(arguments: &[String], driver: &dyn QueryBackend, _: &mut dyn W
     let gpus = Form::gpus(&switches, driver)?;
     if gpus.iter().any(|gpu| driver.about(Subject::gpu(*gpu), Query::HostVgpuMode).is_ok()) {
         let text = "gpumon: 'vgpu' of a host is not shown by gpumon; use NVIDIA's own nvidia-smi for it\n";
-        return Err(Refusal::new(3, text).into());
+        return Err(Refusal::not_done(text).into());
     }
     Err(Refusal::new(0, "No supported devices in vGPU mode\n").into())
 }
@@ -68,16 +68,16 @@ const HELP: &str = "
     [-v | --verbose]: More about each kind of virtual GPU
     [-l | --loop]: Seconds between two rounds, until Ctrl-C [default=5 seconds]
     [N/A | --query-accounted-apps]: Accounting of processes
-    [-caa | --clear-accounted-apps]: Clears the accounting; gpumon refuses it
+    [-caa | --clear-accounted-apps]: Clears the accounting; left to NVIDIA's tool
     [-fs | --fbcsessions]: Who captures the screen
     [-ghm | --get-heterogeneous-mode]: Whether virtual GPUs may differ in size
     [N/A | topo]: How the virtual GPUs of a virtual machine are connected, with -tm or -p2p
     [-tm | --matrix]: Matrix of what connects them
     [-p2p | --p2pstatus]: Whether they reach each other's memory: r, w, n, a or p
 
-    [-shm | --set-heterogeneous-mode]: Sets whether virtual GPUs may differ in size; gpumon refuses it
-    [-smts | --set-mig-timeslice-mode]: Sets whether MIG devices are shared by time; gpumon refuses it
-     set-scheduler-state     Sets the scheduler; gpumon refuses it
+    [-shm | --set-heterogeneous-mode]: Sets whether virtual GPUs may differ in size; left to NVIDIA's tool
+    [-smts | --set-mig-timeslice-mode]: Sets whether MIG devices are shared by time; left to NVIDIA's tool
+     set-scheduler-state     Sets the scheduler; left to NVIDIA's tool
 
     gpumon tells whether there are hosts of virtual GPUs, and leaves the rest to NVIDIA's own nvidia-smi.
 

@@ -90,7 +90,12 @@ pub(crate) fn gpumon(arguments: &[&str]) -> Command {
         .env_remove("GPUMON_SOURCE")
         .env_remove("GPUMON_NVML_LIB")
         .env_remove("GPUMON_CONTROL")
-        .env_remove("GPUMON_LIBCUDA");
+        .env_remove("GPUMON_LIBCUDA")
+        .env_remove("GPUMON_SMI_TRIED");
+    if arguments.first() == Some(&"smi") {
+        // What is not done must not reach this machine's nvidia-smi, which would do it.
+        command.env_remove("PATH");
+    }
     command
 }
 

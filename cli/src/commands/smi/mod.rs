@@ -2,7 +2,7 @@
 
 mod server;
 
-use std::process::ExitCode;
+use std::{ffi::OsString, process::ExitCode};
 
 use gpumon_probe::vendor::SourceChoice;
 use gpumon_smi::AnswerSource;
@@ -18,34 +18,37 @@ use crate::{
 ///
 /// To replace nvidia-smi for programs that parse its output, link gpumon under that name:
 /// `ln -s $(which gpumon) ~/bin/nvidia-smi`. The options also work with plain `gpumon`: `gpumon -L`, `gpumon -q`,
-/// `gpumon dmon`. Commands that change a GPU are refused.
+/// `gpumon dmon`.
+///
+/// What changes a GPU, what NVML does not provide and unknown options are passed, unchanged, to NVIDIA's own nvidia-smi:
+/// the first in `PATH` that is not gpumon. They are refused where there is none, with simulated GPUs, and without `smi`.
 #[derive(Debug, clap::Args)]
 #[command(disable_help_flag = true, override_usage = USAGE)]
 pub(crate) struct SmiArgs {
     /// Arguments of nvidia-smi, after gpumon's own options; see `gpumon smi -h`
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENTS")]
-    words: Vec<String>,
+    words: Vec<OsString>,
 }
 
 /// gpumon's own options come first: what follows is nvidia-smi's, word for word.
 const USAGE: &str = "gpumon smi [--source <SOURCE>] [--nvml-lib <PATH>] [--no-daemon] [ARGUMENTS]...";
 
 pub(crate) fn run(source: &SourceArgs, args: &SmiArgs) -> Result<(), Failure> {
-    match answer(source, &args.words) {
+    match answer(source, &args.words, true) {
         0 => Ok(()),
         code => Err(Failure::reported(code)),
     }
 }
 
 /// nvidia-smi's own command line, without the time that it takes to build gpumon's; `source` is what gpumon is to read.
-pub(crate) fn run_as_nvidia_smi(source: &[String], words: &[String]) -> ExitCode {
+pub(crate) fn run_as_nvidia_smi(source: &[OsString], words: &[OsString], hands_over: bool) -> ExitCode {
     match SourceArgs::from_words(source) {
-        Ok(source) => ExitCode::from(answer(&source, words)),
+        Ok(source) => ExitCode::from(answer(&source, words, hands_over)),
         Err(error) => exit::refuse_arguments(&error),
     }
 }
 
-fn answer(source: &SourceArgs, words: &[String]) -> u8 {
+fn answer(source: &SourceArgs, words: &[OsString], hands_over: bool) -> u8 {
     if source.is_simulated() {
         // There is no place for it in what nvidia-smi prints.
         exit::say("these GPUs are simulated");
@@ -58,6 +61,7 @@ fn answer(source: &SourceArgs, words: &[String]) -> u8 {
         choice: source.source.clone(),
         library,
         server: if is_server_asked { Some(&LocalServer) } else { None },
+        hands_over,
     };
     gpumon_smi::run(&answers, words).unwrap_or_else(|error| {
         exit::say(&format!("cannot write: {error}"));

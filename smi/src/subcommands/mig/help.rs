@@ -20,9 +20,9 @@ pub(super) const HELP: &str = "
                                                         written as {Start}:Size.
                                                         -i limits it to some GPUs.
     [-C | --default-compute-instance]: With -cgi, makes a compute instance that takes all of
-                                       each GPU instance; gpumon refuses it.
-    [-cgi | --create-gpu-instance]: Makes GPU instances; gpumon refuses it.
-    [-dgi | --destroy-gpu-instance]: Destroys GPU instances; gpumon refuses it.
+                                       each GPU instance; left to NVIDIA's tool.
+    [-cgi | --create-gpu-instance]: Makes GPU instances; left to NVIDIA's tool.
+    [-dgi | --destroy-gpu-instance]: Destroys GPU instances; left to NVIDIA's tool.
     [-lgi | --list-gpu-instances]: The GPU instances that there are.
                                    -i limits it to some GPUs.
     [-lcip | --list-compute-instance-profiles]: The kinds of compute instances that there can be.
@@ -32,8 +32,8 @@ pub(super) const HELP: &str = "
                                                             written as {Start}:Size.
                                                             -i and -gi limit it to some GPUs and
                                                             GPU instances.
-    [-cci | --create-compute-instance]: Makes compute instances; gpumon refuses it.
-    [-dci | --destroy-compute-instance]: Destroys compute instances; gpumon refuses it.
+    [-cci | --create-compute-instance]: Makes compute instances; left to NVIDIA's tool.
+    [-dci | --destroy-compute-instance]: Destroys compute instances; left to NVIDIA's tool.
     [-lci | --list-compute-instances]: The compute instances that there are.
                                        -i and -gi limit it to some GPUs and
                                        GPU instances.
