@@ -23,6 +23,7 @@ use gpumon_probe::model::{Inventory, Sample};
 
 pub(crate) use self::column_widths::ColumnWidths;
 pub(crate) use self::history::{METRIC, REACH_MS, UtilizationHistory};
+pub(crate) use self::short::ShortPart;
 use self::{line::Line, style::DIM};
 
 #[derive(Debug, Clone, Copy)]
@@ -66,9 +67,9 @@ pub(crate) fn render(view: &View<'_>, layout: Layout, mut kept: Option<&mut Colu
     finish(lines, layout)
 }
 
-/// gpustat's view: a line per GPU, with who holds how much.
-pub(crate) fn render_short(view: &View<'_>, layout: Layout) -> String {
-    finish(short::lines(view, layout), layout)
+/// gpustat's view: a line per GPU, with who holds how much, and with these parts.
+pub(crate) fn render_short(view: &View<'_>, layout: Layout, parts: &[ShortPart]) -> String {
+    finish(short::lines(view, layout, parts), layout)
 }
 
 /// Cuts to the height, and says how much is missing.

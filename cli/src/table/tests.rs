@@ -1,5 +1,6 @@
 //! Whole tables: snapshots of them at several widths, which `INSTA_UPDATE=always` writes anew, and what holds at any.
 
+use clap::ValueEnum;
 use gpumon_probe::model::{
     Absence, Condition, ConditionKind, GpuSample, Health, MigDevice, MigInstance, MigSample, Reading, Severity,
     SourceKind, ThrottleReason,
@@ -215,7 +216,9 @@ fn a_gpu_that_is_divided_shows_its_parts_and_who_is_in_which() {
 fn gpustat_s_users_feel_at_home() {
     let mut scene = troubles();
     scene.inventory.gpus[6].name = Reading::Now("NVIDIA RTX 6000 Ada Generation".to_owned());
-    compare("short", &plain(&render_short(&scene.view(), terminal(100))));
+    let short = |parts| plain(&render_short(&scene.view(), terminal(100), parts));
+    compare("short", &short(&[]));
+    compare("short_all", &short(ShortPart::value_variants()));
 }
 
 #[test]
@@ -320,7 +323,7 @@ fn red_is_only_where_somebody_should_act() {
 
 #[test]
 fn only_the_terminal_s_own_colours_are_used() {
-    let drawn = troubles().drawn(terminal(200)) + &render_short(&troubles().view(), terminal(200));
+    let drawn = troubles().drawn(terminal(200)) + &render_short(&troubles().view(), terminal(200), &[]);
     // Black and white are somebody's background, and 256 colours know no theme.
     for code in ["\u{1b}[30m", "\u{1b}[37m", "\u{1b}[90m", "\u{1b}[97m", "\u{1b}[38;", "\u{1b}[4"] {
         assert!(!drawn.contains(code), "{code:?}");
@@ -331,7 +334,7 @@ fn only_the_terminal_s_own_colours_are_used() {
 fn simulated_values_are_labelled_in_every_view() {
     let scene = Scene::of(2, |scene| scene.inventory.platform.source = SourceKind::Simulated);
     assert!(scene.piped().lines().next().unwrap().contains("simulated"));
-    assert!(render_short(&scene.view(), PIPE).lines().next().unwrap().contains("simulated"));
+    assert!(render_short(&scene.view(), PIPE, &[]).lines().next().unwrap().contains("simulated"));
 }
 
 #[test]
@@ -346,7 +349,7 @@ fn a_stranger_cannot_drive_the_terminal() {
         scene.sample.gpus[0].conditions = vec![condition(Severity::Notice, &evil, kind)];
         scene.sample.gpus[0].processes = Reading::Now(vec![process]);
     });
-    for text in [scene.drawn(terminal(200)), scene.piped(), render_short(&scene.view(), terminal(200))] {
+    for text in [scene.drawn(terminal(200)), scene.piped(), render_short(&scene.view(), terminal(200), &[])] {
         assert!(!text.contains("\u{1b}[2J") && !text.contains(['\u{7}', '\u{202e}']), "{text:?}");
         assert!(plain(&text).contains("evil  [2J"), "{text:?}");
     }
@@ -458,7 +461,7 @@ fn one_long_name_does_not_break_the_lines_of_all() {
             drawn.lines().find(|line| line.starts_with(" 1 RTX PRO 6000 Max-Q ")).unwrap_or_else(|| panic!("{drawn}"));
         assert!(line.contains(" GiB") && line.contains(" W"), "one line: {drawn}");
     }
-    let short = plain(&render_short(&scene.view(), terminal(80)));
+    let short = plain(&render_short(&scene.view(), terminal(80), &[]));
     assert!(short.contains("[1] RTX PRO 6000 Max-Q |"), "{short}");
     assert!(
         plain(&scene.drawn(terminal(300))).contains("Max-Q Workstation Edition"),
@@ -484,7 +487,7 @@ fn several_matters_take_one_line_and_advice_is_left_to_others() {
     });
     let drawn = plain(&scene.drawn(terminal(60)));
     assert!(drawn.contains("\n   Xid 79: fell off the bus, Xid 31: bad address\n   NVLink 3 down\n"), "{drawn}");
-    let short = plain(&render_short(&scene.view(), terminal(200)));
+    let short = plain(&render_short(&scene.view(), terminal(200), &[]));
     assert!(short.contains("| Xid 79: fell off the bus |"), "{short}");
     for text in [drawn, short, plain(&scene.drawn(terminal(200)))] {
         assert!(!text.contains("seating"), "{text}");

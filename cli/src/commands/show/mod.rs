@@ -21,7 +21,7 @@ use crate::{
     exit::Failure,
     local::ServerArgs,
     options::SourceArgs,
-    table::{self, ColumnWidths, Layout},
+    table::{self, ColumnWidths, Layout, ShortPart},
 };
 
 // Each is a flag that stands for itself.
@@ -36,9 +36,9 @@ pub(crate) struct ShowArgs {
     #[arg(long, num_args = 0..=1, default_missing_value = "1", value_name = "SECONDS", value_parser = parse_seconds)]
     watch: Option<Duration>,
 
-    /// Print one line per GPU with the memory of each process, like gpustat
-    #[arg(long)]
-    short: bool,
+    /// Print one line per GPU with the memory of each process, like gpustat; --short=command,pid adds more
+    #[arg(long, value_name = "PARTS", num_args = 0.., require_equals = true, value_delimiter = ',', value_enum)]
+    short: Option<Vec<ShortPart>>,
 
     /// Print one sample as JSON, in the format of /api/v1/snapshot; see `gpumon schema`
     #[arg(long, conflicts_with_all = ["short", "processes", "columns"])]
@@ -70,7 +70,7 @@ impl ShowArgs {
         [
             ("-i", !self.ids.is_empty()),
             ("--watch", self.watch.is_some()),
-            ("--short", self.short),
+            ("--short", self.short.is_some()),
             ("--json", self.json),
             ("--csv", self.csv),
             ("--control", self.server.is_typed()),
@@ -81,9 +81,9 @@ impl ShowArgs {
     }
 }
 
-enum Form {
+enum Form<'a> {
     Table,
-    Short,
+    Short(&'a [ShortPart]),
     Json,
     Csv(Csv),
 }
@@ -96,7 +96,7 @@ pub(crate) fn run(source: &SourceArgs, args: &ShowArgs) -> Result<(), Failure> {
     }
     let form = match args {
         ShowArgs { json: true, .. } => Form::Json,
-        ShowArgs { short: true, .. } => Form::Short,
+        ShowArgs { short: Some(parts), .. } => Form::Short(parts),
         ShowArgs { csv: true, columns, .. } => {
             Form::Csv(Csv::new(rows, columns.as_deref()).map_err(|error| Failure::usage(anyhow!(error)))?)
         }
@@ -113,14 +113,19 @@ pub(crate) fn run(source: &SourceArgs, args: &ShowArgs) -> Result<(), Failure> {
     }
 }
 
-fn once(at: SourceSelection<'_>, form: &Form, args: &ShowArgs) -> Result<(), Failure> {
+fn once(at: SourceSelection<'_>, form: &Form<'_>, args: &ShowArgs) -> Result<(), Failure> {
     let mut snapshot = Snapshot::take(at, form.need())?;
     select::select(&mut snapshot, &args.ids)?;
     let mut screen = Screen::new(args.color, false);
     form.show(snapshot, &mut screen, true)
 }
 
-fn again_and_again(at: SourceSelection<'_>, form: &Form, args: &ShowArgs, interval: Duration) -> Result<(), Failure> {
+fn again_and_again(
+    at: SourceSelection<'_>,
+    form: &Form<'_>,
+    args: &ShowArgs,
+    interval: Duration,
+) -> Result<(), Failure> {
     let mut screen = Screen::new(args.color, form.is_picture());
     let feed = Feed::start(at, form.need(), interval)?;
     // A program that reads gets what there is until it or this one is ended, as with any other.
@@ -155,23 +160,23 @@ fn again_and_again(at: SourceSelection<'_>, form: &Form, args: &ShowArgs, interv
     ended
 }
 
-impl Form {
+impl Form<'_> {
     fn need(&self) -> Need {
         match self {
             Self::Table => Need::Past,
             Self::Json => Need::Everything,
-            Self::Short | Self::Csv(_) => Need::Nothing,
+            Self::Short(_) | Self::Csv(_) => Need::Nothing,
         }
     }
 
     /// Whether it is for people, who see one after the other in the same place.
     fn is_picture(&self) -> bool {
-        matches!(self, Self::Table | Self::Short)
+        matches!(self, Self::Table | Self::Short(_))
     }
 
     fn picture(&self, snapshot: &Snapshot, layout: Layout, kept: Option<&mut ColumnWidths>) -> String {
         match self {
-            Self::Short => table::render_short(&snapshot.view(), layout),
+            Self::Short(parts) => table::render_short(&snapshot.view(), layout, parts),
             _ => table::render(&snapshot.view(), layout, kept),
         }
     }
@@ -179,7 +184,7 @@ impl Form {
     /// Prints it. Of comma-separated values, only the first have a header.
     fn show(&self, snapshot: Snapshot, screen: &mut Screen, is_first: bool) -> Result<(), Failure> {
         match self {
-            Self::Table | Self::Short => screen.show(&self.picture(&snapshot, screen.layout(), None))?,
+            Self::Table | Self::Short(_) => screen.show(&self.picture(&snapshot, screen.layout(), None))?,
             Self::Json => {
                 let json = serde_json::to_string(&snapshot.into_frame()).map_err(anyhow::Error::from)?;
                 screen::write(&(json + "\n"))?;
