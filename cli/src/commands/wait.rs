@@ -117,7 +117,7 @@ Examples:
       Pass the UUID to CUDA, whose indexes may differ from those of NVML.
   gpumon wait -i 2,3 --quiet && echo ready
       Wait for GPU 2 or 3 without output.
-  gpumon wait --now --free 20GiB -- python train.py || echo later
+  gpumon wait --now --free 20GiB -- python train.py
       Run at once or not at all.
 
 Environment:

@@ -42,6 +42,7 @@ impl Scene {
             past: &self.past,
             is_one_shot: self.is_one_shot,
             notice: None,
+            with_total: false,
         }
     }
 
@@ -219,6 +220,36 @@ fn gpustat_s_users_feel_at_home() {
     let short = |parts| plain(&render_short(&scene.view(), terminal(100), parts));
     compare("short", &short(&[]));
     compare("short_all", &short(ShortPart::value_variants()));
+}
+
+#[test]
+fn a_total_counts_the_gpus_that_answer_and_says_where_a_reading_is_missing() {
+    let scene = |change: fn(&mut Scene)| {
+        let scene = Scene::of(4, change);
+        let view = View { with_total: true, ..scene.view() };
+        let totals = [render(&view, terminal(100), None), render_short(&view, terminal(100), &[])].map(|drawn| {
+            let drawn = plain(&drawn);
+            drawn.lines().find(|line| line.starts_with("Total")).unwrap().to_owned()
+        });
+        assert_eq!(totals[0], totals[1]);
+        totals[0].clone()
+    };
+    let all = |scene: &mut Scene| {
+        for gpu in &mut scene.sample.gpus {
+            gpu.power.energy_joules_total = Reading::Now(3.6e6);
+        }
+    };
+    assert_eq!(scene(all), "Total, 4 GPUs: 32 % mean, 162.5/564 GiB, 1138/2800 W, 4.00 kWh since driver load");
+    let some = |scene: &mut Scene| {
+        scene.sample.gpus[1].health = Health::Hung { since_ms: 1 };
+        scene.sample.gpus[0].power.draw_watts = Reading::Absent(Absence::NotSupported);
+        scene.sample.gpus[2].power.limit_watts = Reading::Absent(Absence::NotSupported);
+    };
+    assert_eq!(scene(some), "Total, 3 of 4 GPUs: 34 % mean, 130.0/423 GiB, 716 W (2 of 3)");
+    let none = |scene: &mut Scene| {
+        scene.sample.gpus.iter_mut().for_each(|gpu| gpu.health = Health::Lost { since_ms: 1 });
+    };
+    assert_eq!(scene(none), "Total, 0 of 4 GPUs");
 }
 
 #[test]
