@@ -115,4 +115,17 @@ fn the_short_form_says_who_holds_how_much() {
     let line = text.lines().nth(1).unwrap();
     assert!(line.starts_with("[0] NVIDIA H200 | 64'C,"), "{text}");
     assert!(line.contains("/ 143771 MB |") && line.ends_with(&format!("| {user}(6000M)")), "{text}");
+    let text = stdout(&fake.gpumon(&["--short=command,pid,power,fan"]).output().unwrap());
+    let line = text.lines().nth(1).unwrap();
+    // An H200 has no fan.
+    assert!(line.starts_with("[0] NVIDIA H200 | 64'C,   - %,  96 %,") && line.contains(" /  700 W |"), "{text}");
+    assert!(line.contains(&format!("| {user}:")) && line.ends_with(&format!("/{pid}(6000M)")), "{text}");
+    for form in [&["--total"][..], &["--short", "--total"], &["--short", "--total", "-i", "0"]] {
+        let text = stdout(&fake.gpumon(form).output().unwrap());
+        let total = text.lines().find(|line| line.starts_with("Total, ")).unwrap();
+        assert!(total.contains(" % mean, ") && total.ends_with(" kWh since driver load"), "{text}");
+        assert_eq!(total.starts_with("Total, 1 GPU: 96 % mean, "), form.contains(&"-i"), "{text}");
+    }
+    refused(fake.gpumon(&["--json", "--total"]), 2, "cannot be used with");
+    refused(fake.gpumon(&["--short=memory"]), 2, "[possible values: command, pid, power, fan]");
 }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::support::{Fake, Server};
+use crate::support::{Fake, Server, stdout};
 
 fn health(sample: &Value) -> Vec<&str> {
     sample["gpus"].as_array().unwrap().iter().map(|gpu| gpu["health"]["state"].as_str().unwrap()).collect()
@@ -100,4 +100,44 @@ async fn all_gpus_may_be_lost_and_come_back() {
     stream.until(|frame| is_sample_with(frame, &["lost", "ok", "ok"])).await;
     let xid = stream.until(|frame| frame["what"] == "xid").await;
     assert_eq!((&xid["gpu"]["index"], &xid["gpu"]["uuid"], &xid["code"]), (&1.into(), uuids(&well)[1], &31.into()));
+}
+
+#[test]
+fn a_gpu_that_hangs_from_the_start_delays_no_one_shot() {
+    let fake = Fake::new("gpus = 8\n[[fault]]\ngpu = 3\nkind = \"hang\"\n");
+    let once = |form: &[&str]| {
+        let begun = Instant::now();
+        let shown = stdout(&fake.gpumon(form).output().unwrap());
+        // 0.3 s where the machine has time; ten where the hung one is waited for.
+        assert!(begun.elapsed() < Duration::from_secs(3), "{form:?} took {:?}", begun.elapsed());
+        shown
+    };
+    for form in [&[][..], &["--short"]] {
+        let shown = once(form);
+        let is_whole = |line: &&str| line.contains("H200") && line.contains(" %") && !line.contains("not responding");
+        assert_eq!(shown.lines().filter(is_whole).count(), 7, "{shown}");
+        assert_eq!(shown.matches("not responding").count(), 1, "{shown}");
+    }
+    let rows = once(&["--csv", "--columns", "index,state,power_draw_watts"]);
+    let is_whole = |row: &&str| row.split(',').nth(1) == Some("ok") && !row.ends_with(',');
+    assert_eq!(rows.lines().skip(1).filter(is_whole).count(), 7, "{rows}");
+    assert!(rows.lines().any(|row| row.starts_with("3,hung,")), "{rows}");
+    let sample: Value = serde_json::from_str(&once(&["--json"])).unwrap();
+    assert_eq!(health(&sample["sample"]), ["ok", "ok", "ok", "hung", "ok", "ok", "ok", "ok"]);
+    assert_eq!(sample["details"].as_array().unwrap().len(), 7);
+}
+
+#[test]
+fn a_gpu_that_the_driver_is_still_opening_is_waited_for() {
+    let opening = "[[fault]]\ngpu = 1\nkind = \"hang\"\ncall = \"nvmlDeviceGetHandleByIndex_v2\"\nto_s = 1\n";
+    for scenario in [
+        // The only one.
+        &format!("gpus = 1\n{}", opening.replace("gpu = 1", "gpu = 0")),
+        // Another is in use, so that the driver answers for it at once.
+        &format!("gpus = 2\n[[gpu]]\nindex = 0\npersistence = false\n{opening}"),
+    ] {
+        let json = Fake::new(scenario).json();
+        assert!(health(&json["sample"]).iter().all(|state| *state == "ok"), "{scenario}: {json}");
+        assert_eq!(json["details"].as_array().unwrap().len(), json["sample"]["gpus"].as_array().unwrap().len());
+    }
 }

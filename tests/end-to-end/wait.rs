@@ -211,6 +211,24 @@ fn a_gpu_that_is_lost_or_hangs_is_never_taken_and_holds_up_no_other() {
 }
 
 #[test]
+fn with_now_a_gpu_is_free_or_nothing_is_waited_for() {
+    let fake = Fake::new(
+        "gpus = 3\n[[gpu]]\nindex = 0\nmemory_used = \"100 GiB\"\n[[gpu]]\nindex = 1\nprofile = \"idle\"\n\
+         [[fault]]\ngpu = 2\nkind = \"hang\"\n",
+    );
+    let now = |arguments: &[&str]| wait(&fake, &[&["--now"], arguments].concat());
+    assert_eq!(run(now(&["--quiet", "--hold", "1m"]), 0), ("1\n".to_owned(), String::new()));
+    // It is reserved now.
+    let (out, said) = run(now(&[]), 1);
+    assert_eq!(out, "");
+    assert!(said.contains("did not find an empty GPU: GPU 0") && said.contains("leave out --now"), "{said}");
+    assert_eq!(run(now(&["--free", "20GiB", "-i", "0", "--", "sh", "-c", "exit 7"]), 7).0, "");
+    for contradiction in [["--idle", "1m"], ["--timeout", "1m"]] {
+        assert!(run(now(&contradiction), 2).1.contains("cannot be used with"));
+    }
+}
+
+#[test]
 fn a_driver_that_hangs_altogether_does_not_keep_it_from_giving_up() {
     let fake = Fake::new("gpus = 1\n[latency]\nnvmlInit_v2 = \"600 s\"\n");
     let (_, said) = run(wait(&fake, &["--timeout", "3s"]), 124);

@@ -11,7 +11,7 @@ use std::{
 
 use serde_json::Value;
 
-use crate::support::{Fake, FakeCuda, eventually, lines_of, signal, stderr, stdout};
+use crate::support::{Fake, FakeCuda, FakeMachine, eventually, lines_of, signal, stderr, stdout};
 
 /// So slow that a test can look on.
 const SLOW: &str = "kernel_ms = 200";
@@ -78,6 +78,22 @@ fn a_worker_that_is_killed_is_told_and_leaves_nothing() {
     let said = stderr(&output);
     assert_eq!((output.status.code(), said.lines().count()), (Some(1), 1), "{said}");
     assert!(said.contains("signal 9") && said.contains("gpumon doctor"), "{said}");
+}
+
+#[test]
+fn the_process_that_works_is_listed_as_what_was_typed() {
+    let machine = FakeMachine::new("[[gpu]]\nindex = 0\nprofile = \"idle\"\n");
+    for words in [&["burn", "--mem", "0.2%", "--time", "1m"][..], &["bench", "copy", "matmul", "--size", "1000"]] {
+        let mut run = machine.gpumon(words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let names = words.iter().take_while(|word| !word.starts_with('-')).copied().collect::<Vec<_>>().join(" ");
+        let command = format!("gpumon {names}");
+        eventually("it is in the table", || {
+            let table = stdout(&machine.with_state(machine.nvml.gpumon(&[])).output().unwrap());
+            table.lines().any(|line| line.contains(&command) && !line.contains("work"))
+        });
+        run.kill().unwrap();
+        run.wait().unwrap();
+    }
 }
 
 #[test]

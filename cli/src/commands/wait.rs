@@ -9,7 +9,7 @@ use crate::{
     local::ServerArgs,
     options::{SourceArgs, parse_time},
     wait::{
-        self, Amount, Choice, Conditions, Format, Locks, Progress, Reader, Search, parse_amount, parse_hold,
+        self, Amount, Choice, Conditions, Format, Locks, Patience, Progress, Reader, Search, parse_amount, parse_hold,
         parse_interval,
     },
 };
@@ -67,6 +67,10 @@ pub(crate) struct WaitArgs {
     #[arg(short, long, value_name = "GPU")]
     id: Vec<String>,
 
+    /// Do not wait: exit with code 1 if no GPU is free now
+    #[arg(long, conflicts_with_all = ["idle", "timeout"])]
+    now: bool,
+
     /// Stop waiting after this time, with exit code 124
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     timeout: Option<Duration>,
@@ -113,6 +117,8 @@ Examples:
       Pass the UUID to CUDA, whose indexes may differ from those of NVML.
   gpumon wait -i 2,3 --quiet && echo ready
       Wait for GPU 2 or 3 without output.
+  gpumon wait --now --free 20GiB -- python train.py
+      Run at once or not at all.
 
 Environment:
   CUDA_VISIBLE_DEVICES  limits the candidates; set for the command
@@ -123,7 +129,7 @@ Files:
   /run/lock/gpumon-UUID.lock, /tmp/gpumon-UUID.lock
       Lock file of a GPU, held by flock(2). The files are not removed.
 
-Exit codes: those of the command, or 0 success, 2 invalid argument or conditions that no GPU can meet, 124 timeout, \
+Exit codes: those of the command, or 0 success, 1 no GPU free with --now, 2 invalid argument or conditions that no GPU can meet, 124 timeout, \
 126 command cannot be started, 127 command not found, 6 no GPU, 9 driver not loaded, 12 NVML library not found, \
 18 NVML library and driver versions differ";
 
@@ -142,7 +148,7 @@ pub(crate) fn run(source: &SourceArgs, args: &WaitArgs) -> Result<(), Failure> {
         choice: Choice::new(args.id.clone()),
         count: usize::from(args.gpus),
         locks: Locks::new(args.locks.as_deref().filter(|folder| !folder.as_os_str().is_empty()))?,
-        timeout: args.timeout,
+        patience: if args.now { Patience::Now } else { args.timeout.map_or(Patience::Endless, Patience::Until) },
     };
     let mut reader = Reader::new(source, &args.server, args.interval);
     let found = wait::find(&search, &mut reader, &mut Progress::new(args.quiet))?;

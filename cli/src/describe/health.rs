@@ -29,8 +29,14 @@ pub(super) fn phrase(gpu: &GpuSample, now_ms: u64) -> Option<Phrase> {
         ),
         Health::Hung { since_ms } => Phrase::new(
             Level::Act,
-            format!("hung{}", lasting(*since_ms)),
-            format!("not responding{} (driver hang), showing the last values", since(*since_ms)),
+            Some(lasting(*since_ms))
+                .filter(|lasting| !lasting.is_empty())
+                .map_or_else(|| "not responding".to_owned(), |lasting| format!("hung{lasting}")),
+            format!(
+                "not responding{} (driver hang){}",
+                since(*since_ms),
+                if gpu.uuid.is_some() { ", showing the last values" } else { ": see gpumon doctor" }
+            ),
         ),
         Health::Lost { since_ms } => Phrase::new(
             Level::Act,

@@ -113,7 +113,11 @@ fn a_gpu_without_readings_says_since_when_and_what_to_do() {
     assert_eq!(short, "GPU lost for 12 min");
     assert_eq!(long, "GPU lost since 09:01:20: reset it or reboot the machine");
     gpu.health = Health::Hung { since_ms: NOW_MS - 1_000 };
-    assert_eq!(phrases_of(&gpu)[0].0, "hung", "what was found out just now has no history");
+    let [(short, long)] = phrases_of(&gpu).try_into().unwrap();
+    assert_eq!(short, "not responding", "what was found out just now has no history");
+    assert_eq!(long, "not responding (driver hang), showing the last values");
+    gpu.uuid = None;
+    assert_eq!(phrases_of(&gpu)[0].1, "not responding (driver hang): see gpumon doctor", "it has no last values");
 }
 
 #[test]

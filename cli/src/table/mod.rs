@@ -17,12 +17,14 @@ mod row;
 mod short;
 mod spark;
 pub(crate) mod style;
+mod total;
 pub(crate) mod units;
 
 use gpumon_probe::model::{Inventory, Sample};
 
 pub(crate) use self::column_widths::ColumnWidths;
 pub(crate) use self::history::{METRIC, REACH_MS, UtilizationHistory};
+pub(crate) use self::short::ShortPart;
 use self::{line::Line, style::DIM};
 
 #[derive(Debug, Clone, Copy)]
@@ -35,6 +37,8 @@ pub(crate) struct View<'a> {
     pub(crate) is_one_shot: bool,
     /// What is to be said about the whole of it, as that a server is paused.
     pub(crate) notice: Option<&'a str>,
+    /// Whether a line says what all GPUs come to.
+    pub(crate) with_total: bool,
 }
 
 /// How much room there is, and what may fill it.
@@ -61,14 +65,16 @@ pub(crate) fn render(view: &View<'_>, layout: Layout, mut kept: Option<&mut Colu
     lines.extend(view.notice.map(|notice| Line::new(style::NOTICE, line::printable(notice, layout))));
     lines.push(Line::default());
     lines.extend(gpus::lines(view, layout, kept.as_deref_mut()));
+    lines.extend(view.with_total.then(|| total::line(view)));
     lines.push(Line::default());
     lines.extend(processes::lines(view, layout, kept));
     finish(lines, layout)
 }
 
-/// gpustat's view: a line per GPU, with who holds how much.
-pub(crate) fn render_short(view: &View<'_>, layout: Layout) -> String {
-    finish(short::lines(view, layout), layout)
+/// gpustat's view: a line per GPU, with who holds how much, and with these parts.
+pub(crate) fn render_short(view: &View<'_>, layout: Layout, parts: &[ShortPart]) -> String {
+    let total = view.with_total.then(|| total::line(view));
+    finish(short::lines(view, layout, parts).into_iter().chain(total).collect(), layout)
 }
 
 /// Cuts to the height, and says how much is missing.

@@ -1,6 +1,7 @@
 //! gpustat's view: one line per GPU, with who holds how much, in the colours that its users know.
 
 use anstyle::{AnsiColor, Style};
+use clap::ValueEnum;
 use gpumon_probe::model::{GpuSample, Health, Reading};
 use unicode_width::UnicodeWidthStr;
 
@@ -13,11 +14,26 @@ use super::{
 };
 use crate::describe::{LONGEST, Level, fitted, more_processes, without_maker};
 
+/// What can be added to a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ShortPart {
+    /// Name of each process
+    Command,
+    /// PID of each process
+    Pid,
+    /// Power draw and power limit
+    Power,
+    /// Fan speed
+    Fan,
+}
+
 const INDEX: Style = AnsiColor::Cyan.on_default();
 const NAME: Style = AnsiColor::Blue.on_default();
 const TEMPERATURE: Style = AnsiColor::Red.on_default();
 const BUSY: Style = AnsiColor::Green.on_default();
 const MEMORY: Style = AnsiColor::Yellow.on_default();
+const FAN: Style = AnsiColor::Cyan.on_default();
+const POWER: Style = AnsiColor::Magenta.on_default();
 
 /// From here on, gpustat makes the number bold.
 const HOT_CELSIUS: f64 = 50.0;
@@ -25,15 +41,20 @@ const BUSY_PERCENT: f64 = 30.0;
 
 /// The columns of index and numbers.
 const NUMBERS: usize = "[0]  | 64'C,  96 % |  80123 / 143771 MB |".len();
+const FAN_COLUMNS: usize = " 30 %,".len();
+const POWER_COLUMNS: usize = ",  693 /  700 W".len();
 
 const MIB: u64 = 1 << 20;
 
-pub(super) fn lines(view: &View<'_>, layout: Layout) -> Vec<Line> {
+pub(super) fn lines(view: &View<'_>, layout: Layout, parts: &[ShortPart]) -> Vec<Line> {
+    let numbers = [(ShortPart::Fan, FAN_COLUMNS), (ShortPart::Power, POWER_COLUMNS)]
+        .into_iter()
+        .fold(NUMBERS, |sum, (part, columns)| sum + if parts.contains(&part) { columns } else { 0 });
     let name = |index: u32| {
         let known = view.inventory.gpus.iter().find(|known| known.index == index);
         let name = known.and_then(|known| known.name.value()).map_or("unknown GPU", String::as_str);
         // What gpustat shows is whole; a name that leaves no room for numbers helps nobody.
-        let has_room = layout.width.is_none_or(|columns| name.width() + NUMBERS <= columns);
+        let has_room = layout.width.is_none_or(|columns| name.width() + numbers <= columns);
         let ellipsis = if layout.unicode { '…' } else { '~' };
         let short = || fitted(without_maker(name), LONGEST, ellipsis);
         printable(&if has_room { name.to_owned() } else { short() }, layout)
@@ -45,13 +66,13 @@ pub(super) fn lines(view: &View<'_>, layout: Layout) -> Vec<Line> {
         let mut line = Line::new(INDEX, left(&format!("[{}]", gpu.index), digits + 2) + " ");
         line.push(NAME, left(&name(gpu.index), longest));
         line.push(PLAIN, " | ");
-        readings(gpu, &mut line);
+        readings(gpu, &mut line, parts);
         for said in phrases(gpu, view, layout).iter().filter(|said| said.level == Level::Act) {
             line.push(PLAIN, " | ");
             line.push(ALARM, &said.short);
         }
         line.push(PLAIN, " |");
-        holders(gpu, &mut line, layout);
+        holders(gpu, &mut line, layout, parts);
         lines.push(line);
     }
     lines
@@ -70,8 +91,8 @@ fn head(view: &View<'_>, longest: usize, layout: Layout) -> Line {
     line
 }
 
-/// `64'C,  96 % | 80123 / 143771 MB`
-fn readings(gpu: &GpuSample, line: &mut Line) {
+/// `64'C,  30 %,  96 %,  693 /  700 W | 80123 / 143771 MB`, in gpustat's order: the fan before the utilization.
+fn readings(gpu: &GpuSample, line: &mut Line, parts: &[ShortPart]) {
     let whole = |reading: &Reading<f64>, width: usize| {
         right(&reading.value().map_or_else(|| ABSENT.to_owned(), |value| format!("{value:.0}")), width)
     };
@@ -81,7 +102,18 @@ fn readings(gpu: &GpuSample, line: &mut Line) {
     let (heat, busy) = (&gpu.temperature.gpu_celsius, &gpu.utilization.gpu_percent);
     line.push(bold(TEMPERATURE, heat, HOT_CELSIUS), whole(heat, 2) + "'C");
     line.push(PLAIN, ", ");
+    if parts.contains(&ShortPart::Fan) {
+        line.push(FAN, whole(&gpu.fan_percent, 3) + " %");
+        line.push(PLAIN, ", ");
+    }
     line.push(bold(BUSY, busy, BUSY_PERCENT), whole(busy, 3) + " %");
+    if parts.contains(&ShortPart::Power) {
+        line.push(PLAIN, ", ");
+        line.push(POWER.bold(), whole(&gpu.power.draw_watts, 4));
+        line.push(PLAIN, " / ");
+        line.push(POWER, whole(&gpu.power.limit_watts, 4));
+        line.push(PLAIN, " W");
+    }
     line.push(PLAIN, " | ");
     let mib = |reading: &Reading<u64>, width: usize| {
         right(&reading.value().map_or_else(|| ABSENT.to_owned(), |bytes| (bytes / MIB).to_string()), width)
@@ -92,13 +124,20 @@ fn readings(gpu: &GpuSample, line: &mut Line) {
     line.push(PLAIN, " MB");
 }
 
-/// `ana(61000M) bob(4800M)`
-fn holders(gpu: &GpuSample, line: &mut Line, layout: Layout) {
+/// `ana:train.py/4711(61000M) bob:python/815(4800M)`
+fn holders(gpu: &GpuSample, line: &mut Line, layout: Layout, parts: &[ShortPart]) {
     match &gpu.processes {
         Reading::Now(processes) | Reading::Earlier { value: processes, .. } => {
             for process in processes {
                 let user = process.user.value().map_or(ABSENT, String::as_str);
                 line.push(DIM, format!(" {}", printable(user, layout)));
+                if parts.contains(&ShortPart::Command) {
+                    let name = process.name.value().map_or(ABSENT, String::as_str);
+                    line.push(PLAIN, format!(":{}", printable(name, layout)));
+                }
+                if parts.contains(&ShortPart::Pid) {
+                    line.push(PLAIN, format!("/{}", process.pid));
+                }
                 let held =
                     process.memory_bytes.value().map_or_else(|| "?".to_owned(), |bytes| (bytes / MIB).to_string());
                 line.push(PLAIN, "(");

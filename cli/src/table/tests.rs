@@ -1,5 +1,6 @@
 //! Whole tables: snapshots of them at several widths, which `INSTA_UPDATE=always` writes anew, and what holds at any.
 
+use clap::ValueEnum;
 use gpumon_probe::model::{
     Absence, Condition, ConditionKind, GpuSample, Health, MigDevice, MigInstance, MigSample, Reading, Severity,
     SourceKind, ThrottleReason,
@@ -41,6 +42,7 @@ impl Scene {
             past: &self.past,
             is_one_shot: self.is_one_shot,
             notice: None,
+            with_total: false,
         }
     }
 
@@ -215,7 +217,39 @@ fn a_gpu_that_is_divided_shows_its_parts_and_who_is_in_which() {
 fn gpustat_s_users_feel_at_home() {
     let mut scene = troubles();
     scene.inventory.gpus[6].name = Reading::Now("NVIDIA RTX 6000 Ada Generation".to_owned());
-    compare("short", &plain(&render_short(&scene.view(), terminal(100))));
+    let short = |parts| plain(&render_short(&scene.view(), terminal(100), parts));
+    compare("short", &short(&[]));
+    compare("short_all", &short(ShortPart::value_variants()));
+}
+
+#[test]
+fn a_total_counts_the_gpus_that_answer_and_says_where_a_reading_is_missing() {
+    let scene = |change: fn(&mut Scene)| {
+        let scene = Scene::of(4, change);
+        let view = View { with_total: true, ..scene.view() };
+        let totals = [render(&view, terminal(100), None), render_short(&view, terminal(100), &[])].map(|drawn| {
+            let drawn = plain(&drawn);
+            drawn.lines().find(|line| line.starts_with("Total")).unwrap().to_owned()
+        });
+        assert_eq!(totals[0], totals[1]);
+        totals[0].clone()
+    };
+    let all = |scene: &mut Scene| {
+        for gpu in &mut scene.sample.gpus {
+            gpu.power.energy_joules_total = Reading::Now(3.6e6);
+        }
+    };
+    assert_eq!(scene(all), "Total, 4 GPUs: 32 % mean, 162.5/564 GiB, 1138/2800 W, 4.00 kWh since driver load");
+    let some = |scene: &mut Scene| {
+        scene.sample.gpus[1].health = Health::Hung { since_ms: 1 };
+        scene.sample.gpus[0].power.draw_watts = Reading::Absent(Absence::NotSupported);
+        scene.sample.gpus[2].power.limit_watts = Reading::Absent(Absence::NotSupported);
+    };
+    assert_eq!(scene(some), "Total, 3 of 4 GPUs: 34 % mean, 130.0/423 GiB, 716 W (2 of 3)");
+    let none = |scene: &mut Scene| {
+        scene.sample.gpus.iter_mut().for_each(|gpu| gpu.health = Health::Lost { since_ms: 1 });
+    };
+    assert_eq!(scene(none), "Total, 0 of 4 GPUs");
 }
 
 #[test]
@@ -320,7 +354,7 @@ fn red_is_only_where_somebody_should_act() {
 
 #[test]
 fn only_the_terminal_s_own_colours_are_used() {
-    let drawn = troubles().drawn(terminal(200)) + &render_short(&troubles().view(), terminal(200));
+    let drawn = troubles().drawn(terminal(200)) + &render_short(&troubles().view(), terminal(200), &[]);
     // Black and white are somebody's background, and 256 colours know no theme.
     for code in ["\u{1b}[30m", "\u{1b}[37m", "\u{1b}[90m", "\u{1b}[97m", "\u{1b}[38;", "\u{1b}[4"] {
         assert!(!drawn.contains(code), "{code:?}");
@@ -331,7 +365,7 @@ fn only_the_terminal_s_own_colours_are_used() {
 fn simulated_values_are_labelled_in_every_view() {
     let scene = Scene::of(2, |scene| scene.inventory.platform.source = SourceKind::Simulated);
     assert!(scene.piped().lines().next().unwrap().contains("simulated"));
-    assert!(render_short(&scene.view(), PIPE).lines().next().unwrap().contains("simulated"));
+    assert!(render_short(&scene.view(), PIPE, &[]).lines().next().unwrap().contains("simulated"));
 }
 
 #[test]
@@ -346,7 +380,7 @@ fn a_stranger_cannot_drive_the_terminal() {
         scene.sample.gpus[0].conditions = vec![condition(Severity::Notice, &evil, kind)];
         scene.sample.gpus[0].processes = Reading::Now(vec![process]);
     });
-    for text in [scene.drawn(terminal(200)), scene.piped(), render_short(&scene.view(), terminal(200))] {
+    for text in [scene.drawn(terminal(200)), scene.piped(), render_short(&scene.view(), terminal(200), &[])] {
         assert!(!text.contains("\u{1b}[2J") && !text.contains(['\u{7}', '\u{202e}']), "{text:?}");
         assert!(plain(&text).contains("evil  [2J"), "{text:?}");
     }
@@ -458,7 +492,7 @@ fn one_long_name_does_not_break_the_lines_of_all() {
             drawn.lines().find(|line| line.starts_with(" 1 RTX PRO 6000 Max-Q ")).unwrap_or_else(|| panic!("{drawn}"));
         assert!(line.contains(" GiB") && line.contains(" W"), "one line: {drawn}");
     }
-    let short = plain(&render_short(&scene.view(), terminal(80)));
+    let short = plain(&render_short(&scene.view(), terminal(80), &[]));
     assert!(short.contains("[1] RTX PRO 6000 Max-Q |"), "{short}");
     assert!(
         plain(&scene.drawn(terminal(300))).contains("Max-Q Workstation Edition"),
@@ -484,7 +518,7 @@ fn several_matters_take_one_line_and_advice_is_left_to_others() {
     });
     let drawn = plain(&scene.drawn(terminal(60)));
     assert!(drawn.contains("\n   Xid 79: fell off the bus, Xid 31: bad address\n   NVLink 3 down\n"), "{drawn}");
-    let short = plain(&render_short(&scene.view(), terminal(200)));
+    let short = plain(&render_short(&scene.view(), terminal(200), &[]));
     assert!(short.contains("| Xid 79: fell off the bus |"), "{short}");
     for text in [drawn, short, plain(&scene.drawn(terminal(200)))] {
         assert!(!text.contains("seating"), "{text}");

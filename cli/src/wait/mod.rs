@@ -28,5 +28,5 @@ pub(crate) use self::{
     lock::Locks,
     progress::Progress,
     reader::Reader,
-    search::{Search, find},
+    search::{Patience, Search, find},
 };

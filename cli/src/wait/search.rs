@@ -23,6 +23,9 @@ use crate::exit::Failure;
 /// As timeout(1) has it.
 const TIMED_OUT: u8 = 124;
 
+/// Nothing is free, and nobody wanted to wait.
+const NOT_NOW: u8 = 1;
+
 /// What is searched for, and how long.
 #[derive(Debug)]
 pub(crate) struct Search {
@@ -31,7 +34,16 @@ pub(crate) struct Search {
     /// So many at once, or none.
     pub(crate) count: usize,
     pub(crate) locks: Locks,
-    pub(crate) timeout: Option<Duration>,
+    pub(crate) patience: Patience,
+}
+
+/// For how long to search.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Patience {
+    Endless,
+    Until(Duration),
+    /// As long as it takes to look.
+    Now,
 }
 
 /// What was found, and nobody else can take while it exists.
@@ -51,7 +63,10 @@ struct Judged {
 
 /// Waits until enough candidates meet the conditions at once, and takes them, in the driver's order.
 pub(crate) fn find(search: &Search, reader: &mut Reader, progress: &mut Progress) -> Result<Vec<Held>, Failure> {
-    let deadline = search.timeout.map(|timeout| Instant::now() + timeout);
+    let deadline = match search.patience {
+        Patience::Until(timeout) => Some(Instant::now() + timeout),
+        Patience::Endless | Patience::Now => None,
+    };
     let mut noun = "GPU";
     let (mut held, mut clocks, mut parts) = (Vec::new(), IdleClocks::default(), Vec::new());
     loop {
@@ -78,11 +93,20 @@ pub(crate) fn find(search: &Search, reader: &mut Reader, progress: &mut Progress
             }
         }
         let goal = search.conditions.goal(search.count, noun);
-        if is_over {
+        let given_up = match search.patience {
+            Patience::Until(timeout) if is_over => Some((
+                format!("gave up after {} of waiting for {goal}: {}", time(timeout), Part::all(&parts)),
+                TIMED_OUT,
+            )),
+            // What is held now is looked at once more.
+            Patience::Now if held.is_empty() => {
+                Some((format!("did not find {goal}: {}; leave out --now to wait", Part::all(&parts)), NOT_NOW))
+            }
+            Patience::Endless | Patience::Until(_) | Patience::Now => None,
+        };
+        if let Some((why, code)) = given_up {
             progress.clear();
-            let waited = time(search.timeout.unwrap_or_default());
-            let message = anyhow!("gave up after {waited} of waiting for {goal}: {}", Part::all(&parts));
-            return Err(Failure::with_code(message, TIMED_OUT));
+            return Err(Failure::with_code(anyhow!(why), code));
         }
         if held.is_empty() {
             progress.waiting(&goal, &parts);
@@ -215,7 +239,7 @@ mod tests {
             choice: Choice::new(Vec::new()),
             count,
             locks: Locks::new(Some(folder.path())).unwrap(),
-            timeout: None,
+            patience: Patience::Endless,
         }
     }
 

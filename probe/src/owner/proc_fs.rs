@@ -133,6 +133,15 @@ impl ProcFs {
     }
 }
 
+/// What was typed. A process that the workload runner started has that as its first argument; those behind it are the
+/// runner's own.
+pub(super) fn command_line(arguments: &[String]) -> String {
+    match arguments {
+        [typed, own @ ..] if typed.starts_with("gpumon ") && own.iter().any(|word| word == "work") => typed.clone(),
+        _ => arguments.join(" "),
+    }
+}
+
 /// What an interpreter runs: the script's file name, or the module behind `-m`; `None` where the program is none, or
 /// runs something else.
 pub(super) fn script(program: &str, arguments: &[String]) -> Option<String> {
@@ -196,6 +205,18 @@ mod tests {
         assert_eq!(birth.started_ms, Some(1_000_000 + 500 * 1000 / rustix::param::clock_ticks_per_second()));
         assert_eq!(proc_fs.origin(43), None);
         fs::remove_dir_all(root).unwrap();
+    }
+
+    #[test]
+    fn a_run_is_called_by_what_was_typed() {
+        for (arguments, command) in [
+            (&["gpumon bench copy", "--no-daemon", "work", "--parent", "7", "{}"][..], "gpumon bench copy"),
+            (&["gpumon", "work", "-"], "gpumon work -"),
+            (&["gpumon top"], "gpumon top"),
+            (&["python3", "work"], "python3 work"),
+        ] {
+            assert_eq!(command_line(&arguments.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>()), command);
+        }
     }
 
     #[test]

@@ -74,7 +74,7 @@ impl ProcessReader {
         let program = self.proc_fs.name(pid, arguments.as_deref());
         let script = program.as_deref().zip(arguments.as_deref()).filter(|_| !hidden);
         let script = script.and_then(|(program, arguments)| proc_fs::script(program, arguments));
-        let command = arguments.as_ref().map(|arguments| clean::line(&arguments.join(" ")));
+        let command = arguments.as_ref().map(|arguments| clean::line(&proc_fs::command_line(arguments)));
         let (owner, owner_read) = match before {
             Some(before) if before.owner_read.elapsed() < OWNER_REFRESH_AFTER => (before.owner, before.owner_read),
             _ => {

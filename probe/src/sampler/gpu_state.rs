@@ -58,6 +58,7 @@ pub(super) struct Update {
 struct PendingQuery {
     since: Instant,
     since_ms: u64,
+    is_given_up: bool,
 }
 
 impl GpuState {
@@ -135,7 +136,14 @@ impl GpuState {
     }
 
     pub(super) fn mark_pending(&mut self) {
-        self.pending = Some(PendingQuery { since: Instant::now(), since_ms: now_ms() });
+        self.pending = Some(PendingQuery { since: Instant::now(), since_ms: now_ms(), is_given_up: false });
+    }
+
+    /// Nobody waits for its answer any longer.
+    pub(super) fn give_up_waiting(&mut self) {
+        if let Some(pending) = &mut self.pending {
+            pending.is_given_up = true;
+        }
     }
 
     /// Applies an answer.
@@ -224,7 +232,8 @@ impl GpuState {
         let mut sample = self.last.clone();
         // One interval without an answer, less what the threads' waking takes.
         let patience = if self.opened { interval.mul_f64(0.9).max(SLOW) } else { OPENING };
-        if let Some(pending) = self.pending.as_ref().filter(|pending| pending.since.elapsed() >= patience) {
+        let is_hung = |pending: &&PendingQuery| pending.is_given_up || pending.since.elapsed() >= patience;
+        if let Some(pending) = self.pending.as_ref().filter(is_hung) {
             sample.health = Health::Hung { since_ms: pending.since_ms };
         }
         let mut events = Vec::new();

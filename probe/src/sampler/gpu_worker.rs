@@ -1,6 +1,7 @@
 //! What the thread of a GPU does at each tick: opens the GPU if it is not open, reads it, finds its processes' owners.
 
 use std::{
+    mem,
     path::PathBuf,
     sync::{Arc, mpsc::Sender},
     time::{Duration, Instant},
@@ -29,7 +30,7 @@ const DETAIL_SLOTS: u32 = 8;
 
 /// How long the first reading waits until it is known whose the processes are: a single look has no second, and a stream
 /// has nothing else to show yet.
-const FIRST_OWNERS: Duration = Duration::from_millis(500);
+pub(super) const FIRST_OWNERS: Duration = Duration::from_millis(500);
 
 /// How long others wait for processes that have come since, at most; a fifth of a short interval.
 const OWNERS: Duration = Duration::from_millis(50);
@@ -45,8 +46,8 @@ pub(super) struct GpuWorker {
     sender: Sender<Message>,
     /// `None` where processes are simulated, and not in `/proc`.
     resolver: Option<Resolver>,
-    /// Whether a list of processes has been read.
-    listed: bool,
+    /// Whether it has ever been read.
+    was_read: bool,
     /// Bytes of JSON for its processes.
     budget: usize,
     interval: Arc<SharedInterval>,
@@ -85,7 +86,7 @@ impl GpuWorker {
             index,
             sender,
             resolver: finder.map(Finder::resolver),
-            listed: false,
+            was_read: false,
             budget,
             interval: Arc::clone(&options.interval),
             sys_root: options.sys_root.clone(),
@@ -151,15 +152,18 @@ impl GpuWorker {
         if changed {
             self.reported = Some(identity.clone());
         }
-        let omitted = self.list(&mut sample);
+        let is_first = !mem::replace(&mut self.was_read, true);
+        if is_first {
+            let _ = self.sender.send(Message::FirstRead { index: self.index, stays_open: device.stays_open() });
+        }
+        let omitted = self.list(&mut sample, is_first);
         Ok(Readings { identity: changed.then_some(identity), sample, omitted, details, traces })
     }
 
     /// Says whose the processes are, and leaves out those for which a sample has no room.
-    fn list(&mut self, sample: &mut GpuSample) -> Vec<ProcessRef> {
+    fn list(&mut self, sample: &mut GpuSample, is_first: bool) -> Vec<ProcessRef> {
         let Reading::Now(processes) = &mut sample.processes else { return Vec::new() };
-        let patience = if self.listed { OWNERS.min(self.interval.get() / 5) } else { FIRST_OWNERS };
-        self.listed = true;
+        let patience = if is_first { FIRST_OWNERS } else { OWNERS.min(self.interval.get() / 5) };
         if let Some(resolver) = &mut self.resolver {
             resolver.ask(processes, patience);
         }
@@ -168,7 +172,7 @@ impl GpuWorker {
                 resolver.describe(process, how);
             }
         };
-        let (listed, omitted) = process_list::fit(std::mem::take(processes), self.budget, describe);
+        let (listed, omitted) = process_list::fit(mem::take(processes), self.budget, describe);
         *processes = listed;
         sample.processes_omitted = omitted.len() as u32;
         omitted

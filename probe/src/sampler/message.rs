@@ -9,6 +9,9 @@ use crate::{
 pub(super) enum Message {
     /// A GPU was asked, and this came of it.
     Answer { index: u32, outcome: Outcome },
+    /// A GPU was read for the first time, and the owners of its processes are looked up. `stays_open`: whether the driver
+    /// keeps it open when nobody uses it.
+    FirstRead { index: u32, stays_open: bool },
     /// A GPU was opened, or opened again.
     Opened { index: u32 },
     /// The driver reported something of a GPU by itself.

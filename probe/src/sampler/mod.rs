@@ -3,6 +3,7 @@
 //! A worker that does not answer in time holds up nobody: the sample goes out with that GPU's last readings, and from
 //! one interval on says that it hangs.
 
+mod deadline;
 mod gpu_state;
 mod gpu_worker;
 mod host_worker;
@@ -85,7 +86,8 @@ pub struct OneShot {
     pub details: Vec<GpuDetails>,
 }
 
-/// The driver opens a GPU at its first use, which takes milliseconds with persistence mode and seconds without.
+/// How long the first sample waits where no GPU answers: the driver opens one at its first use, which takes milliseconds
+/// with persistence mode and seconds without.
 const OPENING: Duration = Duration::from_secs(2);
 
 /// A one-shot command has nothing else to show, so it waits longer.
@@ -126,12 +128,13 @@ pub fn run(
     }
 }
 
-/// What is there, and one sample of it.
+/// What is there, and one sample of it, in which a GPU that has not answered hangs.
 ///
 /// # Errors
 /// [`SourceError`] where there is no GPU to sample.
 pub fn once(source: &Arc<dyn Source>, options: &Options) -> Result<OneShot, SourceError> {
     let mut sampling = Sampling::start(source, options, OPENING_ONCE)?;
+    sampling.give_up_waiting();
     let sample = sampling.compose(options.interval.get());
     Ok(OneShot { inventory: sampling.inventory(), sample, details: sampling.details() })
 }

@@ -141,6 +141,11 @@ impl Sampling {
         Sample { seq, at_ms: now, interval_ms: interval.as_millis() as u32, gpus, host }
     }
 
+    /// Calls what has not answered by now hung.
+    pub(super) fn give_up_waiting(&mut self) {
+        self.states.iter_mut().for_each(GpuState::give_up_waiting);
+    }
+
     /// Asks every worker that is free, and waits for those until `patience` is over.
     fn ask_and_collect(&mut self, patience: Duration) {
         // What came late frees its GPU for this tick.
@@ -170,6 +175,8 @@ impl Sampling {
                 self.records.extend(update.details.map(Record::Details));
                 self.records.extend(update.traces.into_iter().map(Record::Trace));
             }
+            // It only tells how long to wait.
+            Message::FirstRead { .. } => {}
             Message::Opened { index } => {
                 if let Some(opened) = &self.opened {
                     let _ = opened.send(index);

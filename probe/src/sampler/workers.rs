@@ -11,7 +11,8 @@ use std::{
 
 use super::{
     Options,
-    gpu_worker::GpuWorker,
+    deadline::Deadline,
+    gpu_worker::{FIRST_OWNERS, GpuWorker},
     host_worker::HostWorker,
     message::{Message, Query},
     process_list,
@@ -80,15 +81,24 @@ impl Workers {
         self.messages.try_iter().collect()
     }
 
-    /// What comes until all that were asked at this tick have answered, or `patience` is over.
+    /// What comes until all that were asked at this tick have answered, or `patience` is over; sooner where those that
+    /// answer tell that the others would have.
     pub(super) fn messages_until_answered(&mut self, patience: Duration) -> Vec<Message> {
-        let deadline = Instant::now() + patience;
+        let mut deadline = Deadline::after(patience);
+        // Read, and about to answer.
+        let mut read = BTreeSet::new();
         let mut messages = Vec::new();
         while !self.pending.is_empty() {
-            match self.messages.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            let until = if read.is_empty() { deadline.at() } else { deadline.at() + FIRST_OWNERS };
+            match self.messages.recv_timeout(until.saturating_duration_since(Instant::now())) {
+                Ok(Message::FirstRead { index, stays_open }) => {
+                    read.insert(index);
+                    deadline.on_first_read(stays_open, Instant::now());
+                }
                 Ok(message) => {
                     if let Message::Answer { index, .. } = &message {
                         self.pending.remove(index);
+                        read.remove(index);
                     }
                     messages.push(message);
                 }
@@ -96,7 +106,7 @@ impl Workers {
             }
         }
         messages.extend(self.messages.try_iter());
-        self.host.wait(deadline);
+        self.host.wait(deadline.at());
         messages
     }
 

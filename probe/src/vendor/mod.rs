@@ -59,6 +59,11 @@ pub trait Device {
     /// Who it is.
     fn identity(&mut self) -> Gpu;
 
+    /// Whether the driver keeps it open when nobody uses it. Where it does, GPUs are opened in milliseconds.
+    fn stays_open(&mut self) -> bool {
+        true
+    }
+
     /// Reads as much as `depth` says into `sample`, whose `index`, `uuid`, `at_ms` and `health` belong to the sampler.
     ///
     /// # Errors

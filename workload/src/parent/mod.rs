@@ -10,6 +10,7 @@ mod signals;
 use std::{
     ffi::OsString,
     io::{self, Read},
+    os::unix::process::CommandExt,
     path::PathBuf,
     process::{Child, Command, ExitStatus, Stdio},
     sync::{
@@ -204,7 +205,7 @@ struct Worker {
 impl Worker {
     fn start(command: &WorkerCommand, job: &Job, standard_error: StandardError) -> io::Result<Self> {
         let mut started = Command::new(&command.program);
-        started.args(&command.arguments).args(["--parent", &std::process::id().to_string()]);
+        started.arg0(job.command_line()).args(&command.arguments).args(["--parent", &std::process::id().to_string()]);
         started.arg(serde_json::to_string(job)?).stdin(Stdio::null()).stdout(Stdio::piped());
         if standard_error == StandardError::KeepLastLine {
             started.stderr(Stdio::piped());

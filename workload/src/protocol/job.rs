@@ -191,6 +191,22 @@ impl Job {
         }
     }
 
+    /// The command that asks for it, as lists of processes show the process that does it.
+    pub fn command_line(&self) -> String {
+        let (command, names) = match self {
+            Self::Bench(bench) => ("bench", &*bench.ids),
+            Self::Tutorials(tutorials) => ("tutorials", &*tutorials.cases),
+            Self::Burn(_) => ("burn", &[][..]),
+            Self::Oom(oom) => ("oom", std::slice::from_ref(&oom.scenario)),
+            Self::Selftest(_) => ("selftest", &[][..]),
+        };
+        // A client of the server may send any text, and what a program is called must not make it another one.
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+        let is_name = |name: &&str| !name.is_empty() && name.bytes().all(is_plain);
+        let names = names.iter().map(String::as_str).filter(is_name);
+        ["gpumon", command].into_iter().chain(names).collect::<Vec<_>>().join(" ")
+    }
+
     /// How long it may take where nobody says: what it asks for by itself, and ten minutes.
     pub fn usual_limit(&self) -> Duration {
         USUAL_LIMIT + Duration::try_from_secs_f64(self.asked_seconds()).unwrap_or(Duration::MAX / 2)
@@ -246,6 +262,20 @@ mod tests {
         for json in [r#"{"kind":"seeds","rows":["c"]}"#, r#"{"kind":"oom"}"#, r#"{"kind":"selftest"}"#] {
             let job = job(json);
             assert_eq!(serde_json::to_value(&job).unwrap()["kind"], job.kind().1);
+        }
+    }
+
+    #[test]
+    fn a_job_is_called_by_the_command_that_asks_for_it() {
+        for (json, command) in [
+            (r#"{"kind":"bench","ids":["copy","matmul"]}"#, "gpumon bench copy matmul"),
+            (r#"{"kind":"bench","ids":["x/nvidia-smi","a\u0000b",""]}"#, "gpumon bench"),
+            (r#"{"kind":"seeds","rows":["k5"]}"#, "gpumon tutorials k5"),
+            (r#"{"kind":"burn"}"#, "gpumon burn"),
+            (r#"{"kind":"oom","scenario":"kv-cache"}"#, "gpumon oom kv-cache"),
+            (r#"{"kind":"selftest"}"#, "gpumon selftest"),
+        ] {
+            assert_eq!(serde_json::from_str::<Job>(json).unwrap().command_line(), command);
         }
     }
 

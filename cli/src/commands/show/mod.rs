@@ -10,6 +10,7 @@ mod watch;
 use std::time::Duration;
 
 use anyhow::anyhow;
+use gpumon_probe::vendor::ReadDepth;
 
 use self::{
     csv::{Csv, Rows},
@@ -21,7 +22,7 @@ use crate::{
     exit::Failure,
     local::ServerArgs,
     options::SourceArgs,
-    table::{self, ColumnWidths, Layout},
+    table::{self, ColumnWidths, Layout, ShortPart, View},
 };
 
 // Each is a flag that stands for itself.
@@ -36,9 +37,13 @@ pub(crate) struct ShowArgs {
     #[arg(long, num_args = 0..=1, default_missing_value = "1", value_name = "SECONDS", value_parser = parse_seconds)]
     watch: Option<Duration>,
 
-    /// Print one line per GPU with the memory of each process, like gpustat
-    #[arg(long)]
-    short: bool,
+    /// Print one line per GPU with the memory of each process, like gpustat; --short=command,pid adds more
+    #[arg(long, value_name = "PARTS", num_args = 0.., require_equals = true, value_delimiter = ',', value_enum)]
+    short: Option<Vec<ShortPart>>,
+
+    /// Add a line with the mean utilization and the sums of memory, power and energy over all GPUs shown
+    #[arg(long, conflicts_with_all = ["json", "csv"])]
+    total: bool,
 
     /// Print one sample as JSON, in the format of /api/v1/snapshot; see `gpumon schema`
     #[arg(long, conflicts_with_all = ["short", "processes", "columns"])]
@@ -70,7 +75,8 @@ impl ShowArgs {
         [
             ("-i", !self.ids.is_empty()),
             ("--watch", self.watch.is_some()),
-            ("--short", self.short),
+            ("--short", self.short.is_some()),
+            ("--total", self.total),
             ("--json", self.json),
             ("--csv", self.csv),
             ("--control", self.server.is_typed()),
@@ -81,9 +87,9 @@ impl ShowArgs {
     }
 }
 
-enum Form {
-    Table,
-    Short,
+enum Form<'a> {
+    Table { total: bool },
+    Short { parts: &'a [ShortPart], total: bool },
     Json,
     Csv(Csv),
 }
@@ -96,11 +102,11 @@ pub(crate) fn run(source: &SourceArgs, args: &ShowArgs) -> Result<(), Failure> {
     }
     let form = match args {
         ShowArgs { json: true, .. } => Form::Json,
-        ShowArgs { short: true, .. } => Form::Short,
+        ShowArgs { short: Some(parts), total, .. } => Form::Short { parts, total: *total },
         ShowArgs { csv: true, columns, .. } => {
             Form::Csv(Csv::new(rows, columns.as_deref()).map_err(|error| Failure::usage(anyhow!(error)))?)
         }
-        _ => Form::Table,
+        ShowArgs { total, .. } => Form::Table { total: *total },
     };
     // A variable that names a server for all commands does not contradict a word about this one.
     if source.no_daemon && args.server.is_typed() {
@@ -113,14 +119,19 @@ pub(crate) fn run(source: &SourceArgs, args: &ShowArgs) -> Result<(), Failure> {
     }
 }
 
-fn once(at: SourceSelection<'_>, form: &Form, args: &ShowArgs) -> Result<(), Failure> {
-    let mut snapshot = Snapshot::take(at, form.need())?;
+fn once(at: SourceSelection<'_>, form: &Form<'_>, args: &ShowArgs) -> Result<(), Failure> {
+    let mut snapshot = Snapshot::take(at, form.need(), form.depth())?;
     select::select(&mut snapshot, &args.ids)?;
     let mut screen = Screen::new(args.color, false);
     form.show(snapshot, &mut screen, true)
 }
 
-fn again_and_again(at: SourceSelection<'_>, form: &Form, args: &ShowArgs, interval: Duration) -> Result<(), Failure> {
+fn again_and_again(
+    at: SourceSelection<'_>,
+    form: &Form<'_>,
+    args: &ShowArgs,
+    interval: Duration,
+) -> Result<(), Failure> {
     let mut screen = Screen::new(args.color, form.is_picture());
     let feed = Feed::start(at, form.need(), interval)?;
     // A program that reads gets what there is until it or this one is ended, as with any other.
@@ -155,31 +166,42 @@ fn again_and_again(at: SourceSelection<'_>, form: &Form, args: &ShowArgs, interv
     ended
 }
 
-impl Form {
+impl Form<'_> {
     fn need(&self) -> Need {
         match self {
-            Self::Table => Need::Past,
+            Self::Table { .. } => Need::Past,
             Self::Json => Need::Everything,
-            Self::Short | Self::Csv(_) => Need::Nothing,
+            Self::Short { .. } | Self::Csv(_) => Need::Nothing,
+        }
+    }
+
+    /// A single look shows nothing of what only counts from sample to sample.
+    fn depth(&self) -> ReadDepth {
+        match self {
+            Self::Json => ReadDepth::Full,
+            Self::Table { total: true } | Self::Short { total: true, .. } => ReadDepth::Metered,
+            Self::Table { .. } | Self::Short { .. } | Self::Csv(_) => ReadDepth::OneShot,
         }
     }
 
     /// Whether it is for people, who see one after the other in the same place.
     fn is_picture(&self) -> bool {
-        matches!(self, Self::Table | Self::Short)
+        matches!(self, Self::Table { .. } | Self::Short { .. })
     }
 
     fn picture(&self, snapshot: &Snapshot, layout: Layout, kept: Option<&mut ColumnWidths>) -> String {
+        let view = |with_total: bool| View { with_total, ..snapshot.view() };
         match self {
-            Self::Short => table::render_short(&snapshot.view(), layout),
-            _ => table::render(&snapshot.view(), layout, kept),
+            Self::Short { parts, total } => table::render_short(&view(*total), layout, parts),
+            Self::Table { total } => table::render(&view(*total), layout, kept),
+            Self::Json | Self::Csv(_) => String::new(),
         }
     }
 
     /// Prints it. Of comma-separated values, only the first have a header.
     fn show(&self, snapshot: Snapshot, screen: &mut Screen, is_first: bool) -> Result<(), Failure> {
         match self {
-            Self::Table | Self::Short => screen.show(&self.picture(&snapshot, screen.layout(), None))?,
+            Self::Table { .. } | Self::Short { .. } => screen.show(&self.picture(&snapshot, screen.layout(), None))?,
             Self::Json => {
                 let json = serde_json::to_string(&snapshot.into_frame()).map_err(anyhow::Error::from)?;
                 screen::write(&(json + "\n"))?;

@@ -58,10 +58,10 @@ pub(super) struct SourceSelection<'a> {
 
 impl Snapshot {
     /// Takes a snapshot from a server with fresh samples of the requested GPUs, else from the GPUs.
-    pub(super) fn take(at: SourceSelection<'_>, need: Need) -> Result<Self, Failure> {
+    pub(super) fn take(at: SourceSelection<'_>, need: Need, depth: ReadDepth) -> Result<Self, Failure> {
         match Self::from_server(at, need)? {
             Some(snapshot) => Ok(snapshot),
-            None => Self::read(&at.source.open()?, need),
+            None => Self::read(&at.source.open()?, need, depth),
         }
     }
 
@@ -117,12 +117,10 @@ impl Snapshot {
         Some(Self { version, collector, inventory, sample, details, events, past, is_single: false })
     }
 
-    fn read(source: &Arc<dyn Source>, need: Need) -> Result<Self, Failure> {
-        // A table shows nothing of what only counts from sample to sample.
-        let is_everything = need == Need::Everything;
+    fn read(source: &Arc<dyn Source>, need: Need, depth: ReadDepth) -> Result<Self, Failure> {
         let options = Options {
-            depth: if is_everything { ReadDepth::Full } else { ReadDepth::OneShot },
-            details: is_everything,
+            depth,
+            details: need == Need::Everything,
             ..Options::new(Duration::from_secs(1), CommandLines::All)
         };
         let OneShot { inventory, sample, details, .. } = sampler::once(source, &options)?;
@@ -155,6 +153,7 @@ impl Snapshot {
             sample: &self.sample,
             past: &self.past,
             is_one_shot: self.is_single,
+            with_total: false,
             notice: self.collector.message.as_deref().filter(|_| self.collector.state != CollectorState::Running),
         }
     }
@@ -166,7 +165,7 @@ mod tests {
 
     fn snapshot(age_ms: u64, interval_ms: u32, state: CollectorState) -> Option<Snapshot> {
         let source = "sim:1".parse::<gpumon_probe::vendor::SourceChoice>().unwrap().open(None).unwrap();
-        let mut snapshot = Snapshot::read(&source.into(), Need::Nothing).ok()?.into_frame();
+        let mut snapshot = Snapshot::read(&source.into(), Need::Nothing, ReadDepth::OneShot).ok()?.into_frame();
         let sample = snapshot.sample.as_mut()?;
         let now_ms = sample.at_ms + age_ms;
         sample.interval_ms = interval_ms;

@@ -126,6 +126,11 @@ impl ProbeDevice for NvmlDevice {
         self.identity.clone()
     }
 
+    fn stays_open(&mut self) -> bool {
+        self.querier.ask(None, &[Q::PersistenceMode]);
+        Answers::new(&self.querier.cached(), 0).flag(Q::PersistenceMode).value() != Some(&false)
+    }
+
     fn read(&mut self, sample: &mut GpuSample, depth: ReadDepth) -> Result<(), DeviceError> {
         let begun_ms = now_ms();
         let with_paced = depth == ReadDepth::Full;
