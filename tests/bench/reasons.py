@@ -11,14 +11,13 @@ REASONS = {
     "nvmlDeviceGetComputeRunningProcesses_v3": _LISTS,
     "nvmlDeviceGetGraphicsRunningProcesses_v3": _LISTS,
     "nvmlDeviceGetMPSComputeRunningProcesses_v3": _LISTS,
-    "nvmlDeviceGetFieldValues": "instant and average power and memory temperature in every sample; recovery action and NVLinks in the details",
+    "nvmlDeviceGetFieldValues": "instant and average power and memory temperature in every sample; six times of throttling, recovery action and NVLinks in the details",
     "nvmlDeviceGetMemoryInfo_v2": _SAMPLE,
     "nvmlGpmSampleGet": "activity and link rates in every sample",
     "nvmlDeviceGetProcessesUtilizationInfo": "who computes: 2 ms, so once a second, also at 10 Hz, and only where there are processes",
     "nvmlDeviceGetTotalEnergyConsumption": "4 ms, so every 5 s; the 50 Hz power tells the rest",
     "nvmlDeviceGetMarginTemperature": "1.2 ms, so every 5 s",
     "nvmlDeviceGetSamples": "power every 2 s, both utilisations every 10 s, before the driver's buffers overflow",
-    "nvmlDeviceGetViolationStatus": "six times of throttling, " + _DETAILS,
     "nvmlDeviceGetMemoryErrorCounter": "errors by place, " + _DETAILS + "; 35 us for all",
     "nvmlDeviceGetTotalEccErrors": "four totals, " + _DETAILS,
     "nvmlDeviceGetMaxClockInfo": "four clocks, " + _ONCE,
@@ -34,8 +33,8 @@ REASONS = {
     "nvmlDeviceGetPciInfo_v3": "once for who it is, once for how it is linked",
 }
 for _name in (
-    "CurrPcieLinkGeneration CurrPcieLinkWidth CurrentClocksThrottleReasons DecoderUtilization EncoderUtilization "
-    "EnforcedPowerLimit JpgUtilization OfaUtilization PerformanceState PowerUsage Temperature UtilizationRates"
+    "CurrPcieLinkGeneration CurrPcieLinkWidth CurrentClocksEventReasons DecoderUtilization EncoderUtilization "
+    "EnforcedPowerLimit JpgUtilization OfaUtilization PerformanceState PowerUsage TemperatureV UtilizationRates"
 ).split():
     REASONS["nvmlDeviceGet" + _name] = _SAMPLE
 for _name in (

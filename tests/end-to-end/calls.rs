@@ -43,8 +43,15 @@ pub(crate) fn what_is_dear_is_asked_rarely() {
     asked(&calls, "nvmlDeviceGetMarginTemperature", 0, 3..=5);
     // One buffer every two seconds, two every ten.
     asked(&calls, "nvmlDeviceGetSamples", 0, 10..=17);
-    // Every ten seconds.
-    asked(&calls, "nvmlDeviceGetViolationStatus", 0, 2 * 6..=3 * 6);
+    // Every ten seconds: the power limit that is asked for, and six times of throttling, a field each. Fields stand in
+    // every sample, too.
+    asked(&calls, "nvmlDeviceGetPowerManagementLimit", 0, 2..=3);
+    asked(&calls, "nvmlDeviceGetFieldValues", 0, 15 + 2 * 7..=20 + 3 * 8);
+    // Never, where there is a successor.
+    for function in ["Temperature", "CurrentClocksThrottleReasons", "SupportedClocksThrottleReasons", "ViolationStatus"]
+    {
+        asked(&calls, &format!("nvmlDeviceGet{function}"), 0, 0..=0);
+    }
     // Once, for what never changes and for what is not there.
     for function in ["UUID", "Name", "Serial", "FanSpeed", "NumFans", "RetiredPagesPendingStatus"] {
         asked(&calls, &format!("nvmlDeviceGet{function}"), 0, 1..=1);
@@ -67,5 +74,5 @@ pub(crate) fn ten_times_as_many_samples_are_not_ten_times_as_many_dear_calls() {
     asked(&calls, "nvmlDeviceGetProcessesUtilizationInfo", 0, 3..=15);
     asked(&calls, "nvmlDeviceGetTotalEnergyConsumption", 0, 1..=4);
     asked(&calls, "nvmlDeviceGetSamples", 0, 3..=12);
-    asked(&calls, "nvmlDeviceGetViolationStatus", 0, 6..=3 * 6);
+    asked(&calls, "nvmlDeviceGetPowerManagementLimit", 0, 1..=3);
 }

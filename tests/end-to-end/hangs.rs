@@ -24,7 +24,7 @@ async fn a_call_that_hangs_in_any_lane_takes_its_own_gpu_and_no_other() {
     let calls = [
         hang(1, "nvmlDeviceGetPowerUsage"),
         // It is asked every ten seconds, and for the second time within the first ten.
-        hang(2, "nvmlDeviceGetViolationStatus"),
+        hang(2, "nvmlDeviceGetPowerManagementLimit"),
         hang(3, "nvmlGpmSampleGet"),
         // Every two seconds.
         hang(4, "nvmlDeviceGetSamples"),

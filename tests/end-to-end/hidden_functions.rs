@@ -1,14 +1,31 @@
 //! Every function of NVML missing in turn, as in a library that has never had it: what only it gives is absent, and
-//! all the rest is as it was.
+//! all the rest is as it was. Then all those together that a newer driver lacks.
 
 use std::collections::BTreeSet;
 
 use gpumon_probe::{model::now_ms, vendor::sim::FUNCTIONS};
+use serde_json::Value;
 
-use crate::support::{Fake, Records, complains_of_nothing, complete, given_by, in_parallel, is_of, stderr};
+use crate::support::{Fake, Records, complains_of_nothing, complete, given_by, in_parallel, is_of, stderr, stdout};
 
 /// What the program cannot do without; it says so.
 const NEEDED: [&str; 2] = ["nvmlInit_v2", "nvmlDeviceGetCount_v2"];
+
+/// What `libnvidia-ml.so.1` of driver 610.57.04 exports.
+const EXPORTED_BY_610: &str = include_str!("nvml-610.57.04.txt");
+
+/// What CUDA 14 removes of the functions that are called here. A removed function returns `NVML_ERROR_DEPRECATED`.
+const REMOVED: [&str; 8] = [
+    "nvmlDeviceGetApplicationsClock",
+    "nvmlDeviceGetCurrentClocksThrottleReasons",
+    "nvmlDeviceGetDefaultApplicationsClock",
+    "nvmlDeviceGetHandleBySerial",
+    "nvmlDeviceGetPowerManagementMode",
+    "nvmlDeviceGetSupportedClocksThrottleReasons",
+    "nvmlDeviceGetTemperature",
+    "nvmlDeviceGetViolationStatus",
+];
+const DEPRECATED: u32 = 26;
 
 /// One GPU that has everything, one with a MIG device, one without GPM. The driver's buffers are full.
 fn scenario() -> String {
@@ -92,5 +109,69 @@ fn a_library_that_cannot_be_used_at_all_is_told_from_one_that_is_not_there() {
         let message = stderr(&output);
         assert_eq!(output.status.code(), Some(12), "without {function}: {message}");
         assert!(message.contains("cannot load") && message.contains("too old"), "without {function}: {message}");
+    }
+}
+
+/// Whatever `gpumon --json` has as absent, by its place.
+fn absent(value: &Value, path: &str) -> BTreeSet<String> {
+    let below = |(name, value): (String, &Value)| absent(value, &format!("{path}.{name}"));
+    match value {
+        Value::Object(fields) if fields.contains_key("absent") => [path.to_owned()].into(),
+        Value::Object(fields) => fields.iter().map(|(name, value)| (name.clone(), value)).flat_map(below).collect(),
+        Value::Array(items) => {
+            items.iter().enumerate().map(|(at, value)| (at.to_string(), value)).flat_map(below).collect()
+        }
+        _ => BTreeSet::new(),
+    }
+}
+
+/// The lines of `nvidia-smi -q` without a value, with the section that each stands in.
+fn lines_without_value(fake: &Fake) -> BTreeSet<String> {
+    let log = stdout(&fake.gpumon(&["smi", "-q"]).output().unwrap());
+    assert!(log.lines().count() > 300, "{log}");
+    let mut section = "";
+    let mut without = BTreeSet::new();
+    for line in log.lines() {
+        match line.split_once(" : ") {
+            None => section = line.trim(),
+            Some((
+                _,
+                "N/A" | "Function Not Found" | "Unknown Error" | "Requested functionality has been deprecated",
+            )) => {
+                without.insert(format!("{section}: {line}"));
+            }
+            Some(_) => {}
+        }
+    }
+    without
+}
+
+#[test]
+fn a_newer_driver_loses_no_reading_that_has_a_successor() {
+    let scenario = scenario();
+    let not_in_610: Vec<&str> =
+        FUNCTIONS.iter().copied().filter(|name| !EXPORTED_BY_610.lines().any(|line| line == *name)).collect();
+    let whole = Fake::new(&scenario);
+    let returns = REMOVED.map(|function| format!("{function} = {DEPRECATED}\n")).concat();
+    let drivers = [
+        ("driver 610", Fake::without(&scenario, &not_in_610), false),
+        ("no removed function", Fake::without(&scenario, &[&not_in_610[..], &REMOVED].concat()), true),
+        ("removed functions return an error", Fake::new(&format!("{scenario}[returns]\n{returns}")), true),
+    ];
+    let collected = complete(|| collect(&whole));
+    let (once, log) = (absent(&whole.json(), ""), lines_without_value(&whole));
+    for (driver, fake, is_without_application_clocks) in drivers {
+        // They have no successor.
+        let is_known = |what: &String| {
+            let is_application_clock = what.contains(".application_clocks.") || what.contains("Applications Clocks: ");
+            is_without_application_clocks && is_application_clock
+        };
+        complains_of_nothing(|| {
+            let mut lost = lost(driver, &collected, &collect(&fake));
+            lost.extend(absent(&fake.json(), "").difference(&once).cloned());
+            lost.extend(lines_without_value(&fake).difference(&log).cloned());
+            lost.retain(|what| !is_known(what));
+            lost.into_iter().map(|what| format!("{driver}: {what}")).collect()
+        });
     }
 }

@@ -21,6 +21,8 @@ const AT_A_TIME: usize = 3;
 /// `nvmlReturn_t`.
 const NOT_SUPPORTED: u32 = 3;
 const GPU_IS_LOST: u32 = 15;
+/// `NVML_ERROR_DEPRECATED`: what a function that was removed returns.
+const DEPRECATED: u32 = 26;
 const UNKNOWN: u32 = 999;
 
 /// Answers rather than failures: how long a list is, and that there is nothing new.
@@ -39,7 +41,7 @@ fn codes() -> Vec<u32> {
     if std::env::var_os("GPUMON_TEST_FULL").is_some() {
         return (1..=30).chain([UNKNOWN]).collect();
     }
-    vec![2, NOT_SUPPORTED, 4, 6, 9, FUNCTION_NOT_FOUND, GPU_IS_LOST, 18, UNKNOWN]
+    vec![2, NOT_SUPPORTED, 4, 6, 9, FUNCTION_NOT_FOUND, GPU_IS_LOST, 18, DEPRECATED, UNKNOWN]
 }
 
 /// GPUs that have everything, with a long past.
@@ -74,7 +76,7 @@ fn collect(scenario: &str) -> Records {
 /// How an absent reading says this code.
 fn reason(code: u32) -> String {
     match code {
-        NOT_SUPPORTED | FUNCTION_NOT_FOUND => "not_supported".to_owned(),
+        NOT_SUPPORTED | FUNCTION_NOT_FOUND | DEPRECATED => "not_supported".to_owned(),
         4 => "no_permission".to_owned(),
         GPU_IS_LOST => "gpu_lost".to_owned(),
         21 => "unknown".to_owned(),

@@ -92,9 +92,7 @@ fn what_one_driver_does_not_have_takes_nothing_else_away() {
 
 #[test]
 fn a_reading_that_fails_says_with_which_error() {
-    let fake = Fake::new(
-        "gpus = 1\n[returns]\nnvmlDeviceGetTemperature = 999\nnvmlDeviceGetTemperatureV = 999\nnvmlDeviceGetPowerUsage = 4\n",
-    );
+    let fake = Fake::new("gpus = 1\n[returns]\nnvmlDeviceGetTemperatureV = 999\nnvmlDeviceGetPowerUsage = 4\n");
     let gpu = &fake.json()["sample"]["gpus"][0];
     assert_eq!(gpu["temperature"]["gpu_celsius"]["absent"], "driver_error");
     assert_eq!(gpu["temperature"]["gpu_celsius"]["code"], 999);

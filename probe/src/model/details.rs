@@ -21,7 +21,7 @@ pub struct GpuDetails {
     pub application_clocks: ApplicationClocks,
     /// The power limit that was asked for (`nvmlDeviceGetPowerManagementLimit`); the one in force can be lower.
     pub requested_power_limit_watts: Reading<f64>,
-    /// For how long something held the clocks down since the driver was loaded (`nvmlDeviceGetViolationStatus`).
+    /// For how long something held the clocks down since the driver was loaded (`NVML_FI_DEV_PERF_POLICY_*`).
     pub throttled: ThrottledTimes,
     /// Memory errors.
     pub ecc: Ecc,

@@ -346,7 +346,7 @@ export type GpuDetails = {
   application_clocks: ApplicationClocks,
   /** The power limit that was asked for (`nvmlDeviceGetPowerManagementLimit`); the one in force can be lower. */
   requested_power_limit_watts: Reading<number>,
-  /** For how long something held the clocks down since the driver was loaded (`nvmlDeviceGetViolationStatus`). */
+  /** For how long something held the clocks down since the driver was loaded (`NVML_FI_DEV_PERF_POLICY_*`). */
   throttled: ThrottledTimes,
   /** Memory errors. */
   ecc: Ecc,
@@ -423,7 +423,7 @@ export type GpuSample = {
   clocks: Clocks,
   /** P-state, 0 (fastest) to 15 (`nvmlDeviceGetPerformanceState`). */
   performance_state: Reading<number>,
-  /** What holds the clocks down just now; empty when nothing does (`nvmlDeviceGetCurrentClocksThrottleReasons`). */
+  /** What holds the clocks down just now; empty when nothing does (`nvmlDeviceGetCurrentClocksEventReasons`). */
   throttle_reasons: Reading<Array<ThrottleReason>>,
   /** The PCIe link as it runs now. */
   pcie: PcieLink,
@@ -1074,7 +1074,7 @@ export type SpareRows = {
 
 /** Temperatures. */
 export type Temperature = {
-  /** The chip (`nvmlDeviceGetTemperature`). */
+  /** The chip (`nvmlDeviceGetTemperatureV`). */
   gpu_celsius: Reading<number>,
   /** The memory (`NVML_FI_DEV_MEMORY_TEMP`). */
   memory_celsius: Reading<number>,

@@ -78,7 +78,6 @@ pub(crate) fn given_by(function: &str) -> &'static [&'static str] {
         "RowRemapperHistogram" => &["details.remapped_rows.spare"],
         "Samples" => &["trace"],
         "Serial" => &["gpu.board.serial"],
-        "Temperature" => &["sample.temperature.gpu_celsius"],
         "TemperatureThreshold" => &["gpu.board.thresholds"],
         "TopologyCommonAncestor" => &["topology"],
         "TotalEccErrors" => &["details.ecc.aggregate", "details.ecc.volatile"],
@@ -88,7 +87,6 @@ pub(crate) fn given_by(function: &str) -> &'static [&'static str] {
         "UUID" => &["details.uuid", "gpu.uuid", "sample.uuid", "gpu.mig_devices[]", "sample.mig_devices[]"],
         "UtilizationRates" => &["sample.utilization.gpu_percent", "sample.utilization.memory_percent"],
         "VbiosVersion" => &["gpu.board.vbios_version"],
-        "ViolationStatus" => &["details.throttled"],
         "nvmlGpmMetricsGet" | "nvmlGpmQueryDeviceSupport" | "nvmlGpmSampleAlloc" | "nvmlGpmSampleFree" => {
             &["sample.activity", "sample.nvlink", "sample.mig_devices[].activity"]
         }
@@ -104,7 +102,8 @@ pub(crate) fn lost_with(function: &str) -> &'static [&'static str] {
     match function.strip_prefix("nvmlDeviceGet").unwrap_or(function) {
         "AccountingStats" => &["details.accounting"],
         "ComputeRunningProcesses_v3" | "GraphicsRunningProcesses_v3" => &["sample.processes"],
-        "CurrentClocksThrottleReasons" => &["sample.throttle_reasons"],
+        "CurrentClocksEventReasons" => &["sample.throttle_reasons"],
+        "FieldValues" => &["details.throttled"],
         "MemoryInfo_v2" => &["sample.memory"],
         "NvLinkState" => &["details.nvlinks"],
         "ProcessesUtilizationInfo" => &[
@@ -117,6 +116,7 @@ pub(crate) fn lost_with(function: &str) -> &'static [&'static str] {
         "nvmlGpmQueryDeviceSupport" | "nvmlGpmSampleGet" => {
             &["sample.pcie.rx_bytes_per_second", "sample.pcie.tx_bytes_per_second"]
         }
+        "TemperatureV" => &["sample.temperature.gpu_celsius"],
         _ => &[],
     }
 }

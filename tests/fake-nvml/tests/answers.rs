@@ -452,7 +452,7 @@ fn every_query_about_the_machine_is_answered() {
 
 #[test]
 fn an_older_library_answers_with_what_it_has() {
-    const NEWER: [&str; 15] = [
+    const NEWER: [&str; 16] = [
         "nvmlDeviceGetMemoryInfo_v2",
         "nvmlDeviceGetComputeRunningProcesses_v3",
         "nvmlDeviceGetComputeRunningProcesses_v2",
@@ -461,8 +461,9 @@ fn an_older_library_answers_with_what_it_has() {
         "nvmlDeviceGetMPSComputeRunningProcesses_v2",
         "nvmlDeviceGetMPSComputeRunningProcesses",
         "nvmlDeviceGetRetiredPages_v2",
-        "nvmlDeviceGetSupportedClocksThrottleReasons",
-        "nvmlDeviceGetCurrentClocksThrottleReasons",
+        "nvmlDeviceGetSupportedClocksEventReasons",
+        "nvmlDeviceGetCurrentClocksEventReasons",
+        "nvmlDeviceGetTemperatureV",
         "nvmlDeviceGetPciInfoExt",
         "nvmlDeviceGetProcessesUtilizationInfo",
         "nvmlDeviceGetPdi",

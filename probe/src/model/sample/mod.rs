@@ -52,7 +52,7 @@ pub struct GpuSample {
     pub clocks: Clocks,
     /// P-state, 0 (fastest) to 15 (`nvmlDeviceGetPerformanceState`).
     pub performance_state: Reading<u8>,
-    /// What holds the clocks down just now; empty when nothing does (`nvmlDeviceGetCurrentClocksThrottleReasons`).
+    /// What holds the clocks down just now; empty when nothing does (`nvmlDeviceGetCurrentClocksEventReasons`).
     pub throttle_reasons: Reading<Vec<ThrottleReason>>,
     /// The PCIe link as it runs now.
     pub pcie: PcieLink,
@@ -168,7 +168,7 @@ pub struct Power {
 /// Temperatures.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Temperature {
-    /// The chip (`nvmlDeviceGetTemperature`).
+    /// The chip (`nvmlDeviceGetTemperatureV`).
     pub gpu_celsius: Reading<f64>,
     /// The memory (`NVML_FI_DEV_MEMORY_TEMP`).
     pub memory_celsius: Reading<f64>,

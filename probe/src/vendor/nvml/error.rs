@@ -9,7 +9,7 @@ use crate::{model::Absence, vendor::DeviceError, vendor::nvml::query::Code};
 
 pub(super) fn absence(code: Code) -> Absence {
     match code {
-        Code::NOT_SUPPORTED | Code::FUNCTION_NOT_FOUND => Absence::NotSupported,
+        Code::NOT_SUPPORTED | Code::FUNCTION_NOT_FOUND | Code::DEPRECATED => Absence::NotSupported,
         Code::NO_PERMISSION => Absence::NoPermission,
         Code::GPU_IS_LOST => Absence::GpuLost,
         Code::NO_DATA => Absence::Unknown,

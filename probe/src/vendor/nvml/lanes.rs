@@ -271,7 +271,7 @@ fn slow() -> Vec<Row> {
         (Q::NumFans, 4),
         (Q::NvLinkState(0), 16),
     ];
-    queries.extend((0..6).map(|policy| (Q::ViolationStatus(policy), 1010)));
+    queries.extend((0..6).map(|policy| (Q::ViolationStatus(policy), 400)));
     for counter in 0..2 {
         queries.extend((0..2).map(|kind| (Q::TotalEccErrors(kind, counter), 10)));
         queries.extend(

@@ -177,7 +177,7 @@ impl Querier {
                 self.unsupported.remove(&asked);
                 self.votes.answered += 1;
             }
-            Err(Code::NOT_SUPPORTED | Code::FUNCTION_NOT_FOUND) => {
+            Err(Code::NOT_SUPPORTED | Code::FUNCTION_NOT_FOUND | Code::DEPRECATED) => {
                 self.unsupported.insert(asked, Instant::now());
             }
             Err(Code::GPU_IS_LOST) => self.votes.lost += 1,

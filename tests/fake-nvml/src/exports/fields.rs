@@ -16,7 +16,7 @@ use nvml_wrapper_sys::bindings::{
 use super::{
     nvlink::link,
     power::{highest_limit, limit, millijoules, milliwatts},
-    throttled::sum_ns,
+    throttled::{held_down_ns, sum_ns},
 };
 use crate::{
     call::{Gpu, device},
@@ -105,8 +105,10 @@ fn field(gpu: &Gpu, field: u32, scope: c_uint) -> Result<Number, Code> {
         | id::NVML_FI_DEV_PCIE_OUTBOUND_ATOMICS_MASK
         | id::NVML_FI_DEV_PCIE_INBOUND_ATOMICS_MASK => narrow(0),
         id::NVML_FI_DEV_PCIE_REPLAY_COUNTER => narrow(gpu.wear().pcie_replays as u32),
-        id::NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_POWER_CAP => held_down(ThrottleReason::SwPowerCap),
-        id::NVML_FI_DEV_CLOCKS_EVENT_REASON_SYNC_BOOST => held_down(ThrottleReason::SyncBoost),
+        // Those of power and sync boost are also the counters of these two reasons.
+        id::NVML_FI_DEV_PERF_POLICY_POWER..=id::NVML_FI_DEV_PERF_POLICY_RELIABILITY => {
+            wide(held_down_ns(&gpu.totals(), field - id::NVML_FI_DEV_PERF_POLICY_POWER)?)
+        }
         SW_THERMAL_SLOWDOWN => held_down(ThrottleReason::SwThermalSlowdown),
         HW_THERMAL_SLOWDOWN => held_down(ThrottleReason::HwThermalSlowdown),
         HW_POWER_BRAKE_SLOWDOWN => held_down(ThrottleReason::HwPowerBrakeSlowdown),

@@ -1,7 +1,7 @@
 //! One GPU as a process knows it: its handle, those of its MIG devices, and what it said that cannot change.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
@@ -17,12 +17,19 @@ pub(super) struct Gpu {
     /// By the index of the MIG device; `None` is the GPU.
     handles: Mutex<HashMap<Option<u32>, Result<raw::Device, Code>>>,
     remembered: Mutex<HashMap<Key, Answer>>,
+    only_older: Mutex<HashSet<Key>>,
     pub(super) counted: Counted,
 }
 
 impl Gpu {
     pub(super) fn new(index: u32) -> Self {
-        Self { index, handles: Mutex::default(), remembered: Mutex::default(), counted: Counted::default() }
+        Self {
+            index,
+            handles: Mutex::default(),
+            remembered: Mutex::default(),
+            only_older: Mutex::default(),
+            counted: Counted::default(),
+        }
     }
 
     /// The handle of the GPU or of a MIG device of it. Threads that ask for the same GPU wait for the one that opens it.
@@ -41,10 +48,30 @@ impl Gpu {
             return known.clone();
         }
         let answer = ask();
-        if matches!(answer, Ok(_) | Err(Code::NOT_SUPPORTED | Code::FUNCTION_NOT_FOUND)) {
+        if matches!(answer, Ok(_) | Err(Code::NOT_SUPPORTED | Code::FUNCTION_NOT_FOUND | Code::DEPRECATED)) {
             lock(&self.remembered).insert(key, answer.clone());
         }
         answer
+    }
+
+    /// The answer of the newer of two functions, or the older one's where the driver lacks the newer. That it does is
+    /// remembered, so that every later query is one call.
+    pub(super) fn newer_or_older(
+        &self,
+        key: Key,
+        newer: impl FnOnce() -> Answer,
+        older: impl FnOnce() -> Answer,
+    ) -> Answer {
+        if lock(&self.only_older).contains(&key) {
+            return older();
+        }
+        match newer() {
+            Err(Code::FUNCTION_NOT_FOUND) => {
+                lock(&self.only_older).insert(key);
+                older()
+            }
+            answer => answer,
+        }
     }
 
     /// Forgets the handles of MIG devices, and what they said.
@@ -95,5 +122,16 @@ mod tests {
         }
         let later = gpu.remember((None, Query::Serial), || unreachable!());
         assert_eq!(later, Err(Code::NOT_SUPPORTED));
+    }
+
+    #[test]
+    fn a_function_that_the_driver_lacks_is_called_once() {
+        let gpu = Gpu::new(0);
+        let ask = |newer: &dyn Fn() -> Answer| {
+            gpu.newer_or_older((None, Query::Temperature), newer, || Ok(Value::number(40)))
+        };
+        assert_eq!(ask(&|| Err(Code::GPU_IS_LOST)), Err(Code::GPU_IS_LOST), "which is no reason to call the older");
+        assert_eq!(ask(&|| Err(Code::FUNCTION_NOT_FOUND)), Ok(Value::number(40)));
+        assert_eq!(ask(&|| unreachable!()), Ok(Value::number(40)));
     }
 }

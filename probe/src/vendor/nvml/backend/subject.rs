@@ -15,6 +15,9 @@ use crate::vendor::nvml::query::{Answer, Code, Query as Q, Subject, Value};
 /// `NVML_TEMPERATURE_GPU`.
 const OF_THE_CHIP: u32 = 0;
 
+/// The first six of `nvmlPerfPolicyType_t` have a field each, one after the other.
+const POLICIES: u32 = 6;
+
 /// `NVML_CLOCK_ID_CUSTOMER_BOOST_MAX`.
 const CUSTOMER_BOOST_MAX: u32 = 3;
 
@@ -43,7 +46,7 @@ impl<'a> Target<'a> {
             Q::Serial => self.text(&f::SERIAL),
             Q::BusId => self.bus_id().map(Value::Text),
             // An older library knows no classes.
-            Q::PciInfo => older(self.out(&f::PCI_INFO_EXT), || self.out(&f::PCI_INFO)),
+            Q::PciInfo => self.newer(query, || self.out(&f::PCI_INFO_EXT), || self.out(&f::PCI_INFO)),
             Q::Brand => self.out(&f::BRAND),
             Q::Architecture => self.out(&f::ARCHITECTURE),
             Q::ComputeCapability => self.out2(&f::COMPUTE_CAPABILITY),
@@ -100,12 +103,15 @@ impl<'a> Target<'a> {
             Q::FbcSessions => self.list(&f::FBC_SESSIONS, SESSIONS),
             Q::GpmStreaming => self.out(&f::GPM_STREAMING),
             Q::FbcStats => self.out(&f::FBC_STATS),
-            Q::MemoryInfo => older(self.out(&f::MEMORY_INFO), || self.memory_info_v1()),
+            Q::MemoryInfo => self.newer(query, || self.out(&f::MEMORY_INFO), || self.memory_info_v1()),
             Q::MemoryInfoV1 => self.out(&f::MEMORY_INFO_V1),
             Q::Bar1MemoryInfo => self.out(&f::BAR1_MEMORY_INFO),
             Q::ProtectedMemory => self.out(&f::PROTECTED_MEMORY),
             Q::ConfComputeMemorySize => self.out(&f::CONF_COMPUTE_MEMORY),
-            Q::Temperature => self.of(&f::TEMPERATURE, OF_THE_CHIP),
+            Q::Temperature => {
+                let chip = || sys::nvmlTemperature_v1_t { sensorType: OF_THE_CHIP, ..Plain::blank() };
+                self.newer(query, || self.fill(&f::TEMPERATURE_V, chip()), || self.of(&f::TEMPERATURE, OF_THE_CHIP))
+            }
             Q::MarginTemperature => self.out(&f::MARGIN_TEMPERATURE),
             Q::TemperatureThreshold(threshold) => self.of(&f::TEMPERATURE_THRESHOLD, threshold),
             Q::FanSpeed => self.out(&f::FAN_SPEED),
@@ -114,10 +120,13 @@ impl<'a> Target<'a> {
             Q::FanSpeedRpm(fan) => self.fill(&f::FAN_SPEED_RPM, sys::nvmlFanSpeedInfo_t { fan, ..Plain::blank() }),
             Q::PerformanceState => self.out(&f::PERFORMANCE_STATE),
             Q::SupportedThrottleReasons => {
-                older(self.out(&f::SUPPORTED_THROTTLE_REASONS), || self.out(&f::SUPPORTED_EVENT_REASONS))
+                let older = || self.out(&f::SUPPORTED_THROTTLE_REASONS);
+                self.newer(query, || self.out(&f::SUPPORTED_EVENT_REASONS), older)
             }
-            Q::ThrottleReasons => older(self.out(&f::THROTTLE_REASONS), || self.out(&f::EVENT_REASONS)),
-            Q::ViolationStatus(policy) => self.of(&f::VIOLATION_STATUS, policy),
+            Q::ThrottleReasons => self.newer(query, || self.out(&f::EVENT_REASONS), || self.out(&f::THROTTLE_REASONS)),
+            Q::ViolationStatus(policy) => {
+                self.newer(query, || self.violation_time(policy), || self.of(&f::VIOLATION_STATUS, policy))
+            }
             Q::TotalEnergyConsumption => self.out(&f::TOTAL_ENERGY_CONSUMPTION),
             Q::PowerUsage => self.out(&f::POWER_USAGE),
             Q::PowerManagementMode => self.out(&f::POWER_MANAGEMENT_MODE),
@@ -140,7 +149,7 @@ impl<'a> Target<'a> {
             Q::SramEccErrors => self.out(&f::SRAM_ECC_ERROR_STATUS),
             Q::RepairStatus => self.out(&f::REPAIR_STATUS),
             Q::UnrepairableMemory => self.out(&f::UNREPAIRABLE_MEMORY),
-            Q::RetiredPages(cause) => older(self.retired_pages(cause), || self.retired_pages_v1(cause)),
+            Q::RetiredPages(cause) => self.newer(query, || self.retired_pages(cause), || self.retired_pages_v1(cause)),
             Q::RetiredPagesPending => self.out(&f::RETIRED_PAGES_PENDING),
             Q::RemappedRows => self.out4(&f::REMAPPED_ROWS),
             Q::RemappedRowsV2 => self.out(&f::REMAPPED_ROWS_V2),
@@ -216,7 +225,7 @@ impl<'a> Target<'a> {
             Number::Real(real) => Value::Reals(vec![real]),
         };
         match self.library().fields(self.device, fields) {
-            Ok(numbers) => numbers.into_iter().map(|number| number.map(value)).collect(),
+            Ok(numbers) => numbers.into_iter().map(|number| number.map(|(_at, number)| value(number))).collect(),
             Err(code) => vec![Err(code); fields.len()],
         }
     }
@@ -289,6 +298,26 @@ impl<'a> Target<'a> {
         }
     }
 
+    /// By the newer of two functions, see [`Gpu::newer_or_older`](super::gpu::Gpu::newer_or_older).
+    fn newer(self, query: Q, newer: impl FnOnce() -> Answer, older: impl FnOnce() -> Answer) -> Answer {
+        self.backend.gpu(self.subject.gpu)?.newer_or_older((self.subject.mig, query), newer, older)
+    }
+
+    /// What `nvmlDeviceGetViolationStatus` says, from a field, which the driver answers from a memory of at most 100 ms.
+    fn violation_time(self, policy: u32) -> Answer {
+        if policy >= POLICIES {
+            return Err(Code::FUNCTION_NOT_FOUND);
+        }
+        let field = raw::Field { id: sys::field_id::NVML_FI_DEV_PERF_POLICY_POWER + policy, scope: 0 };
+        match self.library().fields(self.device, &[field])?.pop() {
+            Some(Ok((at_us, Number::Whole(ns)))) => Ok(Value::Numbers(vec![at_us.into(), ns])),
+            // So says a driver of a field that it does not know.
+            Some(Err(Code::NOT_SUPPORTED)) => Err(Code::FUNCTION_NOT_FOUND),
+            Some(Err(code)) => Err(code),
+            _ => Err(Code::UNKNOWN),
+        }
+    }
+
     fn memory_info_v1(self) -> Answer {
         let old = self.library().out(&f::MEMORY_INFO_V1, self.device)?;
         Ok(Value::Numbers(vec![old.total.into(), -1, old.free.into(), old.used.into()]))
@@ -336,13 +365,5 @@ impl<'a> Target<'a> {
             }
         }
         Ok(Value::Numbers(there))
-    }
-}
-
-/// What an older function says where the library does not have the newer one.
-fn older(answer: Answer, ask: impl FnOnce() -> Answer) -> Answer {
-    match answer {
-        Err(Code::FUNCTION_NOT_FOUND) => ask(),
-        answer => answer,
     }
 }

@@ -142,7 +142,7 @@ pub enum Query {
     ProtectedMemory,
     /// Protected, unprotected in KiB: `nvmlDeviceGetConfComputeMemSizeInfo`.
     ConfComputeMemorySize,
-    /// `nvmlDeviceGetTemperature` of the chip.
+    /// `nvmlDeviceGetTemperatureV` of the chip, or `nvmlDeviceGetTemperature` of older drivers.
     Temperature,
     /// Degrees below the limit: `nvmlDeviceGetMarginTemperature`.
     MarginTemperature,
@@ -158,11 +158,12 @@ pub enum Query {
     FanSpeedRpm(u32),
     /// `nvmlDeviceGetPerformanceState`.
     PerformanceState,
-    /// `nvmlDeviceGetSupportedClocksThrottleReasons`, or `...EventReasons`.
+    /// `nvmlDeviceGetSupportedClocksEventReasons`, or `...ThrottleReasons` of older drivers.
     SupportedThrottleReasons,
-    /// `nvmlDeviceGetCurrentClocksThrottleReasons`, or `...EventReasons`.
+    /// `nvmlDeviceGetCurrentClocksEventReasons`, or `...ThrottleReasons` of older drivers.
     ThrottleReasons,
-    /// Reference time in us, time of violation in ns: `nvmlDeviceGetViolationStatus` of this `nvmlPerfPolicyType_t`.
+    /// Reference time in us, time of violation in ns of this `nvmlPerfPolicyType_t`: `NVML_FI_DEV_PERF_POLICY_*`, or
+    /// `nvmlDeviceGetViolationStatus` of older drivers.
     ViolationStatus(u32),
     /// `nvmlDeviceGetPowerUsage`.
     PowerUsage,

@@ -41,9 +41,12 @@ pub(crate) enum Number {
     Real(f64),
 }
 
+/// When the driver read a field, in us since the epoch, and what; or why there is nothing.
+type FieldValue = Result<(i64, Number), Code>;
+
 impl Library {
     /// `nvmlDeviceGetFieldValues`, of several fields in one call, in their order.
-    pub(crate) fn fields(&self, device: Device, fields: &[Field]) -> Result<Vec<Result<Number, Code>>, Code> {
+    pub(crate) fn fields(&self, device: Device, fields: &[Field]) -> Result<Vec<FieldValue>, Code> {
         let call = self.find(&function::FIELD_VALUES)?;
         let asked = |field: &Field| nvmlFieldValue_t {
             fieldId: field.id,
@@ -58,8 +61,10 @@ impl Library {
         let count = c_int::try_from(values.len()).map_err(|_| Code::INVALID_ARGUMENT)?;
         // SAFETY: the handle is the library's; there are as many values as is told.
         done(unsafe { call(device.0, count, values.as_mut_ptr()) })?;
-        let answer =
-            |value: &nvmlFieldValue_t| done(value.nvmlReturn).and_then(|()| number(value.valueType, value.value));
+        let answer = |value: &nvmlFieldValue_t| {
+            done(value.nvmlReturn)?;
+            Ok((value.timestamp, number(value.valueType, value.value)?))
+        };
         Ok(values.iter().map(answer).collect())
     }
 

@@ -76,7 +76,7 @@ macro_rules! functions {
 functions! {
     others: "nvmlInit_v2", "nvmlInitWithFlags", "nvmlShutdown", "nvmlErrorString", "nvmlSystemGetCudaDriverVersion",
         "nvmlDeviceGetHandleByPciBusId_v2", "nvmlDeviceGetHandleBySerial", "nvmlDeviceGetHandleByUUID",
-        "nvmlDeviceIsMigDeviceHandle", "nvmlDeviceGetDeviceHandleFromMigDeviceHandle", "nvmlDeviceGetTemperatureV",
+        "nvmlDeviceIsMigDeviceHandle", "nvmlDeviceGetDeviceHandleFromMigDeviceHandle",
         "nvmlDeviceGetNvLinkErrorCounter";
 
     DEVICE_COUNT: System<c_uint> = c"nvmlDeviceGetCount_v2";
@@ -164,6 +164,7 @@ functions! {
     BAR1_MEMORY_INFO: Out<sys::nvmlBAR1Memory_t> = c"nvmlDeviceGetBAR1MemoryInfo";
     PROTECTED_MEMORY: Out<sys::nvmlMemory_t> = c"nvmlDeviceGetConfComputeProtectedMemoryUsage";
     CONF_COMPUTE_MEMORY: Out<sys::nvmlConfComputeMemSizeInfo_t> = c"nvmlDeviceGetConfComputeMemSizeInfo";
+    TEMPERATURE_V: Out<sys::nvmlTemperature_v1_t> = c"nvmlDeviceGetTemperatureV";
     TEMPERATURE: Of<c_uint> = c"nvmlDeviceGetTemperature";
     MARGIN_TEMPERATURE: Out<sys::nvmlMarginTemperature_v1_t> = c"nvmlDeviceGetMarginTemperature";
     TEMPERATURE_THRESHOLD: Of<c_uint> = c"nvmlDeviceGetTemperatureThreshold";
@@ -172,10 +173,10 @@ functions! {
     FAN_SPEED_OF: Of<c_uint> = c"nvmlDeviceGetFanSpeed_v2";
     FAN_SPEED_RPM: Out<sys::nvmlFanSpeedInfo_t> = c"nvmlDeviceGetFanSpeedRPM";
     PERFORMANCE_STATE: Out<c_uint> = c"nvmlDeviceGetPerformanceState";
-    SUPPORTED_THROTTLE_REASONS: Out<c_ulonglong> = c"nvmlDeviceGetSupportedClocksThrottleReasons";
     SUPPORTED_EVENT_REASONS: Out<c_ulonglong> = c"nvmlDeviceGetSupportedClocksEventReasons";
-    THROTTLE_REASONS: Out<c_ulonglong> = c"nvmlDeviceGetCurrentClocksThrottleReasons";
+    SUPPORTED_THROTTLE_REASONS: Out<c_ulonglong> = c"nvmlDeviceGetSupportedClocksThrottleReasons";
     EVENT_REASONS: Out<c_ulonglong> = c"nvmlDeviceGetCurrentClocksEventReasons";
+    THROTTLE_REASONS: Out<c_ulonglong> = c"nvmlDeviceGetCurrentClocksThrottleReasons";
     VIOLATION_STATUS: Of<sys::nvmlViolationTime_t> = c"nvmlDeviceGetViolationStatus";
     TOTAL_ENERGY_CONSUMPTION: Out<c_ulonglong> = c"nvmlDeviceGetTotalEnergyConsumption";
     POWER_USAGE: Out<c_uint> = c"nvmlDeviceGetPowerUsage";

@@ -130,6 +130,7 @@ plain! {
     sys::nvmlRowRemapperHistogramValues_t: |own| own.max, own.high, own.partial, own.low, own.none;
     sys::nvmlSample_t;
     sys::nvmlSystemConfComputeSettings_t = 1: |own| own.environment, own.ccFeature, own.devToolsMode, own.multiGpuMode;
+    sys::nvmlTemperature_v1_t = 1: |own| own.temperature;
     sys::nvmlUtilization_t: |own| own.gpu, own.memory;
     sys::nvmlVgpuHeterogeneousMode_v1_t = 1: |own| own.mode;
     sys::nvmlViolationTime_t: |own| own.referenceTime, own.violationTime;
