@@ -136,6 +136,27 @@ fn processes_are_sorted_filtered_and_found() {
 }
 
 #[test]
+fn with_nothing_selected_every_key_but_end_begins_at_the_top() {
+    let (mut app, _waiting) = app(4);
+    let selected = |app: &App| {
+        let rows = app.state.processes.rows(&app.model, None);
+        app.state.processes.position(&rows)
+    };
+    for (key, place) in [
+        (KeyCode::Home, 0),
+        (KeyCode::PageUp, 0),
+        (KeyCode::Up, 0),
+        (KeyCode::Down, 0),
+        (KeyCode::PageDown, 7),
+        (KeyCode::End, 7),
+    ] {
+        app.state.processes.selected = None;
+        code(&mut app, key);
+        assert_eq!(selected(&app), Some(place), "{key:?}");
+    }
+}
+
+#[test]
 fn a_signal_is_asked_for_and_sent_to_the_selected_process_alone() {
     // Whoever started the tests in the background may have had SIGINT ignored, which is inherited.
     let mut child = std::process::Command::new("env").args(["--default-signal=INT", "sleep", "600"]).spawn().unwrap();

@@ -55,16 +55,13 @@ impl ProcessView {
         rows.iter().position(|row| row.key() == Some(selected))
     }
 
+    /// Moves the selection; with nothing selected, from above the first row.
     pub(super) fn step(&mut self, rows: &[Row<'_>], by: isize) {
         let places: Vec<usize> = (0..rows.len()).filter(|place| rows[*place].key().is_some()).collect();
         let Some(last) = places.len().checked_sub(1) else { return };
         let now = self.position(rows).and_then(|place| places.iter().position(|known| *known == place));
-        let next = match now {
-            Some(now) => now.saturating_add_signed(by).min(last),
-            None if by < 0 => last,
-            None => 0,
-        };
-        self.selected = rows[places[next]].key();
+        let next = now.map_or(-1, |now| now as isize).saturating_add(by).clamp(0, last as isize);
+        self.selected = rows[places[next as usize]].key();
     }
 
     /// Selects the next process in which `search` occurs, from the selected one on; false where there is none.
