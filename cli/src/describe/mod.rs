@@ -23,6 +23,7 @@ pub(crate) use self::{
     busy::{BUSY_WIDTH, BUSY_WIDTH_WITH_SM, busy, is_sm_activity, of_part},
     device_name::{LONGEST, capital, device, fitted, full_name, without_maker},
     event::of_event,
+    health::without_readings,
     memory::{NEARLY_FULL, share, total, used},
     mig::{device_of, label},
     phrase::{Level, Phrase},

@@ -152,6 +152,48 @@ fn what_is_the_matter_and_what_happened_is_told_in_sentences() {
 }
 
 #[test]
+fn what_lasts_is_listed_once_and_a_gpu_without_readings_is_part_of_it() {
+    use gpumon_probe::model::{Event, EventKind, GpuRef, XidReport};
+    let (mut app, _waiting) = app(2);
+    app.state.view = View::Events;
+    app.state.room = Room::View;
+    let now = app.model.now_ms();
+    let since_ms = now - 60_000;
+    let xid = |code: u32, since_ms: u64| Condition {
+        since_ms,
+        severity: Severity::Critical,
+        text: format!("Xid {code}: bad address."),
+        kind: ConditionKind::Xid { pid: None, code, count: 1, last_ms: 0 },
+    };
+    let gpus = &mut app.model.sample.as_mut().unwrap().gpus;
+    gpus[0].conditions = vec![xid(31, since_ms)];
+    gpus[1].conditions.clear();
+    gpus[1].health = Health::Lost { since_ms };
+    let gpu = |index| Some(GpuRef { index, uuid: None });
+    let report =
+        |code| XidReport { code, pid: None, meaning: "bad address.".into(), advice: String::new(), message: None };
+    app.model.events = [
+        // Over, but for its end.
+        Event { at_ms: since_ms - 50_000, gpu: gpu(0), what: EventKind::Xid(report(13)) },
+        Event { at_ms: since_ms - 50_000, gpu: gpu(0), what: EventKind::ConditionBegan(xid(13, since_ms - 50_000)) },
+        Event { at_ms: since_ms - 9000, gpu: gpu(1), what: EventKind::GpuLost },
+        // They last.
+        Event { at_ms: since_ms, gpu: gpu(1), what: EventKind::GpuLost },
+        Event { at_ms: since_ms + 1, gpu: gpu(0), what: EventKind::Xid(report(31)) },
+        Event { at_ms: since_ms + 1, gpu: gpu(0), what: EventKind::ConditionBegan(xid(31, since_ms)) },
+    ]
+    .into();
+    let drawn = lines(&mut app, 120, 40)[4..].join("\n");
+    assert!(drawn.contains("for 1m  GPU 1   GPU lost: reset it"), "{drawn}");
+    assert_eq!(drawn.matches("Xid 31").count(), 1, "{drawn}");
+    assert_eq!(drawn.matches("Xid 13").count(), 1, "{drawn}");
+    assert_eq!(drawn.matches("fallen off").count(), 1, "{drawn}");
+    app.state.gpu = Some(1);
+    app.model.events.clear();
+    assert!(lines(&mut app, 120, 40).join("\n").contains("Nothing has happened"));
+}
+
+#[test]
 fn the_host_has_its_charts_and_a_board_without_mig_says_so() {
     let (mut app, _waiting) = app(2);
     app.state.view = View::Host;
