@@ -159,6 +159,18 @@ pub(super) fn action(event: KeyEvent) -> Option<Action> {
     binding.map(|binding| binding.action)
 }
 
+/// What is printed on a key; `None` where it only changes others.
+pub(super) fn name(event: KeyEvent) -> Option<String> {
+    let key = match event.code {
+        Char(letter) => letter.to_string(),
+        KeyCode::Null | KeyCode::Modifier(_) => return None,
+        other => other.to_string().to_lowercase(),
+    };
+    let control = if event.modifiers.contains(KeyModifiers::CONTROL) { "ctrl-" } else { "" };
+    let alt = if event.modifiers.contains(KeyModifiers::ALT) { "alt-" } else { "" };
+    Some(format!("{control}{alt}{key}"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -178,6 +190,8 @@ mod tests {
     fn a_control_key_is_not_its_letter() {
         let event = |modifiers| KeyEvent::new(Char('c'), modifiers);
         assert_eq!(action(event(KeyModifiers::CONTROL)), Some(Action::Quit));
+        assert_eq!(name(event(KeyModifiers::CONTROL)).as_deref(), Some("ctrl-c"));
+        assert_eq!(name(KeyEvent::new(F(9), KeyModifiers::NONE)).as_deref(), Some("f9"));
         assert_eq!(action(event(KeyModifiers::NONE)), Some(Action::ChooseMetrics));
         assert_eq!(action(KeyEvent::new(Char('M'), KeyModifiers::SHIFT)), Some(Action::PreviousMetric));
     }

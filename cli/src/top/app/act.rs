@@ -11,6 +11,7 @@ use crate::{
         inspect,
         keys::Action,
         model::Origin,
+        process_stat::missing,
         processes::{Column, Filter, Key, Subject},
         prompt::{Prompt, Purpose, time_of_day},
         settings::RANGES_S,
@@ -209,20 +210,26 @@ impl App {
             details.found = Some(Err(why.to_owned()));
         } else {
             details.is_asked = true;
-            inspect::ask(key.pid, key.started_ms, self.inputs.clone());
+            inspect::ask(key.pid, key.started_ms, self.missing(key), self.inputs.clone());
         }
         self.dialog = Some(Dialog::Details(Box::new(details)));
     }
 
     /// What is open is looked at again with every sample, unless the answer to the question before is still to come.
     pub(super) fn look_again(&mut self) {
+        let is_own = self.model.origin == Origin::Driver;
         if let Some(Dialog::Details(details)) = &mut self.dialog
             && matches!(details.found, Some(Ok(_)))
             && !details.is_asked
         {
             details.is_asked = true;
-            inspect::ask(details.key.pid, details.key.started_ms, self.inputs.clone());
+            let Key { pid, started_ms, .. } = details.key;
+            inspect::ask(pid, started_ms, missing(is_own, started_ms), self.inputs.clone());
         }
+    }
+
+    pub(super) fn missing(&self, key: Key) -> &'static str {
+        missing(self.model.origin == Origin::Driver, key.started_ms)
     }
 
     /// Why processes on the screen are none that could be looked at or be sent a signal.

@@ -163,7 +163,12 @@ impl App {
             }
             return Next::Draw;
         }
-        keys::action(key).map_or(Next::Wait, |action| self.act(action))
+        if let Some(action) = keys::action(key) {
+            return self.act(action);
+        }
+        let Some(name) = keys::name(key) else { return Next::Wait };
+        self.state.tell(Level::Note, format!("{name} is not assigned: ? lists the keys"));
+        Next::Draw
     }
 
     fn typed(&mut self, typed: Typed) -> Next {

@@ -38,7 +38,7 @@ impl App {
             shown(&process.started_ms, |started| date_and_clock(*started))
         )];
         about.extend(what(process).map(|what| printable(&what)));
-        match Target::hold(key.pid, key.started_ms, process_name(process), user) {
+        match Target::hold(key.pid, key.started_ms, process_name(process), user, self.missing(key)) {
             Ok(target) => self.dialog = Some(Dialog::Kill(Question { target, kill: Kill::Terminate, about })),
             Err(why) => self.state.tell(Level::Act, why),
         }

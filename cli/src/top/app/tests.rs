@@ -78,7 +78,8 @@ fn q_and_ctrl_c_quit_also_from_a_dialog() {
     press(&mut app, "?");
     assert_eq!(app.terminal(&Event::Key(KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL))), Next::Quit);
     assert_eq!(app.terminal(&Event::Key(KeyEvent::new(KeyCode::Char('z'), KeyModifiers::CONTROL))), Next::Suspend);
-    assert_eq!(press(&mut app, "u"), Next::Wait, "a key without a meaning changes nothing");
+    assert_eq!(press(&mut app, "u"), Next::Draw);
+    assert!(last(&mut app).starts_with("u is not assigned: ? lists the keys"), "{}", last(&mut app));
 }
 
 #[test]
@@ -186,7 +187,30 @@ fn a_signal_is_asked_for_and_sent_to_the_selected_process_alone() {
     assert_eq!(app.tick(Instant::now()), Next::Draw);
     assert!(last(&mut app).contains("has ended"));
     press(&mut app, "k");
-    assert!(app.dialog.is_none() && last(&mut app).contains("has ended already"));
+    assert!(app.dialog.is_none() && last(&mut app).contains("has ended: no signal is sent"));
+}
+
+#[test]
+fn what_another_pid_namespace_hides_is_not_said_to_have_ended() {
+    for (origin, started_ms, says) in [
+        (Origin::Driver, None, "runs in another PID namespace"),
+        (Origin::Server, Some(1), "has ended, or runs in another PID namespace"),
+        (Origin::Driver, Some(1), "has ended: no signal"),
+    ] {
+        let (mut app, waiting) = app(1);
+        app.model.origin = origin;
+        let mut process = testing::processes(1).remove(0);
+        process.pid = (1 << 22) + 1;
+        process.started_ms = started_ms.map_or(Reading::Absent(gpumon_probe::model::Absence::Unknown), Reading::Now);
+        app.model.sample.as_mut().unwrap().gpus[0].processes = Reading::Now(vec![process]);
+        code(&mut app, KeyCode::Down);
+        press(&mut app, "k");
+        assert!(app.dialog.is_none() && last(&mut app).contains(says), "{}", last(&mut app));
+        code(&mut app, KeyCode::Enter);
+        let Input::Inspected(inspection) = waiting.recv_timeout(Duration::from_secs(30)).unwrap() else { panic!() };
+        let said = inspection.found.unwrap_err();
+        assert!(said.contains(says.trim_end_matches(": no signal")), "{said}");
+    }
 }
 
 #[test]
