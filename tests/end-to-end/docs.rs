@@ -15,7 +15,7 @@ use std::{
 
 use serde_json::Value;
 
-use crate::support::{Fake, Server, Terminal, Tty, eventually, gpumon, in_parallel, signal};
+use crate::support::{Fake, Server, Tty, eventually, gpumon, in_parallel, signal, stderr};
 
 /// How long one command may take.
 const LIMIT: Duration = Duration::from_secs(90);
@@ -235,8 +235,8 @@ fn values_of(fake: &Fake, key: &str) -> String {
     let file = fake.path("bad.toml");
     let is_list = ["columns", "metrics"].contains(&key);
     fs::write(&file, format!("{key} = {}\n", if is_list { "[\"\"]" } else { "7" })).unwrap();
-    let top = fake.gpumon(&["top", "--config", file.to_str().unwrap()]);
-    let (said, _) = Terminal::with(top, 1000, 24).finish();
+    let output = fake.gpumon(&["top", "--once", "--config", file.to_str().unwrap()]).output().unwrap();
+    let said = stderr(&output);
     let values = said.trim().rsplit(": ").next().unwrap_or_default();
     let values = ["use one of ", "use a number ", "use "].iter().find_map(|head| values.strip_prefix(head));
     values.unwrap_or_else(|| panic!("{key}: {said}")).to_owned()

@@ -1,15 +1,19 @@
 //! The state of the live view: the newest readings and their history.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, mem};
 
 use gpumon_probe::model::{Event, Gpu, GpuDetails, GpuSample, Inventory, Record, Sample, now_ms};
 use gpumon_server::frame::{self, CollectorState, CollectorStatus, Hello};
 
 use super::{
     history::{History, Line, Window},
+    selection::Selection,
     text::printable,
 };
-use crate::describe::{self, Context, Phrase};
+use crate::{
+    describe::{self, Context, Phrase},
+    device_id::NoSuchGpu,
+};
 
 const EVENTS: usize = 200;
 
@@ -45,6 +49,9 @@ pub(crate) struct Model {
     pub(super) history: History,
     /// Why nothing comes; `None` while all is well.
     pub(super) silent: Option<String>,
+    pub(super) selection: Selection,
+    /// The name of a GPU that there is none of.
+    pub(super) refused: Option<NoSuchGpu>,
 }
 
 impl Model {
@@ -52,14 +59,19 @@ impl Model {
         Self { origin, ..Self::default() }
     }
 
-    pub(crate) fn ingest(&mut self, update: Update) {
+    pub(crate) fn ingest(&mut self, mut update: Update) {
+        match self.selection.retain(&mut update) {
+            Err(refused) => self.refused = Some(refused),
+            Ok(()) if self.selection.omits(&update) => return,
+            Ok(()) => {}
+        }
         match update {
             Update::Hello(hello) => self.apply_hello(*hello),
             Update::Record(record) => self.apply_record(*record),
             Update::History(past) => self.apply_history(&past),
             Update::Collector(status) => self.apply_collector(&status),
             Update::Silent(why) => self.silent = Some(printable(&why)),
-            Update::Rewound => *self = Self::new(self.origin),
+            Update::Rewound => *self = Self { selection: mem::take(&mut self.selection), ..Self::new(self.origin) },
         }
     }
 

@@ -65,6 +65,8 @@ pub(super) struct App {
     last_click: Option<Click>,
     sent: Vec<Sent>,
     inputs: SyncSender<Input>,
+    /// No process gets a signal.
+    pub(super) is_readonly: bool,
 }
 
 impl App {
@@ -88,6 +90,7 @@ impl App {
             last_click: None,
             sent: Vec::new(),
             inputs,
+            is_readonly: false,
         }
     }
 

@@ -25,6 +25,9 @@ pub(super) struct Sent {
 impl App {
     /// Asks whether the selected process is to get a signal.
     pub(super) fn ask_to_kill(&mut self) {
+        if self.is_readonly {
+            return self.state.tell(Level::Warn, "no signal can be sent: this was started with --readonly");
+        }
         if let Some(why) = self.not_of_this_machine() {
             return self.state.tell(Level::Warn, format!("no signal can be sent: {why}"));
         }

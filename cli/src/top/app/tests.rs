@@ -264,7 +264,7 @@ fn settings_are_saved_on_request_alone() {
     assert!(!path.exists());
     press(&mut app, "W");
     assert!(last(&mut app).contains("saved in"), "{}", last(&mut app));
-    let saved = Settings::of(&File::named(&path).unwrap()).unwrap();
+    let saved = Settings::of(&File::named(&path).unwrap()).0;
     assert_eq!((saved.tree, saved.theme), (true, ThemeName::Light));
     std::fs::remove_file(path).unwrap();
 }

@@ -33,6 +33,8 @@ pub(super) struct ProcessView {
     pub(super) tree: bool,
     pub(super) columns: Vec<Column>,
     pub(super) filter: Filter,
+    /// Whose processes alone are there.
+    pub(super) user: Option<String>,
     /// What was searched for last.
     pub(super) search: String,
     pub(super) selected: Option<Key>,
@@ -44,9 +46,15 @@ impl ProcessView {
     /// The rows in their order. `gpu` is the one that the screen is about, where it is about one.
     pub(super) fn rows<'a>(&self, model: &'a Model, gpu: Option<u32>) -> Vec<Row<'a>> {
         let mut rows = rows::all(model);
-        rows.retain(|row| gpu.is_none_or(|gpu| row.gpu == gpu) && self.filter.admits(row));
+        rows.retain(|row| gpu.is_none_or(|gpu| row.gpu == gpu) && self.is_users(row) && self.filter.admits(row));
         rows::sort(&mut rows, self.sort, self.descending);
         if self.tree { tree::grow(rows) } else { rows }
+    }
+
+    fn is_users(&self, row: &Row<'_>) -> bool {
+        self.user
+            .as_ref()
+            .is_none_or(|user| matches!(row.subject, Subject::Process(process) if process.user.value() == Some(user)))
     }
 
     /// Where the selected process is.
@@ -96,6 +104,7 @@ impl Default for ProcessView {
             tree: false,
             columns: Column::ALL.to_vec(),
             filter: Filter::default(),
+            user: None,
             search: String::new(),
             selected: None,
             scroll: 0,

@@ -67,13 +67,14 @@ pub(super) fn usual_path() -> Option<PathBuf> {
 }
 
 impl Settings {
-    /// What a file sets; what it does not set is as usual.
-    pub(super) fn of(file: &File) -> Result<Self, BadSettings> {
+    /// What a file sets, and what is wrong with it; what it does not set, or sets wrongly, is as usual.
+    pub(super) fn of(file: &File) -> (Self, Vec<BadSettings>) {
         let mut settings = Self::default();
-        for entry in file.entries()? {
-            settings.set(&entry)?;
-        }
-        Ok(settings)
+        let mistakes = match file.entries() {
+            Ok(entries) => entries.iter().filter_map(|entry| settings.set(entry).err()).collect(),
+            Err(bad) => vec![bad],
+        };
+        (settings, mistakes)
     }
 
     fn set(&mut self, entry: &Entry<'_>) -> Result<(), BadSettings> {
