@@ -202,7 +202,10 @@ fn the_host_has_its_charts_and_a_board_without_mig_says_so() {
         assert!(host.contains(label), "{label}: {host}");
     }
     app.state.view = View::Mig;
-    assert!(lines(&mut app, 120, 40).join("\n").contains("GPU 0: no MIG instances, MIG is off"));
+    let mig = lines(&mut app, 120, 40);
+    assert!(mig.join("\n").contains("GPU 0: no MIG instances, MIG is off"));
+    let empty = mig.iter().filter(|line| line.trim().is_empty()).count();
+    assert!(mig.join("").contains('⣿') && empty < 10, "charts fill what its lines leave: {mig:#?}");
 }
 
 #[test]

@@ -1,9 +1,12 @@
-//! MIG instances: what each is, holds and does.
+//! MIG instances: what each is, holds and does; below, the charts of their GPUs.
 
 use gpumon_probe::model::{GpuSample, MigSample, Reading};
 use ratatui::layout::Rect;
 
-use super::scroll_view::{Line, scroll_view};
+use super::{
+    charts::charts,
+    scroll_view::{Line, scroll_view},
+};
 use crate::{
     describe,
     table::bar::bar,
@@ -47,12 +50,20 @@ pub(super) fn mig(painter: &mut Painter<'_>, area: Rect, model: &Model, state: &
     if lines.is_empty() {
         let lines: Vec<Line> =
             without.iter().map(|(gpu, why)| vec![(format!("GPU {gpu}: no MIG instances, {why}"), dim)]).collect();
-        return scroll_view(painter, area, None, &lines, state.view_scroll);
+        scroll_view(painter, area, None, &lines, state.view_scroll);
+        return charts_below(painter, area, lines.len(), model, state);
     }
     lines.extend(
         without.iter().map(|(gpu, why)| vec![(format!("{} {why}", left(&right(&gpu.to_string(), 3), 4)), dim)]),
     );
     scroll_view(painter, area, Some(&heading), &lines, state.view_scroll);
+    charts_below(painter, area, 1 + lines.len(), model, state);
+}
+
+/// Charts of the GPUs, as large as these lines and an empty one leave room for.
+fn charts_below(painter: &mut Painter<'_>, area: Rect, lines: usize, model: &Model, state: &State) {
+    let taken = area.height.min(lines as u16 + 1);
+    charts(painter, Rect { y: area.y + taken, height: area.height - taken, ..area }, model, state);
 }
 
 fn of_device(painter: &Painter<'_>, gpu: &GpuSample, device: &MigSample, model: &Model, bars: usize) -> Line {
