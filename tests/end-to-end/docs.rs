@@ -214,6 +214,10 @@ const TOP: &[(&str, &str)] = &[
     ("range_s", "Time range of the charts in seconds."),
     ("glyphs", "Characters that charts are drawn with."),
     ("mouse", "Whether the mouse is used."),
+    ("utilization_thresholds", "GPU utilization from which on load is moderate, and heavy, in percent."),
+    ("memory_thresholds", "The same of memory, in percent of all memory."),
+    ("temperature_thresholds", "The same of the temperature, in percent of the slowdown temperature."),
+    ("power_thresholds", "The same of power, in percent of the power limit."),
 ];
 
 /// The settings file that `gpumon top` writes.
@@ -224,7 +228,9 @@ fn written_settings(fake: &Fake) -> String {
     let mut terminal = Tty::start(&top, 140, 30);
     terminal.wait_for("GiB");
     terminal.press("W");
-    eventually("the settings are written", || fs::read_to_string(&file).is_ok_and(|text| text.contains("mouse")));
+    eventually("the settings are written", || {
+        fs::read_to_string(&file).is_ok_and(|text| text.contains("power_thresholds"))
+    });
     terminal.press("q");
     terminal.ended();
     fs::read_to_string(&file).unwrap()
@@ -266,7 +272,7 @@ fn settings_page() -> String {
     }
     page.push_str(
         "\n## Terminal\n\n`gpumon top` reads `$XDG_CONFIG_HOME/gpumon/top.toml` (by default `~/.config/gpumon/top.toml`), or \
-         the file named by `--config`. The key `W` writes the current settings into it.\n\n\
+         the file named by `--config`; `gpumon` takes its thresholds from the first. The key `W` writes the current settings into it.\n\n\
          | Key | Description | Values | Default |\n|---|---|---|---|\n",
     );
     let fake = Fake::new("gpus = 1");

@@ -240,6 +240,23 @@ fn settings_are_read_and_a_mistake_is_named_and_left_out() {
 }
 
 #[test]
+fn the_table_takes_its_thresholds_from_the_settings() {
+    let fake = Fake::new("gpus = 1\n[[gpu]]\nindex = 0\nutilization_percent = 50\n");
+    std::fs::create_dir_all(fake.path("config/gpumon")).unwrap();
+    let table = |settings: &str| {
+        std::fs::write(fake.path("config/gpumon/top.toml"), settings).unwrap();
+        let mut command = fake.gpumon(&["--color", "always"]);
+        command.env("XDG_CONFIG_HOME", fake.path("config")).output().unwrap()
+    };
+    let (moderate, heavy) = ("\u{1b}[1m\u{1b}[33m50 %", "\u{1b}[1m\u{1b}[4m\u{1b}[31m50 %");
+    assert!(stdout(&table("")).contains(moderate), "{:?}", stdout(&table("")));
+    assert!(stdout(&table("utilization_thresholds = [20, 50]\n")).contains(heavy));
+    let mistaken = table("utilization_thresholds = 20\n");
+    assert!(mistaken.status.success() && stdout(&mistaken).contains(moderate));
+    assert!(stderr(&mistaken).contains("line 1: utilization_thresholds cannot be 20: use two percentages"));
+}
+
+#[test]
 fn nothing_is_drawn_while_nothing_changes() {
     let fake = Fake::new("gpus = 1");
     let mut terminal = Tty::start(&top(&fake, &["--interval-ms", "60000"]), 80, 24);

@@ -8,6 +8,7 @@ mod condition;
 mod device_name;
 mod event;
 mod health;
+mod load;
 mod memory;
 mod mig;
 mod phrase;
@@ -24,7 +25,8 @@ pub(crate) use self::{
     device_name::{LONGEST, capital, device, fitted, full_name, without_maker},
     event::of_event,
     health::without_readings,
-    memory::{NEARLY_FULL, share, total, used},
+    load::{Load, Loads, Thresholds},
+    memory::{share, total, used},
     mig::{device_of, label},
     phrase::{Level, Phrase},
 };

@@ -35,7 +35,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Reads until there is a sample with rates and owners: the first of a server, the second of a sampler that has begun.
 pub(super) fn read(model: &mut Model, waiting: &Receiver<Input>) -> Result<(), Failure> {
     let begun = Instant::now();
-    let first = if model.origin == Origin::Server { 0 } else { 1 };
+    let first = u64::from(model.origin != Origin::Server);
     while model.sample.as_ref().is_none_or(|sample| sample.seq < first) {
         match waiting.recv_timeout(PATIENCE.saturating_sub(begun.elapsed())) {
             Ok(Input::Update(update)) => model.ingest(update),

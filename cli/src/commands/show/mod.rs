@@ -18,10 +18,12 @@ use self::{
     watch::{Feed, Message},
 };
 use crate::{
-    exit::Failure,
+    describe::Thresholds,
+    exit::{Failure, say},
     local::ServerArgs,
     options::SourceArgs,
     table::{self, ColumnWidths, Layout},
+    top,
 };
 
 // Each is a flag that stands for itself.
@@ -81,8 +83,17 @@ impl ShowArgs {
     }
 }
 
+/// As the settings of `gpumon top` have them, whose mistakes are told and left out.
+fn thresholds() -> Thresholds {
+    let (thresholds, mistakes) = top::settings::thresholds();
+    for mistake in mistakes {
+        say(&mistake);
+    }
+    thresholds
+}
+
 enum Form {
-    Table,
+    Table(Thresholds),
     Short,
     Json,
     Csv(Csv),
@@ -100,7 +111,7 @@ pub(crate) fn run(source: &SourceArgs, args: &ShowArgs) -> Result<(), Failure> {
         ShowArgs { csv: true, columns, .. } => {
             Form::Csv(Csv::new(rows, columns.as_deref()).map_err(|error| Failure::usage(anyhow!(error)))?)
         }
-        _ => Form::Table,
+        _ => Form::Table(thresholds()),
     };
     // A variable that names a server for all commands does not contradict a word about this one.
     if source.no_daemon && args.server.is_typed() {
@@ -158,7 +169,7 @@ fn again_and_again(at: SourceSelection<'_>, form: &Form, args: &ShowArgs, interv
 impl Form {
     fn need(&self) -> Need {
         match self {
-            Self::Table => Need::Past,
+            Self::Table(_) => Need::Past,
             Self::Json => Need::Everything,
             Self::Short | Self::Csv(_) => Need::Nothing,
         }
@@ -166,20 +177,20 @@ impl Form {
 
     /// Whether it is for people, who see one after the other in the same place.
     fn is_picture(&self) -> bool {
-        matches!(self, Self::Table | Self::Short)
+        matches!(self, Self::Table(_) | Self::Short)
     }
 
     fn picture(&self, snapshot: &Snapshot, layout: Layout, kept: Option<&mut ColumnWidths>) -> String {
         match self {
-            Self::Short => table::render_short(&snapshot.view(), layout),
-            _ => table::render(&snapshot.view(), layout, kept),
+            Self::Table(thresholds) => table::render(&snapshot.view(*thresholds), layout, kept),
+            _ => table::render_short(&snapshot.view(Thresholds::default()), layout),
         }
     }
 
     /// Prints it. Of comma-separated values, only the first have a header.
     fn show(&self, snapshot: Snapshot, screen: &mut Screen, is_first: bool) -> Result<(), Failure> {
         match self {
-            Self::Table | Self::Short => screen.show(&self.picture(&snapshot, screen.layout(), None))?,
+            Self::Table(_) | Self::Short => screen.show(&self.picture(&snapshot, screen.layout(), None))?,
             Self::Json => {
                 let json = serde_json::to_string(&snapshot.into_frame()).map_err(anyhow::Error::from)?;
                 screen::write(&(json + "\n"))?;

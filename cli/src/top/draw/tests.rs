@@ -220,6 +220,28 @@ fn without_colours_nothing_is_coloured() {
 }
 
 #[test]
+fn load_is_told_by_color_and_by_weight_in_every_theme() {
+    use ratatui::style::Modifier;
+    for theme in ThemeName::ALL {
+        let (mut app, _waiting) = app(1);
+        app.state.theme = Theme::new(theme);
+        let mut weights = Vec::new();
+        for percent in [5.0, 50.0, 95.0] {
+            app.model.sample.as_mut().unwrap().gpus[0].utilization.gpu_percent = Reading::Now(percent);
+            let mut buffer = ratatui::buffer::Buffer::empty(ratatui::layout::Rect::new(0, 0, 120, 40));
+            super::draw(&mut app, &mut buffer);
+            let number = format!("{percent:.0} %");
+            let line: String = (0..120).map(|x| buffer[(x, 1)].symbol()).collect();
+            let at = line.split(&number).next().unwrap().chars().count() as u16;
+            let (before, cell) = (&buffer[(at - 1, 1)], &buffer[(at, 1)]);
+            assert!(!before.modifier.contains(Modifier::UNDERLINED), "blanks are not underlined");
+            weights.push((cell.modifier.contains(Modifier::BOLD), cell.modifier.contains(Modifier::UNDERLINED)));
+        }
+        assert_eq!(weights, [(false, false), (true, false), (true, true)], "{theme:?}");
+    }
+}
+
+#[test]
 fn the_first_phrase_is_whole_at_80_columns_and_says_what_to_do_where_there_is_room() {
     let (mut app, _waiting) = app(2);
     let kind = ConditionKind::Xid { pid: None, code: 79, count: 1, last_ms: 0 };

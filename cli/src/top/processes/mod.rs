@@ -68,8 +68,8 @@ impl ProcessView {
         let places: Vec<usize> = (0..rows.len()).filter(|place| rows[*place].key().is_some()).collect();
         let Some(last) = places.len().checked_sub(1) else { return };
         let now = self.position(rows).and_then(|place| places.iter().position(|known| *known == place));
-        let next = now.map_or(-1, |now| now as isize).saturating_add(by).clamp(0, last as isize);
-        self.selected = rows[places[next as usize]].key();
+        let next = now.map_or(-1, usize::cast_signed).saturating_add(by).clamp(0, last.cast_signed());
+        self.selected = rows[places[next.cast_unsigned()]].key();
     }
 
     /// Selects the next process in which `search` occurs, from the selected one on; false where there is none.

@@ -25,13 +25,16 @@ fn error(text: &str) -> String {
 fn everything_that_can_be_set_is_read() {
     let text = "# mine\ntheme = \"light\"\ninterval_ms = 250\nview = \"host\"\nsort = \"sm\"\ndescending = false\n\
                 tree = true\ncolumns = [\"pid\", \"what\"]\nmetrics = [\"tensor\", \"pcie-tx\"]\nrange_s = 900\n\
-                glyphs = \"ascii\"\nmouse = false\n";
+                glyphs = \"ascii\"\nmouse = false\nutilization_thresholds = [1, 2]\nmemory_thresholds = [3, 4]\n\
+                temperature_thresholds = [5, 6]\npower_thresholds = [7, 100]\n";
     let settings = read(&file("all", text));
     assert_eq!((settings.theme, settings.interval_ms, settings.view), (ThemeName::Light, 250, View::Host));
     assert_eq!((settings.sort, settings.descending, settings.tree), (Column::Sm, false, true));
     assert_eq!(settings.columns, [Column::Pid, Column::What]);
     assert_eq!(settings.metrics, [position("tensor").unwrap(), position("pcie-tx").unwrap()]);
     assert_eq!((settings.range_s, settings.glyphs, settings.mouse), (900, Some(Glyphs::Ascii), false));
+    let thresholds = Thresholds { utilization: [1, 2], memory: [3, 4], temperature: [5, 6], power: [7, 100] };
+    assert_eq!(settings.thresholds, thresholds);
     assert_eq!(text.lines().count() - 1, KEYS.len());
     assert_eq!(read(&file("empty", "")), Settings::default());
 }
@@ -46,6 +49,10 @@ fn a_mistake_is_named_by_its_line_and_the_nearest_word() {
     );
     assert!(error("interval_ms = 5").contains("line 1: interval_ms cannot be 5: use a number from 100 to 60000"));
     assert!(error("interval_ms = \"1s\"").contains("use a number"));
+    for wrong in ["7", "[10]", "[75, 10]", "[0, 10]", "[10, 101]", "[\"a\", 10]"] {
+        let error = error(&format!("power_thresholds = {wrong}"));
+        assert!(error.contains("line 1: power_thresholds cannot be") && error.contains("as [10, 75]"), "{error}");
+    }
     assert!(error("tree = 1").contains("use true or false"));
     assert!(error("metrics = []").contains("use a list"));
     assert!(error("range_s = 61").contains("use one of 60,"));
@@ -58,8 +65,8 @@ fn a_mistake_is_named_by_its_line_and_the_nearest_word() {
 
 #[test]
 fn what_is_not_mistaken_is_set_all_the_same() {
-    let mistaken = file("mistaken", "thme = \"dark\"\ntheme = \"light\"\nsort = \"memroy\"\ntree = true\n");
-    let (settings, mistakes) = Settings::of(&mistaken);
+    let bad = file("mistaken", "thme = \"dark\"\ntheme = \"light\"\nsort = \"memroy\"\ntree = true\n");
+    let (settings, mistakes) = Settings::of(&bad);
     assert_eq!(settings, Settings { theme: ThemeName::Light, tree: true, ..Settings::default() });
     assert_eq!(mistakes.len(), 2, "{mistakes:?}");
 }
