@@ -462,7 +462,7 @@ fn settings_that_cannot_be_read_stop_it_only_where_somebody_named_them() {
     let new = fake.path("new.toml");
     let mut terminal = Tty::start(&top(&fake, &["--config", new.to_str().unwrap()]), 140, 30);
     terminal.wait_for("new.toml is not there yet: W writes it");
-    terminal.press("T");
+    terminal.press("C");
     terminal.press("W");
     terminal.wait_for("saved in");
     terminal.press("q");

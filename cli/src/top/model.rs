@@ -37,7 +37,7 @@ pub(crate) enum Origin {
     Recording,
 }
 
-#[derive(Default)]
+#[derive(Default, Clone)]
 pub(crate) struct Model {
     pub(super) origin: Origin,
     pub(super) inventory: Option<Inventory>,
@@ -49,6 +49,8 @@ pub(crate) struct Model {
     pub(super) history: History,
     /// Why nothing comes; `None` while all is well.
     pub(super) silent: Option<String>,
+    /// It stays as it is, and is never late.
+    pub(super) paused: bool,
     pub(super) selection: Selection,
     /// The name of a GPU that there is none of.
     pub(super) refused: Option<NoSuchGpu>,
@@ -163,7 +165,7 @@ impl Model {
 
     /// How old the newest sample is, where the next one is overdue.
     pub(super) fn late_ms(&self) -> Option<u64> {
-        let sample = self.sample.as_ref().filter(|_| self.origin != Origin::Recording)?;
+        let sample = self.sample.as_ref().filter(|_| self.origin != Origin::Recording && !self.paused)?;
         let age = now_ms().saturating_sub(sample.at_ms);
         (age > 2 * u64::from(sample.interval_ms) + 1500).then_some(age)
     }

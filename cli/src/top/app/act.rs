@@ -67,7 +67,7 @@ impl App {
                 }
             }
             Action::Details => self.open_details(),
-            Action::Kill => self.ask_to_kill(),
+            Action::Signal(kill) => self.ask_to_send(kill),
             Action::Faster | Action::Slower => self.change_interval(action == Action::Faster),
             Action::Theme => {
                 let next = state.theme_name.next();
@@ -75,6 +75,7 @@ impl App {
                 state.tell(Level::Note, format!("theme: {}; W saves it", next.id()));
             }
             Action::Save => self.save(),
+            Action::Pause if self.player().is_none() => self.pause_or_resume(),
             Action::Pause
             | Action::StepForward
             | Action::StepBack
@@ -155,9 +156,19 @@ impl App {
         }
     }
 
+    /// While paused, what comes goes to a model that nobody sees, so that nothing of the past is missing then.
+    fn pause_or_resume(&mut self) {
+        if let Some(live) = self.behind.take() {
+            self.model = live;
+        } else {
+            self.behind = Some(self.model.clone());
+            self.model.paused = true;
+        }
+    }
+
     fn replay(&mut self, action: Action) {
         let Feed::Recording(player) = &mut self.feed else {
-            return self.state.tell(Level::Warn, "only a replay can be paused and moved in: gpumon top --replay FILE");
+            return self.state.tell(Level::Warn, "only a replay can be moved in: gpumon top --replay FILE");
         };
         let updates = match action {
             Action::Goto => {

@@ -53,6 +53,8 @@ pub(super) enum Next {
 
 pub(super) struct App {
     pub(super) model: Model,
+    /// What goes on while the screen is paused.
+    behind: Option<Model>,
     pub(super) state: State,
     pub(super) dialog: Option<Dialog>,
     pub(super) prompt: Option<Prompt>,
@@ -80,6 +82,7 @@ impl App {
     ) -> Self {
         Self {
             model,
+            behind: None,
             state,
             dialog: None,
             prompt: None,
@@ -134,6 +137,10 @@ impl App {
                 // A sample follows, and all is drawn at once.
                 Record::Details(_) | Record::Inventory(_) | Record::Trace(_) | Record::Answers(_) => next = Next::Wait,
             }
+        }
+        if let Some(live) = &mut self.behind {
+            live.ingest(update);
+            return Next::Wait;
         }
         self.model.ingest(update);
         next

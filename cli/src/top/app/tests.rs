@@ -214,6 +214,50 @@ fn what_another_pid_namespace_hides_is_not_said_to_have_ended() {
 }
 
 #[test]
+fn each_signal_has_its_key_and_waits_for_confirmation() {
+    let mut child = std::process::Command::new("sleep").arg("600").spawn().unwrap();
+    let facts = crate::top::process_stat::ProcessStat::read(std::path::Path::new("/proc"), child.id()).unwrap();
+    let (mut app, _waiting) = app(1);
+    let mut process = testing::processes(1).remove(0);
+    (process.pid, process.started_ms) = (child.id(), Reading::Now(facts.started_ms.unwrap()));
+    app.model.sample.as_mut().unwrap().gpus[0].processes = Reading::Now(vec![process]);
+    code(&mut app, KeyCode::Down);
+    for (key, signal) in [("T", "SIGTERM"), ("I", "SIGINT"), ("K", "SIGKILL")] {
+        press(&mut app, key);
+        assert!(lines(&mut app, 120, 40).join("\n").contains(&format!("Send {signal} to process")), "{key}");
+        press(&mut app, "n");
+        assert!(app.dialog.is_none() && child.try_wait().unwrap().is_none());
+    }
+    press(&mut app, "Ky");
+    assert_eq!(std::os::unix::process::ExitStatusExt::signal(&child.wait().unwrap()), Some(9));
+}
+
+#[test]
+fn a_paused_screen_stays_and_nothing_of_the_past_is_missing_afterwards() {
+    let (mut app, _waiting) = app(1);
+    let mut sample = app.model.sample.clone().unwrap();
+    press(&mut app, " ");
+    let before = lines(&mut app, 120, 40);
+    assert!(before[0].contains("paused"), "{}", before[0]);
+    for _ in 0..3 {
+        sample.at_ms += 1000;
+        sample.gpus[0].at_ms = sample.at_ms;
+        sample.gpus[0].power.draw_watts = Reading::Now(123.0);
+        assert_eq!(app.update(Update::Record(Box::new(Record::Sample(sample.clone())))), Next::Wait);
+    }
+    assert_eq!(lines(&mut app, 120, 40), before);
+    app.model.sample.as_mut().unwrap().at_ms -= 3_600_000;
+    assert_eq!(app.model.late_ms(), None, "what is paused is not late");
+    press(&mut app, " ");
+    let after = lines(&mut app, 120, 40);
+    assert!(after[1].contains("123/700 W") && !after[0].contains("paused"), "{after:#?}");
+    let window = crate::top::history::Window { end_ms: sample.at_ms, span_ms: 3000, columns: 3 };
+    let power = crate::top::metrics::position("power").unwrap();
+    let past = app.model.history.values(crate::top::history::Line::Gpu(0, power), window);
+    assert!(past.iter().all(|watts| *watts == Some(123.0)), "{past:?}");
+}
+
+#[test]
 fn simulated_and_recorded_processes_get_no_signals() {
     for (origin, simulated, why) in [(Origin::Driver, true, "simulated"), (Origin::Recording, false, "recording")] {
         let (mut app, _waiting) = app(2);
@@ -260,7 +304,7 @@ fn settings_are_saved_on_request_alone() {
     press(&mut app, "W");
     assert!(last(&mut app).contains("no place for settings"));
     app.file = Some(File::usual(&path).0);
-    press(&mut app, "tT");
+    press(&mut app, "tC");
     assert!(!path.exists());
     press(&mut app, "W");
     assert!(last(&mut app).contains("saved in"), "{}", last(&mut app));

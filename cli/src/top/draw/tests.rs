@@ -51,7 +51,7 @@ fn at_300_by_60_everything_has_room() {
     assert_eq!(axes, 2, "a value axis at the left of each row of charts");
     let times = drawn.iter().filter(|line| line.matches(':').count() >= 8 * 3).count();
     assert_eq!(times, 2, "a time axis below each row of charts");
-    assert!(drawn[59].contains("k signal") && drawn[59].contains("z zoom"));
+    assert!(drawn[59].contains("T signal") && drawn[59].contains("z zoom"));
     // A simulated GPU may hold nothing for a while; all eight never do.
     let gpus = drawn[1..9].concat();
     assert!(gpus.contains('━') && gpus.contains(['▁', '▅', '█']), "{gpus}");
