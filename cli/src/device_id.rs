@@ -14,7 +14,7 @@ pub(crate) struct DeviceId {
 }
 
 /// That no GPU has this name, with those that there are.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NoSuchGpu(String);
 
 impl fmt::Display for NoSuchGpu {

@@ -15,7 +15,7 @@ use std::{
 
 use serde_json::Value;
 
-use crate::support::{Fake, Server, Terminal, Tty, eventually, gpumon, in_parallel, signal};
+use crate::support::{Fake, Server, Tty, eventually, gpumon, in_parallel, signal, stderr};
 
 /// How long one command may take.
 const LIMIT: Duration = Duration::from_secs(90);
@@ -214,6 +214,10 @@ const TOP: &[(&str, &str)] = &[
     ("range_s", "Time range of the charts in seconds."),
     ("glyphs", "Characters that charts are drawn with."),
     ("mouse", "Whether the mouse is used."),
+    ("utilization_thresholds", "GPU utilization from which on load is moderate, and heavy, in percent."),
+    ("memory_thresholds", "The same of memory, in percent of all memory."),
+    ("temperature_thresholds", "The same of the temperature, in percent of the slowdown temperature."),
+    ("power_thresholds", "The same of power, in percent of the power limit."),
 ];
 
 /// The settings file that `gpumon top` writes.
@@ -224,7 +228,9 @@ fn written_settings(fake: &Fake) -> String {
     let mut terminal = Tty::start(&top, 140, 30);
     terminal.wait_for("GiB");
     terminal.press("W");
-    eventually("the settings are written", || fs::read_to_string(&file).is_ok_and(|text| text.contains("mouse")));
+    eventually("the settings are written", || {
+        fs::read_to_string(&file).is_ok_and(|text| text.contains("power_thresholds"))
+    });
     terminal.press("q");
     terminal.ended();
     fs::read_to_string(&file).unwrap()
@@ -235,8 +241,8 @@ fn values_of(fake: &Fake, key: &str) -> String {
     let file = fake.path("bad.toml");
     let is_list = ["columns", "metrics"].contains(&key);
     fs::write(&file, format!("{key} = {}\n", if is_list { "[\"\"]" } else { "7" })).unwrap();
-    let top = fake.gpumon(&["top", "--config", file.to_str().unwrap()]);
-    let (said, _) = Terminal::with(top, 1000, 24).finish();
+    let output = fake.gpumon(&["top", "--once", "--config", file.to_str().unwrap()]).output().unwrap();
+    let said = stderr(&output);
     let values = said.trim().rsplit(": ").next().unwrap_or_default();
     let values = ["use one of ", "use a number ", "use "].iter().find_map(|head| values.strip_prefix(head));
     values.unwrap_or_else(|| panic!("{key}: {said}")).to_owned()
@@ -266,7 +272,7 @@ fn settings_page() -> String {
     }
     page.push_str(
         "\n## Terminal\n\n`gpumon top` reads `$XDG_CONFIG_HOME/gpumon/top.toml` (by default `~/.config/gpumon/top.toml`), or \
-         the file named by `--config`. The key `W` writes the current settings into it.\n\n\
+         the file named by `--config`; `gpumon` takes its thresholds from the first. The key `W` writes the current settings into it.\n\n\
          | Key | Description | Values | Default |\n|---|---|---|---|\n",
     );
     let fake = Fake::new("gpus = 1");

@@ -124,6 +124,52 @@ fn a_process_gets_a_signal_after_a_question() {
 }
 
 #[test]
+fn one_frame_is_printed_where_it_is() {
+    let fake = Fake::new("gpus = 3\n[[process]]\ngpu = 1\npid = 1\nmemory = \"12 GiB\"\n");
+    let once = |arguments: &[&str]| top(&fake, &[&["--once"], arguments].concat()).output().unwrap();
+    let output = once(&["-i", "1,2"]);
+    let text = stdout(&output);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert_eq!(text.lines().count(), 40, "{text}");
+    assert!(!text.contains('\u{1b}') && !text.contains("q quit"), "{text}");
+    assert!(text.contains("\n 1 H200") && text.contains("\n 2 H200") && !text.contains("\n 0 H200"), "{text}");
+    assert!(text.contains("2 x H200") && text.contains("12.0 GiB"), "{text}");
+    assert!(stdout(&once(&["-u", "nobody-at-all"])).contains("no processes of this user"));
+    let missing = once(&["-i", "9"]);
+    assert_eq!(missing.status.code(), Some(6));
+    assert!(stderr(&missing).contains("no GPU '9': there are 0 to 2"), "{}", stderr(&missing));
+    // On a terminal it is as large as that, in colors, and nothing is taken over.
+    let mut terminal = Tty::start(&top(&fake, &["--once"]), 100, 30);
+    terminal.wait_for("WHAT");
+    assert!(terminal.ended().success());
+    assert!(!terminal.written().contains(ENTERS) && terminal.written().contains("\u{1b}["));
+}
+
+#[test]
+fn without_signals_none_is_asked_for() {
+    let fake = Fake::new("gpus = 1\n[[process]]\ngpu = 0\npid = 1\nmemory = \"12 GiB\"\n");
+    let mut terminal = Tty::start(&top(&fake, &["--readonly"]), 120, 30);
+    terminal.wait_for("12.0 GiB");
+    terminal.press("\u{1b}[B");
+    terminal.press("k");
+    terminal.wait_for("no signal can be sent: this was started with --readonly");
+    terminal.press("q");
+    assert!(terminal.ended().success());
+}
+
+#[test]
+fn a_process_that_this_pid_namespace_does_not_have_is_not_said_to_have_ended() {
+    let fake = Fake::new("gpus = 1\n[[process]]\ngpu = 0\npid = 4194305\nmemory = \"12 GiB\"\n");
+    let mut terminal = Tty::start(&top(&fake, &[]), 120, 30);
+    terminal.wait_for("4194305");
+    terminal.press("\u{1b}[B");
+    terminal.press("k");
+    terminal.wait_for("runs in another PID namespace");
+    terminal.press("q");
+    assert!(terminal.ended().success());
+}
+
+#[test]
 fn a_recording_of_collect_is_played() {
     let fake = Fake::new("gpus = 2");
     let recording = fake.path("recording.ndjson");
@@ -175,7 +221,7 @@ fn without_a_library_the_reason_is_told_as_by_any_other_command() {
 }
 
 #[test]
-fn settings_are_read_and_a_mistake_is_named() {
+fn settings_are_read_and_a_mistake_is_named_and_left_out() {
     let fake = Fake::new("gpus = 1");
     std::fs::create_dir_all(fake.path("config/gpumon")).unwrap();
     let settings = fake.path("config/gpumon/top.toml");
@@ -186,9 +232,28 @@ fn settings_are_read_and_a_mistake_is_named() {
     assert!(terminal.ended().success());
     assert!(!terminal.written().contains("\u{1b}[38;5;"), "no colours");
     std::fs::write(&settings, "view = \"host\"\nthem = \"light\"\n").unwrap();
-    let mut terminal = Tty::start(&top(&fake, &[]), 120, 30);
-    assert_eq!(terminal.ended().code(), Some(2));
+    let mut terminal = Tty::start(&top(&fake, &[]), 160, 30);
     terminal.wait_for("line 2: unknown setting 'them': did you mean 'theme'?");
+    terminal.wait_for("Network TX");
+    terminal.press("q");
+    assert!(terminal.ended().success());
+}
+
+#[test]
+fn the_table_takes_its_thresholds_from_the_settings() {
+    let fake = Fake::new("gpus = 1\n[[gpu]]\nindex = 0\nutilization_percent = 50\n");
+    std::fs::create_dir_all(fake.path("config/gpumon")).unwrap();
+    let table = |settings: &str| {
+        std::fs::write(fake.path("config/gpumon/top.toml"), settings).unwrap();
+        let mut command = fake.gpumon(&["--color", "always"]);
+        command.env("XDG_CONFIG_HOME", fake.path("config")).output().unwrap()
+    };
+    let (moderate, heavy) = ("\u{1b}[1m\u{1b}[33m50 %", "\u{1b}[1m\u{1b}[4m\u{1b}[31m50 %");
+    assert!(stdout(&table("")).contains(moderate), "{:?}", stdout(&table("")));
+    assert!(stdout(&table("utilization_thresholds = [20, 50]\n")).contains(heavy));
+    let mistaken = table("utilization_thresholds = 20\n");
+    assert!(mistaken.status.success() && stdout(&mistaken).contains(moderate));
+    assert!(stderr(&mistaken).contains("line 1: utilization_thresholds cannot be 20: use two percentages"));
 }
 
 #[test]
@@ -397,7 +462,7 @@ fn settings_that_cannot_be_read_stop_it_only_where_somebody_named_them() {
     let new = fake.path("new.toml");
     let mut terminal = Tty::start(&top(&fake, &["--config", new.to_str().unwrap()]), 140, 30);
     terminal.wait_for("new.toml is not there yet: W writes it");
-    terminal.press("T");
+    terminal.press("C");
     terminal.press("W");
     terminal.wait_for("saved in");
     terminal.press("q");

@@ -9,7 +9,7 @@ use crate::{
     exit::Failure,
     local::ServerArgs,
     options::SourceArgs,
-    top::{self, Request, settings::parse_theme, theme::ThemeName},
+    top::{self, Request, Selection, settings::parse_theme, theme::ThemeName},
 };
 
 /// Monitor GPUs interactively: charts, processes, links, MIG devices, host, events
@@ -38,6 +38,22 @@ pub(crate) struct TopArgs {
     #[arg(long, value_name = "PATH")]
     config: Option<PathBuf>,
 
+    /// Show only these GPUs: indexes, UUIDs or PCI bus IDs, comma-separated
+    #[arg(short = 'i', long = "id", value_name = "GPUS", value_delimiter = ',')]
+    ids: Vec<String>,
+
+    /// List only the processes of this user
+    #[arg(short, long, value_name = "USER")]
+    user: Option<String>,
+
+    /// Disable signals to processes
+    #[arg(long)]
+    readonly: bool,
+
+    /// Print one frame to standard output and exit; 120 x 40 if that is not a terminal
+    #[arg(long, conflicts_with_all = ["replay", "interval_ms"])]
+    once: bool,
+
     #[command(flatten)]
     server: ServerArgs,
 }
@@ -53,5 +69,9 @@ pub(crate) fn run(source: &SourceArgs, args: TopArgs) -> Result<(), Failure> {
         interval_ms: args.interval_ms,
         theme: args.theme,
         no_mouse: args.no_mouse,
+        selection: Selection::new(args.ids),
+        user: args.user,
+        readonly: args.readonly,
+        once: args.once,
     })
 }

@@ -50,3 +50,15 @@ pub(super) fn phrase(gpu: &GpuSample, now_ms: u64) -> Option<Phrase> {
         ),
     })
 }
+
+/// Since when a GPU gives no readings, and why, as a list of states with their times has it.
+pub(crate) fn without_readings(gpu: &GpuSample) -> Option<(u64, Phrase)> {
+    let (Health::Asleep { since_ms }
+    | Health::Hung { since_ms }
+    | Health::Lost { since_ms }
+    | Health::Failed { since_ms, .. }) = gpu.health
+    else {
+        return None;
+    };
+    Some((since_ms, phrase(gpu, since_ms)?))
+}

@@ -2,9 +2,6 @@
 
 const GIB: f64 = (1u64 << 30) as f64;
 
-/// The share of a GPU's memory from which on its bar is marked.
-pub(crate) const NEARLY_FULL: f64 = 0.97;
-
 /// `8.5`, `78.2`, `130.0`: what is in use, in GiB without the unit, so that points stand below each other.
 pub(crate) fn used(bytes: u64) -> String {
     format!("{:.1}", bytes as f64 / GIB)

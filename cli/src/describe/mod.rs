@@ -8,6 +8,7 @@ mod condition;
 mod device_name;
 mod event;
 mod health;
+mod load;
 mod memory;
 mod mig;
 mod phrase;
@@ -23,7 +24,9 @@ pub(crate) use self::{
     busy::{BUSY_WIDTH, BUSY_WIDTH_WITH_SM, busy, is_sm_activity, of_part},
     device_name::{LONGEST, capital, device, fitted, full_name, without_maker},
     event::of_event,
-    memory::{NEARLY_FULL, share, total, used},
+    health::without_readings,
+    load::{Load, Loads, Thresholds},
+    memory::{share, total, used},
     mig::{device_of, label},
     phrase::{Level, Phrase},
 };

@@ -1,5 +1,6 @@
 //! One or two lines per GPU: what it is busy with, memory, temperature, power, and what is the matter, in words.
 
+use anstyle::Effects;
 use unicode_width::UnicodeWidthStr;
 
 use super::{
@@ -13,10 +14,10 @@ use super::{
     mig,
     row::{self, Row},
     spark::spark,
-    style::{DIM, NOTICE, PLAIN, of_level},
+    style::{DIM, PLAIN, of_level, of_load},
     units::ABSENT,
 };
-use crate::describe::{LONGEST, NEARLY_FULL, Phrase, fitted};
+use crate::describe::{LONGEST, Load, Phrase, fitted};
 
 pub(super) fn lines(view: &View<'_>, layout: Layout, kept: Option<&mut ColumnWidths>) -> Vec<Line> {
     let mut rows = Vec::new();
@@ -117,7 +118,7 @@ impl Drawing<'_> {
     }
 
     fn busy(&self) -> Line {
-        self.cell(Row::BUSY, right(&self.row.busy, self.fit.cells.busy), self.fit.cells.busy)
+        self.load(self.row.loads.utilization, &right(&self.row.busy, self.fit.cells.busy), self.fit.cells.busy)
     }
 
     fn spark(&self) -> Line {
@@ -127,7 +128,7 @@ impl Drawing<'_> {
             Some(past) => spark(&past.utilization, self.now_ms, REACH_MS, columns, 100.0, rich),
             None => " ".repeat(columns),
         };
-        self.cell(Row::BUSY, curve, columns)
+        self.cell(Row::PAST, curve, columns)
     }
 
     /// What is absent has no unit.
@@ -139,7 +140,7 @@ impl Drawing<'_> {
             (_, "") => used + " GiB",
             (_, total) => format!("{used}/{} GiB", left(total, fit.cells.total)),
         };
-        self.cell(PLAIN, left(&text, fit.memory()), fit.memory())
+        self.load(row.loads.memory, &left(&text, fit.memory()), fit.memory())
     }
 
     fn bar(&self) -> Line {
@@ -149,14 +150,16 @@ impl Drawing<'_> {
             return Line::default();
         }
         let (full, empty) = bar(share, fit.bar, layout.unicode);
-        let mut line = Line::new(row.style(if share >= NEARLY_FULL { NOTICE } else { Row::MEMORY }), full);
+        let style = of_load(row.loads.memory);
+        let style = style.effects(style.get_effects().remove(Effects::UNDERLINE));
+        let mut line = Line::new(row.style(style), full);
         line.push(DIM, empty);
         line
     }
 
     fn temperature(&self) -> Line {
         let width = self.fit.cells.temperature;
-        self.cell(Row::TEMPERATURE, right(&self.row.temperature, width), width)
+        self.load(self.row.loads.temperature, &right(&self.row.temperature, width), width)
     }
 
     fn power(&self) -> Line {
@@ -167,7 +170,7 @@ impl Drawing<'_> {
             (_, "") => draw + " W",
             (_, limit) => format!("{draw}/{} W", left(limit, fit.cells.limit)),
         };
-        self.cell(Row::POWER, left(&text, fit.power()), fit.power())
+        self.load(row.loads.power, &left(&text, fit.power()), fit.power())
     }
 
     fn extras(&self) -> impl Iterator<Item = Line> {
@@ -176,6 +179,17 @@ impl Drawing<'_> {
             .iter()
             .zip(self.fit.cells.extras)
             .map(|(extra, width)| self.cell(PLAIN, left(extra, width), width))
+    }
+
+    /// A number in the style of its load; what is absent has none, and blanks are not underlined.
+    fn load(&self, load: Load, text: &str, width: usize) -> Line {
+        let number = text.trim();
+        let style = if number == ABSENT { DIM } else { of_load(load) };
+        let (before, after) = text.split_once(number).unwrap_or_default();
+        let mut line = self.cell(PLAIN, before.to_owned(), width);
+        line.extend(self.cell(style, number.to_owned(), width));
+        line.extend(self.cell(PLAIN, after.to_owned(), width));
+        line
     }
 
     /// A cell of no width is left out.

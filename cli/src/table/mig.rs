@@ -8,15 +8,17 @@ use super::{
     row::{EXTRAS, Row},
     units::ABSENT,
 };
-use crate::describe;
+use crate::describe::{self, Loads};
 
 pub(super) fn rows<'a>(gpu: &GpuSample, view: &View<'a>, layout: Layout) -> Vec<Row<'a>> {
     let known = view.inventory.gpus.iter().find(|known| known.index == gpu.index);
     let parts = gpu.mig_devices.value().into_iter().flatten();
-    parts.map(|part| row(part, known.and_then(|gpu| describe::device_of(gpu, part.instance)), gpu, layout)).collect()
+    parts
+        .map(|part| row(part, known.and_then(|gpu| describe::device_of(gpu, part.instance)), gpu, view, layout))
+        .collect()
 }
 
-fn row<'a>(part: &MigSample, device: Option<&MigDevice>, gpu: &GpuSample, layout: Layout) -> Row<'a> {
+fn row<'a>(part: &MigSample, device: Option<&MigDevice>, gpu: &GpuSample, view: &View<'a>, layout: Layout) -> Row<'a> {
     let profile = device.and_then(|device| device.profile.value()).map_or("MIG", String::as_str);
     let name =
         device.map_or_else(|| profile.to_owned(), |device| format!("{} {profile}", describe::label(gpu.index, device)));
@@ -31,6 +33,7 @@ fn row<'a>(part: &MigSample, device: Option<&MigDevice>, gpu: &GpuSample, layout
         temperature: String::new(),
         draw: String::new(),
         limit: String::new(),
+        loads: Loads::of_part(part, &view.thresholds),
         extras: [const { String::new() }; EXTRAS],
         past: None,
         words: Vec::new(),

@@ -22,6 +22,8 @@ pub(crate) mod units;
 
 use gpumon_probe::model::{Inventory, Sample};
 
+use crate::describe::Thresholds;
+
 pub(crate) use self::column_widths::ColumnWidths;
 pub(crate) use self::history::{METRIC, REACH_MS, UtilizationHistory};
 pub(crate) use self::short::ShortPart;
@@ -35,6 +37,7 @@ pub(crate) struct View<'a> {
     pub(crate) past: &'a UtilizationHistory,
     /// Whether the sample stands for itself. Otherwise what lasts is among its conditions.
     pub(crate) is_one_shot: bool,
+    pub(crate) thresholds: Thresholds,
     /// What is to be said about the whole of it, as that a server is paused.
     pub(crate) notice: Option<&'a str>,
     /// Whether a line says what all GPUs come to.

@@ -7,10 +7,10 @@ use super::{
     Layout, View,
     history::GpuUtilization,
     line::printable,
-    style::{DIM, MEMORY, POWER, STRONG, TEMPERATURE, UTILIZATION},
+    style::{DIM, STRONG, UTILIZATION},
     units::{ABSENT, three_digits, whole},
 };
-use crate::describe::{self, Context, Phrase};
+use crate::describe::{self, Context, Loads, Phrase};
 
 /// The cells of a line. Numbers are split at what they are aligned on.
 pub(super) struct Row<'a> {
@@ -24,6 +24,7 @@ pub(super) struct Row<'a> {
     pub(super) temperature: String,
     pub(super) draw: String,
     pub(super) limit: String,
+    pub(super) loads: Loads,
     /// What wide terminals show, too; each empty where it is absent.
     pub(super) extras: [String; EXTRAS],
     pub(super) past: Option<&'a GpuUtilization>,
@@ -51,6 +52,7 @@ pub(super) fn of_gpu<'a>(gpu: &GpuSample, view: &View<'a>, layout: Layout) -> Ro
         temperature: whole(&gpu.temperature.gpu_celsius, degrees(layout)),
         draw: gpu.power.draw_watts.value().map_or_else(|| ABSENT.to_owned(), |watts| format!("{watts:.0}")),
         limit: gpu.power.limit_watts.value().map_or_else(String::new, |watts| format!("{watts:.0}")),
+        loads: Loads::of_gpu(gpu, known, &view.thresholds),
         extras: extras(gpu, layout),
         past: view.past.of_gpu(gpu),
         words: phrases(gpu, view, layout),
@@ -66,10 +68,7 @@ impl Row<'_> {
     }
 
     pub(super) const NAME: Style = STRONG;
-    pub(super) const BUSY: Style = UTILIZATION;
-    pub(super) const MEMORY: Style = MEMORY;
-    pub(super) const TEMPERATURE: Style = TEMPERATURE;
-    pub(super) const POWER: Style = POWER;
+    pub(super) const PAST: Style = UTILIZATION;
 }
 
 /// What is to be said of a GPU, as this terminal can show it.

@@ -3,15 +3,13 @@
 
 use anstyle::{AnsiColor, Style};
 
-use crate::describe::Level;
+use crate::describe::{Level, Load};
 
 pub(crate) const PLAIN: Style = Style::new();
 pub(crate) const STRONG: Style = Style::new().bold();
 pub(crate) const DIM: Style = Style::new().dimmed();
 pub(crate) const UTILIZATION: Style = AnsiColor::Blue.on_default().bold();
 pub(crate) const MEMORY: Style = AnsiColor::Magenta.on_default();
-pub(crate) const POWER: Style = AnsiColor::Yellow.on_default();
-pub(crate) const TEMPERATURE: Style = AnsiColor::Cyan.on_default();
 /// Simulated values are marked in the same way everywhere.
 pub(crate) const SIMULATED: Style = AnsiColor::Yellow.on_default().bold();
 /// All is well.
@@ -20,6 +18,14 @@ pub(crate) const WELL: Style = AnsiColor::Green.on_default();
 pub(crate) const NOTICE: Style = AnsiColor::Yellow.on_default();
 /// Somebody should act.
 pub(crate) const ALARM: Style = AnsiColor::Red.on_default().bold();
+
+pub(super) fn of_load(load: Load) -> Style {
+    match load {
+        Load::Light => WELL,
+        Load::Moderate => NOTICE.bold(),
+        Load::Heavy => ALARM.underline(),
+    }
+}
 
 pub(super) fn of_level(level: Level) -> Style {
     match level {

@@ -8,6 +8,8 @@ use gpumon_probe::model::{
 use gpumon_server::frame::{GpuHistory, History};
 use unicode_width::UnicodeWidthStr;
 
+use crate::describe::Load;
+
 use super::{
     examples::{GIB, NOW_MS, inventory, process, processes, sample},
     *,
@@ -41,6 +43,7 @@ impl Scene {
             sample: &self.sample,
             past: &self.past,
             is_one_shot: self.is_one_shot,
+            thresholds: Thresholds::default(),
             notice: None,
             with_total: false,
         }
@@ -334,9 +337,10 @@ fn a_single_look_tells_what_it_can_and_a_server_s_conditions_are_not_told_twice(
 }
 
 #[test]
-fn red_is_only_where_somebody_should_act() {
+fn words_are_red_only_where_somebody_should_act() {
     let red = style::ALARM.render().to_string();
-    let is_red = |scene: &Scene| scene.drawn(terminal(120)).contains(&red);
+    // A bar of heavy load is red, too.
+    let is_red = |scene: &Scene| scene.drawn(terminal(120)).split(&red).skip(1).any(|red| !red.starts_with(['━', '#']));
     let with = |kind: ConditionKind, severity| {
         Scene::of(1, |scene| {
             scene.sample.gpus[0].conditions = vec![condition(severity, "It is so.", kind.clone())];
@@ -356,8 +360,9 @@ fn red_is_only_where_somebody_should_act() {
 fn only_the_terminal_s_own_colours_are_used() {
     let drawn = troubles().drawn(terminal(200)) + &render_short(&troubles().view(), terminal(200), &[]);
     // Black and white are somebody's background, and 256 colours know no theme.
-    for code in ["\u{1b}[30m", "\u{1b}[37m", "\u{1b}[90m", "\u{1b}[97m", "\u{1b}[38;", "\u{1b}[4"] {
-        assert!(!drawn.contains(code), "{code:?}");
+    let backgrounds = (40..=48).map(|code| code.to_string());
+    for code in ["30m", "37m", "90m", "97m", "38;"].map(str::to_owned).into_iter().chain(backgrounds) {
+        assert!(!drawn.contains(&format!("\u{1b}[{code}")), "{code:?}");
     }
 }
 
@@ -523,4 +528,15 @@ fn several_matters_take_one_line_and_advice_is_left_to_others() {
     for text in [drawn, short, plain(&scene.drawn(terminal(200)))] {
         assert!(!text.contains("seating"), "{text}");
     }
+}
+
+#[test]
+fn load_is_told_by_color_and_by_weight() {
+    let scene = Scene::of(1, |scene| scene.sample.gpus[0].utilization.gpu_percent = Reading::Now(95.0));
+    let painted = scene.drawn(PIPE);
+    assert!(painted.contains(&style::paint(style::of_load(Load::Heavy), "95 %")), "{painted:?}");
+    let mut view = scene.view();
+    view.thresholds.utilization = [96, 97];
+    let painted = render(&view, PIPE, None);
+    assert!(painted.contains(&style::paint(style::of_load(Load::Light), "95 %")), "{painted:?}");
 }

@@ -43,9 +43,9 @@ pub(super) struct Facts {
 }
 
 /// Asks for a process; the answer comes as an [`Input::Inspected`].
-pub(super) fn ask(pid: u32, started_ms: Option<u64>, inputs: SyncSender<Input>) {
+pub(super) fn ask(pid: u32, started_ms: Option<u64>, missing: &'static str, inputs: SyncSender<Input>) {
     let body = move || {
-        let found = look(Path::new("/proc"), pid, started_ms);
+        let found = look(Path::new("/proc"), pid, started_ms, missing);
         let _ = inputs.send(Input::Inspected(Box::new(Inspection { pid, found })));
     };
     // A machine that has no thread left for it does without.
@@ -53,10 +53,10 @@ pub(super) fn ask(pid: u32, started_ms: Option<u64>, inputs: SyncSender<Input>) 
 }
 
 /// Reads below `root`, which is `/proc` but in tests.
-fn look(root: &Path, pid: u32, started_ms: Option<u64>) -> Result<Facts, String> {
-    let stat = ProcessStat::read(root, pid).map_err(|_| "the process has ended".to_owned())?;
+fn look(root: &Path, pid: u32, started_ms: Option<u64>, missing: &str) -> Result<Facts, String> {
+    let stat = ProcessStat::read(root, pid).map_err(|_| format!("the process {missing}"))?;
     if !stat.began_at(started_ms) {
-        return Err("the process has ended, and its number is another's now".to_owned());
+        return Err(format!("the process {missing}; its PID is another process's here"));
     }
     let folder = root.join(pid.to_string());
     let status = bounded::text(folder.join("status"), bounded::STAT).unwrap_or_default();
@@ -119,20 +119,20 @@ mod tests {
     #[test]
     fn this_very_process_tells_of_itself() {
         let own = std::process::id();
-        let facts = look(Path::new("/proc"), own, None).unwrap();
+        let facts = look(Path::new("/proc"), own, None, "").unwrap();
         assert!(facts.arguments.as_ref().unwrap()[0].contains("gpumon"), "{facts:?}");
         assert!(facts.threads >= 1 && facts.resident_bytes.unwrap() > 1 << 20);
         assert_eq!(facts.folder.unwrap(), std::env::current_dir().unwrap().display().to_string());
         assert!(facts.environment.unwrap().iter().any(|entry| entry.starts_with("PATH=")));
-        let again = look(Path::new("/proc"), own, facts.started_ms).unwrap();
+        let again = look(Path::new("/proc"), own, facts.started_ms, "").unwrap();
         assert_eq!(again.started_ms, facts.started_ms);
     }
 
     #[test]
     fn another_process_of_that_number_is_not_described() {
-        let wrong = look(Path::new("/proc"), std::process::id(), Some(1_000_000_000_000)).unwrap_err();
-        assert!(wrong.contains("another's"), "{wrong}");
-        assert!(look(Path::new("/proc"), u32::MAX, None).unwrap_err().contains("ended"));
+        let wrong = look(Path::new("/proc"), std::process::id(), Some(1_000_000_000_000), "has ended").unwrap_err();
+        assert!(wrong.contains("another process's"), "{wrong}");
+        assert!(look(Path::new("/proc"), u32::MAX, None, "has ended").unwrap_err().contains("ended"));
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
+use super::kill::Kill;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Action {
     Quit,
@@ -36,7 +38,8 @@ pub(super) enum Action {
     FindNext,
     FindPrevious,
     Details,
-    Kill,
+    /// Asks whether the selected process is to get it.
+    Signal(Kill),
     Faster,
     Slower,
     Theme,
@@ -95,14 +98,7 @@ use Part::{Charts, Processes, Replay, Screen};
 pub(super) const BINDINGS: &[Binding] = &[
     key(&[Char('q')], "q", Action::Quit, Screen, "quit", Some("quit")),
     key(&[Char('?'), Char('h'), F(1)], "?", Action::Help, Screen, "this help", Some("help")),
-    key(
-        &[Char(' ')],
-        "space",
-        Action::Pause,
-        Replay,
-        "pause, or go on; from the beginning once it is over",
-        Some("pause"),
-    ),
+    key(&[Char(' ')], "space", Action::Pause, Screen, "pause or resume; restart a replay that is over", Some("pause")),
     key(&[Char('.')], ".", Action::StepForward, Replay, "one sample forward", Some("step")),
     key(&[Char(',')], ",", Action::StepBack, Replay, "one sample back", None),
     key(&[Char(')')], ")", Action::SkipForward, Replay, "half a minute forward", Some("skip")),
@@ -128,7 +124,16 @@ pub(super) const BINDINGS: &[Binding] = &[
     key(&[Char('N')], "N", Action::FindPrevious, Processes, "the one before", None),
     key(&[Char('t')], "t", Action::Tree, Processes, "below those that started them, as a tree", Some("tree")),
     key(&[Enter, Char('i')], "enter", Action::Details, Processes, "all about the selected process", Some("details")),
-    key(&[Char('k')], "k", Action::Kill, Processes, "send it a signal, after a question", Some("signal")),
+    key(
+        &[Char('T'), Char('k')],
+        "T",
+        Action::Signal(Kill::Terminate),
+        Processes,
+        "send a signal (SIGTERM first), after confirmation",
+        Some("signal"),
+    ),
+    key(&[Char('K')], "K", Action::Signal(Kill::End), Processes, "send SIGKILL, after confirmation", None),
+    key(&[Char('I')], "I", Action::Signal(Kill::Interrupt), Processes, "send SIGINT, after confirmation", None),
     key(&[Down], "↓", Action::Move(1), Processes, "select the next process", None),
     key(&[Up], "↑", Action::Move(-1), Processes, "select the previous process", None),
     key(&[PageDown], "page down", Action::PageDown, Processes, "a page further", None),
@@ -144,7 +149,7 @@ pub(super) const BINDINGS: &[Binding] = &[
     key(&[Char('6')], "6", Action::View(5), Screen, "what is the matter, and what happened", None),
     key(&[Char('+'), Char('=')], "+", Action::Faster, Screen, "more samples", None),
     key(&[Char('-')], "-", Action::Slower, Screen, "fewer samples", None),
-    key(&[Char('T')], "T", Action::Theme, Screen, "another theme", None),
+    key(&[Char('C')], "C", Action::Theme, Screen, "another theme", None),
     key(&[Char('W')], "W", Action::Save, Screen, "save these settings", None),
     key(&[Esc], "esc", Action::Back, Screen, "leave a dialog, a filter, a GPU", None),
     control(&[Char('l')], "ctrl-l", Action::Redraw, "draw everything anew"),
@@ -157,6 +162,18 @@ pub(super) fn action(event: KeyEvent) -> Option<Action> {
     let control = event.modifiers.contains(KeyModifiers::CONTROL);
     let binding = BINDINGS.iter().find(|binding| binding.control == control && binding.keys.contains(&event.code));
     binding.map(|binding| binding.action)
+}
+
+/// What is printed on a key; `None` where it only changes others.
+pub(super) fn name(event: KeyEvent) -> Option<String> {
+    let key = match event.code {
+        Char(letter) => letter.to_string(),
+        KeyCode::Null | KeyCode::Modifier(_) => return None,
+        other => other.to_string().to_lowercase(),
+    };
+    let control = if event.modifiers.contains(KeyModifiers::CONTROL) { "ctrl-" } else { "" };
+    let alt = if event.modifiers.contains(KeyModifiers::ALT) { "alt-" } else { "" };
+    Some(format!("{control}{alt}{key}"))
 }
 
 #[cfg(test)]
@@ -178,6 +195,8 @@ mod tests {
     fn a_control_key_is_not_its_letter() {
         let event = |modifiers| KeyEvent::new(Char('c'), modifiers);
         assert_eq!(action(event(KeyModifiers::CONTROL)), Some(Action::Quit));
+        assert_eq!(name(event(KeyModifiers::CONTROL)).as_deref(), Some("ctrl-c"));
+        assert_eq!(name(KeyEvent::new(F(9), KeyModifiers::NONE)).as_deref(), Some("f9"));
         assert_eq!(action(event(KeyModifiers::NONE)), Some(Action::ChooseMetrics));
         assert_eq!(action(KeyEvent::new(Char('M'), KeyModifiers::SHIFT)), Some(Action::PreviousMetric));
     }

@@ -66,9 +66,15 @@ fn may_signal(own: Uid, owner: u32) -> bool {
 }
 
 impl Target {
-    /// Takes hold of the process that began then.
-    pub(super) fn hold(pid: u32, started_ms: Option<u64>, name: String, user: String) -> Result<Self, String> {
-        let gone = || format!("{name} ({pid}) has ended already");
+    /// Takes hold of the process that began then; `missing` is what there is to say where it is not there.
+    pub(super) fn hold(
+        pid: u32,
+        started_ms: Option<u64>,
+        name: String,
+        user: String,
+        missing: &str,
+    ) -> Result<Self, String> {
+        let gone = || format!("{name} ({pid}) {missing}: no signal is sent");
         let number = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or_else(gone)?;
         let handle = pidfd_open(number, PidfdFlags::empty()).map_err(|error| match error {
             Errno::SRCH => gone(),
@@ -78,7 +84,7 @@ impl Target {
         // After the handle was opened: from here on the number cannot become another's.
         let stat = ProcessStat::read(Path::new("/proc"), pid).map_err(|_| gone())?;
         if started_ms.is_none() || !stat.began_at(started_ms) {
-            return Err(format!("process {pid} is no longer {name}: nothing is sent"));
+            return Err(format!("PID {pid} is not, or no longer, {name}'s in this PID namespace: no signal is sent"));
         }
         let owner = fs::metadata(format!("/proc/{pid}")).map_err(|_| gone())?.uid();
         if !may_signal(geteuid(), owner) {
@@ -114,7 +120,7 @@ mod tests {
     }
 
     fn hold(pid: u32, started_ms: Option<u64>) -> Result<Target, String> {
-        Target::hold(pid, started_ms, "sleep".to_owned(), "ana".to_owned())
+        Target::hold(pid, started_ms, "sleep".to_owned(), "ana".to_owned(), "has ended")
     }
 
     #[test]
@@ -130,14 +136,14 @@ mod tests {
         }
         assert_eq!(std::os::unix::process::ExitStatusExt::signal(&child.wait().unwrap()), Some(15));
         assert!(target.send(Kill::End).is_err(), "nobody else gets it");
-        assert!(hold(child.id(), started_ms).unwrap_err().contains("has ended already"));
+        assert!(hold(child.id(), started_ms).unwrap_err().contains("has ended"));
     }
 
     #[test]
     fn another_process_with_the_same_number_gets_nothing() {
         let (mut child, started_ms) = sleeper();
         let refused = hold(child.id(), started_ms.map(|started| started - 3_600_000)).unwrap_err();
-        assert!(refused.contains("nothing is sent"), "{refused}");
+        assert!(refused.contains("no signal is sent"), "{refused}");
         assert!(hold(child.id(), None).is_err(), "a start that is not known cannot be compared");
         assert!(child.try_wait().unwrap().is_none());
         child.kill().unwrap();

@@ -2,6 +2,7 @@
 //!
 //! - [`feed`] is where readings come from, [`replay`] one of them; [`model`] holds the newest, [`history`] the past.
 //! - [`input`] is all that the program waits for; [`app`] is what comes of it, [`keys`] what each key means.
+//! - [`selection`] leaves out GPUs that are not wanted; [`once`] prints one frame.
 //! - [`job`] tells whether the terminal may be touched.
 //! - [`draw`] draws [`state`] and [`model`]: [`layout`] shares the room, one file in [`panel`] and [`dialog`] draws each
 //!   part with a [`painter`]; [`screen`] is the terminal.
@@ -26,6 +27,7 @@ mod kill;
 mod layout;
 mod metrics;
 mod model;
+mod once;
 mod painter;
 mod panel;
 mod plot;
@@ -34,6 +36,7 @@ mod processes;
 mod prompt;
 mod replay;
 mod screen;
+mod selection;
 pub(crate) mod settings;
 mod state;
 #[cfg(test)]
@@ -49,6 +52,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+pub(crate) use self::selection::Selection;
 use self::{
     app::{App, Next},
     feed::Feed,
@@ -62,7 +66,12 @@ use self::{
     state::State,
     theme::ThemeName,
 };
-use crate::{describe::Level, exit::Failure, local::Server, options::SourceArgs};
+use crate::{
+    describe::Level,
+    exit::{Failure, say},
+    local::Server,
+    options::SourceArgs,
+};
 
 /// What may wait to be drawn. A terminal that takes nothing holds up the reading, and memory stays as it is.
 const WAITING: usize = 64;
@@ -70,10 +79,14 @@ const WAITING: usize = 64;
 /// An error that comes so soon is told before the screen is taken over.
 const FIRST: Duration = Duration::from_millis(1500);
 
+/// The interval of the two samples of [`once`].
+const ONCE_MS: u32 = 250;
+
 /// How often it is looked whether the terminal is this program's again.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// What is to be shown, and how.
+#[allow(clippy::struct_excessive_bools)]
 pub(crate) struct Request {
     pub(crate) source: SourceArgs,
     pub(crate) server: Option<Server>,
@@ -83,12 +96,23 @@ pub(crate) struct Request {
     pub(crate) interval_ms: Option<u32>,
     pub(crate) theme: Option<ThemeName>,
     pub(crate) no_mouse: bool,
+    pub(crate) selection: Selection,
+    /// Whose processes alone are listed.
+    pub(crate) user: Option<String>,
+    pub(crate) readonly: bool,
+    pub(crate) once: bool,
 }
 
 /// Shows it until somebody leaves.
 pub(crate) fn run(request: Request) -> Result<(), Failure> {
-    screen::check()?;
-    let (settings, file, remark) = read_settings(&request)?;
+    if !request.once {
+        screen::check()?;
+    }
+    let (mut settings, file, remark) = read_settings(&request)?;
+    if request.once {
+        // Rates need a second sample, and nobody waits for it longer than needed.
+        settings.interval_ms = ONCE_MS;
+    }
     let (inputs, waiting) = mpsc::sync_channel(WAITING);
     let interval = Duration::from_millis(settings.interval_ms.into());
     let (feed, origin) = match (&request.recording, request.server) {
@@ -99,18 +123,27 @@ pub(crate) fn run(request: Request) -> Result<(), Failure> {
         (None, Some(server)) => (Feed::from_server(server, interval, inputs.clone()), Origin::Server),
         (None, None) => (Feed::from_driver(&request.source, interval, inputs.clone()), Origin::Driver),
     };
-    let mut model = Model::new(origin);
-    if origin != Origin::Recording {
+    let mut model = Model { selection: request.selection, ..Model::new(origin) };
+    if request.once {
+        once::read(&mut model, &waiting)?;
+    } else if origin != Origin::Recording {
         wait_for_first_sample(&mut model, &waiting)?;
     }
     let no_color = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let theme = if no_color { ThemeName::Monochrome } else { settings.theme };
     let mut state = State::new(&settings, theme, settings.glyphs.unwrap_or_else(Glyphs::of_terminal));
-    if let Some(remark) = remark {
-        state.tell(Level::Note, remark);
+    state.processes.user = request.user;
+    if let Some(remark) = remark.as_deref().filter(|_| request.once) {
+        say(remark);
+    } else if let Some(remark) = remark {
+        state.tell(Level::Warn, remark);
     }
     let mouse = settings.mouse && !request.no_mouse;
-    let app = App::new(model, state, feed, settings, file, inputs.clone());
+    let mut app = App::new(model, state, feed, settings, file, inputs.clone());
+    app.is_readonly = request.readonly;
+    if request.once {
+        return Ok(once::print(&mut app)?);
+    }
     show(app, mouse, inputs, &waiting)
 }
 
@@ -126,7 +159,9 @@ fn read_settings(request: &Request) -> Result<(Settings, Option<File>, Option<St
     } else {
         (None, None)
     };
-    let mut settings = file.as_ref().map_or_else(|| Ok(Settings::default()), Settings::of).map_err(Failure::usage)?;
+    let (mut settings, mistakes) = file.as_ref().map_or_else(Default::default, Settings::of);
+    let remark = remark.into_iter().chain(mistakes.into_iter().map(|mistake| mistake.to_string()));
+    let remark = Some(remark.collect::<Vec<_>>().join("; ")).filter(|remark| !remark.is_empty());
     settings.interval_ms = request.interval_ms.unwrap_or(settings.interval_ms);
     settings.theme = request.theme.unwrap_or(settings.theme);
     Ok((settings, file, remark))
@@ -140,6 +175,9 @@ fn wait_for_first_sample(model: &mut Model, waiting: &Receiver<Input>) -> Result
             Ok(Input::Update(update)) => model.ingest(update),
             Ok(Input::Failed(failure)) => return Err(failure),
             Ok(_) | Err(_) => return Ok(()),
+        }
+        if let Some(refused) = model.refused.take() {
+            return Err(refused.into());
         }
     }
     Ok(())
@@ -243,7 +281,7 @@ fn wait_for_foreground(app: &mut App, waiting: &Receiver<Input>) -> Result<Optio
 }
 
 fn take(app: &mut App, input: Input) -> Result<Next, Failure> {
-    Ok(match input {
+    let next = match input {
         Input::Terminal(event) => app.terminal(&event),
         Input::Update(update) => app.update(update),
         Input::Inspected(inspection) => app.inspected(*inspection),
@@ -253,7 +291,8 @@ fn take(app: &mut App, input: Input) -> Result<Next, Failure> {
         Input::Signal(Signal::Resize) => Next::Draw,
         Input::Signal(Signal::Die(signal)) => Next::Die(signal),
         Input::Failed(failure) => return Err(failure),
-    })
+    };
+    app.model.refused.take().map_or(Ok(next), |refused| Err(refused.into()))
 }
 
 /// A terminal that is gone is no error to tell.

@@ -1,15 +1,19 @@
 //! The state of the live view: the newest readings and their history.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, mem};
 
 use gpumon_probe::model::{Event, Gpu, GpuDetails, GpuSample, Inventory, Record, Sample, now_ms};
 use gpumon_server::frame::{self, CollectorState, CollectorStatus, Hello};
 
 use super::{
     history::{History, Line, Window},
+    selection::Selection,
     text::printable,
 };
-use crate::describe::{self, Context, Phrase};
+use crate::{
+    describe::{self, Context, Phrase},
+    device_id::NoSuchGpu,
+};
 
 const EVENTS: usize = 200;
 
@@ -33,7 +37,7 @@ pub(crate) enum Origin {
     Recording,
 }
 
-#[derive(Default)]
+#[derive(Default, Clone)]
 pub(crate) struct Model {
     pub(super) origin: Origin,
     pub(super) inventory: Option<Inventory>,
@@ -45,6 +49,11 @@ pub(crate) struct Model {
     pub(super) history: History,
     /// Why nothing comes; `None` while all is well.
     pub(super) silent: Option<String>,
+    /// It stays as it is, and is never late.
+    pub(super) paused: bool,
+    pub(super) selection: Selection,
+    /// The name of a GPU that there is none of.
+    pub(super) refused: Option<NoSuchGpu>,
 }
 
 impl Model {
@@ -52,14 +61,19 @@ impl Model {
         Self { origin, ..Self::default() }
     }
 
-    pub(crate) fn ingest(&mut self, update: Update) {
+    pub(crate) fn ingest(&mut self, mut update: Update) {
+        match self.selection.retain(&mut update) {
+            Err(refused) => self.refused = Some(refused),
+            Ok(()) if self.selection.omits(&update) => return,
+            Ok(()) => {}
+        }
         match update {
             Update::Hello(hello) => self.apply_hello(*hello),
             Update::Record(record) => self.apply_record(*record),
             Update::History(past) => self.apply_history(&past),
             Update::Collector(status) => self.apply_collector(&status),
             Update::Silent(why) => self.silent = Some(printable(&why)),
-            Update::Rewound => *self = Self::new(self.origin),
+            Update::Rewound => *self = Self { selection: mem::take(&mut self.selection), ..Self::new(self.origin) },
         }
     }
 
@@ -151,7 +165,7 @@ impl Model {
 
     /// How old the newest sample is, where the next one is overdue.
     pub(super) fn late_ms(&self) -> Option<u64> {
-        let sample = self.sample.as_ref().filter(|_| self.origin != Origin::Recording)?;
+        let sample = self.sample.as_ref().filter(|_| self.origin != Origin::Recording && !self.paused)?;
         let age = now_ms().saturating_sub(sample.at_ms);
         (age > 2 * u64::from(sample.interval_ms) + 1500).then_some(age)
     }

@@ -54,6 +54,16 @@ impl ProcessStat {
     }
 }
 
+/// What there is to say of a process that `/proc` does not have. One that this program itself has found there has ended;
+/// the driver and a server also list those of other PID namespaces.
+pub(super) fn missing(was_found_here: bool, started_ms: Option<u64>) -> &'static str {
+    match (was_found_here, started_ms) {
+        (true, Some(_)) => "has ended",
+        (false, Some(_)) => "has ended, or runs in another PID namespace (a container or the host)",
+        (_, None) => "runs in another PID namespace (a container or the host), or has ended",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -53,7 +53,7 @@ pub(super) struct Screen {
 
 /// Whether there is a terminal that can be drawn on.
 pub(super) fn check() -> Result<(), Failure> {
-    let instead = "use `gpumon --watch` for a table again and again, or `gpumon collect` for JSON";
+    let instead = "use `gpumon top --once` for one frame, `gpumon --watch` for a table again and again, or `gpumon collect` for JSON";
     if !io::stdout().is_terminal() {
         return Err(Failure::usage(anyhow!("gpumon top needs a terminal, and its output goes elsewhere; {instead}")));
     }
@@ -159,6 +159,13 @@ fn give_back_in_a_panic() {
         leave();
         before(what);
     }));
+}
+
+/// Columns and rows, where standard output is a terminal that tells them.
+pub(super) fn size() -> Option<(u16, u16)> {
+    let size = tcgetwinsize(stdout()).ok().filter(|size| size.ws_col > 0 && size.ws_row > 0)?;
+    let Rect { width, height, .. } = drawn(size.ws_col, size.ws_row);
+    Some((width, height))
 }
 
 fn drawn(columns: u16, rows: u16) -> Rect {

@@ -10,7 +10,7 @@ use super::{
     theme::{Theme, ThemeName},
     view::{Room, View},
 };
-use crate::describe::Level;
+use crate::describe::{Level, Thresholds};
 
 const NOTICE: Duration = Duration::from_secs(6);
 
@@ -36,6 +36,7 @@ pub(super) struct State {
     /// How far the list of GPUs, and the view, are scrolled.
     pub(super) gpu_scroll: usize,
     pub(super) view_scroll: usize,
+    pub(super) thresholds: Thresholds,
     pub(super) notice: Option<Notice>,
 }
 
@@ -68,6 +69,7 @@ impl State {
             },
             gpu_scroll: 0,
             view_scroll: 0,
+            thresholds: settings.thresholds,
             notice: None,
         }
     }

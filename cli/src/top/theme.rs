@@ -2,7 +2,7 @@
 
 use ratatui::style::{Color, Modifier, Style};
 
-use crate::describe::Level;
+use crate::describe::{Level, Load};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ThemeName {
@@ -145,6 +145,14 @@ impl Theme {
                 selected,
                 found: plain.add_modifier(Modifier::BOLD | Modifier::UNDERLINED),
             },
+        }
+    }
+
+    pub(super) fn of_load(&self, load: Load) -> Style {
+        match load {
+            Load::Light => self.well.remove_modifier(Modifier::BOLD),
+            Load::Moderate => self.notice.add_modifier(Modifier::BOLD),
+            Load::Heavy => self.alarm.add_modifier(Modifier::UNDERLINED),
         }
     }
 

@@ -1,6 +1,6 @@
 //! A GPU's three lines.
 
-use gpumon_probe::vendor::nvml::query::{Answer, Code, Query, Subject};
+use gpumon_probe::vendor::nvml::query::{Answer, Code, Query};
 
 use super::{
     super::{

@@ -19,10 +19,12 @@ use self::{
     watch::{Feed, Message},
 };
 use crate::{
-    exit::Failure,
+    describe::Thresholds,
+    exit::{Failure, say},
     local::ServerArgs,
     options::SourceArgs,
     table::{self, ColumnWidths, Layout, ShortPart, View},
+    top,
 };
 
 // Each is a flag that stands for itself.
@@ -87,8 +89,17 @@ impl ShowArgs {
     }
 }
 
+/// As the settings of `gpumon top` have them, whose mistakes are told and left out.
+fn thresholds() -> Thresholds {
+    let (thresholds, mistakes) = top::settings::thresholds();
+    for mistake in mistakes {
+        say(&mistake);
+    }
+    thresholds
+}
+
 enum Form<'a> {
-    Table { total: bool },
+    Table { total: bool, thresholds: Thresholds },
     Short { parts: &'a [ShortPart], total: bool },
     Json,
     Csv(Csv),
@@ -106,7 +117,7 @@ pub(crate) fn run(source: &SourceArgs, args: &ShowArgs) -> Result<(), Failure> {
         ShowArgs { csv: true, columns, .. } => {
             Form::Csv(Csv::new(rows, columns.as_deref()).map_err(|error| Failure::usage(anyhow!(error)))?)
         }
-        ShowArgs { total, .. } => Form::Table { total: *total },
+        ShowArgs { total, .. } => Form::Table { total: *total, thresholds: thresholds() },
     };
     // A variable that names a server for all commands does not contradict a word about this one.
     if source.no_daemon && args.server.is_typed() {
@@ -179,7 +190,7 @@ impl Form<'_> {
     fn depth(&self) -> ReadDepth {
         match self {
             Self::Json => ReadDepth::Full,
-            Self::Table { total: true } | Self::Short { total: true, .. } => ReadDepth::Metered,
+            Self::Table { total: true, .. } | Self::Short { total: true, .. } => ReadDepth::Metered,
             Self::Table { .. } | Self::Short { .. } | Self::Csv(_) => ReadDepth::OneShot,
         }
     }
@@ -190,10 +201,14 @@ impl Form<'_> {
     }
 
     fn picture(&self, snapshot: &Snapshot, layout: Layout, kept: Option<&mut ColumnWidths>) -> String {
-        let view = |with_total: bool| View { with_total, ..snapshot.view() };
         match self {
-            Self::Short { parts, total } => table::render_short(&view(*total), layout, parts),
-            Self::Table { total } => table::render(&view(*total), layout, kept),
+            Self::Short { parts, total } => {
+                let view = View { with_total: *total, ..snapshot.view(Thresholds::default()) };
+                table::render_short(&view, layout, parts)
+            }
+            Self::Table { total, thresholds } => {
+                table::render(&View { with_total: *total, ..snapshot.view(*thresholds) }, layout, kept)
+            }
             Self::Json | Self::Csv(_) => String::new(),
         }
     }

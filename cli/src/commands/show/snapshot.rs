@@ -13,6 +13,7 @@ use gpumon_server::frame::{self, CollectorState, CollectorStatus};
 
 use super::hidden::Hidden;
 use crate::{
+    describe::Thresholds,
     exit::Failure,
     local::ServerArgs,
     options::SourceArgs,
@@ -147,13 +148,14 @@ impl Snapshot {
         }
     }
 
-    pub(super) fn view(&self) -> View<'_> {
+    pub(super) fn view(&self, thresholds: Thresholds) -> View<'_> {
         View {
             inventory: &self.inventory,
             sample: &self.sample,
             past: &self.past,
             is_one_shot: self.is_single,
             with_total: false,
+            thresholds,
             notice: self.collector.message.as_deref().filter(|_| self.collector.state != CollectorState::Running),
         }
     }

@@ -11,6 +11,7 @@ use crate::{
         inspect,
         keys::Action,
         model::Origin,
+        process_stat::missing,
         processes::{Column, Filter, Key, Subject},
         prompt::{Prompt, Purpose, time_of_day},
         settings::RANGES_S,
@@ -66,7 +67,7 @@ impl App {
                 }
             }
             Action::Details => self.open_details(),
-            Action::Kill => self.ask_to_kill(),
+            Action::Signal(kill) => self.ask_to_send(kill),
             Action::Faster | Action::Slower => self.change_interval(action == Action::Faster),
             Action::Theme => {
                 let next = state.theme_name.next();
@@ -74,6 +75,7 @@ impl App {
                 state.tell(Level::Note, format!("theme: {}; W saves it", next.id()));
             }
             Action::Save => self.save(),
+            Action::Pause if self.player().is_none() => self.pause_or_resume(),
             Action::Pause
             | Action::StepForward
             | Action::StepBack
@@ -154,9 +156,19 @@ impl App {
         }
     }
 
+    /// While paused, what comes goes to a model that nobody sees, so that nothing of the past is missing then.
+    fn pause_or_resume(&mut self) {
+        if let Some(live) = self.behind.take() {
+            self.model = live;
+        } else {
+            self.behind = Some(self.model.clone());
+            self.model.paused = true;
+        }
+    }
+
     fn replay(&mut self, action: Action) {
         let Feed::Recording(player) = &mut self.feed else {
-            return self.state.tell(Level::Warn, "only a replay can be paused and moved in: gpumon top --replay FILE");
+            return self.state.tell(Level::Warn, "only a replay can be moved in: gpumon top --replay FILE");
         };
         let updates = match action {
             Action::Goto => {
@@ -209,20 +221,26 @@ impl App {
             details.found = Some(Err(why.to_owned()));
         } else {
             details.is_asked = true;
-            inspect::ask(key.pid, key.started_ms, self.inputs.clone());
+            inspect::ask(key.pid, key.started_ms, self.missing(key), self.inputs.clone());
         }
         self.dialog = Some(Dialog::Details(Box::new(details)));
     }
 
     /// What is open is looked at again with every sample, unless the answer to the question before is still to come.
     pub(super) fn look_again(&mut self) {
+        let is_own = self.model.origin == Origin::Driver;
         if let Some(Dialog::Details(details)) = &mut self.dialog
             && matches!(details.found, Some(Ok(_)))
             && !details.is_asked
         {
             details.is_asked = true;
-            inspect::ask(details.key.pid, details.key.started_ms, self.inputs.clone());
+            let Key { pid, started_ms, .. } = details.key;
+            inspect::ask(pid, started_ms, missing(is_own, started_ms), self.inputs.clone());
         }
+    }
+
+    pub(super) fn missing(&self, key: Key) -> &'static str {
+        missing(self.model.origin == Origin::Driver, key.started_ms)
     }
 
     /// Why processes on the screen are none that could be looked at or be sent a signal.

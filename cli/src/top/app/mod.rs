@@ -53,6 +53,8 @@ pub(super) enum Next {
 
 pub(super) struct App {
     pub(super) model: Model,
+    /// What goes on while the screen is paused.
+    behind: Option<Model>,
     pub(super) state: State,
     pub(super) dialog: Option<Dialog>,
     pub(super) prompt: Option<Prompt>,
@@ -65,6 +67,8 @@ pub(super) struct App {
     last_click: Option<Click>,
     sent: Vec<Sent>,
     inputs: SyncSender<Input>,
+    /// No process gets a signal.
+    pub(super) is_readonly: bool,
 }
 
 impl App {
@@ -78,6 +82,7 @@ impl App {
     ) -> Self {
         Self {
             model,
+            behind: None,
             state,
             dialog: None,
             prompt: None,
@@ -88,6 +93,7 @@ impl App {
             last_click: None,
             sent: Vec::new(),
             inputs,
+            is_readonly: false,
         }
     }
 
@@ -132,6 +138,10 @@ impl App {
                 Record::Details(_) | Record::Inventory(_) | Record::Trace(_) | Record::Answers(_) => next = Next::Wait,
             }
         }
+        if let Some(live) = &mut self.behind {
+            live.ingest(update);
+            return Next::Wait;
+        }
         self.model.ingest(update);
         next
     }
@@ -163,7 +173,12 @@ impl App {
             }
             return Next::Draw;
         }
-        keys::action(key).map_or(Next::Wait, |action| self.act(action))
+        if let Some(action) = keys::action(key) {
+            return self.act(action);
+        }
+        let Some(name) = keys::name(key) else { return Next::Wait };
+        self.state.tell(Level::Note, format!("{name} is not assigned: ? lists the keys"));
+        Next::Draw
     }
 
     fn typed(&mut self, typed: Typed) -> Next {

@@ -24,7 +24,10 @@ pub(super) struct Sent {
 
 impl App {
     /// Asks whether the selected process is to get a signal.
-    pub(super) fn ask_to_kill(&mut self) {
+    pub(super) fn ask_to_send(&mut self, kill: Kill) {
+        if self.is_readonly {
+            return self.state.tell(Level::Warn, "no signal can be sent: this was started with --readonly");
+        }
         if let Some(why) = self.not_of_this_machine() {
             return self.state.tell(Level::Warn, format!("no signal can be sent: {why}"));
         }
@@ -38,8 +41,8 @@ impl App {
             shown(&process.started_ms, |started| date_and_clock(*started))
         )];
         about.extend(what(process).map(|what| printable(&what)));
-        match Target::hold(key.pid, key.started_ms, process_name(process), user) {
-            Ok(target) => self.dialog = Some(Dialog::Kill(Question { target, kill: Kill::Terminate, about })),
+        match Target::hold(key.pid, key.started_ms, process_name(process), user, self.missing(key)) {
+            Ok(target) => self.dialog = Some(Dialog::Kill(Question { target, kill, about })),
             Err(why) => self.state.tell(Level::Act, why),
         }
     }
@@ -70,7 +73,7 @@ impl App {
             let is_late = now.saturating_duration_since(sent.at) > PATIENCE;
             if is_late {
                 let signal = sent.kill.name();
-                let hint = if sent.kill == Kill::End { "it waits for the driver" } else { "k again, for KILL" };
+                let hint = if sent.kill == Kill::End { "it waits for the driver" } else { "K sends SIGKILL" };
                 news = Some((Level::Warn, format!("{name} ({pid}) still runs after SIG{signal}: {hint}")));
             }
             !is_late

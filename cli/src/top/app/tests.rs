@@ -78,7 +78,8 @@ fn q_and_ctrl_c_quit_also_from_a_dialog() {
     press(&mut app, "?");
     assert_eq!(app.terminal(&Event::Key(KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL))), Next::Quit);
     assert_eq!(app.terminal(&Event::Key(KeyEvent::new(KeyCode::Char('z'), KeyModifiers::CONTROL))), Next::Suspend);
-    assert_eq!(press(&mut app, "u"), Next::Wait, "a key without a meaning changes nothing");
+    assert_eq!(press(&mut app, "u"), Next::Draw);
+    assert!(last(&mut app).starts_with("u is not assigned: ? lists the keys"), "{}", last(&mut app));
 }
 
 #[test]
@@ -136,6 +137,27 @@ fn processes_are_sorted_filtered_and_found() {
 }
 
 #[test]
+fn with_nothing_selected_every_key_but_end_begins_at_the_top() {
+    let (mut app, _waiting) = app(4);
+    let selected = |app: &App| {
+        let rows = app.state.processes.rows(&app.model, None);
+        app.state.processes.position(&rows)
+    };
+    for (key, place) in [
+        (KeyCode::Home, 0),
+        (KeyCode::PageUp, 0),
+        (KeyCode::Up, 0),
+        (KeyCode::Down, 0),
+        (KeyCode::PageDown, 7),
+        (KeyCode::End, 7),
+    ] {
+        app.state.processes.selected = None;
+        code(&mut app, key);
+        assert_eq!(selected(&app), Some(place), "{key:?}");
+    }
+}
+
+#[test]
 fn a_signal_is_asked_for_and_sent_to_the_selected_process_alone() {
     // Whoever started the tests in the background may have had SIGINT ignored, which is inherited.
     let mut child = std::process::Command::new("env").args(["--default-signal=INT", "sleep", "600"]).spawn().unwrap();
@@ -165,7 +187,74 @@ fn a_signal_is_asked_for_and_sent_to_the_selected_process_alone() {
     assert_eq!(app.tick(Instant::now()), Next::Draw);
     assert!(last(&mut app).contains("has ended"));
     press(&mut app, "k");
-    assert!(app.dialog.is_none() && last(&mut app).contains("has ended already"));
+    assert!(app.dialog.is_none() && last(&mut app).contains("has ended: no signal is sent"));
+}
+
+#[test]
+fn what_another_pid_namespace_hides_is_not_said_to_have_ended() {
+    for (origin, started_ms, says) in [
+        (Origin::Driver, None, "runs in another PID namespace"),
+        (Origin::Server, Some(1), "has ended, or runs in another PID namespace"),
+        (Origin::Driver, Some(1), "has ended: no signal"),
+    ] {
+        let (mut app, waiting) = app(1);
+        app.model.origin = origin;
+        let mut process = testing::processes(1).remove(0);
+        process.pid = (1 << 22) + 1;
+        process.started_ms = started_ms.map_or(Reading::Absent(gpumon_probe::model::Absence::Unknown), Reading::Now);
+        app.model.sample.as_mut().unwrap().gpus[0].processes = Reading::Now(vec![process]);
+        code(&mut app, KeyCode::Down);
+        press(&mut app, "k");
+        assert!(app.dialog.is_none() && last(&mut app).contains(says), "{}", last(&mut app));
+        code(&mut app, KeyCode::Enter);
+        let Input::Inspected(inspection) = waiting.recv_timeout(Duration::from_secs(30)).unwrap() else { panic!() };
+        let said = inspection.found.unwrap_err();
+        assert!(said.contains(says.trim_end_matches(": no signal")), "{said}");
+    }
+}
+
+#[test]
+fn each_signal_has_its_key_and_waits_for_confirmation() {
+    let mut child = std::process::Command::new("sleep").arg("600").spawn().unwrap();
+    let facts = crate::top::process_stat::ProcessStat::read(std::path::Path::new("/proc"), child.id()).unwrap();
+    let (mut app, _waiting) = app(1);
+    let mut process = testing::processes(1).remove(0);
+    (process.pid, process.started_ms) = (child.id(), Reading::Now(facts.started_ms.unwrap()));
+    app.model.sample.as_mut().unwrap().gpus[0].processes = Reading::Now(vec![process]);
+    code(&mut app, KeyCode::Down);
+    for (key, signal) in [("T", "SIGTERM"), ("I", "SIGINT"), ("K", "SIGKILL")] {
+        press(&mut app, key);
+        assert!(lines(&mut app, 120, 40).join("\n").contains(&format!("Send {signal} to process")), "{key}");
+        press(&mut app, "n");
+        assert!(app.dialog.is_none() && child.try_wait().unwrap().is_none());
+    }
+    press(&mut app, "Ky");
+    assert_eq!(std::os::unix::process::ExitStatusExt::signal(&child.wait().unwrap()), Some(9));
+}
+
+#[test]
+fn a_paused_screen_stays_and_nothing_of_the_past_is_missing_afterwards() {
+    let (mut app, _waiting) = app(1);
+    let mut sample = app.model.sample.clone().unwrap();
+    press(&mut app, " ");
+    let before = lines(&mut app, 120, 40);
+    assert!(before[0].contains("paused"), "{}", before[0]);
+    for _ in 0..3 {
+        sample.at_ms += 1000;
+        sample.gpus[0].at_ms = sample.at_ms;
+        sample.gpus[0].power.draw_watts = Reading::Now(123.0);
+        assert_eq!(app.update(Update::Record(Box::new(Record::Sample(sample.clone())))), Next::Wait);
+    }
+    assert_eq!(lines(&mut app, 120, 40), before);
+    app.model.sample.as_mut().unwrap().at_ms -= 3_600_000;
+    assert_eq!(app.model.late_ms(), None, "what is paused is not late");
+    press(&mut app, " ");
+    let after = lines(&mut app, 120, 40);
+    assert!(after[1].contains("123/700 W") && !after[0].contains("paused"), "{after:#?}");
+    let window = crate::top::history::Window { end_ms: sample.at_ms, span_ms: 3000, columns: 3 };
+    let power = crate::top::metrics::position("power").unwrap();
+    let past = app.model.history.values(crate::top::history::Line::Gpu(0, power), window);
+    assert!(past.iter().all(|watts| *watts == Some(123.0)), "{past:?}");
 }
 
 #[test]
@@ -215,11 +304,11 @@ fn settings_are_saved_on_request_alone() {
     press(&mut app, "W");
     assert!(last(&mut app).contains("no place for settings"));
     app.file = Some(File::usual(&path).0);
-    press(&mut app, "tT");
+    press(&mut app, "tC");
     assert!(!path.exists());
     press(&mut app, "W");
     assert!(last(&mut app).contains("saved in"), "{}", last(&mut app));
-    let saved = Settings::of(&File::named(&path).unwrap()).unwrap();
+    let saved = Settings::of(&File::named(&path).unwrap()).0;
     assert_eq!((saved.tree, saved.theme), (true, ThemeName::Light));
     std::fs::remove_file(path).unwrap();
 }

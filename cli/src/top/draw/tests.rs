@@ -51,7 +51,7 @@ fn at_300_by_60_everything_has_room() {
     assert_eq!(axes, 2, "a value axis at the left of each row of charts");
     let times = drawn.iter().filter(|line| line.matches(':').count() >= 8 * 3).count();
     assert_eq!(times, 2, "a time axis below each row of charts");
-    assert!(drawn[59].contains("k signal") && drawn[59].contains("z zoom"));
+    assert!(drawn[59].contains("T signal") && drawn[59].contains("z zoom"));
     // A simulated GPU may hold nothing for a while; all eight never do.
     let gpus = drawn[1..9].concat();
     assert!(gpus.contains('━') && gpus.contains(['▁', '▅', '█']), "{gpus}");
@@ -152,6 +152,48 @@ fn what_is_the_matter_and_what_happened_is_told_in_sentences() {
 }
 
 #[test]
+fn what_lasts_is_listed_once_and_a_gpu_without_readings_is_part_of_it() {
+    use gpumon_probe::model::{Event, EventKind, GpuRef, XidReport};
+    let (mut app, _waiting) = app(2);
+    app.state.view = View::Events;
+    app.state.room = Room::View;
+    let now = app.model.now_ms();
+    let since_ms = now - 60_000;
+    let xid = |code: u32, since_ms: u64| Condition {
+        since_ms,
+        severity: Severity::Critical,
+        text: format!("Xid {code}: bad address."),
+        kind: ConditionKind::Xid { pid: None, code, count: 1, last_ms: 0 },
+    };
+    let gpus = &mut app.model.sample.as_mut().unwrap().gpus;
+    gpus[0].conditions = vec![xid(31, since_ms)];
+    gpus[1].conditions.clear();
+    gpus[1].health = Health::Lost { since_ms };
+    let gpu = |index| Some(GpuRef { index, uuid: None });
+    let report =
+        |code| XidReport { code, pid: None, meaning: "bad address.".into(), advice: String::new(), message: None };
+    app.model.events = [
+        // Over, but for its end.
+        Event { at_ms: since_ms - 50_000, gpu: gpu(0), what: EventKind::Xid(report(13)) },
+        Event { at_ms: since_ms - 50_000, gpu: gpu(0), what: EventKind::ConditionBegan(xid(13, since_ms - 50_000)) },
+        Event { at_ms: since_ms - 9000, gpu: gpu(1), what: EventKind::GpuLost },
+        // They last.
+        Event { at_ms: since_ms, gpu: gpu(1), what: EventKind::GpuLost },
+        Event { at_ms: since_ms + 1, gpu: gpu(0), what: EventKind::Xid(report(31)) },
+        Event { at_ms: since_ms + 1, gpu: gpu(0), what: EventKind::ConditionBegan(xid(31, since_ms)) },
+    ]
+    .into();
+    let drawn = lines(&mut app, 120, 40)[4..].join("\n");
+    assert!(drawn.contains("for 1m  GPU 1   GPU lost: reset it"), "{drawn}");
+    assert_eq!(drawn.matches("Xid 31").count(), 1, "{drawn}");
+    assert_eq!(drawn.matches("Xid 13").count(), 1, "{drawn}");
+    assert_eq!(drawn.matches("fallen off").count(), 1, "{drawn}");
+    app.state.gpu = Some(1);
+    app.model.events.clear();
+    assert!(lines(&mut app, 120, 40).join("\n").contains("Nothing has happened"));
+}
+
+#[test]
 fn the_host_has_its_charts_and_a_board_without_mig_says_so() {
     let (mut app, _waiting) = app(2);
     app.state.view = View::Host;
@@ -160,7 +202,10 @@ fn the_host_has_its_charts_and_a_board_without_mig_says_so() {
         assert!(host.contains(label), "{label}: {host}");
     }
     app.state.view = View::Mig;
-    assert!(lines(&mut app, 120, 40).join("\n").contains("GPU 0: no MIG instances, MIG is off"));
+    let mig = lines(&mut app, 120, 40);
+    assert!(mig.join("\n").contains("GPU 0: no MIG instances, MIG is off"));
+    let empty = mig.iter().filter(|line| line.trim().is_empty()).count();
+    assert!(mig.join("").contains('⣿') && empty < 10, "charts fill what its lines leave: {mig:#?}");
 }
 
 #[test]
@@ -171,6 +216,28 @@ fn without_colours_nothing_is_coloured() {
     super::draw(&mut app, &mut buffer);
     for cell in &buffer.content {
         assert_eq!((cell.fg, cell.bg), (ratatui::style::Color::Reset, ratatui::style::Color::Reset));
+    }
+}
+
+#[test]
+fn load_is_told_by_color_and_by_weight_in_every_theme() {
+    use ratatui::style::Modifier;
+    for theme in ThemeName::ALL {
+        let (mut app, _waiting) = app(1);
+        app.state.theme = Theme::new(theme);
+        let mut weights = Vec::new();
+        for percent in [5.0, 50.0, 95.0] {
+            app.model.sample.as_mut().unwrap().gpus[0].utilization.gpu_percent = Reading::Now(percent);
+            let mut buffer = ratatui::buffer::Buffer::empty(ratatui::layout::Rect::new(0, 0, 120, 40));
+            super::draw(&mut app, &mut buffer);
+            let number = format!("{percent:.0} %");
+            let line: String = (0..120).map(|x| buffer[(x, 1)].symbol()).collect();
+            let at = line.split(&number).next().unwrap().chars().count() as u16;
+            let (before, cell) = (&buffer[(at - 1, 1)], &buffer[(at, 1)]);
+            assert!(!before.modifier.contains(Modifier::UNDERLINED), "blanks are not underlined");
+            weights.push((cell.modifier.contains(Modifier::BOLD), cell.modifier.contains(Modifier::UNDERLINED)));
+        }
+        assert_eq!(weights, [(false, false), (true, false), (true, true)], "{theme:?}");
     }
 }
 

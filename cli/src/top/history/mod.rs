@@ -37,7 +37,7 @@ pub(super) struct Window {
 }
 
 /// Rows of numbers over time, in two tiers.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(super) struct History {
     fine: Series,
     coarse: Series,

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 /// One row per moment, one column per line. What was absent is NaN.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(super) struct Series {
     times: VecDeque<SampleTime>,
     columns: Vec<VecDeque<f32>>,

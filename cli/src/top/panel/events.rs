@@ -1,10 +1,13 @@
 //! What is the matter now, and what happened.
 
+use std::mem;
+
+use gpumon_probe::model::{Condition, ConditionKind, Event, EventKind, GpuSample, Health};
 use ratatui::{layout::Rect, style::Style};
 
 use super::scroll_view::{Line, scroll_view};
 use crate::{
-    describe::{Level, of_event},
+    describe::{Level, of_event, without_readings},
     table::units::compact_duration,
     top::{
         model::Model,
@@ -14,6 +17,9 @@ use crate::{
     },
 };
 
+/// An Xid and the condition that it raises come within this time of each other.
+const SAME_MS: u64 = 5000;
+
 pub(super) fn events(painter: &mut Painter<'_>, area: Rect, model: &Model, state: &State) {
     let style = |level: Level| painter.theme.of_level(level);
     let columns = usize::from(area.width);
@@ -21,27 +27,68 @@ pub(super) fn events(painter: &mut Painter<'_>, area: Rect, model: &Model, state
     let mut lines: Vec<Line> = Vec::new();
     let is_shown = |gpu: Option<u32>| state.gpu.is_none_or(|index| gpu.is_none_or(|gpu| gpu == index));
     for gpu in model.gpus().iter().filter(|gpu| is_shown(Some(gpu.index))) {
+        let mut hold = |since_ms: u64, text: &str, level: Level| {
+            let since = format!("for {}", compact_duration(model.now_ms().saturating_sub(since_ms)));
+            tell(&mut lines, columns, (&since, dim), Some(gpu.index), &printable(text), style(level));
+        };
+        if let Some((since_ms, phrase)) = without_readings(gpu) {
+            hold(since_ms, &phrase.long, phrase.level);
+        }
         for condition in &gpu.conditions {
-            let since = format!("for {}", compact_duration(model.now_ms().saturating_sub(condition.since_ms)));
-            let text = printable(&condition.text);
-            tell(&mut lines, columns, (&since, dim), Some(gpu.index), &text, style(condition.severity.into()));
+            hold(condition.since_ms, &condition.text, condition.severity.into());
         }
     }
     if lines.is_empty() {
         lines.push(vec![("Nothing is the matter.".to_owned(), painter.theme.well)]);
     }
     lines.push(Line::new());
+    let before = lines.len();
     for event in model.events.iter().rev() {
         let gpu = event.gpu.as_ref().map(|gpu| gpu.index);
-        if is_shown(gpu) {
+        let holds = gpu.and_then(|gpu| model.gpu(gpu)).is_some_and(|gpu| holds(event, gpu));
+        if is_shown(gpu) && !holds && !model.events.iter().any(|other| raised(event, other)) {
             let (level, text) = of_event(event);
             tell(&mut lines, columns, (&clock(event.at_ms), dim), gpu, &printable(&text), style(level));
         }
     }
-    if model.events.is_empty() {
+    if lines.len() == before {
         lines.push(vec![("Nothing has happened since this began to look.".to_owned(), dim)]);
     }
     scroll_view(painter, area, None, &lines, state.view_scroll);
+}
+
+/// Whether this began what lasts, and stands above.
+fn holds(event: &Event, gpu: &GpuSample) -> bool {
+    let is_current = |same: &dyn Fn(&Condition) -> bool| gpu.conditions.iter().any(same);
+    match (&event.what, &gpu.health) {
+        (EventKind::ConditionBegan(began), _) => is_current(&|now| {
+            now.since_ms == began.since_ms
+                && mem::discriminant(&now.kind) == mem::discriminant(&began.kind)
+                && code(now) == code(began)
+        }),
+        (EventKind::Xid(xid), _) => {
+            is_current(&|now| code(now) == Some(xid.code) && now.since_ms.abs_diff(event.at_ms) <= SAME_MS)
+        }
+        (EventKind::GpuLost, Health::Lost { since_ms })
+        | (EventKind::GpuHung, Health::Hung { since_ms })
+        | (EventKind::GpuFailed, Health::Failed { since_ms, .. })
+        | (EventKind::GpuAsleep, Health::Asleep { since_ms }) => event.at_ms >= *since_ms,
+        _ => false,
+    }
+}
+
+/// Whether `event` is the condition that the Xid `other` raised, which says the same.
+fn raised(event: &Event, other: &Event) -> bool {
+    match (&event.what, &other.what) {
+        (EventKind::ConditionBegan(began), EventKind::Xid(xid)) => {
+            code(began) == Some(xid.code) && event.gpu == other.gpu && event.at_ms.abs_diff(other.at_ms) <= SAME_MS
+        }
+        _ => false,
+    }
+}
+
+fn code(condition: &Condition) -> Option<u32> {
+    if let ConditionKind::Xid { code, .. } = condition.kind { Some(code) } else { None }
 }
 
 /// When, where and what, in as many lines as it takes.

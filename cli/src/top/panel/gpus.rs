@@ -1,12 +1,15 @@
 //! One line per GPU: utilisation with its last minute, memory, temperature, power, and what is the matter, in words.
 
 use gpumon_probe::model::{GpuSample, Health};
-use ratatui::{layout::Rect, style::Style};
+use ratatui::{
+    layout::Rect,
+    style::{Modifier, Style},
+};
 use unicode_width::UnicodeWidthStr;
 
 use super::phrase_line::{Segment, fit_phrases};
 use crate::{
-    describe::{self, LONGEST, NEARLY_FULL, Phrase},
+    describe::{self, LONGEST, Load, Loads, Phrase, Thresholds},
     table::units::ABSENT,
     top::{
         history::Line,
@@ -80,7 +83,7 @@ pub(in crate::top) fn gpus(painter: &mut Painter<'_>, area: Rect, beside: u16, m
     for (place, gpu) in all.iter().skip(first).take(room).enumerate() {
         let (column, line) = (place as u16 / area.height, place as u16 % area.height);
         let line = Rect { x: area.x + column * width, y: area.y + line, width, height: 1 };
-        draw(painter, line, gpu, &widths, model);
+        draw(painter, line, gpu, &widths, model, &state.thresholds);
         if state.gpu == Some(gpu.index) {
             painter.highlight(Rect { width: (4 + widths.name as u16).min(width), ..line }, painter.theme.selected);
         }
@@ -113,18 +116,27 @@ fn widest(all: &[GpuSample], model: &Model) -> Widths {
     }
 }
 
-fn draw(painter: &mut Painter<'_>, area: Rect, gpu: &GpuSample, widths: &Widths, model: &Model) {
+fn draw(
+    painter: &mut Painter<'_>,
+    area: Rect,
+    gpu: &GpuSample,
+    widths: &Widths,
+    model: &Model,
+    thresholds: &Thresholds,
+) {
     let theme = painter.theme;
     // What a hung GPU shows is its past.
     let is_old = !matches!(gpu.health, Health::Ok);
     let fade = |style| if is_old { theme.dim } else { style };
+    let loads = Loads::of_gpu(gpu, model.board(gpu.index), thresholds);
+    let of_load = |load: Load| fade(theme.of_load(load));
     let mut at = Cursor { x: area.x, y: area.y, end: area.right() };
     at.put(painter, &format!("{} ", right(&gpu.index.to_string(), 2)), theme.plain);
     if widths.name > 0 {
         let name = describe::fitted(&model.name(gpu.index), widths.name, '…');
         at.put(painter, &left(&name, widths.name + GAP), fade(theme.strong));
     }
-    at.put(painter, &right(&describe::busy(gpu), widths.busy), fade(theme.utilization));
+    at.put_number(painter, &right(&describe::busy(gpu), widths.busy), of_load(loads.utilization));
     at.x += GAP as u16;
     if widths.spark > 0 {
         let metric = if describe::is_sm_activity(gpu) { "sm" } else { "utilization" };
@@ -134,11 +146,11 @@ fn draw(painter: &mut Painter<'_>, area: Rect, gpu: &GpuSample, widths: &Widths,
         at.x += (widths.spark + GAP) as u16;
     }
     let share = describe::share(gpu.memory.used_bytes.value(), gpu.memory.total_bytes.value());
-    let memory_style = if share.is_some_and(|share| share >= NEARLY_FULL) { theme.notice } else { theme.memory };
-    at.put(painter, &right(&memory(gpu), widths.memory), fade(theme.plain));
+    at.put_number(painter, &right(&memory(gpu), widths.memory), of_load(loads.memory));
     at.x += GAP as u16;
     if widths.bar > 0 {
-        painter.bar(at.x, at.y, widths.bar as u16, share, fade(memory_style));
+        let style = of_load(loads.memory).remove_modifier(Modifier::UNDERLINED);
+        painter.bar(at.x, at.y, widths.bar as u16, share, style);
         at.x += (widths.bar + GAP) as u16;
     }
     let celsius = gpu.temperature.gpu_celsius.value();
@@ -146,10 +158,10 @@ fn draw(painter: &mut Painter<'_>, area: Rect, gpu: &GpuSample, widths: &Widths,
         celsius.map_or_else(|| ABSENT.to_owned(), |celsius| format!("{celsius:.0} {}", painter.glyphs.celsius()));
     // Three digits are rare enough to take a column of the gap.
     at.x -= 1;
-    at.put(painter, &right(&celsius, TEMPERATURE), fade(theme.temperature));
+    at.put_number(painter, &right(&celsius, TEMPERATURE), of_load(loads.temperature));
     at.x += GAP as u16;
     if widths.power > 0 {
-        at.put(painter, &right(&power(gpu), widths.power), fade(theme.power));
+        at.put_number(painter, &right(&power(gpu), widths.power), of_load(loads.power));
         at.x += GAP as u16;
     }
     let room = usize::from(at.end.saturating_sub(at.x));
@@ -169,6 +181,13 @@ struct Cursor {
 impl Cursor {
     fn put(&mut self, painter: &mut Painter<'_>, text: &str, style: Style) {
         self.x += painter.text(self.x, self.y, self.end.saturating_sub(self.x), text, style);
+    }
+
+    /// A number that stands right; its blanks are not underlined.
+    fn put_number(&mut self, painter: &mut Painter<'_>, text: &str, style: Style) {
+        let number = text.trim_start();
+        self.x += (text.len() - number.len()) as u16;
+        self.put(painter, number, if number == ABSENT { painter.theme.dim } else { style });
     }
 }
 

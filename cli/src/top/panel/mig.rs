@@ -1,11 +1,15 @@
-//! MIG instances: what each is, holds and does.
+//! MIG instances: what each is, holds and does; below, the charts of their GPUs.
 
 use gpumon_probe::model::{GpuSample, MigSample, Reading};
-use ratatui::layout::Rect;
+use ratatui::{layout::Rect, style::Modifier};
+use unicode_width::UnicodeWidthStr;
 
-use super::scroll_view::{Line, scroll_view};
+use super::{
+    charts::charts,
+    scroll_view::{Line, scroll_view},
+};
 use crate::{
-    describe,
+    describe::{self, Loads, Thresholds},
     table::bar::bar,
     top::{
         model::Model,
@@ -38,7 +42,9 @@ pub(super) fn mig(painter: &mut Painter<'_>, area: Rect, model: &Model, state: &
     for gpu in model.gpus().iter().filter(|gpu| state.gpu.is_none_or(|index| gpu.index == index)) {
         match (gpu.mig_devices.value(), gpu.mig_devices.absence()) {
             (Some(devices), _) if !devices.is_empty() => {
-                lines.extend(devices.iter().map(|device| of_device(painter, gpu, device, model, bars)));
+                lines.extend(
+                    devices.iter().map(|device| of_device(painter, gpu, device, model, bars, &state.thresholds)),
+                );
             }
             (Some(_), _) => without.push((gpu.index, "MIG is off".to_owned())),
             (None, reason) => without.push((gpu.index, reason.map_or_else(String::new, ToString::to_string))),
@@ -47,16 +53,37 @@ pub(super) fn mig(painter: &mut Painter<'_>, area: Rect, model: &Model, state: &
     if lines.is_empty() {
         let lines: Vec<Line> =
             without.iter().map(|(gpu, why)| vec![(format!("GPU {gpu}: no MIG instances, {why}"), dim)]).collect();
-        return scroll_view(painter, area, None, &lines, state.view_scroll);
+        scroll_view(painter, area, None, &lines, state.view_scroll);
+        return charts_below(painter, area, lines.len(), model, state);
     }
     lines.extend(
         without.iter().map(|(gpu, why)| vec![(format!("{} {why}", left(&right(&gpu.to_string(), 3), 4)), dim)]),
     );
     scroll_view(painter, area, Some(&heading), &lines, state.view_scroll);
+    charts_below(painter, area, 1 + lines.len(), model, state);
 }
 
-fn of_device(painter: &Painter<'_>, gpu: &GpuSample, device: &MigSample, model: &Model, bars: usize) -> Line {
+/// Charts of the GPUs, as large as these lines and an empty one leave room for.
+fn charts_below(painter: &mut Painter<'_>, area: Rect, lines: usize, model: &Model, state: &State) {
+    let taken = area.height.min(lines as u16 + 1);
+    charts(painter, Rect { y: area.y + taken, height: area.height - taken, ..area }, model, state);
+}
+
+fn of_device(
+    painter: &Painter<'_>,
+    gpu: &GpuSample,
+    device: &MigSample,
+    model: &Model,
+    bars: usize,
+    thresholds: &Thresholds,
+) -> Line {
     let (plain, busy) = (painter.theme.plain, painter.theme.utilization);
+    let loads = Loads::of_part(device, thresholds);
+    let (memory_load, sm_load) = (painter.theme.of_load(loads.memory), painter.theme.of_load(loads.utilization));
+    let number = |text: &str, columns: usize, style| {
+        let blank = right("", columns.saturating_sub(text.width()));
+        [(blank, plain), (text.to_owned(), style)]
+    };
     let known = model.board(gpu.index).and_then(|gpu| gpu.mig_devices.iter().find(|known| known.uuid == device.uuid));
     let place = known.map_or_else(|| gpu.index.to_string(), |known| describe::label(gpu.index, known));
     let profile = known.map_or_else(|| ABSENT.to_owned(), |known| shown(&known.profile, Clone::clone));
@@ -74,16 +101,22 @@ fn of_device(painter: &Painter<'_>, gpu: &GpuSample, device: &MigSample, model: 
     };
     let processes =
         gpu.processes.value().map(|all| all.iter().filter(|process| process.mig == Some(device.instance)).count());
-    vec![
+    let mut line = vec![
         (left(&right(&place, 3), 5), plain),
         (left(&format!("{}/{}", device.instance.gpu_instance, device.instance.compute_instance), 10), plain),
         (left(&profile, 12), painter.theme.strong),
-        (right(&memory, 15) + " ", plain),
-        (full, painter.theme.memory),
+    ];
+    line.extend(number(&memory, 15, memory_load));
+    line.extend([
+        (" ".to_owned(), plain),
+        (full, memory_load.remove_modifier(Modifier::UNDERLINED)),
         (empty + " ", painter.theme.dim),
-        (right(&part(|parts| &parts.sm_percent), 7), busy),
+    ]);
+    line.extend(number(&part(|parts| &parts.sm_percent), 7, sm_load));
+    line.extend([
         (right(&part(|parts| &parts.tensor_percent), 8), busy),
         (right(&part(|parts| &parts.dram_bandwidth_percent), 7), painter.theme.memory),
         (format!("  {}", processes.map_or_else(|| ABSENT.to_owned(), |count| count.to_string())), plain),
-    ]
+    ]);
+    line
 }

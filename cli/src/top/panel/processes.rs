@@ -9,7 +9,7 @@ use crate::top::{
     painter::{Hit, Painter, row},
     processes::{Cells, Column, Filter, Row, Subject},
     state::State,
-    text::{cut, left, right},
+    text::{cut, left, printable, right},
 };
 
 /// Draws the list, scrolled so that the selection can be seen.
@@ -50,7 +50,13 @@ pub(in crate::top) fn processes(painter: &mut Painter<'_>, area: Rect, model: &M
         }
     }
     if rows.is_empty() && model.sample.is_some() && model.gpus().iter().all(|gpu| gpu.processes.value().is_some()) {
-        note(if view.filter.is_empty() { "no processes" } else { "no process is like that; esc shows all" });
+        note(if view.filter.is_empty() && view.user.is_some() {
+            "no processes of this user"
+        } else if view.filter.is_empty() {
+            "no processes"
+        } else {
+            "no process is like that; esc shows all"
+        });
     }
 }
 
@@ -73,8 +79,13 @@ fn headings(painter: &mut Painter<'_>, area: Rect, cells: &Cells, state: &State,
     let filter = if view.filter.is_empty() { String::new() } else { format!("filter: {}  ", view.filter.text) };
     let tree = if view.tree { "tree  " } else { "" };
     let count = if count == 1 { "1 process".to_owned() } else { format!("{count} processes") };
-    let more = if omitted == 0 { String::new() } else { format!(", {}", describe::more_processes(omitted)) };
-    let about = format!("  {filter}{tree}{count}{more}");
+    let more = if omitted == 0 || view.user.is_some() {
+        String::new()
+    } else {
+        format!(", {}", describe::more_processes(omitted))
+    };
+    let user = view.user.as_ref().map_or_else(String::new, |user| format!("user {}  ", printable(user)));
+    let about = format!("  {user}{filter}{tree}{count}{more}");
     let free =
         cells.0.last().filter(|(column, ..)| *column == Column::What).map_or(0, |(.., width)| width.saturating_sub(6));
     if about.width() <= free {

@@ -37,11 +37,11 @@ fn about(model: &Model, state: &State) -> String {
         seconds => format!("{} min", seconds / 60),
     };
     match state.view {
-        View::Charts if state.gpu.is_none() && model.gpus().len() > 1 => {
+        View::Charts | View::Mig if state.gpu.is_none() && model.gpus().len() > 1 => {
             format!("{gpu} · {} · {range}", METRICS[state.shown_metric()].label)
         }
-        View::Charts | View::Activity | View::Links => format!("{gpu} · {range}"),
+        View::Charts | View::Mig | View::Activity | View::Links => format!("{gpu} · {range}"),
         View::Host => range,
-        View::Mig | View::Events => gpu,
+        View::Events => gpu,
     }
 }

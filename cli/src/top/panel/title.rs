@@ -20,6 +20,7 @@ pub(in crate::top) fn title(painter: &mut Painter<'_>, area: Rect, model: &Model
     let now = clock(model.now_ms());
     let (lamp, state_word, style) = match (model.origin, model.silent.is_some() || model.late_ms().is_some()) {
         (Origin::Recording, _) => ("", "replay", painter.theme.notice),
+        _ if model.paused => ("", "paused", painter.theme.notice),
         (_, true) => ("● ", "no data", painter.theme.alarm),
         (Origin::Server, _) => ("● ", "live from server", painter.theme.well),
         (Origin::Driver, _) => ("● ", "live", painter.theme.well),

@@ -33,6 +33,8 @@ pub(super) struct ProcessView {
     pub(super) tree: bool,
     pub(super) columns: Vec<Column>,
     pub(super) filter: Filter,
+    /// Whose processes alone are there.
+    pub(super) user: Option<String>,
     /// What was searched for last.
     pub(super) search: String,
     pub(super) selected: Option<Key>,
@@ -44,9 +46,15 @@ impl ProcessView {
     /// The rows in their order. `gpu` is the one that the screen is about, where it is about one.
     pub(super) fn rows<'a>(&self, model: &'a Model, gpu: Option<u32>) -> Vec<Row<'a>> {
         let mut rows = rows::all(model);
-        rows.retain(|row| gpu.is_none_or(|gpu| row.gpu == gpu) && self.filter.admits(row));
+        rows.retain(|row| gpu.is_none_or(|gpu| row.gpu == gpu) && self.is_users(row) && self.filter.admits(row));
         rows::sort(&mut rows, self.sort, self.descending);
         if self.tree { tree::grow(rows) } else { rows }
+    }
+
+    fn is_users(&self, row: &Row<'_>) -> bool {
+        self.user
+            .as_ref()
+            .is_none_or(|user| matches!(row.subject, Subject::Process(process) if process.user.value() == Some(user)))
     }
 
     /// Where the selected process is.
@@ -55,16 +63,13 @@ impl ProcessView {
         rows.iter().position(|row| row.key() == Some(selected))
     }
 
+    /// Moves the selection; with nothing selected, from above the first row.
     pub(super) fn step(&mut self, rows: &[Row<'_>], by: isize) {
         let places: Vec<usize> = (0..rows.len()).filter(|place| rows[*place].key().is_some()).collect();
         let Some(last) = places.len().checked_sub(1) else { return };
         let now = self.position(rows).and_then(|place| places.iter().position(|known| *known == place));
-        let next = match now {
-            Some(now) => now.saturating_add_signed(by).min(last),
-            None if by < 0 => last,
-            None => 0,
-        };
-        self.selected = rows[places[next]].key();
+        let next = now.map_or(-1, usize::cast_signed).saturating_add(by).clamp(0, last.cast_signed());
+        self.selected = rows[places[next.cast_unsigned()]].key();
     }
 
     /// Selects the next process in which `search` occurs, from the selected one on; false where there is none.
@@ -99,6 +104,7 @@ impl Default for ProcessView {
             tree: false,
             columns: Column::ALL.to_vec(),
             filter: Filter::default(),
+            user: None,
             search: String::new(),
             selected: None,
             scroll: 0,

@@ -160,6 +160,17 @@ impl Entry<'_> {
             .ok_or_else(|| self.bad(&format!("use a number from {} to {}", range.start(), range.end())))
     }
 
+    /// Two of them, the smaller first.
+    pub(super) fn percentages(&self) -> Result<[u32; 2], BadSettings> {
+        let number = |value: &DeValue<'_>| value.as_integer()?.as_str().parse::<u32>().ok();
+        let numbers: Option<Vec<u32>> =
+            self.value.as_array().and_then(|list| list.iter().map(|value| number(value.get_ref())).collect());
+        match numbers.as_deref() {
+            Some([low, high]) if 1 <= *low && low < high && *high <= 100 => Ok([*low, *high]),
+            _ => Err(self.bad("use two percentages from 1 to 100, the smaller first, as [10, 75]")),
+        }
+    }
+
     pub(super) fn boolean(&self) -> Result<bool, BadSettings> {
         self.value.as_bool().ok_or_else(|| self.bad("use true or false"))
     }

@@ -15,7 +15,7 @@ use super::{
     theme::ThemeName,
     view::View,
 };
-use crate::suggest::nearest;
+use crate::{describe::Thresholds, suggest::nearest};
 
 /// The stretches of time that charts can show, in seconds.
 pub(super) const RANGES_S: [u64; 5] = [60, 120, 300, 900, 3600];
@@ -36,6 +36,7 @@ pub(super) struct Settings {
     /// What charts are drawn with; `None` goes by the terminal.
     pub(super) glyphs: Option<Glyphs>,
     pub(super) mouse: bool,
+    pub(super) thresholds: Thresholds,
 }
 
 impl Default for Settings {
@@ -52,12 +53,36 @@ impl Default for Settings {
             range_s: 120,
             glyphs: None,
             mouse: true,
+            thresholds: Thresholds::default(),
         }
     }
 }
 
-const KEYS: [&str; 11] =
-    ["theme", "interval_ms", "view", "sort", "descending", "tree", "columns", "metrics", "range_s", "glyphs", "mouse"];
+const KEYS: [&str; 15] = [
+    "theme",
+    "interval_ms",
+    "view",
+    "sort",
+    "descending",
+    "tree",
+    "columns",
+    "metrics",
+    "range_s",
+    "glyphs",
+    "mouse",
+    "utilization_thresholds",
+    "memory_thresholds",
+    "temperature_thresholds",
+    "power_thresholds",
+];
+
+/// The thresholds of the file that nobody named, and what is wrong with it.
+pub(crate) fn thresholds() -> (Thresholds, Vec<String>) {
+    let Some(path) = usual_path() else { return Default::default() };
+    let (file, bad) = File::usual(&path);
+    let (settings, mistakes) = Settings::of(&file);
+    (settings.thresholds, bad.into_iter().chain(mistakes).map(|mistake| mistake.to_string()).collect())
+}
 
 /// Where the settings are, unless another file is named.
 pub(super) fn usual_path() -> Option<PathBuf> {
@@ -67,13 +92,14 @@ pub(super) fn usual_path() -> Option<PathBuf> {
 }
 
 impl Settings {
-    /// What a file sets; what it does not set is as usual.
-    pub(super) fn of(file: &File) -> Result<Self, BadSettings> {
+    /// What a file sets, and what is wrong with it; what it does not set, or sets wrongly, is as usual.
+    pub(super) fn of(file: &File) -> (Self, Vec<BadSettings>) {
         let mut settings = Self::default();
-        for entry in file.entries()? {
-            settings.set(&entry)?;
-        }
-        Ok(settings)
+        let mistakes = match file.entries() {
+            Ok(entries) => entries.iter().filter_map(|entry| settings.set(entry).err()).collect(),
+            Err(bad) => vec![bad],
+        };
+        (settings, mistakes)
     }
 
     fn set(&mut self, entry: &Entry<'_>) -> Result<(), BadSettings> {
@@ -99,6 +125,10 @@ impl Settings {
                 self.glyphs = Glyphs::ALL.into_iter().find(|glyphs| glyphs.id() == word);
             }
             "mouse" => self.mouse = entry.boolean()?,
+            "utilization_thresholds" => self.thresholds.utilization = entry.percentages()?,
+            "memory_thresholds" => self.thresholds.memory = entry.percentages()?,
+            "temperature_thresholds" => self.thresholds.temperature = entry.percentages()?,
+            "power_thresholds" => self.thresholds.power = entry.percentages()?,
             unknown => {
                 let hint = nearest(unknown, KEYS).map_or_else(
                     || format!("use one of {}", KEYS.join(", ")),
@@ -125,6 +155,10 @@ impl Settings {
             ("range_s", self.range_s.to_string()),
             ("glyphs", quoted(self.glyphs.map_or("auto", Glyphs::id))),
             ("mouse", self.mouse.to_string()),
+            ("utilization_thresholds", format!("{:?}", self.thresholds.utilization)),
+            ("memory_thresholds", format!("{:?}", self.thresholds.memory)),
+            ("temperature_thresholds", format!("{:?}", self.thresholds.temperature)),
+            ("power_thresholds", format!("{:?}", self.thresholds.power)),
         ]
     }
 }

@@ -1,0 +1,100 @@
+//! How loaded a GPU is, in three levels: its time, its memory, and temperature and power against their limits.
+
+use gpumon_probe::model::{Gpu, GpuSample, MigSample};
+
+use super::share;
+
+/// What terminals color alike. Each level is told by its weight, too, so that color is never alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Load {
+    #[default]
+    Light,
+    Moderate,
+    Heavy,
+}
+
+/// From which percentages of its limit on a reading is moderate, and heavy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Thresholds {
+    pub(crate) utilization: [u32; 2],
+    pub(crate) memory: [u32; 2],
+    /// Of the slowdown temperature.
+    pub(crate) temperature: [u32; 2],
+    /// Of the power limit.
+    pub(crate) power: [u32; 2],
+}
+
+impl Default for Thresholds {
+    fn default() -> Self {
+        Self { utilization: [10, 75], memory: [10, 80], temperature: [70, 90], power: [50, 90] }
+    }
+}
+
+/// The load by reading; light where a reading or its limit is absent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Loads {
+    pub(crate) utilization: Load,
+    pub(crate) memory: Load,
+    pub(crate) temperature: Load,
+    pub(crate) power: Load,
+}
+
+impl Loads {
+    pub(crate) fn of_gpu(gpu: &GpuSample, board: Option<&Gpu>, thresholds: &Thresholds) -> Self {
+        let sm = gpu.activity.value().and_then(|activity| activity.sm_percent.value());
+        let busy = gpu.utilization.gpu_percent.value().or(sm);
+        let slowdown = board.and_then(|board| board.board.thresholds.slowdown_celsius.value());
+        let of = |value: Option<&f64>, limit: Option<&f64>| Some(value? / limit.filter(|limit| **limit > 0.0)?);
+        Self {
+            utilization: load(busy.map(|percent| percent / 100.0), thresholds.utilization),
+            memory: load(share(gpu.memory.used_bytes.value(), gpu.memory.total_bytes.value()), thresholds.memory),
+            temperature: load(of(gpu.temperature.gpu_celsius.value(), slowdown), thresholds.temperature),
+            power: load(of(gpu.power.draw_watts.value(), gpu.power.limit_watts.value()), thresholds.power),
+        }
+    }
+
+    /// Of a part, which has no temperature and power of its own.
+    pub(crate) fn of_part(part: &MigSample, thresholds: &Thresholds) -> Self {
+        let busy = part.activity.value().and_then(|activity| activity.sm_percent.value());
+        Self {
+            utilization: load(busy.map(|percent| percent / 100.0), thresholds.utilization),
+            memory: load(share(part.memory.used_bytes.value(), part.memory.total_bytes.value()), thresholds.memory),
+            ..Self::default()
+        }
+    }
+}
+
+fn load(share: Option<f64>, [moderate, heavy]: [u32; 2]) -> Load {
+    match share.map(|share| share * 100.0) {
+        Some(percent) if percent >= heavy.into() => Load::Heavy,
+        Some(percent) if percent >= moderate.into() => Load::Moderate,
+        _ => Load::Light,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gpumon_probe::model::{Absence, Reading};
+
+    use super::*;
+    use crate::table::examples;
+
+    #[test]
+    fn each_reading_is_compared_with_its_own_limit() {
+        let mut gpu = examples::sample(1).gpus.remove(0);
+        let mut board = examples::inventory(1, "NVIDIA H200").gpus.remove(0);
+        gpu.utilization.gpu_percent = Reading::Now(9.9);
+        (gpu.memory.used_bytes, gpu.memory.total_bytes) = (Reading::Now(80), Reading::Now(100));
+        gpu.temperature.gpu_celsius = Reading::Now(64.0);
+        board.board.thresholds.slowdown_celsius = Reading::Now(90.0);
+        (gpu.power.draw_watts, gpu.power.limit_watts) = (Reading::Now(69.0), Reading::Now(70.0));
+        let loads = |gpu: &GpuSample, thresholds| Loads::of_gpu(gpu, Some(&board), &thresholds);
+        let (light, moderate, heavy) = (Load::Light, Load::Moderate, Load::Heavy);
+        let usual = Loads { utilization: light, memory: heavy, temperature: moderate, power: heavy };
+        assert_eq!(loads(&gpu, Thresholds::default()), usual);
+        let mild = Thresholds { memory: [81, 99], temperature: [50, 71], ..Thresholds::default() };
+        assert_eq!(loads(&gpu, mild), Loads { memory: light, temperature: heavy, ..usual });
+        gpu.power.limit_watts = Reading::Absent(Absence::NotSupported);
+        assert_eq!(loads(&gpu, Thresholds::default()).power, light, "without a limit there is nothing to compare");
+    }
+}

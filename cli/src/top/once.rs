@@ -1,0 +1,97 @@
+//! One frame on standard output, in the place where it is, for `--once`.
+
+use std::{
+    io::{self, Write},
+    sync::mpsc::Receiver,
+    time::{Duration, Instant},
+};
+
+use anyhow::anyhow;
+use ratatui::{
+    buffer::{Buffer, Cell},
+    crossterm::{
+        queue,
+        style::{Attribute, Print, SetAttribute, SetBackgroundColor, SetForegroundColor},
+    },
+    layout::Rect,
+    prelude::IntoCrossterm as _,
+    style::{Color, Modifier},
+};
+
+use super::{
+    app::App,
+    draw::draw,
+    input::Input,
+    model::{Model, Origin},
+    screen,
+};
+use crate::exit::Failure;
+
+/// The size of what is no terminal, with the line of keys.
+const SIZE: (u16, u16) = (120, 41);
+
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Reads until there is a sample with rates and owners: the first of a server, the second of a sampler that has begun.
+pub(super) fn read(model: &mut Model, waiting: &Receiver<Input>) -> Result<(), Failure> {
+    let begun = Instant::now();
+    let first = u64::from(model.origin != Origin::Server);
+    while model.sample.as_ref().is_none_or(|sample| sample.seq < first) {
+        match waiting.recv_timeout(PATIENCE.saturating_sub(begun.elapsed())) {
+            Ok(Input::Update(update)) => model.ingest(update),
+            Ok(Input::Failed(failure)) => return Err(failure),
+            Ok(_) => {}
+            Err(_) => {
+                let why = model.silent.clone().unwrap_or_else(|| "run `gpumon doctor`".to_owned());
+                return Err(Failure::from(anyhow!("no readings within {} s: {why}", PATIENCE.as_secs())));
+            }
+        }
+        if let Some(failure) = model.refused.take() {
+            return Err(failure.into());
+        }
+    }
+    Ok(())
+}
+
+/// Prints it as large as the terminal, without the line of keys, which is where the prompt goes.
+pub(super) fn print(app: &mut App) -> io::Result<()> {
+    let (width, height) = screen::size().unwrap_or(SIZE);
+    let mut buffer = Buffer::empty(Rect { x: 0, y: 0, width, height });
+    draw(app, &mut buffer);
+    let lines = buffer.content.chunks(usize::from(width.max(1))).take(usize::from(height).saturating_sub(1));
+    let mut picture = Vec::new();
+    for line in lines {
+        write_line(&mut picture, line)?;
+    }
+    let mut out = anstream::stdout();
+    out.write_all(&picture)?;
+    out.flush()
+}
+
+/// One row of cells; blanks at its end are left out.
+fn write_line(out: &mut Vec<u8>, cells: &[Cell]) -> io::Result<()> {
+    let is_blank =
+        |cell: &Cell| cell.symbol() == " " && cell.bg == Color::Reset && !cell.modifier.contains(Modifier::REVERSED);
+    let length = cells.iter().rposition(|cell| !is_blank(cell)).map_or(0, |last| last + 1);
+    for run in cells[..length].chunk_by(|a, b| a.style() == b.style()) {
+        let text: String = run.iter().map(Cell::symbol).collect();
+        let style = &run[0];
+        let effects = [
+            (Modifier::BOLD, Attribute::Bold),
+            (Modifier::DIM, Attribute::Dim),
+            (Modifier::UNDERLINED, Attribute::Underlined),
+            (Modifier::REVERSED, Attribute::Reverse),
+        ];
+        for (_, attribute) in effects.into_iter().filter(|(modifier, _)| style.modifier.contains(*modifier)) {
+            queue!(out, SetAttribute(attribute))?;
+        }
+        if style.fg != Color::Reset {
+            queue!(out, SetForegroundColor(style.fg.into_crossterm()))?;
+        }
+        if style.bg != Color::Reset {
+            queue!(out, SetBackgroundColor(style.bg.into_crossterm()))?;
+        }
+        queue!(out, Print(text), SetAttribute(Attribute::Reset))?;
+    }
+    queue!(out, Print("\n"))
+}
