@@ -123,7 +123,7 @@ fn the_short_form_says_who_holds_how_much() {
     for form in [&["--total"][..], &["--short", "--total"], &["--short", "--total", "-i", "0"]] {
         let text = stdout(&fake.gpumon(form).output().unwrap());
         let total = text.lines().find(|line| line.starts_with("Total, ")).unwrap();
-        assert!(total.contains(" % mean, ") && total.ends_with(" kWh since driver load"), "{text}");
+        assert!(total.contains(" % mean, ") && total.ends_with("Wh since driver load"), "{text}");
         assert_eq!(total.starts_with("Total, 1 GPU: 96 % mean, "), form.contains(&"-i"), "{text}");
     }
     refused(fake.gpumon(&["--json", "--total"]), 2, "cannot be used with");

@@ -243,6 +243,8 @@ fn a_total_counts_the_gpus_that_answer_and_says_where_a_reading_is_missing() {
         }
     };
     assert_eq!(scene(all), "Total, 4 GPUs: 32 % mean, 162.5/564 GiB, 1138/2800 W, 4.00 kWh since driver load");
+    let few = |scene: &mut Scene| scene.sample.gpus[3].power.energy_joules_total = Reading::Now(3_600.0);
+    assert!(scene(few).ends_with(", 1.00 Wh since driver load (1 of 4)"));
     let some = |scene: &mut Scene| {
         scene.sample.gpus[1].health = Health::Hung { since_ms: 1 };
         scene.sample.gpus[0].power.draw_watts = Reading::Absent(Absence::NotSupported);
