@@ -6,7 +6,9 @@ use jiff::{civil::date, tz::TimeZone};
 use crate::{
     Context, command_line,
     query::{self, QueryKind},
-    render, subcommands,
+    render,
+    subcommand::tests::typed,
+    subcommands,
 };
 
 /// Forms that read something. What a loop shows is shown once.
@@ -86,12 +88,10 @@ pub(super) fn all() -> Vec<String> {
 /// What is shown of two GPUs.
 pub(super) fn show(line: &str, driver: &dyn QueryBackend) -> String {
     let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-    if let Some(own) = words.first().and_then(|name| subcommands::subcommand(name)) {
-        let mut output = Vec::new();
-        own.run(&words[1..], driver, &mut output).unwrap();
-        return String::from_utf8(output).unwrap();
+    if words.first().is_some_and(|name| subcommands::subcommand(name).is_some()) {
+        return typed(line, driver).0;
     }
-    let typed = command_line::parse(&words).unwrap();
+    let parsed = command_line::parse(&words).unwrap();
     let now = date(2026, 11, 7).at(9, 5, 3, 0).to_zoned(TimeZone::UTC).unwrap();
-    render(&typed.command, &Context { driver, gpus: &[0, 1], count: 2, now })
+    render(&parsed.command, &Context { driver, gpus: &[0, 1], count: 2, now })
 }
