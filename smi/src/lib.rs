@@ -27,6 +27,7 @@ mod pmon;
 mod query;
 mod refusal;
 mod return_code;
+mod running;
 #[cfg(test)]
 mod scripted;
 mod scroll;

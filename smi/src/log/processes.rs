@@ -1,7 +1,5 @@
 //! Who uses the GPU, and who did.
 
-use std::collections::BTreeMap;
-
 use gpumon_probe::vendor::nvml::query::{Code, Query, SystemQuery};
 
 use super::{
@@ -11,7 +9,10 @@ use super::{
     sections::Section,
     text::PROCESS_COLUMN,
 };
-use crate::return_code;
+use crate::{
+    return_code,
+    running::{kind, running},
+};
 
 pub(super) static RUNNING: &[Item] = &[list("Processes", "processes", &PROCESSES).of(Section::PIDS)];
 
@@ -19,7 +20,7 @@ pub(super) static RUNNING: &[Item] = &[list("Processes", "processes", &PROCESSES
 pub(super) static ACCOUNTED: &[Item] =
     &[list("Accounted Processes", "accounted_processes", &ACCOUNTS).only_of(Section::ACCOUNTING)];
 
-/// A row is GPU instance, compute instance, PID, bits of [`COMPUTE`] and its neighbours, bytes; -1 for none.
+/// A row is one of [`running`].
 static PROCESSES: List = List {
     rows: processes,
     tag: "process_info",
@@ -27,7 +28,7 @@ static PROCESSES: List = List {
         value("GPU instance ID", "gpu_instance_id", |at| known(at.nth(0))),
         value("Compute instance ID", "compute_instance_id", |at| known(at.nth(1))),
         value("Process ID", "pid", |at| count(at.nth(2))),
-        value("Type", "type", |at| kind(at.nth(3))).deeper(),
+        value("Type", "type", |at| kind(at.nth(3)).to_owned()).deeper(),
         value("Name", "process_name", name).deeper(),
         value("Used GPU Memory", "used_memory", |at| mib(at.nth(4))).deeper(),
     ],
@@ -49,28 +50,8 @@ static ACCOUNTS: List = List {
     layout: Layout::Under(PROCESS_COLUMN),
 };
 
-const COMPUTE: i128 = 1;
-const GRAPHICS: i128 = 2;
-/// It computes through the multi-process service.
-const SHARED: i128 = 4;
-
-/// The three lists as one, by instance and PID. A process that is in two of them is one row.
 fn processes(at: &Cursor<'_>) -> Result<Vec<Vec<i128>>, String> {
-    let lists =
-        [(COMPUTE, Query::ComputeProcesses), (GRAPHICS, Query::GraphicsProcesses), (SHARED, Query::MpsProcesses)]
-            .map(|(kind, query)| (kind, at.ask(query)));
-    if let [(_, Err(code)), (_, Err(_)), (_, Err(_))] = &lists {
-        return Err(word(*code));
-    }
-    let mut all: BTreeMap<[i128; 3], (i128, i128)> = BTreeMap::new();
-    for (kind, list) in &lists {
-        for [pid, memory, gi, ci] in list.iter().flat_map(|list| list.numbers().as_chunks().0) {
-            let (kinds, bytes) = all.entry([*gi, *ci, *pid]).or_insert((0, *memory));
-            *kinds |= kind;
-            *bytes = (*bytes).max(*memory);
-        }
-    }
-    Ok(all.into_iter().map(|([gi, ci, pid], (kinds, bytes))| vec![gi, ci, pid, kinds, bytes]).collect())
+    Ok(running(|query| at.ask(query)).map_err(word)?.into_iter().map(Vec::from).collect())
 }
 
 /// One that has been forgotten since its PID was read is left out.
@@ -87,15 +68,6 @@ fn accounts(at: &Cursor<'_>) -> Result<Vec<Vec<i128>>, String> {
     Ok(rows)
 }
 
-fn kind(kinds: i128) -> String {
-    let computes = if kinds & SHARED != 0 { "M+C" } else { "C" };
-    match (kinds & (COMPUTE | SHARED) != 0, kinds & GRAPHICS != 0) {
-        (true, true) => format!("{computes}+G"),
-        (true, false) => computes.to_owned(),
-        (false, _) => "G".to_owned(),
-    }
-}
-
 fn name(at: &Cursor<'_>) -> String {
     match at.device.context.system(SystemQuery::ProcessName(at.argument(2))) {
         Ok(name) => name.text().unwrap_or(ABSENT).to_owned(),
@@ -106,15 +78,4 @@ fn name(at: &Cursor<'_>) -> String {
 /// Utilisation that the driver may not know.
 fn share(number: i128) -> String {
     if known(number) == ABSENT { ABSENT.to_owned() } else { percent(number) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_a_process_does_is_told_by_letters() {
-        let kinds = [COMPUTE, GRAPHICS, COMPUTE | GRAPHICS, SHARED, SHARED | GRAPHICS];
-        assert_eq!(kinds.map(kind), ["C", "G", "C+G", "M+C", "M+C+G"]);
-    }
 }

@@ -1,9 +1,12 @@
 //! A GPU's three lines.
 
-use gpumon_probe::vendor::nvml::query::{Answer, Code, Query, Subject};
+use gpumon_probe::vendor::nvml::query::{Answer, Code, Query};
 
 use super::{
-    super::Context,
+    super::{
+        Context,
+        running::{kind, running},
+    },
     mig::MigDevice,
     text::{self, mib, number},
 };
@@ -162,33 +165,14 @@ fn compute_mode(answer: &Answer) -> &'static str {
 }
 
 impl Process {
-    /// Compute, graphics and both, by PID. One that the driver lists as both is one line.
     fn read_all(context: &Context<'_>, gpu: u32) -> Vec<Self> {
-        let list = |query| {
-            context.driver.about(Subject::gpu(gpu), query).map_or_else(|_| Vec::new(), |v| v.numbers().to_vec())
+        let rows = running(|query| context.ask(gpu, query)).unwrap_or_default();
+        let process = |[gi, ci, pid, kinds, memory]: [i128; 5]| Self {
+            pid: pid as u32,
+            kind: kind(kinds),
+            memory: (memory >= 0).then_some(memory),
+            instance: (gi >= 0 && ci >= 0).then_some((gi, ci)),
         };
-        let mut processes: Vec<Self> = Vec::new();
-        for (query, kind) in
-            [(Query::ComputeProcesses, "C"), (Query::MpsProcesses, "M+C"), (Query::GraphicsProcesses, "G")]
-        {
-            for entry in list(query).as_chunks::<4>().0 {
-                let &[pid, memory, gi, ci] = entry;
-                let instance = (gi >= 0 && ci >= 0).then_some((gi, ci));
-                let same =
-                    processes.iter_mut().find(|other| i128::from(other.pid) == pid && other.instance == instance);
-                match same {
-                    Some(other) if other.kind != kind => other.kind = "C+G",
-                    Some(_) => {}
-                    None => processes.push(Self {
-                        pid: pid as u32,
-                        kind,
-                        memory: (memory >= 0).then_some(memory),
-                        instance,
-                    }),
-                }
-            }
-        }
-        processes.sort_by_key(|process| (process.instance, process.pid));
-        processes
+        rows.into_iter().map(process).collect()
     }
 }

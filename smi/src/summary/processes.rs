@@ -37,7 +37,8 @@ pub(super) fn render(context: &Context<'_>, rows: &[Row]) -> String {
 }
 
 fn process_line(gpu: u32, process: &Process, name: &str) -> String {
-    let id = |id: Option<i128>| id.map_or_else(|| "N/A".to_owned(), |id| id.to_string());
+    // Numbers end a column before "N/A".
+    let id = |id: Option<i128>| id.map_or_else(|| "N/A".to_owned(), |id| format!("{id} "));
     let memory = process.memory.map_or_else(|| "N/A     ".to_owned(), |bytes| format!("{}MiB", mib(bytes)));
     format!(
         "| {gpu:>4}   {gi:>3}  {ci:>3} {pid:>15} {kind:>6}   {name:<32} {memory:>13} |\n",

@@ -115,7 +115,8 @@ fn a_divided_gpu_shows_its_devices() {
         .answer(device, Q::MemoryInfo, Ok(Value::Numbers(vec![42_412_802_048, 0, 0, 46_137_344])))
         .answer(device, Q::Bar1MemoryInfo, Ok(Value::Numbers(vec![25_941_770_240, 0, 0])))
         .answer(device, Q::MemoryErrors(1, 0, 7), Ok(Value::number(0)))
-        .numbers(0, Q::ComputeProcesses, &[1540, 6_007_291_904, 2, 0]);
+        .numbers(0, Q::ComputeProcesses, &[1540, 6_007_291_904, 2, 0, 1541, 104_857_600, 13, 1])
+        .numbers(0, Q::MpsProcesses, &[1541, 104_857_600, 13, 1]);
     let text = render_script(&script, &[0]);
     let expected = "
 +-----------------------------------------------------------------------------------------+
@@ -132,10 +133,12 @@ fn a_divided_gpu_shows_its_devices() {
     assert!(text.contains(expected), "{text}");
     assert!(text.contains("|     N/A      Default |"), "{text}");
     assert!(text.contains("|                   On |"), "{text}");
-    assert!(
-        text.contains("|    0     2    0            1540      C   ...romamba/envs/sam6d/bin/python       5729MiB |"),
-        "{text}"
-    );
+    for line in [
+        "|    0    2    0             1540      C   ...romamba/envs/sam6d/bin/python       5729MiB |",
+        "|    0   13    1             1541    M+C   [N/A]                                   100MiB |",
+    ] {
+        assert!(text.lines().any(|own| own == line), "{line}\n{text}");
+    }
 }
 
 #[test]
