@@ -210,17 +210,26 @@ fn how_gpus_are_connected_and_what_programs_ask_for() {
 #[test]
 fn a_server_answers_the_same() {
     // Processes that there are: a server's records hold their numbers, and their names are looked up.
-    let really = |gpu| process(gpu, "").replace("4194303", &std::process::id().to_string());
-    let scenario = machine(&["nvlinks = 18", "fans = 1\naccounting = true"], &(really(0) + &really(1)));
+    let really = |gpu, pid: u32| process(gpu, "").replace("4194303", &pid.to_string());
+    let (own, parent) = (std::process::id(), std::os::unix::process::parent_id());
+    // They came in another order than that of their PIDs.
+    let last = really(0, own.min(parent)) + "from_s = 0\n";
+    let processes = [last, really(0, own.max(parent)), really(1, own)].concat();
+    let scenario = machine(&["nvlinks = 18", "fans = 1\naccounting = true"], &processes);
     // Nothing holds the clocks down, so that the times of it stand still.
     let scenario = scenario.replace("[\"sw_power_cap\"]", "[]");
     let fake = Fake::new(&scenario);
-    let alone = snapshots::take(&fake, &["", "-L", "-q", "-q -x", "--query-gpu=EVERY --format=csv"]);
+    let forms = ["", "-L", "-q", "-q -x", "--query-gpu=EVERY --format=csv", "--query-compute-apps=EVERY --format=csv"];
+    let alone = snapshots::take(&fake, &forms);
+    let (_, compute_apps) = alone.split_once("--query-compute-apps").unwrap();
+    let listed = |pid: u32| compute_apps.find(&format!(", {pid}, ")).unwrap();
+    assert!(listed(own.max(parent)) < listed(own.min(parent)), "in the driver's order: {compute_apps}");
+    let row = |pid: u32| alone.find(&format!("|    0   N/A  N/A {pid:>15} ")).unwrap();
+    assert!(row(own.min(parent)) < row(own.max(parent)), "by PID: {alone}");
     let _server = Server::over(&fake, &[]);
     // What has no place in the model is asked at the second beat.
     crate::support::eventually("the server knows all", || snapshots::answers_without_the_driver(&fake));
-    let served = snapshots::take(&fake, &["", "-L", "-q", "-q -x", "--query-gpu=EVERY --format=csv"]);
-    snapshots::assert_same(&alone, &served);
+    snapshots::assert_same(&alone, &snapshots::take(&fake, &forms));
 }
 
 #[test]

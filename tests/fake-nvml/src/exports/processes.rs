@@ -2,7 +2,10 @@
 
 use std::ffi::{c_uint, c_ulonglong};
 
-use gpumon_probe::{model::ProcessKind, vendor::sim::ProcessState};
+use gpumon_probe::{
+    model::ProcessKind,
+    vendor::sim::{GpuState, ProcessState},
+};
 use nvml_wrapper_sys::bindings::{
     nvmlDevice_t, nvmlProcessInfo_t, nvmlProcessInfo_v1_t, nvmlProcessInfo_v2_t, nvmlProcessUtilizationInfo_v1_t,
     nvmlProcessUtilizationSample_t, nvmlProcessesUtilizationInfo_t, nvmlReturn_t,
@@ -22,6 +25,13 @@ const NOT_AVAILABLE: c_ulonglong = c_ulonglong::MAX;
 /// The GPU and compute instance of a process outside of MIG.
 const NO_INSTANCE: c_uint = c_uint::MAX;
 
+/// As the driver lists them: the first that came first.
+fn in_order(state: &GpuState, wanted: fn(&ProcessState) -> bool) -> impl Iterator<Item = &ProcessState> {
+    let mut listed: Vec<_> = state.processes.iter().filter(|process| wanted(process)).collect();
+    listed.sort_by(|one, other| one.started_s.total_cmp(&other.started_s));
+    listed.into_iter()
+}
+
 /// Exports functions that list processes as drivers before 450 did: without their instances.
 macro_rules! short_lists {
     ($(fn $name:ident = $wanted:expr;)*) => {$(
@@ -37,7 +47,7 @@ macro_rules! short_lists {
                     usedGpuMemory: process.memory_bytes.unwrap_or(NOT_AVAILABLE),
                 };
                 let wanted: fn(&ProcessState) -> bool = $wanted;
-                let running = gpu.state().processes.iter().filter(|process| wanted(process)).map(info).collect();
+                let running = in_order(&gpu.state(), wanted).map(info).collect();
                 // SAFETY: NVML's contract: `count` may be read and written, and `infos` is null or has room for so
                 // many.
                 unsafe { put_list(infos, count, running) }
@@ -65,11 +75,9 @@ macro_rules! lists {
                     computeInstanceId: process.mig.map_or(NO_INSTANCE, |instance| instance.compute_instance),
                 };
                 let wanted: fn(&ProcessState) -> bool = $wanted;
-                let state = gpu.state();
                 // A MIG device lists those in it, a GPU all.
                 let inside = |process: &&ProcessState| gpu.instance.is_none() || process.mig == gpu.instance;
-                let listed = state.processes.iter().filter(inside).filter(|process| wanted(process));
-                let running = listed.map(info).collect();
+                let running = in_order(&gpu.state(), wanted).filter(inside).map(info).collect();
                 // SAFETY: NVML's contract: `count` may be read and written, and `infos` is null or has room for so
                 // many.
                 unsafe { put_list(infos, count, running) }
