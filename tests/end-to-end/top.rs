@@ -98,7 +98,28 @@ fn a_server_that_runs_is_asked_and_found_again_after_a_restart() {
     terminal.wait_for("WHAT");
     server.terminate();
     terminal.wait_for("no connection to the server");
+    terminal.wait_for("reading the driver directly: no connection to the server");
+    terminal.wait_for("live from driver");
+    terminal.forget();
     let _again = serve();
+    terminal.wait_for("live from server");
+    terminal.press("q");
+    assert!(terminal.ended().success());
+}
+
+#[test]
+fn a_server_that_says_nothing_is_replaced_by_the_driver() {
+    let fake = Fake::new("gpus = 2");
+    let control = fake.control();
+    let server = Server::over(&fake, &["--control", control.to_str().unwrap()]);
+    eventually("the server has its local socket", || control.exists());
+    let mut terminal = Tty::start(&top(&fake, &[]), 140, 30);
+    terminal.wait_for("live from server");
+    signal("-STOP", server.child.id());
+    terminal.wait_for("reading the driver directly: no connection to the server");
+    terminal.wait_for("live from driver");
+    terminal.forget();
+    signal("-CONT", server.child.id());
     terminal.wait_for("live from server");
     terminal.press("q");
     assert!(terminal.ended().success());

@@ -120,7 +120,7 @@ pub(crate) fn run(request: Request) -> Result<(), Failure> {
             let player = Player::open(path).map_err(Failure::usage)?;
             (Feed::Recording(Box::new(player)), Origin::Recording)
         }
-        (None, Some(server)) => (Feed::from_server(server, interval, inputs.clone()), Origin::Server),
+        (None, Some(server)) => (Feed::from_server(server, &request.source, interval, inputs.clone()), Origin::Server),
         (None, None) => (Feed::from_driver(&request.source, interval, inputs.clone()), Origin::Driver),
     };
     let mut model = Model { selection: request.selection, ..Model::new(origin) };

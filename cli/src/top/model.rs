@@ -24,6 +24,8 @@ pub(crate) enum Update {
     Collector(CollectorStatus),
     /// Why nothing comes at the moment, or nothing any more.
     Silent(String),
+    /// Why the driver is read directly, in the place of a server.
+    Direct(String),
     /// A replay begins anew, at another place.
     Rewound,
 }
@@ -49,6 +51,8 @@ pub(crate) struct Model {
     pub(super) history: History,
     /// Why nothing comes; `None` while all is well.
     pub(super) silent: Option<String>,
+    /// Why the driver is read directly; `None` while a server is followed, or none was.
+    pub(super) direct: Option<String>,
     /// It stays as it is, and is never late.
     pub(super) paused: bool,
     pub(super) selection: Selection,
@@ -73,11 +77,16 @@ impl Model {
             Update::History(past) => self.apply_history(&past),
             Update::Collector(status) => self.apply_collector(&status),
             Update::Silent(why) => self.silent = Some(printable(&why)),
+            Update::Direct(why) => {
+                self.silent = None;
+                self.direct = Some(printable(&why));
+            }
             Update::Rewound => *self = Self { selection: mem::take(&mut self.selection), ..Self::new(self.origin) },
         }
     }
 
     fn apply_hello(&mut self, hello: Hello) {
+        self.direct = None;
         self.apply_collector(&hello.collector);
         self.inventory = hello.inventory.or(self.inventory.take());
         self.apply_history(&hello.history);
@@ -168,6 +177,11 @@ impl Model {
         let sample = self.sample.as_ref().filter(|_| self.origin != Origin::Recording && !self.paused)?;
         let age = now_ms().saturating_sub(sample.at_ms);
         (age > 2 * u64::from(sample.interval_ms) + 1500).then_some(age)
+    }
+
+    /// Whether what is shown is of the past, and nothing newer comes.
+    pub(super) fn is_stale(&self) -> bool {
+        self.origin != Origin::Recording && !self.paused && (self.silent.is_some() || self.late_ms().is_some())
     }
 
     /// What is to be said of a GPU, what matters most first.

@@ -148,6 +148,24 @@ impl Theme {
         }
     }
 
+    /// With all that is measured in gray: it is of the past.
+    pub(super) fn faded(&self) -> Self {
+        let gray = self.dim;
+        Self {
+            plain: gray,
+            strong: gray,
+            utilization: gray,
+            memory: gray,
+            power: gray,
+            temperature: gray,
+            traffic: gray,
+            well: gray,
+            notice: gray,
+            alarm: gray,
+            ..self.clone()
+        }
+    }
+
     pub(super) fn of_load(&self, load: Load) -> Style {
         match load {
             Load::Light => self.well.remove_modifier(Modifier::BOLD),

@@ -112,7 +112,7 @@ impl App {
     pub(super) fn tick(&mut self, now: Instant) -> Next {
         let mut changed = self.state.forget_notice(now) | self.watch_sent(now);
         // How long nothing has come is told by the second.
-        changed |= self.model.late_ms().is_some();
+        changed |= self.model.is_stale();
         if let Feed::Recording(player) = &mut self.feed {
             let updates = player.advance(now);
             changed |= self.played(updates);

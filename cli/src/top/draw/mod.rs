@@ -1,5 +1,7 @@
 //! The whole screen.
 
+use std::mem;
+
 use ratatui::{buffer::Buffer, layout::Rect};
 
 use super::{
@@ -8,12 +10,15 @@ use super::{
     model::Origin,
     painter::{Hit, Painter},
     panel,
+    theme::Theme,
 };
 
 /// Draws everything, and says what a click means where.
 pub(super) fn draw(app: &mut App, buffer: &mut Buffer) -> Vec<(Rect, Hit)> {
     let screen = buffer.area;
     let theme = app.state.theme.clone();
+    // What is measured is gray where nothing newer comes.
+    let measured = if app.model.is_stale() { theme.faded() } else { theme.clone() };
     let mut painter = Painter { buffer, theme: &theme, glyphs: app.state.glyphs, hits: Vec::new() };
     painter.highlight(screen, theme.plain);
     let model = &app.model;
@@ -29,7 +34,7 @@ pub(super) fn draw(app: &mut App, buffer: &mut Buffer) -> Vec<(Rect, Hit)> {
         painter.text(screen.x, screen.y, screen.width, &text, theme.plain);
         return painter.finish();
     };
-    parts(app, &mut painter, areas);
+    parts(app, &mut painter, areas, &measured);
     if let Some(mut dialog) = app.dialog.take() {
         dialog.draw(&mut painter, screen, &app.model, &app.state);
         app.dialog = Some(dialog);
@@ -37,14 +42,16 @@ pub(super) fn draw(app: &mut App, buffer: &mut Buffer) -> Vec<(Rect, Hit)> {
     painter.finish()
 }
 
-fn parts(app: &mut App, painter: &mut Painter<'_>, areas: Areas) {
+fn parts<'a>(app: &mut App, painter: &mut Painter<'a>, areas: Areas, measured: &'a Theme) {
     let player = app.player();
     panel::title(painter, areas.title, &app.model, &app.state);
     panel::banner(painter, areas.banner, &app.model, player);
-    panel::gpus(painter, areas.gpus, areas.gpu_columns, &app.model, &app.state);
     panel::tabs(painter, areas.tabs, &app.model, &app.state);
+    let theme = mem::replace(&mut painter.theme, measured);
+    panel::gpus(painter, areas.gpus, areas.gpu_columns, &app.model, &app.state);
     panel::view(painter, areas.view, &app.model, &app.state);
     panel::processes(painter, areas.processes, &app.model, &mut app.state);
+    painter.theme = theme;
     panel::footer(painter, areas.footer, &app.model, &app.state, app.prompt.as_ref());
 }
 

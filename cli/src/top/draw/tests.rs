@@ -242,6 +242,26 @@ fn load_is_told_by_color_and_by_weight_in_every_theme() {
 }
 
 #[test]
+fn stale_values_are_gray_and_their_age_is_told() {
+    use ratatui::style::Color;
+    let (mut app, _waiting) = app(2);
+    let sample = app.model.sample.as_mut().unwrap();
+    sample.at_ms = gpumon_probe::model::now_ms() - 65_000;
+    app.model.ingest(crate::top::model::Update::Silent("no connection".to_owned()));
+    let drawn = lines(&mut app, 120, 40);
+    assert!(drawn[0].contains("no data for 1m") && drawn[1].starts_with("no connection"), "{drawn:#?}");
+    let mut buffer = ratatui::buffer::Buffer::empty(ratatui::layout::Rect::new(0, 0, 120, 40));
+    super::draw(&mut app, &mut buffer);
+    for y in (2..4).chain(5..39) {
+        for x in 0..120 {
+            let cell = &buffer[(x, y)];
+            let is_blank = cell.symbol() == " ";
+            assert!(is_blank || cell.fg == Color::DarkGray, "{:?} at {x}, {y} is {:?}", cell.symbol(), cell.fg);
+        }
+    }
+}
+
+#[test]
 fn the_first_phrase_is_whole_at_80_columns_and_says_what_to_do_where_there_is_room() {
     let (mut app, _waiting) = app(2);
     let kind = ConditionKind::Xid { pid: None, code: 79, count: 1, last_ms: 0 };

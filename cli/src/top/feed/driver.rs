@@ -2,11 +2,19 @@
 
 use std::{
     ops::ControlFlow,
-    sync::{Arc, mpsc::SyncSender},
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, Ordering},
+        mpsc::{Receiver, SyncSender, sync_channel},
+    },
     thread,
 };
 
-use gpumon_probe::sampler::{self, SharedInterval};
+use gpumon_probe::{
+    model::Record,
+    sampler::{self, SharedInterval},
+    vendor::Source,
+};
 
 use crate::{
     exit::Failure,
@@ -29,10 +37,21 @@ pub(super) fn sample(source: SourceArgs, interval: Arc<SharedInterval>, inputs: 
 }
 
 fn read(source: &SourceArgs, interval: Arc<SharedInterval>, inputs: &SyncSender<Input>) -> Result<(), Failure> {
-    let source = source.open()?;
-    sampler::run(&source, &watching(interval), |record| {
+    run(&source.open()?, interval, inputs, &AtomicBool::new(false))
+}
+
+fn run(
+    source: &Arc<dyn Source>,
+    interval: Arc<SharedInterval>,
+    inputs: &SyncSender<Input>,
+    is_over: &AtomicBool,
+) -> Result<(), Failure> {
+    sampler::run(source, &watching(interval), |record| {
+        if is_over.load(Ordering::Relaxed) {
+            return ControlFlow::Break(());
+        }
         // What only fills buffers is not worth a copy.
-        if matches!(record, gpumon_probe::model::Record::Trace(_)) {
+        if matches!(record, Record::Trace(_)) {
             return ControlFlow::Continue(());
         }
         match inputs.send(Input::Update(Update::Record(Box::new(record.clone())))) {
@@ -41,4 +60,49 @@ fn read(source: &SourceArgs, interval: Arc<SharedInterval>, inputs: &SyncSender<
         }
     })?;
     Ok(())
+}
+
+/// A sampler in the place of a server that is gone, until this is dropped.
+pub(super) struct StandIn {
+    is_over: Arc<AtomicBool>,
+    failure: Receiver<Failure>,
+}
+
+impl StandIn {
+    /// Opens the source where `opened` has none yet: a driver is opened once.
+    pub(super) fn start(
+        source: SourceArgs,
+        opened: Arc<OnceLock<Arc<dyn Source>>>,
+        interval: Arc<SharedInterval>,
+        inputs: SyncSender<Input>,
+    ) -> Self {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let (failed, failure) = sync_channel(2);
+        let (over, failed_too) = (Arc::clone(&is_over), failed.clone());
+        let body = move || {
+            let source = match opened.get() {
+                Some(source) => Ok(Arc::clone(source)),
+                None => source.open().map(|source| Arc::clone(opened.get_or_init(|| source))),
+            };
+            let ended = source.map_err(Failure::from).and_then(|source| run(&source, interval, &inputs, &over));
+            if let Err(failure) = ended {
+                let _ = failed.send(failure);
+            }
+        };
+        if let Err(error) = thread::Builder::new().name("sampler".to_owned()).spawn(body) {
+            let _ = failed_too.send(error.into());
+        }
+        Self { is_over, failure }
+    }
+
+    /// Why there are no readings; told once.
+    pub(super) fn failure(&self) -> Option<String> {
+        self.failure.try_recv().ok()?.message()
+    }
+}
+
+impl Drop for StandIn {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+    }
 }

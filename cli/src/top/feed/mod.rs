@@ -26,10 +26,15 @@ pub(super) enum Feed {
 }
 
 impl Feed {
-    /// Follows a server that has been reached, and reaches it again whenever it is gone.
-    pub(super) fn from_server(server: Server, interval: Duration, inputs: mpsc::SyncSender<Input>) -> Self {
+    /// Follows a server that has been reached, and reaches it again whenever it is gone; meanwhile, it reads `source`.
+    pub(super) fn from_server(
+        server: Server,
+        source: &SourceArgs,
+        interval: Duration,
+        inputs: mpsc::SyncSender<Input>,
+    ) -> Self {
         let (ask, asked) = mpsc::channel();
-        server::follow(server, interval, asked, inputs);
+        server::follow(server, source.clone(), interval, asked, inputs);
         Self::Server(ask)
     }
 

@@ -4,21 +4,29 @@ use std::{
     io::ErrorKind,
     os::unix::net::UnixStream,
     path::PathBuf,
-    sync::mpsc::{Receiver, RecvTimeoutError, SyncSender},
+    sync::{
+        Arc, OnceLock,
+        mpsc::{Receiver, RecvTimeoutError, SyncSender},
+    },
     thread,
     time::{Duration, Instant},
 };
 
+use gpumon_probe::{sampler::SharedInterval, vendor::Source};
+use gpumon_server::frame::CollectorState;
 use tungstenite::{Error, Message, WebSocket};
 
-use super::decode;
+use super::{decode, driver::StandIn};
 use crate::{
     local::Server,
+    options::SourceArgs,
     top::{input::Input, model::Update},
 };
 
 /// A server that says nothing for so long is dead: it sends a heartbeat every five seconds.
 const DEAD: Duration = Duration::from_secs(15);
+/// One whose samples are due is sooner, but not for a moment in which the machine is busy.
+const SHORTEST_SILENCE: Duration = Duration::from_secs(2);
 /// How long the handshake may take.
 const HANDSHAKE: Duration = Duration::from_secs(5);
 /// How often it is looked whether another interval is wanted.
@@ -33,13 +41,43 @@ struct Client {
     interval: Duration,
     asked: Receiver<Duration>,
     inputs: SyncSender<Input>,
+    source: SourceArgs,
+    opened: Arc<OnceLock<Arc<dyn Source>>>,
+    /// Reads the driver while the server is gone.
+    stand_in: Option<StandIn>,
+    shared: Arc<SharedInterval>,
+    heard: Instant,
+    /// Whether samples are due, so that silence means something.
+    is_running: bool,
+    /// What keeps the driver from being read instead: it was released, or the server's GPUs are simulated.
+    is_paused: bool,
+    is_simulated: bool,
 }
 
 /// Passes on what the server says, until the screen is gone.
-pub(super) fn follow(server: Server, interval: Duration, asked: Receiver<Duration>, inputs: SyncSender<Input>) {
+pub(super) fn follow(
+    server: Server,
+    source: SourceArgs,
+    interval: Duration,
+    asked: Receiver<Duration>,
+    inputs: SyncSender<Input>,
+) {
     let Server { stream, path } = server;
     let failed = inputs.clone();
-    let mut client = Client { path, interval, asked, inputs };
+    let mut client = Client {
+        path,
+        interval,
+        asked,
+        inputs,
+        source,
+        opened: Arc::default(),
+        stand_in: None,
+        shared: Arc::new(SharedInterval::new(interval)),
+        heard: Instant::now(),
+        is_running: false,
+        is_paused: false,
+        is_simulated: false,
+    };
     let body = move || {
         let mut stream = Some(stream);
         while let Ok(()) = client.attend(stream.take()) {}
@@ -58,33 +96,81 @@ impl Client {
             Err(error) => error.to_string(),
         };
         let place = self.path.display();
-        self.tell(Update::Silent(format!("no connection to the server at {place} ({ended}); trying again")))?;
-        match self.asked.recv_timeout(AGAIN) {
-            Ok(interval) => self.interval = interval,
+        let lost = format!("no connection to the server at {place} ({ended})");
+        let patience = (self.interval * 2).saturating_sub(self.heard.elapsed());
+        let has_other_way = self.stand_in.is_none() && !self.is_paused && !self.is_simulated;
+        if !has_other_way {
+            self.tell_failure(&lost)?;
+        } else if patience.is_zero() {
+            self.shared.set(self.interval);
+            let (opened, shared) = (Arc::clone(&self.opened), Arc::clone(&self.shared));
+            self.stand_in = Some(StandIn::start(self.source.clone(), opened, shared, self.inputs.clone()));
+            self.tell(Update::Direct(format!("reading the driver directly: {lost}; trying again")))?;
+        } else {
+            self.tell(Update::Silent(format!("{lost}; trying again")))?;
+        }
+        let wait = if has_other_way && !patience.is_zero() { patience.min(AGAIN) } else { AGAIN };
+        match self.asked.recv_timeout(wait) {
+            Ok(interval) => {
+                self.interval = interval;
+                self.shared.set(interval);
+            }
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return Err(Left),
         }
         Ok(())
     }
 
+    /// Says why there are no readings at all, once there are none.
+    fn tell_failure(&self, lost: &str) -> Result<(), Left> {
+        match &self.stand_in {
+            None => self.tell(Update::Silent(format!("{lost}; trying again"))),
+            Some(stand_in) => match stand_in.failure() {
+                Some(why) => self.tell(Update::Silent(format!("{lost}, nor can the driver be read ({why})"))),
+                None => Ok(()),
+            },
+        }
+    }
+
+    /// How long a server that lives may say nothing.
+    fn longest_silence(&self) -> Duration {
+        if self.is_running { (self.interval * 2).clamp(SHORTEST_SILENCE, DEAD) } else { DEAD }
+    }
+
+    /// What is known of the server from what it says.
+    fn learn(&mut self, update: &Update) {
+        let status = match update {
+            Update::Hello(hello) => {
+                self.stand_in = None;
+                self.is_simulated = hello.inventory.as_ref().is_some_and(|known| known.platform.is_simulated());
+                &hello.collector
+            }
+            Update::Collector(status) => status,
+            _ => return,
+        };
+        self.is_running = status.state == CollectorState::Running;
+        self.is_paused = status.state == CollectorState::Paused;
+    }
+
     /// Listens until the connection ends, and says why it did.
     fn converse(&mut self, socket: &mut WebSocket<UnixStream>) -> Result<String, Left> {
-        let mut heard = Instant::now();
+        self.heard = Instant::now();
         if let Err(error) = self.ask(socket) {
             return Ok(error.to_string());
         }
         loop {
             match socket.read() {
                 Ok(Message::Text(text)) => {
-                    heard = Instant::now();
+                    self.heard = Instant::now();
                     if let Some(update) = decode::frame(&text) {
+                        self.learn(&update);
                         self.tell(update)?;
                     }
                 }
                 Ok(Message::Close(_)) => return Ok("it has ended".to_owned()),
-                Ok(_) => heard = Instant::now(),
+                Ok(_) => self.heard = Instant::now(),
                 Err(Error::Io(error)) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-                    if heard.elapsed() > DEAD {
+                    if self.heard.elapsed() > self.longest_silence() {
                         return Ok("it says nothing".to_owned());
                     }
                 }

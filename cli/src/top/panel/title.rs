@@ -1,6 +1,6 @@
 //! The first line: what this is, where the readings come from, and the time. Below it, where there is need, a banner.
 
-use gpumon_probe::model::Reading;
+use gpumon_probe::model::{Reading, now_ms};
 use ratatui::layout::Rect;
 use unicode_width::UnicodeWidthStr;
 
@@ -18,10 +18,13 @@ use crate::{
 pub(in crate::top) fn title(painter: &mut Painter<'_>, area: Rect, model: &Model, state: &State) {
     let (strong, plain, dim) = (painter.theme.strong, painter.theme.plain, painter.theme.dim);
     let now = clock(model.now_ms());
-    let (lamp, state_word, style) = match (model.origin, model.silent.is_some() || model.late_ms().is_some()) {
+    let age = model.sample.as_ref().map(|sample| compact_duration(now_ms().saturating_sub(sample.at_ms)));
+    let no_data = age.map_or_else(|| "no data".to_owned(), |age| format!("no data for {age}"));
+    let (lamp, state_word, style) = match (model.origin, model.is_stale()) {
         (Origin::Recording, _) => ("", "replay", painter.theme.notice),
         _ if model.paused => ("", "paused", painter.theme.notice),
-        (_, true) => ("● ", "no data", painter.theme.alarm),
+        (_, true) => ("● ", no_data.as_str(), painter.theme.alarm),
+        (Origin::Server, _) if model.direct.is_some() => ("● ", "live from driver", painter.theme.notice),
         (Origin::Server, _) => ("● ", "live from server", painter.theme.well),
         (Origin::Driver, _) => ("● ", "live", painter.theme.well),
     };
@@ -80,7 +83,9 @@ pub(in crate::top) fn banner(painter: &mut Painter<'_>, area: Rect, model: &Mode
     }
     let Some(player) = player else {
         if let Some(why) = silence(model) {
-            painter.text(area.x, area.y, area.width, &printable(&why), painter.theme.alarm);
+            let theme = painter.theme;
+            let style = if model.is_stale() { theme.alarm } else { theme.notice };
+            painter.text(area.x, area.y, area.width, &printable(&why), style);
         }
         return;
     };
@@ -110,5 +115,10 @@ pub(in crate::top) fn banner(painter: &mut Painter<'_>, area: Rect, model: &Mode
 pub(in crate::top) fn silence(model: &Model) -> Option<String> {
     let late = || model.late_ms().map(|late| format!("no new readings for {}", compact_duration(late)));
     let waiting = || model.sample.is_none().then(|| "waiting for the first readings".to_owned());
-    model.silent.clone().or_else(late).or_else(|| waiting().filter(|_| model.origin != Origin::Recording))
+    model
+        .silent
+        .clone()
+        .or_else(late)
+        .or_else(|| model.direct.clone())
+        .or_else(|| waiting().filter(|_| model.origin != Origin::Recording))
 }
