@@ -58,7 +58,7 @@ fn words_come_and_go_with_what_they_are_about_and_move_no_value() {
     let fake = Fake::new(scenario);
     let mut terminal = Terminal::with(fake.gpumon(&["--watch", "0.2"]), 80, 30);
     terminal.until(|text| text.contains("memory: "));
-    terminal.until(|text| text.contains(" 1.0/140 GiB"));
+    terminal.until(|text| text.contains("1.0/140 GiB"));
     let lines: Vec<String> = terminal
         .frames()
         .concat()
