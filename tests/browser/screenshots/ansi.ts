@@ -5,9 +5,10 @@ export interface Span {
   classes: string[];
 }
 
+const WEIGHTS: Record<number, string> = { 1: 'bold', 2: 'dim', 4: 'underlined' };
 const COLORS = ['black', 'red', 'green', 'yellow', 'blue', 'magenta', 'cyan', 'white'];
 
-/** Understands bold, dim and the eight colors of the foreground; fails at anything else, so that no picture lies. */
+/** Understands bold, dim, underlined and the eight colors of the foreground; fails at anything else, so that no picture lies. */
 export function spansOf(printed: string): Span[] {
   const spans: Span[] = [];
   let classes: string[] = [];
@@ -31,8 +32,9 @@ function after(classes: readonly string[], code: number): string[] {
   if (code === 0) {
     return [];
   }
-  if (code === 1 || code === 2) {
-    return [...classes, code === 1 ? 'bold' : 'dim'];
+  const weight = WEIGHTS[code];
+  if (weight !== undefined) {
+    return [...classes, weight];
   }
   if (color !== undefined && [3, 9].includes(Math.floor(code / 10))) {
     return [...classes.filter((name) => !COLORS.includes(name)), color];

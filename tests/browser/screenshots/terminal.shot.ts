@@ -13,7 +13,7 @@ const COLUMNS = 110;
 const STYLE = `
   body { margin: 0; background: #16181d; }
   pre { margin: 0; padding: 18px 22px; width: max-content; color: #d7dae0; font: 14px/1.35 'DejaVu Sans Mono', monospace; }
-  .bold { font-weight: bold; } .dim { color: #8b919c; }
+  .bold { font-weight: bold; } .dim { color: #8b919c; } .underlined { text-decoration: underline; }
   .red { color: #ff6b6b; } .green { color: #7ec77b; } .yellow { color: #e5c07b; } .blue { color: #6cb0f6; }
   .magenta { color: #d99bf0; } .cyan { color: #56c8d8; } .white { color: #ffffff; } .black { color: #5c6370; }
 `;
