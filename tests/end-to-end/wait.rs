@@ -221,7 +221,7 @@ fn with_now_a_gpu_is_free_or_nothing_is_waited_for() {
     // It is reserved now.
     let (out, said) = run(now(&[]), 1);
     assert_eq!(out, "");
-    assert!(said.contains("did not find an empty GPU: GPU 0") && said.contains("leave out --now"), "{said}");
+    assert!(said.contains("did not find an empty GPU: GPU 0") && said.contains("omit --now"), "{said}");
     assert_eq!(run(now(&["--free", "20GiB", "-i", "0", "--", "sh", "-c", "exit 7"]), 7).0, "");
     for contradiction in [["--idle", "1m"], ["--timeout", "1m"]] {
         assert!(run(now(&contradiction), 2).1.contains("cannot be used with"));

@@ -122,7 +122,7 @@ fn work_that_takes_too_long_is_ended_and_so_is_what_does_not_obey() {
         let output = first.wait_with_output().unwrap();
         let (said, took) = (stderr(&output), begun.elapsed());
         assert_eq!(output.status.code(), Some(1), "{said}");
-        assert!(said.contains("longer than 2s") && said.contains("--time-limit"), "{said}");
+        assert!(said.contains("time limit of 2s") && said.contains("--time-limit"), "{said}");
         assert_eq!((said.contains("was killed"), took > Duration::from_secs(10)), (is_stopped, is_stopped), "{said}");
         assert!(has_ended(worker));
         if !is_stopped {

@@ -18,7 +18,7 @@ pub(crate) enum RunError {
     #[error("cuBLAS does not do '{id}' in {dtype}: leave out --engine, or give another --dtype")]
     NotInCublas { id: &'static str, dtype: Dtype },
     #[error(
-        "the result of '{id}' is a mismatch on this GPU: look with `gpumon bench {id}`, and stress test it with `gpumon burn`"
+        "the result of '{id}' is a mismatch on this GPU: verify it with `gpumon bench {id}`, and stress test it with `gpumon burn`"
     )]
     Wrong { id: &'static str },
     #[error("'{id}' does not run on {backend}; see `gpumon bench list`")]

@@ -80,17 +80,17 @@ pub(crate) fn follow(
     }
     match end {
         End { status: None, .. } => {
-            Err(anyhow!("the process that worked cannot be killed: it is stuck in the driver").into())
+            Err(anyhow!("the worker process cannot be killed: it is stuck in the driver").into())
         }
         End { stopped: Some(StopReason::TimeLimit), .. } => {
             let limit = limit.as_secs();
-            Err(anyhow!("it took longer than {limit}s and was ended: give it more with --time-limit").into())
+            Err(anyhow!("the run exceeded its time limit of {limit}s: raise it with --time-limit").into())
         }
         End { code: Some(code), .. } => Ok(code),
         End { stopped: Some(StopReason::Canceled | StopReason::ParentEnds), .. } => Ok(INTERRUPTED),
         End { stopped: None, status: Some(status), .. } => {
-            let fix = "look with `gpumon doctor`, and in the kernel's log (`dmesg`)";
-            let error = anyhow!("the process that worked has ended in the middle of it ({}): {fix}", how(status));
+            let fix = "run `gpumon doctor`, and see the kernel log (`dmesg`)";
+            let error = anyhow!("the worker process ended unexpectedly ({}): {fix}", how(status));
             Err(Failure::with_code(error, FAILED))
         }
     }

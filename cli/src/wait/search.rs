@@ -100,7 +100,7 @@ pub(crate) fn find(search: &Search, reader: &mut Reader, progress: &mut Progress
             )),
             // What is held now is looked at once more.
             Patience::Now if held.is_empty() => {
-                Some((format!("did not find {goal}: {}; leave out --now to wait", Part::all(&parts)), NOT_NOW))
+                Some((format!("did not find {goal}: {}; omit --now to wait", Part::all(&parts)), NOT_NOW))
             }
             Patience::Endless | Patience::Until(_) | Patience::Now => None,
         };

@@ -43,7 +43,7 @@ const NOTICES: usize = 256;
 /// So many traces may queue up for a slow client that asked for them.
 const TRACES: usize = 256;
 
-/// How long the collector may take to tell the driver's answers, which it does without asking the driver.
+/// How long the collector may take to send the driver's answers, which it does without a call of the driver.
 const ANSWERS_TIMEOUT: Duration = Duration::from_millis(250);
 
 /// gpumon's version, as clients see it.
@@ -258,7 +258,7 @@ impl Hub {
         self.history.read().unwrap_or_else(PoisonError::into_inner).newest(reach_ms, wanted)
     }
 
-    /// Waits until the driver's answers are known as of the newest sample, unless the collector does not tell them in
+    /// Waits until the driver's answers are known as of the newest sample, unless the collector does not send them in
     /// time.
     pub(crate) async fn update_answers(&self) {
         let newest = self.samples.borrow().number;
@@ -269,7 +269,7 @@ impl Hub {
         }
     }
 
-    /// Changes whenever the collector is to tell the driver's answers.
+    /// Changes whenever the collector is to send the driver's answers.
     pub(crate) fn answers_requests(&self) -> watch::Receiver<u64> {
         self.wanted_answers.subscribe()
     }

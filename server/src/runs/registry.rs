@@ -280,7 +280,7 @@ fn exit_status(end: Result<End, WorkerError<String>>, limit: Duration) -> (RunSt
         Some(StopReason::ParentEnds) => (RunStatus::Cancelled, Some("the server was stopped".to_owned())),
         Some(StopReason::TimeLimit) => {
             let seconds = limit.as_secs();
-            (RunStatus::Failed, Some(format!("it took longer than {seconds} s, and its process was ended")))
+            (RunStatus::Failed, Some(format!("the run exceeded its time limit of {seconds} s")))
         }
         None => {
             let line = end.last_error_line.map(|line| clean(line.trim_start_matches("gpumon: "), LAST_LINE));

@@ -37,7 +37,7 @@ pub struct RunState {
     pub items: u32,
     /// The newest of them.
     pub newest: Option<RunItem>,
-    /// The exit code of the process that worked; `null` while it works, and where it had none.
+    /// The exit code of the worker process; `null` while it runs, or if it has none.
     pub code: Option<u8>,
     /// Why it failed, in words for people; `null` where it did not.
     pub error: Option<String>,

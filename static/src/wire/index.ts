@@ -899,7 +899,7 @@ export type RunDetails = {
   items: number,
   /** The newest of them. */
   newest: RunItem | null,
-  /** The exit code of the process that worked; `null` while it works, and where it had none. */
+  /** The exit code of the worker process; `null` while it runs, or if it has none. */
   code: number | null,
   /** Why it failed, in words for people; `null` where it did not. */
   error: string | null, };
@@ -987,7 +987,7 @@ export type RunState = {
   items: number,
   /** The newest of them. */
   newest: RunItem | null,
-  /** The exit code of the process that worked; `null` while it works, and where it had none. */
+  /** The exit code of the worker process; `null` while it runs, or if it has none. */
   code: number | null,
   /** Why it failed, in words for people; `null` where it did not. */
   error: string | null, };

@@ -58,7 +58,7 @@ pub(super) fn run(job: &SelftestJob, context: &Context<'_>, report: &mut Reporte
     for held in &placement.gpus {
         if run.readings.samples(&held.device.uuid).is_empty() {
             let index = held.device.index;
-            return Err(JobFailure::failed(format!("NVML reads nothing of GPU {index}: look with `gpumon doctor`")));
+            return Err(JobFailure::failed(format!("NVML reads nothing of GPU {index}: run `gpumon doctor`")));
         }
         let gpu = held.open()?;
         let agreed = run.gpu(&gpu)?;

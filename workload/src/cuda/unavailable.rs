@@ -42,7 +42,7 @@ pub enum Unavailable {
     },
     /// Nothing to compute on.
     #[error(
-        "the CUDA driver sees no GPU: look with `gpumon doctor`, and whether CUDA_VISIBLE_DEVICES hides them or the \
+        "the CUDA driver sees no GPU: run `gpumon doctor`, and check whether CUDA_VISIBLE_DEVICES hides them or the \
          container has none"
     )]
     NoDevice,

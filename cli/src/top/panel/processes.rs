@@ -55,7 +55,7 @@ pub(in crate::top) fn processes(painter: &mut Painter<'_>, area: Rect, model: &M
         } else if view.filter.is_empty() {
             "no processes"
         } else {
-            "no process is like that; esc shows all"
+            "no process matches; esc shows all"
         });
     }
 }
