@@ -27,6 +27,7 @@ mod passthrough;
 mod pmon;
 mod query;
 mod refusal;
+mod release;
 mod return_code;
 mod running;
 #[cfg(test)]
@@ -61,6 +62,7 @@ use self::{
 pub use self::{
     driver::{AnswerSource, Server},
     passthrough::is_passthrough,
+    release::NEWEST_KNOWN,
     switches::Arity,
 };
 
