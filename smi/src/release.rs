@@ -1,0 +1,51 @@
+//! The driver's release, which decides what nvidia-smi's forms look like.
+
+use std::num::ParseIntError;
+use std::str::FromStr;
+
+use gpumon_probe::vendor::nvml::query::SystemQuery;
+
+use crate::Context;
+
+/// The first two numbers of the driver's version: `580.159.04` is of release 580.159.
+///
+/// A form that changed says from which release on, or before which. Where the driver is newer than
+/// [`NEWEST_KNOWN`], it therefore looks as there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Release(pub(crate) u32, pub(crate) u32);
+
+/// The newest branch of the driver whose nvidia-smi the forms were compared with.
+pub const NEWEST_KNOWN: u32 = 610;
+
+impl FromStr for Release {
+    type Err = ParseIntError;
+
+    fn from_str(version: &str) -> Result<Self, Self::Err> {
+        let (major, rest) = version.split_once('.').unwrap_or((version, "0"));
+        let minor = rest.split_once('.').map_or(rest, |(minor, _)| minor);
+        Ok(Self(major.parse()?, minor.parse()?))
+    }
+}
+
+impl Context<'_> {
+    /// The running driver's; the newest known one where it does not tell.
+    pub(crate) fn release(&self) -> Release {
+        let version = self.system(SystemQuery::DriverVersion).ok();
+        let release = version.as_ref().and_then(|version| version.text()?.parse().ok());
+        release.unwrap_or(Release(NEWEST_KNOWN, 0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_compared_by_their_numbers() {
+        let release = |version: &str| version.parse::<Release>().unwrap();
+        assert_eq!(release("580.159.04"), Release(580, 159));
+        assert!(release("580.65.06") < Release(580, 82) && release("595.80") > Release(580, 159));
+        assert_eq!(release("610"), Release(610, 0));
+        assert!("of its own".parse::<Release>().is_err());
+    }
+}
