@@ -15,6 +15,7 @@ mod context;
 mod dmon;
 mod driver;
 mod form;
+mod guard;
 mod headline;
 mod list;
 mod log;
