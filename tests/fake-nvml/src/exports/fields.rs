@@ -21,7 +21,7 @@ use super::{
 use crate::{
     call::{Gpu, device},
     code::Code,
-    out,
+    given, out,
 };
 
 /// What goes over a link besides the data, as a factor.
@@ -74,6 +74,12 @@ fn wide(number: u64) -> Number {
 }
 
 fn field(gpu: &Gpu, field: u32, scope: c_uint) -> Result<Number, Code> {
+    if let Some(answer) = given::device("nvmlDeviceGetFieldValues", gpu.handle(), &[field, scope]) {
+        return answer.number().map(|number| match i32::try_from(number) {
+            Ok(negative @ ..0) => signed(negative),
+            _ => wide(number.cast_unsigned()),
+        });
+    }
     let held_down = |reason| wide(sum_ns(&gpu.totals(), &[reason]));
     Ok(match field {
         id::NVML_FI_DEV_MEMORY_TEMP => narrow(gpu.state().memory_temperature_celsius.round() as u32),
