@@ -1,5 +1,6 @@
 //! The face of nvidia-smi, form by form, over boards of many kinds.
 
+mod captures;
 mod hand_over;
 mod snapshots;
 mod subcommands;
