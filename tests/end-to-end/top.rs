@@ -145,6 +145,31 @@ fn a_process_gets_a_signal_after_a_question() {
 }
 
 #[test]
+fn tagged_processes_get_a_signal_after_one_question() {
+    let mut sleepers: Vec<_> = (0..3).map(|_| Command::new("sleep").arg("600").spawn().unwrap()).collect();
+    let processes = sleepers
+        .iter()
+        .enumerate()
+        .map(|(gpu, sleeper)| format!("[[process]]\ngpu = {gpu}\npid = {}\nmemory = \"12 GiB\"\n", sleeper.id()));
+    let fake = Fake::new(&format!("gpus = 3\n{}", processes.collect::<String>()));
+    let mut terminal = Tty::start(&top(&fake, &[]), 120, 30);
+    terminal.wait_for(&sleepers[2].id().to_string());
+    // The first two of the list, which tagging goes down.
+    terminal.press("\u{1b}[B");
+    terminal.press("  K");
+    terminal.wait_for("to 2 processes?");
+    terminal.press("y");
+    terminal.wait_for("2 processes have ended");
+    assert!(sleepers[2].try_wait().unwrap().is_none());
+    terminal.press("q");
+    assert!(terminal.ended().success());
+    for sleeper in &mut sleepers {
+        let _ = sleeper.kill();
+        sleeper.wait().unwrap();
+    }
+}
+
+#[test]
 fn one_frame_is_printed_where_it_is() {
     let fake = Fake::new("gpus = 3\n[[process]]\ngpu = 1\npid = 1\nmemory = \"12 GiB\"\n");
     let once = |arguments: &[&str]| top(&fake, &[&["--once"], arguments].concat()).output().unwrap();

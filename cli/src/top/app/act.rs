@@ -75,6 +75,14 @@ impl App {
                 state.tell(Level::Note, format!("theme: {}; W saves it", next.id()));
             }
             Action::Save => self.save(),
+            Action::TagOrPause => match self.selected() {
+                Some((key, _)) => {
+                    self.state.processes.toggle_tag(key);
+                    self.step(1);
+                }
+                None => return self.act(Action::Pause),
+            },
+            Action::ClearTags => state.processes.tags.clear(),
             Action::Pause if self.player().is_none() => self.pause_or_resume(),
             Action::Pause
             | Action::StepForward
@@ -100,6 +108,8 @@ impl App {
             state.processes.filter = Filter::default();
         } else if !state.processes.search.is_empty() {
             state.processes.search.clear();
+        } else if !state.processes.tags.is_empty() {
+            state.processes.tags.clear();
         } else if state.gpu.is_some() {
             state.gpu = None;
         } else {
@@ -160,6 +170,7 @@ impl App {
     fn pause_or_resume(&mut self) {
         if let Some(live) = self.behind.take() {
             self.model = live;
+            self.state.processes.drop_old_tags(&self.model);
         } else {
             self.behind = Some(self.model.clone());
             self.model.paused = true;

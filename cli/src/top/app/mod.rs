@@ -143,6 +143,7 @@ impl App {
             return Next::Wait;
         }
         self.model.ingest(update);
+        self.state.processes.drop_old_tags(&self.model);
         next
     }
 
@@ -224,6 +225,7 @@ impl App {
         for update in updates {
             self.model.ingest(update);
         }
+        self.state.processes.drop_old_tags(&self.model);
         any
     }
 }

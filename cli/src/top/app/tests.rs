@@ -370,3 +370,82 @@ fn a_filter_by_a_column_that_does_not_exist_is_named_and_can_be_mended() {
     code(&mut app, KeyCode::Enter);
     assert!(app.prompt.is_none());
 }
+
+#[test]
+fn tagged_processes_get_one_signal_each_after_one_question() {
+    let mut children: Vec<_> = (0..3)
+        .map(|_| std::process::Command::new("sleep").arg("600").stdout(std::process::Stdio::null()).spawn().unwrap())
+        .collect();
+    let (mut app, _waiting) = app(2);
+    let mut template = testing::processes(3);
+    for (process, child) in template.iter_mut().zip(&children) {
+        let facts = crate::top::process_stat::ProcessStat::read(std::path::Path::new("/proc"), child.id()).unwrap();
+        (process.pid, process.started_ms) = (child.id(), Reading::Now(facts.started_ms.unwrap()));
+    }
+    let sample = app.model.sample.as_mut().unwrap();
+    // The first is on both GPUs.
+    sample.gpus[0].processes = Reading::Now(template.clone());
+    sample.gpus[1].processes = Reading::Now(template[..1].to_vec());
+    app.state.processes.sort = Column::Pid;
+    app.state.processes.descending = false;
+    code(&mut app, KeyCode::Home);
+    press(&mut app, "  ");
+    let tagged = |app: &mut App| lines(app, 120, 40).iter().filter(|line| line.starts_with("* ")).count();
+    assert_eq!(tagged(&mut app), 0, "the second row is the first process on the other GPU");
+    press(&mut app, "  ");
+    assert_eq!(tagged(&mut app), 2);
+    code(&mut app, KeyCode::Home);
+    press(&mut app, " ");
+    assert_eq!(tagged(&mut app), 4);
+    // What a filter hides stays tagged and is named in the question.
+    press(&mut app, "f");
+    press(&mut app, "nobody");
+    code(&mut app, KeyCode::Enter);
+    press(&mut app, "U");
+    assert!(app.state.processes.tags.is_empty());
+    code(&mut app, KeyCode::Esc);
+    code(&mut app, KeyCode::Home);
+    press(&mut app, " ");
+    code(&mut app, KeyCode::End);
+    press(&mut app, " f");
+    press(&mut app, "nobody");
+    code(&mut app, KeyCode::Enter);
+    press(&mut app, "T");
+    let asked = lines(&mut app, 120, 40).join("\n");
+    assert!(asked.contains("Send SIGTERM to 2 processes?") && asked.contains("GPU 0, 1, since"), "{asked}");
+    for (place, child) in children.iter().enumerate() {
+        assert_eq!(asked.contains(&format!("({})", child.id())), place != 1, "{asked}");
+    }
+    press(&mut app, "y");
+    assert!(last(&mut app).contains("SIGTERM was sent to 2 processes"), "{}", last(&mut app));
+    for child in [0, 2] {
+        assert_eq!(std::os::unix::process::ExitStatusExt::signal(&children[child].wait().unwrap()), Some(15));
+    }
+    assert!(children[1].try_wait().unwrap().is_none(), "what is not tagged gets nothing");
+    assert_eq!(app.tick(Instant::now()), Next::Draw);
+    assert!(last(&mut app).contains("2 processes have ended"), "{}", last(&mut app));
+    children[1].kill().unwrap();
+    children[1].wait().unwrap();
+}
+
+#[test]
+fn tags_follow_a_process_and_vanish_with_it() {
+    let (mut app, _waiting) = app(1);
+    code(&mut app, KeyCode::Home);
+    press(&mut app, "  ");
+    assert_eq!(app.state.processes.tags.len(), 2);
+    assert!(lines(&mut app, 120, 40).join("\n").contains("2 tagged"));
+    let mut sample = app.model.sample.clone().unwrap();
+    let Reading::Now(processes) = &mut sample.gpus[0].processes else { panic!() };
+    // One ends, and its number becomes another's.
+    processes[0].started_ms = Reading::Now(1_800_000_000_000);
+    app.update(Update::Record(Box::new(Record::Sample(sample))));
+    assert_eq!(app.state.processes.tags.len(), 1);
+    code(&mut app, KeyCode::Esc);
+    assert!(app.state.processes.tags.is_empty());
+    app.state.processes.selected = None;
+    press(&mut app, " ");
+    assert!(app.model.paused, "with nothing selected");
+    press(&mut app, "p");
+    assert!(!app.model.paused);
+}

@@ -79,7 +79,7 @@ impl Dialog {
             Self::Help(help) => help.scroll.0 = help.scroll.0.saturating_add_signed(by),
             Self::Details(details) => details.scroll.0 = details.scroll.0.saturating_add_signed(by),
             Self::Metrics(choice) => choice.step(by),
-            Self::Kill(_) => {}
+            Self::Kill(question) => question.scroll.0 = question.scroll.0.saturating_add_signed(by),
         }
     }
 

@@ -6,7 +6,7 @@ use unicode_width::UnicodeWidthStr;
 use crate::{
     describe::Level,
     top::{
-        keys::{BINDINGS, Part},
+        keys::{Action, BINDINGS, Part},
         model::{Model, Origin},
         painter::{Hit, Painter},
         prompt::Prompt,
@@ -44,6 +44,8 @@ pub(in crate::top) fn footer(
     for binding in BINDINGS {
         let is_of_use = binding.part != Part::Replay || model.origin == Origin::Recording;
         let Some(short) = binding.short.filter(|_| is_of_use) else { continue };
+        let short =
+            if binding.action == Action::TagOrPause && state.processes.selected.is_none() { "pause" } else { short };
         let width = (binding.shown.width() + 1 + short.width()) as u16;
         if x + width > area.right() {
             break;
