@@ -170,6 +170,27 @@ fn tagged_processes_get_a_signal_after_one_question() {
 }
 
 #[test]
+fn the_screen_of_a_process_shows_its_environment_without_its_secrets() {
+    let mut sleeper = Command::new("sleep").arg("600").env_clear().env("API_KEY", "hidden").spawn().unwrap();
+    let pid = sleeper.id();
+    let fake = Fake::new(&format!("gpus = 1\n[[process]]\ngpu = 0\npid = {pid}\nmemory = \"12 GiB\"\n"));
+    let mut terminal = Tty::start(&top(&fake, &[]), 120, 40);
+    terminal.wait_for(&pid.to_string());
+    terminal.press("\u{1b}[B\r");
+    terminal.wait_for("API_KEY=********");
+    for chart in ["Host memory", "Disk I/O", "GPU memory", "Power share"] {
+        terminal.wait_for(chart);
+    }
+    assert!(!terminal.written().contains("hidden"));
+    terminal.press("s");
+    terminal.wait_for("API_KEY=hidden");
+    terminal.press("qq");
+    assert!(terminal.ended().success());
+    sleeper.kill().unwrap();
+    sleeper.wait().unwrap();
+}
+
+#[test]
 fn one_frame_is_printed_where_it_is() {
     let fake = Fake::new("gpus = 3\n[[process]]\ngpu = 1\npid = 1\nmemory = \"12 GiB\"\n");
     let once = |arguments: &[&str]| top(&fake, &[&["--once"], arguments].concat()).output().unwrap();

@@ -38,6 +38,7 @@ pub(super) enum Action {
     FindNext,
     FindPrevious,
     Details,
+    Environment,
     /// Asks whether the tagged processes, or the selected one, are to get it.
     Signal(Kill),
     Faster,
@@ -135,7 +136,15 @@ pub(super) const BINDINGS: &[Binding] = &[
     key(&[Char('n')], "n", Action::FindNext, Processes, "next that was searched for", None),
     key(&[Char('N')], "N", Action::FindPrevious, Processes, "the one before", None),
     key(&[Char('t')], "t", Action::Tree, Processes, "below those that started them, as a tree", Some("tree")),
-    key(&[Enter, Char('i')], "enter", Action::Details, Processes, "all about the selected process", Some("details")),
+    key(
+        &[Enter, Char('i')],
+        "enter",
+        Action::Details,
+        Processes,
+        "the screen of the selected process",
+        Some("details"),
+    ),
+    key(&[Char('e')], "e", Action::Environment, Processes, "its environment", None),
     key(
         &[Char('T'), Char('k')],
         "T",

@@ -6,7 +6,7 @@ use super::{App, Next, scrolled};
 use crate::{
     describe::Level,
     top::{
-        dialog::{Choice, Details, Dialog, Help},
+        dialog::{Choice, Dialog, Help, ProcessScreen},
         feed::Feed,
         inspect,
         keys::Action,
@@ -20,6 +20,7 @@ use crate::{
     },
 };
 
+pub(super) const SELECT_FIRST: &str = "select a process first, with the arrow keys or the mouse";
 const SKIP_MS: i64 = 30_000;
 const PAGE: isize = 10;
 
@@ -66,7 +67,7 @@ impl App {
                     self.state.tell(Level::Warn, "it was not found");
                 }
             }
-            Action::Details => self.open_details(),
+            Action::Details | Action::Environment => self.open_process(action == Action::Environment),
             Action::Signal(kill) => self.ask_to_send(kill),
             Action::Faster | Action::Slower => self.change_interval(action == Action::Faster),
             Action::Theme => {
@@ -223,30 +224,41 @@ impl App {
         })
     }
 
-    pub(super) fn open_details(&mut self) {
+    /// Opens the screen of the selected process.
+    pub(super) fn open_process(&mut self, at_environment: bool) {
         let Some((key, process)) = self.selected() else {
-            return self.state.tell(Level::Warn, "select a process first, with the arrow keys or the mouse");
+            return self.state.tell(Level::Warn, SELECT_FIRST);
         };
-        let mut details = Details::new(key, process.clone());
+        let mut screen = ProcessScreen::new(key, process.clone(), at_environment);
+        screen.follow(&self.model);
         if let Some(why) = self.not_of_this_machine() {
-            details.found = Some(Err(why.to_owned()));
+            screen.found = Some(Err(why.to_owned()));
         } else {
-            details.is_asked = true;
+            screen.is_asked = true;
             inspect::ask(key.pid, key.started_ms, self.missing(key), self.inputs.clone());
         }
-        self.dialog = Some(Dialog::Details(Box::new(details)));
+        self.dialog = Some(Dialog::Process(Box::new(screen)));
     }
 
     /// What is open is looked at again with every sample, unless the answer to the question before is still to come.
     pub(super) fn look_again(&mut self) {
         let is_own = self.model.origin == Origin::Driver;
-        if let Some(Dialog::Details(details)) = &mut self.dialog
-            && matches!(details.found, Some(Ok(_)))
-            && !details.is_asked
+        let inputs = self.inputs.clone();
+        if let Some(screen) = self.process_screen()
+            && matches!(screen.found, Some(Ok(_)))
+            && !screen.is_asked
         {
-            details.is_asked = true;
-            let Key { pid, started_ms, .. } = details.key;
-            inspect::ask(pid, started_ms, missing(is_own, started_ms), self.inputs.clone());
+            screen.is_asked = true;
+            let Key { pid, started_ms, .. } = screen.key;
+            inspect::ask(pid, started_ms, missing(is_own, started_ms), inputs);
+        }
+    }
+
+    /// The screen of a process, also where a question lies over it.
+    pub(super) fn process_screen(&mut self) -> Option<&mut ProcessScreen> {
+        match self.covered.as_mut().or(self.dialog.as_mut()) {
+            Some(Dialog::Process(screen)) => Some(screen),
+            _ => None,
         }
     }
 

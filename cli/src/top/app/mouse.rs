@@ -41,8 +41,8 @@ impl App {
             Hit::Dialog(line) => match &mut self.dialog {
                 Some(Dialog::Metrics(choice)) if line != usize::MAX => choice.click(line, &mut self.state),
                 // Only a click beside it leaves it, and a question wants a key.
-                Some(Dialog::Kill(_)) => {}
-                _ if line == usize::MAX => self.dialog = None,
+                Some(Dialog::Kill(_) | Dialog::Process(_)) => {}
+                _ if line == usize::MAX => self.dialog = self.covered.take(),
                 _ => {}
             },
             Hit::Gpu(gpu) => {
@@ -54,7 +54,7 @@ impl App {
             Hit::Process(key) => {
                 self.state.processes.selected = Some(key);
                 if is_double {
-                    self.open_details();
+                    self.open_process(false);
                 }
             }
             Hit::Do(action) => return self.act(action),

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::App;
+use super::{App, act::SELECT_FIRST};
 use crate::{
     describe::Level,
     top::{
@@ -32,11 +32,15 @@ impl App {
         if let Some(why) = self.not_of_this_machine() {
             return self.state.tell(Level::Warn, format!("no signal can be sent: {why}"));
         }
-        if self.state.processes.tags.is_empty() && self.selected().is_none() {
-            return self.state.tell(Level::Warn, "select a process first, with the arrow keys or the mouse");
+        let mut only = self.process_screen().map(|screen| screen.key);
+        if only.is_none() && self.state.processes.tags.is_empty() {
+            only = self.selected().map(|(key, _)| key);
+            if only.is_none() {
+                return self.state.tell(Level::Warn, SELECT_FIRST);
+            }
         }
         let mut question = Question::new(kill);
-        for recipient in self.state.processes.recipients(&self.model) {
+        for recipient in self.state.processes.recipients(&self.model, only) {
             let Recipient { key, process, .. } = &recipient;
             let user = shown(&process.user, |user| printable(user));
             match Target::hold(key.pid, key.started_ms, process_name(process), user, self.missing(*key)) {
@@ -44,10 +48,13 @@ impl App {
                 Err(why) => question.refused.push(why),
             }
         }
+        if question.targets.is_empty() && question.refused.is_empty() {
+            return self.state.tell(Level::Warn, "the process is no longer on a GPU: no signal is sent");
+        }
         if question.targets.is_empty() {
             return self.state.tell(Level::Act, question.refused.join("; "));
         }
-        self.dialog = Some(Dialog::Kill(question));
+        self.covered = self.dialog.replace(Dialog::Kill(question));
     }
 
     pub(super) fn say_yes(&mut self, dialog: Dialog) {

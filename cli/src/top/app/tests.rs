@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, sync::mpsc};
 
-use gpumon_probe::model::{Reading, Record};
+use gpumon_probe::model::{Process, Reading, Record};
 use ratatui::{
     buffer::Buffer,
     crossterm::event::{KeyCode, KeyModifiers, MouseButton, MouseEvent, MouseEventKind},
@@ -272,7 +272,7 @@ fn simulated_and_recorded_processes_get_no_signals() {
 }
 
 #[test]
-fn details_come_from_the_sample_at_once_and_from_proc_later() {
+fn a_process_screen_comes_from_the_sample_at_once_and_from_proc_later() {
     let own = std::process::id();
     let (mut app, waiting) = app(1);
     let sample = app.model.sample.as_mut().unwrap();
@@ -286,11 +286,13 @@ fn details_come_from_the_sample_at_once_and_from_proc_later() {
     let Input::Inspected(inspection) = waiting.recv_timeout(Duration::from_secs(30)).unwrap() else { panic!() };
     assert_eq!(app.inspected(*inspection), Next::Draw);
     let then = lines(&mut app, 120, 60).join("\n");
-    for fact in ["main memory", "threads", "folder", "environment"] {
+    for fact in ["host memory", "threads", "folder", "environment"] {
         assert!(then.contains(fact), "{fact}: {then}");
     }
     // The process leaves the GPU: what was known of it stays to be read.
-    app.model.sample.as_mut().unwrap().gpus[0].processes = Reading::Now(Vec::new());
+    let mut sample = app.model.sample.clone().unwrap();
+    sample.gpus[0].processes = Reading::Now(Vec::new());
+    app.update(Update::Record(Box::new(Record::Sample(sample))));
     assert!(lines(&mut app, 120, 60).join("\n").contains("no longer on this GPU"));
     code(&mut app, KeyCode::Esc);
     assert!(app.dialog.is_none());
@@ -448,4 +450,89 @@ fn tags_follow_a_process_and_vanish_with_it() {
     assert!(app.model.paused, "with nothing selected");
     press(&mut app, "p");
     assert!(!app.model.paused);
+}
+
+/// It ends with the test.
+struct Sleeper(std::process::Child);
+
+impl Drop for Sleeper {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn sleeper(environment: &[(&str, &str)]) -> Sleeper {
+    let mut command = std::process::Command::new("sleep");
+    Sleeper(command.arg("600").env_clear().envs(environment.iter().copied()).spawn().unwrap())
+}
+
+/// The screen of a process of this machine, which samples say to hold 8 GiB.
+fn process_screen(app: &mut App, waiting: &mpsc::Receiver<Input>, pid: u32, key: char) {
+    let facts = crate::top::process_stat::ProcessStat::read(std::path::Path::new("/proc"), pid).unwrap();
+    let mut process = testing::processes(1).remove(0);
+    (process.pid, process.started_ms) = (pid, Reading::Now(facts.started_ms.unwrap()));
+    (process.memory_bytes, process.sm_percent) = (Reading::Now(8 << 30), Reading::Now(40.0));
+    let mut sample = app.model.sample.clone().unwrap();
+    sample.gpus[0].power.draw_watts = Reading::Now(400.0);
+    sample.gpus[0].processes =
+        Reading::Now(vec![process.clone(), Process { pid: 1, sm_percent: Reading::Now(10.0), ..process }]);
+    for second in 1..=3 {
+        sample.at_ms += 1000;
+        app.update(Update::Record(Box::new(Record::Sample(sample.clone()))));
+        if second == 1 {
+            app.state.processes.selected = None;
+            press(app, "/");
+            press(app, &format!("pid:{pid}"));
+            code(app, KeyCode::Enter);
+            press(app, &key.to_string());
+        }
+        let Input::Inspected(inspection) = waiting.recv_timeout(Duration::from_secs(30)).unwrap() else { panic!() };
+        app.inspected(*inspection);
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn the_screen_of_a_process_charts_it_and_masks_its_secrets() {
+    let mut child = sleeper(&[("HF_TOKEN", "hf_secret"), ("PATH", "/bin"), ("ZONE", "a")]);
+    let (mut app, waiting) = app(1);
+    process_screen(&mut app, &waiting, child.0.id(), 'i');
+    for (width, height) in [(80, 24), (120, 40), (200, 60)] {
+        let drawn = lines(&mut app, width, height).join("\n");
+        for part in ["CPU ", "Host memory", "Disk I/O", "SM ", "40 %", "8.00 GiB", "320 W", "esc back"] {
+            assert!(drawn.contains(part), "{part} at {width}x{height}: {drawn}");
+        }
+    }
+    let drawn = lines(&mut app, 120, 60);
+    let rates = drawn.iter().find(|line| line.contains("Disk I/O")).unwrap();
+    assert!(!rates.contains(" - "), "two looks make a rate: {rates}");
+    let drawn = drawn.join("\n");
+    assert!(drawn.contains("HF_TOKEN=********") && !drawn.contains("hf_secret"), "{drawn}");
+    press(&mut app, "s");
+    assert!(lines(&mut app, 120, 60).join("\n").contains("HF_TOKEN=hf_secret"));
+    // A signal goes to this process, whatever is tagged, and the screen is there again afterwards.
+    press(&mut app, "T");
+    let asked = lines(&mut app, 120, 40).join("\n");
+    assert!(asked.contains(&format!("Send SIGTERM to process {},", child.0.id())), "{asked}");
+    press(&mut app, "n");
+    assert!(lines(&mut app, 120, 40).join("\n").contains("Disk I/O"));
+    press(&mut app, "Ky");
+    child.0.wait().unwrap();
+    app.tick(Instant::now());
+    let drawn = lines(&mut app, 120, 40).join("\n");
+    assert!(drawn.contains("has ended") && drawn.contains("Disk I/O"), "{drawn}");
+    code(&mut app, KeyCode::Esc);
+    assert!(app.dialog.is_none());
+}
+
+#[test]
+fn e_shows_the_environment_first() {
+    let names: Vec<String> = (10..40).map(|number| format!("GPUMON_{number}")).collect();
+    let child = sleeper(&names.iter().map(|name| (name.as_str(), "1")).collect::<Vec<_>>());
+    let (mut app, waiting) = app(1);
+    process_screen(&mut app, &waiting, child.0.id(), 'e');
+    let drawn = lines(&mut app, 80, 24);
+    let below_charts = &drawn[2 + (24 - 3) * 2 / 5];
+    assert!(below_charts.starts_with("environment   "), "{drawn:#?}");
 }

@@ -34,16 +34,9 @@ impl ProcessView {
         }
     }
 
-    /// The processes that a signal goes to: those that are tagged, also where the list does not show them, or the
-    /// selected one.
-    pub(in crate::top) fn recipients<'a>(&self, model: &'a Model) -> Vec<Recipient<'a>> {
-        let is_one = |key: Key| {
-            if self.tags.is_empty() {
-                self.selected.is_some_and(|selected| selected.process() == key.process())
-            } else {
-                self.is_tagged(key)
-            }
-        };
+    /// The processes that a signal goes to: this one, or those that are tagged, also where the list does not show them.
+    pub(in crate::top) fn recipients<'a>(&self, model: &'a Model, only: Option<Key>) -> Vec<Recipient<'a>> {
+        let is_one = |key: Key| only.map_or(self.is_tagged(key), |only| only.process() == key.process());
         let mut recipients: Vec<Recipient<'_>> = Vec::new();
         for row in rows::all(model) {
             let (Some(key), rows::Subject::Process(process)) = (row.key(), &row.subject) else { continue };
