@@ -133,7 +133,7 @@ fn a_process_gets_a_signal_after_a_question() {
     let mut terminal = Tty::start(&top(&fake, &[]), 120, 30);
     terminal.wait_for(&pid.to_string());
     terminal.press("\u{1b}[B");
-    terminal.press("k");
+    terminal.press("T");
     terminal.wait_for("Send SIGTERM to process");
     assert!(sleeper.try_wait().unwrap().is_none(), "a question is not an answer");
     terminal.press("y");
@@ -218,7 +218,7 @@ fn without_signals_none_is_asked_for() {
     let mut terminal = Tty::start(&top(&fake, &["--readonly"]), 120, 30);
     terminal.wait_for("12.0 GiB");
     terminal.press("\u{1b}[B");
-    terminal.press("k");
+    terminal.press("T");
     terminal.wait_for("no signal can be sent: this was started with --readonly");
     terminal.press("q");
     assert!(terminal.ended().success());
@@ -230,7 +230,7 @@ fn a_process_that_this_pid_namespace_does_not_have_is_not_said_to_have_ended() {
     let mut terminal = Tty::start(&top(&fake, &[]), 120, 30);
     terminal.wait_for("4194305");
     terminal.press("\u{1b}[B");
-    terminal.press("k");
+    terminal.press("T");
     terminal.wait_for("runs in another PID namespace");
     terminal.press("q");
     assert!(terminal.ended().success());

@@ -6,7 +6,7 @@ use super::{App, Next, scrolled};
 use crate::{
     describe::Level,
     top::{
-        dialog::{Choice, Dialog, Help, ProcessScreen},
+        dialog::{Choice, Dialog, Help, Menu, ProcessScreen},
         feed::Feed,
         inspect,
         keys::Action,
@@ -55,7 +55,9 @@ impl App {
             Action::ChooseMetrics => self.dialog = Some(Dialog::Metrics(Choice::default())),
             Action::LongerRange => state.range = (state.range + 1).min(RANGES_S.len() - 1),
             Action::ShorterRange => state.range = state.range.saturating_sub(1),
-            Action::NextSort | Action::PreviousSort => self.step_sort(action == Action::NextSort),
+            Action::NextSort => self.step_sort(),
+            Action::ChooseSort => self.dialog = Some(Dialog::Menu(Menu::of_columns(state))),
+            Action::ChooseUser => self.dialog = Some(Dialog::Menu(Menu::of_users(&self.model, state))),
             Action::Reverse => state.processes.descending = !state.processes.descending,
             Action::Tree => state.processes.tree = !state.processes.tree,
             Action::Filter => self.prompt = Some(Prompt::new(Purpose::Filter, &state.processes.filter.text)),
@@ -128,10 +130,10 @@ impl App {
         self.state.processes.step(&rows, by);
     }
 
-    fn step_sort(&mut self, forward: bool) {
+    fn step_sort(&mut self) {
         let columns = &self.state.processes.columns;
         let at = columns.iter().position(|column| *column == self.state.processes.sort).unwrap_or(0);
-        let next = columns[(at + if forward { 1 } else { columns.len() - 1 }) % columns.len()];
+        let next = columns[(at + 1) % columns.len()];
         self.sort_by(next);
     }
 

@@ -78,8 +78,8 @@ fn q_and_ctrl_c_quit_also_from_a_dialog() {
     press(&mut app, "?");
     assert_eq!(app.terminal(&Event::Key(KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL))), Next::Quit);
     assert_eq!(app.terminal(&Event::Key(KeyEvent::new(KeyCode::Char('z'), KeyModifiers::CONTROL))), Next::Suspend);
-    assert_eq!(press(&mut app, "u"), Next::Draw);
-    assert!(last(&mut app).starts_with("u is not assigned: ? lists the keys"), "{}", last(&mut app));
+    assert_eq!(press(&mut app, "x"), Next::Draw);
+    assert!(last(&mut app).starts_with("x is not assigned: ? lists the keys"), "{}", last(&mut app));
 }
 
 #[test]
@@ -167,10 +167,10 @@ fn a_signal_is_asked_for_and_sent_to_the_selected_process_alone() {
     let mut process = testing::processes(1).remove(0);
     (process.pid, process.started_ms) = (child.id(), Reading::Now(facts.started_ms.unwrap()));
     sample.gpus[0].processes = Reading::Now(vec![process]);
-    press(&mut app, "k");
+    press(&mut app, "T");
     assert!(last(&mut app).contains("select a process first"));
     code(&mut app, KeyCode::Down);
-    press(&mut app, "k");
+    press(&mut app, "T");
     let asked = lines(&mut app, 120, 40).join("\n");
     assert!(
         asked.contains(&format!("Send SIGTERM to process {}, ", child.id())) && asked.contains("of ana?"),
@@ -179,14 +179,14 @@ fn a_signal_is_asked_for_and_sent_to_the_selected_process_alone() {
     code(&mut app, KeyCode::Enter);
     code(&mut app, KeyCode::Esc);
     assert!(app.dialog.is_none() && child.try_wait().unwrap().is_none(), "only y sends");
-    press(&mut app, "ki");
+    press(&mut app, "Ti");
     assert!(lines(&mut app, 120, 40).join("\n").contains("Send SIGINT"));
     press(&mut app, "y");
     assert!(last(&mut app).contains("SIGINT was sent to"));
     child.wait().unwrap();
     assert_eq!(app.tick(Instant::now()), Next::Draw);
     assert!(last(&mut app).contains("has ended"));
-    press(&mut app, "k");
+    press(&mut app, "T");
     assert!(app.dialog.is_none() && last(&mut app).contains("has ended: no signal is sent"));
 }
 
@@ -204,7 +204,7 @@ fn what_another_pid_namespace_hides_is_not_said_to_have_ended() {
         process.started_ms = started_ms.map_or(Reading::Absent(gpumon_probe::model::Absence::Unknown), Reading::Now);
         app.model.sample.as_mut().unwrap().gpus[0].processes = Reading::Now(vec![process]);
         code(&mut app, KeyCode::Down);
-        press(&mut app, "k");
+        press(&mut app, "T");
         assert!(app.dialog.is_none() && last(&mut app).contains(says), "{}", last(&mut app));
         code(&mut app, KeyCode::Enter);
         let Input::Inspected(inspection) = waiting.recv_timeout(Duration::from_secs(30)).unwrap() else { panic!() };
@@ -266,7 +266,7 @@ fn simulated_and_recorded_processes_get_no_signals() {
             app.model.inventory.as_mut().unwrap().platform.source = gpumon_probe::model::SourceKind::Simulated;
         }
         code(&mut app, KeyCode::Down);
-        press(&mut app, "k");
+        press(&mut app, "T");
         assert!(app.dialog.is_none() && last(&mut app).contains(why), "{}", last(&mut app));
     }
 }
@@ -346,11 +346,11 @@ fn a_replay_is_moved_in_by_keys() {
     assert!(drawn.contains("paused, 1 times as fast") && drawn.contains("space pause"), "{drawn}");
     press(&mut app, "+");
     assert!(last(&mut app).contains("keeps the interval"));
-    press(&mut app, "gx");
+    press(&mut app, ":x");
     code(&mut app, KeyCode::Enter);
     assert!(last(&mut app).contains("'x' is not a time"));
     let time = crate::top::text::clock(1_700_000_000_000 + 77_000);
-    press(&mut app, &format!("g{time}"));
+    press(&mut app, &format!(":{time}"));
     code(&mut app, KeyCode::Enter);
     assert_eq!(shown(&app), 77);
     std::fs::remove_file(path).unwrap();
@@ -535,4 +535,67 @@ fn e_shows_the_environment_first() {
     let drawn = lines(&mut app, 80, 24);
     let below_charts = &drawn[2 + (24 - 3) * 2 / 5];
     assert!(below_charts.starts_with("environment   "), "{drawn:#?}");
+}
+
+#[test]
+fn the_keys_of_htop_and_vim_do_what_they_do_there() {
+    let (mut app, _waiting) = app(4);
+    let place = |app: &App| app.state.processes.position(&app.state.processes.rows(&app.model, None));
+    for (keys, selected) in [("j", 0), ("jj", 2), ("k", 1), ("G", 7), ("g", 0)] {
+        press(&mut app, keys);
+        assert_eq!(place(&app), Some(selected), "{keys}");
+    }
+    let control = |letter| Event::Key(KeyEvent::new(KeyCode::Char(letter), KeyModifiers::CONTROL));
+    app.terminal(&control('d'));
+    assert_eq!(place(&app), Some(5));
+    app.terminal(&control('u'));
+    assert_eq!(place(&app), Some(0));
+    for (key, shows) in [(1, "Keys"), (6, "Sort by")] {
+        code(&mut app, KeyCode::F(key));
+        assert!(lines(&mut app, 120, 40).join("\n").contains(shows), "F{key}");
+        code(&mut app, KeyCode::Esc);
+    }
+    for (key, asks) in [(3, "search: "), (4, "filter: ")] {
+        code(&mut app, KeyCode::F(key));
+        assert!(last(&mut app).starts_with(asks), "F{key}");
+        code(&mut app, KeyCode::Esc);
+    }
+    code(&mut app, KeyCode::F(5));
+    assert!(app.state.processes.tree);
+    app.is_readonly = true;
+    code(&mut app, KeyCode::F(9));
+    assert!(last(&mut app).contains("--readonly"));
+    assert_eq!(code(&mut app, KeyCode::F(10)), Next::Quit);
+}
+
+#[test]
+fn a_column_and_a_user_are_chosen_from_lists() {
+    let (mut app, _waiting) = app(4);
+    code(&mut app, KeyCode::F(6));
+    code(&mut app, KeyCode::Home);
+    code(&mut app, KeyCode::Down);
+    code(&mut app, KeyCode::Enter);
+    assert_eq!((app.state.processes.sort, app.state.processes.descending), (Column::Pid, false));
+    assert!(app.dialog.is_none());
+    press(&mut app, "u");
+    let drawn = lines(&mut app, 120, 40).join("\n");
+    assert!(drawn.contains("all users               8") && drawn.contains("chen"), "{drawn}");
+    code(&mut app, KeyCode::Down);
+    code(&mut app, KeyCode::Enter);
+    let drawn = lines(&mut app, 120, 40).join("\n");
+    assert!(drawn.contains("user ana") && !drawn.contains("chen"), "{drawn}");
+    press(&mut app, "u");
+    click(&mut app, "all users");
+    assert_eq!((app.state.processes.user.as_deref(), app.dialog.is_none()), (None, true));
+}
+
+#[test]
+fn the_wheel_scrolls_without_selecting() {
+    let (mut app, _waiting) = app(4);
+    let drawn = lines(&mut app, 80, 16);
+    let row = drawn.iter().position(|line| line.contains("PID")).unwrap() as u16 + 1;
+    let wheel = MouseEvent { kind: MouseEventKind::ScrollDown, column: 5, row, modifiers: KeyModifiers::NONE };
+    app.terminal(&Event::Mouse(wheel));
+    lines(&mut app, 80, 16);
+    assert!(app.state.processes.scroll > 0 && app.state.processes.selected.is_none());
 }

@@ -2,6 +2,7 @@
 
 mod help;
 mod kill;
+mod menu;
 mod metrics;
 mod process;
 
@@ -15,6 +16,7 @@ use ratatui::{
 pub(super) use self::{
     help::Help,
     kill::Question,
+    menu::Menu,
     metrics::Choice,
     process::{ProcessScreen, name as process_name},
 };
@@ -32,6 +34,7 @@ pub(super) enum Dialog {
     Process(Box<ProcessScreen>),
     Kill(Question),
     Metrics(Choice),
+    Menu(Menu),
 }
 
 /// What a key in a dialog comes to.
@@ -48,15 +51,21 @@ pub(super) enum Answer {
 pub(super) struct Scroll(usize);
 
 impl Scroll {
+    /// Scrolls a box so that this line of it can be seen.
+    fn keep_in_sight(&mut self, line: usize, screen: Rect) {
+        let room = usize::from(screen.height.saturating_sub(2));
+        self.0 = self.0.min(line).max((line + 1).saturating_sub(room));
+    }
+
     /// Moves by a key; false where the key is about something else.
     fn key(&mut self, key: KeyEvent) -> bool {
         self.0 = match key.code {
             KeyCode::Down | KeyCode::Char('j') => self.0 + 1,
-            KeyCode::Up => self.0.saturating_sub(1),
+            KeyCode::Up | KeyCode::Char('k') => self.0.saturating_sub(1),
             KeyCode::PageDown | KeyCode::Char(' ') => self.0 + 10,
             KeyCode::PageUp => self.0.saturating_sub(10),
-            KeyCode::Home => 0,
-            KeyCode::End => usize::MAX / 2,
+            KeyCode::Home | KeyCode::Char('g') => 0,
+            KeyCode::End | KeyCode::Char('G') => usize::MAX / 2,
             _ => return false,
         };
         true
@@ -70,6 +79,7 @@ impl Dialog {
             Self::Kill(question) => question.key(key),
             _ if is_over => Answer::Leave,
             Self::Metrics(choice) => choice.key(key, state),
+            Self::Menu(menu) => menu.key(key, state),
             Self::Help(help) => help.key(key),
             Self::Process(screen) => screen.key(key),
         }
@@ -81,6 +91,7 @@ impl Dialog {
             Self::Help(help) => help.scroll.0 = help.scroll.0.saturating_add_signed(by),
             Self::Process(process) => process.scroll.0 = process.scroll.0.saturating_add_signed(by),
             Self::Metrics(choice) => choice.step(by),
+            Self::Menu(menu) => menu.step(by),
             Self::Kill(question) => question.scroll.0 = question.scroll.0.saturating_add_signed(by),
         }
     }
@@ -91,6 +102,7 @@ impl Dialog {
             Self::Process(process) => process.draw(painter, screen, model, state),
             Self::Kill(question) => question.draw(painter, screen),
             Self::Metrics(choice) => choice.draw(painter, screen, state),
+            Self::Menu(menu) => menu.draw(painter, screen),
         }
     }
 }
