@@ -17,7 +17,7 @@ mod title;
 use ratatui::layout::Rect;
 
 pub(super) use self::{
-    footer::footer,
+    footer::{footer, notice},
     gpus::gpus,
     processes::processes,
     tabs::tabs,
