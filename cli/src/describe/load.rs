@@ -13,6 +13,17 @@ pub(crate) enum Load {
     Heavy,
 }
 
+impl Load {
+    /// Of a share of 1.
+    pub(crate) fn of(share: Option<f64>, [moderate, heavy]: [u32; 2]) -> Self {
+        match share.map(|share| share * 100.0) {
+            Some(percent) if percent >= heavy.into() => Self::Heavy,
+            Some(percent) if percent >= moderate.into() => Self::Moderate,
+            _ => Self::Light,
+        }
+    }
+}
+
 /// From which percentages of its limit on a reading is moderate, and heavy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Thresholds {
@@ -46,10 +57,10 @@ impl Loads {
         let slowdown = board.and_then(|board| board.board.thresholds.slowdown_celsius.value());
         let of = |value: Option<&f64>, limit: Option<&f64>| Some(value? / limit.filter(|limit| **limit > 0.0)?);
         Self {
-            utilization: load(busy.map(|percent| percent / 100.0), thresholds.utilization),
-            memory: load(share(gpu.memory.used_bytes.value(), gpu.memory.total_bytes.value()), thresholds.memory),
-            temperature: load(of(gpu.temperature.gpu_celsius.value(), slowdown), thresholds.temperature),
-            power: load(of(gpu.power.draw_watts.value(), gpu.power.limit_watts.value()), thresholds.power),
+            utilization: Load::of(busy.map(|percent| percent / 100.0), thresholds.utilization),
+            memory: Load::of(share(gpu.memory.used_bytes.value(), gpu.memory.total_bytes.value()), thresholds.memory),
+            temperature: Load::of(of(gpu.temperature.gpu_celsius.value(), slowdown), thresholds.temperature),
+            power: Load::of(of(gpu.power.draw_watts.value(), gpu.power.limit_watts.value()), thresholds.power),
         }
     }
 
@@ -57,18 +68,10 @@ impl Loads {
     pub(crate) fn of_part(part: &MigSample, thresholds: &Thresholds) -> Self {
         let busy = part.activity.value().and_then(|activity| activity.sm_percent.value());
         Self {
-            utilization: load(busy.map(|percent| percent / 100.0), thresholds.utilization),
-            memory: load(share(part.memory.used_bytes.value(), part.memory.total_bytes.value()), thresholds.memory),
+            utilization: Load::of(busy.map(|percent| percent / 100.0), thresholds.utilization),
+            memory: Load::of(share(part.memory.used_bytes.value(), part.memory.total_bytes.value()), thresholds.memory),
             ..Self::default()
         }
-    }
-}
-
-fn load(share: Option<f64>, [moderate, heavy]: [u32; 2]) -> Load {
-    match share.map(|share| share * 100.0) {
-        Some(percent) if percent >= heavy.into() => Load::Heavy,
-        Some(percent) if percent >= moderate.into() => Load::Moderate,
-        _ => Load::Light,
     }
 }
 

@@ -140,7 +140,7 @@ fn host() -> HostSample {
     let ram = || RamSample { total_bytes: none(), used_bytes: none() };
     HostSample {
         at_ms: NOW_MS,
-        cpu: CpuSample { count: none(), busy_percent: none() },
+        cpu: CpuSample { count: none(), busy_percent: none(), load_1m: none() },
         memory: ram(),
         swap: ram(),
         disk: DiskSample {

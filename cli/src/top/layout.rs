@@ -9,6 +9,8 @@ pub(super) const SMALLEST: (u16, u16) = (40, 10);
 
 /// A GPU's line can be read in so many columns.
 const GPU_COLUMNS: u16 = 80;
+/// Totals of GPUs are worth a line of so many.
+const WITH_TOTALS: u16 = 16;
 /// The least that a view, and the list of processes, are of use in.
 const LEAST_VIEW: u16 = 4;
 const LEAST_PROCESSES: u16 = 4;
@@ -19,8 +21,11 @@ pub(super) struct Areas {
     pub(super) title: Rect,
     /// Replay, or why nothing comes.
     pub(super) banner: Rect,
+    pub(super) host: Rect,
     pub(super) gpus: Rect,
     pub(super) gpu_columns: u16,
+    /// What several GPUs come to.
+    pub(super) totals: Rect,
     pub(super) tabs: Rect,
     pub(super) view: Rect,
     pub(super) processes: Rect,
@@ -43,14 +48,16 @@ pub(super) fn areas(screen: Rect, wishes: Wishes) -> Option<Areas> {
     let mut left = screen;
     let title = take(&mut left, 1);
     let banner = take(&mut left, u16::from(wishes.banner));
+    let host = take(&mut left, 1);
     let footer = Rect { y: screen.bottom() - 1, height: 1, ..screen };
     left.height -= 1;
     let gpus = wishes.gpus.max(1) as u16;
-    // The tabs' line is not shared out.
-    let most = ((left.height - 1) * 2 / 5).max(1);
+    let most = (left.height * 2 / 5).max(1);
     let beside = gpus.div_ceil(most).min(screen.width / GPU_COLUMNS).max(1);
     let gpu_lines = gpus.div_ceil(beside).min(most);
+    let has_totals = wishes.gpus > 1 && left.height >= WITH_TOTALS;
     let gpu_area = take(&mut left, gpu_lines);
+    let totals = take(&mut left, u16::from(has_totals));
     let tabs = take(&mut left, 1);
     let processes = match wishes.room {
         Room::View => 0,
@@ -63,7 +70,8 @@ pub(super) fn areas(screen: Rect, wishes: Wishes) -> Option<Areas> {
     };
     let view_lines = left.height - processes;
     let view = take(&mut left, view_lines);
-    Some(Areas { title, banner, gpus: gpu_area, gpu_columns: beside, tabs, view, processes: left, footer })
+    let gpu_columns = beside;
+    Some(Areas { title, banner, host, gpus: gpu_area, gpu_columns, totals, tabs, view, processes: left, footer })
 }
 
 fn take(left: &mut Rect, lines: u16) -> Rect {
@@ -121,7 +129,9 @@ mod tests {
                         let parts = [
                             areas.title,
                             areas.banner,
+                            areas.host,
                             areas.gpus,
+                            areas.totals,
                             areas.tabs,
                             areas.view,
                             areas.processes,
@@ -147,7 +157,7 @@ mod tests {
         let wishes = Wishes { banner: false, gpus: 8, processes: 8, room: Room::Both };
         let areas = areas(screen(80, 24), wishes).unwrap();
         assert_eq!((areas.gpus.height, areas.gpu_columns), (8, 1));
-        assert!(areas.view.height >= 6 && areas.processes.height >= 6, "{areas:?}");
+        assert!(areas.totals.height == 1 && areas.view.height >= 6 && areas.processes.height >= 5, "{areas:?}");
     }
 
     #[test]

@@ -100,7 +100,8 @@ impl HostReader {
             Some(_) if !compared => Reading::Absent(Absence::WarmingUp),
             Some(system) => Reading::Now((f64::from(system.global_cpu_usage()) * 10.0).round() / 10.0),
         };
-        CpuSample { count, busy_percent }
+        let load_1m = reading(System::load_average().ok().map(|load| load.one));
+        CpuSample { count, busy_percent, load_1m }
     }
 
     /// Bytes read and written by the disks themselves, since what lies upon them (partitions, RAID, LVM, loops) counts
@@ -214,6 +215,7 @@ mod tests {
         let first = reader.read();
         assert_eq!(first.cpu.busy_percent, Reading::Absent(Absence::WarmingUp));
         assert!(first.cpu.count.value().is_some_and(|count| *count >= 1));
+        assert!(first.cpu.load_1m.value().is_some_and(|load| *load >= 0.0));
         assert!(first.memory.total_bytes.value().is_some_and(|total| *total > 0));
         assert!(first.memory.used_bytes.value() <= first.memory.total_bytes.value());
         std::thread::sleep(sysinfo::MINIMUM_CPU_UPDATE_INTERVAL);

@@ -166,7 +166,7 @@ export function sample(at_ms: number, gpus: GpuSample[], interval_ms = 1000): Sa
     gpus: gpus.map((one) => ({ ...one, at_ms })),
     host: {
       at_ms,
-      cpu: { count: 16, busy_percent: 34 },
+      cpu: { count: 16, busy_percent: 34, load_1m: 5.4 },
       memory: { total_bytes: 128 * GIB, used_bytes: 41 * GIB },
       swap: { total_bytes: 0, used_bytes: 0 },
       disk: {

@@ -365,6 +365,12 @@ export const HOST_FIELDS: readonly Field<HostSample>[] = [
     chart: { name: 'cpu', line: () => trans.__('CPU'), color: 'utilization' },
   },
   {
+    id: 'host.cpu.load_1m',
+    label: () => trans.__('Load average'),
+    unit: 'count',
+    read: (of) => of.cpu.load_1m,
+  },
+  {
     id: 'host.memory.total_bytes',
     label: () => trans.__('RAM, total'),
     unit: 'bytes',

@@ -245,7 +245,9 @@ export type CpuSample = {
   /** Logical processors. */
   count: Reading<number>,
   /** Busy share of all of them since the sample before, 0 to 100. */
-  busy_percent: Reading<number>, };
+  busy_percent: Reading<number>,
+  /** Load average over one minute: threads that run, can run, or wait for a disk. */
+  load_1m: Reading<number>, };
 
 /** Bytes since boot, and the rates that `derive` makes of two samples. */
 export type DiskSample = {

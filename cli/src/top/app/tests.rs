@@ -250,7 +250,7 @@ fn a_paused_screen_stays_and_nothing_of_the_past_is_missing_afterwards() {
     assert_eq!(app.model.late_ms(), None, "what is paused is not late");
     press(&mut app, " ");
     let after = lines(&mut app, 120, 40);
-    assert!(after[1].contains("123/700 W") && !after[0].contains("paused"), "{after:#?}");
+    assert!(after[2].contains("123/700 W") && !after[0].contains("paused"), "{after:#?}");
     let window = crate::top::history::Window { end_ms: sample.at_ms, span_ms: 3000, columns: 3 };
     let power = crate::top::metrics::position("power").unwrap();
     let past = app.model.history.values(crate::top::history::Line::Gpu(0, power), window);

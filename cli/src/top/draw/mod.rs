@@ -47,7 +47,8 @@ fn parts<'a>(app: &mut App, painter: &mut Painter<'a>, areas: Areas, measured: &
     panel::banner(painter, areas.banner, &app.model, player);
     panel::tabs(painter, areas.tabs, &app.model, &app.state);
     let theme = mem::replace(&mut painter.theme, measured);
-    panel::gpus(painter, areas.gpus, areas.gpu_columns, &app.model, &app.state);
+    panel::host_line(painter, areas.host, &app.model, &app.state);
+    panel::gpus(painter, areas.gpus, areas.gpu_columns, areas.totals, &app.model, &app.state);
     panel::view(painter, areas.view, &app.model, &app.state);
     panel::processes(painter, areas.processes, &app.model, &mut app.state);
     painter.theme = theme;

@@ -23,14 +23,16 @@ fn eight_gpus_at_80_by_24() {
     let drawn = lines(&mut app, 80, 24);
     assert!(drawn[0].starts_with("gpumon  driver") || drawn[0].starts_with("gpumon  8 x H"), "{}", drawn[0]);
     for gpu in 0..8 {
-        let line = &drawn[1 + gpu];
+        let line = &drawn[2 + gpu];
         assert!(line.starts_with(&format!(" {gpu} H200")), "{line}");
         assert!(line.contains(" % ") && line.contains(" GiB ") && line.contains("°C") && line.contains(" W"), "{line}");
     }
-    assert!(drawn[9].starts_with(" Charts  Activity  Links  MIG  Host  Events "), "{}", drawn[9]);
-    assert!(drawn[9].trim_end().ends_with("all GPUs · GPU utilization · 2 min"));
-    assert!(drawn[10].starts_with("0 H200") && drawn[10].contains("1 H200") && drawn[10].contains("3 H200"));
-    assert!(drawn[11..16].join("").contains('⣿'), "charts have lines");
+    assert!(drawn[1].starts_with("CPU ") && drawn[1].contains("  net "), "{}", drawn[1]);
+    assert!(drawn[10].starts_with("Total") && drawn[10].matches(['%', 'G', 'W']).count() == 3, "{}", drawn[10]);
+    assert!(drawn[11].starts_with(" Charts  Activity  Links  MIG  Host  Events "), "{}", drawn[11]);
+    assert!(drawn[11].trim_end().ends_with("all GPUs · GPU utilization · 2 min"));
+    assert!(drawn[12].starts_with("0 H200") && drawn[12].contains("1 H200") && drawn[12].contains("3 H200"));
+    assert!(drawn[13..18].join("").contains('⣿'), "charts have lines");
     let heading = find(&drawn, "GPU      PID  USER");
     for column in ["MEMORY▼", "SM", "TIME", "WHAT"] {
         assert!(heading.contains(column), "{heading}");
@@ -53,7 +55,7 @@ fn at_300_by_60_everything_has_room() {
     assert_eq!(times, 2, "a time axis below each row of charts");
     assert!(drawn[59].contains("T signal") && drawn[59].contains("z zoom"));
     // A simulated GPU may hold nothing for a while; all eight never do.
-    let gpus = drawn[1..9].concat();
+    let gpus = drawn[2..10].concat();
     assert!(gpus.contains('━') && gpus.contains(['▁', '▅', '█']), "{gpus}");
 }
 
@@ -74,6 +76,37 @@ fn every_view_fits_at_every_size_and_with_every_charset() {
             }
         }
     }
+}
+
+#[test]
+fn the_host_has_its_line_at_every_width_and_gpus_their_totals() {
+    let (mut app, _waiting) = app(2);
+    let sample = app.model.sample.as_mut().unwrap();
+    let host = &mut sample.host;
+    (host.cpu.busy_percent, host.cpu.load_1m) = (Reading::Now(34.0), Reading::Now(3.214));
+    (host.memory.used_bytes, host.memory.total_bytes) = (Reading::Now(41 << 30), Reading::Now(128 << 30));
+    host.disk.read_bytes_per_second = Reading::Now(1.0e9);
+    host.disk.written_bytes_per_second = Reading::Now(2.4e8);
+    host.network.sent_bytes_per_second = Reading::Absent(Absence::WarmingUp);
+    for (gpu, (busy, used, watts)) in sample.gpus.iter_mut().zip([(40.0, 20, 100.0), (60.0, 80, 650.0)]) {
+        gpu.utilization.gpu_percent = Reading::Now(busy);
+        (gpu.memory.used_bytes, gpu.memory.total_bytes) = (Reading::Now(used << 30), Reading::Now(140 << 30));
+        (gpu.power.draw_watts, gpu.power.limit_watts) = (Reading::Now(watts), Reading::Now(700.0));
+    }
+    let line = |app: &mut crate::top::app::App, width, at: usize| {
+        lines(app, width, 24)[at].split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(line(&mut app, 40, 1), "CPU 34 % RAM 41.0/128 GiB load 3.21");
+    assert_eq!(line(&mut app, 80, 1), "CPU 34 % RAM 41.0/128 GiB load 3.21 disk 1.24 GB/s net -");
+    let wide = line(&mut app, 112, 1);
+    assert_eq!(wide, "CPU 34 % RAM 41.0/128 GiB load 3.21 disk R 1.00 GB/s W 240 MB/s net RX - TX -");
+    assert!(line(&mut app, 160, 1).contains("GiB ━━━━━━━━━───"));
+    let totals = line(&mut app, 80, 4);
+    assert!(totals.starts_with("Total 50 % 100.0/280 GiB ") && totals.ends_with(" 750/1400 W"), "{totals}");
+    app.model.sample.as_mut().unwrap().gpus[0].power.draw_watts = Reading::Absent(Absence::NotSupported);
+    assert!(line(&mut app, 80, 4).ends_with(" 650/700 W 1 of 2 GPUs"));
+    let (mut one, _waiting) = crate::top::app::tests::app(1);
+    assert!(!lines(&mut one, 80, 24).join("\n").contains("Total"));
 }
 
 #[test]
@@ -231,9 +264,9 @@ fn load_is_told_by_color_and_by_weight_in_every_theme() {
             let mut buffer = ratatui::buffer::Buffer::empty(ratatui::layout::Rect::new(0, 0, 120, 40));
             super::draw(&mut app, &mut buffer);
             let number = format!("{percent:.0} %");
-            let line: String = (0..120).map(|x| buffer[(x, 1)].symbol()).collect();
+            let line: String = (0..120).map(|x| buffer[(x, 2)].symbol()).collect();
             let at = line.split(&number).next().unwrap().chars().count() as u16;
-            let (before, cell) = (&buffer[(at - 1, 1)], &buffer[(at, 1)]);
+            let (before, cell) = (&buffer[(at - 1, 2)], &buffer[(at, 2)]);
             assert!(!before.modifier.contains(Modifier::UNDERLINED), "blanks are not underlined");
             weights.push((cell.modifier.contains(Modifier::BOLD), cell.modifier.contains(Modifier::UNDERLINED)));
         }
@@ -252,7 +285,7 @@ fn stale_values_are_gray_and_their_age_is_told() {
     assert!(drawn[0].contains("no data for 1m") && drawn[1].starts_with("no connection"), "{drawn:#?}");
     let mut buffer = ratatui::buffer::Buffer::empty(ratatui::layout::Rect::new(0, 0, 120, 40));
     super::draw(&mut app, &mut buffer);
-    for y in (2..4).chain(5..39) {
+    for y in (2..6).chain(7..39) {
         for x in 0..120 {
             let cell = &buffer[(x, y)];
             let is_blank = cell.symbol() == " ";
@@ -269,10 +302,10 @@ fn the_first_phrase_is_whole_at_80_columns_and_says_what_to_do_where_there_is_ro
     let gpu = &mut app.model.sample.as_mut().unwrap().gpus[1];
     gpu.conditions = vec![Condition { since_ms: 0, severity: Severity::Critical, text, kind }];
     let at_80 = lines(&mut app, 80, 24);
-    assert!(at_80[2].trim_end().ends_with("  Xid 79: fell off the bus"), "{}", at_80[2]);
-    assert!(at_80[2].contains("/700 W") && at_80[2].contains("/140 GiB"), "{}", at_80[2]);
+    assert!(at_80[3].trim_end().ends_with("  Xid 79: fell off the bus"), "{}", at_80[3]);
+    assert!(at_80[3].contains("/700 W") && at_80[3].contains("/140 GiB"), "{}", at_80[3]);
     let at_160 = lines(&mut app, 160, 24);
-    assert!(at_160[2].contains("Xid 79: GPU has fallen off the bus – reboot the machine"), "{}", at_160[2]);
+    assert!(at_160[3].contains("Xid 79: GPU has fallen off the bus – reboot the machine"), "{}", at_160[3]);
 }
 
 #[test]

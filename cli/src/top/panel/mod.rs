@@ -6,6 +6,7 @@ mod events;
 mod footer;
 mod gpus;
 mod host;
+mod host_line;
 mod links;
 mod mig;
 mod phrase_line;
@@ -19,6 +20,7 @@ use ratatui::layout::Rect;
 pub(super) use self::{
     footer::{footer, notice},
     gpus::gpus,
+    host_line::host_line,
     processes::processes,
     tabs::tabs,
     title::{banner, silence, title},

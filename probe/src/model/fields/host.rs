@@ -17,6 +17,9 @@ pub const HOST_FIELDS: &[Field<HostSample>] = &[
         .help("Time in which a logical processor was busy, averaged over all of them.")
         .prometheus("gpumon_host_cpu_utilization_ratio")
         .chart("cpu", "cpu", "CPU", Color::Utilization),
+    host!(cpu.load_1m, "Load average", "Load", Unit::Count)
+        .help("Threads that run, can run, or wait for a disk, averaged over one minute.")
+        .prometheus("gpumon_host_load1"),
     host!(memory.total_bytes, "RAM, total", "RAMTot", Unit::Bytes)
         .help("Main memory, all of it.")
         .prometheus("gpumon_host_memory_total_bytes"),

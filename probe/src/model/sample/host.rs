@@ -30,6 +30,8 @@ pub struct CpuSample {
     pub count: Reading<u32>,
     /// Busy share of all of them since the sample before, 0 to 100.
     pub busy_percent: Reading<f64>,
+    /// Load average over one minute: threads that run, can run, or wait for a disk.
+    pub load_1m: Reading<f64>,
 }
 
 /// Main memory or swap space.

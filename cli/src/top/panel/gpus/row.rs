@@ -1,0 +1,126 @@
+//! One GPU's line.
+
+use gpumon_probe::model::{GpuSample, Health};
+use ratatui::{
+    layout::Rect,
+    style::{Modifier, Style},
+};
+
+use super::{
+    super::phrase_line::{Segment, fit_phrases},
+    widths::{GAP, TEMPERATURE, Widths},
+};
+use crate::{
+    describe::{self, Load, Loads, Thresholds},
+    table::units::ABSENT,
+    top::{
+        history::Line,
+        metrics::position,
+        model::Model,
+        painter::Painter,
+        text::{left, right, shown},
+    },
+};
+
+pub(super) const MINUTE_MS: u64 = 60_000;
+
+pub(super) fn draw(
+    painter: &mut Painter<'_>,
+    area: Rect,
+    gpu: &GpuSample,
+    widths: &Widths,
+    model: &Model,
+    thresholds: &Thresholds,
+) {
+    let theme = painter.theme;
+    // What a hung GPU shows is its past.
+    let is_old = !matches!(gpu.health, Health::Ok);
+    let fade = |style| if is_old { theme.dim } else { style };
+    let loads = Loads::of_gpu(gpu, model.board(gpu.index), thresholds);
+    let of_load = |load: Load| fade(theme.of_load(load));
+    let mut at = Cursor { x: area.x, y: area.y, end: area.right() };
+    at.put(painter, &format!("{} ", right(&gpu.index.to_string(), 2)), theme.plain);
+    if widths.name > 0 {
+        let name = describe::fitted(&model.name(gpu.index), widths.name, '…');
+        at.put(painter, &left(&name, widths.name + GAP), fade(theme.strong));
+    }
+    at.put_number(painter, &right(&describe::busy(gpu), widths.busy), of_load(loads.utilization));
+    at.x += GAP as u16;
+    if widths.spark > 0 {
+        let metric = if describe::is_sm_activity(gpu) { "sm" } else { "utilization" };
+        let past = position(metric).map(|metric| model.line(Line::Gpu(gpu.index, metric), MINUTE_MS, widths.spark));
+        let past = past.into_iter().flatten().map(|value| value.map(|value| value / 100.0));
+        painter.spark(at.x, at.y, past, theme.utilization);
+        at.x += (widths.spark + GAP) as u16;
+    }
+    let share = describe::share(gpu.memory.used_bytes.value(), gpu.memory.total_bytes.value());
+    at.put_number(painter, &right(&memory(gpu), widths.memory), of_load(loads.memory));
+    at.x += GAP as u16;
+    if widths.bar > 0 {
+        let style = of_load(loads.memory).remove_modifier(Modifier::UNDERLINED);
+        painter.bar(at.x, at.y, widths.bar as u16, share, style);
+        at.x += (widths.bar + GAP) as u16;
+    }
+    let celsius = gpu.temperature.gpu_celsius.value();
+    let celsius =
+        celsius.map_or_else(|| ABSENT.to_owned(), |celsius| format!("{celsius:.0} {}", painter.glyphs.celsius()));
+    // Three digits are rare enough to take a column of the gap.
+    at.x -= 1;
+    at.put_number(painter, &right(&celsius, TEMPERATURE), of_load(loads.temperature));
+    at.x += GAP as u16;
+    if widths.power > 0 {
+        at.put_number(painter, &right(&power(gpu), widths.power), of_load(loads.power));
+        at.x += GAP as u16;
+    }
+    let room = usize::from(at.end.saturating_sub(at.x));
+    for (place, Segment { text, level }) in fit_phrases(&model.phrases(gpu), room).into_iter().enumerate() {
+        at.put(painter, if place > 0 { ", " } else { "" }, theme.dim);
+        at.put(painter, &text, theme.of_level(level));
+    }
+}
+
+/// Where on a line the next part stands.
+pub(super) struct Cursor {
+    pub(super) x: u16,
+    pub(super) y: u16,
+    pub(super) end: u16,
+}
+
+impl Cursor {
+    pub(super) fn put(&mut self, painter: &mut Painter<'_>, text: &str, style: Style) {
+        self.x += painter.text(self.x, self.y, self.end.saturating_sub(self.x), text, style);
+    }
+
+    /// A number that stands right; its blanks are not underlined.
+    pub(super) fn put_number(&mut self, painter: &mut Painter<'_>, text: &str, style: Style) {
+        let number = text.trim_start();
+        self.x += (text.len() - number.len()) as u16;
+        self.put(painter, number, if number == ABSENT { painter.theme.dim } else { style });
+    }
+}
+
+/// `78.2/140 GiB`.
+pub(super) fn memory(gpu: &GpuSample) -> String {
+    let total = gpu.memory.total_bytes.value().copied();
+    shown(&gpu.memory.used_bytes, |used| memory_text(*used, total))
+}
+
+pub(super) fn memory_text(used: u64, total: Option<u64>) -> String {
+    match total {
+        Some(total) => format!("{}/{} GiB", describe::used(used), describe::total(total)),
+        None => format!("{} GiB", describe::used(used)),
+    }
+}
+
+/// `692/700 W`.
+pub(super) fn power(gpu: &GpuSample) -> String {
+    let limit = gpu.power.limit_watts.value().copied();
+    shown(&gpu.power.draw_watts, |draw| power_text(*draw, limit))
+}
+
+pub(super) fn power_text(draw: f64, limit: Option<f64>) -> String {
+    match limit {
+        Some(limit) => format!("{draw:.0}/{limit:.0} W"),
+        None => format!("{draw:.0} W"),
+    }
+}
