@@ -56,6 +56,7 @@ use self::{
     driver::Driver,
     output::Output,
     refusal::Refusal,
+    release::Release,
     subcommand::Stop,
     ticker::Ticker,
 };
@@ -98,7 +99,7 @@ fn run_words(source: &AnswerSource<'_>, words: &[String]) -> Result<u8, Stop> {
         return own.run(behind, &driver, &mut io::stdout());
     }
     let typed = command_line::parse(words)?;
-    if let Some(text) = without_driver(&typed.command) {
+    if let Some(text) = without_gpu(source, &typed.command) {
         Output::standard().write(&text)?;
         return Ok(0);
     }
@@ -122,11 +123,15 @@ fn run_words(source: &AnswerSource<'_>, words: &[String]) -> Result<u8, Stop> {
 /// `-h`: nvidia-smi's options, in gpumon's own words.
 const HELP: &str = include_str!("help.txt");
 
-fn without_driver(command: &Command) -> Option<String> {
+fn without_gpu(source: &AnswerSource<'_>, command: &Command) -> Option<String> {
     match command {
         Command::Help => Some(HELP.to_owned()),
         Command::HelpQuery(query) => Some(query::help(*query)),
-        Command::Dtd { unit } => Some(log::dtd(*unit)),
+        Command::Dtd { unit } => {
+            let driver = Driver::open(source).ok();
+            let release = driver.as_ref().map_or(Release::NEWEST_KNOWN, |driver| Release::running(driver));
+            Some(log::dtd(*unit, release))
+        }
         _ => None,
     }
 }
@@ -197,7 +202,7 @@ fn render(command: &Command, context: &Context<'_>) -> String {
         Command::Units => log::units_text(context),
         Command::UnitsXml { with_dtd } => log::units_xml(context, *with_dtd),
         Command::Query(request) => request.rows(context),
-        Command::Help | Command::HelpQuery(_) | Command::Dtd { .. } => unreachable!("answered without a driver"),
+        Command::Help | Command::HelpQuery(_) | Command::Dtd { .. } => unreachable!("answered without a GPU"),
     }
 }
 

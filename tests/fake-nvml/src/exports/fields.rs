@@ -35,7 +35,7 @@ const ALL_LINKS: c_uint = c_uint::MAX;
 const SW_THERMAL_SLOWDOWN: u32 = 269;
 const HW_THERMAL_SLOWDOWN: u32 = 270;
 const HW_POWER_BRAKE_SLOWDOWN: u32 = 271;
-const RECOVERY_ACTION: u32 = 274;
+const EDPP_MULTIPLIER: u32 = 274;
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn nvmlDeviceGetFieldValues(
@@ -118,8 +118,8 @@ fn field(gpu: &Gpu, field: u32, scope: c_uint) -> Result<Number, Code> {
         SW_THERMAL_SLOWDOWN => held_down(ThrottleReason::SwThermalSlowdown),
         HW_THERMAL_SLOWDOWN => held_down(ThrottleReason::HwThermalSlowdown),
         HW_POWER_BRAKE_SLOWDOWN => held_down(ThrottleReason::HwPowerBrakeSlowdown),
-        // The old number stayed.
-        RECOVERY_ACTION | id::NVML_FI_DEV_GET_GPU_RECOVERY_ACTION => narrow(gpu.wear().recovery_action as u32),
+        EDPP_MULTIPLIER if gpu.identity().architecture >= Architecture::Hopper => narrow(100),
+        id::NVML_FI_DEV_GET_GPU_RECOVERY_ACTION => narrow(gpu.wear().recovery_action as u32),
         _ => return of_nvlink(gpu, field, scope),
     })
 }

@@ -24,6 +24,10 @@ exports! {
         Ok(if gpu.identity().geforce { "G001.0000.03.03" } else { "G520.0282.02.02" })
     }
     fn nvmlDeviceGetGspFirmwareMode(device |gpu|) -> (c_uint, c_uint) { check_gsp(gpu).map(|()| (1, 1)) }
+    // Half a year.
+    fn nvmlDeviceGetBBXTimeData_v1(device |gpu|) -> c_uint {
+        if gpu.identity().geforce { Err(Code::NOT_SUPPORTED) } else { Ok(15_811_200) }
+    }
     // The black box has not been written since the driver was loaded.
     fn nvmlDeviceGetLastBBXFlushTime(device |_|) -> (c_ulonglong, c_ulong) { Err(Code::NOT_READY) }
 }
