@@ -106,10 +106,9 @@ fn run_words(source: &AnswerSource<'_>, words: &[String]) -> Result<u8, Stop> {
     let mut output = Output::open(typed.file.as_deref())?;
     let mut ticker = typed.pause.map(Ticker::start).transpose()?;
     let mut round = Round::begin(source, &typed)?;
-    if let Command::Query(request) = &typed.command
-        && let Some(header) = request.header()
-    {
-        output.write(&header)?;
+    if let Command::Query(request) = &typed.command {
+        request.check(round.context().release())?;
+        output.write(&request.header().unwrap_or_default())?;
     }
     loop {
         output.write(&render(&typed.command, &round.context()))?;
@@ -124,14 +123,14 @@ fn run_words(source: &AnswerSource<'_>, words: &[String]) -> Result<u8, Stop> {
 const HELP: &str = include_str!("help.txt");
 
 fn without_gpu(source: &AnswerSource<'_>, command: &Command) -> Option<String> {
+    let release = || {
+        let driver = Driver::open(source).ok();
+        driver.as_ref().map_or(Release::NEWEST_KNOWN, |driver| Release::running(driver))
+    };
     match command {
         Command::Help => Some(HELP.to_owned()),
-        Command::HelpQuery(query) => Some(query::help(*query)),
-        Command::Dtd { unit } => {
-            let driver = Driver::open(source).ok();
-            let release = driver.as_ref().map_or(Release::NEWEST_KNOWN, |driver| Release::running(driver));
-            Some(log::dtd(*unit, release))
-        }
+        Command::HelpQuery(query) => Some(query::help(*query, release())),
+        Command::Dtd { unit } => Some(log::dtd(*unit, release())),
         _ => None,
     }
 }
