@@ -2,6 +2,7 @@
 
 mod captures;
 mod hand_over;
+mod releases;
 mod snapshots;
 mod subcommands;
 

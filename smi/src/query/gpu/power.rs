@@ -33,7 +33,7 @@ pub(super) const SECTIONS: &[Section<()>] = &[untitled(&[
     field("temperature.gpu.tlimit", |row| number(row.ask(Q::MarginTemperature), 0))
         .about("How many degrees Celsius are left until the GPU slows down."),
     field("temperature.memory", memory_temperature).about("The temperature of the HBM, in degrees Celsius."),
-    field("power.management", |row| enabled(row.ask(Q::PowerManagementMode), 0)).about(
+    field("power.management", management).about(
         "Whether the driver manages the power. It takes version 3.0 of the infoROM's object for it, or a Kepler or \
          newer.",
     ),
@@ -101,6 +101,14 @@ pub(super) const EDPP: &[Section<()>] =
 
 fn watts<const FIELD: u32, const SCOPE: u32>(row: &Row<'_, ()>) -> Cell {
     milliwatts(row.ask(Q::Field(FIELD, SCOPE)), 0)
+}
+
+/// Drivers from 590 on no longer tell it, though NVML still does.
+fn management(row: &Row<'_, ()>) -> Cell {
+    if row.gpu.context.release() >= Release(590, 0) {
+        return Err(Code::DEPRECATED.into());
+    }
+    enabled(row.ask(Q::PowerManagementMode), 0)
 }
 
 /// Boards whose memory has no thermometer say so without brackets.

@@ -237,6 +237,7 @@ fn fields_that_came_after_580_are_read() {
     let version = Ok(Value::Text("610.57.04".to_owned()));
     let driver = ScriptedBackend::default().system(SystemQuery::DriverVersion, version);
     assert_eq!(heading_and_cell(&driver, "kmd_version"), "kmd_version: 610.57.04");
+    assert_eq!(cells(&driver, "power.management"), "[Requested functionality has been deprecated]");
     for (query, number, expected) in [
         (Q::Field(274, 0), 100, "edpp_multiplier [%]: 100.00 %"),
         (Q::TimeRun, 15_811_200, "bbx.time_run [seconds]: 15811200 seconds"),

@@ -12,41 +12,6 @@ struct Difference {
     why: &'static str,
 }
 
-/// Fields of `--query-gpu` that newer drivers have.
-pub(super) const UNKNOWN_FIELDS: &[&str] = &[
-    "kmd_version",
-    "edpp_multiplier",
-    "bbx.time_run",
-    "gpu.base.current",
-    "gpu.base.default",
-    "gpu.base.max",
-    "gpu.base.min",
-    "gpu.base.requested",
-    "power_smoothing.active_profile",
-    "power_smoothing.admin_override.percent_tmp_floor",
-    "power_smoothing.admin_override.ramp_down_hysteresis",
-    "power_smoothing.admin_override.ramp_down_rate",
-    "power_smoothing.admin_override.ramp_up_rate",
-    "power_smoothing.curr_profile.percent_tmp_floor",
-    "power_smoothing.curr_profile.ramp_down_hysteresis",
-    "power_smoothing.curr_profile.ramp_down_rate",
-    "power_smoothing.curr_profile.ramp_up_rate",
-    "power_smoothing.enabled",
-    "power_smoothing.hw_lifetime_remaining_percent",
-    "power_smoothing.imm_ramp_down",
-    "power_smoothing.max_percent_tmp_floor",
-    "power_smoothing.min_percent_tmp_floor",
-    "power_smoothing.num_preset_profiles",
-    "power_smoothing.priv_level",
-    "power_smoothing.soc_power_smoothing_enabled",
-    "power_smoothing.tmp_ceil",
-    "power_smoothing.tmp_floor",
-];
-
-/// Forms, each with a part of the captures' names, whose lines are not yet those of their driver.
-pub(super) const OTHER_LAYOUT: &[(&str, &str)] =
-    &[("q", ""), ("table", "610"), ("version", "610"), ("nvlink", "geforce"), ("nvlink", "h100"), ("nvlink", "l40s")];
-
 const DIFFERENCES: &[Difference] = &[
     Difference { captures: "", form: "q", title: "GPU Part Number", shown: "N/A", why: "no function of NVML tells it" },
     Difference {
@@ -62,13 +27,6 @@ const DIFFERENCES: &[Difference] = &[
         title: "pcie.link.gen.hostmax",
         shown: "[N/A]",
         why: "it is read from this machine's /sys",
-    },
-    Difference {
-        captures: "",
-        form: "query-gpu",
-        title: "power.management",
-        shown: "Enabled",
-        why: "driver 590 and later call it deprecated",
     },
 ];
 
