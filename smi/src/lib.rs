@@ -123,14 +123,14 @@ fn run_words(source: &AnswerSource<'_>, words: &[String]) -> Result<u8, Stop> {
 const HELP: &str = include_str!("help.txt");
 
 fn without_gpu(source: &AnswerSource<'_>, command: &Command) -> Option<String> {
+    let release = || {
+        let driver = Driver::open(source).ok();
+        driver.as_ref().map_or(Release::NEWEST_KNOWN, |driver| Release::running(driver))
+    };
     match command {
         Command::Help => Some(HELP.to_owned()),
-        Command::HelpQuery(query) => {
-            let driver = Driver::open(source).ok();
-            let release = driver.as_ref().map_or(Release::NEWEST_KNOWN, |driver| Release::running(driver));
-            Some(query::help(*query, release))
-        }
-        Command::Dtd { unit } => Some(log::dtd(*unit)),
+        Command::HelpQuery(query) => Some(query::help(*query, release())),
+        Command::Dtd { unit } => Some(log::dtd(*unit, release())),
         _ => None,
     }
 }

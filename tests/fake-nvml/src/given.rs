@@ -126,7 +126,7 @@ pub(crate) trait Filled {
 }
 
 /// All zeros.
-pub(crate) fn blank<T: Filled>() -> T {
+fn blank<T: Filled>() -> T {
     // SAFETY: what implements the trait consists of integers and of pointers that nobody follows.
     unsafe { mem::zeroed() }
 }

@@ -12,10 +12,6 @@ struct Difference {
     why: &'static str,
 }
 
-/// Forms, each with a part of the captures' names, whose lines are not yet those of their driver.
-pub(super) const OTHER_LAYOUT: &[(&str, &str)] =
-    &[("q", ""), ("table", "610"), ("version", "610"), ("nvlink", "geforce"), ("nvlink", "h100"), ("nvlink", "l40s")];
-
 const DIFFERENCES: &[Difference] = &[
     Difference { captures: "", form: "q", title: "GPU Part Number", shown: "N/A", why: "no function of NVML tells it" },
     Difference {
