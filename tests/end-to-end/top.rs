@@ -319,13 +319,13 @@ fn setup_changes_the_settings_file_and_keeps_the_rest_of_it() {
     terminal.press("\t\t");
     terminal.wait_for("refresh interval");
     terminal.press("\u{1b}[C");
-    terminal.wait_for("high-contrast");
+    terminal.wait_for("color-blind ▸");
     terminal.press("W");
     terminal.wait_for("saved in");
     terminal.press("qq");
     assert!(terminal.ended().success());
     let text = std::fs::read_to_string(&file).unwrap();
-    assert!(text.starts_with("# mine\ntheme = \"high-contrast\" # at day\n"), "{text}");
+    assert!(text.starts_with("# mine\ntheme = \"color-blind\" # at day\n"), "{text}");
     assert!(text.ends_with("\n[other]\nkey = 1\n"), "{text}");
 }
 
