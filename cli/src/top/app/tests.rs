@@ -436,6 +436,8 @@ fn tags_follow_a_process_and_vanish_with_it() {
     code(&mut app, KeyCode::Home);
     press(&mut app, "  ");
     assert_eq!(app.state.processes.tags.len(), 2);
+    let keys = lines(&mut app, 80, 24).pop().unwrap();
+    assert!(keys.starts_with("q quit  ? help  space tag  enter details  T signal  "), "{keys}");
     assert!(lines(&mut app, 120, 40).join("\n").contains("2 tagged"));
     let mut sample = app.model.sample.clone().unwrap();
     let Reading::Now(processes) = &mut sample.gpus[0].processes else { panic!() };
@@ -608,6 +610,11 @@ fn setup_shows_its_effect_at_once_and_saves_on_request() {
     let (mut app, _waiting) = app(4);
     app.file = Some(File::usual(&path).0);
     code(&mut app, KeyCode::F(2));
+    let drawn = lines(&mut app, 80, 24);
+    let cut = |line: &String| line.chars().skip(10).take(60).collect::<String>();
+    insta::with_settings!({ omit_expression => true, prepend_module_to_snapshot => false }, {
+        insta::assert_snapshot!("setup", drawn[1..15].iter().map(cut).collect::<Vec<_>>().join("\n"));
+    });
     for (width, height) in [(80, 24), (120, 40), (200, 60)] {
         let drawn = lines(&mut app, width, height).join("\n");
         assert!(drawn.contains("[x] gpu") && drawn.contains("MEMORY"), "box and list at {width}x{height}: {drawn}");
