@@ -31,8 +31,6 @@ export interface CardContext {
   markers: ReadonlyMap<number, readonly EventMarker[]>;
   /** Spans of time that are shaded there. */
   bands: ReadonlyMap<number, readonly Band[]>;
-  /** Whether all is drawn, and not only what moves. */
-  whole: boolean;
   /** Whether cards are open where nobody has said otherwise. */
   openByDefault: boolean;
 }
@@ -144,7 +142,7 @@ export class GpuCard {
     }
   }
 
-  private write(gpu: GpuState, rows: readonly HolderRow[], { store, window, whole }: CardContext): void {
+  private write(gpu: GpuState, rows: readonly HolderRow[], { store, window }: CardContext): void {
     const { now_ms } = this;
     const { now } = gpu;
     const healthy = now?.health.state === 'ok';
@@ -161,7 +159,7 @@ export class GpuCard {
       cell.update(now, store.timeline.values(seriesKey(gpu, id)), window, freshness);
     }
     this.bar.update(now === null ? [] : memorySegments(now.memory, rows));
-    if (this.isOpen() && whole) {
+    if (this.isOpen()) {
       this.details.update(gpu, freshness);
     }
   }

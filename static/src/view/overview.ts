@@ -83,7 +83,7 @@ export class Overview extends StoreView {
     });
   }
 
-  render(whole = true): void {
+  render(): void {
     const { store } = this;
     const { sample } = store;
     const now_ms = store.clock.now();
@@ -99,7 +99,6 @@ export class Overview extends StoreView {
       palette: this.currentPalette(),
       markers: this.markers.byGpu(store.events, this.currentPalette()),
       bands: runBands(store.events, this.currentPalette(), now_ms),
-      whole,
       openByDefault: this.wide && gpus.length <= OPEN_GPUS,
     };
     setAttribute(this.cardList, 'data-many', gpus.length > OPEN_GPUS ? '' : null);
@@ -112,7 +111,7 @@ export class Overview extends StoreView {
     setShown(this.host.element, sample !== null);
     setShown(this.events.element, sample !== null || store.events.length > 0);
     this.events.update(store.events, sample, now_ms);
-    if (sample !== null && whole) {
+    if (sample !== null) {
       if (!this.holdersVisibility.skips(now_ms)) {
         this.holders.update(rows, freshness);
       }

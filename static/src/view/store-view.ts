@@ -61,7 +61,7 @@ export abstract class StoreView implements View {
     });
   }
 
-  abstract render(whole?: boolean): void;
+  abstract render(): void;
   abstract revealAll(): void;
 
   themeChanged(): void {

@@ -73,7 +73,7 @@ export class Dashboard extends StoreView {
     this.options.invalidate();
   }
 
-  render(whole = true): void {
+  render(): void {
     const { store, state } = this;
     const now_ms = store.clock.now();
     const gpus = gpusOf(store.inventory, store.sample, store.details);
@@ -97,9 +97,7 @@ export class Dashboard extends StoreView {
     const sections = store.sample === null ? [] : sectionsOf({ state, gpus, sample: store.sample, holders });
     this.sections.update(sections, (view, section) => view.update(section, context));
     const { executions } = store.cells;
-    if (whole) {
-      this.cells.update(executions, new Set(chosen.map(({ index }) => index)));
-    }
+    this.cells.update(executions, new Set(chosen.map(({ index }) => index)));
     const annotations = {
       bands: bandsOf(executions, palette, holders, now_ms, runBands(store.events, palette, now_ms)),
       markers: this.markers.byGpu(store.events, palette),
