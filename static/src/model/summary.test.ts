@@ -1,8 +1,10 @@
 import { expect, it } from 'vitest';
 
 import { gpu, inventory, NOW, sample, throttled } from '../testing/frames';
+import { watts } from '../lib/format';
+import { Timeline } from '../lib/timeline';
 import type { GpuSample } from '../wire';
-import { gpusOf } from './gpu';
+import { gpusOf, seriesKey } from './gpu';
 import { summaryOf } from './summary';
 
 function summary(...gpus: GpuSample[]): string[] {
@@ -21,4 +23,22 @@ it('counts a GPU that sleeps apart from one that does not answer', () => {
   const asleep = gpu(0, { health: { state: 'asleep', since_ms: NOW } });
   const hung = gpu(1, { health: { state: 'hung', since_ms: NOW } });
   expect(summary(asleep, hung, gpu(2)).slice(0, 2)).toEqual(['1 not responding', '1 asleep']);
+});
+
+it('of a past moment says what the lines say of it, and nothing of now', () => {
+  const gpus = gpusOf(inventory(2), sample(NOW, [gpu(0, { conditions: [throttled('critical')] }), gpu(1)]));
+  const timeline = new Timeline(10);
+  const moment = (percent: number, watts: number): Map<string, number> =>
+    new Map(
+      gpus.flatMap((one) => [
+        [seriesKey(one, 'utilization.gpu_percent'), percent],
+        [seriesKey(one, 'power.draw_watts'), watts],
+      ]),
+    );
+  timeline.push(NOW - 2000, moment(0, 70), 2500);
+  timeline.push(NOW - 1000, moment(90, 600), 2500);
+  const at = (at_ms: number): string[] => summaryOf(gpus, { at_ms, timeline, gap_ms: 2500 });
+  expect(at(NOW - 1900)).toEqual(['0 of 2 busy', watts(140)]);
+  expect(at(NOW - 900)).toEqual(['2 of 2 busy', watts(1200)]);
+  expect(at(NOW - 60_000)).toEqual([]);
 });

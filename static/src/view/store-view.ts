@@ -82,7 +82,10 @@ export abstract class StoreView implements View {
     const notice = noticeOf(store, status, options.connectingMessage ?? trans.__('Waiting for gpumon.'));
     setAttribute(this.element, 'data-gpumon-state', status.state);
     setAttribute(this.element, 'data-layout', this.wide ? 'wide' : 'compact');
-    this.header.update(store, status, gpus.length === 0 ? [] : summaryOf(gpus), spanMin, this.cursor.at_ms);
+    const { at_ms } = this.cursor;
+    const past = at_ms === null ? null : { at_ms, timeline: store.timeline, gap_ms: store.gap_ms };
+    setAttribute(this.element, 'data-past', past === null ? null : '');
+    this.header.update(store, status, gpus.length === 0 ? [] : summaryOf(gpus, past), spanMin, at_ms);
     this.notice.update(notice, status.level);
     return { status, notice };
   }

@@ -105,6 +105,9 @@ export class Dashboard extends StoreView {
     for (const section of sections) {
       this.sections.get(section.key)?.draw(section, context, annotations);
     }
+    if (isPaused(state)) {
+      this.cursor.follow();
+    }
   }
 
   revealAll(): void {
