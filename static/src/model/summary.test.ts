@@ -5,10 +5,12 @@ import { watts } from '../lib/format';
 import { Timeline } from '../lib/timeline';
 import type { GpuSample } from '../wire';
 import { gpusOf, seriesKey } from './gpu';
+import { valueOf } from './reading';
 import { summaryOf } from './summary';
 
 function summary(...gpus: GpuSample[]): string[] {
-  return summaryOf(gpusOf(inventory(gpus.length), sample(NOW, gpus)));
+  const now = { at_ms: NOW, isPast: false, timeline: new Timeline(1), gap_ms: 2500 };
+  return summaryOf(gpusOf(inventory(gpus.length), sample(NOW, gpus)), now);
 }
 
 it('counts GPUs that have something grave, each by the worst it has', () => {
@@ -37,8 +39,25 @@ it('of a past moment says what the lines say of it, and nothing of now', () => {
     );
   timeline.push(NOW - 2000, moment(0, 70), 2500);
   timeline.push(NOW - 1000, moment(90, 600), 2500);
-  const at = (at_ms: number): string[] => summaryOf(gpus, { at_ms, timeline, gap_ms: 2500 });
+  const at = (at_ms: number): string[] => summaryOf(gpus, { at_ms, isPast: true, timeline, gap_ms: 2500 });
   expect(at(NOW - 1900)).toEqual(['0 of 2 busy', watts(140)]);
   expect(at(NOW - 900)).toEqual(['2 of 2 busy', watts(1200)]);
   expect(at(NOW - 60_000)).toEqual([]);
+});
+
+it('counts a GPU as busy that was so within ten seconds, so that the number stands still between two batches', () => {
+  const timeline = new Timeline(100);
+  const shown = new Set<string | undefined>();
+  for (let second = 0; second < 60; second += 1) {
+    const at_ms = NOW + second * 1000;
+    const now = gpu(0, { utilization: { ...gpu(0).utilization, gpu_percent: second % 4 === 0 ? 90 : 0 } });
+    const gpus = gpusOf(inventory(2), sample(at_ms, [now, gpu(1)]));
+    timeline.push(
+      at_ms,
+      new Map([[seriesKey(now, 'utilization.gpu_percent'), valueOf(now.utilization.gpu_percent)]]),
+      2500,
+    );
+    shown.add(summaryOf(gpus, { at_ms, isPast: false, timeline, gap_ms: 2500 })[0]);
+  }
+  expect([...shown]).toEqual(['2 of 2 busy']);
 });

@@ -2,25 +2,29 @@
 
 import { memoryNumber, memoryTotal, watts } from '../lib/format';
 import { joined } from '../lib/text';
-import { indexAt, type Timeline } from '../lib/timeline';
+import { firstAfter, indexAt, type Timeline } from '../lib/timeline';
 import { trans } from '../lib/translation';
 import type { GpuSample } from '../wire';
 import { worstLevel, severityLevel } from './condition';
 import { seriesKey, type GpuState } from './gpu';
 import { valueOf } from './reading';
 
-/** A GPU busier than this is at work. */
+/** A GPU that was busier than this within the last ten seconds is at work; one that waits for data meanwhile, too. */
 const BUSY_PERCENT = 5;
+const BUSY_MS = 10_000;
 
-/** A past moment, as far as lines tell of it. */
+/** The lines up to a moment. */
 export interface Moment {
   at_ms: number;
+  /** Whether it is past: only the lines tell of it. */
+  isPast: boolean;
   timeline: Timeline;
   gap_ms: number;
 }
 
 /** What is summed up of one GPU. */
 interface Load {
+  /** The highest within the last ten seconds. */
   percent: number | null;
   used: number | null;
   total: number | null;
@@ -31,13 +35,12 @@ interface Load {
  * `5 of 8 busy`, `412 / 1,120 GiB`, `3,210 W`, the weightiest first, of now or of a past moment; GPUs that do not answer
  * are counted apart.
  */
-export function summaryOf(gpus: readonly GpuState[], past: Moment | null = null): string[] {
+export function summaryOf(gpus: readonly GpuState[], moment: Moment): string[] {
   const answering = gpus.flatMap((gpu) => (gpu.now?.health.state === 'ok' ? [gpu.now] : []));
-  const alerts = past === null ? describeAlerts(gpus, answering) : [];
-  const loads =
-    past === null
-      ? answering.map(loadOf)
-      : gpus.map((gpu) => pastLoadOf(gpu, past)).filter(({ percent, used }) => percent !== null || used !== null);
+  const alerts = moment.isPast ? [] : describeAlerts(gpus, answering);
+  const loads = moment.isPast
+    ? gpus.map((gpu) => pastLoadOf(gpu, moment)).filter(({ percent, used }) => percent !== null || used !== null)
+    : answering.map((gpu) => loadOf(gpu, moment));
   const used = sum(loads.map((load) => load.used));
   const total = sum(loads.map((load) => load.total));
   const power = sum(loads.map((load) => load.watts));
@@ -70,16 +73,18 @@ function describeAlerts(gpus: readonly GpuState[], answering: readonly GpuSample
   ];
 }
 
-function loadOf({ utilization, memory, power }: GpuSample): Load {
+function loadOf(gpu: GpuSample, moment: Moment): Load {
+  const percent = valueOf(gpu.utilization.gpu_percent);
   return {
-    percent: valueOf(utilization.gpu_percent),
-    used: valueOf(memory.used_bytes),
-    total: valueOf(memory.total_bytes),
-    watts: valueOf(power.draw_watts),
+    percent: percent === null ? null : Math.max(percent, highestPercent(gpu, moment) ?? 0),
+    used: valueOf(gpu.memory.used_bytes),
+    total: valueOf(gpu.memory.total_bytes),
+    watts: valueOf(gpu.power.draw_watts),
   };
 }
 
-function pastLoadOf(gpu: GpuState, { timeline, at_ms, gap_ms }: Moment): Load {
+function pastLoadOf(gpu: GpuState, moment: Moment): Load {
+  const { timeline, at_ms, gap_ms } = moment;
   const index = indexAt(timeline.times_ms, at_ms, gap_ms);
   const at = (metric: string): number | null => {
     const value = timeline.values(seriesKey(gpu, metric))[index] ?? NaN;
@@ -87,11 +92,19 @@ function pastLoadOf(gpu: GpuState, { timeline, at_ms, gap_ms }: Moment): Load {
   };
   const total = gpu.now === null ? null : valueOf(gpu.now.memory.total_bytes);
   return {
-    percent: at('utilization.gpu_percent'),
+    percent: highestPercent(gpu, moment),
     used: at('memory.used_bytes'),
     total,
     watts: at('power.draw_watts'),
   };
+}
+
+function highestPercent(gpu: { index: number; uuid: string | null }, { timeline, at_ms }: Moment): number | null {
+  const from = firstAfter(timeline.times_ms, at_ms - BUSY_MS);
+  const to = firstAfter(timeline.times_ms, at_ms);
+  const known = timeline.values(seriesKey(gpu, 'utilization.gpu_percent')).subarray(from, to);
+  const highest = known.reduce((most, percent) => (percent > most ? percent : most), -1);
+  return highest < 0 ? null : highest;
 }
 
 function describeBusy(loads: readonly Load[], all: number): string {

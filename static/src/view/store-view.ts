@@ -83,9 +83,10 @@ export abstract class StoreView implements View {
     setAttribute(this.element, 'data-gpumon-state', status.state);
     setAttribute(this.element, 'data-layout', this.wide ? 'wide' : 'compact');
     const { at_ms } = this.cursor;
-    const past = at_ms === null ? null : { at_ms, timeline: store.timeline, gap_ms: store.gap_ms };
-    setAttribute(this.element, 'data-past', past === null ? null : '');
-    this.header.update(store, status, gpus.length === 0 ? [] : summaryOf(gpus, past), spanMin, at_ms);
+    const { timeline, gap_ms } = store;
+    const moment = { at_ms: at_ms ?? store.clock.now(), isPast: at_ms !== null, timeline, gap_ms };
+    setAttribute(this.element, 'data-past', moment.isPast ? '' : null);
+    this.header.update(store, status, gpus.length === 0 ? [] : summaryOf(gpus, moment), spanMin, at_ms);
     this.notice.update(notice, status.level);
     return { status, notice };
   }
