@@ -54,7 +54,7 @@ export class Overview extends StoreView {
     protected override readonly options: OverviewOptions & ViewContext,
     runner: Runner | null = null,
   ) {
-    super(h('div', { class: 'gpumon', 'data-testid': 'gpumon' }), store, options, '100px');
+    super(h('div', { class: 'gpumon', tabindex: '-1', 'data-testid': 'gpumon' }), store, options, '100px');
     this.spanMin = options.spanMinutes ?? 2;
     this.runs = runner === null ? null : new RunEntry(store, runner, options.invalidate);
     this.header = new Header({

@@ -64,6 +64,12 @@ export class Dashboard extends StoreView {
     this.cells = new CellTable(options.invalidate, options.notebooks);
     this.element.append(this.header.element, this.bar.element, this.notice.element, this.list, this.cells.element);
     this.element.addEventListener('keydown', (event) => this.onKey(event));
+    this.bar.element.addEventListener('click', ({ detail, target }) => {
+      // Who clicked goes on with the keys of the charts; who pressed a button by a key is still at it.
+      if (detail > 0 && target instanceof Element && target.closest('details') === null) {
+        this.element.focus({ preventScroll: true });
+      }
+    });
     subscription.update({ metrics: DRAWN });
   }
 
