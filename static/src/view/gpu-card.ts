@@ -4,7 +4,7 @@ import type { Band, EventMarker, TimeWindow } from '../chart/content';
 import { button, h, setAttribute, setShown, setText } from '../lib/dom';
 import { joined, plainText } from '../lib/text';
 import { trans } from '../lib/translation';
-import { alertsOf, worstLevel, worstFirst, type Alert } from '../model/condition';
+import { alertsOf, describeThrottling, worstLevel, worstFirst, type Alert } from '../model/condition';
 import { seriesKey, type GpuState } from '../model/gpu';
 import type { HolderRow } from '../model/holders';
 import { forecastOf, describeForecast } from '../model/memory-forecast';
@@ -167,7 +167,7 @@ export class GpuCard {
   private describeUpdate(gpu: GpuState, rows: readonly HolderRow[], now_ms: number, store: Store): void {
     const now = gpu.now;
     const reasons = now?.health.state === 'ok' ? valueOf(now.throttle_reasons) : null;
-    const clocks = describeClock(reasons ?? []);
+    const clocks = describeThrottling(now, now_ms) ?? describeClock(reasons ?? []);
     setText(this.clocks, clocks?.text ?? '');
     setAttribute(this.clocks, 'title', clocks?.title ?? null);
     const health = now === null ? null : describeHealth(now.health, now_ms);
