@@ -188,7 +188,10 @@ fn a_worker_that_crashes_has_failed_with_its_last_words() {
     assert!(failed(&format!("{BEGIN}\necho hello; sleep 60")).contains("not a report"));
     assert!(failed("head -c 100000 /dev/zero | tr '\\0' x; sleep 60").contains("64 KiB"));
     let refused = r#"say '"failed","id":"copy","backend":"cuda","error":"too large: needs 9 GiB","code":5'; say '"ended","code":5'; exit 5"#;
-    assert_eq!(failed(&format!("{BEGIN}{refused}")), "copy: too large: needs 9 GiB");
+    let runner = Runner::new(&format!("{BEGIN}{refused}"), &[]);
+    let over = runner.over(&runner.start());
+    assert_eq!((&over["status"], &over["error"]), (&json!("failed"), &Value::Null), "it is said once");
+    assert_eq!(over["newest"], json!({"item": "failed", "id": "copy", "error": "too large: needs 9 GiB"}));
 
     let fake = Fake::new("gpus = 1");
     let server = Server::over(&fake, &["--worker", "/nonexistent"]);

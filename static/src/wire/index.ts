@@ -920,7 +920,7 @@ export type RunDetails = {
   newest: RunItem | null,
   /** The exit code of the worker process; `null` while it runs, or if it has none. */
   code: number | null,
-  /** Why it failed, in words for people; `null` where it did not. */
+  /** Why it failed, in words for people; `null` where it did not, or where one of its items says so. */
   error: string | null, };
 
 /** Something on which a run works. */
@@ -1008,7 +1008,7 @@ export type RunState = {
   newest: RunItem | null,
   /** The exit code of the worker process; `null` while it runs, or if it has none. */
   code: number | null,
-  /** Why it failed, in words for people; `null` where it did not. */
+  /** Why it failed, in words for people; `null` where it did not, or where one of its items says so. */
   error: string | null, };
 
 /** How a run is, or how it ended. */
