@@ -264,6 +264,15 @@ fn runs_are_for_the_servers_own_user_and_for_others_only_where_they_were_allowed
         }
     }
     assert_eq!(send(port, "POST /api/v1/runs", &["X-Gpumon: run", &origin], JOB).status, 202);
+    // Behind a proxy, whoever the proxy runs as is not the one who asks.
+    let public = "https://gpus.example.org";
+    let headers = ["X-Gpumon: run", "Host: gpus.example.org", &format!("Origin: {public}")];
+    for (more, status) in [(&[][..], 403), (&["--allow-runs"], 202)] {
+        let proxied = Runner::new("exit 0", &[&["--public-origin", public], more].concat());
+        let answer = send(proxied.server.port, "POST /api/v1/runs", &headers, JOB);
+        assert_eq!(answer.status, status, "{}", answer.body);
+        assert!(status == 202 || answer.body.contains("--allow-runs"), "{}", answer.body);
+    }
     if let Some(answer) = status_for_nobody(port) {
         assert!(answer.contains(" 403 ") && answer.contains("--allow-runs"), "{answer}");
         let open = Runner::new("exit 0", &["--allow-runs"]);
