@@ -191,6 +191,43 @@ fn a_process_that_this_pid_namespace_does_not_have_is_not_said_to_have_ended() {
 }
 
 #[test]
+fn what_processes_take_of_the_host_is_shown_of_any_user_and_a_dash_has_its_reason() {
+    use std::os::unix::process::CommandExt;
+    let mut busy = Command::new("sh");
+    // It ends by itself, whatever becomes of this test.
+    busy.args(["-c", "ulimit -t 20; while :; do :; done"]);
+    // Only root can be another user.
+    if rustix::process::geteuid().is_root() {
+        busy.uid(65534);
+    }
+    let mut busy = busy.spawn().unwrap();
+    let pid = busy.id();
+    let fake = Fake::new(&format!(
+        "gpus = 1\n[[process]]\ngpu = 0\npid = {pid}\nmemory = \"12 GiB\"\n[[process]]\ngpu = 0\npid = 4194305\nmemory = \"1 GiB\"\n"
+    ));
+    let row = |pid: u32| {
+        let screen = stdout(&top(&fake, &["--once"]).output().unwrap());
+        screen.lines().find(|line| line.contains(&format!(" {pid} "))).unwrap_or_default().to_owned()
+    };
+    eventually("its CPU time is compared", || {
+        let row = row(pid);
+        let words: Vec<_> = row.split_whitespace().collect();
+        // GPU, PID, USER, MEMORY in GiB, what it takes of GPU, its SM, ..., CPU, HOST MEM, TIME, WHAT.
+        let host = words.iter().rposition(|word| *word == "GiB").filter(|at| *at > 6);
+        host.is_some_and(|at| words[at - 2] == "%" && words[at - 3].parse::<f64>().is_ok_and(|percent| percent > 0.0))
+    });
+    assert!(row(4_194_305).contains("-          -"), "{}", row(4_194_305));
+    let mut terminal = Tty::start(&top(&fake, &[]), 120, 30);
+    terminal.wait_for("HOST MEM");
+    terminal.press("\u{1b}[B\u{1b}[B\r");
+    terminal.wait_for("- (the process runs in another PID namespace (a container or the host), or has ended)");
+    terminal.press("qq");
+    assert!(terminal.ended().success());
+    busy.kill().unwrap();
+    busy.wait().unwrap();
+}
+
+#[test]
 fn a_recording_of_collect_is_played() {
     let fake = Fake::new("gpus = 2");
     let recording = fake.path("recording.ndjson");

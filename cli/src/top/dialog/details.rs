@@ -15,10 +15,10 @@ use crate::{
     table::units::compact_duration,
     top::{
         inspect::Facts,
-        model::Model,
+        model::{Model, ProcessUsage},
         painter::Painter,
         processes::Key,
-        text::{date_and_clock, format_reading, left, percent, printable, what, wrap},
+        text::{ABSENT, date_and_clock, format_reading, left, percent, printable, what, wrap},
     },
 };
 
@@ -60,6 +60,7 @@ impl Details {
             groups.lines.push(vec![("It is no longer on this GPU.".to_owned(), groups.painter.theme.notice)]);
         }
         groups.on_the_gpu(&self.process, &place(self.key.gpu, &self.process, model), model.now_ms());
+        groups.host(model.usage.get(&self.process.pid));
         groups.owner(&self.process);
         match &self.found {
             None => groups.fact("", "reading /proc"),
@@ -117,6 +118,17 @@ impl DetailGroups<'_, '_> {
                 format!("{}, {} ago", date_and_clock(*started), compact_duration(now_ms.saturating_sub(*started)))
             }),
         );
+    }
+
+    fn host(&mut self, usage: Option<&Result<ProcessUsage, String>>) {
+        match usage {
+            Some(Ok(ProcessUsage { cpu_percent, resident_bytes, .. })) => {
+                let cpu = cpu_percent.map_or_else(|| ABSENT.to_owned(), |percent| format!("{percent:.0} %"));
+                self.fact("host", &format!("CPU {cpu}   memory {}", byte_size(*resident_bytes as f64)));
+            }
+            Some(Err(why)) => self.fact("host", &format!("- ({why})")),
+            None => {}
+        }
     }
 
     fn owner(&mut self, process: &Process) {

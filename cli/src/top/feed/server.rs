@@ -12,11 +12,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use gpumon_probe::{sampler::SharedInterval, vendor::Source};
+use gpumon_probe::{model::Record, sampler::SharedInterval, vendor::Source};
 use gpumon_server::frame::CollectorState;
 use tungstenite::{Error, Message, WebSocket};
 
-use super::{decode, driver::StandIn};
+use super::{decode, driver::StandIn, usage::UsageReader};
 use crate::{
     local::Server,
     options::SourceArgs,
@@ -46,6 +46,7 @@ struct Client {
     /// Reads the driver while the server is gone.
     stand_in: Option<StandIn>,
     shared: Arc<SharedInterval>,
+    usage: UsageReader,
     heard: Instant,
     /// Whether samples are due, so that silence means something.
     is_running: bool,
@@ -73,6 +74,7 @@ pub(super) fn follow(
         opened: Arc::default(),
         stand_in: None,
         shared: Arc::new(SharedInterval::new(interval)),
+        usage: UsageReader::new(false),
         heard: Instant::now(),
         is_running: false,
         is_paused: false,
@@ -164,6 +166,7 @@ impl Client {
                     self.heard = Instant::now();
                     if let Some(update) = decode::frame(&text) {
                         self.learn(&update);
+                        self.tell_usage(&update)?;
                         self.tell(update)?;
                     }
                 }
@@ -183,6 +186,24 @@ impl Client {
                 }
             }
         }
+    }
+
+    /// What the processes of an update's sample take of this machine, where they are found here.
+    fn tell_usage(&mut self, update: &Update) -> Result<(), Left> {
+        let sample = match update {
+            Update::Hello(hello) => hello.sample.as_ref(),
+            Update::Record(record) => {
+                if let Record::Sample(sample) = &**record {
+                    Some(sample)
+                } else {
+                    None
+                }
+            }
+            _ => None,
+        };
+        let Some(sample) = sample else { return Ok(()) };
+        let usage = self.usage.read(sample, Instant::now());
+        self.tell(Update::Usage(usage))
     }
 
     fn ask(&self, socket: &mut WebSocket<UnixStream>) -> Result<(), Box<Error>> {

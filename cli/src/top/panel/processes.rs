@@ -115,10 +115,20 @@ fn style(painter: &Painter<'_>, column: Column, text: &str, is_found: bool) -> S
     let is_nothing = matches!(text.trim(), "0 %" | "-");
     match column {
         Column::What if is_found => theme.found,
-        Column::Sm | Column::MemoryBusy | Column::Encoder | Column::Decoder | Column::Share if is_nothing => theme.dim,
+        Column::Sm
+        | Column::MemoryBusy
+        | Column::Encoder
+        | Column::Decoder
+        | Column::Share
+        | Column::Cpu
+        | Column::HostMemory
+            if is_nothing =>
+        {
+            theme.dim
+        }
         Column::Memory | Column::Share => theme.memory,
         Column::Sm | Column::MemoryBusy | Column::Encoder | Column::Decoder => theme.utilization,
-        Column::Kind | Column::Time => theme.dim,
-        Column::Gpu | Column::Pid | Column::User | Column::What => theme.plain,
+        Column::Kind | Column::Time | Column::Threads => theme.dim,
+        Column::Gpu | Column::Pid | Column::User | Column::Cpu | Column::HostMemory | Column::What => theme.plain,
     }
 }

@@ -154,7 +154,7 @@ fn the_columns_that_tell_most_stay_where_it_is_narrow() {
     for column in [Column::Encoder, Column::Decoder, Column::Kind] {
         assert!(!at(&model, 80).contains(&column), "{column:?}");
     }
-    assert_eq!(at(&model, 140), Column::ALL, "where there is room, they stay");
+    assert_eq!(at(&model, 160), Column::usual(), "where there is room, they stay");
     if let Some(Reading::Now(processes)) = model.sample.as_mut().map(|sample| &mut sample.gpus[0].processes) {
         processes[0].encoder_percent = Reading::Now(7.0);
     }

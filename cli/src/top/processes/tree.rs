@@ -30,7 +30,7 @@ pub(super) fn grow(rows: Vec<Row<'_>>) -> Vec<Row<'_>> {
             if !holders.contains(&parent.pid) && placed.insert(parent.pid) {
                 let above = line.get(place + 1).map(|parent| parent.pid);
                 let subject = Subject::Parent(parent);
-                let row = Row { gpu: row.gpu, part: None, subject, total_bytes: None, depth: 0 };
+                let row = Row { gpu: row.gpu, part: None, subject, total_bytes: None, usage: None, depth: 0 };
                 below.entry(above).or_default().push(Node { pid: parent.pid, row });
             }
         }
