@@ -18,6 +18,8 @@ use gpumon_probe::{
     },
 };
 
+use crate::guard::Guard;
+
 /// Simulated GPUs are looked at anew after this time, so that what loops by itself sees them move.
 const SIMULATED_FOR: Duration = Duration::from_millis(300);
 
@@ -51,7 +53,7 @@ impl AnswerSource<'_> {
 pub(crate) struct Driver<'a> {
     source: AnswerSource<'a>,
     records: RwLock<Option<Records>>,
-    direct: OnceLock<Result<NvmlBackend, SourceError>>,
+    direct: OnceLock<Result<Guard<NvmlBackend>, SourceError>>,
     /// GPUs of which a server has found out that the driver does not return from them.
     hung: Vec<u32>,
 }
@@ -105,8 +107,8 @@ impl<'a> Driver<'a> {
         self.source.server.and_then(Server::recorded)
     }
 
-    fn direct(&self) -> &Result<NvmlBackend, SourceError> {
-        self.direct.get_or_init(|| NvmlBackend::open(self.source.library.clone()))
+    fn direct(&self) -> &Result<Guard<NvmlBackend>, SourceError> {
+        self.direct.get_or_init(|| NvmlBackend::open(self.source.library.clone()).map(Guard::new))
     }
 
     fn simulate(&self) -> Result<(), SourceError> {
@@ -131,7 +133,7 @@ impl<'a> Driver<'a> {
     }
 
     /// Asks the driver, where there is one behind the records.
-    fn ask(&self, query: impl FnOnce(&NvmlBackend) -> Answer) -> Answer {
+    fn ask(&self, query: impl FnOnce(&Guard<NvmlBackend>) -> Answer) -> Answer {
         if self.source.is_simulated() {
             return Err(Code::NOT_SUPPORTED);
         }

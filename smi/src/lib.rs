@@ -15,6 +15,7 @@ mod context;
 mod dmon;
 mod driver;
 mod form;
+mod guard;
 mod headline;
 mod list;
 mod log;
@@ -56,6 +57,7 @@ use self::{
     driver::Driver,
     output::Output,
     refusal::Refusal,
+    release::Release,
     subcommand::Stop,
     ticker::Ticker,
 };
@@ -98,17 +100,16 @@ fn run_words(source: &AnswerSource<'_>, words: &[String]) -> Result<u8, Stop> {
         return own.run(behind, &driver, &mut io::stdout());
     }
     let typed = command_line::parse(words)?;
-    if let Some(text) = without_driver(&typed.command) {
+    if let Some(text) = without_gpu(source, &typed.command) {
         Output::standard().write(&text)?;
         return Ok(0);
     }
     let mut output = Output::open(typed.file.as_deref())?;
     let mut ticker = typed.pause.map(Ticker::start).transpose()?;
     let mut round = Round::begin(source, &typed)?;
-    if let Command::Query(request) = &typed.command
-        && let Some(header) = request.header()
-    {
-        output.write(&header)?;
+    if let Command::Query(request) = &typed.command {
+        request.check(round.context().release())?;
+        output.write(&request.header().unwrap_or_default())?;
     }
     loop {
         output.write(&render(&typed.command, &round.context()))?;
@@ -122,11 +123,15 @@ fn run_words(source: &AnswerSource<'_>, words: &[String]) -> Result<u8, Stop> {
 /// `-h`: nvidia-smi's options, in gpumon's own words.
 const HELP: &str = include_str!("help.txt");
 
-fn without_driver(command: &Command) -> Option<String> {
+fn without_gpu(source: &AnswerSource<'_>, command: &Command) -> Option<String> {
+    let release = || {
+        let driver = Driver::open(source).ok();
+        driver.as_ref().map_or(Release::NEWEST_KNOWN, |driver| Release::running(driver))
+    };
     match command {
         Command::Help => Some(HELP.to_owned()),
-        Command::HelpQuery(query) => Some(query::help(*query)),
-        Command::Dtd { unit } => Some(log::dtd(*unit)),
+        Command::HelpQuery(query) => Some(query::help(*query, release())),
+        Command::Dtd { unit } => Some(log::dtd(*unit, release())),
         _ => None,
     }
 }
@@ -197,7 +202,7 @@ fn render(command: &Command, context: &Context<'_>) -> String {
         Command::Units => log::units_text(context),
         Command::UnitsXml { with_dtd } => log::units_xml(context, *with_dtd),
         Command::Query(request) => request.rows(context),
-        Command::Help | Command::HelpQuery(_) | Command::Dtd { .. } => unreachable!("answered without a driver"),
+        Command::Help | Command::HelpQuery(_) | Command::Dtd { .. } => unreachable!("answered without a GPU"),
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use gpumon_probe::vendor::nvml::query::{Answer, Query, Subject, SystemQuery};
 
-use super::{Context, return_code};
+use super::{Context, release::Release, return_code};
 
 /// `-L`: the GPUs and, below a divided one, its MIG devices.
 pub(crate) fn gpus(context: &Context<'_>) -> String {
@@ -54,10 +54,17 @@ pub(crate) fn version(context: &Context<'_>) -> String {
         _ => nvml,
     };
     let cuda = context.cuda_version().unwrap_or_else(|_| "N/A".to_owned());
-    format!(
-        "NVIDIA-SMI version  : {driver}\nNVML version        : {nvml}\nDRIVER version      : {driver}\n\
-         CUDA Version        : {cuda}\n"
-    )
+    let head = format!("NVIDIA-SMI version  : {driver}\nNVML version        : {nvml}\n");
+    let versions = if context.release() < Release(610, 0) {
+        format!("DRIVER version      : {driver}\nCUDA Version        : {cuda}\n")
+    } else {
+        format!(
+            "DRIVER version      : Deprecated, see \"KMD version\" instead\n\
+             CUDA version        : Deprecated, see \"CUDA UMD version\" instead\n\
+             KMD version         : {driver}\nCUDA UMD version    : {cuda}\n"
+        )
+    };
+    head + &versions
 }
 
 /// `--get-hostname`.

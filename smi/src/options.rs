@@ -91,6 +91,7 @@ pub(crate) const OPTIONS: &[OptionDef] = &[
     opt("-rmcd", "--reset-memory-clocks-deferred", Arity::None, Flag::Change),
     opt("-ac", "--applications-clocks", Arity::Required, Flag::Change),
     opt("-rac", "--reset-applications-clocks", Arity::None, Flag::Change),
+    opt("-svfd", "--set-vf-derate", Arity::Required, Flag::Change),
     opt("-pl", "--power-limit", Arity::Required, Flag::Change),
     opt("-sc", "--scope", Arity::Required, Flag::Change),
     opt("-cc", "--cuda-clocks", Arity::Required, Flag::Change),

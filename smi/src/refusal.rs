@@ -61,6 +61,14 @@ impl Refusal {
         ))
     }
 
+    /// A group of columns of driver 610, of which only NVIDIA's own tool knows how it looks.
+    pub(crate) fn no_mma_stall() -> Self {
+        Self::not_done(
+            "gpumon: 'dmon -s n' asks for the MMA stall, which gpumon does not show; leave 'n' out, or use NVIDIA's own \
+             nvidia-smi for it\n",
+        )
+    }
+
     /// What was asked for is nothing that NVML tells. `form` is the switch, with its subcommand.
     pub(crate) fn not_in_nvml(form: &str) -> Self {
         Self::not_done(format!("gpumon: NVML does not tell what '{form}' shows; use NVIDIA's own nvidia-smi for it\n"))

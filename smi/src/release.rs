@@ -1,9 +1,10 @@
 //! The driver's release, which decides what nvidia-smi's forms look like.
 
 use std::num::ParseIntError;
+use std::ops::Range;
 use std::str::FromStr;
 
-use gpumon_probe::vendor::nvml::query::SystemQuery;
+use gpumon_probe::vendor::nvml::query::{QueryBackend, SystemQuery};
 
 use crate::Context;
 
@@ -13,6 +14,10 @@ use crate::Context;
 /// [`NEWEST_KNOWN`], it therefore looks as there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Release(pub(crate) u32, pub(crate) u32);
+
+/// Releases that lack what both older and newer ones have.
+pub(crate) const BRANCH_590: Range<Release> = Release(590, 0)..Release(595, 0);
+pub(crate) const BRANCH_595: Range<Release> = Release(595, 0)..Release(610, 0);
 
 /// The newest branch of the driver whose nvidia-smi the forms were compared with.
 pub const NEWEST_KNOWN: u32 = 610;
@@ -27,12 +32,20 @@ impl FromStr for Release {
     }
 }
 
-impl Context<'_> {
+impl Release {
+    pub(crate) const NEWEST_KNOWN: Self = Self(NEWEST_KNOWN, 0);
+
     /// The running driver's; the newest known one where it does not tell.
-    pub(crate) fn release(&self) -> Release {
-        let version = self.system(SystemQuery::DriverVersion).ok();
+    pub(crate) fn running(driver: &dyn QueryBackend) -> Self {
+        let version = driver.system(SystemQuery::DriverVersion).ok();
         let release = version.as_ref().and_then(|version| version.text()?.parse().ok());
-        release.unwrap_or(Release(NEWEST_KNOWN, 0))
+        release.unwrap_or(Self::NEWEST_KNOWN)
+    }
+}
+
+impl Context<'_> {
+    pub(crate) fn release(&self) -> Release {
+        Release::running(self.driver)
     }
 }
 

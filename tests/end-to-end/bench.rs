@@ -162,7 +162,7 @@ fn a_flipped_bit_is_found_and_ends_with_1() {
         assert_eq!((&lines[0]["verify"]["ok"], &lines[1]["verify"]["ok"]), (&false.into(), &true.into()), "{lines:?}");
         let table = cuda.gpumon(&["bench", id, "--quick", "--size", SIZE]).output().unwrap();
         assert_eq!(table.status.code(), Some(1));
-        assert!(stdout(&table).contains("MISMATCH: "), "{}", stdout(&table));
+        assert!(stdout(&table).contains("mismatch: "), "{}", stdout(&table));
     }
 }
 
@@ -204,6 +204,19 @@ fn what_would_not_fit_is_refused_with_what_there_is() {
     assert!(code == Some(5) && said.contains("copy needs 1 MiB"), "{code:?} {said}");
     let output = gpumon(&["bench", "copy", "--backend", "cpu", "--size", "1e15"]).output().unwrap();
     assert!(output.status.code() == Some(5) && stderr(&output).contains("host's memory"), "{}", stderr(&output));
+}
+
+#[test]
+fn what_fails_among_others_is_a_line_of_the_table_with_its_reason() {
+    let cuda = FakeCuda::new("devices = 2\nmemory_mib = 2048");
+    let output = cuda.gpumon(&["bench", "copy", "triad", "--device", "all", "--size", "512Mi"]).output().unwrap();
+    let text = stdout(&output);
+    assert_eq!((output.status.code(), &*stderr(&output)), (Some(5), ""), "{text}");
+    let starts: Vec<_> =
+        text.lines().map(|line| line.split_whitespace().take(2).collect::<Vec<_>>().join(" ")).collect();
+    let group = |at| [format!("GPU {at}:"), "copy failed:".to_owned(), "triad failed:".to_owned()];
+    assert_eq!(starts, [vec!["workload type".to_owned()], group(0).into(), group(1).into()].concat(), "{text}");
+    assert!(text.contains("triad             failed: triad needs 6.0 GiB on GPU 1"), "{text}");
 }
 
 #[test]

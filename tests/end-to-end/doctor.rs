@@ -51,6 +51,15 @@ fn a_machine_that_is_well_ends_with_0_and_tells_its_readings() {
 }
 
 #[test]
+fn a_driver_that_is_newer_than_gpumon_is_told() {
+    let fake = Fake::new(&format!("[answers]\nnvmlSystemGetDriverVersion = \"9999.1\"\n{IDLE}"));
+    let output = fake.gpumon(&["doctor", "--json"]).output().unwrap();
+    assert_eq!((output.status.code(), verdicts(&json(&output), "nvidia-smi")), (Some(0), vec!["note".to_owned()]));
+    let table = stdout(&fake.gpumon(&["smi"]).output().unwrap());
+    assert!(table.contains("KMD Version: 9999.1 "), "{table}");
+}
+
+#[test]
 fn gpus_that_hang_or_are_lost_are_problems_and_the_rest_is_checked_in_time() {
     let scenario = "gpus = 4\n[[fault]]\ngpu = 1\nkind = \"hang\"\n[[fault]]\ngpu = 2\nkind = \"lost\"\n\
                     [[fault]]\ngpu = 3\nkind = \"hang\"\nfrom_s = 3\n";

@@ -81,7 +81,7 @@ fn is_whole(id: &str, lines: &[Value], model: bool) {
     for topic in ["cause", "cure", "lesson"] {
         assert!(!said(lines, topic).is_empty(), "{id}: {topic}");
     }
-    assert!(said(lines, "proof")[0].ends_with("the same."), "{id}: {:?}", said(lines, "proof"));
+    assert!(said(lines, "proof")[0].ends_with("equal to the byte."), "{id}: {:?}", said(lines, "proof"));
     assert!(lines.iter().any(|line| line["report"] == "progress" && line["share"].is_number()), "{id}");
     let phases: Vec<_> = lines.iter().filter(|line| line["report"] == "phase").map(|line| &line["phase"]).collect();
     assert_eq!((phases[0], *phases.last().unwrap()), (&"preparing".into(), &"giving_back".into()), "{id}");
@@ -270,7 +270,7 @@ fn people_see_a_bar_that_moves_and_read_the_words() {
         let part = text.split("\r\u{1b}[K").any(|line| line.contains(words) && line.contains('━'));
         assert!(part, "{words}: {text}");
     }
-    for words in ["Step 8", "Cause", "Fix", "Takeaway", "Verification", "set_memory_growth", "same."] {
+    for words in ["Step 8", "Cause", "Fix", "Takeaway", "Verification", "set_memory_growth", "byte."] {
         assert!(text.contains(words), "{words}: {text}");
     }
     // In a file there is no bar, and no line is too long to be read.

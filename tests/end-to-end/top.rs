@@ -133,7 +133,7 @@ fn a_process_gets_a_signal_after_a_question() {
     let mut terminal = Tty::start(&top(&fake, &[]), 120, 30);
     terminal.wait_for(&pid.to_string());
     terminal.press("\u{1b}[B");
-    terminal.press("k");
+    terminal.press("T");
     terminal.wait_for("Send SIGTERM to process");
     assert!(sleeper.try_wait().unwrap().is_none(), "a question is not an answer");
     terminal.press("y");
@@ -142,6 +142,52 @@ fn a_process_gets_a_signal_after_a_question() {
     terminal.wait_for("has ended");
     terminal.press("q");
     assert!(terminal.ended().success());
+}
+
+#[test]
+fn tagged_processes_get_a_signal_after_one_question() {
+    let mut sleepers: Vec<_> = (0..3).map(|_| Command::new("sleep").arg("600").spawn().unwrap()).collect();
+    let processes = sleepers
+        .iter()
+        .enumerate()
+        .map(|(gpu, sleeper)| format!("[[process]]\ngpu = {gpu}\npid = {}\nmemory = \"12 GiB\"\n", sleeper.id()));
+    let fake = Fake::new(&format!("gpus = 3\n{}", processes.collect::<String>()));
+    let mut terminal = Tty::start(&top(&fake, &[]), 120, 30);
+    terminal.wait_for(&sleepers[2].id().to_string());
+    // The first two of the list, which tagging goes down.
+    terminal.press("\u{1b}[B");
+    terminal.press("  K");
+    terminal.wait_for("to 2 processes?");
+    terminal.press("y");
+    terminal.wait_for("2 processes have ended");
+    assert!(sleepers[2].try_wait().unwrap().is_none());
+    terminal.press("q");
+    assert!(terminal.ended().success());
+    for sleeper in &mut sleepers {
+        let _ = sleeper.kill();
+        sleeper.wait().unwrap();
+    }
+}
+
+#[test]
+fn the_screen_of_a_process_shows_its_environment_without_its_secrets() {
+    let mut sleeper = Command::new("sleep").arg("600").env_clear().env("API_KEY", "hidden").spawn().unwrap();
+    let pid = sleeper.id();
+    let fake = Fake::new(&format!("gpus = 1\n[[process]]\ngpu = 0\npid = {pid}\nmemory = \"12 GiB\"\n"));
+    let mut terminal = Tty::start(&top(&fake, &[]), 120, 40);
+    terminal.wait_for(&pid.to_string());
+    terminal.press("\u{1b}[B\r");
+    terminal.wait_for("API_KEY=********");
+    for chart in ["Host memory", "Disk I/O", "GPU memory", "Power share"] {
+        terminal.wait_for(chart);
+    }
+    assert!(!terminal.written().contains("hidden"));
+    terminal.press("s");
+    terminal.wait_for("API_KEY=hidden");
+    terminal.press("qq");
+    assert!(terminal.ended().success());
+    sleeper.kill().unwrap();
+    sleeper.wait().unwrap();
 }
 
 #[test]
@@ -172,7 +218,7 @@ fn without_signals_none_is_asked_for() {
     let mut terminal = Tty::start(&top(&fake, &["--readonly"]), 120, 30);
     terminal.wait_for("12.0 GiB");
     terminal.press("\u{1b}[B");
-    terminal.press("k");
+    terminal.press("T");
     terminal.wait_for("no signal can be sent: this was started with --readonly");
     terminal.press("q");
     assert!(terminal.ended().success());
@@ -184,7 +230,7 @@ fn a_process_that_this_pid_namespace_does_not_have_is_not_said_to_have_ended() {
     let mut terminal = Tty::start(&top(&fake, &[]), 120, 30);
     terminal.wait_for("4194305");
     terminal.press("\u{1b}[B");
-    terminal.press("k");
+    terminal.press("T");
     terminal.wait_for("runs in another PID namespace");
     terminal.press("q");
     assert!(terminal.ended().success());

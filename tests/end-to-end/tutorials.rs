@@ -64,7 +64,7 @@ fn a_flipped_bit_or_a_lost_result_in_one_variant_ends_with_1_and_is_told_there()
         let line = lines.iter().find(|line| line["variant"] == variant).unwrap();
         assert_eq!(line["outcome"]["verify"]["ok"], false, "{kernel}: {line}");
         let text = stdout(&cuda.gpumon(&["tutorials", case, "--quick", "--backend", "cuda"]).output().unwrap());
-        assert!(text.contains("MISMATCH: "), "{kernel}: {text}");
+        assert!(text.contains("mismatch: "), "{kernel}: {text}");
     }
 }
 
@@ -75,6 +75,8 @@ fn without_a_gpu_the_cpu_s_variants_run_unless_a_gpu_was_asked_for() {
     let text = stdout(&output);
     assert_eq!(output.status.code(), Some(0), "{text}");
     assert!(text.contains("CPU one thread") && !text.contains("   GPU "), "{text}");
+    assert!(text.starts_with("Quick run: ") && text.matches("host us").count() == 1, "{text}");
+    assert_eq!(text.matches("  10007  ").count(), 2, "the size that ran is named: {text}");
     assert!(text.trim_end().ends_with("is slower than a CPU that has it."), "{text}");
     assert!(stderr(&output).contains("/nowhere/libcuda.so.1"), "{}", stderr(&output));
     assert_eq!(run(&["tutorials", "c", "--backend", "cuda"]).status.code(), Some(3));
@@ -97,4 +99,20 @@ fn a_gpu_that_is_lost_ends_it() {
     let last = lines.last().unwrap();
     assert_eq!((code, &last["found"]), (Some(1), &"failed".into()), "{last}");
     assert!(last["error"].as_str().unwrap().contains("CUDA_ERROR_DEVICE_UNAVAILABLE"), "{last}");
+}
+
+/// The fake's devices are called H200.
+#[test]
+fn a_framework_s_figure_is_compared_on_its_device_and_named_on_another() {
+    let text = |name: &str| {
+        let cuda = FakeCuda::new(&format!("name = {name:?}"));
+        stdout(&cuda.gpumon(&["tutorials", "d", "--backend", "cuda"]).output().unwrap())
+    };
+    let same = text("NVIDIA H200");
+    assert!(same.contains("er than Numba (30.0 us on an H200, measured 2026-"), "{same}");
+    let other = text("NVIDIA L40S");
+    assert!(
+        other.contains("verified  Numba: 30.0 us on an H200, measured 2026-") && !other.contains("er than"),
+        "{other}"
+    );
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use gpumon_workload::protocol::{BurnJob, Job};
 
-use super::bench::Results;
+use super::bench::{Results, Subject};
 use crate::{
     exit::Failure,
     options::{SourceArgs, parse_time},
@@ -68,7 +68,7 @@ pub(crate) fn run(source: &SourceArgs, args: &BurnArgs) -> Result<(), Failure> {
         memory: args.mem,
         dtype: args.dtype.map(Into::into),
     });
-    let mut results = Results::new(args.json, None, None);
+    let mut results = Results::new(args.json, Subject::Burn, None, None);
     let code = run::follow(source, &job, args.place.time_limit, &mut results)?;
     Failure::unless_success(code)
 }

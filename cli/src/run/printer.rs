@@ -18,6 +18,12 @@ pub(crate) trait ForPeople {
     /// A result in words; `None` where the report is none.
     fn result(&mut self, report: &Report) -> Option<String>;
 
+    /// What failed, as a line among the results; `None` where there is none among which it could be.
+    fn failure(&mut self, id: &str, error: &str) -> Option<String> {
+        let _ = (id, error);
+        None
+    }
+
     fn end(&self) -> String;
 }
 
@@ -69,7 +75,11 @@ impl<T> Printer<T> {
 
 impl<T: ForPeople> View for Printer<T> {
     fn on_line(&mut self, raw: &str, line: Line) -> Result<(), Failure> {
-        match self.text.result(&line.report) {
+        let text = match &line.report {
+            Report::Failed { id, error, .. } if !self.for_programs => self.text.failure(id, error),
+            report => self.text.result(report),
+        };
+        match text {
             Some(text) => self.line(raw, &text)?,
             None => self.beside(&line.report),
         }

@@ -9,7 +9,7 @@ use std::{
     thread,
 };
 
-use gpumon_probe::bounded;
+use gpumon_probe::{bounded, model::now_ms};
 
 use super::{input::Input, process_stat::ProcessStat, text::printable};
 
@@ -24,6 +24,7 @@ type Fact<T> = Result<T, String>;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Facts {
+    pub(super) at_ms: u64,
     pub(super) started_ms: Option<u64>,
     /// `running`, `sleeping`, ...
     pub(super) state: String,
@@ -34,6 +35,8 @@ pub(super) struct Facts {
     /// Main memory it holds now, and has held at most.
     pub(super) resident_bytes: Option<u64>,
     pub(super) most_resident_bytes: Option<u64>,
+    /// Read from disks and written to them so far.
+    pub(super) disk_bytes: Fact<u64>,
     pub(super) program: Fact<String>,
     /// The command line, argument by argument.
     pub(super) arguments: Fact<Vec<String>>,
@@ -64,6 +67,10 @@ fn look(root: &Path, pid: u32, started_ms: Option<u64>, missing: &str) -> Result
         let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
         Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
     };
+    let disk_bytes = read(bounded::text(folder.join("io"), bounded::STAT)).map(|io| {
+        let of = |name: &str| io.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok());
+        of("read_bytes:").unwrap_or(0) + of("write_bytes:").unwrap_or(0)
+    });
     let link = |name: &str| read(fs::read_link(folder.join(name))).map(|path: PathBuf| path.display().to_string());
     let list = |name: &str, limit: usize| {
         let bytes = read(bounded::read(folder.join(name), limit))?;
@@ -76,6 +83,7 @@ fn look(root: &Path, pid: u32, started_ms: Option<u64>, missing: &str) -> Result
         entries.sort();
     }
     Ok(Facts {
+        at_ms: now_ms(),
         started_ms: stat.started_ms,
         state: state(stat.state).to_owned(),
         parent: stat.parent,
@@ -83,6 +91,7 @@ fn look(root: &Path, pid: u32, started_ms: Option<u64>, missing: &str) -> Result
         cpu_ms: stat.cpu_ms,
         resident_bytes: bytes("VmRSS"),
         most_resident_bytes: bytes("VmHWM"),
+        disk_bytes,
         program: link("exe").map(|path| printable(&path)),
         arguments: list("cmdline", bounded::COMMAND_LINE),
         folder: link("cwd").map(|path| printable(&path)),

@@ -30,7 +30,8 @@ pub(super) enum Action {
     LongerRange,
     ShorterRange,
     NextSort,
-    PreviousSort,
+    ChooseSort,
+    ChooseUser,
     Reverse,
     Tree,
     Filter,
@@ -38,12 +39,16 @@ pub(super) enum Action {
     FindNext,
     FindPrevious,
     Details,
-    /// Asks whether the selected process is to get it.
+    Environment,
+    /// Asks whether the tagged processes, or the selected one, are to get it.
     Signal(Kill),
     Faster,
     Slower,
     Theme,
     Save,
+    /// Tags the selected process; with none selected, as `Pause`.
+    TagOrPause,
+    ClearTags,
     Pause,
     StepForward,
     StepBack,
@@ -87,8 +92,14 @@ const fn key(
     Binding { keys, control: false, shown, action, part, help, short }
 }
 
-const fn control(keys: &'static [KeyCode], shown: &'static str, action: Action, help: &'static str) -> Binding {
-    Binding { keys, control: true, shown, action, part: Part::Screen, help, short: None }
+const fn control(
+    keys: &'static [KeyCode],
+    shown: &'static str,
+    action: Action,
+    part: Part,
+    help: &'static str,
+) -> Binding {
+    Binding { keys, control: true, shown, action, part, help, short: None }
 }
 
 use KeyCode::{BackTab, Char, Down, End, Enter, Esc, F, Home, Left, PageDown, PageUp, Right, Tab, Up};
@@ -96,16 +107,25 @@ use Part::{Charts, Processes, Replay, Screen};
 
 /// Every key; what is most wanted at the bottom comes first.
 pub(super) const BINDINGS: &[Binding] = &[
-    key(&[Char('q')], "q", Action::Quit, Screen, "quit", Some("quit")),
+    key(&[Char('q'), F(10)], "q", Action::Quit, Screen, "quit", Some("quit")),
     key(&[Char('?'), Char('h'), F(1)], "?", Action::Help, Screen, "this help", Some("help")),
-    key(&[Char(' ')], "space", Action::Pause, Screen, "pause or resume; restart a replay that is over", Some("pause")),
+    key(&[Char('p'), Char('Z')], "p", Action::Pause, Screen, "pause or resume; restart a replay that is over", None),
+    key(
+        &[Char(' ')],
+        "space",
+        Action::TagOrPause,
+        Processes,
+        "tag the selected process, or pause if none is",
+        Some("tag"),
+    ),
+    key(&[Char('U')], "U", Action::ClearTags, Processes, "remove all tags", None),
     key(&[Char('.')], ".", Action::StepForward, Replay, "one sample forward", Some("step")),
     key(&[Char(',')], ",", Action::StepBack, Replay, "one sample back", None),
     key(&[Char(')')], ")", Action::SkipForward, Replay, "half a minute forward", Some("skip")),
     key(&[Char('(')], "(", Action::SkipBack, Replay, "half a minute back", None),
     key(&[Char('>')], ">", Action::SpeedUp, Replay, "faster", Some("faster")),
     key(&[Char('<')], "<", Action::SlowDown, Replay, "slower", None),
-    key(&[Char('g')], "g", Action::Goto, Replay, "go to a time, as 10:42 or 10:42:07", Some("go to")),
+    key(&[Char(':')], ":", Action::Goto, Replay, "go to a time, as 10:42 or 10:42:07", Some("go to")),
     key(&[Tab], "tab", Action::NextView, Screen, "next view", Some("view")),
     key(&[BackTab], "shift-tab", Action::PreviousView, Screen, "previous view", None),
     key(&[Right], "→", Action::NextGpu, Screen, "next GPU; after the last, all of them", Some("GPU")),
@@ -116,30 +136,48 @@ pub(super) const BINDINGS: &[Binding] = &[
     key(&[Char(']')], "]", Action::LongerRange, Charts, "charts reach further back", None),
     key(&[Char('[')], "[", Action::ShorterRange, Charts, "charts reach less far back", None),
     key(&[Char('s')], "s", Action::NextSort, Processes, "sort by the next column", Some("sort")),
-    key(&[Char('S')], "S", Action::PreviousSort, Processes, "sort by the column before", None),
+    key(&[F(6)], "F6", Action::ChooseSort, Processes, "choose the column to sort by", None),
     key(&[Char('r')], "r", Action::Reverse, Processes, "sort the other way round", None),
-    key(&[Char('f')], "f", Action::Filter, Processes, "filter by words, as `ana gpu:0 what:train`", Some("filter")),
-    key(&[Char('/')], "/", Action::Search, Processes, "search while you type", Some("search")),
+    key(
+        &[Char('f'), Char('\\'), F(4)],
+        "f",
+        Action::Filter,
+        Processes,
+        "filter by words, as `ana gpu:0 what:train`",
+        Some("filter"),
+    ),
+    key(&[Char('u')], "u", Action::ChooseUser, Processes, "list the processes of one user", Some("user")),
+    key(&[Char('/'), F(3)], "/", Action::Search, Processes, "search while you type", Some("search")),
     key(&[Char('n')], "n", Action::FindNext, Processes, "next that was searched for", None),
     key(&[Char('N')], "N", Action::FindPrevious, Processes, "the one before", None),
-    key(&[Char('t')], "t", Action::Tree, Processes, "below those that started them, as a tree", Some("tree")),
-    key(&[Enter, Char('i')], "enter", Action::Details, Processes, "all about the selected process", Some("details")),
+    key(&[Char('t'), F(5)], "t", Action::Tree, Processes, "below those that started them, as a tree", Some("tree")),
     key(
-        &[Char('T'), Char('k')],
+        &[Enter, Char('i')],
+        "enter",
+        Action::Details,
+        Processes,
+        "the screen of the selected process",
+        Some("details"),
+    ),
+    key(&[Char('e')], "e", Action::Environment, Processes, "its environment", None),
+    key(
+        &[Char('T'), F(9)],
         "T",
         Action::Signal(Kill::Terminate),
         Processes,
-        "send a signal (SIGTERM first), after confirmation",
+        "send a signal to the tagged or selected processes",
         Some("signal"),
     ),
-    key(&[Char('K')], "K", Action::Signal(Kill::End), Processes, "send SIGKILL, after confirmation", None),
-    key(&[Char('I')], "I", Action::Signal(Kill::Interrupt), Processes, "send SIGINT, after confirmation", None),
-    key(&[Down], "↓", Action::Move(1), Processes, "select the next process", None),
-    key(&[Up], "↑", Action::Move(-1), Processes, "select the previous process", None),
+    key(&[Char('K')], "K", Action::Signal(Kill::End), Processes, "the same, SIGKILL first", None),
+    key(&[Char('I')], "I", Action::Signal(Kill::Interrupt), Processes, "the same, SIGINT first", None),
+    key(&[Down, Char('j')], "↓", Action::Move(1), Processes, "select the next process", None),
+    key(&[Up, Char('k')], "↑", Action::Move(-1), Processes, "select the previous process", None),
     key(&[PageDown], "page down", Action::PageDown, Processes, "a page further", None),
+    control(&[Char('d')], "ctrl-d", Action::Move(5), Processes, "half a page further"),
     key(&[PageUp], "page up", Action::PageUp, Processes, "a page back", None),
-    key(&[Home], "home", Action::First, Processes, "the first", None),
-    key(&[End], "end", Action::Last, Processes, "the last", None),
+    control(&[Char('u')], "ctrl-u", Action::Move(-5), Processes, "half a page back"),
+    key(&[Home, Char('g')], "home", Action::First, Processes, "the first", None),
+    key(&[End, Char('G')], "end", Action::Last, Processes, "the last", None),
     key(&[Char('z')], "z", Action::Room, Screen, "the view alone, the processes alone, or both", Some("zoom")),
     key(&[Char('1')], "1", Action::View(0), Screen, "charts", None),
     key(&[Char('2')], "2", Action::View(1), Screen, "activity of the GPU's parts", None),
@@ -151,11 +189,19 @@ pub(super) const BINDINGS: &[Binding] = &[
     key(&[Char('-')], "-", Action::Slower, Screen, "fewer samples", None),
     key(&[Char('C')], "C", Action::Theme, Screen, "another theme", None),
     key(&[Char('W')], "W", Action::Save, Screen, "save these settings", None),
-    key(&[Esc], "esc", Action::Back, Screen, "leave a dialog, a filter, a GPU", None),
-    control(&[Char('l')], "ctrl-l", Action::Redraw, "draw everything anew"),
-    control(&[Char('z')], "ctrl-z", Action::Suspend, "back to the shell; `fg` resumes"),
-    control(&[Char('c')], "ctrl-c", Action::Quit, "quit"),
+    key(&[Esc], "esc", Action::Back, Screen, "leave a dialog, a filter, tags, a GPU", None),
+    control(&[Char('l')], "ctrl-l", Action::Redraw, Screen, "draw everything anew"),
+    control(&[Char('z')], "ctrl-z", Action::Suspend, Screen, "back to the shell; `fg` resumes"),
+    control(&[Char('c')], "ctrl-c", Action::Quit, Screen, "quit"),
 ];
+
+impl Binding {
+    /// All keys that do it, the first as it is shown elsewhere.
+    pub(super) fn names(&self) -> String {
+        let others = self.keys.iter().skip(1).map(|key| format!(" {key}"));
+        self.shown.to_owned() + &others.collect::<String>()
+    }
+}
 
 /// What a key asks for.
 pub(super) fn action(event: KeyEvent) -> Option<Action> {

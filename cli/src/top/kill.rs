@@ -93,6 +93,11 @@ impl Target {
         Ok(Self { pid, name, user, handle })
     }
 
+    /// `python (4242)`.
+    pub(super) fn label(&self) -> String {
+        format!("{} ({})", self.name, self.pid)
+    }
+
     /// Sends a signal.
     pub(super) fn send(&self, kill: Kill) -> io::Result<()> {
         Ok(pidfd_send_signal(&self.handle, kill.signal())?)

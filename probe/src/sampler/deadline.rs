@@ -8,8 +8,11 @@ const KEPT_OPEN: Duration = Duration::from_millis(300);
 /// Many GPUs that are read at the same time wait for the same locks of the driver.
 const QUIET: Duration = Duration::from_millis(150);
 
-/// How long the driver takes to open a GPU that it does not keep open.
-const OPENING: Duration = Duration::from_secs(2);
+/// How long the driver takes to open a GPU that it does not keep open, which it does at its first use.
+pub const OPENING: Duration = Duration::from_secs(2);
+
+/// How long a one-shot command waits where no GPU answers, since it has nothing else to show.
+pub const OPENING_ONCE: Duration = Duration::from_secs(10);
 
 /// Until when to wait.
 pub(super) struct Deadline {

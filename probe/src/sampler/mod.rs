@@ -22,6 +22,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+pub use self::deadline::{OPENING, OPENING_ONCE};
 pub use self::shared_interval::SharedInterval;
 use self::{sampling::Sampling, ticker::Ticker};
 use crate::{
@@ -85,13 +86,6 @@ pub struct OneShot {
     /// What changes slowly, of each GPU that answered; empty where it was not asked for.
     pub details: Vec<GpuDetails>,
 }
-
-/// How long the first sample waits where no GPU answers: the driver opens one at its first use, which takes milliseconds
-/// with persistence mode and seconds without.
-const OPENING: Duration = Duration::from_secs(2);
-
-/// A one-shot command has nothing else to show, so it waits longer.
-const OPENING_ONCE: Duration = Duration::from_secs(10);
 
 /// Hands an inventory, and then a sample per interval with what came before it, to `emit` until that breaks off.
 ///

@@ -15,6 +15,7 @@ use super::{
     Context, Refusal,
     form::Form,
     monitor,
+    release::Release,
     subcommand::Stop,
     switches::{Switches, Values},
     timestamp::{self, TimestampColumns},
@@ -35,6 +36,10 @@ const MOST: (usize, u64) = (16, 600);
 
 pub(super) fn run(arguments: &[String], driver: &dyn QueryBackend, output: &mut dyn Write) -> Result<u8, Stop> {
     let switches = FORM.parse(arguments)?;
+    if switches.value("-s").is_some_and(|letters| letters.contains('n')) && Release::running(driver) >= Release(610, 0)
+    {
+        return Err(Refusal::no_mma_stall().into());
+    }
     let shown = Shown::parse(&switches)?;
     let rounds = monitor::rounds(&switches, driver, MOST, help::USAGE)?;
     let heading = shown.layout.heading(rounds.timestamp, &shown.columns, &shown.metrics, shown.levels);

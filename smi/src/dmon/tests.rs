@@ -205,3 +205,12 @@ fn a_file_holds_what_would_be_shown() {
     assert_eq!((text.as_str(), code), ("", 0));
     assert_eq!(std::fs::read_to_string(file.path()).unwrap(), shown);
 }
+
+#[test]
+fn the_mma_stall_of_driver_610_is_left_to_nvidias_tool() {
+    let with = |version: &str| two().system(SystemQuery::DriverVersion, Ok(Value::Text(version.to_owned())));
+    let (text, code) = typed("dmon -c 1 -s pn", &with("610.57.04"));
+    assert!(code == 3 && text.contains("leave 'n' out"), "{text}");
+    let (text, code) = typed("dmon -c 1 -s pn", &with("595.80"));
+    assert_eq!((text, code), typed("dmon -c 1 -s p", &two()));
+}

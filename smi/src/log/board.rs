@@ -9,6 +9,7 @@ use super::{
     item::{Item, declared, field, group, number, text, value},
     sections::Section,
 };
+use crate::release::Release;
 
 /// Name, display and driver modes.
 pub(super) static NAMES: &[Item] = &[
@@ -68,6 +69,10 @@ pub(super) static NUMBERS: &[Item] = &[
         value("Latest Timestamp", "latest_timestamp", |at| format_or_reason(flush(at, 0), |us| moment(at, us))),
         value("Latest Duration", "latest_duration", |at| format_or_reason(flush(at, 1), microseconds)),
     ]),
+    // The elements' names are a guess.
+    group("Inforom Time Data", "inforom_time_data")
+        .holds(&[number("Time Run", "time_run", Q::TimeRun, 0, |seconds| format!("{seconds} seconds"))])
+        .since(Release(610, 0)),
     group("GPU Operation Mode", "gpu_operation_mode").holds(&[
         number("Current", "current_gom", Q::GpuOperationMode, 0, operation_mode),
         number("Pending", "pending_gom", Q::GpuOperationMode, 1, operation_mode),

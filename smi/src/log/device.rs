@@ -5,19 +5,19 @@ use std::sync::OnceLock;
 use gpumon_probe::vendor::nvml::query::{Answer, Query, Subject};
 
 use super::fields;
-use crate::{Context, cache::Cache};
+use crate::{Context, cache::Cache, release::Release};
 
 pub(super) struct Device<'a> {
     pub(super) context: &'a Context<'a>,
     /// NVML's index.
     pub(super) gpu: u32,
     answers: Cache<(Subject, Query)>,
-    old_fields: OnceLock<bool>,
+    release: OnceLock<Release>,
 }
 
 impl<'a> Device<'a> {
     pub(super) fn new(context: &'a Context<'a>, gpu: u32) -> Self {
-        Self { context, gpu, answers: Cache::default(), old_fields: OnceLock::new() }
+        Self { context, gpu, answers: Cache::default(), release: OnceLock::new() }
     }
 
     pub(super) fn ask(&self, subject: Subject, query: Query) -> Answer {
@@ -26,7 +26,10 @@ impl<'a> Device<'a> {
 
     /// The number under which the driver has a field; `None` where it does not have it.
     pub(super) fn field(&self, id: u32) -> Option<u32> {
-        let old = *self.old_fields.get_or_init(|| fields::are_old(self.context));
-        if old { fields::old(id) } else { Some(id) }
+        if self.release() < fields::RENUMBERED { fields::old(id) } else { Some(id) }
+    }
+
+    pub(super) fn release(&self) -> Release {
+        *self.release.get_or_init(|| self.context.release())
     }
 }

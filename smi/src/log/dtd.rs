@@ -3,10 +3,11 @@
 use std::fmt::Write as _;
 
 use super::item::{Content, Item, List};
+use crate::release::Release;
 
 /// Elements and what they hold, each once.
-#[derive(Default)]
 pub(crate) struct Dtd {
+    release: Release,
     elements: Vec<(&'static str, String)>,
 }
 
@@ -14,6 +15,10 @@ pub(crate) struct Dtd {
 const WIDTH: usize = 100;
 
 impl Dtd {
+    pub(super) fn new(release: Release) -> Self {
+        Self { release, elements: Vec::new() }
+    }
+
     /// Declares an element that holds these, in this order, and all below them.
     pub(super) fn sequence(&mut self, tag: &'static str, children: &[String]) {
         self.element(tag, format!("({})", children.join(", ")));
@@ -25,6 +30,7 @@ impl Dtd {
 
     pub(super) fn item(&mut self, item: &'static Item) {
         match &item.content {
+            _ if !item.is_of(self.release) => {}
             Content::Each(_, items) => self.all(items),
             _ if item.tag.is_empty() => {}
             Content::Value(_) => self.leaf(item.tag),
@@ -32,18 +38,18 @@ impl Dtd {
                 if items.is_empty() {
                     self.leaf(item.tag);
                 } else {
-                    self.sequence(item.tag, &children(items));
+                    self.sequence(item.tag, &self.children(items));
                 }
                 self.all(items);
             }
             Content::GroupOr(_, items) => {
-                let names: Vec<_> = children(items).iter().map(|child| bare(child).to_owned()).collect();
+                let names: Vec<_> = self.children(items).iter().map(|child| bare(child).to_owned()).collect();
                 self.mixed(item.tag, &names);
                 self.all(items);
             }
             Content::List(List { tag, items, .. }) => {
                 self.mixed(item.tag, &[(*tag).to_owned()]);
-                self.sequence(tag, &children(items));
+                self.sequence(tag, &self.children(items));
                 self.all(items);
             }
         }
@@ -68,6 +74,23 @@ impl Dtd {
         &self.elements
     }
 
+    /// What items are called in the content of the element above them.
+    pub(super) fn children(&self, items: &[Item]) -> Vec<String> {
+        items
+            .iter()
+            .filter(|item| item.is_of(self.release))
+            .flat_map(|item| match &item.content {
+                Content::Each(_, items) => {
+                    self.children(items).iter().map(|child| format!("{}*", bare(child))).collect()
+                }
+                _ if item.tag.is_empty() => Vec::new(),
+                Content::Declared(_) => vec![format!("{}?", item.tag)],
+                _ if item.when.is_some() => vec![format!("{}?", item.tag)],
+                _ => vec![item.tag.to_owned()],
+            })
+            .collect()
+    }
+
     fn all(&mut self, items: &'static [Item]) {
         for item in items {
             self.item(item);
@@ -83,20 +106,6 @@ impl Dtd {
             self.elements.push((tag, model));
         }
     }
-}
-
-/// What items are called in the content of the element above them.
-pub(super) fn children(items: &[Item]) -> Vec<String> {
-    items
-        .iter()
-        .flat_map(|item| match &item.content {
-            Content::Each(_, items) => children(items).iter().map(|child| format!("{}*", bare(child))).collect(),
-            _ if item.tag.is_empty() => Vec::new(),
-            Content::Declared(_) => vec![format!("{}?", item.tag)],
-            _ if item.when.is_some() => vec![format!("{}?", item.tag)],
-            _ => vec![item.tag.to_owned()],
-        })
-        .collect()
 }
 
 /// Without the sign for how often it may stand there.

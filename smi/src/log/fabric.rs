@@ -7,6 +7,7 @@ use super::{
     format::{ABSENT, count, format_or_reason, named, word},
     item::{Item, group, number, value},
 };
+use crate::release::BRANCH_590;
 
 /// State, membership and health.
 pub(super) static FABRIC: &[Item] = &[group("Fabric", "fabric").holds(&[
@@ -31,7 +32,8 @@ pub(super) static FABRIC: &[Item] = &[group("Fabric", "fabric").holds(&[
         value("Route Unhealthy", "route_unhealthy", |at| health(at, 4, 0x3, TRUTH)),
         value("Access Timeout Recovery", "access_timeout_recovery", |at| health(at, 6, 0x3, TRUTH)),
         value("Incorrect Configuration", "incorrect_configuration", |at| health(at, 8, 0xF, CONFIGURATIONS)),
-        value("Partition Assigned", "partition_assigned", |at| health(at, 12, 0x3, TRUTH)),
+        value("Partition Assigned", "partition_assigned", |at| health(at, 12, 0x3, TRUTH))
+            .when(|at| !BRANCH_590.contains(&at.device.release())),
     ]),
 ])];
 

@@ -2,15 +2,10 @@
 //!
 //! The tables have the new numbers. An older driver has other fields under them, so that it must not be asked by these.
 
-use crate::{Context, release::Release};
+use crate::release::Release;
 
 /// The first driver with the new numbers.
-const RENUMBERED: Release = Release(580, 82);
-
-/// Whether the driver has the old numbers.
-pub(super) fn are_old(context: &Context<'_>) -> bool {
-    context.release() < RENUMBERED
-}
+pub(super) const RENUMBERED: Release = Release(580, 82);
 
 /// The old number of a field; `None` where there was none.
 pub(super) fn old(id: u32) -> Option<u32> {

@@ -8,28 +8,64 @@ use super::{
     vgpu::is_host,
     xml::{branch, leaf},
 };
-use crate::Context;
+use crate::{Context, release::Release};
 
 pub(super) const ROOT: &str = "nvidia_smi_log";
 
-/// Title, element and value of a line.
-pub(super) type Line = (&'static str, &'static str, fn(&Context<'_>) -> String);
+/// A line above the GPUs.
+pub(super) struct Line {
+    title: &'static str,
+    pub(super) tag: &'static str,
+    value: fn(&Context<'_>) -> String,
+    /// The first release of the driver whose log has it.
+    since: Release,
+    /// What the text has behind the value from [`RENAMED`] on.
+    deprecated: &'static str,
+}
+
+/// The release that gave the driver's and CUDA's version other names.
+const RENAMED: Release = Release(610, 0);
+
+pub(super) const fn line_of(title: &'static str, tag: &'static str, value: fn(&Context<'_>) -> String) -> Line {
+    Line { title, tag, value, since: Release(0, 0), deprecated: "" }
+}
 
 /// When, and with which driver.
-pub(super) static LINES: &[Line] = &[
-    ("Timestamp", "timestamp", |context| context.now.strftime("%a %b %e %H:%M:%S %Y").to_string()),
-    ("Driver Version", "driver_version", |context| match context.system(SystemQuery::DriverVersion) {
+static LINES: &[Line] = &[
+    line_of("Timestamp", "timestamp", |context| context.now.strftime("%a %b %e %H:%M:%S %Y").to_string()),
+    Line {
+        deprecated: " [Deprecated; will be removed in CUDA 14.0. Use KMD Version instead]",
+        ..line_of("Driver Version", "driver_version", driver_version)
+    },
+    Line {
+        deprecated: " [Deprecated; will be removed in CUDA 14.0. Use CUDA UMD Version instead]",
+        ..line_of("CUDA Version", "cuda_version", cuda_version)
+    },
+    Line { since: RENAMED, ..line_of("KMD Version", "kmd_version", driver_version) },
+    Line { since: RENAMED, ..line_of("CUDA UMD Version", "cuda_umd_version", cuda_version) },
+];
+
+/// Those of a release.
+pub(super) fn lines(release: Release) -> impl Iterator<Item = &'static Line> {
+    LINES.iter().filter(move |line| line.since <= release)
+}
+
+fn driver_version(context: &Context<'_>) -> String {
+    match context.system(SystemQuery::DriverVersion) {
         Ok(version) => version.text().unwrap_or(ABSENT).to_owned(),
         Err(code) => word(code),
-    }),
-    ("CUDA Version", "cuda_version", |context| context.cuda_version().unwrap_or_else(word)),
-];
+    }
+}
+
+fn cuda_version(context: &Context<'_>) -> String {
+    context.cuda_version().unwrap_or_else(word)
+}
 
 /// Title and element of what a host of virtual GPUs says of its driver, and of the line in it.
 pub(super) const HOST: [(&str, &str); 2] =
     [("vGPU Driver Capability", "vgpu_driver_capability"), ("Heterogenous Multi-vGPU", "heterogenous_multivGPU")];
 
-pub(super) const ATTACHED: Line = ("Attached GPUs", "attached_gpus", |context| context.count.to_string());
+pub(super) static ATTACHED: Line = line_of("Attached GPUs", "attached_gpus", |context| context.count.to_string());
 
 /// The text, down to the first GPU.
 pub(super) fn text(context: &Context<'_>) -> String {
@@ -47,28 +83,30 @@ pub(super) fn text(context: &Context<'_>) -> String {
 /// The text that the logs of GPUs and of units begin with.
 pub(super) fn opening(context: &Context<'_>) -> String {
     let mut out = "\n==============NVSMI LOG==============\n\n".to_owned();
-    for entry in LINES {
-        write_line(&mut out, entry, context);
+    let release = context.release();
+    for own in lines(release) {
+        let note = if release < RENAMED { "" } else { own.deprecated };
+        line(&mut out, 0, COLUMN, own.title, &((own.value)(context) + note));
     }
     out
 }
 
-pub(super) fn write_line(out: &mut String, (title, _, format): &Line, context: &Context<'_>) {
-    line(out, 0, COLUMN, title, &format(context));
+pub(super) fn write_line(out: &mut String, own: &Line, context: &Context<'_>) {
+    line(out, 0, COLUMN, own.title, &(own.value)(context));
 }
 
 /// The elements before the first GPU.
 pub(super) fn elements(out: &mut String, context: &Context<'_>) {
-    write_elements(out, LINES, context);
+    write_elements(out, lines(context.release()), context);
     if let Some(capability) = host_capability(context) {
         branch(out, 1, HOST[0].1, |out| leaf(out, 2, HOST[1].1, &capability));
     }
-    write_elements(out, &[ATTACHED], context);
+    write_elements(out, [&ATTACHED], context);
 }
 
-pub(super) fn write_elements(out: &mut String, lines: &[Line], context: &Context<'_>) {
-    for (_, tag, format) in lines {
-        leaf(out, 1, tag, &format(context));
+pub(super) fn write_elements<'a>(out: &mut String, lines: impl IntoIterator<Item = &'a Line>, context: &Context<'_>) {
+    for own in lines {
+        leaf(out, 1, own.tag, &(own.value)(context));
     }
 }
 

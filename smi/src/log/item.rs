@@ -6,6 +6,7 @@
 use gpumon_probe::vendor::nvml::query::Query as Q;
 
 use super::{cursor::Cursor, sections::Section};
+use crate::release::Release;
 
 /// One line, group or list.
 pub(super) struct Item {
@@ -14,6 +15,8 @@ pub(super) struct Item {
     /// Its element; empty where the XML leaves it out.
     pub(super) tag: &'static str,
     pub(super) content: Content,
+    /// The first release of the driver whose log has it, and the first one that has it no longer.
+    releases: (Release, Release),
     /// Whether it is there; `None` where it always is.
     pub(super) when: Option<fn(&Cursor<'_>) -> bool>,
     /// The text sets it one step to the right of its neighbours. The XML does not.
@@ -86,7 +89,41 @@ pub(super) enum Layout {
 
 impl Item {
     const fn new(title: &'static str, tag: &'static str, content: Content) -> Self {
-        Self { title, tag, content, when: None, deeper: false, about: &[], section: None, full: true, ahead: &[] }
+        let releases = (Release(0, 0), Release(u32::MAX, 0));
+        Self {
+            title,
+            tag,
+            content,
+            releases,
+            when: None,
+            deeper: false,
+            about: &[],
+            section: None,
+            full: true,
+            ahead: &[],
+        }
+    }
+
+    /// Whether the log of this release can have it.
+    pub(super) fn is_of(&self, release: Release) -> bool {
+        self.releases.0 <= release && release < self.releases.1
+    }
+
+    /// Whether it stands here.
+    pub(super) fn is_shown(&self, at: &Cursor<'_>) -> bool {
+        self.is_of(at.device.release()) && self.when.is_none_or(|holds| holds(at))
+    }
+
+    /// Shown from this release on.
+    pub(super) const fn since(mut self, release: Release) -> Self {
+        self.releases.0 = release;
+        self
+    }
+
+    /// Shown before this release.
+    pub(super) const fn until(mut self, release: Release) -> Self {
+        self.releases.1 = release;
+        self
     }
 
     /// Shown where this holds.

@@ -36,11 +36,9 @@ mod utilization;
 mod vgpu;
 mod xml;
 
-use std::slice;
-
 pub(crate) use self::sections::{Section, parse_sections, section_words};
 use self::{cursor::Form, dtd::Dtd, gpu::Block, head::ROOT};
-use super::Context;
+use super::{Context, release::Release};
 
 const NAME: &str = "nvsmi_device_v13.dtd";
 
@@ -63,15 +61,19 @@ pub(crate) fn xml(context: &Context<'_>, with_dtd: bool) -> String {
             gpu::block(context, gpu, Form::Xml, |_| true, |out, item, at| xml::write(out, item, at, 2));
         format!("\t<gpu id=\"{}\">\n{items}\t</gpu>\n\n", xml::escape(&bus_id))
     });
-    document(NAME, with_dtd.then(|| dtd(false)).as_deref(), |out| {
+    document(NAME, with_dtd.then(|| dtd(false, context.release())).as_deref(), |out| {
         head::elements(out, context);
         out.push_str(&blocks.concat());
     })
 }
 
 /// What `--dtd` writes, and with `-u`.
-pub(crate) fn dtd(unit: bool) -> String {
-    if unit { units::dtd().text(units::NAME, &["hic", "unit", "fan"]) } else { of_gpus().text(NAME, &["gpu"]) }
+pub(crate) fn dtd(unit: bool, release: Release) -> String {
+    if unit {
+        units::dtd(release).text(units::NAME, &["hic", "unit", "fan"])
+    } else {
+        of_gpus(release).text(NAME, &["gpu"])
+    }
 }
 
 /// What `-q -u` writes.
@@ -81,7 +83,9 @@ pub(crate) fn units_text(context: &Context<'_>) -> String {
 
 /// What `-q -u -x` writes; with the DTD in it, what `-q -u -x --dtd` writes.
 pub(crate) fn units_xml(context: &Context<'_>, with_dtd: bool) -> String {
-    document(units::NAME, with_dtd.then(|| dtd(true)).as_deref(), |out| units::elements(out, context))
+    document(units::NAME, with_dtd.then(|| dtd(true, context.release())).as_deref(), |out| {
+        units::elements(out, context)
+    })
 }
 
 /// An XML document with this inside, and with the DTD or its name before it. The root's own lines bear nothing else,
@@ -93,18 +97,18 @@ fn document(name: &str, dtd: Option<&str>, inside: impl FnOnce(&mut String)) -> 
     out
 }
 
-fn of_gpus() -> Dtd {
-    let mut dtd = Dtd::default();
-    let mut root: Vec<String> = head::LINES.iter().map(|line| line.1.to_owned()).collect();
-    root.extend([format!("{}?", head::HOST[0].1), head::ATTACHED.1.to_owned()]);
+fn of_gpus(release: Release) -> Dtd {
+    let mut dtd = Dtd::new(release);
+    let mut root: Vec<String> = head::lines(release).map(|line| line.tag.to_owned()).collect();
+    root.extend([format!("{}?", head::HOST[0].1), head::ATTACHED.tag.to_owned()]);
     root.extend(["error_string?".to_owned(), "gpu*".to_owned()]);
     dtd.sequence(ROOT, &root);
     dtd.sequence(head::HOST[0].1, &[head::HOST[1].1.to_owned()]);
-    let lines = head::LINES.iter().chain(slice::from_ref(&head::ATTACHED)).map(|line| line.1);
+    let lines = head::lines(release).chain([&head::ATTACHED]).map(|line| line.tag);
     for tag in lines.chain([head::HOST[1].1]).chain(UNUSED.iter().copied()) {
         dtd.leaf(tag);
     }
-    dtd.sequence("gpu", &gpu::ITEMS.iter().copied().flat_map(dtd::children).collect::<Vec<_>>());
+    dtd.sequence("gpu", &gpu::ITEMS.iter().flat_map(|items| dtd.children(items)).collect::<Vec<_>>());
     for item in gpu::ITEMS.iter().copied().flatten() {
         dtd.item(item);
     }

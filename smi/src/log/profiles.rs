@@ -1,6 +1,6 @@
 //! Power smoothing and workload power profiles: what data centres set so that many GPUs do not step together.
 
-use gpumon_probe::vendor::nvml::query::Query as Q;
+use gpumon_probe::vendor::nvml::query::{Query as Q, Value};
 
 use super::{
     cursor::Cursor,
@@ -8,6 +8,7 @@ use super::{
     item::{Item, each, group, scoped_field, unless, value},
     sections::Section,
 };
+use crate::release::Release;
 
 pub(super) static ITEMS: &[Item] = &[
     unless("Power Smoothing", "power_smoothing", |at| at.field(ENABLED, SCOPE).err())
@@ -23,6 +24,8 @@ pub(super) static ITEMS: &[Item] = &[
             .about(&[ENFORCED])
             .holds(&[each(set, &[value("", "power_profile_enforced_profile", |at| name(at.nth(1)))])]),
     ]),
+    // The element's name is a guess.
+    value("EDPp Multiplier", "edpp_multiplier", multiplier).since(Release(590, 0)),
 ];
 
 static SMOOTHING: &[Item] = &[
@@ -111,6 +114,15 @@ const ENFORCED: i128 = 2;
 
 const fn smoothing(title: &'static str, tag: &'static str, id: u32, format: fn(i128) -> String) -> Item {
     scoped_field(title, tag, (id, SCOPE), format)
+}
+
+/// `NVML_FI_DEV_EDPP_MULTIPLIER`, in percent, which may be a real number.
+fn multiplier(at: &Cursor<'_>) -> String {
+    let percent = match at.ask(Q::Field(274, 0)) {
+        Ok(Value::Reals(reals)) => reals.first().copied(),
+        _ => at.field(274, 0).ok().map(|percent| percent as f64),
+    };
+    percent.map_or_else(|| ABSENT.to_owned(), |percent| format!("{percent:.2}%"))
 }
 
 /// Hundredths of a percent.

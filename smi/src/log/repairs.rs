@@ -40,9 +40,9 @@ static PAGES: List = List {
 
 static ROWS: &[Item] = &[
     value("Correctable Error", "remapped_row_corr", |at| row_count(at, 0)),
-    value("Inactive Correctable Error", "remapped_row_corr_inactive", |at| row_count(at, 1)),
+    value("Inactive Correctable Error", "remapped_row_corr_inactive", |at| row_count(at, 1)).when(tells_inactive),
     value("Uncorrectable Error", "remapped_row_unc", |at| row_count(at, 2)),
-    value("Inactive Uncorrectable Error", "remapped_row_unc_inactive", |at| row_count(at, 3)),
+    value("Inactive Uncorrectable Error", "remapped_row_unc_inactive", |at| row_count(at, 3)).when(tells_inactive),
     value("Pending", "remapped_row_pending", |at| format_or_reason(remapped(at, 4), yes_no)),
     value("Remapping Failure Occurred", "remapped_row_failure", |at| format_or_reason(remapped(at, 5), yes_no)),
     unless("Bank Remap Availability Histogram", "row_remapper_histogram", |at| {
@@ -73,10 +73,14 @@ fn pending(at: &Cursor<'_>) -> String {
     at.format(Q::RetiredPagesPending, 0, yes_no)
 }
 
-/// A number of [`Q::RemappedRowsV2`]. A driver that does not have it is asked the older query, which does not
-/// tell inactive rows.
+/// The older query does not tell inactive rows.
+fn tells_inactive(at: &Cursor<'_>) -> bool {
+    at.ask(Q::RemappedRowsV2) != Err(Code::FUNCTION_NOT_FOUND)
+}
+
+/// A number of [`Q::RemappedRowsV2`]; of the older query where the driver does not have that.
 fn remapped(at: &Cursor<'_>, place: usize) -> Result<i128, String> {
-    if at.ask(Q::RemappedRowsV2) != Err(Code::FUNCTION_NOT_FOUND) {
+    if tells_inactive(at) {
         return at.number(Q::RemappedRowsV2, place);
     }
     match place {

@@ -8,19 +8,22 @@ use super::{
     item::{Item, field, group, number, value},
     sections::Section,
 };
+use crate::release::Release;
 
 /// Readings and limits, and the range of what can be aimed at.
 pub(super) static ITEMS: &[Item] = &[
     group("Temperature", "temperature").of(Section::TEMPERATURE).holds(&[
         number("GPU Current Temp", "gpu_temp", Q::Temperature, 0, celsius),
-        number("GPU T.Limit Temp", "gpu_temp_tlimit", Q::MarginTemperature, 0, celsius),
+        number("GPU T.Limit Temp", "gpu_temp_tlimit", Q::MarginTemperature, 0, celsius).until(RELABELED),
+        number("GPU Current T.Limit Temp", "gpu_temp_tlimit", Q::MarginTemperature, 0, celsius).since(RELABELED),
         value("GPU Shutdown Temp", "gpu_temp_max_threshold", |at| threshold(at, 0)).when(|at| !by_margin(at)),
         field("GPU Shutdown T.Limit Temp", "gpu_temp_max_tlimit_threshold", SHUTDOWN, celsius).when(by_margin),
         value("GPU Slowdown Temp", "gpu_temp_slow_threshold", |at| threshold(at, 1)).when(|at| !by_margin(at)),
         field("GPU Slowdown T.Limit Temp", "gpu_temp_slow_tlimit_threshold", SLOWDOWN, celsius).when(by_margin),
         value("GPU Max Operating Temp", "gpu_temp_max_gpu_threshold", |at| threshold(at, 3)).when(|at| !by_margin(at)),
         field("GPU Max Operating T.Limit Temp", "gpu_temp_max_gpu_tlimit_threshold", GPU_MAX, celsius).when(by_margin),
-        value("GPU Target Temperature", "gpu_target_temperature", target),
+        value("GPU Target Temperature", "gpu_target_temperature", target).until(RELABELED),
+        value("GPU Target Temperature Specification", "gpu_target_temperature", target).since(RELABELED),
         field("Memory Current Temp", "memory_temp", MEMORY, celsius),
         value("Memory Max Operating Temp", "gpu_temp_max_mem_threshold", |at| threshold(at, 2))
             .when(|at| !by_margin(at)),
@@ -34,6 +37,9 @@ pub(super) static ITEMS: &[Item] = &[
         ],
     ),
 ];
+
+/// The release that calls readings otherwise. That their elements kept their names is a guess.
+const RELABELED: Release = Release(610, 0);
 
 /// `NVML_FI_DEV_MEMORY_TEMP`.
 const MEMORY: u32 = 82;

@@ -28,7 +28,7 @@ struct Writer<'a> {
 impl Writer<'_> {
     fn item(&mut self, item: &Item, above: &Cursor<'_>, indent: usize) {
         let at = &above.below(item.about);
-        if item.when.is_some_and(|holds| !holds(at)) {
+        if !item.is_shown(at) {
             return;
         }
         let indent = if item.deeper { indent + STEP } else { indent };

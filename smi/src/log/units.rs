@@ -6,48 +6,50 @@ use gpumon_probe::vendor::nvml::query::SystemQuery;
 use super::{
     dtd::Dtd,
     format::{ABSENT, count, word},
-    head::{self, Line, ROOT},
+    head::{self, Line, ROOT, line_of},
     xml::branch,
 };
-use crate::Context;
+use crate::{Context, release::Release};
 
 pub(super) const NAME: &str = "nvsmi_unit_v13.dtd";
 
-const ATTACHED: Line = ("Attached Units", "attached_units", |context| match context.system(SystemQuery::UnitCount) {
-    Ok(units) => units.at(0).map_or(ABSENT.to_owned(), count),
-    Err(code) => word(code),
-});
+static ATTACHED: Line =
+    line_of("Attached Units", "attached_units", |context| match context.system(SystemQuery::UnitCount) {
+        Ok(units) => units.at(0).map_or(ABSENT.to_owned(), count),
+        Err(code) => word(code),
+    });
 
 /// The host interface cards, which lead to units.
-const CARDS: Line = ("HIC Info", "hic_info", |_| ABSENT.to_owned());
+static CARDS: Line = line_of("HIC Info", "hic_info", |_| ABSENT.to_owned());
 
 pub(super) fn text(context: &Context<'_>) -> String {
     let mut out = head::opening(context);
     out.push('\n');
-    for line in [CARDS, ATTACHED] {
-        head::write_line(&mut out, &line, context);
+    for line in [&CARDS, &ATTACHED] {
+        head::write_line(&mut out, line, context);
     }
     out.push('\n');
     out
 }
 
 pub(super) fn elements(out: &mut String, context: &Context<'_>) {
-    head::write_elements(out, head::LINES, context);
-    branch(out, 1, CARDS.1, |_| {});
-    head::write_elements(out, &[ATTACHED], context);
+    head::write_elements(out, head::lines(context.release()), context);
+    branch(out, 1, CARDS.tag, |_| {});
+    head::write_elements(out, [&ATTACHED], context);
 }
 
-pub(super) fn dtd() -> Dtd {
-    let mut dtd = Dtd::default();
-    let lines: Vec<&'static str> = head::LINES.iter().map(|line| line.1).collect();
+pub(super) fn dtd(release: Release) -> Dtd {
+    let mut dtd = Dtd::new(release);
+    let lines: Vec<&'static str> = head::lines(release).map(|line| line.tag).collect();
     let mut root = lines.clone();
-    root.extend([CARDS.1, ATTACHED.1, "error_string?", "unit*"]);
-    for (tag, children) in
-        [(ROOT, root.as_slice()), (CARDS.1, &["hic*"])].into_iter().chain(UNIT.iter().map(|(tag, held)| (*tag, *held)))
+    root.extend([CARDS.tag, ATTACHED.tag, "error_string?", "unit*"]);
+    for (tag, children) in [(ROOT, root.as_slice()), (CARDS.tag, &["hic*"])]
+        .into_iter()
+        .chain(UNIT.iter().map(|(tag, held)| (*tag, *held)))
     {
         dtd.sequence(tag, &children.iter().map(|child| (*child).to_owned()).collect::<Vec<_>>());
     }
-    for tag in lines.into_iter().chain([ATTACHED.1]).chain(LEAVES.iter().copied()) {
+    for tag in lines.into_iter().chain([ATTACHED.tag]).chain(LEAVES.iter().copied()) {
         dtd.leaf(tag);
     }
     dtd

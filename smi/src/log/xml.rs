@@ -10,7 +10,7 @@ use super::{
 
 pub(super) fn write(out: &mut String, item: &Item, above: &Cursor<'_>, depth: usize) {
     let at = &above.below(item.about);
-    if item.when.is_some_and(|holds| !holds(at)) {
+    if !item.is_shown(at) {
         return;
     }
     match &item.content {

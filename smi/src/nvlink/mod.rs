@@ -7,10 +7,10 @@ mod show;
 
 use std::io::Write;
 
-use gpumon_probe::vendor::nvml::query::{QueryBackend, Subject, SystemQuery};
+use gpumon_probe::vendor::nvml::query::{Query, QueryBackend, Subject, SystemQuery};
 
 use self::links::Links;
-use super::{form::Form, headline::headline, select::select, subcommand::Stop, switches::Values};
+use super::{form::Form, headline::headline, release::Release, select::select, subcommand::Stop, switches::Values};
 
 pub(super) static FORM: Form = Form::new("nvlink", help::HELP)
     .changing(&["-re", "-sLowPwrThres", "-sBwMode", "-sLWidth"])
@@ -29,6 +29,9 @@ const DEPRECATED: [(&str, &str); 4] = [
     ("-r", "Warning: Resetting counters is deprecated!\n\n"),
 ];
 
+/// The first release that tells why a GPU has no links; an older one leaves the GPU out.
+const SAYS_WHY: Release = Release(590, 0);
+
 pub(super) fn run(arguments: &[String], driver: &dyn QueryBackend, output: &mut dyn Write) -> Result<u8, Stop> {
     let switches = FORM.parse(arguments)?;
     if switches.is_empty() {
@@ -40,9 +43,13 @@ pub(super) fn run(arguments: &[String], driver: &dyn QueryBackend, output: &mut 
         writeln!(output, "GPU NVLINK bandwidth mode: {}", bandwidth_mode(driver))?;
         return Ok(0);
     }
+    let release = Release::running(driver);
     let mut code = 0;
     for gpu in gpus {
-        let Some(count) = Links::count(driver, gpu) else { continue };
+        let count = Links::count(driver, gpu);
+        if count.is_none() && release < SAYS_WHY {
+            continue;
+        }
         match headline(driver, gpu) {
             Ok(text) => writeln!(output, "{text}")?,
             Err(refusal) => {
@@ -51,11 +58,23 @@ pub(super) fn run(arguments: &[String], driver: &dyn QueryBackend, output: &mut 
                 continue;
             }
         }
+        if release >= SAYS_WHY && is_divided(driver, gpu) {
+            writeln!(output, "Nvlink queries are not supported for Devices in MIG mode")?;
+            continue;
+        }
+        let Some(count) = count else {
+            writeln!(output, "Device does not have or support Nvlink")?;
+            continue;
+        };
         let links = Links::new(driver, Subject::gpu(gpu), count, link);
-        let text = show::all(&links, &switches)?;
+        let text = show::all(&links, &switches, release)?;
         output.write_all(text.as_bytes())?;
     }
     Ok(code)
+}
+
+fn is_divided(driver: &dyn QueryBackend, gpu: u32) -> bool {
+    driver.about(Subject::gpu(gpu), Query::MigMode).is_ok_and(|mode| mode.at(0) == Some(1))
 }
 
 /// The words of `nvmlSystemGetNvlinkBwMode`.

@@ -2,8 +2,8 @@
 
 use gpumon_probe::vendor::nvml::query::Query;
 
-use super::{DEPRECATED, links::Links, power};
-use crate::{Refusal, switches::Switches};
+use super::{DEPRECATED, SAYS_WHY, links::Links, power};
+use crate::{Refusal, release::Release, switches::Switches};
 
 /// `NVML_FI_DEV_NVLINK_GET_SPEED` in MB/s, and `NVML_FI_DEV_NVLINK_REMOTE_NVLINK_ID`.
 const SPEED: u32 = 164;
@@ -33,11 +33,11 @@ const NOT_AVAILABLE: &str = "N/A";
 const INVALID: &str = "\t Invalid Link\n";
 
 /// All that was asked for, one after the other in nvidia-smi's order.
-pub(super) fn all(links: &Links<'_>, switches: &Switches<'_>) -> Result<String, Refusal> {
+pub(super) fn all(links: &Links<'_>, switches: &Switches<'_>, release: Release) -> Result<String, Refusal> {
     let mut text = String::new();
     let refuse = |shown: &str, code, words: &str| Err(Refusal::new(code, format!("{shown}{words}")));
     if switches.has("-s") {
-        text.push_str(&status(links));
+        text.push_str(&status(links, release));
     }
     if switches.has("-c") {
         text.push_str(&each(links, capabilities));
@@ -85,10 +85,11 @@ fn each(links: &Links<'_>, show: impl Fn(&Links<'_>, u32) -> String) -> String {
     chosen.iter().filter(|link| links.active(**link)).map(|link| show(links, *link)).collect()
 }
 
-fn status(links: &Links<'_>) -> String {
+fn status(links: &Links<'_>, release: Release) -> String {
     let Some(chosen) = links.chosen() else { return INVALID.to_owned() };
     if chosen.iter().all(|link| !links.active(*link)) {
-        return "NVML: Unable to retrieve NVLink information as all links are inActive\n".to_owned();
+        let name = if release < SAYS_WHY { "NVLink" } else { "Nvlink" };
+        return format!("NVML: Unable to retrieve {name} information as all links are inActive\n");
     }
     let speed = |link| {
         if !links.active(link) {

@@ -10,6 +10,7 @@ const SECOND: &str = "GPU 1: NVIDIA H200 (UUID: GPU-2b4dbf4c-88ba-09d8-5bfb-978d
 /// Two GPUs with two links each; the second link of the second GPU is down. A third GPU knows no NVLink.
 fn three() -> ScriptedBackend {
     let mut driver = ScriptedBackend::default()
+        .system(SystemQuery::DriverVersion, Ok(Value::Text("580.159.04".to_owned())))
         .system(SystemQuery::DeviceCount, Ok(Value::number(3)))
         .system(SystemQuery::NvlinkBandwidthMode, Ok(Value::number(0)))
         .text(0, Query::Uuid, "GPU-9ca18e3a-2fa7-dda5-c459-f1a949369cee")
@@ -42,6 +43,28 @@ fn three() -> ScriptedBackend {
         }
     }
     driver
+}
+
+#[test]
+fn driver_590_and_later_say_why_a_gpu_has_no_links() {
+    let driver = |version: &str| {
+        three()
+            .system(SystemQuery::DriverVersion, Ok(Value::Text(version.to_owned())))
+            .text(2, Query::Name, "NVIDIA L40S")
+            .text(2, Query::Uuid, "GPU-2")
+    };
+    let third = "GPU 2: NVIDIA L40S (UUID: GPU-2)\n";
+    assert_eq!(typed("nvlink -s -i 2", &driver("580.159.04")), (String::new(), 0));
+    let none = format!("{third}Device does not have or support Nvlink\n");
+    assert_eq!(typed("nvlink -s -i 2", &driver("590.48.01")), (none, 0));
+    let divided = driver("590.48.01").numbers(0, Query::MigMode, &[1, 1]);
+    let refused = format!("{FIRST}Nvlink queries are not supported for Devices in MIG mode\n");
+    assert_eq!(typed("nvlink -s -i 0", &divided), (refused, 0));
+    let down = driver("595.80").numbers(1, Query::Field(165, 0), &[0]);
+    assert_eq!(
+        typed("nvlink -s -i 1", &down).0,
+        format!("{SECOND}NVML: Unable to retrieve Nvlink information as all links are inActive\n")
+    );
 }
 
 #[test]

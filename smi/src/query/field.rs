@@ -1,7 +1,10 @@
 //! A field that can be asked for, and the sections of the help in which fields stand.
 
+use std::ops::Range;
+
 use super::cell::Cell;
 use super::row::Row;
+use crate::release::Release;
 
 /// A field of a query whose rows are about a `T` each.
 pub(super) struct Field<T: 'static> {
@@ -12,15 +15,31 @@ pub(super) struct Field<T: 'static> {
     pub(super) about: &'static str,
     /// Asks what it needs, and nothing else.
     cell: fn(&Row<'_, T>) -> Cell,
+    since: Release,
+    except: Range<Release>,
 }
 
 pub(super) const fn field<T>(spec: &'static str, cell: fn(&Row<'_, T>) -> Cell) -> Field<T> {
-    Field { spec, about: "", cell }
+    Field { spec, about: "", cell, since: Release(0, 0), except: Release(0, 0)..Release(0, 0) }
 }
 
 impl<T> Field<T> {
     pub(super) const fn about(self, about: &'static str) -> Self {
         Self { about, ..self }
+    }
+
+    /// The first release that has it.
+    pub(super) const fn since(self, since: Release) -> Self {
+        Self { since, ..self }
+    }
+
+    /// Releases in between that lack it.
+    pub(super) const fn except(self, except: Range<Release>) -> Self {
+        Self { except, ..self }
+    }
+
+    pub(super) fn is_in(&self, release: Release) -> bool {
+        release >= self.since && !self.except.contains(&release)
     }
 
     fn unit(&self) -> Option<&'static str> {
@@ -50,14 +69,22 @@ impl<T> Field<T> {
 /// Fields that follow each other in the help; `None` for the title where they stand for themselves.
 pub(super) struct Section<T: 'static> {
     pub(super) title: Option<(&'static str, &'static str)>,
+    /// The first release that has the title.
+    pub(super) since: Release,
     pub(super) fields: &'static [Field<T>],
+}
+
+impl<T> Section<T> {
+    pub(super) const fn since(self, since: Release) -> Self {
+        Self { since, ..self }
+    }
 }
 
 /// What the fields are about, and a few sentences on it.
 pub(super) const fn titled<T>(title: &'static str, about: &'static str, fields: &'static [Field<T>]) -> Section<T> {
-    Section { title: Some((title, about)), fields }
+    Section { title: Some((title, about)), since: Release(0, 0), fields }
 }
 
 pub(super) const fn untitled<T>(fields: &'static [Field<T>]) -> Section<T> {
-    Section { title: None, fields }
+    Section { title: None, since: Release(0, 0), fields }
 }

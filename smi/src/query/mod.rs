@@ -20,7 +20,7 @@ mod tests;
 use self::format::Format;
 pub(crate) use self::format::modifiers;
 use self::table::AnyTable;
-use crate::{Context, Refusal};
+use crate::{Context, Refusal, release::Release};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum QueryKind {
@@ -78,7 +78,8 @@ pub(crate) struct Request {
     format: Format,
 }
 
-/// Reads what stands behind `--query-...=` and `--format=`. Without a format it is CSV, with everything.
+/// Reads what stands behind `--query-...=` and `--format=`. Without a format it is CSV, with everything. Fields of all
+/// releases are known here: which one runs is told by the driver, which is not opened for what is wrong anyway.
 pub(crate) fn parse(query: QueryKind, fields: &str, format: Option<&str>) -> Result<Request, Refusal> {
     let table = query.table();
     let chosen = table.choose(fields)?;
@@ -86,8 +87,8 @@ pub(crate) fn parse(query: QueryKind, fields: &str, format: Option<&str>) -> Res
     Ok(Request { table, chosen, format })
 }
 
-pub(crate) fn help(query: QueryKind) -> String {
-    query.table().help(query.switch())
+pub(crate) fn help(query: QueryKind, release: Release) -> String {
+    query.table().help(query.switch(), release)
 }
 
 /// A field of a query as it can be asked for: its names, its own first, and what it means.
@@ -98,12 +99,17 @@ pub struct FieldHelp {
     pub about: &'static str,
 }
 
-/// Every field of a query, in the order of its help.
+/// Every field of a query in any release, in the order of its help.
 pub(crate) fn fields(query: QueryKind) -> Vec<FieldHelp> {
     query.table().field_help()
 }
 
 impl Request {
+    /// Fails with the first field that this release does not have.
+    pub(crate) fn check(&self, release: Release) -> Result<(), Refusal> {
+        self.table.check(&self.chosen, release)
+    }
+
     /// The line above the rows, to be printed once, with its end of line; `None` where `noheader` was asked for.
     pub(crate) fn header(&self) -> Option<String> {
         self.format.header.then(|| self.table.header(&self.chosen))

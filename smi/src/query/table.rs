@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::FieldHelp;
 use super::field::{Field, Section};
 use super::row::{Gpu, Row};
-use crate::{Context, Refusal};
+use crate::{Context, Refusal, release::Release};
 
 /// The fields of a query, in the order of its help.
 pub(super) struct Table<T: 'static> {
@@ -20,6 +20,9 @@ pub(super) trait AnyTable {
     /// first name that there is not.
     fn choose(&self, names: &str) -> Result<Vec<usize>, Refusal>;
 
+    /// Fails with the first chosen field that this release does not have.
+    fn check(&self, chosen: &[usize], release: Release) -> Result<(), Refusal>;
+
     /// The line of names, with its end.
     fn header(&self, chosen: &[usize]) -> String;
 
@@ -28,8 +31,8 @@ pub(super) trait AnyTable {
 
     fn field_help(&self) -> Vec<FieldHelp>;
 
-    /// The list of all names, with what they mean.
-    fn help(&self, switch: &str) -> String;
+    /// The list of all names that this release has, with what they mean.
+    fn help(&self, switch: &str, release: Release) -> String;
 }
 
 impl<T> Table<T> {
@@ -47,9 +50,15 @@ impl<T> AnyTable for Table<T> {
         let fields = self.fields();
         let find = |name: &str| {
             let place = fields.iter().position(|field| field.names().any(|own| own == name));
-            place.ok_or_else(|| Refusal::new(2, format!("Field \"{name}\" is not a valid field to query.\n\n")))
+            place.ok_or_else(|| not_valid(name))
         };
         names.split(',').filter(|name| !name.is_empty()).map(find).collect()
+    }
+
+    fn check(&self, chosen: &[usize], release: Release) -> Result<(), Refusal> {
+        let fields = self.fields();
+        let missing = chosen.iter().map(|place| fields[*place]).find(|field| !field.is_in(release));
+        missing.and_then(|field| field.names().next()).map_or(Ok(()), |name| Err(not_valid(name)))
     }
 
     fn header(&self, chosen: &[usize]) -> String {
@@ -79,19 +88,23 @@ impl<T> AnyTable for Table<T> {
         self.fields().into_iter().map(help).collect()
     }
 
-    fn help(&self, switch: &str) -> String {
+    fn help(&self, switch: &str, release: Release) -> String {
         let mut text = format!("List of valid properties to query for the switch \"{switch}\":\n\n");
         for section in self.sections() {
-            if let Some((title, about)) = section.title {
+            if let Some((title, about)) = section.title.filter(|_| release >= section.since) {
                 let _ = writeln!(text, "Section about {title} properties\n{about}\n");
             }
-            for field in section.fields {
+            for field in section.fields.iter().filter(|field| field.is_in(release)) {
                 let names: Vec<_> = field.names().map(|name| format!("\"{name}\"")).collect();
                 let _ = writeln!(text, "{}\n{}\n", names.join(" or "), field.about);
             }
         }
         text
     }
+}
+
+fn not_valid(name: &str) -> Refusal {
+    Refusal::new(2, format!("Field \"{name}\" is not a valid field to query.\n\n"))
 }
 
 fn line(cells: impl Iterator<Item = String>) -> String {

@@ -67,7 +67,7 @@ fn words(line: &str) -> Vec<&OsStr> {
 }
 
 /// Changes, what NVML does not tell, what is not known, and the rest of what gpumon does not do.
-const LEFT: [&str; 27] = [
+const LEFT: [&str; 39] = [
     "-pm 1",
     "-lgc",
     "-lgc 1500,1500 -i 0",
@@ -95,6 +95,19 @@ const LEFT: [&str; 27] = [
     "-q --tomorrow=1",
     "topo --bogus",
     "dmon --bogus",
+    // Of drivers 590 to 610.
+    "-svfd -30",
+    "-gvfd",
+    "-lmci -i 0",
+    "--show-all-processes",
+    "-q --show-all-processes",
+    "rusd -h",
+    "soc -h",
+    "event-log",
+    "cper",
+    "topo -cpu",
+    "nvlink --dataRate",
+    "prm -c 1",
 ];
 
 #[test]

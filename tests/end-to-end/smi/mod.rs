@@ -1,6 +1,8 @@
 //! The face of nvidia-smi, form by form, over boards of many kinds.
 
+mod captures;
 mod hand_over;
+mod releases;
 mod snapshots;
 mod subcommands;
 
@@ -8,7 +10,7 @@ use std::{
     os::unix::fs::symlink,
     process::{Command, Stdio},
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use crate::support::{Fake, Server, signal, stderr, stdout};
@@ -249,6 +251,35 @@ fn a_gpu_that_hangs_holds_up_nobody_who_has_a_server_and_shows_nothing_old() {
         let output = fake.gpumon(words).output().unwrap();
         assert!(output.status.success() && stdout(&output).lines().count() > 3, "{words:?}: {}", stdout(&output));
     }
+}
+
+#[test]
+fn a_gpu_that_hangs_holds_up_nobody_who_has_no_server() {
+    let hang = |call: &str| {
+        let hang = "[[fault]]\nkind = \"hang\"\ngpu = 1\n".to_owned() + call;
+        Fake::new(&machine(&["name = \"NVIDIA H200\"", "name = \"NVIDIA H100\""], &hang))
+    };
+    let in_time = |fake: &Fake, words: &[&str]| {
+        let begun = Instant::now();
+        let output = fake.gpumon(words).output().unwrap();
+        // Two seconds where the machine has time.
+        assert!(begun.elapsed() < Duration::from_secs(8), "{words:?} took {:?}", begun.elapsed());
+        assert!(output.status.success(), "{words:?}: {}", stderr(&output));
+        (stdout(&output), stderr(&output))
+    };
+    let from_the_start = hang("");
+    for words in ["smi", "-L", "-q", "--query-gpu=name --format=csv"] {
+        let (shown, said) = in_time(&from_the_start, &words.split(' ').collect::<Vec<_>>());
+        assert!(shown.contains("NVIDIA H200") && !shown.contains("NVIDIA H100"), "{shown}");
+        assert!(said.contains("device handle for GPU1: Unknown Error"), "{said}");
+    }
+    for words in ["dmon -c 2", "pmon -c 1", "topo -m"] {
+        let (shown, _) = in_time(&from_the_start, &words.split(' ').collect::<Vec<_>>());
+        assert!(shown.lines().count() > 3, "{words:?}: {shown}");
+    }
+    let in_one_call = hang("call = \"nvmlDeviceGetPowerUsage\"\n");
+    let (shown, _) = in_time(&in_one_call, &["--query-gpu=name,power.draw.instant", "--format=csv,noheader"]);
+    assert!(shown.contains("NVIDIA H100, "), "{shown}");
 }
 
 #[test]

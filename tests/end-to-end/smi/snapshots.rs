@@ -89,7 +89,7 @@ pub(super) fn without_time(text: &str) -> String {
 }
 
 /// A matrix without the network cards that the kernel of this very machine knows.
-fn without_cards(text: &str) -> String {
+pub(super) fn without_cards(text: &str) -> String {
     let heading = text.lines().find(|line| line.contains("CPU Affinity")).unwrap_or_default();
     let is_card = |cell: &str| cell.starts_with("NIC");
     let cards: Vec<usize> =

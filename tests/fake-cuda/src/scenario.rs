@@ -12,6 +12,7 @@ const VARIABLE: &str = "GPUMON_FAKE_CUDA_SCENARIO";
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Scenario {
     pub(crate) devices: u32,
+    pub(crate) name: String,
     pub(crate) memory_mib: u64,
     pub(crate) uuids: Vec<String>,
     pub(crate) version: i32,
@@ -48,6 +49,7 @@ impl Default for Scenario {
     fn default() -> Self {
         Self {
             devices: 1,
+            name: "Fake NVIDIA H200".to_owned(),
             memory_mib: 2048,
             uuids: Vec::new(),
             version: 13_000,

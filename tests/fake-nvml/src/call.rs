@@ -37,7 +37,7 @@ pub(crate) struct Gpu {
 }
 
 /// What a handle stands for.
-type Target = (u32, Option<MigInstance>);
+pub(crate) type Target = (u32, Option<MigInstance>);
 
 /// These bits tell the handles of MIG devices and instances from those of GPUs.
 const IS_MIG: usize = 0x1_0000;
@@ -132,7 +132,7 @@ fn untagged(number: usize, tag: usize) -> Result<(u32, MigInstance), Code> {
     Ok((number >> 8, MigInstance { gpu_instance: number >> 4 & 0xF, compute_instance: number & 0xF }))
 }
 
-fn target(handle: nvmlDevice_t) -> Result<Target, Code> {
+pub(crate) fn target(handle: nvmlDevice_t) -> Result<Target, Code> {
     let number = handle.addr();
     if number & TAGS == 0 {
         return Ok(((number as u32).checked_sub(1).ok_or(Code::INVALID_ARGUMENT)?, None));

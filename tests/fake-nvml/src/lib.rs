@@ -26,6 +26,7 @@ mod counts;
 mod division;
 mod done;
 mod exports;
+mod given;
 mod held;
 mod install;
 mod notes;

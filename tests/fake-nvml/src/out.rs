@@ -81,11 +81,6 @@ pub(crate) unsafe fn put_all<T>(to: *mut T, count: *mut c_uint, all: Vec<T>) -> 
     unsafe { put_list(to, &raw mut room, all) }
 }
 
-/// What a function finds, as what it is to be written.
-pub(crate) fn found<T>(find: impl FnOnce() -> Result<T, Code>) -> Result<T, Code> {
-    find()
-}
-
 /// Reads the caller's text.
 ///
 /// # Safety

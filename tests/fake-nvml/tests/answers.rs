@@ -132,6 +132,7 @@ fn h200() -> impl IntoIterator<Item = (Q, Answer)> {
         InforomVersion(99) => Err(Code::INVALID_ARGUMENT);
         InforomIsValid => n(&[]);
         LastBbxFlush => Err(Code::NOT_READY);
+        TimeRun => n(&[15_811_200]);
         GspFirmwareVersion => t("580.159.04");
         GspFirmwareMode => n(&[1, 1]);
 

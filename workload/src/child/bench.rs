@@ -44,7 +44,7 @@ pub(super) fn run(job: &BenchJob, context: &Context<'_>, report: &mut Reporter<'
                     return Ok(bench.worst);
                 }
             }
-            Err(error) => bench.failed("bench", Backend::Cuda, &error.to_string(), NO_GPU),
+            Err(error) => bench.failed("bench", Backend::Cuda, Some(held.device.index), &error.to_string(), NO_GPU),
         }
     }
     if placement.runs_on_cpu {
@@ -105,7 +105,8 @@ impl Bench<'_> {
             match self.one(workload, dtype, place) {
                 Ok(outcome) => self.outcome(outcome),
                 Err(error) => {
-                    self.failed(workload.about().id, place.backend(), &error.to_string(), code_of(&error));
+                    let (id, gpu) = (workload.about().id, place.name().index);
+                    self.failed(id, place.backend(), gpu, &error.to_string(), code_of(&error));
                     if let RunError::Cuda(_) = error {
                         return true;
                     }
@@ -143,9 +144,9 @@ impl Bench<'_> {
         (self.report)(Report::Result { outcome: Box::new(outcome), load });
     }
 
-    fn failed(&mut self, id: &str, backend: Backend, error: &str, code: u8) {
+    fn failed(&mut self, id: &str, backend: Backend, gpu: Option<u32>, error: &str, code: u8) {
         self.count(code);
-        (self.report)(Report::Failed { id: id.to_owned(), backend, error: error.to_owned(), code });
+        (self.report)(Report::Failed { id: id.to_owned(), backend, gpu, error: error.to_owned(), code });
     }
 
     fn count(&mut self, code: u8) {

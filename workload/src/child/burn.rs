@@ -1,7 +1,8 @@
 //! A burn: all places at once, each on a thread of its own.
 
 use std::{
-    sync::mpsc::{self, Sender},
+    collections::{BTreeMap, BTreeSet},
+    sync::mpsc::{self, RecvTimeoutError, Sender},
     thread,
     time::Duration,
 };
@@ -21,6 +22,9 @@ use crate::{
 
 /// As many seconds as a burn may last: a week.
 const LONGEST_SECONDS: f64 = 7.0 * 86_400.0;
+
+/// How long those behind a place wait for it where it tells nothing.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 enum Progress {
     Burning(Burning),
@@ -74,37 +78,65 @@ fn all(placement: &Placement, request: &BurnRequest, context: &Context<'_>, repo
         }
         drop(sender);
         let mut last = None;
-        for (step, progress) in progress {
-            let backend = if step < placement.gpus.len() { Backend::Cuda } else { Backend::Cpu };
-            let id = burn::ID.to_owned();
-            match progress {
-                Progress::Burning(Burning::Phase(phase)) => report(Report::Phase { step, id, backend, phase }),
-                Progress::Burning(Burning::Progress { share, operations_per_second, wrong }) => {
-                    gauges[step] = Gauge { operations_per_second, wrong };
-                    // Of several places, one tells for all of them.
-                    if *last.get_or_insert(step) == step {
-                        report(Report::Progress { share, text: text(placement, request.dtype, &gauges), memory: None });
-                    }
-                }
-                Progress::Done(outcome) => {
-                    last = last.filter(|last| *last != step);
-                    match *outcome {
-                        Ok(outcome) => {
-                            count(code(&outcome));
-                            let load = load(placement, &outcome);
-                            report(Report::Result { outcome: Box::new(outcome), load });
-                        }
-                        Err(error) => {
-                            let code = code_of(&error);
-                            count(code);
-                            report(Report::Failed { id, backend, error: error.to_string(), code });
+        let mut open: BTreeSet<_> = (0..gauges.len()).collect();
+        let mut ended = BTreeMap::new();
+        loop {
+            let (news, is_stuck) = match progress.recv_timeout(PATIENCE) {
+                Ok(news) => (Some(news), false),
+                Err(RecvTimeoutError::Timeout) => (None, true),
+                Err(RecvTimeoutError::Disconnected) => break,
+            };
+            if let Some((step, progress)) = news {
+                let backend = if step < placement.gpus.len() { Backend::Cuda } else { Backend::Cpu };
+                let id = burn::ID.to_owned();
+                match progress {
+                    Progress::Burning(Burning::Phase(phase)) => report(Report::Phase { step, id, backend, phase }),
+                    Progress::Burning(Burning::Progress { share, operations_per_second, wrong }) => {
+                        gauges[step] = Gauge { operations_per_second, wrong };
+                        // Of several places, one tells for all of them.
+                        if *last.get_or_insert(step) == step {
+                            report(Report::Progress {
+                                share,
+                                text: text(placement, request.dtype, &gauges),
+                                memory: None,
+                            });
                         }
                     }
+                    Progress::Done(outcome) => {
+                        last = last.filter(|last| *last != step);
+                        open.remove(&step);
+                        ended.insert(step, outcome);
+                    }
                 }
+            }
+            // In the order of the places, whichever ends first; one that is stuck in its driver is not waited for.
+            while let Some(first) = ended.first_entry()
+                && (is_stuck || open.first().is_none_or(|open| open > first.key()))
+            {
+                let (step, outcome) = first.remove_entry();
+                let gpu = placement.gpus.get(step).map(|held| held.device.index);
+                count(tell(*outcome, gpu, placement, report));
             }
         }
     });
     worst
+}
+
+/// Reports what came of a place, and returns the exit code that it comes to.
+fn tell(outcome: Result<Outcome, RunError>, gpu: Option<u32>, placement: &Placement, report: &mut Reporter<'_>) -> u8 {
+    match outcome {
+        Ok(outcome) => {
+            let (code, load) = (code(&outcome), load(placement, &outcome));
+            report(Report::Result { outcome: Box::new(outcome), load });
+            code
+        }
+        Err(error) => {
+            let (code, id) = (code_of(&error), burn::ID.to_owned());
+            let backend = if gpu.is_some() { Backend::Cuda } else { Backend::Cpu };
+            report(Report::Failed { id, backend, gpu, error: error.to_string(), code });
+            code
+        }
+    }
 }
 
 fn one(

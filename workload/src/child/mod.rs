@@ -75,7 +75,7 @@ pub fn run(argument: &str, parent: Option<u32>, driver: &Arc<dyn ReadDriver>) ->
         Ok(code) => code,
         Err(JobFailure { message, code }) => {
             let (id, backend) = (job.kind().1.to_owned(), first_backend(job.place().backend));
-            report(Report::Failed { id, backend, error: message, code });
+            report(Report::Failed { id, backend, gpu: None, error: message, code });
             code
         }
     };

@@ -187,6 +187,6 @@ impl Test<'_> {
 
     fn failed(&mut self, id: &str, error: String, code: u8) {
         self.worst = worse(self.worst, code);
-        (self.report)(Report::Failed { id: id.to_owned(), backend: Backend::Cuda, error, code });
+        (self.report)(Report::Failed { id: id.to_owned(), backend: Backend::Cuda, gpu: None, error, code });
     }
 }

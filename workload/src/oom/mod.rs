@@ -75,7 +75,7 @@ pub(crate) fn run(
         Err(_) if interrupted.load(Relaxed) => Stop::Interrupted.exit_code(),
         Err(error) => {
             let code = error.exit_code();
-            say(Report::Failed { id: id(), backend, error: error.to_string(), code });
+            say(Report::Failed { id: id(), backend, gpu: None, error: error.to_string(), code });
             code
         }
     }

@@ -193,11 +193,12 @@ impl<'a> ScenarioContext<'a> {
             thread::sleep(LOOK);
             after_bytes = self.free()?.free_bytes;
         }
-        let figures = format!("Free before: {before_bytes} bytes; free after: {after_bytes} bytes");
+        let [before, after] = [before_bytes, after_bytes].map(gib);
+        let figures = format!("{before} free before, {after} after");
         Ok(match after_bytes {
-            same if same == before_bytes => format!("{figures}; the same."),
-            more if more > before_bytes => format!("{figures}; others have given back some meanwhile."),
-            less => format!("{figures}; others have taken {} meanwhile.", gib(before_bytes - less)),
+            same if same == before_bytes => format!("Verified: {figures}, equal to the byte."),
+            more if more > before_bytes => format!("{figures}: others have freed some meanwhile."),
+            less => format!("{figures}: others have allocated {} meanwhile.", gib(before_bytes - less)),
         })
     }
 

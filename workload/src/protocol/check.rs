@@ -63,6 +63,17 @@ pub enum Unit {
 }
 
 impl Unit {
+    /// What figures of a column are in, and how much of them that is.
+    pub fn in_column(self) -> (&'static str, f64) {
+        match self {
+            Self::Percent => ("%", 1.0),
+            Self::Bytes => ("GiB", (1_u64 << 30) as f64),
+            Self::BytesPerSecond => ("GB/s", 1e9),
+            Self::Megahertz => ("MHz", 1.0),
+            Self::Joules => ("J", 1.0),
+        }
+    }
+
     /// A figure with its unit, as `50.0 %` or `55.4 GB/s`.
     pub fn words(self, reading: &Reading<f64>) -> String {
         let Some(value) = reading.value() else { return "-".to_owned() };

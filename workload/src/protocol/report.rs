@@ -101,6 +101,9 @@ pub enum Report {
         id: String,
         /// Where.
         backend: Backend,
+        /// On which GPU, as CUDA counts, where it was one of several steps on it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        gpu: Option<u32>,
         /// Why, and what to do.
         error: String,
         /// The exit code that it comes to.

@@ -43,6 +43,9 @@ pub struct FrameworkTime {
     /// The month of the measurement, as `2026-11`.
     #[serde(default)]
     pub measured: Cow<'static, str>,
+    /// Whether this ran on such a device, too, so that the two can be compared.
+    #[serde(default)]
+    pub same_device: bool,
 }
 
 /// What came of a variant, told apart by `found`.

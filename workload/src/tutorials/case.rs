@@ -32,13 +32,43 @@ pub struct Variant {
 /// When the times of all frameworks were measured.
 pub(super) const MEASURED: &str = "2026-11";
 
+/// The GPU with which, or beside which, they were.
+const GPU: &str = "H200";
+/// Of the CPU beside it.
+const CORES: usize = 16;
+
 /// The time that a framework takes, by the host's clock and with everything that it does around the work.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Framework {
     /// As `CuPy`.
     pub name: &'static str,
     pub(crate) us: f64,
-    pub(crate) on: &'static str,
+    pub(crate) on: On,
+}
+
+/// What a framework's time was measured on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum On {
+    Gpu,
+    /// The CPU beside it.
+    OneCore,
+    AllCores,
+}
+
+impl On {
+    pub(super) fn text(self) -> &'static str {
+        match self {
+            Self::Gpu => "an H200",
+            Self::OneCore => "1 core beside an H200",
+            Self::AllCores => "16 cores beside an H200",
+        }
+    }
+
+    /// Whether these places have such a device.
+    pub(super) fn is_here(self, places: &Places<'_>) -> bool {
+        let has_gpu = places.gpu.is_some_and(|gpu| gpu.device().name.contains(GPU));
+        has_gpu && (self != Self::AllCores || rayon::current_num_threads() == CORES)
+    }
 }
 
 pub(super) enum Program {
@@ -71,11 +101,11 @@ impl Variant {
 
     /// Beside what a framework takes on a GPU.
     pub(super) const fn beside(self, name: &'static str, us: f64) -> Self {
-        Self { framework: Some(Framework { name, us, on: "an H200" }), ..self }
+        Self { framework: Some(Framework { name, us, on: On::Gpu }), ..self }
     }
 
     /// Beside what a framework takes on a CPU.
-    pub(super) const fn beside_on_cpu(self, name: &'static str, us: f64, on: &'static str) -> Self {
+    pub(super) const fn beside_on_cpu(self, name: &'static str, us: f64, on: On) -> Self {
         Self { framework: Some(Framework { name, us, on }), ..self }
     }
 }

@@ -1,14 +1,14 @@
 //! The cases: what tutorials of CUDA.jl, Flux, CuPy, Numba, JAX and D2L show, with the times that frameworks take.
 
 use super::{
-    case::{Case, Variant},
+    case::{
+        Case,
+        On::{AllCores, OneCore},
+        Variant,
+    },
     devices, memory, pair,
 };
 use crate::protocol::Dtype::{Bytes, Fp32, Fp64, Tf32};
-
-/// The host beside the H200.
-const ONE_CORE: &str = "1 core beside an H200";
-const CORES: &str = "16 cores beside an H200";
 
 const MILLION: u64 = 1_000_000;
 /// Of a look at an array of a million: odd, so that something is left over.
@@ -47,7 +47,7 @@ pub const CASES: &[Case] = &[
             Variant::cuda("pinned copies", "square-pinned", Fp64, MILLION, FEW).beside("CuPy", 1162.0),
             Variant::cuda("kernel alone", "square", Fp64, MILLION, FEW),
             Variant::cpu("all threads", "square", Fp64, MILLION, FEW),
-            Variant::cpu("one thread", "square-serial", Fp64, MILLION, FEW).beside_on_cpu("NumPy", 494.0, ONE_CORE),
+            Variant::cpu("one thread", "square-serial", Fp64, MILLION, FEW).beside_on_cpu("NumPy", 494.0, OneCore),
         ],
     },
     Case {
@@ -75,8 +75,8 @@ pub const CASES: &[Case] = &[
         teaches: "The bus decides: with the copies a GPU is about as fast as a CPU, and without them far ahead.",
         variants: &[
             Variant::cpu("one thread", "trig-serial", Fp64, 10 * MILLION, FEW)
-                .beside_on_cpu("Numba", 146_000.0, ONE_CORE),
-            Variant::cpu("all threads", "trig", Fp64, 10 * MILLION, FEW).beside_on_cpu("Numba", 17_000.0, CORES),
+                .beside_on_cpu("Numba", 146_000.0, OneCore),
+            Variant::cpu("all threads", "trig", Fp64, 10 * MILLION, FEW).beside_on_cpu("Numba", 17_000.0, AllCores),
             Variant::cuda("pageable copies", "trig-pageable", Fp64, 10 * MILLION, FEW).beside("Numba", 13_700.0),
             Variant::cuda("pinned copies", "trig-pinned", Fp64, 10 * MILLION, FEW).beside("Numba", 13_700.0),
             Variant::cuda("kernel alone", "trig", Fp64, 10 * MILLION, FEW).beside("Numba", 212.0),
@@ -88,7 +88,7 @@ pub const CASES: &[Case] = &[
         teaches: "For a product of doubles a GPU is worth it even at this size, if it has full units for them.",
         variants: &[
             Variant::cuda("product", "matmul", Fp64, 1000, 64).beside("CuPy", 57.8),
-            Variant::cpu("product", "matmul", Fp64, 1000, 64).beside_on_cpu("NumPy", 2450.0, CORES),
+            Variant::cpu("product", "matmul", Fp64, 1000, 64).beside_on_cpu("NumPy", 2450.0, AllCores),
         ],
     },
     Case {

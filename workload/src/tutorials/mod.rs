@@ -103,8 +103,9 @@ pub(crate) fn run(
             framework: variant.framework.map(|Framework { name, us, on }| FrameworkTime {
                 name: name.into(),
                 us,
-                on: on.into(),
+                on: on.text().into(),
                 measured: MEASURED.into(),
+                same_device: on.is_here(places),
             }),
             share_of_framework,
         })));
@@ -223,6 +224,7 @@ mod tests {
             ["all threads", "one thread"]
         );
         let (share, framework) = (told[1].share_of_framework.unwrap(), told[1].framework.as_ref().unwrap());
+        assert!(!framework.same_device, "there is no H200 here");
         let Found::Measured { outcome } = &told[1].found else { panic!("it was measured") };
         assert!((share * framework.us - outcome.host_time.as_ref().unwrap().median_us).abs() < 1e-6);
         assert!(find("z").is_none());

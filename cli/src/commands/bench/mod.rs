@@ -21,7 +21,10 @@ use gpumon_workload::protocol::{Amount, BenchJob, Engine, Job};
 #[cfg(test)]
 pub(super) use self::fuzzing::outcome as sample_outcome;
 use self::{amount::parse_amount, compare::Earlier};
-pub(super) use self::{results::Results, table::time};
+pub(super) use self::{
+    results::Results,
+    table::{Subject, count, median, remarks, time, verdict},
+};
 use crate::{
     exit::Failure,
     options::SourceArgs,
@@ -138,7 +141,8 @@ pub(crate) fn run(source: &SourceArgs, args: &BenchArgs) -> Result<(), Failure> 
         pairs: args.pairs,
         quick: args.quick,
     });
-    let mut results = Results::new(args.json, earlier, args.fail_below);
+    let subject = if earlier.is_some() { Subject::Compared } else { Subject::Workloads };
+    let mut results = Results::new(args.json, subject, earlier, args.fail_below);
     let code = run::follow(source, &job, args.place.time_limit, &mut results)?;
     let is_below = results.finish(code == 0)?;
     match code {

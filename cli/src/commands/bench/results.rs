@@ -3,13 +3,13 @@
 use std::io::{self, Write};
 
 use gpumon_probe::model::Reading;
-use gpumon_workload::protocol::{Line, Load, Outcome, Report};
+use gpumon_workload::protocol::{DeviceName, Line, Load, Outcome, Report};
 use serde_json::json;
 
 use super::{
     compare::{Compared, Earlier},
     pairs::Pairs,
-    table::{Table, name},
+    table::{Subject, Table, name},
 };
 use crate::{
     exit::{Failure, say},
@@ -20,12 +20,16 @@ use crate::{
 /// What was printed, and how it was beside what was wanted.
 pub(crate) struct Results {
     json: bool,
-    table: Table,
+    subject: Subject,
+    /// Since it has begun.
+    table: Option<Table>,
+    devices: Vec<DeviceName>,
+    steps: usize,
+    has_lines: bool,
     pairs: Pairs,
     progress: ProgressLine,
     earlier: Option<Earlier>,
     fail_below: Option<f64>,
-    has_begun: bool,
     /// How many results could be held against the threshold.
     judged: usize,
     /// Those that are below it, in words.
@@ -35,15 +39,18 @@ pub(crate) struct Results {
 }
 
 impl Results {
-    pub(crate) fn new(json: bool, earlier: Option<Earlier>, fail_below: Option<f64>) -> Self {
+    pub(crate) fn new(json: bool, subject: Subject, earlier: Option<Earlier>, fail_below: Option<f64>) -> Self {
         Self {
             json,
-            table: Table::new(earlier.is_some()),
+            subject,
+            table: None,
+            devices: Vec::new(),
+            steps: 0,
+            has_lines: false,
             pairs: Pairs::default(),
             progress: ProgressLine::new(),
             earlier,
             fail_below,
-            has_begun: false,
             judged: 0,
             below: Vec::new(),
             slower: Vec::new(),
@@ -57,7 +64,7 @@ impl Results {
         if is_whole && self.fail_below.is_some() && self.judged == 0 {
             say("--fail-below compared nothing: no result has an earlier one or a theoretical peak");
         }
-        if self.json || self.table.is_empty() {
+        if self.json || !self.has_lines {
             return Ok(is_below);
         }
         let mut out = anstream::stdout();
@@ -91,7 +98,10 @@ impl Results {
             }
         } else {
             self.pairs.take(outcome);
-            out.write_all(self.table.lines(outcome, load, compared).as_bytes())?;
+            if let Some(table) = &mut self.table {
+                out.write_all(table.lines(outcome, load, compared).as_bytes())?;
+                self.has_lines = true;
+            }
         }
         out.flush()?;
         Ok(())
@@ -118,7 +128,10 @@ impl Results {
 impl View for Results {
     fn on_line(&mut self, raw: &str, line: Line) -> Result<(), Failure> {
         match &line.report {
-            Report::Begun { .. } => self.has_begun = true,
+            Report::Begun { devices, steps, .. } => {
+                self.table = Some(Table::new(self.subject, devices));
+                (self.devices, self.steps) = (devices.clone(), *steps);
+            }
             Report::Result { outcome, load } => {
                 self.progress.clear();
                 self.result(raw, outcome, load.as_ref())?;
@@ -127,14 +140,21 @@ impl View for Results {
                 self.progress.clear();
                 say(text);
             }
-            Report::Failed { id, backend, error, code } => {
+            Report::Failed { id, backend, gpu, error, code } => {
                 self.progress.clear();
-                say(error);
+                match &mut self.table {
+                    // One of several is a line among theirs.
+                    Some(table) if !self.json && self.steps > 1 => {
+                        let place = self.devices.iter().find(|device| device.index == *gpu);
+                        anstream::stdout().write_all(table.failure(id, place, error).as_bytes())?;
+                    }
+                    _ => say(error),
+                }
                 // What never began has no results.
-                if self.json && self.has_begun {
+                if self.json && self.table.is_some() {
                     let object = json!({
-                        "at_ms": line.at_ms, "report": "failed", "id": id, "backend": backend, "error": error,
-                        "code": code, "verify": { "ok": false, "checked": 0 }
+                        "at_ms": line.at_ms, "report": "failed", "id": id, "backend": backend, "gpu": gpu,
+                        "error": error, "code": code, "verify": { "ok": false, "checked": 0 }
                     });
                     writeln!(io::stdout(), "{object}")?;
                 }
@@ -166,7 +186,7 @@ mod tests {
     #[test]
     fn a_threshold_is_held_against_what_there_is() {
         let below = |outcomes: &[Outcome], share| {
-            let mut results = Results::new(true, None, Some(share));
+            let mut results = Results::new(true, Subject::Workloads, None, Some(share));
             for outcome in outcomes {
                 results.judge(outcome, None);
             }

@@ -1,110 +1,199 @@
-//! Outcomes as a table for people, which grows while they come.
+//! Outcomes as one table for people, which grows while they come.
 
-use gpumon_probe::{model::Reading, units::byte_size};
-use gpumon_workload::protocol::{Bound, Dtype, Extent, Load, Outcome, Stopped, Times};
+use anstyle::Style;
+use gpumon_probe::{model::Reading, units::byte_size, untrusted::escaped};
+use gpumon_workload::protocol::{Bound, DeviceName, Dtype, Extent, Load, Outcome, Stopped, Times};
 
 use super::compare::Compared;
 use crate::{
     describe,
+    run::columns::{Align, Column, Columns, NONE, number, terminal_columns},
     table::{
-        style::{ALARM, DIM, NOTICE, WELL, paint},
+        style::{ALARM, DIM, NOTICE, STRONG, WELL, paint},
         units::three_digits,
     },
 };
 
-/// What stands where there is no number.
-const NONE: &str = "-";
-/// How wide each column is, but for the last. The first stands left in its column, the others right.
-const WIDTHS: [usize; 12] = [17, 5, 9, 7, 6, 7, 12, 7, 8, 5, 8, 9];
-const HEADINGS: [&str; 12] =
-    ["workload", "type", "size", "device", "95 %", "host", "rate", "of peak", "at clock", "power", "clock", "limit"];
-/// The column that gives way where results are compared.
-const HOST: usize = 5;
+/// Of what a table is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::commands) enum Subject {
+    /// Workloads, in groups by device.
+    Workloads,
+    /// The same beside earlier results.
+    Compared,
+    /// Devices that burn, a line each.
+    Burn,
+}
+
+/// A column: where it stands, and what of an outcome.
+type Field = (Column, fn(&Row<'_>) -> String);
+
+/// What a line is of.
+struct Row<'a> {
+    outcome: &'a Outcome,
+    load: Option<&'a Load>,
+    compared: Option<Compared>,
+}
 
 pub(super) struct Table {
-    compares: bool,
-    /// On what the last line ran.
-    device: Option<String>,
+    subject: Subject,
+    fields: Vec<Field>,
+    columns: Columns,
+    /// Of the lines that were last.
+    group: Option<String>,
 }
 
 impl Table {
-    /// One with or without earlier results.
-    pub(super) fn new(compares: bool) -> Self {
-        Self { compares, device: None }
+    pub(super) fn new(subject: Subject, devices: &[DeviceName]) -> Self {
+        Self::with_room(subject, devices, terminal_columns())
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.device.is_none()
+    fn with_room(subject: Subject, devices: &[DeviceName], terminal: Option<usize>) -> Self {
+        let fields = fields(subject, devices);
+        let all: Vec<_> = fields.iter().map(|(column, _)| *column).collect();
+        Self { subject, fields, columns: Columns::new(&all, terminal), group: None }
     }
 
-    /// The next line, below a heading where it is the first on this device.
+    /// The next line, below the headings where it is the first, and below its device where that is another one.
     pub(super) fn lines(&mut self, outcome: &Outcome, load: Option<&Load>, compared: Option<Compared>) -> String {
-        let device = device(outcome);
+        let row = Row { outcome, load, compared };
+        let cells: Vec<_> = self.fields.iter().map(|(_, cell)| cell(&row)).collect();
+        let line = self.columns.line(&cells);
+        let remarks: Vec<_> = remarks(outcome, load)
+            .into_iter()
+            .map(|(style, remark)| format!("  {}\n", paint(style, &self.columns.sentence(2, &remark))))
+            .collect();
+        format!("{}{line}\n{}", self.head(&device(&outcome.device)), remarks.concat())
+    }
+
+    /// The line of what failed, with its reason.
+    pub(super) fn failure(&mut self, id: &str, place: Option<&DeviceName>, error: &str) -> String {
+        let place = place.map_or_else(String::new, device);
+        let name = if self.subject == Subject::Burn { &place } else { id };
+        let Some(width) = self.fields.first().and_then(|(column, _)| column.align.left()) else { return String::new() };
+        let error = self.columns.sentence(width + 1, &escaped(&format!("failed: {error}")));
+        format!("{}{name:width$} {}\n", self.head(&place), paint(ALARM, &error))
+    }
+
+    fn head(&mut self, device: &str) -> String {
         let mut text = String::new();
-        if self.device.as_ref() != Some(&device) {
-            let mut headings = HEADINGS;
-            if self.compares {
-                headings[HOST] = "vs old";
+        if self.group.is_none() {
+            text = paint(DIM, &self.columns.headings()) + "\n";
+        }
+        if self.group.as_deref() != Some(device) {
+            if self.subject != Subject::Burn && !device.is_empty() {
+                text += &(paint(STRONG, device) + "\n");
             }
-            let space = if self.device.is_some() { "\n" } else { "" };
-            let heading = format!("{} result", aligned(&headings.map(str::to_owned)));
-            text = format!("{space}{device}\n{}\n", paint(DIM, &heading));
-            self.device = Some(device);
+            self.group = Some(device.to_owned());
         }
-        let mut cells = cells(outcome, load);
-        if self.compares {
-            cells[HOST] = compared.map_or_else(|| NONE.to_owned(), |compared| format!("{:.2}x", compared.ratio));
-        }
-        let mut lines = vec![format!("{} {}", aligned(&cells), verdict(outcome))];
-        lines.extend(remarks(outcome, load).into_iter().map(|remark| format!("  {remark}")));
-        text + &lines.join("\n") + "\n"
+        text
     }
 }
 
-fn aligned(cells: &[String; 12]) -> String {
-    let pad = |(at, (cell, width)): (usize, (&String, usize))| match at {
-        0 => format!("{cell:width$}"),
-        _ => format!("{cell:>width$}"),
-    };
-    cells.iter().zip(WIDTHS).enumerate().map(pad).collect::<Vec<_>>().join(" ")
+/// All columns that there could be on these devices. Those with the highest rank go first where there is no room.
+fn fields(subject: Subject, devices: &[DeviceName]) -> Vec<Field> {
+    use Align::{Left, Point, Right};
+    let has_gpu = devices.is_empty() || devices.iter().any(|device| device.index.is_some());
+    let has_cpu = devices.iter().any(|device| device.index.is_none());
+    let mut fields: Vec<Field> = Vec::new();
+    let mut add = |heading, align, rank, cell| fields.push((Column { heading, align, rank }, cell));
+    if subject == Subject::Burn {
+        let longest = devices.iter().map(|name| device(name).chars().count()).max().unwrap_or_default();
+        add("device", Left(longest.max("device".len())), 0, |row| device(&row.outcome.device));
+    } else {
+        add("workload", Left(17), 0, |row| name(row.outcome));
+    }
+    add("type", Right(5), 3, |row| if has_type(row.outcome) { row.outcome.dtype.to_string() } else { NONE.to_owned() });
+    add("size", Right(8), 5, |row| size(row.outcome));
+    if subject != Subject::Burn {
+        if has_gpu {
+            add("device us", Point(6, 3), 0, |row| median(row.outcome.device_time.as_ref()));
+        }
+        add("± %", Point(2, 1), 7, |row| spread(row.outcome));
+        if subject == Subject::Compared {
+            add("vs old", Right(7), 0, |row| {
+                row.compared.map_or_else(|| NONE.to_owned(), |compared| format!("{:.2}x", compared.ratio))
+            });
+        }
+        if subject == Subject::Workloads || has_cpu {
+            let rank = if has_cpu { 0 } else { 8 };
+            add("host us", Point(6, 3), rank, |row| median(row.outcome.host_time.as_ref()));
+        }
+        add("GB/s", Point(4, 2), 1, |row| rate(row.outcome, row.outcome.rate.bytes_per_second, Unit::Bytes));
+    }
+    add("GFLOP/s", Point(6, 2), 1, |row| rate(row.outcome, row.outcome.rate.operations_per_second, Unit::Operations));
+    if has_gpu {
+        add("peak %", Point(4, 1), 6, |row| of_peak(row.outcome));
+        add("clock %", Point(5, 1), 9, |row| percent(row.load.and_then(|load| load.share_at_clock)));
+        add("W", Right(4), 8, |row| whole(row.load.and_then(|load| load.watts).map(|watts| watts.mean)));
+        add("MHz", Right(4), 10, |row| whole(row.load.and_then(|load| load.sm_mhz).map(|mhz| mhz.mean)));
+        if subject == Subject::Burn {
+            add("max °C", Right(6), 7, |row| whole(row.load.and_then(|load| load.celsius).map(|range| range.max)));
+        }
+    }
+    add("limit", Right(8), 4, |row| limit(row.outcome, row.load).to_owned());
+    if subject == Subject::Burn {
+        add("errors", Right(8), 0, |row| row.outcome.verify.wrong.to_string());
+    }
+    add("result", Left(8), 0, |row| verdict(row.outcome));
+    fields
 }
 
-fn cells(outcome: &Outcome, load: Option<&Load>) -> [String; 12] {
-    let main = outcome.device_time.as_ref().or(outcome.host_time.as_ref());
-    let none = || NONE.to_owned();
-    let median = |times: &Option<Times>| times.as_ref().map_or_else(none, |times| time(times.median_us));
-    let spread = |times: &Times| {
-        let percent = (times.high_us - times.low_us) / 2.0 / times.median_us * 100.0;
-        if percent < 9.95 { format!("±{percent:.1} %") } else { format!("±{percent:.0} %") }
-    };
-    let has_type = outcome.cost.moved_bytes > 0 || outcome.cost.operations > 0;
-    let size = match outcome.extent {
+fn has_type(outcome: &Outcome) -> bool {
+    outcome.cost.moved_bytes > 0 || outcome.cost.operations > 0
+}
+
+fn size(outcome: &Outcome) -> String {
+    match outcome.extent {
         Extent::Elements => byte_size((outcome.n * outcome.dtype.bytes()) as f64),
+        _ => count(outcome),
+    }
+}
+
+/// How large it was, as `1000`, `64^2` or `10x`.
+pub(in crate::commands) fn count(outcome: &Outcome) -> String {
+    match outcome.extent {
+        Extent::Elements if outcome.dtype == Dtype::Bytes => byte_size(outcome.n as f64),
+        Extent::Elements => outcome.n.to_string(),
         Extent::Side => format!("{}^2", outcome.n),
         Extent::Times => format!("{}x", outcome.n),
-        Extent::Fixed => none(),
-    };
-    let share = |share: f64| format!("{:.1} %", share * 100.0);
-    let of_rated = match (&outcome.roofline.share, outcome.roofline.limit) {
-        (Reading::Now(reached), _) => share(*reached),
-        (_, Bound::Driver | Bound::Latency) => none(),
-        _ => "unknown".to_owned(),
-    };
-    let read = |value: Option<String>| value.unwrap_or_else(none);
-    [
-        name(outcome),
-        if has_type { outcome.dtype.to_string() } else { none() },
-        size,
-        median(&outcome.device_time),
-        main.map_or_else(none, spread),
-        median(&outcome.host_time),
-        rate(outcome),
-        of_rated,
-        read(load.and_then(|load| load.share_at_clock).map(share)),
-        read(load.and_then(|load| load.watts).map(|watts| format!("{:.0} W", watts.mean))),
-        read(load.and_then(|load| load.sm_mhz).map(|mhz| format!("{:.0} MHz", mhz.mean))),
-        limit(outcome, load).to_owned(),
-    ]
+        Extent::Fixed => NONE.to_owned(),
+    }
+}
+
+/// In us.
+pub(in crate::commands) fn median(times: Option<&Times>) -> String {
+    times.map_or_else(|| NONE.to_owned(), |times| number(times.median_us, 3))
+}
+
+fn spread(outcome: &Outcome) -> String {
+    let Some(times) = outcome.device_time.as_ref().or(outcome.host_time.as_ref()) else { return NONE.to_owned() };
+    let percent = (times.high_us - times.low_us) / 2.0 / times.median_us * 100.0;
+    if percent < 9.95 { format!("{percent:.1}") } else { format!("{percent:.0}") }
+}
+
+fn percent(share: Option<f64>) -> String {
+    share.map_or_else(|| NONE.to_owned(), |share| format!("{:.1}", share * 100.0))
+}
+
+fn of_peak(outcome: &Outcome) -> String {
+    percent(if let Reading::Now(share) = outcome.roofline.share { Some(share) } else { None })
+}
+
+fn whole(value: Option<f64>) -> String {
+    value.map_or_else(|| NONE.to_owned(), |value| format!("{value:.0}"))
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Unit {
+    Bytes,
+    Operations,
+}
+
+/// In billions: operations where computing is the limit, bytes elsewhere.
+fn rate(outcome: &Outcome, per_second: Option<f64>, unit: Unit) -> String {
+    let is_about = (outcome.roofline.limit == Bound::Compute) == (unit == Unit::Operations);
+    per_second.filter(|_| is_about).map_or_else(|| NONE.to_owned(), |per_second| number(per_second / 1e9, 2))
 }
 
 /// What ran, with the GPU that it copied to.
@@ -113,18 +202,18 @@ pub(super) fn name(outcome: &Outcome) -> String {
     outcome.id.to_string() + &to.unwrap_or_default()
 }
 
-fn device(outcome: &Outcome) -> String {
-    let name = describe::without_maker(&outcome.device.name);
-    match outcome.device.index {
-        Some(index) => format!("GPU {index}: {name}"),
-        None => format!("CPU: {name}, {} threads", outcome.environment.threads),
+/// As `GPU 0: H200` or `CPU: AMD EPYC`.
+fn device(device: &DeviceName) -> String {
+    match device.index {
+        Some(_) => describe::device(device),
+        None => format!("CPU: {}", device.name),
     }
 }
 
 /// What keeps it from being faster: the throttle reason of most of the time, or what bounds the work.
 fn limit(outcome: &Outcome, load: Option<&Load>) -> &'static str {
     match load.and_then(Load::mostly_throttled_by) {
-        Some("sw_power_cap") => return "power cap",
+        Some("sw_power_cap") => return "power",
         Some("hw_power_brake_slowdown") => return "brake",
         Some("sw_thermal_slowdown" | "hw_thermal_slowdown") => return "heat",
         Some("hw_slowdown") => return "hardware",
@@ -140,9 +229,10 @@ fn limit(outcome: &Outcome, load: Option<&Load>) -> &'static str {
     }
 }
 
-fn verdict(outcome: &Outcome) -> String {
+/// Whether it was verified.
+pub(in crate::commands) fn verdict(outcome: &Outcome) -> String {
     match outcome.stopped {
-        _ if outcome.verify.wrong > 0 => paint(ALARM, "MISMATCH"),
+        _ if outcome.verify.wrong > 0 => paint(ALARM, "mismatch"),
         Stopped::Interrupted => paint(NOTICE, "interrupted"),
         _ if !outcome.verify.ok => paint(ALARM, "unverified"),
         _ => paint(WELL, "verified"),
@@ -150,19 +240,17 @@ fn verdict(outcome: &Outcome) -> String {
 }
 
 /// What has no place in the line, in lines below it.
-fn remarks(outcome: &Outcome, load: Option<&Load>) -> Vec<String> {
+pub(in crate::commands) fn remarks(outcome: &Outcome, load: Option<&Load>) -> Vec<(Style, String)> {
     let verify = &outcome.verify;
     let mut remarks = Vec::new();
     if verify.wrong > 0 {
         let first = verify.first_wrong.map_or_else(String::new, |first| format!(", first at index {first}"));
-        let mismatch = format!("MISMATCH: {} of {} elements{first}", verify.wrong, verify.checked);
-        remarks.push(paint(ALARM, &mismatch));
+        remarks.push((ALARM, format!("mismatch: {} of {} elements{first}", verify.wrong, verify.checked)));
     } else if !verify.ok && !outcome.partial {
-        remarks.push(paint(ALARM, "not verified: no element was checked"));
+        remarks.push((ALARM, "unverified: no element was checked".to_owned()));
     }
     if let Some(others) = load.map(|load| &load.others).filter(|others| !others.is_empty()) {
-        let beside = gpumon_probe::untrusted::escaped(&format!("shared with {others}"));
-        remarks.push(paint(NOTICE, &beside));
+        remarks.push((NOTICE, escaped(&format!("shared with {others}"))));
     }
     remarks
 }
@@ -175,24 +263,6 @@ pub(in crate::commands) fn time(us: f64) -> String {
         long if long < 999_500.0 => format!("{} ms", three_digits(long / 1e3)),
         longer => format!("{} s", three_digits(longer / 1e6)),
     }
-}
-
-/// Of what it is about: operations where computing is its limit, bytes elsewhere.
-fn rate(outcome: &Outcome) -> String {
-    let (per_second, unit) = match outcome.roofline.limit {
-        Bound::Compute => {
-            (outcome.rate.operations_per_second, if outcome.dtype == Dtype::Int8 { "OP/s" } else { "FLOP/s" })
-        }
-        _ => (outcome.rate.bytes_per_second, "B/s"),
-    };
-    per_second.map_or_else(|| NONE.to_owned(), |per_second| with_prefix(per_second, unit))
-}
-
-/// `4.29 TB/s`, of 1000: so are bandwidths sold.
-fn with_prefix(per_second: f64, unit: &str) -> String {
-    let prefixes = [(1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M")];
-    let (size, prefix) = prefixes.into_iter().find(|(size, _)| per_second >= size * 0.9995).unwrap_or((1e3, "k"));
-    format!("{} {prefix}{unit}", three_digits(per_second / size))
 }
 
 #[cfg(test)]
@@ -209,44 +279,79 @@ mod tests {
         .unwrap()
     }
 
+    fn plain(text: &str) -> String {
+        anstream::adapter::strip_str(text).to_string()
+    }
+
     #[test]
-    fn times_and_rates_have_three_digits() {
+    fn times_have_three_digits() {
         assert_eq!(
             [0.62, 1.847, 512.4, 17_312.0, 2.5e6].map(time),
             ["620 ns", "1.85 us", "512 us", "17.3 ms", "2.50 s"]
         );
-        let rates = [4.292e12, 55.5e9, 999.9e9, 1e3].map(|rate| with_prefix(rate, "B/s"));
-        assert_eq!(rates, ["4.29 TB/s", "55.5 GB/s", "1.00 TB/s", "1.00 kB/s"]);
     }
 
     #[test]
-    fn a_line_says_all_and_fits_120_columns() {
-        let text = Table::new(false).lines(&outcome("GPU-a", 500.0), Some(&load()), None);
-        let text = anstream::adapter::strip_str(&text).to_string();
-        let lines: Vec<_> = text.lines().collect();
-        assert_eq!(lines.len(), 3, "{text}");
-        assert!(lines.iter().all(|line| line.width() <= 120), "{text}");
-        let end = |line: &str, word: &str| line[..line.find(word).unwrap() + word.len()].width();
-        for (heading, cell) in [("of peak", "87.2 %"), ("host", "510 us"), ("power", "612 W"), ("limit", "power cap")] {
-            assert_eq!(end(lines[1], heading), end(lines[2], cell), "{heading}: {text}");
-        }
-        for words in ["copy", "fp32", "1.00 GiB", "500 us", "±0.2 %", "510 us", "4.29 TB/s", "91.2 %", "612 W"] {
-            assert!(lines[2].contains(words), "{words}: {text}");
-        }
-        assert!(lines[2].ends_with("1755 MHz power cap verified"), "{text}");
+    fn a_line_says_all_in_120_columns_and_what_matters_most_in_80() {
+        let outcome = outcome("GPU-a", 500.0);
+        let devices = [outcome.device.clone()];
+        let lines = |columns| {
+            let text =
+                Table::with_room(Subject::Workloads, &devices, Some(columns)).lines(&outcome, Some(&load()), None);
+            plain(&text)
+        };
+        let expected = [
+            "workload           type     size  device us  ± %    host us    GB/s   GFLOP/s peak % clock %    W  MHz    limit result",
+            "GPU 0: H200",
+            "copy               fp32 1.00 GiB    500      0.2    510     4290         -      87.2    91.2  612 1755    power verified",
+        ];
+        assert_eq!(lines(120).lines().collect::<Vec<_>>(), expected);
+        let expected = [
+            "workload           type     size  device us    GB/s   GFLOP/s    limit result",
+            "GPU 0: H200",
+            "copy               fp32 1.00 GiB    500     4290         -       power verified",
+        ];
+        assert_eq!(lines(80).lines().collect::<Vec<_>>(), expected);
+        assert!([80, 120].into_iter().all(|columns| lines(columns).lines().all(|line| line.width() <= columns)));
+    }
+
+    #[test]
+    fn a_table_has_its_headings_once_and_a_group_for_each_device() {
+        let mut other = outcome("GPU-b", 400.0);
+        other.device.index = Some(1);
+        let first = outcome("GPU-a", 500.0);
+        let mut table = Table::with_room(Subject::Workloads, &[first.device.clone(), other.device.clone()], None);
+        let text = [&first, &first, &other].map(|outcome| plain(&table.lines(outcome, None, None))).concat();
+        let starts: Vec<_> = text.lines().map(|line| line.split(' ').next().unwrap()).collect();
+        assert_eq!(starts, ["workload", "GPU", "copy", "copy", "GPU", "copy"], "{text}");
+        let failed = plain(&table.failure("triad", Some(&other.device), "it is too large: give --size"));
+        assert_eq!(failed, "triad             failed: it is too large: give --size\n");
+    }
+
+    #[test]
+    fn devices_that_burn_have_a_line_each() {
+        let mut outcome = outcome("GPU-a", 500.0);
+        (outcome.device_time, outcome.host_time) = (None, None);
+        outcome.verify.wrong = 3;
+        let mut table = Table::with_room(Subject::Burn, std::slice::from_ref(&outcome.device), Some(80));
+        let text = plain(&table.lines(&outcome, Some(&load()), None));
+        assert!(text.starts_with("device") && text.lines().all(|line| line.width() <= 80), "{text}");
+        assert!(text.contains("\nGPU 0: H200 ") && text.contains("   3 mismatch\n  mismatch: 3 of 5"), "{text}");
+        let failed = plain(&table.failure("burn", Some(&outcome.device), "no memory"));
+        assert_eq!(failed, "GPU 0: H200 failed: no memory\n");
     }
 
     #[test]
     fn what_is_wrong_or_was_not_alone_is_told_below() {
-        let mut table = Table::new(true);
         let mut wrong = outcome("GPU-a", 500.0);
+        let mut table = Table::with_room(Subject::Compared, std::slice::from_ref(&wrong.device), Some(120));
         wrong.verify.wrong = 2;
         wrong.verify.first_wrong = Some(7);
         let mut load = load();
         load.others = serde_json::from_str(r#"{"others":[{"pid":42,"user":"ana","name":"py\u001bthon"}]}"#).unwrap();
         let text = table.lines(&wrong, Some(&load), Some(Compared { ratio: 0.934, is_slower: true }));
-        let text = anstream::adapter::strip_str(&text).to_string();
-        for words in ["vs old", " 0.93x ", "MISMATCH: 2 of 5 elements, first at index 7", "shared with py", "42 of ana"]
+        let text = plain(&text);
+        for words in ["vs old", " 0.93x ", "mismatch: 2 of 5 elements, first at index 7", "shared with py", "42 of ana"]
         {
             assert!(text.contains(words), "{words}: {text}");
         }

@@ -1,6 +1,7 @@
 //! The library and the kernel driver, and whether they are of one version.
 
 use gpumon_probe::{model::Reading, vendor::SourceError};
+use gpumon_smi::NEWEST_KNOWN;
 
 use super::{driver::Driver, finding::Finding, machine::Machine};
 
@@ -28,7 +29,17 @@ pub(super) fn check(machine: &Machine, driver: &Driver) -> Vec<Finding> {
     let at = library.map(|path| format!(" at {path}")).unwrap_or_default();
     findings.push(Finding::ok("library", format!("NVML {of_library}{at}")));
     findings.extend(compare(kernel_driver.as_deref(), platform.nvml_version.value().map(String::as_str)));
+    findings.extend(platform.driver_version.value().and_then(|driver| layout(driver)));
     findings
+}
+
+/// What `gpumon smi` prints is known up to one release of the driver.
+fn layout(driver: &str) -> Option<Finding> {
+    let branch: u32 = driver.split('.').next()?.parse().ok()?;
+    (branch > NEWEST_KNOWN).then(|| {
+        let text = format!("driver {driver} is newer than this gpumon, whose nvidia-smi is that of {NEWEST_KNOWN}");
+        Finding::note("nvidia-smi", text).with_cure("update gpumon, as by `pip install --upgrade gpumon`")
+    })
 }
 
 /// Half-done upgrades leave a library beside a kernel module of another version.
@@ -84,6 +95,13 @@ mod tests {
 
     const PROC: &str = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build  (dvs)\n\
                         GCC version:  gcc version 12.2.0 (Debian 12.2.0-14)\n";
+
+    #[test]
+    fn a_driver_newer_than_the_known_ones_is_worth_a_note() {
+        assert_eq!([layout("580.159.04"), layout("610.57.04"), layout("of its own")], [None, None, None]);
+        let text = layout("9999.1").unwrap().text;
+        assert!(text.contains("9999.1") && text.contains(&NEWEST_KNOWN.to_string()), "{text}");
+    }
 
     #[test]
     fn a_library_of_another_version_is_found() {

@@ -1,50 +1,82 @@
 //! Readings beside what was made, as lines for people.
 
+use gpumon_probe::{model::Reading, untrusted::escaped};
 use gpumon_workload::protocol::{Check, DeviceName, Report, Verdict};
 
 use crate::{
     describe,
-    run::ForPeople,
+    run::{
+        ForPeople,
+        columns::{Align, Column, Columns, NONE, number, terminal_columns},
+    },
     table::style::{ALARM, DIM, STRONG, WELL, paint},
 };
 
-#[derive(Debug, Default)]
+/// Where a load's readings begin, below what it does.
+const INDENT: usize = 2;
+const COLUMNS: [Column; 5] = [
+    Column { heading: "reading", align: Align::Left(39), rank: 0 },
+    Column { heading: "expected", align: Align::Point(5, 2), rank: 0 },
+    Column { heading: "reported", align: Align::Point(5, 2), rank: 0 },
+    Column { heading: "unit", align: Align::Left(4), rank: 0 },
+    Column { heading: "result", align: Align::Left(12), rank: 0 },
+];
+
+#[derive(Debug)]
 pub(super) struct Text {
+    columns: Columns,
     devices: Vec<DeviceName>,
     /// The load of the last line.
     load: Option<String>,
-    agree: usize,
-    differ: usize,
+    verified: usize,
+    mismatches: usize,
     not_reported: usize,
 }
 
 impl Text {
-    /// The next line, below a heading where it is the first of a load.
+    pub(super) fn new() -> Self {
+        Self::with_room(terminal_columns())
+    }
+
+    fn with_room(terminal: Option<usize>) -> Self {
+        let columns = Columns::new(&COLUMNS, terminal);
+        Self { columns, devices: Vec::new(), load: None, verified: 0, mismatches: 0, not_reported: 0 }
+    }
+
+    /// The next line, below what the load does where it is the first of that.
     fn lines(&mut self, check: &Check) -> String {
-        let mut lines = Vec::new();
-        if self.load.is_none() {
-            lines.push(self.devices.iter().map(describe::device).collect::<Vec<_>>().join(", "));
-        }
+        let mut text = self.head();
         if self.load.as_deref() != Some(&check.load) {
             self.load = Some(check.load.to_string());
-            let does = paint(STRONG, &format!("{:58}", describe::capital(&check.does)));
-            lines.push(format!("\n{does} {}", paint(DIM, &format!("{:>12} {:>12}", "made", "reported"))));
+            text += &(paint(STRONG, &describe::capital(&check.does)) + "\n");
         }
         let (count, verdict) = match check.verdict {
-            Verdict::Agrees => (&mut self.agree, paint(WELL, "agrees")),
-            Verdict::Differs => (&mut self.differ, paint(ALARM, "DIFFERS")),
+            Verdict::Agrees => (&mut self.verified, paint(WELL, "verified")),
+            Verdict::Differs => (&mut self.mismatches, paint(ALARM, "mismatch")),
             Verdict::NotReported => (&mut self.not_reported, paint(DIM, "not reported")),
         };
         *count += 1;
-        let reading = format!("GPU {} {}", check.gpu, check.reading);
-        let [made, reported, least, most] =
-            [&check.made, &check.reported, &check.least, &check.most].map(|figure| check.unit.words(figure));
-        lines.push(format!("  {reading:56} {made:>12} {reported:>12}  {verdict}"));
+        let (unit, size) = check.unit.in_column();
+        let figure =
+            |reading: &Reading<f64>| reading.value().map_or_else(|| NONE.to_owned(), |value| number(value / size, 2));
+        let reading = format!("{:INDENT$}GPU {} {}", "", check.gpu, check.reading);
+        let cells = [reading, figure(&check.made), figure(&check.reported), unit.to_owned(), verdict];
+        text += &(self.columns.line(&cells) + "\n");
         if check.verdict == Verdict::Differs {
-            let why = format!("it should be {least} to {most}: {}", check.how);
-            lines.push(format!("    {}", paint(DIM, &why)));
+            let why = format!("expected {} to {} {unit}: {}", figure(&check.least), figure(&check.most), check.how);
+            text += &format!("{:1$}{2}\n", "", 2 * INDENT, paint(DIM, &self.columns.sentence(2 * INDENT, &why)));
         }
-        lines.join("\n") + "\n"
+        text
+    }
+
+    /// The GPUs and the headings, once.
+    fn head(&mut self) -> String {
+        if self.load.is_some() {
+            return String::new();
+        }
+        self.load = Some(String::new());
+        let devices = self.devices.iter().map(describe::device).collect::<Vec<_>>().join(", ");
+        format!("{devices}\n{}\n", paint(DIM, &self.columns.headings()))
     }
 }
 
@@ -58,13 +90,20 @@ impl ForPeople for Text {
         None
     }
 
+    fn failure(&mut self, id: &str, error: &str) -> Option<String> {
+        let error = self.columns.sentence(2 * INDENT, &escaped(&format!("{id}: failed: {error}")));
+        let indent = 2 * INDENT;
+        self.load.is_some().then(|| format!("{:indent$}{}\n", "", paint(ALARM, &error)))
+    }
+
     fn end(&self) -> String {
         if self.load.is_none() {
             return String::new();
         }
-        let all = self.agree + self.differ + self.not_reported;
-        let mut parts = vec![format!("{} of {all} readings agree", self.agree)];
-        parts.extend((self.differ > 0).then(|| paint(ALARM, &format!("{} differ", self.differ))));
+        let all = self.verified + self.mismatches + self.not_reported;
+        let mut parts = vec![format!("{} of {all} readings verified", self.verified)];
+        let mismatches = || paint(ALARM, &format!("{} mismatch", self.mismatches));
+        parts.extend((self.mismatches > 0).then(mismatches));
         parts.extend((self.not_reported > 0).then(|| format!("{} not reported", self.not_reported)));
         format!("\n{}\n", parts.join(", "))
     }
@@ -99,17 +138,26 @@ mod tests {
     }
 
     #[test]
-    fn a_load_has_one_heading_and_what_differs_says_why_it_is_wrong() {
-        let mut text = Text::default();
+    fn a_table_has_one_heading_and_what_is_a_mismatch_says_why() {
+        let mut text = Text::with_room(Some(80));
+        assert_eq!(text.failure("read", "no memory"), None, "there is no table yet");
         let plain = |text: String| anstream::adapter::strip_str(&text).to_string();
         let first = plain(text.lines(&check("read", Verdict::Agrees)));
-        assert!(first.contains("\nMemory is read ") && first.ends_with("92.3 %       91.0 %  agrees\n"), "{first}");
+        let expected = [
+            "",
+            "reading                                 expected reported unit result",
+            "Memory is read",
+            "  GPU 0 activity.dram_bandwidth_percent    92.3     91.0  %    verified",
+        ];
+        assert_eq!(first.lines().collect::<Vec<_>>(), expected);
         let second = plain(text.lines(&check("read", Verdict::Differs)));
-        assert!(second.starts_with("  GPU 0 activity.dram") && second.contains("11.0 %  DIFFERS\n"), "{second}");
-        assert!(second.ends_with("it should be 87.3 % to 97.3 %: bytes were counted\n"), "{second}");
+        assert!(second.starts_with("  GPU 0 activity.dram") && second.contains("  11.0  %    mismatch\n"), "{second}");
+        assert!(second.ends_with("\n    expected 87.3 to 97.3 %: bytes were counted\n"), "{second}");
         let third = plain(text.lines(&check("other", Verdict::NotReported)));
-        assert!(third.starts_with('\n') && third.contains("-  not reported"), "{third}");
-        assert_eq!(plain(text.end()), "\n1 of 3 readings agree, 1 differ, 1 not reported\n");
-        assert_eq!(Text::default().end(), "");
+        assert!(third.starts_with("Memory is read\n") && third.contains(" -    %    not reported"), "{third}");
+        let failed = text.failure("read", "no memory").map(plain);
+        assert_eq!(failed.as_deref(), Some("    read: failed: no memory\n"));
+        assert_eq!(plain(text.end()), "\n1 of 3 readings verified, 1 mismatch, 1 not reported\n");
+        assert_eq!(Text::with_room(None).end(), "");
     }
 }

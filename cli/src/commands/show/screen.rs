@@ -89,7 +89,7 @@ fn renewed(picture: &str, is_first: bool) -> String {
 }
 
 /// Columns and lines, where standard output is a terminal that tells its columns. One that tells no lines has any number.
-fn size() -> Option<(usize, Option<usize>)> {
+pub(crate) fn size() -> Option<(usize, Option<usize>)> {
     let size = rustix::termios::tcgetwinsize(io::stdout()).ok().filter(|_| io::stdout().is_terminal())?;
     let height = Some(usize::from(size.ws_row)).filter(|height| *height > 0);
     (size.ws_col > 0).then_some((size.ws_col.into(), height))

@@ -20,7 +20,8 @@ use crate::{
 ///
 /// The cases come from the tutorials of CUDA.jl, Flux, CuPy, Numba, JAX and D2L: matrix products, sums, training,
 /// transfers, fused operations, batches, devices. Each variant is timed by the GPU and by the host, its result is
-/// verified, and its host time is compared with the time of a framework on an H200, or on 16 CPU cores of its host.
+/// verified. Beside it stands the time of a framework on an H200, or on CPU cores of its host; on such a device, the host
+/// times are compared.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = NOTES)]
 pub(crate) struct TutorialsArgs {
@@ -31,7 +32,7 @@ pub(crate) struct TutorialsArgs {
     #[command(flatten)]
     place: WhereArgs,
 
-    /// Use small arrays, measure each variant for 0.2 seconds, and skip the comparison
+    /// Use small arrays, whose sizes the table names, measure each variant for 0.2 seconds, and skip the comparison
     #[arg(long)]
     quick: bool,
 
@@ -46,7 +47,7 @@ Examples:
       Run all cases, in about two minutes.
   gpumon tutorials c f
       Measure what copies between host and device cost.
-  gpumon tutorials --json | jq -r 'select(.share_of_framework > 1) | [.row, .variant] | @tsv'
+  gpumon tutorials --json | jq -r 'select(.framework.same_device and .share_of_framework > 1) | [.row, .variant] | @tsv'
       List the variants that are slower than a framework.
 
 Environment:
@@ -58,7 +59,7 @@ Exit codes: 0 all results verified, 1 mismatch or error, 2 invalid argument, 3 n
 pub(crate) fn run(source: &SourceArgs, args: &TutorialsArgs) -> Result<(), Failure> {
     source.source.check()?;
     let job = Job::Tutorials(TutorialsJob { cases: args.cases.clone(), place: args.place.place(), quick: args.quick });
-    run::print(source, &job, args.place.time_limit, Text::default(), args.json)
+    run::print(source, &job, args.place.time_limit, Text::new(args.quick), args.json)
 }
 
 /// What can stand for [`TutorialsArgs::cases`].

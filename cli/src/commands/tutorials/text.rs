@@ -1,36 +1,99 @@
-//! The report for people, which grows while variants end.
+//! The report for people: one table, which grows while variants end.
 
-use gpumon_workload::protocol::{Backend, Found, Outcome, Report, Stopped, TutorialReport};
+use gpumon_probe::untrusted::escaped;
+use gpumon_workload::protocol::{Backend, Found, FrameworkTime, Outcome, Report, TutorialReport};
 
-use super::super::bench::time;
+use super::super::bench::{count, median, remarks, time, verdict};
 use crate::{
-    run::ForPeople,
-    table::{
-        style::{ALARM, DIM, NOTICE, WELL, paint},
-        units::three_digits,
+    run::{
+        ForPeople,
+        columns::{Align, Column, Columns, number, terminal_columns},
     },
+    table::style::{ALARM, DIM, NOTICE, STRONG, WELL, paint},
 };
 
-/// What stands where there is no time.
-const NONE: &str = "-";
+/// Where a case's variants begin, below its title.
+const INDENT: usize = 3;
+const VARIANT: usize = 38;
+const COLUMNS: [Column; 5] = [
+    Column { heading: "variant", align: Align::Left(VARIANT), rank: 0 },
+    Column { heading: "size", align: Align::Right(8), rank: 2 },
+    Column { heading: "device us", align: Align::Point(6, 3), rank: 1 },
+    Column { heading: "host us", align: Align::Point(6, 3), rank: 0 },
+    Column { heading: "result", align: Align::Left(8), rank: 0 },
+];
+const QUICK: &str = "Quick run: sizes are those of the table, not those of the titles.";
+/// As much as the columns take.
+const WIDTH: usize = VARIANT + 1 + 8 + 2 * 11 + 1 + 8;
 
-#[derive(Default)]
 pub(super) struct Text {
+    /// Whether sizes are others than the titles say.
+    is_quick: bool,
+    columns: Columns,
     /// The case that it is in, and what one learns from that.
     case: Option<(String, String)>,
 }
 
 impl Text {
-    /// The next line, below the case's heading where it is its first, and what one learns from the case before.
+    pub(super) fn new(is_quick: bool) -> Self {
+        Self::with_room(is_quick, terminal_columns())
+    }
+
+    fn with_room(is_quick: bool, terminal: Option<usize>) -> Self {
+        Self { is_quick, columns: Columns::new(&COLUMNS, terminal), case: None }
+    }
+
+    /// The next lines, below the case's title where they are its first, and what one learns from the case before.
     fn lines(&mut self, report: &TutorialReport) -> String {
-        let line = line(report);
+        let lines = self.variant(report);
         if self.case.as_ref().is_some_and(|(case, _)| *case == report.case) {
-            return format!("{line}\n");
+            return lines;
         }
-        let before = if self.case.is_some() { format!("{}\n", self.end()) } else { String::new() };
+        let before = match self.case {
+            Some(_) => format!("{}\n", self.end()),
+            None => {
+                let note = if self.is_quick { format!("{QUICK}\n") } else { String::new() };
+                note + &paint(DIM, &self.columns.headings()) + "\n"
+            }
+        };
         self.case = Some((report.case.to_string(), report.teaches.to_string()));
-        let heading = paint(DIM, &format!("{:38} {:>9} {:>9}", "", "device", "host"));
-        format!("{before}{:3}{}\n{heading}\n{line}\n", report.case, report.title)
+        let title = paint(STRONG, &format!("{:INDENT$}{}", report.case, report.title));
+        format!("{before}{title}\n{lines}")
+    }
+
+    fn variant(&self, report: &TutorialReport) -> String {
+        let place = match report.backend {
+            Backend::Cuda => "GPU",
+            Backend::Cpu => "CPU",
+        };
+        let name = format!("{:INDENT$}{place} {}", "", report.variant);
+        let told = |text: &str, style, verdict: &str| {
+            let text = self.columns.sentence(VARIANT + 1, &escaped(text));
+            format!("{name:VARIANT$} {text}{}\n", paint(style, verdict))
+        };
+        match &report.found {
+            Found::Measured { outcome } => self.measured(name, report, outcome),
+            Found::Shown { ok: true, text } => told(&format!("{text}: "), WELL, "verified"),
+            Found::Shown { ok: false, text } => told(&format!("{text}: "), ALARM, "mismatch"),
+            Found::Skipped { reason } => told(&format!("skipped: {reason}"), DIM, ""),
+            Found::Failed { error, .. } => told(&format!("failed: {error}"), ALARM, ""),
+        }
+    }
+
+    /// Both times, the verification, and the comparison with a framework: behind them where there is room.
+    fn measured(&self, name: String, report: &TutorialReport, outcome: &Outcome) -> String {
+        let [device, host] = [&outcome.device_time, &outcome.host_time].map(|times| median(times.as_ref()));
+        let mut text = self.columns.line(&[name, count(outcome), device, host, verdict(outcome)]);
+        if let Some((is_slower, comparison)) = comparison(report) {
+            let width = WIDTH + 2 + comparison.len();
+            text += &if self.columns.has_room(width) { "  ".to_owned() } else { format!("\n{:1$}", "", 2 * INDENT) };
+            text += &paint(if is_slower { NOTICE } else { DIM }, &comparison);
+        }
+        text.push('\n');
+        for (style, remark) in remarks(outcome, None) {
+            text += &format!("{:1$}{2}\n", "", 2 * INDENT, paint(style, &remark));
+        }
+        text
     }
 }
 
@@ -41,51 +104,31 @@ impl ForPeople for Text {
 
     /// What one learns from the last case.
     fn end(&self) -> String {
-        self.case.as_ref().map_or_else(String::new, |(_, teaches)| format!("   {teaches}\n"))
+        let lesson = |(_, teaches): &(_, String)| format!("{:INDENT$}{}\n", "", self.columns.sentence(INDENT, teaches));
+        self.case.as_ref().map_or_else(String::new, lesson)
     }
 }
 
-fn line(report: &TutorialReport) -> String {
-    let place = match report.backend {
-        Backend::Cuda => "GPU",
-        Backend::Cpu => "CPU",
-    };
-    let name = format!("   {place} {:31}", report.variant);
-    match &report.found {
-        Found::Measured { outcome } => format!("{name} {}", measured(report, outcome)),
-        Found::Shown { ok: true, text } => format!("{name} {text}  {}", paint(WELL, "verified")),
-        Found::Shown { ok: false, text } => format!("{name} {text}  {}", paint(ALARM, "MISMATCH")),
-        Found::Skipped { reason } => format!("{name} {}", paint(DIM, &format!("skipped: {reason}"))),
-        Found::Failed { error, .. } => format!("{name} {}", paint(ALARM, error)),
+/// Whether it is slower than the framework, and by how much; on another device, the framework's time alone.
+fn comparison(report: &TutorialReport) -> Option<(bool, String)> {
+    let (framework, share) = (report.framework.as_ref()?, report.share_of_framework?);
+    let FrameworkTime { name, us, on, measured, same_device } = framework;
+    let figure = format!("{} on {on}, measured {measured}", time(*us));
+    if !same_device {
+        return Some((false, format!("{name}: {figure}")));
     }
+    Some((share > 1.0, format!("{} ({figure})", factor(share, name))))
 }
 
-/// Both times, the verification, and the comparison with a framework.
-fn measured(report: &TutorialReport, outcome: &Outcome) -> String {
-    let [device, host] = [&outcome.device_time, &outcome.host_time]
-        .map(|times| times.as_ref().map_or_else(|| NONE.to_owned(), |times| time(times.median_us)));
-    let verify = &outcome.verify;
-    let result = match outcome.stopped {
-        _ if verify.wrong > 0 => paint(ALARM, &format!("MISMATCH: {} of {} elements", verify.wrong, verify.checked)),
-        Stopped::Interrupted => paint(NOTICE, "interrupted"),
-        _ if !verify.ok => paint(ALARM, "not verified: no element was checked"),
-        _ => paint(WELL, "verified"),
-    };
-    let beside = match (&report.framework, report.share_of_framework) {
-        (Some(framework), Some(share)) => {
-            let (ratio, comparison) = if share > 1.0 { (share, "slower") } else { (1.0 / share, "faster") };
-            let text = format!("{}x {comparison} than {}", three_digits(ratio), framework.name);
-            let measured = format!("({} on {}, measured {})", time(framework.us), framework.on, framework.measured);
-            format!("  {} {}", if share > 1.0 { paint(NOTICE, &text) } else { text }, paint(DIM, &measured))
-        }
-        _ => String::new(),
-    };
-    format!("{device:>9} {host:>9}  {result}{beside}")
+/// As `1.10x faster than CuPy`, of this time as a share of the other.
+fn factor(share: f64, than: &str) -> String {
+    let (ratio, word) = if share > 1.0 { (share, "slower") } else { (1.0 / share, "faster") };
+    format!("{}x {word} than {than}", number(ratio, 2))
 }
 
 #[cfg(test)]
 mod tests {
-    use gpumon_workload::protocol::FrameworkTime;
+    use unicode_width::UnicodeWidthStr;
 
     use super::*;
     use crate::commands::bench::sample_outcome as outcome;
@@ -103,32 +146,58 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_time_is_compared_with_a_frameworks() {
-        let framework =
-            FrameworkTime { name: "CuPy".into(), us: 73.0, on: "an H200".into(), measured: "2026-11".into() };
-        let beside = |share| {
-            let mut report = report("a", Found::Measured { outcome: Box::new(outcome("GPU-a", 60.0)) });
-            (report.framework, report.share_of_framework) = (Some(framework.clone()), Some(share));
-            anstream::adapter::strip_str(&line(&report)).to_string()
-        };
-        let faster = beside(1.0 / 1.1);
-        assert!(
-            faster.ends_with("verified  1.10x faster than CuPy (73.0 us on an H200, measured 2026-11)"),
-            "{faster}"
-        );
-        assert!(beside(2.0).contains("2.00x slower than CuPy"), "{}", beside(2.0));
+    fn plain(text: &str) -> String {
+        anstream::adapter::strip_str(text).to_string()
+    }
+
+    fn beside(share: f64, same_device: bool, columns: usize) -> String {
+        let mut report = report("a", Found::Measured { outcome: Box::new(outcome("GPU-a", 60.0)) });
+        report.framework = Some(FrameworkTime {
+            name: "CuPy".into(),
+            us: 73.0,
+            on: "an H200".into(),
+            measured: "2026-11".into(),
+            same_device,
+        });
+        report.share_of_framework = Some(share);
+        plain(&Text::with_room(false, Some(columns)).lines(&report))
     }
 
     #[test]
-    fn a_row_begins_with_its_title_and_ends_with_what_it_teaches() {
-        let mut text = Text::default();
+    fn a_time_is_compared_with_a_frameworks_on_the_same_device_alone() {
+        let faster = beside(1.0 / 1.1, true, 160);
+        let words = "verified  1.10x faster than CuPy (73.0 us on an H200, measured 2026-11)\n";
+        assert!(faster.ends_with(words), "{faster}");
+        assert!(beside(2.0, true, 160).contains("2.00x slower than CuPy ("), "{}", beside(2.0, true, 160));
+        let other = beside(2.0, false, 160);
+        assert!(other.ends_with("verified  CuPy: 73.0 us on an H200, measured 2026-11\n"), "{other}");
+    }
+
+    #[test]
+    fn a_table_is_aligned_and_fits_80_columns() {
+        let expected = [
+            "variant                                    size  device us    host us result",
+            "a  A title",
+            "   GPU a variant                       268435456     60.0       70.0   verified",
+        ];
+        let text = beside(0.5, true, 80);
+        let lines: Vec<_> = text.lines().collect();
+        assert!(lines.iter().all(|line| line.width() <= 80), "{text}");
+        assert_eq!(lines[..3], expected);
+        assert_eq!(lines[3], "      2.00x faster than CuPy (73.0 us on an H200, measured 2026-11)", "{text}");
+    }
+
+    #[test]
+    fn a_case_begins_with_its_title_and_ends_with_what_it_teaches() {
+        let mut text = Text::with_room(true, None);
         let shown = || Found::Shown { ok: true, text: "80 GB fit".to_owned() };
-        let first = text.lines(&report("e", shown()));
-        assert!(first.starts_with("e  A title\n") && first.contains("GPU a variant") && first.contains("80 GB fit"));
-        assert_eq!(text.lines(&report("e", Found::Skipped { reason: "why".to_owned() })).lines().count(), 1);
-        let next = text.lines(&report("k1", shown()));
-        assert!(next.starts_with("   It teaches.\n\nk1 A title\n"), "{next}");
+        let first = plain(&text.lines(&report("e", shown())));
+        assert!(first.starts_with(&format!("{QUICK}\nvariant ")) && first.contains("\ne  A title\n"), "{first}");
+        assert!(first.ends_with("   GPU a variant                       80 GB fit: verified\n"), "{first}");
+        let skipped = plain(&text.lines(&report("e", Found::Skipped { reason: "why".to_owned() })));
+        assert_eq!(skipped, "   GPU a variant                       skipped: why\n");
+        let next = plain(&text.lines(&report("k1", shown())));
+        assert!(next.starts_with("   It teaches.\n\nk1 A title"), "{next}");
         assert_eq!(text.end(), "   It teaches.\n");
     }
 }

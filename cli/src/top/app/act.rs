@@ -6,7 +6,7 @@ use super::{App, Next, scrolled};
 use crate::{
     describe::Level,
     top::{
-        dialog::{Choice, Details, Dialog, Help},
+        dialog::{Choice, Dialog, Help, Menu, ProcessScreen},
         feed::Feed,
         inspect,
         keys::Action,
@@ -20,6 +20,7 @@ use crate::{
     },
 };
 
+pub(super) const SELECT_FIRST: &str = "select a process first, with the arrow keys or the mouse";
 const SKIP_MS: i64 = 30_000;
 const PAGE: isize = 10;
 
@@ -54,7 +55,9 @@ impl App {
             Action::ChooseMetrics => self.dialog = Some(Dialog::Metrics(Choice::default())),
             Action::LongerRange => state.range = (state.range + 1).min(RANGES_S.len() - 1),
             Action::ShorterRange => state.range = state.range.saturating_sub(1),
-            Action::NextSort | Action::PreviousSort => self.step_sort(action == Action::NextSort),
+            Action::NextSort => self.step_sort(),
+            Action::ChooseSort => self.dialog = Some(Dialog::Menu(Menu::of_columns(state))),
+            Action::ChooseUser => self.dialog = Some(Dialog::Menu(Menu::of_users(&self.model, state))),
             Action::Reverse => state.processes.descending = !state.processes.descending,
             Action::Tree => state.processes.tree = !state.processes.tree,
             Action::Filter => self.prompt = Some(Prompt::new(Purpose::Filter, &state.processes.filter.text)),
@@ -66,7 +69,7 @@ impl App {
                     self.state.tell(Level::Warn, "it was not found");
                 }
             }
-            Action::Details => self.open_details(),
+            Action::Details | Action::Environment => self.open_process(action == Action::Environment),
             Action::Signal(kill) => self.ask_to_send(kill),
             Action::Faster | Action::Slower => self.change_interval(action == Action::Faster),
             Action::Theme => {
@@ -75,6 +78,14 @@ impl App {
                 state.tell(Level::Note, format!("theme: {}; W saves it", next.id()));
             }
             Action::Save => self.save(),
+            Action::TagOrPause => match self.selected() {
+                Some((key, _)) => {
+                    self.state.processes.toggle_tag(key);
+                    self.step(1);
+                }
+                None => return self.act(Action::Pause),
+            },
+            Action::ClearTags => state.processes.tags.clear(),
             Action::Pause if self.player().is_none() => self.pause_or_resume(),
             Action::Pause
             | Action::StepForward
@@ -100,6 +111,8 @@ impl App {
             state.processes.filter = Filter::default();
         } else if !state.processes.search.is_empty() {
             state.processes.search.clear();
+        } else if !state.processes.tags.is_empty() {
+            state.processes.tags.clear();
         } else if state.gpu.is_some() {
             state.gpu = None;
         } else {
@@ -117,10 +130,10 @@ impl App {
         self.state.processes.step(&rows, by);
     }
 
-    fn step_sort(&mut self, forward: bool) {
+    fn step_sort(&mut self) {
         let columns = &self.state.processes.columns;
         let at = columns.iter().position(|column| *column == self.state.processes.sort).unwrap_or(0);
-        let next = columns[(at + if forward { 1 } else { columns.len() - 1 }) % columns.len()];
+        let next = columns[(at + 1) % columns.len()];
         self.sort_by(next);
     }
 
@@ -160,6 +173,7 @@ impl App {
     fn pause_or_resume(&mut self) {
         if let Some(live) = self.behind.take() {
             self.model = live;
+            self.state.processes.drop_old_tags(&self.model);
         } else {
             self.behind = Some(self.model.clone());
             self.model.paused = true;
@@ -212,30 +226,41 @@ impl App {
         })
     }
 
-    pub(super) fn open_details(&mut self) {
+    /// Opens the screen of the selected process.
+    pub(super) fn open_process(&mut self, at_environment: bool) {
         let Some((key, process)) = self.selected() else {
-            return self.state.tell(Level::Warn, "select a process first, with the arrow keys or the mouse");
+            return self.state.tell(Level::Warn, SELECT_FIRST);
         };
-        let mut details = Details::new(key, process.clone());
+        let mut screen = ProcessScreen::new(key, process.clone(), at_environment);
+        screen.follow(&self.model);
         if let Some(why) = self.not_of_this_machine() {
-            details.found = Some(Err(why.to_owned()));
+            screen.found = Some(Err(why.to_owned()));
         } else {
-            details.is_asked = true;
+            screen.is_asked = true;
             inspect::ask(key.pid, key.started_ms, self.missing(key), self.inputs.clone());
         }
-        self.dialog = Some(Dialog::Details(Box::new(details)));
+        self.dialog = Some(Dialog::Process(Box::new(screen)));
     }
 
     /// What is open is looked at again with every sample, unless the answer to the question before is still to come.
     pub(super) fn look_again(&mut self) {
         let is_own = self.model.origin == Origin::Driver;
-        if let Some(Dialog::Details(details)) = &mut self.dialog
-            && matches!(details.found, Some(Ok(_)))
-            && !details.is_asked
+        let inputs = self.inputs.clone();
+        if let Some(screen) = self.process_screen()
+            && matches!(screen.found, Some(Ok(_)))
+            && !screen.is_asked
         {
-            details.is_asked = true;
-            let Key { pid, started_ms, .. } = details.key;
-            inspect::ask(pid, started_ms, missing(is_own, started_ms), self.inputs.clone());
+            screen.is_asked = true;
+            let Key { pid, started_ms, .. } = screen.key;
+            inspect::ask(pid, started_ms, missing(is_own, started_ms), inputs);
+        }
+    }
+
+    /// The screen of a process, also where a question lies over it.
+    pub(super) fn process_screen(&mut self) -> Option<&mut ProcessScreen> {
+        match self.covered.as_mut().or(self.dialog.as_mut()) {
+            Some(Dialog::Process(screen)) => Some(screen),
+            _ => None,
         }
     }
 

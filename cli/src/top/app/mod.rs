@@ -57,6 +57,8 @@ pub(super) struct App {
     behind: Option<Model>,
     pub(super) state: State,
     pub(super) dialog: Option<Dialog>,
+    /// What lies below the dialog, and is there again after it.
+    pub(super) covered: Option<Dialog>,
     pub(super) prompt: Option<Prompt>,
     feed: Feed,
     /// As they were read, and where they are written to; `None` where there is no such place.
@@ -85,6 +87,7 @@ impl App {
             behind: None,
             state,
             dialog: None,
+            covered: None,
             prompt: None,
             feed,
             settings,
@@ -142,15 +145,26 @@ impl App {
             live.ingest(update);
             return Next::Wait;
         }
+        let is_sample = matches!(&update, Update::Record(record) if matches!(**record, Record::Sample(_)));
         self.model.ingest(update);
+        if is_sample {
+            self.follow_process();
+        }
+        self.state.processes.drop_old_tags(&self.model);
         next
     }
 
+    fn follow_process(&mut self) {
+        if let Some(Dialog::Process(screen)) = self.covered.as_mut().or(self.dialog.as_mut()) {
+            screen.follow(&self.model);
+        }
+    }
+
     pub(super) fn inspected(&mut self, inspection: inspect::Inspection) -> Next {
-        match &mut self.dialog {
-            Some(Dialog::Details(details)) if details.key.pid == inspection.pid => {
-                details.found = Some(inspection.found);
-                details.is_asked = false;
+        let interval_ms = self.state.interval_ms;
+        match self.process_screen() {
+            Some(screen) if screen.key.pid == inspection.pid => {
+                screen.inspected(inspection, interval_ms);
                 Next::Draw
             }
             _ => Next::Wait,
@@ -168,8 +182,15 @@ impl App {
             match dialog.key(key, &mut self.state) {
                 _ if ctrl_c => return Next::Quit,
                 Answer::Stay => self.dialog = Some(dialog),
-                Answer::Leave => {}
-                Answer::Yes => self.say_yes(dialog),
+                Answer::Leave => self.dialog = self.covered.take(),
+                Answer::Yes => {
+                    self.say_yes(dialog);
+                    self.dialog = self.covered.take();
+                }
+                Answer::Act(action) => {
+                    self.dialog = Some(dialog);
+                    return self.act(action);
+                }
             }
             return Next::Draw;
         }
@@ -223,6 +244,10 @@ impl App {
         let any = !updates.is_empty();
         for update in updates {
             self.model.ingest(update);
+        }
+        self.state.processes.drop_old_tags(&self.model);
+        if any {
+            self.follow_process();
         }
         any
     }

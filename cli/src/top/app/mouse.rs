@@ -40,9 +40,13 @@ impl App {
         match hit {
             Hit::Dialog(line) => match &mut self.dialog {
                 Some(Dialog::Metrics(choice)) if line != usize::MAX => choice.click(line, &mut self.state),
+                Some(Dialog::Menu(menu)) if line != usize::MAX => {
+                    menu.choose(line, &mut self.state);
+                    self.dialog = None;
+                }
                 // Only a click beside it leaves it, and a question wants a key.
-                Some(Dialog::Kill(_)) => {}
-                _ if line == usize::MAX => self.dialog = None,
+                Some(Dialog::Kill(_) | Dialog::Process(_)) => {}
+                _ if line == usize::MAX => self.dialog = self.covered.take(),
                 _ => {}
             },
             Hit::Gpu(gpu) => {
@@ -54,7 +58,7 @@ impl App {
             Hit::Process(key) => {
                 self.state.processes.selected = Some(key);
                 if is_double {
-                    self.open_details();
+                    self.open_process(false);
                 }
             }
             Hit::Do(action) => return self.act(action),
@@ -73,6 +77,9 @@ impl App {
             }
             Hit::Gpus | Hit::Gpu(_) => state.gpu_scroll = scrolled(state.gpu_scroll, by).min(self.model.gpus().len()),
             Hit::Middle => state.view_scroll = scrolled(state.view_scroll, by),
+            Hit::Process(_) | Hit::Processes | Hit::Heading(_) if state.processes.selected.is_none() => {
+                state.processes.scroll = scrolled(state.processes.scroll, by);
+            }
             Hit::Process(_) | Hit::Processes | Hit::Heading(_) => self.step(by),
             Hit::Tab(_) | Hit::Do(_) => return Next::Wait,
         }

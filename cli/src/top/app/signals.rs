@@ -2,12 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use super::App;
+use super::{App, act::SELECT_FIRST};
 use crate::{
     describe::Level,
     top::{
         dialog::{Dialog, Question, process_name},
         kill::{Kill, Target},
+        processes::Recipient,
         text::{date_and_clock, printable, shown, what},
     },
 };
@@ -23,7 +24,7 @@ pub(super) struct Sent {
 }
 
 impl App {
-    /// Asks whether the selected process is to get a signal.
+    /// Asks whether the tagged processes, or the selected one, are to get a signal.
     pub(super) fn ask_to_send(&mut self, kill: Kill) {
         if self.is_readonly {
             return self.state.tell(Level::Warn, "no signal can be sent: this was started with --readonly");
@@ -31,57 +32,93 @@ impl App {
         if let Some(why) = self.not_of_this_machine() {
             return self.state.tell(Level::Warn, format!("no signal can be sent: {why}"));
         }
-        let Some((key, process)) = self.selected() else {
-            return self.state.tell(Level::Warn, "select a process first, with the arrow keys or the mouse");
-        };
-        let user = shown(&process.user, |user| printable(user));
-        let mut about = vec![format!(
-            "on GPU {}, since {}",
-            key.gpu,
-            shown(&process.started_ms, |started| date_and_clock(*started))
-        )];
-        about.extend(what(process).map(|what| printable(&what)));
-        match Target::hold(key.pid, key.started_ms, process_name(process), user, self.missing(key)) {
-            Ok(target) => self.dialog = Some(Dialog::Kill(Question { target, kill, about })),
-            Err(why) => self.state.tell(Level::Act, why),
+        let mut only = self.process_screen().map(|screen| screen.key);
+        if only.is_none() && self.state.processes.tags.is_empty() {
+            only = self.selected().map(|(key, _)| key);
+            if only.is_none() {
+                return self.state.tell(Level::Warn, SELECT_FIRST);
+            }
         }
+        let mut question = Question::new(kill);
+        for recipient in self.state.processes.recipients(&self.model, only) {
+            let Recipient { key, process, .. } = &recipient;
+            let user = shown(&process.user, |user| printable(user));
+            match Target::hold(key.pid, key.started_ms, process_name(process), user, self.missing(*key)) {
+                Ok(target) => question.add(target, about(&recipient)),
+                Err(why) => question.refused.push(why),
+            }
+        }
+        if question.targets.is_empty() && question.refused.is_empty() {
+            return self.state.tell(Level::Warn, "the process is no longer on a GPU: no signal is sent");
+        }
+        if question.targets.is_empty() {
+            return self.state.tell(Level::Act, question.refused.join("; "));
+        }
+        self.covered = self.dialog.replace(Dialog::Kill(question));
     }
 
     pub(super) fn say_yes(&mut self, dialog: Dialog) {
-        let Dialog::Kill(Question { target, kill, .. }) = dialog else { return };
-        let (signal, name, pid) = (kill.name(), target.name.clone(), target.pid);
-        match target.send(kill) {
-            Ok(()) => {
-                self.state.tell(Level::Note, format!("SIG{signal} was sent to {name} ({pid})"));
-                self.sent.push(Sent { target, kill, at: Instant::now() });
+        let Dialog::Kill(Question { targets, kill, .. }) = dialog else { return };
+        let signal = kill.name();
+        let all = targets.len();
+        let mut names = Vec::new();
+        let mut errors = Vec::new();
+        for (target, _) in targets {
+            let name = target.label();
+            match target.send(kill) {
+                Ok(()) => {
+                    names.push(name);
+                    self.sent.push(Sent { target, kill, at: Instant::now() });
+                }
+                Err(error) => errors.push(format!("{name}: {error}")),
             }
-            Err(error) => {
-                self.state.tell(Level::Act, format!("SIG{signal} was not sent to {name} ({pid}): {error}"));
-            }
+        }
+        if errors.is_empty() {
+            self.state.tell(Level::Note, format!("SIG{signal} was sent to {}", counted(&names)));
+        } else {
+            let (failed, errors) = (errors.len(), errors.join("; "));
+            self.state.tell(Level::Act, format!("SIG{signal} was not sent to {failed} of {all}: {errors}"));
         }
     }
 
     /// Sees what came of what was sent; true where there is something to tell.
     pub(super) fn watch_sent(&mut self, now: Instant) -> bool {
-        let mut news = None;
+        let (mut ended, mut late) = (Vec::new(), Vec::new());
+        let mut hint = "";
         self.sent.retain(|sent| {
-            let Target { pid, name, .. } = &sent.target;
             if sent.target.has_ended() {
-                news = Some((Level::Note, format!("{name} ({pid}) has ended")));
+                ended.push(sent.target.label());
                 return false;
             }
             let is_late = now.saturating_duration_since(sent.at) > PATIENCE;
             if is_late {
-                let signal = sent.kill.name();
-                let hint = if sent.kill == Kill::End { "it waits for the driver" } else { "K sends SIGKILL" };
-                news = Some((Level::Warn, format!("{name} ({pid}) still runs after SIG{signal}: {hint}")));
+                late.push(format!("{} after SIG{}", sent.target.label(), sent.kill.name()));
+                hint = if sent.kill == Kill::End { "the driver holds it up" } else { "K sends SIGKILL" };
             }
             !is_late
         });
-        let any = news.is_some();
-        if let Some((level, text)) = news {
-            self.state.tell(level, text);
+        if !late.is_empty() {
+            self.state.tell(Level::Warn, format!("still running: {}: {hint}", late.join(", ")));
+        } else if !ended.is_empty() {
+            let have = if ended.len() == 1 { "has" } else { "have" };
+            self.state.tell(Level::Note, format!("{} {have} ended", counted(&ended)));
         }
-        any
+        !late.is_empty() || !ended.is_empty()
     }
+}
+
+/// One by its name, more by their number.
+fn counted(names: &[String]) -> String {
+    match names {
+        [name] => name.clone(),
+        names => format!("{} processes", names.len()),
+    }
+}
+
+/// GPUs, start, and command.
+fn about(Recipient { process, gpus, .. }: &Recipient<'_>) -> String {
+    let gpus = gpus.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let since = shown(&process.started_ms, |started| date_and_clock(*started));
+    let what = what(process).map_or_else(String::new, |what| format!(", {}", printable(&what)));
+    format!("GPU {gpus}, since {since}{what}")
 }

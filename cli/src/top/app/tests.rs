@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, sync::mpsc};
 
-use gpumon_probe::model::{Reading, Record};
+use gpumon_probe::model::{Process, Reading, Record};
 use ratatui::{
     buffer::Buffer,
     crossterm::event::{KeyCode, KeyModifiers, MouseButton, MouseEvent, MouseEventKind},
@@ -78,8 +78,8 @@ fn q_and_ctrl_c_quit_also_from_a_dialog() {
     press(&mut app, "?");
     assert_eq!(app.terminal(&Event::Key(KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL))), Next::Quit);
     assert_eq!(app.terminal(&Event::Key(KeyEvent::new(KeyCode::Char('z'), KeyModifiers::CONTROL))), Next::Suspend);
-    assert_eq!(press(&mut app, "u"), Next::Draw);
-    assert!(last(&mut app).starts_with("u is not assigned: ? lists the keys"), "{}", last(&mut app));
+    assert_eq!(press(&mut app, "x"), Next::Draw);
+    assert!(last(&mut app).starts_with("x is not assigned: ? lists the keys"), "{}", last(&mut app));
 }
 
 #[test]
@@ -167,10 +167,10 @@ fn a_signal_is_asked_for_and_sent_to_the_selected_process_alone() {
     let mut process = testing::processes(1).remove(0);
     (process.pid, process.started_ms) = (child.id(), Reading::Now(facts.started_ms.unwrap()));
     sample.gpus[0].processes = Reading::Now(vec![process]);
-    press(&mut app, "k");
+    press(&mut app, "T");
     assert!(last(&mut app).contains("select a process first"));
     code(&mut app, KeyCode::Down);
-    press(&mut app, "k");
+    press(&mut app, "T");
     let asked = lines(&mut app, 120, 40).join("\n");
     assert!(
         asked.contains(&format!("Send SIGTERM to process {}, ", child.id())) && asked.contains("of ana?"),
@@ -179,14 +179,14 @@ fn a_signal_is_asked_for_and_sent_to_the_selected_process_alone() {
     code(&mut app, KeyCode::Enter);
     code(&mut app, KeyCode::Esc);
     assert!(app.dialog.is_none() && child.try_wait().unwrap().is_none(), "only y sends");
-    press(&mut app, "ki");
+    press(&mut app, "Ti");
     assert!(lines(&mut app, 120, 40).join("\n").contains("Send SIGINT"));
     press(&mut app, "y");
     assert!(last(&mut app).contains("SIGINT was sent to"));
     child.wait().unwrap();
     assert_eq!(app.tick(Instant::now()), Next::Draw);
     assert!(last(&mut app).contains("has ended"));
-    press(&mut app, "k");
+    press(&mut app, "T");
     assert!(app.dialog.is_none() && last(&mut app).contains("has ended: no signal is sent"));
 }
 
@@ -204,7 +204,7 @@ fn what_another_pid_namespace_hides_is_not_said_to_have_ended() {
         process.started_ms = started_ms.map_or(Reading::Absent(gpumon_probe::model::Absence::Unknown), Reading::Now);
         app.model.sample.as_mut().unwrap().gpus[0].processes = Reading::Now(vec![process]);
         code(&mut app, KeyCode::Down);
-        press(&mut app, "k");
+        press(&mut app, "T");
         assert!(app.dialog.is_none() && last(&mut app).contains(says), "{}", last(&mut app));
         code(&mut app, KeyCode::Enter);
         let Input::Inspected(inspection) = waiting.recv_timeout(Duration::from_secs(30)).unwrap() else { panic!() };
@@ -266,13 +266,13 @@ fn simulated_and_recorded_processes_get_no_signals() {
             app.model.inventory.as_mut().unwrap().platform.source = gpumon_probe::model::SourceKind::Simulated;
         }
         code(&mut app, KeyCode::Down);
-        press(&mut app, "k");
+        press(&mut app, "T");
         assert!(app.dialog.is_none() && last(&mut app).contains(why), "{}", last(&mut app));
     }
 }
 
 #[test]
-fn details_come_from_the_sample_at_once_and_from_proc_later() {
+fn a_process_screen_comes_from_the_sample_at_once_and_from_proc_later() {
     let own = std::process::id();
     let (mut app, waiting) = app(1);
     let sample = app.model.sample.as_mut().unwrap();
@@ -286,11 +286,13 @@ fn details_come_from_the_sample_at_once_and_from_proc_later() {
     let Input::Inspected(inspection) = waiting.recv_timeout(Duration::from_secs(30)).unwrap() else { panic!() };
     assert_eq!(app.inspected(*inspection), Next::Draw);
     let then = lines(&mut app, 120, 60).join("\n");
-    for fact in ["main memory", "threads", "folder", "environment"] {
+    for fact in ["host memory", "threads", "folder", "environment"] {
         assert!(then.contains(fact), "{fact}: {then}");
     }
     // The process leaves the GPU: what was known of it stays to be read.
-    app.model.sample.as_mut().unwrap().gpus[0].processes = Reading::Now(Vec::new());
+    let mut sample = app.model.sample.clone().unwrap();
+    sample.gpus[0].processes = Reading::Now(Vec::new());
+    app.update(Update::Record(Box::new(Record::Sample(sample))));
     assert!(lines(&mut app, 120, 60).join("\n").contains("no longer on this GPU"));
     code(&mut app, KeyCode::Esc);
     assert!(app.dialog.is_none());
@@ -344,11 +346,11 @@ fn a_replay_is_moved_in_by_keys() {
     assert!(drawn.contains("paused, 1 times as fast") && drawn.contains("space pause"), "{drawn}");
     press(&mut app, "+");
     assert!(last(&mut app).contains("keeps the interval"));
-    press(&mut app, "gx");
+    press(&mut app, ":x");
     code(&mut app, KeyCode::Enter);
     assert!(last(&mut app).contains("'x' is not a time"));
     let time = crate::top::text::clock(1_700_000_000_000 + 77_000);
-    press(&mut app, &format!("g{time}"));
+    press(&mut app, &format!(":{time}"));
     code(&mut app, KeyCode::Enter);
     assert_eq!(shown(&app), 77);
     std::fs::remove_file(path).unwrap();
@@ -369,4 +371,231 @@ fn a_filter_by_a_column_that_does_not_exist_is_named_and_can_be_mended() {
     assert!(!last(&mut app).contains("unknown"));
     code(&mut app, KeyCode::Enter);
     assert!(app.prompt.is_none());
+}
+
+#[test]
+fn tagged_processes_get_one_signal_each_after_one_question() {
+    let mut children: Vec<_> = (0..3)
+        .map(|_| std::process::Command::new("sleep").arg("600").stdout(std::process::Stdio::null()).spawn().unwrap())
+        .collect();
+    let (mut app, _waiting) = app(2);
+    let mut template = testing::processes(3);
+    for (process, child) in template.iter_mut().zip(&children) {
+        let facts = crate::top::process_stat::ProcessStat::read(std::path::Path::new("/proc"), child.id()).unwrap();
+        (process.pid, process.started_ms) = (child.id(), Reading::Now(facts.started_ms.unwrap()));
+    }
+    let sample = app.model.sample.as_mut().unwrap();
+    // The first is on both GPUs.
+    sample.gpus[0].processes = Reading::Now(template.clone());
+    sample.gpus[1].processes = Reading::Now(template[..1].to_vec());
+    app.state.processes.sort = Column::Pid;
+    app.state.processes.descending = false;
+    code(&mut app, KeyCode::Home);
+    press(&mut app, "  ");
+    let tagged = |app: &mut App| lines(app, 120, 40).iter().filter(|line| line.starts_with("* ")).count();
+    assert_eq!(tagged(&mut app), 0, "the second row is the first process on the other GPU");
+    press(&mut app, "  ");
+    assert_eq!(tagged(&mut app), 2);
+    code(&mut app, KeyCode::Home);
+    press(&mut app, " ");
+    assert_eq!(tagged(&mut app), 4);
+    // What a filter hides stays tagged and is named in the question.
+    press(&mut app, "f");
+    press(&mut app, "nobody");
+    code(&mut app, KeyCode::Enter);
+    press(&mut app, "U");
+    assert!(app.state.processes.tags.is_empty());
+    code(&mut app, KeyCode::Esc);
+    code(&mut app, KeyCode::Home);
+    press(&mut app, " ");
+    code(&mut app, KeyCode::End);
+    press(&mut app, " f");
+    press(&mut app, "nobody");
+    code(&mut app, KeyCode::Enter);
+    press(&mut app, "T");
+    let asked = lines(&mut app, 120, 40).join("\n");
+    assert!(asked.contains("Send SIGTERM to 2 processes?") && asked.contains("GPU 0, 1, since"), "{asked}");
+    for (place, child) in children.iter().enumerate() {
+        assert_eq!(asked.contains(&format!("({})", child.id())), place != 1, "{asked}");
+    }
+    press(&mut app, "y");
+    assert!(last(&mut app).contains("SIGTERM was sent to 2 processes"), "{}", last(&mut app));
+    for child in [0, 2] {
+        assert_eq!(std::os::unix::process::ExitStatusExt::signal(&children[child].wait().unwrap()), Some(15));
+    }
+    assert!(children[1].try_wait().unwrap().is_none(), "what is not tagged gets nothing");
+    assert_eq!(app.tick(Instant::now()), Next::Draw);
+    assert!(last(&mut app).contains("2 processes have ended"), "{}", last(&mut app));
+    children[1].kill().unwrap();
+    children[1].wait().unwrap();
+}
+
+#[test]
+fn tags_follow_a_process_and_vanish_with_it() {
+    let (mut app, _waiting) = app(1);
+    code(&mut app, KeyCode::Home);
+    press(&mut app, "  ");
+    assert_eq!(app.state.processes.tags.len(), 2);
+    assert!(lines(&mut app, 120, 40).join("\n").contains("2 tagged"));
+    let mut sample = app.model.sample.clone().unwrap();
+    let Reading::Now(processes) = &mut sample.gpus[0].processes else { panic!() };
+    // One ends, and its number becomes another's.
+    processes[0].started_ms = Reading::Now(1_800_000_000_000);
+    app.update(Update::Record(Box::new(Record::Sample(sample))));
+    assert_eq!(app.state.processes.tags.len(), 1);
+    code(&mut app, KeyCode::Esc);
+    assert!(app.state.processes.tags.is_empty());
+    app.state.processes.selected = None;
+    press(&mut app, " ");
+    assert!(app.model.paused, "with nothing selected");
+    press(&mut app, "p");
+    assert!(!app.model.paused);
+}
+
+/// It ends with the test.
+struct Sleeper(std::process::Child);
+
+impl Drop for Sleeper {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn sleeper(environment: &[(&str, &str)]) -> Sleeper {
+    let mut command = std::process::Command::new("sleep");
+    Sleeper(command.arg("600").env_clear().envs(environment.iter().copied()).spawn().unwrap())
+}
+
+/// The screen of a process of this machine, which samples say to hold 8 GiB.
+fn process_screen(app: &mut App, waiting: &mpsc::Receiver<Input>, pid: u32, key: char) {
+    let facts = crate::top::process_stat::ProcessStat::read(std::path::Path::new("/proc"), pid).unwrap();
+    let mut process = testing::processes(1).remove(0);
+    (process.pid, process.started_ms) = (pid, Reading::Now(facts.started_ms.unwrap()));
+    (process.memory_bytes, process.sm_percent) = (Reading::Now(8 << 30), Reading::Now(40.0));
+    let mut sample = app.model.sample.clone().unwrap();
+    sample.gpus[0].power.draw_watts = Reading::Now(400.0);
+    sample.gpus[0].processes =
+        Reading::Now(vec![process.clone(), Process { pid: 1, sm_percent: Reading::Now(10.0), ..process }]);
+    for second in 1..=3 {
+        sample.at_ms += 1000;
+        app.update(Update::Record(Box::new(Record::Sample(sample.clone()))));
+        if second == 1 {
+            app.state.processes.selected = None;
+            press(app, "/");
+            press(app, &format!("pid:{pid}"));
+            code(app, KeyCode::Enter);
+            press(app, &key.to_string());
+        }
+        let Input::Inspected(inspection) = waiting.recv_timeout(Duration::from_secs(30)).unwrap() else { panic!() };
+        app.inspected(*inspection);
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn the_screen_of_a_process_charts_it_and_masks_its_secrets() {
+    let mut child = sleeper(&[("HF_TOKEN", "hf_secret"), ("PATH", "/bin"), ("ZONE", "a")]);
+    let (mut app, waiting) = app(1);
+    process_screen(&mut app, &waiting, child.0.id(), 'i');
+    for (width, height) in [(80, 24), (120, 40), (200, 60)] {
+        let drawn = lines(&mut app, width, height).join("\n");
+        for part in ["CPU ", "Host memory", "Disk I/O", "SM ", "40 %", "8.00 GiB", "320 W", "esc back"] {
+            assert!(drawn.contains(part), "{part} at {width}x{height}: {drawn}");
+        }
+    }
+    let drawn = lines(&mut app, 120, 60);
+    let rates = drawn.iter().find(|line| line.contains("Disk I/O")).unwrap();
+    assert!(!rates.contains(" - "), "two looks make a rate: {rates}");
+    let drawn = drawn.join("\n");
+    assert!(drawn.contains("HF_TOKEN=********") && !drawn.contains("hf_secret"), "{drawn}");
+    press(&mut app, "s");
+    assert!(lines(&mut app, 120, 60).join("\n").contains("HF_TOKEN=hf_secret"));
+    // A signal goes to this process, whatever is tagged, and the screen is there again afterwards.
+    press(&mut app, "T");
+    let asked = lines(&mut app, 120, 40).join("\n");
+    assert!(asked.contains(&format!("Send SIGTERM to process {},", child.0.id())), "{asked}");
+    press(&mut app, "n");
+    assert!(lines(&mut app, 120, 40).join("\n").contains("Disk I/O"));
+    press(&mut app, "Ky");
+    child.0.wait().unwrap();
+    app.tick(Instant::now());
+    let drawn = lines(&mut app, 120, 40).join("\n");
+    assert!(drawn.contains("has ended") && drawn.contains("Disk I/O"), "{drawn}");
+    code(&mut app, KeyCode::Esc);
+    assert!(app.dialog.is_none());
+}
+
+#[test]
+fn e_shows_the_environment_first() {
+    let names: Vec<String> = (10..40).map(|number| format!("GPUMON_{number}")).collect();
+    let child = sleeper(&names.iter().map(|name| (name.as_str(), "1")).collect::<Vec<_>>());
+    let (mut app, waiting) = app(1);
+    process_screen(&mut app, &waiting, child.0.id(), 'e');
+    let drawn = lines(&mut app, 80, 24);
+    let below_charts = &drawn[2 + (24 - 3) * 2 / 5];
+    assert!(below_charts.starts_with("environment   "), "{drawn:#?}");
+}
+
+#[test]
+fn the_keys_of_htop_and_vim_do_what_they_do_there() {
+    let (mut app, _waiting) = app(4);
+    let place = |app: &App| app.state.processes.position(&app.state.processes.rows(&app.model, None));
+    for (keys, selected) in [("j", 0), ("jj", 2), ("k", 1), ("G", 7), ("g", 0)] {
+        press(&mut app, keys);
+        assert_eq!(place(&app), Some(selected), "{keys}");
+    }
+    let control = |letter| Event::Key(KeyEvent::new(KeyCode::Char(letter), KeyModifiers::CONTROL));
+    app.terminal(&control('d'));
+    assert_eq!(place(&app), Some(5));
+    app.terminal(&control('u'));
+    assert_eq!(place(&app), Some(0));
+    for (key, shows) in [(1, "Keys"), (6, "Sort by")] {
+        code(&mut app, KeyCode::F(key));
+        assert!(lines(&mut app, 120, 40).join("\n").contains(shows), "F{key}");
+        code(&mut app, KeyCode::Esc);
+    }
+    for (key, asks) in [(3, "search: "), (4, "filter: ")] {
+        code(&mut app, KeyCode::F(key));
+        assert!(last(&mut app).starts_with(asks), "F{key}");
+        code(&mut app, KeyCode::Esc);
+    }
+    code(&mut app, KeyCode::F(5));
+    assert!(app.state.processes.tree);
+    app.is_readonly = true;
+    code(&mut app, KeyCode::F(9));
+    assert!(last(&mut app).contains("--readonly"));
+    assert_eq!(code(&mut app, KeyCode::F(10)), Next::Quit);
+}
+
+#[test]
+fn a_column_and_a_user_are_chosen_from_lists() {
+    let (mut app, _waiting) = app(4);
+    code(&mut app, KeyCode::F(6));
+    code(&mut app, KeyCode::Home);
+    code(&mut app, KeyCode::Down);
+    code(&mut app, KeyCode::Enter);
+    assert_eq!((app.state.processes.sort, app.state.processes.descending), (Column::Pid, false));
+    assert!(app.dialog.is_none());
+    press(&mut app, "u");
+    let drawn = lines(&mut app, 120, 40).join("\n");
+    assert!(drawn.contains("all users               8") && drawn.contains("chen"), "{drawn}");
+    code(&mut app, KeyCode::Down);
+    code(&mut app, KeyCode::Enter);
+    let drawn = lines(&mut app, 120, 40).join("\n");
+    assert!(drawn.contains("user ana") && !drawn.contains("chen"), "{drawn}");
+    press(&mut app, "u");
+    click(&mut app, "all users");
+    assert_eq!((app.state.processes.user.as_deref(), app.dialog.is_none()), (None, true));
+}
+
+#[test]
+fn the_wheel_scrolls_without_selecting() {
+    let (mut app, _waiting) = app(4);
+    let drawn = lines(&mut app, 80, 16);
+    let row = drawn.iter().position(|line| line.contains("PID")).unwrap() as u16 + 1;
+    let wheel = MouseEvent { kind: MouseEventKind::ScrollDown, column: 5, row, modifiers: KeyModifiers::NONE };
+    app.terminal(&Event::Mouse(wheel));
+    lines(&mut app, 80, 16);
+    assert!(app.state.processes.scroll > 0 && app.state.processes.selected.is_none());
 }

@@ -38,7 +38,7 @@ impl Help {
             lines.push(vec![(title.to_owned(), painter.theme.strong)]);
             for binding in BINDINGS.iter().filter(|binding| binding.part == part) {
                 lines.push(vec![
-                    (left(binding.shown, 12), painter.theme.utilization),
+                    (left(&binding.names(), 12), painter.theme.utilization),
                     (binding.help.to_owned(), painter.theme.plain),
                 ]);
             }

@@ -9,50 +9,55 @@ use super::{Answer, Line, Scroll, draw_box};
 use crate::top::{
     kill::{Kill, Target},
     painter::Painter,
-    text::cut,
+    text::wrap,
 };
 
-/// A process that is held fast, and the signal it may get.
+/// Processes that are held fast, and the signal that they may get.
 pub(in crate::top) struct Question {
-    pub(in crate::top) target: Target,
     pub(in crate::top) kill: Kill,
-    /// GPU, start, and command.
-    pub(in crate::top) about: Vec<String>,
+    /// Each with its GPUs, start, and command.
+    pub(in crate::top) targets: Vec<(Target, String)>,
+    /// Why others get none.
+    pub(in crate::top) refused: Vec<String>,
+    pub(super) scroll: Scroll,
 }
 
 impl Question {
+    pub(in crate::top) fn new(kill: Kill) -> Self {
+        Self { kill, targets: Vec::new(), refused: Vec::new(), scroll: Scroll::default() }
+    }
+
+    pub(in crate::top) fn add(&mut self, target: Target, about: String) {
+        self.targets.push((target, about));
+    }
+
     /// Only `y` sends: enter is pressed too easily.
     pub(super) fn key(&mut self, key: KeyEvent) -> Answer {
         let at = Kill::ALL.iter().position(|kill| *kill == self.kill).unwrap_or(0);
         match key.code {
             KeyCode::Char('y' | 'Y') => return Answer::Yes,
             KeyCode::Esc | KeyCode::Char('q' | 'n') => return Answer::Leave,
-            KeyCode::Left | KeyCode::Up => self.kill = Kill::ALL[at.saturating_sub(1)],
-            KeyCode::Right | KeyCode::Down | KeyCode::Tab => self.kill = Kill::ALL[(at + 1).min(Kill::ALL.len() - 1)],
+            KeyCode::Left => self.kill = Kill::ALL[at.saturating_sub(1)],
+            KeyCode::Right | KeyCode::Tab => self.kill = Kill::ALL[(at + 1).min(Kill::ALL.len() - 1)],
             KeyCode::Char('i') => self.kill = Kill::Interrupt,
             KeyCode::Char('t') => self.kill = Kill::Terminate,
             KeyCode::Char('k') => self.kill = Kill::End,
-            _ => {}
+            _ => drop(self.scroll.key(key)),
         }
         Answer::Stay
     }
 
-    pub(super) fn draw(&self, painter: &mut Painter<'_>, screen: Rect) {
+    pub(super) fn draw(&mut self, painter: &mut Painter<'_>, screen: Rect) {
         let theme = painter.theme;
-        let Target { pid, name, user, .. } = &self.target;
-        let columns = screen.width.saturating_sub(4).min(64);
+        let columns = screen.width.saturating_sub(4).min(72);
+        let whom = match &self.targets[..] {
+            [(Target { pid, name, user, .. }, _)] => format!(" to process {pid}, {name}, of {user}?"),
+            targets => format!(" to {} processes?", targets.len()),
+        };
         let mut lines: Vec<Line> = vec![
-            vec![
-                ("Send SIG".to_owned(), theme.plain),
-                (self.kill.name().to_owned(), theme.alarm),
-                (" to process ".to_owned(), theme.plain),
-                (pid.to_string(), theme.strong),
-                (format!(", {name}, of {user}?"), theme.plain),
-            ],
+            vec![("Send SIG".to_owned(), theme.plain), (self.kill.name().to_owned(), theme.alarm), (whom, theme.plain)],
             Line::new(),
         ];
-        lines.extend(self.about.iter().map(|line| vec![(cut(line, columns.into()), theme.dim)]));
-        lines.push(Line::new());
         let mut choice: Line = Vec::new();
         for kill in Kill::ALL {
             let style = if kill == self.kill { theme.selected } else { theme.plain };
@@ -67,8 +72,22 @@ impl Question {
             ("left right".to_owned(), theme.strong),
             (" choose   ".to_owned(), theme.plain),
             ("esc".to_owned(), theme.strong),
-            (" leaves it alone".to_owned(), theme.plain),
+            (" sends nothing".to_owned(), theme.plain),
         ]);
-        draw_box(painter, screen, "Signal", columns, &lines, &mut Scroll::default());
+        lines.push(Line::new());
+        let mut list = |text: &str, style| {
+            lines.extend(wrap(text, columns.into()).into_iter().take(2).map(|line| vec![(line, style)]));
+        };
+        for (target, about) in &self.targets {
+            if self.targets.len() > 1 {
+                list(&format!("{} of {}, {about}", target.label(), target.user), theme.plain);
+            } else {
+                list(about, theme.dim);
+            }
+        }
+        for why in &self.refused {
+            list(why, theme.notice);
+        }
+        draw_box(painter, screen, "Signal", columns, &lines, &mut self.scroll);
     }
 }

@@ -67,8 +67,7 @@ impl Choice {
             })
             .chain([Line::new(), vec![("space switches, enter leaves".to_owned(), painter.theme.dim)]])
             .collect();
-        let room = usize::from(screen.height.saturating_sub(2));
-        self.scroll.0 = self.scroll.0.min(self.at).max((self.at + 1).saturating_sub(room));
+        self.scroll.keep_in_sight(self.at, screen);
         draw_box(painter, screen, "Readings in charts", 32, &lines, &mut self.scroll);
     }
 }

@@ -1,9 +1,10 @@
 //! What lies over the screen until it is answered or left.
 
-mod details;
 mod help;
 mod kill;
+mod menu;
 mod metrics;
+mod process;
 
 use ratatui::{
     crossterm::event::{KeyCode, KeyEvent},
@@ -13,12 +14,14 @@ use ratatui::{
 };
 
 pub(super) use self::{
-    details::{Details, name as process_name},
     help::Help,
     kill::Question,
+    menu::Menu,
     metrics::Choice,
+    process::{ProcessScreen, name as process_name},
 };
 use super::{
+    keys::Action,
     model::Model,
     painter::{Hit, Painter},
     state::State,
@@ -28,9 +31,10 @@ type Line = Vec<(String, Style)>;
 
 pub(super) enum Dialog {
     Help(Help),
-    Details(Box<Details>),
+    Process(Box<ProcessScreen>),
     Kill(Question),
     Metrics(Choice),
+    Menu(Menu),
 }
 
 /// What a key in a dialog comes to.
@@ -39,6 +43,7 @@ pub(super) enum Answer {
     Stay,
     Leave,
     Yes,
+    Act(Action),
 }
 
 /// Where in its lines a dialog is.
@@ -46,15 +51,21 @@ pub(super) enum Answer {
 pub(super) struct Scroll(usize);
 
 impl Scroll {
+    /// Scrolls a box so that this line of it can be seen.
+    fn keep_in_sight(&mut self, line: usize, screen: Rect) {
+        let room = usize::from(screen.height.saturating_sub(2));
+        self.0 = self.0.min(line).max((line + 1).saturating_sub(room));
+    }
+
     /// Moves by a key; false where the key is about something else.
     fn key(&mut self, key: KeyEvent) -> bool {
         self.0 = match key.code {
             KeyCode::Down | KeyCode::Char('j') => self.0 + 1,
-            KeyCode::Up => self.0.saturating_sub(1),
+            KeyCode::Up | KeyCode::Char('k') => self.0.saturating_sub(1),
             KeyCode::PageDown | KeyCode::Char(' ') => self.0 + 10,
             KeyCode::PageUp => self.0.saturating_sub(10),
-            KeyCode::Home => 0,
-            KeyCode::End => usize::MAX / 2,
+            KeyCode::Home | KeyCode::Char('g') => 0,
+            KeyCode::End | KeyCode::Char('G') => usize::MAX / 2,
             _ => return false,
         };
         true
@@ -68,8 +79,9 @@ impl Dialog {
             Self::Kill(question) => question.key(key),
             _ if is_over => Answer::Leave,
             Self::Metrics(choice) => choice.key(key, state),
+            Self::Menu(menu) => menu.key(key, state),
             Self::Help(help) => help.key(key),
-            Self::Details(details) => details.key(key),
+            Self::Process(screen) => screen.key(key),
         }
     }
 
@@ -77,18 +89,20 @@ impl Dialog {
     pub(super) fn wheel(&mut self, by: isize) {
         match self {
             Self::Help(help) => help.scroll.0 = help.scroll.0.saturating_add_signed(by),
-            Self::Details(details) => details.scroll.0 = details.scroll.0.saturating_add_signed(by),
+            Self::Process(process) => process.scroll.0 = process.scroll.0.saturating_add_signed(by),
             Self::Metrics(choice) => choice.step(by),
-            Self::Kill(_) => {}
+            Self::Menu(menu) => menu.step(by),
+            Self::Kill(question) => question.scroll.0 = question.scroll.0.saturating_add_signed(by),
         }
     }
 
     pub(super) fn draw(&mut self, painter: &mut Painter<'_>, screen: Rect, model: &Model, state: &State) {
         match self {
             Self::Help(help) => help.draw(painter, screen, model),
-            Self::Details(details) => details.draw(painter, screen, model),
+            Self::Process(process) => process.draw(painter, screen, model, state),
             Self::Kill(question) => question.draw(painter, screen),
             Self::Metrics(choice) => choice.draw(painter, screen, state),
+            Self::Menu(menu) => menu.draw(painter, screen),
         }
     }
 }
@@ -104,16 +118,24 @@ fn draw_box(painter: &mut Painter<'_>, screen: Rect, title: &str, columns: u16, 
     painter.text(area.x + 2, area.y, area.width.saturating_sub(4), &format!(" {title} "), painter.theme.strong);
     // A click anywhere else leaves it.
     painter.hit(screen, Hit::Dialog(usize::MAX));
-    let room = usize::from(height.saturating_sub(2));
+    let inner =
+        Rect { x: area.x + 2, y: area.y + 1, width: area.width.saturating_sub(4), height: height.saturating_sub(2) };
+    let edge = Rect { y: area.bottom() - 1, height: 1, width: area.width.saturating_sub(2), ..area };
+    scrolled_lines(painter, inner, lines, scroll, edge);
+}
+
+/// Draws as many lines as fit, and at the right of `more` how many there are above and below.
+fn scrolled_lines(painter: &mut Painter<'_>, area: Rect, lines: &[Line], scroll: &mut Scroll, more: Rect) {
+    let room = usize::from(area.height);
     scroll.0 = scroll.0.min(lines.len().saturating_sub(room));
     for (place, line) in lines.iter().skip(scroll.0).take(room).enumerate() {
-        let y = area.y + 1 + place as u16;
-        painter.line(area.x + 2, y, area.width.saturating_sub(4), line);
+        let y = area.y + place as u16;
+        painter.line(area.x, y, area.width, line);
         painter.hit(Rect { y, height: 1, ..area }, Hit::Dialog(scroll.0 + place));
     }
     let below = lines.len().saturating_sub(scroll.0 + room);
     if below > 0 || scroll.0 > 0 {
-        let more = format!(" {} ▲ {below} ▼ ", scroll.0);
-        painter.text_right(area.x, area.bottom() - 1, area.width.saturating_sub(2), &more, painter.theme.notice);
+        let text = format!(" {} ▲ {below} ▼ ", scroll.0);
+        painter.text_right(more.x, more.y, more.width, &text, painter.theme.notice);
     }
 }

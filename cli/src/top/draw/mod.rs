@@ -35,9 +35,8 @@ pub(super) fn draw(app: &mut App, buffer: &mut Buffer) -> Vec<(Rect, Hit)> {
         return painter.finish();
     };
     parts(app, &mut painter, areas, &measured);
-    if let Some(mut dialog) = app.dialog.take() {
+    for dialog in [&mut app.covered, &mut app.dialog].into_iter().flatten() {
         dialog.draw(&mut painter, screen, &app.model, &app.state);
-        app.dialog = Some(dialog);
     }
     painter.finish()
 }

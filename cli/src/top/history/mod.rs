@@ -26,6 +26,8 @@ pub(super) enum Line {
     Gpu(u32, usize),
     /// The metric's place in `HOST_METRICS`.
     Host(usize),
+    /// One of the numbers of [`History::push_own`].
+    Own(usize),
 }
 
 /// A stretch of time, cut into as many columns as there is room for.
@@ -48,7 +50,7 @@ pub(super) struct History {
 impl Line {
     fn column(self) -> usize {
         match self {
-            Self::Host(metric) => metric,
+            Self::Host(metric) | Self::Own(metric) => metric,
             Self::Gpu(index, metric) => HOST_METRICS.len() + index as usize * METRICS.len() + metric,
         }
     }
@@ -87,6 +89,18 @@ impl History {
             for (metric, known) in METRICS.iter().enumerate() {
                 row.set(Line::Gpu(gpu.index, metric), known.access.value(gpu));
             }
+        }
+        self.add(&row);
+    }
+
+    /// Adds numbers that are not of a sample, to a history that has no others.
+    pub(super) fn push_own(&mut self, at_ms: u64, interval_ms: u32, values: &[Option<f64>]) {
+        if self.fine.newest().is_some_and(|newest| at_ms < newest) {
+            *self = Self::default();
+        }
+        let mut row = Row::new(at_ms, interval_ms);
+        for (place, value) in values.iter().enumerate() {
+            row.set(Line::Own(place), *value);
         }
         self.add(&row);
     }

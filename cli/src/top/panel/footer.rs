@@ -6,7 +6,7 @@ use unicode_width::UnicodeWidthStr;
 use crate::{
     describe::Level,
     top::{
-        keys::{BINDINGS, Part},
+        keys::{Action, BINDINGS, Part},
         model::{Model, Origin},
         painter::{Hit, Painter},
         prompt::Prompt,
@@ -14,6 +14,14 @@ use crate::{
         text::printable,
     },
 };
+
+/// What there is to be read once; false where there is nothing.
+pub(in crate::top) fn notice(painter: &mut Painter<'_>, area: Rect, state: &State) -> bool {
+    let Some(notice) = &state.notice else { return false };
+    let style = if notice.level == Level::Note { painter.theme.well } else { painter.theme.of_level(notice.level) };
+    painter.text(area.x, area.y, area.width, &notice.text, style);
+    true
+}
 
 pub(in crate::top) fn footer(
     painter: &mut Painter<'_>,
@@ -35,15 +43,15 @@ pub(in crate::top) fn footer(
         }
         return;
     }
-    if let Some(notice) = &state.notice {
-        let style = if notice.level == Level::Note { painter.theme.well } else { painter.theme.of_level(notice.level) };
-        painter.text(area.x, area.y, area.width, &notice.text, style);
+    if notice(painter, area, state) {
         return;
     }
     let mut x = area.x;
     for binding in BINDINGS {
         let is_of_use = binding.part != Part::Replay || model.origin == Origin::Recording;
         let Some(short) = binding.short.filter(|_| is_of_use) else { continue };
+        let short =
+            if binding.action == Action::TagOrPause && state.processes.selected.is_none() { "pause" } else { short };
         let width = (binding.shown.width() + 1 + short.width()) as u16;
         if x + width > area.right() {
             break;

@@ -18,7 +18,7 @@ mod title;
 use ratatui::layout::Rect;
 
 pub(super) use self::{
-    footer::footer,
+    footer::{footer, notice},
     gpus::gpus,
     host_line::host_line,
     processes::processes,

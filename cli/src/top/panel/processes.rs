@@ -22,16 +22,21 @@ pub(in crate::top) fn processes(painter: &mut Painter<'_>, area: Rect, model: &M
     let lines = usize::from(area.height - 1);
     state.processes.follow(&rows, lines);
     let view = &state.processes;
-    let cells = Cells::new(view, &rows, area.width.into());
+    let gutter = if view.tags.is_empty() { 0 } else { 2 };
+    let table = Rect { x: area.x + gutter, width: area.width - gutter, ..area };
+    let cells = Cells::new(view, &rows, table.width.into());
     let shown = model.gpus().iter().filter(|gpu| state.gpu.is_none_or(|shown| shown == gpu.index));
     let omitted = shown.map(|gpu| gpu.processes_omitted).sum();
-    headings(painter, row(area, 0), &cells, state, (rows.len(), omitted));
+    headings(painter, row(table, 0), &cells, state, (rows.len(), omitted));
     let searched = Filter::new(&view.search);
     for (place, line) in rows.iter().skip(view.scroll).take(lines).enumerate() {
-        let place = row(area, place as u16 + 1);
-        draw(painter, place, line, &cells, model.now_ms(), !searched.is_empty() && searched.admits(line));
+        let (place, cells_place) = (row(area, place as u16 + 1), row(table, place as u16 + 1));
+        draw(painter, cells_place, line, &cells, model.now_ms(), !searched.is_empty() && searched.admits(line));
         if let Some(key) = line.key() {
             painter.hit(place, Hit::Process(key));
+            if view.is_tagged(key) {
+                painter.text(place.x, place.y, 1, "*", painter.theme.strong);
+            }
             if view.selected == Some(key) {
                 painter.highlight(place, painter.theme.selected);
             }
@@ -85,7 +90,8 @@ fn headings(painter: &mut Painter<'_>, area: Rect, cells: &Cells, state: &State,
         format!(", {}", describe::more_processes(omitted))
     };
     let user = view.user.as_ref().map_or_else(String::new, |user| format!("user {}  ", printable(user)));
-    let about = format!("  {user}{filter}{tree}{count}{more}");
+    let tags = if view.tags.is_empty() { String::new() } else { format!("{} tagged  ", view.tags.len()) };
+    let about = format!("  {tags}{user}{filter}{tree}{count}{more}");
     let free =
         cells.0.last().filter(|(column, ..)| *column == Column::What).map_or(0, |(.., width)| width.saturating_sub(6));
     if about.width() <= free {

@@ -4,6 +4,7 @@ mod cells;
 mod columns;
 mod filter;
 mod rows;
+mod tags;
 mod tree;
 
 pub(super) use self::{
@@ -11,6 +12,7 @@ pub(super) use self::{
     columns::Column,
     filter::Filter,
     rows::{Row, Subject},
+    tags::Recipient,
 };
 
 use super::model::Model;
@@ -23,6 +25,13 @@ pub(super) struct Key {
     /// PIDs are used again.
     pub(super) started_ms: Option<u64>,
     pub(super) mig: Option<gpumon_probe::model::MigInstance>,
+}
+
+impl Key {
+    /// What tells the process from others, on whichever GPU.
+    fn process(self) -> (u32, Option<u64>) {
+        (self.pid, self.started_ms)
+    }
 }
 
 /// How the list is shown, and what is selected in it.
@@ -38,6 +47,7 @@ pub(super) struct ProcessView {
     /// What was searched for last.
     pub(super) search: String,
     pub(super) selected: Option<Key>,
+    pub(super) tags: Vec<(u32, Option<u64>)>,
     /// The first row that is shown.
     pub(super) scroll: usize,
 }
@@ -107,6 +117,7 @@ impl Default for ProcessView {
             user: None,
             search: String::new(),
             selected: None,
+            tags: Vec::new(),
             scroll: 0,
         }
     }

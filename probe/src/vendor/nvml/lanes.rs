@@ -235,14 +235,15 @@ fn once_for_smi() -> Vec<Row> {
     queries.extend([0, 2].map(|kind| (Q::DefaultApplicationsClock(kind), 1145)));
     // Thresholds by margin, PCIe atomics.
     queries.extend([193, 194, 195, 196, 228, 229].map(|field| (Q::Field(field, 0), 60)));
-    // Power limits of the GPU and its module.
-    queries.extend(POWER_SCOPES[..2].iter().flat_map(|scope| (187..=192).map(|field| (Q::Field(field, *scope), 280))));
+    // Power limits of the GPU, its module and its base power.
+    queries.extend([0, 1, 3].iter().flat_map(|scope| (187..=192).map(|field| (Q::Field(field, *scope), 280))));
     // Power smoothing; 5 is the profile in force.
     queries.extend(
         [0, 5]
             .into_iter()
             .flat_map(|scope| (251..=268).chain(275..=288).map(move |field| (Q::Field(field, scope), 375))),
     );
+    queries.push((Q::Field(300, 0), 375));
     queries
 }
 
@@ -292,6 +293,8 @@ fn slow_for_smi() -> Vec<Row> {
         (Q::UnrepairableMemory, 381),
         (Q::AccountingPids, 25),
         (Q::RemappedRowsV2, 4),
+        (Q::TimeRun, 344),
+        (Q::Field(274, 0), 10),
         (Q::WorkloadPowerProfiles, 390),
         (Q::MigDevices, 382),
     ];

@@ -6,8 +6,13 @@ use crate::scripted::ScriptedBackend;
 
 /// A driver without a GPU.
 pub(crate) fn driver() -> ScriptedBackend {
+    driver_of("580.159.04")
+}
+
+/// The same of another release.
+pub(crate) fn driver_of(version: &str) -> ScriptedBackend {
     ScriptedBackend::default()
-        .system(SystemQuery::DriverVersion, Ok(Value::Text("580.159.04".to_owned())))
+        .system(SystemQuery::DriverVersion, Ok(Value::Text(version.to_owned())))
         .system(SystemQuery::CudaVersion, Ok(Value::number(13_000)))
         .system(SystemQuery::UnitCount, Ok(Value::number(0)))
 }

@@ -3,14 +3,24 @@
 use std::collections::{HashMap, HashSet};
 
 use super::{
-    boards::{blackwell, driver, hopper, host, lost, parted, volta},
+    boards::{blackwell, driver, driver_of, hopper, host, lost, parted, volta},
     context,
 };
-use crate::log::{dtd::Dtd, of_gpus, units, units_xml, xml};
+use crate::{
+    log::{dtd::Dtd, of_gpus, units, units_xml, xml},
+    release::Release,
+};
+
+/// Each release whose elements are known or guessed.
+const RELEASES: [&str; 4] = ["580.159.04", "590.48.01", "595.71.05", "610.57.04"];
+
+fn release(version: &str) -> Release {
+    version.parse().unwrap()
+}
 
 #[test]
 fn every_element_of_the_vendors_dtd_is_declared_once() {
-    let dtd = of_gpus();
+    let dtd = of_gpus(release(RELEASES[0]));
     let ours: HashSet<_> = dtd.elements().iter().map(|(tag, _)| *tag).collect();
     assert_eq!(ours.len(), dtd.elements().len(), "an element is declared in two ways");
     let missing: Vec<_> = include_str!("elements.txt").lines().filter(|tag| !ours.contains(tag)).collect();
@@ -19,7 +29,7 @@ fn every_element_of_the_vendors_dtd_is_declared_once() {
 
 #[test]
 fn every_element_that_another_holds_is_declared() {
-    for dtd in [of_gpus(), units::dtd()] {
+    for dtd in RELEASES.map(release).into_iter().flat_map(|release| [of_gpus(release), units::dtd(release)]) {
         let tags: HashSet<_> = dtd.elements().iter().map(|(tag, _)| *tag).collect();
         for (tag, model) in dtd.elements() {
             for child in names(model).filter(|child| *child != "#PCDATA") {
@@ -31,20 +41,31 @@ fn every_element_that_another_holds_is_declared() {
 
 #[test]
 fn every_boards_document_is_valid() {
-    let scripts = [
-        hopper(driver(), 0),
-        parted(driver()),
-        volta(driver()),
-        blackwell(driver()),
-        host(driver()),
-        lost(driver(), 0),
-        driver(),
-    ];
-    for (board, script) in scripts.iter().enumerate() {
-        check(&of_gpus(), &xml(&context(script, &[0]), false)).unwrap_or_else(|error| panic!("board {board}: {error}"));
+    for version in RELEASES {
+        let driver = || driver_of(version);
+        let scripts = [
+            hopper(driver(), 0),
+            parted(driver()),
+            volta(driver()),
+            blackwell(driver()),
+            host(driver()),
+            lost(driver(), 0),
+            driver(),
+        ];
+        let dtd = of_gpus(release(version));
+        for (board, script) in scripts.iter().enumerate() {
+            let document = xml(&context(script, &[0]), false);
+            check(&dtd, &document).unwrap_or_else(|error| panic!("board {board} of {version}: {error}"));
+        }
+        check(&dtd, &xml(&context(&driver(), &[]), false)).unwrap();
+        check(&units::dtd(release(version)), &units_xml(&context(&driver(), &[]), false)).unwrap();
     }
-    check(&of_gpus(), &xml(&context(&driver(), &[]), false)).unwrap();
-    check(&units::dtd(), &units_xml(&context(&driver(), &[]), false)).unwrap();
+}
+
+#[test]
+fn a_document_of_another_release_is_not_valid() {
+    let document = xml(&context(&hopper(driver_of("610.57.04"), 0), &[0]), false);
+    check(&of_gpus(release("595.71.05")), &document).unwrap_err();
 }
 
 #[test]
@@ -55,7 +76,7 @@ fn a_document_that_is_not_valid_is_noticed() {
     let unknown = document.replace("egm>", "gem>");
     let text_among_elements = document.replace("<capabilities>", "<capabilities>words");
     for broken in [unordered, unknown, text_among_elements] {
-        check(&of_gpus(), &broken).unwrap_err();
+        check(&of_gpus(release(RELEASES[0])), &broken).unwrap_err();
     }
 }
 

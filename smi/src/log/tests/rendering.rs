@@ -1,13 +1,14 @@
 //! What is written, line by line.
 
-use gpumon_probe::vendor::nvml::query::{Query, SystemQuery, Value};
+use gpumon_probe::vendor::nvml::query::{Code, Query, Subject, SystemQuery, Value};
 
 use super::{
-    boards::{blackwell, driver, hopper, host, lost, parted, volta},
+    boards::{blackwell, driver, driver_of, hopper, host, lost, parted, volta},
     context,
 };
 use crate::{
     log::{dtd, parse_sections, text, units_text, units_xml, xml},
+    release::Release,
     scripted::ScriptedBackend,
 };
 
@@ -23,6 +24,47 @@ fn an_old_board_with_a_fan_retired_pages_and_accounting_is_written_as_it_is() {
     let script = volta(driver());
     assert_eq!(text(&context(&script, &[0]), None), include_str!("volta.txt"));
     assert_eq!(xml(&context(&script, &[0]), false), include_str!("volta.xml"));
+}
+
+#[test]
+fn a_newer_driver_has_other_lines_and_elements() {
+    let newest = |version| {
+        hopper(driver_of(version), 0)
+            .numbers(0, Query::Field(274, 0), &[100])
+            .numbers(0, Query::Field(190, 3), &[450_000])
+            .numbers(0, Query::TimeRun, &[86_400])
+            .answer(Subject::gpu(0), Query::RemappedRowsV2, Err(Code::FUNCTION_NOT_FOUND))
+            .numbers(0, Query::RemappedRows, &[0, 0, 0, 0])
+    };
+    let log = |version| text(&context(&newest(version), &[0]), None);
+    let lines = [
+        ("590.48.01", "    EDPp Multiplier                                    : 100.00%"),
+        ("610.57.04", "CUDA UMD Version                                       : 13.0"),
+        ("610.57.04", "        Time Run                                       : 86400 seconds"),
+        ("610.57.04", "            Current Base Power                         : 450.00 W"),
+    ];
+    for (since, line) in lines {
+        for version in ["580.159.04", "590.48.01", "610.57.04", "999.1"] {
+            let is_known = version.split('.').next() >= since.split('.').next();
+            assert_eq!(has_line(&log(version), line), is_known, "{version}: {line}");
+        }
+    }
+    assert!(!log("580.65.06").contains("Inactive"), "rows that no function tells");
+    assert_eq!(["580.159.04", "590.48.01", "595.80"].map(|own| log(own).contains("Partition")), [true, false, true]);
+    let real = newest("590.48.01").answer(Subject::gpu(0), Query::Field(274, 0), Ok(Value::Reals(vec![87.5])));
+    assert!(text(&context(&real, &[0]), None).contains("EDPp Multiplier                                    : 87.50%"));
+
+    let document = xml(&context(&newest("610.57.04"), &[0]), false);
+    for line in [
+        "\t<driver_version>610.57.04</driver_version>",
+        "\t<kmd_version>610.57.04</kmd_version>",
+        "\t<cuda_umd_version>13.0</cuda_umd_version>",
+        "\t\t\t\t<current_base_power>450.00 W</current_base_power>",
+    ] {
+        assert!(has_line(&document, line), "{line}");
+    }
+    let limits = between(&document, "<gpu_ceiling_power_limit>", "</gpu_ceiling_power_limit>");
+    assert!(has_line(limits, "\t\t\t\t<current_power_limit>700.00 W</current_power_limit>"), "{limits}");
 }
 
 #[test]
@@ -283,9 +325,12 @@ Attached Units                                         : 0
 #[test]
 fn the_dtd_stands_in_the_document_where_it_is_asked_for() {
     let document = xml(&context(&hopper(driver(), 0), &[0]), true);
-    let head = format!("<?xml version=\"1.0\" ?>\n<!DOCTYPE nvidia_smi_log [\n{}]>\n<nvidia_smi_log>\n", dtd(false));
+    let head = format!(
+        "<?xml version=\"1.0\" ?>\n<!DOCTYPE nvidia_smi_log [\n{}]>\n<nvidia_smi_log>\n",
+        dtd(false, Release(580, 159))
+    );
     assert!(document.starts_with(&head));
-    assert!(units_xml(&context(&driver(), &[]), true).contains(&dtd(true)));
+    assert!(units_xml(&context(&driver(), &[]), true).contains(&dtd(true, Release(580, 159))));
 }
 
 /// What is shown of the first GPU by these sections.

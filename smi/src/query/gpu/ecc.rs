@@ -5,6 +5,7 @@ use gpumon_probe::vendor::nvml::query::Query as Q;
 use super::super::cell::{Cell, enabled, number, yes};
 use super::super::field::{Section, field, titled, untitled};
 use super::super::row::Row;
+use crate::release::Release;
 
 // `nvmlMemoryErrorType_t`.
 const CORRECTED: u32 = 0;
@@ -28,6 +29,7 @@ macro_rules! errors {
     ($kind:ident, $counter:ident, $name:literal, $title:expr) => {
         Section {
             title: $title,
+            since: Release(0, 0),
             fields: &[
                 field(concat!($name, ".device_memory"), errors::<$kind, $counter, BOARD>)
                     .about("Errors in the board's memory."),

@@ -5,6 +5,7 @@ use gpumon_probe::vendor::nvml::query::{Code, Query as Q};
 use super::super::cell::{Absent, Cell, at};
 use super::super::field::{Section, field, untitled};
 use super::super::row::Row;
+use crate::release;
 
 // `nvmlGpuFabricState_t`.
 const NOT_STARTED: i128 = 1;
@@ -44,7 +45,8 @@ pub(super) const SECTIONS: &[Section<()>] = &[untitled(&[
     field("fabric.health.incorrect_configuration", |row| health(row, 8, 0xF, &CONFIGURATIONS))
         .about("What is wrong with the fabric's configuration."),
     field("fabric.health.partition_assigned", |row| health(row, 12, 0x3, &HOLDS))
-        .about("Whether the GPU has its partition of the fabric."),
+        .about("Whether the GPU has its partition of the fabric.")
+        .except(release::BRANCH_590),
 ])];
 
 /// A missing reading of a fabric stands without brackets, whether the GPU has none or is only about to join it.

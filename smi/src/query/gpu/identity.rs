@@ -5,12 +5,16 @@ use gpumon_probe::vendor::nvml::query::SystemQuery;
 use super::super::cell::{supported, text};
 use super::super::common::{self, NAME, SERIAL, TIMESTAMP, UUID};
 use super::super::field::{Section, field, titled, untitled};
+use crate::release::Release;
 
 pub(super) const SECTIONS: &[Section<()>] = &[
     untitled(&[
         field("timestamp", common::timestamp).about(TIMESTAMP),
         field("driver_version", |row| text(row.system(SystemQuery::DriverVersion)))
             .about("The version of the driver that is installed, letters and digits."),
+        field("kmd_version", |row| text(row.system(SystemQuery::DriverVersion)))
+            .about("The version of the kernel-mode driver that is installed, letters and digits.")
+            .since(Release(595, 0)),
     ]),
     titled(
         "vgpu_driver_capability",

@@ -32,6 +32,7 @@ pub(super) static TABLE: Table<()> = Table {
         repair::REMAPPED_ROWS,
         power::SECTIONS,
         smoothing::SECTIONS,
+        power::EDPP,
         clocks::SECTIONS,
         modes::SECTIONS,
         fabric::SECTIONS,

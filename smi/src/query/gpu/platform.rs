@@ -5,6 +5,7 @@ use gpumon_probe::{untrusted::printable, vendor::nvml::query::Query as Q};
 use super::super::cell::{Cell, at, number, text, word};
 use super::super::field::{Section, field, titled, untitled};
 use super::super::row::Row;
+use crate::release::Release;
 
 pub(super) const SECTIONS: &[Section<()>] = &[
     titled(
@@ -29,7 +30,10 @@ pub(super) const SECTIONS: &[Section<()>] = &[
         ],
     ),
     untitled(&[
-        field("hostname", |row| text(row.ask(Q::Hostname))).about("The name of the machine that was given to the GPU.")
+        field("hostname", |row| text(row.ask(Q::Hostname))).about("The name of the machine that was given to the GPU."),
+        field("bbx.time_run [seconds]", |row| number(row.ask(Q::TimeRun), 0))
+            .about("For how many seconds of its life the GPU has had a driver loaded.")
+            .since(Release(610, 0)),
     ]),
 ];
 

@@ -2,9 +2,10 @@
 
 use gpumon_probe::vendor::nvml::query::{Code, Query as Q};
 
-use super::super::cell::{Absent, Cell, enabled, milliwatts, number};
+use super::super::cell::{Absent, Cell, enabled, hundredths, milliwatts, number};
 use super::super::field::{Section, field, untitled};
 use super::super::row::Row;
+use crate::release::Release;
 
 /// The scope of fields that are about the GPU.
 const GPU: u32 = 0;
@@ -12,7 +13,10 @@ const GPU: u32 = 0;
 /// The scope of those about the whole module.
 const MODULE: u32 = 1;
 
-// `NVML_FI_DEV_MEMORY_TEMP` and the `NVML_FI_DEV_POWER_*`.
+/// The scope of those about the GPU's base power.
+const BASE: u32 = 3;
+
+// `NVML_FI_DEV_MEMORY_TEMP`, the `NVML_FI_DEV_POWER_*` and `NVML_FI_DEV_EDPP_MULTIPLIER`.
 const MEMORY_TEMPERATURE: u32 = 82;
 const AVERAGE: u32 = 185;
 const INSTANT: u32 = 186;
@@ -21,6 +25,7 @@ const MOST: u32 = 188;
 const DEFAULT: u32 = 189;
 const CURRENT: u32 = 190;
 const REQUESTED: u32 = 192;
+const EDPP_MULTIPLIER: u32 = 274;
 
 pub(super) const SECTIONS: &[Section<()>] = &[untitled(&[
     field("temperature.gpu", |row| number(row.ask(Q::Temperature), 0))
@@ -28,7 +33,7 @@ pub(super) const SECTIONS: &[Section<()>] = &[untitled(&[
     field("temperature.gpu.tlimit", |row| number(row.ask(Q::MarginTemperature), 0))
         .about("How many degrees Celsius are left until the GPU slows down."),
     field("temperature.memory", memory_temperature).about("The temperature of the HBM, in degrees Celsius."),
-    field("power.management", |row| enabled(row.ask(Q::PowerManagementMode), 0)).about(
+    field("power.management", management).about(
         "Whether the driver manages the power. It takes version 3.0 of the infoROM's object for it, or a Kepler or \
          newer.",
     ),
@@ -72,10 +77,38 @@ pub(super) const SECTIONS: &[Section<()>] = &[untitled(&[
         .about("The lowest limit that can be set, in watts, for the whole module."),
     field("module.power.max_limit [W]", watts::<MOST, MODULE>)
         .about("The highest limit that can be set, in watts, for the whole module."),
+    field("gpu.base.current [W]", watts::<CURRENT, BASE>)
+        .about("The base power of the GPU that holds, in watts.")
+        .since(Release(610, 0)),
+    field("gpu.base.requested [W]", watts::<REQUESTED, BASE>)
+        .about("The base power of the GPU that was asked for, in watts.")
+        .since(Release(610, 0)),
+    field("gpu.base.default [W]", watts::<DEFAULT, BASE>)
+        .about("The base power of the GPU where none was asked for, in watts.")
+        .since(Release(610, 0)),
+    field("gpu.base.min [W]", watts::<LEAST, BASE>)
+        .about("The lowest base power that can be set, in watts.")
+        .since(Release(610, 0)),
+    field("gpu.base.max [W]", watts::<MOST, BASE>)
+        .about("The highest base power that can be set, in watts.")
+        .since(Release(610, 0)),
 ])];
+
+pub(super) const EDPP: &[Section<()>] =
+    &[untitled(&[field("edpp_multiplier [%]", |row| hundredths(row.ask(Q::Field(EDPP_MULTIPLIER, GPU))))
+        .about("By how many percent of their usual height peaks of the electric current (EDPp) are limited.")
+        .since(Release(590, 0))])];
 
 fn watts<const FIELD: u32, const SCOPE: u32>(row: &Row<'_, ()>) -> Cell {
     milliwatts(row.ask(Q::Field(FIELD, SCOPE)), 0)
+}
+
+/// Drivers from 590 on no longer tell it, though NVML still does.
+fn management(row: &Row<'_, ()>) -> Cell {
+    if row.gpu.context.release() >= Release(590, 0) {
+        return Err(Code::DEPRECATED.into());
+    }
+    enabled(row.ask(Q::PowerManagementMode), 0)
 }
 
 /// Boards whose memory has no thermometer say so without brackets.

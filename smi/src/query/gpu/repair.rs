@@ -5,6 +5,7 @@ use gpumon_probe::vendor::nvml::query::{Code, Query as Q};
 use super::super::cell::{Cell, number, yes};
 use super::super::field::{Section, field, titled};
 use super::super::row::Row;
+use crate::release;
 
 pub(super) const RETIRED_PAGES: &[Section<()>] = &[titled(
     "retired_pages",
@@ -31,11 +32,13 @@ pub(super) const REMAPPED_ROWS: &[Section<()>] = &[
             field("remapped_rows.correctable or remapped_rows.sbe", |row| rows(row, 0, 0))
                 .about("How many rows were replaced for errors of single bits."),
             field("remapped_rows.correctable_inactive", |row| number(row.ask(Q::RemappedRowsV2), 1))
-                .about("How many rows were replaced for errors of single bits without the replacement being in use."),
+                .about("How many rows were replaced for errors of single bits without the replacement being in use.")
+                .except(release::BRANCH_590),
             field("remapped_rows.uncorrectable or remapped_rows.dbe", |row| rows(row, 2, 1))
                 .about("How many rows were replaced for an error of two bits."),
             field("remapped_rows.uncorrectable_inactive", |row| number(row.ask(Q::RemappedRowsV2), 3))
-                .about("How many rows were replaced for an error of two bits without the replacement being in use."),
+                .about("How many rows were replaced for an error of two bits without the replacement being in use.")
+                .except(release::BRANCH_590),
             field("remapped_rows.pending", |row| yes(row.ask(Q::RemappedRows), 2))
                 .about("Whether rows wait for the next reset to be replaced."),
             field("remapped_rows.failure", |row| yes(row.ask(Q::RemappedRows), 3))

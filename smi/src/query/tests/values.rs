@@ -227,6 +227,54 @@ fn power_of_the_module_and_its_smoothing() {
     assert_eq!(cells(&driver, smoothing), "Yes, 437.50 W, 20 ms, 3, 4, [N/A]");
 }
 
+/// With the headings of nvidia-smi 610.
+#[test]
+fn fields_that_came_after_580_are_read() {
+    let heading_and_cell = |driver: &ScriptedBackend, field: &str| {
+        let shown = shown(driver, &[0], QueryKind::Gpu, field, "csv");
+        shown.strip_suffix('\n').unwrap().replace('\n', ": ")
+    };
+    let version = Ok(Value::Text("610.57.04".to_owned()));
+    let driver = ScriptedBackend::default().system(SystemQuery::DriverVersion, version);
+    assert_eq!(heading_and_cell(&driver, "kmd_version"), "kmd_version: 610.57.04");
+    assert_eq!(cells(&driver, "power.management"), "[Requested functionality has been deprecated]");
+    for (query, number, expected) in [
+        (Q::Field(274, 0), 100, "edpp_multiplier [%]: 100.00 %"),
+        (Q::TimeRun, 15_811_200, "bbx.time_run [seconds]: 15811200 seconds"),
+        (Q::Field(190, 3), 500_000, "gpu.base.current [W]: 500.00 W"),
+        (Q::Field(192, 3), 510_000, "gpu.base.requested [W]: 510.00 W"),
+        (Q::Field(189, 3), 520_000, "gpu.base.default [W]: 520.00 W"),
+        (Q::Field(187, 3), 530_000, "gpu.base.min [W]: 530.00 W"),
+        (Q::Field(188, 3), 540_000, "gpu.base.max [W]: 540.00 W"),
+        (Q::Field(255, 0), 1, "power_smoothing.tmp_floor [W]: 1.00 W"),
+        (Q::Field(254, 0), 2, "power_smoothing.tmp_ceil [W]: 2.00 W"),
+        (Q::Field(258, 0), 3, "power_smoothing.hw_lifetime_remaining_percent [%]: 3.00 %"),
+        (Q::Field(251, 0), 1, "power_smoothing.enabled: Yes"),
+        (Q::Field(300, 0), 1, "power_smoothing.soc_power_smoothing_enabled: Enabled"),
+        (Q::Field(252, 0), 4, "power_smoothing.priv_level: 4"),
+        (Q::Field(253, 0), 0, "power_smoothing.imm_ramp_down: Disabled"),
+        (Q::Field(256, 0), 5, "power_smoothing.max_percent_tmp_floor [%]: 5.00 %"),
+        (Q::Field(257, 0), 6, "power_smoothing.min_percent_tmp_floor [%]: 6.00 %"),
+        (Q::Field(259, 0), 7, "power_smoothing.num_preset_profiles: 7"),
+        (Q::Field(260, 5), 8, "power_smoothing.curr_profile.percent_tmp_floor [%]: 8.00 %"),
+        (Q::Field(261, 5), 9_500, "power_smoothing.curr_profile.ramp_up_rate [W/s]: 9.50 W/s"),
+        (Q::Field(262, 5), 10_500, "power_smoothing.curr_profile.ramp_down_rate [W/s]: 10.50 W/s"),
+        (Q::Field(263, 5), 11, "power_smoothing.curr_profile.ramp_down_hysteresis [ms]: 11 ms"),
+        (Q::Field(264, 0), 12, "power_smoothing.active_profile: 12"),
+        (Q::Field(265, 0), 13, "power_smoothing.admin_override.percent_tmp_floor [%]: 13.00 %"),
+        (Q::Field(266, 0), 14_500, "power_smoothing.admin_override.ramp_up_rate [W/s]: 14.50 W/s"),
+        (Q::Field(267, 0), 15_500, "power_smoothing.admin_override.ramp_down_rate [W/s]: 15.50 W/s"),
+        (Q::Field(268, 0), 16, "power_smoothing.admin_override.ramp_down_hysteresis [ms]: 16 ms"),
+    ] {
+        let (field, _) = expected.split_once([':', ' ']).unwrap();
+        assert_eq!(heading_and_cell(&one(query, &[number]), field), expected);
+    }
+    let unset = one(Q::Field(265, 0), &[i128::from(u32::MAX)]).numbers(0, Q::Field(285, 0), &[i128::from(u32::MAX)]);
+    let overrides =
+        "power_smoothing.admin_override.percent_tmp_floor,power_smoothing.admin_override.secondary_power_floor";
+    assert_eq!(cells(&unset, overrides), "[N/A], [N/A]");
+}
+
 const FABRIC: &str = "fabric.state,fabric.status,fabric.cliqueId,fabric.clusterUuid";
 const HEALTH: &str = "fabric.health.summary,fabric.health.bandwidth,fabric.health.route_recovery_in_progress,\
              fabric.health.route_unhealthy,fabric.health.access_timeout_recovery,\

@@ -44,7 +44,8 @@ unsafe extern "C" fn cuDeviceGet(device: *mut c_int, ordinal: c_int) -> c_int {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuDeviceGetName(name: *mut c_char, room: c_int, device: c_int) -> c_int {
-    let text = state().device(device).map(|_| "Fake NVIDIA H200".to_owned());
+    let state = state();
+    let text = state.device(device).map(|_| state.scenario.name.clone());
     // SAFETY: the caller answers for its pointer and the room behind it.
     returned(text.and_then(|text| unsafe { write_text(&text, name, room) }))
 }

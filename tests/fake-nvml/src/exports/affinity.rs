@@ -7,6 +7,7 @@ use nvml_wrapper_sys::bindings::{nvmlAffinityScope_t, nvmlDevice_t, nvmlReturn_t
 use crate::{
     call::{Gpu, device, handle, system},
     code::{Code, Outcome},
+    given,
     out::{items, put_list},
 };
 
@@ -33,9 +34,11 @@ unsafe fn put_set(words: *mut c_ulong, size: c_uint, first: c_ulong) -> Outcome 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn nvmlDeviceGetCpuAffinity(handle: nvmlDevice_t, size: c_uint, words: *mut c_ulong) -> nvmlReturn_t {
     device("nvmlDeviceGetCpuAffinity", handle, |gpu| {
-        let all = (1 << CPUS_OF_SOCKET) - 1;
+        let cpus = given::value_or(given::device("nvmlDeviceGetCpuAffinity", handle, &[]), || {
+            Ok(((1 << CPUS_OF_SOCKET) - 1) << (socket(gpu) * CPUS_OF_SOCKET))
+        })?;
         // SAFETY: NVML's contract: there are so many words.
-        unsafe { put_set(words, size, all << (socket(gpu) * CPUS_OF_SOCKET)) }
+        unsafe { put_set(words, size, cpus) }
     })
 }
 

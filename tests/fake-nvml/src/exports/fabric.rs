@@ -10,7 +10,7 @@ use nvml_wrapper_sys::bindings::{
 };
 
 use super::{exports, version_of};
-use crate::{call::device, code::Code};
+use crate::{call::device, code::Code, given};
 
 /// The versions that the driver knows.
 const INFO_V2: u32 = version_of::<nvmlGpuFabricInfo_v2_t>(2);
@@ -35,15 +35,18 @@ unsafe extern "C" fn nvmlDeviceGetGpuFabricInfoV(
         if version != INFO_V2 && version != INFO_V3 {
             return Err(Code::ARGUMENT_VERSION_MISMATCH);
         }
-        let fabric = gpu.machine().world.fabric(gpu.index).ok_or(Code::NOT_SUPPORTED)?;
-        let answer = nvmlGpuFabricInfo_v2_t {
-            version,
-            clusterUuid: bytes(&fabric.cluster_uuid),
-            status: fabric.status,
-            cliqueId: fabric.clique_id,
-            state: state(fabric.state) as u8,
-            healthMask: 0,
-        };
+        let mut answer = given::value_or(given::device("nvmlDeviceGetGpuFabricInfoV", handle, &[]), || {
+            let fabric = gpu.machine().world.fabric(gpu.index).ok_or(Code::NOT_SUPPORTED)?;
+            Ok(nvmlGpuFabricInfo_v2_t {
+                version,
+                clusterUuid: bytes(&fabric.cluster_uuid),
+                status: fabric.status,
+                cliqueId: fabric.clique_id,
+                state: state(fabric.state) as u8,
+                healthMask: 0,
+            })
+        })?;
+        answer.version = version;
         // SAFETY: by its version, the structure is the second or the third, which begins with the second.
         unsafe { ptr::write(info.cast(), answer) };
         if version == INFO_V3 {

@@ -21,7 +21,7 @@ use super::{
 use crate::{
     call::{Gpu, device},
     code::Code,
-    out,
+    given, out,
 };
 
 /// What goes over a link besides the data, as a factor.
@@ -35,7 +35,7 @@ const ALL_LINKS: c_uint = c_uint::MAX;
 const SW_THERMAL_SLOWDOWN: u32 = 269;
 const HW_THERMAL_SLOWDOWN: u32 = 270;
 const HW_POWER_BRAKE_SLOWDOWN: u32 = 271;
-const RECOVERY_ACTION: u32 = 274;
+const EDPP_MULTIPLIER: u32 = 274;
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn nvmlDeviceGetFieldValues(
@@ -74,6 +74,12 @@ fn wide(number: u64) -> Number {
 }
 
 fn field(gpu: &Gpu, field: u32, scope: c_uint) -> Result<Number, Code> {
+    if let Some(answer) = given::device("nvmlDeviceGetFieldValues", gpu.handle(), &[field, scope]) {
+        return answer.number().map(|number| match i32::try_from(number) {
+            Ok(negative @ ..0) => signed(negative),
+            _ => wide(number.cast_unsigned()),
+        });
+    }
     let held_down = |reason| wide(sum_ns(&gpu.totals(), &[reason]));
     Ok(match field {
         id::NVML_FI_DEV_MEMORY_TEMP => narrow(gpu.state().memory_temperature_celsius.round() as u32),
@@ -112,8 +118,8 @@ fn field(gpu: &Gpu, field: u32, scope: c_uint) -> Result<Number, Code> {
         SW_THERMAL_SLOWDOWN => held_down(ThrottleReason::SwThermalSlowdown),
         HW_THERMAL_SLOWDOWN => held_down(ThrottleReason::HwThermalSlowdown),
         HW_POWER_BRAKE_SLOWDOWN => held_down(ThrottleReason::HwPowerBrakeSlowdown),
-        // The old number stayed.
-        RECOVERY_ACTION | id::NVML_FI_DEV_GET_GPU_RECOVERY_ACTION => narrow(gpu.wear().recovery_action as u32),
+        EDPP_MULTIPLIER if gpu.identity().architecture >= Architecture::Hopper => narrow(100),
+        id::NVML_FI_DEV_GET_GPU_RECOVERY_ACTION => narrow(gpu.wear().recovery_action as u32),
         _ => return of_nvlink(gpu, field, scope),
     })
 }

@@ -12,6 +12,7 @@ use super::{exports, system::DRIVER};
 use crate::{
     call::{Gpu, device},
     code::{Code, Outcome},
+    given,
     out::put_text,
 };
 
@@ -23,6 +24,10 @@ exports! {
         Ok(if gpu.identity().geforce { "G001.0000.03.03" } else { "G520.0282.02.02" })
     }
     fn nvmlDeviceGetGspFirmwareMode(device |gpu|) -> (c_uint, c_uint) { check_gsp(gpu).map(|()| (1, 1)) }
+    // Half a year.
+    fn nvmlDeviceGetBBXTimeData_v1(device |gpu|) -> c_uint {
+        if gpu.identity().geforce { Err(Code::NOT_SUPPORTED) } else { Ok(15_811_200) }
+    }
     // The black box has not been written since the driver was loaded.
     fn nvmlDeviceGetLastBBXFlushTime(device |_|) -> (c_ulonglong, c_ulong) { Err(Code::NOT_READY) }
 }
@@ -35,10 +40,11 @@ fn check_gsp(gpu: &Gpu) -> Outcome {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn nvmlDeviceGetGspFirmwareVersion(handle: nvmlDevice_t, text: *mut c_char) -> nvmlReturn_t {
     device("nvmlDeviceGetGspFirmwareVersion", handle, |gpu| {
-        check_gsp(gpu)?;
+        let answer = given::device("nvmlDeviceGetGspFirmwareVersion", handle, &[]);
         // It comes with the driver.
+        let version = given::text_or(answer, || check_gsp(gpu).map(|()| DRIVER))?;
         // SAFETY: NVML's contract: the pointer is null or has this much room.
-        unsafe { put_text(text, GSP_VERSION_ROOM, DRIVER) }
+        unsafe { put_text(text, GSP_VERSION_ROOM, &version) }
     })
 }
 

@@ -59,20 +59,21 @@ fn number(architecture: Architecture) -> nvmlDeviceArchitecture_t {
 
 fn pci_info(gpu: &Gpu) -> nvmlPciInfo_t {
     let identity = gpu.identity();
-    pci_device(&identity.pci_bus_id, identity.pci_bus, PCI_DEVICE_ID, PCI_SUBSYSTEM_ID)
+    pci_device((0, identity.pci_bus, 0), PCI_DEVICE_ID, PCI_SUBSYSTEM_ID)
 }
 
-/// A device in domain 0, the only one on its bus.
-pub(super) fn pci_device(bus_id: &str, bus: u32, device_id: u32, subsystem_id: u32) -> nvmlPciInfo_t {
+/// What is in a place: domain, bus and device.
+pub(crate) fn pci_device((domain, bus, device): (u32, u32, u32), device_id: u32, subsystem_id: u32) -> nvmlPciInfo_t {
+    let bus_id = format!("{domain:08X}:{bus:02X}:{device:02X}.0");
     nvmlPciInfo_t {
         // The legacy form has a domain of four digits.
         busIdLegacy: padded(&bus_id[4..]),
-        domain: 0,
+        domain,
         bus,
-        device: 0,
+        device,
         pciDeviceId: device_id,
         pciSubSystemId: subsystem_id,
-        busId: padded(bus_id),
+        busId: padded(&bus_id),
     }
 }
 

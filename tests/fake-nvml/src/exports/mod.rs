@@ -41,63 +41,63 @@ mod virtualization;
 macro_rules! exports {
     () => {};
     ($(#[$meta:meta])* fn $name:ident(system |$given:tt| $(, $input:ident: $of:ty)*) $($rest:tt)*) => {
-        $crate::exports::exports! { @output [$(#[$meta])* $name] [$($input: $of,)*] [system(|$given|)] $($rest)* }
+        $crate::exports::exports! { @output [$(#[$meta])* $name] [$($input: $of,)*] [$($input),*] [system(|$given|)] $($rest)* }
     };
     ($(#[$meta:meta])* fn $name:ident($about:ident |$($given:tt),+| $(, $input:ident: $of:ty)*) $($rest:tt)*) => {
         $crate::exports::exports! {
-            @output [$(#[$meta])* $name] [handle: $crate::exports::handle!($about), $($input: $of,)*]
+            @output [$(#[$meta])* $name] [handle: $crate::exports::handle!($about), $($input: $of,)*] [$($input),*]
             [$about(handle, |$($given),+|)] $($rest)*
         }
     };
-    (@output $what:tt [$($inputs:tt)*] $about:tt -> [$item:ty] $body:block $($rest:tt)*) => {
+    (@output $what:tt [$($inputs:tt)*] $arguments:tt $about:tt -> [$item:ty] $body:block $($rest:tt)*) => {
         $crate::exports::exports! {
-            @function $what [$($inputs)* count: *mut std::ffi::c_uint, list: *mut $item] $about
+            @function $what [$($inputs)* count: *mut std::ffi::c_uint, list: *mut $item] $arguments $about answer
             // SAFETY: NVML's contract: `count` may be read and written, and `list` is null or has room for so many.
-            { unsafe { $crate::out::put_list(list, count, $crate::out::found::<Vec<$item>>(|| $body)?) } }
+            { unsafe { $crate::out::put_list(list, count, $crate::given::list_or::<$item>(answer, || $body)?) } }
         }
         $crate::exports::exports! { $($rest)* }
     };
-    (@output $what:tt [$($inputs:tt)*] $about:tt -> all [$item:ty] $body:block $($rest:tt)*) => {
+    (@output $what:tt [$($inputs:tt)*] $arguments:tt $about:tt -> all [$item:ty] $body:block $($rest:tt)*) => {
         $crate::exports::exports! {
-            @function $what [$($inputs)* list: *mut $item, count: *mut std::ffi::c_uint] $about
+            @function $what [$($inputs)* list: *mut $item, count: *mut std::ffi::c_uint] $arguments $about answer
             // SAFETY: NVML's contract: `count` may be written, and `list` is null or has room for all that there are.
-            { unsafe { $crate::out::put_all(list, count, $crate::out::found::<Vec<$item>>(|| $body)?) } }
+            { unsafe { $crate::out::put_all(list, count, $crate::given::list_or::<$item>(answer, || $body)?) } }
         }
         $crate::exports::exports! { $($rest)* }
     };
-    (@output $what:tt [$($inputs:tt)*] $about:tt -> str $body:block $($rest:tt)*) => {
+    (@output $what:tt [$($inputs:tt)*] $arguments:tt $about:tt -> str $body:block $($rest:tt)*) => {
         $crate::exports::exports! {
-            @function $what [$($inputs)* text: *mut std::ffi::c_char, length: std::ffi::c_uint] $about
+            @function $what [$($inputs)* text: *mut std::ffi::c_char, length: std::ffi::c_uint] $arguments $about answer
             // SAFETY: NVML's contract: the pointer is null or has room for `length` bytes.
-            { unsafe { $crate::out::put_text(text, length, $crate::out::found(|| $body)?.as_ref()) } }
+            { unsafe { $crate::out::put_text(text, length, &$crate::given::text_or(answer, || $body)?) } }
         }
         $crate::exports::exports! { $($rest)* }
     };
-    (@output $what:tt [$($inputs:tt)*] $about:tt -> ($first:ty, $second:ty) $body:block $($rest:tt)*) => {
+    (@output $what:tt [$($inputs:tt)*] $arguments:tt $about:tt -> ($first:ty, $second:ty) $body:block $($rest:tt)*) => {
         $crate::exports::exports! {
-            @function $what [$($inputs)* first: *mut $first, second: *mut $second] $about
+            @function $what [$($inputs)* first: *mut $first, second: *mut $second] $arguments $about answer
             {
-                let found = $crate::out::found::<($first, $second)>(|| $body)?;
+                let found = $crate::given::pair_or::<$first, $second>(answer, || $body)?;
                 // SAFETY: NVML's contract: each pointer is null or may be written.
                 unsafe { $crate::out::put(first, found.0).and_then(|()| $crate::out::put(second, found.1)) }
             }
         }
         $crate::exports::exports! { $($rest)* }
     };
-    (@output $what:tt [$($inputs:tt)*] $about:tt -> $value:ty $body:block $($rest:tt)*) => {
+    (@output $what:tt [$($inputs:tt)*] $arguments:tt $about:tt -> $value:ty $body:block $($rest:tt)*) => {
         $crate::exports::exports! {
-            @function $what [$($inputs)* value: *mut $value] $about
+            @function $what [$($inputs)* value: *mut $value] $arguments $about answer
             // SAFETY: NVML's contract: the pointer is null or may be written.
-            { unsafe { $crate::out::put(value, $crate::out::found::<$value>(|| $body)?) } }
+            { unsafe { $crate::out::put(value, $crate::given::value_or::<$value>(answer, || $body)?) } }
         }
         $crate::exports::exports! { $($rest)* }
     };
     (
-        @output $what:tt [$($inputs:tt)*] $about:tt
+        @output $what:tt [$($inputs:tt)*] $arguments:tt $about:tt
         fills $own:ident: $type:ty, $version:literal $body:block $($rest:tt)*
     ) => {
         $crate::exports::exports! {
-            @function $what [$($inputs)* own: *mut $type] $about
+            @function $what [$($inputs)* own: *mut $type] $arguments $about answer
             {
                 // SAFETY: NVML's contract: the pointer is null or points at a structure with its version filled in.
                 let [$own] = unsafe { $crate::out::items(own, 1) }? else {
@@ -106,18 +106,19 @@ macro_rules! exports {
                 if $own.version != $crate::exports::version_of::<$type>($version) {
                     return Err($crate::code::Code::ARGUMENT_VERSION_MISMATCH);
                 }
-                $body
+                if let Some(answer) = answer { answer.fill($own) } else { $body }
             }
         }
         $crate::exports::exports! { $($rest)* }
     };
     (
-        @function [$(#[$meta:meta])* $name:ident] [$($parameters:tt)*]
-        [$about:ident($($handle:ident,)? |$($given:tt),+|)] $body:block
+        @function [$(#[$meta:meta])* $name:ident] [$($parameters:tt)*] [$($argument:ident),*]
+        [$about:ident($($handle:ident,)? |$($given:tt),+|)] $answer:ident $body:block
     ) => {
         $(#[$meta])*
         #[unsafe(no_mangle)]
         unsafe extern "C" fn $name($($parameters)*) -> nvml_wrapper_sys::bindings::nvmlReturn_t {
+            let $answer = $crate::given::$about(stringify!($name), $($handle,)? &[$($crate::exports::Argument::number($argument)),*]);
             $crate::call::$about(stringify!($name), $($handle,)? |$($given),+| $body)
         }
     };
@@ -136,7 +137,26 @@ macro_rules! handle {
     };
 }
 
+pub(crate) use identity::pci_device;
 pub(crate) use {exports, handle};
+
+/// What tells calls of one function apart in a scenario.
+trait Argument {
+    fn number(self) -> u32;
+}
+
+impl Argument for std::ffi::c_uint {
+    fn number(self) -> u32 {
+        self
+    }
+}
+
+/// No scenario has answers about two GPUs.
+impl Argument for nvml_wrapper_sys::bindings::nvmlDevice_t {
+    fn number(self) -> u32 {
+        0
+    }
+}
 
 /// `NVML_STRUCT_VERSION`: the version field of a structure.
 const fn version_of<T>(number: u32) -> u32 {

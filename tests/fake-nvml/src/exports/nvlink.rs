@@ -44,7 +44,7 @@ exports! {
     }
     fn nvmlDeviceGetNvLinkRemotePciInfo_v2(device |gpu|, number: c_uint) -> nvmlPciInfo_t {
         let link = link(gpu, number)?;
-        Ok(pci_device(&link.remote_bus_id, link.remote_bus, SWITCH_DEVICE_ID, SWITCH_SUBSYSTEM_ID))
+        Ok(pci_device((0, link.remote_bus, 0), SWITCH_DEVICE_ID, SWITCH_SUBSYSTEM_ID))
     }
 }
 

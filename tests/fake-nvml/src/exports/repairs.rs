@@ -15,6 +15,7 @@ use super::exports;
 use crate::{
     call::{Gpu, device},
     code::Code,
+    given::Filled,
     out::{put, put_list},
 };
 
@@ -44,6 +45,12 @@ struct RemappedRowsInfo {
     inactive_uncorrectable: c_uint,
     pending: c_uint,
     failed: c_uint,
+}
+
+impl Filled for RemappedRowsInfo {
+    fn fill(&mut self, _: &[i64]) -> Option<()> {
+        None
+    }
 }
 
 exports! {

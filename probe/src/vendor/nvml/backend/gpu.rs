@@ -84,9 +84,11 @@ impl Gpu {
         lock(&self.remembered).clear();
     }
 
-    /// Forgets all handles, and what MIG devices said.
+    /// Forgets all handles, and what MIG devices said. A GPU that is being opened, which may hang, has none.
     pub(super) fn forget(&self) {
-        lock(&self.handles).clear();
+        if let Ok(mut handles) = self.handles.try_lock() {
+            handles.clear();
+        }
         lock(&self.remembered).retain(|(mig, _), _| mig.is_none());
     }
 }

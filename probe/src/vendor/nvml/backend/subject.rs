@@ -69,6 +69,7 @@ impl<'a> Target<'a> {
                 self.library().check(&f::VALIDATE_INFOROM, self.device).map(|()| Value::Numbers(Vec::new()))
             }
             Q::LastBbxFlush => self.out2(&f::LAST_BBX_FLUSH),
+            Q::TimeRun => self.out(&f::BBX_TIME_DATA),
             Q::GspFirmwareVersion => self.short_text(&f::GSP_FIRMWARE_VERSION),
             Q::GspFirmwareMode => self.out2(&f::GSP_FIRMWARE_MODE),
 

@@ -60,6 +60,8 @@ pub enum Query {
     InforomIsValid,
     /// Time stamp in us, duration in us: `nvmlDeviceGetLastBBXFlushTime`.
     LastBbxFlush,
+    /// Seconds of the GPU's life with a driver loaded: `nvmlDeviceGetBBXTimeData_v1`.
+    TimeRun,
     /// Text: `nvmlDeviceGetGspFirmwareVersion`.
     GspFirmwareVersion,
     /// Enabled, default: `nvmlDeviceGetGspFirmwareMode`.

@@ -30,7 +30,7 @@ impl LatencyOf {
 }
 
 impl Function {
-    fn parse(name: &str) -> Result<Self, String> {
+    pub(super) fn parse(name: &str) -> Result<Self, String> {
         FUNCTIONS.iter().find(|known| **known == name).map(|known| Self(known)).ok_or_else(|| {
             let cure = match suggest(name, FUNCTIONS) {
                 near if near.starts_with("did you mean") => near,

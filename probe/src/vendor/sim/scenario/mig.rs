@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 
+use super::given::Answers;
 use crate::model::MigInstance;
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -13,6 +14,8 @@ pub(crate) struct MigSettings {
     /// The number of its compute instance within that, 0 to 7.
     #[serde(default)]
     pub(super) compute_instance: u32,
+    #[serde(default)]
+    pub(super) answers: Answers,
 }
 
 impl MigSettings {

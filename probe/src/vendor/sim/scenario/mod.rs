@@ -7,6 +7,7 @@ mod event;
 mod fault;
 mod faults;
 mod function;
+mod given;
 mod mig;
 mod quantity;
 mod settings;
@@ -19,6 +20,7 @@ use toml::Spanned;
 
 pub use error::ScenarioError;
 pub use event::Report;
+pub use given::Given;
 pub use settings::Profile;
 
 pub(crate) use curve::Curve;
@@ -60,6 +62,8 @@ pub struct Scenario {
     init_error: Option<InitError>,
     #[serde(default)]
     returns: BTreeMap<Function, ReturnCode>,
+    #[serde(default)]
+    answers: given::Answers,
     /// `NVLinks` of a GPU that says nothing of its own.
     #[serde(skip)]
     pub(crate) usual_nvlinks: u32,

@@ -10,6 +10,7 @@ use crate::model::{MigInstance, ProcessKind, RecoveryAction, ThrottleReason};
 use super::{
     super::Architecture,
     curve::Curve,
+    given::Answers,
     mig::MigSettings,
     quantity::{Bytes, Celsius, Count, Lanes, Percent, Seconds, Watts, Within},
     steps::Steps,
@@ -84,6 +85,9 @@ pub(crate) struct GpuSettings {
     /// Whether the driver accounts for processes; without it, it does not.
     #[serde(default)]
     pub(crate) accounting: bool,
+    /// What calls about it answer, whatever else is true of it.
+    #[serde(default)]
+    pub(super) answers: Answers,
 }
 
 #[derive(Debug, Clone, Copy, Default, Deserialize)]

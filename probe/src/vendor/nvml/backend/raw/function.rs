@@ -125,6 +125,8 @@ functions! {
     INFOROM_VERSION: TextOf = c"nvmlDeviceGetInforomVersion";
     VALIDATE_INFOROM: Check = c"nvmlDeviceValidateInforom";
     LAST_BBX_FLUSH: Out2<c_ulonglong> = c"nvmlDeviceGetLastBBXFlushTime";
+    // The one field of `nvmlBBXTimeData_v1_t`.
+    BBX_TIME_DATA: Out<c_uint> = c"nvmlDeviceGetBBXTimeData_v1";
     GSP_FIRMWARE_VERSION: Out<ShortText> = c"nvmlDeviceGetGspFirmwareVersion";
     GSP_FIRMWARE_MODE: Out2<c_uint> = c"nvmlDeviceGetGspFirmwareMode";
 

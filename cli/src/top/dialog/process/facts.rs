@@ -1,76 +1,51 @@
-//! All about one process.
+//! All that is known of one process, in lines.
 
 use gpumon_probe::{
     model::{Absence, Owner, Process, Reading},
     units::byte_size,
 };
-use ratatui::{
-    crossterm::event::{KeyCode, KeyEvent},
-    layout::Rect,
-};
 
-use super::{Answer, Line, Scroll, draw_box};
+use super::{ProcessScreen, secrets::masked};
 use crate::{
     describe,
     table::units::compact_duration,
     top::{
+        dialog::Line,
         inspect::Facts,
-        model::{Model, ProcessUsage},
+        model::Model,
         painter::Painter,
-        processes::Key,
-        text::{ABSENT, date_and_clock, format_reading, left, percent, printable, what, wrap},
+        text::{date_and_clock, format_reading, left, percent, printable, what, wrap},
     },
 };
 
 const LABEL: usize = 14;
 
-pub(in crate::top) struct Details {
-    pub(in crate::top) key: Key,
-    /// As it was last in a sample.
-    process: Process,
-    /// What its files tell; `None` until they have been read.
-    pub(in crate::top) found: Option<Result<Facts, String>>,
-    pub(in crate::top) is_asked: bool,
-    pub(super) scroll: Scroll,
-}
-
-impl Details {
-    pub(in crate::top) fn new(key: Key, process: Process) -> Self {
-        Self { key, process, found: None, is_asked: false, scroll: Scroll::default() }
+/// All of it as lines, and where the environment begins.
+pub(super) fn lines(
+    painter: &Painter<'_>,
+    columns: u16,
+    screen: &ProcessScreen,
+    model: &Model,
+) -> (Vec<Line>, Option<usize>) {
+    let ProcessScreen { key, process, .. } = screen;
+    let mut groups = DetailGroups { lines: Vec::new(), columns: columns.into(), painter };
+    if !screen.is_there {
+        groups.lines.push(vec![("It is no longer on this GPU.".to_owned(), painter.theme.notice)]);
     }
-
-    pub(super) fn key(&mut self, key: KeyEvent) -> Answer {
-        match key.code {
-            _ if self.scroll.key(key) => Answer::Stay,
-            KeyCode::Enter | KeyCode::Char('i') => Answer::Leave,
-            _ => Answer::Stay,
+    groups.on_the_gpu(process, &place(key.gpu, process, model), model.now_ms());
+    groups.owner(process);
+    let environment = match &screen.found {
+        None => {
+            groups.fact("", "reading /proc");
+            None
         }
-    }
-
-    pub(super) fn draw(&mut self, painter: &mut Painter<'_>, screen: Rect, model: &Model) {
-        let now = model.gpu(self.key.gpu).and_then(|gpu| gpu.processes.value());
-        let now = now.and_then(|all| all.iter().find(|process| process.pid == self.key.pid));
-        let is_there = now.is_some_and(|process| process.started_ms.value().copied() == self.key.started_ms);
-        if let Some(process) = now.filter(|_| is_there) {
-            self.process = process.clone();
+        Some(Err(why)) => {
+            groups.fact("/proc", why);
+            Some(0)
         }
-        let columns = screen.width.saturating_sub(6).min(120);
-        let mut groups = DetailGroups { lines: Vec::new(), columns: columns.into(), painter };
-        if !is_there {
-            groups.lines.push(vec![("It is no longer on this GPU.".to_owned(), groups.painter.theme.notice)]);
-        }
-        groups.on_the_gpu(&self.process, &place(self.key.gpu, &self.process, model), model.now_ms());
-        groups.host(model.usage.get(&self.process.pid));
-        groups.owner(&self.process);
-        match &self.found {
-            None => groups.fact("", "reading /proc"),
-            Some(Err(why)) => groups.fact("/proc", why),
-            Some(Ok(facts)) => groups.facts(facts),
-        }
-        let lines = groups.lines;
-        let title = format!("Process {}: {}", self.process.pid, name(&self.process));
-        draw_box(painter, screen, &title, columns, &lines, &mut self.scroll);
-    }
+        Some(Ok(facts)) => Some(groups.facts(facts, screen.are_secrets_shown)),
+    };
+    (groups.lines, environment)
 }
 
 pub(in crate::top) fn name(process: &Process) -> String {
@@ -120,17 +95,6 @@ impl DetailGroups<'_, '_> {
         );
     }
 
-    fn host(&mut self, usage: Option<&Result<ProcessUsage, String>>) {
-        match usage {
-            Some(Ok(ProcessUsage { cpu_percent, resident_bytes, .. })) => {
-                let cpu = cpu_percent.map_or_else(|| ABSENT.to_owned(), |percent| format!("{percent:.0} %"));
-                self.fact("host", &format!("CPU {cpu}   memory {}", byte_size(*resident_bytes as f64)));
-            }
-            Some(Err(why)) => self.fact("host", &format!("- ({why})")),
-            None => {}
-        }
-    }
-
     fn owner(&mut self, process: &Process) {
         let Some(owner) = process.owner.value() else {
             return self.fact("belongs to", &format_reading(&process.owner, |_| String::new()));
@@ -168,25 +132,30 @@ impl DetailGroups<'_, '_> {
         }
     }
 
-    fn facts(&mut self, facts: &Facts) {
+    /// Gives the line in which the environment begins.
+    fn facts(&mut self, facts: &Facts, are_secrets_shown: bool) -> usize {
         let of = |fact: &Result<String, String>| fact.clone().unwrap_or_else(|why| format!("- ({why})"));
-        self.fact("state", &format!("{}, parent {}, {} threads", facts.state, facts.parent, facts.threads));
+        let threads = if facts.threads == 1 { "thread" } else { "threads" };
+        self.fact("state", &format!("{}, parent {}, {} {threads}", facts.state, facts.parent, facts.threads));
         let resident = |held: Option<u64>| held.map_or_else(|| "-".to_owned(), |held| byte_size(held as f64));
         let (now, most) = (resident(facts.resident_bytes), resident(facts.most_resident_bytes));
-        self.fact("main memory", &format!("{now}, {most} at most"));
+        self.fact("host memory", &format!("{now}, {most} at most"));
         self.fact("CPU time", &compact_duration(facts.cpu_ms));
         self.fact("program", &of(&facts.program));
         self.fact("folder", &of(&facts.folder));
         let command = facts.arguments.as_ref().map(|arguments| arguments.join(" ")).map_err(Clone::clone);
         self.fact("command", &of(&command));
+        let begin = self.lines.len();
         match &facts.environment {
             Err(why) => self.fact("environment", &format!("- ({why})")),
             Ok(entries) if entries.is_empty() => self.fact("environment", "empty"),
             Ok(entries) => {
                 for (place, entry) in entries.iter().enumerate() {
-                    self.fact(if place == 0 { "environment" } else { "" }, entry);
+                    let entry = if are_secrets_shown { entry.clone() } else { masked(entry) };
+                    self.fact(if place == 0 { "environment" } else { "" }, &entry);
                 }
             }
         }
+        begin
     }
 }

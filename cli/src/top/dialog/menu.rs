@@ -1,0 +1,112 @@
+//! A list of which one is chosen: the column to sort by, the user whose processes are listed.
+
+use std::collections::BTreeMap;
+
+use ratatui::{
+    crossterm::event::{KeyCode, KeyEvent},
+    layout::Rect,
+};
+
+use super::{Answer, Line, Scroll, draw_box};
+use crate::top::{
+    model::Model,
+    painter::Painter,
+    processes::Column,
+    state::State,
+    text::{left, printable, right},
+};
+
+pub(in crate::top) struct Menu {
+    title: &'static str,
+    entries: Vec<Entry>,
+    at: usize,
+    scroll: Scroll,
+}
+
+struct Entry {
+    text: String,
+    choice: Choice,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Choice {
+    Sort(Column),
+    /// `None` is all of them.
+    User(Option<String>),
+}
+
+impl Menu {
+    fn new(title: &'static str, entries: Vec<Entry>, now: &Choice) -> Self {
+        let at = entries.iter().position(|entry| entry.choice == *now).unwrap_or(0);
+        Self { title, entries, at, scroll: Scroll::default() }
+    }
+
+    pub(in crate::top) fn of_columns(state: &State) -> Self {
+        let entry = |column: &Column| Entry { text: column.heading().to_owned(), choice: Choice::Sort(*column) };
+        let entries = state.processes.columns.iter().map(entry).collect();
+        Self::new("Sort by", entries, &Choice::Sort(state.processes.sort))
+    }
+
+    /// Everybody who has processes on a GPU, with their number.
+    pub(in crate::top) fn of_users(model: &Model, state: &State) -> Self {
+        let mut users: BTreeMap<&str, usize> = BTreeMap::new();
+        let processes = model.gpus().iter().filter_map(|gpu| gpu.processes.value()).flatten();
+        for user in processes.filter_map(|process| process.user.value()) {
+            *users.entry(user).or_default() += 1;
+        }
+        // One who has none at the moment stays chosen.
+        if let Some(user) = &state.processes.user {
+            users.entry(user).or_default();
+        }
+        let entry = |text: &str, count: usize, choice| Entry {
+            text: left(text, 20) + &right(&count.to_string(), 5),
+            choice: Choice::User(choice),
+        };
+        let mut entries = vec![entry("all users", users.values().sum(), None)];
+        entries.extend(users.iter().map(|(user, count)| entry(&printable(user), *count, Some((*user).to_owned()))));
+        Self::new("Processes of", entries, &Choice::User(state.processes.user.clone()))
+    }
+
+    pub(super) fn key(&mut self, key: KeyEvent, state: &mut State) -> Answer {
+        match key.code {
+            KeyCode::Down | KeyCode::Char('j') => self.step(1),
+            KeyCode::Up | KeyCode::Char('k') => self.step(-1),
+            KeyCode::PageDown => self.step(10),
+            KeyCode::PageUp => self.step(-10),
+            KeyCode::Home => self.at = 0,
+            KeyCode::End => self.at = self.entries.len() - 1,
+            KeyCode::Enter | KeyCode::Char(' ') => {
+                self.choose(self.at, state);
+                return Answer::Leave;
+            }
+            _ => {}
+        }
+        Answer::Stay
+    }
+
+    pub(super) fn step(&mut self, by: isize) {
+        self.at = self.at.saturating_add_signed(by).min(self.entries.len() - 1);
+    }
+
+    pub(in crate::top) fn choose(&mut self, place: usize, state: &mut State) {
+        let list = &mut state.processes;
+        match self.entries.get(place).map(|entry| &entry.choice) {
+            Some(Choice::Sort(column)) if *column != list.sort => {
+                (list.sort, list.descending) = (*column, column.falls_by_nature());
+            }
+            Some(Choice::User(user)) => list.user.clone_from(user),
+            Some(Choice::Sort(_)) | None => {}
+        }
+    }
+
+    pub(super) fn draw(&mut self, painter: &mut Painter<'_>, screen: Rect) {
+        let columns = 26;
+        let line = |(place, entry): (usize, &Entry)| {
+            let style = if place == self.at { painter.theme.selected } else { painter.theme.plain };
+            vec![(left(&entry.text, columns), style)]
+        };
+        let lines: Vec<Line> = self.entries.iter().enumerate().map(line).collect();
+        self.scroll.keep_in_sight(self.at, screen);
+        draw_box(painter, screen, self.title, columns as u16, &lines, &mut self.scroll);
+    }
+}

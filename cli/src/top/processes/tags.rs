@@ -1,0 +1,52 @@
+//! Tagged processes, which get a signal together.
+
+use gpumon_probe::model::Process;
+
+use super::{Key, ProcessView, rows};
+use crate::top::model::Model;
+
+/// A process and all GPUs that it is on; the key is of the first of them.
+pub(in crate::top) struct Recipient<'a> {
+    pub(in crate::top) key: Key,
+    pub(in crate::top) process: &'a Process,
+    pub(in crate::top) gpus: Vec<u32>,
+}
+
+impl ProcessView {
+    /// Tags a process on all its GPUs, or takes the tag away.
+    pub(in crate::top) fn toggle_tag(&mut self, key: Key) {
+        if self.is_tagged(key) {
+            self.tags.retain(|tag| *tag != key.process());
+        } else {
+            self.tags.push(key.process());
+        }
+    }
+
+    pub(in crate::top) fn is_tagged(&self, key: Key) -> bool {
+        self.tags.contains(&key.process())
+    }
+
+    /// Drops the tags of processes that are no longer there.
+    pub(in crate::top) fn drop_old_tags(&mut self, model: &Model) {
+        if !self.tags.is_empty() {
+            let there: Vec<_> = rows::all(model).iter().filter_map(rows::Row::key).map(Key::process).collect();
+            self.tags.retain(|tag| there.contains(tag));
+        }
+    }
+
+    /// The processes that a signal goes to: this one, or those that are tagged, also where the list does not show them.
+    pub(in crate::top) fn recipients<'a>(&self, model: &'a Model, only: Option<Key>) -> Vec<Recipient<'a>> {
+        let is_one = |key: Key| only.map_or(self.is_tagged(key), |only| only.process() == key.process());
+        let mut recipients: Vec<Recipient<'_>> = Vec::new();
+        for row in rows::all(model) {
+            let (Some(key), rows::Subject::Process(process)) = (row.key(), &row.subject) else { continue };
+            match recipients.iter_mut().find(|known| known.key.process() == key.process()) {
+                Some(known) if known.gpus.contains(&key.gpu) => {}
+                Some(known) => known.gpus.push(key.gpu),
+                None if is_one(key) => recipients.push(Recipient { key, process, gpus: vec![key.gpu] }),
+                None => {}
+            }
+        }
+        recipients
+    }
+}

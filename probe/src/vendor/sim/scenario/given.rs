@@ -1,0 +1,140 @@
+//! The `answers` tables: what NVML functions answer, word for word.
+
+use std::collections::BTreeMap;
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{self, Unexpected},
+};
+
+use super::{Scenario, fault::ReturnCode, function::Function};
+use crate::model::MigInstance;
+
+/// What calls answer, by function and arguments.
+pub(super) type Answers = BTreeMap<CallTo, Given>;
+
+/// A call that differs from others of its function by its arguments: `nvmlDeviceGetClockInfo(1)`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct CallTo {
+    function: &'static str,
+    arguments: Vec<u32>,
+}
+
+/// What a function answers, in its own units.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Given {
+    /// The `nvmlReturn_t` that it fails with.
+    Code(u32),
+    /// A text.
+    Text(String),
+    /// Its output values, or the fields of its structure, in their order.
+    Numbers(Vec<i64>),
+}
+
+/// As the file has it.
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "an answer is a text, a number, a list of numbers, or { code = 3 } for one that fails")]
+enum Written {
+    Text(String),
+    Number(i64),
+    Numbers(Vec<i64>),
+    Failure(Failure),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Failure {
+    code: ReturnCode,
+}
+
+impl<'de> Deserialize<'de> for Given {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(match Written::deserialize(deserializer)? {
+            Written::Text(text) => Self::Text(text),
+            Written::Number(number) => Self::Numbers(vec![number]),
+            Written::Numbers(numbers) => Self::Numbers(numbers),
+            Written::Failure(failure) => Self::Code(failure.code.0),
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for CallTo {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let (name, rest) = text.split_once('(').unwrap_or((&text, ")"));
+        let arguments = rest.strip_suffix(')').and_then(|list| {
+            list.split(',').map(str::trim).filter(|word| !word.is_empty()).map(|word| word.parse().ok()).collect()
+        });
+        let expected = &"a function with its numbers, as \"nvmlDeviceGetClockInfo(1)\"";
+        let arguments = arguments.ok_or_else(|| de::Error::invalid_value(Unexpected::Str(&text), expected))?;
+        Ok(Self { function: Function::parse(name).map_err(de::Error::custom)?.0, arguments })
+    }
+}
+
+impl Scenario {
+    /// What a call about the machine answers, where the scenario says so.
+    pub fn given(&self, function: &'static str, arguments: &[u32]) -> Option<&Given> {
+        find(&self.answers, function, arguments)
+    }
+
+    /// The same of a call about a GPU, or about a MIG device of it.
+    pub fn given_about(
+        &self,
+        gpu: u32,
+        part: Option<MigInstance>,
+        function: &'static str,
+        arguments: &[u32],
+    ) -> Option<&Given> {
+        let settings = self.settings(gpu)?;
+        let Some(part) = part else { return find(&settings.answers, function, arguments) };
+        let mut devices = settings.mig.iter().flat_map(|steps| steps.get_ref().values()).flatten();
+        find(&devices.find(|device| device.instance() == part)?.answers, function, arguments)
+    }
+}
+
+fn find<'a>(answers: &'a Answers, function: &'static str, arguments: &[u32]) -> Option<&'a Given> {
+    answers.get(&CallTo { function, arguments: arguments.to_vec() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Scenario, String> {
+        Scenario::from_toml(text, "test.toml").map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn answers_are_found_by_function_and_arguments() {
+        let scenario = read(
+            "[answers]\nnvmlSystemGetDriverVersion = \"610.57.04\"\n[[gpu]]\nindex = 0\n[gpu.answers]\n\
+             nvmlDeviceGetUtilizationRates = [5, 6]\n\"nvmlDeviceGetClockInfo(1)\" = 210\n\
+             \"nvmlDeviceGetFieldValues(185, 2)\" = { code = 3 }\n\
+             [[gpu.mig]]\nprofile = \"1g.10gb\"\ngpu_instance = 9\nanswers = { nvmlDeviceGetUUID = \"MIG-9\" }\n",
+        )
+        .unwrap();
+        assert_eq!(scenario.given("nvmlSystemGetDriverVersion", &[]), Some(&Given::Text("610.57.04".to_owned())));
+        let about = |function, arguments: &[u32]| scenario.given_about(0, None, function, arguments);
+        assert_eq!(about("nvmlDeviceGetUtilizationRates", &[]), Some(&Given::Numbers(vec![5, 6])));
+        assert_eq!(about("nvmlDeviceGetClockInfo", &[1]), Some(&Given::Numbers(vec![210])));
+        assert_eq!(about("nvmlDeviceGetClockInfo", &[2]), None);
+        assert_eq!(about("nvmlDeviceGetFieldValues", &[185, 2]), Some(&Given::Code(3)));
+        let part = Some(MigInstance { gpu_instance: 9, compute_instance: 0 });
+        let uuid = Given::Text("MIG-9".to_owned());
+        assert_eq!(scenario.given_about(0, part, "nvmlDeviceGetUUID", &[]), Some(&uuid));
+        assert_eq!(about("nvmlDeviceGetUUID", &[]), None);
+    }
+
+    #[test]
+    fn what_is_no_call_or_no_answer_is_refused() {
+        for (line, words) in [
+            ("nvmlDeviceGetPowerUsag = 1", "did you mean `nvmlDeviceGetPowerUsage`?"),
+            ("\"nvmlDeviceGetClockInfo(x)\" = 1", "a function with its numbers"),
+            ("nvmlDeviceGetPowerUsage = 1.5", "an answer is a text, a number"),
+            ("nvmlDeviceGetPowerUsage = { code = 0 }", "an answer is a text, a number"),
+        ] {
+            let error = read(&format!("[[gpu]]\nindex = 0\n[gpu.answers]\n{line}\n")).unwrap_err();
+            assert!(error.contains(words), "{error}");
+        }
+    }
+}

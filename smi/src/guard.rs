@@ -1,0 +1,179 @@
+//! The driver behind a limit of time: a GPU from which it does not return holds up nothing but the answers about itself.
+
+use std::{
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        mpsc::{Receiver, RecvTimeoutError, Sender, channel},
+    },
+    thread::{self, JoinHandle},
+    time::{Duration, Instant},
+};
+
+use gpumon_probe::{
+    sampler::{OPENING, OPENING_ONCE},
+    vendor::nvml::query::{Answer, Code, Query, QueryBackend, Subject, SystemQuery},
+};
+
+/// A driver of which each call about a GPU is made by a thread that may stay behind in it. Such a GPU answers
+/// [`Code::TIMEOUT`], at once, until the call has returned.
+pub(crate) struct Guard<D> {
+    driver: Arc<D>,
+    gpus: Mutex<Vec<Arc<Gpu>>>,
+    /// When a GPU answered for the first time. Others are opened as slowly as it was, unless they hang.
+    last_opened: Mutex<Option<Instant>>,
+}
+
+/// How often somebody who waits looks whether another GPU has been opened meanwhile.
+const GLANCE: Duration = Duration::from_millis(50);
+
+/// Who makes the calls about a GPU.
+#[derive(Default)]
+struct Gpu {
+    has_answered: Mutex<bool>,
+    idle: Mutex<Vec<Caller>>,
+    stuck: Mutex<Vec<JoinHandle<()>>>,
+}
+
+type Call = Box<dyn FnOnce() -> Answer + Send>;
+
+struct Caller {
+    calls: Sender<Call>,
+    answers: Receiver<Answer>,
+    thread: JoinHandle<()>,
+}
+
+impl<D: QueryBackend + Send + 'static> Guard<D> {
+    pub(crate) fn new(driver: D) -> Self {
+        Self { driver: Arc::new(driver), gpus: Mutex::default(), last_opened: Mutex::default() }
+    }
+
+    fn call(&self, index: u32, call: impl FnOnce(&D) -> Answer + Send + 'static) -> Answer {
+        let gpu = self.gpu(index);
+        if gpu.is_stuck() {
+            return Err(Code::TIMEOUT);
+        }
+        let idle = lock(&gpu.idle).pop();
+        let caller = idle.map_or_else(Caller::start, Ok).map_err(|_| Code::UNKNOWN)?;
+        let driver = Arc::clone(&self.driver);
+        caller.calls.send(Box::new(move || call(&driver))).map_err(|_| Code::UNKNOWN)?;
+        let begun = Instant::now();
+        loop {
+            let left = self.deadline(begun).saturating_duration_since(Instant::now());
+            match caller.answers.recv_timeout(left.min(GLANCE)) {
+                Ok(answer) => {
+                    lock(&gpu.idle).push(caller);
+                    if !std::mem::replace(&mut *lock(&gpu.has_answered), true) {
+                        *lock(&self.last_opened) = Some(Instant::now());
+                    }
+                    return answer;
+                }
+                Err(RecvTimeoutError::Disconnected) => return Err(Code::UNKNOWN),
+                Err(RecvTimeoutError::Timeout) if left.is_zero() => {
+                    lock(&gpu.stuck).push(caller.thread);
+                    return Err(Code::TIMEOUT);
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+    }
+
+    fn gpu(&self, index: u32) -> Arc<Gpu> {
+        let mut gpus = lock(&self.gpus);
+        let known = gpus.len().max(index as usize + 1);
+        gpus.resize_with(known, Arc::default);
+        Arc::clone(&gpus[index as usize])
+    }
+
+    fn deadline(&self, begun: Instant) -> Instant {
+        lock(&self.last_opened).map_or(begun + OPENING_ONCE, |opened| opened.max(begun) + OPENING)
+    }
+}
+
+impl<D: QueryBackend + Send + 'static> QueryBackend for Guard<D> {
+    fn system(&self, query: SystemQuery) -> Answer {
+        self.driver.system(query)
+    }
+
+    fn about(&self, subject: Subject, query: Query) -> Answer {
+        self.call(subject.gpu, move |driver| driver.about(subject, query))
+    }
+
+    fn gpm(&self, subject: Subject, metrics: &[u32]) -> Answer {
+        let metrics = metrics.to_vec();
+        self.call(subject.gpu, move |driver| driver.gpm(subject, &metrics))
+    }
+
+    fn forget(&self) {
+        self.driver.forget();
+    }
+}
+
+impl Gpu {
+    /// Whether a call has not returned that was given up.
+    fn is_stuck(&self) -> bool {
+        let mut stuck = lock(&self.stuck);
+        stuck.retain(|thread| !thread.is_finished());
+        !stuck.is_empty()
+    }
+}
+
+impl Caller {
+    /// Starts a thread that ends with this.
+    fn start() -> std::io::Result<Self> {
+        let (calls, to_make) = channel::<Call>();
+        let (made, answers) = channel();
+        let work = move || {
+            for call in to_make {
+                if made.send(call()).is_err() {
+                    break;
+                }
+            }
+        };
+        Ok(Self { calls, answers, thread: thread::Builder::new().name("driver".into()).spawn(work)? })
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use gpumon_probe::vendor::nvml::query::Value;
+
+    use super::*;
+
+    /// GPU 0 answers, and GPU 1 does so once it may.
+    struct Holding(Arc<Mutex<()>>);
+
+    impl QueryBackend for Holding {
+        fn system(&self, _: SystemQuery) -> Answer {
+            Err(Code::NOT_SUPPORTED)
+        }
+
+        fn about(&self, subject: Subject, _: Query) -> Answer {
+            let _held = (subject.gpu == 1).then(|| lock(&self.0));
+            Ok(Value::number(subject.gpu))
+        }
+
+        fn gpm(&self, _: Subject, _: &[u32]) -> Answer {
+            Err(Code::NOT_SUPPORTED)
+        }
+    }
+
+    #[test]
+    fn a_gpu_answers_again_once_the_call_has_returned() {
+        let gate = Arc::new(Mutex::new(()));
+        let guard = Guard::new(Holding(Arc::clone(&gate)));
+        let ask = |gpu| guard.about(Subject::gpu(gpu), Query::Name);
+        let held = lock(&gate);
+        assert_eq!((ask(0), ask(1)), (Ok(Value::number(0)), Err(Code::TIMEOUT)));
+        let callers = || lock(&guard.gpu(1).stuck).len();
+        assert_eq!((ask(1), callers()), (Err(Code::TIMEOUT), 1), "it is not asked again");
+        drop(held);
+        while guard.gpu(1).is_stuck() {
+            thread::sleep(GLANCE);
+        }
+        assert_eq!(ask(1), Ok(Value::number(1)));
+    }
+}

@@ -1,0 +1,131 @@
+//! What NVIDIA's nvidia-smi printed on other machines, printed again over what their drivers had told it.
+//!
+//! Each folder of `captures` has a scenario of the fake driver with the values that NVML has for what was printed, and a
+//! file for each form: its first line is the command, and the output follows. Values that had changed since `-q` stand
+//! between the two, each as `! FUNCTION = VALUE`. A new form is a new file.
+//!
+//! The captures are of users of github.com/utkuozdemir/nvidia_gpu_exporter (MIT), who masked serials and UUIDs.
+
+mod differences;
+
+use std::{fs, path::PathBuf};
+
+use super::snapshots;
+use crate::support::{Fake, in_parallel, stdout};
+
+const CAPTURES: [&str; 5] =
+    ["h200-590.48.01", "h100-mig-590.48.01", "l40s-595.80", "geforce-595.71.05", "geforce-610.57.04"];
+
+/// One file of a capture.
+struct Form {
+    capture: &'static str,
+    name: String,
+    scenario: String,
+    arguments: Vec<String>,
+    printed: String,
+}
+
+fn forms(capture: &'static str) -> Vec<Form> {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../tests/end-to-end/captures").join(capture);
+    let scenario = fs::read_to_string(folder.join("scenario.toml")).unwrap();
+    let form = |path: PathBuf| {
+        let text = fs::read_to_string(&path).unwrap();
+        let (command, mut printed) = text.split_once('\n').unwrap();
+        let mut scenario = scenario.clone();
+        while let Some((moved, rest)) = printed.strip_prefix("! ").and_then(|rest| rest.split_once('\n')) {
+            scenario = replaced(&scenario, moved);
+            printed = rest;
+        }
+        Form {
+            capture,
+            name: path.file_stem().unwrap().to_string_lossy().into_owned(),
+            scenario,
+            arguments: command.split(' ').skip(2).map(str::to_owned).collect(),
+            printed: printed.to_owned(),
+        }
+    };
+    let paths = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
+    paths.filter(|path| path.extension().is_some_and(|kind| kind == "txt")).map(form).collect()
+}
+
+/// The scenario with another value of a key that it has.
+#[track_caller]
+fn replaced(scenario: &str, line: &str) -> String {
+    let key = line.split(" = ").next().unwrap();
+    let is_of_key = |own: &str| own.strip_prefix(key).is_some_and(|rest| rest.starts_with(" = "));
+    assert!(scenario.lines().any(is_of_key), "no {key} in the scenario");
+    scenario.lines().map(|own| if is_of_key(own) { line } else { own }.to_owned() + "\n").collect()
+}
+
+/// A table of one row as a line for each column, so that a difference is one of a line.
+fn by_column(csv: &str) -> String {
+    let mut lines = csv.lines().map(|line| line.split(", "));
+    let (Some(names), Some(values)) = (lines.next(), lines.next()) else { return csv.to_owned() };
+    let line = |(name, value): (&str, &str)| {
+        if name == "timestamp" { String::new() } else { format!("{name} : {value}\n") }
+    };
+    names.zip(values).map(line).collect()
+}
+
+impl Form {
+    /// How the output differs from what the real tool printed, but for what is listed; `None` where it does not.
+    fn complaint(&self) -> Option<String> {
+        let fake = Fake::new(&self.scenario);
+        let arguments: Vec<&str> = ["smi"].into_iter().chain(self.arguments.iter().map(String::as_str)).collect();
+        let shown = stdout(&fake.gpumon(&arguments).output().unwrap());
+        let comparable = |text: &str| {
+            let text = if self.name.starts_with("query-") { by_column(text) } else { text.to_owned() };
+            let text = if self.name == "topo" { snapshots::without_cards(&text) } else { text };
+            snapshots::without_time(text.trim_end())
+        };
+        let expected = match differences::applied(self.capture, &self.name, comparable(&self.printed)) {
+            Ok(expected) => expected,
+            Err(stale) => return Some(format!("{} of {}: {stale}", self.name, self.capture)),
+        };
+        let shown = comparable(&shown);
+        let apart: Vec<String> = diff(&expected, &shown);
+        (!apart.is_empty()).then(|| format!("{} of {}:\n{}", self.name, self.capture, apart.join("\n")))
+    }
+}
+
+/// The lines that only one of two texts has, in order: `- ` for the first, `+ ` for the second.
+fn diff(first: &str, second: &str) -> Vec<String> {
+    let (first, second): (Vec<_>, Vec<_>) = (first.lines().collect(), second.lines().collect());
+    // The longest common beginning of what is left behind each pair of lines.
+    let mut common = vec![vec![0; second.len() + 1]; first.len() + 1];
+    for i in (0..first.len()).rev() {
+        for j in (0..second.len()).rev() {
+            common[i][j] =
+                if first[i] == second[j] { common[i + 1][j + 1] + 1 } else { common[i + 1][j].max(common[i][j + 1]) };
+        }
+    }
+    let (mut i, mut j, mut apart) = (0, 0, Vec::new());
+    while i < first.len() || j < second.len() {
+        if i < first.len() && j < second.len() && first[i] == second[j] {
+            (i, j) = (i + 1, j + 1);
+        } else if j == second.len() || (i < first.len() && common[i + 1][j] >= common[i][j + 1]) {
+            apart.push(format!("- {}", first[i]));
+            i += 1;
+        } else {
+            apart.push(format!("+ {}", second[j]));
+            j += 1;
+        }
+    }
+    apart
+}
+
+#[test]
+fn every_capture_is_printed_again_but_for_what_is_listed() {
+    let forms: Vec<Form> = CAPTURES.into_iter().flat_map(forms).collect();
+    let complaints = std::sync::Mutex::new(Vec::new());
+    in_parallel(2, &forms, |form| complaints.lock().unwrap().extend(form.complaint()));
+    let mut complaints = complaints.into_inner().unwrap();
+    complaints.sort();
+    assert!(complaints.is_empty(), "{}", complaints.join("\n\n"));
+}
+
+#[test]
+fn a_line_that_only_one_text_has_is_told() {
+    assert_eq!(diff("a\nb\nc", "a\nc\nd"), ["- b", "+ d"]);
+    assert!(diff("a\nb", "a\nb").is_empty());
+}

@@ -1,0 +1,51 @@
+//! Where gpumon's output is not that of the real tool, and why: lines that are equal again must leave the list.
+
+/// What gpumon shows in place of a value.
+struct Difference {
+    /// Part of the captures' names; empty for all.
+    captures: &'static str,
+    form: &'static str,
+    /// What stands before the value's colon.
+    title: &'static str,
+    shown: &'static str,
+    #[expect(dead_code, reason = "it is for readers")]
+    why: &'static str,
+}
+
+const DIFFERENCES: &[Difference] = &[
+    Difference { captures: "", form: "q", title: "GPU Part Number", shown: "N/A", why: "no function of NVML tells it" },
+    Difference {
+        captures: "geforce",
+        form: "q",
+        title: "Host Max",
+        shown: "N/A",
+        why: "it is read from this machine's /sys",
+    },
+    Difference {
+        captures: "geforce",
+        form: "query-gpu",
+        title: "pcie.link.gen.hostmax",
+        shown: "[N/A]",
+        why: "it is read from this machine's /sys",
+    },
+];
+
+/// What the real tool printed, with what gpumon shows in place of what it does not know.
+pub(super) fn applied(capture: &str, form: &str, mut printed: String) -> Result<String, String> {
+    for own in DIFFERENCES.iter().filter(|own| capture.contains(own.captures) && own.form == form) {
+        let mut found = false;
+        let line = |line: &str| {
+            let (title, value) = line.split_once(" : ").unwrap_or((line, ""));
+            if title.trim() != own.title || value == own.shown {
+                return line.to_owned() + "\n";
+            }
+            found = true;
+            format!("{title} : {}\n", own.shown)
+        };
+        printed = printed.lines().map(line).collect();
+        if !found {
+            return Err(format!("{} is no difference; take it from the list", own.title));
+        }
+    }
+    Ok(printed)
+}
