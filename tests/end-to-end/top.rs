@@ -108,6 +108,23 @@ fn a_server_that_runs_is_asked_and_found_again_after_a_restart() {
 }
 
 #[test]
+fn charts_begin_with_all_that_a_server_remembers() {
+    let fake = Fake::new("gpus = 1");
+    let control = fake.control();
+    let _server = Server::over(&fake, &["--control", control.to_str().unwrap()]);
+    std::fs::create_dir_all(fake.path("config/gpumon")).unwrap();
+    std::fs::write(fake.path("config/gpumon/top.toml"), "metrics = [\"sm-clock\"]\nrange_s = 60\n").unwrap();
+    // The clock is none of those that a server tells without being asked.
+    eventually("a frame has a line of several seconds", || {
+        let frame = stdout(&top(&fake, &["--once"]).output().unwrap());
+        let chart = frame.lines().skip_while(|line| !line.starts_with("SM clock")).skip(1);
+        let bottom =
+            chart.take_while(|line| !line.starts_with("GPU ")).filter(|line| line.trim_start().starts_with("0 MHz"));
+        bottom.flat_map(str::chars).filter(|symbol| *symbol == '⣿').count() >= 3
+    });
+}
+
+#[test]
 fn a_server_that_says_nothing_is_replaced_by_the_driver() {
     let fake = Fake::new("gpus = 2");
     let control = fake.control();
@@ -266,7 +283,7 @@ fn what_processes_take_of_the_host_is_shown_of_any_user_and_a_dash_has_its_reaso
     let mut terminal = Tty::start(&top(&fake, &[]), 120, 30);
     terminal.wait_for("HOST MEM");
     terminal.press("\u{1b}[B\u{1b}[B\r");
-    terminal.wait_for("- (the process runs in another PID namespace (a container or the host), or has ended)");
+    terminal.wait_for("the process runs in another PID namespace (a container or the host), or has ended");
     terminal.press("qq");
     assert!(terminal.ended().success());
     busy.kill().unwrap();

@@ -110,6 +110,16 @@ pub(super) fn field(area: Rect, (columns, rows): (u16, u16), place: u16) -> Rect
     }
 }
 
+/// The same of so many charts; where the last row would not be full, the first has fewer and wider ones instead.
+pub(super) fn filled(area: Rect, shape: (u16, u16), place: u16, charts: u16) -> Rect {
+    let (columns, rows) = shape;
+    match charts % columns {
+        leading if leading == 0 || charts > columns * rows => field(area, shape, place),
+        leading if place < leading => field(field(area, (1, rows), 0), (leading, 1), place),
+        leading => field(area, shape, place - leading + columns),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -176,6 +186,11 @@ mod tests {
             assert_eq!(fields.iter().map(|field| field.area()).sum::<u32>(), area.area(), "{width}x{height} {charts}");
             assert!(fields.iter().all(|field| field.height >= 3 && field.width >= 16));
         }
+        let three: Vec<_> = (0..3).map(|place| filled(screen(120, 20), (2, 2), place, 3)).collect();
+        assert_eq!(
+            three.iter().map(|field| (field.x, field.y, field.width)).collect::<Vec<_>>(),
+            [(0, 0, 120), (0, 10, 60), (60, 10, 60)]
+        );
         assert_eq!(grid(screen(300, 30), 8), Some((4, 2)));
         assert_eq!(grid(screen(80, 2), 1), None);
     }

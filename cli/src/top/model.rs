@@ -67,6 +67,8 @@ pub(crate) struct Model {
     /// The oldest first.
     pub(super) events: VecDeque<Event>,
     pub(super) history: History,
+    /// Whether the past of all that can be charted has come from a server.
+    pub(super) has_past: bool,
     /// Why nothing comes; `None` while all is well.
     pub(super) silent: Option<String>,
     /// Why the driver is read directly; `None` while a server is followed, or none was.
@@ -93,7 +95,10 @@ impl Model {
             Update::Hello(hello) => self.apply_hello(*hello),
             Update::Record(record) => self.apply_record(*record),
             Update::Usage(usage) => self.usage = usage,
-            Update::History(past) => self.apply_history(&past),
+            Update::History(past) => {
+                self.has_past = true;
+                self.apply_history(&past);
+            }
             Update::Collector(status) => self.apply_collector(&status),
             Update::Silent(why) => self.silent = Some(printable(&why)),
             Update::Direct(why) => {

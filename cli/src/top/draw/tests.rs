@@ -111,6 +111,32 @@ fn the_host_has_its_line_at_every_width_and_gpus_their_totals() {
 }
 
 #[test]
+fn memory_is_a_line_over_utilization_between_guide_lines() {
+    let (mut app, _waiting) = app(1);
+    let lines = lines(&mut app, 120, 40);
+    let begin = lines.iter().position(|line| line.starts_with("GPU utilization, memory  ")).unwrap();
+    assert!(lines[begin].contains(" %  memory ") && lines[begin].trim_end().ends_with('%'), "{}", lines[begin]);
+    let mut buffer = ratatui::buffer::Buffer::empty(ratatui::layout::Rect::new(0, 0, 120, 40));
+    super::draw(&mut app, &mut buffer);
+    let theme = &app.state.theme;
+    let drawn = |meaning: ratatui::style::Style, y: u16| {
+        let cells =
+            (10..119).map(|x| &buffer[(x, y)]).filter(|cell| Some(cell.fg) == meaning.fg && cell.symbol() != " ");
+        cells.count()
+    };
+    let rows = begin as u16 + 1..(begin + 14) as u16;
+    for meaning in [theme.memory, theme.utilization] {
+        assert!(rows.clone().map(|y| drawn(meaning, y)).sum::<usize>() > 20, "{lines:#?}");
+    }
+    for (label, is_guide) in [("    100 % ", true), ("     50 % ", true), ("      0 % ", false)] {
+        let y = begin + lines[begin..].iter().position(|line| line.starts_with(label)).unwrap();
+        assert_eq!(drawn(theme.dim, y as u16) > 20, is_guide, "{label}: {}", lines[y]);
+    }
+    let others = lines.iter().find(|line| line.starts_with("Power  ")).unwrap();
+    assert!(others.contains("Temperature") && !lines.join("").contains("Memory used"), "each has one chart: {others}");
+}
+
+#[test]
 fn what_processes_take_of_the_host_is_there_from_120_columns_on() {
     use crate::top::model::{ProcessUsage, Usage};
     let (mut app, _waiting) = app(2);

@@ -157,7 +157,8 @@ impl Client {
     /// Listens until the connection ends, and says why it did.
     fn converse(&mut self, socket: &mut WebSocket<UnixStream>) -> Result<String, Left> {
         self.heard = Instant::now();
-        if let Err(error) = self.ask(socket) {
+        let asked = self.ask(socket).and_then(|()| send(socket, decode::history()));
+        if let Err(error) = asked {
             return Ok(error.to_string());
         }
         loop {
@@ -207,13 +208,16 @@ impl Client {
     }
 
     fn ask(&self, socket: &mut WebSocket<UnixStream>) -> Result<(), Box<Error>> {
-        let request = decode::interval(self.interval.as_millis() as u32);
-        request.map_or(Ok(()), |request| socket.send(Message::text(request))).map_err(Box::new)
+        send(socket, decode::interval(self.interval.as_millis() as u32))
     }
 
     fn tell(&self, update: Update) -> Result<(), Left> {
         self.inputs.send(Input::Update(update)).map_err(|_| Left)
     }
+}
+
+fn send(socket: &mut WebSocket<UnixStream>, request: Option<String>) -> Result<(), Box<Error>> {
+    request.map_or(Ok(()), |request| socket.send(Message::text(request))).map_err(Box::new)
 }
 
 fn handshake(stream: UnixStream) -> Result<WebSocket<UnixStream>, Error> {
