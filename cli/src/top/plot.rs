@@ -74,7 +74,7 @@ impl Plot<'_> {
         let ceiling = self.limit.filter(|limit| *limit >= largest).unwrap_or_else(|| self.unit.ceiling(largest));
         let levels = usize::from(inner.height) * up;
         let heights: Vec<Option<usize>> = values.iter().map(|value| height(*value, floor, ceiling, levels)).collect();
-        self.draw_guides(painter, inner);
+        draw_guides(painter, inner);
         for line in 0..inner.height {
             let below = usize::from(inner.height - 1 - line) * up;
             for (x, columns) in (inner.x..).zip(heights.chunks(across)) {
@@ -110,7 +110,7 @@ impl Plot<'_> {
                     area.x,
                     inner.y + inner.height / 2,
                     gutter - 1,
-                    &label((floor + ceiling) / 2.0),
+                    &label(f64::midpoint(floor, ceiling)),
                     dim,
                 );
             }
@@ -125,19 +125,6 @@ impl Plot<'_> {
         let columns = self.now.iter().map(|(text, _)| text.width() as u16).sum::<u16>().min(area.width);
         painter.text(area.x, area.y, area.width.saturating_sub(columns + 1), &self.title, style);
         painter.line(area.right() - columns, area.y, columns, &self.now);
-    }
-
-    /// Lines at the upper end and the middle of the axis.
-    fn draw_guides(&self, painter: &mut Painter<'_>, area: Rect) {
-        if area.height < WITH_GUIDES {
-            return;
-        }
-        let middle = (area.y + area.height / 2, area.height % 2 == 1);
-        for (y, is_middle) in [(area.y, false), middle] {
-            for x in area.left()..area.right() {
-                painter.cell(x, y, painter.glyphs.guide(is_middle), painter.theme.dim);
-            }
-        }
     }
 
     fn draw_times(&self, painter: &mut Painter<'_>, area: Rect) {
@@ -177,6 +164,19 @@ impl Overlay<'_> {
                     painter.cell(x, area.y + line, symbol, self.style);
                 }
             }
+        }
+    }
+}
+
+/// Lines at the upper end and the middle of the axis.
+fn draw_guides(painter: &mut Painter<'_>, area: Rect) {
+    if area.height < WITH_GUIDES {
+        return;
+    }
+    let middle = (area.y + area.height / 2, area.height % 2 == 1);
+    for (y, is_middle) in [(area.y, false), middle] {
+        for x in area.left()..area.right() {
+            painter.cell(x, y, painter.glyphs.guide(is_middle), painter.theme.dim);
         }
     }
 }
