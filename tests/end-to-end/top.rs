@@ -361,6 +361,29 @@ fn settings_are_read_and_a_mistake_is_named_and_left_out() {
 }
 
 #[test]
+fn setup_changes_the_settings_file_and_keeps_the_rest_of_it() {
+    let fake = Fake::new("gpus = 1");
+    let file = fake.path("top.toml");
+    std::fs::write(&file, "# mine\ntheme = \"light\" # at day\n\n[other]\nkey = 1\n").unwrap();
+    let mut terminal = Tty::start(&top(&fake, &["--config", file.to_str().unwrap()]), 100, 30);
+    terminal.wait_for("WHAT");
+    // F2, and to the third page.
+    terminal.press("\u{1b}OQ");
+    terminal.wait_for("[x] memory");
+    terminal.press("\t\t");
+    terminal.wait_for("refresh interval");
+    terminal.press("\u{1b}[C");
+    terminal.wait_for("color-blind ▸");
+    terminal.press("W");
+    terminal.wait_for("saved in");
+    terminal.press("qq");
+    assert!(terminal.ended().success());
+    let text = std::fs::read_to_string(&file).unwrap();
+    assert!(text.starts_with("# mine\ntheme = \"color-blind\" # at day\n"), "{text}");
+    assert!(text.ends_with("\n[other]\nkey = 1\n"), "{text}");
+}
+
+#[test]
 fn the_table_takes_its_thresholds_from_the_settings() {
     let fake = Fake::new("gpus = 1\n[[gpu]]\nindex = 0\nutilization_percent = 50\n");
     std::fs::create_dir_all(fake.path("config/gpumon")).unwrap();

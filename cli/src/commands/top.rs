@@ -26,7 +26,7 @@ pub(crate) struct TopArgs {
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u32).range(i64::from(*INTERVAL_MS.start())..=i64::from(*INTERVAL_MS.end())))]
     interval_ms: Option<u32>,
 
-    /// Color theme: dark, light, high-contrast or monochrome
+    /// Color theme: dark, light, color-blind, color-blind-light, high-contrast or monochrome
     #[arg(long, value_name = "THEME", value_parser = parse_theme)]
     theme: Option<ThemeName>,
 

@@ -8,6 +8,7 @@ use super::kill::Kill;
 pub(super) enum Action {
     Quit,
     Help,
+    Setup,
     /// Leaves what was done last: a filter, a GPU.
     Back,
     Suspend,
@@ -109,6 +110,7 @@ use Part::{Charts, Processes, Replay, Screen};
 pub(super) const BINDINGS: &[Binding] = &[
     key(&[Char('q'), F(10)], "q", Action::Quit, Screen, "quit", Some("quit")),
     key(&[Char('?'), Char('h'), F(1)], "?", Action::Help, Screen, "this help", Some("help")),
+    key(&[Char('S'), F(2)], "S", Action::Setup, Screen, "setup: columns, charts, theme, thresholds", Some("setup")),
     key(&[Char('p'), Char('Z')], "p", Action::Pause, Screen, "pause or resume; restart a replay that is over", None),
     key(
         &[Char(' ')],

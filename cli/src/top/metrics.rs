@@ -61,6 +61,8 @@ impl Drawn for Unit {
     fn ceiling(self, largest: f64) -> f64 {
         match self {
             Self::Percent | Self::Celsius => 100.0_f64.max(largest),
+            // Its labels are in binary units.
+            Self::Bytes => (largest.max(1.0) as u64).next_power_of_two() as f64,
             _ => round_up(largest),
         }
     }
@@ -93,6 +95,11 @@ mod tests {
     fn what_is_charted_unless_others_are_chosen_exists() {
         let keys = default_metrics().into_iter().map(|place| key(METRICS[place]));
         assert!(keys.eq(["utilization", "memory", "power", "temperature"]));
+    }
+
+    #[test]
+    fn axes_of_memory_end_at_round_binary_numbers() {
+        assert!((Unit::Bytes.ceiling(213e6) - 256.0 * 1024.0 * 1024.0).abs() < 1.0);
     }
 
     #[test]

@@ -130,7 +130,8 @@ pub(crate) fn run(request: Request) -> Result<(), Failure> {
         wait_for_first_sample(&mut model, &waiting)?;
     }
     let no_color = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    let theme = if no_color { ThemeName::Monochrome } else { settings.theme };
+    // What is typed goes before what is set for all programs.
+    let theme = if no_color && request.theme.is_none() { ThemeName::Monochrome } else { settings.theme };
     let mut state = State::new(&settings, theme, settings.glyphs.unwrap_or_else(Glyphs::of_terminal));
     state.processes.user = request.user;
     if let Some(remark) = remark.as_deref().filter(|_| request.once) {

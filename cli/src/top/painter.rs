@@ -4,6 +4,7 @@ use ratatui::{buffer::Buffer, layout::Rect, style::Style};
 use unicode_width::UnicodeWidthStr;
 
 use super::{
+    dialog::Page,
     glyphs::{Glyphs, in_ascii},
     keys::Action,
     processes::{Column, Key},
@@ -23,6 +24,7 @@ pub(super) enum Hit {
     Process(Key),
     Processes,
     Do(Action),
+    Page(Page),
     /// Within a dialog, which line of it.
     Dialog(usize),
 }

@@ -20,7 +20,11 @@ const INTERVALS_MS: [u32; 8] = [100, 250, 500, 1000, 2000, 5000, 10_000, 60_000]
 pub(super) struct State {
     pub(super) theme_name: ThemeName,
     pub(super) theme: Theme,
+    /// The variable `NO_COLOR` sets it, whatever the settings say.
+    is_theme_forced: bool,
     pub(super) glyphs: Glyphs,
+    /// `None` goes by the terminal.
+    pub(super) chosen_glyphs: Option<Glyphs>,
     pub(super) view: View,
     pub(super) room: Room,
     /// The GPU that the screen is about; `None` for all of them.
@@ -52,7 +56,9 @@ impl State {
         Self {
             theme_name: theme,
             theme: Theme::new(theme),
+            is_theme_forced: theme != settings.theme,
             glyphs,
+            chosen_glyphs: settings.glyphs,
             view: settings.view,
             room: Room::default(),
             gpu: None,
@@ -77,7 +83,7 @@ impl State {
     /// The same as settings, to be saved; what cannot be chosen here stays as it was read.
     pub(super) fn settings(&self, read: &Settings) -> Settings {
         Settings {
-            theme: self.theme_name,
+            theme: if self.is_theme_forced { read.theme } else { self.theme_name },
             interval_ms: self.interval_ms,
             view: self.view,
             sort: self.processes.sort,
@@ -86,6 +92,8 @@ impl State {
             columns: self.processes.columns.clone(),
             metrics: self.metrics.clone(),
             range_s: RANGES_S[self.range],
+            glyphs: self.chosen_glyphs,
+            thresholds: self.thresholds,
             ..read.clone()
         }
     }
@@ -113,6 +121,12 @@ impl State {
     pub(super) fn set_theme(&mut self, theme: ThemeName) {
         self.theme_name = theme;
         self.theme = Theme::new(theme);
+        self.is_theme_forced = false;
+    }
+
+    pub(super) fn set_glyphs(&mut self, glyphs: Option<Glyphs>) {
+        self.chosen_glyphs = glyphs;
+        self.glyphs = glyphs.unwrap_or_else(Glyphs::of_terminal);
     }
 
     pub(super) fn step_interval(&mut self, faster: bool) {
@@ -176,10 +190,25 @@ mod tests {
     fn what_was_chosen_is_what_is_saved() {
         let mut state = state();
         state.processes.tree = true;
+        state.set_glyphs(Some(Glyphs::Ascii));
+        state.thresholds.power = [1, 2];
         state.set_theme(ThemeName::Light);
         let read = Settings { mouse: false, ..Settings::default() };
         let saved = state.settings(&read);
-        assert_eq!(saved, Settings { tree: true, theme: ThemeName::Light, mouse: false, ..Settings::default() });
+        let glyphs = Some(Glyphs::Ascii);
+        let thresholds = Thresholds { power: [1, 2], ..Thresholds::default() };
+        let theme = ThemeName::Light;
+        let expected = Settings { tree: true, theme, mouse: false, glyphs, thresholds, ..Settings::default() };
+        assert_eq!(saved, expected);
+    }
+
+    #[test]
+    fn a_theme_that_no_color_sets_is_not_saved() {
+        let read = Settings::default();
+        let mut state = State::new(&read, ThemeName::Monochrome, Glyphs::Braille);
+        assert_eq!(state.settings(&read).theme, ThemeName::Dark);
+        state.set_theme(ThemeName::Monochrome);
+        assert_eq!(state.settings(&read).theme, ThemeName::Monochrome);
     }
 
     #[test]

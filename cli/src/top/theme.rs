@@ -10,6 +10,10 @@ pub(crate) enum ThemeName {
     Dark,
     /// Deeper colours, for a light background.
     Light,
+    /// Colors of Okabe and Ito, which people with any color vision can tell apart, for a dark background.
+    ColorBlind,
+    /// The same for a light one.
+    ColorBlindLight,
     /// Bright colours on black and nothing dimmed.
     HighContrast,
     /// No colour at all.
@@ -17,13 +21,16 @@ pub(crate) enum ThemeName {
 }
 
 impl ThemeName {
-    pub(super) const ALL: [Self; 4] = [Self::Dark, Self::Light, Self::HighContrast, Self::Monochrome];
+    pub(super) const ALL: [Self; 6] =
+        [Self::Dark, Self::Light, Self::ColorBlind, Self::ColorBlindLight, Self::HighContrast, Self::Monochrome];
 
     /// As it is written in the settings and on the command line.
     pub(super) fn id(self) -> &'static str {
         match self {
             Self::Dark => "dark",
             Self::Light => "light",
+            Self::ColorBlind => "color-blind",
+            Self::ColorBlindLight => "color-blind-light",
             Self::HighContrast => "high-contrast",
             Self::Monochrome => "monochrome",
         }
@@ -101,7 +108,7 @@ impl Theme {
                 utilization: bold(Color::Indexed(25)),
                 memory: colour(Color::Indexed(90)),
                 power: colour(Color::Indexed(94)),
-                temperature: colour(Color::Indexed(30)),
+                temperature: colour(Color::Indexed(23)),
                 traffic: colour(Color::Indexed(28)),
                 simulated: bold(Color::Indexed(94)),
                 well: colour(Color::Indexed(28)),
@@ -110,6 +117,48 @@ impl Theme {
                 selected,
                 found: bold(Color::Indexed(94)).add_modifier(Modifier::UNDERLINED),
             },
+            // Of the 256, those nearest to the palette: few terminals of a cluster tell that they know more.
+            ThemeName::ColorBlind => {
+                let colour = |index| colour(Color::Indexed(index));
+                let bold = |index| bold(Color::Indexed(index));
+                Self {
+                    plain,
+                    strong: plain.add_modifier(Modifier::BOLD),
+                    dim: colour(246),
+                    utilization: bold(74),
+                    memory: colour(175),
+                    power: colour(214),
+                    temperature: colour(36),
+                    traffic: colour(227),
+                    simulated: bold(214),
+                    well: colour(74),
+                    notice: colour(227),
+                    alarm: bold(202),
+                    selected,
+                    found: bold(227).add_modifier(Modifier::UNDERLINED),
+                }
+            }
+            // On white the palette's yellow and orange cannot be read, and its dark tones look alike: the alarm is a block.
+            ThemeName::ColorBlindLight => {
+                let colour = |index| colour(Color::Indexed(index));
+                let bold = |index| bold(Color::Indexed(index));
+                Self {
+                    plain,
+                    strong: plain.add_modifier(Modifier::BOLD),
+                    dim: colour(242),
+                    utilization: bold(25),
+                    memory: colour(90),
+                    power: colour(94),
+                    temperature: colour(23),
+                    traffic: colour(22),
+                    simulated: bold(94),
+                    well: colour(25),
+                    notice: colour(94),
+                    alarm: bold(16).bg(Color::Indexed(214)),
+                    selected,
+                    found: bold(94).add_modifier(Modifier::UNDERLINED),
+                }
+            }
             ThemeName::HighContrast => {
                 let plain = Style::new().fg(Color::Indexed(15)).bg(Color::Indexed(16));
                 let bright = |colour| plain.fg(Color::Indexed(colour)).add_modifier(Modifier::BOLD);
@@ -215,5 +264,101 @@ mod tests {
             assert_eq!((style.fg, style.bg), (None, None));
         }
         assert!(theme.alarm.add_modifier.contains(Modifier::UNDERLINED));
+    }
+
+    /// Of the 256 colors, as terminals have them.
+    fn rgb(color: Color) -> [f64; 3] {
+        let Color::Indexed(index) = color else { panic!("{color:?} is the terminal's own") };
+        let level = |step: u8| if step == 0 { 0 } else { 55 + 40 * step };
+        let bytes = match index {
+            15 => [255; 3],
+            16..=231 => [(index - 16) / 36, (index - 16) / 6 % 6, (index - 16) % 6].map(level),
+            232.. => [8 + 10 * (index - 232); 3],
+            _ => panic!("{index} is the terminal's own"),
+        };
+        bytes.map(|byte| f64::from(byte) / 255.0)
+    }
+
+    fn linear(rgb: [f64; 3]) -> [f64; 3] {
+        rgb.map(|part| if part <= 0.04045 { part / 12.92 } else { ((part + 0.055) / 1.055).powf(2.4) })
+    }
+
+    fn times(matrix: [[f64; 3]; 3], vector: [f64; 3]) -> [f64; 3] {
+        matrix.map(|row| row.iter().zip(vector).map(|(a, b)| a * b).sum())
+    }
+
+    /// By WCAG 2.
+    fn contrast(a: [f64; 3], b: [f64; 3]) -> f64 {
+        let light = |rgb| {
+            let [red, green, blue] = linear(rgb);
+            0.05 + 0.2126 * red + 0.7152 * green + 0.0722 * blue
+        };
+        light(a).max(light(b)) / light(a).min(light(b))
+    }
+
+    fn lab(linear: [f64; 3]) -> [f64; 3] {
+        const XYZ: [[f64; 3]; 3] = [[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]];
+        let [x, y, z] = times(XYZ, linear);
+        let [x, y, z] = [x / 0.9505, y, z / 1.089]
+            .map(|part: f64| if part > 0.008_856 { part.cbrt() } else { 7.787 * part + 16.0 / 116.0 });
+        [116.0 * y - 16.0, 500.0 * (x - y), 200.0 * (y - z)]
+    }
+
+    fn styles(theme: &Theme) -> [Style; 11] {
+        let Theme {
+            dim, utilization, memory, power, temperature, traffic, simulated, well, notice, alarm, found, ..
+        } = theme.clone();
+        [dim, utilization, memory, power, temperature, traffic, simulated, well, notice, alarm, found]
+    }
+
+    #[test]
+    fn every_color_can_be_read_on_its_background() {
+        for (name, pages) in [
+            (ThemeName::Light, [0xff, 0xff]),
+            (ThemeName::ColorBlind, [0x00, 0x28]),
+            (ThemeName::ColorBlindLight, [0xff, 0xf5]),
+            (ThemeName::HighContrast, [0x00, 0x00]),
+        ] {
+            for style in styles(&Theme::new(name)) {
+                for page in pages {
+                    let page = style.bg.map_or([f64::from(page) / 255.0; 3], rgb);
+                    let contrast = contrast(rgb(style.fg.unwrap()), page);
+                    assert!(contrast >= 4.5, "{name:?}: {style:?} has {contrast:.2}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_eye_tells_loads_apart_in_the_color_blind_themes() {
+        // Machado, Oliveira and Fernandes (2009): nothing missing, protanopia, deuteranopia, tritanopia.
+        let visions = [
+            [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
+            [
+                [0.152_286, 1.052_583, -0.204_868],
+                [0.114_503, 0.786_281, 0.099_216],
+                [-0.003_882, -0.048_116, 1.051_998],
+            ],
+            [[0.367_322, 0.860_646, -0.227_968], [0.280_085, 0.672_501, 0.047_413], [-0.011_820, 0.042_940, 0.968_881]],
+            [
+                [1.255_528, -0.076_749, -0.178_779],
+                [-0.078_411, 0.930_809, 0.147_602],
+                [0.004_733, 0.691_367, 0.303_900],
+            ],
+        ];
+        for name in [ThemeName::ColorBlind, ThemeName::ColorBlindLight] {
+            let theme = Theme::new(name);
+            let loads = [Load::Light, Load::Moderate, Load::Heavy].map(|load| theme.of_load(load));
+            for vision in visions {
+                let seen = loads.map(|style| {
+                    let linear = linear(rgb(style.bg.or(style.fg).unwrap()));
+                    lab(times(vision, linear).map(|part| part.clamp(0.0, 1.0)))
+                });
+                for (a, b) in [(0, 1), (0, 2), (1, 2)] {
+                    let distance = seen[a].iter().zip(seen[b]).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt();
+                    assert!(distance >= 30.0, "{name:?}, {a} and {b}: {distance:.0}");
+                }
+            }
+        }
     }
 }

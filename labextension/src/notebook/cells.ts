@@ -41,6 +41,7 @@ export class CellCosts implements IDisposable {
   ) {
     addStyle('gpumon-cell-style', cellStyle);
     this.lines = new BelowCells(panel, () => new CellLine());
+    this.showKnown();
     this.subscription = new PageSubscription(feed, (frame) => {
       if (frame?.type === 'sample') {
         this.onSample();
@@ -76,6 +77,17 @@ export class CellCosts implements IDisposable {
     this.lines.dispose();
   }
 
+  /** A page that was loaded anew still knows what cells took that this kernel ran. */
+  private showKnown(): void {
+    const { cells } = this.feed.store;
+    cells.keepIn(sessionStorage);
+    const kernelId = this.panel.sessionContext.session?.kernel?.id;
+    for (const { key, cellId, cost } of cells.executions.filter((execution) => execution.kernelId === kernelId)) {
+      this.newest.set(cellId, key);
+      this.lines.attach(cellId)?.update(cost, false);
+    }
+  }
+
   private onSample(): void {
     const { sample, traces } = this.feed.store;
     if (sample === null) {
@@ -109,7 +121,8 @@ export class CellCosts implements IDisposable {
       return;
     }
     const notebook = PathExt.basename(this.panel.sessionContext.path);
-    this.feed.store.cells.put({ key, kernelId, notebook, count, code: code.slice(0, LONGEST_CODE), running, cost });
+    const shown = code.slice(0, LONGEST_CODE);
+    this.feed.store.cells.put({ key, kernelId, cellId, notebook, count, code: shown, running, cost });
     if (this.newest.get(cellId) === key) {
       this.lines.attach(cellId)?.update(cost, running);
     }

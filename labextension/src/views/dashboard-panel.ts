@@ -34,10 +34,6 @@ export class DashboardPanel extends LazyView<MountedDashboard> {
     super(id, options.trans.__('GPU Charts'), options);
   }
 
-  protected override onActivateRequest(): void {
-    this.node.querySelector<HTMLElement>('[tabindex]')?.focus();
-  }
-
   protected override mount(
     { mountDashboard }: typeof import('./view'),
     options: MountOptions & ViewOptions,

@@ -19,6 +19,7 @@ export abstract class LazyView<View extends Mounted> extends Widget {
   protected view: View | null = null;
   protected settings: Settings | null = null;
   private loading = false;
+  private awaitsFocus = false;
 
   constructor(
     id: string,
@@ -48,6 +49,13 @@ export abstract class LazyView<View extends Mounted> extends Widget {
   }
 
   protected abstract mount(module: typeof import('./view'), options: MountOptions & ViewOptions): View;
+
+  /** Whoever asks for it by a command goes on by keys; what is still being loaded gets the focus then. */
+  protected override onActivateRequest(): void {
+    const view = this.node.querySelector<HTMLElement>('[tabindex]');
+    this.awaitsFocus = view === null;
+    view?.focus({ preventScroll: true });
+  }
 
   protected override onAfterAttach(): void {
     if (this.isVisible) {
@@ -84,6 +92,9 @@ export abstract class LazyView<View extends Mounted> extends Widget {
           ...(this.settings !== null && { interval_ms: this.settings.interval * 1000 }),
         });
         this.view.setVisible(this.isVisible);
+        if (this.awaitsFocus) {
+          this.onActivateRequest();
+        }
       }
     } catch (error) {
       // After an update the server no longer has the files of the version that this page began with.

@@ -35,7 +35,7 @@ describe('drawing', () => {
     expect(draw).toHaveBeenCalledTimes(2);
   });
 
-  it('of ten samples a second is of every third, the first at once and the last in the end', () => {
+  it('of ten samples a second is of the newest, every 240 ms', () => {
     for (let i = 0; i < 20; i += 1) {
       loop.invalidateThrottled();
       if (i === 0) {
@@ -52,6 +52,40 @@ describe('drawing', () => {
     loop.invalidateThrottled();
     vi.advanceTimersByTime(600);
     expect(draw.mock.calls.length).toBeGreaterThan(before);
+  });
+
+  it('of a sample is not put off by what was drawn for another reason', () => {
+    takes(200);
+    for (let i = 0; i < 5; i += 1) {
+      vi.advanceTimersByTime(950);
+      loop.invalidate();
+      vi.advanceTimersByTime(50);
+      draw.mockClear();
+      loop.invalidateThrottled();
+      vi.advanceTimersByTime(20);
+      expect(draw).toHaveBeenCalledTimes(1);
+    }
+  });
+
+  it('of several views is of the same moment', () => {
+    const drawn = [0, 0, 0];
+    let sample = 0;
+    const loops = drawn.map((_, view) => {
+      const one = new FrameLoop(() => {
+        drawn[view] = sample;
+      });
+      one.setRunning(true);
+      return one;
+    });
+    for (sample = 1; sample < 50; sample += 1) {
+      loops.forEach((one) => one.invalidateThrottled());
+      vi.advanceTimersByTime(30);
+      // Somebody moves the pointer over one of them.
+      loops[sample % 3]?.invalidate();
+      vi.advanceTimersByTime(70);
+      expect(new Set(drawn).size).toBe(1);
+    }
+    loops.forEach((one) => one.setRunning(false));
   });
 
   it('does not happen while hidden, and then at once', () => {
@@ -82,7 +116,12 @@ describe('drawing', () => {
     const alone = drawnInTenSeconds();
     const other = new FrameLoop(draw);
     other.setRunning(true);
-    const together = drawnInTenSeconds();
+    const both = vi.spyOn(loop, 'invalidateThrottled').mockImplementation(() => {
+      FrameLoop.prototype.invalidateThrottled.call(loop);
+      other.invalidateThrottled();
+    });
+    const together = drawnInTenSeconds() / 2;
+    both.mockRestore();
     other.setRunning(false);
     expect(together).toBeLessThan(alone * 0.7);
   });

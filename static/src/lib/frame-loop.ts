@@ -1,4 +1,8 @@
-/** Draws at most once per animation frame, less often for live updates, and never while hidden. */
+/**
+ * Draws the views of a page at most once per animation frame, less often for live updates, and never while hidden.
+ *
+ * All of them are drawn in the same frame, so that no two show samples of different times.
+ */
 
 /** Live updates are drawn no more often than this; samples that come four times a second all are. */
 const MIN_INTERVAL_MS = 240;
@@ -9,87 +13,103 @@ const MAX_INTERVAL_MS = 900;
 /** The weight of the newest drawing in the average cost. */
 const WEIGHT = 0.25;
 
-export class FrameLoop {
-  /** How many share in that. */
-  private static running = 0;
+/** What the views that are shown have in common. */
+class Page {
+  readonly loops = new Set<FrameLoop>();
   private requested = 0;
   private timer: ReturnType<typeof setTimeout> | undefined;
-  private drawn_ms = -Infinity;
-  /** What a drawing takes with all that the browser does after it, on average. */
+  /** When a live update was drawn last. What somebody did, or a clock that went on, is no reason to put off the next. */
+  private live_ms = -Infinity;
+  /** What a drawing of all takes with all that the browser does after it, on average. */
   private cost_ms = 0;
-  private dirty = false;
-  /** Whether there was user input since the last drawing. */
-  private urgent = true;
-  private running = false;
+  private isLive = false;
 
-  /** `draw` is told whether somebody has done something, or only time has gone on. */
-  constructor(private readonly draw: (urgent: boolean) => void) {}
+  /** Draws with the next frame. */
+  request(): void {
+    if (this.requested === 0) {
+      clearTimeout(this.timer);
+      this.timer = undefined;
+      this.requested = requestAnimationFrame(() => this.draw());
+    }
+  }
+
+  /** Draws with the next frame, or once the last live update is long enough ago. */
+  requestLive(): void {
+    this.isLive = true;
+    const interval_ms = Math.min(Math.max(this.cost_ms / MAX_LOAD, MIN_INTERVAL_MS), MAX_INTERVAL_MS);
+    const left_ms = interval_ms - (performance.now() - this.live_ms);
+    if (left_ms <= 0) {
+      this.request();
+    } else if (this.requested === 0) {
+      this.timer ??= setTimeout(() => this.request(), left_ms);
+    }
+  }
+
+  /** Nobody sees anything any more; what is shown next costs something else. */
+  stop(): void {
+    cancelAnimationFrame(this.requested);
+    clearTimeout(this.timer);
+    this.requested = 0;
+    this.timer = undefined;
+    this.live_ms = -Infinity;
+    this.cost_ms = 0;
+  }
+
+  private draw(): void {
+    this.requested = 0;
+    const begun_ms = performance.now();
+    if (this.isLive) {
+      this.live_ms = begun_ms;
+      this.isLive = false;
+    }
+    this.loops.forEach((loop) => loop.drawIfDirty());
+    // Styles, layout and paint follow within the same task.
+    setTimeout(() => {
+      this.cost_ms += WEIGHT * (performance.now() - begun_ms - this.cost_ms);
+    });
+  }
+}
+
+const page = new Page();
+
+/** Draws one view. */
+export class FrameLoop {
+  private dirty = false;
+
+  constructor(private readonly draw: () => void) {}
 
   /** Draws with the next frame, after user input. */
   invalidate(): void {
-    this.urgent = true;
-    this.request();
+    this.dirty = true;
+    if (page.loops.has(this)) {
+      page.request();
+    }
   }
 
-  /**
-   * There is something new: drawn with the next frame, unless the last drawing is but a moment ago. Then the next news
-   * is drawn, which is more recent; and where none comes, this.
-   */
+  /** There is something new: drawn with the next frame, unless the last drawing of such is but a moment ago. */
   invalidateThrottled(): void {
-    const since_ms = performance.now() - this.drawn_ms;
-    const interval_ms = Math.min(
-      Math.max((this.cost_ms * FrameLoop.running) / MAX_LOAD, MIN_INTERVAL_MS),
-      MAX_INTERVAL_MS,
-    );
-    if (since_ms >= interval_ms) {
-      this.request();
-      return;
-    }
     this.dirty = true;
-    if (this.running && this.requested === 0 && this.timer === undefined) {
-      this.timer = setTimeout(
-        () => {
-          this.timer = undefined;
-          this.request();
-        },
-        2 * interval_ms - since_ms,
-      );
+    if (page.loops.has(this)) {
+      page.requestLive();
     }
   }
 
   /** Starts or stops drawing; what changed meanwhile is drawn at the start. */
   setRunning(running: boolean): void {
-    FrameLoop.running += Number(running) - Number(this.running);
-    this.running = running;
     if (running) {
+      page.loops.add(this);
       if (this.dirty) {
-        this.request();
+        page.request();
       }
-    } else {
-      cancelAnimationFrame(this.requested);
-      clearTimeout(this.timer);
-      this.requested = 0;
-      this.timer = undefined;
+    } else if (page.loops.delete(this) && page.loops.size === 0) {
+      page.stop();
     }
   }
 
-  private request(): void {
-    this.dirty = true;
-    if (this.running && this.requested === 0) {
-      clearTimeout(this.timer);
-      this.timer = undefined;
-      this.requested = requestAnimationFrame(() => {
-        this.requested = 0;
-        this.dirty = false;
-        this.drawn_ms = performance.now();
-        const { urgent, drawn_ms } = this;
-        this.urgent = false;
-        this.draw(urgent);
-        // Styles, layout and paint follow within the same task.
-        setTimeout(() => {
-          this.cost_ms += WEIGHT * (performance.now() - drawn_ms - this.cost_ms);
-        });
-      });
+  drawIfDirty(): void {
+    if (this.dirty) {
+      this.dirty = false;
+      this.draw();
     }
   }
 }

@@ -77,7 +77,9 @@ it('is worth a line where it took time or changed something', () => {
   const brief = measured(0, 0.1, at(0, [own(1, 0)]), [at(1, [own(1, 30)])]);
   const loaded = measured(0, 0.1, at(0, [own(1, 0)]), [at(1, [own(4, 30)])]);
   const long = measured(0, 0.6, at(0, [own(1, 0)]), [at(1, [own(1, 30)])]);
-  expect([brief, loaded, long].map((cost) => cost !== null && isWorthShowing(cost))).toEqual([false, true, true]);
+  const asleep = measured(0, 5, at(0, [own(8, 0)]), [at(1, [own(8, 0)]), at(6, [own(8, 0)])]);
+  const shown = [brief, loaded, long, asleep].map((cost) => cost !== null && isWorthShowing(cost));
+  expect(shown).toEqual([false, true, true, false]);
 });
 
 describe('its line', () => {

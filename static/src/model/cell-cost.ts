@@ -21,13 +21,15 @@ export interface CellCost {
   shared: boolean;
 }
 
-/** A run that is shorter and changes no more than this is not worth a line. */
+/** A run that is shorter, computes less and changes no more than this is not worth a line. */
 const BRIEF_MS = 500;
+const LITTLE_GPU_MS = 10;
 const LITTLE_BYTES = 64 * 1024 ** 2;
 
-/** Whether a run took enough that somebody may want to know. */
-export function isWorthShowing(cost: CellCost): boolean {
-  return cost.ended_ms - cost.started_ms >= BRIEF_MS || Math.abs(cost.change_bytes ?? 0) >= LITTLE_BYTES;
+/** Whether a run took enough of a GPU that somebody may want to know; one that only lasted took nothing. */
+export function isWorthShowing({ started_ms, ended_ms, gpu_ms, change_bytes }: CellCost): boolean {
+  const computed = ended_ms - started_ms >= BRIEF_MS && (gpu_ms ?? Infinity) >= LITTLE_GPU_MS;
+  return computed || Math.abs(change_bytes ?? 0) >= LITTLE_BYTES;
 }
 
 /**

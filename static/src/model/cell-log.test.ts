@@ -13,7 +13,7 @@ function run(key: string, gpu_ms: number | null, gpus: number[] = [0]): CellExec
     joules: 1,
     shared: false,
   };
-  return { key, kernelId: 'k', notebook: 'a.ipynb', count: 3, code: '', running: false, cost };
+  return { key, kernelId: 'k', cellId: 'c', notebook: 'a.ipynb', count: 3, code: '', running: false, cost };
 }
 
 describe('runs of cells', () => {
@@ -25,6 +25,32 @@ describe('runs of cells', () => {
     }
     expect(log.executions).toHaveLength(500);
     expect(log.executions[0]).toMatchObject({ key: '10', running: false, cost: { gpu_ms: 2 } });
+  });
+
+  it('outlive the page once they have ended', () => {
+    const stored = new Map<string, string>();
+    const storage = {
+      getItem: (key: string) => stored.get(key) ?? null,
+      setItem: (key: string, text: string) => void stored.set(key, text),
+    };
+    const log = new CellLog();
+    log.keepIn(storage);
+    log.put(run('ended', 1));
+    log.put({ ...run('running', 1), running: true });
+    log.put(run('last', 1));
+    const next = new CellLog();
+    next.keepIn(storage);
+    expect(next.executions.map(({ key }) => key)).toEqual(['ended', 'last']);
+    const full = {
+      ...storage,
+      setItem: () => {
+        throw new Error('quota');
+      },
+    };
+    const other = new CellLog();
+    other.keepIn(full);
+    other.put(run('more', 1));
+    expect(other.executions).toHaveLength(3);
   });
 
   it('are called by the first line that says something', () => {

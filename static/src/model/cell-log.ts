@@ -7,6 +7,7 @@ export interface CellExecution {
   /** Tells an execution from others. */
   key: string;
   kernelId: string;
+  cellId: string;
   /** The notebook's file name. */
   notebook: string;
   /** As the notebook counts them; `null` where the kernel does not. */
@@ -22,12 +23,39 @@ export type CellOrder = 'elapsed' | 'gpu' | 'peak' | 'energy';
 const KEPT = 500;
 const LONGEST_NAME = 80;
 
+const STORED_UNDER = 'gpumon:cells';
+
 export class CellLog {
   private readonly all = new Map<string, CellExecution>();
+  private storage: Pick<Storage, 'getItem' | 'setItem'> | null = null;
+
+  /** Takes in what was stored there, and stores each execution that ends: a page that is loaded anew knows them. */
+  keepIn(storage: Pick<Storage, 'getItem' | 'setItem'>): void {
+    if (this.storage !== null) {
+      return;
+    }
+    this.storage = storage;
+    const stored: unknown = JSON.parse(storage.getItem(STORED_UNDER) ?? '[]');
+    if (Array.isArray(stored)) {
+      (stored as CellExecution[]).forEach((execution) => this.all.set(execution.key, execution));
+    }
+  }
 
   /** Takes in an execution, or what has become of it. */
   put(execution: CellExecution): void {
     this.all.set(execution.key, execution);
+    this.forgetOldest();
+    if (!execution.running) {
+      this.store();
+    }
+  }
+
+  /** The oldest first. */
+  get executions(): readonly CellExecution[] {
+    return [...this.all.values()];
+  }
+
+  private forgetOldest(): void {
     for (const key of this.all.keys()) {
       if (this.all.size <= KEPT) {
         break;
@@ -36,9 +64,13 @@ export class CellLog {
     }
   }
 
-  /** The oldest first. */
-  get executions(): readonly CellExecution[] {
-    return [...this.all.values()];
+  private store(): void {
+    const ended = this.executions.filter(({ running }) => !running);
+    try {
+      this.storage?.setItem(STORED_UNDER, JSON.stringify(ended));
+    } catch {
+      // The browser gives no room for more. The page still knows them.
+    }
   }
 }
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 
 import { gpu, NOW, throttled } from '../testing/frames';
 import type { Condition } from '../wire';
-import { alertsOf, worstLevel, severityLevel } from './condition';
+import { alertsOf, describeThrottling, worstLevel, severityLevel } from './condition';
 
 const xid: Condition = {
   condition: 'xid',
@@ -16,10 +16,11 @@ const xid: Condition = {
 
 describe('the conditions of a GPU', () => {
   it('come the worst first, and among equals the oldest', () => {
-    const conditions = [throttled('notice', NOW - 9), throttled('notice', NOW - 99), xid, throttled('critical')];
+    const notice: Condition = { ...xid, severity: 'notice' };
+    const conditions = [notice, { ...notice, since_ms: NOW - 999_000 }, xid, throttled('critical')];
     const shown = alertsOf(gpu(0, { conditions }), NOW);
     expect(shown.map(({ level }) => level)).toEqual(['critical', 'warning', 'notice', 'notice']);
-    expect(shown[2]?.key).toContain(String(NOW - 99));
+    expect(shown[2]?.key).toContain(String(NOW - 999_000));
   });
 
   it('are shown without what could reorder or hide others', () => {
@@ -33,8 +34,15 @@ describe('the conditions of a GPU', () => {
     expect(shown?.title.replaceAll('\u00a0', ' ')).toMatch(
       /^since \d\d:\d\d:\d\d, for 2 min; 3 times, last at \d\d:\d\d:\d\d$/,
     );
-    const [once] = alertsOf(gpu(0, { conditions: [throttled('notice')] }), NOW);
+    const [once] = alertsOf(gpu(0, { conditions: [throttled('warning')] }), NOW);
     expect(once?.title).not.toContain('times');
+  });
+
+  it('are told apart from clocks that are reduced as they should be', () => {
+    const both = gpu(0, { conditions: [throttled('notice'), xid] });
+    expect(alertsOf(both, NOW)).toHaveLength(1);
+    expect(describeThrottling(both, NOW)?.text).toBe('power-capped');
+    expect(describeThrottling(gpu(0, { conditions: [throttled('warning')] }), NOW)).toBeNull();
   });
 
   it('are none before the first sample', () => expect(alertsOf(null, NOW)).toEqual([]));

@@ -4,7 +4,7 @@ import { duration, since } from '../lib/format';
 import { trans } from '../lib/translation';
 import type { Condition, GpuSample, Severity } from '../wire';
 import type { Level, Description } from './describe';
-import { describeCondition } from './describe-condition';
+import { describeCondition, describeReasons } from './describe-condition';
 import { valueOf } from './reading';
 
 export interface Alert extends Description {
@@ -19,10 +19,29 @@ export function severityLevel(severity: Severity): Level {
 
 const RANKS: readonly Level[] = ['critical', 'warning', 'notice', 'none'];
 
-/** A GPU's conditions, the worst first, then the oldest; without the forecast, which is shown for itself. */
+/** What reduces the clocks as it should, which comes and goes and has a place of its own; `null` where nothing does. */
+export function describeThrottling(gpu: GpuSample | null, now_ms: number): Pick<Description, 'text' | 'title'> | null {
+  const condition = gpu?.conditions.find(isOrdinaryThrottling);
+  return condition === undefined
+    ? null
+    : {
+        text: describeReasons(condition.reasons),
+        title: `${describeReasons(condition.reasons, condition)}\n${describeSince(condition, now_ms)}`,
+      };
+}
+
+function isOrdinaryThrottling(condition: Condition): condition is Extract<Condition, { condition: 'throttled' }> {
+  return condition.condition === 'throttled' && condition.severity === 'notice';
+}
+
+/**
+ * A GPU's conditions, the worst first, then the oldest; without the forecast and ordinary throttling, which are shown for
+ * themselves.
+ */
 export function alertsOf(gpu: GpuSample | null, now_ms: number): Alert[] {
   const processes = valueOf(gpu?.processes) ?? [];
-  const shown = (gpu?.conditions ?? []).filter(({ condition }) => condition !== 'memory_filling');
+  const isElsewhere = (one: Condition): boolean => one.condition === 'memory_filling' || isOrdinaryThrottling(one);
+  const shown = (gpu?.conditions ?? []).filter((one) => !isElsewhere(one));
   const oldestFirst = shown.sort((a, b) => a.since_ms - b.since_ms);
   return worstFirst(
     oldestFirst.map((condition) => ({

@@ -23,8 +23,7 @@ const TEXTS: { [K in Kind]: (condition: Extract<Condition, { condition: K }>, na
     const xid = xidOf(code);
     return xid === null ? text : describeXid(code, pid, `${xid.meaning()} ${xid.advice()}`);
   },
-  throttled: (condition) =>
-    trans.__('Clocks reduced: %1.', condition.reasons.map((reason) => describeReason(reason, condition)).join(', ')),
+  throttled: (condition) => trans.__('Clocks reduced: %1.', describeReasons(condition.reasons, condition)),
   held_idle: ({ bytes, idle_ms, pids }, nameOf) => {
     const names = pids.slice(0, NAMED_MOST).map(nameOf).join(', ');
     const more = pids.length - NAMED_MOST;
@@ -113,6 +112,11 @@ export function describeCondition(condition: Condition, processes: readonly Proc
   return plainText(describe?.(condition, nameOf) ?? condition.text);
 }
 
+/** What reduces the clocks: `power-capped at 700 W`, or `power-capped` without readings. */
+export function describeReasons(reasons: readonly ThrottleReason[], readings: Readings = {}): string {
+  return reasons.map((reason) => describeReason(reason, readings)).join(', ');
+}
+
 /** An Xid with what is known of it. */
 export function describeXid(code: number, pid: number | undefined, text: string): string {
   return pid === undefined ? trans.__('Xid %1: %2', code, text) : trans.__('Xid %1 (process %2): %3', code, pid, text);
@@ -123,8 +127,12 @@ export function xidOf(code: number): Xid | null {
   return XIDS.find(({ codes }) => codes.includes(code)) ?? null;
 }
 
-function describeReason(reason: ThrottleReason, readings: { limit_watts?: number; gpu_celsius?: number }): string {
-  const { limit_watts, gpu_celsius } = readings;
+interface Readings {
+  limit_watts?: number;
+  gpu_celsius?: number;
+}
+
+function describeReason(reason: ThrottleReason, { limit_watts, gpu_celsius }: Readings): string {
   if (reason === 'hw_thermal_slowdown' && gpu_celsius !== undefined) {
     return trans.__('hardware thermal slowdown (%1), check the cooling', celsius(gpu_celsius));
   }

@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { details } from '../testing/details';
 import { GIB, gpu, hello, inventory, NO_HISTORY, NOW, sample } from '../testing/frames';
+import type { Gpu, GpuSample, Inventory } from '../wire';
 import { gpusOf, seriesKey } from './gpu';
 import { HELD } from './metric';
 import { Store } from './store';
@@ -164,4 +165,28 @@ describe('frames', () => {
     expect([...store.timeline.times_ms]).toEqual(times);
     expect([...(store.traces.get('GPU-0 power_watts')?.values('GPU-0 power_watts') ?? [])]).toEqual([600, 610]);
   });
+});
+
+it('knows a GPU that hangs also when the server is another', () => {
+  const hung = (since_ms: number): GpuSample => gpu(1, { health: { state: 'hung', since_ms } });
+  store.apply(hello({ inventory: inventory(2), sample: sample(NOW - 2000, [gpu(0), gpu(1)]) }));
+  store.apply({ type: 'sample', ...sample(NOW - 1000, [gpu(0), hung(NOW - 1500)]) });
+  const unread = { ...hung(NOW + 9000), uuid: null, power: gpu(1).power };
+  const [first, second] = inventory(2).gpus as [Gpu, Gpu];
+  const unknown = {
+    ...inventory(2),
+    gpus: [first, { ...second, uuid: null, name: { absent: { reason: 'unknown' } } }],
+  };
+  store.apply(hello({ inventory: unknown as Inventory, sample: sample(NOW + 9000, [gpu(0), unread]) }));
+  const [, known] = gpusOf(store.inventory, store.sample);
+  expect(known).toMatchObject({
+    name: 'H200',
+    uuid: 'GPU-1',
+    now: { at_ms: NOW - 1000, health: { since_ms: NOW - 1500 } },
+  });
+  // Another machine has other GPUs.
+  store.apply(
+    hello({ inventory: { ...(unknown as Inventory), hostname: 'other' }, sample: sample(NOW, [gpu(0), unread]) }),
+  );
+  expect(gpusOf(store.inventory, store.sample)[1]?.uuid).toBeNull();
 });

@@ -21,6 +21,7 @@ import { OVERVIEW } from '../wire/fields';
 import { CellLog } from './cell-log';
 import { keepEvents } from './event';
 import { seriesKey } from './gpu';
+import { withKnownGpus, withKnownReadings } from './known-gpu';
 import { heldBy, heldKey, ColorSlots } from './holders';
 import { GPU_METRICS, HELD, HOST_METRICS, METRICS, MIG, MIG_METRICS } from './metric';
 import { valueOf } from './reading';
@@ -86,7 +87,7 @@ export class Store {
         this.hello(frame);
         break;
       case 'inventory':
-        this.inventory = frame;
+        this.inventory = withKnownGpus(frame, this.inventory);
         break;
       case 'sample':
         this.clock.observe(frame.at_ms);
@@ -152,8 +153,7 @@ export class Store {
     this.diagnosis = null;
     this.version = hello.version;
     this.collector = hello.collector;
-    this.inventory = hello.inventory;
-    this.sample = hello.sample;
+    this.inventory = hello.inventory && withKnownGpus(hello.inventory, this.inventory);
     this.events = keepEvents(hello.events);
     this.runs.clear();
     this.details.clear();
@@ -166,7 +166,9 @@ export class Store {
       this.timeline.clear();
     }
     this.history(hello.history);
-    if (hello.sample !== null) {
+    if (hello.sample === null) {
+      this.sample = null;
+    } else {
       this.add(hello.sample);
     }
   }
@@ -181,7 +183,8 @@ export class Store {
     this.timeline.merge(history.times_ms, columns, SAME_MS, NEAR_MS, this.gap_ms);
   }
 
-  private add(sample: Sample): void {
+  private add(told: Sample): void {
+    const sample = withKnownReadings(told, this.sample, this.inventory);
     this.sample = sample;
     const values = new Map<string, number | null>();
     for (const gpu of sample.gpus) {

@@ -1,12 +1,16 @@
 import { expect, it } from 'vitest';
 
 import { gpu, inventory, NOW, sample, throttled } from '../testing/frames';
+import { watts } from '../lib/format';
+import { Timeline } from '../lib/timeline';
 import type { GpuSample } from '../wire';
-import { gpusOf } from './gpu';
+import { gpusOf, seriesKey } from './gpu';
+import { valueOf } from './reading';
 import { summaryOf } from './summary';
 
 function summary(...gpus: GpuSample[]): string[] {
-  return summaryOf(gpusOf(inventory(gpus.length), sample(NOW, gpus)));
+  const now = { at_ms: NOW, isPast: false, timeline: new Timeline(1), gap_ms: 2500 };
+  return summaryOf(gpusOf(inventory(gpus.length), sample(NOW, gpus)), now);
 }
 
 it('counts GPUs that have something grave, each by the worst it has', () => {
@@ -21,4 +25,39 @@ it('counts a GPU that sleeps apart from one that does not answer', () => {
   const asleep = gpu(0, { health: { state: 'asleep', since_ms: NOW } });
   const hung = gpu(1, { health: { state: 'hung', since_ms: NOW } });
   expect(summary(asleep, hung, gpu(2)).slice(0, 2)).toEqual(['1 not responding', '1 asleep']);
+});
+
+it('of a past moment says what the lines say of it, and nothing of now', () => {
+  const gpus = gpusOf(inventory(2), sample(NOW, [gpu(0, { conditions: [throttled('critical')] }), gpu(1)]));
+  const timeline = new Timeline(10);
+  const moment = (percent: number, watts: number): Map<string, number> =>
+    new Map(
+      gpus.flatMap((one) => [
+        [seriesKey(one, 'utilization.gpu_percent'), percent],
+        [seriesKey(one, 'power.draw_watts'), watts],
+      ]),
+    );
+  timeline.push(NOW - 2000, moment(0, 70), 2500);
+  timeline.push(NOW - 1000, moment(90, 600), 2500);
+  const at = (at_ms: number): string[] => summaryOf(gpus, { at_ms, isPast: true, timeline, gap_ms: 2500 });
+  expect(at(NOW - 1900)).toEqual(['0 of 2 busy', watts(140)]);
+  expect(at(NOW - 900)).toEqual(['2 of 2 busy', watts(1200)]);
+  expect(at(NOW - 60_000)).toEqual([]);
+});
+
+it('counts a GPU as busy that was so within ten seconds, so that the number stands still between two batches', () => {
+  const timeline = new Timeline(100);
+  const shown = new Set<string | undefined>();
+  for (let second = 0; second < 60; second += 1) {
+    const at_ms = NOW + second * 1000;
+    const now = gpu(0, { utilization: { ...gpu(0).utilization, gpu_percent: second % 4 === 0 ? 90 : 0 } });
+    const gpus = gpusOf(inventory(2), sample(at_ms, [now, gpu(1)]));
+    timeline.push(
+      at_ms,
+      new Map([[seriesKey(now, 'utilization.gpu_percent'), valueOf(now.utilization.gpu_percent)]]),
+      2500,
+    );
+    shown.add(summaryOf(gpus, { at_ms, isPast: false, timeline, gap_ms: 2500 })[0]);
+  }
+  expect([...shown]).toEqual(['2 of 2 busy']);
 });

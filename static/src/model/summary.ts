@@ -2,18 +2,57 @@
 
 import { memoryNumber, memoryTotal, watts } from '../lib/format';
 import { joined } from '../lib/text';
+import { firstAfter, indexAt, type Timeline } from '../lib/timeline';
 import { trans } from '../lib/translation';
 import type { GpuSample } from '../wire';
 import { worstLevel, severityLevel } from './condition';
-import type { GpuState } from './gpu';
+import { seriesKey, type GpuState } from './gpu';
 import { valueOf } from './reading';
 
-/** A GPU busier than this is at work. */
+/** A GPU that was busier than this within the last ten seconds is at work; one that waits for data meanwhile, too. */
 const BUSY_PERCENT = 5;
+const BUSY_MS = 10_000;
 
-/** `5 of 8 busy`, `412 / 1,120 GiB`, `3,210 W`, the weightiest first; GPUs that do not answer are counted apart. */
-export function summaryOf(gpus: readonly GpuState[]): string[] {
+/** The lines up to a moment. */
+export interface Moment {
+  at_ms: number;
+  /** Whether it is past: only the lines tell of it. */
+  isPast: boolean;
+  timeline: Timeline;
+  gap_ms: number;
+}
+
+/** What is summed up of one GPU. */
+interface Load {
+  /** The highest within the last ten seconds. */
+  percent: number | null;
+  used: number | null;
+  total: number | null;
+  watts: number | null;
+}
+
+/**
+ * `5 of 8 busy`, `412 / 1,120 GiB`, `3,210 W`, the weightiest first, of now or of a past moment; GPUs that do not answer
+ * are counted apart.
+ */
+export function summaryOf(gpus: readonly GpuState[], moment: Moment): string[] {
   const answering = gpus.flatMap((gpu) => (gpu.now?.health.state === 'ok' ? [gpu.now] : []));
+  const alerts = moment.isPast ? [] : describeAlerts(gpus, answering);
+  const loads = moment.isPast
+    ? gpus.map((gpu) => pastLoadOf(gpu, moment)).filter(({ percent, used }) => percent !== null || used !== null)
+    : answering.map((gpu) => loadOf(gpu, moment));
+  const used = sum(loads.map((load) => load.used));
+  const total = sum(loads.map((load) => load.total));
+  const power = sum(loads.map((load) => load.watts));
+  return [
+    ...alerts,
+    describeBusy(loads, gpus.length),
+    used === null || total === null ? '' : `${memoryNumber(used)} ${memoryTotal(total)}`,
+    power === null ? '' : watts(power),
+  ].filter((part) => part !== '');
+}
+
+function describeAlerts(gpus: readonly GpuState[], answering: readonly GpuSample[]): string[] {
   const asleep = gpus.filter((gpu) => gpu.now?.health.state === 'asleep').length;
   const silent = gpus.filter((gpu) => gpu.now !== null).length - answering.length - asleep;
   const worst = answering.map(({ conditions }) =>
@@ -21,9 +60,6 @@ export function summaryOf(gpus: readonly GpuState[]): string[] {
   );
   const critical = worst.filter((level) => level === 'critical').length;
   const warned = worst.filter((level) => level === 'warning').length;
-  const used = sum(answering.map((gpu) => valueOf(gpu.memory.used_bytes)));
-  const total = sum(answering.map((gpu) => valueOf(gpu.memory.total_bytes)));
-  const power = sum(answering.map((gpu) => valueOf(gpu.power.draw_watts)));
   return [
     silent > 0 ? trans._n('%1 not responding', '%1 not responding', silent) : '',
     asleep > 0 ? trans._n('%1 asleep', '%1 asleep', asleep) : '',
@@ -34,14 +70,45 @@ export function summaryOf(gpus: readonly GpuState[]): string[] {
       ],
       ', ',
     ),
-    describeBusy(answering, gpus.length),
-    used === null || total === null ? '' : `${memoryNumber(used)} ${memoryTotal(total)}`,
-    power === null ? '' : watts(power),
-  ].filter((part) => part !== '');
+  ];
 }
 
-function describeBusy(answering: readonly GpuSample[], all: number): string {
-  const utilization = answering.map((gpu) => valueOf(gpu.utilization.gpu_percent)).filter((value) => value !== null);
+function loadOf(gpu: GpuSample, moment: Moment): Load {
+  const percent = valueOf(gpu.utilization.gpu_percent);
+  return {
+    percent: percent === null ? null : Math.max(percent, highestPercent(gpu, moment) ?? 0),
+    used: valueOf(gpu.memory.used_bytes),
+    total: valueOf(gpu.memory.total_bytes),
+    watts: valueOf(gpu.power.draw_watts),
+  };
+}
+
+function pastLoadOf(gpu: GpuState, moment: Moment): Load {
+  const { timeline, at_ms, gap_ms } = moment;
+  const index = indexAt(timeline.times_ms, at_ms, gap_ms);
+  const at = (metric: string): number | null => {
+    const value = timeline.values(seriesKey(gpu, metric))[index] ?? NaN;
+    return Number.isNaN(value) ? null : value;
+  };
+  const total = gpu.now === null ? null : valueOf(gpu.now.memory.total_bytes);
+  return {
+    percent: highestPercent(gpu, moment),
+    used: at('memory.used_bytes'),
+    total,
+    watts: at('power.draw_watts'),
+  };
+}
+
+function highestPercent(gpu: { index: number; uuid: string | null }, { timeline, at_ms }: Moment): number | null {
+  const from = firstAfter(timeline.times_ms, at_ms - BUSY_MS);
+  const to = firstAfter(timeline.times_ms, at_ms);
+  const known = timeline.values(seriesKey(gpu, 'utilization.gpu_percent')).subarray(from, to);
+  const highest = known.reduce((most, percent) => (percent > most ? percent : most), -1);
+  return highest < 0 ? null : highest;
+}
+
+function describeBusy(loads: readonly Load[], all: number): string {
+  const utilization = loads.map(({ percent }) => percent).filter((value) => value !== null);
   const busy = utilization.filter((value) => value > BUSY_PERCENT).length;
   if (utilization.length === 0) {
     return '';

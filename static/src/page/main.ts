@@ -73,6 +73,8 @@ function charts(host: HTMLElement, feed: Feed, theme: HTMLElement): Shown {
       history.replaceState(null, '', current);
     },
   });
+  // The keys of the charts work at once.
+  host.querySelector<HTMLElement>('[tabindex]')?.focus({ preventScroll: true });
   return {
     ...dashboard,
     show: (address) => {

@@ -3,6 +3,7 @@ import type { Chart } from '../chart/chart';
 /** The time that the pointer is at, the same in every chart; `null` means now. */
 export class Cursor {
   private at: number | null = null;
+  private place: { clientX: number; chart: Chart } | null = null;
 
   constructor(private readonly changed: () => void) {}
 
@@ -13,8 +14,21 @@ export class Cursor {
 
   /** Follows the pointer over a chart. */
   track(host: HTMLElement, chart: Chart): void {
-    host.addEventListener('pointermove', ({ clientX }) => this.set(chart.timeAt(clientX)));
-    host.addEventListener('pointerleave', () => this.set(null));
+    host.addEventListener('pointermove', ({ clientX }) => {
+      this.place = { clientX, chart };
+      this.follow();
+    });
+    host.addEventListener('pointerleave', () => {
+      this.place = null;
+      this.set(null);
+    });
+  }
+
+  /** The chart under the pointer shows another time now. */
+  follow(): void {
+    if (this.place !== null) {
+      this.set(this.place.chart.timeAt(this.place.clientX));
+    }
   }
 
   set(at_ms: number | null): void {

@@ -4,7 +4,7 @@ import type { Band, EventMarker, TimeWindow } from '../chart/content';
 import { button, h, setAttribute, setShown, setText } from '../lib/dom';
 import { joined, plainText } from '../lib/text';
 import { trans } from '../lib/translation';
-import { alertsOf, worstLevel, worstFirst, type Alert } from '../model/condition';
+import { alertsOf, describeThrottling, worstLevel, worstFirst, type Alert } from '../model/condition';
 import { seriesKey, type GpuState } from '../model/gpu';
 import type { HolderRow } from '../model/holders';
 import { forecastOf, describeForecast } from '../model/memory-forecast';
@@ -31,8 +31,6 @@ export interface CardContext {
   markers: ReadonlyMap<number, readonly EventMarker[]>;
   /** Spans of time that are shaded there. */
   bands: ReadonlyMap<number, readonly Band[]>;
-  /** Whether all is drawn, and not only what moves. */
-  whole: boolean;
   /** Whether cards are open where nobody has said otherwise. */
   openByDefault: boolean;
 }
@@ -144,7 +142,7 @@ export class GpuCard {
     }
   }
 
-  private write(gpu: GpuState, rows: readonly HolderRow[], { store, window, whole }: CardContext): void {
+  private write(gpu: GpuState, rows: readonly HolderRow[], { store, window }: CardContext): void {
     const { now_ms } = this;
     const { now } = gpu;
     const healthy = now?.health.state === 'ok';
@@ -161,7 +159,7 @@ export class GpuCard {
       cell.update(now, store.timeline.values(seriesKey(gpu, id)), window, freshness);
     }
     this.bar.update(now === null ? [] : memorySegments(now.memory, rows));
-    if (this.isOpen() && whole) {
+    if (this.isOpen()) {
       this.details.update(gpu, freshness);
     }
   }
@@ -169,7 +167,7 @@ export class GpuCard {
   private describeUpdate(gpu: GpuState, rows: readonly HolderRow[], now_ms: number, store: Store): void {
     const now = gpu.now;
     const reasons = now?.health.state === 'ok' ? valueOf(now.throttle_reasons) : null;
-    const clocks = describeClock(reasons ?? []);
+    const clocks = describeThrottling(now, now_ms) ?? describeClock(reasons ?? []);
     setText(this.clocks, clocks?.text ?? '');
     setAttribute(this.clocks, 'title', clocks?.title ?? null);
     const health = now === null ? null : describeHealth(now.health, now_ms);

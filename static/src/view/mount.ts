@@ -6,8 +6,7 @@ import type { ViewContext } from './store-view';
 
 export interface View {
   readonly element: HTMLElement;
-  /** `whole` where all is to be drawn, and not only what moves. */
-  render: (whole: boolean) => void;
+  render: () => void;
   themeChanged: () => void;
   /** What cannot be seen is to be drawn, too, once. */
   revealAll: () => void;
@@ -33,10 +32,8 @@ export interface Mounted {
   dispose: () => void;
 }
 
-/** Without frames, ages and countdowns still run. */
-const TICK_MS = 1000;
-/** Tables and lists of readings are read, not watched: once a second is often enough for them. */
-const WHOLE_MS = 900;
+/** Without frames, ages and countdowns still run. Samples that come once a second leave no room for it. */
+const TICK_MS = 1100;
 
 export function mountView<V extends View>(
   host: HTMLElement,
@@ -46,15 +43,13 @@ export function mountView<V extends View>(
   let visible = true;
   let active = true;
   let disposed = false;
-  let drawn_ms = 0;
-  let whole_ms = 0;
+  let ticker: ReturnType<typeof setTimeout> | undefined;
 
   const invalidate = (): void => loop.invalidate();
-  const loop: FrameLoop = new FrameLoop((urgent) => {
-    drawn_ms = performance.now();
-    const whole = urgent || drawn_ms - whole_ms > WHOLE_MS;
-    whole_ms = whole ? drawn_ms : whole_ms;
-    view.render(whole);
+  const loop: FrameLoop = new FrameLoop(() => {
+    clearTimeout(ticker);
+    ticker = setTimeout(invalidate, TICK_MS);
+    view.render();
   });
   const subscription = feed.subscribe((frame) => {
     if (frame?.type === 'sample' || frame?.type === 'run') {
@@ -80,15 +75,10 @@ export function mountView<V extends View>(
     }
   };
 
-  const ticker = setInterval(() => {
-    if (performance.now() - drawn_ms > 0.9 * TICK_MS) {
-      loop.invalidate();
-    }
-  }, TICK_MS);
   const print = (): void => {
     view.revealAll();
     // There will be no other frame before paper.
-    view.render(true);
+    view.render();
   };
   document.addEventListener('visibilitychange', updateVisibility);
   window.addEventListener('beforeprint', print);
@@ -111,7 +101,7 @@ export function mountView<V extends View>(
         return;
       }
       disposed = true;
-      clearInterval(ticker);
+      clearTimeout(ticker);
       document.removeEventListener('visibilitychange', updateVisibility);
       window.removeEventListener('beforeprint', print);
       loop.setRunning(false);

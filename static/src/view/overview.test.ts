@@ -106,9 +106,9 @@ describe('a GPU', () => {
   });
 
   it('says what is the matter, the worst first, by shape and by word, and since when', () => {
-    show(gpu(0, { conditions: [throttled('notice'), throttled('critical', NOW - 120_000)] }));
+    show(gpu(0, { conditions: [throttled('warning'), throttled('critical', NOW - 120_000)] }));
     const lines = [...overview.element.querySelectorAll<HTMLElement>('.gpumon-alert')];
-    expect(lines.map((line) => line.dataset.level)).toEqual(['critical', 'notice']);
+    expect(lines.map((line) => line.dataset.level)).toEqual(['critical', 'warning']);
     expect(lines[0]?.textContent.replaceAll('\u00a0', ' ')).toMatch(
       /^Critical: Clocks reduced: hardware thermal slowdown \(64 °C\), check the cooling\. \(since \d\d:\d\d:\d\d, for 2 min\)$/,
     );
@@ -131,7 +131,8 @@ describe('a GPU', () => {
 
   it('says the reason for its clocks once', () => {
     show(gpu(0, { throttle_reasons: ['sw_power_cap'], conditions: [throttled('notice')] }));
-    expect(text('[data-testid="gpumon-clocks"]')).toBe('');
+    expect(text('[data-testid="gpumon-clocks"]')).toBe('power-capped');
+    expect(find('.gpumon-alerts').hidden).toBe(true);
     show(gpu(0, { throttle_reasons: ['gpu_idle'] }));
     expect(text('[data-testid="gpumon-clocks"]')).toBe('idle');
   });

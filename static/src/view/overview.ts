@@ -54,7 +54,7 @@ export class Overview extends StoreView {
     protected override readonly options: OverviewOptions & ViewContext,
     runner: Runner | null = null,
   ) {
-    super(h('div', { class: 'gpumon', 'data-testid': 'gpumon' }), store, options, '100px');
+    super(h('div', { class: 'gpumon', tabindex: '-1', 'data-testid': 'gpumon' }), store, options, '100px');
     this.spanMin = options.spanMinutes ?? 2;
     this.runs = runner === null ? null : new RunEntry(store, runner, options.invalidate);
     this.header = new Header({
@@ -83,7 +83,7 @@ export class Overview extends StoreView {
     });
   }
 
-  render(whole = true): void {
+  render(): void {
     const { store } = this;
     const { sample } = store;
     const now_ms = store.clock.now();
@@ -99,7 +99,6 @@ export class Overview extends StoreView {
       palette: this.currentPalette(),
       markers: this.markers.byGpu(store.events, this.currentPalette()),
       bands: runBands(store.events, this.currentPalette(), now_ms),
-      whole,
       openByDefault: this.wide && gpus.length <= OPEN_GPUS,
     };
     setAttribute(this.cardList, 'data-many', gpus.length > OPEN_GPUS ? '' : null);
@@ -112,7 +111,7 @@ export class Overview extends StoreView {
     setShown(this.host.element, sample !== null);
     setShown(this.events.element, sample !== null || store.events.length > 0);
     this.events.update(store.events, sample, now_ms);
-    if (sample !== null && whole) {
+    if (sample !== null) {
       if (!this.holdersVisibility.skips(now_ms)) {
         this.holders.update(rows, freshness);
       }

@@ -61,7 +61,7 @@ export abstract class StoreView implements View {
     });
   }
 
-  abstract render(whole?: boolean): void;
+  abstract render(): void;
   abstract revealAll(): void;
 
   themeChanged(): void {
@@ -82,7 +82,11 @@ export abstract class StoreView implements View {
     const notice = noticeOf(store, status, options.connectingMessage ?? trans.__('Waiting for gpumon.'));
     setAttribute(this.element, 'data-gpumon-state', status.state);
     setAttribute(this.element, 'data-layout', this.wide ? 'wide' : 'compact');
-    this.header.update(store, status, gpus.length === 0 ? [] : summaryOf(gpus), spanMin, this.cursor.at_ms);
+    const { at_ms } = this.cursor;
+    const { timeline, gap_ms } = store;
+    const moment = { at_ms: at_ms ?? store.clock.now(), isPast: at_ms !== null, timeline, gap_ms };
+    setAttribute(this.element, 'data-past', moment.isPast ? '' : null);
+    this.header.update(store, status, gpus.length === 0 ? [] : summaryOf(gpus, moment), spanMin, at_ms);
     this.notice.update(notice, status.level);
     return { status, notice };
   }

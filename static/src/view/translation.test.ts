@@ -46,7 +46,15 @@ function fullStore(): Store {
   const store = new Store();
   store.phase = { phase: 'open' };
   store.apply(fullHello());
-  const run = { key: '', kernelId: 'k1', notebook: 'train.ipynb', count: 1, code: 'the code', running: true };
+  const run = {
+    key: '',
+    kernelId: 'k1',
+    cellId: 'c1',
+    notebook: 'train.ipynb',
+    count: 1,
+    code: 'the code',
+    running: true,
+  };
   store.cells.put({ ...run, cost: COST });
   return store;
 }

@@ -98,6 +98,10 @@ describe('the line below a cell', () => {
     for (const text of ['import time', 'cells.ipynb', '42.0 GiB (+2.00)']) {
       await expect.poll(async () => (await costs.innerText()).replaceAll('\u00a0', ' ')).toContain(text);
     }
+    // The page loaded anew still says it.
+    await page.reload();
+    await kernelReady(page);
+    await expect.poll(() => said(0, 'peak')).toBe('peak 42.0 GiB (+2.00)');
     expect(conduct.errors.filter((error) => error.includes('gpumon'))).toEqual([]);
   });
 

@@ -6,7 +6,7 @@ use super::{App, Next, scrolled};
 use crate::{
     describe::Level,
     top::{
-        dialog::{Choice, Dialog, Help, Menu, ProcessScreen},
+        dialog::{Dialog, Help, Menu, Page, ProcessScreen, Setup},
         feed::Feed,
         inspect,
         keys::Action,
@@ -52,7 +52,8 @@ impl App {
             Action::PreviousMetric => {
                 state.metric = (state.metric + state.metrics.len() - 1) % state.metrics.len().max(1);
             }
-            Action::ChooseMetrics => self.dialog = Some(Dialog::Metrics(Choice::default())),
+            Action::ChooseMetrics => self.dialog = Some(Dialog::Setup(Setup::new(Page::Charts, state))),
+            Action::Setup => self.dialog = Some(Dialog::Setup(Setup::new(Page::Columns, state))),
             Action::LongerRange => state.range = (state.range + 1).min(RANGES_S.len() - 1),
             Action::ShorterRange => state.range = state.range.saturating_sub(1),
             Action::NextSort => self.step_sort(),
@@ -165,7 +166,10 @@ impl App {
         };
         match file.write(&settings.written()) {
             Ok(()) => self.state.tell(Level::Note, format!("saved in {}", file.path.display())),
-            Err(error) => self.state.tell(Level::Act, format!("not saved in {}: {error}", file.path.display())),
+            Err(error) => {
+                let cure = "choose another file with --config";
+                self.state.tell(Level::Act, format!("not saved in {}: {error}; {cure}", file.path.display()));
+            }
         }
     }
 

@@ -8,7 +8,10 @@ use ratatui::{
 };
 
 use super::{App, Next, scrolled};
-use crate::top::{dialog::Dialog, painter::Hit};
+use crate::top::{
+    dialog::{Answer, Dialog},
+    painter::Hit,
+};
 
 /// Two clicks within this time are one double click.
 const DOUBLE: Duration = Duration::from_millis(400);
@@ -39,7 +42,11 @@ impl App {
         let is_double = before.is_some_and(|before| before.hit == hit && before.at.elapsed() < DOUBLE);
         match hit {
             Hit::Dialog(line) => match &mut self.dialog {
-                Some(Dialog::Metrics(choice)) if line != usize::MAX => choice.click(line, &mut self.state),
+                Some(Dialog::Setup(setup)) if line != usize::MAX => {
+                    if let Answer::Act(action) = setup.click(line, &mut self.state) {
+                        return self.act(action);
+                    }
+                }
                 Some(Dialog::Menu(menu)) if line != usize::MAX => {
                     menu.choose(line, &mut self.state);
                     self.dialog = None;
@@ -59,6 +66,11 @@ impl App {
                 self.state.processes.selected = Some(key);
                 if is_double {
                     self.open_process(false);
+                }
+            }
+            Hit::Page(page) => {
+                if let Some(Dialog::Setup(setup)) = &mut self.dialog {
+                    setup.show(page);
                 }
             }
             Hit::Do(action) => return self.act(action),
@@ -81,7 +93,7 @@ impl App {
                 state.processes.scroll = scrolled(state.processes.scroll, by);
             }
             Hit::Process(_) | Hit::Processes | Hit::Heading(_) => self.step(by),
-            Hit::Tab(_) | Hit::Do(_) => return Next::Wait,
+            Hit::Tab(_) | Hit::Do(_) | Hit::Page(_) => return Next::Wait,
         }
         Next::Draw
     }

@@ -436,6 +436,8 @@ fn tags_follow_a_process_and_vanish_with_it() {
     code(&mut app, KeyCode::Home);
     press(&mut app, "  ");
     assert_eq!(app.state.processes.tags.len(), 2);
+    let keys = lines(&mut app, 80, 24).pop().unwrap();
+    assert!(keys.starts_with("q quit  ? help  space tag  enter details  T signal  "), "{keys}");
     assert!(lines(&mut app, 120, 40).join("\n").contains("2 tagged"));
     let mut sample = app.model.sample.clone().unwrap();
     let Reading::Now(processes) = &mut sample.gpus[0].processes else { panic!() };
@@ -598,4 +600,49 @@ fn the_wheel_scrolls_without_selecting() {
     app.terminal(&Event::Mouse(wheel));
     lines(&mut app, 80, 16);
     assert!(app.state.processes.scroll > 0 && app.state.processes.selected.is_none());
+}
+
+#[test]
+fn setup_shows_its_effect_at_once_and_saves_on_request() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("top.toml");
+    std::fs::write(&path, "# mine\ncolumns = [\"pid\", \"what\"] # two\nodd = 1\n").unwrap();
+    let (mut app, _waiting) = app(4);
+    app.file = Some(File::usual(&path).0);
+    code(&mut app, KeyCode::F(2));
+    let drawn = lines(&mut app, 80, 24);
+    let cut = |line: &String| line.chars().skip(10).take(60).collect::<String>();
+    insta::with_settings!({ omit_expression => true, prepend_module_to_snapshot => false }, {
+        insta::assert_snapshot!("setup", drawn[1..15].iter().map(cut).collect::<Vec<_>>().join("\n"));
+    });
+    for (width, height) in [(80, 24), (120, 40), (200, 60)] {
+        let drawn = lines(&mut app, width, height).join("\n");
+        assert!(drawn.contains("[x] gpu") && drawn.contains("MEMORY"), "box and list at {width}x{height}: {drawn}");
+    }
+    press(&mut app, " ");
+    let drawn = lines(&mut app, 80, 24).join("\n");
+    assert!(drawn.contains("[ ] gpu") && !drawn.contains("GPU      PID"), "{drawn}");
+    click(&mut app, " Display ");
+    let theme = app.state.theme_name;
+    code(&mut app, KeyCode::Right);
+    assert_ne!(app.state.theme_name, theme);
+    code(&mut app, KeyCode::Down);
+    code(&mut app, KeyCode::Right);
+    assert_eq!(app.state.interval_ms, 2000);
+    assert!(last(&mut app).contains("a sample every 2000 ms"), "{}", last(&mut app));
+    click(&mut app, "refresh interval");
+    assert_eq!(app.state.interval_ms, 5000);
+    assert!(std::fs::read_to_string(&path).unwrap().contains("two"), "not yet");
+    press(&mut app, "W");
+    assert!(last(&mut app).contains("saved in"), "{}", last(&mut app));
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert!(text.starts_with("# mine\ncolumns = [\"pid\", \"user\"") && text.contains("] # two\nodd = 1\n"), "{text}");
+    assert!(text.contains("interval_ms = 5000"), "{text}");
+    code(&mut app, KeyCode::Esc);
+    assert!(app.dialog.is_none());
+    // Where nothing can be written it says what to do.
+    app.file = Some(File::usual(std::path::Path::new("/proc/gpumon/top.toml")).0);
+    press(&mut app, "W");
+    assert!(last(&mut app).contains("not saved in /proc/gpumon/top.toml"), "{}", last(&mut app));
+    assert!(last(&mut app).contains("choose another file with --config"), "{}", last(&mut app));
 }

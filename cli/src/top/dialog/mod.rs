@@ -3,8 +3,8 @@
 mod help;
 mod kill;
 mod menu;
-mod metrics;
 mod process;
+mod setup;
 
 use ratatui::{
     crossterm::event::{KeyCode, KeyEvent},
@@ -17,8 +17,8 @@ pub(super) use self::{
     help::Help,
     kill::Question,
     menu::Menu,
-    metrics::Choice,
     process::{ProcessScreen, name as process_name},
+    setup::{Page, Setup},
 };
 use super::{
     keys::Action,
@@ -33,7 +33,7 @@ pub(super) enum Dialog {
     Help(Help),
     Process(Box<ProcessScreen>),
     Kill(Question),
-    Metrics(Choice),
+    Setup(Setup),
     Menu(Menu),
 }
 
@@ -78,7 +78,7 @@ impl Dialog {
         match self {
             Self::Kill(question) => question.key(key),
             _ if is_over => Answer::Leave,
-            Self::Metrics(choice) => choice.key(key, state),
+            Self::Setup(setup) => setup.key(key, state),
             Self::Menu(menu) => menu.key(key, state),
             Self::Help(help) => help.key(key),
             Self::Process(screen) => screen.key(key),
@@ -90,7 +90,7 @@ impl Dialog {
         match self {
             Self::Help(help) => help.scroll.0 = help.scroll.0.saturating_add_signed(by),
             Self::Process(process) => process.scroll.0 = process.scroll.0.saturating_add_signed(by),
-            Self::Metrics(choice) => choice.step(by),
+            Self::Setup(setup) => setup.step(by),
             Self::Menu(menu) => menu.step(by),
             Self::Kill(question) => question.scroll.0 = question.scroll.0.saturating_add_signed(by),
         }
@@ -101,14 +101,22 @@ impl Dialog {
             Self::Help(help) => help.draw(painter, screen, model),
             Self::Process(process) => process.draw(painter, screen, model, state),
             Self::Kill(question) => question.draw(painter, screen),
-            Self::Metrics(choice) => choice.draw(painter, screen, state),
+            Self::Setup(setup) => setup.draw(painter, screen, state),
             Self::Menu(menu) => menu.draw(painter, screen),
         }
     }
 }
 
-/// Draws a box in the middle of the screen that is as large as these lines, or as the screen, and scrolls in it.
-fn draw_box(painter: &mut Painter<'_>, screen: Rect, title: &str, columns: u16, lines: &[Line], scroll: &mut Scroll) {
+/// Draws a box in the middle of the screen that is as large as these lines, or as the screen, and scrolls in it; where it
+/// is.
+fn draw_box(
+    painter: &mut Painter<'_>,
+    screen: Rect,
+    title: &str,
+    columns: u16,
+    lines: &[Line],
+    scroll: &mut Scroll,
+) -> Rect {
     let width = (columns + 4).min(screen.width);
     let height = (lines.len() as u16 + 2).min(screen.height);
     let area =
@@ -122,6 +130,7 @@ fn draw_box(painter: &mut Painter<'_>, screen: Rect, title: &str, columns: u16, 
         Rect { x: area.x + 2, y: area.y + 1, width: area.width.saturating_sub(4), height: height.saturating_sub(2) };
     let edge = Rect { y: area.bottom() - 1, height: 1, width: area.width.saturating_sub(2), ..area };
     scrolled_lines(painter, inner, lines, scroll, edge);
+    area
 }
 
 /// Draws as many lines as fit, and at the right of `more` how many there are above and below.

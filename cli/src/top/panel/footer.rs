@@ -47,7 +47,16 @@ pub(in crate::top) fn footer(
         return;
     }
     let mut x = area.x;
-    for binding in BINDINGS {
+    let mut bindings: Vec<_> = BINDINGS.iter().collect();
+    if state.processes.selected.is_some() {
+        bindings.sort_by_key(|binding| match binding.action {
+            Action::Quit | Action::Help => 0,
+            Action::Details | Action::Signal(_) | Action::TagOrPause => 1,
+            _ if binding.part == Part::Processes => 2,
+            _ => 3,
+        });
+    }
+    for binding in bindings {
         let is_of_use = binding.part != Part::Replay || model.origin == Origin::Recording;
         let Some(short) = binding.short.filter(|_| is_of_use) else { continue };
         let short =

@@ -89,6 +89,9 @@ impl File {
         let path = fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
         let beside = path.with_extension(format!("toml.{}", std::process::id()));
         let written = fs::File::create(&beside).and_then(|mut file| {
+            if let Ok(before) = fs::metadata(&path) {
+                file.set_permissions(before.permissions())?;
+            }
             file.write_all(text.as_bytes())?;
             file.sync_all()
         });
@@ -115,7 +118,10 @@ impl File {
         if !text.is_empty() && !text.ends_with('\n') {
             text.push('\n');
         }
-        Ok(text + &new)
+        // What stands behind the heading of a table is part of it.
+        let end = first_heading(&text).unwrap_or(text.len());
+        text.insert_str(end, &new);
+        Ok(text)
     }
 
     fn error(&self, place: usize, problem: &str) -> BadSettings {
@@ -127,6 +133,18 @@ impl File {
 
 fn unreadable(path: &Path, cause: io::Error) -> BadSettings {
     BadSettings::Unreadable { path: printable(&path.display().to_string()), cause }
+}
+
+/// Where the first table begins, with the comments above its heading.
+fn first_heading(text: &str) -> Option<usize> {
+    let table = DeTable::parse(text).ok()?.into_inner();
+    let line = |place: usize| text[..place].rfind('\n').map_or(0, |end| end + 1);
+    let begins = table.keys().map(|key| line(key.span().start));
+    let mut begin = begins.filter(|begin| text[*begin..].trim_start().starts_with('[')).min()?;
+    while begin > 0 && text[line(begin - 1)..].starts_with('#') {
+        begin = line(begin - 1);
+    }
+    Some(begin)
 }
 
 impl Entry<'_> {

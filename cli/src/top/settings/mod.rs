@@ -163,7 +163,7 @@ impl Settings {
     }
 }
 
-fn theme_names() -> [&'static str; 4] {
+fn theme_names() -> [&'static str; ThemeName::ALL.len()] {
     ThemeName::ALL.map(ThemeName::id)
 }
 

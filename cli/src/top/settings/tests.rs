@@ -85,6 +85,22 @@ fn writing_keeps_comments_and_order() {
 }
 
 #[test]
+fn writing_keeps_what_it_does_not_know_and_who_may_read_it() {
+    use std::os::unix::fs::PermissionsExt;
+    let text = "theme = \"dark\"\nfuture = 1 # later\n\n# of another program\n[other]\nsort = \"x\"\n[[list]]\n";
+    let mut file = file("unknown", text);
+    fs::set_permissions(&file.path, fs::Permissions::from_mode(0o600)).unwrap();
+    file.write(&Settings { theme: ThemeName::Light, ..Settings::default() }.written()).unwrap();
+    let written = fs::read_to_string(&file.path).unwrap();
+    assert!(written.starts_with("theme = \"light\"\nfuture = 1 # later\n\ninterval_ms = 1000\n"), "{written}");
+    assert!(written.ends_with("\n# of another program\n[other]\nsort = \"x\"\n[[list]]\n"), "{written}");
+    assert_eq!(Settings::of(&file).0, Settings { theme: ThemeName::Light, ..Settings::default() });
+    assert_eq!(fs::metadata(&file.path).unwrap().permissions().mode() & 0o777, 0o600);
+    file.write(&Settings { theme: ThemeName::Light, ..Settings::default() }.written()).unwrap();
+    assert_eq!(fs::read_to_string(&file.path).unwrap(), written);
+}
+
+#[test]
 fn a_file_that_somebody_broke_meanwhile_is_not_written_over() {
     let mut file = file("broken", "tree = true\n");
     fs::write(&file.path, "tree = \n").unwrap();

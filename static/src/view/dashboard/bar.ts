@@ -8,6 +8,7 @@ import { CHART_IDS } from '../../model/dashboard/kinds';
 import { isPaused, rangeOf, resumed, SPANS_MIN, togglePaused, type DashboardState } from '../../model/dashboard/state';
 import type { GpuState } from '../../model/gpu';
 import { CHARTS } from '../../wire/fields';
+import { menu } from '../menu';
 
 export class DashboardBar {
   readonly element: HTMLElement;
@@ -24,7 +25,6 @@ export class DashboardBar {
   private readonly layout = group(trans.__('Layout'));
   private readonly spans = group(trans.__('Time range'));
   private readonly charts = group(trans.__('Charts'));
-  private readonly menu: HTMLDetailsElement;
   private readonly pause = chip('', '', () => this.change(togglePaused(this.state, this.now_ms)));
   private readonly range = h('span', { class: 'gpumon-range' });
   /** The GPUs that there are. */
@@ -35,12 +35,6 @@ export class DashboardBar {
     private state: DashboardState,
     private readonly change: (state: DashboardState) => void,
   ) {
-    this.menu = h(
-      'details',
-      { class: 'gpumon-menu' },
-      h('summary', { class: 'gpumon-chip' }, trans.__('Charts')),
-      this.charts,
-    );
     this.layout.append(
       ...(['apart', 'together'] as const).map((layout) =>
         chip(layout === 'apart' ? trans.__('By GPU') : trans.__('Overlaid'), layout, () =>
@@ -68,7 +62,7 @@ export class DashboardBar {
       this.spans,
       this.pause,
       this.range,
-      this.menu,
+      menu(trans.__('Charts'), this.charts),
     );
   }
 

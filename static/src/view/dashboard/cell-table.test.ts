@@ -15,7 +15,7 @@ function run(key: string, kernelId: string, gpu_ms: number, joules: number): Cel
     joules,
     shared: false,
   };
-  return { key, kernelId, notebook: 'old.ipynb', count: 1, code: key, running: false, cost };
+  return { key, kernelId, cellId: key, notebook: 'old.ipynb', count: 1, code: key, running: false, cost };
 }
 
 describe('the table of cells', () => {

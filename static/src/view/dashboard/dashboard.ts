@@ -64,6 +64,12 @@ export class Dashboard extends StoreView {
     this.cells = new CellTable(options.invalidate, options.notebooks);
     this.element.append(this.header.element, this.bar.element, this.notice.element, this.list, this.cells.element);
     this.element.addEventListener('keydown', (event) => this.onKey(event));
+    this.bar.element.addEventListener('click', ({ detail, target }) => {
+      // Who clicked goes on with the keys of the charts; who pressed a button by a key is still at it.
+      if (detail > 0 && target instanceof Element && target.closest('details') === null) {
+        this.element.focus({ preventScroll: true });
+      }
+    });
     subscription.update({ metrics: DRAWN });
   }
 
@@ -73,7 +79,7 @@ export class Dashboard extends StoreView {
     this.options.invalidate();
   }
 
-  render(whole = true): void {
+  render(): void {
     const { store, state } = this;
     const now_ms = store.clock.now();
     const gpus = gpusOf(store.inventory, store.sample, store.details);
@@ -97,15 +103,16 @@ export class Dashboard extends StoreView {
     const sections = store.sample === null ? [] : sectionsOf({ state, gpus, sample: store.sample, holders });
     this.sections.update(sections, (view, section) => view.update(section, context));
     const { executions } = store.cells;
-    if (whole) {
-      this.cells.update(executions, new Set(chosen.map(({ index }) => index)));
-    }
+    this.cells.update(executions, new Set(chosen.map(({ index }) => index)));
     const annotations = {
       bands: bandsOf(executions, palette, holders, now_ms, runBands(store.events, palette, now_ms)),
       markers: this.markers.byGpu(store.events, palette),
     };
     for (const section of sections) {
       this.sections.get(section.key)?.draw(section, context, annotations);
+    }
+    if (isPaused(state)) {
+      this.cursor.follow();
     }
   }
 

@@ -21,13 +21,14 @@ export class Choice {
   private readonly target = h('select', { 'aria-label': trans.__('Device') });
   private readonly start = h('button', { class: 'gpumon-chip gpumon-run-start', type: 'submit' }, trans.__('Start'));
   private readonly does = h('p', { class: 'gpumon-run-does', 'data-testid': 'gpumon-run-does' });
+  private readonly note = h('p', { class: 'gpumon-run-error', role: 'status' });
   private entries: readonly CatalogueEntry[] = [];
   private targets: readonly RunTarget[] = [];
   private shown = '';
 
   constructor(start: (job: object) => void, invalidate: () => void) {
     const form = h('form', { class: 'gpumon-run-choice' }, this.what, this.target, this.start);
-    this.element = h('div', {}, form, this.does);
+    this.element = h('div', {}, form, this.does, this.note);
     this.what.addEventListener('change', invalidate);
     form.addEventListener('submit', (event) => {
       event.preventDefault();
@@ -55,7 +56,7 @@ export class Choice {
     this.what.replaceChildren(...groups.filter(({ children }) => children.length > 0));
   }
 
-  update(gpus: readonly GpuState[], busy: boolean): void {
+  update(gpus: readonly GpuState[], isSimulated: boolean, busy: boolean): void {
     const { entry } = this;
     setShown(this.element, entry !== undefined);
     if (entry === undefined) {
@@ -73,7 +74,10 @@ export class Choice {
       }
     }
     this.start.disabled = busy || this.targets.length === 0;
-    const why = busy ? trans.__('One run at a time') : trans.__('No GPU to run it on');
+    const simulated = trans.__('Simulated devices cannot run benchmarks. Choose one that runs on the CPU.');
+    setText(this.note, simulated);
+    setShown(this.note, isSimulated && this.targets.length === 0);
+    const why = busy ? trans.__('One run at a time') : isSimulated ? simulated : trans.__('No GPU to run it on');
     setAttribute(this.start, 'title', this.start.disabled ? why : null);
   }
 

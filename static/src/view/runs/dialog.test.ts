@@ -125,6 +125,26 @@ it('shows each result as it comes, and fetches what it has missed', async () => 
   expect(find('.gpumon-run-part .gpumon-visually-hidden')?.textContent).toContain('not known');
 });
 
+it('runs nothing on simulated GPUs, and says so', async () => {
+  const given = store.inventory;
+  expect(given).not.toBeNull();
+  if (given !== null) {
+    store.apply({ type: 'inventory', ...given, platform: { ...given.platform, source: 'simulated' } });
+  }
+  await open();
+  const devices = (): string[] =>
+    [...(find('[aria-label=Device]')?.children ?? [])].map(({ textContent }) => textContent);
+  expect(devices()).toEqual(['CPU']);
+  const what = entry.element.querySelector('select');
+  if (what !== null) {
+    what.value = '1';
+  }
+  render();
+  expect(devices()).toEqual([]);
+  expect(isReady()).toBe(false);
+  expect(find('[role=status]:not([aria-live])')?.textContent).toContain('Simulated devices');
+});
+
 it('what a stranger says is text', async () => {
   const item = { item: 'said', topic: 'cure', text: '<img src=x>\u202e' } as const;
   await open();

@@ -47,7 +47,9 @@ export class RunDialog {
   render(gpus: readonly GpuState[], freshness: Freshness): void {
     const runs = [...this.store.runs.values()].sort((a, b) => b.started_ms - a.started_ms);
     const busy = runs.find(({ status, own }) => own && status === 'running');
-    this.choice.update(gpus, busy !== undefined);
+    // CUDA knows nothing of GPUs that are simulated.
+    const isSimulated = this.store.inventory?.platform.source === 'simulated';
+    this.choice.update(isSimulated ? [] : gpus, isSimulated, busy !== undefined);
     this.cards.update(runs, (card, run) => card.update(run, gpus, freshness, run === runs[0]));
     this.announce(runs);
   }

@@ -1,0 +1,308 @@
+//! Settings, changed while their effect can be seen.
+
+use std::slice;
+
+use ratatui::{
+    crossterm::event::{KeyCode, KeyEvent},
+    layout::Rect,
+};
+
+use super::{Answer, Line, Scroll, draw_box};
+use crate::{
+    describe::Thresholds,
+    top::{
+        glyphs::Glyphs,
+        keys::Action,
+        metrics::METRICS,
+        painter::{Hit, Painter},
+        processes::Column,
+        state::State,
+        text::left,
+        theme::ThemeName,
+    },
+};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::top) enum Page {
+    Columns,
+    Charts,
+    Display,
+    Thresholds,
+}
+
+impl Page {
+    const ALL: [Self; 4] = [Self::Columns, Self::Charts, Self::Display, Self::Thresholds];
+
+    fn title(self) -> &'static str {
+        match self {
+            Self::Columns => " Columns ",
+            Self::Charts => " Charts ",
+            Self::Display => " Display ",
+            Self::Thresholds => " Thresholds ",
+        }
+    }
+}
+
+/// One line of a page.
+#[derive(Debug, Clone, Copy)]
+enum Item {
+    Column(Column),
+    /// A place in `METRICS`.
+    Metric(usize),
+    Theme,
+    Interval,
+    Range,
+    Glyphs,
+    /// A reading, and whether the heavy load is meant.
+    Threshold(usize, bool),
+}
+
+type OfReading = fn(&mut Thresholds) -> &mut [u32; 2];
+
+const READINGS: [(&str, OfReading); 4] = [
+    ("GPU utilization", |all| &mut all.utilization),
+    ("memory", |all| &mut all.memory),
+    ("temperature", |all| &mut all.temperature),
+    ("power", |all| &mut all.power),
+];
+
+/// By so much a threshold changes.
+const STEP: u32 = 5;
+
+pub(in crate::top) struct Setup {
+    page: Page,
+    /// Everything that can be chosen, in its order; what is chosen comes first when this is opened.
+    columns: Vec<Column>,
+    metrics: Vec<usize>,
+    at: usize,
+    scroll: Scroll,
+}
+
+impl Setup {
+    pub(in crate::top) fn new(page: Page, state: &State) -> Self {
+        let columns = chosen_first(&state.processes.columns, Column::ALL);
+        let metrics = chosen_first(&state.metrics, 0..METRICS.len());
+        Self { page, columns, metrics, at: 0, scroll: Scroll::default() }
+    }
+
+    pub(in crate::top) fn show(&mut self, page: Page) {
+        (self.page, self.at, self.scroll) = (page, 0, Scroll::default());
+    }
+
+    fn items(&self) -> Vec<Item> {
+        match self.page {
+            Page::Columns => self.columns.iter().copied().map(Item::Column).collect(),
+            Page::Charts => {
+                [Item::Range, Item::Glyphs].into_iter().chain(self.metrics.iter().copied().map(Item::Metric)).collect()
+            }
+            Page::Display => vec![Item::Theme, Item::Interval],
+            Page::Thresholds => (0..READINGS.len())
+                .flat_map(|reading| [false, true].map(|heavy| Item::Threshold(reading, heavy)))
+                .collect(),
+        }
+    }
+
+    pub(super) fn key(&mut self, key: KeyEvent, state: &mut State) -> Answer {
+        let page = Page::ALL.iter().position(|page| *page == self.page).unwrap_or(0);
+        match key.code {
+            KeyCode::Down | KeyCode::Char('j') => self.step(1),
+            KeyCode::Up | KeyCode::Char('k') => self.step(-1),
+            KeyCode::PageDown => self.step(10),
+            KeyCode::PageUp => self.step(-10),
+            KeyCode::Tab => self.show(Page::ALL[(page + 1) % Page::ALL.len()]),
+            KeyCode::BackTab => self.show(Page::ALL[(page + Page::ALL.len() - 1) % Page::ALL.len()]),
+            KeyCode::Right | KeyCode::Char(' ' | '+') | KeyCode::Enter => return self.change(true, state),
+            KeyCode::Left | KeyCode::Char('-') => return self.change(false, state),
+            KeyCode::Char('[') | KeyCode::F(7) => self.move_by(-1, state),
+            KeyCode::Char(']') | KeyCode::F(8) => self.move_by(1, state),
+            KeyCode::Char('W') => return Answer::Act(Action::Save),
+            KeyCode::F(2 | 10) | KeyCode::Char('S') => return Answer::Leave,
+            _ => {}
+        }
+        Answer::Stay
+    }
+
+    pub(super) fn step(&mut self, by: isize) {
+        self.at = self.at.saturating_add_signed(by).min(self.items().len() - 1);
+    }
+
+    /// Points at a line, and changes it.
+    pub(in crate::top) fn click(&mut self, line: usize, state: &mut State) -> Answer {
+        self.at = line.min(self.items().len() - 1);
+        self.change(true, state)
+    }
+
+    fn change(&mut self, forward: bool, state: &mut State) -> Answer {
+        let next = |action: Action, other: Action| Answer::Act(if forward { action } else { other });
+        match self.items()[self.at] {
+            Item::Column(column) => {
+                toggle(&self.columns, &mut state.processes.columns, column);
+            }
+            Item::Metric(metric) => {
+                toggle(&self.metrics, &mut state.metrics, metric);
+                state.metric = state.metric.min(state.metrics.len() - 1);
+            }
+            Item::Theme => state.set_theme(cycled(&ThemeName::ALL, state.theme_name, forward)),
+            Item::Interval => return next(Action::Slower, Action::Faster),
+            Item::Range => return next(Action::LongerRange, Action::ShorterRange),
+            Item::Glyphs => {
+                let [braille, blocks, ascii] = Glyphs::ALL.map(Some);
+                state.set_glyphs(cycled(&[None, braille, blocks, ascii], state.chosen_glyphs, forward));
+            }
+            Item::Threshold(reading, heavy) => {
+                let [moderate, high] = READINGS[reading].1(&mut state.thresholds);
+                let (value, least, most) = if heavy { (high, *moderate + 1, 100) } else { (moderate, 1, *high - 1) };
+                // From 1 to 5, and on by fives.
+                let stepped =
+                    if forward { (*value / STEP + 1) * STEP } else { (value.saturating_sub(1) / STEP) * STEP };
+                *value = stepped.clamp(least, most);
+            }
+        }
+        Answer::Stay
+    }
+
+    /// Moves a column or a reading within its list.
+    fn move_by(&mut self, by: isize, state: &mut State) {
+        let first = if self.page == Page::Charts { 2 } else { 0 };
+        let moved = match self.page {
+            Page::Columns => swap(&mut self.columns, &mut state.processes.columns, self.at, by),
+            Page::Charts if self.at >= first => swap(&mut self.metrics, &mut state.metrics, self.at - first, by),
+            _ => false,
+        };
+        if moved {
+            self.step(by);
+        }
+    }
+
+    pub(super) fn draw(&mut self, painter: &mut Painter<'_>, screen: Rect, state: &State) {
+        const COLUMNS: u16 = 56;
+        let theme = painter.theme;
+        let line = |(place, item): (usize, Item)| -> Line {
+            let text = left(&text(item, state), usize::from(COLUMNS));
+            vec![(text, if place == self.at { theme.selected } else { theme.plain })]
+        };
+        let lines: Vec<Line> = self.items().into_iter().enumerate().map(line).collect();
+        // A click beside it leaves it, also where something else is drawn.
+        painter.hit(screen, Hit::Dialog(usize::MAX));
+        // Processes are seen below their columns, GPUs and charts above the rest, and what was saved at the bottom.
+        let height = (screen.height * 3 / 5).min(lines.len() as u16 + 2);
+        let y = if self.page == Page::Columns { 1 } else { screen.height.saturating_sub(height + 1) };
+        let within = Rect { y: screen.y + y, height, ..screen };
+        self.scroll.keep_in_sight(self.at, within);
+        let area = draw_box(painter, within, "Setup", COLUMNS, &lines, &mut self.scroll);
+        let mut x = area.x + 10;
+        for page in Page::ALL {
+            let style = if page == self.page { theme.selected } else { theme.dim };
+            let taken = painter.text(x, area.y, area.right().saturating_sub(x + 1), page.title(), style);
+            painter.hit(Rect { x, width: taken, height: 1, ..area }, Hit::Page(page));
+            x += taken + 1;
+        }
+        let keys = if matches!(self.page, Page::Columns | Page::Charts) {
+            " ← → set  [ ] move  tab page  W save  esc close "
+        } else {
+            " ← → set  tab page  W save  esc close "
+        };
+        painter.text(area.x + 2, area.bottom().saturating_sub(1), area.width.saturating_sub(12), keys, theme.dim);
+    }
+}
+
+fn text(item: Item, state: &State) -> String {
+    let check = |is_chosen: bool, label: &str| format!("[{}] {label}", if is_chosen { 'x' } else { ' ' });
+    let value = |label: &str, value: &str| format!("{} ◂ {value} ▸", left(label, 32));
+    match item {
+        Item::Column(column) => check(state.processes.columns.contains(&column), column.id()),
+        Item::Metric(metric) => check(state.metrics.contains(&metric), METRICS[metric].label),
+        Item::Theme => value("theme", state.theme_name.id()),
+        Item::Interval => value("refresh interval", &format!("{} ms", state.interval_ms)),
+        Item::Range => value("time range", &format!("{} s", state.span_ms() / 1000)),
+        Item::Glyphs => value("characters", state.chosen_glyphs.map_or("auto", Glyphs::id)),
+        Item::Threshold(reading, heavy) => {
+            let level = if heavy { "heavy" } else { "moderate" };
+            let (label, of) = READINGS[reading];
+            let percent = of(&mut state.thresholds.clone())[usize::from(heavy)];
+            value(&format!("{label}: {level} from"), &format!("{percent} %"))
+        }
+    }
+}
+
+fn chosen_first<T: Copy + PartialEq>(chosen: &[T], all: impl IntoIterator<Item = T>) -> Vec<T> {
+    let others = all.into_iter().filter(|one| !chosen.contains(one));
+    chosen.iter().copied().chain(others).collect()
+}
+
+/// Takes one in or out, in the order of all; the last that is chosen stays.
+fn toggle<T: Copy + PartialEq>(order: &[T], chosen: &mut Vec<T>, one: T) {
+    if chosen.as_slice() != slice::from_ref(&one) {
+        let is_chosen = |other: &T| chosen.contains(other) != (*other == one);
+        *chosen = order.iter().copied().filter(is_chosen).collect();
+    }
+}
+
+/// Swaps one with a neighbor; false at an end.
+fn swap<T: Copy + PartialEq>(order: &mut [T], chosen: &mut Vec<T>, at: usize, by: isize) -> bool {
+    let Some(to) = at.checked_add_signed(by).filter(|to| *to < order.len()) else { return false };
+    order.swap(at, to);
+    *chosen = order.iter().copied().filter(|one| chosen.contains(one)).collect();
+    true
+}
+
+fn cycled<T: Copy + PartialEq>(all: &[T], now: T, forward: bool) -> T {
+    let at = all.iter().position(|one| *one == now).unwrap_or(0);
+    all[(at + if forward { 1 } else { all.len() - 1 }) % all.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::top::{metrics::position, settings::Settings};
+
+    fn state() -> State {
+        State::new(&Settings::default(), ThemeName::Dark, Glyphs::Braille)
+    }
+
+    fn press(setup: &mut Setup, state: &mut State, keys: &[KeyCode]) {
+        for key in keys {
+            setup.key((*key).into(), state);
+        }
+    }
+
+    #[test]
+    fn readings_are_switched_and_the_last_stays() {
+        let mut state = state();
+        let mut setup = Setup::new(Page::Charts, &state);
+        let tensor = position("tensor").unwrap();
+        let line = 2 + setup.metrics.iter().position(|known| *known == tensor).unwrap();
+        setup.click(line, &mut state);
+        for line in 2..6 {
+            setup.click(line, &mut state);
+        }
+        assert_eq!(state.metrics, [tensor]);
+        setup.click(line, &mut state);
+        assert_eq!(state.metrics, [tensor], "the last cannot be switched off");
+    }
+
+    #[test]
+    fn columns_are_chosen_and_moved() {
+        let mut state = state();
+        let mut setup = Setup::new(Page::Columns, &state);
+        press(&mut setup, &mut state, &[KeyCode::Char(' '), KeyCode::Down, KeyCode::Char(']')]);
+        assert_eq!(state.processes.columns[..2], [Column::User, Column::Pid]);
+        assert!(!state.processes.columns.contains(&Column::Gpu));
+        // It comes back to where it was.
+        press(&mut setup, &mut state, &[KeyCode::PageUp, KeyCode::Char(' ')]);
+        assert_eq!(state.processes.columns[..3], [Column::Gpu, Column::User, Column::Pid]);
+    }
+
+    #[test]
+    fn thresholds_stay_apart_and_within_their_ends() {
+        let mut state = state();
+        let mut setup = Setup::new(Page::Thresholds, &state);
+        press(&mut setup, &mut state, &[KeyCode::Left; 5]);
+        assert_eq!(state.thresholds.utilization, [1, 75]);
+        press(&mut setup, &mut state, &[KeyCode::Right; 40]);
+        assert_eq!(state.thresholds.utilization, [74, 75]);
+        press(&mut setup, &mut state, &[KeyCode::Down]);
+        press(&mut setup, &mut state, &[KeyCode::Right; 40]);
+        assert_eq!(state.thresholds.utilization, [74, 100]);
+    }
+}
