@@ -49,8 +49,8 @@ fn parts<'a>(app: &mut App, painter: &mut Painter<'a>, areas: Areas, measured: &
     let theme = mem::replace(&mut painter.theme, measured);
     panel::host_line(painter, areas.host, &app.model, &app.state);
     panel::gpus(painter, areas.gpus, areas.gpu_columns, areas.totals, &app.model, &app.state);
-    panel::view(painter, areas.view, &app.model, &app.state);
-    panel::processes(painter, areas.processes, &app.model, &mut app.state);
+    let empty = panel::view(painter, areas.view, &app.model, &app.state);
+    panel::processes(painter, areas.processes_over(empty), &app.model, &mut app.state);
     painter.theme = theme;
     panel::footer(painter, areas.footer, &app.model, &app.state, app.prompt.as_ref());
 }

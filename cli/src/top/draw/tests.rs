@@ -137,6 +137,48 @@ fn memory_is_a_line_over_utilization_between_guide_lines() {
 }
 
 #[test]
+fn a_wide_terminal_shows_further_readings_and_a_dash_where_one_is_absent() {
+    let (mut app, _waiting) = app(2);
+    let sample = app.model.sample.as_mut().unwrap();
+    for gpu in &mut sample.gpus {
+        gpu.clocks.sm_mhz = Reading::Now(1980);
+        gpu.performance_state = Reading::Now(0);
+        gpu.fan_percent = Reading::Absent(Absence::NotSupported);
+        gpu.temperature.memory_celsius = Reading::Now(61.0);
+        gpu.power.energy_joules_total = Reading::Now(4.5e8);
+    }
+    sample.gpus[1].clocks.sm_mhz = Reading::Absent(Absence::Unknown);
+    for (details, errors) in app.model.details.iter_mut().zip([3, 0]) {
+        details.ecc.volatile.uncorrected_total = Reading::Now(errors);
+    }
+    let row = |app: &mut crate::top::app::App, width, gpu: usize| {
+        lines(app, width, 30)[2 + gpu].split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    assert!(!row(&mut app, 80, 0).contains("MHz"));
+    let some = row(&mut app, 130, 0);
+    assert!(some.contains(" W 1980 MHz P0") && !some.contains("mem"), "{some}");
+    let wide = row(&mut app, 200, 0);
+    assert!(wide.contains(" W 1980 MHz P0 mem 61 °C ECC 3 125 kWh"), "{wide}");
+    assert!(row(&mut app, 200, 1).contains(" W - P0 mem 61 °C ECC 0 125 kWh"), "{}", row(&mut app, 200, 1));
+    app.model.sample.as_mut().unwrap().gpus[1].fan_percent = Reading::Now(45.0);
+    assert!(row(&mut app, 200, 0).contains(" W 1980 MHz fan - P0 ") && row(&mut app, 200, 1).contains(" fan 45 % P0 "));
+}
+
+#[test]
+fn processes_take_the_lines_that_a_view_leaves_empty() {
+    let (mut app, _waiting) = app(8);
+    let rows = |app: &mut crate::top::app::App, view| {
+        app.state.view = view;
+        let lines = lines(app, 120, 40);
+        let begin = lines.iter().position(|line| line.starts_with("GPU      PID")).unwrap();
+        assert!(view == View::Charts || lines[begin - 1].trim().is_empty(), "{lines:#?}");
+        lines[begin + 1..39].iter().filter(|line| !line.trim().is_empty()).count()
+    };
+    assert!(rows(&mut app, View::Charts) < 16);
+    assert_eq!([View::Events, View::Activity].map(|view| rows(&mut app, view)), [16, 16]);
+}
+
+#[test]
 fn what_processes_take_of_the_host_is_there_from_120_columns_on() {
     use crate::top::model::{ProcessUsage, Usage};
     let (mut app, _waiting) = app(2);
