@@ -1,6 +1,10 @@
 //! `gpumon top`, on a terminal.
 
-use std::{io::Write, process::Command, time::Duration};
+use std::{
+    io::{BufRead, BufReader, Write},
+    process::{Command, Stdio},
+    time::Duration,
+};
 
 use crate::support::{Fake, Server, Tty, complains_of_nothing, eventually, gpumon, signal, stderr, stdout};
 
@@ -288,6 +292,28 @@ fn what_processes_take_of_the_host_is_shown_of_any_user_and_a_dash_has_its_reaso
     assert!(terminal.ended().success());
     busy.kill().unwrap();
     busy.wait().unwrap();
+}
+
+#[test]
+fn a_tree_has_the_shell_above_the_process() {
+    // It ends by itself, whatever becomes of this test.
+    let mut shell = Command::new("sh");
+    let mut shell = shell.args(["-c", "sleep 60 & echo $!; wait"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(shell.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let pid = line.trim();
+    let fake = Fake::new(&format!("gpus = 1\n[[process]]\ngpu = 0\npid = {pid}\nmemory = \"12 GiB\"\n"));
+    std::fs::create_dir_all(fake.path("config/gpumon")).unwrap();
+    std::fs::write(fake.path("config/gpumon/top.toml"), "tree = true\n").unwrap();
+    let screen = stdout(&top(&fake, &["--once"]).output().unwrap());
+    let rows: Vec<_> = screen.lines().skip_while(|line| !line.starts_with("GPU      PID")).collect();
+    let at = rows.iter().position(|row| row.contains("12.0 GiB")).unwrap();
+    assert!(rows[at].contains(pid) && rows[at].contains("└ sleep 60"), "{screen}");
+    let above = rows[at - 1];
+    assert!(above.contains(&format!(" {} ", shell.id())) && above.trim_end().ends_with("─ sh"), "{screen}");
+    assert!(rows[0].ends_with("tree  1 process"), "{screen}");
+    signal("-KILL", pid.parse().unwrap());
+    shell.wait().unwrap();
 }
 
 #[test]

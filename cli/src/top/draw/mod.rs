@@ -25,7 +25,11 @@ pub(super) fn draw(app: &mut App, buffer: &mut Buffer) -> Vec<(Rect, Hit)> {
     let wishes = Wishes {
         banner: model.origin == Origin::Recording || panel::silence(model).is_some(),
         gpus: model.gpus().len(),
-        processes: model.gpus().iter().map(|gpu| gpu.processes.value().map_or(0, Vec::len)).sum(),
+        processes: if app.state.processes.tree {
+            app.state.processes.rows(model, app.state.gpu).len()
+        } else {
+            model.gpus().iter().map(|gpu| gpu.processes.value().map_or(0, Vec::len)).sum()
+        },
         room: app.state.room,
     };
     let Some(areas) = areas(screen, wishes) else {

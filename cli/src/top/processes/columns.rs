@@ -1,6 +1,7 @@
 //! The columns of the list: what they are called, how wide they are, and what stands in them.
 
-use gpumon_probe::model::{ProcessKind, Reading};
+use gpumon_probe::model::{Ancestor, ProcessKind, Reading};
+use unicode_width::UnicodeWidthStr;
 
 use super::rows::{Row, Subject};
 use crate::{
@@ -161,7 +162,7 @@ impl Column {
 impl Row<'_> {
     pub(in crate::top) fn cell(&self, column: Column, now_ms: u64) -> String {
         let Subject::Process(process) = &self.subject else {
-            return self.cell_of_parent(column);
+            return self.cell_of_parents(column);
         };
         match column {
             Column::Gpu => self.place(),
@@ -197,9 +198,9 @@ impl Row<'_> {
 
     /// What it is, in so many columns.
     pub(in crate::top) fn what(&self, columns: usize) -> String {
-        match self.subject {
+        match &self.subject {
             Subject::Process(process) => fitted_what(process, columns).unwrap_or_else(|| ABSENT.to_owned()),
-            Subject::Parent(parent) => printable(&parent.name),
+            Subject::Parents(line) => line_of(line, columns),
         }
     }
 
@@ -220,10 +221,10 @@ impl Row<'_> {
         self.part.map_or_else(|| self.gpu.to_string(), |part| describe::label(self.gpu, part))
     }
 
-    fn cell_of_parent(&self, column: Column) -> String {
+    fn cell_of_parents(&self, column: Column) -> String {
         match (&self.subject, column) {
-            (Subject::Parent(parent), Column::Pid) => parent.pid.to_string(),
-            (Subject::Parent(parent), Column::What) => printable(&parent.name),
+            (Subject::Parents(line), Column::Pid) => line.last().map_or_else(String::new, |last| last.pid.to_string()),
+            (Subject::Parents(line), Column::What) => line_of(line, usize::MAX),
             _ => String::new(),
         }
     }
@@ -234,6 +235,17 @@ impl Row<'_> {
         let total = self.total_bytes.filter(|total| *total > 0)?;
         Some(*process.memory_bytes.value()? as f64 / total as f64)
     }
+}
+
+/// `sshd ─ tmux ─ bash`; where that is too long, the nearest of them.
+fn line_of(parents: &[&Ancestor], columns: usize) -> String {
+    let from = |place: usize| {
+        let names = parents[place..].iter().map(|parent| printable(&parent.name));
+        let cut = (place > 0).then(|| "…".to_owned());
+        cut.into_iter().chain(names).collect::<Vec<_>>().join(" ─ ")
+    };
+    let nearest = parents.len().saturating_sub(1);
+    (0..nearest).map(from).find(|line| line.width() <= columns).unwrap_or_else(|| from(nearest))
 }
 
 /// The number by which a column is sorted; `None` where it is absent, or the column is text.

@@ -26,8 +26,8 @@ pub(in crate::top) struct Row<'a> {
 #[derive(Debug, Clone)]
 pub(in crate::top) enum Subject<'a> {
     Process(&'a Process),
-    /// One that holds none, but has started several that do.
-    Parent(&'a Ancestor),
+    /// Some that hold none, but started one that does, each by the one before.
+    Parents(Vec<&'a Ancestor>),
 }
 
 impl Row<'_> {
@@ -40,7 +40,7 @@ impl Row<'_> {
                 started_ms: process.started_ms.value().copied(),
                 mig: process.mig,
             }),
-            Subject::Parent(_) => None,
+            Subject::Parents(_) => None,
         }
     }
 }

@@ -114,7 +114,7 @@ fn the_selection_stays_with_its_process_and_in_sight() {
 }
 
 #[test]
-fn a_tree_shows_parents_that_start_several_and_hides_those_in_between() {
+fn a_tree_has_the_ancestors_and_those_without_branches_in_one_row() {
     let mut model = model();
     let ancestors = |pids: &[u32]| {
         let parents = pids.iter().map(|pid| Ancestor { pid: *pid, name: format!("parent{pid}") }).collect();
@@ -129,10 +129,11 @@ fn a_tree_shows_parents_that_start_several_and_hides_those_in_between() {
     let view = ProcessView { tree: true, sort: Column::Pid, descending: false, ..ProcessView::default() };
     let rows = view.rows(&model, Some(0));
     let drawn: Vec<(usize, String)> = rows.iter().map(|row| (row.depth, row.cell(Column::Pid, 0))).collect();
-    let expected = [(0, "800"), (1, "4000"), (2, "4014"), (1, "4007"), (0, "4021")];
+    let expected = [(0, "800"), (1, "900"), (2, "4000"), (3, "4014"), (1, "901"), (2, "4007"), (0, "4021")];
     assert_eq!(drawn, expected.map(|(depth, pid)| (depth, pid.to_owned())));
-    assert_eq!(rows[0].cell(Column::What, 0), "parent800");
-    assert_eq!(rows[0].key(), None);
+    assert_eq!(rows[0].cell(Column::What, 0), "parent100 ─ parent800");
+    assert_eq!([21, 20].map(|columns| rows[0].what(columns)), ["parent100 ─ parent800", "… ─ parent800"]);
+    assert_eq!((rows[0].key(), rows[1].cell(Column::What, 0).as_str()), (None, "parent900"));
 }
 
 #[test]
