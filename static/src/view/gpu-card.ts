@@ -156,7 +156,7 @@ export class GpuCard {
     setAttribute(this.name, 'title', joined([gpu.fullName, gpu.uuid, gpu.busId], '\n'));
     this.describeUpdate(gpu, rows, now_ms, store);
     for (const { id, cell } of this.cells) {
-      cell.update(now, store.timeline.values(seriesKey(gpu, id)), window, freshness);
+      cell.update(gpu, store.timeline.values(seriesKey(gpu, id)), window, freshness);
     }
     this.bar.update(now === null ? [] : memorySegments(now.memory, rows));
     if (this.isOpen()) {
