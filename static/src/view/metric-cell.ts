@@ -2,10 +2,11 @@
 
 import { Chart } from '../chart/chart';
 import type { Band, EventMarker, TimeWindow } from '../chart/content';
-import { h } from '../lib/dom';
+import { h, setStyle } from '../lib/dom';
 import { indexAt } from '../lib/timeline';
 import type { GpuState } from '../model/gpu';
 import { limitLineOf, limitOf, type Metric } from '../model/metric';
+import { valueOf } from '../model/reading';
 import { formatted } from '../model/unit';
 import type { Cursor } from './cursor';
 import { colorOf, type Palette } from './palette';
@@ -40,10 +41,10 @@ export class MetricCell {
     this.element.insertBefore(element, this.chartHost);
   }
 
-  /** Shows the value of now, or of the moment pointed at. */
-  update(gpu: GpuState, values: Float64Array, window: TimeWindow, freshness: Freshness): void {
+  /** Shows the value of now, or of the moment pointed at; what it is out of `withLimit`. */
+  update(gpu: GpuState, values: Float64Array, window: TimeWindow, freshness: Freshness, withLimit: boolean): void {
     const { metric } = this;
-    const limit = limitOf(metric, gpu.now);
+    const limit = withLimit ? limitOf(metric, gpu.now) : null;
     const { rest } = formatted(metric.unit, null, limit);
     const at_ms = this.cursor.at_ms;
     if (at_ms === null) {
@@ -54,6 +55,10 @@ export class MetricCell {
       this.value.showPast(Number.isNaN(past) ? null : formatted(metric.unit, past, limit).main, rest);
     }
     this.limit = limitLineOf(metric, gpu) ?? this.limit;
+    if (metric.unit.bounded) {
+      // The style sheet may show it as a bar behind the number.
+      setStyle(this.value.element, 'background-size', `${valueOf(gpu.now && metric.read(gpu.now)) ?? 0}% 100%`);
+    }
   }
 
   /** Draws the line; only for what is on the screen. */
