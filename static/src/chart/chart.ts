@@ -21,6 +21,8 @@ const MINUTE_MS = 60_000;
 const FILL_ALPHA = 0.14;
 const STACK_ALPHA = 0.6;
 const FAINT_ALPHA = 0.2;
+/** More lines than so are drawn thinner, and without dots. */
+const CROWD = 8;
 
 export class Chart {
   private context: CanvasRenderingContext2D | null = null;
@@ -172,13 +174,15 @@ export class Chart {
     } else {
       ctx.textBaseline = 'middle';
       ctx.textAlign = 'right';
-      for (const value of valueTicks(floor, ceiling, (bottom - top) / (VALUE_APART_PX * px), axis.base)) {
+      const values = valueTicks(floor, ceiling, (bottom - top) / (VALUE_APART_PX * px), axis.base);
+      const texts = axis.ticks(values);
+      values.forEach((value, i) => {
         const y = Math.round(plotArea.y(value));
         ctx.fillStyle = style.grid;
         ctx.fillRect(left, y, right - left, px);
         ctx.fillStyle = style.muted;
-        ctx.fillText(axis.text(value), left - 5 * px, y);
-      }
+        ctx.fillText(texts[i] ?? '', left - 5 * px, y);
+      });
       this.paintTimes(ctx, plotArea, style);
     }
     if (typeof limit === 'number' && limit < ceiling) {
@@ -235,8 +239,10 @@ function paintLines(ctx: CanvasRenderingContext2D, area: PlotArea, { window, lin
     const below = layers[i - 1];
     fill(color, STACK_ALPHA, values, ...(below === undefined ? [] : [below.values]));
   });
-  ctx.lineWidth = 1.5 * ratio();
-  ctx.lineJoin = ctx.lineCap = 'round';
+  const isCrowded = lines.length > CROWD;
+  ctx.lineWidth = (isCrowded ? 1 : 1.5) * ratio();
+  ctx.lineJoin = isCrowded ? 'bevel' : 'round';
+  ctx.lineCap = isCrowded ? 'butt' : 'round';
   for (const line of lines) {
     if (lines.length === 1 && layers.length === 0) {
       fill(line.color, FILL_ALPHA, line.values);
@@ -330,7 +336,7 @@ function paintCursor(ctx: CanvasRenderingContext2D, area: PlotArea, content: Cha
     ctx.fillRect(Math.round(area.x(at_ms)), area.top, px, area.bottom - area.top);
     ctx.globalAlpha = 1;
   }
-  for (const { values, color, times_ms = window.times_ms, faint } of lines) {
+  for (const { values, color, times_ms = window.times_ms, faint } of lines.length > CROWD ? [] : lines) {
     const index = cursorIndex(times_ms, content);
     const time = times_ms[index] ?? NaN;
     const value = values[index] ?? NaN;

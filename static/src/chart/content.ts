@@ -14,6 +14,8 @@ export interface TimeWindow {
 }
 
 export interface ChartLine {
+  /** Tells lines of one color apart. */
+  id?: string;
   /** One for each of the window's times; NaN is a hole. */
   values: Float64Array;
   /** Times of its own, where they are others than the window's. */
@@ -46,7 +48,8 @@ export interface ChartStyle {
 export interface ChartAxis {
   /** Marks stand at round multiples of it. */
   base: number;
-  text: (value: number) => string;
+  /** The texts of marks, all in one format. */
+  ticks: (values: readonly number[]) => string[];
 }
 
 export interface ChartContent {

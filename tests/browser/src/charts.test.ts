@@ -117,7 +117,7 @@ describe('charts', () => {
     charts,
     server,
   }) => {
-    await page.goto(`${server.url}#charts?charts=temperature,power`);
+    await page.goto(`${server.url}#charts?view=apart&charts=temperature,power`);
     await charts.live();
     const box = await charts.plot('gpu 0 power').locator('canvas').boundingBox();
     const { x = 0, y = 0, width = 0 } = box ?? {};
@@ -141,7 +141,9 @@ describe('charts', () => {
     await expect
       .poll(() => charts.readouts('all power.draw_watts'))
       .toEqual([expect.stringMatching(/^0 \d+ W$/), expect.stringMatching(/^1 \d+ W$/)]);
-    await charts.control('1').click();
+    await charts.plot('all power.draw_watts').getByRole('button', { name: /^0/ }).click();
+    await expect.poll(() => page.url()).toMatch(/hide=1$/);
+    await charts.control('0').click();
     await expect.poll(() => charts.names()).toContain('gpu 0 power');
   });
 });

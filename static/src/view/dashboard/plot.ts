@@ -3,29 +3,18 @@
 import { Chart } from '../../chart/chart';
 import type { Band, ChartLine, EventMarker, TimeWindow } from '../../chart/content';
 import { roundUp } from '../../chart/ticks';
-import { h, KeyedRows, setAttribute, setStyle, setText } from '../../lib/dom';
-import { firstAfter, indexAt, type Timeline } from '../../lib/timeline';
+import { h, setAttribute, setText } from '../../lib/dom';
+import { firstAfter } from '../../lib/timeline';
 import type { Plot, PlotLine } from '../../model/dashboard/plots';
 import type { Unit } from '../../model/unit';
 import type { Cursor } from '../cursor';
-import { colorOf, type Palette } from '../palette';
+import { colorOf } from '../palette';
 import { Visibility } from '../visibility';
-import { ReadingValue, type Freshness } from '../value';
 import { addBrush } from './brush';
+import { recorded, type PlotContext } from './context';
+import { Legend, type LegendListener } from './legend';
 
-/** What all charts of one drawing share. */
-export interface PlotContext {
-  timeline: Timeline;
-  /** What the driver itself recorded, by the name of its series. */
-  traces: ReadonlyMap<string, Timeline>;
-  window: TimeWindow;
-  palette: Palette;
-  freshness: Freshness;
-  /** The moment whose values are told; `null` for now. */
-  at_ms: number | null;
-}
-
-export interface PlotListener {
+export interface PlotListener extends Omit<LegendListener, 'onPoint'> {
   onZoom: (a_ms: number, b_ms: number) => void;
   onReset: () => void;
 }
@@ -37,12 +26,7 @@ export class PlotView {
   private latest: [plot: Plot, context: PlotContext, bands: readonly Band[], markers: readonly EventMarker[]] | null =
     null;
   private readonly title = h('h3');
-  private readonly readouts = h('dl', { class: 'gpumon-readouts' });
-  private readonly values = new KeyedRows(
-    this.readouts,
-    ({ series }: PlotLine) => series,
-    (line) => this.newReadout(line),
-  );
+  private readonly legend: Legend;
   private readonly host = h('div', { class: 'gpumon-chart gpumon-plot-chart', 'aria-hidden': 'true' });
   private readonly chart = new Chart(this.host);
   /** The line that somebody points at by its name. */
@@ -50,10 +34,16 @@ export class PlotView {
 
   constructor(
     private readonly cursor: Cursor,
-    private readonly invalidate: () => void,
+    invalidate: () => void,
     listener: PlotListener,
   ) {
-    this.element = h('figure', { class: 'gpumon-plot' }, h('figcaption', {}, this.title, this.readouts), this.host);
+    const onPoint = (id: string | null): void => {
+      this.pointed = id;
+      invalidate();
+    };
+    this.legend = new Legend({ ...listener, onPoint }, invalidate);
+    const caption = h('figcaption', {}, this.title, this.legend.element);
+    this.element = h('figure', { class: 'gpumon-plot' }, caption, this.host);
     cursor.track(this.host, this.chart);
     addBrush(this.host, { ...listener, timeAt: (clientX) => this.chart.timeAt(clientX) });
   }
@@ -64,7 +54,8 @@ export class PlotView {
     }
     setAttribute(this.element, 'data-plot', plot.key);
     setText(this.title, plot.title);
-    this.values.update([...plot.lines, ...plot.stack], (row, line) => row.update(line, plot.unit, context));
+    const { unit } = plot;
+    this.legend.update([...plot.lines, ...plot.stack], unit, (plot.limit ?? unit.ceiling) - unit.floor, context);
   }
 
   /** Draws the lines, where they are seen. */
@@ -75,12 +66,16 @@ export class PlotView {
     }
     const { window, palette } = context;
     const { unit } = plot;
-    const drawn = (line: PlotLine): ChartLine => ({
-      ...recorded(line, context),
-      color: colorOf(palette, line.color),
-      faint: this.pointed !== null && this.pointed !== line.series,
-    });
-    const lines = plot.lines.map(drawn);
+    const drawn = (all: readonly PlotLine[]): ChartLine[] =>
+      all
+        .filter(({ id }) => !context.hidden.has(id))
+        .map((line) => ({
+          ...recorded(line, context),
+          id: line.id,
+          color: colorOf(palette, line.color),
+          faint: this.pointed !== null && this.pointed !== line.id,
+        }));
+    const lines = drawn(plot.lines);
     const highest = plot.limit ?? highestOf(lines, window);
     const ceiling = unit.bounded
       ? unit.ceiling
@@ -94,7 +89,7 @@ export class PlotView {
       floor: unit.floor,
       ceiling,
       lines,
-      stack: plot.stack.map(drawn),
+      stack: drawn(plot.stack),
       limit: plot.limit,
       bands,
       markers,
@@ -121,55 +116,6 @@ export class PlotView {
   dispose(): void {
     this.chart.dispose();
   }
-
-  private newReadout(line: PlotLine): Readout {
-    return new Readout(line, (pointed) => {
-      this.pointed = pointed ? line.series : null;
-      this.invalidate();
-    });
-  }
-}
-
-/** The name of a line and its value, of now or of the moment pointed at. */
-class Readout {
-  readonly element: HTMLElement;
-  private readonly label = h('dt', {});
-  private readonly swatch = h('span', { class: 'gpumon-swatch', 'aria-hidden': 'true' });
-  private readonly value: ReadingValue;
-  private color = '';
-
-  constructor({ series }: PlotLine, onPointed: (pointed: boolean) => void) {
-    this.value = new ReadingValue(series);
-    this.element = h('div', {}, this.swatch, this.label, h('dd', {}, this.value.element));
-    this.element.addEventListener('pointerenter', () => onPointed(true));
-    this.element.addEventListener('pointerleave', () => onPointed(false));
-  }
-
-  update(line: PlotLine, unit: Unit, context: PlotContext): void {
-    const { at_ms } = context;
-    setText(this.label, line.label);
-    const color = colorOf(context.palette, line.color);
-    if (color !== this.color) {
-      this.color = color;
-      setStyle(this.swatch, 'background', color);
-    }
-    if (at_ms === null) {
-      this.value.update(line.now, unit.text, context.freshness);
-      return;
-    }
-    const { values, times_ms } = recorded(line, context);
-    const times = times_ms ?? context.window.times_ms;
-    const past = values[indexAt(times, at_ms, context.window.gap_ms)] ?? NaN;
-    this.value.showPast(Number.isNaN(past) ? null : unit.text(past));
-  }
-}
-
-/** What the driver recorded itself, where there is such a record; else what was read. */
-function recorded({ series, trace }: PlotLine, { timeline, traces }: PlotContext): Omit<ChartLine, 'color'> {
-  const own = trace === undefined ? undefined : traces.get(trace);
-  return own === undefined || trace === undefined
-    ? { values: timeline.values(series) }
-    : { values: own.values(trace), times_ms: own.times_ms };
 }
 
 /** The highest value that is shown; 0 where there is none. */
