@@ -65,6 +65,28 @@ export class Chart {
     return Math.round(plotArea.from_ms + share * (plotArea.to_ms - plotArea.from_ms));
   }
 
+  /** The value under a point of the screen, and how much a pixel is; `null` where the chart is not drawn. */
+  valueAt(clientY: number): { value: number; pixel: number } | null {
+    const area = this.plotArea();
+    if (area === null || this.content === null) {
+      return null;
+    }
+    const { floor, ceiling } = this.content;
+    const perPixel = (ceiling - floor) / (area.bottom - area.top);
+    const y = (clientY - this.host.getBoundingClientRect().top) * ratio();
+    return { value: floor + (area.bottom - y) * perPixel, pixel: perPixel * ratio() };
+  }
+
+  /** Where a time is, in pixels of the page from the left edge; `null` where it is not shown. */
+  xOf(at_ms: number): number | null {
+    const area = this.plotArea();
+    return area === null || at_ms < area.from_ms || at_ms > area.to_ms ? null : area.x(at_ms) / ratio();
+  }
+
+  get width_px(): number {
+    return this.width / ratio();
+  }
+
   dispose(): void {
     this.sizes?.disconnect();
     this.context?.canvas.remove();
@@ -240,10 +262,10 @@ function paintLines(ctx: CanvasRenderingContext2D, area: PlotArea, { window, lin
     fill(color, STACK_ALPHA, values, ...(below === undefined ? [] : [below.values]));
   });
   const isCrowded = lines.length > CROWD;
-  ctx.lineWidth = (isCrowded ? 1 : 1.5) * ratio();
   ctx.lineJoin = isCrowded ? 'bevel' : 'round';
   ctx.lineCap = isCrowded ? 'butt' : 'round';
-  for (const line of lines) {
+  const strongLast = [...lines].sort((a, b) => Number(a.strong ?? false) - Number(b.strong ?? false));
+  for (const line of strongLast) {
     if (lines.length === 1 && layers.length === 0) {
       fill(line.color, FILL_ALPHA, line.values);
     }
@@ -251,6 +273,7 @@ function paintLines(ctx: CanvasRenderingContext2D, area: PlotArea, { window, lin
     const path = new Path2D();
     addLine(path, times, line.values, ...visibleRange(times, area), area);
     ctx.globalAlpha = line.faint === true ? FAINT_ALPHA : 1;
+    ctx.lineWidth = (line.strong === true ? 2.5 : isCrowded ? 1 : 1.5) * ratio();
     ctx.strokeStyle = line.color;
     ctx.stroke(path);
     ctx.globalAlpha = 1;

@@ -23,6 +23,8 @@ export interface ChartLine {
   color: string;
   /** Whether others are looked at just now. */
   faint?: boolean;
+  /** Whether it is the one pointed at. */
+  strong?: boolean;
 }
 
 export interface Band {

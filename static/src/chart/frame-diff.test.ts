@@ -59,6 +59,7 @@ describe('a picture is drawn anew', () => {
       { limit: 90 },
       { window: { ...window, revision: 1 } },
       { lines: lines.map((line) => ({ ...line, faint: true })) },
+      { lines: lines.map((line) => ({ ...line, strong: true })) },
       { lines: [...lines, ...lines] },
       { lines: lines.map((line) => ({ ...line, id: 'other' })) },
       { bands: [{ from_ms: 1, to_ms: 2, color: 'blue', label: '' }] },

@@ -16,6 +16,8 @@ export interface PlotLine {
   /** What it is of: the same GPU, reading or holder has the same in every chart, so that a legend acts on all. */
   id: string;
   label: string;
+  /** What it is called where nothing around it says what it is. */
+  name?: string;
   color: Color;
   series: string;
   /** What is read now; `null` before the first sample. */
@@ -121,6 +123,7 @@ function ofAll(gpus: readonly GpuState[], kinds: readonly ChartKind[], { charts 
       const lines = able.map((gpu): PlotLine => ({
         id: String(gpu.index),
         label: String(gpu.index),
+        name: trans.__('GPU %1', gpu.index),
         color: gpu.index,
         series: seriesKey(gpu, metric.id),
         now: readOf(gpu, metric),

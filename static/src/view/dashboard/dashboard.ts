@@ -26,6 +26,7 @@ import { CellTable } from './cell-table';
 import type { PlotContext } from './context';
 import { PlotView, type PlotListener } from './plot';
 import { SectionView } from './section';
+import { Tooltip } from './tooltip';
 
 export interface DashboardOptions extends ViewOptions {
   state: DashboardState;
@@ -47,6 +48,7 @@ export class Dashboard extends StoreView {
     () => this.newSection(),
     (view) => view.dispose(),
   );
+  private readonly tooltip = new Tooltip();
   private readonly past = new PastHolders();
   private readonly cells: CellTable;
   private state: DashboardState;
@@ -146,7 +148,7 @@ export class Dashboard extends StoreView {
       onIsolate: (id, legend) => hide(isolated(this.state.hidden, id, legend)),
       onToggle: (id, legend) => hide(toggledLine(this.state.hidden, id, legend)),
     };
-    return new SectionView(() => new PlotView(this.cursor, this.options.invalidate, listener), this.screen);
+    return new SectionView(() => new PlotView(this.cursor, this.tooltip, this.options.invalidate, listener), this.screen);
   }
 
   /** Arrows move through the past, space pauses, Escape returns to live. */

@@ -5,14 +5,21 @@ import type { Band, ChartLine, EventMarker, TimeWindow } from '../../chart/conte
 import { roundUp } from '../../chart/ticks';
 import { h, setAttribute, setText } from '../../lib/dom';
 import { firstAfter } from '../../lib/timeline';
+import { momentOf, nearestLine } from '../../model/dashboard/moment';
 import type { Plot, PlotLine } from '../../model/dashboard/plots';
 import type { Unit } from '../../model/unit';
 import type { Cursor } from '../cursor';
 import { colorOf } from '../palette';
 import { Visibility } from '../visibility';
 import { addBrush } from './brush';
-import { recorded, type PlotContext } from './context';
+import { recorded, shownValue, type PlotContext } from './context';
 import { Legend, type LegendListener } from './legend';
+import { TOOLTIP_PX, type Tooltip } from './tooltip';
+
+/** More values than so are not read. */
+const MOST_ROWS = 10;
+/** Within this distance a line is pointed at. */
+const NEAR_PX = 12;
 
 export interface PlotListener extends Omit<LegendListener, 'onPoint'> {
   onZoom: (a_ms: number, b_ms: number) => void;
@@ -29,11 +36,14 @@ export class PlotView {
   private readonly legend: Legend;
   private readonly host = h('div', { class: 'gpumon-chart gpumon-plot-chart', 'aria-hidden': 'true' });
   private readonly chart = new Chart(this.host);
+  /** Where the pointer is, and how far it is to the right edge of the view. */
+  private pointer: { clientY: number; space_px: number; upward: boolean } | null = null;
   /** The line that somebody points at by its name. */
   private pointed: string | null = null;
 
   constructor(
     private readonly cursor: Cursor,
+    private readonly tooltip: Tooltip,
     invalidate: () => void,
     listener: PlotListener,
   ) {
@@ -45,6 +55,7 @@ export class PlotView {
     const caption = h('figcaption', {}, this.title, this.legend.element);
     this.element = h('figure', { class: 'gpumon-plot' }, caption, this.host);
     cursor.track(this.host, this.chart);
+    this.followPointer();
     addBrush(this.host, { ...listener, timeAt: (clientX) => this.chart.timeAt(clientX) });
   }
 
@@ -66,6 +77,7 @@ export class PlotView {
     }
     const { window, palette } = context;
     const { unit } = plot;
+    const near = this.updateTooltip(plot, context);
     const drawn = (all: readonly PlotLine[]): ChartLine[] =>
       all
         .filter(({ id }) => !context.hidden.has(id))
@@ -74,6 +86,7 @@ export class PlotView {
           id: line.id,
           color: colorOf(palette, line.color),
           faint: this.pointed !== null && this.pointed !== line.id,
+          strong: line.id === near,
         }));
     const lines = drawn(plot.lines);
     const highest = plot.limit ?? highestOf(lines, window);
@@ -114,7 +127,54 @@ export class PlotView {
   }
 
   dispose(): void {
+    this.tooltip.hide(this.host);
     this.chart.dispose();
+  }
+
+  private followPointer(): void {
+    const { host } = this;
+    host.addEventListener('pointermove', ({ clientY }) => {
+      const view = host.closest('.gpumon') ?? host;
+      const { left, top, bottom } = host.getBoundingClientRect();
+      const upward = (top + bottom) / 2 > window.innerHeight / 2;
+      this.pointer = { clientY, space_px: view.getBoundingClientRect().right - left, upward };
+    });
+    host.addEventListener('pointerleave', () => {
+      this.pointer = null;
+      this.tooltip.hide(host);
+    });
+  }
+
+  /** Tells the values at the pointer; returns the line that it is at. */
+  private updateTooltip(plot: Plot, context: PlotContext): string | null {
+    const { chart, pointer, host } = this;
+    const { at_ms } = this.cursor;
+    const x_px = at_ms === null ? null : chart.xOf(at_ms);
+    if (pointer === null || at_ms === null || x_px === null) {
+      this.tooltip.hide(host);
+      return null;
+    }
+    const valued = (line: PlotLine): PlotLine & { value: number } => ({ ...line, value: shownValue(line, context) });
+    const isShown = ({ id }: PlotLine): boolean => !context.hidden.has(id);
+    const lines = plot.lines.filter(isShown).map(valued);
+    const at = chart.valueAt(pointer.clientY);
+    const near = at === null || lines.length < 2 ? null : nearestLine(lines, at.value, NEAR_PX * at.pixel);
+    const { rows, more } = momentOf([...lines, ...plot.stack.filter(isShown).map(valued)], near, MOST_ROWS);
+    const toLeft = x_px + TOOLTIP_PX > pointer.space_px;
+    this.tooltip.show(
+      host,
+      { x_px, width_px: chart.width_px, toLeft, upward: pointer.upward },
+      at_ms,
+      rows.map(({ id, label, name, color, value }) => ({
+        id,
+        label: name ?? label,
+        color: colorOf(context.palette, color),
+        text: plot.unit.text(value),
+        near: id === near,
+      })),
+      more,
+    );
+    return near;
   }
 }
 
