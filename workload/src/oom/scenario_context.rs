@@ -179,7 +179,7 @@ impl<'a> ScenarioContext<'a> {
 
     /// Seconds since then, as they are on a machine that lets this process run whenever it wants to.
     pub(crate) fn seconds_since(&self, begun: &Stopwatch) -> f64 {
-        begun.at.elapsed().saturating_sub(self.late - begun.late).as_secs_f64()
+        (begun.at + self.late.saturating_sub(begun.late)).elapsed().as_secs_f64()
     }
 
     pub(crate) fn stopwatch(&self) -> Stopwatch {
