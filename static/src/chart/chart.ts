@@ -17,10 +17,13 @@ const TOP_PX = 6;
 const EDGE_PX = 4;
 const TIME_APART_PX = 74;
 const VALUE_APART_PX = 26;
+/** The height of letters, with a little air. */
+const LETTERS_PX = 14;
 const MINUTE_MS = 60_000;
 const FILL_ALPHA = 0.14;
 const STACK_ALPHA = 0.6;
 const FAINT_ALPHA = 0.2;
+const NO_DASH: number[] = [];
 
 export class Chart {
   private context: CanvasRenderingContext2D | null = null;
@@ -165,6 +168,7 @@ export class Chart {
     const { floor, ceiling, limit, axis, style } = content;
     const px = ratio();
     const { left, right, top, bottom } = plotArea;
+    const limitY = typeof limit === 'number' && limit <= ceiling ? Math.round(plotArea.y(limit)) : null;
     ctx.lineWidth = px;
     if (!this.hasAxes()) {
       ctx.fillStyle = style.grid;
@@ -174,6 +178,9 @@ export class Chart {
       ctx.textAlign = 'right';
       for (const value of valueTicks(floor, ceiling, (bottom - top) / (VALUE_APART_PX * px), axis.base)) {
         const y = Math.round(plotArea.y(value));
+        if (limitY !== null && Math.abs(limitY - y) < LETTERS_PX * px) {
+          continue;
+        }
         ctx.fillStyle = style.grid;
         ctx.fillRect(left, y, right - left, px);
         ctx.fillStyle = style.muted;
@@ -181,15 +188,36 @@ export class Chart {
       }
       this.paintTimes(ctx, plotArea, style);
     }
-    if (typeof limit === 'number' && limit < ceiling) {
-      const y = Math.round(plotArea.y(limit)) + px / 2;
-      ctx.strokeStyle = style.muted;
-      ctx.setLineDash([3 * px, 3 * px]);
-      ctx.beginPath();
-      ctx.moveTo(left, y);
-      ctx.lineTo(right, y);
-      ctx.stroke();
-      ctx.setLineDash([]);
+    if (limitY !== null) {
+      this.paintLimit(ctx, plotArea, content, limitY);
+    }
+  }
+
+  /** The line of a limit; its number stands where those of the axis do, and its name where the line leaves room. */
+  private paintLimit(ctx: CanvasRenderingContext2D, area: PlotArea, content: ChartContent, y: number): void {
+    const { limit, limitName, axis, style } = content;
+    const px = ratio();
+    const { left, right, top } = area;
+    ctx.strokeStyle = style.muted;
+    ctx.setLineDash([3 * px, 3 * px]);
+    ctx.beginPath();
+    ctx.moveTo(left, y + px / 2);
+    ctx.lineTo(right, y + px / 2);
+    ctx.stroke();
+    ctx.setLineDash([]);
+    if (!this.hasAxes()) {
+      return;
+    }
+    ctx.fillStyle = style.text;
+    ctx.textBaseline = 'middle';
+    ctx.textAlign = 'right';
+    ctx.fillText(axis.text(limit ?? 0), left - 5 * px, y);
+    if (limitName !== undefined) {
+      const above = y - top >= LETTERS_PX * px;
+      ctx.fillStyle = style.muted;
+      ctx.textBaseline = above ? 'bottom' : 'top';
+      ctx.textAlign = 'left';
+      ctx.fillText(limitName, left + 4 * px, y + (above ? -2 : 3) * px);
     }
   }
 
@@ -237,7 +265,8 @@ function paintLines(ctx: CanvasRenderingContext2D, area: PlotArea, { window, lin
   });
   ctx.lineWidth = 1.5 * ratio();
   ctx.lineJoin = ctx.lineCap = 'round';
-  for (const line of lines) {
+  // What has the color of another is told from it by its dashed edge.
+  for (const line of [...layers.filter(({ dash }) => dash !== undefined), ...lines]) {
     if (lines.length === 1 && layers.length === 0) {
       fill(line.color, FILL_ALPHA, line.values);
     }
@@ -246,6 +275,7 @@ function paintLines(ctx: CanvasRenderingContext2D, area: PlotArea, { window, lin
     addLine(path, times, line.values, ...visibleRange(times, area), area);
     ctx.globalAlpha = line.faint === true ? FAINT_ALPHA : 1;
     ctx.strokeStyle = line.color;
+    ctx.setLineDash(line.dash?.map((length) => length * ratio()) ?? NO_DASH);
     ctx.stroke(path);
     ctx.globalAlpha = 1;
   }
@@ -260,7 +290,7 @@ function visibleRange(times_ms: Float64Array, area: PlotArea): [begin: number, e
 /** Each line upon those before it. What is not known of one adds nothing; where nothing is known, there is a hole. */
 function stacked(stack: readonly ChartLine[], begin: number, end: number): ChartLine[] {
   let below: Float64Array | null = null;
-  return stack.map(({ values, color }) => {
+  return stack.map(({ values, ...look }) => {
     const sum = new Float64Array(end).fill(NaN);
     for (let i = begin; i < end; i += 1) {
       const own = values[i] ?? NaN;
@@ -268,7 +298,7 @@ function stacked(stack: readonly ChartLine[], begin: number, end: number): Chart
       sum[i] = Number.isNaN(own) ? under : own + (Number.isNaN(under) ? 0 : under);
     }
     below = sum;
-    return { values: sum, color };
+    return { ...look, values: sum };
   });
 }
 

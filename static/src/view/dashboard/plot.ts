@@ -81,12 +81,9 @@ export class PlotView {
       faint: this.pointed !== null && this.pointed !== line.series,
     });
     const lines = plot.lines.map(drawn);
-    const highest = plot.limit ?? highestOf(lines, window);
     const ceiling = unit.bounded
       ? unit.ceiling
-      : plot.limit === null
-        ? ceilingOf(unit, highest)
-        : highest * airOf(plot);
+      : Math.max((plot.limit ?? 0) * airOf(plot), ceilingOf(unit, plot.limit === null ? highestOf(lines, window) : 0));
     this.chart.draw({
       axis: unit,
       style: palette,
@@ -96,6 +93,7 @@ export class PlotView {
       lines,
       stack: plot.stack.map(drawn),
       limit: plot.limit,
+      ...(plot.limitName !== undefined && { limitName: plot.limitName }),
       bands,
       markers,
       at_ms: this.cursor.at_ms,
