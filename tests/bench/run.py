@@ -78,8 +78,10 @@ def top(seconds):
 
 def first_paint(command, environment):
     begin = time.perf_counter()
-    with Screen(120, 40) as screen, Program(command, environment, stdin=screen.inside, stdout=screen.inside):
+    with Screen(120, 40) as screen, Program(command, environment, stdin=screen.inside, stdout=screen.inside) as program:
         while screen.first is None:
+            if program.process.poll() is not None:
+                sys.exit("gpumon top ended before it drew anything")
             time.sleep(0.001)
         return (screen.first - begin) * 1000
 
