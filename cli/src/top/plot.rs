@@ -18,6 +18,8 @@ const WITH_PERCENTAGES: u16 = 24;
 const WITH_TIMES: u16 = 6;
 /// One lower than this has no guide lines.
 const WITH_GUIDES: u16 = 2;
+/// In one lower than this, a line would hide what it crosses.
+const WITH_OVERLAY: u16 = 4;
 const AXIS: u16 = 10;
 const AXIS_OF_PERCENTAGES: u16 = 6;
 
@@ -86,7 +88,7 @@ impl Plot<'_> {
                 }
             }
         }
-        if let Some(overlay) = &self.overlay {
+        if let Some(overlay) = self.overlay.as_ref().filter(|_| inner.height >= WITH_OVERLAY) {
             overlay.draw(painter, inner, |value| height(value, floor, ceiling, levels));
         }
         if let Some(reason) = self.reason.as_ref().filter(|_| values.iter().all(Option::is_none)) {

@@ -137,6 +137,20 @@ fn memory_is_a_line_over_utilization_between_guide_lines() {
 }
 
 #[test]
+fn a_low_chart_has_no_line_that_hides_what_it_crosses() {
+    let (mut app, _waiting) = app(8);
+    let mut cells_of_memory = |height| {
+        let mut buffer = ratatui::buffer::Buffer::empty(ratatui::layout::Rect::new(0, 0, 120, height));
+        super::draw(&mut app, &mut buffer);
+        let is_dots = |symbol: &str| symbol.starts_with(|dots| ('\u{2801}'..='\u{28ff}').contains(&dots));
+        let memory = app.state.theme.memory.fg;
+        buffer.content.iter().filter(|cell| Some(cell.fg) == memory && is_dots(cell.symbol())).count()
+    };
+    assert_eq!(cells_of_memory(24), 0);
+    assert!(cells_of_memory(50) > 20);
+}
+
+#[test]
 fn a_wide_terminal_shows_further_readings_and_a_dash_where_one_is_absent() {
     let (mut app, _waiting) = app(2);
     let sample = app.model.sample.as_mut().unwrap();
