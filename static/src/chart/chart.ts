@@ -17,10 +17,13 @@ const TOP_PX = 6;
 const EDGE_PX = 4;
 const TIME_APART_PX = 74;
 const VALUE_APART_PX = 26;
+/** The height of letters, with a little air. */
+const LETTERS_PX = 14;
 const MINUTE_MS = 60_000;
 const FILL_ALPHA = 0.14;
 const STACK_ALPHA = 0.6;
 const FAINT_ALPHA = 0.2;
+const NO_DASH: number[] = [];
 /** More lines than so are drawn thinner, and without dots. */
 const CROWD = 8;
 /** How far beyond its area a line is drawn that is clipped: half of its width. */
@@ -201,6 +204,8 @@ export class Chart {
     const { floor, ceiling, limit, axis, style } = content;
     const px = ratio();
     const { left, right, top, bottom } = plotArea;
+    const limitY =
+      typeof limit === 'number' && limit >= floor && limit <= ceiling ? Math.round(plotArea.y(limit)) : null;
     ctx.lineWidth = px;
     if (!this.hasAxes()) {
       ctx.fillStyle = style.grid;
@@ -212,6 +217,9 @@ export class Chart {
       const texts = axis.ticks(values);
       values.forEach((value, i) => {
         const y = Math.round(plotArea.y(value));
+        if (limitY !== null && Math.abs(limitY - y) < LETTERS_PX * px) {
+          return;
+        }
         ctx.fillStyle = style.grid;
         ctx.fillRect(left, y, right - left, px);
         ctx.fillStyle = style.muted;
@@ -219,15 +227,36 @@ export class Chart {
       });
       this.paintTimes(ctx, plotArea, style);
     }
-    if (typeof limit === 'number' && limit < ceiling && limit > floor) {
-      const y = Math.round(plotArea.y(limit)) + px / 2;
-      ctx.strokeStyle = style.muted;
-      ctx.setLineDash([3 * px, 3 * px]);
-      ctx.beginPath();
-      ctx.moveTo(left, y);
-      ctx.lineTo(right, y);
-      ctx.stroke();
-      ctx.setLineDash([]);
+    if (limitY !== null) {
+      this.paintLimit(ctx, plotArea, content, limitY);
+    }
+  }
+
+  /** The line of a limit; its number stands where those of the axis do, and its name where the line leaves room. */
+  private paintLimit(ctx: CanvasRenderingContext2D, area: PlotArea, content: ChartContent, y: number): void {
+    const { limit, limitName, axis, style } = content;
+    const px = ratio();
+    const { left, right, top } = area;
+    ctx.strokeStyle = style.muted;
+    ctx.setLineDash([3 * px, 3 * px]);
+    ctx.beginPath();
+    ctx.moveTo(left, y + px / 2);
+    ctx.lineTo(right, y + px / 2);
+    ctx.stroke();
+    ctx.setLineDash([]);
+    if (!this.hasAxes()) {
+      return;
+    }
+    ctx.fillStyle = style.text;
+    ctx.textBaseline = 'middle';
+    ctx.textAlign = 'right';
+    ctx.fillText(axis.ticks([limit ?? 0])[0] ?? '', left - 5 * px, y);
+    if (limitName !== undefined) {
+      const above = y - top >= LETTERS_PX * px;
+      ctx.fillStyle = style.muted;
+      ctx.textBaseline = above ? 'bottom' : 'top';
+      ctx.textAlign = 'left';
+      ctx.fillText(limitName, left + 4 * px, y + (above ? -2 : 3) * px);
     }
   }
 
@@ -282,7 +311,8 @@ function paintLines(ctx: CanvasRenderingContext2D, area: PlotArea, { window, lin
   ctx.lineJoin = isCrowded ? 'bevel' : 'round';
   ctx.lineCap = isCrowded ? 'butt' : 'round';
   const strongLast = [...lines].sort((a, b) => Number(a.strong ?? false) - Number(b.strong ?? false));
-  for (const line of strongLast) {
+  // What has the color of another is told from it by its dashed edge.
+  for (const line of [...layers.filter(({ dash }) => dash !== undefined), ...strongLast]) {
     if (lines.length === 1 && layers.length === 0) {
       fill(line.color, FILL_ALPHA, line.values);
     }
@@ -292,6 +322,7 @@ function paintLines(ctx: CanvasRenderingContext2D, area: PlotArea, { window, lin
     ctx.globalAlpha = line.faint === true ? FAINT_ALPHA : 1;
     ctx.lineWidth = (line.strong === true ? 2.5 : isCrowded ? 1 : 1.5) * ratio();
     ctx.strokeStyle = line.color;
+    ctx.setLineDash(line.dash?.map((length) => length * ratio()) ?? NO_DASH);
     ctx.stroke(path);
     ctx.globalAlpha = 1;
   }
@@ -306,7 +337,7 @@ function visibleRange(times_ms: Float64Array, area: PlotArea): [begin: number, e
 /** Each line upon those before it. What is not known of one adds nothing; where nothing is known, there is a hole. */
 function stacked(stack: readonly ChartLine[], begin: number, end: number): ChartLine[] {
   let below: Float64Array | null = null;
-  return stack.map(({ values, color }) => {
+  return stack.map(({ values, ...look }) => {
     const sum = new Float64Array(end).fill(NaN);
     for (let i = begin; i < end; i += 1) {
       const own = values[i] ?? NaN;
@@ -314,7 +345,7 @@ function stacked(stack: readonly ChartLine[], begin: number, end: number): Chart
       sum[i] = Number.isNaN(own) ? under : own + (Number.isNaN(under) ? 0 : under);
     }
     below = sum;
-    return { values: sum, color };
+    return { ...look, values: sum };
   });
 }
 

@@ -21,6 +21,8 @@ export interface ChartLine {
   /** Times of its own, where they are others than the window's. */
   times_ms?: Float64Array;
   color: string;
+  /** Lengths of strokes and gaps, in pixels of the page, where there are more lines than colors. */
+  dash?: readonly number[];
   /** Whether others are looked at just now. */
   faint?: boolean;
   /** Whether it is the one pointed at. */
@@ -65,8 +67,10 @@ export interface ChartContent {
   lines: readonly ChartLine[];
   /** Lines of which each stands upon those before it, filled; they lie under `lines`. */
   stack?: readonly ChartLine[];
-  /** A value to mark across. */
+  /** A value to mark across, with its number on the axis. */
   limit?: number | null;
+  /** What the limit is called, where its number does not tell: `slowdown`. */
+  limitName?: string;
   bands?: readonly Band[];
   markers?: readonly EventMarker[];
   /** The time under the pointer; `null` for now. */

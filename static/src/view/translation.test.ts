@@ -69,7 +69,8 @@ describe('in another language', () => {
     const overview: Overview = new Overview(store, { ...options, onOpenGpu: vi.fn(), spanMinutes: 5, invalidate });
     overview.render();
     expect(untranslatedIn(overview.element)).toEqual([]);
-    for (const button of overview.element.querySelectorAll('button')) {
+    overview.element.querySelectorAll<HTMLElement>('.gpumon-toggle').forEach((button) => button.click());
+    for (const button of overview.element.querySelectorAll<HTMLElement>('button:not(.gpumon-toggle)')) {
       button.click();
     }
     expect(overview.element.querySelectorAll('.gpumon-group').length).toBeGreaterThan(10);

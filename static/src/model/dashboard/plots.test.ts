@@ -53,6 +53,18 @@ describe('the charts of a dashboard', () => {
     expect(titles(sections([gpu(0, { power })])[0])).toContain('Power');
   });
 
+  it('mark the limits that values should stay below', () => {
+    const [first] = sections([gpu(0)]);
+    const limits = first?.plots.slice(0, 4).map(({ key, limit, limitName }) => [key, limit, limitName]);
+    expect(limits).toEqual([
+      ['gpu 0 activity', null, undefined],
+      ['gpu 0 memory', 140 * GIB, undefined],
+      ['gpu 0 power', 700, undefined],
+      ['gpu 0 temperature', 89, 'slowdown'],
+    ]);
+    expect(plot(sections([gpu(0), gpu(1)], { layout: 'together' }), 'all temperature.gpu_celsius')?.limit).toBe(89);
+  });
+
   it('show memory as what its holders have, under all that is in use', () => {
     const memory = plot(sections([gpu(0, { processes: [process(7)] })]), 'gpu 0 memory');
     expect(memory?.limit).toBe(140 * GIB);

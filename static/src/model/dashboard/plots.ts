@@ -5,7 +5,17 @@ import { trans } from '../../lib/translation';
 import type { HostSample, Reading, Sample } from '../../wire';
 import { seriesKey, type GpuState } from '../gpu';
 import { heldKey, type HolderRow } from '../holders';
-import { GPU_METRICS, HELD, HOST_METRICS, limitOf, MIG, MIG_METRICS, type Color, type Metric } from '../metric';
+import {
+  GPU_METRICS,
+  HELD,
+  HOST_METRICS,
+  limitLineOf,
+  limitOf,
+  MIG,
+  MIG_METRICS,
+  type Color,
+  type Metric,
+} from '../metric';
 import { migRows } from '../mig';
 import { absenceOf } from '../reading';
 import { PERCENT, type Unit } from '../unit';
@@ -37,6 +47,7 @@ export interface Plot {
   stack: readonly PlotLine[];
   /** What the values are out of; `null` where that is not known. */
   limit: number | null;
+  limitName?: string;
   /** The GPU, where it is of one; the machine's are of none. */
   gpu: number | null;
 }
@@ -108,10 +119,10 @@ function gpuPlot(gpu: GpuState, { id, title, metrics }: ChartKind, holders: read
     now: memory_bytes,
   }));
   const [first] = able;
-  const limit = first ? limitOf(first, gpu.now) : null;
   const unit = (first ?? metrics[0])?.unit ?? PERCENT;
   const key = `gpu ${gpu.index} ${id}`;
-  return { key, id, title: title(), unit, lines: lines.map(whole), stack, limit, gpu: gpu.index };
+  const limit = limited(first ? [limitLineOf(first, gpu)] : []);
+  return { key, id, title: title(), unit, lines: lines.map(whole), stack, ...limit, gpu: gpu.index };
 }
 
 /** One chart for each reading, with a line for each GPU. */
@@ -130,14 +141,20 @@ function ofAll(gpus: readonly GpuState[], kinds: readonly ChartKind[], { charts 
         series: seriesKey(gpu, metric.id),
         now: readOf(gpu, metric),
       }));
-      const limit = Math.max(...able.map((gpu) => limitOf(metric, gpu.now) ?? 0)) || null;
+      const limit = limited(able.map((gpu) => limitLineOf(metric, gpu)));
       const { id, label, unit } = metric;
       return able.length === 0
         ? []
-        : [{ key: `all ${id}`, id, title: label(), unit, lines, stack: [], limit, gpu: null }];
+        : [{ key: `all ${id}`, id, title: label(), unit, lines, stack: [], ...limit, gpu: null }];
     }),
   );
   return { key: 'all', gpu: null, title: trans._n('%1 GPU', '%1 GPUs', gpus.length), plots, missing: [] };
+}
+
+/** The highest of the limits. */
+function limited(limits: readonly ReturnType<typeof limitLineOf>[]): Pick<Plot, 'limit' | 'limitName'> {
+  const [highest] = limits.filter((limit) => limit !== null).sort((a, b) => b.value - a.value);
+  return { limit: highest?.value ?? null, ...(highest?.name !== undefined && { limitName: highest.name }) };
 }
 
 function migPlots(gpu: GpuState): Plot[] {

@@ -111,6 +111,7 @@ export class PlotView {
       lines,
       stack,
       limit: plot.limit,
+      ...(plot.limitName !== undefined && { limitName: plot.limitName }),
       bands,
       markers,
       at_ms: this.cursor.at_ms,
@@ -192,7 +193,7 @@ function wholeAxis({ unit, limit }: Plot, lines: readonly ChartLine[], window: T
   }
   if (limit !== null) {
     // A little air above a limit that values may touch; memory cannot pass its total.
-    return [unit.floor, limit * (unit.base === 1 ? 1.06 : 1)];
+    return [unit.floor, Math.max(unit.ceiling, limit * (unit.base === 1 ? 1.06 : 1))];
   }
   const [, highest] = extentOf(lines, window) ?? [0, 0];
   return [unit.floor, highest <= unit.ceiling ? unit.ceiling : roundUp(highest, unit.base)];
