@@ -75,7 +75,10 @@ const plugin: JupyterFrontEndPlugin<void> = {
     });
     addCommands(app, panel, dashboards, trans);
     dashboards.restore(CommandIDs.openDashboard);
-    addEntries({ app, connection, commands: Object.values(CommandIDs), palette, launcher, running, translator });
+    const commands = Object.values(CommandIDs);
+    // Notebook 7 offers to show each panel by itself, under the same name.
+    const inPalette = labShell === null ? commands.filter((id) => id !== CommandIDs.open) : commands;
+    addEntries({ app, connection, commands, inPalette, palette, launcher, running, translator });
     const showPanel = (): void => void app.commands.execute(CommandIDs.open);
     const applyInNotebooks = followNotebooks({ ...views, app, statusBar, showPanel });
     void followSettings(registry, PLUGIN_ID, (settings) => {
