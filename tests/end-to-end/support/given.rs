@@ -105,7 +105,8 @@ pub(crate) fn lost_with(function: &str) -> &'static [&'static str] {
         "CurrentClocksEventReasons" => &["sample.throttle_reasons"],
         "FieldValues" => &["details.throttled"],
         "MemoryInfo_v2" => &["sample.memory"],
-        "NvLinkState" => &["details.nvlinks"],
+        // Where the first link is said not to exist, there is nothing that could have a rate.
+        "NvLinkState" => &["details.nvlinks", "sample.nvlink"],
         "ProcessesUtilizationInfo" => &[
             "sample.processes[].decoder_percent",
             "sample.processes[].encoder_percent",
