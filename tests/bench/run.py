@@ -20,6 +20,7 @@ from pathlib import Path
 
 import clients
 import wall
+import wire
 from machine import GPUMON, PORT, ROOT, Machine
 from measure import Program, get, wait_for
 from reasons import REASONS
@@ -171,7 +172,7 @@ def look(_):
 
 
 BENCHES = {bench.__name__: bench for bench in (cost, top, tick, calls, hung, day, look)}
-CLIENTS = {bench.__name__: bench for bench in clients.BENCHES}
+CLIENTS = {bench.__name__: bench for bench in (*clients.BENCHES, wire.wire)}
 
 
 def main():

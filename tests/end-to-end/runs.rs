@@ -188,7 +188,10 @@ fn a_worker_that_crashes_has_failed_with_its_last_words() {
     assert!(failed(&format!("{BEGIN}\necho hello; sleep 60")).contains("not a report"));
     assert!(failed("head -c 100000 /dev/zero | tr '\\0' x; sleep 60").contains("64 KiB"));
     let refused = r#"say '"failed","id":"copy","backend":"cuda","error":"too large: needs 9 GiB","code":5'; say '"ended","code":5'; exit 5"#;
-    assert_eq!(failed(&format!("{BEGIN}{refused}")), "copy: too large: needs 9 GiB");
+    let runner = Runner::new(&format!("{BEGIN}{refused}"), &[]);
+    let over = runner.over(&runner.start());
+    assert_eq!((&over["status"], &over["error"]), (&json!("failed"), &Value::Null), "it is said once");
+    assert_eq!(over["newest"], json!({"item": "failed", "id": "copy", "error": "too large: needs 9 GiB"}));
 
     let fake = Fake::new("gpus = 1");
     let server = Server::over(&fake, &["--worker", "/nonexistent"]);
@@ -261,6 +264,15 @@ fn runs_are_for_the_servers_own_user_and_for_others_only_where_they_were_allowed
         }
     }
     assert_eq!(send(port, "POST /api/v1/runs", &["X-Gpumon: run", &origin], JOB).status, 202);
+    // Behind a proxy, whoever the proxy runs as is not the one who asks.
+    let public = "https://gpus.example.org";
+    let headers = ["X-Gpumon: run", "Host: gpus.example.org", &format!("Origin: {public}")];
+    for (more, status) in [(&[][..], 403), (&["--allow-runs"], 202)] {
+        let proxied = Runner::new("exit 0", &[&["--public-origin", public], more].concat());
+        let answer = send(proxied.server.port, "POST /api/v1/runs", &headers, JOB);
+        assert_eq!(answer.status, status, "{}", answer.body);
+        assert!(status == 202 || answer.body.contains("--allow-runs"), "{}", answer.body);
+    }
     if let Some(answer) = status_for_nobody(port) {
         assert!(answer.contains(" 403 ") && answer.contains("--allow-runs"), "{answer}");
         let open = Runner::new("exit 0", &["--allow-runs"]);

@@ -86,11 +86,9 @@ impl RunRecord {
         (state.step, state.share, state.text) = (None, None, String::new());
     }
 
-    pub(crate) fn last_failure(&self) -> Option<String> {
-        self.items.iter().rev().find_map(|item| match item {
-            RunItem::Failed { id, error } => Some(format!("{id}: {error}")),
-            _ => None,
-        })
+    /// Whether an item says why it failed.
+    pub(crate) fn has_failure(&self) -> bool {
+        self.items.iter().any(|item| matches!(item, RunItem::Failed { .. }))
     }
 
     /// Whether its process has said on what it works, which is when others are told of it.

@@ -140,7 +140,7 @@ impl Runs {
             let (status, why) = match record.state.code {
                 Some(0) => (RunStatus::Done, None),
                 Some(130) => (RunStatus::Cancelled, None),
-                Some(_) => (RunStatus::Failed, record.last_failure().or(why)),
+                Some(_) => (RunStatus::Failed, why.filter(|_| !record.has_failure())),
                 None => (status, why),
             };
             record.end(status, why);

@@ -39,7 +39,7 @@ pub struct RunState {
     pub newest: Option<RunItem>,
     /// The exit code of the worker process; `null` while it runs, or if it has none.
     pub code: Option<u8>,
-    /// Why it failed, in words for people; `null` where it did not.
+    /// Why it failed, in words for people; `null` where it did not, or where one of its items says so.
     pub error: Option<String>,
 }
 

@@ -159,8 +159,8 @@ export function kernelHolder(kernelId: string): string {
   return `kernel ${kernelId}`;
 }
 
-/** Who holds what a process holds. */
-function holderOf(process: Process): string {
+/** Who holds what a process holds. The server remembers by the same. */
+export function holderOf(process: Process): string {
   const notebook = valueOf(process.owner)?.notebook;
   if (notebook !== undefined) {
     return kernelHolder(notebook.kernel_id);

@@ -1,7 +1,9 @@
 /** Remembers who held GPUs, so that a chart of the past can name them after they have gone. */
 
+import type { GpuState } from '../gpu';
+import { holderOf, processName, SLOTS, type HolderRow, type OmittedRow, type UnreadableRow } from '../holders';
 import { absenceOf } from '../reading';
-import type { HolderRow, OmittedRow, UnreadableRow } from '../holders';
+import type { FormerHolder } from '../store';
 import type { Holder } from './plots';
 
 /** What a chart names at most; the rest is too thin to be seen. */
@@ -14,6 +16,26 @@ interface Remembered extends Holder {
 export class PastHolders {
   /** By GPU and holder. */
   private readonly all = new Map<string, Remembered & { gpu: number }>();
+
+  private former: ReadonlyMap<string, readonly FormerHolder[]> | null = null;
+
+  /** Takes in whom a server remembers, by the UUID of the GPU; those who are known already stay as they are. */
+  recall(former: ReadonlyMap<string, readonly FormerHolder[]>, gpus: readonly GpuState[]): void {
+    if (former === this.former) {
+      return;
+    }
+    this.former = former;
+    for (const { index, uuid } of gpus) {
+      for (const { process, seen_ms } of former.get(uuid ?? '') ?? []) {
+        const holder = holderOf(process);
+        const key = `${index} ${holder}`;
+        if (!this.all.has(key)) {
+          const slot = this.freeSlot(index);
+          this.all.set(key, { gpu: index, holder, name: processName(process), slot, memory_bytes: 0, seen_ms });
+        }
+      }
+    }
+  }
 
   /** Takes in who holds what now. */
   record(rows: readonly (HolderRow | OmittedRow | UnreadableRow)[], now_ms: number): void {
@@ -37,6 +59,12 @@ export class PastHolders {
       }
     }
     return byGpu;
+  }
+
+  private freeSlot(gpu: number): number {
+    const taken = new Set([...this.all.values()].filter((one) => one.gpu === gpu).map(({ slot }) => slot));
+    const free = Array.from({ length: SLOTS }, (_, slot) => slot).find((slot) => !taken.has(slot));
+    return free ?? taken.size % SLOTS;
   }
 
   /** Forgets those who have not been seen since. */

@@ -106,11 +106,11 @@ function gpuPlot(gpu: GpuState, { id, title, metrics }: ChartKind, holders: read
   const able = metrics.filter((metric) => isThere(gpu, metric));
   const lines = able.map((metric): PlotLine => {
     const series = seriesKey(gpu, metric.id);
-    const line = { id: metric.id, label: metric.line(), color: metric.color, series, now: readOf(gpu, metric) };
+    // What is in use in all stands above its parts, and takes no color from them.
+    const color = id === 'memory' ? 'text' : metric.color;
+    const line = { id: metric.id, label: metric.line(), color, series, now: readOf(gpu, metric) };
     return metric.id === 'power.instant_watts' ? { ...line, trace: seriesKey(gpu, 'power_watts') } : line;
   });
-  // What is in use in all stands above its parts, and takes no color from them.
-  const whole = (line: PlotLine): PlotLine => (stack.length > 0 ? { ...line, color: 'text' } : line);
   const stack = (id === 'memory' ? holders : []).map(({ holder, name, slot, memory_bytes }): PlotLine => ({
     id: holder,
     label: plainText(name),
@@ -122,7 +122,7 @@ function gpuPlot(gpu: GpuState, { id, title, metrics }: ChartKind, holders: read
   const unit = (first ?? metrics[0])?.unit ?? PERCENT;
   const key = `gpu ${gpu.index} ${id}`;
   const limit = limited(first ? [limitLineOf(first, gpu)] : []);
-  return { key, id, title: title(), unit, lines: lines.map(whole), stack, ...limit, gpu: gpu.index };
+  return { key, id, title: title(), unit, lines, stack, ...limit, gpu: gpu.index };
 }
 
 /** One chart for each reading, with a line for each GPU. */

@@ -97,6 +97,7 @@ export class Dashboard extends StoreView {
     this.bar.update(state, gpus, now_ms);
     const [from_ms, to_ms] = rangeOf(state, now_ms);
     this.past.record(holderRows(gpus, store.slots), now_ms);
+    this.past.recall(store.formerHolders, gpus);
     this.past.prune(store.timeline.times_ms[0] ?? now_ms);
     const holders = this.past.since(from_ms, now_ms);
     const palette = this.currentPalette();
