@@ -23,6 +23,7 @@ const PLUGIN_ID = 'gpumon:plugin';
 const CommandIDs = {
   open: 'gpumon:open',
   openDashboard: 'gpumon:open-dashboard',
+  benchmarks: 'gpumon:benchmarks',
 } as const;
 
 /** After the running kernels, before the table of contents. */
@@ -95,6 +96,16 @@ function addCommands(app: JupyterFrontEnd, panel: GpuPanel, dashboards: Dashboar
     icon: gpuIcon,
     describedBy: { args: { type: 'object', properties: {} } },
     execute: () => app.shell.activateById(panel.id),
+  });
+  app.commands.addCommand(CommandIDs.benchmarks, {
+    label: trans.__('GPU Benchmarks…'),
+    caption: trans.__('Measure memory, matrix products and PCIe, or test a GPU under full load'),
+    icon: gpuIcon,
+    describedBy: { args: { type: 'object', properties: {} } },
+    execute: () => {
+      app.shell.activateById(panel.id);
+      panel.showBenchmarks();
+    },
   });
   app.commands.addCommand(CommandIDs.openDashboard, {
     label: trans.__('GPU Charts'),

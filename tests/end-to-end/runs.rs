@@ -231,10 +231,10 @@ fn what_is_no_job_is_refused_with_a_reason() {
     assert_eq!((&copy["kind"], &copy["on_cpu"]), (&json!("bench"), &json!(true)));
 }
 
-/// A request to start a run by a program of somebody else, which a test can only make where it runs as root.
-fn status_for_nobody(port: u16) -> Option<String> {
+/// The answer to a request by a program of somebody else, which a test can only make where it runs as root.
+fn answer_for_nobody(port: u16, request: &str) -> Option<String> {
     let request = format!(
-        "exec 3<>/dev/tcp/127.0.0.1/{port}; printf 'POST /api/v1/runs HTTP/1.0\\r\\nHost: localhost\\r\\n\
+        "exec 3<>/dev/tcp/127.0.0.1/{port}; printf '{request} HTTP/1.0\\r\\nHost: localhost\\r\\n\
          X-Gpumon: run\\r\\nContent-Length: {}\\r\\n\\r\\n%s' '{JOB}' >&3; cat <&3",
         JOB.len()
     );
@@ -261,11 +261,16 @@ fn runs_are_for_the_servers_own_user_and_for_others_only_where_they_were_allowed
         }
     }
     assert_eq!(send(port, "POST /api/v1/runs", &["X-Gpumon: run", &origin], JOB).status, 202);
-    if let Some(answer) = status_for_nobody(port) {
+    assert_eq!(runner.server.get("/api/v1/catalogue").json()["refusal"], json!(null));
+    let [start, catalogue] = ["POST /api/v1/runs", "GET /api/v1/catalogue"];
+    if let Some(answer) = answer_for_nobody(port, start) {
         assert!(answer.contains(" 403 ") && answer.contains("--allow-runs"), "{answer}");
+        let answer = answer_for_nobody(port, catalogue).unwrap();
+        assert!(answer.contains("\"refusal\":\"only the user who started this server"), "{answer}");
         let open = Runner::new("exit 0", &["--allow-runs"]);
-        let answer = status_for_nobody(open.server.port).unwrap();
+        let answer = answer_for_nobody(open.server.port, start).unwrap();
         assert!(answer.contains(" 202 "), "{answer}");
+        assert!(answer_for_nobody(open.server.port, catalogue).unwrap().contains("\"refusal\":null"));
         assert_eq!(send(open.server.port, "POST /api/v1/runs", &[], JOB).status, 403, "the header is for all");
     }
 }

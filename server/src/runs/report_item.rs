@@ -75,6 +75,7 @@ impl From<Outcome> for RunResult {
             host_us: median(outcome.host_time).ok_or(Absence::Unknown).into(),
             bytes_per_second: outcome.rate.bytes_per_second.ok_or(Absence::NotSupported).into(),
             operations_per_second: outcome.rate.operations_per_second.ok_or(Absence::NotSupported).into(),
+            peak_per_second: outcome.roofline.rated_per_second,
             share: outcome.roofline.share,
             limit: outcome.roofline.limit.to_string(),
             // What was not checked is not verified, whatever it says of itself.
@@ -160,6 +161,7 @@ mod tests {
         let Some(RunItem::Result(result)) = item(&line) else { panic!("a result") };
         assert_eq!((result.device_us, result.host_us), (Reading::Absent(Absence::NotSupported), Reading::Now(12.5)));
         assert_eq!((result.share, result.verified), (Reading::Absent(Absence::Unknown), true));
+        assert_eq!(result.peak_per_second, Reading::Absent(Absence::Unknown));
         assert_eq!((result.dtype.as_str(), result.limit.as_str()), ("fp32", "memory"));
         let unchecked = line.replace(r#""checked":10"#, r#""checked":0"#);
         let Some(RunItem::Result(result)) = item(&unchecked) else { panic!("a result") };

@@ -113,7 +113,9 @@ pub struct RunResult {
     pub bytes_per_second: Reading<f64>,
     /// Operations in a second; absent where it is not about them.
     pub operations_per_second: Reading<f64>,
-    /// The share of what is possible that was reached, from 0 to 1.
+    /// What is possible in a second: operations where the limit is computing, and bytes elsewhere.
+    pub peak_per_second: Reading<f64>,
+    /// The share of that which was reached, from 0 to 1.
     pub share: Reading<f64>,
     /// What it is as fast as, as `memory`; empty where nobody said.
     pub limit: String,

@@ -1,10 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
-import { gpusOf } from './gpu';
-import { jobOf, targetsOf } from './run-job';
 import { resultParts, shareOf, describeStep, titleOf } from './describe-run';
-import { inventory } from '../testing/frames';
-import { CATALOGUE, runResult, runState } from '../testing/runs';
+import { runResult, runState } from '../testing/runs';
 
 const said = (changes = {}): string[] =>
   resultParts(runResult(changes)).map(({ text }) => text.replaceAll('\u00a0', ' '));
@@ -48,28 +45,5 @@ describe('a run', () => {
   it('has a name whatever its terminal calls it', () => {
     expect(titleOf(runState({ title: '' }))).toBe('run in a terminal');
     expect(titleOf(runState({ title: 'a\u202eb' }))).toBe('a\ufffdb');
-  });
-});
-
-describe('a job', () => {
-  const gpus = gpusOf(inventory(2), null, new Map());
-  const [triad, fill] = CATALOGUE.entries;
-
-  it('names the GPU by its UUID, since CUDA counts in an order of its own', () => {
-    const places = triad === undefined ? [] : targetsOf(triad, gpus);
-    expect(places.map(({ name }) => name)).toEqual(['GPU 0, H200', 'GPU 1, H200', 'CPU']);
-    const [, second, cpu] = places;
-    expect(triad && second && jobOf(triad, second)).toEqual({
-      kind: 'bench',
-      ids: ['triad'],
-      where: { backend: 'cuda', device: gpus[1]?.uuid },
-    });
-    expect(triad && cpu && jobOf(triad, cpu)).toMatchObject({ where: { backend: 'cpu' } });
-  });
-
-  it('of memory that runs out stays long enough to be seen, and only where it can run', () => {
-    const places = fill === undefined ? [] : targetsOf(fill, gpus);
-    expect(places).toHaveLength(2);
-    expect(fill && places[0] && jobOf(fill, places[0])).toMatchObject({ scenario: 'fill', hold_seconds: 10 });
   });
 });

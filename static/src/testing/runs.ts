@@ -37,6 +37,7 @@ export function runResult(changes: Partial<RunResult> = {}): RunResult {
     host_us: 541,
     bytes_per_second: 4.02e12,
     operations_per_second: 7e11,
+    peak_per_second: 4.8e12,
     share: 0.84,
     limit: 'memory',
     verified: true,
@@ -50,8 +51,19 @@ export function runResult(changes: Partial<RunResult> = {}): RunResult {
 export const CATALOGUE: Catalogue = {
   entries: [
     { kind: 'bench', id: 'triad', title: 'triad', does: 'Does it.', teaches: 'Teaches it.', on_cpu: true },
-    { kind: 'oom', id: 'fill', title: 'fill', does: 'Fills it.', teaches: 'Teaches why.', on_cpu: false },
+    { kind: 'bench', id: 'copy', title: 'copy', does: 'Copies it.', teaches: 'Teaches it, too.', on_cpu: true },
+    {
+      kind: 'bench',
+      id: 'h2d-pinned',
+      title: 'h2d-pinned',
+      does: 'Copies it.',
+      teaches: 'Teaches how.',
+      on_cpu: false,
+    },
+    { kind: 'seeds', id: 'a', title: 'a: sum', does: 'Sums it.', teaches: 'Teaches much.', on_cpu: true },
+    { kind: 'oom', id: 'fill', title: 'fill', does: 'Fills it.', teaches: 'Teaches why.', on_cpu: true },
   ],
+  refusal: null,
 };
 
 /** One of each that a run can say. */

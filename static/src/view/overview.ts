@@ -119,6 +119,10 @@ export class Overview extends StoreView {
     }
   }
 
+  showBenchmarks(): void {
+    this.runs?.open();
+  }
+
   revealAll(): void {
     this.holdersVisibility.onScreen = true;
     this.cards.all.forEach((card) => card.reveal());

@@ -108,7 +108,9 @@ export type Board = {
 /** `GET /api/v1/catalogue`: all that can be run. */
 export type Catalogue = {
   /** In the order in which they are listed. */
-  entries: Array<CatalogueEntry>, };
+  entries: Array<CatalogueEntry>,
+  /** Why whoever asks may not start runs; `null` where they may. */
+  refusal: string | null, };
 
 /** Something that can be run. */
 export type CatalogueEntry = {
@@ -946,7 +948,9 @@ export type RunResult = {
   bytes_per_second: Reading<number>,
   /** Operations in a second; absent where it is not about them. */
   operations_per_second: Reading<number>,
-  /** The share of what is possible that was reached, from 0 to 1. */
+  /** What is possible in a second: operations where the limit is computing, and bytes elsewhere. */
+  peak_per_second: Reading<number>,
+  /** The share of that which was reached, from 0 to 1. */
   share: Reading<number>,
   /** What it is as fast as, as `memory`; empty where nobody said. */
   limit: string,

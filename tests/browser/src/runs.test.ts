@@ -6,26 +6,28 @@ import { describe, expect } from 'vitest';
 import { contrastOf } from './contrast';
 import { it } from './fixtures';
 import { GpumonServer } from './gpumon';
+import { newScenario, overFake } from './machine';
 import { View } from './view';
 
 const running = (page: Page): Locator => page.locator('.gpumon-run[data-status=running]');
 
-/** Starts triad on the second GPU, by the keyboard. */
-async function start(page: Page): Promise<void> {
+/** Starts triad by the keyboard alone. */
+async function start(page: Page, device: string): Promise<void> {
   await page.getByTestId('gpumon-run').press('Enter');
-  const what = page.getByLabel('Workload', { exact: true });
-  await what.selectOption({ label: 'triad' });
-  await page.getByLabel('Device', { exact: true }).selectOption({ label: 'GPU 1, H200' });
-  await what.press('Tab');
-  await page.keyboard.press('Tab');
-  await page.keyboard.press('Enter');
+  const search = page.getByRole('combobox', { name: 'Search benchmarks' });
+  await search.and(page.locator(':focus')).waitFor();
+  await page.getByLabel('Device', { exact: true }).selectOption({ label: device });
+  await search.pressSequentially('triad');
+  // The first that is found is the preset that runs it, too.
+  await search.press('ArrowDown');
+  await search.press('Enter');
   await running(page).waitFor();
 }
 
 describe('a run from the page', () => {
   let server: GpumonServer;
   it.beforeEach(async ({ worker, page }) => {
-    server = await GpumonServer.start({ GPUMON_SOURCE: 'sim:2', ...worker.env });
+    server = await GpumonServer.start({ ...overFake(newScenario('gpus = 2\n')), ...worker.env });
     await page.goto(server.url);
     await new View(page).live();
   });
@@ -34,7 +36,7 @@ describe('a run from the page', () => {
   });
 
   it('shows progress, live readings and its result, and what happened', async ({ worker, page, conduct }) => {
-    await start(page);
+    await start(page, 'GPU 1, H200');
     const run = running(page);
     await run.getByText('triad, 2 of 2: verifying').waitFor();
     await run.getByText('half of it').waitFor();
@@ -52,13 +54,28 @@ describe('a run from the page', () => {
     }
     worker.finish();
     await page.locator('.gpumon-run[data-status=done]').waitFor();
+    await page.keyboard.press('Escape');
+    await page.getByRole('dialog').waitFor({ state: 'hidden' });
+    await page.getByTestId('gpumon-run').and(page.locator(':focus')).waitFor();
     const told = page.getByTestId('gpumon-events').locator('li');
     await told.filter({ hasText: 'Run completed: triad' }).filter({ hasText: 'GPU 1' }).waitFor();
     expect(conduct).toEqual({ errors: [], foreignRequests: [] });
   });
 
+  it('is chosen by a click, in a dialog that a click beside it closes', async ({ page }) => {
+    await page.getByTestId('gpumon-run').click();
+    const pcie = page.getByRole('option', { name: 'PCIe transfers' });
+    await pcie.click();
+    await page.locator('[role=option][aria-selected=true]', { hasText: 'PCIe transfers' }).waitFor();
+    await page.getByLabel('Device', { exact: true }).selectOption({ label: 'CPU' });
+    await page.locator('[role=option][aria-disabled]', { hasText: 'PCIe transfers' }).waitFor();
+    await page.locator('[role=option][aria-selected=true]', { hasText: 'Memory bandwidth' }).waitFor();
+    await page.mouse.click(5, 5);
+    await page.getByRole('dialog').waitFor({ state: 'hidden' });
+  });
+
   it('is cancelled, and is there again after a reload', async ({ page }) => {
-    await start(page);
+    await start(page, 'GPU 1, H200');
     await running(page).getByRole('button', { name: 'Cancel' }).click();
     await page.locator('.gpumon-run[data-status=cancelled]').waitFor();
     await page.reload();
@@ -74,7 +91,7 @@ describe('a run from the panel', () => {
     await lab.open(`${simulated.page('lab')}&reset`);
     await lab.showPanel();
     await view.live();
-    await start(page);
+    await start(page, 'CPU');
     await page.locator('.gpumon-run-items > li').filter({ hasText: '4,020' }).waitFor();
     await running(page).getByRole('button', { name: 'Cancel' }).click();
     await page.locator('.gpumon-run[data-status=cancelled]').waitFor();

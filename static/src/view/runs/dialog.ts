@@ -1,4 +1,4 @@
-/** The dialog from which workloads are run: a choice, what runs, and what did. */
+/** What the dialog of benchmarks has in it: a choice, what runs, and what did. */
 
 import { h, KeyedRows, setShown, setText } from '../../lib/dom';
 import { plainText } from '../../lib/text';
@@ -39,17 +39,21 @@ export class RunDialog {
     setShown(this.error, false);
     host.replaceChildren(this.choice.element, this.error, this.liveRegion, this.list);
     void this.request('api/v1/catalogue').then((answer) => {
-      this.choice.setEntries((answer as Catalogue | null)?.entries ?? []);
-      this.choice.focus();
+      if (answer !== null) {
+        this.choice.setCatalogue(answer as Catalogue);
+      }
     });
+  }
+
+  focus(): void {
+    this.choice.focus();
   }
 
   render(gpus: readonly GpuState[], freshness: Freshness): void {
     const runs = [...this.store.runs.values()].sort((a, b) => b.started_ms - a.started_ms);
     const busy = runs.find(({ status, own }) => own && status === 'running');
-    // CUDA knows nothing of GPUs that are simulated.
     const isSimulated = this.store.inventory?.platform.source === 'simulated';
-    this.choice.update(isSimulated ? [] : gpus, isSimulated, busy !== undefined);
+    this.choice.update(gpus, isSimulated, busy !== undefined);
     this.cards.update(runs, (card, run) => card.update(run, gpus, freshness, run === runs[0]));
     this.announce(runs);
   }
@@ -85,7 +89,7 @@ export class RunDialog {
       }
       why = plainText((await response.text()).trim()) || `HTTP ${response.status}`;
     } catch {
-      why = trans.__('The server is not responding, or is too old to run workloads.');
+      why = trans.__('The server is not responding, or is too old to run benchmarks.');
     }
     this.showError(why);
     return null;

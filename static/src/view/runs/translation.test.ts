@@ -1,6 +1,7 @@
 // @vitest-environment jsdom
 import { expect, it, vi } from 'vitest';
 
+import '../../testing/dialog';
 import { setTranslator, trans } from '../../lib/translation';
 import { gpusOf } from '../../model/gpu';
 import { Store } from '../../model/store';
@@ -12,8 +13,10 @@ import { RunEntry } from '../run-entry';
 /** What a server says, and names. */
 const DATA = [
   'triad',
-  'Does it. Teaches it.',
-  'fill',
+  'Does it.',
+  'Copies it.',
+  'Sums it.',
+  'a: sum',
   'H200',
   'fp32',
   'copy',
