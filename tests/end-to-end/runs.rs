@@ -119,6 +119,7 @@ async fn a_run_is_seen_from_its_start_to_its_end() {
     assert_eq!(plain.until(|frame| frame["what"] == "run_step").await["step"], "copy");
     let working = follower.until(|frame| frame["type"] == "run" && frame["step"]["phase"] == "measuring").await;
     assert_eq!((&working["status"], &working["own"]), (&json!("running"), &json!(true)));
+    assert!(working["step"]["since_ms"].as_u64() >= working["started_ms"].as_u64(), "{working}");
     assert_eq!(working["devices"], json!([{"index": 0, "name": "NVIDIA H200"}]));
     let asked: Value = serde_json::from_str(&fs::read_to_string(runner.fake.path("worker.job")).unwrap()).unwrap();
     assert_eq!((&asked["kind"], &asked["ids"], &asked["quick"]), (&json!("bench"), &json!(["copy"]), &json!(true)));
@@ -134,8 +135,8 @@ async fn a_run_is_seen_from_its_start_to_its_end() {
     assert_eq!((&done["items"], &done["newest"]["verified"], &done["code"]), (&json!(1), &json!(true), &json!(0)));
     let result = &runner.details(&run)["all"][0];
     assert_eq!(
-        (&result["item"], &result["bytes_per_second"], &result["share"]),
-        (&json!("result"), &json!(4e12), &json!(0.9))
+        (&result["item"], &result["bytes_per_second"], &result["peak_per_second"], &result["share"]),
+        (&json!("result"), &json!(4e12), &json!(4.8e12), &json!(0.9))
     );
     assert_eq!(result["operations_per_second"], json!({"absent": "not_supported"}));
     assert_eq!(runner.server.get("/api/v1/runs").json()["runs"][0]["run"], *run);
@@ -145,7 +146,10 @@ async fn a_run_is_seen_from_its_start_to_its_end() {
     let told = hello["events"].as_array().unwrap().iter().filter_map(|event| event["what"].as_str());
     assert_eq!(told.filter(|what| what.starts_with("run_")).count(), 3, "{}", hello["events"]);
     assert_eq!(runner.follower().await.next_of("run").await["run"], *run);
-    assert_eq!(runner.post(JOB).status, 202, "the next may begin");
+    assert_eq!(done["seconds"], json!(null));
+    let next = runner.post(r#"{"kind":"burn","seconds":90}"#);
+    assert_eq!(next.status, 202, "the next may begin");
+    assert_eq!(runner.details(next.json()["id"].as_str().unwrap())["seconds"], json!(90.0));
 }
 
 #[test]

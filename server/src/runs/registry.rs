@@ -87,7 +87,8 @@ impl Runs {
         table.started += 1;
         // No two have the same name, whatever server they were started by.
         let name = format!("{:x}-{}", now_ms(), table.started);
-        let state = RunState::beginning(name.clone(), job.kind().0, title_of(job), true);
+        let seconds = Some(job.asked_seconds()).filter(|seconds| *seconds > 0.0);
+        let state = RunState { seconds, ..RunState::beginning(name.clone(), job.kind().0, title_of(job), true) };
         let mut listener =
             RunListener { runs: Arc::clone(self), name, stop: Arc::clone(&stop), server_stopped: self.stopped.clone() };
         let (job, command) = (job.clone(), self.settings.worker.clone());

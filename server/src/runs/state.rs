@@ -23,6 +23,8 @@ pub struct RunState {
     pub started_ms: u64,
     /// When it ended; `null` while it goes on.
     pub ended_ms: Option<u64>,
+    /// The time in seconds that was asked for: of load, or for memory to be held; `null` where none was.
+    pub seconds: Option<f64>,
     /// On what it works.
     pub devices: Vec<RunDevice>,
     /// How many steps it has; 0 until that is known.
@@ -72,6 +74,8 @@ pub struct RunStep {
     pub id: String,
     /// What is done now.
     pub phase: Phase,
+    /// Since when.
+    pub since_ms: u64,
 }
 
 /// Something that came of a run, told apart by `item`.
@@ -140,6 +144,7 @@ impl RunState {
             own,
             started_ms: now_ms(),
             ended_ms: None,
+            seconds: None,
             devices: Vec::new(),
             steps: 0,
             step: None,

@@ -889,6 +889,8 @@ export type RunDetails = {
   started_ms: number,
   /** When it ended; `null` while it goes on. */
   ended_ms: number | null,
+  /** The time in seconds that was asked for: of load, or for memory to be held; `null` where none was. */
+  seconds: number | null,
   /** On what it works. */
   devices: Array<RunDevice>,
   /** How many steps it has; 0 until that is known. */
@@ -979,6 +981,8 @@ export type RunState = {
   started_ms: number,
   /** When it ended; `null` while it goes on. */
   ended_ms: number | null,
+  /** The time in seconds that was asked for: of load, or for memory to be held; `null` where none was. */
+  seconds: number | null,
   /** On what it works. */
   devices: Array<RunDevice>,
   /** How many steps it has; 0 until that is known. */
@@ -1008,7 +1012,9 @@ export type RunStep = {
   /** What is run: a workload, a case's variant, a scenario. */
   id: string,
   /** What is done now. */
-  phase: RunPhase, };
+  phase: RunPhase,
+  /** Since when. */
+  since_ms: number, };
 
 /** What a sentence is about. */
 export type RunTopic = "step" | "cause" | "cure" | "lesson" | "proof" | "other";

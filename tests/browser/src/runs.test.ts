@@ -42,12 +42,13 @@ describe('a run from the page', () => {
     await run.getByText('half of it').waitFor();
     await expect.poll(() => run.locator('progress').getAttribute('value')).toBe('0.750');
     await expect.poll(() => run.locator('[data-reading="power.draw_watts"]').innerText()).toMatch(/\d/);
-    const result = page.locator('.gpumon-run-items > li');
-    await expect.poll(() => result.innerText()).toMatch(/4,020.GB\/s.*84.%.*534.µs.*541.µs.*verified/s);
+    const result = page.locator('.gpumon-run-table tbody tr');
+    await expect.poll(() => result.innerText()).toMatch(/4,020.GB\/s.*–.*4,800.GB\/s.*84.%.*534.µs.*verified/s);
+    await run.getByText(/about .* left/).waitFor();
     for (const scheme of ['light', 'dark'] as const) {
       await page.emulateMedia({ colorScheme: scheme });
       await page.locator(`[data-gpumon-scheme=${scheme}]`).waitFor();
-      for (const text of ['.gpumon-run-status', '.gpumon-run-text', '.gpumon-run-does', '.gpumon-run-part']) {
+      for (const text of ['.gpumon-run-status', '.gpumon-run-text', '.gpumon-run-does', '.gpumon-run-table td']) {
         const contrast = (): Promise<number> => contrastOf(page.locator(text).first());
         await expect.poll(contrast, { message: `${text} ${scheme}` }).toBeGreaterThan(4.5);
       }
@@ -76,13 +77,14 @@ describe('a run from the page', () => {
 
   it('is cancelled, and is there again after a reload', async ({ page }) => {
     await start(page, 'GPU 1, H200');
+    await page.locator('.gpumon-run-table tr').filter({ hasText: '4,020' }).waitFor();
     await running(page).getByRole('button', { name: 'Cancel' }).click();
     await page.locator('.gpumon-run[data-status=cancelled]').waitFor();
     await page.reload();
     await new View(page).live();
     await page.getByTestId('gpumon-run').click();
     const past = page.locator('.gpumon-run[data-status=cancelled]');
-    await past.locator('.gpumon-run-items > li').filter({ hasText: '4,020' }).waitFor();
+    await past.locator('.gpumon-run-table tr').filter({ hasText: '4,020' }).waitFor();
   });
 });
 
@@ -92,7 +94,7 @@ describe('a run from the panel', () => {
     await lab.showPanel();
     await view.live();
     await start(page, 'CPU');
-    await page.locator('.gpumon-run-items > li').filter({ hasText: '4,020' }).waitFor();
+    await page.locator('.gpumon-run-table tr').filter({ hasText: '4,020' }).waitFor();
     await running(page).getByRole('button', { name: 'Cancel' }).click();
     await page.locator('.gpumon-run[data-status=cancelled]').waitFor();
   });

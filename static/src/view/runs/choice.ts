@@ -68,8 +68,7 @@ export class Choice {
 
   /** There is this to choose from. */
   setCatalogue({ entries, refusal }: Catalogue): void {
-    // A server from before the reason was told leaves it out.
-    this.refusal = refusal ?? null;
+    this.refusal = refusal;
     this.list.setGroups(benchmarkGroups(entries));
     this.updateDevice();
     const count = entries.length;

@@ -192,13 +192,29 @@ it('shows each result as it comes, and fetches what it has missed', async () => 
   await open({ 'api/v1/catalogue': CATALOGUE, 'api/v1/runs/r1': { ...runState(), all: ITEMS } });
   const first = { item: 'result', ...runResult() } as const;
   tell(runState({ items: 1, newest: first }));
-  expect(find('.gpumon-run-part')?.textContent).toMatch(/^4,020/);
+  expect(find('td[data-column=rate]')?.textContent).toMatch(/^4,020/);
   expect(request).toHaveBeenCalledTimes(1);
   tell(runState({ items: ITEMS.length, newest: ITEMS.at(-1) ?? null }));
   await settled();
   expect(request.mock.lastCall?.[0]).toBe('api/v1/runs/r1');
-  expect(entry.element.querySelectorAll('.gpumon-run-items > li')).toHaveLength(ITEMS.length);
-  expect(find('.gpumon-run-part .gpumon-visually-hidden')?.textContent).toContain('not known');
+  expect(entry.element.querySelectorAll('.gpumon-run-table tbody tr')).toHaveLength(2);
+  expect(entry.element.querySelectorAll('.gpumon-run-items > li')).toHaveLength(ITEMS.length - 2);
+  expect(find('td[data-column=last] .gpumon-visually-hidden')?.textContent).toContain('No earlier result');
+});
+
+it('a result stands beside the one of the run before', async () => {
+  await open();
+  const result = (bytes_per_second: number): RunState['newest'] => ({
+    item: 'result',
+    ...runResult({ bytes_per_second }),
+  });
+  tell(runState({ run: 'r0', status: 'done', started_ms: NOW - 9000, ended_ms: NOW, items: 1, newest: result(4e12) }));
+  tell(runState({ items: 1, newest: result(4.4e12) }));
+  expect(find('[data-run=r1] td[data-column=last]')?.textContent).toContain('(+10.0\u00a0%)');
+  expect(find('.gpumon-run-left')?.textContent).toBe('');
+  const step = { number: 1, id: 'triad', phase: 'measuring', since_ms: NOW } as const;
+  tell(runState({ items: 1, newest: result(4.4e12), step, share: 0 }));
+  expect(find('.gpumon-run-left')?.textContent).toBe('about 3\u00a0s left');
 });
 
 it('runs nothing on simulated GPUs, and says so', async () => {

@@ -5,6 +5,7 @@ import { plainText } from '../../lib/text';
 import { trans } from '../../lib/translation';
 import type { GpuState } from '../../model/gpu';
 import { RUN_STATUS, titleOf } from '../../model/describe-run';
+import { RunHistory } from '../../model/run-history';
 import type { Store } from '../../model/store';
 import type { Catalogue, RunDetails, RunState } from '../../wire';
 import type { Runner } from '../run-entry';
@@ -25,6 +26,7 @@ export class RunDialog {
     ({ run }: RunState) => run,
     ({ run }) => this.newCard(run),
   );
+  private readonly history: RunHistory;
   private readonly announced = new Map<string, string>();
 
   constructor(
@@ -36,6 +38,7 @@ export class RunDialog {
     this.choice = new Choice((job) => {
       void this.request('api/v1/runs', { method: 'POST', headers: OWN, body: JSON.stringify(job) });
     }, invalidate);
+    this.history = new RunHistory(async (run) => (await this.request(addressOf(run))) as RunDetails | null, invalidate);
     setShown(this.error, false);
     host.replaceChildren(this.choice.element, this.error, this.liveRegion, this.list);
     void this.request('api/v1/catalogue').then((answer) => {
@@ -50,7 +53,8 @@ export class RunDialog {
   }
 
   render(gpus: readonly GpuState[], freshness: Freshness): void {
-    const runs = [...this.store.runs.values()].sort((a, b) => b.started_ms - a.started_ms);
+    this.history.update(this.store.runs.values());
+    const { runs } = this.history;
     const busy = runs.find(({ status, own }) => own && status === 'running');
     const isSimulated = this.store.inventory?.platform.source === 'simulated';
     this.choice.update(gpus, isSimulated, busy !== undefined);
@@ -59,12 +63,8 @@ export class RunDialog {
   }
 
   private newCard(run: string): RunCard {
-    const where = `api/v1/runs/${encodeURIComponent(run)}`;
-    return new RunCard(
-      async () => (await this.request(where)) as RunDetails | null,
-      () => void this.request(where, { method: 'DELETE', headers: OWN }),
-      this.invalidate,
-    );
+    const cancel = (): void => void this.request(addressOf(run), { method: 'DELETE', headers: OWN });
+    return new RunCard(this.history, cancel, this.invalidate);
   }
 
   /** Announces to screen readers when a run begins and how it ends. */
@@ -100,4 +100,8 @@ export class RunDialog {
     setShown(this.error, why !== '');
     this.invalidate();
   }
+}
+
+function addressOf(run: string): string {
+  return `api/v1/runs/${encodeURIComponent(run)}`;
 }

@@ -43,7 +43,9 @@ it('the dialog has no English word in another language, whatever there is to say
   entry.button.click();
   await vi.waitFor(() => {
     entry.render(gpusOf(store.inventory, store.sample, store.details), { now_ms: NOW, stale: false });
-    expect(entry.element.querySelectorAll('.gpumon-run-items > li')).toHaveLength(ITEMS.length);
+    expect(entry.element.querySelectorAll('.gpumon-run-table tbody tr, .gpumon-run-items > li')).toHaveLength(
+      ITEMS.length,
+    );
   });
   expect(entry.element.querySelectorAll('.gpumon-run')).toHaveLength(states.length);
   expect(untranslated([...textsOf(entry.element), ...textsOf(entry.button)], DATA)).toEqual([]);
