@@ -32,7 +32,7 @@ use crate::{
 };
 
 /// Runs that are over and remembered.
-const OVER: usize = 20;
+const OVER: usize = 50;
 /// Terminals that announce a run at the same time.
 const ANNOUNCED: usize = 8;
 /// How often it is looked whether runs have ended, where the server waits for that.

@@ -24,7 +24,7 @@ impl RunItem {
     /// What is kept of a report; `None` of one that only says how far the run is.
     pub(super) fn from_report(report: Report) -> Option<Self> {
         Some(match report {
-            Report::Result { outcome, .. } => Self::Result(RunResult::from(*outcome)),
+            Report::Result { outcome, .. } => Self::Result(Box::new(RunResult::from(*outcome))),
             Report::Tutorial { tutorial } => Self::from(*tutorial),
             Report::Check { check } => Self::from(*check),
             Report::Said { topic, text } => Self::Said { topic, text: clean(&text, SENTENCE) },
@@ -46,7 +46,7 @@ impl From<TutorialReport> for RunItem {
     fn from(TutorialReport { case, variant, found, .. }: TutorialReport) -> Self {
         let id = clean(&format!("{case} {variant}"), NAME);
         match found {
-            Found::Measured { outcome } => Self::Result(RunResult { id, ..RunResult::from(*outcome) }),
+            Found::Measured { outcome } => Self::Result(Box::new(RunResult { id, ..RunResult::from(*outcome) })),
             Found::Failed { error, .. } => Self::failed(&id, &error),
             Found::Shown { text, .. } | Found::Skipped { reason: text } => {
                 Self::Said { topic: Topic::Step, text: clean(&format!("{id}: {text}"), SENTENCE) }

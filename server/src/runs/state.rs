@@ -83,7 +83,7 @@ pub struct RunStep {
 #[serde(tag = "item", rename_all = "snake_case")]
 pub enum RunItem {
     /// A step's result.
-    Result(RunResult),
+    Result(Box<RunResult>),
     /// A sentence for people.
     Said {
         /// What it is about.

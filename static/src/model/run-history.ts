@@ -44,6 +44,11 @@ export class RunHistory {
     return this.itemsOf(run).filter((item) => item.item === 'result');
   }
 
+  /** A run with all that is known of it. */
+  detailsOf(state: RunState): RunDetails {
+    return { ...state, all: [...this.itemsOf(state.run)] };
+  }
+
   /** The newest verified result of the same from before this run; `null` where there is none. */
   before({ run, started_ms }: RunState, result: RunResult): RunResult | null {
     const key = resultKey(result);

@@ -1,7 +1,7 @@
 /** One run: how far it is, what its GPU does meanwhile, and what came of it. */
 
 import { button, h, setAttribute, setShown, setText } from '../../lib/dom';
-import { duration, since } from '../../lib/format';
+import { duration, since, timeOfDay } from '../../lib/format';
 import { joined, plainText } from '../../lib/text';
 import { trans } from '../../lib/translation';
 import type { GpuState } from '../../model/gpu';
@@ -30,7 +30,9 @@ const LIVE = METRICS.filter(({ id }) =>
 );
 
 export class RunCard {
-  readonly element = h('details', { class: 'gpumon-run' });
+  readonly element = h('div', { class: 'gpumon-run' });
+  private readonly choice = h('input', { type: 'checkbox' });
+  private readonly details = h('details');
   private readonly summary = h('summary');
   private readonly title = h('span', { class: 'gpumon-run-title' });
   private readonly status = h('span', { class: 'gpumon-run-status' });
@@ -47,7 +49,7 @@ export class RunCard {
   private readonly results = h('div', { class: 'gpumon-run-results' });
   private readonly list = h('ol', { class: 'gpumon-run-items' });
   private shown = 0;
-  private chosen = false;
+  private toggled = false;
 
   constructor(
     private readonly history: RunHistory,
@@ -61,22 +63,25 @@ export class RunCard {
     this.summary.append(severityIcon(), this.title, this.status);
     const line = h('div', { class: 'gpumon-run-line' }, this.step, this.text);
     this.now.append(line, this.bar, this.left, this.cancel, this.foreign, this.live);
-    this.element.append(this.summary, this.now, this.error, this.results, this.list);
+    this.details.append(this.summary, this.now, this.error, this.results, this.list);
+    this.element.append(this.choice, this.details);
+    this.choice.addEventListener('change', this.invalidate);
     this.summary.addEventListener('click', () => {
-      this.chosen = true;
+      this.toggled = true;
     });
-    this.element.addEventListener('toggle', this.invalidate);
+    this.details.addEventListener('toggle', this.invalidate);
   }
 
   update(state: RunState, gpus: readonly GpuState[], freshness: Freshness, isNewest: boolean): void {
     const running = state.status === 'running';
-    if (!this.chosen) {
-      this.element.open = running || isNewest;
+    if (!this.toggled) {
+      this.details.open = running || isNewest;
     }
     setAttribute(this.element, 'data-run', state.run);
     setAttribute(this.element, 'data-status', state.status);
     setAttribute(this.summary, 'data-level', RUN_LEVEL[state.status]);
     setText(this.title, titleOf(state));
+    setAttribute(this.choice, 'aria-label', trans.__('Choose %1, %2', titleOf(state), timeOfDay(state.started_ms)));
     const lasted = duration((state.ended_ms ?? freshness.now_ms) - state.started_ms);
     const began = since(state.started_ms, freshness.now_ms);
     setText(this.status, joined([placeOf(state), RUN_STATUS()[state.status], began, lasted]));
@@ -86,10 +91,15 @@ export class RunCard {
     }
     setShown(this.error, state.error !== null);
     setText(this.error, plainText(state.error ?? '', 2000));
-    if (this.element.open && this.shown !== this.history.version) {
+    if (this.details.open && this.shown !== this.history.version) {
       this.shown = this.history.version;
       this.showItems(state);
     }
+  }
+
+  /** Whether it is chosen to be compared or exported. */
+  get chosen(): boolean {
+    return this.choice.checked;
   }
 
   private updateNow(state: RunState, gpus: readonly GpuState[], freshness: Freshness): void {

@@ -217,6 +217,38 @@ it('a result stands beside the one of the run before', async () => {
   expect(find('.gpumon-run-left')?.textContent).toBe('about 3\u00a0s left');
 });
 
+it('compares two runs, and saves those that are chosen', async () => {
+  const saved: string[] = [];
+  vi.stubGlobal('URL', { createObjectURL: (blob: Blob) => `blob:${blob.type}`, revokeObjectURL: vi.fn() });
+  vi.spyOn(HTMLAnchorElement.prototype, 'click').mockImplementation(function (this: HTMLAnchorElement) {
+    saved.push(`${this.download} ${this.getAttribute('href') ?? ''}`);
+  });
+  await open();
+  for (const [run, rate] of Object.entries({ r0: 4e12, r1: 4.4e12 })) {
+    const newest = { item: 'result', ...runResult({ bytes_per_second: rate }) } as const;
+    tell(runState({ run, status: 'done', started_ms: NOW - 9000 + rate / 1e9, ended_ms: NOW, items: 1, newest }));
+  }
+  const chip = (name: string): HTMLButtonElement | undefined =>
+    [...entry.element.querySelectorAll('button')].find(({ textContent }) => textContent === name);
+  const choices = [...entry.element.querySelectorAll<HTMLInputElement>('input[type=checkbox]')];
+  for (const choice of choices) {
+    expect(find('.gpumon-run-compared')?.children).toHaveLength(0);
+    choice.click();
+    render();
+  }
+  const cells = [...(find('.gpumon-run-compared tbody')?.querySelectorAll('td') ?? [])];
+  expect(cells.map(({ textContent }) => textContent.replaceAll('\u00a0', ' '))).toEqual([
+    '4,000 GB/s',
+    '4,400 GB/s',
+    '+10.0 %',
+  ]);
+  chip('CSV')?.click();
+  chip('JSON')?.click();
+  expect(saved).toEqual(['gpumon-benchmarks.csv blob:text/csv', 'gpumon-benchmarks.json blob:application/json']);
+  vi.unstubAllGlobals();
+  vi.restoreAllMocks();
+});
+
 it('runs nothing on simulated GPUs, and says so', async () => {
   const given = store.inventory;
   expect(given).not.toBeNull();

@@ -12,6 +12,7 @@ import type { Runner } from '../run-entry';
 import type { Freshness } from '../value';
 import { RunCard } from './card';
 import { Choice } from './choice';
+import { HistoryHead } from './history-head';
 
 /** What starts or stops something carries it: no page of another origin can send it. */
 const OWN = { 'X-Gpumon': 'run' };
@@ -27,6 +28,7 @@ export class RunDialog {
     ({ run }) => this.newCard(run),
   );
   private readonly history: RunHistory;
+  private readonly head: HistoryHead;
   private readonly announced = new Map<string, string>();
 
   constructor(
@@ -39,8 +41,9 @@ export class RunDialog {
       void this.request('api/v1/runs', { method: 'POST', headers: OWN, body: JSON.stringify(job) });
     }, invalidate);
     this.history = new RunHistory(async (run) => (await this.request(addressOf(run))) as RunDetails | null, invalidate);
+    this.head = new HistoryHead(this.history);
     setShown(this.error, false);
-    host.replaceChildren(this.choice.element, this.error, this.liveRegion, this.list);
+    host.replaceChildren(this.choice.element, this.error, this.liveRegion, this.head.element, this.list);
     void this.request('api/v1/catalogue').then((answer) => {
       if (answer !== null) {
         this.choice.setCatalogue(answer as Catalogue);
@@ -59,6 +62,8 @@ export class RunDialog {
     const isSimulated = this.store.inventory?.platform.source === 'simulated';
     this.choice.update(gpus, isSimulated, busy !== undefined);
     this.cards.update(runs, (card, run) => card.update(run, gpus, freshness, run === runs[0]));
+    const chosen = runs.filter(({ run }) => this.cards.get(run)?.chosen === true);
+    this.head.update(chosen, freshness.now_ms);
     this.announce(runs);
   }
 

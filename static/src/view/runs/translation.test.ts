@@ -13,6 +13,8 @@ import { RunEntry } from '../run-entry';
 /** What a server says, and names. */
 const DATA = [
   'triad',
+  'CSV',
+  'JSON',
   'Does it.',
   'Copies it.',
   'Sums it.',
@@ -48,5 +50,10 @@ it('the dialog has no English word in another language, whatever there is to say
     );
   });
   expect(entry.element.querySelectorAll('.gpumon-run')).toHaveLength(states.length);
+  for (const choice of [...entry.element.querySelectorAll<HTMLInputElement>('.gpumon-run > input')].slice(0, 2)) {
+    choice.checked = true;
+  }
+  entry.render(gpusOf(store.inventory, store.sample, store.details), { now_ms: NOW, stale: false });
+  expect(entry.element.querySelector('.gpumon-run-compared th')).not.toBeNull();
   expect(untranslated([...textsOf(entry.element), ...textsOf(entry.button)], DATA)).toEqual([]);
 });
