@@ -345,9 +345,9 @@ fn a_terminals_run_that_breaks_off_is_lost() {
 }
 
 #[test]
-fn the_last_twenty_are_remembered() {
+fn the_last_fifty_are_remembered() {
     let runner = Runner::new("exit 0", &[]);
-    let runs: Vec<String> = (0..22)
+    let runs: Vec<String> = (0..52)
         .map(|_| {
             let run = runner.start();
             runner.over(&run);
@@ -356,6 +356,6 @@ fn the_last_twenty_are_remembered() {
         .collect();
     let known = runner.server.get("/api/v1/runs").json();
     let known: Vec<&str> = known["runs"].as_array().unwrap().iter().map(|run| run["run"].as_str().unwrap()).collect();
-    let newest: Vec<&str> = runs.iter().rev().take(20).map(String::as_str).collect();
+    let newest: Vec<&str> = runs.iter().rev().take(50).map(String::as_str).collect();
     assert_eq!(known, newest, "the newest first");
 }
