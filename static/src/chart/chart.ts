@@ -17,10 +17,17 @@ const TOP_PX = 6;
 const EDGE_PX = 4;
 const TIME_APART_PX = 74;
 const VALUE_APART_PX = 26;
+/** The height of letters, with a little air. */
+const LETTERS_PX = 14;
 const MINUTE_MS = 60_000;
 const FILL_ALPHA = 0.14;
 const STACK_ALPHA = 0.6;
 const FAINT_ALPHA = 0.2;
+const NO_DASH: number[] = [];
+/** More lines than so are drawn thinner, and without dots. */
+const CROWD = 8;
+/** How far beyond its area a line is drawn that is clipped: half of its width. */
+const CLIP_PX = 1.5;
 
 export class Chart {
   private context: CanvasRenderingContext2D | null = null;
@@ -63,6 +70,35 @@ export class Chart {
     return Math.round(plotArea.from_ms + share * (plotArea.to_ms - plotArea.from_ms));
   }
 
+  /** The value under a point of the screen, and how much a pixel is; `null` where the chart is not drawn. */
+  valueAt(clientY: number): { value: number; pixel: number } | null {
+    const area = this.plotArea();
+    if (area === null || this.content === null) {
+      return null;
+    }
+    const { floor, ceiling } = this.content;
+    const perPixel = (ceiling - floor) / (area.bottom - area.top);
+    const y = (clientY - this.host.getBoundingClientRect().top) * ratio();
+    return { value: floor + (area.bottom - y) * perPixel, pixel: perPixel * ratio() };
+  }
+
+  /** Where a time is, in pixels of the page from the left edge; `null` where it is not shown. */
+  xOf(at_ms: number): number | null {
+    const area = this.plotArea();
+    return area === null || at_ms < area.from_ms || at_ms > area.to_ms ? null : area.x(at_ms) / ratio();
+  }
+
+  /** Whether a point of the screen is on the axis of values. */
+  isOnAxis(clientX: number): boolean {
+    const area = this.plotArea();
+    const x = (clientX - this.host.getBoundingClientRect().left) * ratio();
+    return area !== null && this.hasAxes() && x < area.left;
+  }
+
+  get width_px(): number {
+    return this.width / ratio();
+  }
+
   dispose(): void {
     this.sizes?.disconnect();
     this.context?.canvas.remove();
@@ -98,7 +134,9 @@ export class Chart {
     const right = width - Math.round(EDGE_PX * px);
     const top = Math.round((withAxes ? TOP_PX : EDGE_PX) * px);
     const bottom = height - Math.round((withAxes ? BOTTOM_PX : 1) * px);
-    const { window, floor, ceiling } = content;
+    const { window, floor, ceiling, clipped = false } = content;
+    const beyond = clipped ? 2 * CLIP_PX * px : 0;
+    const scale = (bottom - top) / (ceiling - floor);
     const pixel_ms = (window.to_ms - window.from_ms) / (right - left);
     const to_ms = Math.ceil(window.to_ms / pixel_ms) * pixel_ms;
     const from_ms = to_ms - (right - left) * pixel_ms;
@@ -110,7 +148,7 @@ export class Chart {
       from_ms,
       to_ms,
       x: (at_ms) => left + (at_ms - from_ms) / pixel_ms,
-      y: (value) => bottom - ((Math.min(ceiling, Math.max(floor, value)) - floor) / (ceiling - floor)) * (bottom - top),
+      y: (value) => Math.min(bottom + beyond, Math.max(top - beyond, bottom - (value - floor) * scale)),
     };
   }
 
@@ -144,7 +182,8 @@ export class Chart {
     this.paintGrid(ctx, plotArea, content);
     ctx.save();
     ctx.beginPath();
-    ctx.rect(plotArea.left, 0, plotArea.right - plotArea.left + EDGE_PX * ratio(), this.height);
+    const [clipTop, clipBottom] = content.clipped === true ? clipOf(plotArea) : [0, this.height];
+    ctx.rect(plotArea.left, clipTop, plotArea.right - plotArea.left + EDGE_PX * ratio(), clipBottom - clipTop);
     ctx.clip();
     paintLines(ctx, plotArea, content);
     ctx.restore();
@@ -165,6 +204,8 @@ export class Chart {
     const { floor, ceiling, limit, axis, style } = content;
     const px = ratio();
     const { left, right, top, bottom } = plotArea;
+    const limitY =
+      typeof limit === 'number' && limit >= floor && limit <= ceiling ? Math.round(plotArea.y(limit)) : null;
     ctx.lineWidth = px;
     if (!this.hasAxes()) {
       ctx.fillStyle = style.grid;
@@ -172,24 +213,50 @@ export class Chart {
     } else {
       ctx.textBaseline = 'middle';
       ctx.textAlign = 'right';
-      for (const value of valueTicks(floor, ceiling, (bottom - top) / (VALUE_APART_PX * px), axis.base)) {
+      const values = valueTicks(floor, ceiling, (bottom - top) / (VALUE_APART_PX * px), axis.base);
+      const texts = axis.ticks(values);
+      values.forEach((value, i) => {
         const y = Math.round(plotArea.y(value));
+        if (limitY !== null && Math.abs(limitY - y) < LETTERS_PX * px) {
+          return;
+        }
         ctx.fillStyle = style.grid;
         ctx.fillRect(left, y, right - left, px);
         ctx.fillStyle = style.muted;
-        ctx.fillText(axis.text(value), left - 5 * px, y);
-      }
+        ctx.fillText(texts[i] ?? '', left - 5 * px, y);
+      });
       this.paintTimes(ctx, plotArea, style);
     }
-    if (typeof limit === 'number' && limit < ceiling) {
-      const y = Math.round(plotArea.y(limit)) + px / 2;
-      ctx.strokeStyle = style.muted;
-      ctx.setLineDash([3 * px, 3 * px]);
-      ctx.beginPath();
-      ctx.moveTo(left, y);
-      ctx.lineTo(right, y);
-      ctx.stroke();
-      ctx.setLineDash([]);
+    if (limitY !== null) {
+      this.paintLimit(ctx, plotArea, content, limitY);
+    }
+  }
+
+  /** The line of a limit; its number stands where those of the axis do, and its name where the line leaves room. */
+  private paintLimit(ctx: CanvasRenderingContext2D, area: PlotArea, content: ChartContent, y: number): void {
+    const { limit, limitName, axis, style } = content;
+    const px = ratio();
+    const { left, right, top } = area;
+    ctx.strokeStyle = style.muted;
+    ctx.setLineDash([3 * px, 3 * px]);
+    ctx.beginPath();
+    ctx.moveTo(left, y + px / 2);
+    ctx.lineTo(right, y + px / 2);
+    ctx.stroke();
+    ctx.setLineDash([]);
+    if (!this.hasAxes()) {
+      return;
+    }
+    ctx.fillStyle = style.text;
+    ctx.textBaseline = 'middle';
+    ctx.textAlign = 'right';
+    ctx.fillText(axis.ticks([limit ?? 0])[0] ?? '', left - 5 * px, y);
+    if (limitName !== undefined) {
+      const above = y - top >= LETTERS_PX * px;
+      ctx.fillStyle = style.muted;
+      ctx.textBaseline = above ? 'bottom' : 'top';
+      ctx.textAlign = 'left';
+      ctx.fillText(limitName, left + 4 * px, y + (above ? -2 : 3) * px);
     }
   }
 
@@ -209,6 +276,11 @@ export class Chart {
       }
     }
   }
+}
+
+/** Top and bottom of what is drawn of lines that go beyond the area. */
+function clipOf({ top, bottom }: PlotArea): [top: number, bottom: number] {
+  return [top - CLIP_PX * ratio(), bottom + CLIP_PX * ratio()];
 }
 
 /** The place among the samples of the moment pointed at, or of the newest. */
@@ -235,9 +307,12 @@ function paintLines(ctx: CanvasRenderingContext2D, area: PlotArea, { window, lin
     const below = layers[i - 1];
     fill(color, STACK_ALPHA, values, ...(below === undefined ? [] : [below.values]));
   });
-  ctx.lineWidth = 1.5 * ratio();
-  ctx.lineJoin = ctx.lineCap = 'round';
-  for (const line of lines) {
+  const isCrowded = lines.length > CROWD;
+  ctx.lineJoin = isCrowded ? 'bevel' : 'round';
+  ctx.lineCap = isCrowded ? 'butt' : 'round';
+  const strongLast = [...lines].sort((a, b) => Number(a.strong ?? false) - Number(b.strong ?? false));
+  // What has the color of another is told from it by its dashed edge.
+  for (const line of [...layers.filter(({ dash }) => dash !== undefined), ...strongLast]) {
     if (lines.length === 1 && layers.length === 0) {
       fill(line.color, FILL_ALPHA, line.values);
     }
@@ -245,7 +320,9 @@ function paintLines(ctx: CanvasRenderingContext2D, area: PlotArea, { window, lin
     const path = new Path2D();
     addLine(path, times, line.values, ...visibleRange(times, area), area);
     ctx.globalAlpha = line.faint === true ? FAINT_ALPHA : 1;
+    ctx.lineWidth = (line.strong === true ? 2.5 : isCrowded ? 1 : 1.5) * ratio();
     ctx.strokeStyle = line.color;
+    ctx.setLineDash(line.dash?.map((length) => length * ratio()) ?? NO_DASH);
     ctx.stroke(path);
     ctx.globalAlpha = 1;
   }
@@ -260,7 +337,7 @@ function visibleRange(times_ms: Float64Array, area: PlotArea): [begin: number, e
 /** Each line upon those before it. What is not known of one adds nothing; where nothing is known, there is a hole. */
 function stacked(stack: readonly ChartLine[], begin: number, end: number): ChartLine[] {
   let below: Float64Array | null = null;
-  return stack.map(({ values, color }) => {
+  return stack.map(({ values, ...look }) => {
     const sum = new Float64Array(end).fill(NaN);
     for (let i = begin; i < end; i += 1) {
       const own = values[i] ?? NaN;
@@ -268,7 +345,7 @@ function stacked(stack: readonly ChartLine[], begin: number, end: number): Chart
       sum[i] = Number.isNaN(own) ? under : own + (Number.isNaN(under) ? 0 : under);
     }
     below = sum;
-    return { values: sum, color };
+    return { ...look, values: sum };
   });
 }
 
@@ -330,11 +407,13 @@ function paintCursor(ctx: CanvasRenderingContext2D, area: PlotArea, content: Cha
     ctx.fillRect(Math.round(area.x(at_ms)), area.top, px, area.bottom - area.top);
     ctx.globalAlpha = 1;
   }
-  for (const { values, color, times_ms = window.times_ms, faint } of lines) {
+  for (const { values, color, times_ms = window.times_ms, faint } of lines.length > CROWD ? [] : lines) {
     const index = cursorIndex(times_ms, content);
     const time = times_ms[index] ?? NaN;
     const value = values[index] ?? NaN;
-    if (time >= area.from_ms && time <= area.to_ms && !Number.isNaN(value) && faint !== true) {
+    const [top, bottom] = clipOf(area);
+    const isInside = time >= area.from_ms && time <= area.to_ms && area.y(value) >= top && area.y(value) <= bottom;
+    if (isInside && faint !== true) {
       ctx.fillStyle = color;
       ctx.beginPath();
       ctx.arc(area.x(time), area.y(value), 2.5 * px, 0, 2 * Math.PI);

@@ -14,13 +14,19 @@ export interface TimeWindow {
 }
 
 export interface ChartLine {
+  /** Tells lines of one color apart. */
+  id?: string;
   /** One for each of the window's times; NaN is a hole. */
   values: Float64Array;
   /** Times of its own, where they are others than the window's. */
   times_ms?: Float64Array;
   color: string;
+  /** Lengths of strokes and gaps, in pixels of the page, where there are more lines than colors. */
+  dash?: readonly number[];
   /** Whether others are looked at just now. */
   faint?: boolean;
+  /** Whether it is the one pointed at. */
+  strong?: boolean;
 }
 
 export interface Band {
@@ -46,7 +52,8 @@ export interface ChartStyle {
 export interface ChartAxis {
   /** Marks stand at round multiples of it. */
   base: number;
-  text: (value: number) => string;
+  /** The texts of marks, all in one format. */
+  ticks: (values: readonly number[]) => string[];
 }
 
 export interface ChartContent {
@@ -55,11 +62,15 @@ export interface ChartContent {
   window: TimeWindow;
   floor: number;
   ceiling: number;
+  /** Whether values beyond floor and ceiling are left out; else they are drawn at the edge. */
+  clipped?: boolean;
   lines: readonly ChartLine[];
   /** Lines of which each stands upon those before it, filled; they lie under `lines`. */
   stack?: readonly ChartLine[];
-  /** A value to mark across. */
+  /** A value to mark across, with its number on the axis. */
   limit?: number | null;
+  /** What the limit is called, where its number does not tell: `slowdown`. */
+  limitName?: string;
   bands?: readonly Band[];
   markers?: readonly EventMarker[];
   /** The time under the pointer; `null` for now. */

@@ -1,13 +1,17 @@
 /** Alerts: the conditions of a GPU as they are shown. */
 
 import { duration, since } from '../lib/format';
+import { plainText } from '../lib/text';
 import { trans } from '../lib/translation';
 import type { Condition, GpuSample, Severity } from '../wire';
 import type { Level, Description } from './describe';
 import { describeCondition, describeReasons } from './describe-condition';
 import { valueOf } from './reading';
+import { shortCondition } from './short-condition';
 
 export interface Alert extends Description {
+  /** The same in a few words. */
+  short: string;
   /** The same while it lasts. */
   key: string;
 }
@@ -47,15 +51,21 @@ export function alertsOf(gpu: GpuSample | null, now_ms: number): Alert[] {
     oldestFirst.map((condition) => ({
       key: keyOf(condition),
       text: describeCondition(condition, processes),
+      short: shortCondition(condition) ?? plainText(condition.text),
       title: describeSince(condition, now_ms),
       level: severityLevel(condition.severity),
     })),
   );
 }
 
+/** The lower, the worse. */
+export function levelRank(level: Level): number {
+  return RANKS.indexOf(level);
+}
+
 /** Sorted by how much they matter; equals stay in their order. */
-export function worstFirst(alerts: readonly Alert[]): Alert[] {
-  return [...alerts].sort((a, b) => RANKS.indexOf(a.level) - RANKS.indexOf(b.level));
+export function worstFirst<T extends Pick<Alert, 'level'>>(alerts: readonly T[]): T[] {
+  return [...alerts].sort((a, b) => levelRank(a.level) - levelRank(b.level));
 }
 
 /** The worst of them; `null` where none is worse than a notice. */

@@ -34,7 +34,7 @@ export function describeAbsence(absence: Absence): string {
 }
 
 /** Why a GPU does not answer, and what to do; `null` where it does. */
-export function describeHealth(health: Health, nowMs: number): Description | null {
+export function describeHealth(health: Health, nowMs: number): (Description & { short: string }) | null {
   if (health.state === 'ok') {
     return null;
   }
@@ -44,24 +44,28 @@ export function describeHealth(health: Health, nowMs: number): Description | nul
     case 'lost':
       return {
         text: trans.__('lost since %1 (reboot the machine)', began),
+        short: trans.__('lost since %1', began),
         title: trans.__('The driver has reported for %1 that this GPU has fallen off the bus.', lasted),
         level: 'critical',
       };
     case 'asleep':
       return {
         text: trans.__('asleep since %1', began),
+        short: trans.__('asleep'),
         title: trans.__('Power management has suspended this GPU. gpumon does not wake it.'),
         level: 'none',
       };
     case 'hung':
       return {
         text: trans.__('not responding since %1 (driver hang)', began),
+        short: trans.__('not responding since %1', began),
         title: trans.__('A driver call has not returned for %1. The values are the last known.', lasted),
         level: 'critical',
       };
     case 'failed':
       return {
         text: trans.__('cannot be opened since %1: %2', began, describeAbsence(health.reason)),
+        short: trans.__('cannot be opened'),
         title: trans.__('The driver has refused to open this GPU for %1.', lasted),
         level: 'critical',
       };

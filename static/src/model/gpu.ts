@@ -50,6 +50,12 @@ function gpuState(gpu: Gpu, topology: readonly GpuLink[], now: GpuSample | null,
   };
 }
 
+/** What all of them are called; `null` where they are not all alike. */
+export function commonName(gpus: readonly GpuState[]): string | null {
+  const [first] = gpus;
+  return first !== undefined && gpus.every(({ name }) => name === first.name) ? first.name : null;
+}
+
 /** The name of a GPU's series: the UUID outlives a change of index, and stands in until it is known. */
 export function seriesKey(gpu: { index: number; uuid: string | null }, metric: string): string {
   return `${gpu.uuid ?? `index ${gpu.index}`} ${metric}`;

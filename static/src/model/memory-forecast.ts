@@ -10,6 +10,8 @@ import type { HolderRow } from './holders';
 /** Who has less than this share of the growth is not named. */
 const NAMED_SHARE = 0.2;
 const NAMED_MOST = 2;
+/** What is full within this time is full before anybody has read it. */
+const FULL_MS = 5000;
 
 export interface Grower {
   row: HolderRow;
@@ -66,7 +68,7 @@ export function describeFilling(
   const [first, ...others] = named;
   const more = others.map((one) => `, ${one.name} ${rate(one.bytes_per_second)}`).join('');
   const speed = `${rate(first?.bytes_per_second ?? bytes_per_second)}${more}`;
-  if (left_ms < 5000) {
+  if (left_ms < FULL_MS) {
     return first === undefined
       ? trans.__('Memory full: grew %1', speed)
       : trans.__('Memory full: %1 grew %2', first.name, speed);
@@ -75,6 +77,11 @@ export function describeFilling(
   return first === undefined
     ? trans.__('Memory full in about %1: grows %2', left, speed)
     : trans.__('Memory full in about %1: %2 grows %3', left, first.name, speed);
+}
+
+/** The same in a few words. */
+export function shortFilling(left_ms: number): string {
+  return left_ms < FULL_MS ? trans.__('memory full') : trans.__('full in %1', rough(left_ms));
 }
 
 function rate(bytes_per_second: number): string {

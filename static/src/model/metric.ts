@@ -1,7 +1,9 @@
 /** The fields of the catalogue that have a line over time, as the page draws them. */
 
+import { trans } from '../lib/translation';
 import type { GpuSample, HostSample, MigSample, Reading } from '../wire';
 import { GPU_FIELDS, HOST_FIELDS, MIG_FIELDS, OVERVIEW, type Field, type FieldColor } from '../wire/fields';
+import type { GpuState } from './gpu';
 import { valueOf } from './reading';
 import { UNITS, type Unit } from './unit';
 
@@ -42,6 +44,16 @@ export const MIG_METRICS: readonly Metric<MigSample>[] = chosen(charted(MIG_FIEL
 /** What the value of a metric is out of; `null` where that is not known. */
 export function limitOf<S>({ limit }: Metric<S>, sample: S | null): number | null {
   return sample === null || limit === null ? null : valueOf(limit(sample));
+}
+
+/** What a GPU's values should stay below, as a line across their chart; its name where the number does not tell. */
+export function limitLineOf(metric: Metric, gpu: GpuState): { value: number; name?: string } | null {
+  const limit = limitOf(metric, gpu.now);
+  if (limit !== null) {
+    return { value: limit };
+  }
+  const slowdown = metric.id === 'temperature.gpu_celsius' ? valueOf(gpu.board.thresholds.slowdown_celsius) : null;
+  return slowdown === null ? null : { value: slowdown, name: trans.__('slowdown') };
 }
 
 function charted<S>(fields: readonly Field<S>[]): Metric<S>[] {

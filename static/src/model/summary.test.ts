@@ -18,7 +18,7 @@ it('counts GPUs that have something grave, each by the worst it has', () => {
   const warned = gpu(1, { conditions: [throttled('warning')] });
   expect(summary(both, warned, gpu(2, { conditions: [throttled('notice')] }))[0]).toBe('1 critical, 1 with a warning');
   expect(summary(warned, gpu(0))[0]).toBe('1 with a warning');
-  expect(summary(gpu(0), gpu(1))[0]).toBe('2 of 2 busy');
+  expect(summary(gpu(0), gpu(1))[0]).toBe('2 of 2 H200 busy');
 });
 
 it('counts a GPU that sleeps apart from one that does not answer', () => {
@@ -40,8 +40,8 @@ it('of a past moment says what the lines say of it, and nothing of now', () => {
   timeline.push(NOW - 2000, moment(0, 70), 2500);
   timeline.push(NOW - 1000, moment(90, 600), 2500);
   const at = (at_ms: number): string[] => summaryOf(gpus, { at_ms, isPast: true, timeline, gap_ms: 2500 });
-  expect(at(NOW - 1900)).toEqual(['0 of 2 busy', watts(140)]);
-  expect(at(NOW - 900)).toEqual(['2 of 2 busy', watts(1200)]);
+  expect(at(NOW - 1900)).toEqual(['0 of 2 H200 busy', watts(140)]);
+  expect(at(NOW - 900)).toEqual(['2 of 2 H200 busy', watts(1200)]);
   expect(at(NOW - 60_000)).toEqual([]);
 });
 
@@ -59,5 +59,5 @@ it('counts a GPU as busy that was so within ten seconds, so that the number stan
     );
     shown.add(summaryOf(gpus, { at_ms, isPast: false, timeline, gap_ms: 2500 })[0]);
   }
-  expect([...shown]).toEqual(['2 of 2 busy']);
+  expect([...shown]).toEqual(['2 of 2 H200 busy']);
 });

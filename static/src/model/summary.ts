@@ -1,12 +1,12 @@
 /** All GPUs in one line. */
 
 import { memoryNumber, memoryTotal, watts } from '../lib/format';
-import { joined } from '../lib/text';
+import { joined, plainText } from '../lib/text';
 import { firstAfter, indexAt, type Timeline } from '../lib/timeline';
 import { trans } from '../lib/translation';
 import type { GpuSample } from '../wire';
 import { worstLevel, severityLevel } from './condition';
-import { seriesKey, type GpuState } from './gpu';
+import { commonName, seriesKey, type GpuState } from './gpu';
 import { valueOf } from './reading';
 
 /** A GPU that was busier than this within the last ten seconds is at work; one that waits for data meanwhile, too. */
@@ -32,7 +32,7 @@ interface Load {
 }
 
 /**
- * `5 of 8 busy`, `412 / 1,120 GiB`, `3,210 W`, the weightiest first, of now or of a past moment; GPUs that do not answer
+ * `5 of 8 H200 busy`, `412 / 1,120 GiB`, `3,210 W`, the weightiest first, of now or of a past moment; GPUs that do not answer
  * are counted apart.
  */
 export function summaryOf(gpus: readonly GpuState[], moment: Moment): string[] {
@@ -46,7 +46,7 @@ export function summaryOf(gpus: readonly GpuState[], moment: Moment): string[] {
   const power = sum(loads.map((load) => load.watts));
   return [
     ...alerts,
-    describeBusy(loads, gpus.length),
+    describeBusy(loads, gpus),
     used === null || total === null ? '' : `${memoryNumber(used)} ${memoryTotal(total)}`,
     power === null ? '' : watts(power),
   ].filter((part) => part !== '');
@@ -107,14 +107,24 @@ function highestPercent(gpu: { index: number; uuid: string | null }, { timeline,
   return highest < 0 ? null : highest;
 }
 
-function describeBusy(loads: readonly Load[], all: number): string {
+/** Whether a GPU is at work. */
+export function isBusy({ now }: GpuState, moment: Moment): boolean {
+  return now?.health.state === 'ok' && (loadOf(now, moment).percent ?? 0) > BUSY_PERCENT;
+}
+
+function describeBusy(loads: readonly Load[], gpus: readonly GpuState[]): string {
   const utilization = loads.map(({ percent }) => percent).filter((value) => value !== null);
   const busy = utilization.filter((value) => value > BUSY_PERCENT).length;
   if (utilization.length === 0) {
     return '';
   }
-  const several = trans._n('%1 of %2 busy', '%1 of %2 busy', busy, all);
-  return all > 1 ? several : busy === 1 ? trans.__('busy') : trans.__('idle');
+  if (gpus.length === 1) {
+    return busy === 1 ? trans.__('busy') : trans.__('idle');
+  }
+  const name = commonName(gpus);
+  return name === null
+    ? trans._n('%1 of %2 busy', '%1 of %2 busy', busy, gpus.length)
+    : trans._n('%1 of %2 %3 busy', '%1 of %2 %3 busy', busy, gpus.length, plainText(name));
 }
 
 /** The sum; `null` where a part is missing, since a sum of the rest would be wrong. */

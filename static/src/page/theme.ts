@@ -1,10 +1,11 @@
 /** Light or dark: as the system has it, until somebody chooses. */
 
 import { button } from '../lib/dom';
+import { Stored } from '../lib/stored';
 
 type Theme = 'light' | 'dark';
 
-const KEY = 'gpumon-theme';
+const STORED = new Stored('gpumon-theme');
 
 /** Makes the button that changes the theme, and sets the theme that holds now. */
 export function themeButton(changed: () => void): HTMLButtonElement {
@@ -23,7 +24,7 @@ export function themeButton(changed: () => void): HTMLButtonElement {
   };
   const toggle = button({ class: 'page-theme', 'data-testid': 'gpumon-theme' }, () => {
     // Back at what the system has, the choice is over, and the page follows the system again.
-    choose(other() === systemTheme() ? null : other());
+    STORED.set(other() === systemTheme() ? null : other());
     apply();
   });
   system.addEventListener('change', apply);
@@ -34,27 +35,7 @@ export function themeButton(changed: () => void): HTMLButtonElement {
   return toggle;
 }
 
-/** Storage may be forbidden, as in a private window; the theme then lasts as long as the page. */
-let fallback: Theme | null = null;
-
 function chosen(): Theme | null {
-  try {
-    const stored = localStorage.getItem(KEY);
-    return stored === 'light' || stored === 'dark' ? stored : null;
-  } catch {
-    return fallback;
-  }
-}
-
-function choose(theme: Theme | null): void {
-  fallback = theme;
-  try {
-    if (theme === null) {
-      localStorage.removeItem(KEY);
-    } else {
-      localStorage.setItem(KEY, theme);
-    }
-  } catch {
-    // The fallback holds it.
-  }
+  const stored = STORED.get();
+  return stored === 'light' || stored === 'dark' ? stored : null;
 }

@@ -19,8 +19,7 @@ export class AlertList {
     setShown(this.element, alerts.length > 0);
     this.lines.update(alerts, (line, alert) => {
       setAttribute(line.element, 'data-level', alert.level);
-      // A closed card cuts long lines, so the title has all of it.
-      setAttribute(line.element, 'title', `${alert.text}\n${alert.title}`);
+      setAttribute(line.element, 'title', alert.title);
       setText(line.level, severityLabel(alert.level));
       setText(line.text, alert.text);
       setText(line.since, ` (${alert.title})`);

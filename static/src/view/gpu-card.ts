@@ -1,22 +1,21 @@
 /** One GPU: the answer first, its lines and details on demand. */
 
 import type { Band, EventMarker, TimeWindow } from '../chart/content';
-import { button, h, setAttribute, setShown, setText } from '../lib/dom';
+import { button, h, setAttribute, setText } from '../lib/dom';
 import { joined, plainText } from '../lib/text';
 import { trans } from '../lib/translation';
-import { alertsOf, describeThrottling, worstLevel, worstFirst, type Alert } from '../model/condition';
+import { worstLevel } from '../model/condition';
 import { seriesKey, type GpuState } from '../model/gpu';
+import { gpuAlerts, shortState } from '../model/gpu-alerts';
 import type { HolderRow } from '../model/holders';
-import { forecastOf, describeForecast } from '../model/memory-forecast';
 import { memorySegments } from '../model/memory';
 import { METRICS } from '../model/metric';
-import { valueOf } from '../model/reading';
 import type { Store } from '../model/store';
-import { describeClock, describeHealth } from '../model/describe';
 import { AlertList } from './alert-list';
 import { Details } from './details';
 import { MemoryBar } from './memory-bar';
 import { MetricCell } from './metric-cell';
+import { severityIcon } from './severity-icon';
 import type { Cursor } from './cursor';
 import type { Palette } from './palette';
 import { Visibility } from './visibility';
@@ -33,6 +32,8 @@ export interface CardContext {
   bands: ReadonlyMap<number, readonly Band[]>;
   /** Whether cards are open where nobody has said otherwise. */
   openByDefault: boolean;
+  /** How a closed card stands as a row among many; `null` where they are few. */
+  rowLayout: 'one' | 'columns' | null;
 }
 
 /** Between the turns of two cards that nobody sees. */
@@ -54,21 +55,27 @@ export class GpuCard {
   private now_ms = 0;
   private readonly index = h('span', { class: 'gpumon-gpu-index' });
   private readonly name = h('span', { class: 'gpumon-gpu-name' });
-  private readonly clocks = h('span', { class: 'gpumon-clocks', 'data-testid': 'gpumon-clocks' });
+  private readonly stateText = h('span', {});
+  private readonly state = h(
+    'span',
+    { class: 'gpumon-gpu-state', 'data-testid': 'gpumon-gpu-state' },
+    severityIcon(),
+    this.stateText,
+  );
   private readonly toggle: HTMLButtonElement;
   private readonly alerts = new AlertList();
   private readonly bar = new MemoryBar();
-  private readonly details: Details;
+  /** Made when the card is first opened. */
+  private details: Details | null = null;
   private readonly cells: { id: string; cell: MetricCell }[];
 
   constructor(
     readonly gpuIndex: number,
     private readonly cursor: Cursor,
     id: string,
-    options: CardOptions,
+    private readonly options: CardOptions,
   ) {
     this.visibility = new Visibility(gpuIndex * TURN_MS);
-    this.details = new Details(options.invalidate);
     this.cells = METRICS.map((metric) => ({ id: metric.id, cell: new MetricCell(metric, cursor) }));
     this.cells.find(({ id }) => id === 'memory.used_bytes')?.cell.insertBeforeChart(this.bar.element);
     const body = h('div', { class: 'gpumon-metrics', id }, ...this.cells.map(({ cell }) => cell.element));
@@ -76,28 +83,26 @@ export class GpuCard {
       this.chosenOpen = !this.isOpen();
       options.invalidate();
     });
-    const head = h('header', { class: 'gpumon-gpu-head' }, this.index, this.name, this.clocks, this.toggle);
+    const head = h('header', { class: 'gpumon-gpu-head' }, this.index, this.name, this.state, this.toggle);
     const { onOpenGpu } = options;
     if (onOpenGpu !== undefined) {
       const title = trans.__('Open charts');
       this.toggle.before(button({ class: 'gpumon-open', 'aria-label': title, title }, () => onOpenGpu(gpuIndex)));
     }
-    this.element = h(
-      'article',
-      { class: 'gpumon-gpu', tabindex: '0' },
-      head,
-      this.alerts.element,
-      body,
-      this.details.element,
-    );
+    this.element = h('article', { class: 'gpumon-gpu', tabindex: '0' }, head, body, this.alerts.element);
     this.element.addEventListener('keydown', (event) => this.onKey(event));
+    this.element.addEventListener('click', ({ target }) => {
+      if (this.isRow() && target instanceof Element && target.closest('button') === null) {
+        this.toggle.click();
+      }
+    });
     this.element.addEventListener('blur', () => this.cursor.set(null));
   }
 
   update(gpu: GpuState, rows: readonly HolderRow[], context: CardContext): void {
     this.latest = [gpu, rows, context];
     this.now_ms = context.store.clock.now();
-    this.updateOpen(context.openByDefault);
+    this.updateOpen(context);
     if (!this.visibility.skips(this.now_ms)) {
       this.write(gpu, rows, context);
     }
@@ -142,7 +147,7 @@ export class GpuCard {
     }
   }
 
-  private write(gpu: GpuState, rows: readonly HolderRow[], { store, window }: CardContext): void {
+  private write(gpu: GpuState, rows: readonly HolderRow[], { store, window, rowLayout }: CardContext): void {
     const { now_ms } = this;
     const { now } = gpu;
     const healthy = now?.health.state === 'ok';
@@ -153,49 +158,54 @@ export class GpuCard {
     setAttribute(this.element, 'aria-label', trans.__('GPU %1, %2', gpu.index, plainText(gpu.name)));
     setText(this.index, String(gpu.index));
     setText(this.name, plainText(gpu.name));
-    setAttribute(this.name, 'title', joined([gpu.fullName, gpu.uuid, gpu.busId], '\n'));
-    this.describeUpdate(gpu, rows, now_ms, store);
+    setAttribute(this.index, 'title', joined([plainText(gpu.fullName), gpu.uuid, gpu.busId], '\n'));
+    this.updateAlerts(gpu, rows, now_ms, store);
     for (const { id, cell } of this.cells) {
-      cell.update(now, store.timeline.values(seriesKey(gpu, id)), window, freshness);
+      cell.update(gpu, store.timeline.values(seriesKey(gpu, id)), window, freshness, !this.isRow());
     }
-    this.bar.update(now === null ? [] : memorySegments(now.memory, rows));
-    if (this.isOpen()) {
-      this.details.update(gpu, freshness);
-    }
+    this.bar.update(now === null ? [] : memorySegments(now.memory, rows), rowLayout === 'columns');
+    this.details?.update(gpu, freshness);
   }
 
-  private describeUpdate(gpu: GpuState, rows: readonly HolderRow[], now_ms: number, store: Store): void {
-    const now = gpu.now;
-    const reasons = now?.health.state === 'ok' ? valueOf(now.throttle_reasons) : null;
-    const clocks = describeThrottling(now, now_ms) ?? describeClock(reasons ?? []);
-    setText(this.clocks, clocks?.text ?? '');
-    setAttribute(this.clocks, 'title', clocks?.title ?? null);
-    const health = now === null ? null : describeHealth(now.health, now_ms);
-    const forecast = forecastOf(gpu, rows, store.memoryHorizon_ms);
-    const alerts: Alert[] = [
-      ...(health === null ? [] : [{ ...health, key: 'health' }]),
-      ...(forecast === null ? [] : [{ ...describeForecast(forecast), key: 'forecast' }]),
-      ...alertsOf(now, now_ms),
-    ];
-    this.alerts.update(worstFirst(alerts));
-    setAttribute(this.element, 'data-worst-level', worstLevel(alerts.map(({ level }) => level)));
+  private updateAlerts(gpu: GpuState, rows: readonly HolderRow[], now_ms: number, store: Store): void {
+    const alerts = gpuAlerts(gpu, rows, store.memoryHorizon_ms, now_ms);
+    const { text, title, level } = shortState(gpu, alerts, now_ms);
+    setText(this.stateText, text);
+    setAttribute(this.state, 'title', title || null);
+    setAttribute(this.state, 'data-level', level);
+    this.alerts.update(this.isOpen() ? alerts : []);
+    setAttribute(this.element, 'data-worst-level', worstLevel(alerts.map((alert) => alert.level)));
   }
 
   private isOpen(): boolean {
     return this.toggle.getAttribute('aria-expanded') === 'true';
   }
 
-  private updateOpen(openByDefault: boolean): void {
+  private isRow(): boolean {
+    return this.element.hasAttribute('data-row');
+  }
+
+  private updateOpen({ openByDefault, rowLayout }: CardContext): void {
     const open = this.chosenOpen ?? openByDefault;
+    const isRow = rowLayout !== null && !open;
+    setAttribute(this.element, 'data-row', isRow ? '' : null);
+    // Rows are reached one by one; Enter opens them.
+    setAttribute(this.toggle, 'tabindex', isRow ? '-1' : null);
     setAttribute(this.toggle, 'aria-expanded', String(open));
     const title = open ? trans.__('Hide charts and details') : trans.__('Show charts and details');
     setAttribute(this.toggle, 'aria-label', title);
     setAttribute(this.toggle, 'title', title);
-    setAttribute(this.element, 'data-open', String(open));
-    setShown(this.details.element, open);
+    setAttribute(this.element, 'data-open', isRow ? null : String(open));
+    if (open && this.details === null) {
+      this.details = new Details(this.options.invalidate);
+      this.element.append(this.details.element);
+    } else if (!open) {
+      this.details?.element.remove();
+      this.details = null;
+    }
   }
 
-  /** The arrow keys move the cursor as a pointer does; Escape returns to live. */
+  /** Left and right move the cursor as a pointer does, up and down the focus; Escape returns to live. */
   private onKey(event: KeyboardEvent): void {
     if (event.target !== this.element) {
       return;
@@ -210,9 +220,19 @@ export class GpuCard {
       this.cursor.set(null);
     } else if (event.key === 'Enter') {
       this.toggle.click();
+    } else if (event.key === 'ArrowUp') {
+      focus(this.element.previousElementSibling);
+    } else if (event.key === 'ArrowDown') {
+      focus(this.element.nextElementSibling);
     } else {
       return;
     }
     event.preventDefault();
+  }
+}
+
+function focus(element: Element | null): void {
+  if (element instanceof HTMLElement) {
+    element.focus();
   }
 }

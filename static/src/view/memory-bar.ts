@@ -6,8 +6,9 @@ import { trans } from '../lib/translation';
 import { memorySentence, type Segment } from '../model/memory';
 import { setPaint } from './palette';
 
-/** A name needs about this share of a narrow bar. */
+/** A name needs about this share of a narrow bar, and this of a short one. */
 const LABEL_SHARE = 0.22;
+const SHORT_LABEL_SHARE = 0.45;
 
 export class MemoryBar {
   readonly element = h('div', { class: 'gpumon-bar', role: 'img', 'data-testid': 'gpumon-memory-bar' });
@@ -20,13 +21,14 @@ export class MemoryBar {
     },
   );
 
-  update(segments: readonly Segment[]): void {
+  update(segments: readonly Segment[], short = false): void {
     setAttribute(this.element, 'aria-label', trans.__('Memory: %1', memorySentence(segments) || trans.__('unknown')));
+    const least = short ? SHORT_LABEL_SHARE : LABEL_SHARE;
     this.parts.update(segments, ({ element, label }, segment) => {
       setPaint(element, segment.paint);
       setAttribute(element, 'title', `${segment.label}: ${memorySize(segment.bytes)}`);
       setStyle(element, 'width', `${(segment.share * 100).toFixed(2)}%`);
-      const named = typeof segment.paint === 'number' && segment.key !== 'other' && segment.share >= LABEL_SHARE;
+      const named = typeof segment.paint === 'number' && segment.key !== 'other' && segment.share >= least;
       setText(label, named ? segment.label : '');
     });
   }

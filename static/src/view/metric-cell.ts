@@ -2,11 +2,12 @@
 
 import { Chart } from '../chart/chart';
 import type { Band, EventMarker, TimeWindow } from '../chart/content';
-import { h } from '../lib/dom';
+import { h, setStyle } from '../lib/dom';
 import { indexAt } from '../lib/timeline';
-import { limitOf, type Metric } from '../model/metric';
+import type { GpuState } from '../model/gpu';
+import { limitLineOf, limitOf, type Metric } from '../model/metric';
+import { valueOf } from '../model/reading';
 import { formatted } from '../model/unit';
-import type { GpuSample } from '../wire';
 import type { Cursor } from './cursor';
 import { colorOf, type Palette } from './palette';
 import { ReadingValue, type Freshness } from './value';
@@ -16,14 +17,14 @@ export class MetricCell {
   private readonly value: ReadingValue;
   private readonly chartHost = h('div', { class: 'gpumon-chart', 'aria-hidden': 'true' });
   private readonly chart = new Chart(this.chartHost);
-  private ceiling: number;
+  /** The last that was known, so that the axis stays while a limit is not read. */
+  private limit: ReturnType<typeof limitLineOf> = null;
 
   constructor(
     private readonly metric: Metric,
     private readonly cursor: Cursor,
   ) {
     this.value = new ReadingValue(metric.id);
-    this.ceiling = metric.unit.ceiling;
     const label = h('span', { class: 'gpumon-label' }, metric.label());
     this.element = h(
       'div',
@@ -40,21 +41,23 @@ export class MetricCell {
     this.element.insertBefore(element, this.chartHost);
   }
 
-  /** Shows the value of now, or of the moment pointed at. */
-  update(gpu: GpuSample | null, values: Float64Array, window: TimeWindow, freshness: Freshness): void {
+  /** Shows the value of now, or of the moment pointed at; what it is out of `withLimit`. */
+  update(gpu: GpuState, values: Float64Array, window: TimeWindow, freshness: Freshness, withLimit: boolean): void {
     const { metric } = this;
-    const limit = limitOf(metric, gpu);
+    const limit = withLimit ? limitOf(metric, gpu.now) : null;
     const { rest } = formatted(metric.unit, null, limit);
     const at_ms = this.cursor.at_ms;
     if (at_ms === null) {
-      const reading = gpu === null ? null : metric.read(gpu);
+      const reading = gpu.now === null ? null : metric.read(gpu.now);
       this.value.update(reading, (value) => formatted(metric.unit, value, limit).main, freshness, rest);
     } else {
       const past = values[indexAt(window.times_ms, at_ms, window.gap_ms)] ?? NaN;
       this.value.showPast(Number.isNaN(past) ? null : formatted(metric.unit, past, limit).main, rest);
     }
-    if (limit !== null) {
-      this.ceiling = limit;
+    this.limit = limitLineOf(metric, gpu) ?? this.limit;
+    if (metric.unit.bounded) {
+      // The style sheet may show it as a bar behind the number.
+      setStyle(this.value.element, 'background-size', `${valueOf(gpu.now && metric.read(gpu.now)) ?? 0}% 100%`);
     }
   }
 
@@ -66,18 +69,19 @@ export class MetricCell {
     style: Palette,
   ): void {
     const { unit, color } = this.metric;
-    const known = this.ceiling > unit.ceiling || this.metric.limit === null;
-    const highest = known ? this.ceiling : highestOf(values, unit.ceiling);
-    // A little air above a limit that is drawn as a line; memory cannot pass its total.
-    const air = color === 'power' ? 1.06 : 1;
+    const { value: limit = null, name } = this.limit ?? {};
+    // A little air above a limit that values may touch; memory cannot pass its total.
+    const air = unit.base === 1 ? 1.06 : 1;
+    const highest = limit ?? (this.metric.limit === null ? unit.ceiling : highestOf(values, unit.ceiling));
     this.chart.draw({
       axis: unit,
       style,
       window,
       lines: [{ values, color: colorOf(style, color) }],
       floor: unit.floor,
-      ceiling: highest * air,
-      limit: known && air > 1 ? this.ceiling : null,
+      ceiling: Math.max(unit.ceiling, highest * (limit === null ? 1 : air)),
+      limit,
+      ...(name !== undefined && { limitName: name }),
       at_ms: this.cursor.at_ms,
       ...annotations,
     });

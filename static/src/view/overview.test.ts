@@ -91,6 +91,8 @@ describe('a GPU', () => {
     expect([...overview.element.querySelectorAll('[data-gpu-index]')]).toEqual(cards);
     const lost = find('[data-gpu-index="1"]');
     expect(lost.dataset.gpuHealth).toBe('lost');
+    expect(lost.querySelector('[data-testid="gpumon-gpu-state"]')?.textContent).toMatch(/^lost since \d\d:\d\d:\d\d$/);
+    lost.querySelector<HTMLElement>('.gpumon-toggle')?.click();
     expect(lost.querySelector('.gpumon-alert')?.textContent).toMatch(/lost since \d\d:\d\d:\d\d.*reboot/);
     expect(find('[role="status"]').textContent).toContain('GPU 1: lost');
   });
@@ -98,15 +100,19 @@ describe('a GPU', () => {
   it('opens and closes', () => {
     show(gpu(0));
     const toggle = find('.gpumon-toggle');
-    const details = find('.gpumon-gpu-details');
-    expect([toggle.getAttribute('aria-expanded'), details.hidden]).toEqual(['false', true]);
+    const details = (): Element | null => overview.element.querySelector('.gpumon-gpu-details');
+    expect([toggle.getAttribute('aria-expanded'), details()]).toEqual(['false', null]);
     toggle.click();
-    expect([toggle.getAttribute('aria-expanded'), details.hidden]).toEqual(['true', false]);
+    expect(toggle.getAttribute('aria-expanded')).toBe('true');
     expect(text('[data-reading="clocks.sm_mhz"]')).toBe('1,980 MHz');
+    toggle.click();
+    expect(details()).toBeNull();
   });
 
   it('says what is the matter, the worst first, by shape and by word, and since when', () => {
     show(gpu(0, { conditions: [throttled('warning'), throttled('critical', NOW - 120_000)] }));
+    expect(text('[data-testid="gpumon-gpu-state"]')).toBe('hardware thermal slowdown, check the cooling');
+    find('.gpumon-toggle').click();
     const lines = [...overview.element.querySelectorAll<HTMLElement>('.gpumon-alert')];
     expect(lines.map((line) => line.dataset.level)).toEqual(['critical', 'warning']);
     expect(lines[0]?.textContent.replaceAll('\u00a0', ' ')).toMatch(
@@ -131,10 +137,10 @@ describe('a GPU', () => {
 
   it('says the reason for its clocks once', () => {
     show(gpu(0, { throttle_reasons: ['sw_power_cap'], conditions: [throttled('notice')] }));
-    expect(text('[data-testid="gpumon-clocks"]')).toBe('power-capped');
+    expect(text('[data-testid="gpumon-gpu-state"]')).toBe('power-capped');
     expect(find('.gpumon-alerts').hidden).toBe(true);
     show(gpu(0, { throttle_reasons: ['gpu_idle'] }));
-    expect(text('[data-testid="gpumon-clocks"]')).toBe('idle');
+    expect(text('[data-testid="gpumon-gpu-state"]')).toBe('idle');
   });
 
   it('has its details on demand, and names what its board does not have', () => {

@@ -1,12 +1,13 @@
 /** The whole view, from the head to the machine; it shows what the store holds. */
 
-import { h, KeyedRows, setAttribute, setShown } from '../lib/dom';
-import { gpusOf, type GpuState } from '../model/gpu';
-import { holderRows, type HolderRow } from '../model/holders';
+import { h, setShown } from '../lib/dom';
+import { gpusOf } from '../model/gpu';
+import { holderRows } from '../model/holders';
 import type { Store } from '../model/store';
 import { Announcer } from './announcer';
 import { EventList } from './event-list';
-import { GpuCard, type CardContext } from './gpu-card';
+import type { CardContext } from './gpu-card';
+import { GpuList } from './gpu-list';
 import { Header, nextSpan } from './header';
 import { HolderTable } from './holder-table';
 import { HostStrip } from './host-strip';
@@ -14,9 +15,6 @@ import { runBands } from './run-bands';
 import { RunEntry, type Runner } from './run-entry';
 import { StoreView, type ViewContext, type ViewOptions } from './store-view';
 import { Visibility } from './visibility';
-
-/** With more GPUs than this, open cards would hide the overview. */
-const OPEN_GPUS = 16;
 
 export interface OverviewOptions extends ViewOptions {
   /** Opens the charts of a GPU; without it, that is not possible. */
@@ -31,20 +29,10 @@ export class Overview extends StoreView {
   protected readonly header: Header;
   private readonly runs: RunEntry | null;
   private readonly announcer = new Announcer();
-  private readonly cardList = h('div', { class: 'gpumon-gpus' });
-  private readonly cards = new KeyedRows(
-    this.cardList,
-    ({ index }: GpuState) => String(index),
-    ({ index }) => this.newCard(index),
-    (card) => {
-      this.screen.unobserve(card.element);
-      card.dispose();
-    },
-  );
+  private readonly list: GpuList;
   private readonly holders: HolderTable;
   private readonly events: EventList;
   private readonly host = new HostStrip();
-  private readonly id = `gpumon-${(overviews += 1)}`;
   private spanMin: number;
   private readonly holdersVisibility = new Visibility();
 
@@ -65,14 +53,15 @@ export class Overview extends StoreView {
         options.invalidate();
       },
     });
-    this.holders = new HolderTable((row) => this.highlight(row), options.notebooks);
+    this.list = new GpuList(`gpumon-${(overviews += 1)}`, this.cursor, this.screen, options);
+    this.holders = new HolderTable((row) => this.list.highlight(row), options.notebooks);
     this.events = new EventList(options.invalidate);
     this.element.append(
       this.header.element,
       this.announcer.element,
       this.notice.element,
       ...(this.runs === null ? [] : [this.runs.element]),
-      this.cardList,
+      this.list.element,
       this.holders.element,
       this.events.element,
       this.host.element,
@@ -88,7 +77,7 @@ export class Overview extends StoreView {
     const { sample } = store;
     const now_ms = store.clock.now();
     const gpus = gpusOf(store.inventory, sample, store.details);
-    const { status, notice } = this.renderHead(gpus, this.spanMin);
+    const { status, notice, moment } = this.renderHead(gpus, this.spanMin);
     const freshness = { now_ms, stale: status.state !== 'live' };
     this.announcer.update(status, notice, gpus, now_ms);
     this.runs?.render(gpus, freshness);
@@ -99,21 +88,17 @@ export class Overview extends StoreView {
       palette: this.currentPalette(),
       markers: this.markers.byGpu(store.events, this.currentPalette()),
       bands: runBands(store.events, this.currentPalette(), now_ms),
-      openByDefault: this.wide && gpus.length <= OPEN_GPUS,
+      openByDefault: this.wide,
+      rowLayout: null,
     };
-    setAttribute(this.cardList, 'data-many', gpus.length > OPEN_GPUS ? '' : null);
-    this.cards.update(gpus, (card, gpu) => {
-      const held = rows.filter((row): row is HolderRow => row.kind === 'holder' && row.gpu === gpu.index);
-      card.update(gpu, held, context);
-    });
-    gpus.forEach((gpu) => this.cards.get(String(gpu.index))?.draw(gpu, context));
+    const shown = this.list.update(gpus, rows, { ...moment, at_ms: now_ms }, context);
     setShown(this.holders.element, sample !== null);
     setShown(this.host.element, sample !== null);
     setShown(this.events.element, sample !== null || store.events.length > 0);
     this.events.update(store.events, sample, now_ms);
     if (sample !== null) {
       if (!this.holdersVisibility.skips(now_ms)) {
-        this.holders.update(rows, freshness);
+        this.holders.update(shown.rows, freshness);
       }
       this.host.update(sample.host, freshness);
     }
@@ -125,23 +110,11 @@ export class Overview extends StoreView {
 
   revealAll(): void {
     this.holdersVisibility.onScreen = true;
-    this.cards.all.forEach((card) => card.reveal());
+    this.list.revealAll();
   }
 
   override dispose(): void {
     super.dispose();
-    this.cards.update([], () => undefined);
-  }
-
-  private newCard(index: number): GpuCard {
-    const card = new GpuCard(index, this.cursor, `${this.id}-gpu-${index}`, this.options);
-    this.screen.observe(card.element, (onScreen) => card.setOnScreen(onScreen));
-    return card;
-  }
-
-  private highlight(row: HolderRow | null): void {
-    for (const card of this.cards.all) {
-      card.highlight(row?.gpu === card.gpuIndex ? row.key : null);
-    }
+    this.list.dispose();
   }
 }

@@ -7,7 +7,7 @@ import { trans } from '../lib/translation';
 import type { GpuState } from '../model/gpu';
 import { noticeOf, statusOf, type Status } from '../model/status';
 import type { Diagnosis, Store } from '../model/store';
-import { summaryOf } from '../model/summary';
+import { summaryOf, type Moment } from '../model/summary';
 import { Cursor } from './cursor';
 import { EventMarkers } from './event-markers';
 import { Header } from './header';
@@ -34,6 +34,13 @@ export interface ViewContext {
 
 /** From this width on there is room for cards side by side, and for a user's column. */
 const WIDE_PX = 560;
+
+/** What the head of a view says. */
+interface Head {
+  status: Status;
+  notice: Diagnosis | null;
+  moment: Moment;
+}
 
 export abstract class StoreView implements View {
   protected readonly cursor: Cursor;
@@ -76,7 +83,7 @@ export abstract class StoreView implements View {
   }
 
   /** Writes the head, which sums up `gpus`, and the notice. */
-  protected renderHead(gpus: readonly GpuState[], spanMin: number): { status: Status; notice: Diagnosis | null } {
+  protected renderHead(gpus: readonly GpuState[], spanMin: number): Head {
     const { store, options } = this;
     const status = statusOf(store, Date.now());
     const notice = noticeOf(store, status, options.connectingMessage ?? trans.__('Waiting for gpumon.'));
@@ -88,7 +95,7 @@ export abstract class StoreView implements View {
     setAttribute(this.element, 'data-past', moment.isPast ? '' : null);
     this.header.update(store, status, gpus.length === 0 ? [] : summaryOf(gpus, moment), spanMin, at_ms);
     this.notice.update(notice, status.level);
-    return { status, notice };
+    return { status, notice, moment };
   }
 
   /** The style sheet has light and dark colors of its own; which of them fit is told by what lies behind. */

@@ -1,41 +1,86 @@
 //! Charts: one reading of all GPUs beside each other, or several readings of one.
 
-use gpumon_probe::model::{GpuSample, fields::GPU_FIELDS};
+use gpumon_probe::model::{
+    GpuSample,
+    fields::{GPU_FIELDS, Unit},
+};
 use ratatui::layout::Rect;
 
 use crate::{
     describe,
     top::{
         history::Line,
-        layout::{field, grid},
+        layout::{field, filled, grid},
         metrics::{Drawn, METRICS, position},
         model::Model,
         painter::{Hit, Painter},
-        plot::Plot,
+        plot::{Overlay, Plot},
         state::State,
         text::ABSENT,
     },
 };
+
+/// In so many columns a chart has words for its numbers.
+const WITH_WORDS: u16 = 36;
 
 pub(super) fn charts(painter: &mut Painter<'_>, area: Rect, model: &Model, state: &State) {
     let gpus = model.gpus();
     let one = state.gpu.or(if let [only] = gpus { Some(only.index) } else { None });
     let charts: Vec<(&GpuSample, usize)> = match one {
         Some(gpu) => {
-            model.gpu(gpu).into_iter().flat_map(|gpu| state.metrics.iter().map(move |metric| (gpu, *metric))).collect()
+            model.gpu(gpu).into_iter().flat_map(|gpu| metrics_of_one(state).map(move |metric| (gpu, metric))).collect()
         }
         None => gpus.iter().map(|gpu| (gpu, state.shown_metric())).collect(),
     };
     let Some(shape) = grid(area, charts.len()) else { return };
     let places = usize::from(shape.0 * shape.1);
+    let shared = one.is_none().then(|| SharedAxis::new(gpus, state.shown_metric(), model, state.span_ms()));
     let first = state.view_scroll.min(charts.len().saturating_sub(places));
     for (place, (gpu, metric)) in charts.iter().skip(first).take(places).enumerate() {
-        let field = field(area, shape, place as u16);
-        draw(painter, field, gpu, *metric, one.is_none(), model, state);
+        let field = if one.is_some() {
+            filled(area, shape, place as u16, charts.len() as u16)
+        } else {
+            field(area, shape, place as u16)
+        };
+        draw(painter, field, gpu, *metric, shared, model, state);
         if one.is_none() {
             painter.hit(field, Hit::Gpu(gpu.index));
         }
     }
+}
+
+/// Those that have a chart of their own: memory is in that of utilization, where there is one.
+fn metrics_of_one(state: &State) -> impl Iterator<Item = usize> {
+    let memory = position("utilization").filter(|metric| state.metrics.contains(metric)).and(position("memory"));
+    state.metrics.iter().copied().filter(move |metric| Some(*metric) != memory)
+}
+
+/// The upper end of the axis that charts of several GPUs share, so that they can be compared; `None` where it is always
+/// the same.
+#[derive(Clone, Copy)]
+struct SharedAxis(Option<f64>);
+
+impl SharedAxis {
+    /// More columns than a chart has: the fewer there are, the lower is the highest mean.
+    const COLUMNS: usize = 600;
+
+    fn new(gpus: &[GpuSample], metric: usize, model: &Model, span_ms: u64) -> Self {
+        let unit = METRICS[metric].unit;
+        let limits: Option<Vec<f64>> = gpus.iter().map(|gpu| limit(gpu, metric, model)).collect();
+        let largest = |values: &mut dyn Iterator<Item = f64>| values.fold(0.0, f64::max);
+        Self(match limits {
+            Some(limits) => Some(largest(&mut limits.into_iter())),
+            None if matches!(unit, Unit::Percent | Unit::Celsius) => None,
+            None => {
+                let lines = gpus.iter().map(|gpu| model.line(Line::Gpu(gpu.index, metric), span_ms, Self::COLUMNS));
+                Some(unit.ceiling(largest(&mut lines.flatten().flatten())))
+            }
+        })
+    }
+}
+
+fn limit(gpu: &GpuSample, metric: usize, model: &Model) -> Option<f64> {
+    METRICS[metric].limit_value(GPU_FIELDS, gpu, model.board(gpu.index))
 }
 
 fn draw(
@@ -43,7 +88,7 @@ fn draw(
     area: Rect,
     gpu: &GpuSample,
     metric: usize,
-    by_gpu: bool,
+    shared: Option<SharedAxis>,
     model: &Model,
     state: &State,
 ) {
@@ -52,25 +97,46 @@ fn draw(
     let metric = position("sm").filter(|_| is_other).unwrap_or(metric);
     let known = METRICS[metric];
     let (span_ms, line) = (state.span_ms(), Line::Gpu(gpu.index, metric));
-    let limit = known.limit_value(GPU_FIELDS, gpu, model.board(gpu.index));
+    let limit = shared.map_or_else(|| limit(gpu, metric, model), |axis| axis.0);
     let reading = (known.access.read)(gpu);
     let now = match reading {
         Ok(_) if is_other => describe::busy(gpu),
         Ok(value) => known.unit.format(value, painter.glyphs),
         Err(_) => ABSENT.to_owned(),
     };
-    let title = if by_gpu { format!("{} {}", gpu.index, model.name(gpu.index)) } else { known.label.to_owned() };
+    let style = painter.theme.of(known.unit.meaning());
+    let mut values_now = vec![(now, style)];
+    let total = gpu.memory.total_bytes.value().filter(|total| **total > 0).map(|total| *total as f64);
+    let is_utilization = is_other || known.id == "utilization.gpu_percent";
+    let memory = position("memory").zip(total).filter(|_| is_utilization);
+    if let Some((_, total)) = memory {
+        let used = gpu.memory.used_bytes.value().map(|used| 100.0 * *used as f64 / total);
+        let used = used.map_or_else(|| ABSENT.to_owned(), |used| Unit::Percent.format(used, painter.glyphs));
+        let word = if area.width >= WITH_WORDS { "memory " } else { "" };
+        values_now.push((format!("  {word}{used}"), painter.theme.memory));
+    }
+    let memory_line = |columns| {
+        let Some((metric, total)) = memory else { return Vec::new() };
+        let past = model.line(Line::Gpu(gpu.index, metric), span_ms, columns);
+        past.into_iter().map(|used| used.map(|used| 100.0 * used / total)).collect()
+    };
+    let title = match (shared.is_some(), memory) {
+        (true, _) => format!("{} {}", gpu.index, model.name(gpu.index)),
+        (false, Some(_)) => format!("{}, memory", known.label),
+        (false, None) => known.label.to_owned(),
+    };
     let plot = Plot {
         title,
-        now,
-        style: painter.theme.of(known.unit.meaning()),
+        now: values_now,
+        style,
         unit: known.unit,
         limit,
         span_ms,
         end_ms: model.now_ms(),
         values: &|columns| model.line(line, span_ms, columns),
+        overlay: memory.map(|_| Overlay { style: painter.theme.memory, values: &memory_line }),
         reason: reading.err().map(|reason| format!("{}: {reason}", known.label)),
-        is_selected: !by_gpu,
+        is_selected: shared.is_none(),
     };
     plot.draw(painter, area);
 }

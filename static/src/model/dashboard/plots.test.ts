@@ -26,8 +26,8 @@ function plot(all: Section[], key: string): Plot | undefined {
 }
 
 describe('the charts of a dashboard', () => {
-  it('are those of each GPU, then the machine', () => {
-    const all = sections([gpu(0), gpu(1)]);
+  it('are those of each GPU on request, then the machine', () => {
+    const all = sections([gpu(0), gpu(1)], { layout: 'apart' });
     expect(all.map(({ title }) => title)).toEqual(['0 H200', '1 H200', 'Machine']);
     expect(titles(all[0]).slice(0, 4)).toEqual(['Activity', 'Memory', 'Power', 'Temperature']);
     expect(titles(all[2])).toEqual(['CPU', 'RAM', 'Disks', 'Network']);
@@ -51,6 +51,18 @@ describe('the charts of a dashboard', () => {
     const lost = { absent: 'gpu_lost' } as const;
     const power = { ...gpu(0).power, draw_watts: lost, instant_watts: lost };
     expect(titles(sections([gpu(0, { power })])[0])).toContain('Power');
+  });
+
+  it('mark the limits that values should stay below', () => {
+    const [first] = sections([gpu(0)]);
+    const limits = first?.plots.slice(0, 4).map(({ key, limit, limitName }) => [key, limit, limitName]);
+    expect(limits).toEqual([
+      ['gpu 0 activity', null, undefined],
+      ['gpu 0 memory', 140 * GIB, undefined],
+      ['gpu 0 power', 700, undefined],
+      ['gpu 0 temperature', 89, 'slowdown'],
+    ]);
+    expect(plot(sections([gpu(0), gpu(1)], { layout: 'together' }), 'all temperature.gpu_celsius')?.limit).toBe(89);
   });
 
   it('show memory as what its holders have, under all that is in use', () => {

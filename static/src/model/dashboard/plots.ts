@@ -5,15 +5,29 @@ import { trans } from '../../lib/translation';
 import type { HostSample, Reading, Sample } from '../../wire';
 import { seriesKey, type GpuState } from '../gpu';
 import { heldKey, type HolderRow } from '../holders';
-import { GPU_METRICS, HELD, HOST_METRICS, limitOf, MIG, MIG_METRICS, type Color, type Metric } from '../metric';
+import {
+  GPU_METRICS,
+  HELD,
+  HOST_METRICS,
+  limitLineOf,
+  limitOf,
+  MIG,
+  MIG_METRICS,
+  type Color,
+  type Metric,
+} from '../metric';
 import { migRows } from '../mig';
 import { absenceOf } from '../reading';
 import { PERCENT, type Unit } from '../unit';
-import { GPU_CHARTS, HOST_CHARTS, type ChartKind } from './kinds';
+import { COMPARED, GPU_CHARTS, HOST_CHARTS, type ChartKind } from './kinds';
 import type { DashboardState } from './state';
 
 export interface PlotLine {
+  /** What it is of: the same GPU, reading or holder has the same in every chart, so that a legend acts on all. */
+  id: string;
   label: string;
+  /** What it is called where nothing around it says what it is. */
+  name?: string;
   color: Color;
   series: string;
   /** What is read now; `null` before the first sample. */
@@ -24,6 +38,8 @@ export interface PlotLine {
 
 export interface Plot {
   key: string;
+  /** The chart that it is, whatever GPU it is of. */
+  id: string;
   title: string;
   unit: Unit;
   lines: readonly PlotLine[];
@@ -31,6 +47,7 @@ export interface Plot {
   stack: readonly PlotLine[];
   /** What the values are out of; `null` where that is not known. */
   limit: number | null;
+  limitName?: string;
   /** The GPU, where it is of one; the machine's are of none. */
   gpu: number | null;
 }
@@ -66,7 +83,7 @@ export function sectionsOf(input: PlotsInput): Section[] {
   const chosen = gpus.filter(({ index }) => state.gpus?.includes(index) ?? true);
   const kinds = GPU_CHARTS.filter((kind) => wants(state, kind.id));
   const apart = state.layout === 'apart' || chosen.length < 2;
-  const sections = apart ? chosen.map((gpu) => ofGpu(gpu, kinds, input)) : [ofAll(chosen, kinds)];
+  const sections = apart ? chosen.map((gpu) => ofGpu(gpu, kinds, input)) : [ofAll(chosen, kinds, state)];
   const machine = HOST_CHARTS.filter((kind) => wants(state, kind.id)).map((kind) => hostPlot(kind, sample));
   const host: Section = { key: 'host', gpu: null, title: trans.__('Machine'), plots: machine, missing: [] };
   return [...sections, host].filter(({ plots, missing }) => plots.length + missing.length > 0);
@@ -89,47 +106,62 @@ function gpuPlot(gpu: GpuState, { id, title, metrics }: ChartKind, holders: read
   const able = metrics.filter((metric) => isThere(gpu, metric));
   const lines = able.map((metric): PlotLine => {
     const series = seriesKey(gpu, metric.id);
-    const line = { label: metric.line(), color: metric.color, series, now: readOf(gpu, metric) };
+    const line = { id: metric.id, label: metric.line(), color: metric.color, series, now: readOf(gpu, metric) };
     return metric.id === 'power.instant_watts' ? { ...line, trace: seriesKey(gpu, 'power_watts') } : line;
   });
   // What is in use in all stands above its parts, and takes no color from them.
   const whole = (line: PlotLine): PlotLine => (stack.length > 0 ? { ...line, color: 'text' } : line);
   const stack = (id === 'memory' ? holders : []).map(({ holder, name, slot, memory_bytes }): PlotLine => ({
+    id: holder,
     label: plainText(name),
     color: slot,
     series: heldKey(gpu, holder),
     now: memory_bytes,
   }));
   const [first] = able;
-  const limit = first ? limitOf(first, gpu.now) : null;
   const unit = (first ?? metrics[0])?.unit ?? PERCENT;
   const key = `gpu ${gpu.index} ${id}`;
-  return { key, title: title(), unit, lines: lines.map(whole), stack, limit, gpu: gpu.index };
+  const limit = limited(first ? [limitLineOf(first, gpu)] : []);
+  return { key, id, title: title(), unit, lines: lines.map(whole), stack, ...limit, gpu: gpu.index };
 }
 
 /** One chart for each reading, with a line for each GPU. */
-function ofAll(gpus: readonly GpuState[], kinds: readonly ChartKind[]): Section {
-  const plots = kinds.flatMap((kind) =>
-    kind.metrics.flatMap((metric): Plot[] => {
+function ofAll(gpus: readonly GpuState[], kinds: readonly ChartKind[], { charts }: DashboardState): Section {
+  const plots = kinds.flatMap(({ metrics }) =>
+    metrics.flatMap((metric): Plot[] => {
+      if (charts === null && !COMPARED.includes(metric.id)) {
+        return [];
+      }
       const able = gpus.filter((gpu) => isThere(gpu, metric));
       const lines = able.map((gpu): PlotLine => ({
+        id: String(gpu.index),
         label: String(gpu.index),
+        name: trans.__('GPU %1', gpu.index),
         color: gpu.index,
         series: seriesKey(gpu, metric.id),
         now: readOf(gpu, metric),
       }));
-      const limit = Math.max(...able.map((gpu) => limitOf(metric, gpu.now) ?? 0)) || null;
+      const limit = limited(able.map((gpu) => limitLineOf(metric, gpu)));
       const { id, label, unit } = metric;
-      return able.length === 0 ? [] : [{ key: `all ${id}`, title: label(), unit, lines, stack: [], limit, gpu: null }];
+      return able.length === 0
+        ? []
+        : [{ key: `all ${id}`, id, title: label(), unit, lines, stack: [], ...limit, gpu: null }];
     }),
   );
   return { key: 'all', gpu: null, title: trans._n('%1 GPU', '%1 GPUs', gpus.length), plots, missing: [] };
+}
+
+/** The highest of the limits. */
+function limited(limits: readonly ReturnType<typeof limitLineOf>[]): Pick<Plot, 'limit' | 'limitName'> {
+  const [highest] = limits.filter((limit) => limit !== null).sort((a, b) => b.value - a.value);
+  return { limit: highest?.value ?? null, ...(highest?.name !== undefined && { limitName: highest.name }) };
 }
 
 function migPlots(gpu: GpuState): Plot[] {
   const rows = migRows(gpu);
   return MIG_METRICS.flatMap((metric, i) => {
     const lines = rows.map((row, slot): PlotLine => ({
+      id: row.uuid,
       label: `${row.name} ${row.instance.split(' · ')[0] ?? ''}`.trim(),
       color: slot,
       series: seriesKey({ index: -1, uuid: row.uuid }, metric.id),
@@ -142,6 +174,7 @@ function migPlots(gpu: GpuState): Plot[] {
       : [
           {
             key: `gpu ${gpu.index} ${metric.id}`,
+            id: metric.id,
             title: `MIG: ${metric.label()}`,
             unit: metric.unit,
             lines: i === 0 ? [] : able,
@@ -158,12 +191,12 @@ function hostPlot({ id, title, metrics }: ChartKind<HostSample>, sample: Sample 
   const lines = metrics
     .map((metric): PlotLine => {
       const now = host === null ? null : metric.read(host);
-      return { label: metric.line(), color: metric.color, series: metric.id, now };
+      return { id: metric.id, label: metric.line(), color: metric.color, series: metric.id, now };
     })
     .filter(({ now }) => absenceOf(now) === null);
   const [first] = metrics;
   const limit = first ? limitOf(first, host) : null;
-  return { key: `host ${id}`, title: title(), unit: first?.unit ?? PERCENT, lines, stack: [], limit, gpu: null };
+  return { key: `host ${id}`, id, title: title(), unit: first?.unit ?? PERCENT, lines, stack: [], limit, gpu: null };
 }
 
 /** Whether a reading may have something to show: what a board or driver does not have never does. */

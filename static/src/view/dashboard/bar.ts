@@ -9,6 +9,10 @@ import { isPaused, rangeOf, resumed, SPANS_MIN, togglePaused, type DashboardStat
 import type { GpuState } from '../../model/gpu';
 import { CHARTS } from '../../wire/fields';
 import { menu } from '../menu';
+import { keyHelp } from './keys';
+
+/** More GPUs than so have their buttons in a menu. */
+const IN_LINE = 16;
 
 export class DashboardBar {
   readonly element: HTMLElement;
@@ -18,14 +22,22 @@ export class DashboardBar {
     ({ index }: GpuState) => String(index),
     ({ index }) => ({
       element: chip(String(index), String(index), () =>
-        this.change({ ...this.state, gpus: toggled(this.state.gpus, index, this.known) }),
+        this.change({ ...this.state, gpus: chosenWith(this.state.gpus, index, this.known) }),
       ),
     }),
   );
+  /** Where there are too many GPUs for a line. */
+  private readonly gpuCount = h('span');
+  private readonly manyGpus = h('div');
+  private readonly gpuMenu = menu(this.gpuCount, this.manyGpus);
   private readonly layout = group(trans.__('Layout'));
   private readonly spans = group(trans.__('Time range'));
   private readonly charts = group(trans.__('Charts'));
+  private readonly fit = chip(trans.__('Fit axes'), 'fit', () =>
+    this.change({ ...this.state, fitted: !this.state.fitted }),
+  );
   private readonly pause = chip('', '', () => this.change(togglePaused(this.state, this.now_ms)));
+  private readonly help = menu(trans.__('Keys'), h('div', {}, keyHelp()));
   private readonly range = h('span', { class: 'gpumon-range' });
   /** The GPUs that there are. */
   private known: readonly number[] = [];
@@ -36,7 +48,7 @@ export class DashboardBar {
     private readonly change: (state: DashboardState) => void,
   ) {
     this.layout.append(
-      ...(['apart', 'together'] as const).map((layout) =>
+      ...(['together', 'apart'] as const).map((layout) =>
         chip(layout === 'apart' ? trans.__('By GPU') : trans.__('Overlaid'), layout, () =>
           change({ ...this.state, layout }),
         ),
@@ -57,12 +69,14 @@ export class DashboardBar {
     this.element = h(
       'div',
       { class: 'gpumon-controls' },
-      this.gpus,
+      this.gpuMenu,
       this.layout,
       this.spans,
+      this.fit,
       this.pause,
       this.range,
       menu(trans.__('Charts'), this.charts),
+      this.help,
     );
   }
 
@@ -70,17 +84,26 @@ export class DashboardBar {
     this.state = state;
     this.now_ms = now_ms;
     setShown(this.gpus, gpus.length > 1);
+    this.placeGpus(gpus.length);
     setShown(this.layout, gpus.length > 1);
     this.known = gpus.map(({ index }) => index);
     this.gpuChips.update(gpus, ({ element }, { index, fullName }) => {
       press(element, state.gpus?.includes(index) ?? true);
       setAttribute(element, 'title', plainText(fullName));
     });
+    const chosen = state.gpus?.length ?? gpus.length;
+    setText(
+      this.gpuCount,
+      chosen < gpus.length
+        ? trans.__('%1 of %2 GPUs', chosen, gpus.length)
+        : trans._n('%1 GPU', '%1 GPUs', gpus.length),
+    );
     pressOne(this.layout, state.layout);
     pressOne(this.spans, isPaused(state) ? null : String(state.span_ms / 60_000));
     for (const one of this.charts.children) {
       press(one, state.charts?.includes(one.getAttribute('data-value') ?? '') ?? true);
     }
+    press(this.fit, state.fitted);
     const paused = isPaused(state);
     setText(this.pause, paused ? trans.__('Resume') : trans.__('Pause'));
     setAttribute(
@@ -89,8 +112,29 @@ export class DashboardBar {
       paused ? trans.__('Resume live updates') : trans.__('Pause the charts. Samples are still recorded.'),
     );
     const [from_ms, to_ms] = rangeOf(state, now_ms);
-    setText(this.range, paused ? trans.__('%1 to %2', timeOfDay(from_ms), timeOfDay(to_ms)) : '');
+    setText(this.range, paused ? trans.__('Paused: %1 to %2', timeOfDay(from_ms), timeOfDay(to_ms)) : '');
   }
+
+  openHelp(): void {
+    this.help.open = true;
+    this.help.querySelector('summary')?.focus();
+  }
+
+  /** In a line of their own, or in a menu where that would be several. */
+  private placeGpus(count: number): void {
+    const isMany = count > IN_LINE;
+    setShown(this.gpuMenu, isMany);
+    if (isMany && this.gpus.parentElement !== this.manyGpus) {
+      this.manyGpus.append(this.gpus);
+    } else if (!isMany && this.gpus.parentElement !== this.element) {
+      this.element.prepend(this.gpus);
+    }
+  }
+}
+
+/** Only this one where all were chosen; else with or without it. Without any, all are shown again. */
+function chosenWith(chosen: readonly number[] | null, one: number, all: readonly number[]): readonly number[] | null {
+  return chosen === null ? [one] : toggled(chosen, one, all);
 }
 
 /** All but this one where all were chosen; else with or without it. Without any, all are shown again. */

@@ -1,15 +1,20 @@
 /** The charts of GPUs and of the machine, on one axis of time. */
 
 import { h, KeyedRows } from '../../lib/dom';
+import { isolated, toggledLine } from '../../model/dashboard/legend';
 import { PastHolders } from '../../model/dashboard/past-holders';
 import { DRAWN, sectionsOf, type Section } from '../../model/dashboard/plots';
 import {
   isPaused,
   moved,
   rangeOf,
+  reset,
   resumed,
   togglePaused,
+  withAxis,
   zoomed,
+  zoomedBy,
+  zoomedStep,
   type DashboardState,
 } from '../../model/dashboard/state';
 import type { Subscription } from '../../model/feed';
@@ -22,8 +27,10 @@ import { StoreView, type ViewContext, type ViewOptions } from '../store-view';
 import { bandsOf } from './bands';
 import { DashboardBar } from './bar';
 import { CellTable } from './cell-table';
-import { PlotView, type PlotContext } from './plot';
+import type { PlotContext } from './context';
+import { PlotView, type PlotListener } from './plot';
 import { SectionView } from './section';
+import { Tooltip } from './tooltip';
 
 export interface DashboardOptions extends ViewOptions {
   state: DashboardState;
@@ -45,6 +52,7 @@ export class Dashboard extends StoreView {
     () => this.newSection(),
     (view) => view.dispose(),
   );
+  private readonly tooltip = new Tooltip();
   private readonly past = new PastHolders();
   private readonly cells: CellTable;
   private state: DashboardState;
@@ -99,6 +107,9 @@ export class Dashboard extends StoreView {
       palette,
       freshness: { now_ms, stale: status.state !== 'live' },
       at_ms: this.cursor.at_ms ?? (isPaused(state) ? to_ms : null),
+      hidden: new Set(state.hidden),
+      axes: state.axes,
+      fitted: state.fitted,
     };
     const sections = store.sample === null ? [] : sectionsOf({ state, gpus, sample: store.sample, holders });
     this.sections.update(sections, (view, section) => view.update(section, context));
@@ -128,7 +139,7 @@ export class Dashboard extends StoreView {
   /** Requests the driver's own records, where there are few enough GPUs. */
   private updateTraces(): void {
     const count = this.state.gpus?.length ?? this.store.inventory?.gpus.length ?? 0;
-    const traced = count > 0 && count <= TRACED_GPUS && this.state.layout === 'apart';
+    const traced = count === 1 || (count > 0 && count <= TRACED_GPUS && this.state.layout === 'apart');
     if (traced !== this.traced) {
       this.traced = traced;
       this.subscription.update({ traces: traced });
@@ -136,14 +147,22 @@ export class Dashboard extends StoreView {
   }
 
   private newSection(): SectionView {
-    const zoom = {
-      onZoom: (a_ms: number, b_ms: number): void => this.show(zoomed(this.state, a_ms, b_ms)),
-      onReset: (): void => this.show(resumed(this.state)),
+    const hide = (hidden: readonly string[]): void => this.show({ ...this.state, hidden });
+    const listener: PlotListener = {
+      onZoom: (a_ms, b_ms) => this.show(zoomed(this.state, a_ms, b_ms)),
+      onZoomBy: (factor, at_ms) => this.show(zoomedBy(this.state, factor, at_ms, this.store.clock.now())),
+      onAxis: (chart, range) => this.show(withAxis(this.state, chart, range)),
+      onReset: (chart) => this.show(withAxis(resumed(this.state), chart, null)),
+      onIsolate: (id, legend) => hide(isolated(this.state.hidden, id, legend)),
+      onToggle: (id, legend) => hide(toggledLine(this.state.hidden, id, legend)),
     };
-    return new SectionView(() => new PlotView(this.cursor, this.options.invalidate, zoom), this.screen);
+    return new SectionView(
+      () => new PlotView(this.cursor, this.tooltip, this.options.invalidate, listener),
+      this.screen,
+    );
   }
 
-  /** Arrows move through the past, space pauses, Escape returns to live. */
+  /** As `keys.ts` tells. */
   private onKey(event: KeyboardEvent): void {
     const now_ms = this.store.clock.now();
     if (event.target !== this.element || event.ctrlKey || event.metaKey || event.altKey) {
@@ -154,8 +173,14 @@ export class Dashboard extends StoreView {
       this.show(moved(this.state, key === 'ArrowLeft' ? -STEP : STEP, now_ms));
     } else if (key === ' ') {
       this.show(togglePaused(this.state, now_ms));
-    } else if (key === 'Escape' && isPaused(this.state)) {
-      this.show(resumed(this.state));
+    } else if (key === '+' || key === '=' || key === '-') {
+      this.show(zoomedStep(this.state, key === '-' ? 2 : 0.5, now_ms));
+    } else if (key === 'y') {
+      this.show({ ...this.state, fitted: !this.state.fitted });
+    } else if (key === '0' || (key === 'Escape' && isPaused(this.state))) {
+      this.show(reset(this.state));
+    } else if (key === '?') {
+      this.bar.openHelp();
     } else {
       return;
     }

@@ -1,0 +1,36 @@
+/** All that is to be said of a GPU beside its numbers: in sentences, and the most important of it in a few words. */
+
+import { joined } from '../lib/text';
+import type { GpuState } from './gpu';
+import { alertsOf, describeThrottling, worstFirst, type Alert } from './condition';
+import { describeClock, describeHealth, type Description } from './describe';
+import type { HolderRow } from './holders';
+import { describeForecast, forecastOf, shortFilling } from './memory-forecast';
+import { valueOf } from './reading';
+
+/** The alerts of a GPU, the worst first; `rows` are its holders. */
+export function gpuAlerts(gpu: GpuState, rows: readonly HolderRow[], horizon_ms: number, now_ms: number): Alert[] {
+  const { now } = gpu;
+  const health = now === null ? null : describeHealth(now.health, now_ms);
+  const forecast = forecastOf(gpu, rows, horizon_ms);
+  return worstFirst([
+    ...(health === null ? [] : [{ ...health, key: 'health' }]),
+    ...(forecast === null
+      ? []
+      : [{ ...describeForecast(forecast), short: shortFilling(forecast.left_ms), key: 'forecast' }]),
+    ...alertsOf(now, now_ms),
+  ]);
+}
+
+/** The worst of its alerts in a few words, else what reduces its clocks; the rest of it on hover. */
+export function shortState(gpu: GpuState, alerts: readonly Alert[], now_ms: number): Description {
+  const [worst] = alerts;
+  if (worst !== undefined) {
+    const title = alerts.map(({ text, title }) => joined([text, title], '\n')).join('\n\n');
+    return { text: worst.short, title, level: worst.level };
+  }
+  const { now } = gpu;
+  const reasons = now?.health.state === 'ok' ? valueOf(now.throttle_reasons) : null;
+  const clocks = describeThrottling(now, now_ms) ?? describeClock(reasons ?? []);
+  return { text: clocks?.text ?? '', title: clocks?.title ?? '', level: 'none' };
+}

@@ -1,0 +1,74 @@
+import { describe, expect, it } from 'vitest';
+
+import { GIB, gpu, inventory, NOW, process, sample } from '../testing/frames';
+import type { Process } from '../wire';
+import { gpusOf } from './gpu';
+import { filtered, suggestions } from './gpu-filter';
+import { ColorSlots, holderRows } from './holders';
+
+const kernel = (pid: number, kernel_id: string, path: string, user: string): Process =>
+  process(pid, { user, name: 'python3', owner: { parents: [], notebook: { kernel_id, path, kernel_pid: pid } } });
+const now = sample(NOW, [
+  gpu(0, { processes: [kernel(10, 'k1', 'work/train.ipynb', 'ana')] }),
+  gpu(1, { processes: [process(3, { user: 'bob', name: 'vllm', command: 'vllm serve', memory_bytes: 5 * GIB })] }),
+  gpu(2, { processes: [process(12, { user: 'ana', name: 'sweep.py', command: 'python sweep.py' })] }),
+  gpu(3),
+]);
+const gpus = gpusOf(inventory(4), now);
+const rows = holderRows(gpus, new ColorSlots());
+const facts = {
+  isBusy: ({ index }: { index: number }) => index < 2,
+  nameOf: (id: string) => (id === 'k1' ? 'a.ipynb' : null),
+};
+const found = (typed: string): [gpus: number[], rows: string[]] => {
+  const chosen = filtered(typed, gpus, rows, facts);
+  return [
+    chosen.gpus.map(({ index }) => index),
+    chosen.rows.map((row) => (row.kind === 'holder' ? row.name : row.kind)),
+  ];
+};
+
+describe('the filter', () => {
+  it.each([
+    ['', [0, 1, 2, 3], ['train.ipynb', 'vllm', 'sweep.py']],
+    ['busy', [0, 1], ['train.ipynb', 'vllm']],
+    ['IDLE', [2, 3], ['sweep.py']],
+    ['bob', [1], ['vllm']],
+    ['work/train', [0], ['train.ipynb']],
+    ['a.ipynb', [0], ['train.ipynb']],
+    ['12', [2], ['sweep.py']],
+    ['h200', [0, 1, 2, 3], ['train.ipynb', 'vllm', 'sweep.py']],
+    ['ana, idle', [2], ['sweep.py']],
+    ['nobody', [], []],
+  ])('"%s" chooses GPUs and holders', (typed, indices, names) => {
+    expect(found(typed)).toEqual([indices, names]);
+  });
+
+  it('a number is an index or a PID, and no part of one', () => {
+    expect(found('3')).toEqual([[1, 3], ['vllm']]);
+    expect(found('1')).toEqual([[1], ['vllm']]);
+  });
+
+  it('what is mine are the notebooks of this place, and what their users run besides', () => {
+    expect(found('mine')).toEqual([
+      [0, 2],
+      ['train.ipynb', 'sweep.py'],
+    ]);
+    const elsewhere = { ...facts, nameOf: () => null };
+    expect(filtered('mine', gpus, rows, elsewhere).gpus).toEqual([]);
+  });
+
+  it('suggests what there is', () => {
+    expect(suggestions(rows, facts.nameOf)).toEqual([
+      'mine',
+      'busy',
+      'idle',
+      'ana',
+      'bob',
+      'a.ipynb',
+      'vllm',
+      'sweep.py',
+    ]);
+    expect(suggestions(rows, () => null)[0]).toBe('busy');
+  });
+});

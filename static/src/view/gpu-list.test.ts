@@ -1,0 +1,150 @@
+// @vitest-environment jsdom
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+
+import { Store } from '../model/store';
+import { gpu, hello, inventory, NOW, process, sample, throttled } from '../testing/frames';
+import type { GpuSample } from '../wire';
+import { Overview } from './overview';
+
+/** Of a row with one holder; a card that is open has about 100. */
+const NODES_OF_A_ROW = 52;
+
+let store: Store;
+let overview: Overview;
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  vi.setSystemTime(NOW);
+  localStorage.clear();
+  open();
+});
+
+afterEach(() => {
+  overview.dispose();
+  vi.useRealTimers();
+});
+
+function open(): void {
+  store = new Store();
+  store.phase = { phase: 'open' };
+  const invalidate = (): void => overview.render();
+  overview = new Overview(store, { title: 'GPUs', invalidate, onRetry: () => undefined });
+  document.body.append(overview.element);
+}
+
+function show(...gpus: GpuSample[]): void {
+  store.apply(hello({ inventory: inventory(gpus.length), sample: sample(NOW, gpus) }));
+  overview.render();
+}
+
+function many(count: number, changes: (index: number) => Partial<GpuSample> = () => ({})): void {
+  show(...Array.from({ length: count }, (_, index) => gpu(index, changes(index))));
+}
+
+function find(selector: string): HTMLElement {
+  const found = overview.element.querySelector<HTMLElement>(selector);
+  if (found === null) {
+    throw new Error(`nothing matches ${selector}`);
+  }
+  return found;
+}
+
+function indices(): number[] {
+  const items = overview.element.querySelectorAll<HTMLElement>('[data-gpu-index]');
+  return [...items].map(({ dataset }) => Number(dataset.gpuIndex));
+}
+
+function type(text: string): void {
+  const field = find('input');
+  (field as HTMLInputElement).value = text;
+  field.dispatchEvent(new Event('input'));
+}
+
+describe('GPUs', () => {
+  it('are cards up to five, and rows from six on', () => {
+    many(5);
+    expect(overview.element.querySelectorAll('[data-row]')).toHaveLength(0);
+    expect(find('.gpumon-filter').hidden).toBe(true);
+    many(6);
+    expect(overview.element.querySelectorAll('[data-row]')).toHaveLength(6);
+    expect(find('.gpumon-filter').hidden).toBe(false);
+  });
+
+  it('have a row that says units, and is opened to the card and closed again by click or Enter', () => {
+    many(8);
+    const item = find('[data-gpu-index="3"]');
+    const readings = [...item.querySelectorAll('.gpumon-value')].map(({ textContent }) => textContent);
+    expect(readings.map((text) => text.replaceAll('\u00a0', ' '))).toEqual(['96 %', '78.0 GiB', '692 W', '64 °C']);
+    item.click();
+    expect([item.hasAttribute('data-row'), item.dataset.open]).toEqual([false, 'true']);
+    expect(item.querySelector('.gpumon-gpu-details')).not.toBeNull();
+    item.click();
+    expect(item.dataset.open).toBe('true');
+    item.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter' }));
+    expect([item.hasAttribute('data-row'), item.querySelector('.gpumon-gpu-details')]).toEqual([true, null]);
+    item.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter' }));
+    expect(item.dataset.open).toBe('true');
+  });
+
+  it('are reached by the arrow keys, one after the other', () => {
+    many(8);
+    find('[data-gpu-index="3"]').focus();
+    const press = (key: string): void => {
+      document.activeElement?.dispatchEvent(new KeyboardEvent('keydown', { key }));
+    };
+    press('ArrowDown');
+    expect(document.activeElement).toBe(find('[data-gpu-index="4"]'));
+    press('ArrowUp');
+    press('ArrowUp');
+    expect(document.activeElement).toBe(find('[data-gpu-index="2"]'));
+  });
+
+  it('in great number cost few nodes each', () => {
+    const nodes = (): number => find('.gpumon-gpus').querySelectorAll('*').length;
+    many(64, () => ({ processes: [process(7)] }));
+    expect(nodes()).toBeLessThanOrEqual(64 * NODES_OF_A_ROW);
+  });
+
+  it('stand still when a condition comes or goes', () => {
+    many(8);
+    const before = [...find('.gpumon-gpus').querySelectorAll('*')].filter((one) => !one.closest('[hidden]')).length;
+    many(8, (index) => (index === 2 ? { conditions: [throttled('critical')] } : {}));
+    const after = [...find('.gpumon-gpus').querySelectorAll('*')].filter((one) => !one.closest('[hidden]')).length;
+    expect(after).toBe(before);
+    expect(find('[data-gpu-index="2"] [data-testid="gpumon-gpu-state"]').dataset.level).toBe('critical');
+  });
+
+  it('come the worst first where that is chosen, which is kept', () => {
+    many(8, (index) => (index === 5 ? { conditions: [throttled('warning')] } : {}));
+    expect(indices()).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
+    find('.gpumon-filter button').click();
+    expect(indices()).toEqual([5, 0, 1, 2, 3, 4, 6, 7]);
+    overview.dispose();
+    open();
+    many(8, (index) => (index === 6 ? { health: { state: 'lost', since_ms: NOW } } : {}));
+    expect(indices()[0]).toBe(6);
+    expect(find('.gpumon-filter button').getAttribute('aria-pressed')).toBe('true');
+  });
+
+  it('are chosen by words, with their processes, which is kept', () => {
+    const ana = (index: number): Partial<GpuSample> =>
+      index === 4 ? { processes: [process(7, { user: 'ana' })] } : { processes: [process(index, { user: 'bob' })] };
+    many(8, ana);
+    type('ana');
+    expect(indices()).toEqual([4]);
+    expect(overview.element.querySelectorAll('[data-pid]')).toHaveLength(1);
+    expect(find('[data-testid="gpumon-filter-count"]').textContent).toBe('1 of 8');
+    overview.dispose();
+    open();
+    many(8, ana);
+    expect(indices()).toEqual([4]);
+    type('');
+    expect(indices()).toHaveLength(8);
+  });
+
+  it('are named once where all are alike', () => {
+    many(8);
+    expect(find('.gpumon-gpu-list').hasAttribute('data-same-name')).toBe(true);
+    expect(find('[data-testid="gpumon-summary"]').textContent).toContain('8 of 8 H200 busy');
+  });
+});
