@@ -25,11 +25,16 @@ export class GpuPanel extends LazyView<Monitor> {
     this.withView((view) => view.showBenchmarks());
   }
 
+  showTour(): void {
+    this.withView((view) => view.showTour());
+  }
+
   protected override mount({ mountMonitor }: typeof import('./view'), options: MountOptions & ViewOptions): Monitor {
     const { onOpenGpu } = this.options;
     return mountMonitor(this.node, {
       ...options,
       onOpenGpu,
+      tour: true,
       ...(this.settings !== null && { spanMinutes: this.settings.spanMinutes }),
     });
   }

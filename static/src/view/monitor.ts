@@ -8,6 +8,8 @@ export type MonitorOptions = MountOptions & OverviewOptions;
 export interface Monitor extends Mounted {
   /** Opens the dialog of benchmarks; without a server that runs them, nothing. */
   showBenchmarks: () => void;
+  /** Shows what is where. */
+  showTour: () => void;
 }
 
 export function mountMonitor(host: HTMLElement, options: MonitorOptions): Monitor {
@@ -19,5 +21,9 @@ export function mountMonitor(host: HTMLElement, options: MonitorOptions): Monito
     const setRuns = (runs: boolean): void => subscription.update({ runs });
     return new Overview(store, { ...options, ...context }, request === undefined ? null : { request, setRuns });
   });
-  return { ...mounted, showBenchmarks: () => mounted.view.showBenchmarks() };
+  return {
+    ...mounted,
+    showBenchmarks: () => mounted.view.showBenchmarks(),
+    showTour: () => mounted.view.showTour(),
+  };
 }
