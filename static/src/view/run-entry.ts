@@ -29,8 +29,8 @@ export class RunEntry {
     'dialog',
     { class: 'gpumon-run-dialog', 'aria-label': trans.__('Benchmarks'), 'data-testid': 'gpumon-runs' },
     h(
-      'header',
-      {},
+      'div',
+      { class: 'gpumon-run-title-bar' },
       h('h2', {}, trans.__('Benchmarks')),
       button(
         { class: 'gpumon-run-close', title: trans.__('Close') },

@@ -65,8 +65,8 @@ export class Tour {
     { class: 'gpumon-tour-card' },
     h('div', { 'aria-live': 'polite' }, this.title, this.text),
     h(
-      'footer',
-      {},
+      'div',
+      { class: 'gpumon-tour-buttons' },
       this.place,
       button({}, () => this.element.close(), trans.__('Close')),
       this.back,

@@ -3,6 +3,7 @@
 import type { Locator, Page } from 'playwright-core';
 import { describe, expect } from 'vitest';
 
+import { violations } from './axe';
 import { contrastOf } from './contrast';
 import { it } from './fixtures';
 import { GpumonServer } from './gpumon';
@@ -52,6 +53,7 @@ describe('a run from the page', () => {
         const contrast = (): Promise<number> => contrastOf(page.locator(text).first());
         await expect.poll(contrast, { message: `${text} ${scheme}` }).toBeGreaterThan(4.5);
       }
+      expect(await violations(page, '[data-testid=gpumon-runs]'), scheme).toEqual([]);
     }
     worker.finish();
     await page.locator('.gpumon-run[data-status=done]').waitFor();
