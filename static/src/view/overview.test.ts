@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { Store } from '../model/store';
 import { details } from '../testing/details';
-import { gpu, hello, inventory, migDevice, NOW, process, sample, throttled } from '../testing/frames';
+import { GIB, gpu, hello, inventory, migDevice, NOW, process, sample, throttled } from '../testing/frames';
 import type { Event, GpuSample } from '../wire';
 import { Overview } from './overview';
 
@@ -73,6 +73,22 @@ describe('a reading', () => {
     expect(value.title).toContain('needs permission');
     expect(value.textContent).toContain('needs permission');
     expect(value.textContent).not.toContain('0');
+  });
+
+  it('near its limit has a color, from the same share on as in a terminal', () => {
+    const nearIn = (...gpus: GpuSample[]): (string | undefined)[] => {
+      show(...gpus);
+      const near = [...overview.element.querySelectorAll<HTMLElement>('.gpumon-cell [data-near-limit]')];
+      return near.map((value) => value.querySelector<HTMLElement>('[data-reading]')?.dataset.reading);
+    };
+    const of = (used: number, watts: number, celsius: number): GpuSample =>
+      gpu(0, {
+        memory: { ...gpu(0).memory, used_bytes: used * GIB },
+        power: { ...gpu(0).power, draw_watts: watts },
+        temperature: { ...gpu(0).temperature, gpu_celsius: celsius },
+      });
+    expect(nearIn(of(111, 629, 80))).toEqual([]);
+    expect(nearIn(of(112, 630, 81))).toEqual(['memory.used_bytes', 'power.draw_watts', 'temperature.gpu_celsius']);
   });
 
   it('that is old says when it was read', () => {

@@ -104,7 +104,7 @@ function gpuPlot(gpu: GpuState, { id, title, metrics }: ChartKind, holders: read
     return metric.id === 'power.instant_watts' ? { ...line, trace: seriesKey(gpu, 'power_watts') } : line;
   });
   // What is in use in all stands above its parts, and takes no color from them.
-  const whole = (line: PlotLine): PlotLine => (stack.length > 0 ? { ...line, color: 'text' } : line);
+  const whole = (line: PlotLine): PlotLine => (id === 'memory' ? { ...line, color: 'text' } : line);
   const stack = (id === 'memory' ? holders : []).map(({ holder, name, slot, memory_bytes }): PlotLine => ({
     label: plainText(name),
     color: slot,

@@ -8,7 +8,7 @@ import { firstAfter, indexAt, type Timeline } from '../../lib/timeline';
 import type { Plot, PlotLine } from '../../model/dashboard/plots';
 import type { Unit } from '../../model/unit';
 import type { Cursor } from '../cursor';
-import { colorOf, type Palette } from '../palette';
+import { colorOf, dashOf, setPaint, type Palette } from '../palette';
 import { Visibility } from '../visibility';
 import { ReadingValue, type Freshness } from '../value';
 import { addBrush } from './brush';
@@ -78,6 +78,7 @@ export class PlotView {
     const drawn = (line: PlotLine): ChartLine => ({
       ...recorded(line, context),
       color: colorOf(palette, line.color),
+      ...dashOf(line.color),
       faint: this.pointed !== null && this.pointed !== line.series,
     });
     const lines = plot.lines.map(drawn);
@@ -134,7 +135,6 @@ class Readout {
   private readonly label = h('dt', {});
   private readonly swatch = h('span', { class: 'gpumon-swatch', 'aria-hidden': 'true' });
   private readonly value: ReadingValue;
-  private color = '';
 
   constructor({ series }: PlotLine, onPointed: (pointed: boolean) => void) {
     this.value = new ReadingValue(series);
@@ -146,10 +146,10 @@ class Readout {
   update(line: PlotLine, unit: Unit, context: PlotContext): void {
     const { at_ms } = context;
     setText(this.label, line.label);
-    const color = colorOf(context.palette, line.color);
-    if (color !== this.color) {
-      this.color = color;
-      setStyle(this.swatch, 'background', color);
+    if (typeof line.color === 'number') {
+      setPaint(this.swatch, line.color);
+    } else {
+      setStyle(this.swatch, 'background', colorOf(context.palette, line.color));
     }
     if (at_ms === null) {
       this.value.update(line.now, unit.text, context.freshness);
