@@ -43,7 +43,8 @@ pub enum ServerFrame {
         /// How many.
         missed: u64,
     },
-    /// Sent when nothing else was for a few seconds, so that a client can tell a quiet server from a dead one.
+    /// Sent behind the hello, whose clock may be a little old, and when nothing else was for a few seconds, so that a
+    /// client can tell a quiet server from a dead one.
     Heartbeat {
         /// The server's clock.
         at_ms: u64,

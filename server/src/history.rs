@@ -15,6 +15,9 @@ const DEPTH_MS: u64 = 5 * 60 * 1000;
 /// A faster stream leaves one sample per this time, so that the depth and the size stay the same.
 const SPACING_MS: u64 = 900;
 
+/// Charts show no more digits. The rest is noise, which would be a third of what a new client gets.
+const DIGITS: i32 = 4;
+
 /// What of the past somebody wants.
 #[derive(Debug, Clone)]
 pub(crate) struct Wanted {
@@ -149,7 +152,7 @@ impl Columns {
     fn set_newest<S>(&mut self, fields: &'static [Field<S>], sample: &S) {
         for (column, field) in self.values_mut().zip(charted(fields)) {
             if let Some(newest) = column.back_mut() {
-                *newest = field.access.value(sample).unwrap_or(f64::NAN);
+                *newest = field.access.value(sample).map_or(f64::NAN, rounded);
             }
         }
     }
@@ -178,6 +181,16 @@ impl Columns {
     fn values_mut(&mut self) -> impl Iterator<Item = &mut VecDeque<f64>> {
         self.0.iter_mut().map(|(_, column)| column)
     }
+}
+
+fn rounded(value: f64) -> f64 {
+    if !value.is_normal() {
+        return value;
+    }
+    let digits_left = value.abs().log10().floor() as i32 + 1 - DIGITS;
+    // Of whole numbers, so that nothing is lost by the way.
+    let power = 10_f64.powi(digits_left.abs());
+    if digits_left > 0 { (value / power).round() * power } else { (value * power).round() / power }
 }
 
 #[cfg(test)]
@@ -241,6 +254,22 @@ mod tests {
         let error = Wanted::named(["power.drwa"].into_iter()).unwrap_err();
         assert!(error.contains("'power.drwa'") && error.contains("power.draw_watts"), "{error}");
         assert!(error.contains("host.cpu.busy_percent"), "{error}");
+    }
+
+    #[test]
+    fn numbers_have_the_digits_that_a_chart_shows() {
+        for (value, kept) in [
+            (534.369, "534.4"),
+            (137_742_436_693.0, "137700000000.0"),
+            (99.996, "100.0"),
+            (0.012_345_67, "0.01235"),
+            (-7.0, "-7.0"),
+            (0.0, "0.0"),
+            (1980.0, "1980.0"),
+        ] {
+            assert_eq!(serde_json::to_string(&rounded(value)).unwrap(), kept);
+        }
+        assert!(rounded(f64::NAN).is_nan(), "no number is none");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod activity;
 mod bench;
+mod beside;
 mod burn;
 mod calls;
 mod collect;

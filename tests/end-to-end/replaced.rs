@@ -25,7 +25,7 @@ async fn told_of(fault: &str) -> (Value, Value) {
         assert_eq!(before["gpus"][gpu]["uuid"], after["gpus"][gpu]["uuid"]);
     }
     assert!(after["at_ms"].as_u64() >= running["at_ms"].as_u64());
-    let hello = Stream::connect(server.port).await.next_of("hello").await;
+    let hello = Stream::connect(server.port, "").await.next_of("hello").await;
     let oldest = hello["history"]["times_ms"][0].as_u64().unwrap();
     assert!(oldest <= told["at_ms"].as_u64().unwrap_or(u64::MAX).min(after["at_ms"].as_u64().unwrap()));
     let begun = before["at_ms"].as_u64().unwrap();

@@ -7,7 +7,7 @@ use std::{
 
 use serde_json::json;
 
-use crate::support::{Fake, Server, ask, eventually};
+use crate::support::{Fake, Server, Stream, ask, eventually};
 
 #[tokio::test]
 async fn the_hello_holds_the_inventory_and_the_recent_past_and_samples_follow() {
@@ -33,6 +33,24 @@ async fn the_hello_holds_the_inventory_and_the_recent_past_and_samples_follow() 
     let sample = late.next_of("sample").await;
     let same = early.until(|frame| frame["seq"] == sample["seq"]).await;
     assert_eq!(sample, same, "every client gets the same");
+}
+
+#[tokio::test]
+async fn a_compressed_stream_says_the_same() {
+    let fake = Fake::new("gpus = 8");
+    let server = Server::over(&fake, &["--interval-ms", "100"]);
+    let mut compressed = Stream::connect(server.port, "?encoding=deflate-raw").await;
+    let mut plain = server.stream().await;
+    assert_eq!(compressed.next().await.unwrap()["type"], "hello");
+    for _ in 0..20 {
+        let sample = plain.next_of("sample").await;
+        assert_eq!(compressed.until(|frame| frame["seq"] == sample["seq"]).await, sample);
+    }
+    compressed.send(r#"{"type":"history","metrics":["clocks.memory_mhz"]}"#).await;
+    assert_eq!(compressed.next_of("history").await["gpus"].as_array().unwrap().len(), 8);
+    let refused = server.get("/api/v1/stream?encoding=gzip");
+    assert_eq!(refused.status, 400);
+    assert!(refused.body.contains("encoding=deflate-raw"), "{}", refused.body);
 }
 
 #[tokio::test]

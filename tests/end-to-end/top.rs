@@ -1,6 +1,10 @@
 //! `gpumon top`, on a terminal.
 
-use std::{io::Write, process::Command, time::Duration};
+use std::{
+    io::{BufRead, BufReader, Write},
+    process::{Command, Stdio},
+    time::Duration,
+};
 
 use crate::support::{Fake, Server, Tty, complains_of_nothing, eventually, gpumon, signal, stderr, stdout};
 
@@ -105,6 +109,23 @@ fn a_server_that_runs_is_asked_and_found_again_after_a_restart() {
     terminal.wait_for("live from server");
     terminal.press("q");
     assert!(terminal.ended().success());
+}
+
+#[test]
+fn charts_begin_with_all_that_a_server_remembers() {
+    let fake = Fake::new("gpus = 1");
+    let control = fake.control();
+    let _server = Server::over(&fake, &["--control", control.to_str().unwrap()]);
+    std::fs::create_dir_all(fake.path("config/gpumon")).unwrap();
+    std::fs::write(fake.path("config/gpumon/top.toml"), "metrics = [\"sm-clock\"]\nrange_s = 60\n").unwrap();
+    // The clock is none of those that a server tells without being asked.
+    eventually("a frame has a line of several seconds", || {
+        let frame = stdout(&top(&fake, &["--once"]).output().unwrap());
+        let chart = frame.lines().skip_while(|line| !line.starts_with("SM clock")).skip(1);
+        let bottom =
+            chart.take_while(|line| !line.starts_with("GPU ")).filter(|line| line.trim_start().starts_with("0 MHz"));
+        bottom.flat_map(str::chars).filter(|symbol| *symbol == '⣿').count() >= 3
+    });
 }
 
 #[test]
@@ -234,6 +255,65 @@ fn a_process_that_this_pid_namespace_does_not_have_is_not_said_to_have_ended() {
     terminal.wait_for("runs in another PID namespace");
     terminal.press("q");
     assert!(terminal.ended().success());
+}
+
+#[test]
+fn what_processes_take_of_the_host_is_shown_of_any_user_and_a_dash_has_its_reason() {
+    use std::os::unix::process::CommandExt;
+    let mut busy = Command::new("sh");
+    // It ends by itself, whatever becomes of this test.
+    busy.args(["-c", "ulimit -t 20; while :; do :; done"]);
+    // Only root can be another user.
+    if rustix::process::geteuid().is_root() {
+        busy.uid(65534);
+    }
+    let mut busy = busy.spawn().unwrap();
+    let pid = busy.id();
+    let fake = Fake::new(&format!(
+        "gpus = 1\n[[process]]\ngpu = 0\npid = {pid}\nmemory = \"12 GiB\"\n[[process]]\ngpu = 0\npid = 4194305\nmemory = \"1 GiB\"\n"
+    ));
+    let row = |pid: u32| {
+        let screen = stdout(&top(&fake, &["--once"]).output().unwrap());
+        screen.lines().find(|line| line.contains(&format!(" {pid} "))).unwrap_or_default().to_owned()
+    };
+    eventually("its CPU time is compared", || {
+        let row = row(pid);
+        let words: Vec<_> = row.split_whitespace().collect();
+        // GPU, PID, USER, MEMORY in GiB, what it takes of GPU, its SM, ..., CPU, HOST MEM, TIME, WHAT.
+        let host = words.iter().rposition(|word| *word == "GiB").filter(|at| *at > 6);
+        host.is_some_and(|at| words[at - 2] == "%" && words[at - 3].parse::<f64>().is_ok_and(|percent| percent > 0.0))
+    });
+    assert!(row(4_194_305).contains("-          -"), "{}", row(4_194_305));
+    let mut terminal = Tty::start(&top(&fake, &[]), 120, 30);
+    terminal.wait_for("HOST MEM");
+    terminal.press("\u{1b}[B\u{1b}[B\r");
+    terminal.wait_for("the process runs in another PID namespace (a container or the host), or has ended");
+    terminal.press("qq");
+    assert!(terminal.ended().success());
+    busy.kill().unwrap();
+    busy.wait().unwrap();
+}
+
+#[test]
+fn a_tree_has_the_shell_above_the_process() {
+    // It ends by itself, whatever becomes of this test.
+    let mut shell = Command::new("sh");
+    let mut shell = shell.args(["-c", "sleep 60 & echo $!; wait"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(shell.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let pid = line.trim();
+    let fake = Fake::new(&format!("gpus = 1\n[[process]]\ngpu = 0\npid = {pid}\nmemory = \"12 GiB\"\n"));
+    std::fs::create_dir_all(fake.path("config/gpumon")).unwrap();
+    std::fs::write(fake.path("config/gpumon/top.toml"), "tree = true\n").unwrap();
+    let screen = stdout(&top(&fake, &["--once"]).output().unwrap());
+    let rows: Vec<_> = screen.lines().skip_while(|line| !line.starts_with("GPU      PID")).collect();
+    let at = rows.iter().position(|row| row.contains("12.0 GiB")).unwrap();
+    assert!(rows[at].contains(pid) && rows[at].contains("└ sleep 60"), "{screen}");
+    let above = rows[at - 1];
+    assert!(above.contains(&format!(" {} ", shell.id())) && above.trim_end().ends_with("─ sh"), "{screen}");
+    assert!(rows[0].ends_with("tree  1 process"), "{screen}");
+    signal("-KILL", pid.parse().unwrap());
+    shell.wait().unwrap();
 }
 
 #[test]

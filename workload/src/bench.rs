@@ -156,6 +156,10 @@ impl Run {
 }
 
 impl Place<'_> {
+    pub(crate) fn gpu(&self) -> Option<&Gpu> {
+        if let Self::Cuda(gpu) = self { Some(gpu) } else { None }
+    }
+
     pub(crate) fn backend(&self) -> Backend {
         match self {
             Self::Cuda(_) => Backend::Cuda,

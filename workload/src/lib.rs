@@ -25,6 +25,7 @@ pub mod suggest;
 pub mod tutorials;
 
 mod bench;
+mod beside;
 mod burn;
 mod check;
 mod cpu_product;

@@ -23,6 +23,8 @@ pub(crate) trait Real: Plain + Default + Add<Output = Self> + Mul<Output = Self>
     fn to_f64(self) -> f64;
     /// Its bits, as an unsigned number of the same width.
     fn word(self) -> u64;
+    /// From its bytes in memory; poison where they are not as many as it has.
+    fn from_le_bytes(bytes: &[u8]) -> Self;
     fn argument(self) -> Argument<'static>;
     fn cos_sin(self) -> (Self, Self);
 
@@ -53,6 +55,9 @@ impl Real for f32 {
     fn word(self) -> u64 {
         u64::from(self.to_bits())
     }
+    fn from_le_bytes(bytes: &[u8]) -> Self {
+        bytes.try_into().map_or(Self::POISON, Self::from_le_bytes)
+    }
     fn argument(self) -> Argument<'static> {
         Argument::F32(self)
     }
@@ -78,6 +83,9 @@ impl Real for f64 {
     }
     fn word(self) -> u64 {
         self.to_bits()
+    }
+    fn from_le_bytes(bytes: &[u8]) -> Self {
+        bytes.try_into().map_or(Self::POISON, Self::from_le_bytes)
     }
     fn argument(self) -> Argument<'static> {
         Argument::F64(self)

@@ -5,6 +5,7 @@ use std::time::Instant;
 use serde::Serialize;
 
 use crate::{
+    beside::Shared,
     cuda::Elapsed,
     error::RunError,
     gpu::Gpu,
@@ -61,6 +62,12 @@ pub(crate) trait Workload: Sync {
     fn on_cublas<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
         let _ = gpu;
         Err(RunError::NotInCublas { id: self.about().id, dtype: size.dtype })
+    }
+
+    /// What it hands over to a framework that has the same operation; `None` where none has.
+    fn shared(&self, size: Size) -> Option<Shared> {
+        let _ = size;
+        None
     }
 
     /// Makes it ready on the CPU: inputs random, outputs poisoned.

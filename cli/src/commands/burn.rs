@@ -68,7 +68,7 @@ pub(crate) fn run(source: &SourceArgs, args: &BurnArgs) -> Result<(), Failure> {
         memory: args.mem,
         dtype: args.dtype.map(Into::into),
     });
-    let mut results = Results::new(args.json, Subject::Burn, None, None);
-    let code = run::follow(source, &job, args.place.time_limit, &mut results)?;
+    let mut results = Results::new(args.json, Subject::Burn, false, None, None);
+    let code = run::follow(source, &job, args.place.time_limit, None, &mut results)?;
     Failure::unless_success(code)
 }

@@ -1,7 +1,7 @@
 //! `gpumon work`: the process that works. The runner does the job (`gpumon_workload::child`); here it gets its arguments
 //! and the driver's readings.
 
-use std::{ops::ControlFlow, sync::Arc, time::Duration};
+use std::{ops::ControlFlow, path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::anyhow;
 use gpumon_probe::{
@@ -23,12 +23,16 @@ pub(crate) struct WorkArgs {
     /// PID of the parent; exit at once if the parent has another one
     #[arg(long, value_name = "PID")]
     parent: Option<u32>,
+
+    /// Python interpreter whose frameworks run beside workloads
+    #[arg(long, value_name = "PATH")]
+    python: Option<PathBuf>,
 }
 
 pub(crate) fn run(source: &SourceArgs, args: &WorkArgs) -> Result<(), Failure> {
     source.source.check()?;
     let driver: Arc<dyn ReadDriver> = Arc::new(Driver(source.clone()));
-    match child::run(&args.job, args.parent, &driver) {
+    match child::run(&args.job, args.parent, args.python.as_deref(), &driver) {
         Ok(0) => Ok(()),
         Ok(code) => Err(Failure::reported(code)),
         Err(JobFailure { message, code }) => Err(Failure::with_code(anyhow!(message), code)),

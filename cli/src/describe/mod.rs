@@ -7,6 +7,7 @@ mod busy;
 mod condition;
 mod device_name;
 mod event;
+mod framework;
 mod health;
 mod load;
 mod memory;
@@ -24,6 +25,7 @@ pub(crate) use self::{
     busy::{BUSY_WIDTH, BUSY_WIDTH_WITH_SM, busy, is_sm_activity, of_part},
     device_name::{LONGEST, capital, device, fitted, full_name, without_maker},
     event::of_event,
+    framework::{comparison, factor, framework},
     health::without_readings,
     load::{Load, Loads, Thresholds},
     memory::{share, total, used},

@@ -43,7 +43,8 @@ const ROUTES: &[(&str, &str, &str)] = &[
         "GET",
         "/api/v1/stream",
         "WebSocket. The server sends [frames](#frames-of-the-server), a `hello` first; the client may send \
-         [requests](#frames-of-the-client).",
+         [requests](#frames-of-the-client). With `?encoding=deflate-raw`, frames come as binary messages that together \
+         are one raw deflate stream (RFC 1951) of lines, one frame each; a message refers to none before it.",
     ),
     ("GET", "/api/v1/answers", "The driver's answers to the newest sample, for `gpumon smi`. The format is internal."),
     ("GET", "/api/v1/catalogue", "The workloads that can be run, as a [Catalogue](#catalogue)."),

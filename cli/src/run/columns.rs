@@ -60,9 +60,11 @@ impl Columns {
         lines.join(&format!("\n{:indent$}", ""))
     }
 
-    /// Whether there is room for a line of so many columns.
-    pub(crate) fn has_room(&self, width: usize) -> bool {
-        self.terminal.is_none_or(|room| width <= room)
+    /// A text behind a line, or so many columns from the left below it where there is no room.
+    pub(crate) fn behind(&self, line: &str, indent: usize, text: &str) -> String {
+        let width = seen(line).width() + 2 + seen(text).width();
+        let is_room = self.terminal.is_none_or(|room| width <= room);
+        if is_room { format!("{line}  {text}") } else { format!("{line}\n{:indent$}{text}", "") }
     }
 
     fn join(&self, cell: impl Fn(usize, &Column) -> String) -> String {
@@ -95,7 +97,7 @@ impl Align {
 
     /// Widths are those of what is seen: a cell may have colors.
     fn place(self, cell: &str) -> String {
-        let seen = anstream::adapter::strip_str(cell).to_string();
+        let seen = seen(cell);
         let room = self.width().saturating_sub(seen.width());
         let behind = match self {
             Self::Left(_) => room,
@@ -110,6 +112,11 @@ impl Align {
         let behind = behind.min(room);
         format!("{:before$}{cell}{:behind$}", "", "", before = room - behind)
     }
+}
+
+/// A text without its colors.
+fn seen(text: &str) -> String {
+    anstream::adapter::strip_str(text).to_string()
 }
 
 /// A number with three significant digits, of which so many at most stand behind the point.
@@ -155,6 +162,10 @@ mod tests {
         assert_eq!(headings(5), "name        us result", "the rest stays");
         let columns = Columns::new(&ALL, Some(20));
         assert_eq!(columns.sentence(7, "failed: too large by far"), "failed: too\n       large by far");
-        assert!(columns.has_room(20) && !columns.has_room(21));
+        assert_eq!(columns.behind("twelve wide.", 2, "below"), "twelve wide.  below");
+        assert_eq!(
+            columns.behind("twelve wide.", 2, "\u{1b}[2mbelow\u{1b}[0m!!"),
+            "twelve wide.\n  \u{1b}[2mbelow\u{1b}[0m!!"
+        );
     }
 }

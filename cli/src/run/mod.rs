@@ -1,13 +1,14 @@
 //! A run as a terminal starts and shows it: `gpumon_workload::parent` has the process that works, and this its signals,
 //! its printed results and the server that shows it, too.
 //!
-//! - [`arguments`] are common to all commands that start a run.
+//! - [`arguments`] are common to all commands that start a run, [`beside`] to those that frameworks run beside.
 //! - [`printer`] prints what is reported, with [`progress_line`] below it on a terminal.
 //! - [`columns`] are those of a report.
 //! - [`announcer`] passes reports on to a server of this machine.
 
 mod announcer;
 mod arguments;
+mod beside;
 pub(crate) mod columns;
 mod printer;
 mod progress_line;
@@ -39,6 +40,7 @@ use signal_hook::{
 use self::announcer::Announcer;
 pub(crate) use self::{
     arguments::{DtypeChoice, WhereArgs, parse_share},
+    beside::BesideArgs,
     printer::{ForPeople, print},
     progress_line::ProgressLine,
 };
@@ -61,13 +63,15 @@ pub(crate) fn follow(
     source: &SourceArgs,
     job: &Job,
     limit: Option<Duration>,
+    beside: Option<&BesideArgs>,
     view: &mut dyn View,
 ) -> Result<u8, Failure> {
     let interrupted = install_signal_handlers()?;
-    let limit = limit.unwrap_or_else(|| job.usual_limit());
+    let limit = limit.unwrap_or_else(|| job.usual_limit() + beside.map(BesideArgs::usual_time).unwrap_or_default());
     let program = env::current_exe().context("cannot find gpumon's own program")?;
-    let command =
-        WorkerCommand { program, arguments: source.to_arguments().into_iter().chain(["work".into()]).collect() };
+    let beside = beside.map(BesideArgs::to_arguments).unwrap_or_default();
+    let arguments = source.to_arguments().into_iter().chain(["work".into()]).chain(beside).collect();
+    let command = WorkerCommand { program, arguments };
     let mut terminal = Terminal { view, announcer: Announcer::new(source), interrupted: &interrupted };
     let end = parent::run(&command, job, limit, StandardError::Inherit, &mut terminal);
     terminal.view.end();

@@ -8,7 +8,7 @@ use std::{
 
 use gpumon_workload::protocol::{Job, Line, Report};
 
-use super::{ProgressLine, View, follow};
+use super::{BesideArgs, ProgressLine, View, follow};
 use crate::{
     exit::{Failure, say},
     options::SourceArgs,
@@ -32,11 +32,12 @@ pub(crate) fn print(
     source: &SourceArgs,
     job: &Job,
     limit: Option<Duration>,
+    beside: Option<&BesideArgs>,
     text: impl ForPeople,
     for_programs: bool,
 ) -> Result<(), Failure> {
     let mut printer = Printer { text, for_programs, progress: ProgressLine::new() };
-    let code = follow(source, job, limit, &mut printer);
+    let code = follow(source, job, limit, beside, &mut printer);
     if !for_programs {
         anstream::stdout().write_all(printer.text.end().as_bytes())?;
     }

@@ -2,10 +2,8 @@
 
 use gpumon_probe::model::{GpuSample, Health, Reading};
 
-use super::{View, line::Line, style::STRONG, units::three_digits};
+use super::{View, line::Line, style::STRONG, units::energy};
 use crate::describe;
-
-const WH_JOULES: f64 = 3_600.0;
 
 /// `Total, 8 GPUs: 63 % mean, 512.3/1128 GiB, 3200/5600 W, 12.3 kWh since driver load`. A value that some GPUs do not
 /// have says how many it is of; those that do not answer are not counted.
@@ -35,11 +33,7 @@ pub(super) fn line(view: &View<'_>) -> Line {
             &|[draw, limit], _| if limit.is_nan() { format!("{draw:.0} W") } else { format!("{draw:.0}/{limit:.0} W") },
         ),
         part(&|gpu| one(&gpu.power.energy_joules_total), &|[joules, _], _| {
-            let energy = match joules / WH_JOULES {
-                few if few < 1_000.0 => format!("{} Wh", three_digits(few)),
-                many => format!("{} kWh", three_digits(many / 1_000.0)),
-            };
-            format!("{energy} since driver load")
+            format!("{} since driver load", energy(joules))
         }),
     ];
     let count = if well.len() < all { format!("{} of {all}", well.len()) } else { all.to_string() };

@@ -5,6 +5,7 @@ pub(crate) use gpumon_probe::units::three_digits;
 use jiff::{Timestamp, tz::TimeZone};
 
 const GIB: f64 = (1u64 << 30) as f64;
+const WH_JOULES: f64 = 3_600.0;
 
 /// What stands where a reading is absent.
 pub(crate) const ABSENT: &str = "-";
@@ -20,6 +21,14 @@ pub(crate) fn gib_in_column(bytes: u64) -> String {
 /// A whole number and its unit, or a dash.
 pub(crate) fn whole(reading: &Reading<f64>, unit: &str) -> String {
     reading.value().map_or_else(|| ABSENT.to_owned(), |value| format!("{value:.0} {unit}"))
+}
+
+/// `850 Wh`, `12.3 kWh`.
+pub(crate) fn energy(joules: f64) -> String {
+    match joules / WH_JOULES {
+        few if few < 1_000.0 => format!("{} Wh", three_digits(few)),
+        many => format!("{} kWh", three_digits(many / 1_000.0)),
+    }
 }
 
 /// `45s`, `12m`, `2h14`, `6d02`: how long something has been so.

@@ -62,6 +62,38 @@ impl Glyphs {
         }
     }
 
+    /// A cell that a line passes through: of each dot column, the dots from below from which and up to which.
+    pub(super) fn line(self, columns: &[(usize, usize)]) -> char {
+        let first = columns.first().map_or(0, |(from, to)| to - from);
+        match (self, first) {
+            (Self::Braille, _) => {
+                let heights =
+                    |of: fn(&(usize, usize)) -> usize| -> Vec<_> { columns.iter().map(|at| Some(of(at))).collect() };
+                let bits = |heights: &[Option<usize>]| match self.column(heights) {
+                    ' ' => 0,
+                    filled => u32::from(filled) - 0x2800,
+                };
+                let between = bits(&heights(|at| at.1)) & !bits(&heights(|at| at.0));
+                char::from_u32(0x2800 + between).filter(|_| between > 0).unwrap_or(' ')
+            }
+            (_, 0) => ' ',
+            (Self::Blocks, 1) => '─',
+            (Self::Blocks, _) => '│',
+            (Self::Ascii, 1) => '-',
+            (Self::Ascii, _) => '|',
+        }
+    }
+
+    /// A cell of a guide line, along the upper edge or through the middle of its row.
+    pub(super) fn guide(self, is_middle: bool) -> char {
+        match (self, is_middle) {
+            (Self::Braille, true) => '⠂',
+            (Self::Braille, false) => '⠁',
+            (Self::Blocks, _) => '·',
+            (Self::Ascii, _) => '.',
+        }
+    }
+
     /// One cell of a sparkline: a share of 1, or nothing where there is no value.
     pub(super) fn spark(self, share: Option<f64>) -> char {
         const LINES: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
@@ -107,6 +139,14 @@ mod tests {
         assert_eq!(Glyphs::Braille.column(&[None, None]), ' ');
         assert_eq!(Glyphs::Blocks.column(&[Some(1)]), '▄');
         assert_eq!(Glyphs::Ascii.column(&[Some(9)]), '#');
+    }
+
+    #[test]
+    fn a_line_has_the_dots_between_two_heights() {
+        assert_eq!(Glyphs::Braille.line(&[(3, 4), (0, 4)]), '⢹');
+        assert_eq!(Glyphs::Braille.line(&[(0, 0), (4, 4)]), ' ');
+        assert_eq!([(0, 0), (0, 1), (0, 2)].map(|dots| Glyphs::Blocks.line(&[dots])), [' ', '─', '│']);
+        assert_eq!(Glyphs::Ascii.line(&[(1, 2)]), '-');
     }
 
     #[test]

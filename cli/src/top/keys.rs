@@ -138,7 +138,7 @@ pub(super) const BINDINGS: &[Binding] = &[
     key(&[Char(']')], "]", Action::LongerRange, Charts, "charts reach further back", None),
     key(&[Char('[')], "[", Action::ShorterRange, Charts, "charts reach less far back", None),
     key(&[Char('s')], "s", Action::NextSort, Processes, "sort by the next column", Some("sort")),
-    key(&[F(6)], "F6", Action::ChooseSort, Processes, "choose the column to sort by", None),
+    key(&[Char('o'), F(6)], "o", Action::ChooseSort, Processes, "choose the column to sort by", None),
     key(&[Char('r')], "r", Action::Reverse, Processes, "sort the other way round", None),
     key(
         &[Char('f'), Char('\\'), F(4)],

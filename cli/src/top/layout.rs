@@ -29,6 +29,8 @@ pub(super) struct Areas {
     pub(super) tabs: Rect,
     pub(super) view: Rect,
     pub(super) processes: Rect,
+    /// How many lines the list of processes lacks.
+    lacking: u16,
     pub(super) footer: Rect,
 }
 
@@ -59,19 +61,28 @@ pub(super) fn areas(screen: Rect, wishes: Wishes) -> Option<Areas> {
     let gpu_area = take(&mut left, gpu_lines);
     let totals = take(&mut left, u16::from(has_totals));
     let tabs = take(&mut left, 1);
+    let wanted = u16::try_from(wishes.processes + 1).unwrap_or(u16::MAX);
     let processes = match wishes.room {
         Room::View => 0,
         Room::Processes => left.height,
         Room::Both if left.height < LEAST_VIEW + LEAST_PROCESSES + 1 => left.height,
         // By fours, so that the rest does not move with every process that comes or goes.
-        Room::Both => {
-            (wishes.processes as u16 + 1).div_ceil(4).saturating_mul(4).clamp(LEAST_PROCESSES, left.height / 2)
-        }
+        Room::Both => wanted.div_ceil(4).saturating_mul(4).clamp(LEAST_PROCESSES, left.height / 2),
     };
     let view_lines = left.height - processes;
     let view = take(&mut left, view_lines);
     let gpu_columns = beside;
-    Some(Areas { title, banner, host, gpus: gpu_area, gpu_columns, totals, tabs, view, processes: left, footer })
+    let lacking = wanted.saturating_sub(left.height);
+    let processes = left;
+    Some(Areas { title, banner, host, gpus: gpu_area, gpu_columns, totals, tabs, view, processes, lacking, footer })
+}
+
+impl Areas {
+    /// The list of processes with as many of the view's empty last lines as it lacks, but one, which keeps them apart.
+    pub(super) fn processes_over(&self, empty: u16) -> Rect {
+        let more = if self.processes.height > 0 { empty.saturating_sub(1).min(self.lacking) } else { 0 };
+        Rect { y: self.processes.y - more, height: self.processes.height + more, ..self.processes }
+    }
 }
 
 fn take(left: &mut Rect, lines: u16) -> Rect {
@@ -107,6 +118,16 @@ pub(super) fn field(area: Rect, (columns, rows): (u16, u16), place: u16) -> Rect
         y: area.y + row * height,
         width: last(column, columns, width, area.width),
         height: last(row, rows, height, area.height),
+    }
+}
+
+/// The same of so many charts; where the last row would not be full, the first has fewer and wider ones instead.
+pub(super) fn filled(area: Rect, shape: (u16, u16), place: u16, charts: u16) -> Rect {
+    let (columns, rows) = shape;
+    match charts % columns {
+        leading if leading == 0 || charts > columns * rows => field(area, shape, place),
+        leading if place < leading => field(field(area, (1, rows), 0), (leading, 1), place),
+        leading => field(area, shape, place - leading + columns),
     }
 }
 
@@ -176,6 +197,11 @@ mod tests {
             assert_eq!(fields.iter().map(|field| field.area()).sum::<u32>(), area.area(), "{width}x{height} {charts}");
             assert!(fields.iter().all(|field| field.height >= 3 && field.width >= 16));
         }
+        let three: Vec<_> = (0..3).map(|place| filled(screen(120, 20), (2, 2), place, 3)).collect();
+        assert_eq!(
+            three.iter().map(|field| (field.x, field.y, field.width)).collect::<Vec<_>>(),
+            [(0, 0, 120), (0, 10, 60), (60, 10, 60)]
+        );
         assert_eq!(grid(screen(300, 30), 8), Some((4, 2)));
         assert_eq!(grid(screen(80, 2), 1), None);
     }

@@ -1,6 +1,9 @@
 //! The state of the live view: the newest readings and their history.
 
-use std::{collections::VecDeque, mem};
+use std::{
+    collections::{HashMap, VecDeque},
+    mem,
+};
 
 use gpumon_probe::model::{Event, Gpu, GpuDetails, GpuSample, Inventory, Record, Sample, now_ms};
 use gpumon_server::frame::{self, CollectorState, CollectorStatus, Hello};
@@ -20,6 +23,8 @@ const EVENTS: usize = 200;
 pub(crate) enum Update {
     Hello(Box<Hello>),
     Record(Box<Record>),
+    /// Of the processes of the sample that follows.
+    Usage(Usage),
     History(frame::History),
     Collector(CollectorStatus),
     /// Why nothing comes at the moment, or nothing any more.
@@ -28,6 +33,18 @@ pub(crate) enum Update {
     Direct(String),
     /// A replay begins anew, at another place.
     Rewound,
+}
+
+/// What each process of a sample takes of this machine, by PID, or why that is not known.
+pub(crate) type Usage = HashMap<u32, Result<ProcessUsage, String>>;
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct ProcessUsage {
+    /// Of one CPU; `None` until there are two readings to compare.
+    pub(super) cpu_percent: Option<f64>,
+    /// Main memory that it holds.
+    pub(super) resident_bytes: u64,
+    pub(super) threads: u32,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -44,11 +61,14 @@ pub(crate) struct Model {
     pub(super) origin: Origin,
     pub(super) inventory: Option<Inventory>,
     pub(super) sample: Option<Sample>,
+    pub(super) usage: Usage,
     /// By GPU, in the order in which they came.
     pub(super) details: Vec<GpuDetails>,
     /// The oldest first.
     pub(super) events: VecDeque<Event>,
     pub(super) history: History,
+    /// Whether the past of all that can be charted has come from a server.
+    pub(super) has_past: bool,
     /// Why nothing comes; `None` while all is well.
     pub(super) silent: Option<String>,
     /// Why the driver is read directly; `None` while a server is followed, or none was.
@@ -74,7 +94,11 @@ impl Model {
         match update {
             Update::Hello(hello) => self.apply_hello(*hello),
             Update::Record(record) => self.apply_record(*record),
-            Update::History(past) => self.apply_history(&past),
+            Update::Usage(usage) => self.usage = usage,
+            Update::History(past) => {
+                self.has_past = true;
+                self.apply_history(&past);
+            }
             Update::Collector(status) => self.apply_collector(&status),
             Update::Silent(why) => self.silent = Some(printable(&why)),
             Update::Direct(why) => {

@@ -32,7 +32,11 @@ const SIZE: (u16, u16) = (120, 41);
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Reads until there is a sample with rates and owners: the first of a server, the second of a sampler that has begun.
+/// How long a server's past is waited for; one of another version may not have it.
+const PAST_PATIENCE: Duration = Duration::from_secs(1);
+
+/// Reads until there is a sample with rates and owners: the first of a server, with its past, the second of a sampler
+/// that has begun.
 pub(super) fn read(model: &mut Model, waiting: &Receiver<Input>) -> Result<(), Failure> {
     let begun = Instant::now();
     let first = u64::from(model.origin != Origin::Server);
@@ -48,6 +52,15 @@ pub(super) fn read(model: &mut Model, waiting: &Receiver<Input>) -> Result<(), F
         }
         if let Some(failure) = model.refused.take() {
             return Err(failure.into());
+        }
+    }
+    let begun = Instant::now();
+    while model.origin == Origin::Server && model.direct.is_none() && !model.has_past {
+        match waiting.recv_timeout(PAST_PATIENCE.saturating_sub(begun.elapsed())) {
+            Ok(Input::Update(update)) => model.ingest(update),
+            Ok(Input::Failed(failure)) => return Err(failure),
+            Ok(_) => {}
+            Err(_) => break,
         }
     }
     Ok(())

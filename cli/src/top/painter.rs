@@ -50,6 +50,13 @@ impl Painter<'_> {
         text.width() as u16
     }
 
+    /// Writes one character of one column.
+    pub(super) fn cell(&mut self, x: u16, y: u16, symbol: char, style: Style) {
+        if let Some(cell) = self.buffer.cell_mut((x, y)) {
+            cell.set_char(symbol).set_style(style);
+        }
+    }
+
     /// Writes parts one after the other; the columns that they took.
     pub(super) fn line<T: AsRef<str>>(&mut self, x: u16, y: u16, columns: u16, parts: &[(T, Style)]) -> u16 {
         let mut taken = 0;

@@ -1,4 +1,4 @@
-//! A chart: one number over time, filled from below.
+//! A chart: one number over time, filled from below; over it, maybe another one on the same axis as a line.
 
 use gpumon_probe::model::fields::Unit;
 use ratatui::{layout::Rect, style::Style};
@@ -12,14 +12,21 @@ use super::{
 
 /// A chart narrower than this has no room for what stands beside its axis.
 const WITH_AXIS: u16 = 36;
+/// One of percentages needs less.
+const WITH_PERCENTAGES: u16 = 24;
 /// A chart lower than this has no room for times.
 const WITH_TIMES: u16 = 6;
+/// One lower than this has no guide lines.
+const WITH_GUIDES: u16 = 2;
+/// In one lower than this, a line would hide what it crosses.
+const WITH_OVERLAY: u16 = 4;
 const AXIS: u16 = 10;
+const AXIS_OF_PERCENTAGES: u16 = 6;
 
 pub(super) struct Plot<'a> {
     pub(super) title: String,
-    /// What stands at the right of the title: the value now.
-    pub(super) now: String,
+    /// What stands at the right of the title: the values now.
+    pub(super) now: Vec<(String, Style)>,
     pub(super) style: Style,
     pub(super) unit: Unit,
     /// The upper end of the axis, where it is known.
@@ -28,9 +35,16 @@ pub(super) struct Plot<'a> {
     pub(super) end_ms: u64,
     /// Gives so many values, the newest last.
     pub(super) values: &'a dyn Fn(usize) -> Vec<Option<f64>>,
+    pub(super) overlay: Option<Overlay<'a>>,
     /// Why there are none, where it is known.
     pub(super) reason: Option<String>,
     pub(super) is_selected: bool,
+}
+
+/// Another number on the axis of the first.
+pub(super) struct Overlay<'a> {
+    pub(super) style: Style,
+    pub(super) values: &'a dyn Fn(usize) -> Vec<Option<f64>>,
 }
 
 impl Plot<'_> {
@@ -41,9 +55,14 @@ impl Plot<'_> {
             return;
         }
         self.draw_title(painter, area);
-        let has_axis = area.width >= WITH_AXIS;
+        let is_wide = area.width >= WITH_AXIS;
+        let has_axis = is_wide || (self.unit == Unit::Percent && area.width >= WITH_PERCENTAGES);
         let has_times = area.height >= WITH_TIMES && area.width >= WITH_AXIS;
-        let gutter = if has_axis { AXIS } else { 0 };
+        let gutter = match (has_axis, is_wide) {
+            (false, _) => 0,
+            (true, false) => AXIS_OF_PERCENTAGES,
+            (true, true) => AXIS,
+        };
         let inner = Rect {
             x: area.x + gutter,
             y: area.y + 1,
@@ -57,19 +76,20 @@ impl Plot<'_> {
         let ceiling = self.limit.filter(|limit| *limit >= largest).unwrap_or_else(|| self.unit.ceiling(largest));
         let levels = usize::from(inner.height) * up;
         let heights: Vec<Option<usize>> = values.iter().map(|value| height(*value, floor, ceiling, levels)).collect();
+        draw_guides(painter, inner);
         for line in 0..inner.height {
             let below = usize::from(inner.height - 1 - line) * up;
-            let text: String = heights
-                .chunks(across)
-                .map(|columns| {
-                    let within: Vec<_> = columns
-                        .iter()
-                        .map(|height| height.map(|height| height.saturating_sub(below).min(up)))
-                        .collect();
-                    painter.glyphs.column(&within)
-                })
-                .collect();
-            painter.text(inner.x, inner.y + line, inner.width, &text, self.style);
+            for (x, columns) in (inner.x..).zip(heights.chunks(across)) {
+                let within: [Option<usize>; 2] =
+                    std::array::from_fn(|at| Some((*columns.get(at)?)?.saturating_sub(below).min(up)));
+                let symbol = painter.glyphs.column(&within[..columns.len()]);
+                if symbol != ' ' {
+                    painter.cell(x, inner.y + line, symbol, self.style);
+                }
+            }
+        }
+        if let Some(overlay) = self.overlay.as_ref().filter(|_| inner.height >= WITH_OVERLAY) {
+            overlay.draw(painter, inner, |value| height(value, floor, ceiling, levels));
         }
         if let Some(reason) = self.reason.as_ref().filter(|_| values.iter().all(Option::is_none)) {
             let lines = wrap(reason, inner.width.into());
@@ -79,12 +99,22 @@ impl Plot<'_> {
             }
         }
         if has_axis {
-            let label = |value: f64| self.unit.format(value, painter.glyphs);
+            let glyphs = painter.glyphs;
+            let label = |value: f64| self.unit.format(value, glyphs);
             let (top, bottom) = (label(ceiling), label(floor));
             let dim = painter.theme.dim;
-            painter.text_right(area.x, inner.y, AXIS - 1, &top, dim);
+            painter.text_right(area.x, inner.y, gutter - 1, &top, dim);
             if inner.height > 1 {
-                painter.text_right(area.x, inner.bottom() - 1, AXIS - 1, &bottom, dim);
+                painter.text_right(area.x, inner.bottom() - 1, gutter - 1, &bottom, dim);
+            }
+            if inner.height > 4 {
+                painter.text_right(
+                    area.x,
+                    inner.y + inner.height / 2,
+                    gutter - 1,
+                    &label(f64::midpoint(floor, ceiling)),
+                    dim,
+                );
             }
         }
         if has_times {
@@ -94,9 +124,9 @@ impl Plot<'_> {
 
     fn draw_title(&self, painter: &mut Painter<'_>, area: Rect) {
         let style = if self.is_selected { painter.theme.strong } else { painter.theme.dim };
-        let value_columns = self.now.width() as u16;
-        painter.text(area.x, area.y, area.width.saturating_sub(value_columns + 1), &self.title, style);
-        painter.text_right(area.x, area.y, area.width, &self.now, self.style);
+        let columns = self.now.iter().map(|(text, _)| text.width() as u16).sum::<u16>().min(area.width);
+        painter.text(area.x, area.y, area.width.saturating_sub(columns + 1), &self.title, style);
+        painter.line(area.right() - columns, area.y, columns, &self.now);
     }
 
     fn draw_times(&self, painter: &mut Painter<'_>, area: Rect) {
@@ -109,6 +139,47 @@ impl Plot<'_> {
             painter.text(area.x + (area.width - middle.width() as u16) / 2, area.y, area.width, &middle, dim);
         }
         painter.text_right(area.x, area.y, area.width, &label(self.end_ms), dim);
+    }
+}
+
+impl Overlay<'_> {
+    fn draw(&self, painter: &mut Painter<'_>, area: Rect, height: impl Fn(Option<f64>) -> Option<usize>) {
+        let (across, up) = painter.glyphs.dots();
+        let heights: Vec<_> = (self.values)(usize::from(area.width) * across).into_iter().map(height).collect();
+        // From the top of the column before to its own, so that a step is a line, too.
+        let spans: Vec<Option<(usize, usize)>> = (0..heights.len())
+            .map(|at| {
+                let to = heights[at]?;
+                let from = at.checked_sub(1).and_then(|before| heights[before]).unwrap_or(to);
+                Some(if from < to { (from, to) } else { (to - 1, from.max(to)) })
+            })
+            .collect();
+        for line in 0..area.height {
+            let below = usize::from(area.height - 1 - line) * up;
+            for (x, columns) in (area.x..).zip(spans.chunks(across)) {
+                let within = |at: usize| at.saturating_sub(below).min(up);
+                let dots: [(usize, usize); 2] = std::array::from_fn(|at| {
+                    columns.get(at).copied().flatten().map_or((0, 0), |(from, to)| (within(from), within(to)))
+                });
+                let symbol = painter.glyphs.line(&dots[..columns.len()]);
+                if symbol != ' ' {
+                    painter.cell(x, area.y + line, symbol, self.style);
+                }
+            }
+        }
+    }
+}
+
+/// Lines at the upper end and the middle of the axis.
+fn draw_guides(painter: &mut Painter<'_>, area: Rect) {
+    if area.height < WITH_GUIDES {
+        return;
+    }
+    let middle = (area.y + area.height / 2, area.height % 2 == 1);
+    for (y, is_middle) in [(area.y, false), middle] {
+        for x in area.left()..area.right() {
+            painter.cell(x, y, painter.glyphs.guide(is_middle), painter.theme.dim);
+        }
     }
 }
 

@@ -14,6 +14,7 @@ pub(super) struct ProcessStat {
     pub(super) parent: u32,
     pub(super) threads: u32,
     pub(super) cpu_ms: u64,
+    pub(super) resident_bytes: u64,
     /// Since the Unix epoch; `None` where the time of boot is not known.
     pub(super) started_ms: Option<u64>,
 }
@@ -21,11 +22,12 @@ pub(super) struct ProcessStat {
 impl ProcessStat {
     /// Reads below `root`, which is `/proc` but in tests.
     pub(super) fn read(root: &Path, pid: u32) -> io::Result<Self> {
+        Self::read_since_boot(root, pid, booted_ms(root))
+    }
+
+    /// The same where the time of boot is known, for which a long file is read.
+    pub(super) fn read_since_boot(root: &Path, pid: u32, booted_ms: Option<u64>) -> io::Result<Self> {
         let text = bounded::text(root.join(pid.to_string()).join("stat"), bounded::STAT)?;
-        let booted_ms = bounded::text(root.join("stat"), bounded::TABLE).ok().and_then(|stat| {
-            let seconds = stat.lines().find_map(|line| line.strip_prefix("btime "))?;
-            Some(seconds.trim().parse::<u64>().ok()? * 1000)
-        });
         Self::parse(&text, booted_ms).ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
 
@@ -35,13 +37,14 @@ impl ProcessStat {
         // The first of these is field 3 of `proc_pid_stat(5)`.
         let fields: Vec<&str> = after_name.split_ascii_whitespace().collect();
         let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
-        let ms = |ticks: u64| ticks * 1000 / rustix::param::clock_ticks_per_second();
+        let ms = |ticks: u64| ticks.saturating_mul(1000) / rustix::param::clock_ticks_per_second();
         Some(Self {
             state: fields.first()?.chars().next()?,
             parent: field(4)? as u32,
             threads: field(20)? as u32,
-            cpu_ms: ms(field(14)? + field(15)?),
-            started_ms: booted_ms.zip(field(22)).map(|(booted, ticks)| booted + ms(ticks)),
+            cpu_ms: ms(field(14)?.saturating_add(field(15)?)),
+            resident_bytes: field(24)?.saturating_mul(rustix::param::page_size() as u64),
+            started_ms: booted_ms.zip(field(22)).map(|(booted, ticks)| booted.saturating_add(ms(ticks))),
         })
     }
 
@@ -52,6 +55,13 @@ impl ProcessStat {
             _ => true,
         }
     }
+}
+
+/// When the machine was booted, since the Unix epoch; a file with a line for each CPU and all interrupts.
+pub(super) fn booted_ms(root: &Path) -> Option<u64> {
+    let stat = bounded::text(root.join("stat"), bounded::TABLE).ok()?;
+    let seconds = stat.lines().find_map(|line| line.strip_prefix("btime "))?;
+    Some(seconds.trim().parse::<u64>().ok()?.saturating_mul(1000))
 }
 
 /// What there is to say of a process that `/proc` does not have. One that this program itself has found there has ended;
@@ -80,7 +90,8 @@ mod tests {
 
     #[test]
     fn a_start_is_compared_with_some_tolerance() {
-        let stat = ProcessStat { state: 'R', parent: 1, threads: 1, cpu_ms: 0, started_ms: Some(50_000) };
+        let stat =
+            ProcessStat { state: 'R', parent: 1, threads: 1, cpu_ms: 0, resident_bytes: 0, started_ms: Some(50_000) };
         assert!(stat.began_at(Some(51_000)) && stat.began_at(None));
         assert!(!stat.began_at(Some(60_000)));
     }

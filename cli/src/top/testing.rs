@@ -3,7 +3,7 @@
 use std::{sync::OnceLock, time::Duration};
 
 use gpumon_probe::{
-    model::{Process, Reading, Record, Sample},
+    model::{Health, Process, Reading, Record, Sample},
     owner::CommandLines,
     sampler::{self, OneShot, Options},
     vendor::SourceChoice,
@@ -14,7 +14,9 @@ use super::model::{Model, Update};
 pub(super) fn moment(gpus: u32) -> OneShot {
     let source = SourceChoice::Sim(gpus).open(None).unwrap().into();
     let options = Options { details: true, ..Options::new(Duration::from_secs(1), CommandLines::All) };
-    sampler::once(&source, &options).unwrap()
+    // On a machine that is busy with other tests, not every GPU is opened in the time that a single look has.
+    let mut moments = (0..20).map(|_| sampler::once(&source, &options).unwrap());
+    moments.find(|moment| moment.sample.gpus.iter().all(|gpu| gpu.health == Health::Ok)).expect("GPUs are opened")
 }
 
 pub(super) fn sample(gpus: u32) -> Sample {

@@ -87,7 +87,8 @@ impl Theme {
                 plain,
                 strong: plain.add_modifier(Modifier::BOLD),
                 dim: colour(Color::DarkGray),
-                utilization: bold(Color::Blue),
+                // Plain blue cannot be read on black.
+                utilization: bold(Color::LightBlue),
                 memory: colour(Color::Magenta),
                 power: colour(Color::Yellow),
                 temperature: colour(Color::Cyan),

@@ -23,12 +23,12 @@ function settings(changes: Partial<ServerConnection.ISettings> = {}): ServerConn
 
 describe('the address of the stream', () => {
   it('keeps the prefix of a hub, and the token to itself', () => {
-    expect(streamUrl(settings())).toBe('wss://hub.example.org/user/me/gpumon/api/v1/stream');
+    expect(streamUrl(settings())).toBe('wss://hub.example.org/user/me/gpumon/api/v1/stream?encoding=deflate-raw');
   });
 
   it('carries the token where Jupyter wants it there', () => {
     expect(streamUrl(settings({ appendToken: true }))).toBe(
-      'wss://hub.example.org/user/me/gpumon/api/v1/stream?token=a%20secret%26more',
+      'wss://hub.example.org/user/me/gpumon/api/v1/stream?encoding=deflate-raw&token=a%20secret%26more',
     );
     expect(streamUrl(settings({ appendToken: true, token: '' }))).not.toContain('token');
   });

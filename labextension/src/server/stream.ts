@@ -2,7 +2,7 @@
 
 import { URLExt } from '@jupyterlab/coreutils';
 import { ServerConnection } from '@jupyterlab/services';
-import { Feed, setTranslator } from '@gpumon/page/feed';
+import { ENCODING, Feed, setTranslator } from '@gpumon/page/feed';
 import type { Diagnosis, SocketLike } from '@gpumon/page';
 import type { TranslationBundle } from '@jupyterlab/translation';
 
@@ -28,8 +28,8 @@ export function newFeed(settings: ServerConnection.ISettings, trans: Translation
 
 /** The address of the stream. The token goes along only where Jupyter wants it in the address. */
 export function streamUrl(settings: ServerConnection.ISettings): string {
-  const url = URLExt.join(settings.wsUrl, ROUTE, 'api/v1/stream');
-  return settings.appendToken && settings.token !== '' ? `${url}?token=${encodeURIComponent(settings.token)}` : url;
+  const url = URLExt.join(settings.wsUrl, ROUTE, `api/v1/stream?encoding=${ENCODING}`);
+  return settings.appendToken && settings.token !== '' ? `${url}&token=${encodeURIComponent(settings.token)}` : url;
 }
 
 function openStream(settings: ServerConnection.ISettings): SocketLike {

@@ -91,7 +91,7 @@ mod tests {
             );
             drop(release);
             let (one, other, _) = tokio::join!(frame.text(View::Names), frame.text(View::Names), busy);
-            assert_eq!(one.unwrap().bytes().as_ptr(), other.unwrap().bytes().as_ptr());
+            assert_eq!(one.unwrap().text().as_ptr(), other.unwrap().text().as_ptr());
         });
     }
 }

@@ -1,5 +1,6 @@
 //! `/api/v1/stream`: one client's WebSocket.
 
+mod encoding;
 mod socket;
 mod text_frame;
 
@@ -7,10 +8,12 @@ use std::{pin::pin, sync::Arc, time::Duration};
 
 use axum::{
     Extension,
-    extract::{Request, State},
+    extract::{Query, Request, State, rejection::QueryRejection},
     http::StatusCode,
     response::{IntoResponse, Response},
 };
+use gpumon_probe::model::now_ms;
+use serde::Deserialize;
 use tokio::{
     sync::{
         broadcast::{
@@ -24,7 +27,7 @@ use tokio::{
 use tokio_tungstenite::tungstenite::Message;
 
 use self::socket::{ClientSocket, Disconnected};
-pub(crate) use self::text_frame::TextFrame;
+pub(crate) use self::{encoding::Encoding, text_frame::TextFrame};
 use crate::{
     app::AppState,
     connections::{Busy, ConnectionSlot},
@@ -46,20 +49,35 @@ const HEARTBEAT: Duration = Duration::from_secs(5);
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum CacheKey {
     /// The first frame, as a client of this view gets it after this change.
-    Hello { change: u64, view: View },
+    Hello { change: u64, view: View, encoding: Encoding },
     /// The history of these metrics after this change. Each user has its own copy, so that a slow client uses no other
     /// user's quota.
-    History { who: Who, change: u64, metrics: Vec<&'static str> },
+    History { who: Who, change: u64, metrics: Vec<&'static str>, encoding: Encoding },
 }
 
 pub(crate) type StreamEncoder = Encoder<CacheKey>;
+
+/// A proxy may add to it.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct StreamQuery {
+    #[serde(default)]
+    encoding: Encoding,
+}
 
 pub(crate) async fn upgrade(
     State(app): State<AppState>,
     Extension(peer): Extension<Peer>,
     Extension(slot): Extension<Arc<ConnectionSlot>>,
+    query: Result<Query<StreamQuery>, QueryRejection>,
     request: Request,
 ) -> Response {
+    let encoding = match query {
+        Ok(Query(query)) => query.encoding,
+        Err(error) => {
+            let message = format!("{}; ask for encoding=text or encoding=deflate-raw\n", error.body_text());
+            return (StatusCode::BAD_REQUEST, message).into_response();
+        }
+    };
     let (response, on_upgrade) = match socket::accept(request) {
         Ok(accepted) => accepted,
         Err(why) => {
@@ -71,7 +89,7 @@ pub(crate) async fn upgrade(
     let busy = slot.busy();
     slot.spawn(async move {
         let Ok(upgraded) = on_upgrade.await else { return };
-        let socket = ClientSocket::new(upgraded).await;
+        let socket = ClientSocket::new(upgraded, encoding).await;
         // The one way to end is that the client has gone or the server stops; neither is an error to report.
         let _ = Client::new(socket, app, peer.who(), View::of(peer).await, busy).serve().await;
     });
@@ -142,8 +160,7 @@ impl Client {
                 message = self.socket.receive() => self.handle_message(message).await?,
                 () = heartbeat.as_mut() => {
                     if self.last_sent.elapsed() >= HEARTBEAT {
-                        let at_ms = gpumon_probe::model::now_ms();
-                        self.send(&encode(&ServerFrame::Heartbeat { at_ms })).await?;
+                        self.send_heartbeat().await?;
                     }
                     heartbeat.as_mut().reset(self.last_sent + HEARTBEAT);
                 }
@@ -165,20 +182,27 @@ impl Client {
         }
     }
 
+    /// What there is, and behind it the clock, since a hello that others get, too, may be a little old.
     async fn send_hello(&mut self) -> Result<(), Disconnected> {
-        let (hub, view) = (Arc::clone(&self.app.hub), self.view);
-        let key = CacheKey::Hello { change: hub.change(), view };
-        let hello = self.app.encoders.hellos.answer(self.who, key, move || hub.hello(view).into_bytes()).await;
+        let (hub, view, encoding) = (Arc::clone(&self.app.hub), self.view, self.socket.encoding);
+        let key = CacheKey::Hello { change: hub.change(), view, encoding };
+        let write = move || encoding.payload(hub.hello(view).as_bytes()).into_owned();
+        let hello = self.app.encoders.hellos.answer(self.who, key, write).await;
         // Who cannot be told what there is has to come again.
-        self.socket.send_hello(&hello.map_err(|_| Disconnected)?).await
+        self.socket.send_payload(&hello.map_err(|_| Disconnected)?).await?;
+        self.send_heartbeat().await
+    }
+
+    async fn send_heartbeat(&mut self) -> Result<(), Disconnected> {
+        self.send(&encode(&ServerFrame::Heartbeat { at_ms: now_ms() })).await
     }
 
     async fn send_history(&mut self) -> Result<(), Disconnected> {
-        let (hub, wanted) = (Arc::clone(&self.app.hub), self.history.clone());
-        let key = CacheKey::History { who: self.who, change: hub.change(), metrics: wanted.ids() };
-        let write = move || hub.history(&wanted).into_bytes();
+        let (hub, wanted, encoding) = (Arc::clone(&self.app.hub), self.history.clone(), self.socket.encoding);
+        let key = CacheKey::History { who: self.who, change: hub.change(), metrics: wanted.ids(), encoding };
+        let write = move || encoding.payload(hub.history(&wanted).as_bytes()).into_owned();
         let history = self.app.encoders.histories.answer(self.who, key, write).await;
-        self.socket.send_text(&history.map_err(|_| Disconnected)?).await?;
+        self.socket.send_payload(&history.map_err(|_| Disconnected)?).await?;
         self.last_sent = Instant::now();
         Ok(())
     }
@@ -326,9 +350,8 @@ mod tests {
             hub.add_event(Event { at_ms, gpu: None, what: EventKind::MigChanged });
         }
         let Ok(frames) = queued_notices(&mut notices, &hub) else { panic!("the hub is there") };
-        let text = |frame: &TextFrame| String::from_utf8_lossy(frame.bytes()).into_owned();
-        assert!(text(&frames[0]).contains("lagged"));
-        let last = text(frames.last().unwrap());
+        assert!(frames[0].text().contains("lagged"));
+        let last = frames.last().unwrap().text();
         assert!(last.contains(r#""type":"collector","state":"paused""#), "{last}");
         hub.set_collector_state(CollectorState::Starting, None);
         assert_eq!(queued_notices(&mut notices, &hub).map_or(0, |frames| frames.len()), 1, "nothing was missed");

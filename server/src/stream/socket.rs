@@ -7,7 +7,6 @@ use std::time::Duration;
 use axum::{body::Body, extract::Request, http, response::Response};
 use bytes::BytesMut;
 use futures_util::{FutureExt, SinkExt, StreamExt};
-use gpumon_probe::model::now_ms;
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
 use tokio::{io::AsyncWriteExt, time::timeout};
@@ -20,7 +19,10 @@ use tokio_tungstenite::{
     },
 };
 
-use super::text_frame::{TextFrame, put_head};
+use super::{
+    encoding::Encoding,
+    text_frame::{TextFrame, put_head},
+};
 
 /// A client that takes nothing for so long has gone, or might as well.
 const SEND_PATIENCE: Duration = Duration::from_secs(10);
@@ -34,12 +36,12 @@ const READ_BUFFER: usize = 512;
 /// What tungstenite writes are pongs and the close frame.
 const WRITE_BUFFER_LIMIT: usize = 4096;
 
-/// The name before the server's clock in a hello.
-const CLOCK: &[u8] = br#""at_ms":"#;
-
 pub(super) struct Disconnected;
 
-pub(super) struct ClientSocket(WebSocketStream<TokioIo<Upgraded>>);
+pub(super) struct ClientSocket {
+    socket: WebSocketStream<TokioIo<Upgraded>>,
+    pub(super) encoding: Encoding,
+}
 
 /// The answer to a client that asks for a WebSocket, and the connection that becomes one when it is sent.
 ///
@@ -54,41 +56,32 @@ pub(super) fn accept(mut request: Request) -> Result<(Response, OnUpgrade), Stri
 }
 
 impl ClientSocket {
-    pub(super) async fn new(upgraded: Upgraded) -> Self {
+    pub(super) async fn new(upgraded: Upgraded, encoding: Encoding) -> Self {
         let config = WebSocketConfig::default()
             .read_buffer_size(READ_BUFFER)
             .write_buffer_size(0)
             .max_write_buffer_size(WRITE_BUFFER_LIMIT)
             .max_message_size(Some(LONGEST_CLIENT_FRAME))
             .max_frame_size(Some(LONGEST_CLIENT_FRAME));
-        Self(WebSocketStream::from_raw_socket(TokioIo::new(upgraded), Role::Server, Some(config)).await)
+        let socket = WebSocketStream::from_raw_socket(TokioIo::new(upgraded), Role::Server, Some(config)).await;
+        Self { socket, encoding }
     }
 
     /// The next message; `None` where there will be no more.
     pub(super) async fn receive(&mut self) -> Option<Message> {
-        self.0.next().await?.ok()
+        self.socket.next().await?.ok()
     }
 
     pub(super) async fn send(&mut self, frame: &TextFrame) -> Result<(), Disconnected> {
-        self.write(&[frame.bytes()]).await
+        let bytes = frame.bytes(self.encoding).await.map_err(|_| Disconnected)?;
+        self.write(&[bytes]).await
     }
 
-    /// Sends a text that others get, too.
-    pub(super) async fn send_text(&mut self, text: &[u8]) -> Result<(), Disconnected> {
+    /// Sends what others get, too, in this client's encoding already.
+    pub(super) async fn send_payload(&mut self, payload: &[u8]) -> Result<(), Disconnected> {
         let mut head = BytesMut::new();
-        put_head(&mut head, text.len());
-        self.write(&[&head, text]).await
-    }
-
-    /// Sends a hello that others get, too, with the clock as it is now.
-    pub(super) async fn send_hello(&mut self, hello: &[u8]) -> Result<(), Disconnected> {
-        let (before, after) = around_clock(hello);
-        let now = now_ms().to_string();
-        let mut head = BytesMut::new();
-        put_head(&mut head, before.len() + now.len() + after.len());
-        head.extend_from_slice(before);
-        head.extend_from_slice(now.as_bytes());
-        self.write(&[&head, after]).await
+        put_head(&mut head, self.encoding, payload.len());
+        self.write(&[&head, payload]).await
     }
 
     /// What tungstenite has begun to write, a pong perhaps, is written first.
@@ -96,9 +89,9 @@ impl ClientSocket {
         // Mostly everything goes out at once, without a timer.
         let mut parts = parts.iter().copied();
         let mut rest: &[u8] = &[];
-        if let Some(Ok(())) = self.0.flush().now_or_never() {
+        if let Some(Ok(())) = self.socket.flush().now_or_never() {
             for part in parts.by_ref() {
-                let written = self.0.get_mut().write(part).now_or_never().transpose().map_err(|_| Disconnected)?;
+                let written = self.socket.get_mut().write(part).now_or_never().transpose().map_err(|_| Disconnected)?;
                 rest = &part[written.unwrap_or(0)..];
                 if !rest.is_empty() {
                     break;
@@ -109,9 +102,9 @@ impl ClientSocket {
             return Ok(());
         }
         let writing = async {
-            self.0.flush().await.map_err(|_| Disconnected)?;
+            self.socket.flush().await.map_err(|_| Disconnected)?;
             for part in std::iter::once(rest).chain(parts) {
-                self.0.get_mut().write_all(part).await.map_err(|_| Disconnected)?;
+                self.socket.get_mut().write_all(part).await.map_err(|_| Disconnected)?;
             }
             Ok(())
         };
@@ -121,30 +114,6 @@ impl ClientSocket {
     pub(super) async fn send_close(&mut self) -> Result<(), Disconnected> {
         let reason = Utf8Bytes::from_static("gpumon is shutting down");
         let close = Message::Close(Some(CloseFrame { code: CloseCode::Away, reason }));
-        timeout(SEND_PATIENCE, self.0.send(close)).await.map_err(|_| Disconnected)?.map_err(|_| Disconnected)
-    }
-}
-
-/// What stands before the first time of day in a hello, and behind it.
-fn around_clock(hello: &[u8]) -> (&[u8], &[u8]) {
-    let clock = hello.windows(CLOCK.len()).position(|part| part == CLOCK).map_or(hello.len(), |at| at + CLOCK.len());
-    let (before, rest) = hello.split_at(clock);
-    let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    (before, &rest[digits..])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{hub::Hub, view::View};
-
-    #[test]
-    fn the_clock_of_a_hello_is_replaced_and_nothing_else() {
-        let hello = Hub::new().hello(View::Whole);
-        let (before, after) = around_clock(hello.as_bytes());
-        let replaced = String::from_utf8([before, b"7", after].concat()).unwrap();
-        let mut expected: serde_json::Value = serde_json::from_str(&hello).unwrap();
-        expected["at_ms"] = 7.into();
-        assert_eq!(serde_json::from_str::<serde_json::Value>(&replaced).unwrap(), expected);
+        timeout(SEND_PATIENCE, self.socket.send(close)).await.map_err(|_| Disconnected)?.map_err(|_| Disconnected)
     }
 }

@@ -1,34 +1,82 @@
-//! A text frame of a WebSocket, as its bytes travel (RFC 6455, section 5.2).
+//! A frame of a WebSocket, as its bytes travel (RFC 6455, section 5.2).
+
+use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
+use tokio::{
+    sync::OnceCell,
+    task::{JoinError, spawn_blocking},
+};
 
-/// The last frame of a message, which is text.
+use super::encoding::Encoding;
+
+/// The last frame of a message, which is text, or binary.
 const LAST_TEXT: u8 = 0x81;
+const LAST_BINARY: u8 = 0x82;
 /// The length follows in two bytes, or in eight.
 const TWO_BYTES: u8 = 126;
 const EIGHT_BYTES: u8 = 127;
 
-/// A frame with its head, shared by all clients that it is sent to. What a server sends is not masked, so that the bytes
+/// A longer text is compressed off the event loop.
+const LONG: usize = 16 * 1024;
+
+/// A text with its head, shared by all clients that it is sent to. What a server sends is not masked, so that the bytes
 /// are the same for each.
 #[derive(Debug, Clone)]
-pub(crate) struct TextFrame(Bytes);
+pub(crate) struct TextFrame(Arc<Encoded>);
+
+#[derive(Debug)]
+struct Encoded {
+    text: Bytes,
+    /// How long the head is.
+    head: usize,
+    /// Written when the first client wants it so.
+    deflated: OnceCell<Bytes>,
+}
 
 impl TextFrame {
     pub(crate) fn new(text: &str) -> Self {
-        let mut frame = BytesMut::with_capacity(10 + text.len());
-        put_head(&mut frame, text.len());
-        frame.put_slice(text.as_bytes());
-        Self(frame.freeze())
+        let bytes = frame(Encoding::Text, text.as_bytes());
+        Self(Arc::new(Encoded { head: bytes.len() - text.len(), text: bytes, deflated: OnceCell::new() }))
     }
 
-    pub(crate) fn bytes(&self) -> &[u8] {
-        &self.0
+    /// The text, where the server itself reads it.
+    #[cfg(test)]
+    pub(crate) fn text(&self) -> &str {
+        std::str::from_utf8(&self.0.text[self.0.head..]).unwrap()
+    }
+
+    /// As a client of this encoding gets it.
+    ///
+    /// # Errors
+    /// Where compressing it fails.
+    pub(crate) async fn bytes(&self, encoding: Encoding) -> Result<&Bytes, JoinError> {
+        match encoding {
+            Encoding::Text => Ok(&self.0.text),
+            Encoding::DeflateRaw => {
+                let text = self.0.text.slice(self.0.head..);
+                let is_long = text.len() > LONG;
+                let write = move || frame(encoding, &encoding.payload(&text));
+                let write = async || if is_long { spawn_blocking(write).await } else { Ok(write()) };
+                self.0.deflated.get_or_try_init(write).await
+            }
+        }
     }
 }
 
-/// What stands before a text of so many bytes.
-pub(super) fn put_head(frame: &mut BytesMut, length: usize) {
-    frame.put_u8(LAST_TEXT);
+fn frame(encoding: Encoding, payload: &[u8]) -> Bytes {
+    let mut frame = BytesMut::with_capacity(10 + payload.len());
+    put_head(&mut frame, encoding, payload.len());
+    frame.put_slice(payload);
+    frame.freeze()
+}
+
+/// What stands before so many bytes.
+pub(super) fn put_head(frame: &mut BytesMut, encoding: Encoding, length: usize) {
+    frame.put_u8(match encoding {
+        Encoding::Text => LAST_TEXT,
+        Encoding::DeflateRaw => LAST_BINARY,
+    });
     match length {
         0..=125 => frame.put_u8(length as u8),
         126..=0xffff => {
@@ -50,13 +98,26 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn frames_of_every_length_are_read_by_the_library() {
+    async fn received(text: &str, encoding: Encoding) -> Message {
+        let bytes = TextFrame::new(text).bytes(encoding).await.unwrap().to_vec();
+        WebSocket::from_raw_socket(Cursor::new(bytes), Role::Client, None).read().unwrap()
+    }
+
+    #[tokio::test]
+    async fn frames_of_every_length_are_read_by_the_library() {
         for length in [0, 1, 125, 126, 127, 0xffff, 0x1_0000, 0x2_0001] {
             let text = "x".repeat(length);
-            let frame = Cursor::new(TextFrame::new(&text).bytes().to_vec());
-            let mut client = WebSocket::from_raw_socket(frame, Role::Client, None);
-            assert!(client.read().unwrap() == Message::text(text), "{length}");
+            assert!(received(&text, Encoding::Text).await == Message::text(&text), "{length}");
+            let payload = Encoding::DeflateRaw.payload(text.as_bytes()).into_owned();
+            assert!(received(&text, Encoding::DeflateRaw).await == Message::binary(payload), "{length}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_frame_is_compressed_once_for_all_clients() {
+        let frame = TextFrame::new(&"x".repeat(LONG + 1));
+        let other = frame.clone();
+        let (one, same) = tokio::join!(frame.bytes(Encoding::DeflateRaw), other.bytes(Encoding::DeflateRaw));
+        assert_eq!(one.unwrap().as_ptr(), same.unwrap().as_ptr());
     }
 }

@@ -84,7 +84,7 @@ pub(crate) fn units_text(context: &Context<'_>) -> String {
 /// What `-q -u -x` writes; with the DTD in it, what `-q -u -x --dtd` writes.
 pub(crate) fn units_xml(context: &Context<'_>, with_dtd: bool) -> String {
     document(units::NAME, with_dtd.then(|| dtd(true, context.release())).as_deref(), |out| {
-        units::elements(out, context)
+        units::elements(out, context);
     })
 }
 

@@ -24,6 +24,8 @@ const FILL_ALPHA = 0.14;
 const STACK_ALPHA = 0.6;
 const FAINT_ALPHA = 0.2;
 const NO_DASH: number[] = [];
+/** More lines than so are drawn thinner, and without dots. */
+const CROWD = 8;
 
 export class Chart {
   private context: CanvasRenderingContext2D | null = null;
@@ -64,6 +66,28 @@ export class Chart {
     const x = (clientX - this.host.getBoundingClientRect().left) * ratio();
     const share = Math.min(1, Math.max(0, (x - plotArea.left) / (plotArea.right - plotArea.left)));
     return Math.round(plotArea.from_ms + share * (plotArea.to_ms - plotArea.from_ms));
+  }
+
+  /** The value under a point of the screen, and how much a pixel is; `null` where the chart is not drawn. */
+  valueAt(clientY: number): { value: number; pixel: number } | null {
+    const area = this.plotArea();
+    if (area === null || this.content === null) {
+      return null;
+    }
+    const { floor, ceiling } = this.content;
+    const perPixel = (ceiling - floor) / (area.bottom - area.top);
+    const y = (clientY - this.host.getBoundingClientRect().top) * ratio();
+    return { value: floor + (area.bottom - y) * perPixel, pixel: perPixel * ratio() };
+  }
+
+  /** Where a time is, in pixels of the page from the left edge; `null` where it is not shown. */
+  xOf(at_ms: number): number | null {
+    const area = this.plotArea();
+    return area === null || at_ms < area.from_ms || at_ms > area.to_ms ? null : area.x(at_ms) / ratio();
+  }
+
+  get width_px(): number {
+    return this.width / ratio();
   }
 
   dispose(): void {
@@ -176,16 +200,18 @@ export class Chart {
     } else {
       ctx.textBaseline = 'middle';
       ctx.textAlign = 'right';
-      for (const value of valueTicks(floor, ceiling, (bottom - top) / (VALUE_APART_PX * px), axis.base)) {
+      const values = valueTicks(floor, ceiling, (bottom - top) / (VALUE_APART_PX * px), axis.base);
+      const texts = axis.ticks(values);
+      values.forEach((value, i) => {
         const y = Math.round(plotArea.y(value));
         if (limitY !== null && Math.abs(limitY - y) < LETTERS_PX * px) {
-          continue;
+          return;
         }
         ctx.fillStyle = style.grid;
         ctx.fillRect(left, y, right - left, px);
         ctx.fillStyle = style.muted;
-        ctx.fillText(axis.text(value), left - 5 * px, y);
-      }
+        ctx.fillText(texts[i] ?? '', left - 5 * px, y);
+      });
       this.paintTimes(ctx, plotArea, style);
     }
     if (limitY !== null) {
@@ -211,7 +237,7 @@ export class Chart {
     ctx.fillStyle = style.text;
     ctx.textBaseline = 'middle';
     ctx.textAlign = 'right';
-    ctx.fillText(axis.text(limit ?? 0), left - 5 * px, y);
+    ctx.fillText(axis.ticks([limit ?? 0])[0] ?? '', left - 5 * px, y);
     if (limitName !== undefined) {
       const above = y - top >= LETTERS_PX * px;
       ctx.fillStyle = style.muted;
@@ -263,10 +289,12 @@ function paintLines(ctx: CanvasRenderingContext2D, area: PlotArea, { window, lin
     const below = layers[i - 1];
     fill(color, STACK_ALPHA, values, ...(below === undefined ? [] : [below.values]));
   });
-  ctx.lineWidth = 1.5 * ratio();
-  ctx.lineJoin = ctx.lineCap = 'round';
+  const isCrowded = lines.length > CROWD;
+  ctx.lineJoin = isCrowded ? 'bevel' : 'round';
+  ctx.lineCap = isCrowded ? 'butt' : 'round';
+  const strongLast = [...lines].sort((a, b) => Number(a.strong ?? false) - Number(b.strong ?? false));
   // What has the color of another is told from it by its dashed edge.
-  for (const line of [...layers.filter(({ dash }) => dash !== undefined), ...lines]) {
+  for (const line of [...layers.filter(({ dash }) => dash !== undefined), ...strongLast]) {
     if (lines.length === 1 && layers.length === 0) {
       fill(line.color, FILL_ALPHA, line.values);
     }
@@ -274,6 +302,7 @@ function paintLines(ctx: CanvasRenderingContext2D, area: PlotArea, { window, lin
     const path = new Path2D();
     addLine(path, times, line.values, ...visibleRange(times, area), area);
     ctx.globalAlpha = line.faint === true ? FAINT_ALPHA : 1;
+    ctx.lineWidth = (line.strong === true ? 2.5 : isCrowded ? 1 : 1.5) * ratio();
     ctx.strokeStyle = line.color;
     ctx.setLineDash(line.dash?.map((length) => length * ratio()) ?? NO_DASH);
     ctx.stroke(path);
@@ -360,7 +389,7 @@ function paintCursor(ctx: CanvasRenderingContext2D, area: PlotArea, content: Cha
     ctx.fillRect(Math.round(area.x(at_ms)), area.top, px, area.bottom - area.top);
     ctx.globalAlpha = 1;
   }
-  for (const { values, color, times_ms = window.times_ms, faint } of lines) {
+  for (const { values, color, times_ms = window.times_ms, faint } of lines.length > CROWD ? [] : lines) {
     const index = cursorIndex(times_ms, content);
     const time = times_ms[index] ?? NaN;
     const value = values[index] ?? NaN;

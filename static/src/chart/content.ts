@@ -14,6 +14,8 @@ export interface TimeWindow {
 }
 
 export interface ChartLine {
+  /** Tells lines of one color apart. */
+  id?: string;
   /** One for each of the window's times; NaN is a hole. */
   values: Float64Array;
   /** Times of its own, where they are others than the window's. */
@@ -23,6 +25,8 @@ export interface ChartLine {
   dash?: readonly number[];
   /** Whether others are looked at just now. */
   faint?: boolean;
+  /** Whether it is the one pointed at. */
+  strong?: boolean;
 }
 
 export interface Band {
@@ -48,7 +52,8 @@ export interface ChartStyle {
 export interface ChartAxis {
   /** Marks stand at round multiples of it. */
   base: number;
-  text: (value: number) => string;
+  /** The texts of marks, all in one format. */
+  ticks: (values: readonly number[]) => string[];
 }
 
 export interface ChartContent {

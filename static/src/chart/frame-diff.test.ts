@@ -23,7 +23,16 @@ function content(newest: number, changes: Partial<ChartContent> = {}): ChartCont
   const window = { times_ms: new Float64Array([0]), revision: 0, from_ms: 0, to_ms: MINUTE_MS, gap_ms: 1500 };
   const lines = [{ values: new Float64Array([newest]), color: 'red' }];
   const style = { text: '', muted: '', grid: '', font: '' };
-  return { axis: { base: 1, text: String }, style, window, floor: 0, ceiling: 100, lines, at_ms: null, ...changes };
+  return {
+    axis: { base: 1, ticks: (values) => values.map(String) },
+    style,
+    window,
+    floor: 0,
+    ceiling: 100,
+    lines,
+    at_ms: null,
+    ...changes,
+  };
 }
 
 const before = frameSignature(content(50), field(MINUTE_MS));
@@ -50,7 +59,9 @@ describe('a picture is drawn anew', () => {
       { limit: 90 },
       { window: { ...window, revision: 1 } },
       { lines: lines.map((line) => ({ ...line, faint: true })) },
+      { lines: lines.map((line) => ({ ...line, strong: true })) },
       { lines: [...lines, ...lines] },
+      { lines: lines.map((line) => ({ ...line, id: 'other' })) },
       { bands: [{ from_ms: 1, to_ms: 2, color: 'blue', label: '' }] },
       { markers: [{ at_ms: 1, color: 'blue' }] },
     ];

@@ -27,7 +27,7 @@ export function frameSignature(content: ChartContent, area: PlotArea): FrameSign
   return {
     shape: [
       frame,
-      all.map(({ faint }) => faint === true),
+      all.map(({ id, color, faint, strong }) => [id, color, faint === true, strong === true]),
       bandEdges,
       markers.length,
       markers.at(-1)?.at_ms ?? '',

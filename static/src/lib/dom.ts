@@ -52,7 +52,11 @@ export function setStyle(element: HTMLElement, name: string, value: string): voi
   }
 }
 
-export function button(attributes: Attributes, onClick: () => void, ...children: Child[]): HTMLButtonElement {
+export function button(
+  attributes: Attributes,
+  onClick: (event: MouseEvent) => void,
+  ...children: Child[]
+): HTMLButtonElement {
   const element = h('button', { type: 'button', ...attributes }, ...children);
   element.addEventListener('click', onClick);
   return element;

@@ -10,6 +10,18 @@ function plain(text: string): string {
 
 const GIB = 1024 ** 3;
 
+describe('the marks of an axis', () => {
+  it.each<[number[], number, string, string]>([
+    [[0, 50, 100], 1, '%', '0 %, 50 %, 100 %'],
+    [[0, 0.5e9, 1e9], 1e9, 'GB/s', '0.0 GB/s, 0.5 GB/s, 1.0 GB/s'],
+    [[690, 690.05], 1, 'W', '690.00 W, 690.05 W'],
+    [[2000], 1, 'MHz', '2,000 MHz'],
+    [[0], 1, '', '0'],
+  ])('%j have one unit, and as many decimals as they need', (values, scale, unit, texts) =>
+    expect(format.axisTicks(values, scale, unit).map(plain).join(', ')).toBe(texts),
+  );
+});
+
 describe('numbers', () => {
   it.each([
     [0, '0.00'],

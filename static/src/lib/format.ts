@@ -16,6 +16,14 @@ export function significant(value: number): string {
   return thousands(value.toFixed(digits));
 }
 
+/** The marks of an axis, all with one unit and as many decimals as their distance needs: `0.0 GB/s`, `0.5 GB/s`. */
+export function axisTicks(values: readonly number[], scale: number, unit: string): string[] {
+  const [first = 0, second = first] = values;
+  const step = Math.abs(second - first || first) / scale;
+  const digits = step > 0 ? Math.min(6, Math.max(0, Math.ceil(-Math.log10(step) - 1e-9))) : 0;
+  return values.map((value) => `${thousands((value / scale).toFixed(digits))}${SPACE}${unit}`.trim());
+}
+
 /** `96 %`, from 0 to 100. */
 export function percent(value: number): string {
   return `${Math.round(value)}${SPACE}%`;
@@ -75,9 +83,14 @@ export function mhz(value: number): string {
   return `${count(value)}${SPACE}MHz`;
 }
 
-/** `12.4 MB/s`: links and disks count in powers of ten. */
+/** The unit of a rate, and its size in bytes per second: links and disks count in powers of ten. */
+export function rateUnit(value: number): readonly [scale: number, unit: string] {
+  return value >= 0.9995e9 ? [1e9, 'GB/s'] : value >= 0.9995e6 ? [1e6, 'MB/s'] : [1e3, 'kB/s'];
+}
+
+/** `12.4 MB/s`. */
 export function bytesPerSecond(value: number): string {
-  const [scale, unit] = value >= 0.9995e9 ? [1e9, 'GB/s'] : value >= 0.9995e6 ? [1e6, 'MB/s'] : [1e3, 'kB/s'];
+  const [scale, unit] = rateUnit(value);
   return `${value === 0 ? '0' : significant(value / scale)}${SPACE}${unit}`;
 }
 

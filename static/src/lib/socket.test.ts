@@ -16,8 +16,8 @@ class FakeSocket implements SocketLike {
     this.onopen?.(new Event('open'));
   }
 
-  hear(text: string): void {
-    this.onmessage?.(new MessageEvent('message', { data: text }));
+  hear(data: string | ArrayBuffer): void {
+    this.onmessage?.(new MessageEvent('message', { data }));
   }
 
   fail(): void {
@@ -135,6 +135,16 @@ describe('a reconnecting socket', () => {
     dead.fail();
     expect(messages).toEqual([]);
     expect(phases).toHaveLength(count);
+  });
+
+  it('reads what comes compressed, and tries again where it is damaged', async () => {
+    vi.useRealTimers();
+    last().open();
+    // One block that is not compressed.
+    last().hear(new Uint8Array([0, 3, 0, 0xfc, 0xff, 0x7b, 0x7d, 0x0a]).buffer);
+    await vi.waitFor(() => expect(messages).toEqual(['{}']));
+    last().hear(new Uint8Array([0xff]).buffer);
+    await vi.waitFor(() => expect(phases.at(-1)).toMatchObject({ phase: 'waiting' }));
   });
 
   it('is patient with a server that is still being started', () => {

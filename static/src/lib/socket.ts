@@ -1,7 +1,10 @@
 /** A WebSocket that reconnects, and that detects a dead connection. */
 
+import { Inflater } from './inflate';
+
 export interface SocketLike {
   readonly readyState: number;
+  binaryType?: BinaryType;
   onopen: ((event: Event) => void) | null;
   onmessage: ((event: MessageEvent<unknown>) => void) | null;
   onclose: ((event: CloseEvent) => void) | null;
@@ -18,6 +21,7 @@ export type SocketPhase =
 
 export interface ReconnectingSocketOptions {
   open: () => SocketLike;
+  /** Of a compressed message, each of its lines. */
   onMessage: (text: string) => void;
   onPhase: (phase: SocketPhase) => void;
   /** From 0 to 1; replaceable for tests. */
@@ -107,6 +111,8 @@ export class ReconnectingSocket {
       return;
     }
     this.socket = socket;
+    socket.binaryType = 'arraybuffer';
+    let inflater: Inflater | null = null;
     socket.onopen = () => {
       this.received_ms = Date.now();
       this.options.onPhase({ phase: 'open' });
@@ -115,9 +121,21 @@ export class ReconnectingSocket {
       this.received_ms = Date.now();
       if (typeof event.data === 'string') {
         this.options.onMessage(event.data);
+      } else if (event.data instanceof ArrayBuffer) {
+        inflater ??= this.inflater(socket);
+        inflater.push(event.data);
       }
     };
     socket.onclose = () => this.failed();
+  }
+
+  /** What is read later than a connection has been given up is no longer of interest. */
+  private inflater(socket: SocketLike): Inflater {
+    const isCurrent = (): boolean => this.socket === socket;
+    return new Inflater(
+      (text) => isCurrent() && this.options.onMessage(text),
+      () => isCurrent() && this.failed(),
+    );
   }
 
   private failed(): void {

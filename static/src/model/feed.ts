@@ -4,6 +4,7 @@ import { ReconnectingSocket, type SocketLike } from '../lib/socket';
 import type { ClientFrame, ServerFrame } from '../wire';
 import { Store, type Diagnosis } from './store';
 
+export { ENCODING } from '../lib/inflate';
 export { setTranslator } from '../lib/translation';
 export { chooseUnits } from '../lib/units';
 

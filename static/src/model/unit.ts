@@ -1,13 +1,27 @@
 /** What numbers are counted in: how they are written, and where their axes begin and end. */
 
-import { bytesPerSecond, celsius, count, DASH, memoryNumber, memorySize, mhz, percent, watts } from '../lib/format';
-import { memoryUnitBytes } from '../lib/units';
+import {
+  axisTicks,
+  bytesPerSecond,
+  celsius,
+  count,
+  DASH,
+  memoryNumber,
+  memorySize,
+  mhz,
+  percent,
+  rateUnit,
+  watts,
+} from '../lib/format';
+import { memoryUnitBytes, units } from '../lib/units';
 import type { FieldUnit } from '../wire/fields';
 
 export interface Unit {
   /** A value with its unit: `78.2 GiB`. */
   text: (value: number) => string;
   number: (value: number) => string;
+  /** Marks of an axis, all in one format. */
+  ticks: (values: readonly number[]) => string[];
   floor: number;
   /** The upper end where no limit is known; the end of a share always. */
   ceiling: number;
@@ -22,10 +36,11 @@ export interface Formatted {
   rest: string;
 }
 
-export const PERCENT: Unit = { ...plain(percent), ceiling: 100, bounded: true };
+export const PERCENT: Unit = { ...plain(percent, '%'), ceiling: 100, bounded: true };
 export const MEMORY: Unit = {
   ...plain(memorySize),
   number: memoryNumber,
+  ticks: (values) => axisTicks(values, memoryUnitBytes(), units().memory),
   get ceiling() {
     return memoryUnitBytes();
   },
@@ -38,11 +53,15 @@ export const MEMORY: Unit = {
 export const UNITS: Record<FieldUnit, Unit> = {
   percent: PERCENT,
   bytes: MEMORY,
-  watts: { ...plain(watts), number: count, ceiling: 100 },
+  watts: { ...plain(watts, 'W'), number: count, ceiling: 100 },
   joules: plain(String),
-  celsius: { ...plain(celsius), floor: 20, ceiling: 100 },
-  megahertz: { ...plain(mhz), ceiling: 1000 },
-  bytesPerSecond: { ...plain(bytesPerSecond), ceiling: 1e6 },
+  celsius: { ...plain(celsius), ticks: (values) => values.map(celsius), floor: 20, ceiling: 100 },
+  megahertz: { ...plain(mhz, 'MHz'), ceiling: 1000 },
+  bytesPerSecond: {
+    ...plain(bytesPerSecond),
+    ticks: (values) => axisTicks(values, ...rateUnit(Math.max(...values))),
+    ceiling: 1e6,
+  },
   count: plain(String),
 };
 
@@ -54,6 +73,7 @@ export function formatted(unit: Unit, value: number | null, limit: number | null
   return { main: value === null ? DASH : unit.number(value), rest: `/ ${unit.text(limit)}` };
 }
 
-function plain(text: (value: number) => string): Unit {
-  return { text, number: text, floor: 0, ceiling: 1, base: 1, bounded: false };
+function plain(text: (value: number) => string, name = ''): Unit {
+  const ticks = (values: readonly number[]): string[] => axisTicks(values, 1, name);
+  return { text, number: text, ticks, floor: 0, ceiling: 1, base: 1, bounded: false };
 }

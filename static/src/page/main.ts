@@ -6,6 +6,7 @@ import './print.css';
 
 import { Feed, mountDashboard, mountMonitor } from '../index';
 import { h } from '../lib/dom';
+import { ENCODING } from '../lib/inflate';
 import { themeButton } from './theme';
 
 /** What the page shows. */
@@ -21,7 +22,7 @@ const CHARTS = '#charts';
 
 /** The stream beside this page, under whatever prefix a proxy has put it. */
 function streamUrl(): URL {
-  const url = new URL('api/v1/stream', document.baseURI);
+  const url = new URL(`api/v1/stream?encoding=${ENCODING}`, document.baseURI);
   url.protocol = url.protocol === 'https:' ? 'wss:' : 'ws:';
   return url;
 }

@@ -3,7 +3,7 @@
 import { h } from '../lib/dom';
 
 /** Escape closes it, and so does a click elsewhere. */
-export function menu(label: string, content: HTMLElement): HTMLDetailsElement {
+export function menu(label: string | Node, content: HTMLElement): HTMLDetailsElement {
   const summary = h('summary', { class: 'gpumon-chip' }, label);
   const element = h('details', { class: 'gpumon-menu' }, summary, content);
   const closeOutside = ({ target }: Event): void => {

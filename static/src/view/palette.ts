@@ -32,13 +32,18 @@ export function dashOf(color: Color): { dash?: readonly number[] } {
 /** Paints an element in the color of a holder, a GPU or a line, or as memory of no holder; the style sheet has the rest. */
 export function setPaint(element: HTMLElement, paint: number | string): void {
   const isColor = typeof paint === 'number';
-  const round = isColor ? Math.floor(paint / COLORS) % STRIPES_DEG.length : 0;
   setAttribute(element, 'data-paint', isColor ? 'color' : paint);
-  setAttribute(element, 'data-stripes', round === 0 ? null : String(round));
-  setStyle(element, '--_stripes', round === 0 ? '' : `${STRIPES_DEG[round] ?? 0}deg`);
+  setStripes(element, isColor ? paint : 'text');
   for (const part of ['process', 'on-process', 'stripe']) {
     setStyle(element, `--_${part}`, isColor ? `var(--gpumon-${part}-${paint % COLORS},var(--gpumon-${part}))` : '');
   }
+}
+
+/** Tells it from what has the same color, as dashes do with lines. */
+export function setStripes(element: HTMLElement, color: Color): void {
+  const round = typeof color === 'number' ? Math.floor(color / COLORS) % STRIPES_DEG.length : 0;
+  setAttribute(element, 'data-stripes', round === 0 ? null : String(round));
+  setStyle(element, '--_stripes', round === 0 ? '' : `${STRIPES_DEG[round] ?? 0}deg`);
 }
 
 /** Reads the colors that hold for `root` just now; a change of theme needs another reading. */

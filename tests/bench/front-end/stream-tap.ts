@@ -12,6 +12,18 @@ export interface Tapped {
 export function tapStream(ask_ms: number | null): void {
   const tapped: Tapped = { samples: 0, at_ms: 0, gpu_at_ms: 0 };
   Object.assign(window, { gpumonTap: tapped });
+  // What comes is compressed; what is parsed is what the page gets.
+  const parse = JSON.parse;
+  JSON.parse = (text: string, ...rest) => {
+    const value = parse(text, ...rest) as unknown;
+    if (text.startsWith('{"type":"sample"')) {
+      const { at_ms, gpus } = value as { at_ms: number; gpus: { at_ms: number }[] };
+      tapped.samples += 1;
+      tapped.at_ms = at_ms;
+      tapped.gpu_at_ms = gpus[0]?.at_ms ?? NaN;
+    }
+    return value;
+  };
   const Native = window.WebSocket;
   window.WebSocket = class extends Native {
     constructor(url: string | URL, protocols?: string | string[]) {
@@ -31,13 +43,6 @@ export function tapStream(ask_ms: number | null): void {
       this.addEventListener('open', () => {
         if (ask_ms !== null) {
           send(interval);
-        }
-      });
-      this.addEventListener('message', ({ data }: MessageEvent<unknown>) => {
-        if (typeof data === 'string' && data.startsWith('{"type":"sample"')) {
-          tapped.samples += 1;
-          tapped.at_ms = Number(/"at_ms":(\d+)/.exec(data)?.[1]);
-          tapped.gpu_at_ms = Number(/"gpus":\[\{.*?"at_ms":(\d+)/.exec(data)?.[1]);
         }
       });
     }

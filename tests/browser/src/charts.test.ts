@@ -117,7 +117,7 @@ describe('charts', () => {
     charts,
     server,
   }) => {
-    await page.goto(`${server.url}#charts?charts=temperature,power`);
+    await page.goto(`${server.url}#charts?view=apart&charts=temperature,power`);
     await charts.live();
     const box = await charts.plot('gpu 0 power').locator('canvas').boundingBox();
     const { x = 0, y = 0, width = 0 } = box ?? {};
@@ -128,7 +128,10 @@ describe('charts', () => {
       .toEqual([expect.stringMatching(/^GPU –/), expect.stringMatching(/^Memory –/)]);
     await page.mouse.move(x + width * 0.975, y + 40);
     await expect.poll(() => charts.readouts('gpu 1 temperature')).toContainEqual(expect.stringMatching(/^GPU \d+ °C$/));
+    const tooltip = charts.root.locator('.gpumon-tooltip');
+    await expect.poll(() => tooltip.innerText()).toMatch(/^\d\d:\d\d:\d\d\s+\w+\s+\d+\s+W\s+\w+\s+\d+\s+W$/);
     await page.mouse.move(0, 0);
+    await expect.poll(() => tooltip.count()).toBe(0);
     await charts.control('Pause').click();
     const range = charts.root.locator('.gpumon-range');
     await expect.poll(() => range.innerText()).toMatch(/\d/);
@@ -141,7 +144,9 @@ describe('charts', () => {
     await expect
       .poll(() => charts.readouts('all power.draw_watts'))
       .toEqual([expect.stringMatching(/^0 \d+ W$/), expect.stringMatching(/^1 \d+ W$/)]);
-    await charts.control('1').click();
+    await charts.plot('all power.draw_watts').getByRole('button', { name: /^0/ }).click();
+    await expect.poll(() => page.url()).toMatch(/hide=1$/);
+    await charts.control('0').click();
     await expect.poll(() => charts.names()).toContain('gpu 0 power');
   });
 });

@@ -27,7 +27,7 @@ export class Charts {
 
   /** What a chart says of its lines, in plain spaces. */
   async readouts(key: string): Promise<string[]> {
-    const all = await this.plot(key).locator('.gpumon-readouts > div').allInnerTexts();
+    const all = await this.plot(key).locator('.gpumon-readouts > button').allInnerTexts();
     return all.map((text) => text.replaceAll('\u00a0', ' ').replaceAll(/\s*\n\s*/g, ' '));
   }
 

@@ -50,7 +50,7 @@ impl Server {
     }
 
     pub(crate) async fn stream(&self) -> Stream {
-        Stream::connect(self.port).await
+        Stream::connect(self.port, "").await
     }
 
     /// The PID of the collector, this server's only child.

@@ -1,5 +1,6 @@
 //! A client of `/api/v1/stream`.
 
+use flate2::{Decompress, FlushDecompress};
 use futures_util::{SinkExt, StreamExt};
 use serde_json::Value;
 use tokio::{net::TcpStream, time::timeout};
@@ -7,24 +8,36 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async, tungsten
 
 use super::PATIENCE;
 
-pub(crate) struct Stream(WebSocketStream<MaybeTlsStream<TcpStream>>);
+pub(crate) struct Stream {
+    socket: WebSocketStream<MaybeTlsStream<TcpStream>>,
+    /// What binary messages are a stream of.
+    inflate: Decompress,
+}
 
 impl Stream {
-    pub(crate) async fn connect(port: u16) -> Self {
-        let url = format!("ws://localhost:{port}/api/v1/stream");
+    pub(crate) async fn connect(port: u16, query: &str) -> Self {
+        let url = format!("ws://localhost:{port}/api/v1/stream{query}");
         let (socket, _) = timeout(PATIENCE, connect_async(url)).await.unwrap().unwrap();
-        Self(socket)
+        Self { socket, inflate: Decompress::new(false) }
     }
 
     /// The next frame; `None` where the server closed the connection.
     pub(crate) async fn next(&mut self) -> Option<Value> {
         loop {
-            match timeout(PATIENCE, self.0.next()).await.expect("no frame came") {
+            match timeout(PATIENCE, self.socket.next()).await.expect("no frame came") {
                 Some(Ok(Message::Text(text))) => return Some(serde_json::from_str(&text).unwrap()),
+                Some(Ok(Message::Binary(bytes))) => return Some(self.inflated(&bytes)),
                 Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
                 _ => return None,
             }
         }
+    }
+
+    fn inflated(&mut self, bytes: &[u8]) -> Value {
+        let mut text = Vec::with_capacity(1 << 20);
+        self.inflate.decompress_vec(bytes, &mut text, FlushDecompress::Sync).unwrap();
+        assert_eq!(text.pop(), Some(b'\n'), "one line");
+        serde_json::from_slice(&text).unwrap()
     }
 
     /// The next frame that is wanted; those before it are left out.
@@ -44,10 +57,10 @@ impl Stream {
     }
 
     pub(crate) async fn send(&mut self, text: &str) {
-        self.0.send(Message::text(text)).await.unwrap();
+        self.socket.send(Message::text(text)).await.unwrap();
     }
 
     pub(crate) async fn send_binary(&mut self, bytes: &[u8]) {
-        self.0.send(Message::binary(bytes.to_vec())).await.unwrap();
+        self.socket.send(Message::binary(bytes.to_vec())).await.unwrap();
     }
 }

@@ -192,6 +192,14 @@ impl<Op: Operation> Workload for Elementwise<Op> {
         }
     }
 
+    fn shared(&self, size: Size) -> Option<Shared> {
+        match size.dtype {
+            Dtype::Fp32 => self.shared_as::<f32>(size.n),
+            Dtype::Fp64 => self.shared_as::<f64>(size.n),
+            _ => None,
+        }
+    }
+
     fn on_cpu(&self, size: Size) -> Result<Box<dyn Prepared>, RunError> {
         let is_alone = self.way == Way::OneThread;
         of_float!(self.about, size.dtype, |Float| OnCpu::<Op, Float>::new(size.n, is_alone))
@@ -199,6 +207,28 @@ impl<Op: Operation> Workload for Elementwise<Op> {
 }
 
 impl<Op: Operation> Elementwise<Op> {
+    fn shared_as<T: Real>(&self, elements: u64) -> Option<Shared> {
+        let operation = beside::Operation {
+            name: Op::SHAPE.framework?,
+            copies: matches!(self.way, Way::Pinned | Way::Pageable),
+            one_thread: self.way == Way::OneThread,
+            fused: true,
+        };
+        let seeds = [SEED_A, SEED_B].into_iter().take(Op::SHAPE.inputs as usize);
+        let input = |seed| to_bytes(&random::array(elements, |index| T::random(seed, index)));
+        Some(Shared {
+            operation,
+            dtype: T::DTYPE,
+            shape: vec![elements],
+            inputs: seeds.map(input).collect(),
+            check: Box::new(move |bytes| {
+                compare(&from_bytes::<T>(bytes, elements), 0, Op::SHAPE.tolerance, |index| {
+                    Op::expected::<T>(T::random_exact(SEED_A, index), T::random_exact(SEED_B, index))
+                })
+            }),
+        })
+    }
+
     fn ready<'gpu, T: Real>(&self, gpu: &'gpu Gpu, elements: u64) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
         Ok(match self.way {
             Way::There => Box::new(on_cuda::<Op, T>(gpu, elements)?),

@@ -15,6 +15,8 @@ pub(super) trait Operation: Sync + 'static {
 }
 
 pub(super) struct Shape {
+    /// What frameworks call it; `None` where they have no such operation.
+    pub(super) framework: Option<&'static str>,
     /// Its kernel, without the type at the end.
     pub(super) kernel: &'static str,
     pub(super) form: Form,
@@ -47,7 +49,8 @@ pub(super) struct Trig;
 pub(super) struct Square;
 
 impl Operation for Copy {
-    const SHAPE: Shape = Shape { kernel: "stream_copy", form: Form::Stream, inputs: 1, operations: 0, tolerance: 0.0 };
+    const SHAPE: Shape =
+        Shape { framework: None, kernel: "stream_copy", form: Form::Stream, inputs: 1, operations: 0, tolerance: 0.0 };
 
     fn apply<T: Real>(a: T, _: T) -> T {
         a
@@ -58,7 +61,14 @@ impl Operation for Copy {
 }
 
 impl Operation for Scale {
-    const SHAPE: Shape = Shape { kernel: "stream_scale", form: Form::Stream, inputs: 1, operations: 1, tolerance: 0.5 };
+    const SHAPE: Shape = Shape {
+        framework: Some("scale"),
+        kernel: "stream_scale",
+        form: Form::Stream,
+        inputs: 1,
+        operations: 1,
+        tolerance: 0.5,
+    };
 
     fn apply<T: Real>(a: T, _: T) -> T {
         scalar::<T>() * a
@@ -69,7 +79,14 @@ impl Operation for Scale {
 }
 
 impl Operation for Add {
-    const SHAPE: Shape = Shape { kernel: "stream_add", form: Form::Stream, inputs: 2, operations: 1, tolerance: 0.5 };
+    const SHAPE: Shape = Shape {
+        framework: Some("add"),
+        kernel: "stream_add",
+        form: Form::Stream,
+        inputs: 2,
+        operations: 1,
+        tolerance: 0.5,
+    };
 
     fn apply<T: Real>(a: T, b: T) -> T {
         a + b
@@ -81,7 +98,14 @@ impl Operation for Add {
 
 impl Operation for Triad {
     /// Rounded twice, or once where the hardware fuses both operations.
-    const SHAPE: Shape = Shape { kernel: "stream_triad", form: Form::Stream, inputs: 2, operations: 2, tolerance: 1.0 };
+    const SHAPE: Shape = Shape {
+        framework: Some("triad"),
+        kernel: "stream_triad",
+        form: Form::Stream,
+        inputs: 2,
+        operations: 2,
+        tolerance: 1.0,
+    };
 
     fn apply<T: Real>(a: T, b: T) -> T {
         a + scalar::<T>() * b
@@ -93,7 +117,8 @@ impl Operation for Triad {
 }
 
 impl Operation for Write {
-    const SHAPE: Shape = Shape { kernel: "stream_write", form: Form::Stream, inputs: 0, operations: 0, tolerance: 0.0 };
+    const SHAPE: Shape =
+        Shape { framework: None, kernel: "stream_write", form: Form::Stream, inputs: 0, operations: 0, tolerance: 0.0 };
 
     fn apply<T: Real>(_: T, _: T) -> T {
         scalar()
@@ -104,7 +129,14 @@ impl Operation for Write {
 }
 
 impl Operation for VectorAdd {
-    const SHAPE: Shape = Shape { kernel: "vector_add", form: Form::Thread, inputs: 2, operations: 1, tolerance: 0.5 };
+    const SHAPE: Shape = Shape {
+        framework: Some("add"),
+        kernel: "vector_add",
+        form: Form::Thread,
+        inputs: 2,
+        operations: 1,
+        tolerance: 0.5,
+    };
 
     fn apply<T: Real>(a: T, b: T) -> T {
         a + b
@@ -117,7 +149,8 @@ impl Operation for VectorAdd {
 impl Operation for Trig {
     /// Two units for each function, as CUDA's manual has it, are four of the squares; rounding those and the sum is less
     /// than two more.
-    const SHAPE: Shape = Shape { kernel: "trig", form: Form::Thread, inputs: 1, operations: 5, tolerance: 6.0 };
+    const SHAPE: Shape =
+        Shape { framework: Some("trig"), kernel: "trig", form: Form::Thread, inputs: 1, operations: 5, tolerance: 6.0 };
 
     fn apply<T: Real>(a: T, _: T) -> T {
         let (cosine, sine) = a.cos_sin();
@@ -130,7 +163,14 @@ impl Operation for Trig {
 }
 
 impl Operation for Square {
-    const SHAPE: Shape = Shape { kernel: "square", form: Form::Thread, inputs: 1, operations: 1, tolerance: 0.5 };
+    const SHAPE: Shape = Shape {
+        framework: Some("square"),
+        kernel: "square",
+        form: Form::Thread,
+        inputs: 1,
+        operations: 1,
+        tolerance: 0.5,
+    };
 
     fn apply<T: Real>(a: T, _: T) -> T {
         a * a

@@ -83,6 +83,17 @@ impl Workload for Selu {
         Ok(Box::new(Whole { gpu, chain, elements: size.n, check }))
     }
 
+    fn shared(&self, size: Size) -> Option<Shared> {
+        let fused = self.form == Form::Fused;
+        Some(Shared {
+            operation: beside::Operation { name: "selu", copies: false, one_thread: false, fused },
+            dtype: Dtype::Fp32,
+            shape: vec![size.n],
+            inputs: vec![to_bytes(&random::array(size.n, |index| f32::random(SEED_A, index)))],
+            check: Box::new(move |bytes| check(&from_bytes(bytes, size.n), 0)),
+        })
+    }
+
     fn on_cpu(&self, size: Size) -> Result<Box<dyn Prepared>, RunError> {
         let a = random::array(size.n, |index| f32::random(SEED_A, index));
         let out = vec![f32::POISON; size.n as usize];

@@ -9,11 +9,12 @@ use super::{
 };
 use crate::{
     bench::{self, Place, Request},
+    beside::Frameworks,
     cuda::CudaError,
     error::RunError,
     measure::{Limits, Now},
     protocol::{
-        Backend, BenchJob, Dtype, Load, Outcome, Report, Where,
+        Backend, BenchJob, Dtype, FrameworkRun, Load, Outcome, Phase, Report, Where,
         exit_code::{FAILED, INTERRUPTED, NO_GPU},
     },
     workload::Workload,
@@ -35,7 +36,8 @@ pub(super) fn run(job: &BenchJob, context: &Context<'_>, report: &mut Reporter<'
     let steps = |backend| plan.on(backend, gpus).count() * placement.count(backend);
     let steps = steps(Backend::Cuda) + steps(Backend::Cpu);
     placement.begin(plan.title(job), steps, report);
-    let mut bench = Bench { job, context, placement: &placement, report, step: 0, worst: 0 };
+    let frameworks = context.frameworks(report)?;
+    let mut bench = Bench { job, frameworks, context, placement: &placement, report, step: 0, worst: 0 };
     for held in &placement.gpus {
         match held.open() {
             Ok(gpu) => {
@@ -70,7 +72,7 @@ fn run_pairs(
     let mut gpus = gpus?;
     let steps = plan.on(Backend::Cuda, found).count() * found * (found - 1);
     placement.begin(plan.title(job), steps, report);
-    let mut bench = Bench { job, context, placement, report, step: 0, worst: 0 };
+    let mut bench = Bench { job, frameworks: None, context, placement, report, step: 0, worst: 0 };
     let pairs = (0..found).flat_map(|from| (0..found).map(move |to| (from, to))).filter(|(from, to)| from != to);
     for (from, to) in pairs {
         let other = gpus[to].as_neighbour();
@@ -84,6 +86,7 @@ fn run_pairs(
 
 struct Bench<'a> {
     job: &'a BenchJob,
+    frameworks: Option<Frameworks<'a>>,
     context: &'a Context<'a>,
     placement: &'a Placement,
     report: &'a mut Reporter<'a>,
@@ -103,7 +106,7 @@ impl Bench<'_> {
                 continue;
             }
             match self.one(workload, dtype, place) {
-                Ok(outcome) => self.outcome(outcome),
+                Ok(outcome) => self.outcome(outcome, place),
                 Err(error) => {
                     let (id, gpu) = (workload.about().id, place.name().index);
                     self.failed(id, place.backend(), gpu, &error.to_string(), code_of(&error));
@@ -123,8 +126,8 @@ impl Bench<'_> {
 
     /// A size that was asked of everything is asked of what has one.
     fn one(&mut self, workload: &dyn Workload, dtype: Option<Dtype>, place: &Place<'_>) -> Result<Outcome, RunError> {
+        let limits = self.limits();
         let Self { job, context, placement, report, step, .. } = self;
-        let limits = if job.quick { Limits::QUICK } else { Limits::FULL };
         let request = Request { dtype, amount: job.size, engine: job.engine, limits };
         let (id, backend) = (workload.about().id, place.backend());
         bench::run(workload, place, &placement.cpu, &request, context.interrupted, &mut |now| {
@@ -135,13 +138,31 @@ impl Bench<'_> {
         })
     }
 
-    fn outcome(&mut self, outcome: Outcome) {
+    fn limits(&self) -> Limits {
+        if self.job.quick { Limits::QUICK } else { Limits::FULL }
+    }
+
+    fn outcome(&mut self, outcome: Outcome, place: &Place<'_>) {
         // What was interrupted before anything was checked is not wrong.
         if outcome.verify.wrong > 0 || !outcome.verify.ok && !outcome.partial {
             self.count(FAILED);
         }
         let load = load(self.placement, &outcome);
-        (self.report)(Report::Result { outcome: Box::new(outcome), load });
+        let beside = self.beside(&outcome, place);
+        (self.report)(Report::Result { outcome: Box::new(outcome), load, beside });
+    }
+
+    /// What frameworks take for the same, where they were asked for.
+    fn beside(&mut self, outcome: &Outcome, place: &Place<'_>) -> Vec<FrameworkRun> {
+        let limits = self.limits();
+        let Self { frameworks: Some(frameworks), report, step, .. } = self else { return Vec::new() };
+        if outcome.partial {
+            return Vec::new();
+        }
+        frameworks.run(outcome, place.gpu(), &limits, &mut |name| {
+            let id = format!("{} beside {name}", outcome.id);
+            report(Report::Phase { step: *step, id, backend: outcome.backend, phase: Phase::Measuring });
+        })
     }
 
     fn failed(&mut self, id: &str, backend: Backend, gpu: Option<u32>, error: &str, code: u8) {

@@ -127,7 +127,7 @@ fn tell(outcome: Result<Outcome, RunError>, gpu: Option<u32>, placement: &Placem
     match outcome {
         Ok(outcome) => {
             let (code, load) = (code(&outcome), load(placement, &outcome));
-            report(Report::Result { outcome: Box::new(outcome), load });
+            report(Report::Result { outcome: Box::new(outcome), load, beside: Vec::new() });
             code
         }
         Err(error) => {

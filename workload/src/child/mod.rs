@@ -23,6 +23,7 @@ mod tutorials;
 
 use std::{
     io::{self, Read, Write},
+    path::Path,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering::Relaxed},
@@ -38,7 +39,8 @@ use signal_hook::{
 
 pub use self::{failure::JobFailure, readings::ReadDriver};
 use crate::{
-    protocol::{Backend, BackendChoice, Job, Line, Report, exit_code},
+    beside::Frameworks,
+    protocol::{Backend, BackendChoice, Job, Line, Report, Topic, exit_code},
     suggest::did_you_mean,
 };
 
@@ -47,24 +49,44 @@ type Reporter<'a> = dyn FnMut(Report) + 'a;
 pub(crate) struct Context<'a> {
     driver: &'a Arc<dyn ReadDriver>,
     interrupted: &'a AtomicBool,
+    /// The interpreter whose frameworks run beside workloads.
+    python: Option<&'a Path>,
 }
 
 impl Context<'_> {
     fn is_interrupted(&self) -> bool {
         self.interrupted.load(Relaxed)
     }
+
+    /// The frameworks that run beside workloads, and says which these are.
+    fn frameworks(&self, report: &mut Reporter<'_>) -> Result<Option<Frameworks<'_>>, JobFailure> {
+        let Some(python) = self.python else { return Ok(None) };
+        let frameworks = Frameworks::find(python, self.interrupted).map_err(|error| {
+            let python = python.display();
+            JobFailure::usage(format!(
+                "cannot list the frameworks of {python}: {error}: name a Python interpreter with --python"
+            ))
+        })?;
+        report(Report::Said { topic: Topic::Step, text: frameworks.sentence() });
+        Ok(Some(frameworks))
+    }
 }
 
 /// Does the job that `argument` is as JSON (`-` for standard input), and returns the exit code that was reported. Where
-/// `parent` is not the parent any more, nothing is done.
+/// `parent` is not the parent any more, nothing is done. `python` is the interpreter whose frameworks run beside workloads.
 ///
 /// # Errors
 /// Where there is no job to do; nothing was reported then.
-pub fn run(argument: &str, parent: Option<u32>, driver: &Arc<dyn ReadDriver>) -> Result<u8, JobFailure> {
+pub fn run(
+    argument: &str,
+    parent: Option<u32>,
+    python: Option<&Path>,
+    driver: &Arc<dyn ReadDriver>,
+) -> Result<u8, JobFailure> {
     end_with_parent(parent)?;
     let job = read_job(argument)?;
     let interrupted = install_signal_handlers().map_err(JobFailure::failed)?;
-    let context = Context { driver, interrupted: &interrupted };
+    let context = Context { driver, interrupted: &interrupted, python };
     let mut report = |report: Report| {
         if write_line(&Line { at_ms: now_ms(), report }).is_err() {
             // Nobody reads any more.

@@ -9,7 +9,7 @@ use crate::{
     error::RunError,
     measure::{Limits, Now},
     protocol::{
-        Backend, BackendChoice, Found, Report, TutorialReport, TutorialsJob,
+        Backend, BackendChoice, Found, Phase, Report, TutorialReport, TutorialsJob,
         exit_code::{FAILED, INTERRUPTED, REFUSED},
     },
     tutorials::{self, CASES, Case, How, News, Places},
@@ -44,12 +44,19 @@ pub(super) fn run(job: &TutorialsJob, context: &Context<'_>, report: &mut Report
     placement.begin(title, tutorials::steps(&cases, only).count(), report);
     let places = Places { gpu: gpu.as_ref(), cpu: &placement.cpu, only };
     let how = How { limits: if job.quick { Limits::QUICK } else { Limits::FULL }, quick: job.quick };
+    let mut frameworks = context.frameworks(report)?;
     let mut worst = 0;
     let mut on_news = |news| {
         report(match news {
             News::Now { step, case, variant, now: Now::Phase(phase) } => {
                 Report::Phase { step, id: format!("{} {}", case.id, variant.name), backend: variant.backend, phase }
             }
+            News::Beside { step, case, variant, framework } => Report::Phase {
+                step,
+                id: format!("{} {} beside {framework}", case.id, variant.name),
+                backend: variant.backend,
+                phase: Phase::Measuring,
+            },
             News::Now { now: Now::Share(share), .. } => Report::Progress { share, text: String::new(), memory: None },
             News::Found(tutorial) => {
                 worst = worse(worst, code(&tutorial));
@@ -57,7 +64,7 @@ pub(super) fn run(job: &TutorialsJob, context: &Context<'_>, report: &mut Report
             }
         });
     };
-    match tutorials::run(&cases, &places, how, &mut on_news, context.interrupted) {
+    match tutorials::run(&cases, &places, how, frameworks.as_mut(), &mut on_news, context.interrupted) {
         _ if context.is_interrupted() => Ok(INTERRUPTED),
         // It was reported with the variant that it ended.
         Err(RunError::Cuda(_)) => Ok(FAILED),

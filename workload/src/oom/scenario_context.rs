@@ -40,10 +40,19 @@ pub(crate) struct ScenarioContext<'a> {
     /// Free when it began.
     begun_bytes: u64,
     hold: Duration,
+    /// By how much waiting took longer than it was to: this process was not run meanwhile.
+    late: Duration,
     /// How full the device was when that was told last, and when.
     shown: Option<(Instant, MemoryLevel)>,
     tell: &'a mut dyn FnMut(Note),
     interrupted: &'a AtomicBool,
+}
+
+/// A moment from which [`ScenarioContext::seconds_since`] counts.
+pub(crate) struct Stopwatch {
+    at: Instant,
+    /// That of the context then.
+    late: Duration,
 }
 
 pub(crate) enum Note {
@@ -69,6 +78,7 @@ impl<'a> ScenarioContext<'a> {
             overhead_bytes: device.overhead_bytes()?,
             begun_bytes: memory.free_bytes,
             hold: Duration::from_secs_f64(hold_seconds.min(LONGEST_HOLD_SECONDS)),
+            late: Duration::ZERO,
             shown: None,
             tell,
             interrupted,
@@ -157,12 +167,23 @@ impl<'a> ScenarioContext<'a> {
             self.check_interrupted()?;
             self.leave_enough()?;
             self.show()?;
-            let left = end.saturating_duration_since(Instant::now());
+            let now = Instant::now();
+            let left = end.saturating_duration_since(now);
             if left.is_zero() {
+                self.late += now - end;
                 return Ok(());
             }
             thread::sleep(left.min(LOOK));
         }
+    }
+
+    /// Seconds since then, as they are on a machine that lets this process run whenever it wants to.
+    pub(crate) fn seconds_since(&self, begun: &Stopwatch) -> f64 {
+        (begun.at + self.late.saturating_sub(begun.late)).elapsed().as_secs_f64()
+    }
+
+    pub(crate) fn stopwatch(&self) -> Stopwatch {
+        Stopwatch { at: Instant::now(), late: self.late }
     }
 
     pub(crate) fn hold_time(&self) -> Duration {

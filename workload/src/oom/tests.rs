@@ -1,6 +1,6 @@
 //! Every scenario on the model, and what protects others.
 
-use std::cell::Cell;
+use std::{cell::Cell, thread, time::Duration};
 
 use super::*;
 use crate::{info::Cpu, protocol::Backend};
@@ -43,7 +43,7 @@ fn each_is_shown_and_explained_and_leaves_nothing() {
         assert!(sentences(&said, Topic::Step)[0].contains("model"), "{said:?}");
         assert!(!sentences(&said, Topic::Cause).is_empty() && !sentences(&said, Topic::Lesson).is_empty(), "{said:?}");
         assert_eq!(sentences(&said, Topic::Fix).len(), scenario.fixes.len());
-        assert!(sentences(&said, Topic::Proof)[0].ends_with("the same."), "{said:?}");
+        assert!(sentences(&said, Topic::Proof)[0].ends_with("equal to the byte."), "{said:?}");
         let levels = levels(&said);
         assert!(!levels.is_empty(), "{}", scenario.id);
         for level in levels {
@@ -114,4 +114,22 @@ fn it_backs_off_when_others_need_memory() {
     assert!(matches!(error, Stop::BackedOff { .. }) && error.exit_code() == 5, "{error}");
     assert_eq!(model.free().unwrap().free_bytes, before_bytes - (300 << 20), "all but what the other has is free");
     assert!(other.take().is_some());
+}
+
+/// A forecast is of the loop, not of the machine on which the loop has to wait.
+#[test]
+fn a_leak_is_forecast_on_a_machine_that_is_busy_for_a_while() {
+    for stalled_at in [2, 6] {
+        let (cpu, flag) = (Cpu::this(), AtomicBool::new(false));
+        let (mut said, mut levels) = (Vec::new(), 0);
+        let mut say = |report: Report| {
+            levels += usize::from(matches!(&report, Report::Progress { .. }));
+            if levels == stalled_at && matches!(&report, Report::Progress { .. }) {
+                thread::sleep(Duration::from_millis(1200));
+            }
+            said.push(report);
+        };
+        let code = run(find("leak").unwrap(), 0.06, &Place::Cpu(&cpu), &Setting::default(), &mut say, &flag);
+        assert_eq!(code, 0, "{said:?}");
+    }
 }

@@ -237,7 +237,7 @@ impl Drop for Worker {
 }
 
 /// What it writes, line by line, read on a thread of its own that ends with the pipe.
-fn split_lines(out: Option<impl Read + Send + 'static>) -> Receiver<Result<String, LineTooLong>> {
+pub(crate) fn split_lines(out: Option<impl Read + Send + 'static>) -> Receiver<Result<String, LineTooLong>> {
     let (sender, lines) = mpsc::channel();
     thread::spawn(move || {
         let result = each_line(out, |line| {
@@ -252,7 +252,7 @@ fn split_lines(out: Option<impl Read + Send + 'static>) -> Receiver<Result<Strin
 }
 
 /// The last line that is written, when the pipe has ended.
-fn keep_last_line(out: Option<impl Read + Send + 'static>) -> Option<Receiver<Option<String>>> {
+pub(crate) fn keep_last_line(out: Option<impl Read + Send + 'static>) -> Option<Receiver<Option<String>>> {
     let out = Some(out?);
     let (sender, last_line) = mpsc::channel();
     thread::spawn(move || {

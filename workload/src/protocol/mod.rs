@@ -2,13 +2,14 @@
 //! each [`Report`] the other. Both are JSON, and these are their only definitions.
 //!
 //! - [`job`] is what can be requested, [`report`] what is reported meanwhile, [`exit_code`] how it ends.
-//! - [`outcome`], [`tutorial`] and [`check`] are results of a step, [`load`] what the driver read beside them.
+//! - [`outcome`], [`tutorial`] and [`check`] are results of a step, [`framework_run`] what a framework takes for it, [`load`] what the driver read beside them.
 //! - [`vocabulary`] has the words that they share.
 //!
 //! It depends on the probe's model and on nothing else of the runner.
 
 pub mod check;
 pub mod exit_code;
+pub mod framework_run;
 pub mod job;
 pub mod load;
 pub mod outcome;
@@ -18,6 +19,7 @@ pub mod vocabulary;
 
 pub use self::{
     check::{Check, Unit, Verdict},
+    framework_run::FrameworkRun,
     job::{Amount, BackendChoice, BenchJob, BurnJob, Job, OomJob, SelftestJob, TutorialsJob, Where},
     load::{Load, OtherProcesses, Range},
     outcome::{DeviceName, Environment, Outcome, Rate, Roofline, Stopped, Times, Verification},

@@ -170,7 +170,7 @@ impl Rate {
     }
 
     /// Of so much in such a time.
-    pub(crate) fn from_cost(cost: Cost, median_us: Option<f64>) -> Self {
+    pub fn from_cost(cost: Cost, median_us: Option<f64>) -> Self {
         let in_a_second = |count: u64| {
             let median_us = median_us.filter(|time| *time > 0.0 && count > 0)?;
             Some(count as f64 / median_us * 1e6)

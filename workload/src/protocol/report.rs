@@ -8,6 +8,7 @@ use ts_rs::TS;
 
 use super::{
     check::Check,
+    framework_run::FrameworkRun,
     load::Load,
     outcome::{DeviceName, Outcome},
     tutorial::TutorialReport,
@@ -74,6 +75,9 @@ pub enum Report {
         outcome: Box<Outcome>,
         /// What NVML read while it was timed; `null` where it read nothing.
         load: Option<Load>,
+        /// Frameworks that ran beside it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        beside: Vec<FrameworkRun>,
     },
     /// What a variant of a tutorial benchmark has shown.
     #[serde(rename = "seed")]

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use super::{outcome::Outcome, vocabulary::Backend};
+use super::{framework_run::FrameworkRun, outcome::Outcome, vocabulary::Backend};
 
 /// What a variant has shown.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -29,6 +29,9 @@ pub struct TutorialReport {
     /// The time of this as a share of the framework's, both by the host's clock; none where there is nothing to compare.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share_of_framework: Option<f64>,
+    /// Frameworks that ran beside it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub beside: Vec<FrameworkRun>,
 }
 
 /// What a framework takes.

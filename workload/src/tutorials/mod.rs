@@ -18,6 +18,7 @@ pub use self::{
 };
 use crate::{
     bench::{self, Place, Request},
+    beside::Frameworks,
     catalogue,
     error::RunError,
     gpu::Gpu,
@@ -49,6 +50,13 @@ pub(crate) enum News {
         variant: &'static Variant,
         now: Now,
     },
+    /// A framework runs the same.
+    Beside {
+        step: usize,
+        case: &'static Case,
+        variant: &'static Variant,
+        framework: &'static str,
+    },
     Found(Box<TutorialReport>),
 }
 
@@ -77,6 +85,7 @@ pub(crate) fn run(
     cases: &[&'static Case],
     places: &Places<'_>,
     how: How,
+    mut frameworks: Option<&mut Frameworks<'_>>,
     tell: &mut dyn FnMut(News),
     interrupted: &AtomicBool,
 ) -> Result<(), RunError> {
@@ -92,6 +101,13 @@ pub(crate) fn run(
                     (Found::Failed { error: error.to_string(), refused }, Some(error))
                 }
             };
+        let beside = match (&mut frameworks, &found) {
+            (Some(frameworks), Found::Measured { outcome }) if !outcome.partial => {
+                let mut tell = |framework| tell(News::Beside { step, case, variant, framework });
+                frameworks.run(outcome, places.gpu, &how.limits, &mut tell)
+            }
+            _ => Vec::new(),
+        };
         let share_of_framework = share(&found, variant, how);
         tell(News::Found(Box::new(TutorialReport {
             case: case.id.into(),
@@ -108,6 +124,7 @@ pub(crate) fn run(
                 same_device: on.is_here(places),
             }),
             share_of_framework,
+            beside,
         })));
         if let Some(error @ RunError::Cuda(_)) = lost {
             return Err(error);
@@ -195,7 +212,7 @@ mod tests {
                 told.push(report);
             }
         };
-        run(&cases, &places, QUICK, tell, &AtomicBool::new(false)).unwrap();
+        run(&cases, &places, QUICK, None, tell, &AtomicBool::new(false)).unwrap();
         assert_eq!(told.len(), CASES.iter().map(|case| case.variants.len()).sum::<usize>());
         for report in &told {
             let name = format!("{} {}", report.case, report.variant);
@@ -218,7 +235,8 @@ mod tests {
             flag.store(told.len() == 1, Relaxed);
             told.push(report);
         };
-        run(&[find("c").unwrap(), find("i").unwrap()], &places, How { quick: false, ..QUICK }, tell, &flag).unwrap();
+        run(&[find("c").unwrap(), find("i").unwrap()], &places, How { quick: false, ..QUICK }, None, tell, &flag)
+            .unwrap();
         assert_eq!(
             told.iter().map(|report| report.variant.as_ref()).collect::<Vec<_>>(),
             ["all threads", "one thread"]

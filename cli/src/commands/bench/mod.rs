@@ -28,7 +28,7 @@ pub(super) use self::{
 use crate::{
     exit::Failure,
     options::SourceArgs,
-    run::{self, DtypeChoice, WhereArgs, parse_share},
+    run::{self, BesideArgs, DtypeChoice, WhereArgs, parse_share},
 };
 
 const BELOW: u8 = 4;
@@ -66,8 +66,11 @@ pub(crate) struct BenchArgs {
     engine: EngineChoice,
 
     /// Run the copies between GPUs for every pair of GPUs, and print them as a matrix; by default, all three of them
-    #[arg(long, conflicts_with = "device")]
+    #[arg(long, conflicts_with_all = ["device", "beside"])]
     pairs: bool,
+
+    #[command(flatten)]
+    beside: BesideArgs,
 
     /// Measure each workload for 0.2 seconds
     #[arg(long)]
@@ -97,6 +100,8 @@ Examples:
       Measure copies from host to device.
   gpumon bench peer peer-latency --pairs
       Measure bandwidth and latency between every pair of GPUs.
+  gpumon bench matmul trig --dtype fp32 --beside
+      Compare with the frameworks that are installed.
   gpumon bench --json | jq 'select(.verify.ok) | [.id, .rate.bytes_per_second]'
       Print verified bandwidths as JSON.
   gpumon bench --json > before.json; gpumon bench --compare before.json --fail-below 0.95
@@ -142,8 +147,8 @@ pub(crate) fn run(source: &SourceArgs, args: &BenchArgs) -> Result<(), Failure> 
         quick: args.quick,
     });
     let subject = if earlier.is_some() { Subject::Compared } else { Subject::Workloads };
-    let mut results = Results::new(args.json, subject, earlier, args.fail_below);
-    let code = run::follow(source, &job, args.place.time_limit, &mut results)?;
+    let mut results = Results::new(args.json, subject, args.beside.beside, earlier, args.fail_below);
+    let code = run::follow(source, &job, args.place.time_limit, Some(&args.beside), &mut results)?;
     let is_below = results.finish(code == 0)?;
     match code {
         0 if is_below => Err(Failure::reported(BELOW)),

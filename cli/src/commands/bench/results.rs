@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use gpumon_probe::model::Reading;
-use gpumon_workload::protocol::{DeviceName, Line, Load, Outcome, Report};
+use gpumon_workload::protocol::{DeviceName, FrameworkRun, Line, Load, Outcome, Report};
 use serde_json::json;
 
 use super::{
@@ -21,6 +21,8 @@ use crate::{
 pub(crate) struct Results {
     json: bool,
     subject: Subject,
+    /// Whether frameworks run beside.
+    is_beside: bool,
     /// Since it has begun.
     table: Option<Table>,
     devices: Vec<DeviceName>,
@@ -39,10 +41,17 @@ pub(crate) struct Results {
 }
 
 impl Results {
-    pub(crate) fn new(json: bool, subject: Subject, earlier: Option<Earlier>, fail_below: Option<f64>) -> Self {
+    pub(crate) fn new(
+        json: bool,
+        subject: Subject,
+        is_beside: bool,
+        earlier: Option<Earlier>,
+        fail_below: Option<f64>,
+    ) -> Self {
         Self {
             json,
             subject,
+            is_beside,
             table: None,
             devices: Vec::new(),
             steps: 0,
@@ -83,7 +92,13 @@ impl Results {
         Ok(is_below)
     }
 
-    fn result(&mut self, raw: &str, outcome: &Outcome, load: Option<&Load>) -> Result<(), Failure> {
+    fn result(
+        &mut self,
+        raw: &str,
+        outcome: &Outcome,
+        load: Option<&Load>,
+        beside: &[FrameworkRun],
+    ) -> Result<(), Failure> {
         let compared = self.earlier.as_ref().and_then(|earlier| earlier.beside(outcome));
         if !outcome.partial {
             self.judge(outcome, compared);
@@ -100,6 +115,9 @@ impl Results {
             self.pairs.take(outcome);
             if let Some(table) = &mut self.table {
                 out.write_all(table.lines(outcome, load, compared).as_bytes())?;
+                for run in beside {
+                    out.write_all(table.beside(run, outcome).as_bytes())?;
+                }
                 self.has_lines = true;
             }
         }
@@ -129,12 +147,12 @@ impl View for Results {
     fn on_line(&mut self, raw: &str, line: Line) -> Result<(), Failure> {
         match &line.report {
             Report::Begun { devices, steps, .. } => {
-                self.table = Some(Table::new(self.subject, devices));
+                self.table = Some(Table::new(self.subject, devices, self.is_beside));
                 (self.devices, self.steps) = (devices.clone(), *steps);
             }
-            Report::Result { outcome, load } => {
+            Report::Result { outcome, load, beside } => {
                 self.progress.clear();
-                self.result(raw, outcome, load.as_ref())?;
+                self.result(raw, outcome, load.as_ref(), beside)?;
             }
             Report::Said { text, .. } => {
                 self.progress.clear();
@@ -186,7 +204,7 @@ mod tests {
     #[test]
     fn a_threshold_is_held_against_what_there_is() {
         let below = |outcomes: &[Outcome], share| {
-            let mut results = Results::new(true, Subject::Workloads, None, Some(share));
+            let mut results = Results::new(true, Subject::Workloads, false, None, Some(share));
             for outcome in outcomes {
                 results.judge(outcome, None);
             }

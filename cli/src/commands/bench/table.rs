@@ -1,8 +1,14 @@
 //! Outcomes as one table for people, which grows while they come.
 
 use anstyle::Style;
-use gpumon_probe::{model::Reading, units::byte_size, untrusted::escaped};
-use gpumon_workload::protocol::{Bound, DeviceName, Dtype, Extent, Load, Outcome, Stopped, Times};
+use gpumon_probe::{
+    model::{Absence, Reading},
+    units::byte_size,
+    untrusted::escaped,
+};
+use gpumon_workload::protocol::{
+    Bound, DeviceName, Dtype, Extent, FrameworkRun, Load, Outcome, Rate, Roofline, Stopped, Times,
+};
 
 use super::compare::Compared;
 use crate::{
@@ -44,12 +50,13 @@ pub(super) struct Table {
 }
 
 impl Table {
-    pub(super) fn new(subject: Subject, devices: &[DeviceName]) -> Self {
-        Self::with_room(subject, devices, terminal_columns())
+    /// `is_beside` is whether frameworks run beside, of which only the host's time is known.
+    pub(super) fn new(subject: Subject, devices: &[DeviceName], is_beside: bool) -> Self {
+        Self::with_room(subject, devices, is_beside, terminal_columns())
     }
 
-    fn with_room(subject: Subject, devices: &[DeviceName], terminal: Option<usize>) -> Self {
-        let fields = fields(subject, devices);
+    fn with_room(subject: Subject, devices: &[DeviceName], is_beside: bool, terminal: Option<usize>) -> Self {
+        let fields = fields(subject, devices, is_beside);
         let all: Vec<_> = fields.iter().map(|(column, _)| *column).collect();
         Self { subject, fields, columns: Columns::new(&all, terminal), group: None }
     }
@@ -64,6 +71,19 @@ impl Table {
             .map(|(style, remark)| format!("  {}\n", paint(style, &self.columns.sentence(2, &remark))))
             .collect();
         format!("{}{line}\n{}", self.head(&device(&outcome.device)), remarks.concat())
+    }
+
+    /// The line of a framework that ran beside this.
+    pub(super) fn beside(&mut self, run: &FrameworkRun, outcome: &Outcome) -> String {
+        let name = format!("  {}", describe::framework(run));
+        let Some(of_run) = outcome_of(run, &name, outcome) else {
+            return self.failure(&name, Some(&outcome.device), run.error.as_deref().unwrap_or_default());
+        };
+        let lines = self.lines(&of_run, None, None);
+        match (describe::comparison(run), lines.strip_suffix('\n')) {
+            (Some((style, text)), Some(line)) => self.columns.behind(line, 4, &paint(style, &text)) + "\n",
+            _ => lines,
+        }
     }
 
     /// The line of what failed, with its reason.
@@ -91,7 +111,7 @@ impl Table {
 }
 
 /// All columns that there could be on these devices. Those with the highest rank go first where there is no room.
-fn fields(subject: Subject, devices: &[DeviceName]) -> Vec<Field> {
+fn fields(subject: Subject, devices: &[DeviceName], is_beside: bool) -> Vec<Field> {
     use Align::{Left, Point, Right};
     let has_gpu = devices.is_empty() || devices.iter().any(|device| device.index.is_some());
     let has_cpu = devices.iter().any(|device| device.index.is_none());
@@ -115,8 +135,9 @@ fn fields(subject: Subject, devices: &[DeviceName]) -> Vec<Field> {
                 row.compared.map_or_else(|| NONE.to_owned(), |compared| format!("{:.2}x", compared.ratio))
             });
         }
-        if subject == Subject::Workloads || has_cpu {
-            let rank = if has_cpu { 0 } else { 8 };
+        let needs_host = has_cpu || is_beside;
+        if subject == Subject::Workloads || needs_host {
+            let rank = if needs_host { 0 } else { 8 };
             add("host us", Point(6, 3), rank, |row| median(row.outcome.host_time.as_ref()));
         }
         add("GB/s", Point(4, 2), 1, |row| rate(row.outcome, row.outcome.rate.bytes_per_second, Unit::Bytes));
@@ -137,6 +158,15 @@ fn fields(subject: Subject, devices: &[DeviceName]) -> Vec<Field> {
     }
     add("result", Left(8), 0, |row| verdict(row.outcome));
     fields
+}
+
+/// What a framework did, as an outcome of the same workload; `None` where it failed.
+fn outcome_of(run: &FrameworkRun, name: &str, outcome: &Outcome) -> Option<Outcome> {
+    let (host_time, verify) = (run.host_time.clone()?, run.verify.clone()?);
+    let rate = Rate::from_cost(outcome.cost, Some(host_time.median_us));
+    let roofline = Roofline { share: Reading::Absent(Absence::Unknown), ..outcome.roofline.clone() };
+    let (id, host_time) = (name.to_owned().into(), Some(host_time));
+    Some(Outcome { id, to: None, device_time: None, host_time, rate, roofline, verify, ..outcome.clone() })
 }
 
 fn has_type(outcome: &Outcome) -> bool {
@@ -269,6 +299,8 @@ pub(in crate::commands) fn time(us: f64) -> String {
 mod tests {
     use unicode_width::UnicodeWidthStr;
 
+    use gpumon_workload::protocol::Verification;
+
     use super::{super::fuzzing::outcome, *};
 
     fn load() -> Load {
@@ -296,8 +328,11 @@ mod tests {
         let outcome = outcome("GPU-a", 500.0);
         let devices = [outcome.device.clone()];
         let lines = |columns| {
-            let text =
-                Table::with_room(Subject::Workloads, &devices, Some(columns)).lines(&outcome, Some(&load()), None);
+            let text = Table::with_room(Subject::Workloads, &devices, false, Some(columns)).lines(
+                &outcome,
+                Some(&load()),
+                None,
+            );
             plain(&text)
         };
         let expected = [
@@ -320,7 +355,8 @@ mod tests {
         let mut other = outcome("GPU-b", 400.0);
         other.device.index = Some(1);
         let first = outcome("GPU-a", 500.0);
-        let mut table = Table::with_room(Subject::Workloads, &[first.device.clone(), other.device.clone()], None);
+        let mut table =
+            Table::with_room(Subject::Workloads, &[first.device.clone(), other.device.clone()], false, None);
         let text = [&first, &first, &other].map(|outcome| plain(&table.lines(outcome, None, None))).concat();
         let starts: Vec<_> = text.lines().map(|line| line.split(' ').next().unwrap()).collect();
         assert_eq!(starts, ["workload", "GPU", "copy", "copy", "GPU", "copy"], "{text}");
@@ -333,7 +369,7 @@ mod tests {
         let mut outcome = outcome("GPU-a", 500.0);
         (outcome.device_time, outcome.host_time) = (None, None);
         outcome.verify.wrong = 3;
-        let mut table = Table::with_room(Subject::Burn, std::slice::from_ref(&outcome.device), Some(80));
+        let mut table = Table::with_room(Subject::Burn, std::slice::from_ref(&outcome.device), false, Some(80));
         let text = plain(&table.lines(&outcome, Some(&load()), None));
         assert!(text.starts_with("device") && text.lines().all(|line| line.width() <= 80), "{text}");
         assert!(text.contains("\nGPU 0: H200 ") && text.contains("   3 mismatch\n  mismatch: 3 of 5"), "{text}");
@@ -342,9 +378,42 @@ mod tests {
     }
 
     #[test]
+    fn a_framework_has_a_line_of_the_same_table_with_the_host_s_time() {
+        let outcome = outcome("GPU-a", 500.0);
+        let run: FrameworkRun = serde_json::from_str(
+            r#"{"name":"CuPy","version":"14.0+cu13","host_time":{"median_us":1020,"low_us":1,"high_us":2,"p5_us":1,
+            "p95_us":2,"min_us":1,"n":10},"verify":{"ok":true,"checked":5,"wrong":0,"largest_error":0,"tolerance":1},
+            "ratio":2}"#,
+        )
+        .unwrap();
+        let wrong = Verification { ok: false, wrong: 2, ..run.verify.unwrap() };
+        let wrong = FrameworkRun { verify: Some(wrong), ratio: None, ..run.clone() };
+        let failed: FrameworkRun =
+            serde_json::from_str(r#"{"name":"JAX","host_time":null,"verify":null,"error":"no device"}"#).unwrap();
+        let lines = |columns| {
+            let devices = std::slice::from_ref(&outcome.device);
+            let mut table = Table::with_room(Subject::Workloads, devices, true, Some(columns));
+            let first = table.lines(&outcome, None, None);
+            plain(&(first + &[&run, &wrong, &failed].map(|run| table.beside(run, &outcome)).concat()))
+        };
+        let expected = [
+            "workload           type  device us    host us    GB/s   GFLOP/s result",
+            "GPU 0: H200",
+            "copy               fp32    500        510     4290         -    verified",
+            "  CuPy 14.0        fp32      -       1020     2110         -    verified",
+            "    gpumon is 2.00x faster",
+            "  CuPy 14.0        fp32      -       1020     2110         -    mismatch",
+            "  mismatch: 2 of 5 elements",
+            "  JAX             failed: no device",
+        ];
+        assert_eq!(lines(80).lines().collect::<Vec<_>>(), expected);
+        assert!(lines(160).contains(" verified  gpumon is 2.00x faster\n"), "{}", lines(160));
+    }
+
+    #[test]
     fn what_is_wrong_or_was_not_alone_is_told_below() {
         let mut wrong = outcome("GPU-a", 500.0);
-        let mut table = Table::with_room(Subject::Compared, std::slice::from_ref(&wrong.device), Some(120));
+        let mut table = Table::with_room(Subject::Compared, std::slice::from_ref(&wrong.device), false, Some(120));
         wrong.verify.wrong = 2;
         wrong.verify.first_wrong = Some(7);
         let mut load = load();

@@ -87,7 +87,7 @@ pub(crate) fn run(source: &SourceArgs, args: &OomArgs) -> Result<(), Failure> {
     let job =
         OomJob { scenario: args.scenario.clone(), place: args.place.place(), hold_seconds: args.hold.as_secs_f64() };
     let mut reader = if args.json { Reader::Program } else { Reader::Person(Page::new()) };
-    let code = run::follow(source, &Job::Oom(job), args.place.time_limit, &mut reader)?;
+    let code = run::follow(source, &Job::Oom(job), args.place.time_limit, None, &mut reader)?;
     Failure::unless_success(code)
 }
 

@@ -1,5 +1,7 @@
 //! Readings beside what was made, as lines for people.
 
+use std::fmt::Write as _;
+
 use gpumon_probe::{model::Reading, untrusted::escaped};
 use gpumon_workload::protocol::{Check, DeviceName, Report, Verdict};
 
@@ -64,7 +66,8 @@ impl Text {
         text += &(self.columns.line(&cells) + "\n");
         if check.verdict == Verdict::Differs {
             let why = format!("expected {} to {} {unit}: {}", figure(&check.least), figure(&check.most), check.how);
-            text += &format!("{:1$}{2}\n", "", 2 * INDENT, paint(DIM, &self.columns.sentence(2 * INDENT, &why)));
+            let why = paint(DIM, &self.columns.sentence(2 * INDENT, &why));
+            let _ = writeln!(text, "{:1$}{why}", "", 2 * INDENT);
         }
         text
     }

@@ -13,7 +13,7 @@ use self::text::Text;
 use crate::{
     exit::Failure,
     options::SourceArgs,
-    run::{self, WhereArgs},
+    run::{self, BesideArgs, WhereArgs},
 };
 
 /// Run tutorial benchmarks in several variants, and compare them with frameworks
@@ -32,7 +32,11 @@ pub(crate) struct TutorialsArgs {
     #[command(flatten)]
     place: WhereArgs,
 
-    /// Use small arrays, whose sizes the table names, measure each variant for 0.2 seconds, and skip the comparison
+    #[command(flatten)]
+    beside: BesideArgs,
+
+    /// Use small arrays, whose sizes the table names, measure each variant for 0.2 seconds, and skip the comparison with
+    /// known figures of frameworks
     #[arg(long)]
     quick: bool,
 
@@ -47,6 +51,8 @@ Examples:
       Run all cases, in about two minutes.
   gpumon tutorials c f
       Measure what copies between host and device cost.
+  gpumon tutorials --beside --python ~/venv/bin/python3
+      Compare with the frameworks that are installed there.
   gpumon tutorials --json | jq -r 'select(.framework.same_device and .share_of_framework > 1) | [.row, .variant] | @tsv'
       List the variants that are slower than a framework.
 
@@ -59,7 +65,7 @@ Exit codes: 0 all results verified, 1 mismatch or error, 2 invalid argument, 3 n
 pub(crate) fn run(source: &SourceArgs, args: &TutorialsArgs) -> Result<(), Failure> {
     source.source.check()?;
     let job = Job::Tutorials(TutorialsJob { cases: args.cases.clone(), place: args.place.place(), quick: args.quick });
-    run::print(source, &job, args.place.time_limit, Text::new(args.quick), args.json)
+    run::print(source, &job, args.place.time_limit, Some(&args.beside), Text::new(args.quick), args.json)
 }
 
 /// What can stand for [`TutorialsArgs::cases`].

@@ -1,13 +1,16 @@
 //! The report for people: one table, which grows while variants end.
 
+use std::fmt::Write as _;
+
 use gpumon_probe::untrusted::escaped;
-use gpumon_workload::protocol::{Backend, Found, FrameworkTime, Outcome, Report, TutorialReport};
+use gpumon_workload::protocol::{Backend, Found, FrameworkRun, FrameworkTime, Outcome, Report, TutorialReport};
 
 use super::super::bench::{count, median, remarks, time, verdict};
 use crate::{
+    describe,
     run::{
         ForPeople,
-        columns::{Align, Column, Columns, number, terminal_columns},
+        columns::{Align, Column, Columns, NONE, terminal_columns},
     },
     table::style::{ALARM, DIM, NOTICE, STRONG, WELL, paint},
 };
@@ -23,8 +26,6 @@ const COLUMNS: [Column; 5] = [
     Column { heading: "result", align: Align::Left(8), rank: 0 },
 ];
 const QUICK: &str = "Quick run: sizes are those of the table, not those of the titles.";
-/// As much as the columns take.
-const WIDTH: usize = VARIANT + 1 + 8 + 2 * 11 + 1 + 8;
 
 pub(super) struct Text {
     /// Whether sizes are others than the titles say.
@@ -49,12 +50,11 @@ impl Text {
         if self.case.as_ref().is_some_and(|(case, _)| *case == report.case) {
             return lines;
         }
-        let before = match self.case {
-            Some(_) => format!("{}\n", self.end()),
-            None => {
-                let note = if self.is_quick { format!("{QUICK}\n") } else { String::new() };
-                note + &paint(DIM, &self.columns.headings()) + "\n"
-            }
+        let before = if self.case.is_some() {
+            format!("{}\n", self.end())
+        } else {
+            let note = if self.is_quick { format!("{QUICK}\n") } else { String::new() };
+            format!("{note}{}\n", paint(DIM, &self.columns.headings()))
         };
         self.case = Some((report.case.to_string(), report.teaches.to_string()));
         let title = paint(STRONG, &format!("{:INDENT$}{}", report.case, report.title));
@@ -85,13 +85,35 @@ impl Text {
         let [device, host] = [&outcome.device_time, &outcome.host_time].map(|times| median(times.as_ref()));
         let mut text = self.columns.line(&[name, count(outcome), device, host, verdict(outcome)]);
         if let Some((is_slower, comparison)) = comparison(report) {
-            let width = WIDTH + 2 + comparison.len();
-            text += &if self.columns.has_room(width) { "  ".to_owned() } else { format!("\n{:1$}", "", 2 * INDENT) };
-            text += &paint(if is_slower { NOTICE } else { DIM }, &comparison);
+            text = self.columns.behind(&text, 2 * INDENT, &paint(if is_slower { NOTICE } else { DIM }, &comparison));
         }
         text.push('\n');
+        for run in &report.beside {
+            text += &self.beside(run, outcome);
+        }
         for (style, remark) in remarks(outcome, None) {
-            text += &format!("{:1$}{2}\n", "", 2 * INDENT, paint(style, &remark));
+            let _ = writeln!(text, "{:1$}{2}", "", 2 * INDENT, paint(style, &remark));
+        }
+        text
+    }
+
+    /// The line of a framework that ran beside a variant.
+    fn beside(&self, run: &FrameworkRun, outcome: &Outcome) -> String {
+        let name = format!("{:1$}{2}", "", 2 * INDENT, describe::framework(run));
+        let (Some(verify), Some(times)) = (&run.verify, &run.host_time) else {
+            let error = format!("failed: {}", run.error.as_deref().unwrap_or_default());
+            let error = self.columns.sentence(VARIANT + 1, &escaped(&error));
+            return format!("{name:VARIANT$} {}\n", paint(ALARM, &error));
+        };
+        let of_run = Outcome { verify: verify.clone(), ..outcome.clone() };
+        let line = self.columns.line(&[name, count(outcome), NONE.to_owned(), median(Some(times)), verdict(&of_run)]);
+        let mut text = match describe::comparison(run) {
+            Some((style, text)) => self.columns.behind(&line, 3 * INDENT, &paint(style, &text)),
+            None => line,
+        };
+        text.push('\n');
+        for (style, remark) in remarks(&of_run, None) {
+            let _ = writeln!(text, "{:1$}{2}", "", 3 * INDENT, paint(style, &remark));
         }
         text
     }
@@ -111,19 +133,17 @@ impl ForPeople for Text {
 
 /// Whether it is slower than the framework, and by how much; on another device, the framework's time alone.
 fn comparison(report: &TutorialReport) -> Option<(bool, String)> {
+    // One that ran here tells more.
+    if report.beside.iter().any(|run| run.ratio.is_some()) {
+        return None;
+    }
     let (framework, share) = (report.framework.as_ref()?, report.share_of_framework?);
     let FrameworkTime { name, us, on, measured, same_device } = framework;
     let figure = format!("{} on {on}, measured {measured}", time(*us));
     if !same_device {
         return Some((false, format!("{name}: {figure}")));
     }
-    Some((share > 1.0, format!("{} ({figure})", factor(share, name))))
-}
-
-/// As `1.10x faster than CuPy`, of this time as a share of the other.
-fn factor(share: f64, than: &str) -> String {
-    let (ratio, word) = if share > 1.0 { (share, "slower") } else { (1.0 / share, "faster") };
-    format!("{}x {word} than {than}", number(ratio, 2))
+    Some((share > 1.0, format!("{} than {name} ({figure})", describe::factor(1.0 / share))))
 }
 
 #[cfg(test)]
@@ -143,6 +163,7 @@ mod tests {
             found,
             framework: None,
             share_of_framework: None,
+            beside: Vec::new(),
         }
     }
 

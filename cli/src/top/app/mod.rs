@@ -132,12 +132,12 @@ impl App {
     }
 
     pub(super) fn update(&mut self, update: Update) -> Next {
-        let mut next = Next::Draw;
+        // A sample follows, and all is drawn at once.
+        let mut next = if matches!(update, Update::Usage(_)) { Next::Wait } else { Next::Draw };
         if let Update::Record(record) = &update {
             match **record {
                 Record::Sample(_) => self.look_again(),
                 Record::Event(_) => {}
-                // A sample follows, and all is drawn at once.
                 Record::Details(_) | Record::Inventory(_) | Record::Trace(_) | Record::Answers(_) => next = Next::Wait,
             }
         }

@@ -579,6 +579,9 @@ fn a_column_and_a_user_are_chosen_from_lists() {
     code(&mut app, KeyCode::Enter);
     assert_eq!((app.state.processes.sort, app.state.processes.descending), (Column::Pid, false));
     assert!(app.dialog.is_none());
+    press(&mut app, "om");
+    code(&mut app, KeyCode::Enter);
+    assert_eq!(app.state.processes.sort, Column::Memory);
     press(&mut app, "u");
     let drawn = lines(&mut app, 120, 40).join("\n");
     assert!(drawn.contains("all users               8") && drawn.contains("chen"), "{drawn}");

@@ -79,9 +79,19 @@ impl Menu {
                 self.choose(self.at, state);
                 return Answer::Leave;
             }
+            KeyCode::Char(letter) => self.seek(letter),
             _ => {}
         }
         Answer::Stay
+    }
+
+    /// Moves to the next entry that begins with this letter.
+    fn seek(&mut self, letter: char) {
+        let mut places = (1..=self.entries.len()).map(|by| (self.at + by) % self.entries.len());
+        let begins = |text: &str| text.chars().next().is_some_and(|first| first.eq_ignore_ascii_case(&letter));
+        if let Some(place) = places.find(|place| begins(self.entries[*place].text.trim_start())) {
+            self.at = place;
+        }
     }
 
     pub(super) fn step(&mut self, by: isize) {

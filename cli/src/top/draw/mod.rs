@@ -25,7 +25,11 @@ pub(super) fn draw(app: &mut App, buffer: &mut Buffer) -> Vec<(Rect, Hit)> {
     let wishes = Wishes {
         banner: model.origin == Origin::Recording || panel::silence(model).is_some(),
         gpus: model.gpus().len(),
-        processes: model.gpus().iter().map(|gpu| gpu.processes.value().map_or(0, Vec::len)).sum(),
+        processes: if app.state.processes.tree {
+            app.state.processes.rows(model, app.state.gpu).len()
+        } else {
+            model.gpus().iter().map(|gpu| gpu.processes.value().map_or(0, Vec::len)).sum()
+        },
         room: app.state.room,
     };
     let Some(areas) = areas(screen, wishes) else {
@@ -49,8 +53,8 @@ fn parts<'a>(app: &mut App, painter: &mut Painter<'a>, areas: Areas, measured: &
     let theme = mem::replace(&mut painter.theme, measured);
     panel::host_line(painter, areas.host, &app.model, &app.state);
     panel::gpus(painter, areas.gpus, areas.gpu_columns, areas.totals, &app.model, &app.state);
-    panel::view(painter, areas.view, &app.model, &app.state);
-    panel::processes(painter, areas.processes, &app.model, &mut app.state);
+    let empty = panel::view(painter, areas.view, &app.model, &app.state);
+    panel::processes(painter, areas.processes_over(empty), &app.model, &mut app.state);
     painter.theme = theme;
     panel::footer(painter, areas.footer, &app.model, &app.state, app.prompt.as_ref());
 }

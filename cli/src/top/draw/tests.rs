@@ -6,6 +6,7 @@ use unicode_width::UnicodeWidthStr;
 use crate::top::{
     app::tests::{app, lines},
     glyphs::Glyphs,
+    processes::Column,
     theme::{Theme, ThemeName},
     view::{Room, View},
 };
@@ -107,6 +108,106 @@ fn the_host_has_its_line_at_every_width_and_gpus_their_totals() {
     assert!(line(&mut app, 80, 4).ends_with(" 650/700 W 1 of 2 GPUs"));
     let (mut one, _waiting) = crate::top::app::tests::app(1);
     assert!(!lines(&mut one, 80, 24).join("\n").contains("Total"));
+}
+
+#[test]
+fn memory_is_a_line_over_utilization_between_guide_lines() {
+    let (mut app, _waiting) = app(1);
+    let lines = lines(&mut app, 120, 40);
+    let begin = lines.iter().position(|line| line.starts_with("GPU utilization, memory  ")).unwrap();
+    assert!(lines[begin].contains(" %  memory ") && lines[begin].trim_end().ends_with('%'), "{}", lines[begin]);
+    let mut buffer = ratatui::buffer::Buffer::empty(ratatui::layout::Rect::new(0, 0, 120, 40));
+    super::draw(&mut app, &mut buffer);
+    let theme = &app.state.theme;
+    let drawn = |meaning: ratatui::style::Style, y: u16| {
+        let cells =
+            (10..119).map(|x| &buffer[(x, y)]).filter(|cell| Some(cell.fg) == meaning.fg && cell.symbol() != " ");
+        cells.count()
+    };
+    let rows = begin as u16 + 1..(begin + 14) as u16;
+    for meaning in [theme.memory, theme.utilization] {
+        assert!(rows.clone().map(|y| drawn(meaning, y)).sum::<usize>() > 20, "{lines:#?}");
+    }
+    for (label, is_guide) in [("    100 % ", true), ("     50 % ", true), ("      0 % ", false)] {
+        let y = begin + lines[begin..].iter().position(|line| line.starts_with(label)).unwrap();
+        assert_eq!(drawn(theme.dim, y as u16) > 20, is_guide, "{label}: {}", lines[y]);
+    }
+    let others = lines.iter().find(|line| line.starts_with("Power  ")).unwrap();
+    assert!(others.contains("Temperature") && !lines.join("").contains("Memory used"), "each has one chart: {others}");
+}
+
+#[test]
+fn a_low_chart_has_no_line_that_hides_what_it_crosses() {
+    let (mut app, _waiting) = app(8);
+    let mut cells_of_memory = |height| {
+        let mut buffer = ratatui::buffer::Buffer::empty(ratatui::layout::Rect::new(0, 0, 120, height));
+        super::draw(&mut app, &mut buffer);
+        let is_dots = |symbol: &str| symbol.starts_with(|dots| ('\u{2801}'..='\u{28ff}').contains(&dots));
+        let memory = app.state.theme.memory.fg;
+        buffer.content.iter().filter(|cell| Some(cell.fg) == memory && is_dots(cell.symbol())).count()
+    };
+    assert_eq!(cells_of_memory(24), 0);
+    assert!(cells_of_memory(50) > 20);
+}
+
+#[test]
+fn a_wide_terminal_shows_further_readings_and_a_dash_where_one_is_absent() {
+    let (mut app, _waiting) = app(2);
+    let sample = app.model.sample.as_mut().unwrap();
+    for gpu in &mut sample.gpus {
+        gpu.clocks.sm_mhz = Reading::Now(1980);
+        gpu.performance_state = Reading::Now(0);
+        gpu.fan_percent = Reading::Absent(Absence::NotSupported);
+        gpu.temperature.memory_celsius = Reading::Now(61.0);
+        gpu.power.energy_joules_total = Reading::Now(4.5e8);
+    }
+    sample.gpus[1].clocks.sm_mhz = Reading::Absent(Absence::Unknown);
+    for (details, errors) in app.model.details.iter_mut().zip([3, 0]) {
+        details.ecc.volatile.uncorrected_total = Reading::Now(errors);
+    }
+    let row = |app: &mut crate::top::app::App, width, gpu: usize| {
+        lines(app, width, 30)[2 + gpu].split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    assert!(!row(&mut app, 80, 0).contains("MHz"));
+    let some = row(&mut app, 130, 0);
+    assert!(some.contains(" W 1980 MHz P0") && !some.contains("mem"), "{some}");
+    let wide = row(&mut app, 200, 0);
+    assert!(wide.contains(" W 1980 MHz P0 mem 61 °C ECC 3 125 kWh"), "{wide}");
+    assert!(row(&mut app, 200, 1).contains(" W - P0 mem 61 °C ECC 0 125 kWh"), "{}", row(&mut app, 200, 1));
+    app.model.sample.as_mut().unwrap().gpus[1].fan_percent = Reading::Now(45.0);
+    assert!(row(&mut app, 200, 0).contains(" W 1980 MHz fan - P0 ") && row(&mut app, 200, 1).contains(" fan 45 % P0 "));
+}
+
+#[test]
+fn processes_take_the_lines_that_a_view_leaves_empty() {
+    let (mut app, _waiting) = app(8);
+    let rows = |app: &mut crate::top::app::App, view| {
+        app.state.view = view;
+        let lines = lines(app, 120, 40);
+        let begin = lines.iter().position(|line| line.starts_with("GPU      PID")).unwrap();
+        assert!(view == View::Charts || lines[begin - 1].trim().is_empty(), "{lines:#?}");
+        lines[begin + 1..39].iter().filter(|line| !line.trim().is_empty()).count()
+    };
+    assert!(rows(&mut app, View::Charts) < 16);
+    assert_eq!([View::Events, View::Activity].map(|view| rows(&mut app, view)), [16, 16]);
+}
+
+#[test]
+fn what_processes_take_of_the_host_is_there_from_120_columns_on() {
+    use crate::top::model::{ProcessUsage, Usage};
+    let (mut app, _waiting) = app(2);
+    let usage = ProcessUsage { cpu_percent: Some(387.2), resident_bytes: 3 << 30, threads: 17 };
+    app.model.usage = Usage::from([(4000, Ok(usage)), (4007, Err("it is elsewhere".to_owned()))]);
+    let drawn = lines(&mut app, 120, 40);
+    let heading = find(&drawn, "GPU      PID");
+    assert!(heading.contains("   CPU   HOST MEM") && !heading.contains("THR"), "{heading}");
+    assert!(find(&drawn, "  0     4000").contains("387 %    3.0 GiB"));
+    assert!(find(&drawn, "  0     4007").contains("     -          -"));
+    assert!(!lines(&mut app, 80, 24).join("").contains("HOST MEM"));
+    app.state.processes.columns = Column::ALL.to_vec();
+    let drawn = lines(&mut app, 200, 40);
+    assert!(find(&drawn, "GPU      PID").contains("HOST MEM   THR"));
+    assert!(find(&drawn, "  0     4000").contains("3.0 GiB    17"));
 }
 
 #[test]

@@ -4,7 +4,10 @@ use gpumon_probe::model::Record;
 use gpumon_server::frame::{ClientFrame, ServerFrame};
 use serde::Deserialize;
 
-use crate::top::model::Update;
+use crate::top::{
+    metrics::{HOST_METRICS, METRICS},
+    model::Update,
+};
 
 #[derive(Deserialize)]
 struct Kind<'a> {
@@ -39,6 +42,12 @@ pub(super) fn frame(text: &str) -> Option<Update> {
 /// A request for an interval, as it travels.
 pub(super) fn interval(ms: u32) -> Option<String> {
     serde_json::to_string(&ClientFrame::Interval { ms }).ok()
+}
+
+/// A request for the past of all that can be charted.
+pub(super) fn history() -> Option<String> {
+    let ids = METRICS.iter().map(|metric| metric.id).chain(HOST_METRICS.iter().map(|metric| metric.id));
+    serde_json::to_string(&ClientFrame::History { metrics: ids.map(str::to_owned).collect() }).ok()
 }
 
 fn kind(line: &str) -> Option<&str> {

@@ -8,6 +8,7 @@ use std::{
         mpsc::{Receiver, SyncSender, sync_channel},
     },
     thread,
+    time::Instant,
 };
 
 use gpumon_probe::{
@@ -16,6 +17,7 @@ use gpumon_probe::{
     vendor::Source,
 };
 
+use super::usage::UsageReader;
 use crate::{
     exit::Failure,
     options::{SourceArgs, watching},
@@ -46,6 +48,7 @@ fn run(
     inputs: &SyncSender<Input>,
     is_over: &AtomicBool,
 ) -> Result<(), Failure> {
+    let mut usage = UsageReader::new(true);
     sampler::run(source, &watching(interval), |record| {
         if is_over.load(Ordering::Relaxed) {
             return ControlFlow::Break(());
@@ -53,6 +56,9 @@ fn run(
         // What only fills buffers is not worth a copy.
         if matches!(record, Record::Trace(_)) {
             return ControlFlow::Continue(());
+        }
+        if let Record::Sample(sample) = record {
+            let _ = inputs.send(Input::Update(Update::Usage(usage.read(sample, Instant::now()))));
         }
         match inputs.send(Input::Update(Update::Record(Box::new(record.clone())))) {
             Ok(()) => ControlFlow::Continue(()),

@@ -3,6 +3,7 @@
 mod decode;
 mod driver;
 mod server;
+mod usage;
 
 use std::{
     sync::{Arc, mpsc},

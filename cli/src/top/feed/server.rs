@@ -12,11 +12,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use gpumon_probe::{sampler::SharedInterval, vendor::Source};
+use gpumon_probe::{model::Record, sampler::SharedInterval, vendor::Source};
 use gpumon_server::frame::CollectorState;
 use tungstenite::{Error, Message, WebSocket};
 
-use super::{decode, driver::StandIn};
+use super::{decode, driver::StandIn, usage::UsageReader};
 use crate::{
     local::Server,
     options::SourceArgs,
@@ -46,6 +46,7 @@ struct Client {
     /// Reads the driver while the server is gone.
     stand_in: Option<StandIn>,
     shared: Arc<SharedInterval>,
+    usage: UsageReader,
     heard: Instant,
     /// Whether samples are due, so that silence means something.
     is_running: bool,
@@ -73,6 +74,7 @@ pub(super) fn follow(
         opened: Arc::default(),
         stand_in: None,
         shared: Arc::new(SharedInterval::new(interval)),
+        usage: UsageReader::new(false),
         heard: Instant::now(),
         is_running: false,
         is_paused: false,
@@ -155,7 +157,8 @@ impl Client {
     /// Listens until the connection ends, and says why it did.
     fn converse(&mut self, socket: &mut WebSocket<UnixStream>) -> Result<String, Left> {
         self.heard = Instant::now();
-        if let Err(error) = self.ask(socket) {
+        let asked = self.ask(socket).and_then(|()| send(socket, decode::history()));
+        if let Err(error) = asked {
             return Ok(error.to_string());
         }
         loop {
@@ -164,6 +167,7 @@ impl Client {
                     self.heard = Instant::now();
                     if let Some(update) = decode::frame(&text) {
                         self.learn(&update);
+                        self.tell_usage(&update)?;
                         self.tell(update)?;
                     }
                 }
@@ -185,14 +189,35 @@ impl Client {
         }
     }
 
+    /// What the processes of an update's sample take of this machine, where they are found here.
+    fn tell_usage(&mut self, update: &Update) -> Result<(), Left> {
+        let sample = match update {
+            Update::Hello(hello) => hello.sample.as_ref(),
+            Update::Record(record) => {
+                if let Record::Sample(sample) = &**record {
+                    Some(sample)
+                } else {
+                    None
+                }
+            }
+            _ => None,
+        };
+        let Some(sample) = sample else { return Ok(()) };
+        let usage = self.usage.read(sample, Instant::now());
+        self.tell(Update::Usage(usage))
+    }
+
     fn ask(&self, socket: &mut WebSocket<UnixStream>) -> Result<(), Box<Error>> {
-        let request = decode::interval(self.interval.as_millis() as u32);
-        request.map_or(Ok(()), |request| socket.send(Message::text(request))).map_err(Box::new)
+        send(socket, decode::interval(self.interval.as_millis() as u32))
     }
 
     fn tell(&self, update: Update) -> Result<(), Left> {
         self.inputs.send(Input::Update(update)).map_err(|_| Left)
     }
+}
+
+fn send(socket: &mut WebSocket<UnixStream>, request: Option<String>) -> Result<(), Box<Error>> {
+    request.map_or(Ok(()), |request| socket.send(Message::text(request))).map_err(Box::new)
 }
 
 fn handshake(stream: UnixStream) -> Result<WebSocket<UnixStream>, Error> {

@@ -2,6 +2,8 @@
 
 mod series;
 
+use std::collections::BTreeMap;
+
 use gpumon_probe::model::{HostSample, Sample};
 use gpumon_server::frame;
 
@@ -105,7 +107,8 @@ impl History {
         self.add(&row);
     }
 
-    /// Adds what a server remembers and this does not. `index_of` tells a GPU's index by its UUID.
+    /// Adds what a server remembers and this does not: moments, and values of moments that are here. `index_of` tells a
+    /// GPU's index by its UUID.
     pub(super) fn extend(&mut self, past: &frame::History, interval_ms: u32, index_of: impl Fn(&str) -> Option<u32>) {
         let columns: Vec<(Line, &[Option<f64>])> = past
             .gpus
@@ -117,15 +120,24 @@ impl History {
                 })
             })
             .collect();
-        for (place, at_ms) in past.times_ms.iter().enumerate() {
-            if self.fine.newest() >= Some(*at_ms) {
-                continue;
-            }
-            let mut row = Row::new(*at_ms, interval_ms);
+        let host = HOST_METRICS.iter().enumerate();
+        let host = host.filter_map(|(place, metric)| Some((Line::Host(place), past.host.get(metric.id)?.as_slice())));
+        let columns: Vec<_> = columns.into_iter().chain(host).collect();
+        let mut rows: BTreeMap<u64, Row> = self.fine.rows().map(|row| (row.at_ms, row)).collect();
+        let Some(newest) = rows.keys().chain(&past.times_ms).max().copied() else { return };
+        let oldest = newest.saturating_sub(FINE_MS);
+        for (place, at_ms) in past.times_ms.iter().enumerate().filter(|(_, at_ms)| **at_ms >= oldest) {
+            let row = rows.entry(*at_ms).or_insert_with(|| Row::new(*at_ms, interval_ms));
             for (line, values) in &columns {
-                row.set(*line, values.get(place).copied().flatten());
+                if let Some(value) = values.get(place).copied().flatten() {
+                    row.set(*line, Some(value));
+                }
             }
-            self.add(&row);
+        }
+        self.coarse.drop_after(rows.keys().next().copied().unwrap_or(0));
+        (self.fine, self.bucket) = (Series::default(), None);
+        for row in rows.values() {
+            self.add(row);
         }
     }
 
@@ -179,8 +191,8 @@ impl History {
     }
 }
 
-/// What was read at one moment, by column.
-struct Row {
+/// What was read at one moment, by column; NaN where it was not.
+pub(super) struct Row {
     at_ms: u64,
     /// How far the sample before may lie back for the two to be neighbours.
     reach_ms: u64,

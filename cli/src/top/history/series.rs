@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use super::Row;
+
 /// One row per moment, one column per line. What was absent is NaN.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Series {
@@ -35,6 +37,13 @@ impl Series {
         for (place, column) in self.columns.iter_mut().enumerate() {
             column.push_back(values.get(place).copied().unwrap_or(f32::NAN));
         }
+    }
+
+    pub(super) fn rows(&self) -> impl Iterator<Item = Row> + '_ {
+        self.times.iter().enumerate().map(|(place, moment)| {
+            let values = self.columns.iter().map(|column| column.get(place).copied().unwrap_or(f32::NAN)).collect();
+            Row { at_ms: moment.at_ms, reach_ms: moment.reach_ms, values }
+        })
     }
 
     pub(super) fn drop_before(&mut self, oldest_ms: u64) {

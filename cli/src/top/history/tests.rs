@@ -104,6 +104,28 @@ fn what_a_server_remembers_stands_before_the_first_sample() {
 }
 
 #[test]
+fn readings_that_come_later_from_a_server_join_those_of_the_same_moments() {
+    let mut history = History::default();
+    history.push(&at(2000, Some(2.0)));
+    history.push(&at(4000, Some(4.0)));
+    let past = frame::History {
+        times_ms: vec![1000, 2000, 3000],
+        gpus: vec![frame::GpuHistory {
+            uuid: "a".into(),
+            metrics: [("clocks.sm_mhz".to_owned(), vec![Some(100.0), Some(200.0), None])].into(),
+        }],
+        host: [("host.cpu.busy_percent".to_owned(), vec![Some(7.0), Some(8.0), Some(9.0)])].into(),
+    };
+    history.extend(&past, 1000, |_| Some(0));
+    let clock = Line::Gpu(0, METRICS.iter().position(|metric| metric.id == "clocks.sm_mhz").unwrap());
+    let cpu = Line::Host(HOST_METRICS.iter().position(|metric| metric.id == "host.cpu.busy_percent").unwrap());
+    assert_eq!(history.values(clock, window(3000, 3, 3)), [Some(100.0), Some(200.0), None]);
+    assert_eq!(history.values(cpu, window(3000, 3, 3)), [Some(7.0), Some(8.0), Some(9.0)]);
+    assert_eq!(history.values(power(), window(2000, 1, 1)), [Some(2.0)]);
+    assert_eq!(history.values(power(), window(4000, 1, 1)), [Some(4.0)]);
+}
+
+#[test]
 fn times_at_the_end_of_all_time_are_times_like_others() {
     let mut history = History::default();
     for at_ms in [u64::MAX - 20_000, u64::MAX - 1000, u64::MAX, u64::MAX, 5, u64::MAX] {

@@ -25,7 +25,7 @@ fn parts() -> impl Iterator<Item = &'static Field> {
     GPU_FIELDS.iter().filter(|field| field.id.starts_with("activity."))
 }
 
-pub(super) fn activity(painter: &mut Painter<'_>, area: Rect, model: &Model, state: &State) {
+pub(super) fn activity(painter: &mut Painter<'_>, area: Rect, model: &Model, state: &State) -> u16 {
     let gpus = model.gpus();
     match (state.gpu.and_then(|gpu| model.gpu(gpu)), gpus) {
         (Some(gpu), _) | (None, [gpu]) => of_one(painter, area, gpu, model, state),
@@ -33,11 +33,11 @@ pub(super) fn activity(painter: &mut Painter<'_>, area: Rect, model: &Model, sta
     }
 }
 
-fn of_one(painter: &mut Painter<'_>, area: Rect, gpu: &GpuSample, model: &Model, state: &State) {
+fn of_one(painter: &mut Painter<'_>, area: Rect, gpu: &GpuSample, model: &Model, state: &State) -> u16 {
     if let Some(reason) = gpu.activity.absence() {
         let text = format!("The activity of GPU {} is not known: {reason}", gpu.index);
         painter.text(area.x, area.y, area.width, &text, painter.theme.dim);
-        return;
+        return area.height - 1;
     }
     let label = 27;
     let drawn = usize::from(area.width).saturating_sub(label + 8);
@@ -64,10 +64,10 @@ fn of_one(painter: &mut Painter<'_>, area: Rect, gpu: &GpuSample, model: &Model,
             ]
         })
         .collect();
-    scroll_view(painter, area, None, &lines, state.view_scroll);
+    scroll_view(painter, area, None, &lines, state.view_scroll)
 }
 
-fn of_all(painter: &mut Painter<'_>, area: Rect, gpus: &[GpuSample], state: &State) {
+fn of_all(painter: &mut Painter<'_>, area: Rect, gpus: &[GpuSample], state: &State) -> u16 {
     let columns: Vec<_> = parts().filter(|field| field.chart.is_some()).collect();
     let name = 6;
     let room = usize::from(area.width).saturating_sub(name) / columns.len();
@@ -100,7 +100,7 @@ fn of_all(painter: &mut Painter<'_>, area: Rect, gpus: &[GpuSample], state: &Sta
             line
         })
         .collect();
-    scroll_view(painter, area, Some(&heading), &lines, state.view_scroll);
+    scroll_view(painter, area, Some(&heading), &lines, state.view_scroll)
 }
 
 /// Bandwidth has the color of memory, whatever it is counted in.

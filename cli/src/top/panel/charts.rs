@@ -1,28 +1,34 @@
 //! Charts: one reading of all GPUs beside each other, or several readings of one.
 
-use gpumon_probe::model::{GpuSample, fields::GPU_FIELDS};
+use gpumon_probe::model::{
+    GpuSample,
+    fields::{GPU_FIELDS, Unit},
+};
 use ratatui::layout::Rect;
 
 use crate::{
     describe,
     top::{
         history::Line,
-        layout::{field, grid},
+        layout::{field, filled, grid},
         metrics::{Drawn, METRICS, position},
         model::Model,
         painter::{Hit, Painter},
-        plot::Plot,
+        plot::{Overlay, Plot},
         state::State,
         text::ABSENT,
     },
 };
+
+/// In so many columns a chart has words for its numbers.
+const WITH_WORDS: u16 = 36;
 
 pub(super) fn charts(painter: &mut Painter<'_>, area: Rect, model: &Model, state: &State) {
     let gpus = model.gpus();
     let one = state.gpu.or(if let [only] = gpus { Some(only.index) } else { None });
     let charts: Vec<(&GpuSample, usize)> = match one {
         Some(gpu) => {
-            model.gpu(gpu).into_iter().flat_map(|gpu| state.metrics.iter().map(move |metric| (gpu, *metric))).collect()
+            model.gpu(gpu).into_iter().flat_map(|gpu| metrics_of_one(state).map(move |metric| (gpu, metric))).collect()
         }
         None => gpus.iter().map(|gpu| (gpu, state.shown_metric())).collect(),
     };
@@ -30,12 +36,22 @@ pub(super) fn charts(painter: &mut Painter<'_>, area: Rect, model: &Model, state
     let places = usize::from(shape.0 * shape.1);
     let first = state.view_scroll.min(charts.len().saturating_sub(places));
     for (place, (gpu, metric)) in charts.iter().skip(first).take(places).enumerate() {
-        let field = field(area, shape, place as u16);
+        let field = if one.is_some() {
+            filled(area, shape, place as u16, charts.len() as u16)
+        } else {
+            field(area, shape, place as u16)
+        };
         draw(painter, field, gpu, *metric, one.is_none(), model, state);
         if one.is_none() {
             painter.hit(field, Hit::Gpu(gpu.index));
         }
     }
+}
+
+/// Those that have a chart of their own: memory is in that of utilization, where there is one.
+fn metrics_of_one(state: &State) -> impl Iterator<Item = usize> {
+    let memory = position("utilization").filter(|metric| state.metrics.contains(metric)).and(position("memory"));
+    state.metrics.iter().copied().filter(move |metric| Some(*metric) != memory)
 }
 
 fn draw(
@@ -59,16 +75,37 @@ fn draw(
         Ok(value) => known.unit.format(value, painter.glyphs),
         Err(_) => ABSENT.to_owned(),
     };
-    let title = if by_gpu { format!("{} {}", gpu.index, model.name(gpu.index)) } else { known.label.to_owned() };
+    let style = painter.theme.of(known.unit.meaning());
+    let mut values_now = vec![(now, style)];
+    let total = gpu.memory.total_bytes.value().filter(|total| **total > 0).map(|total| *total as f64);
+    let is_utilization = is_other || known.id == "utilization.gpu_percent";
+    let memory = position("memory").zip(total).filter(|_| is_utilization);
+    if let Some((_, total)) = memory {
+        let used = gpu.memory.used_bytes.value().map(|used| 100.0 * *used as f64 / total);
+        let used = used.map_or_else(|| ABSENT.to_owned(), |used| Unit::Percent.format(used, painter.glyphs));
+        let word = if area.width >= WITH_WORDS { "memory " } else { "" };
+        values_now.push((format!("  {word}{used}"), painter.theme.memory));
+    }
+    let memory_line = |columns| {
+        let Some((metric, total)) = memory else { return Vec::new() };
+        let past = model.line(Line::Gpu(gpu.index, metric), span_ms, columns);
+        past.into_iter().map(|used| used.map(|used| 100.0 * used / total)).collect()
+    };
+    let title = match (by_gpu, memory) {
+        (true, _) => format!("{} {}", gpu.index, model.name(gpu.index)),
+        (false, Some(_)) => format!("{}, memory", known.label),
+        (false, None) => known.label.to_owned(),
+    };
     let plot = Plot {
         title,
-        now,
-        style: painter.theme.of(known.unit.meaning()),
+        now: values_now,
+        style,
         unit: known.unit,
         limit,
         span_ms,
         end_ms: model.now_ms(),
         values: &|columns| model.line(line, span_ms, columns),
+        overlay: memory.map(|_| Overlay { style: painter.theme.memory, values: &memory_line }),
         reason: reading.err().map(|reason| format!("{}: {reason}", known.label)),
         is_selected: !by_gpu,
     };

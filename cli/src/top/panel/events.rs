@@ -20,7 +20,7 @@ use crate::{
 /// An Xid and the condition that it raises come within this time of each other.
 const SAME_MS: u64 = 5000;
 
-pub(super) fn events(painter: &mut Painter<'_>, area: Rect, model: &Model, state: &State) {
+pub(super) fn events(painter: &mut Painter<'_>, area: Rect, model: &Model, state: &State) -> u16 {
     let style = |level: Level| painter.theme.of_level(level);
     let columns = usize::from(area.width);
     let dim = painter.theme.dim;
@@ -54,7 +54,7 @@ pub(super) fn events(painter: &mut Painter<'_>, area: Rect, model: &Model, state
     if lines.len() == before {
         lines.push(vec![("Nothing has happened since this began to look.".to_owned(), dim)]);
     }
-    scroll_view(painter, area, None, &lines, state.view_scroll);
+    scroll_view(painter, area, None, &lines, state.view_scroll)
 }
 
 /// Whether this began what lasts, and stands above.

@@ -36,13 +36,14 @@ pub(super) fn host(painter: &mut Painter<'_>, area: Rect, model: &Model, state: 
         let span_ms = state.span_ms();
         let plot = Plot {
             title,
-            now,
+            now: vec![(now, painter.theme.of(metric.unit.meaning()))],
             style: painter.theme.of(metric.unit.meaning()),
             unit: metric.unit,
             limit,
             span_ms,
             end_ms: model.now_ms(),
             values: &|columns| model.line(Line::Host(place), span_ms, columns),
+            overlay: None,
             reason: None,
             is_selected: true,
         };

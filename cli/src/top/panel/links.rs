@@ -20,7 +20,7 @@ use crate::top::{
 const RATE: usize = 10;
 const PAST: usize = 16;
 
-pub(super) fn links(painter: &mut Painter<'_>, area: Rect, model: &Model, state: &State) {
+pub(super) fn links(painter: &mut Painter<'_>, area: Rect, model: &Model, state: &State) -> u16 {
     let dim = painter.theme.dim;
     let past = usize::from(area.width) >= 76 + 4 * PAST;
     let with_past = |heading: &str| left(&right(heading, RATE), RATE + if past { PAST + 3 } else { 2 });
@@ -44,7 +44,7 @@ pub(super) fn links(painter: &mut Painter<'_>, area: Rect, model: &Model, state:
         Some(gpu) => lines.extend(each(painter, model.details(gpu))),
         None => lines.extend(topology(painter, model)),
     }
-    scroll_view(painter, area, Some(&heading), &lines, state.view_scroll);
+    scroll_view(painter, area, Some(&heading), &lines, state.view_scroll)
 }
 
 /// What makes way where it is narrow, by the places in a line: errors, replays, the count of NVLinks, and the PCIe link.

@@ -32,17 +32,19 @@ use super::{
     view::View,
 };
 
-pub(super) fn view(painter: &mut Painter<'_>, area: Rect, model: &Model, state: &State) {
+/// Draws the view, and gives how many of its last lines stay empty.
+pub(super) fn view(painter: &mut Painter<'_>, area: Rect, model: &Model, state: &State) -> u16 {
     if area.height == 0 {
-        return;
+        return 0;
     }
     painter.hit(area, Hit::Middle);
     match state.view {
+        View::Activity => return activity::activity(painter, area, model, state),
+        View::Links => return links::links(painter, area, model, state),
+        View::Events => return events::events(painter, area, model, state),
         View::Charts => charts::charts(painter, area, model, state),
-        View::Activity => activity::activity(painter, area, model, state),
-        View::Links => links::links(painter, area, model, state),
         View::Mig => mig::mig(painter, area, model, state),
         View::Host => host::host(painter, area, model, state),
-        View::Events => events::events(painter, area, model, state),
     }
+    0
 }

@@ -27,7 +27,8 @@ pub(in crate::top) fn processes(painter: &mut Painter<'_>, area: Rect, model: &M
     let cells = Cells::new(view, &rows, table.width.into());
     let shown = model.gpus().iter().filter(|gpu| state.gpu.is_none_or(|shown| shown == gpu.index));
     let omitted = shown.map(|gpu| gpu.processes_omitted).sum();
-    headings(painter, row(table, 0), &cells, state, (rows.len(), omitted));
+    let count = rows.iter().filter(|row| row.key().is_some()).count();
+    headings(painter, row(table, 0), &cells, state, (count, omitted));
     let searched = Filter::new(&view.search);
     for (place, line) in rows.iter().skip(view.scroll).take(lines).enumerate() {
         let (place, cells_place) = (row(area, place as u16 + 1), row(table, place as u16 + 1));
@@ -101,7 +102,7 @@ fn headings(painter: &mut Painter<'_>, area: Rect, cells: &Cells, state: &State,
 }
 
 fn draw(painter: &mut Painter<'_>, area: Rect, line: &Row<'_>, cells: &Cells, now_ms: u64, is_found: bool) {
-    let is_parent = matches!(line.subject, Subject::Parent(_));
+    let is_parent = matches!(line.subject, Subject::Parents(_));
     for (column, at, width) in &cells.0 {
         let text = match (column, line.depth) {
             (Column::What, 0) => line.what(*width),
@@ -121,10 +122,20 @@ fn style(painter: &Painter<'_>, column: Column, text: &str, is_found: bool) -> S
     let is_nothing = matches!(text.trim(), "0 %" | "-");
     match column {
         Column::What if is_found => theme.found,
-        Column::Sm | Column::MemoryBusy | Column::Encoder | Column::Decoder | Column::Share if is_nothing => theme.dim,
+        Column::Sm
+        | Column::MemoryBusy
+        | Column::Encoder
+        | Column::Decoder
+        | Column::Share
+        | Column::Cpu
+        | Column::HostMemory
+            if is_nothing =>
+        {
+            theme.dim
+        }
         Column::Memory | Column::Share => theme.memory,
         Column::Sm | Column::MemoryBusy | Column::Encoder | Column::Decoder => theme.utilization,
-        Column::Kind | Column::Time => theme.dim,
-        Column::Gpu | Column::Pid | Column::User | Column::What => theme.plain,
+        Column::Kind | Column::Time | Column::Threads => theme.dim,
+        Column::Gpu | Column::Pid | Column::User | Column::Cpu | Column::HostMemory | Column::What => theme.plain,
     }
 }

@@ -7,14 +7,15 @@ use crate::top::painter::Painter;
 /// One line: parts, each in its style.
 pub(super) type Line = Vec<(String, Style)>;
 
-/// Draws as many lines as fit from `scroll` on, and says how many there are above and below.
+/// Draws as many lines as fit from `scroll` on, and says how many there are above and below; gives how many lines of
+/// the area stay empty.
 pub(super) fn scroll_view(
     painter: &mut Painter<'_>,
     area: Rect,
     heading: Option<&Line>,
     lines: &[Line],
     scroll: usize,
-) {
+) -> u16 {
     let mut area = area;
     if let Some(heading) = heading.filter(|_| area.height > 1) {
         painter.line(area.x, area.y, area.width, heading);
@@ -35,4 +36,5 @@ pub(super) fn scroll_view(
         };
         painter.text_right(area.x, area.bottom() - 1, area.width, &more, painter.theme.dim);
     }
+    room.saturating_sub(lines.len()) as u16
 }

@@ -1,6 +1,7 @@
 //! The columns of the list: what they are called, how wide they are, and what stands in them.
 
-use gpumon_probe::model::{ProcessKind, Reading};
+use gpumon_probe::model::{Ancestor, ProcessKind, Reading};
+use unicode_width::UnicodeWidthStr;
 
 use super::rows::{Row, Subject};
 use crate::{
@@ -23,12 +24,17 @@ pub(crate) enum Column {
     MemoryBusy,
     Encoder,
     Decoder,
+    /// Of one CPU of the host.
+    Cpu,
+    /// The host's memory that it holds.
+    HostMemory,
+    Threads,
     Time,
     What,
 }
 
 impl Column {
-    pub(in crate::top) const ALL: [Self; 12] = [
+    pub(in crate::top) const ALL: [Self; 15] = [
         Self::Gpu,
         Self::Pid,
         Self::User,
@@ -39,17 +45,23 @@ impl Column {
         Self::MemoryBusy,
         Self::Encoder,
         Self::Decoder,
+        Self::Cpu,
+        Self::HostMemory,
+        Self::Threads,
         Self::Time,
         Self::What,
     ];
 
     /// What makes way where it is narrow, the first to go first.
-    pub(super) const LEAST: [Self; 9] = [
+    pub(super) const LEAST: [Self; 12] = [
         Self::Kind,
         Self::MemoryBusy,
         Self::Share,
         Self::Decoder,
         Self::Encoder,
+        Self::Threads,
+        Self::HostMemory,
+        Self::Cpu,
         Self::Time,
         Self::User,
         Self::Sm,
@@ -68,6 +80,9 @@ impl Column {
             Self::MemoryBusy => "memory-busy",
             Self::Encoder => "encoder",
             Self::Decoder => "decoder",
+            Self::Cpu => "cpu",
+            Self::HostMemory => "host-memory",
+            Self::Threads => "threads",
             Self::Time => "time",
             Self::What => "what",
         }
@@ -75,18 +90,24 @@ impl Column {
 
     /// Whether it only adds to what other columns say.
     pub(super) fn is_extra(self) -> bool {
-        matches!(self, Self::Kind | Self::MemoryBusy | Self::Share)
+        matches!(self, Self::Kind | Self::MemoryBusy | Self::Share | Self::Cpu | Self::HostMemory)
     }
 
     /// Whether a cell of it says no more than an empty one would.
     pub(super) fn is_nothing(self, cell: &str) -> bool {
         match self {
             Self::Kind => matches!(cell, "C" | ""),
-            Self::Share | Self::Sm | Self::MemoryBusy | Self::Encoder | Self::Decoder => {
+            Self::Share | Self::Sm | Self::MemoryBusy | Self::Encoder | Self::Decoder | Self::Cpu => {
                 matches!(cell, "0 %" | "" | ABSENT)
             }
+            Self::HostMemory | Self::Threads => matches!(cell, "" | ABSENT),
             Self::Gpu | Self::Pid | Self::User | Self::Memory | Self::Time | Self::What => false,
         }
+    }
+
+    /// Those that are there unless others are chosen.
+    pub(in crate::top) fn usual() -> Vec<Self> {
+        Self::ALL.into_iter().filter(|column| *column != Self::Threads).collect()
     }
 
     pub(in crate::top) fn of_id(id: &str) -> Option<Self> {
@@ -105,6 +126,9 @@ impl Column {
             Self::MemoryBusy => "MEM",
             Self::Encoder => "ENC",
             Self::Decoder => "DEC",
+            Self::Cpu => "CPU",
+            Self::HostMemory => "HOST MEM",
+            Self::Threads => "THR",
             Self::Time => "TIME",
             Self::What => "WHAT",
         }
@@ -126,10 +150,10 @@ impl Column {
             Self::Gpu => 3,
             Self::Pid => 7,
             Self::User => 8,
-            Self::Kind => 4,
-            Self::Memory => 9,
+            Self::Kind | Self::Threads => 4,
+            Self::Memory | Self::HostMemory => 9,
             Self::Sm | Self::MemoryBusy | Self::Encoder | Self::Decoder => 5,
-            Self::Share | Self::Time => 6,
+            Self::Share | Self::Cpu | Self::Time => 6,
             Self::What => 0,
         }
     }
@@ -138,7 +162,7 @@ impl Column {
 impl Row<'_> {
     pub(in crate::top) fn cell(&self, column: Column, now_ms: u64) -> String {
         let Subject::Process(process) = &self.subject else {
-            return self.cell_of_parent(column);
+            return self.cell_of_parents(column);
         };
         match column {
             Column::Gpu => self.place(),
@@ -159,6 +183,14 @@ impl Row<'_> {
             Column::MemoryBusy => percent(&process.memory_percent),
             Column::Encoder => percent(&process.encoder_percent),
             Column::Decoder => percent(&process.decoder_percent),
+            Column::Cpu => {
+                let percent = self.usage.and_then(|usage| usage.cpu_percent);
+                percent.map_or_else(|| ABSENT.to_owned(), |percent| format!("{percent:.0} %"))
+            }
+            Column::HostMemory => self
+                .usage
+                .map_or_else(|| ABSENT.to_owned(), |usage| format!("{} GiB", gib_in_column(usage.resident_bytes))),
+            Column::Threads => self.usage.map_or_else(|| ABSENT.to_owned(), |usage| usage.threads.to_string()),
             Column::Time => shown(&process.started_ms, |started| compact_duration(now_ms.saturating_sub(*started))),
             Column::What => what(process).map_or_else(|| ABSENT.to_owned(), |what| printable(&what)),
         }
@@ -166,9 +198,9 @@ impl Row<'_> {
 
     /// What it is, in so many columns.
     pub(in crate::top) fn what(&self, columns: usize) -> String {
-        match self.subject {
+        match &self.subject {
             Subject::Process(process) => fitted_what(process, columns).unwrap_or_else(|| ABSENT.to_owned()),
-            Subject::Parent(parent) => printable(&parent.name),
+            Subject::Parents(line) => line_of(line, columns),
         }
     }
 
@@ -189,10 +221,10 @@ impl Row<'_> {
         self.part.map_or_else(|| self.gpu.to_string(), |part| describe::label(self.gpu, part))
     }
 
-    fn cell_of_parent(&self, column: Column) -> String {
+    fn cell_of_parents(&self, column: Column) -> String {
         match (&self.subject, column) {
-            (Subject::Parent(parent), Column::Pid) => parent.pid.to_string(),
-            (Subject::Parent(parent), Column::What) => printable(&parent.name),
+            (Subject::Parents(line), Column::Pid) => line.last().map_or_else(String::new, |last| last.pid.to_string()),
+            (Subject::Parents(line), Column::What) => line_of(line, usize::MAX),
             _ => String::new(),
         }
     }
@@ -203,6 +235,17 @@ impl Row<'_> {
         let total = self.total_bytes.filter(|total| *total > 0)?;
         Some(*process.memory_bytes.value()? as f64 / total as f64)
     }
+}
+
+/// `sshd ─ tmux ─ bash`; where that is too long, the nearest of them.
+fn line_of(parents: &[&Ancestor], columns: usize) -> String {
+    let from = |place: usize| {
+        let names = parents[place..].iter().map(|parent| printable(&parent.name));
+        let cut = (place > 0).then(|| "…".to_owned());
+        cut.into_iter().chain(names).collect::<Vec<_>>().join(" ─ ")
+    };
+    let nearest = parents.len().saturating_sub(1);
+    (0..nearest).map(from).find(|line| line.width() <= columns).unwrap_or_else(|| from(nearest))
 }
 
 /// The number by which a column is sorted; `None` where it is absent, or the column is text.
@@ -219,6 +262,9 @@ pub(super) fn number(row: &Row<'_>, column: Column) -> Option<f64> {
         Column::MemoryBusy => of(&process.memory_percent),
         Column::Encoder => of(&process.encoder_percent),
         Column::Decoder => of(&process.decoder_percent),
+        Column::Cpu => row.usage?.cpu_percent,
+        Column::HostMemory => Some(row.usage?.resident_bytes as f64),
+        Column::Threads => Some(f64::from(row.usage?.threads)),
         // The longest time is that of the earliest start.
         Column::Time => process.started_ms.value().map(|started| -(*started as f64)),
         Column::User | Column::Kind | Column::What => None,

@@ -112,7 +112,7 @@ impl Default for ProcessView {
             sort: Column::Memory,
             descending: true,
             tree: false,
-            columns: Column::ALL.to_vec(),
+            columns: Column::usual(),
             filter: Filter::default(),
             user: None,
             search: String::new(),

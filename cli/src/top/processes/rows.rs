@@ -8,7 +8,10 @@ use super::{
     Key,
     columns::{Column, number},
 };
-use crate::{describe, top::model::Model};
+use crate::{
+    describe,
+    top::model::{Model, ProcessUsage},
+};
 
 #[derive(Debug, Clone)]
 pub(in crate::top) struct Row<'a> {
@@ -16,14 +19,15 @@ pub(in crate::top) struct Row<'a> {
     pub(super) part: Option<&'a MigDevice>,
     pub(in crate::top) subject: Subject<'a>,
     pub(super) total_bytes: Option<u64>,
+    pub(super) usage: Option<&'a ProcessUsage>,
     pub(in crate::top) depth: usize,
 }
 
 #[derive(Debug, Clone)]
 pub(in crate::top) enum Subject<'a> {
     Process(&'a Process),
-    /// One that holds none, but has started several that do.
-    Parent(&'a Ancestor),
+    /// Some that hold none, but started one that does, each by the one before.
+    Parents(Vec<&'a Ancestor>),
 }
 
 impl Row<'_> {
@@ -36,7 +40,7 @@ impl Row<'_> {
                 started_ms: process.started_ms.value().copied(),
                 mig: process.mig,
             }),
-            Subject::Parent(_) => None,
+            Subject::Parents(_) => None,
         }
     }
 }
@@ -51,6 +55,7 @@ pub(super) fn all(model: &Model) -> Vec<Row<'_>> {
             part: process.mig.zip(board).and_then(|(instance, board)| describe::device_of(board, instance)),
             subject: Subject::Process(process),
             total_bytes,
+            usage: model.usage.get(&process.pid).and_then(|usage| usage.as_ref().ok()),
             depth: 0,
         })
     });

@@ -114,7 +114,7 @@ fn the_selection_stays_with_its_process_and_in_sight() {
 }
 
 #[test]
-fn a_tree_shows_parents_that_start_several_and_hides_those_in_between() {
+fn a_tree_has_the_ancestors_and_those_without_branches_in_one_row() {
     let mut model = model();
     let ancestors = |pids: &[u32]| {
         let parents = pids.iter().map(|pid| Ancestor { pid: *pid, name: format!("parent{pid}") }).collect();
@@ -129,10 +129,11 @@ fn a_tree_shows_parents_that_start_several_and_hides_those_in_between() {
     let view = ProcessView { tree: true, sort: Column::Pid, descending: false, ..ProcessView::default() };
     let rows = view.rows(&model, Some(0));
     let drawn: Vec<(usize, String)> = rows.iter().map(|row| (row.depth, row.cell(Column::Pid, 0))).collect();
-    let expected = [(0, "800"), (1, "4000"), (2, "4014"), (1, "4007"), (0, "4021")];
+    let expected = [(0, "800"), (1, "900"), (2, "4000"), (3, "4014"), (1, "901"), (2, "4007"), (0, "4021")];
     assert_eq!(drawn, expected.map(|(depth, pid)| (depth, pid.to_owned())));
-    assert_eq!(rows[0].cell(Column::What, 0), "parent800");
-    assert_eq!(rows[0].key(), None);
+    assert_eq!(rows[0].cell(Column::What, 0), "parent100 ─ parent800");
+    assert_eq!([21, 20].map(|columns| rows[0].what(columns)), ["parent100 ─ parent800", "… ─ parent800"]);
+    assert_eq!((rows[0].key(), rows[1].cell(Column::What, 0).as_str()), (None, "parent900"));
 }
 
 #[test]
@@ -154,7 +155,7 @@ fn the_columns_that_tell_most_stay_where_it_is_narrow() {
     for column in [Column::Encoder, Column::Decoder, Column::Kind] {
         assert!(!at(&model, 80).contains(&column), "{column:?}");
     }
-    assert_eq!(at(&model, 140), Column::ALL, "where there is room, they stay");
+    assert_eq!(at(&model, 160), Column::usual(), "where there is room, they stay");
     if let Some(Reading::Now(processes)) = model.sample.as_mut().map(|sample| &mut sample.gpus[0].processes) {
         processes[0].encoder_percent = Reading::Now(7.0);
     }

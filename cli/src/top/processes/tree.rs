@@ -6,31 +6,19 @@ use gpumon_probe::model::Ancestor;
 
 use super::rows::{Row, Subject};
 
-/// Arranges sorted rows as a tree. A parent that holds no GPU has a row of its own where several processes below it do,
-/// for then it says what belongs together. Siblings keep their order.
+/// Arranges sorted rows as a tree, with the ancestors of each: the shell, tmux, sshd. Siblings keep their order.
 pub(super) fn grow(rows: Vec<Row<'_>>) -> Vec<Row<'_>> {
     let holders: HashSet<u32> = rows.iter().map(pid_of).collect();
-    // How many different children lead from a parent to processes of the list.
-    let mut branches: HashMap<u32, HashSet<u32>> = HashMap::new();
-    for row in &rows {
-        let mut child = pid_of(row);
-        for parent in parents(row) {
-            branches.entry(parent.pid).or_default().insert(child);
-            child = parent.pid;
-        }
-    }
-    let stands = |pid: u32| holders.contains(&pid) || branches.get(&pid).is_some_and(|children| children.len() > 1);
-    // Each row hangs below the nearest parent that has a row.
     let mut below: HashMap<Option<u32>, Vec<Node<'_>>> = HashMap::new();
     let mut placed = HashSet::new();
     for row in rows {
-        let line: Vec<&Ancestor> = parents(&row).iter().filter(|parent| stands(parent.pid)).collect();
+        let line = parents(&row);
         let above = line.first().map(|parent| parent.pid);
         for (place, parent) in line.iter().enumerate() {
             if !holders.contains(&parent.pid) && placed.insert(parent.pid) {
                 let above = line.get(place + 1).map(|parent| parent.pid);
-                let subject = Subject::Parent(parent);
-                let row = Row { gpu: row.gpu, part: None, subject, total_bytes: None, depth: 0 };
+                let subject = Subject::Parents(vec![parent]);
+                let row = Row { gpu: row.gpu, part: None, subject, total_bytes: None, usage: None, depth: 0 };
                 below.entry(above).or_default().push(Node { pid: parent.pid, row });
             }
         }
@@ -54,7 +42,16 @@ fn hang<'a>(
 ) {
     let nodes = below.remove(&parent).unwrap_or_default();
     let mut nodes = nodes.into_iter().peekable();
-    while let Some(Node { pid, row }) = nodes.next() {
+    while let Some(Node { mut pid, mut row }) = nodes.next() {
+        // Ancestors that have nothing but each other are one row, so that they leave room for processes.
+        while let (
+            Subject::Parents(line),
+            Some([Node { pid: only, row: Row { subject: Subject::Parents(next), .. } }]),
+        ) = (&mut row.subject, below.get(&Some(pid)).map(Vec::as_slice))
+        {
+            line.extend(next);
+            below.remove(&Some(std::mem::replace(&mut pid, *only)));
+        }
         grown.push(Row { depth, ..row });
         // A process on several GPUs has its children below its last row.
         if nodes.peek().is_none_or(|next| next.pid != pid) {
@@ -66,13 +63,13 @@ fn hang<'a>(
 fn pid_of(row: &Row<'_>) -> u32 {
     match row.subject {
         Subject::Process(process) => process.pid,
-        Subject::Parent(parent) => parent.pid,
+        Subject::Parents(ref line) => line.last().map_or(0, |parent| parent.pid),
     }
 }
 
 fn parents<'a>(row: &Row<'a>) -> &'a [Ancestor] {
     match row.subject {
         Subject::Process(process) => process.owner.value().map_or(&[], |owner| &owner.parents),
-        Subject::Parent(_) => &[],
+        Subject::Parents(_) => &[],
     }
 }

@@ -48,7 +48,7 @@ impl Default for Settings {
             sort: Column::Memory,
             descending: true,
             tree: false,
-            columns: Column::ALL.to_vec(),
+            columns: Column::usual(),
             metrics: default_metrics(),
             range_s: 120,
             glyphs: None,

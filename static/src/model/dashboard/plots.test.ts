@@ -27,8 +27,8 @@ function plot(all: Section[], key: string): Plot | undefined {
 }
 
 describe('the charts of a dashboard', () => {
-  it('are those of each GPU, then the machine', () => {
-    const all = sections([gpu(0), gpu(1)]);
+  it('are those of each GPU on request, then the machine', () => {
+    const all = sections([gpu(0), gpu(1)], { layout: 'apart' });
     expect(all.map(({ title }) => title)).toEqual(['0 H200', '1 H200', 'Machine']);
     expect(titles(all[0]).slice(0, 4)).toEqual(['Activity', 'Memory', 'Power', 'Temperature']);
     expect(titles(all[2])).toEqual(['CPU', 'RAM', 'Disks', 'Network']);

@@ -19,11 +19,15 @@ import {
 import { migRows } from '../mig';
 import { absenceOf } from '../reading';
 import { PERCENT, type Unit } from '../unit';
-import { GPU_CHARTS, HOST_CHARTS, type ChartKind } from './kinds';
+import { COMPARED, GPU_CHARTS, HOST_CHARTS, type ChartKind } from './kinds';
 import type { DashboardState } from './state';
 
 export interface PlotLine {
+  /** What it is of: the same GPU, reading or holder has the same in every chart, so that a legend acts on all. */
+  id: string;
   label: string;
+  /** What it is called where nothing around it says what it is. */
+  name?: string;
   color: Color;
   series: string;
   /** What is read now; `null` before the first sample. */
@@ -77,7 +81,7 @@ export function sectionsOf(input: PlotsInput): Section[] {
   const chosen = gpus.filter(({ index }) => state.gpus?.includes(index) ?? true);
   const kinds = GPU_CHARTS.filter((kind) => wants(state, kind.id));
   const apart = state.layout === 'apart' || chosen.length < 2;
-  const sections = apart ? chosen.map((gpu) => ofGpu(gpu, kinds, input)) : [ofAll(chosen, kinds)];
+  const sections = apart ? chosen.map((gpu) => ofGpu(gpu, kinds, input)) : [ofAll(chosen, kinds, state)];
   const machine = HOST_CHARTS.filter((kind) => wants(state, kind.id)).map((kind) => hostPlot(kind, sample));
   const host: Section = { key: 'host', gpu: null, title: trans.__('Machine'), plots: machine, missing: [] };
   return [...sections, host].filter(({ plots, missing }) => plots.length + missing.length > 0);
@@ -100,12 +104,13 @@ function gpuPlot(gpu: GpuState, { id, title, metrics }: ChartKind, holders: read
   const able = metrics.filter((metric) => isThere(gpu, metric));
   const lines = able.map((metric): PlotLine => {
     const series = seriesKey(gpu, metric.id);
-    const line = { label: metric.line(), color: metric.color, series, now: readOf(gpu, metric) };
+    const line = { id: metric.id, label: metric.line(), color: metric.color, series, now: readOf(gpu, metric) };
     return metric.id === 'power.instant_watts' ? { ...line, trace: seriesKey(gpu, 'power_watts') } : line;
   });
   // What is in use in all stands above its parts, and takes no color from them.
   const whole = (line: PlotLine): PlotLine => (id === 'memory' ? { ...line, color: 'text' } : line);
   const stack = (id === 'memory' ? holders : []).map(({ holder, name, slot, memory_bytes }): PlotLine => ({
+    id: holder,
     label: plainText(name),
     color: slot,
     series: heldKey(gpu, holder),
@@ -119,12 +124,17 @@ function gpuPlot(gpu: GpuState, { id, title, metrics }: ChartKind, holders: read
 }
 
 /** One chart for each reading, with a line for each GPU. */
-function ofAll(gpus: readonly GpuState[], kinds: readonly ChartKind[]): Section {
-  const plots = kinds.flatMap((kind) =>
-    kind.metrics.flatMap((metric): Plot[] => {
+function ofAll(gpus: readonly GpuState[], kinds: readonly ChartKind[], { charts }: DashboardState): Section {
+  const plots = kinds.flatMap(({ metrics }) =>
+    metrics.flatMap((metric): Plot[] => {
+      if (charts === null && !COMPARED.includes(metric.id)) {
+        return [];
+      }
       const able = gpus.filter((gpu) => isThere(gpu, metric));
       const lines = able.map((gpu): PlotLine => ({
+        id: String(gpu.index),
         label: String(gpu.index),
+        name: trans.__('GPU %1', gpu.index),
         color: gpu.index,
         series: seriesKey(gpu, metric.id),
         now: readOf(gpu, metric),
@@ -149,6 +159,7 @@ function migPlots(gpu: GpuState): Plot[] {
   const rows = migRows(gpu);
   return MIG_METRICS.flatMap((metric, i) => {
     const lines = rows.map((row, slot): PlotLine => ({
+      id: row.uuid,
       label: `${row.name} ${row.instance.split(' · ')[0] ?? ''}`.trim(),
       color: slot,
       series: seriesKey({ index: -1, uuid: row.uuid }, metric.id),
@@ -177,7 +188,7 @@ function hostPlot({ id, title, metrics }: ChartKind<HostSample>, sample: Sample 
   const lines = metrics
     .map((metric): PlotLine => {
       const now = host === null ? null : metric.read(host);
-      return { label: metric.line(), color: metric.color, series: metric.id, now };
+      return { id: metric.id, label: metric.line(), color: metric.color, series: metric.id, now };
     })
     .filter(({ now }) => absenceOf(now) === null);
   const [first] = metrics;

@@ -49,12 +49,19 @@ describe('an address', () => {
 
   it('brings back what was shown', () => {
     const state = zoomed(
-      { ...DEFAULT_STATE, gpus: [0, 3], layout: 'together', charts: ['power', 'cpu'], span_ms: 300_000 },
+      {
+        ...DEFAULT_STATE,
+        gpus: [0, 3],
+        layout: 'apart',
+        charts: ['power', 'cpu'],
+        hidden: ['2', 'x'],
+        span_ms: 300_000,
+      },
       NOW,
       NOW + 9000,
     );
     const address = toAddress(state);
-    expect(address).toBe(`gpu=0,3&view=together&charts=power,cpu&span=5&from=${NOW}&to=${String(NOW + 9000)}`);
+    expect(address).toBe(`gpu=0,3&view=apart&charts=power,cpu&hide=2,x&span=5&from=${NOW}&to=${String(NOW + 9000)}`);
     expect(fromAddress(address)).toEqual(state);
   });
 

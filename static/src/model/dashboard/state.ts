@@ -5,10 +5,12 @@ import { CHART_IDS } from './kinds';
 export interface DashboardState {
   /** GPUs by index; `null` for all. */
   gpus: readonly number[] | null;
-  /** Each GPU for itself, or all of them in one chart per reading. */
+  /** All GPUs in one chart per reading, or each for itself. */
   layout: 'apart' | 'together';
   /** The charts by name; `null` for all. */
   charts: readonly string[] | null;
+  /** Lines that are not drawn, by id. */
+  hidden: readonly string[];
   /** How much of the past is shown, up to now or up to where it was held. */
   span_ms: number;
   /** When the charts were paused; `null` where they are live. Samples are still recorded. */
@@ -24,8 +26,9 @@ const LEAST_RANGE_MS = 1000;
 
 export const DEFAULT_STATE: DashboardState = {
   gpus: null,
-  layout: 'apart',
+  layout: 'together',
   charts: null,
+  hidden: [],
   span_ms: 2 * 60_000,
   paused_ms: null,
   range: null,
@@ -70,11 +73,14 @@ export function toAddress(state: DashboardState): string {
   if (state.gpus !== null) {
     parts.set('gpu', state.gpus.join());
   }
-  if (state.layout === 'together') {
-    parts.set('view', 'together');
+  if (state.layout === 'apart') {
+    parts.set('view', 'apart');
   }
   if (state.charts !== null) {
     parts.set('charts', state.charts.join());
+  }
+  if (state.hidden.length > 0) {
+    parts.set('hide', state.hidden.join());
   }
   if (state.span_ms !== DEFAULT_STATE.span_ms) {
     parts.set('span', String(state.span_ms / 60_000));
@@ -98,8 +104,9 @@ export function fromAddress(address: string): DashboardState {
   const [from_ms, to_ms] = [Number(parts.get('from')), Number(parts.get('to'))];
   return {
     gpus: gpus?.length ? gpus : null,
-    layout: parts.get('view') === 'together' ? 'together' : 'apart',
+    layout: parts.get('view') === 'apart' ? 'apart' : 'together',
     charts: charts?.length ? charts : null,
+    hidden: list(parts, 'hide') ?? [],
     span_ms: span_ms > 0 && Number.isFinite(span_ms) ? span_ms : DEFAULT_STATE.span_ms,
     paused_ms: null,
     range: from_ms > 0 && to_ms - from_ms >= LEAST_RANGE_MS && Number.isFinite(to_ms) ? [from_ms, to_ms] : null,

@@ -10,6 +10,9 @@ import type { GpuState } from '../../model/gpu';
 import { CHARTS } from '../../wire/fields';
 import { menu } from '../menu';
 
+/** More GPUs than so have their buttons in a menu. */
+const IN_LINE = 16;
+
 export class DashboardBar {
   readonly element: HTMLElement;
   private readonly gpus = group(trans.__('GPUs'));
@@ -18,10 +21,14 @@ export class DashboardBar {
     ({ index }: GpuState) => String(index),
     ({ index }) => ({
       element: chip(String(index), String(index), () =>
-        this.change({ ...this.state, gpus: toggled(this.state.gpus, index, this.known) }),
+        this.change({ ...this.state, gpus: chosenWith(this.state.gpus, index, this.known) }),
       ),
     }),
   );
+  /** Where there are too many GPUs for a line. */
+  private readonly gpuCount = h('span');
+  private readonly manyGpus = h('div');
+  private readonly gpuMenu = menu(this.gpuCount, this.manyGpus);
   private readonly layout = group(trans.__('Layout'));
   private readonly spans = group(trans.__('Time range'));
   private readonly charts = group(trans.__('Charts'));
@@ -36,7 +43,7 @@ export class DashboardBar {
     private readonly change: (state: DashboardState) => void,
   ) {
     this.layout.append(
-      ...(['apart', 'together'] as const).map((layout) =>
+      ...(['together', 'apart'] as const).map((layout) =>
         chip(layout === 'apart' ? trans.__('By GPU') : trans.__('Overlaid'), layout, () =>
           change({ ...this.state, layout }),
         ),
@@ -57,7 +64,7 @@ export class DashboardBar {
     this.element = h(
       'div',
       { class: 'gpumon-controls' },
-      this.gpus,
+      this.gpuMenu,
       this.layout,
       this.spans,
       this.pause,
@@ -70,12 +77,20 @@ export class DashboardBar {
     this.state = state;
     this.now_ms = now_ms;
     setShown(this.gpus, gpus.length > 1);
+    this.placeGpus(gpus.length);
     setShown(this.layout, gpus.length > 1);
     this.known = gpus.map(({ index }) => index);
     this.gpuChips.update(gpus, ({ element }, { index, fullName }) => {
       press(element, state.gpus?.includes(index) ?? true);
       setAttribute(element, 'title', plainText(fullName));
     });
+    const chosen = state.gpus?.length ?? gpus.length;
+    setText(
+      this.gpuCount,
+      chosen < gpus.length
+        ? trans.__('%1 of %2 GPUs', chosen, gpus.length)
+        : trans._n('%1 GPU', '%1 GPUs', gpus.length),
+    );
     pressOne(this.layout, state.layout);
     pressOne(this.spans, isPaused(state) ? null : String(state.span_ms / 60_000));
     for (const one of this.charts.children) {
@@ -91,6 +106,22 @@ export class DashboardBar {
     const [from_ms, to_ms] = rangeOf(state, now_ms);
     setText(this.range, paused ? trans.__('%1 to %2', timeOfDay(from_ms), timeOfDay(to_ms)) : '');
   }
+
+  /** In a line of their own, or in a menu where that would be several. */
+  private placeGpus(count: number): void {
+    const isMany = count > IN_LINE;
+    setShown(this.gpuMenu, isMany);
+    if (isMany && this.gpus.parentElement !== this.manyGpus) {
+      this.manyGpus.append(this.gpus);
+    } else if (!isMany && this.gpus.parentElement !== this.element) {
+      this.element.prepend(this.gpus);
+    }
+  }
+}
+
+/** Only this one where all were chosen; else with or without it. Without any, all are shown again. */
+function chosenWith(chosen: readonly number[] | null, one: number, all: readonly number[]): readonly number[] | null {
+  return chosen === null ? [one] : toggled(chosen, one, all);
 }
 
 /** All but this one where all were chosen; else with or without it. Without any, all are shown again. */

@@ -1,6 +1,7 @@
 /** The charts of GPUs and of the machine, on one axis of time. */
 
 import { h, KeyedRows } from '../../lib/dom';
+import { isolated, toggledLine } from '../../model/dashboard/legend';
 import { PastHolders } from '../../model/dashboard/past-holders';
 import { DRAWN, sectionsOf, type Section } from '../../model/dashboard/plots';
 import {
@@ -22,8 +23,10 @@ import { StoreView, type ViewContext, type ViewOptions } from '../store-view';
 import { bandsOf } from './bands';
 import { DashboardBar } from './bar';
 import { CellTable } from './cell-table';
-import { PlotView, type PlotContext } from './plot';
+import type { PlotContext } from './context';
+import { PlotView, type PlotListener } from './plot';
 import { SectionView } from './section';
+import { Tooltip } from './tooltip';
 
 export interface DashboardOptions extends ViewOptions {
   state: DashboardState;
@@ -45,6 +48,7 @@ export class Dashboard extends StoreView {
     () => this.newSection(),
     (view) => view.dispose(),
   );
+  private readonly tooltip = new Tooltip();
   private readonly past = new PastHolders();
   private readonly cells: CellTable;
   private state: DashboardState;
@@ -99,6 +103,7 @@ export class Dashboard extends StoreView {
       palette,
       freshness: { now_ms, stale: status.state !== 'live' },
       at_ms: this.cursor.at_ms ?? (isPaused(state) ? to_ms : null),
+      hidden: new Set(state.hidden),
     };
     const sections = store.sample === null ? [] : sectionsOf({ state, gpus, sample: store.sample, holders });
     this.sections.update(sections, (view, section) => view.update(section, context));
@@ -128,7 +133,7 @@ export class Dashboard extends StoreView {
   /** Requests the driver's own records, where there are few enough GPUs. */
   private updateTraces(): void {
     const count = this.state.gpus?.length ?? this.store.inventory?.gpus.length ?? 0;
-    const traced = count > 0 && count <= TRACED_GPUS && this.state.layout === 'apart';
+    const traced = count === 1 || (count > 0 && count <= TRACED_GPUS && this.state.layout === 'apart');
     if (traced !== this.traced) {
       this.traced = traced;
       this.subscription.update({ traces: traced });
@@ -136,11 +141,17 @@ export class Dashboard extends StoreView {
   }
 
   private newSection(): SectionView {
-    const zoom = {
-      onZoom: (a_ms: number, b_ms: number): void => this.show(zoomed(this.state, a_ms, b_ms)),
-      onReset: (): void => this.show(resumed(this.state)),
+    const hide = (hidden: readonly string[]): void => this.show({ ...this.state, hidden });
+    const listener: PlotListener = {
+      onZoom: (a_ms, b_ms) => this.show(zoomed(this.state, a_ms, b_ms)),
+      onReset: () => this.show(resumed(this.state)),
+      onIsolate: (id, legend) => hide(isolated(this.state.hidden, id, legend)),
+      onToggle: (id, legend) => hide(toggledLine(this.state.hidden, id, legend)),
     };
-    return new SectionView(() => new PlotView(this.cursor, this.options.invalidate, zoom), this.screen);
+    return new SectionView(
+      () => new PlotView(this.cursor, this.tooltip, this.options.invalidate, listener),
+      this.screen,
+    );
   }
 
   /** Arrows move through the past, space pauses, Escape returns to live. */

@@ -3,29 +3,25 @@
 import { Chart } from '../../chart/chart';
 import type { Band, ChartLine, EventMarker, TimeWindow } from '../../chart/content';
 import { roundUp } from '../../chart/ticks';
-import { h, KeyedRows, setAttribute, setStyle, setText } from '../../lib/dom';
-import { firstAfter, indexAt, type Timeline } from '../../lib/timeline';
+import { h, setAttribute, setText } from '../../lib/dom';
+import { firstAfter } from '../../lib/timeline';
+import { momentOf, nearestLine } from '../../model/dashboard/moment';
 import type { Plot, PlotLine } from '../../model/dashboard/plots';
 import type { Unit } from '../../model/unit';
 import type { Cursor } from '../cursor';
-import { colorOf, dashOf, setPaint, type Palette } from '../palette';
+import { colorOf, dashOf } from '../palette';
 import { Visibility } from '../visibility';
-import { ReadingValue, type Freshness } from '../value';
 import { addBrush } from './brush';
+import { recorded, shownValue, type PlotContext } from './context';
+import { Legend, type LegendListener } from './legend';
+import { TOOLTIP_PX, type Tooltip } from './tooltip';
 
-/** What all charts of one drawing share. */
-export interface PlotContext {
-  timeline: Timeline;
-  /** What the driver itself recorded, by the name of its series. */
-  traces: ReadonlyMap<string, Timeline>;
-  window: TimeWindow;
-  palette: Palette;
-  freshness: Freshness;
-  /** The moment whose values are told; `null` for now. */
-  at_ms: number | null;
-}
+/** More values than so are not read. */
+const MOST_ROWS = 10;
+/** Within this distance a line is pointed at. */
+const NEAR_PX = 12;
 
-export interface PlotListener {
+export interface PlotListener extends Omit<LegendListener, 'onPoint'> {
   onZoom: (a_ms: number, b_ms: number) => void;
   onReset: () => void;
 }
@@ -37,24 +33,29 @@ export class PlotView {
   private latest: [plot: Plot, context: PlotContext, bands: readonly Band[], markers: readonly EventMarker[]] | null =
     null;
   private readonly title = h('h3');
-  private readonly readouts = h('dl', { class: 'gpumon-readouts' });
-  private readonly values = new KeyedRows(
-    this.readouts,
-    ({ series }: PlotLine) => series,
-    (line) => this.newReadout(line),
-  );
+  private readonly legend: Legend;
   private readonly host = h('div', { class: 'gpumon-chart gpumon-plot-chart', 'aria-hidden': 'true' });
   private readonly chart = new Chart(this.host);
+  /** Where the pointer is, and how far it is to the right edge of the view. */
+  private pointer: { clientY: number; space_px: number; upward: boolean } | null = null;
   /** The line that somebody points at by its name. */
   private pointed: string | null = null;
 
   constructor(
     private readonly cursor: Cursor,
-    private readonly invalidate: () => void,
+    private readonly tooltip: Tooltip,
+    invalidate: () => void,
     listener: PlotListener,
   ) {
-    this.element = h('figure', { class: 'gpumon-plot' }, h('figcaption', {}, this.title, this.readouts), this.host);
+    const onPoint = (id: string | null): void => {
+      this.pointed = id;
+      invalidate();
+    };
+    this.legend = new Legend({ ...listener, onPoint }, invalidate);
+    const caption = h('figcaption', {}, this.title, this.legend.element);
+    this.element = h('figure', { class: 'gpumon-plot' }, caption, this.host);
     cursor.track(this.host, this.chart);
+    this.followPointer();
     addBrush(this.host, { ...listener, timeAt: (clientX) => this.chart.timeAt(clientX) });
   }
 
@@ -64,7 +65,8 @@ export class PlotView {
     }
     setAttribute(this.element, 'data-plot', plot.key);
     setText(this.title, plot.title);
-    this.values.update([...plot.lines, ...plot.stack], (row, line) => row.update(line, plot.unit, context));
+    const { unit } = plot;
+    this.legend.update([...plot.lines, ...plot.stack], unit, (plot.limit ?? unit.ceiling) - unit.floor, context);
   }
 
   /** Draws the lines, where they are seen. */
@@ -75,13 +77,19 @@ export class PlotView {
     }
     const { window, palette } = context;
     const { unit } = plot;
-    const drawn = (line: PlotLine): ChartLine => ({
-      ...recorded(line, context),
-      color: colorOf(palette, line.color),
-      ...dashOf(line.color),
-      faint: this.pointed !== null && this.pointed !== line.series,
-    });
-    const lines = plot.lines.map(drawn);
+    const near = this.updateTooltip(plot, context);
+    const drawn = (all: readonly PlotLine[]): ChartLine[] =>
+      all
+        .filter(({ id }) => !context.hidden.has(id))
+        .map((line) => ({
+          ...recorded(line, context),
+          id: line.id,
+          color: colorOf(palette, line.color),
+          ...dashOf(line.color),
+          faint: this.pointed !== null && this.pointed !== line.id,
+          strong: line.id === near,
+        }));
+    const lines = drawn(plot.lines);
     const ceiling = unit.bounded
       ? unit.ceiling
       : Math.max((plot.limit ?? 0) * airOf(plot), ceilingOf(unit, plot.limit === null ? highestOf(lines, window) : 0));
@@ -92,7 +100,7 @@ export class PlotView {
       floor: unit.floor,
       ceiling,
       lines,
-      stack: plot.stack.map(drawn),
+      stack: drawn(plot.stack),
       limit: plot.limit,
       ...(plot.limitName !== undefined && { limitName: plot.limitName }),
       bands,
@@ -118,56 +126,56 @@ export class PlotView {
   }
 
   dispose(): void {
+    this.tooltip.hide(this.host);
     this.chart.dispose();
   }
 
-  private newReadout(line: PlotLine): Readout {
-    return new Readout(line, (pointed) => {
-      this.pointed = pointed ? line.series : null;
-      this.invalidate();
+  private followPointer(): void {
+    const { host } = this;
+    host.addEventListener('pointermove', ({ clientY }) => {
+      const view = host.closest('.gpumon') ?? host;
+      const { left, top, bottom } = host.getBoundingClientRect();
+      const upward = (top + bottom) / 2 > window.innerHeight / 2;
+      this.pointer = { clientY, space_px: view.getBoundingClientRect().right - left, upward };
+    });
+    host.addEventListener('pointerleave', () => {
+      this.pointer = null;
+      this.tooltip.hide(host);
     });
   }
-}
 
-/** The name of a line and its value, of now or of the moment pointed at. */
-class Readout {
-  readonly element: HTMLElement;
-  private readonly label = h('dt', {});
-  private readonly swatch = h('span', { class: 'gpumon-swatch', 'aria-hidden': 'true' });
-  private readonly value: ReadingValue;
-
-  constructor({ series }: PlotLine, onPointed: (pointed: boolean) => void) {
-    this.value = new ReadingValue(series);
-    this.element = h('div', {}, this.swatch, this.label, h('dd', {}, this.value.element));
-    this.element.addEventListener('pointerenter', () => onPointed(true));
-    this.element.addEventListener('pointerleave', () => onPointed(false));
-  }
-
-  update(line: PlotLine, unit: Unit, context: PlotContext): void {
-    const { at_ms } = context;
-    setText(this.label, line.label);
-    if (typeof line.color === 'number') {
-      setPaint(this.swatch, line.color);
-    } else {
-      setStyle(this.swatch, 'background', colorOf(context.palette, line.color));
+  /** Tells the values at the pointer; returns the line that it is at. */
+  private updateTooltip(plot: Plot, context: PlotContext): string | null {
+    const { chart, pointer, host } = this;
+    const { at_ms } = this.cursor;
+    const x_px = at_ms === null ? null : chart.xOf(at_ms);
+    if (pointer === null || at_ms === null || x_px === null) {
+      this.tooltip.hide(host);
+      return null;
     }
-    if (at_ms === null) {
-      this.value.update(line.now, unit.text, context.freshness);
-      return;
-    }
-    const { values, times_ms } = recorded(line, context);
-    const times = times_ms ?? context.window.times_ms;
-    const past = values[indexAt(times, at_ms, context.window.gap_ms)] ?? NaN;
-    this.value.showPast(Number.isNaN(past) ? null : unit.text(past));
+    const valued = (line: PlotLine): PlotLine & { value: number } => ({ ...line, value: shownValue(line, context) });
+    const isShown = ({ id }: PlotLine): boolean => !context.hidden.has(id);
+    const lines = plot.lines.filter(isShown).map(valued);
+    const at = chart.valueAt(pointer.clientY);
+    const near = at === null || lines.length < 2 ? null : nearestLine(lines, at.value, NEAR_PX * at.pixel);
+    const { rows, more } = momentOf([...lines, ...plot.stack.filter(isShown).map(valued)], near, MOST_ROWS);
+    const toLeft = x_px + TOOLTIP_PX > pointer.space_px;
+    this.tooltip.show(
+      host,
+      { x_px, width_px: chart.width_px, toLeft, upward: pointer.upward },
+      at_ms,
+      rows.map(({ id, label, name, color, value }) => ({
+        id,
+        label: name ?? label,
+        color: colorOf(context.palette, color),
+        paint: color,
+        text: plot.unit.text(value),
+        near: id === near,
+      })),
+      more,
+    );
+    return near;
   }
-}
-
-/** What the driver recorded itself, where there is such a record; else what was read. */
-function recorded({ series, trace }: PlotLine, { timeline, traces }: PlotContext): Omit<ChartLine, 'color'> {
-  const own = trace === undefined ? undefined : traces.get(trace);
-  return own === undefined || trace === undefined
-    ? { values: timeline.values(series) }
-    : { values: own.values(trace), times_ms: own.times_ms };
 }
 
 /** The highest value that is shown; 0 where there is none. */

@@ -5,7 +5,8 @@ import { h, KeyedRows, setAttribute, setShown, setText } from '../../lib/dom';
 import type { ScreenObserver } from '../../lib/screen';
 import { trans } from '../../lib/translation';
 import type { Plot, Section } from '../../model/dashboard/plots';
-import type { PlotContext, PlotView } from './plot';
+import type { PlotContext } from './context';
+import type { PlotView } from './plot';
 
 /** What is marked on the charts of each GPU, by its index. */
 export interface PlotAnnotations {

@@ -57,6 +57,10 @@ impl Workload for Copied {
         true
     }
 
+    fn shared(&self, size: Size) -> Option<Shared> {
+        super::shared(size, true)
+    }
+
     fn usual_n(&self, _: Backend, _: Dtype, _: &MemoryBudget) -> u64 {
         USUAL_SIDE
     }

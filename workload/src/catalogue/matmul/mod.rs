@@ -25,7 +25,7 @@ pub(crate) use self::{
     on_cpu::Factors,
     product::{Product, memory_bytes, result_bytes},
 };
-use crate::catalogue::prelude::*;
+use crate::{catalogue::prelude::*, cpu_product::CpuProduct};
 
 pub(crate) static MATMUL: Matmul = Matmul;
 
@@ -54,6 +54,30 @@ static ABOUT: About = About {
 };
 
 pub(crate) struct Matmul;
+
+/// A product of the types that every framework has.
+fn shared(size: Size, copies: bool) -> Option<Shared> {
+    match size.dtype {
+        Dtype::Fp32 => Some(shared_as(on_cpu::Factors::<f32>::new(size.n), size, copies)),
+        Dtype::Fp64 => Some(shared_as(on_cpu::Factors::<f64>::new(size.n), size, copies)),
+        Dtype::Tf32 => {
+            let element = |seed, index| values::tf32(f32::random(seed, index));
+            Some(shared_as(on_cpu::Factors::from_elements(size.n, element), size, copies))
+        }
+        _ => None,
+    }
+}
+
+fn shared_as<T: CpuProduct>(mut factors: on_cpu::Factors<T>, size: Size, copies: bool) -> Shared {
+    let [a, b] = factors.both_mut();
+    Shared {
+        operation: beside::Operation { name: "matmul", copies, one_thread: false, fused: true },
+        dtype: size.dtype,
+        shape: vec![size.n, size.n],
+        inputs: vec![to_bytes(a), to_bytes(b)],
+        check: Box::new(move |bytes| factors.verify_part(&from_bytes(bytes, size.n * size.n))),
+    }
+}
 
 impl Workload for Matmul {
     fn about(&self) -> &About {
@@ -120,6 +144,10 @@ impl Workload for Matmul {
     fn on_cublas<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
         self.check_device(gpu, size.dtype)?;
         Ok(Box::new(on_cuda::OnCuda::new(gpu, size)?.by_cublas()?))
+    }
+
+    fn shared(&self, size: Size) -> Option<Shared> {
+        shared(size, false)
     }
 
     fn on_cpu(&self, size: Size) -> Result<Box<dyn Prepared>, RunError> {

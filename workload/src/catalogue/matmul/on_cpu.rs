@@ -10,6 +10,8 @@ use crate::{
 
 /// So many columns of B are checked at a time.
 const CHECKED_COLUMNS: usize = 64;
+/// A matrix of less than twice as many rows is checked whole, also where a part is enough.
+const CHECKED_WHOLE: usize = 1024;
 
 /// Both factors, row by row.
 pub(crate) struct Factors<T> {
@@ -57,8 +59,19 @@ impl<T: CpuProduct> Factors<T> {
         self.compare(Tolerance::new(T::DTYPE, self.side()), |at| out[at].to_f64())
     }
 
-    /// The same, of a result that is of another type.
+    /// The same of some columns, the fewer the larger the matrix is.
+    pub(super) fn verify_part(&self, out: &[T]) -> Verification {
+        let every = (self.n / CHECKED_WHOLE).pow(2).max(1);
+        self.compare_columns(Tolerance::new(T::DTYPE, self.side()), every, |at| out[at].to_f64())
+    }
+
+    /// The same as [`verify`](Self::verify), of a result that is of another type.
     pub(super) fn compare(&self, bound: Tolerance, out: impl Fn(usize) -> f64 + Sync) -> Verification {
+        self.compare_columns(bound, 1, out)
+    }
+
+    /// One of so many groups of columns.
+    fn compare_columns(&self, bound: Tolerance, every: usize, out: impl Fn(usize) -> f64 + Sync) -> Verification {
         let Self { a, b, n } = self;
         let of_columns = |first: usize| {
             let columns = first..(first + CHECKED_COLUMNS).min(*n);
@@ -76,7 +89,7 @@ impl<T: CpuProduct> Factors<T> {
             }
             found
         };
-        let all = (0..*n).into_par_iter().step_by(CHECKED_COLUMNS);
+        let all = (0..*n).into_par_iter().step_by(CHECKED_COLUMNS * every);
         all.map(of_columns).reduce(Verification::nothing, Verification::and)
     }
 }

@@ -1,7 +1,5 @@
 //! A memory leak in a loop, with a forecast of when the device is full.
 
-use std::time::Instant;
-
 use crate::{
     error::gib,
     oom::{Scenario, ScenarioContext, Stop},
@@ -36,27 +34,27 @@ fn run(context: &mut ScenarioContext<'_>) -> Result<(), Stop> {
     let round_bytes = context.part_of_usable(ROUNDS)?;
     context.step(format!("A loop that leaks {} per iteration.", gib(round_bytes)));
     context.phase(Phase::Measuring);
-    let begun = Instant::now();
+    let begun = context.stopwatch();
     let begun_bytes = context.free()?.free_bytes;
     let (mut held, mut forecast) = (Vec::new(), None);
     while context.usable_bytes()? >= round_bytes {
         held.push(context.take(round_bytes)?);
         context.pause()?;
         if held.len() == SEEN {
-            let seconds = begun.elapsed().as_secs_f64();
+            let seconds = context.seconds_since(&begun);
             let free_bytes = context.free()?.free_bytes;
             let per_second = begun_bytes.saturating_sub(free_bytes) as f64 / seconds;
             let left_seconds = context.usable_bytes()? as f64 / per_second;
             let rate = gib(per_second as u64);
             context.step(format!("Memory grows by {rate}/s. Forecast: full in {left_seconds:.1} s."));
-            forecast = Some((Instant::now(), left_seconds));
+            forecast = Some((context.stopwatch(), left_seconds));
         }
     }
     let free = gib(context.free()?.free_bytes);
     let Some((forecast_at, expected)) = forecast else {
         return Err(Stop::NotShown("the device was full before a forecast was possible".to_owned()));
     };
-    let seconds = forecast_at.elapsed().as_secs_f64();
+    let seconds = context.seconds_since(&forecast_at);
     context.step(format!(
         "Full after {} iterations and {seconds:.1} s; the forecast was {expected:.1} s. {free} stay free for others.",
         held.len()

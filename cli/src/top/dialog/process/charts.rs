@@ -89,15 +89,18 @@ pub(super) fn draw(painter: &mut Painter<'_>, area: Rect, screen: &ProcessScreen
             break;
         }
         let now = now.filter(|_| screen.is_there);
+        let style = painter.theme.of(unit.meaning());
+        let now = now.map_or_else(|| ABSENT.to_owned(), |now| unit.format(now, painter.glyphs));
         let plot = Plot {
             title: title.to_owned(),
-            now: now.map_or_else(|| ABSENT.to_owned(), |now| unit.format(now, painter.glyphs)),
-            style: painter.theme.of(unit.meaning()),
+            now: vec![(now, style)],
+            style,
             unit,
             limit,
             span_ms,
             end_ms: model.now_ms(),
             values: &|columns| history.values(line, Window { end_ms: model.now_ms(), span_ms, columns }),
+            overlay: None,
             reason,
             is_selected: true,
         };

@@ -1,6 +1,7 @@
-//! One line per GPU: utilization with its last minute, memory, temperature, power, and what is the matter, in words;
-//! below, what all of them come to.
+//! One line per GPU: utilization with its last minute, memory, temperature, power, where it is wide
+//! further readings, and what is the matter, in words; below, what all of them come to.
 
+mod further;
 mod row;
 mod totals;
 mod widths;

@@ -5,13 +5,15 @@ use ratatui::{
     layout::Rect,
     style::{Modifier, Style},
 };
+use unicode_width::UnicodeWidthStr;
 
 use super::{
     super::phrase_line::{Segment, fit_phrases},
+    further::Further,
     widths::{GAP, TEMPERATURE, Widths},
 };
 use crate::{
-    describe::{self, Load, Loads, Thresholds},
+    describe::{self, Level, Load, Loads, Phrase, Thresholds},
     table::units::ABSENT,
     top::{
         history::Line,
@@ -72,14 +74,36 @@ pub(super) fn draw(
         at.put_number(painter, &right(&power(gpu), widths.power), of_load(loads.power));
         at.x += GAP as u16;
     }
+    let phrases = model.phrases(gpu);
+    for further in fitting(widths, &phrases, at) {
+        let value = further.read(gpu, model.details(gpu.index), painter.glyphs);
+        let is_bad = further == Further::Ecc && value.value().is_some_and(|count| count != "0");
+        at.put(painter, further.label(), theme.dim);
+        let value = right(&shown(&value, Clone::clone), further.value_width());
+        at.put_number(painter, &value, fade(if is_bad { theme.alarm } else { theme.plain }));
+        at.x += GAP as u16;
+    }
     let room = usize::from(at.end.saturating_sub(at.x));
-    for (place, Segment { text, level }) in fit_phrases(&model.phrases(gpu), room).into_iter().enumerate() {
+    for (place, Segment { text, level }) in fit_phrases(&phrases, room).into_iter().enumerate() {
         at.put(painter, if place > 0 { ", " } else { "" }, theme.dim);
         at.put(painter, &text, theme.of_level(level));
     }
 }
 
+/// The further readings beside which there is room for all that the first phrase has to say, where somebody should know.
+fn fitting(widths: &Widths, phrases: &[Phrase], at: Cursor) -> impl Iterator<Item = Further> {
+    let urgent = phrases.first().filter(|phrase| phrase.level <= Level::Warn);
+    let words = urgent.map_or(0, |phrase| phrase.long.width());
+    let mut room = usize::from(at.end.saturating_sub(at.x)).saturating_sub(words);
+    widths.further.into_iter().flatten().take_while(move |further| {
+        let left = room.checked_sub(further.width() + GAP);
+        room = left.unwrap_or(0);
+        left.is_some()
+    })
+}
+
 /// Where on a line the next part stands.
+#[derive(Clone, Copy)]
 pub(super) struct Cursor {
     pub(super) x: u16,
     pub(super) y: u16,

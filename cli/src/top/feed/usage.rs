@@ -1,0 +1,165 @@
+//! What the processes of a sample take of this machine, read where the sample comes in.
+
+use std::{
+    collections::HashMap,
+    io::ErrorKind,
+    path::PathBuf,
+    time::{Duration, Instant},
+};
+
+use gpumon_probe::model::Sample;
+
+use crate::top::{
+    model::{ProcessUsage, Usage},
+    process_stat::{ProcessStat, booted_ms, missing},
+};
+
+/// Reading one takes 10 us, of a process with hundreds of threads 50 us. Nobody looks at more.
+const MOST: usize = 512;
+
+/// The kernel counts CPU time in steps of 10 ms, so that a shorter time would tell only a few values.
+const SHORTEST: Duration = Duration::from_millis(200);
+
+/// The time of boot moves when the clock is set.
+const BOOT_TIME_HOLDS: Duration = Duration::from_mins(1);
+
+pub(super) struct UsageReader {
+    root: PathBuf,
+    /// Whether processes are listed by the driver of this PID namespace.
+    is_own: bool,
+    booted_ms: Option<u64>,
+    booted_read: Instant,
+    before: HashMap<u32, Before>,
+}
+
+/// A process as its CPU time was compared last.
+#[derive(Clone, Copy)]
+struct Before {
+    /// PIDs are used again.
+    started_ms: Option<u64>,
+    cpu_ms: u64,
+    at: Instant,
+    percent: Option<f64>,
+}
+
+impl UsageReader {
+    pub(super) fn new(is_own: bool) -> Self {
+        Self::below("/proc".into(), is_own)
+    }
+
+    fn below(root: PathBuf, is_own: bool) -> Self {
+        let booted_ms = booted_ms(&root);
+        Self { root, is_own, booted_ms, booted_read: Instant::now(), before: HashMap::new() }
+    }
+
+    pub(super) fn read(&mut self, sample: &Sample, now: Instant) -> Usage {
+        if now.saturating_duration_since(self.booted_read) > BOOT_TIME_HOLDS {
+            (self.booted_ms, self.booted_read) = (booted_ms(&self.root), now);
+        }
+        let mut usage = Usage::new();
+        let mut before = HashMap::new();
+        for process in sample.gpus.iter().filter_map(|gpu| gpu.processes.value()).flatten() {
+            if usage.contains_key(&process.pid) {
+                continue;
+            }
+            let found = if before.len() < MOST {
+                let found = self.look(process.pid, process.started_ms.value().copied(), now);
+                before.extend(found.as_ref().ok().map(|(_, now)| (process.pid, *now)));
+                found.map(|(usage, _)| usage)
+            } else {
+                Err(format!("not read of more than {MOST} processes"))
+            };
+            usage.insert(process.pid, found);
+        }
+        self.before = before;
+        usage
+    }
+
+    fn look(&self, pid: u32, started_ms: Option<u64>, now: Instant) -> Result<(ProcessUsage, Before), String> {
+        let missing = missing(self.is_own, started_ms);
+        let stat =
+            ProcessStat::read_since_boot(&self.root, pid, self.booted_ms).map_err(|error| match error.kind() {
+                ErrorKind::NotFound => format!("the process {missing}"),
+                ErrorKind::PermissionDenied => "only its own user and root may look".to_owned(),
+                _ => error.to_string(),
+            })?;
+        if !stat.began_at(started_ms) {
+            return Err(format!("the process {missing}; its PID is another process's here"));
+        }
+        let first = Before { started_ms: stat.started_ms, cpu_ms: stat.cpu_ms, at: now, percent: None };
+        let before = self.before.get(&pid).filter(|before| before.started_ms == stat.started_ms);
+        let compared = before.map_or(first, |before| match now.saturating_duration_since(before.at) {
+            short if short < SHORTEST => *before,
+            elapsed => {
+                let used_ms = stat.cpu_ms.saturating_sub(before.cpu_ms) as f64;
+                Before { percent: Some(used_ms / elapsed.as_secs_f64() / 10.0), ..first }
+            }
+        });
+        let usage =
+            ProcessUsage { cpu_percent: compared.percent, resident_bytes: stat.resident_bytes, threads: stat.threads };
+        Ok((usage, compared))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use gpumon_probe::model::{Process, Reading};
+
+    use super::*;
+    use crate::top::testing;
+
+    fn sample(pids: &[u32]) -> Sample {
+        let mut sample = testing::sample(1);
+        let template = testing::processes(1).remove(0);
+        let started_ms = Reading::Absent(gpumon_probe::model::Absence::Unknown);
+        let process = |pid: &u32| Process { pid: *pid, started_ms: started_ms.clone(), ..template.clone() };
+        sample.gpus[0].processes = Reading::Now(pids.iter().map(process).collect());
+        sample
+    }
+
+    fn write(root: &std::path::Path, pid: u32, cpu_ticks: u64, started_ticks: u64) {
+        fs::create_dir_all(root.join(pid.to_string())).unwrap();
+        let stat = format!("{pid} (x) R 1 0 0 0 0 0 0 0 0 0 {cpu_ticks} 0 0 0 0 0 3 0 {started_ticks} 0 512 0\n");
+        fs::write(root.join(format!("{pid}/stat")), stat).unwrap();
+    }
+
+    #[test]
+    fn cpu_time_is_compared_over_a_second_and_never_between_two_processes_of_one_pid() {
+        let root = std::env::temp_dir().join(format!("gpumon-usage-{}", std::process::id()));
+        fs::create_dir_all(&root).unwrap();
+        fs::write(root.join("stat"), "btime 1700000000\n").unwrap();
+        let mut reader = UsageReader::below(root.clone(), true);
+        let begun = Instant::now();
+        let mut percent = |cpu_ticks, started_ticks, after_ms| {
+            write(&root, 7, cpu_ticks, started_ticks);
+            reader.read(&sample(&[7]), begun + Duration::from_millis(after_ms))[&7].clone().unwrap().cpu_percent
+        };
+        assert_eq!(percent(100, 5, 0), None);
+        assert_eq!(percent(110, 5, 100), None, "too short a time");
+        assert_eq!(percent(250, 5, 1000), Some(150.0));
+        assert_eq!(percent(260, 5, 1100), Some(150.0));
+        assert_eq!(percent(9, 9000, 3000), None, "its PID is used again");
+        let usage = reader.read(&sample(&[7, 8]), begun + Duration::from_secs(9));
+        let page = rustix::param::page_size() as u64;
+        assert_eq!(usage[&7].as_ref().map(|usage| (usage.resident_bytes, usage.threads)), Ok((512 * page, 3)));
+        assert!(usage[&8].as_ref().unwrap_err().contains("runs in another PID namespace"), "{usage:?}");
+        fs::write(root.join("8"), "no folder").unwrap();
+        assert!(reader.read(&sample(&[8]), begun)[&8].is_err());
+        fs::remove_dir_all(&root).unwrap();
+    }
+
+    #[test]
+    fn of_very_many_processes_the_rest_has_a_reason() {
+        let root = std::env::temp_dir().join(format!("gpumon-usage-many-{}", std::process::id()));
+        let pids: Vec<u32> = (1..=MOST as u32 + 1).collect();
+        for pid in &pids {
+            write(&root, *pid, 1, 1);
+        }
+        let usage = UsageReader::below(root.clone(), true).read(&sample(&pids), Instant::now());
+        assert_eq!(usage.values().filter(|usage| usage.is_ok()).count(), MOST);
+        assert!(usage[&(MOST as u32 + 1)].as_ref().unwrap_err().contains("more than 512"));
+        fs::remove_dir_all(&root).unwrap();
+    }
+}

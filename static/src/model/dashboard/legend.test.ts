@@ -1,0 +1,34 @@
+import { describe, expect, it } from 'vitest';
+
+import { Extremes, isolated, toggledLine } from './legend';
+
+const GPUS = ['0', '1', '2'];
+
+describe('a legend', () => {
+  it('isolates a line, and shows all again', () => {
+    const alone = isolated(['host.cpu'], '1', GPUS);
+    expect(alone).toEqual(['host.cpu', '0', '2']);
+    expect(isolated(alone, '2', GPUS)).toEqual(['host.cpu', '0', '1']);
+    expect(isolated(alone, '1', GPUS)).toEqual(['host.cpu']);
+  });
+
+  it('hides a line, shows it again, and never hides the last', () => {
+    expect(toggledLine([], '1', GPUS)).toEqual(['1']);
+    expect(toggledLine(['1'], '1', GPUS)).toEqual([]);
+    expect(toggledLine(['x', '0', '1'], '2', GPUS)).toEqual(['x']);
+  });
+
+  it('of many lines names the highest and the lowest, and does not change names for a trifle', () => {
+    const extremes = new Extremes();
+    const of = (...values: number[]): string[] =>
+      extremes.of(
+        values.map((value, id) => ({ id: String(id), value })),
+        100,
+      );
+    expect(of(50, 99, 0)).toEqual(['1', '2']);
+    expect(of(100, 99, 0)).toEqual(['1', '2']);
+    expect(of(100, 97, 0)).toEqual(['0', '2']);
+    expect(of(NaN, 97, NaN)).toEqual(['1']);
+    expect(of(NaN, NaN)).toEqual([]);
+  });
+});

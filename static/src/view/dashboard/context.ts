@@ -1,0 +1,43 @@
+/** What all charts of one drawing share, and what their lines have at a moment. */
+
+import type { ChartLine, TimeWindow } from '../../chart/content';
+import { indexAt, type Timeline } from '../../lib/timeline';
+import type { PlotLine } from '../../model/dashboard/plots';
+import { valueOf } from '../../model/reading';
+import type { Palette } from '../palette';
+import type { Freshness } from '../value';
+
+export interface PlotContext {
+  timeline: Timeline;
+  /** What the driver itself recorded, by the name of its series. */
+  traces: ReadonlyMap<string, Timeline>;
+  window: TimeWindow;
+  palette: Palette;
+  freshness: Freshness;
+  /** The moment whose values are told; `null` for now. */
+  at_ms: number | null;
+  /** Lines that are not drawn, by id. */
+  hidden: ReadonlySet<string>;
+}
+
+/** What the driver recorded itself, where there is such a record; else what was read. */
+export function recorded(
+  { series, trace }: PlotLine,
+  { timeline, traces }: PlotContext,
+): Pick<ChartLine, 'values' | 'times_ms'> {
+  const own = trace === undefined ? undefined : traces.get(trace);
+  return own === undefined || trace === undefined
+    ? { values: timeline.values(series) }
+    : { values: own.values(trace), times_ms: own.times_ms };
+}
+
+/** The value of a line at a moment of the past; NaN where there is none. */
+export function pastValue(line: PlotLine, at_ms: number, context: PlotContext): number {
+  const { values, times_ms = context.window.times_ms } = recorded(line, context);
+  return values[indexAt(times_ms, at_ms, context.window.gap_ms)] ?? NaN;
+}
+
+/** The value of a line at the moment that is shown; NaN where there is none. */
+export function shownValue(line: PlotLine, context: PlotContext): number {
+  return context.at_ms === null ? (valueOf(line.now) ?? NaN) : pastValue(line, context.at_ms, context);
+}

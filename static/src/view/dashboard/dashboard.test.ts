@@ -1,0 +1,81 @@
+// @vitest-environment jsdom
+import { beforeEach, describe, expect, it, vi } from 'vitest';
+
+import { fromAddress, toAddress } from '../../model/dashboard/state';
+import { Store } from '../../model/store';
+import { gpu, hello, inventory, NOW, sample } from '../../testing/frames';
+import { Dashboard } from './dashboard';
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['Date'] });
+  vi.setSystemTime(NOW);
+});
+
+/** The dashboard of so many GPUs, of which each draws 10 W more than the one before. */
+function shown(count: number, address = ''): { element: HTMLElement; render: () => void; address: () => string } {
+  const gpus = Array.from({ length: count }, (_, index) =>
+    gpu(index, { power: { ...gpu(index).power, draw_watts: 10 * index } }),
+  );
+  const store = new Store(() => NOW);
+  store.phase = { phase: 'open' };
+  store.apply(hello({ inventory: inventory(count), sample: sample(NOW, gpus) }));
+  let state = fromAddress(address);
+  const dashboard: Dashboard = new Dashboard(
+    store,
+    { update: vi.fn() },
+    {
+      title: '',
+      state,
+      onState: (next) => {
+        state = next;
+      },
+      onRetry: vi.fn(),
+      invalidate: () => dashboard.render(),
+    },
+  );
+  document.body.replaceChildren(dashboard.element);
+  dashboard.render();
+  return { element: dashboard.element, render: () => dashboard.render(), address: () => toAddress(state) };
+}
+
+function legend(element: HTMLElement, plot = 'all power.draw_watts'): HTMLButtonElement[] {
+  return [...element.querySelectorAll<HTMLButtonElement>(`[data-plot="${plot}"] .gpumon-readouts > button`)];
+}
+
+const texts = (entries: HTMLElement[]): string[] => entries.map((one) => one.textContent.replaceAll('\u00a0', ' '));
+const pressed = (entries: HTMLElement[]): (string | null)[] => entries.map((one) => one.getAttribute('aria-pressed'));
+
+describe('the legends of a dashboard', () => {
+  it('isolate a GPU in all charts by a click, and hide one by a click or a key with Ctrl or Shift', () => {
+    const { element, address } = shown(3);
+    const click = (at: number, keys: MouseEventInit = {}): void => {
+      legend(element)[at]?.dispatchEvent(new MouseEvent('click', { bubbles: true, ...keys }));
+    };
+    expect(texts(legend(element))).toEqual(['00 W', '110 W', '220 W']);
+    click(1);
+    expect(pressed(legend(element))).toEqual(['false', 'true', 'false']);
+    expect(pressed(legend(element, 'all temperature.gpu_celsius'))).toEqual(['false', 'true', 'false']);
+    expect(pressed(legend(element, 'host cpu'))).toEqual(['true']);
+    expect(address()).toBe('hide=0,2');
+    click(1);
+    expect(address()).toBe('');
+    click(2, { shiftKey: true });
+    expect(address()).toBe('hide=2');
+    legend(element)[2]?.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter', ctrlKey: true, bubbles: true }));
+    expect(address()).toBe('');
+  });
+
+  it('name the extremes of many GPUs, or those that were chosen, and the rest on request', () => {
+    const { element, render } = shown(64);
+    expect(texts(legend(element))).toEqual(['max63630 W', 'min00 W']);
+    expect(element.querySelectorAll('*').length).toBeLessThan(900);
+    const more = element.querySelector('[data-plot="all power.draw_watts"] details');
+    expect(more?.firstElementChild?.textContent).toBe('62 more');
+    more?.setAttribute('open', '');
+    render();
+    const all = legend(element);
+    expect(all).toHaveLength(66);
+    all.find((one) => texts([one])[0] === '770 W')?.click();
+    expect(texts(legend(element).slice(0, 1))).toEqual(['770 W']);
+  });
+});

@@ -1,0 +1,144 @@
+//! `--beside`, with modules that stand for frameworks.
+
+use std::{fs, os::unix::fs::PermissionsExt, path::Path, process::Command};
+
+use serde_json::Value;
+
+use crate::support::{FakeCuda, gpumon, lines_of, stderr, stdout};
+
+/// A Python that has no other modules than its own, and those for this test where it is to have them.
+struct Python {
+    folder: tempfile::TempDir,
+    has_frameworks: bool,
+}
+
+impl Python {
+    fn new(has_frameworks: bool) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("bin/python3");
+        fs::create_dir(path.parent().unwrap()).unwrap();
+        fs::write(&path, "#!/bin/sh\nexec python3 -S \"$@\"\n").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        Self { folder, has_frameworks }
+    }
+
+    /// The same command, in this environment.
+    fn active(&self, mut command: Command) -> Command {
+        let modules = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/end-to-end/frameworks");
+        command.env("VIRTUAL_ENV", self.folder.path()).env("PYTHONDONTWRITEBYTECODE", "1").env_remove("PYTHONPATH");
+        if self.has_frameworks {
+            command.env("PYTHONPATH", modules);
+        }
+        command
+    }
+}
+
+fn without_gpu(arguments: &[&str]) -> Command {
+    let mut command = gpumon(arguments);
+    command.env("GPUMON_LIBCUDA", "/nowhere/libcuda.so.1");
+    command
+}
+
+/// What ran beside, of each line that has something.
+fn beside(lines: &[Value]) -> Vec<&Value> {
+    lines.iter().filter_map(|line| line["beside"].as_array()).flatten().collect()
+}
+
+#[test]
+fn a_framework_runs_the_same_cases_on_the_cpu_and_is_verified_and_compared() {
+    let python = Python::new(true);
+    let arguments = ["tutorials", "a", "c", "f", "g", "i", "j", "--quick", "--backend", "cpu", "--beside", "--json"];
+    let (code, lines, said) = lines_of(python.active(without_gpu(&arguments)));
+    assert_eq!(code, Some(0), "{said}");
+    let without: Vec<_> = lines.iter().filter(|line| line["beside"].is_null()).collect();
+    assert!(without.iter().all(|line| line["row"] == "j"), "that is no framework's: {without:?}");
+    let runs = beside(&lines);
+    assert_eq!(runs.len(), lines.len() - without.len(), "{lines:?}");
+    for line in &lines {
+        let Some(run) = line["beside"].as_array().map(|runs| &runs[0]) else { continue };
+        assert_eq!(
+            (&run["name"], &run["version"], &run["verify"]["ok"]),
+            (&"NumPy".into(), &"0.stub".into(), &true.into())
+        );
+        assert!(run["verify"]["checked"].as_u64() > Some(1000) && run["host_time"]["n"].as_u64() >= Some(10), "{run}");
+        let ratio = run["host_time"]["median_us"].as_f64().unwrap()
+            / line["outcome"]["host_time"]["median_us"].as_f64().unwrap();
+        assert!((run["ratio"].as_f64().unwrap() / ratio - 1.0).abs() < 1e-9, "{line}");
+    }
+    let output = python.active(without_gpu(&["tutorials", "i", "--quick", "--beside"])).output().unwrap();
+    let (text, said) = (stdout(&output), stderr(&output));
+    assert!(said.contains(&format!("{}/bin/python3: NumPy", python.folder.path().display())), "{said}");
+    let below = text.split_once("   CPU one pass ").unwrap().1.lines().nth(1).unwrap();
+    assert!(below.starts_with("      NumPy 0.stub ") && below.contains(" verified  gpumon is "), "{text}");
+}
+
+#[test]
+fn a_framework_of_the_gpu_gets_the_same_gpu_and_the_copies_where_they_belong_to_it() {
+    let (python, cuda) = (Python::new(true), FakeCuda::new(""));
+    let arguments = ["tutorials", "a", "c", "f", "h", "i", "--quick", "--backend", "cuda", "--beside", "--json"];
+    let (code, lines, said) = lines_of(python.active(cuda.gpumon(&arguments)));
+    assert_eq!(code, Some(0), "{said}");
+    for line in &lines {
+        let Some(runs) = line["beside"].as_array() else {
+            assert_eq!(line["outcome"]["dtype"], "tf32", "CuPy has all others: {line}");
+            continue;
+        };
+        assert_eq!(
+            (runs.len(), &runs[0]["name"], &runs[0]["verify"]["ok"]),
+            (1, &"CuPy".into(), &true.into()),
+            "{line}"
+        );
+    }
+    assert!(beside(&lines).len() > 8, "{lines:?}");
+    let output = python.active(cuda.gpumon(&["bench", "triad", "--quick", "--beside", "--size", "10007"])).output();
+    let text = stdout(&output.unwrap());
+    let line = text.lines().find(|line| line.starts_with("  CuPy 0.stub ")).unwrap_or_else(|| panic!("{text}"));
+    assert!(line.contains(" fp32 ") && line.contains(" verified  gpumon is "), "{text}");
+    cuda.counters_at_rest();
+}
+
+#[test]
+fn what_goes_wrong_in_a_framework_is_told_in_its_row_and_the_run_goes_on() {
+    let python = Python::new(true);
+    for (fault, words, rows) in [
+        ("wrong", "mismatch: ", 2),
+        ("raise", "failed: MemoryError: 12 GiB", 2),
+        ("crash", "failed: the process ended: signal: 11", 2),
+        ("import", "failed: the process ended: ImportError: libstub.so.1: cannot open shared object file", 1),
+    ] {
+        let run = |last: &[&str]| {
+            let arguments = [&["tutorials", "f", "--quick", "--backend", "cpu", "--beside"], last].concat();
+            let mut command = python.active(without_gpu(&arguments));
+            command.env("STUB_FAULT", fault);
+            command
+        };
+        let (code, lines, said) = lines_of(run(&["--json"]));
+        assert_eq!((code, lines.len()), (Some(0), 2), "{fault}: {said}");
+        assert!(lines.iter().all(|line| line["outcome"]["verify"]["ok"] == true), "{fault}: {lines:?}");
+        let runs = beside(&lines);
+        assert_eq!(runs.len(), rows, "{fault}: {runs:?}");
+        assert!(runs.iter().all(|run| run["ratio"].is_null()), "what is not right is not compared: {runs:?}");
+        let text = stdout(&run(&[]).output().unwrap());
+        assert_eq!(text.matches(words).count(), rows, "{fault}: {text}");
+    }
+}
+
+#[test]
+fn what_is_to_be_installed_or_named_is_said() {
+    let python = Python::new(false);
+    let arguments = ["bench", "triad", "--quick", "--backend", "cpu", "--size", "10007", "--beside"];
+    let output = python.active(without_gpu(&arguments)).output().unwrap();
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(said.contains("install one of numpy, numba, cupy-cuda13x, torch, jax"), "{said}");
+    for (program, words) in
+        [("/nowhere/python3", "it does not start: No such file"), ("/bin/true", "the process ended")]
+    {
+        let output = without_gpu(&[&arguments[..], &["--python", program]].concat()).output().unwrap();
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains(words) && said.contains(program) && said.contains("with --python"), "{said}");
+    }
+    let output = without_gpu(&["tutorials", "a", "--python", "python3"]).output().unwrap();
+    assert!(output.status.code() == Some(2) && stderr(&output).contains("--beside"), "{}", stderr(&output));
+}

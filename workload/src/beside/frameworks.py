@@ -1,0 +1,291 @@
+"""Runs operations by a framework, as gpumon's runner runs its own: the same data, warm-up, synchronization and stopping
+rule. `find` prints which frameworks can be imported; a framework's name reads requests, one JSON object per line, and
+answers each with one."""
+
+import ctypes
+import importlib.util
+import json
+import math
+import os
+import sys
+import time
+
+MODULES = {"NumPy": "numpy", "Numba": "numba", "CuPy": "cupy", "PyTorch": "torch", "JAX": "jax"}
+FEWEST, MOST, STEADY = 10, 2000, 0.005
+SCALAR, ALPHA, SCALE = 0.42, 1.6732632, 1.050701
+NAMES = {"fp32": "float32", "tf32": "float32", "fp64": "float64"}
+
+
+def operation(xp, name):
+    """What is computed, by the functions that these frameworks share."""
+    return {
+        "add": lambda a, b: a + b,
+        "scale": lambda a: SCALAR * a,
+        "triad": lambda a, b: a + SCALAR * b,
+        "square": lambda a: a * a,
+        "trig": lambda a: xp.cos(a) ** 2 + xp.sin(a) ** 2,
+        "selu": lambda a: SCALE * xp.where(a > 0, a, ALPHA * xp.exp(a) - ALPHA),
+        "matmul": lambda a, b: a @ b,
+    }[name]
+
+
+class Unsupported(Exception):
+    """The framework has no such operation, or none that runs as it was requested."""
+
+
+class Framework:
+    """By default as NumPy, on the CPU."""
+
+    def __init__(self, module, device, host=None):
+        self.module, self.device, self.host = module, device, host or module
+        # Where the device is of no use, this tells it before anything is asked.
+        self.wait(self.to_device(self.array(bytes(4), {"dtype": "fp32", "shape": [1]})))
+
+    def array(self, data, request):
+        """An array of the host, in memory of the framework's own."""
+        array = self.host.frombuffer(data, dtype=NAMES[request["dtype"]])
+        return array.reshape(request["shape"]).copy()
+
+    def to_device(self, array):
+        return array
+
+    def to_host(self, array):
+        return array
+
+    def function(self, request):
+        return operation(self.module, request["operation"])
+
+    def wait(self, result):
+        pass
+
+    def data(self, result):
+        return result.tobytes()
+
+    def release(self):
+        """Gives back memory that is not used any more."""
+
+
+class OverNumPy(Framework):
+    """Arrays of the host are NumPy's."""
+
+    def __init__(self, module, device):
+        super().__init__(module, device, importlib.import_module("numpy"))
+
+
+class CuPy(OverNumPy):
+    def to_device(self, array):
+        return self.module.asarray(array)
+
+    def to_host(self, array):
+        return self.module.asnumpy(array)
+
+    def function(self, request):
+        if request["dtype"] == "tf32":
+            raise Unsupported("CuPy computes tf32 where a variable says so before it is imported")
+        return super().function(request)
+
+    def wait(self, result):
+        self.module.cuda.Device().synchronize()
+
+    def release(self):
+        self.module.get_default_memory_pool().free_all_blocks()
+
+
+class Jax(OverNumPy):
+    def __init__(self, module, device):
+        module.config.update("jax_enable_x64", True)
+        super().__init__(module, device)
+
+    def to_device(self, array):
+        return self.module.device_put(array).block_until_ready()
+
+    def to_host(self, array):
+        return self.host.asarray(array)
+
+    def function(self, request):
+        if request["one_thread"]:
+            raise Unsupported("JAX cannot be limited to one thread")
+        precision = "default" if request["dtype"] == "tf32" else "highest"
+        self.module.config.update("jax_default_matmul_precision", precision)
+        function = operation(self.module.numpy, request["operation"])
+        return self.module.jit(function) if request["fused"] else function
+
+    def wait(self, result):
+        result.block_until_ready()
+
+
+class Torch(Framework):
+    def __init__(self, module, device):
+        super().__init__(module, device)
+        self.threads = module.get_num_threads()
+
+    def array(self, data, request):
+        array = self.module.frombuffer(bytearray(data), dtype=getattr(self.module, NAMES[request["dtype"]]))
+        return array.reshape(request["shape"]).clone()
+
+    def to_device(self, array):
+        return array.to(self.device)
+
+    def to_host(self, array):
+        return array.cpu()
+
+    def function(self, request):
+        self.module.set_num_threads(1 if request["one_thread"] else self.threads)
+        if self.device == "cuda":
+            self.module.backends.cuda.matmul.allow_tf32 = request["dtype"] == "tf32"
+        return super().function(request)
+
+    def wait(self, result):
+        if self.device == "cuda":
+            self.module.cuda.synchronize()
+
+    def data(self, result):
+        result = result.contiguous()
+        return ctypes.string_at(result.data_ptr(), result.numel() * result.element_size())
+
+    def release(self):
+        if self.device == "cuda":
+            self.module.cuda.empty_cache()
+
+
+class Numba(OverNumPy):
+    """Loops over elements, compiled."""
+
+    ELEMENTS = {
+        "add": "a[i] + b[i]",
+        "scale": f"t({SCALAR}) * a[i]",
+        "triad": f"a[i] + t({SCALAR}) * b[i]",
+        "square": "a[i] * a[i]",
+        "trig": "math.cos(a[i]) ** 2 + math.sin(a[i]) ** 2",
+    }
+
+    def to_device(self, array):
+        return self.module.cuda.to_device(array) if self.device == "cuda" else array
+
+    def to_host(self, array):
+        return array.copy_to_host() if self.device == "cuda" else array
+
+    def function(self, request):
+        if request["operation"] not in self.ELEMENTS:
+            raise Unsupported(f"there is no loop for {request['operation']}")
+        names = ", ".join("ab"[: request["inputs"]])
+        element = self.ELEMENTS[request["operation"]]
+        dtype = getattr(self.host, NAMES[request["dtype"]])
+        scope = {"math": math, "t": dtype, "prange": self.module.prange, "grid": None}
+        if self.device == "cuda":
+            cuda = scope["cuda"] = self.module.cuda
+            code = f"def loop(out, {names}):\n i = cuda.grid(1)\n if i < out.size:\n  out[i] = {element}"
+            exec(code, scope)
+            kernel = cuda.jit(scope["loop"])
+            out = cuda.device_array(request["shape"], dtype)
+            threads = 256
+            blocks = -(-out.size // threads)
+        else:
+            loop = "range" if request["one_thread"] else "prange"
+            exec(f"def loop(out, {names}):\n for i in {loop}(out.size):\n  out[i] = {element}", scope)
+            compiled = self.module.njit(parallel=not request["one_thread"])(scope["loop"])
+            out = self.host.empty(request["shape"], dtype)
+
+        def function(*inputs):
+            if self.device == "cuda":
+                kernel[blocks, threads](out, *inputs)
+            else:
+                compiled(out, *inputs)
+            return out
+
+        return function
+
+    def wait(self, result):
+        if self.device == "cuda":
+            self.module.cuda.synchronize()
+
+
+KINDS = {"NumPy": Framework, "Numba": Numba, "CuPy": CuPy, "PyTorch": Torch, "JAX": Jax}
+
+
+def deviation(times):
+    mean = sum(times) / len(times)
+    return math.sqrt(sum((time - mean) ** 2 for time in times) / (len(times) - 1)) / mean
+
+
+def measure(run, limits):
+    """Times in us, each from the call until the result is there, as gpumon's runner takes them."""
+    # It compiles.
+    run()
+    begun = time.perf_counter()
+    while True:
+        run()
+        if time.perf_counter() - begun >= limits["warm_up_s"]:
+            break
+    times, begun = [], time.perf_counter()
+    while True:
+        start = time.perf_counter()
+        result = run()
+        now = time.perf_counter()
+        times.append(round((now - start) * 1e6, 3))
+        if len(times) < FEWEST:
+            continue
+        if len(times) % FEWEST == 0 and now - begun >= limits["least_s"]:
+            if deviation(times) <= STEADY:
+                return times, result
+        if now - begun >= limits["time_s"] or len(times) >= MOST:
+            return times, result
+
+
+def answer(framework, request):
+    arrays = []
+    for path in request["paths"]:
+        with open(path, "rb") as file:
+            arrays.append(framework.array(file.read(), request))
+    function = framework.function(request)
+    if request["copies"]:
+
+        def run():
+            return framework.to_host(function(*[framework.to_device(array) for array in arrays]))
+    else:
+        inputs = [framework.to_device(array) for array in arrays]
+
+        def run():
+            result = function(*inputs)
+            framework.wait(result)
+            return result
+
+    times, result = measure(run, request)
+    if not request["copies"]:
+        result = framework.to_host(result)
+    with open(request["out"], "wb") as file:
+        file.write(framework.data(result))
+    return {"times_us": times}
+
+
+def main():
+    # SIGKILL when gpumon ends, whatever is being done then (PR_SET_PDEATHSIG).
+    ctypes.CDLL(None).prctl(1, 9)
+    # Modules of the working directory are not frameworks.
+    sys.path[:] = [path for path in sys.path if path]
+    # What a framework prints is no answer.
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+
+    def say(value):
+        print(json.dumps(value), file=answers, flush=True)
+
+    if sys.argv[1] == "find":
+        return say([name for name, module in MODULES.items() if importlib.util.find_spec(module)])
+    name, device = sys.argv[1:]
+    module = importlib.import_module(MODULES[name])
+    if name == "Numba" and device == "cuda":
+        importlib.import_module("numba.cuda")
+    framework = KINDS[name](module, device)
+    say({"version": str(getattr(module, "__version__", ""))})
+    for line in sys.stdin:
+        try:
+            say(answer(framework, json.loads(line)))
+        except Unsupported as error:
+            say({"unsupported": str(error)})
+        except Exception as error:
+            say({"error": f"{type(error).__name__}: {error}"})
+        framework.release()
+
+
+main()

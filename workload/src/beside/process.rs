@@ -1,0 +1,136 @@
+//! A Python process that answers requests, one JSON object per line.
+
+use std::{
+    ffi::OsStr,
+    io::{self, Write},
+    path::Path,
+    process::{Child, ChildStdin, Command, Stdio},
+    sync::{
+        atomic::{AtomicBool, Ordering::Relaxed},
+        mpsc::{Receiver, RecvTimeoutError},
+    },
+    time::{Duration, Instant},
+};
+
+use serde::{Deserialize, de::DeserializeOwned};
+
+use super::shared::Request;
+use crate::{
+    error::RunError,
+    parent::{keep_last_line, line_splitter::LineTooLong, split_lines},
+};
+
+const SCRIPT: &str = include_str!("frameworks.py");
+const TICK: Duration = Duration::from_millis(100);
+/// How long the pipes of one that has ended may stay open.
+const DRAIN: Duration = Duration::from_secs(1);
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    #[error("it does not start: {0}")]
+    Start(io::Error),
+    /// What the framework says.
+    #[error("{0}")]
+    Told(String),
+    #[error("the process ended: {0}")]
+    Ended(String),
+    #[error("no answer after {} s", .0.as_secs())]
+    Hung(Duration),
+    #[error("its answer is not understood: {0}")]
+    Unclear(#[from] serde_json::Error),
+    #[error(transparent)]
+    LineTooLong(#[from] LineTooLong),
+    #[error("interrupted")]
+    Interrupted,
+    #[error(transparent)]
+    NoRoom(#[from] RunError),
+    #[error("data cannot be handed over: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// What it says when it is ready.
+#[derive(Debug, Deserialize)]
+pub(super) struct Ready {
+    pub(super) version: String,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Answer {
+    /// None where the framework does not have the operation.
+    pub(super) times_us: Option<Vec<f64>>,
+    error: Option<String>,
+}
+
+/// It is killed where this is dropped.
+pub(super) struct Process {
+    child: Child,
+    requests: Option<ChildStdin>,
+    answers: Receiver<Result<String, LineTooLong>>,
+    last_error_line: Option<Receiver<Option<String>>>,
+    /// Of the framework.
+    pub(super) version: String,
+}
+
+impl Process {
+    pub(super) fn start<'a>(
+        python: &Path,
+        arguments: &[&str],
+        variables: impl IntoIterator<Item = (&'a str, &'a OsStr)>,
+    ) -> Result<Self, Failure> {
+        let mut command = Command::new(python);
+        command.arg("-c").arg(SCRIPT).args(arguments).envs(variables);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(Failure::Start)?;
+        let answers = split_lines(child.stdout.take());
+        let last_error_line = keep_last_line(child.stderr.take());
+        Ok(Self { requests: child.stdin.take(), child, answers, last_error_line, version: String::new() })
+    }
+
+    pub(super) fn ask(
+        &mut self,
+        request: &Request<'_>,
+        patience: Duration,
+        interrupted: &AtomicBool,
+    ) -> Result<Answer, Failure> {
+        let line = serde_json::to_string(request)?;
+        // Where it has ended, there is no answer either, which tells why.
+        let _ = self.requests.as_mut().map(|requests| writeln!(requests, "{line}"));
+        let answer: Answer = self.receive(patience, interrupted)?;
+        answer.error.map_or(Ok(Answer { error: None, ..answer }), |error| Err(Failure::Told(error)))
+    }
+
+    /// The next line that it writes.
+    pub(super) fn receive<T: DeserializeOwned>(
+        &mut self,
+        patience: Duration,
+        interrupted: &AtomicBool,
+    ) -> Result<T, Failure> {
+        let deadline = Instant::now() + patience;
+        loop {
+            match self.answers.recv_timeout(TICK) {
+                Ok(line) => return Ok(serde_json::from_str(&line?)?),
+                // A terminal interrupts both.
+                Err(_) if interrupted.load(Relaxed) => return Err(Failure::Interrupted),
+                Err(RecvTimeoutError::Disconnected) => return Err(Failure::Ended(self.last_words())),
+                Err(RecvTimeoutError::Timeout) if Instant::now() >= deadline => return Err(Failure::Hung(patience)),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+    }
+
+    /// The last line of its standard error, or how it ended.
+    fn last_words(&mut self) -> String {
+        let last_line = self.last_error_line.take().and_then(|line| line.recv_timeout(DRAIN).ok()).flatten();
+        let status = || self.child.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
+        last_line.unwrap_or_else(status)
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // One that has ended is beyond this.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,131 @@
+//! What an operation hands over to a framework: its inputs, and how a result is verified.
+
+use std::{
+    fs::File,
+    io::{self, Read, Write},
+    os::fd::AsRawFd,
+};
+
+use rustix::fs::{MemfdFlags, memfd_create};
+use serde::Serialize;
+
+use crate::{
+    measure::Limits,
+    protocol::{Dtype, Verification},
+    real::Real,
+};
+
+/// An operation that frameworks have, with its data.
+pub(crate) struct Shared {
+    pub(crate) operation: Operation,
+    pub(crate) dtype: Dtype,
+    /// Of each array.
+    pub(crate) shape: Vec<u64>,
+    /// Elements as they lie in memory.
+    pub(crate) inputs: Vec<Vec<u8>>,
+    /// Verifies a result that lies in memory in the same way.
+    pub(crate) check: Check,
+}
+
+type Check = Box<dyn Fn(&[u8]) -> Verification>;
+
+/// Which operation, and what belongs to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Operation {
+    /// As `frameworks.py` calls it.
+    pub(crate) name: &'static str,
+    /// Whether inputs come from the host and the result goes back.
+    pub(crate) copies: bool,
+    pub(crate) one_thread: bool,
+    /// Whether a compiler may make one kernel of it.
+    pub(crate) fused: bool,
+}
+
+/// What is asked of a framework.
+#[derive(Debug, Serialize)]
+pub(super) struct Request<'a> {
+    operation: &'a str,
+    dtype: Dtype,
+    shape: &'a [u64],
+    inputs: usize,
+    copies: bool,
+    one_thread: bool,
+    fused: bool,
+    paths: Vec<String>,
+    out: String,
+    warm_up_s: f64,
+    least_s: f64,
+    time_s: f64,
+}
+
+impl Shared {
+    pub(super) fn request<'a>(&'a self, inputs: &[Memory], out: &Memory, limits: &Limits) -> Request<'a> {
+        let Operation { name, copies, one_thread, fused } = self.operation;
+        Request {
+            operation: name,
+            dtype: self.dtype,
+            shape: &self.shape,
+            inputs: inputs.len(),
+            copies,
+            one_thread,
+            fused,
+            paths: inputs.iter().map(Memory::path).collect(),
+            out: out.path(),
+            warm_up_s: limits.warm_up.as_secs_f64(),
+            least_s: limits.least.as_secs_f64(),
+            time_s: limits.time.as_secs_f64(),
+        }
+    }
+}
+
+/// Numbers as they lie in memory.
+pub(crate) fn to_bytes<T: Real>(elements: &[T]) -> Vec<u8> {
+    let width = T::DTYPE.bytes() as usize;
+    elements.iter().flat_map(|element| element.word().to_le_bytes().into_iter().take(width)).collect()
+}
+
+/// Numbers that lie in memory; as many as are expected, of which those that are missing are no numbers.
+pub(crate) fn from_bytes<T: Real>(bytes: &[u8], elements: u64) -> Vec<T> {
+    let width = T::DTYPE.bytes() as usize;
+    let mut numbers: Vec<T> = bytes.chunks_exact(width).map(T::from_le_bytes).collect();
+    numbers.resize(elements as usize, T::POISON);
+    numbers
+}
+
+/// Memory that another process can open as a file; it is gone with this.
+pub(super) struct Memory(File);
+
+impl Memory {
+    pub(super) fn new(bytes: &[u8]) -> io::Result<Self> {
+        let mut file = File::from(memfd_create("gpumon", MemfdFlags::CLOEXEC)?);
+        file.write_all(bytes)?;
+        Ok(Self(file))
+    }
+
+    fn path(&self) -> String {
+        format!("/proc/{}/fd/{}", std::process::id(), self.0.as_raw_fd())
+    }
+
+    pub(super) fn read(&self) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        File::open(self.path())?.read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_come_back_as_they_were_and_missing_ones_are_none() {
+        let bytes = to_bytes(&[1.5_f32, -2.0]);
+        assert_eq!(bytes, [1.5_f32.to_le_bytes(), (-2.0_f32).to_le_bytes()].concat());
+        let numbers = from_bytes::<f32>(&bytes, 3);
+        assert!(numbers[..2] == [1.5, -2.0] && numbers[2].is_nan(), "{numbers:?}");
+        let memory = Memory::new(&bytes).unwrap();
+        assert_eq!(std::fs::read(memory.path()).unwrap(), bytes);
+        std::fs::write(memory.path(), [7]).unwrap();
+        assert_eq!(memory.read().unwrap(), [7]);
+    }
+}
