@@ -215,6 +215,33 @@ describe('processes', () => {
     expect(text('[data-pid="7"] [data-reading="process.memory_bytes"]')).toBe('–');
   });
 
+  it('say their user and age, and their command line on demand', () => {
+    const worker = process(8, { name: 'worker', owner: { parents: [], notebook: { kernel_id: 'k9', path: { absent: 'unknown' }, kernel_pid: 7 } } });
+    show(
+      gpu(0, { processes: [{ ...worker, pid: 7, name: 'ipykernel' }, worker] }),
+      gpu(1, { processes: [process(9)] }),
+    );
+    expect(text('[data-pid="9"] .gpumon-narrow')).toBe('ana · 1 h');
+    expect(text('[data-pid="9"] .gpumon-col-age')).toBe('1 h');
+    expect(find('[data-pid="9"] .gpumon-col-age').title).toMatch(/^started \d\d:42:07$/);
+    const more = find('[data-pid="7"] [data-testid="gpumon-process-more"]');
+    expect(more.hidden).toBe(true);
+    find('[data-pid="7"] [data-testid="gpumon-process-name"]').click();
+    expect([more.hidden, more.textContent]).toEqual([
+      false,
+      expect.stringMatching(/\npython3 train.py\n\+ worker \(PID 8\)$/),
+    ]);
+    overview.render();
+    expect(find('[data-pid="7"] [data-testid="gpumon-process-name"]').getAttribute('aria-expanded')).toBe('true');
+  });
+
+  it('in great number are listed on demand', () => {
+    show(gpu(0, { processes: Array.from({ length: 30 }, (_, i) => process(i + 1, { started_ms: i })) }));
+    expect(overview.element.querySelectorAll('[data-pid]')).toHaveLength(24);
+    [...overview.element.querySelectorAll('button')].find(({ textContent }) => textContent === 'Show all 30')?.click();
+    expect(overview.element.querySelectorAll('[data-pid]')).toHaveLength(30);
+  });
+
   it('keep their rows while they run', () => {
     show(gpu(0, { processes: [process(7), process(8, { memory_bytes: 5 })] }));
     const row = find('[data-pid="8"]');
@@ -252,8 +279,9 @@ describe('notebooks', () => {
     menu?.click();
     expect(notebooks.open).toHaveBeenCalledWith('k1');
     expect(notebooks.openMenu).toHaveBeenCalledWith('k1', menu);
-    expect(buttons('8')).toEqual([]);
-    expect(text('[data-pid="8"] [data-testid="gpumon-process-name"]')).toBe('old.ipynb');
+    expect(buttons('8').map(({ textContent }) => textContent)).toEqual(['old.ipynb']);
+    buttons('8')[0]?.click();
+    expect(notebooks.open).toHaveBeenCalledTimes(1);
   });
 });
 

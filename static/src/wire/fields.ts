@@ -368,7 +368,7 @@ export const HOST_FIELDS: readonly Field<HostSample>[] = [
     label: () => trans.__('CPU'),
     unit: 'percent',
     read: (of) => of.cpu.busy_percent,
-    chart: { name: 'cpu', line: () => trans.__('CPU'), color: 'utilization' },
+    chart: { name: 'cpu', line: () => trans.__('Utilization'), color: 'utilization' },
   },
   {
     id: 'host.cpu.load_1m',
@@ -388,7 +388,7 @@ export const HOST_FIELDS: readonly Field<HostSample>[] = [
     unit: 'bytes',
     read: (of) => of.memory.used_bytes,
     limit: (of) => of.memory.total_bytes,
-    chart: { name: 'ram', line: () => trans.__('RAM'), color: 'memory' },
+    chart: { name: 'ram', line: () => trans.__('In use'), color: 'memory' },
   },
   {
     id: 'host.swap.total_bytes',
