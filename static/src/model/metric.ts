@@ -28,6 +28,8 @@ export interface Metric<S = GpuSample> {
   read: (sample: S) => Reading<number>;
   /** What the value is out of, in the same unit; `null` where that is not read. */
   limit: ((sample: S) => Reading<number>) | null;
+  /** From which percentage of its limit on it is near it; `null` where that says nothing. */
+  near_percent: number | null;
 }
 
 const IN_MIG_CHARTS = ['mig.memory.used_bytes', 'mig.activity.sm_percent'];
@@ -57,10 +59,15 @@ export function limitLineOf(metric: Metric, gpu: GpuState): { value: number; nam
 }
 
 function charted<S>(fields: readonly Field<S>[]): Metric<S>[] {
-  return fields.flatMap(({ id, label, unit, read, limit = null, chart }) =>
+  return fields.flatMap(({ id, label, unit, read, limit = null, load, chart }) =>
     chart === undefined
       ? []
-      : [{ id, label, chart: chart.name, line: chart.line, unit: UNITS[unit], color: chart.color, read, limit }],
+      : [
+          {
+            ...{ id, label, chart: chart.name, line: chart.line, unit: UNITS[unit], color: chart.color, read, limit },
+            near_percent: load?.[1] ?? null,
+          },
+        ],
   );
 }
 

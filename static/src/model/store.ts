@@ -23,7 +23,8 @@ import { CellLog } from './cell-log';
 import { keepEvents } from './event';
 import { seriesKey } from './gpu';
 import { withKnownGpus, withKnownReadings } from './known-gpu';
-import { heldBy, heldKey, holderOf, ColorSlots } from './holders';
+import { ColorSlots } from './color-slots';
+import { heldBy, heldKey, holderOf } from './holders';
 import { GPU_METRICS, HELD, HOST_METRICS, METRICS, MIG, MIG_METRICS } from './metric';
 import { valueOf } from './reading';
 

@@ -77,6 +77,9 @@ export interface PlotsInput {
 /** All that a dashboard may draw over time, by its names in history. */
 export const DRAWN: readonly string[] = [...[...GPU_METRICS, ...HOST_METRICS].map(({ id }) => id), HELD, MIG];
 
+/** The key of the machine's section. */
+export const HOST = 'host';
+
 /** The sections of a dashboard, from the top. */
 export function sectionsOf(input: PlotsInput): Section[] {
   const { state, gpus, sample } = input;
@@ -85,7 +88,7 @@ export function sectionsOf(input: PlotsInput): Section[] {
   const apart = state.layout === 'apart' || chosen.length < 2;
   const sections = apart ? chosen.map((gpu) => ofGpu(gpu, kinds, input)) : [ofAll(chosen, kinds, state)];
   const machine = HOST_CHARTS.filter((kind) => wants(state, kind.id)).map((kind) => hostPlot(kind, sample));
-  const host: Section = { key: 'host', gpu: null, title: trans.__('Machine'), plots: machine, missing: [] };
+  const host: Section = { key: HOST, gpu: null, title: trans.__('Machine'), plots: machine, missing: [] };
   return [...sections, host].filter(({ plots, missing }) => plots.length + missing.length > 0);
 }
 

@@ -3,7 +3,7 @@
 import { h, KeyedRows } from '../../lib/dom';
 import { isolated, toggledLine } from '../../model/dashboard/legend';
 import { PastHolders } from '../../model/dashboard/past-holders';
-import { DRAWN, sectionsOf, type Section } from '../../model/dashboard/plots';
+import { DRAWN, HOST, sectionsOf, type Section } from '../../model/dashboard/plots';
 import {
   isPaused,
   moved,
@@ -46,12 +46,10 @@ export class Dashboard extends StoreView {
   protected readonly header: Header;
   private readonly bar: DashboardBar;
   private readonly list = h('div', { class: 'gpumon-plot-sections' });
-  private readonly sections = new KeyedRows(
-    this.list,
-    ({ key }: Section) => key,
-    () => this.newSection(),
-    (view) => view.dispose(),
-  );
+  private readonly sections = this.sectionsIn(this.list);
+  /** Below the cells, since these are of the GPUs. */
+  private readonly machineList = h('div', { class: 'gpumon-plot-sections' });
+  private readonly machine = this.sectionsIn(this.machineList);
   private readonly tooltip = new Tooltip();
   private readonly past = new PastHolders();
   private readonly cells: CellTable;
@@ -70,7 +68,8 @@ export class Dashboard extends StoreView {
     this.header = new Header(options);
     this.bar = new DashboardBar(this.state, (state) => this.show(state));
     this.cells = new CellTable(options.invalidate, options.notebooks);
-    this.element.append(this.header.element, this.bar.element, this.notice.element, this.list, this.cells.element);
+    this.element.append(this.header.element, this.bar.element, this.notice.element);
+    this.element.append(this.list, this.cells.element, this.machineList);
     this.element.addEventListener('keydown', (event) => this.onKey(event));
     this.bar.element.addEventListener('click', ({ detail, target }) => {
       // Who clicked goes on with the keys of the charts; who pressed a button by a key is still at it.
@@ -97,7 +96,7 @@ export class Dashboard extends StoreView {
     this.bar.update(state, gpus, now_ms);
     const [from_ms, to_ms] = rangeOf(state, now_ms);
     this.past.record(holderRows(gpus, store.slots), now_ms);
-    this.past.recall(store.formerHolders, gpus);
+    this.past.recall(store.formerHolders, gpus, store.slots);
     this.past.prune(store.timeline.times_ms[0] ?? now_ms);
     const holders = this.past.since(from_ms, now_ms);
     const palette = this.currentPalette();
@@ -113,7 +112,12 @@ export class Dashboard extends StoreView {
       fitted: state.fitted,
     };
     const sections = store.sample === null ? [] : sectionsOf({ state, gpus, sample: store.sample, holders });
-    this.sections.update(sections, (view, section) => view.update(section, context));
+    const [ofGpus, ofMachine] = [
+      sections.filter(({ key }) => key !== HOST),
+      sections.filter(({ key }) => key === HOST),
+    ];
+    this.sections.update(ofGpus, (view, section) => view.update(section, context));
+    this.machine.update(ofMachine, (view, section) => view.update(section, context));
     const { executions } = store.cells;
     this.cells.update(executions, new Set(chosen.map(({ index }) => index)));
     const annotations = {
@@ -121,7 +125,7 @@ export class Dashboard extends StoreView {
       markers: this.markers.byGpu(store.events, palette),
     };
     for (const section of sections) {
-      this.sections.get(section.key)?.draw(section, context, annotations);
+      (section.key === HOST ? this.machine : this.sections).get(section.key)?.draw(section, context, annotations);
     }
     if (isPaused(state)) {
       this.cursor.follow();
@@ -129,12 +133,13 @@ export class Dashboard extends StoreView {
   }
 
   revealAll(): void {
-    this.sections.all.forEach((section) => section.revealAll());
+    [...this.sections.all, ...this.machine.all].forEach((section) => section.revealAll());
   }
 
   override dispose(): void {
     super.dispose();
     this.sections.update([], () => undefined);
+    this.machine.update([], () => undefined);
   }
 
   /** Requests the driver's own records, where there are few enough GPUs. */
@@ -145,6 +150,15 @@ export class Dashboard extends StoreView {
       this.traced = traced;
       this.subscription.update({ traces: traced });
     }
+  }
+
+  private sectionsIn(list: HTMLElement): KeyedRows<Section, SectionView> {
+    return new KeyedRows(
+      list,
+      ({ key }) => key,
+      () => this.newSection(),
+      (view) => view.dispose(),
+    );
   }
 
   private newSection(): SectionView {

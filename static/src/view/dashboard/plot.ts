@@ -8,7 +8,7 @@ import { firstAfter } from '../../lib/timeline';
 import { momentOf, nearestLine } from '../../model/dashboard/moment';
 import type { Plot, PlotLine } from '../../model/dashboard/plots';
 import type { Cursor } from '../cursor';
-import { colorOf } from '../palette';
+import { colorOf, dashOf } from '../palette';
 import { Visibility } from '../visibility';
 import { addGestures, type GestureListener } from './gestures';
 import { recorded, shownValue, type PlotContext } from './context';
@@ -94,6 +94,7 @@ export class PlotView {
           ...recorded(line, context),
           id: line.id,
           color: colorOf(palette, line.color),
+          ...dashOf(line.color),
           faint: this.pointed !== null && this.pointed !== line.id,
           strong: line.id === near,
         }));
@@ -177,6 +178,7 @@ export class PlotView {
         id,
         label: name ?? label,
         color: colorOf(context.palette, color),
+        paint: color,
         text: plot.unit.text(value),
         near: id === near,
       })),

@@ -3,6 +3,8 @@
 import { h, KeyedRows, setAttribute, setShown, setStyle, setText } from '../../lib/dom';
 import { timeOfDay } from '../../lib/format';
 import { trans } from '../../lib/translation';
+import type { Color } from '../../model/metric';
+import { setStripes } from '../palette';
 
 /** As the style sheet has it. */
 export const TOOLTIP_PX = 200;
@@ -13,6 +15,8 @@ export interface TooltipRow {
   id: string;
   label: string;
   color: string;
+  /** The color by its name or number, which says whether it is striped. */
+  paint: Color;
   text: string;
   /** Whether it is of the line pointed at. */
   near: boolean;
@@ -74,8 +78,9 @@ class Row {
   private readonly value = h('span', { class: 'gpumon-tooltip-value' });
   readonly element = h('div', {}, this.swatch, this.label, this.value);
 
-  update({ label, color, text, near }: TooltipRow): void {
-    setStyle(this.swatch, 'background', color);
+  update({ label, color, paint, text, near }: TooltipRow): void {
+    setStyle(this.swatch, '--_swatch', color);
+    setStripes(this.swatch, paint);
     setText(this.label, label);
     setText(this.value, text);
     setAttribute(this.element, 'data-near', near ? '' : null);
