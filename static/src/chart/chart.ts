@@ -28,6 +28,9 @@ const NO_DASH: number[] = [];
 const CROWD = 8;
 /** How far beyond its area a line is drawn that is clipped: half of its width. */
 const CLIP_PX = 1.5;
+const LABEL_ROWS = 3;
+/** Bars fit above the lines. */
+const BAR_PX = 2;
 
 export class Chart {
   private context: CanvasRenderingContext2D | null = null;
@@ -349,18 +352,20 @@ function stacked(stack: readonly ChartLine[], begin: number, end: number): Chart
   });
 }
 
-/** A thin line at each event, and a wedge at its foot on the time axis. */
+/** A thin line at each event that is not small, and a wedge at its foot on the time axis. */
 function paintMarkers(ctx: CanvasRenderingContext2D, area: PlotArea, { markers }: ChartContent): void {
   const half = 3.5 * ratio();
-  for (const { at_ms, color } of markers ?? []) {
+  for (const { at_ms, color, small } of markers ?? []) {
     if (at_ms < area.from_ms || at_ms > area.to_ms) {
       continue;
     }
     const x = Math.round(area.x(at_ms));
     ctx.fillStyle = color;
-    ctx.globalAlpha = 0.55;
-    ctx.fillRect(x, area.top, ratio(), area.bottom - area.top);
-    ctx.globalAlpha = 1;
+    if (small !== true) {
+      ctx.globalAlpha = 0.55;
+      ctx.fillRect(x, area.top, ratio(), area.bottom - area.top);
+      ctx.globalAlpha = 1;
+    }
     ctx.beginPath();
     ctx.moveTo(x - half, area.bottom);
     ctx.lineTo(x + half, area.bottom);
@@ -373,28 +378,47 @@ function ratio(): number {
   return Math.max(1, globalThis.devicePixelRatio || 1);
 }
 
-function paintBands(ctx: CanvasRenderingContext2D, area: PlotArea, { bands = [], style }: ChartContent): void {
+function paintBands(
+  ctx: CanvasRenderingContext2D,
+  area: PlotArea,
+  { bands = [], bars = [], style }: ChartContent,
+): void {
   const px = ratio();
   ctx.textAlign = 'left';
   ctx.textBaseline = 'top';
+  /** Where the last name in each row ends: names of bands that overlap stand below each other, or are left out. */
+  const ends = Array<number>(LABEL_ROWS).fill(-Infinity);
   for (const { from_ms, to_ms, color, label } of bands) {
-    const x = Math.max(area.left, Math.round(area.x(from_ms)));
-    const end = Math.min(area.right, Math.round(area.x(to_ms)));
-    if (end < area.left || x > area.right) {
+    const [x, width] = extentOf(area, from_ms, to_ms);
+    if (width === 0) {
       continue;
     }
-    const width = Math.max(px, end - x);
     ctx.globalAlpha = 0.12;
     ctx.fillStyle = color;
     ctx.fillRect(x, area.top, width, area.bottom - area.top);
     ctx.globalAlpha = 0.5;
     ctx.fillRect(x, area.top, px, area.bottom - area.top);
     ctx.globalAlpha = 1;
-    if (ctx.measureText(label).width + 6 * px < width) {
+    const text = ctx.measureText(label).width;
+    const row = ends.findIndex((end) => end < x);
+    if (text + 6 * px < width && row >= 0) {
+      ends[row] = x + text + 8 * px;
       ctx.fillStyle = style.muted;
-      ctx.fillText(label, x + 4 * px, area.top + 2 * px);
+      ctx.fillText(label, x + 4 * px, area.top + (2 + row * LETTERS_PX) * px);
     }
   }
+  for (const { from_ms, to_ms, color } of bars) {
+    const [x, width] = extentOf(area, from_ms, to_ms);
+    ctx.fillStyle = color;
+    ctx.fillRect(x, area.top - (BAR_PX + 1) * px, width, BAR_PX * px);
+  }
+}
+
+/** Where a span of time is drawn; what is short is a pixel wide, what is not shown has no width. */
+function extentOf(area: PlotArea, from_ms: number, to_ms: number): [x: number, width: number] {
+  const x = Math.max(area.left, Math.round(area.x(from_ms)));
+  const end = Math.min(area.right, Math.round(area.x(to_ms)));
+  return [x, end < area.left || x > area.right ? 0 : Math.max(ratio(), end - x)];
 }
 
 /** The time under the pointer, or the newest value: a dot on each line. */

@@ -1,6 +1,7 @@
 /** The charts of GPUs and of the machine, on one axis of time. */
 
 import { h, KeyedRows } from '../../lib/dom';
+import { conditionSpans } from '../../model/dashboard/condition-spans';
 import { isolated, toggledLine } from '../../model/dashboard/legend';
 import { PastHolders } from '../../model/dashboard/past-holders';
 import { DRAWN, sectionsOf, type Section } from '../../model/dashboard/plots';
@@ -24,6 +25,7 @@ import type { Store } from '../../model/store';
 import { Header } from '../header';
 import { runBands } from '../run-bands';
 import { StoreView, type ViewContext, type ViewOptions } from '../store-view';
+import { AnnotationSet } from './annotations';
 import { bandsOf } from './bands';
 import { DashboardBar } from './bar';
 import { CellTable } from './cell-table';
@@ -115,10 +117,14 @@ export class Dashboard extends StoreView {
     this.sections.update(sections, (view, section) => view.update(section, context));
     const { executions } = store.cells;
     this.cells.update(executions, new Set(chosen.map(({ index }) => index)));
-    const annotations = {
-      bands: bandsOf(executions, palette, holders, now_ms, runBands(store.events, palette, now_ms)),
-      markers: this.markers.byGpu(store.events, palette),
-    };
+    const annotations = new AnnotationSet(
+      bandsOf(executions, palette, holders, now_ms, runBands(store.events, palette, now_ms)),
+      conditionSpans(store.events, store.sample, now_ms),
+      this.markers.byGpu(store.events, palette),
+      chosen.map(({ index }) => index),
+      palette,
+      context.window,
+    );
     for (const section of sections) {
       this.sections.get(section.key)?.draw(section, context, annotations);
     }

@@ -1,7 +1,7 @@
 /** One chart of a dashboard: what it is, what each of its lines says, and the lines. */
 
 import { Chart } from '../../chart/chart';
-import type { Band, ChartLine, EventMarker, TimeWindow } from '../../chart/content';
+import type { ChartLine, TimeWindow } from '../../chart/content';
 import { roundRange, roundUp } from '../../chart/ticks';
 import { h, setAttribute, setText } from '../../lib/dom';
 import { firstAfter } from '../../lib/timeline';
@@ -10,6 +10,7 @@ import type { Plot, PlotLine } from '../../model/dashboard/plots';
 import type { Cursor } from '../cursor';
 import { colorOf } from '../palette';
 import { Visibility } from '../visibility';
+import { notesAt, type Annotations } from './annotations';
 import { addGestures, type GestureListener } from './gestures';
 import { recorded, shownValue, type PlotContext } from './context';
 import { Legend, type LegendListener } from './legend';
@@ -30,8 +31,7 @@ export class PlotView {
   readonly element: HTMLElement;
   private readonly visibility = new Visibility();
   /** The arguments of the last drawing, which may have been skipped. */
-  private latest: [plot: Plot, context: PlotContext, bands: readonly Band[], markers: readonly EventMarker[]] | null =
-    null;
+  private latest: [plot: Plot, context: PlotContext, annotations: Annotations] | null = null;
   private readonly title = h('h3');
   private readonly legend: Legend;
   private readonly host = h('div', { class: 'gpumon-chart gpumon-plot-chart', 'aria-hidden': 'true' });
@@ -79,14 +79,14 @@ export class PlotView {
   }
 
   /** Draws the lines, where they are seen. */
-  draw(plot: Plot, context: PlotContext, bands: readonly Band[], markers: readonly EventMarker[]): void {
-    this.latest = [plot, context, bands, markers];
+  draw(plot: Plot, context: PlotContext, annotations: Annotations): void {
+    this.latest = [plot, context, annotations];
     if (!this.visibility.onScreen) {
       return;
     }
     const { window, palette } = context;
     const { unit } = plot;
-    const near = this.updateTooltip(plot, context);
+    const near = this.updateTooltip(plot, context, annotations);
     const drawn = (all: readonly PlotLine[]): ChartLine[] =>
       all
         .filter(({ id }) => !context.hidden.has(id))
@@ -112,8 +112,7 @@ export class PlotView {
       stack,
       limit: plot.limit,
       ...(plot.limitName !== undefined && { limitName: plot.limitName }),
-      bands,
-      markers,
+      ...annotations,
       at_ms: this.cursor.at_ms,
     });
   }
@@ -122,10 +121,10 @@ export class PlotView {
   setOnScreen(onScreen: boolean): void {
     this.visibility.onScreen = onScreen;
     if (onScreen && this.latest !== null) {
-      const [plot, given, bands, markers] = this.latest;
+      const [plot, given, annotations] = this.latest;
       const context = { ...given, window: { ...given.window, times_ms: given.timeline.times_ms } };
       this.update(plot, context);
-      this.draw(plot, context, bands, markers);
+      this.draw(plot, context, annotations);
     }
   }
 
@@ -154,7 +153,7 @@ export class PlotView {
   }
 
   /** Tells the values at the pointer; returns the line that it is at. */
-  private updateTooltip(plot: Plot, context: PlotContext): string | null {
+  private updateTooltip(plot: Plot, context: PlotContext, annotations: Annotations): string | null {
     const { chart, pointer, host } = this;
     const { at_ms } = this.cursor;
     const x_px = at_ms === null ? null : chart.xOf(at_ms);
@@ -181,6 +180,7 @@ export class PlotView {
         near: id === near,
       })),
       more,
+      notesAt(at_ms, annotations, context.window).map(({ label, title, color }) => ({ text: title ?? label, color })),
     );
     return near;
   }
