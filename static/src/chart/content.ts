@@ -86,6 +86,13 @@ export interface ChartContent {
 
 /** Where the lines are drawn, in pixels of the device. */
 export interface PlotArea extends Scales {
+  /** The pixels of the device in one of the page. */
+  px: number;
+  /** Of the whole canvas. */
+  width: number;
+  height: number;
+  /** Whether there is room for axes. */
+  hasAxes: boolean;
   left: number;
   top: number;
   right: number;

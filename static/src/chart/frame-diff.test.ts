@@ -8,6 +8,10 @@ const MINUTE_MS = 60_000;
 /** A minute on 600 pixels, which end at `to_ms`. */
 function field(to_ms: number): PlotArea {
   return {
+    px: 1,
+    width: 600,
+    height: 100,
+    hasAxes: false,
     left: 0,
     top: 0,
     right: 600,

@@ -144,6 +144,28 @@ describe('charts', () => {
     await expect.poll(() => charts.root.getByText('Move in time').isVisible()).toBe(false);
   });
 
+  it('are copied as a table and as pictures, with what their legends show', async ({ page, charts, server }) => {
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+    await page.goto(`${server.url}#charts?charts=power&hide=1`);
+    await charts.live();
+    const plot = charts.plot('all power.draw_watts');
+    await plot.getByLabel('Chart menu').click();
+    const copy = async (kind: string): Promise<void> => {
+      await plot.getByRole('button', { name: `Copy as ${kind}` }).click();
+      await expect.poll(() => plot.getByRole('status').innerText()).toBe('Copied to the clipboard');
+    };
+    await copy('CSV');
+    expect(await page.evaluate(() => navigator.clipboard.readText())).toMatch(
+      /^time,"GPU 0 power.draw_watts"\r\n\d{4}-\d\d-\d\dT[\d:.]+Z,[\d.]+\r\n/,
+    );
+    await copy('SVG');
+    expect(await page.evaluate(() => navigator.clipboard.readText())).toMatch(/^<svg .*>Power<.*>GPU 0 \d+\sW</);
+    await copy('PNG');
+    const types = (): Promise<string[]> =>
+      page.evaluate(async () => (await navigator.clipboard.read()).flatMap((item) => item.types));
+    await expect.poll(types).toContain('image/png');
+  });
+
   it('are all on paper, in the colors of paper, and the page is an app', async ({ page, charts, server }) => {
     await page.emulateMedia({ colorScheme: 'dark' });
     await page.setViewportSize({ width: 900, height: 500 });

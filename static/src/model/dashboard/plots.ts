@@ -30,6 +30,8 @@ export interface PlotLine {
   name?: string;
   color: Color;
   series: string;
+  /** The field of the catalogue that it shows. */
+  field: string;
   /** What is read now; `null` before the first sample. */
   now: Reading<number> | null;
   /** Under which name its series is among the driver's own records, where it is. */
@@ -106,7 +108,14 @@ function gpuPlot(gpu: GpuState, { id, title, metrics }: ChartKind, holders: read
   const able = metrics.filter((metric) => isThere(gpu, metric));
   const lines = able.map((metric): PlotLine => {
     const series = seriesKey(gpu, metric.id);
-    const line = { id: metric.id, label: metric.line(), color: metric.color, series, now: readOf(gpu, metric) };
+    const line = {
+      id: metric.id,
+      label: metric.line(),
+      color: metric.color,
+      series,
+      field: metric.id,
+      now: readOf(gpu, metric),
+    };
     return metric.id === 'power.instant_watts' ? { ...line, trace: seriesKey(gpu, 'power_watts') } : line;
   });
   // What is in use in all stands above its parts, and takes no color from them.
@@ -116,6 +125,7 @@ function gpuPlot(gpu: GpuState, { id, title, metrics }: ChartKind, holders: read
     label: plainText(name),
     color: slot,
     series: heldKey(gpu, holder),
+    field: 'memory.used_bytes',
     now: memory_bytes,
   }));
   const [first] = able;
@@ -139,6 +149,7 @@ function ofAll(gpus: readonly GpuState[], kinds: readonly ChartKind[], { charts 
         name: trans.__('GPU %1', gpu.index),
         color: gpu.index,
         series: seriesKey(gpu, metric.id),
+        field: metric.id,
         now: readOf(gpu, metric),
       }));
       const limit = limited(able.map((gpu) => limitLineOf(metric, gpu)));
@@ -165,6 +176,7 @@ function migPlots(gpu: GpuState): Plot[] {
       label: `${row.name} ${row.instance.split(' · ')[0] ?? ''}`.trim(),
       color: slot,
       series: seriesKey({ index: -1, uuid: row.uuid }, metric.id),
+      field: metric.id,
       now: i === 0 ? row.used_bytes : row.sm_percent,
     }));
     const able = lines.filter(({ now }) => absenceOf(now) === null);
@@ -191,7 +203,7 @@ function hostPlot({ id, title, metrics }: ChartKind<HostSample>, sample: Sample 
   const lines = metrics
     .map((metric): PlotLine => {
       const now = host === null ? null : metric.read(host);
-      return { id: metric.id, label: metric.line(), color: metric.color, series: metric.id, now };
+      return { id: metric.id, label: metric.line(), color: metric.color, series: metric.id, field: metric.id, now };
     })
     .filter(({ now }) => absenceOf(now) === null);
   const [first] = metrics;

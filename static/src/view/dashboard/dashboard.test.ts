@@ -69,7 +69,7 @@ describe('the legends of a dashboard', () => {
     const { element, render } = shown(64);
     expect(texts(legend(element))).toEqual(['max63630 W', 'min00 W']);
     expect(element.querySelectorAll('*').length).toBeLessThan(900);
-    const more = element.querySelector('[data-plot="all power.draw_watts"] details');
+    const more = element.querySelector('[data-plot="all power.draw_watts"] .gpumon-legend details');
     expect(more?.firstElementChild?.textContent).toBe('62 more');
     more?.setAttribute('open', '');
     render();

@@ -14,6 +14,8 @@ import { notesAt, type Annotations } from './annotations';
 import { addGestures, type GestureListener } from './gestures';
 import { recorded, shownValue, type PlotContext } from './context';
 import { Legend, type LegendListener } from './legend';
+import { copyActions } from './plot-copy';
+import { plotMenu, type PlotAction } from './plot-menu';
 import { TOOLTIP_PX, type Tooltip } from './tooltip';
 
 /** More values than so are not read. */
@@ -52,7 +54,10 @@ export class PlotView {
       invalidate();
     };
     this.legend = new Legend({ ...listener, onPoint }, invalidate);
-    const caption = h('figcaption', {}, this.title, this.legend.element);
+    const actions = (): PlotAction[] =>
+      this.latest === null ? [] : copyActions(this.chart, [this.latest[0], this.latest[1]]);
+    const head = h('div', { class: 'gpumon-plot-head' }, this.title, plotMenu(actions));
+    const caption = h('figcaption', {}, head, this.legend.element);
     this.element = h('figure', { class: 'gpumon-plot' }, caption, this.host);
     cursor.track(this.host, this.chart);
     this.followPointer();
