@@ -144,6 +144,26 @@ describe('charts', () => {
     await expect.poll(() => charts.root.getByText('Move in time').isVisible()).toBe(false);
   });
 
+  it('are of any reading, and stand where they were dragged, also after a reload', async ({ page, charts, server }) => {
+    await page.goto(`${server.url}#charts?charts=power.draw_watts,memory.used_bytes,cpu`);
+    await charts.live();
+    await charts.root.getByText('Charts', { exact: true }).click();
+    await charts.root.getByLabel('Add a chart').selectOption({ label: 'Free memory' });
+    await page.keyboard.press('Escape');
+    await expect
+      .poll(() => charts.readouts('all memory.free_bytes'))
+      .toContainEqual(expect.stringMatching(/^0 .*GiB$/));
+    await charts
+      .plot('all memory.free_bytes')
+      .getByRole('heading')
+      .dragTo(charts.plot('all power.draw_watts'), { targetPosition: { x: 20, y: 60 } });
+    const wanted = ['all memory.free_bytes', 'all power.draw_watts', 'all memory.used_bytes', 'host cpu'];
+    await expect.poll(() => charts.names()).toEqual(wanted);
+    await page.reload();
+    await charts.live();
+    await expect.poll(() => charts.names()).toEqual(wanted);
+  });
+
   it('are copied as a table and as pictures, with what their legends show', async ({ page, charts, server }) => {
     await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
     await page.goto(`${server.url}#charts?charts=power&hide=1`);

@@ -7,7 +7,7 @@ import { menu } from '../menu';
 export interface PlotAction {
   label: string;
   /** Returns what there is to say about it; the menu closes where there is nothing. */
-  run: () => undefined | Promise<string>;
+  run: () => Promise<string> | null;
 }
 
 /** Its contents are made when it is first opened, since there are many charts. */
@@ -17,8 +17,10 @@ export function plotMenu(actions: () => readonly PlotAction[]): HTMLDetailsEleme
   const status = h('p', { role: 'status', class: 'gpumon-missing' });
   const run = async (action: PlotAction): Promise<void> => {
     const said = action.run();
-    if (said === undefined) {
+    if (said === null) {
       element.open = false;
+      // The chart may stand elsewhere after the next frame, which takes the focus away.
+      requestAnimationFrame(() => element.querySelector('summary')?.focus());
       return;
     }
     setText(status, await said.catch((error: unknown) => trans.__('Not copied: %1', String(error))));

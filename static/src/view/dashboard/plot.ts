@@ -5,6 +5,7 @@ import type { ChartLine, TimeWindow } from '../../chart/content';
 import { roundRange, roundUp } from '../../chart/ticks';
 import { h, setAttribute, setText } from '../../lib/dom';
 import { firstAfter } from '../../lib/timeline';
+import { trans } from '../../lib/translation';
 import { momentOf, nearestLine } from '../../model/dashboard/moment';
 import type { Plot, PlotLine } from '../../model/dashboard/plots';
 import type { Cursor } from '../cursor';
@@ -16,6 +17,7 @@ import { recorded, shownValue, type PlotContext } from './context';
 import { Legend, type LegendListener } from './legend';
 import { copyActions } from './plot-copy';
 import { plotMenu, type PlotAction } from './plot-menu';
+import { addReorder } from './reorder';
 import { TOOLTIP_PX, type Tooltip } from './tooltip';
 
 /** More values than so are not read. */
@@ -27,6 +29,10 @@ export interface PlotListener extends Omit<LegendListener, 'onPoint'>, Pick<Gest
   /** The axis of a chart is to show these values alone, or all of them. */
   onAxis: (chart: string, range: readonly [number, number] | null) => void;
   onReset: (chart: string) => void;
+  /** A chart is wanted before or after another one. */
+  onPlace: (chart: string, target: string, after: boolean) => void;
+  onStep: (chart: string, step: 1 | -1) => void;
+  onRemove: (chart: string) => void;
 }
 
 export class PlotView {
@@ -34,7 +40,7 @@ export class PlotView {
   private readonly visibility = new Visibility();
   /** The arguments of the last drawing, which may have been skipped. */
   private latest: [plot: Plot, context: PlotContext, annotations: Annotations] | null = null;
-  private readonly title = h('h3');
+  private readonly title = h('h3', { title: trans.__('Drag to arrange charts') });
   private readonly legend: Legend;
   private readonly host = h('div', { class: 'gpumon-chart gpumon-plot-chart', 'aria-hidden': 'true' });
   private readonly chart = new Chart(this.host);
@@ -54,11 +60,26 @@ export class PlotView {
       invalidate();
     };
     this.legend = new Legend({ ...listener, onPoint }, invalidate);
-    const actions = (): PlotAction[] =>
-      this.latest === null ? [] : copyActions(this.chart, [this.latest[0], this.latest[1]]);
+    const ownChart = (): string => this.latest?.[0].chart ?? '';
+    const silent =
+      (run: () => void): PlotAction['run'] =>
+      () => {
+        run();
+        return null;
+      };
+    const actions = (): PlotAction[] => [
+      ...(this.latest === null ? [] : copyActions(this.chart, [this.latest[0], this.latest[1]])),
+      { label: trans.__('Move left'), run: silent(() => listener.onStep(ownChart(), -1)) },
+      { label: trans.__('Move right'), run: silent(() => listener.onStep(ownChart(), 1)) },
+      { label: trans.__('Remove chart'), run: silent(() => listener.onRemove(ownChart())) },
+    ];
     const head = h('div', { class: 'gpumon-plot-head' }, this.title, plotMenu(actions));
     const caption = h('figcaption', {}, head, this.legend.element);
     this.element = h('figure', { class: 'gpumon-plot' }, caption, this.host);
+    addReorder(this.element, this.title, {
+      id: ownChart,
+      onDrop: (chart, after) => listener.onPlace(chart, ownChart(), after),
+    });
     cursor.track(this.host, this.chart);
     this.followPointer();
     const { chart } = this;
