@@ -159,6 +159,7 @@ describe('charts', () => {
       .dragTo(charts.plot('all power.draw_watts'), { targetPosition: { x: 20, y: 60 } });
     const wanted = ['all memory.free_bytes', 'all power.draw_watts', 'all memory.used_bytes', 'host cpu'];
     await expect.poll(() => charts.names()).toEqual(wanted);
+    await expect.poll(() => page.url()).toMatch(/charts=memory\.free_bytes,power/);
     await page.reload();
     await charts.live();
     await expect.poll(() => charts.names()).toEqual(wanted);
