@@ -231,7 +231,7 @@ describe('charts', () => {
     await page.mouse.move(x + width * 0.975, y + 40);
     await expect.poll(() => charts.readouts('gpu 1 temperature')).toContainEqual(expect.stringMatching(/^GPU \d+ °C$/));
     const tooltip = charts.root.locator('.gpumon-tooltip');
-    await expect.poll(() => tooltip.innerText()).toMatch(/^\d\d:\d\d:\d\d\s+\w+\s+\d+\s+W\s+\w+\s+\d+\s+W$/);
+    await expect.poll(() => tooltip.innerText()).toMatch(/^\d\d:\d\d:\d\d\s+\w+\s+\d+\s+W\s+\w+\s+\d+\s+W/);
     await page.mouse.move(0, 0);
     await expect.poll(() => tooltip.count()).toBe(0);
     await charts.control('Pause').click();
