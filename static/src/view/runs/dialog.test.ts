@@ -168,7 +168,11 @@ it('says what the server says when it refuses, and that it does not answer', asy
 
 it('shows how far a run is, what its GPU does, and cancels it', async () => {
   await open({ 'api/v1/catalogue': CATALOGUE, 'api/v1/runs/r1': {} });
+  const scroll = vi.spyOn(HTMLElement.prototype, 'scrollIntoView');
   tell(runState());
+  tell(runState());
+  expect(scroll.mock.contexts).toEqual([find('.gpumon-run')]);
+  scroll.mockRestore();
   expect(find('.gpumon-run-step')?.textContent).toBe('triad, 1 of 2: measuring');
   expect(entry.element.querySelector('progress')?.value).toBe(0.25);
   expect(find('[data-reading="power.draw_watts"]')?.textContent).toMatch(/\d/);

@@ -72,11 +72,14 @@ export class RunDialog {
     return new RunCard(this.history, cancel, this.invalidate);
   }
 
-  /** Announces to screen readers when a run begins and how it ends. */
+  /** Shows a run that begins, and announces to screen readers that it does and how it ends. */
   private announce(runs: readonly RunState[]): void {
     for (const run of runs) {
       const before = this.announced.get(run.run);
       this.announced.set(run.run, run.status);
+      if (before === undefined && run.status === 'running') {
+        this.cards.get(run.run)?.element.scrollIntoView({ block: 'nearest' });
+      }
       if (before !== run.status && (before !== undefined || run.status === 'running')) {
         setText(this.liveRegion, `${titleOf(run)}: ${RUN_STATUS()[run.status]}`);
       }
