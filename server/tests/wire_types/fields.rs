@@ -23,6 +23,8 @@ export interface Field<S> {
   read: (sample: S) => Reading<number>;
   /** What it is out of. */
   limit?: (sample: S) => Reading<number>;
+  /** From which percentages of its limit on it is moderate, and heavy. */
+  load?: readonly [moderate: number, heavy: number];
   chart?: FieldChart;
 }
 
@@ -91,6 +93,9 @@ fn list<S: 'static>(
         writeln!(text, "    unit: '{}',\n    read: {},", unit(field.unit), reader(id)).unwrap();
         if let Some(Limit::Field(limit)) = field.limit {
             writeln!(text, "    limit: {},", reader(limit)).unwrap();
+        }
+        if let Some([moderate, heavy]) = field.load {
+            writeln!(text, "    load: [{moderate}, {heavy}],").unwrap();
         }
         if let Some(chart) = field.chart {
             let (chart, line, color) = (chart.name, chart.line, color(chart.color));

@@ -173,7 +173,7 @@ export class GpuCard {
     setText(this.stateText, text);
     setAttribute(this.state, 'title', title || null);
     setAttribute(this.state, 'data-level', level);
-    this.alerts.update(this.isOpen() ? alerts : []);
+    this.alerts.update(this.isOpen() ? alerts : null);
     setAttribute(this.element, 'data-worst-level', worstLevel(alerts.map((alert) => alert.level)));
   }
 

@@ -63,7 +63,7 @@ export class Overview extends StoreView {
       },
     });
     this.list = new GpuList(`gpumon-${(overviews += 1)}`, this.cursor, this.screen, options);
-    this.holders = new HolderTable((row) => this.list.highlight(row), options.notebooks);
+    this.holders = new HolderTable(options.invalidate, (row) => this.list.highlight(row), options.notebooks);
     this.events = new EventList(options.invalidate);
     this.element.append(
       this.header.element,

@@ -6,7 +6,7 @@ import { Extremes } from '../../model/dashboard/legend';
 import type { PlotLine } from '../../model/dashboard/plots';
 import type { Unit } from '../../model/unit';
 import { menu } from '../menu';
-import { colorOf } from '../palette';
+import { colorOf, setStripes } from '../palette';
 import { ReadingValue } from '../value';
 import { pastValue, shownValue, type PlotContext } from './context';
 
@@ -131,6 +131,7 @@ class Entry {
     if (color !== this.color) {
       this.color = color;
       setStyle(this.swatch, '--_swatch', color);
+      setStripes(this.swatch, line.color);
     }
     if (at_ms === null) {
       this.value.update(line.now, unit.text, context.freshness);
