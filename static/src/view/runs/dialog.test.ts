@@ -121,6 +121,20 @@ it('offers presets first, and everything that a search finds', async () => {
   expect(isReady()).toBe(false);
 });
 
+it('asks again for what there is to run, where that was not told', async () => {
+  await open({});
+  expect(offered()).toEqual([[], undefined]);
+  press('Escape');
+  request.mockImplementation(serverWith({ 'api/v1/catalogue': CATALOGUE }));
+  for (const calls of [2, 2]) {
+    entry.open();
+    await settled();
+    expect(offered()[1]).toBe('Memory bandwidth');
+    expect(request).toHaveBeenCalledTimes(calls);
+    press('Escape');
+  }
+});
+
 it('arrow keys choose what can run on the device, and nothing else', async () => {
   await open();
   press('ArrowDown');

@@ -30,6 +30,7 @@ export class RunDialog {
   private readonly history: RunHistory;
   private readonly head: HistoryHead;
   private readonly announced = new Map<string, string>();
+  private hasCatalogue = false;
 
   constructor(
     host: HTMLElement,
@@ -44,15 +45,16 @@ export class RunDialog {
     this.head = new HistoryHead(this.history);
     setShown(this.error, false);
     host.replaceChildren(this.choice.element, this.error, this.liveRegion, this.head.element, this.list);
-    void this.request('api/v1/catalogue').then((answer) => {
-      if (answer !== null) {
-        this.choice.setCatalogue(answer as Catalogue);
-      }
-    });
   }
 
-  focus(): void {
+  /** It is shown. What there is to run is asked for until the server has told it. */
+  async opened(): Promise<void> {
     this.choice.focus();
+    const answer = this.hasCatalogue ? null : await this.request('api/v1/catalogue');
+    if (answer !== null) {
+      this.hasCatalogue = true;
+      this.choice.setCatalogue(answer as Catalogue);
+    }
   }
 
   render(gpus: readonly GpuState[], freshness: Freshness): void {
