@@ -12,6 +12,8 @@ export interface EntriesOptions {
   app: JupyterFrontEnd;
   connection: Connection;
   commands: readonly string[];
+  /** The command that belongs to no view. */
+  tour: string;
   palette: ICommandPalette | null;
   launcher: ILauncher | null;
   running: IRunningSessionManagers | null;
@@ -22,6 +24,7 @@ export function addEntries({
   app,
   connection,
   commands,
+  tour,
   palette,
   launcher,
   running,
@@ -33,6 +36,7 @@ export function addEntries({
     palette?.addItem({ command, category: lab.__('View') });
     launcher?.add({ command, category: lab.__('Other') });
   }
+  palette?.addItem({ command: tour, category: lab.__('Help') });
 
   const { sessions } = app.serviceManager;
   // Where nothing runs, nothing holds memory, and nothing need be loaded.

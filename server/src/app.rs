@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use crate::{
-    control::Control, encoder::Encoder, hub::Hub, respond::ResponseEncoder, runs::Runs,
+    control::Control, encoder::Encoder, hub::Hub, public_origin::PublicOrigin, respond::ResponseEncoder, runs::Runs,
     sampling_interval::SamplingInterval, stream::StreamEncoder,
 };
 
@@ -49,5 +49,6 @@ pub(crate) struct AppState {
     pub(crate) encoders: Arc<Encoders>,
     /// Whether `/metrics` tells of processes, too.
     pub(crate) process_metrics: bool,
+    pub(crate) public_origins: Arc<[PublicOrigin]>,
     pub(crate) stopped: watch::Receiver<bool>,
 }

@@ -4,7 +4,7 @@
 
 use std::{collections::BTreeMap, ops::RangeInclusive};
 
-use gpumon_probe::model::{Event, GpuDetails, Inventory, Sample, Trace};
+use gpumon_probe::model::{Event, GpuDetails, Inventory, Process, Sample, Trace};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
@@ -85,7 +85,8 @@ pub enum ClientFrame {
     /// Send the history of these metrics, at once and after each pause. Without this frame, history is of what an
     /// overview shows.
     History {
-        /// Their names in the catalogue, as `pcie.tx_bytes_per_second` and `host.cpu.busy_percent`.
+        /// Their names in the catalogue, as `pcie.tx_bytes_per_second` and `host.cpu.busy_percent`; those of MIG devices
+        /// with `mig.` before them, as `mig.memory.used_bytes`; `processes.memory_bytes` for who held the memory.
         metrics: Vec<String>,
     },
 }
@@ -183,17 +184,35 @@ pub struct History {
     pub times_ms: Vec<u64>,
     /// One entry per GPU whose UUID is known.
     pub gpus: Vec<GpuHistory>,
+    /// One entry per MIG device; left out where none was asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[ts(as = "Option<Vec<GpuHistory>>", optional)]
+    pub mig_devices: Vec<GpuHistory>,
     /// The machine's, in the form of a GPU's; left out where none was asked for.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[ts(as = "Option<BTreeMap<String, Vec<Option<f64>>>>", optional)]
     pub host: BTreeMap<String, Vec<Option<f64>>>,
 }
 
-/// One GPU's past.
+/// One GPU's past, or a MIG device's.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct GpuHistory {
     /// Its UUID.
     pub uuid: String,
     /// Per metric of the catalogue, as `power.draw_watts`: one value for each of `times_ms`, `null` where there was none.
     pub metrics: BTreeMap<String, Vec<Option<f64>>>,
+    /// Who held its memory, the first to come first, at most 16; left out unless `processes.memory_bytes` was asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[ts(as = "Option<Vec<HolderHistory>>", optional)]
+    pub holders: Vec<HolderHistory>,
+}
+
+/// What somebody held of a GPU's memory: a notebook with all that its kernel has started, or another process.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
+pub struct HolderHistory {
+    /// As it was seen last: the notebook's kernel, the largest of its processes where the kernel holds nothing, or the
+    /// process.
+    pub process: Process,
+    /// One value for each of `times_ms`, `null` where it held nothing.
+    pub memory_bytes: Vec<Option<f64>>,
 }

@@ -69,6 +69,7 @@ impl Server {
             control: Arc::new(Control::new()),
             encoders: Arc::new(Encoders::new()),
             process_metrics: true,
+            public_origins: Arc::default(),
             stopped: stopped.clone(),
         };
         let routers = [Access::Loopback, Access::Socket].map(|access| routes::router(app.clone(), access));

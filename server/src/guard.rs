@@ -3,24 +3,37 @@
 //! A page of another site can make the browser send requests here, and by DNS rebinding even read the answers. The
 //! browser cannot be made to lie about `Host` and `Origin`, so these two tell such requests from ours.
 
+use std::sync::Arc;
+
 use axum::{
+    Extension,
     extract::{Request, State},
     http::{HeaderMap, StatusCode, header, uri::Authority},
     middleware::Next,
     response::{IntoResponse, Response},
 };
 
+use crate::{peer::Peer, public_origin::PublicOrigin};
+
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Access {
-    /// On a TCP port: the machine's own loopback names.
+    /// On a TCP port: the machine's own loopback names, and those of public origins.
     Loopback,
     /// On a unix socket: any name, since only programs that may open the socket reach it, and no browser can. They pass
     /// on the name by which a browser reached them (jupyter-server-proxy does).
     Socket,
 }
 
-pub(crate) async fn check(State(access): State<Access>, request: Request, next: Next) -> Response {
-    match verdict(access, request.headers()) {
+pub(crate) async fn check(
+    State((access, public)): State<(Access, Arc<[PublicOrigin]>)>,
+    Extension(peer): Extension<Peer>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    if !public.is_empty() {
+        request.extensions_mut().insert(peer.behind_proxy());
+    }
+    match verdict(access, &public, request.headers()) {
         Ok(()) => next.run(request).await,
         Err((status, message)) => (status, message).into_response(),
     }
@@ -28,14 +41,16 @@ pub(crate) async fn check(State(access): State<Access>, request: Request, next: 
 
 type Refusal = (StatusCode, &'static str);
 
-fn verdict(access: Access, headers: &HeaderMap) -> Result<(), Refusal> {
+fn verdict(access: Access, public: &[PublicOrigin], headers: &HeaderMap) -> Result<(), Refusal> {
     let host = authority(headers, header::HOST.as_str())
         .ok_or((StatusCode::BAD_REQUEST, "a request needs exactly one valid Host header\n"))?;
-    if matches!(access, Access::Loopback) && !is_loopback(host.host()) {
+    let is_own = is_loopback(host.host()) || public.iter().any(|origin| origin.has_host(&host));
+    if matches!(access, Access::Loopback) && !is_own {
         return Err((
             StatusCode::FORBIDDEN,
             "this Host is not served: use http://localhost or http://127.0.0.1, or reach the machine by \
-             ssh -L 9123:127.0.0.1:9123\n",
+             ssh -L 9123:127.0.0.1:9123; behind a reverse proxy, start gpumon serve with --public-origin and the \
+             address that browsers use, as https://gpus.example.org\n",
         ));
     }
     if is_cross_site(headers) {
@@ -49,7 +64,12 @@ fn verdict(access: Access, headers: &HeaderMap) -> Result<(), Refusal> {
     let origin = headers.get_all(header::ORIGIN).iter().map(|origin| origin.to_str().ok()).collect::<Option<Vec<_>>>();
     match origin.as_deref() {
         Some([origin]) if [Some(host), forwarded].iter().flatten().any(|own| is_origin_of(origin, own)) => Ok(()),
-        _ => Err((StatusCode::FORBIDDEN, "requests from pages of another origin are refused\n")),
+        Some([origin]) if public.iter().any(|own| own.is(origin)) => Ok(()),
+        _ => Err((
+            StatusCode::FORBIDDEN,
+            "requests from pages of another origin are refused; behind a reverse proxy, start gpumon serve with \
+             --public-origin and the address that browsers use, as https://gpus.example.org\n",
+        )),
     }
 }
 
@@ -94,7 +114,8 @@ mod tests {
         for (name, value) in headers {
             map.append(*name, value.parse().unwrap());
         }
-        verdict(access, &map).map_err(|(status, _)| status)
+        let public = ["https://gpus.example.org".parse().unwrap()];
+        verdict(access, &public, &map).map_err(|(status, _)| status)
     }
 
     #[test]
@@ -113,6 +134,21 @@ mod tests {
         assert_eq!(ask(Access::Socket, &[("host", "a b")]), Err(StatusCode::BAD_REQUEST));
         let twice = [("host", "localhost"), ("host", "evil.example")];
         assert_eq!(ask(Access::Loopback, &twice), Err(StatusCode::BAD_REQUEST));
+    }
+
+    #[test]
+    fn a_public_origin_is_served_whether_or_not_the_proxy_keeps_the_host() {
+        for host in ["gpus.example.org", "127.0.0.1:9123"] {
+            for (origin, answer) in [
+                ("https://gpus.example.org", Ok(())),
+                ("https://gpus.example.org.evil.example", Err(StatusCode::FORBIDDEN)),
+                ("null", Err(StatusCode::FORBIDDEN)),
+            ] {
+                assert_eq!(ask(Access::Loopback, &[("host", host), ("origin", origin)]), answer, "{host} {origin}");
+            }
+        }
+        let framed = [("host", "gpus.example.org"), ("sec-fetch-site", "cross-site")];
+        assert_eq!(ask(Access::Loopback, &framed), Err(StatusCode::FORBIDDEN), "other sites are refused all the same");
     }
 
     #[test]

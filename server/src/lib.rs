@@ -7,8 +7,8 @@
 //! - [`hub`] holds what the collector said last and passes it to every client; [`record`] decodes its lines.
 //! - [`history`] keeps the recent past for clients that come late.
 //! - [`runs`] are those of the workload runner: processes that work, and what they say.
-//! - [`stream`], [`page`], [`metrics`], [`pause`] and [`routes`] are the endpoints; [`guard`] stands before all of them,
-//!   and [`peer`] before those that change anything. [`view`] is how much of processes a client sees.
+//! - [`stream`], [`page`], [`metrics`], [`pause`] and [`routes`] are the endpoints; [`guard`] stands before all of them
+//!   and knows each [`public_origin`], [`peer`] before those that change anything. [`view`] is how much of processes a client sees.
 //! - [`encoder`] writes what takes milliseconds off the event loop, [`respond`] answers with that over HTTP.
 //! - [`memory`] gives back what clients needed.
 //! - [`listen`] is where clients come in, [`connections`] how many may and for how long, and [`local`] the socket where
@@ -36,6 +36,7 @@ mod metrics;
 mod page;
 mod pause;
 mod peer;
+pub mod public_origin;
 mod rate_limiter;
 mod record;
 mod respond;
@@ -59,6 +60,7 @@ use self::{
     hub::Hub,
     listen::Listener,
     memory::Memory,
+    public_origin::PublicOrigin,
     runs::{RunSettings, Runs},
     sampling_interval::SamplingInterval,
     supervisor::Collector,
@@ -77,6 +79,8 @@ pub struct Settings {
     pub collector: Collector,
     /// Whether `/metrics` tells of processes, too.
     pub process_metrics: bool,
+    /// Where browsers reach it through a reverse proxy. With any, nobody at the port counts as the server's own user.
+    pub public_origins: Vec<PublicOrigin>,
     /// How runs of the workload runner are started, and by whom.
     pub runs: RunSettings,
 }
@@ -90,7 +94,7 @@ pub async fn run(
     settings: Settings,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
-    let Settings { collector, process_metrics, runs } = settings;
+    let Settings { collector, process_metrics, public_origins, runs } = settings;
     let (hub, control) = (Arc::new(Hub::new()), Arc::new(Control::new()));
     let sampling_interval = SamplingInterval::new(collector.interval);
     let (stop, stopped) = watch::channel(false);
@@ -105,6 +109,7 @@ pub async fn run(
         runs,
         encoders: Arc::new(Encoders::new()),
         process_metrics,
+        public_origins: public_origins.into(),
         stopped: stopped.clone(),
     };
     let connections = connections::ConnectionTable::new();

@@ -21,7 +21,7 @@ use crate::{
 pub(crate) enum Resource {
     Snapshot {
         history_ms: Option<u64>,
-        metrics: Vec<&'static str>,
+        metrics: Vec<String>,
         brief: bool,
     },
     Answers,

@@ -1,6 +1,6 @@
 //! Which path leads where.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use axum::{
     Router,
@@ -43,7 +43,7 @@ pub(crate) fn router(state: AppState, access: Access) -> Router {
         .layer(TimeoutLayer::with_status_code(StatusCode::REQUEST_TIMEOUT, LONGEST_REQUEST))
         .merge(runs::announcements())
         .route("/api/v1/stream", get(stream::upgrade))
-        .layer(middleware::from_fn_with_state(access, guard::check));
+        .layer(middleware::from_fn_with_state((access, Arc::clone(&state.public_origins)), guard::check));
     // Outside the guard, so that a refusal has them, too.
     HEADERS
         .iter()

@@ -8,7 +8,7 @@ use gpumon_probe::{
 };
 use tokio::{sync::Mutex, task::spawn_blocking, time::Instant};
 
-use crate::peer::Peer;
+use crate::{frame::History, peer::Peer};
 
 /// The table of mounts of a machine with thousands of containers.
 const LONGEST_MOUNTINFO: usize = 4 << 20;
@@ -52,6 +52,14 @@ impl View {
                 Cow::Owned(sample)
             }
         }
+    }
+
+    pub(crate) fn history(self, mut history: History) -> History {
+        if self == Self::Names {
+            let holders = history.gpus.iter_mut().flat_map(|gpu| &mut gpu.holders);
+            holders.for_each(|holder| hide_command(&mut holder.process));
+        }
+        history
     }
 }
 
@@ -104,9 +112,12 @@ fn hides_processes(mountinfo: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use gpumon_probe::model::{Notebook, Owner, ProcessKind};
 
     use super::*;
+    use crate::frame::{GpuHistory, HolderHistory};
 
     #[tokio::test]
     async fn the_table_of_mounts_is_not_read_for_every_request() {
@@ -126,7 +137,7 @@ mod tests {
             (absent(Absence::NoPermission), Absence::NoPermission),
         ] {
             let notebook = Notebook { kernel_id: "k".to_owned(), kernel_name: None, path, kernel_pid: 7 };
-            let mut process = Process {
+            let process = Process {
                 pid: 7,
                 kind: ProcessKind::Compute,
                 memory_bytes: Reading::Now(1),
@@ -142,7 +153,10 @@ mod tests {
                 mps: false,
                 owner: Reading::Now(Owner { notebook: Some(notebook), ..Owner::default() }),
             };
-            hide_command(&mut process);
+            let holders = vec![HolderHistory { process, memory_bytes: Vec::new() }];
+            let gpus = vec![GpuHistory { uuid: "GPU-0".to_owned(), metrics: BTreeMap::new(), holders }];
+            let mut history = View::Names.history(History { gpus, ..History::default() });
+            let process = history.gpus.remove(0).holders.remove(0).process;
             assert_eq!(process.command, absent(Absence::Hidden));
             let owner = process.owner.value().unwrap();
             assert_eq!(owner.notebook.as_ref().unwrap().path, Reading::Absent(shown));

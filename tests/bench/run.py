@@ -20,6 +20,7 @@ from pathlib import Path
 
 import clients
 import wall
+import wire
 from machine import GPUMON, PORT, ROOT, Machine
 from measure import Program, get, wait_for
 from reasons import REASONS
@@ -53,17 +54,37 @@ def peers():
         yield "nvitop-exporter", ["nvitop-exporter", "--port", port, "--interval", "1"], "/metrics"
 
 
+# All that top can be told to show of processes.
+EVERYTHING = """tree = true
+columns = ["gpu", "pid", "user", "kind", "memory", "share", "sm", "memory-busy", "encoder", "decoder", "cpu", "host-memory", "threads", "time", "what"]
+"""
+
+
 def top(seconds):
-    command = [GPUMON, "top", "--no-daemon", "--config", "/dev/null"]
-    with Machine() as machine, Screen(120, 40) as screen:
+    with Machine() as machine:
+        settings = machine.path / "top.toml"
+        settings.write_text(EVERYTHING)
+        command = [GPUMON, "top", "--no-daemon", "--config", settings]
         environment = {**machine.environment, "TERM": "xterm-256color", "LC_ALL": "C.UTF-8"}
-        with Program(command, environment, stdin=screen.inside, stdout=screen.inside) as program:
+        with Screen(120, 40) as screen, Program(command, environment, stdin=screen.inside, stdout=screen.inside) as program:
             time.sleep(5)
             before, percent = screen.drawn, program.cpu_percent(seconds)
             rate, rss = (screen.drawn - before) / seconds, program.rss_mb()
-    row("CPU of gpumon top with its own sampler, 8 GPUs, 1 Hz, 120x40", "<= 1 % of a core", f"{percent:.3f} %", percent <= 1)
+        first = statistics.median(first_paint(command, environment) for _ in range(15))
+    row("CPU of gpumon top with its own sampler and everything on, 8 GPUs, 1 Hz, 120x40", "<= 0.4 % of a core", f"{percent:.3f} %", percent <= 0.4)
     row("  RSS", "<= 15 MB", f"{rss:.1f} MB", rss <= 15)
     row("  what it writes to the terminal", "something", f"{rate / 1000:.1f} kB/s", rate > 0)
+    row("  first paint, median of 15", "<= 30 ms", f"{first:.1f} ms", first <= 30)
+
+
+def first_paint(command, environment):
+    begin = time.perf_counter()
+    with Screen(120, 40) as screen, Program(command, environment, stdin=screen.inside, stdout=screen.inside) as program:
+        while screen.first is None:
+            if program.process.poll() is not None:
+                sys.exit("gpumon top ended before it drew anything")
+            time.sleep(0.001)
+        return (screen.first - begin) * 1000
 
 
 def collect(machine, *arguments):
@@ -151,7 +172,7 @@ def look(_):
 
 
 BENCHES = {bench.__name__: bench for bench in (cost, top, tick, calls, hung, day, look)}
-CLIENTS = {bench.__name__: bench for bench in clients.BENCHES}
+CLIENTS = {bench.__name__: bench for bench in (*clients.BENCHES, wire.wire)}
 
 
 def main():

@@ -53,13 +53,13 @@ fn a_framework_runs_the_same_cases_on_the_cpu_and_is_verified_and_compared() {
     let without: Vec<_> = lines.iter().filter(|line| line["beside"].is_null()).collect();
     assert!(without.iter().all(|line| line["row"] == "j"), "that is no framework's: {without:?}");
     let runs = beside(&lines);
-    assert_eq!(runs.len(), lines.len() - without.len(), "{lines:?}");
-    for line in &lines {
-        let Some(run) = line["beside"].as_array().map(|runs| &runs[0]) else { continue };
-        assert_eq!(
-            (&run["name"], &run["version"], &run["verify"]["ok"]),
-            (&"NumPy".into(), &"0.stub".into(), &true.into())
-        );
+    assert_eq!(runs.len(), 2 * (lines.len() - without.len()), "{lines:?}");
+    assert!(runs.chunks(2).all(|runs| runs[0]["name"] == "NumPy" && runs[1]["name"] == "PyTorch"), "{runs:?}");
+    let each =
+        lines.iter().flat_map(|line| line["beside"].as_array().into_iter().flatten().map(move |run| (line, run)));
+    for (line, run) in each {
+        assert!(run["version"].as_str().unwrap().starts_with("0.stub"), "{run}");
+        assert_eq!(run["verify"]["ok"], true, "{run}");
         assert!(run["verify"]["checked"].as_u64() > Some(1000) && run["host_time"]["n"].as_u64() >= Some(10), "{run}");
         let ratio = run["host_time"]["median_us"].as_f64().unwrap()
             / line["outcome"]["host_time"]["median_us"].as_f64().unwrap();
@@ -67,9 +67,11 @@ fn a_framework_runs_the_same_cases_on_the_cpu_and_is_verified_and_compared() {
     }
     let output = python.active(without_gpu(&["tutorials", "i", "--quick", "--beside"])).output().unwrap();
     let (text, said) = (stdout(&output), stderr(&output));
-    assert!(said.contains(&format!("{}/bin/python3: NumPy", python.folder.path().display())), "{said}");
-    let below = text.split_once("   CPU one pass ").unwrap().1.lines().nth(1).unwrap();
-    assert!(below.starts_with("      NumPy 0.stub ") && below.contains(" verified  gpumon is "), "{text}");
+    assert!(said.contains(&format!("{}/bin/python3: NumPy, CuPy, PyTorch", python.folder.path().display())), "{said}");
+    let below: Vec<_> = text.split_once("   CPU one pass ").unwrap().1.lines().skip(1).collect();
+    for (line, name) in below.iter().zip(["NumPy", "PyTorch"]) {
+        assert!(line.starts_with(&format!("      {name} 0.stub ")) && line.contains(" verified  gpumon is "), "{text}");
+    }
 }
 
 #[test]
@@ -79,15 +81,11 @@ fn a_framework_of_the_gpu_gets_the_same_gpu_and_the_copies_where_they_belong_to_
     let (code, lines, said) = lines_of(python.active(cuda.gpumon(&arguments)));
     assert_eq!(code, Some(0), "{said}");
     for line in &lines {
-        let Some(runs) = line["beside"].as_array() else {
-            assert_eq!(line["outcome"]["dtype"], "tf32", "CuPy has all others: {line}");
-            continue;
-        };
-        assert_eq!(
-            (runs.len(), &runs[0]["name"], &runs[0]["verify"]["ok"]),
-            (1, &"CuPy".into(), &true.into()),
-            "{line}"
-        );
+        let runs = line["beside"].as_array().unwrap();
+        assert!(runs.iter().all(|run| run["verify"]["ok"] == true), "{line}");
+        let names: Vec<_> = runs.iter().map(|run| run["name"].as_str().unwrap()).collect();
+        let has_tf32 = line["outcome"]["dtype"] == "tf32";
+        assert_eq!(names, if has_tf32 { &["PyTorch"][..] } else { &["CuPy", "PyTorch"] }, "{line}");
     }
     assert!(beside(&lines).len() > 8, "{lines:?}");
     let output = python.active(cuda.gpumon(&["bench", "triad", "--quick", "--beside", "--size", "10007"])).output();
@@ -101,10 +99,10 @@ fn a_framework_of_the_gpu_gets_the_same_gpu_and_the_copies_where_they_belong_to_
 fn what_goes_wrong_in_a_framework_is_told_in_its_row_and_the_run_goes_on() {
     let python = Python::new(true);
     for (fault, words, rows) in [
-        ("wrong", "mismatch: ", 2),
-        ("raise", "failed: MemoryError: 12 GiB", 2),
-        ("crash", "failed: the process ended: signal: 11", 2),
-        ("import", "failed: the process ended: ImportError: libstub.so.1: cannot open shared object file", 1),
+        ("wrong", "mismatch: ", 4),
+        ("raise", "failed: MemoryError: 12 GiB", 4),
+        ("crash", "failed: the process ended: signal: 11", 4),
+        ("import", "failed: the process ended: ImportError: libstub.so.1: cannot open shared object file", 2),
     ] {
         let run = |last: &[&str]| {
             let arguments = [&["tutorials", "f", "--quick", "--backend", "cpu", "--beside"], last].concat();

@@ -71,7 +71,7 @@ fn bad_libraries_are_told_apart() {
     };
     let nvml = fake_nvml::install(folder.path(), &[]);
     let bad: [(&str, Box<Over>, &[&str]); 6] = [
-        ("missing", Box::new(named("/nowhere/libcuda.so.1")), &["cannot load", "/nowhere", "install NVIDIA's driver"]),
+        ("missing", Box::new(named("/nowhere/libcuda.so.1")), &["cannot load", "/nowhere", "or unset GPUMON_LIBCUDA"]),
         ("no library", Box::new(named(text.to_str().unwrap())), &["cannot load", "GPUMON_LIBCUDA"]),
         ("stub", Box::new(over("stub = true")), &["is the stub", "LD_LIBRARY_PATH"]),
         ("wrong", Box::new(named(nvml.to_str().unwrap())), &["is not the CUDA driver", "cuDriverGetVersion"]),

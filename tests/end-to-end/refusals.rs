@@ -43,6 +43,7 @@ fn arguments_that_make_no_command() {
     mistyped(gpumon(&["serve", "--listen", "nowhere"]), &["--listen"]);
     mistyped(gpumon(&["serve", "--listen", "127.0.0.1:80000"]), &["80000", "65535", "127.0.0.1:9123"]);
     refused(gpumon(&["serve", "--socket", "/nowhere/at/all"]), 2, &["/nowhere/at/all", "create"]);
+    mistyped(gpumon(&["serve", "--public-origin", "gpus.example.org/gpumon"]), &["--public-origin", "https://"]);
     refused(gpumon(&["serve", "--listen", "0.0.0.0:9123"]), 2, &["0.0.0.0:9123", "127.0.0.1", "ssh -L"]);
 }
 

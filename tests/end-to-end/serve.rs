@@ -70,7 +70,8 @@ async fn a_paused_client_gets_no_samples_and_the_missed_past_when_it_resumes() {
 
 #[tokio::test]
 async fn a_client_gets_the_history_that_it_asks_for_and_hears_what_there_is() {
-    let fake = Fake::new("gpus = 1");
+    let own = std::process::id();
+    let fake = Fake::new(&format!("gpus = 1\n[[process]]\ngpu = 0\npid = {own}\nmemory = \"2 GiB\"\n"));
     let server = Server::over(&fake, &["--interval-ms", "100"]);
     let mut stream = server.stream().await;
     stream.next_of("sample").await;
@@ -85,6 +86,12 @@ async fn a_client_gets_the_history_that_it_asks_for_and_hears_what_there_is() {
         assert_eq!(column.as_array().unwrap().len(), length);
     }
     assert!(history["host"][wanted[2]][0].as_f64().unwrap() > 0.0 && gpu[wanted[0]][0].as_f64().unwrap() > 0.0);
+    stream.send(r#"{"type":"history","metrics":["processes.memory_bytes"]}"#).await;
+    let holders = stream.next_of("history").await["gpus"][0]["holders"].take();
+    assert_eq!(holders[0]["process"]["pid"], own);
+    assert_eq!(holders[0]["memory_bytes"].as_array().unwrap().last().unwrap(), 2_147_000_000.0);
+    stream.send(&json!({"type": "history", "metrics": wanted}).to_string()).await;
+    stream.next_of("history").await;
     // It stays so after a pause.
     stream.send(r#"{"type":"pause"}"#).await;
     stream.send(r#"{"type":"resume"}"#).await;

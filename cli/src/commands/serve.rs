@@ -7,6 +7,7 @@ use gpumon_server::{
     Settings,
     listen::{ListenError, Listener},
     local,
+    public_origin::PublicOrigin,
     runs::RunSettings,
     supervisor::Collector,
 };
@@ -52,6 +53,11 @@ pub(crate) struct ServeArgs {
     #[command(flatten)]
     sampling: SamplingArgs,
 
+    /// Address at which browsers reach this server through a reverse proxy, as https://gpus.example.org; repeatable. The
+    /// proxy decides who may: nobody on the port then counts as this server's own user
+    #[arg(long, value_name = "URL")]
+    public_origin: Vec<PublicOrigin>,
+
     /// Include processes in /metrics: the 100 that hold the most GPU memory
     #[arg(long)]
     metrics_processes: bool,
@@ -77,6 +83,8 @@ Examples:
       Use a free port, printed in the first message, and sample twice per second.
   gpumon serve --socket /run/user/1000/gpumon-page.sock
       Serve on a unix socket for this user only.
+  gpumon serve --public-origin https://gpus.example.org
+      Serve behind a reverse proxy that asks who somebody is.
 
 Environment:
   GPUMON_CONTROL  default of --control
@@ -153,7 +161,8 @@ async fn serve(source: &SourceArgs, args: &ServeArgs) -> Result<(), Failure> {
     if let Some(door) = &local_door {
         tracing::info!("local programs find it at {}", door.address());
     }
-    let settings = Settings { collector, process_metrics: args.metrics_processes, runs };
+    let public_origins = args.public_origin.clone();
+    let settings = Settings { collector, process_metrics: args.metrics_processes, public_origins, runs };
     gpumon_server::run(iter::once(door).chain(local_door).collect(), settings, shutdown).await?;
     Ok(())
 }

@@ -13,8 +13,8 @@ pub(crate) struct BesideArgs {
     #[arg(long)]
     pub(crate) beside: bool,
 
-    /// Python interpreter for --beside; by default, that of the active environment (VIRTUAL_ENV, CONDA_PREFIX), or python3
-    /// in PATH
+    /// Python interpreter for --beside; by default, that of the active environment (`VIRTUAL_ENV`, `CONDA_PREFIX`), or
+    /// python3 in PATH
     #[arg(long, value_name = "PATH", requires = "beside", value_hint = clap::ValueHint::ExecutablePath)]
     python: Option<PathBuf>,
 }

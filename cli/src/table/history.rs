@@ -88,7 +88,7 @@ mod tests {
         let metrics = [(METRIC.to_owned(), values)].into();
         let history = History {
             times_ms: (0..70).map(|second| second * 1000).collect(),
-            gpus: vec![GpuHistory { uuid: "GPU-0".to_owned(), metrics }],
+            gpus: vec![GpuHistory { uuid: "GPU-0".to_owned(), metrics, holders: Vec::new() }],
             ..History::default()
         };
         let mut past = UtilizationHistory::of(&history);

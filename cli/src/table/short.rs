@@ -28,7 +28,7 @@ pub(crate) enum ShortPart {
 }
 
 const INDEX: Style = AnsiColor::Cyan.on_default();
-const NAME: Style = AnsiColor::Blue.on_default();
+const NAME: Style = AnsiColor::BrightBlue.on_default();
 const TEMPERATURE: Style = AnsiColor::Red.on_default();
 const BUSY: Style = AnsiColor::Green.on_default();
 const MEMORY: Style = AnsiColor::Yellow.on_default();

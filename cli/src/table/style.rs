@@ -8,7 +8,8 @@ use crate::describe::{Level, Load};
 pub(crate) const PLAIN: Style = Style::new();
 pub(crate) const STRONG: Style = Style::new().bold();
 pub(crate) const DIM: Style = Style::new().dimmed();
-pub(crate) const UTILIZATION: Style = AnsiColor::Blue.on_default().bold();
+// Plain blue cannot be read on black.
+pub(crate) const UTILIZATION: Style = AnsiColor::BrightBlue.on_default().bold();
 pub(crate) const MEMORY: Style = AnsiColor::Magenta.on_default();
 /// Simulated values are marked in the same way everywhere.
 pub(crate) const SIMULATED: Style = AnsiColor::Yellow.on_default().bold();

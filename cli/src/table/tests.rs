@@ -65,7 +65,7 @@ impl Scene {
         let gpus = self.sample.gpus.iter().map(|gpu| {
             let busy = seconds().map(|second| (second != 30).then_some(f64::from(second) * 100.0 / 59.0)).collect();
             let metrics = [(METRIC.to_owned(), busy)].into();
-            GpuHistory { uuid: gpu.uuid.clone().unwrap_or_default(), metrics }
+            GpuHistory { uuid: gpu.uuid.clone().unwrap_or_default(), metrics, holders: Vec::new() }
         });
         self.past = UtilizationHistory::of(&History { times_ms, gpus: gpus.collect(), ..History::default() });
         self.is_one_shot = false;

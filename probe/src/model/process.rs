@@ -46,7 +46,7 @@ pub struct Process {
 }
 
 /// What a process does on the GPU.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, TS, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ProcessKind {
     /// It has a CUDA or `OpenCL` context (nvidia-smi's `C`).

@@ -228,8 +228,8 @@ impl Hub {
     }
 
     /// What is wanted of the recent past alone.
-    pub(crate) fn history(&self, wanted: &Wanted) -> String {
-        write_json(&ServerFrame::History(self.newest(u64::MAX, wanted)))
+    pub(crate) fn history(&self, wanted: &Wanted, view: View) -> String {
+        write_json(&ServerFrame::History(view.history(self.newest(u64::MAX, wanted))))
     }
 
     /// What holds now of that which is told only when it changes, for a client that may have missed a change. Details
@@ -250,7 +250,7 @@ impl Hub {
             events: state.events.iter().filter(|_| !parts.brief).cloned().collect(),
             history: None,
         });
-        snapshot.history = parts.history_ms.map(|reach_ms| self.newest(reach_ms, &parts.wanted));
+        snapshot.history = parts.history_ms.map(|reach_ms| parts.view.history(self.newest(reach_ms, &parts.wanted)));
         snapshot
     }
 

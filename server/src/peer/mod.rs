@@ -54,6 +54,14 @@ impl Peer {
         }
     }
 
+    /// The same without a user: the proxy that connects to the port is not the one who asks.
+    pub(crate) fn behind_proxy(self) -> Self {
+        match self {
+            Self::Port { ip, .. } => Self::Port { ip, uid: None },
+            Self::Socket { .. } => self,
+        }
+    }
+
     pub(crate) fn who(self) -> Who {
         match self {
             Self::Port { uid: Some(uid), .. } | Self::Socket { uid: Some(uid) } => Who::User(uid),

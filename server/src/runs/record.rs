@@ -49,7 +49,7 @@ impl RunRecord {
             }
             Report::Phase { step, id, phase, .. } => {
                 let (number, id) = (count(step), clean(&id, NAME));
-                let before = state.step.replace(RunStep { number, id, phase });
+                let before = state.step.replace(RunStep { number, id, phase, since_ms: now_ms() });
                 (state.share, state.text) = (None, String::new());
                 let is_next = before.is_none_or(|before| before.number != number);
                 let is_marked = is_next || matches!(phase, Phase::Holding | Phase::GivingBack);
@@ -86,11 +86,9 @@ impl RunRecord {
         (state.step, state.share, state.text) = (None, None, String::new());
     }
 
-    pub(crate) fn last_failure(&self) -> Option<String> {
-        self.items.iter().rev().find_map(|item| match item {
-            RunItem::Failed { id, error } => Some(format!("{id}: {error}")),
-            _ => None,
-        })
+    /// Whether an item says why it failed.
+    pub(crate) fn has_failure(&self) -> bool {
+        self.items.iter().any(|item| matches!(item, RunItem::Failed { .. }))
     }
 
     /// Whether its process has said on what it works, which is when others are told of it.

@@ -52,7 +52,7 @@ pub(crate) enum CacheKey {
     Hello { change: u64, view: View, encoding: Encoding },
     /// The history of these metrics after this change. Each user has its own copy, so that a slow client uses no other
     /// user's quota.
-    History { who: Who, change: u64, metrics: Vec<&'static str>, encoding: Encoding },
+    History { who: Who, change: u64, metrics: Vec<String>, view: View, encoding: Encoding },
 }
 
 pub(crate) type StreamEncoder = Encoder<CacheKey>;
@@ -198,9 +198,10 @@ impl Client {
     }
 
     async fn send_history(&mut self) -> Result<(), Disconnected> {
-        let (hub, wanted, encoding) = (Arc::clone(&self.app.hub), self.history.clone(), self.socket.encoding);
-        let key = CacheKey::History { who: self.who, change: hub.change(), metrics: wanted.ids(), encoding };
-        let write = move || encoding.payload(hub.history(&wanted).as_bytes()).into_owned();
+        let (hub, wanted) = (Arc::clone(&self.app.hub), self.history.clone());
+        let (view, encoding) = (self.view, self.socket.encoding);
+        let key = CacheKey::History { who: self.who, change: hub.change(), metrics: wanted.ids(), view, encoding };
+        let write = move || encoding.payload(hub.history(&wanted, view).as_bytes()).into_owned();
         let history = self.app.encoders.histories.answer(self.who, key, write).await;
         self.socket.send_payload(&history.map_err(|_| Disconnected)?).await?;
         self.last_sent = Instant::now();

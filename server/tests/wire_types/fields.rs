@@ -69,13 +69,14 @@ pub(crate) fn typescript() -> String {
     text
 }
 
-/// The schema of JupyterLab's settings, with the names of all charts to choose from.
+/// The schema of JupyterLab's settings, with all charts to choose from.
 pub(crate) fn settings_schema(schema: &str) -> String {
     let (head, charts) = schema.split_once("\"charts\": {").unwrap();
-    let (before, names) = charts.split_once("\"enum\": [").unwrap();
+    let (before, names) = charts.split_once("\"oneOf\": [").unwrap();
     let (_, rest) = names.split_once(']').unwrap();
-    let names = CHARTS.map(|(name, _)| format!("\n          \"{name}\"")).join(",");
-    format!("{head}\"charts\": {{{before}\"enum\": [{names}\n        ]{rest}")
+    let choice = |(name, title)| format!("\n          {{ \"const\": \"{name}\", \"title\": \"{title}\" }}");
+    let names = CHARTS.map(choice).join(",");
+    format!("{head}\"charts\": {{{before}\"oneOf\": [{names}\n        ]{rest}")
 }
 
 fn list<S: 'static>(

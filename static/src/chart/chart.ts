@@ -26,6 +26,8 @@ const FAINT_ALPHA = 0.2;
 const NO_DASH: number[] = [];
 /** More lines than so are drawn thinner, and without dots. */
 const CROWD = 8;
+/** How far beyond its area a line is drawn that is clipped: half of its width. */
+const CLIP_PX = 1.5;
 
 export class Chart {
   private context: CanvasRenderingContext2D | null = null;
@@ -86,6 +88,13 @@ export class Chart {
     return area === null || at_ms < area.from_ms || at_ms > area.to_ms ? null : area.x(at_ms) / ratio();
   }
 
+  /** Whether a point of the screen is on the axis of values. */
+  isOnAxis(clientX: number): boolean {
+    const area = this.plotArea();
+    const x = (clientX - this.host.getBoundingClientRect().left) * ratio();
+    return area !== null && this.hasAxes() && x < area.left;
+  }
+
   get width_px(): number {
     return this.width / ratio();
   }
@@ -125,7 +134,9 @@ export class Chart {
     const right = width - Math.round(EDGE_PX * px);
     const top = Math.round((withAxes ? TOP_PX : EDGE_PX) * px);
     const bottom = height - Math.round((withAxes ? BOTTOM_PX : 1) * px);
-    const { window, floor, ceiling } = content;
+    const { window, floor, ceiling, clipped = false } = content;
+    const beyond = clipped ? 2 * CLIP_PX * px : 0;
+    const scale = (bottom - top) / (ceiling - floor);
     const pixel_ms = (window.to_ms - window.from_ms) / (right - left);
     const to_ms = Math.ceil(window.to_ms / pixel_ms) * pixel_ms;
     const from_ms = to_ms - (right - left) * pixel_ms;
@@ -137,7 +148,7 @@ export class Chart {
       from_ms,
       to_ms,
       x: (at_ms) => left + (at_ms - from_ms) / pixel_ms,
-      y: (value) => bottom - ((Math.min(ceiling, Math.max(floor, value)) - floor) / (ceiling - floor)) * (bottom - top),
+      y: (value) => Math.min(bottom + beyond, Math.max(top - beyond, bottom - (value - floor) * scale)),
     };
   }
 
@@ -171,7 +182,8 @@ export class Chart {
     this.paintGrid(ctx, plotArea, content);
     ctx.save();
     ctx.beginPath();
-    ctx.rect(plotArea.left, 0, plotArea.right - plotArea.left + EDGE_PX * ratio(), this.height);
+    const [clipTop, clipBottom] = content.clipped === true ? clipOf(plotArea) : [0, this.height];
+    ctx.rect(plotArea.left, clipTop, plotArea.right - plotArea.left + EDGE_PX * ratio(), clipBottom - clipTop);
     ctx.clip();
     paintLines(ctx, plotArea, content);
     ctx.restore();
@@ -192,7 +204,8 @@ export class Chart {
     const { floor, ceiling, limit, axis, style } = content;
     const px = ratio();
     const { left, right, top, bottom } = plotArea;
-    const limitY = typeof limit === 'number' && limit <= ceiling ? Math.round(plotArea.y(limit)) : null;
+    const limitY =
+      typeof limit === 'number' && limit >= floor && limit <= ceiling ? Math.round(plotArea.y(limit)) : null;
     ctx.lineWidth = px;
     if (!this.hasAxes()) {
       ctx.fillStyle = style.grid;
@@ -263,6 +276,11 @@ export class Chart {
       }
     }
   }
+}
+
+/** Top and bottom of what is drawn of lines that go beyond the area. */
+function clipOf({ top, bottom }: PlotArea): [top: number, bottom: number] {
+  return [top - CLIP_PX * ratio(), bottom + CLIP_PX * ratio()];
 }
 
 /** The place among the samples of the moment pointed at, or of the newest. */
@@ -393,7 +411,9 @@ function paintCursor(ctx: CanvasRenderingContext2D, area: PlotArea, content: Cha
     const index = cursorIndex(times_ms, content);
     const time = times_ms[index] ?? NaN;
     const value = values[index] ?? NaN;
-    if (time >= area.from_ms && time <= area.to_ms && !Number.isNaN(value) && faint !== true) {
+    const [top, bottom] = clipOf(area);
+    const isInside = time >= area.from_ms && time <= area.to_ms && area.y(value) >= top && area.y(value) <= bottom;
+    if (isInside && faint !== true) {
       ctx.fillStyle = color;
       ctx.beginPath();
       ctx.arc(area.x(time), area.y(value), 2.5 * px, 0, 2 * Math.PI);

@@ -62,6 +62,8 @@ export interface ChartContent {
   window: TimeWindow;
   floor: number;
   ceiling: number;
+  /** Whether values beyond floor and ceiling are left out; else they are drawn at the edge. */
+  clipped?: boolean;
   lines: readonly ChartLine[];
   /** Lines of which each stands upon those before it, filled; they lie under `lines`. */
   stack?: readonly ChartLine[];

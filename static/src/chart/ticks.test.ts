@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { roundUp, timeTicks, valueTicks } from './ticks';
+import { roundRange, roundUp, timeTicks, valueTicks } from './ticks';
 
 describe('marks of an axis', () => {
   it('stand at round numbers, no more than there is room for', () => {
@@ -19,6 +19,14 @@ describe('marks of an axis', () => {
   it('keep an axis still while values change a little', () => {
     expect([0.3, 1, 1.1, 4.9, 7.2, 99].map((value) => roundUp(value))).toEqual([0.5, 1, 2, 5, 10, 100]);
     expect(roundUp(3 * 1024 ** 3, 1024 ** 3)).toBe(5 * 1024 ** 3);
+  });
+
+  it('fit an axis to what there is', () => {
+    expect(roundRange(52.3, 67.8)).toEqual([50, 70]);
+    expect(roundRange(690, 690)).toEqual([690, 690.2]);
+    expect(roundRange(0, 0)).toEqual([0, 0.0005]);
+    const gib = 1024 ** 3;
+    expect(roundRange(31.2 * gib, 33.4 * gib, gib).map((value) => value / gib)).toEqual([31, 34]);
   });
 
   it('stand at round times', () => {

@@ -25,6 +25,14 @@ export function valueTicks(min: number, max: number, most: number, base = 1): nu
   return ticks;
 }
 
+/** Round numbers around `low` and `high`, a few steps apart, so that an axis does not change with every sample. */
+export function roundRange(low: number, high: number, base = 1): [floor: number, ceiling: number] {
+  const least = Math.max(high - low, Math.abs(high) * 1e-3, base * 1e-3);
+  const step = roundUp(least / 4, base);
+  const floor = Math.floor(low / step) * step;
+  return [floor, Math.max(floor + step, Math.ceil(high / step) * step)];
+}
+
 /** The largest of few round numbers that `value` does not pass, so that an axis does not change with every sample. */
 export function roundUp(value: number, base = 1): number {
   const power = 10 ** Math.floor(Math.log10(value / base));

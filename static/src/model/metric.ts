@@ -7,8 +7,8 @@ import type { GpuState } from './gpu';
 import { valueOf } from './reading';
 import { UNITS, type Unit } from './unit';
 
-/** Stands for what each holder has of a GPU's memory. */
-export const HELD = 'held';
+/** Stands for what each holder has of a GPU's memory, as in requests for history. */
+export const HELD = 'processes.memory_bytes';
 /** Stands for the metrics of MIG devices. */
 export const MIG = 'mig';
 

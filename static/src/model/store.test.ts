@@ -1,10 +1,12 @@
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { details } from '../testing/details';
-import { GIB, gpu, hello, inventory, NO_HISTORY, NOW, sample } from '../testing/frames';
+import { GIB, gpu, hello, inventory, NO_HISTORY, NOW, process, sample } from '../testing/frames';
 import type { Gpu, GpuSample, Inventory } from '../wire';
+import { PastHolders } from './dashboard/past-holders';
 import { gpusOf, seriesKey } from './gpu';
-import { HELD } from './metric';
+import { heldKey, holderOf, holderRows } from './holders';
+import { HELD, MIG } from './metric';
 import { Store } from './store';
 
 const USE = 'utilization.gpu_percent';
@@ -165,6 +167,42 @@ describe('frames', () => {
     expect([...store.timeline.times_ms]).toEqual(times);
     expect([...(store.traces.get('GPU-0 power_watts')?.values('GPU-0 power_watts') ?? [])]).toEqual([600, 610]);
   });
+});
+
+it('fills the past of who held memory, and of MIG devices, from what the server remembers', () => {
+  const notebook = { kernel_id: 'k', kernel_pid: 8, path: 'eval.ipynb' };
+  const metrics = [HELD, MIG];
+  expect(store.trackMetrics(metrics)).toEqual(expect.arrayContaining([HELD, 'mig.memory.used_bytes']));
+  const [stays, gone] = [process(7), process(8, { owner: { parents: [], notebook } })];
+  store.apply(hello({ sample: sample(NOW, [gpu(0, { processes: [stays] })]) }));
+  const holders = [
+    { process: stays, memory_bytes: [null, GIB] },
+    { process: gone, memory_bytes: [2 * GIB, null] },
+  ];
+  const mig_devices = [{ uuid: 'MIG-1', metrics: { 'mig.memory.used_bytes': [GIB, GIB] } }];
+  const times_ms = [NOW - 2000, NOW - 1000];
+  store.apply({ type: 'history', times_ms, gpus: [{ uuid: 'GPU-0', metrics: {}, holders }], mig_devices });
+  const values = (series: string): number[] => [...store.timeline.values(series)];
+  expect(values(heldKey(gpu(0), holderOf(stays)))).toEqual([NaN, GIB, 61 * GIB]);
+  expect(values(heldKey(gpu(0), 'kernel k'))).toEqual([2 * GIB, NaN, NaN]);
+  expect(values('MIG-1 mig.memory.used_bytes')).toEqual([GIB, GIB, NaN]);
+
+  const gpus = gpusOf(store.inventory, store.sample);
+  const past = new PastHolders();
+  past.record(holderRows(gpus, store.slots), NOW);
+  past.recall(store.formerHolders, gpus, store.slots);
+  const named = (from_ms: number): unknown =>
+    past
+      .since(from_ms, NOW)
+      .get(0)
+      ?.map(({ name }) => name);
+  expect(named(NOW - 3000)).toEqual(['python3', 'eval.ipynb']);
+  expect(named(NOW - 1500)).toEqual(['python3']);
+  const slots = past
+    .since(0, NOW)
+    .get(0)
+    ?.map(({ slot }) => slot);
+  expect(new Set(slots).size).toBe(2);
 });
 
 it('knows a GPU that hangs also when the server is another', () => {

@@ -12,6 +12,7 @@ import type {
   Hello,
   History,
   Inventory,
+  Process,
   RunState,
   Sample,
   ServerFrame,
@@ -23,7 +24,7 @@ import { keepEvents } from './event';
 import { seriesKey } from './gpu';
 import { withKnownGpus, withKnownReadings } from './known-gpu';
 import { ColorSlots } from './color-slots';
-import { heldBy, heldKey } from './holders';
+import { heldBy, heldKey, holderOf } from './holders';
 import { GPU_METRICS, HELD, HOST_METRICS, METRICS, MIG, MIG_METRICS } from './metric';
 import { valueOf } from './reading';
 
@@ -33,6 +34,12 @@ export interface Diagnosis {
   message: string;
   /** What to type in a terminal to mend it or to learn more. */
   command?: string;
+}
+
+/** Somebody who held a GPU, and when that was last so. */
+export interface FormerHolder {
+  process: Process;
+  seen_ms: number;
 }
 
 /** More than the longest span of the view at the fastest rate; at one sample per second, 100 min. */
@@ -68,6 +75,8 @@ export class Store {
   events: readonly Event[] = [];
   /** Workloads that run or did, by name, for those who asked for them; the oldest first. */
   readonly runs = new Map<string, RunState>();
+  /** Who held GPUs in the history that came last, by UUID. */
+  formerHolders: ReadonlyMap<string, readonly FormerHolder[]> = new Map();
   /** Metrics that are kept besides those of an overview. */
   private more: ReadonlySet<string> = new Set();
   private kept = METRICS;
@@ -131,7 +140,8 @@ export class Store {
     this.more = new Set([...this.more, ...metrics]);
     this.kept = GPU_METRICS.filter(({ id }) => OVERVIEW.includes(id) || this.more.has(id));
     this.keptOfHost = HOST_METRICS.filter(({ id }) => this.more.has(id));
-    return this.more.size === 0 ? [] : [...this.kept, ...this.keptOfHost].map(({ id }) => id);
+    const ids = [...this.kept, ...this.keptOfHost, ...(this.more.has(MIG) ? MIG_METRICS : [])].map(({ id }) => id);
+    return this.more.size === 0 ? [] : [...ids, ...(this.more.has(HELD) ? [HELD] : [])];
   }
 
   /** Samples are expected from now on, after a pause. */
@@ -176,11 +186,22 @@ export class Store {
 
   private history(history: History): void {
     const columns = new Map<string, Column>(Object.entries(history.host ?? {}));
-    for (const gpu of history.gpus) {
-      for (const [id, column] of Object.entries(gpu.metrics)) {
-        columns.set(seriesKey({ index: -1, uuid: gpu.uuid }, id), column);
+    const former = new Map<string, readonly FormerHolder[]>();
+    for (const { uuid, metrics, holders = [] } of [...history.gpus, ...(history.mig_devices ?? [])]) {
+      const gpu = { index: -1, uuid };
+      for (const [id, column] of Object.entries(metrics)) {
+        columns.set(seriesKey(gpu, id), column);
       }
+      for (const { process, memory_bytes } of holders) {
+        columns.set(heldKey(gpu, holderOf(process)), memory_bytes);
+      }
+      const seenLast = (bytes: Column): number => history.times_ms[bytes.findLastIndex((held) => held !== null)] ?? 0;
+      former.set(
+        uuid,
+        holders.map(({ process, memory_bytes }) => ({ process, seen_ms: seenLast(memory_bytes) })),
+      );
     }
+    this.formerHolders = former;
     this.timeline.merge(history.times_ms, columns, SAME_MS, NEAR_MS, this.gap_ms);
   }
 
@@ -204,7 +225,7 @@ export class Store {
     this.timeline.push(sample.at_ms, values, this.gap_ms);
   }
 
-  /** What each holder has of a GPU, and what its MIG devices do; no server remembers that. */
+  /** What each holder has of a GPU, and what its MIG devices do. */
   private addHoldersAndMig(gpu: GpuSample, values: Map<string, number | null>): void {
     if (this.more.has(HELD)) {
       for (const [holder, bytes] of heldBy(gpu)) {

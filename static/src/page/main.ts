@@ -7,6 +7,7 @@ import './print.css';
 import { Feed, mountDashboard, mountMonitor } from '../index';
 import { h } from '../lib/dom';
 import { ENCODING } from '../lib/inflate';
+import { diagnose } from './diagnose';
 import { themeButton } from './theme';
 
 /** What the page shows. */
@@ -31,6 +32,7 @@ function start(host: HTMLElement): void {
   const feed = new Feed({
     openSocket: () => new WebSocket(streamUrl()),
     request: (path, init) => fetch(new URL(path, document.baseURI), init),
+    diagnose,
   });
   // Between one view and the other, the connection and what is known stay.
   const subscription = feed.subscribe(() => undefined);
@@ -90,5 +92,6 @@ function charts(host: HTMLElement, feed: Feed, theme: HTMLElement): Shown {
 
 const host = document.getElementById('gpumon');
 if (host !== null) {
+  host.replaceChildren();
   start(host);
 }

@@ -108,7 +108,9 @@ export type Board = {
 /** `GET /api/v1/catalogue`: all that can be run. */
 export type Catalogue = {
   /** In the order in which they are listed. */
-  entries: Array<CatalogueEntry>, };
+  entries: Array<CatalogueEntry>,
+  /** Why whoever asks may not start runs; `null` where they may. */
+  refusal: string | null, };
 
 /** Something that can be run. */
 export type CatalogueEntry = {
@@ -133,7 +135,10 @@ export type ClientFrame = { "type": "pause", } | { "type": "resume", } | { "type
   on: boolean, } | { "type": "runs",
   /** Whether to. */
   on: boolean, } | { "type": "history",
-  /** Their names in the catalogue, as `pcie.tx_bytes_per_second` and `host.cpu.busy_percent`. */
+  /**
+   * Their names in the catalogue, as `pcie.tx_bytes_per_second` and `host.cpu.busy_percent`; those of MIG devices
+   * with `mig.` before them, as `mig.memory.used_bytes`; `processes.memory_bytes` for who held the memory.
+   */
   metrics: Array<string>, };
 
 /** Clock frequencies (`nvmlDeviceGetClockInfo`). */
@@ -376,12 +381,14 @@ export type GpuDetails = {
    */
   accounting: Reading<Array<AccountedProcess>>, };
 
-/** One GPU's past. */
+/** One GPU's past, or a MIG device's. */
 export type GpuHistory = {
   /** Its UUID. */
   uuid: string,
   /** Per metric of the catalogue, as `power.draw_watts`: one value for each of `times_ms`, `null` where there was none. */
-  metrics: { [key in string]: Array<number | null> }, };
+  metrics: { [key in string]: Array<number | null> },
+  /** Who held its memory, the first to come first, at most 16; left out unless `processes.memory_bytes` was asked for. */
+  holders?: Array<HolderHistory>, };
 
 /** Two GPUs and what lies between them. */
 export type GpuLink = {
@@ -486,8 +493,20 @@ export type History = {
   times_ms: Array<number>,
   /** One entry per GPU whose UUID is known. */
   gpus: Array<GpuHistory>,
+  /** One entry per MIG device; left out where none was asked for. */
+  mig_devices?: Array<GpuHistory>,
   /** The machine's, in the form of a GPU's; left out where none was asked for. */
   host?: { [key in string]: Array<number | null> }, };
+
+/** What somebody held of a GPU's memory: a notebook with all that its kernel has started, or another process. */
+export type HolderHistory = {
+  /**
+   * As it was seen last: the notebook's kernel, the largest of its processes where the kernel holds nothing, or the
+   * process.
+   */
+  process: Process,
+  /** One value for each of `times_ms`, `null` where it held nothing. */
+  memory_bytes: Array<number | null>, };
 
 /** The machine at one moment. */
 export type HostSample = {
@@ -887,6 +906,8 @@ export type RunDetails = {
   started_ms: number,
   /** When it ended; `null` while it goes on. */
   ended_ms: number | null,
+  /** The time in seconds that was asked for: of load, or for memory to be held; `null` where none was. */
+  seconds: number | null,
   /** On what it works. */
   devices: Array<RunDevice>,
   /** How many steps it has; 0 until that is known. */
@@ -903,7 +924,7 @@ export type RunDetails = {
   newest: RunItem | null,
   /** The exit code of the worker process; `null` while it runs, or if it has none. */
   code: number | null,
-  /** Why it failed, in words for people; `null` where it did not. */
+  /** Why it failed, in words for people; `null` where it did not, or where one of its items says so. */
   error: string | null, };
 
 /** Something on which a run works. */
@@ -946,7 +967,9 @@ export type RunResult = {
   bytes_per_second: Reading<number>,
   /** Operations in a second; absent where it is not about them. */
   operations_per_second: Reading<number>,
-  /** The share of what is possible that was reached, from 0 to 1. */
+  /** What is possible in a second: operations where the limit is computing, and bytes elsewhere. */
+  peak_per_second: Reading<number>,
+  /** The share of that which was reached, from 0 to 1. */
   share: Reading<number>,
   /** What it is as fast as, as `memory`; empty where nobody said. */
   limit: string,
@@ -975,6 +998,8 @@ export type RunState = {
   started_ms: number,
   /** When it ended; `null` while it goes on. */
   ended_ms: number | null,
+  /** The time in seconds that was asked for: of load, or for memory to be held; `null` where none was. */
+  seconds: number | null,
   /** On what it works. */
   devices: Array<RunDevice>,
   /** How many steps it has; 0 until that is known. */
@@ -991,7 +1016,7 @@ export type RunState = {
   newest: RunItem | null,
   /** The exit code of the worker process; `null` while it runs, or if it has none. */
   code: number | null,
-  /** Why it failed, in words for people; `null` where it did not. */
+  /** Why it failed, in words for people; `null` where it did not, or where one of its items says so. */
   error: string | null, };
 
 /** How a run is, or how it ended. */
@@ -1004,7 +1029,9 @@ export type RunStep = {
   /** What is run: a workload, a case's variant, a scenario. */
   id: string,
   /** What is done now. */
-  phase: RunPhase, };
+  phase: RunPhase,
+  /** Since when. */
+  since_ms: number, };
 
 /** What a sentence is about. */
 export type RunTopic = "step" | "cause" | "cure" | "lesson" | "proof" | "other";

@@ -66,7 +66,7 @@ describe('charts', () => {
       await page.mouse.down();
       await page.mouse.move(x + width * 0.97, y + 40, { steps: 4 });
       await page.mouse.up();
-      await expect.poll(() => range.innerText()).toMatch(/^\d\d:\d\d:\d\d to \d\d:\d\d:\d\d$/);
+      await expect.poll(() => range.innerText()).toMatch(/^Paused: \d\d:\d\d:\d\d to \d\d:\d\d:\d\d$/);
       await page.mouse.move(0, 0);
       // The line now fills what was its last tenth; a sample that came late leaves a gap there.
       const filled = expect.poll(() => charts.inked('gpu 0 power', [0.3, 0.9]), { timeout: DRAWN_MS });
@@ -83,6 +83,65 @@ describe('charts', () => {
     await resume.click();
     await expect.poll(() => range.innerText()).toBe('');
     await expect.poll(() => page.url()).toMatch(/#charts\?gpu=0&charts=power,cpu&span=1$/);
+  });
+
+  it('are zoomed by the wheel, two fingers, their axis and keys, and are live again without', async ({
+    page,
+    charts,
+    server,
+  }) => {
+    await page.goto(`${server.url}#charts?charts=power,cpu`);
+    await charts.live();
+    const range = charts.root.locator('.gpumon-range');
+    const {
+      x = 0,
+      y = 0,
+      width = 0,
+      height = 0,
+    } = (await charts.plot('host cpu').locator('canvas').boundingBox()) ?? {};
+    await page.mouse.move(x + width * 0.7, y + 40);
+    await page.mouse.wheel(0, -240);
+    await page.waitForTimeout(500);
+    expect(await range.innerText()).toBe('');
+    await page.keyboard.down('Control');
+    await page.mouse.wheel(0, -240);
+    await expect.poll(() => range.innerText()).toMatch(/^Paused: /);
+    await page.mouse.wheel(0, 480);
+    await page.keyboard.up('Control');
+    await expect.poll(() => range.innerText()).toBe('');
+
+    await charts
+      .plot('host cpu')
+      .locator('.gpumon-plot-chart')
+      .evaluate((host) => {
+        const finger = (type: string, pointerId: number, clientX: number): boolean =>
+          host.dispatchEvent(new PointerEvent(type, { pointerId, pointerType: 'touch', clientX, bubbles: true }));
+        const { left, width } = host.getBoundingClientRect();
+        finger('pointerdown', 11, left + width * 0.4);
+        finger('pointerdown', 12, left + width * 0.6);
+        finger('pointermove', 12, left + width * 0.9);
+        finger('pointerup', 11, left);
+        finger('pointerup', 12, left);
+      });
+    await expect.poll(() => range.innerText()).toMatch(/^Paused: /);
+    await page.mouse.dblclick(x + width * 0.7, y + 40);
+    await expect.poll(() => range.innerText()).toBe('');
+
+    await page.mouse.move(x + 20, y + height * 0.1);
+    await page.mouse.down();
+    await page.mouse.move(x + 20, y + height * 0.5, { steps: 4 });
+    await page.mouse.up();
+    await expect.poll(() => page.url()).toMatch(/axes=cpu:[\d.]+:[\d.]+$/);
+    await charts.root.press('y');
+    await expect.poll(() => page.url()).toMatch(/fit=1&axes=/);
+    await charts.root.press('0');
+    await expect.poll(() => page.url()).toMatch(/charts=power,cpu$/);
+    await charts.root.press('-');
+    await expect.poll(() => page.url()).toMatch(/span=5$/);
+    await charts.root.press('?');
+    await charts.root.getByText('Move in time').waitFor();
+    await page.keyboard.press('Escape');
+    await expect.poll(() => charts.root.getByText('Move in time').isVisible()).toBe(false);
   });
 
   it('are all on paper, in the colors of paper, and the page is an app', async ({ page, charts, server }) => {

@@ -12,9 +12,9 @@ export class GpumonServer {
   ) {}
 
   /** Starts a server on `port` of loopback, by default on any that is free. */
-  static async start(env: Record<string, string>, port = 0): Promise<GpumonServer> {
+  static async start(env: Record<string, string>, port = 0, more: readonly string[] = []): Promise<GpumonServer> {
     // Programs that run beside the tests are not to find it.
-    const serve = ['serve', '--no-control', '--listen', `127.0.0.1:${port}`];
+    const serve = ['serve', '--no-control', '--listen', `127.0.0.1:${port}`, ...more];
     const program = new Program(GPUMON, serve, environment(env));
     const url = await program.until('address', () => /http:\/\/127\.0\.0\.1:\d+/.exec(program.output)?.[0] ?? null);
     return new GpumonServer(program, `${url}/`);

@@ -14,7 +14,7 @@ class ndarray:
         self.values, self.dtype, self.shape = array.array(TYPES[dtype], values), dtype, shape
 
     def reshape(self, shape):
-        return ndarray(self.values, self.dtype, shape)
+        return type(self)(self.values, self.dtype, shape)
 
     def copy(self):
         return self.reshape(self.shape)
@@ -24,7 +24,7 @@ class ndarray:
 
     def map(self, function, other=None):
         others = other.values if isinstance(other, ndarray) else [other] * len(self.values)
-        return ndarray(map(function, self.values, others), self.dtype, self.shape)
+        return type(self)(map(function, self.values, others), self.dtype, self.shape)
 
     def __add__(self, other):
         return self.map(operator.add, other)
@@ -49,7 +49,7 @@ class ndarray:
         inner = range(self.shape[1])
         a, b = self.values, other.values
         sums = (math.fsum(a[i * len(inner) + k] * b[k * len(columns) + j] for k in inner) for i in rows for j in columns)
-        return ndarray(sums, self.dtype, [len(rows), len(columns)])
+        return type(self)(sums, self.dtype, [len(rows), len(columns)])
 
 
 def frombuffer(data, dtype):
@@ -74,7 +74,7 @@ def exp(array):
 
 
 def where(condition, a, b):
-    return ndarray((x if c else y for c, x, y in zip(condition.values, a.values, b.values)), a.dtype, a.shape)
+    return type(a)((x if c else y for c, x, y in zip(condition.values, a.values, b.values)), a.dtype, a.shape)
 
 
 # How it goes wrong, where a test says so.

@@ -4,7 +4,7 @@
 //! file for each form: its first line is the command, and the output follows. Values that had changed since `-q` stand
 //! between the two, each as `! FUNCTION = VALUE`. A new form is a new file.
 //!
-//! The captures are of users of github.com/utkuozdemir/nvidia_gpu_exporter (MIT), who masked serials and UUIDs.
+//! The captures are of users of `github.com/utkuozdemir/nvidia_gpu_exporter` (MIT), who masked serials and UUIDs.
 
 mod differences;
 

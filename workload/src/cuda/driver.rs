@@ -4,7 +4,9 @@ use std::{
     borrow::Cow,
     env,
     ffi::{OsStr, c_int},
-    fmt, ptr,
+    fmt,
+    path::Path,
+    ptr,
 };
 
 use libloading::Library;
@@ -20,6 +22,8 @@ use super::{
 const VARIABLE: &str = "GPUMON_LIBCUDA";
 /// Never without the 1: that name is a toolkit's stub.
 const NAME: &str = "libcuda.so.1";
+/// Is there while the driver's module is in the kernel, in containers too.
+const DRIVER_RUNS: &str = "/proc/driver/nvidia/version";
 /// What gpumon's calls and kernels need.
 const OLDEST: Version = Version(11_000);
 
@@ -57,7 +61,7 @@ impl Driver {
         let wrong = |missing| Unavailable::WrongLibrary { path: shown.clone(), missing };
         // SAFETY: the driver's library has no initialisers that anything here could disturb.
         let library = unsafe { Library::new(path) }
-            .map_err(|error| Unavailable::NoLibrary { path: shown.clone(), reason: reason(&error, &shown) })?;
+            .map_err(|error| no_library(&shown, reason(&error, &shown), Path::new(DRIVER_RUNS).exists()))?;
         let library: &'static Library = Box::leak(Box::new(library));
         // A driver of long ago lacks functions too, and is told by its version first.
         // SAFETY: that is its type in `cuda.h`.
@@ -124,6 +128,19 @@ impl Driver {
     }
 }
 
+fn no_library(path: &str, reason: String, driver_runs: bool) -> Unavailable {
+    let fix = if path != NAME {
+        "name the driver's libcuda.so.1, or unset GPUMON_LIBCUDA"
+    } else if driver_runs {
+        "the driver runs, but this library of it is not here: in a container, add `compute` to \
+         NVIDIA_DRIVER_CAPABILITIES; elsewhere install the driver's package with libcuda.so.1 (libcuda1, \
+         libnvidia-compute), or name it in GPUMON_LIBCUDA"
+    } else {
+        "install NVIDIA's driver, give the container its GPUs, or name the library in GPUMON_LIBCUDA"
+    };
+    Unavailable::NoLibrary { path: path.to_owned(), reason, fix }
+}
+
 /// What the loader says, without the words of the crate around it and without the library's name once more.
 fn reason(error: &libloading::Error, path: &str) -> String {
     let said = std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string);
@@ -140,6 +157,13 @@ mod tests {
         let message = error.to_string();
         assert!(matches!(error, Unavailable::NoLibrary { .. }), "{message}");
         assert!(message.contains("/nowhere/libcuda.so.1") && message.contains("GPUMON_LIBCUDA"), "{message}");
+    }
+
+    #[test]
+    fn a_driver_that_runs_is_not_to_be_installed() {
+        let fix = |driver_runs| no_library(NAME, "no such file".to_owned(), driver_runs).to_string();
+        assert!(fix(false).contains("install NVIDIA's driver, give"), "{}", fix(false));
+        assert!(fix(true).contains("NVIDIA_DRIVER_CAPABILITIES") && !fix(true).contains("install NVIDIA's driver,"));
     }
 
     #[test]

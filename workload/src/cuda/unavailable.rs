@@ -4,15 +4,14 @@
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unavailable {
     /// The loader does not find it, or finds what is no library.
-    #[error(
-        "cannot load the CUDA driver {path}: {reason}; install NVIDIA's driver, give the container its GPUs, or name the \
-         library in GPUMON_LIBCUDA"
-    )]
+    #[error("cannot load the CUDA driver {path}: {reason}; {fix}")]
     NoLibrary {
         /// What was looked for.
         path: String,
         /// What the loader says.
         reason: String,
+        /// What to do about it.
+        fix: &'static str,
     },
     /// A toolkit's placeholder, to link against.
     #[error(

@@ -113,8 +113,8 @@ impl Table {
 /// All columns that there could be on these devices. Those with the highest rank go first where there is no room.
 fn fields(subject: Subject, devices: &[DeviceName], is_beside: bool) -> Vec<Field> {
     use Align::{Left, Point, Right};
-    let has_gpu = devices.is_empty() || devices.iter().any(|device| device.index.is_some());
-    let has_cpu = devices.iter().any(|device| device.index.is_none());
+    let on_gpu = devices.is_empty() || devices.iter().any(|device| device.index.is_some());
+    let on_host = devices.iter().any(|device| device.index.is_none());
     let mut fields: Vec<Field> = Vec::new();
     let mut add = |heading, align, rank, cell| fields.push((Column { heading, align, rank }, cell));
     if subject == Subject::Burn {
@@ -126,7 +126,7 @@ fn fields(subject: Subject, devices: &[DeviceName], is_beside: bool) -> Vec<Fiel
     add("type", Right(5), 3, |row| if has_type(row.outcome) { row.outcome.dtype.to_string() } else { NONE.to_owned() });
     add("size", Right(8), 5, |row| size(row.outcome));
     if subject != Subject::Burn {
-        if has_gpu {
+        if on_gpu {
             add("device us", Point(6, 3), 0, |row| median(row.outcome.device_time.as_ref()));
         }
         add("± %", Point(2, 1), 7, |row| spread(row.outcome));
@@ -135,7 +135,7 @@ fn fields(subject: Subject, devices: &[DeviceName], is_beside: bool) -> Vec<Fiel
                 row.compared.map_or_else(|| NONE.to_owned(), |compared| format!("{:.2}x", compared.ratio))
             });
         }
-        let needs_host = has_cpu || is_beside;
+        let needs_host = on_host || is_beside;
         if subject == Subject::Workloads || needs_host {
             let rank = if needs_host { 0 } else { 8 };
             add("host us", Point(6, 3), rank, |row| median(row.outcome.host_time.as_ref()));
@@ -143,7 +143,7 @@ fn fields(subject: Subject, devices: &[DeviceName], is_beside: bool) -> Vec<Fiel
         add("GB/s", Point(4, 2), 1, |row| rate(row.outcome, row.outcome.rate.bytes_per_second, Unit::Bytes));
     }
     add("GFLOP/s", Point(6, 2), 1, |row| rate(row.outcome, row.outcome.rate.operations_per_second, Unit::Operations));
-    if has_gpu {
+    if on_gpu {
         add("peak %", Point(4, 1), 6, |row| of_peak(row.outcome));
         add("clock %", Point(5, 1), 9, |row| percent(row.load.and_then(|load| load.share_at_clock)));
         add("W", Right(4), 8, |row| whole(row.load.and_then(|load| load.watts).map(|watts| watts.mean)));
@@ -162,7 +162,7 @@ fn fields(subject: Subject, devices: &[DeviceName], is_beside: bool) -> Vec<Fiel
 
 /// What a framework did, as an outcome of the same workload; `None` where it failed.
 fn outcome_of(run: &FrameworkRun, name: &str, outcome: &Outcome) -> Option<Outcome> {
-    let (host_time, verify) = (run.host_time.clone()?, run.verify.clone()?);
+    let (host_time, verify) = (run.host_time.clone()?, run.verify?);
     let rate = Rate::from_cost(outcome.cost, Some(host_time.median_us));
     let roofline = Roofline { share: Reading::Absent(Absence::Unknown), ..outcome.roofline.clone() };
     let (id, host_time) = (name.to_owned().into(), Some(host_time));

@@ -105,7 +105,7 @@ impl Text {
             let error = self.columns.sentence(VARIANT + 1, &escaped(&error));
             return format!("{name:VARIANT$} {}\n", paint(ALARM, &error));
         };
-        let of_run = Outcome { verify: verify.clone(), ..outcome.clone() };
+        let of_run = Outcome { verify: *verify, ..outcome.clone() };
         let line = self.columns.line(&[name, count(outcome), NONE.to_owned(), median(Some(times)), verdict(&of_run)]);
         let mut text = match describe::comparison(run) {
             Some((style, text)) => self.columns.behind(&line, 3 * INDENT, &paint(style, &text)),

@@ -137,6 +137,22 @@ fn memory_is_a_line_over_utilization_between_guide_lines() {
 }
 
 #[test]
+fn charts_of_several_gpus_share_their_axis() {
+    use gpumon_probe::model::Record;
+    let (mut app, _waiting) = app(2);
+    app.state.metrics = vec![crate::top::metrics::position("pcie-tx").unwrap()];
+    let mut sample = app.model.sample.clone().unwrap();
+    sample.at_ms += 1000;
+    for (gpu, speed) in sample.gpus.iter_mut().zip([1.5e7, 1.2e10]) {
+        gpu.at_ms = sample.at_ms;
+        gpu.pcie.tx_bytes_per_second = Reading::Now(speed);
+    }
+    app.model.ingest(crate::top::model::Update::Record(Box::new(Record::Sample(sample))));
+    let screen = lines(&mut app, 120, 40).join("\n");
+    assert_eq!((screen.matches("20.0 GB/s").count(), screen.matches("20.0 MB/s").count()), (2, 0), "{screen}");
+}
+
+#[test]
 fn a_low_chart_has_no_line_that_hides_what_it_crosses() {
     let (mut app, _waiting) = app(8);
     let mut cells_of_memory = |height| {

@@ -91,7 +91,7 @@ fn what_a_server_remembers_stands_before_the_first_sample() {
     let metrics = [("power.draw_watts".to_owned(), vec![Some(1.0), None, Some(3.0)])].into();
     let past = frame::History {
         times_ms: vec![1000, 2000, 3000],
-        gpus: vec![frame::GpuHistory { uuid: "a".into(), metrics }],
+        gpus: vec![frame::GpuHistory { uuid: "a".into(), metrics, holders: Vec::new() }],
         ..frame::History::default()
     };
     history.extend(&past, 1000, |uuid| (uuid == "a").then_some(0));

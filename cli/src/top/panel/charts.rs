@@ -34,6 +34,7 @@ pub(super) fn charts(painter: &mut Painter<'_>, area: Rect, model: &Model, state
     };
     let Some(shape) = grid(area, charts.len()) else { return };
     let places = usize::from(shape.0 * shape.1);
+    let shared = one.is_none().then(|| SharedAxis::new(gpus, state.shown_metric(), model, state.span_ms()));
     let first = state.view_scroll.min(charts.len().saturating_sub(places));
     for (place, (gpu, metric)) in charts.iter().skip(first).take(places).enumerate() {
         let field = if one.is_some() {
@@ -41,7 +42,7 @@ pub(super) fn charts(painter: &mut Painter<'_>, area: Rect, model: &Model, state
         } else {
             field(area, shape, place as u16)
         };
-        draw(painter, field, gpu, *metric, one.is_none(), model, state);
+        draw(painter, field, gpu, *metric, shared, model, state);
         if one.is_none() {
             painter.hit(field, Hit::Gpu(gpu.index));
         }
@@ -54,12 +55,40 @@ fn metrics_of_one(state: &State) -> impl Iterator<Item = usize> {
     state.metrics.iter().copied().filter(move |metric| Some(*metric) != memory)
 }
 
+/// The upper end of the axis that charts of several GPUs share, so that they can be compared; `None` where it is always
+/// the same.
+#[derive(Clone, Copy)]
+struct SharedAxis(Option<f64>);
+
+impl SharedAxis {
+    /// More columns than a chart has: the fewer there are, the lower is the highest mean.
+    const COLUMNS: usize = 600;
+
+    fn new(gpus: &[GpuSample], metric: usize, model: &Model, span_ms: u64) -> Self {
+        let unit = METRICS[metric].unit;
+        let limits: Option<Vec<f64>> = gpus.iter().map(|gpu| limit(gpu, metric, model)).collect();
+        let largest = |values: &mut dyn Iterator<Item = f64>| values.fold(0.0, f64::max);
+        Self(match limits {
+            Some(limits) => Some(largest(&mut limits.into_iter())),
+            None if matches!(unit, Unit::Percent | Unit::Celsius) => None,
+            None => {
+                let lines = gpus.iter().map(|gpu| model.line(Line::Gpu(gpu.index, metric), span_ms, Self::COLUMNS));
+                Some(unit.ceiling(largest(&mut lines.flatten().flatten())))
+            }
+        })
+    }
+}
+
+fn limit(gpu: &GpuSample, metric: usize, model: &Model) -> Option<f64> {
+    METRICS[metric].limit_value(GPU_FIELDS, gpu, model.board(gpu.index))
+}
+
 fn draw(
     painter: &mut Painter<'_>,
     area: Rect,
     gpu: &GpuSample,
     metric: usize,
-    by_gpu: bool,
+    shared: Option<SharedAxis>,
     model: &Model,
     state: &State,
 ) {
@@ -68,7 +97,7 @@ fn draw(
     let metric = position("sm").filter(|_| is_other).unwrap_or(metric);
     let known = METRICS[metric];
     let (span_ms, line) = (state.span_ms(), Line::Gpu(gpu.index, metric));
-    let limit = known.limit_value(GPU_FIELDS, gpu, model.board(gpu.index));
+    let limit = shared.map_or_else(|| limit(gpu, metric, model), |axis| axis.0);
     let reading = (known.access.read)(gpu);
     let now = match reading {
         Ok(_) if is_other => describe::busy(gpu),
@@ -91,7 +120,7 @@ fn draw(
         let past = model.line(Line::Gpu(gpu.index, metric), span_ms, columns);
         past.into_iter().map(|used| used.map(|used| 100.0 * used / total)).collect()
     };
-    let title = match (by_gpu, memory) {
+    let title = match (shared.is_some(), memory) {
         (true, _) => format!("{} {}", gpu.index, model.name(gpu.index)),
         (false, Some(_)) => format!("{}, memory", known.label),
         (false, None) => known.label.to_owned(),
@@ -107,7 +136,7 @@ fn draw(
         values: &|columns| model.line(line, span_ms, columns),
         overlay: memory.map(|_| Overlay { style: painter.theme.memory, values: &memory_line }),
         reason: reading.err().map(|reason| format!("{}: {reason}", known.label)),
-        is_selected: !by_gpu,
+        is_selected: shared.is_none(),
     };
     plot.draw(painter, area);
 }

@@ -1,7 +1,10 @@
 /** Remembers who held GPUs, so that a chart of the past can name them after they have gone. */
 
+import type { ColorSlots } from '../color-slots';
+import type { GpuState } from '../gpu';
+import { holderOf, processName, programOf, type HolderRow, type OmittedRow, type UnreadableRow } from '../holders';
 import { absenceOf } from '../reading';
-import type { HolderRow, OmittedRow, UnreadableRow } from '../holders';
+import type { FormerHolder } from '../store';
 import type { Holder } from './plots';
 
 /** What a chart names at most; the rest is too thin to be seen. */
@@ -14,6 +17,26 @@ interface Remembered extends Holder {
 export class PastHolders {
   /** By GPU and holder. */
   private readonly all = new Map<string, Remembered & { gpu: number }>();
+
+  private former: ReadonlyMap<string, readonly FormerHolder[]> | null = null;
+
+  /** Takes in whom a server remembers, by the UUID of the GPU; those who are known already stay as they are. */
+  recall(former: ReadonlyMap<string, readonly FormerHolder[]>, gpus: readonly GpuState[], slots: ColorSlots): void {
+    if (former === this.former) {
+      return;
+    }
+    this.former = former;
+    for (const { index, uuid } of gpus) {
+      for (const { process, seen_ms } of former.get(uuid ?? '') ?? []) {
+        const holder = holderOf(process);
+        const key = `${index} ${holder}`;
+        if (!this.all.has(key)) {
+          const slot = slots.ofProgram(programOf(process));
+          this.all.set(key, { gpu: index, holder, name: processName(process), slot, memory_bytes: 0, seen_ms });
+        }
+      }
+    }
+  }
 
   /** Takes in who holds what now. */
   record(rows: readonly (HolderRow | OmittedRow | UnreadableRow)[], now_ms: number): void {

@@ -72,6 +72,8 @@ describe('the charts of a dashboard', () => {
     expect(memory?.lines.map(({ label }) => label)).toEqual(['In use']);
     expect(memory?.stack.length).toBeGreaterThan(0);
     expect(memory?.stack[0]?.series).toMatch(/^GPU-0 held /);
+    const unheld = plot(sections([gpu(0, { processes: [] })]), 'gpu 0 memory');
+    expect(unheld?.lines[0]?.color).toBe(memory?.lines[0]?.color);
   });
 
   it('lie over each other with one chart for each reading', () => {

@@ -38,6 +38,8 @@ export interface PlotLine {
 
 export interface Plot {
   key: string;
+  /** The chart that it is, whatever GPU it is of. */
+  id: string;
   title: string;
   unit: Unit;
   lines: readonly PlotLine[];
@@ -107,11 +109,11 @@ function gpuPlot(gpu: GpuState, { id, title, metrics }: ChartKind, holders: read
   const able = metrics.filter((metric) => isThere(gpu, metric));
   const lines = able.map((metric): PlotLine => {
     const series = seriesKey(gpu, metric.id);
-    const line = { id: metric.id, label: metric.line(), color: metric.color, series, now: readOf(gpu, metric) };
+    // What is in use in all stands above its parts, and takes no color from them.
+    const color = id === 'memory' ? 'text' : metric.color;
+    const line = { id: metric.id, label: metric.line(), color, series, now: readOf(gpu, metric) };
     return metric.id === 'power.instant_watts' ? { ...line, trace: seriesKey(gpu, 'power_watts') } : line;
   });
-  // What is in use in all stands above its parts, and takes no color from them.
-  const whole = (line: PlotLine): PlotLine => (id === 'memory' ? { ...line, color: 'text' } : line);
   const stack = (id === 'memory' ? holders : []).map(({ holder, name, slot, memory_bytes }): PlotLine => ({
     id: holder,
     label: plainText(name),
@@ -123,7 +125,7 @@ function gpuPlot(gpu: GpuState, { id, title, metrics }: ChartKind, holders: read
   const unit = (first ?? metrics[0])?.unit ?? PERCENT;
   const key = `gpu ${gpu.index} ${id}`;
   const limit = limited(first ? [limitLineOf(first, gpu)] : []);
-  return { key, title: title(), unit, lines: lines.map(whole), stack, ...limit, gpu: gpu.index };
+  return { key, id, title: title(), unit, lines, stack, ...limit, gpu: gpu.index };
 }
 
 /** One chart for each reading, with a line for each GPU. */
@@ -146,7 +148,7 @@ function ofAll(gpus: readonly GpuState[], kinds: readonly ChartKind[], { charts 
       const { id, label, unit } = metric;
       return able.length === 0
         ? []
-        : [{ key: `all ${id}`, title: label(), unit, lines, stack: [], ...limit, gpu: null }];
+        : [{ key: `all ${id}`, id, title: label(), unit, lines, stack: [], ...limit, gpu: null }];
     }),
   );
   return { key: 'all', gpu: null, title: trans._n('%1 GPU', '%1 GPUs', gpus.length), plots, missing: [] };
@@ -175,6 +177,7 @@ function migPlots(gpu: GpuState): Plot[] {
       : [
           {
             key: `gpu ${gpu.index} ${metric.id}`,
+            id: metric.id,
             title: `MIG: ${metric.label()}`,
             unit: metric.unit,
             lines: i === 0 ? [] : able,
@@ -196,7 +199,7 @@ function hostPlot({ id, title, metrics }: ChartKind<HostSample>, sample: Sample 
     .filter(({ now }) => absenceOf(now) === null);
   const [first] = metrics;
   const limit = first ? limitOf(first, host) : null;
-  return { key: `host ${id}`, title: title(), unit: first?.unit ?? PERCENT, lines, stack: [], limit, gpu: null };
+  return { key: `host ${id}`, id, title: title(), unit: first?.unit ?? PERCENT, lines, stack: [], limit, gpu: null };
 }
 
 /** Whether a reading may have something to show: what a board or driver does not have never does. */

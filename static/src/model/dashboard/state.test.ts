@@ -6,10 +6,14 @@ import {
   isPaused,
   moved,
   rangeOf,
+  reset,
   resumed,
   toAddress,
   togglePaused,
+  withAxis,
   zoomed,
+  zoomedBy,
+  zoomedStep,
 } from './state';
 
 const NOW = 1_763_635_200_000;
@@ -73,5 +77,48 @@ describe('an address', () => {
   it('with nonsense shows the rest', () => {
     expect(fromAddress('gpu=x,-1,2&charts=powr&span=-3&from=9&to=3&view=')).toEqual({ ...DEFAULT_STATE, gpus: [2] });
     expect(fromAddress('gpu=&charts=&span=x&from=1&to=Infinity')).toEqual(DEFAULT_STATE);
+  });
+});
+
+describe('zooming by a factor', () => {
+  const live = { ...DEFAULT_STATE, span_ms: 120_000 };
+
+  it('keeps the moment pointed at where it is, and holds still', () => {
+    const zoomedIn = zoomedBy(live, 0.5, NOW - 30_000, NOW);
+    expect(zoomedIn.range).toEqual([NOW - 75_000, NOW - 15_000]);
+    expect(rangeOf(zoomedIn, NOW + 9000)).toEqual(zoomedIn.range);
+  });
+
+  it('is live again when all that was shown before is', () => {
+    const back = zoomedBy(zoomedBy(live, 0.5, NOW - 30_000, NOW), 2, NOW - 30_000, NOW);
+    expect(back).toEqual(live);
+    const paused = togglePaused(live, NOW);
+    expect(zoomedBy(zoomedBy(paused, 0.5, NOW, NOW + 5000), 4, NOW, NOW + 5000)).toEqual(paused);
+  });
+
+  it('ends at a second, and at an hour', () => {
+    const [from = 0, to = 0] = zoomedBy(live, 1e-9, NOW - 60_000, NOW).range ?? [];
+    expect(to - from).toBe(1000);
+    const past = zoomed(live, NOW - 9e6, NOW - 8e6);
+    const [first = 0, last = 0] = zoomedBy(past, 100, NOW - 8.5e6, NOW).range ?? [];
+    expect(last - first).toBe(3_600_000);
+  });
+
+  it('by a key chooses another time range while live', () => {
+    expect(zoomedStep(live, 0.5, NOW).span_ms).toBe(60_000);
+    expect(zoomedStep(live, 2, NOW).span_ms).toBe(300_000);
+    expect(zoomedStep({ ...live, span_ms: 60_000 }, 0.5, NOW)).toMatchObject({ span_ms: 60_000, range: null });
+    expect(zoomedStep(zoomed(live, NOW - 40_000, NOW), 0.5, NOW).range).toEqual([NOW - 30_000, NOW - 10_000]);
+  });
+});
+
+describe('the axis of a chart', () => {
+  it('is zoomed, kept in the address, and whole again', () => {
+    const state = withAxis({ ...DEFAULT_STATE, fitted: true }, 'power.draw_watts', [700, 300.04]);
+    expect(toAddress(state)).toBe('fit=1&axes=power.draw_watts:300.04:700');
+    expect(fromAddress(toAddress(state))).toEqual(state);
+    expect(withAxis(state, 'power.draw_watts', null).axes).toEqual({});
+    expect(reset(state)).toEqual(DEFAULT_STATE);
+    expect(fromAddress('axes=power:9:3,cpu:x:5,:1:2,memory').axes).toEqual({});
   });
 });

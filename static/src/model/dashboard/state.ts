@@ -17,12 +17,17 @@ export interface DashboardState {
   paused_ms: number | null;
   /** What was zoomed to; `null` where `span_ms` holds. */
   range: readonly [from_ms: number, to_ms: number] | null;
+  /** Whether axes of values show no more than there is. */
+  fitted: boolean;
+  /** Ranges of values that charts, by name, were zoomed to. */
+  axes: Readonly<Record<string, readonly [low: number, high: number]>>;
 }
 
 /** The spans to choose from, in minutes. */
 export const SPANS_MIN = [1, 2, 5, 15, 60] as const;
 /** Nobody can tell apart what lies closer. */
 const LEAST_RANGE_MS = 1000;
+const MOST_RANGE_MS = 60 * 60_000;
 
 export const DEFAULT_STATE: DashboardState = {
   gpus: null,
@@ -32,6 +37,8 @@ export const DEFAULT_STATE: DashboardState = {
   span_ms: 2 * 60_000,
   paused_ms: null,
   range: null,
+  fitted: false,
+  axes: {},
 };
 
 /** The part of the past that is shown at `now_ms`. */
@@ -44,6 +51,53 @@ export function rangeOf(state: DashboardState, now_ms: number): readonly [from_m
 export function zoomed(state: DashboardState, a_ms: number, b_ms: number): DashboardState {
   const [from_ms, to_ms] = [Math.min(a_ms, b_ms), Math.max(a_ms, b_ms)];
   return to_ms - from_ms < LEAST_RANGE_MS ? state : { ...state, range: [Math.round(from_ms), Math.round(to_ms)] };
+}
+
+/**
+ * With `factor` times as much time, and `at_ms` where it was. Zoomed in, it stays where it is; zoomed out as far as it
+ * was before, it is as it was before.
+ */
+export function zoomedBy(state: DashboardState, factor: number, at_ms: number, now_ms: number): DashboardState {
+  const [from_ms, to_ms] = rangeOf(state, now_ms);
+  const newest_ms = state.paused_ms ?? now_ms;
+  const length_ms = Math.min(MOST_RANGE_MS, Math.max(LEAST_RANGE_MS, (to_ms - from_ms) * factor));
+  const end_ms = at_ms + ((to_ms - at_ms) / (to_ms - from_ms)) * length_ms;
+  if (end_ms >= newest_ms && length_ms >= state.span_ms) {
+    return { ...state, range: null };
+  }
+  const last_ms = Math.round(Math.min(end_ms, newest_ms));
+  return { ...state, range: [last_ms - Math.round(length_ms), last_ms] };
+}
+
+/** Zoomed about the middle by a key; while live, the time range is the next shorter or longer one. */
+export function zoomedStep(state: DashboardState, factor: number, now_ms: number): DashboardState {
+  if (isPaused(state)) {
+    const [from_ms, to_ms] = rangeOf(state, now_ms);
+    return zoomedBy(state, factor, (from_ms + to_ms) / 2, now_ms);
+  }
+  const spans_ms = SPANS_MIN.map((minutes) => minutes * 60_000);
+  const next_ms =
+    factor < 1
+      ? spans_ms.findLast((span_ms) => span_ms < state.span_ms)
+      : spans_ms.find((span_ms) => span_ms > state.span_ms);
+  return { ...state, span_ms: next_ms ?? state.span_ms };
+}
+
+/** With the axis of a chart from one value to another; `null` for all of it. */
+export function withAxis(
+  state: DashboardState,
+  chart: string,
+  range: readonly [number, number] | null,
+): DashboardState {
+  const others = Object.entries(state.axes).filter(([id]) => id !== chart);
+  const low = range === null ? 0 : Math.min(...range);
+  const high = range === null ? 0 : Math.max(...range);
+  return { ...state, axes: Object.fromEntries(low < high ? [...others, [chart, [low, high]]] : others) };
+}
+
+/** Live, with whole axes. */
+export function reset(state: DashboardState): DashboardState {
+  return { ...resumed(state), fitted: false, axes: {} };
 }
 
 /** Moved by a share of what is shown; negative is back. */
@@ -90,7 +144,14 @@ export function toAddress(state: DashboardState): string {
     parts.set('from', String(range[0]));
     parts.set('to', String(range[1]));
   }
-  return parts.toString().replaceAll('%2C', ',');
+  if (state.fitted) {
+    parts.set('fit', '1');
+  }
+  const axes = Object.entries(state.axes).map(([id, [low, high]]) => `${id}:${rounded(low)}:${rounded(high)}`);
+  if (axes.length > 0) {
+    parts.set('axes', axes.join());
+  }
+  return parts.toString().replaceAll('%2C', ',').replaceAll('%3A', ':');
 }
 
 /** What an address asks for; what makes no sense in it is left out. */
@@ -110,7 +171,25 @@ export function fromAddress(address: string): DashboardState {
     span_ms: span_ms > 0 && Number.isFinite(span_ms) ? span_ms : DEFAULT_STATE.span_ms,
     paused_ms: null,
     range: from_ms > 0 && to_ms - from_ms >= LEAST_RANGE_MS && Number.isFinite(to_ms) ? [from_ms, to_ms] : null,
+    fitted: parts.get('fit') === '1',
+    axes: axesIn(parts),
   };
+}
+
+/** `power:300:700`, in the unit in which samples have it. */
+function axesIn(parts: URLSearchParams): DashboardState['axes'] {
+  const ranges = (list(parts, 'axes') ?? []).map((part) => {
+    const [id = '', low = NaN, high = NaN] = part.split(':').map((text, i) => (i === 0 ? text : Number(text)));
+    return [String(id), [Number(low), Number(high)]] as const;
+  });
+  return Object.fromEntries(
+    ranges.filter(([id, [low, high]]) => id !== '' && low < high && Number.isFinite(high - low)),
+  );
+}
+
+/** An address needs no more digits than a screen has pixels. */
+function rounded(value: number): number {
+  return Number(value.toPrecision(5));
 }
 
 function list(parts: URLSearchParams, name: string): string[] | undefined {

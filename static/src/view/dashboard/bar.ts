@@ -9,6 +9,7 @@ import { isPaused, rangeOf, resumed, SPANS_MIN, togglePaused, type DashboardStat
 import type { GpuState } from '../../model/gpu';
 import { CHARTS } from '../../wire/fields';
 import { menu } from '../menu';
+import { keyHelp } from './keys';
 
 /** More GPUs than so have their buttons in a menu. */
 const IN_LINE = 16;
@@ -32,7 +33,11 @@ export class DashboardBar {
   private readonly layout = group(trans.__('Layout'));
   private readonly spans = group(trans.__('Time range'));
   private readonly charts = group(trans.__('Charts'));
+  private readonly fit = chip(trans.__('Fit axes'), 'fit', () =>
+    this.change({ ...this.state, fitted: !this.state.fitted }),
+  );
   private readonly pause = chip('', '', () => this.change(togglePaused(this.state, this.now_ms)));
+  private readonly help = menu(trans.__('Keys'), h('div', {}, keyHelp()));
   private readonly range = h('span', { class: 'gpumon-range' });
   /** The GPUs that there are. */
   private known: readonly number[] = [];
@@ -67,9 +72,11 @@ export class DashboardBar {
       this.gpuMenu,
       this.layout,
       this.spans,
+      this.fit,
       this.pause,
       this.range,
       menu(trans.__('Charts'), this.charts),
+      this.help,
     );
   }
 
@@ -96,6 +103,7 @@ export class DashboardBar {
     for (const one of this.charts.children) {
       press(one, state.charts?.includes(one.getAttribute('data-value') ?? '') ?? true);
     }
+    press(this.fit, state.fitted);
     const paused = isPaused(state);
     setText(this.pause, paused ? trans.__('Resume') : trans.__('Pause'));
     setAttribute(
@@ -104,7 +112,12 @@ export class DashboardBar {
       paused ? trans.__('Resume live updates') : trans.__('Pause the charts. Samples are still recorded.'),
     );
     const [from_ms, to_ms] = rangeOf(state, now_ms);
-    setText(this.range, paused ? trans.__('%1 to %2', timeOfDay(from_ms), timeOfDay(to_ms)) : '');
+    setText(this.range, paused ? trans.__('Paused: %1 to %2', timeOfDay(from_ms), timeOfDay(to_ms)) : '');
+  }
+
+  openHelp(): void {
+    this.help.open = true;
+    this.help.querySelector('summary')?.focus();
   }
 
   /** In a line of their own, or in a menu where that would be several. */

@@ -3,11 +3,12 @@
 import type { ChartLine, TimeWindow } from '../../chart/content';
 import { indexAt, type Timeline } from '../../lib/timeline';
 import type { PlotLine } from '../../model/dashboard/plots';
+import type { DashboardState } from '../../model/dashboard/state';
 import { valueOf } from '../../model/reading';
 import type { Palette } from '../palette';
 import type { Freshness } from '../value';
 
-export interface PlotContext {
+export interface PlotContext extends Pick<DashboardState, 'axes' | 'fitted'> {
   timeline: Timeline;
   /** What the driver itself recorded, by the name of its series. */
   traces: ReadonlyMap<string, Timeline>;

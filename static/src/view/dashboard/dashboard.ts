@@ -8,9 +8,13 @@ import {
   isPaused,
   moved,
   rangeOf,
+  reset,
   resumed,
   togglePaused,
+  withAxis,
   zoomed,
+  zoomedBy,
+  zoomedStep,
   type DashboardState,
 } from '../../model/dashboard/state';
 import type { Subscription } from '../../model/feed';
@@ -92,6 +96,7 @@ export class Dashboard extends StoreView {
     this.bar.update(state, gpus, now_ms);
     const [from_ms, to_ms] = rangeOf(state, now_ms);
     this.past.record(holderRows(gpus, store.slots), now_ms);
+    this.past.recall(store.formerHolders, gpus, store.slots);
     this.past.prune(store.timeline.times_ms[0] ?? now_ms);
     const holders = this.past.since(from_ms, now_ms);
     const palette = this.currentPalette();
@@ -103,6 +108,8 @@ export class Dashboard extends StoreView {
       freshness: { now_ms, stale: status.state !== 'live' },
       at_ms: this.cursor.at_ms ?? (isPaused(state) ? to_ms : null),
       hidden: new Set(state.hidden),
+      axes: state.axes,
+      fitted: state.fitted,
     };
     const sections = store.sample === null ? [] : sectionsOf({ state, gpus, sample: store.sample, holders });
     const [ofGpus, ofMachine] = [
@@ -158,7 +165,9 @@ export class Dashboard extends StoreView {
     const hide = (hidden: readonly string[]): void => this.show({ ...this.state, hidden });
     const listener: PlotListener = {
       onZoom: (a_ms, b_ms) => this.show(zoomed(this.state, a_ms, b_ms)),
-      onReset: () => this.show(resumed(this.state)),
+      onZoomBy: (factor, at_ms) => this.show(zoomedBy(this.state, factor, at_ms, this.store.clock.now())),
+      onAxis: (chart, range) => this.show(withAxis(this.state, chart, range)),
+      onReset: (chart) => this.show(withAxis(resumed(this.state), chart, null)),
       onIsolate: (id, legend) => hide(isolated(this.state.hidden, id, legend)),
       onToggle: (id, legend) => hide(toggledLine(this.state.hidden, id, legend)),
     };
@@ -168,7 +177,7 @@ export class Dashboard extends StoreView {
     );
   }
 
-  /** Arrows move through the past, space pauses, Escape returns to live. */
+  /** As `keys.ts` tells. */
   private onKey(event: KeyboardEvent): void {
     const now_ms = this.store.clock.now();
     if (event.target !== this.element || event.ctrlKey || event.metaKey || event.altKey) {
@@ -179,8 +188,14 @@ export class Dashboard extends StoreView {
       this.show(moved(this.state, key === 'ArrowLeft' ? -STEP : STEP, now_ms));
     } else if (key === ' ') {
       this.show(togglePaused(this.state, now_ms));
-    } else if (key === 'Escape' && isPaused(this.state)) {
-      this.show(resumed(this.state));
+    } else if (key === '+' || key === '=' || key === '-') {
+      this.show(zoomedStep(this.state, key === '-' ? 2 : 0.5, now_ms));
+    } else if (key === 'y') {
+      this.show({ ...this.state, fitted: !this.state.fitted });
+    } else if (key === '0' || (key === 'Escape' && isPaused(this.state))) {
+      this.show(reset(this.state));
+    } else if (key === '?') {
+      this.bar.openHelp();
     } else {
       return;
     }

@@ -17,11 +17,37 @@ export interface MountedDashboard extends Mounted {
   show: (address: string) => void;
 }
 
+/** A zoom by wheel or fingers is many states; browsers take few addresses in a second. */
+const APART_MS = 300;
+
 export function mountDashboard(host: HTMLElement, options: DashboardMountOptions): MountedDashboard {
+  let waiting: ReturnType<typeof setTimeout> | undefined;
+  let unsaved: string | null = null;
+  const save = (): void => {
+    clearTimeout(waiting);
+    waiting = undefined;
+    if (unsaved !== null) {
+      options.onAddress(unsaved);
+      unsaved = null;
+      waiting = setTimeout(save, APART_MS);
+    }
+  };
   const { view, ...mounted } = mountView(host, options, (context, subscription) => {
     const state = fromAddress(options.address);
-    const onState = (shown: typeof state): void => options.onAddress(toAddress(shown));
+    const onState = (shown: typeof state): void => {
+      unsaved = toAddress(shown);
+      if (waiting === undefined) {
+        save();
+      }
+    };
     return new Dashboard(options.feed.store, subscription, { ...options, ...context, state, onState });
   });
-  return { ...mounted, show: (address) => view.show(fromAddress(address)) };
+  return {
+    ...mounted,
+    show: (address) => view.show(fromAddress(address)),
+    dispose: () => {
+      save();
+      mounted.dispose();
+    },
+  };
 }

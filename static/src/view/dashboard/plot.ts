@@ -2,16 +2,15 @@
 
 import { Chart } from '../../chart/chart';
 import type { Band, ChartLine, EventMarker, TimeWindow } from '../../chart/content';
-import { roundUp } from '../../chart/ticks';
+import { roundRange, roundUp } from '../../chart/ticks';
 import { h, setAttribute, setText } from '../../lib/dom';
 import { firstAfter } from '../../lib/timeline';
 import { momentOf, nearestLine } from '../../model/dashboard/moment';
 import type { Plot, PlotLine } from '../../model/dashboard/plots';
-import type { Unit } from '../../model/unit';
 import type { Cursor } from '../cursor';
 import { colorOf, dashOf } from '../palette';
 import { Visibility } from '../visibility';
-import { addBrush } from './brush';
+import { addGestures, type GestureListener } from './gestures';
 import { recorded, shownValue, type PlotContext } from './context';
 import { Legend, type LegendListener } from './legend';
 import { TOOLTIP_PX, type Tooltip } from './tooltip';
@@ -21,9 +20,10 @@ const MOST_ROWS = 10;
 /** Within this distance a line is pointed at. */
 const NEAR_PX = 12;
 
-export interface PlotListener extends Omit<LegendListener, 'onPoint'> {
-  onZoom: (a_ms: number, b_ms: number) => void;
-  onReset: () => void;
+export interface PlotListener extends Omit<LegendListener, 'onPoint'>, Pick<GestureListener, 'onZoom' | 'onZoomBy'> {
+  /** The axis of a chart is to show these values alone, or all of them. */
+  onAxis: (chart: string, range: readonly [number, number] | null) => void;
+  onReset: (chart: string) => void;
 }
 
 export class PlotView {
@@ -56,7 +56,16 @@ export class PlotView {
     this.element = h('figure', { class: 'gpumon-plot' }, caption, this.host);
     cursor.track(this.host, this.chart);
     this.followPointer();
-    addBrush(this.host, { ...listener, timeAt: (clientX) => this.chart.timeAt(clientX) });
+    const { chart } = this;
+    const id = (): string => this.latest?.[0].id ?? '';
+    addGestures(this.host, {
+      ...listener,
+      timeAt: (clientX) => chart.timeAt(clientX),
+      valueAt: (clientY) => chart.valueAt(clientY)?.value ?? null,
+      isOnAxis: (clientX) => chart.isOnAxis(clientX),
+      onAxis: (a, b) => listener.onAxis(id(), [a, b]),
+      onReset: () => listener.onReset(id()),
+    });
   }
 
   update(plot: Plot, context: PlotContext): void {
@@ -90,17 +99,18 @@ export class PlotView {
           strong: line.id === near,
         }));
     const lines = drawn(plot.lines);
-    const ceiling = unit.bounded
-      ? unit.ceiling
-      : Math.max((plot.limit ?? 0) * airOf(plot), ceilingOf(unit, plot.limit === null ? highestOf(lines, window) : 0));
+    const stack = drawn(plot.stack);
+    const zoomed = context.axes[plot.id] ?? (context.fitted ? fittedAxis(plot, lines, window) : null);
+    const [floor, ceiling] = zoomed ?? wholeAxis(plot, lines, window);
     this.chart.draw({
       axis: unit,
       style: palette,
       window,
-      floor: unit.floor,
+      floor,
       ceiling,
+      clipped: zoomed !== null,
       lines,
-      stack: drawn(plot.stack),
+      stack,
       limit: plot.limit,
       ...(plot.limitName !== undefined && { limitName: plot.limitName }),
       bands,
@@ -178,24 +188,39 @@ export class PlotView {
   }
 }
 
-/** The highest value that is shown; 0 where there is none. */
-function highestOf(lines: readonly ChartLine[], window: TimeWindow): number {
-  let highest = 0;
+/** The axis as it is unless somebody zooms: up to the limit, or round above what there is. */
+function wholeAxis({ unit, limit }: Plot, lines: readonly ChartLine[], window: TimeWindow): readonly [number, number] {
+  if (unit.bounded) {
+    return [unit.floor, unit.ceiling];
+  }
+  if (limit !== null) {
+    // A little air above a limit that values may touch; memory cannot pass its total.
+    return [unit.floor, Math.max(unit.ceiling, limit * (unit.base === 1 ? 1.06 : 1))];
+  }
+  const [, highest] = extentOf(lines, window) ?? [0, 0];
+  return [unit.floor, highest <= unit.ceiling ? unit.ceiling : roundUp(highest, unit.base)];
+}
+
+/** The axis that shows no more than there is; what is stacked stands on its floor. */
+function fittedAxis(
+  { unit, stack }: Plot,
+  lines: readonly ChartLine[],
+  window: TimeWindow,
+): readonly [number, number] | null {
+  const extent = extentOf(lines, window);
+  return extent && roundRange(stack.length > 0 ? unit.floor : extent[0], extent[1], unit.base);
+}
+
+/** The lowest and the highest value that are shown; `null` where there is none. */
+function extentOf(lines: readonly ChartLine[], window: TimeWindow): [lowest: number, highest: number] | null {
+  let [lowest, highest] = [Infinity, -Infinity];
   for (const { values, times_ms = window.times_ms } of lines) {
     const end = firstAfter(times_ms, window.to_ms);
     for (let i = firstAfter(times_ms, window.from_ms); i < end; i += 1) {
       const value = values[i] ?? NaN;
       highest = value > highest ? value : highest;
+      lowest = value < lowest ? value : lowest;
     }
   }
-  return highest;
-}
-
-function ceilingOf(unit: Unit, highest: number): number {
-  return highest <= unit.ceiling ? unit.ceiling : roundUp(highest, unit.base);
-}
-
-/** A little air above a limit that values may touch; memory cannot pass its total. */
-function airOf({ unit }: Plot): number {
-  return unit.base === 1 ? 1.06 : 1;
+  return lowest > highest ? null : [lowest, highest];
 }

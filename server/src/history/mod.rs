@@ -1,12 +1,15 @@
 //! The recent past, for clients that come late.
 
+mod holders;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use gpumon_probe::model::{
-    HostSample, Sample,
-    fields::{Field, GPU_FIELDS, HOST_FIELDS, charted, overview},
+    GpuSample, HostSample, MigSample, Sample,
+    fields::{Access, Field, GPU_FIELDS, HOST_FIELDS, charted, overview},
 };
 
+use self::holders::Holders;
 use crate::frame::{GpuHistory, History};
 
 /// How far back it reaches.
@@ -18,19 +21,34 @@ const SPACING_MS: u64 = 900;
 /// Charts show no more digits. The rest is noise, which would be a third of what a new client gets.
 const DIGITS: i32 = 4;
 
+/// Stands for what each holder has of a GPU's memory, among the metrics that may be asked for.
+const HOLDERS: &str = "processes.memory_bytes";
+
+/// Stands before the name of a metric where it is of MIG devices.
+const MIG: &str = "mig.";
+
 /// What of the past somebody wants.
 #[derive(Debug, Clone)]
 pub(crate) struct Wanted {
     pub(crate) metrics: Vec<&'static Field>,
     host: Vec<&'static Field<HostSample>>,
+    mig: Vec<&'static Field>,
+    holders: bool,
 }
 
 /// One column per GPU and metric, and per metric of the machine, over one common time axis.
 #[derive(Debug)]
 pub(crate) struct HistoryStore {
     times_ms: VecDeque<u64>,
-    gpus: BTreeMap<String, Columns>,
+    gpus: BTreeMap<String, GpuColumns>,
+    mig_devices: BTreeMap<String, Columns>,
     host: Columns,
+}
+
+#[derive(Debug)]
+struct GpuColumns {
+    metrics: Columns,
+    holders: Holders,
 }
 
 /// A column for each charted field, by its id, as long as the time axis. What was absent is NaN.
@@ -39,32 +57,43 @@ struct Columns(Vec<(&'static str, VecDeque<f64>)>);
 
 impl Wanted {
     pub(crate) fn overview() -> Self {
-        Self { metrics: overview().collect(), host: Vec::new() }
+        Self::metrics(overview().collect())
     }
 
     pub(crate) fn of_gpus() -> Self {
-        Self { metrics: charted(GPU_FIELDS).collect(), host: Vec::new() }
+        Self::metrics(charted(GPU_FIELDS).collect())
+    }
+
+    fn metrics(metrics: Vec<&'static Field>) -> Self {
+        Self { metrics, host: Vec::new(), mig: Vec::new(), holders: false }
     }
 
     /// Their names, each once and in one order, however they were asked for.
-    pub(crate) fn ids(&self) -> Vec<&'static str> {
-        let of_gpus = self.metrics.iter().map(|metric| metric.id);
-        let ids: BTreeSet<_> = of_gpus.chain(self.host.iter().map(|metric| metric.id)).collect();
+    pub(crate) fn ids(&self) -> Vec<String> {
+        let of_gpus = self.metrics.iter().map(|field| field.id.to_owned());
+        let of_mig = self.mig.iter().map(|field| mig_id(field.id));
+        let of_host = self.host.iter().map(|field| field.id.to_owned());
+        let holders = self.holders.then(|| HOLDERS.to_owned());
+        let ids: BTreeSet<_> = of_gpus.chain(of_mig).chain(of_host).chain(holders).collect();
         ids.into_iter().collect()
     }
 
     /// The metrics of these names, or what is wrong with one.
     pub(crate) fn named<'a>(ids: impl Iterator<Item = &'a str>) -> Result<Self, String> {
-        let mut wanted = Self { metrics: Vec::new(), host: Vec::new() };
+        let mut wanted = Self::metrics(Vec::new());
         for id in ids {
             if let Some(field) = charted(GPU_FIELDS).find(|field| field.id == id) {
                 wanted.metrics.push(field);
             } else if let Some(field) = charted(HOST_FIELDS).find(|field| field.id == id) {
                 wanted.host.push(field);
+            } else if let Some((field, _)) = of_mig().find(|(field, _)| id.strip_prefix(MIG) == Some(field.id)) {
+                wanted.mig.push(field);
+            } else if id == HOLDERS {
+                wanted.holders = true;
             } else {
-                let gpu = charted(GPU_FIELDS).map(|field| field.id);
-                let known: Vec<_> = gpu.chain(charted(HOST_FIELDS).map(|field| field.id)).collect();
-                return Err(format!("unknown metric '{id}'; there are {}", known.join(", ")));
+                let all = Self { host: charted(HOST_FIELDS).collect(), holders: true, ..Self::of_gpus() };
+                let all = Self { mig: of_mig().map(|(field, _)| field).collect(), ..all };
+                return Err(format!("unknown metric '{id}'; there are {}", all.ids().join(", ")));
             }
         }
         Ok(wanted)
@@ -73,7 +102,8 @@ impl Wanted {
 
 impl Default for HistoryStore {
     fn default() -> Self {
-        Self { times_ms: VecDeque::new(), gpus: BTreeMap::new(), host: Columns::of(HOST_FIELDS, 0) }
+        let host = Columns::of(charted(HOST_FIELDS).map(|field| field.id), 0);
+        Self { times_ms: VecDeque::new(), gpus: BTreeMap::new(), mig_devices: BTreeMap::new(), host }
     }
 }
 
@@ -85,84 +115,93 @@ impl HistoryStore {
             return;
         }
         self.times_ms.push_back(sample.at_ms);
-        let known = self.times_ms.len();
-        for columns in self.all() {
-            columns.extend();
-        }
-        self.host.set_newest(HOST_FIELDS, &sample.host);
+        self.columns().for_each(|column| column.push_back(f64::NAN));
+        self.host.set_newest(charted(HOST_FIELDS).map(|field| field.access.value(&sample.host)));
         for gpu in &sample.gpus {
             // What a hung GPU shows is its past, which is in the history already.
-            if gpu.at_ms + 2 * u64::from(sample.interval_ms) < sample.at_ms {
-                continue;
+            if gpu.at_ms + 2 * u64::from(sample.interval_ms) >= sample.at_ms {
+                self.set_newest(gpu);
             }
-            let Some(uuid) = &gpu.uuid else { continue };
-            let columns = self.gpus.entry(uuid.clone()).or_insert_with(|| Columns::of(GPU_FIELDS, known));
-            columns.set_newest(GPU_FIELDS, gpu);
         }
         self.drop_before(sample.at_ms.saturating_sub(DEPTH_MS));
+    }
+
+    fn set_newest(&mut self, gpu: &GpuSample) {
+        let Some(uuid) = &gpu.uuid else { return };
+        let length = self.times_ms.len();
+        let ids = charted(GPU_FIELDS).map(|field| field.id);
+        let new = || GpuColumns { metrics: Columns::of(ids, length), holders: Holders::default() };
+        let columns = self.gpus.entry(uuid.clone()).or_insert_with(new);
+        columns.metrics.set_newest(charted(GPU_FIELDS).map(|field| field.access.value(gpu)));
+        columns.holders.set_newest(gpu.processes.value().map_or(&[], Vec::as_slice), length);
+        for device in gpu.mig_devices.value().into_iter().flatten() {
+            let new = || Columns::of(of_mig().map(|(field, _)| field.id), length);
+            let columns = self.mig_devices.entry(device.uuid.clone()).or_insert_with(new);
+            columns.set_newest(of_mig().map(|(_, access)| access.value(device)));
+        }
     }
 
     /// A clock that was set back makes some of the past a future, which would keep everything else out.
     fn drop_after(&mut self, newest_ms: u64) {
         let known = self.times_ms.iter().take_while(|time| **time <= newest_ms).count();
         self.times_ms.truncate(known);
-        for columns in self.all() {
-            columns.truncate(known);
-        }
+        self.columns().for_each(|column| column.truncate(known));
     }
 
     fn drop_before(&mut self, oldest_ms: u64) {
         let old = self.times_ms.iter().take_while(|time| **time < oldest_ms).count();
         self.times_ms.drain(..old);
-        for columns in self.all() {
-            columns.drain(old);
-        }
-        self.gpus.retain(|_, columns| columns.has_values());
+        self.columns().for_each(|column| drop(column.drain(..old)));
+        self.gpus.retain(|_, columns| columns.metrics.has_values());
+        self.gpus.values_mut().for_each(|columns| columns.holders.prune());
+        self.mig_devices.retain(|_, columns| columns.has_values());
     }
 
-    fn all(&mut self) -> impl Iterator<Item = &mut Columns> {
-        self.gpus.values_mut().chain([&mut self.host])
+    fn columns(&mut self) -> impl Iterator<Item = &mut VecDeque<f64>> {
+        let gpus = self.gpus.values_mut();
+        let of_gpus = gpus.flat_map(|GpuColumns { metrics, holders }| metrics.values_mut().chain(holders.columns()));
+        of_gpus.chain(self.mig_devices.values_mut().flat_map(Columns::values_mut)).chain(self.host.values_mut())
     }
 
     /// What is wanted, as far back as `reach_ms` before the newest sample.
     pub(crate) fn newest(&self, reach_ms: u64, wanted: &Wanted) -> History {
         let oldest_ms = self.times_ms.back().map_or(0, |newest| newest.saturating_sub(reach_ms));
         let old = self.times_ms.partition_point(|time| *time < oldest_ms);
-        let of_gpu = |(uuid, columns): (&String, &Columns)| GpuHistory {
+        let of_gpu = |(uuid, columns): (&String, &GpuColumns)| GpuHistory {
             uuid: uuid.clone(),
-            metrics: columns.chosen(&wanted.metrics, old),
+            metrics: columns.metrics.chosen(&wanted.metrics, old).collect(),
+            holders: if wanted.holders { columns.holders.newest(old) } else { Vec::new() },
         };
+        let of_device = |(uuid, columns): (&String, &Columns)| GpuHistory {
+            uuid: uuid.clone(),
+            metrics: columns.chosen(&wanted.mig, old).map(|(id, values)| (mig_id(&id), values)).collect(),
+            holders: Vec::new(),
+        };
+        let has_gpus = !wanted.metrics.is_empty() || wanted.holders;
         History {
             times_ms: self.times_ms.range(old..).copied().collect(),
-            gpus: if wanted.metrics.is_empty() { Vec::new() } else { self.gpus.iter().map(of_gpu).collect() },
-            host: self.host.chosen(&wanted.host, old),
+            gpus: if has_gpus { self.gpus.iter().map(of_gpu).collect() } else { Vec::new() },
+            mig_devices: if wanted.mig.is_empty() {
+                Vec::new()
+            } else {
+                self.mig_devices.iter().map(of_device).collect()
+            },
+            host: self.host.chosen(&wanted.host, old).collect(),
         }
     }
 }
 
 impl Columns {
-    fn of<S>(fields: &'static [Field<S>], length: usize) -> Self {
-        Self(charted(fields).map(|field| (field.id, std::iter::repeat_n(f64::NAN, length).collect())).collect())
+    fn of(ids: impl Iterator<Item = &'static str>, length: usize) -> Self {
+        Self(ids.map(|id| (id, std::iter::repeat_n(f64::NAN, length).collect())).collect())
     }
 
-    fn extend(&mut self) {
-        self.values_mut().for_each(|column| column.push_back(f64::NAN));
-    }
-
-    fn set_newest<S>(&mut self, fields: &'static [Field<S>], sample: &S) {
-        for (column, field) in self.values_mut().zip(charted(fields)) {
+    fn set_newest(&mut self, values: impl Iterator<Item = Option<f64>>) {
+        for (column, value) in self.values_mut().zip(values) {
             if let Some(newest) = column.back_mut() {
-                *newest = field.access.value(sample).map_or(f64::NAN, rounded);
+                *newest = value.map_or(f64::NAN, rounded);
             }
         }
-    }
-
-    fn truncate(&mut self, length: usize) {
-        self.values_mut().for_each(|column| column.truncate(length));
-    }
-
-    fn drain(&mut self, old: usize) {
-        self.values_mut().for_each(|column| drop(column.drain(..old)));
     }
 
     fn has_values(&self) -> bool {
@@ -170,17 +209,28 @@ impl Columns {
     }
 
     /// Those of these fields, from the place `old` on.
-    fn chosen<S>(&self, wanted: &[&Field<S>], old: usize) -> BTreeMap<String, Vec<Option<f64>>> {
+    fn chosen<S>(&self, wanted: &[&Field<S>], old: usize) -> impl Iterator<Item = (String, Vec<Option<f64>>)> {
         let chosen = self.0.iter().filter(|(id, _)| wanted.iter().any(|field| field.id == *id));
-        let values = |column: &VecDeque<f64>| {
-            column.range(old..).map(|value| (!value.is_nan()).then_some(*value)).collect::<Vec<_>>()
-        };
-        chosen.map(|(id, column)| ((*id).to_owned(), values(column))).collect()
+        chosen.map(move |(id, column)| ((*id).to_owned(), known(column, old)))
     }
 
     fn values_mut(&mut self) -> impl Iterator<Item = &mut VecDeque<f64>> {
         self.0.iter_mut().map(|(_, column)| column)
     }
+}
+
+/// The charted fields that MIG devices have, too.
+fn of_mig() -> impl Iterator<Item = (&'static Field, Access<MigSample>)> {
+    charted(GPU_FIELDS).filter_map(|field| Some((field, field.mig?)))
+}
+
+fn mig_id(id: &str) -> String {
+    format!("{MIG}{id}")
+}
+
+/// A column from the place `old` on.
+fn known(column: &VecDeque<f64>, old: usize) -> Vec<Option<f64>> {
+    column.range(old..).map(|value| (!value.is_nan()).then_some(*value)).collect()
 }
 
 fn rounded(value: f64) -> f64 {

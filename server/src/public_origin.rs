@@ -1,0 +1,102 @@
+//! `--public-origin`: the address at which browsers reach the server through a reverse proxy.
+
+use std::str::FromStr;
+
+use axum::http::{Uri, uri::Authority};
+use thiserror::Error;
+
+/// Scheme, host and port, as a browser sends them in `Origin`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PublicOrigin {
+    host: String,
+    port: u16,
+    is_https: bool,
+}
+
+/// Why a text is no such origin.
+#[derive(Debug, Error)]
+#[error("{0}; give scheme, host and, if it is not the usual one, port, as https://gpus.example.org")]
+pub struct NotAnOrigin(&'static str);
+
+impl FromStr for PublicOrigin {
+    type Err = NotAnOrigin;
+
+    fn from_str(text: &str) -> Result<Self, NotAnOrigin> {
+        let uri: Uri = text.parse().map_err(|_| NotAnOrigin("not a URL"))?;
+        let is_https = match uri.scheme_str() {
+            Some("https") => true,
+            Some("http") => false,
+            _ => return Err(NotAnOrigin("an origin begins with https:// or http://")),
+        };
+        let authority = uri.authority().filter(|authority| !authority.host().is_empty());
+        let authority = authority.ok_or(NotAnOrigin("the host is missing"))?;
+        if authority.as_str().contains('@') {
+            return Err(NotAnOrigin("an origin has no user"));
+        }
+        if !matches!(uri.path(), "" | "/") || uri.query().is_some() {
+            return Err(NotAnOrigin("an origin has no path; the proxy may serve gpumon below any"));
+        }
+        if authority.host().contains('*') {
+            return Err(NotAnOrigin("an origin has no wildcard; give the option once for each"));
+        }
+        let port = authority.port_u16().unwrap_or(default_port(is_https));
+        // A port that is no number is left out by the parser.
+        if authority.port_u16().is_none() && authority.as_str().len() > authority.host().len() {
+            return Err(NotAnOrigin("the port is not a number from 1 to 65535"));
+        }
+        Ok(Self { host: authority.host().to_ascii_lowercase(), port, is_https })
+    }
+}
+
+impl PublicOrigin {
+    /// Whether a request with this `Host` came to it.
+    pub(crate) fn has_host(&self, host: &Authority) -> bool {
+        host.host().eq_ignore_ascii_case(&self.host)
+            && host.port_u16().unwrap_or(default_port(self.is_https)) == self.port
+    }
+
+    /// Whether this is its `Origin`.
+    pub(crate) fn is(&self, origin: &str) -> bool {
+        origin.parse().is_ok_and(|origin: Self| origin == *self)
+    }
+}
+
+fn default_port(is_https: bool) -> u16 {
+    if is_https { 443 } else { 80 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_origin_is_told_by_scheme_host_and_port() {
+        let origin: PublicOrigin = "https://GPUs.example.org/".parse().unwrap();
+        assert!(origin.is("https://gpus.example.org") && origin.is("https://gpus.example.org:443"));
+        for other in ["http://gpus.example.org", "https://gpus.example.org:8443", "https://example.org", "null", ""] {
+            assert!(!origin.is(other), "{other}");
+        }
+        let has_host = |host: &str| origin.has_host(&host.parse().unwrap());
+        assert!(has_host("gpus.example.org") && has_host("GPUS.example.org:443"));
+        assert!(!has_host("gpus.example.org:80") && !has_host("gpus.example.org.evil.example"));
+    }
+
+    #[test]
+    fn what_is_none_is_refused_with_what_one_is() {
+        for (text, why) in [
+            ("gpus.example.org", "https://"),
+            ("ftp://gpus.example.org", "https://"),
+            ("https://", "URL"),
+            ("https://gpus.example.org/gpumon", "path"),
+            ("https://gpus.example.org?x", "path"),
+            ("https://me@gpus.example.org", "user"),
+            ("https://gpus.example.org:", "port"),
+            ("https://gpus.example.org:99999", "port"),
+            ("https://*.example.org", "wildcard"),
+            ("", "URL"),
+        ] {
+            let error = text.parse::<PublicOrigin>().unwrap_err().to_string();
+            assert!(error.contains(why) && error.contains("as https://gpus.example.org"), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,20 @@
+// @vitest-environment jsdom
+import { afterEach, expect, it, vi } from 'vitest';
+
+import { diagnose } from './diagnose';
+
+afterEach(() => vi.unstubAllGlobals());
+
+it('tells what a proxy lacks where the server responds', async () => {
+  const fetch = vi.fn(() => Promise.resolve(new Response('ok\n')));
+  vi.stubGlobal('fetch', fetch);
+  expect((await diagnose())?.command).toBe(`gpumon serve --public-origin ${location.origin}`);
+  expect(String(fetch.mock.calls.at(0))).toContain('healthz');
+});
+
+it('has nothing to say where it does not, or somebody else answers', async () => {
+  for (const response of [new Response('log in'), new Response('ok', { status: 502 })]) {
+    vi.stubGlobal('fetch', () => Promise.resolve(response));
+    expect(await diagnose()).toBeNull();
+  }
+});

@@ -1,0 +1,108 @@
+/** The page behind a reverse proxy, at a name that is not this machine's own. */
+
+import { createServer, request, type IncomingMessage, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+import { describe, expect } from 'vitest';
+
+import { it as base } from './fixtures';
+import { GpumonServer } from './gpumon';
+
+interface Proxy {
+  /** As browsers see it. Chromium finds every name below `localhost` on this machine. */
+  origin: string;
+  /** The port that it leads to. */
+  port: number;
+  /** Whether it passes on the Host that the browser sent, and WebSockets. */
+  keepsHost: boolean;
+  upgrades: boolean;
+}
+
+const it = base.extend('proxy', async ({}, { onCleanup }) => {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onCleanup(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const origin = `http://gpus.localhost:${String((server.address() as AddressInfo).port)}`;
+  const proxy: Proxy = { origin, port: 0, keepsHost: true, upgrades: true };
+  forward(server, proxy);
+  return proxy;
+});
+
+/** Does what nginx does with `proxy_pass`. */
+function forward(server: Server, proxy: Proxy): void {
+  const passOn = ({ url, method, headers }: IncomingMessage): ReturnType<typeof request> => {
+    const host = proxy.keepsHost ? headers.host : `127.0.0.1:${String(proxy.port)}`;
+    return request({ port: proxy.port, host: '127.0.0.1', path: url, method, headers: { ...headers, host } });
+  };
+  server.on('request', (incoming, outgoing) => {
+    const passed = passOn(incoming);
+    passed.on('response', (answer) => answer.pipe(outgoing.writeHead(answer.statusCode ?? 502, answer.headers)));
+    passed.on('error', () => outgoing.destroy());
+    incoming.pipe(passed);
+  });
+  server.on('upgrade', (incoming, socket) => {
+    if (!proxy.upgrades) {
+      socket.end('HTTP/1.1 400 Bad Request\r\n\r\n');
+      return;
+    }
+    const passed = passOn(incoming).end();
+    passed.on('response', () => socket.end('HTTP/1.1 403 Forbidden\r\n\r\n'));
+    passed.on('error', () => socket.destroy());
+    passed.on('upgrade', ({ rawHeaders }, upstream, head) => {
+      const lines = rawHeaders.flatMap((name, i) => (i % 2 === 0 ? [`${name}: ${rawHeaders[i + 1] ?? ''}`] : []));
+      socket.write(`HTTP/1.1 101 Switching Protocols\r\n${lines.join('\r\n')}\r\n\r\n`);
+      socket.write(head);
+      for (const [from, to] of [
+        [socket, upstream],
+        [upstream, socket],
+      ] as const) {
+        from.pipe(to);
+        from.on('error', () => to.destroy());
+      }
+    });
+  });
+}
+
+describe('behind a reverse proxy', () => {
+  const start = async (proxy: Proxy, ...more: string[]): Promise<GpumonServer> => {
+    const server = await GpumonServer.start({ GPUMON_SOURCE: 'sim:2' }, 0, more);
+    proxy.port = server.port;
+    return server;
+  };
+
+  it('the page is live at its public origin, whether or not the proxy keeps the Host', async ({
+    proxy,
+    page,
+    view,
+  }) => {
+    const server = await start(proxy, '--public-origin', proxy.origin);
+    for (const keepsHost of [true, false]) {
+      proxy.keepsHost = keepsHost;
+      await page.goto(proxy.origin);
+      await view.live();
+    }
+    await server.stop();
+  });
+
+  it('a server that does not know its public origin says what to do', async ({ proxy, page }) => {
+    const server = await start(proxy);
+    for (const keepsHost of [true, false]) {
+      proxy.keepsHost = keepsHost;
+      await page.goto(proxy.origin);
+      await expect.poll(() => page.locator('body').innerText()).toContain('--public-origin');
+    }
+    await server.stop();
+  });
+
+  it('a proxy without WebSockets is told from a server that is gone', async ({ proxy, page }) => {
+    proxy.upgrades = false;
+    const server = await start(proxy, '--public-origin', proxy.origin);
+    await page.goto(proxy.origin);
+    await page.getByText('No WebSocket connection').waitFor();
+    expect(await page.locator('body').innerText()).toContain(`gpumon serve --public-origin ${proxy.origin}`);
+    await server.stop();
+  });
+});
