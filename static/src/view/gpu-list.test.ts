@@ -143,6 +143,8 @@ describe('GPUs', () => {
     open();
     many(8, ana);
     expect(indices()).toEqual([4]);
+    type('nobody');
+    expect([indices(), find('.gpumon-empty').textContent]).toEqual([[], 'No process matches the filter.']);
     type('');
     expect(indices()).toHaveLength(8);
   });
