@@ -14,6 +14,8 @@ export interface EntriesOptions {
   commands: readonly string[];
   /** Those of them that the palette offers. */
   inPalette: readonly string[];
+  /** The command that belongs to no view. */
+  tour: string;
   palette: ICommandPalette | null;
   launcher: ILauncher | null;
   running: IRunningSessionManagers | null;
@@ -25,6 +27,7 @@ export function addEntries({
   connection,
   commands,
   inPalette,
+  tour,
   palette,
   launcher,
   running,
@@ -38,6 +41,7 @@ export function addEntries({
   for (const command of commands) {
     launcher?.add({ command, category: lab.__('Other') });
   }
+  palette?.addItem({ command: tour, category: lab.__('Help') });
 
   const { sessions } = app.serviceManager;
   // Where nothing runs, nothing holds memory, and nothing need be loaded.

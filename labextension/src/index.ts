@@ -23,6 +23,8 @@ const PLUGIN_ID = 'gpumon:plugin';
 const CommandIDs = {
   open: 'gpumon:open',
   openDashboard: 'gpumon:open-dashboard',
+  benchmarks: 'gpumon:benchmarks',
+  tour: 'gpumon:tour',
 } as const;
 
 /** After the running kernels, before the table of contents. */
@@ -75,10 +77,11 @@ const plugin: JupyterFrontEndPlugin<void> = {
     });
     addCommands(app, panel, dashboards, trans);
     dashboards.restore(CommandIDs.openDashboard);
-    const commands = Object.values(CommandIDs);
+    const { tour, ...others } = CommandIDs;
+    const commands = Object.values(others);
     // Notebook 7 offers to show each panel by itself, under the same name.
     const inPalette = labShell === null ? commands.filter((id) => id !== CommandIDs.open) : commands;
-    addEntries({ app, connection, commands, inPalette, palette, launcher, running, translator });
+    addEntries({ app, connection, commands, inPalette, tour, palette, launcher, running, translator });
     const showPanel = (): void => void app.commands.execute(CommandIDs.open);
     const applyInNotebooks = followNotebooks({ ...views, app, statusBar, showPanel });
     void followSettings(registry, PLUGIN_ID, (settings) => {
@@ -98,6 +101,25 @@ function addCommands(app: JupyterFrontEnd, panel: GpuPanel, dashboards: Dashboar
     icon: gpuIcon,
     describedBy: { args: { type: 'object', properties: {} } },
     execute: () => app.shell.activateById(panel.id),
+  });
+  app.commands.addCommand(CommandIDs.benchmarks, {
+    label: trans.__('GPU Benchmarks…'),
+    caption: trans.__('Measure memory, matrix products and PCIe, or test a GPU under full load'),
+    icon: gpuIcon,
+    describedBy: { args: { type: 'object', properties: {} } },
+    execute: () => {
+      app.shell.activateById(panel.id);
+      panel.showBenchmarks();
+    },
+  });
+  app.commands.addCommand(CommandIDs.tour, {
+    label: trans.__('Tour of the GPU Panel'),
+    caption: trans.__('Show what is where in the GPU panel'),
+    describedBy: { args: { type: 'object', properties: {} } },
+    execute: () => {
+      app.shell.activateById(panel.id);
+      panel.showTour();
+    },
   });
   app.commands.addCommand(CommandIDs.openDashboard, {
     label: trans.__('GPU Charts'),

@@ -4,6 +4,7 @@ export { Feed } from './model/feed';
 export { mountDashboard } from './view/dashboard/index';
 export type { MountedDashboard } from './view/dashboard/index';
 export { mountMonitor } from './view/monitor';
+export type { Monitor } from './view/monitor';
 export type { NotebookHost } from './view/notebook-host';
 export type { Mounted, MountOptions } from './view/mount';
 export type { ViewOptions } from './view/store-view';

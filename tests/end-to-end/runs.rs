@@ -119,6 +119,7 @@ async fn a_run_is_seen_from_its_start_to_its_end() {
     assert_eq!(plain.until(|frame| frame["what"] == "run_step").await["step"], "copy");
     let working = follower.until(|frame| frame["type"] == "run" && frame["step"]["phase"] == "measuring").await;
     assert_eq!((&working["status"], &working["own"]), (&json!("running"), &json!(true)));
+    assert!(working["step"]["since_ms"].as_u64() >= working["started_ms"].as_u64(), "{working}");
     assert_eq!(working["devices"], json!([{"index": 0, "name": "NVIDIA H200"}]));
     let asked: Value = serde_json::from_str(&fs::read_to_string(runner.fake.path("worker.job")).unwrap()).unwrap();
     assert_eq!((&asked["kind"], &asked["ids"], &asked["quick"]), (&json!("bench"), &json!(["copy"]), &json!(true)));
@@ -134,8 +135,8 @@ async fn a_run_is_seen_from_its_start_to_its_end() {
     assert_eq!((&done["items"], &done["newest"]["verified"], &done["code"]), (&json!(1), &json!(true), &json!(0)));
     let result = &runner.details(&run)["all"][0];
     assert_eq!(
-        (&result["item"], &result["bytes_per_second"], &result["share"]),
-        (&json!("result"), &json!(4e12), &json!(0.9))
+        (&result["item"], &result["bytes_per_second"], &result["peak_per_second"], &result["share"]),
+        (&json!("result"), &json!(4e12), &json!(4.8e12), &json!(0.9))
     );
     assert_eq!(result["operations_per_second"], json!({"absent": "not_supported"}));
     assert_eq!(runner.server.get("/api/v1/runs").json()["runs"][0]["run"], *run);
@@ -145,7 +146,10 @@ async fn a_run_is_seen_from_its_start_to_its_end() {
     let told = hello["events"].as_array().unwrap().iter().filter_map(|event| event["what"].as_str());
     assert_eq!(told.filter(|what| what.starts_with("run_")).count(), 3, "{}", hello["events"]);
     assert_eq!(runner.follower().await.next_of("run").await["run"], *run);
-    assert_eq!(runner.post(JOB).status, 202, "the next may begin");
+    assert_eq!(done["seconds"], json!(null));
+    let next = runner.post(r#"{"kind":"burn","seconds":90}"#);
+    assert_eq!(next.status, 202, "the next may begin");
+    assert_eq!(runner.details(next.json()["id"].as_str().unwrap())["seconds"], json!(90.0));
 }
 
 #[test]
@@ -234,10 +238,10 @@ fn what_is_no_job_is_refused_with_a_reason() {
     assert_eq!((&copy["kind"], &copy["on_cpu"]), (&json!("bench"), &json!(true)));
 }
 
-/// A request to start a run by a program of somebody else, which a test can only make where it runs as root.
-fn status_for_nobody(port: u16) -> Option<String> {
+/// The answer to a request by a program of somebody else, which a test can only make where it runs as root.
+fn answer_for_nobody(port: u16, request: &str) -> Option<String> {
     let request = format!(
-        "exec 3<>/dev/tcp/127.0.0.1/{port}; printf 'POST /api/v1/runs HTTP/1.0\\r\\nHost: localhost\\r\\n\
+        "exec 3<>/dev/tcp/127.0.0.1/{port}; printf '{request} HTTP/1.0\\r\\nHost: localhost\\r\\n\
          X-Gpumon: run\\r\\nContent-Length: {}\\r\\n\\r\\n%s' '{JOB}' >&3; cat <&3",
         JOB.len()
     );
@@ -273,11 +277,16 @@ fn runs_are_for_the_servers_own_user_and_for_others_only_where_they_were_allowed
         assert_eq!(answer.status, status, "{}", answer.body);
         assert!(status == 202 || answer.body.contains("--allow-runs"), "{}", answer.body);
     }
-    if let Some(answer) = status_for_nobody(port) {
+    assert_eq!(runner.server.get("/api/v1/catalogue").json()["refusal"], json!(null));
+    let [start, catalogue] = ["POST /api/v1/runs", "GET /api/v1/catalogue"];
+    if let Some(answer) = answer_for_nobody(port, start) {
         assert!(answer.contains(" 403 ") && answer.contains("--allow-runs"), "{answer}");
+        let answer = answer_for_nobody(port, catalogue).unwrap();
+        assert!(answer.contains("\"refusal\":\"only the user who started this server"), "{answer}");
         let open = Runner::new("exit 0", &["--allow-runs"]);
-        let answer = status_for_nobody(open.server.port).unwrap();
+        let answer = answer_for_nobody(open.server.port, start).unwrap();
         assert!(answer.contains(" 202 "), "{answer}");
+        assert!(answer_for_nobody(open.server.port, catalogue).unwrap().contains("\"refusal\":null"));
         assert_eq!(send(open.server.port, "POST /api/v1/runs", &[], JOB).status, 403, "the header is for all");
     }
 }
@@ -348,9 +357,9 @@ fn a_terminals_run_that_breaks_off_is_lost() {
 }
 
 #[test]
-fn the_last_twenty_are_remembered() {
+fn the_last_fifty_are_remembered() {
     let runner = Runner::new("exit 0", &[]);
-    let runs: Vec<String> = (0..22)
+    let runs: Vec<String> = (0..52)
         .map(|_| {
             let run = runner.start();
             runner.over(&run);
@@ -359,6 +368,6 @@ fn the_last_twenty_are_remembered() {
         .collect();
     let known = runner.server.get("/api/v1/runs").json();
     let known: Vec<&str> = known["runs"].as_array().unwrap().iter().map(|run| run["run"].as_str().unwrap()).collect();
-    let newest: Vec<&str> = runs.iter().rev().take(20).map(String::as_str).collect();
+    let newest: Vec<&str> = runs.iter().rev().take(50).map(String::as_str).collect();
     assert_eq!(known, newest, "the newest first");
 }

@@ -1,6 +1,9 @@
 //! How loaded a GPU is, in three levels: its time, its memory, and temperature and power against their limits.
 
-use gpumon_probe::model::{Gpu, GpuSample, MigSample};
+use gpumon_probe::model::{
+    Gpu, GpuSample, MigSample,
+    fields::{GPU_FIELDS, OVERVIEW},
+};
 
 use super::share;
 
@@ -36,8 +39,12 @@ pub(crate) struct Thresholds {
 }
 
 impl Default for Thresholds {
+    /// Those of the catalogue, for an overview's fields.
     fn default() -> Self {
-        Self { utilization: [10, 75], memory: [10, 80], temperature: [70, 90], power: [50, 90] }
+        let of = |id| GPU_FIELDS.iter().find(|field| field.id == id)?.load;
+        let [utilization, memory, power, temperature] =
+            OVERVIEW.map(|id| of(id).expect("what an overview shows has thresholds"));
+        Self { utilization, memory, temperature, power }
     }
 }
 

@@ -20,6 +20,7 @@ export abstract class LazyView<View extends Mounted> extends Widget {
   protected settings: Settings | null = null;
   private loading = false;
   private awaitsFocus = false;
+  private waiting: ((view: View) => void)[] = [];
 
   constructor(
     id: string,
@@ -40,6 +41,15 @@ export abstract class LazyView<View extends Mounted> extends Widget {
   /** JupyterLab has another theme now. */
   themeChanged(): void {
     this.view?.themeChanged();
+  }
+
+  /** Does something with the view, now or as soon as it is there. */
+  protected withView(use: (view: View) => void): void {
+    if (this.view === null) {
+      this.waiting.push(use);
+    } else {
+      use(this.view);
+    }
   }
 
   override dispose(): void {
@@ -95,6 +105,8 @@ export abstract class LazyView<View extends Mounted> extends Widget {
         if (this.awaitsFocus) {
           this.onActivateRequest();
         }
+        const view = this.view;
+        this.waiting.splice(0).forEach((use) => use(view));
       }
     } catch (error) {
       // After an update the server no longer has the files of the version that this page began with.

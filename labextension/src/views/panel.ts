@@ -1,6 +1,6 @@
 /** The panel in the side bar. */
 
-import type { Mounted, MountOptions, ViewOptions } from '@gpumon/page';
+import type { Monitor, MountOptions, ViewOptions } from '@gpumon/page';
 
 import { gpuIcon } from '../icon';
 import { LazyView, type LazyViewOptions } from './lazy-view';
@@ -9,7 +9,7 @@ export interface GpuPanelOptions extends LazyViewOptions {
   onOpenGpu: (index: number) => void;
 }
 
-export class GpuPanel extends LazyView<Mounted> {
+export class GpuPanel extends LazyView<Monitor> {
   constructor(private readonly options: GpuPanelOptions) {
     const name = options.trans.__('GPUs');
     super('gpumon-panel', name, options);
@@ -21,11 +21,20 @@ export class GpuPanel extends LazyView<Mounted> {
     this.title.caption = name;
   }
 
-  protected override mount({ mountMonitor }: typeof import('./view'), options: MountOptions & ViewOptions): Mounted {
+  showBenchmarks(): void {
+    this.withView((view) => view.showBenchmarks());
+  }
+
+  showTour(): void {
+    this.withView((view) => view.showTour());
+  }
+
+  protected override mount({ mountMonitor }: typeof import('./view'), options: MountOptions & ViewOptions): Monitor {
     const { onOpenGpu } = this.options;
     return mountMonitor(this.node, {
       ...options,
       onOpenGpu,
+      tour: true,
       ...(this.settings !== null && { spanMinutes: this.settings.spanMinutes }),
     });
   }

@@ -1,16 +1,22 @@
 //! What can be run, for those who choose.
 
+use axum::{Extension, Json, extract::State};
 use gpumon_probe::model::RunKind;
 use gpumon_workload::{catalogue, oom, protocol::Backend, tutorials::CASES};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
+use super::access;
+use crate::{app::AppState, peer::Peer};
+
 /// `GET /api/v1/catalogue`: all that can be run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Catalogue {
     /// In the order in which they are listed.
     pub entries: Vec<CatalogueEntry>,
+    /// Why whoever asks may not start runs; `null` where they may.
+    pub refusal: Option<String>,
 }
 
 /// Something that can be run.
@@ -30,9 +36,14 @@ pub struct CatalogueEntry {
     pub on_cpu: bool,
 }
 
+pub(super) async fn catalogue(State(app): State<AppState>, Extension(peer): Extension<Peer>) -> Json<Catalogue> {
+    let refusal = access::refusal(&app, peer).map(|why| why.trim_end().to_owned());
+    Json(Catalogue::new(refusal))
+}
+
 impl Catalogue {
     /// All that the runner has.
-    pub fn from_runner() -> Self {
+    fn new(refusal: Option<String>) -> Self {
         let workloads = catalogue::all().map(|about| {
             entry(RunKind::Bench, about.id, about.id, about.does, about.teaches, about.runs_on(Backend::Cpu))
         });
@@ -62,7 +73,7 @@ impl Catalogue {
             false,
         );
         let entries = workloads.chain([burn]).chain(tutorials).chain(demonstrations).chain([selftest]);
-        Self { entries: entries.collect() }
+        Self { entries: entries.collect(), refusal }
     }
 }
 

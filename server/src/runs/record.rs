@@ -49,7 +49,7 @@ impl RunRecord {
             }
             Report::Phase { step, id, phase, .. } => {
                 let (number, id) = (count(step), clean(&id, NAME));
-                let before = state.step.replace(RunStep { number, id, phase });
+                let before = state.step.replace(RunStep { number, id, phase, since_ms: now_ms() });
                 (state.share, state.text) = (None, String::new());
                 let is_next = before.is_none_or(|before| before.number != number);
                 let is_marked = is_next || matches!(phase, Phase::Holding | Phase::GivingBack);

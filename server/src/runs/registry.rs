@@ -32,7 +32,7 @@ use crate::{
 };
 
 /// Runs that are over and remembered.
-const OVER: usize = 20;
+const OVER: usize = 50;
 /// Terminals that announce a run at the same time.
 const ANNOUNCED: usize = 8;
 /// How often it is looked whether runs have ended, where the server waits for that.
@@ -87,7 +87,8 @@ impl Runs {
         table.started += 1;
         // No two have the same name, whatever server they were started by.
         let name = format!("{:x}-{}", now_ms(), table.started);
-        let state = RunState::beginning(name.clone(), job.kind().0, title_of(job), true);
+        let seconds = Some(job.asked_seconds()).filter(|seconds| *seconds > 0.0);
+        let state = RunState { seconds, ..RunState::beginning(name.clone(), job.kind().0, title_of(job), true) };
         let mut listener =
             RunListener { runs: Arc::clone(self), name, stop: Arc::clone(&stop), server_stopped: self.stopped.clone() };
         let (job, command) = (job.clone(), self.settings.worker.clone());

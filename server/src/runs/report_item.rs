@@ -24,7 +24,7 @@ impl RunItem {
     /// What is kept of a report; `None` of one that only says how far the run is.
     pub(super) fn from_report(report: Report) -> Option<Self> {
         Some(match report {
-            Report::Result { outcome, .. } => Self::Result(RunResult::from(*outcome)),
+            Report::Result { outcome, .. } => Self::Result(Box::new(RunResult::from(*outcome))),
             Report::Tutorial { tutorial } => Self::from(*tutorial),
             Report::Check { check } => Self::from(*check),
             Report::Said { topic, text } => Self::Said { topic, text: clean(&text, SENTENCE) },
@@ -46,7 +46,7 @@ impl From<TutorialReport> for RunItem {
     fn from(TutorialReport { case, variant, found, .. }: TutorialReport) -> Self {
         let id = clean(&format!("{case} {variant}"), NAME);
         match found {
-            Found::Measured { outcome } => Self::Result(RunResult { id, ..RunResult::from(*outcome) }),
+            Found::Measured { outcome } => Self::Result(Box::new(RunResult { id, ..RunResult::from(*outcome) })),
             Found::Failed { error, .. } => Self::failed(&id, &error),
             Found::Shown { text, .. } | Found::Skipped { reason: text } => {
                 Self::Said { topic: Topic::Step, text: clean(&format!("{id}: {text}"), SENTENCE) }
@@ -75,6 +75,7 @@ impl From<Outcome> for RunResult {
             host_us: median(outcome.host_time).ok_or(Absence::Unknown).into(),
             bytes_per_second: outcome.rate.bytes_per_second.ok_or(Absence::NotSupported).into(),
             operations_per_second: outcome.rate.operations_per_second.ok_or(Absence::NotSupported).into(),
+            peak_per_second: outcome.roofline.rated_per_second,
             share: outcome.roofline.share,
             limit: outcome.roofline.limit.to_string(),
             // What was not checked is not verified, whatever it says of itself.
@@ -160,6 +161,7 @@ mod tests {
         let Some(RunItem::Result(result)) = item(&line) else { panic!("a result") };
         assert_eq!((result.device_us, result.host_us), (Reading::Absent(Absence::NotSupported), Reading::Now(12.5)));
         assert_eq!((result.share, result.verified), (Reading::Absent(Absence::Unknown), true));
+        assert_eq!(result.peak_per_second, Reading::Absent(Absence::Unknown));
         assert_eq!((result.dtype.as_str(), result.limit.as_str()), ("fp32", "memory"));
         let unchecked = line.replace(r#""checked":10"#, r#""checked":0"#);
         let Some(RunItem::Result(result)) = item(&unchecked) else { panic!("a result") };

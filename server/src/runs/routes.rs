@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     access,
-    catalogue::Catalogue,
+    catalogue::catalogue,
     external_runs,
     registry::Refusal,
     state::{RunDetails, RunState},
@@ -46,7 +46,7 @@ pub(crate) fn router(app: &AppState) -> Router<AppState> {
         .merge(changing)
         .route("/api/v1/runs", get(list))
         .route("/api/v1/runs/{run}", get(details))
-        .route("/api/v1/catalogue", get(async || Json(Catalogue::from_runner())))
+        .route("/api/v1/catalogue", get(catalogue))
 }
 
 /// Where terminals announce their runs, for as long as those go on.

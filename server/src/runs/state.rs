@@ -23,6 +23,8 @@ pub struct RunState {
     pub started_ms: u64,
     /// When it ended; `null` while it goes on.
     pub ended_ms: Option<u64>,
+    /// The time in seconds that was asked for: of load, or for memory to be held; `null` where none was.
+    pub seconds: Option<f64>,
     /// On what it works.
     pub devices: Vec<RunDevice>,
     /// How many steps it has; 0 until that is known.
@@ -72,6 +74,8 @@ pub struct RunStep {
     pub id: String,
     /// What is done now.
     pub phase: Phase,
+    /// Since when.
+    pub since_ms: u64,
 }
 
 /// Something that came of a run, told apart by `item`.
@@ -79,7 +83,7 @@ pub struct RunStep {
 #[serde(tag = "item", rename_all = "snake_case")]
 pub enum RunItem {
     /// A step's result.
-    Result(RunResult),
+    Result(Box<RunResult>),
     /// A sentence for people.
     Said {
         /// What it is about.
@@ -113,7 +117,9 @@ pub struct RunResult {
     pub bytes_per_second: Reading<f64>,
     /// Operations in a second; absent where it is not about them.
     pub operations_per_second: Reading<f64>,
-    /// The share of what is possible that was reached, from 0 to 1.
+    /// What is possible in a second: operations where the limit is computing, and bytes elsewhere.
+    pub peak_per_second: Reading<f64>,
+    /// The share of that which was reached, from 0 to 1.
     pub share: Reading<f64>,
     /// What it is as fast as, as `memory`; empty where nobody said.
     pub limit: String,
@@ -138,6 +144,7 @@ impl RunState {
             own,
             started_ms: now_ms(),
             ended_ms: None,
+            seconds: None,
             devices: Vec::new(),
             steps: 0,
             step: None,

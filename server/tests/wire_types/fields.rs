@@ -23,6 +23,8 @@ export interface Field<S> {
   read: (sample: S) => Reading<number>;
   /** What it is out of. */
   limit?: (sample: S) => Reading<number>;
+  /** From which percentages of its limit on it is moderate, and heavy. */
+  load?: readonly [moderate: number, heavy: number];
   chart?: FieldChart;
 }
 
@@ -67,13 +69,14 @@ pub(crate) fn typescript() -> String {
     text
 }
 
-/// The schema of JupyterLab's settings, with the names of all charts to choose from.
+/// The schema of JupyterLab's settings, with all charts to choose from.
 pub(crate) fn settings_schema(schema: &str) -> String {
     let (head, charts) = schema.split_once("\"charts\": {").unwrap();
-    let (before, names) = charts.split_once("\"enum\": [").unwrap();
+    let (before, names) = charts.split_once("\"oneOf\": [").unwrap();
     let (_, rest) = names.split_once(']').unwrap();
-    let names = CHARTS.map(|(name, _)| format!("\n          \"{name}\"")).join(",");
-    format!("{head}\"charts\": {{{before}\"enum\": [{names}\n        ]{rest}")
+    let choice = |(name, title)| format!("\n          {{ \"const\": \"{name}\", \"title\": \"{title}\" }}");
+    let names = CHARTS.map(choice).join(",");
+    format!("{head}\"charts\": {{{before}\"oneOf\": [{names}\n        ]{rest}")
 }
 
 fn list<S: 'static>(
@@ -90,6 +93,9 @@ fn list<S: 'static>(
         writeln!(text, "    unit: '{}',\n    read: {},", unit(field.unit), reader(id)).unwrap();
         if let Some(Limit::Field(limit)) = field.limit {
             writeln!(text, "    limit: {},", reader(limit)).unwrap();
+        }
+        if let Some([moderate, heavy]) = field.load {
+            writeln!(text, "    load: [{moderate}, {heavy}],").unwrap();
         }
         if let Some(chart) = field.chart {
             let (chart, line, color) = (chart.name, chart.line, color(chart.color));

@@ -1,40 +1,8 @@
 import { describe, expect, it } from 'vitest';
 
-import { gpusOf } from './gpu';
-import { jobOf, targetsOf } from './run-job';
-import { resultParts, shareOf, describeStep, titleOf } from './describe-run';
-import { inventory } from '../testing/frames';
-import { CATALOGUE, runResult, runState } from '../testing/runs';
-
-const said = (changes = {}): string[] =>
-  resultParts(runResult(changes)).map(({ text }) => text.replaceAll('\u00a0', ' '));
-
-describe('a result', () => {
-  it('tells rate, share, both times and that it was checked', () =>
-    expect(said()).toEqual(['4,020 GB/s', '84 % of peak', '534 µs device time', '541 µs host time', 'verified']));
-
-  it('of what computes counts operations', () => {
-    expect(said({ limit: 'compute', operations_per_second: 7.12e14 })[0]).toBe('712 TFLOP/s');
-    expect(said({ limit: 'compute', operations_per_second: 3e9, dtype: 'int8' })[0]).toBe('3.00 GOP/s');
-  });
-
-  it('says of what is absent why, and is not right where it was not verified', () => {
-    const absent = { absent: 'unknown' } as const;
-    const parts = resultParts(runResult({ device_us: absent, share: absent, verified: false, wrong: 3, host_us: 2e6 }));
-    expect(parts.map(({ text }) => text.replaceAll('\u00a0', ' '))).toEqual([
-      '4,020 GB/s',
-      'of peak –',
-      'device time –',
-      '2.00 s host time',
-      'mismatch',
-    ]);
-    expect(parts.filter(({ absent }) => absent).map(({ title }) => title)).toEqual([
-      'The theoretical peak is not known.',
-      'Not timed, or no device clock (CPU).',
-    ]);
-    expect(parts.at(-1)?.title).toContain('3 of 1000');
-  });
-});
+import { describeStep, describeTimeLeft, placeOf, shareOf, timeLeft, titleOf } from './describe-run';
+import { NOW } from '../testing/frames';
+import { runState } from '../testing/runs';
 
 describe('a run', () => {
   it('says where it is and how far', () => {
@@ -48,28 +16,36 @@ describe('a run', () => {
   it('has a name whatever its terminal calls it', () => {
     expect(titleOf(runState({ title: '' }))).toBe('run in a terminal');
     expect(titleOf(runState({ title: 'a\u202eb' }))).toBe('a\ufffdb');
+    const devices = [
+      { index: 1, name: 'NVIDIA H200' },
+      { index: null, name: 'A CPU' },
+    ];
+    expect(placeOf(runState({ devices }))).toBe('GPU 1, A CPU');
   });
 });
 
-describe('a job', () => {
-  const gpus = gpusOf(inventory(2), null, new Map());
-  const [triad, fill] = CATALOGUE.entries;
+describe('the time that a run still takes', () => {
+  const step = { id: 'triad', phase: 'measuring', since_ms: NOW - 2000 } as const;
 
-  it('names the GPU by its UUID, since CUDA counts in an order of its own', () => {
-    const places = triad === undefined ? [] : targetsOf(triad, gpus);
-    expect(places.map(({ name }) => name)).toEqual(['GPU 0, H200', 'GPU 1, H200', 'CPU']);
-    const [, second, cpu] = places;
-    expect(triad && second && jobOf(triad, second)).toEqual({
-      kind: 'bench',
-      ids: ['triad'],
-      where: { backend: 'cuda', device: gpus[1]?.uuid },
-    });
-    expect(triad && cpu && jobOf(triad, cpu)).toMatchObject({ where: { backend: 'cpu' } });
+  it('is that of the steps that are over, for each of the others', () => {
+    // Four seconds for one and a half steps of four.
+    const state = runState({ steps: 4, share: 0.5, started_ms: NOW - 3000, step: { ...step, number: 1 } });
+    expect(timeLeft(state, NOW)).toBe(5000);
+    expect(timeLeft({ ...state, step: { ...step, number: 0 } }, NOW)).toBeNull();
+    expect(timeLeft({ ...state, step: null }, NOW)).toBeNull();
   });
 
-  it('of memory that runs out stays long enough to be seen, and only where it can run', () => {
-    const places = fill === undefined ? [] : targetsOf(fill, gpus);
-    expect(places).toHaveLength(2);
-    expect(fill && places[0] && jobOf(fill, places[0])).toMatchObject({ scenario: 'fill', hold_seconds: 10 });
+  it('of one step alone follows its share, and the time that was asked for', () => {
+    const alone = runState({ steps: 1, share: 0.25, step: { ...step, number: 0 } });
+    expect(timeLeft(alone, NOW)).toBe(6000);
+    expect(timeLeft({ ...alone, share: 0.01 }, NOW)).toBeNull();
+    const filling = { ...alone, kind: 'oom', seconds: 10 } as const;
+    expect(timeLeft(filling, NOW)).toBe(16_000);
+    expect(timeLeft({ ...filling, step: { ...step, number: 0, phase: 'holding' } }, NOW)).toBe(8000);
+  });
+
+  it('is told no finer than it is known', () => {
+    const texts = [300, 7100, 12_300, 61_000].map((ms) => describeTimeLeft(ms).replaceAll('\u00a0', ' '));
+    expect(texts).toEqual(['about 1 s left', 'about 8 s left', 'about 15 s left', 'about 2 min left']);
   });
 });

@@ -1,18 +1,10 @@
 /** Runs as text. */
 
-import { bytesPerSecond, DASH, microseconds, operationsPerSecond, percent } from '../lib/format';
+import { duration } from '../lib/format';
 import { plainText } from '../lib/text';
 import { table, trans } from '../lib/translation';
-import type { RunPhase, RunResult, RunState, RunStatus, RunTopic } from '../wire';
-import { valueOf } from './reading';
+import type { RunPhase, RunState, RunStatus, RunTopic } from '../wire';
 import type { Level } from './describe';
-
-export interface Part {
-  text: string;
-  /** More of it, or why it is absent. */
-  title: string;
-  absent: boolean;
-}
 
 export const RUN_STATUS = table((): Record<RunStatus, string> => ({
   running: trans.__('running'),
@@ -54,6 +46,11 @@ export function titleOf({ title }: RunState): string {
   return plainText(title) || trans.__('run in a terminal');
 }
 
+/** On what it works: `GPU 0, GPU 1`, or the name of a CPU. */
+export function placeOf({ devices }: RunState): string {
+  return devices.map(({ index, name }) => (index === null ? plainText(name) : trans.__('GPU %1', index))).join(', ');
+}
+
 /** `triad, 2 of 13: measuring`. */
 export function describeStep({ step, steps }: RunState): string {
   if (step === null) {
@@ -71,58 +68,30 @@ export function shareOf({ step, steps, share }: RunState): number | null {
     : Math.min(1, (step.number + (share ?? 0)) / steps);
 }
 
-/** What a result says, in the order in which it is read. */
-export function resultParts(result: RunResult): Part[] {
-  const bytes = valueOf(result.bytes_per_second);
-  const operations = valueOf(result.operations_per_second);
-  const counts = result.limit === 'compute' || bytes === null;
-  return [
-    part(
-      trans.__('rate'),
-      counts ? operations : bytes,
-      (rate) => (counts ? operationsPerSecond(rate, result.dtype === 'int8' ? 'OP' : 'FLOP') : bytesPerSecond(rate)),
-      trans.__('Median rate'),
-      trans.__('Measures time only.'),
-    ),
-    part(
-      trans.__('of peak'),
-      valueOf(result.share),
-      (share) => trans.__('%1 of peak', percent(share * 100)),
-      trans.__('Share of the theoretical peak, limited by: %1', plainText(result.limit)),
-      trans.__('The theoretical peak is not known.'),
-    ),
-    part(
-      trans.__('device time'),
-      valueOf(result.device_us),
-      (us) => trans.__('%1 device time', microseconds(us)),
-      trans.__('Median time, by the device clock'),
-      trans.__('Not timed, or no device clock (CPU).'),
-    ),
-    part(
-      trans.__('host time'),
-      valueOf(result.host_us),
-      (us) => trans.__('%1 host time', microseconds(us)),
-      trans.__('Median time, by the host clock, from the first call to completion'),
-      trans.__('Not timed.'),
-    ),
-    verified(result),
-  ];
-}
+/** Until one step is over, nobody knows how long the others take; of one alone, until it has done so much. */
+const LEAST_SHARE = 0.05;
 
-function part(name: string, value: number | null, format: (value: number) => string, title: string, why: string): Part {
-  return value === null
-    ? { text: `${name} ${DASH}`, title: why, absent: true }
-    : { text: format(value), title, absent: false };
-}
-
-function verified({ verified, checked, wrong, partial }: RunResult): Part {
-  if (!verified) {
-    const title = trans.__('%1 of %2 elements mismatch, or none were checked.', wrong, checked);
-    return { text: trans.__('mismatch'), title, absent: false };
+/** How much longer it will go on, in ms; `null` where nobody knows. */
+export function timeLeft(state: RunState, now_ms: number): number | null {
+  const { kind, step, steps, seconds, started_ms } = state;
+  const asked_ms = (seconds ?? 0) * 1000;
+  if (step === null || step.phase === 'giving_back') {
+    return null;
   }
-  return {
-    text: partial ? trans.__('verified, stopped early') : trans.__('verified'),
-    title: trans.__('All %1 elements of the result were checked.', checked),
-    absent: false,
-  };
+  if (step.phase === 'holding') {
+    return seconds === null ? null : Math.max(0, step.since_ms + asked_ms - now_ms);
+  }
+  const share = shareOf(state);
+  if (share === null || share < LEAST_SHARE || (steps > 1 && step.number === 0)) {
+    return null;
+  }
+  const elapsed_ms = now_ms - (steps > 1 ? started_ms : step.since_ms);
+  // What fills memory is followed by the time for which that is held.
+  return (elapsed_ms * (1 - share)) / share + (kind === 'oom' ? asked_ms : 0);
+}
+
+/** `about 25 s left`, in steps that are no finer than is known. */
+export function describeTimeLeft(left_ms: number): string {
+  const step = left_ms < 10_000 ? 1000 : left_ms < 60_000 ? 5000 : 60_000;
+  return trans.__('about %1 left', duration(Math.max(1, Math.ceil(left_ms / step)) * step));
 }

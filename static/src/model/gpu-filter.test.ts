@@ -4,7 +4,8 @@ import { GIB, gpu, inventory, NOW, process, sample } from '../testing/frames';
 import type { Process } from '../wire';
 import { gpusOf } from './gpu';
 import { filtered, suggestions } from './gpu-filter';
-import { ColorSlots, holderRows } from './holders';
+import { ColorSlots } from './color-slots';
+import { holderRows } from './holders';
 
 const kernel = (pid: number, kernel_id: string, path: string, user: string): Process =>
   process(pid, { user, name: 'python3', owner: { parents: [], notebook: { kernel_id, path, kernel_pid: pid } } });

@@ -4,6 +4,7 @@ import { DASH } from '../lib/format';
 import { plainText } from '../lib/text';
 import { trans } from '../lib/translation';
 import type { GpuSample, Notebook, Process, ProcessRef, Reading } from '../wire';
+import type { ColorSlots } from './color-slots';
 import { seriesKey, type GpuState } from './gpu';
 import { migName, notebookName } from './owner';
 import { absenceOf, takenAt, valueOf } from './reading';
@@ -44,61 +45,19 @@ export interface OmittedRow {
   count: number;
 }
 
-/** The colors that tell holders apart: `--gpumon-process-0` and so on. */
-export const SLOTS = 6;
-
-interface HolderGpus {
-  holder: string;
-  gpus: readonly number[];
-}
-
-/** Gives each holder a color that it keeps, the same on every GPU. */
-export class ColorSlots {
-  private readonly slots = new Map<string, number>();
-
-  /** The color of each; all have different ones as long as there are enough, those that share a GPU the longest. */
-  assign(present: readonly HolderGpus[]): Map<string, number> {
-    const here = new Set(present.map(({ holder }) => holder));
-    for (const holder of this.slots.keys()) {
-      if (!here.has(holder)) {
-        this.slots.delete(holder);
-      }
-    }
-    for (const { holder, gpus } of present) {
-      if (!this.slots.has(holder)) {
-        this.slots.set(holder, this.free(present, gpus));
-      }
-    }
-    return new Map([...this.slots].map(([holder, slot]) => [holder, slot % SLOTS]));
-  }
-
-  /** One that nobody has; where all are taken, one that nobody beside it has. */
-  private free(present: readonly HolderGpus[], gpus: readonly number[]): number {
-    const beside = present.filter((other) => other.gpus.some((gpu) => gpus.includes(gpu)));
-    const anywhere = this.firstFree(present);
-    return anywhere < SLOTS ? anywhere : this.firstFree(beside);
-  }
-
-  private firstFree(others: readonly HolderGpus[]): number {
-    const taken = new Set(others.map(({ holder }) => this.slots.get(holder)));
-    let slot = 0;
-    while (taken.has(slot)) {
-      slot += 1;
-    }
-    return slot;
-  }
-}
-
 /** The rows of the list: GPU by GPU, the largest holder of memory first. */
 export function holderRows(gpus: readonly GpuState[], slots: ColorSlots): (HolderRow | UnreadableRow | OmittedRow)[] {
   const groups = new Map<GpuState, Map<string, Process[]>>(gpus.map((gpu) => [gpu, groupsOf(gpu.now)]));
-  const present = new Map<string, number[]>();
+  const present = new Map<string, { holder: string; program: string; gpus: number[] }>();
   for (const [gpu, held] of groups) {
-    for (const holder of held.keys()) {
-      present.set(holder, [...(present.get(holder) ?? []), gpu.index]);
+    for (const [holder, [first]] of held) {
+      const program = first === undefined ? holder : programOf(first);
+      const known = present.get(holder) ?? { holder, program, gpus: [] };
+      known.gpus.push(gpu.index);
+      present.set(holder, known);
     }
   }
-  const colors = slots.assign([...present].map(([holder, indices]) => ({ holder, gpus: indices })));
+  const colors = slots.assign([...present.values()]);
   return gpus.flatMap((gpu): (HolderRow | UnreadableRow | OmittedRow)[] => {
     const reason = unreadable(gpu);
     if (reason !== null) {
@@ -157,6 +116,11 @@ function groupsOf(now: GpuSample | null): Map<string, Process[]> {
 /** What the holder is called that is a notebook's kernel, with all it has started. */
 export function kernelHolder(kernelId: string): string {
   return `kernel ${kernelId}`;
+}
+
+/** What outlives a process: the notebook, or the program of a user. */
+export function programOf(process: Process): string {
+  return `${textOf(process.user).text} ${valueOf(valueOf(process.owner)?.notebook?.path) ?? processName(process)}`;
 }
 
 /** Who holds what a process holds. The server remembers by the same. */

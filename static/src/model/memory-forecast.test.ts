@@ -4,7 +4,8 @@ import { GIB, gpu, inventory, NOW, process, sample } from '../testing/frames';
 import type { Condition } from '../wire';
 import { alertsOf } from './condition';
 import { gpusOf } from './gpu';
-import { holderRows, ColorSlots } from './holders';
+import { ColorSlots } from './color-slots';
+import { holderRows } from './holders';
 import { describeForecast, forecastOf, type Forecast } from './memory-forecast';
 
 /** Memory that is full in `left_s`; each process' growth in GiB per second by its PID. */

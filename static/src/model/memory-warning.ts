@@ -6,7 +6,8 @@ import { trans } from '../lib/translation';
 import { describeCondition } from './describe-condition';
 import { gpusOf, type GpuState } from './gpu';
 import { heldBytes, holderName, ownKernel, type NameOf } from './holder-name';
-import { holderRows, ColorSlots, type HolderRow } from './holders';
+import { ColorSlots } from './color-slots';
+import { holderRows, type HolderRow } from './holders';
 import { describeForecast, forecastOf } from './memory-forecast';
 import type { Store } from './store';
 

@@ -36,7 +36,7 @@ export function memorySegments(memory: MemorySample, rows: readonly HolderRow[])
     add(row.key, row.slot, row.name, bytes);
     left -= bytes;
   }
-  add('other', rows.length === 0 ? 0 : 'other', trans.__('not attributed to a process'), left);
+  add('other', 'other', trans.__('not attributed to a process'), left);
   const reserved = valueOf(memory.reserved_bytes) ?? 0;
   add('reserved', 'reserved', trans.__('reserved by the driver'), Math.min(reserved, Math.max(0, total - used)));
   return segments;

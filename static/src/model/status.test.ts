@@ -30,7 +30,7 @@ describe('the state', () => {
     now_ms += 4000;
     expect(state()).toBe('live');
     now_ms += 2000;
-    expect(statusOf(store, now_ms)).toMatchObject({ state: 'stale', text: 'no sample for 6\u00a0s' });
+    expect(statusOf(store, now_ms)).toMatchObject({ state: 'stale', text: 'No sample for 6\u00a0s' });
     store.apply({ type: 'sample', ...sample(now_ms, [gpu(0)]) });
     expect(state()).toBe('live');
   });
@@ -46,7 +46,7 @@ describe('the state', () => {
   it('counts down to the next attempt', () => {
     store.apply(hello());
     store.phase = { phase: 'waiting', attempt: 3, retry_at_ms: now_ms + 4000 };
-    expect(statusOf(store, now_ms)).toMatchObject({ state: 'reconnecting', text: 'reconnecting in 4\u00a0s' });
+    expect(statusOf(store, now_ms)).toMatchObject({ state: 'reconnecting', text: 'Reconnecting in 4\u00a0s' });
   });
 
   it.each(['starting', 'restarting', 'unavailable'] as const)("is the collector's when it is %s", (collector) => {

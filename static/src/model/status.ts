@@ -30,24 +30,24 @@ export function statusOf(store: Store, localNowMs: number): Status {
   if (phase.phase === 'waiting') {
     const left = seconds(Math.max(1000, phase.retry_at_ms - localNowMs));
     const title = trans.__('The connection to gpumon was lost. Retrying automatically.');
-    return { state: 'reconnecting', text: trans.__('reconnecting in %1', left), title, level };
+    return { state: 'reconnecting', text: trans.__('Reconnecting in %1', left), title, level };
   }
   if (phase.phase === 'connecting' || collector === null) {
     const title = trans.__('Waiting for gpumon.');
     return phase.phase === 'connecting' && phase.attempt > 0
-      ? { state: 'reconnecting', text: trans.__('reconnecting'), title, level }
-      : { state: 'connecting', text: trans.__('connecting'), title, level };
+      ? { state: 'reconnecting', text: trans.__('Reconnecting'), title, level }
+      : { state: 'connecting', text: trans.__('Connecting'), title, level };
   }
   const title = collector.message ?? '';
   switch (collector.state) {
     case 'starting':
-      return { state: 'collector-starting', text: trans.__('starting'), title, level: 'pending' };
+      return { state: 'collector-starting', text: trans.__('Starting'), title, level: 'pending' };
     case 'restarting':
-      return { state: 'collector-restarting', text: trans.__('collector restarting'), title, level: 'pending' };
+      return { state: 'collector-restarting', text: trans.__('Collector restarting'), title, level: 'pending' };
     case 'unavailable':
-      return { state: 'collector-unavailable', text: trans.__('no readings'), title, level: 'error' };
+      return { state: 'collector-unavailable', text: trans.__('No readings'), title, level: 'error' };
     case 'paused':
-      return { state: 'collector-paused', text: trans.__('paused'), title, level: 'paused' };
+      return { state: 'collector-paused', text: trans.__('Paused'), title, level: 'paused' };
     case 'running':
     default:
       return liveOrStale(store);
@@ -59,11 +59,11 @@ function liveOrStale(store: Store): Status {
   const silent_ms = store.clock.now() - Math.max(store.sample?.at_ms ?? 0, store.expecting_from_ms);
   if (silent_ms > 3 * interval_ms + 2000) {
     const title = trans.__('Connected, but no samples are arriving.');
-    return { state: 'stale', text: trans.__('no sample for %1', duration(silent_ms)), title, level: 'pending' };
+    return { state: 'stale', text: trans.__('No sample for %1', duration(silent_ms)), title, level: 'pending' };
   }
   const every = seconds(interval_ms);
   const title = trans.__('One sample every %1.', every);
-  return { state: 'live', text: trans.__('live %1', every), title, level: 'ok' };
+  return { state: 'live', text: trans.__('Live · every %1', every), title, level: 'ok' };
 }
 
 /** The collector's messages are written to stand after a colon; here one stands alone. */

@@ -190,7 +190,7 @@ it('fills the past of who held memory, and of MIG devices, from what the server 
   const gpus = gpusOf(store.inventory, store.sample);
   const past = new PastHolders();
   past.record(holderRows(gpus, store.slots), NOW);
-  past.recall(store.formerHolders, gpus);
+  past.recall(store.formerHolders, gpus, store.slots);
   const named = (from_ms: number): unknown =>
     past
       .since(from_ms, NOW)

@@ -15,9 +15,10 @@ export function runState(changes: Partial<RunState> = {}): RunState {
     own: true,
     started_ms: NOW - 3000,
     ended_ms: null,
+    seconds: null,
     devices: [{ index: 0, name: 'NVIDIA H200' }],
     steps: 2,
-    step: { number: 0, id: 'triad', phase: 'measuring' },
+    step: { number: 0, id: 'triad', phase: 'measuring', since_ms: NOW - 2000 },
     share: 0.5,
     text: '4,020 GB/s',
     items: 0,
@@ -37,6 +38,7 @@ export function runResult(changes: Partial<RunResult> = {}): RunResult {
     host_us: 541,
     bytes_per_second: 4.02e12,
     operations_per_second: 7e11,
+    peak_per_second: 4.8e12,
     share: 0.84,
     limit: 'memory',
     verified: true,
@@ -50,8 +52,19 @@ export function runResult(changes: Partial<RunResult> = {}): RunResult {
 export const CATALOGUE: Catalogue = {
   entries: [
     { kind: 'bench', id: 'triad', title: 'triad', does: 'Does it.', teaches: 'Teaches it.', on_cpu: true },
-    { kind: 'oom', id: 'fill', title: 'fill', does: 'Fills it.', teaches: 'Teaches why.', on_cpu: false },
+    { kind: 'bench', id: 'copy', title: 'copy', does: 'Copies it.', teaches: 'Teaches it, too.', on_cpu: true },
+    {
+      kind: 'bench',
+      id: 'h2d-pinned',
+      title: 'h2d-pinned',
+      does: 'Copies it.',
+      teaches: 'Teaches how.',
+      on_cpu: false,
+    },
+    { kind: 'seeds', id: 'a', title: 'a: sum', does: 'Sums it.', teaches: 'Teaches much.', on_cpu: true },
+    { kind: 'oom', id: 'fill', title: 'fill', does: 'Fills it.', teaches: 'Teaches why.', on_cpu: true },
   ],
+  refusal: null,
 };
 
 /** One of each that a run can say. */

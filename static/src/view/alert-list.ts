@@ -15,9 +15,10 @@ export class AlertList {
   readonly element = h('ul', { class: 'gpumon-alerts' });
   private readonly lines = new KeyedRows(this.element, ({ key }: Alert) => key, newLine);
 
-  update(alerts: readonly Alert[]): void {
-    setShown(this.element, alerts.length > 0);
-    this.lines.update(alerts, (line, alert) => {
+  /** `null` takes the list away; without alerts, it keeps its place. */
+  update(alerts: readonly Alert[] | null): void {
+    setShown(this.element, alerts !== null);
+    this.lines.update(alerts ?? [], (line, alert) => {
       setAttribute(line.element, 'data-level', alert.level);
       setAttribute(line.element, 'title', alert.title);
       setText(line.level, severityLabel(alert.level));

@@ -1,11 +1,12 @@
-/** Who holds GPUs: the notebooks, and below them everything else. */
+/** Who holds GPUs: the notebooks, and below them everything else; the command line of each on demand. */
 
 import { button, h, KeyedRows, setAttribute, setShown, setText } from '../lib/dom';
-import { DASH, duration, memoryColumn, percent } from '../lib/format';
+import { DASH, duration, memoryColumn, percent, since } from '../lib/format';
 import { joined, plainText } from '../lib/text';
 import { table, trans } from '../lib/translation';
 import { processName, textOf, type HolderRow, type OmittedRow, type UnreadableRow } from '../model/holders';
 import { runsIn, sharedBy } from '../model/owner';
+import { valueOf } from '../model/reading';
 import type { NotebookHost } from './notebook-host';
 import { setPaint } from './palette';
 import { ReadingValue, type Freshness } from './value';
@@ -17,23 +18,28 @@ const COLUMNS = table(() => [
   { name: 'PID', className: 'gpumon-col-pid gpumon-wide' },
   { name: trans.__('User'), className: 'gpumon-col-user gpumon-wide' },
   { name: '', className: 'gpumon-col-process' },
+  { name: trans.__('Age'), className: 'gpumon-col-age gpumon-wide' },
   { name: trans.__('Memory'), className: 'gpumon-col-number' },
   { name: 'SM', className: 'gpumon-col-number' },
 ]);
+
+/** So many rows leave room for the rest; the others come on demand. */
+const SHORT = 24;
 
 export class HolderTable {
   readonly element = h('section', { class: 'gpumon-section', 'aria-label': trans.__('Processes') });
   private readonly notebooks: HolderSection;
   private readonly others: HolderSection;
-  private readonly empty = h('p', { class: 'gpumon-empty' }, trans.__('No process holds a GPU.'));
+  private readonly empty = h('p', { class: 'gpumon-empty' });
 
-  constructor(onHighlight: (row: HolderRow | null) => void, host?: NotebookHost) {
-    this.notebooks = new HolderSection('notebook', trans.__('Notebook'), onHighlight, host);
-    this.others = new HolderSection('process', trans.__('Process'), onHighlight);
+  constructor(invalidate: () => void, onHighlight: (row: HolderRow | null) => void, host?: NotebookHost) {
+    this.notebooks = new HolderSection('notebook', trans.__('Notebook'), invalidate, onHighlight, host);
+    this.others = new HolderSection('process', trans.__('Process'), invalidate, onHighlight);
     this.element.append(this.notebooks.element, this.others.element, this.empty);
   }
 
-  update(rows: readonly RowData[], freshness: Freshness): void {
+  /** Of `all` rows, those that are chosen. */
+  update(rows: readonly RowData[], all: readonly RowData[], freshness: Freshness): void {
     const isNotebook = (row: RowData): boolean => row.kind === 'holder' && row.notebook !== null;
     const notebooks = rows.filter(isNotebook);
     const others = rows.filter((row) => !isNotebook(row));
@@ -43,6 +49,10 @@ export class HolderTable {
     // The heading stays where there is nothing below it but these words.
     setShown(this.others.element, others.length > 0 || notebooks.length === 0);
     setShown(this.empty, rows.length === 0);
+    setText(
+      this.empty,
+      all.length === 0 ? trans.__('No process holds a GPU.') : trans.__('No process matches the filter.'),
+    );
   }
 }
 
@@ -51,6 +61,8 @@ class HolderSection {
   private readonly heading = h('h2');
   private readonly body = h('tbody');
   private readonly table: HTMLTableElement;
+  private readonly more: HTMLElement;
+  private whole = false;
   private readonly rows = new KeyedRows<RowData, Row>(
     this.body,
     ({ key }) => key,
@@ -60,6 +72,7 @@ class HolderSection {
   constructor(
     kind: 'notebook' | 'process',
     what: string,
+    invalidate: () => void,
     private readonly onHighlight: (row: HolderRow | null) => void,
     private readonly host?: NotebookHost,
   ) {
@@ -70,14 +83,21 @@ class HolderSection {
       h('thead', {}, h('tr', {}, ...heads)),
       this.body,
     );
-    this.element = h('div', { class: 'gpumon-part' }, this.heading, this.table);
+    this.more = button({ class: 'gpumon-chip' }, () => {
+      this.whole = !this.whole;
+      invalidate();
+    });
+    this.element = h('div', { class: 'gpumon-part' }, this.heading, this.table, this.more);
   }
 
   update(title: string, rows: readonly RowData[], freshness: Freshness): void {
     setText(this.heading, title);
     setShown(this.table, rows.length > 0);
     setShown(this.element, rows.length > 0);
-    this.rows.update(rows, (shown, row) => shown.update(row, freshness));
+    this.rows.update(this.whole ? rows : rows.slice(0, SHORT), (shown, row) => shown.update(row, freshness));
+    setShown(this.more, rows.length > SHORT);
+    setText(this.more, this.whole ? trans.__('Show fewer') : trans.__('Show all %1', rows.length));
+    setAttribute(this.more, 'aria-expanded', String(this.whole));
   }
 }
 
@@ -90,9 +110,16 @@ class ReadableRow implements Row {
   readonly element: HTMLElement;
   private readonly gpu = h('td', { class: 'gpumon-col-gpu' });
   private readonly swatch = h('span', { class: 'gpumon-swatch', 'aria-hidden': 'true' });
-  private readonly name = h('span', { class: 'gpumon-process-name', 'data-testid': 'gpumon-process-name' });
-  private readonly link = button({ class: 'gpumon-process-link gpumon-process-name' }, () =>
-    this.withKernel((kernelId) => this.host?.open(kernelId)),
+  /** Opens a notebook of this place, and the command line of anything else. */
+  private readonly name = button(
+    { class: 'gpumon-process-link gpumon-process-name', 'data-testid': 'gpumon-process-name' },
+    () => {
+      if (this.isOwn()) {
+        this.withKernel((kernelId) => this.host?.open(kernelId));
+      } else {
+        this.setOpen(!this.isOpen());
+      }
+    },
   );
   private readonly menu: HTMLElement = button(
     { class: 'gpumon-process-menu', 'aria-haspopup': 'menu' },
@@ -101,7 +128,9 @@ class ReadableRow implements Row {
   );
   private readonly idle = h('span', { class: 'gpumon-process-idle', 'data-testid': 'gpumon-process-idle' });
   private readonly sub = h('span', { class: 'gpumon-process-sub gpumon-narrow' });
-  private readonly command = h('span', { class: 'gpumon-process-sub gpumon-wide' });
+  private readonly wideSub = h('span', { class: 'gpumon-process-sub gpumon-wide' });
+  private readonly more = h('span', { class: 'gpumon-process-more', 'data-testid': 'gpumon-process-more' });
+  private readonly age = h('td', { class: 'gpumon-col-age gpumon-wide' });
   private readonly user = h('td', { class: 'gpumon-col-user gpumon-wide' });
   private readonly pid = h('td', { class: 'gpumon-col-pid gpumon-wide' });
   private readonly memory = new ReadingValue('process.memory_bytes');
@@ -122,11 +151,13 @@ class ReadableRow implements Row {
         'td',
         { class: 'gpumon-col-process' },
         this.swatch,
-        h('div', {}, this.name, this.link, this.idle, this.sub, this.command),
+        h('div', {}, this.name, this.idle, this.sub, this.wideSub, this.more),
       ),
+      this.age,
       h('td', { class: 'gpumon-col-number' }, this.memory.element),
       h('td', { class: 'gpumon-col-number' }, this.sm.element, this.menu),
     );
+    setShown(this.more, false);
     this.element.addEventListener('pointerenter', () => onHighlight(this.row));
     this.element.addEventListener('pointerleave', () => onHighlight(null));
   }
@@ -144,43 +175,49 @@ class ReadableRow implements Row {
     setAttribute(this.element, 'data-process-gpu', String(row.gpu));
     setText(this.gpu, String(row.gpu));
     setPaint(this.swatch, row.slot);
-    const commandText = command.reason === null ? command.text : trans.__('command line %1', command.reason);
     const own = row.notebook === null ? null : (this.host?.nameOf(row.notebook.kernel_id) ?? null);
     const name = own === null ? row.name : plainText(own, 120);
-    this.showName(name, own !== null);
-    const title = [trans.__('%1 (PID %2)', name, pid), commandText, ...rest.map(member)].join('\n');
-    setAttribute(this.name, 'title', title);
-    setAttribute(this.link, 'title', trans.__('Go to %1', title));
+    const commandText = command.reason === null ? command.text : trans.__('command line %1', command.reason);
+    const details = [trans.__('%1 (PID %2)', name, pid), commandText, ...rest.map(member)].join('\n');
+    setText(this.name, name);
+    setAttribute(this.name, 'title', own === null ? details : trans.__('Go to %1', details));
+    setAttribute(this.name, 'aria-expanded', own === null ? String(this.isOpen()) : null);
+    setAttribute(this.menu, 'aria-label', trans.__('Actions for %1', name));
+    setShown(this.menu, own !== null);
+    setText(this.more, details);
     setText(this.idle, row.idle_ms === null ? '' : trans.__('idle for %1', duration(row.idle_ms)));
     setShown(this.idle, row.idle_ms !== null);
+    const started_ms = valueOf(first.started_ms);
+    const age = started_ms === null ? DASH : duration(freshness.now_ms - started_ms);
+    const began = started_ms === null ? null : trans.__('started %1', since(started_ms, freshness.now_ms));
     // A notebook of this Jupyter server is the user's own: its kernel says more than its owner.
-    const whose = own === null ? [user.text, pid] : [];
     const kernel = row.notebook?.kernel_name === undefined ? null : plainText(row.notebook.kernel_name, 40);
-    const about = [kernel, ...sharedBy(first), runsIn(first), started(rest.length)];
-    setText(this.sub, joined([...whose, ...about]));
-    setAttribute(
-      this.sub,
-      'title',
-      user.reason === null ? trans.__('user %1, PID %2', user.text, pid) : trans.__('user %1', user.reason),
-    );
-    const line = command.reason === null && row.notebook === null ? command.text : null;
-    setText(this.command, joined([...about, line]));
-    setAttribute(this.command, 'title', commandText);
+    const about = [kernel, ...sharedBy(first), runsIn(first), childProcesses(rest.length)];
+    setText(this.sub, joined([own === null ? user.text : null, started_ms === null ? null : age, ...about]));
+    const whose = user.reason === null ? trans.__('user %1, PID %2', user.text, pid) : trans.__('user %1', user.reason);
+    setAttribute(this.sub, 'title', joined([whose, began], '\n'));
+    setText(this.wideSub, joined(about));
     setText(this.user, user.text);
     setAttribute(this.user, 'title', user.reason);
     setText(this.pid, pid);
+    setText(this.age, age);
+    setAttribute(this.age, 'title', began);
     this.memory.update(row.memory_bytes, memoryColumn, freshness);
     this.sm.update(row.sm_percent, percent, freshness);
   }
 
-  /** A notebook of this Jupyter server can be opened, and has a menu. */
-  private showName(name: string, isOwn: boolean): void {
-    setText(this.name, name);
-    setText(this.link, name);
-    setAttribute(this.menu, 'aria-label', trans.__('Actions for %1', name));
-    setShown(this.name, !isOwn);
-    setShown(this.link, isOwn);
-    setShown(this.menu, isOwn);
+  /** Whether it is a notebook of this Jupyter server, which can be opened, and has a menu. */
+  private isOwn(): boolean {
+    return this.menu.hidden === false;
+  }
+
+  private isOpen(): boolean {
+    return this.more.hidden === false;
+  }
+
+  private setOpen(open: boolean): void {
+    setShown(this.more, open);
+    setAttribute(this.name, 'aria-expanded', String(open));
   }
 
   private withKernel(act: (kernelId: string) => void): void {
@@ -192,7 +229,7 @@ class ReadableRow implements Row {
 }
 
 /** What a kernel has started, and what counts with it. */
-function started(count: number): string | null {
+function childProcesses(count: number): string | null {
   return count === 0 ? null : trans._n('%1 child process', '%1 child processes', count);
 }
 

@@ -2,7 +2,7 @@
 
 import { Chart } from '../chart/chart';
 import type { Band, EventMarker, TimeWindow } from '../chart/content';
-import { h, setStyle } from '../lib/dom';
+import { h, setAttribute, setStyle } from '../lib/dom';
 import { indexAt } from '../lib/timeline';
 import type { GpuState } from '../model/gpu';
 import { limitLineOf, limitOf, type Metric } from '../model/metric';
@@ -47,17 +47,20 @@ export class MetricCell {
     const limit = withLimit ? limitOf(metric, gpu.now) : null;
     const { rest } = formatted(metric.unit, null, limit);
     const at_ms = this.cursor.at_ms;
+    const reading = gpu.now === null ? null : metric.read(gpu.now);
+    const past = at_ms === null ? NaN : (values[indexAt(window.times_ms, at_ms, window.gap_ms)] ?? NaN);
     if (at_ms === null) {
-      const reading = gpu.now === null ? null : metric.read(gpu.now);
       this.value.update(reading, (value) => formatted(metric.unit, value, limit).main, freshness, rest);
     } else {
-      const past = values[indexAt(window.times_ms, at_ms, window.gap_ms)] ?? NaN;
       this.value.showPast(Number.isNaN(past) ? null : formatted(metric.unit, past, limit).main, rest);
     }
     this.limit = limitLineOf(metric, gpu) ?? this.limit;
+    const shown = at_ms === null ? (valueOf(reading) ?? NaN) : past;
+    const near = this.limit !== null && shown * 100 >= this.limit.value * (metric.near_percent ?? Infinity);
+    setAttribute(this.value.element, 'data-near-limit', near ? '' : null);
     if (metric.unit.bounded) {
       // The style sheet may show it as a bar behind the number.
-      setStyle(this.value.element, 'background-size', `${valueOf(gpu.now && metric.read(gpu.now)) ?? 0}% 100%`);
+      setStyle(this.value.element, 'background-size', `${Number.isNaN(shown) ? 0 : shown}% 100%`);
     }
   }
 

@@ -5,13 +5,25 @@ import { Overview, type OverviewOptions } from './overview';
 
 export type MonitorOptions = MountOptions & OverviewOptions;
 
-export function mountMonitor(host: HTMLElement, options: MonitorOptions): Mounted {
+export interface Monitor extends Mounted {
+  /** Opens the dialog of benchmarks; without a server that runs them, nothing. */
+  showBenchmarks: () => void;
+  /** Shows what is where. */
+  showTour: () => void;
+}
+
+export function mountMonitor(host: HTMLElement, options: MonitorOptions): Monitor {
   const {
     store,
     options: { request },
   } = options.feed;
-  return mountView(host, options, (context, subscription) => {
+  const mounted = mountView(host, options, (context, subscription) => {
     const setRuns = (runs: boolean): void => subscription.update({ runs });
     return new Overview(store, { ...options, ...context }, request === undefined ? null : { request, setRuns });
   });
+  return {
+    ...mounted,
+    showBenchmarks: () => mounted.view.showBenchmarks(),
+    showTour: () => mounted.view.showTour(),
+  };
 }

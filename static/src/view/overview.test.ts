@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { Store } from '../model/store';
 import { details } from '../testing/details';
-import { gpu, hello, inventory, migDevice, NOW, process, sample, throttled } from '../testing/frames';
+import { GIB, gpu, hello, inventory, migDevice, NOW, process, sample, throttled } from '../testing/frames';
 import type { Event, GpuSample } from '../wire';
 import { Overview } from './overview';
 
@@ -73,6 +73,22 @@ describe('a reading', () => {
     expect(value.title).toContain('needs permission');
     expect(value.textContent).toContain('needs permission');
     expect(value.textContent).not.toContain('0');
+  });
+
+  it('near its limit has a color, from the same share on as in a terminal', () => {
+    const nearIn = (...gpus: GpuSample[]): (string | undefined)[] => {
+      show(...gpus);
+      const near = [...overview.element.querySelectorAll<HTMLElement>('.gpumon-cell [data-near-limit]')];
+      return near.map((value) => value.querySelector<HTMLElement>('[data-reading]')?.dataset.reading);
+    };
+    const of = (used: number, watts: number, celsius: number): GpuSample =>
+      gpu(0, {
+        memory: { ...gpu(0).memory, used_bytes: used * GIB },
+        power: { ...gpu(0).power, draw_watts: watts },
+        temperature: { ...gpu(0).temperature, gpu_celsius: celsius },
+      });
+    expect(nearIn(of(111, 629, 80))).toEqual([]);
+    expect(nearIn(of(112, 630, 81))).toEqual(['memory.used_bytes', 'power.draw_watts', 'temperature.gpu_celsius']);
   });
 
   it('that is old says when it was read', () => {
@@ -199,6 +215,36 @@ describe('processes', () => {
     expect(text('[data-pid="7"] [data-reading="process.memory_bytes"]')).toBe('–');
   });
 
+  it('say their user and age, and their command line on demand', () => {
+    const worker = process(8, {
+      name: 'worker',
+      owner: { parents: [], notebook: { kernel_id: 'k9', path: { absent: 'unknown' }, kernel_pid: 7 } },
+    });
+    show(
+      gpu(0, { processes: [{ ...worker, pid: 7, name: 'ipykernel' }, worker] }),
+      gpu(1, { processes: [process(9)] }),
+    );
+    expect(text('[data-pid="9"] .gpumon-narrow')).toBe('ana · 1 h');
+    expect(text('[data-pid="9"] .gpumon-col-age')).toBe('1 h');
+    expect(find('[data-pid="9"] .gpumon-col-age').title).toMatch(/^started \d\d:42:07$/);
+    const more = find('[data-pid="7"] [data-testid="gpumon-process-more"]');
+    expect(more.hidden).toBe(true);
+    find('[data-pid="7"] [data-testid="gpumon-process-name"]').click();
+    expect([more.hidden, more.textContent]).toEqual([
+      false,
+      expect.stringMatching(/\npython3 train.py\n\+ worker \(PID 8\)$/),
+    ]);
+    overview.render();
+    expect(find('[data-pid="7"] [data-testid="gpumon-process-name"]').getAttribute('aria-expanded')).toBe('true');
+  });
+
+  it('in great number are listed on demand', () => {
+    show(gpu(0, { processes: Array.from({ length: 30 }, (_, i) => process(i + 1, { started_ms: i })) }));
+    expect(overview.element.querySelectorAll('[data-pid]')).toHaveLength(24);
+    [...overview.element.querySelectorAll('button')].find(({ textContent }) => textContent === 'Show all 30')?.click();
+    expect(overview.element.querySelectorAll('[data-pid]')).toHaveLength(30);
+  });
+
   it('keep their rows while they run', () => {
     show(gpu(0, { processes: [process(7), process(8, { memory_bytes: 5 })] }));
     const row = find('[data-pid="8"]');
@@ -236,8 +282,9 @@ describe('notebooks', () => {
     menu?.click();
     expect(notebooks.open).toHaveBeenCalledWith('k1');
     expect(notebooks.openMenu).toHaveBeenCalledWith('k1', menu);
-    expect(buttons('8')).toEqual([]);
-    expect(text('[data-pid="8"] [data-testid="gpumon-process-name"]')).toBe('old.ipynb');
+    expect(buttons('8').map(({ textContent }) => textContent)).toEqual(['old.ipynb']);
+    buttons('8')[0]?.click();
+    expect(notebooks.open).toHaveBeenCalledTimes(1);
   });
 });
 

@@ -14,6 +14,7 @@ import { HostStrip } from './host-strip';
 import { runBands } from './run-bands';
 import { RunEntry, type Runner } from './run-entry';
 import { StoreView, type ViewContext, type ViewOptions } from './store-view';
+import { TourEntry } from './tour-entry';
 import { Visibility } from './visibility';
 
 export interface OverviewOptions extends ViewOptions {
@@ -21,6 +22,8 @@ export interface OverviewOptions extends ViewOptions {
   onOpenGpu?: (index: number) => void;
   /** How much of the past the lines show at first. */
   spanMinutes?: number;
+  /** Whether whoever sees this for the first time is shown around. */
+  tour?: boolean;
 }
 
 let overviews = 0;
@@ -34,6 +37,12 @@ export class Overview extends StoreView {
   private readonly events: EventList;
   private readonly host = new HostStrip();
   private spanMin: number;
+  private readonly tour = new TourEntry(this.element, () => ({
+    gpus: this.element.querySelector('[data-gpu-index]'),
+    holders: this.holders.element,
+    charts: this.element.querySelector('.gpumon-open'),
+    benchmarks: this.runs?.button ?? null,
+  }));
   private readonly holdersVisibility = new Visibility();
 
   /** Without a `runner`, nothing can be run. */
@@ -54,7 +63,7 @@ export class Overview extends StoreView {
       },
     });
     this.list = new GpuList(`gpumon-${(overviews += 1)}`, this.cursor, this.screen, options);
-    this.holders = new HolderTable((row) => this.list.highlight(row), options.notebooks);
+    this.holders = new HolderTable(options.invalidate, (row) => this.list.highlight(row), options.notebooks);
     this.events = new EventList(options.invalidate);
     this.element.append(
       this.header.element,
@@ -98,10 +107,21 @@ export class Overview extends StoreView {
     this.events.update(store.events, sample, now_ms);
     if (sample !== null) {
       if (!this.holdersVisibility.skips(now_ms)) {
-        this.holders.update(shown.rows, freshness);
+        this.holders.update(shown.rows, rows, freshness);
       }
       this.host.update(sample.host, freshness);
+      if (this.options.tour === true) {
+        this.tour.offer();
+      }
     }
+  }
+
+  showTour(): void {
+    void this.tour.show();
+  }
+
+  showBenchmarks(): void {
+    this.runs?.open();
   }
 
   revealAll(): void {

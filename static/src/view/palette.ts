@@ -2,7 +2,7 @@
 
 import { setAttribute, setStyle } from '../lib/dom';
 import type { ChartStyle } from '../chart/content';
-import { SLOTS } from '../model/holders';
+import { COLORS } from '../model/color-slots';
 import type { Color } from '../model/metric';
 import type { Level } from '../model/describe';
 
@@ -10,19 +10,42 @@ export interface Palette extends ChartStyle {
   lines: Record<Exclude<Color, number>, string>;
   /** Those that tell holders, GPUs or lines of one chart apart. */
   slots: readonly string[];
+  /** What charts stand on. */
+  card: string;
   /** Of a mark on the time axis. */
   levels: Record<Level, string>;
 }
 
-/** A color by its name or place. */
+/** What tells numbers with the same color apart, round after round: strokes and gaps of lines, and angles of stripes. */
+const DASHES: readonly (readonly number[] | undefined)[] = [undefined, [7, 3], [2, 3], [7, 3, 2, 3], [12, 4], [2, 6]];
+const STRIPES_DEG = [0, 135, 45, 90, 180, 112];
+
+/** A color by its name or number. */
 export function colorOf(palette: Palette, color: Color): string {
-  return typeof color === 'number' ? (palette.slots[color % SLOTS] ?? palette.text) : palette.lines[color];
+  return typeof color === 'number' ? (palette.slots[color % COLORS] ?? palette.text) : palette.lines[color];
 }
 
-/** Paints an element in the color of a holder, or as memory of no holder. */
+/** How a line of a color is drawn besides. */
+export function dashOf(color: Color): { dash?: readonly number[] } {
+  const dash = typeof color === 'number' ? DASHES[Math.floor(color / COLORS) % DASHES.length] : undefined;
+  return dash === undefined ? {} : { dash };
+}
+
+/** Paints an element in the color of a holder, a GPU or a line, or as memory of no holder; the style sheet has the rest. */
 export function setPaint(element: HTMLElement, paint: number | string): void {
-  setAttribute(element, 'data-paint', String(paint));
-  setStyle(element, 'background', typeof paint === 'number' ? `var(--gpumon-process-${paint})` : '');
+  const isColor = typeof paint === 'number';
+  setAttribute(element, 'data-paint', isColor ? 'color' : paint);
+  setStripes(element, isColor ? paint : 'text');
+  for (const part of ['process', 'on-process', 'stripe']) {
+    setStyle(element, `--_${part}`, isColor ? `var(--gpumon-${part}-${paint % COLORS},var(--gpumon-${part}))` : '');
+  }
+}
+
+/** Tells it from what has the same color, as dashes do with lines. */
+export function setStripes(element: HTMLElement, color: Color): void {
+  const round = typeof color === 'number' ? Math.floor(color / COLORS) % STRIPES_DEG.length : 0;
+  setAttribute(element, 'data-stripes', round === 0 ? null : String(round));
+  setStyle(element, '--_stripes', round === 0 ? '' : `${STRIPES_DEG[round] ?? 0}deg`);
 }
 
 /** Reads the colors that hold for `root` just now; a change of theme needs another reading. */
@@ -37,7 +60,8 @@ export function readPalette(root: Element): Palette {
       temperature: color('--gpumon-temperature'),
       text: style.color,
     },
-    slots: Array.from({ length: SLOTS }, (_, slot) => color(`--gpumon-process-${slot}`)),
+    slots: Array.from({ length: COLORS }, (_, slot) => color(`--gpumon-process-${slot}`)),
+    card: color('--_card'),
     text: style.color,
     muted: color('--gpumon-axis'),
     grid: color('--gpumon-grid'),

@@ -1,6 +1,6 @@
-/** The button that opens the run dialog, which is loaded when it is first opened. */
+/** The button that opens the dialog of benchmarks, whose content is loaded when it is first opened. */
 
-import { button, h, setAttribute, setShown, setText } from '../lib/dom';
+import { button, h, setText } from '../lib/dom';
 import { trans } from '../lib/translation';
 import type { GpuState } from '../model/gpu';
 import type { Store } from '../model/store';
@@ -17,58 +17,77 @@ export class RunEntry {
   readonly button = button(
     {
       class: 'gpumon-chip gpumon-run-button',
-      title: trans.__('Run a benchmark, a stress test or an out-of-memory demo'),
-      'aria-expanded': 'false',
+      title: trans.__('Benchmarks, stress test and out-of-memory demos, with verified results'),
+      'aria-haspopup': 'dialog',
       'data-testid': 'gpumon-run',
     },
-    () => void this.toggle(),
-    trans.__('Run'),
+    () => this.open(),
+    trans.__('Benchmarks…'),
   );
-  readonly element = h('section', {
-    class: 'gpumon-section gpumon-run-dialog',
-    'aria-label': trans.__('Run'),
-    'data-testid': 'gpumon-runs',
-  });
+  private readonly content = h('div', { class: 'gpumon-run-content' });
+  readonly element = h(
+    'dialog',
+    { class: 'gpumon-run-dialog', 'aria-label': trans.__('Benchmarks'), 'data-testid': 'gpumon-runs' },
+    h(
+      'div',
+      { class: 'gpumon-run-title-bar' },
+      h('h2', {}, trans.__('Benchmarks')),
+      button(
+        { class: 'gpumon-run-close', title: trans.__('Close') },
+        () => this.element.close(),
+        h('span', { 'aria-hidden': 'true' }, '✕'),
+      ),
+    ),
+    this.content,
+  );
   private dialog: RunDialog | null = null;
-  private open = false;
 
   constructor(
     private readonly store: Store,
     private readonly runner: Runner,
     private readonly invalidate: () => void,
   ) {
-    setShown(this.element, false);
+    this.element.addEventListener('close', () => runner.setRuns(false));
+    this.element.addEventListener('click', ({ target }) => {
+      // What is inside covers all of it: this is a click beside it.
+      if (target === this.element) {
+        this.element.close();
+      }
+    });
     this.element.addEventListener('keydown', (event) => {
+      // Keys mean nothing to what is below.
+      event.stopPropagation();
       if (event.key === 'Escape') {
-        event.stopPropagation();
-        void this.toggle();
-        this.button.focus();
+        // A search field would only be emptied.
+        event.preventDefault();
+        this.element.close();
       }
     });
   }
 
+  open(): void {
+    if (!this.element.open) {
+      this.element.showModal();
+      this.runner.setRuns(true);
+      void this.load();
+    }
+  }
+
   render(gpus: readonly GpuState[], freshness: Freshness): void {
-    if (this.open) {
+    if (this.element.open) {
       this.dialog?.render(gpus, freshness);
     }
   }
 
-  private async toggle(): Promise<void> {
-    this.open = !this.open;
-    setShown(this.element, this.open);
-    setAttribute(this.button, 'aria-expanded', String(this.open));
-    this.runner.setRuns(this.open);
-    this.invalidate();
-    if (!this.open || this.dialog !== null) {
-      return;
-    }
+  private async load(): Promise<void> {
     try {
       const { RunDialog } = await import('./runs/dialog');
-      this.dialog ??= new RunDialog(this.element, this.store, this.runner, this.invalidate);
+      this.dialog ??= new RunDialog(this.content, this.store, this.runner, this.invalidate);
       this.invalidate();
+      await this.dialog.opened();
     } catch (error) {
       console.error('gpumon: a part of it cannot be loaded', error);
-      setText(this.element, trans.__('This part of gpumon cannot be loaded. Reload the page.'));
+      setText(this.content, trans.__('This part of gpumon cannot be loaded. Reload the page.'));
     }
   }
 }

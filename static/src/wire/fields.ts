@@ -14,6 +14,8 @@ export interface Field<S> {
   read: (sample: S) => Reading<number>;
   /** What it is out of. */
   limit?: (sample: S) => Reading<number>;
+  /** From which percentages of its limit on it is moderate, and heavy. */
+  load?: readonly [moderate: number, heavy: number];
   chart?: FieldChart;
 }
 
@@ -71,6 +73,7 @@ export const GPU_FIELDS: readonly Field<GpuSample>[] = [
     label: () => trans.__('GPU utilization'),
     unit: 'percent',
     read: (of) => of.utilization.gpu_percent,
+    load: [10, 75],
     chart: { name: 'activity', line: () => trans.__('GPU utilization'), color: 'utilization' },
   },
   {
@@ -194,6 +197,7 @@ export const GPU_FIELDS: readonly Field<GpuSample>[] = [
     unit: 'bytes',
     read: (of) => of.memory.used_bytes,
     limit: (of) => of.memory.total_bytes,
+    load: [10, 80],
     chart: { name: 'memory', line: () => trans.__('In use'), color: 'memory' },
   },
   {
@@ -219,6 +223,7 @@ export const GPU_FIELDS: readonly Field<GpuSample>[] = [
     label: () => trans.__('Temperature'),
     unit: 'celsius',
     read: (of) => of.temperature.gpu_celsius,
+    load: [70, 90],
     chart: { name: 'temperature', line: () => trans.__('GPU'), color: 'temperature' },
   },
   {
@@ -240,6 +245,7 @@ export const GPU_FIELDS: readonly Field<GpuSample>[] = [
     unit: 'watts',
     read: (of) => of.power.draw_watts,
     limit: (of) => of.power.limit_watts,
+    load: [50, 90],
     chart: { name: 'power', line: () => trans.__('Average'), color: 'power' },
   },
   {
@@ -362,7 +368,7 @@ export const HOST_FIELDS: readonly Field<HostSample>[] = [
     label: () => trans.__('CPU'),
     unit: 'percent',
     read: (of) => of.cpu.busy_percent,
-    chart: { name: 'cpu', line: () => trans.__('CPU'), color: 'utilization' },
+    chart: { name: 'cpu', line: () => trans.__('Utilization'), color: 'utilization' },
   },
   {
     id: 'host.cpu.load_1m',
@@ -382,7 +388,7 @@ export const HOST_FIELDS: readonly Field<HostSample>[] = [
     unit: 'bytes',
     read: (of) => of.memory.used_bytes,
     limit: (of) => of.memory.total_bytes,
-    chart: { name: 'ram', line: () => trans.__('RAM'), color: 'memory' },
+    chart: { name: 'ram', line: () => trans.__('In use'), color: 'memory' },
   },
   {
     id: 'host.swap.total_bytes',
@@ -515,6 +521,7 @@ export const MIG_FIELDS: readonly Field<MigSample>[] = [
     unit: 'bytes',
     read: (of) => of.memory.used_bytes,
     limit: (of) => of.memory.total_bytes,
+    load: [10, 80],
     chart: { name: 'memory', line: () => trans.__('In use'), color: 'memory' },
   },
 ];

@@ -108,7 +108,9 @@ export type Board = {
 /** `GET /api/v1/catalogue`: all that can be run. */
 export type Catalogue = {
   /** In the order in which they are listed. */
-  entries: Array<CatalogueEntry>, };
+  entries: Array<CatalogueEntry>,
+  /** Why whoever asks may not start runs; `null` where they may. */
+  refusal: string | null, };
 
 /** Something that can be run. */
 export type CatalogueEntry = {
@@ -904,6 +906,8 @@ export type RunDetails = {
   started_ms: number,
   /** When it ended; `null` while it goes on. */
   ended_ms: number | null,
+  /** The time in seconds that was asked for: of load, or for memory to be held; `null` where none was. */
+  seconds: number | null,
   /** On what it works. */
   devices: Array<RunDevice>,
   /** How many steps it has; 0 until that is known. */
@@ -963,7 +967,9 @@ export type RunResult = {
   bytes_per_second: Reading<number>,
   /** Operations in a second; absent where it is not about them. */
   operations_per_second: Reading<number>,
-  /** The share of what is possible that was reached, from 0 to 1. */
+  /** What is possible in a second: operations where the limit is computing, and bytes elsewhere. */
+  peak_per_second: Reading<number>,
+  /** The share of that which was reached, from 0 to 1. */
   share: Reading<number>,
   /** What it is as fast as, as `memory`; empty where nobody said. */
   limit: string,
@@ -992,6 +998,8 @@ export type RunState = {
   started_ms: number,
   /** When it ended; `null` while it goes on. */
   ended_ms: number | null,
+  /** The time in seconds that was asked for: of load, or for memory to be held; `null` where none was. */
+  seconds: number | null,
   /** On what it works. */
   devices: Array<RunDevice>,
   /** How many steps it has; 0 until that is known. */
@@ -1021,7 +1029,9 @@ export type RunStep = {
   /** What is run: a workload, a case's variant, a scenario. */
   id: string,
   /** What is done now. */
-  phase: RunPhase, };
+  phase: RunPhase,
+  /** Since when. */
+  since_ms: number, };
 
 /** What a sentence is about. */
 export type RunTopic = "step" | "cause" | "cure" | "lesson" | "proof" | "other";

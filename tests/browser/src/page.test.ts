@@ -61,7 +61,7 @@ describe('the page', () => {
     const record = await view.recordStates();
     const { port } = server;
     await server.stop();
-    await record.passed('reconnecting', /reconnecting/);
+    await record.passed('reconnecting', /Reconnecting/);
     await expect.poll(() => view.status.isVisible()).toBe(true);
     server = await GpumonServer.start(source, port);
     await view.live();

@@ -96,14 +96,14 @@ describe('the panel in JupyterLab', () => {
     });
     await lab.reload();
     await lab.showPanel();
-    await expect.poll(() => view.status.innerText()).toContain('live 0.2');
+    await expect.poll(() => view.status.innerText()).toContain('every 0.2');
     await expect.poll(() => view.root.getByRole('button', { name: /^5\smin$/ }).count()).toBe(1);
     await expect.poll(() => view.gpu(0).innerText()).toMatch(/\d\s°F/);
     await expect.poll(() => view.gpu(0).innerText()).toMatch(/\d\sGB/);
     await lab.command('GPU Charts');
     const charts = new Charts(page);
     await charts.live();
-    await expect.poll(() => charts.names()).toEqual(['gpu 0 power', 'gpu 1 power', 'host cpu']);
+    await expect.poll(() => charts.names()).toEqual(['all power.draw_watts', 'all power.instant_watts', 'host cpu']);
     await expect.poll(() => charts.control(/^5\smin$/).getAttribute('aria-pressed')).toBe('true');
   });
 
@@ -134,7 +134,7 @@ describe('the panel in JupyterLab', () => {
     for (const pid of killed) {
       process.kill(pid, 'SIGKILL');
     }
-    await record.passed('reconnecting', /reconnecting/);
+    await record.passed('reconnecting', /Reconnecting/);
     await view.live();
     await view.changes(0, 'power.draw_watts');
   });

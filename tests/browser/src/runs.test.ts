@@ -3,29 +3,32 @@
 import type { Locator, Page } from 'playwright-core';
 import { describe, expect } from 'vitest';
 
+import { violations } from './axe';
 import { contrastOf } from './contrast';
 import { it } from './fixtures';
 import { GpumonServer } from './gpumon';
+import { newScenario, overFake } from './machine';
 import { View } from './view';
 
 const running = (page: Page): Locator => page.locator('.gpumon-run[data-status=running]');
 
-/** Starts triad on the second GPU, by the keyboard. */
-async function start(page: Page): Promise<void> {
+/** Starts triad by the keyboard alone. */
+async function start(page: Page, device: string): Promise<void> {
   await page.getByTestId('gpumon-run').press('Enter');
-  const what = page.getByLabel('Workload', { exact: true });
-  await what.selectOption({ label: 'triad' });
-  await page.getByLabel('Device', { exact: true }).selectOption({ label: 'GPU 1, H200' });
-  await what.press('Tab');
-  await page.keyboard.press('Tab');
-  await page.keyboard.press('Enter');
+  const search = page.getByRole('combobox', { name: 'Search benchmarks' });
+  await search.and(page.locator(':focus')).waitFor();
+  await page.getByLabel('Device', { exact: true }).selectOption({ label: device });
+  await search.pressSequentially('triad');
+  // The first that is found is the preset that runs it, too.
+  await search.press('ArrowDown');
+  await search.press('Enter');
   await running(page).waitFor();
 }
 
 describe('a run from the page', () => {
   let server: GpumonServer;
   it.beforeEach(async ({ worker, page }) => {
-    server = await GpumonServer.start({ GPUMON_SOURCE: 'sim:2', ...worker.env });
+    server = await GpumonServer.start({ ...overFake(newScenario('gpus = 2\n')), ...worker.env });
     await page.goto(server.url);
     await new View(page).live();
   });
@@ -34,38 +37,56 @@ describe('a run from the page', () => {
   });
 
   it('shows progress, live readings and its result, and what happened', async ({ worker, page, conduct }) => {
-    await start(page);
+    await start(page, 'GPU 1, H200');
     const run = running(page);
     await run.getByText('triad, 2 of 2: verifying').waitFor();
     await run.getByText('half of it').waitFor();
     await expect.poll(() => run.locator('progress').getAttribute('value')).toBe('0.750');
     await expect.poll(() => run.locator('[data-reading="power.draw_watts"]').innerText()).toMatch(/\d/);
-    const result = page.locator('.gpumon-run-items > li');
-    await expect.poll(() => result.innerText()).toMatch(/4,020.GB\/s.*84.%.*534.µs.*541.µs.*verified/s);
+    const result = page.locator('.gpumon-run-table tbody tr');
+    await expect.poll(() => result.innerText()).toMatch(/4,020.GB\/s.*–.*4,800.GB\/s.*84.%.*534.µs.*verified/s);
+    await run.getByText(/about .* left/).waitFor();
     for (const scheme of ['light', 'dark'] as const) {
       await page.emulateMedia({ colorScheme: scheme });
       await page.locator(`[data-gpumon-scheme=${scheme}]`).waitFor();
-      for (const text of ['.gpumon-run-status', '.gpumon-run-text', '.gpumon-run-does', '.gpumon-run-part']) {
+      for (const text of ['.gpumon-run-status', '.gpumon-run-text', '.gpumon-run-does', '.gpumon-run-table td']) {
         const contrast = (): Promise<number> => contrastOf(page.locator(text).first());
         await expect.poll(contrast, { message: `${text} ${scheme}` }).toBeGreaterThan(4.5);
       }
+      expect(await violations(page, '[data-testid=gpumon-runs]'), scheme).toEqual([]);
     }
     worker.finish();
     await page.locator('.gpumon-run[data-status=done]').waitFor();
+    await page.keyboard.press('Escape');
+    await page.getByRole('dialog').waitFor({ state: 'hidden' });
+    await page.getByTestId('gpumon-run').and(page.locator(':focus')).waitFor();
     const told = page.getByTestId('gpumon-events').locator('li');
     await told.filter({ hasText: 'Run completed: triad' }).filter({ hasText: 'GPU 1' }).waitFor();
     expect(conduct).toEqual({ errors: [], foreignRequests: [] });
   });
 
+  it('is chosen by a click, in a dialog that a click beside it closes', async ({ page }) => {
+    await page.getByTestId('gpumon-run').click();
+    const pcie = page.getByRole('option', { name: 'PCIe transfers' });
+    await pcie.click();
+    await page.locator('[role=option][aria-selected=true]', { hasText: 'PCIe transfers' }).waitFor();
+    await page.getByLabel('Device', { exact: true }).selectOption({ label: 'CPU' });
+    await page.locator('[role=option][aria-disabled]', { hasText: 'PCIe transfers' }).waitFor();
+    await page.locator('[role=option][aria-selected=true]', { hasText: 'Memory bandwidth' }).waitFor();
+    await page.mouse.click(5, 5);
+    await page.getByRole('dialog').waitFor({ state: 'hidden' });
+  });
+
   it('is cancelled, and is there again after a reload', async ({ page }) => {
-    await start(page);
+    await start(page, 'GPU 1, H200');
+    await page.locator('.gpumon-run-table tr').filter({ hasText: '4,020' }).waitFor();
     await running(page).getByRole('button', { name: 'Cancel' }).click();
     await page.locator('.gpumon-run[data-status=cancelled]').waitFor();
     await page.reload();
     await new View(page).live();
     await page.getByTestId('gpumon-run').click();
     const past = page.locator('.gpumon-run[data-status=cancelled]');
-    await past.locator('.gpumon-run-items > li').filter({ hasText: '4,020' }).waitFor();
+    await past.locator('.gpumon-run-table tr').filter({ hasText: '4,020' }).waitFor();
   });
 });
 
@@ -74,8 +95,8 @@ describe('a run from the panel', () => {
     await lab.open(`${simulated.page('lab')}&reset`);
     await lab.showPanel();
     await view.live();
-    await start(page);
-    await page.locator('.gpumon-run-items > li').filter({ hasText: '4,020' }).waitFor();
+    await start(page, 'CPU');
+    await page.locator('.gpumon-run-table tr').filter({ hasText: '4,020' }).waitFor();
     await running(page).getByRole('button', { name: 'Cancel' }).click();
     await page.locator('.gpumon-run[data-status=cancelled]').waitFor();
   });

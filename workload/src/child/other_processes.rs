@@ -14,7 +14,7 @@ pub(super) fn of_other_users(sample: &GpuSample) -> OtherProcesses {
     OtherProcesses { listed, omitted: sample.processes_omitted }
 }
 
-/// Everybody who computed there, in any of these samples, but this process. `before` are the PIDs of before it worked:
+/// Everybody who computed there, in any of these samples, but this process and those that it started. `before` are the PIDs of before it worked:
 /// where the driver counts PIDs differently than this process, it is the first that came after that.
 pub(super) fn other_than_this_process<'a>(
     samples: impl Iterator<Item = &'a GpuSample>,
@@ -23,7 +23,7 @@ pub(super) fn other_than_this_process<'a>(
     let mut found: Vec<OtherProcess> = Vec::new();
     let mut omitted = 0;
     for process in samples.inspect(|sample| omitted = sample.processes_omitted.max(omitted)).flat_map(computing) {
-        if !found.iter().any(|other| other.pid == process.pid) {
+        if !found.iter().any(|other| other.pid == process.pid) && !is_child(process.pid) {
             found.push(OtherProcess::from(process));
         }
     }
@@ -54,10 +54,18 @@ impl From<&Process> for OtherProcess {
 
 /// By its effective user. Of a process that cannot be seen, nobody knows.
 fn is_own_user(pid: u32) -> bool {
+    numbers(pid, "Uid:").nth(1) == Some(geteuid().as_raw())
+}
+
+fn is_child(pid: u32) -> bool {
+    numbers(pid, "PPid:").next() == Some(std::process::id())
+}
+
+/// What a line of a process's status tells; nothing where the process cannot be seen.
+fn numbers(pid: u32, line: &str) -> impl Iterator<Item = u32> {
     let status = bounded::text(format!("/proc/{pid}/status"), bounded::STAT).unwrap_or_default();
-    let uids = status.lines().find_map(|line| line.strip_prefix("Uid:"));
-    let effective = uids.and_then(|uids| uids.split_whitespace().nth(1)?.parse().ok());
-    effective == Some(geteuid().as_raw())
+    let found = status.lines().find_map(|own| own.strip_prefix(line)).unwrap_or_default();
+    found.split_whitespace().filter_map(|number| number.parse().ok()).collect::<Vec<_>>().into_iter()
 }
 
 #[cfg(test)]
@@ -109,6 +117,15 @@ mod tests {
         let elsewhere = sample(vec![process(7, None), process(8, None), process(9, None)]);
         assert_eq!(pids(&other_than_this_process([&elsewhere].into_iter(), &[7, 9])), [7, 9]);
         assert!(other_than_this_process([].into_iter(), &[]).is_empty());
+    }
+
+    #[test]
+    fn what_this_process_started_is_nobody_elses() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let seen = sample(vec![process(child.id(), Some("me")), process(std::process::id(), Some("me"))]);
+        assert!(other_than_this_process([&seen].into_iter(), &[]).is_empty());
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 
     #[test]

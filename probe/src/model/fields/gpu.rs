@@ -24,6 +24,7 @@ pub const GPU_FIELDS: &[Field] = &[
         .dcgm("DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_GPU_UTIL_RATIO")
         .otel("hw.gpu.utilization")
         .chart("utilization", "activity", "GPU utilization", Color::Utilization)
+        .load(10, 75)
         .in_csv(),
     gpu!(utilization.memory_percent, "Memory controller utilization", "MemCtl", Unit::Percent)
         .help("Time in which device memory was read or written.")
@@ -113,6 +114,7 @@ pub const GPU_FIELDS: &[Field] = &[
         .otel("hw.gpu.memory.usage")
         .chart("memory", "memory", "In use", Color::Memory)
         .limit(Limit::Field("memory.total_bytes"))
+        .load(10, 80)
         .in_csv(),
     with_mig!(memory.free_bytes, "Free memory", "Free", Unit::Bytes)
         .help("Device memory that can be allocated.")
@@ -135,6 +137,7 @@ pub const GPU_FIELDS: &[Field] = &[
         .dcgm("DCGM_FI_DEV_GPU_TEMP", "DCGM_FI_DEV_GPU_TEMP_CELSIUS")
         .otel("hw.temperature")
         .chart("temperature", "temperature", "GPU", Color::Temperature)
+        .load(70, 90)
         .in_csv(),
     gpu!(temperature.memory_celsius, "Memory temperature", "MemTemp", Unit::Celsius)
         .help("Temperature of device memory.")
@@ -151,6 +154,7 @@ pub const GPU_FIELDS: &[Field] = &[
         .otel("hw.power")
         .chart("power", "power", "Average", Color::Power)
         .limit(Limit::Field("power.limit_watts"))
+        .load(50, 90)
         .in_csv(),
     gpu!(power.instant_watts, "Instant power", "Instant", Unit::Watts)
         .help("Power draw of the board at the driver's last measurement.")

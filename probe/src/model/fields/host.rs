@@ -16,7 +16,7 @@ pub const HOST_FIELDS: &[Field<HostSample>] = &[
     host!(cpu.busy_percent, "CPU", "CPU", Unit::Percent)
         .help("Time in which a logical processor was busy, averaged over all of them.")
         .prometheus("gpumon_host_cpu_utilization_ratio")
-        .chart("cpu", "cpu", "CPU", Color::Utilization),
+        .chart("cpu", "cpu", "Utilization", Color::Utilization),
     host!(cpu.load_1m, "Load average", "Load", Unit::Count)
         .help("Threads that run, can run, or wait for a disk, averaged over one minute.")
         .prometheus("gpumon_host_load1"),
@@ -26,7 +26,7 @@ pub const HOST_FIELDS: &[Field<HostSample>] = &[
     host!(memory.used_bytes, "RAM", "RAM", Unit::Bytes)
         .help("Main memory that programs hold; caches that can be given back are not counted.")
         .prometheus("gpumon_host_memory_used_bytes")
-        .chart("ram", "ram", "RAM", Color::Memory)
+        .chart("ram", "ram", "In use", Color::Memory)
         .limit(Limit::Field("host.memory.total_bytes")),
     host!(swap.total_bytes, "Swap, total", "SwapTot", Unit::Bytes)
         .help("Swap space, all of it.")

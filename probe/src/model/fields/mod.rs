@@ -77,6 +77,9 @@ pub struct Field<S: 'static = GpuSample> {
     pub chart: Option<Chart>,
     /// What it is out of.
     pub limit: Option<Limit>,
+    /// From which percentages of its limit on it counts as moderate, and as heavy, unless a terminal's settings say
+    /// otherwise; a temperature's limit is that of the slowdown.
+    pub load: Option<[u32; 2]>,
     /// Whether `--csv` has it without being asked.
     pub in_csv: bool,
 }
@@ -218,6 +221,7 @@ impl<S> Field<S> {
             otel: None,
             chart: None,
             limit: None,
+            load: None,
             in_csv: false,
         }
     }
@@ -260,6 +264,10 @@ impl<S> Field<S> {
 
     const fn limit(self, limit: Limit) -> Self {
         Self { limit: Some(limit), ..self }
+    }
+
+    const fn load(self, moderate: u32, heavy: u32) -> Self {
+        Self { load: Some([moderate, heavy]), ..self }
     }
 
     const fn in_csv(self) -> Self {

@@ -1,7 +1,8 @@
 /** Remembers who held GPUs, so that a chart of the past can name them after they have gone. */
 
+import type { ColorSlots } from '../color-slots';
 import type { GpuState } from '../gpu';
-import { holderOf, processName, SLOTS, type HolderRow, type OmittedRow, type UnreadableRow } from '../holders';
+import { holderOf, processName, programOf, type HolderRow, type OmittedRow, type UnreadableRow } from '../holders';
 import { absenceOf } from '../reading';
 import type { FormerHolder } from '../store';
 import type { Holder } from './plots';
@@ -20,7 +21,7 @@ export class PastHolders {
   private former: ReadonlyMap<string, readonly FormerHolder[]> | null = null;
 
   /** Takes in whom a server remembers, by the UUID of the GPU; those who are known already stay as they are. */
-  recall(former: ReadonlyMap<string, readonly FormerHolder[]>, gpus: readonly GpuState[]): void {
+  recall(former: ReadonlyMap<string, readonly FormerHolder[]>, gpus: readonly GpuState[], slots: ColorSlots): void {
     if (former === this.former) {
       return;
     }
@@ -30,7 +31,7 @@ export class PastHolders {
         const holder = holderOf(process);
         const key = `${index} ${holder}`;
         if (!this.all.has(key)) {
-          const slot = this.freeSlot(index);
+          const slot = slots.ofProgram(programOf(process));
           this.all.set(key, { gpu: index, holder, name: processName(process), slot, memory_bytes: 0, seen_ms });
         }
       }
@@ -59,12 +60,6 @@ export class PastHolders {
       }
     }
     return byGpu;
-  }
-
-  private freeSlot(gpu: number): number {
-    const taken = new Set([...this.all.values()].filter((one) => one.gpu === gpu).map(({ slot }) => slot));
-    const free = Array.from({ length: SLOTS }, (_, slot) => slot).find((slot) => !taken.has(slot));
-    return free ?? taken.size % SLOTS;
   }
 
   /** Forgets those who have not been seen since. */

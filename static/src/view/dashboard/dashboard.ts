@@ -1,9 +1,12 @@
 /** The charts of GPUs and of the machine, on one axis of time. */
 
 import { h, KeyedRows } from '../../lib/dom';
+import { asChosen, chartsOf, isApart, placed, stepped } from '../../model/dashboard/arrange';
+import { conditionSpans } from '../../model/dashboard/condition-spans';
+import { uncharted } from '../../model/dashboard/kinds';
 import { isolated, toggledLine } from '../../model/dashboard/legend';
 import { PastHolders } from '../../model/dashboard/past-holders';
-import { DRAWN, sectionsOf, type Section } from '../../model/dashboard/plots';
+import { DRAWN, HOST, sectionsOf, type Section } from '../../model/dashboard/plots';
 import {
   isPaused,
   moved,
@@ -24,6 +27,7 @@ import type { Store } from '../../model/store';
 import { Header } from '../header';
 import { runBands } from '../run-bands';
 import { StoreView, type ViewContext, type ViewOptions } from '../store-view';
+import { AnnotationSet } from './annotations';
 import { bandsOf } from './bands';
 import { DashboardBar } from './bar';
 import { CellTable } from './cell-table';
@@ -46,17 +50,18 @@ export class Dashboard extends StoreView {
   protected readonly header: Header;
   private readonly bar: DashboardBar;
   private readonly list = h('div', { class: 'gpumon-plot-sections' });
-  private readonly sections = new KeyedRows(
-    this.list,
-    ({ key }: Section) => key,
-    () => this.newSection(),
-    (view) => view.dispose(),
-  );
+  private readonly sections = this.sectionsIn(this.list);
+  /** Below the cells, since these are of the GPUs. */
+  private readonly machineList = h('div', { class: 'gpumon-plot-sections' });
+  private readonly machine = this.sectionsIn(this.machineList);
   private readonly tooltip = new Tooltip();
   private readonly past = new PastHolders();
   private readonly cells: CellTable;
   private state: DashboardState;
   private traced = false;
+  /** The readings that were asked for besides the usual; `null` before the first time. */
+  private tracked: string | null = null;
+  private shownGpus = 0;
 
   constructor(
     store: Store,
@@ -68,9 +73,15 @@ export class Dashboard extends StoreView {
     super(h('div', { class: 'gpumon gpumon-dashboard', tabindex: '0', ...name }), store, options);
     this.state = options.state;
     this.header = new Header(options);
-    this.bar = new DashboardBar(this.state, (state) => this.show(state));
+    this.bar = new DashboardBar(this.state, (state) => this.show(state), {
+      onAdd: (chart) => this.arrange((charts) => [...charts, chart]),
+      onRemove: (chart) => this.removeChart(chart),
+      onReset: () => this.show({ ...this.state, charts: null }),
+      invalidate: options.invalidate,
+    });
     this.cells = new CellTable(options.invalidate, options.notebooks);
-    this.element.append(this.header.element, this.bar.element, this.notice.element, this.list, this.cells.element);
+    this.element.append(this.header.element, this.bar.element, this.notice.element);
+    this.element.append(this.list, this.cells.element, this.machineList);
     this.element.addEventListener('keydown', (event) => this.onKey(event));
     this.bar.element.addEventListener('click', ({ detail, target }) => {
       // Who clicked goes on with the keys of the charts; who pressed a button by a key is still at it.
@@ -78,11 +89,12 @@ export class Dashboard extends StoreView {
         this.element.focus({ preventScroll: true });
       }
     });
-    subscription.update({ metrics: DRAWN });
+    this.trackCharts();
   }
 
   show(state: DashboardState): void {
     this.state = state;
+    this.trackCharts();
     this.options.onState(state);
     this.options.invalidate();
   }
@@ -92,12 +104,13 @@ export class Dashboard extends StoreView {
     const now_ms = store.clock.now();
     const gpus = gpusOf(store.inventory, store.sample, store.details);
     const chosen = gpus.filter(({ index }) => state.gpus?.includes(index) ?? true);
+    this.shownGpus = chosen.length;
     this.updateTraces();
     const { status } = this.renderHead(chosen, 0);
-    this.bar.update(state, gpus, now_ms);
+    this.bar.update(state, gpus, now_ms, chartsOf(state, chosen.length));
     const [from_ms, to_ms] = rangeOf(state, now_ms);
     this.past.record(holderRows(gpus, store.slots), now_ms);
-    this.past.recall(store.formerHolders, gpus);
+    this.past.recall(store.formerHolders, gpus, store.slots);
     this.past.prune(store.timeline.times_ms[0] ?? now_ms);
     const holders = this.past.since(from_ms, now_ms);
     const palette = this.currentPalette();
@@ -113,15 +126,24 @@ export class Dashboard extends StoreView {
       fitted: state.fitted,
     };
     const sections = store.sample === null ? [] : sectionsOf({ state, gpus, sample: store.sample, holders });
-    this.sections.update(sections, (view, section) => view.update(section, context));
+    const [ofGpus, ofMachine] = [
+      sections.filter(({ key }) => key !== HOST),
+      sections.filter(({ key }) => key === HOST),
+    ];
+    this.sections.update(ofGpus, (view, section) => view.update(section, context));
+    this.machine.update(ofMachine, (view, section) => view.update(section, context));
     const { executions } = store.cells;
     this.cells.update(executions, new Set(chosen.map(({ index }) => index)));
-    const annotations = {
-      bands: bandsOf(executions, palette, holders, now_ms, runBands(store.events, palette, now_ms)),
-      markers: this.markers.byGpu(store.events, palette),
-    };
+    const annotations = new AnnotationSet(
+      bandsOf(executions, palette, holders, now_ms, runBands(store.events, palette, now_ms)),
+      conditionSpans(store.events, store.sample, now_ms),
+      this.markers.byGpu(store.events, palette),
+      chosen.map(({ index }) => index),
+      palette,
+      context.window,
+    );
     for (const section of sections) {
-      this.sections.get(section.key)?.draw(section, context, annotations);
+      (section.key === HOST ? this.machine : this.sections).get(section.key)?.draw(section, context, annotations);
     }
     if (isPaused(state)) {
       this.cursor.follow();
@@ -129,22 +151,50 @@ export class Dashboard extends StoreView {
   }
 
   revealAll(): void {
-    this.sections.all.forEach((section) => section.revealAll());
+    [...this.sections.all, ...this.machine.all].forEach((section) => section.revealAll());
   }
 
   override dispose(): void {
     super.dispose();
     this.sections.update([], () => undefined);
+    this.machine.update([], () => undefined);
   }
 
   /** Requests the driver's own records, where there are few enough GPUs. */
   private updateTraces(): void {
     const count = this.state.gpus?.length ?? this.store.inventory?.gpus.length ?? 0;
-    const traced = count === 1 || (count > 0 && count <= TRACED_GPUS && this.state.layout === 'apart');
+    const traced = count > 0 && count <= TRACED_GPUS && isApart(this.state, count);
     if (traced !== this.traced) {
       this.traced = traced;
       this.subscription.update({ traces: traced });
     }
+  }
+
+  private sectionsIn(list: HTMLElement): KeyedRows<Section, SectionView> {
+    return new KeyedRows(
+      list,
+      ({ key }) => key,
+      () => this.newSection(),
+      (view) => view.dispose(),
+    );
+  }
+
+  /** Requests what is drawn, by itself or because somebody chose it. */
+  private trackCharts(): void {
+    const chosen = uncharted(this.state.charts ?? []);
+    if (chosen.join() !== this.tracked) {
+      this.tracked = chosen.join();
+      this.subscription.update({ metrics: [...DRAWN, ...chosen] });
+    }
+  }
+
+  private removeChart(chart: string): void {
+    this.arrange((charts) => charts.filter((id) => id !== chart));
+  }
+
+  /** Changes which charts there are, or their order. */
+  private arrange(edit: (charts: readonly string[]) => readonly string[]): void {
+    this.show({ ...this.state, charts: asChosen(edit(chartsOf(this.state, this.shownGpus))) });
   }
 
   private newSection(): SectionView {
@@ -156,6 +206,9 @@ export class Dashboard extends StoreView {
       onReset: (chart) => this.show(withAxis(resumed(this.state), chart, null)),
       onIsolate: (id, legend) => hide(isolated(this.state.hidden, id, legend)),
       onToggle: (id, legend) => hide(toggledLine(this.state.hidden, id, legend)),
+      onPlace: (chart, target, after) => this.arrange((charts) => placed(charts, chart, target, after)),
+      onStep: (chart, step) => this.arrange((charts) => stepped(charts, chart, step)),
+      onRemove: (chart) => this.removeChart(chart),
     };
     return new SectionView(
       () => new PlotView(this.cursor, this.tooltip, this.options.invalidate, listener),

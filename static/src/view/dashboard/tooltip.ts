@@ -3,6 +3,8 @@
 import { h, KeyedRows, setAttribute, setShown, setStyle, setText } from '../../lib/dom';
 import { timeOfDay } from '../../lib/format';
 import { trans } from '../../lib/translation';
+import type { Color } from '../../model/metric';
+import { setStripes } from '../palette';
 
 /** As the style sheet has it. */
 export const TOOLTIP_PX = 200;
@@ -13,9 +15,17 @@ export interface TooltipRow {
   id: string;
   label: string;
   color: string;
+  /** The color by its name or number, which says whether it is striped. */
+  paint: Color;
   text: string;
   /** Whether it is of the line pointed at. */
   near: boolean;
+}
+
+/** What is marked there. */
+export interface TooltipNote {
+  text: string;
+  color: string;
 }
 
 export interface TooltipPlace {
@@ -36,6 +46,15 @@ export class Tooltip {
     ({ id }: TooltipRow) => id,
     () => new Row(),
   );
+  private readonly notes = h('div', { class: 'gpumon-tooltip-notes' });
+  private readonly noteRows = new KeyedRows(
+    this.notes,
+    ({ text }: TooltipNote) => text,
+    ({ text }) => {
+      const swatch = h('span', { class: 'gpumon-swatch' });
+      return { swatch, element: h('div', {}, swatch, h('span', {}, text)) };
+    },
+  );
   private readonly more = h('div', { class: 'gpumon-missing' });
   /** What legends say, too. */
   private readonly element = h(
@@ -44,9 +63,17 @@ export class Tooltip {
     this.time,
     this.list,
     this.more,
+    this.notes,
   );
 
-  show(host: HTMLElement, place: TooltipPlace, at_ms: number, rows: readonly TooltipRow[], more: number): void {
+  show(
+    host: HTMLElement,
+    place: TooltipPlace,
+    at_ms: number,
+    rows: readonly TooltipRow[],
+    more: number,
+    notes: readonly TooltipNote[],
+  ): void {
     if (this.element.parentElement !== host) {
       host.append(this.element);
     }
@@ -59,6 +86,7 @@ export class Tooltip {
     this.rows.update(rows, (row, value) => row.update(value));
     setShown(this.more, more > 0 || rows.length === 0);
     setText(this.more, rows.length === 0 ? trans.__('no sample at this time') : trans.__('%1 more', more));
+    this.noteRows.update(notes, ({ swatch }, { color }) => setStyle(swatch, 'background', color));
   }
 
   hide(host: HTMLElement): void {
@@ -74,8 +102,9 @@ class Row {
   private readonly value = h('span', { class: 'gpumon-tooltip-value' });
   readonly element = h('div', {}, this.swatch, this.label, this.value);
 
-  update({ label, color, text, near }: TooltipRow): void {
-    setStyle(this.swatch, 'background', color);
+  update({ label, color, paint, text, near }: TooltipRow): void {
+    setStyle(this.swatch, '--_swatch', color);
+    setStripes(this.swatch, paint);
     setText(this.label, label);
     setText(this.value, text);
     setAttribute(this.element, 'data-near', near ? '' : null);

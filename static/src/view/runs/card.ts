@@ -1,17 +1,28 @@
 /** One run: how far it is, what its GPU does meanwhile, and what came of it. */
 
 import { button, h, setAttribute, setShown, setText } from '../../lib/dom';
-import { duration, since } from '../../lib/format';
-import { plainText } from '../../lib/text';
+import { duration, since, timeOfDay } from '../../lib/format';
+import { joined, plainText } from '../../lib/text';
 import { trans } from '../../lib/translation';
 import type { GpuState } from '../../model/gpu';
 import { limitOf, METRICS } from '../../model/metric';
-import { describeStep, RUN_LEVEL, RUN_STATUS, shareOf, titleOf } from '../../model/describe-run';
+import {
+  describeStep,
+  describeTimeLeft,
+  placeOf,
+  RUN_LEVEL,
+  RUN_STATUS,
+  shareOf,
+  timeLeft,
+  titleOf,
+} from '../../model/describe-run';
+import type { RunHistory } from '../../model/run-history';
 import { formatted } from '../../model/unit';
-import type { RunDetails, RunItem, RunState } from '../../wire';
+import type { RunState } from '../../wire';
 import { severityIcon } from '../severity-icon';
 import { ReadingValue, type Freshness } from '../value';
 import { itemElement } from './item';
+import { resultTable } from './result-table';
 
 /** What somebody wants to see of a GPU that works. */
 const LIVE = METRICS.filter(({ id }) =>
@@ -19,26 +30,29 @@ const LIVE = METRICS.filter(({ id }) =>
 );
 
 export class RunCard {
-  readonly element = h('details', { class: 'gpumon-run' });
+  readonly element = h('div', { class: 'gpumon-run' });
+  private readonly choice = h('input', { type: 'checkbox' });
+  private readonly details = h('details');
   private readonly summary = h('summary');
   private readonly title = h('span', { class: 'gpumon-run-title' });
   private readonly status = h('span', { class: 'gpumon-run-status' });
   private readonly now = h('div', { class: 'gpumon-run-now' });
   private readonly step = h('span', { class: 'gpumon-run-step' });
   private readonly bar = h('progress', { max: '1' });
+  private readonly left = h('span', { class: 'gpumon-run-left' });
   private readonly text = h('span', { class: 'gpumon-run-text' });
   private readonly live = h('dl', { class: 'gpumon-run-live' });
   private readonly values = LIVE.map((metric) => ({ metric, value: new ReadingValue(metric.id) }));
   private readonly cancel: HTMLElement;
   private readonly foreign = h('span', { class: 'gpumon-empty' }, trans.__('Press Ctrl-C in its terminal to stop it.'));
   private readonly error = h('p', { class: 'gpumon-run-error' });
+  private readonly results = h('div', { class: 'gpumon-run-results' });
   private readonly list = h('ol', { class: 'gpumon-run-items' });
-  private items: RunItem[] = [];
-  private requested = 0;
-  private chosen = false;
+  private shown = 0;
+  private toggled = false;
 
   constructor(
-    private readonly fetchAll: () => Promise<RunDetails | null>,
+    private readonly history: RunHistory,
     cancel: () => void,
     private readonly invalidate: () => void,
   ) {
@@ -47,35 +61,45 @@ export class RunCard {
     );
     this.cancel = button({ class: 'gpumon-chip' }, cancel, trans.__('Cancel'));
     this.summary.append(severityIcon(), this.title, this.status);
-    this.now.append(this.step, this.bar, this.text, this.cancel, this.foreign, this.live);
-    this.element.append(this.summary, this.now, this.error, this.list);
+    const line = h('div', { class: 'gpumon-run-line' }, this.step, this.text);
+    this.now.append(line, this.bar, this.left, this.cancel, this.foreign, this.live);
+    this.details.append(this.summary, this.now, this.error, this.results, this.list);
+    this.element.append(this.choice, this.details);
+    this.choice.addEventListener('change', this.invalidate);
     this.summary.addEventListener('click', () => {
-      this.chosen = true;
+      this.toggled = true;
     });
-    this.element.addEventListener('toggle', this.invalidate);
+    this.details.addEventListener('toggle', this.invalidate);
   }
 
   update(state: RunState, gpus: readonly GpuState[], freshness: Freshness, isNewest: boolean): void {
     const running = state.status === 'running';
-    if (!this.chosen) {
-      this.element.open = running || isNewest;
+    if (!this.toggled) {
+      this.details.open = running || isNewest;
     }
     setAttribute(this.element, 'data-run', state.run);
     setAttribute(this.element, 'data-status', state.status);
     setAttribute(this.summary, 'data-level', RUN_LEVEL[state.status]);
     setText(this.title, titleOf(state));
+    setAttribute(this.choice, 'aria-label', trans.__('Choose %1, %2', titleOf(state), timeOfDay(state.started_ms)));
     const lasted = duration((state.ended_ms ?? freshness.now_ms) - state.started_ms);
     const began = since(state.started_ms, freshness.now_ms);
-    setText(this.status, trans.__('%1 · %2 · %3', RUN_STATUS()[state.status], began, lasted));
+    setText(this.status, joined([placeOf(state), RUN_STATUS()[state.status], began, lasted]));
     setShown(this.now, running);
     if (running) {
       this.updateNow(state, gpus, freshness);
     }
     setShown(this.error, state.error !== null);
     setText(this.error, plainText(state.error ?? '', 2000));
-    if (this.element.open) {
-      this.updateItems(state);
+    if (this.details.open && this.shown !== this.history.version) {
+      this.shown = this.history.version;
+      this.showItems(state);
     }
+  }
+
+  /** Whether it is chosen to be compared or exported. */
+  get chosen(): boolean {
+    return this.choice.checked;
   }
 
   private updateNow(state: RunState, gpus: readonly GpuState[], freshness: Freshness): void {
@@ -84,6 +108,8 @@ export class RunCard {
     const share = shareOf(state);
     setAttribute(this.bar, 'value', share === null ? null : share.toFixed(3));
     setAttribute(this.bar, 'aria-label', trans.__('Progress'));
+    const left_ms = timeLeft(state, freshness.now_ms);
+    setText(this.left, left_ms === null ? '' : describeTimeLeft(left_ms));
     setShown(this.cancel, state.own);
     setShown(this.foreign, !state.own);
     const gpu = gpus.find(({ index }) => state.devices.some((device) => device.index === index));
@@ -96,21 +122,11 @@ export class RunCard {
     }
   }
 
-  /** Shows what has come; where more came than was told, it is asked for. */
-  private updateItems({ items, newest }: RunState): void {
-    if (items === this.items.length + 1 && newest !== null) {
-      this.add([newest]);
-    } else if (items > this.items.length && items > this.requested) {
-      this.requested = items;
-      void this.fetchAll().then((details) => {
-        this.add(details?.all.slice(this.items.length) ?? []);
-        this.requested = this.items.length;
-      });
-    }
-  }
-
-  private add(items: readonly RunItem[]): void {
-    this.items.push(...items);
-    this.list.append(...items.map(itemElement));
+  private showItems(state: RunState): void {
+    const { history } = this;
+    const rows = history.resultsOf(state.run).map((result) => ({ result, last: history.before(state, result) }));
+    this.results.replaceChildren(...(rows.length === 0 ? [] : [resultTable(rows)]));
+    const others = history.itemsOf(state.run).filter((item) => item.item !== 'result');
+    this.list.replaceChildren(...others.map(itemElement));
   }
 }

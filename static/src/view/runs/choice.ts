@@ -2,86 +2,108 @@
 
 import { h, setAttribute, setShown, setText } from '../../lib/dom';
 import { plainText } from '../../lib/text';
-import { table, trans } from '../../lib/translation';
+import { trans } from '../../lib/translation';
+import { benchmarkGroups } from '../../model/benchmarks';
 import type { GpuState } from '../../model/gpu';
-import { jobOf, targetsOf, type RunTarget } from '../../model/run-job';
-import type { CatalogueEntry, RunKind } from '../../wire';
-
-const GROUPS = table((): readonly [RunKind, string][] => [
-  ['bench', trans.__('Workloads')],
-  ['seeds', trans.__('Tutorial benchmarks')],
-  ['burn', trans.__('Stress tests')],
-  ['oom', trans.__('Out-of-memory demos')],
-  ['selftest', trans.__('Self-test')],
-]);
+import { jobOf, runsOn, targetsOf, type RunTarget } from '../../model/run-job';
+import type { Catalogue } from '../../wire';
+import { BenchmarkList } from './benchmark-list';
 
 export class Choice {
   readonly element: HTMLElement;
-  private readonly what = h('select', { 'aria-label': trans.__('Workload'), 'data-testid': 'gpumon-run-what' });
+  private readonly list = new BenchmarkList((id) => {
+    setAttribute(this.search, 'aria-activedescendant', id);
+    this.invalidate();
+  });
+  private readonly search = h('input', {
+    class: 'gpumon-run-search',
+    type: 'search',
+    role: 'combobox',
+    'aria-label': trans.__('Search benchmarks'),
+    'aria-autocomplete': 'list',
+    'aria-expanded': 'true',
+    'aria-controls': this.list.id,
+    autocomplete: 'off',
+    spellcheck: 'false',
+  });
   private readonly target = h('select', { 'aria-label': trans.__('Device') });
-  private readonly start = h('button', { class: 'gpumon-chip gpumon-run-start', type: 'submit' }, trans.__('Start'));
-  private readonly does = h('p', { class: 'gpumon-run-does', 'data-testid': 'gpumon-run-does' });
-  private readonly note = h('p', { class: 'gpumon-run-error', role: 'status' });
-  private entries: readonly CatalogueEntry[] = [];
+  private readonly start = h('button', { class: 'gpumon-run-start', type: 'submit' }, trans.__('Start'));
+  private readonly none = h('p', { class: 'gpumon-empty' }, trans.__('No benchmark matches the search.'));
+  private readonly note = h('p', { class: 'gpumon-run-note', role: 'status' });
   private targets: readonly RunTarget[] = [];
-  private shown = '';
+  private shownTargets = '';
+  private refusal: string | null = null;
 
-  constructor(start: (job: object) => void, invalidate: () => void) {
-    const form = h('form', { class: 'gpumon-run-choice' }, this.what, this.target, this.start);
-    this.element = h('div', {}, form, this.does, this.note);
-    this.what.addEventListener('change', invalidate);
+  constructor(
+    start: (job: object) => void,
+    private readonly invalidate: () => void,
+  ) {
+    const form = h('form', { class: 'gpumon-run-choice' }, this.search, this.target, this.start);
+    this.element = h('div', { class: 'gpumon-run-chooser' }, form, this.note, this.list.element, this.none);
+    setShown(this.none, false);
+    this.search.addEventListener('input', () => this.list.filter(this.search.value.trim()));
+    this.search.addEventListener('keydown', (event) => {
+      if (event.key === 'ArrowDown' || event.key === 'ArrowUp') {
+        event.preventDefault();
+        this.list.move(event.key === 'ArrowDown' ? 1 : -1);
+      }
+    });
+    this.list.element.addEventListener('dblclick', () => form.requestSubmit());
+    // The search field keeps the focus, and with it the keys.
+    this.list.element.addEventListener('pointerup', () => this.focus());
+    this.target.addEventListener('change', () => this.updateDevice());
     form.addEventListener('submit', (event) => {
       event.preventDefault();
-      const target = this.targets.find(({ key }) => key === this.target.value);
-      const job = this.entry === undefined || target === undefined ? null : jobOf(this.entry, target);
-      if (job !== null) {
+      const { chosen } = this.list;
+      const job = chosen === null || this.device === undefined ? null : jobOf(chosen, this.device);
+      if (job !== null && !this.start.disabled) {
         start(job);
       }
     });
   }
 
   focus(): void {
-    this.what.focus();
+    this.search.focus();
   }
 
   /** There is this to choose from. */
-  setEntries(entries: readonly CatalogueEntry[]): void {
-    this.entries = entries;
-    const groups = GROUPS().map(([kind, label]) => {
-      const group = h('optgroup', { label });
-      const own = entries.flatMap((entry, i) => (entry.kind === kind ? [{ entry, i }] : []));
-      group.append(...own.map(({ entry, i }) => h('option', { value: String(i) }, plainText(entry.title))));
-      return group;
-    });
-    this.what.replaceChildren(...groups.filter(({ children }) => children.length > 0));
+  setCatalogue({ entries, refusal }: Catalogue): void {
+    this.refusal = refusal;
+    this.list.setGroups(benchmarkGroups(entries));
+    this.updateDevice();
+    const count = entries.length;
+    this.search.placeholder = trans._n('Search %1 benchmark', 'Search %1 benchmarks', count);
   }
 
   update(gpus: readonly GpuState[], isSimulated: boolean, busy: boolean): void {
-    const { entry } = this;
-    setShown(this.element, entry !== undefined);
-    if (entry === undefined) {
-      return;
-    }
-    setText(this.does, `${plainText(entry.does)} ${plainText(entry.teaches)}`);
-    this.targets = targetsOf(entry, gpus);
+    // CUDA knows nothing of GPUs that are simulated.
+    this.targets = targetsOf(isSimulated ? [] : gpus);
     const keys = this.targets.map(({ key, name }) => `${key} ${name}`).join('\n');
-    if (keys !== this.shown) {
-      this.shown = keys;
+    if (keys !== this.shownTargets) {
+      this.shownTargets = keys;
       const { value } = this.target;
       this.target.replaceChildren(...this.targets.map(({ key, name }) => h('option', { value: key }, name)));
       if (this.targets.some(({ key }) => key === value)) {
         this.target.value = value;
       }
+      this.updateDevice();
     }
-    this.start.disabled = busy || this.targets.length === 0;
-    const simulated = trans.__('Simulated devices cannot run benchmarks. Choose one that runs on the CPU.');
-    setText(this.note, simulated);
-    setShown(this.note, isSimulated && this.targets.length === 0);
-    const why = busy ? trans.__('One run at a time') : isSimulated ? simulated : trans.__('No GPU to run it on');
-    setAttribute(this.start, 'title', this.start.disabled ? why : null);
+    const { chosen } = this.list;
+    const why = this.refusal === null ? '' : trans.__('No benchmark can be started here: %1', plainText(this.refusal));
+    const simulated = isSimulated ? trans.__('Simulated devices cannot run benchmarks; the CPU can.') : '';
+    setText(this.note, why || simulated);
+    setShown(this.note, this.note.textContent !== '');
+    setShown(this.none, chosen === null && this.search.value !== '');
+    this.start.disabled = busy || chosen === null || this.refusal !== null;
+    setAttribute(this.start, 'title', busy ? trans.__('One run at a time') : null);
   }
 
-  private get entry(): CatalogueEntry | undefined {
-    return this.entries[Number(this.what.value)];
+  private get device(): RunTarget | undefined {
+    return this.targets.find(({ key }) => key === this.target.value);
+  }
+
+  private updateDevice(): void {
+    const { device } = this;
+    this.list.setDevice((benchmark) => device !== undefined && runsOn(benchmark, device));
   }
 }

@@ -1,6 +1,7 @@
 // @vitest-environment jsdom
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 
+import '../../testing/dialog';
 import { gpusOf } from '../../model/gpu';
 import { Store } from '../../model/store';
 import { hello, NOW } from '../../testing/frames';
@@ -41,6 +42,38 @@ function submit(): void {
   entry.element.querySelector('form')?.requestSubmit();
 }
 
+/** Types into the search field. */
+function search(text: string): void {
+  const input = entry.element.querySelector('input');
+  if (input !== null) {
+    input.value = text;
+    input.dispatchEvent(new Event('input'));
+  }
+  render();
+}
+
+function press(key: string): void {
+  find('input')?.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true, cancelable: true }));
+}
+
+/** The benchmarks that can be seen, and of the chosen one its title. */
+function offered(): [string[], string | undefined] {
+  const titles = [...entry.element.querySelectorAll<HTMLElement>('[role=option]')].filter(({ hidden }) => !hidden);
+  const title = (option?: Element): string | undefined => option?.querySelector('.gpumon-run-title')?.textContent;
+  const chosen = titles.find((option) => option.getAttribute('aria-selected') === 'true');
+  expect(find('input')?.getAttribute('aria-activedescendant')).toBe(chosen?.id ?? null);
+  return [titles.map((option) => title(option) ?? ''), title(chosen)];
+}
+
+function chooseDevice(key: string): void {
+  const select = entry.element.querySelector('select');
+  if (select !== null) {
+    select.value = key;
+    select.dispatchEvent(new Event('change'));
+  }
+  render();
+}
+
 /** Whether another run can be started. */
 function isReady(): boolean {
   return entry.element.querySelector<HTMLButtonElement>('.gpumon-run-start')?.disabled === false;
@@ -62,21 +95,78 @@ afterEach(() => {
 it('asks for nothing until it is opened, and for no more when it is closed', async () => {
   await open();
   expect(setRuns).toHaveBeenLastCalledWith(true);
-  expect(entry.button.getAttribute('aria-expanded')).toBe('true');
-  expect(document.activeElement).toBe(find('select'));
-  find('select')?.dispatchEvent(new KeyboardEvent('keydown', { key: 'Escape', bubbles: true }));
+  expect(entry.element.hasAttribute('open')).toBe(true);
+  expect(document.activeElement).toBe(find('input'));
+  press('Escape');
   expect(setRuns).toHaveBeenLastCalledWith(false);
-  expect(entry.element.hidden).toBe(true);
-  expect(document.activeElement).toBe(entry.button);
+  expect(entry.element.hasAttribute('open')).toBe(false);
+  entry.open();
+  find('.gpumon-run-close')?.click();
+  expect(entry.element.hasAttribute('open')).toBe(false);
+});
+
+it('offers presets first, and everything that a search finds', async () => {
+  await open();
+  expect(offered()).toEqual([
+    ['Memory bandwidth', 'PCIe transfers', 'Out-of-memory demo', 'triad', 'copy', 'a: sum'],
+    'Memory bandwidth',
+  ]);
+  search('sum TEACHES');
+  expect(offered()).toEqual([['a: sum'], 'a: sum']);
+  search('fills');
+  expect(offered()).toEqual([['Out-of-memory demo'], 'Out-of-memory demo']);
+  search('zzz');
+  expect(offered()).toEqual([[], undefined]);
+  expect(entry.element.textContent).toContain('No benchmark matches');
+  expect(isReady()).toBe(false);
+});
+
+it('asks again for what there is to run, where that was not told', async () => {
+  await open({});
+  expect(offered()).toEqual([[], undefined]);
+  press('Escape');
+  request.mockImplementation(serverWith({ 'api/v1/catalogue': CATALOGUE }));
+  for (const calls of [2, 2]) {
+    entry.open();
+    await settled();
+    expect(offered()[1]).toBe('Memory bandwidth');
+    expect(request).toHaveBeenCalledTimes(calls);
+    press('Escape');
+  }
+});
+
+it('arrow keys choose what can run on the device, and nothing else', async () => {
+  await open();
+  press('ArrowDown');
+  expect(offered()[1]).toBe('PCIe transfers');
+  chooseDevice('cpu');
+  expect(offered()[1]).toBe('Memory bandwidth');
+  press('ArrowUp');
+  expect(offered()[1]).toBe('Memory bandwidth');
+  press('ArrowDown');
+  expect(offered()[1]).toBe('Out-of-memory demo');
+  const pcie = [...entry.element.querySelectorAll<HTMLElement>('[role=option]')][1];
+  expect(pcie?.textContent).toContain('needs a GPU');
+  pcie?.click();
+  expect(offered()[1]).toBe('Out-of-memory demo');
 });
 
 it('starts what is chosen, with the header that no other page can send', async () => {
   await open({ 'api/v1/catalogue': CATALOGUE, 'api/v1/runs': { id: 'r1' } });
-  expect(find('[data-testid=gpumon-run-does]')?.textContent).toBe('Does it. Teaches it.');
+  search('triad');
+  press('ArrowDown');
   submit();
   const [path, init] = request.mock.lastCall ?? [];
   expect([path, init?.method, init?.headers]).toEqual(['api/v1/runs', 'POST', { 'X-Gpumon': 'run' }]);
   expect(JSON.parse(init?.body as string)).toMatchObject({ kind: 'bench', ids: ['triad'] });
+});
+
+it('says before anything is started that nothing may be, and why', async () => {
+  await open({ 'api/v1/catalogue': { ...CATALOGUE, refusal: 'only the user who started this server may' } });
+  expect(find('[role=status]:not([aria-live])')?.textContent).toContain('only the user who started this server may');
+  expect(isReady()).toBe(false);
+  submit();
+  expect(request).toHaveBeenCalledTimes(1);
 });
 
 it('says what the server says when it refuses, and that it does not answer', async () => {
@@ -92,7 +182,11 @@ it('says what the server says when it refuses, and that it does not answer', asy
 
 it('shows how far a run is, what its GPU does, and cancels it', async () => {
   await open({ 'api/v1/catalogue': CATALOGUE, 'api/v1/runs/r1': {} });
+  const scroll = vi.spyOn(HTMLElement.prototype, 'scrollIntoView');
   tell(runState());
+  tell(runState());
+  expect(scroll.mock.contexts).toEqual([find('.gpumon-run')]);
+  scroll.mockRestore();
   expect(find('.gpumon-run-step')?.textContent).toBe('triad, 1 of 2: measuring');
   expect(entry.element.querySelector('progress')?.value).toBe(0.25);
   expect(find('[data-reading="power.draw_watts"]')?.textContent).toMatch(/\d/);
@@ -116,13 +210,61 @@ it('shows each result as it comes, and fetches what it has missed', async () => 
   await open({ 'api/v1/catalogue': CATALOGUE, 'api/v1/runs/r1': { ...runState(), all: ITEMS } });
   const first = { item: 'result', ...runResult() } as const;
   tell(runState({ items: 1, newest: first }));
-  expect(find('.gpumon-run-part')?.textContent).toMatch(/^4,020/);
+  expect(find('td[data-column=rate]')?.textContent).toMatch(/^4,020/);
   expect(request).toHaveBeenCalledTimes(1);
   tell(runState({ items: ITEMS.length, newest: ITEMS.at(-1) ?? null }));
   await settled();
   expect(request.mock.lastCall?.[0]).toBe('api/v1/runs/r1');
-  expect(entry.element.querySelectorAll('.gpumon-run-items > li')).toHaveLength(ITEMS.length);
-  expect(find('.gpumon-run-part .gpumon-visually-hidden')?.textContent).toContain('not known');
+  expect(entry.element.querySelectorAll('.gpumon-run-table tbody tr')).toHaveLength(2);
+  expect(entry.element.querySelectorAll('.gpumon-run-items > li')).toHaveLength(ITEMS.length - 2);
+  expect(find('td[data-column=last] .gpumon-visually-hidden')?.textContent).toContain('No earlier result');
+});
+
+it('a result stands beside the one of the run before', async () => {
+  await open();
+  const result = (bytes_per_second: number): RunState['newest'] => ({
+    item: 'result',
+    ...runResult({ bytes_per_second }),
+  });
+  tell(runState({ run: 'r0', status: 'done', started_ms: NOW - 9000, ended_ms: NOW, items: 1, newest: result(4e12) }));
+  tell(runState({ items: 1, newest: result(4.4e12) }));
+  expect(find('[data-run=r1] td[data-column=last]')?.textContent).toContain('(+10.0\u00a0%)');
+  expect(find('.gpumon-run-left')?.textContent).toBe('');
+  const step = { number: 1, id: 'triad', phase: 'measuring', since_ms: NOW } as const;
+  tell(runState({ items: 1, newest: result(4.4e12), step, share: 0 }));
+  expect(find('.gpumon-run-left')?.textContent).toBe('about 3\u00a0s left');
+});
+
+it('compares two runs, and saves those that are chosen', async () => {
+  const saved: string[] = [];
+  vi.stubGlobal('URL', { createObjectURL: (blob: Blob) => `blob:${blob.type}`, revokeObjectURL: vi.fn() });
+  vi.spyOn(HTMLAnchorElement.prototype, 'click').mockImplementation(function (this: HTMLAnchorElement) {
+    saved.push(`${this.download} ${this.getAttribute('href') ?? ''}`);
+  });
+  await open();
+  for (const [run, rate] of Object.entries({ r0: 4e12, r1: 4.4e12 })) {
+    const newest = { item: 'result', ...runResult({ bytes_per_second: rate }) } as const;
+    tell(runState({ run, status: 'done', started_ms: NOW - 9000 + rate / 1e9, ended_ms: NOW, items: 1, newest }));
+  }
+  const chip = (name: string): HTMLButtonElement | undefined =>
+    [...entry.element.querySelectorAll('button')].find(({ textContent }) => textContent === name);
+  const choices = [...entry.element.querySelectorAll<HTMLInputElement>('input[type=checkbox]')];
+  for (const choice of choices) {
+    expect(find('.gpumon-run-compared')?.children).toHaveLength(0);
+    choice.click();
+    render();
+  }
+  const cells = [...(find('.gpumon-run-compared tbody')?.querySelectorAll('td') ?? [])];
+  expect(cells.map(({ textContent }) => textContent.replaceAll('\u00a0', ' '))).toEqual([
+    '4,000 GB/s',
+    '4,400 GB/s',
+    '+10.0 %',
+  ]);
+  chip('CSV')?.click();
+  chip('JSON')?.click();
+  expect(saved).toEqual(['gpumon-benchmarks.csv blob:text/csv', 'gpumon-benchmarks.json blob:application/json']);
+  vi.unstubAllGlobals();
+  vi.restoreAllMocks();
 });
 
 it('runs nothing on simulated GPUs, and says so', async () => {
@@ -132,17 +274,11 @@ it('runs nothing on simulated GPUs, and says so', async () => {
     store.apply({ type: 'inventory', ...given, platform: { ...given.platform, source: 'simulated' } });
   }
   await open();
-  const devices = (): string[] =>
-    [...(find('[aria-label=Device]')?.children ?? [])].map(({ textContent }) => textContent);
-  expect(devices()).toEqual(['CPU']);
-  const what = entry.element.querySelector('select');
-  if (what !== null) {
-    what.value = '1';
-  }
-  render();
-  expect(devices()).toEqual([]);
-  expect(isReady()).toBe(false);
-  expect(find('[role=status]:not([aria-live])')?.textContent).toContain('Simulated devices');
+  const devices = [...(find('[aria-label=Device]')?.children ?? [])].map(({ textContent }) => textContent);
+  expect(devices).toEqual(['CPU']);
+  expect(find('[role=status]:not([aria-live])')?.textContent).toContain('Simulated devices cannot run benchmarks');
+  expect(offered()[1]).toBe('Memory bandwidth');
+  expect(isReady()).toBe(true);
 });
 
 it('what a stranger says is text', async () => {

@@ -1,16 +1,18 @@
-/** The dialog from which workloads are run: a choice, what runs, and what did. */
+/** What the dialog of benchmarks has in it: a choice, what runs, and what did. */
 
 import { h, KeyedRows, setShown, setText } from '../../lib/dom';
 import { plainText } from '../../lib/text';
 import { trans } from '../../lib/translation';
 import type { GpuState } from '../../model/gpu';
 import { RUN_STATUS, titleOf } from '../../model/describe-run';
+import { RunHistory } from '../../model/run-history';
 import type { Store } from '../../model/store';
 import type { Catalogue, RunDetails, RunState } from '../../wire';
 import type { Runner } from '../run-entry';
 import type { Freshness } from '../value';
 import { RunCard } from './card';
 import { Choice } from './choice';
+import { HistoryHead } from './history-head';
 
 /** What starts or stops something carries it: no page of another origin can send it. */
 const OWN = { 'X-Gpumon': 'run' };
@@ -25,7 +27,10 @@ export class RunDialog {
     ({ run }: RunState) => run,
     ({ run }) => this.newCard(run),
   );
+  private readonly history: RunHistory;
+  private readonly head: HistoryHead;
   private readonly announced = new Map<string, string>();
+  private hasCatalogue = false;
 
   constructor(
     host: HTMLElement,
@@ -36,38 +41,47 @@ export class RunDialog {
     this.choice = new Choice((job) => {
       void this.request('api/v1/runs', { method: 'POST', headers: OWN, body: JSON.stringify(job) });
     }, invalidate);
+    this.history = new RunHistory(async (run) => (await this.request(addressOf(run))) as RunDetails | null, invalidate);
+    this.head = new HistoryHead(this.history);
     setShown(this.error, false);
-    host.replaceChildren(this.choice.element, this.error, this.liveRegion, this.list);
-    void this.request('api/v1/catalogue').then((answer) => {
-      this.choice.setEntries((answer as Catalogue | null)?.entries ?? []);
-      this.choice.focus();
-    });
+    host.replaceChildren(this.choice.element, this.error, this.liveRegion, this.head.element, this.list);
+  }
+
+  /** It is shown. What there is to run is asked for until the server has told it. */
+  async opened(): Promise<void> {
+    this.choice.focus();
+    const answer = this.hasCatalogue ? null : await this.request('api/v1/catalogue');
+    if (answer !== null) {
+      this.hasCatalogue = true;
+      this.choice.setCatalogue(answer as Catalogue);
+    }
   }
 
   render(gpus: readonly GpuState[], freshness: Freshness): void {
-    const runs = [...this.store.runs.values()].sort((a, b) => b.started_ms - a.started_ms);
+    this.history.update(this.store.runs.values());
+    const { runs } = this.history;
     const busy = runs.find(({ status, own }) => own && status === 'running');
-    // CUDA knows nothing of GPUs that are simulated.
     const isSimulated = this.store.inventory?.platform.source === 'simulated';
-    this.choice.update(isSimulated ? [] : gpus, isSimulated, busy !== undefined);
+    this.choice.update(gpus, isSimulated, busy !== undefined);
     this.cards.update(runs, (card, run) => card.update(run, gpus, freshness, run === runs[0]));
+    const chosen = runs.filter(({ run }) => this.cards.get(run)?.chosen === true);
+    this.head.update(chosen, freshness.now_ms);
     this.announce(runs);
   }
 
   private newCard(run: string): RunCard {
-    const where = `api/v1/runs/${encodeURIComponent(run)}`;
-    return new RunCard(
-      async () => (await this.request(where)) as RunDetails | null,
-      () => void this.request(where, { method: 'DELETE', headers: OWN }),
-      this.invalidate,
-    );
+    const cancel = (): void => void this.request(addressOf(run), { method: 'DELETE', headers: OWN });
+    return new RunCard(this.history, cancel, this.invalidate);
   }
 
-  /** Announces to screen readers when a run begins and how it ends. */
+  /** Shows a run that begins, and announces to screen readers that it does and how it ends. */
   private announce(runs: readonly RunState[]): void {
     for (const run of runs) {
       const before = this.announced.get(run.run);
       this.announced.set(run.run, run.status);
+      if (before === undefined && run.status === 'running') {
+        this.cards.get(run.run)?.element.scrollIntoView({ block: 'nearest' });
+      }
       if (before !== run.status && (before !== undefined || run.status === 'running')) {
         setText(this.liveRegion, `${titleOf(run)}: ${RUN_STATUS()[run.status]}`);
       }
@@ -85,7 +99,7 @@ export class RunDialog {
       }
       why = plainText((await response.text()).trim()) || `HTTP ${response.status}`;
     } catch {
-      why = trans.__('The server is not responding, or is too old to run workloads.');
+      why = trans.__('The server is not responding, or is too old to run benchmarks.');
     }
     this.showError(why);
     return null;
@@ -96,4 +110,8 @@ export class RunDialog {
     setShown(this.error, why !== '');
     this.invalidate();
   }
+}
+
+function addressOf(run: string): string {
+  return `api/v1/runs/${encodeURIComponent(run)}`;
 }

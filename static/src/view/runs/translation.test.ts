@@ -1,6 +1,7 @@
 // @vitest-environment jsdom
 import { expect, it, vi } from 'vitest';
 
+import '../../testing/dialog';
 import { setTranslator, trans } from '../../lib/translation';
 import { gpusOf } from '../../model/gpu';
 import { Store } from '../../model/store';
@@ -12,8 +13,12 @@ import { RunEntry } from '../run-entry';
 /** What a server says, and names. */
 const DATA = [
   'triad',
-  'Does it. Teaches it.',
-  'fill',
+  'CSV',
+  'JSON',
+  'Does it.',
+  'Copies it.',
+  'Sums it.',
+  'a: sum',
   'H200',
   'fp32',
   'copy',
@@ -40,8 +45,15 @@ it('the dialog has no English word in another language, whatever there is to say
   entry.button.click();
   await vi.waitFor(() => {
     entry.render(gpusOf(store.inventory, store.sample, store.details), { now_ms: NOW, stale: false });
-    expect(entry.element.querySelectorAll('.gpumon-run-items > li')).toHaveLength(ITEMS.length);
+    expect(entry.element.querySelectorAll('.gpumon-run-table tbody tr, .gpumon-run-items > li')).toHaveLength(
+      ITEMS.length,
+    );
   });
   expect(entry.element.querySelectorAll('.gpumon-run')).toHaveLength(states.length);
+  for (const choice of [...entry.element.querySelectorAll<HTMLInputElement>('.gpumon-run > input')].slice(0, 2)) {
+    choice.checked = true;
+  }
+  entry.render(gpusOf(store.inventory, store.sample, store.details), { now_ms: NOW, stale: false });
+  expect(entry.element.querySelector('.gpumon-run-compared th')).not.toBeNull();
   expect(untranslated([...textsOf(entry.element), ...textsOf(entry.button)], DATA)).toEqual([]);
 });

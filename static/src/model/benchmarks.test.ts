@@ -1,0 +1,50 @@
+import { expect, it } from 'vitest';
+
+import { inventory } from '../testing/frames';
+import { CATALOGUE } from '../testing/runs';
+import { benchmarkGroups, matches, type Benchmark } from './benchmarks';
+import { gpusOf } from './gpu';
+import { jobOf, runsOn, targetsOf } from './run-job';
+
+const groups = benchmarkGroups(CATALOGUE.entries);
+
+function find(title: string): Benchmark {
+  const found = groups.flatMap(({ benchmarks }) => benchmarks).find((benchmark) => benchmark.title === title);
+  if (found === undefined) {
+    throw new Error(`no ${title}`);
+  }
+  return found;
+}
+
+it('a preset has what of it the server knows, and is not there where that is nothing', () => {
+  expect(groups.map(({ label, benchmarks }) => [label, benchmarks.map(({ title }) => title)])).toEqual([
+    ['Presets', ['Memory bandwidth', 'PCIe transfers', 'Out-of-memory demo']],
+    ['Workloads', ['triad', 'copy']],
+    ['Tutorial benchmarks', ['a: sum']],
+  ]);
+  expect(find('Memory bandwidth')).toMatchObject({ ids: ['triad', 'copy'], onCpu: true });
+  expect(find('PCIe transfers')).toMatchObject({ ids: ['h2d-pinned'], onCpu: false });
+});
+
+it('is found by each word of its texts, and of what it runs', () => {
+  expect(matches(find('Memory bandwidth'), 'does TRIAD')).toBe(true);
+  expect(matches(find('a: sum'), 'much sums')).toBe(true);
+  expect(matches(find('a: sum'), 'sums triad')).toBe(false);
+  expect(matches(find('a: sum'), '')).toBe(true);
+});
+
+it('names the GPU by its UUID, since CUDA counts in an order of its own', () => {
+  const gpus = gpusOf(inventory(2), null, new Map());
+  const targets = targetsOf(gpus);
+  expect(targets.map(({ name }) => name)).toEqual(['GPU 0, H200', 'GPU 1, H200', 'CPU']);
+  const [, second, cpu] = targets;
+  if (second === undefined || cpu === undefined) {
+    throw new Error('no targets');
+  }
+  const where = { backend: 'cuda', device: gpus[1]?.uuid };
+  expect(jobOf(find('triad'), second)).toEqual({ kind: 'bench', ids: ['triad'], where });
+  expect(jobOf(find('a: sum'), cpu)).toEqual({ kind: 'seeds', rows: ['a'], where: { backend: 'cpu' } });
+  // It stays long enough to be seen.
+  expect(jobOf(find('Out-of-memory demo'), cpu)).toMatchObject({ scenario: 'fill', hold_seconds: 10 });
+  expect(targets.map((target) => runsOn(find('PCIe transfers'), target))).toEqual([true, true, false]);
+});

@@ -1,0 +1,126 @@
+/** What can be run: a few presets that answer common questions, then everything else that the server has. */
+
+import { plainText } from '../lib/text';
+import { table, trans } from '../lib/translation';
+import type { CatalogueEntry, RunKind } from '../wire';
+
+export interface Benchmark {
+  /** Tells it from others. */
+  key: string;
+  kind: RunKind;
+  /** What one job runs together. */
+  ids: readonly string[];
+  title: string;
+  does: string;
+  /** About how long it takes; `null` where that is not known. */
+  seconds: number | null;
+  onCpu: boolean;
+  /** What else it is found by. */
+  words: string;
+}
+
+export interface BenchmarkGroup {
+  label: string;
+  benchmarks: readonly Benchmark[];
+}
+
+type Preset = Pick<Benchmark, 'key' | 'kind' | 'ids' | 'title' | 'does' | 'seconds'>;
+
+/** The seconds are those of an H100 with 16 CPU cores, rounded up. */
+const PRESETS = table((): readonly Preset[] => [
+  {
+    key: 'bandwidth',
+    kind: 'bench',
+    ids: ['read', 'write', 'copy', 'triad'],
+    title: trans.__('Memory bandwidth'),
+    does: trans.__('How fast a device reads, writes and copies its own memory.'),
+    seconds: 10,
+  },
+  {
+    key: 'product',
+    kind: 'bench',
+    ids: ['matmul'],
+    title: trans.__('Matrix product'),
+    does: trans.__('How fast large matrices are multiplied, in every data type.'),
+    seconds: 20,
+  },
+  {
+    key: 'pcie',
+    kind: 'bench',
+    ids: ['h2d-pinned', 'h2d-pageable', 'd2h-pinned', 'd2h-pageable', 'both-pinned'],
+    title: trans.__('PCIe transfers'),
+    does: trans.__('How fast arrays move between host and GPU, from pinned and from pageable memory.'),
+    seconds: 15,
+  },
+  {
+    key: 'stress',
+    kind: 'burn',
+    ids: ['burn'],
+    title: trans.__('Stress test'),
+    does: trans.__('Power, temperature and computation errors under full load.'),
+    seconds: 60,
+  },
+  {
+    key: 'memory',
+    kind: 'oom',
+    ids: ['fill'],
+    title: trans.__('Out-of-memory demo'),
+    does: trans.__('What happens when memory is full, and what helps.'),
+    seconds: 20,
+  },
+]);
+
+const GROUPS = table((): readonly [RunKind, string][] => [
+  ['bench', trans.__('Workloads')],
+  ['seeds', trans.__('Tutorial benchmarks')],
+  ['burn', trans.__('Stress tests')],
+  ['oom', trans.__('Out-of-memory demos')],
+  ['selftest', trans.__('Self-test')],
+]);
+
+/** Presets first. What a preset runs alone is not listed again. */
+export function benchmarkGroups(entries: readonly CatalogueEntry[]): BenchmarkGroup[] {
+  const presets = PRESETS().flatMap((preset) => {
+    const found = entries.filter(({ kind, id }) => kind === preset.kind && preset.ids.includes(id));
+    return found.length === 0 ? [] : [fromPreset(preset, found)];
+  });
+  const alone = new Set(presets.flatMap(({ kind, ids }) => (ids.length === 1 ? [`${kind} ${ids.join('')}`] : [])));
+  const rest = GROUPS().map(([kind, label]) => {
+    const own = entries.filter((entry) => entry.kind === kind && !alone.has(`${kind} ${entry.id}`));
+    return { label, benchmarks: own.map(fromEntry) };
+  });
+  return [{ label: trans.__('Presets'), benchmarks: presets }, ...rest].filter(
+    ({ benchmarks }) => benchmarks.length > 0,
+  );
+}
+
+/** Whether it has every word that is searched for. */
+export function matches({ title, does, words }: Benchmark, query: string): boolean {
+  const text = `${title} ${does} ${words}`.toLowerCase();
+  return query
+    .toLowerCase()
+    .split(/\s+/)
+    .every((word) => text.includes(word));
+}
+
+function fromPreset(preset: Preset, found: readonly CatalogueEntry[]): Benchmark {
+  return {
+    ...preset,
+    ids: found.map(({ id }) => id),
+    onCpu: found.every(({ on_cpu }) => on_cpu),
+    words: found.map(({ id, title, does }) => plainText(`${id} ${title} ${does}`)).join(' '),
+  };
+}
+
+function fromEntry({ kind, id, title, does, teaches, on_cpu }: CatalogueEntry): Benchmark {
+  return {
+    key: `${kind} ${id}`,
+    kind,
+    ids: [id],
+    title: plainText(title),
+    does: plainText(does),
+    seconds: null,
+    onCpu: on_cpu,
+    words: plainText(`${id} ${teaches}`),
+  };
+}

@@ -1,0 +1,47 @@
+import { describe, expect, it } from 'vitest';
+
+import { COLORS, ColorSlots } from './color-slots';
+
+type Present = [holder: string, program: string, gpus: number[]];
+
+function assigner(): (...present: Present[]) => Map<string, number> {
+  const slots = new ColorSlots();
+  return (...present) => new Map(slots.assign(present.map(([holder, program, gpus]) => ({ holder, program, gpus }))));
+}
+
+const programs = (count: number, gpu: (i: number) => number = (i) => i): Present[] =>
+  Array.from({ length: count }, (_, i) => [`h${i}`, `program ${i}`, [gpu(i)]]);
+
+describe('the colors of programs', () => {
+  it('differ as long as there are enough, then have a texture', () => {
+    const slots = [...assigner()(...programs(2 * COLORS)).values()];
+    expect(new Set(slots.slice(0, COLORS))).toEqual(new Set(Array.from({ length: COLORS }, (_, i) => i)));
+    expect(new Set(slots).size).toBe(2 * COLORS);
+  });
+
+  it('stay when others come and go, and are the same after a restart', () => {
+    const assign = assigner();
+    const all = assign(...programs(5));
+    const [first, , third] = programs(5) as [Present, Present, Present];
+    expect([...assign(third, ['new', 'another', [0]], first)].slice(0, 1)).toEqual([['h2', all.get('h2')]]);
+    expect(assign(['h2 again', 'program 2', [7]]).get('h2 again')).toBe(all.get('h2'));
+  });
+
+  it('are the same on every GPU and in every page', () => {
+    const slots = assigner()(['a', 'train.py', [0]], ['b', 'train.py', [1]]);
+    expect(slots.get('a')).toBe(slots.get('b'));
+    expect(assigner()(['c', 'train.py', [3]]).get('c')).toBe(slots.get('a'));
+  });
+
+  it('differ for two of one program on one GPU', () => {
+    const slots = assigner()(['a', 'train.py', [0]], ['b', 'train.py', [0, 1]]);
+    expect(slots.get('a')).not.toBe(slots.get('b'));
+  });
+
+  it('are given again where too many programs have been seen', () => {
+    const assign = assigner();
+    assign(...programs(2 * COLORS));
+    const slots = assign(...programs(2 * COLORS - 1), ['late', 'late', [99]]);
+    expect(new Set(slots.values()).size).toBe(2 * COLORS);
+  });
+});

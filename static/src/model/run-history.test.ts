@@ -1,0 +1,42 @@
+import { expect, it, vi } from 'vitest';
+
+import { NOW } from '../testing/frames';
+import { ITEMS, runResult, runState } from '../testing/runs';
+import type { RunItem } from '../wire';
+import { RunHistory } from './run-history';
+
+const item = (rate: number, verified = true): RunItem => ({
+  item: 'result',
+  ...runResult({ bytes_per_second: rate, verified }),
+});
+
+it('takes items from frames, and asks once for what those have not told', async () => {
+  const fetch = vi.fn((run: string) => Promise.resolve({ ...runState({ run }), all: [...ITEMS] }));
+  const onChange = vi.fn();
+  const history = new RunHistory(fetch, onChange);
+  history.update([runState({ items: 1, newest: ITEMS[0] ?? null })]);
+  expect([history.itemsOf('r1').length, history.version, fetch.mock.calls.length]).toEqual([1, 1, 0]);
+  history.update([runState({ items: ITEMS.length })]);
+  history.update([runState({ items: ITEMS.length })]);
+  await vi.waitFor(() => expect(onChange).toHaveBeenCalled());
+  expect(fetch.mock.calls).toEqual([['r1']]);
+  expect(history.itemsOf('r1')).toEqual(ITEMS);
+  expect(history.version).toBe(ITEMS.length);
+});
+
+it('a result is compared with the newest verified one from before', () => {
+  const history = new RunHistory(() => Promise.resolve(null), vi.fn());
+  const run = (name: string, started_ms: number, newest: RunItem): ReturnType<typeof runState> =>
+    runState({ run: name, started_ms, items: 1, newest });
+  const runs = [
+    run('a', NOW, item(1)),
+    run('b', NOW + 1, item(2)),
+    run('c', NOW + 2, item(3, false)),
+    run('d', NOW + 3, item(4)),
+  ];
+  history.update(runs);
+  expect(history.runs.map((each) => each.run)).toEqual(['d', 'c', 'b', 'a']);
+  const before = runs.map((each) => history.before(each, runResult())?.bytes_per_second);
+  expect(before).toEqual([undefined, 1, 2, 2]);
+  expect(history.before(runs[3] ?? runState(), runResult({ device: 'CPU' }))).toBeNull();
+});

@@ -1,0 +1,126 @@
+import { readFileSync } from 'node:fs';
+
+import { describe, expect, it } from 'vitest';
+
+import { COLORS } from '../model/color-slots';
+import { dashOf } from './palette';
+
+/** By CIEDE2000, where 1 is hardly seen. */
+const APART = 10;
+
+type Vector = [number, number, number];
+type Matrix = [Vector, Vector, Vector];
+
+/** Machado, Oliveira and Fernandes (2009), at its strongest. */
+const VISIONS: Record<string, Matrix> = {
+  'nothing missing': [
+    [1, 0, 0],
+    [0, 1, 0],
+    [0, 0, 1],
+  ],
+  protanopia: [
+    [0.152286, 1.052583, -0.204868],
+    [0.114503, 0.786281, 0.099216],
+    [-0.003882, -0.048116, 1.051998],
+  ],
+  deuteranopia: [
+    [0.367322, 0.860646, -0.227968],
+    [0.280085, 0.672501, 0.047413],
+    [-0.01182, 0.04294, 0.968881],
+  ],
+  tritanopia: [
+    [1.255528, -0.076749, -0.178779],
+    [-0.078411, 0.930809, 0.147602],
+    [0.004733, 0.691367, 0.3039],
+  ],
+};
+const XYZ: Matrix = [
+  [0.4124, 0.3576, 0.1805],
+  [0.2126, 0.7152, 0.0722],
+  [0.0193, 0.1192, 0.9505],
+];
+
+function times(matrix: Matrix, [a, b, c]: Vector): Vector {
+  return matrix.map(([x, y, z]) => x * a + y * b + z * c) as Vector;
+}
+
+function linear(hex: string): Vector {
+  const parts = [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16) / 255);
+  return parts.map((part) => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4)) as Vector;
+}
+
+function luminance(hex: string): number {
+  return times(XYZ, linear(hex))[1];
+}
+
+function contrast(a: string, b: string): number {
+  const [light, dark] = [luminance(a), luminance(b)].sort((one, other) => other - one) as [number, number];
+  return (light + 0.05) / (dark + 0.05);
+}
+
+function lab(rgb: Vector): Vector {
+  const [x, y, z] = times(XYZ, rgb.map((part) => Math.min(1, Math.max(0, part))) as Vector);
+  const f = (t: number): number => (t > 0.008856 ? Math.cbrt(t) : 7.787 * t + 16 / 116);
+  return [116 * f(y) - 16, 500 * (f(x / 0.9505) - f(y)), 200 * (f(y) - f(z / 1.089))];
+}
+
+/** CIEDE2000 (Sharma, Wu and Dalal, 2005). */
+function distance([l1, a1, b1]: Vector, [l2, a2, b2]: Vector): number {
+  const sin = (degrees: number): number => Math.sin((degrees * Math.PI) / 180);
+  const cos = (degrees: number): number => Math.cos((degrees * Math.PI) / 180);
+  const gray = (chroma: number): number => Math.sqrt(chroma ** 7 / (chroma ** 7 + 25 ** 7));
+  const g = 1.5 - 0.5 * gray((Math.hypot(a1, b1) + Math.hypot(a2, b2)) / 2);
+  const [c1, c2] = [Math.hypot(g * a1, b1), Math.hypot(g * a2, b2)];
+  const hue = (a: number, b: number): number => ((Math.atan2(b, a) * 180) / Math.PI + 360) % 360;
+  const [h1, h2] = [hue(g * a1, b1), hue(g * a2, b2)];
+  const turn = ((h2 - h1 + 540) % 360) - 180;
+  const h = h1 + turn / 2;
+  const c = (c1 + c2) / 2;
+  const t = 1 - 0.17 * cos(h - 30) + 0.24 * cos(2 * h) + 0.32 * cos(3 * h + 6) - 0.2 * cos(4 * h - 63);
+  const l = ((l1 + l2) / 2 - 50) ** 2;
+  const lightness = (l2 - l1) / (1 + (0.015 * l) / Math.sqrt(20 + l));
+  const chroma = (c2 - c1) / (1 + 0.045 * c);
+  const hues = (2 * Math.sqrt(c1 * c2) * sin(turn / 2)) / (1 + 0.015 * c * t);
+  const rotation = -2 * gray(c) * sin(60 * Math.exp(-((((h + 360) % 360) - 275) ** 2) / 625));
+  return Math.sqrt(lightness ** 2 + chroma ** 2 + hues ** 2 + rotation * chroma * hues);
+}
+
+const css = readFileSync(new URL('style/base.css', import.meta.url), 'utf8');
+const [light = '', dark = ''] = css.split("[data-gpumon-scheme='dark'] {");
+const themes = [
+  { name: 'light', rules: light, backgrounds: ['#ffffff', '#f6f8fa'] },
+  { name: 'dark', rules: dark, backgrounds: ['#0d1117', '#151b23', '#212121'] },
+];
+
+function color(rules: string, name: string): string | undefined {
+  return new RegExp(`--gpumon-${name}: (#[0-9a-f]{6});`).exec(rules)?.[1];
+}
+
+describe.each(themes)('the colors of programs and GPUs, $name', ({ rules, backgrounds }) => {
+  const colors = Array.from({ length: COLORS }, (_, i) => color(rules, `process-${i}`) ?? '');
+
+  it.each(Object.entries(VISIONS))('are told apart by eyes with %s', (_, matrix) => {
+    const seen = colors.map((one) => lab(times(matrix, linear(one))));
+    for (const [i, one] of seen.entries()) {
+      for (const [k, other] of seen.slice(0, i).entries()) {
+        expect(distance(one, other), `${colors[i]} and ${colors[k]}`).toBeGreaterThan(APART);
+      }
+    }
+  });
+
+  it('stand out from what is behind them, and letters from them', () => {
+    for (const [i, one] of colors.entries()) {
+      for (const background of backgrounds) {
+        expect(contrast(one, background), `${one} on ${background}`).toBeGreaterThan(3);
+      }
+      const letters = color(rules, `on-process-${i}`) ?? color(rules, 'on-process') ?? '';
+      expect(contrast(letters, one), `${letters} on ${one}`).toBeGreaterThan(4.5);
+    }
+  });
+});
+
+it('the thirteenth has a dash, and 64 have what tells all of them apart', () => {
+  const looks = Array.from({ length: 64 }, (_, i) => `${i % COLORS} ${dashOf(i).dash?.join() ?? ''}`);
+  expect(dashOf(COLORS - 1)).toEqual({});
+  expect(new Set(looks).size).toBe(64);
+});

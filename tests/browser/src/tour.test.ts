@@ -1,0 +1,71 @@
+/** The tour of the panel and the dialog of benchmarks in JupyterLab, by keyboard and for screen readers. */
+
+import type { Page } from 'playwright-core';
+import { describe, expect } from 'vitest';
+
+import { violations } from './axe';
+import { it } from './fixtures';
+
+const focused = (page: Page): Promise<string> => page.evaluate(() => document.activeElement?.textContent.trim() ?? '');
+
+describe('the tour', () => {
+  it('is not in the way of a test, comes by a command, goes by keys and ends by Escape', async ({
+    simulated,
+    page,
+    lab,
+    view,
+  }) => {
+    await lab.open(`${simulated.page('lab')}&reset`);
+    await lab.showPanel();
+    await view.live();
+    const tour = page.getByTestId('gpumon-tour');
+    await page.waitForTimeout(500);
+    expect(await tour.count()).toBe(0);
+
+    await lab.command('Tour of the GPU Panel');
+    const title = tour.locator('h2');
+    await title.filter({ hasText: 'Your GPUs' }).waitFor();
+    await expect.poll(() => focused(page)).toBe('Next');
+    const pointed = await tour.locator('.gpumon-tour-frame').boundingBox();
+    const card = await view.gpu(0).boundingBox();
+    expect(Math.abs((pointed?.y ?? 0) - (card?.y ?? 100))).toBeLessThan(10);
+    await page.keyboard.press('ArrowRight');
+    await title.filter({ hasText: 'Who holds memory' }).waitFor();
+    await page.keyboard.press('Enter');
+    await title.filter({ hasText: 'Charts' }).waitFor();
+    await page.keyboard.press('Escape');
+    await tour.waitFor({ state: 'detached' });
+  });
+
+  it('is shown by itself to a person, once', async ({ simulated, page, lab, view }) => {
+    await page.addInitScript(() => Object.defineProperty(navigator, 'webdriver', { get: () => false }));
+    await lab.open(`${simulated.page('lab')}&reset`);
+    await lab.showPanel();
+    const tour = page.getByTestId('gpumon-tour');
+    await tour.waitFor();
+    await page.keyboard.press('Escape');
+    await tour.waitFor({ state: 'detached' });
+    await lab.reload();
+    await view.live();
+    await page.waitForTimeout(500);
+    expect(await tour.count()).toBe(0);
+  });
+});
+
+it('axe finds nothing in the tour and the dialog, light and dark', async ({ simulated, page, lab, view }) => {
+  await lab.open(`${simulated.page('lab')}&reset`);
+  await lab.showPanel();
+  await view.live();
+  for (const theme of ['JupyterLab Light', 'JupyterLab Dark']) {
+    await lab.theme(theme);
+    await page.locator(`[data-gpumon-scheme=${theme.endsWith('Dark') ? 'dark' : 'light'}]`).waitFor();
+    await lab.command('Tour of the GPU Panel');
+    await page.getByTestId('gpumon-tour').waitFor();
+    expect(await violations(page, '[data-testid=gpumon-tour]'), theme).toEqual([]);
+    await page.keyboard.press('Escape');
+    await lab.command('GPU Benchmarks');
+    await page.getByRole('option', { name: 'Stress test' }).waitFor();
+    expect(await violations(page, '[data-testid=gpumon-runs]'), theme).toEqual([]);
+    await page.keyboard.press('Escape');
+  }
+});
