@@ -34,12 +34,17 @@ export interface Band {
   to_ms: number;
   color: string;
   label: string;
+  /** What a tooltip calls it, where that is more. */
+  title?: string;
 }
 
 /** A time that is marked on the axis. */
 export interface EventMarker {
   at_ms: number;
   color: string;
+  label: string;
+  /** Whether it is marked on the axis alone, without a line across. */
+  small?: boolean;
 }
 
 export interface ChartStyle {
@@ -72,6 +77,8 @@ export interface ChartContent {
   /** What the limit is called, where its number does not tell: `slowdown`. */
   limitName?: string;
   bands?: readonly Band[];
+  /** Thin bars above the lines, the last of them in front. */
+  bars?: readonly Band[];
   markers?: readonly EventMarker[];
   /** The time under the pointer; `null` for now. */
   at_ms: number | null;
@@ -79,6 +86,13 @@ export interface ChartContent {
 
 /** Where the lines are drawn, in pixels of the device. */
 export interface PlotArea extends Scales {
+  /** The pixels of the device in one of the page. */
+  px: number;
+  /** Of the whole canvas. */
+  width: number;
+  height: number;
+  /** Whether there is room for axes. */
+  hasAxes: boolean;
   left: number;
   top: number;
   right: number;

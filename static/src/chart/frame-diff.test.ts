@@ -8,6 +8,10 @@ const MINUTE_MS = 60_000;
 /** A minute on 600 pixels, which end at `to_ms`. */
 function field(to_ms: number): PlotArea {
   return {
+    px: 1,
+    width: 600,
+    height: 100,
+    hasAxes: false,
     left: 0,
     top: 0,
     right: 600,
@@ -63,7 +67,8 @@ describe('a picture is drawn anew', () => {
       { lines: [...lines, ...lines] },
       { lines: lines.map((line) => ({ ...line, id: 'other' })) },
       { bands: [{ from_ms: 1, to_ms: 2, color: 'blue', label: '' }] },
-      { markers: [{ at_ms: 1, color: 'blue' }] },
+      { bars: [{ from_ms: 1, to_ms: 2, color: 'blue', label: '' }] },
+      { markers: [{ at_ms: 1, color: 'blue', label: '' }] },
     ];
     expect(others.map((changes) => seen(content(50, changes), MINUTE_MS, 0))).toEqual(others.map(() => true));
   });

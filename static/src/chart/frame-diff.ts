@@ -16,12 +16,16 @@ export interface FrameSignature {
 }
 
 export function frameSignature(content: ChartContent, area: PlotArea): FrameSignature {
-  const { window, lines, stack = [], bands = [], markers: markers = [], at_ms, floor, ceiling, limit } = content;
+  const { window, lines, stack = [], bands = [], bars = [], markers = [], at_ms, floor, ceiling, limit } = content;
   const all = [...lines, ...stack];
   const pixel_ms = (area.to_ms - area.from_ms) / (area.right - area.left);
   // A band that goes on ends where the chart does.
   const upToNow_ms = area.to_ms - STEP_PX * pixel_ms;
-  const bandEdges = bands.map(({ from_ms, to_ms }) => [from_ms, to_ms > upToNow_ms ? '' : to_ms]);
+  const bandEdges = [...bands, ...bars].map(({ from_ms, to_ms, color }) => [
+    from_ms,
+    to_ms > upToNow_ms ? '' : to_ms,
+    color,
+  ]);
   const scale = (area.to_ms - area.from_ms).toFixed();
   const frame = [window.revision, scale, area.right, area.bottom, floor, ceiling, limit ?? '', at_ms ?? ''];
   return {

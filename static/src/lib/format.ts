@@ -141,9 +141,14 @@ export function kilowattHours(joules: number): string {
   return `${significant(joules / 3.6e6)}${SPACE}kWh`;
 }
 
+/** The unit of an energy, and its size in joules. */
+export function energyUnit(joules: number): readonly [scale: number, unit: string] {
+  return joules >= 0.9995e6 ? [1e6, 'MJ'] : joules >= 999.5 ? [1e3, 'kJ'] : [1, 'J'];
+}
+
 /** `420 J`, `6.10 kJ`, `1.20 MJ`. */
 export function energy(joules: number): string {
-  const [scale, unit] = joules >= 0.9995e6 ? [1e6, 'MJ'] : joules >= 999.5 ? [1e3, 'kJ'] : [1, 'J'];
+  const [scale, unit] = energyUnit(joules);
   return `${significant(joules / scale)}${SPACE}${unit}`;
 }
 

@@ -134,9 +134,9 @@ it('Xids, warnings and failures are marked on the time axis of their GPU, notice
   const lost: Event = { at_ms: NOW + 9, gpu: { index: 0, uuid: 'GPU-0' }, what: 'gpu_lost' };
   const over: Event = { at_ms: NOW, gpu: GPU, what: 'condition_ended', ...throttled('critical') };
   const marks = markedEvents([began('notice'), began('warning', NOW + 3), started(7), over, xid, xidBegan, lost]);
-  expect(marks.get(1)).toEqual([
+  expect(marks.get(1)).toMatchObject([
     { at_ms: NOW + 3, level: 'warning' },
     { at_ms: NOW, level: 'critical' },
   ]);
-  expect(marks.get(0)).toEqual([{ at_ms: NOW + 9, level: 'critical' }]);
+  expect(marks.get(0)).toEqual([{ at_ms: NOW + 9, level: 'critical', text: 'GPU lost (fallen off the bus)' }]);
 });

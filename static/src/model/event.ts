@@ -23,6 +23,7 @@ export interface EventRow {
 export interface EventMark {
   at_ms: number;
   level: Level;
+  text: string;
 }
 
 const KEPT = 100;
@@ -85,9 +86,13 @@ export function markedEvents(events: readonly Event[]): Map<number, EventMark[]>
     if (gpu === undefined || event.what === 'condition_ended' || isProcess(event) || isReportedByXid(event, events)) {
       continue;
     }
-    const level = levelOf(event, describeEvent(event, [])?.level ?? 'none', events);
+    const description = describeEvent(event, []);
+    const level = levelOf(event, description?.level ?? 'none', events);
     if (level === 'warning' || level === 'critical' || event.what === 'xid') {
-      marked.set(gpu, [...(marked.get(gpu) ?? []), { at_ms: event.at_ms, level }]);
+      marked.set(gpu, [
+        ...(marked.get(gpu) ?? []),
+        { at_ms: event.at_ms, level, text: plainText(description?.text ?? '') },
+      ]);
     }
   }
   return marked;

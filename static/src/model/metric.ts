@@ -1,8 +1,16 @@
-/** The fields of the catalogue that have a line over time, as the page draws them. */
+/** The fields of the catalogue as the page draws them over time. */
 
 import { trans } from '../lib/translation';
 import type { GpuSample, HostSample, MigSample, Reading } from '../wire';
-import { GPU_FIELDS, HOST_FIELDS, MIG_FIELDS, OVERVIEW, type Field, type FieldColor } from '../wire/fields';
+import {
+  GPU_FIELDS,
+  HOST_FIELDS,
+  MIG_FIELDS,
+  OVERVIEW,
+  type Field,
+  type FieldColor,
+  type FieldUnit,
+} from '../wire/fields';
 import type { GpuState } from './gpu';
 import { valueOf } from './reading';
 import { UNITS, type Unit } from './unit';
@@ -20,8 +28,8 @@ export interface Metric<S = GpuSample> {
   /** Its name in history frames: the path in the sample. */
   id: string;
   label: () => string;
-  /** The chart that it is a line of, and what it is called there. */
-  chart: string;
+  /** The chart that it is a line of, and what it is called there; `null` where it has one only on request. */
+  chart: string | null;
   line: () => string;
   unit: Unit;
   color: Color;
@@ -32,16 +40,22 @@ export interface Metric<S = GpuSample> {
   near_percent: number | null;
 }
 
+/** The colors of what has no chart by itself. */
+const COLORS: Partial<Record<FieldUnit, Color>> = { bytes: 'memory', watts: 'power', celsius: 'temperature' };
+
 const IN_MIG_CHARTS = ['mig.memory.used_bytes', 'mig.activity.sm_percent'];
 
-export const GPU_METRICS: readonly Metric[] = charted(GPU_FIELDS);
+export const ALL_GPU_METRICS: readonly Metric[] = GPU_FIELDS.map(metricOf);
+export const ALL_HOST_METRICS: readonly Metric<HostSample>[] = HOST_FIELDS.map(metricOf);
+
+export const GPU_METRICS: readonly Metric[] = ALL_GPU_METRICS.filter(isCharted);
 
 /** What an overview shows of each GPU; the server tells its history unasked. */
 export const METRICS: readonly Metric[] = chosen(GPU_METRICS, OVERVIEW);
 
-export const HOST_METRICS: readonly Metric<HostSample>[] = charted(HOST_FIELDS);
+export const HOST_METRICS: readonly Metric<HostSample>[] = ALL_HOST_METRICS.filter(isCharted);
 
-export const MIG_METRICS: readonly Metric<MigSample>[] = chosen(charted(MIG_FIELDS), IN_MIG_CHARTS);
+export const MIG_METRICS: readonly Metric<MigSample>[] = chosen(MIG_FIELDS.map(metricOf), IN_MIG_CHARTS);
 
 /** What the value of a metric is out of; `null` where that is not known. */
 export function limitOf<S>({ limit }: Metric<S>, sample: S | null): number | null {
@@ -58,17 +72,23 @@ export function limitLineOf(metric: Metric, gpu: GpuState): { value: number; nam
   return slowdown === null ? null : { value: slowdown, name: trans.__('slowdown') };
 }
 
-function charted<S>(fields: readonly Field<S>[]): Metric<S>[] {
-  return fields.flatMap(({ id, label, unit, read, limit = null, load, chart }) =>
-    chart === undefined
-      ? []
-      : [
-          {
-            ...{ id, label, chart: chart.name, line: chart.line, unit: UNITS[unit], color: chart.color, read, limit },
-            near_percent: load?.[1] ?? null,
-          },
-        ],
-  );
+function metricOf<S>({ id, label, unit, read, limit, load, chart }: Field<S>): Metric<S> {
+  const drawn = chart ?? { name: null, line: label, color: COLORS[unit] ?? 'utilization' };
+  return {
+    id,
+    label,
+    chart: drawn.name,
+    line: drawn.line,
+    unit: UNITS[unit],
+    color: drawn.color,
+    read,
+    limit: limit ?? null,
+    near_percent: load?.[1] ?? null,
+  };
+}
+
+function isCharted({ chart }: Pick<Metric, 'chart'>): boolean {
+  return chart !== null;
 }
 
 /** Those of these ids, in their order. */

@@ -25,7 +25,7 @@ import { seriesKey } from './gpu';
 import { withKnownGpus, withKnownReadings } from './known-gpu';
 import { ColorSlots } from './color-slots';
 import { heldBy, heldKey, holderOf } from './holders';
-import { GPU_METRICS, HELD, HOST_METRICS, METRICS, MIG, MIG_METRICS } from './metric';
+import { ALL_GPU_METRICS, ALL_HOST_METRICS, HELD, METRICS, MIG, MIG_METRICS } from './metric';
 import { valueOf } from './reading';
 
 /** Why there is no connection, and what to do about it, as found out by whoever embeds the view. */
@@ -80,7 +80,7 @@ export class Store {
   /** Metrics that are kept besides those of an overview. */
   private more: ReadonlySet<string> = new Set();
   private kept = METRICS;
-  private keptOfHost: typeof HOST_METRICS = [];
+  private keptOfHost: typeof ALL_HOST_METRICS = [];
   /** Samples that this client was too slow for. */
   missed = 0;
   /** Since when samples can be expected, on the server's clock: a pause is no silence. */
@@ -135,12 +135,13 @@ export class Store {
     }
   }
 
-  /** Keeps these metrics, too, from now on; returns all whose history the server can tell, where there are more. */
+  /** Keeps these metrics, too, from now on; returns all whose history the server has, where there are more. */
   trackMetrics(metrics: readonly string[]): string[] {
     this.more = new Set([...this.more, ...metrics]);
-    this.kept = GPU_METRICS.filter(({ id }) => OVERVIEW.includes(id) || this.more.has(id));
-    this.keptOfHost = HOST_METRICS.filter(({ id }) => this.more.has(id));
-    const ids = [...this.kept, ...this.keptOfHost, ...(this.more.has(MIG) ? MIG_METRICS : [])].map(({ id }) => id);
+    this.kept = ALL_GPU_METRICS.filter(({ id }) => OVERVIEW.includes(id) || this.more.has(id));
+    this.keptOfHost = ALL_HOST_METRICS.filter(({ id }) => this.more.has(id));
+    const charted = [...this.kept, ...this.keptOfHost].filter(({ chart }) => chart !== null);
+    const ids = [...charted, ...(this.more.has(MIG) ? MIG_METRICS : [])].map(({ id }) => id);
     return this.more.size === 0 ? [] : [...ids, ...(this.more.has(HELD) ? [HELD] : [])];
   }
 

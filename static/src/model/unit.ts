@@ -6,11 +6,14 @@ import {
   celsius,
   count,
   DASH,
+  energy,
+  energyUnit,
   memoryNumber,
   memorySize,
   mhz,
   percent,
   rateUnit,
+  significant,
   watts,
 } from '../lib/format';
 import { memoryUnitBytes, units } from '../lib/units';
@@ -49,12 +52,12 @@ export const MEMORY: Unit = {
   },
 };
 
-/** The units of the catalogue. Energy and numbers of things are not drawn. */
+/** The units of the catalogue. */
 export const UNITS: Record<FieldUnit, Unit> = {
   percent: PERCENT,
   bytes: MEMORY,
   watts: { ...plain(watts, 'W'), number: count, ceiling: 100 },
-  joules: plain(String),
+  joules: { ...plain(energy), ticks: (values) => axisTicks(values, ...energyUnit(Math.max(...values))) },
   celsius: { ...plain(celsius), ticks: (values) => values.map(celsius), floor: 20, ceiling: 100 },
   megahertz: { ...plain(mhz, 'MHz'), ceiling: 1000 },
   bytesPerSecond: {
@@ -62,7 +65,7 @@ export const UNITS: Record<FieldUnit, Unit> = {
     ticks: (values) => axisTicks(values, ...rateUnit(Math.max(...values))),
     ceiling: 1e6,
   },
-  count: plain(String),
+  count: plain((value) => (Number.isInteger(value) ? count(value) : significant(value))),
 };
 
 /** A value as it stands beside its name; `null` where there is none. */

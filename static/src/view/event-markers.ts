@@ -18,7 +18,7 @@ export class EventMarkers {
       this.markers = new Map(
         [...markedEvents(events)].map(([gpu, marks]) => [
           gpu,
-          marks.map(({ at_ms, level }) => ({ at_ms, color: palette.levels[level] })),
+          marks.map(({ at_ms, level, text }) => ({ at_ms, color: palette.levels[level], label: text })),
         ]),
       );
     }

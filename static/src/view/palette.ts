@@ -10,6 +10,8 @@ export interface Palette extends ChartStyle {
   lines: Record<Exclude<Color, number>, string>;
   /** Those that tell holders, GPUs or lines of one chart apart. */
   slots: readonly string[];
+  /** What charts stand on. */
+  card: string;
   /** Of a mark on the time axis. */
   levels: Record<Level, string>;
 }
@@ -59,6 +61,7 @@ export function readPalette(root: Element): Palette {
       text: style.color,
     },
     slots: Array.from({ length: COLORS }, (_, slot) => color(`--gpumon-process-${slot}`)),
+    card: color('--_card'),
     text: style.color,
     muted: color('--gpumon-axis'),
     grid: color('--gpumon-grid'),

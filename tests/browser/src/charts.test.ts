@@ -144,6 +144,49 @@ describe('charts', () => {
     await expect.poll(() => charts.root.getByText('Move in time').isVisible()).toBe(false);
   });
 
+  it('are of any reading, and stand where they were dragged, also after a reload', async ({ page, charts, server }) => {
+    await page.goto(`${server.url}#charts?charts=power.draw_watts,memory.used_bytes,cpu`);
+    await charts.live();
+    await charts.root.getByText('Charts', { exact: true }).click();
+    await charts.root.getByLabel('Add a chart').selectOption({ label: 'Free memory' });
+    await page.keyboard.press('Escape');
+    await expect
+      .poll(() => charts.readouts('all memory.free_bytes'))
+      .toContainEqual(expect.stringMatching(/^0 .*GiB$/));
+    await charts
+      .plot('all memory.free_bytes')
+      .getByRole('heading')
+      .dragTo(charts.plot('all power.draw_watts'), { targetPosition: { x: 20, y: 60 } });
+    const wanted = ['all memory.free_bytes', 'all power.draw_watts', 'all memory.used_bytes', 'host cpu'];
+    await expect.poll(() => charts.names()).toEqual(wanted);
+    await expect.poll(() => page.url()).toMatch(/charts=memory\.free_bytes,power/);
+    await page.reload();
+    await charts.live();
+    await expect.poll(() => charts.names()).toEqual(wanted);
+  });
+
+  it('are copied as a table and as pictures, with what their legends show', async ({ page, charts, server }) => {
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+    await page.goto(`${server.url}#charts?charts=power&hide=1`);
+    await charts.live();
+    const plot = charts.plot('all power.draw_watts');
+    await plot.getByLabel('Chart menu').click();
+    const copy = async (kind: string): Promise<void> => {
+      await plot.getByRole('button', { name: `Copy as ${kind}` }).click();
+      await expect.poll(() => plot.getByRole('status').innerText()).toBe('Copied to the clipboard');
+    };
+    await copy('CSV');
+    expect(await page.evaluate(() => navigator.clipboard.readText())).toMatch(
+      /^time,"GPU 0 power.draw_watts"\r\n\d{4}-\d\d-\d\dT[\d:.]+Z,[\d.]+\r\n/,
+    );
+    await copy('SVG');
+    expect(await page.evaluate(() => navigator.clipboard.readText())).toMatch(/^<svg .*>Power<.*>GPU 0 \d+\sW</);
+    await copy('PNG');
+    const types = (): Promise<string[]> =>
+      page.evaluate(async () => (await navigator.clipboard.read()).flatMap((item) => item.types));
+    await expect.poll(types).toContain('image/png');
+  });
+
   it('are all on paper, in the colors of paper, and the page is an app', async ({ page, charts, server }) => {
     await page.emulateMedia({ colorScheme: 'dark' });
     await page.setViewportSize({ width: 900, height: 500 });
@@ -188,7 +231,7 @@ describe('charts', () => {
     await page.mouse.move(x + width * 0.975, y + 40);
     await expect.poll(() => charts.readouts('gpu 1 temperature')).toContainEqual(expect.stringMatching(/^GPU \d+ °C$/));
     const tooltip = charts.root.locator('.gpumon-tooltip');
-    await expect.poll(() => tooltip.innerText()).toMatch(/^\d\d:\d\d:\d\d\s+\w+\s+\d+\s+W\s+\w+\s+\d+\s+W$/);
+    await expect.poll(() => tooltip.innerText()).toMatch(/^\d\d:\d\d:\d\d\s+\w+\s+\d+\s+W\s+\w+\s+\d+\s+W/);
     await page.mouse.move(0, 0);
     await expect.poll(() => tooltip.count()).toBe(0);
     await charts.control('Pause').click();

@@ -1,9 +1,11 @@
 //! Frameworks that run the same operation on the same data, where the user has them: each in a Python process of its own,
 //! after each of the runner's own runs, and their results verified like those.
 //!
-//! [`shared`] is what an operation hands over, [`process`] the process, and `frameworks.py` what runs there.
+//! [`shared`] is what an operation hands over, [`request`] what is asked of the [`process`], and `frameworks.py` what
+//! runs there.
 
 mod process;
+mod request;
 mod shared;
 
 use std::{
@@ -16,6 +18,7 @@ use std::{
 pub(crate) use self::shared::{Operation, Shared, from_bytes, to_bytes};
 use self::{
     process::{Failure, Process, Ready},
+    request::Request,
     shared::Memory,
 };
 use crate::{
@@ -134,7 +137,7 @@ impl<'a> Frameworks<'a> {
         let version = process.version.clone();
         let out = Memory::new(&[])?;
         let inputs = shared.inputs.iter().map(|input| Memory::new(input)).collect::<Result<Vec<_>, _>>()?;
-        let request = shared.request(&inputs, &out, limits);
+        let request = Request::new(shared, &inputs, &out, limits);
         let answer = process.ask(&request, self.patience + limits.warm_up + limits.time, self.interrupted);
         match &answer {
             Ok(_) | Err(Failure::Told(_)) => {}

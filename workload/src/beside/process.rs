@@ -14,7 +14,7 @@ use std::{
 
 use serde::{Deserialize, de::DeserializeOwned};
 
-use super::shared::Request;
+use super::request::Request;
 use crate::{
     error::RunError,
     parent::{keep_last_line, line_splitter::LineTooLong, split_lines},

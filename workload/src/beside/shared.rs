@@ -7,10 +7,8 @@ use std::{
 };
 
 use rustix::fs::{MemfdFlags, memfd_create};
-use serde::Serialize;
 
 use crate::{
-    measure::Limits,
     protocol::{Dtype, Verification},
     real::Real,
 };
@@ -41,43 +39,6 @@ pub(crate) struct Operation {
     pub(crate) fused: bool,
 }
 
-/// What is asked of a framework.
-#[derive(Debug, Serialize)]
-pub(super) struct Request<'a> {
-    operation: &'a str,
-    dtype: Dtype,
-    shape: &'a [u64],
-    inputs: usize,
-    copies: bool,
-    one_thread: bool,
-    fused: bool,
-    paths: Vec<String>,
-    out: String,
-    warm_up_s: f64,
-    least_s: f64,
-    time_s: f64,
-}
-
-impl Shared {
-    pub(super) fn request<'a>(&'a self, inputs: &[Memory], out: &Memory, limits: &Limits) -> Request<'a> {
-        let Operation { name, copies, one_thread, fused } = self.operation;
-        Request {
-            operation: name,
-            dtype: self.dtype,
-            shape: &self.shape,
-            inputs: inputs.len(),
-            copies,
-            one_thread,
-            fused,
-            paths: inputs.iter().map(Memory::path).collect(),
-            out: out.path(),
-            warm_up_s: limits.warm_up.as_secs_f64(),
-            least_s: limits.least.as_secs_f64(),
-            time_s: limits.time.as_secs_f64(),
-        }
-    }
-}
-
 /// Numbers as they lie in memory.
 pub(crate) fn to_bytes<T: Real>(elements: &[T]) -> Vec<u8> {
     let width = T::DTYPE.bytes() as usize;
@@ -102,7 +63,7 @@ impl Memory {
         Ok(Self(file))
     }
 
-    fn path(&self) -> String {
+    pub(super) fn path(&self) -> String {
         format!("/proc/{}/fd/{}", std::process::id(), self.0.as_raw_fd())
     }
 

@@ -68,6 +68,8 @@ pub(super) struct App {
     pub(super) hits: Vec<(Rect, Hit)>,
     last_click: Option<Click>,
     sent: Vec<Sent>,
+    /// Who has ended of those that got a signal since all before had.
+    ended: Vec<String>,
     inputs: SyncSender<Input>,
     /// No process gets a signal.
     pub(super) is_readonly: bool,
@@ -95,6 +97,7 @@ impl App {
             hits: Vec::new(),
             last_click: None,
             sent: Vec::new(),
+            ended: Vec::new(),
             inputs,
             is_readonly: false,
         }

@@ -63,6 +63,9 @@ impl App {
         let all = targets.len();
         let mut names = Vec::new();
         let mut errors = Vec::new();
+        if self.sent.is_empty() {
+            self.ended.clear();
+        }
         for (target, _) in targets {
             let name = target.label();
             match target.send(kill) {
@@ -83,11 +86,12 @@ impl App {
 
     /// Sees what came of what was sent; true where there is something to tell.
     pub(super) fn watch_sent(&mut self, now: Instant) -> bool {
-        let (mut ended, mut late) = (Vec::new(), Vec::new());
+        let mut late = Vec::new();
+        let before = self.ended.len();
         let mut hint = "";
         self.sent.retain(|sent| {
             if sent.target.has_ended() {
-                ended.push(sent.target.label());
+                self.ended.push(sent.target.label());
                 return false;
             }
             let is_late = now.saturating_duration_since(sent.at) > PATIENCE;
@@ -99,11 +103,11 @@ impl App {
         });
         if !late.is_empty() {
             self.state.tell(Level::Warn, format!("still running: {}: {hint}", late.join(", ")));
-        } else if !ended.is_empty() {
-            let have = if ended.len() == 1 { "has" } else { "have" };
-            self.state.tell(Level::Note, format!("{} {have} ended", counted(&ended)));
+        } else if self.ended.len() > before {
+            let have = if self.ended.len() == 1 { "has" } else { "have" };
+            self.state.tell(Level::Note, format!("{} {have} ended", counted(&self.ended)));
         }
-        !late.is_empty() || !ended.is_empty()
+        !late.is_empty() || self.ended.len() > before
     }
 }
 

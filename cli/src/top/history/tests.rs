@@ -113,8 +113,10 @@ fn readings_that_come_later_from_a_server_join_those_of_the_same_moments() {
         gpus: vec![frame::GpuHistory {
             uuid: "a".into(),
             metrics: [("clocks.sm_mhz".to_owned(), vec![Some(100.0), Some(200.0), None])].into(),
+            holders: Vec::new(),
         }],
         host: [("host.cpu.busy_percent".to_owned(), vec![Some(7.0), Some(8.0), Some(9.0)])].into(),
+        ..frame::History::default()
     };
     history.extend(&past, 1000, |_| Some(0));
     let clock = Line::Gpu(0, METRICS.iter().position(|metric| metric.id == "clocks.sm_mhz").unwrap());

@@ -1,8 +1,9 @@
 /** The charts that a dashboard can show, with the metrics that are their lines. */
 
-import type { GpuSample } from '../../wire';
+import { trans } from '../../lib/translation';
+import type { GpuSample, HostSample } from '../../wire';
 import { CHARTS } from '../../wire/fields';
-import { GPU_METRICS, HOST_METRICS, type Metric } from '../metric';
+import { ALL_GPU_METRICS, ALL_HOST_METRICS, GPU_METRICS, HOST_METRICS, type Metric } from '../metric';
 
 export interface ChartKind<S = GpuSample> {
   /** As addresses and settings name it. */
@@ -30,10 +31,52 @@ export const COMPARED: readonly string[] = [
 
 export const GPU_CHARTS = kindsOf(GPU_METRICS);
 export const HOST_CHARTS = kindsOf(HOST_METRICS);
-export const CHART_IDS: readonly string[] = CHARTS.map(({ id }) => id);
+/** Each reading has a chart of its own, on request. */
+const GPU_READINGS = ALL_GPU_METRICS.map(chartOf);
+const HOST_READINGS = ALL_HOST_METRICS.map(chartOf);
+
+/** What can be chosen, in groups. */
+export interface ChartGroup {
+  title: string;
+  charts: readonly Pick<ChartKind, 'id' | 'title'>[];
+}
+
+export function chartGroups(): ChartGroup[] {
+  return [
+    { title: trans.__('Charts'), charts: CHARTS },
+    { title: trans.__('GPU readings'), charts: GPU_READINGS },
+    { title: trans.__('Machine readings'), charts: HOST_READINGS },
+  ];
+}
+
+export const CHART_IDS: readonly string[] = [...CHARTS, ...GPU_READINGS, ...HOST_READINGS].map(({ id }) => id);
+
+/** Those of `ids` that are of GPUs, in their order. */
+export function gpuCharts(ids: readonly string[]): ChartKind[] {
+  return found([...GPU_CHARTS, ...GPU_READINGS], ids);
+}
+
+/** Those of `ids` that are of the machine, in their order. */
+export function hostCharts(ids: readonly string[]): ChartKind<HostSample>[] {
+  return found([...HOST_CHARTS, ...HOST_READINGS], ids);
+}
+
+/** Readings that are drawn only where a chart of them was asked for. */
+export function uncharted(ids: readonly string[]): string[] {
+  const all = [...ALL_GPU_METRICS, ...ALL_HOST_METRICS];
+  return all.filter(({ id, chart }) => chart === null && ids.includes(id)).map(({ id }) => id);
+}
 
 /** The charts that have lines among these metrics. */
 function kindsOf<S>(all: readonly Metric<S>[]): ChartKind<S>[] {
   const kinds = CHARTS.map(({ id, title }) => ({ id, title, metrics: all.filter(({ chart }) => chart === id) }));
   return kinds.filter(({ metrics }) => metrics.length > 0);
+}
+
+function chartOf<S>(metric: Metric<S>): ChartKind<S> {
+  return { id: metric.id, title: metric.label, metrics: [metric] };
+}
+
+function found<S>(kinds: readonly ChartKind<S>[], ids: readonly string[]): ChartKind<S>[] {
+  return ids.flatMap((id) => kinds.filter((kind) => kind.id === id));
 }

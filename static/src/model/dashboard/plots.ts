@@ -19,7 +19,8 @@ import {
 import { migRows } from '../mig';
 import { absenceOf } from '../reading';
 import { PERCENT, type Unit } from '../unit';
-import { COMPARED, GPU_CHARTS, HOST_CHARTS, type ChartKind } from './kinds';
+import { chartsOf, isApart } from './arrange';
+import { gpuCharts, hostCharts, type ChartKind } from './kinds';
 import type { DashboardState } from './state';
 
 export interface PlotLine {
@@ -30,6 +31,8 @@ export interface PlotLine {
   name?: string;
   color: Color;
   series: string;
+  /** The field of the catalogue that it shows. */
+  field: string;
   /** What is read now; `null` before the first sample. */
   now: Reading<number> | null;
   /** Under which name its series is among the driver's own records, where it is. */
@@ -40,6 +43,8 @@ export interface Plot {
   key: string;
   /** The chart that it is, whatever GPU it is of. */
   id: string;
+  /** As somebody chooses it; those of MIG devices are chosen together. */
+  chart: string;
   title: string;
   unit: Unit;
   lines: readonly PlotLine[];
@@ -84,24 +89,22 @@ export const HOST = 'host';
 export function sectionsOf(input: PlotsInput): Section[] {
   const { state, gpus, sample } = input;
   const chosen = gpus.filter(({ index }) => state.gpus?.includes(index) ?? true);
-  const kinds = GPU_CHARTS.filter((kind) => wants(state, kind.id));
-  const apart = state.layout === 'apart' || chosen.length < 2;
-  const sections = apart ? chosen.map((gpu) => ofGpu(gpu, kinds, input)) : [ofAll(chosen, kinds, state)];
-  const machine = HOST_CHARTS.filter((kind) => wants(state, kind.id)).map((kind) => hostPlot(kind, sample));
+  const ids = chartsOf(state, chosen.length);
+  const sections = isApart(state, chosen.length)
+    ? chosen.map((gpu) => ofGpu(gpu, ids, input))
+    : [ofAll(chosen, gpuCharts(ids))];
+  const machine = hostCharts(ids).map((kind) => hostPlot(kind, sample));
   const host: Section = { key: HOST, gpu: null, title: trans.__('Machine'), plots: machine, missing: [] };
   return [...sections, host].filter(({ plots, missing }) => plots.length + missing.length > 0);
 }
 
-function wants({ charts }: DashboardState, id: string): boolean {
-  return charts?.includes(id) ?? true;
-}
-
-function ofGpu(gpu: GpuState, kinds: readonly ChartKind[], input: PlotsInput): Section {
+function ofGpu(gpu: GpuState, ids: readonly string[], input: PlotsInput): Section {
+  const kinds = gpuCharts(ids);
   const able = kinds.filter(({ metrics }) => metrics.some((metric) => isThere(gpu, metric)));
   const plots = able.map((kind) => gpuPlot(gpu, kind, input.holders.get(gpu.index) ?? []));
   const missing = kinds.filter((kind) => !able.includes(kind)).map(({ title }) => title());
   const title = `${gpu.index} ${plainText(gpu.name)}`;
-  const mig = wants(input.state, MIG) ? migPlots(gpu) : [];
+  const mig = ids.includes(MIG) ? migPlots(gpu) : [];
   return { key: `gpu ${gpu.index}`, gpu, title, plots: [...plots, ...mig], missing };
 }
 
@@ -111,7 +114,7 @@ function gpuPlot(gpu: GpuState, { id, title, metrics }: ChartKind, holders: read
     const series = seriesKey(gpu, metric.id);
     // What is in use in all stands above its parts, and takes no color from them.
     const color = id === 'memory' ? 'text' : metric.color;
-    const line = { id: metric.id, label: metric.line(), color, series, now: readOf(gpu, metric) };
+    const line = { id: metric.id, label: metric.line(), color, series, field: metric.id, now: readOf(gpu, metric) };
     return metric.id === 'power.instant_watts' ? { ...line, trace: seriesKey(gpu, 'power_watts') } : line;
   });
   const stack = (id === 'memory' ? holders : []).map(({ holder, name, slot, memory_bytes }): PlotLine => ({
@@ -119,22 +122,20 @@ function gpuPlot(gpu: GpuState, { id, title, metrics }: ChartKind, holders: read
     label: plainText(name),
     color: slot,
     series: heldKey(gpu, holder),
+    field: 'memory.used_bytes',
     now: memory_bytes,
   }));
   const [first] = able;
   const unit = (first ?? metrics[0])?.unit ?? PERCENT;
   const key = `gpu ${gpu.index} ${id}`;
   const limit = limited(first ? [limitLineOf(first, gpu)] : []);
-  return { key, id, title: title(), unit, lines, stack, ...limit, gpu: gpu.index };
+  return { key, id, chart: id, title: title(), unit, lines, stack, ...limit, gpu: gpu.index };
 }
 
 /** One chart for each reading, with a line for each GPU. */
-function ofAll(gpus: readonly GpuState[], kinds: readonly ChartKind[], { charts }: DashboardState): Section {
+function ofAll(gpus: readonly GpuState[], kinds: readonly ChartKind[]): Section {
   const plots = kinds.flatMap(({ metrics }) =>
     metrics.flatMap((metric): Plot[] => {
-      if (charts === null && !COMPARED.includes(metric.id)) {
-        return [];
-      }
       const able = gpus.filter((gpu) => isThere(gpu, metric));
       const lines = able.map((gpu): PlotLine => ({
         id: String(gpu.index),
@@ -142,13 +143,14 @@ function ofAll(gpus: readonly GpuState[], kinds: readonly ChartKind[], { charts 
         name: trans.__('GPU %1', gpu.index),
         color: gpu.index,
         series: seriesKey(gpu, metric.id),
+        field: metric.id,
         now: readOf(gpu, metric),
       }));
       const limit = limited(able.map((gpu) => limitLineOf(metric, gpu)));
       const { id, label, unit } = metric;
       return able.length === 0
         ? []
-        : [{ key: `all ${id}`, id, title: label(), unit, lines, stack: [], ...limit, gpu: null }];
+        : [{ key: `all ${id}`, id, chart: id, title: label(), unit, lines, stack: [], ...limit, gpu: null }];
     }),
   );
   return { key: 'all', gpu: null, title: trans._n('%1 GPU', '%1 GPUs', gpus.length), plots, missing: [] };
@@ -168,6 +170,7 @@ function migPlots(gpu: GpuState): Plot[] {
       label: `${row.name} ${row.instance.split(' · ')[0] ?? ''}`.trim(),
       color: slot,
       series: seriesKey({ index: -1, uuid: row.uuid }, metric.id),
+      field: metric.id,
       now: i === 0 ? row.used_bytes : row.sm_percent,
     }));
     const able = lines.filter(({ now }) => absenceOf(now) === null);
@@ -178,6 +181,7 @@ function migPlots(gpu: GpuState): Plot[] {
           {
             key: `gpu ${gpu.index} ${metric.id}`,
             id: metric.id,
+            chart: MIG,
             title: `MIG: ${metric.label()}`,
             unit: metric.unit,
             lines: i === 0 ? [] : able,
@@ -194,12 +198,22 @@ function hostPlot({ id, title, metrics }: ChartKind<HostSample>, sample: Sample 
   const lines = metrics
     .map((metric): PlotLine => {
       const now = host === null ? null : metric.read(host);
-      return { id: metric.id, label: metric.line(), color: metric.color, series: metric.id, now };
+      return { id: metric.id, label: metric.line(), color: metric.color, series: metric.id, field: metric.id, now };
     })
     .filter(({ now }) => absenceOf(now) === null);
   const [first] = metrics;
   const limit = first ? limitOf(first, host) : null;
-  return { key: `host ${id}`, id, title: title(), unit: first?.unit ?? PERCENT, lines, stack: [], limit, gpu: null };
+  return {
+    key: `host ${id}`,
+    id,
+    chart: id,
+    title: title(),
+    unit: first?.unit ?? PERCENT,
+    lines,
+    stack: [],
+    limit,
+    gpu: null,
+  };
 }
 
 /** Whether a reading may have something to show: what a board or driver does not have never does. */

@@ -14,14 +14,15 @@ export function bandsOf(
   now_ms: number,
   byGpu: Map<number, Band[]>,
 ): Map<number, Band[]> {
-  for (const { kernelId, count, running, cost } of executions) {
+  for (const { kernelId, count, notebook, running, cost } of executions) {
     for (const gpu of cost.gpus) {
       const holder = holders.get(gpu)?.find((one) => one.holder === kernelHolder(kernelId));
       const color = colorOf(palette, holder?.slot ?? 'text');
       const to_ms = running ? now_ms : cost.ended_ms;
       const bands = byGpu.get(gpu) ?? [];
       byGpu.set(gpu, bands);
-      bands.push({ from_ms: cost.started_ms, to_ms, color, label: executionLabel(count) });
+      const label = executionLabel(count);
+      bands.push({ from_ms: cost.started_ms, to_ms, color, label, title: `${notebook} ${label}` });
     }
   }
   return byGpu;

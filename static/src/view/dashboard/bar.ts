@@ -4,11 +4,10 @@ import { button, h, KeyedRows, setAttribute, setShown, setText } from '../../lib
 import { duration, timeOfDay } from '../../lib/format';
 import { plainText } from '../../lib/text';
 import { trans } from '../../lib/translation';
-import { CHART_IDS } from '../../model/dashboard/kinds';
 import { isPaused, rangeOf, resumed, SPANS_MIN, togglePaused, type DashboardState } from '../../model/dashboard/state';
 import type { GpuState } from '../../model/gpu';
-import { CHARTS } from '../../wire/fields';
 import { menu } from '../menu';
+import { ChartList, type ChartListListener } from './chart-list';
 import { keyHelp } from './keys';
 
 /** More GPUs than so have their buttons in a menu. */
@@ -32,7 +31,7 @@ export class DashboardBar {
   private readonly gpuMenu = menu(this.gpuCount, this.manyGpus);
   private readonly layout = group(trans.__('Layout'));
   private readonly spans = group(trans.__('Time range'));
-  private readonly charts = group(trans.__('Charts'));
+  private readonly charts: ChartList;
   private readonly fit = chip(trans.__('Fit axes'), 'fit', () =>
     this.change({ ...this.state, fitted: !this.state.fitted }),
   );
@@ -46,7 +45,9 @@ export class DashboardBar {
   constructor(
     private state: DashboardState,
     private readonly change: (state: DashboardState) => void,
+    listener: ChartListListener,
   ) {
+    this.charts = new ChartList(listener);
     this.layout.append(
       ...(['together', 'apart'] as const).map((layout) =>
         chip(layout === 'apart' ? trans.__('By GPU') : trans.__('Overlaid'), layout, () =>
@@ -61,11 +62,6 @@ export class DashboardBar {
         ),
       ),
     );
-    this.charts.append(
-      ...CHARTS.map(({ id, title }) =>
-        chip(title(), id, () => change({ ...this.state, charts: toggled(this.state.charts, id, CHART_IDS) })),
-      ),
-    );
     this.element = h(
       'div',
       { class: 'gpumon-controls' },
@@ -75,12 +71,12 @@ export class DashboardBar {
       this.fit,
       this.pause,
       this.range,
-      menu(trans.__('Charts'), this.charts),
+      this.charts.element,
       this.help,
     );
   }
 
-  update(state: DashboardState, gpus: readonly GpuState[], now_ms: number): void {
+  update(state: DashboardState, gpus: readonly GpuState[], now_ms: number, charts: readonly string[]): void {
     this.state = state;
     this.now_ms = now_ms;
     setShown(this.gpus, gpus.length > 1);
@@ -100,9 +96,7 @@ export class DashboardBar {
     );
     pressOne(this.layout, state.layout);
     pressOne(this.spans, isPaused(state) ? null : String(state.span_ms / 60_000));
-    for (const one of this.charts.children) {
-      press(one, state.charts?.includes(one.getAttribute('data-value') ?? '') ?? true);
-    }
+    this.charts.update(charts, state.charts === null);
     press(this.fit, state.fitted);
     const paused = isPaused(state);
     setText(this.pause, paused ? trans.__('Resume') : trans.__('Pause'));

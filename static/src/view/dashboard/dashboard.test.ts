@@ -69,7 +69,7 @@ describe('the legends of a dashboard', () => {
     const { element, render } = shown(64);
     expect(texts(legend(element))).toEqual(['max63630 W', 'min00 W']);
     expect(element.querySelectorAll('*').length).toBeLessThan(900);
-    const more = element.querySelector('[data-plot="all power.draw_watts"] details');
+    const more = element.querySelector('[data-plot="all power.draw_watts"] .gpumon-legend details');
     expect(more?.firstElementChild?.textContent).toBe('62 more');
     more?.setAttribute('open', '');
     render();
@@ -77,5 +77,38 @@ describe('the legends of a dashboard', () => {
     expect(all).toHaveLength(66);
     all.find((one) => texts([one])[0] === '770 W')?.click();
     expect(texts(legend(element).slice(0, 1))).toEqual(['770 W']);
+  });
+});
+
+describe('the charts of a dashboard', () => {
+  const plots = (element: HTMLElement): (string | null)[] =>
+    [...element.querySelectorAll('[data-plot]')].map((plot) => plot.getAttribute('data-plot'));
+  const menuItem = (element: HTMLElement, plot: string, name: string): void => {
+    const menu = element.querySelector<HTMLDetailsElement>(`[data-plot="${plot}"] .gpumon-plot-head details`);
+    menu?.setAttribute('open', '');
+    menu?.dispatchEvent(new Event('toggle'));
+    [...(menu?.querySelectorAll('button') ?? [])].find(({ textContent }) => textContent === name)?.click();
+  };
+
+  it('are moved and taken away by their menu, and any reading is added by the list', () => {
+    const { element, render, address } = shown(2, 'charts=power.draw_watts,fan_percent,memory.used_bytes,cpu');
+    expect(plots(element)).toEqual(['all power.draw_watts', 'all memory.used_bytes', 'host cpu']);
+    menuItem(element, 'all power.draw_watts', 'Move right');
+    menuItem(element, 'all power.draw_watts', 'Move right');
+    expect(address()).toBe('charts=fan_percent,memory.used_bytes,power.draw_watts,cpu');
+    menuItem(element, 'all memory.used_bytes', 'Remove chart');
+    const list = element.querySelector<HTMLSelectElement>('select');
+    expect(list?.querySelectorAll('option').length).toBeGreaterThan(60);
+    if (list !== null) {
+      list.value = 'memory.free_bytes';
+      list.dispatchEvent(new Event('change'));
+    }
+    expect(plots(element)).toEqual(['all power.draw_watts', 'all memory.free_bytes', 'host cpu']);
+    expect(texts(legend(element, 'all memory.free_bytes'))).toEqual(['061.0 GiB', '161.0 GiB']);
+    expect(address()).toBe('charts=fan_percent,power.draw_watts,cpu,memory.free_bytes');
+    list?.closest('details')?.setAttribute('open', '');
+    render();
+    [...element.querySelectorAll('button')].find(({ textContent }) => textContent === 'Default charts')?.click();
+    expect(address()).toBe('');
   });
 });

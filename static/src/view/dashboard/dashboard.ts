@@ -1,6 +1,9 @@
 /** The charts of GPUs and of the machine, on one axis of time. */
 
 import { h, KeyedRows } from '../../lib/dom';
+import { asChosen, chartsOf, isApart, placed, stepped } from '../../model/dashboard/arrange';
+import { conditionSpans } from '../../model/dashboard/condition-spans';
+import { uncharted } from '../../model/dashboard/kinds';
 import { isolated, toggledLine } from '../../model/dashboard/legend';
 import { PastHolders } from '../../model/dashboard/past-holders';
 import { DRAWN, HOST, sectionsOf, type Section } from '../../model/dashboard/plots';
@@ -24,6 +27,7 @@ import type { Store } from '../../model/store';
 import { Header } from '../header';
 import { runBands } from '../run-bands';
 import { StoreView, type ViewContext, type ViewOptions } from '../store-view';
+import { AnnotationSet } from './annotations';
 import { bandsOf } from './bands';
 import { DashboardBar } from './bar';
 import { CellTable } from './cell-table';
@@ -55,6 +59,9 @@ export class Dashboard extends StoreView {
   private readonly cells: CellTable;
   private state: DashboardState;
   private traced = false;
+  /** The readings that were asked for besides the usual; `null` before the first time. */
+  private tracked: string | null = null;
+  private shownGpus = 0;
 
   constructor(
     store: Store,
@@ -66,7 +73,12 @@ export class Dashboard extends StoreView {
     super(h('div', { class: 'gpumon gpumon-dashboard', tabindex: '0', ...name }), store, options);
     this.state = options.state;
     this.header = new Header(options);
-    this.bar = new DashboardBar(this.state, (state) => this.show(state));
+    this.bar = new DashboardBar(this.state, (state) => this.show(state), {
+      onAdd: (chart) => this.arrange((charts) => [...charts, chart]),
+      onRemove: (chart) => this.removeChart(chart),
+      onReset: () => this.show({ ...this.state, charts: null }),
+      invalidate: options.invalidate,
+    });
     this.cells = new CellTable(options.invalidate, options.notebooks);
     this.element.append(this.header.element, this.bar.element, this.notice.element);
     this.element.append(this.list, this.cells.element, this.machineList);
@@ -77,11 +89,12 @@ export class Dashboard extends StoreView {
         this.element.focus({ preventScroll: true });
       }
     });
-    subscription.update({ metrics: DRAWN });
+    this.trackCharts();
   }
 
   show(state: DashboardState): void {
     this.state = state;
+    this.trackCharts();
     this.options.onState(state);
     this.options.invalidate();
   }
@@ -91,9 +104,10 @@ export class Dashboard extends StoreView {
     const now_ms = store.clock.now();
     const gpus = gpusOf(store.inventory, store.sample, store.details);
     const chosen = gpus.filter(({ index }) => state.gpus?.includes(index) ?? true);
+    this.shownGpus = chosen.length;
     this.updateTraces();
     const { status } = this.renderHead(chosen, 0);
-    this.bar.update(state, gpus, now_ms);
+    this.bar.update(state, gpus, now_ms, chartsOf(state, chosen.length));
     const [from_ms, to_ms] = rangeOf(state, now_ms);
     this.past.record(holderRows(gpus, store.slots), now_ms);
     this.past.recall(store.formerHolders, gpus, store.slots);
@@ -120,10 +134,14 @@ export class Dashboard extends StoreView {
     this.machine.update(ofMachine, (view, section) => view.update(section, context));
     const { executions } = store.cells;
     this.cells.update(executions, new Set(chosen.map(({ index }) => index)));
-    const annotations = {
-      bands: bandsOf(executions, palette, holders, now_ms, runBands(store.events, palette, now_ms)),
-      markers: this.markers.byGpu(store.events, palette),
-    };
+    const annotations = new AnnotationSet(
+      bandsOf(executions, palette, holders, now_ms, runBands(store.events, palette, now_ms)),
+      conditionSpans(store.events, store.sample, now_ms),
+      this.markers.byGpu(store.events, palette),
+      chosen.map(({ index }) => index),
+      palette,
+      context.window,
+    );
     for (const section of sections) {
       (section.key === HOST ? this.machine : this.sections).get(section.key)?.draw(section, context, annotations);
     }
@@ -145,7 +163,7 @@ export class Dashboard extends StoreView {
   /** Requests the driver's own records, where there are few enough GPUs. */
   private updateTraces(): void {
     const count = this.state.gpus?.length ?? this.store.inventory?.gpus.length ?? 0;
-    const traced = count === 1 || (count > 0 && count <= TRACED_GPUS && this.state.layout === 'apart');
+    const traced = count > 0 && count <= TRACED_GPUS && isApart(this.state, count);
     if (traced !== this.traced) {
       this.traced = traced;
       this.subscription.update({ traces: traced });
@@ -161,6 +179,24 @@ export class Dashboard extends StoreView {
     );
   }
 
+  /** Requests what is drawn, by itself or because somebody chose it. */
+  private trackCharts(): void {
+    const chosen = uncharted(this.state.charts ?? []);
+    if (chosen.join() !== this.tracked) {
+      this.tracked = chosen.join();
+      this.subscription.update({ metrics: [...DRAWN, ...chosen] });
+    }
+  }
+
+  private removeChart(chart: string): void {
+    this.arrange((charts) => charts.filter((id) => id !== chart));
+  }
+
+  /** Changes which charts there are, or their order. */
+  private arrange(edit: (charts: readonly string[]) => readonly string[]): void {
+    this.show({ ...this.state, charts: asChosen(edit(chartsOf(this.state, this.shownGpus))) });
+  }
+
   private newSection(): SectionView {
     const hide = (hidden: readonly string[]): void => this.show({ ...this.state, hidden });
     const listener: PlotListener = {
@@ -170,6 +206,9 @@ export class Dashboard extends StoreView {
       onReset: (chart) => this.show(withAxis(resumed(this.state), chart, null)),
       onIsolate: (id, legend) => hide(isolated(this.state.hidden, id, legend)),
       onToggle: (id, legend) => hide(toggledLine(this.state.hidden, id, legend)),
+      onPlace: (chart, target, after) => this.arrange((charts) => placed(charts, chart, target, after)),
+      onStep: (chart, step) => this.arrange((charts) => stepped(charts, chart, step)),
+      onRemove: (chart) => this.removeChart(chart),
     };
     return new SectionView(
       () => new PlotView(this.cursor, this.tooltip, this.options.invalidate, listener),

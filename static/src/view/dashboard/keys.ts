@@ -12,6 +12,7 @@ export function keyHelp(): HTMLElement {
     [trans.__('Double-click'), trans.__('Reset the zoom')],
     [trans.__('Click in a legend'), trans.__('Only this line; again for all')],
     [trans.__('Ctrl+click or Shift+click in a legend'), trans.__('Hide or show this line')],
+    [trans.__('Drag the title of a chart'), trans.__('Arrange charts; the menu of a chart does so by keys')],
     ['+ −', trans.__('Zoom in or out; while live, a shorter or longer time range')],
     ['← →', trans.__('Move in time')],
     [trans.__('Space'), trans.__('Pause or resume')],

@@ -1,18 +1,23 @@
 /** One chart of a dashboard: what it is, what each of its lines says, and the lines. */
 
 import { Chart } from '../../chart/chart';
-import type { Band, ChartLine, EventMarker, TimeWindow } from '../../chart/content';
+import type { ChartLine, TimeWindow } from '../../chart/content';
 import { roundRange, roundUp } from '../../chart/ticks';
 import { h, setAttribute, setText } from '../../lib/dom';
 import { firstAfter } from '../../lib/timeline';
+import { trans } from '../../lib/translation';
 import { momentOf, nearestLine } from '../../model/dashboard/moment';
 import type { Plot, PlotLine } from '../../model/dashboard/plots';
 import type { Cursor } from '../cursor';
 import { colorOf, dashOf } from '../palette';
 import { Visibility } from '../visibility';
+import { notesAt, type Annotations } from './annotations';
 import { addGestures, type GestureListener } from './gestures';
 import { recorded, shownValue, type PlotContext } from './context';
 import { Legend, type LegendListener } from './legend';
+import { copyActions } from './plot-copy';
+import { plotMenu, type PlotAction } from './plot-menu';
+import { addReorder } from './reorder';
 import { TOOLTIP_PX, type Tooltip } from './tooltip';
 
 /** More values than so are not read. */
@@ -24,15 +29,18 @@ export interface PlotListener extends Omit<LegendListener, 'onPoint'>, Pick<Gest
   /** The axis of a chart is to show these values alone, or all of them. */
   onAxis: (chart: string, range: readonly [number, number] | null) => void;
   onReset: (chart: string) => void;
+  /** A chart is wanted before or after another one. */
+  onPlace: (chart: string, target: string, after: boolean) => void;
+  onStep: (chart: string, step: 1 | -1) => void;
+  onRemove: (chart: string) => void;
 }
 
 export class PlotView {
   readonly element: HTMLElement;
   private readonly visibility = new Visibility();
   /** The arguments of the last drawing, which may have been skipped. */
-  private latest: [plot: Plot, context: PlotContext, bands: readonly Band[], markers: readonly EventMarker[]] | null =
-    null;
-  private readonly title = h('h3');
+  private latest: [plot: Plot, context: PlotContext, annotations: Annotations] | null = null;
+  private readonly title = h('h3', { title: trans.__('Drag to arrange charts') });
   private readonly legend: Legend;
   private readonly host = h('div', { class: 'gpumon-chart gpumon-plot-chart', 'aria-hidden': 'true' });
   private readonly chart = new Chart(this.host);
@@ -52,8 +60,26 @@ export class PlotView {
       invalidate();
     };
     this.legend = new Legend({ ...listener, onPoint }, invalidate);
-    const caption = h('figcaption', {}, this.title, this.legend.element);
+    const ownChart = (): string => this.latest?.[0].chart ?? '';
+    const silent =
+      (run: () => void): PlotAction['run'] =>
+      () => {
+        run();
+        return null;
+      };
+    const actions = (): PlotAction[] => [
+      ...(this.latest === null ? [] : copyActions(this.chart, [this.latest[0], this.latest[1]])),
+      { label: trans.__('Move left'), run: silent(() => listener.onStep(ownChart(), -1)) },
+      { label: trans.__('Move right'), run: silent(() => listener.onStep(ownChart(), 1)) },
+      { label: trans.__('Remove chart'), run: silent(() => listener.onRemove(ownChart())) },
+    ];
+    const head = h('div', { class: 'gpumon-plot-head' }, this.title, plotMenu(actions));
+    const caption = h('figcaption', {}, head, this.legend.element);
     this.element = h('figure', { class: 'gpumon-plot' }, caption, this.host);
+    addReorder(this.element, this.title, {
+      id: ownChart,
+      onDrop: (chart, after) => listener.onPlace(chart, ownChart(), after),
+    });
     cursor.track(this.host, this.chart);
     this.followPointer();
     const { chart } = this;
@@ -79,14 +105,14 @@ export class PlotView {
   }
 
   /** Draws the lines, where they are seen. */
-  draw(plot: Plot, context: PlotContext, bands: readonly Band[], markers: readonly EventMarker[]): void {
-    this.latest = [plot, context, bands, markers];
+  draw(plot: Plot, context: PlotContext, annotations: Annotations): void {
+    this.latest = [plot, context, annotations];
     if (!this.visibility.onScreen) {
       return;
     }
     const { window, palette } = context;
     const { unit } = plot;
-    const near = this.updateTooltip(plot, context);
+    const near = this.updateTooltip(plot, context, annotations);
     const drawn = (all: readonly PlotLine[]): ChartLine[] =>
       all
         .filter(({ id }) => !context.hidden.has(id))
@@ -113,8 +139,7 @@ export class PlotView {
       stack,
       limit: plot.limit,
       ...(plot.limitName !== undefined && { limitName: plot.limitName }),
-      bands,
-      markers,
+      ...annotations,
       at_ms: this.cursor.at_ms,
     });
   }
@@ -123,10 +148,10 @@ export class PlotView {
   setOnScreen(onScreen: boolean): void {
     this.visibility.onScreen = onScreen;
     if (onScreen && this.latest !== null) {
-      const [plot, given, bands, markers] = this.latest;
+      const [plot, given, annotations] = this.latest;
       const context = { ...given, window: { ...given.window, times_ms: given.timeline.times_ms } };
       this.update(plot, context);
-      this.draw(plot, context, bands, markers);
+      this.draw(plot, context, annotations);
     }
   }
 
@@ -155,7 +180,7 @@ export class PlotView {
   }
 
   /** Tells the values at the pointer; returns the line that it is at. */
-  private updateTooltip(plot: Plot, context: PlotContext): string | null {
+  private updateTooltip(plot: Plot, context: PlotContext, annotations: Annotations): string | null {
     const { chart, pointer, host } = this;
     const { at_ms } = this.cursor;
     const x_px = at_ms === null ? null : chart.xOf(at_ms);
@@ -183,6 +208,7 @@ export class PlotView {
         near: id === near,
       })),
       more,
+      notesAt(at_ms, annotations, context.window).map(({ label, title, color }) => ({ text: title ?? label, color })),
     );
     return near;
   }

@@ -1,18 +1,12 @@
 /** Charts that belong together, under their heading. */
 
-import type { Band, EventMarker } from '../../chart/content';
 import { h, KeyedRows, setAttribute, setShown, setText } from '../../lib/dom';
 import type { ScreenObserver } from '../../lib/screen';
 import { trans } from '../../lib/translation';
 import type { Plot, Section } from '../../model/dashboard/plots';
+import type { AnnotationSet } from './annotations';
 import type { PlotContext } from './context';
 import type { PlotView } from './plot';
-
-/** What is marked on the charts of each GPU, by its index. */
-export interface PlotAnnotations {
-  bands: ReadonlyMap<number, readonly Band[]>;
-  markers: ReadonlyMap<number, readonly EventMarker[]>;
-}
 
 export class SectionView {
   readonly element: HTMLElement;
@@ -48,10 +42,9 @@ export class SectionView {
   }
 
   /** Draws the lines; when all sections are written, since letters on a canvas ask for their styles. */
-  draw({ plots }: Section, context: PlotContext, annotations: PlotAnnotations): void {
+  draw({ key, plots }: Section, context: PlotContext, annotations: AnnotationSet): void {
     for (const plot of plots) {
-      const of = plot.gpu ?? -1;
-      this.plots.get(plot.key)?.draw(plot, context, annotations.bands.get(of) ?? [], annotations.markers.get(of) ?? []);
+      this.plots.get(plot.key)?.draw(plot, context, key === 'host' ? annotations.machine : annotations.of(plot.gpu));
     }
   }
 

@@ -22,6 +22,12 @@ export interface TooltipRow {
   near: boolean;
 }
 
+/** What is marked there. */
+export interface TooltipNote {
+  text: string;
+  color: string;
+}
+
 export interface TooltipPlace {
   /** In pixels from the left edge of the chart. */
   x_px: number;
@@ -40,6 +46,15 @@ export class Tooltip {
     ({ id }: TooltipRow) => id,
     () => new Row(),
   );
+  private readonly notes = h('div', { class: 'gpumon-tooltip-notes' });
+  private readonly noteRows = new KeyedRows(
+    this.notes,
+    ({ text }: TooltipNote) => text,
+    ({ text }) => {
+      const swatch = h('span', { class: 'gpumon-swatch' });
+      return { swatch, element: h('div', {}, swatch, h('span', {}, text)) };
+    },
+  );
   private readonly more = h('div', { class: 'gpumon-missing' });
   /** What legends say, too. */
   private readonly element = h(
@@ -48,9 +63,17 @@ export class Tooltip {
     this.time,
     this.list,
     this.more,
+    this.notes,
   );
 
-  show(host: HTMLElement, place: TooltipPlace, at_ms: number, rows: readonly TooltipRow[], more: number): void {
+  show(
+    host: HTMLElement,
+    place: TooltipPlace,
+    at_ms: number,
+    rows: readonly TooltipRow[],
+    more: number,
+    notes: readonly TooltipNote[],
+  ): void {
     if (this.element.parentElement !== host) {
       host.append(this.element);
     }
@@ -63,6 +86,7 @@ export class Tooltip {
     this.rows.update(rows, (row, value) => row.update(value));
     setShown(this.more, more > 0 || rows.length === 0);
     setText(this.more, rows.length === 0 ? trans.__('no sample at this time') : trans.__('%1 more', more));
+    this.noteRows.update(notes, ({ swatch }, { color }) => setStyle(swatch, 'background', color));
   }
 
   hide(host: HTMLElement): void {

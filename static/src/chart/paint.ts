@@ -1,0 +1,277 @@
+/** Draws what a chart shows. */
+
+import { hourAndMinute, timeOfDay } from '../lib/format';
+import { firstAfter, indexAt } from '../lib/timeline';
+import type { ChartContent, ChartLine, ChartStyle, PlotArea } from './content';
+import { addLine } from './line';
+import type { Surface } from './surface';
+import { timeTicks, valueTicks } from './ticks';
+
+/** Room for the dot at the newest value. */
+export const EDGE_PX = 4;
+/** How far beyond its area a line is drawn that is clipped: half of its width. */
+export const CLIP_PX = 1.5;
+/** Room for times, below the area. */
+export const BOTTOM_PX = 16;
+const TIME_APART_PX = 74;
+const VALUE_APART_PX = 26;
+/** The height of letters, with a little air. */
+const LETTERS_PX = 14;
+const MINUTE_MS = 60_000;
+const FILL_ALPHA = 0.14;
+const STACK_ALPHA = 0.6;
+const FAINT_ALPHA = 0.2;
+const NO_DASH: number[] = [];
+/** More lines than so are drawn thinner, and without dots. */
+const CROWD = 8;
+const LABEL_ROWS = 3;
+/** Bars fit above the lines. */
+const BAR_PX = 2;
+
+/** Upon a surface that has nothing on it, and the letters of a chart. */
+export function paintChart(ctx: Surface, area: PlotArea, content: ChartContent): void {
+  paintBands(ctx, area, content);
+  paintGrid(ctx, area, content);
+  ctx.save();
+  ctx.beginPath();
+  const [clipTop, clipBottom] = content.clipped === true ? clipOf(area) : [0, area.height];
+  ctx.rect(area.left, clipTop, area.right - area.left + EDGE_PX * area.px, clipBottom - clipTop);
+  ctx.clip();
+  paintLines(ctx, area, content);
+  ctx.restore();
+  paintMarkers(ctx, area, content);
+  paintCursor(ctx, area, content);
+}
+
+function paintGrid(ctx: Surface, area: PlotArea, content: ChartContent): void {
+  const { floor, ceiling, limit, axis, style } = content;
+  const { px } = area;
+  const { left, right, top, bottom } = area;
+  const limitY = typeof limit === 'number' && limit >= floor && limit <= ceiling ? Math.round(area.y(limit)) : null;
+  ctx.lineWidth = px;
+  if (!area.hasAxes) {
+    ctx.fillStyle = style.grid;
+    ctx.fillRect(left, bottom - px, right - left, px);
+  } else {
+    ctx.textBaseline = 'middle';
+    ctx.textAlign = 'right';
+    const values = valueTicks(floor, ceiling, (bottom - top) / (VALUE_APART_PX * px), axis.base);
+    const texts = axis.ticks(values);
+    values.forEach((value, i) => {
+      const y = Math.round(area.y(value));
+      if (limitY !== null && Math.abs(limitY - y) < LETTERS_PX * px) {
+        return;
+      }
+      ctx.fillStyle = style.grid;
+      ctx.fillRect(left, y, right - left, px);
+      ctx.fillStyle = style.muted;
+      ctx.fillText(texts[i] ?? '', left - 5 * px, y);
+    });
+    paintTimes(ctx, area, style);
+  }
+  if (limitY !== null) {
+    paintLimit(ctx, area, content, limitY);
+  }
+}
+
+/** The line of a limit; its number stands where those of the axis do, and its name where the line leaves room. */
+function paintLimit(ctx: Surface, area: PlotArea, content: ChartContent, y: number): void {
+  const { limit, limitName, axis, style } = content;
+  const { px } = area;
+  const { left, right, top } = area;
+  ctx.strokeStyle = style.muted;
+  ctx.setLineDash([3 * px, 3 * px]);
+  ctx.beginPath();
+  ctx.moveTo(left, y + px / 2);
+  ctx.lineTo(right, y + px / 2);
+  ctx.stroke();
+  ctx.setLineDash([]);
+  if (!area.hasAxes) {
+    return;
+  }
+  ctx.fillStyle = style.text;
+  ctx.textBaseline = 'middle';
+  ctx.textAlign = 'right';
+  ctx.fillText(axis.ticks([limit ?? 0])[0] ?? '', left - 5 * px, y);
+  if (limitName !== undefined) {
+    const above = y - top >= LETTERS_PX * px;
+    ctx.fillStyle = style.muted;
+    ctx.textBaseline = above ? 'bottom' : 'top';
+    ctx.textAlign = 'left';
+    ctx.fillText(limitName, left + 4 * px, y + (above ? -2 : 3) * px);
+  }
+}
+
+function paintTimes(ctx: Surface, area: PlotArea, style: ChartStyle): void {
+  const { px } = area;
+  const { left, right, bottom } = area;
+  const { step_ms, times_ms } = timeTicks(area.from_ms, area.to_ms, (right - left) / (TIME_APART_PX * px));
+  ctx.textAlign = 'center';
+  ctx.fillStyle = style.muted;
+  for (const at_ms of times_ms) {
+    const text = step_ms < MINUTE_MS ? timeOfDay(at_ms) : hourAndMinute(at_ms);
+    const half = ctx.measureText(text).width / 2;
+    const x = Math.round(area.x(at_ms));
+    if (x + half <= area.width && x - half >= 0) {
+      ctx.fillText(text, x, bottom + (BOTTOM_PX / 2 + 1) * px);
+      ctx.fillRect(x, bottom, px, 3 * px);
+    }
+  }
+}
+
+/** Top and bottom of what is drawn of lines that go beyond the area. */
+function clipOf({ top, bottom, px }: PlotArea): [top: number, bottom: number] {
+  return [top - CLIP_PX * px, bottom + CLIP_PX * px];
+}
+
+/** The place among the samples of the moment pointed at, or of the newest. */
+function cursorIndex(times_ms: Float64Array, { at_ms, window }: ChartContent): number {
+  return at_ms === null ? times_ms.length - 1 : indexAt(times_ms, at_ms, window.gap_ms);
+}
+
+function paintLines(ctx: Surface, area: PlotArea, { window, lines, stack }: ChartContent): void {
+  const { times_ms } = window;
+  const [begin, end] = visibleRange(times_ms, area);
+  /** Fills what lies between two lines, or between a line and the ground. */
+  const fill = (color: string, alpha: number, ...edges: readonly Float64Array[]): void => {
+    ctx.beginPath();
+    for (const values of edges) {
+      addLine(ctx, times_ms, values, begin, end, area, area.bottom);
+    }
+    ctx.globalAlpha = alpha;
+    ctx.fillStyle = color;
+    ctx.fill('evenodd');
+    ctx.globalAlpha = 1;
+  };
+  const layers = stacked(stack ?? [], begin, end);
+  layers.forEach(({ values, color }, i) => {
+    const below = layers[i - 1];
+    fill(color, STACK_ALPHA, values, ...(below === undefined ? [] : [below.values]));
+  });
+  const isCrowded = lines.length > CROWD;
+  ctx.lineJoin = isCrowded ? 'bevel' : 'round';
+  ctx.lineCap = isCrowded ? 'butt' : 'round';
+  const strongLast = [...lines].sort((a, b) => Number(a.strong ?? false) - Number(b.strong ?? false));
+  // What has the color of another is told from it by its dashed edge.
+  for (const line of [...layers.filter(({ dash }) => dash !== undefined), ...strongLast]) {
+    if (lines.length === 1 && layers.length === 0) {
+      fill(line.color, FILL_ALPHA, line.values);
+    }
+    const times = line.times_ms ?? times_ms;
+    ctx.beginPath();
+    addLine(ctx, times, line.values, ...visibleRange(times, area), area);
+    ctx.globalAlpha = line.faint === true ? FAINT_ALPHA : 1;
+    ctx.lineWidth = (line.strong === true ? 2.5 : isCrowded ? 1 : 1.5) * area.px;
+    ctx.strokeStyle = line.color;
+    ctx.setLineDash(line.dash?.map((length) => length * area.px) ?? NO_DASH);
+    ctx.stroke();
+    ctx.globalAlpha = 1;
+  }
+}
+
+/** The places of the samples to draw: one beyond each edge, so that lines come from and go to where they should. */
+function visibleRange(times_ms: Float64Array, area: PlotArea): [begin: number, end: number] {
+  const begin = Math.max(0, firstAfter(times_ms, area.from_ms) - 1);
+  return [begin, Math.min(times_ms.length, firstAfter(times_ms, area.to_ms) + 1)];
+}
+
+/** Each line upon those before it. What is not known of one adds nothing; where nothing is known, there is a hole. */
+function stacked(stack: readonly ChartLine[], begin: number, end: number): ChartLine[] {
+  let below: Float64Array | null = null;
+  return stack.map(({ values, ...look }) => {
+    const sum = new Float64Array(end).fill(NaN);
+    for (let i = begin; i < end; i += 1) {
+      const own = values[i] ?? NaN;
+      const under = below?.[i] ?? NaN;
+      sum[i] = Number.isNaN(own) ? under : own + (Number.isNaN(under) ? 0 : under);
+    }
+    below = sum;
+    return { ...look, values: sum };
+  });
+}
+
+/** A thin line at each event that is not small, and a wedge at its foot on the time axis. */
+function paintMarkers(ctx: Surface, area: PlotArea, { markers }: ChartContent): void {
+  const half = 3.5 * area.px;
+  for (const { at_ms, color, small } of markers ?? []) {
+    if (at_ms < area.from_ms || at_ms > area.to_ms) {
+      continue;
+    }
+    const x = Math.round(area.x(at_ms));
+    ctx.fillStyle = color;
+    if (small !== true) {
+      ctx.globalAlpha = 0.55;
+      ctx.fillRect(x, area.top, area.px, area.bottom - area.top);
+      ctx.globalAlpha = 1;
+    }
+    ctx.beginPath();
+    ctx.moveTo(x - half, area.bottom);
+    ctx.lineTo(x + half, area.bottom);
+    ctx.lineTo(x, area.bottom - 2 * half);
+    ctx.fill();
+  }
+}
+
+function paintBands(ctx: Surface, area: PlotArea, { bands = [], bars = [], style }: ChartContent): void {
+  const { px } = area;
+  ctx.textAlign = 'left';
+  ctx.textBaseline = 'top';
+  /** Where the last name in each row ends: names of bands that overlap stand below each other, or are left out. */
+  const ends = Array<number>(LABEL_ROWS).fill(-Infinity);
+  for (const { from_ms, to_ms, color, label } of bands) {
+    const [x, width] = extentOf(area, from_ms, to_ms);
+    if (width === 0) {
+      continue;
+    }
+    ctx.globalAlpha = 0.12;
+    ctx.fillStyle = color;
+    ctx.fillRect(x, area.top, width, area.bottom - area.top);
+    ctx.globalAlpha = 0.5;
+    ctx.fillRect(x, area.top, px, area.bottom - area.top);
+    ctx.globalAlpha = 1;
+    const text = ctx.measureText(label).width;
+    const row = ends.findIndex((end) => end < x);
+    if (text + 6 * px < width && row >= 0) {
+      ends[row] = x + text + 8 * px;
+      ctx.fillStyle = style.muted;
+      ctx.fillText(label, x + 4 * px, area.top + (2 + row * LETTERS_PX) * px);
+    }
+  }
+  for (const { from_ms, to_ms, color } of bars) {
+    const [x, width] = extentOf(area, from_ms, to_ms);
+    ctx.fillStyle = color;
+    ctx.fillRect(x, area.top - (BAR_PX + 1) * px, width, BAR_PX * px);
+  }
+}
+
+/** Where a span of time is drawn; what is short is a pixel wide, what is not shown has no width. */
+function extentOf(area: PlotArea, from_ms: number, to_ms: number): [x: number, width: number] {
+  const x = Math.max(area.left, Math.round(area.x(from_ms)));
+  const end = Math.min(area.right, Math.round(area.x(to_ms)));
+  return [x, end < area.left || x > area.right ? 0 : Math.max(area.px, end - x)];
+}
+
+/** The time under the pointer, or the newest value: a dot on each line. */
+function paintCursor(ctx: Surface, area: PlotArea, content: ChartContent): void {
+  const { px } = area;
+  const { at_ms, window, lines, style } = content;
+  if (at_ms !== null && at_ms >= area.from_ms && at_ms <= area.to_ms) {
+    ctx.globalAlpha = 0.5;
+    ctx.fillStyle = style.text;
+    ctx.fillRect(Math.round(area.x(at_ms)), area.top, px, area.bottom - area.top);
+    ctx.globalAlpha = 1;
+  }
+  for (const { values, color, times_ms = window.times_ms, faint } of lines.length > CROWD ? [] : lines) {
+    const index = cursorIndex(times_ms, content);
+    const time = times_ms[index] ?? NaN;
+    const value = values[index] ?? NaN;
+    const [top, bottom] = clipOf(area);
+    const isInside = time >= area.from_ms && time <= area.to_ms && area.y(value) >= top && area.y(value) <= bottom;
+    if (isInside && faint !== true) {
+      ctx.fillStyle = color;
+      ctx.beginPath();
+      ctx.arc(area.x(time), area.y(value), 2.5 * px, 0, 2 * Math.PI);
+      ctx.fill();
+    }
+  }
+}

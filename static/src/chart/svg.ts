@@ -1,0 +1,162 @@
+/** A surface that makes an SVG picture of what is drawn. */
+
+import type { Surface } from './surface';
+
+const NAMESPACE = 'http://www.w3.org/2000/svg';
+const ANCHORS: Partial<Record<CanvasTextAlign, string>> = { center: 'middle', right: 'end' };
+const BASELINES: Partial<Record<CanvasTextBaseline, string>> = { middle: 'central', top: 'hanging' };
+
+type Attributes = Record<string, string | number>;
+
+export class SvgSurface implements Surface {
+  fillStyle: string | CanvasGradient | CanvasPattern = '#000';
+  strokeStyle: string | CanvasGradient | CanvasPattern = '#000';
+  globalAlpha = 1;
+  lineWidth = 1;
+  lineJoin: CanvasLineJoin = 'miter';
+  lineCap: CanvasLineCap = 'butt';
+  font = '';
+  textAlign: CanvasTextAlign = 'left';
+  textBaseline: CanvasTextBaseline = 'alphabetic';
+  private readonly root: SVGElement;
+  private dash: readonly number[] = [];
+  private path: string[] = [];
+  private clips = 0;
+  /** The groups that are open; what is drawn goes into the innermost. */
+  private groups: SVGElement[];
+  /** How many were open at each `save`. */
+  private readonly saved: number[] = [];
+
+  /** `measure` tells how wide a text in some font is, which only a canvas can. */
+  constructor(
+    width: number,
+    height: number,
+    private readonly measure: (text: string, font: string) => TextMetrics,
+  ) {
+    this.root = element('svg', { width, height, viewBox: `0 0 ${width} ${height}` });
+    this.groups = [this.root];
+  }
+
+  /** The whole file. */
+  get text(): string {
+    return new XMLSerializer().serializeToString(this.root);
+  }
+
+  setLineDash(lengths: Iterable<number>): void {
+    this.dash = [...lengths];
+  }
+
+  measureText(text: string): TextMetrics {
+    return this.measure(text, this.font);
+  }
+
+  fillText(text: string, x: number, y: number): void {
+    const [size = '10px', ...family] = this.font.replace(/^(?:bold|\d+) (?=\d)/, '').split(' ');
+    const node = this.add('text', {
+      x,
+      y,
+      fill: plain(this.fillStyle),
+      'font-size': size,
+      'font-family': family.join(' '),
+      'font-weight': this.font.startsWith('bold') ? 'bold' : 'normal',
+      'text-anchor': ANCHORS[this.textAlign] ?? 'start',
+      'dominant-baseline': BASELINES[this.textBaseline] ?? 'auto',
+    });
+    node.textContent = text;
+  }
+
+  fillRect(x: number, y: number, width: number, height: number): void {
+    this.add('rect', { x, y, width, height, fill: plain(this.fillStyle) });
+  }
+
+  beginPath(): void {
+    this.path = [];
+  }
+
+  moveTo(x: number, y: number): void {
+    this.path.push(`M${short(x)} ${short(y)}`);
+  }
+
+  lineTo(x: number, y: number): void {
+    this.path.push(`L${short(x)} ${short(y)}`);
+  }
+
+  closePath(): void {
+    this.path.push('Z');
+  }
+
+  rect(x: number, y: number, width: number, height: number): void {
+    this.path.push(`M${short(x)} ${short(y)}h${short(width)}v${short(height)}h${short(-width)}Z`);
+  }
+
+  /** A whole circle, whatever the angles. */
+  arc(x: number, y: number, radius: number): void {
+    const r = short(radius);
+    this.path.push(`M${short(x - radius)} ${short(y)}a${r} ${r} 0 1 0 ${2 * r} 0a${r} ${r} 0 1 0 ${-2 * r} 0Z`);
+  }
+
+  stroke(): void {
+    this.add('path', {
+      d: this.path.join(''),
+      fill: 'none',
+      stroke: plain(this.strokeStyle),
+      'stroke-width': this.lineWidth,
+      'stroke-linejoin': this.lineJoin,
+      'stroke-linecap': this.lineCap,
+      ...(this.dash.length > 0 && { 'stroke-dasharray': this.dash.join(' ') }),
+    });
+  }
+
+  fill(rule: CanvasFillRule = 'nonzero'): void {
+    this.add('path', { d: this.path.join(''), fill: plain(this.fillStyle), 'fill-rule': rule });
+  }
+
+  clip(): void {
+    this.clips += 1;
+    const id = `clip${this.clips}`;
+    const clip = this.add('clipPath', { id });
+    clip.append(element('path', { d: this.path.join('') }));
+    this.group({ 'clip-path': `url(#${id})` });
+  }
+
+  translate(x: number, y: number): void {
+    this.group({ transform: `translate(${x} ${y})` });
+  }
+
+  save(): void {
+    this.saved.push(this.groups.length);
+  }
+
+  /** Ends what was clipped and moved since; nothing else is set back. */
+  restore(): void {
+    this.groups = this.groups.slice(0, this.saved.pop() ?? 1);
+  }
+
+  private group(attributes: Attributes): void {
+    this.groups.push(this.add('g', attributes));
+  }
+
+  private add(name: string, attributes: Attributes): SVGElement {
+    const made = element(name, this.globalAlpha < 1 ? { ...attributes, opacity: this.globalAlpha } : attributes);
+    this.groups.at(-1)?.append(made);
+    return made;
+  }
+}
+
+function element(name: string, attributes: Attributes): SVGElement {
+  const made = document.createElementNS(NAMESPACE, name);
+  for (const [key, value] of Object.entries(attributes)) {
+    made.setAttribute(key, String(value));
+  }
+  return made;
+}
+
+/** Charts have plain colors alone. */
+function plain(style: string | CanvasGradient | CanvasPattern): string {
+  return typeof style === 'string' ? style : 'none';
+}
+
+/** A hundredth of a pixel is enough. */
+function short(value: number): number {
+  return Math.round(value * 100) / 100;
+}

@@ -1,0 +1,19 @@
+import { expect, it } from 'vitest';
+
+import { gpu, NOW, sample, throttled } from '../../testing/frames';
+import type { Event } from '../../wire';
+import { conditionSpans } from './condition-spans';
+
+it('conditions hold from their beginning to their end, or until now', () => {
+  const ended: Event = {
+    at_ms: NOW - 9000,
+    gpu: { index: 1, uuid: 'GPU-1' },
+    what: 'condition_ended',
+    ...throttled('critical', NOW - 20_000),
+  };
+  const now = sample(NOW, [gpu(0, { conditions: [throttled('notice', NOW - 5000)] }), gpu(1)]);
+  const spans = conditionSpans([ended], now, NOW + 100);
+  expect(spans.get(0)).toMatchObject([{ from_ms: NOW - 5000, to_ms: NOW + 100, level: 'notice' }]);
+  expect(spans.get(1)).toMatchObject([{ from_ms: NOW - 20_000, to_ms: NOW - 9000, level: 'critical' }]);
+  expect(spans.get(0)?.[0]?.text).toMatch(/power-capped/i);
+});

@@ -1,0 +1,33 @@
+/** The values of a chart as a table that spreadsheets and programs read. */
+
+export interface CsvColumn {
+  name: string;
+  times_ms: ArrayLike<number>;
+  values: ArrayLike<number>;
+}
+
+/** A row for each time from `from_ms` to `to_ms` at which a column has a value; times in UTC. */
+export function csvOf(columns: readonly CsvColumn[], from_ms: number, to_ms: number): string {
+  const rows = new Map<number, (number | null)[]>();
+  columns.forEach(({ times_ms, values }, column) => {
+    for (let i = 0; i < times_ms.length; i += 1) {
+      const at_ms = Math.round(times_ms[i] ?? NaN);
+      const value = values[i] ?? NaN;
+      if (at_ms >= from_ms && at_ms <= to_ms && !Number.isNaN(value)) {
+        const row = rows.get(at_ms) ?? Array<number | null>(columns.length).fill(null);
+        row[column] = value;
+        rows.set(at_ms, row);
+      }
+    }
+  });
+  const head = ['time', ...columns.map(({ name }) => quoted(name))];
+  const body = [...rows]
+    .sort(([a], [b]) => a - b)
+    .map(([at_ms, row]) => [new Date(at_ms).toISOString(), ...row.map((value) => value ?? '')]);
+  return [head, ...body].map((row) => `${row.join()}\r\n`).join('');
+}
+
+/** Names come from strangers: none is a formula, and none ends its cell. */
+function quoted(name: string): string {
+  return `"${name.replace(/^(?=[=+\-@\t\r])/, "'").replaceAll('"', '""')}"`;
+}

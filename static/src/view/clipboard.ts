@@ -1,0 +1,35 @@
+/** Hands something to the clipboard, or to a file where a page may not use it, as over plain HTTP. */
+
+import { h } from '../lib/dom';
+import { trans } from '../lib/translation';
+
+/** Says what has become of it; `type` is that of the file. */
+export async function copyText(text: string, file: string, type: string): Promise<string> {
+  try {
+    await navigator.clipboard.writeText(text);
+    return copied();
+  } catch {
+    return save(new Blob([text], { type }), file);
+  }
+}
+
+export async function copyPicture(picture: Promise<Blob>, file: string): Promise<string> {
+  try {
+    await navigator.clipboard.write([new ClipboardItem({ 'image/png': picture })]);
+    return copied();
+  } catch {
+    return save(await picture, file);
+  }
+}
+
+function copied(): string {
+  return trans.__('Copied to the clipboard');
+}
+
+function save(blob: Blob, file: string): string {
+  const url = URL.createObjectURL(blob);
+  h('a', { href: url, download: file }).click();
+  // The browser has begun to read it when the click is over; some do so a moment later.
+  setTimeout(() => URL.revokeObjectURL(url), 10_000);
+  return trans.__('Saved as %1, since this page cannot use the clipboard', file);
+}

@@ -1,0 +1,67 @@
+/** A chart as a picture or a table for the clipboard. */
+
+import type { Chart } from '../../chart/chart';
+import { since, timeOfDay } from '../../lib/format';
+import { joined } from '../../lib/text';
+import { trans } from '../../lib/translation';
+import { csvOf } from '../../model/dashboard/csv';
+import { momentOf } from '../../model/dashboard/moment';
+import type { Plot, PlotLine } from '../../model/dashboard/plots';
+import { copyPicture, copyText } from '../clipboard';
+import { colorOf } from '../palette';
+import { recorded, shownValue, type PlotContext } from './context';
+import { ALL_NAMED } from './legend';
+import { pngOf, svgOf, type Caption } from './picture';
+import type { PlotAction } from './plot-menu';
+
+/** What is copied is what `latest` was when somebody asked for it. */
+export function copyActions(chart: Chart, [plot, context]: readonly [Plot, PlotContext]): PlotAction[] {
+  const file = (ending: string): string => `gpumon-${plot.key.replaceAll(/[^\w.]+/g, '-')}.${ending}`;
+  const { palette } = context;
+  return [
+    {
+      label: trans.__('Copy as PNG'),
+      run: () => copyPicture(pngOf(chart, captionOf(plot, context), palette), file('png')),
+    },
+    {
+      label: trans.__('Copy as SVG'),
+      run: () => copyText(svgOf(chart, captionOf(plot, context), palette), file('svg'), 'image/svg+xml'),
+    },
+    { label: trans.__('Copy as CSV'), run: () => copyText(tableOf(plot, context), file('csv'), 'text/csv') },
+  ];
+}
+
+function shownLines({ lines, stack }: Plot, { hidden }: PlotContext): PlotLine[] {
+  return [...lines, ...stack].filter(({ id }) => !hidden.has(id));
+}
+
+/** Of many lines, the highest are named. */
+function captionOf(plot: Plot, context: PlotContext): Caption {
+  const valued = shownLines(plot, context).map((line) => ({ ...line, value: shownValue(line, context) }));
+  const { rows, more } = valued.length > ALL_NAMED ? momentOf(valued, null, ALL_NAMED) : { rows: valued, more: 0 };
+  const entries = rows.map(({ label, name = label, color, value }) => ({
+    text: Number.isNaN(value) ? name : `${name} ${plot.unit.text(value)}`,
+    color: colorOf(context.palette, color),
+  }));
+  const { from_ms, to_ms } = context.window;
+  return {
+    title: titleOf(plot),
+    subtitle: trans.__('%1 to %2', since(from_ms, 0), timeOfDay(to_ms)),
+    entries: more === 0 ? entries : [...entries, { text: trans.__('%1 more', more), color: context.palette.muted }],
+  };
+}
+
+function titleOf({ gpu, title }: Plot): string {
+  return gpu === null ? title : trans.__('GPU %1: %2', gpu, title);
+}
+
+/** In the units of the catalogue, which the names of its fields tell. */
+function tableOf(plot: Plot, context: PlotContext): string {
+  const times_ms = context.timeline.times_ms;
+  const gpu = plot.gpu === null ? null : `GPU ${plot.gpu}`;
+  const columns = shownLines(plot, context).map((line) => {
+    const { label, name = label, field } = line;
+    return { name: joined([gpu, name, field], ' '), times_ms, ...recorded(line, context) };
+  });
+  return csvOf(columns, context.window.from_ms, context.window.to_ms);
+}
