@@ -42,8 +42,8 @@ describe('the colors of programs', () => {
     const slots = new ColorSlots();
     const present = programs(2 * COLORS).map(([holder, program, gpus]) => ({ holder, program, gpus }));
     const before = new Map(slots.assign(present));
-    expect(slots.recall('program 3')).toBe(before.get('h3'));
-    slots.recall('long gone');
+    expect(slots.ofProgram('program 3')).toBe(before.get('h3'));
+    slots.ofProgram('long gone');
     slots.assign([]);
     expect(new Map(slots.assign(present))).toEqual(before);
   });

@@ -37,13 +37,8 @@ export class ColorSlots {
     return this.holders;
   }
 
-  /** The slot of one that is gone. */
-  recall(program: string): number {
-    return this.ofProgram(program);
-  }
-
   /** By its name, so that other pages mostly choose the same; colors before textures. */
-  private ofProgram(program: string): number {
+  ofProgram(program: string): number {
     const known = this.programs.get(program);
     if (known !== undefined) {
       return known;

@@ -31,20 +31,17 @@ export class Legend {
     title: trans.__('Click: only this line. Ctrl+click or Shift+click: hide it.'),
   });
   private readonly named = h('div', { class: 'gpumon-readouts' });
-  private readonly all = h('div', { class: 'gpumon-readouts' });
-  private readonly label = h('span');
-  private readonly more = menu(this.label, h('div', {}, this.all));
   private readonly namedRows = this.rowsIn(this.named);
-  private readonly allRows = this.rowsIn(this.all);
+  /** Made where there are many lines: most charts have few. */
+  private rest: Rest | null = null;
   private readonly extremes = new Extremes();
   private ids: readonly string[] = [];
 
   constructor(
     private readonly listener: LegendListener,
-    invalidate: () => void,
+    private readonly invalidate: () => void,
   ) {
-    this.element.append(this.named, this.more);
-    this.more.addEventListener('toggle', invalidate);
+    this.element.append(this.named);
   }
 
   /** `range` is that of the axis. */
@@ -55,9 +52,24 @@ export class Legend {
     const notes = areExtremes ? [trans.__('max'), trans.__('min')] : [];
     const write = (row: Entry, line: PlotLine): void => row.update(line, unit, context, notes[named.indexOf(line)]);
     this.namedRows.update(named, write);
-    setShown(this.more, isLong);
-    setText(this.label, trans.__('%1 more', lines.length - named.length));
-    this.allRows.update(isLong && this.more.open ? lines : [], (row, line) => row.update(line, unit, context));
+    if (isLong) {
+      this.rest ??= this.newRest();
+      setText(this.rest.label, trans.__('%1 more', lines.length - named.length));
+    }
+    if (this.rest !== null) {
+      const { menu: more, rows } = this.rest;
+      setShown(more, isLong);
+      rows.update(isLong && more.open ? lines : [], (row, line) => row.update(line, unit, context));
+    }
+  }
+
+  private newRest(): Rest {
+    const label = h('span');
+    const all = h('div', { class: 'gpumon-readouts' });
+    const more = menu(label, h('div', {}, all));
+    more.addEventListener('toggle', this.invalidate);
+    this.element.append(more);
+    return { label, menu: more, rows: this.rowsIn(all) };
   }
 
   /** The few that somebody chose, or else those with the highest and the lowest value. */
@@ -89,6 +101,13 @@ export class Legend {
       onClick: (hides) => (hides ? this.listener.onToggle : this.listener.onIsolate)(id, this.ids),
     });
   }
+}
+
+/** What opens to all lines. */
+interface Rest {
+  label: HTMLElement;
+  menu: HTMLDetailsElement;
+  rows: KeyedRows<PlotLine, Entry>;
 }
 
 interface EntryListener {
