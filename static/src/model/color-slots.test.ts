@@ -38,6 +38,16 @@ describe('the colors of programs', () => {
     expect(slots.get('a')).not.toBe(slots.get('b'));
   });
 
+  it('of one that is gone are those of its program, and take none from who is present', () => {
+    const slots = new ColorSlots();
+    const present = programs(2 * COLORS).map(([holder, program, gpus]) => ({ holder, program, gpus }));
+    const before = new Map(slots.assign(present));
+    expect(slots.ofProgram('program 3')).toBe(before.get('h3'));
+    slots.ofProgram('long gone');
+    slots.assign([]);
+    expect(new Map(slots.assign(present))).toEqual(before);
+  });
+
   it('are given again where too many programs have been seen', () => {
     const assign = assigner();
     assign(...programs(2 * COLORS));
