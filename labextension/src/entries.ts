@@ -12,6 +12,8 @@ export interface EntriesOptions {
   app: JupyterFrontEnd;
   connection: Connection;
   commands: readonly string[];
+  /** Those of them that the palette offers. */
+  inPalette: readonly string[];
   /** The command that belongs to no view. */
   tour: string;
   palette: ICommandPalette | null;
@@ -24,6 +26,7 @@ export function addEntries({
   app,
   connection,
   commands,
+  inPalette,
   tour,
   palette,
   launcher,
@@ -32,8 +35,10 @@ export function addEntries({
 }: EntriesOptions): void {
   // These groups are JupyterLab's own, and so are their names.
   const lab = (translator ?? nullTranslator).load('jupyterlab');
-  for (const command of commands) {
+  for (const command of inPalette) {
     palette?.addItem({ command, category: lab.__('View') });
+  }
+  for (const command of commands) {
     launcher?.add({ command, category: lab.__('Other') });
   }
   palette?.addItem({ command: tour, category: lab.__('Help') });

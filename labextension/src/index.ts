@@ -78,7 +78,10 @@ const plugin: JupyterFrontEndPlugin<void> = {
     addCommands(app, panel, dashboards, trans);
     dashboards.restore(CommandIDs.openDashboard);
     const { tour, ...others } = CommandIDs;
-    addEntries({ app, connection, commands: Object.values(others), tour, palette, launcher, running, translator });
+    const commands = Object.values(others);
+    // Notebook 7 offers to show each panel by itself, under the same name.
+    const inPalette = labShell === null ? commands.filter((id) => id !== CommandIDs.open) : commands;
+    addEntries({ app, connection, commands, inPalette, tour, palette, launcher, running, translator });
     const showPanel = (): void => void app.commands.execute(CommandIDs.open);
     const applyInNotebooks = followNotebooks({ ...views, app, statusBar, showPanel });
     void followSettings(registry, PLUGIN_ID, (settings) => {

@@ -5,6 +5,9 @@ Every Jupyter server imports this when it starts, whether anybody opens the pane
 
 from __future__ import annotations
 
+import atexit
+import contextlib
+import os
 from typing import Any
 
 from gpumon._find import NAME, GpumonNotFound, find_gpumon_bin
@@ -22,8 +25,14 @@ def setup_gpumon() -> dict[str, Any]:
         program = NAME
     # The proxy puts the socket's path in with str.format.
     program = program.replace("{", "{{").replace("}", "}}")
+
+    def command(unix_socket: str) -> list[str]:
+        # The proxy makes a folder for the socket in /tmp and leaves it behind.
+        atexit.register(_remove, unix_socket)
+        return [program, "serve", "--socket", "{unix_socket}", "--exit-with-parent"]
+
     return {
-        "command": [program, "serve", "--socket", "{unix_socket}", "--exit-with-parent"],
+        "command": command,
         # A socket in a folder that only this user may enter; a port would be open to everybody on the machine.
         "unix_socket": True,
         "timeout": START_TIMEOUT_S,
@@ -35,3 +44,11 @@ def setup_gpumon() -> dict[str, Any]:
         # The panel and the palette lead here already.
         "launcher_entry": {"enabled": False, "title": "gpumon"},
     }
+
+
+def _remove(socket: str) -> None:
+    """Remove a socket and its folder, unless something else is in it."""
+    with contextlib.suppress(OSError):
+        os.unlink(socket)
+    with contextlib.suppress(OSError):
+        os.rmdir(os.path.dirname(socket))

@@ -54,7 +54,7 @@ fn the_hosts_network_has_a_rate_once_it_has_been_read_twice() {
 
 #[test]
 fn counters_of_the_hardware_need_two_samples_and_then_tell_what_the_gpu_does() {
-    let scenario = "[[gpu]]\nindex = 0\nutilization_percent = 80\n";
+    let scenario = "[[gpu]]\nindex = 0\nnvlinks = 18\nutilization_percent = 80\n";
     let collect = |fake: &Fake| {
         let output = fake.gpumon(&["collect", "--count", "3", "--interval-ms", "1000"]).output().unwrap();
         assert!(output.status.success(), "{}", crate::support::stderr(&output));
@@ -70,6 +70,9 @@ fn counters_of_the_hardware_need_two_samples_and_then_tell_what_the_gpu_does() {
     let received = samples[2]["pcie"]["rx_bytes_per_second"].as_f64().unwrap();
     assert!((received / (80.0 * 2.4e7) - 1.0).abs() < 0.01, "the driver's MiB become bytes: {received}");
     assert!(samples[2]["nvlink"]["tx_bytes_per_second"].is_number());
+    // The hardware counts 0 also where there are no links.
+    let samples = collect(&Fake::new("gpus = 1"));
+    assert_eq!(samples[2]["nvlink"]["tx_bytes_per_second"]["absent"], "not_supported");
 
     // A library without the function that frees samples is not asked for any.
     let samples = collect(&Fake::without(scenario, &["nvmlGpmSampleFree"]));

@@ -61,19 +61,31 @@ class SetupGpumon(unittest.TestCase):
     def test_it_starts_the_program_of_this_environment_on_a_socket(self) -> None:
         process = setup_gpumon()
         socket = "/run/user/1000/s"
-        command = [part.format(unix_socket=socket) for part in process["command"]]
+        command = [part.format(unix_socket=socket) for part in process["command"](socket)]
         self.assertEqual(command, [gpumon.find_gpumon_bin(), "serve", "--socket", socket, "--exit-with-parent"])
         self.assertTrue(process["unix_socket"])
         self.assertFalse(process["update_last_activity"])
 
     def test_a_path_with_braces_stays_as_it_is(self) -> None:
         with mock.patch("gpumon.jupyter.find_gpumon_bin", return_value="/opt/{env}/bin/gpumon"):
-            program = setup_gpumon()["command"][0]
+            program = setup_gpumon()["command"]("s")[0]
         self.assertEqual(program.format(unix_socket="s"), "/opt/{env}/bin/gpumon")
 
     def test_without_the_program_other_routes_of_the_server_still_work(self) -> None:
         with mock.patch("gpumon.jupyter.find_gpumon_bin", side_effect=gpumon.GpumonNotFound("gone")):
-            self.assertEqual(setup_gpumon()["command"][0], "gpumon")
+            self.assertEqual(setup_gpumon()["command"]("s")[0], "gpumon")
+
+    def test_jupyter_leaves_no_folder_of_the_socket_behind(self) -> None:
+        code = "import sys; from gpumon.jupyter import setup_gpumon; setup_gpumon()['command'](sys.argv[1])"
+        for others in ([], ["theirs"]):
+            with tempfile.TemporaryDirectory() as base:
+                folder = Path(base) / "jupyter-server-proxy-x"
+                folder.mkdir()
+                for name in ["socket", *others]:
+                    (folder / name).touch()
+                subprocess.run([sys.executable, "-I", "-c", code, str(folder / "socket")], check=True)
+                left = sorted(path.name for path in folder.iterdir()) if folder.exists() else []
+                self.assertEqual((folder.exists(), left), (bool(others), others))
 
     def test_it_loads_no_other_package(self) -> None:
         code = (

@@ -53,8 +53,8 @@ pub(crate) struct ServeArgs {
     #[command(flatten)]
     sampling: SamplingArgs,
 
-    /// Address at which browsers reach this server through a reverse proxy, as https://gpus.example.org; repeatable. The
-    /// proxy decides who may: nobody on the port then counts as this server's own user
+    /// Address at which browsers reach this server through a reverse proxy, as `https://gpus.example.org`; repeatable.
+    /// The proxy decides who may: nobody on the port then counts as this server's own user
     #[arg(long, value_name = "URL")]
     public_origin: Vec<PublicOrigin>,
 

@@ -1,10 +1,10 @@
-/** Hands a text to the browser as a file to save. */
+/** Hands something to the browser as a file to save. */
 
 import { h } from './dom';
 
-export function download(name: string, type: string, text: string): void {
-  const url = URL.createObjectURL(new Blob([text], { type }));
-  h('a', { href: url, download: name }).click();
-  // The browser has the file by then.
-  setTimeout(() => URL.revokeObjectURL(url));
+export function download(blob: Blob, file: string): void {
+  const url = URL.createObjectURL(blob);
+  h('a', { href: url, download: file }).click();
+  // The browser has begun to read it when the click is over; some do so a moment later.
+  setTimeout(() => URL.revokeObjectURL(url), 10_000);
 }

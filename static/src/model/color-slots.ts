@@ -17,16 +17,18 @@ export class ColorSlots {
   private readonly programs = new Map<string, number>();
   /** Of each holder that is present. */
   private holders = new Map<string, number>();
+  /** The programs that are present. */
+  private here: ReadonlySet<string> = new Set();
 
   /** The slot of each: that of its program, or another where one beside it on a GPU has that. */
   assign(present: readonly HolderOnGpus[]): Map<string, number> {
     const before = this.holders;
-    const here = new Set(present.map(({ program }) => program));
+    this.here = new Set(present.map(({ program }) => program));
     this.holders = new Map(
       present.flatMap(({ holder }) => (before.has(holder) ? [[holder, before.get(holder) ?? 0]] : [])),
     );
     for (const { holder, program, gpus } of present) {
-      const own = this.ofProgram(program, here);
+      const own = this.ofProgram(program);
       if (!this.holders.has(holder)) {
         const beside = present.filter((other) => other.gpus.some((gpu) => gpus.includes(gpu)));
         this.holders.set(holder, firstFree(own, new Set(beside.map((other) => this.holders.get(other.holder)))));
@@ -35,18 +37,13 @@ export class ColorSlots {
     return this.holders;
   }
 
-  /** The slot of one that is gone. */
-  recall(program: string): number {
-    return this.ofProgram(program, new Set());
-  }
-
   /** By its name, so that other pages mostly choose the same; colors before textures. */
-  private ofProgram(program: string, here: ReadonlySet<string>): number {
+  ofProgram(program: string): number {
     const known = this.programs.get(program);
     if (known !== undefined) {
       return known;
     }
-    const gone = [...this.programs].find(([other]) => !here.has(other));
+    const gone = [...this.programs].find(([other]) => !this.here.has(other));
     if (this.programs.size >= SLOTS && gone !== undefined) {
       this.programs.delete(gone[0]);
     }

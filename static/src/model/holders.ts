@@ -50,8 +50,9 @@ export function holderRows(gpus: readonly GpuState[], slots: ColorSlots): (Holde
   const groups = new Map<GpuState, Map<string, Process[]>>(gpus.map((gpu) => [gpu, groupsOf(gpu.now)]));
   const present = new Map<string, { holder: string; program: string; gpus: number[] }>();
   for (const [gpu, held] of groups) {
-    for (const [holder, processes] of held) {
-      const known = present.get(holder) ?? { holder, program: programOf(holder, processes), gpus: [] };
+    for (const [holder, [first]] of held) {
+      const program = first === undefined ? holder : programOf(first);
+      const known = present.get(holder) ?? { holder, program, gpus: [] };
       known.gpus.push(gpu.index);
       present.set(holder, known);
     }
@@ -118,11 +119,8 @@ export function kernelHolder(kernelId: string): string {
 }
 
 /** What outlives a process: the notebook, or the program of a user. */
-export function programOf(holder: string, [first]: readonly Process[]): string {
-  if (first === undefined) {
-    return holder;
-  }
-  return `${textOf(first.user).text} ${valueOf(valueOf(first.owner)?.notebook?.path) ?? processName(first)}`;
+export function programOf(process: Process): string {
+  return `${textOf(process.user).text} ${valueOf(valueOf(process.owner)?.notebook?.path) ?? processName(process)}`;
 }
 
 /** Who holds what a process holds. The server remembers by the same. */

@@ -12,15 +12,15 @@ it('each result is a line, and what is absent is empty', () => {
   expect(head?.split(',').slice(0, 4)).toEqual(['run', 'started', 'workload', 'dtype']);
   const started = new Date(NOW).toISOString();
   expect(first).toBe(
-    `r1,${started},triad,fp32,NVIDIA H200,4020000000000,700000000000,4800000000000,0.84,memory,534.2,541,true,1000,0`,
+    `"r1",${started},"triad","fp32","NVIDIA H200",4020000000000,700000000000,4800000000000,0.84,"memory",534.2,541,true,1000,0`,
   );
-  expect(second?.split(',').slice(8)).toEqual(['', 'memory', '534.2', '541', 'false', '1000', '3']);
+  expect(second?.split(',').slice(8)).toEqual(['', '"memory"', '534.2', '541', 'false', '1000', '3']);
   expect(rest).toEqual(['']);
 });
 
 it('a name is text, whatever it looks like', () => {
   const result = { item: 'result', ...runResult({ id: '=cmd()', device: 'a "b", c' }) } as const;
-  expect(toCsv([{ ...RUN, all: [result] }])).toContain(`,'=cmd(),fp32,"a ""b"", c",`);
+  expect(toCsv([{ ...RUN, all: [result] }])).toContain(`,"'=cmd()","fp32","a ""b"", c",`);
 });
 
 it('JSON has all that is known', () => {

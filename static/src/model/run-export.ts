@@ -1,21 +1,20 @@
 /** Runs with their results as files: one line for each result as CSV, all that is known as JSON. */
 
+import { csvTable, quoted } from '../lib/csv';
 import type { RunDetails, RunResult } from '../wire';
 import { valueOf } from './reading';
 
-type Cell = string | number | boolean | null;
-
-const COLUMNS: Record<string, (result: RunResult, run: RunDetails) => Cell> = {
-  run: (_, { run }) => run,
+const COLUMNS: Record<string, (result: RunResult, run: RunDetails) => string | number | boolean | null> = {
+  run: (_, { run }) => quoted(run),
   started: (_, { started_ms }) => new Date(started_ms).toISOString(),
-  workload: ({ id }) => id,
-  dtype: ({ dtype }) => dtype,
-  device: ({ device }) => device,
+  workload: ({ id }) => quoted(id),
+  dtype: ({ dtype }) => quoted(dtype),
+  device: ({ device }) => quoted(device),
   bytes_per_second: ({ bytes_per_second }) => valueOf(bytes_per_second),
   operations_per_second: ({ operations_per_second }) => valueOf(operations_per_second),
   peak_per_second: ({ peak_per_second }) => valueOf(peak_per_second),
   share_of_peak: ({ share }) => valueOf(share),
-  limit: ({ limit }) => limit,
+  limit: ({ limit }) => quoted(limit),
   device_us: ({ device_us }) => valueOf(device_us),
   host_us: ({ host_us }) => valueOf(host_us),
   verified: ({ verified }) => verified,
@@ -27,20 +26,11 @@ export function toCsv(runs: readonly RunDetails[]): string {
   const lines = runs.flatMap((run) =>
     run.all
       .filter((item) => item.item === 'result')
-      .map((result) => Object.values(COLUMNS).map((read) => csvCell(read(result, run)))),
+      .map((result) => Object.values(COLUMNS).map((read) => read(result, run))),
   );
-  return [Object.keys(COLUMNS), ...lines].map((cells) => `${cells.join(',')}\r\n`).join('');
+  return csvTable([Object.keys(COLUMNS), ...lines]);
 }
 
 export function toJson(runs: readonly RunDetails[]): string {
   return `${JSON.stringify({ runs }, null, 2)}\n`;
-}
-
-/** As RFC 4180 has it. A name that a spreadsheet would take for a formula begins with an apostrophe. */
-function csvCell(cell: Cell): string {
-  if (typeof cell !== 'string') {
-    return cell === null ? '' : String(cell);
-  }
-  const text = /^[=+\-@\t\r]/.test(cell) ? `'${cell}` : cell;
-  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }

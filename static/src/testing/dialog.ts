@@ -1,4 +1,4 @@
-/** What jsdom lacks of modal dialogs. */
+/** What jsdom lacks of modal dialogs, and of scrolling. */
 Object.assign(HTMLDialogElement.prototype, {
   showModal(this: HTMLDialogElement) {
     this.open = true;
@@ -8,3 +8,4 @@ Object.assign(HTMLDialogElement.prototype, {
     this.dispatchEvent(new Event('close'));
   },
 });
+HTMLElement.prototype.scrollIntoView = () => undefined;

@@ -1,6 +1,6 @@
 /** Hands something to the clipboard, or to a file where a page may not use it, as over plain HTTP. */
 
-import { h } from '../lib/dom';
+import { download } from '../lib/download';
 import { trans } from '../lib/translation';
 
 /** Says what has become of it; `type` is that of the file. */
@@ -27,9 +27,6 @@ function copied(): string {
 }
 
 function save(blob: Blob, file: string): string {
-  const url = URL.createObjectURL(blob);
-  h('a', { href: url, download: file }).click();
-  // The browser has begun to read it when the click is over; some do so a moment later.
-  setTimeout(() => URL.revokeObjectURL(url), 10_000);
+  download(blob, file);
   return trans.__('Saved as %1, since this page cannot use the clipboard', file);
 }

@@ -138,10 +138,12 @@ export class GpuCard {
   }
 
   /** Draws the lines of a card that is seen. It is done when all cards are written, since letters ask for their styles. */
-  draw(gpu: GpuState, { store, window, markers, bands, palette }: CardContext): void {
+  draw(gpu: GpuState, { store, window, markers, bands, palette, rowLayout }: CardContext): void {
     if (this.visibility.onScreen) {
       const annotations = { markers: markers.get(gpu.index) ?? [], bands: bands.get(gpu.index) ?? [] };
-      for (const { id, cell } of this.cells) {
+      // A row has room for one line at most.
+      const drawn = this.isRow() ? this.cells.slice(0, rowLayout === 'one' ? 1 : 0) : this.cells;
+      for (const { id, cell } of drawn) {
         cell.draw(store.timeline.values(seriesKey(gpu, id)), window, annotations, palette);
       }
     }

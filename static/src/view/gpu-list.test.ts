@@ -105,6 +105,11 @@ describe('GPUs', () => {
     expect(nodes()).toBeLessThanOrEqual(64 * NODES_OF_A_ROW);
   });
 
+  it('in great number draw no lines, which have no room', () => {
+    many(64);
+    expect(overview.element.querySelectorAll('canvas')).toHaveLength(0);
+  });
+
   it('stand still when a condition comes or goes', () => {
     many(8);
     const before = [...find('.gpumon-gpus').querySelectorAll('*')].filter((one) => !one.closest('[hidden]')).length;
@@ -138,6 +143,8 @@ describe('GPUs', () => {
     open();
     many(8, ana);
     expect(indices()).toEqual([4]);
+    type('nobody');
+    expect([indices(), find('.gpumon-empty').textContent]).toEqual([[], 'No process matches the filter.']);
     type('');
     expect(indices()).toHaveLength(8);
   });

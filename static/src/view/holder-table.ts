@@ -30,7 +30,7 @@ export class HolderTable {
   readonly element = h('section', { class: 'gpumon-section', 'aria-label': trans.__('Processes') });
   private readonly notebooks: HolderSection;
   private readonly others: HolderSection;
-  private readonly empty = h('p', { class: 'gpumon-empty' }, trans.__('No process holds a GPU.'));
+  private readonly empty = h('p', { class: 'gpumon-empty' });
 
   constructor(invalidate: () => void, onHighlight: (row: HolderRow | null) => void, host?: NotebookHost) {
     this.notebooks = new HolderSection('notebook', trans.__('Notebook'), invalidate, onHighlight, host);
@@ -38,7 +38,8 @@ export class HolderTable {
     this.element.append(this.notebooks.element, this.others.element, this.empty);
   }
 
-  update(rows: readonly RowData[], freshness: Freshness): void {
+  /** Of `all` rows, those that are chosen. */
+  update(rows: readonly RowData[], all: readonly RowData[], freshness: Freshness): void {
     const isNotebook = (row: RowData): boolean => row.kind === 'holder' && row.notebook !== null;
     const notebooks = rows.filter(isNotebook);
     const others = rows.filter((row) => !isNotebook(row));
@@ -48,6 +49,10 @@ export class HolderTable {
     // The heading stays where there is nothing below it but these words.
     setShown(this.others.element, others.length > 0 || notebooks.length === 0);
     setShown(this.empty, rows.length === 0);
+    setText(
+      this.empty,
+      all.length === 0 ? trans.__('No process holds a GPU.') : trans.__('No process matches the filter.'),
+    );
   }
 }
 

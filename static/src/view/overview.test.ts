@@ -216,7 +216,10 @@ describe('processes', () => {
   });
 
   it('say their user and age, and their command line on demand', () => {
-    const worker = process(8, { name: 'worker', owner: { parents: [], notebook: { kernel_id: 'k9', path: { absent: 'unknown' }, kernel_pid: 7 } } });
+    const worker = process(8, {
+      name: 'worker',
+      owner: { parents: [], notebook: { kernel_id: 'k9', path: { absent: 'unknown' }, kernel_pid: 7 } },
+    });
     show(
       gpu(0, { processes: [{ ...worker, pid: 7, name: 'ipykernel' }, worker] }),
       gpu(1, { processes: [process(9)] }),

@@ -107,7 +107,7 @@ export class Overview extends StoreView {
     this.events.update(store.events, sample, now_ms);
     if (sample !== null) {
       if (!this.holdersVisibility.skips(now_ms)) {
-        this.holders.update(shown.rows, freshness);
+        this.holders.update(shown.rows, rows, freshness);
       }
       this.host.update(sample.host, freshness);
       if (this.options.tour === true) {

@@ -83,8 +83,8 @@ export class RunEntry {
     try {
       const { RunDialog } = await import('./runs/dialog');
       this.dialog ??= new RunDialog(this.content, this.store, this.runner, this.invalidate);
-      this.dialog.focus();
       this.invalidate();
+      await this.dialog.opened();
     } catch (error) {
       console.error('gpumon: a part of it cannot be loaded', error);
       setText(this.content, trans.__('This part of gpumon cannot be loaded. Reload the page.'));

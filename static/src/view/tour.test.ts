@@ -34,7 +34,6 @@ beforeEach(() => {
   document.body.replaceChildren(root);
   root.replaceChildren();
   localStorage.clear();
-  HTMLElement.prototype.scrollIntoView = vi.fn();
 });
 afterEach(() => vi.unstubAllGlobals());
 

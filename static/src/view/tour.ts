@@ -24,7 +24,7 @@ export function tourSteps({ gpus, holders, charts, benchmarks }: TourTargets): T
     [
       gpus,
       trans.__('Your GPUs'),
-      trans.__('Utilization, memory by process, power and temperature. The arrow opens all details of a GPU.'),
+      trans.__('Utilization, memory by process, power and temperature. Open a GPU to see its charts and details.'),
     ],
     [
       holders,

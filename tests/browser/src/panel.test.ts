@@ -103,7 +103,7 @@ describe('the panel in JupyterLab', () => {
     await lab.command('GPU Charts');
     const charts = new Charts(page);
     await charts.live();
-    await expect.poll(() => charts.names()).toEqual(['gpu 0 power', 'gpu 1 power', 'host cpu']);
+    await expect.poll(() => charts.names()).toEqual(['all power.draw_watts', 'all power.instant_watts', 'host cpu']);
     await expect.poll(() => charts.control(/^5\smin$/).getAttribute('aria-pressed')).toBe('true');
   });
 

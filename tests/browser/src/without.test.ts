@@ -100,6 +100,8 @@ describe('the panel without', () => {
     open,
     says,
   }) => {
+    // So that frames come as text.
+    await page.addInitScript('delete globalThis.DecompressionStream');
     await page.routeWebSocket(/\/gpumon\/api\/v1\/stream/, (socket) => {
       const server = socket.connectToServer();
       server.onMessage((text) => {

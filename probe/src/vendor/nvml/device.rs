@@ -149,6 +149,11 @@ impl ProbeDevice for NvmlDevice {
         } else {
             needs_a_second_look(sample);
         }
+        if to_model::has_no_links(Answers::new(&self.querier.cached(), begun_ms)) {
+            // GPM counts 0 there.
+            let none = || Reading::Absent(Absence::NotSupported);
+            (sample.nvlink.tx_bytes_per_second, sample.nvlink.rx_bytes_per_second) = (none(), none());
+        }
         let (samples, gone) = self.mig.read(&mut self.querier, depth);
         sample.mig_devices = samples;
         if gone {

@@ -1,5 +1,7 @@
 /** The values of a chart as a table that spreadsheets and programs read. */
 
+import { csvTable, quoted } from '../../lib/csv';
+
 export interface CsvColumn {
   name: string;
   times_ms: ArrayLike<number>;
@@ -21,13 +23,6 @@ export function csvOf(columns: readonly CsvColumn[], from_ms: number, to_ms: num
     }
   });
   const head = ['time', ...columns.map(({ name }) => quoted(name))];
-  const body = [...rows]
-    .sort(([a], [b]) => a - b)
-    .map(([at_ms, row]) => [new Date(at_ms).toISOString(), ...row.map((value) => value ?? '')]);
-  return [head, ...body].map((row) => `${row.join()}\r\n`).join('');
-}
-
-/** Names come from strangers: none is a formula, and none ends its cell. */
-function quoted(name: string): string {
-  return `"${name.replace(/^(?=[=+\-@\t\r])/, "'").replaceAll('"', '""')}"`;
+  const body = [...rows].sort(([a], [b]) => a - b).map(([at_ms, row]) => [new Date(at_ms).toISOString(), ...row]);
+  return csvTable([head, ...body]);
 }

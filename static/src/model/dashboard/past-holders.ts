@@ -31,7 +31,7 @@ export class PastHolders {
         const holder = holderOf(process);
         const key = `${index} ${holder}`;
         if (!this.all.has(key)) {
-          const slot = slots.recall(programOf(holder, [process]));
+          const slot = slots.ofProgram(programOf(process));
           this.all.set(key, { gpu: index, holder, name: processName(process), slot, memory_bytes: 0, seen_ms });
         }
       }

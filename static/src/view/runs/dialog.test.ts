@@ -121,6 +121,20 @@ it('offers presets first, and everything that a search finds', async () => {
   expect(isReady()).toBe(false);
 });
 
+it('asks again for what there is to run, where that was not told', async () => {
+  await open({});
+  expect(offered()).toEqual([[], undefined]);
+  press('Escape');
+  request.mockImplementation(serverWith({ 'api/v1/catalogue': CATALOGUE }));
+  for (const calls of [2, 2]) {
+    entry.open();
+    await settled();
+    expect(offered()[1]).toBe('Memory bandwidth');
+    expect(request).toHaveBeenCalledTimes(calls);
+    press('Escape');
+  }
+});
+
 it('arrow keys choose what can run on the device, and nothing else', async () => {
   await open();
   press('ArrowDown');
@@ -168,7 +182,11 @@ it('says what the server says when it refuses, and that it does not answer', asy
 
 it('shows how far a run is, what its GPU does, and cancels it', async () => {
   await open({ 'api/v1/catalogue': CATALOGUE, 'api/v1/runs/r1': {} });
+  const scroll = vi.spyOn(HTMLElement.prototype, 'scrollIntoView');
   tell(runState());
+  tell(runState());
+  expect(scroll.mock.contexts).toEqual([find('.gpumon-run')]);
+  scroll.mockRestore();
   expect(find('.gpumon-run-step')?.textContent).toBe('triad, 1 of 2: measuring');
   expect(entry.element.querySelector('progress')?.value).toBe(0.25);
   expect(find('[data-reading="power.draw_watts"]')?.textContent).toMatch(/\d/);

@@ -30,6 +30,7 @@ export class RunDialog {
   private readonly history: RunHistory;
   private readonly head: HistoryHead;
   private readonly announced = new Map<string, string>();
+  private hasCatalogue = false;
 
   constructor(
     host: HTMLElement,
@@ -44,15 +45,16 @@ export class RunDialog {
     this.head = new HistoryHead(this.history);
     setShown(this.error, false);
     host.replaceChildren(this.choice.element, this.error, this.liveRegion, this.head.element, this.list);
-    void this.request('api/v1/catalogue').then((answer) => {
-      if (answer !== null) {
-        this.choice.setCatalogue(answer as Catalogue);
-      }
-    });
   }
 
-  focus(): void {
+  /** It is shown. What there is to run is asked for until the server has told it. */
+  async opened(): Promise<void> {
     this.choice.focus();
+    const answer = this.hasCatalogue ? null : await this.request('api/v1/catalogue');
+    if (answer !== null) {
+      this.hasCatalogue = true;
+      this.choice.setCatalogue(answer as Catalogue);
+    }
   }
 
   render(gpus: readonly GpuState[], freshness: Freshness): void {
@@ -72,11 +74,14 @@ export class RunDialog {
     return new RunCard(this.history, cancel, this.invalidate);
   }
 
-  /** Announces to screen readers when a run begins and how it ends. */
+  /** Shows a run that begins, and announces to screen readers that it does and how it ends. */
   private announce(runs: readonly RunState[]): void {
     for (const run of runs) {
       const before = this.announced.get(run.run);
       this.announced.set(run.run, run.status);
+      if (before === undefined && run.status === 'running') {
+        this.cards.get(run.run)?.element.scrollIntoView({ block: 'nearest' });
+      }
       if (before !== run.status && (before !== undefined || run.status === 'running')) {
         setText(this.liveRegion, `${titleOf(run)}: ${RUN_STATUS()[run.status]}`);
       }

@@ -64,7 +64,7 @@ export class HistoryHead {
     const title = trans.__('Save the chosen runs with their results, or all where none is chosen, as %1', name);
     const save = (): void => {
       const runs = this.exported.map((state) => this.history.detailsOf(state));
-      download(`gpumon-benchmarks.${name.toLowerCase()}`, type, write(runs));
+      download(new Blob([write(runs)], { type }), `gpumon-benchmarks.${name.toLowerCase()}`);
     };
     return button({ class: 'gpumon-chip', title }, save, name);
   }

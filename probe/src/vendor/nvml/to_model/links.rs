@@ -24,14 +24,19 @@ const SPEED_UNIT_BYTES: f64 = 1e6;
 /// Every link; an empty list where the GPU has none.
 pub(super) fn nvlinks(answers: Answers<'_>) -> Reading<Vec<NvLink>> {
     match answers.number(Q::NvLinkState(0)) {
-        // A board without links answers so for the first.
-        Reading::Absent(Absence::NotSupported | Absence::DriverError { code: 2 }) => Reading::Now(Vec::new()),
+        Reading::Absent(_) if has_no_links(answers) => Reading::Now(Vec::new()),
         Reading::Absent(reason) => Reading::Absent(reason),
         _ => {
             let there = |link: &u32| answers.ageless().value(lanes::link_speed(*link)) != never_asked();
             Reading::Now((0..lanes::MOST_LINKS).take_while(there).map(|link| nvlink(answers, link)).collect())
         }
     }
+}
+
+/// Whether the driver has said, of the first link, that the board has none.
+pub(in super::super) fn has_no_links(answers: Answers<'_>) -> bool {
+    let first = answers.ageless().number(Q::NvLinkState(0));
+    matches!(first, Reading::Absent(Absence::NotSupported | Absence::DriverError { code: 2 }))
 }
 
 fn never_asked<T>() -> Reading<T> {

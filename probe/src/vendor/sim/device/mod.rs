@@ -87,7 +87,8 @@ impl Device for SimDevice {
         };
         sample.performance_state = Reading::Now(state.performance_state);
         sample.throttle_reasons = Reading::Now(state.throttle_reasons.clone());
-        let counted = |rate: f64| where_supported(identity.counts_activity, rate.round());
+        let has_links = identity.counts_activity && !identity.nvlinks.is_empty();
+        let linked = |rate: f64| where_supported(has_links, rate.round());
         sample.pcie = PcieLink {
             generation: Reading::Now(state.pcie_generation),
             width: Reading::Now(state.pcie_width),
@@ -96,8 +97,8 @@ impl Device for SimDevice {
             rx_bytes_per_second: Reading::Now(state.counters.pcie_rx_bytes_per_second.round()),
         };
         sample.nvlink = NvLinks {
-            tx_bytes_per_second: counted(state.counters.nvlink_tx_bytes_per_second),
-            rx_bytes_per_second: counted(state.counters.nvlink_rx_bytes_per_second),
+            tx_bytes_per_second: linked(state.counters.nvlink_tx_bytes_per_second),
+            rx_bytes_per_second: linked(state.counters.nvlink_rx_bytes_per_second),
         };
         sample.activity = where_supported(identity.counts_activity, activity(&state.counters));
         sample.fan_percent = where_supported(identity.fans > 0, state.fan_percent.into());
