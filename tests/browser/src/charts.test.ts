@@ -2,6 +2,7 @@
 
 import { describe, expect } from 'vitest';
 
+import { violations } from './axe';
 import { it as base } from './fixtures';
 import { GpumonServer } from './gpumon';
 
@@ -163,6 +164,25 @@ describe('charts', () => {
     await page.reload();
     await charts.live();
     await expect.poll(() => charts.names()).toEqual(wanted);
+  });
+
+  it('have nothing that axe-core finds wrong, with a line isolated and each menu open, light and dark', async ({
+    page,
+    charts,
+    server,
+  }) => {
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme });
+      await page.goto(`${server.url}#charts?hide=1`);
+      await page.reload();
+      await charts.live();
+      const menus = ['Charts', 'Keys'].map((name) => charts.root.getByText(name, { exact: true }));
+      for (const menu of [...menus, charts.plot('all power.draw_watts').getByLabel('Chart menu')]) {
+        await menu.click();
+        expect(await violations(page, '[data-testid=gpumon-dashboard]')).toEqual([]);
+        await page.keyboard.press('Escape');
+      }
+    }
   });
 
   it('are copied as a table and as pictures, with what their legends show', async ({ page, charts, server }) => {

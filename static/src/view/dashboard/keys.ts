@@ -20,5 +20,9 @@ export function keyHelp(): HTMLElement {
     [trans.__('0, Esc'), trans.__('Reset the zoom')],
     ['?', trans.__('This list')],
   ] as const;
-  return h('dl', { class: 'gpumon-keys' }, ...rows.flatMap(([key, text]) => [h('dt', {}, key), h('dd', {}, text)]));
+  return h(
+    'dl',
+    { class: 'gpumon-keys', tabindex: '0' },
+    ...rows.flatMap(([key, text]) => [h('dt', {}, key), h('dd', {}, text)]),
+  );
 }
