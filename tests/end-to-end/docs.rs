@@ -270,7 +270,7 @@ fn settings_page() -> String {
     for (key, of) in schema["properties"].as_object().unwrap() {
         let of = |name: &str| &of[name];
         let text = |name: &str| of(name).as_str().unwrap().to_owned();
-        let choice = choices(&of("items")).or_else(|| choices(&schema["properties"][key]));
+        let choice = choices(of("items")).or_else(|| choices(&schema["properties"][key]));
         let kind = match (choice, of("minimum").as_f64(), of("maximum").as_f64()) {
             (Some(all), ..) if of("type") == "array" => format!("list of {all}"),
             (Some(all), ..) => all,
