@@ -239,7 +239,7 @@ describe('charts', () => {
     charts,
     server,
   }) => {
-    await page.goto(`${server.url}#charts?view=apart&charts=temperature,power`);
+    await page.goto(`${server.url}#charts?view=apart&charts=temperature,power&span=5`);
     await charts.live();
     const box = await charts.plot('gpu 0 power').locator('canvas').boundingBox();
     const { x = 0, y = 0, width = 0 } = box ?? {};

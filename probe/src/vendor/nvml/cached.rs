@@ -3,7 +3,7 @@
 use super::error::absence;
 use crate::{
     model::{Absence, Reading},
-    vendor::nvml::query::{CachedAnswers, Query, Value},
+    vendor::nvml::query::{CachedAnswers, Code, Query, Value},
 };
 
 /// The answers about a GPU or one of its MIG devices, as of one moment.
@@ -38,6 +38,11 @@ impl<'a> Answers<'a> {
             Ok(value) if cached.at_ms < self.since_ms => Reading::Earlier { value, at_ms: cached.at_ms },
             Ok(value) => Reading::Now(value),
         }
+    }
+
+    /// The code with which the driver refused; `None` where it answered, or was not asked.
+    pub(super) fn refusal(self, query: Query) -> Option<Code> {
+        self.cached.get(self.mig, query)?.answer.as_ref().err().copied()
     }
 
     /// When the query was asked last.

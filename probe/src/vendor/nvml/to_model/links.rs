@@ -12,7 +12,7 @@ use super::super::{
 };
 use crate::{
     model::{Absence, NvLink, NvLinkRemote, Reading},
-    vendor::nvml::query::Query as Q,
+    vendor::nvml::query::{Code, Query as Q},
 };
 
 /// The driver's unit of data: KiB.
@@ -24,7 +24,7 @@ const SPEED_UNIT_BYTES: f64 = 1e6;
 /// Every link; an empty list where the GPU has none.
 pub(super) fn nvlinks(answers: Answers<'_>) -> Reading<Vec<NvLink>> {
     match answers.number(Q::NvLinkState(0)) {
-        Reading::Absent(_) if has_no_links(answers) => Reading::Now(Vec::new()),
+        Reading::Absent(Absence::NotSupported | Absence::DriverError { code: 2 }) => Reading::Now(Vec::new()),
         Reading::Absent(reason) => Reading::Absent(reason),
         _ => {
             let there = |link: &u32| answers.ageless().value(lanes::link_speed(*link)) != never_asked();
@@ -33,10 +33,9 @@ pub(super) fn nvlinks(answers: Answers<'_>) -> Reading<Vec<NvLink>> {
     }
 }
 
-/// Whether the driver has said, of the first link, that the board has none.
+/// Whether the driver has said, of the first link, that the board has none; it may also lack the function.
 pub(in super::super) fn has_no_links(answers: Answers<'_>) -> bool {
-    let first = answers.ageless().number(Q::NvLinkState(0));
-    matches!(first, Reading::Absent(Absence::NotSupported | Absence::DriverError { code: 2 }))
+    matches!(answers.refusal(Q::NvLinkState(0)), Some(Code::NOT_SUPPORTED | Code::DEPRECATED | Code::INVALID_ARGUMENT))
 }
 
 fn never_asked<T>() -> Reading<T> {
