@@ -267,7 +267,7 @@ describe('charts', () => {
       .poll(() => charts.readouts('all power.draw_watts'))
       .toEqual([expect.stringMatching(/^0 \d+ W$/), expect.stringMatching(/^1 \d+ W$/)]);
     await charts.plot('all power.draw_watts').getByRole('button', { name: /^0/ }).click();
-    await expect.poll(() => page.url()).toMatch(/hide=1$/);
+    await expect.poll(() => page.url()).toMatch(/[?&]hide=1&span=5$/);
     await charts.control('0').click();
     await expect.poll(() => charts.names()).toContain('gpu 0 power');
   });
