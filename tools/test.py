@@ -9,9 +9,9 @@ What failed is told once more at the end, so that the last lines of a log are en
 All of them together run in three lanes, since most tests wait for something: Rust, half of the browser's, and the rest.
 Compilers give way to the tests of other lanes.
 
-The Rust tests drive real programs against the clock, beside each other, on a machine that may be busy with something
-else. So a few that fail are run once more in the end, one after the other; those that pass then count as flaky and are
-named in the last line. Each suite ends with its slowest tests.
+The tests of Rust and in Chromium drive real programs against the clock, beside each other, on a machine that may be
+busy with something else. So a few that fail are run once more in the end, one after the other; those that pass then
+count as flaky and are named in the last line. Each suite ends with its slowest tests.
 """
 
 from __future__ import annotations
@@ -194,6 +194,13 @@ def _browser(*files: str) -> list[str]:
     return ["npm", "run", "browser", "--workspace", "tests/browser", "--", *files]
 
 
+def _browser_alone(names: list[str]) -> list[str]:
+    """Of names as `file > suite > test`."""
+    split = [name.split(" > ") for name in names]
+    tests = "|".join(re.escape(" ".join(words)) for _, *words in split)
+    return _browser(*sorted({file for file, *_ in split}), "--testNamePattern", tests)
+
+
 #: The test programs alone get the switch by which they tell their times, and not what Cargo builds.
 TIMED = """target.'cfg(all())'.runner=['env', 'RUSTC_BOOTSTRAP=1']"""
 RUST_TESTS = "cargo test --workspace --locked --no-fail-fast --lib --bins --tests --examples".split()
@@ -230,7 +237,12 @@ SUITES = {
         ),
     ],
     "browser": [
-        Suite(f"Chromium: JupyterLab, Notebook, page, {part}", _browser(f"--shard={part}"), VITEST)
+        Suite(
+            f"Chromium: JupyterLab, Notebook, page, {part}",
+            _browser(f"--shard={part}"),
+            VITEST,
+            alone=_browser_alone,
+        )
         for part in ("1/2", "2/2")
     ],
     "lab40": [
@@ -240,6 +252,7 @@ SUITES = {
             _browser("panel.test.ts"),
             VITEST,
             {"GPUMON_TEST_JUPYTER": str(ROOT / "target" / "jupyter-lab40")},
+            alone=_browser_alone,
         )
     ],
 }

@@ -97,13 +97,14 @@ fn what_a_load_does_is_what_a_collector_sees_and_nothing_else() {
         assert!(during(&samples, load, 1 - gpu, BUSY).abs() < 1.0, "the other one has nothing to do");
     }
     is_near("sent", during(&samples, peer, 0, NVLINK_TX), 1.025 * per_second(peer, "moved_bytes"));
-    // Without GPM it is asked for once a second, so that its second may be longer than the load.
+    // Without GPM it is asked for once a second, so that its second may be longer than the load;
+    // one with fewer pauses than the rest is above the mean.
     let received = samples.iter().filter_map(|sample| {
         let gpu = &sample["gpus"][1];
         read(gpu.pointer(NVLINK_RX)?, gpu, [0.0, f64::MAX])
     });
     let (most, sent) = (received.fold(0.0, f64::max), per_second(peer, "moved_bytes"));
-    assert!((0.1..1.4).contains(&(most / sent)), "{most} where {sent} was sent");
+    assert!((0.1..1.7).contains(&(most / sent)), "{most} where {sent} was sent");
     // On both edges of 3201 MHz.
     let peak = 192.0 / 8.0 * 3201e6 * 2.0;
     is_near("read", during(&samples, reading, 0, DRAM), per_second(reading, "moved_bytes") / peak * 100.0);

@@ -8,8 +8,10 @@ import { expect } from 'vitest';
  * start a second kernel and end the one that was there.
  */
 export async function kernelReady(page: Page): Promise<void> {
-  await page.locator('.jp-Toolbar-kernelName', { hasNotText: 'No Kernel' }).first().waitFor();
-  await page.locator('.jp-Notebook-ExecutionIndicator[data-status=idle]').waitFor();
+  // A toolbar that was laid out early may hide both.
+  const state = 'attached';
+  await page.locator('.jp-Toolbar-kernelName', { hasNotText: 'No Kernel' }).first().waitFor({ state });
+  await page.locator('.jp-Notebook-ExecutionIndicator[data-status=idle]').first().waitFor({ state });
 }
 
 /** Runs a code cell by the keyboard, and waits until it has begun. */
