@@ -100,16 +100,24 @@ pub(super) fn column(metric: u32) -> (String, &'static str, usize) {
         164 => fixed("dmhit", PERCENT),
         165 => fixed("dmmiss", PERCENT),
         166..=169 => (format!("nvenc{}", metric - 166), PERCENT, NARROW),
-        170..=209 => {
+        SWITCHES_BEGIN..=LAST => {
             let (name, unit, width) = SWITCHES[(metric % 5) as usize];
-            (format!("cs{}{name}", (metric - 170) / 5), unit, width)
+            (format!("cs{}{name}", (metric - SWITCHES_BEGIN) / 5), unit, width)
         }
         _ => (format!("id={metric}"), PERCENT, NARROW),
     }
 }
 
+/// Whether it counts the cycles that passed; NVIDIA's tool puts no space behind their number.
+pub(super) fn is_elapsed(metric: u32) -> bool {
+    metric >= SWITCHES_BEGIN && metric % 5 == 0
+}
+
 /// Chip to chip: all traffic out and in, data out and in.
 const DIRECTIONS: [&str; 4] = ["ttx", "trx", "dtx", "drx"];
+
+/// The first metric of context switches.
+const SWITCHES_BEGIN: u32 = 170;
 
 /// Context switches: cycles that passed, active cycles, requests, cycles per request, share of active cycles.
 const SWITCHES: [(&str, &str, usize); 5] = [

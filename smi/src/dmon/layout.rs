@@ -29,6 +29,19 @@ pub(super) struct Cells {
 const OWN: usize = 6;
 const INSTANCE: usize = 10;
 
+/// A text with its width, and what follows it.
+struct Cell {
+    text: String,
+    width: usize,
+    gap: &'static str,
+}
+
+impl Cell {
+    fn new(text: impl Into<String>, width: usize) -> Self {
+        Self { text: text.into(), width, gap: " " }
+    }
+}
+
 /// What a word of `--format` sets.
 type Set = fn(&mut Layout);
 
@@ -69,13 +82,10 @@ impl Layout {
         let ids: &[(&str, &str)] =
             if levels.mig { &[("mig_id", "Idx"), ("gi_id", "Idx"), ("ci_id", "Idx")] } else { &[] };
         let line = |front: Vec<&str>, own: Vec<&str>, ids: Vec<&str>, metrics: Vec<(String, usize)>| {
-            let cells = own
-                .into_iter()
-                .map(|text| (text.to_owned(), OWN))
-                .chain(ids.into_iter().map(|text| (text.to_owned(), INSTANCE)))
-                .chain(metrics)
-                .collect::<Vec<_>>();
-            self.line('#', &front, &cells)
+            let own = own.into_iter().map(|text| Cell::new(text, OWN));
+            let ids = ids.into_iter().map(|text| Cell::new(text, INSTANCE));
+            let metrics = metrics.into_iter().map(|(text, width)| Cell::new(text, width));
+            self.line('#', &front, &own.chain(ids).chain(metrics).collect::<Vec<_>>())
         };
         let mut heading = String::new();
         if !self.no_names {
@@ -101,19 +111,22 @@ impl Layout {
 
     pub(super) fn row(self, timestamp: &[String], cells: &Cells, metrics: &[u32], levels: Levels) -> String {
         let word = |number: &Option<i128>| number.map_or_else(|| "-".to_owned(), |number| number.to_string());
-        let own = cells.columns.iter().map(|number| (word(number), OWN));
-        let ids = cells.instance.iter().filter(|_| levels.mig).map(|number| (word(number), INSTANCE));
-        let metrics = cells.metrics.iter().zip(metrics).map(|(number, metric)| (word(number), gpm::column(*metric).2));
+        let own = cells.columns.iter().map(|number| Cell::new(word(number), OWN));
+        let ids = cells.instance.iter().filter(|_| levels.mig).map(|number| Cell::new(word(number), INSTANCE));
+        let metrics = cells.metrics.iter().zip(metrics).map(|(number, metric)| {
+            let cell = Cell::new(word(number), gpm::column(*metric).2);
+            if number.is_some() && gpm::is_elapsed(*metric) { Cell { gap: "", ..cell } } else { cell }
+        });
         self.line(' ', timestamp, &own.chain(ids).chain(metrics).collect::<Vec<_>>())
     }
 
-    /// A line with its first character, the words in front, and texts with their widths.
-    fn line<T: AsRef<str>>(self, first: char, front: &[T], cells: &[(String, usize)]) -> String {
+    /// A line with its first character, the words in front, and the cells.
+    fn line<T: AsRef<str>>(self, first: char, front: &[T], cells: &[Cell]) -> String {
         if self.csv {
-            let words = front.iter().map(AsRef::as_ref).chain(cells.iter().map(|(text, _)| text.as_str()));
+            let words = front.iter().map(AsRef::as_ref).chain(cells.iter().map(|cell| cell.text.as_str()));
             return format!("{first}{}", words.collect::<Vec<_>>().join(", "));
         }
-        let cells: Vec<String> = cells.iter().map(|(text, width)| format!(" {text:>width$}")).collect();
-        format!("{first}{}{} ", timestamp::columns(front), cells.concat())
+        let cells: Vec<String> = cells.iter().map(|Cell { text, width, gap }| format!("{text:>width$}{gap}")).collect();
+        format!("{first}{} {}", timestamp::columns(front), cells.concat())
     }
 }

@@ -108,7 +108,7 @@ fn gpm_stands_behind_a_gpus_own_columns() {
         "\
 # gpu    pwr  gtemp  mtemp      gract     smutil      pcitx      nvltx       id=8           cs0elp     cs0act 
 # Idx      W      C      C      GPM:%      GPM:%  GPM:MiB/s  GPM:MiB/s      GPM:%            GPM:#      GPM:# 
-    0    690     53     42         81         76          6      68204          -               12          - 
+    0    690     53     42         81         76          6      68204          -               12         - 
     1    117     29     28          -          -          -          -          -                -          - 
 "
     );
