@@ -56,6 +56,8 @@ export class MarkForm {
   open(): void {
     this.begin();
     this.element.open = true;
+    // What is typed next is the text; the event of the menu comes later.
+    this.text.focus();
   }
 
   /** With the moment that is about to be marked. */
