@@ -6,14 +6,13 @@
 use std::sync::Arc;
 
 use axum::{
-    Extension,
     extract::{Request, State},
     http::{HeaderMap, StatusCode, header, uri::Authority},
     middleware::Next,
     response::{IntoResponse, Response},
 };
 
-use crate::{peer::Peer, public_origin::PublicOrigin};
+use crate::public_origin::PublicOrigin;
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Access {
@@ -26,13 +25,9 @@ pub(crate) enum Access {
 
 pub(crate) async fn check(
     State((access, public)): State<(Access, Arc<[PublicOrigin]>)>,
-    Extension(peer): Extension<Peer>,
-    mut request: Request,
+    request: Request,
     next: Next,
 ) -> Response {
-    if !public.is_empty() {
-        request.extensions_mut().insert(peer.behind_proxy());
-    }
     match verdict(access, &public, request.headers()) {
         Ok(()) => next.run(request).await,
         Err((status, message)) => (status, message).into_response(),
