@@ -3,6 +3,8 @@
 //! A definition does not depend on the output format. The text, the XML and the DTD are three readings of the same tables, so that
 //! a new line is one entry in one of them.
 
+use std::ops::Range;
+
 use gpumon_probe::vendor::nvml::query::Query as Q;
 
 use super::{cursor::Cursor, sections::Section};
@@ -17,6 +19,8 @@ pub(super) struct Item {
     pub(super) content: Content,
     /// The first release of the driver whose log has it, and the first one that has it no longer.
     releases: (Release, Release),
+    /// Releases in between whose log lacks it.
+    except: Range<Release>,
     /// Whether it is there; `None` where it always is.
     pub(super) when: Option<fn(&Cursor<'_>) -> bool>,
     /// The text sets it one step to the right of its neighbours. The XML does not.
@@ -95,6 +99,7 @@ impl Item {
             tag,
             content,
             releases,
+            except: Release(0, 0)..Release(0, 0),
             when: None,
             deeper: false,
             about: &[],
@@ -106,7 +111,7 @@ impl Item {
 
     /// Whether the log of this release can have it.
     pub(super) fn is_of(&self, release: Release) -> bool {
-        self.releases.0 <= release && release < self.releases.1
+        self.releases.0 <= release && release < self.releases.1 && !self.except.contains(&release)
     }
 
     /// Whether it stands here.
@@ -123,6 +128,12 @@ impl Item {
     /// Shown before this release.
     pub(super) const fn until(mut self, release: Release) -> Self {
         self.releases.1 = release;
+        self
+    }
+
+    /// Not shown in these releases.
+    pub(super) const fn except(mut self, except: Range<Release>) -> Self {
+        self.except = except;
         self
     }
 

@@ -323,6 +323,15 @@ Attached Units                                         : 0
 }
 
 #[test]
+fn the_dtd_of_a_release_holds_what_every_document_of_it_holds() {
+    for (branch, has) in [(580, true), (590, false), (595, true)] {
+        let dtd = dtd(false, Release(branch, 0));
+        assert_eq!(dtd.contains("partition_assigned"), has, "{branch}");
+        assert!(!dtd.contains("partition_assigned?"), "{branch}");
+    }
+}
+
+#[test]
 fn the_dtd_stands_in_the_document_where_it_is_asked_for() {
     let document = xml(&context(&hopper(driver(), 0), &[0]), true);
     let head = format!(
