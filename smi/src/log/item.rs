@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use gpumon_probe::vendor::nvml::query::Query as Q;
 
-use super::{cursor::Cursor, sections::Section};
+use super::{cursor::Cursor, format::format_or_reason, sections::Section};
 use crate::release::Release;
 
 /// One line, group or list.
@@ -56,6 +56,8 @@ pub(super) enum Source {
     Number(Q, usize, fn(i128) -> String),
     /// A field of this number and scope, in words.
     Field(u32, u32, fn(i128) -> String),
+    /// The same of a field that may have a fraction.
+    RealField(u32, u32, fn(f64) -> String),
     /// An answer that is a text.
     Text(Q),
 }
@@ -66,6 +68,7 @@ impl Source {
             Self::Computed(make) => make(at),
             Self::Number(query, place, format) => at.format(query, place, format),
             Self::Field(id, scope, format) => at.format_field(id, scope, format),
+            Self::RealField(id, scope, format) => format_or_reason(at.real_field(id, scope), format),
             Self::Text(query) => at.text(query),
         }
     }
@@ -208,6 +211,15 @@ pub(super) const fn scoped_field(
     format: fn(i128) -> String,
 ) -> Item {
     Item::new(title, tag, Content::Value(Source::Field(id, scope, format)))
+}
+
+pub(super) const fn real_field(
+    title: &'static str,
+    tag: &'static str,
+    (id, scope): (u32, u32),
+    format: fn(f64) -> String,
+) -> Item {
+    Item::new(title, tag, Content::Value(Source::RealField(id, scope, format)))
 }
 
 pub(super) const fn text(title: &'static str, tag: &'static str, query: Q) -> Item {
