@@ -15,7 +15,6 @@ mod context;
 mod dmon;
 mod driver;
 mod form;
-mod guard;
 mod headline;
 mod list;
 mod log;
@@ -42,6 +41,7 @@ mod switches;
 #[cfg(test)]
 mod tests;
 mod ticker;
+mod time_limit;
 mod timestamp;
 mod topo;
 mod unavailable;
