@@ -36,7 +36,7 @@ export class DashboardBar {
     this.change({ ...this.state, fitted: !this.state.fitted }),
   );
   private readonly pause = chip('', '', () => this.change(togglePaused(this.state, this.now_ms)));
-  private readonly help = menu(trans.__('Keys'), h('div', {}, keyHelp()));
+  private readonly help = menu(trans.__('Shortcuts'), h('div', {}, keyHelp()));
   private readonly range = h('span', { class: 'gpumon-range' });
   /** The GPUs that there are. */
   private known: readonly number[] = [];
