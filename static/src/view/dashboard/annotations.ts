@@ -72,9 +72,12 @@ export function notesAt(at_ms: number, { bands, bars, markers }: Annotations, wi
   const near_ms = NEAR * (window.to_ms - window.from_ms);
   const events = markers.filter((marker) => Math.abs(marker.at_ms - at_ms) <= near_ms);
   const going = [...bars, ...bands].filter(({ from_ms, to_ms }) => from_ms <= at_ms && at_ms <= to_ms);
-  const notes = [...events.map((marker) => ({ ...marker, from_ms: marker.at_ms, to_ms: marker.at_ms })), ...going];
+  const notes: Band[] = [
+    ...events.map((marker) => ({ ...marker, from_ms: marker.at_ms, to_ms: marker.at_ms })),
+    ...going,
+  ];
   const seen = new Set<string>();
-  return notes.filter(({ label }) => !seen.has(label) && seen.add(label)).slice(0, MOST_NOTES);
+  return notes.filter(({ label, title = label }) => !seen.has(title) && seen.add(title)).slice(0, MOST_NOTES);
 }
 
 /** Bands of one name that meet are one: a cell or a step that ran on several GPUs. */
