@@ -231,7 +231,7 @@ export class Dashboard extends StoreView {
       this.show(zoomedStep(this.state, key === '-' ? 2 : 0.5, now_ms));
     } else if (key === 'y') {
       this.show({ ...this.state, fitted: !this.state.fitted });
-    } else if (key === '0' || (key === 'Escape' && isPaused(this.state))) {
+    } else if (key === '0' || key === 'Escape') {
       this.show(reset(this.state));
     } else if (key === '?') {
       this.bar.openHelp();
