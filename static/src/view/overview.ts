@@ -95,7 +95,7 @@ export class Overview extends StoreView {
       store,
       window: store.window(now_ms - this.spanMin * 60_000, now_ms),
       palette: this.currentPalette(),
-      markers: this.markers.byGpu(store.events, this.currentPalette()),
+      markers: this.markers(store.events, this.currentPalette()),
       bands: runBands(store.events, this.currentPalette(), now_ms),
       openByDefault: this.wide,
       rowLayout: null,

@@ -2,6 +2,7 @@
 
 import { isOnDark } from '../lib/color';
 import { setAttribute } from '../lib/dom';
+import { remembered } from '../lib/remembered';
 import { observeWidth, ScreenObserver } from '../lib/screen';
 import { trans } from '../lib/translation';
 import type { GpuState } from '../model/gpu';
@@ -9,7 +10,7 @@ import { noticeOf, statusOf, type Status } from '../model/status';
 import type { Diagnosis, Store } from '../model/store';
 import { summaryOf, type Moment } from '../model/summary';
 import { Cursor } from './cursor';
-import { EventMarkers } from './event-markers';
+import { eventMarkers } from './event-markers';
 import { Header } from './header';
 import type { View } from './mount';
 import type { NotebookHost } from './notebook-host';
@@ -45,7 +46,8 @@ interface Head {
 export abstract class StoreView implements View {
   protected readonly cursor: Cursor;
   protected readonly notice = new Notice();
-  protected readonly markers = new EventMarkers();
+  /** Events are rare beside drawings. */
+  protected readonly markers = remembered(eventMarkers);
   protected readonly screen: ScreenObserver;
   protected wide = false;
   protected abstract readonly header: Header;
