@@ -5,7 +5,7 @@ import { since, timeOfDay } from '../../lib/format';
 import { joined } from '../../lib/text';
 import { trans } from '../../lib/translation';
 import { csvOf } from '../../model/dashboard/csv';
-import { momentOf } from '../../model/dashboard/moment';
+import { tooltipValues } from '../../model/dashboard/tooltip-values';
 import type { Plot, PlotLine } from '../../model/dashboard/plots';
 import { copyPicture, copyText } from '../clipboard';
 import { colorOf } from '../palette';
@@ -51,7 +51,7 @@ function shownLines({ lines, stack }: Plot, { hidden }: PlotContext): PlotLine[]
 /** Of many lines, the highest are named. */
 function captionOf(plot: Plot, context: PlotContext): Caption {
   const valued = shownLines(plot, context).map((line) => ({ ...line, value: shownValue(line, context) }));
-  const { rows, more } = valued.length > ALL_NAMED ? momentOf(valued, null, ALL_NAMED) : { rows: valued, more: 0 };
+  const { rows, more } = valued.length > ALL_NAMED ? tooltipValues(valued, null, ALL_NAMED) : { rows: valued, more: 0 };
   const entries = rows.map(({ label, name = label, color, value }) => ({
     text: Number.isNaN(value) ? name : `${name} ${plot.unit.text(value)}`,
     color: colorOf(context.palette, color),

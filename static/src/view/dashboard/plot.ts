@@ -6,7 +6,7 @@ import { roundRange, roundUp } from '../../chart/ticks';
 import { h, setAttribute, setText } from '../../lib/dom';
 import { firstAfter } from '../../lib/timeline';
 import { trans } from '../../lib/translation';
-import { momentOf, nearestLine } from '../../model/dashboard/moment';
+import { tooltipValues, nearestLine } from '../../model/dashboard/tooltip-values';
 import type { Plot, PlotLine } from '../../model/dashboard/plots';
 import type { Cursor } from '../cursor';
 import { colorOf, dashOf } from '../palette';
@@ -202,7 +202,7 @@ export class PlotView {
     const lines = plot.lines.filter(isShown).map(valued);
     const at = chart.valueAt(pointer.clientY);
     const near = at === null || lines.length < 2 ? null : nearestLine(lines, at.value, NEAR_PX * at.pixel);
-    const { rows, more } = momentOf([...lines, ...plot.stack.filter(isShown).map(valued)], near, MOST_ROWS);
+    const { rows, more } = tooltipValues([...lines, ...plot.stack.filter(isShown).map(valued)], near, MOST_ROWS);
     const toLeft = x_px + TOOLTIP_PX > pointer.space_px;
     this.tooltip.show(
       host,
