@@ -8,7 +8,7 @@ import { trans } from '../lib/translation';
 import type { GpuState } from '../model/gpu';
 import { noticeOf, statusOf, type Status } from '../model/status';
 import type { Diagnosis, Store } from '../model/store';
-import { summaryOf, type Moment } from '../model/summary';
+import { summaryOf } from '../model/summary';
 import { Cursor } from './cursor';
 import { eventMarkers } from './event-markers';
 import { Header } from './header';
@@ -40,7 +40,6 @@ const WIDE_PX = 560;
 interface Head {
   status: Status;
   notice: Diagnosis | null;
-  moment: Moment;
 }
 
 export abstract class StoreView implements View {
@@ -97,7 +96,7 @@ export abstract class StoreView implements View {
     setAttribute(this.element, 'data-past', moment.isPast ? '' : null);
     this.header.update(store, status, gpus.length === 0 ? [] : summaryOf(gpus, moment), spanMin, at_ms);
     this.notice.update(notice, status.level);
-    return { status, notice, moment };
+    return { status, notice };
   }
 
   /** The style sheet has light and dark colors of its own; which of them fit is told by what lies behind. */
