@@ -35,6 +35,23 @@ describe('drawing', () => {
     expect(draw).toHaveBeenCalledTimes(2);
   });
 
+  it('goes on with the other views where one fails', () => {
+    const report = vi.fn();
+    vi.stubGlobal('reportError', report);
+    const failing = new FrameLoop(() => {
+      throw new Error('a bug');
+    });
+    const last = new FrameLoop(draw);
+    for (const each of [failing, last]) {
+      each.setRunning(true);
+      each.invalidate();
+    }
+    vi.advanceTimersByTime(20);
+    expect([draw.mock.calls.length, report.mock.calls.length]).toEqual([1, 1]);
+    failing.setRunning(false);
+    last.setRunning(false);
+  });
+
   it('of ten samples a second is of the newest, every 240 ms', () => {
     for (let i = 0; i < 20; i += 1) {
       loop.invalidateThrottled();

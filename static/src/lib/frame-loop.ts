@@ -123,7 +123,12 @@ export class FrameLoop {
   drawIfDirty(): void {
     if (this.dirty) {
       this.dirty = false;
-      this.draw();
+      try {
+        this.draw();
+      } catch (error) {
+        // The other views are drawn all the same.
+        reportError(error);
+      }
     }
   }
 }
