@@ -145,7 +145,9 @@ impl Model {
                 if self.events.len() == EVENTS {
                     self.events.pop_front();
                 }
-                self.events.push_back(event);
+                // A mark may be of a moment before what is known already.
+                let before = self.events.iter().rposition(|known| known.at_ms <= event.at_ms);
+                self.events.insert(before.map_or(0, |place| place + 1), event);
             }
             Record::Trace(_) | Record::Answers(_) => {}
         }
