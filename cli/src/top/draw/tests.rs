@@ -3,12 +3,15 @@
 use gpumon_probe::model::{Absence, Condition, ConditionKind, GpuSample, Health, Reading, Severity};
 use unicode_width::UnicodeWidthStr;
 
-use crate::top::{
-    app::tests::{app, lines},
-    glyphs::Glyphs,
-    processes::Column,
-    theme::{Theme, ThemeName},
-    view::{Room, View},
+use crate::{
+    describe,
+    top::{
+        app::tests::{app, lines},
+        glyphs::Glyphs,
+        processes::Column,
+        theme::{Theme, ThemeName},
+        view::{Room, View},
+    },
 };
 
 fn find<'a>(lines: &'a [String], start: &str) -> &'a str {
@@ -106,6 +109,12 @@ fn the_host_has_its_line_at_every_width_and_gpus_their_totals() {
     assert!(totals.starts_with("Total 50 % 100.0/280 GiB ") && totals.ends_with(" 750/1400 W"), "{totals}");
     app.model.sample.as_mut().unwrap().gpus[0].power.draw_watts = Reading::Absent(Absence::NotSupported);
     assert!(line(&mut app, 80, 4).ends_with(" 650/700 W 1 of 2 GPUs"));
+    app.model.sample.as_mut().unwrap().gpus[0].health = Health::Hung { since_ms: 0 };
+    let totals = line(&mut app, 80, 4);
+    let other = &app.model.gpus()[1];
+    let busy = describe::busy(other);
+    assert!(totals.starts_with(&format!("Total {busy} ")) && totals.contains("/140 GiB"), "{totals}");
+    assert!(totals.ends_with(" 1 of 2 GPUs"), "{totals}");
     let (mut one, _waiting) = crate::top::app::tests::app(1);
     assert!(!lines(&mut one, 80, 24).join("\n").contains("Total"));
 }
