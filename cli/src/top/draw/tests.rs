@@ -142,7 +142,19 @@ fn memory_is_a_line_over_utilization_between_guide_lines() {
         assert_eq!(drawn(theme.dim, y as u16) > 20, is_guide, "{label}: {}", lines[y]);
     }
     let others = lines.iter().find(|line| line.starts_with("Power  ")).unwrap();
-    assert!(others.contains("Temperature") && !lines.join("").contains("Memory used"), "each has one chart: {others}");
+    assert!(others.contains("Temperature") && !lines.join("").contains("Memory  "), "each has one chart: {others}");
+}
+
+#[test]
+fn memory_has_a_chart_of_its_own_where_it_is_no_line_and_none_where_it_is_not_chosen() {
+    let (mut app, _waiting) = app(1);
+    let has = |app: &mut crate::top::app::App, title: &str| lines(app, 120, 40).join("\n").contains(title);
+    app.model.sample.as_mut().unwrap().gpus[0].memory.total_bytes = Reading::Absent(Absence::NotSupported);
+    assert!(has(&mut app, "Memory  ") && !has(&mut app, "GPU utilization, memory"));
+    let (mut app, _waiting) = crate::top::app::tests::app(1);
+    let memory = crate::top::metrics::position("memory");
+    app.state.metrics.retain(|metric| Some(*metric) != memory);
+    assert!(has(&mut app, "GPU utilization  ") && !has(&mut app, "GPU utilization, memory"));
 }
 
 #[test]
