@@ -234,7 +234,7 @@ fn what_processes_take_of_the_host_is_there_from_120_columns_on() {
     use crate::top::model::{ProcessUsage, Usage};
     let (mut app, _waiting) = app(2);
     let usage = ProcessUsage { cpu_percent: Some(387.2), resident_bytes: 3 << 30, threads: 17 };
-    app.model.usage = Usage::from([(4000, Ok(usage)), (4007, Err("it is elsewhere".to_owned()))]);
+    app.model.usage = Usage::from([(4000, usage)]);
     let drawn = lines(&mut app, 120, 40);
     let heading = find(&drawn, "GPU      PID");
     assert!(heading.contains("   CPU   HOST MEM") && !heading.contains("THR"), "{heading}");
