@@ -19,7 +19,6 @@ export abstract class LazyView<View extends Mounted> extends Widget {
   protected view: View | null = null;
   protected settings: Settings | null = null;
   private loading = false;
-  private awaitsFocus = false;
   private waiting: ((view: View) => void)[] = [];
 
   constructor(
@@ -62,9 +61,7 @@ export abstract class LazyView<View extends Mounted> extends Widget {
 
   /** Whoever asks for it by a command goes on by keys; what is still being loaded gets the focus then. */
   protected override onActivateRequest(): void {
-    const view = this.node.querySelector<HTMLElement>('[tabindex]');
-    this.awaitsFocus = view === null;
-    view?.focus({ preventScroll: true });
+    this.withView(() => this.node.querySelector<HTMLElement>('[tabindex]')?.focus({ preventScroll: true }));
   }
 
   protected override onAfterAttach(): void {
@@ -102,9 +99,6 @@ export abstract class LazyView<View extends Mounted> extends Widget {
           ...(this.settings !== null && { interval_ms: this.settings.interval * 1000 }),
         });
         this.view.setVisible(this.isVisible);
-        if (this.awaitsFocus) {
-          this.onActivateRequest();
-        }
         const view = this.view;
         this.waiting.splice(0).forEach((use) => use(view));
       }

@@ -50,6 +50,7 @@ export class RunDialog {
   /** It is shown. What there is to run is asked for until the server has told it. */
   async opened(): Promise<void> {
     this.choice.focus();
+    this.history.retry();
     const answer = this.hasCatalogue ? null : await this.request('api/v1/catalogue');
     if (answer !== null) {
       this.hasCatalogue = true;
