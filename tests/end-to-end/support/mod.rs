@@ -29,7 +29,7 @@ pub(crate) use self::{
     server::{Server, signal},
     stream::Stream,
     terminal::Terminal,
-    tty::Tty,
+    tty::{Tty, set_variables_of},
 };
 
 /// How long anything may take on a busy machine before a test gives up on it.
@@ -111,11 +111,18 @@ pub(crate) fn is_refusal(message: &str) -> bool {
 
 /// Runs, checks that it is refused with this code and says these words, and gives what it has printed nevertheless.
 #[track_caller]
-pub(crate) fn refused(mut command: Command, code: i32, words: &str) -> String {
+pub(crate) fn refused(command: Command, code: i32, words: &str) -> String {
+    refused_with(command, code, &[words])
+}
+
+#[track_caller]
+pub(crate) fn refused_with(mut command: Command, code: i32, words: &[&str]) -> String {
     let output = command.output().unwrap();
     let said = stderr(&output);
     assert_eq!((output.status.code(), is_refusal(&said)), (Some(code), true), "{command:?}: {said}");
-    assert!(said.contains(words), "{command:?}: {said}");
+    for word in words {
+        assert!(said.contains(word), "{command:?}: {word:?} is not in {said:?}");
+    }
     stdout(&output)
 }
 
