@@ -14,9 +14,10 @@ export function tapStream(ask_ms: number | null): void {
   Object.assign(window, { gpumonTap: tapped });
   // What comes is compressed; what is parsed is what the page gets.
   const parse = JSON.parse;
-  JSON.parse = (text: string, ...rest) => {
-    const value = parse(text, ...rest) as unknown;
-    if (text.startsWith('{"type":"sample"')) {
+  JSON.parse = (text: unknown, ...rest) => {
+    // It takes anything, as null.
+    const value = parse(text as string, ...rest) as unknown;
+    if (typeof text === 'string' && text.startsWith('{"type":"sample"')) {
       const { at_ms, gpus } = value as { at_ms: number; gpus: { at_ms: number }[] };
       tapped.samples += 1;
       tapped.at_ms = at_ms;
