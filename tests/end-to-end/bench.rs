@@ -52,8 +52,7 @@ fn what_has_one_size_is_right_and_what_is_done_over_and_over_has_none_either() {
     assert_eq!((code, lines.len()), (Some(0), 3), "{said}");
     assert!(lines.iter().all(|line| line["verify"]["ok"] == true), "{lines:?}");
     assert_eq!((&lines[2]["n"], &lines[2]["extent"]), (&10.into(), &"times".into()));
-    let (code, _, said) = lines_of(cuda.gpumon(&["bench", "train", "--size", "5"]));
-    assert!(code == Some(2) && said.contains("'train' has no size: leave out --size"), "{said}");
+    refused(cuda.gpumon(&["bench", "train", "--size", "5"]), 2, "'train' has no size: leave out --size");
 }
 
 #[test]
@@ -111,10 +110,7 @@ fn pairs_are_asked_of_what_copies_between_gpus_and_of_all_of_them() {
         (2, &["--backend", "cpu"], 2, "does not run on cpu"),
     ] {
         let cuda = FakeCuda::new(&format!("devices = {devices}"));
-        let output = cuda.gpumon(&[&["bench", "--pairs"], arguments].concat()).output().unwrap();
-        let said = stderr(&output);
-        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
-        assert!(said.contains(words), "{arguments:?}: {said}");
+        refused(cuda.gpumon(&[&["bench", "--pairs"], arguments].concat()), code, words);
     }
 }
 
@@ -202,8 +198,7 @@ fn what_would_not_fit_is_refused_with_what_there_is() {
     let cuda = FakeCuda::new("[[fault]]\nkind = \"out_of_memory\"\nafter_kernels = 0");
     let (code, _, said) = lines_of(cuda.gpumon(&["bench", "copy", "--size", SIZE]));
     assert!(code == Some(5) && said.contains("copy needs 1 MiB"), "{code:?} {said}");
-    let output = gpumon(&["bench", "copy", "--backend", "cpu", "--size", "1e15"]).output().unwrap();
-    assert!(output.status.code() == Some(5) && stderr(&output).contains("host's memory"), "{}", stderr(&output));
+    refused(gpumon(&["bench", "copy", "--backend", "cpu", "--size", "1e15"]), 5, "host's memory");
 }
 
 #[test]
@@ -346,8 +341,7 @@ fn earlier_results_say_what_has_become_slower_and_a_threshold_ends_with_4() {
         stderr(&none)
     );
     for bad in [file("empty", String::new()), "/nowhere/old.json".to_owned()] {
-        let output = run(&["--compare", &bad]);
-        assert!(output.status.code() == Some(2) && stderr(&output).contains(&bad), "{}", stderr(&output));
+        refused(gpumon(&["bench", "copy", "--compare", &bad]), 2, &bad);
     }
 }
 

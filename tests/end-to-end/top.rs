@@ -6,7 +6,9 @@ use std::{
     time::Duration,
 };
 
-use crate::support::{Fake, Server, Tty, complains_of_nothing, eventually, gpumon, signal, stderr, stdout};
+use crate::support::{
+    Fake, Server, Tty, complains_of_nothing, eventually, gpumon, set_variables_of, signal, stderr, stdout,
+};
 
 const ENTERS: &str = "\u{1b}[?1049h";
 const LEAVES: &str = "\u{1b}[?1049l";
@@ -20,6 +22,27 @@ fn top(fake: &Fake, arguments: &[&str]) -> Command {
         .env("XDG_CONFIG_HOME", fake.path("config"))
         .env_remove("NO_COLOR");
     command
+}
+
+/// Ends it by these keys.
+#[track_caller]
+fn quit(terminal: &mut Tty, keys: &str) {
+    terminal.press(keys);
+    assert!(terminal.ended().success());
+}
+
+/// A shell that runs this, with the command as its arguments.
+fn in_shell(script: &str, command: &Command) -> Command {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", script, "sh"]).arg(command.get_program()).args(command.get_args());
+    set_variables_of(&mut shell, command);
+    shell
+}
+
+/// Writes the settings that it reads.
+fn configure(fake: &Fake, settings: &str) {
+    std::fs::create_dir_all(fake.path("config/gpumon")).unwrap();
+    std::fs::write(fake.path("config/gpumon/top.toml"), settings).unwrap();
 }
 
 #[test]
@@ -38,8 +61,7 @@ fn it_shows_gpus_takes_keys_and_gives_the_terminal_back() {
     // Another size is drawn anew.
     terminal.resize(140, 40);
     terminal.wait_for("Charts");
-    terminal.press("q");
-    assert!(terminal.ended().success());
+    quit(&mut terminal, "q");
     terminal.wait_for_sequence(LEAVES);
     terminal.wait_for_sequence("\u{1b}[?25h");
     assert!(terminal.is_as_before());
@@ -65,18 +87,13 @@ fn it_stops_as_other_programs_do_and_goes_on() {
     terminal.wait_for("WHAT");
     terminal.press("\u{1a}");
     terminal.wait_for_sequence(LEAVES);
-    let state = || {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", terminal.pid())).unwrap();
-        stat.rsplit_once(") ").unwrap().1.chars().next()
-    };
-    eventually("it is stopped", || state() == Some('T'));
+    eventually("it is stopped", || state_of(&terminal.pid().to_string()) == Some('T'));
     assert!(terminal.is_as_before());
     terminal.forget();
     signal("-CONT", terminal.pid());
     terminal.wait_for_sequence(ENTERS);
     terminal.wait_for("WHAT");
-    terminal.press("q");
-    assert!(terminal.ended().success());
+    quit(&mut terminal, "q");
 }
 
 #[test]
@@ -86,8 +103,7 @@ fn a_hung_gpu_is_shown_as_hung_and_keys_still_work() {
     terminal.wait_for("hung for");
     terminal.press("?");
     terminal.wait_for("everything anew");
-    terminal.press("qq");
-    assert!(terminal.ended().success());
+    quit(&mut terminal, "qq");
 }
 
 #[test]
@@ -107,8 +123,7 @@ fn a_server_that_runs_is_asked_and_found_again_after_a_restart() {
     terminal.forget();
     let _again = serve();
     terminal.wait_for("live from server");
-    terminal.press("q");
-    assert!(terminal.ended().success());
+    quit(&mut terminal, "q");
 }
 
 #[test]
@@ -116,8 +131,7 @@ fn charts_begin_with_all_that_a_server_remembers() {
     let fake = Fake::new("gpus = 1");
     let control = fake.control();
     let _server = Server::over(&fake, &["--control", control.to_str().unwrap()]);
-    std::fs::create_dir_all(fake.path("config/gpumon")).unwrap();
-    std::fs::write(fake.path("config/gpumon/top.toml"), "metrics = [\"sm-clock\"]\nrange_s = 60\n").unwrap();
+    configure(&fake, "metrics = [\"sm-clock\"]\nrange_s = 60\n");
     // The clock is none of those that a server tells without being asked.
     eventually("a frame has a line of several seconds", || {
         let frame = stdout(&top(&fake, &["--once"]).output().unwrap());
@@ -142,8 +156,7 @@ fn a_server_that_says_nothing_is_replaced_by_the_driver() {
     terminal.forget();
     signal("-CONT", server.child.id());
     terminal.wait_for("live from server");
-    terminal.press("q");
-    assert!(terminal.ended().success());
+    quit(&mut terminal, "q");
 }
 
 #[test]
@@ -161,8 +174,7 @@ fn a_process_gets_a_signal_after_a_question() {
     let ended = sleeper.wait().unwrap();
     assert_eq!(std::os::unix::process::ExitStatusExt::signal(&ended), Some(15));
     terminal.wait_for("has ended");
-    terminal.press("q");
-    assert!(terminal.ended().success());
+    quit(&mut terminal, "q");
 }
 
 #[test]
@@ -182,8 +194,7 @@ fn tagged_processes_get_a_signal_after_one_question() {
     terminal.press("y");
     terminal.wait_for("2 processes have ended");
     assert!(sleepers[2].try_wait().unwrap().is_none());
-    terminal.press("q");
-    assert!(terminal.ended().success());
+    quit(&mut terminal, "q");
     for sleeper in &mut sleepers {
         let _ = sleeper.kill();
         sleeper.wait().unwrap();
@@ -205,8 +216,7 @@ fn the_screen_of_a_process_shows_its_environment_without_its_secrets() {
     assert!(!terminal.written().contains("hidden"));
     terminal.press("s");
     terminal.wait_for("API_KEY=hidden");
-    terminal.press("qq");
-    assert!(terminal.ended().success());
+    quit(&mut terminal, "qq");
     sleeper.kill().unwrap();
     sleeper.wait().unwrap();
 }
@@ -241,8 +251,7 @@ fn without_signals_none_is_asked_for() {
     terminal.press("\u{1b}[B");
     terminal.press("T");
     terminal.wait_for("no signal can be sent: this was started with --readonly");
-    terminal.press("q");
-    assert!(terminal.ended().success());
+    quit(&mut terminal, "q");
 }
 
 #[test]
@@ -253,8 +262,7 @@ fn a_process_that_this_pid_namespace_does_not_have_is_not_said_to_have_ended() {
     terminal.press("\u{1b}[B");
     terminal.press("T");
     terminal.wait_for("runs in another PID namespace");
-    terminal.press("q");
-    assert!(terminal.ended().success());
+    quit(&mut terminal, "q");
 }
 
 #[test]
@@ -288,8 +296,7 @@ fn what_processes_take_of_the_host_is_shown_of_any_user_and_a_dash_has_its_reaso
     terminal.wait_for("HOST MEM");
     terminal.press("\u{1b}[B\u{1b}[B\r");
     terminal.wait_for("the process runs in another PID namespace (a container or the host), or has ended");
-    terminal.press("qq");
-    assert!(terminal.ended().success());
+    quit(&mut terminal, "qq");
     busy.kill().unwrap();
     busy.wait().unwrap();
 }
@@ -303,8 +310,7 @@ fn a_tree_has_the_shell_above_the_process() {
     BufReader::new(shell.stdout.take().unwrap()).read_line(&mut line).unwrap();
     let pid = line.trim();
     let fake = Fake::new(&format!("gpus = 1\n[[process]]\ngpu = 0\npid = {pid}\nmemory = \"12 GiB\"\n"));
-    std::fs::create_dir_all(fake.path("config/gpumon")).unwrap();
-    std::fs::write(fake.path("config/gpumon/top.toml"), "tree = true\n").unwrap();
+    configure(&fake, "tree = true\n");
     let screen = stdout(&top(&fake, &["--once"]).output().unwrap());
     let rows: Vec<_> = screen.lines().skip_while(|line| !line.starts_with("GPU      PID")).collect();
     let at = rows.iter().position(|row| row.contains("12.0 GiB")).unwrap();
@@ -326,8 +332,7 @@ fn a_recording_of_collect_is_played() {
     let mut terminal = Tty::start(&top(&fake, &["--replay", path]), 120, 30);
     terminal.wait_for("replay");
     terminal.wait_for("at its end");
-    terminal.press("q");
-    assert!(terminal.ended().success());
+    quit(&mut terminal, "q");
     // What is no recording is refused before the screen is taken over.
     let mut file = std::fs::OpenOptions::new().append(true).open(&recording).unwrap();
     file.write_all(b"{\"type\":\"sample\"}\n").unwrap();
@@ -370,20 +375,16 @@ fn without_a_library_the_reason_is_told_as_by_any_other_command() {
 #[test]
 fn settings_are_read_and_a_mistake_is_named_and_left_out() {
     let fake = Fake::new("gpus = 1");
-    std::fs::create_dir_all(fake.path("config/gpumon")).unwrap();
-    let settings = fake.path("config/gpumon/top.toml");
-    std::fs::write(&settings, "view = \"host\"\ntheme = \"monochrome\"\n").unwrap();
+    configure(&fake, "view = \"host\"\ntheme = \"monochrome\"\n");
     let mut terminal = Tty::start(&top(&fake, &[]), 120, 30);
     terminal.wait_for("Network TX");
-    terminal.press("q");
-    assert!(terminal.ended().success());
+    quit(&mut terminal, "q");
     assert!(!terminal.written().contains("\u{1b}[38;5;"), "no colours");
-    std::fs::write(&settings, "view = \"host\"\nthem = \"light\"\n").unwrap();
+    configure(&fake, "view = \"host\"\nthem = \"light\"\n");
     let mut terminal = Tty::start(&top(&fake, &[]), 160, 30);
     terminal.wait_for("line 2: unknown setting 'them': did you mean 'theme'?");
     terminal.wait_for("Network TX");
-    terminal.press("q");
-    assert!(terminal.ended().success());
+    quit(&mut terminal, "q");
 }
 
 #[test]
@@ -402,8 +403,7 @@ fn setup_changes_the_settings_file_and_keeps_the_rest_of_it() {
     terminal.wait_for("color-blind ▸");
     terminal.press("W");
     terminal.wait_for("saved in");
-    terminal.press("qq");
-    assert!(terminal.ended().success());
+    quit(&mut terminal, "qq");
     let text = std::fs::read_to_string(&file).unwrap();
     assert!(text.starts_with("# mine\ntheme = \"color-blind\" # at day\n"), "{text}");
     assert!(text.ends_with("\n[other]\nkey = 1\n"), "{text}");
@@ -412,9 +412,8 @@ fn setup_changes_the_settings_file_and_keeps_the_rest_of_it() {
 #[test]
 fn the_table_takes_its_thresholds_from_the_settings() {
     let fake = Fake::new("gpus = 1\n[[gpu]]\nindex = 0\nutilization_percent = 50\n");
-    std::fs::create_dir_all(fake.path("config/gpumon")).unwrap();
     let table = |settings: &str| {
-        std::fs::write(fake.path("config/gpumon/top.toml"), settings).unwrap();
+        configure(&fake, settings);
         let mut command = fake.gpumon(&["--color", "always"]);
         command.env("XDG_CONFIG_HOME", fake.path("config")).output().unwrap()
     };
@@ -436,8 +435,7 @@ fn nothing_is_drawn_while_nothing_changes() {
         std::thread::sleep(Duration::from_secs(2));
         if terminal.written().is_empty() { Vec::new() } else { vec!["something is drawn".to_owned()] }
     });
-    terminal.press("q");
-    assert!(terminal.ended().success());
+    quit(&mut terminal, "q");
 }
 
 /// An interactive bash on a terminal, as a person has it, and `top` as it is typed there.
@@ -445,12 +443,7 @@ fn shell(fake: &Fake) -> Tty {
     let mut bash = Command::new("bash");
     bash.args(["--norc", "--noprofile", "-i"]).env("PS1", "$ ").env("HISTFILE", "/dev/null");
     let top = top(fake, &[]);
-    for (name, value) in top.get_envs() {
-        match value {
-            Some(value) => bash.env(name, value),
-            None => bash.env_remove(name),
-        };
-    }
+    set_variables_of(&mut bash, &top);
     let mut terminal = Tty::start(&bash, 100, 30);
     let words: Vec<_> = [top.get_program()].into_iter().chain(top.get_args()).collect();
     let words: Vec<_> = words.iter().map(|word| word.to_str().unwrap()).collect();
@@ -495,14 +488,7 @@ fn a_terminal_that_is_closed_ends_it_quietly() {
         for into_file in [false, true] {
             let mut command = top(&fake, &["--interval-ms", interval_ms]);
             if into_file {
-                let typed = top(&fake, &["--interval-ms", interval_ms]);
-                let script = format!("exec \"$@\" 2>{}", complaints.display());
-                let mut shell = Command::new("sh");
-                shell.args(["-c", &script, "sh"]).arg(typed.get_program()).args(typed.get_args());
-                for (name, value) in typed.get_envs() {
-                    value.map(|value| shell.env(name, value));
-                }
-                command = shell;
+                command = in_shell(&format!("exec \"$@\" 2>{}", complaints.display()), &command);
             }
             let start = if in_session { Tty::start } else { Tty::of_no_session };
             let mut terminal = start(&command, 100, 30);
@@ -582,13 +568,8 @@ fn a_job_that_nobody_can_bring_back_ends() {
 fn a_deadly_signal_is_died_of_after_the_terminal_is_given_back() {
     for (name, number) in [("-QUIT", 3), ("-USR1", 10), ("-USR2", 12), ("-ALRM", 14), ("-XCPU", 24)] {
         let fake = Fake::new("gpus = 1");
-        let typed = top(&fake, &[]);
         // No file of the memory is wanted of those that leave one.
-        let mut command = Command::new("sh");
-        command.args(["-c", "ulimit -c 0; exec \"$@\"", "sh"]).arg(typed.get_program()).args(typed.get_args());
-        for (variable, value) in typed.get_envs() {
-            value.map(|value| command.env(variable, value));
-        }
+        let command = in_shell("ulimit -c 0; exec \"$@\"", &top(&fake, &[]));
         let mut terminal = Tty::start(&command, 80, 24);
         terminal.wait_for("WHAT");
         signal(name, terminal.pid());
@@ -615,8 +596,7 @@ fn a_terminal_of_any_size_is_drawn_on() {
     let most = memory.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     let most_kib: u64 = most.trim().trim_end_matches(" kB").parse().unwrap();
     assert!(most_kib < 500_000, "{most_kib} KiB");
-    terminal.press("q");
-    assert!(terminal.ended().success());
+    quit(&mut terminal, "q");
 }
 
 #[test]
@@ -626,8 +606,7 @@ fn settings_that_cannot_be_read_stop_it_only_where_somebody_named_them() {
     command.env("XDG_CONFIG_HOME", "/dev/null");
     let mut terminal = Tty::start(&command, 140, 30);
     terminal.wait_for("nothing is set: cannot read /dev/null/gpumon/top.toml");
-    terminal.press("q");
-    assert!(terminal.ended().success());
+    quit(&mut terminal, "q");
     // One that is named and not there yet is where W writes.
     let new = fake.path("new.toml");
     let mut terminal = Tty::start(&top(&fake, &["--config", new.to_str().unwrap()]), 140, 30);
@@ -635,8 +614,7 @@ fn settings_that_cannot_be_read_stop_it_only_where_somebody_named_them() {
     terminal.press("C");
     terminal.press("W");
     terminal.wait_for("saved in");
-    terminal.press("q");
-    assert!(terminal.ended().success());
+    quit(&mut terminal, "q");
     assert!(std::fs::read_to_string(&new).unwrap().contains("theme = \"light\""));
     let mut terminal = Tty::start(&top(&fake, &["--config", "/nowhere/new.toml"]), 80, 24);
     assert_eq!(terminal.ended().code(), Some(2));
@@ -659,8 +637,7 @@ fn a_recording_of_impossible_times_and_evil_words_does_no_harm() {
     let path = recording.to_str().unwrap();
     let mut terminal = Tty::start(&top(&fake, &["--replay", path]), 120, 30);
     terminal.wait_for("at its end");
-    terminal.press("123456q");
-    assert!(terminal.ended().success());
+    quit(&mut terminal, "123456q");
     std::fs::write(&recording, "{\"type\":\"\\u001b]0;pwn\\u0007x\"}\n").unwrap();
     let mut terminal = Tty::start(&top(&fake, &["--replay", path]), 120, 30);
     assert_eq!(terminal.ended().code(), Some(2));
