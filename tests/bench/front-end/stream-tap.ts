@@ -14,9 +14,9 @@ export function tapStream(ask_ms: number | null): void {
   Object.assign(window, { gpumonTap: tapped });
   // What comes is compressed; what is parsed is what the page gets.
   const parse = JSON.parse;
-  JSON.parse = (text: unknown, ...rest) => {
-    // It takes anything, as null.
-    const value = parse(text as string, ...rest) as unknown;
+  JSON.parse = (text: string, ...rest) => {
+    const value = parse(text, ...rest) as unknown;
+    // It may be `null`, which is what storage has where nothing is stored.
     if (typeof text === 'string' && text.startsWith('{"type":"sample"')) {
       const { at_ms, gpus } = value as { at_ms: number; gpus: { at_ms: number }[] };
       tapped.samples += 1;
