@@ -1,10 +1,10 @@
 //! `gpumon bench` on the CPU, and over a driver whose devices are the CPU: verified results pass, mismatches do not.
 
-use std::process::Stdio;
-
 use serde_json::Value;
 
-use crate::support::{Fake, FakeCuda, Terminal, eventually, gpumon, lines_of, refused, signal, stderr, stdout};
+use crate::support::{
+    Fake, FakeCuda, Terminal, eventually, gpumon, json_lines, lines_of, refused, signal, started, stderr, stdout,
+};
 
 /// Small enough to be quick, and no whole number of anything.
 const SIZE: &str = "100003";
@@ -227,14 +227,13 @@ fn a_device_that_is_lost_ends_it_with_the_drivers_words() {
 #[test]
 fn who_interrupts_gets_what_there_is_and_the_memory_back() {
     let cuda = FakeCuda::new("kernel_ms = 150");
-    let mut command = cuda.gpumon(&["bench", "copy", "scale", "--json", "--size", SIZE]);
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let child = started(cuda.gpumon(&["bench", "copy", "scale", "--json", "--size", SIZE]));
     // Two that make the input, one that is checked, one to warm up, and some of the ten that count.
     eventually("some runs were measured", || cuda.counters()["kernels"].as_u64() > Some(7));
     signal("-INT", child.id());
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
-    let lines: Vec<Value> = stdout(&output).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let lines = json_lines(&stdout(&output));
     assert_eq!(lines.len(), 1, "nothing runs after it: {lines:?}");
     assert_eq!((&lines[0]["partial"], &lines[0]["stopped"]), (&true.into(), &"interrupted".into()));
     assert!((1..10).contains(&lines[0]["device_time"]["n"].as_u64().unwrap()), "{}", lines[0]);
@@ -304,7 +303,7 @@ fn earlier_results_say_what_has_become_slower_and_a_threshold_ends_with_4() {
         cuda.gpumon(&[&command[..], more].concat()).output().unwrap()
     };
     let output = run(&["--json"]);
-    let lines: Vec<Value> = stdout(&output).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let lines = json_lines(&stdout(&output));
     assert_eq!(lines.len(), 2);
     let file = |name: &str, text: String| {
         let path = cuda.folder().join(name);

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use serde_json::Value;
 
-use crate::support::{FakeCuda, FakeMachine, eventually, lines_of, refused, signal, stderr, stdout};
+use crate::support::{FakeCuda, FakeMachine, eventually, lines_of, refused, signal, started, stderr, stdout};
 
 /// Both count activity and are linked, and nobody else is there.
 const GPUS: &str = "[[gpu]]\nindex = 0\nprofile = \"idle\"\nnvlinks = 18\n\
@@ -83,8 +83,7 @@ fn a_driver_that_reports_something_else_is_found_out() {
 #[test]
 fn who_interrupts_it_gets_what_there_was_and_nothing_is_held() {
     let machine = FakeMachine::new(ONE);
-    let mut command = machine.gpumon(&["selftest", "--json"]);
-    let child = command.stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let child = started(machine.gpumon(&["selftest", "--json"]));
     eventually("kernels run", || machine.cuda.counters()["kernels"].as_u64() > Some(3));
     signal("-INT", child.id());
     let begun = std::time::Instant::now();

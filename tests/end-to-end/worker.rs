@@ -12,7 +12,8 @@ use std::{
 use serde_json::Value;
 
 use crate::support::{
-    Fake, FakeCuda, FakeMachine, eventually, lines_of, refused, refused_with, signal, stderr, stdout,
+    Fake, FakeCuda, FakeMachine, eventually, json_lines, lines_of, refused, refused_with, signal, started, stderr,
+    stdout,
 };
 
 /// So slow that a test can look on.
@@ -26,8 +27,7 @@ fn worker_of(cuda: &FakeCuda) -> Option<u32> {
 
 /// A run that lasts, and the PID of its worker, which has begun to work.
 fn long_run(cuda: &FakeCuda, arguments: &[&str]) -> (Child, u32) {
-    let mut command = cuda.gpumon(&[&["bench", "copy", "scale", "add", "--size", "1000"], arguments].concat());
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let child = started(cuda.gpumon(&[&["bench", "copy", "scale", "add", "--size", "1000"], arguments].concat()));
     eventually("the worker works", || cuda.counters()["kernels"].as_u64() > Some(2));
     (child, worker_of(cuda).unwrap())
 }
@@ -219,7 +219,7 @@ fn a_job_is_taken_as_json_and_answered_line_by_line() {
     let mut child = cuda.gpumon(&["work", "-"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(job.as_bytes()).unwrap();
     let text = stdout(&child.wait_with_output().unwrap());
-    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let lines = json_lines(&text);
     let said: Vec<_> = lines.iter().map(|line| line["report"].as_str().unwrap()).collect();
     assert_eq!((said[0], said[said.len() - 1], &lines[said.len() - 1]["code"]), ("begun", "ended", &0.into()));
     let phases: Vec<_> = lines.iter().filter_map(|line| line["phase"].as_str()).collect();

@@ -13,7 +13,7 @@ mod tty;
 
 use std::{
     path::PathBuf,
-    process::{Command, Output},
+    process::{Child, Command, Output, Stdio},
     sync::atomic::{AtomicUsize, Ordering::Relaxed},
     time::Duration,
 };
@@ -128,6 +128,21 @@ pub(crate) fn refused_with(mut command: Command, code: i32, words: &[&str]) -> S
 
 pub(crate) fn stdout(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// The JSON objects that stand a line each.
+pub(crate) fn json_lines(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// What it says is read when it has ended.
+pub(crate) fn started(mut command: Command) -> Child {
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// The state of each GPU.
+pub(crate) fn health(sample: &Value) -> Vec<&str> {
+    sample["gpus"].as_array().unwrap().iter().map(|gpu| gpu["health"]["state"].as_str().unwrap()).collect()
 }
 
 #[track_caller]
