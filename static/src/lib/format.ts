@@ -74,9 +74,13 @@ export function watts(value: number): string {
   return `${count(value)}${SPACE}W`;
 }
 
+/** A temperature in the unit that was chosen. */
+export function degrees(celsius: number): number {
+  return units().temperature === '°C' ? celsius : celsius * 1.8 + 32;
+}
+
 export function celsius(value: number): string {
-  const { temperature } = units();
-  return `${(temperature === '°C' ? value : value * 1.8 + 32).toFixed(0)}${SPACE}${temperature}`;
+  return `${degrees(value).toFixed(0)}${SPACE}${units().temperature}`;
 }
 
 export function mhz(value: number): string {

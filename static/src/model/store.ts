@@ -206,8 +206,8 @@ export class Store {
     this.timeline.merge(history.times_ms, columns, SAME_MS, NEAR_MS, this.gap_ms);
   }
 
-  private add(told: Sample): void {
-    const sample = withKnownReadings(told, this.sample, this.inventory);
+  private add(reported: Sample): void {
+    const sample = withKnownReadings(reported, this.sample, this.inventory);
     this.sample = sample;
     const values = new Map<string, number | null>();
     for (const gpu of sample.gpus) {

@@ -6,6 +6,7 @@ import {
   celsius,
   count,
   DASH,
+  degrees,
   energy,
   energyUnit,
   memoryNumber,
@@ -58,7 +59,12 @@ export const UNITS: Record<FieldUnit, Unit> = {
   bytes: MEMORY,
   watts: { ...plain(watts, 'W'), number: count, ceiling: 100 },
   joules: { ...plain(energy), ticks: (values) => axisTicks(values, ...energyUnit(Math.max(...values))) },
-  celsius: { ...plain(celsius), ticks: (values) => values.map(celsius), floor: 20, ceiling: 100 },
+  celsius: {
+    ...plain(celsius),
+    ticks: (values) => axisTicks(values.map(degrees), 1, units().temperature),
+    floor: 20,
+    ceiling: 100,
+  },
   megahertz: { ...plain(mhz, 'MHz'), ceiling: 1000 },
   bytesPerSecond: {
     ...plain(bytesPerSecond),

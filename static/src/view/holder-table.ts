@@ -247,8 +247,8 @@ class NoteRow implements Row {
   private readonly reason = h('td', { class: 'gpumon-unreadable', colspan: '3' });
 
   constructor() {
-    const skipped = ['pid', 'user'].map((column) => h('td', { class: `gpumon-col-${column} gpumon-wide` }));
-    this.element = h('tr', {}, this.gpu, ...skipped, this.reason);
+    const wide = (): HTMLElement => h('td', { class: 'gpumon-wide' });
+    this.element = h('tr', {}, this.gpu, wide(), wide(), this.reason, wide());
   }
 
   update(row: RowData): void {

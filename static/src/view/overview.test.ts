@@ -2,6 +2,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { Store } from '../model/store';
+import '../testing/dialog';
 import { details } from '../testing/details';
 import { GIB, gpu, hello, inventory, migDevice, NOW, process, sample, throttled } from '../testing/frames';
 import type { Event, GpuSample } from '../wire';
@@ -113,12 +114,13 @@ describe('a GPU', () => {
     expect(find('[role="status"]').textContent).toContain('GPU 1: lost');
   });
 
-  it('opens and closes', () => {
+  it('opens and closes', async () => {
     show(gpu(0));
     const toggle = find('.gpumon-toggle');
     const details = (): Element | null => overview.element.querySelector('.gpumon-gpu-details');
     expect([toggle.getAttribute('aria-expanded'), details()]).toEqual(['false', null]);
     toggle.click();
+    await vi.dynamicImportSettled();
     expect(toggle.getAttribute('aria-expanded')).toBe('true');
     expect(text('[data-reading="clocks.sm_mhz"]')).toBe('1,980 MHz');
     toggle.click();
@@ -159,10 +161,11 @@ describe('a GPU', () => {
     expect(text('[data-testid="gpumon-gpu-state"]')).toBe('idle');
   });
 
-  it('has its details on demand, and names what its board does not have', () => {
+  it('has its details on demand, and names what its board does not have', async () => {
     store.apply(hello({ inventory: inventory(1), sample: sample(NOW, [gpu(0)]), details: [details(0)] }));
     overview.render();
     find('.gpumon-toggle').click();
+    await vi.dynamicImportSettled();
     expect(overview.element.querySelector('[data-reading="board.serial"]')).toBeNull();
     find('.gpumon-more').click();
     expect(text('[data-reading="board.serial"]')).toBe('1650824000123');
@@ -173,9 +176,10 @@ describe('a GPU', () => {
     expect(text('[data-reading="recovery_action"]')).toBe('reset the GPU');
   });
 
-  it('shows its MIG devices', () => {
+  it('shows its MIG devices', async () => {
     show(gpu(0, { mig_devices: [migDevice(0), migDevice(1)] }));
     find('.gpumon-toggle').click();
+    await vi.dynamicImportSettled();
     expect(overview.element.querySelectorAll('[data-mig-uuid]')).toHaveLength(2);
     expect(text('[data-mig-uuid="MIG-0"] [data-reading="mig.memory.used_bytes"]')).toBe('4.00');
     show(gpu(0));
@@ -243,6 +247,13 @@ describe('processes', () => {
     expect(overview.element.querySelectorAll('[data-pid]')).toHaveLength(24);
     [...overview.element.querySelectorAll('button')].find(({ textContent }) => textContent === 'Show all 30')?.click();
     expect(overview.element.querySelectorAll('[data-pid]')).toHaveLength(30);
+  });
+
+  it('that are not listed are counted under the same columns', () => {
+    show(gpu(0, { processes: [process(1)], processes_omitted: 12 }));
+    const columns = overview.element.querySelectorAll('[aria-label="Processes"] .gpumon-part:not([hidden]) th').length;
+    const cells = [...(find('.gpumon-unreadable').parentElement?.children ?? [])] as HTMLTableCellElement[];
+    expect(cells.reduce((sum, { colSpan }) => sum + colSpan, 0)).toBe(columns);
   });
 
   it('keep their rows while they run', () => {
@@ -360,6 +371,37 @@ describe('the view', () => {
     show(gpu(0));
     expect(overview.element.dataset.gpumonState).toBe('live');
     expect(find('[data-testid="gpumon-notice"]').hidden).toBe(true);
+  });
+
+  it('shows around once there is something to see, and only what can be seen', async () => {
+    vi.useRealTimers();
+    const options = { title: '', invalidate: () => shown.render(), onRetry: vi.fn(), onOpenGpu: vi.fn() };
+    const shown: Overview = new Overview(store, options);
+    const titles = async (): Promise<string | undefined> => {
+      await vi.waitFor(() => expect(shown.element.querySelector('.gpumon-tour')).not.toBeNull());
+      const place = shown.element.querySelector('.gpumon-tour .gpumon-run-text')?.textContent;
+      shown.element.querySelector<HTMLDialogElement>('.gpumon-tour')?.close();
+      return place;
+    };
+    shown.showTour();
+    await import('./tour');
+    expect(shown.element.querySelector('.gpumon-tour')).toBeNull();
+    store.apply(hello());
+    shown.render();
+    expect(await titles()).toBe('1 of 3');
+    store.apply(
+      hello({
+        inventory: inventory(8),
+        sample: sample(
+          NOW,
+          Array.from({ length: 8 }, (_, i) => gpu(i)),
+        ),
+      }),
+    );
+    shown.render();
+    shown.showTour();
+    expect(await titles()).toBe('1 of 2');
+    shown.dispose();
   });
 
   it("gives the collector's reason", () => {

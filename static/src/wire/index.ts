@@ -514,7 +514,7 @@ export type HostSample = {
   at_ms: number,
   /** Processors. */
   cpu: CpuSample,
-  /** Main memory. */
+  /** Host memory. */
   memory: RamSample,
   /** Swap space; a total of 0 means that the machine has none. */
   swap: RamSample,
@@ -831,7 +831,7 @@ export type ProcessRef = {
   /** As [`Process::started_ms`](super::Process::started_ms). */
   started_ms: Reading<number>, };
 
-/** Main memory or swap space. */
+/** Host memory or swap space. */
 export type RamSample = {
   /** All of it. */
   total_bytes: Reading<number>,

@@ -54,5 +54,8 @@ describe('the annotations', () => {
     expect(notes(1310)).toEqual(['Xid 79', 'capped', 'hot', '[1]']);
     expect(notes(1650)).toEqual(['capped']);
     expect(notes(1940)).toEqual(['epoch 3', 'capped']);
+    const cells = ['a.ipynb [1]', 'b.ipynb [1]', 'a.ipynb [1]'].map((title) => ({ ...band(0, 9, '[1]'), title }));
+    const both = notesAt(5, { bands: cells, bars: [], markers: [] }, WINDOW);
+    expect(both.map(({ title }) => title)).toEqual(['a.ipynb [1]', 'b.ipynb [1]']);
   });
 });

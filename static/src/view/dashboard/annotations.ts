@@ -2,6 +2,7 @@
 
 import type { Band, EventMarker, TimeWindow } from '../../chart/content';
 import { trans } from '../../lib/translation';
+import { levelRank } from '../../model/condition';
 import type { ConditionSpan } from '../../model/dashboard/condition-spans';
 import type { Markers } from '../event-markers';
 import type { Palette } from '../palette';
@@ -34,13 +35,13 @@ export class AnnotationSet {
     palette: Palette,
     private readonly window: TimeWindow,
   ) {
-    const rank = (level: ConditionSpan['level']): number => Object.keys(palette.levels).indexOf(level);
     const bar = ({ from_ms, to_ms, level, text }: ConditionSpan): Band & { grave: boolean } => {
-      return { from_ms, to_ms, color: palette.levels[level], label: text, grave: rank(level) > rank('notice') };
+      const grave = levelRank(level) < levelRank('notice');
+      return { from_ms, to_ms, color: palette.levels[level], label: text, grave };
     };
     // The gravest is drawn last.
     const sorted = (all: readonly ConditionSpan[]): ConditionSpan[] =>
-      all.filter(this.isShown).sort((a, b) => rank(a.level) - rank(b.level));
+      all.filter(this.isShown).sort((a, b) => levelRank(b.level) - levelRank(a.level));
     this.bars = new Map([...spans].map(([gpu, all]) => [gpu, sorted(all).map(bar)]));
     const named = <T extends { label: string }>(gpu: number, all: readonly T[]): T[] =>
       all.map((one) => ({ ...one, label: trans.__('GPU %1: %2', gpu, one.label) }));
@@ -76,9 +77,12 @@ export function notesAt(at_ms: number, { bands, bars, markers }: Annotations, wi
   const near_ms = NEAR * (window.to_ms - window.from_ms);
   const events = markers.filter((marker) => Math.abs(marker.at_ms - at_ms) <= near_ms);
   const going = [...bars, ...bands].filter(({ from_ms, to_ms }) => from_ms <= at_ms && at_ms <= to_ms);
-  const notes = [...events.map((marker) => ({ ...marker, from_ms: marker.at_ms, to_ms: marker.at_ms })), ...going];
+  const notes: Band[] = [
+    ...events.map((marker) => ({ ...marker, from_ms: marker.at_ms, to_ms: marker.at_ms })),
+    ...going,
+  ];
   const seen = new Set<string>();
-  return notes.filter(({ label }) => !seen.has(label) && seen.add(label)).slice(0, MOST_NOTES);
+  return notes.filter(({ label, title = label }) => !seen.has(title) && seen.add(title)).slice(0, MOST_NOTES);
 }
 
 /** Bands of one name that meet are one: a cell or a step that ran on several GPUs. */

@@ -1,13 +1,14 @@
 /** The charts of GPUs and of the machine, on one axis of time. */
 
 import { h, KeyedRows } from '../../lib/dom';
-import { asChosen, chartsOf, isApart, placed, stepped } from '../../model/dashboard/arrange';
+import { chartsOf, isApart, placed, stepped } from '../../model/dashboard/arrange';
 import { conditionSpans } from '../../model/dashboard/condition-spans';
 import { uncharted } from '../../model/dashboard/kinds';
 import { isolated, toggledLine } from '../../model/dashboard/legend';
 import { PastHolders } from '../../model/dashboard/past-holders';
 import { DRAWN, HOST, sectionsOf, type Section } from '../../model/dashboard/plots';
 import {
+  asChosen,
   isPaused,
   moved,
   rangeOf,
@@ -153,7 +154,7 @@ export class Dashboard extends StoreView {
     const annotations = new AnnotationSet(
       bandsOf(executions, palette, holders, now_ms, runBands(store.events, palette, now_ms)),
       conditionSpans(store.events, store.sample, now_ms),
-      this.marks?.withDraft(this.markers.of(store.events, palette), palette) ?? this.markers.of(store.events, palette),
+      this.marks?.withDraft(this.markers(store.events, palette), palette) ?? this.markers(store.events, palette),
       chosen.map(({ index }) => index),
       palette,
       context.window,
@@ -247,7 +248,7 @@ export class Dashboard extends StoreView {
       this.show(zoomedStep(this.state, key === '-' ? 2 : 0.5, now_ms));
     } else if (key === 'y') {
       this.show({ ...this.state, fitted: !this.state.fitted });
-    } else if (key === '0' || (key === 'Escape' && isPaused(this.state))) {
+    } else if (key === '0' || key === 'Escape') {
       this.show(reset(this.state));
     } else if (key === 'm' && this.marks !== null) {
       this.marks.open();

@@ -23,7 +23,7 @@ export function keyHelp(): HTMLElement {
   ] as const;
   return h(
     'dl',
-    { class: 'gpumon-keys', tabindex: '0' },
+    { class: 'gpumon-shortcuts', tabindex: '0' },
     ...rows.flatMap(([key, text]) => [h('dt', {}, key), h('dd', {}, text)]),
   );
 }

@@ -32,7 +32,7 @@ export class MarkForm {
     placeholder: trans.__('Text, as: epoch 3'),
   });
   private readonly submit = h('button', { class: 'gpumon-chip' }, trans.__('Add'));
-  private readonly error = h('p', { class: 'gpumon-run-error', role: 'alert' });
+  private readonly error = h('p', { role: 'alert' });
   private at_ms: number | null = null;
 
   constructor(private readonly options: MarkFormOptions) {

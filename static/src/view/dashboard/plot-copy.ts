@@ -1,34 +1,35 @@
-/** A chart as a picture or a table for the clipboard. */
+/** A chart as a picture or a table for the clipboard; loaded when the menu of a chart is opened. */
 
 import type { Chart } from '../../chart/chart';
 import { since, timeOfDay } from '../../lib/format';
 import { joined } from '../../lib/text';
 import { trans } from '../../lib/translation';
 import { csvOf } from '../../model/dashboard/csv';
-import { momentOf } from '../../model/dashboard/moment';
+import { tooltipValues } from '../../model/dashboard/tooltip-values';
 import type { Plot, PlotLine } from '../../model/dashboard/plots';
 import { copyPicture, copyText } from '../clipboard';
 import { colorOf } from '../palette';
 import { recorded, shownValue, type PlotContext } from './context';
 import { ALL_NAMED } from './legend';
 import { pngOf, svgOf, type Caption } from './picture';
-import type { PlotAction } from './plot-menu';
 
-/** What is copied is what `latest` was when somebody asked for it. */
-export function copyActions(chart: Chart, [plot, context]: readonly [Plot, PlotContext]): PlotAction[] {
-  const file = (ending: string): string => `gpumon-${plot.key.replaceAll(/[^\w.]+/g, '-')}.${ending}`;
-  const { palette } = context;
-  return [
-    {
-      label: trans.__('Copy as PNG'),
-      run: () => copyPicture(pngOf(chart, captionOf(plot, context), palette), file('png')),
-    },
-    {
-      label: trans.__('Copy as SVG'),
-      run: () => copyText(svgOf(chart, captionOf(plot, context), palette), file('svg'), 'image/svg+xml'),
-    },
-    { label: trans.__('Copy as CSV'), run: () => copyText(tableOf(plot, context), file('csv'), 'text/csv') },
-  ];
+export type CopyFormat = 'png' | 'svg' | 'csv';
+
+/** Returns what there is to say about it. The chart shows what `plot` and `context` are. */
+export function copyPlot(format: CopyFormat, chart: Chart, plot: Plot, context: PlotContext): Promise<string> {
+  const file = fileOf(plot, format);
+  switch (format) {
+    case 'png':
+      return copyPicture(pngOf(chart, captionOf(plot, context), context.palette), file);
+    case 'svg':
+      return copyText(svgOf(chart, captionOf(plot, context), context.palette), file, 'image/svg+xml');
+    case 'csv':
+      return copyText(tableOf(plot, context), file, 'text/csv');
+  }
+}
+
+function fileOf({ key }: Plot, ending: string): string {
+  return `gpumon-${key.replaceAll(/[^\w.]+/g, '-')}.${ending}`;
 }
 
 function shownLines({ lines, stack }: Plot, { hidden }: PlotContext): PlotLine[] {
@@ -38,7 +39,7 @@ function shownLines({ lines, stack }: Plot, { hidden }: PlotContext): PlotLine[]
 /** Of many lines, the highest are named. */
 function captionOf(plot: Plot, context: PlotContext): Caption {
   const valued = shownLines(plot, context).map((line) => ({ ...line, value: shownValue(line, context) }));
-  const { rows, more } = valued.length > ALL_NAMED ? momentOf(valued, null, ALL_NAMED) : { rows: valued, more: 0 };
+  const { rows, more } = valued.length > ALL_NAMED ? tooltipValues(valued, null, ALL_NAMED) : { rows: valued, more: 0 };
   const entries = rows.map(({ label, name = label, color, value }) => ({
     text: Number.isNaN(value) ? name : `${name} ${plot.unit.text(value)}`,
     color: colorOf(context.palette, color),

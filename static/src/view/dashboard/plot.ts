@@ -6,16 +6,17 @@ import { roundRange, roundUp } from '../../chart/ticks';
 import { h, setAttribute, setText } from '../../lib/dom';
 import { firstAfter } from '../../lib/timeline';
 import { trans } from '../../lib/translation';
-import { momentOf, nearestLine } from '../../model/dashboard/moment';
+import { tooltipValues, nearestLine } from '../../model/dashboard/tooltip-values';
 import type { Plot, PlotLine } from '../../model/dashboard/plots';
 import type { Cursor } from '../cursor';
 import { colorOf, dashOf } from '../palette';
+import { part } from '../part';
 import { Visibility } from '../visibility';
 import { notesAt, type Annotations } from './annotations';
 import { addGestures, type GestureListener } from './gestures';
 import { recorded, shownValue, type PlotContext } from './context';
 import { Legend, type LegendListener } from './legend';
-import { copyActions } from './plot-copy';
+import type { CopyFormat } from './plot-copy';
 import { plotMenu, type PlotAction } from './plot-menu';
 import { addReorder } from './reorder';
 import { TOOLTIP_PX, type Tooltip } from './tooltip';
@@ -40,6 +41,8 @@ export class PlotView {
   private readonly visibility = new Visibility();
   /** The arguments of the last drawing, which may have been skipped. */
   private latest: [plot: Plot, context: PlotContext, annotations: Annotations] | null = null;
+  /** From the lowest to the highest value of the axis that was drawn. */
+  private range = 0;
   private readonly title = h('h3', { title: trans.__('Drag to arrange charts') });
   private readonly legend: Legend;
   private readonly host = h('div', { class: 'gpumon-chart gpumon-plot-chart', 'aria-hidden': 'true' });
@@ -68,7 +71,7 @@ export class PlotView {
         return null;
       };
     const actions = (): PlotAction[] => [
-      ...(this.latest === null ? [] : copyActions(this.chart, [this.latest[0], this.latest[1]])),
+      ...this.copyActions(),
       { label: trans.__('Move left'), run: silent(() => listener.onStep(ownChart(), -1)) },
       { label: trans.__('Move right'), run: silent(() => listener.onStep(ownChart(), 1)) },
       { label: trans.__('Remove chart'), run: silent(() => listener.onRemove(ownChart())) },
@@ -100,8 +103,7 @@ export class PlotView {
     }
     setAttribute(this.element, 'data-plot', plot.key);
     setText(this.title, plot.title);
-    const { unit } = plot;
-    this.legend.update([...plot.lines, ...plot.stack], unit, (plot.limit ?? unit.ceiling) - unit.floor, context);
+    this.legend.update([...plot.lines, ...plot.stack], plot.unit, this.range, context);
   }
 
   /** Draws the lines, where they are seen. */
@@ -128,6 +130,7 @@ export class PlotView {
     const stack = drawn(plot.stack);
     const zoomed = context.axes[plot.id] ?? (context.fitted ? fittedAxis(plot, lines, window) : null);
     const [floor, ceiling] = zoomed ?? wholeAxis(plot, lines, window);
+    this.range = ceiling - floor;
     this.chart.draw({
       axis: unit,
       style: palette,
@@ -148,11 +151,16 @@ export class PlotView {
   setOnScreen(onScreen: boolean): void {
     this.visibility.onScreen = onScreen;
     if (onScreen && this.latest !== null) {
-      const [plot, given, annotations] = this.latest;
-      const context = { ...given, window: { ...given.window, times_ms: given.timeline.times_ms } };
-      this.update(plot, context);
-      this.draw(plot, context, annotations);
+      this.redraw(this.latest);
     }
+  }
+
+  /** Draws once more what may be some time ago: times are to be read at once, since the timeline moves them. */
+  private redraw([plot, given, annotations]: NonNullable<typeof this.latest>): [Plot, PlotContext] {
+    const context = { ...given, window: { ...given.window, times_ms: given.timeline.times_ms } };
+    this.update(plot, context);
+    this.draw(plot, context, annotations);
+    return [plot, context];
   }
 
   reveal(): void {
@@ -163,6 +171,24 @@ export class PlotView {
   dispose(): void {
     this.tooltip.hide(this.host);
     this.chart.dispose();
+  }
+
+  private copyActions({ latest } = this): PlotAction[] {
+    if (latest === null) {
+      return [];
+    }
+    // It is there when somebody clicks: a browser lends its clipboard for a moment only.
+    const loading = part(import('./plot-copy'));
+    const copy = (format: CopyFormat) => async (): Promise<string> => {
+      const { copyPlot } = await loading;
+      // All of a copy is of one moment.
+      return copyPlot(format, this.chart, ...this.redraw(this.latest ?? latest));
+    };
+    return [
+      { label: trans.__('Copy as PNG'), run: copy('png') },
+      { label: trans.__('Copy as SVG'), run: copy('svg') },
+      { label: trans.__('Copy as CSV'), run: copy('csv') },
+    ];
   }
 
   private followPointer(): void {
@@ -193,7 +219,7 @@ export class PlotView {
     const lines = plot.lines.filter(isShown).map(valued);
     const at = chart.valueAt(pointer.clientY);
     const near = at === null || lines.length < 2 ? null : nearestLine(lines, at.value, NEAR_PX * at.pixel);
-    const { rows, more } = momentOf([...lines, ...plot.stack.filter(isShown).map(valued)], near, MOST_ROWS);
+    const { rows, more } = tooltipValues([...lines, ...plot.stack.filter(isShown).map(valued)], near, MOST_ROWS);
     const toLeft = x_px + TOOLTIP_PX > pointer.space_px;
     this.tooltip.show(
       host,
