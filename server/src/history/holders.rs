@@ -141,6 +141,7 @@ mod tests {
             decoder_percent: Reading::Now(0.0),
             name: Reading::Now(format!("p{pid}")),
             command: Reading::Absent(Absence::Hidden),
+            host_memory_bytes: Reading::Now(1),
             user: Reading::Now("ana".to_owned()),
             started_ms: Reading::Now(1),
             mig: None,
