@@ -75,7 +75,7 @@ async fn a_client_gets_the_history_that_it_asks_for_and_hears_what_there_is() {
     let server = Server::over(&fake, &["--interval-ms", "100"]);
     let mut stream = server.stream().await;
     stream.next_of("sample").await;
-    let wanted = ["clocks.memory_mhz", "pcie.tx_bytes_per_second", "host.memory.used_bytes"];
+    let wanted = ["clocks.memory_mhz", "memory.free_bytes", "host.memory.used_bytes"];
     stream.send(&json!({"type": "history", "metrics": wanted}).to_string()).await;
     let history = stream.next_of("history").await;
     let gpu = history["gpus"][0]["metrics"].as_object().unwrap();
@@ -96,10 +96,11 @@ async fn a_client_gets_the_history_that_it_asks_for_and_hears_what_there_is() {
     stream.send(r#"{"type":"pause"}"#).await;
     stream.send(r#"{"type":"resume"}"#).await;
     assert_eq!(stream.next_of("history").await["host"].as_object().unwrap().len(), 1);
-    stream.send(r#"{"type":"history","metrics":["power.drwa"]}"#).await;
+    stream.send(r#"{"type":"history","metrics":["power.drwa","power.draw_watts"]}"#).await;
     let message = stream.next_of("error").await["message"].to_string();
     assert!(message.contains("'power.drwa'") && message.contains("host.cpu.busy_percent"), "{message}");
-    stream.next_of("sample").await;
+    let known = stream.next_of("history").await["gpus"][0]["metrics"].take();
+    assert_eq!(known.as_object().unwrap().keys().collect::<Vec<_>>(), ["power.draw_watts"]);
 }
 
 #[test]

@@ -385,7 +385,10 @@ export type GpuDetails = {
 export type GpuHistory = {
   /** Its UUID. */
   uuid: string,
-  /** Per metric of the catalogue, as `power.draw_watts`: one value for each of `times_ms`, `null` where there was none. */
+  /**
+   * Per metric of the catalogue, as `power.draw_watts`: one value for each of `times_ms`, `null` where there was none.
+   * Left out where there is no value at all.
+   */
   metrics: { [key in string]: Array<number | null> },
   /** Who held its memory, the first to come first, at most 16; left out unless `processes.memory_bytes` was asked for. */
   holders?: Array<HolderHistory>, };
@@ -798,14 +801,14 @@ export type Process = {
   command: Reading<string>,
   /** The login name of its effective user, or the number where there is no name. */
   user: Reading<string>,
-  /** When it started. With the PID it identifies a process, since PIDs are used again. */
-  started_ms: Reading<number>,
-  /** The MIG instance it runs in; left out of JSON where it runs on the whole GPU. */
   /**
    * Host memory it holds, as `ps` has it (`VmRSS` in `/proc/PID/status`): pages that it shares with others count in
    * full. Read every few seconds.
    */
   host_memory_bytes: Reading<number>,
+  /** When it started. With the PID it identifies a process, since PIDs are used again. */
+  started_ms: Reading<number>,
+  /** The MIG instance it runs in; left out of JSON where it runs on the whole GPU. */
   mig?: MigInstance,
   /**
    * Whether it computes through the Multi-Process Service, which mixes several processes' kernels

@@ -73,7 +73,7 @@ pub struct Field<S: 'static = GpuSample> {
     pub dcgm: Option<Dcgm>,
     /// Its name in OpenTelemetry's semantic conventions.
     pub otel: Option<&'static str>,
-    /// How it is drawn over time; history keeps what is drawn.
+    /// How it is drawn over time without being asked.
     pub chart: Option<Chart>,
     /// What it is out of.
     pub limit: Option<Limit>,
@@ -286,7 +286,7 @@ impl<S> Field<S> {
     }
 }
 
-/// Those of these fields that are drawn over time, so that history keeps them.
+/// Those of these fields that are drawn over time without being asked.
 pub fn charted<S>(fields: &'static [Field<S>]) -> impl Iterator<Item = &'static Field<S>> + Clone {
     fields.iter().filter(|field| field.chart.is_some())
 }
