@@ -11,7 +11,7 @@ const HEAD: &str = "\
 import { trans } from '../lib/translation';
 import type { Absence, GpuSample, HostSample, MigSample, Reading } from '.';
 
-export type FieldUnit = 'percent' | 'bytes' | 'watts' | 'joules' | 'celsius' | 'megahertz' | 'bytesPerSecond' | 'count';
+export type FieldUnit = 'percent' | 'bytes' | 'watts' | 'joules' | 'celsius' | 'celsiusDifference' | 'megahertz' | 'bytesPerSecond' | 'count';
 export type FieldColor = 'utilization' | 'memory' | 'power' | 'temperature' | number;
 
 /** One number of `S`, as the catalogue has it. */
@@ -123,6 +123,7 @@ fn unit(unit: Unit) -> &'static str {
         Unit::Watts => "watts",
         Unit::Joules => "joules",
         Unit::Celsius => "celsius",
+        Unit::CelsiusDifference => "celsiusDifference",
         Unit::Megahertz => "megahertz",
         Unit::BytesPerSecond => "bytesPerSecond",
         Unit::Count => "count",

@@ -79,6 +79,12 @@ export function celsius(value: number): string {
   return `${(temperature === '°C' ? value : value * 1.8 + 32).toFixed(0)}${SPACE}${temperature}`;
 }
 
+/** Between two temperatures. */
+export function celsiusDifference(value: number): string {
+  const { temperature } = units();
+  return `${(temperature === '°C' ? value : value * 1.8).toFixed(0)}${SPACE}${temperature}`;
+}
+
 export function mhz(value: number): string {
   return `${count(value)}${SPACE}MHz`;
 }

@@ -5,6 +5,7 @@ import {
   bytesPerSecond,
   celsius,
   count,
+  celsiusDifference,
   DASH,
   energy,
   energyUnit,
@@ -54,6 +55,11 @@ export const MEMORY: Unit = {
 
 /** The units of the catalogue. */
 export const UNITS: Record<FieldUnit, Unit> = {
+  celsiusDifference: {
+    ...plain(celsiusDifference),
+    ticks: (values) => values.map(celsiusDifference),
+    ceiling: 50,
+  },
   percent: PERCENT,
   bytes: MEMORY,
   watts: { ...plain(watts, 'W'), number: count, ceiling: 100 },

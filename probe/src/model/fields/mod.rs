@@ -97,6 +97,8 @@ pub enum Unit {
     Joules,
     /// Degrees.
     Celsius,
+    /// Degrees between two temperatures.
+    CelsiusDifference,
     /// Of a clock.
     Megahertz,
     /// Over a link, a disk or a network.
@@ -168,7 +170,7 @@ impl Unit {
     const fn range(self) -> (f64, f64) {
         match self {
             Self::Percent => (0.0, 100.0),
-            Self::Celsius => (-40.0, 200.0),
+            Self::Celsius | Self::CelsiusDifference => (-40.0, 200.0),
             Self::Watts | Self::Megahertz => (0.0, 20_000.0),
             Self::BytesPerSecond => (0.0, MOST_BYTES_PER_SECOND),
             Self::Bytes | Self::Joules | Self::Count => (0.0, f64::MAX),
