@@ -1,11 +1,12 @@
 /** What numbers are counted in: how they are written, and where their axes begin and end. */
 
+import type { AxisEnds } from '../chart/axis';
 import {
   axisTicks,
   bytesPerSecond,
   celsius,
-  count,
   celsiusDifference,
+  count,
   DASH,
   energy,
   energyUnit,
@@ -20,18 +21,12 @@ import {
 import { memoryUnitBytes, units } from '../lib/units';
 import type { FieldUnit } from '../wire/fields';
 
-export interface Unit {
+export interface Unit extends AxisEnds {
   /** A value with its unit: `78.2 GiB`. */
   text: (value: number) => string;
   number: (value: number) => string;
   /** Marks of an axis, all in one format. */
   ticks: (values: readonly number[]) => string[];
-  floor: number;
-  /** The upper end where no limit is known; the end of a share always. */
-  ceiling: number;
-  base: number;
-  /** Whether no value is ever above `ceiling`. */
-  bounded: boolean;
 }
 
 /** The parts of a value: the number, and what it is out of. */
@@ -55,16 +50,16 @@ export const MEMORY: Unit = {
 
 /** The units of the catalogue. */
 export const UNITS: Record<FieldUnit, Unit> = {
-  celsiusDifference: {
-    ...plain(celsiusDifference),
-    ticks: (values) => values.map(celsiusDifference),
-    ceiling: 50,
-  },
   percent: PERCENT,
   bytes: MEMORY,
   watts: { ...plain(watts, 'W'), number: count, ceiling: 100 },
   joules: { ...plain(energy), ticks: (values) => axisTicks(values, ...energyUnit(Math.max(...values))) },
   celsius: { ...plain(celsius), ticks: (values) => values.map(celsius), floor: 20, ceiling: 100 },
+  celsiusDifference: {
+    ...plain(celsiusDifference),
+    ticks: (values) => values.map(celsiusDifference),
+    ceiling: 50,
+  },
   megahertz: { ...plain(mhz, 'MHz'), ceiling: 1000 },
   bytesPerSecond: {
     ...plain(bytesPerSecond),
