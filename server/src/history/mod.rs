@@ -81,7 +81,7 @@ impl Wanted {
 
     /// The metrics of these names, and what is wrong with the others.
     pub(crate) fn named<'a>(ids: impl Iterator<Item = &'a str>) -> (Self, Result<(), String>) {
-        let (mut wanted, mut unknown) = (Self::metrics(Vec::new()), None);
+        let (mut wanted, mut unknown) = (Self::metrics(Vec::new()), Vec::new());
         for id in ids {
             if let Some(field) = GPU_FIELDS.iter().find(|field| field.id == id) {
                 wanted.metrics.push(field);
@@ -92,13 +92,15 @@ impl Wanted {
             } else if id == HOLDERS {
                 wanted.holders = true;
             } else {
-                unknown.get_or_insert(id);
+                unknown.push(id);
             }
         }
-        let Some(unknown) = unknown else { return (wanted, Ok(())) };
+        if unknown.is_empty() {
+            return (wanted, Ok(()));
+        }
         let (host, mig) = (HOST_FIELDS.iter().collect(), of_mig().collect());
         let all = Self { metrics: GPU_FIELDS.iter().collect(), host, mig, holders: true };
-        (wanted, Err(format!("unknown metric '{unknown}'; there are {}", all.ids().join(", "))))
+        (wanted, Err(format!("unknown metric '{}'; there are {}", unknown.join("', '"), all.ids().join(", "))))
     }
 }
 
@@ -311,10 +313,10 @@ mod tests {
         store.push(&sample(1_000, &[("a", 1.0)]));
         let overview = store.newest(u64::MAX, &Wanted::overview());
         assert_eq!((overview.gpus[0].metrics.len(), overview.host.len()), (1, 0));
-        let (wanted, error) = Wanted::named(["power.drwa", "power.draw_watts"].into_iter());
+        let (wanted, error) = Wanted::named(["power.drwa", "power.draw_watts", "x"].into_iter());
         assert_eq!(watts(&store.newest(u64::MAX, &wanted), "a"), [Some(1.0)]);
         let error = error.unwrap_err();
-        assert!(error.contains("'power.drwa'") && error.contains("power.draw_watts"), "{error}");
+        assert!(error.contains("'power.drwa', 'x'") && error.contains("power.draw_watts"), "{error}");
         assert!(error.contains("host.cpu.busy_percent"), "{error}");
     }
 
