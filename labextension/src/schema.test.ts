@@ -4,7 +4,7 @@ import { expect, it } from 'vitest';
 
 import schema from '../schema/plugin.json';
 
-it('the View menu has every command, by the name it is registered under', () => {
+it('the View menu has every command that opens a view, by the name it is registered under', () => {
   const [view] = schema['jupyter.lab.menus'].main;
   const commands = view?.items.flatMap(({ command }) => command ?? []);
   const source = readFileSync(new URL('index.ts', import.meta.url), 'utf8');

@@ -80,7 +80,7 @@ export class CellCosts implements IDisposable {
   /** A page that was loaded anew still knows what cells took that this kernel ran. */
   private showKnown(): void {
     const { cells } = this.feed.store;
-    cells.keepIn(sessionStorage);
+    cells.keepIn(() => sessionStorage);
     const kernelId = this.panel.sessionContext.session?.kernel?.id;
     for (const { key, cellId, cost } of cells.executions.filter((execution) => execution.kernelId === kernelId)) {
       this.newest.set(cellId, key);

@@ -19,7 +19,6 @@ export abstract class LazyView<View extends Mounted> extends Widget {
   protected view: View | null = null;
   protected settings: Settings | null = null;
   private loading = false;
-  private awaitsFocus = false;
   private waiting: ((view: View) => void)[] = [];
 
   constructor(
@@ -62,9 +61,7 @@ export abstract class LazyView<View extends Mounted> extends Widget {
 
   /** Whoever asks for it by a command goes on by keys; what is still being loaded gets the focus then. */
   protected override onActivateRequest(): void {
-    const view = this.node.querySelector<HTMLElement>('[tabindex]');
-    this.awaitsFocus = view === null;
-    view?.focus({ preventScroll: true });
+    this.withView(() => this.node.querySelector<HTMLElement>('[tabindex]')?.focus({ preventScroll: true }));
   }
 
   protected override onAfterAttach(): void {
@@ -87,9 +84,12 @@ export abstract class LazyView<View extends Mounted> extends Widget {
       return;
     }
     this.loading = true;
+    const { connection, notebooks, trans } = this.parts;
+    const feeding = connection.feed();
+    // The server is asked while the view is still being loaded.
+    const connecting = feeding.then((feed) => feed.subscribe(() => undefined));
     try {
-      const { connection, notebooks, trans } = this.parts;
-      const [feed, own, module] = await Promise.all([connection.feed(), notebooks(), import('./view')]);
+      const [feed, own, module] = await Promise.all([feeding, notebooks(), import('./view'), connecting]);
       if (!this.isDisposed) {
         module.addViewStyle();
         // It may have said that it could not be loaded.
@@ -102,9 +102,6 @@ export abstract class LazyView<View extends Mounted> extends Widget {
           ...(this.settings !== null && { interval_ms: this.settings.interval * 1000 }),
         });
         this.view.setVisible(this.isVisible);
-        if (this.awaitsFocus) {
-          this.onActivateRequest();
-        }
         const view = this.view;
         this.waiting.splice(0).forEach((use) => use(view));
       }
@@ -118,6 +115,10 @@ export abstract class LazyView<View extends Mounted> extends Widget {
       this.node.replaceChildren(message);
     } finally {
       this.loading = false;
+      connecting.then(
+        ({ unsubscribe }) => unsubscribe(),
+        () => undefined,
+      );
     }
   }
 }

@@ -13,7 +13,7 @@ use self::holders::Holders;
 use crate::frame::{GpuHistory, History};
 
 /// How far back it reaches.
-const DEPTH_MS: u64 = 5 * 60 * 1000;
+pub(crate) const DEPTH_MS: u64 = 5 * 60 * 1000;
 
 /// A faster stream leaves one sample per this time, so that the depth and the size stay the same.
 const SPACING_MS: u64 = 900;

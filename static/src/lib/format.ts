@@ -74,15 +74,22 @@ export function watts(value: number): string {
   return `${count(value)}${SPACE}W`;
 }
 
-export function celsius(value: number): string {
-  const { temperature } = units();
-  return `${(temperature === '°C' ? value : value * 1.8 + 32).toFixed(0)}${SPACE}${temperature}`;
+/** A temperature in the unit that was chosen. */
+export function degrees(celsius: number): number {
+  return units().temperature === '°C' ? celsius : celsius * 1.8 + 32;
 }
 
-/** Between two temperatures. */
+export function celsius(value: number): string {
+  return `${degrees(value).toFixed(0)}${SPACE}${units().temperature}`;
+}
+
+/** A difference of temperatures in the unit that was chosen. */
+export function degreesBetween(celsius: number): number {
+  return units().temperature === '°C' ? celsius : celsius * 1.8;
+}
+
 export function celsiusDifference(value: number): string {
-  const { temperature } = units();
-  return `${(temperature === '°C' ? value : value * 1.8).toFixed(0)}${SPACE}${temperature}`;
+  return `${degreesBetween(value).toFixed(0)}${SPACE}${units().temperature}`;
 }
 
 export function mhz(value: number): string {

@@ -1,21 +1,25 @@
-/** A choice that outlives the page. Storage may be forbidden, as in a private window; it then lasts as long as the page. */
+/**
+ * A choice that outlives the page. Storage may be forbidden, as in a private window, or full; it then lasts as long as the
+ * page.
+ */
 
 export class Stored {
+  /** What storage did not take. */
   private fallback: string | null = null;
 
   constructor(private readonly key: string) {}
 
   get(): string | null {
     try {
-      return localStorage.getItem(this.key);
+      return this.fallback ?? localStorage.getItem(this.key);
     } catch {
-      return this.fallback;
+      return null;
     }
   }
 
   /** `null` forgets it. */
   set(value: string | null): void {
-    this.fallback = value;
+    this.fallback = null;
     try {
       if (value === null) {
         localStorage.removeItem(this.key);
@@ -23,7 +27,7 @@ export class Stored {
         localStorage.setItem(this.key, value);
       }
     } catch {
-      // The fallback holds it.
+      this.fallback = value;
     }
   }
 }

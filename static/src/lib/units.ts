@@ -5,11 +5,11 @@ export interface Units {
   temperature: '°C' | '°F';
 }
 
-const chosen: Units = { memory: 'GiB', temperature: '°C' };
+let chosen: Readonly<Units> = { memory: 'GiB', temperature: '°C' };
 
 /** From now on, numbers are written so; whatever shows some has to be drawn anew. */
 export function chooseUnits(units: Units): void {
-  Object.assign(chosen, units);
+  chosen = units;
 }
 
 export function units(): Readonly<Units> {

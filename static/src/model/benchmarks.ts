@@ -3,6 +3,7 @@
 import { plainText } from '../lib/text';
 import { table, trans } from '../lib/translation';
 import type { CatalogueEntry, RunKind } from '../wire';
+import { BURN_S } from './run-job';
 
 export interface Benchmark {
   /** Tells it from others. */
@@ -58,7 +59,7 @@ const PRESETS = table((): readonly Preset[] => [
     ids: ['burn'],
     title: trans.__('Stress test'),
     does: trans.__('Power, temperature and computation errors under full load.'),
-    seconds: 60,
+    seconds: BURN_S,
   },
   {
     key: 'memory',

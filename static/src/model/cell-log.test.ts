@@ -34,12 +34,12 @@ describe('runs of cells', () => {
       setItem: (key: string, text: string) => void stored.set(key, text),
     };
     const log = new CellLog();
-    log.keepIn(storage);
+    log.keepIn(() => storage);
     log.put(run('ended', 1));
     log.put({ ...run('running', 1), running: true });
     log.put(run('last', 1));
     const next = new CellLog();
-    next.keepIn(storage);
+    next.keepIn(() => storage);
     expect(next.executions.map(({ key }) => key)).toEqual(['ended', 'last']);
     const full = {
       ...storage,
@@ -48,9 +48,40 @@ describe('runs of cells', () => {
       },
     };
     const other = new CellLog();
-    other.keepIn(full);
+    other.keepIn(() => full);
     other.put(run('more', 1));
     expect(other.executions).toHaveLength(3);
+  });
+
+  it('are taken in from another page as far as they make sense, and their code in brief', () => {
+    const stored = new Map<string, string>();
+    const storage = {
+      getItem: (key: string) => stored.get(key) ?? null,
+      setItem: (key: string, text: string) => void stored.set(key, text),
+    };
+    const log = new CellLog();
+    log.keepIn(() => storage);
+    log.put({ ...run('long', 1), code: `${'# about\n'.repeat(100)}fit()\n${'x = 1\n'.repeat(1000)}` });
+    const [[key, text] = ['', '']] = [...stored];
+    expect(text.length).toBeLessThan(700);
+    const other = { ...run('other', 1), cost: { gpus: 'all' } };
+    stored.set(key, JSON.stringify([...(JSON.parse(text) as object[]), null, 7, {}, other]));
+    const next = new CellLog();
+    next.keepIn(() => storage);
+    expect(next.executions.map(executionName)).toEqual(['[3] fit()']);
+  });
+
+  it('are known to this page alone where storage is forbidden, or has something else', () => {
+    const forbidden = new CellLog();
+    forbidden.keepIn(() => {
+      throw new DOMException('', 'SecurityError');
+    });
+    const broken = new CellLog();
+    broken.keepIn(() => ({ getItem: () => '{"', setItem: () => undefined }));
+    for (const log of [forbidden, broken]) {
+      log.put(run('a', 1));
+      expect(log.executions).toHaveLength(1);
+    }
   });
 
   it('are called by the first line that says something', () => {

@@ -22,6 +22,8 @@ export type CellOrder = 'elapsed' | 'gpu' | 'peak' | 'energy';
 /** A notebook worked in all day has hundreds. */
 const KEPT = 500;
 const LONGEST_NAME = 80;
+/** Enough to know a cell again in another page. */
+const LONGEST_STORED_CODE = 300;
 
 const STORED_UNDER = 'gpumon:cells';
 
@@ -29,15 +31,20 @@ export class CellLog {
   private readonly all = new Map<string, CellExecution>();
   private storage: Pick<Storage, 'getItem' | 'setItem'> | null = null;
 
-  /** Takes in what was stored there, and stores each execution that ends: a page that is loaded anew knows them. */
-  keepIn(storage: Pick<Storage, 'getItem' | 'setItem'>): void {
+  /**
+   * Takes in what was stored there, and stores each execution that ends: a page that is loaded anew knows them. A browser
+   * may forbid even to ask for the storage.
+   */
+  keepIn(storageOf: () => Pick<Storage, 'getItem' | 'setItem'>): void {
     if (this.storage !== null) {
       return;
     }
-    this.storage = storage;
-    const stored: unknown = JSON.parse(storage.getItem(STORED_UNDER) ?? '[]');
-    if (Array.isArray(stored)) {
-      (stored as CellExecution[]).forEach((execution) => this.all.set(execution.key, execution));
+    try {
+      this.storage = storageOf();
+      const stored: unknown = JSON.parse(this.storage.getItem(STORED_UNDER) ?? '[]');
+      (Array.isArray(stored) ? stored.filter(isExecution) : []).forEach((one) => this.all.set(one.key, one));
+    } catch {
+      // This page begins with what it sees itself.
     }
   }
 
@@ -65,7 +72,9 @@ export class CellLog {
   }
 
   private store(): void {
-    const ended = this.executions.filter(({ running }) => !running);
+    const ended = this.executions
+      .filter(({ running }) => !running)
+      .map((one) => ({ ...one, code: tellingCode(one).slice(0, LONGEST_STORED_CODE) }));
     try {
       this.storage?.setItem(STORED_UNDER, JSON.stringify(ended));
     } catch {
@@ -75,10 +84,29 @@ export class CellLog {
 }
 
 /** What an execution is called: `[3] model.fit(data)`, the first line of its code that says something. */
-export function executionName({ count, code }: CellExecution): string {
-  const lines = code.split('\n').map((line) => line.trim());
-  const telling = lines.find((line) => line !== '' && !line.startsWith('#')) ?? lines[0] ?? '';
-  return plainText(`${executionLabel(count)} ${telling}`.trim(), LONGEST_NAME);
+export function executionName(execution: CellExecution): string {
+  const [line = ''] = tellingCode(execution).split('\n');
+  return plainText(`${executionLabel(execution.count)} ${line}`.trim(), LONGEST_NAME);
+}
+
+/** The code from the first line on that says something. */
+function tellingCode({ code }: CellExecution): string {
+  return (/^[^\S\n]*[^\s#][^]*/m.exec(code)?.[0] ?? code).trim();
+}
+
+/** Whether it is what another page stored, perhaps one of another version. */
+function isExecution(stored: unknown): stored is CellExecution {
+  const { key, kernelId, cellId, notebook, code, count, cost } = Object(stored) as Record<keyof CellExecution, unknown>;
+  const { started_ms, ended_ms, gpus, ...taken } = Object(cost) as Record<keyof CellCost, unknown>;
+  const { gpu_ms, peak_bytes, change_bytes, joules } = taken;
+  const isNumber = (value: unknown): boolean => typeof value === 'number';
+  return (
+    [key, kernelId, cellId, notebook, code].every((value) => typeof value === 'string') &&
+    [started_ms, ended_ms].every(isNumber) &&
+    [count, gpu_ms, peak_bytes, change_bytes, joules].every((value) => value === null || isNumber(value)) &&
+    Array.isArray(gpus) &&
+    gpus.every(isNumber)
+  );
 }
 
 /** `[3]`; `[ ]` where the kernel does not count. */

@@ -2,7 +2,7 @@ import { expect, it, vi } from 'vitest';
 
 import { NOW } from '../testing/frames';
 import { ITEMS, runResult, runState } from '../testing/runs';
-import type { RunItem } from '../wire';
+import type { RunDetails, RunItem } from '../wire';
 import { RunHistory } from './run-history';
 
 const item = (rate: number, verified = true): RunItem => ({
@@ -22,6 +22,26 @@ it('takes items from frames, and asks once for what those have not told', async 
   expect(fetch.mock.calls).toEqual([['r1']]);
   expect(history.itemsOf('r1')).toEqual(ITEMS);
   expect(history.version).toBe(ITEMS.length);
+});
+
+it('asks no more for what could not be had until somebody tries again', async () => {
+  const fetch = vi.fn(() => Promise.resolve<RunDetails | null>(null));
+  const onChange = vi.fn();
+  const history = new RunHistory(fetch, onChange);
+  const update = async (): Promise<void> => {
+    history.update([runState({ items: ITEMS.length })]);
+    await Promise.resolve();
+  };
+  await update();
+  await update();
+  await update();
+  expect([fetch.mock.calls.length, onChange.mock.calls.length]).toEqual([1, 0]);
+  history.retry();
+  fetch.mockResolvedValue({ ...runState(), all: [...ITEMS] });
+  await update();
+  await update();
+  expect(fetch).toHaveBeenCalledTimes(2);
+  expect(history.itemsOf('r1')).toEqual(ITEMS);
 });
 
 it('a result is compared with the newest verified one from before', () => {

@@ -9,9 +9,10 @@ export class RunHistory {
   /** Grows with each item that has come. */
   version = 0;
   private readonly items = new Map<string, RunItem[]>();
+  /** How many items of a run were there when all of them were asked for. */
   private readonly requested = new Map<string, number>();
 
-  /** `fetch` asks for a run with all that came of it; `onChange` is called when that has come. */
+  /** `fetch` asks for a run with all that came of it, `null` where that fails; `onChange` is called when it has come. */
   constructor(
     private readonly fetch: (run: string) => Promise<RunDetails | null>,
     private readonly onChange: () => void,
@@ -27,13 +28,19 @@ export class RunHistory {
       } else if (items > known && items > (this.requested.get(run) ?? 0)) {
         this.requested.set(run, items);
         void this.fetch(run).then((details) => {
-          const all = details?.all.slice(this.itemsOf(run).length) ?? [];
-          this.add(run, all);
-          this.requested.set(run, this.itemsOf(run).length);
-          this.onChange();
+          if (details !== null) {
+            this.add(run, details.all.slice(this.itemsOf(run).length));
+            this.requested.delete(run);
+            this.onChange();
+          }
         });
       }
     }
+  }
+
+  /** What could not be had is asked for once more. */
+  retry(): void {
+    this.requested.clear();
   }
 
   itemsOf(run: string): readonly RunItem[] {

@@ -14,7 +14,7 @@ export interface RunTarget {
 
 /** As long as it takes to watch. */
 const HOLD_S = 10;
-const BURN_S = 60;
+export const BURN_S = 60;
 
 /** Where something can run: CUDA counts GPUs in an order of its own, so they are named by their UUIDs. */
 export function targetsOf(gpus: readonly GpuState[]): RunTarget[] {

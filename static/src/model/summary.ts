@@ -14,11 +14,14 @@ const BUSY_PERCENT = 5;
 const BUSY_MS = 10_000;
 
 /** The lines up to a moment. */
-export interface Moment {
+interface LineEnd {
   at_ms: number;
+  timeline: Timeline;
+}
+
+export interface Moment extends LineEnd {
   /** Whether it is past: only the lines tell of it. */
   isPast: boolean;
-  timeline: Timeline;
   gap_ms: number;
 }
 
@@ -73,7 +76,7 @@ function describeAlerts(gpus: readonly GpuState[], answering: readonly GpuSample
   ];
 }
 
-function loadOf(gpu: GpuSample, moment: Moment): Load {
+function loadOf(gpu: GpuSample, moment: LineEnd): Load {
   const percent = valueOf(gpu.utilization.gpu_percent);
   return {
     percent: percent === null ? null : Math.max(percent, highestPercent(gpu, moment) ?? 0),
@@ -99,7 +102,7 @@ function pastLoadOf(gpu: GpuState, moment: Moment): Load {
   };
 }
 
-function highestPercent(gpu: { index: number; uuid: string | null }, { timeline, at_ms }: Moment): number | null {
+function highestPercent(gpu: { index: number; uuid: string | null }, { timeline, at_ms }: LineEnd): number | null {
   const from = firstAfter(timeline.times_ms, at_ms - BUSY_MS);
   const to = firstAfter(timeline.times_ms, at_ms);
   const known = timeline.values(seriesKey(gpu, 'utilization.gpu_percent')).subarray(from, to);
@@ -108,7 +111,7 @@ function highestPercent(gpu: { index: number; uuid: string | null }, { timeline,
 }
 
 /** Whether a GPU is at work. */
-export function isBusy({ now }: GpuState, moment: Moment): boolean {
+export function isBusy({ now }: GpuState, moment: LineEnd): boolean {
   return now?.health.state === 'ok' && (loadOf(now, moment).percent ?? 0) > BUSY_PERCENT;
 }
 

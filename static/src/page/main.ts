@@ -72,8 +72,11 @@ function charts(host: HTMLElement, feed: Feed, theme: HTMLElement): Shown {
     address: addressIn(current),
     actions: [back, theme],
     onAddress: (address) => {
-      current = address === '' ? CHARTS : `${CHARTS}?${address}`;
-      history.replaceState(null, '', current);
+      // Who went elsewhere meanwhile is to stay there.
+      if (location.hash === current) {
+        history.replaceState(null, '', address === '' ? CHARTS : `${CHARTS}?${address}`);
+        current = location.hash;
+      }
     },
   });
   // The keys of the charts work at once.

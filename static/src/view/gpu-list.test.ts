@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { Store } from '../model/store';
 import { gpu, hello, inventory, NOW, process, sample, throttled } from '../testing/frames';
+import { allOnScreen } from '../testing/on-screen';
 import type { GpuSample } from '../wire';
 import { Overview } from './overview';
 
@@ -22,6 +23,8 @@ beforeEach(() => {
 afterEach(() => {
   overview.dispose();
   vi.useRealTimers();
+  vi.unstubAllGlobals();
+  vi.restoreAllMocks();
 });
 
 function open(): void {
@@ -52,6 +55,16 @@ function find(selector: string): HTMLElement {
 function indices(): number[] {
   const items = overview.element.querySelectorAll<HTMLElement>('[data-gpu-index]');
   return [...items].map(({ dataset }) => Number(dataset.gpuIndex));
+}
+
+/** How often a drawing asks for the conditions of the first of so many GPUs. */
+function conditionsRead(count: number): number {
+  many(count);
+  const [first] = store.sample?.gpus ?? [];
+  const read = vi.fn(() => []);
+  Object.defineProperty(first, 'conditions', { get: read });
+  overview.render();
+  return read.mock.calls.length;
 }
 
 function type(text: string): void {
@@ -105,9 +118,29 @@ describe('GPUs', () => {
     expect(nodes()).toBeLessThanOrEqual(64 * NODES_OF_A_ROW);
   });
 
-  it('in great number draw no lines, which have no room', () => {
-    many(64);
-    expect(overview.element.querySelectorAll('canvas')).toHaveLength(0);
+  it('draw one line in a row, and none where rows stand in columns, which have no room', () => {
+    allOnScreen();
+    const lines = (count: number): number => {
+      overview.dispose();
+      open();
+      many(count);
+      return overview.element.querySelectorAll('canvas').length;
+    };
+    expect([lines(8), lines(64)]).toEqual([8, 0]);
+  });
+
+  it('have heads above each column that has rows', () => {
+    allOnScreen();
+    vi.spyOn(Element.prototype, 'clientWidth', 'get').mockReturnValue(3700);
+    const heads = (count: number): number => {
+      overview.dispose();
+      open();
+      many(count);
+      return find('.gpumon-row-heads').children.length;
+    };
+    expect([heads(8), heads(17), heads(64)]).toEqual([1, 9, 8]);
+    find('[data-gpu-index="3"]').click();
+    expect(find('.gpumon-row-heads').children).toHaveLength(3);
   });
 
   it('stand still when a condition comes or goes', () => {
@@ -123,6 +156,8 @@ describe('GPUs', () => {
     many(8, (index) => (index === 5 ? { conditions: [throttled('warning')] } : {}));
     expect(indices()).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
     find('.gpumon-filter button').click();
+    expect(conditionsRead(8)).toBe(conditionsRead(64));
+    many(8, (index) => (index === 5 ? { conditions: [throttled('warning')] } : {}));
     expect(indices()).toEqual([5, 0, 1, 2, 3, 4, 6, 7]);
     overview.dispose();
     open();

@@ -1,14 +1,14 @@
 /** All GPUs: a few as cards; from six on as one row each, which opens to the card. */
 
-import { h, KeyedRows, setAttribute, setShown } from '../lib/dom';
-import type { ScreenObserver } from '../lib/screen';
-import { trans } from '../lib/translation';
+import { h, KeyedRows, setAttribute, setShown, setStyle } from '../lib/dom';
+import { observeWidth, type ScreenObserver } from '../lib/screen';
+import { table, trans } from '../lib/translation';
 import { levelRank } from '../model/condition';
 import { commonName, type GpuState } from '../model/gpu';
 import { gpuAlerts } from '../model/gpu-alerts';
 import { filtered, suggestions, type Filtered } from '../model/gpu-filter';
 import type { HolderRow } from '../model/holders';
-import { isBusy, type Moment } from '../model/summary';
+import { isBusy } from '../model/summary';
 import type { Cursor } from './cursor';
 import { FilterField } from './filter-field';
 import { GpuCard, type CardContext, type CardOptions } from './gpu-card';
@@ -18,8 +18,18 @@ import type { NotebookHost } from './notebook-host';
 const ROWS_FROM = 6;
 /** More rows than these stand in columns, where there is room. */
 const ONE_COLUMN = 16;
-/** The columns of the widest screens; heads of those that there are not are cut off. */
-const HEADS = 8;
+/** The least width of such a column. */
+const COLUMN_PX = 400;
+
+/** The names of what stands in a row. */
+const HEADS = table(() => ({
+  index: trans.__('GPU'),
+  use: trans.__('Util.'),
+  bar: trans.__('Memory'),
+  temp: trans.__('Temp.'),
+  power: trans.__('Power'),
+  state: trans.__('State'),
+}));
 
 export interface GpuListOptions extends CardOptions {
   notebooks?: NotebookHost;
@@ -39,8 +49,10 @@ export class GpuList {
       card.dispose();
     },
   );
-  private latest: Filtered = { gpus: [], rows: [] };
-  private shown: readonly GpuState[] = [];
+  private rows: Filtered['rows'] = [];
+  /** How many columns of rows there is room for. */
+  private columns = 1;
+  private readonly stopWidth: () => void;
 
   /** `id` begins the names of parts that others refer to. */
   constructor(
@@ -49,36 +61,53 @@ export class GpuList {
     private readonly screen: ScreenObserver,
     private readonly options: GpuListOptions,
   ) {
-    this.filter = new FilterField(options.invalidate, () => suggestions(this.latest.rows, this.nameOf));
+    this.filter = new FilterField(options.invalidate, () => suggestions(this.rows, this.nameOf));
     this.element = h('div', { class: 'gpumon-gpu-list' }, this.filter.element, this.heads, this.list);
+    this.stopWidth = observeWidth(this.list, (width_px) => {
+      const columns = Math.max(1, Math.floor(width_px / COLUMN_PX));
+      if (columns !== this.columns) {
+        this.columns = columns;
+        options.invalidate();
+      }
+    });
   }
 
   /** Writes all that is chosen, and returns it. */
-  update(gpus: readonly GpuState[], rows: Filtered['rows'], moment: Moment, context: CardContext): Filtered {
-    this.latest = { gpus, rows };
+  update(
+    gpus: readonly GpuState[],
+    rows: Filtered['rows'],
+    now_ms: number,
+    context: Omit<CardContext, 'rowLayout'>,
+  ): Filtered {
+    this.rows = rows;
     const asRows = gpus.length >= ROWS_FROM;
+    const { store } = context;
+    const moment = { at_ms: now_ms, timeline: store.timeline };
     const facts = { isBusy: (gpu: GpuState): boolean => isBusy(gpu, moment), nameOf: this.nameOf };
     const chosen = asRows ? filtered(this.filter.text, gpus, rows, facts) : { gpus, rows };
-    const held = (gpu: GpuState): HolderRow[] =>
-      rows.filter((row): row is HolderRow => row.kind === 'holder' && row.gpu === gpu.index);
-    const rank = ({ store }: CardContext, gpu: GpuState): number =>
-      levelRank(gpuAlerts(gpu, held(gpu), store.memoryHorizon_ms, moment.at_ms)[0]?.level ?? 'none');
-    const worstFirst = asRows && this.filter.isWorstFirst;
-    this.shown = worstFirst
-      ? [...chosen.gpus].sort((a, b) => rank(context, a) - rank(context, b) || a.index - b.index)
-      : chosen.gpus;
+    const holders = byGpu(rows);
+    const held = ({ index }: GpuState): readonly HolderRow[] => holders.get(index) ?? [];
+    const shown =
+      asRows && this.filter.isWorstFirst
+        ? sortedBy(chosen.gpus, (gpu) =>
+            levelRank(gpuAlerts(gpu, held(gpu), store.memoryHorizon_ms, now_ms)[0]?.level ?? 'none'),
+          )
+        : chosen.gpus;
     setShown(this.filter.element, asRows);
     setShown(this.heads, asRows);
     if (asRows) {
-      this.filter.update(this.shown.length, gpus.length);
-      this.writeHeads();
+      this.filter.update(shown.length, gpus.length);
     }
     const rowLayout: CardContext['rowLayout'] = !asRows ? null : gpus.length > ONE_COLUMN ? 'columns' : 'one';
     setAttribute(this.element, 'data-rows', rowLayout);
     setAttribute(this.element, 'data-same-name', gpus.length > 1 && commonName(gpus) !== null ? '' : null);
+    setStyle(this.element, '--_columns', String(this.columns));
     const own = { ...context, rowLayout, openByDefault: context.openByDefault && !asRows };
-    this.cards.update(this.shown, (card, gpu) => card.update(gpu, held(gpu), own));
-    this.shown.forEach((gpu) => this.cards.get(String(gpu.index))?.draw(gpu, own));
+    this.cards.update(shown, (card, gpu) => card.update(gpu, held(gpu), own));
+    shown.forEach((gpu) => this.cards.get(String(gpu.index))?.draw(gpu, own));
+    if (asRows) {
+      this.writeHeads(rowLayout === 'columns' ? this.usedColumns() : 1);
+    }
     return chosen;
   }
 
@@ -93,27 +122,29 @@ export class GpuList {
   }
 
   dispose(): void {
+    this.stopWidth();
     this.cards.update([], () => undefined);
   }
 
   private readonly nameOf = (kernelId: string): string | null => this.options.notebooks?.nameOf(kernelId) ?? null;
 
-  /** The names of what stands in a row, above each column of rows. */
-  private writeHeads(): void {
-    if (this.heads.firstChild !== null) {
-      return;
+  /** The columns that have rows, above the first open card: all have as many rows, and the last of them the rest. */
+  private usedColumns(): number {
+    const cards = [...this.list.children];
+    const open = cards.findIndex((card) => !card.hasAttribute('data-row'));
+    const rows = Math.max(1, open < 0 ? cards.length : open);
+    return Math.ceil(rows / Math.ceil(rows / this.columns));
+  }
+
+  /** The names of what stands in a row, above each of so many columns of rows. */
+  private writeHeads(count: number): void {
+    while (this.heads.children.length > count) {
+      this.heads.lastElementChild?.remove();
     }
-    const names = [
-      ['index', trans.__('GPU')],
-      ['use', trans.__('Util.')],
-      ['bar', trans.__('Memory')],
-      ['temp', trans.__('Temp.')],
-      ['power', trans.__('Power')],
-      ['state', trans.__('State')],
-    ];
-    const head = (): HTMLElement =>
-      h('div', {}, ...names.map(([place = '', name = '']) => h('span', { 'data-place': place }, name)));
-    this.heads.append(...Array.from({ length: HEADS }, head));
+    while (this.heads.children.length < count) {
+      const names = Object.entries(HEADS()).map(([place, name]) => h('span', { 'data-place': place }, name));
+      this.heads.append(h('div', {}, ...names));
+    }
   }
 
   private newCard(index: number): GpuCard {
@@ -121,4 +152,27 @@ export class GpuList {
     this.screen.observe(card.element, (onScreen) => card.setOnScreen(onScreen));
     return card;
   }
+}
+
+function byGpu(rows: Filtered['rows']): Map<number, HolderRow[]> {
+  const held = new Map<number, HolderRow[]>();
+  for (const row of rows) {
+    if (row.kind === 'holder') {
+      const others = held.get(row.gpu);
+      if (others === undefined) {
+        held.set(row.gpu, [row]);
+      } else {
+        others.push(row);
+      }
+    }
+  }
+  return held;
+}
+
+/** By a number that is asked for once of each; equals stay in their order. */
+function sortedBy<T>(all: readonly T[], worth: (one: T) => number): T[] {
+  return all
+    .map((one) => [worth(one), one] as const)
+    .sort(([a], [b]) => a - b)
+    .map(([, one]) => one);
 }

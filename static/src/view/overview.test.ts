@@ -2,6 +2,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { Store } from '../model/store';
+import '../testing/dialog';
 import { details } from '../testing/details';
 import { GIB, gpu, hello, inventory, migDevice, NOW, process, sample, throttled } from '../testing/frames';
 import type { Event, GpuSample } from '../wire';
@@ -257,6 +258,13 @@ describe('processes', () => {
     expect(overview.element.querySelectorAll('[data-pid]')).toHaveLength(30);
   });
 
+  it('that are not listed are counted under the same columns', () => {
+    show(gpu(0, { processes: [process(1)], processes_omitted: 12 }));
+    const columns = overview.element.querySelectorAll('[aria-label="Processes"] .gpumon-part:not([hidden]) th').length;
+    const cells = [...(find('.gpumon-unreadable').parentElement?.children ?? [])] as HTMLTableCellElement[];
+    expect(cells.reduce((sum, { colSpan }) => sum + colSpan, 0)).toBe(columns);
+  });
+
   it('keep their rows while they run', () => {
     show(gpu(0, { processes: [process(7), process(8, { memory_bytes: 5 })] }));
     const row = find('[data-pid="8"]');
@@ -372,6 +380,37 @@ describe('the view', () => {
     show(gpu(0));
     expect(overview.element.dataset.gpumonState).toBe('live');
     expect(find('[data-testid="gpumon-notice"]').hidden).toBe(true);
+  });
+
+  it('shows around once there is something to see, and only what can be seen', async () => {
+    vi.useRealTimers();
+    const options = { title: '', invalidate: () => shown.render(), onRetry: vi.fn(), onOpenGpu: vi.fn() };
+    const shown: Overview = new Overview(store, options);
+    const titles = async (): Promise<string | undefined> => {
+      await vi.waitFor(() => expect(shown.element.querySelector('.gpumon-tour')).not.toBeNull());
+      const place = shown.element.querySelector('.gpumon-tour .gpumon-run-text')?.textContent;
+      shown.element.querySelector<HTMLDialogElement>('.gpumon-tour')?.close();
+      return place;
+    };
+    shown.showTour();
+    await import('./tour');
+    expect(shown.element.querySelector('.gpumon-tour')).toBeNull();
+    store.apply(hello());
+    shown.render();
+    expect(await titles()).toBe('1 of 3');
+    store.apply(
+      hello({
+        inventory: inventory(8),
+        sample: sample(
+          NOW,
+          Array.from({ length: 8 }, (_, i) => gpu(i)),
+        ),
+      }),
+    );
+    shown.render();
+    shown.showTour();
+    expect(await titles()).toBe('1 of 2');
+    shown.dispose();
   });
 
   it("gives the collector's reason", () => {

@@ -6,7 +6,6 @@ import { holderRows } from '../model/holders';
 import type { Store } from '../model/store';
 import { Announcer } from './announcer';
 import { EventList } from './event-list';
-import type { CardContext } from './gpu-card';
 import { GpuList } from './gpu-list';
 import { Header, nextSpan } from './header';
 import { HolderTable } from './holder-table';
@@ -14,6 +13,7 @@ import { HostStrip } from './host-strip';
 import { runBands } from './run-bands';
 import { RunEntry, type Runner } from './run-entry';
 import { StoreView, type ViewContext, type ViewOptions } from './store-view';
+import type { TourTargets } from './tour';
 import { TourEntry } from './tour-entry';
 import { Visibility } from './visibility';
 
@@ -37,12 +37,7 @@ export class Overview extends StoreView {
   private readonly events: EventList;
   private readonly host = new HostStrip();
   private spanMin: number;
-  private readonly tour = new TourEntry(this.element, () => ({
-    gpus: this.element.querySelector('[data-gpu-index]'),
-    holders: this.holders.element,
-    charts: this.element.querySelector('.gpumon-open'),
-    benchmarks: this.runs?.button ?? null,
-  }));
+  private readonly tour: TourEntry;
   private readonly holdersVisibility = new Visibility();
 
   /** Without a `runner`, nothing can be run. */
@@ -65,6 +60,7 @@ export class Overview extends StoreView {
     this.list = new GpuList(`gpumon-${(overviews += 1)}`, this.cursor, this.screen, options);
     this.holders = new HolderTable(options.invalidate, (row) => this.list.highlight(row), options.notebooks);
     this.events = new EventList(options.invalidate);
+    this.tour = new TourEntry(this.element, () => this.tourTargets(), options.tour === true);
     this.element.append(
       this.header.element,
       this.announcer.element,
@@ -86,21 +82,20 @@ export class Overview extends StoreView {
     const { sample } = store;
     const now_ms = store.clock.now();
     const gpus = gpusOf(store.inventory, sample, store.details);
-    const { status, notice, moment } = this.renderHead(gpus, this.spanMin);
+    const { status, notice } = this.renderHead(gpus, this.spanMin);
     const freshness = { now_ms, stale: status.state !== 'live' };
     this.announcer.update(status, notice, gpus, now_ms);
     this.runs?.render(gpus, freshness);
     const rows = holderRows(gpus, store.slots);
-    const context: CardContext = {
+    const context = {
       store,
       window: store.window(now_ms - this.spanMin * 60_000, now_ms),
       palette: this.currentPalette(),
-      markers: this.markers.byGpu(store.events, this.currentPalette()),
+      markers: this.markers(store.events, this.currentPalette()),
       bands: runBands(store.events, this.currentPalette(), now_ms),
       openByDefault: this.wide,
-      rowLayout: null,
     };
-    const shown = this.list.update(gpus, rows, { ...moment, at_ms: now_ms }, context);
+    const shown = this.list.update(gpus, rows, now_ms, context);
     setShown(this.holders.element, sample !== null);
     setShown(this.host.element, sample !== null);
     setShown(this.events.element, sample !== null || store.events.length > 0);
@@ -110,14 +105,13 @@ export class Overview extends StoreView {
         this.holders.update(shown.rows, rows, freshness);
       }
       this.host.update(sample.host, freshness);
-      if (this.options.tour === true) {
-        this.tour.offer();
-      }
+      this.tour.ready();
     }
   }
 
   showTour(): void {
-    void this.tour.show();
+    this.tour.request();
+    this.options.invalidate();
   }
 
   showBenchmarks(): void {
@@ -132,5 +126,15 @@ export class Overview extends StoreView {
   override dispose(): void {
     super.dispose();
     this.list.dispose();
+  }
+
+  private tourTargets(): TourTargets {
+    return {
+      gpus: this.element.querySelector('[data-gpu-index]'),
+      holders: this.holders.element,
+      // A row has no room for the button.
+      charts: this.element.querySelector('.gpumon-gpu:not([data-row]) .gpumon-open'),
+      benchmarks: this.runs?.button ?? null,
+    };
   }
 }

@@ -4,6 +4,7 @@ import { button, h, setText } from '../lib/dom';
 import { trans } from '../lib/translation';
 import type { GpuState } from '../model/gpu';
 import type { Store } from '../model/store';
+import { closeByPressBeside } from './modal';
 import type { RunDialog } from './runs/dialog';
 import type { Freshness } from './value';
 
@@ -48,12 +49,7 @@ export class RunEntry {
     private readonly invalidate: () => void,
   ) {
     this.element.addEventListener('close', () => runner.setRuns(false));
-    this.element.addEventListener('click', ({ target }) => {
-      // What is inside covers all of it: this is a click beside it.
-      if (target === this.element) {
-        this.element.close();
-      }
-    });
+    closeByPressBeside(this.element);
     this.element.addEventListener('keydown', (event) => {
       // Keys mean nothing to what is below.
       event.stopPropagation();

@@ -2,14 +2,15 @@
 
 import { isOnDark } from '../lib/color';
 import { setAttribute } from '../lib/dom';
+import { remembered } from '../lib/remembered';
 import { observeWidth, ScreenObserver } from '../lib/screen';
 import { trans } from '../lib/translation';
 import type { GpuState } from '../model/gpu';
 import { noticeOf, statusOf, type Status } from '../model/status';
 import type { Diagnosis, Store } from '../model/store';
-import { summaryOf, type Moment } from '../model/summary';
+import { summaryOf } from '../model/summary';
 import { Cursor } from './cursor';
-import { EventMarkers } from './event-markers';
+import { eventMarkers } from './event-markers';
 import { Header } from './header';
 import type { View } from './mount';
 import type { NotebookHost } from './notebook-host';
@@ -39,13 +40,13 @@ const WIDE_PX = 560;
 interface Head {
   status: Status;
   notice: Diagnosis | null;
-  moment: Moment;
 }
 
 export abstract class StoreView implements View {
   protected readonly cursor: Cursor;
   protected readonly notice = new Notice();
-  protected readonly markers = new EventMarkers();
+  /** Events are rare beside drawings. */
+  protected readonly markers = remembered(eventMarkers);
   protected readonly screen: ScreenObserver;
   protected wide = false;
   protected abstract readonly header: Header;
@@ -95,7 +96,7 @@ export abstract class StoreView implements View {
     setAttribute(this.element, 'data-past', moment.isPast ? '' : null);
     this.header.update(store, status, gpus.length === 0 ? [] : summaryOf(gpus, moment), spanMin, at_ms);
     this.notice.update(notice, status.level);
-    return { status, notice, moment };
+    return { status, notice };
   }
 
   /** The style sheet has light and dark colors of its own; which of them fit is told by what lies behind. */

@@ -6,28 +6,32 @@ import type { TourTargets } from './tour';
 const SEEN = new Stored('gpumon-tour');
 
 export class TourEntry {
-  private offered = false;
+  private wanted: boolean;
   private isOpen = false;
 
+  /** `offered` says to show it to whoever has not closed it yet; a program that steers the browser looks for other things. */
   constructor(
     private readonly root: HTMLElement,
     private readonly targets: () => TourTargets,
-  ) {}
-
-  /** Shows it to whoever has not closed it yet; a program that steers the browser looks for other things. */
-  offer(): void {
-    if (!this.offered) {
-      this.offered = true;
-      if (SEEN.get() === null && !navigator.webdriver) {
-        void this.show();
-      }
-    }
+    offered: boolean,
+  ) {
+    this.wanted = offered && SEEN.get() === null && !navigator.webdriver;
   }
 
-  async show(): Promise<void> {
-    if (this.isOpen) {
-      return;
+  /** Somebody asks for it, perhaps before there is anything to point at. */
+  request(): void {
+    this.wanted = true;
+  }
+
+  /** There is something to point at. */
+  ready(): void {
+    if (this.wanted && !this.isOpen) {
+      void this.show();
     }
+    this.wanted = false;
+  }
+
+  private async show(): Promise<void> {
     this.isOpen = true;
     try {
       const { Tour, tourSteps } = await import('./tour');

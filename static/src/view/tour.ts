@@ -2,6 +2,7 @@
 
 import { button, h, setShown, setStyle, setText } from '../lib/dom';
 import { trans } from '../lib/translation';
+import { closeByPressBeside } from './modal';
 
 export interface TourStep {
   /** What is pointed at. */
@@ -59,7 +60,7 @@ export class Tour {
   private readonly text = h('p');
   private readonly place = h('span', { class: 'gpumon-run-text' });
   private readonly back = button({}, () => this.show(this.at - 1), trans.__('Back'));
-  private readonly next = button({ class: 'gpumon-tour-next' }, () => this.show(this.at + 1));
+  private readonly next = button({ class: 'gpumon-primary' }, () => this.show(this.at + 1));
   private readonly card = h(
     'div',
     { class: 'gpumon-tour-card' },
@@ -88,11 +89,7 @@ export class Tour {
     onEnd: () => void,
   ) {
     this.element.addEventListener('keydown', (event) => this.onKey(event));
-    this.element.addEventListener('click', ({ target }) => {
-      if (target === this.element) {
-        this.element.close();
-      }
-    });
+    closeByPressBeside(this.element);
     this.element.addEventListener('close', () => {
       window.removeEventListener('resize', this.onResize);
       this.element.remove();
@@ -106,7 +103,6 @@ export class Tour {
     this.element.showModal();
     window.addEventListener('resize', this.onResize);
     this.show(0);
-    this.next.focus();
   }
 
   /** Behind the last step it ends. */

@@ -176,7 +176,7 @@ describe('charts', () => {
       await page.goto(`${server.url}#charts?hide=1`);
       await page.reload();
       await charts.live();
-      const menus = ['Charts', 'Keys'].map((name) => charts.root.getByText(name, { exact: true }));
+      const menus = ['Charts', 'Shortcuts'].map((name) => charts.root.getByText(name, { exact: true }));
       for (const menu of [...menus, charts.plot('all power.draw_watts').getByLabel('Chart menu')]) {
         await menu.click();
         expect(await violations(page, '[data-testid=gpumon-dashboard]')).toEqual([]);

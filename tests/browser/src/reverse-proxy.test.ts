@@ -3,7 +3,7 @@
 import { createServer, request, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-import { describe, expect } from 'vitest';
+import { afterEach, describe, expect } from 'vitest';
 
 import { it as base } from './fixtures';
 import { GpumonServer } from './gpumon';
@@ -67,42 +67,43 @@ function forward(server: Server, proxy: Proxy): void {
 }
 
 describe('behind a reverse proxy', () => {
-  const start = async (proxy: Proxy, ...more: string[]): Promise<GpumonServer> => {
-    const server = await GpumonServer.start({ GPUMON_SOURCE: 'sim:2' }, 0, more);
+  let server: GpumonServer | null = null;
+  const start = async (proxy: Proxy, ...more: string[]): Promise<void> => {
+    server = await GpumonServer.start({ GPUMON_SOURCE: 'sim:2' }, 0, more);
     proxy.port = server.port;
-    return server;
   };
+  afterEach(async () => {
+    await server?.stop();
+    server = null;
+  });
 
   it('the page is live at its public origin, whether or not the proxy keeps the Host', async ({
     proxy,
     page,
     view,
   }) => {
-    const server = await start(proxy, '--public-origin', proxy.origin);
+    await start(proxy, '--public-origin', proxy.origin);
     for (const keepsHost of [true, false]) {
       proxy.keepsHost = keepsHost;
       await page.goto(proxy.origin);
       await view.live();
     }
-    await server.stop();
   });
 
   it('a server that does not know its public origin says what to do', async ({ proxy, page }) => {
-    const server = await start(proxy);
+    await start(proxy);
     for (const keepsHost of [true, false]) {
       proxy.keepsHost = keepsHost;
       await page.goto(proxy.origin);
       await expect.poll(() => page.locator('body').innerText()).toContain('--public-origin');
     }
-    await server.stop();
   });
 
   it('a proxy without WebSockets is told from a server that is gone', async ({ proxy, page }) => {
     proxy.upgrades = false;
-    const server = await start(proxy, '--public-origin', proxy.origin);
+    await start(proxy, '--public-origin', proxy.origin);
     await page.goto(proxy.origin);
     await page.getByText('No WebSocket connection').waitFor();
     expect(await page.locator('body').innerText()).toContain(`gpumon serve --public-origin ${proxy.origin}`);
-    await server.stop();
   });
 });

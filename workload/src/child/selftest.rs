@@ -170,8 +170,8 @@ impl Test<'_> {
 
     /// Says how many agreed.
     fn report(&mut self, checks: Vec<Check>) -> usize {
-        let agreed = checks.iter().filter(|check| check.verdict == Verdict::Agrees).count();
-        if checks.iter().any(|check| check.verdict == Verdict::Differs) {
+        let agreed = checks.iter().filter(|check| check.verdict == Verdict::Verified).count();
+        if checks.iter().any(|check| check.verdict == Verdict::Mismatch) {
             self.worst = FAILED;
         }
         for check in checks {

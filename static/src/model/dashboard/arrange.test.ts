@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
-import { asChosen, chartsOf, placed, stepped } from './arrange';
-import { fromAddress, toAddress, DEFAULT_STATE } from './state';
+import { chartsOf, placed, stepped } from './arrange';
+import { asChosen, fromAddress, toAddress, DEFAULT_STATE } from './state';
 
 const CHARTS = ['power', 'cpu', 'memory', 'ram', 'pcie.width'];
 

@@ -1,6 +1,6 @@
 /** The charts of a dashboard and their order. */
 
-import { CHART_IDS, COMPARED, GPU_CHARTS, gpuCharts, HOST_CHARTS, hostCharts } from './kinds';
+import { COMPARED, GPU_CHARTS, gpuCharts, HOST_CHARTS, hostCharts } from './kinds';
 import { MIG } from '../metric';
 import type { DashboardState } from './state';
 
@@ -39,12 +39,6 @@ export function stepped(charts: readonly string[], chart: string, step: 1 | -1):
   const own = charts.filter((id) => isOfHost(id) === isOfHost(chart));
   const neighbor = own[own.indexOf(chart) + step];
   return neighbor === undefined ? charts : placed(charts, chart, neighbor, step > 0);
-}
-
-/** As a state has it: `null` where all were taken away, which would leave nothing to look at. */
-export function asChosen(charts: readonly string[]): DashboardState['charts'] {
-  const known = charts.filter((id) => CHART_IDS.includes(id));
-  return known.length === 0 ? null : known;
 }
 
 function isOfHost(id: string): boolean {

@@ -1,6 +1,7 @@
 /** When conditions held on each GPU, as far as events and the newest sample tell. */
 
-import type { Event, Sample } from '../../wire';
+import { remembered } from '../../lib/remembered';
+import type { Condition, Event, ProcessRef, Sample } from '../../wire';
 import { severityLevel } from '../condition';
 import type { Level } from '../describe';
 import { describeCondition } from '../describe-condition';
@@ -18,24 +19,28 @@ export function conditionSpans(
   events: readonly Event[],
   sample: Sample | null,
   now_ms: number,
-): Map<number, ConditionSpan[]> {
+): Map<number, readonly ConditionSpan[]> {
+  const byGpu = new Map(endedSpans(events));
+  for (const { index, conditions, processes } of sample?.gpus ?? []) {
+    const lasting = conditions.map((condition) => spanOf(condition, now_ms, valueOf(processes) ?? []));
+    byGpu.set(index, [...(byGpu.get(index) ?? []), ...lasting]);
+  }
+  return byGpu;
+}
+
+const endedSpans = remembered((events: readonly Event[]): ReadonlyMap<number, readonly ConditionSpan[]> => {
   const byGpu = new Map<number, ConditionSpan[]>();
-  const add = (gpu: number, span: ConditionSpan): void => {
-    byGpu.set(gpu, [...(byGpu.get(gpu) ?? []), span]);
-  };
   for (const event of events) {
     if (event.what === 'condition_ended' && event.gpu !== null) {
-      const level = severityLevel(event.severity);
-      const text = describeCondition(event, []);
-      add(event.gpu.index, { from_ms: event.since_ms, to_ms: event.at_ms, level, text });
-    }
-  }
-  for (const { index, conditions, processes } of sample?.gpus ?? []) {
-    for (const condition of conditions) {
-      const level = severityLevel(condition.severity);
-      const text = describeCondition(condition, valueOf(processes) ?? []);
-      add(index, { from_ms: condition.since_ms, to_ms: now_ms, level, text });
+      const spans = byGpu.get(event.gpu.index) ?? [];
+      spans.push(spanOf(event, event.at_ms, []));
+      byGpu.set(event.gpu.index, spans);
     }
   }
   return byGpu;
+});
+
+function spanOf(condition: Condition, to_ms: number, processes: readonly ProcessRef[]): ConditionSpan {
+  const level = severityLevel(condition.severity);
+  return { from_ms: condition.since_ms, to_ms, level, text: describeCondition(condition, processes) };
 }

@@ -90,21 +90,22 @@ export function sectionsOf(input: PlotsInput): Section[] {
   const { state, gpus, sample } = input;
   const chosen = gpus.filter(({ index }) => state.gpus?.includes(index) ?? true);
   const ids = chartsOf(state, chosen.length);
+  const kinds = gpuCharts(ids);
+  const withMig = ids.includes(MIG);
   const sections = isApart(state, chosen.length)
-    ? chosen.map((gpu) => ofGpu(gpu, ids, input))
-    : [ofAll(chosen, gpuCharts(ids))];
+    ? chosen.map((gpu) => ofGpu(gpu, kinds, withMig, input))
+    : [ofAll(chosen, kinds)];
   const machine = hostCharts(ids).map((kind) => hostPlot(kind, sample));
   const host: Section = { key: HOST, gpu: null, title: trans.__('Machine'), plots: machine, missing: [] };
   return [...sections, host].filter(({ plots, missing }) => plots.length + missing.length > 0);
 }
 
-function ofGpu(gpu: GpuState, ids: readonly string[], input: PlotsInput): Section {
-  const kinds = gpuCharts(ids);
+function ofGpu(gpu: GpuState, kinds: readonly ChartKind[], withMig: boolean, input: PlotsInput): Section {
   const able = kinds.filter(({ metrics }) => metrics.some((metric) => isThere(gpu, metric)));
   const plots = able.map((kind) => gpuPlot(gpu, kind, input.holders.get(gpu.index) ?? []));
   const missing = kinds.filter((kind) => !able.includes(kind)).map(({ title }) => title());
   const title = `${gpu.index} ${plainText(gpu.name)}`;
-  const mig = ids.includes(MIG) ? migPlots(gpu) : [];
+  const mig = withMig ? migPlots(gpu) : [];
   return { key: `gpu ${gpu.index}`, gpu, title, plots: [...plots, ...mig], missing };
 }
 

@@ -7,7 +7,7 @@ export interface DashboardState {
   gpus: readonly number[] | null;
   /** All GPUs in one chart per reading, or each for itself. */
   layout: 'apart' | 'together';
-  /** The charts by name; `null` for all. */
+  /** The charts by name, in their order; `null` for the usual ones. */
   charts: readonly string[] | null;
   /** Lines that are not drawn, by id. */
   hidden: readonly string[];
@@ -27,7 +27,7 @@ export interface DashboardState {
 export const SPANS_MIN = [1, 2, 5, 15, 60] as const;
 /** Nobody can tell apart what lies closer. */
 const LEAST_RANGE_MS = 1000;
-const MOST_RANGE_MS = 60 * 60_000;
+const MOST_RANGE_MS = Math.max(...SPANS_MIN) * 60_000;
 
 export const DEFAULT_STATE: DashboardState = {
   gpus: null,
@@ -160,13 +160,12 @@ export function fromAddress(address: string): DashboardState {
   const gpus = list(parts, 'gpu')
     ?.map(Number)
     .filter((index) => Number.isInteger(index) && index >= 0);
-  const charts = list(parts, 'charts')?.filter((id) => CHART_IDS.includes(id));
   const span_ms = Number(parts.get('span')) * 60_000;
   const [from_ms, to_ms] = [Number(parts.get('from')), Number(parts.get('to'))];
   return {
     gpus: gpus?.length ? gpus : null,
     layout: parts.get('view') === 'apart' ? 'apart' : 'together',
-    charts: charts?.length ? charts : null,
+    charts: asChosen(list(parts, 'charts') ?? []),
     hidden: list(parts, 'hide') ?? [],
     span_ms: span_ms > 0 && Number.isFinite(span_ms) ? span_ms : DEFAULT_STATE.span_ms,
     paused_ms: null,
@@ -176,11 +175,17 @@ export function fromAddress(address: string): DashboardState {
   };
 }
 
+/** What was chosen of what there is; `null` where that is nothing, since nobody looks at no chart. */
+export function asChosen(charts: readonly string[]): DashboardState['charts'] {
+  const known = charts.filter((id) => CHART_IDS.includes(id));
+  return known.length === 0 ? null : known;
+}
+
 /** `power:300:700`, in the unit in which samples have it. */
 function axesIn(parts: URLSearchParams): DashboardState['axes'] {
   const ranges = (list(parts, 'axes') ?? []).map((part) => {
-    const [id = '', low = NaN, high = NaN] = part.split(':').map((text, i) => (i === 0 ? text : Number(text)));
-    return [String(id), [Number(low), Number(high)]] as const;
+    const [id = '', low, high] = part.split(':');
+    return [id, [Number(low), Number(high)]] as const;
   });
   return Object.fromEntries(
     ranges.filter(([id, [low, high]]) => id !== '' && low < high && Number.isFinite(high - low)),

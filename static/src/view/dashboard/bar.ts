@@ -36,7 +36,7 @@ export class DashboardBar {
     this.change({ ...this.state, fitted: !this.state.fitted }),
   );
   private readonly pause = chip('', '', () => this.change(togglePaused(this.state, this.now_ms)));
-  private readonly help = menu(trans.__('Keys'), h('div', {}, keyHelp()));
+  private readonly help = menu(trans.__('Shortcuts'), h('div', {}, keyHelp()));
   private readonly range = h('span', { class: 'gpumon-range' });
   /** The GPUs that there are. */
   private known: readonly number[] = [];
@@ -46,6 +46,8 @@ export class DashboardBar {
     private state: DashboardState,
     private readonly change: (state: DashboardState) => void,
     listener: ChartListListener,
+    /** What adds marks, where that is possible. */
+    marks?: HTMLElement,
   ) {
     this.charts = new ChartList(listener);
     this.layout.append(
@@ -71,6 +73,7 @@ export class DashboardBar {
       this.fit,
       this.pause,
       this.range,
+      ...(marks === undefined ? [] : [marks]),
       this.charts.element,
       this.help,
     );
@@ -128,15 +131,7 @@ export class DashboardBar {
 
 /** Only this one where all were chosen; else with or without it. Without any, all are shown again. */
 function chosenWith(chosen: readonly number[] | null, one: number, all: readonly number[]): readonly number[] | null {
-  return chosen === null ? [one] : toggled(chosen, one, all);
-}
-
-/** All but this one where all were chosen; else with or without it. Without any, all are shown again. */
-function toggled<T>(chosen: readonly T[] | null, one: T, all: readonly T[]): readonly T[] | null {
-  const next =
-    chosen === null
-      ? all.filter((other) => other !== one)
-      : all.filter((other) => chosen.includes(other) !== (other === one));
+  const next = chosen === null ? [one] : all.filter((other) => chosen.includes(other) !== (other === one));
   return next.length === 0 || next.length === all.length ? null : next;
 }
 

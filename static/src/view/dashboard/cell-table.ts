@@ -88,7 +88,7 @@ class Row {
   update(execution: CellExecution): void {
     setText(this.started, timeOfDay(execution.cost.started_ms));
     setText(this.name, executionName(execution));
-    setAttribute(this.name, 'title', execution.code.slice(0, 2000));
+    setAttribute(this.name, 'title', execution.code);
     // After a restart of its kernel the notebook cannot be opened from here; its last known name stays.
     const name = this.notebooks?.nameOf(this.kernelId) ?? null;
     this.name.disabled = name === null;

@@ -1,22 +1,32 @@
 // @vitest-environment jsdom
-import { beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { fromAddress, toAddress } from '../../model/dashboard/state';
+import type { Request } from '../../model/request';
 import { Store } from '../../model/store';
 import { gpu, hello, inventory, NOW, sample } from '../../testing/frames';
+import { allOnScreen } from '../../testing/on-screen';
 import { Dashboard } from './dashboard';
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['Date'] });
   vi.setSystemTime(NOW);
 });
+afterEach(() => vi.unstubAllGlobals());
+
+interface Shown {
+  element: HTMLElement;
+  store: Store;
+  render: () => void;
+  address: () => string;
+}
 
 /** The dashboard of so many GPUs, of which each draws 10 W more than the one before. */
-function shown(count: number, address = ''): { element: HTMLElement; render: () => void; address: () => string } {
+function shown(count: number, address = '', request?: Request): Shown {
   const gpus = Array.from({ length: count }, (_, index) =>
     gpu(index, { power: { ...gpu(index).power, draw_watts: 10 * index } }),
   );
-  const store = new Store(() => NOW);
+  const store = new Store();
   store.phase = { phase: 'open' };
   store.apply(hello({ inventory: inventory(count), sample: sample(NOW, gpus) }));
   let state = fromAddress(address);
@@ -29,13 +39,14 @@ function shown(count: number, address = ''): { element: HTMLElement; render: () 
       onState: (next) => {
         state = next;
       },
+      request,
       onRetry: vi.fn(),
       invalidate: () => dashboard.render(),
     },
   );
   document.body.replaceChildren(dashboard.element);
   dashboard.render();
-  return { element: dashboard.element, render: () => dashboard.render(), address: () => toAddress(state) };
+  return { element: dashboard.element, store, render: () => dashboard.render(), address: () => toAddress(state) };
 }
 
 function legend(element: HTMLElement, plot = 'all power.draw_watts'): HTMLButtonElement[] {
@@ -78,17 +89,35 @@ describe('the legends of a dashboard', () => {
     all.find((one) => texts([one])[0] === '770 W')?.click();
     expect(texts(legend(element).slice(0, 1))).toEqual(['770 W']);
   });
+
+  it('keep to an extreme until another passes it by a share of the axis that is drawn', () => {
+    allOnScreen();
+    const { element, store, render } = shown(9);
+    store.trackMetrics(['pcie.rx_bytes_per_second']);
+    const receive = (highest: number, at_ms: number): string | undefined => {
+      const gpus = Array.from({ length: 9 }, (_, index) =>
+        gpu(index, { pcie: { ...gpu(index).pcie, rx_bytes_per_second: (index === highest ? 1.01 : 1) * 1e10 } }),
+      );
+      vi.setSystemTime(at_ms);
+      store.apply({ type: 'sample', ...sample(at_ms, gpus) });
+      render();
+      return texts(legend(element, 'all pcie.rx_bytes_per_second'))[0];
+    };
+    expect(receive(3, NOW + 1000)).toBe('max310.1 GB/s');
+    expect(receive(5, NOW + 2000)).toBe('max310.0 GB/s');
+  });
 });
 
 describe('the charts of a dashboard', () => {
   const plots = (element: HTMLElement): (string | null)[] =>
     [...element.querySelectorAll('[data-plot]')].map((plot) => plot.getAttribute('data-plot'));
-  const menuItem = (element: HTMLElement, plot: string, name: string): void => {
+  const openMenu = (element: HTMLElement, plot: string): ((name: string) => void) => {
     const menu = element.querySelector<HTMLDetailsElement>(`[data-plot="${plot}"] .gpumon-plot-head details`);
     menu?.setAttribute('open', '');
     menu?.dispatchEvent(new Event('toggle'));
-    [...(menu?.querySelectorAll('button') ?? [])].find(({ textContent }) => textContent === name)?.click();
+    return (name) => [...(menu?.querySelectorAll('button') ?? [])].find((one) => one.textContent === name)?.click();
   };
+  const menuItem = (element: HTMLElement, plot: string, name: string): void => openMenu(element, plot)(name);
 
   it('are moved and taken away by their menu, and any reading is added by the list', () => {
     const { element, render, address } = shown(2, 'charts=power.draw_watts,fan_percent,memory.used_bytes,cpu');
@@ -110,5 +139,69 @@ describe('the charts of a dashboard', () => {
     render();
     [...element.querySelectorAll('button')].find(({ textContent }) => textContent === 'Default charts')?.click();
     expect(address()).toBe('');
+  });
+
+  it('are copied as they are when somebody asks for it, and it is said where that fails', async () => {
+    const { element, store, render } = shown(2, 'charts=power.draw_watts');
+    const writeText = vi.fn<(text: string) => Promise<void>>(() => Promise.resolve());
+    vi.stubGlobal('navigator', { clipboard: { writeText } });
+    const run = openMenu(element, 'all power.draw_watts');
+    vi.setSystemTime(NOW + 1000);
+    const next = [gpu(0, { power: { ...gpu(0).power, draw_watts: 432 } }), gpu(1)];
+    store.apply({ type: 'sample', ...sample(NOW + 1000, next) });
+    render();
+    run('Copy as CSV');
+    await vi.waitFor(() => expect(writeText.mock.lastCall?.[0]).toContain('432'));
+    run('Copy as PNG');
+    const status = element.querySelector('.gpumon-plot-menu [role=status]');
+    await vi.waitFor(() => expect(status?.textContent).toContain('Not copied: Error: The browser has no canvas left'));
+  });
+
+  it('have no zoom any more after Escape, live or not', () => {
+    const { element, address } = shown(2, 'axes=power.draw_watts:100:200&fit=1');
+    element.dispatchEvent(new KeyboardEvent('keydown', { key: 'Escape' }));
+    expect(address()).toBe('');
+  });
+});
+
+describe('a mark', () => {
+  const press = (element: HTMLElement, key: string): void => {
+    element.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true }));
+  };
+
+  it('is asked for by a key at the moment shown, and what the server has against it is said', async () => {
+    const request = vi.fn<Request>();
+    const { element } = shown(1, '', request);
+    const menu = element.querySelector('.gpumon-mark-form')?.closest('details');
+    const input = element.querySelector<HTMLInputElement>('.gpumon-mark-form input');
+    const form = element.querySelector('form');
+    expect(menu?.open).toBe(false);
+    press(element, 'm');
+    expect(menu?.open).toBe(true);
+    await vi.waitFor(() => expect(document.activeElement).toBe(input));
+    if (input != null) {
+      input.value = 'epoch 3';
+    }
+
+    request.mockResolvedValueOnce(new Response('only the user who started this server\n', { status: 403 }));
+    form?.requestSubmit();
+    await vi.waitFor(() =>
+      expect(form?.querySelector('[role=alert]')?.textContent).toBe('only the user who started this server'),
+    );
+    expect(menu?.open).toBe(true);
+
+    request.mockResolvedValueOnce(new Response('{}', { status: 201 }));
+    form?.requestSubmit();
+    await vi.waitFor(() => expect(menu?.open).toBe(false));
+    expect(document.activeElement).toBe(element);
+    const [path, init] = request.mock.lastCall ?? [];
+    expect([path, init?.method, init?.headers]).toEqual(['api/v1/marks', 'POST', { 'X-Gpumon': 'run' }]);
+    expect(JSON.parse(init?.body as string)).toEqual({ text: 'epoch 3', at_ms: NOW });
+  });
+
+  it('cannot be set where nothing can be asked', () => {
+    const { element } = shown(1);
+    press(element, 'm');
+    expect(element.querySelector('.gpumon-mark-form')).toBeNull();
   });
 });

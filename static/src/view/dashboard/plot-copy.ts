@@ -5,7 +5,7 @@ import { since, timeOfDay } from '../../lib/format';
 import { joined } from '../../lib/text';
 import { trans } from '../../lib/translation';
 import { csvOf } from '../../model/dashboard/csv';
-import { momentOf } from '../../model/dashboard/moment';
+import { tooltipValues } from '../../model/dashboard/tooltip-values';
 import type { Plot, PlotLine } from '../../model/dashboard/plots';
 import { copyPicture, copyText } from '../clipboard';
 import { colorOf } from '../palette';
@@ -14,21 +14,34 @@ import { ALL_NAMED } from './legend';
 import { pngOf, svgOf, type Caption } from './picture';
 import type { PlotAction } from './plot-menu';
 
-/** What is copied is what `latest` was when somebody asked for it. */
-export function copyActions(chart: Chart, [plot, context]: readonly [Plot, PlotContext]): PlotAction[] {
-  const file = (ending: string): string => `gpumon-${plot.key.replaceAll(/[^\w.]+/g, '-')}.${ending}`;
-  const { palette } = context;
+/** `draw` draws the chart as it is when somebody asks for a copy, so that all of one is of the same moment. */
+export function copyActions(chart: Chart, draw: () => readonly [Plot, PlotContext]): PlotAction[] {
+  const copy =
+    (run: (...drawn: readonly [Plot, PlotContext]) => Promise<string>): PlotAction['run'] =>
+    () =>
+      run(...draw());
   return [
     {
       label: trans.__('Copy as PNG'),
-      run: () => copyPicture(pngOf(chart, captionOf(plot, context), palette), file('png')),
+      run: copy((plot, context) =>
+        copyPicture(pngOf(chart, captionOf(plot, context), context.palette), fileOf(plot, 'png')),
+      ),
     },
     {
       label: trans.__('Copy as SVG'),
-      run: () => copyText(svgOf(chart, captionOf(plot, context), palette), file('svg'), 'image/svg+xml'),
+      run: copy((plot, context) =>
+        copyText(svgOf(chart, captionOf(plot, context), context.palette), fileOf(plot, 'svg'), 'image/svg+xml'),
+      ),
     },
-    { label: trans.__('Copy as CSV'), run: () => copyText(tableOf(plot, context), file('csv'), 'text/csv') },
+    {
+      label: trans.__('Copy as CSV'),
+      run: copy((plot, context) => copyText(tableOf(plot, context), fileOf(plot, 'csv'), 'text/csv')),
+    },
   ];
+}
+
+function fileOf({ key }: Plot, ending: string): string {
+  return `gpumon-${key.replaceAll(/[^\w.]+/g, '-')}.${ending}`;
 }
 
 function shownLines({ lines, stack }: Plot, { hidden }: PlotContext): PlotLine[] {
@@ -38,7 +51,7 @@ function shownLines({ lines, stack }: Plot, { hidden }: PlotContext): PlotLine[]
 /** Of many lines, the highest are named. */
 function captionOf(plot: Plot, context: PlotContext): Caption {
   const valued = shownLines(plot, context).map((line) => ({ ...line, value: shownValue(line, context) }));
-  const { rows, more } = valued.length > ALL_NAMED ? momentOf(valued, null, ALL_NAMED) : { rows: valued, more: 0 };
+  const { rows, more } = valued.length > ALL_NAMED ? tooltipValues(valued, null, ALL_NAMED) : { rows: valued, more: 0 };
   const entries = rows.map(({ label, name = label, color, value }) => ({
     text: Number.isNaN(value) ? name : `${name} ${plot.unit.text(value)}`,
     color: colorOf(context.palette, color),

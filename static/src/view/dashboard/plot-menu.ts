@@ -16,14 +16,17 @@ export function plotMenu(actions: () => readonly PlotAction[]): HTMLDetailsEleme
   const element = menu(h('span', { role: 'img', 'aria-label': trans.__('Chart menu') }, '⋯'), content);
   const status = h('p', { role: 'status', class: 'gpumon-missing' });
   const run = async (action: PlotAction): Promise<void> => {
-    const said = action.run();
-    if (said === null) {
-      element.open = false;
-      // The chart may stand elsewhere after the next frame, which takes the focus away.
-      requestAnimationFrame(() => element.querySelector('summary')?.focus());
-      return;
+    try {
+      const said = await action.run();
+      setText(status, said ?? '');
+      if (said === null) {
+        element.open = false;
+        // The chart may stand elsewhere after the next frame, which takes the focus away.
+        requestAnimationFrame(() => element.querySelector('summary')?.focus());
+      }
+    } catch (error) {
+      setText(status, trans.__('Not copied: %1', String(error)));
     }
-    setText(status, await said.catch((error: unknown) => trans.__('Not copied: %1', String(error))));
   };
   element.addEventListener('toggle', () => {
     setText(status, '');

@@ -5,7 +5,7 @@ import { Chart } from '../../chart/chart';
 import type { ChartLine } from '../../chart/content';
 import { h, setAttribute, setText } from '../../lib/dom';
 import { trans } from '../../lib/translation';
-import { momentOf, nearestLine } from '../../model/dashboard/moment';
+import { tooltipValues, nearestLine } from '../../model/dashboard/tooltip-values';
 import type { Plot, PlotLine } from '../../model/dashboard/plots';
 import type { Cursor } from '../cursor';
 import { colorOf, dashOf } from '../palette';
@@ -39,6 +39,8 @@ export class PlotView {
   private readonly visibility = new Visibility();
   /** The arguments of the last drawing, which may have been skipped. */
   private latest: [plot: Plot, context: PlotContext, annotations: Annotations] | null = null;
+  /** From the lowest to the highest value of the axis that was drawn. */
+  private range = 0;
   private readonly title = h('h3', { title: trans.__('Drag to arrange charts') });
   private readonly legend: Legend;
   private readonly host = h('div', { class: 'gpumon-chart gpumon-plot-chart', 'aria-hidden': 'true' });
@@ -66,8 +68,10 @@ export class PlotView {
         run();
         return null;
       };
+    const copies = ({ latest } = this): PlotAction[] =>
+      latest === null ? [] : copyActions(this.chart, () => this.redraw(this.latest ?? latest));
     const actions = (): PlotAction[] => [
-      ...(this.latest === null ? [] : copyActions(this.chart, [this.latest[0], this.latest[1]])),
+      ...copies(),
       { label: trans.__('Move left'), run: silent(() => listener.onStep(ownChart(), -1)) },
       { label: trans.__('Move right'), run: silent(() => listener.onStep(ownChart(), 1)) },
       { label: trans.__('Remove chart'), run: silent(() => listener.onRemove(ownChart())) },
@@ -99,8 +103,7 @@ export class PlotView {
     }
     setAttribute(this.element, 'data-plot', plot.key);
     setText(this.title, plot.title);
-    const { unit } = plot;
-    this.legend.update([...plot.lines, ...plot.stack], unit, (plot.limit ?? unit.ceiling) - unit.floor, context);
+    this.legend.update([...plot.lines, ...plot.stack], plot.unit, this.range, context);
   }
 
   /** Draws the lines, where they are seen. */
@@ -128,6 +131,7 @@ export class PlotView {
     const fitted = context.fitted ? fittedAxis(unit, stack.length > 0, lines, window) : null;
     const zoomed = context.axes[plot.id] ?? fitted;
     const [floor, ceiling] = zoomed ?? wholeAxis(unit, plot.limit, lines, window);
+    this.range = ceiling - floor;
     this.chart.draw({
       axis: unit,
       style: palette,
@@ -148,11 +152,16 @@ export class PlotView {
   setOnScreen(onScreen: boolean): void {
     this.visibility.onScreen = onScreen;
     if (onScreen && this.latest !== null) {
-      const [plot, given, annotations] = this.latest;
-      const context = { ...given, window: { ...given.window, times_ms: given.timeline.times_ms } };
-      this.update(plot, context);
-      this.draw(plot, context, annotations);
+      this.redraw(this.latest);
     }
+  }
+
+  /** Draws once more what may be some time ago: times are to be read at once, since the timeline moves them. */
+  private redraw([plot, given, annotations]: NonNullable<typeof this.latest>): [Plot, PlotContext] {
+    const context = { ...given, window: { ...given.window, times_ms: given.timeline.times_ms } };
+    this.update(plot, context);
+    this.draw(plot, context, annotations);
+    return [plot, context];
   }
 
   reveal(): void {
@@ -193,7 +202,7 @@ export class PlotView {
     const lines = plot.lines.filter(isShown).map(valued);
     const at = chart.valueAt(pointer.clientY);
     const near = at === null || lines.length < 2 ? null : nearestLine(lines, at.value, NEAR_PX * at.pixel);
-    const { rows, more } = momentOf([...lines, ...plot.stack.filter(isShown).map(valued)], near, MOST_ROWS);
+    const { rows, more } = tooltipValues([...lines, ...plot.stack.filter(isShown).map(valued)], near, MOST_ROWS);
     const toLeft = x_px + TOOLTIP_PX > pointer.space_px;
     this.tooltip.show(
       host,

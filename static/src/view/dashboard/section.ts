@@ -3,7 +3,7 @@
 import { h, KeyedRows, setAttribute, setShown, setText } from '../../lib/dom';
 import type { ScreenObserver } from '../../lib/screen';
 import { trans } from '../../lib/translation';
-import type { Plot, Section } from '../../model/dashboard/plots';
+import { HOST, type Plot, type Section } from '../../model/dashboard/plots';
 import type { AnnotationSet } from './annotations';
 import type { PlotContext } from './context';
 import type { PlotView } from './plot';
@@ -44,7 +44,7 @@ export class SectionView {
   /** Draws the lines; when all sections are written, since letters on a canvas ask for their styles. */
   draw({ key, plots }: Section, context: PlotContext, annotations: AnnotationSet): void {
     for (const plot of plots) {
-      this.plots.get(plot.key)?.draw(plot, context, key === 'host' ? annotations.machine : annotations.of(plot.gpu));
+      this.plots.get(plot.key)?.draw(plot, context, key === HOST ? annotations.machine : annotations.of(plot.gpu));
     }
   }
 

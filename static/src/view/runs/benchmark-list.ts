@@ -38,6 +38,11 @@ export class BenchmarkList {
     return this.active?.benchmark ?? null;
   }
 
+  /** Whether nothing is found. */
+  get isEmpty(): boolean {
+    return this.sections.every(({ element }) => element.hidden);
+  }
+
   setGroups(groups: readonly BenchmarkGroup[]): void {
     this.sections = groups.map((group, i) => this.newSection(group, `${this.id}-${i}`));
     this.element.replaceChildren(...this.sections.map(({ element }) => element));

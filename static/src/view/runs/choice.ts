@@ -27,7 +27,7 @@ export class Choice {
     spellcheck: 'false',
   });
   private readonly target = h('select', { 'aria-label': trans.__('Device') });
-  private readonly start = h('button', { class: 'gpumon-run-start', type: 'submit' }, trans.__('Start'));
+  private readonly start = h('button', { class: 'gpumon-primary', type: 'submit' }, trans.__('Start'));
   private readonly none = h('p', { class: 'gpumon-empty' }, trans.__('No benchmark matches the search.'));
   private readonly note = h('p', { class: 'gpumon-run-note', role: 'status' });
   private targets: readonly RunTarget[] = [];
@@ -93,7 +93,7 @@ export class Choice {
     const simulated = isSimulated ? trans.__('Simulated devices cannot run benchmarks; the CPU can.') : '';
     setText(this.note, why || simulated);
     setShown(this.note, this.note.textContent !== '');
-    setShown(this.none, chosen === null && this.search.value !== '');
+    setShown(this.none, this.list.isEmpty && this.search.value !== '');
     this.start.disabled = busy || chosen === null || this.refusal !== null;
     setAttribute(this.start, 'title', busy ? trans.__('One run at a time') : null);
   }

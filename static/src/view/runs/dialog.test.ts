@@ -76,7 +76,7 @@ function chooseDevice(key: string): void {
 
 /** Whether another run can be started. */
 function isReady(): boolean {
-  return entry.element.querySelector<HTMLButtonElement>('.gpumon-run-start')?.disabled === false;
+  return entry.element.querySelector<HTMLButtonElement>('.gpumon-primary')?.disabled === false;
 }
 
 function tell(state: RunState): void {
@@ -117,8 +117,14 @@ it('offers presets first, and everything that a search finds', async () => {
   expect(offered()).toEqual([['Out-of-memory demo'], 'Out-of-memory demo']);
   search('zzz');
   expect(offered()).toEqual([[], undefined]);
-  expect(entry.element.textContent).toContain('No benchmark matches');
-  expect(isReady()).toBe(false);
+  const none = [...entry.element.querySelectorAll('p')].find(({ textContent }) =>
+    textContent.startsWith('No benchmark'),
+  );
+  expect([none?.hidden, isReady()]).toEqual([false, false]);
+  chooseDevice('cpu');
+  search('pcie');
+  expect(offered()).toEqual([['PCIe transfers'], undefined]);
+  expect([none?.hidden, isReady()]).toEqual([true, false]);
 });
 
 it('asks again for what there is to run, where that was not told', async () => {

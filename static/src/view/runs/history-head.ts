@@ -80,14 +80,10 @@ export class HistoryHead {
 }
 
 function comparedRow({ before, after, either }: ComparedRow): HTMLElement {
-  const rates = [before, after].map((result) => (result === null ? null : rateOf(result)));
-  const [from, to] = rates;
-  const text = (result: RunResult | null): string => {
-    const rate = result === null ? null : rateOf(result);
-    return result === null || rate === null ? DASH : rateText(result, rate);
-  };
-  const both = from !== null && from !== undefined && to !== null && to !== undefined;
-  const cells = [text(before), text(after)].map((cell) => h('td', {}, cell));
-  const last = h('td', { 'data-column': 'rate' }, both ? change(to, from) : DASH);
-  return h('tr', {}, workloadCell(either, false), ...cells, last);
+  const [from, to] = [before && rateOf(before), after && rateOf(after)];
+  const text = (result: RunResult | null, rate: number | null): string =>
+    result === null || rate === null ? DASH : rateText(result, rate);
+  const changed = from === null || to === null ? DASH : change(to, from);
+  const cells = [text(before, from), text(after, to)].map((cell) => h('td', {}, cell));
+  return h('tr', {}, workloadCell(either, false), ...cells, h('td', { 'data-column': 'rate' }, changed));
 }

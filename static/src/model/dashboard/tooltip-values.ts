@@ -2,7 +2,7 @@
 
 import type { Valued } from './legend';
 
-export interface Moment<T extends Valued> {
+export interface TooltipValues<T extends Valued> {
   /** The highest first. */
   rows: readonly T[];
   /** How many lines have a value that is not among `rows`. */
@@ -10,7 +10,11 @@ export interface Moment<T extends Valued> {
 }
 
 /** The highest `most` values, with that of the line `nearest` among them wherever it stands. */
-export function momentOf<T extends Valued>(lines: readonly T[], nearest: string | null, most: number): Moment<T> {
+export function tooltipValues<T extends Valued>(
+  lines: readonly T[],
+  nearest: string | null,
+  most: number,
+): TooltipValues<T> {
   const known = lines.filter(({ value }) => !Number.isNaN(value)).sort((a, b) => b.value - a.value);
   const place = known.findIndex(({ id }) => id === nearest);
   const rows = known.filter((_, i) => i < (place < most ? most : most - 1) || i === place);

@@ -1,21 +1,22 @@
 import { describe, expect, it } from 'vitest';
 
-import { momentOf, nearestLine } from './moment';
+import { tooltipValues, nearestLine } from './tooltip-values';
 
 const LINES = [30, NaN, 90, 60, 10].map((value, i) => ({ id: String(i), value }));
-const ids = (nearest: string | null, most: number): string[] => momentOf(LINES, nearest, most).rows.map(({ id }) => id);
+const ids = (nearest: string | null, most: number): string[] =>
+  tooltipValues(LINES, nearest, most).rows.map(({ id }) => id);
 
 describe('a tooltip', () => {
   it('lists the highest first, without those that have no value', () => {
     expect(ids(null, 9)).toEqual(['2', '3', '0', '4']);
-    expect(momentOf(LINES, null, 9).more).toBe(0);
+    expect(tooltipValues(LINES, null, 9).more).toBe(0);
   });
 
   it('of many lines lists the highest and the one pointed at', () => {
     expect(ids(null, 2)).toEqual(['2', '3']);
     expect(ids('3', 2)).toEqual(['2', '3']);
     expect(ids('4', 2)).toEqual(['2', '4']);
-    expect(momentOf(LINES, '4', 2).more).toBe(2);
+    expect(tooltipValues(LINES, '4', 2).more).toBe(2);
   });
 
   it('points at the nearest line, unless it is far away', () => {

@@ -1,0 +1,43 @@
+// @vitest-environment jsdom
+import { afterEach, expect, it, vi } from 'vitest';
+
+import { Stored } from './stored';
+
+afterEach(() => {
+  vi.restoreAllMocks();
+  localStorage.clear();
+});
+
+/** Has `localStorage` refuse what these methods of it do. */
+function refuse(...methods: ('getItem' | 'setItem' | 'removeItem')[]): void {
+  for (const method of methods) {
+    vi.spyOn(Storage.prototype, method).mockImplementation(() => {
+      throw new DOMException('', 'QuotaExceededError');
+    });
+  }
+}
+
+it('a choice outlives the page, until it is forgotten', () => {
+  new Stored('a').set('1');
+  expect(new Stored('a').get()).toBe('1');
+  new Stored('a').set(null);
+  expect(new Stored('a').get()).toBeNull();
+});
+
+it('a choice that storage has no room for holds in this page', () => {
+  const stored = new Stored('a');
+  stored.set('before');
+  refuse('setItem');
+  stored.set('after');
+  expect(stored.get()).toBe('after');
+  stored.set(null);
+  expect(stored.get()).toBeNull();
+});
+
+it('a choice lasts as long as the page where storage is forbidden', () => {
+  refuse('getItem', 'setItem', 'removeItem');
+  const stored = new Stored('a');
+  expect(stored.get()).toBeNull();
+  stored.set('1');
+  expect(stored.get()).toBe('1');
+});

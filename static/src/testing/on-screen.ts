@@ -1,0 +1,20 @@
+/** A screen on which everything is, where jsdom has none. */
+
+import { vi } from 'vitest';
+
+/** Until `vi.unstubAllGlobals`. */
+export function allOnScreen(): void {
+  vi.stubGlobal('ResizeObserver', Observer);
+  vi.stubGlobal('IntersectionObserver', Observer);
+}
+
+class Observer {
+  constructor(private readonly changed: (entries: object[]) => void) {}
+
+  observe(target: Element): void {
+    this.changed([{ target, isIntersecting: true, contentRect: { width: 0, height: 0 } }]);
+  }
+
+  unobserve = (): void => undefined;
+  disconnect = this.unobserve;
+}
