@@ -117,6 +117,7 @@ mod tests {
     use gpumon_workload::protocol::Unit;
 
     use super::*;
+    use crate::table::style::plain;
 
     fn check(load: &'static str, verdict: Verdict) -> Check {
         Check {
@@ -143,8 +144,7 @@ mod tests {
     fn a_table_has_one_heading_and_what_is_a_mismatch_says_why() {
         let mut text = Text::with_room(Some(80));
         assert_eq!(text.failure("read", "no memory"), None, "there is no table yet");
-        let plain = |text: String| anstream::adapter::strip_str(&text).to_string();
-        let first = plain(text.lines(&check("read", Verdict::Verified)));
+        let first = plain(&text.lines(&check("read", Verdict::Verified)));
         let expected = [
             "",
             "reading                                 expected reported unit result",
@@ -152,14 +152,14 @@ mod tests {
             "  GPU 0 activity.dram_bandwidth_percent   92.3     91.0   %    verified",
         ];
         assert_eq!(first.lines().collect::<Vec<_>>(), expected);
-        let second = plain(text.lines(&check("read", Verdict::Mismatch)));
+        let second = plain(&text.lines(&check("read", Verdict::Mismatch)));
         assert!(second.starts_with("  GPU 0 activity.dram") && second.contains("  11.0   %    mismatch\n"), "{second}");
         assert!(second.ends_with("\n    expected 87.3 to 97.3 %: bytes were counted\n"), "{second}");
-        let third = plain(text.lines(&check("other", Verdict::NotReported)));
+        let third = plain(&text.lines(&check("other", Verdict::NotReported)));
         assert!(third.starts_with("Memory is read\n") && third.contains(" -     %    not reported"), "{third}");
-        let failed = text.failure("read", "no memory").map(plain);
+        let failed = text.failure("read", "no memory").map(|text| plain(&text));
         assert_eq!(failed.as_deref(), Some("    read: failed: no memory\n"));
-        assert_eq!(plain(text.end()), "\n1 of 3 readings verified, 1 mismatch, 1 not reported\n");
+        assert_eq!(plain(&text.end()), "\n1 of 3 readings verified, 1 mismatch, 1 not reported\n");
         assert_eq!(Text::with_room(None).end(), "");
     }
 }
