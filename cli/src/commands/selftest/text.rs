@@ -87,15 +87,14 @@ impl ForPeople for Text {
     fn result(&mut self, report: &Report) -> Option<String> {
         match report {
             Report::Check { check } => return Some(self.lines(check)),
+            Report::Failed { id, error, .. } if self.all() > 0 => {
+                let error = escaped(&format!("{id}: failed: {error}"));
+                return Some(self.columns.remark(2 * INDENT, ALARM, &error));
+            }
             Report::Begun { devices, .. } => self.devices.clone_from(devices),
             _ => {}
         }
         None
-    }
-
-    fn failure(&mut self, id: &str, error: &str) -> Option<String> {
-        let error = escaped(&format!("{id}: failed: {error}"));
-        (self.all() > 0).then(|| self.columns.remark(2 * INDENT, ALARM, &error))
     }
 
     fn end(&self) -> String {
@@ -143,7 +142,10 @@ mod tests {
     #[test]
     fn a_table_has_one_heading_and_what_is_a_mismatch_says_why() {
         let mut text = Text::with_room(Some(80));
-        assert_eq!(text.failure("read", "no memory"), None, "there is no table yet");
+        let failed: Report =
+            serde_json::from_str(r#"{"report":"failed","id":"read","backend":"cuda","error":"no memory","code":1}"#)
+                .unwrap();
+        assert_eq!(text.result(&failed), None, "there is no table yet");
         let first = plain(&text.lines(&check("read", Verdict::Verified)));
         let expected = [
             "",
@@ -157,7 +159,7 @@ mod tests {
         assert!(second.ends_with("\n    expected 87.3 to 97.3 %: bytes were counted\n"), "{second}");
         let third = plain(&text.lines(&check("other", Verdict::NotReported)));
         assert!(third.starts_with("Memory is read\n") && third.contains(" -     %    not reported"), "{third}");
-        let failed = text.failure("read", "no memory").map(|text| plain(&text));
+        let failed = text.result(&failed).map(|text| plain(&text));
         assert_eq!(failed.as_deref(), Some("    read: failed: no memory\n"));
         assert_eq!(plain(&text.end()), "\n1 of 3 readings verified, 1 mismatch, 1 not reported\n");
         assert_eq!(Text::with_room(None).end(), "");
