@@ -9,6 +9,8 @@ STEP := $(PYTHON) tools/step.py
 JUPYTER := target/jupyter
 # The oldest JupyterLab that is supported.
 LAB40 := target/jupyter-lab40
+# JupyterHub, with a JupyterLab for its users.
+HUB := target/jupyter-hub
 # JupyterLab with NVDashboard in it, beside which the front end is measured.
 PEER := target/nvdashboard
 # How long each target is fuzzed.
@@ -32,7 +34,7 @@ INSTALLED := .installed-$(PROFILE)
 .DEFAULT_GOAL := lab
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: bench bench-front-end fuzz fake-library lab lab40 rust wheel frontend test test-rust test-web test-python test-browser test-lab40 browser-needs screenshots test-full types docs fmt clean help
+.PHONY: bench bench-front-end fuzz fake-library hub lab lab40 rust wheel frontend test test-rust test-web test-python test-browser test-lab40 test-hub browser-needs screenshots test-full types docs fmt clean help
 
 lab: $(JUPYTER)/$(INSTALLED) ## build everything and start JupyterLab with the panel open (the default)
 	@exec $(PYTHON) tools/lab.py $(JUPYTER)
@@ -60,8 +62,12 @@ test-browser: $(JUPYTER)/$(INSTALLED) browser-needs ## the wheel in JupyterLab a
 test-lab40: lab40 browser-needs ## the panel in the oldest supported JupyterLab
 	@$(PYTHON) tools/test.py lab40
 
-# Of all tests only these need it, which install it while others run.
+test-hub: hub browser-needs ## the panel of two users behind JupyterHub
+	@$(PYTHON) tools/test.py hub
+
+# Of all tests only these need them, which install them while others run.
 lab40: $(LAB40)/$(INSTALLED)
+hub: $(HUB)/$(INSTALLED)
 
 screenshots: $(JUPYTER)/$(INSTALLED) browser-needs ## take the pictures of docs/images anew, of simulated GPUs
 	@$(STEP) "screenshots" npm run screenshots --workspace tests/browser
@@ -131,6 +137,11 @@ $(PEER)/.made: tests/bench/front-end/requirements.txt
 $(LAB40)/.made: tests/browser/requirements-lab40.txt
 	@$(PYTHON) tools/need.py venv
 	@$(STEP) "JupyterLab 4.0 in $(LAB40)" $(PYTHON) tools/venv.py $(LAB40) $<
+	@touch $@
+
+$(HUB)/.made: tests/browser/requirements-hub.txt
+	@$(PYTHON) tools/need.py venv
+	@$(STEP) "JupyterHub in $(HUB)" $(PYTHON) tools/venv.py $(HUB) $<
 	@touch $@
 
 $(WHEEL): $(EXTENSION) $(PROGRAM) $(PACKAGE) | $(JUPYTER)/.made rust

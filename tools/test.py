@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the checks and tests, all of them or those that are named, and adds up what they say.
 
-    tools/test.py [rust] [web] [python] [browser] [lab40]
+    tools/test.py [rust] [web] [python] [browser] [lab40] [hub]
 
 One that fails does not keep the others from running. A check without a count of its own, as clippy, counts as one.
 What failed is told once more at the end, so that the last lines of a log are enough to know it.
@@ -190,15 +190,15 @@ def _shortened(failure: str) -> str:
     return "\n".join(line[:400] for line in lines[:LINES_OF_A_FAILURE])
 
 
-def _browser(*files: str) -> list[str]:
-    return ["npm", "run", "browser", "--workspace", "tests/browser", "--", *files]
+def _browser(*files: str, script: str = "browser") -> list[str]:
+    return ["npm", "run", script, "--workspace", "tests/browser", "--", *files]
 
 
-def _browser_alone(names: list[str]) -> list[str]:
+def _browser_alone(names: list[str], script: str = "browser") -> list[str]:
     """Of names as `file > suite > test`."""
     split = [name.split(" > ") for name in names]
     tests = "|".join(re.escape(" ".join(words)) for _, *words in split)
-    return _browser(*sorted({file for file, *_ in split}), "--testNamePattern", tests)
+    return _browser(*sorted({file for file, *_ in split}), "--testNamePattern", tests, script=script)
 
 
 #: The test programs alone get the switch by which they tell their times, and not what Cargo builds.
@@ -253,7 +253,17 @@ SUITES = {
             VITEST,
             {"GPUMON_TEST_JUPYTER": str(ROOT / "target" / "jupyter-lab40")},
             alone=_browser_alone,
-        )
+        ),
+    ],
+    "hub": [
+        Suite("JupyterHub is installed", ["make", "--no-print-directory", "hub"]),
+        Suite(
+            "Chromium: JupyterHub",
+            _browser(script="hub"),
+            VITEST,
+            {"GPUMON_TEST_JUPYTER": str(ROOT / "target" / "jupyter-hub")},
+            alone=lambda names: _browser_alone(names, "hub"),
+        ),
     ],
 }
 
@@ -262,7 +272,7 @@ SUITES = {
 LANES = [
     SUITES["rust"],
     SUITES["browser"][:1],
-    [*SUITES["web"], *SUITES["python"], *SUITES["lab40"], *SUITES["browser"][1:]],
+    [*SUITES["web"], *SUITES["python"], *SUITES["lab40"], *SUITES["hub"], *SUITES["browser"][1:]],
 ]
 
 

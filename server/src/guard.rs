@@ -3,17 +3,16 @@
 //! A page of another site can make the browser send requests here, and by DNS rebinding even read the answers. The
 //! browser cannot be made to lie about `Host` and `Origin`, so these two tell such requests from ours.
 
-use std::sync::Arc;
+use std::{str::FromStr, sync::Arc};
 
 use axum::{
-    Extension,
     extract::{Request, State},
     http::{HeaderMap, StatusCode, header, uri::Authority},
     middleware::Next,
     response::{IntoResponse, Response},
 };
 
-use crate::{peer::Peer, public_origin::PublicOrigin};
+use crate::public_origin::PublicOrigin;
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Access {
@@ -26,13 +25,9 @@ pub(crate) enum Access {
 
 pub(crate) async fn check(
     State((access, public)): State<(Access, Arc<[PublicOrigin]>)>,
-    Extension(peer): Extension<Peer>,
-    mut request: Request,
+    request: Request,
     next: Next,
 ) -> Response {
-    if !public.is_empty() {
-        request.extensions_mut().insert(peer.behind_proxy());
-    }
     match verdict(access, &public, request.headers()) {
         Ok(()) => next.run(request).await,
         Err((status, message)) => (status, message).into_response(),
@@ -42,7 +37,7 @@ pub(crate) async fn check(
 type Refusal = (StatusCode, &'static str);
 
 fn verdict(access: Access, public: &[PublicOrigin], headers: &HeaderMap) -> Result<(), Refusal> {
-    let host = authority(headers, header::HOST.as_str())
+    let host: Authority = only(headers, header::HOST.as_str())
         .ok_or((StatusCode::BAD_REQUEST, "a request needs exactly one valid Host header\n"))?;
     let is_own = is_loopback(host.host()) || public.iter().any(|origin| origin.has_host(&host));
     if matches!(access, Access::Loopback) && !is_own {
@@ -60,17 +55,15 @@ fn verdict(access: Access, public: &[PublicOrigin], headers: &HeaderMap) -> Resu
         return Ok(());
     }
     // A proxy that changes Host says what it was.
-    let forwarded = matches!(access, Access::Socket).then(|| authority(headers, "x-forwarded-host")).flatten();
-    let origin = headers.get_all(header::ORIGIN).iter().map(|origin| origin.to_str().ok()).collect::<Option<Vec<_>>>();
-    match origin.as_deref() {
-        Some([origin]) if [Some(host), forwarded].iter().flatten().any(|own| is_origin_of(origin, own)) => Ok(()),
-        Some([origin]) if public.iter().any(|own| own.is(origin)) => Ok(()),
-        _ => Err((
-            StatusCode::FORBIDDEN,
-            "requests from pages of another origin are refused; behind a reverse proxy, start gpumon serve with \
-             --public-origin and the address that browsers use, as https://gpus.example.org\n",
-        )),
-    }
+    let forwarded = matches!(access, Access::Socket).then(|| only(headers, "x-forwarded-host")).flatten();
+    let is_ours = only(headers, header::ORIGIN.as_str()).is_some_and(|origin: PublicOrigin| {
+        [Some(host), forwarded].iter().flatten().any(|own| origin.has_host(own)) || public.contains(&origin)
+    });
+    is_ours.then_some(()).ok_or((
+        StatusCode::FORBIDDEN,
+        "requests from pages of another origin are refused; behind a reverse proxy, start gpumon serve with \
+         --public-origin and the address that browsers use, as https://gpus.example.org\n",
+    ))
 }
 
 /// Whether a page of another site makes the request, as browsers tell (Fetch Metadata). Following a link from there to the
@@ -81,7 +74,8 @@ fn is_cross_site(headers: &HeaderMap) -> bool {
     is("sec-fetch-site", "cross-site") && !opens_a_window
 }
 
-fn authority(headers: &HeaderMap, name: &str) -> Option<Authority> {
+/// What the header says, where it is there once and valid.
+fn only<T: FromStr>(headers: &HeaderMap, name: &str) -> Option<T> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?.to_str().ok()?.parse().ok()?;
     values.next().is_none().then_some(value)
@@ -90,19 +84,6 @@ fn authority(headers: &HeaderMap, name: &str) -> Option<Authority> {
 fn is_loopback(host: &str) -> bool {
     let address = host.trim_start_matches('[').trim_end_matches(']');
     host.eq_ignore_ascii_case("localhost") || address.parse().is_ok_and(|ip: std::net::IpAddr| ip.is_loopback())
-}
-
-/// Whether a page of `origin` is a page of `own`; a port that is the scheme's own may be left out on either side.
-fn is_origin_of(origin: &str, own: &Authority) -> bool {
-    let Some((scheme, authority)) = origin.split_once("://") else { return false };
-    let Ok(authority) = authority.parse::<Authority>() else { return false };
-    let default = match scheme {
-        "http" => 80,
-        "https" => 443,
-        _ => return false,
-    };
-    authority.host().eq_ignore_ascii_case(own.host())
-        && authority.port_u16().unwrap_or(default) == own.port_u16().unwrap_or(default)
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use gpumon_probe::{
     },
 };
 
-use crate::guard::Guard;
+use crate::time_limit::TimeLimited;
 
 /// Simulated GPUs are looked at anew after this time, so that what loops by itself sees them move.
 const SIMULATED_FOR: Duration = Duration::from_millis(300);
@@ -53,7 +53,7 @@ impl AnswerSource<'_> {
 pub(crate) struct Driver<'a> {
     source: AnswerSource<'a>,
     records: RwLock<Option<Records>>,
-    direct: OnceLock<Result<Guard<NvmlBackend>, SourceError>>,
+    direct: OnceLock<Result<TimeLimited<NvmlBackend>, SourceError>>,
     /// GPUs of which a server has found out that the driver does not return from them.
     hung: Vec<u32>,
 }
@@ -107,8 +107,8 @@ impl<'a> Driver<'a> {
         self.source.server.and_then(Server::recorded)
     }
 
-    fn direct(&self) -> &Result<Guard<NvmlBackend>, SourceError> {
-        self.direct.get_or_init(|| NvmlBackend::open(self.source.library.clone()).map(Guard::new))
+    fn direct(&self) -> &Result<TimeLimited<NvmlBackend>, SourceError> {
+        self.direct.get_or_init(|| NvmlBackend::open(self.source.library.clone()).map(TimeLimited::new))
     }
 
     fn simulate(&self) -> Result<(), SourceError> {
@@ -133,7 +133,7 @@ impl<'a> Driver<'a> {
     }
 
     /// Asks the driver, where there is one behind the records.
-    fn ask(&self, query: impl FnOnce(&Guard<NvmlBackend>) -> Answer) -> Answer {
+    fn ask(&self, query: impl FnOnce(&TimeLimited<NvmlBackend>) -> Answer) -> Answer {
         if self.source.is_simulated() {
             return Err(Code::NOT_SUPPORTED);
         }

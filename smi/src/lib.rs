@@ -15,7 +15,6 @@ mod context;
 mod dmon;
 mod driver;
 mod form;
-mod guard;
 mod headline;
 mod list;
 mod log;
@@ -42,6 +41,7 @@ mod switches;
 #[cfg(test)]
 mod tests;
 mod ticker;
+mod time_limit;
 mod timestamp;
 mod topo;
 mod unavailable;
@@ -104,13 +104,16 @@ fn run_words(source: &AnswerSource<'_>, words: &[String]) -> Result<u8, Stop> {
         Output::standard().write(&text)?;
         return Ok(0);
     }
-    let mut output = Output::open(typed.file.as_deref())?;
     let mut ticker = typed.pause.map(Ticker::start).transpose()?;
     let mut round = Round::begin(source, &typed)?;
+    let mut header = None;
     if let Command::Query(request) = &typed.command {
         request.check(round.context().release())?;
-        output.write(&request.header().unwrap_or_default())?;
+        header = request.header();
     }
+    // What is refused leaves the file as it was.
+    let mut output = Output::open(typed.file.as_deref())?;
+    output.write(&header.unwrap_or_default())?;
     loop {
         output.write(&render(&typed.command, &round.context()))?;
         if !ticker.as_mut().is_some_and(Ticker::next) {

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use gpumon_probe::vendor::nvml::query::{Answer, Query, Subject, SystemQuery};
 
-use super::{Context, release::Release, return_code};
+use super::{Context, release::VERSIONS_RENAMED, return_code, select::is_divided};
 
 /// `-L`: the GPUs and, below a divided one, its MIG devices.
 pub(crate) fn gpus(context: &Context<'_>) -> String {
@@ -14,7 +14,7 @@ pub(crate) fn gpus(context: &Context<'_>) -> String {
 fn list_one(context: &Context<'_>, gpu: u32) -> String {
     let ask = |query| context.ask(gpu, query);
     let mut out = format!("GPU {gpu}: {} (UUID: {})\n", words(&ask(Query::Name)), words(&ask(Query::Uuid)));
-    if !ask(Query::MigMode).is_ok_and(|mode| mode.at(0) == Some(1)) {
+    if !is_divided(context.driver, gpu) {
         return out;
     }
     let devices = ask(Query::MigDevices).map_or_else(|_| Vec::new(), |list| list.numbers().to_vec());
@@ -55,7 +55,7 @@ pub(crate) fn version(context: &Context<'_>) -> String {
     };
     let cuda = context.cuda_version().unwrap_or_else(|_| "N/A".to_owned());
     let head = format!("NVIDIA-SMI version  : {driver}\nNVML version        : {nvml}\n");
-    let versions = if context.release() < Release(610, 0) {
+    let versions = if context.release() < VERSIONS_RENAMED {
         format!("DRIVER version      : {driver}\nCUDA Version        : {cuda}\n")
     } else {
         format!(

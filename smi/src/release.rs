@@ -19,6 +19,9 @@ pub(crate) struct Release(pub(crate) u32, pub(crate) u32);
 pub(crate) const BRANCH_590: Range<Release> = Release(590, 0)..Release(595, 0);
 pub(crate) const BRANCH_595: Range<Release> = Release(595, 0)..Release(610, 0);
 
+/// The first release that calls the driver's and CUDA's version KMD and CUDA UMD version.
+pub(crate) const VERSIONS_RENAMED: Release = Release(610, 0);
+
 /// The newest branch of the driver whose nvidia-smi the forms were compared with.
 pub const NEWEST_KNOWN: u32 = 610;
 

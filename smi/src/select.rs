@@ -35,6 +35,11 @@ pub(crate) fn device_count(driver: &dyn QueryBackend) -> u32 {
     count.and_then(|count| u32::try_from(count).ok()).unwrap_or(0)
 }
 
+/// Whether it consists of MIG devices.
+pub(crate) fn is_divided(driver: &dyn QueryBackend, gpu: u32) -> bool {
+    driver.about(Subject::gpu(gpu), Query::MigMode).is_ok_and(|mode| mode.at(0) == Some(1))
+}
+
 /// The GPU that a word names. An index costs no query; nothing else is an integer below the number of GPUs.
 fn find(driver: &dyn QueryBackend, count: u32, word: &str) -> Option<u32> {
     if let Some(index) = word.parse().ok().filter(|index| *index < count) {

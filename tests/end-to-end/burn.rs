@@ -1,10 +1,14 @@
 //! `gpumon burn` over a driver whose devices are the CPU: it ends on time, and nothing that is wrong escapes it.
 
-use std::{process::Stdio, time::Instant};
+use std::{
+    io::{BufRead, BufReader},
+    process::Stdio,
+    time::Instant,
+};
 
 use serde_json::Value;
 
-use crate::support::{FakeCuda, eventually, gpumon, lines_of, refused, signal, stderr, stdout};
+use crate::support::{FakeCuda, eventually, gpumon, lines_of, refused, signal, started, stderr, stdout};
 
 /// So little memory that the matrices are small, and what that takes.
 const SMALL: &str = "memory_mib = 600";
@@ -37,8 +41,7 @@ fn every_type_burns_on_every_gpu_that_has_it() {
             let cuda = FakeCuda::new(&scenario);
             // The same side for all.
             let mem = if *dtype == "fp64" { "1%" } else { "0.5%" };
-            let mut command = cuda.gpumon(&["burn", "--json", "--mem", mem, "--time", "1s", "--dtype", dtype]);
-            (*dtype, command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap(), cuda)
+            (*dtype, started(cuda.gpumon(&["burn", "--json", "--mem", mem, "--time", "1s", "--dtype", dtype])), cuda)
         });
         // All of them at once.
         for (dtype, child, cuda) in started.collect::<Vec<_>>() {
@@ -136,8 +139,7 @@ fn a_product_that_was_not_written_is_an_error() {
 #[test]
 fn who_interrupts_gets_what_there_is_and_the_memory_back() {
     let cuda = FakeCuda::new(&format!("{SMALL}\nkernel_ms = 20"));
-    let mut command = cuda.gpumon(&["burn", "--json", "--mem", "0.5%", "--time", "10m", "--dtype", "fp32"]);
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let child = started(cuda.gpumon(&["burn", "--json", "--mem", "0.5%", "--time", "10m", "--dtype", "fp32"]));
     // Behind the factors, what is timed, poisoned and checked.
     eventually("products are made", || cuda.counters()["kernels"].as_u64() > Some(10 + FP32_PRODUCTS));
     signal("-INT", child.id());
@@ -146,6 +148,30 @@ fn who_interrupts_gets_what_there_is_and_the_memory_back() {
     let line: Value = serde_json::from_str(stdout(&output).trim()).unwrap();
     assert_eq!((&line["partial"], &line["verify"]["ok"]), (&true.into(), &true.into()), "{line}");
     assert_eq!(cuda.counters()["held_bytes"], 0);
+}
+
+#[test]
+fn a_gpu_that_fails_or_hangs_keeps_nobody_from_the_result_of_another() {
+    let first_line = |fault: &str, is_canceled: bool| {
+        let cuda = FakeCuda::new(&format!("{SMALL}\ndevices = 2\n[[fault]]\n{fault}"));
+        let mut command =
+            cuda.gpumon(&[&["burn", "--json", "--mem", "0.5%", "--time", "1m", "--device", "all"], &FP32[..]].concat());
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        if is_canceled {
+            eventually("the other burns", || cuda.counters()["kernels"].as_u64() > Some(10 + FP32_PRODUCTS));
+            signal("-INT", child.id());
+        }
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        // The worker ends with it.
+        child.kill().unwrap();
+        child.wait().unwrap();
+        serde_json::from_str::<Value>(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
+    };
+    let failed = first_line("kind = \"out_of_memory\"\ndevice = 1\nafter_kernels = 0", false);
+    assert_eq!((&failed["report"], &failed["gpu"]), (&"failed".into(), &1.into()), "{failed}");
+    let canceled = first_line("kind = \"hang\"\ndevice = 0\nafter_kernels = 0", true);
+    assert_eq!((&canceled["device"]["index"], &canceled["partial"]), (&1.into(), &true.into()), "{canceled}");
 }
 
 #[test]

@@ -275,7 +275,11 @@ fn runs_are_for_the_servers_own_user_and_for_others_only_where_they_were_allowed
         let proxied = Runner::new("exit 0", &[&["--public-origin", public], more].concat());
         let answer = send(proxied.server.port, "POST /api/v1/runs", &headers, JOB);
         assert_eq!(answer.status, status, "{}", answer.body);
-        assert!(status == 202 || answer.body.contains("--allow-runs"), "{}", answer.body);
+        assert!(
+            status == 202 || answer.body.contains("proxy: start it with `gpumon serve --allow-runs`"),
+            "{}",
+            answer.body
+        );
     }
     assert_eq!(runner.server.get("/api/v1/catalogue").json()["refusal"], json!(null));
     let [start, catalogue] = ["POST /api/v1/runs", "GET /api/v1/catalogue"];

@@ -1,8 +1,10 @@
 //! Columns of a report: as wide at its first line as at its last, and as many as the terminal has room for.
 
+use anstyle::Style;
+use gpumon_probe::untrusted::escaped;
 use unicode_width::UnicodeWidthStr;
 
-use crate::{commands::show::screen, top::text::wrap};
+use crate::{commands::show::screen, table::style::paint, top::text::wrap};
 
 /// What stands where there is no number.
 pub(crate) const NONE: &str = "-";
@@ -60,6 +62,17 @@ impl Columns {
         lines.join(&format!("\n{:indent$}", ""))
     }
 
+    /// A line of a name in the first column and a sentence beside it.
+    pub(crate) fn sentence_line(&self, name: &str, style: Style, text: &str) -> String {
+        let width = self.shown.first().map_or(0, |(_, column)| column.align.width());
+        format!("{name:width$} {}\n", paint(style, &self.sentence(width + 1, &escaped(text))))
+    }
+
+    /// A remark below a line, so many columns from the left.
+    pub(crate) fn remark(&self, indent: usize, style: Style, text: &str) -> String {
+        format!("{:indent$}{}\n", "", paint(style, &self.sentence(indent, text)))
+    }
+
     /// A text behind a line, or so many columns from the left below it where there is no room.
     pub(crate) fn behind(&self, line: &str, indent: usize, text: &str) -> String {
         let width = seen(line).width() + 2 + seen(text).width();
@@ -83,11 +96,6 @@ fn width(shown: &[(usize, Column)]) -> usize {
 }
 
 impl Align {
-    /// The width of what stands left in it.
-    pub(crate) fn left(self) -> Option<usize> {
-        if let Self::Left(width) = self { Some(width) } else { None }
-    }
-
     fn width(self) -> usize {
         match self {
             Self::Left(width) | Self::Right(width) => width,

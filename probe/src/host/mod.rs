@@ -62,7 +62,7 @@ impl HostReader {
         }
         let disks = self.disks();
         let [received, sent] = self.networks.totals(at_ms);
-        // A machine without main memory is one whose `/proc/meminfo` could not be read.
+        // A machine without host memory is one whose `/proc/meminfo` could not be read.
         let memory = self.system.as_ref().filter(|system| system.total_memory() > 0);
         let ram = |amount: fn(&System) -> u64| reading(memory.map(amount));
         // Inside some containers the numbers do not fit together, and sysinfo's own differences would wrap.

@@ -98,7 +98,7 @@ impl ProcessReader {
 }
 
 /// The login name, or the number where there is none. A directory service may be asked for it, and not answer.
-pub(super) fn user_name(uid: u32) -> String {
+pub fn user_name(uid: u32) -> String {
     let user = uzers::get_user_by_uid(uid);
     user.map_or_else(|| uid.to_string(), |user| clean::name(&user.name().to_string_lossy()))
 }

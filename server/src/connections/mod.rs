@@ -35,9 +35,11 @@ const TOO_MANY_CONNECTIONS: &str = "too many connections are in use: close some,
 
 pub(crate) type Socket = Either<TcpStream, UnixStream>;
 
-/// Serves what comes in until `stopped`, and then until the last connection has ended.
+/// Serves what comes in until `stopped`, and then until the last connection has ended. Behind a proxy, the user who
+/// connects to the port is the proxy's: neither the limits nor the routes take them for who asks.
 pub(crate) async fn serve(
     listener: Listener,
+    behind_proxy: bool,
     router: Router,
     table: Arc<ConnectionTable>,
     mut stopped: watch::Receiver<bool>,
@@ -48,12 +50,15 @@ pub(crate) async fn serve(
             _ = stopped.wait_for(|stopped| *stopped) => break,
         };
         match accepted {
-            Ok((socket, peer)) => match table.admit(peer.who()) {
-                Some(slot) => {
-                    drop(table.tasks().spawn(connection(socket, peer, slot, router.clone(), stopped.clone())));
+            Ok((socket, peer)) => {
+                let peer = if behind_proxy { peer.behind_proxy() } else { peer };
+                match table.admit(peer.who()) {
+                    Some(slot) => {
+                        drop(table.tasks().spawn(connection(socket, peer, slot, router.clone(), stopped.clone())));
+                    }
+                    None => refuse(&socket),
                 }
-                None => refuse(&socket),
-            },
+            }
             Err(error) if is_connection_error(&error) => {}
             Err(error) => {
                 tracing::warn!("cannot accept a connection: {error}");
@@ -131,4 +136,35 @@ async fn readable(socket: &Socket) -> io::Result<()> {
 
 async fn answer(router: Router, request: Request, _busy: Busy) -> Result<axum::response::Response, Infallible> {
     router.oneshot(request).await
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::routing::get;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_proxy_of_the_own_user_takes_no_slot_of_the_own_user() {
+        for (behind_proxy, status) in [(false, "200"), (true, "503")] {
+            let listener = Listener::tcp(([127, 0, 0, 1], 0).into()).unwrap();
+            let Listener::Tcp(tcp) = &listener else { unreachable!() };
+            let mut client = TcpStream::connect(tcp.local_addr().unwrap()).await.unwrap();
+            // Others than the own user and root get no slot.
+            let table = ConnectionTable::with_limits(1, 1, 0);
+            let (stop, stopped) = watch::channel(false);
+            let router = Router::new().route("/", get(async || ""));
+            let server = tokio::spawn(serve(listener, behind_proxy, router, table, stopped));
+            // Who is refused is so before a request, and what the server has not read resets the connection.
+            if !behind_proxy {
+                client.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await.unwrap();
+            }
+            let mut answer = String::new();
+            client.read_to_string(&mut answer).await.unwrap();
+            assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{behind_proxy}: {answer}");
+            stop.send(true).unwrap();
+            server.await.unwrap().unwrap();
+        }
+    }
 }

@@ -61,7 +61,7 @@ impl ConnectionTable {
         Self::with_limits(max, (max * 3 / 4).max(1), max - max / 8)
     }
 
-    fn with_limits(max: usize, max_per_user: usize, max_of_others: usize) -> Arc<Self> {
+    pub(super) fn with_limits(max: usize, max_per_user: usize, max_of_others: usize) -> Arc<Self> {
         Arc::new(Self { max, max_per_user, max_of_others, open: Mutex::default(), tasks: TaskTracker::new() })
     }
 

@@ -13,7 +13,7 @@ use self::holders::Holders;
 use crate::frame::{GpuHistory, History};
 
 /// How far back it reaches.
-const DEPTH_MS: u64 = 5 * 60 * 1000;
+pub(crate) const DEPTH_MS: u64 = 5 * 60 * 1000;
 
 /// A faster stream leaves one sample per this time, so that the depth and the size stay the same.
 const SPACING_MS: u64 = 900;
@@ -91,8 +91,8 @@ impl Wanted {
             } else if id == HOLDERS {
                 wanted.holders = true;
             } else {
-                let all = Self { host: charted(HOST_FIELDS).collect(), holders: true, ..Self::of_gpus() };
-                let all = Self { mig: of_mig().map(|(field, _)| field).collect(), ..all };
+                let (host, mig) = (charted(HOST_FIELDS).collect(), of_mig().map(|(field, _)| field).collect());
+                let all = Self { host, mig, holders: true, ..Self::of_gpus() };
                 return Err(format!("unknown metric '{id}'; there are {}", all.ids().join(", ")));
             }
         }

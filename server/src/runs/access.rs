@@ -1,4 +1,4 @@
-//! Who may start and stop runs: the server's own user and root, and everybody where they were allowed to.
+//! Who may start and stop runs and set marks: the server's own user and root, and everybody where they were allowed to.
 
 use axum::{
     Extension,
@@ -13,8 +13,8 @@ use crate::{app::AppState, peer::Peer};
 
 /// A page of another origin cannot send this header without the server's leave, which it never gets.
 pub(crate) const HEADER: &str = "x-gpumon";
-const WITHOUT_HEADER: &str = "send the header `X-Gpumon: run` with what starts or stops a run, which no page of another \
-                              origin can do\n";
+const WITHOUT_HEADER: &str = "send the header `X-Gpumon: run` with what starts or stops a run or sets a mark, which no \
+                              page of another origin can do\n";
 
 pub(crate) async fn may_run(
     State(app): State<AppState>,
@@ -22,8 +22,8 @@ pub(crate) async fn may_run(
     request: Request,
     next: Next,
 ) -> Response {
-    let may = if request.headers().contains_key(HEADER) { refusal(&app, peer) } else { Some(WITHOUT_HEADER) };
-    match may {
+    let refused = if request.headers().contains_key(HEADER) { refusal(&app, peer) } else { Some(WITHOUT_HEADER) };
+    match refused {
         None => next.run(request).await,
         Some(message) => (StatusCode::FORBIDDEN, message).into_response(),
     }
@@ -31,20 +31,38 @@ pub(crate) async fn may_run(
 
 /// Why this client may not start and stop runs; `None` where it may.
 pub(super) fn refusal(app: &AppState, peer: Peer) -> Option<&'static str> {
-    let is_port = matches!(peer, Peer::Port { .. });
-    let for_all = is_port && app.runs.settings().allowed_for_all;
-    verdict(peer.uid(), geteuid().as_raw(), is_port, for_all)
+    let way = match peer {
+        Peer::Socket { .. } => Way::Socket,
+        Peer::Port { .. } if app.runs.settings().allowed_for_all => return None,
+        Peer::Port { .. } if app.public_origins.is_empty() => Way::Port,
+        Peer::Port { .. } => Way::Proxy,
+    };
+    verdict(peer.uid(), geteuid().as_raw(), way)
 }
 
-fn verdict(uid: Option<u32>, own: u32, is_port: bool, for_all: bool) -> Option<&'static str> {
-    if for_all || uid.is_some_and(|uid| uid == own || uid == 0) {
+/// How a client reaches the server.
+#[derive(Debug, Clone, Copy)]
+enum Way {
+    Socket,
+    Port,
+    /// Also everybody else at the port, where there is a proxy.
+    Proxy,
+}
+
+fn verdict(uid: Option<u32>, own: u32, way: Way) -> Option<&'static str> {
+    if uid.is_some_and(|uid| uid == own || uid == 0) {
         return None;
     }
-    Some(if is_port {
-        "only the user who started this server may start and stop runs over its port: start it with `gpumon serve \
-         --allow-runs` to let everybody who reaches the port\n"
-    } else {
-        "only the user who started this server, or root, may start and stop runs\n"
+    Some(match way {
+        Way::Socket => "only the user who started this server, or root, may start and stop runs and set marks\n",
+        Way::Port => {
+            "only the user who started this server may start and stop runs and set marks over its port: start it with `gpumon serve \
+             --allow-runs` to let everybody who reaches the port\n"
+        }
+        Way::Proxy => {
+            "this server cannot tell who starts or stops a run or sets a mark, since it is behind a reverse proxy: start \
+             it with `gpumon serve --allow-runs` to let everybody who reaches the proxy\n"
+        }
     })
 }
 
@@ -53,13 +71,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_own_user_may_and_others_only_where_they_were_allowed_to() {
-        let of = |uid, is_port, for_all| verdict(uid, 1000, is_port, for_all);
-        assert_eq!([of(Some(1000), true, false), of(Some(0), true, false), of(Some(1000), false, false)], [None; 3]);
+    fn the_own_user_may_and_others_learn_who_may() {
+        let of = |uid, way| verdict(uid, 1000, way);
+        assert_eq!([of(Some(1000), Way::Port), of(Some(0), Way::Port), of(Some(1000), Way::Socket)], [None; 3]);
         for uid in [Some(1001), None] {
-            assert!(of(uid, true, false).unwrap().contains("--allow-runs"));
-            assert!(of(uid, false, false).unwrap().contains("or root"));
-            assert_eq!(of(uid, true, true), None);
+            assert!(of(uid, Way::Port).unwrap().contains("--allow-runs"));
+            assert!(of(uid, Way::Socket).unwrap().contains("or root"));
         }
+        let behind_proxy = of(None, Way::Proxy).unwrap();
+        assert!(behind_proxy.contains("proxy: start it with `gpumon serve --allow-runs`"), "{behind_proxy}");
     }
 }

@@ -58,8 +58,10 @@ impl From<TutorialReport> for RunItem {
 impl From<Check> for RunItem {
     fn from(Check { load, verdict, text, .. }: Check) -> Self {
         match verdict {
-            Verdict::Differs => Self::failed(&load, &text),
-            Verdict::Agrees | Verdict::NotReported => Self::Said { topic: Topic::Proof, text: clean(&text, SENTENCE) },
+            Verdict::Mismatch => Self::failed(&load, &text),
+            Verdict::Verified | Verdict::NotReported => {
+                Self::Said { topic: Topic::Proof, text: clean(&text, SENTENCE) }
+            }
         }
     }
 }
@@ -126,13 +128,13 @@ mod tests {
         let checked = |verdict: &str| {
             item(&format!(
                 r#"{{"report":"check","load":"half","does":"half is busy","gpu":0,"reading":"utilization.gpu_percent",
-                "unit":"percent","made":50,"least":48,"most":52,"reported":50,"verdict":"{verdict}","how":"counted",
+                "unit":"percent","expected":50,"least":48,"most":52,"reported":50,"verdict":"{verdict}","how":"counted",
                 "text":"{}"}}"#,
                 text()
             ))
         };
-        assert_eq!(checked("agrees"), Some(RunItem::Said { topic: Topic::Proof, text: text() }));
-        assert_eq!(checked("differs"), Some(RunItem::Failed { id: "half".to_owned(), error: text() }));
+        assert_eq!(checked("verified"), Some(RunItem::Said { topic: Topic::Proof, text: text() }));
+        assert_eq!(checked("mismatch"), Some(RunItem::Failed { id: "half".to_owned(), error: text() }));
         assert_eq!(item(r#"{"report":"ended","code":130}"#), None);
     }
 

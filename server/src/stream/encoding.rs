@@ -4,7 +4,7 @@
 //! and refers to nothing before it: so it is compressed once for all clients, and none needs to have got the one before.
 //! Proxies pass that on, while most of them do not negotiate the WebSocket's own compression.
 
-use std::{borrow::Cow, io::Write, mem};
+use std::{io::Write, mem};
 
 use bytes::{BufMut, BytesMut};
 use flate2::{Compression, write::DeflateEncoder};
@@ -28,13 +28,17 @@ pub(crate) enum Encoding {
 
 impl Encoding {
     /// What a message with this text carries.
-    pub(crate) fn payload(self, text: &[u8]) -> Cow<'_, [u8]> {
+    pub(crate) fn payload(self, text: String) -> Vec<u8> {
         match self {
             Self::Text => text.into(),
-            Self::DeflateRaw if text.len() < SHORTEST_COMPRESSED => stored(text).into(),
-            Self::DeflateRaw => deflated(text).into(),
+            Self::DeflateRaw => deflate_raw(text.as_bytes()),
         }
     }
+}
+
+/// This line's part of the deflate stream.
+pub(super) fn deflate_raw(text: &[u8]) -> Vec<u8> {
+    if text.len() < SHORTEST_COMPRESSED { stored(text) } else { deflated(text) }
 }
 
 /// A block that is not compressed, and not the last.
@@ -69,8 +73,7 @@ mod tests {
         let texts: Vec<String> = (0..40).map(|n| format!(r#"{{"frame":{n}}}"#).repeat(n * n)).collect();
         for every in 1..4 {
             let received: Vec<_> = texts.iter().step_by(every).cloned().collect();
-            let stream: Vec<u8> =
-                received.iter().flat_map(|text| Encoding::DeflateRaw.payload(text.as_bytes()).into_owned()).collect();
+            let stream: Vec<u8> = received.iter().flat_map(|text| deflate_raw(text.as_bytes())).collect();
             let mut lines = String::new();
             // The connection is closed without the stream's end.
             let _ = DeflateDecoder::new(&stream[..]).read_to_string(&mut lines);
@@ -83,11 +86,11 @@ mod tests {
         for length in [0, 1, SHORTEST_COMPRESSED - 1, SHORTEST_COMPRESSED, 5000] {
             let text: Vec<u8> =
                 (0..length).map(|at| (at as u32).wrapping_mul(2_654_435_761).to_le_bytes()[3]).collect();
-            let payload = Encoding::DeflateRaw.payload(&text);
+            let payload = deflate_raw(&text);
             assert!(payload.len() <= length + 16, "{length} became {}", payload.len());
         }
         let repeated = br#"{"absent":"not_supported"},"#.repeat(1000);
-        let repeated = Encoding::DeflateRaw.payload(&repeated);
+        let repeated = deflate_raw(&repeated);
         assert!(repeated.len() < 300, "{}", repeated.len());
     }
 }

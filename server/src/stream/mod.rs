@@ -186,7 +186,7 @@ impl Client {
     async fn send_hello(&mut self) -> Result<(), Disconnected> {
         let (hub, view, encoding) = (Arc::clone(&self.app.hub), self.view, self.socket.encoding);
         let key = CacheKey::Hello { change: hub.change(), view, encoding };
-        let write = move || encoding.payload(hub.hello(view).as_bytes()).into_owned();
+        let write = move || encoding.payload(hub.hello(view));
         let hello = self.app.encoders.hellos.answer(self.who, key, write).await;
         // Who cannot be told what there is has to come again.
         self.socket.send_payload(&hello.map_err(|_| Disconnected)?).await?;
@@ -201,7 +201,7 @@ impl Client {
         let (hub, wanted) = (Arc::clone(&self.app.hub), self.history.clone());
         let (view, encoding) = (self.view, self.socket.encoding);
         let key = CacheKey::History { who: self.who, change: hub.change(), metrics: wanted.ids(), view, encoding };
-        let write = move || encoding.payload(hub.history(&wanted, view).as_bytes()).into_owned();
+        let write = move || encoding.payload(hub.history(&wanted, view));
         let history = self.app.encoders.histories.answer(self.who, key, write).await;
         self.socket.send_payload(&history.map_err(|_| Disconnected)?).await?;
         self.last_sent = Instant::now();

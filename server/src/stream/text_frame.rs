@@ -8,7 +8,7 @@ use tokio::{
     task::{JoinError, spawn_blocking},
 };
 
-use super::encoding::Encoding;
+use super::encoding::{Encoding, deflate_raw};
 
 /// The last frame of a message, which is text, or binary.
 const LAST_TEXT: u8 = 0x81;
@@ -49,14 +49,14 @@ impl TextFrame {
     /// As a client of this encoding gets it.
     ///
     /// # Errors
-    /// Where compressing it fails.
+    /// Where the server ends before it is compressed.
     pub(crate) async fn bytes(&self, encoding: Encoding) -> Result<&Bytes, JoinError> {
         match encoding {
             Encoding::Text => Ok(&self.0.text),
             Encoding::DeflateRaw => {
                 let text = self.0.text.slice(self.0.head..);
                 let is_long = text.len() > LONG;
-                let write = move || frame(encoding, &encoding.payload(&text));
+                let write = move || frame(encoding, &deflate_raw(&text));
                 let write = async || if is_long { spawn_blocking(write).await } else { Ok(write()) };
                 self.0.deflated.get_or_try_init(write).await
             }
@@ -108,7 +108,7 @@ mod tests {
         for length in [0, 1, 125, 126, 127, 0xffff, 0x1_0000, 0x2_0001] {
             let text = "x".repeat(length);
             assert!(received(&text, Encoding::Text).await == Message::text(&text), "{length}");
-            let payload = Encoding::DeflateRaw.payload(text.as_bytes()).into_owned();
+            let payload = deflate_raw(text.as_bytes());
             assert!(received(&text, Encoding::DeflateRaw).await == Message::binary(payload), "{length}");
         }
     }

@@ -110,7 +110,7 @@ pub(super) fn column(metric: u32) -> (String, &'static str, usize) {
 
 /// Whether it counts the cycles that passed; NVIDIA's tool puts no space behind their number.
 pub(super) fn is_elapsed(metric: u32) -> bool {
-    metric >= SWITCHES_BEGIN && metric % 5 == 0
+    metric >= SWITCHES_BEGIN && metric.is_multiple_of(5)
 }
 
 /// Chip to chip: all traffic out and in, data out and in.

@@ -67,15 +67,20 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// A field's value. A driver that does not know the field calls it an invalid argument; so it is not supported.
     pub(super) fn field(&self, id: u32, scope: u32) -> Result<i128, String> {
-        let Some(id) = self.device.field(id) else {
-            return Err(ABSENT.to_owned());
-        };
-        match self.ask(Query::Field(id, scope)) {
-            Err(Code::INVALID_ARGUMENT) => Err(ABSENT.to_owned()),
-            answer => number(&answer, 0),
-        }
+        number(&self.field_answer(id, scope), 0)
+    }
+
+    /// The same of a field that may have a fraction.
+    pub(super) fn real_field(&self, id: u32, scope: u32) -> Result<f64, String> {
+        self.field_answer(id, scope).map_err(word)?.real().ok_or_else(|| ABSENT.to_owned())
+    }
+
+    /// A driver that does not know the field calls it an invalid argument; so it is not supported.
+    fn field_answer(&self, id: u32, scope: u32) -> Answer {
+        let id = self.device.field(id).ok_or(Code::NOT_SUPPORTED)?;
+        self.ask(Query::Field(id, scope))
+            .map_err(|code| if code == Code::INVALID_ARGUMENT { Code::NOT_SUPPORTED } else { code })
     }
 
     pub(super) fn format_field(&self, id: u32, scope: u32, format: fn(i128) -> String) -> String {

@@ -32,8 +32,7 @@ pub(super) static FABRIC: &[Item] = &[group("Fabric", "fabric").holds(&[
         value("Route Unhealthy", "route_unhealthy", |at| health(at, 4, 0x3, TRUTH)),
         value("Access Timeout Recovery", "access_timeout_recovery", |at| health(at, 6, 0x3, TRUTH)),
         value("Incorrect Configuration", "incorrect_configuration", |at| health(at, 8, 0xF, CONFIGURATIONS)),
-        value("Partition Assigned", "partition_assigned", |at| health(at, 12, 0x3, TRUTH))
-            .when(|at| !BRANCH_590.contains(&at.device.release())),
+        value("Partition Assigned", "partition_assigned", |at| health(at, 12, 0x3, TRUTH)).except(BRANCH_590),
     ]),
 ])];
 

@@ -8,7 +8,10 @@ use super::{
     vgpu::is_host,
     xml::{branch, leaf},
 };
-use crate::{Context, release::Release};
+use crate::{
+    Context,
+    release::{Release, VERSIONS_RENAMED},
+};
 
 pub(super) const ROOT: &str = "nvidia_smi_log";
 
@@ -19,12 +22,9 @@ pub(super) struct Line {
     value: fn(&Context<'_>) -> String,
     /// The first release of the driver whose log has it.
     since: Release,
-    /// What the text has behind the value from [`RENAMED`] on.
+    /// What the text has behind the value from [`VERSIONS_RENAMED`] on.
     deprecated: &'static str,
 }
-
-/// The release that gave the driver's and CUDA's version other names.
-const RENAMED: Release = Release(610, 0);
 
 pub(super) const fn line_of(title: &'static str, tag: &'static str, value: fn(&Context<'_>) -> String) -> Line {
     Line { title, tag, value, since: Release(0, 0), deprecated: "" }
@@ -41,8 +41,8 @@ static LINES: &[Line] = &[
         deprecated: " [Deprecated; will be removed in CUDA 14.0. Use CUDA UMD Version instead]",
         ..line_of("CUDA Version", "cuda_version", cuda_version)
     },
-    Line { since: RENAMED, ..line_of("KMD Version", "kmd_version", driver_version) },
-    Line { since: RENAMED, ..line_of("CUDA UMD Version", "cuda_umd_version", cuda_version) },
+    Line { since: VERSIONS_RENAMED, ..line_of("KMD Version", "kmd_version", driver_version) },
+    Line { since: VERSIONS_RENAMED, ..line_of("CUDA UMD Version", "cuda_umd_version", cuda_version) },
 ];
 
 /// Those of a release.
@@ -85,7 +85,7 @@ pub(super) fn opening(context: &Context<'_>) -> String {
     let mut out = "\n==============NVSMI LOG==============\n\n".to_owned();
     let release = context.release();
     for own in lines(release) {
-        let note = if release < RENAMED { "" } else { own.deprecated };
+        let note = if release < VERSIONS_RENAMED { "" } else { own.deprecated };
         line(&mut out, 0, COLUMN, own.title, &((own.value)(context) + note));
     }
     out

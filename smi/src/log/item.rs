@@ -3,9 +3,11 @@
 //! A definition does not depend on the output format. The text, the XML and the DTD are three readings of the same tables, so that
 //! a new line is one entry in one of them.
 
+use std::ops::Range;
+
 use gpumon_probe::vendor::nvml::query::Query as Q;
 
-use super::{cursor::Cursor, sections::Section};
+use super::{cursor::Cursor, format::format_or_reason, sections::Section};
 use crate::release::Release;
 
 /// One line, group or list.
@@ -17,6 +19,8 @@ pub(super) struct Item {
     pub(super) content: Content,
     /// The first release of the driver whose log has it, and the first one that has it no longer.
     releases: (Release, Release),
+    /// Releases in between whose log lacks it.
+    except: Range<Release>,
     /// Whether it is there; `None` where it always is.
     pub(super) when: Option<fn(&Cursor<'_>) -> bool>,
     /// The text sets it one step to the right of its neighbours. The XML does not.
@@ -52,6 +56,8 @@ pub(super) enum Source {
     Number(Q, usize, fn(i128) -> String),
     /// A field of this number and scope, in words.
     Field(u32, u32, fn(i128) -> String),
+    /// The same of a field that may have a fraction.
+    RealField(u32, u32, fn(f64) -> String),
     /// An answer that is a text.
     Text(Q),
 }
@@ -62,6 +68,7 @@ impl Source {
             Self::Computed(make) => make(at),
             Self::Number(query, place, format) => at.format(query, place, format),
             Self::Field(id, scope, format) => at.format_field(id, scope, format),
+            Self::RealField(id, scope, format) => format_or_reason(at.real_field(id, scope), format),
             Self::Text(query) => at.text(query),
         }
     }
@@ -95,6 +102,7 @@ impl Item {
             tag,
             content,
             releases,
+            except: Release(0, 0)..Release(0, 0),
             when: None,
             deeper: false,
             about: &[],
@@ -106,7 +114,7 @@ impl Item {
 
     /// Whether the log of this release can have it.
     pub(super) fn is_of(&self, release: Release) -> bool {
-        self.releases.0 <= release && release < self.releases.1
+        self.releases.0 <= release && release < self.releases.1 && !self.except.contains(&release)
     }
 
     /// Whether it stands here.
@@ -123,6 +131,12 @@ impl Item {
     /// Shown before this release.
     pub(super) const fn until(mut self, release: Release) -> Self {
         self.releases.1 = release;
+        self
+    }
+
+    /// Not shown in these releases.
+    pub(super) const fn except(mut self, except: Range<Release>) -> Self {
+        self.except = except;
         self
     }
 
@@ -197,6 +211,15 @@ pub(super) const fn scoped_field(
     format: fn(i128) -> String,
 ) -> Item {
     Item::new(title, tag, Content::Value(Source::Field(id, scope, format)))
+}
+
+pub(super) const fn real_field(
+    title: &'static str,
+    tag: &'static str,
+    (id, scope): (u32, u32),
+    format: fn(f64) -> String,
+) -> Item {
+    Item::new(title, tag, Content::Value(Source::RealField(id, scope, format)))
 }
 
 pub(super) const fn text(title: &'static str, tag: &'static str, query: Q) -> Item {

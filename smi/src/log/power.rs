@@ -10,7 +10,7 @@ use super::{
 };
 use crate::release::Release;
 
-/// Three groups of the same readings, and the GPU's samples.
+/// For each scope the readings that it has, and the GPU's samples.
 pub(super) static ITEMS: &[Item] = &[
     group("GPU Power Readings", "gpu_power_readings").about(&[0]).of(Section::POWER).holds(READINGS).until(DIVIDED),
     group("GPU Power Readings", "gpu_power_readings")

@@ -1,11 +1,11 @@
 //! Power smoothing and workload power profiles: what data centres set so that many GPUs do not step together.
 
-use gpumon_probe::vendor::nvml::query::{Query as Q, Value};
+use gpumon_probe::vendor::nvml::query::Query as Q;
 
 use super::{
     cursor::Cursor,
-    format::{ABSENT, count, enabled, milliseconds, watts, yes_no},
-    item::{Item, each, group, scoped_field, unless, value},
+    format::{ABSENT, enabled, yes_no},
+    item::{Item, each, group, real_field, scoped_field, unless, value},
     sections::Section,
 };
 use crate::release::Release;
@@ -25,23 +25,24 @@ pub(super) static ITEMS: &[Item] = &[
             .holds(&[each(set, &[value("", "power_profile_enforced_profile", |at| name(at.nth(1)))])]),
     ]),
     // The element's name is a guess.
-    value("EDPp Multiplier", "edpp_multiplier", multiplier).since(Release(590, 0)),
+    real_field("EDPp Multiplier", "edpp_multiplier", (274, 0), |percent| format!("{percent:.2}%"))
+        .since(Release(590, 0)),
 ];
 
 static SMOOTHING: &[Item] = &[
-    smoothing("Enabled", "power_smoothing_enabled", 251, enabled),
-    smoothing("Delayed Power Smoothing Supported", "power_smoothing_delayed_power_smoothing_supported", 280, yes_no),
+    flag("Enabled", "power_smoothing_enabled", 251, enabled),
+    flag("Delayed Power Smoothing Supported", "power_smoothing_delayed_power_smoothing_supported", 280, yes_no),
     smoothing("Privilege Level", "power_smoothing_priv_level", 252, count),
-    smoothing("Immediate Ramp Down", "power_smoothing_imm_ramp_down", 253, enabled),
+    flag("Immediate Ramp Down", "power_smoothing_imm_ramp_down", 253, enabled),
     smoothing("Current TMP", "power_smoothing_curr_tmp", 254, watts),
     smoothing("Current TMP Floor", "power_smoothing_curr_tmp_floor", 255, watts),
-    smoothing("Max % TMP Floor", "power_smoothing_max_percent_tmp_floor", 256, hundredths),
-    smoothing("Min % TMP Floor", "power_smoothing_min_percent_tmp_floor", 257, hundredths),
+    smoothing("Max % TMP Floor", "power_smoothing_max_percent_tmp_floor", 256, percent),
+    smoothing("Min % TMP Floor", "power_smoothing_min_percent_tmp_floor", 257, percent),
     smoothing(
         "HW Circuitry % Lifetime Remaining",
         "power_smoothing_hw_circuitry_percent_lifetime_remaining",
         258,
-        hundredths,
+        percent,
     ),
     smoothing("Current Primary Power Floor", "power_smoothing_curr_primary_power_floor", 275, watts),
     smoothing("Current Secondary Power Floor", "power_smoothing_curr_secondary_power_floor", 276, watts),
@@ -50,7 +51,7 @@ static SMOOTHING: &[Item] = &[
     smoothing("Window Multiplier", "power_smoothing_window_multiplier", 279, milliseconds),
     smoothing("Number of Preset Profiles", "power_smoothing_num_preset_profiles", 259, count),
     group("Current Profile", "power_smoothing_current_profile").holds(&[
-        smoothing("% TMP Floor", "power_smoothing_curr_profile_percent_tmp_floor", 260, hundredths),
+        smoothing("% TMP Floor", "power_smoothing_curr_profile_percent_tmp_floor", 260, percent),
         smoothing("Ramp Up Rate", "power_smoothing_curr_profile_ramp_up_rate", 261, rate),
         smoothing("Ramp Down Rate", "power_smoothing_curr_profile_ramp_down_rate", 262, rate),
         smoothing("Ramp Down Hysteresis", "power_smoothing_curr_profile_ramp_down_hysteresis", 263, milliseconds),
@@ -77,7 +78,7 @@ static SMOOTHING: &[Item] = &[
     ]),
     smoothing("Active Preset Profile", "power_smoothing_active_profile", 264, count),
     group("Admin Overrides", "power_smoothing_admin_overrides").holds(&[
-        smoothing("% TMP Floor", "power_smoothing_admin_override_percent_tmp_floor", 265, hundredths),
+        smoothing("% TMP Floor", "power_smoothing_admin_override_percent_tmp_floor", 265, percent),
         smoothing("Ramp Up Rate", "power_smoothing_admin_override_ramp_up_rate", 266, rate),
         smoothing("Ramp Down Rate", "power_smoothing_admin_override_ramp_down_rate", 267, rate),
         smoothing("Ramp Down Hysteresis", "power_smoothing_admin_override_ramp_down_hysteresis", 268, milliseconds),
@@ -112,27 +113,37 @@ const REQUESTED: i128 = 1;
 /// The mask of those that hold.
 const ENFORCED: i128 = 2;
 
-const fn smoothing(title: &'static str, tag: &'static str, id: u32, format: fn(i128) -> String) -> Item {
+const fn flag(title: &'static str, tag: &'static str, id: u32, format: fn(i128) -> String) -> Item {
     scoped_field(title, tag, (id, SCOPE), format)
 }
 
-/// `NVML_FI_DEV_EDPP_MULTIPLIER`, in percent, which may be a real number.
-fn multiplier(at: &Cursor<'_>) -> String {
-    let percent = match at.ask(Q::Field(274, 0)) {
-        Ok(Value::Reals(reals)) => reals.first().copied(),
-        _ => at.field(274, 0).ok().map(|percent| percent as f64),
-    };
-    percent.map_or_else(|| ABSENT.to_owned(), |percent| format!("{percent:.2}%"))
+const fn smoothing(title: &'static str, tag: &'static str, id: u32, format: fn(f64) -> String) -> Item {
+    real_field(title, tag, (id, SCOPE), format)
 }
 
-/// Hundredths of a percent.
-fn hundredths(number: i128) -> String {
-    format!("{:.2} %", number as f64 / 100.0)
+/// Nothing where an administrator has set nothing (`NVML_POWER_SMOOTHING_ADMIN_OVERRIDE_NOT_SET`).
+fn if_set(quantity: f64, text: String) -> String {
+    if quantity >= f64::from(u32::MAX) { ABSENT.to_owned() } else { text }
 }
 
-/// Milliwatts a second.
-fn rate(number: i128) -> String {
-    format!("{number} mW/s")
+fn count(number: f64) -> String {
+    if_set(number, number.to_string())
+}
+
+fn percent(percent: f64) -> String {
+    if_set(percent, format!("{percent:.2} %"))
+}
+
+fn watts(watts: f64) -> String {
+    if_set(watts, format!("{watts:.2} W"))
+}
+
+fn rate(milliwatts_a_second: f64) -> String {
+    if_set(milliwatts_a_second, format!("{milliwatts_a_second} mW/s"))
+}
+
+fn milliseconds(milliseconds: f64) -> String {
+    if_set(milliseconds, format!("{milliseconds} ms"))
 }
 
 /// The profiles of the mask in `about`: the places of its bits.

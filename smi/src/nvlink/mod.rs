@@ -7,10 +7,17 @@ mod show;
 
 use std::io::Write;
 
-use gpumon_probe::vendor::nvml::query::{Query, QueryBackend, Subject, SystemQuery};
+use gpumon_probe::vendor::nvml::query::{QueryBackend, Subject, SystemQuery};
 
 use self::links::Links;
-use super::{form::Form, headline::headline, release::Release, select::select, subcommand::Stop, switches::Values};
+use super::{
+    form::Form,
+    headline::headline,
+    release::Release,
+    select::{is_divided, select},
+    subcommand::Stop,
+    switches::Values,
+};
 
 pub(super) static FORM: Form = Form::new("nvlink", help::HELP)
     .changing(&["-re", "-sLowPwrThres", "-sBwMode", "-sLWidth"])
@@ -29,8 +36,8 @@ const DEPRECATED: [(&str, &str); 4] = [
     ("-r", "Warning: Resetting counters is deprecated!\n\n"),
 ];
 
-/// The first release that tells why a GPU has no links; an older one leaves the GPU out.
-const SAYS_WHY: Release = Release(590, 0);
+/// The first release that tells why a GPU has no links, where an older one leaves the GPU out, and that writes Nvlink.
+const REWORDED: Release = Release(590, 0);
 
 pub(super) fn run(arguments: &[String], driver: &dyn QueryBackend, output: &mut dyn Write) -> Result<u8, Stop> {
     let switches = FORM.parse(arguments)?;
@@ -47,7 +54,7 @@ pub(super) fn run(arguments: &[String], driver: &dyn QueryBackend, output: &mut 
     let mut code = 0;
     for gpu in gpus {
         let count = Links::count(driver, gpu);
-        if count.is_none() && release < SAYS_WHY {
+        if count.is_none() && release < REWORDED {
             continue;
         }
         match headline(driver, gpu) {
@@ -58,7 +65,7 @@ pub(super) fn run(arguments: &[String], driver: &dyn QueryBackend, output: &mut 
                 continue;
             }
         }
-        if release >= SAYS_WHY && is_divided(driver, gpu) {
+        if release >= REWORDED && is_divided(driver, gpu) {
             writeln!(output, "Nvlink queries are not supported for Devices in MIG mode")?;
             continue;
         }
@@ -71,10 +78,6 @@ pub(super) fn run(arguments: &[String], driver: &dyn QueryBackend, output: &mut 
         output.write_all(text.as_bytes())?;
     }
     Ok(code)
-}
-
-fn is_divided(driver: &dyn QueryBackend, gpu: u32) -> bool {
-    driver.about(Subject::gpu(gpu), Query::MigMode).is_ok_and(|mode| mode.at(0) == Some(1))
 }
 
 /// The words of `nvmlSystemGetNvlinkBwMode`.

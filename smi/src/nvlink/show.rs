@@ -2,7 +2,7 @@
 
 use gpumon_probe::vendor::nvml::query::Query;
 
-use super::{DEPRECATED, SAYS_WHY, links::Links, power};
+use super::{DEPRECATED, REWORDED, links::Links, power};
 use crate::{Refusal, release::Release, switches::Switches};
 
 /// `NVML_FI_DEV_NVLINK_GET_SPEED` in MB/s, and `NVML_FI_DEV_NVLINK_REMOTE_NVLINK_ID`.
@@ -88,7 +88,7 @@ fn each(links: &Links<'_>, show: impl Fn(&Links<'_>, u32) -> String) -> String {
 fn status(links: &Links<'_>, release: Release) -> String {
     let Some(chosen) = links.chosen() else { return INVALID.to_owned() };
     if chosen.iter().all(|link| !links.active(*link)) {
-        let name = if release < SAYS_WHY { "NVLink" } else { "Nvlink" };
+        let name = if release < REWORDED { "NVLink" } else { "Nvlink" };
         return format!("NVML: Unable to retrieve {name} information as all links are inActive\n");
     }
     let speed = |link| {

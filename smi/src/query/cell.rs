@@ -4,7 +4,7 @@ use std::fmt;
 
 use gpumon_probe::{
     untrusted::printable,
-    vendor::nvml::query::{Answer, Code, Value},
+    vendor::nvml::query::{Answer, Code},
 };
 
 use crate::return_code;
@@ -77,12 +77,8 @@ pub(super) fn milliwatts(answer: Answer, place: usize) -> Cell {
 }
 
 /// A quantity that may be an integer or not, with two places behind the point.
-pub(super) fn hundredths(answer: Answer) -> Cell {
-    let quantity = match answer? {
-        Value::Reals(reals) => reals.first().copied(),
-        value => value.at(0).map(|number| number as f64),
-    };
-    Ok(format!("{:.2}", quantity.ok_or(Code::UNKNOWN)?))
+pub(super) fn two_places(answer: Answer) -> Cell {
+    Ok(format!("{:.2}", answer?.real().ok_or(Code::UNKNOWN)?))
 }
 
 /// The word for a number; a number without a word comes from a newer driver.
@@ -107,6 +103,8 @@ pub(super) fn supported(answer: Answer, place: usize) -> Cell {
 
 #[cfg(test)]
 mod tests {
+    use gpumon_probe::vendor::nvml::query::Value;
+
     use super::*;
 
     fn numbers(numbers: &[i128]) -> Value {
@@ -129,8 +127,8 @@ mod tests {
     fn watts_have_two_places() {
         assert_eq!(milliwatts(Ok(numbers(&[700_000])), 0).unwrap(), "700.00");
         assert_eq!(milliwatts(Ok(numbers(&[75_442])), 0).unwrap(), "75.44");
-        assert_eq!(hundredths(Ok(Value::Reals(vec![612.5]))).unwrap(), "612.50");
-        assert_eq!(hundredths(Ok(numbers(&[3]))).unwrap(), "3.00");
+        assert_eq!(two_places(Ok(Value::Reals(vec![612.5]))).unwrap(), "612.50");
+        assert_eq!(two_places(Ok(numbers(&[3]))).unwrap(), "3.00");
     }
 
     #[test]

@@ -4,4 +4,5 @@ mod difference;
 mod machines;
 
 mod return_codes;
+mod smoothing;
 mod views;

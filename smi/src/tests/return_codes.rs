@@ -84,8 +84,9 @@ fn is_absent(value: &str, code: Code) -> bool {
     ABSENT.contains(&value) || value.contains(plain(code)) || value == bracketed(code)
 }
 
-/// Whether other readings take the place of what is absent: of a driver whose layout is not known, of a board whose generation, limits or reasons are not
-/// known, and of a process that is now in one list of two. A corrupted inforom is itself a reading.
+/// Whether other readings take the place of what is absent: of a driver whose layout is not known, of a board whose
+/// generation, limits or reasons are not known, and of a process that is now in one list of two. A corrupted inforom is
+/// itself a reading.
 fn is_other_reading(call: Call, code: Code) -> bool {
     let Call::About(_, query) = call else { return call == Call::System(SystemQuery::DriverVersion) };
     match query {

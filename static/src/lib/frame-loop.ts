@@ -10,6 +10,10 @@ const MIN_INTERVAL_MS = 240;
 const MAX_LOAD = 1 / 30;
 /** Once a second is always allowed. */
 const MAX_INTERVAL_MS = 900;
+/** Where updates come this often, what is drawn is an update that has just come, not one that has waited. */
+const OFTEN_MS = 150;
+/** Views of a page hear of the same update one after another. */
+const SAME_MS = 20;
 /** The weight of the newest drawing in the average cost. */
 const WEIGHT = 0.25;
 
@@ -20,6 +24,9 @@ class Page {
   private timer: ReturnType<typeof setTimeout> | undefined;
   /** When a live update was drawn last. What somebody did, or a clock that went on, is no reason to put off the next. */
   private live_ms = -Infinity;
+  /** When an update came last, and how long after the one before. */
+  private came_ms = -Infinity;
+  private apart_ms = Infinity;
   /** What a drawing of all takes with all that the browser does after it, on average. */
   private cost_ms = 0;
   private isLive = false;
@@ -35,13 +42,20 @@ class Page {
 
   /** Draws with the next frame, or once the last live update is long enough ago. */
   requestLive(): void {
+    const now_ms = performance.now();
     this.isLive = true;
+    if (now_ms - this.came_ms > SAME_MS) {
+      this.apart_ms = now_ms - this.came_ms;
+      this.came_ms = now_ms;
+    }
     const interval_ms = Math.min(Math.max(this.cost_ms / MAX_LOAD, MIN_INTERVAL_MS), MAX_INTERVAL_MS);
-    const left_ms = interval_ms - (performance.now() - this.live_ms);
+    const left_ms = interval_ms - (now_ms - this.live_ms);
     if (left_ms <= 0) {
       this.request();
     } else if (this.requested === 0) {
-      this.timer ??= setTimeout(() => this.request(), left_ms);
+      // Of a fast stream the next update is drawn that comes once this is over, unless none comes.
+      const patience_ms = this.apart_ms <= OFTEN_MS ? 2 * OFTEN_MS : 0;
+      this.timer ??= setTimeout(() => this.request(), left_ms + patience_ms);
     }
   }
 

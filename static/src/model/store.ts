@@ -20,7 +20,7 @@ import type {
 } from '../wire';
 import { OVERVIEW } from '../wire/fields';
 import { CellLog } from './cell-log';
-import { keepEvents } from './event';
+import { keepEvents, withEvent } from './event';
 import { seriesKey } from './gpu';
 import { withKnownGpus, withKnownReadings } from './known-gpu';
 import { ColorSlots } from './color-slots';
@@ -104,7 +104,7 @@ export class Store {
         this.add(frame);
         break;
       case 'event':
-        this.events = keepEvents([...this.events, frame]);
+        this.events = withEvent(this.events, frame);
         break;
       case 'details':
         this.details.set(frame.index, frame);

@@ -1,6 +1,6 @@
 /** One GPU: the answer first, its lines and details on demand. */
 
-import type { Band, EventMarker, TimeWindow } from '../chart/content';
+import type { Band, TimeWindow } from '../chart/content';
 import { button, h, setAttribute, setText } from '../lib/dom';
 import { joined, plainText } from '../lib/text';
 import { trans } from '../lib/translation';
@@ -18,6 +18,7 @@ import { MetricCell } from './metric-cell';
 import { failedPart, part } from './part';
 import { severityIcon } from './severity-icon';
 import type { Cursor } from './cursor';
+import type { Markers } from './event-markers';
 import type { Palette } from './palette';
 import { Visibility } from './visibility';
 import type { Freshness } from './value';
@@ -27,8 +28,8 @@ export interface CardContext {
   store: Store;
   window: TimeWindow;
   palette: Palette;
-  /** Event markers on the time axis of each GPU's charts. */
-  markers: ReadonlyMap<number, readonly EventMarker[]>;
+  /** On the time axis of charts. */
+  markers: Markers;
   /** Spans of time that are shaded there. */
   bands: ReadonlyMap<number, readonly Band[]>;
   /** Whether cards are open where nobody has said otherwise. */
@@ -142,7 +143,10 @@ export class GpuCard {
   /** Draws the lines of a card that is seen. It is done when all cards are written, since letters ask for their styles. */
   draw(gpu: GpuState, { store, window, markers, bands, palette, rowLayout }: CardContext): void {
     if (this.visibility.onScreen) {
-      const annotations = { markers: markers.get(gpu.index) ?? [], bands: bands.get(gpu.index) ?? [] };
+      const annotations = {
+        markers: [...(markers.byGpu.get(gpu.index) ?? []), ...markers.ofAll],
+        bands: bands.get(gpu.index) ?? [],
+      };
       // A row has room for one line at most.
       const drawn = this.isRow() ? this.cells.slice(0, rowLayout === 'one' ? 1 : 0) : this.cells;
       for (const { id, cell } of drawn) {

@@ -27,6 +27,7 @@ const DATA = [
   'Hopper',
   'ana',
   'train.ipynb',
+  'epoch 3',
   'PyTorch',
   'the code',
   'device memory',
@@ -115,10 +116,12 @@ describe('in another language', () => {
           ...options,
           state: fromAddress(address),
           onState: vi.fn(),
+          request: vi.fn(),
           invalidate: vi.fn(),
         },
       );
       dashboard.render();
+      dashboard.element.dispatchEvent(new KeyboardEvent('keydown', { key: 'm' }));
       expect(dashboard.element.querySelectorAll('[data-plot]').length).toBeGreaterThan(10);
       expect(untranslatedIn(dashboard.element)).toEqual([]);
     }

@@ -301,7 +301,7 @@ export type Event = {
   /** Corrected by the hardware, at no loss. */
   corrected: number,
   /** Not corrected: what was computed with them is wrong, and the program that met one has ended. */
-  uncorrected: number, } | { "what": "condition_began" } & Condition | { "what": "condition_ended" } & Condition | { "what": "process_started" } & ProcessRef | { "what": "process_ended" } & ProcessRef | { "what": "mig_changed" } | { "what": "power_source_changed" } | { "what": "run_began" } & Run | { "what": "run_step" } & Run | { "what": "run_ended" } & Run);
+  uncorrected: number, } | { "what": "condition_began" } & Condition | { "what": "condition_ended" } & Condition | { "what": "process_started" } & ProcessRef | { "what": "process_ended" } & ProcessRef | { "what": "mig_changed" } | { "what": "power_source_changed" } | { "what": "run_began" } & Run | { "what": "run_step" } & Run | { "what": "run_ended" } & Run | { "what": "mark" } & Mark);
 
 /** The `NVLink` fabric. */
 export type Fabric = {
@@ -514,7 +514,7 @@ export type HostSample = {
   at_ms: number,
   /** Processors. */
   cpu: CpuSample,
-  /** Main memory. */
+  /** Host memory. */
   memory: RamSample,
   /** Swap space; a total of 0 means that the machine has none. */
   swap: RamSample,
@@ -535,6 +535,13 @@ export type Inventory = {
   gpus: Array<Gpu>,
   /** Which GPUs are linked by what: one entry per pair, the lower index first. Empty until it is known. */
   topology: Array<GpuLink>, };
+
+/** A moment that a person or a script marked. */
+export type Mark = {
+  /** What they say about it. */
+  text: string,
+  /** Who that was, by the login name; left out where the server cannot tell. */
+  user?: string, };
 
 /** Highest clocks. */
 export type MaxClocks = {
@@ -824,7 +831,7 @@ export type ProcessRef = {
   /** As [`Process::started_ms`](super::Process::started_ms). */
   started_ms: Reading<number>, };
 
-/** Main memory or swap space. */
+/** Host memory or swap space. */
 export type RamSample = {
   /** All of it. */
   total_bytes: Reading<number>,

@@ -46,7 +46,7 @@ export const XIDS: readonly Xid[] = [
   },
   {
     codes: [18],
-    meaning: () => trans.__("The GPU was forbidden to read main memory by itself."),
+    meaning: () => trans.__("The GPU was forbidden to read host memory by itself."),
     advice: () => trans.__("Reboot the machine; if it comes back, check its firmware settings."),
   },
   {
@@ -172,7 +172,7 @@ export const XIDS: readonly Xid[] = [
   {
     codes: [80],
     meaning: () => trans.__("Commands for the GPU arrived corrupted, as their checksum tells."),
-    advice: () => trans.__("Start the program again; if it comes back, suspect the PCIe link or main memory."),
+    advice: () => trans.__("Start the program again; if it comes back, suspect the PCIe link or host memory."),
   },
   {
     codes: [81],

@@ -16,7 +16,8 @@ export function tapStream(ask_ms: number | null): void {
   const parse = JSON.parse;
   JSON.parse = (text: string, ...rest) => {
     const value = parse(text, ...rest) as unknown;
-    if (text.startsWith('{"type":"sample"')) {
+    // It may be `null`, which is what storage has where nothing is stored.
+    if (typeof text === 'string' && text.startsWith('{"type":"sample"')) {
       const { at_ms, gpus } = value as { at_ms: number; gpus: { at_ms: number }[] };
       tapped.samples += 1;
       tapped.at_ms = at_ms;

@@ -50,11 +50,7 @@ export class JupyterServer {
     options: ServerOptions = {},
     folder = newFolder(),
   ): Promise<JupyterServer> {
-    const settings = path.join(folder, 'settings/@jupyterlab/apputils-extension');
-    mkdirSync(settings, { recursive: true });
-    // Nothing that a test does may ask another machine.
-    const quiet = { fetchNews: 'false', checkForUpdates: false };
-    writeFileSync(path.join(settings, 'notification.jupyterlab-settings'), JSON.stringify(quiet));
+    const settings = quietSettings(folder);
     mkdirSync(path.join(folder, 'root'));
     const program = new Program(
       options.program ?? JUPYTER_LAB,
@@ -74,7 +70,7 @@ export class JupyterServer {
         JUPYTER_CONFIG_DIR: path.join(folder, 'config'),
         JUPYTER_DATA_DIR: path.join(folder, 'data'),
         JUPYTER_RUNTIME_DIR: path.join(folder, 'runtime'),
-        JUPYTERLAB_SETTINGS_DIR: path.join(folder, 'settings'),
+        JUPYTERLAB_SETTINGS_DIR: settings,
         JUPYTERLAB_WORKSPACES_DIR: path.join(folder, 'workspaces'),
         ...env,
       }),
@@ -188,6 +184,15 @@ export class JupyterServer {
     await this.program.stop(signal);
     rmSync(this.folder, { recursive: true, force: true });
   }
+}
+
+/** Makes a folder of settings of JupyterLab in this one: nothing that a test does may ask another machine. */
+export function quietSettings(folder: string): string {
+  const settings = path.join(folder, 'settings');
+  const notification = path.join(settings, '@jupyterlab/apputils-extension/notification.jupyterlab-settings');
+  mkdirSync(path.dirname(notification), { recursive: true });
+  writeFileSync(notification, JSON.stringify({ fetchNews: 'false', checkForUpdates: false }));
+  return settings;
 }
 
 /** The server tells its port in a file, once it listens. */

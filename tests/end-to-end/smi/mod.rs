@@ -420,6 +420,19 @@ fn a_loop_goes_on_until_interrupted_and_a_file_gets_it_all() {
 }
 
 #[test]
+fn what_is_refused_leaves_the_file_as_it_was() {
+    let fake = Fake::new("gpus = 1");
+    let file = fake.path("log.csv");
+    std::fs::write(&file, "yesterday\n").unwrap();
+    for words in [&["--query-gpu=nonsense"][..], &["--query-gpu=index", "-i", "9"]] {
+        let words = [&["smi", "--format=csv", "-f", file.to_str().unwrap()], words].concat();
+        let output = fake.gpumon(&words).output().unwrap();
+        assert!(!output.status.success(), "{}", stdout(&output));
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "yesterday\n", "{words:?}");
+    }
+}
+
+#[test]
 fn a_reader_that_has_seen_enough_is_no_failure() {
     let fake = Fake::new("gpus = 1");
     let mut looping = fake.gpumon(&["smi", "-lms", "20"]).stdout(Stdio::piped()).spawn().unwrap();

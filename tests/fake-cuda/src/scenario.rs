@@ -32,6 +32,7 @@ pub(crate) struct Fault {
     pub(crate) kind: FaultKind,
     pub(crate) after_kernels: u64,
     pub(crate) kernel: Option<String>,
+    pub(crate) device: Option<u32>,
     #[serde(default)]
     pub(crate) lasting: bool,
 }
@@ -43,6 +44,7 @@ pub(crate) enum FaultKind {
     Skip,
     OutOfMemory,
     Lost,
+    Hang,
 }
 
 impl Default for Scenario {
@@ -102,7 +104,7 @@ mod tests {
     #[test]
     fn the_example_has_every_key_and_nothing_else() {
         let example: Scenario = toml::from_str(include_str!("../example.toml")).unwrap();
-        assert_eq!((example.devices, example.fault.len()), (2, 4));
+        assert_eq!((example.devices, example.fault.len()), (2, 5));
         assert_eq!((example.uuid(0)[15], example.uuid(1)[15]), (10, 1));
         assert_eq!(example.uuid_text(0), example.uuids[0]);
         assert!(toml::from_str::<Scenario>("device = 1").is_err());

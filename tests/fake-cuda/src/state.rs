@@ -55,6 +55,7 @@ struct Counters {
 pub(crate) struct Fate {
     pub(crate) is_skipped: bool,
     pub(crate) is_flipped: bool,
+    pub(crate) is_stuck: bool,
 }
 
 thread_local! {
@@ -121,8 +122,7 @@ impl State {
 
     /// Takes so much of a device's budget, or of the host's, which has no end.
     pub(crate) fn charge(&mut self, device: Option<u32>, bytes: usize) -> Outcome {
-        let is_refused = self.happens(FaultKind::OutOfMemory);
-        if device.is_some_and(|device| is_refused || !self.budget.take(device, bytes as u64)) {
+        if device.is_some_and(|device| self.has_no_memory(device) || !self.budget.take(device, bytes as u64)) {
             return Err(Code::OUT_OF_MEMORY);
         }
         self.counters.held_bytes += bytes as u64;
@@ -190,13 +190,16 @@ impl State {
         self.check()?;
         let mut fate = Fate::default();
         for (fault, count) in self.scenario.fault.iter().zip(&mut self.counts) {
-            if fault.kernel.as_deref().is_some_and(|name| name != kernel) {
+            let is_meant = fault.kernel.as_deref().is_none_or(|name| name == kernel)
+                && fault.device.is_none_or(|device| Some(device) == CURRENT.get());
+            if !is_meant {
                 continue;
             }
             *count += 1;
             let is_next = *count == fault.after_kernels + 1 || fault.lasting && *count > fault.after_kernels;
             fate.is_flipped |= is_next && fault.kind == FaultKind::Flip;
             fate.is_skipped |= is_next && fault.kind == FaultKind::Skip;
+            fate.is_stuck |= is_next && fault.kind == FaultKind::Hang;
             self.is_lost |= is_next && fault.kind == FaultKind::Lost;
         }
         self.counters.kernels += 1;
@@ -210,9 +213,9 @@ impl State {
         self.write_counters();
     }
 
-    fn happens(&self, kind: FaultKind) -> bool {
-        let begun = |(fault, count): (&Fault, &u64)| fault.kind == kind && *count >= fault.after_kernels;
-        self.scenario.fault.iter().zip(&self.counts).any(begun)
+    fn has_no_memory(&self, device: u32) -> bool {
+        let is_of = |fault: &Fault| fault.kind == FaultKind::OutOfMemory && fault.device.is_none_or(|of| of == device);
+        self.scenario.fault.iter().zip(&self.counts).any(|(fault, count)| is_of(fault) && *count >= fault.after_kernels)
     }
 
     /// Whole or not at all: a test may be reading it.

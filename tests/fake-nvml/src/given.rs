@@ -54,7 +54,7 @@ pub(crate) fn text_or<T: AsRef<str>>(
 /// The value that was given, or else the one that is found.
 pub(crate) fn value_or<T: Filled>(answer: Option<Answer>, find: impl FnOnce() -> Result<T, Code>) -> Result<T, Code> {
     let Some(answer) = answer else { return find() };
-    let mut value = blank();
+    let mut value = T::blank();
     answer.fill(&mut value)?;
     Ok(value)
 }
@@ -65,7 +65,7 @@ pub(crate) fn pair_or<A: Filled, B: Filled>(
     find: impl FnOnce() -> Result<(A, B), Code>,
 ) -> Result<(A, B), Code> {
     let Some(answer) = answer else { return find() };
-    let (mut first, mut second) = (blank::<A>(), blank::<B>());
+    let (mut first, mut second) = (A::blank(), B::blank());
     let halves = answer.numbers()?.split_at_checked(1).and_then(|(one, rest)| first.fill(one).zip(second.fill(rest)));
     halves.map(|_| (first, second)).ok_or_else(|| answer.failure("two numbers"))
 }
@@ -77,7 +77,7 @@ pub(crate) fn list_or<T: Filled>(
 ) -> Result<Vec<T>, Code> {
     let Some(answer) = answer else { return find() };
     let item = |number: &i64| {
-        let mut item = blank::<T>();
+        let mut item = T::blank();
         item.fill(&[*number]).map(|()| item)
     };
     answer.numbers()?.iter().map(item).collect::<Option<_>>().ok_or_else(|| answer.failure("nothing"))
@@ -120,20 +120,26 @@ impl Answer {
 }
 
 /// A value that can be made of numbers in the order of its fields.
-pub(crate) trait Filled {
-    /// `None` where the numbers are too few, too many or too large.
-    fn fill(&mut self, numbers: &[i64]) -> Option<()>;
-}
+///
+/// # Safety
+/// All zeros are a value of it.
+pub(crate) unsafe trait Filled: Sized {
+    /// `None` where the numbers are too few, too many or too large, and of structures that no scenario gives.
+    fn fill(&mut self, _numbers: &[i64]) -> Option<()> {
+        None
+    }
 
-/// All zeros.
-fn blank<T: Filled>() -> T {
-    // SAFETY: what implements the trait consists of integers and of pointers that nobody follows.
-    unsafe { mem::zeroed() }
+    /// All zeros.
+    fn blank() -> Self {
+        // SAFETY: the trait's contract.
+        unsafe { mem::zeroed() }
+    }
 }
 
 macro_rules! filled {
     ($($type:ty: $($field:ident),+;)*) => {$(
-        impl Filled for $type {
+        // SAFETY: it consists of integers.
+        unsafe impl Filled for $type {
             fn fill(&mut self, numbers: &[i64]) -> Option<()> {
                 let mut numbers = numbers.iter();
                 $(self.$field = (*numbers.next()?).try_into().ok()?;)+
@@ -145,22 +151,12 @@ macro_rules! filled {
 
 macro_rules! numbers {
     ($($type:ty),*) => {$(
-        impl Filled for $type {
+        // SAFETY: it consists of integers.
+        unsafe impl Filled for $type {
             fn fill(&mut self, numbers: &[i64]) -> Option<()> {
                 let [number] = numbers else { return None };
                 *self = (*number).try_into().ok()?;
                 Some(())
-            }
-        }
-    )*};
-}
-
-/// Structures that no scenario gives.
-macro_rules! never {
-    ($($type:ty),* $(,)?) => {$(
-        impl Filled for $type {
-            fn fill(&mut self, _: &[i64]) -> Option<()> {
-                None
             }
         }
     )*};
@@ -193,7 +189,14 @@ filled! {
     sys::nvmlViolationTime_t: referenceTime, violationTime;
 }
 
-never! {
+macro_rules! never_given {
+    ($($type:ty),* $(,)?) => {$(
+        // SAFETY: it consists of integers, and of pointers that nobody follows.
+        unsafe impl Filled for $type {}
+    )*};
+}
+
+never_given! {
     [c_char; 64],
     sys::nvmlAccountingStats_t,
     sys::nvmlBridgeChipHierarchy_t,
@@ -220,7 +223,8 @@ never! {
 }
 
 /// Its upper and its lower half: one number could be beyond what TOML has.
-impl Filled for sys::nvmlPdi_t {
+// SAFETY: it consists of integers.
+unsafe impl Filled for sys::nvmlPdi_t {
     fn fill(&mut self, numbers: &[i64]) -> Option<()> {
         let [high, low] = narrow(numbers)?;
         self.value = u64::from(high) << 32 | u64::from(low);
@@ -229,7 +233,8 @@ impl Filled for sys::nvmlPdi_t {
 }
 
 /// Domain, bus, device, the two identifiers; the text follows.
-impl Filled for sys::nvmlPciInfo_t {
+// SAFETY: it consists of integers.
+unsafe impl Filled for sys::nvmlPciInfo_t {
     fn fill(&mut self, numbers: &[i64]) -> Option<()> {
         let [domain, bus, device, id, subsystem] = narrow(numbers)?;
         *self = crate::exports::pci_device((domain, bus, device), id, subsystem);
@@ -238,7 +243,8 @@ impl Filled for sys::nvmlPciInfo_t {
 }
 
 /// The same, and the two classes.
-impl Filled for sys::nvmlPciInfoExt_t {
+// SAFETY: it consists of integers.
+unsafe impl Filled for sys::nvmlPciInfoExt_t {
     fn fill(&mut self, numbers: &[i64]) -> Option<()> {
         let [domain, bus, device, id, subsystem, base, sub] = narrow(numbers)?;
         let plain = crate::exports::pci_device((domain, bus, device), id, subsystem);

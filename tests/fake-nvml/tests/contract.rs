@@ -14,7 +14,7 @@ use std::{
 };
 
 use common::{init, open, with_library, world};
-use gpumon_probe::vendor::sim::FUNCTIONS;
+use gpumon_probe::vendor::sim::{FUNCTIONS, Scenario};
 use nvml_wrapper_sys::bindings::{nvmlDevice_t, nvmlMemory_v2_t, nvmlProcessInfo_t, nvmlTemperature_t};
 
 const UNINITIALIZED: u32 = 1;
@@ -42,6 +42,21 @@ fn every_function_that_a_scenario_can_name_is_exported_and_no_other() {
     });
     let unknown: Vec<&str> = exported.filter(|name| !known.contains(name)).collect();
     assert!(unknown.is_empty(), "a scenario cannot name {unknown:?}");
+}
+
+/// What is exported by `exports!` looks for answers, and what is written out may do so.
+#[test]
+fn a_scenario_gives_answers_of_those_functions_that_look_for_them_and_of_no_other() {
+    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/src/exports");
+    let files = fs::read_dir(directory).unwrap().map(|file| fs::read_to_string(file.unwrap().path()).unwrap());
+    let source: String = files.collect::<String>().split_whitespace().collect();
+    for function in FUNCTIONS {
+        let looks = ["device", "part", "system"].map(|about| format!("fn{function}({about}|"));
+        let looks_it_up =
+            looks.iter().any(|text| source.contains(text)) || source.contains(&format!("given::device(\"{function}\""));
+        let scenario = Scenario::from_toml(&format!("[answers]\n{function} = 1\n"), "test.toml");
+        assert_eq!(scenario.is_ok(), looks_it_up, "{function}: {:?}", scenario.err());
+    }
 }
 
 #[test]

@@ -9,7 +9,13 @@ use std::{
 
 use gpumon_probe::units::three_digits;
 
-use super::{Context, JobFailure, Reporter, bench::load, failure::code_of, placement::Placement, worse};
+use super::{
+    Context, JobFailure, Reporter,
+    bench::load,
+    failure::code_of,
+    placement::{Placement, ReservedGpu},
+    worse,
+};
 use crate::{
     bench::Place,
     burn::{self, BurnRequest, Burning},
@@ -23,8 +29,9 @@ use crate::{
 /// As many seconds as a burn may last: a week.
 const LONGEST_SECONDS: f64 = 7.0 * 86_400.0;
 
-/// How long those behind a place wait for it where it tells nothing.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long those behind a place wait for it where none tells anything: each does once a second while it burns. Who cancels
+/// kills this process after ten seconds.
+const PATIENCE: Duration = Duration::from_secs(3);
 
 enum Progress {
     Burning(Burning),
@@ -105,7 +112,10 @@ fn all(placement: &Placement, request: &BurnRequest, context: &Context<'_>, repo
                     Progress::Done(outcome) => {
                         last = last.filter(|last| *last != step);
                         open.remove(&step);
-                        ended.insert(step, outcome);
+                        match *outcome {
+                            Ok(outcome) => drop(ended.insert(step, outcome)),
+                            Err(error) => count(fail(&error, backend, placement.gpus.get(step), report)),
+                        }
                     }
                 }
             }
@@ -113,30 +123,25 @@ fn all(placement: &Placement, request: &BurnRequest, context: &Context<'_>, repo
             while let Some(first) = ended.first_entry()
                 && (is_stuck || open.first().is_none_or(|open| open > first.key()))
             {
-                let (step, outcome) = first.remove_entry();
-                let gpu = placement.gpus.get(step).map(|held| held.device.index);
-                count(tell(*outcome, gpu, placement, report));
+                count(tell(first.remove(), placement, report));
             }
         }
     });
     worst
 }
 
-/// Reports what came of a place, and returns the exit code that it comes to.
-fn tell(outcome: Result<Outcome, RunError>, gpu: Option<u32>, placement: &Placement, report: &mut Reporter<'_>) -> u8 {
-    match outcome {
-        Ok(outcome) => {
-            let (code, load) = (code(&outcome), load(placement, &outcome));
-            report(Report::Result { outcome: Box::new(outcome), load, beside: Vec::new() });
-            code
-        }
-        Err(error) => {
-            let (code, id) = (code_of(&error), burn::ID.to_owned());
-            let backend = if gpu.is_some() { Backend::Cuda } else { Backend::Cpu };
-            report(Report::Failed { id, backend, gpu, error: error.to_string(), code });
-            code
-        }
-    }
+/// Reports the result of a place, and returns the exit code that it comes to.
+fn tell(outcome: Outcome, placement: &Placement, report: &mut Reporter<'_>) -> u8 {
+    let (code, load) = (code(&outcome), load(placement, &outcome));
+    report(Report::Result { outcome: Box::new(outcome), load, beside: Vec::new() });
+    code
+}
+
+/// The same of one that failed.
+fn fail(error: &RunError, backend: Backend, gpu: Option<&ReservedGpu>, report: &mut Reporter<'_>) -> u8 {
+    let (code, id, gpu) = (code_of(error), burn::ID.to_owned(), gpu.map(|held| held.device.index));
+    report(Report::Failed { id, backend, gpu, error: error.to_string(), code });
+    code
 }
 
 fn one(

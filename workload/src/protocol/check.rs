@@ -19,7 +19,7 @@ pub struct Check {
     /// Of all figures here.
     pub unit: Unit,
     /// What was made.
-    pub made: Reading<f64>,
+    pub expected: Reading<f64>,
     /// The least that the reading may be; absent where what was made is.
     pub least: Reading<f64>,
     /// The most.
@@ -39,11 +39,22 @@ pub struct Check {
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// It is.
-    Agrees,
+    Verified,
     /// It is not.
-    Differs,
+    Mismatch,
     /// The driver does not give it on this GPU, or it is not known what was made.
     NotReported,
+}
+
+impl Verdict {
+    /// As screens have it.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Verified => "verified",
+            Self::Mismatch => "mismatch",
+            Self::NotReported => "not reported",
+        }
+    }
 }
 
 /// Of a figure.
@@ -63,26 +74,45 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// What figures of a column are in, and how much of them that is.
-    pub fn in_column(self) -> (&'static str, f64) {
+    /// What figures are shown in, how much of them that is, and with how many decimals: as many as tolerances have.
+    fn shown(self) -> (&'static str, f64, usize) {
         match self {
-            Self::Percent => ("%", 1.0),
-            Self::Bytes => ("GiB", (1_u64 << 30) as f64),
-            Self::BytesPerSecond => ("GB/s", 1e9),
-            Self::Megahertz => ("MHz", 1.0),
-            Self::Joules => ("J", 1.0),
+            Self::Percent => ("%", 1.0, 1),
+            Self::Bytes => ("GiB", (1_u64 << 30) as f64, 3),
+            Self::BytesPerSecond => ("GB/s", 1e9, 2),
+            Self::Megahertz => ("MHz", 1.0, 0),
+            Self::Joules => ("J", 1.0, 0),
         }
     }
 
-    /// A figure with its unit, as `50.0 %` or `55.4 GB/s`.
+    /// As `GiB`.
+    pub fn name(self) -> &'static str {
+        self.shown().0
+    }
+
+    /// A figure without its unit; `None` where there is none.
+    pub fn figure(self, reading: &Reading<f64>) -> Option<String> {
+        let (_, size, decimals) = self.shown();
+        reading.value().map(|value| format!("{:.decimals$}", value / size))
+    }
+
+    /// A figure with its unit, as `50.0 %` or `55.40 GB/s`.
     pub fn words(self, reading: &Reading<f64>) -> String {
-        let Some(value) = reading.value() else { return "-".to_owned() };
-        match self {
-            Self::Percent => format!("{value:.1} %"),
-            Self::Bytes => format!("{:.2} GiB", value / (1_u64 << 30) as f64),
-            Self::BytesPerSecond => format!("{:.2} GB/s", value / 1e9),
-            Self::Megahertz => format!("{value:.0} MHz"),
-            Self::Joules => format!("{value:.0} J"),
-        }
+        self.figure(reading).map_or_else(|| "-".to_owned(), |figure| format!("{figure} {}", self.name()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_keep_the_digits_by_which_verdicts_differ() {
+        let words = |unit: Unit, value| unit.words(&Reading::Now(value));
+        assert_eq!(words(Unit::Megahertz, 1755.2), "1755 MHz");
+        assert_eq!(words(Unit::Joules, 3421.6), "3422 J");
+        assert_eq!(words(Unit::Percent, 71.46), "71.5 %");
+        assert_eq!(words(Unit::BytesPerSecond, 63.047e9), "63.05 GB/s");
+        assert_eq!(words(Unit::Bytes, 8.009 * (1_u64 << 30) as f64), "8.009 GiB");
     }
 }

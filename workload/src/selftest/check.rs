@@ -12,30 +12,25 @@ impl Check {
         during: &SampleWindow,
         before: &SampleWindow,
     ) -> Self {
-        let made = (expectation.made)(during);
+        let expected = (expectation.made)(during);
         let reported = (expectation.reported)(during, before);
-        let bounds = |of: fn((f64, f64)) -> f64| made.clone().map(|made| of(expectation.accepted.bounds(made)));
+        let bounds = |of: fn((f64, f64)) -> f64| expected.clone().map(|made| of(expectation.accepted.bounds(made)));
         let (least, most) = (bounds(|(least, _)| least), bounds(|(_, most)| most));
         let verdict = match (reported.value(), least.value(), most.value()) {
-            (Some(reported), Some(least), Some(most)) if (*least..=*most).contains(reported) => Verdict::Agrees,
-            (Some(_), Some(_), Some(_)) => Verdict::Differs,
+            (Some(reported), Some(least), Some(most)) if (*least..=*most).contains(reported) => Verdict::Verified,
+            (Some(_), Some(_), Some(_)) => Verdict::Mismatch,
             _ => Verdict::NotReported,
         };
-        let comes_to = match verdict {
-            Verdict::Agrees => "agrees",
-            Verdict::Differs => "differs",
-            Verdict::NotReported => "is not reported",
-        };
-        let [made_text, reported_text] = [&made, &reported].map(|reading| expectation.unit.words(reading));
-        let reading = expectation.reading;
-        let text = format!("{reading} of GPU {gpu} {comes_to}: {reported_text} for {made_text} made, while {does}");
+        let [wanted, read] = [&expected, &reported].map(|reading| expectation.unit.words(reading));
+        let (reading, comes_to) = (expectation.reading, verdict.words());
+        let text = format!("{reading} of GPU {gpu}: {comes_to} (reported {read}, expected {wanted}) while {does}");
         Self {
             load: load.into(),
             does: does.into(),
             gpu,
-            reading: expectation.reading.into(),
+            reading: reading.into(),
             unit: expectation.unit,
-            made,
+            expected,
             least,
             most,
             reported,
@@ -72,17 +67,17 @@ mod tests {
         let check =
             Check::new(("half", "half of it"), 1, &expectation(50.0, accepted), &stretch(percents), &stretch(&[]));
         assert_eq!(check.verdict, verdict, "{check:?}");
-        assert!(check.text.starts_with("utilization.gpu_percent of GPU 1 "), "{check:?}");
-        assert!(check.text.ends_with(" for 50.0 % made, while half of it"), "{check:?}");
+        assert!(check.text.starts_with("utilization.gpu_percent of GPU 1: "), "{check:?}");
+        assert!(check.text.ends_with(", expected 50.0 %) while half of it"), "{check:?}");
     }
 
     #[test]
-    fn a_reading_within_its_bounds_agrees() {
-        comes_to(&[49.0, 53.0], Accepted::Within(2.0), Verdict::Agrees);
-        comes_to(&[49.0, 57.0], Accepted::Within(2.0), Verdict::Differs);
-        comes_to(&[49.0, 57.0], Accepted::Times(1.0, 1.1), Verdict::Agrees);
-        comes_to(&[49.0, 50.0], Accepted::Times(1.0, 1.1), Verdict::Differs);
-        comes_to(&[f64::NAN], Accepted::Within(2.0), Verdict::Differs);
+    fn a_reading_within_its_bounds_is_verified() {
+        comes_to(&[49.0, 53.0], Accepted::Within(2.0), Verdict::Verified);
+        comes_to(&[49.0, 57.0], Accepted::Within(2.0), Verdict::Mismatch);
+        comes_to(&[49.0, 57.0], Accepted::Times(1.0, 1.1), Verdict::Verified);
+        comes_to(&[49.0, 50.0], Accepted::Times(1.0, 1.1), Verdict::Mismatch);
+        comes_to(&[f64::NAN], Accepted::Within(2.0), Verdict::Mismatch);
         comes_to(&[], Accepted::Within(2.0), Verdict::NotReported);
     }
 

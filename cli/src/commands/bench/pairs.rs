@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use gpumon_workload::protocol::Outcome;
 
-use crate::table::{
-    style::{ALARM, DIM, paint},
-    units::three_digits,
+use crate::{
+    run::columns::NONE,
+    table::{
+        style::{ALARM, DIM, paint},
+        units::three_digits,
+    },
 };
 
-/// What stands where nothing was measured.
-const NONE: &str = "-";
 const WIDTH: usize = 8;
 
 /// Outcomes between GPUs, by workload.

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::{
     compare::{Compared, Earlier},
     pairs::Pairs,
-    table::{Subject, Table, name},
+    table::{Layout, Table, name},
 };
 use crate::{
     exit::{Failure, say},
@@ -20,9 +20,7 @@ use crate::{
 /// What was printed, and how it was beside what was wanted.
 pub(crate) struct Results {
     json: bool,
-    subject: Subject,
-    /// Whether frameworks run beside.
-    is_beside: bool,
+    layout: Layout,
     /// Since it has begun.
     table: Option<Table>,
     devices: Vec<DeviceName>,
@@ -41,17 +39,10 @@ pub(crate) struct Results {
 }
 
 impl Results {
-    pub(crate) fn new(
-        json: bool,
-        subject: Subject,
-        is_beside: bool,
-        earlier: Option<Earlier>,
-        fail_below: Option<f64>,
-    ) -> Self {
+    pub(crate) fn new(json: bool, layout: Layout, earlier: Option<Earlier>, fail_below: Option<f64>) -> Self {
         Self {
             json,
-            subject,
-            is_beside,
+            layout,
             table: None,
             devices: Vec::new(),
             steps: 0,
@@ -147,7 +138,7 @@ impl View for Results {
     fn on_line(&mut self, raw: &str, line: Line) -> Result<(), Failure> {
         match &line.report {
             Report::Begun { devices, steps, .. } => {
-                self.table = Some(Table::new(self.subject, devices, self.is_beside));
+                self.table = Some(Table::new(self.layout, devices));
                 (self.devices, self.steps) = (devices.clone(), *steps);
             }
             Report::Result { outcome, load, beside } => {
@@ -199,12 +190,16 @@ impl View for Results {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::fuzzing::outcome, *};
+    use super::{
+        super::{fuzzing::outcome, table::Subject},
+        *,
+    };
 
     #[test]
     fn a_threshold_is_held_against_what_there_is() {
         let below = |outcomes: &[Outcome], share| {
-            let mut results = Results::new(true, Subject::Workloads, false, None, Some(share));
+            let layout = Layout { subject: Subject::Workloads, is_beside: false, has_integers: false };
+            let mut results = Results::new(true, layout, None, Some(share));
             for outcome in outcomes {
                 results.judge(outcome, None);
             }

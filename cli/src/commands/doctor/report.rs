@@ -1,13 +1,15 @@
 //! The findings, printed.
 
 use serde::Serialize;
-use unicode_width::UnicodeWidthStr;
 
 use super::{
     finding::{Finding, Verdict},
     readings::{Missing, Readings},
 };
-use crate::table::style::{ALARM, DIM, NOTICE, PLAIN, WELL, paint};
+use crate::{
+    table::style::{ALARM, DIM, NOTICE, PLAIN, WELL, paint},
+    top::text,
+};
 
 /// Every line fits the narrowest terminal.
 const WIDTH: usize = 80;
@@ -90,31 +92,15 @@ fn beside(head: &str, text: &str) -> Vec<String> {
     heads.zip(lines).map(|(head, line)| format!("{head}{line}")).collect()
 }
 
-/// Lines of at most so many columns; a word that is longer than one is cut. Control characters, which a terminal would
-/// obey, are left out.
+/// Lines of at most so many columns, without control characters, which a terminal would obey.
 fn wrap(text: &str, width: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split_whitespace() {
-        let mut word: String = word.chars().filter(|letter| !letter.is_control()).collect();
-        let last = lines.last_mut().expect("there is always a line");
-        if last.width() + 1 + word.width() <= width && !last.is_empty() {
-            last.push(' ');
-            last.push_str(&word);
-            continue;
-        }
-        while word.width() > width {
-            let cut = word.char_indices().map(|(at, _)| at).take_while(|at| word[..*at].width() <= width).last();
-            let rest = word.split_off(cut.filter(|cut| *cut > 0).unwrap_or(word.len()));
-            lines.push(std::mem::replace(&mut word, rest));
-        }
-        lines.push(word);
-    }
-    lines.retain(|line| !line.is_empty());
-    lines
+    text::wrap(&text.chars().filter(|letter| !letter.is_control()).collect::<String>(), width)
 }
 
 #[cfg(test)]
 mod tests {
+    use unicode_width::UnicodeWidthStr;
+
     use super::*;
 
     #[test]

@@ -47,8 +47,8 @@ const NOTES: &str = "\
 Examples:
   gpumon selftest
       Test GPU 0 and its links to the next GPU.
-  gpumon selftest --device all --json | jq -r 'select(.verdict == \"differs\") | [.gpu, .load, .reading] | @tsv'
-      List the readings that differ.
+  gpumon selftest --device all --json | jq -r 'select(.verdict == \"mismatch\") | [.gpu, .load, .reading] | @tsv'
+      List the mismatches.
 
 Environment:
   GPUMON_LIBCUDA  path of the CUDA driver library, if the loader does not find libcuda.so.1

@@ -1,15 +1,13 @@
 //! Readings beside what was made, as lines for people.
 
-use std::fmt::Write as _;
-
-use gpumon_probe::{model::Reading, untrusted::escaped};
+use gpumon_probe::untrusted::escaped;
 use gpumon_workload::protocol::{Check, DeviceName, Report, Verdict};
 
 use crate::{
     describe,
     run::{
         ForPeople,
-        columns::{Align, Column, Columns, NONE, number, terminal_columns},
+        columns::{Align, Column, Columns, NONE, terminal_columns},
     },
     table::style::{ALARM, DIM, STRONG, WELL, paint},
 };
@@ -18,8 +16,8 @@ use crate::{
 const INDENT: usize = 2;
 const COLUMNS: [Column; 5] = [
     Column { heading: "reading", align: Align::Left(39), rank: 0 },
-    Column { heading: "expected", align: Align::Point(5, 2), rank: 0 },
-    Column { heading: "reported", align: Align::Point(5, 2), rank: 0 },
+    Column { heading: "expected", align: Align::Point(4, 3), rank: 0 },
+    Column { heading: "reported", align: Align::Point(4, 3), rank: 0 },
     Column { heading: "unit", align: Align::Left(4), rank: 0 },
     Column { heading: "result", align: Align::Left(12), rank: 0 },
 ];
@@ -52,32 +50,34 @@ impl Text {
             self.load = Some(check.load.to_string());
             text += &(paint(STRONG, &describe::capital(&check.does)) + "\n");
         }
-        let (count, verdict) = match check.verdict {
-            Verdict::Agrees => (&mut self.verified, paint(WELL, "verified")),
-            Verdict::Differs => (&mut self.mismatches, paint(ALARM, "mismatch")),
-            Verdict::NotReported => (&mut self.not_reported, paint(DIM, "not reported")),
+        let (count, style) = match check.verdict {
+            Verdict::Verified => (&mut self.verified, WELL),
+            Verdict::Mismatch => (&mut self.mismatches, ALARM),
+            Verdict::NotReported => (&mut self.not_reported, DIM),
         };
         *count += 1;
-        let (unit, size) = check.unit.in_column();
-        let figure =
-            |reading: &Reading<f64>| reading.value().map_or_else(|| NONE.to_owned(), |value| number(value / size, 2));
+        let verdict = paint(style, check.verdict.words());
+        let unit = check.unit.name();
+        let figure = |reading| check.unit.figure(reading).unwrap_or_else(|| NONE.to_owned());
         let reading = format!("{:INDENT$}GPU {} {}", "", check.gpu, check.reading);
-        let cells = [reading, figure(&check.made), figure(&check.reported), unit.to_owned(), verdict];
+        let cells = [reading, figure(&check.expected), figure(&check.reported), unit.to_owned(), verdict];
         text += &(self.columns.line(&cells) + "\n");
-        if check.verdict == Verdict::Differs {
+        if check.verdict == Verdict::Mismatch {
             let why = format!("expected {} to {} {unit}: {}", figure(&check.least), figure(&check.most), check.how);
-            let why = paint(DIM, &self.columns.sentence(2 * INDENT, &why));
-            let _ = writeln!(text, "{:1$}{why}", "", 2 * INDENT);
+            text += &self.columns.remark(2 * INDENT, DIM, &why);
         }
         text
     }
 
-    /// The GPUs and the headings, once.
+    fn all(&self) -> usize {
+        self.verified + self.mismatches + self.not_reported
+    }
+
+    /// The GPUs and the headings, above the first line.
     fn head(&mut self) -> String {
-        if self.load.is_some() {
+        if self.all() > 0 {
             return String::new();
         }
-        self.load = Some(String::new());
         let devices = self.devices.iter().map(describe::device).collect::<Vec<_>>().join(", ");
         format!("{devices}\n{}\n", paint(DIM, &self.columns.headings()))
     }
@@ -94,16 +94,15 @@ impl ForPeople for Text {
     }
 
     fn failure(&mut self, id: &str, error: &str) -> Option<String> {
-        let error = self.columns.sentence(2 * INDENT, &escaped(&format!("{id}: failed: {error}")));
-        let indent = 2 * INDENT;
-        self.load.is_some().then(|| format!("{:indent$}{}\n", "", paint(ALARM, &error)))
+        let error = escaped(&format!("{id}: failed: {error}"));
+        (self.all() > 0).then(|| self.columns.remark(2 * INDENT, ALARM, &error))
     }
 
     fn end(&self) -> String {
-        if self.load.is_none() {
+        let all = self.all();
+        if all == 0 {
             return String::new();
         }
-        let all = self.verified + self.mismatches + self.not_reported;
         let mut parts = vec![format!("{} of {all} readings verified", self.verified)];
         let mismatches = || paint(ALARM, &format!("{} mismatch", self.mismatches));
         parts.extend((self.mismatches > 0).then(mismatches));
@@ -126,12 +125,12 @@ mod tests {
             gpu: 0,
             reading: "activity.dram_bandwidth_percent".into(),
             unit: Unit::Percent,
-            made: Reading::Now(92.34),
+            expected: Reading::Now(92.34),
             least: Reading::Now(87.34),
             most: Reading::Now(97.34),
             reported: match verdict {
-                Verdict::Agrees => Reading::Now(91.0),
-                Verdict::Differs => Reading::Now(11.0),
+                Verdict::Verified => Reading::Now(91.0),
+                Verdict::Mismatch => Reading::Now(11.0),
                 Verdict::NotReported => Reading::Absent(Absence::NotSupported),
             },
             verdict,
@@ -145,19 +144,19 @@ mod tests {
         let mut text = Text::with_room(Some(80));
         assert_eq!(text.failure("read", "no memory"), None, "there is no table yet");
         let plain = |text: String| anstream::adapter::strip_str(&text).to_string();
-        let first = plain(text.lines(&check("read", Verdict::Agrees)));
+        let first = plain(text.lines(&check("read", Verdict::Verified)));
         let expected = [
             "",
             "reading                                 expected reported unit result",
             "Memory is read",
-            "  GPU 0 activity.dram_bandwidth_percent    92.3     91.0  %    verified",
+            "  GPU 0 activity.dram_bandwidth_percent   92.3     91.0   %    verified",
         ];
         assert_eq!(first.lines().collect::<Vec<_>>(), expected);
-        let second = plain(text.lines(&check("read", Verdict::Differs)));
-        assert!(second.starts_with("  GPU 0 activity.dram") && second.contains("  11.0  %    mismatch\n"), "{second}");
+        let second = plain(text.lines(&check("read", Verdict::Mismatch)));
+        assert!(second.starts_with("  GPU 0 activity.dram") && second.contains("  11.0   %    mismatch\n"), "{second}");
         assert!(second.ends_with("\n    expected 87.3 to 97.3 %: bytes were counted\n"), "{second}");
         let third = plain(text.lines(&check("other", Verdict::NotReported)));
-        assert!(third.starts_with("Memory is read\n") && third.contains(" -    %    not reported"), "{third}");
+        assert!(third.starts_with("Memory is read\n") && third.contains(" -     %    not reported"), "{third}");
         let failed = text.failure("read", "no memory").map(plain);
         assert_eq!(failed.as_deref(), Some("    read: failed: no memory\n"));
         assert_eq!(plain(text.end()), "\n1 of 3 readings verified, 1 mismatch, 1 not reported\n");

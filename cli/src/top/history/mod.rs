@@ -19,6 +19,9 @@ const DEPTH_MS: u64 = 60 * 60 * 1000;
 /// A row of the thinned past is the mean over this time.
 const BUCKET_MS: u64 = 10_000;
 
+/// What a line without an axis is of.
+pub(super) const MINUTE_MS: u64 = 60_000;
+
 /// More than any machine has: a recording can say anything, and there is a column for every GPU up to the last.
 const MOST_GPUS: u32 = 1024;
 

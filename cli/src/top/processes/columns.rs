@@ -94,7 +94,7 @@ impl Column {
     }
 
     /// Whether a cell of it says no more than an empty one would.
-    pub(super) fn is_nothing(self, cell: &str) -> bool {
+    pub(in crate::top) fn is_nothing(self, cell: &str) -> bool {
         match self {
             Self::Kind => matches!(cell, "C" | ""),
             Self::Share | Self::Sm | Self::MemoryBusy | Self::Encoder | Self::Decoder | Self::Cpu => {

@@ -21,10 +21,10 @@ pub const HOST_FIELDS: &[Field<HostSample>] = &[
         .help("Threads that run, can run, or wait for a disk, averaged over one minute.")
         .prometheus("gpumon_host_load1"),
     host!(memory.total_bytes, "RAM, total", "RAMTot", Unit::Bytes)
-        .help("Main memory, all of it.")
+        .help("Host memory, all of it.")
         .prometheus("gpumon_host_memory_total_bytes"),
     host!(memory.used_bytes, "RAM", "RAM", Unit::Bytes)
-        .help("Main memory that programs hold; caches that can be given back are not counted.")
+        .help("Host memory that programs hold; caches that can be given back are not counted.")
         .prometheus("gpumon_host_memory_used_bytes")
         .chart("ram", "ram", "In use", Color::Memory)
         .limit(Limit::Field("host.memory.total_bytes")),

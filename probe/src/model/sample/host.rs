@@ -13,7 +13,7 @@ pub struct HostSample {
     pub at_ms: u64,
     /// Processors.
     pub cpu: CpuSample,
-    /// Main memory.
+    /// Host memory.
     pub memory: RamSample,
     /// Swap space; a total of 0 means that the machine has none.
     pub swap: RamSample,
@@ -34,7 +34,7 @@ pub struct CpuSample {
     pub load_1m: Reading<f64>,
 }
 
-/// Main memory or swap space.
+/// Host memory or swap space.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct RamSample {
     /// All of it.

@@ -64,13 +64,7 @@ impl<'a> Answers<'a> {
 
     /// The first number as one that may have a fraction.
     pub(super) fn real(self, query: Query) -> Reading<f64> {
-        and_then(self.value(query), |value| {
-            match value {
-                Value::Reals(reals) => reals.first().copied(),
-                value => value.at(0).map(|number| number as f64),
-            }
-            .map_or(Reading::Absent(Absence::Unknown), Reading::Now)
-        })
+        and_then(self.value(query), |value| value.real().map_or(Reading::Absent(Absence::Unknown), Reading::Now))
     }
 
     /// A number that is 0 or not.

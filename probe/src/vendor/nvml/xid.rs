@@ -80,7 +80,7 @@ static TABLE: &[(&[u32], ErrorInfo)] = table! {
     [69] Program(Warning), "A program gave the compute or graphics engine a command that it does not know.",
         "Check that the program was built for this GPU and driver, and run it under `compute-sanitizer`.";
     [80] Program(Warning), "Commands for the GPU arrived corrupted, as their checksum tells.",
-        "Start the program again; if it comes back, suspect the PCIe link or main memory.";
+        "Start the program again; if it comes back, suspect the PCIe link or host memory.";
     [106, 107] Program(Notice), "A test message came from the machine's management controller.",
         "Nothing needs to be done.";
     [137] Program(Warning), "A program reached over NVLink for memory of another GPU that it may not use.", DEBUG;
@@ -143,7 +143,7 @@ static TABLE: &[(&[u32], ErrorInfo)] = table! {
     [172] Broken, "An error in the memory on the chip could not be corrected.", DIAGNOSE;
 
     // What joins the GPU to others: PCI Express, NVLink, the link to a Grace CPU.
-    [18] Fault(Warning), "The GPU was forbidden to read main memory by itself.",
+    [18] Fault(Warning), "The GPU was forbidden to read host memory by itself.",
         "Reboot the machine; if it comes back, check its firmware settings.";
     [32] Fault(Warning), "Commands for the GPU were damaged on their way over PCIe.",
         "Start the program again; if it comes back, check seating, risers and the slot.";

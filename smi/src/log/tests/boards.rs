@@ -220,15 +220,18 @@ pub(crate) fn blackwell(script: ScriptedBackend) -> ScriptedBackend {
         (Query::PlatformInfo, &[0x2, 0, 0x3138_3230_3030_3030, 0x3030_3030_3100_0000, 25, 255, 1, 1, 2]),
         (Query::FabricInfo, &[3, 0, 32_766, 0x01AA, 1, 1 << 32, 1]),
         (Query::Field(251, 5), &[1]),
-        (Query::Field(260, 5), &[5_544]),
         (Query::Field(261, 5), &[1_000]),
-        (Query::Field(281, 5), &[120_000]),
+        (Query::Field(281, 5), &[120]),
         (
             Query::WorkloadPowerProfiles,
             &[0x6003, 0, 0, 0, 0, 0, 0, 0, 0x2, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
         ),
     ];
-    answers.iter().fold(hopper(script, 0), |script, (query, numbers)| script.numbers(0, *query, numbers))
+    answers.iter().fold(hopper(script, 0), |script, (query, numbers)| script.numbers(0, *query, numbers)).answer(
+        Subject::gpu(0),
+        Query::Field(260, 5),
+        Ok(Value::Reals(vec![55.44])),
+    )
 }
 
 /// A host of virtual GPUs.

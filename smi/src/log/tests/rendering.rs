@@ -53,6 +53,10 @@ fn a_newer_driver_has_other_lines_and_elements() {
     assert_eq!(["580.159.04", "590.48.01", "595.80"].map(|own| log(own).contains("Partition")), [true, false, true]);
     let real = newest("590.48.01").answer(Subject::gpu(0), Query::Field(274, 0), Ok(Value::Reals(vec![87.5])));
     assert!(text(&context(&real, &[0]), None).contains("EDPp Multiplier                                    : 87.50%"));
+    let lost = newest("590.48.01").answer(Subject::gpu(0), Query::Field(274, 0), Err(Code::GPU_IS_LOST));
+    assert!(
+        text(&context(&lost, &[0]), None).contains("EDPp Multiplier                                    : GPU is lost")
+    );
 
     let document = xml(&context(&newest("610.57.04"), &[0]), false);
     for line in [
@@ -156,6 +160,8 @@ fn a_board_in_a_rack_tells_its_place_fabric_and_profiles() {
         "            Incorrect Configuration                    : None",
         "        ClusterUUID                                    : 00000001-0000-0000-0000-000000000001",
         "            % TMP Floor                                : 55.44 %",
+        "            Ramp Up Rate                               : 1000 mW/s",
+        "            Secondary Power Floor                      : 120.00 W",
         "        Requested Profiles                             : Max-Q, 32",
         "        Enforced Profiles                              : N/A",
     ] {
@@ -182,7 +188,7 @@ fn an_older_driver_is_asked_for_its_own_fields() {
         .system(SystemQuery::DriverVersion, Ok(Value::Text("575.57.08".to_owned())))
         .numbers(0, Query::Field(251, 0), &[5_000_999])
         .numbers(0, Query::Field(253, 0), &[7_000])
-        .numbers(0, Query::Field(265, 5), &[1_234])
+        .answer(Subject::gpu(0), Query::Field(265, 5), Ok(Value::Reals(vec![12.34])))
         .numbers(0, Query::Field(256, 5), &[1]);
     let log = text(&context(&script, &[0]), None);
     for line in [
@@ -320,6 +326,15 @@ Attached Units                                         : 0
 </nvidia_smi_log>
 "
     );
+}
+
+#[test]
+fn the_dtd_of_a_release_holds_what_every_document_of_it_holds() {
+    for (branch, has) in [(580, true), (590, false), (595, true)] {
+        let dtd = dtd(false, Release(branch, 0));
+        assert_eq!(dtd.contains("partition_assigned"), has, "{branch}");
+        assert!(!dtd.contains("partition_assigned?"), "{branch}");
+    }
 }
 
 #[test]

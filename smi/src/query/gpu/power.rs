@@ -2,7 +2,7 @@
 
 use gpumon_probe::vendor::nvml::query::{Code, Query as Q};
 
-use super::super::cell::{Absent, Cell, enabled, hundredths, milliwatts, number};
+use super::super::cell::{Absent, Cell, enabled, milliwatts, number, two_places};
 use super::super::field::{Section, field, untitled};
 use super::super::row::Row;
 use crate::release::Release;
@@ -95,7 +95,7 @@ pub(super) const SECTIONS: &[Section<()>] = &[untitled(&[
 ])];
 
 pub(super) const EDPP: &[Section<()>] =
-    &[untitled(&[field("edpp_multiplier [%]", |row| hundredths(row.ask(Q::Field(EDPP_MULTIPLIER, GPU))))
+    &[untitled(&[field("edpp_multiplier [%]", |row| two_places(row.ask(Q::Field(EDPP_MULTIPLIER, GPU))))
         .about("By how many percent of their usual height peaks of the electric current (EDPp) are limited.")
         .since(Release(590, 0))])];
 

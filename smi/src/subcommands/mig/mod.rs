@@ -8,7 +8,7 @@ use std::io::Write;
 
 use gpumon_probe::vendor::nvml::query::{Query, QueryBackend, Subject, Value};
 
-use crate::{Refusal, form::Form, subcommand::Stop};
+use crate::{Refusal, form::Form, select::is_divided, subcommand::Stop};
 
 pub(super) static FORM: Form = Form::new("mig", help::HELP)
     .changing(&["-cgi", "-dgi", "-cci", "-dci", "-C"])
@@ -24,7 +24,7 @@ pub(crate) fn run(arguments: &[String], driver: &dyn QueryBackend, output: &mut 
         "-lgip" => gpu::profiles(driver, &gpus),
         "-lgipp" => gpu::placements(driver, &gpus),
         _ => {
-            let gpus: Vec<u32> = gpus.into_iter().filter(|gpu| divided(driver, *gpu)).collect();
+            let gpus: Vec<u32> = gpus.into_iter().filter(|gpu| is_divided(driver, *gpu)).collect();
             if gpus.is_empty() {
                 return Err(Refusal::new(0, "No MIG-enabled devices found.\n").into());
             }
@@ -52,10 +52,6 @@ impl Chosen {
     fn has(&self, instance: i128) -> bool {
         self.0.as_ref().is_none_or(|chosen| chosen.contains(&instance))
     }
-}
-
-fn divided(driver: &dyn QueryBackend, gpu: u32) -> bool {
-    ask(driver, gpu, Query::MigMode).and_then(|answer| answer.at(0)) == Some(1)
 }
 
 fn ask(driver: &dyn QueryBackend, gpu: u32, query: Query) -> Option<Value> {

@@ -1,10 +1,10 @@
 /** What the dialog of benchmarks has in it: a choice, what runs, and what did. */
 
 import { button, h, KeyedRows, setShown, setText } from '../../lib/dom';
-import { plainText } from '../../lib/text';
 import { trans } from '../../lib/translation';
 import type { GpuState } from '../../model/gpu';
 import { RUN_STATUS, titleOf } from '../../model/describe-run';
+import { answerOf, OWN_HEADERS } from '../../model/request';
 import { RunHistory } from '../../model/run-history';
 import type { Store } from '../../model/store';
 import type { Catalogue, RunDetails, RunState } from '../../wire';
@@ -16,9 +16,6 @@ import type { Freshness } from '../value';
 import { RunCard } from './card';
 import { Choice } from './choice';
 import { HistoryHead } from './history-head';
-
-/** What starts or stops something carries it: no page of another origin can send it. */
-const OWN = { 'X-Gpumon': 'run' };
 
 export class RunDialog {
   readonly element: HTMLDialogElement;
@@ -42,7 +39,7 @@ export class RunDialog {
     private readonly invalidate: () => void,
   ) {
     this.choice = new Choice((job) => {
-      void this.request('api/v1/runs', { method: 'POST', headers: OWN, body: JSON.stringify(job) });
+      void this.request('api/v1/runs', { method: 'POST', headers: OWN_HEADERS, body: JSON.stringify(job) });
     }, invalidate);
     this.history = new RunHistory(async (run) => (await this.request(addressOf(run))) as RunDetails | null, invalidate);
     this.head = new HistoryHead(this.history);
@@ -114,7 +111,7 @@ export class RunDialog {
   }
 
   private newCard(run: string): RunCard {
-    const cancel = (): void => void this.request(addressOf(run), { method: 'DELETE', headers: OWN });
+    const cancel = (): void => void this.request(addressOf(run), { method: 'DELETE', headers: OWN_HEADERS });
     return new RunCard(this.history, cancel, this.invalidate);
   }
 
@@ -134,19 +131,9 @@ export class RunDialog {
 
   /** The server's answer; `null` where it has refused, which is said. */
   private async request(path: string, init?: RequestInit): Promise<unknown> {
-    let why: string;
-    try {
-      const response = await this.runner.request(path, init);
-      if (response.ok) {
-        this.showError('');
-        return await response.json();
-      }
-      why = plainText((await response.text()).trim()) || `HTTP ${response.status}`;
-    } catch {
-      why = trans.__('The server is not responding, or is too old to run benchmarks.');
-    }
-    this.showError(why);
-    return null;
+    const answer = await answerOf(this.runner.request(path, init));
+    this.showError(answer.why ?? '');
+    return answer.json;
   }
 
   private showError(why: string): void {

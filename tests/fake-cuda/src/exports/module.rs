@@ -159,6 +159,11 @@ pub(super) fn launch((name, work): &Kernel, arguments: Arguments, grid: Grid, st
         let load = state.load(grid);
         (load, state.launched(name)?, state.scenario.kernel_ms, state.begin(load))
     };
+    if fate.is_stuck {
+        loop {
+            thread::park();
+        }
+    }
     thread::sleep(Duration::from_millis(ms));
     let (address, bytes) = if fate.is_skipped { (0, 0) } else { work(arguments, u64::from(grid.blocks)) };
     {

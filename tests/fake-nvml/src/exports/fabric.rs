@@ -38,7 +38,7 @@ unsafe extern "C" fn nvmlDeviceGetGpuFabricInfoV(
         let mut answer = given::value_or(given::device("nvmlDeviceGetGpuFabricInfoV", handle, &[]), || {
             let fabric = gpu.machine().world.fabric(gpu.index).ok_or(Code::NOT_SUPPORTED)?;
             Ok(nvmlGpuFabricInfo_v2_t {
-                version,
+                version: 0,
                 clusterUuid: bytes(&fabric.cluster_uuid),
                 status: fabric.status,
                 cliqueId: fabric.clique_id,

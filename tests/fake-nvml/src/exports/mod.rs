@@ -41,7 +41,9 @@ mod virtualization;
 macro_rules! exports {
     () => {};
     ($(#[$meta:meta])* fn $name:ident(system |$given:tt| $(, $input:ident: $of:ty)*) $($rest:tt)*) => {
-        $crate::exports::exports! { @output [$(#[$meta])* $name] [$($input: $of,)*] [$($input),*] [system(|$given|)] $($rest)* }
+        $crate::exports::exports! {
+            @output [$(#[$meta])* $name] [$($input: $of,)*] [$($input),*] [system(|$given|)] $($rest)*
+        }
     };
     ($(#[$meta:meta])* fn $name:ident($about:ident |$($given:tt),+| $(, $input:ident: $of:ty)*) $($rest:tt)*) => {
         $crate::exports::exports! {
@@ -118,7 +120,8 @@ macro_rules! exports {
         $(#[$meta])*
         #[unsafe(no_mangle)]
         unsafe extern "C" fn $name($($parameters)*) -> nvml_wrapper_sys::bindings::nvmlReturn_t {
-            let $answer = $crate::given::$about(stringify!($name), $($handle,)? &[$($crate::exports::Argument::number($argument)),*]);
+            let arguments = [$($crate::exports::Argument::number($argument)),*];
+            let $answer = $crate::given::$about(stringify!($name), $($handle,)? &arguments);
             $crate::call::$about(stringify!($name), $($handle,)? |$($given),+| $body)
         }
     };

@@ -47,11 +47,8 @@ struct RemappedRowsInfo {
     failed: c_uint,
 }
 
-impl Filled for RemappedRowsInfo {
-    fn fill(&mut self, _: &[i64]) -> Option<()> {
-        None
-    }
-}
+// SAFETY: it consists of integers.
+unsafe impl Filled for RemappedRowsInfo {}
 
 exports! {
     fn nvmlDeviceGetRemappedRows_v2(device |gpu|) -> RemappedRowsInfo {

@@ -72,6 +72,14 @@ impl Value {
         self.numbers().get(place).copied()
     }
 
+    /// The first quantity, an integer or not; `None` where there is none.
+    pub fn real(&self) -> Option<f64> {
+        match self {
+            Self::Reals(reals) => reals.first().copied(),
+            value => value.at(0).map(|number| number as f64),
+        }
+    }
+
     /// The text; `None` where it is of another form.
     pub fn text(&self) -> Option<&str> {
         if let Self::Text(text) = self { Some(text) } else { None }

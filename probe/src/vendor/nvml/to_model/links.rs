@@ -23,14 +23,14 @@ const SPEED_UNIT_BYTES: f64 = 1e6;
 
 /// Every link; an empty list where the GPU has none.
 pub(super) fn nvlinks(answers: Answers<'_>) -> Reading<Vec<NvLink>> {
-    match answers.number(Q::NvLinkState(0)) {
-        Reading::Absent(Absence::NotSupported | Absence::DriverError { code: 2 }) => Reading::Now(Vec::new()),
-        Reading::Absent(reason) => Reading::Absent(reason),
-        _ => {
-            let there = |link: &u32| answers.ageless().value(lanes::link_speed(*link)) != never_asked();
-            Reading::Now((0..lanes::MOST_LINKS).take_while(there).map(|link| nvlink(answers, link)).collect())
-        }
+    if has_no_links(answers) {
+        return Reading::Now(Vec::new());
     }
+    if let Reading::Absent(reason) = answers.number(Q::NvLinkState(0)) {
+        return Reading::Absent(reason);
+    }
+    let there = |link: &u32| answers.ageless().value(lanes::link_speed(*link)) != never_asked();
+    Reading::Now((0..lanes::MOST_LINKS).take_while(there).map(|link| nvlink(answers, link)).collect())
 }
 
 /// Whether the driver has said, of the first link, that the board has none; it may also lack the function.

@@ -20,6 +20,60 @@ pub(super) struct CallTo {
     arguments: Vec<u32>,
 }
 
+/// Functions that answer what the simulation says and nothing else.
+const SIMULATED: [&str; 50] = [
+    "nvmlComputeInstanceGetInfo_v2",
+    "nvmlDeviceGetComputeRunningProcesses",
+    "nvmlDeviceGetComputeRunningProcesses_v2",
+    "nvmlDeviceGetComputeRunningProcesses_v3",
+    "nvmlDeviceGetEncoderStats",
+    "nvmlDeviceGetGraphicsRunningProcesses",
+    "nvmlDeviceGetGraphicsRunningProcesses_v2",
+    "nvmlDeviceGetGraphicsRunningProcesses_v3",
+    "nvmlDeviceGetHandleByIndex_v2",
+    "nvmlDeviceGetHandleByPciBusId_v2",
+    "nvmlDeviceGetHandleBySerial",
+    "nvmlDeviceGetHandleByUUID",
+    "nvmlDeviceGetMPSComputeRunningProcesses",
+    "nvmlDeviceGetMPSComputeRunningProcesses_v2",
+    "nvmlDeviceGetMPSComputeRunningProcesses_v3",
+    "nvmlDeviceGetMemoryAffinity",
+    "nvmlDeviceGetNvLinkInfo",
+    "nvmlDeviceGetProcessUtilization",
+    "nvmlDeviceGetRemappedRows",
+    "nvmlDeviceGetRetiredPages_v2",
+    "nvmlDeviceGetSamples",
+    "nvmlDeviceGetTopologyNearestGpus",
+    "nvmlDeviceGetVgpuCapabilities",
+    "nvmlDeviceQueryDrainState",
+    "nvmlDeviceRegisterEvents",
+    "nvmlDeviceValidateInforom",
+    "nvmlErrorString",
+    "nvmlEventSetCreate",
+    "nvmlEventSetFree",
+    "nvmlEventSetWait_v2",
+    "nvmlGetExcludedDeviceInfoByIndex",
+    "nvmlGetVgpuDriverCapabilities",
+    "nvmlGpmMetricsGet",
+    "nvmlGpmMigSampleGet",
+    "nvmlGpmQueryDeviceSupport",
+    "nvmlGpmSampleAlloc",
+    "nvmlGpmSampleFree",
+    "nvmlGpmSampleGet",
+    "nvmlGpuInstanceGetComputeInstancePossiblePlacements",
+    "nvmlGpuInstanceGetComputeInstanceProfileInfo",
+    "nvmlGpuInstanceGetComputeInstanceProfileInfoV",
+    "nvmlGpuInstanceGetComputeInstanceRemainingCapacity",
+    "nvmlGpuInstanceGetComputeInstances",
+    "nvmlGpuInstanceGetInfo",
+    "nvmlInitWithFlags",
+    "nvmlInit_v2",
+    "nvmlShutdown",
+    "nvmlSystemGetConfComputeCapabilities",
+    "nvmlSystemGetConfComputeState",
+    "nvmlSystemGetTopologyGpuSet",
+];
+
 /// What a function answers, in its own units.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Given {
@@ -67,7 +121,13 @@ impl<'de> Deserialize<'de> for CallTo {
         });
         let expected = &"a function with its numbers, as \"nvmlDeviceGetClockInfo(1)\"";
         let arguments = arguments.ok_or_else(|| de::Error::invalid_value(Unexpected::Str(&text), expected))?;
-        Ok(Self { function: Function::parse(name).map_err(de::Error::custom)?.0, arguments })
+        let function = Function::parse(name).map_err(de::Error::custom)?.0;
+        if SIMULATED.contains(&function) {
+            return Err(de::Error::custom(format_args!(
+                "the answer of `{function}` is simulated; remove it here, or make the function fail in [returns]"
+            )));
+        }
+        Ok(Self { function, arguments })
     }
 }
 
@@ -130,6 +190,7 @@ mod tests {
         for (line, words) in [
             ("nvmlDeviceGetPowerUsag = 1", "did you mean `nvmlDeviceGetPowerUsage`?"),
             ("\"nvmlDeviceGetClockInfo(x)\" = 1", "a function with its numbers"),
+            ("nvmlDeviceGetRemappedRows = [1, 2, 0, 0]", "make the function fail in [returns]"),
             ("nvmlDeviceGetPowerUsage = 1.5", "an answer is a text, a number"),
             ("nvmlDeviceGetPowerUsage = { code = 0 }", "an answer is a text, a number"),
         ] {

@@ -16,7 +16,7 @@ use gpumon_probe::{
 
 /// A driver of which each call about a GPU is made by a thread that may stay behind in it. Such a GPU answers
 /// [`Code::TIMEOUT`], at once, until the call has returned.
-pub(crate) struct Guard<D> {
+pub(crate) struct TimeLimited<D> {
     driver: Arc<D>,
     gpus: Mutex<Vec<Arc<Gpu>>>,
     /// When a GPU answered for the first time. Others are opened as slowly as it was, unless they hang.
@@ -42,7 +42,7 @@ struct Caller {
     thread: JoinHandle<()>,
 }
 
-impl<D: QueryBackend + Send + 'static> Guard<D> {
+impl<D: QueryBackend + Send + 'static> TimeLimited<D> {
     pub(crate) fn new(driver: D) -> Self {
         Self { driver: Arc::new(driver), gpus: Mutex::default(), last_opened: Mutex::default() }
     }
@@ -89,7 +89,7 @@ impl<D: QueryBackend + Send + 'static> Guard<D> {
     }
 }
 
-impl<D: QueryBackend + Send + 'static> QueryBackend for Guard<D> {
+impl<D: QueryBackend + Send + 'static> QueryBackend for TimeLimited<D> {
     fn system(&self, query: SystemQuery) -> Answer {
         self.driver.system(query)
     }
@@ -164,14 +164,14 @@ mod tests {
     #[test]
     fn a_gpu_answers_again_once_the_call_has_returned() {
         let gate = Arc::new(Mutex::new(()));
-        let guard = Guard::new(Holding(Arc::clone(&gate)));
-        let ask = |gpu| guard.about(Subject::gpu(gpu), Query::Name);
+        let limited = TimeLimited::new(Holding(Arc::clone(&gate)));
+        let ask = |gpu| limited.about(Subject::gpu(gpu), Query::Name);
         let held = lock(&gate);
         assert_eq!((ask(0), ask(1)), (Ok(Value::number(0)), Err(Code::TIMEOUT)));
-        let callers = || lock(&guard.gpu(1).stuck).len();
+        let callers = || lock(&limited.gpu(1).stuck).len();
         assert_eq!((ask(1), callers()), (Err(Code::TIMEOUT), 1), "it is not asked again");
         drop(held);
-        while guard.gpu(1).is_stuck() {
+        while limited.gpu(1).is_stuck() {
             thread::sleep(GLANCE);
         }
         assert_eq!(ask(1), Ok(Value::number(1)));

@@ -1,0 +1,177 @@
+/** The panel behind a JupyterHub: two users, each with a server of their own below one address. */
+
+import { spawn } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+
+import type { Locator, Page } from 'playwright-core';
+import { describe, expect } from 'vitest';
+
+import { newPage, type Conduct } from '../src/browser';
+import { Charts } from '../src/charts';
+import { it as base } from '../src/fixtures';
+import { kernelReady, Lab, runCell } from '../src/lab';
+import { newScenario, overFake } from '../src/machine';
+import { notebookOf } from '../src/notebook-file';
+import { isRunning } from '../src/processes';
+import { View } from '../src/view';
+import { JupyterHub, type User } from './jupyterhub';
+
+/** Kernels and servers that nobody has used for so long are ended. */
+const IDLE_S = 5;
+const CULL_KERNELS = ['cull_interval=1', `cull_idle_timeout=${String(IDLE_S)}`, 'cull_connected=True'];
+const GPU = '[[gpu]]\nindex = 0\nmemory_used = "90 GiB"\n';
+
+/** A cell that runs until a file is there. */
+const WAITS = 'import os, time\nwhile not os.path.exists("go"):\n    time.sleep(0.1)';
+
+/** On the command line of another user. */
+const SECRET = '600.0625';
+
+/** Somebody in front of JupyterLab. */
+interface Person {
+  page: Page;
+  conduct: Conduct;
+  lab: Lab;
+  view: View;
+}
+
+const it = base
+  .extend('scenario', { scope: 'file' }, () => newScenario(GPU))
+  .extend('hub', { scope: 'file' }, async ({ scenario, sharedWorker }, { onCleanup }) => {
+    const hub = await JupyterHub.start(
+      { ...overFake(scenario), ...sharedWorker.env },
+      CULL_KERNELS.map((option) => `--MappingKernelManager.${option}`),
+    );
+    onCleanup(() => hub.stop());
+    return hub;
+  })
+  /** A program of another user of the machine, where the tests may start one. */
+  .extend('stranger', { scope: 'file' }, ({}, { onCleanup }) => {
+    const asRoot = process.getuid?.() === 0;
+    const child = spawn('sleep', [asRoot ? SECRET : '600'], asRoot ? { uid: 65_534, gid: 65_534 } : {});
+    onCleanup(() => void child.kill());
+    return child.pid ?? 0;
+  })
+  /** Both with panel and charts open. */
+  .extend('people', { scope: 'file' }, async ({ browser, hub }, { onCleanup }) => {
+    const enter = async (user: User): Promise<Person> => {
+      const { page, conduct } = await newPage(browser);
+      await hub.open(page, user, 'lab');
+      const lab = new Lab(page);
+      await lab.ready();
+      await lab.showPanel();
+      await lab.command('GPU Charts');
+      return { page, conduct, lab, view: new View(page) };
+    };
+    const [ana, ben] = await Promise.all([enter('ana'), enter('ben')]);
+    onCleanup(async () => {
+      await Promise.all([ana, ben].map(({ page }) => page.context().close()));
+    });
+    return { ana, ben };
+  })
+  .extend('ana', ({ people }) => people.ana)
+  .extend('ben', ({ people }) => people.ben);
+
+/** What the server of `user` answers to a page that is open, which asks with all that its browser knows. */
+const asks = (page: Page, method: string, url: string): Promise<{ status: number; text: string }> =>
+  page.evaluate(
+    async ([method, url]) => {
+      const response = await fetch(url, { method });
+      return { status: response.status, text: await response.text() };
+    },
+    [method, url] as const,
+  );
+
+describe('behind a JupyterHub', () => {
+  it('each user has the panel, its history and its charts', async ({ ana, ben }) => {
+    const watch = async ({ page, view, conduct }: Person): Promise<void> => {
+      await view.live();
+      await view.changes(0, 'power.draw_watts');
+      await view.history(2);
+      await new Charts(page).live();
+      expect(conduct.errors.filter((error) => error.includes('gpumon'))).toEqual([]);
+      expect(conduct.foreignRequests).toEqual([]);
+    };
+    await Promise.all([watch(ana), watch(ben)]);
+  });
+
+  it('runs are the user’s own, and nobody else may start or see them', async ({ hub, ana, ben, worker }) => {
+    const { page } = ana;
+    await page.getByTestId('gpumon-run').click();
+    const search = page.getByRole('combobox', { name: 'Search benchmarks' });
+    await page.getByLabel('Device', { exact: true }).selectOption({ label: 'CPU' });
+    await search.fill('triad');
+    await search.press('ArrowDown');
+    await search.press('Enter');
+    await page.locator('.gpumon-run-table tr').filter({ hasText: '4,020' }).waitFor();
+    const runs = 'gpumon/api/v1/runs';
+    expect((await asks(page, 'GET', `${hub.at('ana')}${runs}`)).text).toContain('triad');
+    expect(JSON.parse((await asks(ben.page, 'GET', `${hub.at('ben')}${runs}`)).text)).toMatchObject({ runs: [] });
+    // The header that proves where a request comes from is missing.
+    const unproven = await asks(page, 'POST', `${hub.at('ana')}${runs}`);
+    expect(unproven).toMatchObject({ status: 403, text: expect.stringContaining('X-Gpumon') as string });
+    for (const method of ['GET', 'POST']) {
+      expect((await asks(ben.page, method, `${hub.at('ana')}${runs}`)).status).toBe(403);
+    }
+    worker.finish();
+    await page.locator('.gpumon-run[data-status=done]').waitFor();
+    await page.keyboard.press('Escape');
+  });
+
+  it('a kernel is named to its user, and culled beside the open panel', async ({
+    hub,
+    scenario,
+    stranger,
+    ana,
+    ben,
+  }) => {
+    const { page } = ana;
+    hub.write('ana', 'train.ipynb', notebookOf([WAITS]));
+    await page.goto(`${hub.at('ana')}lab/tree/train.ipynb`);
+    await ana.lab.ready();
+    await kernelReady(page);
+    await runCell(page);
+    const pid = await hub.kernelPid('ana');
+    const holds = (pid: number): string => `[[process]]\ngpu = 0\npid = ${String(pid)}\nmemory = "20 GiB"\n`;
+    writeFileSync(scenario, GPU + holds(pid) + holds(stranger));
+    const gpumons = [...(await hub.gpumons('ana')), ...(await hub.gpumons('ben'))];
+    gpumons.forEach((gpumon) => process.kill(gpumon, 'SIGKILL'));
+    const row = (person: Person, of: number): Locator =>
+      person.page.locator(`#gpumon-panel [data-pid="${String(of)}"]`).first();
+    await row(ana, pid).filter({ hasText: 'train.ipynb' }).waitFor();
+    for (const person of [ana, ben]) {
+      await row(person, stranger).filter({ hasText: '20.0' }).waitFor();
+      expect(await row(person, stranger).innerText()).not.toContain(SECRET);
+    }
+    const { text } = await asks(page, 'GET', `${hub.at('ana')}gpumon/api/v1/snapshot`);
+    expect(text).toContain('ipykernel_launcher');
+    expect(text).not.toContain(SECRET);
+    hub.write('ana', 'go', '');
+    await expect.poll(() => isRunning(pid)).toBe(false);
+    await ana.view.live();
+    await ana.lab.command('GPU Charts');
+    await page.getByTestId('gpumon-cells').filter({ hasText: 'train.ipynb' }).waitFor();
+    expect(await ben.page.getByTestId('gpumon-cells').innerText()).not.toContain('train.ipynb');
+  });
+
+  it('idle servers are culled though panel and page stay live, and their gpumon ends with them', async ({
+    hub,
+    ana,
+    ben,
+    onTestFinished,
+  }) => {
+    // JupyterLab itself asks its server for news every few seconds, unless its tab is hidden.
+    await ben.page.route(/\/user\/ben\/(lab\/)?api\//, () => undefined);
+    await ana.page.goto(`${hub.at('ana')}gpumon/`);
+    await Promise.all([ana.view.live(), ben.view.live()]);
+    const gpumons = [...(await hub.gpumons('ana')), ...(await hub.gpumons('ben'))];
+    expect(gpumons).toHaveLength(4);
+    const culler = hub.cull(IDLE_S);
+    onTestFinished(async () => {
+      await culler.stop();
+    });
+    await Promise.all([ana, ben].map(({ view }) => view.changes(0, 'power.draw_watts')));
+    await expect.poll(() => hub.running(), { message: culler.output }).toEqual([]);
+    await expect.poll(() => gpumons.filter(isRunning)).toEqual([]);
+  });
+});
