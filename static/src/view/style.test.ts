@@ -7,7 +7,11 @@ import { expect, it } from 'vitest';
 const HERE = fileURLToPath(new URL('.', import.meta.url));
 const SHEETS = new Map(readdirSync(join(HERE, 'style')).map((name) => [name, textOf(`style/${name}`)]));
 /** The sheets that are loaded with a part of the view, and the code of that part. */
-const PARTS = { 'runs.css': /^view\/runs\//, 'tour.css': /^view\/tour(-entry)?\.ts$/ };
+const PARTS = {
+  'details.css': /^view\/(details|mig-list)\.ts$/,
+  'runs.css': /^view\/runs\//,
+  'tour.css': /^view\/tour(-entry)?\.ts$/,
+};
 const SOURCES = [...sourcesIn('..'), ...sourcesIn('../../../labextension/src')];
 
 function textOf(path: string): string {
