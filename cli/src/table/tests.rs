@@ -8,7 +8,7 @@ use gpumon_probe::model::{
 use gpumon_server::frame::{GpuHistory, History};
 use unicode_width::UnicodeWidthStr;
 
-use crate::describe::Load;
+use crate::{describe::Load, table::style::plain};
 
 use super::{
     examples::{GIB, NOW_MS, inventory, process, processes, sample},
@@ -93,10 +93,6 @@ const PIPE: Layout = Layout { width: None, height: None, unicode: false };
 
 fn terminal(width: usize) -> Layout {
     Layout { width: Some(width), height: None, unicode: true }
-}
-
-fn plain(text: &str) -> String {
-    anstream::adapter::strip_str(text).to_string()
 }
 
 #[track_caller]

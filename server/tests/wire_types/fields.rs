@@ -69,14 +69,18 @@ pub(crate) fn typescript() -> String {
     text
 }
 
-/// The schema of JupyterLab's settings, with all charts to choose from.
+/// The schema of JupyterLab's settings, with the names of all charts to choose from. A field whose name is that of a chart
+/// has its id for one.
 pub(crate) fn settings_schema(schema: &str) -> String {
     let (head, charts) = schema.split_once("\"charts\": {").unwrap();
-    let (before, names) = charts.split_once("\"oneOf\": [").unwrap();
+    let (before, names) = charts.split_once("\"examples\": [").unwrap();
     let (_, rest) = names.split_once(']').unwrap();
-    let choice = |(name, title)| format!("\n          {{ \"const\": \"{name}\", \"title\": \"{title}\" }}");
-    let names = CHARTS.map(choice).join(",");
-    format!("{head}\"charts\": {{{before}\"oneOf\": [{names}\n        ]{rest}")
+    let titles = CHARTS.map(|(_, title)| title);
+    let fields = GPU_FIELDS.iter().map(|field| (field.id, field.label));
+    let fields = fields.chain(HOST_FIELDS.iter().map(|field| (field.id, field.label)));
+    let fields = fields.map(|(id, label)| if titles.contains(&label) { id } else { label });
+    let names: Vec<_> = titles.into_iter().chain(fields).map(|name| format!("\n          \"{name}\"")).collect();
+    format!("{head}\"charts\": {{{before}\"examples\": [{}\n        ]{rest}", names.join(","))
 }
 
 fn list<S: 'static>(

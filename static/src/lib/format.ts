@@ -83,7 +83,7 @@ export function celsius(value: number): string {
   return `${degrees(value).toFixed(0)}${SPACE}${units().temperature}`;
 }
 
-/** A difference of temperatures in the unit that was chosen. */
+/** Between two temperatures. */
 export function degreesBetween(celsius: number): number {
   return units().temperature === '°C' ? celsius : celsius * 1.8;
 }

@@ -3,9 +3,10 @@
 import { trans } from '../lib/translation';
 import type { Event, Mark, ProcessRef, Run } from '../wire';
 import { severityLevel } from './condition';
-import { describeCondition, describeXid, xidOf } from './describe-condition';
+import { describeCondition, describeXid } from './describe-condition';
 import { valueOf } from './reading';
 import type { Level } from './describe';
+import { xidOf } from './xid';
 
 /** What happened, and what to do about it or more of it; `more` is empty where there is nothing to add. */
 interface EventDescription {

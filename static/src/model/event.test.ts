@@ -1,8 +1,11 @@
-import { describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 
 import { NOW, throttled } from '../testing/frames';
 import type { Event } from '../wire';
 import { eventRows, keepEvents, markedEvents, marksOf, processEvents, withEvent } from './event';
+import { loadXids } from './xid';
+
+beforeAll(loadXids);
 
 const GPU = { index: 1, uuid: 'GPU-1' };
 

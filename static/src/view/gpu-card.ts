@@ -12,9 +12,10 @@ import { memorySegments } from '../model/memory';
 import { METRICS } from '../model/metric';
 import type { Store } from '../model/store';
 import { AlertList } from './alert-list';
-import { Details } from './details';
+import type { Details } from './details';
 import { MemoryBar } from './memory-bar';
 import { MetricCell } from './metric-cell';
+import { failedPart, part } from './part';
 import { severityIcon } from './severity-icon';
 import type { Cursor } from './cursor';
 import type { Markers } from './event-markers';
@@ -66,8 +67,9 @@ export class GpuCard {
   private readonly toggle: HTMLButtonElement;
   private readonly alerts = new AlertList();
   private readonly bar = new MemoryBar();
-  /** Made when the card is first opened. */
-  private details: Details | null = null;
+  /** Loaded when a card is first opened. */
+  private details: Pick<Details, 'element' | 'update'> | null = null;
+  private loading = false;
   private readonly cells: { id: string; cell: MetricCell }[];
 
   constructor(
@@ -202,12 +204,25 @@ export class GpuCard {
     setAttribute(this.toggle, 'aria-label', title);
     setAttribute(this.toggle, 'title', title);
     setAttribute(this.element, 'data-open', isRow ? null : String(open));
-    if (open && this.details === null) {
-      this.details = new Details(this.options.invalidate);
-      this.element.append(this.details.element);
+    if (open && this.details === null && !this.loading) {
+      void this.loadDetails();
     } else if (!open) {
       this.details?.element.remove();
       this.details = null;
+    }
+  }
+
+  private async loadDetails(): Promise<void> {
+    this.loading = true;
+    const details = await part(import('./details')).then(
+      ({ Details }) => new Details(this.options.invalidate),
+      (error: unknown) => ({ element: h('div', {}, failedPart(error)), update: () => undefined }),
+    );
+    this.loading = false;
+    if (this.isOpen()) {
+      this.details = details;
+      this.element.append(details.element);
+      this.options.invalidate();
     }
   }
 

@@ -59,6 +59,8 @@ describe('the page', () => {
     const chart = charts.plot('all power.draw_watts').locator('.gpumon-plot-chart');
     const { x, y, width } = (await chart.boundingBox()) ?? { x: 0, y: 0, width: 0 };
     const pointed = x + width * 0.7;
+    // While it is live, what is marked moves away from the pointer.
+    await page.keyboard.press(' ');
     await page.mouse.move(pointed, y + 40);
     await page.keyboard.press('m');
     await page.keyboard.type('epoch 3');

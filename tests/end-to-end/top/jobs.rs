@@ -2,8 +2,8 @@
 
 use std::process::Command;
 
-use super::{ENTERS, LEAVES, top};
-use crate::support::{Fake, Tty, eventually, signal};
+use super::{ENTERS, LEAVES, quit, top};
+use crate::support::{Fake, Tty, eventually, set_variables_of, signal};
 
 #[test]
 fn a_signal_ends_it_and_the_terminal_is_as_before() {
@@ -25,18 +25,13 @@ fn it_stops_as_other_programs_do_and_goes_on() {
     terminal.wait_for("WHAT");
     terminal.press("\u{1a}");
     terminal.wait_for_sequence(LEAVES);
-    let state = || {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", terminal.pid())).unwrap();
-        stat.rsplit_once(") ").unwrap().1.chars().next()
-    };
-    eventually("it is stopped", || state() == Some('T'));
+    eventually("it is stopped", || state_of(&terminal.pid().to_string()) == Some('T'));
     assert!(terminal.is_as_before());
     terminal.forget();
     signal("-CONT", terminal.pid());
     terminal.wait_for_sequence(ENTERS);
     terminal.wait_for("WHAT");
-    terminal.press("q");
-    assert!(terminal.ended().success());
+    quit(&mut terminal, "q");
 }
 
 /// An interactive bash on a terminal, as a person has it, and `top` as it is typed there.
@@ -44,17 +39,20 @@ fn shell(fake: &Fake) -> Tty {
     let mut bash = Command::new("bash");
     bash.args(["--norc", "--noprofile", "-i"]).env("PS1", "$ ").env("HISTFILE", "/dev/null");
     let top = top(fake, &[]);
-    for (name, value) in top.get_envs() {
-        match value {
-            Some(value) => bash.env(name, value),
-            None => bash.env_remove(name),
-        };
-    }
+    set_variables_of(&mut bash, &top);
     let mut terminal = Tty::start(&bash, 100, 30);
     let words: Vec<_> = [top.get_program()].into_iter().chain(top.get_args()).collect();
     let words: Vec<_> = words.iter().map(|word| word.to_str().unwrap()).collect();
     terminal.press(&format!("alias top='{}'\r", words.join(" ")));
     terminal
+}
+
+/// A shell that runs this, with the command as its arguments.
+fn in_shell(script: &str, command: &Command) -> Command {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", script, "sh"]).arg(command.get_program()).args(command.get_args());
+    set_variables_of(&mut shell, command);
+    shell
 }
 
 /// The one letter for what a process does; `None` where there is no such process.
@@ -94,14 +92,7 @@ fn a_terminal_that_is_closed_ends_it_quietly() {
         for into_file in [false, true] {
             let mut command = top(&fake, &["--interval-ms", interval_ms]);
             if into_file {
-                let typed = top(&fake, &["--interval-ms", interval_ms]);
-                let script = format!("exec \"$@\" 2>{}", complaints.display());
-                let mut shell = Command::new("sh");
-                shell.args(["-c", &script, "sh"]).arg(typed.get_program()).args(typed.get_args());
-                for (name, value) in typed.get_envs() {
-                    value.map(|value| shell.env(name, value));
-                }
-                command = shell;
+                command = in_shell(&format!("exec \"$@\" 2>{}", complaints.display()), &command);
             }
             let start = if in_session { Tty::start } else { Tty::of_no_session };
             let mut terminal = start(&command, 100, 30);
@@ -181,13 +172,8 @@ fn a_job_that_nobody_can_bring_back_ends() {
 fn a_deadly_signal_is_died_of_after_the_terminal_is_given_back() {
     for (name, number) in [("-QUIT", 3), ("-USR1", 10), ("-USR2", 12), ("-ALRM", 14), ("-XCPU", 24)] {
         let fake = Fake::new("gpus = 1");
-        let typed = top(&fake, &[]);
         // No file of the memory is wanted of those that leave one.
-        let mut command = Command::new("sh");
-        command.args(["-c", "ulimit -c 0; exec \"$@\"", "sh"]).arg(typed.get_program()).args(typed.get_args());
-        for (variable, value) in typed.get_envs() {
-            value.map(|value| command.env(variable, value));
-        }
+        let command = in_shell("ulimit -c 0; exec \"$@\"", &top(&fake, &[]));
         let mut terminal = Tty::start(&command, 80, 24);
         terminal.wait_for("WHAT");
         signal(name, terminal.pid());

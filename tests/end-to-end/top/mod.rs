@@ -21,6 +21,19 @@ fn top(fake: &Fake, arguments: &[&str]) -> Command {
     command
 }
 
+/// Ends it by these keys.
+#[track_caller]
+fn quit(terminal: &mut Tty, keys: &str) {
+    terminal.press(keys);
+    assert!(terminal.ended().success());
+}
+
+/// Writes the settings that it reads.
+fn configure(fake: &Fake, settings: &str) {
+    std::fs::create_dir_all(fake.path("config/gpumon")).unwrap();
+    std::fs::write(fake.path("config/gpumon/top.toml"), settings).unwrap();
+}
+
 #[test]
 fn it_shows_gpus_takes_keys_and_gives_the_terminal_back() {
     let fake = Fake::new("gpus = 3");
@@ -37,8 +50,7 @@ fn it_shows_gpus_takes_keys_and_gives_the_terminal_back() {
     // Another size is drawn anew.
     terminal.resize(140, 40);
     terminal.wait_for("Charts");
-    terminal.press("q");
-    assert!(terminal.ended().success());
+    quit(&mut terminal, "q");
     terminal.wait_for_sequence(LEAVES);
     terminal.wait_for_sequence("\u{1b}[?25h");
     assert!(terminal.is_as_before());
@@ -51,8 +63,7 @@ fn a_hung_gpu_is_shown_as_hung_and_keys_still_work() {
     terminal.wait_for("hung for");
     terminal.press("?");
     terminal.wait_for("everything anew");
-    terminal.press("qq");
-    assert!(terminal.ended().success());
+    quit(&mut terminal, "qq");
 }
 
 #[test]
@@ -72,8 +83,7 @@ fn a_server_that_runs_is_asked_and_found_again_after_a_restart() {
     terminal.forget();
     let _again = serve();
     terminal.wait_for("live from server");
-    terminal.press("q");
-    assert!(terminal.ended().success());
+    quit(&mut terminal, "q");
 }
 
 #[test]
@@ -81,8 +91,7 @@ fn charts_begin_with_all_that_a_server_remembers() {
     let fake = Fake::new("gpus = 1");
     let control = fake.control();
     let _server = Server::over(&fake, &["--control", control.to_str().unwrap()]);
-    std::fs::create_dir_all(fake.path("config/gpumon")).unwrap();
-    std::fs::write(fake.path("config/gpumon/top.toml"), "metrics = [\"sm-clock\"]\nrange_s = 60\n").unwrap();
+    configure(&fake, "metrics = [\"sm-clock\"]\nrange_s = 60\n");
     // The clock is none of those that a server tells without being asked.
     eventually("a frame has a line of several seconds", || {
         let frame = stdout(&top(&fake, &["--once"]).output().unwrap());
@@ -107,8 +116,7 @@ fn a_server_that_says_nothing_is_replaced_by_the_driver() {
     terminal.forget();
     signal("-CONT", server.child.id());
     terminal.wait_for("live from server");
-    terminal.press("q");
-    assert!(terminal.ended().success());
+    quit(&mut terminal, "q");
 }
 
 #[test]
@@ -143,8 +151,7 @@ fn a_recording_of_collect_is_played() {
     let mut terminal = Tty::start(&top(&fake, &["--replay", path]), 120, 30);
     terminal.wait_for("replay");
     terminal.wait_for("at its end");
-    terminal.press("q");
-    assert!(terminal.ended().success());
+    quit(&mut terminal, "q");
     // What is no recording is refused before the screen is taken over.
     let mut file = std::fs::OpenOptions::new().append(true).open(&recording).unwrap();
     file.write_all(b"{\"type\":\"sample\"}\n").unwrap();
@@ -187,20 +194,16 @@ fn without_a_library_the_reason_is_told_as_by_any_other_command() {
 #[test]
 fn settings_are_read_and_a_mistake_is_named_and_left_out() {
     let fake = Fake::new("gpus = 1");
-    std::fs::create_dir_all(fake.path("config/gpumon")).unwrap();
-    let settings = fake.path("config/gpumon/top.toml");
-    std::fs::write(&settings, "view = \"host\"\ntheme = \"monochrome\"\n").unwrap();
+    configure(&fake, "view = \"host\"\ntheme = \"monochrome\"\n");
     let mut terminal = Tty::start(&top(&fake, &[]), 120, 30);
     terminal.wait_for("Network TX");
-    terminal.press("q");
-    assert!(terminal.ended().success());
+    quit(&mut terminal, "q");
     assert!(!terminal.written().contains("\u{1b}[38;5;"), "no colours");
-    std::fs::write(&settings, "view = \"host\"\nthem = \"light\"\n").unwrap();
+    configure(&fake, "view = \"host\"\nthem = \"light\"\n");
     let mut terminal = Tty::start(&top(&fake, &[]), 160, 30);
     terminal.wait_for("line 2: unknown setting 'them': did you mean 'theme'?");
     terminal.wait_for("Network TX");
-    terminal.press("q");
-    assert!(terminal.ended().success());
+    quit(&mut terminal, "q");
 }
 
 #[test]
@@ -219,8 +222,7 @@ fn setup_changes_the_settings_file_and_keeps_the_rest_of_it() {
     terminal.wait_for("color-blind ▸");
     terminal.press("W");
     terminal.wait_for("saved in");
-    terminal.press("qq");
-    assert!(terminal.ended().success());
+    quit(&mut terminal, "qq");
     let text = std::fs::read_to_string(&file).unwrap();
     assert!(text.starts_with("# mine\ntheme = \"color-blind\" # at day\n"), "{text}");
     assert!(text.ends_with("\n[other]\nkey = 1\n"), "{text}");
@@ -229,9 +231,8 @@ fn setup_changes_the_settings_file_and_keeps_the_rest_of_it() {
 #[test]
 fn the_table_takes_its_thresholds_from_the_settings() {
     let fake = Fake::new("gpus = 1\n[[gpu]]\nindex = 0\nutilization_percent = 50\n");
-    std::fs::create_dir_all(fake.path("config/gpumon")).unwrap();
     let table = |settings: &str| {
-        std::fs::write(fake.path("config/gpumon/top.toml"), settings).unwrap();
+        configure(&fake, settings);
         let mut command = fake.gpumon(&["--color", "always"]);
         command.env("XDG_CONFIG_HOME", fake.path("config")).output().unwrap()
     };
@@ -253,8 +254,7 @@ fn nothing_is_drawn_while_nothing_changes() {
         std::thread::sleep(Duration::from_secs(2));
         if terminal.written().is_empty() { Vec::new() } else { vec!["something is drawn".to_owned()] }
     });
-    terminal.press("q");
-    assert!(terminal.ended().success());
+    quit(&mut terminal, "q");
 }
 
 #[test]
@@ -274,8 +274,7 @@ fn a_terminal_of_any_size_is_drawn_on() {
     let most = memory.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     let most_kib: u64 = most.trim().trim_end_matches(" kB").parse().unwrap();
     assert!(most_kib < 500_000, "{most_kib} KiB");
-    terminal.press("q");
-    assert!(terminal.ended().success());
+    quit(&mut terminal, "q");
 }
 
 #[test]
@@ -285,8 +284,7 @@ fn settings_that_cannot_be_read_stop_it_only_where_somebody_named_them() {
     command.env("XDG_CONFIG_HOME", "/dev/null");
     let mut terminal = Tty::start(&command, 140, 30);
     terminal.wait_for("nothing is set: cannot read /dev/null/gpumon/top.toml");
-    terminal.press("q");
-    assert!(terminal.ended().success());
+    quit(&mut terminal, "q");
     // One that is named and not there yet is where W writes.
     let new = fake.path("new.toml");
     let mut terminal = Tty::start(&top(&fake, &["--config", new.to_str().unwrap()]), 140, 30);
@@ -294,8 +292,7 @@ fn settings_that_cannot_be_read_stop_it_only_where_somebody_named_them() {
     terminal.press("C");
     terminal.press("W");
     terminal.wait_for("saved in");
-    terminal.press("q");
-    assert!(terminal.ended().success());
+    quit(&mut terminal, "q");
     assert!(std::fs::read_to_string(&new).unwrap().contains("theme = \"light\""));
     let mut terminal = Tty::start(&top(&fake, &["--config", "/nowhere/new.toml"]), 80, 24);
     assert_eq!(terminal.ended().code(), Some(2));
@@ -318,8 +315,7 @@ fn a_recording_of_impossible_times_and_evil_words_does_no_harm() {
     let path = recording.to_str().unwrap();
     let mut terminal = Tty::start(&top(&fake, &["--replay", path]), 120, 30);
     terminal.wait_for("at its end");
-    terminal.press("123456q");
-    assert!(terminal.ended().success());
+    quit(&mut terminal, "123456q");
     std::fs::write(&recording, "{\"type\":\"\\u001b]0;pwn\\u0007x\"}\n").unwrap();
     let mut terminal = Tty::start(&top(&fake, &["--replay", path]), 120, 30);
     assert_eq!(terminal.ended().code(), Some(2));

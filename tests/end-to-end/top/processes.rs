@@ -5,7 +5,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use super::top;
+use super::{configure, quit, top};
 use crate::support::{Fake, Tty, eventually, signal, stdout};
 
 #[test]
@@ -23,8 +23,7 @@ fn a_process_gets_a_signal_after_a_question() {
     let ended = sleeper.wait().unwrap();
     assert_eq!(std::os::unix::process::ExitStatusExt::signal(&ended), Some(15));
     terminal.wait_for("has ended");
-    terminal.press("q");
-    assert!(terminal.ended().success());
+    quit(&mut terminal, "q");
 }
 
 #[test]
@@ -44,8 +43,7 @@ fn tagged_processes_get_a_signal_after_one_question() {
     terminal.press("y");
     terminal.wait_for("2 processes have ended");
     assert!(sleepers[2].try_wait().unwrap().is_none());
-    terminal.press("q");
-    assert!(terminal.ended().success());
+    quit(&mut terminal, "q");
     for sleeper in &mut sleepers {
         let _ = sleeper.kill();
         sleeper.wait().unwrap();
@@ -67,8 +65,7 @@ fn the_screen_of_a_process_shows_its_environment_without_its_secrets() {
     assert!(!terminal.written().contains("hidden"));
     terminal.press("s");
     terminal.wait_for("API_KEY=hidden");
-    terminal.press("qq");
-    assert!(terminal.ended().success());
+    quit(&mut terminal, "qq");
     sleeper.kill().unwrap();
     sleeper.wait().unwrap();
 }
@@ -81,8 +78,7 @@ fn without_signals_none_is_asked_for() {
     terminal.press("\u{1b}[B");
     terminal.press("T");
     terminal.wait_for("no signal can be sent: this was started with --readonly");
-    terminal.press("q");
-    assert!(terminal.ended().success());
+    quit(&mut terminal, "q");
 }
 
 #[test]
@@ -93,8 +89,7 @@ fn a_process_that_this_pid_namespace_does_not_have_is_not_said_to_have_ended() {
     terminal.press("\u{1b}[B");
     terminal.press("T");
     terminal.wait_for("runs in another PID namespace");
-    terminal.press("q");
-    assert!(terminal.ended().success());
+    quit(&mut terminal, "q");
 }
 
 #[test]
@@ -128,8 +123,7 @@ fn what_processes_take_of_the_host_is_shown_of_any_user_and_a_dash_has_its_reaso
     terminal.wait_for("HOST MEM");
     terminal.press("\u{1b}[B\u{1b}[B\r");
     terminal.wait_for("the process runs in another PID namespace (a container or the host), or has ended");
-    terminal.press("qq");
-    assert!(terminal.ended().success());
+    quit(&mut terminal, "qq");
     busy.kill().unwrap();
     busy.wait().unwrap();
 }
@@ -143,8 +137,7 @@ fn a_tree_has_the_shell_above_the_process() {
     BufReader::new(shell.stdout.take().unwrap()).read_line(&mut line).unwrap();
     let pid = line.trim();
     let fake = Fake::new(&format!("gpus = 1\n[[process]]\ngpu = 0\npid = {pid}\nmemory = \"12 GiB\"\n"));
-    std::fs::create_dir_all(fake.path("config/gpumon")).unwrap();
-    std::fs::write(fake.path("config/gpumon/top.toml"), "tree = true\n").unwrap();
+    configure(&fake, "tree = true\n");
     let screen = stdout(&top(&fake, &["--once"]).output().unwrap());
     let rows: Vec<_> = screen.lines().skip_while(|line| !line.starts_with("GPU      PID")).collect();
     let at = rows.iter().position(|row| row.contains("12.0 GiB")).unwrap();

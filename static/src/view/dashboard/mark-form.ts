@@ -32,7 +32,7 @@ export class MarkForm {
     placeholder: trans.__('Text, as: epoch 3'),
   });
   private readonly submit = h('button', { class: 'gpumon-chip' }, trans.__('Add'));
-  private readonly error = h('p', { class: 'gpumon-run-error', role: 'alert' });
+  private readonly error = h('p', { role: 'alert' });
   private at_ms: number | null = null;
 
   constructor(private readonly options: MarkFormOptions) {
@@ -56,6 +56,8 @@ export class MarkForm {
   open(): void {
     this.begin();
     this.element.open = true;
+    // What is typed next is the text; the event of the menu comes later.
+    this.text.focus();
   }
 
   /** With the moment that is about to be marked. */

@@ -9,12 +9,13 @@ import { tooltipValues, nearestLine } from '../../model/dashboard/tooltip-values
 import type { Plot, PlotLine } from '../../model/dashboard/plots';
 import type { Cursor } from '../cursor';
 import { colorOf, dashOf } from '../palette';
+import { part } from '../part';
 import { Visibility } from '../visibility';
 import { notesAt, type Annotations } from './annotations';
 import { addGestures, type GestureListener } from './gestures';
 import { recorded, shownValue, type PlotContext } from './context';
 import { Legend, type LegendListener } from './legend';
-import { copyActions } from './plot-copy';
+import type { CopyFormat } from './plot-copy';
 import { plotMenu, type PlotAction } from './plot-menu';
 import { addReorder } from './reorder';
 import { TOOLTIP_PX, type Tooltip } from './tooltip';
@@ -68,10 +69,8 @@ export class PlotView {
         run();
         return null;
       };
-    const copies = ({ latest } = this): PlotAction[] =>
-      latest === null ? [] : copyActions(this.chart, () => this.redraw(this.latest ?? latest));
     const actions = (): PlotAction[] => [
-      ...copies(),
+      ...this.copyActions(),
       { label: trans.__('Move left'), run: silent(() => listener.onStep(ownChart(), -1)) },
       { label: trans.__('Move right'), run: silent(() => listener.onStep(ownChart(), 1)) },
       { label: trans.__('Remove chart'), run: silent(() => listener.onRemove(ownChart())) },
@@ -172,6 +171,24 @@ export class PlotView {
   dispose(): void {
     this.tooltip.hide(this.host);
     this.chart.dispose();
+  }
+
+  private copyActions({ latest } = this): PlotAction[] {
+    if (latest === null) {
+      return [];
+    }
+    // It is there when somebody clicks: a browser lends its clipboard for a moment only.
+    const loading = part(import('./plot-copy'));
+    const copy = (format: CopyFormat) => async (): Promise<string> => {
+      const { copyPlot } = await loading;
+      // All of a copy is of one moment.
+      return copyPlot(format, this.chart, ...this.redraw(this.latest ?? latest));
+    };
+    return [
+      { label: trans.__('Copy as PNG'), run: copy('png') },
+      { label: trans.__('Copy as SVG'), run: copy('svg') },
+      { label: trans.__('Copy as CSV'), run: copy('csv') },
+    ];
   }
 
   private followPointer(): void {

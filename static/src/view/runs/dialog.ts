@@ -1,19 +1,24 @@
 /** What the dialog of benchmarks has in it: a choice, what runs, and what did. */
 
-import { h, KeyedRows, setShown, setText } from '../../lib/dom';
+import { button, h, KeyedRows, setShown, setText } from '../../lib/dom';
+import { trans } from '../../lib/translation';
 import type { GpuState } from '../../model/gpu';
 import { RUN_STATUS, titleOf } from '../../model/describe-run';
 import { answerOf, OWN_HEADERS } from '../../model/request';
 import { RunHistory } from '../../model/run-history';
 import type { Store } from '../../model/store';
 import type { Catalogue, RunDetails, RunState } from '../../wire';
+import { closeByPressBeside } from '../modal';
+import { adoptStyle } from '../part';
 import type { Runner } from '../run-entry';
+import style from '../style/runs.css?inline';
 import type { Freshness } from '../value';
 import { RunCard } from './card';
 import { Choice } from './choice';
 import { HistoryHead } from './history-head';
 
 export class RunDialog {
+  readonly element: HTMLDialogElement;
   private readonly choice: Choice;
   private readonly error = h('p', { class: 'gpumon-run-error', role: 'alert' });
   private readonly liveRegion = h('div', { class: 'gpumon-visually-hidden', role: 'status', 'aria-live': 'polite' });
@@ -29,7 +34,6 @@ export class RunDialog {
   private hasCatalogue = false;
 
   constructor(
-    host: HTMLElement,
     private readonly store: Store,
     private readonly runner: Runner,
     private readonly invalidate: () => void,
@@ -40,11 +44,48 @@ export class RunDialog {
     this.history = new RunHistory(async (run) => (await this.request(addressOf(run))) as RunDetails | null, invalidate);
     this.head = new HistoryHead(this.history);
     setShown(this.error, false);
-    host.replaceChildren(this.choice.element, this.error, this.liveRegion, this.head.element, this.list);
+    const close = h('span', { 'aria-hidden': 'true' }, '✕');
+    this.element = h(
+      'dialog',
+      { class: 'gpumon-run-dialog', 'aria-label': trans.__('Benchmarks'), 'data-testid': 'gpumon-runs' },
+      h(
+        'div',
+        { class: 'gpumon-run-title-bar' },
+        h('h2', {}, trans.__('Benchmarks')),
+        button({ class: 'gpumon-run-close', title: trans.__('Close') }, () => this.element.close(), close),
+      ),
+      h(
+        'div',
+        { class: 'gpumon-run-content' },
+        this.choice.element,
+        this.error,
+        this.liveRegion,
+        this.head.element,
+        this.list,
+      ),
+    );
+    this.element.addEventListener('close', () => runner.setRuns(false));
+    closeByPressBeside(this.element);
+    this.element.addEventListener('keydown', (event) => {
+      // Keys mean nothing to what is below.
+      event.stopPropagation();
+      if (event.key === 'Escape') {
+        // A search field would only be emptied.
+        event.preventDefault();
+        this.element.close();
+      }
+    });
+    adoptStyle(style);
   }
 
-  /** It is shown. What there is to run is asked for until the server has told it. */
-  async opened(): Promise<void> {
+  /** Shows it. What there is to run is asked for until the server has told it. */
+  async open(): Promise<void> {
+    if (this.element.open) {
+      return;
+    }
+    this.element.showModal();
+    this.runner.setRuns(true);
+    this.invalidate();
     this.choice.focus();
     this.history.retry();
     const answer = this.hasCatalogue ? null : await this.request('api/v1/catalogue');
@@ -55,6 +96,9 @@ export class RunDialog {
   }
 
   render(gpus: readonly GpuState[], freshness: Freshness): void {
+    if (!this.element.open) {
+      return;
+    }
     this.history.update(this.store.runs.values());
     const { runs } = this.history;
     const busy = runs.find(({ status, own }) => own && status === 'running');

@@ -86,13 +86,14 @@ pub(super) fn draw(painter: &mut Painter<'_>, area: Rect, screen: &ProcessScreen
     let process = &screen.process;
     let cpu = unread.or_else(|| Some("comes with a sample, of 512 processes at most".to_owned()));
     let (memory, sm) = (process.memory_bytes.absence(), process.sm_percent.absence());
+    let host_memory = process.host_memory_bytes.absence();
     let reason = |absence: Option<&Absence>| absence.map(ToString::to_string);
     let power = gpu.and_then(|gpu| power_share(gpu, process).err());
     let past = &screen.past;
     let of = |place: usize| (&past.of_samples, past.newest[place], Line::Own(place));
     let charts = [
         ("CPU", Unit::Percent, None, cpu, of(3)),
-        ("Host memory", Unit::Bytes, None, reason(process.host_memory_bytes.absence()), of(4)),
+        ("Host memory", Unit::Bytes, None, reason(host_memory), of(4)),
         ("Disk I/O", Unit::BytesPerSecond, None, disk, (&past.of_disk, past.disk, Line::Own(0))),
         ("SM", Unit::Percent, None, reason(sm), of(1)),
         ("GPU memory", Unit::Bytes, total, reason(memory), of(0)),

@@ -137,9 +137,9 @@ impl DetailGroups<'_, '_> {
         let of = |fact: &Result<String, String>| fact.clone().unwrap_or_else(|why| format!("- ({why})"));
         let threads = if facts.threads == 1 { "thread" } else { "threads" };
         self.fact("state", &format!("{}, parent {}, {} {threads}", facts.state, facts.parent, facts.threads));
-        let held = |bytes: Option<u64>| bytes.map_or_else(|| "-".to_owned(), |bytes| byte_size(bytes as f64));
-        let now = held(process.host_memory_bytes.value().copied());
-        let most = held(facts.most_resident_bytes);
+        let resident = |held: Option<u64>| held.map_or_else(|| "-".to_owned(), |held| byte_size(held as f64));
+        let now = resident(process.host_memory_bytes.value().copied());
+        let most = resident(facts.most_resident_bytes);
         self.fact("host memory", &format!("{now}, {most} at most"));
         self.fact("CPU time", &compact_duration(facts.cpu_ms));
         self.fact("program", &of(&facts.program));
