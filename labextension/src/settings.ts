@@ -11,7 +11,7 @@ export interface Settings {
   interval: number;
   /** Minutes that charts show at first. */
   spanMinutes: number;
-  /** The charts that a dashboard shows at first, by name; none for all. */
+  /** The charts that a dashboard shows at first, by name or id; none for the usual ones. */
   charts: readonly string[];
   memoryUnit: 'GiB' | 'GB';
   temperatureUnit: '°C' | '°F';

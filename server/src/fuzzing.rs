@@ -19,6 +19,7 @@ use crate::{
     control::Control,
     guard::Access,
     hub::Hub,
+    marks::MarkLimit,
     peer::Peer,
     record, routes,
     runs::{RunSettings, Runs},
@@ -65,6 +66,7 @@ impl Server {
         let app = AppState {
             runs: Arc::new(Runs::new(settings, Arc::clone(&hub), stopped.clone())),
             hub,
+            mark_limit: Arc::new(MarkLimit::new()),
             sampling_interval: SamplingInterval::new(Duration::from_secs(1)),
             control: Arc::new(Control::new()),
             encoders: Arc::new(Encoders::new()),

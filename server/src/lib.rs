@@ -7,9 +7,9 @@
 //! - [`hub`] holds what the collector said last and passes it to every client; [`record`] decodes its lines.
 //! - [`history`] keeps the recent past for clients that come late.
 //! - [`runs`] are those of the workload runner: processes that work, and what they say.
-//! - [`stream`], [`page`], [`metrics`], [`pause`] and [`routes`] are the endpoints; [`guard`] stands before all of them
-//!   and knows each [`public_origin`], [`peer`] before those that change anything. [`view`] is how much of processes a
-//!   client sees.
+//! - [`stream`], [`page`], [`metrics`], [`marks`], [`pause`] and [`routes`] are the endpoints; [`guard`] stands before
+//!   all of them and knows each [`public_origin`], [`peer`] before those that change anything. [`view`] is how much of
+//!   processes a client sees.
 //! - [`encoder`] writes what takes milliseconds off the event loop, [`respond`] answers with that over HTTP.
 //! - [`memory`] gives back what clients needed.
 //! - [`listen`] is where clients come in, [`connections`] how many may and for how long, and [`local`] the socket where
@@ -32,6 +32,7 @@ mod history;
 mod hub;
 pub mod listen;
 pub mod local;
+mod marks;
 mod memory;
 mod metrics;
 mod page;
@@ -60,6 +61,7 @@ use self::{
     control::Control,
     hub::Hub,
     listen::Listener,
+    marks::MarkLimit,
     memory::Memory,
     public_origin::PublicOrigin,
     runs::{RunSettings, Runs},
@@ -108,6 +110,7 @@ pub async fn run(
         sampling_interval,
         control,
         runs,
+        mark_limit: Arc::new(MarkLimit::new()),
         encoders: Arc::new(Encoders::new()),
         process_metrics,
         public_origins: public_origins.into(),

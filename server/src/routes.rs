@@ -17,7 +17,7 @@ use crate::{
     answers,
     app::AppState,
     guard::{self, Access},
-    metrics, page, pause, peer, runs, snapshot, stream,
+    marks, metrics, page, pause, peer, runs, snapshot, stream,
 };
 
 /// How long a request may take, its body included. What a terminal announces of a run, and streams, take as long as they
@@ -32,6 +32,7 @@ pub(crate) fn router(state: AppState, access: Access) -> Router {
     let router = Router::new()
         .merge(changing)
         .merge(runs::router(&state))
+        .merge(marks::router(&state))
         .route("/", get(page::index))
         .route("/{*path}", get(page::file))
         .route("/api/v1/answers", get(answers::answers))

@@ -1,8 +1,6 @@
-/** What others may use to say how GPU memory runs out, and that it has. */
+/** What others may use to say that GPU memory has run out. */
 
 export type { NameOf } from './model/holder-name';
-export { MemoryWarnings } from './model/memory-warning';
-export type { MemoryWarning } from './model/memory-warning';
 export { oomErrorOf } from './model/oom-error';
 export type { KernelError, OomError } from './model/oom-error';
 export { fullerSample, describeOom } from './model/describe-oom';

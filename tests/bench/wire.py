@@ -12,6 +12,7 @@ from report import row
 #: What page and panel ask for.
 COMPRESSED = "/api/v1/stream?encoding=deflate-raw"
 PLAIN = "/api/v1/stream"
+OPENING_SECONDS = 4
 
 
 def wire(seconds, history_seconds):
@@ -50,11 +51,10 @@ class Clients:
         self.count, self.opening, self.rate = count, 0.0, 0.0
 
     def receive(self, seconds):
-        """Reads for so long; what one client gets in the first four seconds is its opening, in kB, the rest its rate."""
-        begun = time.monotonic()
-        opening = self.read_until(begun + 4)
-        rest = self.read_until(begun + seconds)
-        self.opening, self.rate = opening / 1000 / self.count, rest / 1000 / self.count / (seconds - 4)
+        """Reads what one client gets in the first seconds, its opening in kB, and then its rate for so long."""
+        opening = self.read_until(time.monotonic() + OPENING_SECONDS)
+        rest = self.read_until(time.monotonic() + seconds)
+        self.opening, self.rate = opening / 1000 / self.count, rest / 1000 / self.count / seconds
         return self
 
     def read_until(self, end):

@@ -1,10 +1,8 @@
 //! What a load does on a GPU, through CUDA, is what NVML tells a collector of it meanwhile, and nothing afterwards.
 
-use std::{fs, thread, time::Duration};
-
 use serde_json::Value;
 
-use crate::support::{FakeMachine, eventually, lines_of, signal};
+use crate::support::{FakeMachine, lines_of};
 
 /// The first counts activity, the second does not; both are linked, and nobody else is there.
 const GPUS: &str = "[[gpu]]\nindex = 0\nprofile = \"idle\"\nnvlinks = 18\n\
@@ -12,25 +10,13 @@ const GPUS: &str = "[[gpu]]\nindex = 0\nprofile = \"idle\"\nnvlinks = 18\n\
 
 /// The results of loads, and what a collector said from before them until after them.
 fn watched(machine: &FakeMachine, loads: &[&[&str]]) -> (Vec<Value>, Vec<Value>) {
-    let records = machine.nvml.path("records");
-    let mut collect = machine.with_state(machine.nvml.gpumon(&["collect", "--interval-ms", "100"]));
-    let mut collector = collect.stdout(fs::File::create(&records).unwrap()).spawn().unwrap();
-    let has_begun = || fs::read_to_string(&records).is_ok_and(|text| text.contains(r#""type":"sample""#));
-    eventually("the collector samples", has_begun);
-    let mut results = Vec::new();
-    for load in loads {
+    let result = |load: &&[&str]| {
         let bench = [&["bench", "--json", "--backend", "cuda"], *load].concat();
         let (code, lines, said) = lines_of(machine.with_state(machine.cuda.gpumon(&bench)));
         assert_eq!(code, Some(0), "{load:?}: {said}");
-        results.extend(lines);
-    }
-    // What is asked once a second is told once more.
-    thread::sleep(Duration::from_millis(2500));
-    signal("-TERM", collector.id());
-    collector.wait().unwrap();
-    let text = fs::read_to_string(records).unwrap();
-    let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    (results, lines.filter(|line| line["type"] == "sample").collect())
+        lines
+    };
+    machine.sampled(|| loads.iter().flat_map(result).collect())
 }
 
 /// A reading, from a window of time that ended when it was read, if it was read between two moments.

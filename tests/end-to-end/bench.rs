@@ -1,10 +1,10 @@
 //! `gpumon bench` on the CPU, and over a driver whose devices are the CPU: verified results pass, mismatches do not.
 
-use std::process::Stdio;
-
 use serde_json::Value;
 
-use crate::support::{Fake, FakeCuda, Terminal, eventually, gpumon, lines_of, refused, signal, stderr, stdout};
+use crate::support::{
+    Fake, FakeCuda, Terminal, eventually, gpumon, json_lines, lines_of, refused, signal, started, stderr, stdout,
+};
 
 /// Small enough to be quick, and no whole number of anything.
 const SIZE: &str = "100003";
@@ -52,8 +52,7 @@ fn what_has_one_size_is_right_and_what_is_done_over_and_over_has_none_either() {
     assert_eq!((code, lines.len()), (Some(0), 3), "{said}");
     assert!(lines.iter().all(|line| line["verify"]["ok"] == true), "{lines:?}");
     assert_eq!((&lines[2]["n"], &lines[2]["extent"]), (&10.into(), &"times".into()));
-    let (code, _, said) = lines_of(cuda.gpumon(&["bench", "train", "--size", "5"]));
-    assert!(code == Some(2) && said.contains("'train' has no size: leave out --size"), "{said}");
+    refused(cuda.gpumon(&["bench", "train", "--size", "5"]), 2, "'train' has no size: leave out --size");
 }
 
 #[test]
@@ -111,10 +110,7 @@ fn pairs_are_asked_of_what_copies_between_gpus_and_of_all_of_them() {
         (2, &["--backend", "cpu"], 2, "does not run on cpu"),
     ] {
         let cuda = FakeCuda::new(&format!("devices = {devices}"));
-        let output = cuda.gpumon(&[&["bench", "--pairs"], arguments].concat()).output().unwrap();
-        let said = stderr(&output);
-        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
-        assert!(said.contains(words), "{arguments:?}: {said}");
+        refused(cuda.gpumon(&[&["bench", "--pairs"], arguments].concat()), code, words);
     }
 }
 
@@ -202,8 +198,7 @@ fn what_would_not_fit_is_refused_with_what_there_is() {
     let cuda = FakeCuda::new("[[fault]]\nkind = \"out_of_memory\"\nafter_kernels = 0");
     let (code, _, said) = lines_of(cuda.gpumon(&["bench", "copy", "--size", SIZE]));
     assert!(code == Some(5) && said.contains("copy needs 1 MiB"), "{code:?} {said}");
-    let output = gpumon(&["bench", "copy", "--backend", "cpu", "--size", "1e15"]).output().unwrap();
-    assert!(output.status.code() == Some(5) && stderr(&output).contains("host's memory"), "{}", stderr(&output));
+    refused(gpumon(&["bench", "copy", "--backend", "cpu", "--size", "1e15"]), 5, "host's memory");
 }
 
 #[test]
@@ -232,14 +227,13 @@ fn a_device_that_is_lost_ends_it_with_the_drivers_words() {
 #[test]
 fn who_interrupts_gets_what_there_is_and_the_memory_back() {
     let cuda = FakeCuda::new("kernel_ms = 150");
-    let mut command = cuda.gpumon(&["bench", "copy", "scale", "--json", "--size", SIZE]);
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let child = started(cuda.gpumon(&["bench", "copy", "scale", "--json", "--size", SIZE]));
     // Two that make the input, one that is checked, one to warm up, and some of the ten that count.
     eventually("some runs were measured", || cuda.counters()["kernels"].as_u64() > Some(7));
     signal("-INT", child.id());
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
-    let lines: Vec<Value> = stdout(&output).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let lines = json_lines(&stdout(&output));
     assert_eq!(lines.len(), 1, "nothing runs after it: {lines:?}");
     assert_eq!((&lines[0]["partial"], &lines[0]["stopped"]), (&true.into(), &"interrupted".into()));
     assert!((1..10).contains(&lines[0]["device_time"]["n"].as_u64().unwrap()), "{}", lines[0]);
@@ -309,7 +303,7 @@ fn earlier_results_say_what_has_become_slower_and_a_threshold_ends_with_4() {
         cuda.gpumon(&[&command[..], more].concat()).output().unwrap()
     };
     let output = run(&["--json"]);
-    let lines: Vec<Value> = stdout(&output).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let lines = json_lines(&stdout(&output));
     assert_eq!(lines.len(), 2);
     let file = |name: &str, text: String| {
         let path = cuda.folder().join(name);
@@ -346,8 +340,7 @@ fn earlier_results_say_what_has_become_slower_and_a_threshold_ends_with_4() {
         stderr(&none)
     );
     for bad in [file("empty", String::new()), "/nowhere/old.json".to_owned()] {
-        let output = run(&["--compare", &bad]);
-        assert!(output.status.code() == Some(2) && stderr(&output).contains(&bad), "{}", stderr(&output));
+        refused(gpumon(&["bench", "copy", "--compare", &bad]), 2, &bad);
     }
 }
 

@@ -4,7 +4,7 @@ use std::{fs, os::unix::fs::PermissionsExt, path::Path, process::Command};
 
 use serde_json::Value;
 
-use crate::support::{FakeCuda, gpumon, lines_of, stderr, stdout};
+use crate::support::{FakeCuda, gpumon, lines_of, refused, refused_with, stderr, stdout};
 
 /// A Python that has no other modules than its own, and those for this test where it is to have them.
 struct Python {
@@ -65,7 +65,10 @@ fn a_framework_runs_the_same_cases_on_the_cpu_and_is_verified_and_compared() {
             / line["outcome"]["host_time"]["median_us"].as_f64().unwrap();
         assert!((run["ratio"].as_f64().unwrap() / ratio - 1.0).abs() < 1e-9, "{line}");
     }
-    let output = python.active(without_gpu(&["tutorials", "i", "--quick", "--beside"])).output().unwrap();
+    // What lies in the working directory is no module of these.
+    fs::write(python.folder.path().join("json.py"), "raise SystemExit('not this')").unwrap();
+    let mut command = python.active(without_gpu(&["tutorials", "i", "--quick", "--beside"]));
+    let output = command.current_dir(python.folder.path()).output().unwrap();
     let (text, said) = (stdout(&output), stderr(&output));
     assert!(said.contains(&format!("{}/bin/python3: NumPy, CuPy, PyTorch", python.folder.path().display())), "{said}");
     let below: Vec<_> = text.split_once("   CPU one pass ").unwrap().1.lines().skip(1).collect();
@@ -129,14 +132,15 @@ fn what_is_to_be_installed_or_named_is_said() {
     let said = stderr(&output);
     assert_eq!(output.status.code(), Some(0), "{said}");
     assert!(said.contains("install one of numpy, numba, cupy-cuda13x, torch, jax"), "{said}");
+    let several = ["bench", "copy", "triad", "--quick", "--backend", "cpu", "--beside"];
+    let tutorials = ["tutorials", "--quick", "--backend", "cpu", "--beside"];
     for (program, words) in
         [("/nowhere/python3", "it does not start: No such file"), ("/bin/true", "the process ended")]
     {
-        let output = without_gpu(&[&arguments[..], &["--python", program]].concat()).output().unwrap();
-        let said = stderr(&output);
-        assert_eq!(output.status.code(), Some(2), "{said}");
-        assert!(said.contains(words) && said.contains(program) && said.contains("with --python"), "{said}");
+        for arguments in [&arguments[..], &several, &tutorials] {
+            let command = without_gpu(&[arguments, &["--python", program]].concat());
+            assert_eq!(refused_with(command, 2, &[words, program, "with --python"]), "");
+        }
     }
-    let output = without_gpu(&["tutorials", "a", "--python", "python3"]).output().unwrap();
-    assert!(output.status.code() == Some(2) && stderr(&output).contains("--beside"), "{}", stderr(&output));
+    refused(without_gpu(&["tutorials", "a", "--python", "python3"]), 2, "--beside");
 }

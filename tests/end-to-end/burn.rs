@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::Value;
 
-use crate::support::{FakeCuda, eventually, gpumon, lines_of, refused, signal, stderr, stdout};
+use crate::support::{FakeCuda, eventually, gpumon, lines_of, refused, signal, started, stderr, stdout};
 
 /// So little memory that the matrices are small, and what that takes.
 const SMALL: &str = "memory_mib = 600";
@@ -41,8 +41,7 @@ fn every_type_burns_on_every_gpu_that_has_it() {
             let cuda = FakeCuda::new(&scenario);
             // The same side for all.
             let mem = if *dtype == "fp64" { "1%" } else { "0.5%" };
-            let mut command = cuda.gpumon(&["burn", "--json", "--mem", mem, "--time", "1s", "--dtype", dtype]);
-            (*dtype, command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap(), cuda)
+            (*dtype, started(cuda.gpumon(&["burn", "--json", "--mem", mem, "--time", "1s", "--dtype", dtype])), cuda)
         });
         // All of them at once.
         for (dtype, child, cuda) in started.collect::<Vec<_>>() {
@@ -140,8 +139,7 @@ fn a_product_that_was_not_written_is_an_error() {
 #[test]
 fn who_interrupts_gets_what_there_is_and_the_memory_back() {
     let cuda = FakeCuda::new(&format!("{SMALL}\nkernel_ms = 20"));
-    let mut command = cuda.gpumon(&["burn", "--json", "--mem", "0.5%", "--time", "10m", "--dtype", "fp32"]);
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let child = started(cuda.gpumon(&["burn", "--json", "--mem", "0.5%", "--time", "10m", "--dtype", "fp32"]));
     // Behind the factors, what is timed, poisoned and checked.
     eventually("products are made", || cuda.counters()["kernels"].as_u64() > Some(10 + FP32_PRODUCTS));
     signal("-INT", child.id());

@@ -7,18 +7,14 @@ use std::{
 
 use serde_json::Value;
 
-use crate::support::{Fake, stdout};
-
-fn lines(text: &str) -> Vec<Value> {
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-}
+use crate::support::{Fake, json_lines, stdout};
 
 #[test]
 fn an_inventory_comes_first_and_then_numbered_samples() {
     let fake = Fake::new("gpus = 3");
     let output = fake.gpumon(&["collect", "--count", "3", "--interval-ms", "1000"]).output().unwrap();
     assert!(output.status.success());
-    let mut lines = lines(&stdout(&output));
+    let mut lines = json_lines(&stdout(&output));
     assert_eq!(lines[0]["type"], "inventory");
     let details: Vec<_> = lines.iter().filter(|line| line["type"] == "details").map(|line| &line["index"]).collect();
     assert_eq!(details.len(), 3, "what changes slowly comes once in ten seconds: {details:?}");
@@ -58,7 +54,7 @@ fn counters_of_the_hardware_need_two_samples_and_then_tell_what_the_gpu_does() {
     let collect = |fake: &Fake| {
         let output = fake.gpumon(&["collect", "--count", "3", "--interval-ms", "1000"]).output().unwrap();
         assert!(output.status.success(), "{}", crate::support::stderr(&output));
-        let mut lines = lines(&stdout(&output));
+        let mut lines = json_lines(&stdout(&output));
         lines.retain(|line| line["type"] == "sample");
         lines.into_iter().map(|line| line["gpus"][0].clone()).collect::<Vec<_>>()
     };
@@ -84,7 +80,7 @@ fn counters_of_the_hardware_need_two_samples_and_then_tell_what_the_gpu_does() {
 fn a_board_without_gpm_has_link_rates_from_elsewhere() {
     let scenario = "[[gpu]]\nindex = 0\narchitecture = \"ampere\"\nnvlinks = 12\nutilization_percent = 50\n";
     let output = Fake::new(scenario).gpumon(&["collect", "--count", "5", "--interval-ms", "1000"]).output().unwrap();
-    let mut lines = lines(&stdout(&output));
+    let mut lines = json_lines(&stdout(&output));
     lines.retain(|line| line["type"] == "sample");
     let gpu = &lines[4]["gpus"][0];
     assert_eq!(gpu["activity"]["absent"], "not_supported");
@@ -99,7 +95,7 @@ fn threads_take_turns_where_the_driver_bears_only_one() {
     let fake = Fake::new("gpus = 16\n");
     let output = fake.gpumon(&["collect", "--count", "5", "--interval-ms", "200"]).output().unwrap();
     assert!(output.status.success(), "{}: {}", output.status, crate::support::stderr(&output));
-    let samples = lines(&stdout(&output));
+    let samples = json_lines(&stdout(&output));
     for gpu in samples[samples.len() - 1]["gpus"].as_array().unwrap() {
         assert!(gpu["activity"]["absent"].is_null(), "everybody gets a turn: {gpu}");
     }
@@ -109,7 +105,7 @@ fn threads_take_turns_where_the_driver_bears_only_one() {
 fn energy_adds_up_to_the_power() {
     let fake = Fake::new("[[gpu]]\nindex = 0\npower_watts = 500\n");
     let output = fake.gpumon(&["collect", "--count", "7", "--interval-ms", "1000"]).output().unwrap();
-    let mut lines = lines(&stdout(&output));
+    let mut lines = json_lines(&stdout(&output));
     lines.retain(|line| line["type"] == "sample");
     let (first, last) = (&lines[0]["gpus"][0], &lines[lines.len() - 1]["gpus"][0]);
     // The counter is read every five seconds, and has its own time in between.

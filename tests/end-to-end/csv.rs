@@ -71,9 +71,8 @@ fn a_process_has_a_row_for_each_of_its_gpus() {
 #[test]
 fn an_unknown_column_is_refused_with_the_nearest() {
     let fake = Fake::new("gpus = 1");
-    let output = fake.gpumon(&["--csv", "--columns", "index,memroy"]).output().unwrap();
-    assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("unknown column 'memroy': did you mean 'memory'?"), "{}", stderr(&output));
+    let words = "unknown column 'memroy': did you mean 'memory'?";
+    refused(fake.gpumon(&["--csv", "--columns", "index,memroy"]), 2, words);
     let help = stdout(&fake.gpumon(&["--csv", "--columns", "help"]).output().unwrap());
     assert!(help.lines().any(|line| line.starts_with("* memory_used_bytes ")), "{help}");
     for arguments in [&["--columns", "index"][..], &["--processes"], &["--csv", "--json"], &["--short", "--csv"]] {
@@ -97,9 +96,7 @@ fn gpus_are_chosen_by_index_uuid_and_bus_id() {
     let table = stdout(&fake.gpumon(&["-i", "1"]).output().unwrap());
     assert!(table.contains("1 x H200") && !table.contains(" 2 H200"), "{table}");
     for id in ["4", "GPU-00000000", "00:00.0", "-1"] {
-        let output = fake.gpumon(&[&format!("--id={id}")]).output().unwrap();
-        assert_eq!(output.status.code(), Some(6), "{}", stderr(&output));
-        assert!(stderr(&output).contains(&format!("no GPU '{id}': there are 0 to 3")), "{}", stderr(&output));
+        refused(fake.gpumon(&[&format!("--id={id}")]), 6, &format!("no GPU '{id}': there are 0 to 3"));
     }
 }
 

@@ -11,7 +11,7 @@ use std::{
 
 use serde_json::Value;
 
-use crate::support::{Fake, Server, eventually, gpumon, stderr, stdout};
+use crate::support::{Fake, Server, eventually, gpumon, refused, refused_with, stderr, stdout};
 
 /// A user who is not root, and owns nothing.
 const NOBODY: u32 = 65_534;
@@ -41,8 +41,7 @@ fn a_server_answers_without_the_driver_and_with_the_past() {
     let table = stdout(&output);
     let line = table.lines().find(|line| line.trim_start().starts_with("0 H200")).unwrap();
     assert!(line.contains("100 %") && line.contains('^'), "a minute of work: {table}");
-    let alone = without_library(&fake, &["--no-daemon"]).output().unwrap();
-    assert_eq!(alone.status.code(), Some(12), "{}", stdout(&alone));
+    refused(without_library(&fake, &["--no-daemon"]), 12, "");
 }
 
 #[test]
@@ -68,8 +67,7 @@ fn what_this_command_names_is_read_and_not_the_server() {
     let (fake, _server) = served("gpus = 2", &["--interval-ms", "200"]);
     let simulated = stdout(&fake.gpumon(&["--source", "sim:1"]).output().unwrap());
     assert!(simulated.contains("simulated  1 x"), "{simulated}");
-    let missing = fake.gpumon(&["--nvml-lib", "/nowhere/libnvidia-ml.so.1"]).output().unwrap();
-    assert_eq!(missing.status.code(), Some(12), "{}", stdout(&missing));
+    refused(fake.gpumon(&["--nvml-lib", "/nowhere/libnvidia-ml.so.1"]), 12, "/nowhere");
 }
 
 #[test]
@@ -79,18 +77,14 @@ fn a_server_that_reads_nothing_is_passed_over_unless_it_was_insisted_on() {
     assert!(fake.gpumon(&[]).output().unwrap().status.success(), "the GPUs are read here");
     let control = fake.control();
     let mut insisted = fake.gpumon(&["--control", control.to_str().unwrap()]);
-    let output = insisted.env_remove("GPUMON_CONTROL").output().unwrap();
-    assert_eq!(output.status.code(), Some(1));
-    assert!(stderr(&output).contains("paused") && stderr(&output).contains("--no-daemon"), "{}", stderr(&output));
+    insisted.env_remove("GPUMON_CONTROL");
+    refused_with(insisted, 1, &["paused", "--no-daemon"]);
 }
 
 #[test]
 fn a_server_that_was_named_and_is_not_there_is_an_error() {
-    let output = gpumon(&["--control", "/nowhere/gpumon.sock"]).output().unwrap();
-    assert_eq!(output.status.code(), Some(1));
-    assert!(stderr(&output).contains("/nowhere/gpumon.sock"), "{}", stderr(&output));
-    let both = gpumon(&["--control", "/nowhere/gpumon.sock", "--no-daemon"]).output().unwrap();
-    assert_eq!(both.status.code(), Some(2));
+    refused(gpumon(&["--control", "/nowhere/gpumon.sock"]), 1, "/nowhere/gpumon.sock");
+    refused(gpumon(&["--control", "/nowhere/gpumon.sock", "--no-daemon"]), 2, "");
     let fake = Fake::new("gpus = 1");
     assert!(fake.gpumon(&[]).output().unwrap().status.success(), "a variable names it for when it is there");
     assert!(fake.gpumon(&["--no-daemon"]).output().unwrap().status.success());
@@ -110,7 +104,8 @@ fn simulated_gpus_of_a_server_are_not_taken_for_this_machine_s() {
     let run = |arguments: &[&str]| {
         let mut command = Command::new(&program);
         command.args(arguments).env_remove("GPUMON_CONTROL").env_remove("GPUMON_SOURCE");
-        command.env("XDG_RUNTIME_DIR", runtime.path()).env("GPUMON_NVML_LIB", "/nowhere/libnvidia-ml.so.1");
+        command.env("XDG_RUNTIME_DIR", runtime.path()).env("XDG_CONFIG_HOME", runtime.path());
+        command.env("GPUMON_NVML_LIB", "/nowhere/libnvidia-ml.so.1");
         if is_root {
             command.uid(NOBODY);
         }

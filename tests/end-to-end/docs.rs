@@ -251,7 +251,8 @@ fn values_of(fake: &Fake, key: &str) -> String {
 /// What a setting may be, with its name where that is another; `None` where it has no list of that.
 fn choices(setting: &Value) -> Option<String> {
     let named = |one: &Value| Some(format!("`{}` ({})", one["const"], one["title"].as_str()?));
-    let all: Option<Vec<_>> = match (setting["enum"].as_array(), setting["oneOf"].as_array()) {
+    let values = setting["enum"].as_array().or(setting["examples"].as_array());
+    let all: Option<Vec<_>> = match (values, setting["oneOf"].as_array()) {
         (Some(all), _) => Some(all.iter().map(|one| format!("`{one}`")).collect()),
         (None, Some(all)) => all.iter().map(named).collect(),
         (None, None) => None,

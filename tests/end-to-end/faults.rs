@@ -4,11 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::support::{Fake, Server, eventually, signal};
-
-fn health(sample: &Value) -> Vec<&str> {
-    sample["gpus"].as_array().unwrap().iter().map(|gpu| gpu["health"]["state"].as_str().unwrap()).collect()
-}
+use crate::support::{Fake, Server, eventually, health, signal};
 
 const ALL_WELL: [&str; 8] = ["ok"; 8];
 

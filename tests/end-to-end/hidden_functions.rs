@@ -6,7 +6,9 @@ use std::collections::BTreeSet;
 use gpumon_probe::{model::now_ms, vendor::sim::FUNCTIONS};
 use serde_json::Value;
 
-use crate::support::{Fake, Records, complains_of_nothing, complete, given_by, in_parallel, is_of, stderr, stdout};
+use crate::support::{
+    Fake, Records, complains_of_nothing, complete, given_by, in_parallel, is_of, refused_with, stdout,
+};
 
 /// What the program cannot do without; it says so.
 const NEEDED: [&str; 2] = ["nvmlInit_v2", "nvmlDeviceGetCount_v2"];
@@ -105,10 +107,7 @@ fn a_library_without_a_function_lacks_what_only_that_gives() {
 #[test]
 fn a_library_that_cannot_be_used_at_all_is_told_from_one_that_is_not_there() {
     for function in NEEDED {
-        let output = Fake::without("gpus = 2", &[function]).gpumon(&["--json"]).output().unwrap();
-        let message = stderr(&output);
-        assert_eq!(output.status.code(), Some(12), "without {function}: {message}");
-        assert!(message.contains("cannot load") && message.contains("too old"), "without {function}: {message}");
+        refused_with(Fake::without("gpus = 2", &[function]).gpumon(&["--json"]), 12, &["cannot load", "too old"]);
     }
 }
 

@@ -24,6 +24,7 @@ mod interval;
 mod libraries;
 mod long_waits;
 mod many;
+mod marks;
 mod metrics;
 mod mig;
 mod oom;

@@ -5,7 +5,7 @@ use std::{
     fs,
     io::{BufRead, BufReader},
     path::PathBuf,
-    process::{Child, Command, Stdio},
+    process::Command,
     thread,
     time::Duration,
 };
@@ -14,7 +14,9 @@ use fake_gpu_state::{Account, holders};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::support::{Fake, FakeCuda, Terminal, eventually, gpumon, lines_of, refused, signal, stderr, stdout};
+use crate::support::{
+    FakeCuda, FakeMachine, Terminal, eventually, gpumon, json_lines, lines_of, refused, signal, started, stderr, stdout,
+};
 
 const MIB: u64 = 1 << 20;
 /// What the fake device has where nothing else is said, and what of it stays free.
@@ -70,14 +72,10 @@ fn said<'a>(lines: &'a [Value], topic: &str) -> Vec<&'a str> {
     lines.iter().filter(of).map(|line| line["text"].as_str().unwrap()).collect()
 }
 
-fn lines_in(text: &str) -> Vec<Value> {
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-}
-
 #[track_caller]
-fn is_whole(id: &str, lines: &[Value], model: bool) {
+fn is_whole(id: &str, lines: &[Value]) {
     assert_eq!((&lines[0]["report"], &lines.last().unwrap()["report"]), (&"begun".into(), &"ended".into()), "{id}");
-    assert_eq!(said(lines, "step")[0].contains("This is a model"), model, "{id}");
+    assert!(!said(lines, "step")[0].contains("This is a model"), "{id}");
     for topic in ["cause", "cure", "lesson"] {
         assert!(!said(lines, topic).is_empty(), "{id}: {topic}");
     }
@@ -93,19 +91,9 @@ fn each_is_shown_on_a_device_and_leaves_nothing_there() {
         let shared = Shared::new("");
         let (code, lines, complaint) = lines_of(shared.oom(&[id, "--hold", "300ms"]));
         assert_eq!((code, complaint.as_str()), (Some(0), ""), "{id}: {lines:?}");
-        is_whole(id, &lines, false);
+        is_whole(id, &lines);
         let counters = shared.cuda.counters_at_rest();
         assert!(counters["most_bytes"].as_u64().unwrap() <= TOTAL - RESERVE, "{id}: {counters}");
-    }
-}
-
-#[test]
-fn each_is_shown_on_the_model_which_says_what_it_is() {
-    for id in ALL {
-        let (code, lines, complaint) = lines_of(gpumon(&["oom", id, "--backend", "cpu", "--json", "--hold", "100ms"]));
-        assert_eq!((code, complaint.as_str()), (Some(0), ""), "{id}: {lines:?}");
-        is_whole(id, &lines, true);
-        assert!(lines[0]["devices"][0]["name"].as_str().unwrap().contains("model"), "{id}: {}", lines[0]);
     }
 }
 
@@ -152,7 +140,7 @@ fn who_interrupts_has_the_memory_back() {
         signal(name, child.id());
         let output = child.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(130), "{name}: {}", stderr(&output));
-        assert_eq!(lines_in(&stdout(&output)).last().unwrap()["code"], 130);
+        assert_eq!(json_lines(&stdout(&output)).last().unwrap()["code"], 130);
         // It gave back by itself, and not only by ending.
         shared.cuda.counters_at_rest();
         assert_eq!(shared.held(), 0);
@@ -206,7 +194,7 @@ fn it_gives_way_when_others_take_what_stays_free() {
     let mut other = shared.neighbour();
     assert!(other.take(UUID, 300 * MIB, TOTAL));
     let output = child.wait_with_output().unwrap();
-    let lines = lines_in(&stdout(&output));
+    let lines = json_lines(&stdout(&output));
     let failed = lines.iter().find(|line| line["report"] == "failed").unwrap();
     assert_eq!((output.status.code(), &failed["code"]), (Some(5), &5.into()));
     let error = failed["error"].as_str().unwrap();
@@ -222,25 +210,15 @@ fn it_gives_way_when_others_take_what_stays_free() {
 /// The whole way: memory that one program takes through CUDA is what NVML tells another of it.
 #[test]
 fn a_collector_sees_memory_rise_and_fall() {
-    let shared = Shared::new("");
-    let nvml = Fake::new("[[gpu]]\nindex = 0\nprofile = \"idle\"");
-    let uuid = nvml.json()["inventory"]["gpus"][0]["uuid"].as_str().unwrap().to_owned();
-    let cuda = FakeCuda::new(&format!("uuids = [{uuid:?}]"));
-    let mut collect = shared.with_state(nvml.gpumon(&["collect", "--interval-ms", "100"]));
-    // A pipe that nobody reads would hold it up.
-    let records = nvml.path("records");
-    let mut collector = collect.stdout(fs::File::create(&records).unwrap()).spawn().unwrap();
-    let has_begun = || fs::read_to_string(&records).is_ok_and(|text| text.contains(r#""type":"sample""#));
-    eventually("the collector samples", has_begun);
-    let child = started(shared.with_state(cuda.gpumon(&["oom", "fill", "--hold", "1500ms", "--json"])));
-    let pid = child.id();
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(0), "{}", stdout(&output));
-    thread::sleep(Duration::from_millis(500));
-    signal("-TERM", collector.id());
-    collector.wait().unwrap();
-    let lines = lines_in(&fs::read_to_string(records).unwrap());
-    let gpus: Vec<_> = lines.iter().filter(|line| line["type"] == "sample").map(|line| &line["gpus"][0]).collect();
+    let machine = FakeMachine::new("[[gpu]]\nindex = 0\nprofile = \"idle\"");
+    let (pid, samples) = machine.sampled(|| {
+        let child = started(machine.with_state(machine.cuda.gpumon(&["oom", "fill", "--hold", "1500ms", "--json"])));
+        let pid = child.id();
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", stdout(&output));
+        pid
+    });
+    let gpus: Vec<_> = samples.iter().map(|sample| &sample["gpus"][0]).collect();
     let used: Vec<u64> = gpus.iter().filter_map(|gpu| gpu["memory"]["used_bytes"].as_u64()).collect();
     let (first, last, most) = (used[0], *used.last().unwrap(), *used.iter().max().unwrap());
     assert_eq!((last, most - first), (first, FULL), "{used:?}");
@@ -313,8 +291,4 @@ fn the_list_has_every_name_and_what_one_sees() {
             assert!(text.contains(line[key].as_str().unwrap()), "{line}");
         }
     }
-}
-
-fn started(mut command: Command) -> Child {
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }

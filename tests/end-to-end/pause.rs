@@ -6,13 +6,13 @@ use std::{
         fs::{MetadataExt, PermissionsExt, chown},
         process::CommandExt,
     },
-    process::{Command, Output},
+    process::Command,
     time::{Duration, Instant},
 };
 
 use serde_json::Value;
 
-use crate::support::{Fake, Server, ask_socket, ask_with, eventually, signal, stderr, stdout};
+use crate::support::{Fake, Server, ask_socket, ask_with, eventually, refused, refused_with, signal, stderr, stdout};
 
 /// A user who is not root, and owns nothing.
 const NOBODY: u32 = 65_534;
@@ -113,19 +113,10 @@ fn the_port_serves_all_but_what_changes_something() {
 #[test]
 fn without_a_server_one_line_names_the_cure() {
     let fake = Fake::new("gpus = 1");
-    let said = |output: &Output| {
-        assert_eq!(output.status.code(), Some(1));
-        assert_eq!(stdout(output), "");
-        stderr(output)
-    };
     for command in ["pause", "resume"] {
-        let message = said(&fake.gpumon(&[command]).output().unwrap());
-        assert!(message.contains("gpumon serve") && message.contains("control.sock"), "{message}");
-        assert_eq!(message.trim_end().lines().count(), 1);
+        assert_eq!(refused_with(fake.gpumon(&[command]), 1, &["gpumon serve", "control.sock"]), "");
     }
-    let output = fake.gpumon(&["pause", "--for", "10"]).output().unwrap();
-    assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("10m"), "{}", stderr(&output));
+    refused(fake.gpumon(&["pause", "--for", "10"]), 2, "10m");
 }
 
 #[test]

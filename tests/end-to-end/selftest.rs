@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use serde_json::Value;
 
-use crate::support::{FakeCuda, FakeMachine, eventually, lines_of, signal, stderr, stdout};
+use crate::support::{FakeCuda, FakeMachine, eventually, lines_of, refused, signal, started, stderr, stdout};
 
 /// Both count activity and are linked, and nobody else is there.
 const GPUS: &str = "[[gpu]]\nindex = 0\nprofile = \"idle\"\nnvlinks = 18\n\
@@ -83,8 +83,7 @@ fn a_driver_that_reports_something_else_is_found_out() {
 #[test]
 fn who_interrupts_it_gets_what_there_was_and_nothing_is_held() {
     let machine = FakeMachine::new(ONE);
-    let mut command = machine.gpumon(&["selftest", "--json"]);
-    let child = command.stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let child = started(machine.gpumon(&["selftest", "--json"]));
     eventually("kernels run", || machine.cuda.counters()["kernels"].as_u64() > Some(3));
     signal("-INT", child.id());
     let begun = std::time::Instant::now();
@@ -99,17 +98,13 @@ fn who_interrupts_it_gets_what_there_was_and_nothing_is_held() {
 #[test]
 fn what_cannot_be_tested_is_refused_with_words() {
     let machine = FakeMachine::new(ONE);
-    let refused = |arguments: &[&str], code: i32, words: &str| {
-        let output = machine.gpumon(arguments).output().unwrap();
-        let said = format!("{}{}", stdout(&output), stderr(&output));
-        assert!(output.status.code() == Some(code) && said.contains(words), "{arguments:?}: {said}");
-    };
-    refused(&["selftest", "--device", "7"], 2, "no GPU '7'");
-    refused(&["work", r#"{"kind":"selftest","where":{"share":true}}"#], 2, "needs the GPU alone");
-    refused(&["work", r#"{"kind":"selftest","where":{"backend":"cpu"}}"#], 2, "leave out --backend");
-    let none = FakeCuda::new("devices = 0");
-    let output = none.gpumon_with(&machine.nvml, &["selftest"]).output().unwrap();
-    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
-    let output = machine.cuda.gpumon(&["--nvml-lib", "/nowhere/libnvidia-ml.so.1", "selftest"]).output().unwrap();
-    assert!(output.status.code() == Some(1) && stderr(&output).contains("`gpumon doctor`"), "{}", stderr(&output));
+    refused(machine.gpumon(&["selftest", "--device", "7"]), 2, "no GPU '7'");
+    for (place, words) in [(r#""share":true"#, "needs the GPU alone"), (r#""backend":"cpu""#, "leave out --backend")] {
+        let job = format!(r#"{{"kind":"selftest","where":{{{place}}}}}"#);
+        let (code, lines, said) = lines_of(machine.gpumon(&["work", &job]));
+        assert!(code == Some(2) && lines[0]["error"].as_str().unwrap().contains(words), "{lines:?} {said}");
+    }
+    refused(FakeCuda::new("devices = 0").gpumon_with(&machine.nvml, &["selftest"]), 3, "");
+    let without_nvml = ["--nvml-lib", "/nowhere/libnvidia-ml.so.1", "selftest"];
+    refused(machine.cuda.gpumon(&without_nvml), 1, "`gpumon doctor`");
 }

@@ -6,7 +6,7 @@ use std::{
     process,
 };
 
-use crate::support::{Fake, gpumon, stdout};
+use crate::support::{Fake, gpumon, refused_with, stdout};
 
 #[test]
 fn eight_gpus_through_the_real_library_path_are_all_in_the_table_and_in_json() {
@@ -126,10 +126,7 @@ fn what_stands_before_a_command_and_means_nothing_to_it_is_refused() {
         &["-i", "0", "smi"],
         &["--watch", "2", "collect"],
     ] {
-        let output = fake.gpumon(words).output().unwrap();
-        let said = crate::support::stderr(&output);
-        assert_eq!(output.status.code(), Some(2), "{words:?}: {said}");
-        assert!(said.contains(&format!("'{}' before", words[0])) && said.contains("--help"), "{said}");
+        refused_with(fake.gpumon(words), 2, &[&format!("'{}' before", words[0]), "--help"]);
     }
     let output = fake.gpumon(&["--source", "sim:1", "collect", "--count", "1"]).output().unwrap();
     assert!(output.status.success(), "--source means the same to all");

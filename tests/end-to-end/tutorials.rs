@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::support::{FakeCuda, gpumon, lines_of, stderr, stdout};
+use crate::support::{FakeCuda, gpumon, lines_of, refused, stderr, stdout};
 
 #[test]
 fn every_variant_is_right_on_two_gpus_and_the_cpu() {
@@ -85,10 +85,7 @@ fn without_a_gpu_the_cpu_s_variants_run_unless_a_gpu_was_asked_for() {
 #[test]
 fn cases_that_are_not_there_are_answered_with_those_that_are() {
     for (case, words) in [("k6", "did you mean 'k"), ("frobnicate", "there are a, b, c")] {
-        let output = gpumon(&["tutorials", case]).output().unwrap();
-        let said = stderr(&output);
-        assert_eq!((output.status.code(), said.lines().count()), (Some(2), 1), "{said}");
-        assert!(said.contains(words), "{said}");
+        refused(gpumon(&["tutorials", case]), 2, words);
     }
 }
 

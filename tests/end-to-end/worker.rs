@@ -11,7 +11,10 @@ use std::{
 
 use serde_json::Value;
 
-use crate::support::{Fake, FakeCuda, FakeMachine, eventually, lines_of, signal, stderr, stdout};
+use crate::support::{
+    Fake, FakeCuda, FakeMachine, eventually, json_lines, lines_of, refused, refused_with, signal, started, stderr,
+    stdout,
+};
 
 /// So slow that a test can look on.
 const SLOW: &str = "kernel_ms = 200";
@@ -24,8 +27,7 @@ fn worker_of(cuda: &FakeCuda) -> Option<u32> {
 
 /// A run that lasts, and the PID of its worker, which has begun to work.
 fn long_run(cuda: &FakeCuda, arguments: &[&str]) -> (Child, u32) {
-    let mut command = cuda.gpumon(&[&["bench", "copy", "scale", "add", "--size", "1000"], arguments].concat());
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let child = started(cuda.gpumon(&[&["bench", "copy", "scale", "add", "--size", "1000"], arguments].concat()));
     eventually("the worker works", || cuda.counters()["kernels"].as_u64() > Some(2));
     (child, worker_of(cuda).unwrap())
 }
@@ -42,11 +44,8 @@ fn a_second_run_on_a_gpu_is_refused_with_the_pid_of_the_first() {
     let (mut first, worker) = long_run(&cuda, &[]);
     let second = [&["bench", "copy", "--quick", "--size", "100"][..], &["burn", "--mem", "0.2%", "--time", "1s"]];
     for command in second {
-        let output = cuda.gpumon(command).output().unwrap();
-        let said = stderr(&output);
-        assert_eq!((output.status.code(), said.lines().count()), (Some(5), 1), "{said}");
-        assert!(said.contains(&format!("process {worker} already runs")) && said.contains("GPU 0"), "{said}");
-        assert_eq!(stdout(&output), "");
+        let words = [&format!("process {worker} already runs"), "GPU 0"];
+        assert_eq!(refused_with(cuda.gpumon(command), 5, &words), "");
     }
     // The CPU is nobody's alone.
     let on_cpu = cuda.gpumon(&["bench", "copy", "--backend", "cpu", "--quick", "--size", "100"]).output().unwrap();
@@ -64,8 +63,7 @@ fn a_lock_that_is_a_link_is_not_followed() {
     let precious = cuda.folder().join("precious");
     fs::write(&precious, "text").unwrap();
     std::os::unix::fs::symlink(&precious, cuda.folder().join(format!("gpumon-run-{UUID}.lock"))).unwrap();
-    let output = cuda.gpumon(&["bench", "copy", "--quick", "--size", "100"]).output().unwrap();
-    assert!(output.status.code() == Some(1) && stderr(&output).contains("remove it"), "{}", stderr(&output));
+    refused(cuda.gpumon(&["bench", "copy", "--quick", "--size", "100"]), 1, "remove it");
     assert_eq!(fs::read_to_string(&precious).unwrap(), "text");
 }
 
@@ -170,10 +168,7 @@ fn a_gpu_on_which_another_user_computes_is_left_alone_unless_told_to_share() {
     let (nvml, cuda) = occupied(&format!("[[process]]\ngpu = 0\npid = {pid}\nmemory = \"1 GiB\""));
     let alone = [&["bench", "copy", "--quick", "--size", "100"][..], &["burn", "--mem", "0.2%", "--time", "1s"]];
     for command in alone {
-        let output = cuda.gpumon_with(&nvml, command).output().unwrap();
-        let said = stderr(&output);
-        assert_eq!((output.status.code(), said.lines().count()), (Some(5), 1), "{said}");
-        assert!(said.contains(&pid.to_string()) && said.contains("--share"), "{said}");
+        refused_with(cuda.gpumon_with(&nvml, command), 5, &[&pid.to_string(), "--share"]);
         assert!(cuda.counters().is_null(), "nothing was begun: {}", cuda.counters());
     }
     // Of 2 GiB, a quarter is for us.
@@ -224,7 +219,7 @@ fn a_job_is_taken_as_json_and_answered_line_by_line() {
     let mut child = cuda.gpumon(&["work", "-"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(job.as_bytes()).unwrap();
     let text = stdout(&child.wait_with_output().unwrap());
-    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let lines = json_lines(&text);
     let said: Vec<_> = lines.iter().map(|line| line["report"].as_str().unwrap()).collect();
     assert_eq!((said[0], said[said.len() - 1], &lines[said.len() - 1]["code"]), ("begun", "ended", &0.into()));
     let phases: Vec<_> = lines.iter().filter_map(|line| line["phase"].as_str()).collect();

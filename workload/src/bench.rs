@@ -255,12 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_run_is_refused_with_words() {
-        let request = Request { dtype: None, amount: Some(Amount::Count(1 << 50)), engine: Engine::Own, limits: BRIEF };
-        let error = run_on_cpu("copy", request, false).unwrap_err();
-        assert!(matches!(error, RunError::TooLarge { .. }), "{error}");
-        let error = run_on_cpu("launch-latency", request, false).unwrap_err();
-        assert_eq!(error, RunError::NotThere { id: "launch-latency", backend: Backend::Cpu });
+    fn a_type_that_it_does_not_have_is_refused_with_words() {
         let request = Request { dtype: Some(Dtype::Bytes), amount: None, engine: Engine::Own, limits: BRIEF };
         let error = run_on_cpu("copy", request, false).unwrap_err();
         assert!(error.to_string().ends_with("give one of fp32, fp64"), "{error}");

@@ -13,13 +13,13 @@ use crate::{
 };
 
 /// Runs that count, at least.
-const FEWEST: usize = 10;
+pub(crate) const FEWEST: usize = 10;
 /// Runs that count, at most.
-const MOST: usize = 20_000;
+pub(crate) const MOST: usize = 20_000;
 /// Who looks on is told how far it is no more often than this.
 const TELL_EVERY: Duration = Duration::from_millis(100);
 /// The times are steady where their deviation is so much of their mean.
-const STEADY: f64 = 0.005;
+pub(crate) const STEADY: f64 = 0.005;
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use gpumon_workload::protocol::{BurnJob, Job};
+use gpumon_workload::protocol::{BurnJob, Dtype, Job};
 
-use super::bench::{Results, Subject};
+use super::bench::{Layout, Results, Subject};
 use crate::{
     exit::Failure,
     options::{SourceArgs, parse_time},
@@ -68,7 +68,7 @@ pub(crate) fn run(source: &SourceArgs, args: &BurnArgs) -> Result<(), Failure> {
         memory: args.mem,
         dtype: args.dtype.map(Into::into),
     });
-    let mut results = Results::new(args.json, Subject::Burn, false, None, None);
-    let code = run::follow(source, &job, args.place.time_limit, None, &mut results)?;
-    Failure::unless_success(code)
+    let has_integers = args.dtype.map(Dtype::from) == Some(Dtype::Int8);
+    let layout = Layout { subject: Subject::Burn, is_beside: false, has_integers };
+    run::print(source, &job, args.place.time_limit, None, &mut Results::new(layout, None, None), args.json)
 }

@@ -7,6 +7,7 @@ pub(crate) mod completions;
 pub(crate) mod doctor;
 pub(crate) mod info;
 pub(crate) mod man;
+pub(crate) mod mark;
 pub(crate) mod oom;
 pub(crate) mod pause;
 pub(crate) mod schema;
@@ -38,6 +39,7 @@ pub(crate) enum Command {
     Tutorials(tutorials::TutorialsArgs),
     Oom(oom::OomArgs),
     Selftest(selftest::SelftestArgs),
+    Mark(mark::MarkArgs),
     Pause(pause::PauseArgs),
     Resume(pause::ResumeArgs),
     Schema(schema::SchemaArgs),
@@ -67,6 +69,7 @@ pub(crate) fn dispatch(args: Args, name: Option<&str>) -> Result<(), Failure> {
         Some(Command::Tutorials(tutorials)) => tutorials::run(&args.source, &tutorials),
         Some(Command::Oom(oom)) => oom::run(&args.source, &oom),
         Some(Command::Selftest(selftest)) => selftest::run(&args.source, &selftest),
+        Some(Command::Mark(mark)) => mark::run(&mark),
         Some(Command::Pause(pause)) => pause::pause(&pause),
         Some(Command::Schema(schema)) => schema::run(&schema),
         Some(Command::Resume(resume)) => pause::resume(&resume),

@@ -62,7 +62,7 @@ pub(crate) struct ServeArgs {
     #[arg(long)]
     metrics_processes: bool,
 
-    /// Allow every user who can connect to the port to start and cancel workload runs
+    /// Allow every user who can connect to the port to start and cancel workload runs and to set marks
     #[arg(long)]
     allow_runs: bool,
 

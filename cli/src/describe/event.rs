@@ -1,6 +1,6 @@
 //! Events, in sentences.
 
-use gpumon_probe::model::{Event, EventKind, ProcessRef, Run, RunStatus};
+use gpumon_probe::model::{Event, EventKind, Mark, ProcessRef, Run, RunStatus};
 
 use super::phrase::Level;
 
@@ -36,6 +36,8 @@ pub(crate) fn of_event(event: &Event) -> (Level, String) {
             say(Level::Note, format!("Run {}: {}", run.title, run.step.as_deref().unwrap_or("finishing")))
         }
         EventKind::RunEnded(run) => of_run_end(run),
+        EventKind::Mark(Mark { text, user: None }) => say(Level::Note, format!("Mark: {text}")),
+        EventKind::Mark(Mark { text, user: Some(user) }) => say(Level::Note, format!("Mark: {text} ({user})")),
     }
 }
 

@@ -1,4 +1,4 @@
-//! How much memory is how much: in GiB, and below one in MiB.
+//! How much memory is how much, in GiB.
 
 const GIB: f64 = (1u64 << 30) as f64;
 
@@ -13,6 +13,12 @@ pub(crate) fn total(bytes: u64) -> String {
         large if large >= 99.95 => format!("{large:.0}"),
         small => format!("{small:.1}"),
     }
+}
+
+/// `78.2/140 GiB`; without the total where that is not known.
+pub(crate) fn used_of(bytes: u64, of: Option<u64>) -> String {
+    let of = of.map_or_else(String::new, |all| format!("/{}", total(all)));
+    format!("{}{of} GiB", used(bytes))
 }
 
 /// The share that is in use, from 0 to 1; `None` where one of both is not known.

@@ -13,6 +13,7 @@ mod load;
 mod memory;
 mod mig;
 mod phrase;
+mod power;
 mod throttle;
 mod xid;
 
@@ -28,9 +29,10 @@ pub(crate) use self::{
     framework::{comparison, factor, framework},
     health::without_readings,
     load::{Load, Loads, Thresholds},
-    memory::{share, total, used},
+    memory::{share, total, used, used_of},
     mig::{device_of, label},
     phrase::{Level, Phrase},
+    power::draw_of,
 };
 
 /// The end of a list of processes that a sample has no room for.

@@ -91,11 +91,22 @@ impl Server {
     }
 
     /// The same, where there is another way if the server does not answer soon.
-    pub(crate) fn ask_within(mut self, patience: Duration, method: &str, target: &str) -> io::Result<Answer> {
+    pub(crate) fn ask_within(self, patience: Duration, method: &str, target: &str) -> io::Result<Answer> {
+        self.exchange(patience, &format!("{method} {target}"), "")
+    }
+
+    /// Sends a request that changes something, with its body.
+    pub(crate) fn post(self, target: &str, body: &str) -> io::Result<Answer> {
+        self.exchange(PATIENCE, &format!("POST {target}"), body)
+    }
+
+    fn exchange(mut self, patience: Duration, request: &str, body: &str) -> io::Result<Answer> {
         self.stream.set_read_timeout(Some(patience))?;
         self.stream.set_write_timeout(Some(patience))?;
         // In one piece, so that the server need not wait for the rest.
-        let request = format!("{method} {target} HTTP/1.0\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n");
+        let length = body.len();
+        let request =
+            format!("{request} HTTP/1.0\r\nHost: localhost\r\nX-Gpumon: run\r\nContent-Length: {length}\r\n\r\n{body}");
         self.stream.write_all(request.as_bytes())?;
         let mut answer = String::with_capacity(ROOM);
         self.stream.read_to_string(&mut answer)?;

@@ -65,6 +65,13 @@ const ROUTES: &[(&str, &str, &str)] = &[
     ),
     (
         "POST",
+        "/api/v1/marks",
+        "Marks a moment on the charts of every client: `{\"text\":\"epoch 3\"}`, with `\"at_ms\"` for another moment of the \
+         last 300 seconds than now; answers 201 with the [event](#event). The text has up to 100 characters; 20 marks may \
+         come at once, and then one per second. Needs the header `X-Gpumon: run` and the permission to start runs.",
+    ),
+    (
+        "POST",
         "/api/v1/pause",
         "Releases the GPUs, with `?for_ms=…` for a limited time. Unix socket only, for the server's own user and root.",
     ),

@@ -1,8 +1,14 @@
 //! Columns of a report: as wide at its first line as at its last, and as many as the terminal has room for.
 
+use anstyle::Style;
+use gpumon_probe::untrusted::escaped;
 use unicode_width::UnicodeWidthStr;
 
-use crate::{commands::show::screen, top::text::wrap};
+use crate::{
+    commands::show::screen,
+    table::style::{paint, plain},
+    top::text::wrap,
+};
 
 /// What stands where there is no number.
 pub(crate) const NONE: &str = "-";
@@ -60,9 +66,20 @@ impl Columns {
         lines.join(&format!("\n{:indent$}", ""))
     }
 
+    /// A line of a name in the first column and a sentence beside it.
+    pub(crate) fn sentence_line(&self, name: &str, style: Style, text: &str) -> String {
+        let width = self.shown.first().map_or(0, |(_, column)| column.align.width());
+        format!("{name:width$} {}\n", paint(style, &self.sentence(width + 1, &escaped(text))))
+    }
+
+    /// A remark below a line, so many columns from the left.
+    pub(crate) fn remark(&self, indent: usize, style: Style, text: &str) -> String {
+        format!("{:indent$}{}\n", "", paint(style, &self.sentence(indent, text)))
+    }
+
     /// A text behind a line, or so many columns from the left below it where there is no room.
     pub(crate) fn behind(&self, line: &str, indent: usize, text: &str) -> String {
-        let width = seen(line).width() + 2 + seen(text).width();
+        let width = plain(line).width() + 2 + plain(text).width();
         let is_room = self.terminal.is_none_or(|room| width <= room);
         if is_room { format!("{line}  {text}") } else { format!("{line}\n{:indent$}{text}", "") }
     }
@@ -83,11 +100,6 @@ fn width(shown: &[(usize, Column)]) -> usize {
 }
 
 impl Align {
-    /// The width of what stands left in it.
-    pub(crate) fn left(self) -> Option<usize> {
-        if let Self::Left(width) = self { Some(width) } else { None }
-    }
-
     fn width(self) -> usize {
         match self {
             Self::Left(width) | Self::Right(width) => width,
@@ -97,7 +109,7 @@ impl Align {
 
     /// Widths are those of what is seen: a cell may have colors.
     fn place(self, cell: &str) -> String {
-        let seen = seen(cell);
+        let seen = plain(cell);
         let room = self.width().saturating_sub(seen.width());
         let behind = match self {
             Self::Left(_) => room,
@@ -112,11 +124,6 @@ impl Align {
         let behind = behind.min(room);
         format!("{:before$}{cell}{:behind$}", "", "", before = room - behind)
     }
-}
-
-/// A text without its colors.
-fn seen(text: &str) -> String {
-    anstream::adapter::strip_str(text).to_string()
 }
 
 /// A number with three significant digits, of which so many at most stand behind the point.

@@ -5,9 +5,12 @@ use std::time::Instant;
 
 use gpumon_probe::untrusted::escaped;
 use gpumon_workload::protocol::{Phase, Report};
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use crate::{table::units::compact_duration, terminal::StatusLine};
+use crate::{
+    table::{bar::bar, units::compact_duration},
+    terminal::StatusLine,
+    top::text::cut,
+};
 
 const BAR: usize = 16;
 
@@ -68,7 +71,10 @@ impl ProgressLine {
         if self.steps > 1 {
             parts.push(format!("{}/{}", self.step + 1, self.steps));
         }
-        parts.extend(self.share.map(bar));
+        parts.extend(self.share.map(|share| {
+            let (full, empty) = bar(share, BAR, false);
+            format!("[{full}{empty}]")
+        }));
         let text = if self.text.is_empty() { String::new() } else { format!(", {}", self.text) };
         parts.push(escaped(&format!("{}{text}", self.what)));
         parts.join("  ")
@@ -86,24 +92,6 @@ fn doing(phase: Phase) -> &'static str {
         Phase::GivingBack => "freeing memory",
         Phase::Other => "working",
     }
-}
-
-/// `[######----------]`.
-fn bar(share: f64) -> String {
-    let full = (share.clamp(0.0, 1.0) * BAR as f64).round() as usize;
-    format!("[{}{}]", "#".repeat(full), "-".repeat(BAR - full))
-}
-
-fn cut(text: &str, width: usize) -> String {
-    if text.width() <= width {
-        return text.to_owned();
-    }
-    let mut room = width;
-    let fits = |letter: &char| {
-        let wide = letter.width().unwrap_or(0);
-        room.checked_sub(wide).inspect(|left| room = *left).is_some()
-    };
-    text.chars().take_while(fits).collect()
 }
 
 #[cfg(test)]
@@ -126,12 +114,7 @@ mod tests {
         assert_eq!(line_after(phase(Phase::Preparing)), "   1m  2/2  add: preparing");
         line_after(phase(Phase::Measuring));
         let line = line_after(Report::Progress { share: 0.5, text: "1\u{1b}[2J errors".to_owned(), memory: None });
-        assert_eq!(line, "   1m  2/2  [########--------]  add: measuring, 1\\u{1b}[2J errors");
+        assert_eq!(line, "   1m  2/2  [########........]  add: measuring, 1\\u{1b}[2J errors");
         assert_eq!(line_after(phase(Phase::Verifying)), "   1m  2/2  add: verifying the last result");
-    }
-
-    #[test]
-    fn no_line_is_wider_than_its_terminal() {
-        assert_eq!([cut("abc", 3), cut("abc", 2), cut("a訓b", 2), cut("abc", 0)], ["abc", "ab", "a", ""]);
     }
 }

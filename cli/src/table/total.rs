@@ -22,7 +22,7 @@ pub(super) fn line(view: &View<'_>) -> Line {
     let parts = [
         part(&|gpu| one(&gpu.utilization.gpu_percent), &|[sum, _], count| format!("{:.0} % mean", sum / count)),
         part(&|gpu| Some([bytes(&gpu.memory.used_bytes)?, bytes(&gpu.memory.total_bytes)?]), &|[used, total], _| {
-            format!("{}/{} GiB", describe::used(used as u64), describe::total(total as u64))
+            describe::used_of(used as u64, Some(total as u64))
         }),
         // Where one has no limit, neither have all.
         part(
@@ -30,7 +30,7 @@ pub(super) fn line(view: &View<'_>) -> Line {
                 let limit = gpu.power.limit_watts.value().copied().unwrap_or(f64::NAN);
                 Some([*gpu.power.draw_watts.value()?, limit])
             },
-            &|[draw, limit], _| if limit.is_nan() { format!("{draw:.0} W") } else { format!("{draw:.0}/{limit:.0} W") },
+            &|[draw, limit], _| describe::draw_of(draw, Some(limit).filter(|limit| !limit.is_nan())),
         ),
         part(&|gpu| one(&gpu.power.energy_joules_total), &|[joules, _], _| {
             format!("{} since driver load", energy(joules))

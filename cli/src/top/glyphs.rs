@@ -67,13 +67,14 @@ impl Glyphs {
         let first = columns.first().map_or(0, |(from, to)| to - from);
         match (self, first) {
             (Self::Braille, _) => {
-                let heights =
-                    |of: fn(&(usize, usize)) -> usize| -> Vec<_> { columns.iter().map(|at| Some(of(at))).collect() };
-                let bits = |heights: &[Option<usize>]| match self.column(heights) {
-                    ' ' => 0,
-                    filled => u32::from(filled) - 0x2800,
+                let bits = |of: fn(&(usize, usize)) -> usize| {
+                    let heights: [Option<usize>; 2] = std::array::from_fn(|at| columns.get(at).map(of));
+                    match self.column(&heights) {
+                        ' ' => 0,
+                        filled => u32::from(filled) - 0x2800,
+                    }
                 };
-                let between = bits(&heights(|at| at.1)) & !bits(&heights(|at| at.0));
+                let between = bits(|at| at.1) & !bits(|at| at.0);
                 char::from_u32(0x2800 + between).filter(|_| between > 0).unwrap_or(' ')
             }
             (_, 0) => ' ',

@@ -32,8 +32,7 @@ pub(super) struct Facts {
     pub(super) threads: u32,
     /// Processor time so far, in user and system mode.
     pub(super) cpu_ms: u64,
-    /// Main memory it holds now, and has held at most.
-    pub(super) resident_bytes: Option<u64>,
+    /// Host memory it has held at most.
     pub(super) most_resident_bytes: Option<u64>,
     /// Read from disks and written to them so far.
     pub(super) disk_bytes: Fact<u64>,
@@ -89,7 +88,6 @@ fn look(root: &Path, pid: u32, started_ms: Option<u64>, missing: &str) -> Result
         parent: stat.parent,
         threads: stat.threads,
         cpu_ms: stat.cpu_ms,
-        resident_bytes: bytes("VmRSS"),
         most_resident_bytes: bytes("VmHWM"),
         disk_bytes,
         program: link("exe").map(|path| printable(&path)),
@@ -130,7 +128,7 @@ mod tests {
         let own = std::process::id();
         let facts = look(Path::new("/proc"), own, None, "").unwrap();
         assert!(facts.arguments.as_ref().unwrap()[0].contains("gpumon"), "{facts:?}");
-        assert!(facts.threads >= 1 && facts.resident_bytes.unwrap() > 1 << 20);
+        assert!(facts.threads >= 1 && facts.most_resident_bytes.unwrap() > 1 << 20);
         assert_eq!(facts.folder.unwrap(), std::env::current_dir().unwrap().display().to_string());
         assert!(facts.environment.unwrap().iter().any(|entry| entry.starts_with("PATH=")));
         let again = look(Path::new("/proc"), own, facts.started_ms, "").unwrap();

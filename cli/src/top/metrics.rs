@@ -47,7 +47,7 @@ impl Drawn for Unit {
             Self::Bytes => byte_size(value),
             Self::Watts => format!("{value:.0} W"),
             Self::Joules => format!("{value:.0} J"),
-            Self::Celsius => format!("{value:.0} {}", glyphs.celsius()),
+            Self::Celsius | Self::CelsiusDifference => format!("{value:.0} {}", glyphs.celsius()),
             Self::Megahertz => format!("{value:.0} MHz"),
             Self::BytesPerSecond => rate(value),
             Self::Count => format!("{value:.0}"),
@@ -62,7 +62,7 @@ impl Drawn for Unit {
         match self {
             Self::Percent | Self::Celsius => 100.0_f64.max(largest),
             // Its labels are in binary units.
-            Self::Bytes => (largest.max(1.0) as u64).next_power_of_two() as f64,
+            Self::Bytes => largest.max(1.0).log2().ceil().exp2(),
             _ => round_up(largest),
         }
     }
@@ -72,7 +72,7 @@ impl Drawn for Unit {
             Self::Percent | Self::Count => Meaning::Utilization,
             Self::Bytes => Meaning::Memory,
             Self::Watts | Self::Joules => Meaning::Power,
-            Self::Celsius | Self::Megahertz => Meaning::Temperature,
+            Self::Celsius | Self::CelsiusDifference | Self::Megahertz => Meaning::Temperature,
             Self::BytesPerSecond => Meaning::Traffic,
         }
     }
@@ -99,7 +99,9 @@ mod tests {
 
     #[test]
     fn axes_of_memory_end_at_round_binary_numbers() {
-        assert!((Unit::Bytes.ceiling(213e6) - 256.0 * 1024.0 * 1024.0).abs() < 1.0);
+        for (largest, power) in [(0.0, 0), (213e6, 28), (2f64.powi(33), 33), (1e19, 64)] {
+            assert_eq!(Unit::Bytes.ceiling(largest).to_bits(), 2f64.powi(power).to_bits(), "{largest}");
+        }
     }
 
     #[test]

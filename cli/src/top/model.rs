@@ -35,15 +35,26 @@ pub(crate) enum Update {
     Rewound,
 }
 
-/// What each process of a sample takes of this machine, by PID, or why that is not known.
-pub(crate) type Usage = HashMap<u32, Result<ProcessUsage, String>>;
+impl Update {
+    pub(super) fn sample(&self) -> Option<&Sample> {
+        match self {
+            Self::Hello(hello) => hello.sample.as_ref(),
+            Self::Record(record) => match &**record {
+                Record::Sample(sample) => Some(sample),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+}
+
+/// What the processes of a sample take of this machine, by PID, where that could be read.
+pub(crate) type Usage = HashMap<u32, ProcessUsage>;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct ProcessUsage {
     /// Of one CPU; `None` until there are two readings to compare.
     pub(super) cpu_percent: Option<f64>,
-    /// Main memory that it holds.
-    pub(super) resident_bytes: u64,
     pub(super) threads: u32,
 }
 
@@ -145,7 +156,9 @@ impl Model {
                 if self.events.len() == EVENTS {
                     self.events.pop_front();
                 }
-                self.events.push_back(event);
+                // A mark may be of a moment before what is known already.
+                let before = self.events.iter().rposition(|known| known.at_ms <= event.at_ms);
+                self.events.insert(before.map_or(0, |place| place + 1), event);
             }
             Record::Trace(_) | Record::Answers(_) => {}
         }

@@ -27,24 +27,8 @@ pub(super) fn fitted_what(process: &Process, columns: usize) -> Option<String> {
 }
 
 /// Cuts to so many columns, and says that something is missing.
-pub(super) fn cut(text: &str, columns: usize) -> String {
-    if text.width() <= columns {
-        return text.to_owned();
-    }
-    if columns == 0 {
-        return String::new();
-    }
-    let mut kept = String::new();
-    let mut width = 0;
-    for character in text.chars() {
-        width += character.width().unwrap_or(0);
-        if width >= columns {
-            break;
-        }
-        kept.push(character);
-    }
-    kept.push('…');
-    kept
+pub(crate) fn cut(text: &str, columns: usize) -> String {
+    line::cut(text, columns, ANY_ROOM)
 }
 
 pub(super) fn left(text: &str, columns: usize) -> String {

@@ -8,17 +8,16 @@ export class BelowCells<View extends { element: HTMLElement }> {
   /** An element goes before the one that `before` selects, where the cell has one. */
   constructor(
     private readonly panel: NotebookPanel,
-    private readonly create: () => View,
     private readonly before: string | null = null,
   ) {}
 
   /** What is below this cell from now on; `null` where the notebook has no such cell. */
-  attach(cellId: string): View | null {
+  attach(cellId: string, create: () => View): View | null {
     const node = this.panel.content.widgets.find((one) => one.model.id === cellId)?.node;
     if (node === undefined) {
       return null;
     }
-    const view = this.views.get(cellId) ?? this.create();
+    const view = this.views.get(cellId) ?? create();
     this.views.set(cellId, view);
     if (view.element.parentElement !== node) {
       node.insertBefore(view.element, this.before === null ? null : node.querySelector(this.before));

@@ -40,7 +40,7 @@ export class CellCosts implements IDisposable {
     private readonly feed: Feed,
   ) {
     addStyle('gpumon-cell-style', cellStyle);
-    this.lines = new BelowCells(panel, () => new CellLine());
+    this.lines = new BelowCells(panel);
     this.showKnown();
     this.subscription = new PageSubscription(feed, (frame) => {
       if (frame?.type === 'sample') {
@@ -84,7 +84,7 @@ export class CellCosts implements IDisposable {
     const kernelId = this.panel.sessionContext.session?.kernel?.id;
     for (const { key, cellId, cost } of cells.executions.filter((execution) => execution.kernelId === kernelId)) {
       this.newest.set(cellId, key);
-      this.lines.attach(cellId)?.update(cost, false);
+      this.lines.attach(cellId, newLine)?.update(cost, false);
     }
   }
 
@@ -124,7 +124,11 @@ export class CellCosts implements IDisposable {
     const shown = code.slice(0, LONGEST_CODE);
     this.feed.store.cells.put({ key, kernelId, cellId, notebook, count, code: shown, running, cost });
     if (this.newest.get(cellId) === key) {
-      this.lines.attach(cellId)?.update(cost, running);
+      this.lines.attach(cellId, newLine)?.update(cost, running);
     }
   }
+}
+
+function newLine(): CellLine {
+  return new CellLine();
 }

@@ -1,7 +1,7 @@
 /** Explains below a cell that ran out of GPU memory who holds it. */
 
 import type { Feed } from '@gpumon/page/feed';
-import { fullerSample, oomErrorOf, OomNote, describeOom, type OomError, type Sample } from '@gpumon/page/oom';
+import type { KernelError, OomNote, Sample } from '@gpumon/page/oom';
 import oomStyle from '@gpumon/page/oom.css?inline';
 import type { IDisposable } from '@lumino/disposable';
 
@@ -9,25 +9,20 @@ import { BelowCells } from './below-cells';
 import type { NotebookPanel } from './notebook-panel';
 import type { LabNotebooks } from './notebooks';
 import { PageSubscription } from '../page-subscription';
-import { ExecutionTracker } from './executions';
+import { ExecutionTracker, type StartedExecution } from './executions';
 import { addStyle } from '../style';
 
 /** An older sample than this tells nothing about now. */
 const FRESH_MS = 5000;
 
-interface Failure {
-  cellId: string;
-  kernelId: string;
-  error: OomError;
-  before: Sample | null;
-}
+type Failed = Pick<StartedExecution, 'cellId' | 'kernelId'>;
 
 export class CellFailures implements IDisposable {
   isDisposed = false;
-  private readonly executions = new Map<string, { cellId: string; kernelId: string }>();
+  private readonly executions = new Map<string, Failed>();
   private readonly notes: BelowCells<OomNote>;
-  /** Those that the next sample may tell more about. */
-  private fresh: Failure[] = [];
+  /** By cell, what tells more of its failure with the next sample. */
+  private readonly fresh = new Map<string, (sample: Sample) => void>();
   private readonly subscription: PageSubscription;
   private readonly tracker: ExecutionTracker;
 
@@ -36,33 +31,28 @@ export class CellFailures implements IDisposable {
     private readonly feed: Feed,
     private readonly notebooks: LabNotebooks,
   ) {
-    addStyle('gpumon-oom-style', oomStyle);
     // Nearer to the error than what the run took.
-    this.notes = new BelowCells(panel, () => new OomNote(notebooks), '.gpumon-cell-line');
+    this.notes = new BelowCells(panel, '.gpumon-cell-line');
     this.subscription = new PageSubscription(feed, (frame) => {
       if (frame?.type === 'sample') {
-        for (const failure of this.fresh.splice(0)) {
-          this.show(failure, fullerSample(failure.before, frame, failure.kernelId));
-        }
+        this.fresh.forEach((tell) => tell(frame));
+        this.fresh.clear();
       }
     });
     this.tracker = new ExecutionTracker(panel.sessionContext, {
       started: (execution, { cellId, kernelId }) => {
         this.executions.set(execution, { cellId, kernelId });
-        this.fresh = this.fresh.filter((failure) => failure.cellId !== cellId);
+        this.fresh.delete(cellId);
         this.notes.remove(cellId);
       },
       ended: (execution) => this.executions.delete(execution),
       abandoned: () => this.executions.clear(),
-      failed: (execution, kernelError) => {
+      failed: (execution, error) => {
         const failed = this.executions.get(execution);
-        const error = oomErrorOf(kernelError);
         // The first error says all; a later one for the same run adds nothing.
         this.executions.delete(execution);
-        if (failed !== undefined && error !== null) {
-          const failure = { ...failed, error, before: this.newest() };
-          this.fresh.push(failure);
-          this.show(failure, failure.before);
+        if (failed !== undefined) {
+          void this.explain(failed, error, this.newest());
         }
       },
     });
@@ -83,12 +73,24 @@ export class CellFailures implements IDisposable {
     return sample !== null && clock.now() - sample.at_ms < FRESH_MS ? sample : null;
   }
 
-  private show({ cellId, kernelId, error }: Failure, sample: Sample | null): void {
-    const { notebooks } = this;
-    const { inventory } = this.feed.store;
-    const description = describeOom(error, { inventory, sample, kernelId, nameOf: (id) => notebooks.nameOf(id) });
-    if (description !== null) {
-      this.notes.attach(cellId)?.update(description);
+  /** Says why memory ran out, if it did; what that takes is loaded with the first error. */
+  private async explain({ cellId, kernelId }: Failed, kernelError: KernelError, before: Sample | null): Promise<void> {
+    const { describeOom, fullerSample, oomErrorOf, OomNote } = await import('@gpumon/page/oom');
+    const error = oomErrorOf(kernelError);
+    const runsAgain = [...this.executions.values()].some((other) => other.cellId === cellId);
+    if (error === null || runsAgain || this.isDisposed) {
+      return;
     }
+    addStyle('gpumon-oom-style', oomStyle);
+    const { notebooks, notes } = this;
+    const show = (sample: Sample | null): void => {
+      const { inventory } = this.feed.store;
+      const description = describeOom(error, { inventory, sample, kernelId, nameOf: (id) => notebooks.nameOf(id) });
+      if (description !== null) {
+        notes.attach(cellId, () => new OomNote(notebooks))?.update(description);
+      }
+    };
+    show(before);
+    this.fresh.set(cellId, (sample) => show(fullerSample(before, sample, kernelId)));
   }
 }

@@ -1,6 +1,6 @@
 // @vitest-environment jsdom
 import type { Feed, FeedListener } from '@gpumon/page/feed';
-import type { MemoryWarning } from '@gpumon/page/oom';
+import type { MemoryWarning } from '@gpumon/page/memory-warning';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 interface ShownNotification {
@@ -37,7 +37,7 @@ vi.mock('@jupyterlab/apputils', () => ({
     },
   },
 }));
-vi.mock('@gpumon/page/oom', () => ({
+vi.mock('@gpumon/page/memory-warning', () => ({
   MemoryWarnings: class {
     update = (): MemoryWarning[] => warnings;
   },

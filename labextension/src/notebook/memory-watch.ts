@@ -1,7 +1,7 @@
 /** Notifications that GPU memory which notebooks hold runs out, with what can be done about it. */
 
 import type { Feed } from '@gpumon/page/feed';
-import { MemoryWarnings, type MemoryWarning } from '@gpumon/page/oom';
+import { MemoryWarnings, type MemoryWarning } from '@gpumon/page/memory-warning';
 import { Notification } from '@jupyterlab/apputils';
 import type { IDisposable } from '@lumino/disposable';
 

@@ -29,8 +29,12 @@ export class Connection {
 
   private async make(): Promise<Feed> {
     const { settings, trans } = this;
-    const { newFeed } = await import('./stream');
+    const { loadXids, newFeed } = await import('./stream');
     const feed = newFeed(settings, trans);
+    // A bundle does not say which language it is in.
+    if (trans.__('Memory') !== 'Memory') {
+      await loadXids().catch((error: unknown) => console.error('gpumon: the texts of Xids cannot be loaded', error));
+    }
     if (this.chosen !== null) {
       await applySettings(this.chosen, feed);
     }

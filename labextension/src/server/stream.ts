@@ -8,6 +8,8 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 
 import { version } from '../../package.json';
 
+export { loadXids } from '@gpumon/page/feed';
+
 const ROUTE = 'gpumon';
 /** The proxy goes on for half a minute with a server that ends as soon as it is started, and says nothing meanwhile. */
 const TIMEOUT_MS = 5000;

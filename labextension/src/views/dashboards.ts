@@ -23,6 +23,9 @@ export class Dashboards {
   constructor(readonly options: DashboardsOptions) {}
 
   apply(settings: Settings): void {
+    if (settings.charts.join() !== (this.settings?.charts.join() ?? '')) {
+      void import('./chosen-charts').then(({ warnOfUnknown }) => warnOfUnknown(settings.charts, this.options.trans));
+    }
     this.settings = settings;
     this.tracker.forEach(({ content }) => content.apply(settings));
   }

@@ -84,9 +84,12 @@ export abstract class LazyView<View extends Mounted> extends Widget {
       return;
     }
     this.loading = true;
+    const { connection, notebooks, trans } = this.parts;
+    const feeding = connection.feed();
+    // The server is asked while the view is still being loaded.
+    const connecting = feeding.then((feed) => feed.subscribe(() => undefined));
     try {
-      const { connection, notebooks, trans } = this.parts;
-      const [feed, own, module] = await Promise.all([connection.feed(), notebooks(), import('./view')]);
+      const [feed, own, module] = await Promise.all([feeding, notebooks(), import('./view'), connecting]);
       if (!this.isDisposed) {
         module.addViewStyle();
         // It may have said that it could not be loaded.
@@ -112,6 +115,10 @@ export abstract class LazyView<View extends Mounted> extends Widget {
       this.node.replaceChildren(message);
     } finally {
       this.loading = false;
+      connecting.then(
+        ({ unsubscribe }) => unsubscribe(),
+        () => undefined,
+      );
     }
   }
 }

@@ -1,5 +1,8 @@
 /** Opens a dashboard; loaded when the first one is. */
 
+import type { TranslationBundle } from '@jupyterlab/translation';
+
+import { chosenCharts } from './chosen-charts';
 import { newDashboard } from './dashboard-panel';
 import type { Dashboards } from './dashboards';
 import type { Settings } from '../settings';
@@ -15,7 +18,7 @@ export function openDashboard(dashboards: Dashboards, address: string, id: strin
     shell.activateById(known.id);
     return;
   }
-  const shown = id === null && settings !== null ? asSet(address, settings) : address;
+  const shown = id === null && settings !== null ? asSet(address, settings, options.trans) : address;
   const widget = newDashboard(id ?? newId(dashboards), shown, options);
   if (settings !== null) {
     widget.content.apply(settings);
@@ -42,10 +45,11 @@ function gpusOf(address: string): string | null {
 }
 
 /** What the settings say of a dashboard, where an address does not. */
-function asSet(address: string, { spanMinutes, charts }: Settings): string {
+function asSet(address: string, { spanMinutes, charts }: Settings, trans: TranslationBundle): string {
   const parts = new URLSearchParams(address);
-  if (charts.length > 0 && !parts.has('charts')) {
-    parts.set('charts', charts.join());
+  const ids = chosenCharts(charts, trans);
+  if (ids.length > 0 && !parts.has('charts')) {
+    parts.set('charts', ids.join());
   }
   if (!parts.has('span')) {
     parts.set('span', String(spanMinutes));

@@ -69,6 +69,19 @@ pub enum EventKind {
     RunStep(Run),
     /// It is over.
     RunEnded(Run),
+    /// Somebody marked this moment, as the beginning of an epoch.
+    Mark(Mark),
+}
+
+/// A moment that a person or a script marked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
+pub struct Mark {
+    /// What they say about it.
+    pub text: String,
+    /// Who that was, by the login name; left out where the server cannot tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub user: Option<String>,
 }
 
 /// An Xid: NVIDIA's number for what went wrong, with what it means.

@@ -33,7 +33,7 @@ pub use details::{
     FabricState, Fan, GpuDetails, Mode, Modes, NvLink, NvLinkRemote, RecoveryAction, RemappedRows, RetiredPages,
     SpareRows, ThrottledTimes,
 };
-pub use event::{Event, EventKind, GpuRef, ProcessRef, Run, RunKind, RunStatus, XidReport};
+pub use event::{Event, EventKind, GpuRef, Mark, ProcessRef, Run, RunKind, RunStatus, XidReport};
 pub use inventory::{Gpu, Inventory, Platform, SourceKind};
 pub use mig::{MigDevice, MigInstance, MigSample};
 pub use owner::{Ancestor, Container, ContainerRuntime, Notebook, Owner, Pod, SlurmJob};

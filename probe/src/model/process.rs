@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-use super::{MigInstance, Owner, Reading};
+use super::{Absence, MigInstance, Owner, Reading};
 
 /// One process on one GPU.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
@@ -31,6 +31,10 @@ pub struct Process {
     pub command: Reading<String>,
     /// The login name of its effective user, or the number where there is no name.
     pub user: Reading<String>,
+    /// Host memory it holds, as `ps` has it (`VmRSS` in `/proc/PID/status`): pages that it shares with others count in
+    /// full. Read every few seconds.
+    #[serde(default = "not_read")]
+    pub host_memory_bytes: Reading<u64>,
     /// When it started. With the PID it identifies a process, since PIDs are used again.
     pub started_ms: Reading<u64>,
     /// The MIG instance it runs in; left out of JSON where it runs on the whole GPU.
@@ -43,6 +47,11 @@ pub struct Process {
     pub mps: bool,
     /// Whose it is, beyond the user: notebook, job, pod, container, service.
     pub owner: Reading<Owner>,
+}
+
+/// Recordings of earlier versions do not have it.
+fn not_read() -> Reading<u64> {
+    Reading::Absent(Absence::NotReadYet)
 }
 
 /// What a process does on the GPU.

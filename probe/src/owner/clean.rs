@@ -20,7 +20,8 @@ pub(super) fn id(text: &str) -> String {
     clean(text, LONGEST_ID)
 }
 
-pub(super) fn line(text: &str) -> String {
+/// A line of text.
+pub fn line(text: &str) -> String {
     clean(text, LONGEST_LINE)
 }
 

@@ -21,8 +21,12 @@ mod table;
 mod tests;
 mod workers;
 
-pub use self::finder::{Finder, Resolver};
 pub(crate) use self::table::ProcessFields;
+pub use self::{
+    clean::line as clean_line,
+    finder::{Finder, Resolver},
+    process_reader::user_name,
+};
 
 /// Whose command lines may be shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Recent events. Those of processes are many, and must not push out the others.
+//! Recent events. Those of processes are many, and marks can be: they must not push out the others.
 
 use std::collections::VecDeque;
 
@@ -10,6 +10,9 @@ const EVENTS: usize = 256;
 /// So many processes' starts and ends between two samples are passed on, of all GPUs together. The collector limits those
 /// of each GPU, but with many GPUs even slightly slow clients would miss what is queued with them.
 pub(super) const PROCESS_EVENTS: usize = 64;
+
+/// So many marks are among them.
+const MARKS: usize = 64;
 
 /// The newest events, the oldest first.
 #[derive(Debug, Default)]
@@ -32,10 +35,25 @@ impl EventLog {
 
     /// Adds an event, in the place of another where there is no room.
     pub(super) fn add(&mut self, event: Event) {
+        if !is_mark(&event) {
+            self.make_room();
+            self.events.push_back(event);
+            return;
+        }
+        if self.events.iter().filter(|known| is_mark(known)).count() == MARKS {
+            let oldest = self.events.iter().position(is_mark);
+            oldest.and_then(|place| self.events.remove(place));
+        }
+        self.make_room();
+        // It may be of a moment before what is known already.
+        let place = self.events.iter().rposition(|known| known.at_ms <= event.at_ms).map_or(0, |before| before + 1);
+        self.events.insert(place, event);
+    }
+
+    fn make_room(&mut self) {
         if self.events.len() == EVENTS {
             self.events.remove(least_important(&self.events));
         }
-        self.events.push_back(event);
     }
 
     /// A sample came: what processes do is counted anew.
@@ -60,9 +78,13 @@ fn is_of_process(event: &Event) -> bool {
     matches!(event.what, EventKind::ProcessStarted(_) | EventKind::ProcessEnded(_))
 }
 
+fn is_mark(event: &Event) -> bool {
+    matches!(event.what, EventKind::Mark(_))
+}
+
 #[cfg(test)]
 mod tests {
-    use gpumon_probe::model::{Absence, ProcessRef, Reading};
+    use gpumon_probe::model::{Absence, Mark, ProcessRef, Reading};
 
     use super::*;
 
@@ -84,5 +106,24 @@ mod tests {
         }
         assert_eq!(log.iter().last().unwrap().at_ms, 2000);
         assert!(log.iter().filter(|event| event.what == EventKind::MigChanged).count() >= EVENTS / 2);
+    }
+
+    #[test]
+    fn marks_stand_where_their_moment_is_and_push_out_marks_alone() {
+        let mut log = EventLog::default();
+        let mark = |at_ms: u64| Event {
+            at_ms,
+            gpu: None,
+            what: EventKind::Mark(Mark { text: at_ms.to_string(), user: None }),
+        };
+        for at_ms in [10, 20, 30] {
+            log.add(Event { at_ms, gpu: None, what: EventKind::MigChanged });
+        }
+        log.add(mark(25));
+        log.add(mark(5));
+        assert_eq!(log.iter().map(|event| event.at_ms).collect::<Vec<_>>(), [5, 10, 20, 25, 30]);
+        (100..100 + MARKS as u64).for_each(|at_ms| log.add(mark(at_ms)));
+        let times: Vec<_> = log.iter().map(|event| event.at_ms).collect();
+        assert_eq!((times.len(), &times[..4]), (3 + MARKS, &[10, 20, 30, 100][..]));
     }
 }

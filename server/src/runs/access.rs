@@ -1,4 +1,4 @@
-//! Who may start and stop runs: the server's own user and root, and everybody where they were allowed to.
+//! Who may start and stop runs and set marks: the server's own user and root, and everybody where they were allowed to.
 
 use axum::{
     Extension,
@@ -13,8 +13,8 @@ use crate::{app::AppState, peer::Peer};
 
 /// A page of another origin cannot send this header without the server's leave, which it never gets.
 pub(crate) const HEADER: &str = "x-gpumon";
-const WITHOUT_HEADER: &str = "send the header `X-Gpumon: run` with what starts or stops a run, which no page of another \
-                              origin can do\n";
+const WITHOUT_HEADER: &str = "send the header `X-Gpumon: run` with what starts or stops a run or sets a mark, which no \
+                              page of another origin can do\n";
 
 pub(crate) async fn may_run(
     State(app): State<AppState>,
@@ -54,14 +54,14 @@ fn verdict(uid: Option<u32>, own: u32, way: Way) -> Option<&'static str> {
         return None;
     }
     Some(match way {
-        Way::Socket => "only the user who started this server, or root, may start and stop runs\n",
+        Way::Socket => "only the user who started this server, or root, may start and stop runs and set marks\n",
         Way::Port => {
-            "only the user who started this server may start and stop runs over its port: start it with `gpumon serve \
+            "only the user who started this server may start and stop runs and set marks over its port: start it with `gpumon serve \
              --allow-runs` to let everybody who reaches the port\n"
         }
         Way::Proxy => {
-            "this server cannot tell who starts or stops a run, since it is behind a reverse proxy: start it with \
-             `gpumon serve --allow-runs` to let everybody who reaches the proxy\n"
+            "this server cannot tell who starts or stops a run or sets a mark, since it is behind a reverse proxy: start \
+             it with `gpumon serve --allow-runs` to let everybody who reaches the proxy\n"
         }
     })
 }

@@ -24,6 +24,7 @@ use gpumon_workload::parent::WorkerCommand;
 
 pub use self::catalogue::{Catalogue, CatalogueEntry};
 pub(crate) use self::{
+    access::may_run,
     follower::Follower,
     registry::Runs,
     routes::{announcements, router},

@@ -15,10 +15,22 @@ export let trans: Translator = {
   __: filled,
   _n: (one, several, n, ...args) => filled(n === 1 ? one : several, n, ...args),
 };
+const english = trans;
 
 /** Sets the translator of all texts from now on. */
 export function setTranslator(translator: Translator): void {
   trans = translator;
+}
+
+/** What is made has the names that a file may have them by, whatever the language. */
+export function inEnglish<T>(make: () => T): T {
+  const translator = trans;
+  trans = english;
+  try {
+    return make();
+  } finally {
+    trans = translator;
+  }
 }
 
 /** Texts that belong together, made when one of them is first needed in a language. */

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 
 import { setTranslator, trans } from '../lib/translation';
 import { NOW, process } from '../testing/frames';
@@ -7,6 +7,9 @@ import { CONDITIONS } from '../testing/full-hello';
 import type { Condition } from '../wire';
 import { XIDS } from '../wire/xids';
 import { describeCondition } from './describe-condition';
+import { loadXids } from './xid';
+
+beforeAll(loadXids);
 
 const ALL: readonly Condition[] = Object.values(CONDITIONS);
 

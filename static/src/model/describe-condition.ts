@@ -4,10 +4,10 @@ import { celsius, duration, memoryAmount, percent, watts } from '../lib/format';
 import { plainText } from '../lib/text';
 import { table, trans } from '../lib/translation';
 import type { Condition, ProcessRef, RecoveryAction, ThrottleReason } from '../wire';
-import { XIDS, type Xid } from '../wire/xids';
 import { processName, textOf } from './holders';
 import { describeFilling } from './memory-forecast';
 import { valueOf } from './reading';
+import { xidOf } from './xid';
 
 type Kind = Condition['condition'];
 
@@ -120,11 +120,6 @@ export function describeReasons(reasons: readonly ThrottleReason[], readings: Re
 /** An Xid with what is known of it. */
 export function describeXid(code: number, pid: number | undefined, text: string): string {
   return pid === undefined ? trans.__('Xid %1: %2', code, text) : trans.__('Xid %1 (process %2): %3', code, pid, text);
-}
-
-/** What a code means; `null` where it is one that this version does not know. */
-export function xidOf(code: number): Xid | null {
-  return XIDS.find(({ codes }) => codes.includes(code)) ?? null;
 }
 
 interface Readings {

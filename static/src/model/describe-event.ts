@@ -1,11 +1,12 @@
 /** Events in sentences. */
 
 import { trans } from '../lib/translation';
-import type { Event, ProcessRef, Run } from '../wire';
+import type { Event, Mark, ProcessRef, Run } from '../wire';
 import { severityLevel } from './condition';
-import { describeCondition, describeXid, xidOf } from './describe-condition';
+import { describeCondition, describeXid } from './describe-condition';
 import { valueOf } from './reading';
 import type { Level } from './describe';
+import { xidOf } from './xid';
 
 /** What happened, and what to do about it or more of it; `more` is empty where there is nothing to add. */
 interface EventDescription {
@@ -43,12 +44,18 @@ const TEXTS: { [K in Event['what']]: Describe<Extract<Event, { what: K }>> } = {
   // Steps of runs are on charts alone.
   run_step: () => null,
   run_ended: runEnd,
+  mark: (event) => description('none', trans.__('Mark: %1', describeMark(event))),
 };
 
 /** An event as text; `processes` names those that it is about. `null` for one that is not listed, or unknown. */
 export function describeEvent(event: Event, processes: readonly ProcessRef[]): EventDescription | null {
   const describe = TEXTS[event.what] as Describe<Event> | undefined;
   return describe?.(event, processes) ?? null;
+}
+
+/** `epoch 3 (ana)`. */
+export function describeMark({ text, user }: Mark): string {
+  return user === undefined ? text : trans.__('%1 (%2)', text, user);
 }
 
 function description(level: Level, text: string, more = ''): EventDescription {

@@ -1,8 +1,11 @@
-import { describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 
 import { NOW, throttled } from '../testing/frames';
 import type { Event } from '../wire';
-import { eventRows, keepEvents, markedEvents, processEvents } from './event';
+import { eventRows, keepEvents, markedEvents, marksOf, processEvents, withEvent } from './event';
+import { loadXids } from './xid';
+
+beforeAll(loadXids);
 
 const GPU = { index: 1, uuid: 'GPU-1' };
 
@@ -139,4 +142,30 @@ it('Xids, warnings and failures are marked on the time axis of their GPU, notice
     { at_ms: NOW, level: 'critical' },
   ]);
   expect(marks.get(0)).toEqual([{ at_ms: NOW + 9, level: 'critical', text: 'GPU lost (fallen off the bus)' }]);
+});
+
+describe('marks', () => {
+  const mark = (at_ms: number, more: { user?: string } = {}): Event => {
+    return { at_ms, gpu: null, what: 'mark', text: `epoch ${at_ms}`, ...more };
+  };
+  it('say who set them, and are no fault of a GPU', () => {
+    const events = [mark(3, { user: 'ana' }), mark(4)];
+    expect(eventRows(events, false).map(({ text, level }) => [text, level])).toEqual([
+      ['Mark: epoch 4', 'none'],
+      ['Mark: epoch 3 (ana)', 'none'],
+    ]);
+    expect(marksOf([...events, xid])).toEqual([
+      { at_ms: 3, text: 'epoch 3 (ana)' },
+      { at_ms: 4, text: 'epoch 4' },
+    ]);
+    expect(markedEvents(events).size).toBe(0);
+  });
+
+  it('stand where their moment is, and push out marks alone', () => {
+    const at = (events: readonly Event[]): number[] => events.map(({ at_ms }) => at_ms);
+    const known = [began('warning', 10), began('warning', 20)];
+    expect(at(withEvent(withEvent(known, mark(15)), mark(5)))).toEqual([5, 10, 15, 20]);
+    const many = Array.from({ length: 200 }, (_, i) => mark(100 + i));
+    expect(at(many.reduce<readonly Event[]>(withEvent, known)).slice(0, 3)).toEqual([10, 20, 236]);
+  });
 });

@@ -3,7 +3,7 @@
 import { plainText } from '../lib/text';
 import type { Event, Sample } from '../wire';
 import { severityLevel } from './condition';
-import { describeEvent } from './describe-event';
+import { describeEvent, describeMark } from './describe-event';
 import type { Level } from './describe';
 import { valueOf } from './reading';
 
@@ -27,18 +27,31 @@ export interface EventMark {
 }
 
 const KEPT = 100;
+/** Of these, so many are marks. */
+const MARKS_KEPT = 64;
 /** An Xid and the condition that it raises come within this time of each other. */
 const SAME_MS = 5000;
 
-/** The newest hundred. Events of processes and steps of runs are frequent, and are dropped before an Xid is. */
+/** The newest hundred. Events of processes, steps of runs and marks are frequent, and are dropped before an Xid is. */
 export function keepEvents(events: readonly Event[]): Event[] {
-  let surplus = events.length - KEPT;
-  const rest = events.filter((event) => {
-    const dropped = surplus > 0 && (isProcess(event) || event.what === 'run_step');
+  const marks = withoutOldest(events, events.filter(isMark).length - MARKS_KEPT, isMark);
+  const rest = withoutOldest(marks, marks.length - KEPT, (event) => isProcess(event) || event.what === 'run_step');
+  return withoutOldest(rest, rest.length - KEPT, () => true);
+}
+
+function withoutOldest(events: readonly Event[], count: number, isOfKind: (event: Event) => boolean): Event[] {
+  let surplus = count;
+  return events.filter((event) => {
+    const dropped = surplus > 0 && isOfKind(event);
     surplus -= dropped ? 1 : 0;
     return !dropped;
   });
-  return rest.slice(Math.max(0, surplus));
+}
+
+/** The same with another one. A mark may be of a moment before what is known already. */
+export function withEvent(events: readonly Event[], event: Event): Event[] {
+  const place = isMark(event) ? events.findLastIndex(({ at_ms }) => at_ms <= event.at_ms) + 1 : events.length;
+  return keepEvents([...events.slice(0, place), event, ...events.slice(place)]);
 }
 
 /** The lines of the list, the newest first. `sample` names the processes that are still there, their own events the others. */
@@ -96,6 +109,15 @@ export function markedEvents(events: readonly Event[]): Map<number, EventMark[]>
     }
   }
   return marked;
+}
+
+/** What people marked, on every chart. */
+export function marksOf(events: readonly Event[]): Pick<EventMark, 'at_ms' | 'text'>[] {
+  return events.filter(isMark).map((mark) => ({ at_ms: mark.at_ms, text: plainText(describeMark(mark)) }));
+}
+
+function isMark(event: Event): event is Extract<Event, { what: 'mark' }> {
+  return event.what === 'mark';
 }
 
 function isProcess(event: Event): event is Extract<Event, { what: 'process_started' | 'process_ended' }> {

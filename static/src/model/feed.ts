@@ -7,6 +7,7 @@ import { Store, type Diagnosis } from './store';
 export { ENCODING } from '../lib/inflate';
 export { setTranslator } from '../lib/translation';
 export { chooseUnits } from '../lib/units';
+export { loadXids } from './xid';
 
 export interface FeedOptions {
   /** Makes a connection to the server's stream. */

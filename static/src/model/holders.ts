@@ -25,6 +25,7 @@ export interface HolderRow {
   processes: readonly [Process, ...Process[]];
   memory_bytes: Reading<number>;
   sm_percent: Reading<number>;
+  host_memory_bytes: Reading<number>;
   /** How long they have held memory while nothing ran; `null` where that is not so. */
   idle_ms: number | null;
 }
@@ -154,6 +155,8 @@ function rowOf(gpu: GpuState, holder: string, unsorted: readonly Process[], slot
     processes,
     memory_bytes: together(processes.map((process) => process.memory_bytes)),
     sm_percent: together(processes.map((process) => process.sm_percent)),
+    // A process in two MIG instances is listed twice.
+    host_memory_bytes: together([...new Map(processes.map((one) => [one.pid, one.host_memory_bytes])).values()]),
     idle_ms: idleOf(gpu, processes),
   };
 }

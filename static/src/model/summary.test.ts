@@ -13,11 +13,11 @@ function summary(...gpus: GpuSample[]): string[] {
   return summaryOf(gpusOf(inventory(gpus.length), sample(NOW, gpus)), now);
 }
 
-it('counts GPUs that have something grave, each by the worst it has', () => {
+it('counts the GPUs that have the gravest, each by the worst it has', () => {
   const both = gpu(0, { conditions: [throttled('critical'), throttled('warning')] });
   const warned = gpu(1, { conditions: [throttled('warning')] });
-  expect(summary(both, warned, gpu(2, { conditions: [throttled('notice')] }))[0]).toBe('1 critical, 1 with a warning');
-  expect(summary(warned, gpu(0))[0]).toBe('1 with a warning');
+  expect(summary(both, warned, gpu(2, { conditions: [throttled('notice')] }))[0]).toBe('1 critical');
+  expect(summary(warned, gpu(0))[0]).toBe('1 warning');
   expect(summary(gpu(0), gpu(1))[0]).toBe('2 of 2 H200 busy');
 });
 

@@ -1,7 +1,7 @@
 /** All GPUs in one line. */
 
 import { memoryNumber, memoryTotal, watts } from '../lib/format';
-import { joined, plainText } from '../lib/text';
+import { plainText } from '../lib/text';
 import { firstAfter, indexAt, type Timeline } from '../lib/timeline';
 import { trans } from '../lib/translation';
 import type { GpuSample } from '../wire';
@@ -63,16 +63,12 @@ function describeAlerts(gpus: readonly GpuState[], answering: readonly GpuSample
   );
   const critical = worst.filter((level) => level === 'critical').length;
   const warned = worst.filter((level) => level === 'warning').length;
+  const warnings = warned > 0 ? trans._n('%1 warning', '%1 warnings', warned) : '';
   return [
     silent > 0 ? trans._n('%1 not responding', '%1 not responding', silent) : '',
     asleep > 0 ? trans._n('%1 asleep', '%1 asleep', asleep) : '',
-    joined(
-      [
-        critical > 0 ? trans._n('%1 critical', '%1 critical', critical) : '',
-        warned > 0 ? trans._n('%1 with a warning', '%1 with warnings', warned) : '',
-      ],
-      ', ',
-    ),
+    // A narrow panel has no room for both besides the totals.
+    critical > 0 ? trans._n('%1 critical', '%1 critical', critical) : warnings,
   ];
 }
 

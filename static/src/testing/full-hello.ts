@@ -89,6 +89,7 @@ const EVENTS = [
   { what: 'process_started', ...WHO, user: 'ana' },
   { what: 'process_ended', ...WHO, user: { absent: 'hidden' } },
   { what: 'process_ended', ...WHO, name: { absent: 'unknown' }, user: 'ana' },
+  { what: 'mark', text: 'epoch 3', user: 'ana' },
 ].map((event, i) => ({ ...event, at_ms: NOW - i, gpu: i === 0 ? null : { index: 1, uuid: null } }) as Event);
 
 /** One GPU for each state. */

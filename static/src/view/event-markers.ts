@@ -1,14 +1,23 @@
+/** Events of each GPU as markers on its charts, and what people marked on all charts. */
+
 import type { EventMarker } from '../chart/content';
-import { markedEvents } from '../model/event';
+import { markedEvents, marksOf } from '../model/event';
 import type { Event } from '../wire';
 import type { Palette } from './palette';
 
-/** Events of each GPU, by its index, as markers on its charts. */
-export function eventMarkers(events: readonly Event[], palette: Palette): ReadonlyMap<number, readonly EventMarker[]> {
-  return new Map(
-    [...markedEvents(events)].map(([gpu, marks]) => [
-      gpu,
-      marks.map(({ at_ms, level, text }) => ({ at_ms, color: palette.levels[level], label: text })),
-    ]),
-  );
+export interface Markers {
+  byGpu: ReadonlyMap<number, readonly EventMarker[]>;
+  ofAll: readonly EventMarker[];
+}
+
+export function eventMarkers(events: readonly Event[], palette: Palette): Markers {
+  return {
+    byGpu: new Map(
+      [...markedEvents(events)].map(([gpu, marks]) => [
+        gpu,
+        marks.map(({ at_ms, level, text }) => ({ at_ms, color: palette.levels[level], label: text })),
+      ]),
+    ),
+    ofAll: marksOf(events).map(({ at_ms, text }) => ({ at_ms, color: palette.text, label: text })),
+  };
 }

@@ -1,6 +1,6 @@
 /** One GPU: the answer first, its lines and details on demand. */
 
-import type { Band, EventMarker, TimeWindow } from '../chart/content';
+import type { Band, TimeWindow } from '../chart/content';
 import { button, h, setAttribute, setText } from '../lib/dom';
 import { joined, plainText } from '../lib/text';
 import { trans } from '../lib/translation';
@@ -12,11 +12,13 @@ import { memorySegments } from '../model/memory';
 import { METRICS } from '../model/metric';
 import type { Store } from '../model/store';
 import { AlertList } from './alert-list';
-import { Details } from './details';
+import type { Details } from './details';
 import { MemoryBar } from './memory-bar';
 import { MetricCell } from './metric-cell';
+import { failedPart, part } from './part';
 import { severityIcon } from './severity-icon';
 import type { Cursor } from './cursor';
+import type { Markers } from './event-markers';
 import type { Palette } from './palette';
 import { Visibility } from './visibility';
 import type { Freshness } from './value';
@@ -26,8 +28,8 @@ export interface CardContext {
   store: Store;
   window: TimeWindow;
   palette: Palette;
-  /** Event markers on the time axis of each GPU's charts. */
-  markers: ReadonlyMap<number, readonly EventMarker[]>;
+  /** On the time axis of charts. */
+  markers: Markers;
   /** Spans of time that are shaded there. */
   bands: ReadonlyMap<number, readonly Band[]>;
   /** Whether cards are open where nobody has said otherwise. */
@@ -65,8 +67,9 @@ export class GpuCard {
   private readonly toggle: HTMLButtonElement;
   private readonly alerts = new AlertList();
   private readonly bar = new MemoryBar();
-  /** Made when the card is first opened. */
-  private details: Details | null = null;
+  /** Loaded when a card is first opened. */
+  private details: Pick<Details, 'element' | 'update'> | null = null;
+  private loading = false;
   private readonly cells: { id: string; cell: MetricCell }[];
 
   constructor(
@@ -140,7 +143,10 @@ export class GpuCard {
   /** Draws the lines of a card that is seen. It is done when all cards are written, since letters ask for their styles. */
   draw(gpu: GpuState, { store, window, markers, bands, palette, rowLayout }: CardContext): void {
     if (this.visibility.onScreen) {
-      const annotations = { markers: markers.get(gpu.index) ?? [], bands: bands.get(gpu.index) ?? [] };
+      const annotations = {
+        markers: [...(markers.byGpu.get(gpu.index) ?? []), ...markers.ofAll],
+        bands: bands.get(gpu.index) ?? [],
+      };
       // A row has room for one line at most.
       const drawn = this.isRow() ? this.cells.slice(0, rowLayout === 'one' ? 1 : 0) : this.cells;
       for (const { id, cell } of drawn) {
@@ -198,12 +204,25 @@ export class GpuCard {
     setAttribute(this.toggle, 'aria-label', title);
     setAttribute(this.toggle, 'title', title);
     setAttribute(this.element, 'data-open', isRow ? null : String(open));
-    if (open && this.details === null) {
-      this.details = new Details(this.options.invalidate);
-      this.element.append(this.details.element);
+    if (open && this.details === null && !this.loading) {
+      void this.loadDetails();
     } else if (!open) {
       this.details?.element.remove();
       this.details = null;
+    }
+  }
+
+  private async loadDetails(): Promise<void> {
+    this.loading = true;
+    const details = await part(import('./details')).then(
+      ({ Details }) => new Details(this.options.invalidate),
+      (error: unknown) => ({ element: h('div', {}, failedPart(error)), update: () => undefined }),
+    );
+    this.loading = false;
+    if (this.isOpen()) {
+      this.details = details;
+      this.element.append(details.element);
+      this.options.invalidate();
     }
   }
 

@@ -83,12 +83,13 @@ describe('GPUs', () => {
     expect(find('.gpumon-filter').hidden).toBe(false);
   });
 
-  it('have a row that says units, and is opened to the card and closed again by click or Enter', () => {
+  it('have a row that says units, and is opened to the card and closed again by click or Enter', async () => {
     many(8);
     const item = find('[data-gpu-index="3"]');
     const readings = [...item.querySelectorAll('.gpumon-value')].map(({ textContent }) => textContent);
     expect(readings.map((text) => text.replaceAll('\u00a0', ' '))).toEqual(['96 %', '78.0 GiB', '692 W', '64 °C']);
     item.click();
+    await vi.dynamicImportSettled();
     expect([item.hasAttribute('data-row'), item.dataset.open]).toEqual([false, 'true']);
     expect(item.querySelector('.gpumon-gpu-details')).not.toBeNull();
     item.click();

@@ -49,7 +49,7 @@ export class Header {
     const retryTitle = trans.__('Reconnect now');
     this.retry = button({ class: 'gpumon-retry', title: retryTitle }, options.onRetry, trans.__('now'));
     this.statusLine.append(h('span', { class: 'gpumon-dot', 'aria-hidden': 'true' }), this.status, this.retry);
-    this.span = button({ class: 'gpumon-span', 'data-testid': 'gpumon-span' }, () => options.onSpan?.());
+    this.span = button({ class: 'gpumon-chip gpumon-span', 'data-testid': 'gpumon-span' }, () => options.onSpan?.());
     setShown(this.span, options.onSpan !== undefined);
     this.element = h(
       'header',

@@ -114,12 +114,13 @@ describe('a GPU', () => {
     expect(find('[role="status"]').textContent).toContain('GPU 1: lost');
   });
 
-  it('opens and closes', () => {
+  it('opens and closes', async () => {
     show(gpu(0));
     const toggle = find('.gpumon-toggle');
     const details = (): Element | null => overview.element.querySelector('.gpumon-gpu-details');
     expect([toggle.getAttribute('aria-expanded'), details()]).toEqual(['false', null]);
     toggle.click();
+    await vi.dynamicImportSettled();
     expect(toggle.getAttribute('aria-expanded')).toBe('true');
     expect(text('[data-reading="clocks.sm_mhz"]')).toBe('1,980 MHz');
     toggle.click();
@@ -160,10 +161,11 @@ describe('a GPU', () => {
     expect(text('[data-testid="gpumon-gpu-state"]')).toBe('idle');
   });
 
-  it('has its details on demand, and names what its board does not have', () => {
+  it('has its details on demand, and names what its board does not have', async () => {
     store.apply(hello({ inventory: inventory(1), sample: sample(NOW, [gpu(0)]), details: [details(0)] }));
     overview.render();
     find('.gpumon-toggle').click();
+    await vi.dynamicImportSettled();
     expect(overview.element.querySelector('[data-reading="board.serial"]')).toBeNull();
     find('.gpumon-more').click();
     expect(text('[data-reading="board.serial"]')).toBe('1650824000123');
@@ -174,9 +176,10 @@ describe('a GPU', () => {
     expect(text('[data-reading="recovery_action"]')).toBe('reset the GPU');
   });
 
-  it('shows its MIG devices', () => {
+  it('shows its MIG devices', async () => {
     show(gpu(0, { mig_devices: [migDevice(0), migDevice(1)] }));
     find('.gpumon-toggle').click();
+    await vi.dynamicImportSettled();
     expect(overview.element.querySelectorAll('[data-mig-uuid]')).toHaveLength(2);
     expect(text('[data-mig-uuid="MIG-0"] [data-reading="mig.memory.used_bytes"]')).toBe('4.00');
     show(gpu(0));
@@ -214,6 +217,18 @@ describe('processes', () => {
   it('whose memory the driver cannot tell have a dash', () => {
     show(gpu(0, { processes: [process(7, { memory_bytes: { absent: 'unknown' } })] }));
     expect(text('[data-pid="7"] [data-reading="process.memory_bytes"]')).toBe('–');
+  });
+
+  it('have their host memory, and its age', () => {
+    const elsewhere = process(8, { host_memory_bytes: { absent: 'not_in_proc' } });
+    show(gpu(0, { processes: [process(7), elsewhere] }));
+    const cells = [7, 8].map((pid) => find(`[data-pid="${pid}"] [data-reading="process.host_memory_bytes"]`));
+    expect(cells.map((cell) => cell.textContent)).toEqual(['3.0\u00a0GiB', '–']);
+    expect(find('[data-pid="7"] .gpumon-narrow').title).toContain('host memory 3.0');
+    expect(cells.map((cell) => cell.parentElement?.title)).toEqual([
+      'read 2\u00a0s ago',
+      expect.stringContaining('another PID namespace'),
+    ]);
   });
 
   it('say their user and age, and their command line on demand', () => {

@@ -1,10 +1,10 @@
-/** The button that opens the dialog of benchmarks, whose content is loaded when it is first opened. */
+/** The button that opens the dialog of benchmarks, which is loaded when it is first opened. */
 
-import { button, h, setText } from '../lib/dom';
+import { button, h } from '../lib/dom';
 import { trans } from '../lib/translation';
 import type { GpuState } from '../model/gpu';
 import type { Store } from '../model/store';
-import { closeByPressBeside } from './modal';
+import { failedPart, part } from './part';
 import type { RunDialog } from './runs/dialog';
 import type { Freshness } from './value';
 
@@ -25,65 +25,34 @@ export class RunEntry {
     () => this.open(),
     trans.__('Benchmarks…'),
   );
-  private readonly content = h('div', { class: 'gpumon-run-content' });
-  readonly element = h(
-    'dialog',
-    { class: 'gpumon-run-dialog', 'aria-label': trans.__('Benchmarks'), 'data-testid': 'gpumon-runs' },
-    h(
-      'div',
-      { class: 'gpumon-run-title-bar' },
-      h('h2', {}, trans.__('Benchmarks')),
-      button(
-        { class: 'gpumon-run-close', title: trans.__('Close') },
-        () => this.element.close(),
-        h('span', { 'aria-hidden': 'true' }, '✕'),
-      ),
-    ),
-    this.content,
-  );
+  /** Where the dialog is, once it has been opened. */
+  readonly element = h('div');
   private dialog: RunDialog | null = null;
 
   constructor(
     private readonly store: Store,
     private readonly runner: Runner,
     private readonly invalidate: () => void,
-  ) {
-    this.element.addEventListener('close', () => runner.setRuns(false));
-    closeByPressBeside(this.element);
-    this.element.addEventListener('keydown', (event) => {
-      // Keys mean nothing to what is below.
-      event.stopPropagation();
-      if (event.key === 'Escape') {
-        // A search field would only be emptied.
-        event.preventDefault();
-        this.element.close();
-      }
-    });
-  }
+  ) {}
 
   open(): void {
-    if (!this.element.open) {
-      this.element.showModal();
-      this.runner.setRuns(true);
-      void this.load();
-    }
+    void (this.dialog === null ? this.load() : this.dialog.open());
   }
 
   render(gpus: readonly GpuState[], freshness: Freshness): void {
-    if (this.element.open) {
-      this.dialog?.render(gpus, freshness);
-    }
+    this.dialog?.render(gpus, freshness);
   }
 
   private async load(): Promise<void> {
     try {
-      const { RunDialog } = await import('./runs/dialog');
-      this.dialog ??= new RunDialog(this.content, this.store, this.runner, this.invalidate);
-      this.invalidate();
-      await this.dialog.opened();
+      const { RunDialog } = await part(import('./runs/dialog'));
+      if (this.dialog === null) {
+        this.dialog = new RunDialog(this.store, this.runner, this.invalidate);
+        this.element.replaceChildren(this.dialog.element);
+      }
+      await this.dialog.open();
     } catch (error) {
-      console.error('gpumon: a part of it cannot be loaded', error);
-      setText(this.content, trans.__('This part of gpumon cannot be loaded. Reload the page.'));
+      this.element.replaceChildren(failedPart(error));
     }
   }
 }

@@ -1,6 +1,7 @@
 /** Shows the tour: once by itself, and whenever it is asked for. */
 
 import { Stored } from '../lib/stored';
+import { part } from './part';
 import type { TourTargets } from './tour';
 
 const SEEN = new Stored('gpumon-tour');
@@ -34,15 +35,15 @@ export class TourEntry {
   private async show(): Promise<void> {
     this.isOpen = true;
     try {
-      const { Tour, tourSteps } = await import('./tour');
+      const { Tour, tourSteps } = await part(import('./tour'));
       const tour = new Tour(tourSteps(this.targets()), () => {
         this.isOpen = false;
         SEEN.set('seen');
       });
       tour.open(this.root);
-    } catch (error) {
+    } catch {
+      // Nobody misses it.
       this.isOpen = false;
-      console.error('gpumon: the tour cannot be shown', error);
     }
   }
 }

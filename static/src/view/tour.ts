@@ -3,6 +3,8 @@
 import { button, h, setShown, setStyle, setText } from '../lib/dom';
 import { trans } from '../lib/translation';
 import { closeByPressBeside } from './modal';
+import { adoptStyle } from './part';
+import style from './style/tour.css?inline';
 
 export interface TourStep {
   /** What is pointed at. */
@@ -99,6 +101,7 @@ export class Tour {
 
   /** Opens it over the view; without steps, it ends at once. */
   open(root: HTMLElement): void {
+    adoptStyle(style);
     root.append(this.element);
     this.element.showModal();
     window.addEventListener('resize', this.onResize);

@@ -1,8 +1,9 @@
 // @vitest-environment jsdom
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { setTranslator, trans } from '../lib/translation';
 import { describeOom } from '../model/describe-oom';
+import { loadXids } from '../model/xid';
 import { fromAddress } from '../model/dashboard/state';
 import { Store } from '../model/store';
 import { pseudoTranslator, untranslated, textsOf } from '../testing/pseudo-locale';
@@ -11,6 +12,7 @@ import { COST, gpus, fullHello } from '../testing/full-hello';
 import { CellLine } from './cell-line';
 import { Chip } from './chip';
 import { Dashboard } from './dashboard/dashboard';
+import './details';
 import { OomNote } from './oom-note';
 import { Overview } from './overview';
 
@@ -25,6 +27,7 @@ const DATA = [
   'Hopper',
   'ana',
   'train.ipynb',
+  'epoch 3',
   'PyTorch',
   'the code',
   'device memory',
@@ -59,20 +62,25 @@ function fullStore(): Store {
   return store;
 }
 
+beforeAll(loadXids);
+
 describe('in another language', () => {
   const options = { title: '', connectingMessage: '', notebooks: host, onRetry: vi.fn() };
   const untranslatedIn = (element: Element): string[] => untranslated(textsOf(element), DATA);
 
-  it('the overview has no English word, whatever there is to say', () => {
+  it('the overview has no English word, whatever there is to say', async () => {
     const store = fullStore();
-    const invalidate = (): void => overview.render();
-    const overview: Overview = new Overview(store, { ...options, onOpenGpu: vi.fn(), spanMinutes: 5, invalidate });
+    const overview = new Overview(store, { ...options, onOpenGpu: vi.fn(), spanMinutes: 5, invalidate: vi.fn() });
     overview.render();
     expect(untranslatedIn(overview.element)).toEqual([]);
     overview.element.querySelectorAll<HTMLElement>('.gpumon-toggle').forEach((button) => button.click());
+    overview.render();
+    await vi.dynamicImportSettled();
+    overview.render();
     for (const button of overview.element.querySelectorAll<HTMLElement>('button:not(.gpumon-toggle)')) {
       button.click();
     }
+    overview.render();
     expect(overview.element.querySelectorAll('.gpumon-group').length).toBeGreaterThan(10);
     expect(untranslatedIn(overview.element)).toEqual([]);
   });
@@ -108,10 +116,12 @@ describe('in another language', () => {
           ...options,
           state: fromAddress(address),
           onState: vi.fn(),
+          request: vi.fn(),
           invalidate: vi.fn(),
         },
       );
       dashboard.render();
+      dashboard.element.dispatchEvent(new KeyboardEvent('keydown', { key: 'm' }));
       expect(dashboard.element.querySelectorAll('[data-plot]').length).toBeGreaterThan(10);
       expect(untranslatedIn(dashboard.element)).toEqual([]);
     }

@@ -2,6 +2,7 @@
 
 import { describe, expect } from 'vitest';
 
+import { Charts } from './charts';
 import { contrastOf } from './contrast';
 import { it } from './fixtures';
 import { GpumonServer } from './gpumon';
@@ -44,6 +45,42 @@ describe('the page', () => {
       schemes.push(await page.evaluate(() => getComputedStyle(document.body).backgroundColor));
     }
     expect(schemes[0]).not.toBe(schemes[1]);
+  });
+
+  it('marks the moment pointed at on the charts of everybody who looks', async ({ page, charts }) => {
+    await page.goto(`${server.url}#charts`);
+    await charts.live();
+    const other = await page.context().newPage();
+    await other.goto(`${server.url}#charts`);
+    const others = new Charts(other);
+    await others.live();
+
+    await page.setViewportSize({ width: 1200, height: 800 });
+    const chart = charts.plot('all power.draw_watts').locator('.gpumon-plot-chart');
+    const { x, y, width } = (await chart.boundingBox()) ?? { x: 0, y: 0, width: 0 };
+    const pointed = x + width * 0.7;
+    // While it is live, what is marked moves away from the pointer.
+    await page.keyboard.press(' ');
+    await page.mouse.move(pointed, y + 40);
+    await page.keyboard.press('m');
+    await page.keyboard.type('epoch 3');
+    await page.keyboard.press('Enter');
+    await expect.poll(() => page.locator('.gpumon-mark-form').isVisible()).toBe(false);
+    await page.mouse.move(0, 0);
+    await page.mouse.move(pointed, y + 40);
+    await expect.poll(() => charts.root.locator('.gpumon-tooltip').innerText()).toContain('epoch 3');
+
+    // The same key, for what the server refuses.
+    await page.keyboard.press('m');
+    await page.keyboard.type(' ');
+    await page.keyboard.press('Enter');
+    await page.getByRole('alert').getByText('1 to 100 characters').waitFor();
+    await page.keyboard.press('Escape');
+    await expect.poll(() => page.locator('.gpumon-mark-form').isVisible()).toBe(false);
+
+    await other.goto(server.url);
+    await other.getByTestId('gpumon-events').getByText('Mark: epoch 3').waitFor();
+    await other.close();
   });
 
   it('says that the collector is being replaced, and goes on with the next', async ({ view }) => {

@@ -90,11 +90,12 @@ describe('the panel in JupyterLab', () => {
     await simulated.choose({
       interval: 0.2,
       spanMinutes: 5,
-      charts: ['power', 'cpu'],
+      charts: ['Power', 'cpu', 'Swap', 'Powr'],
       memoryUnit: 'GB',
       temperatureUnit: '°F',
     });
     await lab.reload();
+    await page.getByText('"Powr", which is no chart. Did you mean "Power"?').waitFor();
     await lab.showPanel();
     await expect.poll(() => view.status.innerText()).toContain('every 0.2');
     await expect.poll(() => view.root.getByRole('button', { name: /^5\smin$/ }).count()).toBe(1);
@@ -103,7 +104,9 @@ describe('the panel in JupyterLab', () => {
     await lab.command('GPU Charts');
     const charts = new Charts(page);
     await charts.live();
-    await expect.poll(() => charts.names()).toEqual(['all power.draw_watts', 'all power.instant_watts', 'host cpu']);
+    await expect
+      .poll(() => charts.names())
+      .toEqual(['all power.draw_watts', 'all power.instant_watts', 'host cpu', 'host host.swap.used_bytes']);
     await expect.poll(() => charts.control(/^5\smin$/).getAttribute('aria-pressed')).toBe('true');
   });
 

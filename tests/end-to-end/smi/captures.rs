@@ -8,25 +8,24 @@
 
 mod differences;
 
-use std::{fs, path::PathBuf};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use super::snapshots;
 use crate::support::{Fake, in_parallel, stdout};
 
-const CAPTURES: [&str; 5] =
-    ["h200-590.48.01", "h100-mig-590.48.01", "l40s-595.80", "geforce-595.71.05", "geforce-610.57.04"];
-
 /// One file of a capture.
 struct Form {
-    capture: &'static str,
+    capture: String,
     name: String,
     scenario: String,
     arguments: Vec<String>,
     printed: String,
 }
 
-fn forms(capture: &'static str) -> Vec<Form> {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../tests/end-to-end/captures").join(capture);
+fn forms(folder: &Path) -> Vec<Form> {
     let scenario = fs::read_to_string(folder.join("scenario.toml")).unwrap();
     let form = |path: PathBuf| {
         let text = fs::read_to_string(&path).unwrap();
@@ -37,15 +36,25 @@ fn forms(capture: &'static str) -> Vec<Form> {
             printed = rest;
         }
         Form {
-            capture,
-            name: path.file_stem().unwrap().to_string_lossy().into_owned(),
+            capture: name(folder),
+            name: name(&path.with_extension("")),
             scenario,
             arguments: command.split(' ').skip(2).map(str::to_owned).collect(),
             printed: printed.to_owned(),
         }
     };
-    let paths = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
-    paths.filter(|path| path.extension().is_some_and(|kind| kind == "txt")).map(form).collect()
+    let texts = paths(folder).filter(|path| path.extension().is_some_and(|kind| kind == "txt"));
+    let forms: Vec<_> = texts.map(form).collect();
+    assert!(!forms.is_empty(), "nothing in {}", folder.display());
+    forms
+}
+
+fn paths(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+    fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path())
+}
+
+fn name(path: &Path) -> String {
+    path.file_name().unwrap().to_string_lossy().into_owned()
 }
 
 /// The scenario with another value of a key that it has.
@@ -78,7 +87,7 @@ impl Form {
             let text = if self.name == "topo" { snapshots::without_cards(&text) } else { text };
             snapshots::without_time(text.trim_end())
         };
-        let expected = match differences::applied(self.capture, &self.name, comparable(&self.printed)) {
+        let expected = match differences::applied(&self.capture, &self.name, comparable(&self.printed)) {
             Ok(expected) => expected,
             Err(stale) => return Some(format!("{} of {}: {stale}", self.name, self.capture)),
         };
@@ -116,7 +125,9 @@ fn diff(first: &str, second: &str) -> Vec<String> {
 
 #[test]
 fn every_capture_is_printed_again_but_for_what_is_listed() {
-    let forms: Vec<Form> = CAPTURES.into_iter().flat_map(forms).collect();
+    let captures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/end-to-end/captures");
+    let forms: Vec<Form> = paths(&captures).flat_map(|folder| forms(&folder)).collect();
+    assert!(!forms.is_empty(), "no captures");
     let complaints = std::sync::Mutex::new(Vec::new());
     in_parallel(2, &forms, |form| complaints.lock().unwrap().extend(form.complaint()));
     let mut complaints = complaints.into_inner().unwrap();

@@ -1,14 +1,17 @@
 //! A fake CUDA driver with its scenario, and the program over it.
 
 use std::{
+    fs,
     path::{Path, PathBuf},
     process::Command,
+    thread,
+    time::Duration,
 };
 
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::{Fake, gpumon, stderr, stdout};
+use super::{Fake, eventually, gpumon, json_lines, signal, stderr, stdout};
 
 /// A fake CUDA driver with its scenario, in a folder of its own.
 pub(crate) struct FakeCuda {
@@ -38,6 +41,24 @@ impl FakeMachine {
         self.with_state(self.cuda.gpumon_with(&self.nvml, arguments))
     }
 
+    /// What work comes to, and the samples of a collector from before it until after it.
+    pub(crate) fn sampled<T>(&self, work: impl FnOnce() -> T) -> (T, Vec<Value>) {
+        let records = self.nvml.path("records");
+        let mut collect = self.with_state(self.nvml.gpumon(&["collect", "--interval-ms", "100"]));
+        // A pipe that nobody reads would hold it up.
+        let mut collector = collect.stdout(fs::File::create(&records).unwrap()).spawn().unwrap();
+        let has_begun = || fs::read_to_string(&records).is_ok_and(|text| text.contains(r#""type":"sample""#));
+        eventually("the collector samples", has_begun);
+        let done = work();
+        // What is asked once a second is told once more.
+        thread::sleep(Duration::from_millis(2500));
+        signal("-TERM", collector.id());
+        collector.wait().unwrap();
+        let mut lines = json_lines(&fs::read_to_string(records).unwrap());
+        lines.retain(|line| line["type"] == "sample");
+        (done, lines)
+    }
+
     /// A command to which NVML tells what is done through CUDA, and the other way round.
     pub(crate) fn with_state(&self, mut command: Command) -> Command {
         command.env(fake_gpu_state::VARIABLE, self.cuda.folder().join("state"));
@@ -52,7 +73,7 @@ impl FakeCuda {
         let library = fake_cuda::install(folder.path());
         let counters = folder.path().join("counters.json");
         let scenario = format!("counters = {:?}\n{scenario}", counters.to_str().unwrap());
-        std::fs::write(folder.path().join("scenario.toml"), scenario).unwrap();
+        fs::write(folder.path().join("scenario.toml"), scenario).unwrap();
         Self { folder, library }
     }
 
@@ -72,7 +93,7 @@ impl FakeCuda {
 
     /// What the driver was asked for; nothing where that was nothing yet.
     pub(crate) fn counters(&self) -> Value {
-        let text = std::fs::read_to_string(self.folder.path().join("counters.json")).unwrap_or_default();
+        let text = fs::read_to_string(self.folder.path().join("counters.json")).unwrap_or_default();
         serde_json::from_str(&text).unwrap_or_default()
     }
 
@@ -97,6 +118,5 @@ impl FakeCuda {
 /// Runs, and gives the exit code, the JSON objects that stand a line each, and what was complained of.
 pub(crate) fn lines_of(mut command: Command) -> (Option<i32>, Vec<Value>, String) {
     let output = command.output().unwrap();
-    let lines = stdout(&output).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    (output.status.code(), lines, stderr(&output))
+    (output.status.code(), json_lines(&stdout(&output)), stderr(&output))
 }

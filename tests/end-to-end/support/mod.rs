@@ -13,7 +13,7 @@ mod tty;
 
 use std::{
     path::PathBuf,
-    process::{Command, Output},
+    process::{Child, Command, Output, Stdio},
     sync::atomic::{AtomicUsize, Ordering::Relaxed},
     time::Duration,
 };
@@ -29,7 +29,7 @@ pub(crate) use self::{
     server::{Server, signal},
     stream::Stream,
     terminal::Terminal,
-    tty::Tty,
+    tty::{Tty, set_variables_of},
 };
 
 /// How long anything may take on a busy machine before a test gives up on it.
@@ -111,16 +111,38 @@ pub(crate) fn is_refusal(message: &str) -> bool {
 
 /// Runs, checks that it is refused with this code and says these words, and gives what it has printed nevertheless.
 #[track_caller]
-pub(crate) fn refused(mut command: Command, code: i32, words: &str) -> String {
+pub(crate) fn refused(command: Command, code: i32, words: &str) -> String {
+    refused_with(command, code, &[words])
+}
+
+#[track_caller]
+pub(crate) fn refused_with(mut command: Command, code: i32, words: &[&str]) -> String {
     let output = command.output().unwrap();
     let said = stderr(&output);
     assert_eq!((output.status.code(), is_refusal(&said)), (Some(code), true), "{command:?}: {said}");
-    assert!(said.contains(words), "{command:?}: {said}");
+    for word in words {
+        assert!(said.contains(word), "{command:?}: {word:?} is not in {said:?}");
+    }
     stdout(&output)
 }
 
 pub(crate) fn stdout(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// The JSON objects that stand a line each.
+pub(crate) fn json_lines(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// What it says is read when it has ended.
+pub(crate) fn started(mut command: Command) -> Child {
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// The state of each GPU.
+pub(crate) fn health(sample: &Value) -> Vec<&str> {
+    sample["gpus"].as_array().unwrap().iter().map(|gpu| gpu["health"]["state"].as_str().unwrap()).collect()
 }
 
 #[track_caller]

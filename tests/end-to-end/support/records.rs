@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::{Fake, stderr, stdout};
+use super::{Fake, json_lines, stderr, stdout};
 
 /// The lines of one run.
 pub(crate) struct Records(Vec<Value>);
@@ -21,7 +21,7 @@ impl Fake {
     pub(crate) fn collect(&self, arguments: &[&str]) -> Records {
         let output = self.gpumon(&[&["collect"], arguments].concat()).output().unwrap();
         assert!(output.status.success(), "{}: {}", output.status, stderr(&output));
-        Records(stdout(&output).lines().map(|line| serde_json::from_str(line).unwrap()).collect())
+        Records(json_lines(&stdout(&output)))
     }
 }
 

@@ -49,12 +49,7 @@ impl Tty {
         let end = || Stdio::from(program_side.try_clone().unwrap());
         let mut on_it = Command::new(starter[0]);
         on_it.args(&starter[1..]).arg(command.get_program()).args(command.get_args());
-        for (name, value) in command.get_envs() {
-            match value {
-                Some(value) => on_it.env(name, value),
-                None => on_it.env_remove(name),
-            };
-        }
+        set_variables_of(&mut on_it, command);
         let child = on_it.stdin(end()).stdout(end()).stderr(end()).spawn().unwrap();
         let keyboard = File::from(master);
         let (mut reader, written) = (keyboard.try_clone().unwrap(), Arc::new(Mutex::new(Vec::new())));
@@ -139,6 +134,16 @@ impl Tty {
             status.is_some()
         });
         status.unwrap()
+    }
+}
+
+/// Sets and removes what another command does.
+pub(crate) fn set_variables_of(command: &mut Command, other: &Command) {
+    for (name, value) in other.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
     }
 }
 

@@ -1,17 +1,20 @@
 """Runs operations by a framework, as gpumon's runner runs its own: the same data, warm-up, synchronization and stopping
-rule. `find` prints which frameworks can be imported; a framework's name reads requests, one JSON object per line, and
-answers each with one."""
+rule. `find` prints all frameworks and whether they can be imported; a framework's name reads requests, one JSON object
+per line, and answers each with one."""
 
-import ctypes
-import importlib.util
-import json
-import math
-import os
 import sys
-import time
 
-MODULES = {"NumPy": "numpy", "Numba": "numba", "CuPy": "cupy", "PyTorch": "torch", "JAX": "jax"}
-FEWEST, MOST, STEADY = 10, 2000, 0.005
+# Modules of the working directory are none of these.
+sys.path[:] = [path for path in sys.path if path]
+
+import array  # noqa: E402
+import ctypes  # noqa: E402
+import importlib.util  # noqa: E402
+import json  # noqa: E402
+import math  # noqa: E402
+import os  # noqa: E402
+import time  # noqa: E402
+
 SCALAR, ALPHA, SCALE = 0.42, 1.6732632, 1.050701
 NAMES = {"fp32": "float32", "tf32": "float32", "fp64": "float64"}
 
@@ -27,10 +30,6 @@ def operation(xp, name):
         "selu": lambda a: SCALE * xp.where(a > 0, a, ALPHA * xp.exp(a) - ALPHA),
         "matmul": lambda a, b: a @ b,
     }[name]
-
-
-class Unsupported(Exception):
-    """The framework has no such operation, or none that runs as it was requested."""
 
 
 class Framework:
@@ -53,6 +52,7 @@ class Framework:
         return array
 
     def function(self, request):
+        """The operation; None where the framework does not have it, or not as it is to run."""
         return operation(self.module, request["operation"])
 
     def wait(self, result):
@@ -80,9 +80,8 @@ class CuPy(OverNumPy):
         return self.module.asnumpy(array)
 
     def function(self, request):
-        if request["dtype"] == "tf32":
-            raise Unsupported("CuPy computes tf32 where a variable says so before it is imported")
-        return super().function(request)
+        # It computes in tf32 where a variable says so before it is imported.
+        return None if request["dtype"] == "tf32" else super().function(request)
 
     def wait(self, result):
         self.module.cuda.Device().synchronize()
@@ -104,7 +103,7 @@ class Jax(OverNumPy):
 
     def function(self, request):
         if request["one_thread"]:
-            raise Unsupported("JAX cannot be limited to one thread")
+            return None
         precision = "default" if request["dtype"] == "tf32" else "highest"
         self.module.config.update("jax_default_matmul_precision", precision)
         function = operation(self.module.numpy, request["operation"])
@@ -167,8 +166,8 @@ class Numba(OverNumPy):
 
     def function(self, request):
         if request["operation"] not in self.ELEMENTS:
-            raise Unsupported(f"there is no loop for {request['operation']}")
-        names = ", ".join("ab"[: request["inputs"]])
+            return None
+        names = ", ".join("ab"[: len(request["inputs"])])
         element = self.ELEMENTS[request["operation"]]
         dtype = getattr(self.host, NAMES[request["dtype"]])
         scope = {"math": math, "t": dtype, "prange": self.module.prange, "grid": None}
@@ -200,12 +199,20 @@ class Numba(OverNumPy):
             self.module.cuda.synchronize()
 
 
-KINDS = {"NumPy": Framework, "Numba": Numba, "CuPy": CuPy, "PyTorch": Torch, "JAX": Jax}
+#: The class, the module, the package of pip, and where it runs.
+FRAMEWORKS = {
+    "NumPy": (Framework, "numpy", "numpy", ["cpu"]),
+    "Numba": (Numba, "numba", "numba", ["cuda", "cpu"]),
+    "CuPy": (CuPy, "cupy", "cupy-cuda13x", ["cuda"]),
+    "PyTorch": (Torch, "torch", "torch", ["cuda", "cpu"]),
+    "JAX": (Jax, "jax", "jax", ["cuda", "cpu"]),
+}
 
 
-def deviation(times):
-    mean = sum(times) / len(times)
-    return math.sqrt(sum((time - mean) ** 2 for time in times) / (len(times) - 1)) / mean
+def find():
+    for name, (_, module, package, backends) in FRAMEWORKS.items():
+        is_installed = importlib.util.find_spec(module) is not None
+        yield {"name": name, "backends": backends, "package": package, "is_installed": is_installed}
 
 
 def measure(run, limits):
@@ -217,27 +224,36 @@ def measure(run, limits):
         run()
         if time.perf_counter() - begun >= limits["warm_up_s"]:
             break
-    times, begun = [], time.perf_counter()
+    times, begun = array.array("d"), time.perf_counter()
+    # Of how much longer each took than the first, so that the deviation takes no time of its own.
+    total = squares = 0.0
     while True:
         start = time.perf_counter()
         result = run()
         now = time.perf_counter()
-        times.append(round((now - start) * 1e6, 3))
-        if len(times) < FEWEST:
+        times.append((now - start) * 1e6)
+        longer = times[-1] - times[0]
+        total, squares = total + longer, squares + longer**2
+        count = len(times)
+        if count < limits["fewest"]:
             continue
-        if len(times) % FEWEST == 0 and now - begun >= limits["least_s"]:
-            if deviation(times) <= STEADY:
+        if count % limits["fewest"] == 0 and now - begun >= limits["least_s"]:
+            mean, variance = times[0] + total / count, (squares - total**2 / count) / (count - 1)
+            if variance <= (limits["steady"] * mean) ** 2:
                 return times, result
-        if now - begun >= limits["time_s"] or len(times) >= MOST:
+        if now - begun >= limits["time_s"] or count >= limits["most"]:
             return times, result
 
 
 def answer(framework, request):
+    """Whether it ran; the result and the times are where the request wants them."""
+    function = framework.function(request)
+    if function is None:
+        return False
     arrays = []
-    for path in request["paths"]:
+    for path in request["inputs"]:
         with open(path, "rb") as file:
             arrays.append(framework.array(file.read(), request))
-    function = framework.function(request)
     if request["copies"]:
 
         def run():
@@ -255,14 +271,14 @@ def answer(framework, request):
         result = framework.to_host(result)
     with open(request["out"], "wb") as file:
         file.write(framework.data(result))
-    return {"times_us": times}
+    with open(request["times"], "wb") as file:
+        times.tofile(file)
+    return True
 
 
 def main():
     # SIGKILL when gpumon ends, whatever is being done then (PR_SET_PDEATHSIG).
     ctypes.CDLL(None).prctl(1, 9)
-    # Modules of the working directory are not frameworks.
-    sys.path[:] = [path for path in sys.path if path]
     # What a framework prints is no answer.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
@@ -271,18 +287,17 @@ def main():
         print(json.dumps(value), file=answers, flush=True)
 
     if sys.argv[1] == "find":
-        return say([name for name, module in MODULES.items() if importlib.util.find_spec(module)])
+        return say(list(find()))
     name, device = sys.argv[1:]
-    module = importlib.import_module(MODULES[name])
+    kind, module, *_ = FRAMEWORKS[name]
+    module = importlib.import_module(module)
     if name == "Numba" and device == "cuda":
         importlib.import_module("numba.cuda")
-    framework = KINDS[name](module, device)
+    framework = kind(module, device)
     say({"version": str(getattr(module, "__version__", ""))})
     for line in sys.stdin:
         try:
-            say(answer(framework, json.loads(line)))
-        except Unsupported as error:
-            say({"unsupported": str(error)})
+            say({"ran": answer(framework, json.loads(line))})
         except Exception as error:
             say({"error": f"{type(error).__name__}: {error}"})
         framework.release()

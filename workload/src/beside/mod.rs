@@ -9,52 +9,54 @@ mod request;
 mod shared;
 
 use std::{
-    collections::{HashMap, hash_map::Entry},
+    collections::HashMap,
     path::{Path, PathBuf},
     sync::atomic::AtomicBool,
     time::Duration,
 };
 
-pub(crate) use self::shared::{Operation, Shared, from_bytes, to_bytes};
+use serde::Deserialize;
+
+pub(crate) use self::{
+    process::Failure,
+    shared::{Data, Operation, Shared, from_bytes, to_bytes},
+};
 use self::{
-    process::{Failure, Process, Ready},
+    process::{Process, Ready},
     request::Request,
-    shared::Memory,
+    shared::{HandedOver, Memory},
 };
 use crate::{
     catalogue,
     gpu::Gpu,
     measure::Limits,
     memory_budget::MemoryBudget,
-    protocol::{Backend, FrameworkRun, Outcome, Times},
+    protocol::{Backend, FrameworkRun, Outcome, Report, Times, Topic},
+    real::Real,
     workload::{Size, Workload},
 };
 
-const FRAMEWORKS: [Framework; 5] = [
-    Framework { name: "NumPy", backends: &[Backend::Cpu], package: "numpy" },
-    Framework { name: "Numba", backends: &[Backend::Cuda, Backend::Cpu], package: "numba" },
-    Framework { name: "CuPy", backends: &[Backend::Cuda], package: "cupy-cuda13x" },
-    Framework { name: "PyTorch", backends: &[Backend::Cuda, Backend::Cpu], package: "torch" },
-    Framework { name: "JAX", backends: &[Backend::Cuda, Backend::Cpu], package: "jax" },
-];
 /// How long a framework may take beyond what is measured: it is imported and compiles meanwhile.
 const PATIENCE: Duration = Duration::from_mins(2);
 /// What a framework needs, in sizes of the arrays: those, and what it keeps between operations.
 const OF_THE_ARRAYS: u64 = 3;
 
+/// As `frameworks.py` lists it.
+#[derive(Debug, Deserialize)]
 struct Framework {
-    name: &'static str,
-    backends: &'static [Backend],
+    name: String,
+    backends: Vec<Backend>,
     /// Its name for pip.
-    package: &'static str,
+    package: String,
+    is_installed: bool,
 }
 
 /// The frameworks of a Python interpreter.
 pub(crate) struct Frameworks<'a> {
     python: PathBuf,
-    found: Vec<&'static Framework>,
+    all: Vec<Framework>,
     /// By name and UUID of the GPU; `None` where one is not tried again, of which the reason was reported.
-    processes: HashMap<(&'static str, Option<String>), Option<Process>>,
+    processes: HashMap<(String, Option<String>), Option<Process>>,
     patience: Duration,
     interrupted: &'a AtomicBool,
 }
@@ -63,22 +65,28 @@ impl<'a> Frameworks<'a> {
     /// Asks the interpreter which it has.
     pub(crate) fn find(python: &Path, interrupted: &'a AtomicBool) -> Result<Self, Failure> {
         let mut process = Process::start(python, &["find"], [])?;
-        let names: Vec<String> = process.receive(PATIENCE, interrupted)?;
-        let found = FRAMEWORKS.iter().filter(|framework| names.iter().any(|name| name == framework.name)).collect();
-        Ok(Self { python: python.to_owned(), found, processes: HashMap::new(), patience: PATIENCE, interrupted })
+        let all = process.receive(PATIENCE, interrupted)?;
+        Ok(Self { python: python.to_owned(), all, processes: HashMap::new(), patience: PATIENCE, interrupted })
     }
 
-    /// Which there are, in a sentence.
-    pub(crate) fn sentence(&self) -> String {
+    /// Reports which there are.
+    pub(crate) fn said(&self) -> Report {
         let python = self.python.display();
-        let join = |names: Vec<&str>| names.join(", ");
-        if self.found.is_empty() {
-            let packages = join(FRAMEWORKS.iter().map(|framework| framework.package).collect());
-            return format!(
+        let found: Vec<_> = self.installed().map(|framework| framework.name.as_str()).collect();
+        let text = if found.is_empty() {
+            let packages: Vec<_> = self.all.iter().map(|framework| framework.package.as_str()).collect();
+            let packages = packages.join(", ");
+            format!(
                 "{python} has no framework to run beside: install one of {packages}, or name another Python with --python"
-            );
-        }
-        format!("Frameworks of {python}: {}", join(self.found.iter().map(|framework| framework.name).collect()))
+            )
+        } else {
+            format!("Frameworks of {python}: {}", found.join(", "))
+        };
+        Report::Said { topic: Topic::Step, text }
+    }
+
+    fn installed(&self) -> impl Iterator<Item = &Framework> {
+        self.all.iter().filter(|framework| framework.is_installed)
     }
 
     /// What each framework takes for the work of this outcome, which was measured on `gpu` or on the CPU; nothing where
@@ -88,69 +96,69 @@ impl<'a> Frameworks<'a> {
         outcome: &Outcome,
         gpu: Option<&Gpu>,
         limits: &Limits,
-        tell: &mut dyn FnMut(&'static str),
+        tell: &mut dyn FnMut(&str),
     ) -> Vec<FrameworkRun> {
         let Some(workload) = catalogue::find(&outcome.id) else { return Vec::new() };
         let size = Size { n: outcome.n, dtype: outcome.dtype };
-        let frameworks = self.found.iter().filter(|framework| framework.backends.contains(&outcome.backend));
-        let names: Vec<_> = frameworks.map(|framework| framework.name).collect();
+        let keys = self.to_try(outcome);
+        let Some(shared) = workload.shared(size).filter(|_| !keys.is_empty()) else { return Vec::new() };
+        let failed = |name, error: &Failure| FrameworkRun { error: Some(error.to_string()), ..FrameworkRun::new(name) };
         let room = has_room(workload, size, gpu.filter(|_| outcome.backend == Backend::Cuda));
-        let shared = match room {
-            Ok(()) => workload.shared(size),
-            Err(error) => {
-                let failed = |name| FrameworkRun { error: Some(error.to_string()), ..FrameworkRun::new(name) };
-                return names.into_iter().map(failed).collect();
-            }
+        let work = match room.and_then(|()| Ok(shared.hand_over()?)) {
+            Ok(work) => work,
+            Err(error) => return keys.into_iter().map(|(name, _)| failed(name, &error)).collect(),
         };
-        let Some(shared) = shared else { return Vec::new() };
         let mut runs = Vec::new();
-        for name in names {
-            tell(name);
-            match self.one(name, outcome, &shared, limits) {
+        for key in keys {
+            tell(&key.0);
+            match self.one(&key, outcome, &work, limits) {
                 Ok(Some(run)) => runs.push(run),
                 Ok(None) => {}
                 Err(Failure::Interrupted) => break,
-                Err(error) => runs.push(FrameworkRun { error: Some(error.to_string()), ..FrameworkRun::new(name) }),
+                Err(error) => runs.push(failed(key.0, &error)),
             }
         }
         runs
     }
 
-    /// `None` where the framework does not have the operation, or is not tried again.
+    /// Those that run where this outcome was measured, as [`Self::processes`] has them.
+    fn to_try(&self, outcome: &Outcome) -> Vec<(String, Option<String>)> {
+        let there = self.installed().filter(|framework| framework.backends.contains(&outcome.backend));
+        let keys = there.map(|framework| (framework.name.clone(), outcome.device.uuid.clone()));
+        keys.filter(|key| !matches!(self.processes.get(key), Some(None))).collect()
+    }
+
+    /// `None` where the framework does not have the operation.
     fn one(
         &mut self,
-        name: &'static str,
+        key: &(String, Option<String>),
         outcome: &Outcome,
-        shared: &Shared,
+        work: &HandedOver,
         limits: &Limits,
     ) -> Result<Option<FrameworkRun>, Failure> {
-        let key = (name, outcome.device.uuid.clone());
-        let process = match self.processes.entry(key.clone()) {
-            Entry::Occupied(entry) => entry.into_mut(),
-            Entry::Vacant(entry) => {
-                let process = entry.insert(None);
-                *process = Some(start(&self.python, name, outcome, self.patience, self.interrupted)?);
-                process
-            }
+        let process = self.processes.entry(key.clone()).or_default();
+        let process = match process {
+            Some(process) => process,
+            none => none.insert(start(&self.python, &key.0, outcome, self.patience, self.interrupted)?),
         };
-        let Some(process) = process else { return Ok(None) };
         let version = process.version.clone();
-        let out = Memory::new(&[])?;
-        let inputs = shared.inputs.iter().map(|input| Memory::new(input)).collect::<Result<Vec<_>, _>>()?;
-        let request = Request::new(shared, &inputs, &out, limits);
+        let (out, times) = (Memory::new(&[])?, Memory::new(&[])?);
+        let request = Request::new(work, &out, &times, limits);
         let answer = process.ask(&request, self.patience + limits.warm_up + limits.time, self.interrupted);
         match &answer {
             Ok(_) | Err(Failure::Told(_)) => {}
-            Err(Failure::Hung(_)) => drop(self.processes.insert(key, None)),
+            Err(Failure::Hung(_)) => drop(self.processes.insert(key.clone(), None)),
             // The next operation gets a new one.
-            Err(_) => drop(self.processes.remove(&key)),
+            Err(_) => drop(self.processes.remove(key)),
         }
-        let Some(times_us) = answer?.times_us else { return Ok(None) };
-        let verify = (shared.check)(&out.read()?);
-        let host_time = Times::new(times_us);
+        if !answer? {
+            return Ok(None);
+        }
+        let verify = (work.check)(&out.read()?);
+        let host_time = Times::new(times.read()?.chunks_exact(size_of::<f64>()).map(Real::from_le_bytes));
         let ours = outcome.host_time.as_ref().filter(|_| verify.ok && outcome.verify.ok);
         let ratio = ours.zip(host_time.as_ref()).map(|(ours, theirs)| theirs.median_us / ours.median_us);
-        Ok(Some(FrameworkRun { version, host_time, verify: Some(verify), ratio, ..FrameworkRun::new(name) }))
+        Ok(Some(FrameworkRun { version, host_time, verify: Some(verify), ratio, ..FrameworkRun::new(key.0.clone()) }))
     }
 }
 
@@ -213,10 +221,32 @@ mod tests {
         fs::write(&python, "#!/bin/sh\nexec /bin/sh \"${0%/*}/script\"\n").unwrap();
         fs::set_permissions(&python, fs::Permissions::from_mode(0o755)).unwrap();
         let interrupted = AtomicBool::new(is_interrupted);
-        let (found, processes) = (vec![&FRAMEWORKS[0]], HashMap::new());
-        let mut frameworks = Frameworks { python, found, processes, patience, interrupted: &interrupted };
+        let numpy = r#"[{"name":"NumPy","backends":["cpu"],"package":"numpy","is_installed":true}]"#;
+        let (all, processes) = (serde_json::from_str(numpy).unwrap(), HashMap::new());
+        let mut frameworks = Frameworks { python, all, processes, patience, interrupted: &interrupted };
         let outcome = outcome();
-        [(); 2].map(|()| frameworks.run(&outcome, None, &BRIEF, &mut |_| {}))
+        [(); 2].map(|()| {
+            let mut told = 0;
+            let runs = frameworks.run(&outcome, None, &BRIEF, &mut |_| told += 1);
+            assert!(told == runs.len() || is_interrupted, "what is not tried is not told of");
+            runs
+        })
+    }
+
+    #[test]
+    fn what_no_framework_has_is_not_refused_for_lack_of_room() {
+        let all =
+            serde_json::from_str(r#"[{"name":"JAX","backends":["cpu"],"package":"jax","is_installed":true}]"#).unwrap();
+        let interrupted = AtomicBool::new(false);
+        let (python, processes) = ("/nowhere/python3".into(), HashMap::new());
+        let mut frameworks = Frameworks { python, all, processes, patience: PATIENCE, interrupted: &interrupted };
+        let mut beside = |id: &str, backend| {
+            let of_more_than_there_is = Outcome { id: id.to_owned().into(), backend, n: 1 << 50, ..outcome() };
+            frameworks.run(&of_more_than_there_is, None, &BRIEF, &mut |_| {})
+        };
+        assert!(beside("triad", Backend::Cpu)[0].error.as_ref().unwrap().starts_with("triad needs "));
+        assert_eq!(beside("copy", Backend::Cpu), [], "no framework has it");
+        assert_eq!(beside("triad", Backend::Cuda), [], "none runs there");
     }
 
     #[test]

@@ -56,9 +56,10 @@ pub(super) struct Ready {
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Answer {
-    /// None where the framework does not have the operation.
-    pub(super) times_us: Option<Vec<f64>>,
+struct Answer {
+    /// False where the framework does not have the operation, or not as it is to run.
+    #[serde(default)]
+    ran: bool,
     error: Option<String>,
 }
 
@@ -87,17 +88,18 @@ impl Process {
         Ok(Self { requests: child.stdin.take(), child, answers, last_error_line, version: String::new() })
     }
 
+    /// Whether it ran what is asked for.
     pub(super) fn ask(
         &mut self,
         request: &Request<'_>,
         patience: Duration,
         interrupted: &AtomicBool,
-    ) -> Result<Answer, Failure> {
+    ) -> Result<bool, Failure> {
         let line = serde_json::to_string(request)?;
         // Where it has ended, there is no answer either, which tells why.
         let _ = self.requests.as_mut().map(|requests| writeln!(requests, "{line}"));
-        let answer: Answer = self.receive(patience, interrupted)?;
-        answer.error.map_or(Ok(Answer { error: None, ..answer }), |error| Err(Failure::Told(error)))
+        let Answer { ran, error } = self.receive(patience, interrupted)?;
+        error.map_or(Ok(ran), |error| Err(Failure::Told(error)))
     }
 
     /// The next line that it writes.

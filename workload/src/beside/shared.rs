@@ -7,18 +7,21 @@ use std::{
 };
 
 use rustix::fs::{MemfdFlags, memfd_create};
+use serde::Serialize;
 
 use crate::{
     protocol::{Dtype, Verification},
     real::Real,
 };
 
-/// An operation that frameworks have, with its data.
+/// An operation that frameworks have.
 pub(crate) struct Shared {
     pub(crate) operation: Operation,
-    pub(crate) dtype: Dtype,
-    /// Of each array.
-    pub(crate) shape: Vec<u64>,
+    /// Makes its data, which may be gigabytes.
+    pub(crate) data: Box<dyn FnOnce() -> Data>,
+}
+
+pub(crate) struct Data {
     /// Elements as they lie in memory.
     pub(crate) inputs: Vec<Vec<u8>>,
     /// Verifies a result that lies in memory in the same way.
@@ -28,10 +31,14 @@ pub(crate) struct Shared {
 type Check = Box<dyn Fn(&[u8]) -> Verification>;
 
 /// Which operation, and what belongs to it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Serialize)]
 pub(crate) struct Operation {
     /// As `frameworks.py` calls it.
+    #[serde(rename = "operation")]
     pub(crate) name: &'static str,
+    pub(crate) dtype: Dtype,
+    /// Of each array.
+    pub(crate) shape: Vec<u64>,
     /// Whether inputs come from the host and the result goes back.
     pub(crate) copies: bool,
     pub(crate) one_thread: bool,
@@ -51,6 +58,21 @@ pub(crate) fn from_bytes<T: Real>(bytes: &[u8], elements: u64) -> Vec<T> {
     let mut numbers: Vec<T> = bytes.chunks_exact(width).map(T::from_le_bytes).collect();
     numbers.resize(elements as usize, T::POISON);
     numbers
+}
+
+/// An operation whose data other processes can read.
+pub(super) struct HandedOver {
+    pub(super) operation: Operation,
+    pub(super) inputs: Vec<Memory>,
+    pub(super) check: Check,
+}
+
+impl Shared {
+    pub(super) fn hand_over(self) -> io::Result<HandedOver> {
+        let Data { inputs, check } = (self.data)();
+        let inputs = inputs.into_iter().map(|input| Memory::new(&input)).collect::<Result<_, _>>()?;
+        Ok(HandedOver { operation: self.operation, inputs, check })
+    }
 }
 
 /// Memory that another process can open as a file; it is gone with this.

@@ -46,14 +46,6 @@ fn what_has_checked_nothing_has_failed() {
     assert!(!Burnt { compared: 9, ..Burnt::default() }.verify().ok);
 }
 
-#[test]
-fn what_cannot_be_is_refused_with_words() {
-    let error = burn(BurnRequest { dtype: Some(Dtype::Int8), ..little(1) }, false).unwrap_err();
-    assert!(error.to_string().contains("give one of fp32, fp64"), "{error}");
-    let error = burn(BurnRequest { memory: 0.0, ..little(1) }, false).unwrap_err();
-    assert!(error.to_string().ends_with("give a larger --mem, or end what holds the rest"), "{error}");
-}
-
 /// Says of each piece what it is told.
 struct Told {
     wrong: Vec<u64>,

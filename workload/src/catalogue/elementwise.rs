@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 
 use super::{
     copied::Copied,
-    on_cpu::OnCpu,
+    on_cpu::{OnCpu, check},
     on_cuda::on_cuda,
     operations::{self, Operation},
     prelude::*,
@@ -210,23 +210,19 @@ impl<Op: Operation> Elementwise<Op> {
     fn shared_as<T: Real>(&self, elements: u64) -> Option<Shared> {
         let operation = beside::Operation {
             name: Op::SHAPE.framework?,
+            dtype: T::DTYPE,
+            shape: vec![elements],
             copies: matches!(self.way, Way::Pinned | Way::Pageable),
             one_thread: self.way == Way::OneThread,
             fused: true,
         };
-        let seeds = [SEED_A, SEED_B].into_iter().take(Op::SHAPE.inputs as usize);
-        let input = |seed| to_bytes(&random::array(elements, |index| T::random(seed, index)));
-        Some(Shared {
-            operation,
-            dtype: T::DTYPE,
-            shape: vec![elements],
-            inputs: seeds.map(input).collect(),
-            check: Box::new(move |bytes| {
-                compare(&from_bytes::<T>(bytes, elements), 0, Op::SHAPE.tolerance, |index| {
-                    Op::expected::<T>(T::random_exact(SEED_A, index), T::random_exact(SEED_B, index))
-                })
-            }),
-        })
+        let check = move |bytes: &[u8]| check::<Op, T>(&from_bytes::<T>(bytes, elements), 0);
+        let data = move || {
+            let seeds = [SEED_A, SEED_B].into_iter().take(Op::SHAPE.inputs as usize);
+            let input = |seed| to_bytes(&random::array(elements, |index| T::random(seed, index)));
+            Data { inputs: seeds.map(input).collect(), check: Box::new(check) }
+        };
+        Some(Shared { operation, data: Box::new(data) })
     }
 
     fn ready<'gpu, T: Real>(&self, gpu: &'gpu Gpu, elements: u64) -> Result<Box<dyn Prepared + 'gpu>, RunError> {

@@ -1,7 +1,7 @@
 //! What the files of the catalogue are written with.
 
 pub(super) use crate::{
-    beside::{self, Shared, from_bytes, to_bytes},
+    beside::{self, Data, Shared, from_bytes, to_bytes},
     check::{Expected, compare, compare_random, compare_words},
     cuda::{Argument, Code, CudaError, DeviceMemory, Grid, Kernel, PinnedMemory, Queue},
     double_double::DoubleDouble,

@@ -84,14 +84,19 @@ impl Workload for Selu {
     }
 
     fn shared(&self, size: Size) -> Option<Shared> {
-        let fused = self.form == Form::Fused;
-        Some(Shared {
-            operation: beside::Operation { name: "selu", copies: false, one_thread: false, fused },
+        let operation = beside::Operation {
+            name: "selu",
             dtype: Dtype::Fp32,
             shape: vec![size.n],
+            copies: false,
+            one_thread: false,
+            fused: self.form == Form::Fused,
+        };
+        let data = move || Data {
             inputs: vec![to_bytes(&random::array(size.n, |index| f32::random(SEED_A, index)))],
             check: Box::new(move |bytes| check(&from_bytes(bytes, size.n), 0)),
-        })
+        };
+        Some(Shared { operation, data: Box::new(data) })
     }
 
     fn on_cpu(&self, size: Size) -> Result<Box<dyn Prepared>, RunError> {

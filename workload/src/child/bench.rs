@@ -35,8 +35,11 @@ pub(super) fn run(job: &BenchJob, context: &Context<'_>, report: &mut Reporter<'
     };
     let steps = |backend| plan.on(backend, gpus).count() * placement.count(backend);
     let steps = steps(Backend::Cuda) + steps(Backend::Cpu);
+    let frameworks = context.frameworks()?;
     placement.begin(plan.title(job), steps, report);
-    let frameworks = context.frameworks(report)?;
+    if let Some(frameworks) = &frameworks {
+        report(frameworks.said());
+    }
     let mut bench = Bench { job, frameworks, context, placement: &placement, report, step: 0, worst: 0 };
     for held in &placement.gpus {
         match held.open() {

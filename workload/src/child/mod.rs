@@ -39,8 +39,8 @@ use signal_hook::{
 
 pub use self::{failure::JobFailure, readings::ReadDriver};
 use crate::{
-    beside::Frameworks,
-    protocol::{Backend, BackendChoice, Job, Line, Report, Topic, exit_code},
+    beside::{Failure, Frameworks},
+    protocol::{Backend, BackendChoice, Job, Line, Report, exit_code},
     suggest::did_you_mean,
 };
 
@@ -58,17 +58,18 @@ impl Context<'_> {
         self.interrupted.load(Relaxed)
     }
 
-    /// The frameworks that run beside workloads, and says which these are.
-    fn frameworks(&self, report: &mut Reporter<'_>) -> Result<Option<Frameworks<'_>>, JobFailure> {
-        let Some(python) = self.python else { return Ok(None) };
-        let frameworks = Frameworks::find(python, self.interrupted).map_err(|error| {
-            let python = python.display();
-            JobFailure::usage(format!(
-                "cannot list the frameworks of {python}: {error}: name a Python interpreter with --python"
-            ))
-        })?;
-        report(Report::Said { topic: Topic::Step, text: frameworks.sentence() });
-        Ok(Some(frameworks))
+    /// The frameworks that run beside workloads.
+    fn frameworks(&self) -> Result<Option<Frameworks<'_>>, JobFailure> {
+        let find = |python: &Path| {
+            Frameworks::find(python, self.interrupted).map_err(|error| match error {
+                Failure::Interrupted => JobFailure::new(error, exit_code::INTERRUPTED),
+                error => JobFailure::usage(format!(
+                    "cannot list the frameworks of {}: {error}: name a Python interpreter with --python",
+                    python.display()
+                )),
+            })
+        };
+        self.python.map(find).transpose()
     }
 }
 

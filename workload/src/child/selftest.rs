@@ -61,12 +61,12 @@ pub(super) fn run(job: &SelftestJob, context: &Context<'_>, report: &mut Reporte
             return Err(JobFailure::failed(format!("NVML reads nothing of GPU {index}: run `gpumon doctor`")));
         }
         let gpu = held.open()?;
-        let agreed = run.gpu(&gpu)?;
+        let verified = run.gpu(&gpu)?;
         if context.is_interrupted() {
             // What is wrong counts more.
             return Ok(if run.worst == FAILED { FAILED } else { INTERRUPTED });
         }
-        if agreed == 0 {
+        if verified == 0 {
             let text = format!("no reading of GPU {} could be compared with what was made", held.device.index);
             run.failed("selftest", text, FAILED);
         }
@@ -104,15 +104,15 @@ struct Test<'a> {
 }
 
 impl Test<'_> {
-    /// Puts all loads on a GPU, and says how many readings agreed.
+    /// Puts all loads on a GPU, and says how many readings verified.
     fn gpu(&mut self, gpu: &Gpu) -> Result<usize, JobFailure> {
-        let mut agreed = 0;
+        let mut verified = 0;
         for load in ALL {
             if self.context.is_interrupted() {
-                return Ok(agreed);
+                return Ok(verified);
             }
             match self.load(load, gpu) {
-                Ok(checks) => agreed += self.report(checks),
+                Ok(checks) => verified += self.report(checks),
                 Err(error @ RunError::Cuda(_)) => return Err(JobFailure::failed(error)),
                 Err(error) => {
                     let code = code_of(&error);
@@ -121,7 +121,7 @@ impl Test<'_> {
             }
             self.step += 1;
         }
-        Ok(agreed)
+        Ok(verified)
     }
 
     fn load(&mut self, load: &dyn KnownLoad, gpu: &Gpu) -> Result<Vec<Check>, RunError> {
@@ -168,16 +168,16 @@ impl Test<'_> {
         made.expectations.iter().map(check).collect()
     }
 
-    /// Says how many agreed.
+    /// Says how many verified.
     fn report(&mut self, checks: Vec<Check>) -> usize {
-        let agreed = checks.iter().filter(|check| check.verdict == Verdict::Verified).count();
+        let verified = checks.iter().filter(|check| check.verdict == Verdict::Verified).count();
         if checks.iter().any(|check| check.verdict == Verdict::Mismatch) {
             self.worst = FAILED;
         }
         for check in checks {
             (self.report)(Report::Check { check: Box::new(check) });
         }
-        agreed
+        verified
     }
 
     fn leave_out(&mut self, load: &dyn KnownLoad, why: &str) {

@@ -41,10 +41,13 @@ pub(super) fn run(job: &TutorialsJob, context: &Context<'_>, report: &mut Report
     };
     let title =
         if job.cases.is_empty() { "tutorials".to_owned() } else { format!("tutorials {}", job.cases.join(", ")) };
+    let mut frameworks = context.frameworks()?;
     placement.begin(title, tutorials::steps(&cases, only).count(), report);
+    if let Some(frameworks) = &frameworks {
+        report(frameworks.said());
+    }
     let places = Places { gpu: gpu.as_ref(), cpu: &placement.cpu, only };
     let how = How { limits: if job.quick { Limits::QUICK } else { Limits::FULL }, quick: job.quick };
-    let mut frameworks = context.frameworks(report)?;
     let mut worst = 0;
     let mut on_news = |news| {
         report(match news {

@@ -1,6 +1,7 @@
 //! What a scenario stands on: the device, the rules that protect others, and somebody to tell.
 
 use std::{
+    fmt,
     sync::atomic::{AtomicBool, Ordering::Relaxed},
     thread,
     time::{Duration, Instant},
@@ -29,6 +30,8 @@ const LONGEST_STEP: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_millis(100);
 /// How often it is told how full the device is where that does not change.
 const RARELY: Duration = Duration::from_secs(1);
+/// A delay that is told.
+const SHOWN_DELAY: Duration = Duration::from_millis(100);
 /// How long the driver may take to have what was given back free again.
 const SETTLING: Duration = Duration::from_secs(2);
 
@@ -48,11 +51,31 @@ pub(crate) struct ScenarioContext<'a> {
     interrupted: &'a AtomicBool,
 }
 
-/// A moment from which [`ScenarioContext::seconds_since`] counts.
+/// A moment from which [`ScenarioContext::elapsed`] counts.
 pub(crate) struct Stopwatch {
     at: Instant,
     /// That of the context then.
     late: Duration,
+}
+
+pub(crate) struct Elapsed {
+    time: Duration,
+    late: Duration,
+}
+
+impl Elapsed {
+    /// As it is on a machine that lets this process run whenever it wants to.
+    pub(crate) fn punctual_seconds(&self) -> f64 {
+        self.time.saturating_sub(self.late).as_secs_f64()
+    }
+}
+
+impl fmt::Display for Elapsed {
+    /// As it was.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.1} s", self.time.as_secs_f64())?;
+        if self.late > SHOWN_DELAY { write!(f, ", delayed by {:.1} s", self.late.as_secs_f64()) } else { Ok(()) }
+    }
 }
 
 pub(crate) enum Note {
@@ -177,9 +200,8 @@ impl<'a> ScenarioContext<'a> {
         }
     }
 
-    /// Seconds since then, as they are on a machine that lets this process run whenever it wants to.
-    pub(crate) fn seconds_since(&self, begun: &Stopwatch) -> f64 {
-        (begun.at + self.late.saturating_sub(begun.late)).elapsed().as_secs_f64()
+    pub(crate) fn elapsed(&self, since: &Stopwatch) -> Elapsed {
+        Elapsed { time: since.at.elapsed(), late: self.late.saturating_sub(since.late) }
     }
 
     pub(crate) fn stopwatch(&self) -> Stopwatch {

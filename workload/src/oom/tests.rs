@@ -1,6 +1,6 @@
 //! Every scenario on the model, and what protects others.
 
-use std::{cell::Cell, thread, time::Duration};
+use std::{thread, time::Duration};
 
 use super::*;
 use crate::{info::Cpu, protocol::Backend};
@@ -90,32 +90,6 @@ fn a_cap_is_kept_to() {
     assert!(code == 5 && error.contains("512 MiB stay free"), "{error}");
 }
 
-#[test]
-fn who_interrupts_ends_it() {
-    let (said, code) = shown("fill", &Setting::default(), true);
-    assert_eq!(code, 130);
-    assert!(levels(&said).iter().all(|level| level.used_bytes < 2 << 30), "{said:?}");
-}
-
-/// Others take memory when it is as full as it gets: everything is given back, and they have theirs.
-#[test]
-fn it_backs_off_when_others_need_memory() {
-    let (model, flag, other) = (Model::new(), AtomicBool::new(false), Cell::new(None));
-    let before_bytes = model.free().unwrap().free_bytes;
-    let mut tell = |note: Note| {
-        if let Note::Level(MemoryLevel { used_bytes, total_bytes, reserve_bytes }) = note
-            && total_bytes - used_bytes < reserve_bytes + (100 << 20)
-        {
-            other.set(model.allocate(300 << 20).ok());
-        }
-    };
-    let mut context = ScenarioContext::new(&model, None, 0.3, &mut tell, &flag).unwrap();
-    let error = (find("fill").unwrap().run)(&mut context).unwrap_err();
-    assert!(matches!(error, Stop::BackedOff { .. }) && error.exit_code() == 5, "{error}");
-    assert_eq!(model.free().unwrap().free_bytes, before_bytes - (300 << 20), "all but what the other has is free");
-    assert!(other.take().is_some());
-}
-
 /// A forecast is of the loop, not of the machine on which the loop has to wait.
 #[test]
 fn a_leak_is_forecast_on_a_machine_that_is_busy_for_a_while() {
@@ -131,5 +105,7 @@ fn a_leak_is_forecast_on_a_machine_that_is_busy_for_a_while() {
         };
         let code = run(find("leak").unwrap(), 0.06, &Place::Cpu(&cpu), &Setting::default(), &mut say, &flag);
         assert_eq!(code, 0, "{said:?}");
+        let steps = sentences(&said, Topic::Step).join("\n");
+        assert!(steps.contains(" s, delayed by 1."), "the time is that which it took: {steps}");
     }
 }

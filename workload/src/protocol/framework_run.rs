@@ -27,7 +27,7 @@ pub struct FrameworkRun {
 }
 
 impl FrameworkRun {
-    pub(crate) fn new(name: &'static str) -> Self {
+    pub(crate) fn new(name: String) -> Self {
         Self { name: name.into(), ..Self::default() }
     }
 }

@@ -56,11 +56,11 @@ pub(crate) enum On {
 }
 
 impl On {
-    pub(super) fn text(self) -> &'static str {
+    pub(super) fn text(self) -> String {
         match self {
-            Self::Gpu => "an H200",
-            Self::OneCore => "1 core beside an H200",
-            Self::AllCores => "16 cores beside an H200",
+            Self::Gpu => format!("an {GPU}"),
+            Self::OneCore => format!("1 core beside an {GPU}"),
+            Self::AllCores => format!("{CORES} cores beside an {GPU}"),
         }
     }
 

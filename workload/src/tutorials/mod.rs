@@ -55,7 +55,7 @@ pub(crate) enum News {
         step: usize,
         case: &'static Case,
         variant: &'static Variant,
-        framework: &'static str,
+        framework: String,
     },
     Found(Box<TutorialReport>),
 }
@@ -103,7 +103,7 @@ pub(crate) fn run(
             };
         let beside = match (&mut frameworks, &found) {
             (Some(frameworks), Found::Measured { outcome }) if !outcome.partial => {
-                let mut tell = |framework| tell(News::Beside { step, case, variant, framework });
+                let mut tell = |name: &str| tell(News::Beside { step, case, variant, framework: name.to_owned() });
                 frameworks.run(outcome, places.gpu, &how.limits, &mut tell)
             }
             _ => Vec::new(),

@@ -16,17 +16,20 @@ mod table;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use gpumon_workload::protocol::{Amount, BenchJob, Engine, Job};
+use gpumon_workload::{
+    catalogue,
+    protocol::{Amount, BenchJob, Dtype, Engine, Job},
+};
 
 #[cfg(test)]
 pub(super) use self::fuzzing::outcome as sample_outcome;
 use self::{amount::parse_amount, compare::Earlier};
 pub(super) use self::{
     results::Results,
-    table::{Subject, count, median, remarks, time, verdict},
+    table::{Layout, Subject, beside, count, median, remarks, time, verdict},
 };
 use crate::{
-    exit::Failure,
+    exit::{Failure, say},
     options::SourceArgs,
     run::{self, BesideArgs, DtypeChoice, WhereArgs, parse_share},
 };
@@ -129,6 +132,15 @@ impl BenchArgs {
     fn engine(&self) -> Engine {
         if self.engine == EngineChoice::Cublas { Engine::Cublas } else { Engine::Own }
     }
+
+    /// Whether one of the workloads may compute with them.
+    fn has_integers(&self) -> bool {
+        let is_meant = |id| self.ids.is_empty() || self.ids.iter().any(|named| named == id);
+        self.dtype.map_or_else(
+            || catalogue::all().any(|about| is_meant(about.id) && about.dtypes.contains(&Dtype::Int8)),
+            |dtype| Dtype::from(dtype) == Dtype::Int8,
+        )
+    }
 }
 
 pub(crate) fn run(source: &SourceArgs, args: &BenchArgs) -> Result<(), Failure> {
@@ -147,18 +159,17 @@ pub(crate) fn run(source: &SourceArgs, args: &BenchArgs) -> Result<(), Failure> 
         quick: args.quick,
     });
     let subject = if earlier.is_some() { Subject::Compared } else { Subject::Workloads };
-    let mut results = Results::new(args.json, subject, args.beside.beside, earlier, args.fail_below);
-    let code = run::follow(source, &job, args.place.time_limit, Some(&args.beside), &mut results)?;
-    let is_below = results.finish(code == 0)?;
-    match code {
-        0 if is_below => Err(Failure::reported(BELOW)),
-        0 => Ok(()),
-        code => Err(Failure::reported(code)),
+    let layout = Layout { subject, is_beside: args.beside.beside, has_integers: args.has_integers() };
+    let mut results = Results::new(layout, earlier, args.fail_below);
+    run::print(source, &job, args.place.time_limit, Some(&args.beside), &mut results, args.json)?;
+    if results.compared_nothing() {
+        say("--fail-below compared nothing: no result has an earlier one or a theoretical peak");
     }
+    if results.is_below() { Err(Failure::reported(BELOW)) } else { Ok(()) }
 }
 
 /// What can stand for [`BenchArgs::ids`].
 pub(crate) fn names() -> Vec<&'static str> {
-    let ids = gpumon_workload::catalogue::all().map(|about| about.id);
+    let ids = catalogue::all().map(|about| about.id);
     std::iter::once("list").chain(ids).collect()
 }

@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use gpumon_workload::protocol::Outcome;
 
-use crate::table::{
-    style::{ALARM, DIM, paint},
-    units::three_digits,
+use crate::{
+    run::columns::NONE,
+    table::{
+        style::{ALARM, DIM, paint},
+        units::three_digits,
+    },
 };
 
-/// What stands where nothing was measured.
-const NONE: &str = "-";
 const WIDTH: usize = 8;
 
 /// Outcomes between GPUs, by workload.
@@ -87,6 +88,7 @@ fn aligned(cell: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::{super::fuzzing::outcome, *};
+    use crate::table::style::plain;
 
     fn between(from: u32, to: u32, us: f64) -> Outcome {
         let mut outcome = outcome("GPU-a", us);
@@ -111,7 +113,7 @@ mod tests {
         latency.cost.moved_bytes = 0;
         pairs.take(&latency);
         pairs.take(&Outcome { device: wrong.device.clone(), to: wrong.to.clone(), ..latency });
-        let text = anstream::adapter::strip_str(&pairs.text()).to_string();
+        let text = plain(&pairs.text());
         let expected = [
             "",
             "peer, GB/s                to 0    to 1    to 2",

@@ -1,6 +1,5 @@
 //! Outcomes as one table for people, which grows while they come.
 
-use anstyle::Style;
 use gpumon_probe::{
     model::{Absence, Reading},
     units::byte_size,
@@ -31,6 +30,16 @@ pub(in crate::commands) enum Subject {
     Burn,
 }
 
+/// What the columns of a table are.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::commands) struct Layout {
+    pub(in crate::commands) subject: Subject,
+    /// Whether frameworks run beside, of which only the host's time is known.
+    pub(in crate::commands) is_beside: bool,
+    /// Whether there may be products of integers.
+    pub(in crate::commands) has_integers: bool,
+}
+
 /// A column: where it stands, and what of an outcome.
 type Field = (Column, fn(&Row<'_>) -> String);
 
@@ -50,49 +59,37 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// `is_beside` is whether frameworks run beside, of which only the host's time is known.
-    pub(super) fn new(subject: Subject, devices: &[DeviceName], is_beside: bool) -> Self {
-        Self::with_room(subject, devices, is_beside, terminal_columns())
+    pub(super) fn new(layout: Layout, devices: &[DeviceName]) -> Self {
+        Self::with_room(layout, devices, terminal_columns())
     }
 
-    fn with_room(subject: Subject, devices: &[DeviceName], is_beside: bool, terminal: Option<usize>) -> Self {
-        let fields = fields(subject, devices, is_beside);
+    fn with_room(layout: Layout, devices: &[DeviceName], terminal: Option<usize>) -> Self {
+        let fields = fields(layout, devices);
         let all: Vec<_> = fields.iter().map(|(column, _)| *column).collect();
-        Self { subject, fields, columns: Columns::new(&all, terminal), group: None }
+        Self { subject: layout.subject, fields, columns: Columns::new(&all, terminal), group: None }
     }
 
     /// The next line, below the headings where it is the first, and below its device where that is another one.
     pub(super) fn lines(&mut self, outcome: &Outcome, load: Option<&Load>, compared: Option<Compared>) -> String {
-        let row = Row { outcome, load, compared };
-        let cells: Vec<_> = self.fields.iter().map(|(_, cell)| cell(&row)).collect();
-        let line = self.columns.line(&cells);
-        let remarks: Vec<_> = remarks(outcome, load)
-            .into_iter()
-            .map(|(style, remark)| format!("  {}\n", paint(style, &self.columns.sentence(2, &remark))))
-            .collect();
-        format!("{}{line}\n{}", self.head(&device(&outcome.device)), remarks.concat())
+        self.head(&device(&outcome.device)) + &self.line(&Row { outcome, load, compared })
     }
 
     /// The line of a framework that ran beside this.
-    pub(super) fn beside(&mut self, run: &FrameworkRun, outcome: &Outcome) -> String {
-        let name = format!("  {}", describe::framework(run));
-        let Some(of_run) = outcome_of(run, &name, outcome) else {
-            return self.failure(&name, Some(&outcome.device), run.error.as_deref().unwrap_or_default());
-        };
-        let lines = self.lines(&of_run, None, None);
-        match (describe::comparison(run), lines.strip_suffix('\n')) {
-            (Some((style, text)), Some(line)) => self.columns.behind(line, 4, &paint(style, &text)) + "\n",
-            _ => lines,
-        }
+    pub(super) fn beside(&self, run: &FrameworkRun, outcome: &Outcome) -> String {
+        let line = |outcome: &Outcome| self.line(&Row { outcome, load: None, compared: None });
+        beside(&self.columns, 2, run, outcome, line)
+    }
+
+    fn line(&self, row: &Row<'_>) -> String {
+        let cells: Vec<_> = self.fields.iter().map(|(_, cell)| cell(row)).collect();
+        format!("{}\n{}", self.columns.line(&cells), remarks(&self.columns, 2, row.outcome, row.load))
     }
 
     /// The line of what failed, with its reason.
     pub(super) fn failure(&mut self, id: &str, place: Option<&DeviceName>, error: &str) -> String {
         let place = place.map_or_else(String::new, device);
         let name = if self.subject == Subject::Burn { &place } else { id };
-        let Some(width) = self.fields.first().and_then(|(column, _)| column.align.left()) else { return String::new() };
-        let error = self.columns.sentence(width + 1, &escaped(&format!("failed: {error}")));
-        format!("{}{name:width$} {}\n", self.head(&place), paint(ALARM, &error))
+        self.head(&place) + &self.columns.sentence_line(name, ALARM, &format!("failed: {error}"))
     }
 
     fn head(&mut self, device: &str) -> String {
@@ -111,7 +108,7 @@ impl Table {
 }
 
 /// All columns that there could be on these devices. Those with the highest rank go first where there is no room.
-fn fields(subject: Subject, devices: &[DeviceName], is_beside: bool) -> Vec<Field> {
+fn fields(Layout { subject, is_beside, has_integers }: Layout, devices: &[DeviceName]) -> Vec<Field> {
     use Align::{Left, Point, Right};
     let on_gpu = devices.is_empty() || devices.iter().any(|device| device.index.is_some());
     let on_host = devices.iter().any(|device| device.index.is_none());
@@ -140,9 +137,14 @@ fn fields(subject: Subject, devices: &[DeviceName], is_beside: bool) -> Vec<Fiel
             let rank = if needs_host { 0 } else { 8 };
             add("host us", Point(6, 3), rank, |row| median(row.outcome.host_time.as_ref()));
         }
-        add("GB/s", Point(4, 2), 1, |row| rate(row.outcome, row.outcome.rate.bytes_per_second, Unit::Bytes));
+        add("GB/s", Point(4, 2), 1, |row| {
+            billions(row.outcome.rate.bytes_per_second.filter(|_| !is_about_operations(row.outcome)))
+        });
     }
-    add("GFLOP/s", Point(6, 2), 1, |row| rate(row.outcome, row.outcome.rate.operations_per_second, Unit::Operations));
+    // Those of floating point are operations, too.
+    add(if has_integers { "GOP/s" } else { "GFLOP/s" }, Point(6, 2), 1, |row| {
+        billions(row.outcome.rate.operations_per_second.filter(|_| is_about_operations(row.outcome)))
+    });
     if on_gpu {
         add("peak %", Point(4, 1), 6, |row| of_peak(row.outcome));
         add("clock %", Point(5, 1), 9, |row| percent(row.load.and_then(|load| load.share_at_clock)));
@@ -214,16 +216,13 @@ fn whole(value: Option<f64>) -> String {
     value.map_or_else(|| NONE.to_owned(), |value| format!("{value:.0}"))
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Unit {
-    Bytes,
-    Operations,
+/// Of operations where computing is the limit, of bytes elsewhere.
+fn is_about_operations(outcome: &Outcome) -> bool {
+    outcome.roofline.limit == Bound::Compute
 }
 
-/// In billions: operations where computing is the limit, bytes elsewhere.
-fn rate(outcome: &Outcome, per_second: Option<f64>, unit: Unit) -> String {
-    let is_about = (outcome.roofline.limit == Bound::Compute) == (unit == Unit::Operations);
-    per_second.filter(|_| is_about).map_or_else(|| NONE.to_owned(), |per_second| number(per_second / 1e9, 2))
+fn billions(per_second: Option<f64>) -> String {
+    per_second.map_or_else(|| NONE.to_owned(), |per_second| number(per_second / 1e9, 2))
 }
 
 /// What ran, with the GPU that it copied to.
@@ -270,19 +269,38 @@ pub(in crate::commands) fn verdict(outcome: &Outcome) -> String {
 }
 
 /// What has no place in the line, in lines below it.
-pub(in crate::commands) fn remarks(outcome: &Outcome, load: Option<&Load>) -> Vec<(Style, String)> {
-    let verify = &outcome.verify;
-    let mut remarks = Vec::new();
+pub(in crate::commands) fn remarks(columns: &Columns, indent: usize, outcome: &Outcome, load: Option<&Load>) -> String {
+    let (verify, mut remarks) = (&outcome.verify, String::new());
     if verify.wrong > 0 {
         let first = verify.first_wrong.map_or_else(String::new, |first| format!(", first at index {first}"));
-        remarks.push((ALARM, format!("mismatch: {} of {} elements{first}", verify.wrong, verify.checked)));
+        let text = format!("mismatch: {} of {} elements{first}", verify.wrong, verify.checked);
+        remarks += &columns.remark(indent, ALARM, &text);
     } else if !verify.ok && !outcome.partial {
-        remarks.push((ALARM, "unverified: no element was checked".to_owned()));
+        remarks += &columns.remark(indent, ALARM, "unverified: no element was checked");
     }
     if let Some(others) = load.map(|load| &load.others).filter(|others| !others.is_empty()) {
-        remarks.push((NOTICE, escaped(&format!("shared with {others}"))));
+        remarks += &columns.remark(indent, NOTICE, &escaped(&format!("shared with {others}")));
     }
     remarks
+}
+
+/// The line of a framework that ran beside this, so many columns from the left; `line` is how a table writes an outcome.
+pub(in crate::commands) fn beside(
+    columns: &Columns,
+    indent: usize,
+    run: &FrameworkRun,
+    outcome: &Outcome,
+    line: impl FnOnce(&Outcome) -> String,
+) -> String {
+    let name = format!("{:indent$}{}", "", describe::framework(run));
+    let Some(of_run) = outcome_of(run, &name, outcome) else {
+        return columns.sentence_line(&name, ALARM, &format!("failed: {}", run.error.as_deref().unwrap_or_default()));
+    };
+    let lines = line(&of_run);
+    match (describe::comparison(run), lines.strip_suffix('\n')) {
+        (Some((style, text)), Some(line)) => columns.behind(line, indent + 2, &paint(style, &text)) + "\n",
+        _ => lines,
+    }
 }
 
 /// `620 ns`, `1.85 us`, `512 us`, `17.3 ms`.
@@ -302,6 +320,11 @@ mod tests {
     use gpumon_workload::protocol::Verification;
 
     use super::{super::fuzzing::outcome, *};
+    use crate::table::style::plain;
+
+    fn layout(subject: Subject) -> Layout {
+        Layout { subject, is_beside: false, has_integers: false }
+    }
 
     fn load() -> Load {
         serde_json::from_str(
@@ -309,10 +332,6 @@ mod tests {
             "share_at_clock":0.9123,"held_down_by":{"sw_power_cap":4},"others":[]}"#,
         )
         .unwrap()
-    }
-
-    fn plain(text: &str) -> String {
-        anstream::adapter::strip_str(text).to_string()
     }
 
     #[test]
@@ -328,7 +347,7 @@ mod tests {
         let outcome = outcome("GPU-a", 500.0);
         let devices = [outcome.device.clone()];
         let lines = |columns| {
-            let text = Table::with_room(Subject::Workloads, &devices, false, Some(columns)).lines(
+            let text = Table::with_room(layout(Subject::Workloads), &devices, Some(columns)).lines(
                 &outcome,
                 Some(&load()),
                 None,
@@ -356,7 +375,7 @@ mod tests {
         other.device.index = Some(1);
         let first = outcome("GPU-a", 500.0);
         let mut table =
-            Table::with_room(Subject::Workloads, &[first.device.clone(), other.device.clone()], false, None);
+            Table::with_room(layout(Subject::Workloads), &[first.device.clone(), other.device.clone()], None);
         let text = [&first, &first, &other].map(|outcome| plain(&table.lines(outcome, None, None))).concat();
         let starts: Vec<_> = text.lines().map(|line| line.split(' ').next().unwrap()).collect();
         assert_eq!(starts, ["workload", "GPU", "copy", "copy", "GPU", "copy"], "{text}");
@@ -365,11 +384,17 @@ mod tests {
     }
 
     #[test]
+    fn operations_on_integers_are_not_floating_point() {
+        let table = Table::with_room(Layout { has_integers: true, ..layout(Subject::Burn) }, &[], None);
+        assert!(table.columns.headings().contains(" GOP/s "), "{}", table.columns.headings());
+    }
+
+    #[test]
     fn devices_that_burn_have_a_line_each() {
         let mut outcome = outcome("GPU-a", 500.0);
         (outcome.device_time, outcome.host_time) = (None, None);
         outcome.verify.wrong = 3;
-        let mut table = Table::with_room(Subject::Burn, std::slice::from_ref(&outcome.device), false, Some(80));
+        let mut table = Table::with_room(layout(Subject::Burn), std::slice::from_ref(&outcome.device), Some(80));
         let text = plain(&table.lines(&outcome, Some(&load()), None));
         assert!(text.starts_with("device") && text.lines().all(|line| line.width() <= 80), "{text}");
         assert!(text.contains("\nGPU 0: H200 ") && text.contains("   3 mismatch\n  mismatch: 3 of 5"), "{text}");
@@ -392,7 +417,8 @@ mod tests {
             serde_json::from_str(r#"{"name":"JAX","host_time":null,"verify":null,"error":"no device"}"#).unwrap();
         let lines = |columns| {
             let devices = std::slice::from_ref(&outcome.device);
-            let mut table = Table::with_room(Subject::Workloads, devices, true, Some(columns));
+            let mut table =
+                Table::with_room(Layout { is_beside: true, ..layout(Subject::Workloads) }, devices, Some(columns));
             let first = table.lines(&outcome, None, None);
             plain(&(first + &[&run, &wrong, &failed].map(|run| table.beside(run, &outcome)).concat()))
         };
@@ -413,7 +439,7 @@ mod tests {
     #[test]
     fn what_is_wrong_or_was_not_alone_is_told_below() {
         let mut wrong = outcome("GPU-a", 500.0);
-        let mut table = Table::with_room(Subject::Compared, std::slice::from_ref(&wrong.device), false, Some(120));
+        let mut table = Table::with_room(layout(Subject::Compared), std::slice::from_ref(&wrong.device), Some(120));
         wrong.verify.wrong = 2;
         wrong.verify.first_wrong = Some(7);
         let mut load = load();

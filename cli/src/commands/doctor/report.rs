@@ -1,13 +1,15 @@
 //! The findings, printed.
 
 use serde::Serialize;
-use unicode_width::UnicodeWidthStr;
 
 use super::{
     finding::{Finding, Verdict},
     readings::{Missing, Readings},
 };
-use crate::table::style::{ALARM, DIM, NOTICE, PLAIN, WELL, paint};
+use crate::{
+    table::style::{ALARM, DIM, NOTICE, PLAIN, WELL, paint},
+    top::text,
+};
 
 /// Every line fits the narrowest terminal.
 const WIDTH: usize = 80;
@@ -90,32 +92,17 @@ fn beside(head: &str, text: &str) -> Vec<String> {
     heads.zip(lines).map(|(head, line)| format!("{head}{line}")).collect()
 }
 
-/// Lines of at most so many columns; a word that is longer than one is cut. Control characters, which a terminal would
-/// obey, are left out.
+/// Lines of at most so many columns, without control characters, which a terminal would obey.
 fn wrap(text: &str, width: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split_whitespace() {
-        let mut word: String = word.chars().filter(|letter| !letter.is_control()).collect();
-        let last = lines.last_mut().expect("there is always a line");
-        if last.width() + 1 + word.width() <= width && !last.is_empty() {
-            last.push(' ');
-            last.push_str(&word);
-            continue;
-        }
-        while word.width() > width {
-            let cut = word.char_indices().map(|(at, _)| at).take_while(|at| word[..*at].width() <= width).last();
-            let rest = word.split_off(cut.filter(|cut| *cut > 0).unwrap_or(word.len()));
-            lines.push(std::mem::replace(&mut word, rest));
-        }
-        lines.push(word);
-    }
-    lines.retain(|line| !line.is_empty());
-    lines
+    text::wrap(&text.chars().filter(|letter| !letter.is_control()).collect::<String>(), width)
 }
 
 #[cfg(test)]
 mod tests {
+    use unicode_width::UnicodeWidthStr;
+
     use super::*;
+    use crate::table::style::plain;
 
     #[test]
     fn every_line_fits_and_says_its_verdict() {
@@ -126,7 +113,7 @@ mod tests {
         let missing = Missing { reason: "GPU lost".to_owned(), gpus: vec![1, 2], readings: vec!["a.b".repeat(40)] };
         let report = Report::new(findings, Readings { present: vec!["x".to_owned()], missing: vec![missing] });
         assert!(!report.well);
-        let text = anstream::adapter::strip_str(&report.text()).to_string();
+        let text = plain(&report.text());
         assert!(text.starts_with("ok       driver        580.1\nproblem  gpu 63        word word"), "{text}");
         assert!(text.lines().all(|line| line.width() <= WIDTH), "{text}");
         assert_eq!(text.matches('x').count(), 200, "nothing is lost: {text}");

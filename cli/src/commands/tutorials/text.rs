@@ -1,18 +1,15 @@
 //! The report for people: one table, which grows while variants end.
 
-use std::fmt::Write as _;
+use gpumon_workload::protocol::{Backend, Found, FrameworkTime, Outcome, Report, TutorialReport};
 
-use gpumon_probe::untrusted::escaped;
-use gpumon_workload::protocol::{Backend, Found, FrameworkRun, FrameworkTime, Outcome, Report, TutorialReport};
-
-use super::super::bench::{count, median, remarks, time, verdict};
+use super::super::bench::{beside, count, median, remarks, time, verdict};
 use crate::{
     describe,
     run::{
         ForPeople,
-        columns::{Align, Column, Columns, NONE, terminal_columns},
+        columns::{Align, Column, Columns, terminal_columns},
     },
-    table::style::{ALARM, DIM, NOTICE, STRONG, WELL, paint},
+    table::style::{ALARM, DIM, NOTICE, PLAIN, STRONG, WELL, paint},
 };
 
 /// Where a case's variants begin, below its title.
@@ -67,55 +64,41 @@ impl Text {
             Backend::Cpu => "CPU",
         };
         let name = format!("{:INDENT$}{place} {}", "", report.variant);
-        let told = |text: &str, style, verdict: &str| {
-            let text = self.columns.sentence(VARIANT + 1, &escaped(text));
-            format!("{name:VARIANT$} {text}{}\n", paint(style, verdict))
+        let line = |style, text: &str| self.columns.sentence_line(&name, style, text);
+        let shown = |text: &str, style, verdict: &str| {
+            let line = line(PLAIN, &format!("{text}: {verdict}"));
+            let text = line.strip_suffix(&format!("{verdict}\n")).unwrap_or_default();
+            format!("{text}{}\n", paint(style, verdict))
         };
         match &report.found {
             Found::Measured { outcome } => self.measured(name, report, outcome),
-            Found::Shown { ok: true, text } => told(&format!("{text}: "), WELL, "verified"),
-            Found::Shown { ok: false, text } => told(&format!("{text}: "), ALARM, "mismatch"),
-            Found::Skipped { reason } => told(&format!("skipped: {reason}"), DIM, ""),
-            Found::Failed { error, .. } => told(&format!("failed: {error}"), ALARM, ""),
+            Found::Shown { ok: true, text } => shown(text, WELL, "verified"),
+            Found::Shown { ok: false, text } => shown(text, ALARM, "mismatch"),
+            Found::Skipped { reason } => line(DIM, &format!("skipped: {reason}")),
+            Found::Failed { error, .. } => line(ALARM, &format!("failed: {error}")),
         }
     }
 
     /// Both times, the verification, and the comparison with a framework: behind them where there is room.
     fn measured(&self, name: String, report: &TutorialReport, outcome: &Outcome) -> String {
-        let [device, host] = [&outcome.device_time, &outcome.host_time].map(|times| median(times.as_ref()));
-        let mut text = self.columns.line(&[name, count(outcome), device, host, verdict(outcome)]);
+        let mut text = self.line(name, outcome);
         if let Some((is_slower, comparison)) = comparison(report) {
             text = self.columns.behind(&text, 2 * INDENT, &paint(if is_slower { NOTICE } else { DIM }, &comparison));
         }
         text.push('\n');
+        text += &remarks(&self.columns, 2 * INDENT, outcome, None);
         for run in &report.beside {
-            text += &self.beside(run, outcome);
-        }
-        for (style, remark) in remarks(outcome, None) {
-            let _ = writeln!(text, "{:1$}{2}", "", 2 * INDENT, paint(style, &remark));
+            text += &beside(&self.columns, 2 * INDENT, run, outcome, |of_run| {
+                let line = self.line(of_run.id.to_string(), of_run);
+                format!("{line}\n{}", remarks(&self.columns, 3 * INDENT, of_run, None))
+            });
         }
         text
     }
 
-    /// The line of a framework that ran beside a variant.
-    fn beside(&self, run: &FrameworkRun, outcome: &Outcome) -> String {
-        let name = format!("{:1$}{2}", "", 2 * INDENT, describe::framework(run));
-        let (Some(verify), Some(times)) = (&run.verify, &run.host_time) else {
-            let error = format!("failed: {}", run.error.as_deref().unwrap_or_default());
-            let error = self.columns.sentence(VARIANT + 1, &escaped(&error));
-            return format!("{name:VARIANT$} {}\n", paint(ALARM, &error));
-        };
-        let of_run = Outcome { verify: *verify, ..outcome.clone() };
-        let line = self.columns.line(&[name, count(outcome), NONE.to_owned(), median(Some(times)), verdict(&of_run)]);
-        let mut text = match describe::comparison(run) {
-            Some((style, text)) => self.columns.behind(&line, 3 * INDENT, &paint(style, &text)),
-            None => line,
-        };
-        text.push('\n');
-        for (style, remark) in remarks(&of_run, None) {
-            let _ = writeln!(text, "{:1$}{2}", "", 3 * INDENT, paint(style, &remark));
-        }
-        text
+    fn line(&self, name: String, outcome: &Outcome) -> String {
+        let [device, host] = [&outcome.device_time, &outcome.host_time].map(|times| median(times.as_ref()));
+        self.columns.line(&[name, count(outcome), device, host, verdict(outcome)])
     }
 }
 
@@ -151,7 +134,7 @@ mod tests {
     use unicode_width::UnicodeWidthStr;
 
     use super::*;
-    use crate::commands::bench::sample_outcome as outcome;
+    use crate::{commands::bench::sample_outcome as outcome, table::style::plain};
 
     fn report(case: &'static str, found: Found) -> TutorialReport {
         TutorialReport {
@@ -167,11 +150,7 @@ mod tests {
         }
     }
 
-    fn plain(text: &str) -> String {
-        anstream::adapter::strip_str(text).to_string()
-    }
-
-    fn beside(share: f64, same_device: bool, columns: usize) -> String {
+    fn compared(share: f64, same_device: bool, columns: usize) -> String {
         let mut report = report("a", Found::Measured { outcome: Box::new(outcome("GPU-a", 60.0)) });
         report.framework = Some(FrameworkTime {
             name: "CuPy".into(),
@@ -186,11 +165,11 @@ mod tests {
 
     #[test]
     fn a_time_is_compared_with_a_frameworks_on_the_same_device_alone() {
-        let faster = beside(1.0 / 1.1, true, 160);
+        let faster = compared(1.0 / 1.1, true, 160);
         let words = "verified  1.10x faster than CuPy (73.0 us on an H200, measured 2026-11)\n";
         assert!(faster.ends_with(words), "{faster}");
-        assert!(beside(2.0, true, 160).contains("2.00x slower than CuPy ("), "{}", beside(2.0, true, 160));
-        let other = beside(2.0, false, 160);
+        assert!(compared(2.0, true, 160).contains("2.00x slower than CuPy ("), "{}", compared(2.0, true, 160));
+        let other = compared(2.0, false, 160);
         assert!(other.ends_with("verified  CuPy: 73.0 us on an H200, measured 2026-11\n"), "{other}");
     }
 
@@ -201,7 +180,7 @@ mod tests {
             "a  A title",
             "   GPU a variant                       268435456     60.0       70.0   verified",
         ];
-        let text = beside(0.5, true, 80);
+        let text = compared(0.5, true, 80);
         let lines: Vec<_> = text.lines().collect();
         assert!(lines.iter().all(|line| line.width() <= 80), "{text}");
         assert_eq!(lines[..3], expected);
@@ -217,6 +196,8 @@ mod tests {
         assert!(first.ends_with("   GPU a variant                       80 GB fit: verified\n"), "{first}");
         let skipped = plain(&text.lines(&report("e", Found::Skipped { reason: "why".to_owned() })));
         assert_eq!(skipped, "   GPU a variant                       skipped: why\n");
+        let failed = text.lines(&report("e", Found::Failed { error: "why".to_owned(), refused: false }));
+        assert!(failed.ends_with(&format!(" {}\n", paint(ALARM, "failed: why"))), "{failed:?}");
         let next = plain(&text.lines(&report("k1", shown())));
         assert!(next.starts_with("   It teaches.\n\nk1 A title"), "{next}");
         assert_eq!(text.end(), "   It teaches.\n");

@@ -136,24 +136,22 @@ impl App {
 
     pub(super) fn update(&mut self, update: Update) -> Next {
         // A sample follows, and all is drawn at once.
-        let mut next = if matches!(update, Update::Usage(_)) { Next::Wait } else { Next::Draw };
-        if let Update::Record(record) = &update {
-            match **record {
-                Record::Sample(_) => self.look_again(),
-                Record::Event(_) => {}
-                Record::Details(_) | Record::Inventory(_) | Record::Trace(_) | Record::Answers(_) => next = Next::Wait,
-            }
-        }
+        let next = match &update {
+            Update::Usage(_) => Next::Wait,
+            Update::Record(record) if !matches!(**record, Record::Sample(_) | Record::Event(_)) => Next::Wait,
+            _ => Next::Draw,
+        };
         if let Some(live) = &mut self.behind {
             live.ingest(update);
             return Next::Wait;
         }
-        let is_sample = matches!(&update, Update::Record(record) if matches!(**record, Record::Sample(_)));
+        let is_sample = update.sample().is_some();
         self.model.ingest(update);
         if is_sample {
+            self.look_again();
             self.follow_process();
+            self.state.processes.drop_old_tags(&self.model);
         }
-        self.state.processes.drop_old_tags(&self.model);
         next
     }
 
@@ -248,9 +246,9 @@ impl App {
         for update in updates {
             self.model.ingest(update);
         }
-        self.state.processes.drop_old_tags(&self.model);
         if any {
             self.follow_process();
+            self.state.processes.drop_old_tags(&self.model);
         }
         any
     }

@@ -53,7 +53,7 @@ impl App {
                 }
                 // Only a click beside it leaves it, and a question wants a key.
                 Some(Dialog::Kill(_) | Dialog::Process(_)) => {}
-                _ if line == usize::MAX => self.dialog = self.covered.take(),
+                _ if line == usize::MAX => self.dialog = None,
                 _ => {}
             },
             Hit::Gpu(gpu) => {

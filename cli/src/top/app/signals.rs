@@ -44,7 +44,7 @@ impl App {
             let Recipient { key, process, .. } = &recipient;
             let user = shown(&process.user, |user| printable(user));
             match Target::hold(key.pid, key.started_ms, process_name(process), user, self.missing(*key)) {
-                Ok(target) => question.add(target, about(&recipient)),
+                Ok(target) => question.targets.push((target, about(&recipient))),
                 Err(why) => question.refused.push(why),
             }
         }
@@ -101,13 +101,18 @@ impl App {
             }
             !is_late
         });
+        let mut news = Vec::new();
         if !late.is_empty() {
-            self.state.tell(Level::Warn, format!("still running: {}: {hint}", late.join(", ")));
-        } else if self.ended.len() > before {
-            let have = if self.ended.len() == 1 { "has" } else { "have" };
-            self.state.tell(Level::Note, format!("{} {have} ended", counted(&self.ended)));
+            news.push(format!("still running: {}: {hint}", late.join(", ")));
         }
-        !late.is_empty() || self.ended.len() > before
+        if self.ended.len() > before {
+            let have = if self.ended.len() == 1 { "has" } else { "have" };
+            news.push(format!("{} {have} ended", counted(&self.ended)));
+        }
+        if !news.is_empty() {
+            self.state.tell(if late.is_empty() { Level::Note } else { Level::Warn }, news.join("; "));
+        }
+        !news.is_empty()
     }
 }
 

@@ -27,10 +27,6 @@ impl Question {
         Self { kill, targets: Vec::new(), refused: Vec::new(), scroll: Scroll::default() }
     }
 
-    pub(in crate::top) fn add(&mut self, target: Target, about: String) {
-        self.targets.push((target, about));
-    }
-
     /// Only `y` sends: enter is pressed too easily.
     pub(super) fn key(&mut self, key: KeyEvent) -> Answer {
         let at = Kill::ALL.iter().position(|kill| *kill == self.kill).unwrap_or(0);

@@ -7,7 +7,7 @@ use ratatui::{
     layout::Rect,
 };
 
-use super::{Answer, Line, Scroll, draw_box};
+use super::{Answer, Line, List, draw_box};
 use crate::top::{
     model::Model,
     painter::Painter,
@@ -19,8 +19,7 @@ use crate::top::{
 pub(in crate::top) struct Menu {
     title: &'static str,
     entries: Vec<Entry>,
-    at: usize,
-    scroll: Scroll,
+    list: List,
 }
 
 struct Entry {
@@ -38,7 +37,7 @@ enum Choice {
 impl Menu {
     fn new(title: &'static str, entries: Vec<Entry>, now: &Choice) -> Self {
         let at = entries.iter().position(|entry| entry.choice == *now).unwrap_or(0);
-        Self { title, entries, at, scroll: Scroll::default() }
+        Self { title, entries, list: List { at, ..List::default() } }
     }
 
     pub(in crate::top) fn of_columns(state: &State) -> Self {
@@ -69,14 +68,9 @@ impl Menu {
 
     pub(super) fn key(&mut self, key: KeyEvent, state: &mut State) -> Answer {
         match key.code {
-            KeyCode::Down | KeyCode::Char('j') => self.step(1),
-            KeyCode::Up | KeyCode::Char('k') => self.step(-1),
-            KeyCode::PageDown => self.step(10),
-            KeyCode::PageUp => self.step(-10),
-            KeyCode::Home => self.at = 0,
-            KeyCode::End => self.at = self.entries.len() - 1,
+            _ if self.list.key(key, self.entries.len()) => {}
             KeyCode::Enter | KeyCode::Char(' ') => {
-                self.choose(self.at, state);
+                self.choose(self.list.at, state);
                 return Answer::Leave;
             }
             KeyCode::Char(letter) => self.seek(letter),
@@ -87,15 +81,15 @@ impl Menu {
 
     /// Moves to the next entry that begins with this letter.
     fn seek(&mut self, letter: char) {
-        let mut places = (1..=self.entries.len()).map(|by| (self.at + by) % self.entries.len());
+        let mut places = (1..=self.entries.len()).map(|by| (self.list.at + by) % self.entries.len());
         let begins = |text: &str| text.chars().next().is_some_and(|first| first.eq_ignore_ascii_case(&letter));
         if let Some(place) = places.find(|place| begins(self.entries[*place].text.trim_start())) {
-            self.at = place;
+            self.list.at = place;
         }
     }
 
     pub(super) fn step(&mut self, by: isize) {
-        self.at = self.at.saturating_add_signed(by).min(self.entries.len() - 1);
+        self.list.step(by, self.entries.len());
     }
 
     pub(in crate::top) fn choose(&mut self, place: usize, state: &mut State) {
@@ -112,11 +106,11 @@ impl Menu {
     pub(super) fn draw(&mut self, painter: &mut Painter<'_>, screen: Rect) {
         let columns = 26;
         let line = |(place, entry): (usize, &Entry)| {
-            let style = if place == self.at { painter.theme.selected } else { painter.theme.plain };
+            let style = if place == self.list.at { painter.theme.selected } else { painter.theme.plain };
             vec![(left(&entry.text, columns), style)]
         };
         let lines: Vec<Line> = self.entries.iter().enumerate().map(line).collect();
-        self.scroll.keep_in_sight(self.at, screen);
-        draw_box(painter, screen, self.title, columns as u16, &lines, &mut self.scroll);
+        self.list.keep_in_sight(screen);
+        draw_box(painter, screen, self.title, columns as u16, &lines, &mut self.list.scroll);
     }
 }

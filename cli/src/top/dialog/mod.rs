@@ -46,29 +46,58 @@ pub(super) enum Answer {
     Act(Action),
 }
 
+/// By how many lines a key moves.
+fn moved(code: KeyCode) -> Option<isize> {
+    Some(match code {
+        KeyCode::Down | KeyCode::Char('j') => 1,
+        KeyCode::Up | KeyCode::Char('k') => -1,
+        KeyCode::PageDown => 10,
+        KeyCode::PageUp => -10,
+        KeyCode::Home => isize::MIN,
+        KeyCode::End => isize::MAX,
+        _ => return None,
+    })
+}
+
+/// A list of which one line is chosen.
+#[derive(Debug, Default)]
+pub(super) struct List {
+    at: usize,
+    scroll: Scroll,
+}
+
+impl List {
+    /// Moves by a key; false where the key is about something else.
+    fn key(&mut self, key: KeyEvent, lines: usize) -> bool {
+        moved(key.code).map(|by| self.step(by, lines)).is_some()
+    }
+
+    fn step(&mut self, by: isize, lines: usize) {
+        self.at = self.at.saturating_add_signed(by).min(lines.saturating_sub(1));
+    }
+
+    /// Scrolls a box so that the chosen line can be seen.
+    fn keep_in_sight(&mut self, screen: Rect) {
+        let room = usize::from(screen.height.saturating_sub(2));
+        self.scroll.0 = self.scroll.0.min(self.at).max((self.at + 1).saturating_sub(room));
+    }
+}
+
 /// Where in its lines a dialog is.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Scroll(usize);
 
 impl Scroll {
-    /// Scrolls a box so that this line of it can be seen.
-    fn keep_in_sight(&mut self, line: usize, screen: Rect) {
-        let room = usize::from(screen.height.saturating_sub(2));
-        self.0 = self.0.min(line).max((line + 1).saturating_sub(room));
-    }
-
     /// Moves by a key; false where the key is about something else.
     fn key(&mut self, key: KeyEvent) -> bool {
-        self.0 = match key.code {
-            KeyCode::Down | KeyCode::Char('j') => self.0 + 1,
-            KeyCode::Up | KeyCode::Char('k') => self.0.saturating_sub(1),
-            KeyCode::PageDown | KeyCode::Char(' ') => self.0 + 10,
-            KeyCode::PageUp => self.0.saturating_sub(10),
-            KeyCode::Home | KeyCode::Char('g') => 0,
-            KeyCode::End | KeyCode::Char('G') => usize::MAX / 2,
-            _ => return false,
-        };
-        true
+        let by = moved(match key.code {
+            KeyCode::Char(' ') => KeyCode::PageDown,
+            KeyCode::Char('g') => KeyCode::Home,
+            KeyCode::Char('G') => KeyCode::End,
+            other => other,
+        });
+        self.0 = self.0.saturating_add_signed(by.unwrap_or(0));
+        by.is_some()
     }
 }
 

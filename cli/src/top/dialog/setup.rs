@@ -7,7 +7,7 @@ use ratatui::{
     layout::Rect,
 };
 
-use super::{Answer, Line, Scroll, draw_box};
+use super::{Answer, Line, List, draw_box};
 use crate::{
     describe::Thresholds,
     top::{
@@ -74,19 +74,18 @@ pub(in crate::top) struct Setup {
     /// Everything that can be chosen, in its order; what is chosen comes first when this is opened.
     columns: Vec<Column>,
     metrics: Vec<usize>,
-    at: usize,
-    scroll: Scroll,
+    list: List,
 }
 
 impl Setup {
     pub(in crate::top) fn new(page: Page, state: &State) -> Self {
         let columns = chosen_first(&state.processes.columns, Column::ALL);
         let metrics = chosen_first(&state.metrics, 0..METRICS.len());
-        Self { page, columns, metrics, at: 0, scroll: Scroll::default() }
+        Self { page, columns, metrics, list: List::default() }
     }
 
     pub(in crate::top) fn show(&mut self, page: Page) {
-        (self.page, self.at, self.scroll) = (page, 0, Scroll::default());
+        (self.page, self.list) = (page, List::default());
     }
 
     fn items(&self) -> Vec<Item> {
@@ -105,10 +104,7 @@ impl Setup {
     pub(super) fn key(&mut self, key: KeyEvent, state: &mut State) -> Answer {
         let page = Page::ALL.iter().position(|page| *page == self.page).unwrap_or(0);
         match key.code {
-            KeyCode::Down | KeyCode::Char('j') => self.step(1),
-            KeyCode::Up | KeyCode::Char('k') => self.step(-1),
-            KeyCode::PageDown => self.step(10),
-            KeyCode::PageUp => self.step(-10),
+            _ if self.list.key(key, self.items().len()) => {}
             KeyCode::Tab => self.show(Page::ALL[(page + 1) % Page::ALL.len()]),
             KeyCode::BackTab => self.show(Page::ALL[(page + Page::ALL.len() - 1) % Page::ALL.len()]),
             KeyCode::Right | KeyCode::Char(' ' | '+') | KeyCode::Enter => return self.change(true, state),
@@ -123,18 +119,18 @@ impl Setup {
     }
 
     pub(super) fn step(&mut self, by: isize) {
-        self.at = self.at.saturating_add_signed(by).min(self.items().len() - 1);
+        self.list.step(by, self.items().len());
     }
 
     /// Points at a line, and changes it.
     pub(in crate::top) fn click(&mut self, line: usize, state: &mut State) -> Answer {
-        self.at = line.min(self.items().len() - 1);
+        self.list.at = line.min(self.items().len() - 1);
         self.change(true, state)
     }
 
     fn change(&mut self, forward: bool, state: &mut State) -> Answer {
         let next = |action: Action, other: Action| Answer::Act(if forward { action } else { other });
-        match self.items()[self.at] {
+        match self.items()[self.list.at] {
             Item::Column(column) => {
                 toggle(&self.columns, &mut state.processes.columns, column);
             }
@@ -165,8 +161,10 @@ impl Setup {
     fn move_by(&mut self, by: isize, state: &mut State) {
         let first = if self.page == Page::Charts { 2 } else { 0 };
         let moved = match self.page {
-            Page::Columns => swap(&mut self.columns, &mut state.processes.columns, self.at, by),
-            Page::Charts if self.at >= first => swap(&mut self.metrics, &mut state.metrics, self.at - first, by),
+            Page::Columns => swap(&mut self.columns, &mut state.processes.columns, self.list.at, by),
+            Page::Charts if self.list.at >= first => {
+                swap(&mut self.metrics, &mut state.metrics, self.list.at - first, by)
+            }
             _ => false,
         };
         if moved {
@@ -179,7 +177,7 @@ impl Setup {
         let theme = painter.theme;
         let line = |(place, item): (usize, Item)| -> Line {
             let text = left(&text(item, state), usize::from(COLUMNS));
-            vec![(text, if place == self.at { theme.selected } else { theme.plain })]
+            vec![(text, if place == self.list.at { theme.selected } else { theme.plain })]
         };
         let lines: Vec<Line> = self.items().into_iter().enumerate().map(line).collect();
         // A click beside it leaves it, also where something else is drawn.
@@ -188,8 +186,8 @@ impl Setup {
         let height = (screen.height * 3 / 5).min(lines.len() as u16 + 2);
         let y = if self.page == Page::Columns { 1 } else { screen.height.saturating_sub(height + 1) };
         let within = Rect { y: screen.y + y, height, ..screen };
-        self.scroll.keep_in_sight(self.at, within);
-        let area = draw_box(painter, within, "Setup", COLUMNS, &lines, &mut self.scroll);
+        self.list.keep_in_sight(within);
+        let area = draw_box(painter, within, "Setup", COLUMNS, &lines, &mut self.list.scroll);
         let mut x = area.x + 10;
         for page in Page::ALL {
             let style = if page == self.page { theme.selected } else { theme.dim };
@@ -215,7 +213,7 @@ fn text(item: Item, state: &State) -> String {
         Item::Theme => value("theme", state.theme_name.id()),
         Item::Interval => value("refresh interval", &format!("{} ms", state.interval_ms)),
         Item::Range => value("time range", &format!("{} s", state.span_ms() / 1000)),
-        Item::Glyphs => value("characters", state.chosen_glyphs.map_or("auto", Glyphs::id)),
+        Item::Glyphs => value("glyphs", state.chosen_glyphs.map_or("auto", Glyphs::id)),
         Item::Threshold(reading, heavy) => {
             let level = if heavy { "heavy" } else { "moderate" };
             let (label, of) = READINGS[reading];

@@ -3,12 +3,15 @@
 use gpumon_probe::model::{Absence, Condition, ConditionKind, GpuSample, Health, Reading, Severity};
 use unicode_width::UnicodeWidthStr;
 
-use crate::top::{
-    app::tests::{app, lines},
-    glyphs::Glyphs,
-    processes::Column,
-    theme::{Theme, ThemeName},
-    view::{Room, View},
+use crate::{
+    describe,
+    top::{
+        app::tests::{app, lines},
+        glyphs::Glyphs,
+        processes::Column,
+        theme::{Theme, ThemeName},
+        view::{Room, View},
+    },
 };
 
 fn find<'a>(lines: &'a [String], start: &str) -> &'a str {
@@ -106,6 +109,12 @@ fn the_host_has_its_line_at_every_width_and_gpus_their_totals() {
     assert!(totals.starts_with("Total 50 % 100.0/280 GiB ") && totals.ends_with(" 750/1400 W"), "{totals}");
     app.model.sample.as_mut().unwrap().gpus[0].power.draw_watts = Reading::Absent(Absence::NotSupported);
     assert!(line(&mut app, 80, 4).ends_with(" 650/700 W 1 of 2 GPUs"));
+    app.model.sample.as_mut().unwrap().gpus[0].health = Health::Hung { since_ms: 0 };
+    let totals = line(&mut app, 80, 4);
+    let other = &app.model.gpus()[1];
+    let busy = describe::busy(other);
+    assert!(totals.starts_with(&format!("Total {busy} ")) && totals.contains("/140 GiB"), "{totals}");
+    assert!(totals.ends_with(" 1 of 2 GPUs"), "{totals}");
     let (mut one, _waiting) = crate::top::app::tests::app(1);
     assert!(!lines(&mut one, 80, 24).join("\n").contains("Total"));
 }
@@ -133,7 +142,19 @@ fn memory_is_a_line_over_utilization_between_guide_lines() {
         assert_eq!(drawn(theme.dim, y as u16) > 20, is_guide, "{label}: {}", lines[y]);
     }
     let others = lines.iter().find(|line| line.starts_with("Power  ")).unwrap();
-    assert!(others.contains("Temperature") && !lines.join("").contains("Memory used"), "each has one chart: {others}");
+    assert!(others.contains("Temperature") && !lines.join("").contains("Memory  "), "each has one chart: {others}");
+}
+
+#[test]
+fn memory_has_a_chart_of_its_own_where_it_is_no_line_and_none_where_it_is_not_chosen() {
+    let (mut app, _waiting) = app(1);
+    let has = |app: &mut crate::top::app::App, title: &str| lines(app, 120, 40).join("\n").contains(title);
+    app.model.sample.as_mut().unwrap().gpus[0].memory.total_bytes = Reading::Absent(Absence::NotSupported);
+    assert!(has(&mut app, "Memory  ") && !has(&mut app, "GPU utilization, memory"));
+    let (mut app, _waiting) = crate::top::app::tests::app(1);
+    let memory = crate::top::metrics::position("memory");
+    app.state.metrics.retain(|metric| Some(*metric) != memory);
+    assert!(has(&mut app, "GPU utilization  ") && !has(&mut app, "GPU utilization, memory"));
 }
 
 #[test]
@@ -212,18 +233,18 @@ fn processes_take_the_lines_that_a_view_leaves_empty() {
 fn what_processes_take_of_the_host_is_there_from_120_columns_on() {
     use crate::top::model::{ProcessUsage, Usage};
     let (mut app, _waiting) = app(2);
-    let usage = ProcessUsage { cpu_percent: Some(387.2), resident_bytes: 3 << 30, threads: 17 };
-    app.model.usage = Usage::from([(4000, Ok(usage)), (4007, Err("it is elsewhere".to_owned()))]);
+    let usage = ProcessUsage { cpu_percent: Some(387.2), threads: 17 };
+    app.model.usage = Usage::from([(4000, usage)]);
     let drawn = lines(&mut app, 120, 40);
     let heading = find(&drawn, "GPU      PID");
     assert!(heading.contains("   CPU   HOST MEM") && !heading.contains("THR"), "{heading}");
-    assert!(find(&drawn, "  0     4000").contains("387 %    3.0 GiB"));
-    assert!(find(&drawn, "  0     4007").contains("     -          -"));
+    assert!(find(&drawn, "  0     4000").contains("387 %    5.0 GiB"));
+    assert!(find(&drawn, "  0     4007").contains("     -    4.5 GiB"));
     assert!(!lines(&mut app, 80, 24).join("").contains("HOST MEM"));
     app.state.processes.columns = Column::ALL.to_vec();
     let drawn = lines(&mut app, 200, 40);
     assert!(find(&drawn, "GPU      PID").contains("HOST MEM   THR"));
-    assert!(find(&drawn, "  0     4000").contains("3.0 GiB    17"));
+    assert!(find(&drawn, "  0     4000").contains("5.0 GiB    17"));
 }
 
 #[test]

@@ -48,7 +48,7 @@ fn run(
     inputs: &SyncSender<Input>,
     is_over: &AtomicBool,
 ) -> Result<(), Failure> {
-    let mut usage = UsageReader::new(true);
+    let mut usage = UsageReader::new();
     sampler::run(source, &watching(interval), |record| {
         if is_over.load(Ordering::Relaxed) {
             return ControlFlow::Break(());

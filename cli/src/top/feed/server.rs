@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use gpumon_probe::{model::Record, sampler::SharedInterval, vendor::Source};
+use gpumon_probe::{sampler::SharedInterval, vendor::Source};
 use gpumon_server::frame::CollectorState;
 use tungstenite::{Error, Message, WebSocket};
 
@@ -74,7 +74,7 @@ pub(super) fn follow(
         opened: Arc::default(),
         stand_in: None,
         shared: Arc::new(SharedInterval::new(interval)),
-        usage: UsageReader::new(false),
+        usage: UsageReader::new(),
         heard: Instant::now(),
         is_running: false,
         is_paused: false,
@@ -191,18 +191,7 @@ impl Client {
 
     /// What the processes of an update's sample take of this machine, where they are found here.
     fn tell_usage(&mut self, update: &Update) -> Result<(), Left> {
-        let sample = match update {
-            Update::Hello(hello) => hello.sample.as_ref(),
-            Update::Record(record) => {
-                if let Record::Sample(sample) = &**record {
-                    Some(sample)
-                } else {
-                    None
-                }
-            }
-            _ => None,
-        };
-        let Some(sample) = sample else { return Ok(()) };
+        let Some(sample) = update.sample() else { return Ok(()) };
         let usage = self.usage.read(sample, Instant::now());
         self.tell(Update::Usage(usage))
     }

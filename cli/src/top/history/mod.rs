@@ -19,6 +19,9 @@ const DEPTH_MS: u64 = 60 * 60 * 1000;
 /// A row of the thinned past is the mean over this time.
 const BUCKET_MS: u64 = 10_000;
 
+/// What a line without an axis is of.
+pub(super) const MINUTE_MS: u64 = 60_000;
+
 /// More than any machine has: a recording can say anything, and there is a column for every GPU up to the last.
 const MOST_GPUS: u32 = 1024;
 
@@ -110,7 +113,7 @@ impl History {
     /// Adds what a server remembers and this does not: moments, and values of moments that are here. `index_of` tells a
     /// GPU's index by its UUID.
     pub(super) fn extend(&mut self, past: &frame::History, interval_ms: u32, index_of: impl Fn(&str) -> Option<u32>) {
-        let columns: Vec<(Line, &[Option<f64>])> = past
+        let columns: Vec<(Line, &[Option<f32>])> = past
             .gpus
             .iter()
             .filter_map(|gpu| Some((index_of(&gpu.uuid)?, gpu)))
@@ -130,7 +133,7 @@ impl History {
             let row = rows.entry(*at_ms).or_insert_with(|| Row::new(*at_ms, interval_ms));
             for (line, values) in &columns {
                 if let Some(value) = values.get(place).copied().flatten() {
-                    row.set(*line, Some(value));
+                    row.set(*line, Some(value.into()));
                 }
             }
         }

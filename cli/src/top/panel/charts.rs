@@ -28,7 +28,7 @@ pub(super) fn charts(painter: &mut Painter<'_>, area: Rect, model: &Model, state
     let one = state.gpu.or(if let [only] = gpus { Some(only.index) } else { None });
     let charts: Vec<(&GpuSample, usize)> = match one {
         Some(gpu) => {
-            model.gpu(gpu).into_iter().flat_map(|gpu| metrics_of_one(state).map(move |metric| (gpu, metric))).collect()
+            model.gpu(gpu).into_iter().flat_map(|gpu| metrics_of(gpu, state).map(move |metric| (gpu, metric))).collect()
         }
         None => gpus.iter().map(|gpu| (gpu, state.shown_metric())).collect(),
     };
@@ -49,10 +49,17 @@ pub(super) fn charts(painter: &mut Painter<'_>, area: Rect, model: &Model, state
     }
 }
 
-/// Those that have a chart of their own: memory is in that of utilization, where there is one.
-fn metrics_of_one(state: &State) -> impl Iterator<Item = usize> {
-    let memory = position("utilization").filter(|metric| state.metrics.contains(metric)).and(position("memory"));
-    state.metrics.iter().copied().filter(move |metric| Some(*metric) != memory)
+/// Those that have a chart of their own.
+fn metrics_of(gpu: &GpuSample, state: &State) -> impl Iterator<Item = usize> {
+    let over = state.metrics.iter().find_map(|metric| memory_over(gpu, *metric, state)).map(|(memory, _)| memory);
+    state.metrics.iter().copied().filter(move |metric| Some(*metric) != over)
+}
+
+/// Memory, and how much there is of it, where it is a line in the chart of this metric.
+fn memory_over(gpu: &GpuSample, metric: usize, state: &State) -> Option<(usize, f64)> {
+    let memory = position("memory").filter(|memory| state.metrics.contains(memory))?;
+    let total = gpu.memory.total_bytes.value().filter(|total| **total > 0)?;
+    (Some(metric) == position("utilization")).then_some((memory, *total as f64))
 }
 
 /// The upper end of the axis that charts of several GPUs share, so that they can be compared; `None` where it is always
@@ -92,6 +99,7 @@ fn draw(
     model: &Model,
     state: &State,
 ) {
+    let memory = memory_over(gpu, metric, state);
     // Of a GPU that is divided, the hardware tells what the driver does not.
     let is_other = METRICS[metric].id == "utilization.gpu_percent" && describe::is_sm_activity(gpu);
     let metric = position("sm").filter(|_| is_other).unwrap_or(metric);
@@ -106,9 +114,6 @@ fn draw(
     };
     let style = painter.theme.of(known.unit.meaning());
     let mut values_now = vec![(now, style)];
-    let total = gpu.memory.total_bytes.value().filter(|total| **total > 0).map(|total| *total as f64);
-    let is_utilization = is_other || known.id == "utilization.gpu_percent";
-    let memory = position("memory").zip(total).filter(|_| is_utilization);
     if let Some((_, total)) = memory {
         let used = gpu.memory.used_bytes.value().map(|used| 100.0 * *used as f64 / total);
         let used = used.map_or_else(|| ABSENT.to_owned(), |used| Unit::Percent.format(used, painter.glyphs));

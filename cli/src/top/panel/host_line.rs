@@ -9,7 +9,7 @@ use ratatui::{
 use crate::{
     describe::{self, Load},
     top::{
-        history::Line,
+        history::{Line, MINUTE_MS},
         metrics::HOST_METRICS,
         model::Model,
         painter::Painter,
@@ -18,7 +18,6 @@ use crate::{
     },
 };
 
-const MINUTE_MS: u64 = 60_000;
 const GAP: u16 = 2;
 /// `1.24 GB/s`.
 const RATE: usize = 9;
@@ -74,8 +73,8 @@ pub(in crate::top) fn host_line(painter: &mut Painter<'_>, area: Rect, model: &M
 fn ram(host: &HostSample) -> (String, usize) {
     match (host.memory.used_bytes.value(), host.memory.total_bytes.value()) {
         (Some(used), Some(total)) => {
-            let all = describe::total(*total);
-            (format!("{}/{all} GiB", describe::used(*used)), describe::used(*total).len() + all.len() + "/ GiB".len())
+            let of_all = |bytes: u64| describe::used_of(bytes, Some(*total));
+            (of_all(*used), of_all(*total).len())
         }
         _ => (ABSENT.to_owned(), ABSENT.len()),
     }

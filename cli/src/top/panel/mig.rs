@@ -89,7 +89,7 @@ fn of_device(
     let profile = known.map_or_else(|| ABSENT.to_owned(), |known| shown(&known.profile, Clone::clone));
     let (used, total) = (device.memory.used_bytes.value(), device.memory.total_bytes.value());
     let memory = match (used, total) {
-        (Some(used), Some(total)) => format!("{}/{} GiB", describe::used(*used), describe::total(*total)),
+        (Some(used), total) => describe::used_of(*used, total.copied()),
         _ => ABSENT.to_owned(),
     };
     let share = describe::share(used, total);

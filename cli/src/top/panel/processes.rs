@@ -13,18 +13,23 @@ use crate::top::{
 };
 
 /// Draws the list, scrolled so that the selection can be seen.
-pub(in crate::top) fn processes(painter: &mut Painter<'_>, area: Rect, model: &Model, state: &mut State) {
+pub(in crate::top) fn processes(
+    painter: &mut Painter<'_>,
+    area: Rect,
+    model: &Model,
+    state: &mut State,
+    rows: &[Row<'_>],
+) {
     if area.height == 0 {
         return;
     }
     painter.hit(area, Hit::Processes);
-    let rows = state.processes.rows(model, state.gpu);
     let lines = usize::from(area.height - 1);
-    state.processes.follow(&rows, lines);
+    state.processes.follow(rows, lines);
     let view = &state.processes;
     let gutter = if view.tags.is_empty() { 0 } else { 2 };
     let table = Rect { x: area.x + gutter, width: area.width - gutter, ..area };
-    let cells = Cells::new(view, &rows, table.width.into());
+    let cells = Cells::new(view, rows, table.width.into());
     let shown = model.gpus().iter().filter(|gpu| state.gpu.is_none_or(|shown| shown == gpu.index));
     let omitted = shown.map(|gpu| gpu.processes_omitted).sum();
     let count = rows.iter().filter(|row| row.key().is_some()).count();
@@ -119,20 +124,9 @@ fn draw(painter: &mut Painter<'_>, area: Rect, line: &Row<'_>, cells: &Cells, no
 
 fn style(painter: &Painter<'_>, column: Column, text: &str, is_found: bool) -> Style {
     let theme = painter.theme;
-    let is_nothing = matches!(text.trim(), "0 %" | "-");
     match column {
         Column::What if is_found => theme.found,
-        Column::Sm
-        | Column::MemoryBusy
-        | Column::Encoder
-        | Column::Decoder
-        | Column::Share
-        | Column::Cpu
-        | Column::HostMemory
-            if is_nothing =>
-        {
-            theme.dim
-        }
+        _ if column.is_nothing(text.trim()) => theme.dim,
         Column::Memory | Column::Share => theme.memory,
         Column::Sm | Column::MemoryBusy | Column::Encoder | Column::Decoder => theme.utilization,
         Column::Kind | Column::Time | Column::Threads => theme.dim,

@@ -55,7 +55,7 @@ pub(super) fn all(model: &Model) -> Vec<Row<'_>> {
             part: process.mig.zip(board).and_then(|(instance, board)| describe::device_of(board, instance)),
             subject: Subject::Process(process),
             total_bytes,
-            usage: model.usage.get(&process.pid).and_then(|usage| usage.as_ref().ok()),
+            usage: model.usage.get(&process.pid),
             depth: 0,
         })
     });

@@ -1,6 +1,7 @@
 /** The charts that a dashboard can show, with the metrics that are their lines. */
 
-import { trans } from '../../lib/translation';
+import { nearest } from '../../lib/nearest';
+import { inEnglish, table, trans } from '../../lib/translation';
 import type { GpuSample, HostSample } from '../../wire';
 import { CHARTS } from '../../wire/fields';
 import { ALL_GPU_METRICS, ALL_HOST_METRICS, GPU_METRICS, HOST_METRICS, type Metric } from '../metric';
@@ -49,7 +50,29 @@ export function chartGroups(): ChartGroup[] {
   ];
 }
 
-export const CHART_IDS: readonly string[] = [...CHARTS, ...GPU_READINGS, ...HOST_READINGS].map(({ id }) => id);
+const ALL: ChartGroup['charts'] = [...CHARTS, ...GPU_READINGS, ...HOST_READINGS];
+
+export const CHART_IDS: readonly string[] = ALL.map(({ id }) => id);
+
+/** The id of each chart by its id and its names, in lower case; a name that several have is that of the first. */
+const BY_NAME = table((): ReadonlyMap<string, string> => {
+  const titles = ALL.map(({ id, title }) => [title(), id] as const);
+  const englishTitles = inEnglish(() => ALL.map(({ id, title }) => [title(), id] as const));
+  const named = [...CHART_IDS.map((id) => [id, id] as const), ...titles, ...englishTitles];
+  return new Map(named.reverse().map(([name, id]) => [name.toLowerCase(), id]));
+});
+
+/** The chart that somebody calls by its id or by its name, in English or as it is shown; `null` where there is none. */
+export function chartCalled(name: string): string | null {
+  return BY_NAME().get(name.trim().toLowerCase()) ?? null;
+}
+
+/** The name of the chart whose name or id is spelled most like this one. */
+export function nearestChart(name: string): string {
+  const id = chartCalled(nearest(name.trim().toLowerCase(), [...BY_NAME().keys()]) ?? '');
+  const title = ALL.find((chart) => chart.id === id)?.title() ?? '';
+  return chartCalled(title) === id ? title : (id ?? '');
+}
 
 /** Those of `ids` that are of GPUs, in their order. */
 export function gpuCharts(ids: readonly string[]): ChartKind[] {

@@ -23,7 +23,10 @@ const SET = new AnnotationSet(
     [2, [band(1000, 2000, 'of another')]],
   ]),
   new Map([[1, [span(1200, 1400, 'critical', 'hot'), span(0, 3000, 'notice', 'capped')]]]),
-  new Map([[1, [{ at_ms: 1300, color: 'red', label: 'Xid 79' }]]]),
+  {
+    byGpu: new Map([[1, [{ at_ms: 1300, color: 'red', label: 'Xid 79' }]]]),
+    ofAll: [{ at_ms: 1950, color: 'white', label: 'epoch 3' }],
+  },
   [0, 1],
   { levels: LEVELS } as Palette,
   WINDOW,
@@ -42,14 +45,15 @@ describe('the annotations', () => {
     const { bands, bars, markers } = SET.of(null);
     expect(bands).toEqual([band(1000, 1600, '[1]'), band(1700, 1800, '[2]')]);
     expect(bars.map(({ label }) => label)).toEqual(['GPU 1: hot']);
-    expect(markers.map(({ label }) => label)).toEqual(['GPU 1: Xid 79']);
-    expect(SET.machine).toEqual({ bands, bars: [], markers: [] });
+    expect(markers.map(({ label }) => label)).toEqual(['GPU 1: Xid 79', 'epoch 3']);
+    expect(SET.machine).toMatchObject({ bands, bars: [], markers: [{ label: 'epoch 3' }] });
   });
 
   it('of a moment are events near it, and what went on', () => {
     const notes = (at_ms: number): string[] => notesAt(at_ms, SET.of(1), WINDOW).map(({ label }) => label);
     expect(notes(1310)).toEqual(['Xid 79', 'capped', 'hot', '[1]']);
     expect(notes(1650)).toEqual(['capped']);
+    expect(notes(1940)).toEqual(['epoch 3', 'capped']);
     const cells = ['a.ipynb [1]', 'b.ipynb [1]', 'a.ipynb [1]'].map((title) => ({ ...band(0, 9, '[1]'), title }));
     const both = notesAt(5, { bands: cells, bars: [], markers: [] }, WINDOW);
     expect(both.map(({ title }) => title)).toEqual(['a.ipynb [1]', 'b.ipynb [1]']);

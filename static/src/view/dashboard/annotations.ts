@@ -1,9 +1,10 @@
-/** What is marked on charts: cells and runs as bands, conditions as bars above, events as markers. */
+/** What is marked on charts: cells and runs as bands, conditions as bars above, events and marks as markers. */
 
 import type { Band, EventMarker, TimeWindow } from '../../chart/content';
 import { trans } from '../../lib/translation';
 import { levelRank } from '../../model/condition';
 import type { ConditionSpan } from '../../model/dashboard/condition-spans';
+import type { Markers } from '../event-markers';
 import type { Palette } from '../palette';
 
 export interface Annotations {
@@ -22,13 +23,13 @@ const MOST_NOTES = 4;
 export class AnnotationSet {
   private readonly bars: ByGpu<Band & { grave: boolean }>;
   private readonly shared: Annotations;
-  /** Of the machine's charts: what ran on GPUs, and not how they fared. */
+  /** Of the machine's charts: what ran on GPUs and what people marked, and not how GPUs fared. */
   readonly machine: Annotations;
 
   constructor(
     private readonly bands: ByGpu<Band>,
     spans: ByGpu<ConditionSpan>,
-    private readonly markers: ByGpu<EventMarker>,
+    private readonly markers: Markers,
     /** Those that are shown. */
     gpus: readonly number[],
     palette: Palette,
@@ -48,9 +49,12 @@ export class AnnotationSet {
       bands: merged(gpus.flatMap((gpu) => bands.get(gpu) ?? []).filter(this.isShown)),
       // Charts of many GPUs would be full of what is ordinary.
       bars: gpus.flatMap((gpu) => named(gpu, this.bars.get(gpu)?.filter(({ grave }) => grave) ?? [])),
-      markers: gpus.flatMap((gpu) => named(gpu, markers.get(gpu) ?? []).map((one) => ({ ...one, small: true }))),
+      markers: [
+        ...gpus.flatMap((gpu) => named(gpu, markers.byGpu.get(gpu) ?? []).map((one) => ({ ...one, small: true }))),
+        ...markers.ofAll,
+      ],
     };
-    this.machine = { bands: this.shared.bands, bars: [], markers: [] };
+    this.machine = { bands: this.shared.bands, bars: [], markers: markers.ofAll };
   }
 
   /** Those of a GPU's chart, or of a chart of all where `gpu` is `null`. */
@@ -60,7 +64,7 @@ export class AnnotationSet {
       : {
           bands: this.bands.get(gpu)?.filter(this.isShown) ?? [],
           bars: this.bars.get(gpu) ?? [],
-          markers: this.markers.get(gpu) ?? [],
+          markers: [...(this.markers.byGpu.get(gpu) ?? []), ...this.markers.ofAll],
         };
   }
 

@@ -46,6 +46,8 @@ export class DashboardBar {
     private state: DashboardState,
     private readonly change: (state: DashboardState) => void,
     listener: ChartListListener,
+    /** What adds marks, where that is possible. */
+    marks?: HTMLElement,
   ) {
     this.charts = new ChartList(listener);
     this.layout.append(
@@ -71,6 +73,7 @@ export class DashboardBar {
       this.fit,
       this.pause,
       this.range,
+      ...(marks === undefined ? [] : [marks]),
       this.charts.element,
       this.help,
     );

@@ -2,6 +2,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { fromAddress, toAddress } from '../../model/dashboard/state';
+import type { Request } from '../../model/request';
 import { Store } from '../../model/store';
 import { gpu, hello, inventory, NOW, sample } from '../../testing/frames';
 import { allOnScreen } from '../../testing/on-screen';
@@ -21,7 +22,7 @@ interface Shown {
 }
 
 /** The dashboard of so many GPUs, of which each draws 10 W more than the one before. */
-function shown(count: number, address = ''): Shown {
+function shown(count: number, address = '', request?: Request): Shown {
   const gpus = Array.from({ length: count }, (_, index) =>
     gpu(index, { power: { ...gpu(index).power, draw_watts: 10 * index } }),
   );
@@ -38,6 +39,7 @@ function shown(count: number, address = ''): Shown {
       onState: (next) => {
         state = next;
       },
+      request,
       onRetry: vi.fn(),
       invalidate: () => dashboard.render(),
     },
@@ -159,5 +161,47 @@ describe('the charts of a dashboard', () => {
     const { element, address } = shown(2, 'axes=power.draw_watts:100:200&fit=1');
     element.dispatchEvent(new KeyboardEvent('keydown', { key: 'Escape' }));
     expect(address()).toBe('');
+  });
+});
+
+describe('a mark', () => {
+  const press = (element: HTMLElement, key: string): void => {
+    element.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true }));
+  };
+
+  it('is asked for by a key at the moment shown, and what the server has against it is said', async () => {
+    const request = vi.fn<Request>();
+    const { element } = shown(1, '', request);
+    const menu = element.querySelector('.gpumon-mark-form')?.closest('details');
+    const input = element.querySelector<HTMLInputElement>('.gpumon-mark-form input');
+    const form = element.querySelector('form');
+    expect(menu?.open).toBe(false);
+    press(element, 'm');
+    expect(menu?.open).toBe(true);
+    await vi.waitFor(() => expect(document.activeElement).toBe(input));
+    if (input != null) {
+      input.value = 'epoch 3';
+    }
+
+    request.mockResolvedValueOnce(new Response('only the user who started this server\n', { status: 403 }));
+    form?.requestSubmit();
+    await vi.waitFor(() =>
+      expect(form?.querySelector('[role=alert]')?.textContent).toBe('only the user who started this server'),
+    );
+    expect(menu?.open).toBe(true);
+
+    request.mockResolvedValueOnce(new Response('{}', { status: 201 }));
+    form?.requestSubmit();
+    await vi.waitFor(() => expect(menu?.open).toBe(false));
+    expect(document.activeElement).toBe(element);
+    const [path, init] = request.mock.lastCall ?? [];
+    expect([path, init?.method, init?.headers]).toEqual(['api/v1/marks', 'POST', { 'X-Gpumon': 'run' }]);
+    expect(JSON.parse(init?.body as string)).toEqual({ text: 'epoch 3', at_ms: NOW });
+  });
+
+  it('cannot be set where nothing can be asked', () => {
+    const { element } = shown(1);
+    press(element, 'm');
+    expect(element.querySelector('.gpumon-mark-form')).toBeNull();
   });
 });

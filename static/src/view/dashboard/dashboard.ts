@@ -24,6 +24,7 @@ import {
 import type { Subscription } from '../../model/feed';
 import { gpusOf } from '../../model/gpu';
 import { holderRows } from '../../model/holders';
+import type { Request } from '../../model/request';
 import type { Store } from '../../model/store';
 import { Header } from '../header';
 import { runBands } from '../run-bands';
@@ -33,6 +34,7 @@ import { bandsOf } from './bands';
 import { DashboardBar } from './bar';
 import { CellTable } from './cell-table';
 import type { PlotContext } from './context';
+import { MarkForm } from './mark-form';
 import { PlotView, type PlotListener } from './plot';
 import { SectionView } from './section';
 import { Tooltip } from './tooltip';
@@ -41,6 +43,8 @@ export interface DashboardOptions extends ViewOptions {
   state: DashboardState;
   /** Something else is shown, and may be remembered. */
   onState: (state: DashboardState) => void;
+  /** Asks the server something over HTTP; without it, nothing can be marked. */
+  request?: Request | undefined;
 }
 
 /** The most GPUs for which 50 samples a second are drawn. */
@@ -50,6 +54,7 @@ const STEP = 0.25;
 export class Dashboard extends StoreView {
   protected readonly header: Header;
   private readonly bar: DashboardBar;
+  private readonly marks: MarkForm | null;
   private readonly list = h('div', { class: 'gpumon-plot-sections' });
   private readonly sections = this.sectionsIn(this.list);
   /** Below the cells, since these are of the GPUs. */
@@ -74,12 +79,23 @@ export class Dashboard extends StoreView {
     super(h('div', { class: 'gpumon gpumon-dashboard', tabindex: '0', ...name }), store, options);
     this.state = options.state;
     this.header = new Header(options);
-    this.bar = new DashboardBar(this.state, (state) => this.show(state), {
-      onAdd: (chart) => this.arrange((charts) => [...charts, chart]),
-      onRemove: (chart) => this.removeChart(chart),
+    const { request } = options;
+    this.marks =
+      request === undefined
+        ? null
+        : new MarkForm({
+            request,
+            momentPointedAt: () => this.cursor.at_ms ?? store.clock.now(),
+            onChange: options.invalidate,
+            onDone: () => this.element.focus({ preventScroll: true }),
+          });
+    const listener = {
+      onAdd: (chart: string) => this.arrange((charts) => [...charts, chart]),
+      onRemove: (chart: string) => this.removeChart(chart),
       onReset: () => this.show({ ...this.state, charts: null }),
       invalidate: options.invalidate,
-    });
+    };
+    this.bar = new DashboardBar(this.state, (state) => this.show(state), listener, this.marks?.element);
     this.cells = new CellTable(options.invalidate, options.notebooks);
     this.element.append(this.header.element, this.bar.element, this.notice.element);
     this.element.append(this.list, this.cells.element, this.machineList);
@@ -138,7 +154,7 @@ export class Dashboard extends StoreView {
     const annotations = new AnnotationSet(
       bandsOf(executions, palette, holders, now_ms, runBands(store.events, palette, now_ms)),
       conditionSpans(store.events, store.sample, now_ms),
-      this.markers(store.events, palette),
+      this.marks?.withDraft(this.markers(store.events, palette), palette) ?? this.markers(store.events, palette),
       chosen.map(({ index }) => index),
       palette,
       context.window,
@@ -234,6 +250,8 @@ export class Dashboard extends StoreView {
       this.show({ ...this.state, fitted: !this.state.fitted });
     } else if (key === '0' || key === 'Escape') {
       this.show(reset(this.state));
+    } else if (key === 'm' && this.marks !== null) {
+      this.marks.open();
     } else if (key === '?') {
       this.bar.openHelp();
     } else {

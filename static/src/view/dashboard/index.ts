@@ -40,7 +40,8 @@ export function mountDashboard(host: HTMLElement, options: DashboardMountOptions
         save();
       }
     };
-    return new Dashboard(options.feed.store, subscription, { ...options, ...context, state, onState });
+    const { store, options: server } = options.feed;
+    return new Dashboard(store, subscription, { ...options, ...context, state, onState, request: server.request });
   });
   return {
     ...mounted,

@@ -17,6 +17,7 @@ export function keyHelp(): HTMLElement {
     ['← →', trans.__('Move in time')],
     [trans.__('Space'), trans.__('Pause or resume')],
     [trans.__('y'), trans.__('Fit value axes to the data, or show them whole')],
+    [trans.__('m'), trans.__('Mark the moment pointed at, or now, on the charts of everybody')],
     [trans.__('0, Esc'), trans.__('Reset the zoom')],
     ['?', trans.__('This list')],
   ] as const;

@@ -1,4 +1,4 @@
-/** A chart as a picture or a table for the clipboard. */
+/** A chart as a picture or a table for the clipboard; loaded when the menu of a chart is opened. */
 
 import type { Chart } from '../../chart/chart';
 import { since, timeOfDay } from '../../lib/format';
@@ -12,32 +12,20 @@ import { colorOf } from '../palette';
 import { recorded, shownValue, type PlotContext } from './context';
 import { ALL_NAMED } from './legend';
 import { pngOf, svgOf, type Caption } from './picture';
-import type { PlotAction } from './plot-menu';
 
-/** `draw` draws the chart as it is when somebody asks for a copy, so that all of one is of the same moment. */
-export function copyActions(chart: Chart, draw: () => readonly [Plot, PlotContext]): PlotAction[] {
-  const copy =
-    (run: (...drawn: readonly [Plot, PlotContext]) => Promise<string>): PlotAction['run'] =>
-    () =>
-      run(...draw());
-  return [
-    {
-      label: trans.__('Copy as PNG'),
-      run: copy((plot, context) =>
-        copyPicture(pngOf(chart, captionOf(plot, context), context.palette), fileOf(plot, 'png')),
-      ),
-    },
-    {
-      label: trans.__('Copy as SVG'),
-      run: copy((plot, context) =>
-        copyText(svgOf(chart, captionOf(plot, context), context.palette), fileOf(plot, 'svg'), 'image/svg+xml'),
-      ),
-    },
-    {
-      label: trans.__('Copy as CSV'),
-      run: copy((plot, context) => copyText(tableOf(plot, context), fileOf(plot, 'csv'), 'text/csv')),
-    },
-  ];
+export type CopyFormat = 'png' | 'svg' | 'csv';
+
+/** Returns what there is to say about it. The chart shows what `plot` and `context` are. */
+export function copyPlot(format: CopyFormat, chart: Chart, plot: Plot, context: PlotContext): Promise<string> {
+  const file = fileOf(plot, format);
+  switch (format) {
+    case 'png':
+      return copyPicture(pngOf(chart, captionOf(plot, context), context.palette), file);
+    case 'svg':
+      return copyText(svgOf(chart, captionOf(plot, context), context.palette), file, 'image/svg+xml');
+    case 'csv':
+      return copyText(tableOf(plot, context), file, 'text/csv');
+  }
 }
 
 function fileOf({ key }: Plot, ending: string): string {

@@ -95,14 +95,14 @@ afterEach(() => {
 it('asks for nothing until it is opened, and for no more when it is closed', async () => {
   await open();
   expect(setRuns).toHaveBeenLastCalledWith(true);
-  expect(entry.element.hasAttribute('open')).toBe(true);
+  expect(entry.element.querySelector('dialog')?.open).toBe(true);
   expect(document.activeElement).toBe(find('input'));
   press('Escape');
   expect(setRuns).toHaveBeenLastCalledWith(false);
-  expect(entry.element.hasAttribute('open')).toBe(false);
+  expect(entry.element.querySelector('dialog')?.open).toBe(false);
   entry.open();
   find('.gpumon-run-close')?.click();
-  expect(entry.element.hasAttribute('open')).toBe(false);
+  expect(entry.element.querySelector('dialog')?.open).toBe(false);
 });
 
 it('offers presets first, and everything that a search finds', async () => {

@@ -1,23 +1,24 @@
 /** What the dialog of benchmarks has in it: a choice, what runs, and what did. */
 
-import { h, KeyedRows, setShown, setText } from '../../lib/dom';
-import { plainText } from '../../lib/text';
+import { button, h, KeyedRows, setShown, setText } from '../../lib/dom';
 import { trans } from '../../lib/translation';
 import type { GpuState } from '../../model/gpu';
 import { RUN_STATUS, titleOf } from '../../model/describe-run';
+import { answerOf, OWN_HEADERS } from '../../model/request';
 import { RunHistory } from '../../model/run-history';
 import type { Store } from '../../model/store';
 import type { Catalogue, RunDetails, RunState } from '../../wire';
+import { closeByPressBeside } from '../modal';
+import { adoptStyle } from '../part';
 import type { Runner } from '../run-entry';
+import style from '../style/runs.css?inline';
 import type { Freshness } from '../value';
 import { RunCard } from './card';
 import { Choice } from './choice';
 import { HistoryHead } from './history-head';
 
-/** What starts or stops something carries it: no page of another origin can send it. */
-const OWN = { 'X-Gpumon': 'run' };
-
 export class RunDialog {
+  readonly element: HTMLDialogElement;
   private readonly choice: Choice;
   private readonly error = h('p', { class: 'gpumon-run-error', role: 'alert' });
   private readonly liveRegion = h('div', { class: 'gpumon-visually-hidden', role: 'status', 'aria-live': 'polite' });
@@ -33,22 +34,58 @@ export class RunDialog {
   private hasCatalogue = false;
 
   constructor(
-    host: HTMLElement,
     private readonly store: Store,
     private readonly runner: Runner,
     private readonly invalidate: () => void,
   ) {
     this.choice = new Choice((job) => {
-      void this.request('api/v1/runs', { method: 'POST', headers: OWN, body: JSON.stringify(job) });
+      void this.request('api/v1/runs', { method: 'POST', headers: OWN_HEADERS, body: JSON.stringify(job) });
     }, invalidate);
     this.history = new RunHistory(async (run) => (await this.request(addressOf(run))) as RunDetails | null, invalidate);
     this.head = new HistoryHead(this.history);
     setShown(this.error, false);
-    host.replaceChildren(this.choice.element, this.error, this.liveRegion, this.head.element, this.list);
+    const close = h('span', { 'aria-hidden': 'true' }, '✕');
+    this.element = h(
+      'dialog',
+      { class: 'gpumon-run-dialog', 'aria-label': trans.__('Benchmarks'), 'data-testid': 'gpumon-runs' },
+      h(
+        'div',
+        { class: 'gpumon-run-title-bar' },
+        h('h2', {}, trans.__('Benchmarks')),
+        button({ class: 'gpumon-run-close', title: trans.__('Close') }, () => this.element.close(), close),
+      ),
+      h(
+        'div',
+        { class: 'gpumon-run-content' },
+        this.choice.element,
+        this.error,
+        this.liveRegion,
+        this.head.element,
+        this.list,
+      ),
+    );
+    this.element.addEventListener('close', () => runner.setRuns(false));
+    closeByPressBeside(this.element);
+    this.element.addEventListener('keydown', (event) => {
+      // Keys mean nothing to what is below.
+      event.stopPropagation();
+      if (event.key === 'Escape') {
+        // A search field would only be emptied.
+        event.preventDefault();
+        this.element.close();
+      }
+    });
+    adoptStyle(style);
   }
 
-  /** It is shown. What there is to run is asked for until the server has told it. */
-  async opened(): Promise<void> {
+  /** Shows it. What there is to run is asked for until the server has told it. */
+  async open(): Promise<void> {
+    if (this.element.open) {
+      return;
+    }
+    this.element.showModal();
+    this.runner.setRuns(true);
+    this.invalidate();
     this.choice.focus();
     this.history.retry();
     const answer = this.hasCatalogue ? null : await this.request('api/v1/catalogue');
@@ -59,6 +96,9 @@ export class RunDialog {
   }
 
   render(gpus: readonly GpuState[], freshness: Freshness): void {
+    if (!this.element.open) {
+      return;
+    }
     this.history.update(this.store.runs.values());
     const { runs } = this.history;
     const busy = runs.find(({ status, own }) => own && status === 'running');
@@ -71,7 +111,7 @@ export class RunDialog {
   }
 
   private newCard(run: string): RunCard {
-    const cancel = (): void => void this.request(addressOf(run), { method: 'DELETE', headers: OWN });
+    const cancel = (): void => void this.request(addressOf(run), { method: 'DELETE', headers: OWN_HEADERS });
     return new RunCard(this.history, cancel, this.invalidate);
   }
 
@@ -91,19 +131,9 @@ export class RunDialog {
 
   /** The server's answer; `null` where it has refused, which is said. */
   private async request(path: string, init?: RequestInit): Promise<unknown> {
-    let why: string;
-    try {
-      const response = await this.runner.request(path, init);
-      if (response.ok) {
-        this.showError('');
-        return await response.json();
-      }
-      why = plainText((await response.text()).trim()) || `HTTP ${response.status}`;
-    } catch {
-      why = trans.__('The server is not responding, or is too old to run benchmarks.');
-    }
-    this.showError(why);
-    return null;
+    const answer = await answerOf(this.runner.request(path, init));
+    this.showError(answer.why ?? '');
+    return answer.json;
   }
 
   private showError(why: string): void {

@@ -8,7 +8,6 @@ struct Difference {
     /// What stands before the value's colon.
     title: &'static str,
     shown: &'static str,
-    #[expect(dead_code, reason = "it is for readers")]
     why: &'static str,
 }
 
@@ -44,7 +43,10 @@ pub(super) fn applied(capture: &str, form: &str, mut printed: String) -> Result<
         };
         printed = printed.lines().map(line).collect();
         if !found {
-            return Err(format!("{} is no difference; take it from the list", own.title));
+            return Err(format!(
+                "{} is no difference any more, although {}; take it from the list",
+                own.title, own.why
+            ));
         }
     }
     Ok(printed)

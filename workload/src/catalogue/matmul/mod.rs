@@ -58,25 +58,29 @@ pub(crate) struct Matmul;
 /// A product of the types that every framework has.
 fn shared(size: Size, copies: bool) -> Option<Shared> {
     match size.dtype {
-        Dtype::Fp32 => Some(shared_as(on_cpu::Factors::<f32>::new(size.n), size, copies)),
-        Dtype::Fp64 => Some(shared_as(on_cpu::Factors::<f64>::new(size.n), size, copies)),
+        Dtype::Fp32 => Some(shared_as(on_cpu::Factors::<f32>::new, size, copies)),
+        Dtype::Fp64 => Some(shared_as(on_cpu::Factors::<f64>::new, size, copies)),
         Dtype::Tf32 => {
             let element = |seed, index| values::tf32(f32::random(seed, index));
-            Some(shared_as(on_cpu::Factors::from_elements(size.n, element), size, copies))
+            Some(shared_as(move |n| on_cpu::Factors::from_elements(n, element), size, copies))
         }
         _ => None,
     }
 }
 
-fn shared_as<T: CpuProduct>(mut factors: on_cpu::Factors<T>, size: Size, copies: bool) -> Shared {
-    let [a, b] = factors.both_mut();
-    Shared {
-        operation: beside::Operation { name: "matmul", copies, one_thread: false, fused: true },
-        dtype: size.dtype,
-        shape: vec![size.n, size.n],
-        inputs: vec![to_bytes(a), to_bytes(b)],
-        check: Box::new(move |bytes| factors.verify_part(&from_bytes(bytes, size.n * size.n))),
-    }
+fn shared_as<T: CpuProduct>(
+    factors: impl FnOnce(u64) -> on_cpu::Factors<T> + 'static,
+    Size { n, dtype }: Size,
+    copies: bool,
+) -> Shared {
+    let shape = vec![n, n];
+    let operation = beside::Operation { name: "matmul", dtype, shape, copies, one_thread: false, fused: true };
+    let data = move || {
+        let mut factors = factors(n);
+        let inputs = factors.both_mut().map(|factor| to_bytes(factor)).into();
+        Data { inputs, check: Box::new(move |bytes| factors.verify_part(&from_bytes(bytes, n * n))) }
+    };
+    Shared { operation, data: Box::new(data) }
 }
 
 impl Workload for Matmul {

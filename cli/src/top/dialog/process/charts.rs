@@ -1,6 +1,6 @@
 //! Charts of what a process uses, since its screen was opened.
 
-use gpumon_probe::model::{GpuSample, Process, fields::Unit};
+use gpumon_probe::model::{Absence, GpuSample, Process, Reading, fields::Unit};
 use ratatui::layout::Rect;
 
 use super::ProcessScreen;
@@ -18,43 +18,57 @@ use crate::top::{
 /// The numbers of samples and those of `/proc` come at times of their own.
 #[derive(Default)]
 pub(super) struct Past {
-    of_gpu: History,
-    of_host: History,
-    /// The time, the processor time, and the bytes read and written up to then.
-    before: Option<(u64, u64, Option<u64>)>,
-    gpu: [Option<f64>; 3],
-    host: [Option<f64>; 3],
+    of_samples: History,
+    of_disk: History,
+    /// The time, and the bytes read and written up to then.
+    before: Option<(u64, u64)>,
+    /// GPU memory, SM, power share, CPU, host memory.
+    newest: [Option<f64>; 5],
+    disk: Option<f64>,
 }
 
 impl Past {
     pub(super) fn follow(&mut self, model: &Model, gpu: u32, process: Option<&Process>) {
         let Some((sample, process)) = model.sample.as_ref().zip(process) else {
-            self.gpu = [None; 3];
+            self.newest = [None; 5];
             return;
         };
-        let power = model.gpu(gpu).and_then(|gpu| power_share(gpu, process));
+        let power = model.gpu(gpu).and_then(|gpu| power_share(gpu, process).ok());
         let memory = process.memory_bytes.value().map(|bytes| *bytes as f64);
-        self.gpu = [memory, process.sm_percent.value().copied(), power];
-        self.of_gpu.push_own(sample.at_ms, sample.interval_ms, &self.gpu);
+        let host_memory = process.host_memory_bytes.value().map(|bytes| *bytes as f64);
+        let cpu = model.usage.get(&process.pid).and_then(|usage| usage.cpu_percent);
+        self.newest = [memory, process.sm_percent.value().copied(), power, cpu, host_memory];
+        self.of_samples.push_own(sample.at_ms, sample.interval_ms, &self.newest);
     }
 
     pub(super) fn inspected(&mut self, facts: &Facts, interval_ms: u32) {
-        let now = (facts.at_ms, facts.cpu_ms, facts.disk_bytes.as_ref().ok().copied());
-        let before = self.before.replace(now).filter(|(at_ms, ..)| *at_ms < now.0);
-        let rate = |before: u64, after: u64, begun_ms: u64| {
-            after.saturating_sub(before) as f64 * 1000.0 / (facts.at_ms - begun_ms) as f64
-        };
-        let cpu = before.map(|(at_ms, cpu_ms, _)| rate(cpu_ms, facts.cpu_ms, at_ms) / 10.0);
-        let disk = before.and_then(|(at_ms, _, bytes)| Some(rate(bytes?, now.2?, at_ms)));
-        self.host = [cpu, facts.resident_bytes.map(|bytes| bytes as f64), disk];
-        self.of_host.push_own(facts.at_ms, interval_ms, &self.host);
+        let now = facts.disk_bytes.as_ref().ok().map(|bytes| (facts.at_ms, *bytes));
+        let before = std::mem::replace(&mut self.before, now).zip(now).filter(|(before, now)| before.0 < now.0);
+        self.disk = before.map(|((begun_ms, before), (at_ms, after))| {
+            after.saturating_sub(before) as f64 * 1000.0 / (at_ms - begun_ms) as f64
+        });
+        self.of_disk.push_own(facts.at_ms, interval_ms, &[self.disk]);
     }
 }
 
-/// The part of the GPU's power that goes with the process's part of all SM time; `None` where nobody uses any.
-fn power_share(gpu: &GpuSample, process: &Process) -> Option<f64> {
-    let all: f64 = gpu.processes.value()?.iter().filter_map(|process| process.sm_percent.value()).sum();
-    (all > 0.0 && process.mig.is_none()).then_some(gpu.power.draw_watts.value()? * process.sm_percent.value()? / all)
+/// The part of the GPU's power that goes with the process's part of all SM time, or why that is not known.
+fn power_share(gpu: &GpuSample, process: &Process) -> Result<f64, String> {
+    if process.mig.is_some() {
+        return Err("power is not measured by MIG device".to_owned());
+    }
+    let known = |reading: &Reading<f64>| reading.value().copied().ok_or_else(|| shown_reason(reading));
+    let (draw, own) = (known(&gpu.power.draw_watts)?, known(&process.sm_percent)?);
+    let processes = gpu.processes.value().into_iter().flatten();
+    let all: f64 = processes.filter_map(|process| process.sm_percent.value()).sum();
+    if all > 0.0 {
+        Ok(draw * own / all)
+    } else {
+        Err("no process uses the SMs, by whose time power is shared out".to_owned())
+    }
+}
+
+fn shown_reason<T>(reading: &Reading<T>) -> String {
+    reading.absence().map_or_else(String::new, ToString::to_string)
 }
 
 pub(super) fn draw(painter: &mut Painter<'_>, area: Rect, screen: &ProcessScreen, model: &Model, span_ms: u64) {
@@ -70,18 +84,20 @@ pub(super) fn draw(painter: &mut Painter<'_>, area: Rect, screen: &ProcessScreen
         _ => unread.clone(),
     };
     let process = &screen.process;
+    let cpu = unread.or_else(|| Some("comes with a sample, of 512 processes at most".to_owned()));
     let (memory, sm) = (process.memory_bytes.absence(), process.sm_percent.absence());
-    let reason = |absence: Option<&gpumon_probe::model::Absence>| absence.map(ToString::to_string);
-    let power = reason(sm).or_else(|| Some("no process uses the SMs, by whose time power is shared out".to_owned()));
+    let host_memory = process.host_memory_bytes.absence();
+    let reason = |absence: Option<&Absence>| absence.map(ToString::to_string);
+    let power = gpu.and_then(|gpu| power_share(gpu, process).err());
     let past = &screen.past;
-    let of = |history, values: &[Option<f64>; 3], place: usize| (history, values[place], Line::Own(place));
+    let of = |place: usize| (&past.of_samples, past.newest[place], Line::Own(place));
     let charts = [
-        ("CPU", Unit::Percent, None, unread.clone(), of(&past.of_host, &past.host, 0)),
-        ("Host memory", Unit::Bytes, None, unread, of(&past.of_host, &past.host, 1)),
-        ("Disk I/O", Unit::BytesPerSecond, None, disk, of(&past.of_host, &past.host, 2)),
-        ("SM", Unit::Percent, None, reason(sm), of(&past.of_gpu, &past.gpu, 1)),
-        ("GPU memory", Unit::Bytes, total, reason(memory), of(&past.of_gpu, &past.gpu, 0)),
-        ("Power share", Unit::Watts, limit, power, of(&past.of_gpu, &past.gpu, 2)),
+        ("CPU", Unit::Percent, None, cpu, of(3)),
+        ("Host memory", Unit::Bytes, None, reason(host_memory), of(4)),
+        ("Disk I/O", Unit::BytesPerSecond, None, disk, (&past.of_disk, past.disk, Line::Own(0))),
+        ("SM", Unit::Percent, None, reason(sm), of(1)),
+        ("GPU memory", Unit::Bytes, total, reason(memory), of(0)),
+        ("Power share", Unit::Watts, limit, power, of(2)),
     ];
     let Some(shape) = grid(area, charts.len()) else { return };
     for (place, (title, unit, limit, reason, (history, now, line))) in charts.into_iter().enumerate() {
@@ -105,5 +121,31 @@ pub(super) fn draw(painter: &mut Painter<'_>, area: Rect, screen: &ProcessScreen
             is_selected: true,
         };
         plot.draw(painter, field(area, shape, place as u16));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gpumon_probe::model::MigInstance;
+
+    use super::*;
+    use crate::top::testing;
+
+    #[test]
+    fn a_share_of_power_that_is_not_known_has_its_own_reason() {
+        let gpu = testing::model(1).gpus()[0].clone();
+        let process = gpu.processes.value().unwrap()[1].clone();
+        assert!(power_share(&gpu, &process).is_ok());
+        let share = |change: &dyn Fn(&mut GpuSample, &mut Process)| {
+            let (mut gpu, mut process) = (gpu.clone(), process.clone());
+            change(&mut gpu, &mut process);
+            power_share(&gpu, &process).unwrap_err()
+        };
+        let mig = Some(MigInstance { gpu_instance: 1, compute_instance: 0 });
+        assert!(share(&|_, process| process.mig = mig).contains("MIG"));
+        let absent = Absence::NotSupported;
+        assert_eq!(share(&|gpu, _| gpu.power.draw_watts = Reading::Absent(absent.clone())), absent.to_string());
+        assert_eq!(share(&|_, process| process.sm_percent = Reading::Absent(absent.clone())), absent.to_string());
+        assert!(share(&|gpu, _| gpu.processes = Reading::Now(Vec::new())).contains("no process uses the SMs"));
     }
 }

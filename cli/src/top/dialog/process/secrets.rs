@@ -1,7 +1,7 @@
 //! Values of the environment that nobody should read over a shoulder.
 
 /// Where one of these is part of a name, the value is a secret.
-const NAMES: [&str; 6] = ["TOKEN", "KEY", "PASSWORD", "PASSWD", "SECRET", "CREDENTIAL"];
+const NAMES: [&str; 9] = ["TOKEN", "KEY", "PASSWORD", "PASSWD", "PASSPHRASE", "_PASS", "_PWD", "SECRET", "CREDENTIAL"];
 
 /// As long for every secret, so that its length is none of what is told.
 const MASK: &str = "********";
@@ -13,15 +13,28 @@ pub(super) fn masked(entry: &str) -> String {
     if !value.is_empty() && NAMES.iter().any(|word| upper.contains(word)) {
         return format!("{name}={MASK}");
     }
-    // `scheme://user:password@host`.
-    let password = value.split_once("://").and_then(|(_, rest)| {
-        let (login, _) = rest.split_once('/').unwrap_or((rest, "")).0.rsplit_once('@')?;
-        Some(login.split_once(':')?.1)
-    });
-    match password.filter(|password| !password.is_empty()) {
-        Some(password) => format!("{name}={}", value.replacen(&format!(":{password}@"), &format!(":{MASK}@"), 1)),
-        None => entry.to_owned(),
+    format!("{name}={}", without_passwords(value))
+}
+
+/// With the password of each `scheme://user:password@host` masked.
+fn without_passwords(value: &str) -> String {
+    let is_of_scheme = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '+' | '-' | '.');
+    let (mut masked, mut rest) = (String::new(), value);
+    while let Some(at) = rest.find("://") {
+        let (scheme, behind) = rest.split_at(at + "://".len());
+        let end = behind.find("://").map_or(behind.len(), |next| behind[..next].trim_end_matches(is_of_scheme).len());
+        let (address, others) = behind.split_at(end);
+        let (host, _) = address.split_once('/').unwrap_or((address, ""));
+        masked += scheme;
+        match host.rsplit_once('@').and_then(|(login, _)| login.split_once(':')) {
+            Some((user, password)) if !password.is_empty() => {
+                masked.extend([user, ":", MASK, &address[user.len() + 1 + password.len()..]]);
+            }
+            _ => masked += address,
+        }
+        rest = others;
     }
+    masked + rest
 }
 
 #[cfg(test)]
@@ -30,12 +43,38 @@ mod tests {
 
     #[test]
     fn values_that_look_like_secrets_are_masked() {
-        for secret in ["HF_TOKEN=hf_abc", "wandb_api_key=1", "PGPASSWORD=x", "AWS_SECRET_ACCESS_KEY=y"] {
+        for secret in [
+            "DB_PASS=x",
+            "GPG_PASSPHRASE=x",
+            "MYSQL_PWD=x",
+            "HF_TOKEN=hf_abc",
+            "wandb_api_key=1",
+            "PGPASSWORD=x",
+            "AWS_SECRET_ACCESS_KEY=y",
+        ] {
             let (name, _) = secret.split_once('=').unwrap();
             assert_eq!(masked(secret), format!("{name}=********"));
         }
         assert_eq!(masked("DB=postgres://ana:a:b@host/db?x=@y"), "DB=postgres://ana:********@host/db?x=@y");
-        for open in ["PATH=/bin", "HF_TOKEN=", "PROXY=http://host:80/a:b@c", "odd", "MAIL=ana@example.org"] {
+        for (brokers, masked_brokers) in [
+            ("amqp://a:p1@h1;amqp://b:p2@h2", "amqp://a:********@h1;amqp://b:********@h2"),
+            (
+                "redis://:p@h1/0,http://h2/x rediss+x://b:p@q@h2/",
+                "redis://:********@h1/0,http://h2/x rediss+x://b:********@h2/",
+            ),
+        ] {
+            assert_eq!(masked(&format!("BROKER_URL={brokers}")), format!("BROKER_URL={masked_brokers}"));
+        }
+        for open in [
+            "PWD=/root",
+            "COMPASS=north",
+            "URL=a://b://c",
+            "PATH=/bin",
+            "HF_TOKEN=",
+            "PROXY=http://host:80/a:b@c",
+            "odd",
+            "MAIL=ana@example.org",
+        ] {
             assert_eq!(masked(open), open);
         }
     }

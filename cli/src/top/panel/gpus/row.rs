@@ -16,15 +16,13 @@ use crate::{
     describe::{self, Level, Load, Loads, Phrase, Thresholds},
     table::units::ABSENT,
     top::{
-        history::Line,
+        history::{Line, MINUTE_MS},
         metrics::position,
         model::Model,
         painter::Painter,
         text::{left, right, shown},
     },
 };
-
-pub(super) const MINUTE_MS: u64 = 60_000;
 
 pub(super) fn draw(
     painter: &mut Painter<'_>,
@@ -123,28 +121,12 @@ impl Cursor {
     }
 }
 
-/// `78.2/140 GiB`.
 pub(super) fn memory(gpu: &GpuSample) -> String {
     let total = gpu.memory.total_bytes.value().copied();
-    shown(&gpu.memory.used_bytes, |used| memory_text(*used, total))
+    shown(&gpu.memory.used_bytes, |used| describe::used_of(*used, total))
 }
 
-pub(super) fn memory_text(used: u64, total: Option<u64>) -> String {
-    match total {
-        Some(total) => format!("{}/{} GiB", describe::used(used), describe::total(total)),
-        None => format!("{} GiB", describe::used(used)),
-    }
-}
-
-/// `692/700 W`.
 pub(super) fn power(gpu: &GpuSample) -> String {
     let limit = gpu.power.limit_watts.value().copied();
-    shown(&gpu.power.draw_watts, |draw| power_text(*draw, limit))
-}
-
-pub(super) fn power_text(draw: f64, limit: Option<f64>) -> String {
-    match limit {
-        Some(limit) => format!("{draw:.0}/{limit:.0} W"),
-        None => format!("{draw:.0} W"),
-    }
+    shown(&gpu.power.draw_watts, |draw| describe::draw_of(*draw, limit))
 }

@@ -1,31 +1,35 @@
 //! What all GPUs come to: mean utilization, memory and power.
 
-use gpumon_probe::model::GpuSample;
+use gpumon_probe::model::{GpuSample, Health};
 use ratatui::{
     layout::Rect,
     style::{Modifier, Style},
 };
 
-use super::{
-    row::{MINUTE_MS, memory_text, power_text},
-    widths::{GAP, TEMPERATURE, Widths},
-};
+use super::widths::{GAP, TEMPERATURE, Widths};
 use crate::{
-    describe::{Load, Thresholds},
-    top::{history::Line, metrics::position, model::Model, painter::Painter, text::ABSENT},
+    describe::{self, Load, Thresholds},
+    top::{
+        history::{Line, MINUTE_MS},
+        metrics::position,
+        model::Model,
+        painter::Painter,
+        text::ABSENT,
+    },
 };
 
-/// Draws them below the parts of the GPUs' lines. Where not all GPUs have all values, it says how many have.
+/// Draws them below the parts of the GPUs' lines. Where not all GPUs answer and have all values, it says how many do.
 pub(super) fn draw(painter: &mut Painter<'_>, area: Rect, widths: &Widths, model: &Model, thresholds: &Thresholds) {
     if area.height == 0 {
         return;
     }
-    let all = model.gpus();
-    let busy = sum(all, |gpu| Some((*gpu.utilization.gpu_percent.value()?, Some(100.0))));
-    let memory = sum(all, |gpu| {
+    // What others show is their past.
+    let well: Vec<_> = model.gpus().iter().filter(|gpu| gpu.health == Health::Ok).collect();
+    let busy = sum(&well, |gpu| Some((*gpu.utilization.gpu_percent.value()?, Some(100.0))));
+    let memory = sum(&well, |gpu| {
         Some((*gpu.memory.used_bytes.value()? as f64, gpu.memory.total_bytes.value().map(|total| *total as f64)))
     });
-    let power = sum(all, |gpu| Some((*gpu.power.draw_watts.value()?, gpu.power.limit_watts.value().copied())));
+    let power = sum(&well, |gpu| Some((*gpu.power.draw_watts.value()?, gpu.power.limit_watts.value().copied())));
     let theme = painter.theme;
     let label = if widths.name > 0 { "Total" } else { "all" };
     painter.text(area.x, area.y, area.width, label, theme.strong);
@@ -43,18 +47,19 @@ pub(super) fn draw(painter: &mut Painter<'_>, area: Rect, widths: &Widths, model
     }
     x += (Widths::with_gap(widths.spark) + widths.memory) as u16;
     let bytes = |value: f64| value as u64;
-    let text = || memory_text(bytes(memory.value), memory.limit.map(bytes));
+    let text = || describe::used_of(bytes(memory.value), memory.limit.map(bytes));
     let style: Style = put(painter, x, &memory, thresholds.memory, &text);
     painter.bar(x + GAP as u16, area.y, widths.bar as u16, memory.share(), style);
     x += (GAP + Widths::with_gap(widths.bar) + TEMPERATURE - 1) as u16;
     if widths.power > 0 {
         x += (GAP + widths.power) as u16;
-        put(painter, x, &power, thresholds.power, &|| power_text(power.value, power.limit));
+        put(painter, x, &power, thresholds.power, &|| describe::draw_of(power.value, power.limit));
     }
     let least = [busy.count, memory.count, power.count].into_iter().min().unwrap_or(0);
-    if least < all.len() {
+    let all = model.gpus().len();
+    if least < all {
         let x = x + GAP as u16;
-        painter.text(x, area.y, area.right().saturating_sub(x), &format!("{least} of {} GPUs", all.len()), theme.dim);
+        painter.text(x, area.y, area.right().saturating_sub(x), &format!("{least} of {all} GPUs"), theme.dim);
     }
 }
 
@@ -72,8 +77,8 @@ impl Sum {
 }
 
 /// Of those that have the value, each with its limit.
-fn sum(all: &[GpuSample], read: impl Fn(&GpuSample) -> Option<(f64, Option<f64>)>) -> Sum {
-    let values: Vec<_> = all.iter().filter_map(read).collect();
+fn sum(gpus: &[&GpuSample], read: impl Fn(&GpuSample) -> Option<(f64, Option<f64>)>) -> Sum {
+    let values: Vec<_> = gpus.iter().filter_map(|gpu| read(gpu)).collect();
     Sum {
         count: values.len(),
         value: values.iter().map(|value| value.0).sum(),

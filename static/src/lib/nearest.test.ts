@@ -1,0 +1,17 @@
+import { expect, it } from 'vitest';
+
+import { nearest } from './nearest';
+
+it('the nearest word takes the fewest changes', () => {
+  const words = ['power', 'pcie', 'temperature', 'sm active'];
+  for (const [word, meant] of [
+    ['powr', 'power'],
+    ['temprature', 'temperature'],
+    ['SM-active'.toLowerCase(), 'sm active'],
+    ['pci', 'pcie'],
+    ['', 'pcie'],
+  ] as const) {
+    expect(nearest(word, words)).toBe(meant);
+  }
+  expect(nearest('power', [])).toBeNull();
+});

@@ -1,0 +1,31 @@
+/** Parts of the view that are loaded when somebody first needs them. */
+
+import { h } from '../lib/dom';
+import { trans } from '../lib/translation';
+
+/** Waits for `import()`, and says where it fails what can be done: after an update the server no longer has the files. */
+export async function part<T>(loading: Promise<T>): Promise<T> {
+  try {
+    return await loading;
+  } catch (error) {
+    console.error('gpumon: a part of it cannot be loaded', error);
+    throw new Error(trans.__('This part of gpumon cannot be loaded. Reload the page.'), { cause: error });
+  }
+}
+
+/** Says in its place why such a part is missing. */
+export function failedPart(error: unknown): HTMLElement {
+  return h('p', { class: 'gpumon-empty', role: 'alert' }, error instanceof Error ? error.message : String(error));
+}
+
+const adopted = new Set<string>();
+
+/** Has the document use the style sheet of such a part, in a way that a strict content security policy allows. */
+export function adoptStyle(text: string): void {
+  if (!adopted.has(text) && 'adoptedStyleSheets' in document) {
+    adopted.add(text);
+    const sheet = new CSSStyleSheet();
+    sheet.replaceSync(text);
+    document.adoptedStyleSheets.push(sheet);
+  }
+}
