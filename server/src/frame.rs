@@ -83,7 +83,7 @@ pub enum ClientFrame {
         on: bool,
     },
     /// Send the history of these metrics, at once and after each pause. Without this frame, history is of what an
-    /// overview shows.
+    /// overview shows. An unknown metric is skipped, and told in an error frame before the history.
     History {
         /// Their names in the catalogue, as `pcie.tx_bytes_per_second` and `host.cpu.busy_percent`; those of MIG devices
         /// with `mig.` before them, as `mig.memory.used_bytes`; `processes.memory_bytes` for who held the memory.
@@ -190,8 +190,8 @@ pub struct History {
     pub mig_devices: Vec<GpuHistory>,
     /// The machine's, in the form of a GPU's; left out where none was asked for.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    #[ts(as = "Option<BTreeMap<String, Vec<Option<f64>>>>", optional)]
-    pub host: BTreeMap<String, Vec<Option<f64>>>,
+    #[ts(as = "Option<BTreeMap<String, Vec<Option<f32>>>>", optional)]
+    pub host: BTreeMap<String, Vec<Option<f32>>>,
 }
 
 /// One GPU's past, or a MIG device's.
@@ -200,7 +200,8 @@ pub struct GpuHistory {
     /// Its UUID.
     pub uuid: String,
     /// Per metric of the catalogue, as `power.draw_watts`: one value for each of `times_ms`, `null` where there was none.
-    pub metrics: BTreeMap<String, Vec<Option<f64>>>,
+    /// Left out where there is no value at all.
+    pub metrics: BTreeMap<String, Vec<Option<f32>>>,
     /// Who held its memory, the first to come first, at most 16; left out unless `processes.memory_bytes` was asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[ts(as = "Option<Vec<HolderHistory>>", optional)]
@@ -214,5 +215,5 @@ pub struct HolderHistory {
     /// process.
     pub process: Process,
     /// One value for each of `times_ms`, `null` where it held nothing.
-    pub memory_bytes: Vec<Option<f64>>,
+    pub memory_bytes: Vec<Option<f32>>,
 }

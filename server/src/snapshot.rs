@@ -56,7 +56,11 @@ impl SnapshotQuery {
         }
         let wanted = match &self.metrics {
             None => Wanted::of_gpus(),
-            Some(ids) => Wanted::named(ids.split(','))?,
+            Some(ids) => {
+                let (wanted, told) = Wanted::named(ids.split(','));
+                told?;
+                wanted
+            }
         };
         Ok(SnapshotParts { history_ms: self.history_s.map(|seconds| seconds * 1000), wanted, brief: self.brief, view })
     }

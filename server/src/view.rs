@@ -148,6 +148,7 @@ mod tests {
                 name: Reading::Now("train.py".to_owned()),
                 command: Reading::Now("python3 train.py --token secret".to_owned()),
                 user: Reading::Now("ana".to_owned()),
+                host_memory_bytes: Reading::Now(1),
                 started_ms: Reading::Now(1),
                 mig: None,
                 mps: false,

@@ -4,7 +4,11 @@ use anstyle::Style;
 use gpumon_probe::untrusted::escaped;
 use unicode_width::UnicodeWidthStr;
 
-use crate::{commands::show::screen, table::style::paint, top::text::wrap};
+use crate::{
+    commands::show::screen,
+    table::style::{paint, plain},
+    top::text::wrap,
+};
 
 /// What stands where there is no number.
 pub(crate) const NONE: &str = "-";
@@ -75,7 +79,7 @@ impl Columns {
 
     /// A text behind a line, or so many columns from the left below it where there is no room.
     pub(crate) fn behind(&self, line: &str, indent: usize, text: &str) -> String {
-        let width = seen(line).width() + 2 + seen(text).width();
+        let width = plain(line).width() + 2 + plain(text).width();
         let is_room = self.terminal.is_none_or(|room| width <= room);
         if is_room { format!("{line}  {text}") } else { format!("{line}\n{:indent$}{text}", "") }
     }
@@ -105,7 +109,7 @@ impl Align {
 
     /// Widths are those of what is seen: a cell may have colors.
     fn place(self, cell: &str) -> String {
-        let seen = seen(cell);
+        let seen = plain(cell);
         let room = self.width().saturating_sub(seen.width());
         let behind = match self {
             Self::Left(_) => room,
@@ -120,11 +124,6 @@ impl Align {
         let behind = behind.min(room);
         format!("{:before$}{cell}{:behind$}", "", "", before = room - behind)
     }
-}
-
-/// A text without its colors.
-fn seen(text: &str) -> String {
-    anstream::adapter::strip_str(text).to_string()
 }
 
 /// A number with three significant digits, of which so many at most stand behind the point.

@@ -37,12 +37,11 @@ use signal_hook::{
     flag,
 };
 
-use self::announcer::Announcer;
+use self::{announcer::Announcer, progress_line::ProgressLine};
 pub(crate) use self::{
     arguments::{DtypeChoice, WhereArgs, parse_share},
     beside::BesideArgs,
     printer::{ForPeople, print},
-    progress_line::ProgressLine,
 };
 use crate::{
     exit::{Failure, say},

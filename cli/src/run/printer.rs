@@ -15,13 +15,12 @@ use crate::{
 };
 
 pub(crate) trait ForPeople {
-    /// A result in words; `None` where the report is none.
+    /// A result in words, as is what failed among others; `None` where the report is neither.
     fn result(&mut self, report: &Report) -> Option<String>;
 
-    /// What failed, as a line among the results; `None` where there is none among which it could be.
-    fn failure(&mut self, id: &str, error: &str) -> Option<String> {
-        let _ = (id, error);
-        None
+    /// A result for programs, of a line as it came and as what it means.
+    fn object(&mut self, raw: &str, line: &Line) -> Option<String> {
+        matches!(line.report, Report::Check { .. } | Report::Tutorial { .. }).then(|| raw.to_owned())
     }
 
     fn end(&self) -> String;
@@ -33,7 +32,7 @@ pub(crate) fn print(
     job: &Job,
     limit: Option<Duration>,
     beside: Option<&BesideArgs>,
-    text: impl ForPeople,
+    text: &mut impl ForPeople,
     for_programs: bool,
 ) -> Result<(), Failure> {
     let mut printer = Printer { text, for_programs, progress: ProgressLine::new() };
@@ -44,45 +43,39 @@ pub(crate) fn print(
     Failure::unless_success(code?)
 }
 
-struct Printer<T> {
-    text: T,
+struct Printer<'a, T> {
+    text: &'a mut T,
     for_programs: bool,
     progress: ProgressLine,
 }
 
-impl<T> Printer<T> {
-    fn line(&mut self, raw: &str, text: &str) -> io::Result<()> {
+impl<T: ForPeople> Printer<'_, T> {
+    /// Whether the report was printed as a result.
+    fn print(&mut self, raw: &str, line: &Line) -> io::Result<bool> {
+        let text = if self.for_programs {
+            self.text.object(raw, line).map(|object| object + "\n")
+        } else {
+            self.text.result(&line.report)
+        };
+        let Some(text) = text else { return Ok(false) };
         self.progress.clear();
         let mut out = anstream::stdout();
-        if self.for_programs {
-            writeln!(out, "{raw}")?;
-        } else {
-            out.write_all(text.as_bytes())?;
-        }
-        out.flush()
+        out.write_all(text.as_bytes())?;
+        out.flush()?;
+        Ok(true)
     }
+}
 
-    /// All that is no result: sentences are printed, and the rest moves the progress line.
-    fn beside(&mut self, report: &Report) {
-        match report {
-            Report::Said { text, .. } | Report::Failed { error: text, .. } => {
+impl<T: ForPeople> View for Printer<'_, T> {
+    fn on_line(&mut self, raw: &str, line: Line) -> Result<(), Failure> {
+        let is_printed = self.print(raw, &line)?;
+        match &line.report {
+            // Who reads objects gets the sentence, too.
+            Report::Said { text, .. } | Report::Failed { error: text, .. } if !is_printed || self.for_programs => {
                 self.progress.clear();
                 say(text);
             }
             report => self.progress.on_report(report),
-        }
-    }
-}
-
-impl<T: ForPeople> View for Printer<T> {
-    fn on_line(&mut self, raw: &str, line: Line) -> Result<(), Failure> {
-        let text = match &line.report {
-            Report::Failed { id, error, .. } if !self.for_programs => self.text.failure(id, error),
-            report => self.text.result(report),
-        };
-        match text {
-            Some(text) => self.line(raw, &text)?,
-            None => self.beside(&line.report),
         }
         Ok(())
     }

@@ -27,7 +27,7 @@ impl UtilizationHistory {
     pub(crate) fn of(history: &History) -> Self {
         let gpus = history.gpus.iter().map(|gpu| {
             let values = history.times_ms.iter().zip(gpu.metrics.get(METRIC).into_iter().flatten());
-            let utilization = values.filter_map(|(at_ms, value)| Some((*at_ms, (*value)?))).collect();
+            let utilization = values.filter_map(|(at_ms, value)| Some((*at_ms, (*value)?.into()))).collect();
             GpuUtilization { uuid: gpu.uuid.clone(), utilization }
         });
         let mut past = Self { gpus: gpus.collect() };
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn a_servers_history_goes_on_with_the_samples_that_follow() {
-        let values = (0..70).map(|second| (second != 69).then_some(f64::from(second))).collect::<Vec<_>>();
+        let values = (0..70_u8).map(|second| (second != 69).then_some(f32::from(second))).collect::<Vec<_>>();
         let metrics = [(METRIC.to_owned(), values)].into();
         let history = History {
             times_ms: (0..70).map(|second| second * 1000).collect(),

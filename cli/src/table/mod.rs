@@ -26,6 +26,7 @@ use crate::describe::Thresholds;
 
 pub(crate) use self::column_widths::ColumnWidths;
 pub(crate) use self::history::{METRIC, REACH_MS, UtilizationHistory};
+pub(crate) use self::processes::{GOOD_WHAT, SHORTEST_WHAT};
 pub(crate) use self::short::ShortPart;
 use self::{line::Line, style::DIM};
 

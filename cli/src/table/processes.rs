@@ -15,19 +15,22 @@ use super::{
 };
 use crate::describe;
 
-const COLUMNS: usize = 7;
-const HEADINGS: [&str; COLUMNS] = ["GPU", "PID", "USER", "TYPE", "MEMORY", "SM", "TIME"];
+const COLUMNS: usize = 8;
+const HEADINGS: [&str; COLUMNS] = ["GPU", "PID", "USER", "TYPE", "MEMORY", "SM", "HOST MEM", "TIME"];
 const USER: usize = 2;
 const TYPE: usize = 3;
 const MEMORY_HELD: usize = 4;
 const SM: usize = 5;
-const TIME: usize = 6;
+const HOST_MEMORY: usize = 6;
+const TIME: usize = 7;
 const GAP: usize = 2;
 /// A longer user name would push the command off the screen.
 const LONGEST_USER: usize = 16;
 const SHORTEST_USER: usize = 8;
 /// What a process is gets this much before other columns go for it.
-const SHORTEST_WHAT: usize = 16;
+pub(crate) const SHORTEST_WHAT: usize = 16;
+/// In so much room most commands can be read with the job behind them.
+pub(crate) const GOOD_WHAT: usize = 40;
 
 /// The widths of the columns; one of no width is left out.
 pub(super) type Widths = [usize; COLUMNS];
@@ -75,6 +78,7 @@ fn row(place: String, process: &Process, now_ms: u64, layout: Layout) -> Row {
         kind(process).to_owned(),
         memory.map_or_else(|| "unknown".to_owned(), |bytes| format!("{} GiB", gib_in_column(*bytes))),
         whole(&process.sm_percent, "%"),
+        process.host_memory_bytes.value().map_or_else(absent, |bytes| format!("{} GiB", gib_in_column(*bytes))),
         process.started_ms.value().map_or_else(absent, |started| compact_duration(now_ms.saturating_sub(*started))),
     ];
     Row { cells, what: ProcessLabel::of(process, layout) }
@@ -88,11 +92,16 @@ fn table(rows: &[Row], layout: Layout, kept: Option<&mut ColumnWidths>) -> Vec<L
         }
     }
     // A number that grows does not move what follows.
-    widths[MEMORY_HELD] = widths[MEMORY_HELD].max("00.0 GiB".len());
+    for memory in [MEMORY_HELD, HOST_MEMORY] {
+        widths[memory] = widths[memory].max("00.0 GiB".len());
+    }
     widths[SM] = widths[SM].max("100 %".len());
     // Where all are alike, that tells nothing.
     if rows.iter().all(|row| row.cells[TYPE] == "C") {
         widths[TYPE] = 0;
+    }
+    if rows.iter().all(|row| row.cells[HOST_MEMORY] == ABSENT) {
+        widths[HOST_MEMORY] = 0;
     }
     if let Some(kept) = kept {
         for (width, before) in widths.iter_mut().zip(kept.processes) {
@@ -107,9 +116,10 @@ fn table(rows: &[Row], layout: Layout, kept: Option<&mut ColumnWidths>) -> Vec<L
     if room(&widths) < SHORTEST_WHAT {
         widths[USER] = widths[USER].min(SHORTEST_USER);
     }
-    for least_telling in [TYPE, TIME, SM, USER] {
-        if room(&widths) < SHORTEST_WHAT {
-            widths[least_telling] = 0;
+    let least_telling = [(HOST_MEMORY, GOOD_WHAT), (TYPE, SHORTEST_WHAT), (TIME, SHORTEST_WHAT)];
+    for (column, what) in least_telling.into_iter().chain([(SM, SHORTEST_WHAT), (USER, SHORTEST_WHAT)]) {
+        if room(&widths) < what {
+            widths[column] = 0;
         }
     }
     let room = room(&widths);

@@ -37,6 +37,11 @@ pub(super) fn of_level(level: Level) -> Style {
     }
 }
 
+/// A text without its styles.
+pub(crate) fn plain(text: &str) -> String {
+    anstream::adapter::strip_str(text).to_string()
+}
+
 pub(crate) fn paint(style: Style, text: &str) -> String {
     format!("{style}{text}{style:#}")
 }

@@ -8,7 +8,7 @@ use gpumon_probe::model::{
 use gpumon_server::frame::{GpuHistory, History};
 use unicode_width::UnicodeWidthStr;
 
-use crate::describe::Load;
+use crate::{describe::Load, table::style::plain};
 
 use super::{
     examples::{GIB, NOW_MS, inventory, process, processes, sample},
@@ -60,10 +60,10 @@ impl Scene {
         };
         let text = "Memory full in about a minute.".to_owned();
         self.sample.gpus[0].conditions.push(Condition { since_ms: NOW_MS, severity: Severity::Critical, text, kind });
-        let seconds = || 0..60_u32;
+        let seconds = || 0..60_u16;
         let times_ms = seconds().map(|second| NOW_MS - 59_000 + u64::from(second) * 1000).collect();
         let gpus = self.sample.gpus.iter().map(|gpu| {
-            let busy = seconds().map(|second| (second != 30).then_some(f64::from(second) * 100.0 / 59.0)).collect();
+            let busy = seconds().map(|second| (second != 30).then_some(f32::from(second) * 100.0 / 59.0)).collect();
             let metrics = [(METRIC.to_owned(), busy)].into();
             GpuHistory { uuid: gpu.uuid.clone().unwrap_or_default(), metrics, holders: Vec::new() }
         });
@@ -93,10 +93,6 @@ const PIPE: Layout = Layout { width: None, height: None, unicode: false };
 
 fn terminal(width: usize) -> Layout {
     Layout { width: Some(width), height: None, unicode: true }
-}
-
-fn plain(text: &str) -> String {
-    anstream::adapter::strip_str(text).to_string()
 }
 
 #[track_caller]

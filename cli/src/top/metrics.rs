@@ -47,7 +47,7 @@ impl Drawn for Unit {
             Self::Bytes => byte_size(value),
             Self::Watts => format!("{value:.0} W"),
             Self::Joules => format!("{value:.0} J"),
-            Self::Celsius => format!("{value:.0} {}", glyphs.celsius()),
+            Self::Celsius | Self::CelsiusDifference => format!("{value:.0} {}", glyphs.celsius()),
             Self::Megahertz => format!("{value:.0} MHz"),
             Self::BytesPerSecond => rate(value),
             Self::Count => format!("{value:.0}"),
@@ -72,7 +72,7 @@ impl Drawn for Unit {
             Self::Percent | Self::Count => Meaning::Utilization,
             Self::Bytes => Meaning::Memory,
             Self::Watts | Self::Joules => Meaning::Power,
-            Self::Celsius | Self::Megahertz => Meaning::Temperature,
+            Self::Celsius | Self::CelsiusDifference | Self::Megahertz => Meaning::Temperature,
             Self::BytesPerSecond => Meaning::Traffic,
         }
     }

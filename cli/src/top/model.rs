@@ -55,8 +55,6 @@ pub(crate) type Usage = HashMap<u32, ProcessUsage>;
 pub(crate) struct ProcessUsage {
     /// Of one CPU; `None` until there are two readings to compare.
     pub(super) cpu_percent: Option<f64>,
-    /// Host memory that it holds.
-    pub(super) resident_bytes: u64,
     pub(super) threads: u32,
 }
 

@@ -14,7 +14,6 @@ pub(super) struct ProcessStat {
     pub(super) parent: u32,
     pub(super) threads: u32,
     pub(super) cpu_ms: u64,
-    pub(super) resident_bytes: u64,
     /// Since the Unix epoch; `None` where the time of boot is not known.
     pub(super) started_ms: Option<u64>,
 }
@@ -43,7 +42,6 @@ impl ProcessStat {
             parent: field(4)? as u32,
             threads: field(20)? as u32,
             cpu_ms: ms(field(14)?.saturating_add(field(15)?)),
-            resident_bytes: field(24)?.saturating_mul(rustix::param::page_size() as u64),
             started_ms: booted_ms.zip(field(22)).map(|(booted, ticks)| booted.saturating_add(ms(ticks))),
         })
     }
@@ -90,8 +88,7 @@ mod tests {
 
     #[test]
     fn a_start_is_compared_with_some_tolerance() {
-        let stat =
-            ProcessStat { state: 'R', parent: 1, threads: 1, cpu_ms: 0, resident_bytes: 0, started_ms: Some(50_000) };
+        let stat = ProcessStat { state: 'R', parent: 1, threads: 1, cpu_ms: 0, started_ms: Some(50_000) };
         assert!(stat.began_at(Some(51_000)) && stat.began_at(None));
         assert!(!stat.began_at(Some(60_000)));
     }

@@ -213,6 +213,7 @@ mod tests {
             name: absent(),
             command: absent(),
             user: absent(),
+            host_memory_bytes: Reading::Absent(Absence::Unknown),
             started_ms: absent(),
             mig: None,
             mps: false,

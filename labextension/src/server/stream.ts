@@ -13,6 +13,8 @@ export { loadXids } from '@gpumon/page/feed';
 const ROUTE = 'gpumon';
 /** The proxy goes on for half a minute with a server that ends as soon as it is started, and says nothing meanwhile. */
 const TIMEOUT_MS = 5000;
+/** What JupyterHub answers in place of a user's server that does not run. */
+const STOPPED = 424;
 /** Stands for an answer that has not come. */
 const LATE = 0;
 
@@ -76,6 +78,14 @@ export function explain(status: number | null, trans: TranslationBundle): Diagno
     return {
       title: trans.__('Not logged in'),
       message: trans.__('Jupyter refuses the connection. Reload the page and log in again.'),
+    };
+  }
+  if (status === STOPPED) {
+    return {
+      title: trans.__('The Jupyter server is stopped'),
+      message: trans.__(
+        'JupyterHub has ended it, as it ends servers that are idle. Reload the page to start it again.',
+      ),
     };
   }
   if (status >= 500 || status === LATE) {

@@ -61,6 +61,7 @@ pub(crate) fn process(pid: u32, memory_bytes: u64) -> Process {
         name: Reading::Now("train.py".into()),
         command: Reading::Absent(Absence::Hidden),
         user: Reading::Now("ana".into()),
+        host_memory_bytes: Reading::Absent(Absence::NotSupported),
         started_ms: Reading::Now(1),
         mig: None,
         mps: false,

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-use super::{MigInstance, Owner, Reading};
+use super::{Absence, MigInstance, Owner, Reading};
 
 /// One process on one GPU.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
@@ -31,6 +31,10 @@ pub struct Process {
     pub command: Reading<String>,
     /// The login name of its effective user, or the number where there is no name.
     pub user: Reading<String>,
+    /// Host memory it holds, as `ps` has it (`VmRSS` in `/proc/PID/status`): pages that it shares with others count in
+    /// full. Read every few seconds.
+    #[serde(default = "not_read")]
+    pub host_memory_bytes: Reading<u64>,
     /// When it started. With the PID it identifies a process, since PIDs are used again.
     pub started_ms: Reading<u64>,
     /// The MIG instance it runs in; left out of JSON where it runs on the whole GPU.
@@ -45,6 +49,11 @@ pub struct Process {
     pub owner: Reading<Owner>,
 }
 
+/// Recordings of earlier versions do not have it.
+fn not_read() -> Reading<u64> {
+    Reading::Absent(Absence::NotReadYet)
+}
+
 /// What a process does on the GPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, TS, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -55,4 +64,18 @@ pub enum ProcessKind {
     Graphics,
     /// Both (nvidia-smi's `C+G`).
     ComputeAndGraphics,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::derive::examples;
+
+    #[test]
+    fn a_process_of_an_earlier_recording_lacks_its_host_memory() {
+        let mut recorded = serde_json::to_value(examples::process(7, 1)).unwrap();
+        recorded.as_object_mut().unwrap().remove("host_memory_bytes").unwrap();
+        let process: Process = serde_json::from_value(recorded).unwrap();
+        assert_eq!(process.host_memory_bytes, Reading::Absent(Absence::NotReadYet));
+    }
 }

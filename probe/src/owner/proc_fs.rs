@@ -29,6 +29,15 @@ pub(super) struct Origin {
     pub(super) birth: Birth,
 }
 
+/// What `/proc/PID/status` tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Status {
+    /// The effective user and group.
+    pub(super) user: Option<User>,
+    /// `VmRSS`, which a process that has ended and not been waited for no longer has.
+    pub(super) resident_bytes: Option<u64>,
+}
+
 /// When a process started. With the PID it identifies the process, since PIDs are used again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Birth {
@@ -103,18 +112,25 @@ impl ProcFs {
         Some(text.trim_end_matches('\0').split('\0').map(str::to_owned).collect())
     }
 
-    /// The effective user and group. The folder itself is root's where the process may not be dumped.
-    pub(super) fn user(&self, pid: u32) -> Option<User> {
+    pub(super) fn status(&self, pid: u32) -> Status {
         let status = self.text(pid, "status", bounded::STAT).unwrap_or_default();
-        let effective = |key: &str| {
-            let ids = status.lines().find_map(|line| line.strip_prefix(key))?;
-            ids.split_ascii_whitespace().nth(1)?.parse().ok()
+        let field = |key: &str, number| {
+            let fields = status.lines().find_map(|line| line.strip_prefix(key))?;
+            fields.split_ascii_whitespace().nth(number)?.parse::<u64>().ok()
         };
-        if let (Some(uid), Some(gid)) = (effective("Uid:"), effective("Gid:")) {
-            return Some(User { uid, gid });
-        }
-        let folder = fs::metadata(self.root.join(pid.to_string())).ok()?;
-        Some(User { uid: folder.uid(), gid: folder.gid() })
+        let effective = |key: &str| field(key, 1)?.try_into().ok();
+        let user = match (effective("Uid:"), effective("Gid:")) {
+            (Some(uid), Some(gid)) => Some(User { uid, gid }),
+            // Root's where the process may not be dumped.
+            _ => fs::metadata(self.root.join(pid.to_string()))
+                .ok()
+                .map(|folder| User { uid: folder.uid(), gid: folder.gid() }),
+        };
+        Status { user, resident_bytes: field("VmRSS:", 0).map(|kib| kib.saturating_mul(1024)) }
+    }
+
+    pub(super) fn user(&self, pid: u32) -> Option<User> {
+        self.status(pid).user
     }
 
     /// `comm`; where that is cut, the file name of the first argument that it begins.
@@ -257,6 +273,21 @@ mod tests {
         ] {
             fs::write(root.join("42/status"), format!("Name:\tsu\nUid:\t{uids}\nGid:\t{gids}\n")).unwrap();
             assert_eq!(proc_fs.is_only(42, User { uid: 7, gid: 8 }), is_only, "{uids} {gids}");
+        }
+        fs::remove_dir_all(root).unwrap();
+    }
+
+    #[test]
+    fn the_memory_of_a_process_stands_in_its_status() {
+        let (root, proc_fs) = proc_with("memory", "", "a\n", "");
+        for (memory, bytes) in [
+            ("VmHWM:\t 9 kB\nVmRSS:\t   5648 kB\nRssAnon:\t 7 kB\n", Some(5648 * 1024)),
+            ("State:\tZ (zombie)\n", None),
+            ("VmRSS:\tmuch kB\n", None),
+        ] {
+            fs::write(root.join("42/status"), format!("Uid:\t1\t7\t1\t1\nGid:\t1\t8\t1\t1\n{memory}")).unwrap();
+            let user = Some(User { uid: 7, gid: 8 });
+            assert_eq!(proc_fs.status(42), Status { user, resident_bytes: bytes }, "{memory}");
         }
         fs::remove_dir_all(root).unwrap();
     }

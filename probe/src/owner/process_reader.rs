@@ -10,9 +10,9 @@ use super::{
     as_user::User,
     clean,
     lookup::{self, OwnerQuery},
-    proc_fs::{self, Origin, ProcFs},
+    proc_fs::{self, Origin, ProcFs, Status},
 };
-use crate::model::{Absence, Owner, Reading};
+use crate::model::{Absence, Owner, Reading, now_ms};
 
 /// What a process belongs to does not change, but for the name of its notebook. Finding out takes twenty files.
 const OWNER_REFRESH_AFTER: Duration = Duration::from_secs(30);
@@ -28,6 +28,7 @@ pub(super) struct ProcessReader {
 pub(super) struct Basics {
     pub(super) origin: Origin,
     pub(super) user: Option<User>,
+    pub(super) host_memory_bytes: Reading<u64>,
     /// Whether its command line is kept from view.
     pub(super) hidden: bool,
     /// The program's name, which can be cut.
@@ -57,10 +58,12 @@ impl ProcessReader {
     /// `None` where the process does not exist.
     pub(super) fn basics(&self, pid: u32) -> Option<Basics> {
         let origin = self.proc_fs.origin(pid)?;
-        let user = self.proc_fs.user(pid);
+        let Status { user, resident_bytes } = self.proc_fs.status(pid);
+        let host_memory_bytes = Reading::from(resident_bytes.ok_or(Absence::Unknown)).dated(now_ms());
         Some(Basics {
             origin,
             user,
+            host_memory_bytes,
             hidden: self.commands == CommandLines::Own && user.map(|user| user.uid) != Some(self.own_uid),
             name: clean::name(&self.proc_fs.name(pid, None)?),
             owner: lookup::by_cgroup(&self.proc_fs, pid),

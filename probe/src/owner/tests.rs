@@ -30,6 +30,7 @@ fn process(pid: u32) -> Process {
         name: Reading::Absent(Absence::NoAnswer),
         command: Reading::Absent(Absence::NoAnswer),
         user: Reading::Absent(Absence::NoAnswer),
+        host_memory_bytes: Reading::Absent(Absence::NoAnswer),
         started_ms: Reading::Absent(Absence::NoAnswer),
         mig: None,
         mps: false,
@@ -114,6 +115,8 @@ fn this_very_process_is_known_by_name_user_and_start() {
     assert!(this.name.value().is_some_and(|name| name.starts_with("gpumon_probe")), "{:?}", this.name);
     assert!(this.command.value().is_some_and(|command| command.contains("gpumon_probe")), "{:?}", this.command);
     assert!(this.user.value().is_some());
+    let Reading::Earlier { value, at_ms } = this.host_memory_bytes else { panic!("{:?}", this.host_memory_bytes) };
+    assert!(value > 1 << 20 && crate::model::now_ms() - at_ms < 60_000, "{value} at {at_ms}");
     let age_ms = crate::model::now_ms().saturating_sub(*this.started_ms.value().unwrap());
     assert!(age_ms < 3_600_000, "a test runs for less than an hour, not {age_ms} ms");
 }
@@ -123,6 +126,7 @@ fn a_process_that_has_ended_stays_listed_with_its_details_unknown() {
     let mut resolver = Resolver::new("/proc", CommandLines::All);
     let processes = fill(&mut resolver, &[u32::MAX - 1], LONG);
     assert_eq!(processes[0].name, Reading::Absent(Absence::Unknown));
+    assert_eq!(processes[0].host_memory_bytes, Reading::Absent(Absence::NotInProc));
     assert_eq!(processes[0].memory_bytes, Reading::Now(1));
 }
 

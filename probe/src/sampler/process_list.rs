@@ -17,7 +17,7 @@ const ALL_BYTES: usize = 1 << 20;
 const LEAST_BYTES: usize = 32 << 10;
 
 /// Bytes of a process whose texts are all empty: the names of its fields, numbers with their times, reasons.
-const PROCESS_BYTES: usize = 512;
+const PROCESS_BYTES: usize = 608;
 
 /// Bytes of a part of its owner.
 const PART_BYTES: usize = 96;
@@ -116,6 +116,7 @@ mod tests {
             process.sm_percent = share.clone();
             (process.memory_percent, process.encoder_percent) = (share.clone(), share.clone());
             process.decoder_percent = share;
+            process.host_memory_bytes = Reading::Earlier { value: u64::MAX, at_ms: u64::MAX };
             (process.name, process.command) = (text("\\", 128), text("\"", 1024));
             let owner = Owner { notebook: Some(notebook.clone()), parents, ..Owner::default() };
             process.owner = Reading::Now(owner);

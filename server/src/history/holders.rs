@@ -7,7 +7,7 @@ use std::{
 
 use gpumon_probe::model::{MigInstance, Process, ProcessKind};
 
-use super::{known, rounded};
+use super::{gap, known, rounded};
 use crate::frame::HolderHistory;
 
 /// So many are remembered of a GPU, those that held the most; a chart names fewer.
@@ -35,7 +35,7 @@ struct Holder {
     key: Key,
     /// As it was seen last.
     process: Process,
-    memory_bytes: VecDeque<f64>,
+    memory_bytes: VecDeque<f32>,
 }
 
 impl Holders {
@@ -54,8 +54,7 @@ impl Holders {
         held.sort_by_key(|(_, (main, bytes))| (Reverse(*bytes as u64), main.pid));
         for (key, (main, bytes)) in held.into_iter().take(MOST) {
             let place = self.0.iter().position(|holder| holder.key == key).unwrap_or_else(|| {
-                let memory_bytes = std::iter::repeat_n(f64::NAN, length).collect();
-                self.0.push(Holder { key, process: main.clone(), memory_bytes });
+                self.0.push(Holder { key, process: main.clone(), memory_bytes: gap(length) });
                 self.0.len() - 1
             });
             let holder = &mut self.0[place];
@@ -70,7 +69,7 @@ impl Holders {
         }
     }
 
-    pub(super) fn columns(&mut self) -> impl Iterator<Item = &mut VecDeque<f64>> {
+    pub(super) fn columns(&mut self) -> impl Iterator<Item = &mut VecDeque<f32>> {
         self.0.iter_mut().map(|holder| &mut holder.memory_bytes)
     }
 
@@ -90,8 +89,8 @@ impl Holders {
 }
 
 impl Holder {
-    fn peak(&self) -> f64 {
-        self.memory_bytes.iter().copied().fold(0.0, f64::max)
+    fn peak(&self) -> f32 {
+        self.memory_bytes.iter().copied().fold(0.0, f32::max)
     }
 }
 
@@ -142,6 +141,7 @@ mod tests {
             name: Reading::Now(format!("p{pid}")),
             command: Reading::Absent(Absence::Hidden),
             user: Reading::Now("ana".to_owned()),
+            host_memory_bytes: Reading::Now(1),
             started_ms: Reading::Now(1),
             mig: None,
             mps: false,
@@ -153,13 +153,13 @@ mod tests {
     fn after(samples: &[Vec<Process>]) -> Holders {
         let mut holders = Holders::default();
         for (processes, length) in samples.iter().zip(1..) {
-            holders.columns().for_each(|column| column.push_back(f64::NAN));
+            holders.columns().for_each(|column| column.push_back(f32::NAN));
             holders.set_newest(processes, length);
         }
         holders
     }
 
-    fn told(holders: &Holders) -> Vec<(u32, Vec<Option<f64>>)> {
+    fn told(holders: &Holders) -> Vec<(u32, Vec<Option<f32>>)> {
         holders.newest(0).into_iter().map(|holder| (holder.process.pid, holder.memory_bytes)).collect()
     }
 

@@ -5,8 +5,8 @@ mod holders;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use gpumon_probe::model::{
-    GpuSample, HostSample, MigSample, Sample,
-    fields::{Access, Field, GPU_FIELDS, HOST_FIELDS, charted, overview},
+    GpuSample, HostSample, Sample,
+    fields::{Field, GPU_FIELDS, HOST_FIELDS, Kind, charted, overview},
 };
 
 use self::holders::Holders;
@@ -18,7 +18,7 @@ pub(crate) const DEPTH_MS: u64 = 5 * 60 * 1000;
 /// A faster stream leaves one sample per this time, so that the depth and the size stay the same.
 const SPACING_MS: u64 = 900;
 
-/// Charts show no more digits. The rest is noise, which would be a third of what a new client gets.
+/// Charts show no more digits of a gauge. The rest is noise, which would be a third of what a new client gets.
 const DIGITS: i32 = 4;
 
 /// Stands for what each holder has of a GPU's memory, among the metrics that may be asked for.
@@ -36,8 +36,8 @@ pub(crate) struct Wanted {
     holders: bool,
 }
 
-/// One column per GPU and metric, and per metric of the machine, over one common time axis.
-#[derive(Debug)]
+/// One column per GPU and field, and per field of the machine, over one common time axis.
+#[derive(Debug, Default)]
 pub(crate) struct HistoryStore {
     times_ms: VecDeque<u64>,
     gpus: BTreeMap<String, GpuColumns>,
@@ -45,15 +45,16 @@ pub(crate) struct HistoryStore {
     host: Columns,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct GpuColumns {
     metrics: Columns,
     holders: Holders,
 }
 
-/// A column for each charted field, by its id, as long as the time axis. What was absent is NaN.
-#[derive(Debug)]
-struct Columns(Vec<(&'static str, VecDeque<f64>)>);
+/// A column for each field of a catalogue, in its order, as long as the time axis; none where there was no value. What
+/// was absent is NaN.
+#[derive(Debug, Default)]
+struct Columns(Vec<Option<VecDeque<f32>>>);
 
 impl Wanted {
     pub(crate) fn overview() -> Self {
@@ -78,32 +79,28 @@ impl Wanted {
         ids.into_iter().collect()
     }
 
-    /// The metrics of these names, or what is wrong with one.
-    pub(crate) fn named<'a>(ids: impl Iterator<Item = &'a str>) -> Result<Self, String> {
-        let mut wanted = Self::metrics(Vec::new());
+    /// The metrics of these names, and what is wrong with the others.
+    pub(crate) fn named<'a>(ids: impl Iterator<Item = &'a str>) -> (Self, Result<(), String>) {
+        let (mut wanted, mut unknown) = (Self::metrics(Vec::new()), Vec::new());
         for id in ids {
-            if let Some(field) = charted(GPU_FIELDS).find(|field| field.id == id) {
+            if let Some(field) = GPU_FIELDS.iter().find(|field| field.id == id) {
                 wanted.metrics.push(field);
-            } else if let Some(field) = charted(HOST_FIELDS).find(|field| field.id == id) {
+            } else if let Some(field) = HOST_FIELDS.iter().find(|field| field.id == id) {
                 wanted.host.push(field);
-            } else if let Some((field, _)) = of_mig().find(|(field, _)| id.strip_prefix(MIG) == Some(field.id)) {
+            } else if let Some(field) = of_mig().find(|field| id.strip_prefix(MIG) == Some(field.id)) {
                 wanted.mig.push(field);
             } else if id == HOLDERS {
                 wanted.holders = true;
             } else {
-                let (host, mig) = (charted(HOST_FIELDS).collect(), of_mig().map(|(field, _)| field).collect());
-                let all = Self { host, mig, holders: true, ..Self::of_gpus() };
-                return Err(format!("unknown metric '{id}'; there are {}", all.ids().join(", ")));
+                unknown.push(id);
             }
         }
-        Ok(wanted)
-    }
-}
-
-impl Default for HistoryStore {
-    fn default() -> Self {
-        let host = Columns::of(charted(HOST_FIELDS).map(|field| field.id), 0);
-        Self { times_ms: VecDeque::new(), gpus: BTreeMap::new(), mig_devices: BTreeMap::new(), host }
+        if unknown.is_empty() {
+            return (wanted, Ok(()));
+        }
+        let (host, mig) = (HOST_FIELDS.iter().collect(), of_mig().collect());
+        let all = Self { metrics: GPU_FIELDS.iter().collect(), host, mig, holders: true };
+        (wanted, Err(format!("unknown metric '{}'; there are {}", unknown.join("', '"), all.ids().join(", "))))
     }
 }
 
@@ -115,8 +112,9 @@ impl HistoryStore {
             return;
         }
         self.times_ms.push_back(sample.at_ms);
-        self.columns().for_each(|column| column.push_back(f64::NAN));
-        self.host.set_newest(charted(HOST_FIELDS).map(|field| field.access.value(&sample.host)));
+        self.columns().for_each(|column| column.push_back(f32::NAN));
+        let length = self.times_ms.len();
+        self.host.set_newest(HOST_FIELDS, |field| field.access.value(&sample.host), length);
         for gpu in &sample.gpus {
             // What a hung GPU shows is its past, which is in the history already.
             if gpu.at_ms + 2 * u64::from(sample.interval_ms) >= sample.at_ms {
@@ -129,15 +127,12 @@ impl HistoryStore {
     fn set_newest(&mut self, gpu: &GpuSample) {
         let Some(uuid) = &gpu.uuid else { return };
         let length = self.times_ms.len();
-        let ids = charted(GPU_FIELDS).map(|field| field.id);
-        let new = || GpuColumns { metrics: Columns::of(ids, length), holders: Holders::default() };
-        let columns = self.gpus.entry(uuid.clone()).or_insert_with(new);
-        columns.metrics.set_newest(charted(GPU_FIELDS).map(|field| field.access.value(gpu)));
+        let columns = self.gpus.entry(uuid.clone()).or_default();
+        columns.metrics.set_newest(GPU_FIELDS, |field| field.access.value(gpu), length);
         columns.holders.set_newest(gpu.processes.value().map_or(&[], Vec::as_slice), length);
         for device in gpu.mig_devices.value().into_iter().flatten() {
-            let new = || Columns::of(of_mig().map(|(field, _)| field.id), length);
-            let columns = self.mig_devices.entry(device.uuid.clone()).or_insert_with(new);
-            columns.set_newest(of_mig().map(|(_, access)| access.value(device)));
+            let columns = self.mig_devices.entry(device.uuid.clone()).or_default();
+            columns.set_newest(GPU_FIELDS, |field| field.mig?.value(device), length);
         }
     }
 
@@ -152,12 +147,12 @@ impl HistoryStore {
         let old = self.times_ms.iter().take_while(|time| **time < oldest_ms).count();
         self.times_ms.drain(..old);
         self.columns().for_each(|column| drop(column.drain(..old)));
-        self.gpus.retain(|_, columns| columns.metrics.has_values());
+        self.gpus.retain(|_, columns| columns.metrics.prune());
         self.gpus.values_mut().for_each(|columns| columns.holders.prune());
-        self.mig_devices.retain(|_, columns| columns.has_values());
+        self.mig_devices.retain(|_, columns| columns.prune());
     }
 
-    fn columns(&mut self) -> impl Iterator<Item = &mut VecDeque<f64>> {
+    fn columns(&mut self) -> impl Iterator<Item = &mut VecDeque<f32>> {
         let gpus = self.gpus.values_mut();
         let of_gpus = gpus.flat_map(|GpuColumns { metrics, holders }| metrics.values_mut().chain(holders.columns()));
         of_gpus.chain(self.mig_devices.values_mut().flat_map(Columns::values_mut)).chain(self.host.values_mut())
@@ -169,12 +164,12 @@ impl HistoryStore {
         let old = self.times_ms.partition_point(|time| *time < oldest_ms);
         let of_gpu = |(uuid, columns): (&String, &GpuColumns)| GpuHistory {
             uuid: uuid.clone(),
-            metrics: columns.metrics.chosen(&wanted.metrics, old).collect(),
+            metrics: columns.metrics.chosen(GPU_FIELDS, &wanted.metrics, old).collect(),
             holders: if wanted.holders { columns.holders.newest(old) } else { Vec::new() },
         };
         let of_device = |(uuid, columns): (&String, &Columns)| GpuHistory {
             uuid: uuid.clone(),
-            metrics: columns.chosen(&wanted.mig, old).map(|(id, values)| (mig_id(&id), values)).collect(),
+            metrics: columns.chosen(GPU_FIELDS, &wanted.mig, old).map(|(id, values)| (mig_id(&id), values)).collect(),
             holders: Vec::new(),
         };
         let has_gpus = !wanted.metrics.is_empty() || wanted.holders;
@@ -186,42 +181,53 @@ impl HistoryStore {
             } else {
                 self.mig_devices.iter().map(of_device).collect()
             },
-            host: self.host.chosen(&wanted.host, old).collect(),
+            host: self.host.chosen(HOST_FIELDS, &wanted.host, old).collect(),
         }
     }
 }
 
 impl Columns {
-    fn of(ids: impl Iterator<Item = &'static str>, length: usize) -> Self {
-        Self(ids.map(|id| (id, std::iter::repeat_n(f64::NAN, length).collect())).collect())
-    }
-
-    fn set_newest(&mut self, values: impl Iterator<Item = Option<f64>>) {
-        for (column, value) in self.values_mut().zip(values) {
+    /// Sets the newest place of columns that are so long.
+    fn set_newest<S>(&mut self, fields: &[Field<S>], read: impl Fn(&Field<S>) -> Option<f64>, length: usize) {
+        self.0.resize(fields.len(), None);
+        for (column, field) in self.0.iter_mut().zip(fields) {
+            let Some(value) = read(field) else { continue };
+            let column = column.get_or_insert_with(|| gap(length));
             if let Some(newest) = column.back_mut() {
-                *newest = value.map_or(f64::NAN, rounded);
+                // A counter is charted by its last digits.
+                *newest = if field.kind == Kind::Counter { value as f32 } else { rounded(value) };
             }
         }
     }
 
-    fn has_values(&self) -> bool {
-        self.0.iter().any(|(_, column)| column.iter().any(|value| !value.is_nan()))
+    /// Forgets columns without values; whether there are others.
+    fn prune(&mut self) -> bool {
+        for column in &mut self.0 {
+            column.take_if(|column| column.iter().all(|value| value.is_nan()));
+        }
+        self.0.iter().any(Option::is_some)
     }
 
     /// Those of these fields, from the place `old` on.
-    fn chosen<S>(&self, wanted: &[&Field<S>], old: usize) -> impl Iterator<Item = (String, Vec<Option<f64>>)> {
-        let chosen = self.0.iter().filter(|(id, _)| wanted.iter().any(|field| field.id == *id));
-        chosen.map(move |(id, column)| ((*id).to_owned(), known(column, old)))
+    fn chosen<S>(
+        &self,
+        fields: &[Field<S>],
+        wanted: &[&Field<S>],
+        old: usize,
+    ) -> impl Iterator<Item = (String, Vec<Option<f32>>)> {
+        let columns = fields.iter().zip(&self.0).filter_map(|(field, column)| Some((field.id, column.as_ref()?)));
+        let chosen = columns.filter(|(id, _)| wanted.iter().any(|field| field.id == *id));
+        chosen.map(move |(id, column)| (id.to_owned(), known(column, old)))
     }
 
-    fn values_mut(&mut self) -> impl Iterator<Item = &mut VecDeque<f64>> {
-        self.0.iter_mut().map(|(_, column)| column)
+    fn values_mut(&mut self) -> impl Iterator<Item = &mut VecDeque<f32>> {
+        self.0.iter_mut().flatten()
     }
 }
 
-/// The charted fields that MIG devices have, too.
-fn of_mig() -> impl Iterator<Item = (&'static Field, Access<MigSample>)> {
-    charted(GPU_FIELDS).filter_map(|field| Some((field, field.mig?)))
+/// The fields that MIG devices have, too.
+fn of_mig() -> impl Iterator<Item = &'static Field> {
+    GPU_FIELDS.iter().filter(|field| field.mig.is_some())
 }
 
 fn mig_id(id: &str) -> String {
@@ -229,18 +235,24 @@ fn mig_id(id: &str) -> String {
 }
 
 /// A column from the place `old` on.
-fn known(column: &VecDeque<f64>, old: usize) -> Vec<Option<f64>> {
+fn known(column: &VecDeque<f32>, old: usize) -> Vec<Option<f32>> {
     column.range(old..).map(|value| (!value.is_nan()).then_some(*value)).collect()
 }
 
-fn rounded(value: f64) -> f64 {
+/// A column of nothing.
+fn gap(length: usize) -> VecDeque<f32> {
+    std::iter::repeat_n(f32::NAN, length).collect()
+}
+
+fn rounded(value: f64) -> f32 {
     if !value.is_normal() {
-        return value;
+        return value as f32;
     }
     let digits_left = value.abs().log10().floor() as i32 + 1 - DIGITS;
     // Of whole numbers, so that nothing is lost by the way.
     let power = 10_f64.powi(digits_left.abs());
-    if digits_left > 0 { (value / power).round() * power } else { (value * power).round() / power }
+    let rounded = if digits_left > 0 { (value / power).round() * power } else { (value * power).round() / power };
+    rounded as f32
 }
 
 #[cfg(test)]
@@ -264,7 +276,7 @@ mod tests {
         Sample { seq: 0, at_ms, interval_ms: 1000, gpus: gpus.collect(), host: HOST.clone() }
     }
 
-    fn watts<'a>(history: &'a History, uuid: &str) -> &'a [Option<f64>] {
+    fn watts<'a>(history: &'a History, uuid: &str) -> &'a [Option<f32>] {
         &history.gpus.iter().find(|gpu| gpu.uuid == uuid).unwrap().metrics["power.draw_watts"]
     }
 
@@ -286,7 +298,7 @@ mod tests {
         for second in 0..100 {
             store.push(&sample(second * 1_000, &[("a", second as f64)]));
         }
-        let few = Wanted::named(["power.draw_watts", "host.memory.used_bytes"].into_iter()).unwrap();
+        let (few, _) = Wanted::named(["power.draw_watts", "host.memory.used_bytes"].into_iter());
         let history = store.newest(2_000, &few);
         assert_eq!(history.times_ms, [97_000, 98_000, 99_000]);
         assert_eq!(watts(&history, "a"), [Some(97.0), Some(98.0), Some(99.0)]);
@@ -296,14 +308,42 @@ mod tests {
     }
 
     #[test]
-    fn an_overview_is_small_and_an_unknown_metric_is_refused_with_those_there_are() {
+    fn an_overview_is_small_and_an_unknown_metric_is_skipped_and_told_with_those_there_are() {
         let mut store = HistoryStore::default();
         store.push(&sample(1_000, &[("a", 1.0)]));
         let overview = store.newest(u64::MAX, &Wanted::overview());
-        assert_eq!((overview.gpus[0].metrics.len(), overview.host.len()), (4, 0));
-        let error = Wanted::named(["power.drwa"].into_iter()).unwrap_err();
-        assert!(error.contains("'power.drwa'") && error.contains("power.draw_watts"), "{error}");
+        assert_eq!((overview.gpus[0].metrics.len(), overview.host.len()), (1, 0));
+        let (wanted, error) = Wanted::named(["power.drwa", "power.draw_watts", "x"].into_iter());
+        assert_eq!(watts(&store.newest(u64::MAX, &wanted), "a"), [Some(1.0)]);
+        let error = error.unwrap_err();
+        assert!(error.contains("'power.drwa', 'x'") && error.contains("power.draw_watts"), "{error}");
         assert!(error.contains("host.cpu.busy_percent"), "{error}");
+    }
+
+    #[test]
+    fn every_field_is_kept_from_its_first_value_on_to_its_last() {
+        let mut store = HistoryStore::default();
+        let all: Vec<_> =
+            GPU_FIELDS.iter().map(|field| field.id).chain(HOST_FIELDS.iter().map(|field| field.id)).collect();
+        let (all, told) = Wanted::named(all.into_iter());
+        assert_eq!((told, all.metrics.len(), all.host.len()), (Ok(()), GPU_FIELDS.len(), HOST_FIELDS.len()));
+        for second in 1..=700 {
+            let mut sample = sample(second * 1_000, &[("a", 1.0)]);
+            if (2..=3).contains(&second) {
+                let energy = &mut sample.gpus[0].power.energy_joules_total;
+                *energy = Reading::Now(123_456_700.0 + second as f64 * 8.0);
+            }
+            store.push(&sample);
+            if second == 3 {
+                let history = store.newest(u64::MAX, &all);
+                let metrics = &history.gpus[0].metrics;
+                assert_eq!(metrics.keys().collect::<Vec<_>>(), ["power.draw_watts", "power.energy_joules_total"]);
+                let joules = [None, Some(123_456_716.0), Some(123_456_724.0)];
+                assert_eq!(metrics["power.energy_joules_total"], joules, "all digits of a counter");
+                assert!(history.host.contains_key("host.memory.total_bytes"), "{:?}", history.host);
+            }
+        }
+        assert_eq!(store.newest(u64::MAX, &all).gpus[0].metrics.len(), 1, "nobody needs a column of nothing");
     }
 
     #[test]

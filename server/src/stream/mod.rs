@@ -278,13 +278,14 @@ impl Client {
                 self.runs = on.then(|| Follower::new(&self.app.runs));
                 Ok(())
             }
-            ClientFrame::History { metrics } => match Wanted::named(metrics.iter().map(String::as_str)) {
-                Ok(wanted) => {
-                    self.history = wanted;
-                    self.send_history().await
+            ClientFrame::History { metrics } => {
+                let (wanted, told) = Wanted::named(metrics.iter().map(String::as_str));
+                self.history = wanted;
+                if let Err(why) = told {
+                    self.send_error(&why).await?;
                 }
-                Err(why) => self.send_error(&why).await,
-            },
+                self.send_history().await
+            }
         }
     }
 

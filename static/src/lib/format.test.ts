@@ -40,6 +40,7 @@ describe('numbers', () => {
     expect(plain(format.memorySize(78.2 * GIB))).toBe('78.2 GiB');
     expect(plain(format.watts(1234.5))).toBe('1,235 W');
     expect(plain(format.celsius(64))).toBe('64 °C');
+    expect(plain(format.celsiusDifference(-3))).toBe('-3 °C');
     expect(plain(format.mhz(1980))).toBe('1,980 MHz');
     expect(plain(format.memoryAmount(184 * 1024 ** 2))).toBe('184 MiB');
     expect(plain(format.memoryAmount(61 * GIB))).toBe('61.0 GiB');
@@ -88,6 +89,7 @@ describe('times', () => {
       expect(plain(format.memoryAmount(8e6))).toBe('8.00 MB');
       expect(plain(format.memoryTotal(null))).toBe('GB');
       expect(plain(format.celsius(100))).toBe('212 °F');
+      expect(plain(format.celsiusDifference(10))).toBe('18 °F');
     } finally {
       chooseUnits({ memory: 'GiB', temperature: '°C' });
     }

@@ -83,6 +83,15 @@ export function celsius(value: number): string {
   return `${degrees(value).toFixed(0)}${SPACE}${units().temperature}`;
 }
 
+/** Between two temperatures. */
+export function degreesBetween(celsius: number): number {
+  return units().temperature === '°C' ? celsius : celsius * 1.8;
+}
+
+export function celsiusDifference(value: number): string {
+  return `${degreesBetween(value).toFixed(0)}${SPACE}${units().temperature}`;
+}
+
 export function mhz(value: number): string {
   return `${count(value)}${SPACE}MHz`;
 }

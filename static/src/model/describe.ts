@@ -23,6 +23,7 @@ const ABSENCES = table((): Partial<Record<string, string>> => ({
   not_read_yet: trans.__('not read yet'),
   warming_up: trans.__('needs a second sample'),
   unknown: trans.__('unknown to the driver'),
+  not_in_proc: trans.__('not in /proc: ended, or in another PID namespace (a container or the host)'),
   hidden: trans.__("hidden: another user's"),
 }));
 

@@ -5,6 +5,7 @@ import type { Condition, GpuSample } from '../wire';
 import { gpusOf } from './gpu';
 import { memorySegments } from './memory';
 import { ColorSlots } from './color-slots';
+import { valueOf } from './reading';
 import { holderRows, type HolderRow } from './holders';
 
 function rowsOf(...gpus: GpuSample[]): ReturnType<typeof holderRows> {
@@ -76,6 +77,13 @@ describe('a notebook', () => {
     ]);
     expect(rows[1]?.sm_percent).toBe(45);
     expect(rows[1]?.slot).toBe(rows[2]?.slot);
+    expect(rows.map((row) => valueOf(row.host_memory_bytes))).toEqual([3 * GIB, 6 * GIB, 3 * GIB]);
+  });
+
+  it('holds host memory once, in however many MIG instances it computes', () => {
+    const part = (gpu_instance: number) => process(10, { owner, mig: { gpu_instance, compute_instance: 0 } });
+    const [row] = readable(rowsOf(gpu(0, { processes: [part(1), part(2)] })));
+    expect([row?.memory_bytes, valueOf(row?.host_memory_bytes)]).toEqual([122 * GIB, 3 * GIB]);
   });
 
   it('holds what is known of it, and as much of it as is known', () => {

@@ -1,6 +1,7 @@
 /** Who holds a GPU: notebooks with all that their kernels have started, and processes of nobody's notebook. */
 
 import { DASH } from '../lib/format';
+import { grouped } from '../lib/grouped';
 import { plainText } from '../lib/text';
 import { trans } from '../lib/translation';
 import type { GpuSample, Notebook, Process, ProcessRef, Reading } from '../wire';
@@ -25,6 +26,7 @@ export interface HolderRow {
   processes: readonly [Process, ...Process[]];
   memory_bytes: Reading<number>;
   sm_percent: Reading<number>;
+  host_memory_bytes: Reading<number>;
   /** How long they have held memory while nothing ran; `null` where that is not so. */
   idle_ms: number | null;
 }
@@ -105,12 +107,7 @@ export function heldKey(gpu: { index: number; uuid: string | null }, holder: str
 }
 
 function groupsOf(now: GpuSample | null): Map<string, Process[]> {
-  const groups = new Map<string, Process[]>();
-  for (const process of valueOf(now?.processes) ?? []) {
-    const holder = holderOf(process);
-    groups.set(holder, [...(groups.get(holder) ?? []), process]);
-  }
-  return groups;
+  return grouped(valueOf(now?.processes) ?? [], holderOf);
 }
 
 /** What the holder is called that is a notebook's kernel, with all it has started. */
@@ -154,6 +151,8 @@ function rowOf(gpu: GpuState, holder: string, unsorted: readonly Process[], slot
     processes,
     memory_bytes: together(processes.map((process) => process.memory_bytes)),
     sm_percent: together(processes.map((process) => process.sm_percent)),
+    // A process in two MIG instances is listed twice.
+    host_memory_bytes: together([...new Map(processes.map((one) => [one.pid, one.host_memory_bytes])).values()]),
     idle_ms: idleOf(gpu, processes),
   };
 }

@@ -41,7 +41,12 @@ export interface Metric<S = GpuSample> {
 }
 
 /** The colors of what has no chart by itself. */
-const COLORS: Partial<Record<FieldUnit, Color>> = { bytes: 'memory', watts: 'power', celsius: 'temperature' };
+const COLORS: Partial<Record<FieldUnit, Color>> = {
+  bytes: 'memory',
+  watts: 'power',
+  celsius: 'temperature',
+  celsiusDifference: 'temperature',
+};
 
 const IN_MIG_CHARTS = ['mig.memory.used_bytes', 'mig.activity.sm_percent'];
 

@@ -70,6 +70,23 @@ describe('history', () => {
     expect(kept(key)).toEqual([345, 1980]);
     expect(kept('host.cpu.busy_percent')[0]).toBe(7);
   });
+
+  it('is kept of any field, also where an older server does not know another', () => {
+    const [energy, newer] = ['power.energy_joules_total', 'pcie.generation'];
+    expect(store.trackMetrics([energy, newer])).toEqual(expect.arrayContaining([USE, energy, newer]));
+    store.apply(hello({ history: NO_HISTORY }));
+    const warning = vi.spyOn(console, 'warn').mockReturnValue();
+    store.apply({ type: 'error', message: `unknown metric '${newer}'` });
+    store.apply({
+      type: 'history',
+      times_ms: [NOW - 1000],
+      gpus: [{ uuid: 'GPU-0', metrics: { [energy]: [123] } }],
+    });
+    expect(warning).toHaveBeenCalledOnce();
+    warning.mockRestore();
+    const of = (id: string): (number | null)[] => kept(seriesKey({ index: 0, uuid: 'GPU-0' }, id));
+    expect([of(energy)[0], of(newer)]).toEqual([123, [null, expect.any(Number)]]);
+  });
 });
 
 describe('samples', () => {

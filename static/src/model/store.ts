@@ -135,13 +135,12 @@ export class Store {
     }
   }
 
-  /** Keeps these metrics, too, from now on; returns all whose history the server has, where there are more. */
+  /** Keeps these metrics, too, from now on; returns all, where there are more than an overview has. */
   trackMetrics(metrics: readonly string[]): string[] {
     this.more = new Set([...this.more, ...metrics]);
     this.kept = ALL_GPU_METRICS.filter(({ id }) => OVERVIEW.includes(id) || this.more.has(id));
     this.keptOfHost = ALL_HOST_METRICS.filter(({ id }) => this.more.has(id));
-    const charted = [...this.kept, ...this.keptOfHost].filter(({ chart }) => chart !== null);
-    const ids = [...charted, ...(this.more.has(MIG) ? MIG_METRICS : [])].map(({ id }) => id);
+    const ids = [...this.kept, ...this.keptOfHost, ...(this.more.has(MIG) ? MIG_METRICS : [])].map(({ id }) => id);
     return this.more.size === 0 ? [] : [...ids, ...(this.more.has(HELD) ? [HELD] : [])];
   }
 

@@ -1,12 +1,15 @@
 /** What numbers are counted in: how they are written, and where their axes begin and end. */
 
+import type { AxisEnds } from '../chart/axis';
 import {
   axisTicks,
   bytesPerSecond,
   celsius,
+  celsiusDifference,
   count,
   DASH,
   degrees,
+  degreesBetween,
   energy,
   energyUnit,
   memoryNumber,
@@ -20,18 +23,12 @@ import {
 import { memoryUnitBytes, units } from '../lib/units';
 import type { FieldUnit } from '../wire/fields';
 
-export interface Unit {
+export interface Unit extends AxisEnds {
   /** A value with its unit: `78.2 GiB`. */
   text: (value: number) => string;
   number: (value: number) => string;
   /** Marks of an axis, all in one format. */
   ticks: (values: readonly number[]) => string[];
-  floor: number;
-  /** The upper end where no limit is known; the end of a share always. */
-  ceiling: number;
-  base: number;
-  /** Whether no value is ever above `ceiling`. */
-  bounded: boolean;
 }
 
 /** The parts of a value: the number, and what it is out of. */
@@ -64,6 +61,11 @@ export const UNITS: Record<FieldUnit, Unit> = {
     ticks: (values) => axisTicks(values.map(degrees), 1, units().temperature),
     floor: 20,
     ceiling: 100,
+  },
+  celsiusDifference: {
+    ...plain(celsiusDifference),
+    ticks: (values) => axisTicks(values.map(degreesBetween), 1, units().temperature),
+    ceiling: 50,
   },
   megahertz: { ...plain(mhz, 'MHz'), ceiling: 1000 },
   bytesPerSecond: {

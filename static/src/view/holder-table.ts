@@ -19,6 +19,7 @@ const COLUMNS = table(() => [
   { name: trans.__('User'), className: 'gpumon-col-user gpumon-wide' },
   { name: '', className: 'gpumon-col-process' },
   { name: trans.__('Age'), className: 'gpumon-col-age gpumon-wide' },
+  { name: trans.__('Host memory'), className: 'gpumon-col-number gpumon-col-host gpumon-wide' },
   { name: trans.__('Memory'), className: 'gpumon-col-number' },
   { name: 'SM', className: 'gpumon-col-number' },
 ]);
@@ -133,6 +134,7 @@ class ReadableRow implements Row {
   private readonly age = h('td', { class: 'gpumon-col-age gpumon-wide' });
   private readonly user = h('td', { class: 'gpumon-col-user gpumon-wide' });
   private readonly pid = h('td', { class: 'gpumon-col-pid gpumon-wide' });
+  private readonly hostMemory = new ReadingValue('process.host_memory_bytes');
   private readonly memory = new ReadingValue('process.memory_bytes');
   private readonly sm = new ReadingValue('process.sm_percent');
   private row: HolderRow | null = null;
@@ -154,6 +156,7 @@ class ReadableRow implements Row {
         h('div', {}, this.name, this.idle, this.sub, this.wideSub, this.more),
       ),
       this.age,
+      h('td', { class: 'gpumon-col-number gpumon-col-host gpumon-wide' }, this.hostMemory.element),
       h('td', { class: 'gpumon-col-number' }, this.memory.element),
       h('td', { class: 'gpumon-col-number' }, this.sm.element, this.menu),
     );
@@ -195,13 +198,16 @@ class ReadableRow implements Row {
     const about = [kernel, ...sharedBy(first), runsIn(first), childProcesses(rest.length)];
     setText(this.sub, joined([own === null ? user.text : null, started_ms === null ? null : age, ...about]));
     const whose = user.reason === null ? trans.__('user %1, PID %2', user.text, pid) : trans.__('user %1', user.reason);
-    setAttribute(this.sub, 'title', joined([whose, began], '\n'));
+    const hostBytes = valueOf(row.host_memory_bytes);
+    const hosted = hostBytes === null ? null : trans.__('host memory %1', memoryColumn(hostBytes));
+    setAttribute(this.sub, 'title', joined([whose, began, hosted], '\n'));
     setText(this.wideSub, joined(about));
     setText(this.user, user.text);
     setAttribute(this.user, 'title', user.reason);
     setText(this.pid, pid);
     setText(this.age, age);
     setAttribute(this.age, 'title', began);
+    this.hostMemory.update(row.host_memory_bytes, memoryColumn, freshness);
     this.memory.update(row.memory_bytes, memoryColumn, freshness);
     this.sm.update(row.sm_percent, percent, freshness);
   }
@@ -247,8 +253,8 @@ class NoteRow implements Row {
   private readonly reason = h('td', { class: 'gpumon-unreadable', colspan: '3' });
 
   constructor() {
-    const wide = (): HTMLElement => h('td', { class: 'gpumon-wide' });
-    this.element = h('tr', {}, this.gpu, wide(), wide(), this.reason, wide());
+    const wide = (also = ''): HTMLElement => h('td', { class: `gpumon-wide ${also}`.trim() });
+    this.element = h('tr', {}, this.gpu, wide(), wide(), this.reason, wide('gpumon-col-host'), wide());
   }
 
   update(row: RowData): void {

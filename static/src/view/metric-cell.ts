@@ -1,5 +1,6 @@
 /** One number of a GPU: its name, its value, and its line. */
 
+import { wholeAxis } from '../chart/axis';
 import { Chart } from '../chart/chart';
 import type { Band, EventMarker, TimeWindow } from '../chart/content';
 import { h, setAttribute, setStyle } from '../lib/dom';
@@ -73,16 +74,15 @@ export class MetricCell {
   ): void {
     const { unit, color } = this.metric;
     const { value: limit = null, name } = this.limit ?? {};
-    // A little air above a limit that values may touch; memory cannot pass its total.
-    const air = unit.base === 1 ? 1.06 : 1;
-    const highest = limit ?? (this.metric.limit === null ? unit.ceiling : highestOf(values, unit.ceiling));
+    const lines = [{ values, color: colorOf(style, color) }];
+    const [floor, ceiling] = wholeAxis(unit, limit, lines, window);
     this.chart.draw({
       axis: unit,
       style,
       window,
-      lines: [{ values, color: colorOf(style, color) }],
-      floor: unit.floor,
-      ceiling: Math.max(unit.ceiling, highest * (limit === null ? 1 : air)),
+      lines,
+      floor,
+      ceiling,
       limit,
       ...(name !== undefined && { limitName: name }),
       at_ms: this.cursor.at_ms,
@@ -98,8 +98,4 @@ export class MetricCell {
   dispose(): void {
     this.chart.dispose();
   }
-}
-
-function highestOf(values: Float64Array, least: number): number {
-  return values.reduce((highest, value) => (value > highest ? value : highest), least);
 }

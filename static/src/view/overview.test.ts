@@ -219,6 +219,18 @@ describe('processes', () => {
     expect(text('[data-pid="7"] [data-reading="process.memory_bytes"]')).toBe('–');
   });
 
+  it('have their host memory, and its age', () => {
+    const elsewhere = process(8, { host_memory_bytes: { absent: 'not_in_proc' } });
+    show(gpu(0, { processes: [process(7), elsewhere] }));
+    const cells = [7, 8].map((pid) => find(`[data-pid="${pid}"] [data-reading="process.host_memory_bytes"]`));
+    expect(cells.map((cell) => cell.textContent)).toEqual(['3.0\u00a0GiB', '–']);
+    expect(find('[data-pid="7"] .gpumon-narrow').title).toContain('host memory 3.0');
+    expect(cells.map((cell) => cell.parentElement?.title)).toEqual([
+      'read 2\u00a0s ago',
+      expect.stringContaining('another PID namespace'),
+    ]);
+  });
+
   it('say their user and age, and their command line on demand', () => {
     const worker = process(8, {
       name: 'worker',

@@ -2,7 +2,7 @@
 import { trans } from '../lib/translation';
 import type { Absence, GpuSample, HostSample, MigSample, Reading } from '.';
 
-export type FieldUnit = 'percent' | 'bytes' | 'watts' | 'joules' | 'celsius' | 'megahertz' | 'bytesPerSecond' | 'count';
+export type FieldUnit = 'percent' | 'bytes' | 'watts' | 'joules' | 'celsius' | 'celsiusDifference' | 'megahertz' | 'bytesPerSecond' | 'count';
 export type FieldColor = 'utilization' | 'memory' | 'power' | 'temperature' | number;
 
 /** One number of `S`, as the catalogue has it. */
@@ -236,7 +236,7 @@ export const GPU_FIELDS: readonly Field<GpuSample>[] = [
   {
     id: 'temperature.margin_celsius',
     label: () => trans.__('Thermal margin'),
-    unit: 'celsius',
+    unit: 'celsiusDifference',
     read: (of) => of.temperature.margin_celsius,
   },
   {

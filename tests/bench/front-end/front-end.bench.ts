@@ -18,10 +18,11 @@ import { eightGpus } from './measure/eight-gpus';
 import { firstNumbers } from './measure/first-numbers';
 import { jupyterStatus } from './measure/jupyter-status';
 import { manyGpus } from './measure/many-gpus';
+import { tasks } from './measure/tasks';
 import { pixel } from './measure/pixel';
 import { missedTargets } from './rows';
 
-const MEASUREMENTS = { bytes, jupyterStatus, eightGpus, pixel, firstNumbers, manyGpus };
+const MEASUREMENTS = { bytes, jupyterStatus, eightGpus, pixel, firstNumbers, manyGpus, tasks };
 
 describe('front end', () => {
   let gpus: Gpus;

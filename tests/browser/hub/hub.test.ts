@@ -173,5 +173,7 @@ describe('behind a JupyterHub', () => {
     await Promise.all([ana, ben].map(({ view }) => view.changes(0, 'power.draw_watts')));
     await expect.poll(() => hub.running(), { message: culler.output }).toEqual([]);
     await expect.poll(() => gpumons.filter(isRunning)).toEqual([]);
+    // By this the panel knows what has happened.
+    expect((await asks(ana.page, 'GET', `${hub.at('ana')}gpumon/healthz`)).status).toBe(424);
   });
 });

@@ -51,6 +51,7 @@ pub(crate) fn process(pid: u32, memory_bytes: Option<u64>, sm_percent: u32) -> P
         name: None,
         user: None,
         command: None,
+        host_memory_bytes: None,
         started_s: 0.0,
         mps: false,
         mig: None,

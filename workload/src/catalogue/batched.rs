@@ -5,8 +5,6 @@ use rayon::prelude::*;
 use super::{matmul::Tolerance, prelude::*};
 use crate::cpu_product::{CpuProduct, multiply_here};
 
-pub(super) static MATMUL_BATCHED: MatmulBatched = MatmulBatched;
-
 const PRODUCTS: u64 = 1000;
 const USUAL_SIDE: u64 = 100;
 /// What a block of `matmul_any.cu` computes at a time, the smallest first.

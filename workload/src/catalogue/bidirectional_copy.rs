@@ -3,8 +3,6 @@
 use super::{copied::HostMemory, prelude::*};
 use crate::cuda::Stream;
 
-pub(super) static BOTH_PINNED: BidirectionalCopy = BidirectionalCopy;
-
 static ABOUT: About = About {
     id: "both-pinned",
     does: "Copies pinned host memory to the device, and other device memory to the host at the same time.",

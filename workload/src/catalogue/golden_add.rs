@@ -6,8 +6,6 @@ use super::{
     prelude::*,
 };
 
-pub(super) static VECTOR_ADD_GRID: VectorAddGrid = VectorAddGrid;
-
 static ABOUT: About = About {
     id: "vector-add-32x128",
     does: "Adds two vectors of 4096 elements in 32 blocks of 128 threads: random numbers, and 0, 1, 2, ... plus ones.",

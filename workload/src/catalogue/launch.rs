@@ -3,7 +3,6 @@
 use super::prelude::*;
 
 const KERNELS: Code = ptx!("launch");
-pub(super) static LAUNCH_LATENCY: LaunchLatency = LaunchLatency;
 
 /// So many kernels that what comes before and after them does not show.
 const CHAIN: u64 = 1000;

@@ -13,8 +13,6 @@ use super::{
     prelude::*,
 };
 
-pub(super) static READ: Read = Read;
-
 static ABOUT: About = About {
     id: "read",
     does: "Reads an array and sums its words.",

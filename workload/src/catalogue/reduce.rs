@@ -8,7 +8,6 @@ use super::{elementwise::larger_than_caches, prelude::*};
 use crate::cuda::Attribute;
 
 const KERNELS: Code = ptx!("reduce");
-pub(super) static REDUCE: Reduce = Reduce;
 
 static ABOUT: About = About {
     id: "reduce",

@@ -8,7 +8,6 @@ use super::{
 };
 
 const KERNELS: Code = ptx!("transcendental");
-pub(super) static TRANSCENDENTAL: Transcendental = Transcendental;
 
 static ABOUT: About = About {
     id: "transcendental",

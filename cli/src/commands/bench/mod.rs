@@ -29,7 +29,7 @@ pub(super) use self::{
     table::{Layout, Subject, beside, count, median, remarks, time, verdict},
 };
 use crate::{
-    exit::Failure,
+    exit::{Failure, say},
     options::SourceArgs,
     run::{self, BesideArgs, DtypeChoice, WhereArgs, parse_share},
 };
@@ -160,14 +160,12 @@ pub(crate) fn run(source: &SourceArgs, args: &BenchArgs) -> Result<(), Failure> 
     });
     let subject = if earlier.is_some() { Subject::Compared } else { Subject::Workloads };
     let layout = Layout { subject, is_beside: args.beside.beside, has_integers: args.has_integers() };
-    let mut results = Results::new(args.json, layout, earlier, args.fail_below);
-    let code = run::follow(source, &job, args.place.time_limit, Some(&args.beside), &mut results)?;
-    let is_below = results.finish(code == 0)?;
-    match code {
-        0 if is_below => Err(Failure::reported(BELOW)),
-        0 => Ok(()),
-        code => Err(Failure::reported(code)),
+    let mut results = Results::new(layout, earlier, args.fail_below);
+    run::print(source, &job, args.place.time_limit, Some(&args.beside), &mut results, args.json)?;
+    if results.compared_nothing() {
+        say("--fail-below compared nothing: no result has an earlier one or a theoretical peak");
     }
+    if results.is_below() { Err(Failure::reported(BELOW)) } else { Ok(()) }
 }
 
 /// What can stand for [`BenchArgs::ids`].

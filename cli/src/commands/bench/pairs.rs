@@ -88,6 +88,7 @@ fn aligned(cell: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::{super::fuzzing::outcome, *};
+    use crate::table::style::plain;
 
     fn between(from: u32, to: u32, us: f64) -> Outcome {
         let mut outcome = outcome("GPU-a", us);
@@ -112,7 +113,7 @@ mod tests {
         latency.cost.moved_bytes = 0;
         pairs.take(&latency);
         pairs.take(&Outcome { device: wrong.device.clone(), to: wrong.to.clone(), ..latency });
-        let text = anstream::adapter::strip_str(&pairs.text()).to_string();
+        let text = plain(&pairs.text());
         let expected = [
             "",
             "peer, GB/s                to 0    to 1    to 2",

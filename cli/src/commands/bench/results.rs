@@ -1,9 +1,7 @@
 //! Results as they come from the worker: for people in a table, for programs a line each.
 
-use std::io::{self, Write};
-
 use gpumon_probe::model::Reading;
-use gpumon_workload::protocol::{DeviceName, FrameworkRun, Line, Load, Outcome, Report};
+use gpumon_workload::protocol::{DeviceName, Line, Outcome, Report};
 use serde_json::json;
 
 use super::{
@@ -12,14 +10,12 @@ use super::{
     table::{Layout, Table, name},
 };
 use crate::{
-    exit::{Failure, say},
-    run::{ProgressLine, View},
+    run::ForPeople,
     table::style::{ALARM, DIM, NOTICE, paint},
 };
 
 /// What was printed, and how it was beside what was wanted.
 pub(crate) struct Results {
-    json: bool,
     layout: Layout,
     /// Since it has begun.
     table: Option<Table>,
@@ -27,7 +23,6 @@ pub(crate) struct Results {
     steps: usize,
     has_lines: bool,
     pairs: Pairs,
-    progress: ProgressLine,
     earlier: Option<Earlier>,
     fail_below: Option<f64>,
     /// How many results could be held against the threshold.
@@ -39,16 +34,14 @@ pub(crate) struct Results {
 }
 
 impl Results {
-    pub(crate) fn new(json: bool, layout: Layout, earlier: Option<Earlier>, fail_below: Option<f64>) -> Self {
+    pub(crate) fn new(layout: Layout, earlier: Option<Earlier>, fail_below: Option<f64>) -> Self {
         Self {
-            json,
             layout,
             table: None,
             devices: Vec::new(),
             steps: 0,
             has_lines: false,
             pairs: Pairs::default(),
-            progress: ProgressLine::new(),
             earlier,
             fail_below,
             judged: 0,
@@ -57,63 +50,23 @@ impl Results {
         }
     }
 
-    /// Says what all of them come to, and whether one is below the threshold, or none could be held against it.
-    /// `is_whole` is whether everything was done.
-    pub(crate) fn finish(&self, is_whole: bool) -> Result<bool, Failure> {
-        let is_below = self.fail_below.is_some() && (self.judged == 0 || !self.below.is_empty());
-        if is_whole && self.fail_below.is_some() && self.judged == 0 {
-            say("--fail-below compared nothing: no result has an earlier one or a theoretical peak");
-        }
-        if self.json || !self.has_lines {
-            return Ok(is_below);
-        }
-        let mut out = anstream::stdout();
-        out.write_all(self.pairs.text().as_bytes())?;
-        if self.earlier.is_some() {
-            let text = match &self.slower[..] {
-                [] => paint(DIM, "No result is significantly slower than before."),
-                slower => paint(NOTICE, &format!("Significantly slower than before: {}", slower.join(", "))),
-            };
-            writeln!(out, "\n{text}")?;
-        }
-        if let (Some(share), false) = (self.fail_below, self.below.is_empty()) {
-            let text = format!("Below {:.1} %: {}", share * 100.0, self.below.join(", "));
-            writeln!(out, "\n{}", paint(ALARM, &text))?;
-        }
-        Ok(is_below)
+    /// Whether there is a threshold, and none could be held against it.
+    pub(crate) fn compared_nothing(&self) -> bool {
+        self.fail_below.is_some() && self.judged == 0
     }
 
-    fn result(
-        &mut self,
-        raw: &str,
-        outcome: &Outcome,
-        load: Option<&Load>,
-        beside: &[FrameworkRun],
-    ) -> Result<(), Failure> {
+    /// Whether one is below the threshold, or none could be held against it.
+    pub(crate) fn is_below(&self) -> bool {
+        self.compared_nothing() || !self.below.is_empty()
+    }
+
+    /// Beside an earlier one, and held against the threshold.
+    fn compare(&mut self, outcome: &Outcome) -> Option<Compared> {
         let compared = self.earlier.as_ref().and_then(|earlier| earlier.beside(outcome));
         if !outcome.partial {
             self.judge(outcome, compared);
         }
-        let mut out = anstream::stdout();
-        if self.json {
-            match compared.map(|compared| serde_json::to_string(&compared)).transpose().map_err(io::Error::from)? {
-                Some(compared) => {
-                    writeln!(out, "{},\"compared\":{compared}}}", raw.strip_suffix('}').unwrap_or(raw))?;
-                }
-                None => writeln!(out, "{raw}")?,
-            }
-        } else {
-            self.pairs.take(outcome);
-            if let Some(table) = &mut self.table {
-                out.write_all(table.lines(outcome, load, compared).as_bytes())?;
-                for run in beside {
-                    out.write_all(table.beside(run, outcome).as_bytes())?;
-                }
-                self.has_lines = true;
-            }
-        }
-        out.flush()?;
-        Ok(())
+        compared
     }
 
     fn judge(&mut self, outcome: &Outcome, compared: Option<Compared>) {
@@ -134,57 +87,61 @@ impl Results {
     }
 }
 
-impl View for Results {
-    fn on_line(&mut self, raw: &str, line: Line) -> Result<(), Failure> {
-        match &line.report {
+impl ForPeople for Results {
+    fn result(&mut self, report: &Report) -> Option<String> {
+        match report {
             Report::Begun { devices, steps, .. } => {
                 self.table = Some(Table::new(self.layout, devices));
                 (self.devices, self.steps) = (devices.clone(), *steps);
+                None
             }
             Report::Result { outcome, load, beside } => {
-                self.progress.clear();
-                self.result(raw, outcome, load.as_ref(), beside)?;
+                let compared = self.compare(outcome);
+                self.pairs.take(outcome);
+                self.has_lines = true;
+                let table = self.table.as_mut()?;
+                let lines = table.lines(outcome, load.as_ref(), compared);
+                Some(beside.iter().fold(lines, |lines, run| lines + &table.beside(run, outcome)))
             }
-            Report::Said { text, .. } => {
-                self.progress.clear();
-                say(text);
+            // One of several is a line among theirs.
+            Report::Failed { id, gpu, error, .. } if self.steps > 1 => {
+                let place = self.devices.iter().find(|device| device.index == *gpu);
+                Some(self.table.as_mut()?.failure(id, place, error))
             }
-            Report::Failed { id, backend, gpu, error, code } => {
-                self.progress.clear();
-                match &mut self.table {
-                    // One of several is a line among theirs.
-                    Some(table) if !self.json && self.steps > 1 => {
-                        let place = self.devices.iter().find(|device| device.index == *gpu);
-                        anstream::stdout().write_all(table.failure(id, place, error).as_bytes())?;
-                    }
-                    _ => say(error),
-                }
-                // What never began has no results.
-                if self.json && self.table.is_some() {
-                    let object = json!({
-                        "at_ms": line.at_ms, "report": "failed", "id": id, "backend": backend, "gpu": gpu,
-                        "error": error, "code": code, "verify": { "ok": false, "checked": 0 }
-                    });
-                    writeln!(io::stdout(), "{object}")?;
-                }
-            }
-            Report::Phase { .. }
-            | Report::Progress { .. }
-            | Report::Tutorial { .. }
-            | Report::Check { .. }
-            | Report::Ended { .. }
-            | Report::Unknown => {}
+            _ => None,
         }
-        self.progress.on_report(&line.report);
-        Ok(())
     }
 
-    fn on_tick(&mut self) {
-        self.progress.show();
+    fn object(&mut self, raw: &str, line: &Line) -> Option<String> {
+        match &line.report {
+            Report::Result { outcome, .. } => Some(self.compare(outcome).map_or_else(
+                || raw.to_owned(),
+                |compared| format!("{},\"compared\":{}}}", raw.strip_suffix('}').unwrap_or(raw), json!(compared)),
+            )),
+            // What never began has no results.
+            Report::Failed { id, backend, gpu, error, code } if self.table.is_some() => {
+                let object = json!({
+                    "at_ms": line.at_ms, "report": "failed", "id": id, "backend": backend, "gpu": gpu,
+                    "error": error, "code": code, "verify": { "ok": false, "checked": 0 }
+                });
+                Some(object.to_string())
+            }
+            report => self.result(report),
+        }
     }
 
-    fn end(&mut self) {
-        self.progress.clear();
+    /// What all of them come to.
+    fn end(&self) -> String {
+        let slower = match &self.slower[..] {
+            [] => paint(DIM, "No result is significantly slower than before."),
+            slower => paint(NOTICE, &format!("Significantly slower than before: {}", slower.join(", "))),
+        };
+        let slower = (self.earlier.is_some() && self.has_lines).then(|| format!("\n{slower}\n"));
+        let below = self.fail_below.filter(|_| !self.below.is_empty()).map(|share| {
+            let below = format!("Below {:.1} %: {}", share * 100.0, self.below.join(", "));
+            format!("\n{}\n", paint(ALARM, &below))
+        });
+        [Some(self.pairs.text()), slower, below].into_iter().flatten().collect()
     }
 }
 
@@ -199,11 +156,11 @@ mod tests {
     fn a_threshold_is_held_against_what_there_is() {
         let below = |outcomes: &[Outcome], share| {
             let layout = Layout { subject: Subject::Workloads, is_beside: false, has_integers: false };
-            let mut results = Results::new(true, layout, None, Some(share));
+            let mut results = Results::new(layout, None, Some(share));
             for outcome in outcomes {
                 results.judge(outcome, None);
             }
-            results.finish(true).unwrap()
+            results.is_below()
         };
         let good = outcome("GPU-a", 100.0);
         assert!(!below(std::slice::from_ref(&good), 0.87));

@@ -320,6 +320,7 @@ mod tests {
     use gpumon_workload::protocol::Verification;
 
     use super::{super::fuzzing::outcome, *};
+    use crate::table::style::plain;
 
     fn layout(subject: Subject) -> Layout {
         Layout { subject, is_beside: false, has_integers: false }
@@ -331,10 +332,6 @@ mod tests {
             "share_at_clock":0.9123,"held_down_by":{"sw_power_cap":4},"others":[]}"#,
         )
         .unwrap()
-    }
-
-    fn plain(text: &str) -> String {
-        anstream::adapter::strip_str(text).to_string()
     }
 
     #[test]

@@ -102,6 +102,7 @@ mod tests {
     use unicode_width::UnicodeWidthStr;
 
     use super::*;
+    use crate::table::style::plain;
 
     #[test]
     fn every_line_fits_and_says_its_verdict() {
@@ -112,7 +113,7 @@ mod tests {
         let missing = Missing { reason: "GPU lost".to_owned(), gpus: vec![1, 2], readings: vec!["a.b".repeat(40)] };
         let report = Report::new(findings, Readings { present: vec!["x".to_owned()], missing: vec![missing] });
         assert!(!report.well);
-        let text = anstream::adapter::strip_str(&report.text()).to_string();
+        let text = plain(&report.text());
         assert!(text.starts_with("ok       driver        580.1\nproblem  gpu 63        word word"), "{text}");
         assert!(text.lines().all(|line| line.width() <= WIDTH), "{text}");
         assert_eq!(text.matches('x').count(), 200, "nothing is lost: {text}");

@@ -33,10 +33,11 @@ fn gib(bytes: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::table::style::plain;
 
     #[test]
     fn what_is_used_and_what_stays_free_are_told_apart() {
-        let plain = |level, columns| anstream::adapter::strip_str(&line(&level, columns, false)).to_string();
+        let plain = |level, columns| plain(&line(&level, columns, false));
         let half = MemoryLevel { used_bytes: 4 << 30, total_bytes: 8 << 30, reserve_bytes: 1 << 29 };
         let long = plain(half, 100);
         assert_eq!(long, format!("{}{}|||  {half}", "#".repeat(20), ".".repeat(17)));

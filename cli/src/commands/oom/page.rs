@@ -118,6 +118,7 @@ fn columns() -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::table::style::plain;
 
     #[test]
     fn sentences_stand_below_each_other_by_what_they_are_about() {
@@ -129,7 +130,7 @@ mod tests {
             (Topic::Fix, "Or that.", 14_000),
         ];
         let text: String = said.into_iter().map(|(topic, text, at_ms)| page.sentence(topic, text, at_ms)).collect();
-        let text = anstream::adapter::strip_str(&text).to_string();
+        let text = plain(&text);
         assert_eq!(
             text,
             "  0.2 s      It begins.\n 12.5 s      It goes on.\n\nFix          Do this.\n             Or that.\n"

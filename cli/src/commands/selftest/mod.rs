@@ -61,5 +61,5 @@ pub(crate) fn run(source: &SourceArgs, args: &SelftestArgs) -> Result<(), Failur
     source.source.check()?;
     let place = Where { backend: BackendChoice::Cuda, device: args.device.clone(), share: false };
     let job = Job::Selftest(SelftestJob { place, quick: args.quick });
-    run::print(source, &job, args.time_limit, None, Text::new(), args.json)
+    run::print(source, &job, args.time_limit, None, &mut Text::new(), args.json)
 }

@@ -87,15 +87,14 @@ impl ForPeople for Text {
     fn result(&mut self, report: &Report) -> Option<String> {
         match report {
             Report::Check { check } => return Some(self.lines(check)),
+            Report::Failed { id, error, .. } if self.all() > 0 => {
+                let error = escaped(&format!("{id}: failed: {error}"));
+                return Some(self.columns.remark(2 * INDENT, ALARM, &error));
+            }
             Report::Begun { devices, .. } => self.devices.clone_from(devices),
             _ => {}
         }
         None
-    }
-
-    fn failure(&mut self, id: &str, error: &str) -> Option<String> {
-        let error = escaped(&format!("{id}: failed: {error}"));
-        (self.all() > 0).then(|| self.columns.remark(2 * INDENT, ALARM, &error))
     }
 
     fn end(&self) -> String {
@@ -117,6 +116,7 @@ mod tests {
     use gpumon_workload::protocol::Unit;
 
     use super::*;
+    use crate::table::style::plain;
 
     fn check(load: &'static str, verdict: Verdict) -> Check {
         Check {
@@ -142,9 +142,11 @@ mod tests {
     #[test]
     fn a_table_has_one_heading_and_what_is_a_mismatch_says_why() {
         let mut text = Text::with_room(Some(80));
-        assert_eq!(text.failure("read", "no memory"), None, "there is no table yet");
-        let plain = |text: String| anstream::adapter::strip_str(&text).to_string();
-        let first = plain(text.lines(&check("read", Verdict::Verified)));
+        let failed: Report =
+            serde_json::from_str(r#"{"report":"failed","id":"read","backend":"cuda","error":"no memory","code":1}"#)
+                .unwrap();
+        assert_eq!(text.result(&failed), None, "there is no table yet");
+        let first = plain(&text.lines(&check("read", Verdict::Verified)));
         let expected = [
             "",
             "reading                                 expected reported unit result",
@@ -152,14 +154,14 @@ mod tests {
             "  GPU 0 activity.dram_bandwidth_percent   92.3     91.0   %    verified",
         ];
         assert_eq!(first.lines().collect::<Vec<_>>(), expected);
-        let second = plain(text.lines(&check("read", Verdict::Mismatch)));
+        let second = plain(&text.lines(&check("read", Verdict::Mismatch)));
         assert!(second.starts_with("  GPU 0 activity.dram") && second.contains("  11.0   %    mismatch\n"), "{second}");
         assert!(second.ends_with("\n    expected 87.3 to 97.3 %: bytes were counted\n"), "{second}");
-        let third = plain(text.lines(&check("other", Verdict::NotReported)));
+        let third = plain(&text.lines(&check("other", Verdict::NotReported)));
         assert!(third.starts_with("Memory is read\n") && third.contains(" -     %    not reported"), "{third}");
-        let failed = text.failure("read", "no memory").map(plain);
+        let failed = text.result(&failed).map(|text| plain(&text));
         assert_eq!(failed.as_deref(), Some("    read: failed: no memory\n"));
-        assert_eq!(plain(text.end()), "\n1 of 3 readings verified, 1 mismatch, 1 not reported\n");
+        assert_eq!(plain(&text.end()), "\n1 of 3 readings verified, 1 mismatch, 1 not reported\n");
         assert_eq!(Text::with_room(None).end(), "");
     }
 }

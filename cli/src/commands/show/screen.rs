@@ -7,7 +7,10 @@ use std::{
 
 use anstream::{AutoStream, ColorChoice};
 
-use crate::{table::Layout, terminal::is_dumb};
+use crate::{
+    table::{Layout, style::plain},
+    terminal::is_dumb,
+};
 
 /// Whether text has colours.
 #[derive(Debug, Clone, Copy, Default, clap::ValueEnum)]
@@ -54,8 +57,7 @@ impl Screen {
 
     /// Shows a picture of whole lines: in the place of the one before it, or after an empty line.
     pub(super) fn show(&mut self, picture: &str) -> io::Result<()> {
-        let plain = || anstream::adapter::strip_str(picture).to_string();
-        let picture = if self.has_colors { picture.to_owned() } else { plain() };
+        let picture = if self.has_colors { picture.to_owned() } else { plain(picture) };
         let is_first = self.pictures == 0;
         self.pictures += 1;
         let text = match (self.is_renewed, is_first) {

@@ -134,7 +134,7 @@ mod tests {
     use unicode_width::UnicodeWidthStr;
 
     use super::*;
-    use crate::commands::bench::sample_outcome as outcome;
+    use crate::{commands::bench::sample_outcome as outcome, table::style::plain};
 
     fn report(case: &'static str, found: Found) -> TutorialReport {
         TutorialReport {
@@ -148,10 +148,6 @@ mod tests {
             share_of_framework: None,
             beside: Vec::new(),
         }
-    }
-
-    fn plain(text: &str) -> String {
-        anstream::adapter::strip_str(text).to_string()
     }
 
     fn compared(share: f64, same_device: bool, columns: usize) -> String {

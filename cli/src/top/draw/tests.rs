@@ -233,18 +233,18 @@ fn processes_take_the_lines_that_a_view_leaves_empty() {
 fn what_processes_take_of_the_host_is_there_from_120_columns_on() {
     use crate::top::model::{ProcessUsage, Usage};
     let (mut app, _waiting) = app(2);
-    let usage = ProcessUsage { cpu_percent: Some(387.2), resident_bytes: 3 << 30, threads: 17 };
+    let usage = ProcessUsage { cpu_percent: Some(387.2), threads: 17 };
     app.model.usage = Usage::from([(4000, usage)]);
     let drawn = lines(&mut app, 120, 40);
     let heading = find(&drawn, "GPU      PID");
     assert!(heading.contains("   CPU   HOST MEM") && !heading.contains("THR"), "{heading}");
-    assert!(find(&drawn, "  0     4000").contains("387 %    3.0 GiB"));
-    assert!(find(&drawn, "  0     4007").contains("     -          -"));
+    assert!(find(&drawn, "  0     4000").contains("387 %    5.0 GiB"));
+    assert!(find(&drawn, "  0     4007").contains("     -    4.5 GiB"));
     assert!(!lines(&mut app, 80, 24).join("").contains("HOST MEM"));
     app.state.processes.columns = Column::ALL.to_vec();
     let drawn = lines(&mut app, 200, 40);
     assert!(find(&drawn, "GPU      PID").contains("HOST MEM   THR"));
-    assert!(find(&drawn, "  0     4000").contains("3.0 GiB    17"));
+    assert!(find(&drawn, "  0     4000").contains("5.0 GiB    17"));
 }
 
 #[test]

@@ -113,7 +113,7 @@ impl History {
     /// Adds what a server remembers and this does not: moments, and values of moments that are here. `index_of` tells a
     /// GPU's index by its UUID.
     pub(super) fn extend(&mut self, past: &frame::History, interval_ms: u32, index_of: impl Fn(&str) -> Option<u32>) {
-        let columns: Vec<(Line, &[Option<f64>])> = past
+        let columns: Vec<(Line, &[Option<f32>])> = past
             .gpus
             .iter()
             .filter_map(|gpu| Some((index_of(&gpu.uuid)?, gpu)))
@@ -133,7 +133,7 @@ impl History {
             let row = rows.entry(*at_ms).or_insert_with(|| Row::new(*at_ms, interval_ms));
             for (line, values) in &columns {
                 if let Some(value) = values.get(place).copied().flatten() {
-                    row.set(*line, Some(value));
+                    row.set(*line, Some(value.into()));
                 }
             }
         }

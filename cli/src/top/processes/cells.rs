@@ -3,14 +3,11 @@
 use unicode_width::UnicodeWidthStr;
 
 use super::{ProcessView, columns::Column, rows::Row};
+use crate::table::{GOOD_WHAT, SHORTEST_WHAT};
 
 const GAP: usize = 2;
-/// What a process is needs at least so much room, or other columns make way.
-const SHORTEST_WHAT: usize = 16;
 /// Columns that only add to others make way until there is room for a name and the job behind it.
 const WHAT_WITH_JOB: usize = 28;
-/// In so much room most commands can be read with the job behind them: columns that tell nothing make way for it.
-const GOOD_WHAT: usize = 40;
 
 /// The columns that fit, each with its place and its width.
 #[derive(Debug, Clone, PartialEq, Eq)]

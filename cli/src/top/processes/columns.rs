@@ -57,10 +57,10 @@ impl Column {
         Self::Kind,
         Self::MemoryBusy,
         Self::Share,
+        Self::HostMemory,
         Self::Decoder,
         Self::Encoder,
         Self::Threads,
-        Self::HostMemory,
         Self::Cpu,
         Self::Time,
         Self::User,
@@ -187,9 +187,7 @@ impl Row<'_> {
                 let percent = self.usage.and_then(|usage| usage.cpu_percent);
                 percent.map_or_else(|| ABSENT.to_owned(), |percent| format!("{percent:.0} %"))
             }
-            Column::HostMemory => self
-                .usage
-                .map_or_else(|| ABSENT.to_owned(), |usage| format!("{} GiB", gib_in_column(usage.resident_bytes))),
+            Column::HostMemory => shown(&process.host_memory_bytes, |bytes| format!("{} GiB", gib_in_column(*bytes))),
             Column::Threads => self.usage.map_or_else(|| ABSENT.to_owned(), |usage| usage.threads.to_string()),
             Column::Time => shown(&process.started_ms, |started| compact_duration(now_ms.saturating_sub(*started))),
             Column::What => what(process).map_or_else(|| ABSENT.to_owned(), |what| printable(&what)),
@@ -263,7 +261,7 @@ pub(super) fn number(row: &Row<'_>, column: Column) -> Option<f64> {
         Column::Encoder => of(&process.encoder_percent),
         Column::Decoder => of(&process.decoder_percent),
         Column::Cpu => row.usage?.cpu_percent,
-        Column::HostMemory => Some(row.usage?.resident_bytes as f64),
+        Column::HostMemory => process.host_memory_bytes.value().map(|bytes| *bytes as f64),
         Column::Threads => Some(f64::from(row.usage?.threads)),
         // The longest time is that of the earliest start.
         Column::Time => process.started_ms.value().map(|started| -(*started as f64)),

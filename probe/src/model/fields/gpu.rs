@@ -144,7 +144,7 @@ pub const GPU_FIELDS: &[Field] = &[
         .prometheus("gpumon_gpu_memory_temperature_celsius")
         .dcgm("DCGM_FI_DEV_MEMORY_TEMP", "DCGM_FI_DEV_MEMORY_TEMP_CELSIUS")
         .chart("memory-temperature", "temperature", "Memory", Color::Line(4)),
-    gpu!(temperature.margin_celsius, "Thermal margin", "Margin", Unit::Celsius)
+    gpu!(temperature.margin_celsius, "Thermal margin", "Margin", Unit::CelsiusDifference)
         .help("How much warmer the GPU may get before its clocks are lowered.")
         .prometheus("gpumon_gpu_temperature_margin_celsius"),
     gpu!(power.draw_watts, "Power", "Power", Unit::Watts)

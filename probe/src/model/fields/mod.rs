@@ -73,7 +73,7 @@ pub struct Field<S: 'static = GpuSample> {
     pub dcgm: Option<Dcgm>,
     /// Its name in OpenTelemetry's semantic conventions.
     pub otel: Option<&'static str>,
-    /// How it is drawn over time; history keeps what is drawn.
+    /// How it is drawn over time without being asked.
     pub chart: Option<Chart>,
     /// What it is out of.
     pub limit: Option<Limit>,
@@ -97,6 +97,8 @@ pub enum Unit {
     Joules,
     /// Degrees.
     Celsius,
+    /// Degrees between two temperatures.
+    CelsiusDifference,
     /// Of a clock.
     Megahertz,
     /// Over a link, a disk or a network.
@@ -168,7 +170,7 @@ impl Unit {
     const fn range(self) -> (f64, f64) {
         match self {
             Self::Percent => (0.0, 100.0),
-            Self::Celsius => (-40.0, 200.0),
+            Self::Celsius | Self::CelsiusDifference => (-40.0, 200.0),
             Self::Watts | Self::Megahertz => (0.0, 20_000.0),
             Self::BytesPerSecond => (0.0, MOST_BYTES_PER_SECOND),
             Self::Bytes | Self::Joules | Self::Count => (0.0, f64::MAX),
@@ -286,7 +288,7 @@ impl<S> Field<S> {
     }
 }
 
-/// Those of these fields that are drawn over time, so that history keeps them.
+/// Those of these fields that are drawn over time without being asked.
 pub fn charted<S>(fields: &'static [Field<S>]) -> impl Iterator<Item = &'static Field<S>> + Clone {
     fields.iter().filter(|field| field.chart.is_some())
 }

@@ -117,7 +117,7 @@ fn a_name_for_prometheus_ends_in_its_unit() {
             Unit::Bytes => "_bytes",
             Unit::Watts => "_watts",
             Unit::Joules => "_joules",
-            Unit::Celsius => "_celsius",
+            Unit::Celsius | Unit::CelsiusDifference => "_celsius",
             Unit::Megahertz => "_hertz",
             Unit::BytesPerSecond => "_bytes_per_second",
             Unit::Count => "",

@@ -48,6 +48,8 @@ pub enum Absence {
     WarmingUp,
     /// The driver lists it but does not know the value (NVML's "not available" markers).
     Unknown,
+    /// `/proc` does not have the process: it has ended, or runs in another PID namespace.
+    NotInProc,
     /// It belongs to another user and is kept from view.
     Hidden,
     /// The driver failed with this `nvmlReturn_t`.
@@ -147,6 +149,9 @@ impl fmt::Display for Absence {
             Self::NotReadYet => f.write_str("not read yet"),
             Self::WarmingUp => f.write_str("needs a second sample"),
             Self::Unknown => f.write_str("unknown to the driver"),
+            Self::NotInProc => {
+                f.write_str("not in /proc: ended, or in another PID namespace (a container or the host)")
+            }
             Self::Hidden => f.write_str("hidden: another user's"),
             Self::DriverError { code } => write!(f, "driver error {code}"),
         }

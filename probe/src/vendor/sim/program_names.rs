@@ -1,4 +1,4 @@
-//! Names of simulated programs and their users.
+//! Names of simulated programs and their users, and what they hold of the host's memory.
 
 use crate::model::{Notebook, Owner, Reading, SlurmJob};
 
@@ -40,6 +40,18 @@ pub(super) fn pick(noise: Noise, program: Program) -> ProgramNames {
     let mut words = command.split(' ').filter(|word| *word != "python" && *word != "-m");
     let name = words.next().unwrap_or(command);
     ProgramNames { name, user, command }
+}
+
+/// Some gigabytes: a server keeps more of its weights and buffers there than a notebook of its data.
+pub(super) fn host_memory_bytes(noise: Noise, program: Program) -> u64 {
+    let (least_gib, most_gib) = match program {
+        Program::Training => (4.0, 16.0),
+        Program::Server => (8.0, 24.0),
+        Program::Leak => (2.0, 6.0),
+        Program::Notebook => (0.6, 3.0),
+    };
+    let gib = least_gib + (most_gib - least_gib) * noise.stream("host memory").unit(0);
+    (gib * f64::from(1 << 30)) as u64
 }
 
 /// What a program belongs to on a machine that many share: jobs train, services serve, notebooks explore.

@@ -182,7 +182,21 @@ mod tests {
         assert_eq!(process.pid, 77);
         assert_eq!(process.memory_bytes, Reading::Absent(Absence::Unknown));
         assert_eq!(process.name, Reading::Absent(Absence::Unknown));
+        assert_eq!(process.host_memory_bytes, Reading::Absent(Absence::Unknown));
         assert_eq!(process.user, Reading::Now("ana".to_owned()));
+    }
+
+    #[test]
+    fn a_process_holds_the_host_memory_of_the_scenario_or_of_a_program_of_its_kind() {
+        let held = |source: SimSource| {
+            let mut sample = blank(0);
+            source.open(0).unwrap().read(&mut sample, ReadDepth::Full).unwrap();
+            sample.processes.value().unwrap()[0].host_memory_bytes.clone()
+        };
+        let given = source("[[process]]\ngpu = 0\npid = 77\nhost_memory = \"3 GiB\"");
+        assert_eq!(held(given), Reading::Now(3 << 30));
+        let invented = held(SimSource::new(Scenario::simple(1, 1)));
+        assert!(invented.value().is_some_and(|bytes| (1 << 29..24 << 30).contains(bytes)), "{invented:?}");
     }
 
     #[test]

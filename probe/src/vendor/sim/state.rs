@@ -149,6 +149,8 @@ pub struct ProcessState {
     pub user: Option<Arc<str>>,
     /// Its command line, where the scenario has one.
     pub command: Option<Arc<str>>,
+    /// What it holds of the host's memory, where the scenario says so.
+    pub host_memory_bytes: Option<u64>,
     /// When it started, in seconds of the timeline; below 0 where it is older.
     pub started_s: f64,
     /// Whether it computes through the Multi-Process Service.

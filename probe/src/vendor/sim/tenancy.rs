@@ -40,6 +40,7 @@ pub(super) fn of_profile(load: &Load, noise: Noise, gpu: u32, usable_bytes: u64)
             name: Some(names.name.into()),
             user: Some(names.user.into()),
             command: Some(names.command.into()),
+            host_memory_bytes: Some(program_names::host_memory_bytes(noise, tenant.program)),
             started_s: tenant.started_s,
             mps: false,
             mig: None,
@@ -57,6 +58,7 @@ pub(super) fn of_scenario(processes: &[ProcessSettings], seconds: f64) -> Vec<Pr
 fn same(process: &ProcessSettings, seconds: f64) -> impl Iterator<Item = ProcessState> {
     let sm_percent = process.sm_percent(seconds);
     let memory_bytes = process.memory.as_ref().map(|curve| curve.at(seconds) as u64);
+    let host_memory_bytes = process.host_memory.as_ref().map(|curve| curve.at(seconds) as u64);
     process.pids().map(move |pid| ProcessState {
         pid,
         kind: process.kind,
@@ -68,6 +70,7 @@ fn same(process: &ProcessSettings, seconds: f64) -> impl Iterator<Item = Process
         name: process.name.clone(),
         user: process.user.clone(),
         command: process.command.clone(),
+        host_memory_bytes,
         started_s: process.started_s(),
         mps: process.mps,
         mig: process.mig(),

@@ -1,6 +1,6 @@
 /** Power, energy and heat. */
 
-import { celsius, count, DASH, kilowattHours, percent, watts } from '../../lib/format';
+import { celsius, celsiusDifference, count, DASH, kilowattHours, percent, watts } from '../../lib/format';
 import { joined } from '../../lib/text';
 import { table, trans } from '../../lib/translation';
 import type { Board, Fan, Reading } from '../../wire';
@@ -23,7 +23,7 @@ export const POWER = table((): DetailGroup => ({
       ...field('temperature.memory_celsius', celsius),
       rest: ({ board }) => outOf(board.thresholds.memory_max_celsius, celsius),
     },
-    field('temperature.margin_celsius', celsius),
+    field('temperature.margin_celsius', celsiusDifference),
     threshold('slowdown_celsius', trans.__('Slowdown temperature')),
     threshold('shutdown_celsius', trans.__('Shutdown temperature')),
     fans(trans.__('Fans')),

@@ -1,10 +1,9 @@
 /** One chart of a dashboard: what it is, what each of its lines says, and the lines. */
 
+import { fittedAxis, wholeAxis } from '../../chart/axis';
 import { Chart } from '../../chart/chart';
-import type { ChartLine, TimeWindow } from '../../chart/content';
-import { roundRange, roundUp } from '../../chart/ticks';
+import type { ChartLine } from '../../chart/content';
 import { h, setAttribute, setText } from '../../lib/dom';
-import { firstAfter } from '../../lib/timeline';
 import { trans } from '../../lib/translation';
 import { tooltipValues, nearestLine } from '../../model/dashboard/tooltip-values';
 import type { Plot, PlotLine } from '../../model/dashboard/plots';
@@ -128,8 +127,9 @@ export class PlotView {
         }));
     const lines = drawn(plot.lines);
     const stack = drawn(plot.stack);
-    const zoomed = context.axes[plot.id] ?? (context.fitted ? fittedAxis(plot, lines, window) : null);
-    const [floor, ceiling] = zoomed ?? wholeAxis(plot, lines, window);
+    const fitted = context.fitted ? fittedAxis(unit, stack.length > 0, lines, window) : null;
+    const zoomed = context.axes[plot.id] ?? fitted;
+    const [floor, ceiling] = zoomed ?? wholeAxis(unit, plot.limit, lines, window);
     this.range = ceiling - floor;
     this.chart.draw({
       axis: unit,
@@ -238,41 +238,4 @@ export class PlotView {
     );
     return near;
   }
-}
-
-/** The axis as it is unless somebody zooms: up to the limit, or round above what there is. */
-function wholeAxis({ unit, limit }: Plot, lines: readonly ChartLine[], window: TimeWindow): readonly [number, number] {
-  if (unit.bounded) {
-    return [unit.floor, unit.ceiling];
-  }
-  if (limit !== null) {
-    // A little air above a limit that values may touch; memory cannot pass its total.
-    return [unit.floor, Math.max(unit.ceiling, limit * (unit.base === 1 ? 1.06 : 1))];
-  }
-  const [, highest] = extentOf(lines, window) ?? [0, 0];
-  return [unit.floor, highest <= unit.ceiling ? unit.ceiling : roundUp(highest, unit.base)];
-}
-
-/** The axis that shows no more than there is; what is stacked stands on its floor. */
-function fittedAxis(
-  { unit, stack }: Plot,
-  lines: readonly ChartLine[],
-  window: TimeWindow,
-): readonly [number, number] | null {
-  const extent = extentOf(lines, window);
-  return extent && roundRange(stack.length > 0 ? unit.floor : extent[0], extent[1], unit.base);
-}
-
-/** The lowest and the highest value that are shown; `null` where there is none. */
-function extentOf(lines: readonly ChartLine[], window: TimeWindow): [lowest: number, highest: number] | null {
-  let [lowest, highest] = [Infinity, -Infinity];
-  for (const { values, times_ms = window.times_ms } of lines) {
-    const end = firstAfter(times_ms, window.to_ms);
-    for (let i = firstAfter(times_ms, window.from_ms); i < end; i += 1) {
-      const value = values[i] ?? NaN;
-      highest = value > highest ? value : highest;
-      lowest = value < lowest ? value : lowest;
-    }
-  }
-  return lowest > highest ? null : [lowest, highest];
 }

@@ -23,8 +23,6 @@ const PART: u64 = 4;
 /// The driver gives memory in pieces of 2 MiB, and keeps a few for itself.
 const PIECES_BYTES: f64 = (8_u64 << 20) as f64;
 
-pub(super) static HELD: Held = Held;
-
 pub(super) struct Held;
 
 impl KnownLoad for Held {

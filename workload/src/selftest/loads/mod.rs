@@ -21,9 +21,9 @@ use crate::error::RunError;
 
 /// All of them, in the order in which they are put on.
 pub(crate) static ALL: [&dyn KnownLoad; 12] = [
-    &held::HELD,
-    &spin::SPIN,
-    &pulse::PULSE,
+    &held::Held,
+    &spin::Spin,
+    &pulse::Pulse,
     &steady::READ,
     &steady::BF16,
     &steady::INT8,

@@ -12,8 +12,6 @@ use super::{
 };
 use crate::{error::RunError, protocol::Unit};
 
-pub(super) static PULSE: Pulse = Pulse;
-
 pub(super) struct Pulse;
 
 impl KnownLoad for Pulse {

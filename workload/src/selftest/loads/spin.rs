@@ -27,8 +27,6 @@ const THREADS: u32 = 1024;
 /// What processes do is asked so often: the first answer is about a time before.
 const ASKED_EVERY_MS: u64 = 1000;
 
-pub(super) static SPIN: Spin = Spin;
-
 pub(super) struct Spin;
 
 /// What the blocks of one start said of themselves.

@@ -31,7 +31,7 @@ pub(super) fn rows(snapshot: &Snapshot) -> Vec<Row> {
 }
 
 /// In the order in which they are shown.
-pub(super) static COLUMNS: [Column<Row>; 23] = [
+pub(super) static COLUMNS: [Column<Row>; 24] = [
     usual("time", "Time of the sample, UTC.", |row| Some(time(row.sample_ms))),
     usual("gpu_index", "NVML index of the GPU.", |row| Some(row.gpu.to_string())),
     column("gpu_uuid", "UUID of the GPU.", |row| row.gpu_uuid.clone()),
@@ -52,6 +52,7 @@ pub(super) static COLUMNS: [Column<Row>; 23] = [
     }),
     column("encoder_percent", "Utilization of the video encoder.", |row| number(&row.process.encoder_percent)),
     column("decoder_percent", "Utilization of the video decoder.", |row| number(&row.process.decoder_percent)),
+    column("host_memory_bytes", "Host memory in use (resident set).", |row| plain(&row.process.host_memory_bytes)),
     column("started", "Start time, UTC.", |row| row.process.started_ms.value().map(|at_ms| time(*at_ms))),
     usual("running_seconds", "Time since its start.", |row| {
         let started_ms = row.process.started_ms.value()?;

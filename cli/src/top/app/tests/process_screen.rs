@@ -35,11 +35,12 @@ fn process_screen(app: &mut App, waiting: &mpsc::Receiver<Input>, pid: u32, key:
     let mut process = testing::processes(1).remove(0);
     (process.pid, process.started_ms) = (pid, Reading::Now(facts.started_ms.unwrap()));
     (process.memory_bytes, process.sm_percent) = (Reading::Now(8 << 30), Reading::Now(40.0));
+    process.host_memory_bytes = Reading::Now(3 << 30);
     let mut sample = app.model.sample.clone().unwrap();
     sample.gpus[0].power.draw_watts = Reading::Now(400.0);
     sample.gpus[0].processes =
         Reading::Now(vec![process.clone(), Process { pid: 1, sm_percent: Reading::Now(10.0), ..process }]);
-    let usage = ProcessUsage { cpu_percent: Some(150.0), resident_bytes: 3 << 30, threads: 1 };
+    let usage = ProcessUsage { cpu_percent: Some(150.0), threads: 1 };
     for second in 1..=3 {
         sample.at_ms += 1000;
         app.update(Update::Usage(Usage::from([(pid, usage)])));

@@ -35,10 +35,9 @@ impl Past {
         };
         let power = model.gpu(gpu).and_then(|gpu| power_share(gpu, process).ok());
         let memory = process.memory_bytes.value().map(|bytes| *bytes as f64);
-        let usage = model.usage.get(&process.pid);
-        let resident = usage.map(|usage| usage.resident_bytes as f64);
-        let cpu = usage.and_then(|usage| usage.cpu_percent);
-        self.newest = [memory, process.sm_percent.value().copied(), power, cpu, resident];
+        let host_memory = process.host_memory_bytes.value().map(|bytes| *bytes as f64);
+        let cpu = model.usage.get(&process.pid).and_then(|usage| usage.cpu_percent);
+        self.newest = [memory, process.sm_percent.value().copied(), power, cpu, host_memory];
         self.of_samples.push_own(sample.at_ms, sample.interval_ms, &self.newest);
     }
 
@@ -85,15 +84,16 @@ pub(super) fn draw(painter: &mut Painter<'_>, area: Rect, screen: &ProcessScreen
         _ => unread.clone(),
     };
     let process = &screen.process;
-    let host = unread.or_else(|| Some("comes with a sample, of 512 processes at most".to_owned()));
+    let cpu = unread.or_else(|| Some("comes with a sample, of 512 processes at most".to_owned()));
     let (memory, sm) = (process.memory_bytes.absence(), process.sm_percent.absence());
+    let host_memory = process.host_memory_bytes.absence();
     let reason = |absence: Option<&Absence>| absence.map(ToString::to_string);
     let power = gpu.and_then(|gpu| power_share(gpu, process).err());
     let past = &screen.past;
     let of = |place: usize| (&past.of_samples, past.newest[place], Line::Own(place));
     let charts = [
-        ("CPU", Unit::Percent, None, host.clone(), of(3)),
-        ("Host memory", Unit::Bytes, None, host, of(4)),
+        ("CPU", Unit::Percent, None, cpu, of(3)),
+        ("Host memory", Unit::Bytes, None, reason(host_memory), of(4)),
         ("Disk I/O", Unit::BytesPerSecond, None, disk, (&past.of_disk, past.disk, Line::Own(0))),
         ("SM", Unit::Percent, None, reason(sm), of(1)),
         ("GPU memory", Unit::Bytes, total, reason(memory), of(0)),

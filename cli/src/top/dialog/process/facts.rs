@@ -34,7 +34,6 @@ pub(super) fn lines(
     }
     groups.on_the_gpu(process, &place(key.gpu, process, model), model.now_ms());
     groups.owner(process);
-    let resident_bytes = model.usage.get(&key.pid).map(|usage| usage.resident_bytes);
     let environment = match &screen.found {
         None => {
             groups.fact("", "reading /proc");
@@ -44,7 +43,7 @@ pub(super) fn lines(
             groups.fact("/proc", why);
             Some(0)
         }
-        Some(Ok(facts)) => Some(groups.facts(facts, resident_bytes, screen.are_secrets_shown)),
+        Some(Ok(facts)) => Some(groups.facts(facts, process, screen.are_secrets_shown)),
     };
     (groups.lines, environment)
 }
@@ -134,12 +133,13 @@ impl DetailGroups<'_, '_> {
     }
 
     /// Gives the line in which the environment begins.
-    fn facts(&mut self, facts: &Facts, resident_bytes: Option<u64>, are_secrets_shown: bool) -> usize {
+    fn facts(&mut self, facts: &Facts, process: &Process, are_secrets_shown: bool) -> usize {
         let of = |fact: &Result<String, String>| fact.clone().unwrap_or_else(|why| format!("- ({why})"));
         let threads = if facts.threads == 1 { "thread" } else { "threads" };
         self.fact("state", &format!("{}, parent {}, {} {threads}", facts.state, facts.parent, facts.threads));
         let resident = |held: Option<u64>| held.map_or_else(|| "-".to_owned(), |held| byte_size(held as f64));
-        let (now, most) = (resident(resident_bytes), resident(facts.most_resident_bytes));
+        let now = resident(process.host_memory_bytes.value().copied());
+        let most = resident(facts.most_resident_bytes);
         self.fact("host memory", &format!("{now}, {most} at most"));
         self.fact("CPU time", &compact_duration(facts.cpu_ms));
         self.fact("program", &of(&facts.program));

@@ -184,6 +184,7 @@ fn reading_of(process: &ProcessState, divided: bool, timeline: &Timeline) -> Pro
         name: text(&process.name),
         command: text(&process.command),
         user: text(&process.user),
+        host_memory_bytes: known(process.host_memory_bytes),
         started_ms: Reading::Now(timeline.unix_ms(process.started_s)),
         mig: process.mig,
         mps: process.mps,

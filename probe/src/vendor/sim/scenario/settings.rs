@@ -128,6 +128,8 @@ pub(crate) struct ProcessSettings {
     pub(crate) name: Option<Arc<str>>,
     pub(crate) user: Option<Arc<str>>,
     pub(crate) command: Option<Arc<str>>,
+    /// What it holds of the host's memory. Simulated source only, too.
+    pub(crate) host_memory: Option<Curve<Bytes>>,
     #[serde(default)]
     pub(crate) mps: bool,
     /// The GPU instance that it runs in; without it, on the whole GPU.

@@ -1,0 +1,34 @@
+/** The extension where somebody has disabled it, as the extension manager does it, too. */
+
+import { spawnSync } from 'node:child_process';
+import path from 'node:path';
+
+import { expect } from 'vitest';
+
+import { it } from './fixtures';
+import { JupyterServer } from './jupyter';
+import { kernelReady, runCell } from './lab';
+import { environment, newFolder, VENV } from './machine';
+import { notebookOf } from './notebook-file';
+
+it('the extension that is disabled starts no gpumon, in JupyterLab and in Notebook 7', async ({
+  page,
+  lab,
+  onTestFinished,
+}) => {
+  const folder = newFolder();
+  const disable = ['labextension', 'disable', '--level=user', 'gpumon'];
+  const env = environment({ JUPYTER_CONFIG_DIR: path.join(folder, 'config') });
+  expect(spawnSync(path.join(VENV, 'bin/jupyter'), disable, { env, encoding: 'utf8' })).toMatchObject({ status: 0 });
+  const jupyter = await JupyterServer.start({ GPUMON_SOURCE: 'sim' }, {}, folder);
+  onTestFinished(() => jupyter.stop());
+  jupyter.write('cells.ipynb', notebookOf(['print("done")']));
+  for (const application of ['lab/tree', 'notebooks']) {
+    await page.goto(jupyter.page(`${application}/cells.ipynb`));
+    await kernelReady(page);
+    await runCell(page);
+    await page.locator('.jp-OutputArea-output', { hasText: 'done' }).waitFor();
+    expect(await lab.panel.count()).toBe(0);
+    expect(jupyter.gpumons).toEqual([]);
+  }
+});
