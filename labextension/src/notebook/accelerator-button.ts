@@ -1,6 +1,7 @@
 /** A button in a notebook's toolbar that has its kernel run pandas and scikit-learn on the GPU, where it can. */
 
 import chipStyle from '@gpumon/page/chip.css?inline';
+import { adoptStyle } from '@gpumon/page/style';
 import { Dialog, Notification, showDialog, showErrorMessage } from '@jupyterlab/apputils';
 import type { Kernel } from '@jupyterlab/services';
 import type { TranslationBundle } from '@jupyterlab/translation';
@@ -8,7 +9,6 @@ import { Widget } from '@lumino/widgets';
 
 import { findAccelerators, loadAccelerators, type Accelerator } from './accelerators';
 import { addToToolbar, type NotebookPanel } from './notebook-panel';
-import { addStyle } from '../style';
 
 export class AcceleratorButton extends Widget {
   private readonly button = document.createElement('button');
@@ -23,7 +23,7 @@ export class AcceleratorButton extends Widget {
     private readonly trans: TranslationBundle,
   ) {
     super({ node: document.createElement('span') });
-    addStyle('gpumon-chip-style', chipStyle);
+    adoptStyle(chipStyle);
     this.button.type = 'button';
     this.button.className = 'gpumon-chip';
     this.button.dataset.testid = 'gpumon-accelerate';

@@ -3,6 +3,7 @@
 import { CellLine, CellMeter, isWorthShowing } from '@gpumon/page/cells';
 import cellStyle from '@gpumon/page/cell.css?inline';
 import type { Feed } from '@gpumon/page/feed';
+import { adoptStyle } from '@gpumon/page/style';
 import { PathExt } from '@jupyterlab/coreutils';
 import type { IDisposable } from '@lumino/disposable';
 
@@ -10,7 +11,6 @@ import { BelowCells } from './below-cells';
 import type { NotebookPanel } from './notebook-panel';
 import { PageSubscription } from '../page-subscription';
 import { ExecutionTracker, type StartedExecution } from './executions';
-import { addStyle } from '../style';
 
 /** While a cell runs: often enough to see a peak that does not last. */
 const RUNNING_MS = 250;
@@ -39,7 +39,7 @@ export class CellCosts implements IDisposable {
     private readonly panel: NotebookPanel,
     private readonly feed: Feed,
   ) {
-    addStyle('gpumon-cell-style', cellStyle);
+    adoptStyle(cellStyle);
     this.lines = new BelowCells(panel);
     this.showKnown();
     this.subscription = new PageSubscription(feed, (frame) => {

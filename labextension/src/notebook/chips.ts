@@ -3,12 +3,12 @@
 import { Chip } from '@gpumon/page/cells';
 import chipStyle from '@gpumon/page/chip.css?inline';
 import type { Feed } from '@gpumon/page/feed';
+import { adoptStyle } from '@gpumon/page/style';
 import type { JupyterFrontEnd } from '@jupyterlab/application';
 import { Widget } from '@lumino/widgets';
 
 import { addToToolbar, type NotebookPanel } from './notebook-panel';
 import { PageSubscription } from '../page-subscription';
-import { addStyle } from '../style';
 
 class ChipWidget extends Widget {
   private readonly chip: Chip;
@@ -19,7 +19,7 @@ class ChipWidget extends Widget {
     private readonly notebook: () => NotebookPanel | null,
     onClick: () => void,
   ) {
-    addStyle('gpumon-chip-style', chipStyle);
+    adoptStyle(chipStyle);
     const chip = new Chip(onClick);
     super({ node: document.createElement('span') });
     this.chip = chip;

@@ -3,6 +3,7 @@
 import type { Feed } from '@gpumon/page/feed';
 import type { KernelError, OomNote, Sample } from '@gpumon/page/oom';
 import oomStyle from '@gpumon/page/oom.css?inline';
+import { adoptStyle } from '@gpumon/page/style';
 import type { IDisposable } from '@lumino/disposable';
 
 import { BelowCells } from './below-cells';
@@ -10,7 +11,6 @@ import type { NotebookPanel } from './notebook-panel';
 import type { LabNotebooks } from './notebooks';
 import { PageSubscription } from '../page-subscription';
 import { ExecutionTracker, type StartedExecution } from './executions';
-import { addStyle } from '../style';
 
 /** An older sample than this tells nothing about now. */
 const FRESH_MS = 5000;
@@ -81,7 +81,7 @@ export class CellFailures implements IDisposable {
     if (error === null || runsAgain || this.isDisposed) {
       return;
     }
-    addStyle('gpumon-oom-style', oomStyle);
+    adoptStyle(oomStyle);
     const { notebooks, notes } = this;
     const show = (sample: Sample | null): void => {
       const { inventory } = this.feed.store;

@@ -91,7 +91,6 @@ export abstract class LazyView<View extends Mounted> extends Widget {
     try {
       const [feed, own, module] = await Promise.all([feeding, notebooks(), import('./view'), connecting]);
       if (!this.isDisposed) {
-        module.addViewStyle();
         // It may have said that it could not be loaded.
         this.node.replaceChildren();
         this.view = this.mount(module, {

@@ -1,13 +1,13 @@
 /** The further readings of a GPU under its charts: those looked at most, and all of them in groups on demand. */
 
 import { button, h, KeyedRows, setAttribute, setShown, setText } from '../lib/dom';
+import { adoptStyle } from '../lib/style';
 import { joined } from '../lib/text';
 import { trans } from '../lib/translation';
 import type { GpuState } from '../model/gpu';
 import { detailGroups, type DetailRow, type RowGroup } from '../model/details/groups';
 import { valueOf } from '../model/reading';
 import { MigList } from './mig-list';
-import { adoptStyle } from './part';
 import { severityIcon } from './severity-icon';
 import style from './style/details.css?inline';
 import { ReadingValue, type Freshness } from './value';

@@ -17,15 +17,3 @@ export async function part<T>(loading: Promise<T>): Promise<T> {
 export function failedPart(error: unknown): HTMLElement {
   return h('p', { class: 'gpumon-empty', role: 'alert' }, error instanceof Error ? error.message : String(error));
 }
-
-const adopted = new Set<string>();
-
-/** Has the document use the style sheet of such a part, in a way that a strict content security policy allows. */
-export function adoptStyle(text: string): void {
-  if (!adopted.has(text) && 'adoptedStyleSheets' in document) {
-    adopted.add(text);
-    const sheet = new CSSStyleSheet();
-    sheet.replaceSync(text);
-    document.adoptedStyleSheets.push(sheet);
-  }
-}

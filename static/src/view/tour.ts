@@ -1,9 +1,9 @@
 /** A short tour of the view: one thing after the other is pointed at, and told what it is for. */
 
 import { button, h, setShown, setStyle, setText } from '../lib/dom';
+import { adoptStyle } from '../lib/style';
 import { trans } from '../lib/translation';
 import { closeByPressBeside } from './modal';
-import { adoptStyle } from './part';
 import style from './style/tour.css?inline';
 
 export interface TourStep {

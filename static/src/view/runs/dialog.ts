@@ -1,6 +1,7 @@
 /** What the dialog of benchmarks has in it: a choice, what runs, and what did. */
 
 import { button, h, KeyedRows, setShown, setText } from '../../lib/dom';
+import { adoptStyle } from '../../lib/style';
 import { trans } from '../../lib/translation';
 import type { GpuState } from '../../model/gpu';
 import { RUN_STATUS, titleOf } from '../../model/describe-run';
@@ -9,7 +10,6 @@ import { RunHistory } from '../../model/run-history';
 import type { Store } from '../../model/store';
 import type { Catalogue, RunDetails, RunState } from '../../wire';
 import { closeByPressBeside } from '../modal';
-import { adoptStyle } from '../part';
 import type { Runner } from '../run-entry';
 import style from '../style/runs.css?inline';
 import type { Freshness } from '../value';
