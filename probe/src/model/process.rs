@@ -65,3 +65,17 @@ pub enum ProcessKind {
     /// Both (nvidia-smi's `C+G`).
     ComputeAndGraphics,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::derive::examples;
+
+    #[test]
+    fn a_process_of_an_earlier_recording_lacks_its_host_memory() {
+        let mut recorded = serde_json::to_value(examples::process(7, 1)).unwrap();
+        recorded.as_object_mut().unwrap().remove("host_memory_bytes").unwrap();
+        let process: Process = serde_json::from_value(recorded).unwrap();
+        assert_eq!(process.host_memory_bytes, Reading::Absent(Absence::NotReadYet));
+    }
+}

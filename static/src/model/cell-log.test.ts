@@ -16,6 +16,15 @@ function run(key: string, gpu_ms: number | null, gpus: number[] = [0]): CellExec
   return { key, kernelId: 'k', cellId: 'c', notebook: 'a.ipynb', count: 3, code: '', running: false, cost };
 }
 
+function newStorage(): { stored: Map<string, string>; storage: Pick<Storage, 'getItem' | 'setItem'> } {
+  const stored = new Map<string, string>();
+  const storage = {
+    getItem: (key: string) => stored.get(key) ?? null,
+    setItem: (key: string, text: string) => void stored.set(key, text),
+  };
+  return { stored, storage };
+}
+
 describe('runs of cells', () => {
   it('are kept as they end, the newest five hundred', () => {
     const log = new CellLog();
@@ -28,11 +37,7 @@ describe('runs of cells', () => {
   });
 
   it('outlive the page once they have ended', () => {
-    const stored = new Map<string, string>();
-    const storage = {
-      getItem: (key: string) => stored.get(key) ?? null,
-      setItem: (key: string, text: string) => void stored.set(key, text),
-    };
+    const { storage } = newStorage();
     const log = new CellLog();
     log.keepIn(() => storage);
     log.put(run('ended', 1));
@@ -54,11 +59,7 @@ describe('runs of cells', () => {
   });
 
   it('are taken in from another page as far as they make sense, and their code in brief', () => {
-    const stored = new Map<string, string>();
-    const storage = {
-      getItem: (key: string) => stored.get(key) ?? null,
-      setItem: (key: string, text: string) => void stored.set(key, text),
-    };
+    const { stored, storage } = newStorage();
     const log = new CellLog();
     log.keepIn(() => storage);
     log.put({ ...run('long', 1), code: `${'# about\n'.repeat(100)}fit()\n${'x = 1\n'.repeat(1000)}` });

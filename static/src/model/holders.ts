@@ -1,6 +1,7 @@
 /** Who holds a GPU: notebooks with all that their kernels have started, and processes of nobody's notebook. */
 
 import { DASH } from '../lib/format';
+import { grouped } from '../lib/grouped';
 import { plainText } from '../lib/text';
 import { trans } from '../lib/translation';
 import type { GpuSample, Notebook, Process, ProcessRef, Reading } from '../wire';
@@ -106,12 +107,7 @@ export function heldKey(gpu: { index: number; uuid: string | null }, holder: str
 }
 
 function groupsOf(now: GpuSample | null): Map<string, Process[]> {
-  const groups = new Map<string, Process[]>();
-  for (const process of valueOf(now?.processes) ?? []) {
-    const holder = holderOf(process);
-    groups.set(holder, [...(groups.get(holder) ?? []), process]);
-  }
-  return groups;
+  return grouped(valueOf(now?.processes) ?? [], holderOf);
 }
 
 /** What the holder is called that is a notebook's kernel, with all it has started. */

@@ -1,6 +1,6 @@
 /** MIG devices: what each is, joined with what was read of it. */
 
-import { plainText } from '../lib/text';
+import { joined, plainText } from '../lib/text';
 import { trans } from '../lib/translation';
 import type { Reading } from '../wire';
 import { within } from '../wire/fields';
@@ -35,9 +35,7 @@ export function migRows(gpu: GpuState): MigRow[] {
     return {
       uuid: now.uuid,
       name: profile === null ? instance : plainText(profile, 40),
-      instance: [profile === null ? null : instance, sms === null ? null : trans._n('%1 SM', '%1 SMs', sms)]
-        .filter((part) => part !== null)
-        .join(' · '),
+      instance: joined([profile && instance, sms === null ? null : trans._n('%1 SM', '%1 SMs', sms)]),
       used_bytes: now.memory.used_bytes,
       total_bytes: total,
       share: used === null || total === null || total === 0 ? 0 : Math.min(1, used / total),

@@ -2,6 +2,7 @@
 
 import { button, setAttribute, setShown, setText } from '../lib/dom';
 import { memorySize, percent } from '../lib/format';
+import { joined } from '../lib/text';
 import { trans } from '../lib/translation';
 import { shareOf } from '../model/kernel-share';
 import type { Sample } from '../wire';
@@ -22,7 +23,7 @@ export class Chip {
     }
     const memory = share.bytes === null ? null : memorySize(share.bytes);
     const busy = share.sm_percent === null ? null : percent(share.sm_percent);
-    setText(this.element, [trans.__('GPU'), memory, busy].filter((part) => part !== null).join(' '));
+    setText(this.element, joined([trans.__('GPU'), memory, busy], ' '));
     setAttribute(this.element, 'title', title(share.gpus.join(', '), memory, busy));
   }
 }

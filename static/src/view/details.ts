@@ -7,7 +7,9 @@ import type { GpuState } from '../model/gpu';
 import { detailGroups, type DetailRow, type RowGroup } from '../model/details/groups';
 import { valueOf } from '../model/reading';
 import { MigList } from './mig-list';
+import { adoptStyle } from './part';
 import { severityIcon } from './severity-icon';
+import style from './style/details.css?inline';
 import { ReadingValue, type Freshness } from './value';
 
 export class Details {
@@ -25,6 +27,7 @@ export class Details {
   private whole = false;
 
   constructor(invalidate: () => void) {
+    adoptStyle(style);
     this.more = button({ class: 'gpumon-chip gpumon-more' }, () => {
       this.whole = !this.whole;
       invalidate();

@@ -1,6 +1,7 @@
 /** All GPUs: a few as cards; from six on as one row each, which opens to the card. */
 
 import { h, KeyedRows, setAttribute, setShown, setStyle } from '../lib/dom';
+import { grouped } from '../lib/grouped';
 import { observeWidth, type ScreenObserver } from '../lib/screen';
 import { table, trans } from '../lib/translation';
 import { levelRank } from '../model/condition';
@@ -85,7 +86,10 @@ export class GpuList {
     const moment = { at_ms: now_ms, timeline: store.timeline };
     const facts = { isBusy: (gpu: GpuState): boolean => isBusy(gpu, moment), nameOf: this.nameOf };
     const chosen = asRows ? filtered(this.filter.text, gpus, rows, facts) : { gpus, rows };
-    const holders = byGpu(rows);
+    const holders = grouped(
+      rows.filter((row) => row.kind === 'holder'),
+      ({ gpu }) => gpu,
+    );
     const held = ({ index }: GpuState): readonly HolderRow[] => holders.get(index) ?? [];
     const shown =
       asRows && this.filter.isWorstFirst
@@ -142,7 +146,11 @@ export class GpuList {
       this.heads.lastElementChild?.remove();
     }
     while (this.heads.children.length < count) {
-      const names = Object.entries(HEADS()).map(([place, name]) => h('span', { 'data-place': place }, name));
+      const names = Object.entries(HEADS()).map(([place, name]) => {
+        const element = h('span', { 'data-place': place }, name);
+        setStyle(element, 'grid-area', place);
+        return element;
+      });
       this.heads.append(h('div', {}, ...names));
     }
   }
@@ -152,21 +160,6 @@ export class GpuList {
     this.screen.observe(card.element, (onScreen) => card.setOnScreen(onScreen));
     return card;
   }
-}
-
-function byGpu(rows: Filtered['rows']): Map<number, HolderRow[]> {
-  const held = new Map<number, HolderRow[]>();
-  for (const row of rows) {
-    if (row.kind === 'holder') {
-      const others = held.get(row.gpu);
-      if (others === undefined) {
-        held.set(row.gpu, [row]);
-      } else {
-        others.push(row);
-      }
-    }
-  }
-  return held;
 }
 
 /** By a number that is asked for once of each; equals stay in their order. */

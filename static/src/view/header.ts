@@ -102,5 +102,5 @@ export class Header {
 
 /** The other span of time, in minutes. */
 export function nextSpan(minutes: number): number {
-  return SPANS_MIN[(SPANS_MIN.findIndex((span) => span === minutes) + 1) % SPANS_MIN.length] ?? SPANS_MIN[0];
+  return minutes === SPANS_MIN[0] ? SPANS_MIN[1] : SPANS_MIN[0];
 }

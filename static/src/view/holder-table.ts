@@ -253,8 +253,8 @@ class NoteRow implements Row {
   private readonly reason = h('td', { class: 'gpumon-unreadable', colspan: '3' });
 
   constructor() {
-    const wide = (): HTMLElement => h('td', { class: 'gpumon-wide' });
-    this.element = h('tr', {}, this.gpu, wide(), wide(), this.reason, wide());
+    const wide = (also = ''): HTMLElement => h('td', { class: `gpumon-wide ${also}`.trim() });
+    this.element = h('tr', {}, this.gpu, wide(), wide(), this.reason, wide('gpumon-col-host'), wide());
   }
 
   update(row: RowData): void {

@@ -4,8 +4,29 @@ import { fileURLToPath } from 'node:url';
 
 import { expect, it } from 'vitest';
 
-const at = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
-const SHEETS = readdirSync(at('style')).map((name) => readFileSync(at(`style/${name}`), 'utf8'));
+const HERE = fileURLToPath(new URL('.', import.meta.url));
+const SHEETS = new Map(readdirSync(join(HERE, 'style')).map((name) => [name, textOf(`style/${name}`)]));
+/** The sheets that are loaded with a part of the view, and the code of that part. */
+const PARTS = {
+  'details.css': /^view\/(details|mig-list)\.ts$/,
+  'runs.css': /^view\/runs\//,
+  'tour.css': /^view\/tour(-entry)?\.ts$/,
+};
+const SOURCES = [...sourcesIn('..'), ...sourcesIn('../../../labextension/src')];
+
+function textOf(path: string): string {
+  return readFileSync(join(HERE, path), 'utf8');
+}
+
+function sourcesIn(folder: string): [name: string, text: string][] {
+  return readdirSync(join(HERE, folder), { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.ts') && !name.endsWith('.test.ts'))
+    .map((name) => [name, textOf(join(folder, name)).replaceAll(/'data-testid': '[^']*'/g, '')]);
+}
+
+function classesIn(sheet: string): string[] {
+  return [...new Set(sheet.match(/(?<=\.)gpumon-[a-z-]+/g))];
+}
 
 /** The classes whose place among others a sheet decides, whatever they stand in. */
 function laidOut(sheet: string): string[] {
@@ -13,18 +34,27 @@ function laidOut(sheet: string): string[] {
   return [...rules].flatMap(([, name = '', body = '']) => (/^\s*display:/m.test(body) ? [name] : []));
 }
 
+/** The files that have an element of this class. */
+function usersOf(name: string): string[] {
+  const whole = new RegExp(`\\b${name}(?![a-z-])`);
+  return SOURCES.flatMap(([file, text]) => (whole.test(text) ? [file] : []));
+}
+
 it('no two style sheets lay out the same class', () => {
-  const all = SHEETS.flatMap((sheet) => [...new Set(laidOut(sheet))]);
+  const all = [...SHEETS.values()].flatMap((sheet) => [...new Set(laidOut(sheet))]);
   expect(all.filter((name, i) => all.indexOf(name) !== i)).toEqual([]);
 });
 
 it('every class of the style sheets is used', () => {
-  const sources = ['..', '../../../labextension/src'].flatMap((folder) =>
-    readdirSync(at(folder), { recursive: true, encoding: 'utf8' })
-      .filter((name) => name.endsWith('.ts') && !name.endsWith('.test.ts'))
-      .map((name) => readFileSync(join(at(folder), name), 'utf8')),
-  );
-  const code = sources.join('\n');
-  const classes = new Set(SHEETS.flatMap((sheet) => sheet.match(/(?<=\.)gpumon-[a-z-]+/g) ?? []));
-  expect([...classes].filter((name) => !new RegExp(`\\b${name}(?![a-z-])`).test(code))).toEqual([]);
+  const classes = [...SHEETS.values()].flatMap(classesIn);
+  expect(classes.filter((name) => usersOf(name).length === 0)).toEqual([]);
+});
+
+it('what is styled with a part of the view is in that part alone', () => {
+  for (const [part, files] of Object.entries(PARTS)) {
+    const others = new Set([...SHEETS].flatMap(([name, sheet]) => (name === part ? [] : classesIn(sheet))));
+    const own = classesIn(SHEETS.get(part) ?? '').filter((name) => !others.has(name));
+    expect(own.length).toBeGreaterThan(3);
+    expect(own.filter((name) => usersOf(name).some((file) => !files.test(file)))).toEqual([]);
+  }
 });

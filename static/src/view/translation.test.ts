@@ -68,11 +68,19 @@ describe('in another language', () => {
   const options = { title: '', connectingMessage: '', notebooks: host, onRetry: vi.fn() };
   const untranslatedIn = (element: Element): string[] => untranslated(textsOf(element), DATA);
 
-  it('the overview has no English word, whatever there is to say', async () => {
-    const store = fullStore();
-    const overview = new Overview(store, { ...options, onOpenGpu: vi.fn(), spanMinutes: 5, invalidate: vi.fn() });
+  function newOverview(): Overview {
+    const more = { onOpenGpu: vi.fn(), spanMinutes: 5, invalidate: vi.fn() };
+    const overview = new Overview(fullStore(), { ...options, ...more });
     overview.render();
-    expect(untranslatedIn(overview.element)).toEqual([]);
+    return overview;
+  }
+
+  it('the overview has no English word, whatever there is to say', () => {
+    expect(untranslatedIn(newOverview().element)).toEqual([]);
+  });
+
+  it('nor has it with all that can be opened', async () => {
+    const overview = newOverview();
     overview.element.querySelectorAll<HTMLElement>('.gpumon-toggle').forEach((button) => button.click());
     overview.render();
     await vi.dynamicImportSettled();

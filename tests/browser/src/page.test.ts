@@ -1,5 +1,6 @@
 /** The standalone page of `gpumon serve`. */
 
+import type { Locator } from 'playwright-core';
 import { describe, expect } from 'vitest';
 
 import { Charts } from './charts';
@@ -55,12 +56,13 @@ describe('the page', () => {
     const others = new Charts(other);
     await others.live();
 
-    await page.setViewportSize({ width: 1200, height: 800 });
     const chart = charts.plot('all power.draw_watts').locator('.gpumon-plot-chart');
     const { x, y, width } = (await chart.boundingBox()) ?? { x: 0, y: 0, width: 0 };
     const pointed = x + width * 0.7;
-    // While it is live, what is marked moves away from the pointer.
+    // While it is live, what is marked moves away from the pointer. The pause moves no chart.
     await page.keyboard.press(' ');
+    await charts.control('Resume').waitFor();
+    expect(await chart.boundingBox()).toMatchObject({ x, y, width });
     await page.mouse.move(pointed, y + 40);
     await page.keyboard.press('m');
     await page.keyboard.type('epoch 3');
@@ -81,6 +83,19 @@ describe('the page', () => {
     await other.goto(server.url);
     await other.getByTestId('gpumon-events').getByText('Mark: epoch 3').waitFor();
     await other.close();
+  });
+
+  it('keeps what a color tells where the system sets the colors', async ({ page, charts }) => {
+    await page.emulateMedia({ forcedColors: 'active' });
+    await page.goto(`${server.url}#charts`);
+    await charts.live();
+    const backs = (elements: Locator): Promise<string[]> =>
+      elements.evaluateAll((all) => all.map((one) => getComputedStyle(one).backgroundColor));
+    const [first, second] = await backs(charts.plot('all power.draw_watts').locator('.gpumon-swatch'));
+    expect(first).not.toBe(second);
+    const [pressed] = await backs(charts.control('Overlaid'));
+    const [other] = await backs(charts.control('By GPU'));
+    expect(pressed).not.toBe(other);
   });
 
   it('says that the collector is being replaced, and goes on with the next', async ({ view }) => {

@@ -1,5 +1,6 @@
 /** When conditions held on each GPU, as far as events and the newest sample tell. */
 
+import { grouped } from '../../lib/grouped';
 import { remembered } from '../../lib/remembered';
 import type { Condition, Event, ProcessRef, Sample } from '../../wire';
 import { severityLevel } from '../condition';
@@ -20,7 +21,7 @@ export function conditionSpans(
   sample: Sample | null,
   now_ms: number,
 ): Map<number, readonly ConditionSpan[]> {
-  const byGpu = new Map(endedSpans(events));
+  const byGpu = new Map<number, readonly ConditionSpan[]>(endedSpans(events));
   for (const { index, conditions, processes } of sample?.gpus ?? []) {
     const lasting = conditions.map((condition) => spanOf(condition, now_ms, valueOf(processes) ?? []));
     byGpu.set(index, [...(byGpu.get(index) ?? []), ...lasting]);
@@ -28,16 +29,13 @@ export function conditionSpans(
   return byGpu;
 }
 
-const endedSpans = remembered((events: readonly Event[]): ReadonlyMap<number, readonly ConditionSpan[]> => {
-  const byGpu = new Map<number, ConditionSpan[]>();
-  for (const event of events) {
-    if (event.what === 'condition_ended' && event.gpu !== null) {
-      const spans = byGpu.get(event.gpu.index) ?? [];
-      spans.push(spanOf(event, event.at_ms, []));
-      byGpu.set(event.gpu.index, spans);
-    }
-  }
-  return byGpu;
+const endedSpans = remembered((events: readonly Event[]) => {
+  const ended = events.flatMap((event) =>
+    event.what === 'condition_ended' && event.gpu !== null
+      ? [{ ...spanOf(event, event.at_ms, []), gpu: event.gpu.index }]
+      : [],
+  );
+  return grouped(ended, ({ gpu }) => gpu);
 });
 
 function spanOf(condition: Condition, to_ms: number, processes: readonly ProcessRef[]): ConditionSpan {

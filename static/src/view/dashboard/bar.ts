@@ -109,7 +109,9 @@ export class DashboardBar {
       paused ? trans.__('Resume live updates') : trans.__('Pause the charts. Samples are still recorded.'),
     );
     const [from_ms, to_ms] = rangeOf(state, now_ms);
-    setText(this.range, paused ? trans.__('Paused: %1 to %2', timeOfDay(from_ms), timeOfDay(to_ms)) : '');
+    const range = paused ? trans.__('Paused: %1 to %2', timeOfDay(from_ms), timeOfDay(to_ms)) : '';
+    setText(this.range, range);
+    setAttribute(this.range, 'title', range);
   }
 
   openHelp(): void {

@@ -70,6 +70,7 @@ export class MarkForm {
 
   private begin(): void {
     this.at_ms = this.options.momentPointedAt();
+    setText(this.error, '');
     setText(this.time, trans.__('At %1, on the charts of everybody', timeOfDay(this.at_ms)));
   }
 
@@ -80,7 +81,6 @@ export class MarkForm {
       if (this.at_ms === null) {
         this.begin();
       }
-      setText(this.error, '');
       this.text.focus();
     }
     this.options.onChange();
