@@ -160,7 +160,7 @@ describe('behind a JupyterHub', () => {
     ben,
     onTestFinished,
   }) => {
-    // JupyterLab itself asks its server for news every few seconds, unless its tab is hidden.
+    // JupyterLab itself asks its server for news every few seconds, which counts as activity.
     await ben.page.route(/\/user\/ben\/(lab\/)?api\//, () => undefined);
     await ana.page.goto(`${hub.at('ana')}gpumon/`);
     await Promise.all([ana.view.live(), ben.view.live()]);
