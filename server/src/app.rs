@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use crate::{
-    control::Control, encoder::Encoder, hub::Hub, marks::MarkLimit, public_origin::PublicOrigin,
+    control::Control, encoder::Encoder, hub::Hub, mark_limit::MarkLimit, public_origin::PublicOrigin,
     respond::ResponseEncoder, runs::Runs, sampling_interval::SamplingInterval, stream::StreamEncoder,
 };
 

@@ -19,7 +19,7 @@ use crate::{
     control::Control,
     guard::Access,
     hub::Hub,
-    marks::MarkLimit,
+    mark_limit::MarkLimit,
     peer::Peer,
     record, routes,
     runs::{RunSettings, Runs},

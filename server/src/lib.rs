@@ -3,7 +3,8 @@
 //! - [`frame`] is what travels: the stream's frames and the snapshot.
 //! - [`supervisor`] keeps the [`collector`] running, the child process that reads the driver, unless [`control`] says
 //!   that it is to pause; [`stuck_collectors`] are those that cannot be killed.
-//! - [`sampling_interval`] is how often it samples, [`rate_limiter`] which of the samples one client gets.
+//! - [`sampling_interval`] is how often it samples, [`rate_limiter`] which of the samples one client gets, [`mark_limit`]
+//!   how many marks there may be.
 //! - [`hub`] holds what the collector said last and passes it to every client; [`record`] decodes its lines.
 //! - [`history`] keeps the recent past for clients that come late.
 //! - [`runs`] are those of the workload runner: processes that work, and what they say.
@@ -32,6 +33,7 @@ mod history;
 mod hub;
 pub mod listen;
 pub mod local;
+mod mark_limit;
 mod marks;
 mod memory;
 mod metrics;
@@ -61,7 +63,7 @@ use self::{
     control::Control,
     hub::Hub,
     listen::Listener,
-    marks::MarkLimit,
+    mark_limit::MarkLimit,
     memory::Memory,
     public_origin::PublicOrigin,
     runs::{RunSettings, Runs},

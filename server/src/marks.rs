@@ -2,11 +2,6 @@
 //!
 //! A mark is text of somebody's in everybody's charts, so that it is set by whoever may start runs here.
 
-use std::{
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
-
 use axum::{
     Extension, Json, Router,
     body::Bytes,
@@ -22,7 +17,7 @@ use gpumon_probe::{
 use serde::Deserialize;
 use tokio::{task::spawn_blocking, time::Instant};
 
-use crate::{app::AppState, history, peer::Peer, runs};
+use crate::{app::AppState, history, mark_limit::BURST, peer::Peer, runs};
 
 /// Characters of a text, which stands beside a pointer.
 const LONGEST_TEXT: usize = 100;
@@ -30,9 +25,6 @@ const LONGEST_TEXT: usize = 100;
 const LARGEST: usize = 4096;
 /// How far a browser's idea of the server's clock may be ahead.
 const AHEAD_MS: u64 = 1000;
-/// So many marks may come at once, and then one per this time.
-const BURST: u32 = 20;
-const SPACING: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -95,30 +87,6 @@ fn read(body: &[u8], now_ms: u64) -> Result<(String, u64), String> {
     Ok((clean_line(text), at_ms.min(now_ms)))
 }
 
-/// How many marks there may be in a time, of all who set any: they are the server's user's, or were all let in.
-#[derive(Debug)]
-pub(crate) struct MarkLimit {
-    /// When the marks so far would have been set, had they come one by one.
-    even: Mutex<Instant>,
-}
-
-impl MarkLimit {
-    pub(crate) fn new() -> Self {
-        Self { even: Mutex::new(Instant::now()) }
-    }
-
-    /// Whether another one may be set at this moment.
-    fn admit(&self, now: Instant) -> bool {
-        let mut even = self.even.lock().unwrap_or_else(PoisonError::into_inner);
-        let next = (*even).max(now) + SPACING;
-        let is_admitted = next <= now + SPACING * BURST;
-        if is_admitted {
-            *even = next;
-        }
-        is_admitted
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -145,16 +113,5 @@ mod tests {
             let error = read(&body).unwrap_err();
             assert!(error.contains(word), "{body}: {error}");
         }
-    }
-
-    #[test]
-    fn many_marks_come_at_once_and_then_one_per_second() {
-        let limit = MarkLimit::new();
-        let start = Instant::now() + Duration::from_secs(1);
-        let admitted = |after: Duration| (0..100).filter(|_| limit.admit(start + after)).count();
-        assert_eq!(admitted(Duration::ZERO), 20);
-        assert_eq!(admitted(Duration::from_millis(999)), 0);
-        assert_eq!(admitted(Duration::from_secs(3)), 3);
-        assert_eq!(admitted(Duration::from_secs(1000)), 20);
     }
 }

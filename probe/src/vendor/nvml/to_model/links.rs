@@ -26,8 +26,11 @@ pub(super) fn nvlinks(answers: Answers<'_>) -> Reading<Vec<NvLink>> {
     if has_no_links(answers) {
         return Reading::Now(Vec::new());
     }
-    if let Reading::Absent(reason) = answers.number(Q::NvLinkState(0)) {
-        return Reading::Absent(reason);
+    match answers.number(Q::NvLinkState(0)) {
+        // The driver lacks the function.
+        Reading::Absent(Absence::NotSupported) => return Reading::Now(Vec::new()),
+        Reading::Absent(reason) => return Reading::Absent(reason),
+        _ => {}
     }
     let there = |link: &u32| answers.ageless().value(lanes::link_speed(*link)) != never_asked();
     Reading::Now((0..lanes::MOST_LINKS).take_while(there).map(|link| nvlink(answers, link)).collect())
