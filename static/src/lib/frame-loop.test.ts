@@ -135,10 +135,10 @@ describe('drawing', () => {
     expect(draw).toHaveBeenCalledTimes(1);
   });
 
-  it('takes a thirtieth of the time at most, and once a second it is always allowed', () => {
+  it('takes a fiftieth of the time at most, and once a second it is always allowed', () => {
     const usual = drawnInTenSeconds();
     expect(usual).toBeGreaterThan(30);
-    takes(15);
+    takes(10);
     const slow = drawnInTenSeconds();
     expect(slow).toBeLessThan(usual * 0.7);
     takes(200);
@@ -148,7 +148,7 @@ describe('drawing', () => {
   });
 
   it('of several is shared among them', () => {
-    takes(10);
+    takes(6);
     const alone = drawnInTenSeconds();
     const other = new FrameLoop(draw);
     other.setRunning(true);

@@ -7,7 +7,7 @@
 /** Live updates are drawn no more often than this; samples that come four times a second all are. */
 const MIN_INTERVAL_MS = 240;
 /** The share of a page's time that live updates may take, however many views there are. */
-const MAX_LOAD = 1 / 30;
+const MAX_LOAD = 1 / 50;
 /** Once a second is always allowed. */
 const MAX_INTERVAL_MS = 900;
 /** Where updates come this often, what is drawn is an update that has just come, not one that has waited. */
