@@ -18,11 +18,12 @@ import { eightGpus } from './measure/eight-gpus';
 import { firstNumbers } from './measure/first-numbers';
 import { jupyterStatus } from './measure/jupyter-status';
 import { manyGpus } from './measure/many-gpus';
-import { tasks } from './measure/tasks';
 import { pixel } from './measure/pixel';
+import { tasks } from './measure/tasks';
+import { views } from './measure/views';
 import { missedTargets } from './rows';
 
-const MEASUREMENTS = { bytes, jupyterStatus, eightGpus, pixel, firstNumbers, manyGpus, tasks };
+const MEASUREMENTS = { bytes, jupyterStatus, eightGpus, pixel, views, firstNumbers, manyGpus, tasks };
 
 describe('front end', () => {
   let gpus: Gpus;

@@ -1,0 +1,91 @@
+/** How old the sample is that two views of a page show when it can be seen, and whether they ever show different ones. */
+
+import type { Browser } from 'playwright-core';
+
+import { digits, median, percentile } from '../figures';
+import { Gpus } from '../gpus';
+import { OpenLab, startGpumon } from '../lab';
+import { note, row } from '../rows';
+import type { Tapped } from '../stream-tap';
+import type { Bench } from './bench';
+
+const TARGET_MS = 150;
+/** One per second, and so many that their p99 is not merely the worst of a few. */
+const VALUES = 60;
+const PATIENCE_MS = 240_000;
+
+interface Seen {
+  /** Of each view, for each sample. */
+  ages_ms: number[][];
+  frames: number;
+  /** Frames in which the views did not show the same. */
+  unlike: number;
+}
+
+export async function views({ browser }: Bench): Promise<void> {
+  for (const count of [8, 64]) {
+    const { ages_ms, frames, unlike } = await seenOf(browser, count);
+    ['panel', 'charts'].forEach((view, i) => {
+      const ages = ages_ms[i] ?? [];
+      const p99 = percentile(ages, 99);
+      const said = `${digits(p99)} ms (median ${digits(median(ages))}, ${ages.length} values)`;
+      row(
+        `age of the sample in the ${view} beside the other, p99, ${count} GPUs`,
+        `<= ${TARGET_MS} ms`,
+        said,
+        p99 <= TARGET_MS,
+      );
+    });
+    row('  frames in which both show different totals', '0', `${unlike} of ${frames}`, unlike === 0);
+  }
+  note('from the complete sample to the frame after the one in which the totals of all GPUs were written');
+}
+
+async function seenOf(browser: Browser, count: number): Promise<Seen> {
+  const gpus = new Gpus(count);
+  const jupyter = await startGpumon(gpus);
+  try {
+    const lab = await OpenLab.open(browser, jupyter);
+    await lab.showPanel();
+    await lab.showDashboards();
+    await lab.page.evaluate(watch);
+    await lab.page.waitForFunction(
+      (enough) => {
+        const { gpumonSeen } = window as unknown as { gpumonSeen: Seen };
+        return gpumonSeen.ages_ms.every((ages) => ages.length >= enough);
+      },
+      VALUES,
+      { timeout: PATIENCE_MS, polling: 1000 },
+    );
+    const seen = await lab.page.evaluate(() => (window as unknown as { gpumonSeen: Seen }).gpumonSeen);
+    await lab.close();
+    return seen;
+  } finally {
+    await jupyter.stop();
+    gpus.end();
+  }
+}
+
+/** Runs in the page: looks at the totals of both views, which each sample changes. */
+function watch(): void {
+  const totals = [...document.querySelectorAll('[data-testid="gpumon-summary"]')];
+  if (totals.length !== 2) {
+    throw new Error(`there are ${totals.length} views`);
+  }
+  const tap = (window as unknown as { gpumonTap: Tapped }).gpumonTap;
+  const seen: Seen = { ages_ms: totals.map(() => []), frames: 0, unlike: 0 };
+  totals.forEach((total, i) => {
+    new MutationObserver(() => {
+      const { at_ms } = tap;
+      // It is written before a frame is drawn, so that the next one begins when it can be seen.
+      requestAnimationFrame(() => seen.ages_ms[i]?.push(Date.now() - at_ms));
+    }).observe(total, { characterData: true, childList: true, subtree: true });
+  });
+  const look = (): void => {
+    seen.frames += 1;
+    seen.unlike += Number(totals[0]?.textContent !== totals[1]?.textContent);
+    requestAnimationFrame(look);
+  };
+  requestAnimationFrame(look);
+  Object.assign(window, { gpumonSeen: seen });
+}
