@@ -1,0 +1,65 @@
+/** Everything that can be pressed is reached by Tab, on the page with cards, with rows, and on the charts with each menu open. */
+
+import type { Page } from 'playwright-core';
+import { describe, expect } from 'vitest';
+
+import { it } from './fixtures';
+import { GpumonServer } from './gpumon';
+
+/** More than there are. */
+const MOST = 400;
+
+interface Walk {
+  /** What had the focus so far. */
+  reached: Set<EventTarget | null>;
+}
+
+/** Presses Tab until the focus has been everywhere; what can be pressed and was not reached. */
+async function missed(page: Page): Promise<string[]> {
+  await page.evaluate(() => {
+    document.querySelectorAll('details').forEach((details) => {
+      details.open = true;
+    });
+    const reached = new Set<EventTarget | null>();
+    document.addEventListener('focusin', ({ target }) => reached.add(target));
+    Object.assign(window, { gpumonWalk: { reached } });
+  });
+  // What is opened may take the focus, so that it goes round once from the end on.
+  for (let presses = 0, ends = 0; presses < MOST && ends < 2; presses += 1) {
+    await page.keyboard.press('Tab');
+    ends += Number(await page.evaluate(() => document.activeElement === document.body));
+  }
+  return page.evaluate(() => {
+    const { reached } = (window as unknown as { gpumonWalk: Walk }).gpumonWalk;
+    const all = [...document.querySelectorAll<HTMLElement>('button, summary, input, select, a[href]')];
+    // The button of a row is the row itself, which Enter opens.
+    const isReached = (element: HTMLElement): boolean =>
+      reached.has(element) || (element.tabIndex < 0 && reached.has(element.closest('[tabindex="0"]')));
+    const left = all.filter(
+      (element) => element.checkVisibility() && !element.matches(':disabled') && !isReached(element),
+    );
+    return [
+      `${reached.size > 5 ? 'more than five' : reached.size} reached`,
+      ...left.map(({ localName, className, textContent }) => `${localName}.${className}: ${textContent}`),
+    ];
+  });
+}
+
+describe('by the keyboard', () => {
+  for (const [name, gpus, hash] of [
+    ['cards', 2, ''],
+    ['rows', 8, ''],
+    ['charts', 2, '#charts'],
+  ] as const) {
+    it(`everything is reached: ${name}`, async ({ page, view, charts }) => {
+      const server = await GpumonServer.start({ GPUMON_SOURCE: `sim:${gpus}` });
+      try {
+        await page.goto(server.url + hash);
+        await (hash === '' ? view : charts).live();
+        expect(await missed(page)).toEqual(['more than five reached']);
+      } finally {
+        await server.stop();
+      }
+    });
+  }
+});
