@@ -39,7 +39,7 @@ async fn a_flood_or_a_broken_protocol_ends_that_connection_alone() {
     let server = Server::over(&fake, &["--interval-ms", "100"]);
     let mut witness = server.stream().await;
     let mut flood = server.stream().await;
-    flood.send(&"x".repeat(1 << 20)).await;
+    flood.send_at_risk(&"x".repeat(1 << 20)).await;
     while flood.next().await.is_some() {}
 
     let mut raw = upgraded(server.port);

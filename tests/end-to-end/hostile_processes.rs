@@ -293,7 +293,7 @@ fn long_names_and_many_long_command_lines_make_no_large_frame() {
     let mut command = Command::new("sh");
     command.arg0("n".repeat(131_000)).args(["-c", "read x", "\u{1b}]0;title\u{7}"]);
     let mut holders = vec![Holder::spawn(&mut command, own)];
-    holders.extend((0..200).map(|_| Holder::new(&[long.as_str(); 8], own)));
+    holders.extend((0..300).map(|_| Holder::new(&[long.as_str(); 8], own)));
     let pids: Vec<u32> = holders.iter().map(Holder::pid).collect();
     let seen = Seen::of(&pids, own, 10).unwrap();
     seen.is_on_time();

@@ -60,6 +60,11 @@ impl Stream {
         self.socket.send(Message::text(text)).await.unwrap();
     }
 
+    /// Sends what the server may refuse before it has all of it.
+    pub(crate) async fn send_at_risk(&mut self, text: &str) {
+        let _ = self.socket.send(Message::text(text)).await;
+    }
+
     pub(crate) async fn send_binary(&mut self, bytes: &[u8]) {
         self.socket.send(Message::binary(bytes.to_vec())).await.unwrap();
     }
