@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Sees to it that the machine has what a build or a test needs: installs it, saying so, or says what to install.
 
-    tools/need.py venv compiler rust rust-components node chromium mdbook
+    tools/need.py venv compiler rust rust-components node chromium mdbook cargo-deb lintian
 
 Packages are installed with apt-get, where that is there and this is root or sudo asks no password. Node.js and Rust
 need no rights: they go into target/tools, and `make` finds them there.
@@ -103,12 +103,25 @@ def rust() -> None:
 
 
 def mdbook() -> None:
-    if _runs("mdbook"):
+    _cargo_install("mdbook", "https://rust-lang.github.io/mdBook")
+
+
+def cargo_deb() -> None:
+    _cargo_install("cargo-deb", "https://github.com/kornelski/cargo-deb")
+
+
+def lintian() -> None:
+    if not _runs("lintian"):
+        install("lintian", "lintian checks the Debian package")
+
+
+def _cargo_install(name: str, home: str) -> None:
+    if _runs(name):
         return
-    print("mdbook is missing: building it into target/tools (takes minutes)", flush=True)
-    command = ["cargo", "install", "mdbook", "--locked", "--quiet", "--root", str(TOOLS)]
+    print(f"{name} is missing: building it into target/tools (takes minutes)", flush=True)
+    command = ["cargo", "install", name, "--locked", "--quiet", "--root", str(TOOLS)]
     if subprocess.run(command, check=False).returncode != 0:
-        sys.exit("mdbook could not be built: install it from https://rust-lang.github.io/mdBook, then try again")
+        sys.exit(f"{name} could not be built: install it from {home}, then try again")
 
 
 def _too_old(program: str, needed: tuple[int, ...]) -> str | None:
@@ -166,6 +179,8 @@ CHECKS = {
     "node": node,
     "chromium": chromium,
     "mdbook": mdbook,
+    "cargo-deb": cargo_deb,
+    "lintian": lintian,
 }
 
 if __name__ == "__main__":
