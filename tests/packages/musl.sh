@@ -8,7 +8,7 @@ for name in zlib python3.11; do
     tar -x -f ${name}_*.orig.tar.* --strip-components=1 -C $name
 done
 # The wrapper answers for the gcc below it, which is for glibc.
-printf '#!/bin/sh\n[ "$1" = --print-multiarch ] || exec musl-gcc "$@"\n' > /usr/local/bin/musl-cc
+printf '#!/bin/sh\ncase "$1" in *-print-multiarch) ;; *) exec musl-gcc "$@" ;; esac\n' > /usr/local/bin/musl-cc
 chmod +x /usr/local/bin/musl-cc
 export CC=musl-cc CFLAGS=-O0
 (cd zlib && ./configure --prefix=/musl --static && make -j2 libz.a && make install)

@@ -53,7 +53,7 @@ SYSTEMS = [
     ),
     System("debian-12-arm64", "bookworm", "python3-venv,man-db", debian_architecture="arm64"),
     System(
-        *("debian-12-musl", "bookworm", "gcc,make,libc6-dev,musl-tools,dpkg-dev,xz-utils,busybox-static,python3-pip-whl"),
+        *("debian-12-musl", "bookworm", "gcc,make,libc6-dev,musl-tools,bzip2,xz-utils,busybox-static,python3-pip-whl"),
         sources=tuple(f"{kind} {DEBIAN} bookworm main" for kind in ("deb", "deb-src")),
         options=(
             f"--customize-hook=copy-in {HERE / 'musl.sh'} /",
