@@ -10,7 +10,7 @@ use std::{
 
 use flate2::{Compression, write::ZlibEncoder};
 
-const PRINTED: [&str; 1] = ["src/commands/schema/schema.json"];
+const PRINTED: [&str; 2] = ["src/commands/schema/schema.json", "../THIRD-PARTY-LICENSES.txt"];
 
 fn main() -> Result<(), Box<dyn Error>> {
     let out = env::var("OUT_DIR")?;
@@ -18,7 +18,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!("cargo::rerun-if-changed={}", path.display());
         let packed = File::create(Path::new(&out).join(path.file_name().unwrap_or_default()))?;
         let mut encoder = ZlibEncoder::new(packed, Compression::best());
-        encoder.write_all(&fs::read(path)?)?;
+        encoder.write_all(&fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?)?;
         encoder.finish()?;
     }
     Ok(())
