@@ -118,7 +118,7 @@ mod tests {
     fn of_every_string_of_a_snapshot_it_is_known_whether_it_names_somebody() {
         let mut keys = BTreeSet::new();
         let schema = schema(What::Snapshot);
-        free(schema.as_value(), &schema.as_value()["$defs"], &mut keys);
+        free(&schema, &schema["$defs"], &mut keys);
         assert!(["user", "serial", "driver_version", "message"].iter().all(|key| keys.contains(*key)), "{keys:?}");
         for key in keys {
             let place = place_of(&key, Place::Text, &Map::new());

@@ -81,11 +81,15 @@ impl Scrubber {
             let length = if let Some((length, kind, original)) = longest {
                 clean += &self.name(kind, &original);
                 length
+            } else if let Some(length) = escape_sequence(rest) {
+                clean.push(' ');
+                length
             } else {
                 clean.push(letter);
                 letter.len_utf8()
             };
-            before = rest[..length].chars().next_back();
+            // The last letter of an escape sequence is none of the word behind it.
+            before = if letter == '\u{1b}' { None } else { rest[..length].chars().next_back() };
             rest = &rest[length..];
         }
         clean
@@ -114,6 +118,13 @@ impl Scrubber {
 /// Whether two letters are of one word.
 fn joined(left: Option<char>, right: Option<char>) -> bool {
     [left, right].iter().all(|letter| letter.is_some_and(char::is_alphanumeric))
+}
+
+/// The length of a colour or the like, with which the text begins.
+fn escape_sequence(text: &str) -> Option<usize> {
+    let sequence = text.strip_prefix("\u{1b}[")?;
+    let last = sequence.find(|letter: char| !(letter.is_ascii_digit() || letter == ';'))?;
+    sequence[last..].starts_with(|letter: char| letter.is_ascii_alphabetic()).then_some("\u{1b}[".len() + last + 1)
 }
 
 /// What of an original is no part of the secret, and the rest as it is compared: `GPU-` of a UUID tells its kind.

@@ -62,8 +62,28 @@ fn names_are_replaced_as_words_whatever_their_letters() {
 
 #[test]
 fn no_name_survives_wherever_it_stands() {
-    let around =
-        ["", " ", "(", ")", ", ", "_", "-", "/", "~/", "'", "\"", "@", ".", ":", "://", "=", "\n", "\u{1b}", "→"];
+    let around = [
+        "",
+        " ",
+        "(",
+        ")",
+        ", ",
+        "_",
+        "-",
+        "/",
+        "~/",
+        "'",
+        "\"",
+        "@",
+        ".",
+        ":",
+        "://",
+        "=",
+        "\n",
+        "\u{1b}",
+        "\u{1b}[1;31m",
+        "→",
+    ];
     for name in ["ana", "a.*b(", "x y", "\\d+$1", "größe", "[", "7even", "42424", "\u{7528}"] {
         for (before, behind) in around.iter().flat_map(|before| around.map(|behind| (before, behind))) {
             let text = format!("{before}{name}{behind}{name}");
