@@ -94,7 +94,7 @@ fn nothing_of_a_machine_with_a_server_and_real_processes_gives_anybody_away() {
     process.wait().unwrap();
 
     let own = fake.path("");
-    let own = own.file_name().unwrap_or_else(|| own.parent().unwrap().file_name().unwrap()).to_str().unwrap();
+    let own = own.file_name().unwrap().to_str().unwrap();
     let mut originals = vec!["hunter", "zoe", "top secret", "se[cr]et", "0.001", own];
     originals.extend(all_at(&real, "uuid").iter().map(|uuid| uuid.trim_start_matches("GPU-")));
     originals.extend(all_at(&real, "serial"));
@@ -177,6 +177,11 @@ fn nothing_is_overwritten_or_written_without_a_yes() {
     let typed = path.to_str().unwrap();
     let list = refused(fake.gpumon(&["doctor", "--bundle", typed]), 2, "--yes");
     assert!(list.contains("sample.json") && !path.exists(), "{list}");
+
+    let mut unread = fake.gpumon(&["doctor", "--yes", "--bundle", typed]);
+    let full = fs::File::options().write(true).open("/dev/full").unwrap();
+    let unread = unread.stdout(full).stderr(Stdio::null()).status().unwrap();
+    assert_eq!((unread.code(), path.exists()), (Some(1), false));
 
     let doctor = fake.gpumon(&["doctor", "--bundle", typed]);
     for (answer, code) in [("\r", 1), ("no\r", 1), ("y\r", 0)] {

@@ -73,7 +73,9 @@ impl BundleArgs {
         let (files, counts) = files(known, &environment::read());
         let archive = archive::pack(&files, now_ms() / 1000)?;
         let mut out = io::stdout().lock();
-        out.write_all(list(path, &files, &counts).as_bytes())?;
+        // Where nobody reads on, nothing is written, and that is no success.
+        let listed = out.write_all(list(path, &files, &counts).as_bytes());
+        listed.map_err(|error| anyhow!("nothing written, since its contents cannot be listed: {error}"))?;
         if !self.yes {
             if !(io::stdin().is_terminal() && io::stdout().is_terminal()) {
                 let why = "nothing written, since there is no terminal to confirm it on: add --yes";
