@@ -13,6 +13,9 @@ LAB40 := target/jupyter-lab40
 HUB := target/jupyter-hub
 # JupyterLab with NVDashboard in it, beside which the front end is measured.
 PEER := target/nvdashboard
+# What releases are built with, and for.
+DIST_TOOLS := target/dist-tools
+ARCHITECTURES ?= x86_64 aarch64
 # How long each target is fuzzed.
 FUZZ_SECONDS ?= 600
 # The profile of the program in JupyterLab: quickly built to be tried and tested, and as it is released.
@@ -34,13 +37,21 @@ INSTALLED := .installed-$(PROFILE)
 .DEFAULT_GOAL := lab
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: bench bench-front-end fuzz fake-library hub lab lab40 rust wheel frontend test test-rust test-web test-python test-browser test-lab40 test-hub browser-needs screenshots test-full test-packages types docs fmt clean help
+.PHONY: dist licenses bench bench-front-end fuzz fake-library hub lab lab40 rust wheel frontend test test-rust test-web test-python test-browser test-lab40 test-hub browser-needs screenshots test-full test-packages types docs fmt clean help
 
 lab: $(JUPYTER)/$(INSTALLED) ## build everything and start JupyterLab with the panel open (the default)
 	@exec $(PYTHON) tools/lab.py $(JUPYTER)
 
 wheel: ## build the wheel as it is released, into target/wheels/release
 	@$(MAKE) --no-print-directory PROFILE=release target/wheels/release/.built
+dist: $(EXTENSION) $(DIST_TOOLS)/.made rust ## build what is released, for both architectures, into dist
+	@rustup target add $(addsuffix -unknown-linux-gnu,$(ARCHITECTURES))
+	@$(PYTHON) tools/dist.py $(ARCHITECTURES)
+licenses: rust ## collect the licenses of the libraries in the program, after a change of Cargo.lock
+	@$(PYTHON) tools/need.py cargo-about
+	@$(STEP) "licenses" cargo about --locked generate --config tools/licenses/about.toml \
+		--output-file THIRD-PARTY-LICENSES.txt tools/licenses/about.hbs
+
 frontend: $(EXTENSION) ## build the page and the JupyterLab extension
 
 test: $(JUPYTER)/$(INSTALLED) browser-needs ## run every check and test
@@ -131,6 +142,11 @@ $(JUPYTER)/.made: tests/browser/requirements.txt tests/python/parsers.txt | $(EX
 	@$(PYTHON) tools/need.py venv
 	@$(STEP) "JupyterLab and gpumon (the first takes minutes)" sh -c '$(PYTHON) tools/venv.py $(JUPYTER) $^ & \
 		cargo build --locked --profile $(PROFILE) --package gpumon --bin gpumon; built=$$?; wait $$! && exit $$built'
+	@touch $@
+
+$(DIST_TOOLS)/.made: tools/dist-requirements.txt
+	@$(PYTHON) tools/need.py venv
+	@$(STEP) "what releases are built with" $(PYTHON) tools/venv.py $(DIST_TOOLS) $<
 	@touch $@
 
 $(PEER)/.made: tests/bench/front-end/requirements.txt

@@ -26,13 +26,9 @@ NODE_AT_LEAST = (20, 19)
 
 def build_if_needed() -> None:
     """Bring the outputs up to date, and say what is done; the program ends where that fails."""
-    if not (ROOT / "package.json").exists():
-        # A source distribution carries the outputs instead of their sources.
-        missing = [str(path.relative_to(ROOT)) for path in OUTPUTS if not path.exists()]
-        if missing:
-            sys.exit(f"gpumon: neither {missing[0]} nor the sources to build it are here; start from a whole checkout")
-        return
-    if _is_current(OUTPUTS, _sources()):
+    # A source distribution carries the outputs, too, so that it takes no Node.js.
+    is_source_distribution = (ROOT / "PKG-INFO").exists() and all(path.exists() for path in OUTPUTS)
+    if is_source_distribution or _is_current(OUTPUTS, _sources()):
         return
     _check_node()
     if not _is_current([ROOT / "node_modules" / ".package-lock.json"], [ROOT / name for name in MANIFESTS]):

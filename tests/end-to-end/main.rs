@@ -3,6 +3,7 @@
 mod activity;
 mod bench;
 mod beside;
+mod bundle;
 mod burn;
 mod calls;
 mod collect;

@@ -6,6 +6,7 @@ pub(crate) mod collect;
 pub(crate) mod completions;
 pub(crate) mod doctor;
 pub(crate) mod info;
+pub(crate) mod licenses;
 pub(crate) mod man;
 pub(crate) mod mark;
 pub(crate) mod oom;
@@ -48,6 +49,7 @@ pub(crate) enum Command {
     Wait(Box<wait::WaitArgs>),
     Completions(completions::CompletionsArgs),
     Man(man::ManArgs),
+    Licenses(licenses::LicensesArgs),
 }
 
 /// `name` is that of the command as it was typed.
@@ -78,5 +80,6 @@ pub(crate) fn dispatch(args: Args, name: Option<&str>) -> Result<(), Failure> {
         Some(Command::Wait(wait)) => wait::run(&args.source, &wait),
         Some(Command::Completions(completions)) => completions::run(&Args::command(), &completions),
         Some(Command::Man(man)) => man::run(Args::command(), &man),
+        Some(Command::Licenses(_)) => licenses::run(),
     }
 }

@@ -8,7 +8,7 @@ use super::{driver::Driver, finding::Finding, machine::Machine};
 const KERNEL_DRIVER: &str = "/proc/driver/nvidia/version";
 
 pub(super) fn check(machine: &Machine, driver: &Driver) -> Vec<Finding> {
-    let kernel_driver = machine.text(KERNEL_DRIVER).as_deref().and_then(version).map(str::to_owned);
+    let kernel_driver = kernel_driver(machine);
     let answer = match driver {
         Driver::Refused(error) => return vec![refused(error, kernel_driver.as_deref())],
         Driver::Silent => {
@@ -31,6 +31,11 @@ pub(super) fn check(machine: &Machine, driver: &Driver) -> Vec<Finding> {
     findings.extend(compare(kernel_driver.as_deref(), platform.nvml_version.value().map(String::as_str)));
     findings.extend(platform.driver_version.value().and_then(|driver| layout(driver)));
     findings
+}
+
+/// The version of the kernel driver that runs.
+pub(super) fn kernel_driver(machine: &Machine) -> Option<String> {
+    machine.text(KERNEL_DRIVER).as_deref().and_then(version).map(str::to_owned)
 }
 
 /// What `gpumon smi` prints is known up to one release of the driver.

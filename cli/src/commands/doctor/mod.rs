@@ -4,7 +4,9 @@
 //! - [`driver`] reads everything once, on a thread that may hang; [`machine`] is the file system around it.
 //! - The checks: [`installation`], [`device_files`], [`surroundings`], [`gpus`], [`memory_health`], [`kernel_log`],
 //!   [`server`], and [`readings`].
+//! - [`bundle`] puts all of it into an archive for a bug report.
 
+mod bundle;
 mod device_files;
 mod driver;
 mod finding;
@@ -20,7 +22,14 @@ mod surroundings;
 
 use std::io::{self, Write};
 
-use self::{driver::Driver, finding::Finding, machine::Machine, readings::Readings, report::Report};
+use self::{
+    bundle::{BundleArgs, Known},
+    driver::Driver,
+    finding::Finding,
+    machine::Machine,
+    readings::Readings,
+    report::Report,
+};
 use crate::{
     exit::{Failure, code_of},
     local::ServerArgs,
@@ -30,13 +39,16 @@ use crate::{
 /// Check driver, permissions and GPUs, and print how to fix what is wrong
 ///
 /// The exit code is 0 if every check passes, 1 if there is a warning or an error, and one of the codes below if the
-/// GPUs cannot be read.
+/// GPUs cannot be read. With --bundle, it is 0 if the archive is written.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = NOTES)]
 pub(crate) struct DoctorArgs {
     /// Print the findings as JSON
     #[arg(long)]
     json: bool,
+
+    #[command(flatten)]
+    bundle: BundleArgs,
 
     #[command(flatten)]
     server: ServerArgs,
@@ -48,15 +60,21 @@ Examples:
       Print all findings, each with its fix.
   gpumon doctor --json | jq '.checks[] | select(.verdict != \"ok\")'
       Print the findings that are not ok as JSON.
+  gpumon doctor --bundle
+      Write an archive for a bug report, after listing its contents.
 
 Exit codes: 0 all checks pass, 1 warning or error, 2 invalid argument, 4 permission denied, 6 no GPU, \
 9 driver not loaded, 12 NVML library not found, 18 NVML library and driver versions differ";
 
 pub(crate) fn run(source: &SourceArgs, args: &DoctorArgs) -> Result<(), Failure> {
     source.source.check()?;
+    let bundle = args.bundle.file()?;
     let machine = Machine::this();
     let driver = driver::read(source);
     let report = Report::new(checks(&machine, &driver, args), driver.answer().map(Readings::of).unwrap_or_default());
+    if let Some(path) = bundle {
+        return args.bundle.write(&path, Known { machine: &machine, driver: &driver, server: &args.server, report });
+    }
     if args.json {
         let mut out = io::stdout().lock();
         serde_json::to_writer(&mut out, &report).map_err(io::Error::from)?;

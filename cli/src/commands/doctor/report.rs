@@ -32,6 +32,15 @@ impl Report {
         Self { well, checks, readings }
     }
 
+    /// The same with every sentence, which can have a name in it, replaced by what becomes of it.
+    pub(super) fn map_texts(mut self, mut replaced: impl FnMut(&str) -> String) -> Self {
+        for finding in &mut self.checks {
+            finding.text = replaced(&finding.text);
+            finding.cure = finding.cure.as_deref().map(&mut replaced);
+        }
+        self
+    }
+
     /// The same for people, with ANSI styles.
     pub(super) fn text(&self) -> String {
         let findings = self.checks.iter().flat_map(finding_lines);

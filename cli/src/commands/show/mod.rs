@@ -10,7 +10,11 @@ mod watch;
 use std::time::Duration;
 
 use anyhow::anyhow;
-use gpumon_probe::vendor::ReadDepth;
+use gpumon_probe::{
+    model::{GpuDetails, Inventory, Sample},
+    vendor::ReadDepth,
+};
+use gpumon_server::frame;
 
 use self::{
     csv::{Csv, Rows},
@@ -96,6 +100,11 @@ fn thresholds() -> Thresholds {
         say(&mistake);
     }
     thresholds
+}
+
+/// What was read, in the form of `--json`.
+pub(crate) fn frame(inventory: Inventory, sample: Sample, details: Vec<GpuDetails>) -> frame::Snapshot {
+    Snapshot::from_reading(inventory, sample, details).into_frame()
 }
 
 enum Form<'a> {

@@ -84,6 +84,16 @@ pub(crate) fn thresholds() -> (Thresholds, Vec<String>) {
     (settings.thresholds, bad.into_iter().chain(mistakes).map(|mistake| mistake.to_string()).collect())
 }
 
+/// What the file that nobody named sets, where there is one: neither its comments nor what is wrong in it, which can be
+/// anything.
+pub(crate) fn effective() -> Option<String> {
+    let (file, _) = File::usual(&usual_path()?);
+    let (settings, mistakes) = Settings::of(&file);
+    let wrong = format!("# settings that are wrong and have no effect: {}\n", mistakes.len());
+    let lines = settings.written().into_iter().map(|(key, value)| format!("{key} = {value}\n"));
+    (!file.is_new).then(|| wrong + &lines.collect::<String>())
+}
+
 /// Where the settings are, unless another file is named.
 pub(super) fn usual_path() -> Option<PathBuf> {
     let absolute = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());

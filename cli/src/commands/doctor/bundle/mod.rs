@@ -1,0 +1,236 @@
+//! `gpumon doctor --bundle`: what a bug report needs, in one archive, without what identifies anybody.
+//!
+//! - [`versions`], [`environment`] and [`kernel_messages`] are read here; findings, sample and server come from outside.
+//! - [`scrub`] replaces names, [`archive`] writes.
+
+mod archive;
+mod environment;
+mod kernel_messages;
+mod scrub;
+mod versions;
+
+use std::{
+    collections::BTreeMap,
+    fmt::Write as _,
+    io::{self, IsTerminal, Write},
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, anyhow};
+use gpumon_probe::{model::now_ms, units::byte_size};
+use jiff::Zoned;
+use serde_json::{Value, json};
+
+use self::scrub::{Kind, Scrubber, keys};
+use super::{driver::Driver, machine::Machine, report::Report};
+use crate::{commands::show, exit::Failure, local::ServerArgs, table::style::plain, top::settings};
+
+#[derive(Debug, clap::Args)]
+pub(super) struct BundleArgs {
+    /// Write an archive for a bug report: versions, findings, a sample, the server's state, messages of the driver. Names,
+    /// IDs, paths and addresses are replaced; the default file is gpumon-bundle-DATE.tar.gz
+    #[arg(long, value_name = "FILE", conflicts_with = "json", value_hint = clap::ValueHint::FilePath)]
+    // So it has a value, none, or is not there.
+    #[allow(clippy::option_option)]
+    bundle: Option<Option<PathBuf>>,
+
+    /// With --bundle, write without confirmation
+    #[arg(long, requires = "bundle")]
+    yes: bool,
+}
+
+/// One file of the archive.
+struct File {
+    name: &'static str,
+    text: String,
+}
+
+/// What is known of the machine.
+pub(super) struct Known<'a> {
+    pub(super) machine: &'a Machine,
+    pub(super) driver: &'a Driver,
+    pub(super) server: &'a ServerArgs,
+    pub(super) report: Report,
+}
+
+impl BundleArgs {
+    /// Where to write, if that is wanted and possible.
+    pub(super) fn file(&self) -> Result<Option<PathBuf>, Failure> {
+        let Some(named) = self.bundle.clone() else { return Ok(None) };
+        let usual = || format!("gpumon-bundle-{}.tar.gz", Zoned::now().strftime("%Y-%m-%d")).into();
+        let path = named.unwrap_or_else(usual);
+        if path.symlink_metadata().is_ok() {
+            let path = path.display();
+            return Err(Failure::usage(anyhow!(
+                "{path} exists already: remove it, or name another with --bundle FILE"
+            )));
+        }
+        Ok(Some(path))
+    }
+
+    /// Says what goes into the archive, and writes it if that is confirmed.
+    pub(super) fn write(&self, path: &Path, known: Known<'_>) -> Result<(), Failure> {
+        let (files, counts) = files(known, &environment::read());
+        let archive = archive::pack(&files, now_ms() / 1000)?;
+        let mut out = io::stdout().lock();
+        // Where nobody reads on, nothing is written, and that is no success.
+        let listed = out.write_all(list(path, &files, &counts).as_bytes());
+        listed.map_err(|error| anyhow!("nothing written, since its contents cannot be listed: {error}"))?;
+        if !self.yes {
+            if !(io::stdin().is_terminal() && io::stdout().is_terminal()) {
+                let why = "nothing written, since there is no terminal to confirm it on: add --yes";
+                return Err(Failure::usage(anyhow!(why)));
+            }
+            write!(out, "\nWrite it? [y/N] ")?;
+            out.flush()?;
+            let mut answer = String::new();
+            io::stdin().read_line(&mut answer)?;
+            if !["y", "yes"].contains(&answer.trim().to_lowercase().as_str()) {
+                writeln!(out, "Nothing written.")?;
+                return Err(Failure::reported(1));
+            }
+        }
+        let name = path.display();
+        archive::write(path, &archive)
+            .with_context(|| format!("cannot write {name}; name another with --bundle FILE"))?;
+        writeln!(
+            out,
+            "\nWrote {name} ({}). Read it before you share it: tar -xzOf {name} | less",
+            byte_size(archive.len() as f64)
+        )?;
+        Ok(())
+    }
+}
+
+/// The files, without what identifies anybody, and how much of that there was.
+fn files(known: Known<'_>, environment: &BTreeMap<String, String>) -> (Vec<File>, BTreeMap<Kind, usize>) {
+    let Known { machine, driver, server, report } = known;
+    let mut scrubber = Scrubber::default();
+    environment::learn(&mut scrubber, machine, environment);
+    let messages = kernel_messages::read(machine).unwrap_or_else(|why| vec![why]);
+    for message in &messages {
+        scrubber.learn_from(message);
+    }
+    let mut objects = [versions::versions(machine, driver, environment), sample(driver), state(server)];
+    // What is replaced in one is known in all before texts are searched.
+    for pass in [keys::names, keys::texts] {
+        for object in &mut objects {
+            pass(&mut scrubber, object);
+        }
+    }
+    let [versions, sample, server] = objects.map(|object| format!("{object:#}\n"));
+    let report = report.map_texts(|text| scrubber.text(text));
+    let mut lines = |lines: Vec<String>| lines.iter().map(|line| scrubber.text(line) + "\n").collect::<String>();
+    let mut files = vec![
+        File { name: "doctor.txt", text: plain(&report.text()) },
+        File { name: "doctor.json", text: format!("{:#}\n", json!(report)) },
+        File { name: "versions.json", text: versions },
+        File { name: "sample.json", text: sample },
+        File { name: "server.json", text: server },
+        File { name: "kernel-log.txt", text: lines(messages) },
+        File { name: "environment.txt", text: lines(environment::told(environment)) },
+    ];
+    files.extend(settings::effective().map(|text| File { name: "top.toml", text }));
+    (files, scrubber.counts)
+}
+
+/// As `gpumon --json` has it, or why there is none.
+fn sample(driver: &Driver) -> Value {
+    match driver {
+        Driver::Refused(error) => json!({ "error": error.to_string() }),
+        Driver::Silent => json!({ "error": "the driver has not responded within 10 s" }),
+        Driver::Answers(answer) => answer.sample.clone().map_or_else(
+            || json!({ "error": "no sample within 4 s" }),
+            |sample| json!(show::frame(answer.inventory.clone(), sample, answer.details.values().cloned().collect())),
+        ),
+    }
+}
+
+/// What the running server says of itself, or why it does not.
+fn state(server: &ServerArgs) -> Value {
+    let ask = |target| {
+        let server = server.connect().map_err(|error| error.to_string())?;
+        let socket = server.path.display().to_string();
+        let answer = server.ask("GET", target).map_err(|error| format!("{socket} does not respond: {error}"))?;
+        Ok::<_, String>((socket, answer))
+    };
+    match (ask("/readyz"), ask("/api/v1/snapshot")) {
+        (Ok((socket, ready)), Ok((_, snapshot))) => json!({
+            "socket": socket,
+            "ready": ready.body.trim_end(),
+            "status": snapshot.status,
+            "snapshot": serde_json::from_str(&snapshot.body).unwrap_or(Value::Null),
+        }),
+        (Err(error), _) | (_, Err(error)) => json!({ "error": error }),
+    }
+}
+
+fn list(path: &Path, files: &[File], counts: &BTreeMap<Kind, usize>) -> String {
+    let mut list = format!("Contents of {}:\n", path.display());
+    for File { name, text } in files {
+        let _ = writeln!(list, "  {name:16} {:>9}", byte_size(text.len() as f64));
+    }
+    list += "Replaced in them:\n";
+    for (kind, count) in counts {
+        let _ = writeln!(list, "  {:16} {count:>9}", kind.words().1);
+    }
+    list
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use clap::{Args as _, FromArgMatches as _};
+
+    use super::{
+        super::{finding::Finding, readings::Readings},
+        *,
+    };
+
+    #[test]
+    fn findings_log_and_environment_name_nobody_and_agree() {
+        let root = tempfile::tempdir().unwrap();
+        for (folder, name, text) in [
+            ("etc", "passwd", "root:x:0:0::/root:\nzoe:x:1001:1001:Zoe:/home/zoe:\npostgres:x:105:5::/var:\n"),
+            (
+                "dev",
+                "kmsg",
+                "4,1,10,-;NVRM: GPU at PCI:0000:3b:00: GPU-3647F3A1-f2a2-89c1-304c-bc9ec80f4180\n\
+                 4,2,20,-;NVRM: GPU Board Serial Number: 1659978082255\n\
+                 4,3,30,-;NVRM: Xid (PCI:0000:3b:00): 31, pid=7, name=my, secret, Ch 00000008\n\
+                 4,4,40,-;NVRM: zoe's postgres from 10.1.2.3\n",
+            ),
+        ] {
+            fs::create_dir(root.path().join(folder)).unwrap();
+            fs::write(root.path().join(folder).join(name), text).unwrap();
+        }
+        let environment = [
+            ("CUDA_VISIBLE_DEVICES", "GPU-3647f3a1-f2a2-89c1-304c-bc9ec80f4180"),
+            ("NVIDIA_API_KEY", "hunter2"),
+            ("SECRET", "hunter3"),
+        ];
+        let environment = environment.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        let nowhere = ServerArgs::augment_args(clap::Command::new("x")).get_matches_from(["x", "--control=/home/x"]);
+        let finding = Finding::problem("zoe", "no /home/zoe/lib.so\tof \u{1b}[31mzoe", "ask my, secret");
+        let known = Known {
+            machine: &Machine::below(root.path()),
+            driver: &Driver::Silent,
+            server: &ServerArgs::from_arg_matches(&nowhere).unwrap(),
+            report: Report::new(vec![finding], Readings::default()),
+        };
+        let (files, counts) = files(known, &environment);
+        let file = |name| &files.iter().find(|file| file.name == name).unwrap().text;
+        assert_eq!(
+            *file("kernel-log.txt"),
+            "10 NVRM: GPU at PCI:0000:3b:00: GPU-id-1\n20 NVRM: GPU Board Serial Number: serial-1\n\
+             30 NVRM: Xid (PCI:0000:3b:00): 31, pid=7, name=program-1, Ch 00000008\n\
+             40 NVRM: user-1's postgres from address-1\n"
+        );
+        assert_eq!(*file("environment.txt"), "CUDA_VISIBLE_DEVICES=GPU-id-1\nNVIDIA_API_KEY is set\n");
+        assert!(file("doctor.txt").contains("no path-2of  user-1"), "{}", file("doctor.txt"));
+        assert!(file("doctor.json").contains("ask program-1"));
+        assert!(file("server.json").contains("path-1") && file("sample.json").contains("10 s"));
+        assert_eq!(counts[&Kind::Id], 1);
+    }
+}

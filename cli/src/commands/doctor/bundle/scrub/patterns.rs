@@ -1,0 +1,96 @@
+//! What identifies somebody by its form alone: paths, addresses, UUIDs.
+
+use std::net::{IpAddr, SocketAddr};
+
+use super::Kind;
+
+/// Below these, everybody has the same.
+const PUBLIC_FOLDERS: [&str; 10] = [
+    "/dev/",
+    "/proc/",
+    "/sys/",
+    "/usr/bin/",
+    "/usr/lib/",
+    "/usr/lib64/",
+    "/lib/",
+    "/lib64/",
+    "/run/gpumon/",
+    "/run/nvidia",
+];
+
+const UUID: usize = 36;
+const MAC: usize = 17;
+/// A hash or an ID rather than a number.
+const LONG_HEX: usize = 32;
+
+/// What begins here, with its length; `before` is the letter in front of it.
+pub(super) fn at(rest: &str, before: Option<char>) -> Option<(usize, Kind, String)> {
+    if before.is_some_and(char::is_alphanumeric) {
+        return None;
+    }
+    let (length, kind) = path_or_url(rest).or_else(|| word(rest))?;
+    Some((length, kind, rest[..length].to_owned()))
+}
+
+fn path_or_url(rest: &str) -> Option<(usize, Kind)> {
+    let found = &rest[..path_end(rest)];
+    if let Some((scheme, _)) = found.split_once("://") {
+        let is_scheme = scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+.-".contains(&byte));
+        return (is_scheme && !scheme.is_empty()).then_some((found.len(), Kind::Address));
+    }
+    let is_path = (found.starts_with('/') && found.len() > 1) || found.starts_with("~/");
+    let is_public = PUBLIC_FOLDERS.iter().any(|folder| found.starts_with(folder)) && !found.contains("/..");
+    let is_public = is_public || ["/usr", "/usr/local"].contains(&found);
+    (is_path && !is_public).then_some((found.len(), Kind::Path))
+}
+
+/// Where a path that began before ends, unless a space is part of it.
+pub(super) fn path_end(rest: &str) -> usize {
+    let end = rest.find(|letter: char| letter.is_whitespace() || "\"'`<>|".contains(letter)).unwrap_or(rest.len());
+    rest[..end].trim_end_matches(['.', ',', ';', ':', ')', ']']).len()
+}
+
+fn word(rest: &str) -> Option<(usize, Kind)> {
+    let run = |belongs: &dyn Fn(u8) -> bool| rest.bytes().take_while(|byte| belongs(*byte)).count();
+    let whole = |length: usize| !rest[length..].starts_with(char::is_alphanumeric);
+    let is_hex = |byte: u8| byte.is_ascii_hexdigit();
+    if rest.as_bytes().get(..UUID).is_some_and(is_uuid) && whole(UUID) {
+        return Some((UUID, Kind::Id));
+    }
+    if rest.as_bytes().get(..MAC).is_some_and(is_mac) && whole(MAC) {
+        return Some((MAC, Kind::Address));
+    }
+    let hex = run(&is_hex);
+    if hex >= LONG_HEX && whole(hex) {
+        return Some((hex, Kind::Id));
+    }
+    let address = run(&|byte| is_hex(byte) || b".:".contains(&byte));
+    let number = run(&|byte| byte.is_ascii_digit() || byte == b'.');
+    for length in [address, number] {
+        let found = rest[..length].trim_end_matches(['.', ':']);
+        if is_address(found) && whole(found.len()) {
+            return Some((found.len(), Kind::Address));
+        }
+    }
+    let token = run(&|byte| byte.is_ascii_alphanumeric() || b"._%+-@".contains(&byte));
+    let found = rest[..token].trim_end_matches('.');
+    let (user, host) = found.split_once('@')?;
+    (!user.is_empty() && !host.is_empty()).then_some((found.len(), Kind::Address))
+}
+
+/// `8-4-4-4-12` hexadecimal digits.
+fn is_uuid(bytes: &[u8]) -> bool {
+    let is_dash = |at: usize| [8, 13, 18, 23].contains(&at);
+    bytes.iter().enumerate().all(|(at, byte)| if is_dash(at) { *byte == b'-' } else { byte.is_ascii_hexdigit() })
+}
+
+fn is_mac(bytes: &[u8]) -> bool {
+    bytes.iter().enumerate().all(|(at, byte)| if at % 3 == 2 { *byte == b':' } else { byte.is_ascii_hexdigit() })
+}
+
+/// One of a machine that is not every machine's own.
+fn is_address(text: &str) -> bool {
+    let port = || text.parse::<SocketAddr>().map(|socket| socket.ip());
+    let address = text.parse::<IpAddr>().or_else(|_| port());
+    address.is_ok_and(|address| !address.is_loopback() && !address.is_unspecified())
+}

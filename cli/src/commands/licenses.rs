@@ -1,0 +1,19 @@
+//! `gpumon licenses`: the licenses of what the program is made of.
+
+use std::io;
+
+use flate2::read::ZlibDecoder;
+
+use crate::exit::Failure;
+
+/// What `make licenses` collects from the libraries' own files.
+const PACKED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/THIRD-PARTY-LICENSES.txt"));
+
+/// Print the licenses of gpumon and of the libraries in it
+#[derive(Debug, clap::Args)]
+pub(crate) struct LicensesArgs {}
+
+pub(crate) fn run() -> Result<(), Failure> {
+    io::copy(&mut ZlibDecoder::new(PACKED), &mut io::stdout().lock())?;
+    Ok(())
+}
