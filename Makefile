@@ -123,7 +123,7 @@ $(EXTENSION): $(MANIFESTS) $(FRONTEND) | $(MODULES)
 
 # Beside it the program is built, which the wheel then finds: of the first `make` these two take the most time, one of
 # them mostly waiting.
-$(JUPYTER)/.made: tests/browser/requirements.txt tests/python/parsers.txt | $(EXTENSION) rust
+$(JUPYTER)/.made: tests/browser/requirements.txt tests/python/requirements.txt | $(EXTENSION) rust
 	@$(PYTHON) tools/need.py venv
 	@$(STEP) "JupyterLab and gpumon (the first takes minutes)" sh -c '$(PYTHON) tools/venv.py $(JUPYTER) $^ & \
 		cargo build --locked --profile $(PROFILE) --package gpumon --bin gpumon; built=$$?; wait $$! && exit $$built'

