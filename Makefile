@@ -7,8 +7,9 @@ endif
 STEP := $(PYTHON) tools/step.py
 # JupyterLab with the wheel in it, for `make` and for the browser tests.
 JUPYTER := target/jupyter
-# The oldest JupyterLab that is supported.
+# The oldest JupyterLab that is supported, and what it runs on: in CI the oldest Python.
 LAB40 := target/jupyter-lab40
+LAB40_PYTHON ?= $(PYTHON)
 # JupyterHub, with a JupyterLab for its users.
 HUB := target/jupyter-hub
 # JupyterLab with NVDashboard in it, beside which the front end is measured.
@@ -34,7 +35,7 @@ INSTALLED := .installed-$(PROFILE)
 .DEFAULT_GOAL := lab
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: bench bench-front-end fuzz fake-library hub lab lab40 rust wheel frontend test test-rust test-web test-python test-browser test-lab40 test-hub browser-needs screenshots test-full types docs fmt clean help
+.PHONY: audit bench bench-front-end fuzz fake-library hub lab lab40 rust wheel frontend test test-rust test-web test-python test-browser test-lab40 test-hub browser-needs screenshots test-full types docs fmt clean help
 
 lab: $(JUPYTER)/$(INSTALLED) ## build everything and start JupyterLab with the panel open (the default)
 	@exec $(PYTHON) tools/lab.py $(JUPYTER)
@@ -84,13 +85,21 @@ bench-front-end: $(JUPYTER)/$(INSTALLED) $(PEER)/.made $(MODULES) ## of that, wh
 fuzz: rust ## fuzz what gpumon reads that strangers have written, FUZZ_SECONDS for each target
 	@$(PYTHON) tools/fuzz.py --seconds $(FUZZ_SECONDS)
 
+audit: rust $(MODULES) ## check dependencies and workflows: licenses, advisories, duplicates, sources, permissions
+	@$(PYTHON) tools/need.py cargo-deny zizmor
+	@$(STEP) "workflows" zizmor --no-progress --persona=pedantic .github
+	@$(STEP) "crates: licenses, duplicates, sources" cargo deny check licenses bans sources
+	@$(STEP) "crates: advisories" cargo deny check advisories
+	@$(STEP) "npm packages: advisories" npm audit
+
 types: rust ## generate the TypeScript types and the reference pages of the documentation
 	GPUMON_UPDATE_TYPES=1 cargo test --package gpumon-server --test wire_types
 	GPUMON_UPDATE_TYPES=1 cargo test --package gpumon-probe --package gpumon-server --package gpumon --lib --tests reference_page
 
-docs: rust ## build the documentation as a site, into target/book
+docs: rust ## build the documentation as a site, into target/book, and check its links
 	@$(PYTHON) tools/need.py mdbook
 	@$(STEP) "documentation" mdbook build docs
+	@$(PYTHON) tools/links.py target/book
 	@echo "the documentation is at target/book/index.html"
 
 fmt: $(MODULES) ## format Rust and TypeScript
@@ -136,7 +145,7 @@ $(PEER)/.made: tests/bench/front-end/requirements.txt
 
 $(LAB40)/.made: tests/browser/requirements-lab40.txt
 	@$(PYTHON) tools/need.py venv
-	@$(STEP) "JupyterLab 4.0 in $(LAB40)" $(PYTHON) tools/venv.py $(LAB40) $<
+	@$(STEP) "JupyterLab 4.0 in $(LAB40)" $(LAB40_PYTHON) tools/venv.py $(LAB40) $<
 	@touch $@
 
 $(HUB)/.made: tests/browser/requirements-hub.txt
