@@ -94,11 +94,11 @@ def rust() -> None:
 
 
 def mdbook() -> None:
-    _from_crates_io("mdbook", "https://rust-lang.github.io/mdBook")
+    _cargo_install("mdbook", "https://rust-lang.github.io/mdBook")
 
 
 def cargo_deny() -> None:
-    _from_crates_io("cargo-deny", "https://embarkstudios.github.io/cargo-deny")
+    _cargo_install("cargo-deny", "https://embarkstudios.github.io/cargo-deny")
 
 
 def zizmor() -> None:
@@ -111,13 +111,13 @@ def zizmor() -> None:
         _from_pypi(f"zizmor=={version}", "zizmor", "it from https://docs.zizmor.sh")
 
 
-def _from_crates_io(program: str, site: str) -> None:
-    if _runs(program):
+def _cargo_install(name: str, home: str) -> None:
+    if _runs(name):
         return
-    print(f"{program} is missing: building it into target/tools (takes minutes)", flush=True)
-    command = ["cargo", "install", program, "--locked", "--quiet", "--root", str(TOOLS)]
+    print(f"{name} is missing: building it into target/tools (takes minutes)", flush=True)
+    command = ["cargo", "install", name, "--locked", "--quiet", "--root", str(TOOLS)]
     if subprocess.run(command, check=False).returncode != 0:
-        sys.exit(f"{program} could not be built: install it from {site}, then try again")
+        sys.exit(f"{name} could not be built: install it from {home}, then try again")
 
 
 def _from_pypi(package: str, programs: str, by_hand: str) -> None:
