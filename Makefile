@@ -2,7 +2,7 @@
 
 PYTHON ?= python3
 ifeq ($(shell command -v $(PYTHON)),)
-$(error $(PYTHON) is missing: install Python 3.9 or newer (on Debian: sudo apt-get install python3 python3-venv), then try again)
+$(error $(PYTHON) is missing: install Python 3.11 or newer (on Debian: sudo apt-get install python3 python3-venv), then try again)
 endif
 STEP := $(PYTHON) tools/step.py
 # JupyterLab with the wheel in it, for `make` and for the browser tests.

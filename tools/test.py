@@ -250,6 +250,11 @@ SUITES = {
     "lab40": [
         Suite("JupyterLab 4.0 is installed", ["make", "--no-print-directory", "lab40"]),
         Suite(
+            "Python tests, with the Python of JupyterLab 4.0",
+            "target/jupyter-lab40/bin/python tests/python/test_package.py".split(),
+            UNITTEST,
+        ),
+        Suite(
             "Chromium: JupyterLab 4.0",
             _browser("panel.test.ts"),
             VITEST,
