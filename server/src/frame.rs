@@ -4,7 +4,7 @@
 
 use std::{collections::BTreeMap, ops::RangeInclusive};
 
-use gpumon_probe::model::{Event, GpuDetails, Inventory, Process, Sample, Trace};
+use gpumon_probe::model::{Event, GpuDetails, Inventory, Process, Sample, Trace, kind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
@@ -17,7 +17,7 @@ pub const INTERVAL_MS: RangeInclusive<u32> = 100..=60_000;
 /// From the server to a client, told apart by `type`.
 // One of them exists at a time, so that the size of the largest does not matter.
 #[allow(clippy::large_enum_variant)]
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, TS, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ServerFrame {
     /// The first frame of every connection.
@@ -54,6 +54,26 @@ pub enum ServerFrame {
         /// What was wrong with it, and what would have been right.
         message: String,
     },
+}
+
+impl ServerFrame {
+    /// Decodes a frame of those that say something of GPUs and of what reads them; `None` is one of the others, or of a
+    /// newer server's.
+    ///
+    /// # Errors
+    /// Where the text is not a frame.
+    pub fn decode(text: &str) -> Result<Option<Self>, serde_json::Error> {
+        Ok(Some(match &*kind(text)? {
+            "hello" => Self::Hello(serde_json::from_str(text)?),
+            "inventory" => Self::Inventory(serde_json::from_str(text)?),
+            "sample" => Self::Sample(serde_json::from_str(text)?),
+            "details" => Self::Details(serde_json::from_str(text)?),
+            "event" => Self::Event(serde_json::from_str(text)?),
+            "collector" => Self::Collector(serde_json::from_str(text)?),
+            "history" => Self::History(serde_json::from_str(text)?),
+            _ => return Ok(None),
+        }))
+    }
 }
 
 /// From a client to the server, told apart by `type`.

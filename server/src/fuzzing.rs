@@ -21,7 +21,7 @@ use crate::{
     hub::Hub,
     mark_limit::MarkLimit,
     peer::Peer,
-    record, routes,
+    routes,
     runs::{RunSettings, Runs},
     sampling_interval::SamplingInterval,
 };
@@ -34,7 +34,7 @@ const STRANGER: Peer = Peer::Socket { uid: Some(65_533) };
 
 /// Decodes a line of a collector, as the server does.
 pub fn record(line: &str) {
-    let _ = record::decode(line);
+    let _ = Record::decode(line);
 }
 
 /// A server without a listener, which is handed its clients.

@@ -5,7 +5,7 @@
 //!   that it is to pause; [`stuck_collectors`] are those that cannot be killed.
 //! - [`sampling_interval`] is how often it samples, [`rate_limiter`] which of the samples one client gets, [`mark_limit`]
 //!   how many marks there may be.
-//! - [`hub`] holds what the collector said last and passes it to every client; [`record`] decodes its lines.
+//! - [`hub`] holds what the collector said last and passes it to every client.
 //! - [`history`] keeps the recent past for clients that come late.
 //! - [`runs`] are those of the workload runner: processes that work, and what they say.
 //! - [`stream`], [`page`], [`metrics`], [`marks`], [`pause`] and [`routes`] are the endpoints; [`guard`] stands before
@@ -42,7 +42,6 @@ mod pause;
 mod peer;
 pub mod public_origin;
 mod rate_limiter;
-mod record;
 mod respond;
 mod routes;
 pub mod runs;

@@ -5,10 +5,16 @@ use crate::cuda::Code;
 
 macro_rules! ptx {
     ($name:literal) => {
-        $crate::cuda::Code::Ptx(include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/", $name, ".ptx")))
+        $crate::cuda::Code::Ptx($crate::kernels::packed!($name, ".ptx"))
     };
 }
-pub(crate) use ptx;
+/// What `build.rs` made of a file.
+macro_rules! packed {
+    ($($name:literal),*) => {
+        include_bytes!(concat!(env!("OUT_DIR"), "/", $($name),*))
+    };
+}
+pub(crate) use {packed, ptx};
 
 pub(crate) const RANDOM: Code = ptx!("random");
 pub(crate) const STREAM: Code = ptx!("stream");
@@ -21,7 +27,7 @@ pub(crate) const MATMUL_CHECK: Code = ptx!("matmul_check");
 /// Products of 32 bits.
 pub(crate) const MATMUL_FP32: Code = ptx!("matmul_fp32.compute_80");
 /// The same, for Hopper.
-pub(crate) const MATMUL_FP32_HOPPER: Code = Code::Cubin(include_bytes!("../kernels/matmul_fp32.sm_90a.cubin"), LISTING);
+pub(crate) const MATMUL_FP32_HOPPER: Code = Code::Cubin(packed!("matmul_fp32.sm_90a.cubin"), LISTING);
 /// Products of 64 bits by tensor cores.
 pub(crate) const MATMUL_FP64: Code = ptx!("matmul_fp64.compute_80");
 /// Products of narrow types by tensor cores.
@@ -29,7 +35,7 @@ pub(crate) const MATMUL_TENSOR: Code = ptx!("matmul_tensor.compute_80");
 /// The same with 8 bits, floating point.
 pub(crate) const MATMUL_TENSOR_ADA: Code = ptx!("matmul_tensor.compute_89");
 /// Products by Hopper's tensor cores.
-pub(crate) const MATMUL_HOPPER: Code = Code::Cubin(include_bytes!("../kernels/matmul_hopper.sm_90a.cubin"), LISTING);
+pub(crate) const MATMUL_HOPPER: Code = Code::Cubin(packed!("matmul_hopper.sm_90a.cubin"), LISTING);
 
 const LISTING: &str = include_str!("../kernels/listing.txt");
 

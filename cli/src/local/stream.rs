@@ -33,7 +33,7 @@ impl Frames {
         loop {
             match self.0.read().map_err(as_io)? {
                 Message::Text(text) => {
-                    if let Ok(frame) = serde_json::from_str(&text) {
+                    if let Ok(Some(frame)) = ServerFrame::decode(&text) {
                         return Ok(frame);
                     }
                 }

@@ -1,7 +1,8 @@
-//! Pages of `docs/reference/` that are generated from this crate: [`commands`] and [`api`].
+//! What is generated from this crate: pages of `docs/reference/`, [`commands`] and [`api`]; and [`schema`].
 
 mod api;
 mod commands;
+mod schema;
 
 use std::{env, fs, path::Path};
 

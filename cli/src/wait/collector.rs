@@ -55,7 +55,7 @@ impl Collector {
         thread::spawn(move || {
             for line in output.into_iter().flat_map(|output| BufReader::new(output).lines()).map_while(Result::ok) {
                 // A line that is none of ours tells nothing; the next may.
-                if let Ok(record) = serde_json::from_str(&line)
+                if let Ok(record) = Record::decode(&line)
                     && sender.send(record).is_err()
                 {
                     return;

@@ -28,7 +28,6 @@ use crate::{
     driver_answers::Answers,
     frame::{CollectorState, CollectorStatus, Hello, History, ServerFrame, Snapshot, is_fresh},
     history::{HistoryStore, Wanted},
-    record,
     snapshot_parts::SnapshotParts,
     stream::TextFrame,
     view::View,
@@ -124,7 +123,7 @@ impl Hub {
     /// # Errors
     /// Where the line is not a record.
     pub(crate) fn ingest(&self, line: &str) -> Result<(), serde_json::Error> {
-        let record = record::decode(line)?;
+        let record = Record::decode(line)?;
         self.set_collector_state(CollectorState::Running, None);
         match record {
             Record::Inventory(inventory) => {

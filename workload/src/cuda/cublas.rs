@@ -18,7 +18,12 @@ const VARIABLE: &str = "GPUMON_LIBCUBLAS";
 const VERSIONS: [u32; 2] = [13, 12];
 /// Where Python's packages have it, below `site-packages`.
 const IN_PACKAGES: [&str; 3] = ["nvidia/cu13/lib", "nvidia/cublas/lib", "nvidia/cu12/lib"];
-const IN_TOOLKITS: [&str; 3] = ["lib64", "lib", "targets/x86_64-linux/lib"];
+/// The last is what CUDA calls this architecture: `sbsa` is a server with an ARM processor.
+const IN_TOOLKITS: [&str; 3] = if cfg!(target_arch = "aarch64") {
+    ["lib64", "lib", "targets/sbsa-linux/lib"]
+} else {
+    ["lib64", "lib", "targets/x86_64-linux/lib"]
+};
 
 /// `CUBLAS_GEMM_DEFAULT`.
 const DEFAULT_ALGORITHM: c_int = -1;

@@ -2,9 +2,12 @@
 
 use std::{
     ffi::{CString, c_void},
+    io::Read,
     ptr,
     rc::Rc,
 };
+
+use flate2::read::ZlibDecoder;
 
 use super::{
     api::Handle, context::Context, error::CudaError, memory::DeviceMemory, pinned::PinnedMemory, tensor_map::TensorMap,
@@ -23,12 +26,15 @@ pub(crate) struct Module {
     context: Rc<Context>,
     handle: Handle,
     code: Code,
+    /// The code as the driver takes it.
+    image: Vec<u8>,
 }
 
+/// Code, compressed as `build.rs` does it: it is a seventh of its size.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Code {
     /// PTX, which the driver compiles.
-    Ptx(&'static str),
+    Ptx(&'static [u8]),
     /// Machine code for one architecture, with a listing that says what each kernel takes.
     Cubin(&'static [u8], &'static str),
 }
@@ -61,11 +67,7 @@ pub(crate) enum Argument<'scope> {
 impl Module {
     pub(super) fn load(context: &Rc<Context>, code: Code) -> Result<Rc<Self>, CudaError> {
         let driver = context.driver();
-        let mut image = match code {
-            Code::Ptx(text) => text.as_bytes().to_vec(),
-            Code::Cubin(bytes, _) => bytes.to_vec(),
-        };
-        image.push(0);
+        let image = code.image();
         let mut log = vec![0_u8; LOG_BYTES];
         let mut options = [JIT_ERROR_LOG, JIT_ERROR_LOG_BYTES];
         // A number stands where the pointer would.
@@ -84,7 +86,7 @@ impl Module {
         };
         let done = driver.done(result, format!("compile the kernels for GPU {}", context.device.index));
         done.map_err(|error| with_log(error, &log))?;
-        Ok(Rc::new(Self { context: Rc::clone(context), handle, code }))
+        Ok(Rc::new(Self { context: Rc::clone(context), handle, code, image }))
     }
 
     pub(crate) fn kernel(self: &Rc<Self>, name: &str) -> Result<Kernel, CudaError> {
@@ -95,10 +97,21 @@ impl Module {
         let code = unsafe { (driver.api.cuModuleGetFunction)(&raw mut handle, self.handle, symbol.as_ptr()) };
         driver.done(code, format!("find the kernel {name}"))?;
         let parameters = match self.code {
-            Code::Ptx(text) => parameters(text, name),
+            Code::Ptx(_) => parameters(&String::from_utf8_lossy(&self.image), name),
             Code::Cubin(_, listing) => listed_parameters(listing, name),
         };
         Ok(Kernel { handle, name: name.to_owned(), shared_bytes: 0, parameters, module: Rc::clone(self) })
+    }
+}
+
+impl Code {
+    /// The code itself, with the NUL that ends PTX.
+    pub(crate) fn image(self) -> Vec<u8> {
+        let (Self::Ptx(packed) | Self::Cubin(packed, _)) = self;
+        let mut image = Vec::new();
+        ZlibDecoder::new(packed).read_to_end(&mut image).expect("the build compressed it");
+        image.push(0);
+        image
     }
 }
 

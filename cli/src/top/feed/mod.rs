@@ -12,7 +12,6 @@ use std::{
 
 use gpumon_probe::sampler::SharedInterval;
 
-pub(super) use self::decode::record;
 use super::{input::Input, replay::Player};
 use crate::{local::Server, options::SourceArgs};
 

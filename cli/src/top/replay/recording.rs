@@ -9,7 +9,7 @@ use std::{
 use gpumon_probe::model::Record;
 use thiserror::Error;
 
-use crate::top::{feed, text::printable};
+use crate::top::text::printable;
 
 /// A longer line is none of a collector.
 const LONGEST_LINE: u64 = 64 << 20;
@@ -99,7 +99,7 @@ impl Recording {
         let mut text = Vec::new();
         self.file.read_until(b'\n', &mut text)?;
         let text = String::from_utf8_lossy(&text);
-        feed::record(text.trim_end()).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+        Record::decode(text.trim_end()).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
     }
 }
 
@@ -109,7 +109,7 @@ fn line(text: &[u8], offset: u64) -> Result<Option<Line>, String> {
     if text.is_empty() {
         return Ok(None);
     }
-    let (kind, at_ms) = match feed::record(text).map_err(|error| error.to_string())? {
+    let (kind, at_ms) = match Record::decode(text).map_err(|error| error.to_string())? {
         Record::Inventory(_) => (Kind::Inventory, 0),
         Record::Sample(sample) => (Kind::Sample, sample.at_ms),
         Record::Details(details) => (Kind::Details(details.index), 0),

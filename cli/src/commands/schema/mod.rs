@@ -1,0 +1,107 @@
+//! `gpumon schema`: what the keys of gpumon's JSON mean, as a JSON Schema.
+
+use std::{
+    collections::BTreeSet,
+    io::{self, Read, Write},
+};
+
+use flate2::read::ZlibDecoder;
+use serde_json::{Map, Value, json};
+
+use crate::exit::Failure;
+
+/// All schemas together, as `reference::schema` makes them of the types: what makes them would be as much code as a tenth
+/// of gpumon's.
+const PACKED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/schema.json"));
+
+/// Print the JSON Schema of gpumon's output
+#[derive(Debug, clap::Args)]
+pub(crate) struct SchemaArgs {
+    /// Output to describe
+    #[arg(value_enum, default_value_t = What::Snapshot)]
+    what: What,
+}
+
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+pub(crate) enum What {
+    /// `gpumon --json`, and the server's /api/v1/snapshot
+    Snapshot,
+    /// A record of `gpumon collect`
+    Record,
+    /// A frame of the server's /api/v1/stream
+    Frame,
+}
+
+pub(crate) fn run(args: &SchemaArgs) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    serde_json::to_writer_pretty(&mut out, &schema(args.what)).map_err(io::Error::from)?;
+    writeln!(out)?;
+    Ok(())
+}
+
+/// Of what is written, not of what would be understood.
+pub(crate) fn schema(what: What) -> Value {
+    let mut text = String::new();
+    ZlibDecoder::new(PACKED).read_to_string(&mut text).expect("the build compressed it");
+    let mut types: Map<String, Value> = serde_json::from_str(&text).expect("a test compares it with the types");
+    let name = match what {
+        What::Snapshot => "Snapshot",
+        What::Record => "Record",
+        What::Frame => "ServerFrame",
+    };
+    let mut schema = types.remove(name).unwrap_or_default();
+    let mut used = BTreeSet::new();
+    collect(&schema, &types, &mut used);
+    types.retain(|name, _| used.contains(name));
+    schema["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
+    schema["title"] = json!(name);
+    schema["$defs"] = types.into();
+    schema
+}
+
+/// The names of the types that a schema refers to, and of those that they refer to.
+fn collect(schema: &Value, types: &Map<String, Value>, used: &mut BTreeSet<String>) {
+    match schema {
+        Value::Object(parts) => {
+            let named = parts.get("$ref").and_then(Value::as_str).and_then(|name| name.rsplit('/').next());
+            if let Some((name, inner)) = named.and_then(|name| types.get_key_value(name))
+                && used.insert(name.clone())
+            {
+                collect(inner, types, used);
+            }
+            parts.values().for_each(|part| collect(part, types, used));
+        }
+        Value::Array(parts) => parts.iter().for_each(|part| collect(part, types, used)),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gpumon_probe::model::fields::GPU_FIELDS;
+
+    use super::*;
+
+    #[test]
+    fn numbers_are_described_as_the_catalogue_has_them() {
+        let schema = schema(What::Snapshot);
+        let described = |kind: &str, key: &str| schema["$defs"][kind]["properties"][key]["description"].clone();
+        let help = |id| GPU_FIELDS.iter().find(|field| field.id == id).unwrap().help;
+        assert_eq!(described("Power", "draw_watts"), help("power.draw_watts"));
+        assert_eq!(described("Activity", "sm_percent"), help("activity.sm_percent"), "within a reading");
+        assert_eq!(described("GpuSample", "fan_percent"), help("fan_percent"));
+    }
+
+    #[test]
+    fn every_key_of_a_snapshot_says_what_it_means() {
+        let schema = schema(What::Snapshot);
+        let kinds = schema["$defs"].as_object().unwrap();
+        assert!(kinds.len() > 40, "{}", kinds.len());
+        for (kind, described) in kinds.iter().chain([(&"Snapshot".to_owned(), &schema)]) {
+            for (key, value) in described["properties"].as_object().into_iter().flatten() {
+                let is_said = value["description"].is_string() || value["const"].is_string();
+                assert!(is_said, "{kind}.{key} has no description: {value}");
+            }
+        }
+    }
+}

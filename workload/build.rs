@@ -1,0 +1,20 @@
+//! Compresses the kernels, which are a tenth of the program otherwise.
+
+use std::{env, error::Error, fs, io::Write, path::Path};
+
+use flate2::{Compression, write::ZlibEncoder};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    println!("cargo::rerun-if-changed=kernels");
+    let out = env::var("OUT_DIR")?;
+    for entry in fs::read_dir("kernels")? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "ptx" || extension == "cubin") {
+            let packed = fs::File::create(Path::new(&out).join(path.file_name().unwrap_or_default()))?;
+            let mut encoder = ZlibEncoder::new(packed, Compression::best());
+            encoder.write_all(&fs::read(&path)?)?;
+            encoder.finish()?;
+        }
+    }
+    Ok(())
+}
