@@ -115,11 +115,11 @@ def zizmor() -> None:
         _from_pypi(f"zizmor=={version}", "zizmor", "it from https://docs.zizmor.sh")
 
 
-def _cargo_install(name: str, home: str, features: str = "default") -> None:
+def _cargo_install(name: str, home: str, *features: str) -> None:
     if _runs(name):
         return
     print(f"{name} is missing: building it into target/tools (takes minutes)", flush=True)
-    command = ["cargo", "install", name, "--locked", "--quiet", "--features", features, "--root", str(TOOLS)]
+    command = ["cargo", "install", name, "--locked", "--quiet", f"--features={','.join(features)}", "--root", str(TOOLS)]
     if subprocess.run(command, check=False).returncode != 0:
         sys.exit(f"{name} could not be built: install it from {home}, then try again")
 

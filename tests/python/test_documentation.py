@@ -63,6 +63,15 @@ class Links(unittest.TestCase):
         ]
         self.assertEqual([one for one in outside if urlsplit(one[1]).path], [])
 
+    def test_the_readme_stands_alone_and_leads_to_pages_that_exist(self) -> None:
+        """It is shown on PyPI, too, where there are no files beside it."""
+        site, source = "https://gpumon.github.io/gpumon/", "https://github.com/gpumon/gpumon/blob/main/"
+        raw = "https://raw.githubusercontent.com/gpumon/gpumon/main/"
+        for link in PAGES[ROOT / "README.md"].links:
+            self.assertTrue(urlsplit(link).scheme, link)
+            path = link.replace(raw, "").replace(source, "").replace(site, "docs/").replace(".html", ".md")
+            self.assertTrue(urlsplit(path).scheme or (ROOT / path).exists(), link)
+
     def test_the_site_has_each_page(self) -> None:
         listed = {(DOCS / link).resolve() for link in PAGES[DOCS / "SUMMARY.md"].links}
         self.assertEqual({file for file in FILES if DOCS in file.parents} - listed, {DOCS / "SUMMARY.md"})
