@@ -2,13 +2,14 @@
 
 PYTHON ?= python3
 ifeq ($(shell command -v $(PYTHON)),)
-$(error $(PYTHON) is missing: install Python 3.9 or newer (on Debian: sudo apt-get install python3 python3-venv), then try again)
+$(error $(PYTHON) is missing: install Python 3.11 or newer (on Debian: sudo apt-get install python3 python3-venv), then try again)
 endif
 STEP := $(PYTHON) tools/step.py
 # JupyterLab with the wheel in it, for `make` and for the browser tests.
 JUPYTER := target/jupyter
-# The oldest JupyterLab that is supported.
+# The oldest JupyterLab that is supported, and what it runs on: in CI the oldest Python.
 LAB40 := target/jupyter-lab40
+LAB40_PYTHON ?= $(PYTHON)
 # JupyterHub, with a JupyterLab for its users.
 HUB := target/jupyter-hub
 # JupyterLab with NVDashboard in it, beside which the front end is measured.
@@ -37,7 +38,7 @@ INSTALLED := .installed-$(PROFILE)
 .DEFAULT_GOAL := lab
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: dist licenses bench bench-front-end fuzz fake-library hub lab lab40 rust wheel frontend test test-rust test-web test-python test-browser test-lab40 test-hub browser-needs screenshots test-full test-packages types docs fmt clean help
+.PHONY: audit dist licenses bench bench-front-end fuzz fake-library hub lab lab40 rust wheel frontend test test-rust test-web test-python test-browser test-lab40 test-hub browser-needs screenshots test-full test-packages types docs fmt clean help
 
 lab: $(JUPYTER)/$(INSTALLED) ## build everything and start JupyterLab with the panel open (the default)
 	@exec $(PYTHON) tools/lab.py $(JUPYTER)
@@ -99,13 +100,21 @@ test-packages: fake-library ## install what `make dist` has made into fresh syst
 	@$(PYTHON) tests/packages/run.py
 	@$(PYTHON) tests/packages/image.py
 
+audit: rust $(MODULES) ## check dependencies and workflows: licenses, advisories, duplicates, sources, permissions
+	@$(PYTHON) tools/need.py cargo-deny zizmor
+	@$(STEP) "workflows" zizmor --no-progress --persona=pedantic .github
+	@$(STEP) "crates: licenses, duplicates, sources" cargo deny check licenses bans sources
+	@$(STEP) "crates: advisories" cargo deny check advisories
+	@$(STEP) "npm packages: advisories" npm audit
+
 types: rust ## generate the TypeScript types and the reference pages of the documentation
 	GPUMON_UPDATE_TYPES=1 cargo test --package gpumon-server --test wire_types
 	GPUMON_UPDATE_TYPES=1 cargo test --package gpumon-probe --package gpumon-server --package gpumon --lib --tests reference_page
 
-docs: rust ## build the documentation as a site, into target/book
+docs: rust ## build the documentation as a site, into target/book, and check its links
 	@$(PYTHON) tools/need.py mdbook
 	@$(STEP) "documentation" mdbook build docs
+	@$(PYTHON) tools/links.py target/book
 	@echo "the documentation is at target/book/index.html"
 
 fmt: $(MODULES) ## format Rust and TypeScript
@@ -138,7 +147,7 @@ $(EXTENSION): $(MANIFESTS) $(FRONTEND) | $(MODULES)
 
 # Beside it the program is built, which the wheel then finds: of the first `make` these two take the most time, one of
 # them mostly waiting.
-$(JUPYTER)/.made: tests/browser/requirements.txt tests/python/parsers.txt | $(EXTENSION) rust
+$(JUPYTER)/.made: tests/browser/requirements.txt tests/python/requirements.txt | $(EXTENSION) rust
 	@$(PYTHON) tools/need.py venv
 	@$(STEP) "JupyterLab and gpumon (the first takes minutes)" sh -c '$(PYTHON) tools/venv.py $(JUPYTER) $^ & \
 		cargo build --locked --profile $(PROFILE) --package gpumon --bin gpumon; built=$$?; wait $$! && exit $$built'
@@ -156,7 +165,7 @@ $(PEER)/.made: tests/bench/front-end/requirements.txt
 
 $(LAB40)/.made: tests/browser/requirements-lab40.txt
 	@$(PYTHON) tools/need.py venv
-	@$(STEP) "JupyterLab 4.0 in $(LAB40)" $(PYTHON) tools/venv.py $(LAB40) $<
+	@$(STEP) "JupyterLab 4.0 in $(LAB40)" $(LAB40_PYTHON) tools/venv.py $(LAB40) $<
 	@touch $@
 
 $(HUB)/.made: tests/browser/requirements-hub.txt

