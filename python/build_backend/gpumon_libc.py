@@ -10,7 +10,8 @@ def check() -> None:
     """End where this is not a Linux with glibc."""
     try:
         found = os.confstr("CS_GNU_LIBC_VERSION")
-    except (AttributeError, ValueError):
+    # Unknown to Python, or to the C library.
+    except (AttributeError, ValueError, OSError):
         found = None
     if found is None:
         sys.exit(

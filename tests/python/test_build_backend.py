@@ -11,7 +11,7 @@ ASK = """
 import os, sys
 from unittest import mock
 def unknown(name):
-    raise ValueError("unrecognized configuration name")
+    raise OSError(22, "Invalid argument")
 if sys.argv[1] == "musl":
     os.confstr = unknown
 sys.modules["maturin"] = mock.Mock(**{f"{sys.argv[2]}.return_value": ["asked"]})
