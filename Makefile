@@ -38,7 +38,7 @@ INSTALLED := .installed-$(PROFILE)
 .DEFAULT_GOAL := lab
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: audit dist licenses bench bench-front-end fuzz fake-library hub lab lab40 rust wheel frontend test test-rust test-web test-python test-browser test-lab40 test-hub browser-needs screenshots test-full types docs fmt clean help
+.PHONY: audit dist licenses bench bench-front-end fuzz fake-library hub lab lab40 rust wheel frontend test test-rust test-web test-python test-browser test-lab40 test-hub browser-needs screenshots test-full test-packages types docs fmt clean help
 
 lab: $(JUPYTER)/$(INSTALLED) ## build everything and start JupyterLab with the panel open (the default)
 	@exec $(PYTHON) tools/lab.py $(JUPYTER)
@@ -102,6 +102,10 @@ audit: rust $(MODULES) ## check dependencies and workflows: licenses, advisories
 	@$(STEP) "crates: licenses, duplicates, sources" cargo deny check licenses bans sources
 	@$(STEP) "crates: advisories" cargo deny check advisories
 	@$(STEP) "npm packages: advisories" npm audit
+
+test-packages: fake-library ## install what `make dist` has made into fresh systems, and build the image (needs root)
+	@$(PYTHON) tests/packages/run.py
+	@$(PYTHON) tests/packages/image.py
 
 types: rust ## generate the TypeScript types and the reference pages of the documentation
 	GPUMON_UPDATE_TYPES=1 cargo test --package gpumon-server --test wire_types

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Sees to it that the machine has what a build or a test needs: installs it, saying so, or says what to install.
 
-    tools/need.py venv compiler rust rust-components node chromium mdbook cargo-about cargo-deny zizmor
+    tools/need.py venv compiler rust rust-components node chromium mdbook cargo-about cargo-deb cargo-deny zizmor lintian
 
 Packages are installed with apt-get, where that is there and this is root or sudo asks no password. Node.js and Rust
 need no rights: they go into target/tools, and `make` finds them there.
@@ -101,6 +101,10 @@ def cargo_about() -> None:
     _cargo_install("cargo-about", "https://embarkstudios.github.io/cargo-about", "cli")
 
 
+def cargo_deb() -> None:
+    _cargo_install("cargo-deb", "https://github.com/kornelski/cargo-deb")
+
+
 def cargo_deny() -> None:
     _cargo_install("cargo-deny", "https://embarkstudios.github.io/cargo-deny")
 
@@ -113,6 +117,11 @@ def zizmor() -> None:
     if reason is not None:
         print(f"{reason}: installing zizmor into target/tools from PyPI", flush=True)
         _from_pypi(f"zizmor=={version}", "zizmor", "it from https://docs.zizmor.sh")
+
+
+def lintian() -> None:
+    if not _runs("lintian"):
+        install("lintian", "lintian checks the Debian package")
 
 
 def _cargo_install(name: str, home: str, *features: str) -> None:
@@ -195,6 +204,8 @@ CHECKS = {
     "cargo-about": cargo_about,
     "cargo-deny": cargo_deny,
     "zizmor": zizmor,
+    "cargo-deb": cargo_deb,
+    "lintian": lintian,
 }
 
 if __name__ == "__main__":
