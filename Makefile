@@ -46,11 +46,12 @@ lab: $(JUPYTER)/$(INSTALLED) ## build everything and start JupyterLab with the p
 wheel: ## build the wheel as it is released, into target/wheels/release
 	@$(MAKE) --no-print-directory PROFILE=release target/wheels/release/.built
 dist: $(EXTENSION) $(DIST_TOOLS)/.made rust ## build what is released, for both architectures, into dist
+	@$(PYTHON) tools/need.py cargo-deb
 	@rustup target add $(addsuffix -unknown-linux-gnu,$(ARCHITECTURES))
 	@$(PYTHON) tools/dist.py $(ARCHITECTURES)
 licenses: rust ## collect the licenses of the libraries in the program, after a change of Cargo.lock
 	@$(PYTHON) tools/need.py cargo-about
-	@$(STEP) "licenses" cargo about --locked generate --config tools/licenses/about.toml \
+	@$(STEP) "licenses" cargo about generate --locked --fail --config tools/licenses/about.toml --manifest-path cli/Cargo.toml \
 		--output-file THIRD-PARTY-LICENSES.txt tools/licenses/about.hbs
 
 frontend: $(EXTENSION) ## build the page and the JupyterLab extension
@@ -104,6 +105,8 @@ audit: rust $(MODULES) ## check dependencies and workflows: licenses, advisories
 	@$(STEP) "npm packages: advisories" npm audit
 
 test-packages: fake-library ## install what `make dist` has made into fresh systems, and build the image (needs root)
+	@$(PYTHON) tools/need.py lintian
+	@$(STEP) "lintian" lintian --fail-on error,warning dist/gpumon_*_amd64.deb dist/gpumon_*_arm64.deb
 	@$(PYTHON) tests/packages/run.py
 	@$(PYTHON) tests/packages/image.py
 
@@ -122,7 +125,7 @@ fmt: $(MODULES) ## format Rust and TypeScript
 	npm run format
 
 clean: ## remove whatever was built
-	rm -rf target wheel static/dist labextension/dist node_modules tests/fuzz/target
+	rm -rf target dist wheel static/dist labextension/dist node_modules tests/fuzz/target
 
 help: ## say what can be made
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "make %-15s %s\n", $$1, $$2 }'
