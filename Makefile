@@ -17,6 +17,8 @@ PEER := target/nvdashboard
 # What releases are built with, and for.
 DIST_TOOLS := target/dist-tools
 ARCHITECTURES ?= x86_64 aarch64
+# What reads the conda recipe.
+CONDA := target/conda
 # How long each target is fuzzed.
 FUZZ_SECONDS ?= 600
 # The profile of the program in JupyterLab: quickly built to be tried and tested, and as it is released.
@@ -97,18 +99,19 @@ bench-front-end: $(JUPYTER)/$(INSTALLED) $(PEER)/.made $(MODULES) ## of that, wh
 fuzz: rust ## fuzz what gpumon reads that strangers have written, FUZZ_SECONDS for each target
 	@$(PYTHON) tools/fuzz.py --seconds $(FUZZ_SECONDS)
 
+test-packages: fake-library $(CONDA)/.made ## install what `make dist` has made into fresh systems, and build image and recipe (needs root)
+	@$(PYTHON) tools/need.py lintian
+	@$(STEP) "lintian" lintian --fail-on error,warning dist/gpumon_*_amd64.deb dist/gpumon_*_arm64.deb
+	@$(PYTHON) tests/packages/run.py
+	@$(PYTHON) tests/packages/image.py
+	@$(CONDA)/bin/python tests/packages/conda.py
+
 audit: rust $(MODULES) ## check dependencies and workflows: licenses, advisories, duplicates, sources, permissions
 	@$(PYTHON) tools/need.py cargo-deny zizmor
 	@$(STEP) "workflows" zizmor --no-progress --persona=pedantic .github
 	@$(STEP) "crates: licenses, duplicates, sources" cargo deny check licenses bans sources
 	@$(STEP) "crates: advisories" cargo deny check advisories
 	@$(STEP) "npm packages: advisories" npm audit
-
-test-packages: fake-library ## install what `make dist` has made into fresh systems, and build the image (needs root)
-	@$(PYTHON) tools/need.py lintian
-	@$(STEP) "lintian" lintian --fail-on error,warning dist/gpumon_*_amd64.deb dist/gpumon_*_arm64.deb
-	@$(PYTHON) tests/packages/run.py
-	@$(PYTHON) tests/packages/image.py
 
 types: rust ## generate the TypeScript types and the reference pages of the documentation
 	GPUMON_UPDATE_TYPES=1 cargo test --package gpumon-server --test wire_types
@@ -164,6 +167,11 @@ $(DIST_TOOLS)/.made: tools/dist-requirements.txt
 $(PEER)/.made: tests/bench/front-end/requirements.txt
 	@$(PYTHON) tools/need.py venv
 	@$(STEP) "NVDashboard in $(PEER)" $(PYTHON) tools/venv.py $(PEER) $<
+	@touch $@
+
+$(CONDA)/.made: tests/packages/requirements.txt
+	@$(PYTHON) tools/need.py venv
+	@$(STEP) "rattler-build in $(CONDA)" $(PYTHON) tools/venv.py $(CONDA) $<
 	@touch $@
 
 $(LAB40)/.made: tests/browser/requirements-lab40.txt

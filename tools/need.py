@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Sees to it that the machine has what a build or a test needs: installs it, saying so, or says what to install.
 
-    tools/need.py venv compiler rust rust-components node chromium mdbook cargo-about cargo-deb cargo-deny zizmor lintian
+    tools/need.py venv compiler rust rust-components node chromium mdbook cargo-about cargo-deny cargo-deb lintian zizmor
 
 Packages are installed with apt-get, where that is there and this is root or sudo asks no password. Node.js and Rust
 need no rights: they go into target/tools, and `make` finds them there.
@@ -101,12 +101,17 @@ def cargo_about() -> None:
     _cargo_install("cargo-about", "https://embarkstudios.github.io/cargo-about", "cli")
 
 
+def cargo_deny() -> None:
+    _cargo_install("cargo-deny", "https://embarkstudios.github.io/cargo-deny")
+
+
 def cargo_deb() -> None:
     _cargo_install("cargo-deb", "https://github.com/kornelski/cargo-deb")
 
 
-def cargo_deny() -> None:
-    _cargo_install("cargo-deny", "https://embarkstudios.github.io/cargo-deny")
+def lintian() -> None:
+    if not _runs("lintian"):
+        install("lintian", "lintian checks the Debian package")
 
 
 def zizmor() -> None:
@@ -201,11 +206,11 @@ CHECKS = {
     "node": node,
     "chromium": chromium,
     "mdbook": mdbook,
+    "cargo-deb": cargo_deb,
+    "lintian": lintian,
     "cargo-about": cargo_about,
     "cargo-deny": cargo_deny,
     "zizmor": zizmor,
-    "cargo-deb": cargo_deb,
-    "lintian": lintian,
 }
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ done
 # The wrapper answers for the gcc below it, which is for glibc.
 printf '#!/bin/sh\ncase "$1" in *-print-multiarch) ;; *) exec musl-gcc "$@" ;; esac\n' > /usr/local/bin/musl-cc
 chmod +x /usr/local/bin/musl-cc
-export CC=musl-cc CFLAGS=-O0
+export CC=musl-cc CFLAGS="-O0 -fPIC"
 (cd zlib && ./configure --prefix=/musl --static && make -j2 libz.a && make install)
 cd python3.11
 ./configure --quiet --prefix=/musl --without-ensurepip CPPFLAGS=-I/musl/include LDFLAGS=-L/musl/lib
