@@ -40,7 +40,7 @@ INSTALLED := .installed-$(PROFILE)
 .DEFAULT_GOAL := lab
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: audit dist licenses bench bench-front-end fuzz fake-library hub lab lab40 rust wheel frontend test test-rust test-web test-python test-browser test-lab40 test-hub browser-needs screenshots test-full test-packages types docs fmt clean help
+.PHONY: audit dist licenses bench bench-front-end fuzz fake-library hub lab lab40 rust wheel frontend test test-rust test-web test-python test-browser test-lab40 test-hub browser-needs screenshots test-full test-aarch64 test-packages types docs fmt clean help
 
 lab: $(JUPYTER)/$(INSTALLED) ## build everything and start JupyterLab with the panel open (the default)
 	@exec $(PYTHON) tools/lab.py $(JUPYTER)
@@ -63,7 +63,11 @@ test: $(JUPYTER)/$(INSTALLED) browser-needs ## run every check and test
 	@$(PYTHON) tools/test.py
 
 test-full: export GPUMON_TEST_FULL = 1
-test-full: test ## the same, with each return code of each function through processes
+test-full: test test-aarch64 ## the same, with each return code of each function through processes, and on ARM
+test-aarch64: export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER = aarch64-linux-gnu-gcc
+test-aarch64: rust ## the tests of Rust as on an ARM machine, which QEMU makes of this one
+	@$(PYTHON) tools/need.py aarch64
+	@$(PYTHON) tools/test.py aarch64
 
 test-rust: $(EXTENSION) rust ## format, clippy and tests of the Rust crates
 	@$(PYTHON) tools/need.py rust-components
