@@ -40,7 +40,7 @@ INSTALLED := .installed-$(PROFILE)
 .DEFAULT_GOAL := lab
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: audit dist licenses bench bench-front-end fuzz fake-library hub lab lab40 rust wheel frontend test test-rust test-web test-python test-browser test-lab40 test-hub browser-needs screenshots test-full test-packages types docs fmt clean help
+.PHONY: audit dist licenses bench bench-front-end fuzz fake-library hub lab lab40 rust wheel frontend test test-rust test-web test-python test-browser test-lab40 test-hub browser-needs screenshots test-full test-aarch64 test-packages types docs fmt clean help
 
 lab: $(JUPYTER)/$(INSTALLED) ## build everything and start JupyterLab with the panel open (the default)
 	@exec $(PYTHON) tools/lab.py $(JUPYTER)
@@ -48,11 +48,12 @@ lab: $(JUPYTER)/$(INSTALLED) ## build everything and start JupyterLab with the p
 wheel: ## build the wheel as it is released, into target/wheels/release
 	@$(MAKE) --no-print-directory PROFILE=release target/wheels/release/.built
 dist: $(EXTENSION) $(DIST_TOOLS)/.made rust ## build what is released, for both architectures, into dist
+	@$(PYTHON) tools/need.py cargo-deb
 	@rustup target add $(addsuffix -unknown-linux-gnu,$(ARCHITECTURES))
 	@$(PYTHON) tools/dist.py $(ARCHITECTURES)
 licenses: rust ## collect the licenses of the libraries in the program, after a change of Cargo.lock
 	@$(PYTHON) tools/need.py cargo-about
-	@$(STEP) "licenses" cargo about --locked generate --config tools/licenses/about.toml \
+	@$(STEP) "licenses" cargo about generate --locked --fail --config tools/licenses/about.toml --manifest-path cli/Cargo.toml \
 		--output-file THIRD-PARTY-LICENSES.txt tools/licenses/about.hbs
 
 frontend: $(EXTENSION) ## build the page and the JupyterLab extension
@@ -62,7 +63,11 @@ test: $(JUPYTER)/$(INSTALLED) browser-needs ## run every check and test
 	@$(PYTHON) tools/test.py
 
 test-full: export GPUMON_TEST_FULL = 1
-test-full: test ## the same, with each return code of each function through processes
+test-full: test test-aarch64 ## the same, with each return code of each function through processes, and on ARM
+test-aarch64: export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER = aarch64-linux-gnu-gcc
+test-aarch64: rust ## the tests of Rust as on an ARM machine, which QEMU makes of this one
+	@$(PYTHON) tools/need.py aarch64
+	@$(PYTHON) tools/test.py aarch64
 
 test-rust: $(EXTENSION) rust ## format, clippy and tests of the Rust crates
 	@$(PYTHON) tools/need.py rust-components
@@ -99,6 +104,8 @@ fuzz: rust ## fuzz what gpumon reads that strangers have written, FUZZ_SECONDS f
 	@$(PYTHON) tools/fuzz.py --seconds $(FUZZ_SECONDS)
 
 test-packages: fake-library $(CONDA)/.made ## install what `make dist` has made into fresh systems, and build image and recipe (needs root)
+	@$(PYTHON) tools/need.py lintian
+	@$(STEP) "lintian" lintian --fail-on error,warning dist/gpumon_*_amd64.deb dist/gpumon_*_arm64.deb
 	@$(PYTHON) tests/packages/run.py
 	@$(PYTHON) tests/packages/image.py
 	@$(CONDA)/bin/python tests/packages/conda.py
@@ -125,7 +132,7 @@ fmt: $(MODULES) ## format Rust and TypeScript
 	npm run format
 
 clean: ## remove whatever was built
-	rm -rf target wheel static/dist labextension/dist node_modules tests/fuzz/target
+	rm -rf target dist wheel static/dist labextension/dist node_modules tests/fuzz/target
 
 help: ## say what can be made
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "make %-15s %s\n", $$1, $$2 }'

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Sees to it that the machine has what a build or a test needs: installs it, saying so, or says what to install.
 
-    tools/need.py venv compiler rust rust-components node chromium mdbook cargo-about cargo-deny cargo-deb lintian zizmor
+    tools/need.py venv compiler rust rust-components aarch64 node chromium mdbook cargo-about cargo-deny cargo-deb lintian zizmor
 
 Packages are installed with apt-get, where that is there and this is root or sudo asks no password. Node.js and Rust
 need no rights: they go into target/tools, and `make` finds them there.
@@ -109,11 +109,6 @@ def cargo_deb() -> None:
     _cargo_install("cargo-deb", "https://github.com/kornelski/cargo-deb")
 
 
-def lintian() -> None:
-    if not _runs("lintian"):
-        install("lintian", "lintian checks the Debian package")
-
-
 def zizmor() -> None:
     """In the version with which the tests look at the workflows."""
     requirements = (ROOT / "tests" / "python" / "requirements.txt").read_text(encoding="utf-8")
@@ -122,6 +117,11 @@ def zizmor() -> None:
     if reason is not None:
         print(f"{reason}: installing zizmor into target/tools from PyPI", flush=True)
         _from_pypi(f"zizmor=={version}", "zizmor", "it from https://docs.zizmor.sh")
+
+
+def lintian() -> None:
+    if not _runs("lintian"):
+        install("lintian", "lintian checks the Debian package")
 
 
 def _cargo_install(name: str, home: str, *features: str) -> None:
@@ -163,6 +163,16 @@ def _put(name: str, script: str) -> None:
     program.chmod(0o755)
 
 
+def aarch64() -> None:
+    """A compiler for ARM, and what runs its programs here as if they were this machine's."""
+    if not (shutil.which("aarch64-linux-gnu-gcc") and Path("/lib/ld-linux-aarch64.so.1").exists()):
+        reason = "the tests for ARM need a compiler, QEMU and ARM's C library"
+        install("gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-binfmt libc6:arm64 libgcc-s1:arm64", reason)
+    command = ["rustup", "target", "add", "aarch64-unknown-linux-gnu"]
+    if subprocess.run(command, check=False).returncode != 0:
+        sys.exit(f"`{' '.join(command)}` failed: add Rust's standard library for ARM, then try again")
+
+
 def rust_components() -> None:
     missing = [name for name in ("rustfmt", "clippy") if not _runs("cargo", {"rustfmt": "fmt"}.get(name, name))]
     if not missing:
@@ -179,6 +189,9 @@ def install(packages: str, reason: str) -> None:
         sys.exit(f"{reason}: install {packages} (on Debian: sudo apt-get install {packages}), then try again")
     print(f"{reason}: installing {packages} with apt-get", flush=True)
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    # Packages of another architecture are named as `libc6:arm64`.
+    for other in sorted(set(re.findall(r":(\w+)", packages))):
+        subprocess.run([*root, "dpkg", "--add-architecture", other], check=True)
     for arguments in (["update", "-qq"], ["install", "-qq", "-y", "--no-install-recommends", *packages.split()]):
         command = [*root, "apt-get", *arguments]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
@@ -198,6 +211,7 @@ CHECKS = {
     "compiler": compiler,
     "rust": rust,
     "rust-components": rust_components,
+    "aarch64": aarch64,
     "node": node,
     "chromium": chromium,
     "mdbook": mdbook,

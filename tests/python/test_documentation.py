@@ -100,7 +100,12 @@ class Commands(unittest.TestCase):
 
     def test_targets_of_make(self) -> None:
         makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-        self.assert_known(self.named(r"^make ([a-z][a-z0-9-]*)"), set(re.findall(r"^([a-z0-9-]+):", makefile, re.MULTILINE)))
+        known = set(re.findall(r"^([a-z0-9-]+):", makefile, re.MULTILINE))
+        self.assert_known(self.named(r"^make ([a-z][a-z0-9-]*)"), known)
+        workflows = [(file, file.read_text(encoding="utf-8")) for file in (ROOT / ".github/workflows").glob("*.yml")]
+        run = [(file, name) for file, text in workflows for name in re.findall(r"\bmake ([a-z][a-z0-9-]*)$", text, re.MULTILINE)]
+        self.assertGreater(len(run), 2)
+        self.assert_known(run, known)
 
     def test_scripts_of_npm(self) -> None:
         packages = {"": "package.json", **{one: f"{one}/package.json" for one in ("static", "labextension", "tests/browser")}}
@@ -128,7 +133,7 @@ class Commands(unittest.TestCase):
         # One is made of the definitions, the commands of the other take options of nvidia-smi.
         pieces = [(file, piece) for file, piece in CODE if file.name not in ("commands.md", "nvidia-smi.md")]
         for file, piece in pieces:
-            for words in re.findall(r"(?:^|[|;&] *)gpumon\b([^|;&#]*)", piece):
+            for words in re.findall(r"(?:^|[|;&] *)gpumon(?= |$)([^|;&#]*)", piece):
                 own = words.split(" -- ")[0].split()
                 command = next((word for word in own if word in known), "")
                 if command == "smi":
