@@ -2,13 +2,14 @@
 
 PYTHON ?= python3
 ifeq ($(shell command -v $(PYTHON)),)
-$(error $(PYTHON) is missing: install Python 3.9 or newer (on Debian: sudo apt-get install python3 python3-venv), then try again)
+$(error $(PYTHON) is missing: install Python 3.11 or newer (on Debian: sudo apt-get install python3 python3-venv), then try again)
 endif
 STEP := $(PYTHON) tools/step.py
 # JupyterLab with the wheel in it, for `make` and for the browser tests.
 JUPYTER := target/jupyter
-# The oldest JupyterLab that is supported.
+# The oldest JupyterLab that is supported, and what it runs on: in CI the oldest Python.
 LAB40 := target/jupyter-lab40
+LAB40_PYTHON ?= $(PYTHON)
 # JupyterHub, with a JupyterLab for its users.
 HUB := target/jupyter-hub
 # JupyterLab with NVDashboard in it, beside which the front end is measured.
@@ -16,6 +17,8 @@ PEER := target/nvdashboard
 # What releases are built with, and for.
 DIST_TOOLS := target/dist-tools
 ARCHITECTURES ?= x86_64 aarch64
+# What reads the conda recipe.
+CONDA := target/conda
 # How long each target is fuzzed.
 FUZZ_SECONDS ?= 600
 # The profile of the program in JupyterLab: quickly built to be tried and tested, and as it is released.
@@ -37,7 +40,7 @@ INSTALLED := .installed-$(PROFILE)
 .DEFAULT_GOAL := lab
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: dist licenses bench bench-front-end fuzz fake-library hub lab lab40 rust wheel frontend test test-rust test-web test-python test-browser test-lab40 test-hub browser-needs screenshots test-full types docs fmt clean help
+.PHONY: audit dist licenses bench bench-front-end fuzz fake-library hub lab lab40 rust wheel frontend test test-rust test-web test-python test-browser test-lab40 test-hub browser-needs screenshots test-full test-aarch64 test-packages types docs fmt clean help
 
 lab: $(JUPYTER)/$(INSTALLED) ## build everything and start JupyterLab with the panel open (the default)
 	@exec $(PYTHON) tools/lab.py $(JUPYTER)
@@ -45,11 +48,12 @@ lab: $(JUPYTER)/$(INSTALLED) ## build everything and start JupyterLab with the p
 wheel: ## build the wheel as it is released, into target/wheels/release
 	@$(MAKE) --no-print-directory PROFILE=release target/wheels/release/.built
 dist: $(EXTENSION) $(DIST_TOOLS)/.made rust ## build what is released, for both architectures, into dist
+	@$(PYTHON) tools/need.py cargo-deb
 	@rustup target add $(addsuffix -unknown-linux-gnu,$(ARCHITECTURES))
 	@$(PYTHON) tools/dist.py $(ARCHITECTURES)
 licenses: rust ## collect the licenses of the libraries in the program, after a change of Cargo.lock
 	@$(PYTHON) tools/need.py cargo-about
-	@$(STEP) "licenses" cargo about --locked generate --config tools/licenses/about.toml \
+	@$(STEP) "licenses" cargo about generate --locked --fail --config tools/licenses/about.toml \
 		--output-file THIRD-PARTY-LICENSES.txt tools/licenses/about.hbs
 
 frontend: $(EXTENSION) ## build the page and the JupyterLab extension
@@ -59,7 +63,11 @@ test: $(JUPYTER)/$(INSTALLED) browser-needs ## run every check and test
 	@$(PYTHON) tools/test.py
 
 test-full: export GPUMON_TEST_FULL = 1
-test-full: test ## the same, with each return code of each function through processes
+test-full: test test-aarch64 ## the same, with each return code of each function through processes, and on ARM
+test-aarch64: export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER = aarch64-linux-gnu-gcc
+test-aarch64: rust ## the tests of Rust as on an ARM machine, which QEMU makes of this one
+	@$(PYTHON) tools/need.py aarch64
+	@$(PYTHON) tools/test.py aarch64
 
 test-rust: $(EXTENSION) rust ## format, clippy and tests of the Rust crates
 	@$(PYTHON) tools/need.py rust-components
@@ -95,13 +103,28 @@ bench-front-end: $(JUPYTER)/$(INSTALLED) $(PEER)/.made $(MODULES) ## of that, wh
 fuzz: rust ## fuzz what gpumon reads that strangers have written, FUZZ_SECONDS for each target
 	@$(PYTHON) tools/fuzz.py --seconds $(FUZZ_SECONDS)
 
+test-packages: fake-library $(CONDA)/.made ## install what `make dist` has made into fresh systems, and build image and recipe (needs root)
+	@$(PYTHON) tools/need.py lintian
+	@$(STEP) "lintian" lintian --fail-on error,warning dist/gpumon_*_amd64.deb dist/gpumon_*_arm64.deb
+	@$(PYTHON) tests/packages/run.py
+	@$(PYTHON) tests/packages/image.py
+	@$(CONDA)/bin/python tests/packages/conda.py
+
+audit: rust $(MODULES) ## check dependencies and workflows: licenses, advisories, duplicates, sources, permissions
+	@$(PYTHON) tools/need.py cargo-deny zizmor
+	@$(STEP) "workflows" zizmor --no-progress --persona=pedantic .github
+	@$(STEP) "crates: licenses, duplicates, sources" cargo deny check licenses bans sources
+	@$(STEP) "crates: advisories" cargo deny check advisories
+	@$(STEP) "npm packages: advisories" npm audit
+
 types: rust ## generate the TypeScript types and the reference pages of the documentation
 	GPUMON_UPDATE_TYPES=1 cargo test --package gpumon-server --test wire_types
-	GPUMON_UPDATE_TYPES=1 cargo test --package gpumon-probe --package gpumon-server --package gpumon --lib --tests reference_page
+	GPUMON_UPDATE_TYPES=1 cargo test --package gpumon-probe --package gpumon-server --package gpumon-cli --lib --tests reference_page
 
-docs: rust ## build the documentation as a site, into target/book
+docs: rust ## build the documentation as a site, into target/book, and check its links
 	@$(PYTHON) tools/need.py mdbook
 	@$(STEP) "documentation" mdbook build docs
+	@$(PYTHON) tools/links.py target/book
 	@echo "the documentation is at target/book/index.html"
 
 fmt: $(MODULES) ## format Rust and TypeScript
@@ -109,7 +132,7 @@ fmt: $(MODULES) ## format Rust and TypeScript
 	npm run format
 
 clean: ## remove whatever was built
-	rm -rf target wheel static/dist labextension/dist node_modules tests/fuzz/target
+	rm -rf target dist wheel static/dist labextension/dist node_modules tests/fuzz/target
 
 help: ## say what can be made
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "make %-15s %s\n", $$1, $$2 }'
@@ -134,7 +157,7 @@ $(EXTENSION): $(MANIFESTS) $(FRONTEND) | $(MODULES)
 
 # Beside it the program is built, which the wheel then finds: of the first `make` these two take the most time, one of
 # them mostly waiting.
-$(JUPYTER)/.made: tests/browser/requirements.txt tests/python/parsers.txt | $(EXTENSION) rust
+$(JUPYTER)/.made: tests/browser/requirements.txt tests/python/requirements.txt | $(EXTENSION) rust
 	@$(PYTHON) tools/need.py venv
 	@$(STEP) "JupyterLab and gpumon (the first takes minutes)" sh -c '$(PYTHON) tools/venv.py $(JUPYTER) $^ & \
 		cargo build --locked --profile $(PROFILE) --package gpumon --bin gpumon; built=$$?; wait $$! && exit $$built'
@@ -150,9 +173,14 @@ $(PEER)/.made: tests/bench/front-end/requirements.txt
 	@$(STEP) "NVDashboard in $(PEER)" $(PYTHON) tools/venv.py $(PEER) $<
 	@touch $@
 
+$(CONDA)/.made: tests/packages/requirements.txt
+	@$(PYTHON) tools/need.py venv
+	@$(STEP) "rattler-build in $(CONDA)" $(PYTHON) tools/venv.py $(CONDA) $<
+	@touch $@
+
 $(LAB40)/.made: tests/browser/requirements-lab40.txt
 	@$(PYTHON) tools/need.py venv
-	@$(STEP) "JupyterLab 4.0 in $(LAB40)" $(PYTHON) tools/venv.py $(LAB40) $<
+	@$(STEP) "JupyterLab 4.0 in $(LAB40)" $(LAB40_PYTHON) tools/venv.py $(LAB40) $<
 	@touch $@
 
 $(HUB)/.made: tests/browser/requirements-hub.txt

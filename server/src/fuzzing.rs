@@ -3,6 +3,7 @@
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use axum::Router;
+use gpumon_probe::model::Record;
 use gpumon_workload::parent::WorkerCommand;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},

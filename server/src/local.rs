@@ -11,6 +11,8 @@ use rustix::process::geteuid;
 use crate::listen::{ListenError, Listener};
 
 const SOCKET: &str = "gpumon.sock";
+/// Root's folder, and that of the system's service, which has a user of its own.
+const SYSTEM: &str = "/run/gpumon";
 
 /// Where a server of this user may be: the first is where a new one listens.
 pub fn paths() -> Vec<PathBuf> {
@@ -19,7 +21,7 @@ pub fn paths() -> Vec<PathBuf> {
 
 fn paths_of(uid: u32, runtime_dir: Option<PathBuf>) -> Vec<PathBuf> {
     if uid == 0 {
-        return vec![Path::new("/run/gpumon").join(SOCKET)];
+        return vec![Path::new(SYSTEM).join(SOCKET)];
     }
     // A folder of somebody else is left in the environment by `su`.
     let own = runtime_dir.filter(|folder| folder.is_absolute() && is_own_folder(folder, uid));
@@ -27,9 +29,10 @@ fn paths_of(uid: u32, runtime_dir: Option<PathBuf>) -> Vec<PathBuf> {
     own.into_iter().chain([shared]).map(|folder| folder.join(SOCKET)).collect()
 }
 
-/// Whether a socket that is there was put there by this user, by the folder it is in. In /tmp anybody may have made it.
+/// Whether a socket that is there was put there by this user, or for root by the system's service, by the folder it is
+/// in. In /tmp anybody may have made it.
 pub fn is_own(socket: &Path) -> bool {
-    socket.parent().is_some_and(|folder| is_own_folder(folder, geteuid().as_raw()))
+    socket.parent().is_some_and(|folder| is_trusted_folder(folder, geteuid().as_raw()))
 }
 
 /// Listens at the first of [`paths`], in a folder that nobody else may enter.
@@ -52,11 +55,16 @@ fn make_own_folder(folder: &Path) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
         made => return made,
     }
-    if is_own_folder(folder, geteuid().as_raw()) {
+    if is_trusted_folder(folder, geteuid().as_raw()) {
         return Ok(());
     }
     let folder = folder.display();
     Err(io::Error::other(format!("{folder} is not a folder of this user's that nobody else may write to; remove it")))
+}
+
+/// Folders in /run are made by root alone: the one of the system's service is given to the user that the service has.
+fn is_trusted_folder(folder: &Path, uid: u32) -> bool {
+    is_own_folder(folder, uid) || (uid == 0 && folder == Path::new(SYSTEM))
 }
 
 fn is_own_folder(folder: &Path, uid: u32) -> bool {
@@ -85,6 +93,13 @@ mod tests {
         let link = root.path().join("link");
         symlink(root.path(), &link).unwrap();
         assert!(make_own_folder(&link).is_err());
+    }
+
+    #[test]
+    fn root_trusts_the_folder_of_the_systems_service_and_nobody_else_does() {
+        assert!(is_trusted_folder(Path::new("/run/gpumon"), 0), "whoever owns it");
+        assert!(!is_trusted_folder(Path::new("/run/gpumon"), u32::MAX - 1));
+        assert!(!is_trusted_folder(Path::new("/tmp/gpumon"), 0));
     }
 
     #[test]

@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+"""Builds the container image with buildah, and runs it with simulated GPUs and with the fake NVML library.
+
+Where no registry is to be reached, the root of Debian 12 that the packages are tried in takes the place of the base.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+
+from roots import ROOT, ROOTS, SYSTEMS, make
+
+CONTAINERFILE = ROOT / "deploy" / "container" / "Containerfile"
+BASE = re.search(r"^FROM (\S+)$", CONTAINERFILE.read_text(encoding="utf-8"), re.MULTILINE)[1]
+STORE = ROOTS / "images"
+#: Neither namespaces nor overlays are needed for these.
+OPTIONS = ["--root", str(STORE / "store"), "--runroot", str(STORE / "run"), "--storage-driver", "vfs"]
+NVML = ROOT / "target" / "debug" / "libfake_nvml.so"
+NVML_INSIDE = "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1"
+
+
+def main() -> None:
+    if shutil.which("buildah") is None:
+        sys.exit("missing: buildah (on Debian: apt-get install buildah)")
+    if not NVML.exists():
+        sys.exit("missing: the fake NVML library; build it with `make fake-library`")
+    # Each run has images and containers of its own: there is no layer to keep, but for the base.
+    shutil.rmtree(STORE, ignore_errors=True)
+    STORE.mkdir(parents=True)
+    make_base()
+    buildah("build", "--isolation", "chroot", "--file", str(CONTAINERFILE), "--tag", "gpumon", str(ROOT / "dist"))
+    container = buildah("from", "localhost/gpumon")
+    tried = [
+        ("simulated GPUs", [], ["--source", "sim"], "simulated .*H200"),
+        ("the fake NVML library", ["--volume", f"{NVML}:{NVML_INSIDE}:ro"], [], "driver .*H200"),
+    ]
+    for what, options, arguments, wanted in tried:
+        said = buildah("run", "--isolation", "chroot", *options, container, "--", "gpumon", *arguments)
+        if not re.search(wanted, said):
+            sys.exit(f"{said}\nthe image does not say `{wanted}` with {what}")
+    if buildah("run", "--isolation", "chroot", container, "--", "id", "--user", "--name") != "gpumon":
+        sys.exit("the image runs gpumon as somebody else than its user gpumon")
+    shutil.rmtree(STORE)
+    print(f"image: built of {BASE}, run with {tried[0][0]} and {tried[1][0]}")
+
+
+def make_base() -> None:
+    (system,) = (system for system in SYSTEMS if system.name == "debian-12")
+    make(system)
+    container = buildah("from", "scratch")
+    packed = STORE / "base.tar"
+    subprocess.run(["tar", "--create", "--file", packed, "--directory", system.root, "."], check=True)
+    buildah("add", "--quiet", container, str(packed), "/")
+    packed.unlink()
+    buildah("commit", "--quiet", container, BASE)
+    buildah("rm", container)
+
+
+def buildah(*arguments: str) -> str:
+    done = subprocess.run(["buildah", *OPTIONS, *arguments], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        sys.exit(f"{done.stdout}{done.stderr}\n`buildah {' '.join(arguments)}` failed with code {done.returncode}")
+    return done.stdout.strip()
+
+
+if __name__ == "__main__":
+    main()

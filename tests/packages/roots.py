@@ -1,0 +1,106 @@
+"""Fresh systems to install into: roots of Debian and Ubuntu, made once by mmdebstrap and kept in target/roots."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+HERE = Path(__file__).parent
+ROOTS = ROOT / "target" / "roots"
+DEBIAN = "http://deb.debian.org/debian"
+UBUNTU = "http://archive.ubuntu.com/ubuntu"
+BINFMT = Path("/proc/sys/fs/binfmt_misc")
+#: What an installer builds the source distribution with, on such a system.
+MATURIN_FOR_MUSL = "--only-binary=:all: --platform=musllinux_1_1_x86_64 --python-version=3.11 'maturin>=1.16,<2'"
+#: What roots are made and entered with, and the Debian package of each.
+PROGRAMS = {"mmdebstrap": "mmdebstrap", "unshare": "util-linux", "ip": "iproute2", "qemu-aarch64-static": "qemu-user-static"}
+
+
+@dataclass(frozen=True)
+class System:
+    """A system, the packages of it that users have, and the script that tries gpumon there."""
+
+    name: str
+    suite: str
+    packages: str
+    sources: tuple[str, ...] = (DEBIAN,)
+    debian_architecture: str = "amd64"
+    options: tuple[str, ...] = ()
+    check: str = "check.sh"
+
+    @property
+    def architecture(self) -> str:
+        return {"amd64": "x86_64", "arm64": "aarch64"}[self.debian_architecture]
+
+    @property
+    def root(self) -> Path:
+        return ROOTS / self.name
+
+
+SYSTEMS = [
+    System("debian-11", "bullseye", "python3-venv,systemd,man-db"),
+    System("debian-12", "bookworm", "python3-venv,systemd,man-db"),
+    System("debian-13", "trixie", "python3-venv,systemd,man-db"),
+    System(
+        *("ubuntu-20.04", "focal", "python3.9-venv,systemd,man-db"),
+        # Debian has no key of Ubuntu's. Nothing of these roots leaves them.
+        sources=tuple(f"deb [trusted=yes] {UBUNTU} {suite} main universe" for suite in ("focal", "focal-updates")),
+    ),
+    System("debian-12-arm64", "bookworm", "python3-venv,man-db", debian_architecture="arm64"),
+    System(
+        *("debian-12-musl", "bookworm", "gcc,make,libc6-dev,musl-tools,bzip2,xz-utils,busybox-static,python3-pip-whl"),
+        sources=tuple(f"{kind} {DEBIAN} bookworm main" for kind in ("deb", "deb-src")),
+        options=(
+            f"--customize-hook=copy-in {HERE / 'musl.sh'} /",
+            '--customize-hook=chroot "$1" sh /musl.sh',
+            f'--customize-hook={sys.executable} -m pip download --quiet --no-deps --dest "$1/wheels" {MATURIN_FOR_MUSL}',
+        ),
+        check="refuse.sh",
+    ),
+]
+
+
+def check_needs(systems: list[System]) -> None:
+    """End with what is missing."""
+    if os.geteuid() != 0:
+        sys.exit("roots are made and entered by root: try again with sudo")
+    missing = [package for program, package in PROGRAMS.items() if shutil.which(program) is None]
+    if missing:
+        sys.exit(f"missing: {' '.join(missing)} (on Debian: apt-get install {' '.join(missing)})")
+    if any(system.architecture == "aarch64" for system in systems):
+        register_qemu()
+
+
+def register_qemu() -> None:
+    """Let the kernel run programs for aarch64 by QEMU."""
+    if os.uname().machine == "aarch64" or (BINFMT / "qemu-aarch64").exists():
+        return
+    try:
+        if not (BINFMT / "register").exists():
+            subprocess.run(["mount", "-t", "binfmt_misc", "binfmt_misc", BINFMT], check=True, capture_output=True)
+        rule = Path("/usr/lib/binfmt.d/qemu-aarch64.conf").read_text(encoding="ascii")
+        (BINFMT / "register").write_text(rule, encoding="ascii")
+    except (OSError, subprocess.CalledProcessError) as error:
+        sys.exit(f"the kernel cannot be told to run aarch64 by QEMU ({error}): leave debian-12-arm64 out, naming the others")
+
+
+def make(system: System) -> None:
+    if system.root.exists():
+        return
+    print(f"{system.name}: making its root (takes minutes, once)", flush=True)
+    ROOTS.mkdir(parents=True, exist_ok=True)
+    # So that one that is cut short is not taken for whole.
+    unfinished = ROOTS / f".{system.name}"
+    shutil.rmtree(unfinished, ignore_errors=True)
+    command = ["mmdebstrap", "--variant=minbase", "--format=dir", "--skip=check/qemu", *system.options]
+    command += [f"--arch={system.debian_architecture}", f"--include={system.packages}"]
+    command += [system.suite, str(unfinished), *system.sources]
+    made = subprocess.run(command, capture_output=True, text=True, check=False)
+    if made.returncode != 0:
+        sys.exit(f"{made.stderr[-3000:]}\n{system.name}: mmdebstrap failed; is its mirror to be reached?")
+    unfinished.rename(system.root)

@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+"""Installs what `make dist` has made into fresh systems without network, and tries it there.
+
+    tests/packages/run.py [SYSTEM...]
+
+Needs root, mmdebstrap and, for aarch64, qemu-user-static. Wheel, Debian package and archive have to work at once on
+every system with glibc, and to refuse one with musl in words that say why.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from roots import HERE, ROOT, SYSTEMS, System, check_needs, make
+
+#: In a namespace of its own: the root below a layer that is thrown away, dist/, this folder, and no network but loopback.
+ENTER = r"""
+mount -t tmpfs -o mode=755 tmpfs "$1"
+mkdir "$1/upper" "$1/work" "$1/root"
+mount -t overlay -o "lowerdir=$2,upperdir=$1/upper,workdir=$1/work" overlay "$1/root"
+mkdir -p "$1/root/dist" "$1/root/checks"
+mount --bind "$3" "$1/root/dist"
+mount --bind "$4" "$1/root/checks"
+mount -t proc proc "$1/root/proc"
+ip link set lo up
+exec env -i PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 \
+    chroot "$1/root" sh -eu "/checks/$5" "$6"
+"""
+#: Longer takes only what has hung.
+LIMIT_S = 600
+
+
+def main(names: list[str]) -> None:
+    known = {system.name: system for system in SYSTEMS}
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        sys.exit(f"no system {unknown[0]}: choose of {', '.join(known)}")
+    dist = ROOT / "dist"
+    if not list(dist.glob("*.whl")):
+        sys.exit("dist/ has no wheel: run `make dist` first")
+    systems = [known[name] for name in names] or SYSTEMS
+    check_needs(systems)
+    failed = [system.name for system in systems if not passes(system, dist)]
+    print(f"{len(systems) - len(failed)} of {len(systems)} systems passed" + "".join(f"; failed: {name}" for name in failed))
+    sys.exit(1 if failed else 0)
+
+
+def passes(system: System, dist: Path) -> bool:
+    make(system)
+    begun = time.monotonic()
+    with tempfile.TemporaryDirectory() as layer:
+        command = ["unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "sh", "-euc", ENTER, "sh", layer]
+        command += [str(system.root), str(dist), str(HERE), system.check, system.architecture]
+        try:
+            done = subprocess.run(
+                command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=LIMIT_S, check=False
+            )
+            code, said = done.returncode, done.stdout
+        except subprocess.TimeoutExpired as error:
+            code, said = -1, f"{(error.stdout or b'').decode()}\nnot done after {LIMIT_S} s"
+    print(f"{system.name}: {'passed' if code == 0 else 'FAILED'} in {time.monotonic() - begun:.0f} s", flush=True)
+    print("".join(f"    {line}\n" for line in said.splitlines() if code != 0 or line.startswith("* ")), end="", flush=True)
+    return code == 0
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,24 @@
+"""Asks a server that is being started for a snapshot and the page, and wants GPUs in the one."""
+
+import json
+import sys
+import time
+import urllib.error
+import urllib.request
+
+until = time.monotonic() + 30
+while True:
+    try:
+        with urllib.request.urlopen(f"{sys.argv[1]}/api/v1/snapshot", timeout=5) as answer:
+            snapshot = json.load(answer)
+        if (snapshot.get("sample") or {}).get("gpus"):
+            break
+        problem = "the snapshot has no GPUs"
+    except OSError as error:
+        problem = str(error)
+    if time.monotonic() > until:
+        sys.exit(f"the server does not answer as it should: {problem}")
+    time.sleep(0.2)
+with urllib.request.urlopen(f"{sys.argv[1]}/", timeout=5) as answer:
+    if b"<html" not in answer.read():
+        sys.exit("the server does not serve the page")

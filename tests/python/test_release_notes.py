@@ -1,0 +1,72 @@
+"""The notes of a release are cut from the changelog, and a tag that does not fit the code is refused."""
+
+import json
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "tools"))
+from release_notes import Mismatch, notes, version_of  # noqa: E402
+
+CHANGELOG = """# Changelog
+
+## Unreleased
+
+## 1.10.0 (2027-01)
+
+### Terminal
+- Newer.
+
+## 1.1.0 (2026-12)
+
+The second.
+"""
+
+
+def run(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run([sys.executable, ROOT / "tools/release_notes.py", *arguments], capture_output=True, text=True)
+
+
+class Notes(unittest.TestCase):
+    def test_they_are_the_section_of_that_version_alone(self) -> None:
+        self.assertEqual(notes(CHANGELOG, "1.10.0"), "### Terminal\n- Newer.\n")
+        self.assertEqual(notes(CHANGELOG, "1.1.0"), "The second.\n")
+
+    def test_a_version_without_section_or_text_is_refused(self) -> None:
+        for version in ("1.1", "1.1.1", "1x1.0", "Unreleased"):
+            with self.subTest(version), self.assertRaisesRegex(Mismatch, f"no section of {version}"):
+                notes(CHANGELOG, version)
+        with self.assertRaisesRegex(Mismatch, "says nothing of 2.0.0"):
+            notes("## 2.0.0 (2027-02)\n\n## 1.0.0 (2027-01)\nOld.\n", "2.0.0")
+
+
+class Version(unittest.TestCase):
+    def test_packages_of_npm_must_have_it_too(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            root = Path(folder)
+            (root / "Cargo.toml").write_text('[workspace.package]\nversion = "1.1.0"\n')
+            for package, version in (("static", "1.1.0"), ("labextension", "1.0.0"), ("tests/browser", "1.1.0")):
+                (root / package).mkdir(parents=True)
+                (root / package / "package.json").write_text(json.dumps({"version": version}))
+            with self.assertRaisesRegex(Mismatch, "labextension/package.json has version 1.0.0, Cargo.toml has 1.1.0"):
+                version_of(root)
+
+
+class Command(unittest.TestCase):
+    def test_this_version_has_notes(self) -> None:
+        for arguments in ([], [version_of(ROOT)]):
+            done = run(*arguments)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertGreater(len(done.stdout), 100)
+
+    def test_a_tag_of_another_version_is_refused(self) -> None:
+        done = run("9.9.9")
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn("not 9.9.9", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+"""Checks the links and pictures of a folder of HTML pages: each leads to a file that is there, and to its anchor.
+
+    tools/links.py [--external] FOLDER
+
+With `--external`, it prints the addresses of other sites instead, each once. Whether they answer is for others to see.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+#: Attributes that name another file.
+TARGETS = {"a": "href", "img": "src", "link": "href", "script": "src"}
+#: Where gpumon itself answers; no site has these pages.
+LOOPBACK = ("127.0.0.1", "localhost")
+
+
+class Page(HTMLParser):
+    """What a page links to, and what can be linked to in it."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.anchors: set[str] = set()
+        self.links: list[str] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        self.anchors.update(filter(None, [given.get("id"), given.get("name") if tag == "a" else None]))
+        link = given.get(TARGETS.get(tag, ""))
+        if link is not None:
+            self.links.append(link)
+
+
+def external(page: Page) -> Iterator[str]:
+    return (link for link in page.links if urlsplit(link).scheme and urlsplit(link).hostname not in LOOPBACK)
+
+
+def complaints(pages: Mapping[Path, Page]) -> Iterator[str]:
+    """What is wrong with the links of these pages, which are the files of their paths."""
+    for path, page in pages.items():
+        for link in page.links:
+            complaint = _complaint(path, link, pages)
+            if complaint:
+                yield f"{path}: {link or 'an empty link'} {complaint}"
+
+
+def _complaint(path: Path, link: str, pages: Mapping[Path, Page]) -> str | None:
+    parts = urlsplit(link)
+    if parts.hostname in LOOPBACK:
+        return None
+    if parts.scheme or parts.netloc:
+        is_good = parts.scheme == "https" and "." in (parts.hostname or "") and link.isascii() and not set(link) & set(" \\")
+        return None if is_good else "is no address of the form https://host/path"
+    target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+    if not link or not target.exists():
+        return "leads to no file"
+    if parts.fragment and target in pages and unquote(parts.fragment) not in pages[target].anchors:
+        return "leads to no anchor of that page"
+    return None
+
+
+def main(arguments: list[str]) -> int:
+    *options, folder = arguments
+    # The page for whatever is not found is shown at any address, and has its links from the root of the site.
+    files = [file for file in sorted(Path(folder).resolve().rglob("*.html")) if file.name != "404.html"]
+    if not files:
+        sys.exit(f"there is no page in {folder}; run `make docs`")
+    pages = {file: Page(file.read_text(encoding="utf-8")) for file in files}
+    if options:
+        print("\n".join(sorted({link for page in pages.values() for link in external(page)})))
+        return 0
+    wrong = list(complaints(pages))
+    print("\n".join([*wrong, f"{sum(len(page.links) for page in pages.values())} links, {len(wrong)} of them wrong"]))
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    if sys.argv[1:-1] not in ([], ["--external"]) or len(sys.argv) < 2:
+        sys.exit("usage: tools/links.py [--external] FOLDER")
+    sys.exit(main(sys.argv[1:]))
