@@ -93,7 +93,7 @@ pub(crate) fn compare_words(got: &[u64], first: u64, expected: impl Fn(u64) -> u
 
 /// What is found of all elements, by what is found of each one and its index.
 fn of_each<T: Sync>(got: &[T], first: u64, check: impl Fn(&T, u64) -> Verification + Sync) -> Verification {
-    let found = parallel::map((first..).step_by(CHUNK).zip(got.chunks(CHUNK)), |(first, got)| {
+    let found = parallel::map((first..).step_by(CHUNK).zip(got.chunks(CHUNK)), &|(first, got)| {
         got.iter().zip(first..).map(|(got, index)| check(got, index)).collect()
     });
     found.into_iter().collect()

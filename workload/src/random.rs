@@ -18,7 +18,7 @@ pub(crate) fn bits(seed: u64, index: u64) -> u64 {
 
 /// Makes each element of its index, on all threads.
 pub(crate) fn fill<T: Send>(out: &mut [T], element: impl Fn(u64) -> T + Sync) {
-    parallel::for_each((0..).step_by(CHUNK).zip(out.chunks_mut(CHUNK)), |(first, out)| {
+    parallel::for_each((0..).step_by(CHUNK).zip(out.chunks_mut(CHUNK)), &|(first, out)| {
         out.iter_mut().zip(first..).for_each(|(out, index)| *out = element(index));
     });
 }

@@ -92,7 +92,7 @@ impl<T: CpuProduct> Burnable for OnCpu<T> {
     /// To the bit: however many threads there are, each element is added up by one of them, in one order.
     fn compare(&mut self, piece: usize) -> Result<u64, RunError> {
         let words = self.products[piece].chunks_mut(CHUNK).zip(self.first.chunks(CHUNK));
-        let wrong = parallel::map(words, |(got, first)| {
+        let wrong = parallel::map(words, &|(got, first)| {
             let of_one = |(got, first): (&mut T, &T)| {
                 let is_wrong = got.word() != first.word() || got.to_f64().is_nan();
                 *got = T::POISON;

@@ -116,7 +116,7 @@ impl<T: CpuProduct> Inputs<T> {
     fn check(&self, got: &[T], first: u64) -> Verification {
         let Self { a, b, n } = self;
         let bound = Tolerance::new(T::DTYPE, *n as u64);
-        let found = parallel::map((first as usize..).step_by(CHECKED).zip(got.chunks(CHECKED)), |(first, got)| {
+        let found = parallel::map((first as usize..).step_by(CHECKED).zip(got.chunks(CHECKED)), &|(first, got)| {
             let mut column = vec![T::default(); *n];
             let of_one = |(index, got): (usize, &T)| {
                 let (product, row, across) = (index / (n * n), index / n % n, index % n);
@@ -148,7 +148,7 @@ impl<T: CpuProduct> Prepared for OnCpu<T> {
         let Inputs { a, b, n } = &self.inputs;
         Ok(Sample::on_cpu(|| {
             let inputs = a.chunks(n * n).zip(b.chunks(n * n));
-            parallel::for_each(self.out.chunks_mut(n * n).zip(inputs), |(out, (a, b))| multiply_here(out, a, b, *n));
+            parallel::for_each(self.out.chunks_mut(n * n).zip(inputs), &|(out, (a, b))| multiply_here(out, a, b, *n));
         }))
     }
 

@@ -207,7 +207,7 @@ impl Prepared for OnCpu {
         Ok(Sample::on_cpu(|| {
             if products.len() == matrices.len() {
                 let all = products.chunks_mut(AREA).zip(matrices.chunks(AREA));
-                *traces = parallel::map(all, |(product, matrix)| multiply(product, matrix));
+                *traces = parallel::map(all, &|(product, matrix)| multiply(product, matrix));
             } else {
                 for (matrix, trace) in matrices.chunks(AREA).zip(traces) {
                     *trace = multiply(products, matrix);
@@ -244,7 +244,7 @@ fn check(products: &[f32], traces: &[f32]) -> Verification {
         Expected { value: DoubleDouble::from_f64(trace), scale: trace }
     });
     let skipped = traces.len() - products.len() / AREA;
-    let checked = parallel::map(products.chunks(AREA).enumerate(), |(at, product)| {
+    let checked = parallel::map(products.chunks(AREA).enumerate(), &|(at, product)| {
         let matrix = matrix((skipped + at) as u64);
         let first = traces.len() + at * AREA;
         compare(product, first as u64, TOLERANCE, |index| {

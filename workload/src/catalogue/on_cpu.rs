@@ -39,7 +39,7 @@ impl<Op: Operation, T: Real> Prepared for OnCpu<Op, T> {
             if *is_alone {
                 apply::<Op, T>(out, a, b);
             } else {
-                parallel::for_each(out.chunks_mut(CHUNK).enumerate(), |(chunk, out)| {
+                parallel::for_each(out.chunks_mut(CHUNK).enumerate(), &|(chunk, out)| {
                     apply::<Op, T>(out, part(a, chunk), part(b, chunk));
                 });
             }

@@ -126,7 +126,7 @@ impl<T: Real> OnCpu<T> {
 impl<T: Real> Prepared for OnCpu<T> {
     fn run(&mut self) -> Result<Sample, RunError> {
         Ok(Sample::on_cpu(|| {
-            let sums = parallel::map(self.a.chunks(CHUNK), |chunk| sum(chunk.iter().map(|number| number.word())));
+            let sums = parallel::map(self.a.chunks(CHUNK), &|chunk| sum(chunk.iter().map(|number| number.word())));
             self.total = Some(sum(sums.into_iter()));
         }))
     }
@@ -142,7 +142,7 @@ fn sum(words: impl Iterator<Item = u64>) -> u64 {
 
 /// What should come of it, made anew from the seed.
 fn sum_of_random<T: Real>(elements: u64) -> u64 {
-    let sums = parallel::map((0..elements).step_by(CHUNK), |first| {
+    let sums = parallel::map((0..elements).step_by(CHUNK), &|first| {
         sum((first..elements).take(CHUNK).map(|index| T::random(SEED_A, index).word()))
     });
     sum(sums.into_iter())

@@ -117,7 +117,7 @@ impl<T: Real> Prepared for OnCpu<T> {
     fn run(&mut self) -> Result<Sample, RunError> {
         Ok(Sample::on_cpu(|| {
             // By chunk, so that the order of adding does not depend on the threads.
-            self.total = sum(&parallel::map(self.a.chunks(CHUNK), sum));
+            self.total = sum(&parallel::map(self.a.chunks(CHUNK), &sum));
         }))
     }
 
@@ -154,8 +154,9 @@ fn expected<T: Real>(elements: u64) -> Expected {
     };
     let nothing = (DoubleDouble::from_f64(0.0), 0.0);
     let add = |(a, b), (c, d)| (a + c, b + d);
-    let sums =
-        parallel::map((0..elements).step_by(CHUNK), |first| (first..elements).take(CHUNK).map(term).fold(nothing, add));
+    let sums = parallel::map((0..elements).step_by(CHUNK), &|first| {
+        (first..elements).take(CHUNK).map(term).fold(nothing, add)
+    });
     let (value, squares) = sums.into_iter().fold(nothing, add);
     Expected { value, scale: squares.sqrt() }
 }

@@ -160,13 +160,13 @@ impl Prepared for OnCpu {
 }
 
 fn pass(out: &mut [f32], a: &[f32], of: impl Fn(usize, f32) -> f32 + Sync) {
-    parallel::for_each(out.chunks_mut(CHUNK).zip(a.chunks(CHUNK)).enumerate(), |(chunk, (out, a))| {
+    parallel::for_each(out.chunks_mut(CHUNK).zip(a.chunks(CHUNK)).enumerate(), &|(chunk, (out, a))| {
         out.iter_mut().zip(a).enumerate().for_each(|(at, (out, a))| *out = of(chunk * CHUNK + at, *a));
     });
 }
 
 fn pass_in_place(x: &mut [f32], of: impl Fn(f32) -> f32 + Sync) {
-    parallel::for_each(x.chunks_mut(CHUNK), |x| x.iter_mut().for_each(|x| *x = of(*x)));
+    parallel::for_each(x.chunks_mut(CHUNK), &|x| x.iter_mut().for_each(|x| *x = of(*x)));
 }
 
 fn check(out: &[f32], first: u64) -> Verification {

@@ -67,7 +67,7 @@ struct OnCpu {
 impl Prepared for OnCpu {
     fn run(&mut self) -> Result<Sample, RunError> {
         Ok(Sample::on_cpu(|| {
-            parallel::for_each(self.out.chunks_mut(CHUNK).zip(self.a.chunks(CHUNK)), |(out, a)| {
+            parallel::for_each(self.out.chunks_mut(CHUNK).zip(self.a.chunks(CHUNK)), &|(out, a)| {
                 out.iter_mut().zip(a).for_each(|(out, a)| {
                     *out = places(*a).map(|x| x.cos_sin().1 + (-x).exp() + 1.0 / (1.0 + x * x).sqrt()).sum();
                 });

@@ -152,7 +152,7 @@ impl Prepared for Ready<'_> {
 fn differing(gpu: &Gpu, there: &DeviceMemory, here: &[f32]) -> Result<u64, CudaError> {
     let found = gpu.check(there, here.len() as u64, |piece: &[f32], first| {
         let words = piece.chunks(CHUNK).zip(here[first as usize..].chunks(CHUNK));
-        let wrong = parallel::map(words, |(a, b)| a.iter().zip(b).filter(|(a, b)| a.to_bits() != b.to_bits()).count());
+        let wrong = parallel::map(words, &|(a, b)| a.iter().zip(b).filter(|(a, b)| a.to_bits() != b.to_bits()).count());
         Verification::for_words(piece.len() as u64, wrong.into_iter().sum::<usize>() as u64)
     })?;
     Ok(found.wrong)

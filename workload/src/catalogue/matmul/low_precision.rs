@@ -73,7 +73,7 @@ impl<T: LowPrecision> Prepared for OnCpu<T> {
 }
 
 fn convert<From: Copy + Sync, To: Send>(out: &mut [To], a: &[From], of: impl Fn(From) -> To + Sync) {
-    parallel::for_each(out.chunks_mut(CHUNK).zip(a.chunks(CHUNK)), |(out, a)| {
+    parallel::for_each(out.chunks_mut(CHUNK).zip(a.chunks(CHUNK)), &|(out, a)| {
         out.iter_mut().zip(a).for_each(|(out, a)| *out = of(*a));
     });
 }

@@ -87,7 +87,7 @@ impl<T: CpuProduct> Factors<T> {
             }
             found
         };
-        parallel::map((0..*n).step_by(CHECKED_COLUMNS * every), of_columns).into_iter().collect()
+        parallel::map((0..*n).step_by(CHECKED_COLUMNS * every), &of_columns).into_iter().collect()
     }
 }
 
