@@ -30,7 +30,7 @@ export PATH := $(CURDIR)/target/tools/bin:$(PATH)
 MANIFESTS := package.json package-lock.json .npmrc $(wildcard static/package.json labextension/package.json tests/browser/package.json)
 FRONTEND := $(shell find static labextension -type f ! -name '*.test.ts' ! -path '*/node_modules/*' ! -path '*/dist/*')
 PROGRAM := Cargo.toml Cargo.lock $(shell find probe smi workload server cli -type f ! -path '*/tests/*')
-PACKAGE := pyproject.toml README.md LICENSE $(shell find python -type f ! -path '*/__pycache__/*')
+PACKAGE := pyproject.toml README.md LICENSE THIRD-PARTY-LICENSES.txt $(shell find python -type f ! -path '*/__pycache__/*')
 
 EXTENSION := wheel/data/share/jupyter/labextensions/gpumon/install.json
 MODULES := node_modules/.package-lock.json
