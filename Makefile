@@ -65,7 +65,9 @@ test: $(JUPYTER)/$(INSTALLED) browser-needs ## run every check and test
 test-full: export GPUMON_TEST_FULL = 1
 test-full: test test-aarch64 ## the same, with each return code of each function through processes, and on ARM
 test-aarch64: export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER = aarch64-linux-gnu-gcc
-test-aarch64: rust ## the tests of Rust as on an ARM machine, which QEMU makes of this one
+# Where QEMU finds the loader and the libraries of ARM programs.
+test-aarch64: export QEMU_LD_PREFIX = /usr/aarch64-linux-gnu
+test-aarch64: rust ## the tests of Rust on ARM, by QEMU
 	@$(PYTHON) tools/need.py aarch64
 	@$(PYTHON) tools/test.py aarch64
 
@@ -104,7 +106,7 @@ fuzz: rust ## fuzz what gpumon reads that strangers have written, FUZZ_SECONDS f
 	@$(PYTHON) tools/fuzz.py --seconds $(FUZZ_SECONDS)
 
 test-packages: fake-library $(CONDA)/.made ## install what `make dist` has made into fresh systems, and build image and recipe (needs root)
-	@$(PYTHON) tools/need.py lintian
+	@$(PYTHON) tools/need.py packages
 	@$(STEP) "lintian" lintian --fail-on error,warning dist/gpumon_*_amd64.deb dist/gpumon_*_arm64.deb
 	@$(PYTHON) tests/packages/run.py
 	@$(PYTHON) tests/packages/image.py

@@ -41,6 +41,18 @@ CARGO_PROGRAMS = {
     "cargo-deny": ("0.20.2", "", "https://embarkstudios.github.io/cargo-deny"),
 }
 
+#: Where the kernel lists the interpreters of foreign programs.
+BINFMT = Path("/proc/sys/fs/binfmt_misc")
+#: Programs that the tests of packages run, and the Debian package of each.
+PACKAGE_TEST_PROGRAMS = {
+    "mmdebstrap": "mmdebstrap",
+    "unshare": "util-linux",
+    "ip": "iproute2",
+    "qemu-aarch64-static": "qemu-user-static",
+    "buildah": "buildah",
+    "lintian": "lintian",
+}
+
 
 def main(needs: list[str]) -> None:
     for need in needs:
@@ -117,11 +129,6 @@ def zizmor() -> None:
         _from_pypi(f"zizmor=={version}", "zizmor", "it from https://docs.zizmor.sh")
 
 
-def lintian() -> None:
-    if not _runs("lintian"):
-        install("lintian", "lintian checks the Debian package")
-
-
 def _cargo_install(name: str) -> None:
     version, features, home = CARGO_PROGRAMS[name]
     if _runs(name) and version in re.findall(r"[0-9.]+", _version_line(name)):
@@ -168,13 +175,38 @@ def _put(name: str, script: str) -> None:
 
 
 def aarch64() -> None:
-    """A compiler for ARM, and what runs its programs here as if they were this machine's."""
-    if not (shutil.which("aarch64-linux-gnu-gcc") and Path("/lib/ld-linux-aarch64.so.1").exists()):
-        reason = "the tests for ARM need a compiler, QEMU and ARM's C library"
-        install("gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-binfmt libc6:arm64 libgcc-s1:arm64", reason)
+    """A compiler for ARM, its libraries, and QEMU, which runs ARM programs on this machine."""
+    if platform.machine() != "aarch64":
+        loader = Path("/usr/aarch64-linux-gnu/lib/ld-linux-aarch64.so.1")
+        if not (shutil.which("aarch64-linux-gnu-gcc") and shutil.which("qemu-aarch64-static") and loader.exists()):
+            reason = "the tests for ARM need a compiler, QEMU and ARM's C library"
+            install("gcc-aarch64-linux-gnu libc6-dev-arm64-cross libgcc-s1-arm64-cross qemu-user-static", reason)
+        _register_qemu()
     command = ["rustup", "target", "add", "aarch64-unknown-linux-gnu"]
     if subprocess.run(command, check=False).returncode != 0:
         sys.exit(f"`{' '.join(command)}` failed: add Rust's standard library for ARM, then try again")
+
+
+def packages() -> None:
+    """What tests/packages makes, enters and checks other systems with."""
+    if os.geteuid() != 0:
+        sys.exit("other systems are made and entered by root: try again with sudo")
+    if missing := [package for program, package in PACKAGE_TEST_PROGRAMS.items() if shutil.which(program) is None]:
+        install(" ".join(missing), "the tests of packages make and enter other systems")
+    _register_qemu()
+
+
+def _register_qemu() -> None:
+    """Let the kernel run ARM programs by QEMU."""
+    if platform.machine() == "aarch64" or (BINFMT / "qemu-aarch64").exists():
+        return
+    try:
+        if not (BINFMT / "register").exists():
+            subprocess.run(["mount", "-t", "binfmt_misc", "binfmt_misc", BINFMT], check=True, capture_output=True)
+        rule = Path("/usr/lib/binfmt.d/qemu-aarch64.conf").read_text(encoding="ascii")
+        (BINFMT / "register").write_text(rule, encoding="ascii")
+    except (OSError, subprocess.CalledProcessError) as error:
+        sys.exit(f"the kernel does not run ARM programs ({error}): register QEMU as root with `systemctl restart systemd-binfmt`")
 
 
 def rust_components() -> None:
@@ -193,9 +225,6 @@ def install(packages: str, reason: str) -> None:
         sys.exit(f"{reason}: install {packages} (on Debian: sudo apt-get install {packages}), then try again")
     print(f"{reason}: installing {packages} with apt-get", flush=True)
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    # Packages of another architecture are named as `libc6:arm64`.
-    for other in sorted(set(re.findall(r":(\w+)", packages))):
-        subprocess.run([*root, "dpkg", "--add-architecture", other], check=True)
     for arguments in (["update", "-qq"], ["install", "-qq", "-y", "--no-install-recommends", *packages.split()]):
         command = [*root, "apt-get", *arguments]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
@@ -216,9 +245,9 @@ CHECKS = {
     "rust": rust,
     "rust-components": rust_components,
     "aarch64": aarch64,
+    "packages": packages,
     "node": node,
     "chromium": chromium,
-    "lintian": lintian,
     "zizmor": zizmor,
     **{name: partial(_cargo_install, name) for name in CARGO_PROGRAMS},
 }
