@@ -1,4 +1,4 @@
-# Builds, starts and tests gpumon. `make help` tells the targets.
+# Builds, starts and tests gpumon. `make help` lists the targets.
 
 PYTHON ?= python3
 ifeq ($(shell command -v $(PYTHON)),)

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Sees to it that the machine has what a build or a test needs: installs it, saying so, or says what to install.
+"""Installs what a build or a test needs, where it is missing, or says what to install.
 
     tools/need.py NAME...
 
-Packages are installed with apt-get, where that is there and this is root or sudo asks no password. Node.js and Rust
-need no rights: they go into target/tools, and `make` finds them there.
+System packages are installed with apt-get, by root or where sudo asks no password. Everything else goes into
+target/tools, where `make` finds it.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def main(needs: list[str]) -> None:
 
 
 def venv() -> None:
-    """Debian keeps a part of Python's own venv module in a package of its own."""
+    """Debian has a part of Python's venv module in a separate package."""
     if importlib.util.find_spec("ensurepip") is None:
         version = f"{sys.version_info.major}.{sys.version_info.minor}"
         install("python3-venv", f"Python {version} cannot make virtual environments")
