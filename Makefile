@@ -111,6 +111,7 @@ test-packages: fake-library $(CONDA)/.made ## install what `make dist` has made 
 	@$(PYTHON) tests/packages/run.py
 	@$(PYTHON) tests/packages/image.py
 	@$(CONDA)/bin/python tests/packages/conda.py
+	@$(CONDA)/bin/python tests/packages/sdist.py
 
 audit: rust $(MODULES) ## check dependencies and workflows: licenses, advisories, duplicates, sources, permissions
 	@$(PYTHON) tools/need.py cargo-deny zizmor
