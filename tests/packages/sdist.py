@@ -24,14 +24,17 @@ def main() -> None:
         folder = Path(name)
         commit = folder / "commit.tar"
         run("git", "archive", "--prefix=gpumon/", f"--output={commit}", "HEAD")
-        from_commit = members(built(commit, folder, os.environ["PATH"]))
+        environment = {name: value for name, value in os.environ.items() if name != "CARGO_TARGET_DIR"}
+        environment["SOURCE_DATE_EPOCH"] = run("git", "log", "-1", "--format=%ct")
+        from_commit = members(built(commit, folder, environment))
         # Programs that fail, where Node.js would be found.
         without = folder / "without"
         without.mkdir()
         for program in ("node", "npm", "npx"):
             (without / program).write_text(f"#!/bin/sh\necho '{program} is not needed here' >&2\nexit 1\n", encoding="utf-8")
             (without / program).chmod(0o755)
-        from_sdist = members(built(sdists[0], folder, f"{without}:{os.environ['PATH']}"))
+        environment["PATH"] = f"{without}:{os.environ['PATH']}"
+        from_sdist = members(built(sdists[0], folder, environment))
     names = from_commit.keys() | from_sdist.keys()
     different = sorted(name for name in names if from_commit.get(name) != from_sdist.get(name))
     if different:
@@ -39,15 +42,13 @@ def main() -> None:
     print(f"{sdists[0].name}: without Node.js, it makes the same {len(names)} files as the commit")
 
 
-def built(source: Path, folder: Path, path: str) -> Path:
+def built(source: Path, folder: Path, environment: dict[str, str]) -> Path:
     """Build the wheel of an archive of sources; all are built in one place, which debug information names."""
     with tempfile.TemporaryDirectory(dir=folder) as unpacked:
         run("tar", "--extract", "--file", str(source), "--directory", unpacked)
         (top,) = Path(unpacked).iterdir()
         place = top.rename(folder / "gpumon")
     wheels = folder / f"wheels-of-{source.stem}"
-    environment = {name: value for name, value in os.environ.items() if name != "CARGO_TARGET_DIR"}
-    environment |= {"PATH": path, "SOURCE_DATE_EPOCH": run("git", "log", "-1", "--format=%ct")}
     command = [sys.executable, "-m", "pip", "wheel", "--disable-pip-version-check", "--no-deps", "--wheel-dir", str(wheels)]
     run(*command, str(place), env=environment)
     place.rename(folder / f"built-of-{source.stem}")
