@@ -53,7 +53,7 @@ dist: $(EXTENSION) $(DIST_TOOLS)/.made rust ## build what is released, for both 
 	@$(PYTHON) tools/dist.py $(ARCHITECTURES)
 licenses: rust ## collect the licenses of the libraries in the program, after a change of Cargo.lock
 	@$(PYTHON) tools/need.py cargo-about
-	@$(STEP) "licenses" cargo about generate --locked --fail --config tools/licenses/about.toml --manifest-path cli/Cargo.toml \
+	@$(STEP) "licenses" cargo about generate --locked --fail --config tools/licenses/about.toml \
 		--output-file THIRD-PARTY-LICENSES.txt tools/licenses/about.hbs
 
 frontend: $(EXTENSION) ## build the page and the JupyterLab extension
@@ -122,7 +122,7 @@ audit: rust $(MODULES) ## check dependencies and workflows: licenses, advisories
 
 types: rust ## generate the TypeScript types and the reference pages of the documentation
 	GPUMON_UPDATE_TYPES=1 cargo test --package gpumon-server --test wire_types
-	GPUMON_UPDATE_TYPES=1 cargo test --package gpumon-probe --package gpumon-server --package gpumon --lib --tests reference_page
+	GPUMON_UPDATE_TYPES=1 cargo test --package gpumon-probe --package gpumon-server --package gpumon-cli --lib --tests reference_page
 
 docs: rust ## build the documentation as a site, into target/book, and check its links
 	@$(PYTHON) tools/need.py mdbook
