@@ -7,6 +7,7 @@ The source distribution has what npm builds, so that it is built without Node.js
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -51,7 +52,7 @@ def built(source: Path, folder: Path, environment: dict[str, str]) -> Path:
     wheels = folder / f"wheels-of-{source.stem}"
     command = [sys.executable, "-m", "pip", "wheel", "--disable-pip-version-check", "--no-deps", "--wheel-dir", str(wheels)]
     run(*command, str(place), env=environment)
-    place.rename(folder / f"built-of-{source.stem}")
+    shutil.rmtree(place)
     (wheel,) = wheels.glob("*.whl")
     return wheel
 
