@@ -1,6 +1,6 @@
 """Makes the Debian package of an archive of tools/dist.py, and puts it beside the archive.
 
-The program is the one of the archive, byte for byte. cli/Cargo.toml lists what else is in the package.
+The program is the one of the archive, byte for byte. Cargo.toml lists what else is in the package.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from email.utils import formatdate
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-#: Where cli/Cargo.toml expects the archive's files, while a package is made.
+#: Where Cargo.toml expects the archive's files, while a package is made.
 UNPACKED = ROOT / "dist" / "deb"
 #: Not part of a package: Debian has this license already, and the other is for those who unpack the archive.
 LEFT_OUT = {"LICENSE", "README.md"}
@@ -32,7 +32,7 @@ def package(archive: Path, architecture: str, version: str, seconds: int) -> Non
     command = ["cargo", "deb", "--no-build", "--no-strip", "--compress-type", "xz", "--deb-version", version]
     command += ["--target", f"{architecture}-unknown-linux-gnu", "--output", str(archive.parent)]
     env = {**os.environ, "SOURCE_DATE_EPOCH": str(seconds)}
-    made = subprocess.run(command, cwd=ROOT / "cli", env=env, stdout=subprocess.DEVNULL, check=False)
+    made = subprocess.run(command, cwd=ROOT, env=env, stdout=subprocess.DEVNULL, check=False)
     shutil.rmtree(UNPACKED)
     if made.returncode != 0:
         sys.exit(f"`{' '.join(command)}` failed with code {made.returncode}; its own messages are above")
@@ -62,7 +62,7 @@ def gzipped(content: bytes, seconds: int) -> bytes:
 
 def changelog(version: str, seconds: int) -> str:
     """Debian's changelog of the package; what changes for users is in a file beside it."""
-    manifest = (ROOT / "cli" / "Cargo.toml").read_text(encoding="utf-8")
+    manifest = (ROOT / "Cargo.toml").read_text(encoding="utf-8")
     (maintainer,) = re.findall(r'^maintainer = "(.+)"$', manifest, re.MULTILINE)
     date = formatdate(seconds, localtime=False).replace("-0000", "+0000")
     return f"""\
