@@ -1,7 +1,10 @@
 //! `matmul-batched`: many small products at once.
 
 use super::{matmul::Tolerance, prelude::*};
-use crate::cpu_product::{CpuProduct, multiply_here};
+use crate::{
+    cpu_product::{CpuProduct, multiply_here},
+    parallel::CHUNK,
+};
 
 const PRODUCTS: u64 = 1000;
 /// Elements that a thread of the CPU checks at a time.
@@ -147,8 +150,13 @@ impl<T: CpuProduct> Prepared for OnCpu<T> {
     fn run(&mut self) -> Result<Sample, RunError> {
         let Inputs { a, b, n } = &self.inputs;
         Ok(Sample::on_cpu(|| {
-            let inputs = a.chunks(n * n).zip(b.chunks(n * n));
-            parallel::for_each(self.out.chunks_mut(n * n).zip(inputs), &|(out, (a, b))| multiply_here(out, a, b, *n));
+            // Of small ones, a thread takes several at a time.
+            let piece = (CHUNK / (n * n)).max(1) * n * n;
+            let pieces = self.out.chunks_mut(piece).zip(a.chunks(piece).zip(b.chunks(piece)));
+            parallel::for_each(pieces, &|(out, (a, b))| {
+                let inputs = a.chunks(n * n).zip(b.chunks(n * n));
+                out.chunks_mut(n * n).zip(inputs).for_each(|(out, (a, b))| multiply_here(out, a, b, *n));
+            });
         }))
     }
 
