@@ -29,7 +29,7 @@ mod tests {
         let machine = Machine::below(root.path());
         assert!(read(&machine).unwrap_err().contains("/dev/kmsg"));
         fs::create_dir(root.path().join("dev")).unwrap();
-        let log = |count| (0..count).map(|number| format!("4,1,{number},-;NVRM: x\n")).collect::<String>();
+        let log = |count| (0..count).map(|number| format!("4,1,{number},-;NVRM: x\n")).collect::<Vec<_>>().concat();
         fs::write(root.path().join("dev/kmsg"), log(0)).unwrap();
         assert!(read(&machine).unwrap_err().contains("no message"));
         fs::write(root.path().join("dev/kmsg"), log(301)).unwrap();
