@@ -1,4 +1,4 @@
-# Builds, starts and tests gpumon. `make help` tells the targets.
+# Builds, starts and tests gpumon. `make help` lists the targets.
 
 PYTHON ?= python3
 ifeq ($(shell command -v $(PYTHON)),)
@@ -14,14 +14,14 @@ LAB40_PYTHON ?= $(PYTHON)
 HUB := target/jupyter-hub
 # JupyterLab with NVDashboard in it, beside which the front end is measured.
 PEER := target/nvdashboard
-# What releases are built with, and for.
+# What builds releases, and their architectures.
 DIST_TOOLS := target/dist-tools
 ARCHITECTURES ?= x86_64 aarch64
 # What reads the conda recipe.
 CONDA := target/conda
 # How long each target is fuzzed.
 FUZZ_SECONDS ?= 600
-# The profile of the program in JupyterLab: quickly built to be tried and tested, and as it is released.
+# The profile of the program in JupyterLab: `dev` is built quickly, `release` is what is released.
 PROFILE ?= dev
 
 # What tools/need.py installs where the machine lacks it.
@@ -30,7 +30,7 @@ export PATH := $(CURDIR)/target/tools/bin:$(PATH)
 MANIFESTS := package.json package-lock.json .npmrc $(wildcard static/package.json labextension/package.json tests/browser/package.json)
 FRONTEND := $(shell find static labextension -type f ! -name '*.test.ts' ! -path '*/node_modules/*' ! -path '*/dist/*')
 PROGRAM := Cargo.toml Cargo.lock $(shell find probe smi workload server cli -type f ! -path '*/tests/*')
-PACKAGE := pyproject.toml README.md LICENSE $(shell find python -type f ! -path '*/__pycache__/*')
+PACKAGE := pyproject.toml README.md LICENSE THIRD-PARTY-LICENSES.txt $(shell find python -type f ! -path '*/__pycache__/*')
 
 EXTENSION := wheel/data/share/jupyter/labextensions/gpumon/install.json
 MODULES := node_modules/.package-lock.json
@@ -53,7 +53,7 @@ dist: $(EXTENSION) $(DIST_TOOLS)/.made rust ## build what is released, for both 
 	@$(PYTHON) tools/dist.py $(ARCHITECTURES)
 licenses: rust ## collect the licenses of the libraries in the program, after a change of Cargo.lock
 	@$(PYTHON) tools/need.py cargo-about
-	@$(STEP) "licenses" cargo about generate --locked --fail --config tools/licenses/about.toml --manifest-path cli/Cargo.toml \
+	@$(STEP) "licenses" cargo about generate --locked --fail --config tools/licenses/about.toml \
 		--output-file THIRD-PARTY-LICENSES.txt tools/licenses/about.hbs
 
 frontend: $(EXTENSION) ## build the page and the JupyterLab extension
@@ -65,7 +65,9 @@ test: $(JUPYTER)/$(INSTALLED) browser-needs ## run every check and test
 test-full: export GPUMON_TEST_FULL = 1
 test-full: test test-aarch64 ## the same, with each return code of each function through processes, and on ARM
 test-aarch64: export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER = aarch64-linux-gnu-gcc
-test-aarch64: rust ## the tests of Rust as on an ARM machine, which QEMU makes of this one
+# Where QEMU finds the loader and the libraries of ARM programs.
+test-aarch64: export QEMU_LD_PREFIX = /usr/aarch64-linux-gnu
+test-aarch64: rust ## the tests of Rust on ARM, by QEMU
 	@$(PYTHON) tools/need.py aarch64
 	@$(PYTHON) tools/test.py aarch64
 
@@ -84,7 +86,7 @@ test-lab40: lab40 browser-needs ## the panel in the oldest supported JupyterLab
 test-hub: hub browser-needs ## the panel of two users behind JupyterHub
 	@$(PYTHON) tools/test.py hub
 
-# Of all tests only these need them, which install them while others run.
+# Only these tests need them, and install them while others run.
 lab40: $(LAB40)/$(INSTALLED)
 hub: $(HUB)/$(INSTALLED)
 
@@ -100,15 +102,16 @@ bench-front-end: $(JUPYTER)/$(INSTALLED) $(PEER)/.made $(MODULES) ## of that, wh
 	@$(STEP) "fake NVML library, release" cargo build --locked --release --package fake-nvml
 	@npm run --silent bench --workspace tests/browser
 
-fuzz: rust ## fuzz what gpumon reads that strangers have written, FUZZ_SECONDS for each target
+fuzz: rust ## fuzz the readers of untrusted input, FUZZ_SECONDS for each target
 	@$(PYTHON) tools/fuzz.py --seconds $(FUZZ_SECONDS)
 
-test-packages: fake-library $(CONDA)/.made ## install what `make dist` has made into fresh systems, and build image and recipe (needs root)
-	@$(PYTHON) tools/need.py lintian
+test-packages: fake-library $(CONDA)/.made ## test what `make dist` has built, in fresh systems and as image, recipe and source (needs root)
+	@$(PYTHON) tools/need.py packages
 	@$(STEP) "lintian" lintian --fail-on error,warning dist/gpumon_*_amd64.deb dist/gpumon_*_arm64.deb
 	@$(PYTHON) tests/packages/run.py
 	@$(PYTHON) tests/packages/image.py
 	@$(CONDA)/bin/python tests/packages/conda.py
+	@$(CONDA)/bin/python tests/packages/sdist.py
 
 audit: rust $(MODULES) ## check dependencies and workflows: licenses, advisories, duplicates, sources, permissions
 	@$(PYTHON) tools/need.py cargo-deny zizmor
@@ -119,7 +122,7 @@ audit: rust $(MODULES) ## check dependencies and workflows: licenses, advisories
 
 types: rust ## generate the TypeScript types and the reference pages of the documentation
 	GPUMON_UPDATE_TYPES=1 cargo test --package gpumon-server --test wire_types
-	GPUMON_UPDATE_TYPES=1 cargo test --package gpumon-probe --package gpumon-server --package gpumon --lib --tests reference_page
+	GPUMON_UPDATE_TYPES=1 cargo test --package gpumon-probe --package gpumon-server --package gpumon-cli --lib --tests reference_page
 
 docs: rust ## build the documentation as a site, into target/book, and check its links
 	@$(PYTHON) tools/need.py mdbook
@@ -134,7 +137,7 @@ fmt: $(MODULES) ## format Rust and TypeScript
 clean: ## remove whatever was built
 	rm -rf target dist wheel static/dist labextension/dist node_modules tests/fuzz/target
 
-help: ## say what can be made
+help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "make %-15s %s\n", $$1, $$2 }'
 
 browser-needs: $(MODULES) fake-library
@@ -143,7 +146,7 @@ browser-needs: $(MODULES) fake-library
 rust:
 	@$(PYTHON) tools/need.py compiler rust
 
-# With the program, so that both have the dependencies that it has been built with.
+# Built with the program, so that they share their dependencies.
 fake-library: rust
 	@$(STEP) "fake NVML library" cargo build --locked --package gpumon --package fake-nvml
 
@@ -155,8 +158,7 @@ $(MODULES): $(MANIFESTS)
 $(EXTENSION): $(MANIFESTS) $(FRONTEND) | $(MODULES)
 	@$(STEP) "page and JupyterLab extension" $(PYTHON) python/build_backend/gpumon_frontend.py
 
-# Beside it the program is built, which the wheel then finds: of the first `make` these two take the most time, one of
-# them mostly waiting.
+# The program is built at the same time, for the wheel: in a first `make`, these two take longest, and one mostly waits.
 $(JUPYTER)/.made: tests/browser/requirements.txt tests/python/requirements.txt | $(EXTENSION) rust
 	@$(PYTHON) tools/need.py venv
 	@$(STEP) "JupyterLab and gpumon (the first takes minutes)" sh -c '$(PYTHON) tools/venv.py $(JUPYTER) $^ & \

@@ -4,14 +4,15 @@
     tools/dist.py [ARCHITECTURE...]
 
 Each architecture (x86_64, aarch64; by default both) is compiled here by Zig, for every Linux with glibc 2.17 or newer.
-Nothing depends on when or in which folder it is built: two builds of a commit are the same byte for byte.
+Nothing depends on when or in which folder it is built: two builds of a commit are the same byte for byte, which
+tests/packages/again.py checks.
 """
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import io
+import json
 import os
 import shutil
 import subprocess
@@ -20,7 +21,9 @@ import tarfile
 import zipfile
 from pathlib import Path
 
+import need
 import package_deb
+import release_notes
 
 ROOT = Path(__file__).resolve().parents[1]
 DIST = ROOT / "dist"
@@ -29,23 +32,28 @@ TOOLS = ROOT / "target" / "dist-tools" / "bin"
 #: Nothing that other builds have left there is released.
 TARGET = ROOT / "target" / "dist"
 ARCHITECTURES = ["x86_64", "aarch64"]
-#: The oldest C library that the program runs with.
-GLIBC = "2.17"
-#: What of the wheel the archive has, and where.
+#: The oldest C library that the program runs with, as wheels name it.
+PLATFORM = "manylinux_2_17"
+#: The folders of the wheel's `share` that the archive has.
 SHARED = ["bash-completion", "zsh", "fish", "man"]
+#: The target is 10 MB: growth beyond this limit has to be explained before it is released.
+PROGRAM_BYTES = 12_000_000
 
 
 def main(architectures: list[str]) -> None:
-    shutil.rmtree(DIST, ignore_errors=True)
     environment = reproducible()
+    version = release_notes.version_of(ROOT)
+    shutil.rmtree(DIST, ignore_errors=True)
     run("maturin", "sdist", "--out", DIST, env=environment)
-    # Manual pages and completions are the same for all, and quickly told by a program for this machine.
-    told = {**os.environ, "SOURCE_DATE_EPOCH": environment["SOURCE_DATE_EPOCH"], "GPUMON_PROFILE": "dev"}
-    run(sys.executable, ROOT / "python" / "build_backend" / "gpumon_share.py", env=told)
+    # Manual pages and completions are the same for all; a program for this machine writes them.
+    share_environment = {**os.environ, "SOURCE_DATE_EPOCH": environment["SOURCE_DATE_EPOCH"], "GPUMON_PROFILE": "dev"}
+    run(sys.executable, ROOT / "python" / "build_backend" / "gpumon_share.py", env=share_environment)
+    seconds = int(environment["SOURCE_DATE_EPOCH"])
     for architecture in architectures:
-        seconds = int(environment["SOURCE_DATE_EPOCH"])
-        package_deb.package(pack_archive(build_wheel(architecture, environment), architecture, seconds), seconds)
-    check()
+        wheel = build_wheel(architecture, environment)
+        check_program(wheel, architecture)
+        package_deb.package(pack_archive(wheel, architecture, seconds), architecture, version, seconds)
+    check_registry(environment)
     sums = [f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}" for path in sorted(DIST.iterdir())]
     (DIST / "SHA256SUMS").write_text("\n".join(sums) + "\n", encoding="utf-8")
     for path in sorted(DIST.iterdir()):
@@ -54,27 +62,32 @@ def main(architectures: list[str]) -> None:
 
 def reproducible() -> dict[str, str]:
     """An environment in which time and place of a build leave no trace in it."""
-    committed = subprocess.run(["git", "log", "-1", "--format=%ct"], cwd=ROOT, capture_output=True, text=True, check=False)
-    if committed.returncode != 0:
-        sys.exit(f"gpumon is released from a clone with its commits: {committed.stderr.strip()}")
-    cargo = os.environ.get("CARGO_HOME", str(Path.home() / ".cargo"))
+    committed = output("git", "log", "-1", "--format=%ct")
+    if changed := output("git", "status", "--porcelain", "--untracked-files=no"):
+        sys.exit(f"a release has what is committed; commit or stash these changes, then try again:\n{changed}")
+    found, wanted = output("rustc", "--version"), need.rust_version()
+    if found.split()[1] != wanted:
+        sys.exit(f"releases are built with Rust {wanted}, not {found}: run `rustup default {wanted}`, then try again")
+    homes = [os.environ.get("CARGO_HOME"), Path.home() / ".cargo", need.TOOLS / "cargo"]
+    # Of those that fit, the last one counts: a home may be below ROOT.
+    folders = [f"{ROOT}=/gpumon", *(f"{home}=/cargo" for home in homes if home)]
     return {
-        "SOURCE_DATE_EPOCH": committed.stdout.strip(),
+        "SOURCE_DATE_EPOCH": committed,
         **os.environ,
         "PATH": f"{TOOLS}:{os.environ['PATH']}",
         "CARGO_TARGET_DIR": str(TARGET),
-        "CARGO_ENCODED_RUSTFLAGS": "\x1f".join([f"--remap-path-prefix={cargo}=/cargo", f"--remap-path-prefix={ROOT}=/gpumon"]),
+        "CARGO_ENCODED_RUSTFLAGS": "\x1f".join(f"--remap-path-prefix={folder}" for folder in folders),
     }
 
 
 def build_wheel(architecture: str, environment: dict[str, str]) -> Path:
     target = f"{architecture}-unknown-linux-gnu"
     TARGET.mkdir(parents=True, exist_ok=True)
-    parts = TARGET / "gpumon.cdx.json"
-    run(TOOLS / "python", ROOT / "tools" / "sbom.py", target, parts, env=environment)
+    sbom = TARGET / "gpumon.cdx.json"
+    run(TOOLS / "python", ROOT / "tools" / "sbom.py", target, sbom, env=environment)
     run(
-        *("maturin", "build", "--profile", "release", "--zig", "--out", DIST, "--sbom-include", parts),
-        *("--target", target, "--compatibility", f"manylinux_{GLIBC.replace('.', '_')}"),
+        *("maturin", "build", "--profile", "release", "--zig", "--out", DIST, "--sbom-include", sbom),
+        *("--target", target, "--compatibility", PLATFORM),
         env=environment,
     )
     (wheel,) = DIST.glob(f"*_{architecture}.whl")
@@ -98,7 +111,7 @@ def pack_archive(wheel: Path, architecture: str, seconds: int) -> Path:
             entry.size, entry.mode, entry.mtime = len(content), mode, seconds
             archive.addfile(entry, io.BytesIO(content))
     archive = DIST / f"{top}.tar.gz"
-    archive.write_bytes(gzip.compress(plain.getvalue(), mtime=seconds))
+    archive.write_bytes(package_deb.gzipped(plain.getvalue(), seconds))
     return archive
 
 
@@ -115,14 +128,33 @@ def place(name: str) -> str | None:
     return path if top.endswith(".dist-info") and folder in ("licenses", "sboms") else None
 
 
-def check() -> None:
-    """Let those judge who know what a registry and its users expect."""
-    environment = {**os.environ, "PATH": f"{TOOLS}:{os.environ['PATH']}"}
+def check_program(wheel: Path, architecture: str) -> None:
+    """End where the program needs a newer system than its wheel says, or has grown too large."""
+    tag = json.loads(output(TOOLS / "auditwheel", "show", "--json", wheel))["overall_tag"]
+    if tag != f"{PLATFORM}_{architecture}":
+        sys.exit(f"{wheel.name} needs {tag}, not {PLATFORM}_{architecture}: `auditwheel show` names the symbols")
+    with zipfile.ZipFile(wheel) as packed:
+        (size,) = (file.file_size for file in packed.infolist() if ".data/scripts/" in file.filename)
+    if size > PROGRAM_BYTES:
+        sys.exit(f"the program for {architecture} has {size:,} bytes, more than {PROGRAM_BYTES:,}: find what has grown")
+
+
+def check_registry(environment: dict[str, str]) -> None:
+    """Check what PyPI and installers expect of wheels and source distribution."""
     wheels = sorted(DIST.glob("*.whl"))
     run("twine", "check", "--strict", *wheels, *DIST.glob("gpumon-*[0-9].tar.gz"), env=environment)
     run("check-wheel-contents", *wheels, env=environment)
-    for wheel in wheels:
-        run("auditwheel", "show", wheel, env=environment)
+
+
+def output(*command: str | Path) -> str:
+    words = [str(word) for word in command]
+    try:
+        done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+    except OSError as error:
+        sys.exit(f"`{' '.join(words)}` could not be run: {error.strerror}; run `make dist`, which installs what it needs")
+    if done.returncode != 0:
+        sys.exit(f"`{' '.join(words)}` failed with code {done.returncode}: {done.stderr.strip()}")
+    return done.stdout.strip()
 
 
 def run(*command: str | Path, env: dict[str, str]) -> None:
@@ -137,4 +169,7 @@ if __name__ == "__main__":
     unknown = [name for name in sys.argv[1:] if name not in ARCHITECTURES]
     if unknown:
         sys.exit(f"usage: tools/dist.py [ARCHITECTURE...], of {', '.join(ARCHITECTURES)}")
-    main(sys.argv[1:] or ARCHITECTURES)
+    try:
+        main(sys.argv[1:] or ARCHITECTURES)
+    except release_notes.Mismatch as error:
+        sys.exit(str(error))

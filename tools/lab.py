@@ -124,11 +124,11 @@ def _start(venv: Path, folder: Path, environment: dict[str, str]) -> subprocess.
 
 def _wait_until_it_answers(process: subprocess.Popen[bytes], folder: Path, token: str) -> str:
     """Return the address of the server once gpumon answers behind it. It tells its port in a file."""
-    told = folder / "runtime" / f"jpserver-{process.pid}.json"
+    server = folder / "runtime" / f"jpserver-{process.pid}.json"
     give_up = time.monotonic() + START_TIMEOUT_S
     while time.monotonic() < give_up and process.poll() is None:
         try:
-            url: str = json.loads(told.read_text(encoding="utf-8"))["url"]
+            url: str = json.loads(server.read_text(encoding="utf-8"))["url"]
             request = urllib.request.Request(f"{url}gpumon/healthz", headers={"Authorization": f"token {token}"})
             urllib.request.urlopen(request, timeout=60).close()
             return url
@@ -140,7 +140,7 @@ def _wait_until_it_answers(process: subprocess.Popen[bytes], folder: Path, token
 
 
 def _announce(url: str, token: str, venv: Path, source: str | None) -> None:
-    # As JupyterLab's gpumon was told, where that was not the machine's own GPUs.
+    # With the source of JupyterLab's gpumon, where that is not the machine's own GPUs.
     option = "" if source is None else f" --source {source}"
     local = url.replace("localhost", "127.0.0.1")
     print(

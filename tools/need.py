@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Sees to it that the machine has what a build or a test needs: installs it, saying so, or says what to install.
+"""Installs what a build or a test needs, where it is missing, or says what to install.
 
-    tools/need.py venv compiler rust rust-components aarch64 node chromium mdbook cargo-about cargo-deny cargo-deb lintian zizmor
+    tools/need.py NAME...
 
-Packages are installed with apt-get, where that is there and this is root or sudo asks no password. Node.js and Rust
-need no rights: they go into target/tools, and `make` finds them there.
+System packages are installed with apt-get, by root or where sudo asks no password. Everything else goes into
+target/tools, where `make` finds it.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import shutil
 import subprocess
 import sys
 import urllib.request
+from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -32,6 +33,26 @@ RUSTUP = "https://static.rust-lang.org/rustup/dist/{target}/rustup-init"
 #: Browsers that speak the DevTools protocol, in the order of preference. The browser tests look for the same names.
 CHROMIUMS = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"]
 
+#: Programs built by `cargo install`: version, features, home page. Another version may check or pack otherwise.
+CARGO_PROGRAMS = {
+    "mdbook": ("0.5.4", "", "https://rust-lang.github.io/mdBook"),
+    "cargo-about": ("0.9.3", "cli", "https://embarkstudios.github.io/cargo-about"),
+    "cargo-deb": ("3.8.0", "", "https://github.com/kornelski/cargo-deb"),
+    "cargo-deny": ("0.20.2", "", "https://embarkstudios.github.io/cargo-deny"),
+}
+
+#: Where the kernel lists the interpreters of foreign programs.
+BINFMT = Path("/proc/sys/fs/binfmt_misc")
+#: Programs that the tests of packages run, and the Debian package of each.
+PACKAGE_TEST_PROGRAMS = {
+    "mmdebstrap": "mmdebstrap",
+    "unshare": "util-linux",
+    "ip": "iproute2",
+    "qemu-aarch64-static": "qemu-user-static",
+    "buildah": "buildah",
+    "lintian": "lintian",
+}
+
 
 def main(needs: list[str]) -> None:
     for need in needs:
@@ -39,7 +60,7 @@ def main(needs: list[str]) -> None:
 
 
 def venv() -> None:
-    """Debian keeps a part of Python's own venv module in a package of its own."""
+    """Debian has a part of Python's venv module in a separate package."""
     if importlib.util.find_spec("ensurepip") is None:
         version = f"{sys.version_info.major}.{sys.version_info.minor}"
         install("python3-venv", f"Python {version} cannot make virtual environments")
@@ -58,34 +79,39 @@ def compiler() -> None:
 
 
 def node() -> None:
-    reason = _too_old("node", NODE_AT_LEAST) or ("npm is missing" if shutil.which("npm") is None else None)
+    needed = ".".join(map(str, NODE_AT_LEAST))
+    reason = _too_old("node", needed) or ("npm is missing" if shutil.which("npm") is None else None)
     if reason is None:
         return
     print(f"{reason}: installing Node.js into target/tools from PyPI", flush=True)
-    needed = ".".join(map(str, NODE_AT_LEAST))
     _from_pypi(NODE_PACKAGE, "node npm npx", f"Node.js {needed} or newer from https://nodejs.org")
 
 
+def rust_version() -> str:
+    """The oldest Rust that builds gpumon, and the one that releases are built with."""
+    (version,) = re.findall(r'^rust-version = "([0-9.]+)"$', (ROOT / "Cargo.toml").read_text(encoding="utf-8"), re.MULTILINE)
+    return version
+
+
 def rust() -> None:
-    wanted = re.search(r'^rust-version = "([0-9.]+)"$', (ROOT / "Cargo.toml").read_text(encoding="utf-8"), re.MULTILINE)
-    needed = tuple(map(int, wanted[1].split("."))) if wanted else (0,)
+    needed = rust_version()
     reason = _too_old("rustc", needed) or ("cargo is missing" if shutil.which("cargo") is None else None)
     if reason is None:
         return
     print(f"{reason}: installing Rust into target/tools with rustup", flush=True)
-    by_hand = f"install {'.'.join(map(str, needed))} or newer from https://rustup.rs, then try again"
+    by_hand = f"install {needed} or newer from https://rustup.rs, then try again"
     homes = {"CARGO_HOME": str(TOOLS / "cargo"), "RUSTUP_HOME": str(TOOLS / "rustup")}
     installer = TOOLS / "rustup-init"
     TOOLS.mkdir(parents=True, exist_ok=True)
     try:
-        with urllib.request.urlopen(RUSTUP.format(target=f"{platform.machine()}-unknown-linux-gnu"), timeout=60) as told:
-            installer.write_bytes(told.read())
+        with urllib.request.urlopen(RUSTUP.format(target=f"{platform.machine()}-unknown-linux-gnu"), timeout=60) as answer:
+            installer.write_bytes(answer.read())
     except OSError as error:
         sys.exit(f"Rust could not be fetched ({error}): {by_hand}")
     installer.chmod(0o755)
-    # The version that the checks are made for: a newer clippy has other opinions.
+    # The version that the checks are made for: a newer clippy has more lints.
     command = [installer, "-y", "--quiet", "--no-modify-path", "--profile=minimal", "--component=rustfmt,clippy"]
-    command.append(f"--default-toolchain={'.'.join(map(str, needed))}")
+    command.append(f"--default-toolchain={needed}")
     if subprocess.run(command, env={**os.environ, **homes}, check=False).returncode != 0:
         sys.exit(f"Rust could not be installed: {by_hand}")
     settings = " ".join(f'{name}="{folder}"' for name, folder in homes.items())
@@ -93,44 +119,24 @@ def rust() -> None:
         _put(program.name, f'{settings} exec "{program}" "$@"')
 
 
-def mdbook() -> None:
-    _cargo_install("mdbook", "https://rust-lang.github.io/mdBook")
-
-
-def cargo_about() -> None:
-    _cargo_install("cargo-about", "https://embarkstudios.github.io/cargo-about", "cli")
-
-
-def cargo_deny() -> None:
-    _cargo_install("cargo-deny", "https://embarkstudios.github.io/cargo-deny")
-
-
-def cargo_deb() -> None:
-    _cargo_install("cargo-deb", "https://github.com/kornelski/cargo-deb")
-
-
 def zizmor() -> None:
-    """In the version with which the tests look at the workflows."""
+    """In the version that the tests check the workflows with."""
     requirements = (ROOT / "tests" / "python" / "requirements.txt").read_text(encoding="utf-8")
     (version,) = re.findall(r"^zizmor==(.+)$", requirements, re.MULTILINE)
-    reason = _too_old("zizmor", tuple(map(int, version.split("."))))
+    reason = _too_old("zizmor", version)
     if reason is not None:
         print(f"{reason}: installing zizmor into target/tools from PyPI", flush=True)
         _from_pypi(f"zizmor=={version}", "zizmor", "it from https://docs.zizmor.sh")
 
 
-def lintian() -> None:
-    if not _runs("lintian"):
-        install("lintian", "lintian checks the Debian package")
-
-
-def _cargo_install(name: str, home: str, *features: str) -> None:
-    if _runs(name):
+def _cargo_install(name: str) -> None:
+    version, features, home = CARGO_PROGRAMS[name]
+    if _runs(name) and version in re.findall(r"[0-9.]+", _version_line(name)):
         return
-    print(f"{name} is missing: building it into target/tools (takes minutes)", flush=True)
-    command = ["cargo", "install", name, "--locked", "--quiet", f"--features={','.join(features)}", "--root", str(TOOLS)]
+    print(f"{name} {version} is missing: building it into target/tools (takes minutes)", flush=True)
+    command = ["cargo", "install", f"{name}@{version}", "--locked", "--quiet", f"--features={features}", "--root", str(TOOLS)]
     if subprocess.run(command, check=False).returncode != 0:
-        sys.exit(f"{name} could not be built: install it from {home}, then try again")
+        sys.exit(f"{name} could not be built: install version {version} from {home}, then try again")
 
 
 def _from_pypi(package: str, programs: str, by_hand: str) -> None:
@@ -146,13 +152,18 @@ def _from_pypi(package: str, programs: str, by_hand: str) -> None:
         _put(name, f'exec "{folder}/bin/{name}" "$@"')
 
 
-def _too_old(program: str, needed: tuple[int, ...]) -> str | None:
+def _too_old(program: str, needed: str) -> str | None:
     """Say that a program is missing or older than what is needed."""
     if not _runs(program):
         return f"{program} is missing"
-    told = subprocess.run([program, "--version"], capture_output=True, text=True, check=False).stdout
-    version = tuple(map(int, re.findall(r"\d+", told)[: len(needed)]))
-    return None if version >= needed else f"{told.strip()} is too old, {'.'.join(map(str, needed))} is needed"
+    line = _version_line(program)
+    oldest = [int(number) for number in needed.split(".")]
+    version = [int(number) for number in re.findall(r"\d+", line)[: len(oldest)]]
+    return None if version >= oldest else f"{line} is too old, {needed} is needed"
+
+
+def _version_line(program: str) -> str:
+    return subprocess.run([program, "--version"], capture_output=True, text=True, check=False).stdout.strip()
 
 
 def _put(name: str, script: str) -> None:
@@ -164,13 +175,38 @@ def _put(name: str, script: str) -> None:
 
 
 def aarch64() -> None:
-    """A compiler for ARM, and what runs its programs here as if they were this machine's."""
-    if not (shutil.which("aarch64-linux-gnu-gcc") and Path("/lib/ld-linux-aarch64.so.1").exists()):
-        reason = "the tests for ARM need a compiler, QEMU and ARM's C library"
-        install("gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-binfmt libc6:arm64 libgcc-s1:arm64", reason)
+    """A compiler for ARM, its libraries, and QEMU, which runs ARM programs on this machine."""
+    if platform.machine() != "aarch64":
+        loader = Path("/usr/aarch64-linux-gnu/lib/ld-linux-aarch64.so.1")
+        if not (shutil.which("aarch64-linux-gnu-gcc") and shutil.which("qemu-aarch64-static") and loader.exists()):
+            reason = "the tests for ARM need a compiler, QEMU and ARM's C library"
+            install("gcc-aarch64-linux-gnu libc6-dev-arm64-cross libgcc-s1-arm64-cross qemu-user-static", reason)
+        _register_qemu()
     command = ["rustup", "target", "add", "aarch64-unknown-linux-gnu"]
     if subprocess.run(command, check=False).returncode != 0:
         sys.exit(f"`{' '.join(command)}` failed: add Rust's standard library for ARM, then try again")
+
+
+def packages() -> None:
+    """What tests/packages makes, enters and checks other systems with."""
+    if os.geteuid() != 0:
+        sys.exit("other systems are made and entered by root: try again with sudo")
+    if missing := [package for program, package in PACKAGE_TEST_PROGRAMS.items() if shutil.which(program) is None]:
+        install(" ".join(missing), "the tests of packages make and enter other systems")
+    _register_qemu()
+
+
+def _register_qemu() -> None:
+    """Let the kernel run ARM programs by QEMU."""
+    if platform.machine() == "aarch64" or (BINFMT / "qemu-aarch64").exists():
+        return
+    try:
+        if not (BINFMT / "register").exists():
+            subprocess.run(["mount", "-t", "binfmt_misc", "binfmt_misc", BINFMT], check=True, capture_output=True)
+        rule = Path("/usr/lib/binfmt.d/qemu-aarch64.conf").read_text(encoding="ascii")
+        (BINFMT / "register").write_text(rule, encoding="ascii")
+    except (OSError, subprocess.CalledProcessError) as error:
+        sys.exit(f"the kernel does not run ARM programs ({error}): register QEMU as root with `systemctl restart systemd-binfmt`")
 
 
 def rust_components() -> None:
@@ -189,9 +225,6 @@ def install(packages: str, reason: str) -> None:
         sys.exit(f"{reason}: install {packages} (on Debian: sudo apt-get install {packages}), then try again")
     print(f"{reason}: installing {packages} with apt-get", flush=True)
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    # Packages of another architecture are named as `libc6:arm64`.
-    for other in sorted(set(re.findall(r":(\w+)", packages))):
-        subprocess.run([*root, "dpkg", "--add-architecture", other], check=True)
     for arguments in (["update", "-qq"], ["install", "-qq", "-y", "--no-install-recommends", *packages.split()]):
         command = [*root, "apt-get", *arguments]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
@@ -212,14 +245,11 @@ CHECKS = {
     "rust": rust,
     "rust-components": rust_components,
     "aarch64": aarch64,
+    "packages": packages,
     "node": node,
     "chromium": chromium,
-    "mdbook": mdbook,
-    "cargo-deb": cargo_deb,
-    "lintian": lintian,
-    "cargo-about": cargo_about,
-    "cargo-deny": cargo_deny,
     "zizmor": zizmor,
+    **{name: partial(_cargo_install, name) for name in CARGO_PROGRAMS},
 }
 
 if __name__ == "__main__":

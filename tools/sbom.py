@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes a CycloneDX document of what is in the program: gpumon's own crates and those that they depend on.
+"""Writes the software bill of materials of the program, in CycloneDX: gpumon's own crates and those they depend on.
 
     tools/sbom.py TARGET FILE
 
@@ -33,7 +33,7 @@ def main(target: str, file: str) -> None:
     components = {name: component(packages[name]) for name in needed}
     components[program["id"]].type = ComponentType.APPLICATION
     bom = Bom(
-        components=[part for name, part in components.items() if name != program["id"]],
+        components=[one for name, one in components.items() if name != program["id"]],
         serial_number=uuid.uuid5(uuid.NAMESPACE_URL, f"{PROGRAM}@{program['version']}?target={target}"),
     )
     bom.metadata = BomMetaData(component=components[program["id"]])

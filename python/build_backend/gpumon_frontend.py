@@ -63,10 +63,10 @@ def _check_node() -> None:
     needed = ".".join(map(str, NODE_AT_LEAST))
     if shutil.which("npm") is None or shutil.which("node") is None:
         sys.exit(f"gpumon: npm builds the page and the panel, and is missing: install Node.js {needed} or newer")
-    told = subprocess.run(["node", "--version"], capture_output=True, text=True, check=True).stdout.strip()
-    version = tuple(map(int, re.findall(r"\d+", told)[:2]))
+    printed = subprocess.run(["node", "--version"], capture_output=True, text=True, check=True).stdout.strip()
+    version = tuple(map(int, re.findall(r"\d+", printed)[:2]))
     if version < NODE_AT_LEAST:
-        sys.exit(f"gpumon: Node.js {told} is too old to build the page and the panel: install {needed} or newer")
+        sys.exit(f"gpumon: Node.js {printed} is too old to build the page and the panel: install {needed} or newer")
 
 
 def _run(*command: str) -> None:

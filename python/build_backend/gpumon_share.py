@@ -1,4 +1,4 @@
-"""Writes what shells and man(1) read of gpumon, as the program itself tells it, to where the wheel installs it from."""
+"""Writes what shells and man(1) read of gpumon, as the program itself prints it, to where the wheel installs it from."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def _program() -> str:
     command = ["cargo", "build", "--profile", PROFILE, "--locked", "--package", "gpumon", "--bin", "gpumon"]
     # For this machine, which has to run it, also where the wheel is for another.
     env = {name: value for name, value in os.environ.items() if name != "CARGO_BUILD_TARGET"}
-    told = _run(*command, "--message-format", "json-render-diagnostics", env=env)
-    artifacts = [artifact for artifact in map(json.loads, told.splitlines()) if artifact.get("executable")]
+    output = _run(*command, "--message-format", "json-render-diagnostics", env=env)
+    artifacts = [artifact for artifact in map(json.loads, output.splitlines()) if artifact.get("executable")]
     return artifacts[-1]["executable"]
 
 

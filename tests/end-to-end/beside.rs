@@ -24,7 +24,7 @@ impl Python {
 
     /// The same command, in this environment.
     fn active(&self, mut command: Command) -> Command {
-        let modules = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/end-to-end/frameworks");
+        let modules = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/end-to-end/frameworks");
         command.env("VIRTUAL_ENV", self.folder.path()).env("PYTHONDONTWRITEBYTECODE", "1").env_remove("PYTHONPATH");
         if self.has_frameworks {
             command.env("PYTHONPATH", modules);

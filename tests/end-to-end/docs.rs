@@ -25,7 +25,7 @@ const LIMIT: Duration = Duration::from_secs(90);
 const PERHAPS: [&str; 2] = ["jq", "promtool"];
 
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+    Path::new(env!("CARGO_MANIFEST_DIR")).to_owned()
 }
 
 fn pages() -> Vec<PathBuf> {

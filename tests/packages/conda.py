@@ -46,9 +46,8 @@ def check_contents(recipe: dict, wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as packed:
         names = packed.namelist()
     # Where they are in an environment.
-    scripts = {f"bin/{name.split('.data/scripts/')[1]}" for name in names if ".data/scripts/" in name}
-    installed = scripts | {name.split(".data/data/")[1] for name in names if ".data/data/" in name}
-    for name in [*expected["files"], *(f"bin/{program}" for program in expected["bin"])]:
+    installed = {name.split(".data/data/")[1] for name in names if ".data/data/" in name}
+    for name in expected["files"]:
         if name not in installed:
             sys.exit(f"the recipe expects {name}, which {wheel.name} does not have")
 

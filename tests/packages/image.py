@@ -23,10 +23,8 @@ NVML_INSIDE = "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1"
 
 
 def main() -> None:
-    if shutil.which("buildah") is None:
-        sys.exit("missing: buildah (on Debian: apt-get install buildah)")
     if not NVML.exists():
-        sys.exit("missing: the fake NVML library; build it with `make fake-library`")
+        sys.exit("the fake NVML library is missing: build it with `make fake-library`")
     # Each run has images and containers of its own: there is no layer to keep, but for the base.
     shutil.rmtree(STORE, ignore_errors=True)
     STORE.mkdir(parents=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
@@ -14,11 +13,8 @@ HERE = Path(__file__).parent
 ROOTS = ROOT / "target" / "roots"
 DEBIAN = "http://deb.debian.org/debian"
 UBUNTU = "http://archive.ubuntu.com/ubuntu"
-BINFMT = Path("/proc/sys/fs/binfmt_misc")
 #: What an installer builds the source distribution with, on such a system.
 MATURIN_FOR_MUSL = "--only-binary=:all: --platform=musllinux_1_1_x86_64 --python-version=3.11 'maturin>=1.16,<2'"
-#: What roots are made and entered with, and the Debian package of each.
-PROGRAMS = {"mmdebstrap": "mmdebstrap", "unshare": "util-linux", "ip": "iproute2", "qemu-aarch64-static": "qemu-user-static"}
 
 
 @dataclass(frozen=True)
@@ -63,30 +59,6 @@ SYSTEMS = [
         check="refuse.sh",
     ),
 ]
-
-
-def check_needs(systems: list[System]) -> None:
-    """End with what is missing."""
-    if os.geteuid() != 0:
-        sys.exit("roots are made and entered by root: try again with sudo")
-    missing = [package for program, package in PROGRAMS.items() if shutil.which(program) is None]
-    if missing:
-        sys.exit(f"missing: {' '.join(missing)} (on Debian: apt-get install {' '.join(missing)})")
-    if any(system.architecture == "aarch64" for system in systems):
-        register_qemu()
-
-
-def register_qemu() -> None:
-    """Let the kernel run programs for aarch64 by QEMU."""
-    if os.uname().machine == "aarch64" or (BINFMT / "qemu-aarch64").exists():
-        return
-    try:
-        if not (BINFMT / "register").exists():
-            subprocess.run(["mount", "-t", "binfmt_misc", "binfmt_misc", BINFMT], check=True, capture_output=True)
-        rule = Path("/usr/lib/binfmt.d/qemu-aarch64.conf").read_text(encoding="ascii")
-        (BINFMT / "register").write_text(rule, encoding="ascii")
-    except (OSError, subprocess.CalledProcessError) as error:
-        sys.exit(f"the kernel cannot be told to run aarch64 by QEMU ({error}): leave debian-12-arm64 out, naming the others")
 
 
 def make(system: System) -> None:

@@ -3,8 +3,8 @@
 
     tests/packages/run.py [SYSTEM...]
 
-Needs root, mmdebstrap and, for aarch64, qemu-user-static. Wheel, Debian package and archive have to work at once on
-every system with glibc, and to refuse one with musl in words that say why.
+Runs as root, with what `tools/need.py packages` installs. Wheel, Debian package and archive have to work at once on every
+system with glibc, and to refuse one with musl in words that say why.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from roots import HERE, ROOT, SYSTEMS, System, check_needs, make
+from roots import HERE, ROOT, SYSTEMS, System, make
 
 #: In a namespace of its own: the root below a layer that is thrown away, dist/, this folder, and no network but loopback.
 ENTER = r"""
@@ -43,7 +43,6 @@ def main(names: list[str]) -> None:
     if not list(dist.glob("*.whl")):
         sys.exit("dist/ has no wheel: run `make dist` first")
     systems = [known[name] for name in names] or SYSTEMS
-    check_needs(systems)
     failed = [system.name for system in systems if not passes(system, dist)]
     print(f"{len(systems) - len(failed)} of {len(systems)} systems passed" + "".join(f"; failed: {name}" for name in failed))
     sys.exit(1 if failed else 0)

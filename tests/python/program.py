@@ -21,7 +21,7 @@ def over_fake(folder: str | Path, scenario: str) -> dict[str, str]:
     }
 
 
-def told(*arguments: str, **env: str) -> str:
+def output_of(*arguments: str, **env: str) -> str:
     """What gpumon prints with these arguments and variables; it has to end well."""
     command = [gpumon.find_gpumon_bin(), *arguments]
     return subprocess.run(command, env=os.environ | env, capture_output=True, text=True, check=True).stdout
@@ -29,4 +29,4 @@ def told(*arguments: str, **env: str) -> str:
 
 def snapshot(**env: str) -> dict:
     """What `gpumon --json` prints with these variables."""
-    return json.loads(told("--json", **env))
+    return json.loads(output_of("--json", **env))

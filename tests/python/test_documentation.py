@@ -119,7 +119,7 @@ class Commands(unittest.TestCase):
 
     def test_crates(self) -> None:
         manifests = [file for file in ROOT.glob("*/**/Cargo.toml") if "target" not in file.parts]
-        manifests += ROOT.glob("*/Cargo.toml")
+        manifests += [*ROOT.glob("*/Cargo.toml"), ROOT / "Cargo.toml"]
         names = {re.search(r'^name = "(.+?)"', file.read_text(), re.MULTILINE)[1] for file in manifests}
         self.assert_known(self.named(r"\bcargo \w+ (?:-p|--package) ([a-z-]+)"), names)
 

@@ -10,16 +10,16 @@ import gpumon
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def told(*command: str) -> str:
+def output_of(*command: str) -> str:
     return subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout
 
 
 class Licenses(unittest.TestCase):
     def test_every_library_in_the_program_is_named(self) -> None:
-        printed = told(gpumon.find_gpumon_bin(), "licenses")
+        printed = output_of(gpumon.find_gpumon_bin(), "licenses")
         tree = ("cargo", "tree", "--locked", "--package=gpumon", "--edges=normal,no-proc-macro", "--prefix=none")
         for target in ("x86_64", "aarch64"):
-            there = told(*tree, f"--target={target}-unknown-linux-gnu", "--format={p}")
+            there = output_of(*tree, f"--target={target}-unknown-linux-gnu", "--format={p}")
             libraries = set(re.findall(r"^(\S+) v(\S+)(?: \(\*\))?$", there, re.MULTILINE))
             self.assertGreater(len(libraries), 100)
             missing = {f"{name} {version}" for name, version in libraries if f"  {name} {version}" not in printed}

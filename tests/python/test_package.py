@@ -18,8 +18,8 @@ class FindGpumonBin(unittest.TestCase):
     def test_it_finds_the_program_of_this_environment(self) -> None:
         path = Path(gpumon.find_gpumon_bin())
         self.assertEqual(path.parent, Path(sys.executable).parent)
-        told = subprocess.run([path, "--version"], capture_output=True, text=True, check=True).stdout
-        self.assertEqual(told.split(), ["gpumon", importlib.metadata.version("gpumon")])
+        printed = subprocess.run([path, "--version"], capture_output=True, text=True, check=True).stdout
+        self.assertEqual(printed.split(), ["gpumon", importlib.metadata.version("gpumon")])
 
     def test_it_takes_the_first_that_can_be_run(self) -> None:
         with tempfile.TemporaryDirectory() as folder:

@@ -11,7 +11,7 @@ import urllib.request
 
 import gpumon
 from jsonschema import Draft202012Validator
-from program import over_fake, snapshot, told
+from program import output_of, over_fake, snapshot
 
 # As much as a machine can have, and the matter with it.
 RICH = f"""
@@ -47,7 +47,7 @@ PATIENCE_S = 30
 
 
 def validator(of: str) -> Draft202012Validator:
-    schema = json.loads(told("schema", of))
+    schema = json.loads(output_of("schema", of))
     Draft202012Validator.check_schema(schema)
     return Draft202012Validator(schema)
 
@@ -86,7 +86,7 @@ class Schema(unittest.TestCase):
             time.sleep(0.02)
         self.assert_valid(of_snapshot, now)
         of_record = validator("record")
-        lines = told("collect", "--count", "3", "--interval-ms", "200", **env).splitlines()
+        lines = output_of("collect", "--count", "3", "--interval-ms", "200", **env).splitlines()
         self.assertGreater(len(lines), 5)
         for line in lines:
             self.assert_valid(of_record, json.loads(line))

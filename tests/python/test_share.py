@@ -7,7 +7,7 @@ import sys
 import unittest
 from pathlib import Path
 
-from program import told
+from program import output_of
 
 SHARE = Path(sys.prefix) / "share"
 COMPLETIONS = {
@@ -20,7 +20,7 @@ PAGES = SHARE / "man" / "man1"
 
 def commands() -> set[str]:
     """What `gpumon --help` lists."""
-    (listed,) = re.findall(r"^Commands:\n((?:  .*\n)+)", told("-h"), re.MULTILINE)
+    (listed,) = re.findall(r"^Commands:\n((?:  .*\n)+)", output_of("-h"), re.MULTILINE)
     return set(re.findall(r"^  (\w[\w-]*)", listed, re.MULTILINE)) - {"help"}
 
 
@@ -28,7 +28,7 @@ class Completions(unittest.TestCase):
     def test_they_are_those_of_this_program(self) -> None:
         for shell, path in COMPLETIONS.items():
             with self.subTest(shell):
-                self.assertEqual(path.read_text(), told("completions", shell))
+                self.assertEqual(path.read_text(), output_of("completions", shell))
 
     def test_bash_completes_commands_options_and_values(self) -> None:
         for typed, proposed in (
@@ -81,7 +81,7 @@ class ManualPages(unittest.TestCase):
         for command in commands():
             with self.subTest(command):
                 page = (PAGES / f"gpumon-{command}.1").read_text()
-                self.assertEqual(undated(page), undated(told("man", command)))
+                self.assertEqual(undated(page), undated(output_of("man", command)))
 
     @unittest.skipUnless(shutil.which("groff"), "groff is not installed")
     def test_groff_has_nothing_to_complain_of(self) -> None:

@@ -1,8 +1,12 @@
 //! Results against their references, element by element.
 
-use rayon::prelude::*;
-
-use crate::{double_double::DoubleDouble, protocol::Verification, random, real::Real};
+use crate::{
+    double_double::DoubleDouble,
+    parallel::{self, CHUNK},
+    protocol::Verification,
+    random,
+    real::Real,
+};
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Expected {
@@ -57,6 +61,13 @@ impl Verification {
     }
 }
 
+/// All parts of a result.
+impl FromIterator<Self> for Verification {
+    fn from_iter<Parts: IntoIterator<Item = Self>>(parts: Parts) -> Self {
+        parts.into_iter().fold(Self::nothing(), Self::and)
+    }
+}
+
 /// Compares the elements, of which the first has the index `first`, with what they should be.
 pub(crate) fn compare<T: Real>(
     got: &[T],
@@ -64,24 +75,28 @@ pub(crate) fn compare<T: Real>(
     tolerance: f64,
     expected: impl Fn(u64) -> Expected + Sync,
 ) -> Verification {
-    let elements = got.par_iter().enumerate().with_min_len(1 << 14).map(|(at, got)| {
-        let index = first + at as u64;
+    of_each(got, first, |got, index| {
         let Expected { value, scale } = expected(index);
         let distance = value.distance(got.to_f64());
         // Where nothing was rounded there is no size to be relative to.
         let error = if distance == 0.0 { 0.0 } else { distance / (T::EPSILON * scale) };
         Verification::for_element(index, error, tolerance)
-    });
-    elements.reduce(Verification::nothing, Verification::and)
+    })
 }
 
 /// Compares words that have to be equal.
 pub(crate) fn compare_words(got: &[u64], first: u64, expected: impl Fn(u64) -> u64 + Sync) -> Verification {
-    let words = got.par_iter().enumerate().with_min_len(1 << 14).map(|(at, got)| {
-        let index = first + at as u64;
+    of_each(got, first, |got, index| {
         Verification::for_element(index, if *got == expected(index) { 0.0 } else { f64::INFINITY }, 0.0)
+    })
+}
+
+/// What is found of all elements, by what is found of each one and its index.
+fn of_each<T: Sync>(got: &[T], first: u64, check: impl Fn(&T, u64) -> Verification + Sync) -> Verification {
+    let found = parallel::map((first..).step_by(CHUNK).zip(got.chunks(CHUNK)), &|(first, got)| {
+        got.iter().zip(first..).map(|(got, index)| check(got, index)).collect()
     });
-    words.reduce(Verification::nothing, Verification::and)
+    found.into_iter().collect()
 }
 
 /// Compares words with the random ones of this seed.

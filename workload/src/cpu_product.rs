@@ -6,9 +6,8 @@
 use std::{marker::PhantomData, ops::Range};
 
 use gemm::Parallelism;
-use rayon::prelude::*;
 
-use crate::{double_double::DoubleDouble, real::Real};
+use crate::{double_double::DoubleDouble, parallel, real::Real};
 
 /// A type that the CPU multiplies matrices of.
 pub(crate) trait CpuProduct: Real {
@@ -52,14 +51,12 @@ const LEAST_ELEMENTS: usize = 2048;
 /// another, while the crate's own threads wait for one that brings B into another order.
 pub(crate) fn multiply_by_all<T: CpuProduct>(out: &mut [T], a: &[T], b: &[T], n: usize) {
     let (down, across) = tiles(n, rayon::current_num_threads());
-    if down * across == 1 {
-        return multiply_here(out, a, b, n);
-    }
     let product = Product::new(out, a, b, n);
     let tile = |at, of| at * n / of..(at + 1) * n / of;
-    let all = (0..down * across).into_par_iter().with_max_len(1);
     // SAFETY: no two tiles have an element in common.
-    all.for_each(|at| unsafe { product.tile(tile(at / across, down), tile(at % across, across)) });
+    parallel::for_each_below(down * across, &|at| unsafe {
+        product.tile(tile(at / across, down), tile(at % across, across));
+    });
 }
 
 /// Multiplies A with B, both row by row, on this thread alone.

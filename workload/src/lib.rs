@@ -36,6 +36,7 @@ mod gpu;
 mod kernels;
 mod measure;
 mod memory_budget;
+mod parallel;
 mod random;
 mod real;
 mod roofline;

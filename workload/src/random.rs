@@ -1,16 +1,13 @@
 //! Random data that anybody can make again: each element depends on the seed and its own index alone. The kernels in
 //! `random.cu` make the same on a GPU.
 
-use rayon::prelude::*;
+use crate::parallel::{self, CHUNK};
 
 /// The seeds of a workload's inputs: any two that differ.
 pub(crate) const SEED_A: u64 = 0x6770_756d_6f6e_0001;
 pub(crate) const SEED_B: u64 = 0x6770_756d_6f6e_0002;
 /// The first of them, as it is told: in JSON, numbers of so many bits are not exact everywhere.
 pub(crate) const SEED: &str = "0x6770756d6f6e0001";
-
-/// As many elements as one thread makes at a time.
-const CHUNK: usize = 1 << 14;
 
 pub(crate) fn bits(seed: u64, index: u64) -> u64 {
     let mut word = seed.wrapping_add((index + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
@@ -21,8 +18,7 @@ pub(crate) fn bits(seed: u64, index: u64) -> u64 {
 
 /// Makes each element of its index, on all threads.
 pub(crate) fn fill<T: Send>(out: &mut [T], element: impl Fn(u64) -> T + Sync) {
-    out.par_chunks_mut(CHUNK).enumerate().for_each(|(chunk, out)| {
-        let first = (chunk * CHUNK) as u64;
+    parallel::for_each((0..).step_by(CHUNK).zip(out.chunks_mut(CHUNK)), &|(first, out)| {
         out.iter_mut().zip(first..).for_each(|(out, index)| *out = element(index));
     });
 }

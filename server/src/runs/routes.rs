@@ -57,7 +57,7 @@ pub(crate) fn announcements() -> Router<AppState> {
 }
 
 async fn start(State(app): State<AppState>, body: Bytes) -> Response {
-    let job: Job = match serde_json::from_slice(&body) {
+    let job = match Job::parse(&body) {
         Ok(job) => job,
         Err(error) => {
             let hint = r#"send one as {"kind":"bench","ids":["copy"],"quick":true}"#;

@@ -125,7 +125,7 @@ fn diff(first: &str, second: &str) -> Vec<String> {
 
 #[test]
 fn every_capture_is_printed_again_but_for_what_is_listed() {
-    let captures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/end-to-end/captures");
+    let captures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/end-to-end/captures");
     let forms: Vec<Form> = paths(&captures).flat_map(|folder| forms(&folder)).collect();
     assert!(!forms.is_empty(), "no captures");
     let complaints = std::sync::Mutex::new(Vec::new());

@@ -38,7 +38,7 @@ fn without_count(line: &str) -> String {
 #[track_caller]
 fn compare(name: &str, scenario: &str, forms: &[&str], take: impl Fn(&Fake, &[&str]) -> String) {
     let fake = Fake::new(scenario);
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("../tests/end-to-end/snapshots/{name}.txt"));
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/end-to-end/snapshots/{name}.txt"));
     if env::var_os("GPUMON_UPDATE_SNAPSHOTS").is_some() {
         fs::write(&path, take(&fake, forms)).unwrap();
     }

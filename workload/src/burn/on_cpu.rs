@@ -2,13 +2,17 @@
 
 use std::time::Instant;
 
-use rayon::prelude::*;
-
 use super::{
     Burnable, FEWEST, fitting,
     matrix_size::{MOST_ON_CPU, SIDES, Timed, largest},
 };
-use crate::{catalogue::matmul::Factors, cpu_product::CpuProduct, error::RunError, protocol::Verification};
+use crate::{
+    catalogue::matmul::Factors,
+    cpu_product::CpuProduct,
+    error::RunError,
+    parallel::{self, CHUNK},
+    protocol::Verification,
+};
 
 /// The two factors, and the product that is known to be right.
 const BESIDE: u64 = 3;
@@ -87,14 +91,16 @@ impl<T: CpuProduct> Burnable for OnCpu<T> {
 
     /// To the bit: however many threads there are, each element is added up by one of them, in one order.
     fn compare(&mut self, piece: usize) -> Result<u64, RunError> {
-        let words = self.products[piece].par_iter_mut().zip(&self.first).with_min_len(1 << 14);
-        Ok(words
-            .map(|(got, first)| {
+        let words = self.products[piece].chunks_mut(CHUNK).zip(self.first.chunks(CHUNK));
+        let wrong = parallel::map(words, &|(got, first)| {
+            let of_one = |(got, first): (&mut T, &T)| {
                 let is_wrong = got.word() != first.word() || got.to_f64().is_nan();
                 *got = T::POISON;
                 u64::from(is_wrong)
-            })
-            .sum())
+            };
+            got.iter_mut().zip(first).map(of_one).sum::<u64>()
+        });
+        Ok(wrong.into_iter().sum())
     }
 }
 

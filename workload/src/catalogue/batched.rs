@@ -1,11 +1,11 @@
 //! `matmul-batched`: many small products at once.
 
-use rayon::prelude::*;
-
 use super::{matmul::Tolerance, prelude::*};
 use crate::cpu_product::{CpuProduct, multiply_here};
 
 const PRODUCTS: u64 = 1000;
+/// Elements that a thread of the CPU checks at a time.
+const CHECKED: usize = 1 << 10;
 const USUAL_SIDE: u64 = 100;
 /// What a block of `matmul_any.cu` computes at a time, the smallest first.
 const TILES: [u64; 3] = [32, 64, 112];
@@ -116,17 +116,19 @@ impl<T: CpuProduct> Inputs<T> {
     fn check(&self, got: &[T], first: u64) -> Verification {
         let Self { a, b, n } = self;
         let bound = Tolerance::new(T::DTYPE, *n as u64);
-        let found =
-            got.par_iter().enumerate().with_min_len(1 << 10).map_with(vec![T::default(); *n], |column, (at, got)| {
-                let index = first as usize + at;
+        let found = parallel::map((first as usize..).step_by(CHECKED).zip(got.chunks(CHECKED)), &|(first, got)| {
+            let mut column = vec![T::default(); *n];
+            let of_one = |(index, got): (usize, &T)| {
                 let (product, row, across) = (index / (n * n), index / n % n, index % n);
                 let b = &b[product * n * n..][..n * n];
                 column.iter_mut().zip(b.iter().skip(across).step_by(*n)).for_each(|(to, from)| *to = *from);
-                let (sum, size) = T::exact_sum(&a[product * n * n + row * n..][..*n], column);
+                let (sum, size) = T::exact_sum(&a[product * n * n + row * n..][..*n], &column);
                 let error = bound.error(DoubleDouble::distance(sum, got.to_f64()), sum.abs(), size);
                 Verification::for_element(index as u64, error, 1.0)
-            });
-        found.reduce(Verification::nothing, Verification::and)
+            };
+            (first..).zip(got).map(of_one).collect()
+        });
+        found.into_iter().collect()
     }
 }
 
@@ -145,8 +147,8 @@ impl<T: CpuProduct> Prepared for OnCpu<T> {
     fn run(&mut self) -> Result<Sample, RunError> {
         let Inputs { a, b, n } = &self.inputs;
         Ok(Sample::on_cpu(|| {
-            let inputs = a.par_chunks(n * n).zip(b.par_chunks(n * n));
-            self.out.par_chunks_mut(n * n).zip(inputs).for_each(|(out, (a, b))| multiply_here(out, a, b, *n));
+            let inputs = a.chunks(n * n).zip(b.chunks(n * n));
+            parallel::for_each(self.out.chunks_mut(n * n).zip(inputs), &|(out, (a, b))| multiply_here(out, a, b, *n));
         }))
     }
 

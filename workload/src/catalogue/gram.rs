@@ -1,7 +1,5 @@
 //! Small matrices times their transposes, and the trace of each product: the log of a loop.
 
-use rayon::prelude::*;
-
 use super::prelude::*;
 
 const KERNELS: Code = ptx!("gram");
@@ -208,8 +206,8 @@ impl Prepared for OnCpu {
         let Self { matrices, products, traces } = self;
         Ok(Sample::on_cpu(|| {
             if products.len() == matrices.len() {
-                let all = products.par_chunks_mut(AREA).zip(matrices.par_chunks(AREA)).zip(traces.par_iter_mut());
-                all.for_each(|((product, matrix), trace)| *trace = multiply(product, matrix));
+                let all = products.chunks_mut(AREA).zip(matrices.chunks(AREA));
+                *traces = parallel::map(all, &|(product, matrix)| multiply(product, matrix));
             } else {
                 for (matrix, trace) in matrices.chunks(AREA).zip(traces) {
                     *trace = multiply(products, matrix);
@@ -246,7 +244,7 @@ fn check(products: &[f32], traces: &[f32]) -> Verification {
         Expected { value: DoubleDouble::from_f64(trace), scale: trace }
     });
     let skipped = traces.len() - products.len() / AREA;
-    let checked = products.par_chunks(AREA).enumerate().map(|(at, product)| {
+    let checked = parallel::map(products.chunks(AREA).enumerate(), &|(at, product)| {
         let matrix = matrix((skipped + at) as u64);
         let first = traces.len() + at * AREA;
         compare(product, first as u64, TOLERANCE, |index| {
@@ -257,7 +255,7 @@ fn check(products: &[f32], traces: &[f32]) -> Verification {
             Expected { value: DoubleDouble::from_f64(sum), scale }
         })
     });
-    log.and(checked.reduce(Verification::nothing, Verification::and))
+    log.and(checked.into_iter().collect())
 }
 
 /// A matrix, made anew from the seed.

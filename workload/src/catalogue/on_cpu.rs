@@ -2,8 +2,6 @@
 
 use std::marker::PhantomData;
 
-use rayon::prelude::*;
-
 use super::{operations::Operation, prelude::*};
 
 /// Elements that a thread takes at a time: enough that taking them costs nothing.
@@ -38,11 +36,10 @@ impl<Op: Operation, T: Real> Prepared for OnCpu<Op, T> {
     fn run(&mut self) -> Result<Sample, RunError> {
         let Self { a, b, out, is_alone, .. } = self;
         Ok(Sample::on_cpu(|| {
-            // Waking other threads takes longer than a chunk does.
-            if *is_alone || out.len() <= CHUNK {
+            if *is_alone {
                 apply::<Op, T>(out, a, b);
             } else {
-                out.par_chunks_mut(CHUNK).enumerate().for_each(|(chunk, out)| {
+                parallel::for_each(out.chunks_mut(CHUNK).enumerate(), &|(chunk, out)| {
                     apply::<Op, T>(out, part(a, chunk), part(b, chunk));
                 });
             }

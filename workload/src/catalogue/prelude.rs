@@ -9,6 +9,7 @@ pub(super) use crate::{
     gpu::{Gpu, THREADS, thread_each},
     kernels::{self, ptx},
     memory_budget::MemoryBudget,
+    parallel,
     protocol::{Backend, Bound, Cost, Dtype, Extent, Verification},
     random::{self, SEED_A, SEED_B, fill},
     real::Real,

@@ -5,8 +5,6 @@ use std::{
     sync::atomic::{AtomicU64, Ordering::Relaxed},
 };
 
-use rayon::prelude::*;
-
 use super::{
     elementwise::larger_than_caches,
     on_cuda::{SEVERAL, stream_grid},
@@ -22,6 +20,9 @@ static ABOUT: About = About {
     bound: Bound::Memory,
     extent: Extent::Elements,
 };
+
+/// Elements that a thread of the CPU takes at a time.
+const CHUNK: usize = 1 << 15;
 
 /// The words are added as whole numbers: each bit counts, and no order of adding changes the sum.
 pub(super) struct Read;
@@ -125,8 +126,8 @@ impl<T: Real> OnCpu<T> {
 impl<T: Real> Prepared for OnCpu<T> {
     fn run(&mut self) -> Result<Sample, RunError> {
         Ok(Sample::on_cpu(|| {
-            let sums = self.a.par_chunks(1 << 15).map(|chunk| sum(chunk.iter().map(|number| number.word())));
-            self.total = Some(sums.reduce(|| 0, u64::wrapping_add));
+            let sums = parallel::map(self.a.chunks(CHUNK), &|chunk| sum(chunk.iter().map(|number| number.word())));
+            self.total = Some(sum(sums.into_iter()));
         }))
     }
 
@@ -141,6 +142,8 @@ fn sum(words: impl Iterator<Item = u64>) -> u64 {
 
 /// What should come of it, made anew from the seed.
 fn sum_of_random<T: Real>(elements: u64) -> u64 {
-    let words = (0..elements).into_par_iter().map(|index| T::random(SEED_A, index).word());
-    words.reduce(|| 0, u64::wrapping_add)
+    let sums = parallel::map((0..elements).step_by(CHUNK), &|first| {
+        sum((first..elements).take(CHUNK).map(|index| T::random(SEED_A, index).word()))
+    });
+    sum(sums.into_iter())
 }

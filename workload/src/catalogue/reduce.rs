@@ -2,8 +2,6 @@
 
 use std::marker::PhantomData;
 
-use rayon::prelude::*;
-
 use super::{elementwise::larger_than_caches, prelude::*};
 use crate::cuda::Attribute;
 
@@ -119,8 +117,7 @@ impl<T: Real> Prepared for OnCpu<T> {
     fn run(&mut self) -> Result<Sample, RunError> {
         Ok(Sample::on_cpu(|| {
             // By chunk, so that the order of adding does not depend on the threads.
-            let sums: Vec<T> = self.a.par_chunks(CHUNK).map(sum).collect();
-            self.total = sum(&sums);
+            self.total = sum(&parallel::map(self.a.chunks(CHUNK), &sum));
         }))
     }
 
@@ -151,11 +148,15 @@ fn check<T: Real>(total: &[T], elements: u64, expected: Expected) -> Verificatio
 
 /// The sum in twice the precision, and how large a sum of such numbers is as a rule.
 fn expected<T: Real>(elements: u64) -> Expected {
-    let terms = (0..elements).into_par_iter().map(|index| {
+    let term = |index| {
         let number = T::random(SEED_A, index).to_f64();
         (DoubleDouble::from_f64(number), number * number)
+    };
+    let nothing = (DoubleDouble::from_f64(0.0), 0.0);
+    let add = |(a, b), (c, d)| (a + c, b + d);
+    let sums = parallel::map((0..elements).step_by(CHUNK), &|first| {
+        (first..elements).take(CHUNK).map(term).fold(nothing, add)
     });
-    let nothing = || (DoubleDouble::from_f64(0.0), 0.0);
-    let (value, squares) = terms.reduce(nothing, |(a, b), (c, d)| (a + c, b + d));
+    let (value, squares) = sums.into_iter().fold(nothing, add);
     Expected { value, scale: squares.sqrt() }
 }

@@ -1,7 +1,5 @@
 //! SELU over an array: operation by operation, as a graph of those, and in one pass.
 
-use rayon::prelude::*;
-
 use super::{
     chain::{Chain, Form, Links, Whole},
     prelude::*,
@@ -162,13 +160,13 @@ impl Prepared for OnCpu {
 }
 
 fn pass(out: &mut [f32], a: &[f32], of: impl Fn(usize, f32) -> f32 + Sync) {
-    out.par_chunks_mut(CHUNK).zip(a.par_chunks(CHUNK)).enumerate().for_each(|(chunk, (out, a))| {
+    parallel::for_each(out.chunks_mut(CHUNK).zip(a.chunks(CHUNK)).enumerate(), &|(chunk, (out, a))| {
         out.iter_mut().zip(a).enumerate().for_each(|(at, (out, a))| *out = of(chunk * CHUNK + at, *a));
     });
 }
 
 fn pass_in_place(x: &mut [f32], of: impl Fn(f32) -> f32 + Sync) {
-    x.par_chunks_mut(CHUNK).for_each(|x| x.iter_mut().for_each(|x| *x = of(*x)));
+    parallel::for_each(x.chunks_mut(CHUNK), &|x| x.iter_mut().for_each(|x| *x = of(*x)));
 }
 
 fn check(out: &[f32], first: u64) -> Verification {

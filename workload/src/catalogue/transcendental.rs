@@ -1,7 +1,5 @@
 //! `transcendental`: many costly functions for each element.
 
-use rayon::prelude::*;
-
 use super::{
     chain::{Chain, Links, Whole},
     prelude::*,
@@ -69,7 +67,7 @@ struct OnCpu {
 impl Prepared for OnCpu {
     fn run(&mut self) -> Result<Sample, RunError> {
         Ok(Sample::on_cpu(|| {
-            self.out.par_chunks_mut(CHUNK).zip(self.a.par_chunks(CHUNK)).for_each(|(out, a)| {
+            parallel::for_each(self.out.chunks_mut(CHUNK).zip(self.a.chunks(CHUNK)), &|(out, a)| {
                 out.iter_mut().zip(a).for_each(|(out, a)| {
                     *out = places(*a).map(|x| x.cos_sin().1 + (-x).exp() + 1.0 / (1.0 + x * x).sqrt()).sum();
                 });

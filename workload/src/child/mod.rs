@@ -129,7 +129,7 @@ fn read_job(argument: &str) -> Result<Job, JobFailure> {
         read.map_err(|error| JobFailure::failed(format!("cannot read the job from standard input: {error}")))?;
     }
     let example = "give JSON, as {\"kind\":\"bench\",\"ids\":[\"copy\"]}";
-    serde_json::from_str(&text).map_err(|error| JobFailure::usage(format!("invalid job: {error}; {example}")))
+    Job::parse(text.as_bytes()).map_err(|error| JobFailure::usage(format!("invalid job: {error}; {example}")))
 }
 
 /// The kernel ends this process when its parent ends, and gives back what it held.

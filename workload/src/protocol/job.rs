@@ -158,6 +158,14 @@ const SELFTEST_SECONDS: f64 = 90.0;
 const MOST_GPUS: f64 = 16.0;
 
 impl Job {
+    /// Reads a job as it is sent.
+    ///
+    /// # Errors
+    /// Where it is no job.
+    pub fn parse(json: &[u8]) -> serde_json::Result<Self> {
+        serde_json::from_slice(json)
+    }
+
     /// Where it is to run.
     pub fn place(&self) -> &Where {
         match self {

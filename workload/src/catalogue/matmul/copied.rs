@@ -1,15 +1,13 @@
 //! `matmul-pinned` and `matmul-pageable`: a product of matrices that the host has, with what it costs to bring them and to
 //! take the result back.
 
-use rayon::prelude::*;
-
 use super::{
     super::copied::HostMemory,
     MATMUL,
     product::{Product, result_bytes},
     values,
 };
-use crate::catalogue::prelude::*;
+use crate::{catalogue::prelude::*, parallel::CHUNK};
 
 /// As in the tutorial that it is from.
 const USUAL_SIDE: u64 = 3000;
@@ -153,9 +151,9 @@ impl Prepared for Ready<'_> {
 /// How many words on the GPU are not those of the host.
 fn differing(gpu: &Gpu, there: &DeviceMemory, here: &[f32]) -> Result<u64, CudaError> {
     let found = gpu.check(there, here.len() as u64, |piece: &[f32], first| {
-        let expected = &here[first as usize..][..piece.len()];
-        let wrong = piece.par_iter().zip(expected).filter(|(a, b)| a.to_bits() != b.to_bits()).count();
-        Verification::for_words(piece.len() as u64, wrong as u64)
+        let words = piece.chunks(CHUNK).zip(here[first as usize..].chunks(CHUNK));
+        let wrong = parallel::map(words, &|(a, b)| a.iter().zip(b).filter(|(a, b)| a.to_bits() != b.to_bits()).count());
+        Verification::for_words(piece.len() as u64, wrong.into_iter().sum::<usize>() as u64)
     })?;
     Ok(found.wrong)
 }

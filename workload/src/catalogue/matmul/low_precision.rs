@@ -2,13 +2,9 @@
 //! of that is timed, since it is what the type costs there.
 
 use half::{bf16, f16};
-use rayon::prelude::*;
 
 use super::{on_cpu::Factors, tolerance::Tolerance, values};
-use crate::{catalogue::prelude::*, cpu_product::CpuProduct};
-
-/// Elements that a thread makes wide or narrow at a time, at least.
-const LEAST: usize = 1 << 14;
+use crate::{catalogue::prelude::*, cpu_product::CpuProduct, parallel::CHUNK};
 
 /// A type that is narrower than what the CPU multiplies.
 pub(super) trait LowPrecision: Copy + Default + Send + Sync + 'static {
@@ -61,11 +57,10 @@ impl<T: LowPrecision> Prepared for OnCpu<T> {
         let Self { a, b, wide, sums, out } = self;
         Ok(Sample::on_cpu(|| {
             for (wide, narrow) in wide.both_mut().into_iter().zip([&*a, &*b]) {
-                let places = wide.par_iter_mut().zip(narrow).with_min_len(LEAST);
-                places.for_each(|(wide, narrow)| *wide = narrow.wide());
+                convert(wide, narrow, T::wide);
             }
             wide.multiply(sums);
-            out.par_iter_mut().zip(&*sums).with_min_len(LEAST).for_each(|(out, sum)| *out = T::rounded(*sum));
+            convert(out, sums, T::rounded);
         }))
     }
 
@@ -75,6 +70,12 @@ impl<T: LowPrecision> Prepared for OnCpu<T> {
         let factors = Factors::from_elements(n, |seed, index| T::Wide::from_f64(values::random(T::DTYPE, seed, index)));
         Ok(factors.compare(Tolerance::new(T::DTYPE, n), |at| T::read(self.out[at])))
     }
+}
+
+fn convert<From: Copy + Sync, To: Send>(out: &mut [To], a: &[From], of: impl Fn(From) -> To + Sync) {
+    parallel::for_each(out.chunks_mut(CHUNK).zip(a.chunks(CHUNK)), &|(out, a)| {
+        out.iter_mut().zip(a).for_each(|(out, a)| *out = of(*a));
+    });
 }
 
 impl LowPrecision for Tf32 {

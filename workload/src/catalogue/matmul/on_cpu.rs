@@ -1,7 +1,5 @@
 //! A product on all threads of the CPU.
 
-use rayon::prelude::*;
-
 use super::tolerance::Tolerance;
 use crate::{
     catalogue::prelude::*,
@@ -89,8 +87,7 @@ impl<T: CpuProduct> Factors<T> {
             }
             found
         };
-        let all = (0..*n).into_par_iter().step_by(CHECKED_COLUMNS * every);
-        all.map(of_columns).reduce(Verification::nothing, Verification::and)
+        parallel::map((0..*n).step_by(CHECKED_COLUMNS * every), &of_columns).into_iter().collect()
     }
 }
 

@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+"""Builds the wheel from the commit and from the source distribution in dist/, and compares them byte for byte.
+
+The source distribution has what npm builds, so that it is built without Node.js. GPUMON_PROFILE=dev is quicker.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def main() -> None:
+    sdists = list((ROOT / "dist").glob("gpumon-*[0-9].tar.gz"))
+    if len(sdists) != 1:
+        sys.exit("dist/ has no source distribution: run `make dist` first")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        commit = folder / "commit.tar"
+        run("git", "archive", "--prefix=gpumon/", f"--output={commit}", "HEAD")
+        environment = {name: value for name, value in os.environ.items() if name != "CARGO_TARGET_DIR"}
+        environment["SOURCE_DATE_EPOCH"] = run("git", "log", "-1", "--format=%ct")
+        from_commit = members(built(commit, folder, environment))
+        # Programs that fail, where Node.js would be found.
+        without = folder / "without"
+        without.mkdir()
+        for program in ("node", "npm", "npx"):
+            (without / program).write_text(f"#!/bin/sh\necho '{program} is not needed here' >&2\nexit 1\n", encoding="utf-8")
+            (without / program).chmod(0o755)
+        environment["PATH"] = f"{without}:{os.environ['PATH']}"
+        from_sdist = members(built(sdists[0], folder, environment))
+    names = from_commit.keys() | from_sdist.keys()
+    different = sorted(name for name in names if from_commit.get(name) != from_sdist.get(name))
+    if different:
+        sys.exit(f"{sdists[0].name} makes another wheel than HEAD, in {', '.join(different)}: is dist/ older?")
+    print(f"{sdists[0].name}: without Node.js, it makes the same {len(names)} files as the commit")
+
+
+def built(source: Path, folder: Path, environment: dict[str, str]) -> Path:
+    """Build the wheel of an archive of sources; all are built in one place, which debug information names."""
+    with tempfile.TemporaryDirectory(dir=folder) as unpacked:
+        run("tar", "--extract", "--file", str(source), "--directory", unpacked)
+        (top,) = Path(unpacked).iterdir()
+        place = top.rename(folder / "gpumon")
+    wheels = folder / f"wheels-of-{source.stem}"
+    command = [sys.executable, "-m", "pip", "wheel", "--disable-pip-version-check", "--no-deps", "--wheel-dir", str(wheels)]
+    run(*command, str(place), env=environment)
+    shutil.rmtree(place)
+    (wheel,) = wheels.glob("*.whl")
+    return wheel
+
+
+def members(wheel: Path) -> dict[str, bytes]:
+    with zipfile.ZipFile(wheel) as packed:
+        return {name: packed.read(name) for name in packed.namelist()}
+
+
+def run(*command: str, env: dict[str, str] | None = None) -> str:
+    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        sys.exit(f"{done.stdout}{done.stderr}\n`{' '.join(command)}` failed with code {done.returncode}")
+    return done.stdout.strip()
+
+
+if __name__ == "__main__":
+    main()
