@@ -4,7 +4,7 @@
 
 use std::{collections::BTreeMap, ops::RangeInclusive};
 
-use gpumon_probe::model::{Event, GpuDetails, Inventory, Process, Sample, Trace, kind};
+use gpumon_probe::model::{Event, GpuDetails, Inventory, Process, Sample, Trace, type_of};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
@@ -63,7 +63,7 @@ impl ServerFrame {
     /// # Errors
     /// Where the text is not a frame.
     pub fn decode(text: &str) -> Result<Option<Self>, serde_json::Error> {
-        Ok(Some(match &*kind(text)? {
+        Ok(Some(match &*type_of(text)? {
             "hello" => Self::Hello(serde_json::from_str(text)?),
             "inventory" => Self::Inventory(serde_json::from_str(text)?),
             "sample" => Self::Sample(serde_json::from_str(text)?),

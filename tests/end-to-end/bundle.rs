@@ -156,10 +156,11 @@ fn names_are_replaced_whatever_their_letters() {
 #[test]
 fn it_says_why_there_is_no_sample() {
     let fake = Fake::new("init_error = { code = 9 }");
-    let mut nowhere = gpumon(&["--nvml-lib", "my libs/hunter1.so", "doctor", "--control=hunter2 x/y"]);
-    let nowhere = nowhere.current_dir(fake.path("")).env("GPUMON_LIBCUDA", "hunter3/a b").env("CUDA_HOME", "hunter4");
+    let mut nowhere = gpumon(&["--nvml-lib", "my libs/hunter1.so", "doctor", "--control=hunter2.sock"]);
+    let nowhere =
+        nowhere.current_dir(fake.path("")).env("GPUMON_LIBCUDA", "hunter3/a b").env("GPUMON_LIBCUBLAS", "hunter4.so");
     let (_, bytes, files) = bundle(nowhere, &fake.path("a.tar.gz"));
-    has_none_of(&bytes, &["hunter", "my libs", "x/y", "a b"]);
+    has_none_of(&bytes, &["hunter", "my libs", "a b"]);
     assert!(files["doctor.txt"].contains("problem  library") && files["doctor.txt"].contains("path-1"));
 
     let (_, _, files) = bundle(&mut fake.gpumon(&["doctor"]), &fake.path("b.tar.gz"));

@@ -40,7 +40,7 @@ pub use owner::{Ancestor, Container, ContainerRuntime, Notebook, Owner, Pod, Slu
 pub use process::{Process, ProcessKind};
 pub use reading::{Absence, Reading};
 pub(crate) use reading::{Absent, absent};
-pub use record::{Record, kind};
+pub use record::{Record, type_of};
 pub use sample::{
     Clocks, CpuSample, DiskSample, GpuSample, Health, HostSample, MemorySample, NetworkSample, NvLinks, PcieLink,
     Power, RamSample, Sample, Temperature, ThrottleReason, Utilization,

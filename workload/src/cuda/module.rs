@@ -1,6 +1,7 @@
 //! Code on a device.
 
 use std::{
+    borrow::Cow,
     ffi::{CString, c_void},
     io::Read,
     ptr,
@@ -25,9 +26,8 @@ const MAX_DYNAMIC_SHARED_BYTES: i32 = 8;
 pub(crate) struct Module {
     context: Rc<Context>,
     handle: Handle,
-    code: Code,
-    /// The code as the driver takes it.
-    image: Vec<u8>,
+    /// What says which parameters each kernel takes: PTX of its own, or the listing of machine code.
+    listing: Cow<'static, str>,
 }
 
 /// Code, compressed as `build.rs` does it: it is a seventh of its size.
@@ -86,7 +86,11 @@ impl Module {
         };
         let done = driver.done(result, format!("compile the kernels for GPU {}", context.device.index));
         done.map_err(|error| with_log(error, &log))?;
-        Ok(Rc::new(Self { context: Rc::clone(context), handle, code, image }))
+        let listing = match code {
+            Code::Ptx(_) => Cow::Owned(String::from_utf8(image).expect("PTX is ASCII")),
+            Code::Cubin(_, listing) => Cow::Borrowed(listing),
+        };
+        Ok(Rc::new(Self { context: Rc::clone(context), handle, listing }))
     }
 
     pub(crate) fn kernel(self: &Rc<Self>, name: &str) -> Result<Kernel, CudaError> {
@@ -96,9 +100,9 @@ impl Module {
         // SAFETY: the pointer outlives the call, and the name ends in a NUL.
         let code = unsafe { (driver.api.cuModuleGetFunction)(&raw mut handle, self.handle, symbol.as_ptr()) };
         driver.done(code, format!("find the kernel {name}"))?;
-        let parameters = match self.code {
-            Code::Ptx(_) => parameters(&String::from_utf8_lossy(&self.image), name),
-            Code::Cubin(_, listing) => listed_parameters(listing, name),
+        let parameters = match &self.listing {
+            Cow::Owned(ptx) => parameters(ptx, name),
+            Cow::Borrowed(listing) => listed_parameters(listing, name),
         };
         Ok(Kernel { handle, name: name.to_owned(), shared_bytes: 0, parameters, module: Rc::clone(self) })
     }

@@ -25,8 +25,7 @@ pub(super) fn check(machine: &Machine, driver: &Driver) -> Vec<Finding> {
     let (of_driver, of_library) = (known(&platform.driver_version), known(&platform.nvml_version));
     let cuda = platform.cuda_version.value().map(|cuda| format!(", runs CUDA up to {cuda}")).unwrap_or_default();
     let mut findings = vec![Finding::ok("driver", format!("{of_driver}{cuda}"))];
-    let library = machine.text("/proc/self/maps").as_deref().and_then(library_path).map(str::to_owned);
-    let at = library.map(|path| format!(" at {path}")).unwrap_or_default();
+    let at = library(machine).map(|path| format!(" at {path}")).unwrap_or_default();
     findings.push(Finding::ok("library", format!("NVML {of_library}{at}")));
     findings.extend(compare(kernel_driver.as_deref(), platform.nvml_version.value().map(String::as_str)));
     findings.extend(platform.driver_version.value().and_then(|driver| layout(driver)));
@@ -85,9 +84,8 @@ fn version(text: &str) -> Option<&str> {
 }
 
 /// The file of NVML's library among what this process has mapped.
-fn library_path(maps: &str) -> Option<&str> {
-    let paths = maps.lines().filter_map(|line| line.find('/').map(|start| &line[start..]));
-    paths.into_iter().find(|path| path.rsplit('/').next().is_some_and(|name| name.contains("nvidia-ml")))
+fn library(machine: &Machine) -> Option<String> {
+    machine.mapped_as(|name| name.contains("nvidia-ml"))
 }
 
 fn known(reading: &Reading<String>) -> String {
@@ -122,6 +120,10 @@ mod tests {
     fn the_library_is_found_among_the_mapped_files() {
         let maps = "7f00-7f01 r-xp 00000000 08:01 42  /usr/lib/libc.so.6\n7f02-7f03 rw-p 00000000 00:00 0\n\
                     7f04-7f05 r-xp 00000000 08:01 43  /opt/my libs/libnvidia-ml.so.580.159.04\n";
-        assert_eq!(library_path(maps), Some("/opt/my libs/libnvidia-ml.so.580.159.04"));
+        let root = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(root.path().join("proc/self")).unwrap();
+        std::fs::write(root.path().join("proc/self/maps"), maps).unwrap();
+        let found = library(&Machine::below(root.path()));
+        assert_eq!(found.as_deref(), Some("/opt/my libs/libnvidia-ml.so.580.159.04"));
     }
 }

@@ -37,6 +37,17 @@ impl Machine {
         names
     }
 
+    /// The files that this process has mapped.
+    pub(super) fn mapped(&self) -> Vec<String> {
+        let maps = self.text("/proc/self/maps").unwrap_or_default();
+        maps.lines().filter_map(|line| line.find('/').map(|start| line[start..].to_owned())).collect()
+    }
+
+    /// The first of them whose name is such.
+    pub(super) fn mapped_as(&self, is_meant: impl Fn(&str) -> bool) -> Option<String> {
+        self.mapped().into_iter().find(|path| path.rsplit('/').next().is_some_and(&is_meant))
+    }
+
     /// The release of the kernel, as `5.15.90.1-microsoft-standard-WSL2`.
     pub(super) fn kernel(&self) -> String {
         self.text("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned()

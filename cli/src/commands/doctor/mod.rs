@@ -20,19 +20,25 @@ mod report;
 mod server;
 mod surroundings;
 
-use std::io::{self, Write};
+use std::{
+    io::{self, Write},
+    path::PathBuf,
+};
+
+use gpumon_probe::vendor::SourceChoice;
 
 use self::{
-    bundle::{BundleArgs, Known},
+    bundle::{BundleArgs, Collected},
     driver::Driver,
     finding::Finding,
     machine::Machine,
     readings::Readings,
     report::Report,
+    server::Response,
 };
 use crate::{
     exit::{Failure, code_of},
-    local::ServerArgs,
+    local::{NoServer, ServerArgs},
     options::SourceArgs,
 };
 
@@ -71,16 +77,24 @@ pub(crate) fn run(source: &SourceArgs, args: &DoctorArgs) -> Result<(), Failure>
     let bundle = args.bundle.file()?;
     let machine = Machine::this();
     let driver = driver::read(source);
-    let report = Report::new(checks(&machine, &driver, args), driver.answer().map(Readings::of).unwrap_or_default());
+    let server = server::ask(&args.server);
+    let report = Report::new(checks(&machine, &driver, &server), driver.answer().map(Readings::of).unwrap_or_default());
     if let Some(path) = bundle {
-        return args.bundle.write(&path, Known { machine: &machine, driver: &driver, server: &args.server, report });
+        let scenario = match &source.source {
+            SourceChoice::SimScenario(path) => Some(path.clone()),
+            _ => None,
+        };
+        let library = source.nvml_lib.clone().map(PathBuf::from);
+        let paths = [args.server.named().cloned(), library, scenario].into_iter().flatten().collect();
+        let collected = Collected { machine: &machine, driver: &driver, server: &server, report, paths };
+        return args.bundle.write(&path, collected);
     }
     if args.json {
         let mut out = io::stdout().lock();
         serde_json::to_writer(&mut out, &report).map_err(io::Error::from)?;
         writeln!(out)?;
     } else {
-        // Strips the colours where they are not wanted, as the table does.
+        // Strips the colors where they are not wanted, as the table does.
         anstream::stdout().write_all(report.text().as_bytes())?;
     }
     match &driver {
@@ -91,7 +105,7 @@ pub(crate) fn run(source: &SourceArgs, args: &DoctorArgs) -> Result<(), Failure>
 }
 
 /// All that was found, in the order in which one thing rests on the other.
-fn checks(machine: &Machine, driver: &Driver, args: &DoctorArgs) -> Vec<Finding> {
+fn checks(machine: &Machine, driver: &Driver, server: &Result<Response, NoServer>) -> Vec<Finding> {
     let mut findings = installation::check(machine, driver);
     if !driver.is_simulated() {
         findings.extend(device_files::check(machine));
@@ -102,6 +116,6 @@ fn checks(machine: &Machine, driver: &Driver, args: &DoctorArgs) -> Vec<Finding>
         findings.extend(gpus::check(answer));
         findings.extend(memory_health::check(answer));
     }
-    findings.push(server::check(&args.server));
+    findings.push(server::check(server));
     findings
 }

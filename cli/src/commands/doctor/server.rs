@@ -1,10 +1,13 @@
 //! A server of this user on this machine.
 
+use std::io;
+
 use gpumon_server::frame::{CollectorState, CollectorStatus};
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::finding::Finding;
-use crate::local::ServerArgs;
+use crate::local::{Answer, NoServer, ServerArgs};
 
 /// What of `/api/v1/snapshot` matters here; the rest may be of another version.
 #[derive(Debug, Deserialize)]
@@ -13,21 +16,40 @@ struct Snapshot {
     collector: CollectorStatus,
 }
 
-pub(super) fn check(server: &ServerArgs) -> Finding {
+/// What a server says of itself, or why it does not, and where it listens.
+pub(super) struct Response {
+    pub(super) socket: String,
+    pub(super) snapshot: Result<Value, String>,
+}
+
+/// Asks for a snapshot, once for everything that is made of it.
+pub(super) fn ask(server: &ServerArgs) -> Result<Response, NoServer> {
+    let server = server.connect()?;
+    let socket = server.path.display().to_string();
+    Ok(Response { socket, snapshot: read(server.ask("GET", "/api/v1/snapshot")) })
+}
+
+fn read(answer: io::Result<Answer>) -> Result<Value, String> {
+    match answer {
+        Ok(answer) if answer.status == 200 => serde_json::from_str(&answer.body).map_err(|error| unreadable(&error)),
+        Ok(answer) => Err(format!("it responds with status {}", answer.status)),
+        Err(error) => Err(format!("it does not respond: {error}")),
+    }
+}
+
+fn unreadable(error: &serde_json::Error) -> String {
+    format!("its response is not readable: {error}")
+}
+
+pub(super) fn check(response: &Result<Response, NoServer>) -> Finding {
     let check = "server";
-    let Ok(server) = server.connect() else {
+    let Ok(Response { socket, snapshot }) = response else {
         return Finding::note(check, "none found at the default socket").with_cure("start one with `gpumon serve`");
     };
-    let at = server.path.display().to_string();
-    let restart = format!("restart the server at {at}");
-    let body = match server.ask("GET", "/api/v1/snapshot") {
-        Ok(answer) if answer.status == 200 => answer.body,
-        Ok(answer) => return Finding::warning(check, format!("it responds with status {}", answer.status), restart),
-        Err(error) => return Finding::warning(check, format!("it does not respond: {error}"), restart),
-    };
-    match serde_json::from_str(&body) {
-        Ok(Snapshot { version, collector }) => judge(&at, &version, &collector),
-        Err(error) => Finding::warning(check, format!("its response is not readable: {error}"), restart),
+    let snapshot = snapshot.as_ref().map_err(Clone::clone);
+    match snapshot.and_then(|snapshot| Snapshot::deserialize(snapshot).map_err(|error| unreadable(&error))) {
+        Ok(Snapshot { version, collector }) => judge(socket, &version, &collector),
+        Err(error) => Finding::warning(check, error, format!("restart the server at {socket}")),
     }
 }
 
@@ -62,5 +84,16 @@ mod tests {
         assert_eq!(verdict(CollectorState::Running), Verdict::Ok);
         assert_eq!(verdict(CollectorState::Paused), Verdict::Note);
         assert_eq!(verdict(CollectorState::Unavailable), Verdict::Warning);
+    }
+
+    #[test]
+    fn why_a_server_says_nothing_of_itself_is_told() {
+        let answered = |status, body: &str| read(Ok(Answer { status, body: body.to_owned() }));
+        assert_eq!(answered(200, "[1]"), Ok([1].into()));
+        assert!(answered(200, "{").unwrap_err().contains("not readable"));
+        assert!(answered(403, "{}").unwrap_err().contains("status 403"));
+        assert!(read(Err(io::ErrorKind::TimedOut.into())).unwrap_err().contains("does not respond"));
+        let response = Response { socket: "/run/x".to_owned(), snapshot: Ok([1].into()) };
+        assert_eq!(check(&Ok(response)).verdict, Verdict::Warning);
     }
 }

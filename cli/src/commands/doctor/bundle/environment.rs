@@ -1,15 +1,21 @@
 //! What the environment says about gpumon and GPUs, and whom it names.
 
-use std::{collections::BTreeMap, env, path};
+use std::{
+    collections::BTreeMap,
+    env,
+    path::{self, PathBuf},
+};
+
+use gpumon_probe::vendor::SourceChoice;
 
 use super::{
     super::machine::Machine,
-    scrub::{Kind, Scrubber},
+    scrub::{self, Kind, Scrubber},
 };
 
 /// Variables whose values go in.
 const WITH_VALUE: &str = "\
-    CUDA_DEVICE_ORDER CUDA_VISIBLE_DEVICES GPUMON_CONTROL GPUMON_LIBCUDA GPUMON_LOCKS GPUMON_NVML_LIB \
+    CUDA_DEVICE_ORDER CUDA_VISIBLE_DEVICES GPUMON_CONTROL GPUMON_LIBCUBLAS GPUMON_LIBCUDA GPUMON_LOCKS GPUMON_NVML_LIB \
     GPUMON_SOURCE LANG LD_LIBRARY_PATH NO_COLOR NVIDIA_DISABLE_REQUIRE NVIDIA_DRIVER_CAPABILITIES \
     NVIDIA_REQUIRE_CUDA NVIDIA_VISIBLE_DEVICES TERM XDG_RUNTIME_DIR";
 
@@ -25,18 +31,24 @@ pub(super) fn read() -> BTreeMap<String, String> {
 }
 
 /// `NAME=value`, a line each.
-pub(super) fn told(environment: &BTreeMap<String, String>) -> Vec<String> {
-    let told = environment.iter().filter_map(|(name, value)| {
-        if WITH_VALUE.split(' ').any(|told| told == name) {
+pub(super) fn reported(environment: &BTreeMap<String, String>) -> Vec<String> {
+    let lines = environment.iter().filter_map(|(name, value)| {
+        if WITH_VALUE.split(' ').any(|it| it == name) {
             return Some(format!("{name}={value}"));
         }
         BY_NAME.iter().any(|beginning| name.starts_with(beginning)).then(|| format!("{name} is set"))
     });
-    told.collect()
+    lines.collect()
 }
 
-/// Knows the people of this machine, its name, and paths that could not be told from the words around them.
-pub(super) fn learn(scrubber: &mut Scrubber, machine: &Machine, environment: &BTreeMap<String, String>) {
+/// Knows the people of this machine, its name, and paths that could not be told from the words around them: among those
+/// that were typed, as `paths`, that variables name, and of mapped files.
+pub(super) fn learn(
+    scrubber: &mut Scrubber,
+    machine: &Machine,
+    environment: &BTreeMap<String, String>,
+    paths: &[PathBuf],
+) {
     let accounts = machine.text("/etc/passwd").unwrap_or_default();
     let people = accounts.lines().filter_map(|line| {
         let mut fields = line.split(':');
@@ -48,21 +60,59 @@ pub(super) fn learn(scrubber: &mut Scrubber, machine: &Machine, environment: &BT
         scrubber.know(Kind::User, environment.get(variable).map_or("", String::as_str));
     }
     scrubber.know(Kind::Host, &rustix::system::uname().nodename().to_string_lossy());
-    let maps = machine.text("/proc/self/maps").unwrap_or_default();
-    let mapped = maps.lines().filter_map(|line| line.find('/').map(|start| &line[start..]));
-    let set = environment.values().map(String::as_str).filter(|value| value.starts_with('/'));
-    for path in set.chain(mapped).filter(|path| path.contains(char::is_whitespace)) {
-        scrubber.know(Kind::Path, path);
-    }
-    // Relative ones are paths where gpumon takes them for paths.
-    let typed = env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
-    let own = environment.iter().filter(|(name, _)| name.starts_with("GPUMON_")).map(|(_, value)| value.clone());
-    for word in typed.chain(own) {
-        let value = word.split_once('=').map_or(word.as_str(), |(_, value)| value);
-        let path = value.strip_prefix("sim:").unwrap_or(value);
-        if path.contains('/') {
-            scrubber.know(Kind::Path, path);
-            scrubber.know(Kind::Path, &path::absolute(path).unwrap_or_default().to_string_lossy());
+    let value_of = |name| environment.get(name).map(String::as_str);
+    let own = WITH_VALUE.split(' ').filter(|name| name.starts_with("GPUMON_") && *name != "GPUMON_SOURCE");
+    let own = own.filter_map(value_of).map(PathBuf::from);
+    let scenario = match value_of("GPUMON_SOURCE").unwrap_or_default().parse() {
+        Ok(SourceChoice::SimScenario(path)) => Some(path),
+        _ => None,
+    };
+    let named: Vec<_> = paths.iter().cloned().chain(own).chain(scenario).collect();
+    let absolute = named.iter().filter_map(|path| path::absolute(path).ok());
+    let text = |path: PathBuf| path.to_string_lossy().into_owned();
+    let named = absolute.chain(named.clone()).map(text);
+    let set = environment.iter().flat_map(|(name, value)| {
+        let is_list = name == "LD_LIBRARY_PATH";
+        value.split(':').filter(move |part| is_list || part.starts_with('/'))
+    });
+    // Of an installation of Python, the folder above that of its programs is told.
+    let set = set.map(|part| part.strip_suffix("/bin").unwrap_or(part).to_owned());
+    for path in named.chain(set).chain(machine.mapped()) {
+        let is_plain = path.starts_with('/') && scrub::path_end(&path) == path.len();
+        if !is_plain && path.contains(char::is_alphanumeric) {
+            scrubber.know(Kind::Path, &path);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_known_that_their_form_does_not_give_away() {
+        let variables = [
+            ("PATH", "/bin:/opt/my env/bin:/home/o'neil/bin"),
+            ("LD_LIBRARY_PATH", ".::/usr/lib/x:/opt/a:/opt/top secret:acme libs"),
+            ("GPUMON_CONTROL", "thesis.sock"),
+            ("GPUMON_LIBCUBLAS", "libcublas.so.12"),
+            ("GPUMON_SOURCE", "sim:acme.toml"),
+        ];
+        let environment = variables.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        let mut scrubber = Scrubber::default();
+        let root = tempfile::tempdir().unwrap();
+        learn(&mut scrubber, &Machine::below(root.path()), &environment, &["typed.so".into()]);
+        let lines: Vec<_> = reported(&environment).iter().map(|line| scrubber.text(line)).collect();
+        assert_eq!(
+            lines,
+            [
+                "GPUMON_CONTROL=path-1",
+                "GPUMON_LIBCUBLAS=libcublas.so.12",
+                "GPUMON_SOURCE=sim:path-2",
+                "LD_LIBRARY_PATH=.::/usr/lib/x:path-3:path-4:path-5",
+            ]
+        );
+        let text = "/opt/my env/lib, /home/o'neil, typed.so, sim";
+        assert_eq!(scrubber.text(text), "path-6, path-7, path-8, sim");
     }
 }

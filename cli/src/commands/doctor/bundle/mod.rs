@@ -22,8 +22,8 @@ use jiff::Zoned;
 use serde_json::{Value, json};
 
 use self::scrub::{Kind, Scrubber, keys};
-use super::{driver::Driver, machine::Machine, report::Report};
-use crate::{commands::show, exit::Failure, local::ServerArgs, table::style::plain, top::settings};
+use super::{driver::Driver, machine::Machine, report::Report, server::Response};
+use crate::{commands::show, exit::Failure, local::NoServer, table::style::plain, top::settings};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct BundleArgs {
@@ -46,11 +46,13 @@ struct File {
 }
 
 /// What is known of the machine.
-pub(super) struct Known<'a> {
+pub(super) struct Collected<'a> {
     pub(super) machine: &'a Machine,
     pub(super) driver: &'a Driver,
-    pub(super) server: &'a ServerArgs,
+    pub(super) server: &'a Result<Response, NoServer>,
     pub(super) report: Report,
+    /// Those that were typed.
+    pub(super) paths: Vec<PathBuf>,
 }
 
 impl BundleArgs {
@@ -69,8 +71,8 @@ impl BundleArgs {
     }
 
     /// Says what goes into the archive, and writes it if that is confirmed.
-    pub(super) fn write(&self, path: &Path, known: Known<'_>) -> Result<(), Failure> {
-        let (files, counts) = files(known, &environment::read());
+    pub(super) fn write(&self, path: &Path, collected: Collected<'_>) -> Result<(), Failure> {
+        let (files, counts) = files(collected, &environment::read());
         let archive = archive::pack(&files, now_ms() / 1000)?;
         let mut out = io::stdout().lock();
         // Where nobody reads on, nothing is written, and that is no success.
@@ -103,10 +105,10 @@ impl BundleArgs {
 }
 
 /// The files, without what identifies anybody, and how much of that there was.
-fn files(known: Known<'_>, environment: &BTreeMap<String, String>) -> (Vec<File>, BTreeMap<Kind, usize>) {
-    let Known { machine, driver, server, report } = known;
+fn files(collected: Collected<'_>, environment: &BTreeMap<String, String>) -> (Vec<File>, BTreeMap<Kind, usize>) {
+    let Collected { machine, driver, server, report, paths } = collected;
     let mut scrubber = Scrubber::default();
-    environment::learn(&mut scrubber, machine, environment);
+    environment::learn(&mut scrubber, machine, environment, &paths);
     let messages = kernel_messages::read(machine).unwrap_or_else(|why| vec![why]);
     for message in &messages {
         scrubber.learn_from(message);
@@ -128,10 +130,10 @@ fn files(known: Known<'_>, environment: &BTreeMap<String, String>) -> (Vec<File>
         File { name: "sample.json", text: sample },
         File { name: "server.json", text: server },
         File { name: "kernel-log.txt", text: lines(messages) },
-        File { name: "environment.txt", text: lines(environment::told(environment)) },
+        File { name: "environment.txt", text: lines(environment::reported(environment)) },
     ];
     files.extend(settings::effective().map(|text| File { name: "top.toml", text }));
-    (files, scrubber.counts)
+    (files, scrubber.counts())
 }
 
 /// As `gpumon --json` has it, or why there is none.
@@ -147,21 +149,11 @@ fn sample(driver: &Driver) -> Value {
 }
 
 /// What the running server says of itself, or why it does not.
-fn state(server: &ServerArgs) -> Value {
-    let ask = |target| {
-        let server = server.connect().map_err(|error| error.to_string())?;
-        let socket = server.path.display().to_string();
-        let answer = server.ask("GET", target).map_err(|error| format!("{socket} does not respond: {error}"))?;
-        Ok::<_, String>((socket, answer))
-    };
-    match (ask("/readyz"), ask("/api/v1/snapshot")) {
-        (Ok((socket, ready)), Ok((_, snapshot))) => json!({
-            "socket": socket,
-            "ready": ready.body.trim_end(),
-            "status": snapshot.status,
-            "snapshot": serde_json::from_str(&snapshot.body).unwrap_or(Value::Null),
-        }),
-        (Err(error), _) | (_, Err(error)) => json!({ "error": error }),
+fn state(server: &Result<Response, NoServer>) -> Value {
+    match server {
+        Ok(Response { socket, snapshot: Ok(snapshot) }) => json!({ "socket": socket, "snapshot": snapshot }),
+        Ok(Response { socket, snapshot: Err(error) }) => json!({ "socket": socket, "error": error }),
+        Err(error) => json!({ "error": error.to_string() }),
     }
 }
 
@@ -172,7 +164,7 @@ fn list(path: &Path, files: &[File], counts: &BTreeMap<Kind, usize>) -> String {
     }
     list += "Replaced in them:\n";
     for (kind, count) in counts {
-        let _ = writeln!(list, "  {:16} {count:>9}", kind.words().1);
+        let _ = writeln!(list, "  {:16} {count:>9}", kind.labels().1);
     }
     list
 }
@@ -184,9 +176,10 @@ mod tests {
     use clap::{Args as _, FromArgMatches as _};
 
     use super::{
-        super::{finding::Finding, readings::Readings},
+        super::{finding::Finding, readings::Readings, server},
         *,
     };
+    use crate::local::ServerArgs;
 
     #[test]
     fn findings_log_and_environment_name_nobody_and_agree() {
@@ -199,7 +192,8 @@ mod tests {
                 "4,1,10,-;NVRM: GPU at PCI:0000:3b:00: GPU-3647F3A1-f2a2-89c1-304c-bc9ec80f4180\n\
                  4,2,20,-;NVRM: GPU Board Serial Number: 1659978082255\n\
                  4,3,30,-;NVRM: Xid (PCI:0000:3b:00): 31, pid=7, name=my, secret, Ch 00000008\n\
-                 4,4,40,-;NVRM: zoe's postgres from 10.1.2.3\n",
+                 4,4,40,-;NVRM: API mismatch: the client 'my_secret' (pid 1005)\n\
+                 4,5,50,-;NVRM: zoe's postgres from 10.1.2.3\n",
             ),
         ] {
             fs::create_dir(root.path().join(folder)).unwrap();
@@ -212,25 +206,31 @@ mod tests {
         ];
         let environment = environment.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
         let nowhere = ServerArgs::augment_args(clap::Command::new("x")).get_matches_from(["x", "--control=/home/x"]);
-        let finding = Finding::problem("zoe", "no /home/zoe/lib.so\tof \u{1b}[31mzoe", "ask my, secret");
-        let known = Known {
+        let finding = Finding::problem("library", "no /home/zoe/lib.so\tof \u{1b}[31mzoe", "ask my, secret");
+        let collected = Collected {
             machine: &Machine::below(root.path()),
             driver: &Driver::Silent,
-            server: &ServerArgs::from_arg_matches(&nowhere).unwrap(),
+            server: &server::ask(&ServerArgs::from_arg_matches(&nowhere).unwrap()),
             report: Report::new(vec![finding], Readings::default()),
+            paths: Vec::new(),
         };
-        let (files, counts) = files(known, &environment);
+        let (files, counts) = files(collected, &environment);
         let file = |name| &files.iter().find(|file| file.name == name).unwrap().text;
         assert_eq!(
             *file("kernel-log.txt"),
             "10 NVRM: GPU at PCI:0000:3b:00: GPU-id-1\n20 NVRM: GPU Board Serial Number: serial-1\n\
              30 NVRM: Xid (PCI:0000:3b:00): 31, pid=7, name=program-1, Ch 00000008\n\
-             40 NVRM: user-1's postgres from address-1\n"
+             40 NVRM: API mismatch: the client 'program-2' (pid 1005)\n\
+             50 NVRM: user-1's postgres from address-1\n"
         );
         assert_eq!(*file("environment.txt"), "CUDA_VISIBLE_DEVICES=GPU-id-1\nNVIDIA_API_KEY is set\n");
         assert!(file("doctor.txt").contains("no path-2of  user-1"), "{}", file("doctor.txt"));
         assert!(file("doctor.json").contains("ask program-1"));
         assert!(file("server.json").contains("path-1") && file("sample.json").contains("10 s"));
         assert_eq!(counts[&Kind::Id], 1);
+        let secrets = ["zoe", "secret", "hunter", "3647f3a1", "1659978082255", "10.1.2.3", "/home"];
+        for (File { name, text }, secret) in files.iter().flat_map(|file| secrets.map(|secret| (file, secret))) {
+            assert!(!text.to_lowercase().contains(secret), "{secret} is in {name}: {text}");
+        }
     }
 }

@@ -37,10 +37,9 @@ fn os(machine: &Machine) -> Option<String> {
 }
 
 fn libc(machine: &Machine) -> Option<String> {
-    let maps = machine.text("/proc/self/maps")?;
-    let paths = maps.lines().filter_map(|line| line.find('/').map(|start| &line[start..]));
-    let path = paths.into_iter().find(|path| path.rsplit('/').next().is_some_and(|name| name.starts_with("libc")))?;
-    let library = bounded::read(machine.path(path), LIBC).ok()?;
+    // Up to glibc 2.33, it is called libc-2.33.so.
+    let path = machine.mapped_as(|name| ["libc.so", "libc-2."].iter().any(|beginning| name.starts_with(beginning)))?;
+    let library = bounded::read(machine.path(&path), LIBC).ok()?;
     let before = b"stable release version ";
     let at = library.windows(before.len()).position(|window| window == before)? + before.len();
     let version = library[at..].iter().take_while(|byte| byte.is_ascii_digit() || **byte == b'.');
@@ -73,10 +72,9 @@ fn below(machine: &Machine, prefix: &str) -> Vec<Value> {
         let mut packages = BTreeMap::new();
         for folder in ["site-packages", "dist-packages"] {
             for name in machine.names(&format!("{lib}/{python}/{folder}")) {
-                let told = name.strip_suffix(".dist-info").and_then(|name| name.split_once('-'));
-                let known =
-                    told.and_then(|(name, version)| Some((PACKAGES.into_iter().find(|it| *it == name)?, version)));
-                packages.extend(known.map(|(name, version)| (name, version.to_owned())));
+                let installed = name.strip_suffix(".dist-info").and_then(|name| name.split_once('-'));
+                let listed = installed.filter(|(name, _)| PACKAGES.contains(name));
+                packages.extend(listed.map(|(name, version)| (name.to_owned(), version.to_owned())));
             }
         }
         (!packages.is_empty() || python != "python3")
@@ -99,7 +97,9 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         };
-        write("proc/self/maps", "7f00-7f01 r-xp 00000000 08:01 42  /usr/lib/libc.so.6\n");
+        let mapped = |name| format!("7f00-7f01 r-xp 00000000 08:01 42  /usr/lib/{name}\n");
+        write("proc/self/maps", &(mapped("libcap.so.2") + &mapped("libc.so.6")));
+        write("usr/lib/libcap.so.2", "");
         write("usr/lib/libc.so.6", "\0GNU C Library (Debian GLIBC 2.36-9) stable release version 2.36.\nCopyright");
         write("etc/os-release", "ID=debian\nPRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\n");
         write("env/bin/python3", "");

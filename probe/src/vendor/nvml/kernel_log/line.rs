@@ -8,9 +8,17 @@ use crate::{
 /// No message of the driver is longer, and what is kept of one travels to every client.
 const LONGEST_MESSAGE: usize = 512;
 
+/// The driver's own text, behind its time in microseconds since the start of the kernel.
+pub(super) fn message(line: &[u8]) -> Option<String> {
+    let line = String::from_utf8_lossy(line);
+    let (time, text) = parted(line.trim_end())?;
+    let is_of_driver = ["NVRM: ", "nvidia", "[drm] [nvidia"].iter().any(|beginning| text.starts_with(beginning));
+    is_of_driver.then(|| time.map_or_else(|| text.to_owned(), |time| format!("{time} {text}")))
+}
+
 pub(super) fn parse(line: &[u8]) -> Option<LoggedError> {
     let line = String::from_utf8_lossy(line);
-    let text = text_of(line.trim_end())?;
+    let (_, text) = parted(line.trim_end())?;
     let (gpu, rest) = text.strip_prefix("NVRM: Xid (")?.split_once("):")?;
     // Behind the bus id of a MIG device stands its instance: `PCI:0000:3b:00 GPU-I:05`.
     let bus_id = gpu.strip_prefix("PCI:").unwrap_or(gpu).split(' ').next()?;
@@ -24,16 +32,16 @@ pub(super) fn parse(line: &[u8]) -> Option<LoggedError> {
     Some(LoggedError { pci_bus_id: normal_bus_id(bus_id)?, error })
 }
 
-/// What was logged, without `/dev/kmsg`'s prefix of priority, number, time and flags, as in `4,1234,567890,-;text`.
+/// What was logged, and its time, by `/dev/kmsg`'s prefix of priority, number, time and flags: `4,1234,567890,-;text`.
 ///
 /// A line that a program wrote into the log has another facility than the kernel's 0 in its priority, and is not the
 /// driver's word.
-fn text_of(line: &str) -> Option<&str> {
-    let Some((prefix, text)) = line.split_once(';') else { return Some(line) };
+fn parted(line: &str) -> Option<(Option<u64>, &str)> {
+    let Some((prefix, text)) = line.split_once(';') else { return Some((None, line)) };
     let mut fields = prefix.split(',');
-    match fields.next().map(str::parse::<u32>) {
-        Some(Ok(priority)) if fields.count() >= 2 => (priority < 8).then_some(text),
-        _ => Some(line),
+    match (fields.next().map(str::parse::<u32>), fields.nth(1)) {
+        (Some(Ok(priority)), Some(time)) => (priority < 8).then_some((time.parse().ok(), text)),
+        _ => Some((None, line)),
     }
 }
 

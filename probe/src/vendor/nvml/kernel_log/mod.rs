@@ -3,11 +3,13 @@
 use std::{
     fs::{File, OpenOptions},
     io::{self, ErrorKind, Read, Seek, SeekFrom},
-    os::unix::fs::{FileTypeExt, MetadataExt},
+    os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt},
     path::Path,
     thread,
     time::Duration,
 };
+
+use rustix::fs::OFlags;
 
 use crate::vendor::{ErrorLog, LoggedError};
 
@@ -39,14 +41,18 @@ impl KernelLog {
     /// # Errors
     /// Where it cannot be opened, at once: it does not wait for a named pipe's writer. What is no log is not found.
     pub fn open(path: &Path) -> io::Result<Self> {
-        let mut file = open_file(path)?;
+        let mut file = open_file(path, OFlags::empty())?;
         // A pipe cannot seek, and has no past.
         if let Err(error) = file.seek(SeekFrom::End(0))
             && error.kind() != ErrorKind::NotSeekable
         {
             return Err(error);
         }
-        Ok(Self { file, begun: Vec::new(), too_long: false })
+        Ok(Self::over(file))
+    }
+
+    fn over(file: File) -> Self {
+        Self { file, begun: Vec::new(), too_long: false }
     }
 
     /// Blocks until the driver has logged an Xid.
@@ -60,25 +66,29 @@ impl KernelLog {
                     return Ok(xid);
                 }
             }
-            self.read_more()?;
+            if !self.read_more()? {
+                thread::sleep(LOOK_AGAIN);
+            }
         }
     }
 
-    fn read_more(&mut self) -> io::Result<()> {
+    /// Whether there may be more to read at once.
+    fn read_more(&mut self) -> io::Result<bool> {
         let mut buffer = [0; RECORD_BYTES];
         let read = self.file.read(&mut buffer);
         self.ingest(read.map(|length| &buffer[..length]))
     }
 
-    fn ingest(&mut self, read: io::Result<&[u8]>) -> io::Result<()> {
+    fn ingest(&mut self, read: io::Result<&[u8]>) -> io::Result<bool> {
         match read {
-            Ok([]) => thread::sleep(LOOK_AGAIN),
+            Ok([]) => return Ok(false),
             Ok(bytes) => self.begun.extend_from_slice(bytes),
             // EPIPE: records were overwritten before they were read. The next read goes on behind the gap.
             Err(error) if matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::Interrupted) => {}
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
             Err(error) => return Err(error),
         }
-        Ok(())
+        Ok(true)
     }
 
     /// The next whole line; none where its end has not come yet.
@@ -99,6 +109,21 @@ impl KernelLog {
     }
 }
 
+/// What the driver has logged until now, each message behind its time in microseconds since the start of the kernel.
+///
+/// # Errors
+/// Where the log cannot be opened or read. What is no log is not found.
+pub fn messages(path: &Path) -> io::Result<Vec<String>> {
+    let mut log = KernelLog::over(open_file(path, OFlags::NONBLOCK)?);
+    let mut messages = Vec::new();
+    while log.read_more()? {
+        while let Some(line) = log.take_line() {
+            messages.extend(line::message(&line));
+        }
+    }
+    Ok(messages)
+}
+
 impl ErrorLog for KernelLog {
     fn wait(&mut self) -> Option<LoggedError> {
         Self::wait(self).ok()
@@ -106,13 +131,13 @@ impl ErrorLog for KernelLog {
 }
 
 /// A named pipe is opened for writing too: so it waits neither for its writer nor ends when that one goes.
-fn open_file(path: &Path) -> io::Result<File> {
+fn open_file(path: &Path, flags: OFlags) -> io::Result<File> {
     let metadata = path.metadata()?;
     if metadata.file_type().is_char_device() && metadata.rdev() != KERNEL_LOG_DEVICE {
         return Err(ErrorKind::NotFound.into());
     }
     let is_pipe = metadata.file_type().is_fifo();
-    OpenOptions::new().read(true).write(is_pipe).open(path)
+    OpenOptions::new().read(true).write(is_pipe).custom_flags(flags.bits().cast_signed()).open(path)
 }
 
 #[cfg(test)]

@@ -59,6 +59,18 @@ fn a_file_is_read_from_its_end_on() {
 }
 
 #[test]
+fn of_what_is_logged_already_the_driver_s_own_is_told() {
+    let folder = Folder::new("past");
+    let path = folder.0.join("log");
+    let log = "6,1,10,-;usb 1-1: nvidia\n4,2,20,-;NVRM: Xid (PCI:0000:3b:00): 79, pid=1\n SUBSYSTEM=pci\n\
+               12,3,30,-;NVRM: forged\n6,4,40,-,caller=T1;nvidia-uvm: Loaded\nno record\n";
+    std::fs::write(&path, log).unwrap();
+    assert_eq!(messages(&path).unwrap(), ["20 NVRM: Xid (PCI:0000:3b:00): 79, pid=1", "40 nvidia-uvm: Loaded"]);
+    assert!(messages(&folder.pipe()).unwrap().is_empty(), "and it does not wait");
+    assert_eq!(messages(Path::new("/dev/null")).unwrap_err().kind(), ErrorKind::NotFound);
+}
+
+#[test]
 fn a_line_that_comes_in_parts_is_one_line() {
     let folder = Folder::new("parts");
     let path = folder.pipe();

@@ -21,12 +21,12 @@ pub(in super::super) enum Kind {
 
 /// Programs that everybody has, with the digits and dots of their versions taken off.
 const PUBLIC_PROGRAMS: &str = "\
-    Xorg bash containerd-shim gnome-shell gpumon ir java julia jupyter-lab jupyter-labhub \
+    <unknown> Xorg bash containerd-shim gnome-shell gpumon ir java julia jupyter-lab jupyter-labhub \
     jupyter-noteboo nvidia-smi python sh slurmstepd sshd systemd";
 
 impl Kind {
     /// The word in its placeholders, and what a list of what was replaced calls it.
-    pub(in super::super) fn words(self) -> (&'static str, &'static str) {
+    pub(in super::super) fn labels(self) -> (&'static str, &'static str) {
         match self {
             Self::User => ("user", "user names"),
             Self::Host => ("host", "host names"),
@@ -48,11 +48,13 @@ impl Kind {
         match self {
             Self::User => ["root", "nobody"].contains(&original),
             Self::Host => original == "localhost",
-            Self::Program => {
-                let versionless = original.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '.');
-                PUBLIC_PROGRAMS.split(' ').any(|program| program == versionless) || original.starts_with('<')
-            }
+            Self::Program => PUBLIC_PROGRAMS.split(' ').any(|program| program == versionless(original)),
+            Self::Path => ["libcublas.so", "libcuda.so", "libnvidia-ml.so"].contains(&versionless(original)),
             _ => false,
         }
     }
+}
+
+fn versionless(name: &str) -> &str {
+    name.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '.')
 }

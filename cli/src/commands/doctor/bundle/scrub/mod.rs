@@ -9,10 +9,8 @@ mod patterns;
 
 use std::collections::{BTreeMap, HashMap};
 
-pub(super) use self::kind::Kind;
+pub(super) use self::{kind::Kind, patterns::path_end};
 
-/// Names in sentences are cut to their last letters.
-const LONGEST_IN_TEXT: usize = 60;
 /// Shorter numbers are looked for nowhere: other numbers would be taken for them.
 const SHORTEST_NUMBER: usize = 5;
 /// The longest name that the kernel gives a process, in bytes.
@@ -21,9 +19,7 @@ const LONGEST_COMM: usize = 15;
 #[derive(Debug, Default)]
 pub(super) struct Scrubber {
     /// The number of each original that was met.
-    numbers: BTreeMap<(Kind, String), usize>,
-    /// How many different originals of each kind were replaced.
-    pub(super) counts: BTreeMap<Kind, usize>,
+    numbers: BTreeMap<Kind, BTreeMap<String, usize>>,
     /// What to look for in texts and what it is, by its first letter.
     known: HashMap<char, Vec<(String, Kind, String)>>,
 }
@@ -52,12 +48,15 @@ impl Scrubber {
         if original.is_empty() || kind.is_public(&original) {
             return format!("{prefix}{original}");
         }
-        let count = self.counts.entry(kind).or_default();
-        let number = self.numbers.entry((kind, original)).or_insert_with(|| {
-            *count += 1;
-            *count
-        });
-        format!("{prefix}{}-{number}", kind.words().0)
+        let numbers = self.numbers.entry(kind).or_default();
+        let next = numbers.len() + 1;
+        let number = numbers.entry(original).or_insert(next);
+        format!("{prefix}{}-{number}", kind.labels().0)
+    }
+
+    /// How many different originals of each kind were replaced.
+    pub(super) fn counts(&self) -> BTreeMap<Kind, usize> {
+        self.numbers.iter().map(|(kind, numbers)| (*kind, numbers.len())).collect()
     }
 
     /// Knows what the driver's messages say of processes and boards.
@@ -68,6 +67,8 @@ impl Scrubber {
             let end = ends.take_while(|at| *at <= LONGEST_COMM).last().unwrap_or(name.len());
             self.know(Kind::Program, &name[..end]);
         }
+        let client = message.split_once("the client '").and_then(|(_, name)| name.rsplit_once("' (pid "));
+        self.know(Kind::Program, client.unwrap_or_default().0);
         let serial = message.split_once("Serial Number:").and_then(|(_, behind)| behind.split_whitespace().next());
         self.know(Kind::Serial, serial.unwrap_or_default());
     }
@@ -120,7 +121,7 @@ fn joined(left: Option<char>, right: Option<char>) -> bool {
     [left, right].iter().all(|letter| letter.is_some_and(char::is_alphanumeric))
 }
 
-/// The length of a colour or the like, with which the text begins.
+/// The length of a color or the like, with which the text begins.
 fn escape_sequence(text: &str) -> Option<usize> {
     let sequence = text.strip_prefix("\u{1b}[")?;
     let last = sequence.find(|letter: char| !(letter.is_ascii_digit() || letter == ';'))?;
@@ -132,8 +133,13 @@ fn parted(kind: Kind, original: &str) -> (&str, String) {
     if kind != Kind::Id {
         return ("", original.to_owned());
     }
-    let core = original.trim_start_matches("MIG-").trim_start_matches("GPU-");
-    (&original[..original.len() - core.len()], core.to_ascii_lowercase())
+    let (prefix, core) = original.split_at(uuid_prefix(original));
+    (prefix, core.to_ascii_lowercase())
+}
+
+/// The length of what in front of a UUID tells whose it is.
+fn uuid_prefix(text: &str) -> usize {
+    text.len() - text.trim_start_matches("MIG-").trim_start_matches("GPU-").len()
 }
 
 /// In which forms it may stand in a text.
@@ -147,10 +153,6 @@ fn forms(kind: Kind, original: &str) -> Vec<String> {
         Kind::Host => forms.extend(original.split_once('.').map(|(short, _)| short.to_owned())),
         _ => {}
     }
-    let long: Vec<_> = forms.iter().filter(|form| form.chars().count() > LONGEST_IN_TEXT).cloned().collect();
-    let ends =
-        long.iter().filter_map(|form| form.char_indices().rev().nth(LONGEST_IN_TEXT - 1).map(|(at, _)| &form[at..]));
-    forms.extend(ends.map(str::to_owned));
     forms
 }
 

@@ -4,22 +4,33 @@ use std::net::{IpAddr, SocketAddr};
 
 use super::Kind;
 
-/// Below these, everybody has the same.
-const PUBLIC_FOLDERS: [&str; 10] = [
-    "/dev/",
+/// Where a path begins so, everybody has the same.
+const PUBLIC_BEGINNINGS: [&str; 17] = [
+    "/dev/dri/",
+    "/dev/dxg",
+    "/dev/kmsg",
+    "/dev/nvidia",
     "/proc/",
-    "/sys/",
+    "/sys/bus/",
+    "/sys/class/",
+    "/sys/devices/",
+    "/sys/module/",
     "/usr/bin/",
     "/usr/lib/",
     "/usr/lib64/",
     "/lib/",
     "/lib64/",
     "/run/gpumon/",
-    "/run/nvidia",
+    "/run/nvidia/",
+    "/run/nvidia-persistenced/",
 ];
+/// Except where these lead elsewhere, as `/proc/PID/root` does.
+const AWAY: [&str; 3] = ["..", "cwd", "root"];
 
 const UUID: usize = 36;
 const MAC: usize = 17;
+/// CUDA takes the beginning of a UUID, too; less of one tells nothing.
+const SHORTEST_UUID: usize = 4;
 /// A hash or an ID rather than a number.
 const LONG_HEX: usize = 32;
 
@@ -34,19 +45,22 @@ pub(super) fn at(rest: &str, before: Option<char>) -> Option<(usize, Kind, Strin
 
 fn path_or_url(rest: &str) -> Option<(usize, Kind)> {
     let found = &rest[..path_end(rest)];
-    if let Some((scheme, _)) = found.split_once("://") {
-        let is_scheme = scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+.-".contains(&byte));
-        return (is_scheme && !scheme.is_empty()).then_some((found.len(), Kind::Address));
+    let is_scheme = |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+.-".contains(&byte));
+    if found.split_once("://").is_some_and(|(scheme, _)| !scheme.is_empty() && is_scheme(scheme)) {
+        return Some((found.len(), Kind::Address));
     }
     let is_path = (found.starts_with('/') && found.len() > 1) || found.starts_with("~/");
-    let is_public = PUBLIC_FOLDERS.iter().any(|folder| found.starts_with(folder)) && !found.contains("/..");
+    let is_public = PUBLIC_BEGINNINGS.iter().any(|beginning| found.starts_with(beginning))
+        && !found.split('/').any(|part| AWAY.contains(&part));
     let is_public = is_public || ["/usr", "/usr/local"].contains(&found);
     (is_path && !is_public).then_some((found.len(), Kind::Path))
 }
 
-/// Where a path that began before ends, unless a space is part of it.
-pub(super) fn path_end(rest: &str) -> usize {
+/// Where a path that began before ends, unless a space is part of it; in a list of paths, where the next one begins.
+pub(in super::super) fn path_end(rest: &str) -> usize {
     let end = rest.find(|letter: char| letter.is_whitespace() || "\"'`<>|".contains(letter)).unwrap_or(rest.len());
+    let mut next = rest[..end].match_indices(":/").map(|(at, _)| at);
+    let end = next.find(|at| !rest[at + 2..].starts_with('/')).unwrap_or(end);
     rest[..end].trim_end_matches(['.', ',', ';', ':', ')', ']']).len()
 }
 
@@ -54,6 +68,11 @@ fn word(rest: &str) -> Option<(usize, Kind)> {
     let run = |belongs: &dyn Fn(u8) -> bool| rest.bytes().take_while(|byte| belongs(*byte)).count();
     let whole = |length: usize| !rest[length..].starts_with(char::is_alphanumeric);
     let is_hex = |byte: u8| byte.is_ascii_hexdigit();
+    let prefix = super::uuid_prefix(rest);
+    let length = prefix + rest[prefix..].bytes().take_while(|byte| is_hex(*byte) || *byte == b'-').count();
+    if prefix > 0 && length >= prefix + SHORTEST_UUID && whole(length) {
+        return Some((length, Kind::Id));
+    }
     if rest.as_bytes().get(..UUID).is_some_and(is_uuid) && whole(UUID) {
         return Some((UUID, Kind::Id));
     }
