@@ -1,10 +1,44 @@
-//! Tells cargo to embed the page anew when it was built anew.
+//! Compresses the web page for the binary, or none where it was not built.
 
-use std::path::Path;
+use std::{
+    env,
+    error::Error,
+    fmt::Write,
+    fs::{self, File},
+    io,
+    path::{Path, PathBuf},
+};
 
-fn main() {
+use flate2::{Compression, read::GzEncoder};
+
+#[path = "src/content_type.rs"]
+mod content_type;
+
+fn main() -> Result<(), Box<dyn Error>> {
     let page = Path::new("../static/dist");
     // A path that does not exist would make cargo run this, and compile the crate, at every build.
-    let watched = if page.exists() { page } else { Path::new("../static") };
+    let (watched, files) = if page.exists() { (page, files(page)?) } else { (Path::new("../static"), Vec::new()) };
     println!("cargo::rerun-if-changed={}", watched.display());
+    let out = PathBuf::from(env::var("OUT_DIR")?);
+    let mut table = String::new();
+    for (number, file) in files.iter().enumerate() {
+        let path = file.strip_prefix(page)?.to_str().unwrap_or_default();
+        if content_type::content_type(path).is_none() {
+            let cure = "add its extension to server/src/content_type.rs";
+            return Err(format!("{}: no content type is known for it: {cure}", file.display()).into());
+        }
+        let packed = out.join(format!("{number}.gz"));
+        io::copy(&mut GzEncoder::new(File::open(file)?, Compression::best()), &mut File::create(&packed)?)?;
+        writeln!(table, r#"({path:?}, include_bytes!(concat!(env!("OUT_DIR"), "/{number}.gz"))),"#)?;
+    }
+    fs::write(out.join("page.rs"), format!("[{table}]"))?;
+    Ok(())
+}
+
+/// All files in a folder and its folders, always in the same order.
+fn files(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut entries = fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
+    entries.sort();
+    let nested = entries.into_iter().map(|path| if path.is_dir() { files(&path) } else { Ok(vec![path]) });
+    Ok(nested.collect::<io::Result<Vec<_>>>()?.concat())
 }

@@ -24,6 +24,7 @@ from pathlib import Path
 import need
 import package_deb
 import release_notes
+import sbom
 
 ROOT = Path(__file__).resolve().parents[1]
 DIST = ROOT / "dist"
@@ -83,10 +84,10 @@ def reproducible() -> dict[str, str]:
 def build_wheel(architecture: str, environment: dict[str, str]) -> Path:
     target = f"{architecture}-unknown-linux-gnu"
     TARGET.mkdir(parents=True, exist_ok=True)
-    sbom = TARGET / "gpumon.cdx.json"
-    run(TOOLS / "python", ROOT / "tools" / "sbom.py", target, sbom, env=environment)
+    bill = TARGET / "gpumon.cdx.json"
+    sbom.write(architecture, bill)
     run(
-        *("maturin", "build", "--profile", "release", "--zig", "--out", DIST, "--sbom-include", sbom),
+        *("maturin", "build", "--profile", "release", "--zig", "--out", DIST, "--sbom-include", bill),
         *("--target", target, "--compatibility", PLATFORM),
         env=environment,
     )

@@ -1,7 +1,4 @@
-#!/usr/bin/env python3
-"""Writes the software bill of materials of the program, in CycloneDX: gpumon's own crates and those they depend on.
-
-    tools/sbom.py TARGET FILE
+"""Which crates the program is made of, and its software bill of materials, in CycloneDX.
 
 The same Cargo.lock makes the same document: it has no time, no random number and no folder in it.
 """
@@ -13,74 +10,68 @@ import subprocess
 import sys
 import uuid
 from pathlib import Path
-
-from cyclonedx.contrib.license.factories import LicenseFactory
-from cyclonedx.model import ExternalReference, ExternalReferenceType, XsUri
-from cyclonedx.model.bom import Bom, BomMetaData
-from cyclonedx.model.component import Component, ComponentType
-from cyclonedx.output.json import JsonV1Dot6
-from packageurl import PackageURL
+from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
-PROGRAM = "gpumon"
+#: Neither what builds the program nor what tests it.
+TREE = "cargo tree --locked --package=gpumon --edges=normal,no-proc-macro --prefix=depth".split()
 
 
-def main(target: str, file: str) -> None:
-    metadata = json.loads(_cargo("metadata", "--format-version=1", "--locked", f"--filter-platform={target}"))
-    packages = {package["id"]: package for package in metadata["packages"]}
-    (program,) = (package for package in packages.values() if package["name"] == PROGRAM)
-    needed = linked(metadata["resolve"]["nodes"], program["id"])
-    components = {name: component(packages[name]) for name in needed}
-    components[program["id"]].type = ComponentType.APPLICATION
-    bom = Bom(
-        components=[one for name, one in components.items() if name != program["id"]],
-        serial_number=uuid.uuid5(uuid.NAMESPACE_URL, f"{PROGRAM}@{program['version']}?target={target}"),
-    )
-    bom.metadata = BomMetaData(component=components[program["id"]])
-    for name, others in needed.items():
-        bom.register_dependency(components[name], [components[other] for other in others])
-    document = json.loads(JsonV1Dot6(bom).output_as_string())
-    del document["metadata"]["timestamp"]
-    Path(file).write_text(json.dumps(document, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+class Crate(NamedTuple):
+    name: str
+    version: str
+    license: str
+    repository: str
+    #: The project's own crates are on no registry.
+    is_own: bool
 
 
-def linked(nodes: list[dict], start: str) -> dict[str, list[str]]:
-    """What goes into the program, each with what it depends on: neither what builds it nor what tests it."""
-    edges = {
-        node["id"]: [other["pkg"] for other in node["deps"] if any(kind["kind"] is None for kind in other["dep_kinds"])]
-        for node in nodes
-    }
-    found, waiting = {}, [start]
-    while waiting:
-        name = waiting.pop()
-        if name not in found:
-            found[name] = edges[name]
-            waiting.extend(edges[name])
+def linked(architecture: str) -> dict[Crate, list[Crate]]:
+    """The crates in the program, itself first, each with those that it depends on."""
+    command = [*TREE, f"--target={architecture}-unknown-linux-gnu", "--format= {p} \t{l}\t{r}\t"]
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode != 0:
+        sys.exit(f"`{' '.join(TREE)}` failed with code {done.returncode}; its own messages are above")
+    found: dict[Crate, list[Crate]] = {}
+    above: list[Crate] = []
+    for line in done.stdout.splitlines():
+        # What a crate depends on stands below it where it is named first; elsewhere, there is a (*).
+        package, license_, repository, _ = line.split("\t")
+        depth, name, version, *path = package.split()
+        crate = Crate(name, version.removeprefix("v"), license_.replace("/", " OR "), repository, bool(path))
+        found.setdefault(crate, [])
+        above[int(depth) :] = [crate]
+        if len(above) > 1:
+            found[above[-2]].append(crate)
     return found
 
 
-def component(package: dict) -> Component:
-    made = Component(
-        name=package["name"],
-        version=package["version"],
-        purl=PackageURL("cargo", name=package["name"], version=package["version"]),
-        bom_ref=f"{package['name']}@{package['version']}",
-        description=" ".join((package["description"] or "").split()) or None,
-        licenses=[LicenseFactory().make_from_string(package["license"].replace("/", " OR "))] if package["license"] else [],
-    )
-    if package["source"] is None:
-        # The project's own crates are on no registry.
-        made.purl = None
-    if package["repository"]:
-        made.external_references.add(ExternalReference(type=ExternalReferenceType.VCS, url=XsUri(package["repository"])))
+def write(architecture: str, file: Path) -> None:
+    crates = linked(architecture)
+    program, *libraries = map(component, crates)
+    serial = uuid.uuid5(uuid.NAMESPACE_URL, f"{program['bom-ref']}?architecture={architecture}")
+    document = {
+        "$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json",
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.6",
+        "serialNumber": serial.urn,
+        "version": 1,
+        "metadata": {"component": program | {"type": "application"}},
+        "components": libraries,
+        "dependencies": [{"ref": ref(crate), "dependsOn": list(map(ref, needed))} for crate, needed in crates.items()],
+    }
+    file.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+
+
+def ref(crate: Crate) -> str:
+    return f"{crate.name}@{crate.version}"
+
+
+def component(crate: Crate) -> dict:
+    made = {"type": "library", "bom-ref": ref(crate), "name": crate.name, "version": crate.version}
+    made["licenses"] = [{"expression": crate.license}]
+    if not crate.is_own:
+        made["purl"] = f"pkg:cargo/{ref(crate)}"
+    if crate.repository:
+        made["externalReferences"] = [{"type": "vcs", "url": crate.repository}]
     return made
-
-
-def _cargo(*arguments: str) -> str:
-    return subprocess.run(["cargo", *arguments], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout
-
-
-if __name__ == "__main__":
-    if len(sys.argv) != 3:
-        sys.exit("usage: tools/sbom.py TARGET FILE")
-    main(*sys.argv[1:])

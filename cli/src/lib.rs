@@ -35,7 +35,7 @@ use gpumon_workload::{lock_file, suggest};
 
 use self::{args::Args, commands::smi, options::SourceArgs};
 
-/// A terminal that can do nothing gets plain text: `anstream` takes every terminal for one with colours where `CI` is set.
+/// A terminal that can do nothing gets plain text: `anstream` takes every terminal for one with colors where `CI` is set.
 fn plain_on_dumb_terminals() {
     if env::var_os("TERM").is_some_and(|terminal| terminal == "dumb") {
         anstream::ColorChoice::Never.write_global();

@@ -4,7 +4,10 @@
 
 use std::{collections::BTreeMap, ops::RangeInclusive};
 
-use gpumon_probe::model::{Event, GpuDetails, Inventory, Process, Sample, Trace, type_of};
+use gpumon_probe::{
+    model::{Event, GpuDetails, Inventory, Process, Sample, Trace, type_of},
+    tagged,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
@@ -77,8 +80,7 @@ impl ServerFrame {
 }
 
 /// From a client to the server, told apart by `type`.
-// The empty braces matter: of a variant without them, serde ignores fields that it does not know.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, TS, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum ClientFrame {
     /// Send no samples until `resume`: nobody is looking. Events and states still come.
@@ -110,6 +112,15 @@ pub enum ClientFrame {
         metrics: Vec<String>,
     },
 }
+
+tagged!(ClientFrame by "type" strict {
+    "pause" => Pause {},
+    "resume" => Resume {},
+    "interval" => Interval { ms },
+    "traces" => Traces { on },
+    "runs" => Runs { on },
+    "history" => History { metrics },
+});
 
 /// All a client needs to draw at once.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
@@ -236,4 +247,35 @@ pub struct HolderHistory {
     pub process: Process,
     /// One value for each of `times_ms`, `null` where it held nothing.
     pub memory_bytes: Vec<Option<f32>>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_frame_is_read_as_it_is_written_and_no_other() {
+        for text in [
+            r#"{"type":"pause"}"#,
+            r#"{"type":"resume"}"#,
+            r#"{"type":"interval","ms":1000}"#,
+            r#"{"type":"traces","on":true}"#,
+            r#"{"type":"runs","on":false}"#,
+            r#"{"type":"history","metrics":["power.draw_watts"]}"#,
+        ] {
+            let frame: ClientFrame = serde_json::from_str(text).unwrap();
+            assert_eq!(serde_json::to_string(&frame).unwrap(), text);
+        }
+        for (text, why) in [
+            (r#"{"type":"pauses"}"#, "unknown variant `pauses`, expected one of `pause`, `resume`, `interval`"),
+            (r#"{"ms":1000}"#, "missing field `type`"),
+            (r#"{"type":"interval"}"#, "missing field `ms`"),
+            (r#"{"type":"interval","ms":-1}"#, "`ms`: invalid value: integer `-1`, expected u32"),
+            (r#"{"type":"pause","ms":1000}"#, "unknown field `ms`"),
+            (r#"["pause"]"#, "invalid type: sequence, expected a map"),
+        ] {
+            let error = serde_json::from_str::<ClientFrame>(text).unwrap_err().to_string();
+            assert!(error.starts_with(why), "{text}: {error}");
+        }
+    }
 }

@@ -12,6 +12,7 @@
 //!   all of them and knows each [`public_origin`], [`peer`] before those that change anything. [`view`] is how much of
 //!   processes a client sees.
 //! - [`encoder`] writes what takes milliseconds off the event loop, [`respond`] answers with that over HTTP.
+//! - [`content_type`] is what the files of the page are.
 //! - [`memory`] gives back what clients needed.
 //! - [`listen`] is where clients come in, [`connections`] how many may and for how long, and [`local`] the socket where
 //!   programs of this machine look for a server.
@@ -22,6 +23,7 @@ mod answers;
 mod app;
 mod collector;
 mod connections;
+mod content_type;
 mod control;
 pub mod driver_answers;
 mod encoder;

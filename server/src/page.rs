@@ -1,25 +1,34 @@
 //! The web page, embedded in the binary.
 
+use std::{
+    fs,
+    io::Read,
+    path::{Component, Path},
+};
+
 use axum::{
     Extension,
-    extract::{Path, State},
+    extract::{self, State},
     http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use rust_embed::RustEmbed;
+use bytes::Bytes;
+use flate2::read::GzDecoder;
 
 use crate::{
     app::AppState,
+    content_type::content_type,
+    encoder::gzip,
     peer::Peer,
-    respond::{Resource, respond},
+    respond::{Resource, accepts_gzip, encoded, respond},
     view::View,
 };
 
-/// What `npm run build` left in `static/dist`. `build.rs` says when to look again.
-#[derive(RustEmbed)]
-#[folder = "../static/dist"]
-#[allow_missing = true]
-struct Page;
+/// Where `npm run build` leaves the page.
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../static/dist");
+
+/// What was there, by path, as `build.rs` has compressed it.
+const EMBEDDED: &[(&str, &[u8])] = &include!(concat!(env!("OUT_DIR"), "/page.rs"));
 
 /// Bundled files carry a hash in their name, so that they never change; the page itself may with every version.
 const FOREVER: &str = "public, max-age=31536000, immutable";
@@ -41,21 +50,66 @@ pub(crate) async fn index(
 pub(crate) async fn file(
     State(app): State<AppState>,
     Extension(peer): Extension<Peer>,
-    Path(path): Path<String>,
+    extract::Path(path): extract::Path<String>,
     headers: HeaderMap,
 ) -> Response {
     serve(&app, &headers, peer, path, "no such file; the page is at /\n").await
 }
 
 async fn serve(app: &AppState, headers: &HeaderMap, peer: Peer, path: String, missing: &'static str) -> Response {
-    let Some(file) = Page::get(&path) else { return (StatusCode::NOT_FOUND, missing).into_response() };
-    let content_type = file.metadata.mimetype().to_owned();
+    let Some((content_type, packed)) = content_type(&path).zip(packed(&path)) else {
+        return (StatusCode::NOT_FOUND, missing).into_response();
+    };
     let cache = if path.starts_with("assets/") { FOREVER } else { ASK_AGAIN };
-    let subject = Resource::Page(path);
-    let mut response =
-        respond(app, headers, peer.who(), View::Names, subject, &content_type, move |_| file.data.into_owned()).await;
+    let mut response = if accepts_gzip(headers) {
+        encoded(packed, content_type, true)
+    } else {
+        let subject = Resource::Page(path);
+        respond(app, headers, peer.who(), View::Names, subject, content_type, move |_| unpacked(&packed)).await
+    };
     for (name, value) in [(header::CACHE_CONTROL, cache), (header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY)] {
         response.headers_mut().insert(name, HeaderValue::from_static(value));
     }
     response
+}
+
+/// A file of the page, compressed. A debug build reads the folder at each request, for those who change the page.
+fn packed(path: &str) -> Option<Bytes> {
+    if cfg!(debug_assertions) { in_folder(path) } else { embedded(path) }
+}
+
+fn embedded(path: &str) -> Option<Bytes> {
+    EMBEDDED.iter().find(|(name, _)| *name == path).map(|(_, packed)| Bytes::from_static(packed))
+}
+
+fn in_folder(path: &str) -> Option<Bytes> {
+    let is_inside = Path::new(path).components().all(|part| matches!(part, Component::Normal(_)));
+    let file = is_inside.then(|| fs::read(Path::new(FOLDER).join(path)).ok())??;
+    Some(gzip(&file).into())
+}
+
+fn unpacked(packed: &[u8]) -> Vec<u8> {
+    let mut file = Vec::new();
+    GzDecoder::new(packed).read_to_end(&mut file).expect("it was compressed here");
+    file
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn the_binary_holds_what_the_folder_does() {
+        let found = Command::new("find").args([FOLDER, "-type", "f", "-printf", "%P\n"]).output().unwrap();
+        let paths = String::from_utf8(found.stdout).unwrap();
+        assert_eq!(paths.lines().count(), EMBEDDED.len());
+        for path in paths.lines() {
+            let file = fs::read(Path::new(FOLDER).join(path)).unwrap();
+            for packed in [embedded(path), in_folder(path)] {
+                assert_eq!(unpacked(&packed.expect(path)), file, "{path}");
+            }
+        }
+    }
 }

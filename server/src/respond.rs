@@ -7,6 +7,7 @@ use axum::{
     http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
+use bytes::Bytes;
 use serde::Serialize;
 
 use crate::{
@@ -54,7 +55,7 @@ pub(crate) async fn respond(
     who: Who,
     view: View,
     resource: Resource,
-    content_type: &str,
+    content_type: &'static str,
     write: impl FnOnce(&Hub) -> Vec<u8> + Send + 'static,
 ) -> Response {
     let compress = accepts_gzip(headers);
@@ -67,13 +68,16 @@ pub(crate) async fn respond(
         let message = "too many large answers are being sent: try again in a few seconds\n";
         return (StatusCode::SERVICE_UNAVAILABLE, [(header::RETRY_AFTER, "5")], message).into_response();
     };
+    encoded(bytes, content_type, compress)
+}
+
+/// Answers with what is written already: compressed, where the client takes that.
+pub(crate) fn encoded(bytes: Bytes, content_type: &'static str, is_gzip: bool) -> Response {
     let mut response = Body::from(bytes).into_response();
     let headers = response.headers_mut();
-    if let Ok(content_type) = HeaderValue::from_str(content_type) {
-        headers.insert(header::CONTENT_TYPE, content_type);
-    }
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
     headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
-    if compress {
+    if is_gzip {
         headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     }
     response
@@ -84,7 +88,7 @@ pub(crate) fn to_json(value: &impl Serialize) -> Vec<u8> {
 }
 
 /// Whether `Accept-Encoding` has gzip with a weight above 0 (RFC 9110, section 12.5.3).
-fn accepts_gzip(headers: &HeaderMap) -> bool {
+pub(crate) fn accepts_gzip(headers: &HeaderMap) -> bool {
     let values = headers.get_all(header::ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
     values.flat_map(|value| value.split(',')).any(|coding| {
         let mut parts = coding.split(';').map(str::trim);

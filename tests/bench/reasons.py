@@ -17,7 +17,7 @@ REASONS = {
     "nvmlDeviceGetProcessesUtilizationInfo": "who computes: 2 ms, so once a second, also at 10 Hz, and only where there are processes",
     "nvmlDeviceGetTotalEnergyConsumption": "4 ms, so every 5 s; the 50 Hz power tells the rest",
     "nvmlDeviceGetMarginTemperature": "1.2 ms, so every 5 s",
-    "nvmlDeviceGetSamples": "power every 2 s, both utilisations every 10 s, before the driver's buffers overflow",
+    "nvmlDeviceGetSamples": "power every 2 s, both utilizations every 10 s, before the driver's buffers overflow",
     "nvmlDeviceGetMemoryErrorCounter": "errors by place, " + _DETAILS + "; 35 us for all",
     "nvmlDeviceGetTotalEccErrors": "four totals, " + _DETAILS,
     "nvmlDeviceGetMaxClockInfo": "four clocks, " + _ONCE,

@@ -74,8 +74,9 @@ fn gpus_that_hang_or_are_lost_are_problems_and_the_rest_is_checked_in_time() {
         assert_eq!(verdicts(&report, check)[0], verdict, "{check} in {report:#}");
     }
     assert_eq!(verdicts(&report, "server"), ["note"]);
-    let text = stdout(&fake.gpumon(&["doctor"]).output().unwrap());
+    let text = stdout(&fake.gpumon(&["doctor", "--control=/nowhere/x.sock"]).output().unwrap());
     assert!(text.contains("has fallen off the bus") && text.contains("3 problems"), "{text}");
+    assert!(text.contains("note     server        none at /nowhere/x.sock (No such file"), "{text}");
 }
 
 #[test]

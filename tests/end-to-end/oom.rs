@@ -61,7 +61,7 @@ impl Shared {
     }
 
     /// Another program on the device.
-    fn neighbour(&self) -> Account {
+    fn neighbor(&self) -> Account {
         Account::open(Some(self.state()))
     }
 }
@@ -166,7 +166,7 @@ fn who_kills_it_kills_the_second_process_too() {
 #[test]
 fn no_allocation_of_another_program_fails() {
     let shared = Shared::new("");
-    let mut other = shared.neighbour();
+    let mut other = shared.neighbor();
     assert!(other.take(UUID, 100 * MIB, TOTAL));
     for id in ["fill", "leak", "fragment", "cache", "async"] {
         let mut child = started(shared.oom(&[id, "--hold", "300ms"]));
@@ -191,7 +191,7 @@ fn it_gives_way_when_others_take_what_stays_free() {
     let shared = Shared::new("");
     let child = started(shared.oom(&["fill", "--hold", "60s"]));
     eventually("it is as full as it gets", || shared.held() == FULL);
-    let mut other = shared.neighbour();
+    let mut other = shared.neighbor();
     assert!(other.take(UUID, 300 * MIB, TOTAL));
     let output = child.wait_with_output().unwrap();
     let lines = json_lines(&stdout(&output));

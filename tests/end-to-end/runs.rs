@@ -153,13 +153,13 @@ async fn a_run_is_seen_from_its_start_to_its_end() {
 }
 
 #[test]
-fn a_run_is_cancelled_and_gives_back_what_it_holds() {
+fn a_run_is_canceled_and_gives_back_what_it_holds() {
     let runner = Runner::new(&format!("{BEGIN}{UNTIL_INTERRUPTED}"), &[]);
     let run = runner.start();
     let pid = runner.worker_pid();
     assert_eq!(runner.delete(&run).status, 200);
     let over = runner.over(&run);
-    assert_eq!((&over["status"], &over["code"], &over["error"]), (&json!("cancelled"), &json!(130), &Value::Null));
+    assert_eq!((&over["status"], &over["code"], &over["error"]), (&json!("canceled"), &json!(130), &Value::Null));
     assert!(!exists(pid));
     assert_eq!(runner.delete(&run).status, 200, "it is over already");
 }
@@ -173,7 +173,7 @@ fn a_worker_that_does_not_listen_is_ended_by_force() {
     let begun = Instant::now();
     runner.delete(&run);
     let over = runner.over(&run);
-    assert_eq!((&over["status"], &over["code"]), (&json!("cancelled"), &Value::Null));
+    assert_eq!((&over["status"], &over["code"]), (&json!("canceled"), &Value::Null));
     assert!(begun.elapsed() >= Duration::from_secs(5), "it had time to listen: {:?}", begun.elapsed());
     assert!(!exists(pid));
 }

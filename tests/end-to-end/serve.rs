@@ -1,10 +1,13 @@
 //! `gpumon serve`: what a well-behaved client gets.
 
 use std::{
-    io::{BufRead, BufReader},
+    collections::BTreeSet,
+    fs,
+    io::{BufRead, BufReader, Read},
     process::{Command, Stdio},
 };
 
+use flate2::read::GzDecoder;
 use serde_json::{Value, json};
 
 use crate::support::{Fake, Server, Stream, ask, eventually};
@@ -121,6 +124,50 @@ fn the_endpoints_answer() {
     let missing = server.get("/nothing/here");
     assert_eq!(missing.status, 404);
     assert!(missing.head.contains("x-content-type-options: nosniff"), "{}", missing.head);
+}
+
+#[test]
+fn every_file_of_the_page_is_served_as_it_is_and_compressed() {
+    let fake = Fake::new("gpus = 1");
+    let server = Server::over(&fake, &[]);
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/static/dist");
+    let found = Command::new("find").args([folder, "-type", "f", "-printf", "%P\n"]).output().unwrap();
+    let paths = String::from_utf8(found.stdout).unwrap();
+    let mut kinds = BTreeSet::new();
+    for path in paths.lines() {
+        let file = fs::read(format!("{folder}/{path}")).unwrap();
+        let plain = server.get(&format!("/{path}"));
+        let packed = ask(server.port, &format!("/{path}"), &["Accept-Encoding: gzip"]);
+        let mut unpacked = Vec::new();
+        GzDecoder::new(&packed.bytes[..]).read_to_end(&mut unpacked).unwrap();
+        assert!(plain.bytes == file && unpacked == file, "{path}");
+        let encoded = [&plain, &packed].map(|answer| answer.head.contains("\r\ncontent-encoding: gzip\r\n"));
+        assert_eq!(encoded, [false, true], "{path}");
+        for answer in [plain, packed] {
+            assert!(answer.head.contains("\r\nvary: accept-encoding\r\n"), "{path}: {}", answer.head);
+            let content_type = answer.head.lines().find_map(|line| line.strip_prefix("content-type: ")).unwrap();
+            kinds.insert(format!("{} is {content_type}", path.rsplit_once('.').unwrap().1));
+        }
+    }
+    if paths.is_empty() {
+        let missing = server.get("/");
+        assert!(missing.status == 404 && missing.body.contains("built without its web page"), "{}", missing.body);
+    } else {
+        let expected = [
+            "css is text/css",
+            "html is text/html",
+            "js is text/javascript",
+            "md is text/markdown; charset=utf-8",
+            "svg is image/svg+xml",
+            "webmanifest is application/manifest+json",
+        ];
+        assert_eq!(kinds, expected.map(str::to_owned).into());
+        assert_eq!(server.get("/").bytes, server.get("/index.html").bytes);
+    }
+    let absolute = concat!("/", env!("CARGO_MANIFEST_DIR"), "/README.md");
+    for outside in ["/../../README.md", "/%2e%2e/%2e%2e/README.md", "/assets/../../../README.md", absolute] {
+        assert_eq!(server.get(outside).status, 404, "{outside}");
+    }
 }
 
 #[test]

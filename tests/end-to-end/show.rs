@@ -169,7 +169,7 @@ fn a_process_may_call_itself_anything() {
 }
 
 #[test]
-fn simulated_values_are_labelled() {
+fn simulated_values_are_labeled() {
     let table = stdout(&gpumon(&["--source", "sim:2"]).output().unwrap());
     assert!(table.lines().next().unwrap().contains("simulated"), "{table}");
     let json = stdout(&gpumon(&["--source", "sim:2", "--json"]).output().unwrap());

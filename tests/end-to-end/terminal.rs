@@ -33,7 +33,7 @@ fn the_table_fits_the_terminal_and_keeps_what_tells_most() {
 }
 
 #[test]
-fn colours_are_as_the_user_and_the_terminal_want_them() {
+fn colors_are_as_the_user_and_the_terminal_want_them() {
     let table = || gpumon(&["--source", "sim:2"]);
     assert!(shown(table(), 80, |_| {}).contains(ESCAPE));
     assert!(

@@ -275,7 +275,7 @@ fn what_can_never_be_is_refused_at_once() {
     assert!(said.contains("chmod +x") && !said.contains("took"), "{said}");
     let silent = Fake::without("gpus = 1", &["nvmlDeviceGetUtilizationRates"]);
     let (_, said) = run(wait(&silent, &["--idle", "1s"]), 2);
-    assert!(said.contains("utilisation not told"), "{said}");
+    assert!(said.contains("utilization not told"), "{said}");
     let (_, said) = run(wait(&Fake::new("gpus = 0"), &[]), 6);
     assert!(said.contains("no GPU"), "{said}");
 }

@@ -8,12 +8,11 @@ Takes twice as long as the first `make dist`, since neither finds what the other
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from command import run
 
 
 def main(architectures: list[str]) -> None:
@@ -28,19 +27,13 @@ def main(architectures: list[str]) -> None:
 
 def released(worktree: Path, architectures: list[str]) -> dict[str, str]:
     """The checksum of each file of a release that is built in this folder, which is removed afterwards."""
-    run("git", "worktree", "add", "--detach", str(worktree), "HEAD")
+    run("git", "worktree", "add", "--detach", worktree, "HEAD")
     try:
-        run("make", "--directory", str(worktree), "dist", f"ARCHITECTURES={' '.join(architectures)}")
+        run("make", "--directory", worktree, "dist", f"ARCHITECTURES={' '.join(architectures)}")
         lines = (worktree / "dist" / "SHA256SUMS").read_text(encoding="utf-8").splitlines()
         return {name: checksum for checksum, name in (line.split() for line in lines)}
     finally:
-        run("git", "worktree", "remove", "--force", str(worktree))
-
-
-def run(*command: str) -> None:
-    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-    if done.returncode != 0:
-        sys.exit(f"{done.stdout}\n`{' '.join(command)}` failed with code {done.returncode}")
+        run("git", "worktree", "remove", "--force", worktree)
 
 
 if __name__ == "__main__":

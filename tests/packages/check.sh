@@ -17,6 +17,16 @@ has() {
     grep -q "$1" /tmp/said || { cat /tmp/said; echo "\`$1\` is not said above"; exit 1; }
 }
 
+# A command that has to find and print nothing.
+silent() {
+    runs 0 "$@"
+    [ ! -s /tmp/said ] || { cat /tmp/said; echo "\`$*\` prints this, and should print nothing"; exit 1; }
+}
+
+# Milliseconds.
+now() { echo $(($(date +%s%N) / 1000000)); }
+since() { echo $(($(now) - $1)); }
+
 # The program alone: what it prints, and what it serves.
 works() {
     runs 0 "$1" --version; has '^gpumon [0-9]'
@@ -38,10 +48,10 @@ shares() {
 }
 
 "$python" -m venv /venv
-begun=$(date +%s%N)
+begun=$(now)
 runs 0 /venv/bin/pip install --no-index --disable-pip-version-check /dist/gpumon-*_"$architecture".whl
 runs 0 /venv/bin/gpumon --source sim --no-daemon
-took=$((($(date +%s%N) - begun) / 1000000))
+took=$(since "$begun")
 echo "* wheel: installed by $("$python" --version) and showing GPUs after $took ms"
 [ "$took" -le 30000 ] || { echo "more than 30 s"; exit 1; }
 works /venv/bin/gpumon
@@ -50,13 +60,12 @@ runs 0 env PATH="/venv/bin:$PATH" man -w gpumon; has '^/venv/share/man/man1/gpum
 runs 0 /venv/bin/python -c 'import gpumon; print(gpumon.find_gpumon_bin())'; has '^/venv/bin/gpumon$'
 runs 0 /venv/bin/python -m gpumon --version
 runs 0 /venv/bin/pip uninstall --yes gpumon
-runs 0 find /venv -name '*gpumon*' -not -type d
-[ ! -s /tmp/said ] || { cat /tmp/said; echo "is left of the wheel"; exit 1; }
+silent find /venv -name '*gpumon*' -not -type d
 
-begun=$(date +%s%N)
+begun=$(now)
 runs 0 dpkg -i /dist/gpumon_*_"$(dpkg --print-architecture)".deb
 runs 0 gpumon --source sim --no-daemon
-echo "* deb: installed and showing GPUs after $((($(date +%s%N) - begun) / 1000000)) ms"
+echo "* deb: installed and showing GPUs after $(since "$begun") ms"
 works /usr/bin/gpumon
 shares /usr/share vendor-completions
 runs 0 man -w gpumon; has '^/usr/share/man/man1/gpumon.1.gz$'
@@ -66,14 +75,12 @@ if command -v systemctl > /dev/null; then
     echo "* service: installed and disabled"
     # Before 252, it wants control groups, and moves processes there.
     if [ "$(systemctl --version | awk 'NR == 1 { print $2 }')" -ge 252 ]; then
-        runs 0 systemd-analyze verify gpumon.service
-        [ ! -s /tmp/said ] || { cat /tmp/said; exit 1; }
+        silent systemd-analyze verify gpumon.service
         echo "* service: verified by $(systemctl --version | head -n 1)"
     fi
 fi
 runs 0 dpkg --purge gpumon
-runs 0 find /etc /lib /usr /var/lib -name '*gpumon*'
-[ ! -s /tmp/said ] || { cat /tmp/said; echo "is left of the Debian package"; exit 1; }
+silent find /etc /lib /usr /var/lib -name '*gpumon*'
 
 mkdir /unpacked
 tar -x -f /dist/gpumon-*-"$architecture"-linux.tar.gz --strip-components=1 -C /unpacked

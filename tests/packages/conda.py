@@ -12,9 +12,9 @@ import sys
 import zipfile
 from pathlib import Path
 
+from command import ROOT
 from rattler_build import PlatformConfig, RenderConfig, Stage0Recipe, VariantConfig
 
-ROOT = Path(__file__).resolve().parents[2]
 RECIPE = ROOT / "deploy" / "conda" / "recipe.yaml"
 PLATFORMS = {"linux-64": "x86_64", "linux-aarch64": "aarch64"}
 

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 import sys
+from pathlib import Path
 
-from roots import ROOT, ROOTS, SYSTEMS, make
+from command import ROOT, run
+from roots import ROOTS, SYSTEMS, make
 
 CONTAINERFILE = ROOT / "deploy" / "container" / "Containerfile"
 BASE = re.search(r"^FROM (\S+)$", CONTAINERFILE.read_text(encoding="utf-8"), re.MULTILINE)[1]
 STORE = ROOTS / "images"
 #: Neither namespaces nor overlays are needed for these.
-OPTIONS = ["--root", str(STORE / "store"), "--runroot", str(STORE / "run"), "--storage-driver", "vfs"]
+OPTIONS = ["--root", STORE / "store", "--runroot", STORE / "run", "--storage-driver", "vfs"]
 NVML = ROOT / "target" / "debug" / "libfake_nvml.so"
 NVML_INSIDE = "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1"
 
@@ -29,7 +30,7 @@ def main() -> None:
     shutil.rmtree(STORE, ignore_errors=True)
     STORE.mkdir(parents=True)
     make_base()
-    buildah("build", "--isolation", "chroot", "--file", str(CONTAINERFILE), "--tag", "gpumon", str(ROOT / "dist"))
+    buildah("build", "--isolation", "chroot", "--file", CONTAINERFILE, "--tag", "gpumon", ROOT / "dist")
     container = buildah("from", "localhost/gpumon")
     tried = [
         ("simulated GPUs", [], ["--source", "sim"], "simulated .*H200"),
@@ -50,18 +51,15 @@ def make_base() -> None:
     make(system)
     container = buildah("from", "scratch")
     packed = STORE / "base.tar"
-    subprocess.run(["tar", "--create", "--file", packed, "--directory", system.root, "."], check=True)
-    buildah("add", "--quiet", container, str(packed), "/")
+    run("tar", "--create", "--file", packed, "--directory", system.root, ".")
+    buildah("add", "--quiet", container, packed, "/")
     packed.unlink()
     buildah("commit", "--quiet", container, BASE)
     buildah("rm", container)
 
 
-def buildah(*arguments: str) -> str:
-    done = subprocess.run(["buildah", *OPTIONS, *arguments], capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        sys.exit(f"{done.stdout}{done.stderr}\n`buildah {' '.join(arguments)}` failed with code {done.returncode}")
-    return done.stdout.strip()
+def buildah(*arguments: str | Path) -> str:
+    return run("buildah", *OPTIONS, *arguments)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from command import ROOT
+
 HERE = Path(__file__).parent
 ROOTS = ROOT / "target" / "roots"
 DEBIAN = "http://deb.debian.org/debian"

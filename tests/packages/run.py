@@ -15,7 +15,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from roots import HERE, ROOT, SYSTEMS, System, make
+from command import ROOT
+from roots import HERE, SYSTEMS, System, make
 
 #: In a namespace of its own: the root below a layer that is thrown away, dist/, this folder, and no network but loopback.
 ENTER = r"""

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 import zipfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from command import ROOT, run
 
 
 def main() -> None:
@@ -46,12 +45,12 @@ def main() -> None:
 def built(source: Path, folder: Path, environment: dict[str, str]) -> Path:
     """Build the wheel of an archive of sources; all are built in one place, which debug information names."""
     with tempfile.TemporaryDirectory(dir=folder) as unpacked:
-        run("tar", "--extract", "--file", str(source), "--directory", unpacked)
+        run("tar", "--extract", "--file", source, "--directory", unpacked)
         (top,) = Path(unpacked).iterdir()
         place = top.rename(folder / "gpumon")
     wheels = folder / f"wheels-of-{source.stem}"
-    command = [sys.executable, "-m", "pip", "wheel", "--disable-pip-version-check", "--no-deps", "--wheel-dir", str(wheels)]
-    run(*command, str(place), env=environment)
+    command = [sys.executable, "-m", "pip", "wheel", "--disable-pip-version-check", "--no-deps", "--wheel-dir", wheels]
+    run(*command, place, env=environment)
     shutil.rmtree(place)
     (wheel,) = wheels.glob("*.whl")
     return wheel
@@ -60,13 +59,6 @@ def built(source: Path, folder: Path, environment: dict[str, str]) -> Path:
 def members(wheel: Path) -> dict[str, bytes]:
     with zipfile.ZipFile(wheel) as packed:
         return {name: packed.read(name) for name in packed.namelist()}
-
-
-def run(*command: str, env: dict[str, str] | None = None) -> str:
-    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        sys.exit(f"{done.stdout}{done.stderr}\n`{' '.join(command)}` failed with code {done.returncode}")
-    return done.stdout.strip()
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 import json
 import sys
 import time
-import urllib.error
 import urllib.request
 
 until = time.monotonic() + 30

@@ -3,7 +3,7 @@
 
     python3 tests/real-gpu/traces.py [path to gpumon]
 
-Needs PyTorch. A load goes on and off every second and a half. Checks that neighbouring traces leave no gap and repeat
+Needs PyTorch. A load goes on and off every second and a half. Checks that neighboring traces leave no gap and repeat
 nothing, compares the energy under the 50 Hz power with that under the polled power and with the energy counter, and says
 how far the two curves lie apart. Ends with 1 where anything is off.
 """

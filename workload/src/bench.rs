@@ -86,7 +86,7 @@ pub(crate) fn run(
         error => error,
     })?;
     let to = match place {
-        Place::Cuda(gpu) if workload.gpus() > 1 => gpu.neighbour()?.map(|other| other.device().into()),
+        Place::Cuda(gpu) if workload.gpus() > 1 => gpu.neighbor()?.map(|other| other.device().into()),
         _ => None,
     };
     let Run { samples, stopped, verify, from_ms, to_ms } = Run::new(work.as_mut(), &request.limits, interrupted, tell)?;

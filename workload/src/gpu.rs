@@ -32,14 +32,14 @@ pub(crate) struct Gpu {
     pub(crate) stream: Stream,
     pub(crate) context: Rc<Context>,
     is_shared: bool,
-    neighbour: Option<Neighbour>,
+    neighbor: Option<Neighbor>,
     /// Whether somebody else computes on a GPU that follows this one.
     is_beside_others: bool,
 }
 
 /// The GPU that is beside another in what takes two.
 #[derive(Clone)]
-pub(crate) struct Neighbour {
+pub(crate) struct Neighbor {
     device: Device,
     is_shared: bool,
 }
@@ -47,7 +47,7 @@ pub(crate) struct Neighbour {
 impl Gpu {
     pub(crate) fn open(device: &Device) -> Result<Self, CudaError> {
         let context = Context::new(device)?;
-        Ok(Self { stream: context.stream()?, context, is_shared: false, neighbour: None, is_beside_others: false })
+        Ok(Self { stream: context.stream()?, context, is_shared: false, neighbor: None, is_beside_others: false })
     }
 
     /// The same GPU, of whose free memory a quarter may be taken at most: somebody else computes there.
@@ -56,32 +56,32 @@ impl Gpu {
         Self { is_shared: true, ..self }
     }
 
-    /// The same GPU, of whose neighbours' free memory a quarter may be taken at most: somebody else computes there.
+    /// The same GPU, of whose neighbors' free memory a quarter may be taken at most: somebody else computes there.
     #[must_use]
     pub(crate) fn beside_others(self) -> Self {
         Self { is_beside_others: true, ..self }
     }
 
     /// Has this GPU beside it in what takes two.
-    pub(crate) fn pair_with(&mut self, other: Neighbour) {
-        self.neighbour = Some(other);
+    pub(crate) fn pair_with(&mut self, other: Neighbor) {
+        self.neighbor = Some(other);
     }
 
     /// This GPU, to stand beside another.
-    pub(crate) fn as_neighbour(&self) -> Neighbour {
-        Neighbour { device: self.device().clone(), is_shared: self.is_shared }
+    pub(crate) fn as_neighbor(&self) -> Neighbor {
+        Neighbor { device: self.device().clone(), is_shared: self.is_shared }
     }
 
     /// What is beside it in what takes two: the GPU that was chosen, else the one that follows it, the first after the
     /// last. `None` where there is no other.
-    pub(crate) fn neighbour(&self) -> Result<Option<Neighbour>, Unavailable> {
-        if self.neighbour.is_some() {
-            return Ok(self.neighbour.clone());
+    pub(crate) fn neighbor(&self) -> Result<Option<Neighbor>, Unavailable> {
+        if self.neighbor.is_some() {
+            return Ok(self.neighbor.clone());
         }
         let devices = self.device().driver().devices()?;
         let next = devices.get((self.device().index as usize + 1) % devices.len());
         let next = next.filter(|next| next.index != self.device().index);
-        Ok(next.map(|next| Neighbour { device: next.clone(), is_shared: self.is_shared || self.is_beside_others }))
+        Ok(next.map(|next| Neighbor { device: next.clone(), is_shared: self.is_shared || self.is_beside_others }))
     }
 
     pub(crate) fn device(&self) -> &Device {
@@ -181,7 +181,7 @@ impl From<&Cpu> for DeviceName {
     }
 }
 
-impl Neighbour {
+impl Neighbor {
     pub(crate) fn device(&self) -> &Device {
         &self.device
     }

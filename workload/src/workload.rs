@@ -144,7 +144,7 @@ impl Size {
         self.n.saturating_mul(self.dtype.bytes())
     }
 
-    /// The same in words of 64 bits, of which each can be told from its neighbours.
+    /// The same in words of 64 bits, of which each can be told from its neighbors.
     pub(crate) fn words(self) -> u64 {
         self.bytes().div_ceil(WORD_BYTES)
     }

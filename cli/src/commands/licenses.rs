@@ -2,7 +2,7 @@
 
 use std::io;
 
-use flate2::read::ZlibDecoder;
+use flate2::read::GzDecoder;
 
 use crate::exit::Failure;
 
@@ -14,6 +14,6 @@ const PACKED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/THIRD-PARTY-LICE
 pub(crate) struct LicensesArgs {}
 
 pub(crate) fn run() -> Result<(), Failure> {
-    io::copy(&mut ZlibDecoder::new(PACKED), &mut io::stdout().lock())?;
+    io::copy(&mut GzDecoder::new(PACKED), &mut io::stdout().lock())?;
     Ok(())
 }

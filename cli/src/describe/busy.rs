@@ -23,7 +23,7 @@ pub(crate) fn of_part(activity: &Reading<Activity>) -> String {
     sm(activity.value()).map_or_else(|| ABSENT.to_owned(), from_sm_activity)
 }
 
-/// Whether a GPU's utilisation is absent, and its multiprocessors stand in for it.
+/// Whether a GPU's utilization is absent, and its multiprocessors stand in for it.
 pub(crate) fn is_sm_activity(gpu: &GpuSample) -> bool {
     gpu.utilization.gpu_percent.value().is_none() && sm(gpu.activity.value()).is_some()
 }

@@ -46,7 +46,7 @@ fn of_run_end(run: &Run) -> (Level, String) {
     match run.status {
         RunStatus::Running | RunStatus::Done => (Level::Note, format!("Run completed: {title}")),
         RunStatus::Failed => (Level::Warn, format!("Run failed: {title}")),
-        RunStatus::Cancelled => (Level::Note, format!("Run canceled: {title}")),
+        RunStatus::Canceled => (Level::Note, format!("Run canceled: {title}")),
         RunStatus::Lost => (Level::Warn, format!("Run lost: {title}")),
     }
 }

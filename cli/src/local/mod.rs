@@ -45,6 +45,16 @@ pub(crate) struct Answer {
 #[derive(Debug)]
 pub(crate) struct NoServer(Vec<(PathBuf, io::Error)>);
 
+impl NoServer {
+    pub(crate) const CURE: &str = "start one with `gpumon serve`, or name its socket with --control";
+
+    /// Where it was looked for, and why it is not there.
+    pub(crate) fn places(&self) -> String {
+        let places = self.0.iter().map(|(path, error)| format!("{} ({error})", path.display()));
+        places.collect::<Vec<_>>().join(", ")
+    }
+}
+
 impl ServerArgs {
     pub(crate) fn is_named() -> bool {
         std::env::var_os("GPUMON_CONTROL").is_some_and(|path| !path.is_empty())
@@ -122,12 +132,7 @@ fn parse(answer: &str) -> Option<Answer> {
 
 impl fmt::Display for NoServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let looked = self.0.iter().map(|(path, error)| format!("{} ({error})", path.display()));
-        let looked = looked.collect::<Vec<_>>().join(", ");
-        write!(
-            f,
-            "no gpumon server found at {looked}; start one with `gpumon serve`, or name its socket with --control"
-        )
+        write!(f, "no gpumon server found at {}; {}", self.places(), Self::CURE)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Passes reports on to a running server of this machine, so that its pages show the run. It is a favour: whatever
+//! Passes reports on to a running server of this machine, so that its pages show the run. It is a favor: whatever
 //! goes wrong with it, nothing else waits or fails.
 
 use std::{

@@ -134,7 +134,7 @@ fn table(rows: &[Row], layout: Layout, kept: Option<&mut ColumnWidths>) -> Vec<L
     lines
 }
 
-/// The same colour means the same as for the GPUs.
+/// The same color means the same as for the GPUs.
 fn style(column: usize) -> anstyle::Style {
     match column {
         MEMORY_HELD => MEMORY,

@@ -16,7 +16,7 @@ use crate::describe::{self, Context, Loads, Phrase};
 pub(super) struct Row<'a> {
     pub(super) index: String,
     pub(super) name: String,
-    /// What it is busy with: the GPU's utilisation, a part's multiprocessors.
+    /// What it is busy with: the GPU's utilization, a part's multiprocessors.
     pub(super) busy: String,
     pub(super) used: String,
     pub(super) total: String,

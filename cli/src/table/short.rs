@@ -1,4 +1,4 @@
-//! gpustat's view: one line per GPU, with who holds how much, in the colours that its users know.
+//! gpustat's view: one line per GPU, with who holds how much, in the colors that its users know.
 
 use anstyle::{AnsiColor, Style};
 use clap::ValueEnum;

@@ -1,4 +1,4 @@
-//! Colours, each with one meaning, the same as on the page. They are the terminal's own, so that they suit light and
+//! Colors, each with one meaning, the same as on the page. They are the terminal's own, so that they suit light and
 //! dark themes.
 
 use anstyle::{AnsiColor, Style};

@@ -355,9 +355,9 @@ fn words_are_red_only_where_somebody_should_act() {
 }
 
 #[test]
-fn only_the_terminal_s_own_colours_are_used() {
+fn only_the_terminal_s_own_colors_are_used() {
     let drawn = troubles().drawn(terminal(200)) + &render_short(&troubles().view(), terminal(200), &[]);
-    // Black and white are somebody's background, and 256 colours know no theme.
+    // Black and white are somebody's background, and 256 colors know no theme.
     let backgrounds = (40..=48).map(|code| code.to_string());
     for code in ["30m", "37m", "90m", "97m", "38;"].map(str::to_owned).into_iter().chain(backgrounds) {
         assert!(!drawn.contains(&format!("\u{1b}[{code}")), "{code:?}");
@@ -365,7 +365,7 @@ fn only_the_terminal_s_own_colours_are_used() {
 }
 
 #[test]
-fn simulated_values_are_labelled_in_every_view() {
+fn simulated_values_are_labeled_in_every_view() {
     let scene = Scene::of(2, |scene| scene.inventory.platform.source = SourceKind::Simulated);
     assert!(scene.piped().lines().next().unwrap().contains("simulated"));
     assert!(render_short(&scene.view(), PIPE, &[]).lines().next().unwrap().contains("simulated"));

@@ -26,7 +26,7 @@ pub(super) enum Purpose {
 pub(super) enum Typed {
     Changed,
     Done,
-    Cancelled,
+    Canceled,
     Nothing,
 }
 
@@ -47,8 +47,8 @@ impl Prompt {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
             KeyCode::Enter => Typed::Done,
-            KeyCode::Esc => Typed::Cancelled,
-            KeyCode::Char('c') if control => Typed::Cancelled,
+            KeyCode::Esc => Typed::Canceled,
+            KeyCode::Char('c') if control => Typed::Canceled,
             KeyCode::Char('u') if control => {
                 self.text.clear();
                 Typed::Changed
@@ -113,7 +113,7 @@ mod tests {
         prompt.key(KeyEvent::new(KeyCode::Char('u'), KeyModifiers::CONTROL));
         assert_eq!(prompt.text, "");
         assert_eq!(prompt.key(key(KeyCode::Enter)), Typed::Done);
-        assert_eq!(prompt.key(key(KeyCode::Esc)), Typed::Cancelled);
+        assert_eq!(prompt.key(key(KeyCode::Esc)), Typed::Canceled);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Colours, each with one meaning, the same as in the table and on the page.
+//! Colors, each with one meaning, the same as in the table and on the page.
 
 use ratatui::style::{Color, Modifier, Style};
 
@@ -6,17 +6,17 @@ use crate::describe::{Level, Load};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ThemeName {
-    /// The terminal's own colours, as they suit a dark background.
+    /// The terminal's own colors, as they suit a dark background.
     Dark,
-    /// Deeper colours, for a light background.
+    /// Deeper colors, for a light background.
     Light,
     /// Colors of Okabe and Ito, which people with any color vision can tell apart, for a dark background.
     ColorBlind,
     /// The same for a light one.
     ColorBlindLight,
-    /// Bright colours on black and nothing dimmed.
+    /// Bright colors on black and nothing dimmed.
     HighContrast,
-    /// No colour at all.
+    /// No color at all.
     Monochrome,
 }
 
@@ -78,24 +78,24 @@ pub(super) struct Theme {
 impl Theme {
     pub(super) fn new(name: ThemeName) -> Self {
         let plain = Style::new();
-        let colour = |colour| plain.fg(colour);
-        let bold = |colour| plain.fg(colour).add_modifier(Modifier::BOLD);
-        // A row of several colours would be a row of several blocks.
+        let color = |color| plain.fg(color);
+        let bold = |color| plain.fg(color).add_modifier(Modifier::BOLD);
+        // A row of several colors would be a row of several blocks.
         let selected = plain.fg(Color::Reset).bg(Color::Reset).add_modifier(Modifier::REVERSED);
         match name {
             ThemeName::Dark => Self {
                 plain,
                 strong: plain.add_modifier(Modifier::BOLD),
-                dim: colour(Color::DarkGray),
+                dim: color(Color::DarkGray),
                 // Plain blue cannot be read on black.
                 utilization: bold(Color::LightBlue),
-                memory: colour(Color::Magenta),
-                power: colour(Color::Yellow),
-                temperature: colour(Color::Cyan),
-                traffic: colour(Color::Green),
+                memory: color(Color::Magenta),
+                power: color(Color::Yellow),
+                temperature: color(Color::Cyan),
+                traffic: color(Color::Green),
                 simulated: bold(Color::Yellow),
-                well: colour(Color::Green),
-                notice: colour(Color::Yellow),
+                well: color(Color::Green),
+                notice: color(Color::Yellow),
                 alarm: bold(Color::Red),
                 selected,
                 found: bold(Color::Yellow).add_modifier(Modifier::UNDERLINED),
@@ -104,35 +104,35 @@ impl Theme {
             ThemeName::Light => Self {
                 plain,
                 strong: plain.add_modifier(Modifier::BOLD),
-                dim: colour(Color::Indexed(242)),
+                dim: color(Color::Indexed(242)),
                 utilization: bold(Color::Indexed(25)),
-                memory: colour(Color::Indexed(90)),
-                power: colour(Color::Indexed(94)),
-                temperature: colour(Color::Indexed(23)),
-                traffic: colour(Color::Indexed(28)),
+                memory: color(Color::Indexed(90)),
+                power: color(Color::Indexed(94)),
+                temperature: color(Color::Indexed(23)),
+                traffic: color(Color::Indexed(28)),
                 simulated: bold(Color::Indexed(94)),
-                well: colour(Color::Indexed(28)),
-                notice: colour(Color::Indexed(94)),
+                well: color(Color::Indexed(28)),
+                notice: color(Color::Indexed(94)),
                 alarm: bold(Color::Indexed(124)),
                 selected,
                 found: bold(Color::Indexed(94)).add_modifier(Modifier::UNDERLINED),
             },
             // Of the 256, those nearest to the palette: few terminals of a cluster tell that they know more.
             ThemeName::ColorBlind => {
-                let colour = |index| colour(Color::Indexed(index));
+                let color = |index| color(Color::Indexed(index));
                 let bold = |index| bold(Color::Indexed(index));
                 Self {
                     plain,
                     strong: plain.add_modifier(Modifier::BOLD),
-                    dim: colour(246),
+                    dim: color(246),
                     utilization: bold(74),
-                    memory: colour(175),
-                    power: colour(214),
-                    temperature: colour(36),
-                    traffic: colour(227),
+                    memory: color(175),
+                    power: color(214),
+                    temperature: color(36),
+                    traffic: color(227),
                     simulated: bold(214),
-                    well: colour(74),
-                    notice: colour(227),
+                    well: color(74),
+                    notice: color(227),
                     alarm: bold(202),
                     selected,
                     found: bold(227).add_modifier(Modifier::UNDERLINED),
@@ -140,20 +140,20 @@ impl Theme {
             }
             // On white the palette's yellow and orange cannot be read, and its dark tones look alike: the alarm is a block.
             ThemeName::ColorBlindLight => {
-                let colour = |index| colour(Color::Indexed(index));
+                let color = |index| color(Color::Indexed(index));
                 let bold = |index| bold(Color::Indexed(index));
                 Self {
                     plain,
                     strong: plain.add_modifier(Modifier::BOLD),
-                    dim: colour(242),
+                    dim: color(242),
                     utilization: bold(25),
-                    memory: colour(90),
-                    power: colour(94),
-                    temperature: colour(23),
-                    traffic: colour(22),
+                    memory: color(90),
+                    power: color(94),
+                    temperature: color(23),
+                    traffic: color(22),
                     simulated: bold(94),
-                    well: colour(25),
-                    notice: colour(94),
+                    well: color(25),
+                    notice: color(94),
                     alarm: bold(16).bg(Color::Indexed(214)),
                     selected,
                     found: bold(94).add_modifier(Modifier::UNDERLINED),
@@ -161,7 +161,7 @@ impl Theme {
             }
             ThemeName::HighContrast => {
                 let plain = Style::new().fg(Color::Indexed(15)).bg(Color::Indexed(16));
-                let bright = |colour| plain.fg(Color::Indexed(colour)).add_modifier(Modifier::BOLD);
+                let bright = |color| plain.fg(Color::Indexed(color)).add_modifier(Modifier::BOLD);
                 Self {
                     plain,
                     strong: plain.add_modifier(Modifier::BOLD),
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn without_colours_there_is_none_and_an_alarm_still_stands_out() {
+    fn without_colors_there_is_none_and_an_alarm_still_stands_out() {
         let theme = Theme::new(ThemeName::Monochrome);
         for style in [theme.alarm, theme.memory, theme.dim, theme.notice, theme.of(Meaning::Power)] {
             assert_eq!((style.fg, style.bg), (None, None));

@@ -81,7 +81,7 @@ impl Conditions {
             absence.filter(|reason| is_final(reason)).map(|reason| format!("{what} not told ({reason})"))
         };
         let free = self.free.and_then(|_| untold("memory", state.free_bytes.absence()));
-        let idle = || self.idle.and_then(|_| untold("utilisation", state.busy_percent.absence()));
+        let idle = || self.idle.and_then(|_| untold("utilization", state.busy_percent.absence()));
         let empty = || self.empty.then(|| untold("processes", state.users.absence())).flatten();
         free.or_else(idle).or_else(empty)
     }
@@ -120,7 +120,7 @@ fn is_busy(wanted: Duration, idle: Option<Duration>, state: &State) -> Option<St
         (Some(idle), _) if idle >= wanted => None,
         (Some(idle), _) => Some(format!("idle {}", time(idle))),
         (None, Reading::Now(busy)) if *busy > IDLE_PERCENT => Some(format!("{busy:.0} % busy")),
-        (None, _) => Some("utilisation unknown".to_owned()),
+        (None, _) => Some("utilization unknown".to_owned()),
     }
 }
 
@@ -193,7 +193,7 @@ mod tests {
             busy_percent: Reading::Absent(Absence::WarmingUp),
             users: Reading::Absent(Absence::Unknown),
         };
-        let said = "memory unknown + utilisation unknown + processes unknown";
+        let said = "memory unknown + utilization unknown + processes unknown";
         assert_eq!(all().judge(&candidate(Ok(unknown)), None), not_yet(said));
         let hung = Trouble { what: "hung".to_owned(), gone: false };
         assert_eq!(all().judge(&candidate(Err(hung)), None), out("hung"));
@@ -214,7 +214,7 @@ mod tests {
         assert_eq!(all().judge(&never_seen, None), never("lost"));
         let mut blind = state(80, 0.0, 0, 0);
         blind.busy_percent = Reading::Absent(Absence::NotSupported);
-        let said = never("utilisation not told (not on this board or driver)");
+        let said = never("utilization not told (not on this board or driver)");
         assert_eq!(all().judge(&candidate(Ok(blind)), None), said);
     }
 }

@@ -1,4 +1,4 @@
-//! Processes that came and went, from two neighbouring lists.
+//! Processes that came and went, from two neighboring lists.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Rates from two neighbouring samples.
+//! Rates from two neighboring samples.
 //!
 //! Counters are what is recorded; rates are made from them afterwards, so that a live view and a replay of a recording
 //! go through the same code.

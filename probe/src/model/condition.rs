@@ -5,9 +5,10 @@ use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
 use super::{RecoveryAction, ThrottleReason};
+use crate::{flat, tagged};
 
 /// Something about a GPU that its users should know. It has a beginning, is in every sample while it lasts, and ends.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, TS, JsonSchema)]
 pub struct Condition {
     /// When it began.
     pub since_ms: u64,
@@ -34,7 +35,7 @@ pub enum Severity {
 }
 
 /// What the matter is, told apart by `condition`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, TS, JsonSchema)]
 #[serde(tag = "condition", rename_all = "snake_case")]
 pub enum ConditionKind {
     /// The driver reported an error.
@@ -138,3 +139,20 @@ pub struct MemoryGrowth {
     /// Over the last half minute.
     pub bytes_per_second: f64,
 }
+
+flat! { Condition { since_ms, severity, text, kind: rest } }
+
+tagged!(ConditionKind by "condition" {
+    "xid" => Xid { code, pid, count, last_ms },
+    "throttled" => Throttled { reasons, limit_watts, gpu_celsius },
+    "held_idle" => HeldIdle { bytes, idle_ms, pids },
+    "hardly_used" => HardlyUsed { gpu_percent, sm_percent, tensor_percent },
+    "memory_nearly_full" => MemoryNearlyFull { free_bytes, total_bytes },
+    "memory_filling" => MemoryFilling { left_ms, bytes_per_second, growing },
+    "ecc_uncorrected" => EccUncorrected { count },
+    "row_remap" => RowRemap { pending, failed },
+    "page_retirement_pending" => PageRetirementPending,
+    "recovery_needed" => RecoveryNeeded { action },
+    "nv_link_down" => NvLinkDown { links },
+    "pcie_degraded" => PcieDegraded { width, max_width },
+});

@@ -51,7 +51,7 @@ pub struct GpuDetails {
 /// Settings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Modes {
-    /// The driver keeps the GPU initialised without clients (`nvmlDeviceGetPersistenceMode`).
+    /// The driver keeps the GPU initialized without clients (`nvmlDeviceGetPersistenceMode`).
     pub persistence: Reading<bool>,
     /// Who may compute (`nvmlDeviceGetComputeMode`).
     pub compute: Reading<ComputeMode>,

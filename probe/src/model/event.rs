@@ -5,9 +5,10 @@ use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
 use super::{Condition, Reading};
+use crate::{flat, tagged};
 
 /// What happened, when, and to which GPU.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, TS, JsonSchema)]
 pub struct Event {
     /// When it was noticed.
     pub at_ms: u64,
@@ -29,7 +30,7 @@ pub struct GpuRef {
 }
 
 /// What happened, told apart by `what`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, TS, JsonSchema)]
 #[serde(tag = "what", rename_all = "snake_case")]
 pub enum EventKind {
     /// The driver says that the GPU is gone (`NVML_ERROR_GPU_IS_LOST`).
@@ -163,7 +164,29 @@ pub enum RunStatus {
     /// A result was wrong, or something failed or was refused.
     Failed,
     /// Somebody stopped it.
-    Cancelled,
+    Canceled,
     /// Whoever announced it fell silent before it ended.
     Lost,
 }
+
+flat! { Event { at_ms, gpu, what: rest } }
+
+tagged!(EventKind by "what" {
+    "gpu_lost" => GpuLost,
+    "gpu_hung" => GpuHung,
+    "gpu_failed" => GpuFailed,
+    "gpu_asleep" => GpuAsleep,
+    "gpu_back" => GpuBack,
+    "xid" => Xid(rest),
+    "ecc_errors" => EccErrors { corrected, uncorrected },
+    "condition_began" => ConditionBegan(rest),
+    "condition_ended" => ConditionEnded(rest),
+    "process_started" => ProcessStarted(rest),
+    "process_ended" => ProcessEnded(rest),
+    "mig_changed" => MigChanged,
+    "power_source_changed" => PowerSourceChanged,
+    "run_began" => RunBegan(rest),
+    "run_step" => RunStep(rest),
+    "run_ended" => RunEnded(rest),
+    "mark" => Mark(rest),
+});

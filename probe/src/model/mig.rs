@@ -49,6 +49,6 @@ pub struct MigSample {
     pub instance: MigInstance,
     /// Its memory (`nvmlDeviceGetMemoryInfo_v2` of the MIG device).
     pub memory: MemorySample,
-    /// What its parts do (`nvmlGpmMigSampleGet`), in percent of this instance. MIG devices have no other utilisation.
+    /// What its parts do (`nvmlGpmMigSampleGet`), in percent of this instance. MIG devices have no other utilization.
     pub activity: Reading<Activity>,
 }

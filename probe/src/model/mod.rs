@@ -15,6 +15,7 @@ mod event;
 pub mod fields;
 mod inventory;
 mod mig;
+mod object;
 mod owner;
 mod process;
 mod reading;
@@ -36,6 +37,7 @@ pub use details::{
 pub use event::{Event, EventKind, GpuRef, Mark, ProcessRef, Run, RunKind, RunStatus, XidReport};
 pub use inventory::{Gpu, Inventory, Platform, SourceKind};
 pub use mig::{MigDevice, MigInstance, MigSample};
+pub use object::Object;
 pub use owner::{Ancestor, Container, ContainerRuntime, Notebook, Owner, Pod, SlurmJob};
 pub use process::{Process, ProcessKind};
 pub use reading::{Absence, Reading};

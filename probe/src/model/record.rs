@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize, de::Error};
+use serde::{Serialize, de::Error};
 use ts_rs::TS;
 
-use super::{Event, GpuDetails, Inventory, Sample, Trace};
+use super::{Event, GpuDetails, Inventory, Object, Sample, Trace};
 use crate::vendor::DriverAnswers;
 
 /// What the collector writes, one JSON object per line, told apart by `type`.
@@ -57,14 +57,10 @@ impl Record {
 /// # Errors
 /// Where the text is not an object with one.
 pub fn type_of(text: &str) -> Result<Cow<'_, str>, serde_json::Error> {
-    #[derive(Deserialize)]
-    struct Kind {
-        r#type: String,
-    }
     let at_sight = text.strip_prefix(r#"{"type":""#).and_then(|rest| Some(rest.split_once('"')?.0));
     match at_sight.filter(|kind| !kind.contains('\\')) {
         Some(kind) => Ok(kind.into()),
-        None => serde_json::from_str::<Kind>(text).map(|kind| kind.r#type.into()),
+        None => Object::parse(text)?.take::<String>("type").map(Cow::Owned),
     }
 }
 

@@ -6,7 +6,7 @@ use ts_rs::TS;
 
 /// The driver's own buffer of one number of one GPU, as far as it was not handed out before (`nvmlDeviceGetSamples`).
 ///
-/// Neighbouring traces of a GPU and metric have no sample twice, and leave none out unless `gap` says so.
+/// Neighboring traces of a GPU and metric have no sample twice, and leave none out unless `gap` says so.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Trace {
     /// NVML's index of the GPU.

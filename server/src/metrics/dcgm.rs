@@ -1,6 +1,6 @@
 //! The same under the names, labels and units of dcgm-exporter, so that its dashboards and alerts work.
 //!
-//! What gpumon does not read is left out: `DCGM_FI_PROF_GR_ENGINE_ACTIVE` and vGPU licences. So is
+//! What gpumon does not read is left out: `DCGM_FI_PROF_GR_ENGINE_ACTIVE` and vGPU licenses. So is
 //! `DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL`, whose unit is not documented. An Xid is told for as long as it is the matter.
 
 use gpumon_probe::model::{ConditionKind, GpuDetails, GpuSample, MigSample, fields::GPU_FIELDS};

@@ -105,10 +105,10 @@ fn lines<'a>(page: &'a str, name: &str) -> Vec<&'a str> {
             current = head.split(' ').next().unwrap();
             assert!(families.insert(current), "a family in two pieces: {current}");
         } else if !line.starts_with("# HELP ") {
-            let (labelled, value) = line.rsplit_once(' ').unwrap();
+            let (labeled, value) = line.rsplit_once(' ').unwrap();
             assert!(value.parse::<f64>().is_ok(), "{line}");
-            assert_eq!(labelled.split('{').next(), Some(current), "outside its family: {line}");
-            assert!(series.insert(labelled), "twice: {labelled}");
+            assert_eq!(labeled.split('{').next(), Some(current), "outside its family: {line}");
+            assert!(series.insert(labeled), "twice: {labeled}");
         }
     }
     page.lines()

@@ -140,7 +140,7 @@ impl Runs {
         self.change(name, |record| {
             let (status, why) = match record.state.code {
                 Some(0) => (RunStatus::Done, None),
-                Some(130) => (RunStatus::Cancelled, None),
+                Some(130) => (RunStatus::Canceled, None),
                 Some(_) => (RunStatus::Failed, why.filter(|_| !record.has_failure())),
                 None => (status, why),
             };
@@ -277,8 +277,8 @@ fn exit_status(end: Result<End, WorkerError<String>>, limit: Duration) -> (RunSt
         return (RunStatus::Failed, Some(why.to_owned()));
     };
     match end.stopped {
-        Some(StopReason::Canceled) => (RunStatus::Cancelled, None),
-        Some(StopReason::ParentEnds) => (RunStatus::Cancelled, Some("the server was stopped".to_owned())),
+        Some(StopReason::Canceled) => (RunStatus::Canceled, None),
+        Some(StopReason::ParentEnds) => (RunStatus::Canceled, Some("the server was stopped".to_owned())),
         Some(StopReason::TimeLimit) => {
             let seconds = limit.as_secs();
             (RunStatus::Failed, Some(format!("the run exceeded its time limit of {seconds} s")))

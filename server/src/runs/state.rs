@@ -17,7 +17,7 @@ pub struct RunState {
     pub title: String,
     /// Whether it goes on, or how it ended.
     pub status: RunStatus,
-    /// Whether it was started here and can be cancelled here; a terminal's run ends in its terminal.
+    /// Whether it was started here and can be canceled here; a terminal's run ends in its terminal.
     pub own: bool,
     /// When it was started.
     pub started_ms: u64,

@@ -23,7 +23,7 @@ pub(super) struct Item {
     except: Range<Release>,
     /// Whether it is there; `None` where it always is.
     pub(super) when: Option<fn(&Cursor<'_>) -> bool>,
-    /// The text sets it one step to the right of its neighbours. The XML does not.
+    /// The text sets it one step to the right of its neighbors. The XML does not.
     pub(super) deeper: bool,
     /// Numbers that its values are about, added to [`Cursor::nth`]: the definitions of two groups that differ in a number
     /// are the same table.

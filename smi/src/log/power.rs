@@ -66,7 +66,7 @@ static DRAWS: &[Item] = &[
     value("Instantaneous Power Draw", "instant_power_draw", |at| field(at, 186)),
 ];
 
-/// One of `NVML_FI_DEV_POWER_AVERAGE` and its neighbours, of the scope in `about`.
+/// One of `NVML_FI_DEV_POWER_AVERAGE` and its neighbors, of the scope in `about`.
 fn field(at: &Cursor<'_>, id: u32) -> String {
     at.format_field(id, at.argument(0), watts)
 }

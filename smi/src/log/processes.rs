@@ -35,7 +35,7 @@ static PROCESSES: List = List {
     layout: Layout::Under(PROCESS_COLUMN),
 };
 
-/// A row is PID, GPU and memory utilisation, most bytes, milliseconds, start, whether it runs.
+/// A row is PID, GPU and memory utilization, most bytes, milliseconds, start, whether it runs.
 static ACCOUNTS: List = List {
     rows: accounts,
     tag: "accounted_process_info",

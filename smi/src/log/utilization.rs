@@ -9,7 +9,7 @@ use super::{
     sections::Section,
 };
 
-/// Compute mode, utilisation and its samples, encoder and frame buffer sessions.
+/// Compute mode, utilization and its samples, encoder and frame buffer sessions.
 pub(super) static ITEMS: &[Item] = &[
     number("Compute Mode", "compute_mode", Q::ComputeMode, 0, |mode| {
         named(mode, &["Default", "Exclusive_Thread", "Prohibited", "Exclusive_Process"])

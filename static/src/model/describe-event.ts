@@ -65,7 +65,7 @@ function description(level: Level, text: string, more = ''): EventDescription {
 function runEnd({ title, status }: Run): EventDescription {
   const failures: Partial<Record<string, EventDescription>> = {
     failed: description('warning', trans.__('Run failed: %1', title)),
-    cancelled: description('none', trans.__('Run canceled: %1', title)),
+    canceled: description('none', trans.__('Run canceled: %1', title)),
     lost: description('warning', trans.__('Run lost: %1', title)),
   };
   return failures[status] ?? description('none', trans.__('Run completed: %1', title));

@@ -10,7 +10,7 @@ export const RUN_STATUS = table((): Record<RunStatus, string> => ({
   running: trans.__('running'),
   done: trans.__('done'),
   failed: trans.__('failed'),
-  cancelled: trans.__('canceled'),
+  canceled: trans.__('canceled'),
   lost: trans.__('lost'),
 }));
 
@@ -38,7 +38,7 @@ export const RUN_LEVEL: Record<RunStatus, Level | 'done'> = {
   running: 'notice',
   done: 'done',
   failed: 'critical',
-  cancelled: 'none',
+  canceled: 'none',
   lost: 'warning',
 };
 

@@ -49,8 +49,8 @@ class Row {
       this.instance,
       h('span', { class: 'gpumon-mig-bar', 'aria-hidden': 'true' }, this.fill),
       this.memory.element,
-      labelled('SM', this.sm),
-      labelled(trans.__('tensor'), this.tensor),
+      labeled('SM', this.sm),
+      labeled(trans.__('tensor'), this.tensor),
     );
   }
 
@@ -66,7 +66,7 @@ class Row {
   }
 }
 
-function labelled(label: string, value: ReadingValue): HTMLElement {
+function labeled(label: string, value: ReadingValue): HTMLElement {
   return h(
     'span',
     { class: 'gpumon-mig-part' },

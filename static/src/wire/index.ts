@@ -609,7 +609,7 @@ export type MigSample = {
   uuid: string,
   /** Its memory (`nvmlDeviceGetMemoryInfo_v2` of the MIG device). */
   memory: MemorySample,
-  /** What its parts do (`nvmlGpmMigSampleGet`), in percent of this instance. MIG devices have no other utilisation. */
+  /** What its parts do (`nvmlGpmMigSampleGet`), in percent of this instance. MIG devices have no other utilization. */
   activity: Reading<Activity>,
   /** `nvmlDeviceGetGpuInstanceId`. */
   gpu_instance: number,
@@ -625,7 +625,7 @@ export type Mode = {
 
 /** Settings. */
 export type Modes = {
-  /** The driver keeps the GPU initialised without clients (`nvmlDeviceGetPersistenceMode`). */
+  /** The driver keeps the GPU initialized without clients (`nvmlDeviceGetPersistenceMode`). */
   persistence: Reading<boolean>,
   /** Who may compute (`nvmlDeviceGetComputeMode`). */
   compute: Reading<ComputeMode>,
@@ -915,7 +915,7 @@ export type RunDetails = {
   title: string,
   /** Whether it goes on, or how it ended. */
   status: RunStatus,
-  /** Whether it was started here and can be cancelled here; a terminal's run ends in its terminal. */
+  /** Whether it was started here and can be canceled here; a terminal's run ends in its terminal. */
   own: boolean,
   /** When it was started. */
   started_ms: number,
@@ -1007,7 +1007,7 @@ export type RunState = {
   title: string,
   /** Whether it goes on, or how it ended. */
   status: RunStatus,
-  /** Whether it was started here and can be cancelled here; a terminal's run ends in its terminal. */
+  /** Whether it was started here and can be canceled here; a terminal's run ends in its terminal. */
   own: boolean,
   /** When it was started. */
   started_ms: number,
@@ -1035,7 +1035,7 @@ export type RunState = {
   error: string | null, };
 
 /** How a run is, or how it ended. */
-export type RunStatus = "running" | "done" | "failed" | "cancelled" | "lost";
+export type RunStatus = "running" | "done" | "failed" | "canceled" | "lost";
 
 /** Where a run is. */
 export type RunStep = {
@@ -1157,7 +1157,7 @@ export type ThrottledTimes = {
 /**
  * The driver's own buffer of one number of one GPU, as far as it was not handed out before (`nvmlDeviceGetSamples`).
  *
- * Neighbouring traces of a GPU and metric have no sample twice, and leave none out unless `gap` says so.
+ * Neighboring traces of a GPU and metric have no sample twice, and leave none out unless `gap` says so.
  */
 export type Trace = {
   /** NVML's index of the GPU. */

@@ -49,7 +49,7 @@ export class Charts {
           const columns = new Set<number>();
           for (let i = 0; i < data.length; i += 4) {
             const [red = 0, green = 0, blue = 0, alpha = 0] = [data[i], data[i + 1], data[i + 2], data[i + 3]];
-            // Axes and letters are grey; lines are not.
+            // Axes and letters are gray; lines are not.
             if (alpha > 200 && Math.max(red, green, blue) - Math.min(red, green, blue) > 60) {
               columns.add((i / 4) % width);
             }

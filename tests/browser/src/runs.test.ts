@@ -77,15 +77,15 @@ describe('a run from the page', () => {
     await page.getByRole('dialog').waitFor({ state: 'hidden' });
   });
 
-  it('is cancelled, and is there again after a reload', async ({ page }) => {
+  it('is canceled, and is there again after a reload', async ({ page }) => {
     await start(page, 'GPU 1, H200');
     await page.locator('.gpumon-run-table tr').filter({ hasText: '4,020' }).waitFor();
     await running(page).getByRole('button', { name: 'Cancel' }).click();
-    await page.locator('.gpumon-run[data-status=cancelled]').waitFor();
+    await page.locator('.gpumon-run[data-status=canceled]').waitFor();
     await page.reload();
     await new View(page).live();
     await page.getByTestId('gpumon-run').click();
-    const past = page.locator('.gpumon-run[data-status=cancelled]');
+    const past = page.locator('.gpumon-run[data-status=canceled]');
     await past.locator('.gpumon-run-table tr').filter({ hasText: '4,020' }).waitFor();
   });
 });
@@ -98,6 +98,6 @@ describe('a run from the panel', () => {
     await start(page, 'CPU');
     await page.locator('.gpumon-run-table tr').filter({ hasText: '4,020' }).waitFor();
     await running(page).getByRole('button', { name: 'Cancel' }).click();
-    await page.locator('.gpumon-run[data-status=cancelled]').waitFor();
+    await page.locator('.gpumon-run[data-status=canceled]').waitFor();
   });
 });

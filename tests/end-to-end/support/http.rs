@@ -15,6 +15,8 @@ pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) head: String,
     pub(crate) body: String,
+    /// The body as it came.
+    pub(crate) bytes: Vec<u8>,
 }
 
 impl Answer {
@@ -67,8 +69,9 @@ fn exchange_body(mut stream: impl Read + Write, request: &str, host: &str, heade
     stream.write_all((lines.join("\r\n") + "\r\n\r\n" + body).as_bytes()).unwrap();
     let mut response = Vec::new();
     stream.read_to_end(&mut response).unwrap();
-    let response = String::from_utf8_lossy(&response);
-    let (head, body) = response.split_once("\r\n\r\n").unwrap_or((&response, ""));
+    let end = response.windows(4).position(|bytes| bytes == b"\r\n\r\n").unwrap_or(response.len());
+    let bytes = response.split_off((end + 4).min(response.len()));
+    let head = String::from_utf8_lossy(&response).to_lowercase();
     let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
-    Answer { status, head: head.to_lowercase(), body: body.to_owned() }
+    Answer { status, head, body: String::from_utf8_lossy(&bytes).into_owned(), bytes }
 }

@@ -21,7 +21,7 @@ pub(crate) struct Terminal {
 }
 
 impl Terminal {
-    /// Starts the program in a terminal of this size, which speaks UTF-8 and knows colours unless the command says else.
+    /// Starts the program in a terminal of this size, which speaks UTF-8 and knows colors unless the command says else.
     pub(crate) fn with(mut command: Command, columns: u16, rows: u16) -> Self {
         let (screen, inside) = pty::open(columns, rows);
         let given = |name: &str| command.get_envs().any(|(known, _)| known == name);

@@ -198,7 +198,7 @@ fn settings_are_read_and_a_mistake_is_named_and_left_out() {
     let mut terminal = Tty::start(&top(&fake, &[]), 120, 30);
     terminal.wait_for("Network TX");
     quit(&mut terminal, "q");
-    assert!(!terminal.written().contains("\u{1b}[38;5;"), "no colours");
+    assert!(!terminal.written().contains("\u{1b}[38;5;"), "no colors");
     configure(&fake, "view = \"host\"\nthem = \"light\"\n");
     let mut terminal = Tty::start(&top(&fake, &[]), 160, 30);
     terminal.wait_for("line 2: unknown setting 'them': did you mean 'theme'?");

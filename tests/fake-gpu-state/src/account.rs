@@ -26,7 +26,7 @@ impl Account {
     /// # Panics
     /// Where the folder cannot be made: a test that shares nothing tests nothing.
     pub fn open(folder: Option<PathBuf>) -> Self {
-        /// A process may have several, as a test has that is its own neighbour.
+        /// A process may have several, as a test has that is its own neighbor.
         static OPENED: AtomicU32 = AtomicU32::new(0);
         let own = Entry::of_this_process();
         let shared = folder.map(|folder| {

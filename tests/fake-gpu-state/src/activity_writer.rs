@@ -40,7 +40,7 @@ impl ActivityWriter {
     /// # Panics
     /// Where the folder cannot be made.
     pub fn open(folder: Option<PathBuf>, peaks: Peaks) -> Self {
-        /// A process may have several, as a test has that is its own neighbour.
+        /// A process may have several, as a test has that is its own neighbor.
         static OPENED: AtomicU32 = AtomicU32::new(0);
         let shared = folder.map(|folder| {
             fs::create_dir_all(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));

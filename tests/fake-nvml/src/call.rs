@@ -140,7 +140,7 @@ pub(crate) fn target(handle: nvmlDevice_t) -> Result<Target, Code> {
     untagged(number, IS_MIG).map(|(gpu, own)| (gpu, Some(own)))
 }
 
-/// A function that needs no initialised library.
+/// A function that needs no initialized library.
 pub(crate) fn before_init(function: &'static str, body: impl FnOnce(&'static Session) -> Outcome) -> nvmlReturn_t {
     let session = session();
     wait(session, function, None);

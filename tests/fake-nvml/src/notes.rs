@@ -1,5 +1,5 @@
 //! What the driver notes of each GPU once in 200 ms, and keeps for a while: how much of that time it was in use, and by
-//! whom. So does the real one, which is why its utilisation moves in steps.
+//! whom. So does the real one, which is why its utilization moves in steps.
 
 use std::{
     collections::VecDeque,

@@ -28,7 +28,7 @@ pub(crate) struct Session {
     pub(crate) state_folder: Option<PathBuf>,
     /// What was noted of that.
     pub(crate) notes: Option<Arc<Notes>>,
-    /// How often it was initialised and not yet shut down.
+    /// How often it was initialized and not yet shut down.
     users: AtomicU32,
 }
 

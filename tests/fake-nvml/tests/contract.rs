@@ -62,7 +62,7 @@ fn a_scenario_gives_answers_of_those_functions_that_look_for_them_and_of_no_othe
 #[test]
 fn every_function_can_be_missing() {
     let directory = tempfile::tempdir().unwrap();
-    // The bindings do not open a library that cannot be initialised.
+    // The bindings do not open a library that cannot be initialized.
     let (needed, hidden): (Vec<&str>, Vec<&str>) = FUNCTIONS.iter().partition(|name| name.starts_with("nvmlInit"));
     assert_eq!(needed.len(), 2);
     let lib = open(&fake_nvml::install(directory.path(), &hidden));
@@ -74,8 +74,8 @@ fn every_function_can_be_missing() {
 }
 
 #[test]
-fn nothing_answers_before_initialisation_and_after_the_last_shutdown() {
-    let test = "nothing_answers_before_initialisation_and_after_the_last_shutdown";
+fn nothing_answers_before_initialization_and_after_the_last_shutdown() {
+    let test = "nothing_answers_before_initialization_and_after_the_last_shutdown";
     with_library(test, "", &[], |library| {
         let lib = open(library);
         let mut count = 0;

@@ -77,9 +77,9 @@ fn a_function_that_a_scenario_hides_or_fails_says_so() {
 }
 
 #[test]
-fn initialisation_fails_until_it_recovers() {
+fn initialization_fails_until_it_recovers() {
     let scenario = "init_error = { code = 18, to_s = 1 }";
-    with_library("initialisation_fails_until_it_recovers", scenario, &[], |library| {
+    with_library("initialization_fails_until_it_recovers", scenario, &[], |library| {
         // One library stays open, so that the timeline goes on.
         let held = open(library);
         let init = || Nvml::builder().lib_path(library.as_os_str()).init();

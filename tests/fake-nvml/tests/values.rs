@@ -133,8 +133,8 @@ fn field_values_have_an_outcome_each_and_energy_adds_up() {
 }
 
 #[test]
-fn what_a_data_centre_board_lacks_is_not_supported() {
-    with_library("what_a_data_centre_board_lacks_is_not_supported", "", &[], |library| {
+fn what_a_data_center_board_lacks_is_not_supported() {
+    with_library("what_a_data_center_board_lacks_is_not_supported", "", &[], |library| {
         let nvml = init(library);
         let device = nvml.device_by_index(0).unwrap();
         fails_with!(device.fan_speed(0), NvmlError::NotSupported);

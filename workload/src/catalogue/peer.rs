@@ -75,7 +75,7 @@ impl Workload for Peer {
 
     fn on_cuda<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
         let few = RunError::TooFewGpus { id: self.about.id, needed: 2, found: 1 };
-        let other = gpu.neighbour()?.ok_or(few)?.open()?;
+        let other = gpu.neighbor()?.ok_or(few)?.open()?;
         other.memory_budget()?.check(self.about.id, self.cost(size).memory_bytes)?;
         gpu.context.reach(&other.context)?;
         other.context.reach(&gpu.context)?;

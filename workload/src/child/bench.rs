@@ -78,7 +78,7 @@ fn run_pairs(
     let mut bench = Bench { job, frameworks: None, context, placement, report, step: 0, worst: 0 };
     let pairs = (0..found).flat_map(|from| (0..found).map(move |to| (from, to))).filter(|(from, to)| from != to);
     for (from, to) in pairs {
-        let other = gpus[to].as_neighbour();
+        let other = gpus[to].as_neighbor();
         gpus[from].pair_with(other);
         if bench.all(plan.on(Backend::Cuda, found), &Place::Cuda(&gpus[from])) {
             break;

@@ -218,7 +218,7 @@ fn load() -> Option<&'static Library> {
 }
 
 fn open(path: &OsStr) -> Option<Library> {
-    // SAFETY: it is NVIDIA's library, whose initialisers disturb nothing here.
+    // SAFETY: it is NVIDIA's library, whose initializers disturb nothing here.
     unsafe { Library::new(path) }.ok()
 }
 

@@ -59,7 +59,7 @@ impl Driver {
     fn load_from(path: &OsStr) -> Result<&'static Self, Unavailable> {
         let shown = path.to_string_lossy().into_owned();
         let wrong = |missing| Unavailable::WrongLibrary { path: shown.clone(), missing };
-        // SAFETY: the driver's library has no initialisers that anything here could disturb.
+        // SAFETY: the driver's library has no initializers that anything here could disturb.
         let library = unsafe { Library::new(path) }
             .map_err(|error| no_library(&shown, reason(&error, &shown), Path::new(DRIVER_RUNS).exists()))?;
         let library: &'static Library = Box::leak(Box::new(library));

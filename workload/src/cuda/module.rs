@@ -8,7 +8,7 @@ use std::{
     rc::Rc,
 };
 
-use flate2::read::ZlibDecoder;
+use flate2::read::GzDecoder;
 
 use super::{
     api::Handle, context::Context, error::CudaError, memory::DeviceMemory, pinned::PinnedMemory, tensor_map::TensorMap,
@@ -113,7 +113,7 @@ impl Code {
     pub(crate) fn image(self) -> Vec<u8> {
         let (Self::Ptx(packed) | Self::Cubin(packed, _)) = self;
         let mut image = Vec::new();
-        ZlibDecoder::new(packed).read_to_end(&mut image).expect("the build compressed it");
+        GzDecoder::new(packed).read_to_end(&mut image).expect("the build compressed it");
         image.push(0);
         image
     }

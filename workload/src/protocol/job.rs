@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use gpumon_probe::model::RunKind;
-use serde::{Deserialize, Serialize};
+use gpumon_probe::{model::RunKind, tagged};
+use serde::{Deserialize, Serialize, de::Error};
 
 use super::vocabulary::{Backend, Dtype, Engine};
 
 /// What is asked, told apart by `kind`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Job {
     /// Workloads by name, each measured and verified.
@@ -150,6 +150,14 @@ impl Default for BurnJob {
     }
 }
 
+tagged!(Job by "kind" {
+    "bench" => Bench(rest),
+    "seeds" => Tutorials(rest),
+    "burn" => Burn(rest),
+    "oom" => Oom(rest),
+    "selftest" => Selftest(rest),
+});
+
 /// What any job may take, beyond the time that it asks for.
 const USUAL_LIMIT: Duration = Duration::from_mins(10);
 /// What a self-test takes of each GPU.
@@ -163,7 +171,7 @@ impl Job {
     /// # Errors
     /// Where it is no job.
     pub fn parse(json: &[u8]) -> serde_json::Result<Self> {
-        serde_json::from_slice(json)
+        serde_json::from_str(str::from_utf8(json).map_err(serde_json::Error::custom)?)
     }
 
     /// Where it is to run.

@@ -2,30 +2,31 @@
 
 use std::{collections::BTreeMap, fmt};
 
+use gpumon_probe::flat;
 use serde::{Deserialize, Serialize};
 
 /// As many processes as are named in a sentence.
 const NAMED: usize = 3;
 
 /// What the readings of a stretch of time say.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Load {
     /// How many readings there are.
     pub samples: usize,
     /// Clock of the multiprocessors.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub sm_mhz: Option<Range>,
     /// The board's draw.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub watts: Option<Range>,
     /// What the board used in all of the time, by its own counter.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub joules: Option<f64>,
     /// The chip's temperature.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub celsius: Option<Range>,
     /// The share of what the chip does at the clock that it had; left out where no clock changes that.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub share_at_clock: Option<f64>,
     /// In how many of the readings each throttle reason was active, by NVML's name.
     #[serde(rename = "held_down_by")]
@@ -69,6 +70,10 @@ pub struct OtherProcess {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
 }
+
+flat! { Load {
+    samples, sm_mhz, watts, joules, celsius, share_at_clock, throttled_by = "held_down_by", others: rest
+} }
 
 impl Load {
     /// The throttle reason of most of the time, by NVML's name.

@@ -2,29 +2,27 @@
 
 use std::{borrow::Cow, time::Duration};
 
-use gpumon_probe::model::Reading;
+use gpumon_probe::{flat, model::Reading};
 use serde::{Deserialize, Serialize};
 
 use super::vocabulary::{Backend, Bound, Cost, Dtype, Engine, Extent};
 
 /// What a run has shown, as one JSON object.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Outcome {
     /// The workload.
     pub id: Cow<'static, str>,
     /// Of which the first of its random inputs is made, in hexadecimal digits; each further one has the next number. It is
     /// always the same, so that anybody can have the same inputs again.
-    #[serde(default)]
     pub seed: Cow<'static, str>,
     /// Where it ran.
     pub backend: Backend,
     /// By what, on a GPU.
-    #[serde(default)]
     pub engine: Engine,
     /// On what.
     pub device: DeviceName,
     /// The GPU beside that, where it takes two.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<DeviceName>,
     /// The type of its elements.
     pub dtype: Dtype,
@@ -160,6 +158,11 @@ pub struct Verification {
     /// How large it may be.
     pub tolerance: f64,
 }
+
+flat! { Outcome {
+    id, seed: default, backend, engine: default, device, to, dtype, n, extent, device_time, host_time, stopped, partial,
+    rate, roofline, verify, environment, cost: rest
+} }
 
 impl Rate {
     /// Of so many operations in such a time, in which there was more than one run.

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use gpumon_probe::{flat, tagged};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
@@ -18,10 +19,9 @@ use super::{
 const GIB: f64 = (1_u64 << 30) as f64;
 
 /// A report with its time.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Line {
     /// In ms since 1970.
-    #[serde(default)]
     pub at_ms: u64,
     /// The report.
     #[serde(flatten)]
@@ -34,7 +34,7 @@ pub struct Line {
 pub struct NotAReport(#[from] serde_json::Error);
 
 /// What is reported, told apart by `report`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "report", rename_all = "snake_case")]
 pub enum Report {
     /// The job has begun. It comes first, and once.
@@ -62,10 +62,9 @@ pub enum Report {
         /// From 0 to 1.
         share: f64,
         /// What there is to say of it, as `612 TFLOP/s, 0 errors`.
-        #[serde(default)]
         text: String,
         /// How full the device is, where that is what the step shows.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(skip_serializing_if = "Option::is_none")]
         memory: Option<MemoryLevel>,
     },
     /// A step's outcome.
@@ -76,7 +75,7 @@ pub enum Report {
         /// What NVML read while it was timed; `null` where it read nothing.
         load: Option<Load>,
         /// Frameworks that ran beside it.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        #[serde(skip_serializing_if = "Vec::is_empty")]
         beside: Vec<FrameworkRun>,
     },
     /// What a variant of a tutorial benchmark has shown.
@@ -106,7 +105,7 @@ pub enum Report {
         /// Where.
         backend: Backend,
         /// On which GPU, as CUDA counts, where it was one of several steps on it.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(skip_serializing_if = "Option::is_none")]
         gpu: Option<u32>,
         /// Why, and what to do.
         error: String,
@@ -119,9 +118,23 @@ pub enum Report {
         code: u8,
     },
     /// A report that this version does not know: the program that works may be a newer one.
-    #[serde(other)]
     Unknown,
 }
+
+flat! { Line { at_ms: default, report: rest } }
+
+tagged!(Report by "report" {
+    "begun" => Begun { title, devices, steps },
+    "phase" => Phase { step, id, backend, phase },
+    "progress" => Progress { share, text: default, memory },
+    "result" => Result { load, beside: default, outcome: rest },
+    "seed" => Tutorial { tutorial: rest },
+    "check" => Check { check: rest },
+    "said" => Said { topic, text },
+    "failed" => Failed { id, backend, gpu, error, code },
+    "ended" => Ended { code },
+    _ => Unknown,
+});
 
 /// What is done in a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
@@ -222,6 +235,38 @@ mod tests {
         let text = serde_json::to_string(&line).unwrap();
         assert_eq!(Line::parse(&text).unwrap(), line);
         assert_eq!(text, r#"{"at_ms":5,"report":"phase","step":0,"id":"copy","backend":"cuda","phase":"warming_up"}"#);
+    }
+
+    #[test]
+    fn every_report_is_read_as_it_is_written() {
+        let device = r#"{"index":0,"name":"NVIDIA H200","uuid":"GPU-1"}"#;
+        let times = r#"{"median_us":2.5,"low_us":2.4,"high_us":2.6,"p5_us":2.3,"p95_us":2.7,"min_us":2.2,"n":20}"#;
+        let verify = r#"{"ok":true,"checked":5,"wrong":0,"largest_error":0.0,"tolerance":0.5}"#;
+        let outcome = format!(
+            r#""id":"copy","seed":"9e37","backend":"cuda","engine":"own","device":{device},"dtype":"fp32","n":8,"extent":"elements","memory_bytes":1,"host_bytes":2,"moved_bytes":3,"operations":4,"device_time":{times},"host_time":null,"stopped":"steady","partial":false,"rate":{{"bytes_per_second":4.2}},"roofline":{{"limit":"memory","rated_per_second":4.9,"share":{{"absent":"unknown"}}}},"verify":{verify},"environment":{{"from_ms":1,"to_ms":2,"gpumon":"0.1.0","cpu":"Xeon","threads":16}}"#
+        );
+        let tutorial = r#""row":"c","title":"Copies","teaches":"Fewer","variant":"own","backend":"cpu""#;
+        for report in [
+            &format!(r#""report":"begun","title":"copy","devices":[{device}],"steps":2"#),
+            r#""report":"phase","step":0,"id":"copy","backend":"cuda","phase":"measuring""#,
+            r#""report":"progress","share":0.5,"text":"half","memory":{"used_bytes":1,"total_bytes":2,"reserve_bytes":1}"#,
+            &format!(
+                r#""report":"result",{outcome},"load":{{"samples":3,"watts":{{"min":1.0,"mean":2.0,"max":3.0}},"held_down_by":{{"sw_power_cap":2}},"others":[{{"pid":7,"user":"ana"}}],"others_omitted":1}},"beside":[{{"name":"JAX","version":"0.8","host_time":{times},"verify":{verify}}}]"#
+            ),
+            &format!(
+                r#""report":"seed",{tutorial},"found":"measured","outcome":{{{outcome}}},"share_of_framework":0.5"#
+            ),
+            &format!(r#""report":"seed",{tutorial},"found":"shown","ok":true,"text":"So it is""#),
+            &format!(r#""report":"seed",{tutorial},"found":"skipped","reason":"no GPU""#),
+            &format!(r#""report":"seed",{tutorial},"found":"failed","error":"no memory","refused":true"#),
+            r#""report":"check","load":"read","does":"Reads","gpu":0,"reading":"power.draw_watts","unit":"percent","expected":1.0,"least":{"absent":"unknown"},"most":2.0,"reported":1.5,"verdict":"verified","how":"so","text":"as it should be""#,
+            r#""report":"said","topic":"cure","text":"Do so""#,
+            r#""report":"failed","id":"copy","backend":"cuda","gpu":1,"error":"no memory","code":5"#,
+            r#""report":"ended","code":0"#,
+        ] {
+            let line = format!(r#"{{"at_ms":5,{report}}}"#);
+            assert_eq!(serde_json::to_string(&Line::parse(&line).unwrap()).unwrap(), line);
+        }
     }
 
     #[test]

@@ -2,12 +2,13 @@
 
 use std::borrow::Cow;
 
+use gpumon_probe::{flat, tagged};
 use serde::{Deserialize, Serialize};
 
 use super::{framework_run::FrameworkRun, outcome::Outcome, vocabulary::Backend};
 
 /// What a variant has shown.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TutorialReport {
     /// The case, as `c`.
     #[serde(rename = "row")]
@@ -24,13 +25,13 @@ pub struct TutorialReport {
     #[serde(flatten)]
     pub found: Found,
     /// What a framework takes for it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub framework: Option<FrameworkTime>,
     /// The time of this as a share of the framework's, both by the host's clock; none where there is nothing to compare.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub share_of_framework: Option<f64>,
     /// Frameworks that ran beside it.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub beside: Vec<FrameworkRun>,
 }
 
@@ -52,7 +53,7 @@ pub struct FrameworkTime {
 }
 
 /// What came of a variant, told apart by `found`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "found", rename_all = "snake_case")]
 pub enum Found {
     /// It was measured and verified.
@@ -80,6 +81,17 @@ pub enum Found {
         refused: bool,
     },
 }
+
+flat! { TutorialReport {
+    case = "row", title, teaches, variant, backend, framework, share_of_framework, beside: default, found: rest
+} }
+
+tagged!(Found by "found" {
+    "measured" => Measured { outcome },
+    "shown" => Shown { ok, text },
+    "skipped" => Skipped { reason },
+    "failed" => Failed { error, refused },
+});
 
 impl TutorialReport {
     /// Whether something was checked and is not as it should be.

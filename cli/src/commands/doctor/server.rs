@@ -43,8 +43,9 @@ fn unreadable(error: &serde_json::Error) -> String {
 
 pub(super) fn check(response: &Result<Response, NoServer>) -> Finding {
     let check = "server";
-    let Ok(Response { socket, snapshot }) = response else {
-        return Finding::note(check, "none found at the default socket").with_cure("start one with `gpumon serve`");
+    let Response { socket, snapshot } = match response {
+        Ok(response) => response,
+        Err(none) => return Finding::note(check, format!("none at {}", none.places())).with_cure(NoServer::CURE),
     };
     let snapshot = snapshot.as_ref().map_err(Clone::clone);
     match snapshot.and_then(|snapshot| Snapshot::deserialize(snapshot).map_err(|error| unreadable(&error))) {

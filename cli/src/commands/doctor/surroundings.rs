@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn containers_and_windows_are_recognised_by_their_files() {
+    fn containers_and_windows_are_recognized_by_their_files() {
         let root = tempfile::tempdir().unwrap();
         let machine = Machine::below(root.path());
         assert_eq!(check(&machine, &Driver::Silent).len(), 0);

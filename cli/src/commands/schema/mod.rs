@@ -5,7 +5,7 @@ use std::{
     io::{self, Read, Write},
 };
 
-use flate2::read::ZlibDecoder;
+use flate2::read::GzDecoder;
 use serde_json::{Map, Value, json};
 
 use crate::exit::Failure;
@@ -42,7 +42,7 @@ pub(crate) fn run(args: &SchemaArgs) -> Result<(), Failure> {
 /// Of what is written, not of what would be understood.
 pub(crate) fn schema(what: What) -> Value {
     let mut text = String::new();
-    ZlibDecoder::new(PACKED).read_to_string(&mut text).expect("the build compressed it");
+    GzDecoder::new(PACKED).read_to_string(&mut text).expect("the build compressed it");
     let mut types: Map<String, Value> = serde_json::from_str(&text).expect("a test compares it with the types");
     let name = match what {
         What::Snapshot => "Snapshot",

@@ -12,7 +12,7 @@ use crate::{
     terminal::is_dumb,
 };
 
-/// Whether text has colours.
+/// Whether text has colors.
 #[derive(Debug, Clone, Copy, Default, clap::ValueEnum)]
 pub(crate) enum Color {
     /// If the terminal supports colors; `NO_COLOR` and `CLICOLOR_FORCE` override this

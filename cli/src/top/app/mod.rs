@@ -217,9 +217,9 @@ impl App {
                 self.state.processes.search = text;
                 self.find(true, true);
             }
-            (Typed::Cancelled, Purpose::Filter) => self.state.processes.filter = Filter::default(),
-            (Typed::Cancelled, Purpose::Search) => self.state.processes.search.clear(),
-            (Typed::Changed | Typed::Cancelled, Purpose::Goto) | (Typed::Done, Purpose::Filter) => {}
+            (Typed::Canceled, Purpose::Filter) => self.state.processes.filter = Filter::default(),
+            (Typed::Canceled, Purpose::Search) => self.state.processes.search.clear(),
+            (Typed::Changed | Typed::Canceled, Purpose::Goto) | (Typed::Done, Purpose::Filter) => {}
             (Typed::Done, Purpose::Search) => {
                 if !text.is_empty() && !self.find(true, true) {
                     self.state.tell(Level::Warn, format!("'{text}' was not found"));
@@ -227,7 +227,7 @@ impl App {
             }
             (Typed::Done, Purpose::Goto) => self.go_to(&text),
         }
-        if matches!(typed, Typed::Done | Typed::Cancelled) {
+        if matches!(typed, Typed::Done | Typed::Canceled) {
             self.prompt = None;
         }
         Next::Draw

@@ -380,7 +380,7 @@ fn the_host_has_its_charts_and_a_board_without_mig_says_so() {
 }
 
 #[test]
-fn without_colours_nothing_is_coloured() {
+fn without_colors_nothing_is_colored() {
     let (mut app, _waiting) = app(2);
     app.state.theme = Theme::new(ThemeName::Monochrome);
     let mut buffer = ratatui::buffer::Buffer::empty(ratatui::layout::Rect { x: 0, y: 0, width: 120, height: 40 });

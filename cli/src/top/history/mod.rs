@@ -163,7 +163,7 @@ impl History {
             if let Some((before_ms, from)) =
                 before.filter(|(before_ms, _)| at_ms.saturating_sub(*before_ms) <= reach_ms)
             {
-                // Columns between two neighbouring samples lie on the line from one to the other.
+                // Columns between two neighboring samples lie on the line from one to the other.
                 let (left, right) = (place(before_ms), place(at_ms));
                 for between in left + 1..right.min(drawn.len()) {
                     let share = (between - left) as f64 / (right - left) as f64;
@@ -197,7 +197,7 @@ impl History {
 /// What was read at one moment, by column; NaN where it was not.
 pub(super) struct Row {
     at_ms: u64,
-    /// How far the sample before may lie back for the two to be neighbours.
+    /// How far the sample before may lie back for the two to be neighbors.
     reach_ms: u64,
     values: Vec<f32>,
 }

@@ -103,7 +103,7 @@ fn is_quiet(view: &View<'_>) -> Option<bool> {
         &view.sample.utilization;
     let gpu = view.fresh(gpu_percent).map(|percent| *percent <= 0.0);
     let sm = view.activity(|activity| &activity.sm_percent).map(|percent| percent < QUIET_SM_PERCENT);
-    // A GPU with MIG has no utilisation of its own.
+    // A GPU with MIG has no utilization of its own.
     let mig = view.fresh(&view.sample.mig_devices).filter(|devices| !devices.is_empty()).and_then(|devices| {
         let quiet = devices.iter().map(|mig| {
             let percent = view.fresh(&view.fresh(&mig.activity)?.sm_percent)?;

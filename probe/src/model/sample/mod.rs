@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
 use super::{Absence, Activity, Condition, MigSample, Process, Reading, reading::absent};
+use crate::tagged;
 
 mod host;
 mod throttle;
@@ -76,7 +77,7 @@ pub struct GpuSample {
 }
 
 /// Whether a GPU answers.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, TS, JsonSchema)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum Health {
     /// It does.
@@ -105,6 +106,14 @@ pub enum Health {
         reason: Absence,
     },
 }
+
+tagged!(Health by "state" {
+    "ok" => Ok,
+    "asleep" => Asleep { since_ms },
+    "hung" => Hung { since_ms },
+    "lost" => Lost { since_ms },
+    "failed" => Failed { since_ms, reason },
+});
 
 impl Health {
     /// Its state in a word, as it is in JSON.

@@ -19,7 +19,7 @@ use crate::{
     vendor::{Device, DeviceError, ErrorInfo, ErrorLog, Reporter, Source, SourceError},
 };
 
-/// NVML, loaded and initialised.
+/// NVML, loaded and initialized.
 pub struct NvmlSource {
     answers: Arc<NvmlBackend>,
     /// What was loaded, to name it.

@@ -2,23 +2,15 @@
 
 use std::path::Path;
 
-use nvml_wrapper::error::NvmlError;
-
-use super::error;
 use crate::vendor::{SourceError, nvml::query::Code};
 
 /// The name by which every NVIDIA driver installs its library.
 pub(super) const LIBRARY: &str = "libnvidia-ml.so.1";
 
-pub(super) fn start_error(library: &str, error: &NvmlError) -> SourceError {
-    match error {
-        NvmlError::LibloadingError(loader) => {
-            let cause = std::error::Error::source(loader).map_or_else(|| loader.to_string(), ToString::to_string);
-            no_library(library, &format!("{}{}", cause.trim_start_matches(&format!("{library}: ")), driver_hint()))
-        }
-        NvmlError::FailedToLoadSymbol(_) => incomplete_library(library),
-        error => source_error(error::code(error)),
-    }
+/// What the loader has against it.
+pub(super) fn not_loaded(library: &str, error: &libloading::Error) -> SourceError {
+    let cause = std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string);
+    no_library(library, &format!("{}{}", cause.trim_start_matches(&format!("{library}: ")), driver_hint()))
 }
 
 /// A library without the functions that everything begins with.

@@ -28,7 +28,7 @@ impl Architecture {
         self.facts().0
     }
 
-    /// CUDA's compute capability of its data-centre board: major and minor number.
+    /// CUDA's compute capability of its data-center board: major and minor number.
     pub fn compute_capability(self) -> (u8, u8) {
         self.facts().1
     }

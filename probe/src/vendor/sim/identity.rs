@@ -31,7 +31,7 @@ pub struct GpuIdentity {
     pub vbios_version: String,
     /// The generation of its chip.
     pub architecture: Architecture,
-    /// Whether it is made for players rather than for data centres: with fans, without ECC, MIG and `NVLinks`.
+    /// Whether it is made for players rather than for data centers: with fans, without ECC, MIG and `NVLinks`.
     pub geforce: bool,
     /// Whether its memory corrects errors, and counts them.
     pub ecc: bool,
@@ -53,7 +53,7 @@ pub struct GpuIdentity {
     pub nvlinks: Vec<LinkState>,
     /// Whether the hardware counts activity (GPM).
     pub counts_activity: bool,
-    /// Whether the driver keeps it initialised without clients.
+    /// Whether the driver keeps it initialized without clients.
     pub persistence: bool,
     /// Whether the driver accounts for its processes.
     pub accounting: bool,

@@ -41,7 +41,7 @@ pub(super) fn ease(t: f64) -> f64 {
     t * t * (3.0 - 2.0 * t)
 }
 
-/// The finaliser of `SplitMix64`: every input bit changes about half of the output bits.
+/// The finalizer of `SplitMix64`: every input bit changes about half of the output bits.
 fn mix(bits: u64) -> u64 {
     let mut z = bits.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

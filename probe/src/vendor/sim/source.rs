@@ -23,7 +23,7 @@ use super::{
 
 /// Simulated GPUs as a [`Source`].
 ///
-/// It honours what a scenario says of GPUs, and `init_error`; `latency`, `hidden`, `returns` and `crash` are about NVML's
+/// It honors what a scenario says of GPUs, and `init_error`; `latency`, `hidden`, `returns` and `crash` are about NVML's
 /// functions, of which it calls none.
 #[derive(Debug, Clone)]
 pub struct SimSource {
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_of_a_simulated_gpu_is_read_and_labelled() {
+    fn everything_of_a_simulated_gpu_is_read_and_labeled() {
         let source = SimSource::new(Scenario::simple(2, 1));
         assert_eq!(source.platform().source, SourceKind::Simulated);
         assert_eq!(source.device_count(), Ok(2));
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_geforce_has_fans_and_none_of_what_data_centres_want() {
+    fn a_geforce_has_fans_and_none_of_what_data_centers_want() {
         let source = source("[[gpu]]\nindex = 0\nname = \"NVIDIA GeForce RTX 4090\"\narchitecture = \"ada\"");
         let mut device = source.open(0).unwrap();
         let (mut sample, mut details) = (blank(0), GpuDetails::absent(0, None, 0, &Absence::WarmingUp));
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_gpu_is_lost_and_its_neighbour_is_not() {
+    fn a_lost_gpu_is_lost_and_its_neighbor_is_not() {
         let source = source("gpus = 2\n[[fault]]\ngpu = 0\nkind = \"lost\"\nfrom_s = 0");
         assert!(matches!(source.open(0), Err(DeviceError::Lost)));
         assert!(source.open(1).unwrap().read(&mut blank(1), ReadDepth::Full).is_ok());

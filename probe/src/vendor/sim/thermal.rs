@@ -35,7 +35,7 @@ impl Path {
     /// The temperature at a time, from the air's and the power before.
     ///
     /// Each interval's power warms as a body with one time constant would; the intervals lie at fixed times, so that
-    /// two neighbouring readings see the same past and the curve is smooth.
+    /// two neighboring readings see the same past and the curve is smooth.
     pub(super) fn celsius(&self, seconds: f64, inlet_celsius: f64, past: &Past, watts: impl Fn(f64) -> f64) -> f64 {
         let mut known = past.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut mean_watts = |step: i64| {

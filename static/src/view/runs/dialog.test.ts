@@ -200,7 +200,7 @@ it('shows how far a run is, what its GPU does, and cancels it', async () => {
   expect(find('[aria-live]')?.textContent).toBe('triad: running');
   find('.gpumon-run button')?.click();
   expect(request.mock.lastCall).toEqual(['api/v1/runs/r1', { method: 'DELETE', headers: { 'X-Gpumon': 'run' } }]);
-  tell(runState({ status: 'cancelled', ended_ms: NOW }));
+  tell(runState({ status: 'canceled', ended_ms: NOW }));
   expect(find('[aria-live]')?.textContent).toBe('triad: canceled');
   expect(isReady()).toBe(true);
 });

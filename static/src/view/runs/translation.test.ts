@@ -35,7 +35,7 @@ it('the dialog has no English word in another language, whatever there is to say
   const states = [
     runState({ items: ITEMS.length }),
     runState({ run: 'r2', own: false, steps: 1, step: null, title: '' }),
-    ...(['done', 'failed', 'cancelled', 'lost'] as const).map((status) => runState({ run: status, status, title: '' })),
+    ...(['done', 'failed', 'canceled', 'lost'] as const).map((status) => runState({ run: status, status, title: '' })),
   ];
   for (const state of states) {
     store.apply({ type: 'run', ...state });

@@ -128,7 +128,7 @@ unsafe fn write_text(text: &str, place: *mut c_char, room: c_int) -> Outcome {
     }
     for (at, byte) in text.bytes().chain([0]).enumerate() {
         // SAFETY: by the condition above, and the text with its NUL is no longer.
-        unsafe { place.add(at).write(byte.cast_signed()) };
+        unsafe { place.cast::<u8>().add(at).write(byte) };
     }
     Ok(())
 }

@@ -38,7 +38,7 @@ pub(crate) fn with_library(test: &str, scenario: &str, hidden: &[&str], body: fn
     assert!(printed.contains("1 passed"), "there is no test {test}: {printed}");
 }
 
-/// Initialises NVML as gpumon does.
+/// Initializes NVML as gpumon does.
 pub(crate) fn init(library: &Path) -> Nvml {
     Nvml::builder().lib_path(library.as_os_str()).init().unwrap()
 }
@@ -46,11 +46,11 @@ pub(crate) fn init(library: &Path) -> Nvml {
 /// Opens the library without the wrapper, as a program in C would.
 #[allow(unsafe_code)]
 pub(crate) fn open(library: &Path) -> NvmlLib {
-    // SAFETY: the library's initialisers do nothing but what Rust's standard library needs.
+    // SAFETY: the library's initializers do nothing but what Rust's standard library needs.
     unsafe { NvmlLib::new(library) }.unwrap()
 }
 
-/// Initialises an opened library and gives the handle of a GPU.
+/// Initializes an opened library and gives the handle of a GPU.
 #[allow(unsafe_code)]
 pub(crate) fn opened(lib: &NvmlLib, gpu: u32) -> nvmlDevice_t {
     let mut device = ptr::null_mut();

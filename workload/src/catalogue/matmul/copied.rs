@@ -90,7 +90,7 @@ impl Workload for Copied {
 }
 
 /// How A and B lie in memory, with B's columns where A's rows are: how many there are, and how far apart the elements are
-/// of neighbouring rows and of neighbouring steps.
+/// of neighboring rows and of neighboring steps.
 #[derive(Debug, Clone, Copy)]
 struct Lie {
     pitch: u64,

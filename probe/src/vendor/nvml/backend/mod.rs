@@ -1,6 +1,6 @@
 //! NVML as it answers queries: one query, one call, nothing that was not asked for.
 //!
-//! The library is opened and initialised once and never closed. A GPU is opened, which takes 6 ms, by the first thread
+//! The library is opened and initialized once and never closed. A GPU is opened, which takes 6 ms, by the first thread
 //! that asks about it, while others open other GPUs. What can never change about a GPU is remembered.
 
 mod fixed;
@@ -17,16 +17,13 @@ mod system;
 
 use std::{
     ffi::OsString,
-    mem,
     path::{Path, PathBuf},
 };
-
-use nvml_wrapper::{Nvml, error::NvmlError};
 
 pub(super) use self::gpm::Activity;
 pub use self::raw::FUNCTIONS;
 use self::{gpu::Gpu, raw::function::DEVICE_COUNT, subject::Target};
-use super::start::{LIBRARY, start_error};
+use super::start::{LIBRARY, incomplete_library, not_loaded, source_error};
 use crate::{
     vendor::SourceError,
     vendor::nvml::query::{Answer, Code, Query, QueryBackend, Subject, SystemQuery, Value},
@@ -40,19 +37,19 @@ pub struct NvmlBackend {
 }
 
 impl NvmlBackend {
-    /// Loads the library from `path`, or from where the loader finds `libnvidia-ml.so.1`, and initialises it.
+    /// Loads the library from `path`, or from where the loader finds `libnvidia-ml.so.1`, and initializes it.
     ///
     /// # Errors
     /// [`SourceError`] tells a missing library, a missing driver and a mismatch of the two apart. No GPU at all is no
     /// error here: [`SystemQuery::DeviceCount`] says so.
     pub fn open(path: Option<OsString>) -> Result<Self, SourceError> {
         let path = path.unwrap_or_else(|| LIBRARY.into());
-        let open = || -> Result<raw::Library, NvmlError> {
-            // Dropping it would close the library.
-            mem::forget(Nvml::builder().lib_path(&path).init()?);
-            raw::Library::open(&path)
-        };
-        let library = open().map_err(|error| start_error(&path.to_string_lossy(), &error))?;
+        let name = path.to_string_lossy();
+        let library = raw::Library::open(&path).map_err(|error| not_loaded(&name, &error))?;
+        library.initialize().map_err(|code| match code {
+            Code::FUNCTION_NOT_FOUND => incomplete_library(&name),
+            Code(code) => source_error(code),
+        })?;
         let gpus = (0..library.system(&DEVICE_COUNT).unwrap_or(0)).map(Gpu::new).collect();
         Ok(Self { library: Box::leak(Box::new(library)), gpus, sys_root: "/sys".into() })
     }

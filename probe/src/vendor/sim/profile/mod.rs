@@ -32,7 +32,7 @@ pub(super) struct Tenant {
     pub(super) started_s: f64,
     /// The memory it holds, as a share of all that programs can have.
     pub(super) memory: f64,
-    /// Its part of the GPU's utilisation, 0 to 1.
+    /// Its part of the GPU's utilization, 0 to 1.
     pub(super) part: f64,
 }
 

@@ -18,7 +18,7 @@ const CHECKPOINT_S: f64 = 6.0;
 /// About every 45 s the data loader cannot keep up.
 const DIP_EVERY_S: f64 = 45.0;
 const DIP_S: f64 = 2.5;
-/// Forward, backward, optimiser.
+/// Forward, backward, optimizer.
 const STEP_S: f64 = 1.2;
 
 pub(super) fn load(noise: Noise, seconds: f64) -> Load {
@@ -48,7 +48,7 @@ fn work(noise: Noise, seconds: f64, age_s: f64) -> Load {
     } else if starves(noise, age_s) {
         (40.0 + 16.0 * jitter, 0.38)
     } else {
-        // The optimiser's part of a step is bound by memory and draws less.
+        // The optimizer's part of a step is bound by memory and draws less.
         let optimizer = (age_s % STEP_S) / STEP_S > 0.85;
         (98.5 + 1.5 * jitter, if optimizer { 0.95 } else { 1.3 + 0.05 * jitter })
     };

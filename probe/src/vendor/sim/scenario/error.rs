@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn a_near_word_is_suggested_and_a_far_one_gets_the_list() {
         assert_eq!(suggest("sed", &["seed", "gpus"]), "did you mean `seed`?");
-        assert_eq!(suggest("colour", &["seed", "gpus"]), "use one of seed, gpus");
+        assert_eq!(suggest("color", &["seed", "gpus"]), "use one of seed, gpus");
     }
 
     #[test]

@@ -89,7 +89,7 @@ impl FaultSettings {
     }
 }
 
-/// `init_error`: initialisation fails.
+/// `init_error`: initialization fails.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct InitError {

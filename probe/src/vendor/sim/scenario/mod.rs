@@ -111,7 +111,7 @@ impl Scenario {
         named.or_else(|| self.latency.get(&LatencyOf::DEFAULT)).map_or(Duration::ZERO, |delay| delay.0)
     }
 
-    /// The `nvmlReturn_t` of an initialisation at this time, where it fails.
+    /// The `nvmlReturn_t` of an initialization at this time, where it fails.
     pub fn init_error(&self, seconds: f64) -> Option<u32> {
         self.init_error.as_ref().filter(|error| error.lasts(seconds)).map(InitError::code)
     }

@@ -44,7 +44,7 @@ pub(crate) struct GpuSettings {
     pub(crate) utilization_percent: Option<Curve<Percent>>,
     /// Instead of the sum of the processes' memory.
     pub(crate) memory_used: Option<Curve<Bytes>>,
-    /// Instead of what follows from utilisation and clocks.
+    /// Instead of what follows from utilization and clocks.
     pub(crate) power_watts: Option<Curve<Watts>>,
     /// Instead of what follows from power.
     pub(crate) temperature_celsius: Option<Curve<Celsius>>,
@@ -52,15 +52,15 @@ pub(crate) struct GpuSettings {
     pub(crate) architecture: Option<Architecture>,
     /// Whether the hardware counts activity; without it, as the architecture does.
     pub(crate) gpm: Option<bool>,
-    /// Multiprocessors with work, instead of what follows from utilisation.
+    /// Multiprocessors with work, instead of what follows from utilization.
     pub(crate) sm_percent: Option<Curve<Percent>>,
-    /// Tensor cores with work, instead of what follows from utilisation.
+    /// Tensor cores with work, instead of what follows from utilization.
     pub(crate) tensor_percent: Option<Curve<Percent>>,
     pub(crate) encoder_percent: Option<Curve<Percent>>,
     pub(crate) decoder_percent: Option<Curve<Percent>>,
     pub(crate) jpeg_percent: Option<Curve<Percent>>,
     pub(crate) ofa_percent: Option<Curve<Percent>>,
-    /// What holds the clocks down, instead of what follows from power and utilisation.
+    /// What holds the clocks down, instead of what follows from power and utilization.
     pub(crate) throttle_reasons: Option<Steps<Vec<ThrottleReason>>>,
     /// Whether its memory corrects errors; without it, as its name says.
     pub(crate) ecc: Option<bool>,
@@ -80,7 +80,7 @@ pub(crate) struct GpuSettings {
     pub(crate) nvlinks_down: Vec<Spanned<u32>>,
     /// Its MIG devices, in NVML's order; without any, MIG is off.
     pub(crate) mig: Option<Spanned<Steps<Vec<MigSettings>>>>,
-    /// Whether the driver keeps the GPU initialised; without it, it does.
+    /// Whether the driver keeps the GPU initialized; without it, it does.
     pub(crate) persistence: Option<bool>,
     /// Whether the driver accounts for processes; without it, it does not.
     #[serde(default)]

@@ -161,7 +161,7 @@ fn a_state_costs_microseconds() {
     for n in 0..1_000 {
         std::hint::black_box(world.state(n % 8, u64::from(n) * 997));
     }
-    // Ten times what it takes without optimisation, so that only a change of its order is found.
+    // Ten times what it takes without optimization, so that only a change of its order is found.
     assert!(began.elapsed().as_millis() < 2_000, "{:?} for 1,000 states", began.elapsed());
 }
 

@@ -4,31 +4,16 @@ use std::net::{IpAddr, SocketAddr};
 
 use super::Kind;
 
-/// Where a path begins so, everybody has the same.
-const PUBLIC_BEGINNINGS: [&str; 17] = [
-    "/dev/dri/",
-    "/dev/dxg",
-    "/dev/kmsg",
-    "/dev/nvidia",
-    "/proc/",
-    "/sys/bus/",
-    "/sys/class/",
-    "/sys/devices/",
-    "/sys/module/",
-    "/usr/bin/",
-    "/usr/lib/",
-    "/usr/lib64/",
-    "/lib/",
-    "/lib64/",
-    "/run/gpumon/",
-    "/run/nvidia/",
-    "/run/nvidia-persistenced/",
-];
+/// Below these beginnings, and on the way to them, everybody has the same paths.
+const PUBLIC_BEGINNINGS: &str = "\
+    /dev/dri/ /dev/dxg /dev/kmsg /dev/nvidia /proc/ /sys/bus/ /sys/class/ /sys/devices/ /sys/module/ /usr/bin/ /usr/lib/ \
+    /usr/lib64/ /lib/ /lib64/ /run/gpumon/ /run/nvidia/ /run/nvidia-persistenced/";
 /// Except where these lead elsewhere, as `/proc/PID/root` does.
 const AWAY: [&str; 3] = ["..", "cwd", "root"];
 
-const UUID: usize = 36;
-const MAC: usize = 17;
+/// Forms in which `x` is a hexadecimal digit.
+const FORMS: [(&str, Kind); 2] =
+    [("xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx", Kind::Id), ("xx:xx:xx:xx:xx:xx", Kind::Address)];
 /// CUDA takes the beginning of a UUID, too; less of one tells nothing.
 const SHORTEST_UUID: usize = 4;
 /// A hash or an ID rather than a number.
@@ -50,9 +35,10 @@ fn path_or_url(rest: &str) -> Option<(usize, Kind)> {
         return Some((found.len(), Kind::Address));
     }
     let is_path = (found.starts_with('/') && found.len() > 1) || found.starts_with("~/");
-    let is_public = PUBLIC_BEGINNINGS.iter().any(|beginning| found.starts_with(beginning))
-        && !found.split('/').any(|part| AWAY.contains(&part));
-    let is_public = is_public || ["/usr", "/usr/local"].contains(&found);
+    let folder = format!("{}/", found.trim_end_matches('/'));
+    let leads = |beginning: &str| folder.starts_with(beginning) || beginning.starts_with(&folder);
+    let is_public = PUBLIC_BEGINNINGS.split(' ').any(leads) && !found.split('/').any(|part| AWAY.contains(&part));
+    let is_public = is_public || folder == "/usr/local/";
     (is_path && !is_public).then_some((found.len(), Kind::Path))
 }
 
@@ -73,11 +59,10 @@ fn word(rest: &str) -> Option<(usize, Kind)> {
     if prefix > 0 && length >= prefix + SHORTEST_UUID && whole(length) {
         return Some((length, Kind::Id));
     }
-    if rest.as_bytes().get(..UUID).is_some_and(is_uuid) && whole(UUID) {
-        return Some((UUID, Kind::Id));
-    }
-    if rest.as_bytes().get(..MAC).is_some_and(is_mac) && whole(MAC) {
-        return Some((MAC, Kind::Address));
+    for (form, kind) in FORMS {
+        if has_form(rest, form) && whole(form.len()) {
+            return Some((form.len(), kind));
+        }
     }
     let hex = run(&is_hex);
     if hex >= LONG_HEX && whole(hex) {
@@ -97,14 +82,10 @@ fn word(rest: &str) -> Option<(usize, Kind)> {
     (!user.is_empty() && !host.is_empty()).then_some((found.len(), Kind::Address))
 }
 
-/// `8-4-4-4-12` hexadecimal digits.
-fn is_uuid(bytes: &[u8]) -> bool {
-    let is_dash = |at: usize| [8, 13, 18, 23].contains(&at);
-    bytes.iter().enumerate().all(|(at, byte)| if is_dash(at) { *byte == b'-' } else { byte.is_ascii_hexdigit() })
-}
-
-fn is_mac(bytes: &[u8]) -> bool {
-    bytes.iter().enumerate().all(|(at, byte)| if at % 3 == 2 { *byte == b':' } else { byte.is_ascii_hexdigit() })
+/// Whether the text begins in this form.
+fn has_form(text: &str, form: &str) -> bool {
+    let fits = |(byte, place): (u8, u8)| if place == b'x' { byte.is_ascii_hexdigit() } else { byte == place };
+    text.len() >= form.len() && text.bytes().zip(form.bytes()).all(fits)
 }
 
 /// One of a machine that is not every machine's own.

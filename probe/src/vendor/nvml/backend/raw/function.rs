@@ -9,6 +9,7 @@ use super::{
     plain::{RemappedRowsInfo, ShortText, UnrepairableMemory},
 };
 
+pub(crate) type Call0 = unsafe extern "C" fn() -> sys::nvmlReturn_t;
 pub(crate) type Call1<A> = unsafe extern "C" fn(A) -> sys::nvmlReturn_t;
 pub(crate) type Call2<A, B> = unsafe extern "C" fn(A, B) -> sys::nvmlReturn_t;
 pub(crate) type Call3<A, B, C> = unsafe extern "C" fn(A, B, C) -> sys::nvmlReturn_t;
@@ -61,11 +62,18 @@ pub(crate) type WaitCall = Call3<sys::nvmlEventSet_t, *mut sys::nvmlEventData_t,
 
 macro_rules! functions {
     (others: $($other:literal),+; $($constant:ident: $type:ty = $name:literal;)*) => {
+        /// Where the library keeps the address of each.
+        #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
+        enum Place { $($constant,)* }
+
         $(
             #[doc = concat!("`", stringify!($name), "`.")]
-            // SAFETY: the type is the one that `nvml.h` gives the function.
-            pub(crate) const $constant: Function<$type> = unsafe { Function::new($name) };
+            // SAFETY: the type is the one that `nvml.h` gives the function, and no other has its place.
+            pub(crate) const $constant: Function<$type> = unsafe { Function::new($name, Place::$constant as usize) };
         )*
+
+        /// How many have a place.
+        pub(super) const PLACES: usize = [$($name),*].len();
 
         /// Every function of NVML that is called here, and those that other programs call: what gpumon's fake library
         /// exports, and a scenario can slow down, hide, or make fail.
@@ -74,11 +82,12 @@ macro_rules! functions {
 }
 
 functions! {
-    others: "nvmlInit_v2", "nvmlInitWithFlags", "nvmlShutdown", "nvmlErrorString", "nvmlSystemGetCudaDriverVersion",
+    others: "nvmlInitWithFlags", "nvmlShutdown", "nvmlErrorString", "nvmlSystemGetCudaDriverVersion",
         "nvmlDeviceGetHandleByPciBusId_v2", "nvmlDeviceGetHandleBySerial", "nvmlDeviceGetHandleByUUID",
         "nvmlDeviceIsMigDeviceHandle", "nvmlDeviceGetDeviceHandleFromMigDeviceHandle",
         "nvmlDeviceGetNvLinkErrorCounter";
 
+    INIT: Call0 = c"nvmlInit_v2";
     DEVICE_COUNT: System<c_uint> = c"nvmlDeviceGetCount_v2";
     HANDLE: SystemOf<sys::nvmlDevice_t> = c"nvmlDeviceGetHandleByIndex_v2";
     INDEX: Out<c_uint> = c"nvmlDeviceGetIndex";

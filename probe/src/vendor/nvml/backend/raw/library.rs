@@ -3,29 +3,40 @@
 use std::{
     ffi::{CStr, OsStr, c_char, c_uint},
     marker::PhantomData,
-    mem::MaybeUninit,
+    mem::{MaybeUninit, transmute_copy},
+    sync::OnceLock,
 };
 
-use nvml_wrapper::error::NvmlError;
 use nvml_wrapper_sys::bindings::{nvmlDevice_t, nvmlReturn_t};
 
+use super::function::{INIT, PLACES};
 use crate::vendor::nvml::query::Code;
 
-/// A library that is open for as long as the process lives. A function is looked up when it is asked for, so that
-/// opening costs no more than the loader's work.
-pub(crate) struct Library(libloading::Library);
+/// Some function, whatever it takes.
+type Address = unsafe extern "C" fn();
+
+/// A library that is open for as long as the process lives. A function is looked up when it is first asked for, so that
+/// opening costs no more than the loader's work, and once: the loader compares names, which at each call of each sample
+/// was a twentieth of what the sampler costs.
+pub(crate) struct Library {
+    opened: libloading::Library,
+    /// `None` for what the library lacks.
+    addresses: [OnceLock<Option<Address>>; PLACES],
+}
 
 /// A function of NVML: its name, and the type that it has in `nvml.h`.
 pub(crate) struct Function<F> {
     name: &'static CStr,
+    place: usize,
     kind: PhantomData<F>,
 }
 
 impl<F> Function<F> {
     /// # Safety
-    /// NVML's function of this name has the type `F`.
-    pub(super) const unsafe fn new(name: &'static CStr) -> Self {
-        Self { name, kind: PhantomData }
+    /// `F` is a pointer to a function, NVML's function of this name is of that type, and no other has this `place`.
+    pub(super) const unsafe fn new(name: &'static CStr, place: usize) -> Self {
+        assert!(size_of::<F>() == size_of::<Address>());
+        Self { name, place, kind: PhantomData }
     }
 
     pub(super) const fn name(&self) -> &'static str {
@@ -71,16 +82,28 @@ pub(crate) const fn version_of<T>(version: u32) -> u32 {
 }
 
 impl Library {
-    /// Opens the library, which the wrapper has opened and initialised already.
-    pub(crate) fn open(path: &OsStr) -> Result<Self, NvmlError> {
-        // SAFETY: NVML's library has no initialisers that anything here could disturb.
-        Ok(Self(unsafe { libloading::Library::new(path) }?))
+    pub(crate) fn open(path: &OsStr) -> Result<Self, libloading::Error> {
+        // SAFETY: NVML's library has no initializers that anything here could disturb.
+        let opened = unsafe { libloading::Library::new(path) }?;
+        Ok(Self { opened, addresses: [const { OnceLock::new() }; PLACES] })
+    }
+
+    /// `nvmlInit_v2`. The wrapper's own way to this looks every function of NVML up first.
+    pub(crate) fn initialize(&self) -> Result<(), Code> {
+        let call = self.find(&INIT)?;
+        // SAFETY: it takes nothing.
+        done(unsafe { call() })
     }
 
     pub(crate) fn find<F: Copy>(&self, function: &Function<F>) -> Result<F, Code> {
-        // SAFETY: whoever named the function said that it is of this type.
-        let symbol = unsafe { self.0.get::<F>(function.name.to_bytes_with_nul()) };
-        symbol.map(|symbol| *symbol).map_err(|_| Code::FUNCTION_NOT_FOUND)
+        let address = self.addresses[function.place].get_or_init(|| {
+            // SAFETY: it is not called as what it is taken for here.
+            let symbol = unsafe { self.opened.get::<Address>(function.name.to_bytes_with_nul()) };
+            symbol.ok().map(|symbol| *symbol)
+        });
+        let address = address.ok_or(Code::FUNCTION_NOT_FOUND)?;
+        // SAFETY: whoever named the function said that it is of this type, a pointer as this is.
+        Ok(unsafe { transmute_copy::<Address, F>(&address) })
     }
 
     pub(super) fn filled<F: Copy, T: Plain>(

@@ -1,0 +1,191 @@
+//! Objects that say what they are in a field of their own, their tag.
+//!
+//! What serde derives for `tag` and `flatten` copies all values into a form of its own, and is compiled again for that
+//! form, with all that the values contain: 200 KB. Here they are read one by one, as who takes them says.
+
+use std::mem;
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{DeserializeOwned, Error as _},
+};
+use serde_json::{Error, Map, Value};
+
+/// What is left of an object, while its fields are taken out of it.
+#[derive(Debug)]
+pub struct Object(Map<String, Value>);
+
+impl Object {
+    /// Reads the text of an object.
+    ///
+    /// # Errors
+    /// Where it is none.
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        serde_json::from_str(text).map(Self)
+    }
+
+    /// Takes a field. One that is not there is as one that is `null`.
+    ///
+    /// # Errors
+    /// Where it is not what it should be, by its name.
+    pub fn take<T: DeserializeOwned>(&mut self, name: &'static str) -> Result<T, Error> {
+        match self.0.remove(name) {
+            Some(value) => T::deserialize(value).map_err(|error| Error::custom(format_args!("`{name}`: {error}"))),
+            None => T::deserialize(Value::Null).map_err(|_| Error::missing_field(name)),
+        }
+    }
+
+    /// Takes a field that may be left out.
+    ///
+    /// # Errors
+    /// As [`Self::take`].
+    pub fn take_or_default<T: DeserializeOwned + Default>(&mut self, name: &'static str) -> Result<T, Error> {
+        if self.0.contains_key(name) { self.take(name) } else { Ok(T::default()) }
+    }
+
+    /// Takes all that is left, as one value.
+    ///
+    /// # Errors
+    /// Where it is not what it should be.
+    pub fn rest<T: DeserializeOwned>(&mut self) -> Result<T, Error> {
+        T::deserialize(Value::Object(mem::take(&mut self.0)))
+    }
+
+    /// Makes sure that nothing is left.
+    ///
+    /// # Errors
+    /// Where something is, by its name.
+    pub fn strict(&self) -> Result<(), Error> {
+        match self.0.keys().next() {
+            Some(name) => Err(Error::custom(format_args!("unknown field `{name}`"))),
+            None => Ok(()),
+        }
+    }
+
+    /// Reads an object in the midst of something else.
+    ///
+    /// # Errors
+    /// Where it is none, or `read` says so.
+    pub fn within<'de, T, D: Deserializer<'de>>(
+        deserializer: D,
+        read: fn(&mut Self) -> Result<T, Error>,
+    ) -> Result<T, D::Error> {
+        read(&mut Self(Map::deserialize(deserializer)?)).map_err(D::Error::custom)
+    }
+}
+
+/// Has an enum be deserialized by its tag, and then the fields of that variant; `strict`, where no others may be there. A
+/// field is in the object under its own name, or under one that is given. It may be left out (`default`), or is all that
+/// those before it have left (`rest`).
+#[macro_export]
+macro_rules! tagged {
+    ($type:ident by $key:literal $($strict:ident)? {
+        $($tag:literal => $variant:ident $({ $($field:ident $(: $how:ident)?),* })? $(($all:ident))?,)+
+        $(_ => $other:ident,)?
+    }) => {
+        impl $type {
+            fn read(from: &mut $crate::model::Object) -> serde_json::Result<Self> {
+                // A variant that is new compiles only once it stands here.
+                let _ = |known: &Self| match known { $(Self::$variant { .. } => (),)+ $(Self::$other => (),)? };
+                let read = match &*from.take::<String>($key)? {
+                    $($tag => Self::$variant
+                        $({ $($field: $crate::taken!(from $field $($how)?)),* })?
+                        $(($crate::taken!(from $all $all)))?,)+
+                    $(_ => Self::$other,)?
+                    #[allow(unreachable_patterns, reason = "where there is a variant for all others")]
+                    other => return Err(serde::de::Error::unknown_variant(other, &[$($tag),+])),
+                };
+                $(from.$strict()?;)?
+                Ok(read)
+            }
+        }
+        $crate::deserialized_by_read!($type);
+    };
+}
+
+/// Has a structure be deserialized field by field, with fields as [`tagged`] has them.
+#[macro_export]
+macro_rules! flat {
+    ($type:ident { $($field:ident $(= $name:literal)? $(: $how:ident)?),+ }) => {
+        impl $type {
+            fn read(from: &mut $crate::model::Object) -> serde_json::Result<Self> {
+                Ok(Self { $($field: $crate::taken!(from $field $($name)? $($how)?)),+ })
+            }
+        }
+        $crate::deserialized_by_read!($type);
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! taken {
+    ($from:ident $field:ident) => {
+        $from.take(stringify!($field))?
+    };
+    ($from:ident $field:ident $name:literal) => {
+        $from.take($name)?
+    };
+    ($from:ident $field:ident default) => {
+        $from.take_or_default(stringify!($field))?
+    };
+    ($from:ident $field:ident rest) => {
+        $from.rest()?
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! deserialized_by_read {
+    ($type:ident) => {
+        impl<'de> serde::Deserialize<'de> for $type {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                $crate::model::Object::within(deserializer, Self::read)
+            }
+        }
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use schemars::{JsonSchema, schema_for};
+
+    use super::*;
+    use crate::model::{ConditionKind, EventKind, Health};
+
+    #[test]
+    fn fields_are_taken_until_nothing_is_left() {
+        let mut object = Object::parse(r#"{"a":1,"b":null,"c":[2],"d":3}"#).unwrap();
+        assert_eq!(object.take::<u8>("a").unwrap(), 1);
+        assert_eq!((object.take::<Option<u8>>("b").unwrap(), object.take::<Option<u8>>("z").unwrap()), (None, None));
+        assert_eq!((object.take_or_default::<u8>("z").unwrap(), object.take_or_default::<u8>("d").unwrap()), (0, 3));
+        assert_eq!(object.take::<u8>("z").unwrap_err().to_string(), "missing field `z`");
+        assert_eq!(object.take::<u8>("c").unwrap_err().to_string(), "`c`: invalid type: sequence, expected u8");
+        object.strict().unwrap();
+        let left = Object::parse(r#"{"e":1}"#).unwrap();
+        assert_eq!(left.strict().unwrap_err().to_string(), "unknown field `e`");
+        assert!(Object::parse("[]").is_err() && Object::parse(r#"{"a":1} x"#).is_err());
+    }
+
+    /// Reads an object of each tag that is written.
+    fn check_tags<T: DeserializeOwned + JsonSchema>(key: &str) {
+        let schema = schema_for!(T);
+        let variants = schema.get("oneOf").and_then(Value::as_array).unwrap();
+        for variant in variants {
+            let tag = variant["properties"][key]["const"].as_str().unwrap();
+            let fields = variant["required"].as_array().unwrap().len() + usize::from(variant.get("$ref").is_some());
+            match serde_json::from_value::<T>(serde_json::json!({ key: tag })) {
+                Ok(_) => assert_eq!(fields, 1, "{tag}"),
+                Err(error) => assert!(fields > 1 && error.to_string().contains("missing field"), "{tag}: {error}"),
+            }
+        }
+    }
+
+    #[test]
+    fn the_tags_that_are_read_are_those_that_are_written() {
+        check_tags::<ConditionKind>("condition");
+        check_tags::<EventKind>("what");
+        check_tags::<Health>("state");
+        let error = serde_json::from_str::<Health>(r#"{"state":"well"}"#).unwrap_err().to_string();
+        assert!(error.starts_with("unknown variant `well`, expected one of `ok`, `asleep`"), "{error}");
+    }
+}
