@@ -4,7 +4,7 @@ use gpumon_probe::model::now_ms;
 
 use crate::support::Fake;
 
-/// Utilisation is drained every ten seconds.
+/// Utilization is drained every ten seconds.
 pub(crate) fn the_drivers_buffers_are_drained_without_a_gap_or_a_duplicate() {
     let fake = Fake::new(&format!("gpus = 2\nstart_ms = {}\n", now_ms() - 60_000));
     let records = fake.collect(&["--count", "52", "--interval-ms", "250"]);

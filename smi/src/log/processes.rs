@@ -75,7 +75,7 @@ fn name(at: &Cursor<'_>) -> String {
     }
 }
 
-/// Utilisation that the driver may not know.
+/// Utilization that the driver may not know.
 fn share(number: i128) -> String {
     if known(number) == ABSENT { ABSENT.to_owned() } else { percent(number) }
 }

@@ -1,4 +1,4 @@
-//! Utilisation.
+//! Utilization.
 
 use std::ffi::c_uint;
 
