@@ -1,11 +1,10 @@
-//! The recent past, for clients that come late.
-
-mod holders;
+//! The last minutes as sampled.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use gpumon_history::{
     grid::{Grid, Stat, Whose},
+    span::HistorySpan,
     wanted::{Wanted, mig_id, places},
 };
 use gpumon_probe::model::{
@@ -13,18 +12,15 @@ use gpumon_probe::model::{
     fields::{Field, GPU_FIELDS, HOST_FIELDS, Kind},
 };
 
-use self::holders::Holders;
+use super::{DEPTH_MS, holders::Holders};
 use crate::frame::{GpuHistory, History};
-
-/// How far back it reaches.
-pub(crate) const DEPTH_MS: u64 = 10 * 60 * 1000;
 
 /// A faster stream leaves one sample per this time, so that the depth and the size stay the same.
 const SPACING_MS: u64 = 900;
 
 /// One column per GPU and field, and per field of the machine, over one common time axis.
 #[derive(Debug, Default)]
-pub(crate) struct HistoryStore {
+pub(crate) struct RecentSamples {
     times_ms: VecDeque<u64>,
     gpus: BTreeMap<String, GpuColumns>,
     mig_devices: BTreeMap<String, Columns>,
@@ -42,7 +38,7 @@ struct GpuColumns {
 #[derive(Debug, Default)]
 struct Columns(Vec<Option<VecDeque<f32>>>);
 
-impl HistoryStore {
+impl RecentSamples {
     /// Adds a sample, unless it follows the one before too closely, and forgets what is too old.
     pub(crate) fn push(&mut self, sample: &Sample) {
         self.drop_after(sample.at_ms);
@@ -60,6 +56,26 @@ impl HistoryStore {
             }
         }
         self.drop_before(sample.at_ms.saturating_sub(DEPTH_MS));
+    }
+
+    /// Puts points of a span before what it knows, in the place of samples.
+    pub(crate) fn restore(&mut self, span: &HistorySpan) {
+        let first_ms = self.times_ms.front().copied().unwrap_or(u64::MAX);
+        for (place, at_ms) in span.times_ms.iter().enumerate().rev().filter(|(_, at_ms)| **at_ms < first_ms) {
+            self.times_ms.push_front(*at_ms);
+            self.columns().for_each(|column| column.push_front(f32::NAN));
+            let length = self.times_ms.len();
+            for gpu in &span.gpus {
+                let columns = &mut self.gpus.entry(gpu.uuid.clone()).or_default().metrics;
+                columns.set_oldest(GPU_FIELDS, |field| *gpu.metrics.get(field.id)?.values.get(place)?, length);
+            }
+            for mig in &span.mig_devices {
+                let columns = self.mig_devices.entry(mig.uuid.clone()).or_default();
+                let read = |field: &Field| *mig.metrics.get(&mig_id(field.id))?.values.get(place)?;
+                columns.set_oldest(GPU_FIELDS, read, length);
+            }
+            self.host.set_oldest(HOST_FIELDS, |field| *span.host.get(field.id)?.values.get(place)?, length);
+        }
     }
 
     fn set_newest(&mut self, gpu: &GpuSample) {
@@ -167,6 +183,15 @@ impl Columns {
         }
     }
 
+    /// Sets the oldest place of columns that are so long, where there is a value.
+    fn set_oldest<S>(&mut self, fields: &[Field<S>], read: impl Fn(&Field<S>) -> Option<f64>, length: usize) {
+        self.0.resize(fields.len(), None);
+        for (column, field) in self.0.iter_mut().zip(fields) {
+            let Some(value) = read(field) else { continue };
+            column.get_or_insert_with(|| gap(length))[0] = value as f32;
+        }
+    }
+
     /// Forgets columns without values; whether there are others.
     fn prune(&mut self) -> bool {
         for column in &mut self.0 {
@@ -201,17 +226,17 @@ impl Columns {
 }
 
 /// A column from the place `old` on.
-fn known(column: &VecDeque<f32>, old: usize) -> Vec<Option<f32>> {
+pub(super) fn known(column: &VecDeque<f32>, old: usize) -> Vec<Option<f32>> {
     column.range(old..).map(|value| (!value.is_nan()).then_some(*value)).collect()
 }
 
 /// A column of nothing.
-fn gap(length: usize) -> VecDeque<f32> {
+pub(super) fn gap(length: usize) -> VecDeque<f32> {
     std::iter::repeat_n(f32::NAN, length).collect()
 }
 
 /// With the digits that a chart shows.
-fn rounded(value: f64) -> f32 {
+pub(super) fn rounded(value: f64) -> f32 {
     gpumon_history::wanted::rounded(value) as f32
 }
 
@@ -242,7 +267,7 @@ mod tests {
 
     #[test]
     fn a_gpu_that_comes_late_or_goes_leaves_gaps_and_not_zeros() {
-        let mut store = HistoryStore::default();
+        let mut store = RecentSamples::default();
         store.push(&sample(1_000, &[("a", 1.0)]));
         store.push(&sample(2_000, &[("a", 2.0), ("b", 9.0)]));
         store.push(&sample(3_000, &[("b", 8.0)]));
@@ -254,7 +279,7 @@ mod tests {
 
     #[test]
     fn no_more_is_given_than_was_asked_for() {
-        let mut store = HistoryStore::default();
+        let mut store = RecentSamples::default();
         for second in 0..100 {
             store.push(&sample(second * 1_000, &[("a", second as f64)]));
         }
@@ -269,7 +294,7 @@ mod tests {
 
     #[test]
     fn an_overview_is_small_and_an_unknown_metric_is_skipped_and_told_with_those_there_are() {
-        let mut store = HistoryStore::default();
+        let mut store = RecentSamples::default();
         store.push(&sample(1_000, &[("a", 1.0)]));
         let overview = store.newest(u64::MAX, &Wanted::overview());
         assert_eq!((overview.gpus[0].metrics.len(), overview.host.len()), (1, 0));
@@ -282,7 +307,7 @@ mod tests {
 
     #[test]
     fn every_field_is_kept_from_its_first_value_on_to_its_last() {
-        let mut store = HistoryStore::default();
+        let mut store = RecentSamples::default();
         let all: Vec<_> =
             GPU_FIELDS.iter().map(|field| field.id).chain(HOST_FIELDS.iter().map(|field| field.id)).collect();
         let (all, told) = Wanted::named(all.into_iter());
@@ -324,7 +349,7 @@ mod tests {
 
     #[test]
     fn it_is_bounded_in_time_and_in_density() {
-        let mut store = HistoryStore::default();
+        let mut store = RecentSamples::default();
         for tick in 0..10_000 {
             store.push(&sample(tick * 100, &[("a", tick as f64)]));
         }
@@ -336,7 +361,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_is_set_back_does_not_stop_it() {
-        let mut store = HistoryStore::default();
+        let mut store = RecentSamples::default();
         for at_ms in [1_000_000, 1_001_000, 1_002_000, 501_000, 502_000] {
             store.push(&sample(at_ms, &[("a", at_ms as f64)]));
         }
@@ -347,7 +372,7 @@ mod tests {
 
     #[test]
     fn the_frozen_readings_of_a_hung_gpu_are_a_gap() {
-        let mut store = HistoryStore::default();
+        let mut store = RecentSamples::default();
         let mut hung = sample(10_000, &[("a", 5.0)]);
         hung.gpus[0].at_ms = 1_000;
         store.push(&sample(1_000, &[("a", 5.0)]));

@@ -1,0 +1,100 @@
+//! The past: as sampled for minutes, summed up in memory for hours, and on disk for a year.
+
+mod holders;
+mod recent;
+mod span;
+
+use std::{io, sync::Arc};
+
+use gpumon_history::{
+    bucket::{BUCKET_MS, Bucket, Buckets},
+    grid::Grid,
+    memory::MemoryTier,
+    wanted::Wanted,
+    writer::{Restored, Settings, Writer},
+};
+use gpumon_probe::model::{Event, Inventory, Sample};
+
+use self::recent::RecentSamples;
+use crate::frame::History;
+pub(crate) use self::span::span;
+
+/// How far back samples are kept as they came.
+pub(crate) const DEPTH_MS: u64 = 10 * 60 * 1000;
+
+/// What has been written stays in memory for so long, so that who is just reading the disk misses nothing.
+const OVERLAP_MS: u64 = 30_000;
+
+/// What is known of the past in this process.
+#[derive(Debug, Default)]
+pub(crate) struct Past {
+    /// As sampled.
+    recent: RecentSamples,
+    buckets: Buckets,
+    memory: MemoryTier,
+    writer: Option<Arc<Writer>>,
+}
+
+impl Past {
+    /// Takes in a sample.
+    pub(crate) fn push(&mut self, sample: &Sample) {
+        self.recent.push(sample);
+        if let Some(bucket) = self.buckets.push(sample) {
+            self.keep(bucket);
+        }
+    }
+
+    fn keep(&mut self, bucket: Bucket) {
+        let written_ms = self.writer.as_ref().map_or(0, |writer| {
+            writer.add_bucket(bucket.clone());
+            writer.status().written_ms
+        });
+        self.memory.push(bucket);
+        self.memory.drop_before(written_ms.saturating_sub(OVERLAP_MS));
+    }
+
+    /// What is wanted, as sampled, as far back as `reach_ms` before the newest sample.
+    pub(crate) fn newest(&self, reach_ms: u64, wanted: &Wanted) -> History {
+        self.recent.newest(reach_ms, wanted)
+    }
+
+    /// Puts what an earlier process has seen before what this one has.
+    pub(crate) fn restore(&mut self, minutes: Grid) {
+        self.recent.restore(&minutes.into_span(BUCKET_MS, |_| (0, None)));
+    }
+
+    /// Takes in what the devices are called.
+    pub(crate) fn set_inventory(&mut self, inventory: &Inventory) {
+        self.buckets.set_inventory(inventory);
+    }
+
+    /// Takes in what happened.
+    pub(crate) fn add_event(&self, event: &Event) {
+        if let Some(writer) = &self.writer {
+            writer.add_event(event.clone());
+        }
+    }
+
+    /// From now on, it is written to disk. `restore` gets what is there already, off this thread.
+    ///
+    /// # Errors
+    /// Where there can be no more threads.
+    pub(crate) fn write_to(
+        &mut self,
+        settings: Settings,
+        restore: impl FnOnce(Restored) + Send + 'static,
+    ) -> io::Result<()> {
+        let writer = Writer::start(settings, DEPTH_MS, restore, |told| tracing::warn!("{told}"))?;
+        self.writer = Some(Arc::new(writer));
+        Ok(())
+    }
+
+    /// The way to the disk, of which what has been begun is on its way now.
+    pub(crate) fn end(&mut self) -> Option<Arc<Writer>> {
+        let writer = self.writer.take()?;
+        if let Some(bucket) = self.buckets.end() {
+            writer.add_bucket(bucket);
+        }
+        Some(writer)
+    }
+}
