@@ -9,9 +9,9 @@ use gpumon_probe::model::{
 use rusqlite::{OptionalExtension, Row, params, types::ValueRef};
 use serde_json::Value;
 
-use super::{Database, schema::Subject};
+use super::{Database, DatabaseError, schema::Subject};
 use crate::{
-    bucket::{Bucket, Device},
+    bucket::{Bucket, Device, DeviceBucket},
     grid::{Stat, Total},
     span::ConditionSpan,
 };
@@ -60,6 +60,24 @@ impl Database {
         self.connection.execute_batch("BEGIN IMMEDIATE")?;
         let done = work(self).and_then(|()| Ok(self.connection.execute_batch("COMMIT")?));
         done.inspect_err(|_| drop(self.connection.execute_batch("ROLLBACK")))
+    }
+
+    /// Adds sums of other times than ten seconds to the tier of their time, as they are.
+    ///
+    /// # Errors
+    /// Where any of it fails; then none of it is there.
+    pub fn import(&self, tier: usize, sums: impl Iterator<Item = Bucket>) -> Result<(), DatabaseError> {
+        let mut devices = Devices::default();
+        self.at_once(|database| {
+            for sum in sums {
+                for DeviceBucket { device, samples, stats } in &sum.devices {
+                    let id = devices.id(database, device)?;
+                    database.put(Subject::Gpu, tier, sum.at_ms, id, *samples, stats)?;
+                }
+                database.put(Subject::Host, tier, sum.at_ms, 0, sum.samples, &sum.host)?;
+            }
+            Ok(())
+        })
     }
 
     /// Adds a bucket. To one of the same time, as a restart leaves it, it adds its samples.
