@@ -110,7 +110,12 @@ fn the_folder_is_this_users_alone() {
     let own = folder.path().join("state/gpumon");
     let (writer, _told) = start(&own);
     wait("it is made", || writer.status().is_open);
-    assert_eq!(fs::metadata(&own).unwrap().permissions().mode() & 0o777, 0o700);
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&own), 0o700);
+    for file in fs::read_dir(&own).unwrap() {
+        let path = file.unwrap().path();
+        assert_eq!(mode(&path), 0o600, "{}", path.display());
+    }
 }
 
 /// Where a test needs a disk of its own, it runs again in a namespace that has one; false where it is there.
