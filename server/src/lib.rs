@@ -8,7 +8,7 @@
 //! - [`hub`] holds what the collector said last and passes it to every client.
 //! - [`history`] keeps the recent past for clients that come late.
 //! - [`runs`] are those of the workload runner: processes that work, and what they say.
-//! - [`stream`], [`page`], [`metrics`], [`marks`], [`pause`] and [`routes`] are the endpoints; [`guard`] stands before
+//! - [`stream`], [`page`], [`past`], [`metrics`], [`marks`], [`pause`] and [`routes`] are the endpoints; [`guard`] stands before
 //!   all of them and knows each [`public_origin`], [`peer`] before those that change anything. [`view`] is how much of
 //!   processes a client sees.
 //! - [`encoder`] writes what takes milliseconds off the event loop, [`respond`] answers with that over HTTP.
@@ -40,6 +40,7 @@ mod marks;
 mod memory;
 mod metrics;
 mod page;
+mod past;
 mod pause;
 mod peer;
 pub mod public_origin;
@@ -89,6 +90,8 @@ pub struct Settings {
     pub public_origins: Vec<PublicOrigin>,
     /// How runs of the workload runner are started, and by whom.
     pub runs: RunSettings,
+    /// Where history is written; in memory alone without it.
+    pub history: Option<gpumon_history::writer::Settings>,
 }
 
 /// Serves at every listener until `shutdown` completes, then ends every connection and the collector.
@@ -100,8 +103,11 @@ pub async fn run(
     settings: Settings,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
-    let Settings { collector, process_metrics, public_origins, runs } = settings;
+    let Settings { collector, process_metrics, public_origins, runs, history } = settings;
     let (hub, control) = (Arc::new(Hub::new()), Arc::new(Control::new()));
+    if let Some(history) = history {
+        hub.write_history(history)?;
+    }
     let sampling_interval = SamplingInterval::new(collector.interval);
     let (stop, stopped) = watch::channel(false);
     let runs = Arc::new(Runs::new(runs, Arc::clone(&hub), stopped.clone()));
@@ -142,6 +148,9 @@ pub async fn run(
     app.runs.wait_for_end(SHUTDOWN_TIMEOUT).await;
     // Dropping the supervisor's future kills its child.
     supervision.abort();
+    // What has been sampled of the last ten seconds.
+    let hub = Arc::clone(&app.hub);
+    let _ = tokio::task::spawn_blocking(move || hub.end_history()).await;
     // So that no socket is left over.
     servers.shutdown().await;
     result

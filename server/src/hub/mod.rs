@@ -8,6 +8,7 @@ mod sample_frame;
 
 use std::{
     collections::BTreeMap,
+    io,
     sync::{
         Arc, PoisonError, RwLock,
         atomic::{AtomicU64, Ordering},
@@ -15,6 +16,12 @@ use std::{
     time::Duration,
 };
 
+use gpumon_history::{
+    plan::SpanRequest,
+    span::HistorySpan,
+    wanted::Wanted,
+    writer::{Restored, Settings},
+};
 use gpumon_probe::{
     model::{Event, GpuDetails, GpuRef, Inventory, Record, Sample, now_ms},
     vendor::{DriverAnswers, GpuAnswers},
@@ -27,7 +34,7 @@ use tokio::{
 use crate::{
     driver_answers::Answers,
     frame::{CollectorState, CollectorStatus, Hello, History, ServerFrame, Snapshot, is_fresh},
-    history::{HistoryStore, Wanted},
+    history::{self, Past},
     snapshot_parts::SnapshotParts,
     stream::TextFrame,
     view::View,
@@ -38,6 +45,9 @@ pub(crate) use self::sample_frame::SampleFrame;
 
 /// This many events and states may queue up for a slow client before it is told that it missed some.
 const NOTICES: usize = 256;
+
+/// How far back a hello reaches. A client asks for the rest where it shows it.
+const HELLO_MS: u64 = 5 * 60 * 1000;
 
 /// So many traces may queue up for a slow client that asked for them.
 const TRACES: usize = 256;
@@ -52,7 +62,7 @@ pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 pub(crate) struct Hub {
     state: RwLock<State>,
     /// Apart from the rest, since reading much of it takes milliseconds.
-    history: RwLock<HistoryStore>,
+    history: RwLock<Past>,
     /// Counts what has been taken in, so that whoever has read something knows whether there is something newer.
     change_count: AtomicU64,
     samples: watch::Sender<SampleFrame>,
@@ -128,6 +138,7 @@ impl Hub {
         match record {
             Record::Inventory(inventory) => {
                 let line = TextFrame::new(line);
+                self.history.write().unwrap_or_else(PoisonError::into_inner).set_inventory(&inventory);
                 self.write(|state| state.set_inventory(inventory, line.clone()));
                 self.notify(line);
             }
@@ -146,6 +157,7 @@ impl Hub {
             Record::Event(event) => {
                 if self.write(|state| state.events.add_from_collector(&event)) {
                     self.notify(TextFrame::new(line));
+                    self.store_event(&event);
                 }
             }
             Record::Sample(sample) => {
@@ -191,7 +203,12 @@ impl Hub {
     /// Takes in what happened in this process, and not in the collector.
     pub(crate) fn add_event(&self, event: Event) {
         self.write(|state| state.events.add(event.clone()));
+        self.store_event(&event);
         self.notify(encode(&ServerFrame::Event(event)));
+    }
+
+    fn store_event(&self, event: &Event) {
+        self.history.read().unwrap_or_else(PoisonError::into_inner).add_event(event);
     }
 
     /// The GPUs that there are.
@@ -222,7 +239,7 @@ impl Hub {
             sample: sample.map(|sample| view.sample(&sample).into_owned()),
             details: details.into_iter().map(Arc::unwrap_or_clone).collect(),
             events,
-            history: self.newest(u64::MAX, &Wanted::overview()),
+            history: self.newest(HELLO_MS, &Wanted::overview()),
         }))
     }
 
@@ -251,6 +268,33 @@ impl Hub {
         });
         snapshot.history = parts.history_ms.map(|reach_ms| parts.view.history(self.newest(reach_ms, &parts.wanted)));
         snapshot
+    }
+
+    /// A span of the past. It may wait for the disk.
+    pub(crate) fn span(&self, request: &SpanRequest) -> HistorySpan {
+        let events = self.read(|state| state.events.iter().cloned().collect());
+        history::span(&self.history, request, events)
+    }
+
+    /// Writes history to disk from now on, and takes in what is there already.
+    ///
+    /// # Errors
+    /// Where there can be no more threads.
+    pub(crate) fn write_history(self: &Arc<Self>, settings: Settings) -> io::Result<()> {
+        let hub = Arc::clone(self);
+        let restore = move |Restored { grid, events }: Restored| {
+            hub.write(|state| state.events.restore(events));
+            hub.history.write().unwrap_or_else(PoisonError::into_inner).restore(grid);
+        };
+        self.history.write().unwrap_or_else(PoisonError::into_inner).write_to(settings, restore)
+    }
+
+    /// Writes what is left of the history; waits for the disk, but not for long.
+    pub(crate) fn end_history(&self) {
+        let writer = self.history.write().unwrap_or_else(PoisonError::into_inner).end();
+        if let Some(writer) = writer {
+            writer.end();
+        }
     }
 
     fn newest(&self, reach_ms: u64, wanted: &Wanted) -> History {
