@@ -197,7 +197,7 @@ describe('the past', () => {
 
   it('has each event once', async () => {
     const { past, asked, events } = shown();
-    const mark = (at_ms: number, text: string): Event => ({ at_ms, gpu: null, what: 'mark', text }) as Event;
+    const mark = (at_ms: number, text: string): Event => ({ at_ms, gpu: null, what: 'mark', text });
     events.push(mark(NOW - 1000, 'b'), mark(NOW, 'c'));
     past.known(need(NOW - HOUR, NOW));
     await settled();
