@@ -4,7 +4,7 @@ import { firstAfter, indexAt } from '../lib/timeline';
 import type { ChartContent, ChartLine, ChartStyle, PlotArea } from './content';
 import { addLine } from './line';
 import type { Surface } from './surface';
-import { DAY_MS, isMidnight, timeTicks, timeTickText, valueTicks } from './ticks';
+import { DAY_MS, isMidnight, MINUTE_MS, timeTicks, timeTickText, valueTicks } from './ticks';
 
 /** Room for the dot at the newest value. */
 export const EDGE_PX = 4;
@@ -12,7 +12,9 @@ export const EDGE_PX = 4;
 export const CLIP_PX = 1.5;
 /** Room for times, below the area. */
 export const BOTTOM_PX = 16;
-const TIME_APART_PX = 74;
+/** Between times to the second, and between shorter ones. */
+const SECONDS_APART_PX = 74;
+const MINUTES_APART_PX = 54;
 const VALUE_APART_PX = 26;
 /** The height of letters, with a little air. */
 const LETTERS_PX = 14;
@@ -105,7 +107,10 @@ function paintLimit(ctx: Surface, area: PlotArea, content: ChartContent, y: numb
 function paintTimes(ctx: Surface, area: PlotArea, style: ChartStyle): void {
   const { px } = area;
   const { left, right, bottom } = area;
-  const { step_ms, times_ms } = timeTicks(area.from_ms, area.to_ms, (right - left) / (TIME_APART_PX * px));
+  const ticks = (apart_px: number): ReturnType<typeof timeTicks> =>
+    timeTicks(area.from_ms, area.to_ms, (right - left) / (apart_px * px));
+  const closer = ticks(MINUTES_APART_PX);
+  const { step_ms, times_ms } = closer.step_ms < MINUTE_MS ? ticks(SECONDS_APART_PX) : closer;
   ctx.textAlign = 'center';
   for (const at_ms of times_ms) {
     const text = timeTickText(at_ms, step_ms);

@@ -3,14 +3,14 @@
 import { dayOfMonth, hourAndMinute, timeOfDay } from '../lib/format';
 
 const SECOND = 1000;
-const MINUTE = 60 * SECOND;
-const HOUR = 60 * MINUTE;
+export const MINUTE_MS = 60 * SECOND;
+const HOUR = 60 * MINUTE_MS;
 export const DAY_MS = 24 * HOUR;
 const TIME_STEPS_MS = [
   ...[1, 2, 5, 10, 15, 30].map((n) => n * SECOND),
-  ...[1, 2, 5, 10, 15, 30].map((n) => n * MINUTE),
+  ...[1, 2, 5, 10, 15, 30].map((n) => n * MINUTE_MS),
   ...[1, 2, 3, 6, 12].map((n) => n * HOUR),
-  ...[1, 2, 7, 14, 28].map((n) => n * DAY_MS),
+  ...[1, 2, 3, 7, 14, 28].map((n) => n * DAY_MS),
 ];
 /** The first of January 1970 was a Thursday; weeks are marked at their Mondays. */
 const MONDAY = 4;
@@ -54,10 +54,10 @@ export function timeTicks(from_ms: number, to_ms: number, most: number): { step_
 
 /** What a tick is called whose neighbors are `step_ms` away: seconds, minutes, or the day that begins there. */
 export function timeTickText(at_ms: number, step_ms: number): string {
-  if (step_ms >= DAY_MS || (step_ms >= MINUTE && isMidnight(at_ms))) {
+  if (step_ms >= DAY_MS || (step_ms >= MINUTE_MS && isMidnight(at_ms))) {
     return dayOfMonth(at_ms);
   }
-  return step_ms < MINUTE ? timeOfDay(at_ms) : hourAndMinute(at_ms);
+  return step_ms < MINUTE_MS ? timeOfDay(at_ms) : hourAndMinute(at_ms);
 }
 
 /** Whether a day of the reader's begins there. */
@@ -68,7 +68,7 @@ export function isMidnight(at_ms: number): boolean {
 
 function evenTimes(from_ms: number, to_ms: number, step_ms: number): number[] {
   // Half hours are round in local time, also where its zone is not whole hours away.
-  const zone_ms = new Date(from_ms).getTimezoneOffset() * MINUTE;
+  const zone_ms = new Date(from_ms).getTimezoneOffset() * MINUTE_MS;
   const times_ms: number[] = [];
   for (let at = Math.ceil((from_ms - zone_ms) / step_ms) * step_ms + zone_ms; at <= to_ms; at += step_ms) {
     times_ms.push(at);

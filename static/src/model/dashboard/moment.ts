@@ -4,6 +4,7 @@ import { hourAndMinute, since, timeOfDay } from '../../lib/format';
 import type { Unit } from '../unit';
 
 const MINUTE_MS = 60_000;
+const TO_THE_SECOND_MS = 60 * MINUTE_MS;
 
 /** The time of a reading, or the span that values are means of: `10:42:07`, `2026-11-23 14:00 – 14:15`. */
 export function momentText(at_ms: number, mean_ms: number, now_ms: number): string {
@@ -15,7 +16,7 @@ export function momentText(at_ms: number, mean_ms: number, now_ms: number): stri
   const isWhole = mean_ms % MINUTE_MS === 0;
   const from = since(from_ms, now_ms);
   const to = isWhole ? hourAndMinute(from_ms + mean_ms) : timeOfDay(from_ms + mean_ms);
-  return `${isWhole ? from.slice(0, -3) : from} – ${to}`;
+  return `${isWhole ? toTheMinute(from) : from} – ${to}`;
 }
 
 /** `71 – 100 %`; empty where the value is a reading itself, or both are written alike. */
@@ -28,9 +29,14 @@ export function rangeText(unit: Unit, range: readonly [low: number, high: number
   return low === high ? '' : `${name === high.split('\u00a0')[1] ? number : low} – ${high}`;
 }
 
-/** From one moment to another, with the date of the second where it is another day. */
+/** From one moment to another, with the date of the second where it is another day; a long span to the minute. */
 export function spanText(from_ms: number, to_ms: number, now_ms: number): [from: string, to: string] {
-  const from = since(from_ms, now_ms);
   const isOneDay = new Date(from_ms).toDateString() === new Date(to_ms).toDateString();
-  return [from, isOneDay ? timeOfDay(to_ms) : since(to_ms, now_ms)];
+  const ends: [string, string] = [since(from_ms, now_ms), isOneDay ? timeOfDay(to_ms) : since(to_ms, now_ms)];
+  return to_ms - from_ms < TO_THE_SECOND_MS ? ends : [toTheMinute(ends[0]), toTheMinute(ends[1])];
+}
+
+/** Without the seconds at its end. */
+function toTheMinute(time: string): string {
+  return time.slice(0, -':00'.length);
 }

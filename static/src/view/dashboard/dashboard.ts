@@ -39,7 +39,6 @@ import { DashboardBar } from './bar';
 import { CellTable } from './cell-table';
 import type { PlotContext } from './context';
 import { MarkForm } from './mark-form';
-import { PastNote } from './past-note';
 import { PastSource } from './past-source';
 import { PlotView, type PlotListener } from './plot';
 import { SectionView } from './section';
@@ -70,7 +69,6 @@ export class Dashboard extends StoreView {
   private readonly tooltip = new Tooltip();
   private readonly holders = new PastHolders();
   private readonly past: PastSource;
-  private readonly pastNote: PastNote;
   private readonly cells: CellTable;
   private state: DashboardState;
   private traced = false;
@@ -107,10 +105,12 @@ export class Dashboard extends StoreView {
       invalidate: options.invalidate,
     };
     this.bar = new DashboardBar(this.state, (state) => this.show(state), listener, this.marks?.element);
-    this.past = new PastSource(store, request, options.invalidate);
-    this.pastNote = new PastNote((oldest_ms) => this.show(zoomed(this.state, oldest_ms, store.clock.now())));
+    this.past = new PastSource(store, request, {
+      invalidate: options.invalidate,
+      onAll: (oldest_ms) => this.show(zoomed(this.state, oldest_ms, store.clock.now())),
+    });
     this.cells = new CellTable(options.invalidate, options.notebooks);
-    this.element.append(this.header.element, this.bar.element, this.notice.element, this.pastNote.element);
+    this.element.append(this.header.element, this.bar.element, this.notice.element, this.past.note);
     this.element.append(this.list, this.cells.element, this.machineList);
     this.element.addEventListener('keydown', (event) => this.onKey(event));
     this.bar.element.addEventListener('click', ({ detail, target }) => {
@@ -148,7 +148,6 @@ export class Dashboard extends StoreView {
     this.shown = known;
     const { status } = this.renderHead(chosen, 0);
     this.bar.update(state, gpus, now_ms, chartsOf(state, chosen.length));
-    this.pastNote.update({ from_ms, to_ms, now_ms, answer: known?.answer ?? null, problem: this.past.problem });
     setAttribute(this.list, 'aria-busy', this.past.isLoading ? 'true' : null);
     const palette = this.currentPalette();
     const context: PlotContext = {

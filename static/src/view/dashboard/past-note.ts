@@ -29,7 +29,7 @@ export class PastNote {
   /** `onAll` is called with the first moment of which anything is known. */
   constructor(onAll: (oldest_ms: number) => void) {
     this.all = button({ class: 'gpumon-chip' }, () => onAll(this.oldest_ms), trans.__('Show all there is'));
-    this.element = h('div', { class: 'gpumon-past-note', role: 'status' }, this.message, this.command, this.all);
+    this.element = h('div', { class: 'gpumon-past-note' }, this.message, this.command, this.all);
   }
 
   update({ from_ms, to_ms, now_ms, answer, problem }: Shown): void {
