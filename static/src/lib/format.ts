@@ -181,6 +181,11 @@ export function hourAndMinute(atMs: number): string {
   return timeOfDay(atMs).slice(0, 5);
 }
 
+/** The day, `Nov 24`, in the words of the reader's browser. */
+export function dayOfMonth(atMs: number): string {
+  return new Date(atMs).toLocaleDateString(undefined, { month: 'short', day: 'numeric' });
+}
+
 /** When something began: the time of day, with the date where it was not today. */
 export function since(atMs: number, nowMs: number): string {
   const then = new Date(atMs);

@@ -1,7 +1,7 @@
 /** The head of the view: what this is, whether it is true just now, and all GPUs in one line. */
 
 import { button, h, KeyedRows, setAttribute, setShown, setText } from '../lib/dom';
-import { duration, timeOfDay } from '../lib/format';
+import { duration, since } from '../lib/format';
 import { joined, plainText } from '../lib/text';
 import { trans } from '../lib/translation';
 import { valueOf } from '../model/reading';
@@ -62,7 +62,10 @@ export class Header {
   update(store: Store, status: Status, summary: readonly string[], spanMin: number, at_ms: number | null): void {
     const platform = store.inventory?.platform;
     setShown(this.simulated, platform?.source === 'simulated');
-    const past = at_ms === null ? null : trans.__('%1, %2 ago', timeOfDay(at_ms), duration(store.clock.now() - at_ms));
+    const past =
+      at_ms === null
+        ? null
+        : trans.__('%1, %2 ago', since(at_ms, store.clock.now()), duration(store.clock.now() - at_ms));
     setText(this.status, past ?? status.text);
     setAttribute(this.statusLine, 'data-level', past === null ? status.level : 'past');
     setAttribute(this.statusLine, 'title', status.title);

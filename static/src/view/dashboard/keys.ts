@@ -7,7 +7,8 @@ import { trans } from '../../lib/translation';
 export function keyHelp(): HTMLElement {
   const rows = [
     [trans.__('Drag over a chart'), trans.__('Zoom to a span of time; the charts are paused')],
-    [trans.__('Ctrl+wheel, pinch'), trans.__('Zoom in or out; all the way out is live again')],
+    [trans.__('Ctrl+wheel, pinch'), trans.__('Zoom in or out; all the way out is live again, and goes back further')],
+    [trans.__('Shift+drag'), trans.__('Move in time')],
     [trans.__('Drag over a value axis'), trans.__('Zoom to a range of values')],
     [trans.__('Double-click'), trans.__('Reset the zoom')],
     [trans.__('Click in a legend'), trans.__('Only this line; again for all')],
