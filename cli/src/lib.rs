@@ -13,6 +13,7 @@ mod exit;
 pub mod fuzzing;
 mod local;
 mod man;
+mod moment;
 mod options;
 #[cfg(test)]
 mod reference;

@@ -11,6 +11,8 @@ pub(crate) mod man;
 pub(crate) mod mark;
 pub(crate) mod oom;
 pub(crate) mod pause;
+pub(crate) mod record;
+pub(crate) mod replay;
 pub(crate) mod schema;
 pub(crate) mod selftest;
 pub(crate) mod serve;
@@ -44,6 +46,8 @@ pub(crate) enum Command {
     Pause(pause::PauseArgs),
     Resume(pause::ResumeArgs),
     Schema(schema::SchemaArgs),
+    Record(record::RecordArgs),
+    Replay(replay::ReplayArgs),
     Smi(smi::SmiArgs),
     Top(top::TopArgs),
     Wait(Box<wait::WaitArgs>),
@@ -75,6 +79,8 @@ pub(crate) fn dispatch(args: Args, name: Option<&str>) -> Result<(), Failure> {
         Some(Command::Pause(pause)) => pause::pause(&pause),
         Some(Command::Schema(schema)) => schema::run(&schema),
         Some(Command::Resume(resume)) => pause::resume(&resume),
+        Some(Command::Record(record)) => record::run(&args.source, &record),
+        Some(Command::Replay(replay)) => replay::run(&args.source, replay),
         Some(Command::Smi(smi)) => smi::run(&args.source, &smi),
         Some(Command::Top(top)) => top::run(&args.source, top),
         Some(Command::Wait(wait)) => wait::run(&args.source, &wait),
