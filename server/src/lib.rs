@@ -8,7 +8,7 @@
 //! - [`hub`] holds what the collector said last and passes it to every client.
 //! - [`history`] keeps the recent past for clients that come late.
 //! - [`runs`] are those of the workload runner: processes that work, and what they say.
-//! - [`stream`], [`page`], [`metrics`], [`marks`], [`pause`] and [`routes`] are the endpoints; [`guard`] stands before
+//! - [`stream`], [`page`], [`past`], [`metrics`], [`marks`], [`pause`] and [`routes`] are the endpoints; [`guard`] stands before
 //!   all of them and knows each [`public_origin`], [`peer`] before those that change anything. [`view`] is how much of
 //!   processes a client sees.
 //! - [`encoder`] writes what takes milliseconds off the event loop, [`respond`] answers with that over HTTP.
@@ -40,6 +40,7 @@ mod marks;
 mod memory;
 mod metrics;
 mod page;
+mod past;
 mod pause;
 mod peer;
 pub mod public_origin;

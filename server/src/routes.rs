@@ -17,7 +17,7 @@ use crate::{
     answers,
     app::AppState,
     guard::{self, Access},
-    marks, metrics, page, pause, peer, runs, snapshot, stream,
+    marks, metrics, page, past, pause, peer, runs, snapshot, stream,
 };
 
 /// How long a request may take, its body included. What a terminal announces of a run, and streams, take as long as they
@@ -36,6 +36,7 @@ pub(crate) fn router(state: AppState, access: Access) -> Router {
         .route("/", get(page::index))
         .route("/{*path}", get(page::file))
         .route("/api/v1/answers", get(answers::answers))
+        .route("/api/v1/history", get(past::history))
         .route("/api/v1/snapshot", get(snapshot::snapshot))
         .route("/metrics", get(metrics::metrics))
         .route("/metrics/dcgm", get(metrics::dcgm))

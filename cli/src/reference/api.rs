@@ -35,8 +35,14 @@ const ROUTES: &[(&str, &str, &str)] = &[
     (
         "GET",
         "/api/v1/snapshot",
-        "The current state as a [Snapshot](#snapshot). `?history_s=60` adds up to 300 seconds of history, \
+        "The current state as a [Snapshot](#snapshot). `?history_s=60` adds up to 600 seconds of history, \
          `metrics=power.draw_watts,…` limits it to these fields, `brief=true` omits details and events.",
+    ),
+    (
+        "GET",
+        "/api/v1/history",
+        "A span of the past as a [HistorySpan](#historyspan): `?from_ms=…&to_ms=…`, by default the last 10 minutes, of \
+         `metrics=power.draw_watts,…`, by default those of an overview, in at most `points=600` points, up to 5000.",
     ),
     (
         "GET",
@@ -66,7 +72,7 @@ const ROUTES: &[(&str, &str, &str)] = &[
         "POST",
         "/api/v1/marks",
         "Marks a moment on the charts of every client: `{\"text\":\"epoch 3\"}`, with `\"at_ms\"` for another moment of the \
-         last 300 seconds than now; answers 201 with the [event](#event). The text has up to 100 characters; 20 marks may \
+         last 600 seconds than now; answers 201 with the [event](#event). The text has up to 100 characters; 20 marks may \
          come at once, and then one per second. Needs the header `X-Gpumon: run` and the permission to start runs.",
     ),
     (
@@ -88,8 +94,8 @@ fn reference() -> String {
     let mut types = Types::new();
     let generated = || SchemaSettings::draft2020_12().for_serialize().into_generator();
     let mut printed = schema::types();
-    let roots = ["Snapshot", "ServerFrame", "Record"].map(|name| printed.remove(name).unwrap());
-    let [snapshot, server, _] = roots.map(|mut root| {
+    let roots = ["Snapshot", "HistorySpan", "ServerFrame", "Record"].map(|name| printed.remove(name).unwrap());
+    let [snapshot, history, server, _] = roots.map(|mut root| {
         root["$defs"] = printed.clone().into();
         take(&mut types, root)
     });
@@ -110,6 +116,7 @@ fn reference() -> String {
         ("Frames of the client", &client),
         ("Frames of the server", &server),
         ("Snapshot", &snapshot),
+        ("HistorySpan", &history),
         ("RunDetails", &details),
         ("Catalogue", &catalogue),
     ] {

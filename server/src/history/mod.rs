@@ -2,39 +2,25 @@
 
 mod holders;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
+use gpumon_history::{
+    grid::{Grid, Stat, Whose},
+    wanted::{Wanted, mig_id, places},
+};
 use gpumon_probe::model::{
-    GpuSample, HostSample, Sample,
-    fields::{Field, GPU_FIELDS, HOST_FIELDS, Kind, charted, overview},
+    GpuSample, Sample,
+    fields::{Field, GPU_FIELDS, HOST_FIELDS, Kind},
 };
 
 use self::holders::Holders;
 use crate::frame::{GpuHistory, History};
 
 /// How far back it reaches.
-pub(crate) const DEPTH_MS: u64 = 5 * 60 * 1000;
+pub(crate) const DEPTH_MS: u64 = 10 * 60 * 1000;
 
 /// A faster stream leaves one sample per this time, so that the depth and the size stay the same.
 const SPACING_MS: u64 = 900;
-
-/// Charts show no more digits of a gauge. The rest is noise, which would be a third of what a new client gets.
-const DIGITS: i32 = 4;
-
-/// Stands for what each holder has of a GPU's memory, among the metrics that may be asked for.
-const HOLDERS: &str = "processes.memory_bytes";
-
-/// Stands before the name of a metric where it is of MIG devices.
-const MIG: &str = "mig.";
-
-/// What of the past somebody wants.
-#[derive(Debug, Clone)]
-pub(crate) struct Wanted {
-    pub(crate) metrics: Vec<&'static Field>,
-    host: Vec<&'static Field<HostSample>>,
-    mig: Vec<&'static Field>,
-    holders: bool,
-}
 
 /// One column per GPU and field, and per field of the machine, over one common time axis.
 #[derive(Debug, Default)]
@@ -55,54 +41,6 @@ struct GpuColumns {
 /// was absent is NaN.
 #[derive(Debug, Default)]
 struct Columns(Vec<Option<VecDeque<f32>>>);
-
-impl Wanted {
-    pub(crate) fn overview() -> Self {
-        Self::metrics(overview().collect())
-    }
-
-    pub(crate) fn of_gpus() -> Self {
-        Self::metrics(charted(GPU_FIELDS).collect())
-    }
-
-    fn metrics(metrics: Vec<&'static Field>) -> Self {
-        Self { metrics, host: Vec::new(), mig: Vec::new(), holders: false }
-    }
-
-    /// Their names, each once and in one order, however they were asked for.
-    pub(crate) fn ids(&self) -> Vec<String> {
-        let of_gpus = self.metrics.iter().map(|field| field.id.to_owned());
-        let of_mig = self.mig.iter().map(|field| mig_id(field.id));
-        let of_host = self.host.iter().map(|field| field.id.to_owned());
-        let holders = self.holders.then(|| HOLDERS.to_owned());
-        let ids: BTreeSet<_> = of_gpus.chain(of_mig).chain(of_host).chain(holders).collect();
-        ids.into_iter().collect()
-    }
-
-    /// The metrics of these names, and what is wrong with the others.
-    pub(crate) fn named<'a>(ids: impl Iterator<Item = &'a str>) -> (Self, Result<(), String>) {
-        let (mut wanted, mut unknown) = (Self::metrics(Vec::new()), Vec::new());
-        for id in ids {
-            if let Some(field) = GPU_FIELDS.iter().find(|field| field.id == id) {
-                wanted.metrics.push(field);
-            } else if let Some(field) = HOST_FIELDS.iter().find(|field| field.id == id) {
-                wanted.host.push(field);
-            } else if let Some(field) = of_mig().find(|field| id.strip_prefix(MIG) == Some(field.id)) {
-                wanted.mig.push(field);
-            } else if id == HOLDERS {
-                wanted.holders = true;
-            } else {
-                unknown.push(id);
-            }
-        }
-        if unknown.is_empty() {
-            return (wanted, Ok(()));
-        }
-        let (host, mig) = (HOST_FIELDS.iter().collect(), of_mig().collect());
-        let all = Self { metrics: GPU_FIELDS.iter().collect(), host, mig, holders: true };
-        (wanted, Err(format!("unknown metric '{}'; there are {}", unknown.join("', '"), all.ids().join(", "))))
-    }
-}
 
 impl HistoryStore {
     /// Adds a sample, unless it follows the one before too closely, and forgets what is too old.
@@ -184,6 +122,35 @@ impl HistoryStore {
             host: self.host.chosen(HOST_FIELDS, &wanted.host, old).collect(),
         }
     }
+
+    /// The first and the last moment that it knows.
+    pub(crate) fn reach_ms(&self) -> Option<(u64, u64)> {
+        Some((*self.times_ms.front()?, *self.times_ms.back()?))
+    }
+
+    /// The time between two samples, as it was last.
+    pub(crate) fn spacing_ms(&self) -> u64 {
+        let mut newest = self.times_ms.iter().rev();
+        let last = newest.next().zip(newest.next()).map_or(0, |(newest, before)| newest.saturating_sub(*before));
+        last.next_multiple_of(1000).clamp(1000, 60_000)
+    }
+
+    /// Puts what it knows from a moment on into a grid.
+    pub(crate) fn add_to(&self, grid: &mut Grid, from_ms: u64) {
+        let old = self.times_ms.partition_point(|time| *time < from_ms.max(grid.from_ms()));
+        let wanted = grid.wanted().clone();
+        let (of_gpu, of_mig) = (places(GPU_FIELDS, &wanted.metrics), places(GPU_FIELDS, &wanted.mig));
+        let of_host = places(HOST_FIELDS, &wanted.host);
+        for (place, at_ms) in self.times_ms.iter().enumerate().skip(old) {
+            for (uuid, columns) in self.gpus.iter().filter(|_| !wanted.metrics.is_empty()) {
+                grid.add(Whose::Gpu(uuid), *at_ms, 1, columns.metrics.at(&of_gpu, place));
+            }
+            for (uuid, columns) in self.mig_devices.iter().filter(|_| !wanted.mig.is_empty()) {
+                grid.add(Whose::Mig(uuid), *at_ms, 1, columns.at(&of_mig, place));
+            }
+            grid.add(Whose::Host, *at_ms, 1, self.host.at(&of_host, place));
+        }
+    }
 }
 
 impl Columns {
@@ -220,18 +187,17 @@ impl Columns {
         chosen.map(move |(id, column)| (id.to_owned(), known(column, old)))
     }
 
+    /// The values of the fields at these places of the catalogue, at a place of the time axis.
+    fn at(&self, fields: &[usize], place: usize) -> impl Iterator<Item = Option<Stat>> {
+        fields.iter().map(move |field| {
+            let value = *self.0.get(*field)?.as_ref()?.get(place)?;
+            (!value.is_nan()).then(|| Stat::of(f64::from(value)))
+        })
+    }
+
     fn values_mut(&mut self) -> impl Iterator<Item = &mut VecDeque<f32>> {
         self.0.iter_mut().flatten()
     }
-}
-
-/// The fields that MIG devices have, too.
-fn of_mig() -> impl Iterator<Item = &'static Field> {
-    GPU_FIELDS.iter().filter(|field| field.mig.is_some())
-}
-
-fn mig_id(id: &str) -> String {
-    format!("{MIG}{id}")
 }
 
 /// A column from the place `old` on.
@@ -244,15 +210,9 @@ fn gap(length: usize) -> VecDeque<f32> {
     std::iter::repeat_n(f32::NAN, length).collect()
 }
 
+/// With the digits that a chart shows.
 fn rounded(value: f64) -> f32 {
-    if !value.is_normal() {
-        return value as f32;
-    }
-    let digits_left = value.abs().log10().floor() as i32 + 1 - DIGITS;
-    // Of whole numbers, so that nothing is lost by the way.
-    let power = 10_f64.powi(digits_left.abs());
-    let rounded = if digits_left > 0 { (value / power).round() * power } else { (value * power).round() / power };
-    rounded as f32
+    gpumon_history::wanted::rounded(value) as f32
 }
 
 #[cfg(test)]
@@ -369,7 +329,7 @@ mod tests {
             store.push(&sample(tick * 100, &[("a", tick as f64)]));
         }
         let history = store.newest(u64::MAX, &Wanted::overview());
-        assert!(history.times_ms.len() <= 335, "{}", history.times_ms.len());
+        assert!(history.times_ms.len() <= 668, "{}", history.times_ms.len());
         assert!(history.times_ms[0] >= 999_900 - DEPTH_MS);
         assert_eq!(watts(&history, "a").len(), history.times_ms.len());
     }

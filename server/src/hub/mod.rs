@@ -15,6 +15,12 @@ use std::{
     time::Duration,
 };
 
+use gpumon_history::{
+    grid::Grid,
+    plan::{Plan, SpanRequest, Tier},
+    span::{HistorySpan, Storage},
+    wanted::Wanted,
+};
 use gpumon_probe::{
     model::{Event, GpuDetails, GpuRef, Inventory, Record, Sample, now_ms},
     vendor::{DriverAnswers, GpuAnswers},
@@ -27,7 +33,7 @@ use tokio::{
 use crate::{
     driver_answers::Answers,
     frame::{CollectorState, CollectorStatus, Hello, History, ServerFrame, Snapshot, is_fresh},
-    history::{HistoryStore, Wanted},
+    history::{DEPTH_MS, HistoryStore},
     snapshot_parts::SnapshotParts,
     stream::TextFrame,
     view::View,
@@ -251,6 +257,32 @@ impl Hub {
         });
         snapshot.history = parts.history_ms.map(|reach_ms| parts.view.history(self.newest(reach_ms, &parts.wanted)));
         snapshot
+    }
+
+    /// A span of the past.
+    pub(crate) fn span(&self, request: &SpanRequest) -> HistorySpan {
+        let history = self.history.read().unwrap_or_else(PoisonError::into_inner);
+        let reach = history.reach_ms();
+        let sampled = reach.map(|(oldest_ms, _)| Tier { resolution_ms: history.spacing_ms(), oldest_ms });
+        let plan = Plan::new(request, sampled.as_slice());
+        let mut grid = Grid::new(plan.from_ms, plan.to_ms, plan.step_ms, request.wanted.clone());
+        history.add_to(&mut grid, 0);
+        drop(history);
+        self.read(|state| {
+            let gpus = state.inventory.iter().flat_map(|inventory| &inventory.gpus);
+            let known = |uuid: &str| {
+                let gpu = gpus.clone().find(|gpu| gpu.uuid.as_deref() == Some(uuid));
+                gpu.map_or((0, None), |gpu| (gpu.index, gpu.name.value().cloned()))
+            };
+            let of_span = |event: &&Event| (plan.from_ms..=plan.to_ms).contains(&event.at_ms);
+            HistorySpan {
+                from_ms: plan.from_ms,
+                oldest_ms: plan.oldest_ms,
+                storage: Storage { reach_ms: DEPTH_MS, ..Storage::default() },
+                events: state.events.iter().filter(of_span).cloned().collect(),
+                ..grid.into_span(plan.resolution_ms, known)
+            }
+        })
     }
 
     fn newest(&self, reach_ms: u64, wanted: &Wanted) -> History {

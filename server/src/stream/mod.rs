@@ -12,6 +12,7 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse, Response},
 };
+use gpumon_history::wanted::Wanted;
 use gpumon_probe::model::now_ms;
 use serde::Deserialize;
 use tokio::{
@@ -33,7 +34,6 @@ use crate::{
     connections::{Busy, ConnectionSlot},
     encoder::Encoder,
     frame::{ClientFrame, INTERVAL_MS, ServerFrame},
-    history::Wanted,
     hub::{Hub, SampleFrame, encode},
     peer::{Peer, Who},
     rate_limiter::RateLimiter,

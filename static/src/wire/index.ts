@@ -228,6 +228,71 @@ export type Condition = {
   /** Lanes possible. */
   max_width: number, });
 
+/** A condition, from its beginning to its end. */
+export type ConditionSpan = {
+  /** The GPU's UUID. */
+  uuid: string,
+  /** When it began. */
+  from_ms: number,
+  /** When it was over; `null` while it lasts. */
+  to_ms: number | null,
+  /** When it began. */
+  since_ms: number,
+  /** How much it matters. */
+  severity: Severity,
+  /** What it is and why, in one sentence for people. */
+  text: string, } & ({ "condition": "xid",
+  /** NVIDIA's number. */
+  code: number,
+  /** The process that the last one was about, where the driver knows it. */
+  pid?: number,
+  /** How often since it began. */
+  count: number,
+  /** The last time. */
+  last_ms: number, } | { "condition": "throttled",
+  /** By what. */
+  reasons: Array<ThrottleReason>,
+  /** The power limit, where it is known. */
+  limit_watts?: number,
+  /** The GPU's temperature, where it is known. */
+  gpu_celsius?: number, } | { "condition": "held_idle",
+  /** What they hold. */
+  bytes: number,
+  /** How long nothing has run. */
+  idle_ms: number,
+  /** Who. */
+  pids: Array<number>, } | { "condition": "hardly_used",
+  /** Time in which a kernel ran. */
+  gpu_percent: number,
+  /** Multiprocessors that had work. */
+  sm_percent: number,
+  /** Tensor cores that had work. */
+  tensor_percent: number | null, } | { "condition": "memory_nearly_full",
+  /** What is left. */
+  free_bytes: number,
+  /** Of all. */
+  total_bytes: number, } | { "condition": "memory_filling",
+  /** Until it is full, if it goes on like this. */
+  left_ms: number,
+  /** How fast it grows. */
+  bytes_per_second: number,
+  /** The processes that grow, the fastest first. */
+  growing: Array<MemoryGrowth>, } | { "condition": "ecc_uncorrected",
+  /** How many. */
+  count: number, } | { "condition": "row_remap",
+  /** A reset of the GPU is needed for it to take effect. */
+  pending: boolean,
+  /** There was no spare row left: the board should be replaced. */
+  failed: boolean, } | { "condition": "page_retirement_pending" } | { "condition": "recovery_needed",
+  /** What. */
+  action: RecoveryAction, } | { "condition": "nv_link_down",
+  /** Their numbers. */
+  links: Array<number>, } | { "condition": "pcie_degraded",
+  /** Lanes now. */
+  width: number,
+  /** Lanes possible. */
+  max_width: number, });
+
 /** The state of confidential computing. */
 export type ConfidentialCompute = {
   /** It is on. */
@@ -253,6 +318,20 @@ export type CpuSample = {
   busy_percent: Reading<number>,
   /** Load average over one minute: threads that run, can run, or wait for a disk. */
   load_1m: Reading<number>, };
+
+/** One GPU's part of a span, or a MIG device's. */
+export type DeviceSpan = {
+  /** Its UUID. */
+  uuid: string,
+  /** The driver's index when it was seen last. */
+  index: number,
+  /** Its name, or a MIG device's profile; `null` where the driver has not told it. */
+  name: string | null,
+  /**
+   * By their names in the catalogue, as `power.draw_watts`; those of MIG devices with `mig.` before them. Left out
+   * where there is no value at all.
+   */
+  metrics: { [key in string]: Series }, };
 
 /** Bytes since boot, and the rates that `derive` makes of two samples. */
 export type DiskSample = {
@@ -500,6 +579,37 @@ export type History = {
   mig_devices?: Array<GpuHistory>,
   /** The machine's, in the form of a GPU's; left out where none was asked for. */
   host?: { [key in string]: Array<number | null> }, };
+
+/** A span of time, on one time axis. */
+export type HistorySpan = {
+  /** The first moment that is answered: as asked, or the first of which anything is known. */
+  from_ms: number,
+  /** The last. */
+  to_ms: number,
+  /**
+   * The time of one point: that of the samples themselves (1000, unless they come more slowly), 10000, 60000, 900000,
+   * or a multiple of one of these where fewer points were asked for.
+   */
+  resolution_ms: number,
+  /** The first moment of which anything is known; `to_ms` where that is nothing. */
+  oldest_ms: number,
+  /** Where the past is kept. */
+  storage: Storage,
+  /**
+   * When each point begins, oldest first. As sampled, that is when the sample was put together; else a multiple of
+   * `resolution_ms`. Points without any value are left out.
+   */
+  times_ms: Array<number>,
+  /** One entry per GPU that has a value in the span. */
+  gpus: Array<DeviceSpan>,
+  /** One entry per MIG device; left out where none was asked for. */
+  mig_devices?: Array<DeviceSpan>,
+  /** The machine's, by their names in the catalogue; left out where none was asked for. */
+  host?: { [key in string]: Series },
+  /** What happened in the span, the oldest first: at most 1000 events, where those of processes give way to others. */
+  events: Array<Event>,
+  /** What was the matter in the span, the first to begin first; at most 1000. */
+  conditions: Array<ConditionSpan>, };
 
 /** What somebody held of a GPU's memory: a notebook with all that its kernel has started, or another process. */
 export type HolderHistory = {
@@ -1064,6 +1174,15 @@ export type Sample = {
   /** The machine around them. */
   host: HostSample, };
 
+/** One metric of a span. */
+export type Series = {
+  /** One for each of `times_ms`, `null` where there was none: the mean of a gauge, the last of a counter or a state. */
+  values: Array<number | null>,
+  /** The least of a gauge; left out as sampled. */
+  min?: Array<number | null>,
+  /** The largest of a gauge; left out as sampled. */
+  max?: Array<number | null>, };
+
 /** From the server to a client, told apart by `type`. */
 export type ServerFrame = { "type": "hello" } & Hello | { "type": "inventory" } & Inventory | { "type": "sample" } & Sample | { "type": "details" } & GpuDetails | { "type": "trace" } & Trace | { "type": "event" } & Event | { "type": "collector" } & CollectorStatus | { "type": "history" } & History | { "type": "run" } & RunState | { "type": "lagged",
   /** How many. */
@@ -1115,6 +1234,15 @@ export type SpareRows = {
   low: number,
   /** None. */
   none: number, };
+
+/** Where the past is kept, and how far back it can be. */
+export type Storage = {
+  /** Whether it is on disk, and outlives the server. */
+  on_disk: boolean,
+  /** Why it is not, or not now, in words for people; left out where all is as it should be. */
+  problem?: string,
+  /** How far back it will reach once it has run for so long, in milliseconds. */
+  reach_ms: number, };
 
 /** Temperatures. */
 export type Temperature = {
