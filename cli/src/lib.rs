@@ -15,6 +15,8 @@ mod local;
 mod man;
 mod moment;
 mod options;
+mod past;
+mod recorded;
 #[cfg(test)]
 mod reference;
 mod run;

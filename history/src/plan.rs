@@ -79,8 +79,9 @@ mod tests {
 
     /// Tier and resolution for a span that ends now, of a server that has run for so long.
     fn plan(reach_ms: u64, span_ms: u64, points: u32) -> (usize, u64) {
-        let tier = |resolution_ms: u64, keep_ms: u64| {
-            Tier { resolution_ms, oldest_ms: (NOW - keep_ms.min(reach_ms)) / resolution_ms * resolution_ms }
+        let tier = |resolution_ms: u64, keep_ms: u64| Tier {
+            resolution_ms,
+            oldest_ms: (NOW - keep_ms.min(reach_ms)) / resolution_ms * resolution_ms,
         };
         let tiers = [
             tier(SECOND, 10 * MINUTE),
@@ -120,7 +121,8 @@ mod tests {
     #[test]
     fn a_server_that_has_just_started_has_fine_points_however_far_back_one_looks() {
         let tiers = [Tier { resolution_ms: SECOND, oldest_ms: NOW - 5 * SECOND }];
-        let request = |span_ms| SpanRequest { from_ms: NOW - span_ms, to_ms: NOW, points: 600, wanted: Wanted::overview() };
+        let request =
+            |span_ms| SpanRequest { from_ms: NOW - span_ms, to_ms: NOW, points: 600, wanted: Wanted::overview() };
         let plan = Plan::new(&request(10 * MINUTE), &tiers);
         assert_eq!((plan.from_ms, plan.oldest_ms, plan.step_ms), (NOW - 5 * SECOND, NOW - 5 * SECOND, 0));
         assert_eq!(Plan::new(&request(HOUR), &tiers).resolution_ms, 6 * SECOND);

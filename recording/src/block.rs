@@ -77,7 +77,8 @@ impl Head {
             last_ms: eight(24),
         };
         // What could not have been written is no block, so that nobody makes room for it.
-        let is_possible = head.bytes as usize > HEAD && head.text_bytes <= LARGEST_TEXT && head.samples <= head.text_bytes;
+        let is_possible =
+            head.bytes as usize > HEAD && head.text_bytes <= LARGEST_TEXT && head.samples <= head.text_bytes;
         if is_possible { Found::Block(head) } else { Found::Other }
     }
 
@@ -125,7 +126,13 @@ mod tests {
 
     #[test]
     fn a_block_is_read_as_it_was_written_and_is_a_gzip_member() {
-        let head = Head { samples: 2, has_inventory: true, first_ms: 1_700_000_000_000, last_ms: 1_700_000_001_000, ..Head::default() };
+        let head = Head {
+            samples: 2,
+            has_inventory: true,
+            first_ms: 1_700_000_000_000,
+            last_ms: 1_700_000_001_000,
+            ..Head::default()
+        };
         let text = "{\"type\":\"sample\"}\n".repeat(50).into_bytes();
         let block = pack(&text, head);
         let Found::Block(read) = Head::read(&block) else { panic!("no block") };

@@ -35,7 +35,9 @@ pub enum BadRecording {
         file: String,
     },
     /// The file begins with a block of a format that is not known yet.
-    #[error("{file} has format {format}, and this gpumon reads up to {known}: use the gpumon that recorded it, or a newer one")]
+    #[error(
+        "{file} has format {format}, and this gpumon reads up to {known}: use the gpumon that recorded it, or a newer one"
+    )]
     Newer {
         /// The file's path.
         file: String,

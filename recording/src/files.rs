@@ -54,7 +54,9 @@ pub enum FilesError {
 fn cure(cause: &io::Error) -> &'static str {
     match cause.kind() {
         io::ErrorKind::NotFound => "; create its folder first",
-        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => "; choose a folder that you may write to",
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            "; choose a folder that you may write to"
+        }
         io::ErrorKind::StorageFull => "; free some space, or limit the recording with --size and --keep",
         io::ErrorKind::QuotaExceeded => "; free some of your quota, or limit the recording with --size and --keep",
         io::ErrorKind::FileTooLarge => "; raise the limit of a file's size (ulimit -f), or rotate with --size",
@@ -117,12 +119,10 @@ impl Files {
         let is_stream = fs::metadata(path).is_ok_and(|existing| is_stream(&existing));
         let mut options = OpenOptions::new();
         options.write(true).create(true).create_new(!is_stream && !overwrite);
-        let mut file = options
-            .open(path)
-            .map_err(|cause| match cause.kind() {
-                io::ErrorKind::AlreadyExists => FilesError::Exists(name()),
-                _ => other(cause),
-            })?;
+        let mut file = options.open(path).map_err(|cause| match cause.kind() {
+            io::ErrorKind::AlreadyExists => FilesError::Exists(name()),
+            _ => other(cause),
+        })?;
         if !is_stream {
             // Where a file system has no locks, nobody is kept out.
             if matches!(file.try_lock(), Err(fs::TryLockError::WouldBlock)) {

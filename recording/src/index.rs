@@ -68,7 +68,12 @@ impl Index {
                 Found::Block(_) | Found::Other => {
                     let next = next_block(&index.file, offset + 1, length).map_err(unreadable)?;
                     let after_ms = index.blocks.last().map_or(0, |(_, head)| head.last_ms);
-                    index.cuts.push(Cut { file: name.to_owned(), after_ms, bytes: next - offset, is_at_end: next == length });
+                    index.cuts.push(Cut {
+                        file: name.to_owned(),
+                        after_ms,
+                        bytes: next - offset,
+                        is_at_end: next == length,
+                    });
                     next
                 }
             };
@@ -142,7 +147,9 @@ fn lines_of(file: File, name: &str) -> Result<Index, BadRecording> {
                 break;
             }
             // What is quoted of the line can hold anything.
-            Err(cause) => return Err(BadRecording::BadLine { file: name.to_owned(), line: number, cause: escaped(&cause) }),
+            Err(cause) => {
+                return Err(BadRecording::BadLine { file: name.to_owned(), line: number, cause: escaped(&cause) });
+            }
         }
         offset += length as u64;
         head.bytes = u32::try_from(offset - begin).unwrap_or(u32::MAX);

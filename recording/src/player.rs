@@ -59,7 +59,16 @@ impl Player {
     /// Plays it from its beginning, as fast as it was.
     pub fn new(recording: Recording) -> Self {
         let shown_ms = recording.times_ms().0;
-        Self { recording, shown: None, shown_ms, paused: false, speed: 1.0, due: Instant::now(), start_ms: None, block: None }
+        Self {
+            recording,
+            shown: None,
+            shown_ms,
+            paused: false,
+            speed: 1.0,
+            due: Instant::now(),
+            start_ms: None,
+            block: None,
+        }
     }
 
     /// What is played.

@@ -6,13 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::{
-    BadRecording, Kind, Line,
-    block::Head,
-    error::shown,
-    index::Index,
-    line::lines,
-};
+use crate::{BadRecording, Kind, Line, block::Head, error::shown, index::Index, line::lines};
 
 /// A file, with those that it was rotated into.
 pub struct Recording {
@@ -139,7 +133,10 @@ impl Recording {
         let Block { file, number, head, .. } = &self.blocks[block];
         let damaged = |cause: String| {
             let (first_ms, bytes) = (head.first_ms, head.bytes);
-            io::Error::new(io::ErrorKind::InvalidData, format!("a block of {bytes} bytes at {first_ms} ms is damaged: {cause}"))
+            io::Error::new(
+                io::ErrorKind::InvalidData,
+                format!("a block of {bytes} bytes at {first_ms} ms is damaged: {cause}"),
+            )
         };
         let text = self.files[*file].text(*number).map_err(|error| match error.kind() {
             io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => {
@@ -167,7 +164,9 @@ impl Recording {
     /// # Errors
     /// As [`read`](Self::read).
     pub fn inventory_before(&self, block: usize) -> io::Result<Option<String>> {
-        let Some(block) = (0..block).rev().find(|block| self.blocks[*block].head.has_inventory) else { return Ok(None) };
+        let Some(block) = (0..block).rev().find(|block| self.blocks[*block].head.has_inventory) else {
+            return Ok(None);
+        };
         let lines = self.read(block)?;
         let newest = lines.lines().iter().rfind(|line| line.kind == Kind::Inventory);
         Ok(newest.map(|line| lines.text(line).to_owned()))

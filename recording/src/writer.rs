@@ -3,8 +3,9 @@
 use std::time::{Duration, Instant};
 
 use crate::{
-    Kind, stamp,
+    Kind,
     block::{Head, pack},
+    stamp,
 };
 
 /// A recorder that is killed loses what it has not written: this much time at most.

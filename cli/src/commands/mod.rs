@@ -3,8 +3,10 @@
 pub(crate) mod bench;
 pub(crate) mod burn;
 pub(crate) mod collect;
+pub(crate) mod compare;
 pub(crate) mod completions;
 pub(crate) mod doctor;
+pub(crate) mod export;
 pub(crate) mod info;
 pub(crate) mod licenses;
 pub(crate) mod man;
@@ -34,6 +36,8 @@ pub(crate) enum Command {
     Serve(serve::ServeArgs),
     Doctor(doctor::DoctorArgs),
     Info(info::InfoArgs),
+    Compare(compare::CompareArgs),
+    Export(Box<export::ExportArgs>),
     Bench(bench::BenchArgs),
     Burn(burn::BurnArgs),
     #[command(hide = true)]
@@ -68,6 +72,8 @@ pub(crate) fn dispatch(args: Args, name: Option<&str>) -> Result<(), Failure> {
         Some(Command::Collect(collect)) => collect::run(&args.source, &collect),
         Some(Command::Serve(serve)) => serve::run(&args.source, &serve),
         Some(Command::Doctor(doctor)) => doctor::run(&args.source, &doctor),
+        Some(Command::Compare(compare)) => compare::run(&compare),
+        Some(Command::Export(export)) => export::run(&export),
         Some(Command::Info(info)) => info::run(&args.source, &info),
         Some(Command::Bench(bench)) => bench::run(&args.source, &bench),
         Some(Command::Burn(burn)) => burn::run(&args.source, &burn),

@@ -162,7 +162,8 @@ fn read_settings(request: &Request) -> Result<(Settings, Option<File>, Option<St
         (None, None)
     };
     let (mut settings, mistakes) = file.as_ref().map_or_else(Default::default, Settings::of);
-    let remark = request.remark.iter().cloned().chain(remark).chain(mistakes.into_iter().map(|mistake| mistake.to_string()));
+    let remark =
+        request.remark.iter().cloned().chain(remark).chain(mistakes.into_iter().map(|mistake| mistake.to_string()));
     let remark = Some(remark.collect::<Vec<_>>().join("; ")).filter(|remark| !remark.is_empty());
     settings.interval_ms = request.interval_ms.unwrap_or(settings.interval_ms);
     settings.theme = request.theme.unwrap_or(settings.theme);

@@ -27,7 +27,11 @@ use crate::{
 /// What a recorder waits for.
 pub(super) enum Input {
     /// A record as it is written.
-    Record { text: String, kind: Kind, at_ms: u64 },
+    Record {
+        text: String,
+        kind: Kind,
+        at_ms: u64,
+    },
     /// So many samples that did not come.
     Missed(u64),
     /// What there is to tell.
@@ -84,7 +88,9 @@ impl<'a> Feed<'a> {
 
     /// Takes what a server knows, and then what it sends.
     fn follow(&mut self, mut frames: Frames, at: &str) -> Result<(), Failure> {
-        let bad = |error: &dyn std::fmt::Display| anyhow!("the server at {at} is not gpumon's: {error}; name it with --control");
+        let bad = |error: &dyn std::fmt::Display| {
+            anyhow!("the server at {at} is not gpumon's: {error}; name it with --control")
+        };
         let hello = frames.next_text().map_err(|error| bad(&error))?;
         let Hello { inventory, details, collector, .. } = serde_json::from_str(&hello).map_err(|error| bad(&error))?;
         self.is_simulated = inventory.as_ref().is_some_and(|inventory| inventory.platform.is_simulated());
@@ -93,7 +99,8 @@ impl<'a> Feed<'a> {
         let inputs = self.inputs.clone();
         spawn(move || {
             let passed_on = known.iter().try_for_each(|record| send_record(&inputs, record));
-            let _ = passed_on.and_then(|()| remark_on(&inputs, &collector)).and_then(|()| pass_on(&mut frames, &inputs));
+            let _ =
+                passed_on.and_then(|()| remark_on(&inputs, &collector)).and_then(|()| pass_on(&mut frames, &inputs));
             // It fails only where the receiver has ended.
             let _ = inputs.send(Input::ServerEnded);
         })?;
@@ -180,7 +187,11 @@ fn sample(
             Record::Answers(_) => false,
             _ => true,
         };
-        if !is_wanted || send_record(inputs, record).is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        if !is_wanted || send_record(inputs, record).is_ok() {
+            ControlFlow::Continue(())
+        } else {
+            ControlFlow::Break(())
+        }
     })?;
     Ok(())
 }
