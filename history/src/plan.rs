@@ -27,6 +27,8 @@ pub struct Tier {
     pub resolution_ms: u64,
     /// How far back it reaches.
     pub oldest_ms: u64,
+    /// Whether its entries are the samples themselves, and no sums of them.
+    pub is_sampled: bool,
 }
 
 /// What a request is answered with.
@@ -47,7 +49,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Chooses among the tiers, the finest first, of which the first is that of the samples themselves.
+    /// Chooses among the tiers, the finest first.
     ///
     /// Points are made of the coarsest tier that has at least half as many entries as there may be points, so that little
     /// is read; where that does not reach as far back as the span, of a coarser one that does. A finer one serves where
@@ -62,7 +64,8 @@ impl Plan {
         let tier = (enough..tiers.len()).find(|tier| reaches(&tiers[*tier])).unwrap_or(enough);
         let entry_ms = tiers.get(tier).map_or(1000, |tier| tier.resolution_ms);
         let resolution_ms = least_ms.max(1).next_multiple_of(entry_ms);
-        let step_ms = if tier == 0 && resolution_ms == entry_ms { 0 } else { resolution_ms };
+        let is_sampled = tiers.get(tier).is_none_or(|tier| tier.is_sampled);
+        let step_ms = if is_sampled && resolution_ms == entry_ms { 0 } else { resolution_ms };
         Self { from_ms, to_ms, oldest_ms, tier, step_ms, resolution_ms }
     }
 }
@@ -79,9 +82,9 @@ mod tests {
 
     /// Tier and resolution for a span that ends now, of a server that has run for so long.
     fn plan(reach_ms: u64, span_ms: u64, points: u32) -> (usize, u64) {
-        let tier = |resolution_ms: u64, keep_ms: u64| Tier {
-            resolution_ms,
-            oldest_ms: (NOW - keep_ms.min(reach_ms)) / resolution_ms * resolution_ms,
+        let tier = |resolution_ms: u64, keep_ms: u64| {
+            let oldest_ms = (NOW - keep_ms.min(reach_ms)) / resolution_ms * resolution_ms;
+            Tier { resolution_ms, oldest_ms, is_sampled: resolution_ms == SECOND }
         };
         let tiers = [
             tier(SECOND, 10 * MINUTE),
@@ -120,9 +123,8 @@ mod tests {
 
     #[test]
     fn a_server_that_has_just_started_has_fine_points_however_far_back_one_looks() {
-        let tiers = [Tier { resolution_ms: SECOND, oldest_ms: NOW - 5 * SECOND }];
-        let request =
-            |span_ms| SpanRequest { from_ms: NOW - span_ms, to_ms: NOW, points: 600, wanted: Wanted::overview() };
+        let tiers = [Tier { resolution_ms: SECOND, oldest_ms: NOW - 5 * SECOND, is_sampled: true }];
+        let request = |span_ms| SpanRequest { from_ms: NOW - span_ms, to_ms: NOW, points: 600, wanted: Wanted::overview() };
         let plan = Plan::new(&request(10 * MINUTE), &tiers);
         assert_eq!((plan.from_ms, plan.oldest_ms, plan.step_ms), (NOW - 5 * SECOND, NOW - 5 * SECOND, 0));
         assert_eq!(Plan::new(&request(HOUR), &tiers).resolution_ms, 6 * SECOND);

@@ -90,6 +90,8 @@ pub struct Settings {
     pub public_origins: Vec<PublicOrigin>,
     /// How runs of the workload runner are started, and by whom.
     pub runs: RunSettings,
+    /// Where history is written; in memory alone without it.
+    pub history: Option<gpumon_history::writer::Settings>,
 }
 
 /// Serves at every listener until `shutdown` completes, then ends every connection and the collector.
@@ -101,8 +103,11 @@ pub async fn run(
     settings: Settings,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
-    let Settings { collector, process_metrics, public_origins, runs } = settings;
+    let Settings { collector, process_metrics, public_origins, runs, history } = settings;
     let (hub, control) = (Arc::new(Hub::new()), Arc::new(Control::new()));
+    if let Some(history) = history {
+        hub.write_history(history)?;
+    }
     let sampling_interval = SamplingInterval::new(collector.interval);
     let (stop, stopped) = watch::channel(false);
     let runs = Arc::new(Runs::new(runs, Arc::clone(&hub), stopped.clone()));
@@ -143,6 +148,9 @@ pub async fn run(
     app.runs.wait_for_end(SHUTDOWN_TIMEOUT).await;
     // Dropping the supervisor's future kills its child.
     supervision.abort();
+    // What has been sampled of the last ten seconds.
+    let hub = Arc::clone(&app.hub);
+    let _ = tokio::task::spawn_blocking(move || hub.end_history()).await;
     // So that no socket is left over.
     servers.shutdown().await;
     result

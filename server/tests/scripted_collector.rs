@@ -56,7 +56,7 @@ impl Server {
             worker: gpumon_workload::parent::WorkerCommand { program: "/bin/false".into(), arguments: Vec::new() },
             allowed_for_all: false,
         };
-        let settings = Settings { collector, process_metrics: false, public_origins: Vec::new(), runs };
+        let settings = Settings { collector, process_metrics: false, public_origins: Vec::new(), runs, history: None };
         tokio::spawn(gpumon_server::run(vec![listener], settings, std::future::pending()));
         Self { folder, address }
     }

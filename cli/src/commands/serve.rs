@@ -1,8 +1,9 @@
 //! `gpumon serve`: the web page, the stream and the snapshot.
 
-use std::{iter, net::SocketAddr, panic, path::PathBuf, thread::available_parallelism, time::Duration};
+use std::{iter, net::SocketAddr, panic, path::{Path, PathBuf}, thread::available_parallelism, time::Duration};
 
 use anyhow::Context;
+use gpumon_history::writer;
 use gpumon_server::{
     Settings,
     listen::{ListenError, Listener},
@@ -18,7 +19,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::collect;
 use crate::{
     exit::Failure,
-    options::{SamplingArgs, SourceArgs},
+    options::{SamplingArgs, SourceArgs, bytes_in},
 };
 
 /// Serve the web page, the JSON API, the live stream and Prometheus metrics
@@ -66,6 +67,9 @@ pub(crate) struct ServeArgs {
     #[arg(long)]
     allow_runs: bool,
 
+    #[command(flatten)]
+    history: HistoryArgs,
+
     /// Program that executes runs, instead of this one
     #[arg(long, env = "GPUMON_WORKER", hide = true, value_name = "PATH")]
     worker: Option<PathBuf>,
@@ -73,6 +77,18 @@ pub(crate) struct ServeArgs {
     /// Exit when the parent process exits
     #[arg(long)]
     exit_with_parent: bool,
+}
+
+/// Where history is kept.
+#[derive(Debug, clap::Args)]
+struct HistoryArgs {
+    /// Directory in which history is kept, for a year; `none` keeps 6 hours in memory alone. It is made for this user alone
+    #[arg(long, env = "GPUMON_DATA_DIR", value_name = "DIR", default_value = "none")]
+    data_dir: PathBuf,
+
+    /// Most that history takes on disk; the oldest is deleted first
+    #[arg(long, value_name = "SIZE", default_value = "1GB", value_parser = parse_size)]
+    data_size: u64,
 }
 
 const NOTES: &str = "\
@@ -83,16 +99,21 @@ Examples:
       Use a free port, printed in the first message, and sample twice per second.
   gpumon serve --socket /run/user/1000/gpumon-page.sock
       Serve on a unix socket for this user only.
+  gpumon serve --data-dir ~/.local/state/gpumon
+      Keep history over restarts, for up to a year.
   gpumon serve --public-origin https://gpus.example.org
       Serve behind a reverse proxy that asks who somebody is.
 
 Environment:
   GPUMON_CONTROL  default of --control
+  GPUMON_DATA_DIR  default of --data-dir
   XDG_RUNTIME_DIR  folder of the control socket
 
 Files:
   $XDG_RUNTIME_DIR/gpumon.sock, /tmp/gpumon-UID/gpumon.sock, /run/gpumon/gpumon.sock
       Default paths of the control socket: the first one that can be created; the last one for root.
+  DIR/history.db
+      History, an SQLite database.
 
 Exit codes: 0 stopped by a signal, 1 error, 2 invalid argument or address in use";
 
@@ -162,9 +183,29 @@ async fn serve(source: &SourceArgs, args: &ServeArgs) -> Result<(), Failure> {
         tracing::info!("local programs find it at {}", door.address());
     }
     let public_origins = args.public_origin.clone();
-    let settings = Settings { collector, process_metrics: args.metrics_processes, public_origins, runs };
+    let history = args.history.settings();
+    let settings = Settings { collector, process_metrics: args.metrics_processes, public_origins, runs, history };
     gpumon_server::run(iter::once(door).chain(local_door).collect(), settings, shutdown).await?;
     Ok(())
+}
+
+impl HistoryArgs {
+    /// A variable that is set to nothing names no directory.
+    fn settings(&self) -> Option<writer::Settings> {
+        let is_named = !self.data_dir.as_os_str().is_empty() && self.data_dir != Path::new("none");
+        is_named.then(|| writer::Settings { folder: self.data_dir.clone(), size_bytes: self.data_size })
+    }
+}
+
+/// What the tables themselves take is far below it.
+const LEAST_SIZE: u64 = 10_000_000;
+
+fn parse_size(text: &str) -> Result<u64, String> {
+    let wrong = || "not a size of 10MB or more: give one as 500MB, 1GB or 2GiB".to_owned();
+    let unit_at = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.').ok_or_else(wrong)?;
+    let number: f64 = text[..unit_at].parse().map_err(|_| wrong())?;
+    let bytes = number * bytes_in(text[unit_at..].trim()).ok_or_else(wrong)?;
+    (LEAST_SIZE as f64..1e15).contains(&bytes).then_some(bytes as u64).ok_or_else(wrong)
 }
 
 impl ServeArgs {

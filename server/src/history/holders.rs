@@ -7,7 +7,7 @@ use std::{
 
 use gpumon_probe::model::{MigInstance, Process, ProcessKind};
 
-use super::{gap, known, rounded};
+use super::recent::{gap, known, rounded};
 use crate::frame::HolderHistory;
 
 /// So many are remembered of a GPU, those that held the most; a chart names fewer.

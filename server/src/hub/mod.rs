@@ -8,6 +8,7 @@ mod sample_frame;
 
 use std::{
     collections::BTreeMap,
+    io,
     sync::{
         Arc, PoisonError, RwLock,
         atomic::{AtomicU64, Ordering},
@@ -16,10 +17,10 @@ use std::{
 };
 
 use gpumon_history::{
-    grid::Grid,
-    plan::{Plan, SpanRequest, Tier},
-    span::{HistorySpan, Storage},
+    plan::SpanRequest,
+    span::HistorySpan,
     wanted::Wanted,
+    writer::{Restored, Settings},
 };
 use gpumon_probe::{
     model::{Event, GpuDetails, GpuRef, Inventory, Record, Sample, now_ms},
@@ -33,7 +34,7 @@ use tokio::{
 use crate::{
     driver_answers::Answers,
     frame::{CollectorState, CollectorStatus, Hello, History, ServerFrame, Snapshot, is_fresh},
-    history::{DEPTH_MS, HistoryStore},
+    history::{self, Past},
     snapshot_parts::SnapshotParts,
     stream::TextFrame,
     view::View,
@@ -58,7 +59,7 @@ pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 pub(crate) struct Hub {
     state: RwLock<State>,
     /// Apart from the rest, since reading much of it takes milliseconds.
-    history: RwLock<HistoryStore>,
+    history: RwLock<Past>,
     /// Counts what has been taken in, so that whoever has read something knows whether there is something newer.
     change_count: AtomicU64,
     samples: watch::Sender<SampleFrame>,
@@ -134,6 +135,7 @@ impl Hub {
         match record {
             Record::Inventory(inventory) => {
                 let line = TextFrame::new(line);
+                self.history.write().unwrap_or_else(PoisonError::into_inner).set_inventory(&inventory);
                 self.write(|state| state.set_inventory(inventory, line.clone()));
                 self.notify(line);
             }
@@ -152,6 +154,7 @@ impl Hub {
             Record::Event(event) => {
                 if self.write(|state| state.events.add_from_collector(&event)) {
                     self.notify(TextFrame::new(line));
+                    self.store_event(&event);
                 }
             }
             Record::Sample(sample) => {
@@ -197,7 +200,12 @@ impl Hub {
     /// Takes in what happened in this process, and not in the collector.
     pub(crate) fn add_event(&self, event: Event) {
         self.write(|state| state.events.add(event.clone()));
+        self.store_event(&event);
         self.notify(encode(&ServerFrame::Event(event)));
+    }
+
+    fn store_event(&self, event: &Event) {
+        self.history.read().unwrap_or_else(PoisonError::into_inner).add_event(event);
     }
 
     /// The GPUs that there are.
@@ -259,30 +267,31 @@ impl Hub {
         snapshot
     }
 
-    /// A span of the past.
+    /// A span of the past. It may wait for the disk.
     pub(crate) fn span(&self, request: &SpanRequest) -> HistorySpan {
-        let history = self.history.read().unwrap_or_else(PoisonError::into_inner);
-        let reach = history.reach_ms();
-        let sampled = reach.map(|(oldest_ms, _)| Tier { resolution_ms: history.spacing_ms(), oldest_ms });
-        let plan = Plan::new(request, sampled.as_slice());
-        let mut grid = Grid::new(plan.from_ms, plan.to_ms, plan.step_ms, request.wanted.clone());
-        history.add_to(&mut grid, 0);
-        drop(history);
-        self.read(|state| {
-            let gpus = state.inventory.iter().flat_map(|inventory| &inventory.gpus);
-            let known = |uuid: &str| {
-                let gpu = gpus.clone().find(|gpu| gpu.uuid.as_deref() == Some(uuid));
-                gpu.map_or((0, None), |gpu| (gpu.index, gpu.name.value().cloned()))
-            };
-            let of_span = |event: &&Event| (plan.from_ms..=plan.to_ms).contains(&event.at_ms);
-            HistorySpan {
-                from_ms: plan.from_ms,
-                oldest_ms: plan.oldest_ms,
-                storage: Storage { reach_ms: DEPTH_MS, ..Storage::default() },
-                events: state.events.iter().filter(of_span).cloned().collect(),
-                ..grid.into_span(plan.resolution_ms, known)
-            }
-        })
+        let events = self.read(|state| state.events.iter().cloned().collect());
+        history::span(&self.history, request, events)
+    }
+
+    /// Writes history to disk from now on, and takes in what is there already.
+    ///
+    /// # Errors
+    /// Where there can be no more threads.
+    pub(crate) fn write_history(self: &Arc<Self>, settings: Settings) -> io::Result<()> {
+        let hub = Arc::clone(self);
+        let restore = move |Restored { grid, events }: Restored| {
+            hub.write(|state| state.events.restore(events));
+            hub.history.write().unwrap_or_else(PoisonError::into_inner).restore(grid);
+        };
+        self.history.write().unwrap_or_else(PoisonError::into_inner).write_to(settings, restore)
+    }
+
+    /// Writes what is left of the history; waits for the disk, but not for long.
+    pub(crate) fn end_history(&self) {
+        let writer = self.history.write().unwrap_or_else(PoisonError::into_inner).end();
+        if let Some(writer) = writer {
+            writer.end();
+        }
     }
 
     fn newest(&self, reach_ms: u64, wanted: &Wanted) -> History {

@@ -1,0 +1,182 @@
+//! Buckets of the last hours, in memory.
+
+mod column;
+
+use std::{
+    collections::VecDeque,
+    io::{Read, Write},
+};
+
+use flate2::{Compression, read::DeflateDecoder, write::DeflateEncoder};
+
+use gpumon_probe::model::fields::{GPU_FIELDS, HOST_FIELDS};
+
+use crate::{
+    bucket::{Bucket, DeviceBucket},
+    grid::{Grid, Stat, Whose},
+    places::Places,
+};
+
+/// How far back it reaches.
+pub const REACH_MS: u64 = 6 * 60 * 60 * 1000;
+
+/// So many buckets are packed together: five minutes.
+const PACKED: usize = 30;
+
+/// The newest buckets as they are, and those before them packed.
+#[derive(Debug, Default)]
+pub struct MemoryTier {
+    blocks: VecDeque<Block>,
+    newest: Vec<Bucket>,
+}
+
+/// Some buckets, packed.
+#[derive(Debug)]
+struct Block {
+    /// When each begins, and how many samples of the machine it has.
+    times: Vec<(u64, u32)>,
+    /// Whose columns follow each other.
+    devices: Vec<(String, bool)>,
+    bytes: Box<[u8]>,
+}
+
+impl MemoryTier {
+    /// Adds a bucket, and forgets what is too old. A clock that was set back makes some of the past a future, which is
+    /// forgotten, too.
+    pub fn push(&mut self, bucket: Bucket) {
+        self.newest.retain(|known| known.at_ms < bucket.at_ms);
+        self.blocks.retain(|block| block.last_ms() < bucket.at_ms);
+        let oldest_ms = bucket.at_ms.saturating_sub(REACH_MS);
+        self.newest.push(bucket);
+        if self.newest.len() >= PACKED {
+            self.blocks.push_back(Block::pack(&self.newest));
+            self.newest.clear();
+        }
+        self.drop_before(oldest_ms);
+    }
+
+    /// Forgets what begins before this moment.
+    pub fn drop_before(&mut self, oldest_ms: u64) {
+        while self.blocks.front().is_some_and(|block| block.last_ms() < oldest_ms) {
+            self.blocks.pop_front();
+        }
+        self.newest.retain(|bucket| bucket.at_ms >= oldest_ms);
+    }
+
+    /// When the oldest begins, and the newest.
+    pub fn reach_ms(&self) -> Option<(u64, u64)> {
+        let oldest = self.blocks.front().map(|block| block.times[0].0);
+        let newest = self.blocks.back().map(Block::last_ms);
+        let oldest = oldest.or(self.newest.first().map(|bucket| bucket.at_ms))?;
+        Some((oldest, self.newest.last().map(|bucket| bucket.at_ms).or(newest)?))
+    }
+
+    /// Puts what begins from a moment on into a grid.
+    pub fn add_to(&self, grid: &mut Grid, from_ms: u64) {
+        let from_ms = from_ms.max(grid.from_ms());
+        let places = Places::of(grid.wanted());
+        for block in self.blocks.iter().filter(|block| block.last_ms() >= from_ms) {
+            block.add_to(grid, from_ms, &places);
+        }
+        for bucket in self.newest.iter().filter(|bucket| bucket.at_ms >= from_ms) {
+            let at_ms = bucket.at_ms;
+            for DeviceBucket { device, samples, stats } in &bucket.devices {
+                let (whose, fields) = places.of_device(&device.uuid, device.parent.is_some());
+                grid.add(whose, at_ms, *samples, fields.iter().map(|field| *stats.get(*field)?));
+            }
+            grid.add(Whose::Host, at_ms, bucket.samples, places.host.iter().map(|field| *bucket.host.get(*field)?));
+        }
+    }
+
+    /// Bytes that the packed ones take.
+    pub fn packed_bytes(&self) -> usize {
+        self.blocks.iter().map(|block| block.bytes.len()).sum()
+    }
+}
+
+impl Block {
+    fn last_ms(&self) -> u64 {
+        self.times.last().map_or(0, |(at_ms, _)| *at_ms)
+    }
+
+    fn pack(buckets: &[Bucket]) -> Self {
+        let mut devices: Vec<(String, bool)> = Vec::new();
+        for device in buckets.iter().flat_map(|bucket| &bucket.devices) {
+            if devices.iter().all(|(known, _)| *known != device.device.uuid) {
+                devices.push((device.device.uuid.clone(), device.device.parent.is_some()));
+            }
+        }
+        let mut bytes = Vec::new();
+        for (uuid, _) in &devices {
+            let row = |bucket: &'_ Bucket| bucket.devices.iter().position(|device| device.device.uuid == *uuid);
+            let rows: Vec<_> = buckets.iter().map(|bucket| Some(&bucket.devices[row(bucket)?])).collect();
+            let samples = rows.iter().map(|row| row.map_or(0, |row| row.samples));
+            let stats = |row: &Option<&DeviceBucket>, field: usize| -> Option<Stat> { *row.as_ref()?.stats.get(field)? };
+            let column = |field| rows.iter().map(|row| stats(row, field)).collect();
+            write_columns(GPU_FIELDS.len(), samples, column, &mut bytes);
+        }
+        let samples = buckets.iter().map(|bucket| bucket.samples);
+        let column = |field: usize| buckets.iter().map(|bucket| *bucket.host.get(field)?).collect();
+        write_columns(HOST_FIELDS.len(), samples, column, &mut bytes);
+        let mut encoder = DeflateEncoder::new(Vec::with_capacity(bytes.len() / 2), Compression::default());
+        // A vector takes everything.
+        let packed = encoder.write_all(&bytes).and_then(|()| encoder.finish()).unwrap_or_default();
+        let times = buckets.iter().map(|bucket| (bucket.at_ms, bucket.samples)).collect();
+        Self { times, devices, bytes: packed.into_boxed_slice() }
+    }
+
+    fn add_to(&self, grid: &mut Grid, from_ms: u64, places: &Places) {
+        let mut bytes = Vec::new();
+        let read = DeflateDecoder::new(&*self.bytes).read_to_end(&mut bytes);
+        if read.is_err() {
+            return;
+        }
+        let (mut rest, length) = (&*bytes, self.times.len());
+        let owners = self.devices.iter().map(|(uuid, is_mig)| places.of_device(uuid, *is_mig));
+        let owners: Vec<_> = owners.chain([(Whose::Host, &*places.host)]).collect();
+        let columns: Option<Vec<_>> = owners.iter().map(|(_, fields)| read_columns(&mut rest, length, fields)).collect();
+        let Some(columns) = columns else { return };
+        // Moment by moment, since a grid takes them in their order.
+        for (place, (at_ms, _)) in self.times.iter().enumerate().filter(|(_, (at_ms, _))| *at_ms >= from_ms) {
+            for ((whose, _), (samples, columns)) in owners.iter().zip(&columns).filter(|(_, (all, _))| all[place] > 0) {
+                grid.add(*whose, *at_ms, samples[place], columns.iter().map(|column| column[place]));
+            }
+        }
+    }
+}
+
+/// How often somebody was read, and the columns behind their lengths.
+fn write_columns(
+    count: usize,
+    samples: impl Iterator<Item = u32>,
+    column: impl Fn(usize) -> Vec<Option<Stat>>,
+    bytes: &mut Vec<u8>,
+) {
+    samples.for_each(|samples| column::write_signed(samples.into(), bytes));
+    column::write_signed(count as i64, bytes);
+    let mut own = Vec::new();
+    for field in 0..count {
+        own.clear();
+        column::write(&column(field), &mut own);
+        column::write_signed(own.len() as i64, bytes);
+        bytes.extend(&own);
+    }
+}
+
+type Columns = (Vec<u32>, Vec<Vec<Option<Stat>>>);
+
+/// The columns of these fields; the others are passed over.
+fn read_columns(bytes: &mut &[u8], length: usize, fields: &[usize]) -> Option<Columns> {
+    let samples = (0..length).map(|_| Some(column::signed(bytes)? as u32)).collect::<Option<Vec<_>>>()?;
+    let count = column::signed(bytes)? as usize;
+    let mut columns = vec![vec![None; length]; fields.len()];
+    for field in 0..count {
+        let own = column::signed(bytes)? as usize;
+        let (own, rest) = bytes.split_at_checked(own)?;
+        *bytes = rest;
+        for (column, _) in columns.iter_mut().zip(fields).filter(|(_, wanted)| **wanted == field) {
+            *column = column::read(own, length)?;
+        }
+    }
+    Some((samples, columns))
+}
