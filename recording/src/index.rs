@@ -25,6 +25,7 @@ const PIECE: u32 = 1 << 20;
 const WINDOW: usize = 1 << 20;
 
 /// A file that has been looked through.
+#[derive(Debug)]
 pub(crate) struct Index {
     pub(crate) file: File,
     pub(crate) is_packed: bool,

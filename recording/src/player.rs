@@ -33,6 +33,7 @@ pub enum Played {
 }
 
 /// Plays a [`Recording`].
+#[derive(Debug)]
 pub struct Player {
     recording: Recording,
     /// The sample that is shown, by its number; `None` before the first.

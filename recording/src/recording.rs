@@ -9,6 +9,7 @@ use std::{
 use crate::{BadRecording, Kind, Line, block::Head, error::shown, index::Index, line::lines};
 
 /// A file, with those that it was rotated into.
+#[derive(Debug)]
 pub struct Recording {
     /// The oldest first.
     files: Vec<Index>,
@@ -16,6 +17,7 @@ pub struct Recording {
     cuts: Vec<Cut>,
 }
 
+#[derive(Debug)]
 struct Block {
     file: usize,
     number: usize,
@@ -38,6 +40,7 @@ pub struct Cut {
 }
 
 /// The records of a block.
+#[derive(Debug)]
 pub struct Lines {
     text: String,
     lines: Vec<Line>,

@@ -1,22 +1,30 @@
 //! `gpumon replay`: a recording, as if it were now.
 
-use std::path::PathBuf;
+use std::{iter, net::SocketAddr, path::PathBuf};
 
 use gpumon_recording::{BadRecording, Player, Recording};
+use gpumon_server::{Readings, Settings, listen::Listener, runs::RunSettings};
+use gpumon_workload::parent::WorkerCommand;
 use jiff::tz::TimeZone;
 
-use super::top::ScreenArgs;
+use super::{
+    serve::{asked_to_end, in_runtime, parse_address},
+    top::ScreenArgs,
+};
 use crate::{
-    exit::Failure,
+    exit::{Failure, say},
     moment::{Beside, Moment, shown},
     options::SourceArgs,
     top,
 };
 
-/// Play back a recording in the terminal
+/// Play back a recording in the terminal, or on the web page
 ///
 /// FILE was made by `gpumon record`, or by `gpumon collect > FILE`. The older files of a recording that was rotated
 /// (FILE.1, FILE.2, …) are played before it. Press ? for the keys: pause, step, skip, faster, slower, go to a time.
+///
+/// With --serve, a server plays it to the page and to every other client, which show that it is a recording. No command
+/// finds this server by itself, and its metrics are empty, so that nothing takes the recording for now.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = NOTES)]
 pub(crate) struct ReplayArgs {
@@ -31,6 +39,18 @@ pub(crate) struct ReplayArgs {
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     from: Option<Moment>,
 
+    /// Play it on the web page instead
+    #[arg(long)]
+    serve: bool,
+
+    /// Loopback address and port to listen on; port 0 selects a free port
+    #[arg(long, requires = "serve", default_value = "127.0.0.1:9124", value_name = "ADDRESS:PORT", value_parser = parse_address)]
+    listen: SocketAddr,
+
+    /// Listen on a unix socket instead, accessible to this user only
+    #[arg(long, requires = "serve", value_name = "PATH", conflicts_with = "listen")]
+    socket: Option<PathBuf>,
+
     #[command(flatten)]
     screen: ScreenArgs,
 }
@@ -41,13 +61,43 @@ Examples:
       Play back a night in 24 minutes.
   gpumon replay night.gpumon.gz --from 03:10
       Begin at ten past three.
+  gpumon replay night.gpumon.gz --serve
+      Play it on the page at http://127.0.0.1:9124/.
 
 Exit codes: 0 success, 1 error, 2 invalid argument or not a recording";
 
 pub(crate) fn run(source: &SourceArgs, args: ReplayArgs) -> Result<(), Failure> {
     let player = open(&args.file, args.speed, args.from)?;
     let remark = cuts(player.recording());
+    if args.serve {
+        if let Some(remark) = remark {
+            say(&remark);
+        }
+        return in_runtime(serve(player, args.listen, args.socket));
+    }
     top::run(args.screen.request(source.clone(), None, Some(player), remark))
+}
+
+async fn serve(player: Player, listen: SocketAddr, socket: Option<PathBuf>) -> Result<(), Failure> {
+    let shutdown = asked_to_end()?;
+    let door = match &socket {
+        Some(path) => Listener::unix(path).await?,
+        None => Listener::tcp(listen)?,
+    };
+    tracing::info!("replaying at {}", door.address());
+    let settings = Settings {
+        readings: Readings::Recording(Box::new(player)),
+        process_metrics: false,
+        public_origins: Vec::new(),
+        // None is started: the server refuses what changes anything.
+        runs: RunSettings {
+            worker: WorkerCommand { program: "gpumon".into(), arguments: Vec::new() },
+            allowed_for_all: false,
+        },
+        history: None,
+    };
+    gpumon_server::run(iter::once(door).collect(), settings, shutdown).await?;
+    Ok(())
 }
 
 /// A player at the moment where it is to begin.
