@@ -25,6 +25,7 @@ import type { Subscription } from '../../model/feed';
 import { gpusOf } from '../../model/gpu';
 import { holderRows } from '../../model/holders';
 import type { Request } from '../../model/request';
+import { isFresh } from '../../model/status';
 import type { Store } from '../../model/store';
 import { Header } from '../header';
 import { runBands } from '../run-bands';
@@ -136,7 +137,7 @@ export class Dashboard extends StoreView {
       traces: store.traces,
       window: store.window(from_ms, to_ms),
       palette,
-      freshness: { now_ms, stale: status.state !== 'live' },
+      freshness: { now_ms, stale: !isFresh(status) },
       at_ms: this.cursor.at_ms ?? (isPaused(state) ? to_ms : null),
       hidden: new Set(state.hidden),
       axes: state.axes,
