@@ -7,6 +7,7 @@
 //!   how many marks there may be.
 //! - [`hub`] holds what the collector said last and passes it to every client.
 //! - [`history`] keeps the recent past for clients that come late.
+//! - [`replay`] is a recording in the place of a collector.
 //! - [`runs`] are those of the workload runner: processes that work, and what they say.
 //! - [`stream`], [`page`], [`past`], [`metrics`], [`marks`], [`pause`] and [`routes`] are the endpoints; [`guard`] stands before
 //!   all of them and knows each [`public_origin`], [`peer`] before those that change anything. [`view`] is how much of
@@ -45,6 +46,7 @@ mod pause;
 mod peer;
 pub mod public_origin;
 mod rate_limiter;
+mod replay;
 mod respond;
 mod routes;
 pub mod runs;
@@ -58,6 +60,7 @@ mod view;
 
 use std::{future::Future, io, sync::Arc, time::Duration};
 
+use gpumon_recording::Player;
 use tokio::{sync::watch, task::JoinSet};
 
 use self::{
@@ -68,10 +71,14 @@ use self::{
     mark_limit::MarkLimit,
     memory::Memory,
     public_origin::PublicOrigin,
+    replay::Replay,
     runs::{RunSettings, Runs},
     sampling_interval::SamplingInterval,
     supervisor::Collector,
 };
+
+/// Between samples of most recordings, and between those that a client gets that asks for no other time.
+const RECORDED_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How often answers that nobody asks for any more are let go of.
 const TRIM_INTERVAL: Duration = Duration::from_secs(1);
@@ -79,11 +86,20 @@ const TRIM_INTERVAL: Duration = Duration::from_secs(1);
 /// How long open connections may take to end after the shutdown was asked for.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// Where samples come from.
+#[derive(Debug)]
+pub enum Readings {
+    /// From a child process that reads the driver.
+    Collector(Collector),
+    /// From a recording, which every client is told.
+    Recording(Box<Player>),
+}
+
 /// What is served.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Settings {
     /// Where samples come from.
-    pub collector: Collector,
+    pub readings: Readings,
     /// Whether `/metrics` tells of processes, too.
     pub process_metrics: bool,
     /// Where browsers reach it through a reverse proxy. With any, nobody at the port counts as the server's own user.
@@ -103,22 +119,33 @@ pub async fn run(
     settings: Settings,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
-    let Settings { collector, process_metrics, public_origins, runs, history } = settings;
+    let Settings { readings, process_metrics, public_origins, runs, history } = settings;
     let (hub, control) = (Arc::new(Hub::new()), Arc::new(Control::new()));
     if let Some(history) = history {
         hub.write_history(history)?;
     }
-    let sampling_interval = SamplingInterval::new(collector.interval);
+    let sampling_interval = SamplingInterval::new(match &readings {
+        Readings::Collector(collector) => collector.interval,
+        Readings::Recording(_) => RECORDED_INTERVAL,
+    });
     let (stop, stopped) = watch::channel(false);
     let runs = Arc::new(Runs::new(runs, Arc::clone(&hub), stopped.clone()));
-    let supervision =
-        supervisor::supervise(collector, Arc::clone(&hub), Arc::clone(&control), sampling_interval.interval());
-    let mut supervision = tokio::spawn(supervision);
+    let (mut supervision, replay) = match readings {
+        Readings::Collector(collector) => {
+            let interval = sampling_interval.interval();
+            let supervision = supervisor::supervise(collector, Arc::clone(&hub), Arc::clone(&control), interval);
+            (tokio::spawn(supervision), None)
+        }
+        Readings::Recording(player) => {
+            (tokio::spawn(std::future::pending()), Some(Replay::start(*player, Arc::clone(&hub))?))
+        }
+    };
     let app = AppState {
         hub,
         sampling_interval,
         control,
         runs,
+        replay,
         mark_limit: Arc::new(MarkLimit::new()),
         encoders: Arc::new(Encoders::new()),
         process_metrics,

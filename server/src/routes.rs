@@ -17,7 +17,7 @@ use crate::{
     answers,
     app::AppState,
     guard::{self, Access},
-    marks, metrics, page, past, pause, peer, runs, snapshot, stream,
+    marks, metrics, page, past, pause, peer, replay, runs, snapshot, stream,
 };
 
 /// How long a request may take, its body included. What a terminal announces of a run, and streams, take as long as they
@@ -33,6 +33,7 @@ pub(crate) fn router(state: AppState, access: Access) -> Router {
         .merge(changing)
         .merge(runs::router(&state))
         .merge(marks::router(&state))
+        .merge(replay::router(&state))
         .route("/", get(page::index))
         .route("/{*path}", get(page::file))
         .route("/api/v1/answers", get(answers::answers))
@@ -44,6 +45,7 @@ pub(crate) fn router(state: AppState, access: Access) -> Router {
         .route("/readyz", get(readyz))
         .layer(TimeoutLayer::with_status_code(StatusCode::REQUEST_TIMEOUT, LONGEST_REQUEST))
         .merge(runs::announcements())
+        .layer(middleware::from_fn_with_state(state.clone(), replay::refuse_changes))
         .route("/api/v1/stream", get(stream::upgrade))
         .layer(middleware::from_fn_with_state((access, Arc::clone(&state.public_origins)), guard::check));
     // Outside the guard, so that a refusal has them, too.

@@ -3,14 +3,18 @@
 pub(crate) mod bench;
 pub(crate) mod burn;
 pub(crate) mod collect;
+pub(crate) mod compare;
 pub(crate) mod completions;
 pub(crate) mod doctor;
+pub(crate) mod export;
 pub(crate) mod info;
 pub(crate) mod licenses;
 pub(crate) mod man;
 pub(crate) mod mark;
 pub(crate) mod oom;
 pub(crate) mod pause;
+pub(crate) mod record;
+pub(crate) mod replay;
 pub(crate) mod schema;
 pub(crate) mod selftest;
 pub(crate) mod serve;
@@ -32,6 +36,8 @@ pub(crate) enum Command {
     Serve(serve::ServeArgs),
     Doctor(doctor::DoctorArgs),
     Info(info::InfoArgs),
+    Compare(compare::CompareArgs),
+    Export(Box<export::ExportArgs>),
     Bench(bench::BenchArgs),
     Burn(burn::BurnArgs),
     #[command(hide = true)]
@@ -44,6 +50,8 @@ pub(crate) enum Command {
     Pause(pause::PauseArgs),
     Resume(pause::ResumeArgs),
     Schema(schema::SchemaArgs),
+    Record(record::RecordArgs),
+    Replay(replay::ReplayArgs),
     Smi(smi::SmiArgs),
     Top(top::TopArgs),
     Wait(Box<wait::WaitArgs>),
@@ -64,6 +72,8 @@ pub(crate) fn dispatch(args: Args, name: Option<&str>) -> Result<(), Failure> {
         Some(Command::Collect(collect)) => collect::run(&args.source, &collect),
         Some(Command::Serve(serve)) => serve::run(&args.source, &serve),
         Some(Command::Doctor(doctor)) => doctor::run(&args.source, &doctor),
+        Some(Command::Compare(compare)) => compare::run(&compare),
+        Some(Command::Export(export)) => export::run(&export),
         Some(Command::Info(info)) => info::run(&args.source, &info),
         Some(Command::Bench(bench)) => bench::run(&args.source, &bench),
         Some(Command::Burn(burn)) => burn::run(&args.source, &burn),
@@ -75,6 +85,8 @@ pub(crate) fn dispatch(args: Args, name: Option<&str>) -> Result<(), Failure> {
         Some(Command::Pause(pause)) => pause::pause(&pause),
         Some(Command::Schema(schema)) => schema::run(&schema),
         Some(Command::Resume(resume)) => pause::resume(&resume),
+        Some(Command::Record(record)) => record::run(&args.source, &record),
+        Some(Command::Replay(replay)) => replay::run(&args.source, replay),
         Some(Command::Smi(smi)) => smi::run(&args.source, &smi),
         Some(Command::Top(top)) => top::run(&args.source, top),
         Some(Command::Wait(wait)) => wait::run(&args.source, &wait),

@@ -1,11 +1,19 @@
 //! `gpumon serve`: the web page, the stream and the snapshot.
 
-use std::{iter, net::SocketAddr, panic, path::{Path, PathBuf}, thread::available_parallelism, time::Duration};
+use std::{
+    future::Future,
+    io, iter,
+    net::SocketAddr,
+    panic,
+    path::{Path, PathBuf},
+    thread::available_parallelism,
+    time::Duration,
+};
 
 use anyhow::Context;
 use gpumon_history::writer;
 use gpumon_server::{
-    Settings,
+    Readings, Settings,
     listen::{ListenError, Listener},
     local,
     public_origin::PublicOrigin,
@@ -121,6 +129,11 @@ Exit codes: 0 stopped by a signal, 1 error, 2 invalid argument or address in use
 const MOST_THREADS: usize = 4;
 
 pub(crate) fn run(source: &SourceArgs, args: &ServeArgs) -> Result<(), Failure> {
+    in_runtime(serve(source, args))
+}
+
+/// Serves until that ends, and logs to standard error.
+pub(super) fn in_runtime(served: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
     tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
         .with_target(false)
@@ -135,10 +148,24 @@ pub(crate) fn run(source: &SourceArgs, args: &ServeArgs) -> Result<(), Failure> 
     // With thousands of clients, a sample is sent by all of them at once.
     let threads = available_parallelism().map_or(2, |all| all.get().clamp(2, MOST_THREADS));
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build()?;
-    let served = runtime.block_on(serve(source, args));
+    let served = runtime.block_on(served);
     // A child that is stuck in the driver must not hold up the end.
     runtime.shutdown_timeout(Duration::from_millis(200));
     served
+}
+
+/// Ends when the program is asked to.
+pub(super) fn asked_to_end() -> io::Result<impl Future<Output = ()> + Send + 'static> {
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut hang_up = signal(SignalKind::hangup())?;
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+            _ = hang_up.recv() => {}
+        }
+    })
 }
 
 async fn serve(source: &SourceArgs, args: &ServeArgs) -> Result<(), Failure> {
@@ -157,9 +184,7 @@ async fn serve(source: &SourceArgs, args: &ServeArgs) -> Result<(), Failure> {
         arguments: source.to_arguments().into_iter().chain(collect::arguments(&args.sampling)).collect(),
         interval: args.sampling.interval(),
     };
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut hang_up = signal(SignalKind::hangup())?;
+    let asked_to_end = asked_to_end()?;
     let door = match &args.socket {
         Some(path) => Listener::unix(path).await?,
         None => Listener::tcp(args.listen)?,
@@ -167,9 +192,7 @@ async fn serve(source: &SourceArgs, args: &ServeArgs) -> Result<(), Failure> {
     let named_door = named_door(args).await?;
     let shutdown = async move {
         tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-            _ = hang_up.recv() => {}
+            () = asked_to_end => {}
             () = parent_gone(parent), if exit_with_parent => {}
         }
     };
@@ -184,7 +207,13 @@ async fn serve(source: &SourceArgs, args: &ServeArgs) -> Result<(), Failure> {
     }
     let public_origins = args.public_origin.clone();
     let history = args.history.settings();
-    let settings = Settings { collector, process_metrics: args.metrics_processes, public_origins, runs, history };
+    let settings = Settings {
+        readings: Readings::Collector(collector),
+        process_metrics: args.metrics_processes,
+        public_origins,
+        runs,
+        history,
+    };
     gpumon_server::run(iter::once(door).chain(local_door).collect(), settings, shutdown).await?;
     Ok(())
 }
@@ -234,7 +263,7 @@ fn allow_many_connections() {
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
-fn parse_address(text: &str) -> Result<SocketAddr, String> {
+pub(super) fn parse_address(text: &str) -> Result<SocketAddr, String> {
     let numeric = text.strip_prefix("localhost:").map_or_else(|| text.to_owned(), |port| format!("127.0.0.1:{port}"));
     numeric.parse().map_err(|_| "not ADDRESS:PORT with a port up to 65535, as 127.0.0.1:9123".to_owned())
 }

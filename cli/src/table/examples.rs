@@ -32,6 +32,7 @@ pub(crate) fn inventory(count: u32, name: &str) -> Inventory {
         },
         gpus: (0..count).map(gpu).collect(),
         topology: Vec::new(),
+        playback: None,
     }
 }
 

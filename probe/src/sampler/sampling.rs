@@ -85,6 +85,7 @@ impl Sampling {
             hostname: rustix::system::uname().nodename().to_string_lossy().into_owned(),
             platform: self.platform.clone(),
             gpus: self.states.iter().map(GpuState::gpu).collect(),
+            playback: None,
             topology: match &self.links {
                 Links::Settled(links) => links.clone(),
                 Links::Wanted => Vec::new(),

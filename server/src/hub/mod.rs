@@ -88,6 +88,12 @@ struct State {
 }
 
 impl State {
+    /// The time of the newest sample, where it is one of a recording.
+    fn played_at_ms(&self) -> Option<u64> {
+        self.inventory.as_ref()?.playback?;
+        Some(self.sample.as_ref().map_or(0, |sample| sample.at_ms))
+    }
+
     /// Takes in what is there. Details of a GPU that is there no more, or is another one, tell nothing any more; those
     /// of the others stay until new ones come.
     fn set_inventory(&mut self, inventory: Inventory, line: TextFrame) {
@@ -133,6 +139,30 @@ impl Hub {
     /// # Errors
     /// Where the line is not a record.
     pub(crate) fn ingest(&self, line: &str) -> Result<(), serde_json::Error> {
+        self.take_in(line, true)
+    }
+
+    /// Forgets all, and takes in these lines in its place: a recording is played from another moment. Every client gets a
+    /// hello. A line that is not a record is left out.
+    pub(crate) fn rewind(&self, lines: &[String]) {
+        *self.history.write().unwrap_or_else(PoisonError::into_inner) = Past::default();
+        self.write(|state| {
+            state.sample = None;
+            state.details.clear();
+            state.events = EventLog::default();
+        });
+        for line in lines {
+            let _ = self.take_in(line, false);
+        }
+        self.notify(TextFrame::new(&self.hello(View::Names)));
+        // Those who may see more than all others may.
+        if let Some(last) = lines.last() {
+            let _ = self.take_in(last, true);
+        }
+    }
+
+    /// Takes in one line, and tells clients of it or not.
+    fn take_in(&self, line: &str, is_told: bool) -> Result<(), serde_json::Error> {
         let record = Record::decode(line)?;
         self.set_collector_state(CollectorState::Running, None);
         match record {
@@ -140,11 +170,11 @@ impl Hub {
                 let line = TextFrame::new(line);
                 self.history.write().unwrap_or_else(PoisonError::into_inner).set_inventory(&inventory);
                 self.write(|state| state.set_inventory(inventory, line.clone()));
-                self.notify(line);
+                self.notify_if(is_told, line);
             }
             Record::Details(details) => {
                 self.write(|state| state.details.insert(details.index, Arc::new(details)));
-                self.notify(TextFrame::new(line));
+                self.notify_if(is_told, TextFrame::new(line));
             }
             Record::Answers(answers) => {
                 self.write(|state| state.answers = answers);
@@ -156,7 +186,7 @@ impl Hub {
             }
             Record::Event(event) => {
                 if self.write(|state| state.events.add_from_collector(&event)) {
-                    self.notify(TextFrame::new(line));
+                    self.notify_if(is_told, TextFrame::new(line));
                     self.store_event(&event);
                 }
             }
@@ -166,8 +196,10 @@ impl Hub {
                     state.sample = Some(Arc::clone(&sample));
                     state.events.on_sample();
                 });
-                self.samples.send_modify(|frame| *frame = frame.next(line, Arc::clone(&sample)));
-                self.wake_clients();
+                if is_told {
+                    self.samples.send_modify(|frame| *frame = frame.next(line, Arc::clone(&sample)));
+                    self.wake_clients();
+                }
                 // Last, since whoever reads a lot of it holds this up.
                 self.history.write().unwrap_or_else(PoisonError::into_inner).push(&sample);
             }
@@ -233,7 +265,7 @@ impl Hub {
         });
         write_json(&ServerFrame::Hello(Hello {
             version: VERSION.to_owned(),
-            at_ms: now_ms(),
+            at_ms: self.now_ms(),
             collector,
             inventory: inventory.map(Arc::unwrap_or_clone),
             sample: sample.map(|sample| view.sample(&sample).into_owned()),
@@ -337,9 +369,18 @@ impl Hub {
         })
     }
 
+    /// The time that samples are of: now, and the newest sample's where a recording is played.
+    pub(crate) fn now_ms(&self) -> u64 {
+        let played = |state: &State| state.played_at_ms();
+        self.read(played).unwrap_or_else(now_ms)
+    }
+
     /// Whether the newest sample tells how things are.
     pub(crate) fn is_fresh(&self, now_ms: u64) -> bool {
-        self.read(|state| state.sample.as_ref().is_some_and(|sample| is_fresh(sample, &state.collector, now_ms)))
+        self.read(|state| {
+            let is_fresh = |sample: &Arc<Sample>| is_fresh(sample, &state.collector, now_ms);
+            state.played_at_ms().is_none() && state.sample.as_ref().is_some_and(is_fresh)
+        })
     }
 
     /// The number of the last change.
@@ -365,6 +406,12 @@ impl Hub {
     /// The traces to come.
     pub(crate) fn traces(&self) -> broadcast::Receiver<TextFrame> {
         self.traces.subscribe()
+    }
+
+    fn notify_if(&self, is_told: bool, text: TextFrame) {
+        if is_told {
+            self.notify(text);
+        }
     }
 
     fn notify(&self, text: TextFrame) {

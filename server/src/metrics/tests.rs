@@ -62,6 +62,7 @@ pub(super) fn snapshot() -> Snapshot {
             },
             gpus: vec![gpu(0), gpu(1), gpu(2)],
             topology: Vec::new(),
+            playback: None,
         }),
         sample: Some(Sample {
             seq: 0,

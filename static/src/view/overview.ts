@@ -3,6 +3,7 @@
 import { h, setShown } from '../lib/dom';
 import { gpusOf } from '../model/gpu';
 import { holderRows } from '../model/holders';
+import { isFresh } from '../model/status';
 import type { Store } from '../model/store';
 import { Announcer } from './announcer';
 import { EventList } from './event-list';
@@ -51,6 +52,7 @@ export class Overview extends StoreView {
     this.runs = runner === null ? null : new RunEntry(store, runner, options.invalidate);
     this.header = new Header({
       ...options,
+      request: runner?.request,
       actions: [...(this.runs === null ? [] : [this.runs.button]), ...(options.actions ?? [])],
       onSpan: () => {
         this.spanMin = nextSpan(this.spanMin);
@@ -83,7 +85,7 @@ export class Overview extends StoreView {
     const now_ms = store.clock.now();
     const gpus = gpusOf(store.inventory, sample, store.details);
     const { status, notice } = this.renderHead(gpus, this.spanMin);
-    const freshness = { now_ms, stale: status.state !== 'live' };
+    const freshness = { now_ms, stale: !isFresh(status) };
     this.announcer.update(status, notice, gpus, now_ms);
     this.runs?.render(gpus, freshness);
     const rows = holderRows(gpus, store.slots);

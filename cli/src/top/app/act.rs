@@ -14,6 +14,7 @@ use crate::{
         process_stat::missing,
         processes::{Column, Filter, Key, Subject},
         prompt::{Prompt, Purpose, time_of_day},
+        replay,
         settings::RANGES_S,
         text::next_time_of_day,
         view::{Room, View},
@@ -186,7 +187,7 @@ impl App {
 
     fn replay(&mut self, action: Action) {
         let Feed::Recording(player) = &mut self.feed else {
-            return self.state.tell(Level::Warn, "only a replay can be moved in: gpumon top --replay FILE");
+            return self.state.tell(Level::Warn, "only a replay can be moved in: gpumon replay FILE");
         };
         let updates = match action {
             Action::Goto => {
@@ -202,6 +203,7 @@ impl App {
             Action::SkipBack => player.skip(-SKIP_MS),
             _ => player.pause_or_go_on(),
         };
+        let updates = replay::updates(updates);
         self.played(updates);
     }
 
@@ -214,7 +216,7 @@ impl App {
         let (_, first, last) = player.times_ms();
         match next_time_of_day(first, seconds).filter(|at_ms| *at_ms <= last.saturating_add(1000)) {
             Some(at_ms) => {
-                let updates = player.seek_to(at_ms);
+                let updates = replay::updates(player.seek_to(at_ms));
                 self.played(updates);
             }
             None => self.state.tell(Level::Warn, format!("{text} is not in this recording")),

@@ -10,6 +10,7 @@ use std::{
 };
 
 use gpumon_probe::model::Record;
+use gpumon_recording::Player;
 use ratatui::{
     crossterm::event::{Event, KeyEvent, KeyEventKind},
     layout::Rect,
@@ -26,7 +27,7 @@ use super::{
     painter::Hit,
     processes::Filter,
     prompt::{Prompt, Purpose, Typed},
-    replay::Player,
+    replay,
     settings::{File, Settings},
     state::State,
 };
@@ -120,7 +121,7 @@ impl App {
         // How long nothing has come is told by the second.
         changed |= self.model.is_stale();
         if let Feed::Recording(player) = &mut self.feed {
-            let updates = player.advance(now);
+            let updates = replay::updates(player.advance(now));
             changed |= self.played(updates);
         }
         if changed { Next::Draw } else { Next::Wait }

@@ -1,6 +1,7 @@
 //! The first line: what this is, where the readings come from, and the time. Below it, where there is need, a banner.
 
 use gpumon_probe::model::{Reading, now_ms};
+use gpumon_recording::Player;
 use ratatui::layout::Rect;
 use unicode_width::UnicodeWidthStr;
 
@@ -9,7 +10,6 @@ use crate::{
     top::{
         model::{Model, Origin},
         painter::Painter,
-        replay::Player,
         state::State,
         text::{clock, date_and_clock, printable},
     },
