@@ -149,6 +149,7 @@ mod tests {
                 command: Reading::Now("python3 train.py --token secret".to_owned()),
                 user: Reading::Now("ana".to_owned()),
                 host_memory_bytes: Reading::Now(1),
+                traced: Reading::Now(false),
                 started_ms: Reading::Now(1),
                 mig: None,
                 mps: false,
