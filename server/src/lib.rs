@@ -8,7 +8,8 @@
 //! - [`hub`] holds what the collector said last and passes it to every client.
 //! - [`history`] keeps the recent past for clients that come late.
 //! - [`runs`] are those of the workload runner: processes that work, and what they say.
-//! - [`stream`], [`page`], [`metrics`], [`marks`], [`pause`] and [`routes`] are the endpoints; [`guard`] stands before
+//! - [`stream`], [`page`], [`metrics`], [`marks`], [`usage`], [`pause`] and [`routes`] are the
+//!   endpoints; [`guard`] stands before
 //!   all of them and knows each [`public_origin`], [`peer`] before those that change anything. [`view`] is how much of
 //!   processes a client sees.
 //! - [`encoder`] writes what takes milliseconds off the event loop, [`respond`] answers with that over HTTP.
@@ -53,6 +54,7 @@ mod snapshot_parts;
 mod stream;
 mod stuck_collectors;
 pub mod supervisor;
+mod usage;
 mod view;
 
 use std::{future::Future, io, sync::Arc, time::Duration};

@@ -26,6 +26,7 @@ pub(crate) enum Resource {
         brief: bool,
     },
     Answers,
+    Usage,
     /// `/metrics`, with gpumon's own names or those of dcgm-exporter.
     Metrics {
         dcgm: bool,

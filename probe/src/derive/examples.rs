@@ -7,7 +7,7 @@ use crate::model::{
 pub(super) const GIB: u64 = 1 << 30;
 
 /// A busy, healthy GPU of 80 GiB without processes.
-pub(super) fn sample(at_ms: u64) -> GpuSample {
+pub(crate) fn sample(at_ms: u64) -> GpuSample {
     let mut sample = GpuSample::absent(0, Some("GPU-0".into()), at_ms, Health::Ok, &Absence::NotSupported);
     use_gpu(&mut sample, 90.0, 60.0);
     sample.memory.total_bytes = Reading::Now(80 * GIB);
