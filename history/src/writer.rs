@@ -242,7 +242,9 @@ impl WriterThread {
 
     fn problem(&self, why: &str) -> Problem {
         let (folder, hours) = (self.folder(), REACH_MS / 3_600_000);
-        format!("history is not written to {folder}: {why}. It is kept in memory for {hours} hours; retrying every minute")
+        format!(
+            "history is not written to {folder}: {why}. It is kept in memory for {hours} hours; retrying every minute"
+        )
     }
 
     fn failed(&self, error: &DatabaseError) -> Problem {

@@ -68,7 +68,8 @@ fn a_damaged_file_is_moved_aside_and_a_new_one_begun() {
         writer.end();
         Database::open_to_read(folder.path()).unwrap().check_integrity().unwrap();
         let kept = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path());
-        let kept = kept.filter(|path| path.to_string_lossy().contains(".corrupt-") && !path.to_string_lossy().contains("-wal"));
+        let kept = kept
+            .filter(|path| path.to_string_lossy().contains(".corrupt-") && !path.to_string_lossy().contains("-wal"));
         assert!(kept.map(|path| fs::read(path).unwrap()).any(|kept| kept == bytes), "{damage}: it is kept as it was");
     }
 }
@@ -80,7 +81,10 @@ fn two_programs_do_not_write_into_one_folder() {
     wait("the first opens it", || first.status().is_open);
     let (second, told) = start(folder.path());
     let told = next(&told);
-    assert!(told.contains("another gpumon writes its history there") && told.contains("kept in memory for 6 hours"), "{told}");
+    assert!(
+        told.contains("another gpumon writes its history there") && told.contains("kept in memory for 6 hours"),
+        "{told}"
+    );
     second.add_bucket(bucket(FIRST_MS, 1));
     second.end();
     first.add_bucket(bucket(FIRST_MS, 1));

@@ -61,7 +61,10 @@ fn newest(folder: &Path) -> Option<u64> {
     let whole = database.span(&request(finest.oldest_ms, finest.oldest_ms + 5000 * BUCKET_MS - 1)).unwrap();
     assert_eq!(whole.resolution_ms, BUCKET_MS);
     for gpu in &whole.gpus {
-        assert!(gpu.metrics["power.draw_watts"].values.iter().all(Option::is_some), "a bucket is there as a whole or not");
+        assert!(
+            gpu.metrics["power.draw_watts"].values.iter().all(Option::is_some),
+            "a bucket is there as a whole or not"
+        );
     }
     assert!(whole.host["host.cpu.busy_percent"].values.iter().all(Option::is_some), "none is missing between others");
     let newest = *whole.times_ms.last()?;

@@ -6,6 +6,7 @@
 //! - [`sampler`] decides when each thing is read, with one thread per GPU.
 //! - [`derive`] makes of samples what no single reading tells: rates, conditions, events.
 //! - [`owner`] tells whose process a PID is.
+//! - [`usage`] adds up who used how much.
 //! - [`bounded`] reads files whose length somebody else decides.
 //! - [`units`] formats bytes and durations for people.
 //! - [`untrusted`] makes text that somebody else chose safe to print.
@@ -21,4 +22,5 @@ pub mod sampler;
 mod thread;
 pub mod units;
 pub mod untrusted;
+pub mod usage;
 pub mod vendor;

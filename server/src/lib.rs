@@ -9,7 +9,7 @@
 //! - [`history`] keeps the recent past for clients that come late.
 //! - [`replay`] is a recording in the place of a collector.
 //! - [`runs`] are those of the workload runner: processes that work, and what they say.
-//! - [`stream`], [`page`], [`past`], [`metrics`], [`marks`], [`pause`] and [`routes`] are the endpoints; [`guard`] stands before
+//! - [`stream`], [`page`], [`past`], [`metrics`], [`marks`], [`usage`], [`pause`] and [`routes`] are the endpoints; [`guard`] stands before
 //!   all of them and knows each [`public_origin`], [`peer`] before those that change anything. [`view`] is how much of
 //!   processes a client sees.
 //! - [`encoder`] writes what takes milliseconds off the event loop, [`respond`] answers with that over HTTP.
@@ -56,6 +56,7 @@ mod snapshot_parts;
 mod stream;
 mod stuck_collectors;
 pub mod supervisor;
+mod usage;
 mod view;
 
 use std::{future::Future, io, sync::Arc, time::Duration};

@@ -22,6 +22,7 @@ pub(crate) mod show;
 pub(crate) mod smi;
 pub(crate) mod top;
 pub(crate) mod tutorials;
+pub(crate) mod usage;
 pub(crate) mod wait;
 pub(crate) mod work;
 
@@ -54,6 +55,7 @@ pub(crate) enum Command {
     Replay(replay::ReplayArgs),
     Smi(smi::SmiArgs),
     Top(top::TopArgs),
+    Usage(usage::UsageArgs),
     Wait(Box<wait::WaitArgs>),
     Completions(completions::CompletionsArgs),
     Man(man::ManArgs),
@@ -89,6 +91,7 @@ pub(crate) fn dispatch(args: Args, name: Option<&str>) -> Result<(), Failure> {
         Some(Command::Replay(replay)) => replay::run(&args.source, replay),
         Some(Command::Smi(smi)) => smi::run(&args.source, &smi),
         Some(Command::Top(top)) => top::run(&args.source, top),
+        Some(Command::Usage(usage)) => usage::run(&usage),
         Some(Command::Wait(wait)) => wait::run(&args.source, &wait),
         Some(Command::Completions(completions)) => completions::run(&Args::command(), &completions),
         Some(Command::Man(man)) => man::run(Args::command(), &man),

@@ -7,6 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use gpumon_probe::usage::Usage;
 use gpumon_server::{
     frame::ClientFrame,
     runs::{Catalogue, state::RunDetails},
@@ -50,6 +51,12 @@ const ROUTES: &[(&str, &str, &str)] = &[
         "WebSocket. The server sends [frames](#frames-of-the-server), a `hello` first; the client may send \
          [requests](#frames-of-the-client). With `?encoding=deflate-raw`, frames come as binary messages that together \
          are one raw deflate stream (RFC 1951) of lines, one frame each; a message refers to none before it.",
+    ),
+    (
+        "GET",
+        "/api/v1/usage",
+        "Energy and GPU time by owner since the server's start, as [Usage](#usage). The paths of notebooks are hidden from \
+         those who may not see the command lines of others.",
     ),
     ("GET", "/api/v1/answers", "The driver's answers to the newest sample, for `gpumon smi`. The format is internal."),
     ("GET", "/api/v1/catalogue", "The workloads that can be run, as a [Catalogue](#catalogue)."),
@@ -102,6 +109,7 @@ fn reference() -> String {
     let client = take(&mut types, generated().into_root_schema_for::<ClientFrame>().to_value());
     let details = take(&mut types, generated().into_root_schema_for::<RunDetails>().to_value());
     let catalogue = take(&mut types, generated().into_root_schema_for::<Catalogue>().to_value());
+    let usage = take(&mut types, generated().into_root_schema_for::<Usage>().to_value());
     let mut page = HEAD.to_owned();
     page.push_str("\n## Routes\n\n| Method | Path | Description |\n|---|---|---|\n");
     for (method, path, text) in ROUTES {
@@ -119,6 +127,7 @@ fn reference() -> String {
         ("HistorySpan", &history),
         ("RunDetails", &details),
         ("Catalogue", &catalogue),
+        ("Usage", &usage),
     ] {
         writeln!(page, "\n## {title}\n\n{}", describe(of)).unwrap();
     }

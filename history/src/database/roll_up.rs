@@ -82,7 +82,8 @@ impl Database {
             }
         }
         for (device, (samples, totals)) in devices {
-            let stats: Vec<Option<Stat>> = totals.iter().zip(fields).map(|(total, field)| total.stat(field.kind)).collect();
+            let stats: Vec<Option<Stat>> =
+                totals.iter().zip(fields).map(|(total, field)| total.stat(field.kind)).collect();
             self.put(subject, tier, from_ms, device, samples, &stats)?;
         }
         Ok(())

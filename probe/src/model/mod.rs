@@ -29,7 +29,7 @@ pub use activity::Activity;
 pub use board::{Board, MaxClocks, PowerLimits, Thresholds};
 pub(crate) use bus_id::sysfs_device;
 pub use bus_id::{is_same_bus_id, normal_bus_id};
-pub use condition::{Condition, ConditionKind, MemoryGrowth, Severity};
+pub use condition::{Condition, ConditionKind, GpuProcess, MemoryGrowth, Severity};
 pub use details::{
     AccountedProcess, ApplicationClocks, Bar1, ComputeMode, ConfidentialCompute, Ecc, EccCounts, EccLocation, Fabric,
     FabricState, Fan, GpuDetails, Mode, Modes, NvLink, NvLinkRemote, RecoveryAction, RemappedRows, RetiredPages,
@@ -39,7 +39,7 @@ pub use event::{Event, EventKind, GpuRef, Mark, ProcessRef, Run, RunKind, RunSta
 pub use inventory::{Gpu, Inventory, Platform, SourceKind};
 pub use mig::{MigDevice, MigInstance, MigSample};
 pub use object::Object;
-pub use owner::{Ancestor, Container, ContainerRuntime, Notebook, Owner, Pod, SlurmJob};
+pub use owner::{Ancestor, Container, ContainerRuntime, Notebook, Owner, Pod, SlurmJob, Workload, WorkloadKind};
 pub use playback::Playback;
 pub use process::{Process, ProcessKind};
 pub use reading::{Absence, Reading};

@@ -24,6 +24,7 @@ use gpumon_history::{
 };
 use gpumon_probe::{
     model::{Event, GpuDetails, GpuRef, Inventory, Record, Sample, now_ms},
+    usage::{Usage, UsageMeter},
     vendor::{DriverAnswers, GpuAnswers},
 };
 use tokio::{
@@ -63,6 +64,8 @@ pub(crate) struct Hub {
     state: RwLock<State>,
     /// Apart from the rest, since reading much of it takes milliseconds.
     history: RwLock<Past>,
+    /// Who used how much since the server's start.
+    usage: RwLock<UsageMeter>,
     /// Counts what has been taken in, so that whoever has read something knows whether there is something newer.
     change_count: AtomicU64,
     samples: watch::Sender<SampleFrame>,
@@ -124,6 +127,7 @@ impl Hub {
                 events: EventLog::default(),
             }),
             history: RwLock::default(),
+            usage: RwLock::default(),
             change_count: AtomicU64::new(0),
             samples: watch::Sender::new(SampleFrame::none()),
             wakeups: watch::Sender::new(0),
@@ -200,6 +204,7 @@ impl Hub {
                     self.samples.send_modify(|frame| *frame = frame.next(line, Arc::clone(&sample)));
                     self.wake_clients();
                 }
+                self.usage.write().unwrap_or_else(PoisonError::into_inner).push(&sample);
                 // Last, since whoever reads a lot of it holds this up.
                 self.history.write().unwrap_or_else(PoisonError::into_inner).push(&sample);
             }
@@ -327,6 +332,11 @@ impl Hub {
         if let Some(writer) = writer {
             writer.end();
         }
+    }
+
+    /// Who used how much until now.
+    pub(crate) fn usage(&self) -> Usage {
+        self.usage.read().unwrap_or_else(PoisonError::into_inner).usage()
     }
 
     fn newest(&self, reach_ms: u64, wanted: &Wanted) -> History {

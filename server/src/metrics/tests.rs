@@ -90,6 +90,7 @@ pub(super) fn process(pid: u32) -> Process {
         command: Reading::Now("python train.py --token secret".to_owned()),
         user: Reading::Now("ana".to_owned()),
         host_memory_bytes: Reading::Absent(ABSENT),
+        traced: Reading::Absent(ABSENT),
         started_ms: Reading::Absent(ABSENT),
         mig: None,
         mps: false,

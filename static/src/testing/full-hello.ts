@@ -48,6 +48,16 @@ export const CONDITIONS: Conditions = {
     tensor_percent: 1,
     ...SINCE,
   },
+  suspected_hang: {
+    condition: 'suspected_hang',
+    severity: 'warning',
+    power_watts: 123.2,
+    pids: [10, 11],
+    waiting: [1, 2],
+    differing: [{ gpu: 3, pid: 13 }],
+    ...SINCE,
+  },
+  held_by_nobody: { condition: 'held_by_nobody', severity: 'notice', bytes: GIB, ...SINCE },
   memory_nearly_full: {
     condition: 'memory_nearly_full',
     severity: 'warning',

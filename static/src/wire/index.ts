@@ -202,7 +202,17 @@ export type Condition = {
   /** Multiprocessors that had work. */
   sm_percent: number,
   /** Tensor cores that had work. */
-  tensor_percent: number | null, } | { "condition": "memory_nearly_full",
+  tensor_percent: number | null, } | { "condition": "suspected_hang",
+  /** The draw, which is about that of a GPU that a program holds and does not use. */
+  power_watts: number,
+  /** The processes on this GPU. */
+  pids: Array<number>,
+  /** Other GPUs of the same job, by NVML's index, where it is the same. */
+  waiting: Array<number>,
+  /** Those of the same job where it is not, unless they are most of its GPUs: what the others wait for. */
+  differing: Array<GpuProcess>, } | { "condition": "held_by_nobody",
+  /** How much. */
+  bytes: number, } | { "condition": "memory_nearly_full",
   /** What is left. */
   free_bytes: number,
   /** Of all. */
@@ -482,6 +492,13 @@ export type GpuLink = {
   path: Reading<PciPath>,
   /** Active NVLinks between the two, through switches or not; 0 where there are none. */
   nvlinks: Reading<number>, };
+
+/** A process on a GPU. */
+export type GpuProcess = {
+  /** NVML's index. */
+  gpu: number,
+  /** The process. */
+  pid: number, };
 
 /** A GPU by its two names. */
 export type GpuRef = {
@@ -923,6 +940,8 @@ export type Process = {
    * full. Read every few seconds.
    */
   host_memory_bytes: Reading<number>,
+  /** Whether a debugger or another tracer is attached (`TracerPid` in `/proc/PID/status`). Read every few seconds. */
+  traced: Reading<boolean>,
   /** When it started. With the PID it identifies a process, since PIDs are used again. */
   started_ms: Reading<number>,
   /** The MIG instance it runs in; left out of JSON where it runs on the whole GPU. */

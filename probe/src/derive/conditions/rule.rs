@@ -26,6 +26,8 @@ pub(super) trait Rule: Send {
 
 pub(super) struct View<'a> {
     pub(super) sample: &'a GpuSample,
+    /// All GPUs of the machine, this one too.
+    pub(super) machine: &'a [GpuSample],
     pub(super) board: &'a Board,
     pub(super) details: Option<&'a GpuDetails>,
     pub(super) now: Moment,

@@ -188,7 +188,11 @@ impl Board {
     }
 
     fn counters(&self, seconds: f64, load: &Load) -> Counters {
-        let mut counters = Counters::of(load.gpu_percent.clamp(0.0, 100.0), load.memory_percent.clamp(0.0, 100.0));
+        let mut counters = if load.waits {
+            Counters::of_waiting()
+        } else {
+            Counters::of(load.gpu_percent.clamp(0.0, 100.0), load.memory_percent.clamp(0.0, 100.0))
+        };
         if let Some(percent) = self.said(|own| own.sm_percent.as_ref(), seconds) {
             counters.sm_percent = percent;
             counters.occupancy_percent = percent * 0.23;
@@ -218,9 +222,15 @@ impl Board {
         let load = if self.processes.is_empty() {
             self.profile.load(self.noise, seconds)
         } else {
-            let running = self.processes.iter().filter(|process| process.runs(seconds));
-            let shares = running.map(|own| own.sm_percent(seconds) * own.many() * self.part(own, seconds));
-            Load::even(shares.sum())
+            let running = || self.processes.iter().filter(|process| process.runs(seconds));
+            let share = |own: &ProcessSettings| own.sm_percent(seconds) * own.many() * self.part(own, seconds);
+            let computing: f64 = running().filter(|own| !own.waits).map(share).sum();
+            let waiting: f64 = running().filter(|own| own.waits).map(share).sum();
+            if computing > 0.0 || waiting <= 0.0 {
+                Load::even(computing + waiting)
+            } else {
+                Load::waiting(waiting.min(100.0))
+            }
         };
         let mut load = match self.said(|own| own.utilization_percent.as_ref(), seconds) {
             Some(percent) => Load { tenants: load.tenants, ..Load::even(percent) },
