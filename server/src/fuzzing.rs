@@ -68,6 +68,7 @@ impl Server {
             runs: Arc::new(Runs::new(settings, Arc::clone(&hub), stopped.clone())),
             hub,
             mark_limit: Arc::new(MarkLimit::new()),
+            replay: None,
             sampling_interval: SamplingInterval::new(Duration::from_secs(1)),
             control: Arc::new(Control::new()),
             encoders: Arc::new(Encoders::new()),
