@@ -124,7 +124,8 @@ mod tests {
     #[test]
     fn a_server_that_has_just_started_has_fine_points_however_far_back_one_looks() {
         let tiers = [Tier { resolution_ms: SECOND, oldest_ms: NOW - 5 * SECOND, is_sampled: true }];
-        let request = |span_ms| SpanRequest { from_ms: NOW - span_ms, to_ms: NOW, points: 600, wanted: Wanted::overview() };
+        let request =
+            |span_ms| SpanRequest { from_ms: NOW - span_ms, to_ms: NOW, points: 600, wanted: Wanted::overview() };
         let plan = Plan::new(&request(10 * MINUTE), &tiers);
         assert_eq!((plan.from_ms, plan.oldest_ms, plan.step_ms), (NOW - 5 * SECOND, NOW - 5 * SECOND, 0));
         assert_eq!(Plan::new(&request(30 * DAY), &tiers), plan);
