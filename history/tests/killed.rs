@@ -37,7 +37,7 @@ fn write(folder: &Path) -> ! {
     let restored = |_| {};
     let settings = Settings { folder: folder.to_owned(), size_bytes: 1 << 30 };
     let writer = Writer::start(settings, 600_000, restored, |problem| panic!("{problem}")).unwrap();
-    while !writer.status().is_open {
+    while !writer.status().is_readable {
         sleep(Duration::from_micros(100));
     }
     let last = newest(folder).map_or(FIRST_MS, |newest| newest + BUCKET_MS);

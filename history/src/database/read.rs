@@ -10,6 +10,7 @@ use rusqlite::params;
 
 use super::{
     Database, DatabaseError, REACH_MS, TIERS,
+    roll_up::ALL,
     schema::{Subject, columns_in, columns_of},
     write::{parsed, stat},
 };
@@ -31,7 +32,7 @@ impl Database {
     pub fn tiers(&self) -> Result<Vec<(usize, Tier)>, DatabaseError> {
         let mut tiers = Vec::new();
         for (tier, stored) in TIERS.iter().enumerate() {
-            if let Some(oldest_ms) = self.edge("min", Subject::Host, tier, 0)? {
+            if let Some(oldest_ms) = self.edge("min", Subject::Host, tier, ALL)? {
                 tiers.push((tier, Tier { resolution_ms: stored.resolution_ms, oldest_ms, is_sampled: false }));
             }
         }
@@ -50,7 +51,7 @@ impl Database {
         self.connection.execute_batch("BEGIN")?;
         let read = (0..=tier).rev().try_for_each(|tier| {
             self.add_rows(grid, tier, from_ms, &devices)?;
-            let newest = self.edge("max", Subject::Host, tier, from_ms)?;
+            let newest = self.edge("max", Subject::Host, tier, from_ms..=grid.to_ms())?;
             from_ms = newest.map_or(from_ms, |newest| newest + TIERS[tier].resolution_ms);
             Ok(())
         });

@@ -9,7 +9,7 @@ use gpumon_probe::model::{
 use rusqlite::{OptionalExtension, Row, params, types::ValueRef};
 use serde_json::Value;
 
-use super::{Database, DatabaseError, schema::Subject};
+use super::{Database, DatabaseError, roll_up::ALL, schema::Subject};
 use crate::{
     bucket::{Bucket, Device, DeviceBucket},
     grid::{Stat, Total},
@@ -27,7 +27,7 @@ pub(crate) struct Devices {
 impl Devices {
     /// Of a database that has just been opened.
     pub(crate) fn of(database: &Database) -> Result<Self, rusqlite::Error> {
-        Ok(Self { newest_ms: database.edge("max", Subject::Host, 0, 0)?, ..Self::default() })
+        Ok(Self { newest_ms: database.edge("max", Subject::Host, 0, ALL)?, ..Self::default() })
     }
 
     fn id(&mut self, database: &Database, device: &Device) -> Result<i64, rusqlite::Error> {
@@ -196,8 +196,12 @@ fn joined<S>(fields: &[Field<S>], known: Option<TierRow>, samples: u32, stats: &
     let parts = fields.iter().zip(known).zip(stats);
     let joined = parts.map(|((field, known), stat)| {
         let mut total = Total::default();
-        known.iter().for_each(|known| total.add(*known, before));
-        stat.iter().for_each(|stat| total.add(*stat, samples));
+        if let Some(known) = known {
+            total.add(known, before);
+        }
+        if let Some(stat) = stat {
+            total.add(*stat, samples);
+        }
         total.stat(field.kind)
     });
     (before + samples, joined.collect())
