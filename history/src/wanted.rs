@@ -39,7 +39,11 @@ impl Wanted {
 
     /// All that there is, but who held the memory.
     pub fn all() -> Self {
-        Self { host: HOST_FIELDS.iter().collect(), mig: of_mig().collect(), ..Self::metrics(GPU_FIELDS.iter().collect()) }
+        Self {
+            host: HOST_FIELDS.iter().collect(),
+            mig: of_mig().collect(),
+            ..Self::metrics(GPU_FIELDS.iter().collect())
+        }
     }
 
     fn metrics(metrics: Vec<&'static Field>) -> Self {

@@ -18,11 +18,7 @@ use gpumon_history::{
     wanted::Wanted,
     writer::{Restored, Settings, Writer},
 };
-use gpumon_probe::model::{
-    Event, EventKind, Mark,
-    fields::GPU_FIELDS,
-    now_ms,
-};
+use gpumon_probe::model::{Event, EventKind, Mark, fields::GPU_FIELDS, now_ms};
 use rusqlite::Connection;
 
 use support::bucket;
@@ -103,7 +99,9 @@ fn a_database_of_an_older_program_gets_the_columns_of_new_fields() {
     write(folder.path(), [bucket(FIRST_MS, 1)]);
     Connection::open(folder.path().join(FILE))
         .unwrap()
-        .execute_batch("ALTER TABLE gpu_10s DROP COLUMN power_draw_watts; ALTER TABLE gpu_10s DROP COLUMN power_draw_watts_min")
+        .execute_batch(
+            "ALTER TABLE gpu_10s DROP COLUMN power_draw_watts; ALTER TABLE gpu_10s DROP COLUMN power_draw_watts_min",
+        )
         .unwrap();
     let request = SpanRequest { from_ms: FIRST_MS, to_ms: FIRST_MS + 60_000, points: 10, wanted: Wanted::all() };
     let read = |folder: &Path| Database::open_to_read(folder).unwrap().span(&request).unwrap();

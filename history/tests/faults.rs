@@ -64,11 +64,12 @@ fn a_damaged_file_is_moved_aside_and_a_new_one_begun() {
         (200..230).for_each(|at| writer.add_bucket(bucket(FIRST_MS + at * BUCKET_MS, 2)));
         let told = next(&told);
         assert!(told.contains("was damaged: it is kept as history.db.corrupt-"), "{damage}: {told}");
-        wait("it is written again", || writer.status().problem.is_none() && writer.status().is_open);
+        wait("it is written again", || writer.status().problem.is_none() && writer.status().is_readable);
         writer.end();
         Database::open_to_read(folder.path()).unwrap().check_integrity().unwrap();
         let kept = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path());
-        let kept = kept.filter(|path| path.to_string_lossy().contains(".corrupt-") && !path.to_string_lossy().contains("-wal"));
+        let kept = kept
+            .filter(|path| path.to_string_lossy().contains(".corrupt-") && !path.to_string_lossy().contains("-wal"));
         assert!(kept.map(|path| fs::read(path).unwrap()).any(|kept| kept == bytes), "{damage}: it is kept as it was");
     }
 }
@@ -77,14 +78,19 @@ fn a_damaged_file_is_moved_aside_and_a_new_one_begun() {
 fn two_programs_do_not_write_into_one_folder() {
     let folder = tempfile::tempdir().unwrap();
     let (first, _told) = start(folder.path());
-    wait("the first opens it", || first.status().is_open);
+    wait("the first opens it", || first.status().is_readable);
     let (second, told) = start(folder.path());
     let told = next(&told);
-    assert!(told.contains("another gpumon writes its history there") && told.contains("kept in memory for 6 hours"), "{told}");
+    assert!(
+        told.contains("another gpumon writes its history there") && told.contains("kept in memory for 6 hours"),
+        "{told}"
+    );
     second.add_bucket(bucket(FIRST_MS, 1));
     second.end();
-    first.add_bucket(bucket(FIRST_MS, 1));
-    wait("the first writes", || first.status().written_ms > FIRST_MS);
+    first.add_bucket(bucket(FIRST_MS + BUCKET_MS, 1));
+    wait("the first writes", || first.status().written_ms > FIRST_MS + BUCKET_MS);
+    let tiers = second.reader().unwrap().expect("the second reads what the first writes").tiers().unwrap();
+    assert_eq!(tiers[0].1.oldest_ms, FIRST_MS + BUCKET_MS, "and has written nothing");
 }
 
 #[test]
@@ -109,8 +115,13 @@ fn the_folder_is_this_users_alone() {
     let folder = tempfile::tempdir().unwrap();
     let own = folder.path().join("state/gpumon");
     let (writer, _told) = start(&own);
-    wait("it is made", || writer.status().is_open);
-    assert_eq!(fs::metadata(&own).unwrap().permissions().mode() & 0o777, 0o700);
+    wait("it is made", || writer.status().is_readable);
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&own), 0o700);
+    for file in fs::read_dir(&own).unwrap() {
+        let path = file.unwrap().path();
+        assert_eq!(mode(&path), 0o600, "{}", path.display());
+    }
 }
 
 /// Where a test needs a disk of its own, it runs again in a namespace that has one; false where it is there.
@@ -162,10 +173,9 @@ fn a_full_disk_is_told_and_what_was_written_stays() {
     (0..1000).for_each(|at| writer.add_bucket(bucket(at_ms + at * BUCKET_MS, 8)));
     assert!(begun.elapsed() < Duration::from_secs(5));
     assert_eq!(told.try_iter().count(), 0);
+    assert!(!writer.reader().unwrap().expect("it can still be read").tiers().unwrap().is_empty());
     writer.end();
-    let database = Database::open_to_read(folder).unwrap();
-    database.check_integrity().unwrap();
-    assert!(!database.tiers().unwrap().is_empty());
+    Database::open_to_read(folder).unwrap().check_integrity().unwrap();
 }
 
 #[test]

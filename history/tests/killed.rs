@@ -37,7 +37,7 @@ fn write(folder: &Path) -> ! {
     let restored = |_| {};
     let settings = Settings { folder: folder.to_owned(), size_bytes: 1 << 30 };
     let writer = Writer::start(settings, 600_000, restored, |problem| panic!("{problem}")).unwrap();
-    while !writer.status().is_open {
+    while !writer.status().is_readable {
         sleep(Duration::from_micros(100));
     }
     let last = newest(folder).map_or(FIRST_MS, |newest| newest + BUCKET_MS);
@@ -61,7 +61,10 @@ fn newest(folder: &Path) -> Option<u64> {
     let whole = database.span(&request(finest.oldest_ms, finest.oldest_ms + 5000 * BUCKET_MS - 1)).unwrap();
     assert_eq!(whole.resolution_ms, BUCKET_MS);
     for gpu in &whole.gpus {
-        assert!(gpu.metrics["power.draw_watts"].values.iter().all(Option::is_some), "a bucket is there as a whole or not");
+        assert!(
+            gpu.metrics["power.draw_watts"].values.iter().all(Option::is_some),
+            "a bucket is there as a whole or not"
+        );
     }
     assert!(whole.host["host.cpu.busy_percent"].values.iter().all(Option::is_some), "none is missing between others");
     let newest = *whole.times_ms.last()?;

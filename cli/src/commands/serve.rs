@@ -1,6 +1,13 @@
 //! `gpumon serve`: the web page, the stream and the snapshot.
 
-use std::{iter, net::SocketAddr, panic, path::{Path, PathBuf}, thread::available_parallelism, time::Duration};
+use std::{
+    iter,
+    net::SocketAddr,
+    panic,
+    path::{Path, PathBuf},
+    thread::available_parallelism,
+    time::Duration,
+};
 
 use anyhow::Context;
 use gpumon_history::writer;

@@ -1,6 +1,6 @@
 //! What is too old, or too much, is forgotten: a little at a time, so that nothing waits for it.
 
-use super::{Database, DAY_MS, TIERS, schema::Subject};
+use super::{DAY_MS, Database, TIERS, schema::Subject};
 
 /// How much is kept.
 #[derive(Debug, Clone, Copy)]

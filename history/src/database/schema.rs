@@ -158,7 +158,8 @@ pub fn reference() -> String {
     for (name, _, columns) in TABLES {
         let _ = writeln!(text, "\n### {name}\n\n```sql\n{columns}\n```");
     }
-    for (subject, title) in [(Subject::Gpu, "gpu_10s, gpu_1min, gpu_15min"), (Subject::Host, "host_10s, host_1min, host_15min")]
+    for (subject, title) in
+        [(Subject::Gpu, "gpu_10s, gpu_1min, gpu_15min"), (Subject::Host, "host_10s, host_1min, host_15min")]
     {
         let keys = subject.keys();
         let _ = writeln!(

@@ -9,7 +9,7 @@ use gpumon_probe::model::{
 use rusqlite::{OptionalExtension, Row, params, types::ValueRef};
 use serde_json::Value;
 
-use super::{Database, DatabaseError, schema::Subject};
+use super::{Database, DatabaseError, roll_up::ALL, schema::Subject};
 use crate::{
     bucket::{Bucket, Device, DeviceBucket},
     grid::{Stat, Total},
@@ -27,7 +27,7 @@ pub(crate) struct Devices {
 impl Devices {
     /// Of a database that has just been opened.
     pub(crate) fn of(database: &Database) -> Result<Self, rusqlite::Error> {
-        Ok(Self { newest_ms: database.edge("max", Subject::Host, 0, 0)?, ..Self::default() })
+        Ok(Self { newest_ms: database.edge("max", Subject::Host, 0, ALL)?, ..Self::default() })
     }
 
     fn id(&mut self, database: &Database, device: &Device) -> Result<i64, rusqlite::Error> {

@@ -111,7 +111,8 @@ impl Block {
             let row = |bucket: &'_ Bucket| bucket.devices.iter().position(|device| device.device.uuid == *uuid);
             let rows: Vec<_> = buckets.iter().map(|bucket| Some(&bucket.devices[row(bucket)?])).collect();
             let samples = rows.iter().map(|row| row.map_or(0, |row| row.samples));
-            let stats = |row: &Option<&DeviceBucket>, field: usize| -> Option<Stat> { *row.as_ref()?.stats.get(field)? };
+            let stats =
+                |row: &Option<&DeviceBucket>, field: usize| -> Option<Stat> { *row.as_ref()?.stats.get(field)? };
             let column = |field| rows.iter().map(|row| stats(row, field)).collect();
             write_columns(GPU_FIELDS.len(), samples, column, &mut bytes);
         }
@@ -134,7 +135,8 @@ impl Block {
         let (mut rest, length) = (&*bytes, self.times.len());
         let owners = self.devices.iter().map(|(uuid, is_mig)| places.of_device(uuid, *is_mig));
         let owners: Vec<_> = owners.chain([(Whose::Host, &*places.host)]).collect();
-        let columns: Option<Vec<_>> = owners.iter().map(|(_, fields)| read_columns(&mut rest, length, fields)).collect();
+        let columns: Option<Vec<_>> =
+            owners.iter().map(|(_, fields)| read_columns(&mut rest, length, fields)).collect();
         let Some(columns) = columns else { return };
         // Moment by moment, since a grid takes them in their order.
         for (place, (at_ms, _)) in self.times.iter().enumerate().filter(|(_, (at_ms, _))| *at_ms >= from_ms) {
@@ -207,7 +209,13 @@ mod tests {
         if at_ms / 100_000 % 2 == 0 {
             devices.push(device("MIG-b", Some("GPU-a"), 0.5));
         }
-        Bucket { at_ms, devices, samples: 10, host: vec![Some(Stat::of(3.0)); HOST_FIELDS.len()], conditions: Vec::new() }
+        Bucket {
+            at_ms,
+            devices,
+            samples: 10,
+            host: vec![Some(Stat::of(3.0)); HOST_FIELDS.len()],
+            conditions: Vec::new(),
+        }
     }
 
     fn span(tier: &MemoryTier, from_ms: u64) -> crate::span::HistorySpan {

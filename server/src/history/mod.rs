@@ -16,8 +16,8 @@ use gpumon_history::{
 use gpumon_probe::model::{Event, Inventory, Sample};
 
 use self::recent::RecentSamples;
-use crate::frame::History;
 pub(crate) use self::span::span;
+use crate::frame::History;
 
 /// How far back samples are kept as they came.
 pub(crate) const DEPTH_MS: u64 = 10 * 60 * 1000;

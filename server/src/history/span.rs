@@ -56,7 +56,9 @@ pub(crate) fn span(past: &RwLock<Past>, request: &SpanRequest, events: Vec<Event
     span.from_ms = plan.from_ms;
     (span.events, span.conditions) = (from_disk.events, from_disk.conditions);
     // What is in memory is newer than what is on disk, or the same.
-    past.buckets.conditions(plan.from_ms, plan.to_ms).for_each(|condition| add_condition(&mut span.conditions, condition));
+    past.buckets
+        .conditions(plan.from_ms, plan.to_ms)
+        .for_each(|condition| add_condition(&mut span.conditions, condition));
     span.conditions.sort_by_key(|condition| condition.from_ms);
     for event in events.into_iter().filter(|event| (plan.from_ms..=plan.to_ms).contains(&event.at_ms)) {
         if !span.events.contains(&event) {
@@ -105,11 +107,18 @@ struct FromDisk {
 }
 
 impl FromDisk {
-    fn read(&mut self, disk: &Database, plan: &Plan, tier: Option<&Tier>, grid: &mut Grid) -> Result<(), DatabaseError> {
+    fn read(
+        &mut self,
+        disk: &Database,
+        plan: &Plan,
+        tier: Option<&Tier>,
+        grid: &mut Grid,
+    ) -> Result<(), DatabaseError> {
         self.events = disk.events(plan.from_ms, plan.to_ms, EVENTS)?;
         self.conditions = disk.conditions(plan.from_ms, plan.to_ms)?;
         let tier = tier.filter(|tier| !tier.is_sampled);
-        if let Some(stored) = tier.and_then(|tier| TIERS.iter().position(|row| row.resolution_ms == tier.resolution_ms)) {
+        if let Some(stored) = tier.and_then(|tier| TIERS.iter().position(|row| row.resolution_ms == tier.resolution_ms))
+        {
             self.end_ms = disk.add_to(grid, stored)?;
             self.devices = disk.devices()?.into_values().collect();
         }
