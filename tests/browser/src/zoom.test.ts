@@ -88,7 +88,7 @@ describe('charts', () => {
     await expect
       .poll(() => charts.inked('gpu 0 power', [off - 0.005, off + 0.005]), { message: 'the day without power' })
       .toBe(0);
-    expect(seen.at(-1)).toBeGreaterThanOrEqual(900_000);
+    expect(seen.at(-1)).toBeGreaterThan(3_600_000);
     expect(await charts.root.locator('.gpumon-past-note').isVisible()).toBe(false);
 
     await page.mouse.move(x + width * 0.9, y + 40);
@@ -103,7 +103,7 @@ describe('charts', () => {
     await page.mouse.move(x + width * 0.93, y + 40, { steps: 4 });
     await page.mouse.up();
     await expect.poll(() => charts.root.locator('.gpumon-range').innerText()).toMatch(/^Paused: \d{4}-\d\d-\d\d \d/);
-    await expect.poll(() => seen.at(-1)).toBeLessThan(900_000);
+    await expect.poll(() => seen.at(-1)).toBeLessThanOrEqual(900_000);
     for (let presses = 0; presses < 5; presses += 1) {
       await page.keyboard.press('+');
       expect(await charts.inked('gpu 0 power', [0.3, 0.9])).toBeGreaterThan(0.9);
