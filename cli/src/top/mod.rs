@@ -55,7 +55,7 @@ use std::{
 pub(crate) use self::selection::Selection;
 use self::{
     app::{App, Next},
-    feed::Feed,
+    feed::{Feed, PastReader},
     glyphs::Glyphs,
     input::{Input, Signal},
     job::Job,
@@ -115,6 +115,8 @@ pub(crate) fn run(request: Request) -> Result<(), Failure> {
     }
     let (inputs, waiting) = mpsc::sync_channel(WAITING);
     let interval = Duration::from_millis(settings.interval_ms.into());
+    let past = request.server.as_ref().filter(|_| request.recording.is_none() && !request.once);
+    let past = past.map(|server| PastReader::new(server.path.clone(), inputs.clone()));
     let (feed, origin) = match (&request.recording, request.server) {
         (Some(path), _) => {
             let player = Player::open(path).map_err(Failure::usage)?;
@@ -142,6 +144,7 @@ pub(crate) fn run(request: Request) -> Result<(), Failure> {
     let mouse = settings.mouse && !request.no_mouse;
     let mut app = App::new(model, state, feed, settings, file, inputs.clone());
     app.is_readonly = request.readonly;
+    app.past = past;
     if request.once {
         return Ok(once::print(&mut app)?);
     }

@@ -2,6 +2,7 @@
 
 mod decode;
 mod driver;
+mod past;
 mod server;
 mod usage;
 
@@ -12,6 +13,7 @@ use std::{
 
 use gpumon_probe::sampler::SharedInterval;
 
+pub(super) use self::past::PastReader;
 use super::{input::Input, replay::Player};
 use crate::{local::Server, options::SourceArgs};
 
