@@ -148,8 +148,8 @@ pub fn reference() -> String {
         let days = stored.keep_ms / super::DAY_MS;
         let _ = writeln!(
             text,
-            "| `{gpu}`, `{host}` | A row per {} and GPU or MIG device, or of the host; kept for {days} days. |",
-            stored.name
+            "| `{gpu}`, `{host}` | A row per {} seconds and GPU or MIG device, or of the host; kept for {days} days. |",
+            stored.resolution_ms / 1000
         );
     }
     for (name, meaning, _) in TABLES {
