@@ -57,7 +57,7 @@ use gpumon_recording::Player;
 pub(crate) use self::selection::Selection;
 use self::{
     app::{App, Next},
-    feed::Feed,
+    feed::{Feed, PastReader},
     glyphs::Glyphs,
     input::{Input, Signal},
     job::Job,
@@ -119,6 +119,8 @@ pub(crate) fn run(mut request: Request) -> Result<(), Failure> {
     }
     let (inputs, waiting) = mpsc::sync_channel(WAITING);
     let interval = Duration::from_millis(settings.interval_ms.into());
+    let past = request.server.as_ref().filter(|_| request.player.is_none() && !request.once);
+    let past = past.map(|server| PastReader::new(server.path.clone(), inputs.clone()));
     let (feed, origin) = match (request.player.take(), request.server) {
         (Some(player), _) => (Feed::Recording(Box::new(player)), Origin::Recording),
         (None, Some(server)) => (Feed::from_server(server, &request.source, interval, inputs.clone()), Origin::Server),
@@ -143,6 +145,7 @@ pub(crate) fn run(mut request: Request) -> Result<(), Failure> {
     let mouse = settings.mouse && !request.no_mouse;
     let mut app = App::new(model, state, feed, settings, file, inputs.clone());
     app.is_readonly = request.readonly;
+    app.past = past;
     if request.once {
         return Ok(once::print(&mut app)?);
     }

@@ -5,6 +5,7 @@ use std::{
     mem,
 };
 
+use gpumon_history::span::HistorySpan;
 use gpumon_probe::model::{Event, Gpu, GpuDetails, GpuSample, Inventory, Record, Sample, now_ms};
 use gpumon_server::frame::{self, CollectorState, CollectorStatus, Hello};
 
@@ -26,6 +27,10 @@ pub(crate) enum Update {
     /// Of the processes of the sample that follows.
     Usage(Usage),
     History(frame::History),
+    /// What a server remembers of a longer time.
+    Past(Box<HistorySpan>),
+    /// Why a server does not tell it.
+    NoPast(String),
     Collector(CollectorStatus),
     /// Why nothing comes at the moment, or nothing any more.
     Silent(String),
@@ -110,6 +115,12 @@ impl Model {
                 self.has_past = true;
                 self.apply_history(&past);
             }
+            Update::Past(past) => {
+                let gpus = self.inventory.as_ref().map_or(&[][..], |inventory| &inventory.gpus);
+                self.history.set_past(&past, |uuid| index_of(gpus, uuid));
+            }
+            // It is told once, and needs no place.
+            Update::NoPast(_) => {}
             Update::Collector(status) => self.apply_collector(&status),
             Update::Silent(why) => self.silent = Some(printable(&why)),
             Update::Direct(why) => {
@@ -135,9 +146,7 @@ impl Model {
     fn apply_history(&mut self, past: &frame::History) {
         let gpus = self.inventory.as_ref().map_or(&[][..], |inventory| &inventory.gpus);
         let interval = self.sample.as_ref().map_or(1000, |sample| sample.interval_ms);
-        self.history.extend(past, interval, |uuid| {
-            gpus.iter().find(|gpu| gpu.uuid.as_deref() == Some(uuid)).map(|gpu| gpu.index)
-        });
+        self.history.extend(past, interval, |uuid| index_of(gpus, uuid));
     }
 
     fn apply_record(&mut self, record: Record) {
@@ -229,6 +238,10 @@ impl Model {
     pub(super) fn line(&self, line: Line, span_ms: u64, columns: usize) -> Vec<Option<f64>> {
         self.history.values(line, Window { end_ms: self.now_ms(), span_ms, columns })
     }
+}
+
+fn index_of(gpus: &[Gpu], uuid: &str) -> Option<u32> {
+    gpus.iter().find(|gpu| gpu.uuid.as_deref() == Some(uuid)).map(|gpu| gpu.index)
 }
 
 #[cfg(test)]

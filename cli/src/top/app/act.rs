@@ -8,6 +8,7 @@ use crate::{
     top::{
         dialog::{Dialog, Help, Menu, Page, ProcessScreen, Setup},
         feed::Feed,
+        history::DEPTH_MS,
         inspect,
         keys::Action,
         model::Origin,
@@ -55,7 +56,7 @@ impl App {
             }
             Action::ChooseMetrics => self.dialog = Some(Dialog::Setup(Setup::new(Page::Charts, state))),
             Action::Setup => self.dialog = Some(Dialog::Setup(Setup::new(Page::Columns, state))),
-            Action::LongerRange => state.range = (state.range + 1).min(RANGES_S.len() - 1),
+            Action::LongerRange => self.reach_further(),
             Action::ShorterRange => state.range = state.range.saturating_sub(1),
             Action::NextSort => self.step_sort(),
             Action::ChooseSort => self.dialog = Some(Dialog::Menu(Menu::of_columns(state))),
@@ -99,6 +100,14 @@ impl App {
             | Action::Goto => self.replay(action),
         }
         Next::Draw
+    }
+
+    fn reach_further(&mut self) {
+        let next = (self.state.range + 1).min(RANGES_S.len() - 1);
+        if RANGES_S[next] * 1000 > DEPTH_MS && self.model.origin != Origin::Server {
+            return self.state.tell(Level::Note, "what is before the last hour, a server remembers: gpumon serve");
+        }
+        self.state.range = next;
     }
 
     pub(super) fn show(&mut self, view: View) {

@@ -2,6 +2,7 @@
 
 mod decode;
 mod driver;
+mod past;
 mod server;
 mod usage;
 
@@ -13,6 +14,7 @@ use std::{
 use gpumon_probe::sampler::SharedInterval;
 use gpumon_recording::Player;
 
+pub(super) use self::past::PastReader;
 use super::input::Input;
 use crate::{local::Server, options::SourceArgs};
 

@@ -40,7 +40,7 @@ export class PastSpan {
     readonly answer: HistorySpan,
     sampleGap_ms: number,
   ) {
-    const { resolution_ms, times_ms, to_ms, gpus, mig_devices = [], host = {} } = answer;
+    const { resolution_ms, times_ms, oldest_ms, to_ms, gpus, mig_devices = [], host = {} } = answer;
     for (const { uuid, metrics } of [...gpus, ...mig_devices]) {
       for (const [id, series] of Object.entries(metrics)) {
         this.told.set(seriesKey({ index: -1, uuid }, id), series);
@@ -51,13 +51,15 @@ export class PastSpan {
     }
     this.areMeans = [...this.told.values()].some(({ min }) => min !== undefined);
     this.gap_ms = Math.max(GAP_STEPS * resolution_ms, sampleGap_ms);
-    // What is the mean of some time is in its middle.
-    const middle_ms = this.areMeans ? resolution_ms / 2 : 0;
+    // What is the mean of some time is in its middle; the first and the last point have known less of theirs.
+    const middle = (from_ms: number): number =>
+      (Math.max(from_ms, Math.min(oldest_ms, from_ms + resolution_ms)) +
+        Math.max(from_ms, Math.min(to_ms, from_ms + resolution_ms))) /
+      2;
     const times: number[] = [];
     const places: number[] = [];
     times_ms.forEach((time_ms, place) => {
-      // The last point may still be in progress.
-      const at_ms = Math.min(time_ms + middle_ms, Math.max(time_ms, to_ms));
+      const at_ms = this.areMeans ? middle(time_ms) : time_ms;
       if (time_ms - (times_ms[place - 1] ?? Infinity) > this.gap_ms) {
         times.push((times.at(-1) ?? 0) + 1);
         places.push(HOLE);

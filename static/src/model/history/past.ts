@@ -35,6 +35,8 @@ export interface PastOptions {
 
 /** More than is shown is asked for, by this share on both sides, so that little is missing when somebody moves on. */
 const MARGIN = 0.5;
+/** The server keeps readings as sampled for so long, and means of ever longer times for these. */
+const REACHES_MS = [10 * 60_000, 6 * 3_600_000, 2 * 86_400_000, 30 * 86_400_000];
 /** As many as the server answers. */
 const MOST_POINTS = 5000;
 /** A zoom by wheel or fingers is many spans; only where it comes to rest is asked for. */
@@ -171,8 +173,11 @@ export class Past {
   private async ask(need: Need): Promise<void> {
     const { store, request, onChange } = this.options;
     const margin_ms = MARGIN * (need.to_ms - need.from_ms);
-    const from_ms = Math.round(need.from_ms - margin_ms);
-    const to_ms = Math.round(Math.min(store.clock.now(), need.to_ms + margin_ms));
+    const now_ms = store.clock.now();
+    // A margin of which less is known would make all of it coarser.
+    const reach_ms = REACHES_MS.find((reach) => need.from_ms >= now_ms - reach) ?? Infinity;
+    const from_ms = Math.round(Math.max(need.from_ms - margin_ms, now_ms - reach_ms));
+    const to_ms = Math.round(Math.min(now_ms, need.to_ms + margin_ms));
     const points = Math.min(MOST_POINTS, Math.ceil((need.points * (to_ms - from_ms)) / (need.to_ms - need.from_ms)));
     const asked: AskedSpan = { from_ms, to_ms, points, metrics: need.metrics };
     const abort = new AbortController();

@@ -143,7 +143,7 @@ export class Dashboard extends StoreView {
     this.holders.prune(store.timeline.times_ms[0] ?? now_ms);
     const holders = this.holders.since(from_ms, now_ms);
     const all = store.sample === null ? [] : sectionsOf({ state, gpus, sample: store.sample, holders });
-    const known = this.past.known(state, now_ms, () => metricsOf(all), this.chartWidth());
+    const known = this.past.known(state, now_ms, metricsOf(all), this.chartWidth());
     // Who held the memory is known of the last minutes alone.
     const sections = known === null ? all : withStacks(all, known.knows);
     this.shown = known;

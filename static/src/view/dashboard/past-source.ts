@@ -42,8 +42,8 @@ export class PastSource {
   }
 
   /** What is known of the span that is shown; `null` where the stream told all of it, or nothing is known yet. */
-  known(state: DashboardState, now_ms: number, metrics: () => readonly string[], width: number): Known | null {
-    const isNeeded = this.request !== undefined && this.isNeeded(state, now_ms);
+  known(state: DashboardState, now_ms: number, metrics: readonly string[], width: number): Known | null {
+    const isNeeded = this.request !== undefined && metrics.length > 0 && this.isNeeded(state, now_ms);
     setShown(this.note, isNeeded);
     if (!isNeeded) {
       return null;
@@ -54,7 +54,7 @@ export class PastSource {
     }
     const [from_ms, to_ms] = rangeOf(state, now_ms);
     const points = Math.ceil((width || USUAL_WIDTH) / POINT_PX);
-    const known = this.past?.known({ from_ms, to_ms, points, metrics: metrics() }) ?? null;
+    const known = this.past?.known({ from_ms, to_ms, points, metrics }) ?? null;
     const problem = this.past?.problem ?? null;
     this.view?.update({ from_ms, to_ms, now_ms, answer: known?.answer ?? null, problem });
     return known;
