@@ -4,10 +4,16 @@ use std::{
     fs,
     io::Write as _,
     path::{Path, PathBuf},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use flate2::{Compression, write::GzEncoder};
+use gpumon_probe::{
+    model::Record,
+    owner::CommandLines,
+    sampler::{self, Options},
+    vendor::SourceChoice,
+};
 use tempfile::TempDir;
 
 use super::*;
@@ -194,9 +200,12 @@ fn nothing_is_overwritten_unasked() {
 fn records_of_collect_are_a_recording_also_compressed_by_somebody_else() {
     let folder = tempfile::tempdir().unwrap();
     let (plain, packed) = (folder.path().join("a.ndjson"), folder.path().join("b.gz"));
-    let good =
-        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fuzz/seeds/replay/one-gpu.ndjson"));
-    let good = good.unwrap();
+    let source = SourceChoice::Sim(1).open(None).unwrap().into();
+    let moment = sampler::once(&source, &Options::new(Duration::from_secs(1), CommandLines::All)).unwrap();
+    let sample = Record::Sample(moment.sample);
+    let good: String = [&Record::Inventory(moment.inventory), &sample, &sample, &sample]
+        .map(|record| serde_json::to_string(record).unwrap() + "\n")
+        .concat();
     fs::write(&plain, &good).unwrap();
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
     encoder.write_all(good.as_bytes()).unwrap();
@@ -235,8 +244,8 @@ fn a_block_is_due_ten_seconds_after_its_first_record() {
     let mut writer = Writer::default();
     let now = Instant::now();
     writer.push("{}", Kind::Other, 0, now);
-    writer.push("{}", Kind::Other, 0, now + std::time::Duration::from_secs(9));
-    assert_eq!(writer.due().unwrap() - now, std::time::Duration::from_secs(10));
+    writer.push("{}", Kind::Other, 0, now + Duration::from_secs(9));
+    assert_eq!(writer.due().unwrap() - now, Duration::from_secs(10));
     writer.push(&"x".repeat(5 << 20), Kind::Other, 0, now);
     assert_eq!(writer.due(), Some(now), "much text is written at once");
 }
