@@ -217,3 +217,71 @@ impl Conditions {
         std::mem::take(&mut self.changed)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use gpumon_probe::{
+        host::HostReader,
+        model::{Absence, ConditionKind, GpuSample, Health, Reading, Severity},
+    };
+
+    use super::*;
+
+    fn sample(at_ms: u64, watts: f64, conditions: &[u64]) -> Sample {
+        let mut gpu = GpuSample::absent(3, Some("GPU-a".to_owned()), at_ms, Health::Ok, &Absence::NotSupported);
+        gpu.power.draw_watts = Reading::Now(watts);
+        gpu.power.energy_joules_total = Reading::Now(watts * 1000.0 + 0.125);
+        let condition = |since_ms: &u64| Condition {
+            since_ms: *since_ms,
+            severity: Severity::Warning,
+            text: "Page retirement pending".to_owned(),
+            kind: ConditionKind::PageRetirementPending,
+        };
+        gpu.conditions = conditions.iter().map(condition).collect();
+        Sample { seq: 0, at_ms, interval_ms: 1000, gpus: vec![gpu], host: HostReader::new().read() }
+    }
+
+    fn stat(bucket: &Bucket, id: &str) -> Option<Stat> {
+        bucket.devices[0].stats[GPU_FIELDS.iter().position(|field| field.id == id).unwrap()]
+    }
+
+    #[test]
+    fn ten_seconds_of_samples_are_a_bucket() {
+        let mut buckets = Buckets::default();
+        assert!((0..10).all(|second| buckets.push(&sample(20_000 + second * 1000, second as f64, &[])).is_none()));
+        let bucket = buckets.push(&sample(30_000, 70.0, &[])).unwrap();
+        assert_eq!((bucket.at_ms, bucket.samples, bucket.devices[0].samples), (20_000, 10, 10));
+        assert_eq!(stat(&bucket, "power.draw_watts"), Some(Stat { value: 4.5, min: 0.0, max: 9.0 }));
+        assert_eq!(stat(&bucket, "power.energy_joules_total"), Some(Stat::of(9000.125)), "the last of a counter");
+        assert_eq!(stat(&bucket, "memory.used_bytes"), None);
+        assert_eq!(buckets.end().map(|begun| (begun.at_ms, begun.samples)), Some((30_000, 1)));
+        assert!(buckets.end().is_none());
+    }
+
+    #[test]
+    fn the_last_readings_of_a_gpu_that_hangs_are_no_new_ones() {
+        let mut buckets = Buckets::default();
+        let mut hung = sample(20_000, 500.0, &[]);
+        hung.gpus[0].at_ms = 1_000;
+        buckets.push(&hung);
+        let bucket = buckets.end().unwrap();
+        assert_eq!((bucket.samples, bucket.devices.len()), (1, 0));
+    }
+
+    #[test]
+    fn a_condition_has_a_beginning_and_an_end() {
+        let mut buckets = Buckets::default();
+        buckets.push(&sample(1000, 1.0, &[900]));
+        buckets.push(&sample(2000, 1.0, &[900, 1500]));
+        let spans = |buckets: &Buckets, from_ms, to_ms| {
+            buckets.conditions(from_ms, to_ms).map(|span| (span.from_ms, span.to_ms)).collect::<Vec<_>>()
+        };
+        assert_eq!(spans(&buckets, 0, 5000), [(900, None), (1500, None)]);
+        assert_eq!(buckets.end().unwrap().conditions.len(), 2, "each is told when it begins");
+        buckets.push(&sample(3000, 1.0, &[1500]));
+        assert_eq!(spans(&buckets, 0, 5000), [(900, Some(3000)), (1500, None)]);
+        assert_eq!(spans(&buckets, 3500, 5000), [(1500, None)]);
+        let told = buckets.end().unwrap().conditions;
+        assert_eq!(told.iter().map(|span| (span.from_ms, span.to_ms)).collect::<Vec<_>>(), [(900, Some(3000))]);
+    }
+}

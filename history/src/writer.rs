@@ -64,8 +64,9 @@ enum Item {
 /// How it goes with the disk.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Status {
-    /// Whether history can be read from disk.
-    pub is_open: bool,
+    /// Whether history can be read from disk. It can be where it is not written: on a full disk, or where another gpumon
+    /// writes.
+    pub is_readable: bool,
     /// What is wrong, with its cure.
     pub problem: Option<String>,
     /// The end of the newest bucket that is on disk.
@@ -108,6 +109,7 @@ impl Writer {
             settings,
             status: Arc::clone(&status),
             open: None,
+            is_readable: false,
             buckets: VecDeque::new(),
             events: VecDeque::new(),
             retry_at: None,
@@ -148,7 +150,7 @@ impl Writer {
     /// # Errors
     /// Where it fails.
     pub fn reader(&self) -> Result<Option<Database>, DatabaseError> {
-        if self.status().is_open { Database::open_to_read(&self.folder).map(Some) } else { Ok(None) }
+        if self.status().is_readable { Database::open_to_read(&self.folder).map(Some) } else { Ok(None) }
     }
 }
 
@@ -167,6 +169,7 @@ struct WriterThread {
     settings: Settings,
     status: Arc<Mutex<Status>>,
     open: Option<Open>,
+    is_readable: bool,
     buckets: VecDeque<Bucket>,
     events: VecDeque<Event>,
     /// When what failed is tried again.
@@ -226,7 +229,7 @@ impl WriterThread {
         let problem = done.err();
         let told = {
             let mut status = self.status.lock().unwrap_or_else(PoisonError::into_inner);
-            status.is_open = self.open.is_some();
+            status.is_readable = self.is_readable;
             std::mem::replace(&mut status.problem, problem.clone())
         };
         match (&problem, told) {
@@ -242,7 +245,9 @@ impl WriterThread {
 
     fn problem(&self, why: &str) -> Problem {
         let (folder, hours) = (self.folder(), REACH_MS / 3_600_000);
-        format!("history is not written to {folder}: {why}. It is kept in memory for {hours} hours; retrying every minute")
+        format!(
+            "history is not written to {folder}: {why}. It is kept in memory for {hours} hours; retrying every minute"
+        )
     }
 
     fn failed(&self, error: &DatabaseError) -> Problem {
@@ -256,9 +261,14 @@ impl WriterThread {
             if fs::metadata(&path).is_ok_and(|file| file.ino() == open.inode) {
                 return Ok(());
             }
-            self.open = None;
+            (self.open, self.is_readable) = (None, false);
         }
-        let lock = lock(&self.settings.folder).map_err(|why| self.problem(&why))?;
+        let lock = lock(&self.settings.folder).map_err(|why| {
+            // What another one writes can be read.
+            let database = Database::open_to_read(&self.settings.folder);
+            self.is_readable = database.is_ok_and(|database| self.restore(&database));
+            self.problem(&why)
+        })?;
         let opened = Database::open(&self.settings.folder);
         let opened = match opened {
             Err(error) if error.is_corrupt() => {
@@ -268,7 +278,7 @@ impl WriterThread {
             opened => opened,
         };
         let database = opened.map_err(|error| self.failed(&error))?;
-        self.restore(&database);
+        self.is_readable = self.restore(&database);
         let prepared = (|| {
             database.end_what_was_left_open()?;
             Ok::<_, rusqlite::Error>((Devices::of(&database)?, database.rolled_up()?))
@@ -279,19 +289,24 @@ impl WriterThread {
         Ok(())
     }
 
-    /// Hands over what the last minutes were, once.
-    fn restore(&mut self, database: &Database) {
-        let Some(restore) = self.restore.take() else { return };
+    /// Hands over what the last minutes were, once; whether it could be read.
+    fn restore(&mut self, database: &Database) -> bool {
+        if self.restore.is_none() {
+            return true;
+        }
         let now_ms = now_ms();
         let mut grid = Grid::new(now_ms.saturating_sub(self.reach_ms), now_ms, BUCKET_MS, Wanted::all());
         let events = database.events(0, now_ms, EVENTS);
-        if database.add_to(&mut grid, 0).is_ok() {
+        let is_read = database.add_to(&mut grid, 0).is_ok();
+        if is_read && let Some(restore) = self.restore.take() {
             restore(Restored { grid, events: events.unwrap_or_default() });
         }
+        is_read
     }
 
     /// A damaged file is kept for whoever can read it.
-    fn move_aside(&self) -> Result<(), Problem> {
+    fn move_aside(&mut self) -> Result<(), Problem> {
+        self.is_readable = false;
         let folder = &self.settings.folder;
         let aside = format!("{FILE}.corrupt-{}", now_ms() / 1000);
         fs::rename(folder.join(FILE), folder.join(&aside)).map_err(|error| self.problem(&error.to_string()))?;

@@ -65,7 +65,7 @@ fn measure() -> io::Result<()> {
         worker: gpumon_workload::parent::WorkerCommand { program: env::current_exe()?, arguments: Vec::new() },
         allowed_for_all: false,
     };
-    let settings = Settings { collector, process_metrics: false, public_origins: Vec::new(), runs };
+    let settings = Settings { collector, process_metrics: false, public_origins: Vec::new(), runs, history: None };
     runtime.spawn(gpumon_server::run(vec![listener], settings, std::future::pending()));
     let begun = Instant::now();
     let address = address.trim_start_matches("http://").trim_end_matches('/');

@@ -18,6 +18,7 @@ mod faults;
 mod garbage;
 mod hangs;
 mod hidden_functions;
+mod history;
 mod hostile_clients;
 mod hostile_processes;
 mod info;

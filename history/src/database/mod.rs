@@ -10,7 +10,7 @@ mod roll_up;
 mod schema;
 mod write;
 
-use std::{path::Path, time::Duration};
+use std::{fs::OpenOptions, os::unix::fs::OpenOptionsExt, path::Path, time::Duration};
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
@@ -101,10 +101,11 @@ impl Database {
     /// # Errors
     /// Where that fails, or it is not of this version.
     pub fn open(folder: &Path) -> Result<Self, DatabaseError> {
-        let connection = Connection::open_with_flags(
-            folder.join(FILE),
-            OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
-        )?;
+        let path = folder.join(FILE);
+        // It tells of users and their processes; what SQLite makes beside it gets the same mode. Where that fails, it says why.
+        let _ = OpenOptions::new().create_new(true).write(true).mode(0o600).open(&path);
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(path, flags)?;
         connection.busy_timeout(Duration::from_secs(5))?;
         let database = Self { connection };
         // Pages are 8 KiB since rows are about 1 KiB: less is left over at the end of each. Both take effect only in a

@@ -10,6 +10,7 @@ use rusqlite::params;
 
 use super::{
     Database, DatabaseError, REACH_MS, TIERS,
+    roll_up::ALL,
     schema::{Subject, columns_in, columns_of},
     write::{parsed, stat},
 };
@@ -31,7 +32,7 @@ impl Database {
     pub fn tiers(&self) -> Result<Vec<(usize, Tier)>, DatabaseError> {
         let mut tiers = Vec::new();
         for (tier, stored) in TIERS.iter().enumerate() {
-            if let Some(oldest_ms) = self.edge("min", Subject::Host, tier, 0)? {
+            if let Some(oldest_ms) = self.edge("min", Subject::Host, tier, ALL)? {
                 tiers.push((tier, Tier { resolution_ms: stored.resolution_ms, oldest_ms, is_sampled: false }));
             }
         }
@@ -50,7 +51,7 @@ impl Database {
         self.connection.execute_batch("BEGIN")?;
         let read = (0..=tier).rev().try_for_each(|tier| {
             self.add_rows(grid, tier, from_ms, &devices)?;
-            let newest = self.edge("max", Subject::Host, tier, from_ms)?;
+            let newest = self.edge("max", Subject::Host, tier, from_ms..=grid.to_ms())?;
             from_ms = newest.map_or(from_ms, |newest| newest + TIERS[tier].resolution_ms);
             Ok(())
         });
@@ -69,7 +70,8 @@ impl Database {
         let wanted = grid.wanted().clone();
         let to_ms = grid.to_ms();
         let bounds = params![from_ms as i64, to_ms as i64];
-        let (of_gpus, of_mig) = (self.selected(Subject::Gpu, tier, &wanted.metrics)?, self.selected(Subject::Gpu, tier, &wanted.mig)?);
+        let (of_gpus, of_mig) =
+            (self.selected(Subject::Gpu, tier, &wanted.metrics)?, self.selected(Subject::Gpu, tier, &wanted.mig)?);
         let of_host = self.selected(Subject::Host, tier, &wanted.host)?;
         let has_devices = !wanted.metrics.is_empty() || !wanted.mig.is_empty();
         let (gpu, host) = (Subject::Gpu.table(tier), Subject::Host.table(tier));
@@ -95,7 +97,8 @@ impl Database {
                         None => (Whose::Gpu(&device.uuid), &of_gpus, 3),
                         Some(_) => (Whose::Mig(&device.uuid), &of_mig, 3 + of_gpus.width),
                     };
-                    let stats = selected.columns.iter().map(|(column, ranged)| stat(known, first + column, *ranged).ok()?);
+                    let stats =
+                        selected.columns.iter().map(|(column, ranged)| stat(known, first + column, *ranged).ok()?);
                     grid.add(whose, at_ms as u64, known.get(2)?, stats);
                 }
                 row = rows.next()?;
@@ -166,8 +169,10 @@ impl Database {
             "SELECT json FROM event WHERE at_ms >= ?1 AND at_ms <= ?2
              ORDER BY kind IN ('process_started', 'process_ended'), at_ms DESC LIMIT ?3",
         )?;
-        let events = statement.query_map(params![from_ms as i64, to_ms as i64, most as i64], |row| row.get::<_, String>(0))?;
-        let mut events: Vec<Event> = events.filter_map(|json| json.map(|json| parsed(&json)).transpose()).collect::<Result<_, _>>()?;
+        let events =
+            statement.query_map(params![from_ms as i64, to_ms as i64, most as i64], |row| row.get::<_, String>(0))?;
+        let mut events: Vec<Event> =
+            events.filter_map(|json| json.map(|json| parsed(&json)).transpose()).collect::<Result<_, _>>()?;
         events.sort_by_key(|event| event.at_ms);
         Ok(events)
     }

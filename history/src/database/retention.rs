@@ -1,6 +1,6 @@
 //! What is too old, or too much, is forgotten: a little at a time, so that nothing waits for it.
 
-use super::{Database, DAY_MS, TIERS, schema::Subject};
+use super::{DAY_MS, Database, TIERS, schema::Subject};
 
 /// How much is kept.
 #[derive(Debug, Clone, Copy)]
@@ -36,7 +36,10 @@ impl Database {
         }
         // Pages that are free are used again; they are given back only where the file is larger than it may be.
         if self.number("page_count")? * self.number("page_size")? > limits.size_bytes {
-            self.connection.execute_batch("PRAGMA incremental_vacuum(512)")?;
+            // Each step gives back a page.
+            let mut vacuum = self.connection.prepare("PRAGMA incremental_vacuum(512)")?;
+            let mut pages = vacuum.query([])?;
+            while pages.next()?.is_some() {}
         }
         Ok(())
     }

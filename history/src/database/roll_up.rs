@@ -1,12 +1,18 @@
 //! The coarser tiers, each made of the one before.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ops::RangeInclusive};
 
 use gpumon_probe::model::fields::{Field, GPU_FIELDS, HOST_FIELDS};
 use rusqlite::params;
 
 use super::{Database, TIERS, schema::Subject, write::read_row};
 use crate::grid::{Stat, Total};
+
+/// The last moment that a row can have.
+const LAST_MS: u64 = i64::MAX as u64;
+
+/// Any time.
+pub(super) const ALL: RangeInclusive<u64> = 0..=LAST_MS;
 
 /// Up to which moment each coarser tier is made.
 #[derive(Debug, Default)]
@@ -18,7 +24,7 @@ impl Database {
         let mut until = [0; TIERS.len()];
         for (tier, until) in until.iter_mut().enumerate().skip(1) {
             let resolution_ms = TIERS[tier].resolution_ms;
-            let newest = self.edge("max", Subject::Host, tier, 0)?;
+            let newest = self.edge("max", Subject::Host, tier, ALL)?;
             *until = newest.map_or(0, |newest| newest + resolution_ms);
         }
         Ok(RolledUp(until))
@@ -31,7 +37,7 @@ impl Database {
             // A clock that was set back makes some of them anew.
             *until = (*until).min(now_ms / resolution_ms * resolution_ms);
             // Where nothing was running, there is nothing to make.
-            while let Some(next) = self.edge("min", Subject::Host, tier - 1, *until)? {
+            while let Some(next) = self.edge("min", Subject::Host, tier - 1, *until..=LAST_MS)? {
                 let from_ms = next / resolution_ms * resolution_ms;
                 if from_ms + resolution_ms > now_ms {
                     break;
@@ -44,16 +50,17 @@ impl Database {
         Ok(())
     }
 
-    /// The first or the last row of a tier from a moment on.
+    /// The first or the last row of a tier in a span.
     pub(super) fn edge(
         &self,
         which: &str,
         subject: Subject,
         tier: usize,
-        from_ms: u64,
+        span: RangeInclusive<u64>,
     ) -> Result<Option<u64>, rusqlite::Error> {
-        let sql = format!("SELECT {which}(at_ms) FROM {} WHERE at_ms >= ?1", subject.table(tier));
-        let edge: Option<i64> = self.connection.prepare_cached(&sql)?.query_row([from_ms as i64], |row| row.get(0))?;
+        let sql = format!("SELECT {which}(at_ms) FROM {} WHERE at_ms BETWEEN ?1 AND ?2", subject.table(tier));
+        let bounds = params![*span.start() as i64, *span.end() as i64];
+        let edge: Option<i64> = self.connection.prepare_cached(&sql)?.query_row(bounds, |row| row.get(0))?;
         Ok(edge.map(|at_ms| at_ms as u64))
     }
 
@@ -82,7 +89,8 @@ impl Database {
             }
         }
         for (device, (samples, totals)) in devices {
-            let stats: Vec<Option<Stat>> = totals.iter().zip(fields).map(|(total, field)| total.stat(field.kind)).collect();
+            let stats: Vec<Option<Stat>> =
+                totals.iter().zip(fields).map(|(total, field)| total.stat(field.kind)).collect();
             self.put(subject, tier, from_ms, device, samples, &stats)?;
         }
         Ok(())

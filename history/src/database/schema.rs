@@ -148,8 +148,8 @@ pub fn reference() -> String {
         let days = stored.keep_ms / super::DAY_MS;
         let _ = writeln!(
             text,
-            "| `{gpu}`, `{host}` | A row per {} and GPU or MIG device, or of the host; kept for {days} days. |",
-            stored.name
+            "| `{gpu}`, `{host}` | A row per {} seconds and GPU or MIG device, or of the host; kept for {days} days. |",
+            stored.resolution_ms / 1000
         );
     }
     for (name, meaning, _) in TABLES {
@@ -158,7 +158,8 @@ pub fn reference() -> String {
     for (name, _, columns) in TABLES {
         let _ = writeln!(text, "\n### {name}\n\n```sql\n{columns}\n```");
     }
-    for (subject, title) in [(Subject::Gpu, "gpu_10s, gpu_1min, gpu_15min"), (Subject::Host, "host_10s, host_1min, host_15min")]
+    for (subject, title) in
+        [(Subject::Gpu, "gpu_10s, gpu_1min, gpu_15min"), (Subject::Host, "host_10s, host_1min, host_15min")]
     {
         let keys = subject.keys();
         let _ = writeln!(

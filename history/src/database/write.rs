@@ -9,9 +9,9 @@ use gpumon_probe::model::{
 use rusqlite::{OptionalExtension, Row, params, types::ValueRef};
 use serde_json::Value;
 
-use super::{Database, schema::Subject};
+use super::{Database, DatabaseError, roll_up::ALL, schema::Subject};
 use crate::{
-    bucket::{Bucket, Device},
+    bucket::{Bucket, Device, DeviceBucket},
     grid::{Stat, Total},
     span::ConditionSpan,
 };
@@ -27,7 +27,7 @@ pub(crate) struct Devices {
 impl Devices {
     /// Of a database that has just been opened.
     pub(crate) fn of(database: &Database) -> Result<Self, rusqlite::Error> {
-        Ok(Self { newest_ms: database.edge("max", Subject::Host, 0, 0)?, ..Self::default() })
+        Ok(Self { newest_ms: database.edge("max", Subject::Host, 0, ALL)?, ..Self::default() })
     }
 
     fn id(&mut self, database: &Database, device: &Device) -> Result<i64, rusqlite::Error> {
@@ -60,6 +60,24 @@ impl Database {
         self.connection.execute_batch("BEGIN IMMEDIATE")?;
         let done = work(self).and_then(|()| Ok(self.connection.execute_batch("COMMIT")?));
         done.inspect_err(|_| drop(self.connection.execute_batch("ROLLBACK")))
+    }
+
+    /// Adds sums of other times than ten seconds to the tier of their time, as they are.
+    ///
+    /// # Errors
+    /// Where any of it fails; then none of it is there.
+    pub fn import(&self, tier: usize, sums: impl Iterator<Item = Bucket>) -> Result<(), DatabaseError> {
+        let mut devices = Devices::default();
+        self.at_once(|database| {
+            for sum in sums {
+                for DeviceBucket { device, samples, stats } in &sum.devices {
+                    let id = devices.id(database, device)?;
+                    database.put(Subject::Gpu, tier, sum.at_ms, id, *samples, stats)?;
+                }
+                database.put(Subject::Host, tier, sum.at_ms, 0, sum.samples, &sum.host)?;
+            }
+            Ok(())
+        })
     }
 
     /// Adds a bucket. To one of the same time, as a restart leaves it, it adds its samples.

@@ -180,7 +180,8 @@ mod tests {
         assert!(packed(&[Some(Stat::of(80_000_000_000.0)); 30]) <= 5);
         let watts: Vec<_> = (0..30).map(|at| stat(534.4 + f64::from(at % 7) * 3.1)).collect();
         assert!(packed(&watts) < 30 * 6, "{}", packed(&watts));
-        let gaps: Vec<_> = (0..30).map(|at| if at % 3 == 0 { None } else { stat(f64::from(at) * 0.001_234_5) }).collect();
+        let gaps: Vec<_> =
+            (0..30).map(|at| if at % 3 == 0 { None } else { stat(f64::from(at) * 0.001_234_5) }).collect();
         packed(&gaps);
         packed(&[stat(1.377e11), stat(0.0), stat(12.0), stat(-7.5), stat(0.012_35)]);
         packed(&[Some(Stat::of(123_456_716.123)), Some(Stat::of(123_456_724.5))]);

@@ -111,7 +111,8 @@ impl Block {
             let row = |bucket: &'_ Bucket| bucket.devices.iter().position(|device| device.device.uuid == *uuid);
             let rows: Vec<_> = buckets.iter().map(|bucket| Some(&bucket.devices[row(bucket)?])).collect();
             let samples = rows.iter().map(|row| row.map_or(0, |row| row.samples));
-            let stats = |row: &Option<&DeviceBucket>, field: usize| -> Option<Stat> { *row.as_ref()?.stats.get(field)? };
+            let stats =
+                |row: &Option<&DeviceBucket>, field: usize| -> Option<Stat> { *row.as_ref()?.stats.get(field)? };
             let column = |field| rows.iter().map(|row| stats(row, field)).collect();
             write_columns(GPU_FIELDS.len(), samples, column, &mut bytes);
         }
@@ -134,7 +135,8 @@ impl Block {
         let (mut rest, length) = (&*bytes, self.times.len());
         let owners = self.devices.iter().map(|(uuid, is_mig)| places.of_device(uuid, *is_mig));
         let owners: Vec<_> = owners.chain([(Whose::Host, &*places.host)]).collect();
-        let columns: Option<Vec<_>> = owners.iter().map(|(_, fields)| read_columns(&mut rest, length, fields)).collect();
+        let columns: Option<Vec<_>> =
+            owners.iter().map(|(_, fields)| read_columns(&mut rest, length, fields)).collect();
         let Some(columns) = columns else { return };
         // Moment by moment, since a grid takes them in their order.
         for (place, (at_ms, _)) in self.times.iter().enumerate().filter(|(_, (at_ms, _))| *at_ms >= from_ms) {
@@ -179,4 +181,75 @@ fn read_columns(bytes: &mut &[u8], length: usize, fields: &[usize]) -> Option<Co
         }
     }
     Some((samples, columns))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{bucket::Device, wanted::Wanted};
+
+    /// A gauge that moves, beside constants, of a GPU and of one of its MIG devices.
+    fn bucket(at_ms: u64) -> Bucket {
+        let wave = (at_ms / 10_000 % 17) as f64;
+        let stats = |scale: f64| {
+            let stat = |place: usize| match place % 4 {
+                0 => None,
+                1 => Some(Stat::of(80.0)),
+                _ => Some(Stat { value: 500.0 + wave * scale, min: 480.0, max: 600.5 }),
+            };
+            (0..GPU_FIELDS.len()).map(stat).collect()
+        };
+        let device = |uuid: &str, parent: Option<&str>, scale| DeviceBucket {
+            device: Device { uuid: uuid.to_owned(), parent: parent.map(ToOwned::to_owned), ..Device::default() },
+            samples: 10,
+            stats: stats(scale),
+        };
+        let mut devices = vec![device("GPU-a", None, 1.5)];
+        // It is there half of the time.
+        if at_ms / 100_000 % 2 == 0 {
+            devices.push(device("MIG-b", Some("GPU-a"), 0.5));
+        }
+        Bucket {
+            at_ms,
+            devices,
+            samples: 10,
+            host: vec![Some(Stat::of(3.0)); HOST_FIELDS.len()],
+            conditions: Vec::new(),
+        }
+    }
+
+    fn span(tier: &MemoryTier, from_ms: u64) -> crate::span::HistorySpan {
+        let mut grid = Grid::new(0, u64::MAX, 10_000, Wanted::all());
+        tier.add_to(&mut grid, from_ms);
+        grid.into_span(10_000, |_| (0, None))
+    }
+
+    #[test]
+    fn packed_or_not_it_is_the_same() {
+        let mut tier = MemoryTier::default();
+        let mut grid = Grid::new(0, u64::MAX, 10_000, Wanted::all());
+        for at in 1..=100 {
+            tier.push(bucket(at * 10_000));
+            let mut one = MemoryTier::default();
+            one.push(bucket(at * 10_000));
+            one.add_to(&mut grid, 0);
+        }
+        assert_eq!((tier.blocks.len(), tier.newest.len(), tier.reach_ms()), (3, 10, Some((10_000, 1_000_000))));
+        assert_eq!(span(&tier, 0), grid.into_span(10_000, |_| (0, None)));
+        assert_eq!(span(&tier, 455_000).times_ms[0], 460_000);
+    }
+
+    #[test]
+    fn it_reaches_six_hours_back_and_a_clock_that_is_set_back_does_not_stop_it() {
+        let mut tier = MemoryTier::default();
+        (1..=3000).for_each(|at| tier.push(bucket(at * 10_000)));
+        let (oldest_ms, newest_ms) = tier.reach_ms().unwrap();
+        let reach_ms = newest_ms - oldest_ms;
+        assert!(newest_ms == 30_000_000 && (REACH_MS..REACH_MS + 300_000).contains(&reach_ms), "{reach_ms}");
+        tier.push(bucket(20_000_000));
+        assert_eq!(tier.reach_ms().unwrap().1, 20_000_000);
+        assert_eq!(span(&tier, 0).times_ms.last(), Some(&20_000_000));
+        tier.drop_before(19_999_000);
+        assert_eq!(tier.reach_ms().map(|(_, newest_ms)| newest_ms), Some(20_000_000));
+    }
 }

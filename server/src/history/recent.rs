@@ -148,7 +148,7 @@ impl RecentSamples {
     pub(crate) fn spacing_ms(&self) -> u64 {
         let mut newest = self.times_ms.iter().rev();
         let last = newest.next().zip(newest.next()).map_or(0, |(newest, before)| newest.saturating_sub(*before));
-        last.next_multiple_of(1000).clamp(1000, 60_000)
+        ((last + 500) / 1000 * 1000).clamp(1000, 60_000)
     }
 
     /// Puts what it knows from a moment on into a grid.

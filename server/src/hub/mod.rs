@@ -46,6 +46,9 @@ pub(crate) use self::sample_frame::SampleFrame;
 /// This many events and states may queue up for a slow client before it is told that it missed some.
 const NOTICES: usize = 256;
 
+/// How far back a hello reaches. A client asks for the rest where it shows it.
+const HELLO_MS: u64 = 5 * 60 * 1000;
+
 /// So many traces may queue up for a slow client that asked for them.
 const TRACES: usize = 256;
 
@@ -268,7 +271,7 @@ impl Hub {
             sample: sample.map(|sample| view.sample(&sample).into_owned()),
             details: details.into_iter().map(Arc::unwrap_or_clone).collect(),
             events,
-            history: self.newest(u64::MAX, &Wanted::overview()),
+            history: self.newest(HELLO_MS, &Wanted::overview()),
         }))
     }
 

@@ -597,7 +597,7 @@ export type HistorySpan = {
   storage: Storage,
   /**
    * When each point begins, oldest first. As sampled, that is when the sample was put together; else a multiple of
-   * `resolution_ms`. Points without any value are left out.
+   * `resolution_ms`, without a step left out between the first and the last of which anything is known.
    */
   times_ms: Array<number>,
   /** One entry per GPU that has a value in the span. */
