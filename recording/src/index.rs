@@ -88,6 +88,7 @@ impl Index {
         let is_gzip = first.starts_with(&[0x1f, 0x8b]);
         // What cannot be moved in, as a pipe, is put where it can be.
         if !is_gzip && file.metadata().map_err(unreadable)?.is_file() {
+            (&file).rewind().map_err(unreadable)?;
             return lines_of(file, name);
         }
         let whole = io::Cursor::new(first).chain(file);

@@ -19,6 +19,8 @@ mod index;
 mod line;
 mod player;
 mod recording;
+#[cfg(test)]
+mod tests;
 mod writer;
 
 pub use error::BadRecording;

@@ -77,6 +77,7 @@ async fn readyz(State(app): State<AppState>) -> Response {
     if app.hub.is_fresh(now_ms()) {
         return "ready\n".into_response();
     }
-    let message = collector.message.unwrap_or_else(|| "no fresh sample".to_owned());
+    let none = if app.replay.is_some() { "a recording is replayed" } else { "no fresh sample" };
+    let message = collector.message.unwrap_or_else(|| none.to_owned());
     (StatusCode::SERVICE_UNAVAILABLE, format!("{:?}: {message}\n", collector.state)).into_response()
 }

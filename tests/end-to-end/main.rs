@@ -31,6 +31,7 @@ mod metrics;
 mod mig;
 mod oom;
 mod pause;
+mod record;
 mod refusals;
 mod replaced;
 mod return_codes;

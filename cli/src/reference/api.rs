@@ -83,6 +83,18 @@ const ROUTES: &[(&str, &str, &str)] = &[
          come at once, and then one per second. Needs the header `X-Gpumon: run` and the permission to start runs.",
     ),
     (
+        "GET",
+        "/api/v1/replay",
+        "Where a recording is that `gpumon replay --serve` plays: `at_ms` and the keys of [Playback](#playback). 404 on \
+         every other server.",
+    ),
+    (
+        "POST",
+        "/api/v1/replay",
+        "Steers it: `{\"speed\":10}`, `{\"paused\":true}`, `{\"at_ms\":1795487499450}`, or several of these; answers with \
+         where it is then. Needs the header `X-Gpumon: run` and the permission to start runs.",
+    ),
+    (
         "POST",
         "/api/v1/pause",
         "Releases the GPUs, with `?for_ms=…` for a limited time. Unix socket only, for the server's own user and root.",

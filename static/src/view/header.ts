@@ -68,7 +68,15 @@ export class Header {
     this.element = h(
       'header',
       { class: 'gpumon-head' },
-      h('div', { class: 'gpumon-head-row' }, this.title, this.platform, this.simulated, this.recording, this.statusLine),
+      h(
+        'div',
+        { class: 'gpumon-head-row' },
+        this.title,
+        this.platform,
+        this.simulated,
+        this.recording,
+        this.statusLine,
+      ),
       h('div', { class: 'gpumon-head-row gpumon-head-second' }, this.summary, this.span, ...(options.actions ?? [])),
       this.replay,
     );

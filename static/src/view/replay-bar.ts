@@ -60,7 +60,10 @@ export class ReplayBar {
   update(playback: Playback, at_ms: number): void {
     this.playback = playback;
     const { from_ms, to_ms, speed } = playback;
-    setText(this.pause, playback.ended ? trans.__('Restart') : playback.paused ? trans.__('Resume') : trans.__('Pause'));
+    setText(
+      this.pause,
+      playback.ended ? trans.__('Restart') : playback.paused ? trans.__('Resume') : trans.__('Pause'),
+    );
     const speeds = [...new Set([...SPEEDS, speed])].sort((a, b) => a - b);
     if (this.speed.length !== speeds.length) {
       this.speed.replaceChildren(

@@ -664,7 +664,9 @@ export type Inventory = {
   /** Every GPU the driver lists, in the driver's order; a lost one keeps its place. */
   gpus: Array<Gpu>,
   /** Which GPUs are linked by what: one entry per pair, the lower index first. Empty until it is known. */
-  topology: Array<GpuLink>, };
+  topology: Array<GpuLink>,
+  /** Where all of this is played from a recording, and is not how things are now: how it is played. */
+  playback?: Playback, };
 
 /** A moment that a person or a script marked. */
 export type Mark = {
@@ -878,6 +880,19 @@ export type Platform = {
   nvml_version: Reading<string>,
   /** `nvmlSystemGetCudaDriverVersion_v2`: the newest CUDA this driver runs, as `13.0`. */
   cuda_version: Reading<string>, };
+
+/** How a recording is played. What is shown then is as it was at the time of the newest sample. */
+export type Playback = {
+  /** When its first sample was taken. */
+  from_ms: number,
+  /** When its last sample was taken. */
+  to_ms: number,
+  /** In times of the real speed. */
+  speed: number,
+  /** Whether it stands still because somebody wanted that. */
+  paused: boolean,
+  /** Whether its last sample is shown. */
+  ended: boolean, };
 
 /** A Kubernetes pod. */
 export type Pod = {

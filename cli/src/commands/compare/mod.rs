@@ -10,7 +10,7 @@ use std::io::Write as _;
 use serde_json::json;
 
 use self::{figures::Figures, subject::Subject};
-use crate::{exit::Failure, local::ServerArgs};
+use crate::{exit::Failure, past::PastArgs};
 
 /// Compare two recordings, or two spans of the running server's history
 ///
@@ -33,7 +33,7 @@ pub(crate) struct CompareArgs {
     json: bool,
 
     #[command(flatten)]
-    server: ServerArgs,
+    past: PastArgs,
 }
 
 const NOTES: &str = "\
@@ -69,7 +69,7 @@ struct GpuName {
 pub(crate) fn run(args: &CompareArgs) -> Result<(), Failure> {
     let subjects = [Subject::new(&args.first)?, Subject::new(&args.second)?];
     let [a, b] = subjects;
-    let sides = [a.measure(&args.server)?, b.measure(&args.server)?];
+    let sides = [a.measure(&args.past)?, b.measure(&args.past)?];
     let text = if args.json { as_json(&sides).to_string() + "\n" } else { table::draw(&sides) };
     anstream::stdout().write_all(text.as_bytes())?;
     Ok(())

@@ -15,9 +15,8 @@ use super::{
 use crate::{
     commands::replay,
     exit::{Failure, say},
-    local::ServerArgs,
     moment::{Beside, MomentSpan},
-    past::{self, MOST_POINTS},
+    past::PastArgs,
     recorded::samples,
 };
 
@@ -46,10 +45,10 @@ impl<'a> Subject<'a> {
         text.parse().map(|span| Self::Span(text, span)).map_err(|why: String| Failure::usage(anyhow!(why)))
     }
 
-    pub(super) fn measure(&self, server: &ServerArgs) -> Result<Side, Failure> {
+    pub(super) fn measure(&self, past: &PastArgs) -> Result<Side, Failure> {
         match self {
             Self::Recording(file) => of_recording(file),
-            Self::Span(text, span) => of_history(text, *span, server),
+            Self::Span(text, span) => of_history(text, *span, past),
         }
     }
 }
@@ -93,11 +92,8 @@ impl Measured {
         self.last = Some((sample.at_ms, sample.interval_ms));
         let mut memory = None;
         for gpu in sample.gpus.iter().filter(|gpu| gpu.health == Health::Ok) {
-            let known =
-                self.inventory.as_ref().and_then(|known| known.gpus.iter().find(|known| known.index == gpu.index));
             let (_, meter) = self.gpus.entry(gpu.index).or_insert_with(|| {
-                let name = known.and_then(|known| known.name.value().cloned());
-                (GpuName { index: gpu.index, uuid: gpu.uuid.clone(), name }, Meter::default())
+                (GpuName { index: gpu.index, uuid: gpu.uuid.clone(), name: None }, Meter::default())
             });
             let activity = gpu.activity.value();
             let value = |reading: &gpumon_probe::model::Reading<f64>| reading.value().copied();
@@ -125,7 +121,15 @@ impl Measured {
     }
 
     fn side(self, name: &str) -> Side {
-        let gpus: Vec<_> = self.gpus.into_values().map(|(name, meter)| (name, meter.figures(None))).collect();
+        // The newest inventory knows the most.
+        let known = self.inventory.map_or_else(Vec::new, |inventory| inventory.gpus);
+        let named = |(mut gpu, meter): (GpuName, Meter)| {
+            let known = known.iter().find(|known| known.index == gpu.index);
+            gpu.name = known.and_then(|known| known.name.value().cloned());
+            gpu.uuid = known.and_then(|known| known.uuid.clone()).or(gpu.uuid);
+            (gpu, meter.figures(None))
+        };
+        let gpus: Vec<_> = self.gpus.into_values().map(named).collect();
         Side {
             name: name.to_owned(),
             from_ms: self.first_ms.unwrap_or(0),
@@ -136,18 +140,17 @@ impl Measured {
     }
 }
 
-fn of_history(text: &str, span: MomentSpan, server: &ServerArgs) -> Result<Side, Failure> {
+fn of_history(text: &str, span: MomentSpan, past: &PastArgs) -> Result<Side, Failure> {
     let asked = span.resolve(&Beside::now(now_ms())).map_err(|why| Failure::usage(anyhow!("{text}: {why}")))?;
     let metrics = [UTILIZATION, SM_ACTIVE, TENSOR_ACTIVE, MEMORY, WATTS, JOULES];
-    let span = past::ask(server, &asked, &metrics, MOST_POINTS)?;
+    let span = past.ask(&asked, &metrics)?;
     if span.gpus.is_empty() {
-        let cure = "`gpumon serve --data-dir` keeps history for longer";
-        return Err(anyhow!("{text}: the server knows nothing of that time; {cure}").into());
+        return Err(anyhow!("{text}: nothing is known of that time; {}", past.cure()).into());
     }
     // Some of it may be missing, and the two would not be alike.
     if span.from_ms > asked.start.saturating_add(span.resolution_ms) {
         let from = crate::moment::shown(span.from_ms, &Beside::now(0).zone);
-        say(&format!("{text}: the server knows nothing before {from}"));
+        say(&format!("{text}: nothing is known before {from}"));
     }
     Ok(side(text, &span))
 }

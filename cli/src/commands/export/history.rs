@@ -14,13 +14,12 @@ use super::{Format, GPU_KEYS};
 use crate::{
     commands::show::csv::{self, Csv, rounded, time},
     exit::Failure,
-    local::ServerArgs,
     moment::{Beside, MomentSpan},
-    past::{self, MOST_POINTS},
+    past::{PastArgs, most_points},
 };
 
 pub(super) fn export(
-    server: &ServerArgs,
+    past: &PastArgs,
     span: MomentSpan,
     resolution: Option<Duration>,
     columns: &Csv,
@@ -34,8 +33,8 @@ pub(super) fn export(
     }
     let ids: Vec<&str> = fields.iter().map(|field| field.id).collect();
     let mut rows = Rows { fields, format, has_range: None, is_begun: false };
-    for part in parts(server, &span, &ids, resolution)? {
-        rows.write(&past::ask(server, &part, &ids, MOST_POINTS)?, out)?;
+    for part in parts(past, &span, &ids, resolution)? {
+        rows.write(&past.ask(&part, &ids)?, out)?;
     }
     if rows.has_range.is_none() {
         return Err(anyhow!(
@@ -55,16 +54,16 @@ fn fields(columns: &Csv) -> Vec<&'static Field> {
 
 /// Spans of which each is answered at once, in a resolution that was asked for.
 fn parts(
-    server: &ServerArgs,
+    past: &PastArgs,
     span: &Range<u64>,
     ids: &[&str],
     resolution: Option<Duration>,
 ) -> Result<Vec<Range<u64>>, Failure> {
-    // A moment alone tells how far back anything is known.
-    let known = past::ask(server, span, &ids[..1], 1)?;
+    // One reading tells how far back anything is known.
+    let known = past.ask(span, &ids[..1])?;
     let span = span.start.max(known.oldest_ms)..span.end;
     let Some(resolution) = resolution.map(|resolution| resolution.as_millis() as u64) else { return Ok(vec![span]) };
-    let step = resolution.saturating_mul(MOST_POINTS) as usize;
+    let step = resolution.saturating_mul(most_points()) as usize;
     let parts = (span.start..span.end).step_by(step);
     Ok(parts.map(|start| start..span.end.min(start.saturating_add(step as u64))).collect())
 }

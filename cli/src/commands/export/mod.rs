@@ -14,9 +14,9 @@ use anyhow::anyhow;
 use super::show::csv::{self, Csv, Rows};
 use crate::{
     exit::Failure,
-    local::ServerArgs,
     moment::{Moment, MomentSpan},
     options::parse_time,
+    past::PastArgs,
 };
 
 /// Print a recording, or the history of a running server, as CSV or JSON
@@ -55,7 +55,7 @@ pub(crate) struct ExportArgs {
     resolution: Option<Duration>,
 
     #[command(flatten)]
-    server: ServerArgs,
+    past: PastArgs,
 }
 
 const NOTES: &str = "\
@@ -96,7 +96,7 @@ pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
     let mut out = BufWriter::new(io::stdout().lock());
     match &args.file {
         Some(file) => recording::export(file, span, &columns, args.format, &mut out)?,
-        None => history::export(&args.server, span, args.resolution, &columns, args.format, &mut out)?,
+        None => history::export(&args.past, span, args.resolution, &columns, args.format, &mut out)?,
     }
     out.flush()?;
     Ok(())

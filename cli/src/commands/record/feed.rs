@@ -93,6 +93,12 @@ impl<'a> Feed<'a> {
         };
         let hello = frames.next_text().map_err(|error| bad(&error))?;
         let Hello { inventory, details, collector, .. } = serde_json::from_str(&hello).map_err(|error| bad(&error))?;
+        if inventory.as_ref().is_some_and(|inventory| inventory.playback.is_some()) {
+            return Err(anyhow!(
+                "the server at {at} replays a recording: name another with --control, or use --no-daemon"
+            )
+            .into());
+        }
         self.is_simulated = inventory.as_ref().is_some_and(|inventory| inventory.platform.is_simulated());
         let known = inventory.map(Record::Inventory).into_iter().chain(details.into_iter().map(Record::Details));
         let known: Vec<Record> = known.collect();

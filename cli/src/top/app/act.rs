@@ -285,10 +285,10 @@ impl App {
 
     /// Why processes on the screen are none that could be looked at or be sent a signal.
     pub(super) fn not_of_this_machine(&self) -> Option<&'static str> {
-        match self.model.origin {
-            Origin::Recording => Some("this is a recording: the process is not there now"),
-            _ if self.model.is_simulated() => Some("this process is simulated"),
-            Origin::Driver | Origin::Server => None,
+        match () {
+            () if self.model.is_recording() => Some("this is a recording: the process is not there now"),
+            () if self.model.is_simulated() => Some("this process is simulated"),
+            () => None,
         }
     }
 }
