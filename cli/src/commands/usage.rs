@@ -114,14 +114,14 @@ fn text(usage: &Usage, terminal: Option<usize>) -> String {
 fn row(usage: &OwnerUsage) -> [String; 6] {
     let user = usage.user.as_deref().map_or_else(|| "unknown".to_owned(), escaped);
     let workload = usage.workload.as_ref().map_or_else(|| NONE.to_owned(), |workload| escaped(&label(workload)));
-    let (used, range) = match usage.joules {
+    let (drawn, range) = match usage.joules {
         None => (NONE.to_owned(), NONE.to_owned()),
         Some(Joules { least, most, .. }) if most - least <= most * EXACT => (energy(most), "exact".to_owned()),
         Some(Joules { least, most, estimate }) => {
             (format!("~{}", energy(estimate)), format!("{} to {}", energy(least), energy(most)))
         }
     };
-    [user, workload, hours(usage.gpu_seconds), hours(usage.active_seconds), used, range]
+    [user, workload, hours(usage.gpu_seconds), hours(usage.active_seconds), drawn, range]
 }
 
 fn hours(seconds: f64) -> String {

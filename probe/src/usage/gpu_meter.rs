@@ -9,7 +9,7 @@ use super::{
     Accounts, OwnerKey,
     share_out::{Holder, Step, share_out},
 };
-use crate::model::{Absence, GpuSample, Health, Process, Reading};
+use crate::model::{Absence, GpuSample, Health, Owner, Process, Reading};
 
 /// Samples further apart than so many intervals, and this much more, tell nothing of the time between.
 const LONGEST_GAP_INTERVALS: u64 = 3;
@@ -190,7 +190,7 @@ impl Step {
 impl Owned {
     fn new(process: &Process) -> Self {
         let owner = process.owner.value();
-        let workload = owner.and_then(|owner| owner.workload());
+        let workload = owner.and_then(Owner::workload);
         let path = workload.as_ref().and_then(|workload| workload.path.clone());
         let is_due = |absence: Option<&Absence>| absence == Some(&Absence::NotReadYet);
         let is_partial = is_due(process.owner.absence()) || is_due(process.user.absence());

@@ -40,7 +40,7 @@ impl Timeline {
             // Between two samples, power goes in a straight line.
             self.joules += f64::midpoint(self.watts, watts);
             (self.at_ms, self.watts) = (self.at_ms + 1_000, watts);
-            if self.at_ms % 5_000 == 0 {
+            if self.at_ms.is_multiple_of(5_000) {
                 self.read = Reading::Earlier { value: self.joules, at_ms: self.at_ms };
             }
             let mut gpu = examples::sample(self.at_ms);
