@@ -63,9 +63,7 @@ const TEXTS: { [K in Kind]: (condition: Extract<Condition, { condition: K }>, na
               siblings.length,
               siblings.join(', '),
             ),
-        trans.__(
-          'The driver gives no reason: check power cables and cooling, and reset the GPU when it is idle.',
-        ),
+        trans.__('The driver gives no reason: check power cables and cooling, and reset the GPU when it is idle.'),
       ],
       ' ',
     ),

@@ -13,8 +13,8 @@ use super::{
     text,
 };
 use crate::model::{
-    Condition, ConditionKind, GpuProcess, GpuSample, Health, Owner, Process, ProcessKind, Severity, Utilization,
-    Workload, WorkloadKind,
+    Condition, ConditionKind, GpuProcess, GpuSample, Health, Job, JobKind, Owner, Process, ProcessKind, Severity,
+    Utilization,
 };
 
 /// What has run for so long while nothing moved hardly waits for a moment only.
@@ -186,10 +186,10 @@ struct Siblings {
 impl Siblings {
     fn of(view: &View<'_>, processes: &[&Process]) -> Self {
         let mut siblings = Self::default();
-        let jobs: Vec<Job> = processes.iter().map(|process| Job::of(process)).collect();
+        let jobs: Vec<JobKey> = processes.iter().map(|process| JobKey::of(process)).collect();
         for gpu in view.machine.iter().filter(|gpu| gpu.index != view.sample.index && gpu.health == Health::Ok) {
             let theirs = compute_processes(gpu);
-            let Some(process) = theirs.iter().find(|process| jobs.contains(&Job::of(process))) else { continue };
+            let Some(process) = theirs.iter().find(|process| jobs.contains(&JobKey::of(process))) else { continue };
             let Utilization { gpu_percent, memory_percent, .. } = &gpu.utilization;
             let (Some(gpu_percent), Some(memory_percent)) = (view.fresh(gpu_percent), view.fresh(memory_percent))
             else {
@@ -208,21 +208,21 @@ impl Siblings {
 
 /// What processes on several GPUs have in common.
 #[derive(Debug, PartialEq, Eq)]
-enum Job {
-    Workload(Workload),
+enum JobKey {
+    Job(Job),
     /// A launcher such as `torchrun` or `mpirun`.
     Parent(u32),
     Process(u32),
 }
 
-impl Job {
+impl JobKey {
     /// A service, as of a login or of a container engine, is more than a job.
     fn of(process: &Process) -> Self {
         let owner = process.owner.value();
-        let workload = owner.and_then(Owner::workload).filter(|of| of.kind != WorkloadKind::Service);
+        let job = owner.and_then(Owner::job).filter(|of| of.kind != JobKind::Service);
         let parent = owner.and_then(|owner| owner.parents.first());
-        match (workload, parent) {
-            (Some(workload), _) => Self::Workload(Workload { path: None, ..workload }),
+        match (job, parent) {
+            (Some(job), _) => Self::Job(Job { path: None, ..job }),
             (None, Some(parent)) => Self::Parent(parent.pid),
             (None, None) => Self::Process(process.pid),
         }
