@@ -57,8 +57,8 @@ impl View {
 
     pub(crate) fn usage(self, mut usage: Usage) -> Usage {
         if self == Self::Names {
-            let workloads = usage.owners.iter_mut().filter_map(|owner| owner.workload.as_mut());
-            workloads.filter_map(|workload| workload.path.as_mut()).for_each(hide);
+            let jobs = usage.owners.iter_mut().filter_map(|owner| owner.job.as_mut());
+            jobs.filter_map(|job| job.path.as_mut()).for_each(hide);
         }
         usage
     }
@@ -173,7 +173,7 @@ mod tests {
             };
             let owner = OwnerUsage {
                 user: Some("ana".to_owned()),
-                workload: process.owner.value().unwrap().workload(),
+                job: process.owner.value().unwrap().job(),
                 gpu_seconds: 1.0,
                 exclusive_seconds: 1.0,
                 active_seconds: 1.0,
@@ -184,8 +184,8 @@ mod tests {
             let gpus = vec![GpuHistory { uuid: "GPU-0".to_owned(), metrics: BTreeMap::new(), holders }];
             let mut history = View::Names.history(History { gpus, ..History::default() });
             let process = history.gpus.remove(0).holders.remove(0).process;
-            let workload = used.owners[0].workload.as_ref().unwrap();
-            assert_eq!((workload.id.as_str(), &workload.path), ("k", &Some(Reading::Absent(shown.clone()))));
+            let job = used.owners[0].job.as_ref().unwrap();
+            assert_eq!((job.id.as_str(), &job.path), ("k", &Some(Reading::Absent(shown.clone()))));
             assert_eq!(process.command, absent(Absence::Hidden));
             let owner = process.owner.value().unwrap();
             assert_eq!(owner.notebook.as_ref().unwrap().path, Reading::Absent(shown));

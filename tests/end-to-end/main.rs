@@ -46,6 +46,7 @@ mod terminal;
 mod top;
 mod traces;
 mod tutorials;
+mod usage;
 mod wait;
 mod watch;
 mod worker;

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use anyhow::{Context, anyhow};
 use gpumon_probe::{
-    model::{Workload, WorkloadKind},
+    model::{Job, JobKind},
     units::duration,
     untrusted::escaped,
     usage::{Joules, OwnerUsage, Usage},
@@ -40,7 +40,7 @@ Examples:
   gpumon usage
       Print a table, sorted by energy. GPU hours count every GPU that an owner holds, active hours the time in which
       their kernels ran.
-  gpumon usage --json | jq '.owners[] | [.user, .workload.id, .joules.estimate]'
+  gpumon usage --json | jq '.owners[] | [.user, .job.id, .joules.estimate]'
       Print the energy of each owner in joules.
 
 Environment:
@@ -92,7 +92,7 @@ fn text(usage: &Usage, terminal: Option<usize>) -> String {
         |at, heading, align: fn(usize) -> Align, rank| Column { heading, align: align(width(at, heading)), rank };
     let all = [
         column(0, "User", Align::Left, 0),
-        column(1, "Workload", Align::Left, 0),
+        column(1, "Job", Align::Left, 0),
         column(2, "GPU hours", Align::Right, 0),
         column(3, "Active hours", Align::Right, 2),
         column(4, "Energy", Align::Right, 0),
@@ -113,15 +113,15 @@ fn text(usage: &Usage, terminal: Option<usize>) -> String {
 
 fn row(usage: &OwnerUsage) -> [String; 6] {
     let user = usage.user.as_deref().map_or_else(|| "unknown".to_owned(), escaped);
-    let workload = usage.workload.as_ref().map_or_else(|| NONE.to_owned(), |workload| escaped(&label(workload)));
-    let (used, range) = match usage.joules {
+    let job = usage.job.as_ref().map_or_else(|| NONE.to_owned(), |job| escaped(&label(job)));
+    let (drawn, range) = match usage.joules {
         None => (NONE.to_owned(), NONE.to_owned()),
         Some(Joules { least, most, .. }) if most - least <= most * EXACT => (energy(most), "exact".to_owned()),
         Some(Joules { least, most, estimate }) => {
             (format!("~{}", energy(estimate)), format!("{} to {}", energy(least), energy(most)))
         }
     };
-    [user, workload, hours(usage.gpu_seconds), hours(usage.active_seconds), used, range]
+    [user, job, hours(usage.gpu_seconds), hours(usage.active_seconds), drawn, range]
 }
 
 fn hours(seconds: f64) -> String {
@@ -129,18 +129,18 @@ fn hours(seconds: f64) -> String {
 }
 
 /// The last part of a notebook's path, else what it is with its id.
-fn label(workload: &Workload) -> String {
-    let short = workload.id.chars().take(12).collect::<String>();
-    match workload.kind {
-        WorkloadKind::Notebook => {
-            let path = workload.path.as_ref().and_then(|path| path.value());
+fn label(job: &Job) -> String {
+    let short = job.id.chars().take(12).collect::<String>();
+    match job.kind {
+        JobKind::Notebook => {
+            let path = job.path.as_ref().and_then(|path| path.value());
             let name = path.and_then(|path| path.rsplit('/').next()).filter(|name| !name.is_empty());
             name.map_or_else(|| format!("notebook {short}"), ToOwned::to_owned)
         }
-        WorkloadKind::SlurmJob => format!("slurm {}", workload.id),
-        WorkloadKind::Pod => format!("pod {}", workload.id),
-        WorkloadKind::Container => format!("container {short}"),
-        WorkloadKind::Service => workload.id.clone(),
+        JobKind::Slurm => format!("slurm {}", job.id),
+        JobKind::Pod => format!("pod {}", job.id),
+        JobKind::Container => format!("container {short}"),
+        JobKind::Service => job.id.clone(),
     }
 }
 
@@ -150,10 +150,10 @@ mod tests {
 
     use super::*;
 
-    fn owner(user: Option<&str>, workload: Option<(WorkloadKind, &str)>, joules: Option<[f64; 3]>) -> OwnerUsage {
+    fn owner(user: Option<&str>, job: Option<(JobKind, &str)>, joules: Option<[f64; 3]>) -> OwnerUsage {
         OwnerUsage {
             user: user.map(ToOwned::to_owned),
-            workload: workload.map(|(kind, id)| Workload { kind, id: id.to_owned(), path: None }),
+            job: job.map(|(kind, id)| Job { kind, id: id.to_owned(), path: None }),
             gpu_seconds: 5_400.0,
             exclusive_seconds: 0.0,
             active_seconds: 60.0,
@@ -162,18 +162,18 @@ mod tests {
     }
 
     fn usage() -> Usage {
-        let mut notebook = owner(Some("bob\x1b[2J"), Some((WorkloadKind::Notebook, "0123456789abcdef")), None);
+        let mut notebook = owner(Some("bob\x1b[2J"), Some((JobKind::Notebook, "0123456789abcdef")), None);
         let hidden = notebook.clone();
-        notebook.workload.as_mut().unwrap().path = Some(Reading::Now("work/train.ipynb".to_owned()));
+        notebook.job.as_mut().unwrap().path = Some(Reading::Now("work/train.ipynb".to_owned()));
         Usage {
             since_ms: 1_000,
             at_ms: 12_601_000,
             owners: vec![
-                owner(Some("ana"), Some((WorkloadKind::SlurmJob, "88123")), Some([3.6e6, 3.6e6, 3.6e6])),
+                owner(Some("ana"), Some((JobKind::Slurm, "88123")), Some([3.6e6, 3.6e6, 3.6e6])),
                 owner(None, None, Some([0.0, 7.2e5, 1.8e6])),
                 notebook,
                 hidden,
-                owner(Some("root"), Some((WorkloadKind::Container, &"ab".repeat(32))), Some([0.0; 3])),
+                owner(Some("root"), Some((JobKind::Container, &"ab".repeat(32))), Some([0.0; 3])),
             ],
             unheld: UnheldUsage { gpu_seconds: 36.0, joules: 3_600.0 },
         }
@@ -185,7 +185,7 @@ mod tests {
         assert_eq!(text.lines().count(), 8, "{text}");
         let words = |line: usize| text.lines().nth(line).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
         assert_eq!(words(0), "Since the server's first sample, 3.5 h ago:");
-        assert_eq!(words(1), "User Workload GPU hours Active hours Energy Range");
+        assert_eq!(words(1), "User Job GPU hours Active hours Energy Range");
         assert_eq!(words(2), "ana slurm 88123 1.50 0.017 1.00 kWh exact");
         assert_eq!(words(3), "unknown - 1.50 0.017 ~200 Wh 0.00 Wh to 500 Wh");
         assert!(words(4).contains("train.ipynb 1.50 0.017 - -") && !text.contains('\x1b'), "{text}");

@@ -34,6 +34,10 @@ pub(super) fn phrases(condition: &Condition, gpu: &GpuSample) -> Vec<Phrase> {
             let held = byte_size(*bytes as f64);
             say(format!("{held}, no process"), format!("{held} in use, and no process is listed"))
         }
+        ConditionKind::SlowerThanItself { sm_mhz, usual_sm_mhz, .. } => say(
+            format!("slow: {sm_mhz:.0} MHz"),
+            format!("slower than itself: {sm_mhz:.0} MHz, usually {usual_sm_mhz:.0} MHz"),
+        ),
         // What is read now is true whatever the condition remembers.
         ConditionKind::MemoryNearlyFull { free_bytes, .. } => {
             memory_left(level, gpu.memory.free_bytes.value().copied().unwrap_or(*free_bytes))

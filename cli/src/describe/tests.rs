@@ -50,6 +50,13 @@ fn conditions() -> Vec<ConditionKind> {
         ConditionKind::MemoryFilling { left_ms: 3_500_000, bytes_per_second: 1e9, growing: Vec::new() },
         suspected_hang(Vec::new()),
         suspected_hang(vec![GpuProcess { gpu: 63, pid: 4_194_304 }]),
+        ConditionKind::SlowerThanItself {
+            sm_mhz: 1_410.0,
+            usual_sm_mhz: 1_980.0,
+            power_watts: 330.0,
+            usual_power_watts: 500.0,
+            siblings: vec![1, 2],
+        },
         ConditionKind::HeldByNobody { bytes: 1023 << 20 },
         ConditionKind::EccUncorrected { count: 1 },
         ConditionKind::EccUncorrected { count: 12_345 },

@@ -99,6 +99,20 @@ pub enum ConditionKind {
         /// How much.
         bytes: u64,
     },
+    /// Its clock or draw has been lower for minutes than is usual for this GPU at the same load, and the driver gives no
+    /// reason.
+    SlowerThanItself {
+        /// Clock of the multiprocessors now.
+        sm_mhz: f64,
+        /// What it is usually at this load.
+        usual_sm_mhz: f64,
+        /// Draw now.
+        power_watts: f64,
+        /// What it is usually at this load.
+        usual_power_watts: f64,
+        /// GPUs of the same kind with about the same load, which are faster, by NVML's index.
+        siblings: Vec<u32>,
+    },
     /// Little memory is left: the next allocation may fail.
     MemoryNearlyFull {
         /// What is left.
@@ -175,6 +189,7 @@ tagged!(ConditionKind by "condition" {
     "hardly_used" => HardlyUsed { gpu_percent, sm_percent, tensor_percent },
     "suspected_hang" => SuspectedHang { power_watts, pids, waiting, differing },
     "held_by_nobody" => HeldByNobody { bytes },
+    "slower_than_itself" => SlowerThanItself { sm_mhz, usual_sm_mhz, power_watts, usual_power_watts, siblings },
     "memory_nearly_full" => MemoryNearlyFull { free_bytes, total_bytes },
     "memory_filling" => MemoryFilling { left_ms, bytes_per_second, growing },
     "ecc_uncorrected" => EccUncorrected { count },

@@ -131,7 +131,9 @@ impl Sampling {
             events[number].extend(state.derive_conditions(&mut gpus, number, now));
         }
         for (gpu, events) in events.into_iter().enumerate() {
-            events.into_iter().for_each(|what| self.add_event(gpu, what, now));
+            for what in events {
+                self.add_event(gpu, what, now);
+            }
         }
         let mut host = self.workers.host();
         self.host_rates.fill(&mut host);

@@ -9,7 +9,7 @@ use super::{
     Accounts, OwnerKey,
     share_out::{Holder, Step, share_out},
 };
-use crate::model::{Absence, GpuSample, Health, Process, Reading};
+use crate::model::{Absence, GpuSample, Health, Owner, Process, Reading};
 
 /// Samples further apart than so many intervals, and this much more, tell nothing of the time between.
 const LONGEST_GAP_INTERVALS: u64 = 3;
@@ -47,6 +47,7 @@ pub(super) struct GpuMeter {
 #[derive(Debug)]
 struct Last {
     at_ms: u64,
+    interval_ms: u32,
     watts: Option<f64>,
     gpu_percent: Option<f64>,
     holders: BTreeMap<u32, Option<f64>>,
@@ -64,7 +65,7 @@ pub(super) struct Owned {
 impl GpuMeter {
     pub(super) fn push(&mut self, gpu: &GpuSample, interval_ms: u32, accounts: &mut Accounts) {
         let readable = matches!(gpu.health, Health::Ok);
-        let Some(now) = Last::new(gpu).filter(|_| readable) else {
+        let Some(now) = Last::new(gpu, interval_ms).filter(|_| readable) else {
             // What a GPU does that does not answer, or whose processes are not told, is nobody's.
             self.settle(1.0, accounts);
             (self.last, self.counter) = (None, None);
@@ -81,7 +82,9 @@ impl GpuMeter {
             self.last = Some(last);
             return;
         }
-        if elapsed_ms == 0 || elapsed_ms > LONGEST_GAP_INTERVALS * u64::from(interval_ms) + LONGEST_GAP_MS {
+        if elapsed_ms == 0
+            || elapsed_ms > LONGEST_GAP_INTERVALS * u64::from(now.interval_ms.max(last.interval_ms)) + LONGEST_GAP_MS
+        {
             self.settle(1.0, accounts);
             self.counter = counter(gpu);
             self.know(gpu);
@@ -137,14 +140,18 @@ impl GpuMeter {
 
     fn know(&mut self, gpu: &GpuSample) {
         for process in gpu.processes.value().into_iter().flatten() {
-            self.owners.insert(process.pid, Owned::new(process));
+            // What is known stays so, but for the name of a notebook.
+            let has_notebook = process.owner.value().is_some_and(|owner| owner.notebook.is_some());
+            if has_notebook || self.owners.get(&process.pid).is_none_or(|owned| owned.is_partial) {
+                self.owners.insert(process.pid, Owned::new(process));
+            }
         }
     }
 }
 
 impl Last {
     /// `None` where it is not known who holds the GPU.
-    fn new(gpu: &GpuSample) -> Option<Self> {
+    fn new(gpu: &GpuSample, interval_ms: u32) -> Option<Self> {
         let Reading::Now(processes) = &gpu.processes else { return None };
         let mut holders: BTreeMap<u32, Option<f64>> = BTreeMap::new();
         // The server of MPS computes for its clients, which are listed, too.
@@ -158,7 +165,7 @@ impl Last {
         }
         let watts = gpu.power.average_watts.value().or(gpu.power.draw_watts.value()).copied();
         let gpu_percent = gpu.utilization.gpu_percent.value().copied();
-        Some(Self { at_ms: gpu.at_ms, watts, gpu_percent, holders, omitted: gpu.processes_omitted > 0 })
+        Some(Self { at_ms: gpu.at_ms, interval_ms, watts, gpu_percent, holders, omitted: gpu.processes_omitted > 0 })
     }
 }
 
@@ -190,14 +197,11 @@ impl Step {
 impl Owned {
     fn new(process: &Process) -> Self {
         let owner = process.owner.value();
-        let workload = owner.and_then(|owner| owner.workload());
-        let path = workload.as_ref().and_then(|workload| workload.path.clone());
+        let job = owner.and_then(Owner::job);
+        let path = job.as_ref().and_then(|job| job.path.clone());
         let is_due = |absence: Option<&Absence>| absence == Some(&Absence::NotReadYet);
         let is_partial = is_due(process.owner.absence()) || is_due(process.user.absence());
-        let key = OwnerKey {
-            user: process.user.value().cloned(),
-            workload: workload.map(|workload| (workload.kind, workload.id)),
-        };
+        let key = OwnerKey { user: process.user.value().cloned(), job: job.map(|job| (job.kind, job.id)) };
         Self { key, path, is_partial: is_partial || owner.is_some_and(|owner| owner.partial) }
     }
 }

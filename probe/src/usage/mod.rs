@@ -18,7 +18,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use self::gpu_meter::GpuMeter;
-use crate::model::{GpuSample, Reading, Sample, Workload, WorkloadKind};
+use crate::model::{GpuSample, Job, JobKind, Reading, Sample};
 
 /// More jobs than a machine sees in months; beyond that, those who used least are told by their user alone.
 const MOST_OWNERS: usize = 4096;
@@ -42,7 +42,7 @@ pub struct OwnerUsage {
     /// The login name; `null` where it is not known whose processes these are.
     pub user: Option<String>,
     /// What the processes are of together; `null` where that is nothing more than the user.
-    pub workload: Option<Workload>,
+    pub job: Option<Job>,
     /// How long a process of theirs held a GPU, in seconds; two GPUs for a minute are 120 s.
     pub gpu_seconds: f64,
     /// Of that, how long nobody else held the same GPU.
@@ -78,7 +78,7 @@ pub struct UnheldUsage {
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct OwnerKey {
     user: Option<String>,
-    workload: Option<(WorkloadKind, String)>,
+    job: Option<(JobKind, String)>,
 }
 
 /// Adds up what is used.
@@ -139,7 +139,7 @@ impl UsageMeter {
 fn owner_usage(key: &OwnerKey, account: &Account) -> OwnerUsage {
     OwnerUsage {
         user: key.user.clone(),
-        workload: key.workload.clone().map(|(kind, id)| Workload { kind, id, path: account.path.clone() }),
+        job: key.job.clone().map(|(kind, id)| Job { kind, id, path: account.path.clone() }),
         gpu_seconds: account.gpu_seconds,
         exclusive_seconds: account.exclusive_seconds,
         active_seconds: account.active_seconds,
@@ -155,11 +155,11 @@ impl Accounts {
     /// Tells those who used least by their user alone, where there are too many.
     fn limit(&mut self) {
         while self.owners.len() > MOST_OWNERS {
-            let with_workload = self.owners.iter().filter(|(key, _)| key.workload.is_some());
-            let least = with_workload.min_by(|(_, one), (_, other)| one.gpu_seconds.total_cmp(&other.gpu_seconds));
+            let with_job = self.owners.iter().filter(|(key, _)| key.job.is_some());
+            let least = with_job.min_by(|(_, one), (_, other)| one.gpu_seconds.total_cmp(&other.gpu_seconds));
             let Some(least) = least.map(|(key, _)| key.clone()) else { return };
             let Some(account) = self.owners.remove(&least) else { return };
-            self.of(&OwnerKey { workload: None, ..least }).add(&account);
+            self.of(&OwnerKey { job: None, ..least }).add(&account);
         }
     }
 }

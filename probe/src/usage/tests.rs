@@ -40,7 +40,7 @@ impl Timeline {
             // Between two samples, power goes in a straight line.
             self.joules += f64::midpoint(self.watts, watts);
             (self.at_ms, self.watts) = (self.at_ms + 1_000, watts);
-            if self.at_ms % 5_000 == 0 {
+            if self.at_ms.is_multiple_of(5_000) {
                 self.read = Reading::Earlier { value: self.joules, at_ms: self.at_ms };
             }
             let mut gpu = examples::sample(self.at_ms);
@@ -197,15 +197,13 @@ fn owners_are_users_with_what_their_processes_are_of_also_where_that_is_found_la
     };
     let mut timeline = Timeline::new();
     timeline.show(3, 500.0, &[unread(7)]).show(60, 500.0, &[of_job("ana", 7, "42")]);
-    timeline.show(60, 500.0, &[of_job("ana", 9, "43")]).show(60, 500.0, &[of("ana", 9, 10.0)]);
+    timeline.show(60, 500.0, &[of_job("ana", 9, "43")]).show(60, 500.0, &[of("ana", 10, 10.0)]);
     let owners = timeline.usage().owners;
-    let names: Vec<_> = owners
-        .iter()
-        .map(|owner| (owner.user.as_deref(), owner.workload.as_ref().map(|workload| workload.id.as_str())))
-        .collect();
+    let names: Vec<_> =
+        owners.iter().map(|owner| (owner.user.as_deref(), owner.job.as_ref().map(|job| job.id.as_str()))).collect();
     assert_eq!(owners.len(), 3, "{names:?}");
     assert!(names.contains(&(Some("ana"), Some("42"))) && names.contains(&(Some("ana"), None)), "{names:?}");
-    let first = owners.iter().find(|owner| owner.workload.as_ref().is_some_and(|of| of.id == "42")).unwrap();
+    let first = owners.iter().find(|owner| owner.job.as_ref().is_some_and(|of| of.id == "42")).unwrap();
     assert!(first.gpu_seconds > 62.0, "{first:?}");
 }
 
@@ -252,5 +250,5 @@ fn many_owners_are_told_by_their_user() {
     assert_eq!(usage.owners.len(), MOST_OWNERS);
     let seconds: f64 = usage.owners.iter().map(|owner| owner.gpu_seconds).sum();
     assert!((4_990.0..=5_000.0).contains(&seconds), "{seconds}");
-    assert!(usage.owners.iter().any(|owner| owner.workload.is_none()));
+    assert!(usage.owners.iter().any(|owner| owner.job.is_none()));
 }

@@ -1,6 +1,6 @@
 /** Conditions as sentences, made of their kind and numbers, so that they can be translated. */
 
-import { celsius, duration, memoryAmount, percent, watts } from '../lib/format';
+import { celsius, duration, memoryAmount, mhz, percent, watts } from '../lib/format';
 import { joined, plainText } from '../lib/text';
 import { table, trans } from '../lib/translation';
 import type { Condition, ProcessRef, RecoveryAction, ThrottleReason } from '../wire';
@@ -44,6 +44,28 @@ const TEXTS: { [K in Kind]: (condition: Extract<Condition, { condition: K }>, na
     trans.__(
       '%1 in use, and no process is listed: it is of a container that cannot be seen from here, or of a process that has ended and was not waited for. `sudo fuser -v /dev/nvidia*` on the host lists who has the GPU open.',
       memoryAmount(bytes),
+    ),
+  slower_than_itself: ({ sm_mhz, usual_sm_mhz, power_watts, usual_power_watts, siblings }) =>
+    joined(
+      [
+        trans.__(
+          'Slower than itself: %1 and %2 at a load at which %3 and %4 are usual for it.',
+          mhz(sm_mhz),
+          watts(power_watts),
+          mhz(usual_sm_mhz),
+          watts(usual_power_watts),
+        ),
+        siblings.length === 0
+          ? ''
+          : trans._n(
+              'GPU %2 is faster at the same load.',
+              'GPUs %2 are faster at the same load.',
+              siblings.length,
+              siblings.join(', '),
+            ),
+        trans.__('The driver gives no reason: check power cables and cooling, and reset the GPU when it is idle.'),
+      ],
+      ' ',
     ),
   memory_nearly_full: ({ free_bytes, total_bytes }) =>
     trans.__(

@@ -57,6 +57,16 @@ export const CONDITIONS: Conditions = {
     differing: [{ gpu: 3, pid: 13 }],
     ...SINCE,
   },
+  slower_than_itself: {
+    condition: 'slower_than_itself',
+    severity: 'warning',
+    sm_mhz: 1410,
+    usual_sm_mhz: 1980,
+    power_watts: 330,
+    usual_power_watts: 500,
+    siblings: [1, 2],
+    ...SINCE,
+  },
   held_by_nobody: { condition: 'held_by_nobody', severity: 'notice', bytes: GIB, ...SINCE },
   memory_nearly_full: {
     condition: 'memory_nearly_full',

@@ -212,7 +212,17 @@ export type Condition = {
   /** Those of the same job where it is not, unless they are most of its GPUs: what the others wait for. */
   differing: Array<GpuProcess>, } | { "condition": "held_by_nobody",
   /** How much. */
-  bytes: number, } | { "condition": "memory_nearly_full",
+  bytes: number, } | { "condition": "slower_than_itself",
+  /** Clock of the multiprocessors now. */
+  sm_mhz: number,
+  /** What it is usually at this load. */
+  usual_sm_mhz: number,
+  /** Draw now. */
+  power_watts: number,
+  /** What it is usually at this load. */
+  usual_power_watts: number,
+  /** GPUs of the same kind with about the same load, which are faster, by NVML's index. */
+  siblings: Array<number>, } | { "condition": "memory_nearly_full",
   /** What is left. */
   free_bytes: number,
   /** Of all. */

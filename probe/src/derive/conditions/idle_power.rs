@@ -9,7 +9,7 @@ use super::{
     hysteresis::{Hysteresis, Observation},
     rule::View,
 };
-use crate::model::Power;
+use crate::model::{GpuSample, Power};
 
 /// Power is an average of up to a second, and a chip that has just been hot leaks more.
 const SETTLED_MS: u64 = 5_000;
@@ -43,7 +43,7 @@ impl IdlePower {
         let is_held = view.fresh(&view.sample.processes).is_some_and(|processes| !processes.is_empty());
         let is_idle = is_held && gpu_percent.is_some_and(|percent| *percent <= 0.0);
         let idle = if is_idle { Observation::Active(()) } else { Observation::Inactive };
-        let read = draw_watts(view).zip(view.fresh(&view.sample.clocks.sm_mhz).copied());
+        let read = draw_watts(view, view.sample).zip(view.fresh(&view.sample.clocks.sm_mhz).copied());
         if let (Some(_), Some((watts, mhz))) = (self.idle.update(idle, view.now), read) {
             self.known = match self.known {
                 Some((known, at)) if is_same_clock(at, mhz) => Some((known.min(watts), at)),
@@ -63,8 +63,8 @@ impl IdlePower {
 }
 
 /// What the board draws, averaged over a second where the driver tells that.
-pub(super) fn draw_watts(view: &View<'_>) -> Option<f64> {
-    let Power { draw_watts, average_watts, .. } = &view.sample.power;
+pub(super) fn draw_watts(view: &View<'_>, gpu: &GpuSample) -> Option<f64> {
+    let Power { draw_watts, average_watts, .. } = &gpu.power;
     view.fresh(average_watts).or(view.fresh(draw_watts)).copied()
 }
 
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
     use crate::{
         derive::{conditions::clock::Clock, examples},
-        model::{GpuSample, Reading},
+        model::Reading,
     };
 
     fn gpu(gpu_percent: f64, watts: f64, mhz: u32) -> GpuSample {
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn a_board_that_was_idle_for_a_while_is_known() {
         let (busy, idle) = (gpu(100.0, 123.0, 1980), gpu(0.0, 100.0, 1980));
-        assert_eq!(after(&[busy.clone()]), 165, "by its limit");
+        assert_eq!(after(std::slice::from_ref(&busy)), 165, "by its limit");
         assert_eq!(after(&[vec![idle.clone(); 4], vec![busy.clone()]].concat()), 165);
         let hot = gpu(0.0, 120.0, 1980);
         assert_eq!(after(&[vec![hot; 7], vec![idle; 1], vec![busy]].concat()), 135, "the lowest");

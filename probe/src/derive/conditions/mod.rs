@@ -10,6 +10,7 @@ use crate::{
     vendor::ErrorInfo,
 };
 
+mod baseline;
 mod clock;
 mod driver_errors;
 mod ecc_uncorrected;
@@ -26,10 +27,12 @@ mod pcie_degraded;
 mod recovery_needed;
 mod row_remap;
 mod rule;
+mod slower_than_itself;
 mod suspected_hang;
 mod text;
 mod throttled;
 
+pub use baseline::Baseline;
 pub use memory_filling::memory_forecast;
 pub use memory_nearly_full::is_memory_nearly_full;
 
@@ -69,12 +72,13 @@ struct RuleState {
 impl ConditionTracker {
     /// A GPU without a sample so far.
     pub fn new(settings: &ConditionSettings) -> Self {
-        let rules: [Box<dyn Rule>; 13] = [
+        let rules: [Box<dyn Rule>; 14] = [
             Box::new(suspected_hang::SuspectedHang::new()),
             Box::new(held_by_nobody::HeldByNobody::new()),
             Box::new(throttled::Throttled::new()),
             Box::new(held_idle::HeldIdle::new(settings.held_idle_after_ms)),
             Box::new(hardly_used::HardlyUsed::new()),
+            Box::new(slower_than_itself::SlowerThanItself::new()),
             Box::new(memory_filling::MemoryFilling::new()),
             Box::new(memory_nearly_full::rule()),
             Box::new(ecc_uncorrected::rule()),
@@ -147,6 +151,11 @@ impl ConditionTracker {
         sample.conditions = derived.chain(self.errors.conditions()).cloned().collect();
         sample.conditions.sort_by_key(|condition| (Reverse(condition.severity), condition.since_ms));
         events
+    }
+
+    /// What this GPU usually does, as far as it has been learned.
+    pub fn baseline(&self) -> Baseline {
+        self.rules.iter().find_map(|state| state.rule.baseline()).cloned().unwrap_or_default()
     }
 
     /// Applies a driver error of this GPU, which shows in the next sample: the first with a code begins a condition,

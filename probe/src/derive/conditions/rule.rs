@@ -1,6 +1,7 @@
 //! What a rule evaluates, and what it finds.
 
 use super::{
+    baseline::Baseline,
     clock::Moment,
     hysteresis::{Hysteresis, Observation},
 };
@@ -22,6 +23,11 @@ pub(super) trait Rule: Send {
 
     /// The GPU is lost, failed or asleep: the condition ends.
     fn forget(&mut self);
+
+    /// What it has learned of this GPU, if it learns.
+    fn baseline(&self) -> Option<&Baseline> {
+        None
+    }
 }
 
 pub(super) struct View<'a> {

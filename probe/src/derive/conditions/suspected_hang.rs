@@ -13,8 +13,8 @@ use super::{
     text,
 };
 use crate::model::{
-    Condition, ConditionKind, GpuProcess, GpuSample, Health, Process, ProcessKind, Severity, Utilization, Workload,
-    WorkloadKind,
+    Condition, ConditionKind, GpuProcess, GpuSample, Health, Job, JobKind, Owner, Process, ProcessKind, Severity,
+    Utilization,
 };
 
 /// What has run for so long while nothing moved hardly waits for a moment only.
@@ -77,7 +77,7 @@ impl SuspectedHang {
     }
 
     fn observe(&mut self, view: &View<'_>) -> Observation<(Moment, Finding)> {
-        let Some(watts) = draw_watts(view) else { return Observation::Unknown };
+        let Some(watts) = draw_watts(view, view.sample) else { return Observation::Unknown };
         match may_hang(view, watts, self.idle_power.waiting_watts(view)) {
             None => return Observation::Unknown,
             Some(false) => {
@@ -164,8 +164,8 @@ fn may_hang(view: &View<'_>, watts: f64, waiting_watts: Option<f64>) -> Option<b
         &nvlink.rx_bytes_per_second,
     ];
     let is_silent = rates.into_iter().all(|rate| view.fresh(rate).is_none_or(|rate| *rate <= SILENT_BYTES_PER_SECOND));
-    let waits = *gpu >= BUSY_PERCENT && *memory <= STILL_MEMORY_PERCENT;
-    Some(waits && watts <= waiting_watts? && engines_rest && is_silent)
+    let runs = *gpu >= BUSY_PERCENT && *memory <= STILL_MEMORY_PERCENT;
+    Some(runs && watts <= waiting_watts? && engines_rest && is_silent)
 }
 
 fn compute_processes(gpu: &GpuSample) -> Vec<&Process> {
@@ -186,10 +186,10 @@ struct Siblings {
 impl Siblings {
     fn of(view: &View<'_>, processes: &[&Process]) -> Self {
         let mut siblings = Self::default();
-        let jobs: Vec<Job> = processes.iter().map(|process| Job::of(process)).collect();
+        let jobs: Vec<JobKey> = processes.iter().map(|process| JobKey::of(process)).collect();
         for gpu in view.machine.iter().filter(|gpu| gpu.index != view.sample.index && gpu.health == Health::Ok) {
             let theirs = compute_processes(gpu);
-            let Some(process) = theirs.iter().find(|process| jobs.contains(&Job::of(process))) else { continue };
+            let Some(process) = theirs.iter().find(|process| jobs.contains(&JobKey::of(process))) else { continue };
             let Utilization { gpu_percent, memory_percent, .. } = &gpu.utilization;
             let (Some(gpu_percent), Some(memory_percent)) = (view.fresh(gpu_percent), view.fresh(memory_percent))
             else {
@@ -208,21 +208,21 @@ impl Siblings {
 
 /// What processes on several GPUs have in common.
 #[derive(Debug, PartialEq, Eq)]
-enum Job {
-    Workload(Workload),
+enum JobKey {
+    Job(Job),
     /// A launcher such as `torchrun` or `mpirun`.
     Parent(u32),
     Process(u32),
 }
 
-impl Job {
+impl JobKey {
     /// A service, as of a login or of a container engine, is more than a job.
     fn of(process: &Process) -> Self {
         let owner = process.owner.value();
-        let workload = owner.and_then(|owner| owner.workload()).filter(|of| of.kind != WorkloadKind::Service);
+        let job = owner.and_then(Owner::job).filter(|of| of.kind != JobKind::Service);
         let parent = owner.and_then(|owner| owner.parents.first());
-        match (workload, parent) {
-            (Some(workload), _) => Self::Workload(Workload { path: None, ..workload }),
+        match (job, parent) {
+            (Some(job), _) => Self::Job(Job { path: None, ..job }),
             (None, Some(parent)) => Self::Parent(parent.pid),
             (None, None) => Self::Process(process.pid),
         }
@@ -239,22 +239,23 @@ fn finding(watts: f64, processes: &[&Process], siblings: Siblings) -> Finding {
         names if names.is_empty() => String::new(),
         names => format!(" of {names}"),
     };
-    let mut text = format!("Suspected hang: the kernels{of} run all the time at {watts:.0} W, and nothing moves.");
+    let mut sentences =
+        vec![format!("Suspected hang: the kernels{of} run all the time at {watts:.0} W, and nothing moves.")];
     match waiting.as_slice() {
         [] => {}
-        [gpu] => text += &format!(" GPU {gpu} of the same job waits, too."),
-        gpus => text += &format!(" GPUs {} of the same job wait, too.", text::list(gpus)),
+        [gpu] => sentences.push(format!("GPU {gpu} of the same job waits, too.")),
+        gpus => sentences.push(format!("GPUs {} of the same job wait, too.", text::list(gpus))),
     }
     let named = |GpuProcess { gpu, pid }: &GpuProcess| format!("GPU {gpu} (PID {pid})");
     let named: Vec<String> = differing.iter().map(named).collect();
     match named.as_slice() {
         [] => {}
-        [one] => text += &format!(" {one} of the same job does not wait: look there first."),
-        several => text += &format!(" {} of the same job do not wait: look there first.", text::list(several)),
+        [one] => sentences.push(format!("{one} of the same job does not wait: look there first.")),
+        several => sentences.push(format!("{} of the same job do not wait: look there first.", text::list(several))),
     }
     Finding {
         severity: Severity::Warning,
-        text,
+        text: sentences.join(" "),
         kind: ConditionKind::SuspectedHang {
             power_watts: (watts * 10.0).round() / 10.0,
             pids: processes.iter().map(|process| process.pid).collect(),

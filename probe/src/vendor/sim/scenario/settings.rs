@@ -12,7 +12,7 @@ use super::{
     curve::Curve,
     given::Answers,
     mig::MigSettings,
-    quantity::{Bytes, Celsius, Count, Lanes, Percent, Seconds, Watts, Within},
+    quantity::{Bytes, Celsius, Count, Lanes, Megahertz, Percent, Seconds, Watts, Within},
     steps::Steps,
 };
 
@@ -48,6 +48,8 @@ pub(crate) struct GpuSettings {
     pub(crate) memory_used: Option<Curve<Bytes>>,
     /// Instead of what follows from utilization and clocks.
     pub(crate) power_watts: Option<Curve<Watts>>,
+    /// The highest clock of its multiprocessors, below that of an H200.
+    pub(crate) max_sm_mhz: Option<Curve<Megahertz>>,
     /// Instead of what follows from power.
     pub(crate) temperature_celsius: Option<Curve<Celsius>>,
     /// The generation of the chip; Hopper without it.
