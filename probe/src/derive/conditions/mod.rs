@@ -27,10 +27,11 @@ mod rule;
 mod text;
 mod throttled;
 
+pub use clock::{Clock, Moment};
+pub use hysteresis::{Hysteresis, Observation};
 pub use memory_filling::memory_forecast;
 pub use memory_nearly_full::is_memory_nearly_full;
 
-use clock::Clock;
 use driver_errors::DriverErrors;
 use rule::{Rule, View};
 
