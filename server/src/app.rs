@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use crate::{
-    control::Control, encoder::Encoder, hub::Hub, mark_limit::MarkLimit, public_origin::PublicOrigin,
+    alerts::Alerts, control::Control, encoder::Encoder, hub::Hub, mark_limit::MarkLimit, public_origin::PublicOrigin,
     respond::ResponseEncoder, runs::Runs, sampling_interval::SamplingInterval, stream::StreamEncoder,
 };
 
@@ -46,6 +46,7 @@ pub(crate) struct AppState {
     pub(crate) sampling_interval: Arc<SamplingInterval>,
     pub(crate) control: Arc<Control>,
     pub(crate) runs: Arc<Runs>,
+    pub(crate) alerts: Arc<Alerts>,
     pub(crate) mark_limit: Arc<MarkLimit>,
     pub(crate) encoders: Arc<Encoders>,
     /// Whether `/metrics` tells of processes, too.

@@ -7,6 +7,7 @@
 //!   how many marks there may be.
 //! - [`hub`] holds what the collector said last and passes it to every client.
 //! - [`history`] keeps the recent past for clients that come late.
+//! - [`alerts`] evaluates the rules of the alert file, and tells what fires.
 //! - [`runs`] are those of the workload runner: processes that work, and what they say.
 //! - [`stream`], [`page`], [`metrics`], [`marks`], [`pause`] and [`routes`] are the endpoints; [`guard`] stands before
 //!   all of them and knows each [`public_origin`], [`peer`] before those that change anything. [`view`] is how much of
@@ -19,6 +20,7 @@
 //!
 //! This process never loads NVML, so that a hanging or crashing driver cannot take it along.
 
+pub mod alerts;
 mod answers;
 mod app;
 mod collector;
@@ -60,6 +62,7 @@ use std::{future::Future, io, sync::Arc, time::Duration};
 use tokio::{sync::watch, task::JoinSet};
 
 use self::{
+    alerts::{AlertSettings, Alerts},
     app::{AppState, Encoders},
     control::Control,
     hub::Hub,
@@ -89,6 +92,8 @@ pub struct Settings {
     pub public_origins: Vec<PublicOrigin>,
     /// How runs of the workload runner are started, and by whom.
     pub runs: RunSettings,
+    /// Which alerts there are; `None` for none.
+    pub alerts: Option<AlertSettings>,
 }
 
 /// Serves at every listener until `shutdown` completes, then ends every connection and the collector.
@@ -100,7 +105,7 @@ pub async fn run(
     settings: Settings,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
-    let Settings { collector, process_metrics, public_origins, runs } = settings;
+    let Settings { collector, process_metrics, public_origins, runs, alerts: alert_settings } = settings;
     let (hub, control) = (Arc::new(Hub::new()), Arc::new(Control::new()));
     let sampling_interval = SamplingInterval::new(collector.interval);
     let (stop, stopped) = watch::channel(false);
@@ -108,8 +113,14 @@ pub async fn run(
     let supervision =
         supervisor::supervise(collector, Arc::clone(&hub), Arc::clone(&control), sampling_interval.interval());
     let mut supervision = tokio::spawn(supervision);
+    let alerts = Arc::new(Alerts::new(Arc::clone(&hub), alert_settings.as_ref()));
+    let mut evaluation = JoinSet::new();
+    if let Some(settings) = alert_settings {
+        evaluation.spawn(alerts::run(Arc::clone(&alerts), settings));
+    }
     let app = AppState {
         hub,
+        alerts,
         sampling_interval,
         control,
         runs,
@@ -134,6 +145,7 @@ pub async fn run(
             tokio::time::sleep(SHUTDOWN_TIMEOUT).await;
         } => Ok(()),
         () = trim(&app, &connections) => Ok(()),
+        Some(_) = evaluation.join_next() => Err(io::Error::other("the evaluation of alerts failed")),
         // It ends only by a defect. A server that looks well and shows nothing new would be worse than none.
         _ = &mut supervision => Err(io::Error::other("the collector's supervisor failed")),
     };

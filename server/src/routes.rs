@@ -14,7 +14,7 @@ use gpumon_probe::model::now_ms;
 use tower_http::{set_header::SetResponseHeaderLayer, timeout::TimeoutLayer};
 
 use crate::{
-    answers,
+    alerts, answers,
     app::AppState,
     guard::{self, Access},
     marks, metrics, page, pause, peer, runs, snapshot, stream,
@@ -33,6 +33,7 @@ pub(crate) fn router(state: AppState, access: Access) -> Router {
         .merge(changing)
         .merge(runs::router(&state))
         .merge(marks::router(&state))
+        .merge(alerts::router())
         .route("/", get(page::index))
         .route("/{*path}", get(page::file))
         .route("/api/v1/answers", get(answers::answers))

@@ -156,6 +156,5 @@ fn absence(subject: Option<Subject>, gpu: Option<&GpuSample>, readings: &Reading
 /// A reason as it is in JSON, in words.
 fn word(reason: &gpumon_probe::model::Absence) -> String {
     let reason = serde_json::to_value(reason).unwrap_or_default();
-    let name = reason.as_str().or_else(|| reason.as_object()?.keys().next().map(String::as_str)).unwrap_or_default();
-    name.replace('_', " ")
+    reason["absent"].as_str().unwrap_or("unknown").replace('_', " ")
 }

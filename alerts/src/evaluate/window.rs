@@ -34,7 +34,7 @@ impl Window {
         let Some(value) = value.filter(|_| newest_ms != Some(at_ms)) else { return };
         // The newest always counts, in the place of one that is too close to the one before it.
         let close_ms = self.over_ms / MOST_VALUES;
-        if self.values.len() >= 2 && at_ms - self.values[self.values.len() - 2].0 < close_ms {
+        if self.values.len() >= 2 && at_ms - self.values[self.values.len() - 2].0 <= close_ms {
             self.values.pop_back();
         }
         self.values.push_back((at_ms, value));

@@ -113,6 +113,18 @@ impl Dispatcher {
     }
 }
 
+/// Why a receiver cannot be reached from this machine, as far as can be seen without trying.
+pub fn missing_program(receiver: &Receiver) -> Option<String> {
+    let program = match &receiver.way {
+        Way::Webhook { .. } => webhook::CURL,
+        Way::Command { words } => words.first()?,
+    };
+    if program::is_found(program) {
+        return None;
+    }
+    Some(format!("the program {program} is not found; install it, or name its path"))
+}
+
 impl std::fmt::Debug for Dispatcher {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Dispatcher").field("receivers", &self.workers.keys()).finish_non_exhaustive()

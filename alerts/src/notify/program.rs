@@ -1,8 +1,10 @@
 //! A program that runs within limits of time and output, and is ended with all that it has started.
 
 use std::{
+    env,
     io::{self, Read, Write},
-    os::unix::process::CommandExt,
+    os::unix::{fs::PermissionsExt, process::CommandExt},
+    path::Path,
     process::{Child, Command, ExitStatus, Stdio},
     sync::mpsc,
     thread,
@@ -88,6 +90,15 @@ pub(super) fn run<'v>(
     };
     let text = text.recv_timeout(OUTPUT_TIMEOUT).unwrap_or_default();
     Ok(Output { program: program.to_owned(), status, text })
+}
+
+/// Whether a program of this name or path can be executed.
+pub(super) fn is_found(program: &str) -> bool {
+    let is_executable = |path: &Path| path.metadata().is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0);
+    if program.contains('/') {
+        return is_executable(Path::new(program));
+    }
+    env::var_os("PATH").is_some_and(|path| env::split_paths(&path).any(|folder| is_executable(&folder.join(program))))
 }
 
 /// How it ended; `None` where it had to be killed.

@@ -8,7 +8,7 @@ use std::{fmt::Write, time::Duration};
 use super::{Failure, program};
 use crate::rules::Address;
 
-const CURL: &str = "curl";
+pub(super) const CURL: &str = "curl";
 /// curl's own limit comes first, so that it says what took so long.
 const GRACE: Duration = Duration::from_secs(2);
 
@@ -19,7 +19,7 @@ const GRACE: Duration = Duration::from_secs(2);
 pub(super) fn post(address: &Address, body: &str, timeout: Duration) -> Result<(), Failure> {
     let arguments = ["--disable", "--config", "-"].map(str::to_owned).into_iter();
     let output = program::run(CURL, arguments, [].into_iter(), &settings(address, body, timeout), timeout + GRACE)?;
-    let (said, code) = output.text.trim().rsplit_once(MARK).unwrap_or((output.text.trim(), "000"));
+    let (said, code) = output.text.rsplit_once(MARK).unwrap_or((&output.text, "000"));
     if !output.is_success() {
         let said = said.trim().replace(&address.target, "/…").replace(&address.host, "the host");
         let said = said.lines().last().unwrap_or("curl failed");

@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+/// Of the URL that errors give as an example, what stands behind its scheme.
+const EXAMPLE: &str = "://HOST/PATH";
+
 /// An `http` or `https` URL, taken apart.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Address {
@@ -61,6 +64,20 @@ impl Address {
             (_, port) => format!("{host}:{port}"),
         }
     }
+}
+
+/// A text without what may be the address of a webhook, that of an example aside.
+pub(super) fn hidden(text: &str) -> String {
+    let mut hidden = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("://") {
+        let (before, address) = rest.split_at(at);
+        let end = address.find(|c: char| c.is_whitespace() || "\"'`".contains(c)).unwrap_or(address.len());
+        let (address, behind) = address.split_at(end);
+        hidden.extend([before, if address == EXAMPLE { EXAMPLE } else { "://…" }]);
+        rest = behind;
+    }
+    hidden + rest
 }
 
 impl fmt::Debug for Address {

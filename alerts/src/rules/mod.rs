@@ -211,8 +211,11 @@ impl AlertRules {
     /// # Errors
     /// As [`Self::read`]. No error quotes an address.
     pub fn from_toml(text: &str, origin: &str) -> Result<Self, TomlError> {
-        let file: file::AlertFile = toml::from_str(text).map_err(|error| TomlError::parse(&error, text, origin))?;
-        check::understood(file).map_err(|(span, message)| TomlError::at(&span, text, origin, message))
+        let parsed = toml::from_str(text).map_err(|error| TomlError::parse(&error, text, origin));
+        let read = parsed.and_then(|file: file::AlertFile| {
+            check::understood(file).map_err(|(span, message)| TomlError::at(&span, text, origin, message))
+        });
+        read.map_err(|error| TomlError { message: address::hidden(&error.message), ..error })
     }
 }
 

@@ -5,6 +5,7 @@ use std::{iter, net::SocketAddr, panic, path::PathBuf, thread::available_paralle
 use anyhow::Context;
 use gpumon_server::{
     Settings,
+    alerts::AlertSettings,
     listen::{ListenError, Listener},
     local,
     public_origin::PublicOrigin,
@@ -13,9 +14,13 @@ use gpumon_server::{
 };
 use gpumon_workload::parent::WorkerCommand;
 use rustix::process::{Pid, Resource, Rlimit, getppid, getrlimit, setrlimit};
-use tokio::signal::unix::{SignalKind, signal};
+use rustix::termios::isatty;
+use tokio::{
+    signal::unix::{Signal, SignalKind, signal},
+    sync::watch,
+};
 
-use super::collect;
+use super::{alerts, collect};
 use crate::{
     exit::Failure,
     options::{SamplingArgs, SourceArgs},
@@ -66,6 +71,10 @@ pub(crate) struct ServeArgs {
     #[arg(long)]
     allow_runs: bool,
 
+    /// Alert file: rules that are evaluated at every sample, and who is notified. SIGHUP reads it anew
+    #[arg(long, env = "GPUMON_ALERTS", value_name = "FILE")]
+    alerts: Option<PathBuf>,
+
     /// Program that executes runs, instead of this one
     #[arg(long, env = "GPUMON_WORKER", hide = true, value_name = "PATH")]
     worker: Option<PathBuf>,
@@ -85,8 +94,11 @@ Examples:
       Serve on a unix socket for this user only.
   gpumon serve --public-origin https://gpus.example.org
       Serve behind a reverse proxy that asks who somebody is.
+  gpumon serve --alerts alerts.toml
+      Evaluate alert rules and notify receivers; see `gpumon alerts --help`.
 
 Environment:
+  GPUMON_ALERTS  default of --alerts
   GPUMON_CONTROL  default of --control
   XDG_RUNTIME_DIR  folder of the control socket
 
@@ -139,6 +151,7 @@ async fn serve(source: &SourceArgs, args: &ServeArgs) -> Result<(), Failure> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let mut hang_up = signal(SignalKind::hangup())?;
+    let (alerts, reload) = args.alert_settings()?;
     let door = match &args.socket {
         Some(path) => Listener::unix(path).await?,
         None => Listener::tcp(args.listen)?,
@@ -148,7 +161,7 @@ async fn serve(source: &SourceArgs, args: &ServeArgs) -> Result<(), Failure> {
         tokio::select! {
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
-            _ = hang_up.recv() => {}
+            () = hung_up(&mut hang_up, reload) => {}
             () = parent_gone(parent), if exit_with_parent => {}
         }
     };
@@ -162,12 +175,20 @@ async fn serve(source: &SourceArgs, args: &ServeArgs) -> Result<(), Failure> {
         tracing::info!("local programs find it at {}", door.address());
     }
     let public_origins = args.public_origin.clone();
-    let settings = Settings { collector, process_metrics: args.metrics_processes, public_origins, runs };
+    let settings = Settings { collector, process_metrics: args.metrics_processes, public_origins, runs, alerts };
     gpumon_server::run(iter::once(door).chain(local_door).collect(), settings, shutdown).await?;
     Ok(())
 }
 
 impl ServeArgs {
+    /// The rules of the alert file, and what has it read anew. A variable that is set to nothing names no file.
+    fn alert_settings(&self) -> Result<(Option<AlertSettings>, Option<watch::Sender<u64>>), Failure> {
+        let Some(file) = self.alerts.clone().filter(|file| !file.as_os_str().is_empty()) else { return Ok((None, None)) };
+        let rules = alerts::read(&file)?;
+        let (sender, reload) = watch::channel(0);
+        Ok((Some(AlertSettings { file, rules, reload }), Some(sender)))
+    }
+
     /// Whether there is to be a socket beside the port.
     fn wants_local_door(&self) -> bool {
         self.socket.is_none() && !self.no_control
@@ -196,6 +217,18 @@ fn allow_many_connections() {
 fn parse_address(text: &str) -> Result<SocketAddr, String> {
     let numeric = text.strip_prefix("localhost:").map_or_else(|| text.to_owned(), |port| format!("127.0.0.1:{port}"));
     numeric.parse().map_err(|_| "not ADDRESS:PORT with a port up to 65535, as 127.0.0.1:9123".to_owned())
+}
+
+/// Completes when a hang-up is to end the server. With alert rules, one reads them anew, unless it says that the server's
+/// terminal was closed.
+async fn hung_up(hang_up: &mut Signal, reload: Option<watch::Sender<u64>>) {
+    let had_terminal = isatty(std::io::stdin());
+    while hang_up.recv().await.is_some() {
+        match &reload {
+            Some(reload) if !had_terminal || isatty(std::io::stdin()) => reload.send_modify(|count| *count += 1),
+            _ => return,
+        }
+    }
 }
 
 /// An orphan gets another parent, and no signal that this happened.

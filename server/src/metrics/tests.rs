@@ -72,6 +72,7 @@ pub(super) fn snapshot() -> Snapshot {
         }),
         details: vec![details(0), details(1)],
         events: Vec::new(),
+        alerts: Vec::new(),
         history: None,
     }
 }

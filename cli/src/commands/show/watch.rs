@@ -215,6 +215,7 @@ impl Follower {
                 known.sample = Some(sample);
                 return true;
             }
+            ServerFrame::Alerts { firing } => known.alerts = firing,
             _ => {}
         }
         false
@@ -230,6 +231,7 @@ impl Follower {
             sample: sample.clone(),
             details: known.details.values().cloned().collect(),
             events: std::mem::take(&mut known.events),
+            alerts: known.alerts.clone(),
             past: self.past.clone(),
             is_single: false,
         };
