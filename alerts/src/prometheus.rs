@@ -103,10 +103,7 @@ fn duration(ms: u64) -> String {
 }
 
 fn is_of_host(check: &Check) -> bool {
-    matches!(
-        check.watch,
-        Watch::Value { subject: Subject::Host(_), .. } | Watch::Absent(Some(Subject::Host(_)))
-    )
+    matches!(check.watch, Watch::Value { subject: Subject::Host(_), .. } | Watch::Absent(Some(Subject::Host(_))))
 }
 
 /// What holds where the rule does; or why nothing says so.
@@ -148,13 +145,7 @@ fn of_selector(rule: &Rule, selector: &str) -> Result<String, String> {
     })
 }
 
-fn of_value(
-    rule: &Rule,
-    subject: Subject,
-    bound: Bound,
-    rate: Option<Rate>,
-    selector: &str,
-) -> Result<String, String> {
+fn of_value(rule: &Rule, subject: Subject, bound: Bound, rate: Option<Rate>, selector: &str) -> Result<String, String> {
     let own = with(metric(subject)?, selector);
     let unit = subject.of(|field| field.unit, |field| field.unit);
     let (value, base): (String, Box<dyn Fn(f64) -> f64>) = match (rate, bound.is_share) {
@@ -164,7 +155,9 @@ fn of_value(
             let value = format!("{function}({own}[{}]) * {}", duration(over_ms), per.seconds());
             (value, Box::new(move |value| in_base(unit, value)))
         }
-        (None, true) => (format!("{own} / {}", with(limit_metric(subject)?, selector)), Box::new(|share| share / 100.0)),
+        (None, true) => {
+            (format!("{own} / {}", with(limit_metric(subject)?, selector)), Box::new(|share| share / 100.0))
+        }
         (None, false) => (own, Box::new(move |value| in_base(unit, value))),
     };
     let side = if bound.is_above { '>' } else { '<' };

@@ -80,7 +80,8 @@ const CASES: &[Case] = &[
         change: |second, sample| {
             if (40..50).contains(&second) || (100..160).contains(&second) {
                 let gpu = &mut sample.gpus[0];
-                *gpu = GpuSample::absent(0, gpu.uuid.clone(), gpu.at_ms, Health::Lost { since_ms: 1 }, &Absence::GpuLost);
+                *gpu =
+                    GpuSample::absent(0, gpu.uuid.clone(), gpu.at_ms, Health::Lost { since_ms: 1 }, &Absence::GpuLost);
             }
         },
     },
@@ -126,10 +127,8 @@ fn sample(second: u64, change: fn(u64, &mut Sample)) -> Sample {
 }
 
 fn inventory() -> Inventory {
-    let options = gpumon_probe::sampler::Options::new(
-        std::time::Duration::from_secs(1),
-        gpumon_probe::owner::CommandLines::Own,
-    );
+    let options =
+        gpumon_probe::sampler::Options::new(std::time::Duration::from_secs(1), gpumon_probe::owner::CommandLines::Own);
     let source = "sim:1".parse::<gpumon_probe::vendor::SourceChoice>().unwrap().open(None).unwrap();
     let mut inventory = gpumon_probe::sampler::once(&source.into(), &options).unwrap().inventory;
     inventory.gpus[0].uuid = Some("GPU-0".into());
@@ -174,9 +173,7 @@ fn series(change: fn(u64, &mut Sample)) -> Vec<(String, String)> {
             field.access.value(gpu).map(|value| field.unit.base(value))
         });
     }
-    add(format!("gpumon_gpu_up{{{labels}}}"), &|sample| {
-        Some(f64::from(u8::from(sample.gpus[0].health == Health::Ok)))
-    });
+    add(format!("gpumon_gpu_up{{{labels}}}"), &|sample| Some(f64::from(u8::from(sample.gpus[0].health == Health::Ok))));
     for severity in ["notice", "warning", "critical"] {
         add(format!("gpumon_condition{{condition=\"throttled\",severity=\"{severity}\",{labels}}}"), &|sample| {
             let word = |it: &Condition| json!(it.severity) == json!(severity);
@@ -214,7 +211,8 @@ fn prometheus_fires_and_resolves_when_gpumon_does() {
         let severity = if rule.contains("critical") { "critical" } else { "warning" };
         let (file, test) = (format!("rules{number}.yml"), format!("test{number}.yml"));
         fs::write(folder.path().join(&file), &exported.text).unwrap();
-        let mut text = format!("rule_files: [{file}]\nevaluation_interval: 1s\ntests:\n  - interval: 1s\n    input_series:\n");
+        let mut text =
+            format!("rule_files: [{file}]\nevaluation_interval: 1s\ntests:\n  - interval: 1s\n    input_series:\n");
         for (name, values) in series(*change) {
             writeln!(text, "      - series: '{name}'\n        values: '{values}'").unwrap();
         }

@@ -88,7 +88,10 @@ async fn an_alert_reaches_clients_and_receivers_and_so_does_its_end() {
     let hello = stream.next().await.unwrap();
     assert_eq!(hello.get("alerts"), None, "nothing fires yet");
     let firing = stream.until(|frame| frame["what"] == "alert_firing").await;
-    assert_eq!((&firing["rule"], &firing["gpu"]["index"], &firing["severity"]), (&json!("hot"), &json!(0), &json!("warning")));
+    assert_eq!(
+        (&firing["rule"], &firing["gpu"]["index"], &firing["severity"]),
+        (&json!("hot"), &json!(0), &json!("warning"))
+    );
     assert_eq!(firing["text"], "Temperature 95 °C, above 85 °C");
     let list = stream.next_of("alerts").await;
     assert_eq!((&list["firing"][0]["rule"], &list["firing"][0]["gpu"]["index"]), (&json!("hot"), &json!(0)));
@@ -210,7 +213,8 @@ fn a_file_is_checked_tried_out_and_exported() {
     let (command, received_file) = log(&fake);
     let (url, requests) = webhook(&[]);
     let slack = format!("[[webhook]]\nname = \"slack\"\nurl = \"{url}\"\nformat = \"slack\"\n");
-    let disk = "[[rule]]\nname = \"disk\"\nfield = \"host.disk.read_bytes_per_second\"\nabove = \"1 GB/s\"\nnotify = []\n";
+    let disk =
+        "[[rule]]\nname = \"disk\"\nfield = \"host.disk.read_bytes_per_second\"\nabove = \"1 GB/s\"\nnotify = []\n";
     let file = write(&fake, &format!("{RULE}{disk}{command}{slack}"));
     let file = file.to_str().unwrap();
     let checked = fake.gpumon(&["alerts", "check", file]).output().unwrap();
@@ -226,7 +230,10 @@ fn a_file_is_checked_tried_out_and_exported() {
     let tested = fake.gpumon(&["alerts", "test", file]).output().unwrap();
     assert!(tested.status.success(), "{}", stderr(&tested));
     let (_, message) = requests.recv_timeout(PATIENCE).unwrap();
-    assert!(message["text"].as_str().unwrap().starts_with("Notice: test: Test alert for slack: nothing is wrong"), "{message}");
+    assert!(
+        message["text"].as_str().unwrap().starts_with("Notice: test: Test alert for slack: nothing is wrong"),
+        "{message}"
+    );
     assert_eq!(received(&received_file)[0]["rule"], "test");
     refused(fake.gpumon(&["alerts", "test", file, "--receiver", "salck"]), 2, "did you mean 'slack'?");
 

@@ -59,9 +59,10 @@ pub(super) fn places<'a>(check: &'a Check, readings: &Readings<'a>) -> Box<dyn I
         return Box::new(gpus.iter().map(|gpu| Place::Gpu(gpu.index)).chain(none));
     }
     let named = gpus.iter().filter(|gpu| check.gpus.iter().any(|id| id.matches(gpu.index, gpu.uuid.as_deref())));
-    let missing = check.gpus.iter().filter(move |id| {
-        is_absence && !gpus.iter().any(|gpu| id.matches(gpu.index, gpu.uuid.as_deref()))
-    });
+    let missing = check
+        .gpus
+        .iter()
+        .filter(move |id| is_absence && !gpus.iter().any(|gpu| id.matches(gpu.index, gpu.uuid.as_deref())));
     let missing = missing.map(|id| match id {
         GpuId::Index(index) => Place::Gpu(*index),
         GpuId::Uuid(uuid) => Place::Missing(uuid.clone()),

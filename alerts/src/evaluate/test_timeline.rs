@@ -1,8 +1,6 @@
 //! GPUs whose timeline a test makes up, one tick at a time.
 
-use gpumon_probe::model::{
-    Absence, EventKind, Gpu, GpuSample, Health, HostSample, Inventory, Reading, Sample,
-};
+use gpumon_probe::model::{Absence, EventKind, Gpu, GpuSample, Health, HostSample, Inventory, Reading, Sample};
 use jiff::tz::TimeZone;
 use serde_json::json;
 

@@ -5,7 +5,8 @@ use super::{
     *,
 };
 
-const HOT: &str = "field = \"temperature.gpu_celsius\"\nabove = 85\nfor = \"20s\"\nclear_below = 80\nclear_for = \"10s\"";
+const HOT: &str =
+    "field = \"temperature.gpu_celsius\"\nabove = 85\nfor = \"20s\"\nclear_below = 80\nclear_for = \"10s\"";
 const COMMAND: &str = "[[command]]\nname = \"log\"\ncommand = [\"true\"]\n";
 
 fn hot() -> TestTimeline {

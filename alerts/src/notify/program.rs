@@ -94,7 +94,8 @@ pub(super) fn run<'v>(
 
 /// Whether a program of this name or path can be executed.
 pub(super) fn is_found(program: &str) -> bool {
-    let is_executable = |path: &Path| path.metadata().is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0);
+    let is_executable =
+        |path: &Path| path.metadata().is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0);
     if program.contains('/') {
         return is_executable(Path::new(program));
     }

@@ -33,7 +33,8 @@ pub(super) fn post(address: &Address, body: &str, timeout: Duration) -> Result<(
             Err(Failure { message, is_temporary: true })
         }
         Ok(code @ 300..=399) => {
-            let message = format!("the webhook answers with status {code}, a redirection; write where it leads as its URL");
+            let message =
+                format!("the webhook answers with status {code}, a redirection; write where it leads as its URL");
             Err(Failure { message, is_temporary: false })
         }
         code => {

@@ -42,9 +42,8 @@ impl Worker {
         let queue = Arc::new(Queue::default());
         let (own, of_thread) = (receiver.clone(), Arc::clone(&queue));
         let problem = Arc::clone(&on_problem);
-        let started = thread::Builder::new()
-            .name("alert-receiver".to_owned())
-            .spawn(move || of_thread.work(&own, &*problem));
+        let started =
+            thread::Builder::new().name("alert-receiver".to_owned()).spawn(move || of_thread.work(&own, &*problem));
         if let Err(error) = started {
             on_problem(format!("alerts cannot be sent to {}: no thread: {error}", receiver.name));
         }
@@ -174,8 +173,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (gate, out) = (folder.path().join("gate"), folder.path().join("out"));
         // It hangs until the gate is open, which counts as temporary.
-        let script =
-            format!("test -e {} || sleep 60; echo $GPUMON_ALERT_RULE >> {}", gate.display(), out.display());
+        let script = format!("test -e {} || sleep 60; echo $GPUMON_ALERT_RULE >> {}", gate.display(), out.display());
         let worker = Worker::start(command("gate", &script, 100), Arc::new(|_| {}));
         for rule in ["first", "second"] {
             let mut notification = notification();

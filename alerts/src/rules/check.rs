@@ -246,9 +246,8 @@ fn of_bound(
     }
     let unit = subject.of(|field| field.unit, |field| field.unit);
     let has_limit = rate.is_none() && subject.of(|field| field.limit.is_some(), |field| field.limit.is_some());
-    let scale = |amount: &Spanned<Amount>| {
-        amount.get_ref().of(unit, has_limit).map_err(|message| (amount.span(), message))
-    };
+    let scale =
+        |amount: &Spanned<Amount>| amount.get_ref().of(unit, has_limit).map_err(|message| (amount.span(), message));
     let (value, is_share) = match scale(threshold)? {
         Scale::Value(value) => (value, false),
         Scale::Share(value) => (value, true),
@@ -264,13 +263,13 @@ fn of_bound(
             }
         },
     };
-    if let Some(clear) = clear.as_ref().filter(|_| (is_above && clear_value > value) || (!is_above && clear_value < value))
+    if let Some(clear) =
+        clear.as_ref().filter(|_| (is_above && clear_value > value) || (!is_above && clear_value < value))
     {
-        let message = format!("it would clear before it fires; `{opposite}` must be {} `{side}`", if is_above {
-            "at most"
-        } else {
-            "at least"
-        });
+        let message = format!(
+            "it would clear before it fires; `{opposite}` must be {} `{side}`",
+            if is_above { "at most" } else { "at least" }
+        );
         return Err((clear.span(), message));
     }
     Ok(Bound { is_above, value, clear: clear_value, is_share })
@@ -308,9 +307,9 @@ fn of_gpus(rule: &RuleTable, watch: &Watch) -> Result<Vec<GpuId>, Complaint> {
         GpuName::Index(index) => Ok(GpuId::Index(*index)),
         GpuName::Uuid(uuid) => {
             let uuid = uuid.to_ascii_lowercase();
-            let is_uuid = uuid.strip_prefix("gpu-").is_some_and(|rest| {
-                !rest.is_empty() && rest.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
-            });
+            let is_uuid = uuid
+                .strip_prefix("gpu-")
+                .is_some_and(|rest| !rest.is_empty() && rest.chars().all(|c| c.is_ascii_alphanumeric() || c == '-'));
             let message = "a GPU is its index, as 0, or its UUID, as \"GPU-1a2b3c4d\"".to_owned();
             if is_uuid { Ok(GpuId::Uuid(uuid)) } else { Err((name.span(), message)) }
         }
@@ -330,9 +329,8 @@ fn of_webhook(webhook: WebhookTable) -> Result<Receiver, Complaint> {
     let (span, url) = match (webhook.url, webhook.url_file) {
         (Some(url), None) => (url.span(), url.into_inner()),
         (None, Some(file)) => {
-            let read = fs::read_to_string(file.get_ref()).map_err(|error| {
-                (file.span(), format!("cannot read {}: {error}; check the path", file.get_ref()))
-            })?;
+            let read = fs::read_to_string(file.get_ref())
+                .map_err(|error| (file.span(), format!("cannot read {}: {error}; check the path", file.get_ref())))?;
             (file.span(), read.trim().to_owned())
         }
         (Some(_), Some(file)) => return Err((file.span(), "`url` is there, too; remove one of them".to_owned())),
@@ -343,11 +341,7 @@ fn of_webhook(webhook: WebhookTable) -> Result<Receiver, Complaint> {
     };
     let address = Address::parse(&url).map_err(|message| (span, message.to_owned()))?;
     let timeout = webhook.timeout.map_or(Ok(TIMEOUT), |timeout| within(&timeout, TIMEOUTS))?;
-    Ok(Receiver {
-        name: webhook.name.into_inner(),
-        way: Way::Webhook { address, format: webhook.format },
-        timeout,
-    })
+    Ok(Receiver { name: webhook.name.into_inner(), way: Way::Webhook { address, format: webhook.format }, timeout })
 }
 
 fn of_command(command: CommandTable) -> Result<Receiver, Complaint> {

@@ -15,7 +15,8 @@ fn a_rule_is_understood_with_its_defaults() {
     assert_eq!(subject.id(), "temperature.gpu_celsius");
     assert_eq!(bound, Bound { is_above: true, value: 85.0, clear: 85.0, is_share: false });
     assert_eq!((hot.check.for_ms, hot.check.clear_for_ms, hot.severity), (0, 60_000, Severity::Warning));
-    let leak = rule("field = \"memory.used_bytes\"\nabove = \"1 GiB\"\nper = \"minute\"\nfor = \"2m\"\nclear_for = \"0s\"");
+    let leak =
+        rule("field = \"memory.used_bytes\"\nabove = \"1 GiB\"\nper = \"minute\"\nfor = \"2m\"\nclear_for = \"0s\"");
     let Watch::Value { rate: Some(rate), .. } = leak.check.watch else { panic!("{leak:?}") };
     assert_eq!(rate, Rate { per: Per::Minute, over_ms: 60_000 });
     assert_eq!((leak.check.for_ms, leak.check.clear_for_ms), (120_000, 0));
@@ -79,8 +80,14 @@ fn what_is_wrong_is_told_with_its_place_and_cure() {
     for (keys, expected) in [
         ("", "alerts.toml:2:8: what does this rule watch? add `field"),
         ("feild = \"x\"", "3:1: unknown key `feild`; did you mean `field`?"),
-        ("field = \"temperature.gpu_celcius\"\nabove = 1", "3:9: unknown field `temperature.gpu_celcius`; did you mean `temperature.gpu_celsius`?"),
-        ("field = \"temperature.hotspot\"\nabove = 1", "use one of temperature.gpu_celsius, temperature.memory_celsius"),
+        (
+            "field = \"temperature.gpu_celcius\"\nabove = 1",
+            "3:9: unknown field `temperature.gpu_celcius`; did you mean `temperature.gpu_celsius`?",
+        ),
+        (
+            "field = \"temperature.hotspot\"\nabove = 1",
+            "use one of temperature.gpu_celsius, temperature.memory_celsius",
+        ),
         ("field = \"gpu\"\nabove = 1", "name one of the page \"Fields\""),
         ("condition = \"throtled\"", "3:13: unknown condition `throtled`; did you mean `throttled`?"),
         ("condition = \"xid\"\nabove = 1", "4:9: `above` means nothing in a rule over a condition; remove it"),
@@ -90,7 +97,10 @@ fn what_is_wrong_is_told_with_its_place_and_cure() {
         (hot, "beyond which value? add `above"),
         (&format!("{hot}above = 1\nbelow = 2"), "5:9: a rule has one threshold; make two rules of it"),
         (&format!("{hot}above = 85\nclear_above = 80"), "write `clear_below`"),
-        (&format!("{hot}above = 85\nclear_below = 90"), "would clear before it fires; `clear_below` must be at most `above`"),
+        (
+            &format!("{hot}above = 85\nclear_below = 90"),
+            "would clear before it fires; `clear_below` must be at most `above`",
+        ),
         (&format!("{hot}above = \"85 GiB\""), "4:9: this field is not in `GiB`; use one of C, °C"),
         (&format!("{hot}above = \"hot\""), "expected a number, as 85, or one with its unit"),
         (&format!("{hot}above = 850"), "temperature.gpu_celsius is always between -40 and 200"),
@@ -99,7 +109,10 @@ fn what_is_wrong_is_told_with_its_place_and_cure() {
         (&format!("{hot}above = 85\nper = \"minute\"\nover = \"2h\""), "this time is from 10 s to 3600 s"),
         (&format!("{hot}above = 85\nfor = 5"), "expected a time up to 30 days with its unit"),
         (&format!("{hot}above = 85\nrepeat = \"5s\""), "at least 60 s"),
-        (&format!("{hot}above = 85\nsilence = [\"at night\"]"), "5:12: `at night` is no time of silence; use hours of the day"),
+        (
+            &format!("{hot}above = 85\nsilence = [\"at night\"]"),
+            "5:12: `at night` is no time of silence; use hours of the day",
+        ),
         (&format!("{hot}above = 85\ngpus = [\"H200\"]"), "a GPU is its index, as 0, or its UUID"),
         (&format!("{hot}above = 85\ngpus = []"), "no GPU is named"),
         ("field = \"host.memory.used_bytes\"\nabove = \"90 %\"\ngpus = [0]", "the machine's, and of no GPU"),
@@ -116,9 +129,15 @@ fn what_is_wrong_is_told_with_its_place_and_cure() {
     for (text, expected) in [
         ("[[webhook]]\nname = \"a\"", "where to? add `url"),
         ("[[webhook]]\nname = \"a\"\nurl = \"https://u:p@h/\"", "has a user name"),
-        ("[[webhook]]\nname = \"a\"\nurl = \"https://h/\"\nformat = \"teams\"", "unknown value `teams`; use one of json, slack"),
+        (
+            "[[webhook]]\nname = \"a\"\nurl = \"https://h/\"\nformat = \"teams\"",
+            "unknown value `teams`; use one of json, slack",
+        ),
         ("[[command]]\nname = \"a\"\ncommand = []", "which program?"),
-        ("[[command]]\nname = \"a\"\ncommand = [\"x\", \"{rul}\"]", "unknown placeholder `{rul}`; did you mean `rule`?"),
+        (
+            "[[command]]\nname = \"a\"\ncommand = [\"x\", \"{rul}\"]",
+            "unknown placeholder `{rul}`; did you mean `rule`?",
+        ),
         ("[[command]]\nname = \"a\"\ncommand = [\"x\"]\ntimeout = \"2m\"", "from 1 s to 60 s"),
         ("[[rules]]\nname = \"a\"", "unknown key `rules`; did you mean `rule`?"),
     ] {

@@ -183,7 +183,9 @@ async fn serve(source: &SourceArgs, args: &ServeArgs) -> Result<(), Failure> {
 impl ServeArgs {
     /// The rules of the alert file, and what has it read anew. A variable that is set to nothing names no file.
     fn alert_settings(&self) -> Result<(Option<AlertSettings>, Option<watch::Sender<u64>>), Failure> {
-        let Some(file) = self.alerts.clone().filter(|file| !file.as_os_str().is_empty()) else { return Ok((None, None)) };
+        let Some(file) = self.alerts.clone().filter(|file| !file.as_os_str().is_empty()) else {
+            return Ok((None, None));
+        };
         let rules = alerts::read(&file)?;
         let (sender, reload) = watch::channel(0);
         Ok((Some(AlertSettings { file, rules, reload }), Some(sender)))

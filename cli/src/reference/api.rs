@@ -8,6 +8,7 @@ use std::{
 };
 
 use gpumon_server::{
+    alerts::AlertStatus,
     frame::ClientFrame,
     runs::{Catalogue, state::RunDetails},
 };
@@ -69,6 +70,13 @@ const ROUTES: &[(&str, &str, &str)] = &[
          last 300 seconds than now; answers 201 with the [event](#event). The text has up to 100 characters; 20 marks may \
          come at once, and then one per second. Needs the header `X-Gpumon: run` and the permission to start runs.",
     ),
+    ("GET", "/api/v1/alerts", "Every alert rule and receiver and how it is, as [AlertStatus](#alertstatus)."),
+    (
+        "POST",
+        "/api/v1/alerts/silence",
+        "Notifies nobody of a rule for a while: `{\"rule\":\"GPU is hot\",\"for_ms\":7200000}`, up to 30 days, 0 to end it; \
+         answers as `GET /api/v1/alerts`. Unix socket only, for the server's own user and root.",
+    ),
     (
         "POST",
         "/api/v1/pause",
@@ -96,6 +104,7 @@ fn reference() -> String {
     let client = take(&mut types, generated().into_root_schema_for::<ClientFrame>().to_value());
     let details = take(&mut types, generated().into_root_schema_for::<RunDetails>().to_value());
     let catalogue = take(&mut types, generated().into_root_schema_for::<Catalogue>().to_value());
+    let alerts = take(&mut types, generated().into_root_schema_for::<AlertStatus>().to_value());
     let mut page = HEAD.to_owned();
     page.push_str("\n## Routes\n\n| Method | Path | Description |\n|---|---|---|\n");
     for (method, path, text) in ROUTES {
@@ -112,6 +121,7 @@ fn reference() -> String {
         ("Snapshot", &snapshot),
         ("RunDetails", &details),
         ("Catalogue", &catalogue),
+        ("AlertStatus", &alerts),
     ] {
         writeln!(page, "\n## {title}\n\n{}", describe(of)).unwrap();
     }

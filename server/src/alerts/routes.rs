@@ -42,7 +42,8 @@ async fn status(State(app): State<AppState>) -> Json<AlertStatus> {
 /// Answers with how all rules are then.
 async fn silence(State(app): State<AppState>, body: Bytes) -> Result<Json<AlertStatus>, (StatusCode, String)> {
     let bad = |why: String| {
-        let message = format!("{why}; send {{\"rule\":\"NAME\",\"for_ms\":7200000}} with up to {LONGEST_MS}, or 0 to end it\n");
+        let message =
+            format!("{why}; send {{\"rule\":\"NAME\",\"for_ms\":7200000}} with up to {LONGEST_MS}, or 0 to end it\n");
         (StatusCode::BAD_REQUEST, message)
     };
     let Silence { rule, for_ms } = serde_json::from_slice(&body).map_err(|error| bad(error.to_string()))?;

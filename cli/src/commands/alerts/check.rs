@@ -32,7 +32,9 @@ pub(super) fn run(file: &Path) -> Result<(), Failure> {
     }
     if has_secret(&receivers) && is_open(file) {
         let path = file.display();
-        say(&format!("{path} can be read by every user and may have the address of a webhook: run `chmod o-r {path}`, or use url_file"));
+        say(&format!(
+            "{path} can be read by every user and may have the address of a webhook: run `chmod o-r {path}`, or use url_file"
+        ));
     }
     Ok(())
 }

@@ -104,7 +104,8 @@ mod tests {
             waiting: 1,
             error: Some("the webhook answers with status 503".to_owned()),
         }];
-        let status = AlertStatus { rules: vec![rule("hot", true, active), rule("a", false, vec![])], receivers, error: None };
+        let status =
+            AlertStatus { rules: vec![rule("hot", true, active), rule("a", false, vec![])], receivers, error: None };
         let expected = "\
 firing    hot: Temperature above 85 °C (critical, silenced)
           GPU 0: Temperature 87 °C, above 85 °C, since 45 s

@@ -17,7 +17,7 @@ use crate::{exit::Failure, local::ServerArgs};
 ///
 /// Rules stand in a TOML file, which `gpumon serve --alerts FILE` evaluates at every sample.
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = NOTES)]
+#[command(after_long_help = NOTES, disable_help_subcommand = true)]
 pub(crate) struct AlertsArgs {
     #[command(subcommand)]
     action: Action,

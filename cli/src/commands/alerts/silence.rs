@@ -23,7 +23,8 @@ pub(super) fn parse_time(text: &str) -> Result<Time, String> {
         return Ok(Time(None));
     }
     let time = parse_duration(text, &(Duration::from_secs(1)..=LONGEST));
-    time.map(|time| Time(Some(time))).ok_or_else(|| "not a time: give 1 second to 30 days, as 30m, 2h or 7d, or off".to_owned())
+    time.map(|time| Time(Some(time)))
+        .ok_or_else(|| "not a time: give 1 second to 30 days, as 30m, 2h or 7d, or off".to_owned())
 }
 
 pub(super) fn run(server: &ServerArgs, rule: &str, Time(time): Time) -> Result<(), Failure> {
