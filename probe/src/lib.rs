@@ -8,6 +8,7 @@
 //! - [`owner`] tells whose process a PID is.
 //! - [`usage`] adds up who used how much.
 //! - [`bounded`] reads files whose length somebody else decides.
+//! - [`toml_error`] says what is wrong with a file of TOML, and where.
 //! - [`units`] formats bytes and durations for people.
 //! - [`untrusted`] makes text that somebody else chose safe to print.
 //!
@@ -20,6 +21,7 @@ pub mod model;
 pub mod owner;
 pub mod sampler;
 mod thread;
+pub mod toml_error;
 pub mod units;
 pub mod untrusted;
 pub mod usage;

@@ -8,6 +8,7 @@
 //! - [`hub`] holds what the collector said last and passes it to every client.
 //! - [`history`] keeps the recent past for clients that come late.
 //! - [`replay`] is a recording in the place of a collector.
+//! - [`alerts`] evaluates the rules of the alert file, and tells what fires.
 //! - [`runs`] are those of the workload runner: processes that work, and what they say.
 //! - [`stream`], [`page`], [`past`], [`metrics`], [`marks`], [`usage`], [`pause`] and [`routes`] are the endpoints; [`guard`] stands before
 //!   all of them and knows each [`public_origin`], [`peer`] before those that change anything. [`view`] is how much of
@@ -20,6 +21,7 @@
 //!
 //! This process never loads NVML, so that a hanging or crashing driver cannot take it along.
 
+pub mod alerts;
 mod answers;
 mod app;
 mod collector;
@@ -65,6 +67,7 @@ use gpumon_recording::Player;
 use tokio::{sync::watch, task::JoinSet};
 
 use self::{
+    alerts::{AlertSettings, Alerts},
     app::{AppState, Encoders},
     control::Control,
     hub::Hub,
@@ -109,6 +112,8 @@ pub struct Settings {
     pub runs: RunSettings,
     /// Where history is written; in memory alone without it.
     pub history: Option<gpumon_history::writer::Settings>,
+    /// Which alerts there are; `None` for none.
+    pub alerts: Option<AlertSettings>,
 }
 
 /// Serves at every listener until `shutdown` completes, then ends every connection and the collector.
@@ -120,7 +125,7 @@ pub async fn run(
     settings: Settings,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
-    let Settings { readings, process_metrics, public_origins, runs, history } = settings;
+    let Settings { readings, process_metrics, public_origins, runs, history, alerts: alert_settings } = settings;
     let (hub, control) = (Arc::new(Hub::new()), Arc::new(Control::new()));
     if let Some(history) = history {
         hub.write_history(history)?;
@@ -141,8 +146,14 @@ pub async fn run(
             (tokio::spawn(std::future::pending()), Some(Replay::start(*player, Arc::clone(&hub))?))
         }
     };
+    let alerts = Arc::new(Alerts::new(Arc::clone(&hub), alert_settings.as_ref()));
+    let mut evaluation = JoinSet::new();
+    if let Some(settings) = alert_settings {
+        evaluation.spawn(alerts::run(Arc::clone(&alerts), settings));
+    }
     let app = AppState {
         hub,
+        alerts,
         sampling_interval,
         control,
         runs,
@@ -168,6 +179,7 @@ pub async fn run(
             tokio::time::sleep(SHUTDOWN_TIMEOUT).await;
         } => Ok(()),
         () = trim(&app, &connections) => Ok(()),
+        Some(_) = evaluation.join_next() => Err(io::Error::other("the evaluation of alerts failed")),
         // It ends only by a defect. A server that looks well and shows nothing new would be worse than none.
         _ = &mut supervision => Err(io::Error::other("the collector's supervisor failed")),
     };

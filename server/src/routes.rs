@@ -14,7 +14,7 @@ use gpumon_probe::model::now_ms;
 use tower_http::{set_header::SetResponseHeaderLayer, timeout::TimeoutLayer};
 
 use crate::{
-    answers,
+    alerts, answers,
     app::AppState,
     guard::{self, Access},
     marks, metrics, page, past, pause, peer, replay, runs, snapshot, stream, usage,
@@ -34,6 +34,7 @@ pub(crate) fn router(state: AppState, access: Access) -> Router {
         .merge(runs::router(&state))
         .merge(marks::router(&state))
         .merge(replay::router(&state))
+        .merge(alerts::router())
         .route("/", get(page::index))
         .route("/{*path}", get(page::file))
         .route("/api/v1/answers", get(answers::answers))

@@ -62,6 +62,7 @@ impl Server {
             public_origins: Vec::new(),
             runs,
             history: None,
+            alerts: None,
         };
         tokio::spawn(gpumon_server::run(vec![listener], settings, std::future::pending()));
         Self { folder, address }

@@ -1,6 +1,7 @@
 //! The real `gpumon`, over the fake NVML library, through the real `dlopen`, sockets and processes.
 
 mod activity;
+mod alerts;
 mod bench;
 mod beside;
 mod bundle;

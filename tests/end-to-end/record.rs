@@ -21,10 +21,8 @@ const SCENARIO: &str = "[[gpu]]\nindex = 0\nutilization_percent = 80\n[[gpu]]\ni
 fn recorded(fake: &Fake, name: &str, seconds: u32) -> String {
     let path = fake.path(name);
     let path = path.to_str().unwrap();
-    let output = fake
-        .gpumon(&["record", path, "--interval-ms", "100", "--duration", &format!("{seconds}s")])
-        .output()
-        .unwrap();
+    let output =
+        fake.gpumon(&["record", path, "--interval-ms", "100", "--duration", &format!("{seconds}s")]).output().unwrap();
     assert!(output.status.success(), "{}", stderr(&output));
     path.to_owned()
 }
@@ -212,7 +210,10 @@ fn a_recording_that_is_served_is_labeled_and_steered_and_never_taken_for_now() {
     let server = Server::start(fake.gpumon(&["replay", &a, "--serve", "--listen", "127.0.0.1:0"]));
     let steer = |body: &str| send(server.port, "POST /api/v1/replay", &["X-Gpumon: run"], body);
     let paused = steer(&format!("{{\"paused\":true,\"at_ms\":{}}}", first_ms + 1000)).json();
-    assert_eq!((&paused["paused"], &paused["from_ms"], &paused["to_ms"]), (&true.into(), &first_ms.into(), &last_ms.into()));
+    assert_eq!(
+        (&paused["paused"], &paused["from_ms"], &paused["to_ms"]),
+        (&true.into(), &first_ms.into(), &last_ms.into())
+    );
     let at_ms = paused["at_ms"].as_u64().unwrap();
     assert!((first_ms + 800..=first_ms + 1000).contains(&at_ms), "{paused}");
     let snapshot = server.get("/api/v1/snapshot").json();

@@ -1,5 +1,6 @@
 //! The commands, one file each: its arguments, and what it does.
 
+pub(crate) mod alerts;
 pub(crate) mod bench;
 pub(crate) mod burn;
 pub(crate) mod collect;
@@ -48,6 +49,7 @@ pub(crate) enum Command {
     Oom(oom::OomArgs),
     Selftest(selftest::SelftestArgs),
     Mark(mark::MarkArgs),
+    Alerts(alerts::AlertsArgs),
     Pause(pause::PauseArgs),
     Resume(pause::ResumeArgs),
     Schema(schema::SchemaArgs),
@@ -84,6 +86,7 @@ pub(crate) fn dispatch(args: Args, name: Option<&str>) -> Result<(), Failure> {
         Some(Command::Oom(oom)) => oom::run(&args.source, &oom),
         Some(Command::Selftest(selftest)) => selftest::run(&args.source, &selftest),
         Some(Command::Mark(mark)) => mark::run(&mark),
+        Some(Command::Alerts(alerts)) => alerts::run(&alerts),
         Some(Command::Pause(pause)) => pause::pause(&pause),
         Some(Command::Schema(schema)) => schema::run(&schema),
         Some(Command::Resume(resume)) => pause::resume(&resume),

@@ -79,7 +79,7 @@ pub(crate) fn run(source: &SourceArgs, args: ReplayArgs) -> Result<(), Failure> 
 }
 
 async fn serve(player: Player, listen: SocketAddr, socket: Option<PathBuf>) -> Result<(), Failure> {
-    let shutdown = asked_to_end()?;
+    let shutdown = asked_to_end(None)?;
     let door = match &socket {
         Some(path) => Listener::unix(path).await?,
         None => Listener::tcp(listen)?,
@@ -95,6 +95,7 @@ async fn serve(player: Player, listen: SocketAddr, socket: Option<PathBuf>) -> R
             allowed_for_all: false,
         },
         history: None,
+        alerts: None,
     };
     gpumon_server::run(iter::once(door).collect(), settings, shutdown).await?;
     Ok(())

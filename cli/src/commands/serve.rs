@@ -14,6 +14,7 @@ use anyhow::Context;
 use gpumon_history::writer;
 use gpumon_server::{
     Readings, Settings,
+    alerts::AlertSettings,
     listen::{ListenError, Listener},
     local,
     public_origin::PublicOrigin,
@@ -22,9 +23,13 @@ use gpumon_server::{
 };
 use gpumon_workload::parent::WorkerCommand;
 use rustix::process::{Pid, Resource, Rlimit, getppid, getrlimit, setrlimit};
-use tokio::signal::unix::{SignalKind, signal};
+use rustix::termios::isatty;
+use tokio::{
+    signal::unix::{Signal, SignalKind, signal},
+    sync::watch,
+};
 
-use super::collect;
+use super::{alerts, collect};
 use crate::{
     exit::Failure,
     options::{SamplingArgs, SourceArgs, bytes_in},
@@ -77,6 +82,9 @@ pub(crate) struct ServeArgs {
 
     #[command(flatten)]
     history: HistoryArgs,
+    /// Alert file: rules that are evaluated at every sample, and who is notified. SIGHUP reads it anew
+    #[arg(long, env = "GPUMON_ALERTS", value_name = "FILE")]
+    alerts: Option<PathBuf>,
 
     /// Program that executes runs, instead of this one
     #[arg(long, env = "GPUMON_WORKER", hide = true, value_name = "PATH")]
@@ -111,8 +119,11 @@ Examples:
       Keep history over restarts, for up to a year.
   gpumon serve --public-origin https://gpus.example.org
       Serve behind a reverse proxy that asks who somebody is.
+  gpumon serve --alerts alerts.toml
+      Evaluate alert rules and notify receivers; see `gpumon alerts --help`.
 
 Environment:
+  GPUMON_ALERTS  default of --alerts
   GPUMON_CONTROL  default of --control
   GPUMON_DATA_DIR  default of --data-dir
   XDG_RUNTIME_DIR  folder of the control socket
@@ -155,7 +166,9 @@ pub(super) fn in_runtime(served: impl Future<Output = Result<(), Failure>>) -> R
 }
 
 /// Ends when the program is asked to.
-pub(super) fn asked_to_end() -> io::Result<impl Future<Output = ()> + Send + 'static> {
+pub(super) fn asked_to_end(
+    reload: Option<watch::Sender<u64>>,
+) -> io::Result<impl Future<Output = ()> + Send + 'static> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let mut hang_up = signal(SignalKind::hangup())?;
@@ -163,7 +176,7 @@ pub(super) fn asked_to_end() -> io::Result<impl Future<Output = ()> + Send + 'st
         tokio::select! {
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
-            _ = hang_up.recv() => {}
+            () = hung_up(&mut hang_up, reload) => {}
         }
     })
 }
@@ -184,7 +197,8 @@ async fn serve(source: &SourceArgs, args: &ServeArgs) -> Result<(), Failure> {
         arguments: source.to_arguments().into_iter().chain(collect::arguments(&args.sampling)).collect(),
         interval: args.sampling.interval(),
     };
-    let asked_to_end = asked_to_end()?;
+    let (alerts, reload) = args.alert_settings()?;
+    let asked_to_end = asked_to_end(reload)?;
     let door = match &args.socket {
         Some(path) => Listener::unix(path).await?,
         None => Listener::tcp(args.listen)?,
@@ -213,6 +227,7 @@ async fn serve(source: &SourceArgs, args: &ServeArgs) -> Result<(), Failure> {
         public_origins,
         runs,
         history,
+        alerts,
     };
     gpumon_server::run(iter::once(door).chain(local_door).collect(), settings, shutdown).await?;
     Ok(())
@@ -238,6 +253,16 @@ fn parse_size(text: &str) -> Result<u64, String> {
 }
 
 impl ServeArgs {
+    /// The rules of the alert file, and what has it read anew. A variable that is set to nothing names no file.
+    fn alert_settings(&self) -> Result<(Option<AlertSettings>, Option<watch::Sender<u64>>), Failure> {
+        let Some(file) = self.alerts.clone().filter(|file| !file.as_os_str().is_empty()) else {
+            return Ok((None, None));
+        };
+        let rules = alerts::read(&file)?;
+        let (sender, reload) = watch::channel(0);
+        Ok((Some(AlertSettings { file, rules, reload }), Some(sender)))
+    }
+
     /// Whether there is to be a socket beside the port.
     fn wants_local_door(&self) -> bool {
         self.socket.is_none() && !self.no_control
@@ -266,6 +291,18 @@ fn allow_many_connections() {
 pub(super) fn parse_address(text: &str) -> Result<SocketAddr, String> {
     let numeric = text.strip_prefix("localhost:").map_or_else(|| text.to_owned(), |port| format!("127.0.0.1:{port}"));
     numeric.parse().map_err(|_| "not ADDRESS:PORT with a port up to 65535, as 127.0.0.1:9123".to_owned())
+}
+
+/// Completes when a hang-up is to end the server. With alert rules, one reads them anew, unless it says that the server's
+/// terminal was closed.
+async fn hung_up(hang_up: &mut Signal, reload: Option<watch::Sender<u64>>) {
+    let had_terminal = isatty(std::io::stdin());
+    while hang_up.recv().await.is_some() {
+        match &reload {
+            Some(reload) if !had_terminal || isatty(std::io::stdin()) => reload.send_modify(|count| *count += 1),
+            _ => return,
+        }
+    }
 }
 
 /// An orphan gets another parent, and no signal that this happened.

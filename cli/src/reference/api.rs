@@ -9,6 +9,7 @@ use std::{
 
 use gpumon_probe::usage::Usage;
 use gpumon_server::{
+    alerts::AlertStatus,
     frame::ClientFrame,
     runs::{Catalogue, state::RunDetails},
 };
@@ -82,6 +83,13 @@ const ROUTES: &[(&str, &str, &str)] = &[
          last 600 seconds than now; answers 201 with the [event](#event). The text has up to 100 characters; 20 marks may \
          come at once, and then one per second. Needs the header `X-Gpumon: run` and the permission to start runs.",
     ),
+    ("GET", "/api/v1/alerts", "Every alert rule and receiver and how it is, as [AlertStatus](#alertstatus)."),
+    (
+        "POST",
+        "/api/v1/alerts/silence",
+        "Notifies nobody of a rule for a while: `{\"rule\":\"GPU is hot\",\"for_ms\":7200000}`, up to 30 days, 0 to end it; \
+         answers as `GET /api/v1/alerts`. Unix socket only, for the server's own user and root.",
+    ),
     (
         "GET",
         "/api/v1/replay",
@@ -122,6 +130,7 @@ fn reference() -> String {
     let details = take(&mut types, generated().into_root_schema_for::<RunDetails>().to_value());
     let catalogue = take(&mut types, generated().into_root_schema_for::<Catalogue>().to_value());
     let usage = take(&mut types, generated().into_root_schema_for::<Usage>().to_value());
+    let alerts = take(&mut types, generated().into_root_schema_for::<AlertStatus>().to_value());
     let mut page = HEAD.to_owned();
     page.push_str("\n## Routes\n\n| Method | Path | Description |\n|---|---|---|\n");
     for (method, path, text) in ROUTES {
@@ -140,6 +149,7 @@ fn reference() -> String {
         ("RunDetails", &details),
         ("Catalogue", &catalogue),
         ("Usage", &usage),
+        ("AlertStatus", &alerts),
     ] {
         writeln!(page, "\n## {title}\n\n{}", describe(of)).unwrap();
     }

@@ -7,6 +7,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 mod activity;
+mod alert;
 mod board;
 mod bus_id;
 mod condition;
@@ -26,6 +27,7 @@ mod topology;
 mod trace;
 
 pub use activity::Activity;
+pub use alert::{Alert, FiringAlert};
 pub use board::{Board, MaxClocks, PowerLimits, Thresholds};
 pub(crate) use bus_id::sysfs_device;
 pub use bus_id::{is_same_bus_id, normal_bus_id};

@@ -23,7 +23,7 @@ use gpumon_history::{
     writer::{Restored, Settings},
 };
 use gpumon_probe::{
-    model::{Event, GpuDetails, GpuRef, Inventory, Record, Sample, now_ms},
+    model::{Event, FiringAlert, GpuDetails, GpuRef, Inventory, Record, Sample, now_ms},
     usage::{Usage, UsageMeter},
     vendor::{DriverAnswers, GpuAnswers},
 };
@@ -34,7 +34,7 @@ use tokio::{
 
 use crate::{
     driver_answers::Answers,
-    frame::{CollectorState, CollectorStatus, Hello, History, ServerFrame, Snapshot, is_fresh},
+    frame::{CollectorState, CollectorStatus, Hello, History, ServerFrame, Snapshot, is_fresh, late_ms},
     history::{self, Past},
     snapshot_parts::SnapshotParts,
     stream::TextFrame,
@@ -88,6 +88,17 @@ struct State {
     details: BTreeMap<u32, Arc<GpuDetails>>,
     answers: DriverAnswers,
     events: EventLog,
+    /// Which alerts fire now.
+    alerts: Vec<FiringAlert>,
+}
+
+/// What alert rules are evaluated on.
+pub(crate) struct KnownReadings {
+    /// The newest sample, unless it is too old to tell how things are.
+    pub(crate) sample: Option<Arc<Sample>>,
+    pub(crate) inventory: Option<Arc<Inventory>>,
+    /// Whether GPUs are read: not during a pause, nor before the first sample behind a start.
+    pub(crate) is_watched: bool,
 }
 
 impl State {
@@ -125,6 +136,7 @@ impl Hub {
                 details: BTreeMap::new(),
                 answers: DriverAnswers::default(),
                 events: EventLog::default(),
+                alerts: Vec::new(),
             }),
             history: RwLock::default(),
             usage: RwLock::default(),
@@ -248,6 +260,27 @@ impl Hub {
         self.history.read().unwrap_or_else(PoisonError::into_inner).add_event(event);
     }
 
+    /// Takes in which alerts fire now.
+    pub(crate) fn set_firing(&self, firing: Vec<FiringAlert>) {
+        self.write(|state| state.alerts.clone_from(&firing));
+        self.notify(encode(&ServerFrame::Alerts { firing }));
+    }
+
+    /// What is known at this moment, as alert rules see it. A collector that is replaced at once leaves no gap.
+    pub(crate) fn readings(&self, now_ms: u64) -> KnownReadings {
+        self.read(|state| {
+            let interval_ms = state.sample.as_ref().map_or(0, |sample| u64::from(sample.interval_ms));
+            let is_recent = |at_ms: u64| now_ms.saturating_sub(at_ms) < late_ms(interval_ms);
+            let sample = state.sample.clone().filter(|sample| is_recent(sample.at_ms));
+            let is_watched = match state.collector.state {
+                CollectorState::Paused | CollectorState::Starting => false,
+                CollectorState::Running => sample.is_some() || !is_recent(state.collector.since_ms),
+                CollectorState::Restarting | CollectorState::Unavailable => true,
+            };
+            KnownReadings { sample, inventory: state.inventory.clone(), is_watched }
+        })
+    }
+
     /// The GPUs that there are.
     pub(crate) fn gpus(&self) -> Vec<GpuRef> {
         self.read(|state| {
@@ -263,10 +296,11 @@ impl Hub {
 
     /// All a new client needs.
     pub(crate) fn hello(&self, view: View) -> String {
-        let (collector, inventory, sample, details, events) = self.read(|state| {
+        let (collector, inventory, sample, details, events, alerts) = self.read(|state| {
             let details: Vec<_> = state.details.values().cloned().collect();
             let events: Vec<_> = state.events.iter().cloned().collect();
-            (state.collector.clone(), state.inventory.clone(), state.sample.clone(), details, events)
+            let (inventory, sample) = (state.inventory.clone(), state.sample.clone());
+            (state.collector.clone(), inventory, sample, details, events, state.alerts.clone())
         });
         write_json(&ServerFrame::Hello(Hello {
             version: VERSION.to_owned(),
@@ -276,6 +310,7 @@ impl Hub {
             sample: sample.map(|sample| view.sample(&sample).into_owned()),
             details: details.into_iter().map(Arc::unwrap_or_clone).collect(),
             events,
+            alerts,
             history: self.newest(HELLO_MS, &Wanted::overview()),
         }))
     }
@@ -288,8 +323,10 @@ impl Hub {
     /// What holds now of that which is told only when it changes, for a client that may have missed a change. Details
     /// come again by themselves.
     pub(crate) fn current_state(&self) -> Vec<TextFrame> {
-        let (collector, inventory) = self.read(|state| (state.collector.clone(), state.inventory_line.clone()));
-        inventory.into_iter().chain([encode(&ServerFrame::Collector(collector))]).collect()
+        let (collector, inventory, firing) =
+            self.read(|state| (state.collector.clone(), state.inventory_line.clone(), state.alerts.clone()));
+        let collector = encode(&ServerFrame::Collector(collector));
+        inventory.into_iter().chain([encode(&ServerFrame::Alerts { firing }), collector]).collect()
     }
 
     /// Everything known now, as far as it is asked for.
@@ -301,6 +338,7 @@ impl Hub {
             sample: state.sample.as_deref().map(|sample| parts.view.sample(sample).into_owned()),
             details: state.details.values().filter(|_| !parts.brief).map(|details| (**details).clone()).collect(),
             events: state.events.iter().filter(|_| !parts.brief).cloned().collect(),
+            alerts: state.alerts.clone(),
             history: None,
         });
         snapshot.history = parts.history_ms.map(|reach_ms| parts.view.history(self.newest(reach_ms, &parts.wanted)));

@@ -73,6 +73,7 @@ pub(super) fn snapshot() -> Snapshot {
         }),
         details: vec![details(0), details(1)],
         events: Vec::new(),
+        alerts: Vec::new(),
         history: None,
     }
 }

@@ -33,10 +33,11 @@ mod text;
 mod throttled;
 
 pub use baseline::Baseline;
+pub use clock::{Clock, Moment};
+pub use hysteresis::{Hysteresis, Observation};
 pub use memory_filling::memory_forecast;
 pub use memory_nearly_full::is_memory_nearly_full;
 
-use clock::Clock;
 use driver_errors::DriverErrors;
 use rule::{Rule, View};
 

@@ -88,7 +88,7 @@ mod tests {
     use crate::commands::schema::{What, schema};
 
     /// Keys of texts: what gpumon or the driver says, possibly with a name in it.
-    const TEXTS: [&str; 5] = ["message", "step", "text", "title", "value"];
+    const TEXTS: [&str; 6] = ["message", "rule", "step", "text", "title", "value"];
 
     fn is_free(schema: &Value) -> bool {
         let kind = &schema["type"];
