@@ -37,7 +37,7 @@ const PENDING_BUCKETS: usize = 60;
 /// So many events.
 const PENDING_EVENTS: usize = 1000;
 
-const RETRY: Duration = Duration::from_secs(60);
+const RETRY: Duration = Duration::from_mins(1);
 
 /// What there is to write is written after this time at the latest.
 const EVENTS_WAIT: Duration = Duration::from_secs(10);

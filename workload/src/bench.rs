@@ -11,11 +11,12 @@ use crate::{
     measure::{Limits, Now, measure},
     memory_budget::MemoryBudget,
     protocol::{
-        Amount, Backend, Bound, Cost, DeviceName, Dtype, Engine, Environment, Extent, Outcome, Phase, Rate, Roofline,
-        Stopped, Times, Verification,
+        Amount, Backend, Bound, Cost, DeviceName, Dtype, Engine, Environment, Outcome, Phase, Rate, Stopped,
+        Verification,
     },
     random::SEED,
-    roofline::Rated,
+    roofline::{Rated, roofline},
+    statistics::summarize,
     workload::{Prepared, Size, Workload},
 };
 
@@ -32,18 +33,6 @@ pub(crate) struct Request {
     pub amount: Option<Amount>,
     pub engine: Engine,
     pub limits: Limits,
-}
-
-impl Amount {
-    /// What it comes to for a workload of this kind; `None` where that has no such size.
-    fn n(self, extent: Extent, dtype: Dtype) -> Option<u64> {
-        match (self, extent) {
-            (Self::Count(count), Extent::Elements | Extent::Side) | (Self::Times(count), Extent::Times) => Some(count),
-            (Self::Bytes(bytes), Extent::Elements) => Some(bytes.div_ceil(dtype.bytes())),
-            (Self::Bytes(bytes), Extent::Side) => Some(bytes.div_ceil(dtype.bytes()).isqrt()),
-            _ => None,
-        }
-    }
 }
 
 /// Runs a workload and tells how it goes. Whoever sets `interrupted` gets what was measured until then; all memory is
@@ -93,10 +82,10 @@ pub(crate) fn run(
     tell(Now::Phase(Phase::GivingBack));
     drop(work);
 
-    let device_time = Times::new(samples.iter().filter_map(|sample| sample.device_us));
-    let host_time = Times::new(samples.iter().map(|sample| sample.host_us));
+    let device_time = summarize(samples.iter().filter_map(|sample| sample.device_us));
+    let host_time = summarize(samples.iter().map(|sample| sample.host_us));
     let rate = Rate::from_cost(cost, device_time.as_ref().or(host_time.as_ref()).map(|times| times.median_us));
-    let roofline = Roofline::new(about.bound, &rate, place.rated(about.bound, dtype));
+    let roofline = roofline(about.bound, &rate, place.rated(about.bound, dtype));
     Ok(Outcome {
         id: about.id.into(),
         seed: SEED.into(),

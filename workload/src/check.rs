@@ -15,59 +15,6 @@ pub(crate) struct Expected {
     pub(crate) scale: f64,
 }
 
-impl Verification {
-    /// Nothing was checked, which is no success.
-    pub(crate) fn nothing() -> Self {
-        Self::for_words(0, 0)
-    }
-
-    /// So many elements, checked by what was made of all of them.
-    pub(crate) fn for_all(checked: u64, is_right: bool) -> Self {
-        Self::for_words(checked, if is_right { 0 } else { checked })
-    }
-
-    /// Words that were compared with others that are right.
-    pub(crate) fn for_words(checked: u64, wrong: u64) -> Self {
-        Self::from_counts(checked, wrong, None, 0.0, 0.0)
-    }
-
-    /// Both of two parts of a result, or of two looks at one.
-    #[must_use]
-    pub(crate) fn and(self, other: Self) -> Self {
-        Self::from_counts(
-            self.checked + other.checked,
-            self.wrong + other.wrong,
-            [self.first_wrong, other.first_wrong].into_iter().flatten().min(),
-            self.largest_error.max(other.largest_error),
-            self.tolerance.max(other.tolerance),
-        )
-    }
-
-    pub(crate) fn from_counts(
-        checked: u64,
-        wrong: u64,
-        first_wrong: Option<u64>,
-        largest_error: f64,
-        tolerance: f64,
-    ) -> Self {
-        Self { ok: checked > 0 && wrong == 0, checked, wrong, first_wrong, largest_error, tolerance }
-    }
-
-    pub(crate) fn for_element(index: u64, error: f64, tolerance: f64) -> Self {
-        // No number is not within any tolerance.
-        let is_right = error <= tolerance;
-        let largest_error = if is_right { error } else { 0.0 };
-        Self::from_counts(1, u64::from(!is_right), (!is_right).then_some(index), largest_error, tolerance)
-    }
-}
-
-/// All parts of a result.
-impl FromIterator<Self> for Verification {
-    fn from_iter<Parts: IntoIterator<Item = Self>>(parts: Parts) -> Self {
-        parts.into_iter().fold(Self::nothing(), Self::and)
-    }
-}
-
 /// Compares the elements, of which the first has the index `first`, with what they should be.
 pub(crate) fn compare<T: Real>(
     got: &[T],

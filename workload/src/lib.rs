@@ -20,7 +20,6 @@ pub mod info;
 pub mod lock_file;
 pub mod oom;
 pub mod parent;
-pub mod protocol;
 pub mod suggest;
 pub mod tutorials;
 
@@ -44,5 +43,7 @@ mod selftest;
 mod sin_cos;
 mod statistics;
 mod workload;
+
+pub use gpumon_workload_protocol as protocol;
 
 pub use self::{cuda::Unavailable, workload::About};

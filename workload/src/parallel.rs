@@ -18,8 +18,12 @@ pub(crate) fn for_each<T: Send>(pieces: impl Iterator<Item = T>, work: &(dyn Fn(
 }
 
 /// What the work makes of each piece, in their order.
-pub(crate) fn map<T: Send, R: Send>(pieces: impl Iterator<Item = T>, work: &(dyn Fn(T) -> R + Sync)) -> Vec<R> {
-    let cells: Vec<_> = pieces.map(|piece| Mutex::new((Some(piece), None))).collect();
+pub(crate) fn map<T: Send, R: Send>(mut pieces: impl Iterator<Item = T>, work: &(dyn Fn(T) -> R + Sync)) -> Vec<R> {
+    let Some(first) = pieces.next() else { return Vec::new() };
+    // To share a single one takes longer than a small one does.
+    let Some(second) = pieces.next() else { return vec![work(first)] };
+    let cells: Vec<_> =
+        [first, second].into_iter().chain(pieces).map(|piece| Mutex::new((Some(piece), None))).collect();
     for_each_below(cells.len(), &|at| {
         let mut cell = cells[at].lock().unwrap_or_else(PoisonError::into_inner);
         cell.1 = cell.0.take().map(work);

@@ -2,8 +2,7 @@
 
 use gpumon_probe::model::{Absence, Reading};
 
-use crate::protocol::Roofline;
-use crate::protocol::{Bound, Rate};
+use crate::protocol::{Bound, Rate, Roofline};
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Rated {
@@ -17,26 +16,19 @@ impl Rated {
     }
 }
 
-impl Roofline {
-    pub(crate) fn new(limit: Bound, rate: &Rate, rated: Reading<Rated>) -> Self {
-        let reached = match limit {
-            Bound::Compute => rate.operations_per_second,
-            Bound::Memory | Bound::Link => rate.bytes_per_second,
-            Bound::Latency | Bound::Driver => None,
-        };
-        let share = match (reached, rated.value()) {
-            (Some(reached), Some(rated)) => Reading::Now(reached / rated.per_second),
-            _ => Reading::Absent(Absence::Unknown),
-        };
-        let rated_mhz = rated.value().and_then(|rated| rated.at_mhz);
-        Self { limit, rated_per_second: rated.map(|rated| rated.per_second), rated_mhz, share }
-    }
-
-    /// The share of what is possible at a clock that was read while it ran; `None` where the clock changes nothing.
-    pub fn share_at(&self, mhz: f64) -> Option<f64> {
-        let (share, rated_mhz) = (self.share.value()?, self.rated_mhz?);
-        (mhz > 0.0).then(|| share * rated_mhz / mhz)
-    }
+/// How near this rate comes to what is rated.
+pub(crate) fn roofline(limit: Bound, rate: &Rate, rated: Reading<Rated>) -> Roofline {
+    let reached = match limit {
+        Bound::Compute => rate.operations_per_second,
+        Bound::Memory | Bound::Link => rate.bytes_per_second,
+        Bound::Latency | Bound::Driver => None,
+    };
+    let share = match (reached, rated.value()) {
+        (Some(reached), Some(rated)) => Reading::Now(reached / rated.per_second),
+        _ => Reading::Absent(Absence::Unknown),
+    };
+    let rated_mhz = rated.value().and_then(|rated| rated.at_mhz);
+    Roofline { limit, rated_per_second: rated.map(|rated| rated.per_second), rated_mhz, share }
 }
 
 #[cfg(test)]
@@ -47,7 +39,7 @@ mod tests {
     fn a_slower_clock_makes_the_same_rate_a_larger_share() {
         let rate = Rate { bytes_per_second: Some(1e12), operations_per_second: Some(500e12) };
         let rated = Rated { per_second: 1000e12, at_mhz: Some(1830.0) };
-        let roofline = Roofline::new(Bound::Compute, &rate, Reading::Now(rated));
+        let roofline = roofline(Bound::Compute, &rate, Reading::Now(rated));
         assert_eq!(roofline.share, Reading::Now(0.5));
         assert_eq!(roofline.share_at(1525.0), Some(0.6));
         assert_eq!(roofline.share_at(0.0), None);
@@ -56,9 +48,9 @@ mod tests {
     #[test]
     fn where_nothing_is_known_there_is_no_share() {
         let rate = Rate { bytes_per_second: Some(2e12), operations_per_second: None };
-        let unknown = Roofline::new(Bound::Memory, &rate, Reading::Absent(Absence::Unknown));
+        let unknown = roofline(Bound::Memory, &rate, Reading::Absent(Absence::Unknown));
         assert_eq!(unknown.share, Reading::Absent(Absence::Unknown));
-        let memory = Roofline::new(Bound::Memory, &rate, Reading::Now(Rated::at_any_clock(4e12)));
+        let memory = roofline(Bound::Memory, &rate, Reading::Now(Rated::at_any_clock(4e12)));
         assert_eq!((memory.share.clone(), memory.share_at(1000.0)), (Reading::Now(0.5), None));
     }
 }

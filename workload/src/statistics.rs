@@ -2,24 +2,22 @@
 
 use crate::protocol::Times;
 
-impl Times {
-    /// Of all that were taken; `None` where there is none.
-    pub fn new(times_us: impl IntoIterator<Item = f64>) -> Option<Self> {
-        let mut sorted: Vec<f64> = times_us.into_iter().collect();
-        sorted.sort_unstable_by(f64::total_cmp);
-        let n = sorted.len();
-        let (first, _) = (sorted.first()?, sorted.last()?);
-        let rank = median_rank(n);
-        Some(Self {
-            median_us: f64::midpoint(sorted[(n - 1) / 2], sorted[n / 2]),
-            low_us: sorted[rank],
-            high_us: sorted[n - 1 - rank],
-            p5_us: quantile(&sorted, 0.05),
-            p95_us: quantile(&sorted, 0.95),
-            min_us: *first,
-            n,
-        })
-    }
+/// Of all that were taken; `None` where there is none.
+pub(crate) fn summarize(times_us: impl IntoIterator<Item = f64>) -> Option<Times> {
+    let mut sorted: Vec<f64> = times_us.into_iter().collect();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let n = sorted.len();
+    let (first, _) = (sorted.first()?, sorted.last()?);
+    let rank = median_rank(n);
+    Some(Times {
+        median_us: f64::midpoint(sorted[(n - 1) / 2], sorted[n / 2]),
+        low_us: sorted[rank],
+        high_us: sorted[n - 1 - rank],
+        p5_us: quantile(&sorted, 0.05),
+        p95_us: quantile(&sorted, 0.95),
+        min_us: *first,
+        n,
+    })
 }
 
 /// The standard deviation over the mean; `None` of less than two.
@@ -76,12 +74,12 @@ mod tests {
 
     #[test]
     fn times_are_summed_up() {
-        let times = Times::new((1..=21).rev().map(f64::from)).unwrap();
+        let times = summarize((1..=21).rev().map(f64::from)).unwrap();
         assert_eq!((times.median_us, times.min_us, times.n), (11.0, 1.0, 21));
         assert_eq!((times.p5_us, times.p95_us), (2.0, 20.0));
         assert_eq!((times.low_us, times.high_us), (6.0, 16.0));
-        assert!((Times::new([1.0, 2.0]).unwrap().median_us - 1.5).abs() < 1e-9);
-        assert_eq!(Times::new([]), None);
+        assert!((summarize([1.0, 2.0]).unwrap().median_us - 1.5).abs() < 1e-9);
+        assert_eq!(summarize([]), None);
     }
 
     #[test]

@@ -4,6 +4,9 @@
 //! - [`write`] adds what has come, [`roll_up`] makes the coarser tiers, [`retention`] forgets.
 //! - [`read`] puts a span into a grid.
 
+// SQLite's whole numbers are signed; times are far below the largest.
+#![allow(clippy::cast_possible_wrap)]
+
 mod read;
 mod retention;
 mod roll_up;

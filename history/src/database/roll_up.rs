@@ -85,7 +85,9 @@ impl Database {
             *all += samples;
             totals.resize(fields.len(), Total::default());
             for (total, stat) in totals.iter_mut().zip(stats) {
-                stat.iter().for_each(|stat| total.add(*stat, samples));
+                if let Some(stat) = stat {
+                    total.add(stat, samples);
+                }
             }
         }
         for (device, (samples, totals)) in devices {

@@ -196,8 +196,12 @@ fn joined<S>(fields: &[Field<S>], known: Option<TierRow>, samples: u32, stats: &
     let parts = fields.iter().zip(known).zip(stats);
     let joined = parts.map(|((field, known), stat)| {
         let mut total = Total::default();
-        known.iter().for_each(|known| total.add(*known, before));
-        stat.iter().for_each(|stat| total.add(*stat, samples));
+        if let Some(known) = known {
+            total.add(known, before);
+        }
+        if let Some(stat) = stat {
+            total.add(*stat, samples);
+        }
         total.stat(field.kind)
     });
     (before + samples, joined.collect())

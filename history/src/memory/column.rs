@@ -23,7 +23,7 @@ pub(super) fn write(column: &[Option<Stat>], bytes: &mut Vec<u8>) {
     let Some(first) = known().next() else { return bytes.push(EMPTY) };
     let numbers = || known().flat_map(|stat| [stat.value, stat.min, stat.max]);
     let power = power_of_all(numbers());
-    let is_constant = known().count() == column.len() && numbers().all(|number| number == first.value);
+    let is_constant = known().count() == column.len() && numbers().all(|number| number.total_cmp(&first.value).is_eq());
     bytes.push(match power {
         None => RAW,
         Some(_) if is_constant => CONSTANT,
@@ -148,7 +148,7 @@ pub(super) fn signed(bytes: &mut &[u8]) -> Option<i64> {
         let next = byte(bytes)?;
         rest |= u64::from(next & 0x7f).checked_shl(shift)?;
         if next & 0x80 == 0 {
-            return Some((rest >> 1) as i64 ^ -((rest & 1) as i64));
+            return Some((rest >> 1).cast_signed() ^ -(rest & 1).cast_signed());
         }
         shift += 7;
     }

@@ -111,9 +111,8 @@ impl Block {
             let row = |bucket: &'_ Bucket| bucket.devices.iter().position(|device| device.device.uuid == *uuid);
             let rows: Vec<_> = buckets.iter().map(|bucket| Some(&bucket.devices[row(bucket)?])).collect();
             let samples = rows.iter().map(|row| row.map_or(0, |row| row.samples));
-            let stats =
-                |row: &Option<&DeviceBucket>, field: usize| -> Option<Stat> { *row.as_ref()?.stats.get(field)? };
-            let column = |field| rows.iter().map(|row| stats(row, field)).collect();
+            let stats = |row: Option<&DeviceBucket>, field: usize| -> Option<Stat> { *row?.stats.get(field)? };
+            let column = |field| rows.iter().map(|row| stats(*row, field)).collect();
             write_columns(GPU_FIELDS.len(), samples, column, &mut bytes);
         }
         let samples = buckets.iter().map(|bucket| bucket.samples);
@@ -155,12 +154,12 @@ fn write_columns(
     bytes: &mut Vec<u8>,
 ) {
     samples.for_each(|samples| column::write_signed(samples.into(), bytes));
-    column::write_signed(count as i64, bytes);
+    column::write_signed((count as u64).cast_signed(), bytes);
     let mut own = Vec::new();
     for field in 0..count {
         own.clear();
         column::write(&column(field), &mut own);
-        column::write_signed(own.len() as i64, bytes);
+        column::write_signed((own.len() as u64).cast_signed(), bytes);
         bytes.extend(&own);
     }
 }
@@ -206,7 +205,7 @@ mod tests {
         };
         let mut devices = vec![device("GPU-a", None, 1.5)];
         // It is there half of the time.
-        if at_ms / 100_000 % 2 == 0 {
+        if (at_ms / 100_000).is_multiple_of(2) {
             devices.push(device("MIG-b", Some("GPU-a"), 0.5));
         }
         Bucket {

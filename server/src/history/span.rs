@@ -30,10 +30,10 @@ pub(crate) fn span(past: &RwLock<Past>, request: &SpanRequest, events: Vec<Event
     let plan = Plan::new(request, &tiers);
     let mut grid = Grid::new(plan.from_ms, plan.to_ms, plan.step_ms, request.wanted.clone());
     let mut from_disk = FromDisk::default();
-    if let Some(disk) = &disk {
-        if let Err(error) = from_disk.read(disk, &plan, tiers.get(plan.tier), &mut grid) {
-            problem = Some(error.to_string());
-        }
+    if let Some(disk) = &disk
+        && let Err(error) = from_disk.read(disk, &plan, tiers.get(plan.tier), &mut grid)
+    {
+        problem = Some(error.to_string());
     }
     let past = read(past);
     if !tiers.get(plan.tier).is_some_and(|tier| tier.is_sampled) {

@@ -31,8 +31,9 @@ use crate::{
     gpu::Gpu,
     measure::Limits,
     memory_budget::MemoryBudget,
-    protocol::{Backend, FrameworkRun, Outcome, Report, Times, Topic},
+    protocol::{Backend, FrameworkRun, Outcome, Report, Topic},
     real::Real,
+    statistics::summarize,
     workload::{Size, Workload},
 };
 
@@ -155,7 +156,7 @@ impl<'a> Frameworks<'a> {
             return Ok(None);
         }
         let verify = (work.check)(&out.read()?);
-        let host_time = Times::new(times.read()?.chunks_exact(size_of::<f64>()).map(Real::from_le_bytes));
+        let host_time = summarize(times.read()?.chunks_exact(size_of::<f64>()).map(Real::from_le_bytes));
         let ours = outcome.host_time.as_ref().filter(|_| verify.ok && outcome.verify.ok);
         let ratio = ours.zip(host_time.as_ref()).map(|(ours, theirs)| theirs.median_us / ours.median_us);
         Ok(Some(FrameworkRun { version, host_time, verify: Some(verify), ratio, ..FrameworkRun::new(key.0.clone()) }))

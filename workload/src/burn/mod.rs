@@ -28,8 +28,9 @@ use crate::{
     error::RunError,
     info::Cpu,
     memory_budget::MemoryBudget,
-    protocol::{Backend, Bound, Cost, Dtype, Engine, Extent, Outcome, Phase, Rate, Roofline, Stopped, Verification},
+    protocol::{Backend, Bound, Cost, Dtype, Engine, Extent, Outcome, Phase, Rate, Stopped, Verification},
     random::SEED,
+    roofline::roofline,
     workload::{Size, Workload},
 };
 
@@ -134,7 +135,7 @@ pub(crate) fn run(
         host_time: None,
         stopped,
         partial: stopped == Stopped::Interrupted,
-        roofline: Roofline::new(Bound::Compute, &rate, place.rated(Bound::Compute, dtype)),
+        roofline: roofline(Bound::Compute, &rate, place.rated(Bound::Compute, dtype)),
         rate,
         verify: burnt.verify(),
         environment: place.environment(cpu, from_ms, to_ms),

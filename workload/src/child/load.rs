@@ -10,29 +10,27 @@ use crate::protocol::{Load, Range};
 /// The energy counter moves ten times a second: less than three of its steps say nothing.
 const SHORTEST_MS: u64 = 300;
 
-impl Load {
-    /// Of the samples from when to when, in ms since 1970; `None` where there is none. `before` are the PIDs of before
-    /// the work.
-    pub(super) fn from_samples(samples: &[GpuSample], from_ms: u64, to_ms: u64, before: &[u32]) -> Option<Self> {
-        let all = || samples.iter().filter(|sample| (from_ms..=to_ms).contains(&sample.at_ms));
-        let reasons = all().filter_map(|sample| sample.throttle_reasons.value()).flatten();
-        let mut throttled_by = BTreeMap::new();
-        for reason in reasons.filter(|reason| **reason != ThrottleReason::GpuIdle) {
-            let name = serde_json::to_value(reason).ok()?.as_str()?.to_owned();
-            *throttled_by.entry(name).or_default() += 1;
-        }
-        let count = all().count();
-        (count > 0).then(|| Self {
-            samples: count,
-            sm_mhz: Range::from_values(all().filter_map(|sample| fresh(&sample.clocks.sm_mhz)).map(f64::from)),
-            watts: Range::from_values(all().filter_map(watts)),
-            joules: joules(all(), from_ms, to_ms),
-            celsius: Range::from_values(all().filter_map(|sample| fresh(&sample.temperature.gpu_celsius))),
-            share_at_clock: None,
-            throttled_by,
-            others: other_than_this_process(all(), before),
-        })
+/// Of the samples from when to when, in ms since 1970; `None` where there is none. `before` are the PIDs of before
+/// the work.
+pub(super) fn load_of(samples: &[GpuSample], from_ms: u64, to_ms: u64, before: &[u32]) -> Option<Load> {
+    let all = || samples.iter().filter(|sample| (from_ms..=to_ms).contains(&sample.at_ms));
+    let reasons = all().filter_map(|sample| sample.throttle_reasons.value()).flatten();
+    let mut throttled_by = BTreeMap::new();
+    for reason in reasons.filter(|reason| **reason != ThrottleReason::GpuIdle) {
+        let name = serde_json::to_value(reason).ok()?.as_str()?.to_owned();
+        *throttled_by.entry(name).or_default() += 1;
     }
+    let count = all().count();
+    (count > 0).then(|| Load {
+        samples: count,
+        sm_mhz: Range::from_values(all().filter_map(|sample| fresh(&sample.clocks.sm_mhz)).map(f64::from)),
+        watts: Range::from_values(all().filter_map(watts)),
+        joules: joules(all(), from_ms, to_ms),
+        celsius: Range::from_values(all().filter_map(|sample| fresh(&sample.temperature.gpu_celsius))),
+        share_at_clock: None,
+        throttled_by,
+        others: other_than_this_process(all(), before),
+    })
 }
 
 /// The board's draw at this very moment.
@@ -77,13 +75,13 @@ mod tests {
         cool.power.draw_watts = Reading::Now(120.0);
         cool.temperature.gpu_celsius = Reading::Earlier { value: 99.0, at_ms: 1 };
         let samples = [sample(5), hot.clone(), cool, sample(25)];
-        let load = Load::from_samples(&samples, 6, 24, &[]).unwrap();
+        let load = load_of(&samples, 6, 24, &[]).unwrap();
         assert_eq!((load.samples, load.watts), (2, Some(Range { min: 120.0, mean: 405.0, max: 690.0 })));
         assert_eq!((load.sm_mhz, load.celsius, load.joules), (None, None, None), "what is not known is left out");
         assert_eq!(load.throttled_by, BTreeMap::from([("sw_power_cap".to_owned(), 1)]));
         assert_eq!(load.mostly_throttled_by(), None);
-        assert_eq!(Load::from_samples(&[hot], 10, 10, &[]).unwrap().mostly_throttled_by(), Some("sw_power_cap"));
-        assert_eq!(Load::from_samples(&samples, 11, 19, &[]), None);
+        assert_eq!(load_of(&[hot], 10, 10, &[]).unwrap().mostly_throttled_by(), Some("sw_power_cap"));
+        assert_eq!(load_of(&samples, 11, 19, &[]), None);
     }
 
     #[test]
@@ -93,7 +91,7 @@ mod tests {
             sample.power.energy_joules_total = Reading::Now(joules);
             sample
         };
-        let of = |samples: &[GpuSample], to_ms| Load::from_samples(samples, 0, to_ms, &[]).unwrap().joules;
+        let of = |samples: &[GpuSample], to_ms| load_of(samples, 0, to_ms, &[]).unwrap().joules;
         let samples = [counted(100, 1000.0), counted(300, 1100.0), counted(500, 1200.0)];
         assert_eq!(of(&samples, 600), Some(300.0));
         assert_eq!(of(&samples, 1000), None, "less than half of it was read");

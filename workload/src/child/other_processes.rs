@@ -46,12 +46,6 @@ fn computing(sample: &GpuSample) -> impl Iterator<Item = &Process> {
     processes.filter(|process| process.kind != ProcessKind::Graphics)
 }
 
-impl From<&Process> for OtherProcess {
-    fn from(process: &Process) -> Self {
-        Self { pid: process.pid, user: process.user.value().cloned(), name: process.name.value().cloned() }
-    }
-}
-
 /// By its effective user. Of a process that cannot be seen, nobody knows.
 fn is_own_user(pid: u32) -> bool {
     numbers(pid, "Uid:").nth(1) == Some(geteuid().as_raw())

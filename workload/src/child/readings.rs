@@ -14,7 +14,7 @@ use gpumon_probe::{
 };
 
 use super::{
-    load::{fresh, watts},
+    load::{fresh, load_of, watts},
     other_processes::{of_other_users, pids},
 };
 use crate::protocol::{Load, OtherProcesses};
@@ -100,7 +100,7 @@ impl Readings {
     /// What was read of this GPU from when to when, in ms since 1970; `None` where nothing was.
     pub(super) fn between(&self, uuid: &str, from_ms: u64, to_ms: u64) -> Option<Load> {
         let before = self.before.get(uuid).map_or(&[][..], Vec::as_slice);
-        Load::from_samples(lock(&self.samples).get(uuid)?, from_ms, to_ms, before)
+        load_of(lock(&self.samples).get(uuid)?, from_ms, to_ms, before)
     }
 
     pub(super) fn samples(&self, uuid: &str) -> Vec<GpuSample> {

@@ -13,7 +13,7 @@ use crate::{
         Backend, BackendChoice, Check, Phase, Report, SelftestJob, Topic, Verdict, Where,
         exit_code::{FAILED, INTERRUPTED},
     },
-    selftest::{ALL, Expectation, KnownLoad, LoadContext, Made, SampleWindow, Whose},
+    selftest::{ALL, Expectation, KnownLoad, LoadContext, Made, SampleWindow, Whose, check_expectation},
 };
 
 /// As many GPUs as the loads with several of them have.
@@ -163,7 +163,7 @@ impl Test<'_> {
             let from_ms = made.from_ms + self.times.settling.as_millis() as u64;
             let during = SampleWindow::new(&samples, &metered, from_ms, made.to_ms);
             let before = SampleWindow::new(&samples, &metered, rested_ms - PAUSE.as_millis() as u64, rested_ms);
-            Check::new((load.id(), load.does()), device.index, expectation, &during, &before)
+            check_expectation((load.id(), load.does()), device.index, expectation, &during, &before)
         };
         made.expectations.iter().map(check).collect()
     }

@@ -3,41 +3,39 @@
 use super::{expectation::Expectation, sample_window::SampleWindow};
 use crate::protocol::{Check, Verdict};
 
-impl Check {
-    /// Compares what was read while the load was on, and `before` it, with what was made.
-    pub fn new(
-        (load, does): (&'static str, &'static str),
-        gpu: u32,
-        expectation: &Expectation,
-        during: &SampleWindow,
-        before: &SampleWindow,
-    ) -> Self {
-        let expected = (expectation.made)(during);
-        let reported = (expectation.reported)(during, before);
-        let bounds = |of: fn((f64, f64)) -> f64| expected.clone().map(|made| of(expectation.accepted.bounds(made)));
-        let (least, most) = (bounds(|(least, _)| least), bounds(|(_, most)| most));
-        let verdict = match (reported.value(), least.value(), most.value()) {
-            (Some(reported), Some(least), Some(most)) if (*least..=*most).contains(reported) => Verdict::Verified,
-            (Some(_), Some(_), Some(_)) => Verdict::Mismatch,
-            _ => Verdict::NotReported,
-        };
-        let [wanted, read] = [&expected, &reported].map(|reading| expectation.unit.words(reading));
-        let (reading, comes_to) = (expectation.reading, verdict.words());
-        let text = format!("{reading} of GPU {gpu}: {comes_to} (reported {read}, expected {wanted}) while {does}");
-        Self {
-            load: load.into(),
-            does: does.into(),
-            gpu,
-            reading: reading.into(),
-            unit: expectation.unit,
-            expected,
-            least,
-            most,
-            reported,
-            verdict,
-            how: expectation.how.clone(),
-            text,
-        }
+/// Compares what was read while the load was on, and `before` it, with what was made.
+pub(crate) fn check_expectation(
+    (load, does): (&'static str, &'static str),
+    gpu: u32,
+    expectation: &Expectation,
+    during: &SampleWindow,
+    before: &SampleWindow,
+) -> Check {
+    let expected = (expectation.made)(during);
+    let reported = (expectation.reported)(during, before);
+    let bounds = |of: fn((f64, f64)) -> f64| expected.clone().map(|made| of(expectation.accepted.bounds(made)));
+    let (least, most) = (bounds(|(least, _)| least), bounds(|(_, most)| most));
+    let verdict = match (reported.value(), least.value(), most.value()) {
+        (Some(reported), Some(least), Some(most)) if (*least..=*most).contains(reported) => Verdict::Verified,
+        (Some(_), Some(_), Some(_)) => Verdict::Mismatch,
+        _ => Verdict::NotReported,
+    };
+    let [wanted, read] = [&expected, &reported].map(|reading| expectation.unit.words(reading));
+    let (reading, comes_to) = (expectation.reading, verdict.words());
+    let text = format!("{reading} of GPU {gpu}: {comes_to} (reported {read}, expected {wanted}) while {does}");
+    Check {
+        load: load.into(),
+        does: does.into(),
+        gpu,
+        reading: reading.into(),
+        unit: expectation.unit,
+        expected,
+        least,
+        most,
+        reported,
+        verdict,
+        how: expectation.how.clone(),
+        text,
     }
 }
 
@@ -64,8 +62,13 @@ mod tests {
 
     #[track_caller]
     fn comes_to(percents: &[f64], accepted: Accepted, verdict: Verdict) {
-        let check =
-            Check::new(("half", "half of it"), 1, &expectation(50.0, accepted), &stretch(percents), &stretch(&[]));
+        let check = check_expectation(
+            ("half", "half of it"),
+            1,
+            &expectation(50.0, accepted),
+            &stretch(percents),
+            &stretch(&[]),
+        );
         assert_eq!(check.verdict, verdict, "{check:?}");
         assert!(check.text.starts_with("utilization.gpu_percent of GPU 1: "), "{check:?}");
         assert!(check.text.ends_with(", expected 50.0 %) while half of it"), "{check:?}");
@@ -84,7 +87,7 @@ mod tests {
     #[test]
     fn what_is_not_known_to_have_been_made_is_not_compared() {
         let unknown = expectation(1.0, Accepted::Within(1.0)).made(|_| Reading::Absent(Absence::Unknown));
-        let check = Check::new(("half", "half of it"), 0, &unknown, &stretch(&[1.0]), &stretch(&[]));
+        let check = check_expectation(("half", "half of it"), 0, &unknown, &stretch(&[1.0]), &stretch(&[]));
         assert_eq!((check.verdict, check.least.value()), (Verdict::NotReported, None));
     }
 }

@@ -8,7 +8,7 @@ use super::sample_window::SampleWindow;
 use crate::protocol::Unit;
 
 /// What a reading should be, and how far from that it may be.
-pub struct Expectation {
+pub(crate) struct Expectation {
     /// The reading, by its place in a sample.
     pub reading: &'static str,
     pub whose: Whose,
@@ -26,7 +26,7 @@ type Made = Box<dyn Fn(&SampleWindow) -> Reading<f64>>;
 type Reported = Box<dyn Fn(&SampleWindow, &SampleWindow) -> Reading<f64>>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Whose {
+pub(crate) enum Whose {
     /// The GPU on which the load was.
     This,
     /// The one behind it.

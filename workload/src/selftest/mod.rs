@@ -2,7 +2,7 @@
 //! probe's readings of the same time should be.
 //!
 //! - [`loads`] are the loads, a file for each kind; each says what it [expects](Expectation) of which reading.
-//! - [`SampleWindow`] is what was read of a GPU from when to when, and a [`Check`] what came of one expectation.
+//! - [`SampleWindow`] is what was read of a GPU from when to when, and a [`Check`](crate::protocol::Check) what came of one expectation.
 //!
 //! What a load made is known without the driver's readings: by counting bytes and operations, by the clocks of host and
 //! device, and by what each block says of itself.
@@ -15,6 +15,7 @@ mod sample_window;
 use std::{sync::atomic::AtomicBool, time::Duration};
 
 pub(crate) use self::{
+    check::check_expectation,
     expectation::{Expectation, Whose},
     loads::ALL,
     sample_window::SampleWindow,

@@ -8,7 +8,7 @@ use gpumon_probe::model::{Absence, Activity, GpuSample, Process, Reading};
 const LEAST_MS: u64 = 2000;
 
 #[derive(Debug)]
-pub struct SampleWindow {
+pub(crate) struct SampleWindow {
     from_ms: u64,
     to_ms: u64,
     samples: Vec<GpuSample>,
@@ -17,7 +17,7 @@ pub struct SampleWindow {
 
 impl SampleWindow {
     /// Of whole samples, and of those that are taken more often and have nothing but what costs little and the energy.
-    pub fn new(samples: &[GpuSample], metered: &[GpuSample], from_ms: u64, to_ms: u64) -> Self {
+    pub(crate) fn new(samples: &[GpuSample], metered: &[GpuSample], from_ms: u64, to_ms: u64) -> Self {
         let within = |samples: &[GpuSample]| {
             let within = samples.iter().filter(|sample| (from_ms..=to_ms).contains(&sample.at_ms));
             within.cloned().collect()

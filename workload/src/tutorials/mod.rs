@@ -60,16 +60,6 @@ pub(crate) enum News {
     Found(Box<TutorialReport>),
 }
 
-impl Found {
-    fn no_gpu() -> Self {
-        Self::Skipped { reason: "there is no GPU".to_owned() }
-    }
-
-    fn missing(id: &str) -> Self {
-        Self::Skipped { reason: format!("there is no workload '{id}'") }
-    }
-}
-
 /// The variants of cases that run there, in their order.
 pub(crate) fn steps<'a>(
     cases: &'a [&'static Case],

@@ -46,10 +46,10 @@ impl NvmlBackend {
         let path = path.unwrap_or_else(|| LIBRARY.into());
         let name = path.to_string_lossy();
         let library = raw::Library::open(&path).map_err(|error| not_loaded(&name, &error))?;
-        library.initialize().map_err(|code| match code {
-            Code::FUNCTION_NOT_FOUND => incomplete_library(&name),
-            Code(code) => source_error(code),
-        })?;
+        if !library.can_initialize() {
+            return Err(incomplete_library(&name));
+        }
+        library.initialize().map_err(|Code(code)| source_error(code))?;
         let gpus = (0..library.system(&DEVICE_COUNT).unwrap_or(0)).map(Gpu::new).collect();
         Ok(Self { library: Box::leak(Box::new(library)), gpus, sys_root: "/sys".into() })
     }

@@ -88,6 +88,10 @@ impl Library {
         Ok(Self { opened, addresses: [const { OnceLock::new() }; PLACES] })
     }
 
+    pub(crate) fn can_initialize(&self) -> bool {
+        self.find(&INIT).is_ok()
+    }
+
     /// `nvmlInit_v2`. The wrapper's own way to this looks every function of NVML up first.
     pub(crate) fn initialize(&self) -> Result<(), Code> {
         let call = self.find(&INIT)?;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use gpumon_probe::{model::RunKind, tagged};
 use serde::{Deserialize, Serialize, de::Error};
 
-use super::vocabulary::{Backend, Dtype, Engine};
+use super::vocabulary::{Backend, Dtype, Engine, Extent};
 
 /// What is asked, told apart by `kind`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -82,6 +82,18 @@ pub enum Amount {
     Bytes(u64),
     /// So many times, of what a workload does over and over.
     Times(u64),
+}
+
+impl Amount {
+    /// What it comes to for a workload of this kind; `None` where that has no such size.
+    pub fn n(self, extent: Extent, dtype: Dtype) -> Option<u64> {
+        match (self, extent) {
+            (Self::Count(count), Extent::Elements | Extent::Side) | (Self::Times(count), Extent::Times) => Some(count),
+            (Self::Bytes(bytes), Extent::Elements) => Some(bytes.div_ceil(dtype.bytes())),
+            (Self::Bytes(bytes), Extent::Side) => Some(bytes.div_ceil(dtype.bytes()).isqrt()),
+            _ => None,
+        }
+    }
 }
 
 /// Tutorial benchmarks to run.

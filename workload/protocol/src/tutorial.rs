@@ -93,6 +93,18 @@ tagged!(Found by "found" {
     "failed" => Failed { error, refused },
 });
 
+impl Found {
+    /// For want of a GPU.
+    pub fn no_gpu() -> Self {
+        Self::Skipped { reason: "there is no GPU".to_owned() }
+    }
+
+    /// For want of a workload.
+    pub fn missing(id: &str) -> Self {
+        Self::Skipped { reason: format!("there is no workload '{id}'") }
+    }
+}
+
 impl TutorialReport {
     /// Whether something was checked and is not as it should be.
     pub fn is_wrong(&self) -> bool {

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use gpumon_probe::flat;
+use gpumon_probe::{flat, model::Process};
 use serde::{Deserialize, Serialize};
 
 /// As many processes as are named in a sentence.
@@ -71,6 +71,12 @@ pub struct OtherProcess {
     pub name: Option<String>,
 }
 
+impl From<&Process> for OtherProcess {
+    fn from(process: &Process) -> Self {
+        Self { pid: process.pid, user: process.user.value().cloned(), name: process.name.value().cloned() }
+    }
+}
+
 flat! { Load {
     samples, sm_mhz, watts, joules, celsius, share_at_clock, throttled_by = "held_down_by", others: rest
 } }
@@ -85,7 +91,7 @@ impl Load {
 
 impl Range {
     /// The range of these values; `None` where there is none.
-    pub(crate) fn from_values(values: impl Iterator<Item = f64>) -> Option<Self> {
+    pub fn from_values(values: impl Iterator<Item = f64>) -> Option<Self> {
         let (mut count, mut sum, mut min, mut max) = (0.0, 0.0, f64::INFINITY, f64::NEG_INFINITY);
         for value in values {
             (count, sum, min, max) = (count + 1.0, sum + value, min.min(value), max.max(value));

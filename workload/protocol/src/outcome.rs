@@ -164,9 +164,73 @@ flat! { Outcome {
     rate, roofline, verify, environment, cost: rest
 } }
 
+impl Roofline {
+    /// The share of what is possible at a clock that was read while it ran; `None` where the clock changes nothing.
+    pub fn share_at(&self, mhz: f64) -> Option<f64> {
+        let (share, rated_mhz) = (self.share.value()?, self.rated_mhz?);
+        (mhz > 0.0).then(|| share * rated_mhz / mhz)
+    }
+}
+
+impl Verification {
+    /// Nothing was checked, which is no success.
+    #[inline]
+    pub fn nothing() -> Self {
+        Self::for_words(0, 0)
+    }
+
+    /// So many elements, checked by what was made of all of them.
+    pub fn for_all(checked: u64, is_right: bool) -> Self {
+        Self::for_words(checked, if is_right { 0 } else { checked })
+    }
+
+    /// Words that were compared with others that are right.
+    #[inline]
+    pub fn for_words(checked: u64, wrong: u64) -> Self {
+        Self::from_counts(checked, wrong, None, 0.0, 0.0)
+    }
+
+    /// Both of two parts of a result, or of two looks at one.
+    #[must_use]
+    #[inline]
+    pub fn and(self, other: Self) -> Self {
+        Self::from_counts(
+            self.checked + other.checked,
+            self.wrong + other.wrong,
+            [self.first_wrong, other.first_wrong].into_iter().flatten().min(),
+            self.largest_error.max(other.largest_error),
+            self.tolerance.max(other.tolerance),
+        )
+    }
+
+    /// Right where something was compared and none of it is wrong.
+    #[inline]
+    pub fn from_counts(checked: u64, wrong: u64, first_wrong: Option<u64>, largest_error: f64, tolerance: f64) -> Self {
+        Self { ok: checked > 0 && wrong == 0, checked, wrong, first_wrong, largest_error, tolerance }
+    }
+
+    /// One element, with its error and how large that may be. It is called for each of millions: whoever calls it has it
+    /// inlined.
+    #[inline]
+    pub fn for_element(index: u64, error: f64, tolerance: f64) -> Self {
+        // No number is not within any tolerance.
+        let is_right = error <= tolerance;
+        let largest_error = if is_right { error } else { 0.0 };
+        Self::from_counts(1, u64::from(!is_right), (!is_right).then_some(index), largest_error, tolerance)
+    }
+}
+
+/// All parts of a result.
+impl FromIterator<Self> for Verification {
+    #[inline]
+    fn from_iter<Parts: IntoIterator<Item = Self>>(parts: Parts) -> Self {
+        parts.into_iter().fold(Self::nothing(), Self::and)
+    }
+}
+
 impl Rate {
     /// Of so many operations in such a time, in which there was more than one run.
-    pub(crate) fn from_operations(operations: u64, elapsed: Duration) -> Self {
+    pub fn from_operations(operations: u64, elapsed: Duration) -> Self {
         let is_any = operations > 0 && !elapsed.is_zero();
         let operations_per_second = is_any.then(|| operations as f64 / elapsed.as_secs_f64());
         Self { bytes_per_second: None, operations_per_second }

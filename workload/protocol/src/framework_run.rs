@@ -27,7 +27,8 @@ pub struct FrameworkRun {
 }
 
 impl FrameworkRun {
-    pub(crate) fn new(name: String) -> Self {
+    /// Of this framework, nothing known yet.
+    pub fn new(name: String) -> Self {
         Self { name: name.into(), ..Self::default() }
     }
 }

@@ -206,7 +206,7 @@ impl Line {
 
 impl MemoryLevel {
     /// From what the driver says is free.
-    pub(crate) fn new(free_bytes: u64, total_bytes: u64, reserve_bytes: u64) -> Self {
+    pub fn new(free_bytes: u64, total_bytes: u64, reserve_bytes: u64) -> Self {
         Self { used_bytes: total_bytes.saturating_sub(free_bytes), total_bytes, reserve_bytes }
     }
 

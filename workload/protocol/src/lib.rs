@@ -5,7 +5,8 @@
 //! - [`outcome`], [`tutorial`] and [`check`] are results of a step, [`framework_run`] what a framework takes for it, [`load`] what the driver read beside them.
 //! - [`vocabulary`] has the words that they share.
 //!
-//! It depends on the probe's model and on nothing else of the runner.
+//! It depends on the probe's model and on nothing of the runner: a crate of its own, which is compiled for size, while the
+//! runner is compiled for speed.
 
 pub mod check;
 pub mod exit_code;
