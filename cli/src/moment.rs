@@ -26,7 +26,7 @@ pub(crate) enum Moment {
     DaysAgo(i32, Time),
     /// Before now, or before the end.
     Before(Duration),
-    /// After the beginning.
+    /// After the beginning of a recording, or of a span.
     After(Duration),
 }
 
@@ -123,7 +123,7 @@ impl Moment {
         let at = match self {
             Self::Now => return Some(*end_ms),
             Self::Before(time) => return end_ms.checked_sub(time.as_millis() as u64),
-            Self::After(time) => return from_ms.or(*begin_ms)?.checked_add(time.as_millis() as u64),
+            Self::After(time) => return begin_ms.or(from_ms)?.checked_add(time.as_millis() as u64),
             Self::At(at) => at,
             Self::Local(at) => local(at)?,
             Self::DaysAgo(days, time) => local(day_of(*end_ms)?.checked_sub(days.days()).ok()?.to_datetime(time))?,

@@ -66,9 +66,9 @@ export function statusOf(store: Store, localNowMs: number): Status {
 
 /** What is played is never live. */
 function playedStatus({ speed, paused, ended }: Playback): Status {
-  const how = ended ? trans.__('ended') : paused ? trans.__('paused') : trans.__('%1×', String(speed));
+  const text = ended ? trans.__('Ended') : paused ? trans.__('Paused') : trans.__('Replay · %1×', String(speed));
   const title = trans.__('A recording is played. Nothing of it is how things are now.');
-  return { state: 'replay', text: trans.__('Recording · %1', how), title, level: 'paused' };
+  return { state: 'replay', text, title, level: 'paused' };
 }
 
 function liveOrStale(store: Store): Status {

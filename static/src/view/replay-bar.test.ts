@@ -1,3 +1,4 @@
+// @vitest-environment jsdom
 import { describe, expect, it, vi } from 'vitest';
 import type { Request } from '../model/request';
 import { ReplayBar } from './replay-bar';
