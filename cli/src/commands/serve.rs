@@ -293,13 +293,15 @@ pub(super) fn parse_address(text: &str) -> Result<SocketAddr, String> {
     numeric.parse().map_err(|_| "not ADDRESS:PORT with a port up to 65535, as 127.0.0.1:9123".to_owned())
 }
 
-/// Completes when a hang-up is to end the server. With alert rules, one reads them anew, unless it says that the server's
-/// terminal was closed.
+/// Completes when a hang-up is to end the server: one that says that its terminal was closed, or of a terminal where there
+/// is nothing to read anew. Any other reads the alert rules anew.
 async fn hung_up(hang_up: &mut Signal, reload: Option<watch::Sender<u64>>) {
     let had_terminal = isatty(std::io::stdin());
     while hang_up.recv().await.is_some() {
+        let is_closed = had_terminal && !isatty(std::io::stdin());
         match &reload {
-            Some(reload) if !had_terminal || isatty(std::io::stdin()) => reload.send_modify(|count| *count += 1),
+            Some(reload) if !is_closed => reload.send_modify(|count| *count += 1),
+            None if !had_terminal => tracing::info!("there is nothing to read anew: start with --alerts FILE"),
             _ => return,
         }
     }

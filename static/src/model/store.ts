@@ -7,6 +7,7 @@ import type { TimeWindow } from '../chart/content';
 import type {
   CollectorStatus,
   Event,
+  FiringAlert,
   GpuDetails,
   GpuSample,
   Hello,
@@ -73,6 +74,8 @@ export class Store {
   readonly details = new Map<number, GpuDetails>();
   /** The newest last. */
   events: readonly Event[] = [];
+  /** The alerts of people's own rules that fire now, the worst first. */
+  firing: readonly FiringAlert[] = [];
   /** Workloads that run or did, by name, for those who asked for them; the oldest first. */
   readonly runs = new Map<string, RunState>();
   /** Who held GPUs in the history that came last, by UUID. */
@@ -106,6 +109,9 @@ export class Store {
         break;
       case 'event':
         this.events = withEvent(this.events, frame);
+        break;
+      case 'alerts':
+        this.firing = frame.firing;
         break;
       case 'details':
         this.details.set(frame.index, frame);
@@ -167,6 +173,7 @@ export class Store {
     this.collector = hello.collector;
     this.inventory = hello.inventory && withKnownGpus(hello.inventory, this.inventory);
     this.events = keepEvents(hello.events);
+    this.firing = hello.alerts ?? [];
     this.runs.clear();
     this.details.clear();
     for (const details of hello.details) {

@@ -53,6 +53,19 @@ export type Activity = {
   /** Bandwidth of device memory in use, of what it can do (`DRAM_BW_UTIL`). */
   dram_bandwidth_percent: Reading<number>, };
 
+/** An alert: a rule of the alert file that holds for a GPU or for the machine. */
+export type Alert = {
+  /** The name of its rule. */
+  rule: string,
+  /** How much it matters, as the rule says. */
+  severity: Severity,
+  /** When it began to fire: what the rule watches for had lasted long enough. */
+  since_ms: number,
+  /** What the rule watches for and what it met, in one sentence for people. */
+  text: string,
+  /** Whether the rule is silenced now: the alert is listed, and nobody is notified. */
+  silenced?: boolean, };
+
 /** A process further up. */
 export type Ancestor = {
   /** Its PID. */
@@ -400,7 +413,9 @@ export type Event = {
   /** Corrected by the hardware, at no loss. */
   corrected: number,
   /** Not corrected: what was computed with them is wrong, and the program that met one has ended. */
-  uncorrected: number, } | { "what": "condition_began" } & Condition | { "what": "condition_ended" } & Condition | { "what": "process_started" } & ProcessRef | { "what": "process_ended" } & ProcessRef | { "what": "mig_changed" } | { "what": "power_source_changed" } | { "what": "run_began" } & Run | { "what": "run_step" } & Run | { "what": "run_ended" } & Run | { "what": "mark" } & Mark);
+  uncorrected: number, } | { "what": "condition_began" } & Condition | { "what": "condition_ended" } & Condition | { "what": "process_started" } & ProcessRef | { "what": "process_ended" } & ProcessRef | { "what": "mig_changed" } | { "what": "power_source_changed" } | { "what": "run_began" } & Run | { "what": "run_step" } & Run | { "what": "run_ended" } & Run | { "what": "mark" } & Mark | { "what": "alert_firing" } & Alert | { "what": "alert_resolved" } & Alert | { "what": "alert_problem",
+  /** What is wrong, and what to do about it, in one sentence for people. */
+  message: string, });
 
 /** The `NVLink` fabric. */
 export type Fabric = {
@@ -422,6 +437,21 @@ export type Fan = {
   speed_percent: Reading<number>,
   /** Turns per minute (`nvmlDeviceGetFanSpeedRPM`). */
   rpm: Reading<number>, };
+
+/** An alert that fires now, and where. */
+export type FiringAlert = {
+  /** The GPU; `None` where it concerns the machine. */
+  gpu: GpuRef | null,
+  /** The name of its rule. */
+  rule: string,
+  /** How much it matters, as the rule says. */
+  severity: Severity,
+  /** When it began to fire: what the rule watches for had lasted long enough. */
+  since_ms: number,
+  /** What the rule watches for and what it met, in one sentence for people. */
+  text: string,
+  /** Whether the rule is silenced now: the alert is listed, and nobody is notified. */
+  silenced?: boolean, };
 
 /** One GPU's identity and what never changes about it. */
 export type Gpu = {
@@ -593,6 +623,8 @@ export type Hello = {
   details: Array<GpuDetails>,
   /** What happened lately, the oldest first. */
   events: Array<Event>,
+  /** Which alerts fire now, the worst first; left out where none does. */
+  alerts?: Array<FiringAlert>,
   /** The recent past. */
   history: History, };
 
@@ -1228,7 +1260,9 @@ export type Series = {
   max?: Array<number | null>, };
 
 /** From the server to a client, told apart by `type`. */
-export type ServerFrame = { "type": "hello" } & Hello | { "type": "inventory" } & Inventory | { "type": "sample" } & Sample | { "type": "details" } & GpuDetails | { "type": "trace" } & Trace | { "type": "event" } & Event | { "type": "collector" } & CollectorStatus | { "type": "history" } & History | { "type": "run" } & RunState | { "type": "lagged",
+export type ServerFrame = { "type": "hello" } & Hello | { "type": "inventory" } & Inventory | { "type": "sample" } & Sample | { "type": "details" } & GpuDetails | { "type": "trace" } & Trace | { "type": "event" } & Event | { "type": "alerts",
+  /** The worst first. */
+  firing: Array<FiringAlert>, } | { "type": "collector" } & CollectorStatus | { "type": "history" } & History | { "type": "run" } & RunState | { "type": "lagged",
   /** How many. */
   missed: number, } | { "type": "heartbeat",
   /** The server's clock. */
@@ -1260,6 +1294,8 @@ export type Snapshot = {
   details: Array<GpuDetails>,
   /** What happened lately, the oldest first; empty where there is no server that could remember. */
   events: Array<Event>,
+  /** Which alerts fire now, the worst first; left out where none does. */
+  alerts?: Array<FiringAlert>,
   /** The recent past, where it was asked for (`?history_s=60`) and there is a server that remembers it. */
   history?: History, };
 
