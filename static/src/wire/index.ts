@@ -300,7 +300,27 @@ export type ConditionSpan = {
   /** Multiprocessors that had work. */
   sm_percent: number,
   /** Tensor cores that had work. */
-  tensor_percent: number | null, } | { "condition": "memory_nearly_full",
+  tensor_percent: number | null, } | { "condition": "suspected_hang",
+  /** The draw, which is about that of a GPU that a program holds and does not use. */
+  power_watts: number,
+  /** The processes on this GPU. */
+  pids: Array<number>,
+  /** Other GPUs of the same job, by NVML's index, where it is the same. */
+  waiting: Array<number>,
+  /** Those of the same job where it is not, unless they are most of its GPUs: what the others wait for. */
+  differing: Array<GpuProcess>, } | { "condition": "held_by_nobody",
+  /** How much. */
+  bytes: number, } | { "condition": "slower_than_itself",
+  /** Clock of the multiprocessors now. */
+  sm_mhz: number,
+  /** What it is usually at this load. */
+  usual_sm_mhz: number,
+  /** Draw now. */
+  power_watts: number,
+  /** What it is usually at this load. */
+  usual_power_watts: number,
+  /** GPUs of the same kind with about the same load, which are faster, by NVML's index. */
+  siblings: Array<number>, } | { "condition": "memory_nearly_full",
   /** What is left. */
   free_bytes: number,
   /** Of all. */
