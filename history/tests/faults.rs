@@ -1,6 +1,7 @@
 //! A disk that does not work costs history on disk, and nothing else: each fault is told once, in words, and what works
 //! again is written again.
 
+#[allow(dead_code, reason = "each test uses some of it")]
 mod support;
 
 use std::{
