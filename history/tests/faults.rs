@@ -86,6 +86,12 @@ fn two_programs_do_not_write_into_one_folder() {
         told.contains("another gpumon writes its history there") && told.contains("kept in memory for 6 hours"),
         "{told}"
     );
+    // What another machine writes over a network is not read.
+    fs::write(folder.path().join("history.lock"), "another-machine").unwrap();
+    let (third, told) = start(folder.path());
+    let told = next(&told);
+    assert!(told.contains("the gpumon of another-machine writes") && told.contains("of this machine"), "{told}");
+    assert!(third.reader().unwrap().is_none());
     second.add_bucket(bucket(FIRST_MS, 1));
     second.end();
     first.add_bucket(bucket(FIRST_MS + BUCKET_MS, 1));
