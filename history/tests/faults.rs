@@ -52,6 +52,7 @@ fn a_damaged_file_is_moved_aside_and_a_new_one_begun() {
         let file = folder.path().join(FILE);
         let (writer, _told) = start(folder.path());
         (0..200).for_each(|at| writer.add_bucket(bucket(FIRST_MS + at * BUCKET_MS, 2)));
+        wait("they are written", || writer.status().written_ms >= FIRST_MS + 200 * BUCKET_MS);
         writer.end();
         let mut bytes = fs::read(&file).unwrap();
         if damage == "no database" {
