@@ -6,7 +6,7 @@
 use std::{
     collections::VecDeque,
     fs::{self, File, OpenOptions},
-    io,
+    io::{self, Read, Write},
     os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
     path::{Path, PathBuf},
     sync::{
@@ -18,7 +18,11 @@ use std::{
 };
 
 use gpumon_probe::model::{Event, now_ms};
-use rustix::fs::{FlockOperation, flock};
+use rustix::{
+    fs::{FlockOperation, flock},
+    io::Errno,
+    system::uname,
+};
 
 use crate::{
     bucket::{BUCKET_MS, Bucket},
@@ -263,11 +267,13 @@ impl WriterThread {
             }
             (self.open, self.is_readable) = (None, false);
         }
-        let lock = lock(&self.settings.folder).map_err(|why| {
-            // What another one writes can be read.
-            let database = Database::open_to_read(&self.settings.folder);
-            self.is_readable = database.is_ok_and(|database| self.restore(&database));
-            self.problem(&why)
+        let lock = lock(&self.settings.folder).map_err(|refusal| match refusal {
+            Refusal::Shared(why) => {
+                let database = Database::open_to_read(&self.settings.folder);
+                self.is_readable = database.is_ok_and(|database| self.restore(&database));
+                self.problem(&why)
+            }
+            Refusal::Unusable(why) => self.problem(&why),
         })?;
         let opened = Database::open(&self.settings.folder);
         let opened = match opened {
@@ -354,18 +360,51 @@ impl WriterThread {
     }
 }
 
+/// Why a folder cannot be written to.
+enum Refusal {
+    /// A program of this machine writes there, so that what it writes can be read.
+    Shared(String),
+    Unusable(String),
+}
+
 /// Makes the folder for this user alone, and says that this program writes there.
-fn lock(folder: &Path) -> Result<File, String> {
+fn lock(folder: &Path) -> Result<File, Refusal> {
     let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
-    made.map_err(|error| format!("the directory cannot be made ({error}): name another with --data-dir"))?;
+    made.map_err(|error| {
+        Refusal::Unusable(format!("the directory cannot be made ({error}): name another with --data-dir"))
+    })?;
     let path = folder.join("history.lock");
-    let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&path);
-    let file = file.map_err(|error| match error.kind() {
-        io::ErrorKind::ReadOnlyFilesystem => "it is read-only: name another directory with --data-dir".to_owned(),
-        _ => format!("{} cannot be opened ({error}): check owner and permissions", path.display()),
+    let file = OpenOptions::new().create(true).truncate(false).read(true).write(true).mode(0o600).open(&path);
+    let mut file = file.map_err(|error| {
+        Refusal::Unusable(match error.kind() {
+            io::ErrorKind::ReadOnlyFilesystem => "it is read-only: name another directory with --data-dir".to_owned(),
+            _ => format!("{} cannot be opened ({error}): check owner and permissions", path.display()),
+        })
     })?;
-    flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|_| {
-        "another gpumon writes its history there: give each its own --data-dir, or use the other one's".to_owned()
-    })?;
-    Ok(file)
+    let own = uname().nodename().to_string_lossy().into_owned();
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => {
+            // For whoever shares the folder over a network. Without it, nobody reads there meanwhile.
+            let _ = file.set_len(0).and_then(|()| file.write_all(own.as_bytes()));
+            Ok(file)
+        }
+        Err(Errno::WOULDBLOCK) => {
+            let mut other = String::new();
+            let _ = file.read_to_string(&mut other);
+            // Two machines do not share the memory in which SQLite keeps what is new.
+            Err(if other == own {
+                Refusal::Shared(
+                    "another gpumon writes its history there, which is shown: give each its own --data-dir".to_owned(),
+                )
+            } else {
+                Refusal::Unusable(format!(
+                    "the gpumon of {other} writes its history there: name a directory of this machine with --data-dir"
+                ))
+            })
+        }
+        Err(error) => Err(Refusal::Unusable(format!(
+            "{} cannot be locked ({error}): name a directory on a local disk with --data-dir",
+            path.display()
+        ))),
+    }
 }

@@ -1,5 +1,6 @@
 //! What is on disk, through the file itself.
 
+#[allow(dead_code, reason = "each test uses some of it")]
 mod support;
 
 use std::{

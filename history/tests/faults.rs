@@ -1,6 +1,7 @@
 //! A disk that does not work costs history on disk, and nothing else: each fault is told once, in words, and what works
 //! again is written again.
 
+#[allow(dead_code, reason = "each test uses some of it")]
 mod support;
 
 use std::{
@@ -51,6 +52,7 @@ fn a_damaged_file_is_moved_aside_and_a_new_one_begun() {
         let file = folder.path().join(FILE);
         let (writer, _told) = start(folder.path());
         (0..200).for_each(|at| writer.add_bucket(bucket(FIRST_MS + at * BUCKET_MS, 2)));
+        wait("they are written", || writer.status().written_ms >= FIRST_MS + 200 * BUCKET_MS);
         writer.end();
         let mut bytes = fs::read(&file).unwrap();
         if damage == "no database" {
@@ -85,6 +87,12 @@ fn two_programs_do_not_write_into_one_folder() {
         told.contains("another gpumon writes its history there") && told.contains("kept in memory for 6 hours"),
         "{told}"
     );
+    // What another machine writes over a network is not read.
+    fs::write(folder.path().join("history.lock"), "another-machine").unwrap();
+    let (third, told) = start(folder.path());
+    let told = next(&told);
+    assert!(told.contains("the gpumon of another-machine writes") && told.contains("of this machine"), "{told}");
+    assert!(third.reader().unwrap().is_none());
     second.add_bucket(bucket(FIRST_MS, 1));
     second.end();
     first.add_bucket(bucket(FIRST_MS + BUCKET_MS, 1));

@@ -1,5 +1,6 @@
 //! A program that is killed at any moment while it writes loses nothing that it had written, and never the file.
 
+#[allow(dead_code, reason = "each test uses some of it")]
 mod support;
 
 use std::{
