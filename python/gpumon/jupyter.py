@@ -23,13 +23,16 @@ def setup_gpumon() -> dict[str, Any]:
     except GpumonNotFound:
         # An error here would take the routes of other packages down too; left to PATH, it concerns this route alone.
         program = NAME
-    # The proxy puts the socket's path in with str.format.
-    program = program.replace("{", "{{").replace("}", "}}")
+    program = _literal(program)
 
     def command(unix_socket: str) -> list[str]:
         # The proxy makes a folder for the socket in /tmp and leaves it behind.
         atexit.register(_remove, unix_socket)
-        return [program, "serve", "--socket", "{unix_socket}", "--exit-with-parent", *_history()]
+        served = ["--socket", "{unix_socket}", "--exit-with-parent"]
+        recording = os.environ.get("GPUMON_REPLAY", "")
+        if recording:
+            return [program, "replay", _literal(recording), "--serve", *served]
+        return [program, "serve", *served, *_history()]
 
     return {
         "command": command,
@@ -46,6 +49,11 @@ def setup_gpumon() -> dict[str, Any]:
     }
 
 
+def _literal(text: str) -> str:
+    """Return a text that the proxy, which puts the socket's path in with str.format, leaves as it is."""
+    return text.replace("{", "{{").replace("}", "}}")
+
+
 def _history() -> list[str]:
     """Return the options that keep history in the user's state folder, unless the environment names another."""
     if "GPUMON_DATA_DIR" in os.environ:
@@ -58,8 +66,7 @@ def _history() -> list[str]:
             return []
         state = os.path.join(home, ".local", "state")
     folder = os.path.join(state, "gpumon")
-    # The proxy puts the socket's path in with str.format.
-    return ["--data-dir", folder.replace("{", "{{").replace("}", "}}")]
+    return ["--data-dir", _literal(folder)]
 
 
 def _remove(socket: str) -> None:

@@ -67,6 +67,12 @@ class SetupGpumon(unittest.TestCase):
         self.assertTrue(process["unix_socket"])
         self.assertFalse(process["update_last_activity"])
 
+    def test_a_recording_that_the_environment_names_is_played_in_the_panel(self) -> None:
+        with mock.patch.dict(os.environ, {"GPUMON_REPLAY": "/data/{a}.gz"}):
+            command = [part.format(unix_socket="s") for part in setup_gpumon()["command"]("s")]
+        expected = ["replay", "/data/{a}.gz", "--serve", "--socket", "s", "--exit-with-parent"]
+        self.assertEqual(command[1:], expected)
+
     def test_history_is_kept_in_the_users_state_folder(self) -> None:
         def folder(**variables: str) -> list[str]:
             with mock.patch.dict(os.environ, variables, clear=True):

@@ -51,6 +51,10 @@ pub(crate) struct ReplayArgs {
     #[arg(long, requires = "serve", value_name = "PATH", conflicts_with = "listen")]
     socket: Option<PathBuf>,
 
+    /// With --serve, exit when the parent process exits
+    #[arg(long, requires = "serve")]
+    exit_with_parent: bool,
+
     #[command(flatten)]
     screen: ScreenArgs,
 }
@@ -73,13 +77,18 @@ pub(crate) fn run(source: &SourceArgs, args: ReplayArgs) -> Result<(), Failure> 
         if let Some(remark) = remark {
             say(&remark);
         }
-        return in_runtime(serve(player, args.listen, args.socket));
+        return in_runtime(serve(player, args.listen, args.socket, args.exit_with_parent));
     }
     top::run(args.screen.request(source.clone(), None, Some(player), remark))
 }
 
-async fn serve(player: Player, listen: SocketAddr, socket: Option<PathBuf>) -> Result<(), Failure> {
-    let shutdown = asked_to_end(None)?;
+async fn serve(
+    player: Player,
+    listen: SocketAddr,
+    socket: Option<PathBuf>,
+    exit_with_parent: bool,
+) -> Result<(), Failure> {
+    let shutdown = asked_to_end(exit_with_parent, None)?;
     let door = match &socket {
         Some(path) => Listener::unix(path).await?,
         None => Listener::tcp(listen)?,

@@ -165,10 +165,13 @@ pub(super) fn in_runtime(served: impl Future<Output = Result<(), Failure>>) -> R
     served
 }
 
-/// Ends when the program is asked to.
+/// Ends when the program is asked to, or its parent has exited where it is to end with that. A hang-up may have rules read
+/// anew instead.
 pub(super) fn asked_to_end(
+    exit_with_parent: bool,
     reload: Option<watch::Sender<u64>>,
 ) -> io::Result<impl Future<Output = ()> + Send + 'static> {
+    let parent = getppid();
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let mut hang_up = signal(SignalKind::hangup())?;
@@ -177,13 +180,13 @@ pub(super) fn asked_to_end(
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
             () = hung_up(&mut hang_up, reload) => {}
+            () = parent_gone(parent), if exit_with_parent => {}
         }
     })
 }
 
 async fn serve(source: &SourceArgs, args: &ServeArgs) -> Result<(), Failure> {
     source.source.check()?;
-    let (parent, exit_with_parent) = (getppid(), args.exit_with_parent);
     let program = std::env::current_exe().context("cannot find gpumon's own program file")?;
     let runs = RunSettings {
         worker: WorkerCommand {
@@ -198,18 +201,12 @@ async fn serve(source: &SourceArgs, args: &ServeArgs) -> Result<(), Failure> {
         interval: args.sampling.interval(),
     };
     let (alerts, reload) = args.alert_settings()?;
-    let asked_to_end = asked_to_end(reload)?;
+    let shutdown = asked_to_end(args.exit_with_parent, reload)?;
     let door = match &args.socket {
         Some(path) => Listener::unix(path).await?,
         None => Listener::tcp(args.listen)?,
     };
     let named_door = named_door(args).await?;
-    let shutdown = async move {
-        tokio::select! {
-            () = asked_to_end => {}
-            () = parent_gone(parent), if exit_with_parent => {}
-        }
-    };
     let interval_ms = args.sampling.interval_ms;
     tracing::info!("serving {} every {interval_ms} ms at {}", source.source, door.address());
     let local_door = match named_door {
