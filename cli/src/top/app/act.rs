@@ -15,6 +15,7 @@ use crate::{
         process_stat::missing,
         processes::{Column, Filter, Key, Subject},
         prompt::{Prompt, Purpose, time_of_day},
+        replay,
         settings::RANGES_S,
         text::next_time_of_day,
         view::{Room, View},
@@ -195,7 +196,7 @@ impl App {
 
     fn replay(&mut self, action: Action) {
         let Feed::Recording(player) = &mut self.feed else {
-            return self.state.tell(Level::Warn, "only a replay can be moved in: gpumon top --replay FILE");
+            return self.state.tell(Level::Warn, "only a replay can be moved in: gpumon replay FILE");
         };
         let updates = match action {
             Action::Goto => {
@@ -211,6 +212,7 @@ impl App {
             Action::SkipBack => player.skip(-SKIP_MS),
             _ => player.pause_or_go_on(),
         };
+        let updates = replay::updates(updates);
         self.played(updates);
     }
 
@@ -223,7 +225,7 @@ impl App {
         let (_, first, last) = player.times_ms();
         match next_time_of_day(first, seconds).filter(|at_ms| *at_ms <= last.saturating_add(1000)) {
             Some(at_ms) => {
-                let updates = player.seek_to(at_ms);
+                let updates = replay::updates(player.seek_to(at_ms));
                 self.played(updates);
             }
             None => self.state.tell(Level::Warn, format!("{text} is not in this recording")),
@@ -283,10 +285,10 @@ impl App {
 
     /// Why processes on the screen are none that could be looked at or be sent a signal.
     pub(super) fn not_of_this_machine(&self) -> Option<&'static str> {
-        match self.model.origin {
-            Origin::Recording => Some("this is a recording: the process is not there now"),
-            _ if self.model.is_simulated() => Some("this process is simulated"),
-            Origin::Driver | Origin::Server => None,
+        match () {
+            () if self.model.is_recording() => Some("this is a recording: the process is not there now"),
+            () if self.model.is_simulated() => Some("this process is simulated"),
+            () => None,
         }
     }
 }

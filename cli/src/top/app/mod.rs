@@ -11,6 +11,7 @@ use std::{
 
 use gpumon_history::span::HistorySpan;
 use gpumon_probe::model::Record;
+use gpumon_recording::Player;
 use ratatui::{
     crossterm::event::{Event, KeyEvent, KeyEventKind},
     layout::Rect,
@@ -27,7 +28,7 @@ use super::{
     painter::Hit,
     processes::Filter,
     prompt::{Prompt, Purpose, Typed},
-    replay::Player,
+    replay,
     settings::{File, Settings},
     state::State,
     text::date_and_clock,
@@ -131,7 +132,7 @@ impl App {
             past.need(self.state.span_ms(), self.model.now_ms(), now);
         }
         if let Feed::Recording(player) = &mut self.feed {
-            let updates = player.advance(now);
+            let updates = replay::updates(player.advance(now));
             changed |= self.played(updates);
         }
         if changed { Next::Draw } else { Next::Wait }

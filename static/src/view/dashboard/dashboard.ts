@@ -28,6 +28,7 @@ import { gpusOf } from '../../model/gpu';
 import { holderRows } from '../../model/holders';
 import type { Known } from '../../model/history/past';
 import type { Request } from '../../model/request';
+import { isFresh } from '../../model/status';
 import type { Store } from '../../model/store';
 import type { Moment } from '../../model/summary';
 import { Header } from '../header';
@@ -159,7 +160,7 @@ export class Dashboard extends StoreView {
       traces: known === null ? store.traces : NO_TRACES,
       window: { ...store.window(from_ms, to_ms), ...(known !== null && windowOf(known)) },
       palette,
-      freshness: { now_ms, stale: status.state !== 'live' },
+      freshness: { now_ms, stale: !isFresh(status) },
       at_ms: this.cursor.at_ms ?? (isPaused(state) ? to_ms : null),
       hidden: new Set(state.hidden),
       axes: state.axes,

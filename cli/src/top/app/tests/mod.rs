@@ -6,6 +6,7 @@ mod signals;
 use std::{path::PathBuf, sync::mpsc};
 
 use gpumon_probe::model::{Process, Reading, Record};
+use gpumon_recording::Player;
 use ratatui::{
     buffer::Buffer,
     crossterm::event::{KeyCode, KeyModifiers, MouseButton, MouseEvent, MouseEventKind},
