@@ -201,7 +201,7 @@ const TOP: &[(&str, &str)] = &[
     ("tree", "Whether processes are shown as a tree."),
     ("columns", "Columns of the process list, in this order."),
     ("metrics", "Fields that are charted for each GPU."),
-    ("range_s", "Time range of the charts in seconds."),
+    ("range_s", "Time range of the charts in seconds; more than an hour needs a server."),
     ("glyphs", "Characters that charts are drawn with."),
     ("mouse", "Whether the mouse is used."),
     ("utilization_thresholds", "GPU utilization from which on load is moderate, and heavy, in percent."),

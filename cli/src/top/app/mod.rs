@@ -156,9 +156,14 @@ impl App {
         self.tell_reach(&update);
         if let Some(live) = &mut self.behind {
             // The past is no other while the screen is paused.
-            if let Update::Past(past) = &update {
-                self.model.ingest(Update::Past(past.clone()));
-            }
+            let next = match &update {
+                Update::Past(past) => {
+                    self.model.ingest(Update::Past(past.clone()));
+                    Next::Draw
+                }
+                Update::NoPast(_) => Next::Draw,
+                _ => Next::Wait,
+            };
             live.ingest(update);
             return next;
         }

@@ -182,7 +182,7 @@ fn what_a_server_remembers_is_before_what_was_received_without_a_seam() {
     }
     history.set_past(&remembered(24, NOW_MS), |uuid| (uuid == "a").then_some(0));
     let day = history.values(power(), window(NOW_MS, 86_400, 48));
-    assert_eq!(day[47], Some(100.0), "{day:?}");
+    assert!(day[47].is_some_and(|watts| watts > 99.0), "{day:?}");
     assert!(day[20..].iter().all(Option::is_some), "{day:?}");
     assert_eq!(day[3..12].iter().filter(|value| value.is_none()).count(), 3, "a gap is a gap: {day:?}");
     // Another answer takes the place of the one before.

@@ -10,7 +10,7 @@ import type { Freshness } from '../value';
 
 export interface PlotContext extends Pick<DashboardState, 'axes' | 'fitted'> {
   timeline: SeriesSource;
-  /** The time that each value is the mean of; 0 where it is a reading. */
+  /** The time that a value at the moment pointed at is the mean of; 0 where it is a reading. */
   mean_ms: number;
   /** What the driver itself recorded, by the name of its series. */
   traces: ReadonlyMap<string, Timeline>;

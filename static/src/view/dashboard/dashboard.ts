@@ -149,11 +149,13 @@ export class Dashboard extends StoreView {
     this.shown = known;
     const { status } = this.renderHead(chosen, 0);
     this.bar.update(state, gpus, now_ms, chartsOf(state, chosen.length));
-    setAttribute(this.list, 'aria-busy', this.past.isLoading ? 'true' : null);
+    for (const list of [this.list, this.machineList]) {
+      setAttribute(list, 'aria-busy', this.past.isLoading ? 'true' : null);
+    }
     const palette = this.currentPalette();
     const context: PlotContext = {
       timeline: known?.source ?? store.timeline,
-      mean_ms: known?.areMeans === true ? known.answer.resolution_ms : 0,
+      mean_ms: known === null ? 0 : meanTime(known, this.cursor.at_ms),
       // The driver's own records are of the last minutes.
       traces: known === null ? store.traces : NO_TRACES,
       window: { ...store.window(from_ms, to_ms), ...(known !== null && windowOf(known)) },
@@ -297,6 +299,11 @@ export class Dashboard extends StoreView {
     }
     event.preventDefault();
   }
+}
+
+/** The time that a value there is the mean of; what was received since is read as it came. */
+function meanTime({ areMeans, answer }: Known, at_ms: number | null): number {
+  return areMeans && at_ms !== null && at_ms <= answer.to_ms ? answer.resolution_ms : 0;
 }
 
 function windowOf({ source, gap_ms }: Known): Pick<TimeWindow, 'times_ms' | 'revision' | 'gap_ms'> {
