@@ -15,6 +15,7 @@ use tokio::{
 use tokio_util::either::Either;
 
 use crate::{
+    alerts::Alerts,
     app::{AppState, Encoders},
     connections::{self, ConnectionTable},
     control::Control,
@@ -66,6 +67,7 @@ impl Server {
         };
         let app = AppState {
             runs: Arc::new(Runs::new(settings, Arc::clone(&hub), stopped.clone())),
+            alerts: Arc::new(Alerts::new(Arc::clone(&hub), None)),
             hub,
             mark_limit: Arc::new(MarkLimit::new()),
             sampling_interval: SamplingInterval::new(Duration::from_secs(1)),
