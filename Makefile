@@ -29,7 +29,7 @@ export PATH := $(CURDIR)/target/tools/bin:$(PATH)
 
 MANIFESTS := package.json package-lock.json .npmrc $(wildcard static/package.json labextension/package.json tests/browser/package.json)
 FRONTEND := $(shell find static labextension -type f ! -name '*.test.ts' ! -path '*/node_modules/*' ! -path '*/dist/*')
-PROGRAM := Cargo.toml Cargo.lock $(shell find probe smi workload server cli -type f ! -path '*/tests/*')
+PROGRAM := Cargo.toml Cargo.lock .cargo/config.toml $(shell find probe history smi workload server cli -type f ! -path '*/tests/*')
 PACKAGE := pyproject.toml README.md LICENSE THIRD-PARTY-LICENSES.txt $(shell find python -type f ! -path '*/__pycache__/*')
 
 EXTENSION := wheel/data/share/jupyter/labextensions/gpumon/install.json
@@ -122,7 +122,7 @@ audit: rust $(MODULES) ## check dependencies and workflows: licenses, advisories
 
 types: rust ## generate the TypeScript types and the reference pages of the documentation
 	GPUMON_UPDATE_TYPES=1 cargo test --package gpumon-server --test wire_types
-	GPUMON_UPDATE_TYPES=1 cargo test --package gpumon-probe --package gpumon-server --package gpumon-cli --lib --tests reference_page
+	GPUMON_UPDATE_TYPES=1 cargo test --package gpumon-probe --package gpumon-history --package gpumon-server --package gpumon-cli --lib --tests reference_page
 
 docs: rust ## build the documentation as a site, into target/book, and check its links
 	@$(PYTHON) tools/need.py mdbook

@@ -29,7 +29,7 @@ def setup_gpumon() -> dict[str, Any]:
     def command(unix_socket: str) -> list[str]:
         # The proxy makes a folder for the socket in /tmp and leaves it behind.
         atexit.register(_remove, unix_socket)
-        return [program, "serve", "--socket", "{unix_socket}", "--exit-with-parent"]
+        return [program, "serve", "--socket", "{unix_socket}", "--exit-with-parent", *_history()]
 
     return {
         "command": command,
@@ -44,6 +44,22 @@ def setup_gpumon() -> dict[str, Any]:
         # The panel and the palette lead here already.
         "launcher_entry": {"enabled": False, "title": "gpumon"},
     }
+
+
+def _history() -> list[str]:
+    """Return the options that keep history in the user's state folder, unless the environment names another."""
+    if "GPUMON_DATA_DIR" in os.environ:
+        return []
+    # A relative path is to be ignored, the XDG base directory specification says.
+    state = os.environ.get("XDG_STATE_HOME", "")
+    home = os.path.expanduser("~")
+    if not os.path.isabs(state):
+        if not os.path.isabs(home):
+            return []
+        state = os.path.join(home, ".local", "state")
+    folder = os.path.join(state, "gpumon")
+    # The proxy puts the socket's path in with str.format.
+    return ["--data-dir", folder.replace("{", "{{").replace("}", "}}")]
 
 
 def _remove(socket: str) -> None:

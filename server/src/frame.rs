@@ -181,7 +181,8 @@ pub struct Snapshot {
 impl Snapshot {
     /// The newest sample, where it tells how things are at `now_ms`.
     pub(crate) fn fresh_sample(&self, now_ms: u64) -> Option<&Sample> {
-        self.sample.as_ref().filter(|sample| is_fresh(sample, &self.collector, now_ms))
+        let is_played = self.inventory.as_ref().is_some_and(|inventory| inventory.playback.is_some());
+        self.sample.as_ref().filter(|sample| !is_played && is_fresh(sample, &self.collector, now_ms))
     }
 }
 

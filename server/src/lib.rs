@@ -7,9 +7,10 @@
 //!   how many marks there may be.
 //! - [`hub`] holds what the collector said last and passes it to every client.
 //! - [`history`] keeps the recent past for clients that come late.
+//! - [`replay`] is a recording in the place of a collector.
 //! - [`alerts`] evaluates the rules of the alert file, and tells what fires.
 //! - [`runs`] are those of the workload runner: processes that work, and what they say.
-//! - [`stream`], [`page`], [`metrics`], [`marks`], [`pause`] and [`routes`] are the endpoints; [`guard`] stands before
+//! - [`stream`], [`page`], [`past`], [`metrics`], [`marks`], [`usage`], [`pause`] and [`routes`] are the endpoints; [`guard`] stands before
 //!   all of them and knows each [`public_origin`], [`peer`] before those that change anything. [`view`] is how much of
 //!   processes a client sees.
 //! - [`encoder`] writes what takes milliseconds off the event loop, [`respond`] answers with that over HTTP.
@@ -42,10 +43,12 @@ mod marks;
 mod memory;
 mod metrics;
 mod page;
+mod past;
 mod pause;
 mod peer;
 pub mod public_origin;
 mod rate_limiter;
+mod replay;
 mod respond;
 mod routes;
 pub mod runs;
@@ -55,10 +58,12 @@ mod snapshot_parts;
 mod stream;
 mod stuck_collectors;
 pub mod supervisor;
+mod usage;
 mod view;
 
 use std::{future::Future, io, sync::Arc, time::Duration};
 
+use gpumon_recording::Player;
 use tokio::{sync::watch, task::JoinSet};
 
 use self::{
@@ -70,10 +75,14 @@ use self::{
     mark_limit::MarkLimit,
     memory::Memory,
     public_origin::PublicOrigin,
+    replay::Replay,
     runs::{RunSettings, Runs},
     sampling_interval::SamplingInterval,
     supervisor::Collector,
 };
+
+/// Between samples of most recordings, and between those that a client gets that asks for no other time.
+const RECORDED_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How often answers that nobody asks for any more are let go of.
 const TRIM_INTERVAL: Duration = Duration::from_secs(1);
@@ -81,17 +90,28 @@ const TRIM_INTERVAL: Duration = Duration::from_secs(1);
 /// How long open connections may take to end after the shutdown was asked for.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// Where samples come from.
+#[derive(Debug)]
+pub enum Readings {
+    /// From a child process that reads the driver.
+    Collector(Collector),
+    /// From a recording, which every client is told.
+    Recording(Box<Player>),
+}
+
 /// What is served.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Settings {
     /// Where samples come from.
-    pub collector: Collector,
+    pub readings: Readings,
     /// Whether `/metrics` tells of processes, too.
     pub process_metrics: bool,
     /// Where browsers reach it through a reverse proxy. With any, nobody at the port counts as the server's own user.
     pub public_origins: Vec<PublicOrigin>,
     /// How runs of the workload runner are started, and by whom.
     pub runs: RunSettings,
+    /// Where history is written; in memory alone without it.
+    pub history: Option<gpumon_history::writer::Settings>,
     /// Which alerts there are; `None` for none.
     pub alerts: Option<AlertSettings>,
 }
@@ -105,14 +125,27 @@ pub async fn run(
     settings: Settings,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
-    let Settings { collector, process_metrics, public_origins, runs, alerts: alert_settings } = settings;
+    let Settings { readings, process_metrics, public_origins, runs, history, alerts: alert_settings } = settings;
     let (hub, control) = (Arc::new(Hub::new()), Arc::new(Control::new()));
-    let sampling_interval = SamplingInterval::new(collector.interval);
+    if let Some(history) = history {
+        hub.write_history(history)?;
+    }
+    let sampling_interval = SamplingInterval::new(match &readings {
+        Readings::Collector(collector) => collector.interval,
+        Readings::Recording(_) => RECORDED_INTERVAL,
+    });
     let (stop, stopped) = watch::channel(false);
     let runs = Arc::new(Runs::new(runs, Arc::clone(&hub), stopped.clone()));
-    let supervision =
-        supervisor::supervise(collector, Arc::clone(&hub), Arc::clone(&control), sampling_interval.interval());
-    let mut supervision = tokio::spawn(supervision);
+    let (mut supervision, replay) = match readings {
+        Readings::Collector(collector) => {
+            let interval = sampling_interval.interval();
+            let supervision = supervisor::supervise(collector, Arc::clone(&hub), Arc::clone(&control), interval);
+            (tokio::spawn(supervision), None)
+        }
+        Readings::Recording(player) => {
+            (tokio::spawn(std::future::pending()), Some(Replay::start(*player, Arc::clone(&hub))?))
+        }
+    };
     let alerts = Arc::new(Alerts::new(Arc::clone(&hub), alert_settings.as_ref()));
     let mut evaluation = JoinSet::new();
     if let Some(settings) = alert_settings {
@@ -124,6 +157,7 @@ pub async fn run(
         sampling_interval,
         control,
         runs,
+        replay,
         mark_limit: Arc::new(MarkLimit::new()),
         encoders: Arc::new(Encoders::new()),
         process_metrics,
@@ -154,6 +188,9 @@ pub async fn run(
     app.runs.wait_for_end(SHUTDOWN_TIMEOUT).await;
     // Dropping the supervisor's future kills its child.
     supervision.abort();
+    // What has been sampled of the last ten seconds.
+    let hub = Arc::clone(&app.hub);
+    let _ = tokio::task::spawn_blocking(move || hub.end_history()).await;
     // So that no socket is left over.
     servers.shutdown().await;
     result

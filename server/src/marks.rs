@@ -96,7 +96,7 @@ mod tests {
         let now_ms = 1_000_000;
         let read = |body: &str| read(body.as_bytes(), now_ms);
         assert_eq!(read(r#"{"text":" epoch 3\n"}"#), Ok(("epoch 3".to_owned(), now_ms)));
-        assert_eq!(read(r#"{"text":"a\u001b[31mb","at_ms":700000}"#), Ok(("a\u{fffd}[31mb".to_owned(), 700_000)));
+        assert_eq!(read(r#"{"text":"a\u001b[31mb","at_ms":400000}"#), Ok(("a\u{fffd}[31mb".to_owned(), 400_000)));
         assert_eq!(read(r#"{"text":"now","at_ms":1000500}"#), Ok(("now".to_owned(), now_ms)), "a clock that is ahead");
         let longest = "語".repeat(100);
         assert_eq!(read(&format!(r#"{{"text":"{longest}"}}"#)), Ok((longest, now_ms)));
@@ -105,7 +105,7 @@ mod tests {
             (r#"{"text":"a","gpu":0}"#.to_owned(), "gpu"),
             (r#"{"text":" "}"#.to_owned(), "1 to 100 characters, not 0"),
             (format!(r#"{{"text":"{}"}}"#, "ä".repeat(101)), "1 to 100 characters, not 101"),
-            (r#"{"text":"a","at_ms":699999}"#.to_owned(), "last 300 s"),
+            (r#"{"text":"a","at_ms":399999}"#.to_owned(), "last 600 s"),
             (r#"{"text":"a","at_ms":1001001}"#.to_owned(), "leave \"at_ms\" out"),
             (r#"{"text":"a","at_ms":-1}"#.to_owned(), "invalid mark"),
         ];

@@ -8,11 +8,11 @@ use axum::{
     http::{HeaderMap, StatusCode},
     response::Response,
 };
+use gpumon_history::wanted::Wanted;
 use serde::Deserialize;
 
 use crate::{
     app::AppState,
-    history::Wanted,
     peer::Peer,
     respond::{JSON, Resource, respond, to_json},
     snapshot_parts::SnapshotParts,
@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// How much of the past there is to ask for, in seconds.
-const HISTORY_S: RangeInclusive<u64> = 1..=300;
+const HISTORY_S: RangeInclusive<u64> = 1..=600;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn what_is_not_there_is_refused_with_what_is() {
-        assert!(understood(Some(301), None).err().unwrap().contains("1 to 300"));
+        assert!(understood(Some(601), None).err().unwrap().contains("1 to 600"));
         let error = understood(None, Some("power.draw_watts,power.drwa")).err().unwrap();
         assert!(error.contains("'power.drwa'") && error.contains("power.draw_watts"), "{error}");
     }

@@ -1,6 +1,8 @@
 //! Which parts of what is known a snapshot holds.
 
-use crate::{history::Wanted, view::View};
+use gpumon_history::wanted::Wanted;
+
+use crate::view::View;
 
 pub(crate) struct SnapshotParts {
     pub(crate) history_ms: Option<u64>,

@@ -19,6 +19,7 @@ import time
 from pathlib import Path
 
 import clients
+import history
 import wall
 import wire
 from machine import GPUMON, PORT, ROOT, Machine
@@ -171,7 +172,7 @@ def look(_):
         missed.extend(wall.run(GPUMON, busy=busy))
 
 
-BENCHES = {bench.__name__: bench for bench in (cost, top, tick, calls, hung, day, look)}
+BENCHES = {bench.__name__: bench for bench in (cost, top, tick, calls, hung, history.history, day, look)}
 CLIENTS = {bench.__name__: bench for bench in (*clients.BENCHES, wire.wire)}
 
 

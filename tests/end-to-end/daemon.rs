@@ -128,7 +128,7 @@ fn history_is_given_as_far_as_it_is_asked_for() {
     let metrics = history["history"]["gpus"][0]["metrics"].as_object().unwrap();
     assert_eq!(metrics.keys().collect::<Vec<_>>(), ["power.draw_watts"]);
     for (query, words) in [
-        ("history_s=0", "1 to 300"),
+        ("history_s=0", "1 to 600"),
         ("history_s=x", "history_s"),
         ("metrics=power", "power.draw_watts"),
         ("metric=power", "metrics"),

@@ -62,7 +62,7 @@ fn who_may_not_mark_or_marks_wrongly_is_told_how() {
     assert!(stderr(&empty).contains("1 to 100 characters"), "{}", stderr(&empty));
     for (mark, word) in [
         (json!({ "text": "a".repeat(101) }), "1 to 100"),
-        (json!({ "text": "a", "at_ms": now_ms() - 301_000 }), "last 300 s"),
+        (json!({ "text": "a", "at_ms": now_ms() - 601_000 }), "last 600 s"),
         (json!({ "text": "a", "at_ms": now_ms() + 60_000 }), "at_ms"),
         (json!({ "label": "a" }), r#"{"text":"epoch 3"}"#),
     ] {

@@ -4,14 +4,18 @@ pub(crate) mod alerts;
 pub(crate) mod bench;
 pub(crate) mod burn;
 pub(crate) mod collect;
+pub(crate) mod compare;
 pub(crate) mod completions;
 pub(crate) mod doctor;
+pub(crate) mod export;
 pub(crate) mod info;
 pub(crate) mod licenses;
 pub(crate) mod man;
 pub(crate) mod mark;
 pub(crate) mod oom;
 pub(crate) mod pause;
+pub(crate) mod record;
+pub(crate) mod replay;
 pub(crate) mod schema;
 pub(crate) mod selftest;
 pub(crate) mod serve;
@@ -19,6 +23,7 @@ pub(crate) mod show;
 pub(crate) mod smi;
 pub(crate) mod top;
 pub(crate) mod tutorials;
+pub(crate) mod usage;
 pub(crate) mod wait;
 pub(crate) mod work;
 
@@ -33,6 +38,8 @@ pub(crate) enum Command {
     Serve(serve::ServeArgs),
     Doctor(doctor::DoctorArgs),
     Info(info::InfoArgs),
+    Compare(compare::CompareArgs),
+    Export(Box<export::ExportArgs>),
     Bench(bench::BenchArgs),
     Burn(burn::BurnArgs),
     #[command(hide = true)]
@@ -46,8 +53,11 @@ pub(crate) enum Command {
     Pause(pause::PauseArgs),
     Resume(pause::ResumeArgs),
     Schema(schema::SchemaArgs),
+    Record(record::RecordArgs),
+    Replay(replay::ReplayArgs),
     Smi(smi::SmiArgs),
     Top(top::TopArgs),
+    Usage(usage::UsageArgs),
     Wait(Box<wait::WaitArgs>),
     Completions(completions::CompletionsArgs),
     Man(man::ManArgs),
@@ -66,6 +76,8 @@ pub(crate) fn dispatch(args: Args, name: Option<&str>) -> Result<(), Failure> {
         Some(Command::Collect(collect)) => collect::run(&args.source, &collect),
         Some(Command::Serve(serve)) => serve::run(&args.source, &serve),
         Some(Command::Doctor(doctor)) => doctor::run(&args.source, &doctor),
+        Some(Command::Compare(compare)) => compare::run(&compare),
+        Some(Command::Export(export)) => export::run(&export),
         Some(Command::Info(info)) => info::run(&args.source, &info),
         Some(Command::Bench(bench)) => bench::run(&args.source, &bench),
         Some(Command::Burn(burn)) => burn::run(&args.source, &burn),
@@ -78,8 +90,11 @@ pub(crate) fn dispatch(args: Args, name: Option<&str>) -> Result<(), Failure> {
         Some(Command::Pause(pause)) => pause::pause(&pause),
         Some(Command::Schema(schema)) => schema::run(&schema),
         Some(Command::Resume(resume)) => pause::resume(&resume),
+        Some(Command::Record(record)) => record::run(&args.source, &record),
+        Some(Command::Replay(replay)) => replay::run(&args.source, replay),
         Some(Command::Smi(smi)) => smi::run(&args.source, &smi),
         Some(Command::Top(top)) => top::run(&args.source, top),
+        Some(Command::Usage(usage)) => usage::run(&usage),
         Some(Command::Wait(wait)) => wait::run(&args.source, &wait),
         Some(Command::Completions(completions)) => completions::run(&Args::command(), &completions),
         Some(Command::Man(man)) => man::run(Args::command(), &man),

@@ -1,10 +1,19 @@
 //! `gpumon serve`: the web page, the stream and the snapshot.
 
-use std::{iter, net::SocketAddr, panic, path::PathBuf, thread::available_parallelism, time::Duration};
+use std::{
+    future::Future,
+    io, iter,
+    net::SocketAddr,
+    panic,
+    path::{Path, PathBuf},
+    thread::available_parallelism,
+    time::Duration,
+};
 
 use anyhow::Context;
+use gpumon_history::writer;
 use gpumon_server::{
-    Settings,
+    Readings, Settings,
     alerts::AlertSettings,
     listen::{ListenError, Listener},
     local,
@@ -23,7 +32,7 @@ use tokio::{
 use super::{alerts, collect};
 use crate::{
     exit::Failure,
-    options::{SamplingArgs, SourceArgs},
+    options::{SamplingArgs, SourceArgs, bytes_in},
 };
 
 /// Serve the web page, the JSON API, the live stream and Prometheus metrics
@@ -71,6 +80,8 @@ pub(crate) struct ServeArgs {
     #[arg(long)]
     allow_runs: bool,
 
+    #[command(flatten)]
+    history: HistoryArgs,
     /// Alert file: rules that are evaluated at every sample, and who is notified. SIGHUP reads it anew
     #[arg(long, env = "GPUMON_ALERTS", value_name = "FILE")]
     alerts: Option<PathBuf>,
@@ -84,6 +95,18 @@ pub(crate) struct ServeArgs {
     exit_with_parent: bool,
 }
 
+/// Where history is kept.
+#[derive(Debug, clap::Args)]
+struct HistoryArgs {
+    /// Directory in which history is kept, for a year; `none` keeps 6 hours in memory alone. It is made for this user alone
+    #[arg(long, env = "GPUMON_DATA_DIR", value_name = "DIR", default_value = "none")]
+    data_dir: PathBuf,
+
+    /// Most that history takes on disk; the oldest is deleted first
+    #[arg(long, value_name = "SIZE", default_value = "1GB", value_parser = parse_size)]
+    data_size: u64,
+}
+
 const NOTES: &str = "\
 Examples:
   gpumon serve
@@ -92,6 +115,8 @@ Examples:
       Use a free port, printed in the first message, and sample twice per second.
   gpumon serve --socket /run/user/1000/gpumon-page.sock
       Serve on a unix socket for this user only.
+  gpumon serve --data-dir ~/.local/state/gpumon
+      Keep history over restarts, for up to a year.
   gpumon serve --public-origin https://gpus.example.org
       Serve behind a reverse proxy that asks who somebody is.
   gpumon serve --alerts alerts.toml
@@ -100,11 +125,14 @@ Examples:
 Environment:
   GPUMON_ALERTS  default of --alerts
   GPUMON_CONTROL  default of --control
+  GPUMON_DATA_DIR  default of --data-dir
   XDG_RUNTIME_DIR  folder of the control socket
 
 Files:
   $XDG_RUNTIME_DIR/gpumon.sock, /tmp/gpumon-UID/gpumon.sock, /run/gpumon/gpumon.sock
       Default paths of the control socket: the first one that can be created; the last one for root.
+  DIR/history.db
+      History, an SQLite database.
 
 Exit codes: 0 stopped by a signal, 1 error, 2 invalid argument or address in use";
 
@@ -112,6 +140,11 @@ Exit codes: 0 stopped by a signal, 1 error, 2 invalid argument or address in use
 const MOST_THREADS: usize = 4;
 
 pub(crate) fn run(source: &SourceArgs, args: &ServeArgs) -> Result<(), Failure> {
+    in_runtime(serve(source, args))
+}
+
+/// Serves until that ends, and logs to standard error.
+pub(super) fn in_runtime(served: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
     tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
         .with_target(false)
@@ -126,10 +159,26 @@ pub(crate) fn run(source: &SourceArgs, args: &ServeArgs) -> Result<(), Failure> 
     // With thousands of clients, a sample is sent by all of them at once.
     let threads = available_parallelism().map_or(2, |all| all.get().clamp(2, MOST_THREADS));
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build()?;
-    let served = runtime.block_on(serve(source, args));
+    let served = runtime.block_on(served);
     // A child that is stuck in the driver must not hold up the end.
     runtime.shutdown_timeout(Duration::from_millis(200));
     served
+}
+
+/// Ends when the program is asked to.
+pub(super) fn asked_to_end(
+    reload: Option<watch::Sender<u64>>,
+) -> io::Result<impl Future<Output = ()> + Send + 'static> {
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut hang_up = signal(SignalKind::hangup())?;
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+            () = hung_up(&mut hang_up, reload) => {}
+        }
+    })
 }
 
 async fn serve(source: &SourceArgs, args: &ServeArgs) -> Result<(), Failure> {
@@ -148,10 +197,8 @@ async fn serve(source: &SourceArgs, args: &ServeArgs) -> Result<(), Failure> {
         arguments: source.to_arguments().into_iter().chain(collect::arguments(&args.sampling)).collect(),
         interval: args.sampling.interval(),
     };
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut hang_up = signal(SignalKind::hangup())?;
     let (alerts, reload) = args.alert_settings()?;
+    let asked_to_end = asked_to_end(reload)?;
     let door = match &args.socket {
         Some(path) => Listener::unix(path).await?,
         None => Listener::tcp(args.listen)?,
@@ -159,9 +206,7 @@ async fn serve(source: &SourceArgs, args: &ServeArgs) -> Result<(), Failure> {
     let named_door = named_door(args).await?;
     let shutdown = async move {
         tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-            () = hung_up(&mut hang_up, reload) => {}
+            () = asked_to_end => {}
             () = parent_gone(parent), if exit_with_parent => {}
         }
     };
@@ -175,9 +220,36 @@ async fn serve(source: &SourceArgs, args: &ServeArgs) -> Result<(), Failure> {
         tracing::info!("local programs find it at {}", door.address());
     }
     let public_origins = args.public_origin.clone();
-    let settings = Settings { collector, process_metrics: args.metrics_processes, public_origins, runs, alerts };
+    let history = args.history.settings();
+    let settings = Settings {
+        readings: Readings::Collector(collector),
+        process_metrics: args.metrics_processes,
+        public_origins,
+        runs,
+        history,
+        alerts,
+    };
     gpumon_server::run(iter::once(door).chain(local_door).collect(), settings, shutdown).await?;
     Ok(())
+}
+
+impl HistoryArgs {
+    /// A variable that is set to nothing names no directory.
+    fn settings(&self) -> Option<writer::Settings> {
+        let is_named = !self.data_dir.as_os_str().is_empty() && self.data_dir != Path::new("none");
+        is_named.then(|| writer::Settings { folder: self.data_dir.clone(), size_bytes: self.data_size })
+    }
+}
+
+/// What the tables themselves take is far below it.
+const LEAST_SIZE: u64 = 10_000_000;
+
+fn parse_size(text: &str) -> Result<u64, String> {
+    let wrong = || "not a size of 10MB or more: give one as 500MB, 1GB or 2GiB".to_owned();
+    let unit_at = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.').ok_or_else(wrong)?;
+    let number: f64 = text[..unit_at].parse().map_err(|_| wrong())?;
+    let bytes = number * bytes_in(text[unit_at..].trim()).ok_or_else(wrong)?;
+    (LEAST_SIZE as f64..1e15).contains(&bytes).then_some(bytes as u64).ok_or_else(wrong)
 }
 
 impl ServeArgs {
@@ -216,7 +288,7 @@ fn allow_many_connections() {
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
-fn parse_address(text: &str) -> Result<SocketAddr, String> {
+pub(super) fn parse_address(text: &str) -> Result<SocketAddr, String> {
     let numeric = text.strip_prefix("localhost:").map_or_else(|| text.to_owned(), |port| format!("127.0.0.1:{port}"));
     numeric.parse().map_err(|_| "not ADDRESS:PORT with a port up to 65535, as 127.0.0.1:9123".to_owned())
 }

@@ -7,6 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use gpumon_probe::usage::Usage;
 use gpumon_server::{
     alerts::AlertStatus,
     frame::ClientFrame,
@@ -36,8 +37,14 @@ const ROUTES: &[(&str, &str, &str)] = &[
     (
         "GET",
         "/api/v1/snapshot",
-        "The current state as a [Snapshot](#snapshot). `?history_s=60` adds up to 300 seconds of history, \
+        "The current state as a [Snapshot](#snapshot). `?history_s=60` adds up to 600 seconds of history, \
          `metrics=power.draw_watts,…` limits it to these fields, `brief=true` omits details and events.",
+    ),
+    (
+        "GET",
+        "/api/v1/history",
+        "A span of the past as a [HistorySpan](#historyspan): `?from_ms=…&to_ms=…`, by default the last 10 minutes, of \
+         `metrics=power.draw_watts,…`, by default those of an overview, in at most `points=600` points, up to 5000.",
     ),
     (
         "GET",
@@ -45,6 +52,12 @@ const ROUTES: &[(&str, &str, &str)] = &[
         "WebSocket. The server sends [frames](#frames-of-the-server), a `hello` first; the client may send \
          [requests](#frames-of-the-client). With `?encoding=deflate-raw`, frames come as binary messages that together \
          are one raw deflate stream (RFC 1951) of lines, one frame each; a message refers to none before it.",
+    ),
+    (
+        "GET",
+        "/api/v1/usage",
+        "Energy and GPU time by owner since the server's start, as [Usage](#usage). The paths of notebooks are hidden from \
+         those who may not see the command lines of others.",
     ),
     ("GET", "/api/v1/answers", "The driver's answers to the newest sample, for `gpumon smi`. The format is internal."),
     ("GET", "/api/v1/catalogue", "The workloads that can be run, as a [Catalogue](#catalogue)."),
@@ -67,7 +80,7 @@ const ROUTES: &[(&str, &str, &str)] = &[
         "POST",
         "/api/v1/marks",
         "Marks a moment on the charts of every client: `{\"text\":\"epoch 3\"}`, with `\"at_ms\"` for another moment of the \
-         last 300 seconds than now; answers 201 with the [event](#event). The text has up to 100 characters; 20 marks may \
+         last 600 seconds than now; answers 201 with the [event](#event). The text has up to 100 characters; 20 marks may \
          come at once, and then one per second. Needs the header `X-Gpumon: run` and the permission to start runs.",
     ),
     ("GET", "/api/v1/alerts", "Every alert rule and receiver and how it is, as [AlertStatus](#alertstatus)."),
@@ -76,6 +89,18 @@ const ROUTES: &[(&str, &str, &str)] = &[
         "/api/v1/alerts/silence",
         "Notifies nobody of a rule for a while: `{\"rule\":\"GPU is hot\",\"for_ms\":7200000}`, up to 30 days, 0 to end it; \
          answers as `GET /api/v1/alerts`. Unix socket only, for the server's own user and root.",
+    ),
+    (
+        "GET",
+        "/api/v1/replay",
+        "Where a recording is that `gpumon replay --serve` plays: `at_ms` and the keys of [Playback](#playback). 404 on \
+         every other server.",
+    ),
+    (
+        "POST",
+        "/api/v1/replay",
+        "Steers it: `{\"speed\":10}`, `{\"paused\":true}`, `{\"at_ms\":1795487499450}`, or several of these; answers with \
+         where it is then. Needs the header `X-Gpumon: run` and the permission to start runs.",
     ),
     (
         "POST",
@@ -96,14 +121,15 @@ fn reference() -> String {
     let mut types = Types::new();
     let generated = || SchemaSettings::draft2020_12().for_serialize().into_generator();
     let mut printed = schema::types();
-    let roots = ["Snapshot", "ServerFrame", "Record"].map(|name| printed.remove(name).unwrap());
-    let [snapshot, server, _] = roots.map(|mut root| {
+    let roots = ["Snapshot", "HistorySpan", "ServerFrame", "Record"].map(|name| printed.remove(name).unwrap());
+    let [snapshot, history, server, _] = roots.map(|mut root| {
         root["$defs"] = printed.clone().into();
         take(&mut types, root)
     });
     let client = take(&mut types, generated().into_root_schema_for::<ClientFrame>().to_value());
     let details = take(&mut types, generated().into_root_schema_for::<RunDetails>().to_value());
     let catalogue = take(&mut types, generated().into_root_schema_for::<Catalogue>().to_value());
+    let usage = take(&mut types, generated().into_root_schema_for::<Usage>().to_value());
     let alerts = take(&mut types, generated().into_root_schema_for::<AlertStatus>().to_value());
     let mut page = HEAD.to_owned();
     page.push_str("\n## Routes\n\n| Method | Path | Description |\n|---|---|---|\n");
@@ -119,8 +145,10 @@ fn reference() -> String {
         ("Frames of the client", &client),
         ("Frames of the server", &server),
         ("Snapshot", &snapshot),
+        ("HistorySpan", &history),
         ("RunDetails", &details),
         ("Catalogue", &catalogue),
+        ("Usage", &usage),
         ("AlertStatus", &alerts),
     ] {
         writeln!(page, "\n## {title}\n\n{}", describe(of)).unwrap();

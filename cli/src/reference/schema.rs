@@ -1,5 +1,6 @@
 //! `cli/src/commands/schema/schema.json`: the types of the JSON, a line each, described as the catalogue of fields does.
 
+use gpumon_history::span::HistorySpan;
 use gpumon_probe::model::{
     Record,
     fields::{GPU_FIELDS, HOST_FIELDS},
@@ -15,6 +16,7 @@ pub(super) fn types() -> Map<String, Value> {
     generator.subschema_for::<Snapshot>();
     generator.subschema_for::<Record>();
     generator.subschema_for::<ServerFrame>();
+    generator.subschema_for::<HistorySpan>();
     let mut kinds: Value = generator.take_definitions(true).into();
     for field in GPU_FIELDS {
         describe(&mut kinds, "GpuSample", field.id, field.help);

@@ -7,7 +7,7 @@ use std::{
 
 use gpumon_probe::model::{MigInstance, Process, ProcessKind};
 
-use super::{gap, known, rounded};
+use super::recent::{gap, known, rounded};
 use crate::frame::HolderHistory;
 
 /// So many are remembered of a GPU, those that held the most; a chart names fewer.
@@ -142,6 +142,7 @@ mod tests {
             command: Reading::Absent(Absence::Hidden),
             user: Reading::Now("ana".to_owned()),
             host_memory_bytes: Reading::Now(1),
+            traced: Reading::Now(false),
             started_ms: Reading::Now(1),
             mig: None,
             mps: false,

@@ -1,397 +1,100 @@
-//! The recent past, for clients that come late.
+//! The past: as sampled for minutes, summed up in memory for hours, and on disk for a year.
 
 mod holders;
+mod recent;
+mod span;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::{io, sync::Arc};
 
-use gpumon_probe::model::{
-    GpuSample, HostSample, Sample,
-    fields::{Field, GPU_FIELDS, HOST_FIELDS, Kind, charted, overview},
+use gpumon_history::{
+    bucket::{BUCKET_MS, Bucket, Buckets},
+    grid::Grid,
+    memory::MemoryTier,
+    wanted::Wanted,
+    writer::{Restored, Settings, Writer},
 };
+use gpumon_probe::model::{Event, Inventory, Sample};
 
-use self::holders::Holders;
-use crate::frame::{GpuHistory, History};
+use self::recent::RecentSamples;
+pub(crate) use self::span::span;
+use crate::frame::History;
 
-/// How far back it reaches.
-pub(crate) const DEPTH_MS: u64 = 5 * 60 * 1000;
+/// How far back samples are kept as they came.
+pub(crate) const DEPTH_MS: u64 = 10 * 60 * 1000;
 
-/// A faster stream leaves one sample per this time, so that the depth and the size stay the same.
-const SPACING_MS: u64 = 900;
+/// What has been written stays in memory for so long, so that who is just reading the disk misses nothing.
+const OVERLAP_MS: u64 = 30_000;
 
-/// Charts show no more digits of a gauge. The rest is noise, which would be a third of what a new client gets.
-const DIGITS: i32 = 4;
-
-/// Stands for what each holder has of a GPU's memory, among the metrics that may be asked for.
-const HOLDERS: &str = "processes.memory_bytes";
-
-/// Stands before the name of a metric where it is of MIG devices.
-const MIG: &str = "mig.";
-
-/// What of the past somebody wants.
-#[derive(Debug, Clone)]
-pub(crate) struct Wanted {
-    pub(crate) metrics: Vec<&'static Field>,
-    host: Vec<&'static Field<HostSample>>,
-    mig: Vec<&'static Field>,
-    holders: bool,
-}
-
-/// One column per GPU and field, and per field of the machine, over one common time axis.
+/// What is known of the past in this process.
 #[derive(Debug, Default)]
-pub(crate) struct HistoryStore {
-    times_ms: VecDeque<u64>,
-    gpus: BTreeMap<String, GpuColumns>,
-    mig_devices: BTreeMap<String, Columns>,
-    host: Columns,
+pub(crate) struct Past {
+    /// As sampled.
+    recent: RecentSamples,
+    buckets: Buckets,
+    memory: MemoryTier,
+    writer: Option<Arc<Writer>>,
 }
 
-#[derive(Debug, Default)]
-struct GpuColumns {
-    metrics: Columns,
-    holders: Holders,
-}
-
-/// A column for each field of a catalogue, in its order, as long as the time axis; none where there was no value. What
-/// was absent is NaN.
-#[derive(Debug, Default)]
-struct Columns(Vec<Option<VecDeque<f32>>>);
-
-impl Wanted {
-    pub(crate) fn overview() -> Self {
-        Self::metrics(overview().collect())
-    }
-
-    pub(crate) fn of_gpus() -> Self {
-        Self::metrics(charted(GPU_FIELDS).collect())
-    }
-
-    fn metrics(metrics: Vec<&'static Field>) -> Self {
-        Self { metrics, host: Vec::new(), mig: Vec::new(), holders: false }
-    }
-
-    /// Their names, each once and in one order, however they were asked for.
-    pub(crate) fn ids(&self) -> Vec<String> {
-        let of_gpus = self.metrics.iter().map(|field| field.id.to_owned());
-        let of_mig = self.mig.iter().map(|field| mig_id(field.id));
-        let of_host = self.host.iter().map(|field| field.id.to_owned());
-        let holders = self.holders.then(|| HOLDERS.to_owned());
-        let ids: BTreeSet<_> = of_gpus.chain(of_mig).chain(of_host).chain(holders).collect();
-        ids.into_iter().collect()
-    }
-
-    /// The metrics of these names, and what is wrong with the others.
-    pub(crate) fn named<'a>(ids: impl Iterator<Item = &'a str>) -> (Self, Result<(), String>) {
-        let (mut wanted, mut unknown) = (Self::metrics(Vec::new()), Vec::new());
-        for id in ids {
-            if let Some(field) = GPU_FIELDS.iter().find(|field| field.id == id) {
-                wanted.metrics.push(field);
-            } else if let Some(field) = HOST_FIELDS.iter().find(|field| field.id == id) {
-                wanted.host.push(field);
-            } else if let Some(field) = of_mig().find(|field| id.strip_prefix(MIG) == Some(field.id)) {
-                wanted.mig.push(field);
-            } else if id == HOLDERS {
-                wanted.holders = true;
-            } else {
-                unknown.push(id);
-            }
-        }
-        if unknown.is_empty() {
-            return (wanted, Ok(()));
-        }
-        let (host, mig) = (HOST_FIELDS.iter().collect(), of_mig().collect());
-        let all = Self { metrics: GPU_FIELDS.iter().collect(), host, mig, holders: true };
-        (wanted, Err(format!("unknown metric '{}'; there are {}", unknown.join("', '"), all.ids().join(", "))))
-    }
-}
-
-impl HistoryStore {
-    /// Adds a sample, unless it follows the one before too closely, and forgets what is too old.
+impl Past {
+    /// Takes in a sample.
     pub(crate) fn push(&mut self, sample: &Sample) {
-        self.drop_after(sample.at_ms);
-        if self.times_ms.back().is_some_and(|last| sample.at_ms.saturating_sub(*last) < SPACING_MS) {
-            return;
-        }
-        self.times_ms.push_back(sample.at_ms);
-        self.columns().for_each(|column| column.push_back(f32::NAN));
-        let length = self.times_ms.len();
-        self.host.set_newest(HOST_FIELDS, |field| field.access.value(&sample.host), length);
-        for gpu in &sample.gpus {
-            // What a hung GPU shows is its past, which is in the history already.
-            if gpu.at_ms + 2 * u64::from(sample.interval_ms) >= sample.at_ms {
-                self.set_newest(gpu);
-            }
-        }
-        self.drop_before(sample.at_ms.saturating_sub(DEPTH_MS));
-    }
-
-    fn set_newest(&mut self, gpu: &GpuSample) {
-        let Some(uuid) = &gpu.uuid else { return };
-        let length = self.times_ms.len();
-        let columns = self.gpus.entry(uuid.clone()).or_default();
-        columns.metrics.set_newest(GPU_FIELDS, |field| field.access.value(gpu), length);
-        columns.holders.set_newest(gpu.processes.value().map_or(&[], Vec::as_slice), length);
-        for device in gpu.mig_devices.value().into_iter().flatten() {
-            let columns = self.mig_devices.entry(device.uuid.clone()).or_default();
-            columns.set_newest(GPU_FIELDS, |field| field.mig?.value(device), length);
+        self.recent.push(sample);
+        if let Some(bucket) = self.buckets.push(sample) {
+            self.keep(bucket);
         }
     }
 
-    /// A clock that was set back makes some of the past a future, which would keep everything else out.
-    fn drop_after(&mut self, newest_ms: u64) {
-        let known = self.times_ms.iter().take_while(|time| **time <= newest_ms).count();
-        self.times_ms.truncate(known);
-        self.columns().for_each(|column| column.truncate(known));
-    }
-
-    fn drop_before(&mut self, oldest_ms: u64) {
-        let old = self.times_ms.iter().take_while(|time| **time < oldest_ms).count();
-        self.times_ms.drain(..old);
-        self.columns().for_each(|column| drop(column.drain(..old)));
-        self.gpus.retain(|_, columns| columns.metrics.prune());
-        self.gpus.values_mut().for_each(|columns| columns.holders.prune());
-        self.mig_devices.retain(|_, columns| columns.prune());
-    }
-
-    fn columns(&mut self) -> impl Iterator<Item = &mut VecDeque<f32>> {
-        let gpus = self.gpus.values_mut();
-        let of_gpus = gpus.flat_map(|GpuColumns { metrics, holders }| metrics.values_mut().chain(holders.columns()));
-        of_gpus.chain(self.mig_devices.values_mut().flat_map(Columns::values_mut)).chain(self.host.values_mut())
-    }
-
-    /// What is wanted, as far back as `reach_ms` before the newest sample.
-    pub(crate) fn newest(&self, reach_ms: u64, wanted: &Wanted) -> History {
-        let oldest_ms = self.times_ms.back().map_or(0, |newest| newest.saturating_sub(reach_ms));
-        let old = self.times_ms.partition_point(|time| *time < oldest_ms);
-        let of_gpu = |(uuid, columns): (&String, &GpuColumns)| GpuHistory {
-            uuid: uuid.clone(),
-            metrics: columns.metrics.chosen(GPU_FIELDS, &wanted.metrics, old).collect(),
-            holders: if wanted.holders { columns.holders.newest(old) } else { Vec::new() },
-        };
-        let of_device = |(uuid, columns): (&String, &Columns)| GpuHistory {
-            uuid: uuid.clone(),
-            metrics: columns.chosen(GPU_FIELDS, &wanted.mig, old).map(|(id, values)| (mig_id(&id), values)).collect(),
-            holders: Vec::new(),
-        };
-        let has_gpus = !wanted.metrics.is_empty() || wanted.holders;
-        History {
-            times_ms: self.times_ms.range(old..).copied().collect(),
-            gpus: if has_gpus { self.gpus.iter().map(of_gpu).collect() } else { Vec::new() },
-            mig_devices: if wanted.mig.is_empty() {
-                Vec::new()
-            } else {
-                self.mig_devices.iter().map(of_device).collect()
-            },
-            host: self.host.chosen(HOST_FIELDS, &wanted.host, old).collect(),
-        }
-    }
-}
-
-impl Columns {
-    /// Sets the newest place of columns that are so long.
-    fn set_newest<S>(&mut self, fields: &[Field<S>], read: impl Fn(&Field<S>) -> Option<f64>, length: usize) {
-        self.0.resize(fields.len(), None);
-        for (column, field) in self.0.iter_mut().zip(fields) {
-            let Some(value) = read(field) else { continue };
-            let column = column.get_or_insert_with(|| gap(length));
-            if let Some(newest) = column.back_mut() {
-                // A counter is charted by its last digits.
-                *newest = if field.kind == Kind::Counter { value as f32 } else { rounded(value) };
-            }
-        }
-    }
-
-    /// Forgets columns without values; whether there are others.
-    fn prune(&mut self) -> bool {
-        for column in &mut self.0 {
-            column.take_if(|column| column.iter().all(|value| value.is_nan()));
-        }
-        self.0.iter().any(Option::is_some)
-    }
-
-    /// Those of these fields, from the place `old` on.
-    fn chosen<S>(
-        &self,
-        fields: &[Field<S>],
-        wanted: &[&Field<S>],
-        old: usize,
-    ) -> impl Iterator<Item = (String, Vec<Option<f32>>)> {
-        let columns = fields.iter().zip(&self.0).filter_map(|(field, column)| Some((field.id, column.as_ref()?)));
-        let chosen = columns.filter(|(id, _)| wanted.iter().any(|field| field.id == *id));
-        chosen.map(move |(id, column)| (id.to_owned(), known(column, old)))
-    }
-
-    fn values_mut(&mut self) -> impl Iterator<Item = &mut VecDeque<f32>> {
-        self.0.iter_mut().flatten()
-    }
-}
-
-/// The fields that MIG devices have, too.
-fn of_mig() -> impl Iterator<Item = &'static Field> {
-    GPU_FIELDS.iter().filter(|field| field.mig.is_some())
-}
-
-fn mig_id(id: &str) -> String {
-    format!("{MIG}{id}")
-}
-
-/// A column from the place `old` on.
-fn known(column: &VecDeque<f32>, old: usize) -> Vec<Option<f32>> {
-    column.range(old..).map(|value| (!value.is_nan()).then_some(*value)).collect()
-}
-
-/// A column of nothing.
-fn gap(length: usize) -> VecDeque<f32> {
-    std::iter::repeat_n(f32::NAN, length).collect()
-}
-
-fn rounded(value: f64) -> f32 {
-    if !value.is_normal() {
-        return value as f32;
-    }
-    let digits_left = value.abs().log10().floor() as i32 + 1 - DIGITS;
-    // Of whole numbers, so that nothing is lost by the way.
-    let power = 10_f64.powi(digits_left.abs());
-    let rounded = if digits_left > 0 { (value / power).round() * power } else { (value * power).round() / power };
-    rounded as f32
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::LazyLock;
-
-    use gpumon_probe::{
-        host::HostReader,
-        model::{Absence, GpuSample, Health, HostSample, Reading},
-    };
-
-    use super::*;
-
-    fn sample(at_ms: u64, gpus: &[(&str, f64)]) -> Sample {
-        static HOST: LazyLock<HostSample> = LazyLock::new(|| HostReader::new().read());
-        let gpus = gpus.iter().zip(0..).map(|((uuid, watts), index)| {
-            let mut gpu = GpuSample::absent(index, Some((*uuid).to_owned()), at_ms, Health::Ok, &Absence::NotSupported);
-            gpu.power.draw_watts = Reading::Now(*watts);
-            gpu
+    fn keep(&mut self, bucket: Bucket) {
+        let written_ms = self.writer.as_ref().map_or(0, |writer| {
+            writer.add_bucket(bucket.clone());
+            writer.status().written_ms
         });
-        Sample { seq: 0, at_ms, interval_ms: 1000, gpus: gpus.collect(), host: HOST.clone() }
+        self.memory.push(bucket);
+        self.memory.drop_before(written_ms.saturating_sub(OVERLAP_MS));
     }
 
-    fn watts<'a>(history: &'a History, uuid: &str) -> &'a [Option<f32>] {
-        &history.gpus.iter().find(|gpu| gpu.uuid == uuid).unwrap().metrics["power.draw_watts"]
+    /// What is wanted, as sampled, as far back as `reach_ms` before the newest sample.
+    pub(crate) fn newest(&self, reach_ms: u64, wanted: &Wanted) -> History {
+        self.recent.newest(reach_ms, wanted)
     }
 
-    #[test]
-    fn a_gpu_that_comes_late_or_goes_leaves_gaps_and_not_zeros() {
-        let mut store = HistoryStore::default();
-        store.push(&sample(1_000, &[("a", 1.0)]));
-        store.push(&sample(2_000, &[("a", 2.0), ("b", 9.0)]));
-        store.push(&sample(3_000, &[("b", 8.0)]));
-        let history = store.newest(u64::MAX, &Wanted::overview());
-        assert_eq!(history.times_ms, [1_000, 2_000, 3_000]);
-        assert_eq!(watts(&history, "a"), [Some(1.0), Some(2.0), None]);
-        assert_eq!(watts(&history, "b"), [None, Some(9.0), Some(8.0)]);
+    /// Puts what an earlier process has seen before what this one has.
+    pub(crate) fn restore(&mut self, minutes: Grid) {
+        self.recent.restore(&minutes.into_span(BUCKET_MS, |_| (0, None)));
     }
 
-    #[test]
-    fn no_more_is_given_than_was_asked_for() {
-        let mut store = HistoryStore::default();
-        for second in 0..100 {
-            store.push(&sample(second * 1_000, &[("a", second as f64)]));
+    /// Takes in what the devices are called.
+    pub(crate) fn set_inventory(&mut self, inventory: &Inventory) {
+        self.buckets.set_inventory(inventory);
+    }
+
+    /// Takes in what happened.
+    pub(crate) fn add_event(&self, event: &Event) {
+        if let Some(writer) = &self.writer {
+            writer.add_event(event.clone());
         }
-        let (few, _) = Wanted::named(["power.draw_watts", "host.memory.used_bytes"].into_iter());
-        let history = store.newest(2_000, &few);
-        assert_eq!(history.times_ms, [97_000, 98_000, 99_000]);
-        assert_eq!(watts(&history, "a"), [Some(97.0), Some(98.0), Some(99.0)]);
-        assert_eq!(history.gpus[0].metrics.len(), 1);
-        assert_eq!((history.host.len(), history.host["host.memory.used_bytes"].len()), (1, 3));
-        assert!(history.host["host.memory.used_bytes"].iter().all(|bytes| bytes.is_some_and(|bytes| bytes > 0.0)));
     }
 
-    #[test]
-    fn an_overview_is_small_and_an_unknown_metric_is_skipped_and_told_with_those_there_are() {
-        let mut store = HistoryStore::default();
-        store.push(&sample(1_000, &[("a", 1.0)]));
-        let overview = store.newest(u64::MAX, &Wanted::overview());
-        assert_eq!((overview.gpus[0].metrics.len(), overview.host.len()), (1, 0));
-        let (wanted, error) = Wanted::named(["power.drwa", "power.draw_watts", "x"].into_iter());
-        assert_eq!(watts(&store.newest(u64::MAX, &wanted), "a"), [Some(1.0)]);
-        let error = error.unwrap_err();
-        assert!(error.contains("'power.drwa', 'x'") && error.contains("power.draw_watts"), "{error}");
-        assert!(error.contains("host.cpu.busy_percent"), "{error}");
+    /// From now on, it is written to disk. `restore` gets what is there already, off this thread.
+    ///
+    /// # Errors
+    /// Where there can be no more threads.
+    pub(crate) fn write_to(
+        &mut self,
+        settings: Settings,
+        restore: impl FnOnce(Restored) + Send + 'static,
+    ) -> io::Result<()> {
+        let writer = Writer::start(settings, DEPTH_MS, restore, |told| tracing::warn!("{told}"))?;
+        self.writer = Some(Arc::new(writer));
+        Ok(())
     }
 
-    #[test]
-    fn every_field_is_kept_from_its_first_value_on_to_its_last() {
-        let mut store = HistoryStore::default();
-        let all: Vec<_> =
-            GPU_FIELDS.iter().map(|field| field.id).chain(HOST_FIELDS.iter().map(|field| field.id)).collect();
-        let (all, told) = Wanted::named(all.into_iter());
-        assert_eq!((told, all.metrics.len(), all.host.len()), (Ok(()), GPU_FIELDS.len(), HOST_FIELDS.len()));
-        for second in 1..=700 {
-            let mut sample = sample(second * 1_000, &[("a", 1.0)]);
-            if (2..=3).contains(&second) {
-                let energy = &mut sample.gpus[0].power.energy_joules_total;
-                *energy = Reading::Now(123_456_700.0 + second as f64 * 8.0);
-            }
-            store.push(&sample);
-            if second == 3 {
-                let history = store.newest(u64::MAX, &all);
-                let metrics = &history.gpus[0].metrics;
-                assert_eq!(metrics.keys().collect::<Vec<_>>(), ["power.draw_watts", "power.energy_joules_total"]);
-                let joules = [None, Some(123_456_716.0), Some(123_456_724.0)];
-                assert_eq!(metrics["power.energy_joules_total"], joules, "all digits of a counter");
-                assert!(history.host.contains_key("host.memory.total_bytes"), "{:?}", history.host);
-            }
+    /// The way to the disk, of which what has been begun is on its way now.
+    pub(crate) fn end(&mut self) -> Option<Arc<Writer>> {
+        let writer = self.writer.take()?;
+        if let Some(bucket) = self.buckets.end() {
+            writer.add_bucket(bucket);
         }
-        assert_eq!(store.newest(u64::MAX, &all).gpus[0].metrics.len(), 1, "nobody needs a column of nothing");
-    }
-
-    #[test]
-    fn numbers_have_the_digits_that_a_chart_shows() {
-        for (value, kept) in [
-            (534.369, "534.4"),
-            (137_742_436_693.0, "137700000000.0"),
-            (99.996, "100.0"),
-            (0.012_345_67, "0.01235"),
-            (-7.0, "-7.0"),
-            (0.0, "0.0"),
-            (1980.0, "1980.0"),
-        ] {
-            assert_eq!(serde_json::to_string(&rounded(value)).unwrap(), kept);
-        }
-        assert!(rounded(f64::NAN).is_nan(), "no number is none");
-    }
-
-    #[test]
-    fn it_is_bounded_in_time_and_in_density() {
-        let mut store = HistoryStore::default();
-        for tick in 0..10_000 {
-            store.push(&sample(tick * 100, &[("a", tick as f64)]));
-        }
-        let history = store.newest(u64::MAX, &Wanted::overview());
-        assert!(history.times_ms.len() <= 335, "{}", history.times_ms.len());
-        assert!(history.times_ms[0] >= 999_900 - DEPTH_MS);
-        assert_eq!(watts(&history, "a").len(), history.times_ms.len());
-    }
-
-    #[test]
-    fn a_clock_that_is_set_back_does_not_stop_it() {
-        let mut store = HistoryStore::default();
-        for at_ms in [1_000_000, 1_001_000, 1_002_000, 501_000, 502_000] {
-            store.push(&sample(at_ms, &[("a", at_ms as f64)]));
-        }
-        let history = store.newest(u64::MAX, &Wanted::overview());
-        assert_eq!(history.times_ms, [501_000, 502_000]);
-        assert_eq!(watts(&history, "a"), [Some(501_000.0), Some(502_000.0)]);
-    }
-
-    #[test]
-    fn the_frozen_readings_of_a_hung_gpu_are_a_gap() {
-        let mut store = HistoryStore::default();
-        let mut hung = sample(10_000, &[("a", 5.0)]);
-        hung.gpus[0].at_ms = 1_000;
-        store.push(&sample(1_000, &[("a", 5.0)]));
-        store.push(&hung);
-        assert_eq!(watts(&store.newest(u64::MAX, &Wanted::overview()), "a"), [Some(5.0), None]);
+        Some(writer)
     }
 }

@@ -50,6 +50,12 @@ impl EventLog {
         self.events.insert(place, event);
     }
 
+    /// Puts what an earlier process has seen before what this one has.
+    pub(super) fn restore(&mut self, earlier: Vec<Event>) {
+        let since = std::mem::take(&mut self.events);
+        earlier.into_iter().chain(since).for_each(|event| self.add(event));
+    }
+
     fn make_room(&mut self) {
         if self.events.len() == EVENTS {
             self.events.remove(least_important(&self.events));

@@ -8,6 +8,7 @@ mod sample_frame;
 
 use std::{
     collections::BTreeMap,
+    io,
     sync::{
         Arc, PoisonError, RwLock,
         atomic::{AtomicU64, Ordering},
@@ -15,8 +16,15 @@ use std::{
     time::Duration,
 };
 
+use gpumon_history::{
+    plan::SpanRequest,
+    span::HistorySpan,
+    wanted::Wanted,
+    writer::{Restored, Settings},
+};
 use gpumon_probe::{
     model::{Event, FiringAlert, GpuDetails, GpuRef, Inventory, Record, Sample, now_ms},
+    usage::{Usage, UsageMeter},
     vendor::{DriverAnswers, GpuAnswers},
 };
 use tokio::{
@@ -27,7 +35,7 @@ use tokio::{
 use crate::{
     driver_answers::Answers,
     frame::{CollectorState, CollectorStatus, Hello, History, ServerFrame, Snapshot, is_fresh, late_ms},
-    history::{HistoryStore, Wanted},
+    history::{self, Past},
     snapshot_parts::SnapshotParts,
     stream::TextFrame,
     view::View,
@@ -38,6 +46,9 @@ pub(crate) use self::sample_frame::SampleFrame;
 
 /// This many events and states may queue up for a slow client before it is told that it missed some.
 const NOTICES: usize = 256;
+
+/// How far back a hello reaches. A client asks for the rest where it shows it.
+const HELLO_MS: u64 = 5 * 60 * 1000;
 
 /// So many traces may queue up for a slow client that asked for them.
 const TRACES: usize = 256;
@@ -52,7 +63,9 @@ pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 pub(crate) struct Hub {
     state: RwLock<State>,
     /// Apart from the rest, since reading much of it takes milliseconds.
-    history: RwLock<HistoryStore>,
+    history: RwLock<Past>,
+    /// Who used how much since the server's start.
+    usage: RwLock<UsageMeter>,
     /// Counts what has been taken in, so that whoever has read something knows whether there is something newer.
     change_count: AtomicU64,
     samples: watch::Sender<SampleFrame>,
@@ -89,6 +102,12 @@ pub(crate) struct KnownReadings {
 }
 
 impl State {
+    /// The time of the newest sample, where it is one of a recording.
+    fn played_at_ms(&self) -> Option<u64> {
+        self.inventory.as_ref()?.playback?;
+        Some(self.sample.as_ref().map_or(0, |sample| sample.at_ms))
+    }
+
     /// Takes in what is there. Details of a GPU that is there no more, or is another one, tell nothing any more; those
     /// of the others stay until new ones come.
     fn set_inventory(&mut self, inventory: Inventory, line: TextFrame) {
@@ -120,6 +139,7 @@ impl Hub {
                 alerts: Vec::new(),
             }),
             history: RwLock::default(),
+            usage: RwLock::default(),
             change_count: AtomicU64::new(0),
             samples: watch::Sender::new(SampleFrame::none()),
             wakeups: watch::Sender::new(0),
@@ -135,17 +155,42 @@ impl Hub {
     /// # Errors
     /// Where the line is not a record.
     pub(crate) fn ingest(&self, line: &str) -> Result<(), serde_json::Error> {
+        self.take_in(line, true)
+    }
+
+    /// Forgets all, and takes in these lines in its place: a recording is played from another moment. Every client gets a
+    /// hello. A line that is not a record is left out.
+    pub(crate) fn rewind(&self, lines: &[String]) {
+        *self.history.write().unwrap_or_else(PoisonError::into_inner) = Past::default();
+        self.write(|state| {
+            state.sample = None;
+            state.details.clear();
+            state.events = EventLog::default();
+        });
+        for line in lines {
+            let _ = self.take_in(line, false);
+        }
+        self.notify(TextFrame::new(&self.hello(View::Names)));
+        // Those who may see more than all others may.
+        if let Some(last) = lines.last() {
+            let _ = self.take_in(last, true);
+        }
+    }
+
+    /// Takes in one line, and tells clients of it or not.
+    fn take_in(&self, line: &str, is_told: bool) -> Result<(), serde_json::Error> {
         let record = Record::decode(line)?;
         self.set_collector_state(CollectorState::Running, None);
         match record {
             Record::Inventory(inventory) => {
                 let line = TextFrame::new(line);
+                self.history.write().unwrap_or_else(PoisonError::into_inner).set_inventory(&inventory);
                 self.write(|state| state.set_inventory(inventory, line.clone()));
-                self.notify(line);
+                self.notify_if(is_told, line);
             }
             Record::Details(details) => {
                 self.write(|state| state.details.insert(details.index, Arc::new(details)));
-                self.notify(TextFrame::new(line));
+                self.notify_if(is_told, TextFrame::new(line));
             }
             Record::Answers(answers) => {
                 self.write(|state| state.answers = answers);
@@ -157,7 +202,8 @@ impl Hub {
             }
             Record::Event(event) => {
                 if self.write(|state| state.events.add_from_collector(&event)) {
-                    self.notify(TextFrame::new(line));
+                    self.notify_if(is_told, TextFrame::new(line));
+                    self.store_event(&event);
                 }
             }
             Record::Sample(sample) => {
@@ -166,8 +212,11 @@ impl Hub {
                     state.sample = Some(Arc::clone(&sample));
                     state.events.on_sample();
                 });
-                self.samples.send_modify(|frame| *frame = frame.next(line, Arc::clone(&sample)));
-                self.wake_clients();
+                if is_told {
+                    self.samples.send_modify(|frame| *frame = frame.next(line, Arc::clone(&sample)));
+                    self.wake_clients();
+                }
+                self.usage.write().unwrap_or_else(PoisonError::into_inner).push(&sample);
                 // Last, since whoever reads a lot of it holds this up.
                 self.history.write().unwrap_or_else(PoisonError::into_inner).push(&sample);
             }
@@ -203,7 +252,12 @@ impl Hub {
     /// Takes in what happened in this process, and not in the collector.
     pub(crate) fn add_event(&self, event: Event) {
         self.write(|state| state.events.add(event.clone()));
+        self.store_event(&event);
         self.notify(encode(&ServerFrame::Event(event)));
+    }
+
+    fn store_event(&self, event: &Event) {
+        self.history.read().unwrap_or_else(PoisonError::into_inner).add_event(event);
     }
 
     /// Takes in which alerts fire now.
@@ -250,14 +304,14 @@ impl Hub {
         });
         write_json(&ServerFrame::Hello(Hello {
             version: VERSION.to_owned(),
-            at_ms: now_ms(),
+            at_ms: self.now_ms(),
             collector,
             inventory: inventory.map(Arc::unwrap_or_clone),
             sample: sample.map(|sample| view.sample(&sample).into_owned()),
             details: details.into_iter().map(Arc::unwrap_or_clone).collect(),
             events,
             alerts,
-            history: self.newest(u64::MAX, &Wanted::overview()),
+            history: self.newest(HELLO_MS, &Wanted::overview()),
         }))
     }
 
@@ -289,6 +343,38 @@ impl Hub {
         });
         snapshot.history = parts.history_ms.map(|reach_ms| parts.view.history(self.newest(reach_ms, &parts.wanted)));
         snapshot
+    }
+
+    /// A span of the past. It may wait for the disk.
+    pub(crate) fn span(&self, request: &SpanRequest) -> HistorySpan {
+        let events = self.read(|state| state.events.iter().cloned().collect());
+        history::span(&self.history, request, events)
+    }
+
+    /// Writes history to disk from now on, and takes in what is there already.
+    ///
+    /// # Errors
+    /// Where there can be no more threads.
+    pub(crate) fn write_history(self: &Arc<Self>, settings: Settings) -> io::Result<()> {
+        let hub = Arc::clone(self);
+        let restore = move |Restored { grid, events }: Restored| {
+            hub.write(|state| state.events.restore(events));
+            hub.history.write().unwrap_or_else(PoisonError::into_inner).restore(grid);
+        };
+        self.history.write().unwrap_or_else(PoisonError::into_inner).write_to(settings, restore)
+    }
+
+    /// Writes what is left of the history; waits for the disk, but not for long.
+    pub(crate) fn end_history(&self) {
+        let writer = self.history.write().unwrap_or_else(PoisonError::into_inner).end();
+        if let Some(writer) = writer {
+            writer.end();
+        }
+    }
+
+    /// Who used how much until now.
+    pub(crate) fn usage(&self) -> Usage {
+        self.usage.read().unwrap_or_else(PoisonError::into_inner).usage()
     }
 
     fn newest(&self, reach_ms: u64, wanted: &Wanted) -> History {
@@ -331,9 +417,18 @@ impl Hub {
         })
     }
 
+    /// The time that samples are of: now, and the newest sample's where a recording is played.
+    pub(crate) fn now_ms(&self) -> u64 {
+        let played = |state: &State| state.played_at_ms();
+        self.read(played).unwrap_or_else(now_ms)
+    }
+
     /// Whether the newest sample tells how things are.
     pub(crate) fn is_fresh(&self, now_ms: u64) -> bool {
-        self.read(|state| state.sample.as_ref().is_some_and(|sample| is_fresh(sample, &state.collector, now_ms)))
+        self.read(|state| {
+            let is_fresh = |sample: &Arc<Sample>| is_fresh(sample, &state.collector, now_ms);
+            state.played_at_ms().is_none() && state.sample.as_ref().is_some_and(is_fresh)
+        })
     }
 
     /// The number of the last change.
@@ -359,6 +454,12 @@ impl Hub {
     /// The traces to come.
     pub(crate) fn traces(&self) -> broadcast::Receiver<TextFrame> {
         self.traces.subscribe()
+    }
+
+    fn notify_if(&self, is_told: bool, text: TextFrame) {
+        if is_told {
+            self.notify(text);
+        }
     }
 
     fn notify(&self, text: TextFrame) {

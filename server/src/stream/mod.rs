@@ -12,7 +12,7 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse, Response},
 };
-use gpumon_probe::model::now_ms;
+use gpumon_history::wanted::Wanted;
 use serde::Deserialize;
 use tokio::{
     sync::{
@@ -33,7 +33,6 @@ use crate::{
     connections::{Busy, ConnectionSlot},
     encoder::Encoder,
     frame::{ClientFrame, INTERVAL_MS, ServerFrame},
-    history::Wanted,
     hub::{Hub, SampleFrame, encode},
     peer::{Peer, Who},
     rate_limiter::RateLimiter,
@@ -194,7 +193,7 @@ impl Client {
     }
 
     async fn send_heartbeat(&mut self) -> Result<(), Disconnected> {
-        self.send(&encode(&ServerFrame::Heartbeat { at_ms: now_ms() })).await
+        self.send(&encode(&ServerFrame::Heartbeat { at_ms: self.app.hub.now_ms() })).await
     }
 
     async fn send_history(&mut self) -> Result<(), Disconnected> {

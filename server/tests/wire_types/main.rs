@@ -6,6 +6,7 @@ mod xids;
 
 use std::{collections::BTreeMap, env, fmt::Write, fs, path::Path};
 
+use gpumon_history::span::HistorySpan;
 use gpumon_probe::model::Record;
 use gpumon_server::{
     frame::{ClientFrame, ServerFrame, Snapshot},
@@ -22,6 +23,7 @@ fn generated() -> BTreeMap<String, String> {
     ServerFrame::export_all(&config).unwrap();
     ClientFrame::export_all(&config).unwrap();
     Snapshot::export_all(&config).unwrap();
+    HistorySpan::export_all(&config).unwrap();
     RunDetails::export_all(&config).unwrap();
     Catalogue::export_all(&config).unwrap();
     Record::export_all(&config).unwrap();

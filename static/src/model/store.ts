@@ -101,6 +101,7 @@ export class Store {
         break;
       case 'inventory':
         this.inventory = withKnownGpus(frame, this.inventory);
+        this.pinClock();
         break;
       case 'sample':
         this.clock.observe(frame.at_ms);
@@ -178,6 +179,7 @@ export class Store {
     for (const details of hello.details) {
       this.details.set(details.index, details);
     }
+    this.pinClock(hello.sample);
     this.expecting_from_ms = this.clock.now();
     if ((this.timeline.times_ms.at(-1) ?? 0) > hello.at_ms + this.gap_ms) {
       // The server's clock was set back, or it is another server.
@@ -189,6 +191,12 @@ export class Store {
     } else {
       this.add(hello.sample);
     }
+  }
+
+  /** What is played from a recording has the time of its newest sample. */
+  private pinClock(newest: Sample | null = this.sample): void {
+    const is_played = this.inventory?.playback !== undefined;
+    this.clock.pin(is_played ? (newest?.at_ms ?? null) : null);
   }
 
   private history(history: History): void {
@@ -215,6 +223,7 @@ export class Store {
   private add(reported: Sample): void {
     const sample = withKnownReadings(reported, this.sample, this.inventory);
     this.sample = sample;
+    this.pinClock();
     const values = new Map<string, number | null>();
     for (const gpu of sample.gpus) {
       for (const metric of this.kept) {

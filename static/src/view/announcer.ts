@@ -15,6 +15,7 @@ import { severityLabel } from './severity-icon';
 const STATES = table((): Record<ConnectionState, string> => ({
   connecting: trans.__('gpumon: connecting'),
   live: trans.__('gpumon: live'),
+  replay: trans.__('gpumon: recording'),
   stale: trans.__('gpumon: stale'),
   reconnecting: trans.__('gpumon: reconnecting'),
   'collector-starting': trans.__('gpumon: collector starting'),

@@ -4,6 +4,7 @@ import { h, setShown } from '../lib/dom';
 import { firingAlerts } from '../model/firing-alert';
 import { gpusOf } from '../model/gpu';
 import { holderRows } from '../model/holders';
+import { isFresh } from '../model/status';
 import type { Store } from '../model/store';
 import { AlertList } from './alert-list';
 import { Announcer } from './announcer';
@@ -55,6 +56,7 @@ export class Overview extends StoreView {
     this.runs = runner === null ? null : new RunEntry(store, runner, options.invalidate);
     this.header = new Header({
       ...options,
+      request: runner?.request,
       actions: [...(this.runs === null ? [] : [this.runs.button]), ...(options.actions ?? [])],
       onSpan: () => {
         this.spanMin = nextSpan(this.spanMin);
@@ -88,7 +90,7 @@ export class Overview extends StoreView {
     const now_ms = store.clock.now();
     const gpus = gpusOf(store.inventory, sample, store.details);
     const { status, notice } = this.renderHead(gpus, this.spanMin);
-    const freshness = { now_ms, stale: status.state !== 'live' };
+    const freshness = { now_ms, stale: !isFresh(status) };
     const ofMachine = firingAlerts(store.firing, null, now_ms);
     this.alerts.update(ofMachine.length > 0 ? ofMachine : null);
     this.announcer.update(status, notice, gpus, store.firing, now_ms);

@@ -215,7 +215,112 @@ export type Condition = {
   /** Multiprocessors that had work. */
   sm_percent: number,
   /** Tensor cores that had work. */
-  tensor_percent: number | null, } | { "condition": "memory_nearly_full",
+  tensor_percent: number | null, } | { "condition": "suspected_hang",
+  /** The draw, which is about that of a GPU that a program holds and does not use. */
+  power_watts: number,
+  /** The processes on this GPU. */
+  pids: Array<number>,
+  /** Other GPUs of the same job, by NVML's index, where it is the same. */
+  waiting: Array<number>,
+  /** Those of the same job where it is not, unless they are most of its GPUs: what the others wait for. */
+  differing: Array<GpuProcess>, } | { "condition": "held_by_nobody",
+  /** How much. */
+  bytes: number, } | { "condition": "slower_than_itself",
+  /** Clock of the multiprocessors now. */
+  sm_mhz: number,
+  /** What it is usually at this load. */
+  usual_sm_mhz: number,
+  /** Draw now. */
+  power_watts: number,
+  /** What it is usually at this load. */
+  usual_power_watts: number,
+  /** GPUs of the same kind with about the same load, which are faster, by NVML's index. */
+  siblings: Array<number>, } | { "condition": "memory_nearly_full",
+  /** What is left. */
+  free_bytes: number,
+  /** Of all. */
+  total_bytes: number, } | { "condition": "memory_filling",
+  /** Until it is full, if it goes on like this. */
+  left_ms: number,
+  /** How fast it grows. */
+  bytes_per_second: number,
+  /** The processes that grow, the fastest first. */
+  growing: Array<MemoryGrowth>, } | { "condition": "ecc_uncorrected",
+  /** How many. */
+  count: number, } | { "condition": "row_remap",
+  /** A reset of the GPU is needed for it to take effect. */
+  pending: boolean,
+  /** There was no spare row left: the board should be replaced. */
+  failed: boolean, } | { "condition": "page_retirement_pending" } | { "condition": "recovery_needed",
+  /** What. */
+  action: RecoveryAction, } | { "condition": "nv_link_down",
+  /** Their numbers. */
+  links: Array<number>, } | { "condition": "pcie_degraded",
+  /** Lanes now. */
+  width: number,
+  /** Lanes possible. */
+  max_width: number, });
+
+/** A condition, from its beginning to its end. */
+export type ConditionSpan = {
+  /** The GPU's UUID. */
+  uuid: string,
+  /** When it began. */
+  from_ms: number,
+  /** When it was over; `null` while it lasts. */
+  to_ms: number | null,
+  /** When it began. */
+  since_ms: number,
+  /** How much it matters. */
+  severity: Severity,
+  /** What it is and why, in one sentence for people. */
+  text: string, } & ({ "condition": "xid",
+  /** NVIDIA's number. */
+  code: number,
+  /** The process that the last one was about, where the driver knows it. */
+  pid?: number,
+  /** How often since it began. */
+  count: number,
+  /** The last time. */
+  last_ms: number, } | { "condition": "throttled",
+  /** By what. */
+  reasons: Array<ThrottleReason>,
+  /** The power limit, where it is known. */
+  limit_watts?: number,
+  /** The GPU's temperature, where it is known. */
+  gpu_celsius?: number, } | { "condition": "held_idle",
+  /** What they hold. */
+  bytes: number,
+  /** How long nothing has run. */
+  idle_ms: number,
+  /** Who. */
+  pids: Array<number>, } | { "condition": "hardly_used",
+  /** Time in which a kernel ran. */
+  gpu_percent: number,
+  /** Multiprocessors that had work. */
+  sm_percent: number,
+  /** Tensor cores that had work. */
+  tensor_percent: number | null, } | { "condition": "suspected_hang",
+  /** The draw, which is about that of a GPU that a program holds and does not use. */
+  power_watts: number,
+  /** The processes on this GPU. */
+  pids: Array<number>,
+  /** Other GPUs of the same job, by NVML's index, where it is the same. */
+  waiting: Array<number>,
+  /** Those of the same job where it is not, unless they are most of its GPUs: what the others wait for. */
+  differing: Array<GpuProcess>, } | { "condition": "held_by_nobody",
+  /** How much. */
+  bytes: number, } | { "condition": "slower_than_itself",
+  /** Clock of the multiprocessors now. */
+  sm_mhz: number,
+  /** What it is usually at this load. */
+  usual_sm_mhz: number,
+  /** Draw now. */
+  power_watts: number,
+  /** What it is usually at this load. */
+  usual_power_watts: number,
+  /** GPUs of the same kind with about the same load, which are faster, by NVML's index. */
+  siblings: Array<number>, } | { "condition": "memory_nearly_full",
   /** What is left. */
   free_bytes: number,
   /** Of all. */
@@ -266,6 +371,20 @@ export type CpuSample = {
   busy_percent: Reading<number>,
   /** Load average over one minute: threads that run, can run, or wait for a disk. */
   load_1m: Reading<number>, };
+
+/** One GPU's part of a span, or a MIG device's. */
+export type DeviceSpan = {
+  /** Its UUID. */
+  uuid: string,
+  /** The driver's index when it was seen last. */
+  index: number,
+  /** Its name, or a MIG device's profile; `null` where the driver has not told it. */
+  name: string | null,
+  /**
+   * By their names in the catalogue, as `power.draw_watts`; those of MIG devices with `mig.` before them. Left out
+   * where there is no value at all.
+   */
+  metrics: { [key in string]: Series }, };
 
 /** Bytes since boot, and the rates that `derive` makes of two samples. */
 export type DiskSample = {
@@ -434,6 +553,13 @@ export type GpuLink = {
   /** Active NVLinks between the two, through switches or not; 0 where there are none. */
   nvlinks: Reading<number>, };
 
+/** A process on a GPU. */
+export type GpuProcess = {
+  /** NVML's index. */
+  gpu: number,
+  /** The process. */
+  pid: number, };
+
 /** A GPU by its two names. */
 export type GpuRef = {
   /** NVML's index. */
@@ -533,6 +659,37 @@ export type History = {
   /** The machine's, in the form of a GPU's; left out where none was asked for. */
   host?: { [key in string]: Array<number | null> }, };
 
+/** A span of time, on one time axis. */
+export type HistorySpan = {
+  /** The first moment that is answered: as asked, or the first of which anything is known. */
+  from_ms: number,
+  /** The last. */
+  to_ms: number,
+  /**
+   * The time of one point: that of the samples themselves (1000, unless they come more slowly), 10000, 60000, 900000,
+   * or a multiple of one of these where fewer points were asked for.
+   */
+  resolution_ms: number,
+  /** The first moment of which anything is known; `to_ms` where that is nothing. */
+  oldest_ms: number,
+  /** Where the past is kept. */
+  storage: Storage,
+  /**
+   * When each point begins, oldest first. As sampled, that is when the sample was put together; else a multiple of
+   * `resolution_ms`, without a step left out between the first and the last of which anything is known.
+   */
+  times_ms: Array<number>,
+  /** One entry per GPU that has a value in the span. */
+  gpus: Array<DeviceSpan>,
+  /** One entry per MIG device; left out where none was asked for. */
+  mig_devices?: Array<DeviceSpan>,
+  /** The machine's, by their names in the catalogue; left out where none was asked for. */
+  host?: { [key in string]: Series },
+  /** What happened in the span, the oldest first: at most 1000 events, where those of processes give way to others. */
+  events: Array<Event>,
+  /** What was the matter in the span, the first to begin first; at most 1000. */
+  conditions: Array<ConditionSpan>, };
+
 /** What somebody held of a GPU's memory: a notebook with all that its kernel has started, or another process. */
 export type HolderHistory = {
   /**
@@ -569,7 +726,9 @@ export type Inventory = {
   /** Every GPU the driver lists, in the driver's order; a lost one keeps its place. */
   gpus: Array<Gpu>,
   /** Which GPUs are linked by what: one entry per pair, the lower index first. Empty until it is known. */
-  topology: Array<GpuLink>, };
+  topology: Array<GpuLink>,
+  /** Where all of this is played from a recording, and is not how things are now: how it is played. */
+  playback?: Playback, };
 
 /** A moment that a person or a script marked. */
 export type Mark = {
@@ -784,6 +943,19 @@ export type Platform = {
   /** `nvmlSystemGetCudaDriverVersion_v2`: the newest CUDA this driver runs, as `13.0`. */
   cuda_version: Reading<string>, };
 
+/** How a recording is played. What is shown then is as it was at the time of the newest sample. */
+export type Playback = {
+  /** When its first sample was taken. */
+  from_ms: number,
+  /** When its last sample was taken. */
+  to_ms: number,
+  /** In times of the real speed. */
+  speed: number,
+  /** Whether it stands still because somebody wanted that. */
+  paused: boolean,
+  /** Whether its last sample is shown. */
+  ended: boolean, };
+
 /** A Kubernetes pod. */
 export type Pod = {
   /** Its UID, as Kubernetes writes it. */
@@ -845,6 +1017,8 @@ export type Process = {
    * full. Read every few seconds.
    */
   host_memory_bytes: Reading<number>,
+  /** Whether a debugger or another tracer is attached (`TracerPid` in `/proc/PID/status`). Read every few seconds. */
+  traced: Reading<boolean>,
   /** When it started. With the PID it identifies a process, since PIDs are used again. */
   started_ms: Reading<number>,
   /** The MIG instance it runs in; left out of JSON where it runs on the whole GPU. */
@@ -1096,6 +1270,15 @@ export type Sample = {
   /** The machine around them. */
   host: HostSample, };
 
+/** One metric of a span. */
+export type Series = {
+  /** One for each of `times_ms`, `null` where there was none: the mean of a gauge, the last of a counter or a state. */
+  values: Array<number | null>,
+  /** The least of a gauge; left out as sampled. */
+  min?: Array<number | null>,
+  /** The largest of a gauge; left out as sampled. */
+  max?: Array<number | null>, };
+
 /** From the server to a client, told apart by `type`. */
 export type ServerFrame = { "type": "hello" } & Hello | { "type": "inventory" } & Inventory | { "type": "sample" } & Sample | { "type": "details" } & GpuDetails | { "type": "trace" } & Trace | { "type": "event" } & Event | { "type": "alerts",
   /** The worst first. */
@@ -1151,6 +1334,15 @@ export type SpareRows = {
   low: number,
   /** None. */
   none: number, };
+
+/** Where the past is kept, and how far back it can be. */
+export type Storage = {
+  /** Whether it is on disk, and outlives the server. */
+  on_disk: boolean,
+  /** Why it is not, or not now, in words for people; left out where all is as it should be. */
+  problem?: string,
+  /** How far back it will reach once it has run for so long, in milliseconds. */
+  reach_ms: number, };
 
 /** Temperatures. */
 export type Temperature = {

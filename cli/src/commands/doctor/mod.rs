@@ -117,5 +117,6 @@ fn checks(machine: &Machine, driver: &Driver, server: &Result<Response, NoServer
         findings.extend(memory_health::check(answer));
     }
     findings.push(server::check(server));
+    findings.extend(server::check_history(server));
     findings
 }

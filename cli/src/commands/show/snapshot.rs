@@ -97,6 +97,9 @@ impl Snapshot {
             .then_some(answer.body)
             .and_then(|body| serde_json::from_str(&body).ok())
             .ok_or_else(|| anyhow!("the server at {name} is of another version; restart it, or use --no-daemon"))?;
+        if snapshot.inventory.as_ref().is_some_and(|inventory| inventory.playback.is_some()) {
+            anyhow::bail!("the server at {name} replays a recording: look at it with `gpumon top`, or use --no-daemon");
+        }
         let message = snapshot.collector.message.clone();
         Self::from_frame(snapshot, now_ms()).ok_or_else(|| {
             let why = message.unwrap_or_else(|| "it has no fresh sample".to_owned());

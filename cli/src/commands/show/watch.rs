@@ -58,7 +58,7 @@ impl<'a> Feed<'a> {
         let feed = Self { at, need, interval, sender, messages };
         // A server without fresh samples has nothing to stream, either.
         let first = Snapshot::from_server(at, Need::Past)?;
-        let frames = first.and_then(|first| Some((first, at.server.connect().ok()?.stream(interval).ok()?)));
+        let frames = first.and_then(|first| Some((first, at.server.connect().ok()?.stream(interval, false).ok()?)));
         match frames {
             Some((first, frames)) => feed.follow(first, frames)?,
             None => feed.sample()?,

@@ -151,8 +151,8 @@ fn sample(driver: &Driver) -> Value {
 /// What the running server says of itself, or why it does not.
 fn state(server: &Result<Response, NoServer>) -> Value {
     match server {
-        Ok(Response { socket, snapshot: Ok(snapshot) }) => json!({ "socket": socket, "snapshot": snapshot }),
-        Ok(Response { socket, snapshot: Err(error) }) => json!({ "socket": socket, "error": error }),
+        Ok(Response { socket, snapshot: Ok(snapshot), .. }) => json!({ "socket": socket, "snapshot": snapshot }),
+        Ok(Response { socket, snapshot: Err(error), .. }) => json!({ "socket": socket, "error": error }),
         Err(error) => json!({ "error": error.to_string() }),
     }
 }

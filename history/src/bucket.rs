@@ -1,0 +1,287 @@
+//! Ten seconds of samples, summed up.
+
+use std::collections::BTreeMap;
+
+use gpumon_probe::model::{
+    Condition, Inventory, Sample,
+    fields::{Field, GPU_FIELDS, HOST_FIELDS},
+};
+
+use crate::{
+    grid::{Stat, Total},
+    span::ConditionSpan,
+};
+
+/// How long a bucket is.
+pub const BUCKET_MS: u64 = 10_000;
+
+/// What was read in ten seconds.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Bucket {
+    /// When it begins: a multiple of [`BUCKET_MS`].
+    pub at_ms: u64,
+    /// Of each GPU and MIG device that was read.
+    pub devices: Vec<DeviceBucket>,
+    /// Of the machine: so many samples, and a value per field of its catalogue.
+    pub samples: u32,
+    /// The machine's fields, in the order of their catalogue.
+    pub host: Vec<Option<Stat>>,
+    /// What was the matter: what has begun or ended in these ten seconds, or was no longer the same.
+    pub conditions: Vec<ConditionSpan>,
+}
+
+/// One device's part of a bucket.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DeviceBucket {
+    /// Which.
+    pub device: Device,
+    /// How often it was read.
+    pub samples: u32,
+    /// Its fields, in the order of the catalogue of GPUs'.
+    pub stats: Vec<Option<Stat>>,
+}
+
+/// What has a past.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Device {
+    /// Its UUID.
+    pub uuid: String,
+    /// The driver's index: of a MIG device, among those of its GPU.
+    pub index: u32,
+    /// Its name, or a MIG device's profile, where the driver has told it.
+    pub name: Option<String>,
+    /// The GPU that a MIG device is a part of.
+    pub parent: Option<String>,
+}
+
+/// Makes buckets of samples.
+#[derive(Debug, Default)]
+pub struct Buckets {
+    at_ms: u64,
+    gpus: BTreeMap<String, Totals>,
+    mig_devices: BTreeMap<String, Totals>,
+    host: Totals,
+    devices: BTreeMap<String, Device>,
+    conditions: Conditions,
+}
+
+#[derive(Debug, Default)]
+struct Totals {
+    samples: u32,
+    fields: Vec<Total>,
+}
+
+impl Buckets {
+    /// Takes in what the devices are called.
+    pub fn set_inventory(&mut self, inventory: &Inventory) {
+        self.devices.clear();
+        for gpu in &inventory.gpus {
+            let Some(uuid) = &gpu.uuid else { continue };
+            let known = |uuid: &str, index, name: Option<&String>, parent: Option<&String>| {
+                let (name, parent) = (name.cloned(), parent.cloned());
+                (uuid.to_owned(), Device { uuid: uuid.to_owned(), index, name, parent })
+            };
+            self.devices.extend([known(uuid, gpu.index, gpu.name.value(), None)]);
+            let mig_devices = gpu.mig_devices.iter();
+            self.devices.extend(mig_devices.map(|mig| known(&mig.uuid, mig.index, mig.profile.value(), Some(uuid))));
+        }
+    }
+
+    /// What is known of a device.
+    pub fn device(&self, uuid: &str) -> Option<&Device> {
+        self.devices.get(uuid)
+    }
+
+    /// Takes in a sample; gives the bucket that ended before it.
+    pub fn push(&mut self, sample: &Sample) -> Option<Bucket> {
+        let at_ms = sample.at_ms / BUCKET_MS * BUCKET_MS;
+        let ended = if at_ms == self.at_ms { None } else { self.end() };
+        self.at_ms = at_ms;
+        self.host.add(HOST_FIELDS, |field| field.access.value(&sample.host));
+        // What a hung GPU shows is its past, which has been taken in.
+        let is_new = |at_ms: u64| at_ms + 2 * u64::from(sample.interval_ms) >= sample.at_ms;
+        for gpu in sample.gpus.iter().filter(|gpu| is_new(gpu.at_ms)) {
+            let Some(uuid) = &gpu.uuid else { continue };
+            if !self.devices.contains_key(uuid) {
+                let device = Device { uuid: uuid.clone(), index: gpu.index, ..Device::default() };
+                self.devices.insert(uuid.clone(), device);
+            }
+            totals_of(&mut self.gpus, uuid).add(GPU_FIELDS, |field| field.access.value(gpu));
+            for mig in gpu.mig_devices.value().into_iter().flatten() {
+                if !self.devices.contains_key(&mig.uuid) {
+                    let device = Device { uuid: mig.uuid.clone(), parent: Some(uuid.clone()), ..Device::default() };
+                    self.devices.insert(mig.uuid.clone(), device);
+                }
+                totals_of(&mut self.mig_devices, &mig.uuid).add(GPU_FIELDS, |field| field.mig?.value(mig));
+            }
+        }
+        let conditions = sample.gpus.iter().filter_map(|gpu| Some((gpu.uuid.as_ref()?, &gpu.conditions)));
+        self.conditions.set(sample.at_ms, conditions);
+        ended
+    }
+
+    /// Ends what has been begun; `None` where that is nothing.
+    pub fn end(&mut self) -> Option<Bucket> {
+        let host = std::mem::take(&mut self.host);
+        let taken = |map: &mut BTreeMap<String, Totals>| std::mem::take(map).into_iter();
+        let all = taken(&mut self.gpus).chain(taken(&mut self.mig_devices));
+        let devices = all.filter_map(|(uuid, totals)| {
+            let device = self.devices.get(&uuid)?.clone();
+            Some(DeviceBucket { device, samples: totals.samples, stats: totals.stats(GPU_FIELDS) })
+        });
+        let devices = devices.collect();
+        (host.samples > 0).then(|| Bucket {
+            at_ms: self.at_ms,
+            devices,
+            samples: host.samples,
+            host: host.stats(HOST_FIELDS),
+            conditions: self.conditions.take_changed(),
+        })
+    }
+
+    /// What was the matter in a span, as far as it is remembered.
+    pub fn conditions(&self, from_ms: u64, to_ms: u64) -> impl Iterator<Item = &ConditionSpan> {
+        let all = self.conditions.past.iter().chain(&self.conditions.open);
+        all.filter(move |span| span.from_ms <= to_ms && span.to_ms.is_none_or(|end| end >= from_ms))
+    }
+}
+
+fn totals_of<'a>(map: &'a mut BTreeMap<String, Totals>, uuid: &str) -> &'a mut Totals {
+    if !map.contains_key(uuid) {
+        map.insert(uuid.to_owned(), Totals::default());
+    }
+    map.get_mut(uuid).expect("it has just been put there")
+}
+
+impl Totals {
+    fn add<S>(&mut self, fields: &[Field<S>], read: impl Fn(&Field<S>) -> Option<f64>) {
+        self.samples += 1;
+        self.fields.resize(fields.len(), Total::default());
+        for (total, field) in self.fields.iter_mut().zip(fields) {
+            if let Some(value) = read(field).filter(|value| value.is_finite()) {
+                total.add(Stat::of(value), 1);
+            }
+        }
+    }
+
+    fn stats<S>(&self, fields: &[Field<S>]) -> Vec<Option<Stat>> {
+        self.fields.iter().zip(fields).map(|(total, field)| total.stat(field.kind)).collect()
+    }
+}
+
+/// So many that are over are remembered.
+const PAST_CONDITIONS: usize = 256;
+
+/// What was the matter, from the lists that samples have.
+#[derive(Debug, Default)]
+struct Conditions {
+    open: Vec<ConditionSpan>,
+    past: std::collections::VecDeque<ConditionSpan>,
+    /// What of it is new, or no longer as it was.
+    changed: Vec<ConditionSpan>,
+}
+
+impl Conditions {
+    /// Takes in what is the matter with each GPU now.
+    fn set<'a>(&mut self, at_ms: u64, now: impl Iterator<Item = (&'a String, &'a Vec<Condition>)>) {
+        let mut before = std::mem::take(&mut self.open);
+        for (uuid, conditions) in now {
+            for condition in conditions {
+                let is_same = |span: &ConditionSpan| {
+                    span.uuid == *uuid
+                        && span.from_ms == condition.since_ms
+                        && std::mem::discriminant(&span.condition.kind) == std::mem::discriminant(&condition.kind)
+                };
+                let known = before.iter().position(is_same).map(|place| before.swap_remove(place));
+                let is_changed = known.as_ref().is_none_or(|known| known.condition.severity != condition.severity);
+                let (uuid, from_ms, condition) = (uuid.clone(), condition.since_ms, condition.clone());
+                let span = ConditionSpan { uuid, from_ms, to_ms: None, condition };
+                if is_changed {
+                    self.changed.push(span.clone());
+                }
+                self.open.push(span);
+            }
+        }
+        for mut over in before {
+            over.to_ms = Some(at_ms);
+            self.changed.push(over.clone());
+            self.past.push_back(over);
+        }
+        self.past.drain(..self.past.len().saturating_sub(PAST_CONDITIONS));
+        // Where nothing takes them, the newest are kept, and those that are open come again.
+        let many = self.changed.len().saturating_sub(PAST_CONDITIONS);
+        self.changed.drain(..many);
+    }
+
+    fn take_changed(&mut self) -> Vec<ConditionSpan> {
+        std::mem::take(&mut self.changed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gpumon_probe::{
+        host::HostReader,
+        model::{Absence, ConditionKind, GpuSample, Health, Reading, Severity},
+    };
+
+    use super::*;
+
+    fn sample(at_ms: u64, watts: f64, conditions: &[u64]) -> Sample {
+        let mut gpu = GpuSample::absent(3, Some("GPU-a".to_owned()), at_ms, Health::Ok, &Absence::NotSupported);
+        gpu.power.draw_watts = Reading::Now(watts);
+        gpu.power.energy_joules_total = Reading::Now(watts * 1000.0 + 0.125);
+        let condition = |since_ms: &u64| Condition {
+            since_ms: *since_ms,
+            severity: Severity::Warning,
+            text: "Page retirement pending".to_owned(),
+            kind: ConditionKind::PageRetirementPending,
+        };
+        gpu.conditions = conditions.iter().map(condition).collect();
+        Sample { seq: 0, at_ms, interval_ms: 1000, gpus: vec![gpu], host: HostReader::new().read() }
+    }
+
+    fn stat(bucket: &Bucket, id: &str) -> Option<Stat> {
+        bucket.devices[0].stats[GPU_FIELDS.iter().position(|field| field.id == id).unwrap()]
+    }
+
+    #[test]
+    fn ten_seconds_of_samples_are_a_bucket() {
+        let mut buckets = Buckets::default();
+        assert!((0..10).all(|second| buckets.push(&sample(20_000 + second * 1000, second as f64, &[])).is_none()));
+        let bucket = buckets.push(&sample(30_000, 70.0, &[])).unwrap();
+        assert_eq!((bucket.at_ms, bucket.samples, bucket.devices[0].samples), (20_000, 10, 10));
+        assert_eq!(stat(&bucket, "power.draw_watts"), Some(Stat { value: 4.5, min: 0.0, max: 9.0 }));
+        assert_eq!(stat(&bucket, "power.energy_joules_total"), Some(Stat::of(9000.125)), "the last of a counter");
+        assert_eq!(stat(&bucket, "memory.used_bytes"), None);
+        assert_eq!(buckets.end().map(|begun| (begun.at_ms, begun.samples)), Some((30_000, 1)));
+        assert!(buckets.end().is_none());
+    }
+
+    #[test]
+    fn the_last_readings_of_a_gpu_that_hangs_are_no_new_ones() {
+        let mut buckets = Buckets::default();
+        let mut hung = sample(20_000, 500.0, &[]);
+        hung.gpus[0].at_ms = 1_000;
+        buckets.push(&hung);
+        let bucket = buckets.end().unwrap();
+        assert_eq!((bucket.samples, bucket.devices.len()), (1, 0));
+    }
+
+    #[test]
+    fn a_condition_has_a_beginning_and_an_end() {
+        let mut buckets = Buckets::default();
+        buckets.push(&sample(1000, 1.0, &[900]));
+        buckets.push(&sample(2000, 1.0, &[900, 1500]));
+        let spans = |buckets: &Buckets, from_ms, to_ms| {
+            buckets.conditions(from_ms, to_ms).map(|span| (span.from_ms, span.to_ms)).collect::<Vec<_>>()
+        };
+        assert_eq!(spans(&buckets, 0, 5000), [(900, None), (1500, None)]);
+        assert_eq!(buckets.end().unwrap().conditions.len(), 2, "each is told when it begins");
+        buckets.push(&sample(3000, 1.0, &[1500]));
+        assert_eq!(spans(&buckets, 0, 5000), [(900, Some(3000)), (1500, None)]);
+        assert_eq!(spans(&buckets, 3500, 5000), [(1500, None)]);
+        let told = buckets.end().unwrap().conditions;
+        assert_eq!(told.iter().map(|span| (span.from_ms, span.to_ms)).collect::<Vec<_>>(), [(900, Some(3000))]);
+    }
+}

@@ -1,0 +1,209 @@
+//! A span of the past, from the tables.
+
+use std::collections::HashMap;
+
+use gpumon_probe::model::{
+    Event,
+    fields::{Field, Kind},
+};
+use rusqlite::params;
+
+use super::{
+    Database, DatabaseError, REACH_MS, TIERS,
+    roll_up::ALL,
+    schema::{Subject, columns_in, columns_of},
+    write::{parsed, stat},
+};
+use crate::{
+    bucket::Device,
+    grid::{Grid, Whose},
+    plan::{Plan, SpanRequest, Tier},
+    span::{ConditionSpan, HistorySpan, Storage},
+};
+
+/// So many events, and so many conditions, of a span are given.
+pub const EVENTS: usize = 1000;
+
+impl Database {
+    /// The tiers that have rows, the finest first, with how far back each reaches.
+    ///
+    /// # Errors
+    /// Where it cannot be read.
+    pub fn tiers(&self) -> Result<Vec<(usize, Tier)>, DatabaseError> {
+        let mut tiers = Vec::new();
+        for (tier, stored) in TIERS.iter().enumerate() {
+            if let Some(oldest_ms) = self.edge("min", Subject::Host, tier, ALL)? {
+                tiers.push((tier, Tier { resolution_ms: stored.resolution_ms, oldest_ms, is_sampled: false }));
+            }
+        }
+        Ok(tiers)
+    }
+
+    /// Puts what a tier knows into a grid, and behind its newest row what the finer ones know. Returns the end of the newest
+    /// of all rows.
+    ///
+    /// # Errors
+    /// Where it cannot be read.
+    pub fn add_to(&self, grid: &mut Grid, tier: usize) -> Result<u64, DatabaseError> {
+        let devices = self.devices()?;
+        let mut from_ms = grid.from_ms();
+        // All of one moment, whatever is written meanwhile.
+        self.connection.execute_batch("BEGIN")?;
+        let read = (0..=tier).rev().try_for_each(|tier| {
+            self.add_rows(grid, tier, from_ms, &devices)?;
+            let newest = self.edge("max", Subject::Host, tier, from_ms..=grid.to_ms())?;
+            from_ms = newest.map_or(from_ms, |newest| newest + TIERS[tier].resolution_ms);
+            Ok(())
+        });
+        self.connection.execute_batch("COMMIT")?;
+        read.map(|()| from_ms)
+    }
+
+    /// Those of GPUs and those of the machine, moment by moment.
+    fn add_rows(
+        &self,
+        grid: &mut Grid,
+        tier: usize,
+        from_ms: u64,
+        devices: &HashMap<i64, Device>,
+    ) -> Result<(), DatabaseError> {
+        let wanted = grid.wanted().clone();
+        let to_ms = grid.to_ms();
+        let bounds = params![from_ms as i64, to_ms as i64];
+        let (of_gpus, of_mig) =
+            (self.selected(Subject::Gpu, tier, &wanted.metrics)?, self.selected(Subject::Gpu, tier, &wanted.mig)?);
+        let of_host = self.selected(Subject::Host, tier, &wanted.host)?;
+        let has_devices = !wanted.metrics.is_empty() || !wanted.mig.is_empty();
+        let (gpu, host) = (Subject::Gpu.table(tier), Subject::Host.table(tier));
+        let mut hosts = self.connection.prepare(&format!(
+            "SELECT at_ms, samples{} FROM {host} WHERE at_ms >= ?1 AND at_ms <= ?2 ORDER BY at_ms",
+            of_host.sql
+        ))?;
+        let mut hosts = hosts.query(bounds)?;
+        let mut rows = self.connection.prepare(&format!(
+            "SELECT at_ms, device, samples{}{} FROM {gpu} WHERE at_ms >= ?1 AND at_ms <= ?2 ORDER BY at_ms",
+            of_gpus.sql, of_mig.sql
+        ))?;
+        let mut rows = rows.query(bounds)?;
+        let mut row = if has_devices { rows.next()? } else { None };
+        while let Some(host) = hosts.next()? {
+            let at_ms = host.get::<_, i64>(0)?;
+            while let Some(known) = row {
+                if known.get::<_, i64>(0)? > at_ms {
+                    break;
+                }
+                if let Some(device) = devices.get(&known.get(1)?) {
+                    let (whose, selected, first) = match device.parent {
+                        None => (Whose::Gpu(&device.uuid), &of_gpus, 3),
+                        Some(_) => (Whose::Mig(&device.uuid), &of_mig, 3 + of_gpus.width),
+                    };
+                    let stats =
+                        selected.columns.iter().map(|(column, ranged)| stat(known, first + column, *ranged).ok()?);
+                    grid.add(whose, at_ms as u64, known.get(2)?, stats);
+                }
+                row = rows.next()?;
+            }
+            let stats = of_host.columns.iter().map(|(column, ranged)| stat(host, 2 + column, *ranged).ok()?);
+            grid.add(Whose::Host, at_ms as u64, host.get(1)?, stats);
+        }
+        Ok(())
+    }
+
+    /// The columns of these fields; what a database of an older program has not is NULL.
+    fn selected<S>(&self, subject: Subject, tier: usize, fields: &[&Field<S>]) -> Result<Selected, DatabaseError> {
+        let known = columns_in(&self.connection, &subject.table(tier))?;
+        let mut selected = Selected::default();
+        for field in fields {
+            let columns = columns_of(field.id, field.kind);
+            selected.columns.push((selected.width, field.kind == Kind::Gauge));
+            selected.width += columns.len();
+            for column in columns {
+                selected.sql += ", ";
+                selected.sql += if known.contains(&column) { &column } else { "NULL" };
+            }
+        }
+        Ok(selected)
+    }
+
+    /// A span of the past, of what is on disk alone.
+    ///
+    /// # Errors
+    /// Where it cannot be read.
+    pub fn span(&self, request: &SpanRequest) -> Result<HistorySpan, DatabaseError> {
+        let stored = self.tiers()?;
+        let tiers: Vec<_> = stored.iter().map(|(_, tier)| *tier).collect();
+        let plan = Plan::new(request, &tiers);
+        let mut grid = Grid::new(plan.from_ms, plan.to_ms, plan.step_ms, request.wanted.clone());
+        self.add_to(&mut grid, stored.get(plan.tier).map_or(0, |(tier, _)| *tier))?;
+        let devices: Vec<_> = self.devices()?.into_values().collect();
+        let known = |uuid: &str| {
+            let device = devices.iter().find(|device| device.uuid == uuid);
+            device.map_or((0, None), |device| (device.index, device.name.clone()))
+        };
+        let storage = Storage { on_disk: true, problem: None, reach_ms: REACH_MS };
+        let (oldest_ms, from_ms) = (plan.oldest_ms, plan.from_ms);
+        let (events, conditions) = (self.events(from_ms, plan.to_ms, EVENTS)?, self.conditions(from_ms, plan.to_ms)?);
+        let points = grid.into_span(plan.resolution_ms, known);
+        Ok(HistorySpan { from_ms, oldest_ms, storage, events, conditions, ..points })
+    }
+
+    /// All devices that were ever seen, by their numbers.
+    ///
+    /// # Errors
+    /// Where they cannot be read.
+    pub fn devices(&self) -> Result<HashMap<i64, Device>, DatabaseError> {
+        let mut statement = self.connection.prepare("SELECT id, uuid, device_index, name, parent FROM device")?;
+        let devices = statement.query_map([], |row| {
+            let device = Device { uuid: row.get(1)?, index: row.get(2)?, name: row.get(3)?, parent: row.get(4)? };
+            Ok((row.get(0)?, device))
+        })?;
+        Ok(devices.collect::<Result<_, _>>()?)
+    }
+
+    /// The newest events of a span, the oldest first. Those of processes come last to be among them.
+    ///
+    /// # Errors
+    /// Where they cannot be read.
+    pub fn events(&self, from_ms: u64, to_ms: u64, most: usize) -> Result<Vec<Event>, DatabaseError> {
+        let mut statement = self.connection.prepare(
+            "SELECT json FROM event WHERE at_ms >= ?1 AND at_ms <= ?2
+             ORDER BY kind IN ('process_started', 'process_ended'), at_ms DESC LIMIT ?3",
+        )?;
+        let events =
+            statement.query_map(params![from_ms as i64, to_ms as i64, most as i64], |row| row.get::<_, String>(0))?;
+        let mut events: Vec<Event> =
+            events.filter_map(|json| json.map(|json| parsed(&json)).transpose()).collect::<Result<_, _>>()?;
+        events.sort_by_key(|event| event.at_ms);
+        Ok(events)
+    }
+
+    /// What was the matter in a span, the first to begin first.
+    ///
+    /// # Errors
+    /// Where it cannot be read.
+    pub fn conditions(&self, from_ms: u64, to_ms: u64) -> Result<Vec<ConditionSpan>, DatabaseError> {
+        let mut statement = self.connection.prepare(
+            "SELECT uuid, from_ms, to_ms, json FROM condition
+             WHERE from_ms <= ?2 AND (to_ms IS NULL OR to_ms >= ?1) ORDER BY from_ms DESC LIMIT ?3",
+        )?;
+        let mut rows = statement.query(params![from_ms as i64, to_ms as i64, EVENTS as i64])?;
+        let mut spans = Vec::new();
+        while let Some(row) = rows.next()? {
+            if let Some(condition) = parsed(&row.get::<_, String>(3)?) {
+                let (from_ms, to_ms) = (row.get::<_, i64>(1)? as u64, row.get::<_, Option<i64>>(2)?);
+                spans.push(ConditionSpan { uuid: row.get(0)?, from_ms, to_ms: to_ms.map(|end| end as u64), condition });
+            }
+        }
+        spans.reverse();
+        Ok(spans)
+    }
+}
+
+/// Columns of a statement, behind others.
+#[derive(Debug, Default)]
+struct Selected {
+    sql: String,
+    /// Per field: its first column, and whether it has a range.
+    columns: Vec<(usize, bool)>,
+    width: usize,
+}

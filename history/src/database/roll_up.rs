@@ -1,0 +1,100 @@
+//! The coarser tiers, each made of the one before.
+
+use std::{collections::BTreeMap, ops::RangeInclusive};
+
+use gpumon_probe::model::fields::{Field, GPU_FIELDS, HOST_FIELDS};
+use rusqlite::params;
+
+use super::{Database, TIERS, schema::Subject, write::read_row};
+use crate::grid::{Stat, Total};
+
+/// The last moment that a row can have.
+const LAST_MS: u64 = i64::MAX as u64;
+
+/// Any time.
+pub(super) const ALL: RangeInclusive<u64> = 0..=LAST_MS;
+
+/// Up to which moment each coarser tier is made.
+#[derive(Debug, Default)]
+pub(crate) struct RolledUp([u64; TIERS.len()]);
+
+impl Database {
+    /// How far it has come in what is there already.
+    pub(crate) fn rolled_up(&self) -> Result<RolledUp, rusqlite::Error> {
+        let mut until = [0; TIERS.len()];
+        for (tier, until) in until.iter_mut().enumerate().skip(1) {
+            let resolution_ms = TIERS[tier].resolution_ms;
+            let newest = self.edge("max", Subject::Host, tier, ALL)?;
+            *until = newest.map_or(0, |newest| newest + resolution_ms);
+        }
+        Ok(RolledUp(until))
+    }
+
+    /// Makes all rows of the coarser tiers whose time is over at this moment.
+    pub(crate) fn roll_up(&self, until: &mut RolledUp, now_ms: u64) -> Result<(), rusqlite::Error> {
+        for (tier, until) in until.0.iter_mut().enumerate().skip(1) {
+            let resolution_ms = TIERS[tier].resolution_ms;
+            // A clock that was set back makes some of them anew.
+            *until = (*until).min(now_ms / resolution_ms * resolution_ms);
+            // Where nothing was running, there is nothing to make.
+            while let Some(next) = self.edge("min", Subject::Host, tier - 1, *until..=LAST_MS)? {
+                let from_ms = next / resolution_ms * resolution_ms;
+                if from_ms + resolution_ms > now_ms {
+                    break;
+                }
+                self.roll_up_row(Subject::Gpu, GPU_FIELDS, tier, from_ms)?;
+                self.roll_up_row(Subject::Host, HOST_FIELDS, tier, from_ms)?;
+                *until = from_ms + resolution_ms;
+            }
+        }
+        Ok(())
+    }
+
+    /// The first or the last row of a tier in a span.
+    pub(super) fn edge(
+        &self,
+        which: &str,
+        subject: Subject,
+        tier: usize,
+        span: RangeInclusive<u64>,
+    ) -> Result<Option<u64>, rusqlite::Error> {
+        let sql = format!("SELECT {which}(at_ms) FROM {} WHERE at_ms BETWEEN ?1 AND ?2", subject.table(tier));
+        let bounds = params![*span.start() as i64, *span.end() as i64];
+        let edge: Option<i64> = self.connection.prepare_cached(&sql)?.query_row(bounds, |row| row.get(0))?;
+        Ok(edge.map(|at_ms| at_ms as u64))
+    }
+
+    fn roll_up_row<S>(
+        &self,
+        subject: Subject,
+        fields: &[Field<S>],
+        tier: usize,
+        from_ms: u64,
+    ) -> Result<(), rusqlite::Error> {
+        let device = if subject == Subject::Gpu { "device" } else { "0" };
+        let (columns, table) = (subject.columns().concat().join(", "), subject.table(tier - 1));
+        let sql = format!(
+            "SELECT at_ms, {device}, samples, {columns} FROM {table} WHERE at_ms >= ?1 AND at_ms < ?2 ORDER BY at_ms"
+        );
+        let mut statement = self.connection.prepare(&sql)?;
+        let mut rows = statement.query(params![from_ms as i64, (from_ms + TIERS[tier].resolution_ms) as i64])?;
+        let mut devices: BTreeMap<i64, (u32, Vec<Total>)> = BTreeMap::new();
+        while let Some(row) = rows.next()? {
+            let (samples, stats) = read_row(row, subject)?;
+            let (all, totals) = devices.entry(row.get(1)?).or_default();
+            *all += samples;
+            totals.resize(fields.len(), Total::default());
+            for (total, stat) in totals.iter_mut().zip(stats) {
+                if let Some(stat) = stat {
+                    total.add(stat, samples);
+                }
+            }
+        }
+        for (device, (samples, totals)) in devices {
+            let stats: Vec<Option<Stat>> =
+                totals.iter().zip(fields).map(|(total, field)| total.stat(field.kind)).collect();
+            self.put(subject, tier, from_ms, device, samples, &stats)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,251 @@
+//! What has come goes into the tables.
+
+use std::collections::HashMap;
+
+use gpumon_probe::model::{
+    Event, EventKind,
+    fields::{Field, GPU_FIELDS, HOST_FIELDS, Kind},
+};
+use rusqlite::{OptionalExtension, Row, params, types::ValueRef};
+use serde_json::Value;
+
+use super::{Database, DatabaseError, roll_up::ALL, schema::Subject};
+use crate::{
+    bucket::{Bucket, Device, DeviceBucket},
+    grid::{Stat, Total},
+    span::ConditionSpan,
+};
+
+/// The devices that have a row, so that it is written only when something of it is new.
+#[derive(Debug, Default)]
+pub(crate) struct Devices {
+    known: HashMap<String, (i64, Device)>,
+    /// The newest bucket that a program before this one has written, which may have ended amid it.
+    newest_ms: Option<u64>,
+}
+
+impl Devices {
+    /// Of a database that has just been opened.
+    pub(crate) fn of(database: &Database) -> Result<Self, rusqlite::Error> {
+        Ok(Self { newest_ms: database.edge("max", Subject::Host, 0, ALL)?, ..Self::default() })
+    }
+
+    fn id(&mut self, database: &Database, device: &Device) -> Result<i64, rusqlite::Error> {
+        if let Some((id, known)) = self.known.get(&device.uuid)
+            && known == device
+        {
+            return Ok(*id);
+        }
+        let kind = if device.parent.is_some() { "mig" } else { "gpu" };
+        let id = database.connection.query_row(
+            "INSERT INTO device (uuid, kind, device_index, name, parent) VALUES (?1, ?2, ?3, ?4, ?5)
+             ON CONFLICT (uuid) DO UPDATE SET device_index = ?3, name = coalesce(?4, name), parent = ?5 RETURNING id",
+            params![device.uuid, kind, device.index, device.name, device.parent],
+            |row| row.get(0),
+        )?;
+        self.known.insert(device.uuid.clone(), (id, device.clone()));
+        Ok(id)
+    }
+}
+
+/// A row of a tier: how many samples it is made of, and a value per field.
+pub(super) type TierRow = (u32, Vec<Option<Stat>>);
+
+impl Database {
+    /// Does it all or nothing.
+    ///
+    /// # Errors
+    /// Where any of it fails.
+    pub(crate) fn at_once<E: From<rusqlite::Error>>(&self, work: impl FnOnce(&Self) -> Result<(), E>) -> Result<(), E> {
+        self.connection.execute_batch("BEGIN IMMEDIATE")?;
+        let done = work(self).and_then(|()| Ok(self.connection.execute_batch("COMMIT")?));
+        done.inspect_err(|_| drop(self.connection.execute_batch("ROLLBACK")))
+    }
+
+    /// Adds sums of other times than ten seconds to the tier of their time, as they are.
+    ///
+    /// # Errors
+    /// Where any of it fails; then none of it is there.
+    pub fn import(&self, tier: usize, sums: impl Iterator<Item = Bucket>) -> Result<(), DatabaseError> {
+        let mut devices = Devices::default();
+        self.at_once(|database| {
+            for sum in sums {
+                for DeviceBucket { device, samples, stats } in &sum.devices {
+                    let id = devices.id(database, device)?;
+                    database.put(Subject::Gpu, tier, sum.at_ms, id, *samples, stats)?;
+                }
+                database.put(Subject::Host, tier, sum.at_ms, 0, sum.samples, &sum.host)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Adds a bucket. To one of the same time, as a restart leaves it, it adds its samples.
+    pub(crate) fn add_bucket(&self, bucket: &Bucket, devices: &mut Devices) -> Result<(), rusqlite::Error> {
+        let is_new = devices.newest_ms.is_none_or(|newest_ms| bucket.at_ms > newest_ms);
+        let row = |subject, device| if is_new { Ok(None) } else { self.row(subject, 0, bucket.at_ms, device) };
+        for device in &bucket.devices {
+            let id = devices.id(self, &device.device)?;
+            let known = row(Subject::Gpu, id)?;
+            let (samples, stats) = joined(GPU_FIELDS, known, device.samples, &device.stats);
+            self.put(Subject::Gpu, 0, bucket.at_ms, id, samples, &stats)?;
+        }
+        let known = row(Subject::Host, 0)?;
+        let (samples, stats) = joined(HOST_FIELDS, known, bucket.samples, &bucket.host);
+        self.put(Subject::Host, 0, bucket.at_ms, 0, samples, &stats)?;
+        bucket.conditions.iter().try_for_each(|condition| self.add_condition(condition))
+    }
+
+    /// Writes a row of a tier, in the place of one that is there.
+    pub(super) fn put(
+        &self,
+        subject: Subject,
+        tier: usize,
+        at_ms: u64,
+        device: i64,
+        samples: u32,
+        stats: &[Option<Stat>],
+    ) -> Result<(), rusqlite::Error> {
+        let (columns, of_host) = (subject.columns(), subject == Subject::Host);
+        let keys = if of_host { "at_ms, samples" } else { "at_ms, device, samples" };
+        let count = columns.iter().map(Vec::len).sum::<usize>() + if of_host { 2 } else { 3 };
+        let sql = format!(
+            "INSERT OR REPLACE INTO {} ({keys}, {}) VALUES (?1{})",
+            subject.table(tier),
+            columns.concat().join(", "),
+            (2..=count).fold(String::new(), |all, number| format!("{all}, ?{number}"))
+        );
+        let mut statement = self.connection.prepare_cached(&sql)?;
+        statement.raw_bind_parameter(1, at_ms as i64)?;
+        if !of_host {
+            statement.raw_bind_parameter(2, device)?;
+        }
+        let mut next = if of_host { 2 } else { 3 };
+        statement.raw_bind_parameter(next, samples)?;
+        for (stat, columns) in stats.iter().zip(&columns) {
+            let parts = stat.map(|stat| [stat.value, stat.min, stat.max]);
+            for part in 0..columns.len() {
+                next += 1;
+                statement.raw_bind_parameter(next, parts.map(|parts| parts[part]))?;
+            }
+        }
+        statement.raw_execute()?;
+        Ok(())
+    }
+
+    /// The row of one time.
+    fn row(&self, subject: Subject, tier: usize, at_ms: u64, device: i64) -> Result<Option<TierRow>, rusqlite::Error> {
+        let key = if subject == Subject::Gpu { "device" } else { "0" };
+        let (table, columns) = (subject.table(tier), subject.columns().concat().join(", "));
+        let sql = format!("SELECT at_ms, {key}, samples, {columns} FROM {table} WHERE at_ms = ?1 AND {key} = ?2");
+        let mut statement = self.connection.prepare(&sql)?;
+        statement.query_row(params![at_ms as i64, device], |row| read_row(row, subject)).optional()
+    }
+
+    /// Adds an event, and the run that it tells of.
+    pub(crate) fn add_event(&self, event: &Event) -> Result<(), rusqlite::Error> {
+        let json = serde_json::to_value(event).unwrap_or_default();
+        let kind = json["what"].as_str().unwrap_or_default();
+        let uuid = event.gpu.as_ref().and_then(|gpu| gpu.uuid.as_ref());
+        let sql = "INSERT INTO event (at_ms, uuid, kind, json) VALUES (?1, ?2, ?3, ?4)";
+        self.connection.prepare_cached(sql)?.execute(params![event.at_ms as i64, uuid, kind, json.to_string()])?;
+        let (EventKind::RunBegan(run) | EventKind::RunEnded(run)) = &event.what else { return Ok(()) };
+        let end = matches!(event.what, EventKind::RunEnded(_)).then_some(event.at_ms as i64);
+        let json = serde_json::to_string(run).unwrap_or_default();
+        self.connection.execute(
+            "INSERT INTO run (id, from_ms, to_ms, json) VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT (id) DO UPDATE SET to_ms = ?3, json = ?4",
+            params![run.run, event.at_ms as i64, end, json],
+        )?;
+        Ok(())
+    }
+
+    fn add_condition(&self, span: &ConditionSpan) -> Result<(), rusqlite::Error> {
+        let json = serde_json::to_value(&span.condition).unwrap_or_default();
+        let word = |key: &str| json[key].as_str().unwrap_or_default().to_owned();
+        self.connection.execute(
+            "INSERT INTO condition (uuid, condition, severity, from_ms, to_ms, text, json) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+             ON CONFLICT (uuid, condition, from_ms) DO UPDATE SET severity = ?3, to_ms = ?5, text = ?6, json = ?7",
+            params![
+                span.uuid,
+                word("condition"),
+                word("severity"),
+                span.from_ms as i64,
+                span.to_ms.map(|end| end as i64),
+                span.condition.text,
+                json.to_string()
+            ],
+        )?;
+        Ok(())
+    }
+
+    /// Ends what was the matter, and the runs, when the last program that wrote here was killed: they are known until the
+    /// last row.
+    pub(crate) fn end_what_was_left_open(&self) -> Result<(), rusqlite::Error> {
+        let last = "(SELECT coalesce(max(at_ms) + 10000, 0) FROM host_10s)";
+        self.connection.execute_batch(&format!(
+            "UPDATE condition SET to_ms = max(from_ms, {last}) WHERE to_ms IS NULL;
+             UPDATE run SET to_ms = max(from_ms, {last}) WHERE to_ms IS NULL;"
+        ))
+    }
+}
+
+/// Samples, values per field: those of a row with those that come behind it.
+fn joined<S>(fields: &[Field<S>], known: Option<TierRow>, samples: u32, stats: &[Option<Stat>]) -> TierRow {
+    let Some((before, known)) = known else { return (samples, stats.to_vec()) };
+    let parts = fields.iter().zip(known).zip(stats);
+    let joined = parts.map(|((field, known), stat)| {
+        let mut total = Total::default();
+        if let Some(known) = known {
+            total.add(known, before);
+        }
+        if let Some(stat) = stat {
+            total.add(*stat, samples);
+        }
+        total.stat(field.kind)
+    });
+    (before + samples, joined.collect())
+}
+
+/// A row of all columns, behind `at_ms` and `device`.
+pub(super) fn read_row(row: &Row<'_>, subject: Subject) -> Result<TierRow, rusqlite::Error> {
+    fn stats<S>(row: &Row<'_>, fields: &[Field<S>]) -> Result<Vec<Option<Stat>>, rusqlite::Error> {
+        let mut next = 3;
+        let stats = fields.iter().map(|field| {
+            let width = if field.kind == Kind::Gauge { 3 } else { 1 };
+            next += width;
+            stat(row, next - width, width == 3)
+        });
+        stats.collect()
+    }
+    let samples = row.get(2)?;
+    Ok((
+        samples,
+        match subject {
+            Subject::Gpu => stats(row, GPU_FIELDS)?,
+            Subject::Host => stats(row, HOST_FIELDS)?,
+        },
+    ))
+}
+
+/// The value that begins at a column, with what follows it.
+pub(super) fn stat(row: &Row<'_>, column: usize, has_range: bool) -> Result<Option<Stat>, rusqlite::Error> {
+    let number = |column| {
+        Ok::<_, rusqlite::Error>(match row.get_ref(column)? {
+            ValueRef::Real(number) => Some(number),
+            ValueRef::Integer(number) => Some(number as f64),
+            _ => None,
+        })
+    };
+    let Some(value) = number(column)? else { return Ok(None) };
+    if !has_range {
+        return Ok(Some(Stat::of(value)));
+    }
+    let (min, max) = (number(column + 1)?.unwrap_or(value), number(column + 2)?.unwrap_or(value));
+    Ok(Some(Stat { value, min, max }))
+}
+
+/// The JSON of a stored object; `None` where it is that of a newer program.
+pub(super) fn parsed<T: serde::de::DeserializeOwned>(json: &str) -> Option<T> {
+    serde_json::from_str::<Value>(json).ok().and_then(|value| serde_json::from_value(value).ok())
+}

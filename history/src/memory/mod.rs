@@ -1,0 +1,254 @@
+//! Buckets of the last hours, in memory.
+
+mod column;
+
+use std::{
+    collections::VecDeque,
+    io::{Read, Write},
+};
+
+use flate2::{Compression, read::DeflateDecoder, write::DeflateEncoder};
+
+use gpumon_probe::model::fields::{GPU_FIELDS, HOST_FIELDS};
+
+use crate::{
+    bucket::{Bucket, DeviceBucket},
+    grid::{Grid, Stat, Whose},
+    places::Places,
+};
+
+/// How far back it reaches.
+pub const REACH_MS: u64 = 6 * 60 * 60 * 1000;
+
+/// So many buckets are packed together: five minutes.
+const PACKED: usize = 30;
+
+/// The newest buckets as they are, and those before them packed.
+#[derive(Debug, Default)]
+pub struct MemoryTier {
+    blocks: VecDeque<Block>,
+    newest: Vec<Bucket>,
+}
+
+/// Some buckets, packed.
+#[derive(Debug)]
+struct Block {
+    /// When each begins, and how many samples of the machine it has.
+    times: Vec<(u64, u32)>,
+    /// Whose columns follow each other.
+    devices: Vec<(String, bool)>,
+    bytes: Box<[u8]>,
+}
+
+impl MemoryTier {
+    /// Adds a bucket, and forgets what is too old. A clock that was set back makes some of the past a future, which is
+    /// forgotten, too.
+    pub fn push(&mut self, bucket: Bucket) {
+        self.newest.retain(|known| known.at_ms < bucket.at_ms);
+        self.blocks.retain(|block| block.last_ms() < bucket.at_ms);
+        let oldest_ms = bucket.at_ms.saturating_sub(REACH_MS);
+        self.newest.push(bucket);
+        if self.newest.len() >= PACKED {
+            self.blocks.push_back(Block::pack(&self.newest));
+            self.newest.clear();
+        }
+        self.drop_before(oldest_ms);
+    }
+
+    /// Forgets what begins before this moment.
+    pub fn drop_before(&mut self, oldest_ms: u64) {
+        while self.blocks.front().is_some_and(|block| block.last_ms() < oldest_ms) {
+            self.blocks.pop_front();
+        }
+        self.newest.retain(|bucket| bucket.at_ms >= oldest_ms);
+    }
+
+    /// When the oldest begins, and the newest.
+    pub fn reach_ms(&self) -> Option<(u64, u64)> {
+        let oldest = self.blocks.front().map(|block| block.times[0].0);
+        let newest = self.blocks.back().map(Block::last_ms);
+        let oldest = oldest.or(self.newest.first().map(|bucket| bucket.at_ms))?;
+        Some((oldest, self.newest.last().map(|bucket| bucket.at_ms).or(newest)?))
+    }
+
+    /// Puts what begins from a moment on into a grid.
+    pub fn add_to(&self, grid: &mut Grid, from_ms: u64) {
+        let from_ms = from_ms.max(grid.from_ms());
+        let places = Places::of(grid.wanted());
+        for block in self.blocks.iter().filter(|block| block.last_ms() >= from_ms) {
+            block.add_to(grid, from_ms, &places);
+        }
+        for bucket in self.newest.iter().filter(|bucket| bucket.at_ms >= from_ms) {
+            let at_ms = bucket.at_ms;
+            for DeviceBucket { device, samples, stats } in &bucket.devices {
+                let (whose, fields) = places.of_device(&device.uuid, device.parent.is_some());
+                grid.add(whose, at_ms, *samples, fields.iter().map(|field| *stats.get(*field)?));
+            }
+            grid.add(Whose::Host, at_ms, bucket.samples, places.host.iter().map(|field| *bucket.host.get(*field)?));
+        }
+    }
+
+    /// Bytes that the packed ones take.
+    pub fn packed_bytes(&self) -> usize {
+        self.blocks.iter().map(|block| block.bytes.len()).sum()
+    }
+}
+
+impl Block {
+    fn last_ms(&self) -> u64 {
+        self.times.last().map_or(0, |(at_ms, _)| *at_ms)
+    }
+
+    fn pack(buckets: &[Bucket]) -> Self {
+        let mut devices: Vec<(String, bool)> = Vec::new();
+        for device in buckets.iter().flat_map(|bucket| &bucket.devices) {
+            if devices.iter().all(|(known, _)| *known != device.device.uuid) {
+                devices.push((device.device.uuid.clone(), device.device.parent.is_some()));
+            }
+        }
+        let mut bytes = Vec::new();
+        for (uuid, _) in &devices {
+            let row = |bucket: &'_ Bucket| bucket.devices.iter().position(|device| device.device.uuid == *uuid);
+            let rows: Vec<_> = buckets.iter().map(|bucket| Some(&bucket.devices[row(bucket)?])).collect();
+            let samples = rows.iter().map(|row| row.map_or(0, |row| row.samples));
+            let stats = |row: Option<&DeviceBucket>, field: usize| -> Option<Stat> { *row?.stats.get(field)? };
+            let column = |field| rows.iter().map(|row| stats(*row, field)).collect();
+            write_columns(GPU_FIELDS.len(), samples, column, &mut bytes);
+        }
+        let samples = buckets.iter().map(|bucket| bucket.samples);
+        let column = |field: usize| buckets.iter().map(|bucket| *bucket.host.get(field)?).collect();
+        write_columns(HOST_FIELDS.len(), samples, column, &mut bytes);
+        let mut encoder = DeflateEncoder::new(Vec::with_capacity(bytes.len() / 2), Compression::default());
+        // A vector takes everything.
+        let packed = encoder.write_all(&bytes).and_then(|()| encoder.finish()).unwrap_or_default();
+        let times = buckets.iter().map(|bucket| (bucket.at_ms, bucket.samples)).collect();
+        Self { times, devices, bytes: packed.into_boxed_slice() }
+    }
+
+    fn add_to(&self, grid: &mut Grid, from_ms: u64, places: &Places) {
+        let mut bytes = Vec::new();
+        let read = DeflateDecoder::new(&*self.bytes).read_to_end(&mut bytes);
+        if read.is_err() {
+            return;
+        }
+        let (mut rest, length) = (&*bytes, self.times.len());
+        let owners = self.devices.iter().map(|(uuid, is_mig)| places.of_device(uuid, *is_mig));
+        let owners: Vec<_> = owners.chain([(Whose::Host, &*places.host)]).collect();
+        let columns: Option<Vec<_>> =
+            owners.iter().map(|(_, fields)| read_columns(&mut rest, length, fields)).collect();
+        let Some(columns) = columns else { return };
+        // Moment by moment, since a grid takes them in their order.
+        for (place, (at_ms, _)) in self.times.iter().enumerate().filter(|(_, (at_ms, _))| *at_ms >= from_ms) {
+            for ((whose, _), (samples, columns)) in owners.iter().zip(&columns).filter(|(_, (all, _))| all[place] > 0) {
+                grid.add(*whose, *at_ms, samples[place], columns.iter().map(|column| column[place]));
+            }
+        }
+    }
+}
+
+/// How often somebody was read, and the columns behind their lengths.
+fn write_columns(
+    count: usize,
+    samples: impl Iterator<Item = u32>,
+    column: impl Fn(usize) -> Vec<Option<Stat>>,
+    bytes: &mut Vec<u8>,
+) {
+    samples.for_each(|samples| column::write_signed(samples.into(), bytes));
+    column::write_signed((count as u64).cast_signed(), bytes);
+    let mut own = Vec::new();
+    for field in 0..count {
+        own.clear();
+        column::write(&column(field), &mut own);
+        column::write_signed((own.len() as u64).cast_signed(), bytes);
+        bytes.extend(&own);
+    }
+}
+
+type Columns = (Vec<u32>, Vec<Vec<Option<Stat>>>);
+
+/// The columns of these fields; the others are passed over.
+fn read_columns(bytes: &mut &[u8], length: usize, fields: &[usize]) -> Option<Columns> {
+    let samples = (0..length).map(|_| Some(column::signed(bytes)? as u32)).collect::<Option<Vec<_>>>()?;
+    let count = column::signed(bytes)? as usize;
+    let mut columns = vec![vec![None; length]; fields.len()];
+    for field in 0..count {
+        let own = column::signed(bytes)? as usize;
+        let (own, rest) = bytes.split_at_checked(own)?;
+        *bytes = rest;
+        for (column, _) in columns.iter_mut().zip(fields).filter(|(_, wanted)| **wanted == field) {
+            *column = column::read(own, length)?;
+        }
+    }
+    Some((samples, columns))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{bucket::Device, wanted::Wanted};
+
+    /// A gauge that moves, beside constants, of a GPU and of one of its MIG devices.
+    fn bucket(at_ms: u64) -> Bucket {
+        let wave = (at_ms / 10_000 % 17) as f64;
+        let stats = |scale: f64| {
+            let stat = |place: usize| match place % 4 {
+                0 => None,
+                1 => Some(Stat::of(80.0)),
+                _ => Some(Stat { value: 500.0 + wave * scale, min: 480.0, max: 600.5 }),
+            };
+            (0..GPU_FIELDS.len()).map(stat).collect()
+        };
+        let device = |uuid: &str, parent: Option<&str>, scale| DeviceBucket {
+            device: Device { uuid: uuid.to_owned(), parent: parent.map(ToOwned::to_owned), ..Device::default() },
+            samples: 10,
+            stats: stats(scale),
+        };
+        let mut devices = vec![device("GPU-a", None, 1.5)];
+        // It is there half of the time.
+        if (at_ms / 100_000).is_multiple_of(2) {
+            devices.push(device("MIG-b", Some("GPU-a"), 0.5));
+        }
+        Bucket {
+            at_ms,
+            devices,
+            samples: 10,
+            host: vec![Some(Stat::of(3.0)); HOST_FIELDS.len()],
+            conditions: Vec::new(),
+        }
+    }
+
+    fn span(tier: &MemoryTier, from_ms: u64) -> crate::span::HistorySpan {
+        let mut grid = Grid::new(0, u64::MAX, 10_000, Wanted::all());
+        tier.add_to(&mut grid, from_ms);
+        grid.into_span(10_000, |_| (0, None))
+    }
+
+    #[test]
+    fn packed_or_not_it_is_the_same() {
+        let mut tier = MemoryTier::default();
+        let mut grid = Grid::new(0, u64::MAX, 10_000, Wanted::all());
+        for at in 1..=100 {
+            tier.push(bucket(at * 10_000));
+            let mut one = MemoryTier::default();
+            one.push(bucket(at * 10_000));
+            one.add_to(&mut grid, 0);
+        }
+        assert_eq!((tier.blocks.len(), tier.newest.len(), tier.reach_ms()), (3, 10, Some((10_000, 1_000_000))));
+        assert_eq!(span(&tier, 0), grid.into_span(10_000, |_| (0, None)));
+        assert_eq!(span(&tier, 455_000).times_ms[0], 460_000);
+    }
+
+    #[test]
+    fn it_reaches_six_hours_back_and_a_clock_that_is_set_back_does_not_stop_it() {
+        let mut tier = MemoryTier::default();
+        (1..=3000).for_each(|at| tier.push(bucket(at * 10_000)));
+        let (oldest_ms, newest_ms) = tier.reach_ms().unwrap();
+        let reach_ms = newest_ms - oldest_ms;
+        assert!(newest_ms == 30_000_000 && (REACH_MS..REACH_MS + 300_000).contains(&reach_ms), "{reach_ms}");
+        tier.push(bucket(20_000_000));
+        assert_eq!(tier.reach_ms().unwrap().1, 20_000_000);
+        assert_eq!(span(&tier, 0).times_ms.last(), Some(&20_000_000));
+        tier.drop_before(19_999_000);
+        assert_eq!(tier.reach_ms().map(|(_, newest_ms)| newest_ms), Some(20_000_000));
+    }
+}

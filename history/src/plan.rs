@@ -1,0 +1,135 @@
+//! How long the points of a span are, and what they are made of.
+
+use std::ops::RangeInclusive;
+
+use crate::wanted::Wanted;
+
+/// How many points may be asked for.
+pub const POINTS: RangeInclusive<u32> = 1..=5000;
+
+/// A span that somebody asks for.
+#[derive(Debug, Clone)]
+pub struct SpanRequest {
+    /// The first moment.
+    pub from_ms: u64,
+    /// The last.
+    pub to_ms: u64,
+    /// The most points on the time axis.
+    pub points: u32,
+    /// Of these metrics.
+    pub wanted: Wanted,
+}
+
+/// The past in one resolution, where there is any.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tier {
+    /// The time between two entries.
+    pub resolution_ms: u64,
+    /// How far back it reaches.
+    pub oldest_ms: u64,
+    /// Whether its entries are the samples themselves, and no sums of them.
+    pub is_sampled: bool,
+}
+
+/// What a request is answered with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Plan {
+    /// The first moment, cut to what is known.
+    pub from_ms: u64,
+    /// The last.
+    pub to_ms: u64,
+    /// How far back anything is known.
+    pub oldest_ms: u64,
+    /// The tier that points are made of, among those that there are.
+    pub tier: usize,
+    /// The time of a point; 0 where the entries are the points.
+    pub step_ms: u64,
+    /// The same in words: never 0.
+    pub resolution_ms: u64,
+}
+
+impl Plan {
+    /// Chooses among the tiers, the finest first.
+    ///
+    /// Points are made of the coarsest tier that has at least half as many entries as there may be points, so that little
+    /// is read; where that does not reach as far back as the span, of a coarser one that does. A finer one serves where
+    /// there is no such tier.
+    pub fn new(request: &SpanRequest, tiers: &[Tier]) -> Self {
+        let SpanRequest { to_ms, points, .. } = *request;
+        let oldest_ms = tiers.iter().map(|tier| tier.oldest_ms).min().unwrap_or(to_ms);
+        let from_ms = request.from_ms.max(oldest_ms).min(to_ms);
+        let least_ms = (to_ms - from_ms) / u64::from(points.max(1));
+        let enough = tiers.iter().rposition(|tier| tier.resolution_ms <= 2 * least_ms).unwrap_or(0);
+        let reaches = |tier: &Tier| tier.oldest_ms <= from_ms;
+        let tier = (enough..tiers.len()).find(|tier| reaches(&tiers[*tier])).unwrap_or(enough);
+        let entry_ms = tiers.get(tier).map_or(1000, |tier| tier.resolution_ms);
+        let resolution_ms = least_ms.max(1).next_multiple_of(entry_ms);
+        let is_sampled = tiers.get(tier).is_none_or(|tier| tier.is_sampled);
+        let step_ms = if is_sampled && resolution_ms == entry_ms { 0 } else { resolution_ms };
+        Self { from_ms, to_ms, oldest_ms, tier, step_ms, resolution_ms }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1000;
+    const MINUTE: u64 = 60 * SECOND;
+    const HOUR: u64 = 60 * MINUTE;
+    const DAY: u64 = 24 * HOUR;
+    const NOW: u64 = 1000 * DAY;
+
+    /// Tier and resolution for a span that ends now, of a server that has run for so long.
+    fn plan(reach_ms: u64, span_ms: u64, points: u32) -> (usize, u64) {
+        let tier = |resolution_ms: u64, keep_ms: u64| {
+            let oldest_ms = (NOW - keep_ms.min(reach_ms)) / resolution_ms * resolution_ms;
+            Tier { resolution_ms, oldest_ms, is_sampled: resolution_ms == SECOND }
+        };
+        let tiers = [
+            tier(SECOND, 10 * MINUTE),
+            tier(10 * SECOND, 2 * DAY),
+            tier(MINUTE, 30 * DAY),
+            tier(15 * MINUTE, 365 * DAY),
+        ];
+        let request = SpanRequest { from_ms: NOW - span_ms, to_ms: NOW, points, wanted: Wanted::overview() };
+        let plan = Plan::new(&request, &tiers);
+        assert!(span_ms / plan.resolution_ms <= points.into());
+        (plan.tier, plan.resolution_ms)
+    }
+
+    #[test]
+    fn points_are_as_fine_as_they_may_be_and_made_of_little() {
+        for (span_ms, expected) in [
+            (MINUTE, (0, SECOND)),
+            (10 * MINUTE, (0, SECOND)),
+            (HOUR, (1, 10 * SECOND)),
+            (6 * HOUR, (2, MINUTE)),
+            (DAY, (2, 3 * MINUTE)),
+            (7 * DAY, (3, 30 * MINUTE)),
+            (30 * DAY, (3, 75 * MINUTE)),
+            (365 * DAY, (3, 59 * 15 * MINUTE)),
+        ] {
+            assert_eq!(plan(365 * DAY, span_ms, 600), expected, "{span_ms}");
+        }
+    }
+
+    #[test]
+    fn what_a_tier_has_no_more_comes_from_a_coarser_one() {
+        assert_eq!(plan(365 * DAY, 11 * MINUTE, 5000), (1, 10 * SECOND));
+        assert_eq!(plan(365 * DAY, 3 * DAY, 5000), (2, MINUTE));
+        assert_eq!(plan(365 * DAY, 31 * DAY, 5000), (3, 15 * MINUTE));
+    }
+
+    #[test]
+    fn a_server_that_has_just_started_has_fine_points_however_far_back_one_looks() {
+        let tiers = [Tier { resolution_ms: SECOND, oldest_ms: NOW - 5 * SECOND, is_sampled: true }];
+        let request =
+            |span_ms| SpanRequest { from_ms: NOW - span_ms, to_ms: NOW, points: 600, wanted: Wanted::overview() };
+        let plan = Plan::new(&request(10 * MINUTE), &tiers);
+        assert_eq!((plan.from_ms, plan.oldest_ms, plan.step_ms), (NOW - 5 * SECOND, NOW - 5 * SECOND, 0));
+        assert_eq!(Plan::new(&request(30 * DAY), &tiers), plan);
+        let none = Plan::new(&request(HOUR), &[]);
+        assert_eq!((none.from_ms, none.oldest_ms), (NOW, NOW));
+    }
+}

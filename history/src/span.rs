@@ -1,0 +1,103 @@
+//! What is answered of the past: `/api/v1/history`.
+
+use std::collections::BTreeMap;
+
+use gpumon_probe::{
+    flat,
+    model::{Condition, Event},
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use ts_rs::TS;
+
+/// A span of time, on one time axis.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
+pub struct HistorySpan {
+    /// The first moment that is answered: as asked, or the first of which anything is known.
+    pub from_ms: u64,
+    /// The last.
+    pub to_ms: u64,
+    /// The time of one point: that of the samples themselves (1000, unless they come more slowly), 10000, 60000, 900000,
+    /// or a multiple of one of these where fewer points were asked for.
+    pub resolution_ms: u64,
+    /// The first moment of which anything is known; `to_ms` where that is nothing.
+    pub oldest_ms: u64,
+    /// Where the past is kept.
+    pub storage: Storage,
+    /// When each point begins, oldest first. As sampled, that is when the sample was put together; else a multiple of
+    /// `resolution_ms`, without a step left out between the first and the last of which anything is known.
+    pub times_ms: Vec<u64>,
+    /// One entry per GPU that has a value in the span.
+    pub gpus: Vec<DeviceSpan>,
+    /// One entry per MIG device; left out where none was asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[ts(as = "Option<Vec<DeviceSpan>>", optional)]
+    pub mig_devices: Vec<DeviceSpan>,
+    /// The machine's, by their names in the catalogue; left out where none was asked for.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[ts(as = "Option<BTreeMap<String, Series>>", optional)]
+    pub host: BTreeMap<String, Series>,
+    /// What happened in the span, the oldest first: at most 1000 events, where those of processes give way to others.
+    pub events: Vec<Event>,
+    /// What was the matter in the span, the first to begin first; at most 1000.
+    pub conditions: Vec<ConditionSpan>,
+}
+
+/// One GPU's part of a span, or a MIG device's.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
+pub struct DeviceSpan {
+    /// Its UUID.
+    pub uuid: String,
+    /// The driver's index when it was seen last.
+    pub index: u32,
+    /// Its name, or a MIG device's profile; `null` where the driver has not told it.
+    pub name: Option<String>,
+    /// By their names in the catalogue, as `power.draw_watts`; those of MIG devices with `mig.` before them. Left out
+    /// where there is no value at all.
+    pub metrics: BTreeMap<String, Series>,
+}
+
+/// One metric of a span.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
+pub struct Series {
+    /// One for each of `times_ms`, `null` where there was none: the mean of a gauge, the last of a counter or a state.
+    pub values: Vec<Option<f64>>,
+    /// The least of a gauge; left out as sampled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub min: Option<Vec<Option<f64>>>,
+    /// The largest of a gauge; left out as sampled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub max: Option<Vec<Option<f64>>>,
+}
+
+/// A condition, from its beginning to its end.
+#[derive(Debug, Clone, PartialEq, Serialize, TS, JsonSchema)]
+pub struct ConditionSpan {
+    /// The GPU's UUID.
+    pub uuid: String,
+    /// When it began.
+    pub from_ms: u64,
+    /// When it was over; `null` while it lasts.
+    pub to_ms: Option<u64>,
+    /// As it was last.
+    #[serde(flatten)]
+    #[ts(flatten)]
+    pub condition: Condition,
+}
+
+flat! { ConditionSpan { uuid, from_ms, to_ms, condition: rest } }
+
+/// Where the past is kept, and how far back it can be.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
+pub struct Storage {
+    /// Whether it is on disk, and outlives the server.
+    pub on_disk: bool,
+    /// Why it is not, or not now, in words for people; left out where all is as it should be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub problem: Option<String>,
+    /// How far back it will reach once it has run for so long, in milliseconds.
+    pub reach_ms: u64,
+}

@@ -1,0 +1,183 @@
+//! What is on disk, through the file itself.
+
+mod support;
+
+use std::{
+    fs,
+    path::Path,
+    sync::mpsc,
+    thread::sleep,
+    time::{Duration, Instant},
+};
+
+use gpumon_history::{
+    bucket::{BUCKET_MS, Bucket},
+    database::{Database, FILE},
+    grid::Stat,
+    plan::SpanRequest,
+    wanted::Wanted,
+    writer::{Restored, Settings, Writer},
+};
+use gpumon_probe::model::{Event, EventKind, Mark, fields::GPU_FIELDS, now_ms};
+use rusqlite::Connection;
+
+use support::bucket;
+
+const SIZE: u64 = 1 << 30;
+
+/// A multiple of the longest tier's time.
+const FIRST_MS: u64 = 1_800_000_000_000;
+
+fn start(folder: &Path) -> (Writer, mpsc::Receiver<String>) {
+    let (tell, told) = mpsc::channel();
+    let settings = Settings { folder: folder.to_owned(), size_bytes: SIZE };
+    let writer = Writer::start(settings, 600_000, |_| {}, move |problem| drop(tell.send(problem.to_owned()))).unwrap();
+    (writer, told)
+}
+
+/// Writes these and ends.
+fn write(folder: &Path, buckets: impl IntoIterator<Item = Bucket>) {
+    let (writer, told) = start(folder);
+    for bucket in buckets {
+        let end_ms = bucket.at_ms + BUCKET_MS;
+        writer.add_bucket(bucket);
+        let patience = Instant::now() + Duration::from_secs(30);
+        while writer.status().written_ms < end_ms {
+            assert!(Instant::now() < patience, "{:?}", writer.status());
+            sleep(Duration::from_micros(200));
+        }
+    }
+    writer.end();
+    assert_eq!(told.try_iter().collect::<Vec<_>>(), Vec::<String>::new());
+}
+
+fn number<T: rusqlite::types::FromSql>(folder: &Path, sql: &str) -> T {
+    Connection::open(folder.join(FILE)).unwrap().query_row(sql, [], |row| row.get(0)).unwrap()
+}
+
+fn watts(bucket: &Bucket) -> Stat {
+    let place = GPU_FIELDS.iter().position(|field| field.id == "power.draw_watts").unwrap();
+    bucket.devices[0].stats[place].unwrap()
+}
+
+#[test]
+fn any_tool_reads_what_was_written_and_coarser_rows_are_those_of_the_finer_ones() {
+    let folder = tempfile::tempdir().unwrap();
+    let buckets: Vec<_> = (0..13).map(|at| bucket(FIRST_MS + at * BUCKET_MS, 2)).collect();
+    write(folder.path(), buckets.clone());
+    // Whole numbers, too, are to be the same to the last digit.
+    let number = |sql: &str| Some(number::<f64>(folder.path(), sql));
+    assert_eq!(number("SELECT count(*) FROM gpu_10s JOIN device ON device.id = device WHERE kind = 'gpu'"), Some(26.0));
+    assert_eq!(number("SELECT count(*) FROM gpu_1min"), Some(4.0));
+    assert_eq!(
+        number("SELECT power_draw_watts FROM gpu_10s ORDER BY at_ms, device LIMIT 1"),
+        Some(watts(&buckets[0]).value)
+    );
+    let minute: Vec<_> = buckets[..6].iter().map(watts).collect();
+    let mean = minute.iter().map(|stat| stat.value).sum::<f64>() / 6.0;
+    let first = "FROM gpu_1min ORDER BY at_ms, device LIMIT 1";
+    assert!((number(&format!("SELECT power_draw_watts {first}")).unwrap() - mean).abs() < mean * 1e-3);
+    let least = minute.iter().map(|stat| stat.min).fold(f64::MAX, f64::min);
+    assert_eq!(number(&format!("SELECT power_draw_watts_min {first}")), Some(least));
+    assert_eq!(number(&format!("SELECT samples {first}")), Some(60.0));
+    let joules = "power_energy_joules_total";
+    let counted = number(&format!("SELECT {joules} FROM gpu_10s ORDER BY at_ms, device LIMIT 1 OFFSET 10"));
+    assert_eq!(number(&format!("SELECT {joules} {first}")), counted, "the last of a counter");
+}
+
+#[test]
+fn a_bucket_in_two_parts_as_a_restart_makes_it_is_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let whole = bucket(FIRST_MS, 1);
+    let other = Bucket { at_ms: FIRST_MS, ..bucket(FIRST_MS + 3_600_000, 1) };
+    write(folder.path(), [whole.clone()]);
+    write(folder.path(), [other.clone()]);
+    assert_eq!(number::<u32>(folder.path(), "SELECT samples FROM gpu_10s"), 20);
+    let mean = f64::midpoint(watts(&whole).value, watts(&other).value);
+    assert!((number::<f64>(folder.path(), "SELECT power_draw_watts FROM gpu_10s") - mean).abs() < 0.1);
+}
+
+#[test]
+fn a_database_of_an_older_program_gets_the_columns_of_new_fields() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), [bucket(FIRST_MS, 1)]);
+    Connection::open(folder.path().join(FILE))
+        .unwrap()
+        .execute_batch(
+            "ALTER TABLE gpu_10s DROP COLUMN power_draw_watts; ALTER TABLE gpu_10s DROP COLUMN power_draw_watts_min",
+        )
+        .unwrap();
+    let request = SpanRequest { from_ms: FIRST_MS, to_ms: FIRST_MS + 60_000, points: 10, wanted: Wanted::all() };
+    let read = |folder: &Path| Database::open_to_read(folder).unwrap().span(&request).unwrap();
+    let before = read(folder.path());
+    assert!(!before.gpus[0].metrics.contains_key("power.draw_watts"), "it is read without them, too");
+    assert!(before.gpus[0].metrics.contains_key("memory.used_bytes"));
+    write(folder.path(), [bucket(FIRST_MS + BUCKET_MS, 1)]);
+    let watts_again = &read(folder.path()).gpus[0].metrics["power.draw_watts"];
+    assert_eq!(watts_again.values, [None, Some(watts(&bucket(FIRST_MS + BUCKET_MS, 1)).value)]);
+}
+
+#[test]
+fn a_database_of_a_newer_program_or_of_another_one_is_left_as_it_is() {
+    for (sql, words) in [
+        ("PRAGMA application_id = 0x67706d6e; PRAGMA user_version = 2", "written by a newer gpumon (its schema is 2"),
+        ("CREATE TABLE recipes (name)", "a database of another program"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        Connection::open(folder.path().join(FILE)).unwrap().execute_batch(sql).unwrap();
+        let before = fs::read(folder.path().join(FILE)).unwrap();
+        let (writer, told) = start(folder.path());
+        let told = told.recv_timeout(Duration::from_secs(30)).unwrap();
+        assert!(told.contains(words) && told.contains("another directory"), "{told}");
+        assert!(writer.reader().unwrap().is_none());
+        writer.add_bucket(bucket(FIRST_MS, 1));
+        writer.end();
+        assert_eq!(fs::read(folder.path().join(FILE)).unwrap(), before);
+    }
+}
+
+#[test]
+fn what_was_there_before_a_restart_is_handed_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let now_ms = now_ms() / BUCKET_MS * BUCKET_MS;
+    let (writer, _told) = start(folder.path());
+    writer.add_event(Event {
+        at_ms: now_ms - 1,
+        gpu: None,
+        what: EventKind::Mark(Mark { text: "epoch 3".to_owned(), user: None }),
+    });
+    writer.add_bucket(bucket(now_ms - BUCKET_MS, 1));
+    writer.end();
+    let (hand_over, restored) = mpsc::channel();
+    let settings = Settings { folder: folder.path().to_owned(), size_bytes: SIZE };
+    let restore = move |restored: Restored| drop(hand_over.send(restored));
+    let writer = Writer::start(settings, 600_000, restore, |problem| panic!("{problem}")).unwrap();
+    let Restored { grid, events } = restored.recv_timeout(Duration::from_secs(30)).unwrap();
+    assert!(matches!(&events[..], [Event { what: EventKind::Mark(mark), .. }] if mark.text == "epoch 3"));
+    let minutes = grid.into_span(BUCKET_MS, |_| (0, None));
+    assert_eq!(minutes.times_ms, [now_ms - BUCKET_MS]);
+    writer.end();
+}
+
+#[test]
+fn what_is_too_old_goes_and_the_file_stays_within_its_size() {
+    let folder = tempfile::tempdir().unwrap();
+    let now_ms = now_ms() / BUCKET_MS * BUCKET_MS;
+    let three_days = 3 * 24 * 3_600_000;
+    write(folder.path(), [bucket(now_ms - three_days, 1)]);
+    let database = Database::open(folder.path()).unwrap();
+    database.import(0, (1..=2000).rev().map(|back| bucket(now_ms - back * BUCKET_MS, 2))).unwrap();
+    drop(database);
+    let bytes = || fs::metadata(folder.path().join(FILE)).unwrap().len();
+    let before = bytes();
+    let settings = Settings { folder: folder.path().to_owned(), size_bytes: before / 2 };
+    for minute in 0..130 {
+        // What a minute does is done at each start.
+        let writer = Writer::start(settings.clone(), 600_000, |_| {}, |problem| panic!("{problem}")).unwrap();
+        writer.add_bucket(bucket(now_ms + minute * BUCKET_MS, 2));
+        writer.end();
+    }
+    assert!(bytes() <= before / 2 + before / 20, "{} of {before}", bytes());
+    let oldest: u64 = number::<i64>(folder.path(), "SELECT min(at_ms) FROM gpu_10s") as u64;
+    assert!(oldest > now_ms - 2000 * BUCKET_MS && oldest < now_ms - 500 * BUCKET_MS, "{}", now_ms - oldest);
+}

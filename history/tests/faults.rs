@@ -1,0 +1,204 @@
+//! A disk that does not work costs history on disk, and nothing else: each fault is told once, in words, and what works
+//! again is written again.
+
+mod support;
+
+use std::{
+    env,
+    fs::{self, Permissions},
+    os::unix::fs::PermissionsExt,
+    path::Path,
+    process::Command,
+    sync::mpsc::{self, Receiver},
+    thread::sleep,
+    time::{Duration, Instant},
+};
+
+use gpumon_history::{
+    bucket::BUCKET_MS,
+    database::{Database, FILE},
+    writer::{Settings, Writer},
+};
+use rustix::process::geteuid;
+
+use support::bucket;
+
+const FIRST_MS: u64 = 1_800_000_000_000;
+
+fn start(folder: &Path) -> (Writer, Receiver<String>) {
+    let (tell, told) = mpsc::channel();
+    let settings = Settings { folder: folder.to_owned(), size_bytes: 1 << 30 };
+    let writer = Writer::start(settings, 600_000, |_| {}, move |problem| drop(tell.send(problem.to_owned()))).unwrap();
+    (writer, told)
+}
+
+fn next(told: &Receiver<String>) -> String {
+    told.recv_timeout(Duration::from_secs(30)).unwrap()
+}
+
+fn wait(what: &str, is_so: impl Fn() -> bool) {
+    let patience = Instant::now() + Duration::from_secs(30);
+    while !is_so() {
+        assert!(Instant::now() < patience, "{what}");
+        sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn a_damaged_file_is_moved_aside_and_a_new_one_begun() {
+    for damage in ["no database", "a damaged page"] {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join(FILE);
+        let (writer, _told) = start(folder.path());
+        (0..200).for_each(|at| writer.add_bucket(bucket(FIRST_MS + at * BUCKET_MS, 2)));
+        writer.end();
+        let mut bytes = fs::read(&file).unwrap();
+        if damage == "no database" {
+            bytes = b"nothing that SQLite knows".repeat(1000);
+        } else {
+            let middle = bytes.len() / 2;
+            bytes[8192..middle].fill(0xa5);
+        }
+        fs::write(&file, &bytes).unwrap();
+        let (writer, told) = start(folder.path());
+        (200..230).for_each(|at| writer.add_bucket(bucket(FIRST_MS + at * BUCKET_MS, 2)));
+        let told = next(&told);
+        assert!(told.contains("was damaged: it is kept as history.db.corrupt-"), "{damage}: {told}");
+        wait("it is written again", || writer.status().problem.is_none() && writer.status().is_readable);
+        writer.end();
+        Database::open_to_read(folder.path()).unwrap().check_integrity().unwrap();
+        let kept = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path());
+        let kept = kept
+            .filter(|path| path.to_string_lossy().contains(".corrupt-") && !path.to_string_lossy().contains("-wal"));
+        assert!(kept.map(|path| fs::read(path).unwrap()).any(|kept| kept == bytes), "{damage}: it is kept as it was");
+    }
+}
+
+#[test]
+fn two_programs_do_not_write_into_one_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let (first, _told) = start(folder.path());
+    wait("the first opens it", || first.status().is_readable);
+    let (second, told) = start(folder.path());
+    let told = next(&told);
+    assert!(
+        told.contains("another gpumon writes its history there") && told.contains("kept in memory for 6 hours"),
+        "{told}"
+    );
+    second.add_bucket(bucket(FIRST_MS, 1));
+    second.end();
+    first.add_bucket(bucket(FIRST_MS + BUCKET_MS, 1));
+    wait("the first writes", || first.status().written_ms > FIRST_MS + BUCKET_MS);
+    let tiers = second.reader().unwrap().expect("the second reads what the first writes").tiers().unwrap();
+    assert_eq!(tiers[0].1.oldest_ms, FIRST_MS + BUCKET_MS, "and has written nothing");
+}
+
+#[test]
+fn a_folder_that_is_no_folder_or_not_ours_is_told_with_its_cure() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("file"), "").unwrap();
+    let (_writer, told) = start(&folder.path().join("file/history"));
+    let told = next(&told);
+    assert!(told.contains("the directory cannot be made") && told.contains("--data-dir"), "{told}");
+    // Root may everything.
+    if !geteuid().is_root() {
+        let closed = folder.path().join("closed");
+        fs::create_dir(&closed).unwrap();
+        fs::set_permissions(&closed, Permissions::from_mode(0o500)).unwrap();
+        let (_writer, told) = start(&closed);
+        assert!(next(&told).contains("check owner and permissions"));
+    }
+}
+
+#[test]
+fn the_folder_is_this_users_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let own = folder.path().join("state/gpumon");
+    let (writer, _told) = start(&own);
+    wait("it is made", || writer.status().is_readable);
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&own), 0o700);
+    for file in fs::read_dir(&own).unwrap() {
+        let path = file.unwrap().path();
+        assert_eq!(mode(&path), 0o600, "{}", path.display());
+    }
+}
+
+/// Where a test needs a disk of its own, it runs again in a namespace that has one; false where it is there.
+fn within_own_disk(test: &str, script: &str) -> bool {
+    const INSIDE: &str = "GPUMON_TEST_DISK";
+    if env::var_os(INSIDE).is_some() {
+        return false;
+    }
+    let run = Command::new("unshare")
+        .args(["--user", "--map-root-user", "--mount", "sh", "-ec", script])
+        .arg(env::current_exe().unwrap())
+        .args(["--exact", test, "--nocapture"])
+        .env(INSIDE, "1")
+        .output();
+    let is_refused = |error: &str| error.contains("unshare") || error.contains("mount:");
+    match run {
+        Ok(run) if run.status.success() => {}
+        Ok(run) => {
+            let error = String::from_utf8_lossy(&run.stderr);
+            assert!(is_refused(&error), "{error}");
+            eprintln!("not tested: this system gives a test no disk of its own: {error}");
+        }
+        Err(error) => eprintln!("not tested: {error}"),
+    }
+    true
+}
+
+#[test]
+fn a_full_disk_is_told_and_what_was_written_stays() {
+    let script = "mount -t tmpfs -o size=2m tmpfs /mnt; exec \"$0\" \"$@\"";
+    if within_own_disk("a_full_disk_is_told_and_what_was_written_stays", script) {
+        return;
+    }
+    let folder = Path::new("/mnt/history");
+    let (writer, told) = start(folder);
+    let mut at_ms = FIRST_MS;
+    let problem = loop {
+        writer.add_bucket(bucket(at_ms, 8));
+        at_ms += BUCKET_MS;
+        sleep(Duration::from_millis(5));
+        if let Ok(problem) = told.try_recv() {
+            break problem;
+        }
+        assert!(at_ms < FIRST_MS + 10_000 * BUCKET_MS, "2 MB are never full");
+    };
+    assert!(problem.contains("the disk is full: free some space"), "{problem}");
+    // It is told once, and nothing waits for it.
+    let begun = Instant::now();
+    (0..1000).for_each(|at| writer.add_bucket(bucket(at_ms + at * BUCKET_MS, 8)));
+    assert!(begun.elapsed() < Duration::from_secs(5));
+    assert_eq!(told.try_iter().count(), 0);
+    assert!(!writer.reader().unwrap().expect("it can still be read").tiers().unwrap().is_empty());
+    writer.end();
+    Database::open_to_read(folder).unwrap().check_integrity().unwrap();
+}
+
+#[test]
+fn a_read_only_disk_is_told() {
+    let script = "mount -t tmpfs tmpfs /mnt; mkdir /mnt/history; mount -o remount,ro /mnt; exec \"$0\" \"$@\"";
+    if within_own_disk("a_read_only_disk_is_told", script) {
+        return;
+    }
+    let (_writer, told) = start(Path::new("/mnt/history"));
+    let told = next(&told);
+    assert!(told.contains("it is read-only: name another directory with --data-dir"), "{told}");
+}
+
+#[test]
+fn a_folder_that_is_gone_is_made_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let own = folder.path().join("history");
+    let (writer, _told) = start(&own);
+    writer.add_bucket(bucket(FIRST_MS, 1));
+    wait("it is written", || writer.status().written_ms > FIRST_MS);
+    fs::remove_dir_all(&own).unwrap();
+    writer.add_bucket(bucket(FIRST_MS + BUCKET_MS, 1));
+    wait("it is written again", || writer.status().written_ms > FIRST_MS + BUCKET_MS);
+    writer.end();
+    assert_eq!(Database::open_to_read(&own).unwrap().tiers().unwrap().len(), 1);
+}

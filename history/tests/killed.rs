@@ -1,0 +1,120 @@
+//! A program that is killed at any moment while it writes loses nothing that it had written, and never the file.
+
+mod support;
+
+use std::{
+    env,
+    io::{BufRead, BufReader},
+    path::Path,
+    process::{Command, Stdio},
+    thread::sleep,
+    time::Duration,
+};
+
+use gpumon_history::{
+    bucket::BUCKET_MS,
+    database::{Database, TIERS},
+    plan::SpanRequest,
+    wanted::Wanted,
+    writer::{Settings, Writer},
+};
+
+use support::{bucket, noise};
+
+/// Set, this program is the one that writes there.
+const FOLDER: &str = "GPUMON_TEST_FOLDER";
+
+/// So often it is killed: 500 times where there is time for it (`make test-full`).
+fn kills() -> u64 {
+    if env::var_os("GPUMON_TEST_FULL").is_some() { 500 } else { 40 }
+}
+
+/// A multiple of the longest tier's time.
+const FIRST_MS: u64 = 1_800_000_000_000;
+
+/// Writes buckets, each as soon as the one before is on disk, and says which are, until it is killed.
+fn write(folder: &Path) -> ! {
+    let restored = |_| {};
+    let settings = Settings { folder: folder.to_owned(), size_bytes: 1 << 30 };
+    let writer = Writer::start(settings, 600_000, restored, |problem| panic!("{problem}")).unwrap();
+    while !writer.status().is_readable {
+        sleep(Duration::from_micros(100));
+    }
+    let last = newest(folder).map_or(FIRST_MS, |newest| newest + BUCKET_MS);
+    for at_ms in (last..).step_by(BUCKET_MS as usize) {
+        writer.add_bucket(bucket(at_ms, 2));
+        while writer.status().written_ms <= at_ms {
+            sleep(Duration::from_micros(50));
+        }
+        println!("written {at_ms}");
+    }
+    unreachable!("time has no end");
+}
+
+/// The rows of the machine, in their order, of which the last is the newest.
+fn newest(folder: &Path) -> Option<u64> {
+    let database = Database::open_to_read(folder).unwrap();
+    let (wanted, _) = Wanted::named(["power.draw_watts", "host.cpu.busy_percent"].into_iter());
+    let tiers = database.tiers().unwrap();
+    let (_, finest) = tiers.first()?;
+    let request = |from_ms, to_ms| SpanRequest { from_ms, to_ms, points: 5000, wanted: wanted.clone() };
+    let whole = database.span(&request(finest.oldest_ms, finest.oldest_ms + 5000 * BUCKET_MS - 1)).unwrap();
+    assert_eq!(whole.resolution_ms, BUCKET_MS);
+    for gpu in &whole.gpus {
+        assert!(
+            gpu.metrics["power.draw_watts"].values.iter().all(Option::is_some),
+            "a bucket is there as a whole or not"
+        );
+    }
+    assert!(whole.host["host.cpu.busy_percent"].values.iter().all(Option::is_some), "none is missing between others");
+    let newest = *whole.times_ms.last()?;
+    for (number, tier) in &tiers {
+        // Of the coarser ones, none is missing either, and each is there once its time is over.
+        let points = ((newest - finest.oldest_ms) / tier.resolution_ms + 2) as u32;
+        let span = database.span(&SpanRequest { points, ..request(finest.oldest_ms, newest) }).unwrap();
+        assert!(span.host["host.cpu.busy_percent"].values.iter().all(Option::is_some), "{span:?}");
+        assert!(tier.oldest_ms <= finest.oldest_ms && tier.resolution_ms == TIERS[*number].resolution_ms);
+    }
+    Some(newest)
+}
+
+#[test]
+fn whoever_is_killed_while_writing_loses_nothing_that_was_written() {
+    if let Some(folder) = env::var_os(FOLDER) {
+        write(Path::new(&folder));
+    }
+    let mut folder = tempfile::tempdir().unwrap();
+    let (mut most_behind, mut all) = (0, 0);
+    for kill in 0..kills() {
+        // A file that has grown takes longer to check.
+        if kill % 25 == 0 {
+            folder = tempfile::tempdir().unwrap();
+        }
+        let mut child = Command::new(env::current_exe().unwrap())
+            .args(["--exact", "whoever_is_killed_while_writing_loses_nothing_that_was_written", "--nocapture"])
+            .env(FOLDER, folder.path())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        // Some are killed before they have written anything, while they make or recover the file.
+        let wait = if kill % 5 == 0 { 5.0 } else { 150.0 } * noise([kill, 1, 2]);
+        sleep(Duration::from_micros((wait * 1000.0) as u64));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let told = lines.by_ref().map_while(Result::ok);
+        let told = told.filter_map(|line| line.split_once("written ")?.1.parse::<u64>().ok());
+        let written = told.inspect(|_| all += 1).max();
+        if !folder.path().join("history.db").exists() || Database::open(folder.path()).is_err() {
+            assert_eq!(written, None);
+            continue;
+        }
+        let database = Database::open_to_read(folder.path()).unwrap();
+        database.check_integrity().unwrap();
+        let newest = newest(folder.path());
+        assert!(newest >= written, "{newest:?} is on disk, and {written:?} was said to be");
+        most_behind = most_behind.max(newest.unwrap_or(0).saturating_sub(written.unwrap_or(u64::MAX)) / BUCKET_MS);
+    }
+    assert!(all > kills(), "{all} buckets were written in all");
+    assert!(most_behind <= 1, "one bucket at most is written before it is told");
+}

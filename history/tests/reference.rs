@@ -1,0 +1,15 @@
+//! The reference page of the database is made from the catalogue of fields and the schema.
+
+use std::{env, fs, path::Path};
+
+#[test]
+fn the_committed_reference_page_is_that_of_the_schema() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/reference/history.md");
+    let generated = gpumon_history::database::reference();
+    if env::var_os("GPUMON_UPDATE_TYPES").is_some() {
+        fs::write(&path, generated).unwrap();
+    } else {
+        let is_same = fs::read_to_string(&path).is_ok_and(|committed| committed == generated);
+        assert!(is_same, "docs/reference/history.md is out of date: run `make types`");
+    }
+}

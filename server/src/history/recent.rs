@@ -1,0 +1,382 @@
+//! The last minutes as sampled.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use gpumon_history::{
+    grid::{Grid, Stat, Whose},
+    span::HistorySpan,
+    wanted::{Wanted, mig_id, places},
+};
+use gpumon_probe::model::{
+    GpuSample, Sample,
+    fields::{Field, GPU_FIELDS, HOST_FIELDS, Kind},
+};
+
+use super::{DEPTH_MS, holders::Holders};
+use crate::frame::{GpuHistory, History};
+
+/// A faster stream leaves one sample per this time, so that the depth and the size stay the same.
+const SPACING_MS: u64 = 900;
+
+/// One column per GPU and field, and per field of the machine, over one common time axis.
+#[derive(Debug, Default)]
+pub(crate) struct RecentSamples {
+    times_ms: VecDeque<u64>,
+    gpus: BTreeMap<String, GpuColumns>,
+    mig_devices: BTreeMap<String, Columns>,
+    host: Columns,
+}
+
+#[derive(Debug, Default)]
+struct GpuColumns {
+    metrics: Columns,
+    holders: Holders,
+}
+
+/// A column for each field of a catalogue, in its order, as long as the time axis; none where there was no value. What
+/// was absent is NaN.
+#[derive(Debug, Default)]
+struct Columns(Vec<Option<VecDeque<f32>>>);
+
+impl RecentSamples {
+    /// Adds a sample, unless it follows the one before too closely, and forgets what is too old.
+    pub(crate) fn push(&mut self, sample: &Sample) {
+        self.drop_after(sample.at_ms);
+        if self.times_ms.back().is_some_and(|last| sample.at_ms.saturating_sub(*last) < SPACING_MS) {
+            return;
+        }
+        self.times_ms.push_back(sample.at_ms);
+        self.columns().for_each(|column| column.push_back(f32::NAN));
+        let length = self.times_ms.len();
+        self.host.set_newest(HOST_FIELDS, |field| field.access.value(&sample.host), length);
+        for gpu in &sample.gpus {
+            // What a hung GPU shows is its past, which is in the history already.
+            if gpu.at_ms + 2 * u64::from(sample.interval_ms) >= sample.at_ms {
+                self.set_newest(gpu);
+            }
+        }
+        self.drop_before(sample.at_ms.saturating_sub(DEPTH_MS));
+    }
+
+    /// Puts points of a span before what it knows, in the place of samples.
+    pub(crate) fn restore(&mut self, span: &HistorySpan) {
+        let first_ms = self.times_ms.front().copied().unwrap_or(u64::MAX);
+        for (place, at_ms) in span.times_ms.iter().enumerate().rev().filter(|(_, at_ms)| **at_ms < first_ms) {
+            self.times_ms.push_front(*at_ms);
+            self.columns().for_each(|column| column.push_front(f32::NAN));
+            let length = self.times_ms.len();
+            for gpu in &span.gpus {
+                let columns = &mut self.gpus.entry(gpu.uuid.clone()).or_default().metrics;
+                columns.set_oldest(GPU_FIELDS, |field| *gpu.metrics.get(field.id)?.values.get(place)?, length);
+            }
+            for mig in &span.mig_devices {
+                let columns = self.mig_devices.entry(mig.uuid.clone()).or_default();
+                let read = |field: &Field| *mig.metrics.get(&mig_id(field.id))?.values.get(place)?;
+                columns.set_oldest(GPU_FIELDS, read, length);
+            }
+            self.host.set_oldest(HOST_FIELDS, |field| *span.host.get(field.id)?.values.get(place)?, length);
+        }
+    }
+
+    fn set_newest(&mut self, gpu: &GpuSample) {
+        let Some(uuid) = &gpu.uuid else { return };
+        let length = self.times_ms.len();
+        let columns = self.gpus.entry(uuid.clone()).or_default();
+        columns.metrics.set_newest(GPU_FIELDS, |field| field.access.value(gpu), length);
+        columns.holders.set_newest(gpu.processes.value().map_or(&[], Vec::as_slice), length);
+        for device in gpu.mig_devices.value().into_iter().flatten() {
+            let columns = self.mig_devices.entry(device.uuid.clone()).or_default();
+            columns.set_newest(GPU_FIELDS, |field| field.mig?.value(device), length);
+        }
+    }
+
+    /// A clock that was set back makes some of the past a future, which would keep everything else out.
+    fn drop_after(&mut self, newest_ms: u64) {
+        let known = self.times_ms.iter().take_while(|time| **time <= newest_ms).count();
+        self.times_ms.truncate(known);
+        self.columns().for_each(|column| column.truncate(known));
+    }
+
+    fn drop_before(&mut self, oldest_ms: u64) {
+        let old = self.times_ms.iter().take_while(|time| **time < oldest_ms).count();
+        self.times_ms.drain(..old);
+        self.columns().for_each(|column| drop(column.drain(..old)));
+        self.gpus.retain(|_, columns| columns.metrics.prune());
+        self.gpus.values_mut().for_each(|columns| columns.holders.prune());
+        self.mig_devices.retain(|_, columns| columns.prune());
+    }
+
+    fn columns(&mut self) -> impl Iterator<Item = &mut VecDeque<f32>> {
+        let gpus = self.gpus.values_mut();
+        let of_gpus = gpus.flat_map(|GpuColumns { metrics, holders }| metrics.values_mut().chain(holders.columns()));
+        of_gpus.chain(self.mig_devices.values_mut().flat_map(Columns::values_mut)).chain(self.host.values_mut())
+    }
+
+    /// What is wanted, as far back as `reach_ms` before the newest sample.
+    pub(crate) fn newest(&self, reach_ms: u64, wanted: &Wanted) -> History {
+        let oldest_ms = self.times_ms.back().map_or(0, |newest| newest.saturating_sub(reach_ms));
+        let old = self.times_ms.partition_point(|time| *time < oldest_ms);
+        let of_gpu = |(uuid, columns): (&String, &GpuColumns)| GpuHistory {
+            uuid: uuid.clone(),
+            metrics: columns.metrics.chosen(GPU_FIELDS, &wanted.metrics, old).collect(),
+            holders: if wanted.holders { columns.holders.newest(old) } else { Vec::new() },
+        };
+        let of_device = |(uuid, columns): (&String, &Columns)| GpuHistory {
+            uuid: uuid.clone(),
+            metrics: columns.chosen(GPU_FIELDS, &wanted.mig, old).map(|(id, values)| (mig_id(&id), values)).collect(),
+            holders: Vec::new(),
+        };
+        let has_gpus = !wanted.metrics.is_empty() || wanted.holders;
+        History {
+            times_ms: self.times_ms.range(old..).copied().collect(),
+            gpus: if has_gpus { self.gpus.iter().map(of_gpu).collect() } else { Vec::new() },
+            mig_devices: if wanted.mig.is_empty() {
+                Vec::new()
+            } else {
+                self.mig_devices.iter().map(of_device).collect()
+            },
+            host: self.host.chosen(HOST_FIELDS, &wanted.host, old).collect(),
+        }
+    }
+
+    /// The first and the last moment that it knows.
+    pub(crate) fn reach_ms(&self) -> Option<(u64, u64)> {
+        Some((*self.times_ms.front()?, *self.times_ms.back()?))
+    }
+
+    /// The time between two samples, as it was last.
+    pub(crate) fn spacing_ms(&self) -> u64 {
+        let mut newest = self.times_ms.iter().rev();
+        let last = newest.next().zip(newest.next()).map_or(0, |(newest, before)| newest.saturating_sub(*before));
+        ((last + 500) / 1000 * 1000).clamp(1000, 60_000)
+    }
+
+    /// Puts what it knows from a moment on into a grid.
+    pub(crate) fn add_to(&self, grid: &mut Grid, from_ms: u64) {
+        let old = self.times_ms.partition_point(|time| *time < from_ms.max(grid.from_ms()));
+        let wanted = grid.wanted().clone();
+        let (of_gpu, of_mig) = (places(GPU_FIELDS, &wanted.metrics), places(GPU_FIELDS, &wanted.mig));
+        let of_host = places(HOST_FIELDS, &wanted.host);
+        for (place, at_ms) in self.times_ms.iter().enumerate().skip(old) {
+            for (uuid, columns) in self.gpus.iter().filter(|_| !wanted.metrics.is_empty()) {
+                grid.add(Whose::Gpu(uuid), *at_ms, 1, columns.metrics.at(&of_gpu, place));
+            }
+            for (uuid, columns) in self.mig_devices.iter().filter(|_| !wanted.mig.is_empty()) {
+                grid.add(Whose::Mig(uuid), *at_ms, 1, columns.at(&of_mig, place));
+            }
+            grid.add(Whose::Host, *at_ms, 1, self.host.at(&of_host, place));
+        }
+    }
+}
+
+impl Columns {
+    /// Sets the newest place of columns that are so long.
+    fn set_newest<S>(&mut self, fields: &[Field<S>], read: impl Fn(&Field<S>) -> Option<f64>, length: usize) {
+        self.0.resize(fields.len(), None);
+        for (column, field) in self.0.iter_mut().zip(fields) {
+            let Some(value) = read(field) else { continue };
+            let column = column.get_or_insert_with(|| gap(length));
+            if let Some(newest) = column.back_mut() {
+                // A counter is charted by its last digits.
+                *newest = if field.kind == Kind::Counter { value as f32 } else { rounded(value) };
+            }
+        }
+    }
+
+    /// Sets the oldest place of columns that are so long, where there is a value.
+    fn set_oldest<S>(&mut self, fields: &[Field<S>], read: impl Fn(&Field<S>) -> Option<f64>, length: usize) {
+        self.0.resize(fields.len(), None);
+        for (column, field) in self.0.iter_mut().zip(fields) {
+            let Some(value) = read(field) else { continue };
+            column.get_or_insert_with(|| gap(length))[0] = value as f32;
+        }
+    }
+
+    /// Forgets columns without values; whether there are others.
+    fn prune(&mut self) -> bool {
+        for column in &mut self.0 {
+            column.take_if(|column| column.iter().all(|value| value.is_nan()));
+        }
+        self.0.iter().any(Option::is_some)
+    }
+
+    /// Those of these fields, from the place `old` on.
+    fn chosen<S>(
+        &self,
+        fields: &[Field<S>],
+        wanted: &[&Field<S>],
+        old: usize,
+    ) -> impl Iterator<Item = (String, Vec<Option<f32>>)> {
+        let columns = fields.iter().zip(&self.0).filter_map(|(field, column)| Some((field.id, column.as_ref()?)));
+        let chosen = columns.filter(|(id, _)| wanted.iter().any(|field| field.id == *id));
+        chosen.map(move |(id, column)| (id.to_owned(), known(column, old)))
+    }
+
+    /// The values of the fields at these places of the catalogue, at a place of the time axis.
+    fn at(&self, fields: &[usize], place: usize) -> impl Iterator<Item = Option<Stat>> {
+        fields.iter().map(move |field| {
+            let value = *self.0.get(*field)?.as_ref()?.get(place)?;
+            (!value.is_nan()).then(|| Stat::of(f64::from(value)))
+        })
+    }
+
+    fn values_mut(&mut self) -> impl Iterator<Item = &mut VecDeque<f32>> {
+        self.0.iter_mut().flatten()
+    }
+}
+
+/// A column from the place `old` on.
+pub(super) fn known(column: &VecDeque<f32>, old: usize) -> Vec<Option<f32>> {
+    column.range(old..).map(|value| (!value.is_nan()).then_some(*value)).collect()
+}
+
+/// A column of nothing.
+pub(super) fn gap(length: usize) -> VecDeque<f32> {
+    std::iter::repeat_n(f32::NAN, length).collect()
+}
+
+/// With the digits that a chart shows.
+pub(super) fn rounded(value: f64) -> f32 {
+    gpumon_history::wanted::rounded(value) as f32
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::LazyLock;
+
+    use gpumon_probe::{
+        host::HostReader,
+        model::{Absence, GpuSample, Health, HostSample, Reading},
+    };
+
+    use super::*;
+
+    fn sample(at_ms: u64, gpus: &[(&str, f64)]) -> Sample {
+        static HOST: LazyLock<HostSample> = LazyLock::new(|| HostReader::new().read());
+        let gpus = gpus.iter().zip(0..).map(|((uuid, watts), index)| {
+            let mut gpu = GpuSample::absent(index, Some((*uuid).to_owned()), at_ms, Health::Ok, &Absence::NotSupported);
+            gpu.power.draw_watts = Reading::Now(*watts);
+            gpu
+        });
+        Sample { seq: 0, at_ms, interval_ms: 1000, gpus: gpus.collect(), host: HOST.clone() }
+    }
+
+    fn watts<'a>(history: &'a History, uuid: &str) -> &'a [Option<f32>] {
+        &history.gpus.iter().find(|gpu| gpu.uuid == uuid).unwrap().metrics["power.draw_watts"]
+    }
+
+    #[test]
+    fn a_gpu_that_comes_late_or_goes_leaves_gaps_and_not_zeros() {
+        let mut store = RecentSamples::default();
+        store.push(&sample(1_000, &[("a", 1.0)]));
+        store.push(&sample(2_000, &[("a", 2.0), ("b", 9.0)]));
+        store.push(&sample(3_000, &[("b", 8.0)]));
+        let history = store.newest(u64::MAX, &Wanted::overview());
+        assert_eq!(history.times_ms, [1_000, 2_000, 3_000]);
+        assert_eq!(watts(&history, "a"), [Some(1.0), Some(2.0), None]);
+        assert_eq!(watts(&history, "b"), [None, Some(9.0), Some(8.0)]);
+    }
+
+    #[test]
+    fn no_more_is_given_than_was_asked_for() {
+        let mut store = RecentSamples::default();
+        for second in 0..100 {
+            store.push(&sample(second * 1_000, &[("a", second as f64)]));
+        }
+        let (few, _) = Wanted::named(["power.draw_watts", "host.memory.used_bytes"].into_iter());
+        let history = store.newest(2_000, &few);
+        assert_eq!(history.times_ms, [97_000, 98_000, 99_000]);
+        assert_eq!(watts(&history, "a"), [Some(97.0), Some(98.0), Some(99.0)]);
+        assert_eq!(history.gpus[0].metrics.len(), 1);
+        assert_eq!((history.host.len(), history.host["host.memory.used_bytes"].len()), (1, 3));
+        assert!(history.host["host.memory.used_bytes"].iter().all(|bytes| bytes.is_some_and(|bytes| bytes > 0.0)));
+    }
+
+    #[test]
+    fn an_overview_is_small_and_an_unknown_metric_is_skipped_and_told_with_those_there_are() {
+        let mut store = RecentSamples::default();
+        store.push(&sample(1_000, &[("a", 1.0)]));
+        let overview = store.newest(u64::MAX, &Wanted::overview());
+        assert_eq!((overview.gpus[0].metrics.len(), overview.host.len()), (1, 0));
+        let (wanted, error) = Wanted::named(["power.drwa", "power.draw_watts", "x"].into_iter());
+        assert_eq!(watts(&store.newest(u64::MAX, &wanted), "a"), [Some(1.0)]);
+        let error = error.unwrap_err();
+        assert!(error.contains("'power.drwa', 'x'") && error.contains("power.draw_watts"), "{error}");
+        assert!(error.contains("host.cpu.busy_percent"), "{error}");
+    }
+
+    #[test]
+    fn every_field_is_kept_from_its_first_value_on_to_its_last() {
+        let mut store = RecentSamples::default();
+        let all: Vec<_> =
+            GPU_FIELDS.iter().map(|field| field.id).chain(HOST_FIELDS.iter().map(|field| field.id)).collect();
+        let (all, told) = Wanted::named(all.into_iter());
+        assert_eq!((told, all.metrics.len(), all.host.len()), (Ok(()), GPU_FIELDS.len(), HOST_FIELDS.len()));
+        for second in 1..=700 {
+            let mut sample = sample(second * 1_000, &[("a", 1.0)]);
+            if (2..=3).contains(&second) {
+                let energy = &mut sample.gpus[0].power.energy_joules_total;
+                *energy = Reading::Now(123_456_700.0 + second as f64 * 8.0);
+            }
+            store.push(&sample);
+            if second == 3 {
+                let history = store.newest(u64::MAX, &all);
+                let metrics = &history.gpus[0].metrics;
+                assert_eq!(metrics.keys().collect::<Vec<_>>(), ["power.draw_watts", "power.energy_joules_total"]);
+                let joules = [None, Some(123_456_716.0), Some(123_456_724.0)];
+                assert_eq!(metrics["power.energy_joules_total"], joules, "all digits of a counter");
+                assert!(history.host.contains_key("host.memory.total_bytes"), "{:?}", history.host);
+            }
+        }
+        assert_eq!(store.newest(u64::MAX, &all).gpus[0].metrics.len(), 1, "nobody needs a column of nothing");
+    }
+
+    #[test]
+    fn numbers_have_the_digits_that_a_chart_shows() {
+        for (value, kept) in [
+            (534.369, "534.4"),
+            (137_742_436_693.0, "137700000000.0"),
+            (99.996, "100.0"),
+            (0.012_345_67, "0.01235"),
+            (-7.0, "-7.0"),
+            (0.0, "0.0"),
+            (1980.0, "1980.0"),
+        ] {
+            assert_eq!(serde_json::to_string(&rounded(value)).unwrap(), kept);
+        }
+        assert!(rounded(f64::NAN).is_nan(), "no number is none");
+    }
+
+    #[test]
+    fn it_is_bounded_in_time_and_in_density() {
+        let mut store = RecentSamples::default();
+        for tick in 0..10_000 {
+            store.push(&sample(tick * 100, &[("a", tick as f64)]));
+        }
+        let history = store.newest(u64::MAX, &Wanted::overview());
+        assert!(history.times_ms.len() <= 668, "{}", history.times_ms.len());
+        assert!(history.times_ms[0] >= 999_900 - DEPTH_MS);
+        assert_eq!(watts(&history, "a").len(), history.times_ms.len());
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_does_not_stop_it() {
+        let mut store = RecentSamples::default();
+        for at_ms in [1_000_000, 1_001_000, 1_002_000, 501_000, 502_000] {
+            store.push(&sample(at_ms, &[("a", at_ms as f64)]));
+        }
+        let history = store.newest(u64::MAX, &Wanted::overview());
+        assert_eq!(history.times_ms, [501_000, 502_000]);
+        assert_eq!(watts(&history, "a"), [Some(501_000.0), Some(502_000.0)]);
+    }
+
+    #[test]
+    fn the_frozen_readings_of_a_hung_gpu_are_a_gap() {
+        let mut store = RecentSamples::default();
+        let mut hung = sample(10_000, &[("a", 5.0)]);
+        hung.gpus[0].at_ms = 1_000;
+        store.push(&sample(1_000, &[("a", 5.0)]));
+        store.push(&hung);
+        assert_eq!(watts(&store.newest(u64::MAX, &Wanted::overview()), "a"), [Some(5.0), None]);
+    }
+}

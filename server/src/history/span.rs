@@ -1,0 +1,138 @@
+//! A span of the past, from wherever it is kept, without a seam.
+
+use std::{
+    mem::discriminant,
+    sync::{Arc, PoisonError, RwLock, RwLockReadGuard},
+};
+
+use gpumon_history::{
+    bucket::{BUCKET_MS, Device},
+    database::{Database, DatabaseError, EVENTS, REACH_MS, TIERS},
+    grid::Grid,
+    memory,
+    plan::{Plan, SpanRequest, Tier},
+    span::{ConditionSpan, HistorySpan, Storage},
+    writer::Writer,
+};
+use gpumon_probe::model::Event;
+
+use super::Past;
+
+/// What is asked for. It reads the disk; meanwhile nothing waits for it. `events` are those that are in memory.
+pub(crate) fn span(past: &RwLock<Past>, request: &SpanRequest, events: Vec<Event>) -> HistorySpan {
+    let writer = read(past).writer.clone();
+    let (disk, mut problem) = disk(writer.as_ref());
+    let stored = disk.as_ref().map(Database::tiers).transpose().unwrap_or_else(|error| {
+        problem = Some(error.to_string());
+        None
+    });
+    let tiers = tiers(&read(past), &stored.unwrap_or_default());
+    let plan = Plan::new(request, &tiers);
+    let mut grid = Grid::new(plan.from_ms, plan.to_ms, plan.step_ms, request.wanted.clone());
+    let mut from_disk = FromDisk::default();
+    if let Some(disk) = &disk
+        && let Err(error) = from_disk.read(disk, &plan, tiers.get(plan.tier), &mut grid)
+    {
+        problem = Some(error.to_string());
+    }
+    let past = read(past);
+    if !tiers.get(plan.tier).is_some_and(|tier| tier.is_sampled) {
+        past.memory.add_to(&mut grid, from_disk.end_ms);
+        let end_ms = past.memory.reach_ms().map_or(0, |(_, newest_ms)| newest_ms + BUCKET_MS);
+        from_disk.end_ms = from_disk.end_ms.max(end_ms);
+    }
+    past.recent.add_to(&mut grid, from_disk.end_ms);
+    let known = |uuid: &str| {
+        let stored = || from_disk.devices.iter().find(|device| device.uuid == uuid);
+        past.buckets.device(uuid).or_else(stored).map_or((0, None), |device| (device.index, device.name.clone()))
+    };
+    let reach_ms = if disk.is_some() { REACH_MS } else { memory::REACH_MS };
+    let mut span = HistorySpan {
+        from_ms: plan.from_ms,
+        oldest_ms: plan.oldest_ms,
+        storage: Storage { on_disk: disk.is_some(), problem, reach_ms },
+        ..grid.into_span(plan.resolution_ms, known)
+    };
+    span.from_ms = plan.from_ms;
+    (span.events, span.conditions) = (from_disk.events, from_disk.conditions);
+    // What is in memory is newer than what is on disk, or the same.
+    past.buckets
+        .conditions(plan.from_ms, plan.to_ms)
+        .for_each(|condition| add_condition(&mut span.conditions, condition));
+    span.conditions.sort_by_key(|condition| condition.from_ms);
+    for event in events.into_iter().filter(|event| (plan.from_ms..=plan.to_ms).contains(&event.at_ms)) {
+        if !span.events.contains(&event) {
+            span.events.push(event);
+        }
+    }
+    span.events.sort_by_key(|event| event.at_ms);
+    span
+}
+
+fn read(past: &RwLock<Past>) -> RwLockReadGuard<'_, Past> {
+    past.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The database, where there is one to be read, and what is wrong with it.
+fn disk(writer: Option<&Arc<Writer>>) -> (Option<Database>, Option<String>) {
+    let Some(writer) = writer else { return (None, None) };
+    match writer.reader() {
+        Ok(disk) => (disk, writer.status().problem),
+        Err(error) => (None, Some(error.to_string())),
+    }
+}
+
+/// As sampled, every ten seconds wherever that is kept, and what is on disk alone.
+fn tiers(past: &Past, stored: &[(usize, Tier)]) -> Vec<Tier> {
+    let recent = past.recent.reach_ms().map(|(oldest_ms, _)| Tier {
+        resolution_ms: past.recent.spacing_ms(),
+        oldest_ms,
+        is_sampled: true,
+    });
+    let (finest, coarser) = stored.split_at(stored.partition_point(|(tier, _)| *tier == 0));
+    let in_memory = past.memory.reach_ms().map(|(oldest_ms, _)| oldest_ms);
+    let oldest_ms = finest.iter().map(|(_, tier)| tier.oldest_ms).chain(in_memory).min();
+    let tens = oldest_ms.map(|oldest_ms| Tier { resolution_ms: BUCKET_MS, oldest_ms, is_sampled: false });
+    recent.into_iter().chain(tens).chain(coarser.iter().map(|(_, tier)| *tier)).collect()
+}
+
+/// What the disk knows of a span.
+#[derive(Default)]
+struct FromDisk {
+    /// The end of the newest row.
+    end_ms: u64,
+    devices: Vec<Device>,
+    events: Vec<Event>,
+    conditions: Vec<ConditionSpan>,
+}
+
+impl FromDisk {
+    fn read(
+        &mut self,
+        disk: &Database,
+        plan: &Plan,
+        tier: Option<&Tier>,
+        grid: &mut Grid,
+    ) -> Result<(), DatabaseError> {
+        self.events = disk.events(plan.from_ms, plan.to_ms, EVENTS)?;
+        self.conditions = disk.conditions(plan.from_ms, plan.to_ms)?;
+        let tier = tier.filter(|tier| !tier.is_sampled);
+        if let Some(stored) = tier.and_then(|tier| TIERS.iter().position(|row| row.resolution_ms == tier.resolution_ms))
+        {
+            self.end_ms = disk.add_to(grid, stored)?;
+            self.devices = disk.devices()?.into_values().collect();
+        }
+        Ok(())
+    }
+}
+
+fn add_condition(conditions: &mut Vec<ConditionSpan>, condition: &ConditionSpan) {
+    let is_same = |known: &ConditionSpan| {
+        (&known.uuid, known.from_ms) == (&condition.uuid, condition.from_ms)
+            && discriminant(&known.condition.kind) == discriminant(&condition.condition.kind)
+    };
+    match conditions.iter_mut().find(|known| is_same(known)) {
+        Some(known) => known.clone_from(condition),
+        None => conditions.push(condition.clone()),
+    }
+}

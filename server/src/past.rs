@@ -1,0 +1,121 @@
+//! `GET /api/v1/history`: a span of the past, in as many points as a chart has room for.
+
+use axum::{
+    Extension,
+    extract::{Query, State, rejection::QueryRejection},
+    http::{HeaderMap, StatusCode},
+    response::Response,
+};
+use gpumon_history::{
+    plan::{POINTS, SpanRequest},
+    wanted::Wanted,
+};
+use serde::Deserialize;
+
+use crate::{
+    app::AppState,
+    history::DEPTH_MS,
+    peer::Peer,
+    respond::{JSON, Resource, respond, to_json},
+    view::View,
+};
+
+/// A chart of a screen's width has no use for more.
+const USUAL_POINTS: u32 = 600;
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct HistoryQuery {
+    /// Ten minutes before the end, where it is left out.
+    from_ms: Option<u64>,
+    /// Now, where it is left out.
+    to_ms: Option<u64>,
+    /// Metrics of the catalogue, separated by commas; without it, those of an overview.
+    metrics: Option<String>,
+    points: Option<u32>,
+}
+
+/// From memory and disk: it never waits for the driver.
+pub(crate) async fn history(
+    State(app): State<AppState>,
+    Extension(peer): Extension<Peer>,
+    query: Result<Query<HistoryQuery>, QueryRejection>,
+    headers: HeaderMap,
+) -> Result<Response, (StatusCode, String)> {
+    let bad = |why: String| (StatusCode::BAD_REQUEST, why + "\n");
+    let hint = "; ask for from_ms, to_ms, metrics and points, or nothing";
+    let Query(query) = query.map_err(|error| bad(error.body_text() + hint))?;
+    let request = query.understood(app.hub.now_ms()).map_err(bad)?;
+    // What it tells of processes are the events, which everybody gets.
+    let view = View::of(peer).await;
+    let SpanRequest { from_ms, to_ms, points, .. } = request;
+    let subject = Resource::History { from_ms, to_ms, points, metrics: request.wanted.ids() };
+    Ok(respond(&app, &headers, peer.who(), view, subject, JSON, move |hub| to_json(&hub.span(&request))).await)
+}
+
+impl HistoryQuery {
+    fn understood(self, now_ms: u64) -> Result<SpanRequest, String> {
+        let to_ms = self.to_ms.unwrap_or(now_ms).min(now_ms);
+        let from_ms = self.from_ms.unwrap_or(to_ms.saturating_sub(DEPTH_MS));
+        if from_ms >= to_ms {
+            let times = "both are milliseconds since 1970-01-01 UTC";
+            return Err(format!("from_ms={from_ms} is not before to_ms={to_ms}; {times}, and now is {now_ms}"));
+        }
+        let points = self.points.unwrap_or(USUAL_POINTS);
+        if !POINTS.contains(&points) {
+            let (least, most) = POINTS.into_inner();
+            return Err(format!("points={points} is not served; ask for {least} to {most}"));
+        }
+        let wanted = match &self.metrics {
+            None => Wanted::overview(),
+            Some(ids) => {
+                let (wanted, told) = Wanted::named(ids.split(','));
+                told?;
+                wanted
+            }
+        };
+        if wanted.holders {
+            let reach_s = DEPTH_MS / 1000;
+            return Err(format!(
+                "who held memory is kept for {reach_s} s and is no part of this; ask for it in a history frame, or by \
+                 /api/v1/snapshot?history_s={reach_s}&metrics=processes.memory_bytes"
+            ));
+        }
+        Ok(SpanRequest { from_ms, to_ms, points, wanted })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW_MS: u64 = 10_000_000;
+
+    #[test]
+    fn what_is_left_out_is_the_overview_of_the_last_ten_minutes() {
+        let request = HistoryQuery::default().understood(NOW_MS).unwrap();
+        assert_eq!((request.from_ms, request.to_ms, request.points), (NOW_MS - 600_000, NOW_MS, 600));
+        assert_eq!(request.wanted.ids(), Wanted::overview().ids());
+    }
+
+    #[test]
+    fn what_is_not_there_is_refused_with_what_is() {
+        let query = |from_ms, to_ms, metrics: Option<&str>, points| {
+            let metrics = metrics.map(ToOwned::to_owned);
+            HistoryQuery { from_ms, to_ms, metrics, points }.understood(NOW_MS)
+        };
+        for (query, words) in [
+            (query(Some(5), Some(5), None, None), "from_ms=5 is not before to_ms=5"),
+            (query(Some(NOW_MS + 1), None, None, None), "now is 10000000"),
+            (query(None, None, None, Some(0)), "1 to 5000"),
+            (query(None, None, None, Some(5001)), "1 to 5000"),
+            (query(None, None, Some("power.drwa"), None), "unknown metric 'power.drwa'; there are"),
+            (query(None, None, Some("processes.memory_bytes"), None), "snapshot?history_s=600"),
+        ] {
+            let error = query.unwrap_err();
+            assert!(error.contains(words), "{error}");
+        }
+        let future = query(None, Some(u64::MAX), Some("mig.memory.used_bytes"), None).unwrap();
+        assert_eq!((future.from_ms, future.to_ms), (NOW_MS - 600_000, NOW_MS), "nothing is known of it");
+    }
+}

@@ -1,0 +1,75 @@
+"""History on disk: how large it is, how fast a span of it comes, and what it costs to write it."""
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from urllib.parse import urlencode
+
+from machine import PORT, ROOT, Machine
+from measure import get
+from report import row
+
+HOUR_MS = 3_600_000
+
+#: Where a chart is as wide as a screen.
+POINTS = 600
+
+
+def filled(folder):
+    """30 days of 8 GPUs."""
+    command = ["cargo", "run", "--quiet", "--release", "--locked", "--package", "gpumon-history", "--example", "fill", folder]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(done.stderr)
+    return json.loads(done.stdout)
+
+
+def spans(_):
+    with tempfile.TemporaryDirectory() as folder, Machine() as machine:
+        size = filled(folder)
+        megabytes = size["bytes"] / 1e6
+        per_value = size["bytes"] / size["values"]
+        each = f"{megabytes:.0f} MB, {per_value:.1f} bytes per field (mean, least, largest) of {size['rows']} rows"
+        row("history of 30 days of 8 GPUs on disk, all fields", "<= 600 MB", each, megabytes <= 600)
+        with machine.serve("--data-dir", folder):
+            time.sleep(2)
+            for hours, name, target in [(1, "an hour", 50), (24, "a day", 50), (7 * 24, "a week", 150), (30 * 24, "a month", 150)]:
+                now = int(time.time() * 1000)
+                took, points = [], 0
+                for attempt in range(15):
+                    query = {"from_ms": now - hours * HOUR_MS, "to_ms": now - attempt, "points": POINTS, "metrics": "power.draw_watts"}
+                    body, milliseconds = get(PORT, f"/api/v1/history?{urlencode(query)}")
+                    took.append(milliseconds)
+                    answer = json.loads(body)
+                    points = len(answer["times_ms"])
+                median = statistics.median(took)
+                measured = f"{median:.0f} ms, {max(took):.0f} ms at worst, {points} points of {answer['resolution_ms'] // 1000} s"
+                row(f"  one field of 8 GPUs over {name}, from disk to JSON", f"<= {target} ms", measured, median <= target)
+                if not (POINTS / 2 <= points <= POINTS + 1 and len(answer["gpus"]) >= 8):
+                    row("    points, GPUs", f"{POINTS}, 8", f"{points}, {len(answer['gpus'])}", False)
+
+
+def cost(seconds):
+    """CPU and memory of both processes, with history and without."""
+    figures = {}
+    for name, arguments in [("memory", []), ("disk", ["--data-dir"])]:
+        with tempfile.TemporaryDirectory() as folder, Machine() as machine:
+            with machine.serve(*arguments, *([folder] if arguments else [])) as program:
+                time.sleep(15)
+                figures[name] = program.cpu_percent(seconds), program.rss_mb()
+            if arguments:
+                written = sum(entry.stat().st_size for entry in os.scandir(folder))
+    (percent, rss), (with_percent, with_rss) = figures["memory"], figures["disk"]
+    more, larger = with_percent - percent, with_rss - rss
+    row("history on disk: CPU beside that in memory alone, 8 GPUs, 1 Hz", "<= +0.1 % of a core", f"{more:+.3f} % ({percent:.3f} %)", more <= 0.1)
+    row("  RSS", "<= +3 MB", f"{larger:+.1f} MB ({rss:.1f} MB)", larger <= 3)
+    row("  written", "something", f"{written / 1000:.0f} kB", written > 0)
+
+
+def history(seconds):
+    spans(seconds)
+    cost(seconds)
