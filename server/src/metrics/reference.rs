@@ -131,3 +131,11 @@ fn the_committed_reference_page_of_metrics_is_that_of_the_code() {
     let committed = fs::read_to_string(&file).unwrap_or_default();
     assert!(committed == page, "docs/reference/metrics.md is out of date: run `make types`");
 }
+
+#[test]
+fn the_metrics_that_exported_alert_rules_name_are_there() {
+    let page = reference();
+    for name in gpumon_alerts::prometheus::METRICS {
+        assert!(page.contains(&format!("| `{name}` |")), "{name}");
+    }
+}

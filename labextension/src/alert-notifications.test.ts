@@ -1,0 +1,86 @@
+// @vitest-environment jsdom
+import type { Feed, FeedListener } from '@gpumon/page/feed';
+import { beforeEach, expect, it, vi } from 'vitest';
+
+const page = vi.hoisted(() => ({ notifications: new Map<string, unknown[]>(), count: 0 }));
+
+vi.mock('@jupyterlab/apputils', () => ({
+  Notification: {
+    emit: (...told: unknown[]) => {
+      page.count += 1;
+      page.notifications.set(`n${page.count}`, told);
+      return `n${page.count}`;
+    },
+    dismiss: (id: string) => page.notifications.delete(id),
+  },
+}));
+
+import { AlertNotifications } from './alert-notifications';
+
+type FiringAlert = Feed['store']['firing'][number];
+
+const HOT: FiringAlert = {
+  gpu: { index: 0, uuid: 'GPU-0' },
+  rule: 'hot',
+  severity: 'critical',
+  since_ms: 1,
+  text: 'Temperature 87 °C',
+};
+const trans = { __: (text: string, ...words: unknown[]) => text.replace(/%(\d)/g, (_, at) => String(words[at - 1])) };
+
+let listener: FeedListener;
+let store: { firing: FiringAlert[] };
+let notifications: AlertNotifications;
+const update = vi.fn();
+const unsubscribe = vi.fn();
+
+function tell(...firing: FiringAlert[]): void {
+  store.firing = firing;
+  listener({ type: 'alerts', firing });
+}
+const shown = (): unknown[] => [...page.notifications.values()];
+
+beforeEach(() => {
+  page.notifications.clear();
+  vi.clearAllMocks();
+  store = { firing: [] };
+  const subscribe = (one: FeedListener): unknown => {
+    listener = one;
+    return { update, unsubscribe };
+  };
+  notifications = new AlertNotifications({ store, subscribe } as unknown as Feed, trans as never);
+});
+
+it('shows each alert once, as long as it fires', () => {
+  tell(HOT);
+  tell({ ...HOT, text: 'Temperature 88 °C' });
+  expect(shown()).toEqual([['GPU 0: hot: Temperature 87 °C', 'error', { autoClose: false }]]);
+  tell(HOT, { ...HOT, gpu: null, rule: 'ram', severity: 'notice', text: 'RAM 96 %' });
+  expect(shown()[1]).toEqual(['ram: RAM 96 %', 'info', { autoClose: 10_000 }]);
+  tell();
+  expect(shown()).toEqual([]);
+  tell({ ...HOT, since_ms: 2 });
+  expect(shown()).toHaveLength(1);
+});
+
+it('does not show again what was closed', () => {
+  tell(HOT);
+  page.notifications.clear();
+  tell(HOT);
+  expect(shown()).toEqual([]);
+});
+
+it('is silent while a rule is silenced', () => {
+  tell({ ...HOT, silenced: true });
+  expect(shown()).toEqual([]);
+  tell(HOT);
+  expect(shown()).toHaveLength(1);
+});
+
+it('asks for no samples, and takes its notifications along', () => {
+  expect(update).toHaveBeenCalledWith({ active: false });
+  tell(HOT);
+  notifications.dispose();
+  expect(unsubscribe).toHaveBeenCalledOnce();
+  expect(shown()).toEqual([]);
+});

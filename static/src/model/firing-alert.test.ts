@@ -1,0 +1,63 @@
+import { beforeEach, expect, it } from 'vitest';
+
+import { hello, NOW } from '../testing/frames';
+import type { FiringAlert } from '../wire';
+import { eventRows } from './event';
+import { firingAlerts } from './firing-alert';
+import { gpuAlerts } from './gpu-alerts';
+import { gpusOf } from './gpu';
+import { Store } from './store';
+
+const HOT: FiringAlert = {
+  gpu: { index: 0, uuid: 'GPU-0' },
+  rule: 'hot',
+  severity: 'warning',
+  since_ms: NOW - 60_000,
+  text: 'Temperature 87 °C, above 85 °C',
+};
+const OF_MACHINE: FiringAlert = { ...HOT, gpu: null, rule: 'ram', severity: 'critical', text: 'RAM 96 %, above 95 %' };
+
+let store: Store;
+beforeEach(() => {
+  store = new Store(() => NOW);
+});
+
+it('takes what fires from the first frame and from each that tells it anew', () => {
+  store.apply(hello({ alerts: [HOT] }));
+  expect(store.firing).toEqual([HOT]);
+  store.apply({ type: 'alerts', firing: [OF_MACHINE, HOT] });
+  expect(store.firing).toEqual([OF_MACHINE, HOT]);
+  store.apply(hello());
+  expect(store.firing).toEqual([]);
+});
+
+it('shows an alert among those of its GPU, and one of the machine apart', () => {
+  store.apply(hello({ alerts: [OF_MACHINE, HOT] }));
+  const gpus = gpusOf(store.inventory, store.sample, store.details);
+  const texts = gpus.map((gpu) => gpuAlerts(gpu, [], store, NOW).map(({ text }) => text));
+  expect(texts[0]).toEqual(['hot: Temperature 87 °C, above 85 °C']);
+  expect(texts.slice(1).flat()).toEqual([]);
+  const [alert] = firingAlerts(store.firing, null, NOW);
+  expect(alert).toMatchObject({ text: 'ram: RAM 96 %, above 95 %', short: 'ram', level: 'critical' });
+});
+
+it('says that an alert is silenced', () => {
+  const [alert] = firingAlerts([{ ...HOT, silenced: true }], 0, NOW);
+  expect(alert?.title).toMatch(/^since .*, for 1 min\nsilenced$/);
+});
+
+it('lists its begin, its end and what receivers miss among the events', () => {
+  const rows = eventRows(
+    [
+      { at_ms: NOW, what: 'alert_firing', ...HOT },
+      { at_ms: NOW + 1, what: 'alert_resolved', ...HOT },
+      { at_ms: NOW + 2, what: 'alert_problem', gpu: null, message: 'Alerts do not reach slack: status 503' },
+    ],
+    false,
+  );
+  expect(rows.map(({ gpu, text, level, resolved }) => [gpu, text, level, resolved])).toEqual([
+    [null, 'Alerts do not reach slack: status 503', 'warning', false],
+    [0, 'Resolved: alert hot: Temperature 87 °C, above 85 °C', 'none', true],
+    [0, 'Alert hot: Temperature 87 °C, above 85 °C', 'warning', false],
+  ]);
+});
