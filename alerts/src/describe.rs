@@ -6,8 +6,8 @@ use gpumon_probe::{
 };
 
 use crate::{
-    notify::Status,
     rules::{Bound, Check, GpuId, Per, Rate, Subject, Watch},
+    status::Status,
 };
 
 /// What a rule watches for, as `Temperature above 85 °C for 2 min`.

@@ -11,5 +11,7 @@
 pub mod describe;
 pub mod evaluate;
 pub mod notify;
+mod placeholder;
 pub mod prometheus;
 pub mod rules;
+mod status;

@@ -33,7 +33,7 @@ pub(crate) fn router(state: AppState, access: Access) -> Router {
         .merge(changing)
         .merge(runs::router(&state))
         .merge(marks::router(&state))
-        .merge(replay::router(&state))
+        .merge(replay::routes::router(&state))
         .merge(alerts::router())
         .route("/", get(page::index))
         .route("/{*path}", get(page::file))
@@ -47,7 +47,7 @@ pub(crate) fn router(state: AppState, access: Access) -> Router {
         .route("/readyz", get(readyz))
         .layer(TimeoutLayer::with_status_code(StatusCode::REQUEST_TIMEOUT, LONGEST_REQUEST))
         .merge(runs::announcements())
-        .layer(middleware::from_fn_with_state(state.clone(), replay::refuse_changes))
+        .layer(middleware::from_fn_with_state(state.clone(), replay::routes::refuse_changes))
         .route("/api/v1/stream", get(stream::upgrade))
         .layer(middleware::from_fn_with_state((access, Arc::clone(&state.public_origins)), guard::check));
     // Outside the guard, so that a refusal has them, too.

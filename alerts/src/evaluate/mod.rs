@@ -18,8 +18,9 @@ use jiff::tz::TimeZone;
 
 use self::place::{Place, PlaceState};
 use crate::{
-    notify::{Notification, Status},
+    notify::Notification,
     rules::{AlertRules, Quiet, Rule},
+    status::Status,
 };
 
 pub use status::{PlaceStatus, RuleState, RuleStatus};

@@ -7,8 +7,8 @@ use gpumon_probe::{
 
 use super::{Outcome, Readings, observe::Met, window::Window};
 use crate::{
-    notify::Status,
     rules::{Check, Rule, Watch},
+    status::Status,
 };
 
 /// Where a rule holds or not.

@@ -5,7 +5,7 @@ use jiff::tz::TimeZone;
 use serde_json::json;
 
 use super::{Evaluator, Readings};
-use crate::{notify::Status, rules::AlertRules};
+use crate::{rules::AlertRules, status::Status};
 
 /// When every timeline begins: midnight in UTC, which is the time zone.
 pub(super) const START_MS: u64 = 1_764_547_200_000;

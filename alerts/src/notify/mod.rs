@@ -5,8 +5,8 @@
 //! what they get.
 
 mod payload;
-pub(crate) mod placeholder;
 mod program;
+mod values;
 mod webhook;
 mod worker;
 
@@ -16,8 +16,9 @@ use gpumon_probe::model::FiringAlert;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use self::worker::Worker;
+use self::{values::Values, worker::Worker};
 use crate::rules::{Receiver, Way};
+pub use crate::status::Status;
 
 /// What a receiver is told.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,25 +29,6 @@ pub struct Notification {
     pub at_ms: u64,
     /// The alert, as it is or was last.
     pub alert: FiringAlert,
-}
-
-/// What has become of an alert.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Status {
-    /// It fires.
-    Firing,
-    /// It fires no more.
-    Resolved,
-}
-
-impl Status {
-    /// As programs read it.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Firing => "firing",
-            Self::Resolved => "resolved",
-        }
-    }
 }
 
 /// How a receiver is.
@@ -141,7 +123,7 @@ pub fn deliver(receiver: &Receiver, notification: &Notification, host: &str) -> 
             webhook::post(address, &payload::body(*format, notification, host), receiver.timeout)
         }
         Way::Command { words } => {
-            let values = placeholder::Values::new(notification, host);
+            let values = Values::new(notification, host);
             let mut words = words.iter().map(|word| values.fill(word));
             let program = words.next().unwrap_or_default();
             let input = payload::json(notification, host).to_string();

@@ -19,7 +19,7 @@ use super::{
     quiet,
     time::Time,
 };
-use crate::notify::placeholder;
+use crate::placeholder;
 
 /// Where something is wrong, as a byte range, and what.
 type Complaint = (Range<usize>, String);

@@ -3,7 +3,9 @@
 use crate::model::{AccountedProcess, ThrottleReason, TraceMetric};
 
 use super::{
-    Counters, GpuIdentity, GpuState, MigState, ProcessState, Profile, Scenario, Timeline, Wear, accounting,
+    Counters, GpuIdentity, GpuState, MAX_SM_MHZ, MAX_VIDEO_MHZ, MEMORY_MHZ, MigState, ProcessState, Profile, Scenario,
+    Timeline, Wear, accounting,
+    clocks::RESTING_MHZ,
     identity::H200_WATTS,
     meters::Flow,
     noise::Noise,
@@ -13,16 +15,8 @@ use super::{
     thermal::{self, Past, Path},
 };
 
-/// The highest clock of the streaming multiprocessors of an H200.
-pub const MAX_SM_MHZ: u32 = 1_980;
 /// Dynamic power grows with about this power of the clock, since the voltage grows with it.
 const POWER_BY_CLOCK: f64 = 2.5;
-/// The clock of an H200's memory; it does not move.
-pub const MEMORY_MHZ: u32 = 3_201;
-/// The highest clock of an H200's video engines.
-pub const MAX_VIDEO_MHZ: u32 = 1_545;
-/// The clock of an H200 that nobody holds.
-const RESTING_MHZ: u32 = 345;
 /// The driver keeps about one part in so many of the memory: 616 MiB of an H200.
 const RESERVED_PART: u64 = 233;
 /// What the host maps of device memory: for itself, and for each process.

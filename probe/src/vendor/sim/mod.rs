@@ -10,6 +10,7 @@ mod answers;
 mod architecture;
 mod board;
 mod buffers;
+mod clocks;
 mod device;
 mod garbage;
 mod identity;
@@ -33,8 +34,8 @@ mod world;
 
 pub use super::nvml::FUNCTIONS;
 pub use architecture::Architecture;
-pub use board::{MAX_SM_MHZ, MAX_VIDEO_MHZ, MEMORY_MHZ};
 pub use buffers::Recorded;
+pub use clocks::{MAX_SM_MHZ, MAX_VIDEO_MHZ, MEMORY_MHZ};
 pub use identity::GpuIdentity;
 pub use machine::Machine;
 pub use meters::Totals;

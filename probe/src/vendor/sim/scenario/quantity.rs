@@ -7,7 +7,7 @@ use serde::{
     de::{self, Visitor},
 };
 
-use super::super::MAX_SM_MHZ;
+use crate::vendor::sim::clocks::MAX_SM_MHZ;
 
 /// A number from 0 to `MAX`.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -3,15 +3,10 @@
 use gpumon_probe::model::GpuRef;
 
 use super::Notification;
-use crate::describe;
-
-/// All of them.
-pub(crate) const NAMES: [&str; 8] = ["status", "rule", "severity", "text", "gpu", "uuid", "host", "since_ms"];
-
-/// The first placeholder of a word that is none of them. Braces around anything but a name are not meant.
-pub(crate) fn unknown(word: &str) -> Option<&str> {
-    pieces(word).find_map(|(_, name)| name.filter(|name| !NAMES.contains(name)))
-}
+use crate::{
+    describe,
+    placeholder::{NAMES, pieces},
+};
 
 /// The values of one notification, in the order of [`NAMES`].
 pub(super) struct Values([String; NAMES.len()]);
@@ -50,29 +45,6 @@ impl Values {
     }
 }
 
-/// A text before each placeholder with its name, and the text behind the last.
-fn pieces(word: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
-    let mut rest = Some(word);
-    std::iter::from_fn(move || {
-        let text = rest?;
-        let found = text.match_indices('{').find_map(|(at, _)| {
-            let (name, _) = text[at + 1..].split_once('}')?;
-            let is_name = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphabetic() || c == '_');
-            is_name.then_some((at, name))
-        });
-        match found {
-            Some((at, name)) => {
-                rest = Some(&text[at + name.len() + 2..]);
-                Some((&text[..at], Some(name)))
-            }
-            None => {
-                rest = None;
-                Some((text, None))
-            }
-        }
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -86,7 +58,6 @@ mod tests {
         assert_eq!(values.fill("{rule} on {host}: GPU {gpu}"), "{text} on gpu1: GPU 3");
         assert_eq!(values.fill(r#"{"a": {}, "b": {rule"#), r#"{"a": {}, "b": {rule"#);
         assert_eq!(values.fill("{status}{severity}"), "firingwarning");
-        assert_eq!((unknown("{rule} {txet}"), unknown("{rule} {} {1}")), (Some("txet"), None));
         let variables: Vec<_> = values.variables().collect();
         assert!(variables.contains(&("GPUMON_ALERT_GPU".into(), "3")), "{variables:?}");
     }
