@@ -27,8 +27,8 @@ pub(crate) fn exp(x: f32) -> f32 {
     let rest = LN_2.iter().fold(x, |rest, part| rest - multiple * part);
     let sum = STEPS.iter().fold(1.0, |sum, step| sum * (rest * step) + 1.0);
     // Half of the exponent at a time: the whole can be more than a number has room for.
-    let exponent = (shifted.to_bits() as i32).wrapping_sub(SHIFT.to_bits() as i32);
-    let power = |exponent: i32| f32::from_bits((exponent.wrapping_add(BIAS) as u32) << FRACTION);
+    let exponent = shifted.to_bits().wrapping_sub(SHIFT.to_bits()).cast_signed();
+    let power = |exponent: i32| f32::from_bits(exponent.wrapping_add(BIAS).cast_unsigned() << FRACTION);
     let half = exponent >> 1;
     sum * power(half) * power(exponent - half)
 }
