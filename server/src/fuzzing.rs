@@ -68,7 +68,6 @@ impl Server {
         let app = AppState {
             alerts: Arc::new(Alerts::new(Arc::clone(&hub), None)),
             runs: Arc::new(Runs::new(settings, Arc::clone(&hub), stopped.clone())),
-            alerts: Arc::new(Alerts::new(Arc::clone(&hub), None)),
             hub,
             mark_limit: Arc::new(MarkLimit::new()),
             replay: None,
