@@ -158,7 +158,9 @@ fn trimmed(value: f64) -> String {
 /// A time that somebody set is told as it is: 90 s are not a minute.
 fn exact_duration(ms: u64) -> String {
     match ms / 1000 {
-        seconds if ms % 1000 != 0 || (seconds < 7200 && seconds % 60 != 0) => format!("{} s", ms as f64 / 1000.0),
+        seconds if !ms.is_multiple_of(1000) || (seconds < 7200 && !seconds.is_multiple_of(60)) => {
+            format!("{} s", ms as f64 / 1000.0)
+        }
         _ => duration(ms),
     }
 }

@@ -99,7 +99,7 @@ fn plain(text: &str) -> String {
 }
 
 fn duration(ms: u64) -> String {
-    if ms % 1000 == 0 { format!("{}s", ms / 1000) } else { format!("{ms}ms") }
+    if ms.is_multiple_of(1000) { format!("{}s", ms / 1000) } else { format!("{ms}ms") }
 }
 
 fn is_of_host(check: &Check) -> bool {

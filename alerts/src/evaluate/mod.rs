@@ -127,7 +127,7 @@ impl Evaluator {
     /// What fires now, the worst first and then the oldest.
     pub fn firing(&self) -> Vec<FiringAlert> {
         let mut firing: Vec<_> =
-            self.rules.iter().flat_map(|watched| watched.places.values()).filter_map(|state| state.firing()).collect();
+            self.rules.iter().flat_map(|watched| watched.places.values()).filter_map(PlaceState::firing).collect();
         firing.sort_by_key(|alert| (std::cmp::Reverse(alert.alert.severity), alert.alert.since_ms));
         firing
     }

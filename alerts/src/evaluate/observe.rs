@@ -147,9 +147,8 @@ fn absence(subject: Option<Subject>, gpu: Option<&GpuSample>, readings: &Reading
     }
     let Some(gpu) = gpu else { return Some("there is no such GPU".to_owned()) };
     match (&gpu.health, subject) {
-        (Health::Asleep { .. }, _) => None,
         (Health::Ok, Some(Subject::Gpu(field))) => (field.access.read)(gpu).err().map(word),
-        (Health::Ok, _) => None,
+        (Health::Ok | Health::Asleep { .. }, _) => None,
         (health, _) => Some(format!("the GPU is {}", health.word())),
     }
 }

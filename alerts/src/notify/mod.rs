@@ -95,7 +95,7 @@ impl Dispatcher {
         let mut known = std::mem::take(&mut self.workers);
         for receiver in receivers {
             let same = known.remove(&receiver.name).filter(|worker| worker.receiver() == receiver);
-            let worker = same.unwrap_or_else(|| Worker::start(receiver.clone(), Arc::clone(&self.on_problem)));
+            let worker = same.unwrap_or_else(|| Worker::start(receiver.clone(), &self.on_problem));
             self.workers.insert(receiver.name.clone(), worker);
         }
     }

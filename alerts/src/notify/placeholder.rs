@@ -60,16 +60,12 @@ fn pieces(word: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
             let is_name = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphabetic() || c == '_');
             is_name.then_some((at, name))
         });
-        match found {
-            Some((at, name)) => {
-                rest = Some(&text[at + name.len() + 2..]);
-                Some((&text[..at], Some(name)))
-            }
-            None => {
-                rest = None;
-                Some((text, None))
-            }
-        }
+        let Some((at, name)) = found else {
+            rest = None;
+            return Some((text, None));
+        };
+        rest = Some(&text[at + name.len() + 2..]);
+        Some((&text[..at], Some(name)))
     })
 }
 

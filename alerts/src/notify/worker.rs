@@ -14,7 +14,7 @@ use crate::rules::Receiver;
 const MOST_WAITING: usize = 256;
 /// The time to the next attempt doubles from the shortest to the longest.
 const SHORTEST_RETRY: Duration = Duration::from_secs(1);
-const LONGEST_RETRY: Duration = Duration::from_secs(5 * 60);
+const LONGEST_RETRY: Duration = Duration::from_mins(5);
 
 /// Ends with what it belongs to; a delivery that is under way goes on until its time limit.
 pub(super) struct Worker {
@@ -38,10 +38,10 @@ struct State {
 }
 
 impl Worker {
-    pub(super) fn start(receiver: Receiver, on_problem: OnProblem) -> Self {
+    pub(super) fn start(receiver: Receiver, on_problem: &OnProblem) -> Self {
         let queue = Arc::new(Queue::default());
         let (own, of_thread) = (receiver.clone(), Arc::clone(&queue));
-        let problem = Arc::clone(&on_problem);
+        let problem = Arc::clone(on_problem);
         let started =
             thread::Builder::new().name("alert-receiver".to_owned()).spawn(move || of_thread.work(&own, &*problem));
         if let Err(error) = started {
@@ -155,7 +155,7 @@ mod tests {
     fn a_receiver_that_hangs_delays_nobody_and_is_told_of_once() {
         let (sender, problems) = mpsc::channel();
         let on_problem: OnProblem = Arc::new(move |message| drop(sender.send(message)));
-        let worker = Worker::start(command("slow", "sleep 60", 200), on_problem);
+        let worker = Worker::start(command("slow", "sleep 60", 200), &on_problem);
         let begun = Instant::now();
         for _ in 0..MOST_WAITING + 10 {
             worker.push(notification(), "gpu1".into());
@@ -174,7 +174,8 @@ mod tests {
         let (gate, out) = (folder.path().join("gate"), folder.path().join("out"));
         // It hangs until the gate is open, which counts as temporary.
         let script = format!("test -e {} || sleep 60; echo $GPUMON_ALERT_RULE >> {}", gate.display(), out.display());
-        let worker = Worker::start(command("gate", &script, 100), Arc::new(|_| {}));
+        let on_problem: OnProblem = Arc::new(|_| {});
+        let worker = Worker::start(command("gate", &script, 100), &on_problem);
         for rule in ["first", "second"] {
             let mut notification = notification();
             notification.alert.alert.rule = rule.into();

@@ -29,9 +29,9 @@ const CLEAR_FOR_MS: u64 = 60_000;
 /// Over less, a rate is noise; over more, it would be remembered in vain.
 const RATE_OVER: [Duration; 2] = [Duration::from_secs(10), Duration::from_hours(1)];
 const RATE_OVER_MS: u64 = 60_000;
-const REPEAT_AT_LEAST: Duration = Duration::from_secs(60);
+const REPEAT_AT_LEAST: Duration = Duration::from_mins(1);
 const TIMEOUT: Duration = Duration::from_secs(10);
-const TIMEOUTS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(60)];
+const TIMEOUTS: [Duration; 2] = [Duration::from_secs(1), Duration::from_mins(1)];
 const LONGEST_NAME: usize = 100;
 const LONGEST_MESSAGE: usize = 500;
 /// More than anybody tells apart.

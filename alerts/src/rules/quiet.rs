@@ -31,7 +31,7 @@ impl Quiet {
 
     /// Whether this moment is within it; on a machine in this time zone.
     pub fn has(&self, at_ms: u64, zone: &TimeZone) -> bool {
-        let Ok(at) = Timestamp::from_millisecond(at_ms as i64) else { return false };
+        let Ok(at) = Timestamp::from_millisecond(at_ms.cast_signed()) else { return false };
         let at = zone.to_datetime(at);
         match *self {
             Self::Until(end) => at < end,
