@@ -209,7 +209,7 @@ fn prometheus_fires_and_resolves_when_gpumon_does() {
         assert_eq!(exported.notes, [""; 0], "{rule}");
         let is_of_host = rule.contains("host.");
         let severity = if rule.contains("critical") { "critical" } else { "warning" };
-        let (file, test) = (format!("rules{number}.yml"), format!("test{number}.yml"));
+        let (file, tested) = (format!("rules{number}.yml"), format!("test{number}.yml"));
         fs::write(folder.path().join(&file), &exported.text).unwrap();
         let mut text =
             format!("rule_files: [{file}]\nevaluation_interval: 1s\ntests:\n  - interval: 1s\n    input_series:\n");
@@ -243,9 +243,9 @@ fn prometheus_fires_and_resolves_when_gpumon_does() {
                 check(*to, false);
             }
         }
-        fs::write(folder.path().join(&test), &text).unwrap();
+        fs::write(folder.path().join(&tested), &text).unwrap();
         promtool(&["check", "rules", &file], folder.path());
-        promtool(&["test", "rules", &test], folder.path());
+        promtool(&["test", "rules", &tested], folder.path());
     }
 }
 

@@ -174,7 +174,8 @@ mod tests {
         let (gate, out) = (folder.path().join("gate"), folder.path().join("out"));
         // It hangs until the gate is open, which counts as temporary.
         let script = format!("test -e {} || sleep 60; echo $GPUMON_ALERT_RULE >> {}", gate.display(), out.display());
-        let worker = Worker::start(command("gate", &script, 100), Arc::new(|_| {}));
+        let on_problem: OnProblem = Arc::new(|_| {});
+        let worker = Worker::start(command("gate", &script, 100), &on_problem);
         for rule in ["first", "second"] {
             let mut notification = notification();
             notification.alert.alert.rule = rule.into();
