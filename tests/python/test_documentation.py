@@ -135,7 +135,8 @@ class Commands(unittest.TestCase):
         for file, piece in pieces:
             for words in re.findall(r"(?:^|[|;&] *)gpumon(?= |$)([^|;&#]*)", piece):
                 own = words.split(" -- ")[0].split()
-                command = next((word for word in own if word in known), "")
+                named = (" ".join(own[at : at + length]) for length in (2, 1) for at in range(len(own)))
+                command = next((name for name in named if name in known), "")
                 if command == "smi":
                     continue
                 given = {word.split("=")[0] for word in own if re.match(r"--?[a-z]", word)}

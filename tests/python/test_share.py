@@ -19,9 +19,14 @@ PAGES = SHARE / "man" / "man1"
 
 
 def commands() -> set[str]:
-    """What `gpumon --help` lists."""
-    (listed,) = re.findall(r"^Commands:\n((?:  .*\n)+)", output_of("-h"), re.MULTILINE)
-    return set(re.findall(r"^  (\w[\w-]*)", listed, re.MULTILINE)) - {"help"}
+    """What `gpumon --help` lists, and the help of each of these, as `alerts-check`."""
+    own = listed("-h")
+    return own | {f"{command}-{action}" for command in own - {"smi"} for action in listed(command, "-h")}
+
+
+def listed(*arguments: str) -> set[str]:
+    found = re.findall(r"^Commands:\n((?:  .*\n)+)", output_of(*arguments), re.MULTILINE)
+    return {name for text in found for name in re.findall(r"^  (\w[\w-]*)", text, re.MULTILINE)} - {"help"}
 
 
 class Completions(unittest.TestCase):

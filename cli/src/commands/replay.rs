@@ -21,7 +21,7 @@ use crate::{
 /// Play back a recording in the terminal, or on the web page
 ///
 /// FILE was made by `gpumon record`, or by `gpumon collect > FILE`. The older files of a recording that was rotated
-/// (FILE.1, FILE.2, …) are played before it. Press ? for the keys: pause, step, skip, faster, slower, go to a time.
+/// (FILE.1, FILE.2 and so on) are played before it. Press ? for the keys: pause, step, skip, faster, slower, go to a time.
 ///
 /// With --serve, a server plays it to the page and to every other client, which show that it is a recording. No command
 /// finds this server by itself, and its metrics are empty, so that nothing takes the recording for now.
