@@ -67,6 +67,7 @@ impl Server {
         let app = AppState {
             runs: Arc::new(Runs::new(settings, Arc::clone(&hub), stopped.clone())),
             hub,
+            replay: None,
             mark_limit: Arc::new(MarkLimit::new()),
             sampling_interval: SamplingInterval::new(Duration::from_secs(1)),
             control: Arc::new(Control::new()),
