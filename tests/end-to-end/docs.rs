@@ -63,7 +63,11 @@ fn commands(text: &str) -> Vec<(usize, String)> {
 /// Whether a command goes on until somebody ends it.
 fn is_endless(command: &str) -> bool {
     let has = |words: &str| command.contains(words);
-    has("gpumon serve") || has("--serve") || has("--watch") || (has("gpumon collect") && !has("--count")) || (has("dmon") && !has("-c "))
+    has("gpumon serve")
+        || has("--serve")
+        || has("--watch")
+        || (has("gpumon collect") && !has("--count"))
+        || (has("dmon") && !has("-c "))
 }
 
 /// Whether this machine has what the command needs beside gpumon.
