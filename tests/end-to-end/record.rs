@@ -88,6 +88,22 @@ fn what_is_recorded_is_what_collect_prints_and_can_be_exported_and_compared() {
 }
 
 #[test]
+fn standard_output_is_a_file_or_a_pipe_and_no_terminal() {
+    let fake = Fake::new(SCENARIO);
+    let path = fake.path("a.gz");
+    let arguments = ["record", "-", "--interval-ms", "100", "--duration", "1s"];
+    let to_file = fake.gpumon(&arguments).stdout(File::create(&path).unwrap()).output().unwrap();
+    assert!(to_file.status.success() && stderr(&to_file).contains("in standard output"), "{}", stderr(&to_file));
+    assert!(!samples(&path).is_empty());
+    let to_pipe = fake.gpumon(&arguments).output().unwrap();
+    assert!(to_pipe.status.success() && to_pipe.stdout.starts_with(&[0x1f, 0x8b]));
+    refused(fake.gpumon(&[&arguments[..], &["--size", "1MB"]].concat()), 2, "cannot be rotated");
+    let mut terminal = Tty::start(&fake.gpumon(&arguments), 80, 20);
+    assert_eq!(terminal.ended().code(), Some(2));
+    assert!(terminal.written().contains("redirect it"), "{}", terminal.written());
+}
+
+#[test]
 fn what_is_typed_wrong_is_refused_with_the_cure() {
     let fake = Fake::new(SCENARIO);
     let a = recorded(&fake, "a.gz", 1);
