@@ -3,6 +3,7 @@
 use std::{
     fs::{self, File, Metadata, OpenOptions},
     io::{self, Read, Seek, Write},
+    os::fd::AsFd as _,
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
@@ -135,6 +136,29 @@ impl Files {
         }
         let (opening, begun) = (Vec::new(), Instant::now());
         Ok(Self { path: path.to_owned(), file, limits, bytes: 0, begun, opening, total_bytes: 0, is_stream })
+    }
+
+    /// Records to standard output, whatever that is.
+    ///
+    /// # Errors
+    /// Where it is closed, or was to be rotated.
+    pub fn standard_output(limits: Limits) -> Result<Self, FilesError> {
+        let file = || "standard output".to_owned();
+        if limits.bytes.is_some() || limits.time.is_some() {
+            return Err(FilesError::NotRotated(file()));
+        }
+        let handle = io::stdout().as_fd().try_clone_to_owned();
+        let handle = handle.map_err(|cause| FilesError::Other { file: file(), cause })?;
+        Ok(Self {
+            path: file().into(),
+            file: handle.into(),
+            limits,
+            bytes: 0,
+            begun: Instant::now(),
+            opening: Vec::new(),
+            total_bytes: 0,
+            is_stream: true,
+        })
     }
 
     /// Has every file to come begin with this block.

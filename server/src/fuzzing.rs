@@ -69,6 +69,7 @@ impl Server {
             alerts: Arc::new(Alerts::new(Arc::clone(&hub), None)),
             runs: Arc::new(Runs::new(settings, Arc::clone(&hub), stopped.clone())),
             hub,
+            replay: None,
             mark_limit: Arc::new(MarkLimit::new()),
             replay: None,
             sampling_interval: SamplingInterval::new(Duration::from_secs(1)),

@@ -109,8 +109,12 @@ pub(crate) fn run(source: &SourceArgs, args: &RecordArgs) -> Result<(), Failure>
     if is_stdout && io::stdout().is_terminal() {
         return Err(Failure::usage(anyhow!("a recording is not text: give a file, or redirect it, as in `> FILE`")));
     }
-    let path = if is_stdout { PathBuf::from("/dev/stdout") } else { args.file.clone() };
-    Files::check(&path, limits, args.force).map_err(Failure::usage)?;
+    let path = (!is_stdout).then(|| args.file.clone());
+    match &path {
+        Some(path) => Files::check(path, limits, args.force),
+        None => Files::standard_output(limits).map(drop),
+    }
+    .map_err(Failure::usage)?;
     // A file that may not grow is an error that can be told.
     flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)))?;
     let (inputs, waiting) = mpsc::sync_channel(WAITING);
@@ -137,7 +141,8 @@ pub(crate) fn run(source: &SourceArgs, args: &RecordArgs) -> Result<(), Failure>
 }
 
 struct Recorder {
-    path: PathBuf,
+    /// `None` is standard output.
+    path: Option<PathBuf>,
     limits: Limits,
     overwrite: bool,
     /// Created with the first record, so that what cannot be read overwrites nothing.
@@ -187,7 +192,13 @@ impl Recorder {
     fn take(&mut self, text: &str, kind: Kind, at_ms: u64) -> Result<(), Failure> {
         let files = match &mut self.files {
             Some(files) => files,
-            none => none.insert(Files::create(&self.path, self.limits, self.overwrite).map_err(Failure::usage)?),
+            none => {
+                let created = match &self.path {
+                    Some(path) => Files::create(path, self.limits, self.overwrite),
+                    None => Files::standard_output(self.limits),
+                };
+                none.insert(created.map_err(Failure::usage)?)
+            }
         };
         if kind == Kind::Inventory {
             files.set_opening(pack_record(text));
