@@ -52,6 +52,8 @@ PACKAGE_TEST_PROGRAMS = {
     "buildah": "buildah",
     "lintian": "lintian",
 }
+#: The same of the tests of alerts.
+ALERT_TEST_PROGRAMS = {"promtool": "prometheus", "curl": "curl"}
 
 
 def main(needs: list[str]) -> None:
@@ -76,6 +78,12 @@ def compiler() -> None:
     """Rust links with the system's C compiler."""
     if shutil.which("cc") is None:
         install("gcc libc6-dev", "Rust links with a C compiler, and there is none")
+
+
+def promtool() -> None:
+    """What tests exported alert rules, and curl, by which webhooks are sent."""
+    if missing := [package for program, package in ALERT_TEST_PROGRAMS.items() if shutil.which(program) is None]:
+        install(" ".join(missing), "the tests of alerts need promtool and curl")
 
 
 def node() -> None:
@@ -246,6 +254,7 @@ CHECKS = {
     "rust-components": rust_components,
     "aarch64": aarch64,
     "packages": packages,
+    "promtool": promtool,
     "node": node,
     "chromium": chromium,
     "zizmor": zizmor,

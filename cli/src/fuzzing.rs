@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-/// Opens a recording as `gpumon top --replay` does, and plays it.
+/// Opens a recording as `gpumon replay` does, and plays it.
 pub fn replay(recording: &Path) {
     crate::top::fuzzing::replay(recording);
 }

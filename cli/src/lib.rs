@@ -13,7 +13,10 @@ mod exit;
 pub mod fuzzing;
 mod local;
 mod man;
+mod moment;
 mod options;
+mod past;
+mod recorded;
 #[cfg(test)]
 mod reference;
 mod run;

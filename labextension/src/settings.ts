@@ -6,6 +6,7 @@ export interface Settings {
   cellLine: boolean;
   notebookUse: boolean;
   memoryWarnings: boolean;
+  alertNotifications: boolean;
   accelerators: boolean;
   /** Seconds between two samples in the panel and in charts. */
   interval: number;

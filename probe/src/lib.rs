@@ -6,7 +6,9 @@
 //! - [`sampler`] decides when each thing is read, with one thread per GPU.
 //! - [`derive`] makes of samples what no single reading tells: rates, conditions, events.
 //! - [`owner`] tells whose process a PID is.
+//! - [`usage`] adds up who used how much.
 //! - [`bounded`] reads files whose length somebody else decides.
+//! - [`toml_error`] says what is wrong with a file of TOML, and where.
 //! - [`units`] formats bytes and durations for people.
 //! - [`untrusted`] makes text that somebody else chose safe to print.
 //!
@@ -19,6 +21,8 @@ pub mod model;
 pub mod owner;
 pub mod sampler;
 mod thread;
+pub mod toml_error;
 pub mod units;
 pub mod untrusted;
+pub mod usage;
 pub mod vendor;

@@ -16,7 +16,7 @@ use gpumon_probe::{
     sampler::{self, OneShot, Options},
     vendor::SourceChoice,
 };
-use gpumon_server::{Settings, listen::Listener, runs::RunSettings, supervisor::Collector};
+use gpumon_server::{Readings, Settings, listen::Listener, runs::RunSettings, supervisor::Collector};
 
 const SAMPLES: u64 = 86_400;
 const HOUR: u64 = 3_600;
@@ -65,7 +65,14 @@ fn measure() -> io::Result<()> {
         worker: gpumon_workload::parent::WorkerCommand { program: env::current_exe()?, arguments: Vec::new() },
         allowed_for_all: false,
     };
-    let settings = Settings { collector, process_metrics: false, public_origins: Vec::new(), runs, history: None };
+    let settings = Settings {
+        readings: Readings::Collector(collector),
+        process_metrics: false,
+        public_origins: Vec::new(),
+        runs,
+        history: None,
+        alerts: None,
+    };
     runtime.spawn(gpumon_server::run(vec![listener], settings, std::future::pending()));
     let begun = Instant::now();
     let address = address.trim_start_matches("http://").trim_end_matches('/');

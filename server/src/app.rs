@@ -5,8 +5,8 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use crate::{
-    control::Control, encoder::Encoder, hub::Hub, mark_limit::MarkLimit, public_origin::PublicOrigin,
-    respond::ResponseEncoder, runs::Runs, sampling_interval::SamplingInterval, stream::StreamEncoder,
+    alerts::Alerts, control::Control, encoder::Encoder, hub::Hub, mark_limit::MarkLimit, public_origin::PublicOrigin,
+    replay::Replay, respond::ResponseEncoder, runs::Runs, sampling_interval::SamplingInterval, stream::StreamEncoder,
 };
 
 /// What clients may hold of one kind of answers, in KiB.
@@ -46,6 +46,9 @@ pub(crate) struct AppState {
     pub(crate) sampling_interval: Arc<SamplingInterval>,
     pub(crate) control: Arc<Control>,
     pub(crate) runs: Arc<Runs>,
+    /// Where a recording is played in the place of a collector.
+    pub(crate) replay: Option<Replay>,
+    pub(crate) alerts: Arc<Alerts>,
     pub(crate) mark_limit: Arc<MarkLimit>,
     pub(crate) encoders: Arc<Encoders>,
     /// Whether `/metrics` tells of processes, too.

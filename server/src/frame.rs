@@ -5,7 +5,7 @@
 use std::{collections::BTreeMap, ops::RangeInclusive};
 
 use gpumon_probe::{
-    model::{Event, GpuDetails, Inventory, Process, Sample, Trace, type_of},
+    model::{Event, FiringAlert, GpuDetails, Inventory, Object, Process, Sample, Trace, type_of},
     tagged,
 };
 use schemars::JsonSchema;
@@ -35,6 +35,11 @@ pub enum ServerFrame {
     Trace(Trace),
     /// What happened.
     Event(Event),
+    /// Which alerts fire now, whenever that has changed.
+    Alerts {
+        /// The worst first.
+        firing: Vec<FiringAlert>,
+    },
     /// The collector's state has changed.
     Collector(CollectorStatus),
     /// What was missed during a pause, or what was asked for.
@@ -72,6 +77,7 @@ impl ServerFrame {
             "sample" => Self::Sample(serde_json::from_str(text)?),
             "details" => Self::Details(serde_json::from_str(text)?),
             "event" => Self::Event(serde_json::from_str(text)?),
+            "alerts" => Self::Alerts { firing: Object::parse(text)?.take("firing")? },
             "collector" => Self::Collector(serde_json::from_str(text)?),
             "history" => Self::History(serde_json::from_str(text)?),
             _ => return Ok(None),
@@ -139,6 +145,10 @@ pub struct Hello {
     pub details: Vec<GpuDetails>,
     /// What happened lately, the oldest first.
     pub events: Vec<Event>,
+    /// Which alerts fire now, the worst first; left out where none does.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[ts(as = "Option<Vec<FiringAlert>>", optional)]
+    pub alerts: Vec<FiringAlert>,
     /// The recent past.
     pub history: History,
 }
@@ -158,6 +168,10 @@ pub struct Snapshot {
     pub details: Vec<GpuDetails>,
     /// What happened lately, the oldest first; empty where there is no server that could remember.
     pub events: Vec<Event>,
+    /// Which alerts fire now, the worst first; left out where none does.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[ts(as = "Option<Vec<FiringAlert>>", optional)]
+    pub alerts: Vec<FiringAlert>,
     /// The recent past, where it was asked for (`?history_s=60`) and there is a server that remembers it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
@@ -167,13 +181,19 @@ pub struct Snapshot {
 impl Snapshot {
     /// The newest sample, where it tells how things are at `now_ms`.
     pub(crate) fn fresh_sample(&self, now_ms: u64) -> Option<&Sample> {
-        self.sample.as_ref().filter(|sample| is_fresh(sample, &self.collector, now_ms))
+        let is_played = self.inventory.as_ref().is_some_and(|inventory| inventory.playback.is_some());
+        self.sample.as_ref().filter(|sample| !is_played && is_fresh(sample, &self.collector, now_ms))
     }
+}
+
+/// The age at which a sample is late, where they come at this interval.
+pub(crate) fn late_ms(interval_ms: u64) -> u64 {
+    5_000 + 3 * interval_ms
 }
 
 /// Whether a sample tells how things are at `now_ms`: the collector runs and is not late.
 pub(crate) fn is_fresh(sample: &Sample, collector: &CollectorStatus, now_ms: u64) -> bool {
-    let is_late = now_ms.saturating_sub(sample.at_ms) >= 5_000 + 3 * u64::from(sample.interval_ms);
+    let is_late = now_ms.saturating_sub(sample.at_ms) >= late_ms(sample.interval_ms.into());
     !is_late && collector.state == CollectorState::Running
 }
 

@@ -15,6 +15,7 @@ use tokio::{
 use tokio_util::either::Either;
 
 use crate::{
+    alerts::Alerts,
     app::{AppState, Encoders},
     connections::{self, ConnectionTable},
     control::Control,
@@ -65,9 +66,11 @@ impl Server {
             allowed_for_all: false,
         };
         let app = AppState {
+            alerts: Arc::new(Alerts::new(Arc::clone(&hub), None)),
             runs: Arc::new(Runs::new(settings, Arc::clone(&hub), stopped.clone())),
             hub,
             mark_limit: Arc::new(MarkLimit::new()),
+            replay: None,
             sampling_interval: SamplingInterval::new(Duration::from_secs(1)),
             control: Arc::new(Control::new()),
             encoders: Arc::new(Encoders::new()),

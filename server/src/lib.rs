@@ -7,8 +7,10 @@
 //!   how many marks there may be.
 //! - [`hub`] holds what the collector said last and passes it to every client.
 //! - [`history`] keeps the recent past for clients that come late.
+//! - [`replay`] is a recording in the place of a collector.
+//! - [`alerts`] evaluates the rules of the alert file, and tells what fires.
 //! - [`runs`] are those of the workload runner: processes that work, and what they say.
-//! - [`stream`], [`page`], [`past`], [`metrics`], [`marks`], [`pause`] and [`routes`] are the endpoints; [`guard`] stands before
+//! - [`stream`], [`page`], [`past`], [`metrics`], [`marks`], [`usage`], [`pause`] and [`routes`] are the endpoints; [`guard`] stands before
 //!   all of them and knows each [`public_origin`], [`peer`] before those that change anything. [`view`] is how much of
 //!   processes a client sees.
 //! - [`encoder`] writes what takes milliseconds off the event loop, [`respond`] answers with that over HTTP.
@@ -19,6 +21,7 @@
 //!
 //! This process never loads NVML, so that a hanging or crashing driver cannot take it along.
 
+pub mod alerts;
 mod answers;
 mod app;
 mod collector;
@@ -45,6 +48,7 @@ mod pause;
 mod peer;
 pub mod public_origin;
 mod rate_limiter;
+mod replay;
 mod respond;
 mod routes;
 pub mod runs;
@@ -54,13 +58,16 @@ mod snapshot_parts;
 mod stream;
 mod stuck_collectors;
 pub mod supervisor;
+mod usage;
 mod view;
 
 use std::{future::Future, io, sync::Arc, time::Duration};
 
+use gpumon_recording::Player;
 use tokio::{sync::watch, task::JoinSet};
 
 use self::{
+    alerts::{AlertSettings, Alerts},
     app::{AppState, Encoders},
     control::Control,
     hub::Hub,
@@ -68,10 +75,14 @@ use self::{
     mark_limit::MarkLimit,
     memory::Memory,
     public_origin::PublicOrigin,
+    replay::Replay,
     runs::{RunSettings, Runs},
     sampling_interval::SamplingInterval,
     supervisor::Collector,
 };
+
+/// Between samples of most recordings, and between those that a client gets that asks for no other time.
+const RECORDED_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How often answers that nobody asks for any more are let go of.
 const TRIM_INTERVAL: Duration = Duration::from_secs(1);
@@ -79,11 +90,20 @@ const TRIM_INTERVAL: Duration = Duration::from_secs(1);
 /// How long open connections may take to end after the shutdown was asked for.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// Where samples come from.
+#[derive(Debug)]
+pub enum Readings {
+    /// From a child process that reads the driver.
+    Collector(Collector),
+    /// From a recording, which every client is told.
+    Recording(Box<Player>),
+}
+
 /// What is served.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Settings {
     /// Where samples come from.
-    pub collector: Collector,
+    pub readings: Readings,
     /// Whether `/metrics` tells of processes, too.
     pub process_metrics: bool,
     /// Where browsers reach it through a reverse proxy. With any, nobody at the port counts as the server's own user.
@@ -92,6 +112,8 @@ pub struct Settings {
     pub runs: RunSettings,
     /// Where history is written; in memory alone without it.
     pub history: Option<gpumon_history::writer::Settings>,
+    /// Which alerts there are; `None` for none.
+    pub alerts: Option<AlertSettings>,
 }
 
 /// Serves at every listener until `shutdown` completes, then ends every connection and the collector.
@@ -103,22 +125,39 @@ pub async fn run(
     settings: Settings,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
-    let Settings { collector, process_metrics, public_origins, runs, history } = settings;
+    let Settings { readings, process_metrics, public_origins, runs, history, alerts: alert_settings } = settings;
     let (hub, control) = (Arc::new(Hub::new()), Arc::new(Control::new()));
     if let Some(history) = history {
         hub.write_history(history)?;
     }
-    let sampling_interval = SamplingInterval::new(collector.interval);
+    let sampling_interval = SamplingInterval::new(match &readings {
+        Readings::Collector(collector) => collector.interval,
+        Readings::Recording(_) => RECORDED_INTERVAL,
+    });
     let (stop, stopped) = watch::channel(false);
     let runs = Arc::new(Runs::new(runs, Arc::clone(&hub), stopped.clone()));
-    let supervision =
-        supervisor::supervise(collector, Arc::clone(&hub), Arc::clone(&control), sampling_interval.interval());
-    let mut supervision = tokio::spawn(supervision);
+    let (mut supervision, replay) = match readings {
+        Readings::Collector(collector) => {
+            let interval = sampling_interval.interval();
+            let supervision = supervisor::supervise(collector, Arc::clone(&hub), Arc::clone(&control), interval);
+            (tokio::spawn(supervision), None)
+        }
+        Readings::Recording(player) => {
+            (tokio::spawn(std::future::pending()), Some(Replay::start(*player, Arc::clone(&hub))?))
+        }
+    };
+    let alerts = Arc::new(Alerts::new(Arc::clone(&hub), alert_settings.as_ref()));
+    let mut evaluation = JoinSet::new();
+    if let Some(settings) = alert_settings {
+        evaluation.spawn(alerts::run(Arc::clone(&alerts), settings));
+    }
     let app = AppState {
         hub,
+        alerts,
         sampling_interval,
         control,
         runs,
+        replay,
         mark_limit: Arc::new(MarkLimit::new()),
         encoders: Arc::new(Encoders::new()),
         process_metrics,
@@ -140,6 +179,7 @@ pub async fn run(
             tokio::time::sleep(SHUTDOWN_TIMEOUT).await;
         } => Ok(()),
         () = trim(&app, &connections) => Ok(()),
+        Some(_) = evaluation.join_next() => Err(io::Error::other("the evaluation of alerts failed")),
         // It ends only by a defect. A server that looks well and shows nothing new would be worse than none.
         _ = &mut supervision => Err(io::Error::other("the collector's supervisor failed")),
     };

@@ -10,7 +10,6 @@ use gpumon_history::{
     plan::{POINTS, SpanRequest},
     wanted::Wanted,
 };
-use gpumon_probe::model::now_ms;
 use serde::Deserialize;
 
 use crate::{
@@ -46,7 +45,7 @@ pub(crate) async fn history(
     let bad = |why: String| (StatusCode::BAD_REQUEST, why + "\n");
     let hint = "; ask for from_ms, to_ms, metrics and points, or nothing";
     let Query(query) = query.map_err(|error| bad(error.body_text() + hint))?;
-    let request = query.understood(now_ms()).map_err(bad)?;
+    let request = query.understood(app.hub.now_ms()).map_err(bad)?;
     // What it tells of processes are the events, which everybody gets.
     let view = View::of(peer).await;
     let SpanRequest { from_ms, to_ms, points, .. } = request;

@@ -32,6 +32,7 @@ pub(crate) enum Resource {
         metrics: Vec<String>,
     },
     Answers,
+    Usage,
     /// `/metrics`, with gpumon's own names or those of dcgm-exporter.
     Metrics {
         dcgm: bool,

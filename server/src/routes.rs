@@ -14,10 +14,10 @@ use gpumon_probe::model::now_ms;
 use tower_http::{set_header::SetResponseHeaderLayer, timeout::TimeoutLayer};
 
 use crate::{
-    answers,
+    alerts, answers,
     app::AppState,
     guard::{self, Access},
-    marks, metrics, page, past, pause, peer, runs, snapshot, stream,
+    marks, metrics, page, past, pause, peer, replay, runs, snapshot, stream, usage,
 };
 
 /// How long a request may take, its body included. What a terminal announces of a run, and streams, take as long as they
@@ -33,17 +33,21 @@ pub(crate) fn router(state: AppState, access: Access) -> Router {
         .merge(changing)
         .merge(runs::router(&state))
         .merge(marks::router(&state))
+        .merge(replay::router(&state))
+        .merge(alerts::router())
         .route("/", get(page::index))
         .route("/{*path}", get(page::file))
         .route("/api/v1/answers", get(answers::answers))
         .route("/api/v1/history", get(past::history))
         .route("/api/v1/snapshot", get(snapshot::snapshot))
+        .route("/api/v1/usage", get(usage::usage))
         .route("/metrics", get(metrics::metrics))
         .route("/metrics/dcgm", get(metrics::dcgm))
         .route("/healthz", get(healthz))
         .route("/readyz", get(readyz))
         .layer(TimeoutLayer::with_status_code(StatusCode::REQUEST_TIMEOUT, LONGEST_REQUEST))
         .merge(runs::announcements())
+        .layer(middleware::from_fn_with_state(state.clone(), replay::refuse_changes))
         .route("/api/v1/stream", get(stream::upgrade))
         .layer(middleware::from_fn_with_state((access, Arc::clone(&state.public_origins)), guard::check));
     // Outside the guard, so that a refusal has them, too.
@@ -74,6 +78,7 @@ async fn readyz(State(app): State<AppState>) -> Response {
     if app.hub.is_fresh(now_ms()) {
         return "ready\n".into_response();
     }
-    let message = collector.message.unwrap_or_else(|| "no fresh sample".to_owned());
+    let none = if app.replay.is_some() { "a recording is replayed" } else { "no fresh sample" };
+    let message = collector.message.unwrap_or_else(|| none.to_owned());
     (StatusCode::SERVICE_UNAVAILABLE, format!("{:?}: {message}\n", collector.state)).into_response()
 }

@@ -5,6 +5,7 @@ use std::{borrow::Cow, time::Duration};
 use gpumon_probe::{
     bounded,
     model::{Absence, Process, Reading, Sample},
+    usage::Usage,
 };
 use tokio::{sync::Mutex, task::spawn_blocking, time::Instant};
 
@@ -54,6 +55,14 @@ impl View {
         }
     }
 
+    pub(crate) fn usage(self, mut usage: Usage) -> Usage {
+        if self == Self::Names {
+            let jobs = usage.owners.iter_mut().filter_map(|owner| owner.job.as_mut());
+            jobs.filter_map(|job| job.path.as_mut()).for_each(hide);
+        }
+        usage
+    }
+
     pub(crate) fn history(self, mut history: History) -> History {
         if self == Self::Names {
             let holders = history.gpus.iter_mut().flat_map(|gpu| &mut gpu.holders);
@@ -63,15 +72,19 @@ impl View {
     }
 }
 
-fn hide_command(process: &mut Process) {
-    if process.command.value().is_some() {
-        process.command = Reading::Absent(Absence::Hidden);
+/// What is absent keeps its reason.
+fn hide(text: &mut Reading<String>) {
+    if text.value().is_some() {
+        *text = Reading::Absent(Absence::Hidden);
     }
+}
+
+fn hide_command(process: &mut Process) {
+    hide(&mut process.command);
     if let Reading::Now(owner) | Reading::Earlier { value: owner, .. } = &mut process.owner
         && let Some(notebook) = &mut owner.notebook
-        && notebook.path.value().is_some()
     {
-        notebook.path = Reading::Absent(Absence::Hidden);
+        hide(&mut notebook.path);
     }
 }
 
@@ -114,7 +127,10 @@ fn hides_processes(mountinfo: &str) -> bool {
 mod tests {
     use std::collections::BTreeMap;
 
-    use gpumon_probe::model::{Notebook, Owner, ProcessKind};
+    use gpumon_probe::{
+        model::{Notebook, Owner, ProcessKind},
+        usage::OwnerUsage,
+    };
 
     use super::*;
     use crate::frame::{GpuHistory, HolderHistory};
@@ -149,15 +165,27 @@ mod tests {
                 command: Reading::Now("python3 train.py --token secret".to_owned()),
                 user: Reading::Now("ana".to_owned()),
                 host_memory_bytes: Reading::Now(1),
+                traced: Reading::Now(false),
                 started_ms: Reading::Now(1),
                 mig: None,
                 mps: false,
                 owner: Reading::Now(Owner { notebook: Some(notebook), ..Owner::default() }),
             };
+            let owner = OwnerUsage {
+                user: Some("ana".to_owned()),
+                job: process.owner.value().unwrap().job(),
+                gpu_seconds: 1.0,
+                exclusive_seconds: 1.0,
+                active_seconds: 1.0,
+                joules: None,
+            };
+            let used = View::Names.usage(Usage { owners: vec![owner], ..Usage::default() });
             let holders = vec![HolderHistory { process, memory_bytes: Vec::new() }];
             let gpus = vec![GpuHistory { uuid: "GPU-0".to_owned(), metrics: BTreeMap::new(), holders }];
             let mut history = View::Names.history(History { gpus, ..History::default() });
             let process = history.gpus.remove(0).holders.remove(0).process;
+            let job = used.owners[0].job.as_ref().unwrap();
+            assert_eq!((job.id.as_str(), &job.path), ("k", &Some(Reading::Absent(shown.clone()))));
             assert_eq!(process.command, absent(Absence::Hidden));
             let owner = process.owner.value().unwrap();
             assert_eq!(owner.notebook.as_ref().unwrap().path, Reading::Absent(shown));

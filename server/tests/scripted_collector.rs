@@ -10,7 +10,7 @@ use futures_util::{SinkExt, StreamExt};
 use gpumon_probe::model::{
     Absence, Board, Gpu, GpuDetails, Inventory, Platform, Reading, Record, SourceKind, Trace, TraceMetric,
 };
-use gpumon_server::{Settings, listen::Listener, runs::RunSettings, supervisor::Collector};
+use gpumon_server::{Readings, Settings, listen::Listener, runs::RunSettings, supervisor::Collector};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::{net::TcpStream, time::timeout};
@@ -56,7 +56,14 @@ impl Server {
             worker: gpumon_workload::parent::WorkerCommand { program: "/bin/false".into(), arguments: Vec::new() },
             allowed_for_all: false,
         };
-        let settings = Settings { collector, process_metrics: false, public_origins: Vec::new(), runs, history: None };
+        let settings = Settings {
+            readings: Readings::Collector(collector),
+            process_metrics: false,
+            public_origins: Vec::new(),
+            runs,
+            history: None,
+            alerts: None,
+        };
         tokio::spawn(gpumon_server::run(vec![listener], settings, std::future::pending()));
         Self { folder, address }
     }
@@ -138,6 +145,7 @@ fn inventory(uuids: &[&str]) -> Record {
         },
         gpus: (0..).zip(uuids).map(gpu).collect(),
         topology: Vec::new(),
+        playback: None,
     })
 }
 

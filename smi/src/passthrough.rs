@@ -6,11 +6,11 @@ use super::{
 };
 
 /// Whether these words, typed behind `gpumon`, are meant for nvidia-smi: it is named, or one of them is an option that it
-/// alone has, or the first is one of its commands. `is_own` knows gpumon's own commands, behind which the options are
+/// alone has, or the first is one of its commands that gpumon has not itself. `is_own` knows gpumon's own commands, behind which the options are
 /// gpumon's.
 pub fn is_passthrough(words: &[String], is_own: impl Fn(&str) -> bool) -> bool {
     let own = |word: &String| options::find(word).is_some_and(|option| !is_shared(option.flag, word));
-    words.first().is_some_and(|word| word == "smi" || subcommand(word).is_some())
+    words.first().is_some_and(|word| word == "smi" || (subcommand(word).is_some() && !is_own(word)))
         || words.iter().take_while(|word| word.starts_with('-') || !is_own(word)).any(own)
 }
 

@@ -63,7 +63,11 @@ fn commands(text: &str) -> Vec<(usize, String)> {
 /// Whether a command goes on until somebody ends it.
 fn is_endless(command: &str) -> bool {
     let has = |words: &str| command.contains(words);
-    has("gpumon serve") || has("--watch") || (has("gpumon collect") && !has("--count")) || (has("dmon") && !has("-c "))
+    has("gpumon serve")
+        || has("--serve")
+        || has("--watch")
+        || (has("gpumon collect") && !has("--count"))
+        || (has("dmon") && !has("-c "))
 }
 
 /// Whether this machine has what the command needs beside gpumon.
@@ -90,6 +94,7 @@ impl Place {
         // Another server takes a port of its own, and leaves the local socket to the one that is there.
         let script = format!(
             "#!/bin/bash\n[ \"$1\" = serve ] && set -- \"$@\" --listen 127.0.0.1:0 --no-control\n\
+             [[ \"$*\" = *--serve ]] && set -- \"$@\" --listen 127.0.0.1:0\n\
              exec -a \"$(basename \"$0\")\" '{}' \"$@\"\n",
             env!("CARGO_BIN_EXE_gpumon")
         );
@@ -134,7 +139,7 @@ impl Place {
     }
 
     fn complaint(&self, command: &str) -> Option<String> {
-        if command.contains("gpumon top") {
+        if ["gpumon top", "gpumon replay"].iter().any(|screen| command.contains(screen)) && !is_endless(command) {
             // A terminal starts its program elsewhere.
             let command = format!("cd '{}' && {command}", self.folder.path().display());
             let mut terminal = Tty::start(self.command(&command).env("TERM", "xterm-256color"), 120, 40);

@@ -160,6 +160,22 @@ pub(crate) fn a_gpu_that_is_hardly_used_is_told_with_both_numbers() {
     assert!(text.contains("100 %") && text.contains("10 %"), "{text}");
 }
 
+/// It takes two minutes to begin.
+pub(crate) fn a_gpu_on_which_nothing_moves_is_told_of_and_what_looks_alike_is_not() {
+    let scenario =
+        fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fake-nvml/scenarios/hang.toml")).unwrap();
+    let records = Fake::new(&scenario).collect(&["--count", "126", "--interval-ms", "1000"]);
+    let sample = records.last("sample");
+    let is_told = |name: &str| (0..6).filter(|gpu| has_condition(sample, *gpu, name)).collect::<Vec<_>>();
+    // Through the library, nothing tells of GPU 3 that its program is under a debugger.
+    assert_eq!((is_told("suspected_hang"), is_told("held_by_nobody")), (vec![0, 1, 3], vec![5]));
+    let began: Vec<_> = records.of("event").filter(|event| event["what"] == "condition_began").collect();
+    let hangs = began.iter().find(|event| event["condition"] == "suspected_hang").unwrap();
+    assert!(hangs["text"].as_str().unwrap().starts_with("Suspected hang: the kernels of "), "{hangs}");
+    let ended: Vec<_> = records.of("event").filter(|event| event["what"] == "condition_ended").collect();
+    assert!(ended.iter().all(|event| event["condition"] == "hardly_used"), "it says less: {ended:?}");
+}
+
 #[test]
 fn a_sleeping_gpu_is_not_woken_and_read_once_it_is_awake() {
     let fake = Fake::new("gpus = 2");

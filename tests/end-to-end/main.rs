@@ -1,6 +1,7 @@
 //! The real `gpumon`, over the fake NVML library, through the real `dlopen`, sockets and processes.
 
 mod activity;
+mod alerts;
 mod bench;
 mod beside;
 mod bundle;
@@ -31,6 +32,7 @@ mod metrics;
 mod mig;
 mod oom;
 mod pause;
+mod record;
 mod refusals;
 mod replaced;
 mod return_codes;
@@ -45,6 +47,7 @@ mod terminal;
 mod top;
 mod traces;
 mod tutorials;
+mod usage;
 mod wait;
 mod watch;
 mod worker;

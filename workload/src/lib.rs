@@ -31,6 +31,7 @@ mod cpu_product;
 mod cuda;
 mod double_double;
 mod error;
+mod exp;
 mod gpu;
 mod kernels;
 mod measure;

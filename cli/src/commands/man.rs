@@ -47,17 +47,26 @@ pub(crate) fn run(gpumon: clap::Command, args: &ManArgs) -> Result<(), Failure> 
     Ok(())
 }
 
-/// gpumon itself, and then each of its commands that is not hidden.
+/// gpumon itself, and then each of its commands that is not hidden, with the commands of that.
 fn all(gpumon: clap::Command) -> Vec<clap::Command> {
     let mut gpumon = gpumon.disable_help_subcommand(true);
     gpumon.build();
-    let commands: Vec<_> = gpumon.get_subcommands().filter(|command| !command.is_hide_set()).cloned().collect();
+    let shown = |command: &clap::Command| -> Vec<clap::Command> {
+        command.get_subcommands().filter(|command| !command.is_hide_set()).cloned().collect()
+    };
+    let commands = shown(&gpumon).into_iter().flat_map(|command| {
+        let actions = shown(&command);
+        std::iter::once(command).chain(actions)
+    });
+    let commands: Vec<_> = commands.collect();
     std::iter::once(gpumon).chain(commands).collect()
 }
 
 fn find<'a>(all: &'a [clap::Command], name: &str) -> anyhow::Result<&'a clap::Command> {
-    let names = || all.iter().map(clap::Command::get_name);
-    let found = all.iter().find(|command| command.get_name() == name);
+    // As `alerts-check`.
+    let name_of = |command| page_name(command).trim_start_matches("gpumon-");
+    let names = || all.iter().map(name_of);
+    let found = all.iter().find(|command| name_of(command) == name);
     found.ok_or_else(|| match nearest(name, names()) {
         Some(meant) => anyhow!("unknown command '{name}': did you mean '{meant}'?"),
         None => anyhow!("unknown command '{name}': there are {}", names().collect::<Vec<_>>().join(", ")),

@@ -1,16 +1,21 @@
 //! The commands, one file each: its arguments, and what it does.
 
+pub(crate) mod alerts;
 pub(crate) mod bench;
 pub(crate) mod burn;
 pub(crate) mod collect;
+pub(crate) mod compare;
 pub(crate) mod completions;
 pub(crate) mod doctor;
+pub(crate) mod export;
 pub(crate) mod info;
 pub(crate) mod licenses;
 pub(crate) mod man;
 pub(crate) mod mark;
 pub(crate) mod oom;
 pub(crate) mod pause;
+pub(crate) mod record;
+pub(crate) mod replay;
 pub(crate) mod schema;
 pub(crate) mod selftest;
 pub(crate) mod serve;
@@ -18,6 +23,7 @@ pub(crate) mod show;
 pub(crate) mod smi;
 pub(crate) mod top;
 pub(crate) mod tutorials;
+pub(crate) mod usage;
 pub(crate) mod wait;
 pub(crate) mod work;
 
@@ -32,6 +38,8 @@ pub(crate) enum Command {
     Serve(serve::ServeArgs),
     Doctor(doctor::DoctorArgs),
     Info(info::InfoArgs),
+    Compare(compare::CompareArgs),
+    Export(Box<export::ExportArgs>),
     Bench(bench::BenchArgs),
     Burn(burn::BurnArgs),
     #[command(hide = true)]
@@ -41,11 +49,15 @@ pub(crate) enum Command {
     Oom(oom::OomArgs),
     Selftest(selftest::SelftestArgs),
     Mark(mark::MarkArgs),
+    Alerts(alerts::AlertsArgs),
     Pause(pause::PauseArgs),
     Resume(pause::ResumeArgs),
     Schema(schema::SchemaArgs),
+    Record(record::RecordArgs),
+    Replay(replay::ReplayArgs),
     Smi(smi::SmiArgs),
     Top(top::TopArgs),
+    Usage(usage::UsageArgs),
     Wait(Box<wait::WaitArgs>),
     Completions(completions::CompletionsArgs),
     Man(man::ManArgs),
@@ -64,6 +76,8 @@ pub(crate) fn dispatch(args: Args, name: Option<&str>) -> Result<(), Failure> {
         Some(Command::Collect(collect)) => collect::run(&args.source, &collect),
         Some(Command::Serve(serve)) => serve::run(&args.source, &serve),
         Some(Command::Doctor(doctor)) => doctor::run(&args.source, &doctor),
+        Some(Command::Compare(compare)) => compare::run(&compare),
+        Some(Command::Export(export)) => export::run(&export),
         Some(Command::Info(info)) => info::run(&args.source, &info),
         Some(Command::Bench(bench)) => bench::run(&args.source, &bench),
         Some(Command::Burn(burn)) => burn::run(&args.source, &burn),
@@ -72,11 +86,15 @@ pub(crate) fn dispatch(args: Args, name: Option<&str>) -> Result<(), Failure> {
         Some(Command::Oom(oom)) => oom::run(&args.source, &oom),
         Some(Command::Selftest(selftest)) => selftest::run(&args.source, &selftest),
         Some(Command::Mark(mark)) => mark::run(&mark),
+        Some(Command::Alerts(alerts)) => alerts::run(&alerts),
         Some(Command::Pause(pause)) => pause::pause(&pause),
         Some(Command::Schema(schema)) => schema::run(&schema),
         Some(Command::Resume(resume)) => pause::resume(&resume),
+        Some(Command::Record(record)) => record::run(&args.source, &record),
+        Some(Command::Replay(replay)) => replay::run(&args.source, replay),
         Some(Command::Smi(smi)) => smi::run(&args.source, &smi),
         Some(Command::Top(top)) => top::run(&args.source, top),
+        Some(Command::Usage(usage)) => usage::run(&usage),
         Some(Command::Wait(wait)) => wait::run(&args.source, &wait),
         Some(Command::Completions(completions)) => completions::run(&Args::command(), &completions),
         Some(Command::Man(man)) => man::run(Args::command(), &man),

@@ -1,7 +1,8 @@
 //! `gpumon serve`: the web page, the stream and the snapshot.
 
 use std::{
-    iter,
+    future::Future,
+    io, iter,
     net::SocketAddr,
     panic,
     path::{Path, PathBuf},
@@ -12,7 +13,8 @@ use std::{
 use anyhow::Context;
 use gpumon_history::writer;
 use gpumon_server::{
-    Settings,
+    Readings, Settings,
+    alerts::AlertSettings,
     listen::{ListenError, Listener},
     local,
     public_origin::PublicOrigin,
@@ -21,9 +23,13 @@ use gpumon_server::{
 };
 use gpumon_workload::parent::WorkerCommand;
 use rustix::process::{Pid, Resource, Rlimit, getppid, getrlimit, setrlimit};
-use tokio::signal::unix::{SignalKind, signal};
+use rustix::termios::isatty;
+use tokio::{
+    signal::unix::{Signal, SignalKind, signal},
+    sync::watch,
+};
 
-use super::collect;
+use super::{alerts, collect};
 use crate::{
     exit::Failure,
     options::{SamplingArgs, SourceArgs, bytes_in},
@@ -76,6 +82,9 @@ pub(crate) struct ServeArgs {
 
     #[command(flatten)]
     history: HistoryArgs,
+    /// Alert file: rules that are evaluated at every sample, and who is notified. SIGHUP reads it anew
+    #[arg(long, env = "GPUMON_ALERTS", value_name = "FILE")]
+    alerts: Option<PathBuf>,
 
     /// Program that executes runs, instead of this one
     #[arg(long, env = "GPUMON_WORKER", hide = true, value_name = "PATH")]
@@ -110,8 +119,11 @@ Examples:
       Keep history over restarts, for up to a year.
   gpumon serve --public-origin https://gpus.example.org
       Serve behind a reverse proxy that asks who somebody is.
+  gpumon serve --alerts alerts.toml
+      Evaluate alert rules and notify receivers; see `gpumon alerts --help`.
 
 Environment:
+  GPUMON_ALERTS  default of --alerts
   GPUMON_CONTROL  default of --control
   GPUMON_DATA_DIR  default of --data-dir
   XDG_RUNTIME_DIR  folder of the control socket
@@ -128,6 +140,11 @@ Exit codes: 0 stopped by a signal, 1 error, 2 invalid argument or address in use
 const MOST_THREADS: usize = 4;
 
 pub(crate) fn run(source: &SourceArgs, args: &ServeArgs) -> Result<(), Failure> {
+    in_runtime(serve(source, args))
+}
+
+/// Serves until that ends, and logs to standard error.
+pub(super) fn in_runtime(served: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
     tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
         .with_target(false)
@@ -142,10 +159,26 @@ pub(crate) fn run(source: &SourceArgs, args: &ServeArgs) -> Result<(), Failure> 
     // With thousands of clients, a sample is sent by all of them at once.
     let threads = available_parallelism().map_or(2, |all| all.get().clamp(2, MOST_THREADS));
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build()?;
-    let served = runtime.block_on(serve(source, args));
+    let served = runtime.block_on(served);
     // A child that is stuck in the driver must not hold up the end.
     runtime.shutdown_timeout(Duration::from_millis(200));
     served
+}
+
+/// Ends when the program is asked to.
+pub(super) fn asked_to_end(
+    reload: Option<watch::Sender<u64>>,
+) -> io::Result<impl Future<Output = ()> + Send + 'static> {
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut hang_up = signal(SignalKind::hangup())?;
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+            () = hung_up(&mut hang_up, reload) => {}
+        }
+    })
 }
 
 async fn serve(source: &SourceArgs, args: &ServeArgs) -> Result<(), Failure> {
@@ -164,9 +197,8 @@ async fn serve(source: &SourceArgs, args: &ServeArgs) -> Result<(), Failure> {
         arguments: source.to_arguments().into_iter().chain(collect::arguments(&args.sampling)).collect(),
         interval: args.sampling.interval(),
     };
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut hang_up = signal(SignalKind::hangup())?;
+    let (alerts, reload) = args.alert_settings()?;
+    let asked_to_end = asked_to_end(reload)?;
     let door = match &args.socket {
         Some(path) => Listener::unix(path).await?,
         None => Listener::tcp(args.listen)?,
@@ -174,9 +206,7 @@ async fn serve(source: &SourceArgs, args: &ServeArgs) -> Result<(), Failure> {
     let named_door = named_door(args).await?;
     let shutdown = async move {
         tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-            _ = hang_up.recv() => {}
+            () = asked_to_end => {}
             () = parent_gone(parent), if exit_with_parent => {}
         }
     };
@@ -191,7 +221,14 @@ async fn serve(source: &SourceArgs, args: &ServeArgs) -> Result<(), Failure> {
     }
     let public_origins = args.public_origin.clone();
     let history = args.history.settings();
-    let settings = Settings { collector, process_metrics: args.metrics_processes, public_origins, runs, history };
+    let settings = Settings {
+        readings: Readings::Collector(collector),
+        process_metrics: args.metrics_processes,
+        public_origins,
+        runs,
+        history,
+        alerts,
+    };
     gpumon_server::run(iter::once(door).chain(local_door).collect(), settings, shutdown).await?;
     Ok(())
 }
@@ -216,6 +253,16 @@ fn parse_size(text: &str) -> Result<u64, String> {
 }
 
 impl ServeArgs {
+    /// The rules of the alert file, and what has it read anew. A variable that is set to nothing names no file.
+    fn alert_settings(&self) -> Result<(Option<AlertSettings>, Option<watch::Sender<u64>>), Failure> {
+        let Some(file) = self.alerts.clone().filter(|file| !file.as_os_str().is_empty()) else {
+            return Ok((None, None));
+        };
+        let rules = alerts::read(&file)?;
+        let (sender, reload) = watch::channel(0);
+        Ok((Some(AlertSettings { file, rules, reload }), Some(sender)))
+    }
+
     /// Whether there is to be a socket beside the port.
     fn wants_local_door(&self) -> bool {
         self.socket.is_none() && !self.no_control
@@ -241,9 +288,23 @@ fn allow_many_connections() {
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
-fn parse_address(text: &str) -> Result<SocketAddr, String> {
+pub(super) fn parse_address(text: &str) -> Result<SocketAddr, String> {
     let numeric = text.strip_prefix("localhost:").map_or_else(|| text.to_owned(), |port| format!("127.0.0.1:{port}"));
     numeric.parse().map_err(|_| "not ADDRESS:PORT with a port up to 65535, as 127.0.0.1:9123".to_owned())
+}
+
+/// Completes when a hang-up is to end the server: one that says that its terminal was closed, or of a terminal where there
+/// is nothing to read anew. Any other reads the alert rules anew.
+async fn hung_up(hang_up: &mut Signal, reload: Option<watch::Sender<u64>>) {
+    let had_terminal = isatty(std::io::stdin());
+    while hang_up.recv().await.is_some() {
+        let is_closed = had_terminal && !isatty(std::io::stdin());
+        match &reload {
+            Some(reload) if !is_closed => reload.send_modify(|count| *count += 1),
+            None if !had_terminal => tracing::info!("there is nothing to read anew: start with --alerts FILE"),
+            _ => return,
+        }
+    }
 }
 
 /// An orphan gets another parent, and no signal that this happened.

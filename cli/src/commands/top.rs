@@ -3,11 +3,13 @@
 use std::path::PathBuf;
 
 use gpumon_probe::vendor::SourceChoice;
+use gpumon_recording::Player;
 use gpumon_server::frame::INTERVAL_MS;
 
+use super::replay;
 use crate::{
     exit::Failure,
-    local::ServerArgs,
+    local::{Server, ServerArgs},
     options::SourceArgs,
     top::{self, Request, Selection, settings::parse_theme, theme::ThemeName},
 };
@@ -18,7 +20,7 @@ use crate::{
 /// the driver is read directly. Press ? for the keys.
 #[derive(Debug, clap::Args)]
 pub(crate) struct TopArgs {
-    /// Play back a recording of `gpumon collect > FILE`
+    /// Play back a recording, as `gpumon replay FILE` does
     #[arg(long, value_name = "FILE")]
     replay: Option<PathBuf>,
 
@@ -26,6 +28,24 @@ pub(crate) struct TopArgs {
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u32).range(i64::from(*INTERVAL_MS.start())..=i64::from(*INTERVAL_MS.end())))]
     interval_ms: Option<u32>,
 
+    #[command(flatten)]
+    screen: ScreenArgs,
+
+    /// Disable signals to processes
+    #[arg(long)]
+    readonly: bool,
+
+    /// Print one frame to standard output and exit; 120 x 40 if that is not a terminal
+    #[arg(long, conflicts_with_all = ["replay", "interval_ms"])]
+    once: bool,
+
+    #[command(flatten)]
+    server: ServerArgs,
+}
+
+/// How the screen looks, live and in a replay.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ScreenArgs {
     /// Color theme: dark, light, color-blind, color-blind-light, high-contrast or monochrome
     #[arg(long, value_name = "THEME", value_parser = parse_theme)]
     theme: Option<ThemeName>,
@@ -45,33 +65,39 @@ pub(crate) struct TopArgs {
     /// List only the processes of this user
     #[arg(short, long, value_name = "USER")]
     user: Option<String>,
+}
 
-    /// Disable signals to processes
-    #[arg(long)]
-    readonly: bool,
-
-    /// Print one frame to standard output and exit; 120 x 40 if that is not a terminal
-    #[arg(long, conflicts_with_all = ["replay", "interval_ms"])]
-    once: bool,
-
-    #[command(flatten)]
-    server: ServerArgs,
+impl ScreenArgs {
+    /// What is shown: a recording, where there is one, else the readings of a server or of the driver.
+    pub(crate) fn request(
+        self,
+        source: SourceArgs,
+        server: Option<Server>,
+        player: Option<Player>,
+        remark: Option<String>,
+    ) -> Request {
+        Request {
+            source,
+            server,
+            player,
+            remark,
+            config: self.config,
+            interval_ms: None,
+            theme: self.theme,
+            no_mouse: self.no_mouse,
+            selection: Selection::new(self.ids),
+            user: self.user,
+            readonly: false,
+            once: false,
+        }
+    }
 }
 
 pub(crate) fn run(source: &SourceArgs, args: TopArgs) -> Result<(), Failure> {
     let asks_server = args.replay.is_none() && !source.no_daemon && source.source == SourceChoice::Auto;
     let server = if asks_server { args.server.connect().ok() } else { None };
-    top::run(Request {
-        source: source.clone(),
-        server,
-        recording: args.replay,
-        config: args.config,
-        interval_ms: args.interval_ms,
-        theme: args.theme,
-        no_mouse: args.no_mouse,
-        selection: Selection::new(args.ids),
-        user: args.user,
-        readonly: args.readonly,
-        once: args.once,
-    })
+    let player = args.replay.as_deref().map(Player::open).transpose().map_err(replay::failure)?;
+    let remark = player.as_ref().and_then(|player| replay::cuts(player.recording()));
+    let request = args.screen.request(source.clone(), server, player, remark);
+    top::run(Request { interval_ms: args.interval_ms, readonly: args.readonly, once: args.once, ..request })
 }

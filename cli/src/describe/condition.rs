@@ -2,7 +2,7 @@
 
 use gpumon_probe::{
     derive::memory_forecast,
-    model::{Condition, ConditionKind, GpuSample, RecoveryAction},
+    model::{Condition, ConditionKind, GpuProcess, GpuSample, RecoveryAction},
     units::{approximate_duration, byte_size, duration},
 };
 
@@ -24,6 +24,20 @@ pub(super) fn phrases(condition: &Condition, gpu: &GpuSample) -> Vec<Phrase> {
         ConditionKind::HardlyUsed { sm_percent, .. } => {
             say(format!("low SM use: {sm_percent:.0} %"), format!("low SM activity: {sm_percent:.0} %"))
         }
+        ConditionKind::SuspectedHang { differing, .. } => match differing.as_slice() {
+            [GpuProcess { gpu, pid }] => {
+                say("suspected hang".to_owned(), format!("suspected hang: GPU {gpu} (PID {pid}) does not wait"))
+            }
+            _ => say("suspected hang".to_owned(), "suspected hang: kernels run, and nothing moves".to_owned()),
+        },
+        ConditionKind::HeldByNobody { bytes } => {
+            let held = byte_size(*bytes as f64);
+            say(format!("{held}, no process"), format!("{held} in use, and no process is listed"))
+        }
+        ConditionKind::SlowerThanItself { sm_mhz, usual_sm_mhz, .. } => say(
+            format!("slow: {sm_mhz:.0} MHz"),
+            format!("slower than itself: {sm_mhz:.0} MHz, usually {usual_sm_mhz:.0} MHz"),
+        ),
         // What is read now is true whatever the condition remembers.
         ConditionKind::MemoryNearlyFull { free_bytes, .. } => {
             memory_left(level, gpu.memory.free_bytes.value().copied().unwrap_or(*free_bytes))

@@ -38,6 +38,9 @@ pub(crate) fn of_event(event: &Event) -> (Level, String) {
         EventKind::RunEnded(run) => of_run_end(run),
         EventKind::Mark(Mark { text, user: None }) => say(Level::Note, format!("Mark: {text}")),
         EventKind::Mark(Mark { text, user: Some(user) }) => say(Level::Note, format!("Mark: {text} ({user})")),
+        EventKind::AlertFiring(alert) => say(alert.severity.into(), format!("Alert {}: {}", alert.rule, alert.text)),
+        EventKind::AlertResolved(alert) => say(Level::Note, format!("Resolved: alert {}: {}", alert.rule, alert.text)),
+        EventKind::AlertProblem { message } => say(Level::Warn, &**message),
     }
 }
 

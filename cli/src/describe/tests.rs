@@ -1,6 +1,8 @@
 //! What is said of GPUs in each state.
 
-use gpumon_probe::model::{Absence, Condition, ConditionKind, Reading, RecoveryAction, Severity, ThrottleReason};
+use gpumon_probe::model::{
+    Absence, Condition, ConditionKind, GpuProcess, Reading, RecoveryAction, Severity, ThrottleReason,
+};
 use unicode_width::UnicodeWidthStr;
 
 use super::*;
@@ -23,6 +25,10 @@ fn phrases_of(gpu: &GpuSample) -> Vec<(String, String)> {
     of_gpu(gpu, context(false)).into_iter().map(|phrase| (phrase.short, phrase.long)).collect()
 }
 
+fn suspected_hang(differing: Vec<GpuProcess>) -> ConditionKind {
+    ConditionKind::SuspectedHang { power_watts: 123.2, pids: vec![4_194_304], waiting: vec![1, 2], differing }
+}
+
 /// Every kind of condition, each with long numbers.
 fn conditions() -> Vec<ConditionKind> {
     use ThrottleReason::*;
@@ -42,6 +48,16 @@ fn conditions() -> Vec<ConditionKind> {
         ConditionKind::HeldIdle { bytes: GIB, idle_ms: 7_000_000, pids: vec![7] },
         ConditionKind::MemoryNearlyFull { free_bytes: GIB - 1, total_bytes: 80 * GIB },
         ConditionKind::MemoryFilling { left_ms: 3_500_000, bytes_per_second: 1e9, growing: Vec::new() },
+        suspected_hang(Vec::new()),
+        suspected_hang(vec![GpuProcess { gpu: 63, pid: 4_194_304 }]),
+        ConditionKind::SlowerThanItself {
+            sm_mhz: 1_410.0,
+            usual_sm_mhz: 1_980.0,
+            power_watts: 330.0,
+            usual_power_watts: 500.0,
+            siblings: vec![1, 2],
+        },
+        ConditionKind::HeldByNobody { bytes: 1023 << 20 },
         ConditionKind::EccUncorrected { count: 1 },
         ConditionKind::EccUncorrected { count: 12_345 },
         ConditionKind::PageRetirementPending,

@@ -7,7 +7,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use gpumon_probe::usage::Usage;
 use gpumon_server::{
+    alerts::AlertStatus,
     frame::ClientFrame,
     runs::{Catalogue, state::RunDetails},
 };
@@ -51,6 +53,12 @@ const ROUTES: &[(&str, &str, &str)] = &[
          [requests](#frames-of-the-client). With `?encoding=deflate-raw`, frames come as binary messages that together \
          are one raw deflate stream (RFC 1951) of lines, one frame each; a message refers to none before it.",
     ),
+    (
+        "GET",
+        "/api/v1/usage",
+        "Energy and GPU time by owner since the server's start, as [Usage](#usage). The paths of notebooks are hidden from \
+         those who may not see the command lines of others.",
+    ),
     ("GET", "/api/v1/answers", "The driver's answers to the newest sample, for `gpumon smi`. The format is internal."),
     ("GET", "/api/v1/catalogue", "The workloads that can be run, as a [Catalogue](#catalogue)."),
     ("GET", "/api/v1/runs", "All known runs, the newest first: `{\"runs\": [RunState, …]}`."),
@@ -74,6 +82,25 @@ const ROUTES: &[(&str, &str, &str)] = &[
         "Marks a moment on the charts of every client: `{\"text\":\"epoch 3\"}`, with `\"at_ms\"` for another moment of the \
          last 600 seconds than now; answers 201 with the [event](#event). The text has up to 100 characters; 20 marks may \
          come at once, and then one per second. Needs the header `X-Gpumon: run` and the permission to start runs.",
+    ),
+    ("GET", "/api/v1/alerts", "Every alert rule and receiver and how it is, as [AlertStatus](#alertstatus)."),
+    (
+        "POST",
+        "/api/v1/alerts/silence",
+        "Notifies nobody of a rule for a while: `{\"rule\":\"GPU is hot\",\"for_ms\":7200000}`, up to 30 days, 0 to end it; \
+         answers as `GET /api/v1/alerts`. Unix socket only, for the server's own user and root.",
+    ),
+    (
+        "GET",
+        "/api/v1/replay",
+        "Where a recording is that `gpumon replay --serve` plays: `at_ms` and the keys of [Playback](#playback). 404 on \
+         every other server.",
+    ),
+    (
+        "POST",
+        "/api/v1/replay",
+        "Steers it: `{\"speed\":10}`, `{\"paused\":true}`, `{\"at_ms\":1795487499450}`, or several of these; answers with \
+         where it is then. Needs the header `X-Gpumon: run` and the permission to start runs.",
     ),
     (
         "POST",
@@ -102,6 +129,8 @@ fn reference() -> String {
     let client = take(&mut types, generated().into_root_schema_for::<ClientFrame>().to_value());
     let details = take(&mut types, generated().into_root_schema_for::<RunDetails>().to_value());
     let catalogue = take(&mut types, generated().into_root_schema_for::<Catalogue>().to_value());
+    let usage = take(&mut types, generated().into_root_schema_for::<Usage>().to_value());
+    let alerts = take(&mut types, generated().into_root_schema_for::<AlertStatus>().to_value());
     let mut page = HEAD.to_owned();
     page.push_str("\n## Routes\n\n| Method | Path | Description |\n|---|---|---|\n");
     for (method, path, text) in ROUTES {
@@ -119,6 +148,8 @@ fn reference() -> String {
         ("HistorySpan", &history),
         ("RunDetails", &details),
         ("Catalogue", &catalogue),
+        ("Usage", &usage),
+        ("AlertStatus", &alerts),
     ] {
         writeln!(page, "\n## {title}\n\n{}", describe(of)).unwrap();
     }

@@ -35,6 +35,10 @@ fn reference() -> String {
     for command in gpumon.get_subcommands().filter(|command| !command.is_hide_set()) {
         let own: Vec<_> = shown(command).filter(|argument| !argument.is_global_set()).collect();
         section(&mut page, command, &own);
+        for action in command.get_subcommands().filter(|action| !action.is_hide_set()) {
+            let own: Vec<_> = shown(action).filter(|argument| !argument.is_global_set()).collect();
+            section(&mut page, action, &own);
+        }
     }
     page
 }

@@ -32,6 +32,7 @@ pub(crate) fn inventory(count: u32, name: &str) -> Inventory {
         },
         gpus: (0..count).map(gpu).collect(),
         topology: Vec::new(),
+        playback: None,
     }
 }
 
@@ -99,6 +100,7 @@ pub(crate) fn process(pid: u32, user: &str, memory_gib: f64, command: &str) -> P
         command: Reading::Now(command.to_owned()),
         user: Reading::Now(user.to_owned()),
         host_memory_bytes: Reading::Now(3 * GIB),
+        traced: Reading::Now(false),
         started_ms: Reading::Now(NOW_MS - 8_040_000),
         mig: None,
         mps: false,

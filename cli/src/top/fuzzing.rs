@@ -6,6 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use gpumon_recording::Player;
 use ratatui::{
     buffer::Buffer,
     crossterm::event::{Event, KeyCode},
@@ -18,7 +19,6 @@ use super::{
     feed::Feed,
     glyphs::Glyphs,
     model::{Model, Origin},
-    replay::Player,
     settings::Settings,
     state::State,
     theme::ThemeName,

@@ -135,7 +135,7 @@ pub(super) const BINDINGS: &[Binding] = &[
     key(&[Char('m')], "m", Action::NextMetric, Charts, "another reading in the charts of all GPUs", Some("metric")),
     key(&[Char('M')], "M", Action::PreviousMetric, Charts, "the one before it", None),
     key(&[Char('c')], "c", Action::ChooseMetrics, Charts, "choose the readings that are charted", None),
-    key(&[Char(']')], "]", Action::LongerRange, Charts, "charts reach further back", None),
+    key(&[Char(']')], "]", Action::LongerRange, Charts, "charts reach further back, up to 30 days with a server", None),
     key(&[Char('[')], "[", Action::ShorterRange, Charts, "charts reach less far back", None),
     key(&[Char('s')], "s", Action::NextSort, Processes, "sort by the next column", Some("sort")),
     key(&[Char('o'), F(6)], "o", Action::ChooseSort, Processes, "choose the column to sort by", None),

@@ -52,15 +52,16 @@ use std::{
     time::{Duration, Instant},
 };
 
+use gpumon_recording::Player;
+
 pub(crate) use self::selection::Selection;
 use self::{
     app::{App, Next},
-    feed::Feed,
+    feed::{Feed, PastReader},
     glyphs::Glyphs,
     input::{Input, Signal},
     job::Job,
     model::{Model, Origin},
-    replay::Player,
     screen::Screen,
     settings::{File, Settings},
     state::State,
@@ -90,7 +91,10 @@ const POLL_INTERVAL: Duration = Duration::from_millis(200);
 pub(crate) struct Request {
     pub(crate) source: SourceArgs,
     pub(crate) server: Option<Server>,
-    pub(crate) recording: Option<PathBuf>,
+    /// A recording to play, in the place of all others.
+    pub(crate) player: Option<Player>,
+    /// What is to be said first.
+    pub(crate) remark: Option<String>,
     pub(crate) config: Option<PathBuf>,
     /// These go before what the file says.
     pub(crate) interval_ms: Option<u32>,
@@ -104,7 +108,7 @@ pub(crate) struct Request {
 }
 
 /// Shows it until somebody leaves.
-pub(crate) fn run(request: Request) -> Result<(), Failure> {
+pub(crate) fn run(mut request: Request) -> Result<(), Failure> {
     if !request.once {
         screen::check()?;
     }
@@ -115,11 +119,10 @@ pub(crate) fn run(request: Request) -> Result<(), Failure> {
     }
     let (inputs, waiting) = mpsc::sync_channel(WAITING);
     let interval = Duration::from_millis(settings.interval_ms.into());
-    let (feed, origin) = match (&request.recording, request.server) {
-        (Some(path), _) => {
-            let player = Player::open(path).map_err(Failure::usage)?;
-            (Feed::Recording(Box::new(player)), Origin::Recording)
-        }
+    let past = request.server.as_ref().filter(|_| request.player.is_none() && !request.once);
+    let past = past.map(|server| PastReader::new(server.path.clone(), inputs.clone()));
+    let (feed, origin) = match (request.player.take(), request.server) {
+        (Some(player), _) => (Feed::Recording(Box::new(player)), Origin::Recording),
         (None, Some(server)) => (Feed::from_server(server, &request.source, interval, inputs.clone()), Origin::Server),
         (None, None) => (Feed::from_driver(&request.source, interval, inputs.clone()), Origin::Driver),
     };
@@ -142,6 +145,7 @@ pub(crate) fn run(request: Request) -> Result<(), Failure> {
     let mouse = settings.mouse && !request.no_mouse;
     let mut app = App::new(model, state, feed, settings, file, inputs.clone());
     app.is_readonly = request.readonly;
+    app.past = past;
     if request.once {
         return Ok(once::print(&mut app)?);
     }
@@ -161,7 +165,8 @@ fn read_settings(request: &Request) -> Result<(Settings, Option<File>, Option<St
         (None, None)
     };
     let (mut settings, mistakes) = file.as_ref().map_or_else(Default::default, Settings::of);
-    let remark = remark.into_iter().chain(mistakes.into_iter().map(|mistake| mistake.to_string()));
+    let remark =
+        request.remark.iter().cloned().chain(remark).chain(mistakes.into_iter().map(|mistake| mistake.to_string()));
     let remark = Some(remark.collect::<Vec<_>>().join("; ")).filter(|remark| !remark.is_empty());
     settings.interval_ms = request.interval_ms.unwrap_or(settings.interval_ms);
     settings.theme = request.theme.unwrap_or(settings.theme);

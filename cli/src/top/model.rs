@@ -5,7 +5,8 @@ use std::{
     mem,
 };
 
-use gpumon_probe::model::{Event, Gpu, GpuDetails, GpuSample, Inventory, Record, Sample, now_ms};
+use gpumon_history::span::HistorySpan;
+use gpumon_probe::model::{Event, Gpu, GpuDetails, GpuSample, Inventory, Playback, Record, Sample, now_ms};
 use gpumon_server::frame::{self, CollectorState, CollectorStatus, Hello};
 
 use super::{
@@ -26,6 +27,10 @@ pub(crate) enum Update {
     /// Of the processes of the sample that follows.
     Usage(Usage),
     History(frame::History),
+    /// What a server remembers of a longer time.
+    Past(Box<HistorySpan>),
+    /// Why a server does not tell it.
+    NoPast(String),
     Collector(CollectorStatus),
     /// Why nothing comes at the moment, or nothing any more.
     Silent(String),
@@ -110,6 +115,12 @@ impl Model {
                 self.has_past = true;
                 self.apply_history(&past);
             }
+            Update::Past(past) => {
+                let gpus = self.inventory.as_ref().map_or(&[][..], |inventory| &inventory.gpus);
+                self.history.set_past(&past, |uuid| index_of(gpus, uuid));
+            }
+            // It is told once, and needs no place.
+            Update::NoPast(_) => {}
             Update::Collector(status) => self.apply_collector(&status),
             Update::Silent(why) => self.silent = Some(printable(&why)),
             Update::Direct(why) => {
@@ -124,6 +135,10 @@ impl Model {
         self.direct = None;
         self.apply_collector(&hello.collector);
         self.inventory = hello.inventory.or(self.inventory.take());
+        if self.playback().is_some() {
+            // It may be played from another moment.
+            self.history = History::default();
+        }
         self.apply_history(&hello.history);
         self.details = hello.details;
         self.events = hello.events.into();
@@ -135,9 +150,7 @@ impl Model {
     fn apply_history(&mut self, past: &frame::History) {
         let gpus = self.inventory.as_ref().map_or(&[][..], |inventory| &inventory.gpus);
         let interval = self.sample.as_ref().map_or(1000, |sample| sample.interval_ms);
-        self.history.extend(past, interval, |uuid| {
-            gpus.iter().find(|gpu| gpu.uuid.as_deref() == Some(uuid)).map(|gpu| gpu.index)
-        });
+        self.history.extend(past, interval, |uuid| index_of(gpus, uuid));
     }
 
     fn apply_record(&mut self, record: Record) {
@@ -203,15 +216,25 @@ impl Model {
         self.inventory.as_ref().is_some_and(|known| known.platform.is_simulated())
     }
 
+    /// How a server plays what it sends; `None` where that is live.
+    pub(super) fn playback(&self) -> Option<&Playback> {
+        self.inventory.as_ref()?.playback.as_ref()
+    }
+
+    /// Whether what is shown was recorded, here or by a server, and is not how things are now.
+    pub(super) fn is_recording(&self) -> bool {
+        self.origin == Origin::Recording || self.playback().is_some()
+    }
+
     /// The time that the screen shows: the newest sample's, and this machine's where that is late.
     pub(super) fn now_ms(&self) -> u64 {
         let newest = self.sample.as_ref().map_or(0, |sample| sample.at_ms);
-        if self.origin == Origin::Recording || self.late_ms().is_none() { newest } else { now_ms() }
+        if self.is_recording() || self.late_ms().is_none() { newest } else { now_ms() }
     }
 
     /// How old the newest sample is, where the next one is overdue.
     pub(super) fn late_ms(&self) -> Option<u64> {
-        let sample = self.sample.as_ref().filter(|_| self.origin != Origin::Recording && !self.paused)?;
+        let sample = self.sample.as_ref().filter(|_| !self.is_recording() && !self.paused)?;
         let age = now_ms().saturating_sub(sample.at_ms);
         (age > 2 * u64::from(sample.interval_ms) + 1500).then_some(age)
     }
@@ -229,6 +252,10 @@ impl Model {
     pub(super) fn line(&self, line: Line, span_ms: u64, columns: usize) -> Vec<Option<f64>> {
         self.history.values(line, Window { end_ms: self.now_ms(), span_ms, columns })
     }
+}
+
+fn index_of(gpus: &[Gpu], uuid: &str) -> Option<u32> {
+    gpus.iter().find(|gpu| gpu.uuid.as_deref() == Some(uuid)).map(|gpu| gpu.index)
 }
 
 #[cfg(test)]

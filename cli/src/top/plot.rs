@@ -7,7 +7,7 @@ use unicode_width::UnicodeWidthStr;
 use super::{
     metrics::Drawn,
     painter::Painter,
-    text::{clock, hour_and_minute, wrap},
+    text::{clock, day_and_minute, hour_and_minute, wrap},
 };
 
 /// A chart narrower than this has no room for what stands beside its axis.
@@ -21,6 +21,8 @@ const WITH_GUIDES: u16 = 2;
 /// In one lower than this, a line would hide what it crosses.
 const WITH_OVERLAY: u16 = 4;
 const AXIS: u16 = 10;
+/// Charts that reach back a day have dates on their axis.
+const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 const AXIS_OF_PERCENTAGES: u16 = 6;
 
 pub(super) struct Plot<'a> {
@@ -132,7 +134,11 @@ impl Plot<'_> {
     fn draw_times(&self, painter: &mut Painter<'_>, area: Rect) {
         let dim = painter.theme.dim;
         let begin = self.end_ms.saturating_sub(self.span_ms);
-        let label = |at_ms: u64| if self.span_ms < 600_000 { clock(at_ms) } else { hour_and_minute(at_ms) };
+        let label = match self.span_ms {
+            0..600_000 => clock,
+            600_000..DAY_MS => hour_and_minute,
+            DAY_MS.. => day_and_minute,
+        };
         painter.text(area.x, area.y, area.width, &label(begin), dim);
         if area.width >= 40 {
             let middle = label(begin + self.span_ms / 2);

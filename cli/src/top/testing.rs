@@ -71,6 +71,7 @@ pub(super) fn processes(count: u32) -> Vec<Process> {
                 command: Reading::Now(command.to_owned()),
                 user: Reading::Now(users[number as usize % users.len()].to_owned()),
                 host_memory_bytes: Reading::Now((5 << 30) - (u64::from(number) << 29)),
+                traced: Reading::Now(false),
                 started_ms: Reading::Now(1_700_000_000_000 + u64::from(number) * 60_000),
                 mig: None,
                 mps: false,

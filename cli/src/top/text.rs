@@ -111,6 +111,20 @@ pub(super) fn hour_and_minute(at_ms: u64) -> String {
     local(at_ms, "%H:%M")
 }
 
+/// `Mar 01 10:42`.
+pub(super) fn day_and_minute(at_ms: u64) -> String {
+    local(at_ms, "%b %d %H:%M")
+}
+
+/// How far back charts reach: `2 min`, `6 h`, `30 d`.
+pub(super) fn range(span_ms: u64) -> String {
+    match span_ms / 1000 {
+        seconds if seconds % (24 * 3600) == 0 => format!("{} d", seconds / (24 * 3600)),
+        seconds if seconds % 3600 == 0 => format!("{} h", seconds / 3600),
+        seconds => format!("{} min", seconds / 60),
+    }
+}
+
 /// `2026-03-01 10:42:07`.
 pub(super) fn date_and_clock(at_ms: u64) -> String {
     local(at_ms, "%Y-%m-%d %H:%M:%S")

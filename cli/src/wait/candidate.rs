@@ -214,6 +214,7 @@ mod tests {
             command: absent(),
             user: absent(),
             host_memory_bytes: Reading::Absent(Absence::Unknown),
+            traced: Reading::Absent(Absence::Unknown),
             started_ms: absent(),
             mig: None,
             mps: false,

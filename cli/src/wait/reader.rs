@@ -115,7 +115,8 @@ impl Reader {
 impl Snapshot {
     fn into_reading(self, now_ms: u64) -> Option<ReadResult> {
         let Self { collector, inventory, sample, details } = self;
-        if inventory.as_ref().is_some_and(|inventory| inventory.platform.is_simulated()) {
+        let is_real = |inventory: &Inventory| !inventory.platform.is_simulated() && inventory.playback.is_none();
+        if inventory.as_ref().is_some_and(|inventory| !is_real(inventory)) {
             return None;
         }
         let unavailable = |why: &str| Some(ReadResult::Unavailable(why.to_owned()));

@@ -1,6 +1,7 @@
 /** The one connection of this JupyterLab to gpumon's server, made when something first needs it. */
 
 import type { Feed } from '@gpumon/page/feed';
+import type { IDisposable } from '@lumino/disposable';
 import type { ServerConnection } from '@jupyterlab/services';
 import type { TranslationBundle } from '@jupyterlab/translation';
 
@@ -9,6 +10,7 @@ import type { Settings } from '../settings';
 export class Connection {
   private made: Promise<Feed> | null = null;
   private chosen: Settings | null = null;
+  private notifications: IDisposable | null = null;
 
   constructor(
     private readonly settings: ServerConnection.ISettings,
@@ -23,7 +25,9 @@ export class Connection {
   async apply(settings: Settings): Promise<void> {
     this.chosen = settings;
     if (this.made !== null) {
-      await applySettings(settings, await this.made);
+      const feed = await this.made;
+      await applySettings(settings, feed);
+      await this.applyNotifications(feed);
     }
   }
 
@@ -37,8 +41,24 @@ export class Connection {
     }
     if (this.chosen !== null) {
       await applySettings(this.chosen, feed);
+      // What waits for the feed need not wait for this.
+      void this.applyNotifications(feed);
     }
     return feed;
+  }
+
+  private async applyNotifications(feed: Feed): Promise<void> {
+    const wanted = (): boolean => this.chosen?.alertNotifications === true;
+    if (!wanted()) {
+      this.notifications?.dispose();
+      this.notifications = null;
+    } else if (this.notifications === null) {
+      const { AlertNotifications } = await import('../alert-notifications');
+      // It may have been switched off meanwhile, or another call was first.
+      if (wanted()) {
+        this.notifications ??= new AlertNotifications(feed, this.trans);
+      }
+    }
   }
 }
 

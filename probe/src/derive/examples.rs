@@ -7,12 +7,12 @@ use crate::model::{
 pub(super) const GIB: u64 = 1 << 30;
 
 /// A busy, healthy GPU of 80 GiB without processes.
-pub(super) fn sample(at_ms: u64) -> GpuSample {
+pub(crate) fn sample(at_ms: u64) -> GpuSample {
     let mut sample = GpuSample::absent(0, Some("GPU-0".into()), at_ms, Health::Ok, &Absence::NotSupported);
     use_gpu(&mut sample, 90.0, 60.0);
     sample.memory.total_bytes = Reading::Now(80 * GIB);
-    sample.memory.used_bytes = Reading::Now(40 * GIB);
-    sample.memory.free_bytes = Reading::Now(40 * GIB);
+    sample.memory.used_bytes = Reading::Now(0);
+    sample.memory.free_bytes = Reading::Now(80 * GIB);
     sample.throttle_reasons = Reading::Now(Vec::new());
     sample.pcie.generation = Reading::Now(1);
     sample.pcie.width = Reading::Now(16);
@@ -62,6 +62,7 @@ pub(crate) fn process(pid: u32, memory_bytes: u64) -> Process {
         command: Reading::Absent(Absence::Hidden),
         user: Reading::Now("ana".into()),
         host_memory_bytes: Reading::Absent(Absence::NotSupported),
+        traced: Reading::Now(false),
         started_ms: Reading::Now(1),
         mig: None,
         mps: false,

@@ -4,6 +4,8 @@
 //! - [`sanity_check`] removes impossible readings before anything else uses them.
 //! - [`ConditionTracker`] derives the conditions of a GPU; [`is_memory_nearly_full`] is the threshold of one
 //!   for a single sample.
+//! - [`Baseline`] is what a GPU usually does, which one of the conditions learns.
+//! - [`Clock`] and [`Hysteresis`] are how they begin and end in time; alerts do so in the same way.
 //! - [`ProcessTracker`] and [`EccTracker`] derive events from changes.
 //! - [`ErrorFilter`] removes duplicates of driver errors that are reported twice.
 
@@ -14,7 +16,10 @@ mod processes;
 mod rates;
 pub mod sanity_check;
 
-pub use conditions::{ConditionSettings, ConditionTracker, is_memory_nearly_full, memory_forecast};
+pub use conditions::{
+    Baseline, Clock, ConditionSettings, ConditionTracker, Hysteresis, Moment, Observation, is_memory_nearly_full,
+    memory_forecast,
+};
 pub use ecc::EccTracker;
 pub use error_filter::ErrorFilter;
 pub use processes::ProcessTracker;

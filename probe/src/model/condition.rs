@@ -82,6 +82,37 @@ pub enum ConditionKind {
         /// Tensor cores that had work.
         tensor_percent: Option<f64>,
     },
+    /// Kernels have run for minutes without a pause, and nothing moves: as of a collective that waits for a process which
+    /// never comes.
+    SuspectedHang {
+        /// The draw, which is about that of a GPU that a program holds and does not use.
+        power_watts: f64,
+        /// The processes on this GPU.
+        pids: Vec<u32>,
+        /// Other GPUs of the same job, by NVML's index, where it is the same.
+        waiting: Vec<u32>,
+        /// Those of the same job where it is not, unless they are most of its GPUs: what the others wait for.
+        differing: Vec<GpuProcess>,
+    },
+    /// Memory is in use, and no process is listed that could hold it.
+    HeldByNobody {
+        /// How much.
+        bytes: u64,
+    },
+    /// Its clock or draw has been lower for minutes than is usual for this GPU at the same load, and the driver gives no
+    /// reason.
+    SlowerThanItself {
+        /// Clock of the multiprocessors now.
+        sm_mhz: f64,
+        /// What it is usually at this load.
+        usual_sm_mhz: f64,
+        /// Draw now.
+        power_watts: f64,
+        /// What it is usually at this load.
+        usual_power_watts: f64,
+        /// GPUs of the same kind with about the same load, which are faster, by NVML's index.
+        siblings: Vec<u32>,
+    },
     /// Little memory is left: the next allocation may fail.
     MemoryNearlyFull {
         /// What is left.
@@ -131,6 +162,15 @@ pub enum ConditionKind {
     },
 }
 
+/// A process on a GPU.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
+pub struct GpuProcess {
+    /// NVML's index.
+    pub gpu: u32,
+    /// The process.
+    pub pid: u32,
+}
+
 /// How fast the memory of one process grows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct MemoryGrowth {
@@ -147,6 +187,9 @@ tagged!(ConditionKind by "condition" {
     "throttled" => Throttled { reasons, limit_watts, gpu_celsius },
     "held_idle" => HeldIdle { bytes, idle_ms, pids },
     "hardly_used" => HardlyUsed { gpu_percent, sm_percent, tensor_percent },
+    "suspected_hang" => SuspectedHang { power_watts, pids, waiting, differing },
+    "held_by_nobody" => HeldByNobody { bytes },
+    "slower_than_itself" => SlowerThanItself { sm_mhz, usual_sm_mhz, power_watts, usual_power_watts, siblings },
     "memory_nearly_full" => MemoryNearlyFull { free_bytes, total_bytes },
     "memory_filling" => MemoryFilling { left_ms, bytes_per_second, growing },
     "ecc_uncorrected" => EccUncorrected { count },

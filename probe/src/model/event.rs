@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-use super::{Condition, Reading};
+use super::{Alert, Condition, Reading};
 use crate::{flat, tagged};
 
 /// What happened, when, and to which GPU.
@@ -72,6 +72,15 @@ pub enum EventKind {
     RunEnded(Run),
     /// Somebody marked this moment, as the beginning of an epoch.
     Mark(Mark),
+    /// An alert began to fire.
+    AlertFiring(Alert),
+    /// It fires no more. The alert is as it was last.
+    AlertResolved(Alert),
+    /// Alerts do not reach a receiver, or a changed alert file has an error.
+    AlertProblem {
+        /// What is wrong, and what to do about it, in one sentence for people.
+        message: String,
+    },
 }
 
 /// A moment that a person or a script marked.
@@ -189,4 +198,7 @@ tagged!(EventKind by "what" {
     "run_step" => RunStep(rest),
     "run_ended" => RunEnded(rest),
     "mark" => Mark(rest),
+    "alert_firing" => AlertFiring(rest),
+    "alert_resolved" => AlertResolved(rest),
+    "alert_problem" => AlertProblem { message },
 });

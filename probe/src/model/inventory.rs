@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-use super::{Board, GpuLink, MigDevice, Reading};
+use super::{Board, GpuLink, MigDevice, Playback, Reading};
 
 /// The machine, its driver and its GPUs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
@@ -20,6 +20,10 @@ pub struct Inventory {
     /// Which GPUs are linked by what: one entry per pair, the lower index first. Empty until it is known.
     #[serde(default)]
     pub topology: Vec<GpuLink>,
+    /// Where all of this is played from a recording, and is not how things are now: how it is played.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub playback: Option<Playback>,
 }
 
 /// Where readings come from.

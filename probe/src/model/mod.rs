@@ -7,6 +7,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 mod activity;
+mod alert;
 mod board;
 mod bus_id;
 mod condition;
@@ -17,6 +18,7 @@ mod inventory;
 mod mig;
 mod object;
 mod owner;
+mod playback;
 mod process;
 mod reading;
 mod record;
@@ -25,10 +27,11 @@ mod topology;
 mod trace;
 
 pub use activity::Activity;
+pub use alert::{Alert, FiringAlert};
 pub use board::{Board, MaxClocks, PowerLimits, Thresholds};
 pub(crate) use bus_id::sysfs_device;
 pub use bus_id::{is_same_bus_id, normal_bus_id};
-pub use condition::{Condition, ConditionKind, MemoryGrowth, Severity};
+pub use condition::{Condition, ConditionKind, GpuProcess, MemoryGrowth, Severity};
 pub use details::{
     AccountedProcess, ApplicationClocks, Bar1, ComputeMode, ConfidentialCompute, Ecc, EccCounts, EccLocation, Fabric,
     FabricState, Fan, GpuDetails, Mode, Modes, NvLink, NvLinkRemote, RecoveryAction, RemappedRows, RetiredPages,
@@ -38,7 +41,8 @@ pub use event::{Event, EventKind, GpuRef, Mark, ProcessRef, Run, RunKind, RunSta
 pub use inventory::{Gpu, Inventory, Platform, SourceKind};
 pub use mig::{MigDevice, MigInstance, MigSample};
 pub use object::Object;
-pub use owner::{Ancestor, Container, ContainerRuntime, Notebook, Owner, Pod, SlurmJob};
+pub use owner::{Ancestor, Container, ContainerRuntime, Job, JobKind, Notebook, Owner, Pod, SlurmJob};
+pub use playback::Playback;
 pub use process::{Process, ProcessKind};
 pub use reading::{Absence, Reading};
 pub(crate) use reading::{Absent, absent};

@@ -84,6 +84,9 @@ macro_rules! tagged {
         $(_ => $other:ident,)?
     }) => {
         impl $type {
+            /// The tags that are known, in the order of the variants.
+            pub const TAGS: &'static [&'static str] = &[$($tag),+];
+
             fn read(from: &mut $crate::model::Object) -> serde_json::Result<Self> {
                 // A variant that is new compiles only once it stands here.
                 let _ = |known: &Self| match known { $(Self::$variant { .. } => (),)+ $(Self::$other => (),)? };
@@ -93,7 +96,7 @@ macro_rules! tagged {
                         $(($crate::taken!(from $all $all)))?,)+
                     $(_ => Self::$other,)?
                     #[allow(unreachable_patterns, reason = "where there is a variant for all others")]
-                    other => return Err(serde::de::Error::unknown_variant(other, &[$($tag),+])),
+                    other => return Err(serde::de::Error::unknown_variant(other, Self::TAGS)),
                 };
                 $(from.$strict()?;)?
                 Ok(read)

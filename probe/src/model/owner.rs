@@ -39,6 +39,53 @@ pub struct Owner {
     pub partial: bool,
 }
 
+impl Owner {
+    /// The smallest of these that is more than a process: its notebook, Slurm job, pod, container or service; `None`
+    /// where it is of none, as a program of a login session.
+    pub fn job(&self) -> Option<Job> {
+        let of = |kind, id: &str| Job { kind, id: id.to_owned(), path: None };
+        if let Some(notebook) = &self.notebook {
+            let path = Some(notebook.path.clone());
+            return Some(Job { path, ..of(JobKind::Notebook, &notebook.kernel_id) });
+        }
+        let slurm = self.slurm.as_ref().map(|job| of(JobKind::Slurm, &job.job_id));
+        let pod = || self.pod.as_ref().map(|pod| of(JobKind::Pod, &pod.uid));
+        let container = || self.container.as_ref().map(|container| of(JobKind::Container, &container.id));
+        // Everything that a user starts is in the service of their own manager, and scopes are of sessions.
+        let is_service = |unit: &&String| unit.ends_with(".service") && !unit.starts_with("user@");
+        let service = || self.unit.as_ref().filter(is_service).map(|unit| of(JobKind::Service, unit));
+        slurm.or_else(pod).or_else(container).or_else(service)
+    }
+}
+
+/// What processes are of together.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Job {
+    /// What it is.
+    pub kind: JobKind,
+    /// Jupyter's id of the kernel, the Slurm job's, the pod's UID, the container's id, or the name of the service.
+    pub id: String,
+    /// Of a notebook, as [`Notebook::path`]; left out of JSON where it is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<Reading<String>>,
+}
+
+/// Kinds of what processes are of together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum JobKind {
+    /// A Jupyter kernel and what it started.
+    Notebook,
+    /// A Slurm job.
+    Slurm,
+    /// A Kubernetes pod.
+    Pod,
+    /// A container.
+    Container,
+    /// A systemd service.
+    Service,
+}
+
 /// A Jupyter kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Notebook {

@@ -33,8 +33,11 @@ pub struct Process {
     pub user: Reading<String>,
     /// Host memory it holds, as `ps` has it (`VmRSS` in `/proc/PID/status`): pages that it shares with others count in
     /// full. Read every few seconds.
-    #[serde(default = "not_read")]
+    #[serde(default = "not_read::<u64>")]
     pub host_memory_bytes: Reading<u64>,
+    /// Whether a debugger or another tracer is attached (`TracerPid` in `/proc/PID/status`). Read every few seconds.
+    #[serde(default = "not_read::<bool>")]
+    pub traced: Reading<bool>,
     /// When it started. With the PID it identifies a process, since PIDs are used again.
     pub started_ms: Reading<u64>,
     /// The MIG instance it runs in; left out of JSON where it runs on the whole GPU.
@@ -50,7 +53,7 @@ pub struct Process {
 }
 
 /// Recordings of earlier versions do not have it.
-fn not_read() -> Reading<u64> {
+fn not_read<T>() -> Reading<T> {
     Reading::Absent(Absence::NotReadYet)
 }
 
@@ -72,10 +75,13 @@ mod tests {
     use crate::derive::examples;
 
     #[test]
-    fn a_process_of_an_earlier_recording_lacks_its_host_memory() {
+    fn a_process_of_an_earlier_recording_lacks_what_was_added_since() {
         let mut recorded = serde_json::to_value(examples::process(7, 1)).unwrap();
-        recorded.as_object_mut().unwrap().remove("host_memory_bytes").unwrap();
+        for added in ["host_memory_bytes", "traced"] {
+            recorded.as_object_mut().unwrap().remove(added).unwrap();
+        }
         let process: Process = serde_json::from_value(recorded).unwrap();
         assert_eq!(process.host_memory_bytes, Reading::Absent(Absence::NotReadYet));
+        assert_eq!(process.traced, Reading::Absent(Absence::NotReadYet));
     }
 }

@@ -36,6 +36,8 @@ pub(super) struct Status {
     pub(super) user: Option<User>,
     /// `VmRSS`, which a process that has ended and not been waited for no longer has.
     pub(super) resident_bytes: Option<u64>,
+    /// Whether `TracerPid` names somebody.
+    pub(super) traced: Option<bool>,
 }
 
 /// When a process started. With the PID it identifies the process, since PIDs are used again.
@@ -126,7 +128,11 @@ impl ProcFs {
                 .ok()
                 .map(|folder| User { uid: folder.uid(), gid: folder.gid() }),
         };
-        Status { user, resident_bytes: field("VmRSS:", 0).map(|kib| kib.saturating_mul(1024)) }
+        Status {
+            user,
+            resident_bytes: field("VmRSS:", 0).map(|kib| kib.saturating_mul(1024)),
+            traced: field("TracerPid:", 0).map(|tracer| tracer != 0),
+        }
     }
 
     pub(super) fn user(&self, pid: u32) -> Option<User> {
@@ -278,16 +284,16 @@ mod tests {
     }
 
     #[test]
-    fn the_memory_of_a_process_stands_in_its_status() {
+    fn the_memory_of_a_process_and_its_tracer_stand_in_its_status() {
         let (root, proc_fs) = proc_with("memory", "", "a\n", "");
-        for (memory, bytes) in [
-            ("VmHWM:\t 9 kB\nVmRSS:\t   5648 kB\nRssAnon:\t 7 kB\n", Some(5648 * 1024)),
-            ("State:\tZ (zombie)\n", None),
-            ("VmRSS:\tmuch kB\n", None),
+        for (memory, bytes, traced) in [
+            ("TracerPid:\t0\nVmHWM:\t 9 kB\nVmRSS:\t   5648 kB\nRssAnon:\t 7 kB\n", Some(5648 * 1024), Some(false)),
+            ("State:\tZ (zombie)\nTracerPid:\t4711\n", None, Some(true)),
+            ("VmRSS:\tmuch kB\n", None, None),
         ] {
             fs::write(root.join("42/status"), format!("Uid:\t1\t7\t1\t1\nGid:\t1\t8\t1\t1\n{memory}")).unwrap();
             let user = Some(User { uid: 7, gid: 8 });
-            assert_eq!(proc_fs.status(42), Status { user, resident_bytes: bytes }, "{memory}");
+            assert_eq!(proc_fs.status(42), Status { user, resident_bytes: bytes, traced }, "{memory}");
         }
         fs::remove_dir_all(root).unwrap();
     }

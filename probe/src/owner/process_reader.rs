@@ -29,6 +29,7 @@ pub(super) struct Basics {
     pub(super) origin: Origin,
     pub(super) user: Option<User>,
     pub(super) host_memory_bytes: Reading<u64>,
+    pub(super) traced: Reading<bool>,
     /// Whether its command line is kept from view.
     pub(super) hidden: bool,
     /// The program's name, which can be cut.
@@ -58,12 +59,13 @@ impl ProcessReader {
     /// `None` where the process does not exist.
     pub(super) fn basics(&self, pid: u32) -> Option<Basics> {
         let origin = self.proc_fs.origin(pid)?;
-        let Status { user, resident_bytes } = self.proc_fs.status(pid);
+        let Status { user, resident_bytes, traced } = self.proc_fs.status(pid);
         let host_memory_bytes = Reading::from(resident_bytes.ok_or(Absence::Unknown)).dated(now_ms());
         Some(Basics {
             origin,
             user,
             host_memory_bytes,
+            traced: Reading::from(traced.ok_or(Absence::Unknown)),
             hidden: self.commands == CommandLines::Own && user.map(|user| user.uid) != Some(self.own_uid),
             name: clean::name(&self.proc_fs.name(pid, None)?),
             owner: lookup::by_cgroup(&self.proc_fs, pid),

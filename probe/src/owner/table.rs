@@ -181,6 +181,7 @@ impl Table {
             // It ended since the driver listed it, where it has been basics_read for.
             let reason = || if entry.is_some() { Absence::Unknown } else { Absence::NotReadYet };
             process.host_memory_bytes = absent(if entry.is_some() { Absence::NotInProc } else { Absence::NotReadYet });
+            process.traced = absent(if entry.is_some() { Absence::NotInProc } else { Absence::NotReadYet });
             process.name = absent(reason());
             process.command = absent(reason());
             process.user = absent(reason());
@@ -189,6 +190,7 @@ impl Table {
             return;
         };
         process.host_memory_bytes = basics.host_memory_bytes.clone();
+        process.traced = basics.traced.clone();
         process.started_ms = basics.origin.birth.started_ms.map_or(absent(Absence::Unknown), Reading::Now);
         process.user = match basics.user {
             Some(user) => self.users.get(&user.uid).cloned().map_or(absent(Absence::NotReadYet), Reading::Now),

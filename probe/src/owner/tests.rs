@@ -31,6 +31,7 @@ fn process(pid: u32) -> Process {
         command: Reading::Absent(Absence::NoAnswer),
         user: Reading::Absent(Absence::NoAnswer),
         host_memory_bytes: Reading::Absent(Absence::NoAnswer),
+        traced: Reading::Absent(Absence::NoAnswer),
         started_ms: Reading::Absent(Absence::NoAnswer),
         mig: None,
         mps: false,

@@ -227,8 +227,8 @@ impl GpuState {
         (Health::Failed { since_ms, reason: reason.clone() }, reason)
     }
 
-    /// The GPU as the sample of this tick shows it, and what happened to it since the last.
-    pub(super) fn compose(&mut self, interval: Duration, now_ms: u64) -> (GpuSample, Vec<EventKind>) {
+    /// The GPU as the sample of this tick shows it, but for its conditions, and what happened to it since the last.
+    pub(super) fn compose(&mut self, interval: Duration) -> (GpuSample, Vec<EventKind>) {
         let mut sample = self.last.clone();
         // One interval without an answer, less what the threads' waking takes.
         let patience = if self.opened { interval.mul_f64(0.9).max(SLOW) } else { OPENING };
@@ -245,8 +245,17 @@ impl GpuState {
         if !std::mem::replace(&mut self.derived, true) {
             events.extend(self.processes.update(&sample.processes, std::mem::take(&mut self.omitted)));
         }
-        events.extend(self.conditions.update(&mut sample, &self.gpu.board, self.details.as_ref(), now_ms));
         (sample, events)
+    }
+
+    /// Fills in its conditions, where `samples` are those of all GPUs, and returns which began and ended.
+    pub(super) fn derive_conditions(
+        &mut self,
+        samples: &mut [GpuSample],
+        number: usize,
+        now_ms: u64,
+    ) -> Vec<EventKind> {
+        self.conditions.update(samples, number, &self.gpu.board, self.details.as_ref(), now_ms)
     }
 }
 
@@ -279,7 +288,7 @@ mod tests {
     const INTERVAL: Duration = Duration::from_secs(1);
 
     fn compose(state: &mut GpuState, now_ms: u64, events: &mut Vec<(u64, EventKind)>) -> GpuSample {
-        let (sample, new) = state.compose(INTERVAL, now_ms);
+        let (sample, new) = state.compose(INTERVAL);
         events.extend(new.into_iter().map(|what| (now_ms, what)));
         sample
     }

@@ -85,6 +85,7 @@ impl Sampling {
             hostname: rustix::system::uname().nodename().to_string_lossy().into_owned(),
             platform: self.platform.clone(),
             gpus: self.states.iter().map(GpuState::gpu).collect(),
+            playback: None,
             topology: match &self.links {
                 Links::Settled(links) => links.clone(),
                 Links::Wanted => Vec::new(),
@@ -124,16 +125,16 @@ impl Sampling {
         for (gpu, error) in self.errors.due(now) {
             self.on_error(gpu as usize, error, now);
         }
-        let gpus = self
-            .states
-            .iter_mut()
-            .map(|state| {
-                let (sample, events) = state.compose(interval, now);
-                let gpu = state.gpu_ref();
-                self.events.extend(events.into_iter().map(|what| Event { at_ms: now, gpu: Some(gpu.clone()), what }));
-                sample
-            })
-            .collect();
+        let composed = self.states.iter_mut().map(|state| state.compose(interval));
+        let (mut gpus, mut events): (Vec<_>, Vec<_>) = composed.unzip();
+        for (number, state) in self.states.iter_mut().enumerate() {
+            events[number].extend(state.derive_conditions(&mut gpus, number, now));
+        }
+        for (gpu, events) in events.into_iter().enumerate() {
+            for what in events {
+                self.add_event(gpu, what, now);
+            }
+        }
         let mut host = self.workers.host();
         self.host_rates.fill(&mut host);
         let seq = self.seq;

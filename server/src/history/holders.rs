@@ -142,6 +142,7 @@ mod tests {
             command: Reading::Absent(Absence::Hidden),
             user: Reading::Now("ana".to_owned()),
             host_memory_bytes: Reading::Now(1),
+            traced: Reading::Now(false),
             started_ms: Reading::Now(1),
             mig: None,
             mps: false,

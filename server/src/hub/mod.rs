@@ -23,7 +23,8 @@ use gpumon_history::{
     writer::{Restored, Settings},
 };
 use gpumon_probe::{
-    model::{Event, GpuDetails, GpuRef, Inventory, Record, Sample, now_ms},
+    model::{Event, FiringAlert, GpuDetails, GpuRef, Inventory, Record, Sample, now_ms},
+    usage::{Usage, UsageMeter},
     vendor::{DriverAnswers, GpuAnswers},
 };
 use tokio::{
@@ -33,7 +34,7 @@ use tokio::{
 
 use crate::{
     driver_answers::Answers,
-    frame::{CollectorState, CollectorStatus, Hello, History, ServerFrame, Snapshot, is_fresh},
+    frame::{CollectorState, CollectorStatus, Hello, History, ServerFrame, Snapshot, is_fresh, late_ms},
     history::{self, Past},
     snapshot_parts::SnapshotParts,
     stream::TextFrame,
@@ -63,6 +64,8 @@ pub(crate) struct Hub {
     state: RwLock<State>,
     /// Apart from the rest, since reading much of it takes milliseconds.
     history: RwLock<Past>,
+    /// Who used how much since the server's start.
+    usage: RwLock<UsageMeter>,
     /// Counts what has been taken in, so that whoever has read something knows whether there is something newer.
     change_count: AtomicU64,
     samples: watch::Sender<SampleFrame>,
@@ -85,9 +88,26 @@ struct State {
     details: BTreeMap<u32, Arc<GpuDetails>>,
     answers: DriverAnswers,
     events: EventLog,
+    /// Which alerts fire now.
+    alerts: Vec<FiringAlert>,
+}
+
+/// What alert rules are evaluated on.
+pub(crate) struct KnownReadings {
+    /// The newest sample, unless it is too old to tell how things are.
+    pub(crate) sample: Option<Arc<Sample>>,
+    pub(crate) inventory: Option<Arc<Inventory>>,
+    /// Whether GPUs are read: not during a pause, nor before the first sample behind a start.
+    pub(crate) is_watched: bool,
 }
 
 impl State {
+    /// The time of the newest sample, where it is one of a recording.
+    fn played_at_ms(&self) -> Option<u64> {
+        self.inventory.as_ref()?.playback?;
+        Some(self.sample.as_ref().map_or(0, |sample| sample.at_ms))
+    }
+
     /// Takes in what is there. Details of a GPU that is there no more, or is another one, tell nothing any more; those
     /// of the others stay until new ones come.
     fn set_inventory(&mut self, inventory: Inventory, line: TextFrame) {
@@ -116,8 +136,10 @@ impl Hub {
                 details: BTreeMap::new(),
                 answers: DriverAnswers::default(),
                 events: EventLog::default(),
+                alerts: Vec::new(),
             }),
             history: RwLock::default(),
+            usage: RwLock::default(),
             change_count: AtomicU64::new(0),
             samples: watch::Sender::new(SampleFrame::none()),
             wakeups: watch::Sender::new(0),
@@ -133,6 +155,30 @@ impl Hub {
     /// # Errors
     /// Where the line is not a record.
     pub(crate) fn ingest(&self, line: &str) -> Result<(), serde_json::Error> {
+        self.take_in(line, true)
+    }
+
+    /// Forgets all, and takes in these lines in its place: a recording is played from another moment. Every client gets a
+    /// hello. A line that is not a record is left out.
+    pub(crate) fn rewind(&self, lines: &[String]) {
+        *self.history.write().unwrap_or_else(PoisonError::into_inner) = Past::default();
+        self.write(|state| {
+            state.sample = None;
+            state.details.clear();
+            state.events = EventLog::default();
+        });
+        for line in lines {
+            let _ = self.take_in(line, false);
+        }
+        self.notify(TextFrame::new(&self.hello(View::Names)));
+        // Those who may see more than all others may.
+        if let Some(last) = lines.last() {
+            let _ = self.take_in(last, true);
+        }
+    }
+
+    /// Takes in one line, and tells clients of it or not.
+    fn take_in(&self, line: &str, is_told: bool) -> Result<(), serde_json::Error> {
         let record = Record::decode(line)?;
         self.set_collector_state(CollectorState::Running, None);
         match record {
@@ -140,11 +186,11 @@ impl Hub {
                 let line = TextFrame::new(line);
                 self.history.write().unwrap_or_else(PoisonError::into_inner).set_inventory(&inventory);
                 self.write(|state| state.set_inventory(inventory, line.clone()));
-                self.notify(line);
+                self.notify_if(is_told, line);
             }
             Record::Details(details) => {
                 self.write(|state| state.details.insert(details.index, Arc::new(details)));
-                self.notify(TextFrame::new(line));
+                self.notify_if(is_told, TextFrame::new(line));
             }
             Record::Answers(answers) => {
                 self.write(|state| state.answers = answers);
@@ -156,7 +202,7 @@ impl Hub {
             }
             Record::Event(event) => {
                 if self.write(|state| state.events.add_from_collector(&event)) {
-                    self.notify(TextFrame::new(line));
+                    self.notify_if(is_told, TextFrame::new(line));
                     self.store_event(&event);
                 }
             }
@@ -166,8 +212,11 @@ impl Hub {
                     state.sample = Some(Arc::clone(&sample));
                     state.events.on_sample();
                 });
-                self.samples.send_modify(|frame| *frame = frame.next(line, Arc::clone(&sample)));
-                self.wake_clients();
+                if is_told {
+                    self.samples.send_modify(|frame| *frame = frame.next(line, Arc::clone(&sample)));
+                    self.wake_clients();
+                }
+                self.usage.write().unwrap_or_else(PoisonError::into_inner).push(&sample);
                 // Last, since whoever reads a lot of it holds this up.
                 self.history.write().unwrap_or_else(PoisonError::into_inner).push(&sample);
             }
@@ -211,6 +260,27 @@ impl Hub {
         self.history.read().unwrap_or_else(PoisonError::into_inner).add_event(event);
     }
 
+    /// Takes in which alerts fire now.
+    pub(crate) fn set_firing(&self, firing: Vec<FiringAlert>) {
+        self.write(|state| state.alerts.clone_from(&firing));
+        self.notify(encode(&ServerFrame::Alerts { firing }));
+    }
+
+    /// What is known at this moment, as alert rules see it. A collector that is replaced at once leaves no gap.
+    pub(crate) fn readings(&self, now_ms: u64) -> KnownReadings {
+        self.read(|state| {
+            let interval_ms = state.sample.as_ref().map_or(0, |sample| u64::from(sample.interval_ms));
+            let is_recent = |at_ms: u64| now_ms.saturating_sub(at_ms) < late_ms(interval_ms);
+            let sample = state.sample.clone().filter(|sample| is_recent(sample.at_ms));
+            let is_watched = match state.collector.state {
+                CollectorState::Paused | CollectorState::Starting => false,
+                CollectorState::Running => sample.is_some() || !is_recent(state.collector.since_ms),
+                CollectorState::Restarting | CollectorState::Unavailable => true,
+            };
+            KnownReadings { sample, inventory: state.inventory.clone(), is_watched }
+        })
+    }
+
     /// The GPUs that there are.
     pub(crate) fn gpus(&self) -> Vec<GpuRef> {
         self.read(|state| {
@@ -226,19 +296,21 @@ impl Hub {
 
     /// All a new client needs.
     pub(crate) fn hello(&self, view: View) -> String {
-        let (collector, inventory, sample, details, events) = self.read(|state| {
+        let (collector, inventory, sample, details, events, alerts) = self.read(|state| {
             let details: Vec<_> = state.details.values().cloned().collect();
             let events: Vec<_> = state.events.iter().cloned().collect();
-            (state.collector.clone(), state.inventory.clone(), state.sample.clone(), details, events)
+            let (inventory, sample) = (state.inventory.clone(), state.sample.clone());
+            (state.collector.clone(), inventory, sample, details, events, state.alerts.clone())
         });
         write_json(&ServerFrame::Hello(Hello {
             version: VERSION.to_owned(),
-            at_ms: now_ms(),
+            at_ms: self.now_ms(),
             collector,
             inventory: inventory.map(Arc::unwrap_or_clone),
             sample: sample.map(|sample| view.sample(&sample).into_owned()),
             details: details.into_iter().map(Arc::unwrap_or_clone).collect(),
             events,
+            alerts,
             history: self.newest(HELLO_MS, &Wanted::overview()),
         }))
     }
@@ -251,8 +323,10 @@ impl Hub {
     /// What holds now of that which is told only when it changes, for a client that may have missed a change. Details
     /// come again by themselves.
     pub(crate) fn current_state(&self) -> Vec<TextFrame> {
-        let (collector, inventory) = self.read(|state| (state.collector.clone(), state.inventory_line.clone()));
-        inventory.into_iter().chain([encode(&ServerFrame::Collector(collector))]).collect()
+        let (collector, inventory, firing) =
+            self.read(|state| (state.collector.clone(), state.inventory_line.clone(), state.alerts.clone()));
+        let collector = encode(&ServerFrame::Collector(collector));
+        inventory.into_iter().chain([encode(&ServerFrame::Alerts { firing }), collector]).collect()
     }
 
     /// Everything known now, as far as it is asked for.
@@ -264,6 +338,7 @@ impl Hub {
             sample: state.sample.as_deref().map(|sample| parts.view.sample(sample).into_owned()),
             details: state.details.values().filter(|_| !parts.brief).map(|details| (**details).clone()).collect(),
             events: state.events.iter().filter(|_| !parts.brief).cloned().collect(),
+            alerts: state.alerts.clone(),
             history: None,
         });
         snapshot.history = parts.history_ms.map(|reach_ms| parts.view.history(self.newest(reach_ms, &parts.wanted)));
@@ -295,6 +370,11 @@ impl Hub {
         if let Some(writer) = writer {
             writer.end();
         }
+    }
+
+    /// Who used how much until now.
+    pub(crate) fn usage(&self) -> Usage {
+        self.usage.read().unwrap_or_else(PoisonError::into_inner).usage()
     }
 
     fn newest(&self, reach_ms: u64, wanted: &Wanted) -> History {
@@ -337,9 +417,18 @@ impl Hub {
         })
     }
 
+    /// The time that samples are of: now, and the newest sample's where a recording is played.
+    pub(crate) fn now_ms(&self) -> u64 {
+        let played = |state: &State| state.played_at_ms();
+        self.read(played).unwrap_or_else(now_ms)
+    }
+
     /// Whether the newest sample tells how things are.
     pub(crate) fn is_fresh(&self, now_ms: u64) -> bool {
-        self.read(|state| state.sample.as_ref().is_some_and(|sample| is_fresh(sample, &state.collector, now_ms)))
+        self.read(|state| {
+            let is_fresh = |sample: &Arc<Sample>| is_fresh(sample, &state.collector, now_ms);
+            state.played_at_ms().is_none() && state.sample.as_ref().is_some_and(is_fresh)
+        })
     }
 
     /// The number of the last change.
@@ -365,6 +454,12 @@ impl Hub {
     /// The traces to come.
     pub(crate) fn traces(&self) -> broadcast::Receiver<TextFrame> {
         self.traces.subscribe()
+    }
+
+    fn notify_if(&self, is_told: bool, text: TextFrame) {
+        if is_told {
+            self.notify(text);
+        }
     }
 
     fn notify(&self, text: TextFrame) {

@@ -62,6 +62,7 @@ pub(super) fn snapshot() -> Snapshot {
             },
             gpus: vec![gpu(0), gpu(1), gpu(2)],
             topology: Vec::new(),
+            playback: None,
         }),
         sample: Some(Sample {
             seq: 0,
@@ -72,6 +73,7 @@ pub(super) fn snapshot() -> Snapshot {
         }),
         details: vec![details(0), details(1)],
         events: Vec::new(),
+        alerts: Vec::new(),
         history: None,
     }
 }
@@ -89,6 +91,7 @@ pub(super) fn process(pid: u32) -> Process {
         command: Reading::Now("python train.py --token secret".to_owned()),
         user: Reading::Now("ana".to_owned()),
         host_memory_bytes: Reading::Absent(ABSENT),
+        traced: Reading::Absent(ABSENT),
         started_ms: Reading::Absent(ABSENT),
         mig: None,
         mps: false,

@@ -95,8 +95,8 @@ fn verdict(peer: Peer, own: u32) -> Result<(), &'static str> {
         Peer::Socket { .. } if peer.is_of(own) => Ok(()),
         Peer::Socket { .. } => Err("only the user who started this server, or root, may do that\n"),
         Peer::Port { .. } => {
-            Err("this is done over the server's local socket, not over its port: use `gpumon pause` or \
-                           `gpumon resume` on the machine itself\n")
+            Err("this is done over the server's local socket, not over its port: use `gpumon pause`, \
+                           `gpumon resume` or `gpumon alerts silence` on the machine itself\n")
         }
     }
 }

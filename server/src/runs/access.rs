@@ -1,4 +1,4 @@
-//! Who may start and stop runs and set marks: the server's own user and root, and everybody where they were allowed to.
+//! Who may start and stop runs, set marks and steer a replay: the server's own user and root, and everybody where they were allowed to.
 
 use axum::{
     Extension,
@@ -13,7 +13,7 @@ use crate::{app::AppState, peer::Peer};
 
 /// A page of another origin cannot send this header without the server's leave, which it never gets.
 pub(crate) const HEADER: &str = "x-gpumon";
-const WITHOUT_HEADER: &str = "send the header `X-Gpumon: run` with what starts or stops a run or sets a mark, which no \
+const WITHOUT_HEADER: &str = "send the header `X-Gpumon: run` with what starts or stops a run, sets a mark or steers a replay, which no \
                               page of another origin can do\n";
 
 pub(crate) async fn may_run(
@@ -54,13 +54,15 @@ fn verdict(uid: Option<u32>, own: u32, way: Way) -> Option<&'static str> {
         return None;
     }
     Some(match way {
-        Way::Socket => "only the user who started this server, or root, may start and stop runs and set marks\n",
+        Way::Socket => {
+            "only the user who started this server, or root, may start and stop runs, set marks and steer a replay\n"
+        }
         Way::Port => {
-            "only the user who started this server may start and stop runs and set marks over its port: start it with `gpumon serve \
+            "only the user who started this server may start and stop runs, set marks and steer a replay over its port: start it with `gpumon serve \
              --allow-runs` to let everybody who reaches the port\n"
         }
         Way::Proxy => {
-            "this server cannot tell who starts or stops a run or sets a mark, since it is behind a reverse proxy: start \
+            "this server cannot tell who starts or stops a run, sets a mark or steers a replay, since it is behind a reverse proxy: start \
              it with `gpumon serve --allow-runs` to let everybody who reaches the proxy\n"
         }
     })

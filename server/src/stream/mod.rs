@@ -13,7 +13,6 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use gpumon_history::wanted::Wanted;
-use gpumon_probe::model::now_ms;
 use serde::Deserialize;
 use tokio::{
     sync::{
@@ -194,7 +193,7 @@ impl Client {
     }
 
     async fn send_heartbeat(&mut self) -> Result<(), Disconnected> {
-        self.send(&encode(&ServerFrame::Heartbeat { at_ms: now_ms() })).await
+        self.send(&encode(&ServerFrame::Heartbeat { at_ms: self.app.hub.now_ms() })).await
     }
 
     async fn send_history(&mut self) -> Result<(), Disconnected> {

@@ -56,12 +56,13 @@ export function fittedAxis(
 /** The lowest and the highest value that are shown; `null` where there is none. */
 function extentOf(lines: readonly ChartLine[], window: TimeWindow): [lowest: number, highest: number] | null {
   let [lowest, highest] = [Infinity, -Infinity];
-  for (const { values, times_ms = window.times_ms } of lines) {
+  for (const { values, extremes, times_ms = window.times_ms } of lines) {
+    const { low, high } = extremes ?? { low: values, high: values };
     const end = firstAfter(times_ms, window.to_ms);
     for (let i = firstAfter(times_ms, window.from_ms); i < end; i += 1) {
-      const value = values[i] ?? NaN;
-      highest = value > highest ? value : highest;
-      lowest = value < lowest ? value : lowest;
+      const [least = NaN, most = NaN] = [low[i], high[i]];
+      highest = most > highest ? most : highest;
+      lowest = least < lowest ? least : lowest;
     }
   }
   return lowest > highest ? null : [lowest, highest];

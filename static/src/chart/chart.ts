@@ -52,6 +52,12 @@ export class Chart {
     return Math.round(plotArea.from_ms + share * (plotArea.to_ms - plotArea.from_ms));
   }
 
+  /** The milliseconds in a pixel of the page; `null` where the chart is not drawn. */
+  get pixel_ms(): number | null {
+    const area = this.plotArea();
+    return area && ((area.to_ms - area.from_ms) / (area.right - area.left)) * area.px;
+  }
+
   /** The value under a point of the screen, and how much a pixel is; `null` where the chart is not drawn. */
   valueAt(clientY: number): { value: number; pixel: number } | null {
     const area = this.plotArea();

@@ -1,12 +1,13 @@
 /** What a chart shows, and where on its canvas. */
 
+import type { Extremes } from '../lib/timeline';
 import type { Scales } from './line';
 
 /** The part of the past that is shown. */
 export interface TimeWindow {
   times_ms: Float64Array;
   /** Which version of the past it is; another where more became known of it. */
-  revision: number;
+  revision: number | string;
   from_ms: number;
   to_ms: number;
   /** Times further apart than this have nothing between them. */
@@ -18,6 +19,8 @@ export interface ChartLine {
   id?: string;
   /** One for each of the window's times; NaN is a hole. */
   values: Float64Array;
+  /** What lies behind values that are means: a band behind the line. */
+  extremes?: Extremes | null;
   /** Times of its own, where they are others than the window's. */
   times_ms?: Float64Array;
   color: string;

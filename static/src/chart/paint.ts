@@ -1,11 +1,10 @@
 /** Draws what a chart shows. */
 
-import { hourAndMinute, timeOfDay } from '../lib/format';
 import { firstAfter, indexAt } from '../lib/timeline';
 import type { ChartContent, ChartLine, ChartStyle, PlotArea } from './content';
 import { addLine } from './line';
 import type { Surface } from './surface';
-import { timeTicks, valueTicks } from './ticks';
+import { DAY_MS, isMidnight, MINUTE_MS, timeTicks, timeTickText, valueTicks } from './ticks';
 
 /** Room for the dot at the newest value. */
 export const EDGE_PX = 4;
@@ -13,13 +12,16 @@ export const EDGE_PX = 4;
 export const CLIP_PX = 1.5;
 /** Room for times, below the area. */
 export const BOTTOM_PX = 16;
-const TIME_APART_PX = 74;
+/** Between times to the second, and between shorter ones. */
+const SECONDS_APART_PX = 74;
+const MINUTES_APART_PX = 54;
 const VALUE_APART_PX = 26;
 /** The height of letters, with a little air. */
 const LETTERS_PX = 14;
-const MINUTE_MS = 60_000;
 const FILL_ALPHA = 0.14;
 const STACK_ALPHA = 0.6;
+/** Between the lowest and the highest reading. */
+const BAND_ALPHA = 0.22;
 const FAINT_ALPHA = 0.2;
 const NO_DASH: number[] = [];
 /** More lines than so are drawn thinner, and without dots. */
@@ -105,11 +107,15 @@ function paintLimit(ctx: Surface, area: PlotArea, content: ChartContent, y: numb
 function paintTimes(ctx: Surface, area: PlotArea, style: ChartStyle): void {
   const { px } = area;
   const { left, right, bottom } = area;
-  const { step_ms, times_ms } = timeTicks(area.from_ms, area.to_ms, (right - left) / (TIME_APART_PX * px));
+  const ticks = (apart_px: number): ReturnType<typeof timeTicks> =>
+    timeTicks(area.from_ms, area.to_ms, (right - left) / (apart_px * px));
+  const closer = ticks(MINUTES_APART_PX);
+  const { step_ms, times_ms } = closer.step_ms < MINUTE_MS ? ticks(SECONDS_APART_PX) : closer;
   ctx.textAlign = 'center';
-  ctx.fillStyle = style.muted;
   for (const at_ms of times_ms) {
-    const text = step_ms < MINUTE_MS ? timeOfDay(at_ms) : hourAndMinute(at_ms);
+    const text = timeTickText(at_ms, step_ms);
+    // Where a day begins among hours, its date stands out.
+    ctx.fillStyle = step_ms < DAY_MS && isMidnight(at_ms) ? style.text : style.muted;
     const half = ctx.measureText(text).width / 2;
     const x = Math.round(area.x(at_ms));
     if (x + half <= area.width && x - half >= 0) {
@@ -152,6 +158,11 @@ function paintLines(ctx: Surface, area: PlotArea, { window, lines, stack }: Char
   ctx.lineJoin = isCrowded ? 'bevel' : 'round';
   ctx.lineCap = isCrowded ? 'butt' : 'round';
   const strongLast = [...lines].sort((a, b) => Number(a.strong ?? false) - Number(b.strong ?? false));
+  for (const { extremes, color, faint } of isCrowded ? [] : lines) {
+    if (extremes != null && faint !== true) {
+      fill(color, BAND_ALPHA, extremes.high, extremes.low);
+    }
+  }
   // What has the color of another is told from it by its dashed edge.
   for (const line of [...layers.filter(({ dash }) => dash !== undefined), ...strongLast]) {
     if (lines.length === 1 && layers.length === 0) {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { roundRange, roundUp, timeTicks, valueTicks } from './ticks';
+import { roundRange, roundUp, timeTicks, timeTickText, valueTicks } from './ticks';
 
 describe('marks of an axis', () => {
   it('stand at round numbers, no more than there is room for', () => {
@@ -36,5 +36,33 @@ describe('marks of an axis', () => {
     expect(times_ms.map((at) => new Date(at).getSeconds())).toEqual([30, 0, 30, 0]);
     const day = timeTicks(noon, noon + 26 * 3_600_000, 5);
     expect(day.times_ms.map((at) => new Date(at).getHours())).toEqual([18, 0, 6, 12]);
+  });
+
+  it('stand at midnights and Mondays in longer spans, and say the day', () => {
+    const noon = new Date(2026, 10, 20, 12).getTime();
+    const texts = (days: number, most: number): string[] => {
+      const { step_ms, times_ms } = timeTicks(noon - days * 86_400_000, noon, most);
+      return times_ms.map((at) => timeTickText(at, step_ms));
+    };
+    expect(texts(1, 5)).toEqual(['12:00', '18:00', 'Nov 20', '06:00', '12:00']);
+    expect(texts(6, 6)).toEqual(['Nov 15', 'Nov 16', 'Nov 17', 'Nov 18', 'Nov 19', 'Nov 20']);
+    expect(texts(30, 5)).toEqual(['Oct 26', 'Nov 2', 'Nov 9', 'Nov 16']);
+    expect(timeTickText(noon + 7000, 1000)).toBe('12:00:07');
+  });
+
+  it('stand at whole hours where clocks are set forward or back', () => {
+    // Where the reader's zone has no such days, all days have 24 hours.
+    for (const [month, day] of [
+      [2, 29],
+      [9, 25],
+    ] as const) {
+      const { times_ms } = timeTicks(
+        new Date(2026, month, day - 1, 1).getTime(),
+        new Date(2026, month, day + 2).getTime(),
+        12,
+      );
+      expect(new Set(times_ms.map((at) => new Date(at).getHours() % 6))).toEqual(new Set([0]));
+      expect(times_ms).toEqual([...new Set(times_ms)].sort((a, b) => a - b));
+    }
   });
 });

@@ -1,14 +1,19 @@
 /** Axis ticks: at round numbers, and at round local times. */
 
+import { dayOfMonth, hourAndMinute, timeOfDay } from '../lib/format';
+
 const SECOND = 1000;
-const MINUTE = 60 * SECOND;
-const HOUR = 60 * MINUTE;
-const DAY = 24 * HOUR;
+export const MINUTE_MS = 60 * SECOND;
+const HOUR = 60 * MINUTE_MS;
+export const DAY_MS = 24 * HOUR;
 const TIME_STEPS_MS = [
   ...[1, 2, 5, 10, 15, 30].map((n) => n * SECOND),
-  ...[1, 2, 5, 10, 15, 30].map((n) => n * MINUTE),
+  ...[1, 2, 5, 10, 15, 30].map((n) => n * MINUTE_MS),
   ...[1, 2, 3, 6, 12].map((n) => n * HOUR),
+  ...[1, 2, 3, 7, 14, 28].map((n) => n * DAY_MS),
 ];
+/** The first of January 1970 was a Thursday; weeks are marked at their Mondays. */
+const MONDAY = 4;
 
 /** No more than `most` round numbers from `min` to `max`; round in units of `base`, as GiB. */
 export function valueTicks(min: number, max: number, most: number, base = 1): number[] {
@@ -42,12 +47,53 @@ export function roundUp(value: number, base = 1): number {
 /** No more than `most` round times from `from_ms` to `to_ms`, and the time between them. */
 export function timeTicks(from_ms: number, to_ms: number, most: number): { step_ms: number; times_ms: number[] } {
   const least_ms = (to_ms - from_ms) / Math.max(1, most);
-  const step_ms = TIME_STEPS_MS.find((step) => step >= least_ms) ?? Math.ceil(least_ms / DAY) * DAY;
-  // Hours and days are round in local time.
-  const zone_ms = new Date(from_ms).getTimezoneOffset() * MINUTE;
+  const step_ms = TIME_STEPS_MS.find((step) => step >= least_ms) ?? Math.ceil(least_ms / DAY_MS) * DAY_MS;
+  const times_ms = step_ms < HOUR ? evenTimes(from_ms, to_ms, step_ms) : localTimes(from_ms, to_ms, step_ms);
+  return { step_ms, times_ms };
+}
+
+/** What a tick is called whose neighbors are `step_ms` away: seconds, minutes, or the day that begins there. */
+export function timeTickText(at_ms: number, step_ms: number): string {
+  if (step_ms >= DAY_MS || (step_ms >= MINUTE_MS && isMidnight(at_ms))) {
+    return dayOfMonth(at_ms);
+  }
+  return step_ms < MINUTE_MS ? timeOfDay(at_ms) : hourAndMinute(at_ms);
+}
+
+/** Whether a day of the reader's begins there. */
+export function isMidnight(at_ms: number): boolean {
+  const date = new Date(at_ms);
+  return date.getHours() + date.getMinutes() + date.getSeconds() === 0;
+}
+
+function evenTimes(from_ms: number, to_ms: number, step_ms: number): number[] {
+  // Half hours are round in local time, also where its zone is not whole hours away.
+  const zone_ms = new Date(from_ms).getTimezoneOffset() * MINUTE_MS;
   const times_ms: number[] = [];
   for (let at = Math.ceil((from_ms - zone_ms) / step_ms) * step_ms + zone_ms; at <= to_ms; at += step_ms) {
     times_ms.push(at);
   }
-  return { step_ms, times_ms };
+  return times_ms;
+}
+
+/** Hours and days as clocks and calendars on the wall have them, also where a day has 23 or 25 hours. */
+function localTimes(from_ms: number, to_ms: number, step_ms: number): number[] {
+  const from = new Date(from_ms);
+  const step_days = Math.max(1, step_ms / DAY_MS);
+  const day = Date.UTC(from.getFullYear(), from.getMonth(), from.getDate()) / DAY_MS;
+  const phase = step_days % 7 === 0 ? MONDAY : 0;
+  const sinceTick = (((day - phase) % step_days) + step_days) % step_days;
+  const hours = Math.min(24, step_ms / HOUR);
+  const times_ms: number[] = [];
+  for (let days = -sinceTick, last = -Infinity; last <= to_ms; days += step_days) {
+    for (let hour = 0; hour < 24; hour += hours) {
+      const at = new Date(from.getFullYear(), from.getMonth(), from.getDate() + days, hour).getTime();
+      // An hour that a clock leaves out is the one after it.
+      if (at >= from_ms && at <= to_ms && at !== last) {
+        times_ms.push(at);
+      }
+      last = at;
+    }
+  }
+  return times_ms;
 }

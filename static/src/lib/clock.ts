@@ -1,6 +1,7 @@
 /** The server's clock as a client can know it, since the two machines may disagree about the time. */
 export class ServerClock {
   private offset_ms = 0;
+  private pinned_ms: number | null = null;
 
   constructor(private readonly localNow: () => number = Date.now) {}
 
@@ -13,7 +14,12 @@ export class ServerClock {
     }
   }
 
+  /** Stands still at this time: that of a recording, which may be played at any speed. `null` lets it go. */
+  pin(at_ms: number | null): void {
+    this.pinned_ms = at_ms;
+  }
+
   now(): number {
-    return this.localNow() + this.offset_ms;
+    return this.pinned_ms ?? this.localNow() + this.offset_ms;
   }
 }

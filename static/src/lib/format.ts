@@ -181,12 +181,20 @@ export function hourAndMinute(atMs: number): string {
   return timeOfDay(atMs).slice(0, 5);
 }
 
+/** The day, `Nov 24`, in the words of the reader's browser. */
+export function dayOfMonth(atMs: number): string {
+  return new Date(atMs).toLocaleDateString(undefined, { month: 'short', day: 'numeric' });
+}
+
 /** When something began: the time of day, with the date where it was not today. */
 export function since(atMs: number, nowMs: number): string {
+  const isToday = new Date(atMs).toDateString() === new Date(nowMs).toDateString();
+  return isToday ? timeOfDay(atMs) : dateAndTime(atMs);
+}
+
+/** Date and time of day, `2026-11-23 10:42:07`, in the reader's zone. */
+export function dateAndTime(atMs: number): string {
   const then = new Date(atMs);
-  if (then.toDateString() === new Date(nowMs).toDateString()) {
-    return timeOfDay(atMs);
-  }
   const day = [then.getFullYear(), then.getMonth() + 1, then.getDate()]
     .map((n) => String(n).padStart(2, '0'))
     .join('-');

@@ -3,11 +3,29 @@
 /** A value for each of some times; `null` where there was none. */
 export type Column = readonly (number | null)[];
 
+/** Series on one axis of time. */
+export interface SeriesSource {
+  /** Milliseconds since the Unix epoch, the oldest first. */
+  readonly times_ms: Float64Array;
+  /** Another where more became known of the past than the newest moment. */
+  readonly revision: number | string;
+  /** The values under `key`, one for each time, NaN where there was none. */
+  values: (key: string) => Float64Array;
+  /** What lies behind values that are means; left out, or `null`, where each is one reading. */
+  extremes?: (key: string) => Extremes | null;
+}
+
+/** The lowest and the highest reading in the time that each value is the mean of. */
+export interface Extremes {
+  low: Float64Array;
+  high: Float64Array;
+}
+
 /** The room that a series has at first; it grows as it is needed. */
 const INITIAL_CAPACITY = 256;
 
 /** Keeps the newest `capacity` moments. What it hands out is for charts to read at once: the next moment may move it. */
-export class Timeline {
+export class Timeline implements SeriesSource {
   /** Counts the times that more became known of the past than the newest moment. */
   revision = 0;
   private length = 0;
@@ -176,6 +194,17 @@ export function indexAt(times_ms: ArrayLike<number>, at_ms: number, within_ms: n
   const distance = (index: number): number => Math.abs((times_ms[index] ?? Infinity) - at_ms);
   const index = distance(after - 1) <= distance(after) ? after - 1 : after;
   return distance(index) <= within_ms ? index : -1;
+}
+
+/** Whether no two neighbors of these times, from the last before `from_ms` to the first after `to_ms`, are further apart than `gap_ms`. */
+export function isUnbroken(times_ms: ArrayLike<number>, from_ms: number, to_ms: number, gap_ms: number): boolean {
+  const end = Math.min(times_ms.length - 1, firstAfter(times_ms, to_ms));
+  for (let i = Math.max(1, firstAfter(times_ms, from_ms)); i <= end; i += 1) {
+    if ((times_ms[i] ?? 0) - (times_ms[i - 1] ?? 0) > gap_ms) {
+      return false;
+    }
+  }
+  return true;
 }
 
 function grown(values: Float64Array, capacity: number): Float64Array<ArrayBuffer> {

@@ -42,6 +42,19 @@ describe('a condition', () => {
     );
   });
 
+  it('names the GPU that the others of a job wait for', () => {
+    const { suspected_hang } = CONDITIONS;
+    const start = 'Suspected hang: the kernels of python3 (ana), PID 11 run all the time at 123 W, and nothing moves.';
+    expect(plain(describeCondition(suspected_hang, [process(10)]))).toBe(
+      `${start} GPUs 1, 2 of the same job wait, too. GPU 3 (PID 13) of the same job does not wait: look there first.`,
+    );
+    const alone: Condition = { ...suspected_hang, waiting: [], differing: [] };
+    expect(plain(describeCondition(alone, [process(10)]))).toBe(start);
+    expect(plain(describeCondition({ ...alone, pids: [] }, []))).toBe(
+      'Suspected hang: the kernels run all the time at 123 W, and nothing moves.',
+    );
+  });
+
   it('counts links', () => {
     expect(describeCondition(nv_link_down, [])).toMatch(/^NVLinks 3, 4 down: /);
     expect(describeCondition({ ...nv_link_down, links: [3] }, [])).toMatch(/^NVLink 3 down: /);

@@ -1,7 +1,7 @@
 /** Conditions as sentences, made of their kind and numbers, so that they can be translated. */
 
-import { celsius, duration, memoryAmount, percent, watts } from '../lib/format';
-import { plainText } from '../lib/text';
+import { celsius, duration, memoryAmount, mhz, percent, watts } from '../lib/format';
+import { joined, plainText } from '../lib/text';
 import { table, trans } from '../lib/translation';
 import type { Condition, ProcessRef, RecoveryAction, ThrottleReason } from '../wire';
 import { processName, textOf } from './holders';
@@ -24,12 +24,8 @@ const TEXTS: { [K in Kind]: (condition: Extract<Condition, { condition: K }>, na
     return xid === null ? text : describeXid(code, pid, `${xid.meaning()} ${xid.advice()}`);
   },
   throttled: (condition) => trans.__('Clocks reduced: %1.', describeReasons(condition.reasons, condition)),
-  held_idle: ({ bytes, idle_ms, pids }, nameOf) => {
-    const names = pids.slice(0, NAMED_MOST).map(nameOf).join(', ');
-    const more = pids.length - NAMED_MOST;
-    const all = more > 0 ? trans._n('%2 and %1 more', '%2 and %1 more', more, names) : names;
-    return trans.__('%1 idle, holding %2 for %3.', all, memoryAmount(bytes), duration(idle_ms));
-  },
+  held_idle: ({ bytes, idle_ms, pids }, nameOf) =>
+    trans.__('%1 idle, holding %2 for %3.', describeProcesses(pids, nameOf), memoryAmount(bytes), duration(idle_ms)),
   hardly_used: ({ gpu_percent, sm_percent, tensor_percent }) => {
     const shares = [gpu_percent, sm_percent].map(percent);
     return tensor_percent === null
@@ -43,6 +39,34 @@ const TEXTS: { [K in Kind]: (condition: Extract<Condition, { condition: K }>, na
           percent(tensor_percent),
         );
   },
+  suspected_hang: (condition, nameOf) => joined(describeHang(condition, nameOf), ' '),
+  held_by_nobody: ({ bytes }) =>
+    trans.__(
+      '%1 in use, and no process is listed: it is of a container that cannot be seen from here, or of a process that has ended and was not waited for. `sudo fuser -v /dev/nvidia*` on the host lists who has the GPU open.',
+      memoryAmount(bytes),
+    ),
+  slower_than_itself: ({ sm_mhz, usual_sm_mhz, power_watts, usual_power_watts, siblings }) =>
+    joined(
+      [
+        trans.__(
+          'Slower than itself: %1 and %2 at a load at which %3 and %4 are usual for it.',
+          mhz(sm_mhz),
+          watts(power_watts),
+          mhz(usual_sm_mhz),
+          watts(usual_power_watts),
+        ),
+        siblings.length === 0
+          ? ''
+          : trans._n(
+              'GPU %2 is faster at the same load.',
+              'GPUs %2 are faster at the same load.',
+              siblings.length,
+              siblings.join(', '),
+            ),
+        trans.__('The driver gives no reason: check power cables and cooling, and reset the GPU when it is idle.'),
+      ],
+      ' ',
+    ),
   memory_nearly_full: ({ free_bytes, total_bytes }) =>
     trans.__(
       'Memory nearly full: %1 of %2 free. The next allocation may fail.',
@@ -137,6 +161,46 @@ function describeReason(reason: ThrottleReason, { limit_watts, gpu_celsius }: Re
   return reason === 'sw_power_cap' && limit_watts !== undefined
     ? trans.__('power-capped at %1', watts(limit_watts))
     : REASONS()[reason];
+}
+
+/** What hangs, who waits with it, and who does not, a sentence each. */
+function describeHang(
+  { power_watts, pids, waiting, differing }: Extract<Condition, { condition: 'suspected_hang' }>,
+  nameOf: NameOf,
+): string[] {
+  const draw = watts(power_watts);
+  const named = differing.map(({ gpu, pid }) => trans.__('GPU %1 (PID %2)', gpu, pid)).join(', ');
+  return [
+    pids.length === 0
+      ? trans.__('Suspected hang: the kernels run all the time at %1, and nothing moves.', draw)
+      : trans.__(
+          'Suspected hang: the kernels of %1 run all the time at %2, and nothing moves.',
+          describeProcesses(pids, nameOf),
+          draw,
+        ),
+    waiting.length === 0
+      ? ''
+      : trans._n(
+          'GPU %2 of the same job waits, too.',
+          'GPUs %2 of the same job wait, too.',
+          waiting.length,
+          waiting.join(', '),
+        ),
+    differing.length === 0
+      ? ''
+      : trans._n(
+          '%2 of the same job does not wait: look there first.',
+          '%2 of the same job do not wait: look there first.',
+          differing.length,
+          named,
+        ),
+  ];
+}
+
+function describeProcesses(pids: readonly number[], nameOf: NameOf): string {
+  const names = pids.slice(0, NAMED_MOST).map(nameOf).join(', ');
+  const more = pids.length - NAMED_MOST;
+  return more > 0 ? trans._n('%2 and %1 more', '%2 and %1 more', more, names) : names;
 }
 
 /** `train.ipynb (ana)`; by the PID alone where the process is another than it was then. */

@@ -4,6 +4,7 @@ import { trans } from '../lib/translation';
 import type { Event, Mark, ProcessRef, Run } from '../wire';
 import { severityLevel } from './condition';
 import { describeCondition, describeXid } from './describe-condition';
+import { describeFiring } from './firing-alert';
 import { valueOf } from './reading';
 import type { Level } from './describe';
 import { xidOf } from './xid';
@@ -45,6 +46,10 @@ const TEXTS: { [K in Event['what']]: Describe<Extract<Event, { what: K }>> } = {
   run_step: () => null,
   run_ended: runEnd,
   mark: (event) => description('none', trans.__('Mark: %1', describeMark(event))),
+  alert_firing: (event) => description(severityLevel(event.severity), trans.__('Alert %1', describeFiring(event))),
+  alert_resolved: (event) => description('none', trans.__('Resolved: alert %1', describeFiring(event))),
+  // The server's own sentence has the cure.
+  alert_problem: ({ message }) => description('warning', message),
 };
 
 /** An event as text; `processes` names those that it is about. `null` for one that is not listed, or unknown. */

@@ -29,6 +29,7 @@ export interface EventMark {
 const KEPT = 100;
 /** Of these, so many are marks. */
 const MARKS_KEPT = 64;
+const RESOLVED: readonly Event['what'][] = ['condition_ended', 'alert_resolved', 'gpu_back'];
 /** An Xid and the condition that it raises come within this time of each other. */
 const SAME_MS = 5000;
 
@@ -80,7 +81,7 @@ export function eventRows(events: readonly Event[], withProcesses: boolean, samp
         text,
         more: plainText(description.more),
         level: levelOf(event, description.level, events),
-        resolved: event.what === 'condition_ended' || event.what === 'gpu_back',
+        resolved: RESOLVED.includes(event.what),
       },
     ];
   });

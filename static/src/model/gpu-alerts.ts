@@ -1,6 +1,8 @@
 /** All that is to be said of a GPU beside its numbers: in sentences, and the most important of it in a few words. */
 
 import { joined } from '../lib/text';
+import type { FiringAlert } from '../wire';
+import { firingAlerts } from './firing-alert';
 import type { GpuState } from './gpu';
 import { alertsOf, describeThrottling, worstFirst, type Alert } from './condition';
 import { describeClock, describeHealth, type Description } from './describe';
@@ -8,16 +10,23 @@ import type { HolderRow } from './holders';
 import { describeForecast, forecastOf, shortFilling } from './memory-forecast';
 import { valueOf } from './reading';
 
+/** What alerts are made of beside the GPU, as the store has it. */
+interface Known {
+  memoryHorizon_ms: number;
+  firing: readonly FiringAlert[];
+}
+
 /** The alerts of a GPU, the worst first; `rows` are its holders. */
-export function gpuAlerts(gpu: GpuState, rows: readonly HolderRow[], horizon_ms: number, now_ms: number): Alert[] {
+export function gpuAlerts(gpu: GpuState, rows: readonly HolderRow[], known: Known, now_ms: number): Alert[] {
   const { now } = gpu;
   const health = now === null ? null : describeHealth(now.health, now_ms);
-  const forecast = forecastOf(gpu, rows, horizon_ms);
+  const forecast = forecastOf(gpu, rows, known.memoryHorizon_ms);
   return worstFirst([
     ...(health === null ? [] : [{ ...health, key: 'health' }]),
     ...(forecast === null
       ? []
       : [{ ...describeForecast(forecast), short: shortFilling(forecast.left_ms), key: 'forecast' }]),
+    ...firingAlerts(known.firing, gpu.index, now_ms),
     ...alertsOf(now, now_ms),
   ]);
 }

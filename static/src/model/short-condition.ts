@@ -1,6 +1,6 @@
 /** Conditions in a few words, as the terminal has them, for a line that is full of numbers. */
 
-import { duration, memoryAmount, percent } from '../lib/format';
+import { duration, memoryAmount, mhz, percent } from '../lib/format';
 import { table, trans } from '../lib/translation';
 import type { Condition, RecoveryAction } from '../wire';
 import { describeReasons } from './describe-condition';
@@ -14,6 +14,9 @@ const TEXTS: { [K in Kind]: (condition: Extract<Condition, { condition: K }>) =>
   throttled: ({ reasons }) => describeReasons(reasons),
   held_idle: ({ idle_ms }) => trans.__('idle %1', duration(idle_ms)),
   hardly_used: ({ sm_percent }) => trans.__('low SM use: %1', percent(sm_percent)),
+  suspected_hang: () => trans.__('suspected hang'),
+  held_by_nobody: ({ bytes }) => trans.__('%1, no process', memoryAmount(bytes)),
+  slower_than_itself: ({ sm_mhz }) => trans.__('slow: %1', mhz(sm_mhz)),
   memory_nearly_full: ({ free_bytes }) => trans.__('%1 left', memoryAmount(free_bytes)),
   memory_filling: ({ left_ms }) => shortFilling(left_ms),
   ecc_uncorrected: ({ count }) => trans._n('%1 memory error', '%1 memory errors', count),

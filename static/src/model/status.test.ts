@@ -24,6 +24,20 @@ describe('the state', () => {
     expect(state()).toBe('live');
   });
 
+  it('is never live where a recording is played, however old that is', () => {
+    store.phase = { phase: 'open' };
+    const playback = { from_ms: NOW, to_ms: NOW + 60_000, speed: 10, paused: false, ended: false };
+    store.apply(hello({ inventory: { ...inventory(1), playback } }));
+    now_ms += 86_400_000;
+    expect(state()).toBe('replay');
+    expect(statusOf(store, now_ms)).toMatchObject({ text: 'Replay · 10×', level: 'paused' });
+    expect(store.clock.now()).toBe(NOW);
+    store.apply({ type: 'inventory', ...inventory(1), playback: { ...playback, paused: true } });
+    expect(statusOf(store, now_ms).text).toBe('Paused');
+    store.apply({ type: 'inventory', ...inventory(1) });
+    expect(state()).toBe('stale');
+  });
+
   it('is stale when samples stop coming, and live when they come again', () => {
     store.phase = { phase: 'open' };
     store.apply(hello());

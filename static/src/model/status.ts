@@ -2,12 +2,13 @@
 
 import { duration, hourAndMinute, seconds } from '../lib/format';
 import { trans } from '../lib/translation';
-import type { CollectorStatus } from '../wire';
+import type { CollectorStatus, Playback } from '../wire';
 import type { Diagnosis, Store } from './store';
 
 export type ConnectionState =
   | 'connecting'
   | 'live'
+  | 'replay'
   | 'stale'
   | 'reconnecting'
   | 'collector-starting'
@@ -21,6 +22,11 @@ export interface Status {
   title: string;
   /** `pending` resolves by itself, `error` needs somebody, `paused` is as somebody wanted it. */
   level: 'ok' | 'pending' | 'error' | 'paused';
+}
+
+/** Whether the readings are those of the moment that is shown. */
+export function isFresh(status: Status): boolean {
+  return status.state === 'live' || status.state === 'replay';
 }
 
 /** The state of the chain from the driver to this screen, at `localNowMs` of the local clock. */
@@ -38,6 +44,10 @@ export function statusOf(store: Store, localNowMs: number): Status {
       ? { state: 'reconnecting', text: trans.__('Reconnecting'), title, level }
       : { state: 'connecting', text: trans.__('Connecting'), title, level };
   }
+  const playback = store.inventory?.playback;
+  if (playback !== undefined && collector.state === 'running') {
+    return playedStatus(playback);
+  }
   const title = collector.message ?? '';
   switch (collector.state) {
     case 'starting':
@@ -52,6 +62,13 @@ export function statusOf(store: Store, localNowMs: number): Status {
     default:
       return liveOrStale(store);
   }
+}
+
+/** What is played is never live. */
+function playedStatus({ speed, paused, ended }: Playback): Status {
+  const text = ended ? trans.__('Ended') : paused ? trans.__('Paused') : trans.__('Replay · %1×', String(speed));
+  const title = trans.__('A recording is played. Nothing of it is how things are now.');
+  return { state: 'replay', text, title, level: 'paused' };
 }
 
 function liveOrStale(store: Store): Status {
@@ -109,6 +126,7 @@ export function noticeOf(store: Store, status: Status, connectingMessage: string
     case 'collector-paused':
       return pauseNotice(store.collector);
     case 'live':
+    case 'replay':
     case 'stale':
       return store.inventory?.gpus.length === 0
         ? { title: trans.__('No GPU'), message: trans.__('The driver is loaded, but reports no GPU.') }

@@ -7,6 +7,7 @@ import type { TimeWindow } from '../chart/content';
 import type {
   CollectorStatus,
   Event,
+  FiringAlert,
   GpuDetails,
   GpuSample,
   Hello,
@@ -73,6 +74,8 @@ export class Store {
   readonly details = new Map<number, GpuDetails>();
   /** The newest last. */
   events: readonly Event[] = [];
+  /** The alerts of people's own rules that fire now, the worst first. */
+  firing: readonly FiringAlert[] = [];
   /** Workloads that run or did, by name, for those who asked for them; the oldest first. */
   readonly runs = new Map<string, RunState>();
   /** Who held GPUs in the history that came last, by UUID. */
@@ -98,6 +101,7 @@ export class Store {
         break;
       case 'inventory':
         this.inventory = withKnownGpus(frame, this.inventory);
+        this.pinClock();
         break;
       case 'sample':
         this.clock.observe(frame.at_ms);
@@ -105,6 +109,9 @@ export class Store {
         break;
       case 'event':
         this.events = withEvent(this.events, frame);
+        break;
+      case 'alerts':
+        this.firing = frame.firing;
         break;
       case 'details':
         this.details.set(frame.index, frame);
@@ -166,11 +173,13 @@ export class Store {
     this.collector = hello.collector;
     this.inventory = hello.inventory && withKnownGpus(hello.inventory, this.inventory);
     this.events = keepEvents(hello.events);
+    this.firing = hello.alerts ?? [];
     this.runs.clear();
     this.details.clear();
     for (const details of hello.details) {
       this.details.set(details.index, details);
     }
+    this.pinClock(hello.sample);
     this.expecting_from_ms = this.clock.now();
     if ((this.timeline.times_ms.at(-1) ?? 0) > hello.at_ms + this.gap_ms) {
       // The server's clock was set back, or it is another server.
@@ -182,6 +191,12 @@ export class Store {
     } else {
       this.add(hello.sample);
     }
+  }
+
+  /** What is played from a recording has the time of its newest sample. */
+  private pinClock(newest: Sample | null = this.sample): void {
+    const is_played = this.inventory?.playback !== undefined;
+    this.clock.pin(is_played ? (newest?.at_ms ?? null) : null);
   }
 
   private history(history: History): void {
@@ -208,6 +223,7 @@ export class Store {
   private add(reported: Sample): void {
     const sample = withKnownReadings(reported, this.sample, this.inventory);
     this.sample = sample;
+    this.pinClock();
     const values = new Map<string, number | null>();
     for (const gpu of sample.gpus) {
       for (const metric of this.kept) {

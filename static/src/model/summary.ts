@@ -2,7 +2,7 @@
 
 import { memoryNumber, memoryTotal, watts } from '../lib/format';
 import { plainText } from '../lib/text';
-import { firstAfter, indexAt, type Timeline } from '../lib/timeline';
+import { firstAfter, indexAt, type SeriesSource } from '../lib/timeline';
 import { trans } from '../lib/translation';
 import type { GpuSample } from '../wire';
 import { worstLevel, severityLevel } from './condition';
@@ -16,7 +16,7 @@ const BUSY_MS = 10_000;
 /** The lines up to a moment. */
 interface LineEnd {
   at_ms: number;
-  timeline: Timeline;
+  timeline: SeriesSource;
 }
 
 export interface Moment extends LineEnd {

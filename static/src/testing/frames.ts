@@ -152,6 +152,7 @@ export function process(pid: number, changes: Partial<Process> = {}): Process {
     command: 'python3 train.py',
     user: 'ana',
     host_memory_bytes: { value: 3 * GIB, at_ms: NOW - 2_000 },
+    traced: false,
     started_ms: NOW - 3_600_000,
     mps: false,
     owner: { parents: [] },

@@ -176,7 +176,7 @@ export class GpuCard {
   }
 
   private updateAlerts(gpu: GpuState, rows: readonly HolderRow[], now_ms: number, store: Store): void {
-    const alerts = gpuAlerts(gpu, rows, store.memoryHorizon_ms, now_ms);
+    const alerts = gpuAlerts(gpu, rows, store, now_ms);
     const { text, title, level } = shortState(gpu, alerts, now_ms);
     setText(this.stateText, text);
     setAttribute(this.state, 'title', title || null);

@@ -94,7 +94,7 @@ export class GpuList {
     const shown =
       asRows && this.filter.isWorstFirst
         ? sortedBy(chosen.gpus, (gpu) =>
-            levelRank(gpuAlerts(gpu, held(gpu), store.memoryHorizon_ms, now_ms)[0]?.level ?? 'none'),
+            levelRank(gpuAlerts(gpu, held(gpu), store, now_ms)[0]?.level ?? 'none'),
           )
         : chosen.gpus;
     setShown(this.filter.element, asRows);

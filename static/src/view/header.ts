@@ -1,12 +1,15 @@
 /** The head of the view: what this is, whether it is true just now, and all GPUs in one line. */
 
 import { button, h, KeyedRows, setAttribute, setShown, setText } from '../lib/dom';
-import { duration, timeOfDay } from '../lib/format';
+import { dateAndTime, duration, since } from '../lib/format';
 import { joined, plainText } from '../lib/text';
 import { trans } from '../lib/translation';
 import { valueOf } from '../model/reading';
+import type { Request } from '../model/request';
 import type { Status } from '../model/status';
 import type { Store } from '../model/store';
+import { failedPart, part } from './part';
+import type { ReplayBar } from './replay-bar';
 
 /** Spans of time to choose from, in minutes; the server remembers as much as the longest. */
 const SPANS_MIN = [2, 5] as const;
@@ -18,6 +21,8 @@ export interface HeaderOptions {
   /** The other span of time is wanted; left out where that is chosen elsewhere. */
   onSpan?: () => void;
   onRetry: () => void;
+  /** How the server is asked, to steer a recording that it plays. */
+  request?: Request | undefined;
 }
 
 export class Header {
@@ -32,6 +37,15 @@ export class Header {
     },
     trans.__('simulated'),
   );
+  private readonly recording = h(
+    'span',
+    { class: 'gpumon-simulated', 'data-testid': 'gpumon-recording' },
+    trans.__('recording'),
+  );
+  /** The controls of a recording, once there is one. */
+  private readonly replay = h('div', {});
+  private bar: ReplayBar | null = null;
+  private loading = false;
   private readonly status = h('span', { class: 'gpumon-status-text' });
   private readonly statusLine = h('span', { class: 'gpumon-status', 'data-testid': 'gpumon-status' });
   private readonly retry: HTMLElement;
@@ -44,7 +58,7 @@ export class Header {
   private readonly platform = h('span', { class: 'gpumon-platform gpumon-wide' });
   private readonly span: HTMLElement;
 
-  constructor(options: HeaderOptions) {
+  constructor(private readonly options: HeaderOptions) {
     this.title = h('h1', { class: 'gpumon-title' }, options.title);
     const retryTitle = trans.__('Reconnect now');
     this.retry = button({ class: 'gpumon-retry', title: retryTitle }, options.onRetry, trans.__('now'));
@@ -54,15 +68,28 @@ export class Header {
     this.element = h(
       'header',
       { class: 'gpumon-head' },
-      h('div', { class: 'gpumon-head-row' }, this.title, this.platform, this.simulated, this.statusLine),
+      h(
+        'div',
+        { class: 'gpumon-head-row' },
+        this.title,
+        this.platform,
+        this.simulated,
+        this.recording,
+        this.statusLine,
+      ),
       h('div', { class: 'gpumon-head-row gpumon-head-second' }, this.summary, this.span, ...(options.actions ?? [])),
+      this.replay,
     );
   }
 
   update(store: Store, status: Status, summary: readonly string[], spanMin: number, at_ms: number | null): void {
     const platform = store.inventory?.platform;
     setShown(this.simulated, platform?.source === 'simulated');
-    const past = at_ms === null ? null : trans.__('%1, %2 ago', timeOfDay(at_ms), duration(store.clock.now() - at_ms));
+    const past =
+      at_ms === null
+        ? null
+        : trans.__('%1, %2 ago', since(at_ms, store.clock.now()), duration(store.clock.now() - at_ms));
+    this.updateReplay(store);
     setText(this.status, past ?? status.text);
     setAttribute(this.statusLine, 'data-level', past === null ? status.level : 'past');
     setAttribute(this.statusLine, 'title', status.title);
@@ -80,6 +107,40 @@ export class Header {
         nextSpan(spanMin),
       ),
     );
+  }
+
+  private updateReplay(store: Store): void {
+    const playback = store.inventory?.playback;
+    setShown(this.recording, playback !== undefined);
+    setShown(this.replay, playback !== undefined);
+    if (playback === undefined) {
+      return;
+    }
+    const at_ms = store.sample?.at_ms ?? playback.from_ms;
+    setText(this.recording, trans.__('recording of %1', dateAndTime(at_ms)));
+    setAttribute(
+      this.recording,
+      'title',
+      trans.__('Recorded from %1 to %2', dateAndTime(playback.from_ms), dateAndTime(playback.to_ms)),
+    );
+    if (this.bar === null) {
+      void this.loadReplay();
+    }
+    this.bar?.update(playback, at_ms);
+  }
+
+  private async loadReplay(): Promise<void> {
+    if (this.loading) {
+      return;
+    }
+    this.loading = true;
+    try {
+      const { ReplayBar } = await part(import('./replay-bar'));
+      this.bar = new ReplayBar(this.options.request);
+      this.replay.replaceChildren(this.bar.element);
+    } catch (error) {
+      this.replay.replaceChildren(failedPart(error));
+    }
   }
 
   private updatePlatform(store: Store): void {

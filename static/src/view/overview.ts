@@ -1,9 +1,12 @@
 /** The whole view, from the head to the machine; it shows what the store holds. */
 
 import { h, setShown } from '../lib/dom';
+import { firingAlerts } from '../model/firing-alert';
 import { gpusOf } from '../model/gpu';
 import { holderRows } from '../model/holders';
+import { isFresh } from '../model/status';
 import type { Store } from '../model/store';
+import { AlertList } from './alert-list';
 import { Announcer } from './announcer';
 import { EventList } from './event-list';
 import { GpuList } from './gpu-list';
@@ -32,6 +35,8 @@ export class Overview extends StoreView {
   protected readonly header: Header;
   private readonly runs: RunEntry | null;
   private readonly announcer = new Announcer();
+  /** Those of the machine; those of a GPU are on its card. */
+  private readonly alerts = new AlertList();
   private readonly list: GpuList;
   private readonly holders: HolderTable;
   private readonly events: EventList;
@@ -51,6 +56,7 @@ export class Overview extends StoreView {
     this.runs = runner === null ? null : new RunEntry(store, runner, options.invalidate);
     this.header = new Header({
       ...options,
+      request: runner?.request,
       actions: [...(this.runs === null ? [] : [this.runs.button]), ...(options.actions ?? [])],
       onSpan: () => {
         this.spanMin = nextSpan(this.spanMin);
@@ -66,6 +72,7 @@ export class Overview extends StoreView {
       this.announcer.element,
       this.notice.element,
       ...(this.runs === null ? [] : [this.runs.element]),
+      this.alerts.element,
       this.list.element,
       this.holders.element,
       this.events.element,
@@ -83,8 +90,10 @@ export class Overview extends StoreView {
     const now_ms = store.clock.now();
     const gpus = gpusOf(store.inventory, sample, store.details);
     const { status, notice } = this.renderHead(gpus, this.spanMin);
-    const freshness = { now_ms, stale: status.state !== 'live' };
-    this.announcer.update(status, notice, gpus, now_ms);
+    const freshness = { now_ms, stale: !isFresh(status) };
+    const ofMachine = firingAlerts(store.firing, null, now_ms);
+    this.alerts.update(ofMachine.length > 0 ? ofMachine : null);
+    this.announcer.update(status, notice, gpus, store.firing, now_ms);
     this.runs?.render(gpus, freshness);
     const rows = holderRows(gpus, store.slots);
     const context = {

@@ -8,7 +8,7 @@ import { trans } from '../lib/translation';
 import type { GpuState } from '../model/gpu';
 import { noticeOf, statusOf, type Status } from '../model/status';
 import type { Diagnosis, Store } from '../model/store';
-import { summaryOf } from '../model/summary';
+import { summaryOf, type Moment } from '../model/summary';
 import { Cursor } from './cursor';
 import { eventMarkers } from './event-markers';
 import { Header } from './header';
@@ -83,6 +83,11 @@ export abstract class StoreView implements View {
     this.element.remove();
   }
 
+  /** What the charts show of the past. */
+  protected get seen(): Pick<Moment, 'timeline' | 'gap_ms'> {
+    return this.store;
+  }
+
   /** Writes the head, which sums up `gpus`, and the notice. */
   protected renderHead(gpus: readonly GpuState[], spanMin: number): Head {
     const { store, options } = this;
@@ -91,7 +96,8 @@ export abstract class StoreView implements View {
     setAttribute(this.element, 'data-gpumon-state', status.state);
     setAttribute(this.element, 'data-layout', this.wide ? 'wide' : 'compact');
     const { at_ms } = this.cursor;
-    const { timeline, gap_ms } = store;
+    // What is busy now, the stream says best.
+    const { timeline, gap_ms } = at_ms === null ? store : this.seen;
     const moment = { at_ms: at_ms ?? store.clock.now(), isPast: at_ms !== null, timeline, gap_ms };
     setAttribute(this.element, 'data-past', moment.isPast ? '' : null);
     this.header.update(store, status, gpus.length === 0 ? [] : summaryOf(gpus, moment), spanMin, at_ms);

@@ -20,6 +20,7 @@ import { Overview } from './overview';
 const DATA = [
   'gpumon doctor',
   'gpumon resume',
+  'gpumon serve --data-dir DIR',
   'gpumon',
   'NVIDIA',
   'train.py',

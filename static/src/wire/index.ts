@@ -53,6 +53,19 @@ export type Activity = {
   /** Bandwidth of device memory in use, of what it can do (`DRAM_BW_UTIL`). */
   dram_bandwidth_percent: Reading<number>, };
 
+/** An alert: a rule of the alert file that holds for a GPU or for the machine. */
+export type Alert = {
+  /** The name of its rule. */
+  rule: string,
+  /** How much it matters, as the rule says. */
+  severity: Severity,
+  /** When it began to fire: what the rule watches for had lasted long enough. */
+  since_ms: number,
+  /** What the rule watches for and what it met, in one sentence for people. */
+  text: string,
+  /** Whether the rule is silenced now: the alert is listed, and nobody is notified. */
+  silenced?: boolean, };
+
 /** A process further up. */
 export type Ancestor = {
   /** Its PID. */
@@ -202,7 +215,27 @@ export type Condition = {
   /** Multiprocessors that had work. */
   sm_percent: number,
   /** Tensor cores that had work. */
-  tensor_percent: number | null, } | { "condition": "memory_nearly_full",
+  tensor_percent: number | null, } | { "condition": "suspected_hang",
+  /** The draw, which is about that of a GPU that a program holds and does not use. */
+  power_watts: number,
+  /** The processes on this GPU. */
+  pids: Array<number>,
+  /** Other GPUs of the same job, by NVML's index, where it is the same. */
+  waiting: Array<number>,
+  /** Those of the same job where it is not, unless they are most of its GPUs: what the others wait for. */
+  differing: Array<GpuProcess>, } | { "condition": "held_by_nobody",
+  /** How much. */
+  bytes: number, } | { "condition": "slower_than_itself",
+  /** Clock of the multiprocessors now. */
+  sm_mhz: number,
+  /** What it is usually at this load. */
+  usual_sm_mhz: number,
+  /** Draw now. */
+  power_watts: number,
+  /** What it is usually at this load. */
+  usual_power_watts: number,
+  /** GPUs of the same kind with about the same load, which are faster, by NVML's index. */
+  siblings: Array<number>, } | { "condition": "memory_nearly_full",
   /** What is left. */
   free_bytes: number,
   /** Of all. */
@@ -267,7 +300,27 @@ export type ConditionSpan = {
   /** Multiprocessors that had work. */
   sm_percent: number,
   /** Tensor cores that had work. */
-  tensor_percent: number | null, } | { "condition": "memory_nearly_full",
+  tensor_percent: number | null, } | { "condition": "suspected_hang",
+  /** The draw, which is about that of a GPU that a program holds and does not use. */
+  power_watts: number,
+  /** The processes on this GPU. */
+  pids: Array<number>,
+  /** Other GPUs of the same job, by NVML's index, where it is the same. */
+  waiting: Array<number>,
+  /** Those of the same job where it is not, unless they are most of its GPUs: what the others wait for. */
+  differing: Array<GpuProcess>, } | { "condition": "held_by_nobody",
+  /** How much. */
+  bytes: number, } | { "condition": "slower_than_itself",
+  /** Clock of the multiprocessors now. */
+  sm_mhz: number,
+  /** What it is usually at this load. */
+  usual_sm_mhz: number,
+  /** Draw now. */
+  power_watts: number,
+  /** What it is usually at this load. */
+  usual_power_watts: number,
+  /** GPUs of the same kind with about the same load, which are faster, by NVML's index. */
+  siblings: Array<number>, } | { "condition": "memory_nearly_full",
   /** What is left. */
   free_bytes: number,
   /** Of all. */
@@ -380,7 +433,9 @@ export type Event = {
   /** Corrected by the hardware, at no loss. */
   corrected: number,
   /** Not corrected: what was computed with them is wrong, and the program that met one has ended. */
-  uncorrected: number, } | { "what": "condition_began" } & Condition | { "what": "condition_ended" } & Condition | { "what": "process_started" } & ProcessRef | { "what": "process_ended" } & ProcessRef | { "what": "mig_changed" } | { "what": "power_source_changed" } | { "what": "run_began" } & Run | { "what": "run_step" } & Run | { "what": "run_ended" } & Run | { "what": "mark" } & Mark);
+  uncorrected: number, } | { "what": "condition_began" } & Condition | { "what": "condition_ended" } & Condition | { "what": "process_started" } & ProcessRef | { "what": "process_ended" } & ProcessRef | { "what": "mig_changed" } | { "what": "power_source_changed" } | { "what": "run_began" } & Run | { "what": "run_step" } & Run | { "what": "run_ended" } & Run | { "what": "mark" } & Mark | { "what": "alert_firing" } & Alert | { "what": "alert_resolved" } & Alert | { "what": "alert_problem",
+  /** What is wrong, and what to do about it, in one sentence for people. */
+  message: string, });
 
 /** The `NVLink` fabric. */
 export type Fabric = {
@@ -402,6 +457,21 @@ export type Fan = {
   speed_percent: Reading<number>,
   /** Turns per minute (`nvmlDeviceGetFanSpeedRPM`). */
   rpm: Reading<number>, };
+
+/** An alert that fires now, and where. */
+export type FiringAlert = {
+  /** The GPU; `None` where it concerns the machine. */
+  gpu: GpuRef | null,
+  /** The name of its rule. */
+  rule: string,
+  /** How much it matters, as the rule says. */
+  severity: Severity,
+  /** When it began to fire: what the rule watches for had lasted long enough. */
+  since_ms: number,
+  /** What the rule watches for and what it met, in one sentence for people. */
+  text: string,
+  /** Whether the rule is silenced now: the alert is listed, and nobody is notified. */
+  silenced?: boolean, };
 
 /** One GPU's identity and what never changes about it. */
 export type Gpu = {
@@ -482,6 +552,13 @@ export type GpuLink = {
   path: Reading<PciPath>,
   /** Active NVLinks between the two, through switches or not; 0 where there are none. */
   nvlinks: Reading<number>, };
+
+/** A process on a GPU. */
+export type GpuProcess = {
+  /** NVML's index. */
+  gpu: number,
+  /** The process. */
+  pid: number, };
 
 /** A GPU by its two names. */
 export type GpuRef = {
@@ -566,6 +643,8 @@ export type Hello = {
   details: Array<GpuDetails>,
   /** What happened lately, the oldest first. */
   events: Array<Event>,
+  /** Which alerts fire now, the worst first; left out where none does. */
+  alerts?: Array<FiringAlert>,
   /** The recent past. */
   history: History, };
 
@@ -647,7 +726,9 @@ export type Inventory = {
   /** Every GPU the driver lists, in the driver's order; a lost one keeps its place. */
   gpus: Array<Gpu>,
   /** Which GPUs are linked by what: one entry per pair, the lower index first. Empty until it is known. */
-  topology: Array<GpuLink>, };
+  topology: Array<GpuLink>,
+  /** Where all of this is played from a recording, and is not how things are now: how it is played. */
+  playback?: Playback, };
 
 /** A moment that a person or a script marked. */
 export type Mark = {
@@ -862,6 +943,19 @@ export type Platform = {
   /** `nvmlSystemGetCudaDriverVersion_v2`: the newest CUDA this driver runs, as `13.0`. */
   cuda_version: Reading<string>, };
 
+/** How a recording is played. What is shown then is as it was at the time of the newest sample. */
+export type Playback = {
+  /** When its first sample was taken. */
+  from_ms: number,
+  /** When its last sample was taken. */
+  to_ms: number,
+  /** In times of the real speed. */
+  speed: number,
+  /** Whether it stands still because somebody wanted that. */
+  paused: boolean,
+  /** Whether its last sample is shown. */
+  ended: boolean, };
+
 /** A Kubernetes pod. */
 export type Pod = {
   /** Its UID, as Kubernetes writes it. */
@@ -923,6 +1017,8 @@ export type Process = {
    * full. Read every few seconds.
    */
   host_memory_bytes: Reading<number>,
+  /** Whether a debugger or another tracer is attached (`TracerPid` in `/proc/PID/status`). Read every few seconds. */
+  traced: Reading<boolean>,
   /** When it started. With the PID it identifies a process, since PIDs are used again. */
   started_ms: Reading<number>,
   /** The MIG instance it runs in; left out of JSON where it runs on the whole GPU. */
@@ -1184,7 +1280,9 @@ export type Series = {
   max?: Array<number | null>, };
 
 /** From the server to a client, told apart by `type`. */
-export type ServerFrame = { "type": "hello" } & Hello | { "type": "inventory" } & Inventory | { "type": "sample" } & Sample | { "type": "details" } & GpuDetails | { "type": "trace" } & Trace | { "type": "event" } & Event | { "type": "collector" } & CollectorStatus | { "type": "history" } & History | { "type": "run" } & RunState | { "type": "lagged",
+export type ServerFrame = { "type": "hello" } & Hello | { "type": "inventory" } & Inventory | { "type": "sample" } & Sample | { "type": "details" } & GpuDetails | { "type": "trace" } & Trace | { "type": "event" } & Event | { "type": "alerts",
+  /** The worst first. */
+  firing: Array<FiringAlert>, } | { "type": "collector" } & CollectorStatus | { "type": "history" } & History | { "type": "run" } & RunState | { "type": "lagged",
   /** How many. */
   missed: number, } | { "type": "heartbeat",
   /** The server's clock. */
@@ -1216,6 +1314,8 @@ export type Snapshot = {
   details: Array<GpuDetails>,
   /** What happened lately, the oldest first; empty where there is no server that could remember. */
   events: Array<Event>,
+  /** Which alerts fire now, the worst first; left out where none does. */
+  alerts?: Array<FiringAlert>,
   /** The recent past, where it was asked for (`?history_s=60`) and there is a server that remembers it. */
   history?: History, };
 

@@ -52,6 +52,7 @@ pub(crate) fn process(pid: u32, memory_bytes: Option<u64>, sm_percent: u32) -> P
         user: None,
         command: None,
         host_memory_bytes: None,
+        traced: false,
         started_s: 0.0,
         mps: false,
         mig: None,

@@ -1,4 +1,4 @@
-//! A recording for `gpumon top --replay`.
+//! A recording for `gpumon replay`.
 
 #![no_main]
 

@@ -4,6 +4,7 @@ use super::{
     chain::{Chain, Form, Links, Whole},
     prelude::*,
 };
+use crate::exp::exp;
 
 const KERNELS: Code = ptx!("selu");
 /// What SELU's authors found.
@@ -142,9 +143,9 @@ impl Prepared for OnCpu {
         let Self { a, between, out } = self;
         Ok(Sample::on_cpu(|| {
             if between.is_empty() {
-                pass(out, a, |_, x| (if x > 0.0 { x } else { x.exp() * ALPHA - ALPHA }) * SCALE);
+                pass(out, a, |_, x| (if x > 0.0 { x } else { exp(x) * ALPHA - ALPHA }) * SCALE);
             } else {
-                pass(between, a, |_, x| x.exp());
+                pass(between, a, |_, x| exp(x));
                 pass_in_place(between, |x| x * ALPHA);
                 pass_in_place(between, |x| x - ALPHA);
                 let between = &*between;

@@ -82,6 +82,7 @@ mod tests {
             command: Reading::Absent(Absence::Unknown),
             user: user.map_or(Reading::Absent(Absence::Unknown), |user| Reading::Now(user.to_owned())),
             host_memory_bytes: Reading::Absent(Absence::Unknown),
+            traced: Reading::Absent(Absence::Unknown),
             started_ms: Reading::Absent(Absence::Unknown),
             mig: None,
             mps: false,

@@ -232,7 +232,7 @@ impl Form<'_> {
             }
             Self::Csv(csv) => {
                 let header = if is_first { csv.header() } else { String::new() };
-                screen::write(&(header + &csv.rows(&snapshot)))?;
+                screen::write(&(header + &csv.rows(&snapshot.inventory, &snapshot.sample)))?;
             }
         }
         Ok(())

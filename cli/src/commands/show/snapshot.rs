@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use anyhow::{Context, anyhow};
 use gpumon_probe::{
-    model::{Event, GpuDetails, Inventory, Sample, now_ms},
+    model::{Event, FiringAlert, GpuDetails, Inventory, Sample, now_ms},
     owner::CommandLines,
     sampler::{self, OneShot, Options},
     vendor::{ReadDepth, Source},
@@ -36,6 +36,7 @@ pub(super) struct Snapshot {
     pub(super) sample: Sample,
     pub(super) details: Vec<GpuDetails>,
     pub(super) events: Vec<Event>,
+    pub(super) alerts: Vec<FiringAlert>,
     pub(super) past: UtilizationHistory,
     /// Whether it consists of a single sample.
     pub(super) is_single: bool,
@@ -96,6 +97,9 @@ impl Snapshot {
             .then_some(answer.body)
             .and_then(|body| serde_json::from_str(&body).ok())
             .ok_or_else(|| anyhow!("the server at {name} is of another version; restart it, or use --no-daemon"))?;
+        if snapshot.inventory.as_ref().is_some_and(|inventory| inventory.playback.is_some()) {
+            anyhow::bail!("the server at {name} replays a recording: look at it with `gpumon top`, or use --no-daemon");
+        }
         let message = snapshot.collector.message.clone();
         Self::from_frame(snapshot, now_ms()).ok_or_else(|| {
             let why = message.unwrap_or_else(|| "it has no fresh sample".to_owned());
@@ -105,7 +109,7 @@ impl Snapshot {
 
     /// `None` where it does not tell how things are now.
     fn from_frame(snapshot: frame::Snapshot, now_ms: u64) -> Option<Self> {
-        let frame::Snapshot { version, collector, inventory, sample, details, events, history } = snapshot;
+        let frame::Snapshot { version, collector, inventory, sample, details, events, alerts, history } = snapshot;
         let mut sample = sample.filter(|sample| {
             let oldest_ms = (2 * u64::from(sample.interval_ms)).clamp(LATE_MS, MAX_AGE_MS);
             collector.state == CollectorState::Running && sample.at_ms.abs_diff(now_ms) <= oldest_ms
@@ -115,7 +119,7 @@ impl Snapshot {
             Hidden::new().fill_in(&mut sample);
         }
         let past = history.as_ref().map(UtilizationHistory::of).unwrap_or_default();
-        Some(Self { version, collector, inventory, sample, details, events, past, is_single: false })
+        Some(Self { version, collector, inventory, sample, details, events, alerts, past, is_single: false })
     }
 
     fn read(source: &Arc<dyn Source>, need: Need, depth: ReadDepth) -> Result<Self, Failure> {
@@ -132,8 +136,8 @@ impl Snapshot {
         let collector =
             CollectorStatus { state: CollectorState::Running, since_ms: now_ms(), message: None, resumes_ms: None };
         let version = env!("CARGO_PKG_VERSION").to_owned();
-        let (events, past) = (Vec::new(), UtilizationHistory::default());
-        Self { version, collector, inventory, sample, details, events, past, is_single: true }
+        let (events, alerts, past) = (Vec::new(), Vec::new(), UtilizationHistory::default());
+        Self { version, collector, inventory, sample, details, events, alerts, past, is_single: true }
     }
 
     pub(super) fn into_frame(self) -> frame::Snapshot {
@@ -144,6 +148,7 @@ impl Snapshot {
             sample: Some(self.sample),
             details: self.details,
             events: self.events,
+            alerts: self.alerts,
             history: None,
         }
     }

@@ -13,7 +13,7 @@ use std::{
 };
 
 use gpumon_probe::{
-    model::{Event, GpuDetails, Inventory, Record, Sample},
+    model::{Event, FiringAlert, GpuDetails, Inventory, Record, Sample},
     owner::CommandLines,
     sampler::{self, Options, SharedInterval},
     vendor::Source,
@@ -58,7 +58,7 @@ impl<'a> Feed<'a> {
         let feed = Self { at, need, interval, sender, messages };
         // A server without fresh samples has nothing to stream, either.
         let first = Snapshot::from_server(at, Need::Past)?;
-        let frames = first.and_then(|first| Some((first, at.server.connect().ok()?.stream(interval).ok()?)));
+        let frames = first.and_then(|first| Some((first, at.server.connect().ok()?.stream(interval, false).ok()?)));
         match frames {
             Some((first, frames)) => feed.follow(first, frames)?,
             None => feed.sample()?,
@@ -171,6 +171,7 @@ struct Known {
     details: BTreeMap<u32, GpuDetails>,
     /// Since the last snapshot.
     events: Vec<Event>,
+    alerts: Vec<FiringAlert>,
 }
 
 impl Follower {
@@ -193,6 +194,7 @@ impl Follower {
                 sample: None,
                 details,
                 events: hello.events,
+                alerts: hello.alerts,
             });
             return hello.sample.is_some_and(|sample| self.ingest(ServerFrame::Sample(sample)));
         }
@@ -215,6 +217,7 @@ impl Follower {
                 known.sample = Some(sample);
                 return true;
             }
+            ServerFrame::Alerts { firing } => known.alerts = firing,
             _ => {}
         }
         false
@@ -230,6 +233,7 @@ impl Follower {
             sample: sample.clone(),
             details: known.details.values().cloned().collect(),
             events: std::mem::take(&mut known.events),
+            alerts: known.alerts.clone(),
             past: self.past.clone(),
             is_single: false,
         };

@@ -8,12 +8,14 @@ use crate::{
     top::{
         dialog::{Dialog, Help, Menu, Page, ProcessScreen, Setup},
         feed::Feed,
+        history::DEPTH_MS,
         inspect,
         keys::Action,
         model::Origin,
         process_stat::missing,
         processes::{Column, Filter, Key, Subject},
         prompt::{Prompt, Purpose, time_of_day},
+        replay,
         settings::RANGES_S,
         text::next_time_of_day,
         view::{Room, View},
@@ -54,7 +56,7 @@ impl App {
             }
             Action::ChooseMetrics => self.dialog = Some(Dialog::Setup(Setup::new(Page::Charts, state))),
             Action::Setup => self.dialog = Some(Dialog::Setup(Setup::new(Page::Columns, state))),
-            Action::LongerRange => state.range = (state.range + 1).min(RANGES_S.len() - 1),
+            Action::LongerRange => self.reach_further(),
             Action::ShorterRange => state.range = state.range.saturating_sub(1),
             Action::NextSort => self.step_sort(),
             Action::ChooseSort => self.dialog = Some(Dialog::Menu(Menu::of_columns(state))),
@@ -98,6 +100,14 @@ impl App {
             | Action::Goto => self.replay(action),
         }
         Next::Draw
+    }
+
+    fn reach_further(&mut self) {
+        let next = (self.state.range + 1).min(RANGES_S.len() - 1);
+        if RANGES_S[next] * 1000 > DEPTH_MS && self.model.origin != Origin::Server {
+            return self.state.tell(Level::Note, "what is before the last hour, a server remembers: gpumon serve");
+        }
+        self.state.range = next;
     }
 
     pub(super) fn show(&mut self, view: View) {
@@ -186,7 +196,7 @@ impl App {
 
     fn replay(&mut self, action: Action) {
         let Feed::Recording(player) = &mut self.feed else {
-            return self.state.tell(Level::Warn, "only a replay can be moved in: gpumon top --replay FILE");
+            return self.state.tell(Level::Warn, "only a replay can be moved in: gpumon replay FILE");
         };
         let updates = match action {
             Action::Goto => {
@@ -202,6 +212,7 @@ impl App {
             Action::SkipBack => player.skip(-SKIP_MS),
             _ => player.pause_or_go_on(),
         };
+        let updates = replay::updates(updates);
         self.played(updates);
     }
 
@@ -214,7 +225,7 @@ impl App {
         let (_, first, last) = player.times_ms();
         match next_time_of_day(first, seconds).filter(|at_ms| *at_ms <= last.saturating_add(1000)) {
             Some(at_ms) => {
-                let updates = player.seek_to(at_ms);
+                let updates = replay::updates(player.seek_to(at_ms));
                 self.played(updates);
             }
             None => self.state.tell(Level::Warn, format!("{text} is not in this recording")),
@@ -274,10 +285,10 @@ impl App {
 
     /// Why processes on the screen are none that could be looked at or be sent a signal.
     pub(super) fn not_of_this_machine(&self) -> Option<&'static str> {
-        match self.model.origin {
-            Origin::Recording => Some("this is a recording: the process is not there now"),
-            _ if self.model.is_simulated() => Some("this process is simulated"),
-            Origin::Driver | Origin::Server => None,
+        match () {
+            () if self.model.is_recording() => Some("this is a recording: the process is not there now"),
+            () if self.model.is_simulated() => Some("this process is simulated"),
+            () => None,
         }
     }
 }

@@ -9,7 +9,9 @@ use std::{
     time::{Duration, Instant},
 };
 
+use gpumon_history::span::HistorySpan;
 use gpumon_probe::model::Record;
+use gpumon_recording::Player;
 use ratatui::{
     crossterm::event::{Event, KeyEvent, KeyEventKind},
     layout::Rect,
@@ -18,7 +20,7 @@ use ratatui::{
 use self::{mouse::Click, signals::Sent};
 use super::{
     dialog::{Answer, Dialog},
-    feed::Feed,
+    feed::{Feed, PastReader},
     input::Input,
     inspect,
     keys::{self, Action},
@@ -26,9 +28,10 @@ use super::{
     painter::Hit,
     processes::Filter,
     prompt::{Prompt, Purpose, Typed},
-    replay::Player,
+    replay,
     settings::{File, Settings},
     state::State,
+    text::date_and_clock,
 };
 use crate::describe::Level;
 
@@ -61,6 +64,10 @@ pub(super) struct App {
     pub(super) covered: Option<Dialog>,
     pub(super) prompt: Option<Prompt>,
     feed: Feed,
+    /// Where more of the past is asked for, where a server has it.
+    pub(super) past: Option<PastReader>,
+    /// The span for which it was told how far back the server knows, in milliseconds.
+    told_span_ms: u64,
     /// As they were read, and where they are written to; `None` where there is no such place.
     settings: Settings,
     file: Option<File>,
@@ -92,6 +99,8 @@ impl App {
             covered: None,
             prompt: None,
             feed,
+            past: None,
+            told_span_ms: 0,
             settings,
             file,
             hits: Vec::new(),
@@ -119,8 +128,11 @@ impl App {
         let mut changed = self.state.forget_notice(now) | self.watch_sent(now);
         // How long nothing has come is told by the second.
         changed |= self.model.is_stale();
+        if let Some(past) = &mut self.past {
+            past.need(self.state.span_ms(), self.model.now_ms(), now);
+        }
         if let Feed::Recording(player) = &mut self.feed {
-            let updates = player.advance(now);
+            let updates = replay::updates(player.advance(now));
             changed |= self.played(updates);
         }
         if changed { Next::Draw } else { Next::Wait }
@@ -141,9 +153,14 @@ impl App {
             Update::Record(record) if !matches!(**record, Record::Sample(_) | Record::Event(_)) => Next::Wait,
             _ => Next::Draw,
         };
+        self.tell_reach(&update);
         if let Some(live) = &mut self.behind {
+            // The past is no other while the screen is paused.
+            if let Update::Past(past) = &update {
+                self.model.ingest(Update::Past(past.clone()));
+            }
             live.ingest(update);
-            return Next::Wait;
+            return next;
         }
         let is_sample = update.sample().is_some();
         self.model.ingest(update);
@@ -153,6 +170,22 @@ impl App {
             self.state.processes.drop_old_tags(&self.model);
         }
         next
+    }
+
+    /// Says once per span where a server knows less of the past than is shown, and how it would know more.
+    fn tell_reach(&mut self, update: &Update) {
+        let span_ms = self.state.span_ms();
+        let text = match update {
+            Update::NoPast(why) => format!("the server tells no history: {why}"),
+            Update::Past(past) if self.told_span_ms != span_ms && is_short(past, span_ms) => {
+                let begin = format!("history begins at {}", date_and_clock(past.oldest_ms));
+                let cure = "; `gpumon serve --data-dir DIR` keeps a year of it";
+                begin + if past.storage.on_disk { "" } else { cure }
+            }
+            _ => return,
+        };
+        self.told_span_ms = span_ms;
+        self.state.tell(Level::Note, text);
     }
 
     fn follow_process(&mut self) {
@@ -252,6 +285,11 @@ impl App {
         }
         any
     }
+}
+
+/// Whether a server knows less than charts of this span show, by more than somebody would see.
+fn is_short(past: &HistorySpan, span_ms: u64) -> bool {
+    past.oldest_ms.saturating_sub(past.to_ms.saturating_sub(span_ms)) > span_ms / 50
 }
 
 /// A place in a list that is scrolled; whoever draws it knows where it ends.

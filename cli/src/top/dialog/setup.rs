@@ -17,7 +17,7 @@ use crate::{
         painter::{Hit, Painter},
         processes::Column,
         state::State,
-        text::left,
+        text::{left, range},
         theme::ThemeName,
     },
 };
@@ -212,7 +212,7 @@ fn text(item: Item, state: &State) -> String {
         Item::Metric(metric) => check(state.metrics.contains(&metric), METRICS[metric].label),
         Item::Theme => value("theme", state.theme_name.id()),
         Item::Interval => value("refresh interval", &format!("{} ms", state.interval_ms)),
-        Item::Range => value("time range", &format!("{} s", state.span_ms() / 1000)),
+        Item::Range => value("time range", &range(state.span_ms())),
         Item::Glyphs => value("glyphs", state.chosen_glyphs.map_or("auto", Glyphs::id)),
         Item::Threshold(reading, heavy) => {
             let level = if heavy { "heavy" } else { "moderate" };

@@ -2,6 +2,7 @@
 
 mod decode;
 mod driver;
+mod past;
 mod server;
 mod usage;
 
@@ -11,8 +12,10 @@ use std::{
 };
 
 use gpumon_probe::sampler::SharedInterval;
+use gpumon_recording::Player;
 
-use super::{input::Input, replay::Player};
+pub(super) use self::past::PastReader;
+use super::input::Input;
 use crate::{local::Server, options::SourceArgs};
 
 /// Readings that come, each as an [`Input::Update`].

@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use gpumon_probe::{sampler::SharedInterval, vendor::Source};
+use gpumon_probe::{model::Inventory, sampler::SharedInterval, vendor::Source};
 use gpumon_server::frame::CollectorState;
 use tungstenite::{Error, Message, WebSocket};
 
@@ -50,9 +50,10 @@ struct Client {
     heard: Instant,
     /// Whether samples are due, so that silence means something.
     is_running: bool,
-    /// What keeps the driver from being read instead: it was released, or the server's GPUs are simulated.
+    /// What keeps the driver from being read instead: it was released, or the server's GPUs are simulated or recorded.
     is_paused: bool,
     is_simulated: bool,
+    is_played: bool,
 }
 
 /// Passes on what the server says, until the screen is gone.
@@ -79,6 +80,7 @@ pub(super) fn follow(
         is_running: false,
         is_paused: false,
         is_simulated: false,
+        is_played: false,
     };
     let body = move || {
         let mut stream = Some(stream);
@@ -144,13 +146,16 @@ impl Client {
         let status = match update {
             Update::Hello(hello) => {
                 self.stand_in = None;
-                self.is_simulated = hello.inventory.as_ref().is_some_and(|known| known.platform.is_simulated());
+                let is_real = |known: &Inventory| !known.platform.is_simulated() && known.playback.is_none();
+                self.is_played = hello.inventory.as_ref().is_some_and(|known| known.playback.is_some());
+                self.is_simulated = hello.inventory.as_ref().is_some_and(|known| !is_real(known));
                 &hello.collector
             }
             Update::Collector(status) => status,
             _ => return,
         };
-        self.is_running = status.state == CollectorState::Running;
+        // A recording may be paused.
+        self.is_running = status.state == CollectorState::Running && !self.is_played;
         self.is_paused = status.state == CollectorState::Paused;
     }
 

@@ -1,9 +1,10 @@
-//! The recent past of every charted number: five minutes as they came, an hour thinned.
+//! The past of every charted number: five minutes as they came, an hour thinned, and what a server remembers before.
 
 mod series;
 
 use std::collections::BTreeMap;
 
+use gpumon_history::span::HistorySpan;
 use gpumon_probe::model::{HostSample, Sample};
 use gpumon_server::frame;
 
@@ -11,11 +12,11 @@ use self::series::Series;
 use super::metrics::{HOST_METRICS, METRICS};
 
 /// How far back it reaches as it came.
-const FINE_MS: u64 = 5 * 60 * 1000;
+pub(super) const FINE_MS: u64 = 5 * 60 * 1000;
 /// A faster stream leaves one row per this time: a chart has no column for more.
 const SPACING_MS: u64 = 240;
-/// How far back it reaches at all.
-const DEPTH_MS: u64 = 60 * 60 * 1000;
+/// How far back it reaches without a server.
+pub(super) const DEPTH_MS: u64 = 60 * 60 * 1000;
 /// A row of the thinned past is the mean over this time.
 const BUCKET_MS: u64 = 10_000;
 
@@ -43,11 +44,14 @@ pub(super) struct Window {
     pub(super) columns: usize,
 }
 
-/// Rows of numbers over time, in two tiers.
+/// Rows of numbers over time, in three tiers.
 #[derive(Debug, Default, Clone)]
 pub(super) struct History {
     fine: Series,
     coarse: Series,
+    /// What a server told of the time before, and the time of its rows.
+    past: Series,
+    past_reach_ms: u64,
     /// The newest bucket that is not yet in `coarse`.
     bucket: Option<u64>,
 }
@@ -79,6 +83,7 @@ impl History {
             // A clock that was set back makes some of the past a future.
             self.fine.drop_after(sample.at_ms);
             self.coarse.drop_after(sample.at_ms);
+            self.past.drop_after(sample.at_ms);
             self.bucket = None;
         }
         if self.fine.newest().is_some_and(|newest| sample.at_ms - newest < SPACING_MS) {
@@ -144,17 +149,47 @@ impl History {
         }
     }
 
+    /// Takes in what a server remembers of the time before what is here, in the place of what it told before.
+    pub(super) fn set_past(&mut self, span: &HistorySpan, index_of: impl Fn(&str) -> Option<u32>) {
+        let of_gpus = span.gpus.iter().filter_map(|gpu| Some((index_of(&gpu.uuid)?, gpu))).flat_map(|(index, gpu)| {
+            METRICS.iter().enumerate().filter_map(move |(place, metric)| {
+                Some((Line::Gpu(index, place), gpu.metrics.get(metric.id)?.values.as_slice()))
+            })
+        });
+        let of_host = HOST_METRICS.iter().enumerate();
+        let of_host = of_host
+            .filter_map(|(place, metric)| Some((Line::Host(place), span.host.get(metric.id)?.values.as_slice())));
+        let columns: Vec<(Line, &[Option<f64>])> = of_gpus.chain(of_host).collect();
+        let step_ms = u32::try_from(span.resolution_ms).unwrap_or(u32::MAX);
+        self.past = Series::default();
+        for (place, begin_ms) in span.times_ms.iter().enumerate() {
+            // A row stands in the middle of its time, as far as that is known.
+            let end_ms = begin_ms.saturating_add(span.resolution_ms).min(span.to_ms).max(*begin_ms);
+            let mut row = Row::new(u64::midpoint((*begin_ms).max(span.oldest_ms).min(end_ms), end_ms), step_ms);
+            for (line, values) in &columns {
+                row.set(*line, values.get(place).copied().flatten());
+            }
+            self.past_reach_ms = row.reach_ms;
+            self.past.push(row.at_ms, row.reach_ms, &row.values);
+        }
+    }
+
     /// The values of a line, one per column of the window; `None` where nothing was read.
     pub(super) fn values(&self, line: Line, window: Window) -> Vec<Option<f64>> {
         let (end, step) = (window.aligned_end(), window.step_ms());
         let begin = end.saturating_sub(step.saturating_mul(window.columns as u64));
         let mut drawn = vec![Mean::default(); window.columns];
         let fine_from = self.fine.oldest().unwrap_or(u64::MAX);
+        let coarse_from = self.coarse.oldest().unwrap_or(u64::MAX).min(fine_from);
         let column = line.column();
+        let oldest = self.past.points(column, begin, coarse_from);
         let older = self.coarse.points(column, begin, fine_from);
         let newer = self.fine.points(column, begin, u64::MAX);
         let mut before: Option<(u64, f32)> = None;
-        for (at_ms, reach_ms, value) in older.chain(newer) {
+        for (at_ms, own_reach_ms, value) in oldest.chain(older).chain(newer) {
+            // Rows of a server lie further apart, the last one of them from the first of these, too.
+            let from_past = before.is_some_and(|(before_ms, _)| before_ms < coarse_from);
+            let reach_ms = if from_past { own_reach_ms.max(self.past_reach_ms) } else { own_reach_ms };
             let Some(value) = value else {
                 before = None;
                 continue;

@@ -1,5 +1,6 @@
 //! Gaps, thinning, and lines that keep their shape.
 
+use gpumon_history::span::{DeviceSpan, HistorySpan, Series as SeriesSpan};
 use gpumon_probe::model::Reading;
 
 use super::*;
@@ -152,4 +153,45 @@ fn a_gpu_that_no_machine_has_takes_no_memory() {
     history.push(&sample);
     assert_eq!(history.values(power(), window(1000, 1, 1)), [Some(7.0)]);
     assert_eq!(history.values(Line::Gpu(u32::MAX, 2), window(1000, 1, 1)), [None]);
+}
+
+/// What a server tells: a watt more in each hour, as means of an hour, up to that of `end_ms`.
+fn remembered(hours: u64, end_ms: u64) -> HistorySpan {
+    const HOUR_MS: u64 = 3_600_000;
+    let begin_ms = end_ms / HOUR_MS * HOUR_MS - (hours - 1) * HOUR_MS;
+    let values = (0..hours).map(|hour| (hour != 3).then_some(hour as f64)).collect();
+    let metrics = [("power.draw_watts".to_owned(), SeriesSpan { values, ..SeriesSpan::default() })];
+    let gpu = DeviceSpan { uuid: "a".to_owned(), metrics: metrics.into(), ..DeviceSpan::default() };
+    HistorySpan {
+        from_ms: begin_ms,
+        to_ms: end_ms,
+        resolution_ms: HOUR_MS,
+        oldest_ms: begin_ms,
+        times_ms: (0..hours).map(|hour| begin_ms + hour * HOUR_MS).collect(),
+        gpus: vec![gpu],
+        ..HistorySpan::default()
+    }
+}
+
+#[test]
+fn what_a_server_remembers_is_before_what_was_received_without_a_seam() {
+    const NOW_MS: u64 = 1_700_000_000_000;
+    let mut history = History::default();
+    for second in 0..300 {
+        history.push(&at(NOW_MS - (299 - second) * 1000, Some(100.0)));
+    }
+    history.set_past(&remembered(24, NOW_MS), |uuid| (uuid == "a").then_some(0));
+    let day = history.values(power(), window(NOW_MS, 86_400, 48));
+    assert_eq!(day[47], Some(100.0), "{day:?}");
+    assert!(day[20..].iter().all(Option::is_some), "{day:?}");
+    assert_eq!(day[3..12].iter().filter(|value| value.is_none()).count(), 3, "a gap is a gap: {day:?}");
+    // Another answer takes the place of the one before.
+    history.set_past(&remembered(2, NOW_MS), |uuid| (uuid == "a").then_some(0));
+    let day = history.values(power(), window(NOW_MS, 86_400, 48));
+    assert!(day[..40].iter().all(Option::is_none), "{day:?}");
+    // A clock that was set back makes a future of it.
+    history.push(&at(NOW_MS - 86_400_000, Some(7.0)));
+    let before = history.values(power(), window(NOW_MS - 86_400_000, 60, 4));
+    assert_eq!(before[3], Some(7.0));
+    assert!(history.values(power(), window(NOW_MS, 3600, 4)).iter().all(Option::is_none));
 }

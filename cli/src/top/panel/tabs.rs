@@ -8,6 +8,7 @@ use crate::top::{
     model::Model,
     painter::{Hit, Painter},
     state::State,
+    text::range,
     view::View,
 };
 
@@ -32,10 +33,7 @@ fn about(model: &Model, state: &State) -> String {
         Some(gpu) => format!("GPU {gpu}"),
         None => "all GPUs".to_owned(),
     };
-    let range = match state.span_ms() / 1000 {
-        seconds if seconds % 3600 == 0 => format!("{} h", seconds / 3600),
-        seconds => format!("{} min", seconds / 60),
-    };
+    let range = range(state.span_ms());
     match state.view {
         View::Charts | View::Mig if state.gpu.is_none() && model.gpus().len() > 1 => {
             format!("{gpu} · {} · {range}", METRICS[state.shown_metric()].label)

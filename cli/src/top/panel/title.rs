@@ -1,6 +1,7 @@
 //! The first line: what this is, where the readings come from, and the time. Below it, where there is need, a banner.
 
-use gpumon_probe::model::{Reading, now_ms};
+use gpumon_probe::model::{Playback, Reading, now_ms};
+use gpumon_recording::Player;
 use ratatui::layout::Rect;
 use unicode_width::UnicodeWidthStr;
 
@@ -9,7 +10,6 @@ use crate::{
     top::{
         model::{Model, Origin},
         painter::Painter,
-        replay::Player,
         state::State,
         text::{clock, date_and_clock, printable},
     },
@@ -21,15 +21,15 @@ pub(in crate::top) fn title(painter: &mut Painter<'_>, area: Rect, model: &Model
     let age = model.sample.as_ref().map(|sample| compact_duration(now_ms().saturating_sub(sample.at_ms)));
     let no_data = age.map_or_else(|| "no data".to_owned(), |age| format!("no data for {age}"));
     let (lamp, state_word, style) = match (model.origin, model.is_stale()) {
-        (Origin::Recording, _) => ("", "replay", painter.theme.notice),
+        _ if model.is_recording() && !model.is_stale() => ("", "replay", painter.theme.notice),
         _ if model.paused => ("", "paused", painter.theme.notice),
         (_, true) => ("● ", no_data.as_str(), painter.theme.alarm),
         (Origin::Server, _) if model.direct.is_some() => ("● ", "live from driver", painter.theme.notice),
         (Origin::Server, _) => ("● ", "live from server", painter.theme.well),
-        (Origin::Driver, _) => ("● ", "live", painter.theme.well),
+        (Origin::Driver | Origin::Recording, _) => ("● ", "live", painter.theme.well),
     };
     let interval = match (model.origin, state.interval_ms) {
-        (Origin::Recording, _) => String::new(),
+        _ if model.is_recording() => String::new(),
         (_, ms) if ms % 1000 == 0 => format!("{} s  ", ms / 1000),
         (_, ms) => format!("{ms} ms  "),
     };
@@ -112,12 +112,23 @@ pub(in crate::top) fn banner(painter: &mut Painter<'_>, area: Rect, model: &Mode
     painter.text_right(area.x, area.y, area.width, &to, painter.theme.dim);
 }
 
+/// What a server plays, and how.
+fn played(playback: &Playback, at_ms: u64) -> String {
+    let how = match playback {
+        Playback { ended: true, .. } => "at its end".to_owned(),
+        Playback { paused: true, .. } => "paused".to_owned(),
+        Playback { speed, .. } => format!("{speed} times as fast"),
+    };
+    format!("the server replays a recording of {}, {how}", date_and_clock(at_ms))
+}
+
 pub(in crate::top) fn silence(model: &Model) -> Option<String> {
     let late = || model.late_ms().map(|late| format!("no new readings for {}", compact_duration(late)));
     let waiting = || model.sample.is_none().then(|| "waiting for the first readings".to_owned());
     model
         .silent
         .clone()
+        .or_else(|| model.playback().map(|playback| played(playback, model.now_ms())))
         .or_else(late)
         .or_else(|| model.direct.clone())
         .or_else(|| waiting().filter(|_| model.origin != Origin::Recording))

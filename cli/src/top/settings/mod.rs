@@ -18,7 +18,8 @@ use super::{
 use crate::{describe::Thresholds, suggest::nearest};
 
 /// The stretches of time that charts can show, in seconds.
-pub(super) const RANGES_S: [u64; 5] = [60, 120, 300, 900, 3600];
+pub(super) const RANGES_S: [u64; 9] = [60, 120, 300, 900, 3600, 6 * 3600, DAY_S, 7 * DAY_S, 30 * DAY_S];
+const DAY_S: u64 = 24 * 3600;
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Settings {
@@ -124,7 +125,7 @@ impl Settings {
             "metrics" => self.metrics = entry.several_of(&metric_names(), position)?,
             "range_s" => {
                 let allowed = RANGES_S.map(|range| range.to_string());
-                let range = u64::from(entry.number(1..=3600)?);
+                let range = u64::from(entry.number(1..=30 * 24 * 3600)?);
                 self.range_s = RANGES_S
                     .into_iter()
                     .find(|known| *known == range)

@@ -5,30 +5,30 @@ const LONGEST_STEP_MS: u64 = 60_000;
 
 /// A moment, for people and for reckoning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Moment {
+pub struct Moment {
     /// The wall clock, in milliseconds since the Unix epoch.
-    pub(super) wall_ms: u64,
+    pub wall_ms: u64,
     /// Milliseconds for which the GPU has been watched.
     ticks_ms: u64,
 }
 
 impl Moment {
     /// Milliseconds since an earlier moment.
-    pub(super) fn since(self, earlier: Self) -> u64 {
+    pub fn since(self, earlier: Self) -> u64 {
         self.ticks_ms.saturating_sub(earlier.ticks_ms)
     }
 }
 
 /// Makes moments of the wall clock.
 #[derive(Debug, Default)]
-pub(super) struct Clock {
+pub struct Clock {
     wall_ms: Option<u64>,
     ticks_ms: u64,
 }
 
 impl Clock {
     /// Now. The time since the call before counts where the GPU was watched meanwhile.
-    pub(super) fn advance(&mut self, wall_ms: u64, is_watched: bool) -> Moment {
+    pub fn advance(&mut self, wall_ms: u64, is_watched: bool) -> Moment {
         let step_ms = self.wall_ms.map_or(0, |before| wall_ms.saturating_sub(before).min(LONGEST_STEP_MS));
         if is_watched {
             self.ticks_ms += step_ms;
@@ -38,7 +38,7 @@ impl Clock {
     }
 
     /// A moment between two calls of [`advance`](Self::advance).
-    pub(super) fn at(&self, wall_ms: u64) -> Moment {
+    pub fn at(&self, wall_ms: u64) -> Moment {
         Moment { wall_ms, ticks_ms: self.ticks_ms }
     }
 }

@@ -10,8 +10,10 @@ const UNKNOWN_DURING_MS: u64 = 60_000;
 
 /// What one sample shows of a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Observation<T> {
+pub enum Observation<T> {
+    /// It is present, with this value.
     Active(T),
+    /// It is absent.
     Inactive,
     /// It counts as absent, and has this value until its end delay is over.
     Weakening(T),
@@ -19,12 +21,13 @@ pub(super) enum Observation<T> {
     Ended,
     /// It neither begins nor ends, as with a number between its two thresholds.
     Inconclusive,
+    /// There is no reading.
     Unknown,
 }
 
 /// A condition that begins once it was active for a while in a row, and ends once it was inactive for a while.
 #[derive(Debug)]
-pub(super) struct Hysteresis<T> {
+pub struct Hysteresis<T> {
     begin_after_ms: u64,
     end_after_ms: u64,
     since: Option<Moment>,
@@ -35,7 +38,8 @@ pub(super) struct Hysteresis<T> {
 }
 
 impl<T> Hysteresis<T> {
-    pub(super) fn new(begin_after_ms: u64, end_after_ms: u64) -> Self {
+    /// A condition that begins and ends after so many milliseconds.
+    pub fn new(begin_after_ms: u64, end_after_ms: u64) -> Self {
         Self {
             begin_after_ms,
             end_after_ms,
@@ -48,7 +52,7 @@ impl<T> Hysteresis<T> {
     }
 
     /// Applies an observation. While the condition lasts: its start, and its latest value.
-    pub(super) fn update(&mut self, observation: Observation<T>, now: Moment) -> Option<(Moment, &T)> {
+    pub fn update(&mut self, observation: Observation<T>, now: Moment) -> Option<(Moment, &T)> {
         if !matches!(observation, Observation::Unknown) {
             self.unknown_since = None;
         }
@@ -84,11 +88,18 @@ impl<T> Hysteresis<T> {
         }
     }
 
-    pub(super) fn lasts(&self) -> bool {
+    /// Whether it has begun, and not ended.
+    pub fn lasts(&self) -> bool {
         self.has_begun
     }
 
-    pub(super) fn forget(&mut self) {
+    /// Since when it has been active without having begun, with its latest value.
+    pub fn pending(&self) -> Option<(Moment, &T)> {
+        Some((self.since.filter(|_| !self.has_begun)?, self.latest.as_ref()?))
+    }
+
+    /// It has never been active.
+    pub fn forget(&mut self) {
         *self = Self::new(self.begin_after_ms, self.end_after_ms);
     }
 }

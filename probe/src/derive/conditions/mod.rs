@@ -6,16 +6,19 @@
 use std::cmp::Reverse;
 
 use crate::{
-    model::{Board, Condition, EventKind, GpuDetails, GpuSample, Health, XidReport},
+    model::{Board, Condition, ConditionKind, EventKind, GpuDetails, GpuSample, Health, XidReport},
     vendor::ErrorInfo,
 };
 
+mod baseline;
 mod clock;
 mod driver_errors;
 mod ecc_uncorrected;
 mod hardly_used;
+mod held_by_nobody;
 mod held_idle;
 mod hysteresis;
+mod idle_power;
 mod memory_filling;
 mod memory_nearly_full;
 mod nvlink_down;
@@ -24,13 +27,17 @@ mod pcie_degraded;
 mod recovery_needed;
 mod row_remap;
 mod rule;
+mod slower_than_itself;
+mod suspected_hang;
 mod text;
 mod throttled;
 
+pub use baseline::Baseline;
+pub use clock::{Clock, Moment};
+pub use hysteresis::{Hysteresis, Observation};
 pub use memory_filling::memory_forecast;
 pub use memory_nearly_full::is_memory_nearly_full;
 
-use clock::Clock;
 use driver_errors::DriverErrors;
 use rule::{Rule, View};
 
@@ -66,10 +73,13 @@ struct RuleState {
 impl ConditionTracker {
     /// A GPU without a sample so far.
     pub fn new(settings: &ConditionSettings) -> Self {
-        let rules: [Box<dyn Rule>; 11] = [
+        let rules: [Box<dyn Rule>; 14] = [
+            Box::new(suspected_hang::SuspectedHang::new()),
+            Box::new(held_by_nobody::HeldByNobody::new()),
             Box::new(throttled::Throttled::new()),
             Box::new(held_idle::HeldIdle::new(settings.held_idle_after_ms)),
             Box::new(hardly_used::HardlyUsed::new()),
+            Box::new(slower_than_itself::SlowerThanItself::new()),
             Box::new(memory_filling::MemoryFilling::new()),
             Box::new(memory_nearly_full::rule()),
             Box::new(ecc_uncorrected::rule()),
@@ -83,28 +93,38 @@ impl ConditionTracker {
         Self { clock: Clock::default(), rules, errors: DriverErrors::default(), evaluated_ms: None, was_lost: false }
     }
 
-    /// Fills in the conditions of this GPU's sample, the worst first and then the oldest, and returns which began and
-    /// ended. Call it at every tick, after [`sanity_check::check`](super::sanity_check::check), with the latest details.
+    /// Fills in the conditions of the sample with this number, the worst first and then the oldest, and returns which began
+    /// and ended. `samples` are those of all GPUs of the machine. Call it at every tick, after [`sanity_check::check`](super::sanity_check::check), with the latest details.
     ///
     /// While the GPU hangs, its conditions stay as they are. When it is lost, has failed or sleeps, those of its readings
     /// end; its driver errors last until it comes back.
     pub fn update(
         &mut self,
-        sample: &mut GpuSample,
+        samples: &mut [GpuSample],
+        number: usize,
         board: &Board,
         details: Option<&GpuDetails>,
         now_ms: u64,
     ) -> Vec<EventKind> {
         let mut events = Vec::new();
-        let is_watched = matches!(sample.health, Health::Ok | Health::Asleep { .. });
+        let is_watched = matches!(samples[number].health, Health::Ok | Health::Asleep { .. });
         let now = self.clock.advance(now_ms, is_watched);
-        let view = View { sample, board, details, now };
+        let view = View { sample: &samples[number], machine: samples, board, details, now };
         match view.sample.health {
             Health::Ok => {
                 let is_new = self.evaluated_ms.replace(view.sample.at_ms) != Some(view.sample.at_ms);
+                let mut hangs = false;
                 for state in self.rules.iter_mut().filter(|_| is_new) {
                     let latest = state.rule.evaluate(&view);
-                    state.update(latest, &mut events);
+                    let is =
+                        |is_it: fn(&ConditionKind) -> bool| latest.as_ref().is_some_and(|latest| is_it(&latest.kind));
+                    hangs |= is(|kind| matches!(kind, ConditionKind::SuspectedHang { .. }));
+                    // Kernels that hang use little of the GPU, too, and that says less.
+                    let says_less = hangs && is(|kind| matches!(kind, ConditionKind::HardlyUsed { .. }));
+                    if says_less {
+                        state.rule.forget();
+                    }
+                    state.update(latest.filter(|_| !says_less), &mut events);
                 }
             }
             Health::Hung { .. } => {}
@@ -127,10 +147,16 @@ impl ConditionTracker {
             Health::Hung { .. } => Vec::new(),
         };
         events.extend(over.into_iter().map(EventKind::ConditionEnded));
+        let sample = &mut samples[number];
         let derived = self.rules.iter().filter_map(|state| state.current.as_ref());
         sample.conditions = derived.chain(self.errors.conditions()).cloned().collect();
         sample.conditions.sort_by_key(|condition| (Reverse(condition.severity), condition.since_ms));
         events
+    }
+
+    /// What this GPU usually does, as far as it has been learned.
+    pub fn baseline(&self) -> Baseline {
+        self.rules.iter().find_map(|state| state.rule.baseline()).cloned().unwrap_or_default()
     }
 
     /// Applies a driver error of this GPU, which shows in the next sample: the first with a code begins a condition,

@@ -1,6 +1,7 @@
 //! What a rule evaluates, and what it finds.
 
 use super::{
+    baseline::Baseline,
     clock::Moment,
     hysteresis::{Hysteresis, Observation},
 };
@@ -22,10 +23,17 @@ pub(super) trait Rule: Send {
 
     /// The GPU is lost, failed or asleep: the condition ends.
     fn forget(&mut self);
+
+    /// What it has learned of this GPU, if it learns.
+    fn baseline(&self) -> Option<&Baseline> {
+        None
+    }
 }
 
 pub(super) struct View<'a> {
     pub(super) sample: &'a GpuSample,
+    /// All GPUs of the machine, this one too.
+    pub(super) machine: &'a [GpuSample],
     pub(super) board: &'a Board,
     pub(super) details: Option<&'a GpuDetails>,
     pub(super) now: Moment,

@@ -17,6 +17,8 @@ pub(super) struct TestTimeline {
     pub(super) step_ms: u64,
     pub(super) now_ms: u64,
     pub(super) last: GpuSample,
+    /// The other GPUs of the machine.
+    pub(super) others: Vec<GpuSample>,
     /// What began (`+`) and ended (`-`), with the second in which it did.
     pub(super) events: Vec<(u64, String)>,
 }
@@ -35,6 +37,7 @@ impl TestTimeline {
             step_ms,
             now_ms: START_MS,
             last: examples::sample(START_MS),
+            others: Vec::new(),
             events: Vec::new(),
         }
     }
@@ -61,9 +64,11 @@ impl TestTimeline {
         self
     }
 
-    pub(super) fn tick(&mut self, mut sample: GpuSample) {
-        let events = self.tracker.update(&mut sample, &self.board, self.details.as_ref(), self.now_ms);
-        self.last = sample;
+    pub(super) fn tick(&mut self, sample: GpuSample) {
+        let mut machine = vec![sample];
+        machine.extend(self.others.iter().cloned());
+        let events = self.tracker.update(&mut machine, 0, &self.board, self.details.as_ref(), self.now_ms);
+        self.last = machine.swap_remove(0);
         self.record(events);
     }
 

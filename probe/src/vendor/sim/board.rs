@@ -15,6 +15,8 @@ use super::{
 
 /// The highest clock of the streaming multiprocessors of an H200.
 pub const MAX_SM_MHZ: u32 = 1_980;
+/// Dynamic power grows with about this power of the clock, since the voltage grows with it.
+const POWER_BY_CLOCK: f64 = 2.5;
 /// The clock of an H200's memory; it does not move.
 pub const MEMORY_MHZ: u32 = 3_201;
 /// The highest clock of an H200's video engines.
@@ -188,7 +190,11 @@ impl Board {
     }
 
     fn counters(&self, seconds: f64, load: &Load) -> Counters {
-        let mut counters = Counters::of(load.gpu_percent.clamp(0.0, 100.0), load.memory_percent.clamp(0.0, 100.0));
+        let mut counters = if load.waits {
+            Counters::of_waiting()
+        } else {
+            Counters::of(load.gpu_percent.clamp(0.0, 100.0), load.memory_percent.clamp(0.0, 100.0))
+        };
         if let Some(percent) = self.said(|own| own.sm_percent.as_ref(), seconds) {
             counters.sm_percent = percent;
             counters.occupancy_percent = percent * 0.23;
@@ -218,9 +224,15 @@ impl Board {
         let load = if self.processes.is_empty() {
             self.profile.load(self.noise, seconds)
         } else {
-            let running = self.processes.iter().filter(|process| process.runs(seconds));
-            let shares = running.map(|own| own.sm_percent(seconds) * own.many() * self.part(own, seconds));
-            Load::even(shares.sum())
+            let running = || self.processes.iter().filter(|process| process.runs(seconds));
+            let share = |own: &ProcessSettings| own.sm_percent(seconds) * own.many() * self.part(own, seconds);
+            let computing: f64 = running().filter(|own| !own.waits).map(share).sum();
+            let waiting: f64 = running().filter(|own| own.waits).map(share).sum();
+            if computing > 0.0 || waiting <= 0.0 {
+                Load::even(computing + waiting)
+            } else {
+                Load::waiting(waiting.min(100.0))
+            }
         };
         let mut load = match self.said(|own| own.utilization_percent.as_ref(), seconds) {
             Some(percent) => Load { tenants: load.tenants, ..Load::even(percent) },
@@ -254,16 +266,16 @@ impl Board {
         let limit_watts = self.identity.power_limit_watts;
         let base = limit_watts * if held { 0.175 } else { 0.112 } * (1.0 + 0.015 * ripple);
         let room = limit_watts - base;
-        let demand = load.demand * limit_watts;
+        let max_mhz = self.set(|own| own.max_sm_mhz.as_ref()).map_or(f64::from(MAX_SM_MHZ), |curve| curve.at(seconds));
+        let demand = load.demand * limit_watts * (max_mhz / f64::from(MAX_SM_MHZ)).powf(POWER_BY_CLOCK);
         let (watts, capped) = match self.set(|own| own.power_watts.as_ref()) {
             Some(curve) => (curve.at(seconds), curve.at(seconds) >= 0.98 * limit_watts),
             None if demand > room => (limit_watts * (0.988 + 0.008 * ripple), true),
             None => (base + demand, false),
         };
         let sm_mhz = match (capped, held) {
-            // Dynamic power grows with about the 2.5th power of the clock, since the voltage grows with it.
-            (true, _) => (f64::from(MAX_SM_MHZ) * (room / demand.max(room)).powf(0.4)) as u32 / 15 * 15,
-            (false, true) => MAX_SM_MHZ,
+            (true, _) => (max_mhz * (room / demand.max(room)).powf(1.0 / POWER_BY_CLOCK)) as u32 / 15 * 15,
+            (false, true) => max_mhz as u32,
             (false, false) => RESTING_MHZ,
         };
         Draw { watts, sm_mhz, capped }

@@ -40,7 +40,7 @@ pub use machine::Machine;
 pub use meters::Totals;
 pub use mig::MigState;
 pub use nvlink::{LinkState, NVLINK_MB_PER_SECOND};
-pub use scenario::{Given, Profile, Report, Scenario, ScenarioError};
+pub use scenario::{Given, Profile, Report, Scenario};
 pub use source::SimSource;
 pub use state::{Counters, GpuState, ProcessState};
 pub use timeline::Timeline;

@@ -26,26 +26,33 @@ const SERVER: [&str; 3] = [
     "vllm serve mistralai/Mistral-Small-24B-Instruct-2501",
 ];
 const LEAK: [&str; 2] = ["python embed_corpus.py --keep-activations", "python debug_loss.py --store-graph"];
+const COLLECTIVE: &str = "python pretrain.py --tensor-parallel 2";
 const NOTEBOOK: &str = "python -m ipykernel_launcher -f kernel.json";
 
 pub(super) fn pick(noise: Noise, program: Program) -> ProgramNames {
     let index = |purpose: &str, count: usize| (noise.stream(purpose).unit(0) * count as f64) as usize;
-    let user = USERS[index(if program == Program::Notebook { "notebook user" } else { "user" }, USERS.len())];
+    let user = match program {
+        Program::Notebook => index("notebook user", USERS.len()),
+        // One job is of one user on all of its GPUs.
+        Program::Collective => 0,
+        Program::Training | Program::Server | Program::Leak => index("user", USERS.len()),
+    };
     let command = match program {
         Program::Training => TRAINING[index("command", TRAINING.len())],
         Program::Server => SERVER[index("command", SERVER.len())],
         Program::Leak => LEAK[index("command", LEAK.len())],
+        Program::Collective => COLLECTIVE,
         Program::Notebook => NOTEBOOK,
     };
     let mut words = command.split(' ').filter(|word| *word != "python" && *word != "-m");
     let name = words.next().unwrap_or(command);
-    ProgramNames { name, user, command }
+    ProgramNames { name, user: USERS[user], command }
 }
 
 /// Some gigabytes: a server keeps more of its weights and buffers there than a notebook of its data.
 pub(super) fn host_memory_bytes(noise: Noise, program: Program) -> u64 {
     let (least_gib, most_gib) = match program {
-        Program::Training => (4.0, 16.0),
+        Program::Training | Program::Collective => (4.0, 16.0),
         Program::Server => (8.0, 24.0),
         Program::Leak => (2.0, 6.0),
         Program::Notebook => (0.6, 3.0),
@@ -56,10 +63,11 @@ pub(super) fn host_memory_bytes(noise: Noise, program: Program) -> u64 {
 
 /// What a program belongs to on a machine that many share: jobs train, services serve, notebooks explore.
 pub(super) fn owner(program: Program, pid: u32) -> Owner {
+    let job = |job_id: String| Some(SlurmJob { job_id, step: Some("0".to_owned()) });
     match program {
-        Program::Training => {
-            Owner { slurm: Some(SlurmJob { job_id: pid.to_string(), step: Some("0".to_owned()) }), ..Owner::default() }
-        }
+        Program::Training => Owner { slurm: job(pid.to_string()), ..Owner::default() },
+        // All of its ranks are of one job.
+        Program::Collective => Owner { slurm: job("4711".to_owned()), ..Owner::default() },
         Program::Server => Owner { unit: Some("vllm.service".to_owned()), ..Owner::default() },
         Program::Leak => Owner::default(),
         Program::Notebook => {

@@ -108,6 +108,12 @@ impl GpuState {
 }
 
 impl Counters {
+    /// What kernels make of it that wait for another GPU, as measured of a collective of NCCL's on an H200: they hold some
+    /// multiprocessors, and nothing moves.
+    pub(super) fn of_waiting() -> Self {
+        Self { sm_percent: 18.18, occupancy_percent: 4.83, ..Self::default() }
+    }
+
     /// What a program that keeps the GPU busy for these shares of time makes of it: mostly matrix products, fed through
     /// PCIe, with gradients that go round through NVLink.
     pub(super) fn of(gpu_percent: f64, memory_percent: f64) -> Self {
@@ -151,6 +157,8 @@ pub struct ProcessState {
     pub command: Option<Arc<str>>,
     /// What it holds of the host's memory, where the scenario says so.
     pub host_memory_bytes: Option<u64>,
+    /// Whether a debugger is attached.
+    pub traced: bool,
     /// When it started, in seconds of the timeline; below 0 where it is older.
     pub started_s: f64,
     /// Whether it computes through the Multi-Process Service.

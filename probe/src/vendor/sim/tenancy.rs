@@ -1,6 +1,6 @@
 //! The processes on a GPU, from its profile or from the scenario.
 
-use crate::model::{Owner, ProcessKind};
+use crate::model::{Owner, ProcessKind, SlurmJob};
 
 use super::{
     ProcessState,
@@ -14,6 +14,11 @@ use super::{
 const MEMORY_PER_SM: f64 = 0.4;
 
 impl Load {
+    /// Kernels that run for this share of the time and wait.
+    pub(super) fn waiting(gpu_percent: f64) -> Self {
+        Self { gpu_percent, waits: true, ..Self::default() }
+    }
+
     pub(super) fn even(gpu_percent: f64) -> Self {
         let gpu_percent = gpu_percent.min(100.0);
         Self {
@@ -41,6 +46,7 @@ pub(super) fn of_profile(load: &Load, noise: Noise, gpu: u32, usable_bytes: u64)
             user: Some(names.user.into()),
             command: Some(names.command.into()),
             host_memory_bytes: Some(program_names::host_memory_bytes(noise, tenant.program)),
+            traced: false,
             started_s: tenant.started_s,
             mps: false,
             mig: None,
@@ -59,22 +65,25 @@ fn same(process: &ProcessSettings, seconds: f64) -> impl Iterator<Item = Process
     let sm_percent = process.sm_percent(seconds);
     let memory_bytes = process.memory.as_ref().map(|curve| curve.at(seconds) as u64);
     let host_memory_bytes = process.host_memory.as_ref().map(|curve| curve.at(seconds) as u64);
+    let slurm = process.slurm_job.as_ref().map(|job_id| SlurmJob { job_id: job_id.to_string(), step: None });
+    let owner = Owner { slurm, ..Owner::default() };
     process.pids().map(move |pid| ProcessState {
         pid,
         kind: process.kind,
         memory_bytes,
         sm_percent: percent(sm_percent),
-        memory_percent: percent(sm_percent * MEMORY_PER_SM),
+        memory_percent: percent(if process.waits { 0.0 } else { sm_percent * MEMORY_PER_SM }),
         encoder_percent: 0,
         decoder_percent: 0,
         name: process.name.clone(),
         user: process.user.clone(),
         command: process.command.clone(),
         host_memory_bytes,
+        traced: process.traced,
         started_s: process.started_s(),
         mps: process.mps,
         mig: process.mig(),
-        owner: Owner::default(),
+        owner: owner.clone(),
     })
 }
 
@@ -96,7 +105,7 @@ const FIRST_PID: u32 = 1 << 22;
 fn pid(noise: Noise, gpu: u32, tenant: &Tenant) -> u32 {
     let slot = match tenant.program {
         Program::Notebook => 1,
-        Program::Training | Program::Server | Program::Leak => 0,
+        Program::Training | Program::Server | Program::Leak | Program::Collective => 0,
     };
     FIRST_PID + gpu * 1_000 + slot * 500 + (noise.stream("pid").bits(tenant.run) % 500) as u32
 }

@@ -82,6 +82,19 @@ export interface PlotsInput {
 /** All that a dashboard may draw over time, by its names in history. */
 export const DRAWN: readonly string[] = [...[...GPU_METRICS, ...HOST_METRICS].map(({ id }) => id), HELD, MIG];
 
+/** The readings whose lines these sections have, by their names in history. */
+export function metricsOf(sections: readonly Section[]): string[] {
+  const lines = sections.flatMap(({ plots }) => plots.flatMap((plot) => [...plot.lines, ...plot.stack]));
+  return [...new Set(lines.map(({ field }) => field))].sort();
+}
+
+/** The same sections; of what stands upon each other, only what is known. */
+export function withStacks(sections: readonly Section[], isKnown: (series: string) => boolean): Section[] {
+  const known = (plot: Plot): Plot =>
+    plot.stack.length === 0 ? plot : { ...plot, stack: plot.stack.filter(({ series }) => isKnown(series)) };
+  return sections.map((section) => ({ ...section, plots: section.plots.map(known) }));
+}
+
 /** The key of the machine's section. */
 export const HOST = 'host';
 

@@ -5,6 +5,7 @@ import {
   fromAddress,
   isPaused,
   moved,
+  movedBy,
   rangeOf,
   reset,
   resumed,
@@ -42,6 +43,7 @@ describe('what a dashboard shows', () => {
     const back = moved(DEFAULT_STATE, -0.5, NOW);
     expect(rangeOf(back, NOW)).toEqual([NOW - 180_000, NOW - 60_000]);
     expect(rangeOf(moved(back, 5, NOW), NOW)).toEqual([NOW - 120_000, NOW]);
+    expect(rangeOf(movedBy(back, 1234, NOW), NOW)).toEqual([NOW - 178_766, NOW - 58_766]);
   });
 });
 
@@ -96,12 +98,19 @@ describe('zooming by a factor', () => {
     expect(zoomedBy(zoomedBy(paused, 0.5, NOW, NOW + 5000), 4, NOW, NOW + 5000)).toEqual(paused);
   });
 
-  it('ends at a second, and at an hour', () => {
+  it('goes further back while live', () => {
+    expect(zoomedBy(live, 3, NOW - 30_000, NOW)).toEqual({ ...live, span_ms: 360_000 });
+    const month = zoomedBy(live, 1e9, NOW, NOW);
+    expect([month.span_ms, month.range]).toEqual([30 * 86_400_000, null]);
+    expect(fromAddress(toAddress(month))).toEqual(month);
+  });
+
+  it('ends at a second, and at 30 days', () => {
     const [from = 0, to = 0] = zoomedBy(live, 1e-9, NOW - 60_000, NOW).range ?? [];
     expect(to - from).toBe(1000);
-    const past = zoomed(live, NOW - 9e6, NOW - 8e6);
-    const [first = 0, last = 0] = zoomedBy(past, 100, NOW - 8.5e6, NOW).range ?? [];
-    expect(last - first).toBe(3_600_000);
+    const past = zoomed(live, NOW - 9e9, NOW - 8e9);
+    const [first = 0, last = 0] = zoomedBy(past, 100, NOW - 8.5e9, NOW).range ?? [];
+    expect(last - first).toBe(30 * 86_400_000);
   });
 
   it('by a key chooses another time range while live', () => {

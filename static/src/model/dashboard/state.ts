@@ -23,8 +23,8 @@ export interface DashboardState {
   axes: Readonly<Record<string, readonly [low: number, high: number]>>;
 }
 
-/** The spans to choose from, in minutes. */
-export const SPANS_MIN = [1, 2, 5, 15, 60] as const;
+/** The spans to choose from, in minutes: up to 30 days. */
+export const SPANS_MIN = [1, 2, 5, 15, 60, 360, 1440, 7 * 1440, 30 * 1440] as const;
 /** Nobody can tell apart what lies closer. */
 const LEAST_RANGE_MS = 1000;
 const MOST_RANGE_MS = Math.max(...SPANS_MIN) * 60_000;
@@ -55,12 +55,15 @@ export function zoomed(state: DashboardState, a_ms: number, b_ms: number): Dashb
 
 /**
  * With `factor` times as much time, and `at_ms` where it was. Zoomed in, it stays where it is; zoomed out as far as it
- * was before, it is as it was before.
+ * was before, it is as it was before; zoomed out while live, it shows more of the past.
  */
 export function zoomedBy(state: DashboardState, factor: number, at_ms: number, now_ms: number): DashboardState {
   const [from_ms, to_ms] = rangeOf(state, now_ms);
   const newest_ms = state.paused_ms ?? now_ms;
   const length_ms = Math.min(MOST_RANGE_MS, Math.max(LEAST_RANGE_MS, (to_ms - from_ms) * factor));
+  if (!isPaused(state) && factor >= 1) {
+    return { ...state, span_ms: length_ms };
+  }
   const end_ms = at_ms + ((to_ms - at_ms) / (to_ms - from_ms)) * length_ms;
   if (end_ms >= newest_ms && length_ms >= state.span_ms) {
     return { ...state, range: null };
@@ -103,7 +106,13 @@ export function reset(state: DashboardState): DashboardState {
 /** Moved by a share of what is shown; negative is back. */
 export function moved(state: DashboardState, share: number, now_ms: number): DashboardState {
   const [from_ms, to_ms] = rangeOf(state, now_ms);
-  const by_ms = Math.min((to_ms - from_ms) * share, now_ms - to_ms);
+  return movedBy(state, (to_ms - from_ms) * share, now_ms);
+}
+
+/** Moved by some time, at most up to now. */
+export function movedBy(state: DashboardState, wanted_ms: number, now_ms: number): DashboardState {
+  const [from_ms, to_ms] = rangeOf(state, now_ms);
+  const by_ms = Math.min(wanted_ms, now_ms - to_ms);
   return { ...state, range: [Math.round(from_ms + by_ms), Math.round(to_ms + by_ms)] };
 }
 
@@ -137,7 +146,7 @@ export function toAddress(state: DashboardState): string {
     parts.set('hide', state.hidden.join());
   }
   if (state.span_ms !== DEFAULT_STATE.span_ms) {
-    parts.set('span', String(state.span_ms / 60_000));
+    parts.set('span', String(rounded(state.span_ms / 60_000)));
   }
   const range = state.paused_ms === null ? state.range : rangeOf(state, state.paused_ms);
   if (range !== null) {
@@ -167,7 +176,7 @@ export function fromAddress(address: string): DashboardState {
     layout: parts.get('view') === 'apart' ? 'apart' : 'together',
     charts: asChosen(list(parts, 'charts') ?? []),
     hidden: list(parts, 'hide') ?? [],
-    span_ms: span_ms > 0 && Number.isFinite(span_ms) ? span_ms : DEFAULT_STATE.span_ms,
+    span_ms: span_ms > 0 ? Math.min(MOST_RANGE_MS, Math.max(LEAST_RANGE_MS, span_ms)) : DEFAULT_STATE.span_ms,
     paused_ms: null,
     range: from_ms > 0 && to_ms - from_ms >= LEAST_RANGE_MS && Number.isFinite(to_ms) ? [from_ms, to_ms] : null,
     fitted: parts.get('fit') === '1',

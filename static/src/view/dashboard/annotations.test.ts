@@ -13,7 +13,7 @@ function band(from_ms: number, to_ms: number, label: string): Band {
 }
 
 function span(from_ms: number, to_ms: number, level: ConditionSpan['level'], text: string): ConditionSpan {
-  return { from_ms, to_ms, level, text };
+  return { key: text, from_ms, to_ms, level, text };
 }
 
 const SET = new AnnotationSet(

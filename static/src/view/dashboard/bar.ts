@@ -1,9 +1,10 @@
 /** The controls of a dashboard: which GPUs and charts, in which arrangement, and which part of the past. */
 
 import { button, h, KeyedRows, setAttribute, setShown, setText } from '../../lib/dom';
-import { duration, timeOfDay } from '../../lib/format';
+import { duration } from '../../lib/format';
 import { plainText } from '../../lib/text';
 import { trans } from '../../lib/translation';
+import { spanText } from '../../model/dashboard/moment';
 import { isPaused, rangeOf, resumed, SPANS_MIN, togglePaused, type DashboardState } from '../../model/dashboard/state';
 import type { GpuState } from '../../model/gpu';
 import { menu } from '../menu';
@@ -109,7 +110,8 @@ export class DashboardBar {
       paused ? trans.__('Resume live updates') : trans.__('Pause the charts. Samples are still recorded.'),
     );
     const [from_ms, to_ms] = rangeOf(state, now_ms);
-    const range = paused ? trans.__('Paused: %1 to %2', timeOfDay(from_ms), timeOfDay(to_ms)) : '';
+    const ownSpan = isUsual(state.span_ms) ? '' : trans.__('Last %1', duration(state.span_ms));
+    const range = paused ? trans.__('Paused: %1 to %2', ...spanText(from_ms, to_ms, now_ms)) : ownSpan;
     setText(this.range, range);
     setAttribute(this.range, 'title', range);
   }
@@ -135,6 +137,11 @@ export class DashboardBar {
 function chosenWith(chosen: readonly number[] | null, one: number, all: readonly number[]): readonly number[] | null {
   const next = chosen === null ? [one] : all.filter((other) => chosen.includes(other) !== (other === one));
   return next.length === 0 || next.length === all.length ? null : next;
+}
+
+/** Whether a button says so. */
+function isUsual(span_ms: number): boolean {
+  return SPANS_MIN.some((minutes) => minutes * 60_000 === span_ms);
 }
 
 function group(label: string): HTMLElement {

@@ -5,7 +5,9 @@ import { fromAddress, toAddress } from '../../model/dashboard/state';
 import type { Request } from '../../model/request';
 import { Store } from '../../model/store';
 import { gpu, hello, inventory, NOW, sample } from '../../testing/frames';
+import { historySpan } from '../../testing/history';
 import { allOnScreen } from '../../testing/on-screen';
+import type { HistorySpan } from '../../wire';
 import { Dashboard } from './dashboard';
 
 beforeEach(() => {
@@ -161,6 +163,81 @@ describe('the charts of a dashboard', () => {
     const { element, address } = shown(2, 'axes=power.draw_watts:100:200&fit=1');
     element.dispatchEvent(new KeyboardEvent('keydown', { key: 'Escape' }));
     expect(address()).toBe('');
+  });
+});
+
+describe('the past', () => {
+  const HOUR = 3_600_000;
+  const DAYS = 24 * 60;
+
+  /** Charts of the power over so many minutes, as the server answers them. */
+  async function remembered(
+    minutes: number,
+    answer: (from_ms: number, to_ms: number) => HistorySpan,
+  ): Promise<Shown & { asked: URLSearchParams[] }> {
+    const asked: URLSearchParams[] = [];
+    const request = vi.fn<Request>((path) => {
+      const { searchParams } = new URL(path, 'http://x/');
+      asked.push(searchParams);
+      return Promise.resolve(
+        Response.json(
+          answer(...(['from_ms', 'to_ms'].map((name) => Number(searchParams.get(name))) as [number, number])),
+        ),
+      );
+    });
+    const view = shown(1, `charts=power&span=${minutes}`, request);
+    await vi.waitFor(() => expect(asked).toHaveLength(1));
+    await vi.waitFor(() => expect(view.element.querySelector('[aria-busy]')).toBeNull());
+    return { ...view, asked };
+  }
+
+  const note = (element: HTMLElement): HTMLElement | null => element.querySelector<HTMLElement>('.gpumon-past-note');
+
+  it('is asked of the server for what is drawn, and copied as it is shown', async () => {
+    const { element, asked } = await remembered(7 * DAYS, (from_ms) =>
+      historySpan({ from_ms, to_ms: NOW, resolution_ms: 6 * HOUR }, Array<number>(41).fill(500)),
+    );
+    expect(asked[0]?.get('metrics')).toBe('power.draw_watts,power.instant_watts');
+    expect(note(element)?.hidden).toBe(true);
+    const writeText = vi.fn<(text: string) => Promise<void>>(() => Promise.resolve());
+    vi.stubGlobal('navigator', { clipboard: { writeText } });
+    const menu = element.querySelector<HTMLDetailsElement>('[data-plot] .gpumon-plot-head details');
+    menu?.setAttribute('open', '');
+    menu?.dispatchEvent(new Event('toggle'));
+    [...(menu?.querySelectorAll('button') ?? [])].find(({ textContent }) => textContent === 'Copy as CSV')?.click();
+    await vi.waitFor(() => expect(writeText).toHaveBeenCalled());
+    const [head, ...rows] = writeText.mock.lastCall?.[0].trim().split('\r\n') ?? [];
+    expect(head).toContain('"GPU 0 Average power.draw_watts min","GPU 0 Average power.draw_watts max"');
+    expect(rows.length).toBeGreaterThan(25);
+    expect(rows[3]).toContain(',500,490,510');
+  });
+
+  it('that is shorter than what is shown says so, how to keep more, and shows what there is', async () => {
+    const { element, address } = await remembered(7 * DAYS, (_, to_ms) =>
+      historySpan({ from_ms: NOW - 6 * HOUR, to_ms, resolution_ms: HOUR }, [1, 2, 3, 4, 5, 6]),
+    );
+    expect(note(element)?.textContent).toMatch(
+      /^The history begins at .*for 6\sh\. To keep up to a year on disk, .*--data-dir/,
+    );
+    expect(note(element)?.querySelector('code')?.hidden).toBe(false);
+    note(element)?.querySelector('button')?.click();
+    expect(address()).toMatch(new RegExp(`from=${NOW - 6 * HOUR}&to=${Math.floor(NOW / 1000)}\\d{3}$`));
+  });
+
+  it('on a disk that fails is said with the reason, which cures more than a folder', async () => {
+    const storage = { on_disk: false, problem: 'The disk is full.', reach_ms: HOUR };
+    const { element } = await remembered(DAYS, (_, to_ms) =>
+      historySpan({ from_ms: NOW - HOUR, to_ms, resolution_ms: HOUR, storage }, [1]),
+    );
+    expect(note(element)?.textContent).toContain('The disk is full.');
+    expect(note(element)?.getAttribute('data-level')).toBe('warning');
+    expect(note(element)?.querySelector('code')?.hidden).toBe(true);
+  });
+
+  it('of the last minutes is in the stream', () => {
+    const request = vi.fn<Request>();
+    shown(1, 'charts=power&span=5', request);
+    expect(request).not.toHaveBeenCalled();
   });
 });
 

@@ -1,16 +1,18 @@
 /** The charts of GPUs and of the machine, on one axis of time. */
 
-import { h, KeyedRows } from '../../lib/dom';
+import type { TimeWindow } from '../../chart/content';
+import { h, KeyedRows, setAttribute } from '../../lib/dom';
 import { chartsOf, isApart, placed, stepped } from '../../model/dashboard/arrange';
 import { conditionSpans } from '../../model/dashboard/condition-spans';
 import { uncharted } from '../../model/dashboard/kinds';
 import { isolated, toggledLine } from '../../model/dashboard/legend';
 import { PastHolders } from '../../model/dashboard/past-holders';
-import { DRAWN, HOST, sectionsOf, type Section } from '../../model/dashboard/plots';
+import { DRAWN, HOST, metricsOf, sectionsOf, withStacks, type Section } from '../../model/dashboard/plots';
 import {
   asChosen,
   isPaused,
   moved,
+  movedBy,
   rangeOf,
   reset,
   resumed,
@@ -24,8 +26,11 @@ import {
 import type { Subscription } from '../../model/feed';
 import { gpusOf } from '../../model/gpu';
 import { holderRows } from '../../model/holders';
+import type { Known } from '../../model/history/past';
 import type { Request } from '../../model/request';
+import { isFresh } from '../../model/status';
 import type { Store } from '../../model/store';
+import type { Moment } from '../../model/summary';
 import { Header } from '../header';
 import { runBands } from '../run-bands';
 import { StoreView, type ViewContext, type ViewOptions } from '../store-view';
@@ -35,6 +40,7 @@ import { DashboardBar } from './bar';
 import { CellTable } from './cell-table';
 import type { PlotContext } from './context';
 import { MarkForm } from './mark-form';
+import { PastSource } from './past-source';
 import { PlotView, type PlotListener } from './plot';
 import { SectionView } from './section';
 import { Tooltip } from './tooltip';
@@ -50,6 +56,7 @@ export interface DashboardOptions extends ViewOptions {
 /** The most GPUs for which 50 samples a second are drawn. */
 const TRACED_GPUS = 2;
 const STEP = 0.25;
+const NO_TRACES: ReadonlyMap<string, never> = new Map<string, never>();
 
 export class Dashboard extends StoreView {
   protected readonly header: Header;
@@ -61,13 +68,16 @@ export class Dashboard extends StoreView {
   private readonly machineList = h('div', { class: 'gpumon-plot-sections' });
   private readonly machine = this.sectionsIn(this.machineList);
   private readonly tooltip = new Tooltip();
-  private readonly past = new PastHolders();
+  private readonly holders = new PastHolders();
+  private readonly past: PastSource;
   private readonly cells: CellTable;
   private state: DashboardState;
   private traced = false;
   /** The readings that were asked for besides the usual; `null` before the first time. */
   private tracked: string | null = null;
   private shownGpus = 0;
+  /** What the server remembers of what is shown, where that is needed. */
+  private shown: Known | null = null;
 
   constructor(
     store: Store,
@@ -96,8 +106,12 @@ export class Dashboard extends StoreView {
       invalidate: options.invalidate,
     };
     this.bar = new DashboardBar(this.state, (state) => this.show(state), listener, this.marks?.element);
+    this.past = new PastSource(store, request, {
+      invalidate: options.invalidate,
+      onAll: (oldest_ms) => this.show(zoomed(this.state, oldest_ms, store.clock.now())),
+    });
     this.cells = new CellTable(options.invalidate, options.notebooks);
-    this.element.append(this.header.element, this.bar.element, this.notice.element);
+    this.element.append(this.header.element, this.bar.element, this.notice.element, this.past.note);
     this.element.append(this.list, this.cells.element, this.machineList);
     this.element.addEventListener('keydown', (event) => this.onKey(event));
     this.bar.element.addEventListener('click', ({ detail, target }) => {
@@ -123,26 +137,33 @@ export class Dashboard extends StoreView {
     const chosen = gpus.filter(({ index }) => state.gpus?.includes(index) ?? true);
     this.shownGpus = chosen.length;
     this.updateTraces();
+    const [from_ms, to_ms] = rangeOf(state, now_ms);
+    this.holders.record(holderRows(gpus, store.slots), now_ms);
+    this.holders.recall(store.formerHolders, gpus, store.slots);
+    this.holders.prune(store.timeline.times_ms[0] ?? now_ms);
+    const holders = this.holders.since(from_ms, now_ms);
+    const all = store.sample === null ? [] : sectionsOf({ state, gpus, sample: store.sample, holders });
+    const known = this.past.known(state, now_ms, metricsOf(all), this.chartWidth());
+    // Who held the memory is known of the last minutes alone.
+    const sections = known === null ? all : withStacks(all, known.knows);
+    this.shown = known;
     const { status } = this.renderHead(chosen, 0);
     this.bar.update(state, gpus, now_ms, chartsOf(state, chosen.length));
-    const [from_ms, to_ms] = rangeOf(state, now_ms);
-    this.past.record(holderRows(gpus, store.slots), now_ms);
-    this.past.recall(store.formerHolders, gpus, store.slots);
-    this.past.prune(store.timeline.times_ms[0] ?? now_ms);
-    const holders = this.past.since(from_ms, now_ms);
+    setAttribute(this.list, 'aria-busy', this.past.isLoading ? 'true' : null);
     const palette = this.currentPalette();
     const context: PlotContext = {
-      timeline: store.timeline,
-      traces: store.traces,
-      window: store.window(from_ms, to_ms),
+      timeline: known?.source ?? store.timeline,
+      mean_ms: known?.areMeans === true ? known.answer.resolution_ms : 0,
+      // The driver's own records are of the last minutes.
+      traces: known === null ? store.traces : NO_TRACES,
+      window: { ...store.window(from_ms, to_ms), ...(known !== null && windowOf(known)) },
       palette,
-      freshness: { now_ms, stale: status.state !== 'live' },
+      freshness: { now_ms, stale: !isFresh(status) },
       at_ms: this.cursor.at_ms ?? (isPaused(state) ? to_ms : null),
       hidden: new Set(state.hidden),
       axes: state.axes,
       fitted: state.fitted,
     };
-    const sections = store.sample === null ? [] : sectionsOf({ state, gpus, sample: store.sample, holders });
     const [ofGpus, ofMachine] = [
       sections.filter(({ key }) => key !== HOST),
       sections.filter(({ key }) => key === HOST),
@@ -151,10 +172,12 @@ export class Dashboard extends StoreView {
     this.machine.update(ofMachine, (view, section) => view.update(section, context));
     const { executions } = store.cells;
     this.cells.update(executions, new Set(chosen.map(({ index }) => index)));
+    const events = known?.events ?? store.events;
+    const markers = this.markers(events, palette);
     const annotations = new AnnotationSet(
-      bandsOf(executions, palette, holders, now_ms, runBands(store.events, palette, now_ms)),
-      conditionSpans(store.events, store.sample, now_ms),
-      this.marks?.withDraft(this.markers(store.events, palette), palette) ?? this.markers(store.events, palette),
+      bandsOf(executions, palette, holders, now_ms, runBands(events, palette, now_ms)),
+      conditionSpans(events, store.sample, now_ms, known?.answer.conditions),
+      this.marks?.withDraft(markers, palette) ?? markers,
       chosen.map(({ index }) => index),
       palette,
       context.window,
@@ -173,8 +196,18 @@ export class Dashboard extends StoreView {
 
   override dispose(): void {
     super.dispose();
+    this.past.dispose();
     this.sections.update([], () => undefined);
     this.machine.update([], () => undefined);
+  }
+
+  protected override get seen(): Pick<Moment, 'timeline' | 'gap_ms'> {
+    return this.shown === null ? super.seen : { timeline: this.shown.source, gap_ms: this.shown.gap_ms };
+  }
+
+  /** The pixels of the device that the widest chart has; 0 until one is seen. */
+  private chartWidth(): number {
+    return Math.max(0, ...[...this.sections.all, ...this.machine.all].map((section) => section.width));
   }
 
   /** Requests the driver's own records, where there are few enough GPUs. */
@@ -219,6 +252,11 @@ export class Dashboard extends StoreView {
     const listener: PlotListener = {
       onZoom: (a_ms, b_ms) => this.show(zoomed(this.state, a_ms, b_ms)),
       onZoomBy: (factor, at_ms) => this.show(zoomedBy(this.state, factor, at_ms, this.store.clock.now())),
+      onGrab: () => {
+        const grabbed = this.state;
+        const now_ms = this.store.clock.now();
+        return (by_ms) => this.show(movedBy(grabbed, by_ms, now_ms));
+      },
       onAxis: (chart, range) => this.show(withAxis(this.state, chart, range)),
       onReset: (chart) => this.show(withAxis(resumed(this.state), chart, null)),
       onIsolate: (id, legend) => hide(isolated(this.state.hidden, id, legend)),
@@ -259,4 +297,8 @@ export class Dashboard extends StoreView {
     }
     event.preventDefault();
   }
+}
+
+function windowOf({ source, gap_ms }: Known): Pick<TimeWindow, 'times_ms' | 'revision' | 'gap_ms'> {
+  return { times_ms: source.times_ms, revision: source.revision, gap_ms };
 }

@@ -1,4 +1,4 @@
-/** Zooming a chart with the pointer: drag, wheel, pinch, and a double click that undoes it. */
+/** Zooming a chart with the pointer: drag, wheel, pinch, and a double click that undoes it. A drag with Shift moves it. */
 
 import { h, setAttribute, setShown, setStyle } from '../../lib/dom';
 
@@ -12,12 +12,16 @@ const LINE_PX = 40;
 export interface GestureListener {
   timeAt: (clientX: number) => number | null;
   valueAt: (clientY: number) => number | null;
+  /** The milliseconds in a pixel of the page. */
+  pixelTime: () => number | null;
   /** Whether this is on the axis of values. */
   isOnAxis: (clientX: number) => boolean;
   /** What lies between two moments was drawn over. */
   onZoom: (a_ms: number, b_ms: number) => void;
   /** So many times as much time is to be seen, with a moment where it is. */
   onZoomBy: (factor: number, at_ms: number) => void;
+  /** Somebody takes hold of what is shown. Returns what moves it by some time, counted from there. */
+  onGrab: () => (by_ms: number) => void;
   /** What lies between two values was drawn over. */
   onAxis: (a: number, b: number) => void;
   /** All is to be as it was before. */
@@ -28,6 +32,8 @@ interface Drag {
   x: number;
   y: number;
   onAxis: boolean;
+  /** Moves what is shown to where the pointer is; `null` where something is drawn over. */
+  move: ((x: number) => void) | null;
 }
 
 /** Lets `host` be zoomed. A wheel alone scrolls the page, as everywhere. */
@@ -50,7 +56,8 @@ export function addGestures(host: HTMLElement, listener: GestureListener): void 
   );
 }
 
-function addDrag(host: HTMLElement, { timeAt, valueAt, isOnAxis, onZoom, onAxis }: GestureListener): void {
+function addDrag(host: HTMLElement, listener: GestureListener): void {
+  const { timeAt, valueAt, isOnAxis, onZoom, onAxis } = listener;
   const shade = h('span', { class: 'gpumon-brush', 'aria-hidden': 'true' });
   shade.hidden = true;
   host.append(shade);
@@ -59,18 +66,23 @@ function addDrag(host: HTMLElement, { timeAt, valueAt, isOnAxis, onZoom, onAxis 
   const stop = (): void => {
     drag = null;
     setShown(shade, false);
+    setAttribute(host, 'data-grabbed', null);
   };
   const length = ({ x, y, onAxis: vertical }: Drag, event: PointerEvent): number =>
     Math.abs(vertical ? event.clientY - y : event.clientX - x);
   host.addEventListener('pointerdown', (event) => {
     if (event.button === 0 && event.pointerType !== 'touch') {
-      drag = { x: event.clientX, y: event.clientY, onAxis: isOnAxis(event.clientX) };
+      const move = event.shiftKey ? grabbed(event.clientX, listener) : null;
+      drag = { x: event.clientX, y: event.clientY, onAxis: move === null && isOnAxis(event.clientX), move };
+      setAttribute(host, 'data-grabbed', move === null ? null : '');
       host.setPointerCapture(event.pointerId);
     }
   });
   host.addEventListener('pointermove', (event) => {
     setAttribute(host, 'data-axis', (drag?.onAxis ?? isOnAxis(event.clientX)) ? '' : null);
-    if (drag !== null) {
+    if (drag?.move != null) {
+      drag.move(event.clientX);
+    } else if (drag !== null) {
       const { left, top } = host.getBoundingClientRect();
       const px = `${length(drag, event)}px`;
       const vertical = drag.onAxis;
@@ -83,7 +95,7 @@ function addDrag(host: HTMLElement, { timeAt, valueAt, isOnAxis, onZoom, onAxis 
     }
   });
   host.addEventListener('pointerup', (event) => {
-    if (drag !== null && length(drag, event) >= LEAST_PX) {
+    if (drag?.move === null && length(drag, event) >= LEAST_PX) {
       const vertical = drag.onAxis;
       const [a, b] = vertical ? [valueAt(drag.y), valueAt(event.clientY)] : [timeAt(drag.x), timeAt(event.clientX)];
       if (a !== null && b !== null) {
@@ -93,6 +105,16 @@ function addDrag(host: HTMLElement, { timeAt, valueAt, isOnAxis, onZoom, onAxis 
     stop();
   });
   host.addEventListener('pointercancel', stop);
+}
+
+/** What moves the time that was under the pointer along with it; `null` where the chart is not drawn. */
+function grabbed(x: number, { pixelTime, onGrab }: GestureListener): Drag['move'] {
+  const pixel_ms = pixelTime();
+  if (pixel_ms === null) {
+    return null;
+  }
+  const moveBy = onGrab();
+  return (to) => moveBy((x - to) * pixel_ms);
 }
 
 /** Two fingers: what is between them stays between them. */

@@ -1,10 +1,10 @@
 /** A chart as a picture or a table for the clipboard; loaded when the menu of a chart is opened. */
 
 import type { Chart } from '../../chart/chart';
-import { since, timeOfDay } from '../../lib/format';
 import { joined } from '../../lib/text';
 import { trans } from '../../lib/translation';
 import { csvOf } from '../../model/dashboard/csv';
+import { spanText } from '../../model/dashboard/moment';
 import { tooltipValues } from '../../model/dashboard/tooltip-values';
 import type { Plot, PlotLine } from '../../model/dashboard/plots';
 import { copyPicture, copyText } from '../clipboard';
@@ -47,7 +47,7 @@ function captionOf(plot: Plot, context: PlotContext): Caption {
   const { from_ms, to_ms } = context.window;
   return {
     title: titleOf(plot),
-    subtitle: trans.__('%1 to %2', since(from_ms, 0), timeOfDay(to_ms)),
+    subtitle: trans.__('%1 to %2', ...spanText(from_ms, to_ms, 0)),
     entries: more === 0 ? entries : [...entries, { text: trans.__('%1 more', more), color: context.palette.muted }],
   };
 }
@@ -60,9 +60,20 @@ function titleOf({ gpu, title }: Plot): string {
 function tableOf(plot: Plot, context: PlotContext): string {
   const times_ms = context.timeline.times_ms;
   const gpu = plot.gpu === null ? null : `GPU ${plot.gpu}`;
-  const columns = shownLines(plot, context).map((line) => {
-    const { label, name = label, field } = line;
-    return { name: joined([gpu, name, field], ' '), times_ms, ...recorded(line, context) };
+  const columns = shownLines(plot, context).flatMap((line) => {
+    const { label, name: ownName = label, field } = line;
+    const name = joined([gpu, ownName, field], ' ');
+    const { extremes, ...means } = { times_ms, ...recorded(line, context) };
+    const { low, high } = extremes ?? {};
+    return [
+      { ...means, name },
+      ...(low === undefined || high === undefined
+        ? []
+        : [
+            { ...means, name: joined([name, 'min'], ' '), values: low },
+            { ...means, name: joined([name, 'max'], ' '), values: high },
+          ]),
+    ];
   });
   return csvOf(columns, context.window.from_ms, context.window.to_ms);
 }

@@ -7,25 +7,27 @@ import { h, setAttribute, setText } from '../../lib/dom';
 import { trans } from '../../lib/translation';
 import { tooltipValues, nearestLine } from '../../model/dashboard/tooltip-values';
 import type { Plot, PlotLine } from '../../model/dashboard/plots';
+import { momentText, rangeText } from '../../model/dashboard/moment';
 import type { Cursor } from '../cursor';
 import { colorOf, dashOf } from '../palette';
 import { part } from '../part';
 import { Visibility } from '../visibility';
 import { notesAt, type Annotations } from './annotations';
 import { addGestures, type GestureListener } from './gestures';
-import { recorded, shownValue, type PlotContext } from './context';
+import { pastRange, recorded, shownValue, type PlotContext } from './context';
 import { Legend, type LegendListener } from './legend';
 import type { CopyFormat } from './plot-copy';
 import { plotMenu, type PlotAction } from './plot-menu';
 import { addReorder } from './reorder';
-import { TOOLTIP_PX, type Tooltip } from './tooltip';
+import { TOOLTIP_PX, WIDE_TOOLTIP_PX, type Tooltip } from './tooltip';
 
 /** More values than so are not read. */
 const MOST_ROWS = 10;
 /** Within this distance a line is pointed at. */
 const NEAR_PX = 12;
 
-export interface PlotListener extends Omit<LegendListener, 'onPoint'>, Pick<GestureListener, 'onZoom' | 'onZoomBy'> {
+export interface PlotListener
+  extends Omit<LegendListener, 'onPoint'>, Pick<GestureListener, 'onZoom' | 'onZoomBy' | 'onGrab'> {
   /** The axis of a chart is to show these values alone, or all of them. */
   onAxis: (chart: string, range: readonly [number, number] | null) => void;
   onReset: (chart: string) => void;
@@ -89,6 +91,7 @@ export class PlotView {
     addGestures(this.host, {
       ...listener,
       timeAt: (clientX) => chart.timeAt(clientX),
+      pixelTime: () => chart.pixel_ms,
       valueAt: (clientY) => chart.valueAt(clientY)?.value ?? null,
       isOnAxis: (clientX) => chart.isOnAxis(clientX),
       onAxis: (a, b) => listener.onAxis(id(), [a, b]),
@@ -163,6 +166,11 @@ export class PlotView {
     return [plot, context];
   }
 
+  /** The pixels of the device that its chart is wide; 0 until it is seen. */
+  get width(): number {
+    return this.chart.width_px * this.chart.px;
+  }
+
   reveal(): void {
     this.visibility.onScreen = true;
     this.chart.measure();
@@ -220,17 +228,20 @@ export class PlotView {
     const at = chart.valueAt(pointer.clientY);
     const near = at === null || lines.length < 2 ? null : nearestLine(lines, at.value, NEAR_PX * at.pixel);
     const { rows, more } = tooltipValues([...lines, ...plot.stack.filter(isShown).map(valued)], near, MOST_ROWS);
-    const toLeft = x_px + TOOLTIP_PX > pointer.space_px;
+    const ranges = rows.map((line) => pastRange(line, at_ms, context));
+    const areRanges = ranges.some((range) => range !== null);
+    const toLeft = x_px + (areRanges ? WIDE_TOOLTIP_PX : TOOLTIP_PX) > pointer.space_px;
     this.tooltip.show(
       host,
       { x_px, width_px: chart.width_px, toLeft, upward: pointer.upward },
-      at_ms,
-      rows.map(({ id, label, name, color, value }) => ({
+      momentText(at_ms, context.mean_ms, context.freshness.now_ms),
+      rows.map(({ id, label, name, color, value }, i) => ({
         id,
         label: name ?? label,
         color: colorOf(context.palette, color),
         paint: color,
         text: plot.unit.text(value),
+        range: rangeText(plot.unit, ranges[i] ?? null),
         near: id === near,
       })),
       more,

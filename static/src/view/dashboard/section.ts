@@ -48,6 +48,11 @@ export class SectionView {
     }
   }
 
+  /** The pixels of the device that its widest chart has. */
+  get width(): number {
+    return Math.max(0, ...this.plots.all.map((plot) => plot.width));
+  }
+
   revealAll(): void {
     this.plots.all.forEach((plot) => plot.reveal());
   }

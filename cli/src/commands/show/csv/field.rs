@@ -9,7 +9,7 @@ pub(super) fn number(reading: &Reading<f64>) -> Option<String> {
     reading.value().map(|value| rounded(*value))
 }
 
-pub(super) fn rounded(value: f64) -> String {
+pub(crate) fn rounded(value: f64) -> String {
     format!("{}", (value * 1000.0).round() / 1000.0)
 }
 
@@ -22,7 +22,7 @@ pub(super) fn word(value: &impl Serialize) -> String {
 }
 
 /// `2025-11-20T09:13:20.250Z`
-pub(super) fn time(at_ms: u64) -> String {
+pub(crate) fn time(at_ms: u64) -> String {
     let at = Timestamp::from_millisecond(i64::try_from(at_ms).unwrap_or(i64::MAX)).unwrap_or(Timestamp::MAX);
     format!("{at:.3}")
 }

@@ -2,13 +2,12 @@
 
 use std::sync::LazyLock;
 
-use gpumon_probe::model::{Gpu, GpuSample, Process, Sample, fields::GPU_FIELDS};
+use gpumon_probe::model::{Gpu, GpuSample, Inventory, Process, Sample, fields::GPU_FIELDS};
 
 use super::{
-    super::snapshot::Snapshot,
     Column, Read, column,
     field::{plain, rounded, time, word},
-    usual,
+    literal, usual,
 };
 
 pub(super) struct Row {
@@ -17,9 +16,9 @@ pub(super) struct Row {
     known: Option<Gpu>,
 }
 
-pub(super) fn rows(snapshot: &Snapshot) -> Vec<Row> {
-    let Sample { at_ms, gpus, .. } = &snapshot.sample;
-    let known = |index: u32| snapshot.inventory.gpus.iter().find(|gpu| gpu.index == index).cloned();
+pub(super) fn rows(inventory: &Inventory, sample: &Sample) -> Vec<Row> {
+    let Sample { at_ms, gpus, .. } = sample;
+    let known = |index: u32| inventory.gpus.iter().find(|gpu| gpu.index == index).cloned();
     gpus.iter().map(|gpu| Row { sample_ms: *at_ms, gpu: gpu.clone(), known: known(gpu.index) }).collect()
 }
 
@@ -29,14 +28,16 @@ pub(super) static COLUMNS: LazyLock<Vec<Column<Row>>> = LazyLock::new(|| {
         name: field.id.replace('.', "_").into(),
         help: field.help,
         usual: field.in_csv,
+        is_literal: true,
         read: Read::Field(field, |row: &Row| &row.gpu),
     });
     WHICH.into_iter().chain(fields).chain(STATE).collect()
 });
 
-const WHICH: [Column<Row>; 6] = [
+const WHICH: [Column<Row>; 7] = [
     usual("time", "Time of the sample, UTC.", |row| Some(time(row.sample_ms))),
-    usual("index", "NVML index of the GPU.", |row| Some(row.gpu.index.to_string())),
+    literal(column("time_ms", "The same in milliseconds since 1970-01-01 UTC.", |row| Some(row.sample_ms.to_string()))),
+    literal(usual("index", "NVML index of the GPU.", |row| Some(row.gpu.index.to_string()))),
     usual("uuid", "UUID of the GPU.", |row| row.gpu.uuid.clone()),
     usual("name", "Product name of the GPU.", |row| plain(&row.known.as_ref()?.name)),
     column("pci_bus_id", "PCI bus ID.", |row| plain(&row.known.as_ref()?.pci_bus_id)),
@@ -51,9 +52,9 @@ const STATE: [Column<Row>; 5] = [
     column("conditions", "Conditions as sentences; needs a server or --watch.", |row| {
         Some(row.gpu.conditions.iter().map(|condition| condition.text.as_str()).collect::<Vec<_>>().join(" "))
     }),
-    usual("process_count", "Number of processes on the GPU.", |row| {
+    literal(usual("process_count", "Number of processes on the GPU.", |row| {
         Some((processes(row)?.len() + row.gpu.processes_omitted as usize).to_string())
-    }),
+    })),
     column("process_users", "Users of these processes, space-separated.", |row| {
         let mut users: Vec<&str> =
             all_processes(row)?.iter().filter_map(|process| Some(process.user.value()?.as_str())).collect();
@@ -61,9 +62,15 @@ const STATE: [Column<Row>; 5] = [
         users.dedup();
         Some(users.join(" "))
     }),
-    column("process_memory_bytes", "Device memory of these processes, as far as the driver reports it.", |row| {
-        Some(rounded(all_processes(row)?.iter().filter_map(|process| process.memory_bytes.value()).sum::<u64>() as f64))
-    }),
+    literal(column(
+        "process_memory_bytes",
+        "Device memory of these processes, as far as the driver reports it.",
+        |row| {
+            Some(rounded(
+                all_processes(row)?.iter().filter_map(|process| process.memory_bytes.value()).sum::<u64>() as f64
+            ))
+        },
+    )),
 ];
 
 /// `None` where some are left out of the sample, since what they are together is not what they all are.

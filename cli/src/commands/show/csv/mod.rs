@@ -1,4 +1,5 @@
-//! Comma-separated values: a row per GPU or per process, in columns whose names and meanings stay.
+//! Comma-separated values: a row per GPU or per process, in columns whose names and meanings stay. `gpumon export` has the
+//! same columns.
 //!
 //! Numbers are bare, and the names tell their units, which are those of the JSON. What is absent is an empty field.
 
@@ -9,11 +10,12 @@ mod processes;
 use std::borrow::Cow;
 
 use gpumon_probe::{
-    model::{GpuSample, fields::Field},
+    model::{GpuSample, Inventory, Sample, fields::Field},
     untrusted::printable,
 };
+use serde_json::Value;
 
-use super::snapshot::Snapshot;
+pub(crate) use self::field::{rounded, time};
 use crate::suggest::nearest;
 
 /// One column of rows about `T`.
@@ -22,15 +24,23 @@ struct Column<T> {
     help: &'static str,
     /// Whether it is there when nothing else was asked for.
     usual: bool,
+    /// Whether its texts are values of JSON as they are: numbers, `true` and `false`.
+    is_literal: bool,
     read: Read<T>,
 }
 
+/// One whose texts are values of JSON.
+const fn literal<T>(mut column: Column<T>) -> Column<T> {
+    column.is_literal = true;
+    column
+}
+
 const fn column<T>(name: &'static str, help: &'static str, read: fn(&T) -> Option<String>) -> Column<T> {
-    Column { name: Cow::Borrowed(name), help, usual: false, read: Read::Of(read) }
+    Column { name: Cow::Borrowed(name), help, usual: false, is_literal: false, read: Read::Of(read) }
 }
 
 const fn usual<T>(name: &'static str, help: &'static str, read: fn(&T) -> Option<String>) -> Column<T> {
-    Column { name: Cow::Borrowed(name), help, usual: true, read: Read::Of(read) }
+    Column { name: Cow::Borrowed(name), help, usual: true, is_literal: false, read: Read::Of(read) }
 }
 
 /// Takes what a column shows out of a row; `None` where it is absent.
@@ -56,19 +66,19 @@ pub(crate) enum Rows {
 
 /// The columns that were chosen, as numbers in their catalogue.
 #[derive(Debug)]
-pub(super) struct Csv {
+pub(crate) struct Csv {
     rows: Rows,
     chosen: Vec<usize>,
 }
 
 /// What is asked for instead of names, to see which there are.
-pub(super) const HELP: &str = "help";
+pub(crate) const HELP: &str = "help";
 const ALL: &str = "all";
 
 impl Csv {
     /// The columns that are named, separated by commas: each by its own name, or several by what their names begin with
     /// (`memory`). Without names, the usual ones.
-    pub(super) fn new(rows: Rows, names: Option<&str>) -> Result<Self, String> {
+    pub(crate) fn new(rows: Rows, names: Option<&str>) -> Result<Self, String> {
         let known = rows.catalogue();
         let chosen = match names {
             None => (0..known.len()).filter(|column| known[*column].usual).collect(),
@@ -87,15 +97,41 @@ impl Csv {
         Ok(Self { rows, chosen })
     }
 
-    pub(super) fn header(&self) -> String {
-        let known = self.rows.catalogue();
-        row(self.chosen.iter().map(|column| known[*column].name.to_owned()))
+    /// These columns, and behind them those that are named, as fields of the catalogue are, too (`power.draw_watts`).
+    /// Without names, the usual ones.
+    pub(crate) fn with_keys(rows: Rows, keys: &[&str], names: Option<&str>) -> Result<Self, String> {
+        let named = Self::new(rows, names.map(|names| names.replace('.', "_")).as_deref())?;
+        let mut chosen = Self::new(rows, Some(&keys.join(",")))?.chosen;
+        for column in named.chosen {
+            if !chosen.contains(&column) {
+                chosen.push(column);
+            }
+        }
+        Ok(Self { rows, chosen })
     }
 
-    pub(super) fn rows(&self, snapshot: &Snapshot) -> String {
+    pub(crate) fn header(&self) -> String {
+        row(self.names().into_iter().map(str::to_owned))
+    }
+
+    /// The names of the columns.
+    pub(crate) fn names(&self) -> Vec<&'static str> {
+        let known = self.rows.catalogue();
+        self.chosen.iter().map(|column| known[*column].name).collect()
+    }
+
+    pub(crate) fn rows(&self, inventory: &Inventory, sample: &Sample) -> String {
         match self.rows {
-            Rows::Gpus => draw(&self.chosen, &gpus::COLUMNS, &gpus::rows(snapshot)),
-            Rows::Processes => draw(&self.chosen, &processes::COLUMNS, &processes::rows(snapshot)),
+            Rows::Gpus => draw(&self.chosen, &gpus::COLUMNS, &gpus::rows(inventory, sample)),
+            Rows::Processes => draw(&self.chosen, &processes::COLUMNS, &processes::rows(sample)),
+        }
+    }
+
+    /// The same as JSON, an object a line. What is absent is `null`.
+    pub(crate) fn json_rows(&self, inventory: &Inventory, sample: &Sample) -> String {
+        match self.rows {
+            Rows::Gpus => json(&self.chosen, &gpus::COLUMNS, &gpus::rows(inventory, sample)),
+            Rows::Processes => json(&self.chosen, &processes::COLUMNS, &processes::rows(sample)),
         }
     }
 }
@@ -160,8 +196,25 @@ fn draw<T>(chosen: &[usize], columns: &[Column<T>], rows: &[T]) -> String {
     rows.iter().map(|of| row(chosen.iter().map(|column| field(of, *column)))).collect()
 }
 
+fn json<T>(chosen: &[usize], columns: &[Column<T>], rows: &[T]) -> String {
+    let value = |of: &T, column: &Column<T>| match column.read.text(of) {
+        None => Value::Null,
+        Some(text) if column.is_literal => serde_json::from_str(&text).unwrap_or(Value::Null),
+        Some(text) => Value::String(text),
+    };
+    let entry = |of: &T, column: usize| (columns[column].name.to_string(), value(of, &columns[column]));
+    let object = |of: &T| object(chosen.iter().map(|column| entry(of, *column)));
+    rows.iter().map(object).collect()
+}
+
+/// An object in a line of its own, its keys in this order.
+pub(crate) fn object(entries: impl Iterator<Item = (String, Value)>) -> String {
+    let entries: Vec<_> = entries.map(|(key, value)| format!("{}:{value}", Value::String(key))).collect();
+    format!("{{{}}}\n", entries.join(","))
+}
+
 /// The fields of a row as RFC 4180 has them. What comes from strangers ends no row and drives no terminal.
-fn row(fields: impl Iterator<Item = String>) -> String {
+pub(crate) fn row(fields: impl Iterator<Item = String>) -> String {
     let quoted = fields.map(|field| {
         let field: String = field.chars().map(printable).collect();
         if field.contains([',', '"']) { format!("\"{}\"", field.replace('"', "\"\"")) } else { field }

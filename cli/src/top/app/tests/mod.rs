@@ -6,6 +6,7 @@ mod signals;
 use std::{path::PathBuf, sync::mpsc};
 
 use gpumon_probe::model::{Process, Reading, Record};
+use gpumon_recording::Player;
 use ratatui::{
     buffer::Buffer,
     crossterm::event::{KeyCode, KeyModifiers, MouseButton, MouseEvent, MouseEventKind},
@@ -209,6 +210,31 @@ fn intervals_are_asked_of_the_feed() {
     press(&mut app, "++");
     assert_eq!(asked.try_iter().last(), Some(Duration::from_millis(250)));
     assert!(last(&mut app).contains("every 250 ms"));
+}
+
+#[test]
+fn charts_reach_further_back_than_an_hour_where_a_server_remembers_it() {
+    let (mut alone, _waiting) = over(testing::model(1), Feed::Server(mpsc::channel().0));
+    press(&mut alone, "]]]]]]]]");
+    assert_eq!(alone.state.span_ms(), 3_600_000);
+    assert!(last(&mut alone).contains("a server remembers"), "{}", last(&mut alone));
+
+    let model = Model { origin: Origin::Server, ..testing::model(1) };
+    let now_ms = model.now_ms();
+    let (mut app, _waiting) = over(model, Feed::Server(mpsc::channel().0));
+    press(&mut app, "]]]]]]]]");
+    assert_eq!(app.state.span_ms(), 30 * 86_400_000);
+    assert!(lines(&mut app, 120, 40).join("\n").contains("30 d"));
+    let (oldest_ms, to_ms) = (now_ms - 3_600_000, now_ms);
+    let past = gpumon_history::span::HistorySpan { oldest_ms, to_ms, ..Default::default() };
+    app.update(Update::Past(Box::new(past.clone())));
+    let told = last(&mut app);
+    assert!(told.contains("history begins at") && told.contains("--data-dir"), "{told}");
+    app.state.notice = None;
+    app.update(Update::Past(Box::new(past)));
+    assert!(app.state.notice.is_none(), "once");
+    app.update(Update::NoPast("too old\u{1b}".to_owned()));
+    assert!(last(&mut app).contains("tells no history: too old"));
 }
 
 #[test]

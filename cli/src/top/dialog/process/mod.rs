@@ -15,6 +15,7 @@ use self::charts::Past;
 pub(in crate::top) use self::facts::name;
 use super::{Answer, Scroll, scrolled_lines};
 use crate::top::{
+    history::DEPTH_MS,
     inspect::{Facts, Inspection},
     keys::{self, Action},
     model::Model,
@@ -110,7 +111,8 @@ impl ProcessScreen {
         // Charts of a process that is gone still tell what it did.
         let height = (between.height * 2 / 5).max(4).min(between.height);
         let [above, below] = Layout::vertical([Constraint::Length(height), Constraint::Min(0)]).areas(between);
-        charts::draw(painter, above, self, model, state.span_ms());
+        // Of a process, no more is known than this screen has seen.
+        charts::draw(painter, above, self, model, state.span_ms().min(DEPTH_MS));
         let (lines, environment) = facts::lines(painter, below.width, self, model);
         if self.seeks_environment && environment.is_some() {
             self.seeks_environment = false;

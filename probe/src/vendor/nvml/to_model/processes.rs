@@ -71,6 +71,7 @@ fn process((pid, mig): Place, held: &Held, latest: Option<Share>, sampled: &Read
         command: Reading::Absent(Absence::NoAnswer),
         user: Reading::Absent(Absence::NoAnswer),
         host_memory_bytes: Reading::Absent(Absence::NoAnswer),
+        traced: Reading::Absent(Absence::NoAnswer),
         started_ms: Reading::Absent(Absence::NoAnswer),
         mig,
         mps: held.mps,

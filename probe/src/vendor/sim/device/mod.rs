@@ -185,6 +185,7 @@ fn reading_of(process: &ProcessState, divided: bool, timeline: &Timeline) -> Pro
         command: text(&process.command),
         user: text(&process.user),
         host_memory_bytes: known(process.host_memory_bytes),
+        traced: Reading::Now(process.traced),
         started_ms: Reading::Now(timeline.unix_ms(process.started_s)),
         mig: process.mig,
         mps: process.mps,

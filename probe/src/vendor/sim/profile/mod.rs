@@ -1,6 +1,7 @@
 //! What the programs on a GPU do: a file for each kind.
 
 mod cycle;
+mod hang;
 mod held;
 mod inference;
 mod leak;
@@ -20,6 +21,8 @@ pub(super) struct Load {
     pub(super) decoder_percent: f64,
     /// Power that the kernels would draw at the highest clocks, as a share of the power limit; above 1 is too much.
     pub(super) demand: f64,
+    /// Whether the kernels only wait, as those of a collective do: they hold multiprocessors, and nothing else moves.
+    pub(super) waits: bool,
     pub(super) tenants: [Option<Tenant>; 2],
 }
 
@@ -42,6 +45,8 @@ pub(super) enum Program {
     Server,
     Leak,
     Notebook,
+    /// A rank of one job on several GPUs.
+    Collective,
 }
 
 impl Profile {
@@ -51,6 +56,7 @@ impl Profile {
             Self::Inference => inference::load(noise, seconds),
             Self::Leak => leak::load(noise, seconds),
             Self::Held => held::load(noise, seconds),
+            Self::Hang => hang::load(noise, seconds),
             Self::Idle => Load::default(),
         }
     }

@@ -7,7 +7,8 @@ use serde::{
     de::{self, Visitor},
 };
 
-use super::{super::FUNCTIONS, error::suggest};
+use super::super::FUNCTIONS;
+use crate::toml_error::suggest;
 
 /// A function that the fake library exports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

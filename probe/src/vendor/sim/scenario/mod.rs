@@ -2,7 +2,6 @@
 
 mod check;
 mod curve;
-mod error;
 mod event;
 mod fault;
 mod faults;
@@ -18,7 +17,6 @@ use std::{collections::BTreeMap, time::Duration};
 use serde::Deserialize;
 use toml::Spanned;
 
-pub use error::ScenarioError;
 pub use event::Report;
 pub use given::Given;
 pub use settings::Profile;
@@ -29,6 +27,7 @@ pub(crate) use quantity::Percent;
 pub(crate) use settings::{GpuSettings, ProcessSettings};
 
 use super::nvlink::MAX_NVLINKS;
+use crate::toml_error::TomlError;
 use event::EventSettings;
 use fault::{FaultSettings, InitError, ReturnCode};
 use function::{Function, LatencyOf};
@@ -79,10 +78,10 @@ impl Scenario {
     /// Reads a scenario. `origin` is what errors call the text: its file name.
     ///
     /// # Errors
-    /// [`ScenarioError`] names the line and column, what is wrong there and what would be right.
-    pub fn from_toml(text: &str, origin: &str) -> Result<Self, ScenarioError> {
-        let scenario: Self = toml::from_str(text).map_err(|error| ScenarioError::parse(&error, text, origin))?;
-        scenario.check().map_err(|(span, message)| ScenarioError::at(&span, text, origin, message))?;
+    /// [`TomlError`] names the line and column, what is wrong there and what would be right.
+    pub fn from_toml(text: &str, origin: &str) -> Result<Self, TomlError> {
+        let scenario: Self = toml::from_str(text).map_err(|error| TomlError::parse(&error, text, origin))?;
+        scenario.check().map_err(|(span, message)| TomlError::at(&span, text, origin, message))?;
         Ok(scenario)
     }
 

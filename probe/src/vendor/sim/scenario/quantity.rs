@@ -7,6 +7,8 @@ use serde::{
     de::{self, Visitor},
 };
 
+use super::super::MAX_SM_MHZ;
+
 /// A number from 0 to `MAX`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Within<const MAX: u32>(pub(crate) f64);
@@ -21,6 +23,8 @@ pub(crate) type Seconds = Within<1_000_000_000>;
 
 pub(crate) type Count = Within<1_000_000_000>;
 pub(crate) type Lanes = Within<16>;
+/// Megahertz; no more than an H200 has.
+pub(crate) type Megahertz = Within<MAX_SM_MHZ>;
 
 /// Seconds that a clock is ahead, or below 0 behind; up to a day.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -12,7 +12,7 @@ use super::{
     curve::Curve,
     given::Answers,
     mig::MigSettings,
-    quantity::{Bytes, Celsius, Count, Lanes, Percent, Seconds, Watts, Within},
+    quantity::{Bytes, Celsius, Count, Lanes, Megahertz, Percent, Seconds, Watts, Within},
     steps::Steps,
 };
 
@@ -28,6 +28,8 @@ pub enum Profile {
     Leak,
     /// A notebook that holds memory and computes nothing.
     Held,
+    /// A collective that waits for a process which never comes.
+    Hang,
     /// Nobody.
     Idle,
 }
@@ -46,6 +48,8 @@ pub(crate) struct GpuSettings {
     pub(crate) memory_used: Option<Curve<Bytes>>,
     /// Instead of what follows from utilization and clocks.
     pub(crate) power_watts: Option<Curve<Watts>>,
+    /// The highest clock of its multiprocessors, below that of an H200.
+    pub(crate) max_sm_mhz: Option<Curve<Megahertz>>,
     /// Instead of what follows from power.
     pub(crate) temperature_celsius: Option<Curve<Celsius>>,
     /// The generation of the chip; Hopper without it.
@@ -120,6 +124,9 @@ pub(crate) struct ProcessSettings {
     /// What it holds; without it, the driver cannot tell.
     pub(crate) memory: Option<Curve<Bytes>>,
     sm_percent: Option<Curve<Percent>>,
+    /// Whether its kernels only wait for another GPU.
+    #[serde(default)]
+    pub(crate) waits: bool,
     #[serde(default = "compute")]
     pub(crate) kind: ProcessKind,
     pub(crate) from_s: Option<Spanned<Seconds>>,
@@ -130,6 +137,11 @@ pub(crate) struct ProcessSettings {
     pub(crate) command: Option<Arc<str>>,
     /// What it holds of the host's memory. Simulated source only, too.
     pub(crate) host_memory: Option<Curve<Bytes>>,
+    /// Whether a debugger is attached. Simulated source only, too.
+    #[serde(default)]
+    pub(crate) traced: bool,
+    /// The Slurm job that it belongs to. Simulated source only, too.
+    pub(crate) slurm_job: Option<Arc<str>>,
     #[serde(default)]
     pub(crate) mps: bool,
     /// The GPU instance that it runs in; without it, on the whole GPU.

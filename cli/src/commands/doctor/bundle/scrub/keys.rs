@@ -20,7 +20,7 @@ const WORDS: &str = "\
     version what gpumon kernel libc os packages";
 
 /// Conditions whose text names processes, which may be gone by now and known no more.
-const NAMING: [&str; 2] = ["held_idle", "memory_filling"];
+const NAMING: [&str; 3] = ["held_idle", "memory_filling", "suspected_hang"];
 
 /// The first pass: replaces names and knows them from then on.
 pub(in super::super) fn names(scrubber: &mut Scrubber, value: &mut Value) {
@@ -88,7 +88,7 @@ mod tests {
     use crate::commands::schema::{What, schema};
 
     /// Keys of texts: what gpumon or the driver says, possibly with a name in it.
-    const TEXTS: [&str; 5] = ["message", "step", "text", "title", "value"];
+    const TEXTS: [&str; 6] = ["message", "rule", "step", "text", "title", "value"];
 
     fn is_free(schema: &Value) -> bool {
         let kind = &schema["type"];

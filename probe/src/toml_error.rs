@@ -1,13 +1,13 @@
-//! What is wrong with a scenario, where, and what would be right: always one line.
+//! What is wrong with a TOML file, where, and what would be right: always one line.
 
 use std::ops::Range;
 
 use thiserror::Error;
 
-/// A scenario that cannot be understood.
+/// A file that cannot be understood.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{origin}:{line}:{column}: {message}")]
-pub struct ScenarioError {
+pub struct TomlError {
     /// Where the text came from: a file's name.
     pub origin: String,
     /// Line, from 1.
@@ -18,8 +18,9 @@ pub struct ScenarioError {
     pub message: String,
 }
 
-impl ScenarioError {
-    pub(super) fn at(span: &Range<usize>, text: &str, origin: &str, message: String) -> Self {
+impl TomlError {
+    /// An error at this byte range of the text.
+    pub fn at(span: &Range<usize>, text: &str, origin: &str, message: String) -> Self {
         let before = text.get(..span.start).unwrap_or(text);
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
         Self {
@@ -30,7 +31,8 @@ impl ScenarioError {
         }
     }
 
-    pub(super) fn parse(error: &toml::de::Error, text: &str, origin: &str) -> Self {
+    /// What the parser says, with its cure.
+    pub fn parse(error: &toml::de::Error, text: &str, origin: &str) -> Self {
         Self::at(&error.span().unwrap_or(0..0), text, origin, reword(error.message()))
     }
 }
@@ -54,7 +56,7 @@ fn reword(message: &str) -> String {
 }
 
 /// The nearest valid word, or all of them where none is near.
-pub(super) fn suggest(typed: &str, valid: &[&str]) -> String {
+pub fn suggest(typed: &str, valid: &[&str]) -> String {
     let nearest = valid.iter().map(|word| (distance(typed, word), word)).min();
     match nearest {
         Some((edits, word)) if edits <= 2 + typed.len() / 8 && edits < word.len() => format!("did you mean `{word}`?"),
@@ -98,7 +100,7 @@ mod tests {
 
     #[test]
     fn columns_count_characters() {
-        let error = ScenarioError::at(&(8..9), "a = 1\né x", "f.toml", "m".into());
+        let error = TomlError::at(&(8..9), "a = 1\né x", "f.toml", "m".into());
         assert_eq!((error.line, error.column), (2, 2));
     }
 }

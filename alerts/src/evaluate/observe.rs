@@ -1,0 +1,161 @@
+//! What a sample shows of a rule.
+
+use gpumon_probe::{
+    derive::Observation,
+    model::{
+        Gpu, GpuSample, Health,
+        fields::{GPU_FIELDS, HOST_FIELDS},
+    },
+};
+
+use super::{
+    Readings,
+    place::{Place, PlaceState},
+};
+use crate::{
+    describe,
+    rules::{Bound, Check, GpuId, Rate, Subject, Watch},
+};
+
+/// What a rule met.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Met {
+    /// A value beyond its threshold, or a rate.
+    Value(f64),
+    /// Nothing, for this reason.
+    Absence(String),
+    /// A condition, in its own words.
+    Condition(String),
+}
+
+impl Met {
+    pub(super) fn text(&self, check: &Check) -> String {
+        match (self, &check.watch) {
+            (Self::Value(value), Watch::Value { subject, bound, rate }) => {
+                describe::met_value(check, *subject, *bound, *rate, *value)
+            }
+            (Self::Absence(why), Watch::Absent(subject)) => describe::met_absence(check, *subject, why),
+            (Self::Condition(text), _) => text.trim_end_matches('.').to_owned(),
+            // What is met is of what is watched for.
+            (Self::Value(_) | Self::Absence(_), _) => String::new(),
+        }
+    }
+}
+
+/// Where a rule is to be looked at.
+pub(super) fn places<'a>(check: &'a Check, readings: &Readings<'a>) -> Box<dyn Iterator<Item = Place> + 'a> {
+    let of_host = |subject: &Subject| matches!(subject, Subject::Host(_));
+    let (is_of_host, is_absence) = match &check.watch {
+        Watch::Value { subject, .. } => (of_host(subject), false),
+        Watch::Absent(subject) => (subject.as_ref().is_some_and(of_host), true),
+        Watch::Condition { .. } => (false, false),
+    };
+    if is_of_host {
+        return Box::new(std::iter::once(Place::Machine));
+    }
+    let gpus: &[Gpu] = readings.inventory.map_or(&[], |inventory| &inventory.gpus);
+    if check.gpus.is_empty() {
+        let none = (is_absence && gpus.is_empty()).then_some(Place::Machine);
+        return Box::new(gpus.iter().map(|gpu| Place::Gpu(gpu.index)).chain(none));
+    }
+    let named = gpus.iter().filter(|gpu| check.gpus.iter().any(|id| id.matches(gpu.index, gpu.uuid.as_deref())));
+    let missing = check
+        .gpus
+        .iter()
+        .filter(move |id| is_absence && !gpus.iter().any(|gpu| id.matches(gpu.index, gpu.uuid.as_deref())));
+    let missing = missing.map(|id| match id {
+        GpuId::Index(index) => Place::Gpu(*index),
+        GpuId::Uuid(uuid) => Place::Missing(uuid.clone()),
+    });
+    Box::new(named.map(|gpu| Place::Gpu(gpu.index)).chain(missing))
+}
+
+/// What is to be seen of a rule at a place. The value stays met until it is back behind the threshold at which it clears.
+pub(super) fn observe(
+    check: &Check,
+    place: &Place,
+    readings: &Readings<'_>,
+    state: &mut PlaceState,
+) -> Observation<Met> {
+    let sample = readings.sample;
+    let gpu = match place {
+        Place::Gpu(index) => sample.and_then(|sample| sample.gpus.iter().find(|gpu| gpu.index == *index)),
+        Place::Machine | Place::Missing(_) => None,
+    };
+    match &check.watch {
+        Watch::Value { subject, bound, rate } => {
+            let value = value(*subject, *bound, gpu, readings);
+            let at_ms = sample.map(|sample| sample.at_ms);
+            let value = match (rate, &mut state.window) {
+                (Some(Rate { per, .. }), Some(window)) => {
+                    window.push(at_ms, value);
+                    window.per_second().map(|change| change * per.seconds())
+                }
+                _ => value,
+            };
+            match value {
+                None => Observation::Unknown,
+                Some(value) if bound.is_beyond(value, state.lasts()) => Observation::Active(Met::Value(value)),
+                Some(_) => Observation::Inactive,
+            }
+        }
+        Watch::Absent(subject) => match absence(*subject, gpu, readings) {
+            Some(why) => Observation::Active(Met::Absence(why)),
+            None => Observation::Inactive,
+        },
+        Watch::Condition { kind, min_severity } => {
+            let Some(gpu) = gpu else { return Observation::Unknown };
+            // The worst first.
+            let met = gpu.conditions.iter().find(|condition| {
+                condition.severity >= *min_severity
+                    && kind.is_none_or(|kind| describe::condition_tag(&condition.kind) == kind)
+            });
+            met.map_or(Observation::Inactive, |met| Observation::Active(Met::Condition(met.text.clone())))
+        }
+    }
+}
+
+impl Bound {
+    /// Whether a value is met, where it was already or not.
+    fn is_beyond(self, value: f64, was: bool) -> bool {
+        let threshold = if was { self.clear } else { self.value };
+        if self.is_above { value > threshold } else { value < threshold }
+    }
+}
+
+/// The value that is compared; `None` where a GPU does not answer, or has none.
+fn value(subject: Subject, bound: Bound, gpu: Option<&GpuSample>, readings: &Readings<'_>) -> Option<f64> {
+    let (value, limit) = match subject {
+        Subject::Gpu(field) => {
+            let gpu = gpu.filter(|gpu| gpu.health == Health::Ok)?;
+            let board = readings.inventory.and_then(|all| all.gpus.iter().find(|board| board.index == gpu.index));
+            (field.access.value(gpu)?, field.limit_value(GPU_FIELDS, gpu, board))
+        }
+        Subject::Host(field) => {
+            let host = &readings.sample?.host;
+            (field.access.value(host)?, field.limit_value(HOST_FIELDS, host, None))
+        }
+    };
+    if bound.is_share { limit.filter(|limit| *limit > 0.0).map(|limit| value / limit * 100.0) } else { Some(value) }
+}
+
+/// Why a reading is not there; `None` where it is, or where it is not expected. A GPU that sleeps is as it should be.
+fn absence(subject: Option<Subject>, gpu: Option<&GpuSample>, readings: &Readings<'_>) -> Option<String> {
+    let Some(sample) = readings.sample else { return Some("GPUs are not read".to_owned()) };
+    if let Some(Subject::Host(field)) = subject {
+        return (field.access.read)(&sample.host).err().map(word);
+    }
+    let Some(gpu) = gpu else { return Some("there is no such GPU".to_owned()) };
+    match (&gpu.health, subject) {
+        (Health::Asleep { .. }, _) => None,
+        (Health::Ok, Some(Subject::Gpu(field))) => (field.access.read)(gpu).err().map(word),
+        (Health::Ok, _) => None,
+        (health, _) => Some(format!("the GPU is {}", health.word())),
+    }
+}
+
+/// A reason as it is in JSON, in words.
+fn word(reason: &gpumon_probe::model::Absence) -> String {
+    let reason = serde_json::to_value(reason).unwrap_or_default();
+    reason["absent"].as_str().unwrap_or("unknown").replace('_', " ")
+}

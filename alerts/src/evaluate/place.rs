@@ -1,0 +1,152 @@
+//! How one rule is at one place.
+
+use gpumon_probe::{
+    derive::{Hysteresis, Moment, Observation},
+    model::{Alert, FiringAlert, GpuRef, Inventory},
+};
+
+use super::{Outcome, Readings, observe::Met, window::Window};
+use crate::{
+    notify::Status,
+    rules::{Check, Rule, Watch},
+};
+
+/// Where a rule holds or not.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Place {
+    /// The machine, or all of its GPUs where none is known.
+    Machine,
+    /// The GPU of this index.
+    Gpu(u32),
+    /// A GPU that a rule names by its UUID, and that is not there.
+    Missing(String),
+}
+
+#[derive(Debug)]
+pub(super) struct PlaceState {
+    hysteresis: Hysteresis<Met>,
+    /// Of a rule over a rate.
+    pub(super) window: Option<Window>,
+    firing: Option<FiringAlert>,
+    /// The alert that receivers were told to fire last, and when.
+    told: Option<(FiringAlert, u64)>,
+}
+
+impl PlaceState {
+    pub(super) fn new(check: &Check) -> Self {
+        let window = match &check.watch {
+            Watch::Value { rate: Some(rate), subject, .. } => Some(Window::new(rate.over_ms, *subject)),
+            _ => None,
+        };
+        let hysteresis = Hysteresis::new(check.for_ms, check.clear_for_ms);
+        Self { hysteresis, window, firing: None, told: None }
+    }
+
+    /// Whether it fires.
+    pub(super) fn lasts(&self) -> bool {
+        self.hysteresis.lasts()
+    }
+
+    /// Whether it would fire soon, since when, and what was met.
+    pub(super) fn pending(&self) -> Option<(Moment, &Met)> {
+        self.hysteresis.pending()
+    }
+
+    /// What fires.
+    pub(super) fn firing(&self) -> Option<FiringAlert> {
+        self.firing.clone()
+    }
+
+    /// Takes in what a sample shows, and tells what follows.
+    pub(super) fn apply(
+        &mut self,
+        rule: &Rule,
+        place: &Place,
+        readings: &Readings<'_>,
+        seen: Observation<Met>,
+        now: Moment,
+        outcome: &mut Outcome,
+    ) {
+        let lasting = self.hysteresis.update(seen, now);
+        match (lasting, &mut self.firing) {
+            (Some((since, met)), None) => {
+                let alert = FiringAlert {
+                    gpu: gpu_ref(place, readings.inventory),
+                    alert: Alert {
+                        rule: rule.name.clone(),
+                        severity: rule.severity,
+                        since_ms: since.wall_ms,
+                        text: text(rule, place, met),
+                        silenced: false,
+                    },
+                };
+                outcome.tell(now.wall_ms, &alert, Status::Firing);
+                self.firing = Some(alert);
+            }
+            (Some((_, met)), Some(firing)) => {
+                // What was met is told as it is now, with the severity of rules that were loaded meanwhile.
+                firing.alert.text = text(rule, place, met);
+                firing.alert.severity = rule.severity;
+            }
+            (None, Some(_)) => {
+                if let Some(firing) = self.firing.take() {
+                    outcome.tell(now.wall_ms, &firing, Status::Resolved);
+                }
+            }
+            (None, None) => {}
+        }
+    }
+
+    /// Tells receivers what they do not know yet, unless they are not to be told now.
+    pub(super) fn notify(&mut self, rule: &Rule, is_silenced: bool, now_ms: u64, outcome: &mut Outcome) {
+        if let Some(firing) = &mut self.firing {
+            firing.alert.silenced = is_silenced;
+        }
+        if is_silenced {
+            return;
+        }
+        match (&self.firing, &self.told) {
+            (Some(firing), told) => {
+                let is_due = told.as_ref().is_none_or(|(_, told_ms)| {
+                    rule.repeat_ms.is_some_and(|repeat_ms| now_ms.saturating_sub(*told_ms) >= repeat_ms)
+                });
+                if is_due {
+                    outcome.notify(now_ms, firing, Status::Firing, &rule.notify);
+                    self.told = Some((firing.clone(), now_ms));
+                }
+            }
+            (None, Some((alert, _))) => {
+                outcome.notify(now_ms, alert, Status::Resolved, &rule.notify);
+                self.told = None;
+            }
+            (None, None) => {}
+        }
+    }
+
+    /// The rule or the place is no more.
+    pub(super) fn end(&mut self, now_ms: u64, outcome: &mut Outcome, receivers: &[String]) {
+        if let Some(firing) = self.firing.take() {
+            outcome.tell(now_ms, &firing, Status::Resolved);
+        }
+        if let Some((alert, _)) = self.told.take() {
+            outcome.notify(now_ms, &alert, Status::Resolved, receivers);
+        }
+    }
+}
+
+fn text(rule: &Rule, place: &Place, met: &Met) -> String {
+    let mut text = met.text(&rule.check);
+    if let Place::Missing(uuid) = place {
+        text = format!("{uuid}: {text}");
+    }
+    match &rule.message {
+        Some(message) => format!("{text}. {message}"),
+        None => text,
+    }
+}
+
+pub(super) fn gpu_ref(place: &Place, inventory: Option<&Inventory>) -> Option<GpuRef> {
+    let Place::Gpu(index) = *place else { return None };
+    let gpu = inventory.and_then(|inventory| inventory.gpus.iter().find(|gpu| gpu.index == index));
+    Some(GpuRef { index, uuid: gpu.and_then(|gpu| gpu.uuid.clone()) })
+}

@@ -1,0 +1,145 @@
+//! GPUs whose timeline a test makes up, one tick at a time.
+
+use gpumon_probe::model::{Absence, EventKind, Gpu, GpuSample, Health, HostSample, Inventory, Reading, Sample};
+use jiff::tz::TimeZone;
+use serde_json::json;
+
+use super::{Evaluator, Readings};
+use crate::{notify::Status, rules::AlertRules};
+
+/// When every timeline begins: midnight in UTC, which is the time zone.
+pub(super) const START_MS: u64 = 1_764_547_200_000;
+
+pub(super) struct TestTimeline {
+    pub(super) evaluator: Evaluator,
+    pub(super) now_ms: u64,
+    pub(super) step_ms: u64,
+    inventory: Inventory,
+    /// What fired (`+`) and was resolved (`-`), with the second and the GPU.
+    events: Vec<String>,
+    /// The same of what receivers were told.
+    notifications: Vec<String>,
+}
+
+impl TestTimeline {
+    /// Two GPUs, one tick per second. `rules` may leave the header and name of its only rule out.
+    pub(super) fn new(rules: &str) -> Self {
+        let rules = parsed(rules);
+        Self {
+            evaluator: Evaluator::new(&rules, TimeZone::UTC),
+            now_ms: START_MS,
+            step_ms: 1000,
+            inventory: inventory(2),
+            events: Vec::new(),
+            notifications: Vec::new(),
+        }
+    }
+
+    pub(super) fn reload(&mut self, rules: &str) {
+        self.evaluator.replace(&parsed(rules));
+    }
+
+    /// For so long, both GPUs are as in the example but for what `change` does to the first.
+    pub(super) fn show(&mut self, seconds: u64, change: impl Fn(&mut GpuSample)) -> &mut Self {
+        self.show_sample(seconds, |sample| change(&mut sample.gpus[0]))
+    }
+
+    pub(super) fn show_sample(&mut self, seconds: u64, change: impl Fn(&mut Sample)) -> &mut Self {
+        for _ in 0..seconds * 1000 / self.step_ms {
+            self.now_ms += self.step_ms;
+            let mut sample = sample(self.now_ms, 2);
+            change(&mut sample);
+            self.tick(Some(&sample), true);
+        }
+        self
+    }
+
+    /// For so long, there are no samples.
+    pub(super) fn silent(&mut self, seconds: u64, is_watched: bool) -> &mut Self {
+        for _ in 0..seconds * 1000 / self.step_ms {
+            self.now_ms += self.step_ms;
+            self.tick(None, is_watched);
+        }
+        self
+    }
+
+    pub(super) fn tick(&mut self, sample: Option<&Sample>, is_watched: bool) {
+        let readings = Readings { sample, inventory: Some(&self.inventory), is_watched };
+        let outcome = self.evaluator.update(&readings, self.now_ms);
+        let second = (self.now_ms - START_MS) / 1000;
+        for event in outcome.events {
+            let (sign, alert) = match event.what {
+                EventKind::AlertFiring(alert) => ('+', alert),
+                EventKind::AlertResolved(alert) => ('-', alert),
+                other => panic!("{other:?}"),
+            };
+            let gpu = event.gpu.map(|gpu| format!(" {}", gpu.index)).unwrap_or_default();
+            self.events.push(format!("{second} {sign}{}{gpu}", alert.rule));
+        }
+        for (notification, receivers) in outcome.notifications {
+            let sign = if notification.status == Status::Firing { '+' } else { '-' };
+            let rule = notification.alert.alert.rule;
+            self.notifications.push(format!("{second} {sign}{rule} {}", receivers.join(",")));
+        }
+    }
+
+    /// The events since the last call.
+    pub(super) fn events(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.events)
+    }
+
+    /// The notifications since the last call.
+    pub(super) fn notifications(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.notifications)
+    }
+}
+
+fn parsed(rules: &str) -> AlertRules {
+    let text = if rules.contains("[[") { rules.to_owned() } else { format!("[[rule]]\nname = \"a\"\n{rules}") };
+    AlertRules::from_toml(&text, "test").unwrap()
+}
+
+fn inventory(gpus: u32) -> Inventory {
+    let gpu = |index: u32| -> Gpu {
+        let source = "sim:1".parse::<gpumon_probe::vendor::SourceChoice>().unwrap().open(None).unwrap();
+        let options = gpumon_probe::sampler::Options::new(
+            std::time::Duration::from_secs(1),
+            gpumon_probe::owner::CommandLines::Own,
+        );
+        let one = gpumon_probe::sampler::once(&source.into(), &options).unwrap();
+        Gpu { index, uuid: Some(format!("GPU-{index}")), ..one.inventory.gpus[0].clone() }
+    };
+    serde_json::from_value(json!({
+        "at_ms": START_MS,
+        "hostname": "gpu1",
+        "platform": {
+            "source": "simulated", "driver_version": "580", "nvml_version": "13", "cuda_version": "13.0",
+        },
+        "gpus": (0..gpus).map(gpu).collect::<Vec<_>>(),
+    }))
+    .unwrap()
+}
+
+/// Cool GPUs at rest, with half of their memory in use.
+pub(super) fn sample(at_ms: u64, gpus: u32) -> Sample {
+    let gpu = |index: u32| {
+        let uuid = Some(format!("GPU-{index}"));
+        let mut sample = GpuSample::absent(index, uuid, at_ms, Health::Ok, &Absence::NotSupported);
+        sample.temperature.gpu_celsius = Reading::Now(40.0);
+        sample.memory.total_bytes = Reading::Now(80 << 30);
+        sample.memory.used_bytes = Reading::Now(40 << 30);
+        sample
+    };
+    Sample { seq: 0, at_ms, interval_ms: 1000, gpus: (0..gpus).map(gpu).collect(), host: host() }
+}
+
+fn host() -> HostSample {
+    let mut host = gpumon_probe::host::HostReader::new().read();
+    host.memory.total_bytes = Reading::Now(100 << 30);
+    host.memory.used_bytes = Reading::Now(50 << 30);
+    host
+}
+
+pub(super) fn celsius(degrees: f64) -> impl Fn(&mut GpuSample) {
+    move |sample| sample.temperature.gpu_celsius = Reading::Now(degrees)
+}

@@ -1,0 +1,155 @@
+//! From alerts to receivers: webhooks and commands.
+//!
+//! [`Dispatcher`] has a [`worker`] for each receiver, a thread with a bounded queue, so that one that hangs delays neither
+//! the others nor whoever sends. [`program`] runs a program within limits, [`webhook`] does so with curl, [`payload`] is
+//! what they get.
+
+mod payload;
+pub(crate) mod placeholder;
+mod program;
+mod webhook;
+mod worker;
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use gpumon_probe::model::FiringAlert;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use self::worker::Worker;
+use crate::rules::{Receiver, Way};
+
+/// What a receiver is told.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Notification {
+    /// Whether it fires or not any more.
+    pub status: Status,
+    /// When that was noticed.
+    pub at_ms: u64,
+    /// The alert, as it is or was last.
+    pub alert: FiringAlert,
+}
+
+/// What has become of an alert.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    /// It fires.
+    Firing,
+    /// It fires no more.
+    Resolved,
+}
+
+impl Status {
+    /// As programs read it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Firing => "firing",
+            Self::Resolved => "resolved",
+        }
+    }
+}
+
+/// How a receiver is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ReceiverStatus {
+    /// Its name.
+    pub name: String,
+    /// What it is, without its secrets.
+    pub kind: String,
+    /// Notifications that reached it.
+    pub sent: u64,
+    /// Notifications that did not, and are not tried again.
+    pub failed: u64,
+    /// Notifications that wait.
+    pub waiting: usize,
+    /// Why the last attempt failed; `None` where it did not.
+    pub error: Option<String>,
+}
+
+/// Why a notification was not delivered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// What went wrong, and what to do about it, without secrets.
+    pub message: String,
+    /// Whether it may go well later.
+    pub is_temporary: bool,
+}
+
+/// Told of problems, once for each series of them.
+pub type OnProblem = Arc<dyn Fn(String) + Send + Sync>;
+
+/// Sends notifications to all receivers, and waits for none.
+pub struct Dispatcher {
+    workers: BTreeMap<String, Worker>,
+    on_problem: OnProblem,
+}
+
+impl Dispatcher {
+    /// One without receivers.
+    pub fn new(on_problem: OnProblem) -> Self {
+        Self { workers: BTreeMap::new(), on_problem }
+    }
+
+    /// Takes other receivers. One that is as before keeps what waits for it; what waits for the others is dropped.
+    pub fn replace(&mut self, receivers: &[Receiver]) {
+        let mut known = std::mem::take(&mut self.workers);
+        for receiver in receivers {
+            let same = known.remove(&receiver.name).filter(|worker| worker.receiver() == receiver);
+            let worker = same.unwrap_or_else(|| Worker::start(receiver.clone(), Arc::clone(&self.on_problem)));
+            self.workers.insert(receiver.name.clone(), worker);
+        }
+    }
+
+    /// Queues a notification for these receivers; `host` is the machine's name.
+    pub fn send(&self, notification: &Notification, host: &str, receivers: &[String]) {
+        for worker in receivers.iter().filter_map(|name| self.workers.get(name)) {
+            worker.push(notification.clone(), host.to_owned());
+        }
+    }
+
+    /// How each receiver is.
+    pub fn status(&self) -> Vec<ReceiverStatus> {
+        self.workers.values().map(Worker::status).collect()
+    }
+}
+
+/// Why a receiver cannot be reached from this machine, as far as can be seen without trying.
+pub fn missing_program(receiver: &Receiver) -> Option<String> {
+    let program = match &receiver.way {
+        Way::Webhook { .. } => webhook::CURL,
+        Way::Command { words } => words.first()?,
+    };
+    if program::is_found(program) {
+        return None;
+    }
+    Some(format!("the program {program} is not found; install it, or name its path"))
+}
+
+impl std::fmt::Debug for Dispatcher {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Dispatcher").field("receivers", &self.workers.keys()).finish_non_exhaustive()
+    }
+}
+
+/// Delivers one notification now, in one attempt.
+///
+/// # Errors
+/// Why it was not delivered.
+pub fn deliver(receiver: &Receiver, notification: &Notification, host: &str) -> Result<(), Failure> {
+    match &receiver.way {
+        Way::Webhook { address, format } => {
+            webhook::post(address, &payload::body(*format, notification, host), receiver.timeout)
+        }
+        Way::Command { words } => {
+            let values = placeholder::Values::new(notification, host);
+            let mut words = words.iter().map(|word| values.fill(word));
+            let program = words.next().unwrap_or_default();
+            let input = payload::json(notification, host).to_string();
+            let output = program::run(&program, words, values.variables(), &input, receiver.timeout)?;
+            if !output.text.is_empty() {
+                tracing::info!("alerts: {}: {}", receiver.name, output.text.trim_end());
+            }
+            output.success()
+        }
+    }
+}

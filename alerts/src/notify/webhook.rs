@@ -1,0 +1,142 @@
+//! A webhook: one POST, by curl.
+//!
+//! curl brings TLS, the system's certificates and proxies, and is on nearly every machine; a TLS library in the program
+//! would be 1.3 MB, an eighth of it. The address goes to curl's standard input, so that no list of processes shows it.
+
+use std::{fmt::Write, time::Duration};
+
+use super::{Failure, program};
+use crate::rules::Address;
+
+pub(super) const CURL: &str = "curl";
+/// curl's own limit comes first, so that it says what took so long.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Sends a body of JSON.
+///
+/// # Errors
+/// Where it was not taken. Nothing of the address is said.
+pub(super) fn post(address: &Address, body: &str, timeout: Duration) -> Result<(), Failure> {
+    let arguments = ["--disable", "--config", "-"].map(str::to_owned).into_iter();
+    let output = program::run(CURL, arguments, [].into_iter(), &settings(address, body, timeout), timeout + GRACE)?;
+    let (said, code) = output.text.rsplit_once(MARK).unwrap_or((&output.text, "000"));
+    if !output.is_success() {
+        let said = said.trim().replace(&address.target, "/…").replace(&address.host, "the host");
+        let said = said.lines().last().unwrap_or("curl failed");
+        let message = format!("the webhook cannot be reached: {}", said.trim_start_matches("curl: "));
+        return Err(Failure { message, is_temporary: true });
+    }
+    match code.trim().parse::<u16>() {
+        Ok(200..=299) => Ok(()),
+        Ok(code @ (408 | 429 | 500..)) => {
+            let message = format!("the webhook answers with status {code}; it is tried again");
+            Err(Failure { message, is_temporary: true })
+        }
+        Ok(code @ 300..=399) => {
+            let message =
+                format!("the webhook answers with status {code}, a redirection; write where it leads as its URL");
+            Err(Failure { message, is_temporary: false })
+        }
+        code => {
+            let code = code.unwrap_or_default();
+            let message = format!("the webhook refuses with status {code}; check its URL and format");
+            Err(Failure { message, is_temporary: false })
+        }
+    }
+}
+
+/// What stands before the status in curl's output.
+const MARK: &str = "\nstatus ";
+
+/// curl's settings, one a line, as it reads them from its standard input.
+fn settings(address: &Address, body: &str, timeout: Duration) -> String {
+    let scheme = if address.is_tls { "https" } else { "http" };
+    let url = format!("{scheme}://{}{}", address.authority(), address.target);
+    let agent = concat!("gpumon/", env!("CARGO_PKG_VERSION"));
+    let seconds = timeout.as_secs().to_string();
+    let mut text = String::from("silent\nshow-error\ngloboff\n");
+    for (name, value) in [
+        ("url", url.as_str()),
+        ("proto", "=http,https"),
+        ("max-time", &seconds),
+        ("user-agent", agent),
+        ("header", "Content-Type: application/json"),
+        // Without it, curl asks before it sends a large body, and some servers do not answer.
+        ("header", "Expect:"),
+        ("data-raw", body),
+        ("output", "/dev/null"),
+        ("write-out", &format!("{MARK}%{{http_code}}")),
+    ] {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{name} = \"{}\"", quoted(value));
+    }
+    text
+}
+
+fn quoted(value: &str) -> String {
+    value.replace('\\', r"\\").replace('"', "\\\"").replace('\n', r"\n").replace('\r', r"\r").replace('\t', r"\t")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        io::{Read, Write as _},
+        net::TcpListener,
+        thread,
+    };
+
+    use super::*;
+
+    /// Answers one request with this, and gives what came.
+    fn server(answer: &'static str) -> (Address, thread::JoinHandle<String>) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/services/T0/secret[1]?x={{a,b}}", listener.local_addr().unwrap());
+        let served = thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut request = String::new();
+            let mut piece = [0; 4096];
+            while !request.contains("END") {
+                let count = stream.read(&mut piece).unwrap();
+                request.push_str(std::str::from_utf8(&piece[..count]).unwrap());
+            }
+            stream.write_all(answer.as_bytes()).unwrap();
+            request
+        });
+        (Address::parse(&url).unwrap(), served)
+    }
+
+    const BODY: &str = "{\"text\":\"a \\\"quoted\\\" \\\\ °C @file\\n\",\"end\":\"END\"}";
+
+    #[test]
+    fn a_body_arrives_as_it_is() {
+        let (address, served) = server("HTTP/1.1 204 No Content\r\n\r\n");
+        assert_eq!(post(&address, BODY, Duration::from_secs(5)), Ok(()));
+        let request = served.join().unwrap();
+        let (head, body) = request.split_once("\r\n\r\n").unwrap();
+        assert!(head.starts_with("POST /services/T0/secret[1]?x={a,b} HTTP/1.1\r\n"), "{head}");
+        assert!(head.contains("Content-Type: application/json") && !head.contains("Expect"), "{head}");
+        assert_eq!(body, BODY);
+    }
+
+    #[test]
+    fn a_failure_says_what_to_do_and_nothing_of_the_address() {
+        for (answer, word, is_temporary) in [
+            ("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n", "status 404", false),
+            ("HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n", "status 503", true),
+            ("HTTP/1.1 429 No\r\nContent-Length: 0\r\n\r\n", "status 429", true),
+            ("HTTP/1.1 302 Found\r\nLocation: /x\r\nContent-Length: 0\r\n\r\n", "redirection", false),
+            ("no HTTP at all", "cannot be reached", true),
+        ] {
+            let (address, served) = server(answer);
+            let failure = post(&address, BODY, Duration::from_secs(5)).unwrap_err();
+            served.join().unwrap();
+            assert_eq!((failure.message.contains(word), failure.is_temporary), (true, is_temporary), "{failure:?}");
+        }
+        let address = Address::parse("https://no-such-host.invalid/services/secret").unwrap();
+        let failure = post(&address, BODY, Duration::from_secs(5)).unwrap_err();
+        assert!(failure.is_temporary, "{failure:?}");
+        for secret in ["no-such-host", "services", "secret"] {
+            assert!(!failure.message.contains(secret), "{failure:?}");
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! The thread of one receiver, with a bounded queue.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    thread,
+    time::Duration,
+};
+
+use super::{Notification, OnProblem, ReceiverStatus, deliver};
+use crate::rules::Receiver;
+
+/// So many notifications wait for one receiver; beyond, the oldest is dropped.
+const MOST_WAITING: usize = 256;
+/// The time to the next attempt doubles from the shortest to the longest.
+const SHORTEST_RETRY: Duration = Duration::from_secs(1);
+const LONGEST_RETRY: Duration = Duration::from_secs(5 * 60);
+
+/// Ends with what it belongs to; a delivery that is under way goes on until its time limit.
+pub(super) struct Worker {
+    receiver: Receiver,
+    queue: Arc<Queue>,
+}
+
+#[derive(Default)]
+struct Queue {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    waiting: VecDeque<(Notification, String)>,
+    is_closed: bool,
+    sent: u64,
+    failed: u64,
+    error: Option<String>,
+}
+
+impl Worker {
+    pub(super) fn start(receiver: Receiver, on_problem: OnProblem) -> Self {
+        let queue = Arc::new(Queue::default());
+        let (own, of_thread) = (receiver.clone(), Arc::clone(&queue));
+        let problem = Arc::clone(&on_problem);
+        let started =
+            thread::Builder::new().name("alert-receiver".to_owned()).spawn(move || of_thread.work(&own, &*problem));
+        if let Err(error) = started {
+            on_problem(format!("alerts cannot be sent to {}: no thread: {error}", receiver.name));
+        }
+        Self { receiver, queue }
+    }
+
+    pub(super) fn receiver(&self) -> &Receiver {
+        &self.receiver
+    }
+
+    pub(super) fn push(&self, notification: Notification, host: String) {
+        let mut state = self.queue.lock();
+        if state.waiting.len() == MOST_WAITING {
+            state.waiting.pop_front();
+            state.failed += 1;
+        }
+        state.waiting.push_back((notification, host));
+        drop(state);
+        self.queue.changed.notify_one();
+    }
+
+    pub(super) fn status(&self) -> ReceiverStatus {
+        let state = self.queue.lock();
+        ReceiverStatus {
+            name: self.receiver.name.clone(),
+            kind: self.receiver.kind(),
+            sent: state.sent,
+            failed: state.failed,
+            waiting: state.waiting.len(),
+            error: state.error.clone(),
+        }
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.queue.lock().is_closed = true;
+        self.queue.changed.notify_one();
+    }
+}
+
+impl Queue {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn work(&self, receiver: &Receiver, on_problem: &(dyn Fn(String) + Send + Sync)) {
+        let mut retry = SHORTEST_RETRY;
+        while let Some((notification, host)) = self.next() {
+            let Err(failure) = deliver(receiver, &notification, &host) else {
+                let mut state = self.lock();
+                state.sent += 1;
+                if state.error.take().is_some() {
+                    tracing::info!("alerts reach {} again", receiver.name);
+                }
+                retry = SHORTEST_RETRY;
+                continue;
+            };
+            let mut state = self.lock();
+            if state.error.replace(failure.message.clone()).is_none() {
+                // Once, until it goes well again.
+                on_problem(format!("Alerts do not reach {}: {}", receiver.name, failure.message));
+            }
+            if failure.is_temporary {
+                // Before what has come meanwhile, unless that has filled the queue.
+                if state.waiting.len() < MOST_WAITING {
+                    state.waiting.push_front((notification, host));
+                } else {
+                    state.failed += 1;
+                }
+                let is_open = |state: &mut State| !state.is_closed;
+                drop(self.changed.wait_timeout_while(state, retry, is_open));
+                retry = (retry * 2).min(LONGEST_RETRY);
+            } else {
+                state.failed += 1;
+            }
+        }
+    }
+
+    /// Waits for the next notification; `None` where there is to be none.
+    fn next(&self) -> Option<(Notification, String)> {
+        let is_idle = |state: &mut State| state.waiting.is_empty() && !state.is_closed;
+        let mut state = self.changed.wait_while(self.lock(), is_idle).unwrap_or_else(PoisonError::into_inner);
+        if state.is_closed { None } else { state.waiting.pop_front() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, sync::mpsc, time::Instant};
+
+    use super::*;
+    use crate::{notify::payload::tests::notification, rules::Way};
+
+    fn command(name: &str, script: &str, timeout_ms: u64) -> Receiver {
+        let words = ["/bin/sh", "-c", script].map(str::to_owned).to_vec();
+        Receiver { name: name.into(), way: Way::Command { words }, timeout: Duration::from_millis(timeout_ms) }
+    }
+
+    fn eventually(what: &str, condition: impl Fn() -> bool) {
+        let begun = Instant::now();
+        while !condition() {
+            assert!(begun.elapsed() < Duration::from_secs(20), "waited in vain until {what}");
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    #[test]
+    fn a_receiver_that_hangs_delays_nobody_and_is_told_of_once() {
+        let (sender, problems) = mpsc::channel();
+        let on_problem: OnProblem = Arc::new(move |message| drop(sender.send(message)));
+        let worker = Worker::start(command("slow", "sleep 60", 200), on_problem);
+        let begun = Instant::now();
+        for _ in 0..MOST_WAITING + 10 {
+            worker.push(notification(), "gpu1".into());
+        }
+        assert!(begun.elapsed() < Duration::from_millis(150), "{:?}", begun.elapsed());
+        assert!(worker.status().waiting <= MOST_WAITING && worker.status().failed >= 9, "{:?}", worker.status());
+        let problem = problems.recv_timeout(Duration::from_secs(10)).unwrap();
+        assert!(problem.starts_with("Alerts do not reach slow: /bin/sh did not end"), "{problem}");
+        thread::sleep(Duration::from_millis(1800));
+        assert!(problems.try_recv().is_err(), "said again");
+    }
+
+    #[test]
+    fn what_fails_for_a_while_is_tried_again_in_its_order() {
+        let folder = tempfile::tempdir().unwrap();
+        let (gate, out) = (folder.path().join("gate"), folder.path().join("out"));
+        // It hangs until the gate is open, which counts as temporary.
+        let script = format!("test -e {} || sleep 60; echo $GPUMON_ALERT_RULE >> {}", gate.display(), out.display());
+        let worker = Worker::start(command("gate", &script, 100), Arc::new(|_| {}));
+        for rule in ["first", "second"] {
+            let mut notification = notification();
+            notification.alert.alert.rule = rule.into();
+            worker.push(notification, String::new());
+        }
+        eventually("it has failed", || worker.status().error.is_some());
+        fs::write(&gate, "").unwrap();
+        eventually("both have arrived", || worker.status().sent == 2);
+        assert_eq!(fs::read_to_string(&out).unwrap(), "first\nsecond\n");
+        assert_eq!((worker.status().error, worker.status().waiting), (None, 0));
+    }
+}

@@ -1,0 +1,282 @@
+//! The same rules for Prometheus: a rule file over the metrics of `/metrics`, in their base units.
+//!
+//! Hysteresis reads the alert's own state of the evaluation before (`ALERTS`). What no rule of Prometheus can say is left
+//! out and named: a field without a metric, and a share of a limit that no metric tells. When nobody is notified, and how
+//! often again, is Alertmanager's to say.
+
+use std::fmt::Write;
+
+use gpumon_probe::model::{
+    Severity,
+    fields::{Field, GPU_FIELDS, HOST_FIELDS, Kind, Limit, Unit},
+};
+
+use crate::{
+    describe,
+    rules::{AlertRules, Bound, Check, GpuId, Rate, Rule, Subject, Watch},
+};
+
+/// The metrics that rules name beside those of the catalogue.
+pub const METRICS: [&str; 5] = [UP, CONDITION, COLLECTOR_UP, STATE, COLLECTOR_STATE];
+
+const UP: &str = "gpumon_gpu_up";
+const CONDITION: &str = "gpumon_condition";
+const COLLECTOR_UP: &str = "gpumon_collector_up";
+const STATE: &str = "gpumon_gpu_state_info";
+const COLLECTOR_STATE: &str = "gpumon_collector_state_info";
+
+/// What tells one GPU of many machines from the others, whose UUID may not be known.
+const ON_GPU: &str = "on (job, instance, gpu, uuid)";
+const ON_HOST: &str = "on (job, instance)";
+
+/// A rule file, and what is not in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Exported {
+    /// The file, in YAML.
+    pub text: String,
+    /// A sentence for each rule that is left out, or not wholly said.
+    pub notes: Vec<String>,
+}
+
+/// Writes a rule file.
+pub fn export(rules: &AlertRules) -> Exported {
+    let mut notes = Vec::new();
+    let mut body = String::new();
+    for rule in &rules.rules {
+        match expression(rule) {
+            Ok(expression) => write_rule(&mut body, rule, &expression),
+            Err(why) => notes.push(format!("{} is left out: {why}", rule.name)),
+        }
+        if !rule.quiet.is_empty() || rule.repeat_ms.is_some() {
+            let name = &rule.name;
+            notes.push(format!("{name}: `silence` and `repeat` are not part of rules; set them in Alertmanager"));
+        }
+    }
+    let mut text = String::from("# Written by `gpumon alerts export --prometheus`.\n");
+    for note in &notes {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "# {note}");
+    }
+    if body.is_empty() {
+        text.push_str("groups: []\n");
+    } else {
+        let _ = write!(text, "groups:\n  - name: gpumon\n    rules:\n{body}");
+    }
+    Exported { text, notes }
+}
+
+fn write_rule(body: &mut String, rule: &Rule, expression: &str) {
+    let Rule { check, name, severity, message, .. } = rule;
+    let mut line = |indent: usize, key: &str, value: &str| {
+        let _ = writeln!(body, "{:indent$}{key}: {value}", "");
+    };
+    line(6, "- alert", &quoted(name));
+    line(8, "expr", &quoted(expression));
+    if check.for_ms > 0 {
+        line(8, "for", &duration(check.for_ms));
+    }
+    if check.clear_for_ms > 0 {
+        line(8, "keep_firing_for", &duration(check.clear_for_ms));
+    }
+    line(8, "labels", "");
+    line(10, "severity", describe::severity_word(*severity));
+    line(8, "annotations", "");
+    let place = if is_of_host(check) { "" } else { "{{ with $labels.gpu }}GPU {{ . }}: {{ end }}" };
+    line(10, "summary", &quoted(&format!("{place}{}", plain(&describe::watch(check)))));
+    if let Some(message) = message {
+        line(10, "description", &quoted(&plain(message)));
+    }
+}
+
+/// JSON's form of a string is one of YAML's.
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+/// Text that Prometheus does not take for a template.
+fn plain(text: &str) -> String {
+    text.replace("{{", "{{ \"{{\" }}")
+}
+
+fn duration(ms: u64) -> String {
+    if ms % 1000 == 0 { format!("{}s", ms / 1000) } else { format!("{ms}ms") }
+}
+
+fn is_of_host(check: &Check) -> bool {
+    matches!(check.watch, Watch::Value { subject: Subject::Host(_), .. } | Watch::Absent(Some(Subject::Host(_))))
+}
+
+/// What holds where the rule does; or why nothing says so.
+fn expression(rule: &Rule) -> Result<String, String> {
+    let check = &rule.check;
+    let each: Result<Vec<String>, String> =
+        selectors(&check.gpus).iter().map(|selector| of_selector(rule, selector)).collect();
+    Ok(each?.join(" or "))
+}
+
+fn of_selector(rule: &Rule, selector: &str) -> Result<String, String> {
+    Ok(match &rule.check.watch {
+        Watch::Value { subject, bound, rate } => of_value(rule, *subject, *bound, *rate, selector)?,
+        Watch::Absent(None) => format!(
+            "{} == 0 or (absent({}) unless on () {COLLECTOR_STATE}{{state=\"paused\"}})",
+            with(UP, selector),
+            with(UP, selector)
+        ),
+        Watch::Absent(Some(subject @ Subject::Gpu(_))) => format!(
+            "({} unless {ON_GPU} {}) unless {ON_GPU} {STATE}{{state=\"asleep\"}}",
+            with(UP, selector),
+            metric(*subject)?
+        ),
+        Watch::Absent(Some(subject @ Subject::Host(_))) => {
+            format!("{COLLECTOR_UP} unless {ON_HOST} {}", metric(*subject)?)
+        }
+        Watch::Condition { kind, min_severity } => {
+            let kind = kind.map(|kind| format!("condition=\"{kind}\""));
+            let severities: Vec<&str> = [Severity::Notice, Severity::Warning, Severity::Critical]
+                .into_iter()
+                .filter(|severity| severity >= min_severity)
+                .map(describe::severity_word)
+                .collect();
+            let severity = (severities.len() < 3).then(|| format!("severity=~\"{}\"", severities.join("|")));
+            let own = (!selector.is_empty()).then(|| selector.to_owned());
+            let matchers: Vec<String> = [kind, severity, own].into_iter().flatten().collect();
+            format!("max without (condition, code, severity) ({})", with(CONDITION, &matchers.join(",")))
+        }
+    })
+}
+
+fn of_value(rule: &Rule, subject: Subject, bound: Bound, rate: Option<Rate>, selector: &str) -> Result<String, String> {
+    let own = with(metric(subject)?, selector);
+    let unit = subject.of(|field| field.unit, |field| field.unit);
+    let (value, base): (String, Box<dyn Fn(f64) -> f64>) = match (rate, bound.is_share) {
+        (Some(Rate { per, over_ms }), _) => {
+            let kind = subject.of(|field| field.kind, |field| field.kind);
+            let function = if kind == Kind::Counter { "rate" } else { "deriv" };
+            let value = format!("{function}({own}[{}]) * {}", duration(over_ms), per.seconds());
+            (value, Box::new(move |value| in_base(unit, value)))
+        }
+        (None, true) => {
+            (format!("{own} / {}", with(limit_metric(subject)?, selector)), Box::new(|share| share / 100.0))
+        }
+        (None, false) => (own, Box::new(move |value| in_base(unit, value))),
+    };
+    let side = if bound.is_above { '>' } else { '<' };
+    let fires = format!("{value} {side} {}", base(bound.value));
+    if bound.clear.total_cmp(&bound.value).is_eq() {
+        return Ok(fires);
+    }
+    let on = if matches!(subject, Subject::Host(_)) { ON_HOST } else { ON_GPU };
+    let firing = format!("ALERTS{{alertname={},alertstate=\"firing\"}}", quoted(&rule.name));
+    Ok(format!("{fires} or ({value} {side} {} and {on} {firing})", base(bound.clear)))
+}
+
+/// In Prometheus' base units, without what a division leaves behind the digits that were typed.
+fn in_base(unit: Unit, value: f64) -> f64 {
+    let base = unit.base(value);
+    format!("{base:.12e}").parse().unwrap_or(base)
+}
+
+fn metric(subject: Subject) -> Result<&'static str, String> {
+    let name = subject.of(|field| field.prometheus, |field| field.prometheus);
+    name.ok_or_else(|| format!("/metrics has no metric of {}", subject.id()))
+}
+
+fn limit_metric(subject: Subject) -> Result<&'static str, String> {
+    fn of<S>(field: &Field<S>, fields: &'static [Field<S>]) -> Option<&'static str> {
+        let Some(Limit::Field(id)) = field.limit else { return None };
+        fields.iter().find(|field| field.id == id)?.prometheus
+    }
+    let name = subject.of(|field| of(field, GPU_FIELDS), |field| of(field, HOST_FIELDS));
+    name.ok_or_else(|| format!("/metrics has no metric of what {} is out of; write a value instead of %", subject.id()))
+}
+
+/// One for those that are named by index, one for those by UUID; one without matchers for all.
+fn selectors(gpus: &[GpuId]) -> Vec<String> {
+    let named = |pick: fn(&GpuId) -> Option<String>| gpus.iter().filter_map(pick).collect::<Vec<_>>().join("|");
+    let indices = named(|id| match id {
+        GpuId::Index(index) => Some(index.to_string()),
+        GpuId::Uuid(_) => None,
+    });
+    let uuids = named(|id| match id {
+        GpuId::Uuid(uuid) => Some(format!("{uuid}.*")),
+        GpuId::Index(_) => None,
+    });
+    match (indices.as_str(), uuids.as_str()) {
+        ("", "") => vec![String::new()],
+        (indices, "") => vec![format!("gpu=~\"{indices}\"")],
+        ("", uuids) => vec![format!("uuid=~\"(?i:{uuids})\"")],
+        (indices, uuids) => vec![format!("gpu=~\"{indices}\""), format!("uuid=~\"(?i:{uuids})\"")],
+    }
+}
+
+fn with(metric: &str, matchers: &str) -> String {
+    if matchers.is_empty() { metric.to_owned() } else { format!("{metric}{{{matchers}}}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn exported(rule: &str) -> Result<String, String> {
+        let rules = AlertRules::from_toml(&format!("[[rule]]\nname = \"a\"\n{rule}"), "f").unwrap();
+        expression(&rules.rules[0])
+    }
+
+    #[test]
+    fn rules_become_expressions_in_base_units() {
+        for (rule, expected) in [
+            ("field = \"utilization.gpu_percent\"\nbelow = 30", "gpumon_gpu_utilization_ratio < 0.3"),
+            (
+                "field = \"clocks.sm_mhz\"\nbelow = \"1.2 GHz\"\ngpus = [0, 3]",
+                "gpumon_gpu_sm_clock_hertz{gpu=~\"0|3\"} < 1200000000",
+            ),
+            (
+                "field = \"memory.used_bytes\"\nabove = \"90 %\"",
+                "gpumon_gpu_memory_used_bytes / gpumon_gpu_memory_total_bytes > 0.9",
+            ),
+            (
+                "field = \"temperature.gpu_celsius\"\nabove = 85\nclear_below = 80",
+                "gpumon_gpu_temperature_celsius > 85 or (gpumon_gpu_temperature_celsius > 80 and on (job, instance, gpu, \
+                 uuid) ALERTS{alertname=\"a\",alertstate=\"firing\"})",
+            ),
+            (
+                "field = \"power.energy_joules_total\"\nabove = \"40 kJ\"\nper = \"minute\"\nover = \"5m\"",
+                "rate(gpumon_gpu_energy_joules_total[300s]) * 60 > 40000",
+            ),
+            (
+                "field = \"temperature.gpu_celsius\"\nabove = 5\nper = \"minute\"",
+                "deriv(gpumon_gpu_temperature_celsius[60s]) * 60 > 5",
+            ),
+            (
+                "condition = \"row_remap\"\nmin_severity = \"warning\"\ngpus = [\"GPU-1A\"]",
+                "max without (condition, code, severity) \
+                 (gpumon_condition{condition=\"row_remap\",severity=~\"warning|critical\",uuid=~\"(?i:gpu-1a.*)\"})",
+            ),
+            ("condition = \"any\"", "max without (condition, code, severity) (gpumon_condition)"),
+            (
+                "absent = true\ngpus = [0]",
+                "gpumon_gpu_up{gpu=~\"0\"} == 0 or (absent(gpumon_gpu_up{gpu=~\"0\"}) unless on () \
+                 gpumon_collector_state_info{state=\"paused\"})",
+            ),
+            (
+                "absent = true\nfield = \"host.memory.used_bytes\"",
+                "gpumon_collector_up unless on (job, instance) gpumon_host_memory_used_bytes",
+            ),
+        ] {
+            assert_eq!(exported(rule).as_deref(), Ok(expected), "{rule}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_said_is_named() {
+        let rules = "[[rule]]\nname = \"clock\"\nfield = \"clocks.sm_mhz\"\nbelow = \"50 %\"\n\
+                     [[rule]]\nname = \"disk\"\nfield = \"host.disk.read_bytes_per_second\"\nabove = \"1 GB/s\"\n\
+                     [[rule]]\nname = \"night\"\ncondition = \"xid\"\nsilence = [\"22:00-07:00\"]\n";
+        let exported = export(&AlertRules::from_toml(rules, "f").unwrap());
+        assert!(exported.notes[0].starts_with("clock is left out: /metrics has no metric of what clocks.sm_mhz"));
+        assert!(exported.notes[1].starts_with("disk is left out: /metrics has no metric of host.disk.read"));
+        assert!(exported.notes[2].contains("Alertmanager") && exported.notes.len() == 3, "{:?}", exported.notes);
+        assert!(exported.text.contains("# clock is left out") && exported.text.contains("- alert: \"night\""));
+        assert_eq!(export(&AlertRules::default()).text.lines().last(), Some("groups: []"));
+    }
+}

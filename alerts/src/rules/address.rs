@@ -1,0 +1,110 @@
+//! The address of a webhook. Whoever knows it may use it, so that it is shown nowhere.
+
+use std::fmt;
+
+/// Of the URL that errors give as an example, what stands behind its scheme.
+const EXAMPLE: &str = "://HOST/PATH";
+
+/// An `http` or `https` URL, taken apart.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Address {
+    /// Whether it is `https`.
+    pub is_tls: bool,
+    /// Name or address of the host, an IPv6 address without its brackets.
+    pub host: String,
+    /// Where it listens.
+    pub port: u16,
+    /// Path and query.
+    pub target: String,
+}
+
+impl Address {
+    /// Takes a URL apart.
+    ///
+    /// # Errors
+    /// What is wrong with it, without quoting it.
+    pub fn parse(url: &str) -> Result<Self, &'static str> {
+        const FORM: &str = "not the URL of a webhook; write it as \"https://HOST/PATH\"";
+        let (scheme, rest) = url.split_once("://").ok_or(FORM)?;
+        let is_tls = match scheme {
+            "https" => true,
+            "http" => false,
+            _ => return Err(FORM),
+        };
+        if rest.chars().any(|c| c.is_whitespace() || c.is_control() || !c.is_ascii()) {
+            return Err("the URL has spaces or other letters than ASCII; write them as %20 and the like");
+        }
+        let rest = rest.split('#').next().unwrap_or_default();
+        let (authority, target) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
+        if authority.contains('@') {
+            return Err("the URL has a user name, which is not sent; put what authorizes into the path or the query");
+        }
+        let usual = if is_tls { 443 } else { 80 };
+        let (host, port) = match authority.strip_prefix('[').and_then(|inner| inner.split_once(']')) {
+            Some((host, "")) => (host, Some(usual)),
+            Some((host, port)) => (host, port.strip_prefix(':').and_then(|port| port.parse().ok())),
+            None => match authority.split_once(':') {
+                Some((host, port)) => (host, port.parse().ok()),
+                None => (authority, Some(usual)),
+            },
+        };
+        let port = port.filter(|port| *port != 0).ok_or("the URL's port is none from 1 to 65535")?;
+        if host.is_empty() {
+            return Err(FORM);
+        }
+        let slash = if target.starts_with('/') { "" } else { "/" };
+        Ok(Self { is_tls, host: host.to_owned(), port, target: format!("{slash}{target}") })
+    }
+
+    /// Host and port as HTTP has them.
+    pub(crate) fn authority(&self) -> String {
+        let host = if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
+        match (self.is_tls, self.port) {
+            (true, 443) | (false, 80) => host,
+            (_, port) => format!("{host}:{port}"),
+        }
+    }
+}
+
+/// A text without what may be the address of a webhook, that of an example aside.
+pub(super) fn hidden(text: &str) -> String {
+    let mut hidden = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("://") {
+        let (before, address) = rest.split_at(at);
+        let end = address.find(|c: char| c.is_whitespace() || "\"'`".contains(c)).unwrap_or(address.len());
+        let (address, behind) = address.split_at(end);
+        hidden.extend([before, if address == EXAMPLE { EXAMPLE } else { "://…" }]);
+        rest = behind;
+    }
+    hidden + rest
+}
+
+impl fmt::Debug for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Address(…)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_is_taken_apart_and_never_shown() {
+        let parts = |url| Address::parse(url).map(|it| (it.is_tls, it.host.clone(), it.port, it.target.clone()));
+        assert_eq!(
+            parts("https://hooks.example.org/services/T0/B0?x=1#y"),
+            Ok((true, "hooks.example.org".into(), 443, "/services/T0/B0?x=1".into()))
+        );
+        assert_eq!(parts("http://127.0.0.1:8080"), Ok((false, "127.0.0.1".into(), 8080, "/".into())));
+        assert_eq!(parts("http://[::1]:81?a"), Ok((false, "::1".into(), 81, "/?a".into())));
+        assert_eq!(Address::parse("http://[::1]:81/").unwrap().authority(), "[::1]:81");
+        for bad in ["hooks.example.org", "ftp://a/", "https:///x", "https://u:p@a/", "http://a:0/", "http://a b/"] {
+            let error = Address::parse(bad).unwrap_err();
+            assert!(!error.contains(bad), "{error}");
+        }
+        let shown = format!("{:?}", Address::parse("https://hooks.example.org/secret"));
+        assert!(!shown.contains("secret"), "{shown}");
+    }
+}

@@ -1,0 +1,381 @@
+//! What was typed, understood: that its parts fit together, and what they mean.
+
+use std::{collections::BTreeSet, fs, ops::Range, time::Duration};
+
+use gpumon_probe::{
+    model::{
+        ConditionKind, Severity,
+        fields::{GPU_FIELDS, HOST_FIELDS},
+    },
+    toml_error::suggest,
+};
+use toml::Spanned;
+
+use super::{
+    AlertRules, Bound, Check, GpuId, Per, Quiet, Rate, Receiver, Rule, Subject, Watch, Way,
+    address::Address,
+    amount::{Amount, Scale},
+    file::{AlertFile, CommandTable, GpuName, PerWord, RuleTable, WebhookTable},
+    quiet,
+    time::Time,
+};
+use crate::notify::placeholder;
+
+/// Where something is wrong, as a byte range, and what.
+type Complaint = (Range<usize>, String);
+
+/// A reading that is back for less than this may be gone again at once.
+const CLEAR_FOR_MS: u64 = 60_000;
+/// Over less, a rate is noise; over more, it would be remembered in vain.
+const RATE_OVER: [Duration; 2] = [Duration::from_secs(10), Duration::from_hours(1)];
+const RATE_OVER_MS: u64 = 60_000;
+const REPEAT_AT_LEAST: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(10);
+const TIMEOUTS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(60)];
+const LONGEST_NAME: usize = 100;
+const LONGEST_MESSAGE: usize = 500;
+/// More than anybody tells apart.
+const MOST_RULES: usize = 1000;
+const MOST_RECEIVERS: usize = 50;
+/// Any condition.
+const ANY: &str = "any";
+
+pub(super) fn understood(file: AlertFile) -> Result<AlertRules, Complaint> {
+    if let Some(rule) = file.rule.get(MOST_RULES) {
+        return Err((rule.name.span(), format!("there are more than {MOST_RULES} rules; join some of them")));
+    }
+    let mut receivers = Vec::new();
+    let mut names = BTreeSet::new();
+    for webhook in file.webhook {
+        own_name(&webhook.name, &mut names, "receiver")?;
+        receivers.push(of_webhook(webhook)?);
+    }
+    for command in file.command {
+        own_name(&command.name, &mut names, "receiver")?;
+        receivers.push(of_command(command)?);
+    }
+    if receivers.len() > MOST_RECEIVERS {
+        return Err((0..0, format!("there are more than {MOST_RECEIVERS} receivers; join some of them")));
+    }
+    let mut names = BTreeSet::new();
+    let mut rules = Vec::new();
+    for rule in file.rule {
+        own_name(&rule.name, &mut names, "rule")?;
+        rules.push(of_rule(rule, &receivers)?);
+    }
+    Ok(AlertRules { rules, receivers })
+}
+
+fn own_name(name: &Spanned<String>, names: &mut BTreeSet<String>, what: &str) -> Result<(), Complaint> {
+    let text = name.get_ref();
+    if text.trim().is_empty() || text.chars().count() > LONGEST_NAME || text.chars().any(char::is_control) {
+        return Err((name.span(), format!("a name has 1 to {LONGEST_NAME} letters, on one line")));
+    }
+    if !names.insert(text.clone()) {
+        return Err((name.span(), format!("there are two {what}s named `{text}`; give each a name of its own")));
+    }
+    Ok(())
+}
+
+fn of_rule(rule: RuleTable, receivers: &[Receiver]) -> Result<Rule, Complaint> {
+    let watch = of_watch(&rule)?;
+    let gpus = of_gpus(&rule, &watch)?;
+    let message = rule.message.map(|message| of_message(&message)).transpose()?;
+    let repeat_ms = rule.repeat.map(|repeat| at_least(&repeat, REPEAT_AT_LEAST)).transpose()?;
+    let quiet = rule.silence.iter().map(|text| {
+        let wrong = || (text.span(), format!("`{}` is no time of silence; use {}", text.get_ref(), quiet::EXPECTED));
+        Quiet::parse(text.get_ref()).ok_or_else(wrong)
+    });
+    let known: Vec<&str> = receivers.iter().map(|receiver| receiver.name.as_str()).collect();
+    let notify = match rule.notify {
+        None => known.iter().map(|name| (*name).to_owned()).collect(),
+        Some(named) => {
+            for name in &named {
+                if !known.contains(&name.get_ref().as_str()) {
+                    let cure = match known.as_slice() {
+                        [] => "add a [[webhook]] or a [[command]] of this name".to_owned(),
+                        known => suggest(name.get_ref(), known),
+                    };
+                    return Err((name.span(), format!("there is no receiver `{}`; {cure}", name.get_ref())));
+                }
+            }
+            named.into_iter().map(Spanned::into_inner).collect()
+        }
+    };
+    Ok(Rule {
+        check: Check {
+            watch,
+            gpus,
+            for_ms: rule.for_time.map_or(0, Time::ms),
+            clear_for_ms: rule.clear_for.map_or(CLEAR_FOR_MS, Time::ms),
+        },
+        name: rule.name.into_inner(),
+        severity: rule.severity.unwrap_or(Severity::Warning),
+        message,
+        repeat_ms,
+        quiet: quiet.collect::<Result<_, _>>()?,
+        notify,
+    })
+}
+
+fn of_watch(rule: &RuleTable) -> Result<Watch, Complaint> {
+    match (&rule.condition, &rule.absent, &rule.field) {
+        (Some(condition), _, _) => {
+            refuse(rule, &["condition", "min_severity"], "a rule over a condition")?;
+            let kind = match condition.get_ref().as_str() {
+                ANY => None,
+                word => Some(of_condition(word).map_err(|message| (condition.span(), message))?),
+            };
+            let min_severity = rule.min_severity.as_ref().map_or(Severity::Notice, |least| *least.get_ref());
+            Ok(Watch::Condition { kind, min_severity })
+        }
+        (None, Some(absent), field) => {
+            if !absent.get_ref() {
+                return Err((absent.span(), "a rule over what is there needs a threshold; remove `absent`".to_owned()));
+            }
+            refuse(rule, &["absent", "field"], "a rule over what is absent")?;
+            Ok(Watch::Absent(field.as_ref().map(of_field).transpose()?))
+        }
+        (None, None, Some(field)) => {
+            refuse(
+                rule,
+                &["field", "above", "below", "clear_above", "clear_below", "per", "over"],
+                "a rule over a field",
+            )?;
+            let subject = of_field(field)?;
+            let rate = of_rate(rule)?;
+            Ok(Watch::Value { subject, bound: of_bound(rule, field, subject, rate)?, rate })
+        }
+        (None, None, None) => Err((
+            rule.name.span(),
+            "what does this rule watch? add `field = \"temperature.gpu_celsius\"` with `above` or `below`, `condition = \
+             \"throttled\"`, or `absent = true`"
+                .to_owned(),
+        )),
+    }
+}
+
+/// Refuses the keys that mean nothing for this kind of rule.
+fn refuse(rule: &RuleTable, allowed: &[&str], what: &str) -> Result<(), Complaint> {
+    let keys = [
+        ("field", rule.field.as_ref().map(Spanned::span)),
+        ("condition", rule.condition.as_ref().map(Spanned::span)),
+        ("min_severity", rule.min_severity.as_ref().map(Spanned::span)),
+        ("absent", rule.absent.as_ref().map(Spanned::span)),
+        ("above", rule.above.as_ref().map(Spanned::span)),
+        ("below", rule.below.as_ref().map(Spanned::span)),
+        ("clear_above", rule.clear_above.as_ref().map(Spanned::span)),
+        ("clear_below", rule.clear_below.as_ref().map(Spanned::span)),
+        ("per", rule.per.as_ref().map(Spanned::span)),
+        ("over", rule.over.as_ref().map(Spanned::span)),
+    ];
+    let extra = keys.into_iter().find_map(|(key, span)| Some((key, span.filter(|_| !allowed.contains(&key))?)));
+    extra.map_or(Ok(()), |(key, span)| Err((span, format!("`{key}` means nothing in {what}; remove it"))))
+}
+
+fn of_condition(word: &str) -> Result<&'static str, String> {
+    let known = ConditionKind::TAGS.iter().copied().find(|known| *known == word);
+    known.ok_or_else(|| {
+        let words: Vec<&str> = ConditionKind::TAGS.iter().copied().chain([ANY]).collect();
+        format!("unknown condition `{word}`; {}", suggest(word, &words))
+    })
+}
+
+fn of_field(field: &Spanned<String>) -> Result<Subject, Complaint> {
+    let id = field.get_ref().as_str();
+    let gpu = GPU_FIELDS.iter().find(|field| field.id == id).map(Subject::Gpu);
+    let known = gpu.or_else(|| HOST_FIELDS.iter().find(|field| field.id == id).map(Subject::Host));
+    known.ok_or_else(|| {
+        let ids = GPU_FIELDS.iter().map(|field| field.id).chain(HOST_FIELDS.iter().map(|field| field.id));
+        let ids: Vec<&str> = ids.collect();
+        let cure = match suggest(id, &ids) {
+            near if near.starts_with("did you mean") => near,
+            // All of them would be a page.
+            _ => of_same_group(id, &ids)
+                .unwrap_or_else(|| "name one of the page \"Fields\", as temperature.gpu_celsius".to_owned()),
+        };
+        (field.span(), format!("unknown field `{id}`; {cure}"))
+    })
+}
+
+/// The fields whose ids begin or end alike.
+fn of_same_group(id: &str, ids: &[&str]) -> Option<String> {
+    let (group, _) = id.rsplit_once('.').filter(|(group, _)| !group.is_empty())?;
+    let near: Vec<&str> = ids.iter().copied().filter(|known| known.starts_with(&format!("{group}."))).collect();
+    (!near.is_empty()).then(|| format!("use one of {}", near.join(", ")))
+}
+
+fn of_rate(rule: &RuleTable) -> Result<Option<Rate>, Complaint> {
+    let Some(per) = &rule.per else {
+        return rule.over.as_ref().map_or(Ok(None), |over| {
+            Err((over.span(), "`over` is the window of a rate; add `per = \"minute\"`, or remove it".to_owned()))
+        });
+    };
+    let over_ms = match &rule.over {
+        None => RATE_OVER_MS,
+        Some(over) => within(over, RATE_OVER)?.as_millis() as u64,
+    };
+    let per = match per.get_ref() {
+        PerWord::Second => Per::Second,
+        PerWord::Minute => Per::Minute,
+        PerWord::Hour => Per::Hour,
+    };
+    Ok(Some(Rate { per, over_ms }))
+}
+
+fn of_bound(
+    rule: &RuleTable,
+    field: &Spanned<String>,
+    subject: Subject,
+    rate: Option<Rate>,
+) -> Result<Bound, Complaint> {
+    let (is_above, threshold, clear, other) = match (&rule.above, &rule.below) {
+        (Some(above), None) => (true, above, &rule.clear_below, &rule.clear_above),
+        (None, Some(below)) => (false, below, &rule.clear_above, &rule.clear_below),
+        (Some(_), Some(below)) => {
+            return Err((below.span(), "a rule has one threshold; make two rules of it".to_owned()));
+        }
+        (None, None) => {
+            return Err((field.span(), "beyond which value? add `above = ...` or `below = ...`".to_owned()));
+        }
+    };
+    let (side, opposite) = if is_above { ("above", "clear_below") } else { ("below", "clear_above") };
+    if let Some(other) = other {
+        let message = format!("a rule that fires {side} a value is cleared on the other side; write `{opposite}`");
+        return Err((other.span(), message));
+    }
+    let unit = subject.of(|field| field.unit, |field| field.unit);
+    let has_limit = rate.is_none() && subject.of(|field| field.limit.is_some(), |field| field.limit.is_some());
+    let scale =
+        |amount: &Spanned<Amount>| amount.get_ref().of(unit, has_limit).map_err(|message| (amount.span(), message));
+    let (value, is_share) = match scale(threshold)? {
+        Scale::Value(value) => (value, false),
+        Scale::Share(value) => (value, true),
+    };
+    check_range(threshold, value, is_share, rate, subject)?;
+    let clear_value = match clear {
+        None => value,
+        Some(clear) => match (scale(clear)?, is_share) {
+            (Scale::Value(clear), false) | (Scale::Share(clear), true) => clear,
+            _ => {
+                let message = format!("`{side}` and `{opposite}` must be of the same kind: both or neither in %");
+                return Err((clear.span(), message));
+            }
+        },
+    };
+    if let Some(clear) =
+        clear.as_ref().filter(|_| (is_above && clear_value > value) || (!is_above && clear_value < value))
+    {
+        let message = format!(
+            "it would clear before it fires; `{opposite}` must be {} `{side}`",
+            if is_above { "at most" } else { "at least" }
+        );
+        return Err((clear.span(), message));
+    }
+    Ok(Bound { is_above, value, clear: clear_value, is_share })
+}
+
+/// A threshold that no reading can ever pass is a slip, as 0.9 for 90 %... or 200 of 100.
+fn check_range(
+    threshold: &Spanned<Amount>,
+    value: f64,
+    is_share: bool,
+    rate: Option<Rate>,
+    subject: Subject,
+) -> Result<(), Complaint> {
+    let (least, largest) = subject.of(|field| field.range, |field| field.range);
+    if rate.is_none() && !is_share && !(least..=largest).contains(&value) {
+        let message = format!("{} is always between {least} and {largest}; choose a value there", subject.id());
+        return Err((threshold.span(), message));
+    }
+    Ok(())
+}
+
+fn of_gpus(rule: &RuleTable, watch: &Watch) -> Result<Vec<GpuId>, Complaint> {
+    let Some(gpus) = &rule.gpus else { return Ok(Vec::new()) };
+    let of_host = match watch {
+        Watch::Value { subject, .. } | Watch::Absent(Some(subject)) => matches!(subject, Subject::Host(_)),
+        Watch::Absent(None) | Watch::Condition { .. } => false,
+    };
+    if of_host {
+        return Err((gpus.span(), "this field is the machine's, and of no GPU; remove `gpus`".to_owned()));
+    }
+    if gpus.get_ref().is_empty() {
+        return Err((gpus.span(), "no GPU is named; name some, or remove `gpus` for all of them".to_owned()));
+    }
+    let id = |name: &Spanned<GpuName>| match name.get_ref() {
+        GpuName::Index(index) => Ok(GpuId::Index(*index)),
+        GpuName::Uuid(uuid) => {
+            let uuid = uuid.to_ascii_lowercase();
+            let is_uuid = uuid
+                .strip_prefix("gpu-")
+                .is_some_and(|rest| !rest.is_empty() && rest.chars().all(|c| c.is_ascii_alphanumeric() || c == '-'));
+            let message = "a GPU is its index, as 0, or its UUID, as \"GPU-1a2b3c4d\"".to_owned();
+            if is_uuid { Ok(GpuId::Uuid(uuid)) } else { Err((name.span(), message)) }
+        }
+    };
+    gpus.get_ref().iter().map(id).collect()
+}
+
+fn of_message(message: &Spanned<String>) -> Result<String, Complaint> {
+    let text = message.get_ref().trim();
+    if text.is_empty() || text.chars().count() > LONGEST_MESSAGE || text.chars().any(char::is_control) {
+        return Err((message.span(), format!("a message has 1 to {LONGEST_MESSAGE} letters, on one line")));
+    }
+    Ok(text.to_owned())
+}
+
+fn of_webhook(webhook: WebhookTable) -> Result<Receiver, Complaint> {
+    let (span, url) = match (webhook.url, webhook.url_file) {
+        (Some(url), None) => (url.span(), url.into_inner()),
+        (None, Some(file)) => {
+            let read = fs::read_to_string(file.get_ref())
+                .map_err(|error| (file.span(), format!("cannot read {}: {error}; check the path", file.get_ref())))?;
+            (file.span(), read.trim().to_owned())
+        }
+        (Some(_), Some(file)) => return Err((file.span(), "`url` is there, too; remove one of them".to_owned())),
+        (None, None) => {
+            let message = "where to? add `url = \"https://...\"`, or `url_file` with the name of a file that has it";
+            return Err((webhook.name.span(), message.to_owned()));
+        }
+    };
+    let address = Address::parse(&url).map_err(|message| (span, message.to_owned()))?;
+    let timeout = webhook.timeout.map_or(Ok(TIMEOUT), |timeout| within(&timeout, TIMEOUTS))?;
+    Ok(Receiver { name: webhook.name.into_inner(), way: Way::Webhook { address, format: webhook.format }, timeout })
+}
+
+fn of_command(command: CommandTable) -> Result<Receiver, Complaint> {
+    let words = command.command.get_ref();
+    if words.first().is_none_or(|program| program.get_ref().is_empty()) {
+        let message = "which program? name it first, as [\"notify-send\", \"{rule}\", \"{text}\"]";
+        return Err((command.command.span(), message.to_owned()));
+    }
+    for word in words {
+        if let Some(unknown) = placeholder::unknown(word.get_ref()) {
+            let cure = suggest(unknown, &placeholder::NAMES);
+            return Err((word.span(), format!("unknown placeholder `{{{unknown}}}`; {cure}")));
+        }
+        if word.get_ref().contains('\0') {
+            return Err((word.span(), "a word of a command has no zero byte; remove it".to_owned()));
+        }
+    }
+    let timeout = command.timeout.map_or(Ok(TIMEOUT), |timeout| within(&timeout, TIMEOUTS))?;
+    let words = command.command.into_inner().into_iter().map(Spanned::into_inner).collect();
+    Ok(Receiver { name: command.name.into_inner(), way: Way::Command { words }, timeout })
+}
+
+fn within(time: &Spanned<Time>, [least, most]: [Duration; 2]) -> Result<Duration, Complaint> {
+    let given = time.get_ref().0;
+    if (least..=most).contains(&given) {
+        return Ok(given);
+    }
+    Err((time.span(), format!("this time is from {} s to {} s", least.as_secs(), most.as_secs())))
+}
+
+fn at_least(time: &Spanned<Time>, least: Duration) -> Result<u64, Complaint> {
+    let given = *time.get_ref();
+    if given.0 >= least {
+        return Ok(given.ms());
+    }
+    Err((time.span(), format!("this time is at least {} s", least.as_secs())))
+}

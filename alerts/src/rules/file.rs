@@ -1,0 +1,101 @@
+//! What can be typed into an alert file.
+
+use std::fmt;
+
+use gpumon_probe::model::Severity;
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::{amount::Amount, time::Time};
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AlertFile {
+    #[serde(default)]
+    pub(super) rule: Vec<RuleTable>,
+    #[serde(default)]
+    pub(super) webhook: Vec<WebhookTable>,
+    #[serde(default)]
+    pub(super) command: Vec<CommandTable>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RuleTable {
+    pub(super) name: Spanned<String>,
+    pub(super) field: Option<Spanned<String>>,
+    pub(super) condition: Option<Spanned<String>>,
+    pub(super) min_severity: Option<Spanned<Severity>>,
+    pub(super) absent: Option<Spanned<bool>>,
+    pub(super) above: Option<Spanned<Amount>>,
+    pub(super) below: Option<Spanned<Amount>>,
+    pub(super) clear_above: Option<Spanned<Amount>>,
+    pub(super) clear_below: Option<Spanned<Amount>>,
+    pub(super) per: Option<Spanned<PerWord>>,
+    pub(super) over: Option<Spanned<Time>>,
+    #[serde(rename = "for")]
+    pub(super) for_time: Option<Time>,
+    pub(super) clear_for: Option<Time>,
+    pub(super) gpus: Option<Spanned<Vec<Spanned<GpuName>>>>,
+    pub(super) severity: Option<Severity>,
+    pub(super) message: Option<Spanned<String>>,
+    pub(super) repeat: Option<Spanned<Time>>,
+    #[serde(default)]
+    pub(super) silence: Vec<Spanned<String>>,
+    pub(super) notify: Option<Vec<Spanned<String>>>,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum PerWord {
+    Second,
+    Minute,
+    Hour,
+}
+
+/// An index or a UUID.
+#[derive(Debug, Deserialize)]
+#[serde(untagged, expecting = "a GPU is its index, as 0, or its UUID, as \"GPU-1a2b3c4d\"")]
+pub(super) enum GpuName {
+    Index(u32),
+    Uuid(String),
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct WebhookTable {
+    pub(super) name: Spanned<String>,
+    pub(super) url: Option<Spanned<String>>,
+    pub(super) url_file: Option<Spanned<String>>,
+    #[serde(default)]
+    pub(super) format: WebhookFormat,
+    pub(super) timeout: Option<Spanned<Time>>,
+}
+
+/// What the body of a webhook's request is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WebhookFormat {
+    /// The alert's event as JSON, with the name of the machine.
+    #[default]
+    Json,
+    /// A message as Slack's incoming webhooks take it, and Mattermost's.
+    Slack,
+}
+
+impl fmt::Display for WebhookFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Json => "json",
+            Self::Slack => "slack",
+        })
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct CommandTable {
+    pub(super) name: Spanned<String>,
+    pub(super) command: Spanned<Vec<Spanned<String>>>,
+    pub(super) timeout: Option<Spanned<Time>>,
+}

@@ -1,0 +1,75 @@
+//! Times in which nobody is notified: hours of the day, as `22:00-07:00`, or until a date, as `until 2026-12-24`.
+
+use jiff::{
+    Timestamp,
+    civil::{DateTime, Time},
+    tz::TimeZone,
+};
+
+/// A time in which nobody is notified, in the time zone of the machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Quiet {
+    /// Every day from the one to the other, which is not part of it, and may be on the next day.
+    Daily(Time, Time),
+    /// Until this moment.
+    Until(DateTime),
+}
+
+/// What is expected.
+pub(super) const EXPECTED: &str = "hours of the day, as \"22:00-07:00\", or a date, as \"until 2026-12-24\" or \
+                                   \"until 2026-12-24T18:00\"";
+
+impl Quiet {
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        if let Some(until) = text.strip_prefix("until ") {
+            return until.trim().parse().ok().map(Self::Until);
+        }
+        let (from, to) = text.split_once('-')?;
+        let (from, to) = (from.trim().parse().ok()?, to.trim().parse().ok()?);
+        (from != to).then_some(Self::Daily(from, to))
+    }
+
+    /// Whether this moment is within it; on a machine in this time zone.
+    pub fn has(&self, at_ms: u64, zone: &TimeZone) -> bool {
+        let Ok(at) = Timestamp::from_millisecond(at_ms as i64) else { return false };
+        let at = zone.to_datetime(at);
+        match *self {
+            Self::Until(end) => at < end,
+            Self::Daily(from, to) if from < to => (from..to).contains(&at.time()),
+            Self::Daily(from, to) => at.time() >= from || at.time() < to,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn has(text: &str, at: &str) -> bool {
+        let zone = TimeZone::fixed(jiff::tz::offset(2));
+        let at_ms = at.parse::<DateTime>().unwrap().to_zoned(zone.clone()).unwrap().timestamp().as_millisecond();
+        Quiet::parse(text).unwrap().has(at_ms as u64, &zone)
+    }
+
+    #[test]
+    fn hours_of_the_day_may_go_over_midnight() {
+        for (at, night, noon) in [
+            ("2026-03-01T21:59:59", false, false),
+            ("2026-03-01T22:00", true, false),
+            ("2026-03-02T06:59:59", true, false),
+            ("2026-03-02T07:00", false, false),
+            ("2026-03-02T12:30", false, true),
+        ] {
+            assert_eq!((has("22:00-07:00", at), has("12:00 - 13:00", at)), (night, noon), "{at}");
+        }
+    }
+
+    #[test]
+    fn a_date_is_the_end() {
+        assert!(has("until 2026-12-24", "2026-12-23T23:59:59") && !has("until 2026-12-24", "2026-12-24T00:00"));
+        assert!(has("until 2026-12-24T18:00", "2026-12-24T17:00"));
+        for text in ["", "22:00", "25:00-07:00", "07:00-07:00", "until tomorrow", "until"] {
+            assert_eq!(Quiet::parse(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! `gpumon alerts silence`: a rule of the running server is silenced for a while.
+
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use gpumon_server::alerts::AlertStatus;
+use serde_json::json;
+
+use crate::{
+    exit::{Failure, say},
+    local::ServerArgs,
+    options::parse_duration,
+};
+
+const LONGEST: Duration = Duration::from_hours(30 * 24);
+
+/// For how long; none to end a silence.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Time(Option<Duration>);
+
+pub(super) fn parse_time(text: &str) -> Result<Time, String> {
+    if text == "off" {
+        return Ok(Time(None));
+    }
+    let time = parse_duration(text, &(Duration::from_secs(1)..=LONGEST));
+    time.map(|time| Time(Some(time)))
+        .ok_or_else(|| "not a time: give 1 second to 30 days, as 30m, 2h or 7d, or off".to_owned())
+}
+
+pub(super) fn run(server: &ServerArgs, rule: &str, Time(time): Time) -> Result<(), Failure> {
+    let server = server.connect().map_err(anyhow::Error::from)?;
+    let at = server.path.display().to_string();
+    let for_ms = time.map_or(0, |time| time.as_millis() as u64);
+    let answer = server
+        .post("/api/v1/alerts/silence", &json!({ "rule": rule, "for_ms": for_ms }).to_string())
+        .with_context(|| format!("the server at {at} does not answer; restart it"))?;
+    let body = answer.body.trim();
+    match answer.status {
+        200 => {}
+        404 if body.starts_with("no alert rule") => return Err(anyhow!("{body}").into()),
+        404 | 405 => {
+            return Err(anyhow!("the server at {at} is older than this gpumon and has no alerts; restart it").into());
+        }
+        _ => return Err(anyhow!("the server at {at} refuses: {body}").into()),
+    }
+    let status: AlertStatus = serde_json::from_str(body)
+        .with_context(|| format!("the server at {at} is not gpumon's; name it with --control"))?;
+    // The file may silence it nevertheless.
+    if time.is_none() && status.rules.iter().any(|known| known.name == rule && known.silenced) {
+        say(&format!("{rule} is still silenced by the alert file"));
+    }
+    Ok(())
+}

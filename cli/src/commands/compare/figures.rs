@@ -1,0 +1,177 @@
+//! What is compared.
+
+use serde_json::{Map, Number, Value};
+
+use super::super::show::csv::rounded;
+use crate::table::units::{energy, gib_in_column};
+
+/// One of them.
+pub(super) struct Figure {
+    /// Its name in JSON, which ends in its unit.
+    pub(super) key: &'static str,
+    pub(super) heading: &'static str,
+    unit: Unit,
+    /// What it is of all GPUs together.
+    pub(super) of_all: OfAll,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Unit {
+    /// Compared by their difference, in points; all others by their ratio.
+    Percent,
+    Bytes,
+    Joules,
+    Watts,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum OfAll {
+    Mean,
+    Most,
+    Sum,
+}
+
+const fn figure(key: &'static str, heading: &'static str, unit: Unit, of_all: OfAll) -> Figure {
+    Figure { key, heading, unit, of_all }
+}
+
+pub(super) const COUNT: usize = 8;
+
+/// In the order in which they are shown, and in which [`Figures`] has them.
+pub(super) const FIGURES: [Figure; COUNT] = [
+    figure("gpu_utilization_mean_percent", "GPU util", Unit::Percent, OfAll::Mean),
+    figure("gpu_utilization_peak_percent", "Peak util", Unit::Percent, OfAll::Most),
+    figure("sm_active_mean_percent", "SM active", Unit::Percent, OfAll::Mean),
+    figure("tensor_active_mean_percent", "Tensor", Unit::Percent, OfAll::Mean),
+    figure("memory_peak_bytes", "Peak memory", Unit::Bytes, OfAll::Sum),
+    figure("energy_joules", "Energy", Unit::Joules, OfAll::Sum),
+    figure("power_mean_watts", "Mean power", Unit::Watts, OfAll::Sum),
+    figure("throttled_percent", "Throttled", Unit::Percent, OfAll::Mean),
+];
+
+/// The place of the peak of memory, which is that of all GPUs at one moment.
+pub(super) const MEMORY_PEAK: usize = 4;
+
+/// A value of each; `None` where it was not read.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Figures(pub(super) [Option<f64>; COUNT]);
+
+/// One side beside the other: differences in points, and ratios.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Beside([Option<f64>; COUNT]);
+
+impl Figures {
+    /// Those of all GPUs, whose memory was held at once at most.
+    pub(super) fn of_all<'a>(gpus: impl Iterator<Item = &'a Self> + Clone, memory_peak: Option<f64>) -> Self {
+        let mut all = Self::default();
+        for (place, figure) in FIGURES.iter().enumerate() {
+            let values = gpus.clone().filter_map(|gpu| gpu.0[place]);
+            let count = values.clone().count();
+            all.0[place] = (count > 0).then(|| match figure.of_all {
+                OfAll::Mean => values.sum::<f64>() / count as f64,
+                OfAll::Most => values.fold(f64::MIN, f64::max),
+                OfAll::Sum => values.sum(),
+            });
+        }
+        all.0[MEMORY_PEAK] = memory_peak.or(all.0[MEMORY_PEAK]);
+        all
+    }
+
+    /// What these are beside others.
+    pub(super) fn beside(&self, others: &Self) -> Beside {
+        let mut beside = Beside::default();
+        for (place, figure) in FIGURES.iter().enumerate() {
+            beside.0[place] = self.0[place].zip(others.0[place]).and_then(|(own, other)| match figure.unit {
+                Unit::Percent => Some(own - other),
+                _ => ratio(other, own),
+            });
+        }
+        beside
+    }
+
+    pub(super) fn as_json(&self) -> Value {
+        object(&self.0, |figure| figure.key.to_owned())
+    }
+
+    pub(super) fn cells(&self) -> impl Iterator<Item = String> {
+        FIGURES.iter().zip(self.0).map(|(figure, value)| {
+            value.map_or_else(
+                || "-".to_owned(),
+                |value| match figure.unit {
+                    Unit::Percent => format!("{value:.0} %"),
+                    Unit::Bytes => format!("{} GiB", gib_in_column(value as u64)),
+                    Unit::Joules => energy(value),
+                    Unit::Watts => format!("{value:.0} W"),
+                },
+            )
+        })
+    }
+}
+
+impl Beside {
+    pub(super) fn as_json(&self) -> Value {
+        object(&self.0, |figure| match figure.unit {
+            Unit::Percent => figure.key.replace("_percent", "_points"),
+            Unit::Bytes => figure.key.replace("_bytes", "_ratio"),
+            Unit::Joules => figure.key.replace("_joules", "_ratio"),
+            Unit::Watts => figure.key.replace("_watts", "_ratio"),
+        })
+    }
+
+    pub(super) fn cells(&self) -> impl Iterator<Item = String> {
+        FIGURES.iter().zip(self.0).map(|(figure, value)| match (figure.unit, value) {
+            (_, None) => "-".to_owned(),
+            (Unit::Percent, Some(points)) => format!("{points:+.0}"),
+            (_, Some(ratio)) => percent(ratio),
+        })
+    }
+}
+
+/// `+12 %` for 1.12.
+pub(super) fn percent(ratio: f64) -> String {
+    let percent = (ratio - 1.0) * 100.0;
+    if percent.abs() < 9.95 { format!("{percent:+.1} %") } else { format!("{percent:+.0} %") }
+}
+
+/// `None` where the first is nothing.
+pub(super) fn ratio(first: f64, second: f64) -> Option<f64> {
+    (first > 0.0).then(|| second / first)
+}
+
+fn object(values: &[Option<f64>; COUNT], key: impl Fn(&Figure) -> String) -> Value {
+    let number = |value: Option<f64>| {
+        let value = value.and_then(|value| rounded(value).parse().ok()).and_then(Number::from_f64);
+        value.map_or(Value::Null, Value::Number)
+    };
+    FIGURES.iter().zip(values).map(|(figure, value)| (key(figure), number(*value))).collect::<Map<_, _>>().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_side_is_told_in_points_and_ratios_of_the_other() {
+        let a = Figures([Some(80.0), Some(100.0), None, Some(10.0), Some(64e9), Some(3.6e6), Some(500.0), Some(0.0)]);
+        let b =
+            Figures([Some(90.0), Some(100.0), Some(5.0), Some(5.0), Some(32e9), Some(3.96e6), Some(500.0), Some(12.0)]);
+        let beside = b.beside(&a);
+        let cells: Vec<_> = beside.cells().collect();
+        assert_eq!(cells, ["+10", "+0", "-", "-5", "-50 %", "+10 %", "+0.0 %", "+12"]);
+        assert_eq!(beside.as_json()["energy_ratio"], 1.1);
+        assert_eq!(beside.as_json()["gpu_utilization_mean_points"], 10.0);
+        assert_eq!(beside.as_json()["sm_active_mean_points"], Value::Null);
+        let nothing = b.beside(&Figures([Some(0.0); COUNT]));
+        assert_eq!(nothing.0[5], None, "nothing is a multiple of 0");
+    }
+
+    #[test]
+    fn all_gpus_have_the_sum_of_energy_and_the_memory_of_one_moment() {
+        let gpu = |joules: f64, bytes| {
+            Figures([Some(50.0), Some(joules), None, None, Some(bytes), Some(joules), Some(100.0), Some(10.0)])
+        };
+        let gpus = [gpu(1.0, 10.0), gpu(3.0, 20.0)];
+        let all = Figures::of_all(gpus.iter(), Some(25.0));
+        assert_eq!(all.0, [Some(50.0), Some(3.0), None, None, Some(25.0), Some(4.0), Some(200.0), Some(10.0)]);
+    }
+}

@@ -1,0 +1,146 @@
+//! One GPU, summed up over time.
+
+use super::figures::Figures;
+
+/// What was read of a GPU for some time.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Point {
+    /// How long it stands for, in milliseconds.
+    pub(super) time_ms: u64,
+    pub(super) utilization: Option<f64>,
+    /// The largest in that time.
+    pub(super) utilization_peak: Option<f64>,
+    pub(super) sm_active: Option<f64>,
+    pub(super) tensor_active: Option<f64>,
+    /// The largest in that time.
+    pub(super) memory_bytes: Option<f64>,
+    pub(super) watts: Option<f64>,
+    /// The counter of energy, and when it was read.
+    pub(super) joules_total: Option<(f64, u64)>,
+    /// Whether the clocks were reduced; `None` where that is known otherwise.
+    pub(super) is_throttled: Option<bool>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Meter {
+    time_ms: u64,
+    utilization: Mean,
+    sm_active: Mean,
+    tensor_active: Mean,
+    watts: Mean,
+    throttled: Mean,
+    utilization_peak: Option<f64>,
+    memory_peak: Option<f64>,
+    /// By how much the counter of energy has grown, and in how much time.
+    joules: f64,
+    counted_ms: u64,
+    joules_before: Option<(f64, u64)>,
+}
+
+#[derive(Debug, Default)]
+struct Mean {
+    sum: f64,
+    time_ms: u64,
+}
+
+impl Mean {
+    fn add(&mut self, value: Option<f64>, time_ms: u64) {
+        if let Some(value) = value {
+            self.sum += value * time_ms as f64;
+            self.time_ms += time_ms;
+        }
+    }
+
+    fn value(&self) -> Option<f64> {
+        (self.time_ms > 0).then(|| self.sum / self.time_ms as f64)
+    }
+}
+
+fn peak(known: &mut Option<f64>, value: Option<f64>) {
+    if let Some(value) = value {
+        *known = Some(known.map_or(value, |known| known.max(value)));
+    }
+}
+
+impl Meter {
+    pub(super) fn add(&mut self, point: &Point) {
+        let time_ms = point.time_ms;
+        self.time_ms += time_ms;
+        self.utilization.add(point.utilization, time_ms);
+        self.sm_active.add(point.sm_active, time_ms);
+        self.tensor_active.add(point.tensor_active, time_ms);
+        self.watts.add(point.watts, time_ms);
+        self.throttled.add(point.is_throttled.map(|is| if is { 100.0 } else { 0.0 }), time_ms);
+        peak(&mut self.utilization_peak, point.utilization_peak);
+        peak(&mut self.memory_peak, point.memory_bytes);
+        let Some((joules, at_ms)) = point.joules_total else { return };
+        if let Some((before, before_ms)) = self.joules_before {
+            // It begins anew when the driver is loaded; what it counted until then is estimated from the power.
+            if joules >= before && at_ms >= before_ms {
+                self.joules += joules - before;
+                self.counted_ms += at_ms - before_ms;
+            }
+        }
+        self.joules_before = Some((joules, at_ms));
+    }
+
+    /// The share of time with reduced clocks, where it is known otherwise, in percent.
+    pub(super) fn figures(&self, throttled: Option<f64>) -> Figures {
+        let watts = self.watts.value();
+        // The counter is read every few seconds: at its ends, and where there is none, power tells.
+        let uncounted_s = self.time_ms.saturating_sub(self.counted_ms) as f64 / 1000.0;
+        let estimated = watts.map(|watts| watts * uncounted_s);
+        let joules = if self.counted_ms > 0 { Some(self.joules + estimated.unwrap_or(0.0)) } else { estimated };
+        Figures([
+            self.utilization.value(),
+            self.utilization_peak,
+            self.sm_active.value(),
+            self.tensor_active.value(),
+            self.memory_peak,
+            joules,
+            watts,
+            self.throttled.value().or(throttled),
+        ])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn second(watts: f64, joules_total: Option<(f64, u64)>) -> Point {
+        Point { time_ms: 1000, watts: Some(watts), joules_total, ..Point::default() }
+    }
+
+    fn joules(points: &[Point]) -> Option<f64> {
+        let mut meter = Meter::default();
+        points.iter().for_each(|point| meter.add(point));
+        meter.figures(None).0[5]
+    }
+
+    #[test]
+    fn energy_is_counted_where_there_is_a_counter_and_estimated_elsewhere() {
+        let counted = [(0.0, 0), (100.0, 1000), (300.0, 2000)].map(|counter| second(150.0, Some(counter)));
+        assert_eq!(joules(&counted), Some(300.0 + 150.0), "two seconds counted, one estimated");
+        assert_eq!(joules(&[second(100.0, None), second(200.0, None)]), Some(300.0));
+        let reloaded = [(500.0, 0), (0.0, 1000), (90.0, 2000)].map(|counter| second(100.0, Some(counter)));
+        assert_eq!(joules(&reloaded), Some(90.0 + 200.0));
+        assert_eq!(joules(&[Point { time_ms: 1000, ..Point::default() }]), None);
+    }
+
+    #[test]
+    fn means_are_weighted_by_time_and_peaks_are_not() {
+        let mut meter = Meter::default();
+        let point = |time_ms, percent, is_throttled| Point {
+            time_ms,
+            utilization: Some(percent),
+            utilization_peak: Some(percent),
+            is_throttled: Some(is_throttled),
+            ..Point::default()
+        };
+        meter.add(&point(9_000, 0.0, false));
+        meter.add(&point(1_000, 100.0, true));
+        let figures = meter.figures(Some(77.0)).0;
+        assert_eq!((figures[0], figures[1], figures[7]), (Some(10.0), Some(100.0), Some(10.0)));
+    }
+}

@@ -1,0 +1,227 @@
+//! What is compared, as it was typed: a recording or a span of history.
+
+use std::{collections::BTreeMap, path::Path};
+
+use anyhow::anyhow;
+use gpumon_history::span::{DeviceSpan, HistorySpan};
+use gpumon_probe::model::{ConditionKind, Health, Inventory, Record, Sample, now_ms};
+use gpumon_recording::Recording;
+
+use super::{
+    GpuName, Side,
+    figures::Figures,
+    meter::{Meter, Point},
+};
+use crate::{
+    commands::replay,
+    exit::{Failure, say},
+    moment::{Beside, MomentSpan},
+    past::PastArgs,
+    recorded::samples,
+};
+
+const UTILIZATION: &str = "utilization.gpu_percent";
+const SM_ACTIVE: &str = "activity.sm_percent";
+const TENSOR_ACTIVE: &str = "activity.tensor_percent";
+const MEMORY: &str = "memory.used_bytes";
+const WATTS: &str = "power.draw_watts";
+const JOULES: &str = "power.energy_joules_total";
+
+pub(super) enum Subject<'a> {
+    Recording(&'a str),
+    Span(&'a str, MomentSpan),
+}
+
+impl<'a> Subject<'a> {
+    /// A file that is there is meant, whatever it is called.
+    pub(super) fn new(text: &'a str) -> Result<Self, Failure> {
+        if !text.contains("..") || Path::new(text).exists() {
+            if !Path::new(text).exists() {
+                let cure = "give a file of `gpumon record`, or a span of history as FROM..TO, for example 20:00..22:00";
+                return Err(Failure::usage(anyhow!("there is no recording '{text}': {cure}")));
+            }
+            return Ok(Self::Recording(text));
+        }
+        text.parse().map(|span| Self::Span(text, span)).map_err(|why: String| Failure::usage(anyhow!(why)))
+    }
+
+    pub(super) fn measure(&self, past: &PastArgs) -> Result<Side, Failure> {
+        match self {
+            Self::Recording(file) => of_recording(file),
+            Self::Span(text, span) => of_history(text, *span, past),
+        }
+    }
+}
+
+#[derive(Default)]
+struct Measured {
+    gpus: BTreeMap<u32, (GpuName, Meter)>,
+    inventory: Option<Inventory>,
+    first_ms: Option<u64>,
+    last: Option<(u64, u32)>,
+    memory_peak: Option<f64>,
+}
+
+fn of_recording(file: &str) -> Result<Side, Failure> {
+    let recording = Recording::open(Path::new(file)).map_err(replay::failure)?;
+    if let Some(cuts) = replay::cuts(&recording) {
+        say(&cuts);
+    }
+    let mut measured = Measured::default();
+    let (first_ms, last_ms) = recording.times_ms();
+    samples(&recording, &(first_ms.min(last_ms)..last_ms.max(first_ms).saturating_add(1)), |record| {
+        match record {
+            Record::Inventory(inventory) => measured.inventory = Some(inventory),
+            Record::Sample(sample) => measured.add(&sample),
+            _ => {}
+        }
+        Ok(())
+    })?;
+    Ok(measured.side(file))
+}
+
+impl Measured {
+    fn add(&mut self, sample: &Sample) {
+        let interval_ms = u64::from(sample.interval_ms);
+        // In a gap, nothing is known.
+        let time_ms = self.last.map_or(interval_ms, |(before_ms, _)| {
+            let apart_ms = sample.at_ms.saturating_sub(before_ms);
+            if apart_ms > (interval_ms * 5 / 2).max(1500) { interval_ms } else { apart_ms }
+        });
+        self.first_ms.get_or_insert(sample.at_ms);
+        self.last = Some((sample.at_ms, sample.interval_ms));
+        let mut memory = None;
+        for gpu in sample.gpus.iter().filter(|gpu| gpu.health == Health::Ok) {
+            let (_, meter) = self.gpus.entry(gpu.index).or_insert_with(|| {
+                (GpuName { index: gpu.index, uuid: gpu.uuid.clone(), name: None }, Meter::default())
+            });
+            let activity = gpu.activity.value();
+            let value = |reading: &gpumon_probe::model::Reading<f64>| reading.value().copied();
+            let utilization = value(&gpu.utilization.gpu_percent);
+            let memory_bytes = gpu.memory.used_bytes.value().map(|bytes| *bytes as f64);
+            let joules = &gpu.power.energy_joules_total;
+            meter.add(&Point {
+                time_ms,
+                utilization,
+                utilization_peak: utilization,
+                sm_active: activity.and_then(|activity| value(&activity.sm_percent)),
+                tensor_active: activity.and_then(|activity| value(&activity.tensor_percent)),
+                memory_bytes,
+                watts: value(&gpu.power.draw_watts),
+                joules_total: value(joules).map(|total| (total, joules.read_at_ms(gpu.at_ms))),
+                is_throttled: Some(
+                    gpu.conditions.iter().any(|condition| matches!(condition.kind, ConditionKind::Throttled { .. })),
+                ),
+            });
+            memory = memory_bytes.map(|bytes| memory.unwrap_or(0.0) + bytes).or(memory);
+        }
+        if let Some(memory) = memory {
+            self.memory_peak = Some(self.memory_peak.map_or(memory, |peak: f64| peak.max(memory)));
+        }
+    }
+
+    fn side(self, name: &str) -> Side {
+        // The newest inventory knows the most.
+        let known = self.inventory.map_or_else(Vec::new, |inventory| inventory.gpus);
+        let named = |(mut gpu, meter): (GpuName, Meter)| {
+            let known = known.iter().find(|known| known.index == gpu.index);
+            gpu.name = known.and_then(|known| known.name.value().cloned());
+            gpu.uuid = known.and_then(|known| known.uuid.clone()).or(gpu.uuid);
+            (gpu, meter.figures(None))
+        };
+        let gpus: Vec<_> = self.gpus.into_values().map(named).collect();
+        Side {
+            name: name.to_owned(),
+            from_ms: self.first_ms.unwrap_or(0),
+            to_ms: self.last.map_or(0, |(at_ms, interval_ms)| at_ms.saturating_add(interval_ms.into())),
+            all: Figures::of_all(gpus.iter().map(|(_, figures)| figures), self.memory_peak),
+            gpus,
+        }
+    }
+}
+
+fn of_history(text: &str, span: MomentSpan, past: &PastArgs) -> Result<Side, Failure> {
+    let asked = span.resolve(&Beside::now(now_ms())).map_err(|why| Failure::usage(anyhow!("{text}: {why}")))?;
+    let metrics = [UTILIZATION, SM_ACTIVE, TENSOR_ACTIVE, MEMORY, WATTS, JOULES];
+    let span = past.ask(&asked, &metrics)?;
+    if span.gpus.is_empty() {
+        return Err(anyhow!("{text}: nothing is known of that time; {}", past.cure()).into());
+    }
+    // Some of it may be missing, and the two would not be alike.
+    if span.from_ms > asked.start.saturating_add(span.resolution_ms) {
+        let from = crate::moment::shown(span.from_ms, &Beside::now(0).zone);
+        say(&format!("{text}: nothing is known before {from}"));
+    }
+    Ok(side(text, &span))
+}
+
+fn side(text: &str, span: &HistorySpan) -> Side {
+    let times = &span.times_ms;
+    // As sampled, points are as far apart as they came; a gap is no time in which something is known.
+    let time_ms = |place: usize| match times.get(place + 1) {
+        Some(next) => (next - times[place]).min(span.resolution_ms * 5 / 2),
+        None => span.resolution_ms,
+    };
+    let mut memory = vec![None::<f64>; times.len()];
+    let gpus: Vec<_> = span
+        .gpus
+        .iter()
+        .map(|gpu| {
+            let mut meter = Meter::default();
+            for (place, at_ms) in times.iter().enumerate() {
+                let point = point(gpu, place, *at_ms, time_ms(place));
+                if let Some(bytes) = point.memory_bytes {
+                    memory[place] = Some(memory[place].unwrap_or(0.0) + bytes);
+                }
+                meter.add(&point);
+            }
+            let name = GpuName { index: gpu.index, uuid: Some(gpu.uuid.clone()), name: gpu.name.clone() };
+            (name, meter.figures(Some(throttled(span, &gpu.uuid))))
+        })
+        .collect();
+    Side {
+        name: text.to_owned(),
+        from_ms: span.from_ms,
+        to_ms: span.to_ms,
+        all: Figures::of_all(gpus.iter().map(|(_, figures)| figures), memory.into_iter().flatten().reduce(f64::max)),
+        gpus,
+    }
+}
+
+fn point(gpu: &DeviceSpan, place: usize, at_ms: u64, time_ms: u64) -> Point {
+    let at = |values: &[Option<f64>]| values.get(place).copied().flatten();
+    let value = |metric: &str| gpu.metrics.get(metric).and_then(|series| at(&series.values));
+    let most = |metric: &str| {
+        let series = gpu.metrics.get(metric)?;
+        at(series.max.as_ref().unwrap_or(&series.values))
+    };
+    let point = Point {
+        time_ms,
+        utilization: value(UTILIZATION),
+        utilization_peak: most(UTILIZATION),
+        sm_active: value(SM_ACTIVE),
+        tensor_active: value(TENSOR_ACTIVE),
+        memory_bytes: most(MEMORY),
+        watts: value(WATTS),
+        // The last of its time.
+        joules_total: value(JOULES).map(|total| (total, at_ms + time_ms)),
+        is_throttled: None,
+    };
+    let is_known = point.utilization.or(point.watts).or(point.memory_bytes).is_some();
+    if is_known { point } else { Point::default() }
+}
+
+/// The share of a span in which a GPU's clocks were reduced, in percent.
+fn throttled(span: &HistorySpan, uuid: &str) -> f64 {
+    let of_gpu = span.conditions.iter().filter(|condition| {
+        condition.uuid == uuid && matches!(condition.condition.kind, ConditionKind::Throttled { .. })
+    });
+    let time_ms: u64 = of_gpu
+        .map(|condition| {
+            let to_ms = condition.to_ms.unwrap_or(span.to_ms).min(span.to_ms);
+            to_ms.saturating_sub(condition.from_ms.max(span.from_ms))
+        })
+        .sum();
+    let all_ms = span.to_ms.saturating_sub(span.from_ms).max(1);
+    (100.0 * time_ms as f64 / all_ms as f64).min(100.0)
+}

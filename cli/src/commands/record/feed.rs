@@ -1,0 +1,203 @@
+//! Records as they come: from a running server, as it sends them, or from the driver.
+
+use std::{
+    io,
+    ops::ControlFlow,
+    sync::{Arc, mpsc::SyncSender},
+    thread,
+    time::Duration,
+};
+
+use anyhow::anyhow;
+use gpumon_probe::{
+    model::{Record, type_of},
+    sampler::{self, SharedInterval},
+    vendor::{Source, SourceChoice},
+};
+use gpumon_recording::{Kind, stamp};
+use gpumon_server::frame::{CollectorState, CollectorStatus, Hello};
+use serde::Deserialize;
+
+use crate::{
+    exit::Failure,
+    local::{Frames, ServerArgs},
+    options::{SourceArgs, watching},
+};
+
+/// What a recorder waits for.
+pub(super) enum Input {
+    /// A record as it is written.
+    Record {
+        text: String,
+        kind: Kind,
+        at_ms: u64,
+    },
+    /// So many samples that did not come.
+    Missed(u64),
+    /// What there is to tell.
+    Remark(String),
+    ServerEnded,
+    Failed(Failure),
+    /// Somebody wants it to end.
+    Stop,
+}
+
+/// Where records come from.
+pub(super) struct Feed<'a> {
+    source: &'a SourceArgs,
+    interval: Duration,
+    traces: bool,
+    inputs: SyncSender<Input>,
+    /// The server's GPUs are none of the driver's.
+    is_simulated: bool,
+}
+
+impl<'a> Feed<'a> {
+    pub(super) fn start(
+        source: &'a SourceArgs,
+        server: &ServerArgs,
+        interval: Duration,
+        traces: bool,
+        inputs: SyncSender<Input>,
+    ) -> Result<Self, Failure> {
+        let mut feed = Self { source, interval, traces, inputs, is_simulated: false };
+        let asks_server = !source.no_daemon && source.source == SourceChoice::Auto;
+        match server.connect() {
+            Ok(server) if asks_server => {
+                let at = server.path.display().to_string();
+                let frames = server.stream(interval, traces).map_err(|error| {
+                    anyhow!("the server at {at} does not answer: {error}; restart it, or use --no-daemon")
+                })?;
+                feed.follow(frames, &at)?;
+            }
+            Err(error) if asks_server && server.is_typed() => return Err(anyhow::Error::from(error).into()),
+            _ => feed.sample()?,
+        }
+        Ok(feed)
+    }
+
+    /// Reads the driver from now on.
+    pub(super) fn continue_without_server(&mut self) -> Result<(), Failure> {
+        if self.is_simulated {
+            return Err(anyhow!("the server has ended, and its GPUs were simulated").into());
+        }
+        let remark = "the server has ended: reading the driver directly".to_owned();
+        let _ = self.inputs.try_send(Input::Remark(remark));
+        self.sample()
+    }
+
+    /// Takes what a server knows, and then what it sends.
+    fn follow(&mut self, mut frames: Frames, at: &str) -> Result<(), Failure> {
+        let bad = |error: &dyn std::fmt::Display| {
+            anyhow!("the server at {at} is not gpumon's: {error}; name it with --control")
+        };
+        let hello = frames.next_text().map_err(|error| bad(&error))?;
+        let Hello { inventory, details, collector, .. } = serde_json::from_str(&hello).map_err(|error| bad(&error))?;
+        if inventory.as_ref().is_some_and(|inventory| inventory.playback.is_some()) {
+            return Err(anyhow!(
+                "the server at {at} replays a recording: name another with --control, or use --no-daemon"
+            )
+            .into());
+        }
+        self.is_simulated = inventory.as_ref().is_some_and(|inventory| inventory.platform.is_simulated());
+        let known = inventory.map(Record::Inventory).into_iter().chain(details.into_iter().map(Record::Details));
+        let known: Vec<Record> = known.collect();
+        let inputs = self.inputs.clone();
+        spawn(move || {
+            let passed_on = known.iter().try_for_each(|record| send_record(&inputs, record));
+            let _ =
+                passed_on.and_then(|()| remark_on(&inputs, &collector)).and_then(|()| pass_on(&mut frames, &inputs));
+            // It fails only where the receiver has ended.
+            let _ = inputs.send(Input::ServerEnded);
+        })?;
+        Ok(())
+    }
+
+    fn sample(&self) -> Result<(), Failure> {
+        let source = self.source.open()?;
+        let (interval, traces, inputs) = (self.interval, self.traces, self.inputs.clone());
+        spawn(move || {
+            if let Err(failure) = sample(&source, interval, traces, &inputs) {
+                let _ = inputs.send(Input::Failed(failure));
+            }
+        })?;
+        Ok(())
+    }
+}
+
+fn spawn(work: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    thread::Builder::new().name("records".to_owned()).spawn(work).map(drop)
+}
+
+struct Left;
+
+fn send(inputs: &SyncSender<Input>, input: Input) -> Result<(), Left> {
+    inputs.send(input).map_err(|_| Left)
+}
+
+fn send_record(inputs: &SyncSender<Input>, record: &Record) -> Result<(), Left> {
+    let text = serde_json::to_string(record).expect("records have string keys and no failing parts");
+    send_text(inputs, text)
+}
+
+fn send_text(inputs: &SyncSender<Input>, text: String) -> Result<(), Left> {
+    match stamp(&text) {
+        Ok((kind, at_ms)) => send(inputs, Input::Record { text, kind, at_ms }),
+        Err(_) => Ok(()),
+    }
+}
+
+#[derive(Deserialize)]
+struct Lagged {
+    missed: u64,
+}
+
+/// Passes on the frames that are records, byte for byte, until the server ends.
+fn pass_on(frames: &mut Frames, inputs: &SyncSender<Input>) -> Result<(), Left> {
+    while let Ok(text) = frames.next_text() {
+        match type_of(&text).as_deref() {
+            Ok("inventory" | "sample" | "details" | "event" | "trace") => send_text(inputs, text)?,
+            Ok("lagged") => {
+                if let Ok(Lagged { missed }) = serde_json::from_str(&text) {
+                    send(inputs, Input::Missed(missed))?;
+                }
+            }
+            Ok("collector") => {
+                if let Ok(status) = serde_json::from_str(&text) {
+                    remark_on(inputs, &status)?;
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Says why nothing is recorded, where that is so.
+fn remark_on(inputs: &SyncSender<Input>, status: &CollectorStatus) -> Result<(), Left> {
+    match (status.state, &status.message) {
+        (CollectorState::Running | CollectorState::Starting, _) | (_, None) => Ok(()),
+        (_, Some(message)) => send(inputs, Input::Remark(format!("no readings at the moment: {message}"))),
+    }
+}
+
+fn sample(
+    source: &Arc<dyn Source>,
+    interval: Duration,
+    traces: bool,
+    inputs: &SyncSender<Input>,
+) -> Result<(), Failure> {
+    sampler::run(source, &watching(Arc::new(SharedInterval::new(interval))), |record| {
+        let is_wanted = match record {
+            Record::Trace(_) => traces,
+            Record::Answers(_) => false,
+            _ => true,
+        };
+        if !is_wanted || send_record(inputs, record).is_ok() {
+            ControlFlow::Continue(())
+        } else {
+            ControlFlow::Break(())
+        }
+    })?;
+    Ok(())
+}

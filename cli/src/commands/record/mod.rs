@@ -1,0 +1,257 @@
+//! `gpumon record`: what is read, in a file.
+
+mod feed;
+mod progress;
+
+use std::{
+    io::{self, IsTerminal},
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::AtomicBool,
+        mpsc::{self, RecvTimeoutError, SyncSender},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::anyhow;
+use gpumon_recording::{Files, Kind, Limits, Writer, pack_record};
+use gpumon_server::frame::INTERVAL_MS;
+use signal_hook::{
+    consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ},
+    flag,
+    iterator::Signals,
+};
+
+use self::{
+    feed::{Feed, Input},
+    progress::Progress,
+};
+use crate::{
+    exit::{Failure, say},
+    local::ServerArgs,
+    options::{SourceArgs, bytes_in, parse_duration},
+};
+
+/// Record readings into a file, to replay, export or compare them later
+///
+/// Readings come from a running server; without a server, or with --source, the driver is read directly. The file has the
+/// records of `gpumon collect`, compressed by gzip: `zcat FILE` prints them. They are written every ten seconds, so that a
+/// recorder that is killed loses no more than that. Ctrl-C ends a recording.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = NOTES)]
+pub(crate) struct RecordArgs {
+    /// File to record into, for example lab.gpumon.gz; - is standard output
+    file: PathBuf,
+
+    /// Sampling interval in milliseconds, 100 to 60000
+    #[arg(long, default_value_t = 1000, value_name = "MS", value_parser = clap::value_parser!(u32).range(i64::from(*INTERVAL_MS.start())..=i64::from(*INTERVAL_MS.end())))]
+    interval_ms: u32,
+
+    /// End after this time, for example 30m, 8h or 7d; by default, record until interrupted
+    #[arg(long, value_name = "TIME", value_parser = parse_long_time)]
+    duration: Option<Duration>,
+
+    /// Begin a new file at this size, for example 100MB; the full one is renamed to FILE.1, FILE.1 to FILE.2, and so on
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    size: Option<u64>,
+
+    /// Begin a new file after this time, for example 1h or 1d
+    #[arg(long, value_name = "TIME", value_parser = parse_long_time)]
+    every: Option<Duration>,
+
+    /// Keep this number of full files and delete older ones; by default, keep all
+    #[arg(long, value_name = "N")]
+    keep: Option<usize>,
+
+    /// Include the driver's own record of power and utilization, 50 values per second and GPU
+    #[arg(long)]
+    traces: bool,
+
+    /// Overwrite FILE, and the older files of that recording
+    #[arg(long)]
+    force: bool,
+
+    #[command(flatten)]
+    server: ServerArgs,
+}
+
+const NOTES: &str = "\
+Examples:
+  gpumon record night.gpumon.gz --duration 12h
+      Record one night.
+  gpumon record lab.gpumon.gz --size 100MB --keep 9
+      Record for as long as it runs, in 1 GB at most.
+  gpumon replay lab.gpumon.gz
+      Play back a recording, with its older files.
+  ssh HOST gpumon record - --duration 1h > host.gpumon.gz
+      Record on another machine.
+
+Environment:
+  GPUMON_CONTROL  default of --control
+
+Exit codes: 0 success, 1 error, 2 invalid argument or FILE exists, 4 permission denied, 6 no GPU, 9 driver not loaded, \
+12 NVML library not found, 18 NVML library and driver versions differ";
+
+/// So much may wait to be written.
+const WAITING: usize = 64;
+
+/// How often the line of progress is renewed.
+const SHOWN: Duration = Duration::from_secs(1);
+
+pub(crate) fn run(source: &SourceArgs, args: &RecordArgs) -> Result<(), Failure> {
+    if args.keep.is_some() && args.size.is_none() && args.every.is_none() {
+        return Err(Failure::usage(anyhow!("--keep counts full files: say with --size or --every when one is full")));
+    }
+    let limits = Limits { bytes: args.size, time: args.every, keep: args.keep };
+    let is_stdout = args.file.as_os_str() == "-";
+    if is_stdout && io::stdout().is_terminal() {
+        return Err(Failure::usage(anyhow!("a recording is not text: give a file, or redirect it, as in `> FILE`")));
+    }
+    let path = if is_stdout { PathBuf::from("/dev/stdout") } else { args.file.clone() };
+    Files::check(&path, limits, args.force).map_err(Failure::usage)?;
+    // A file that may not grow is an error that can be told.
+    flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)))?;
+    let (inputs, waiting) = mpsc::sync_channel(WAITING);
+    forward_signals(inputs.clone())?;
+    let interval = Duration::from_millis(args.interval_ms.into());
+    let feed = Feed::start(source, &args.server, interval, args.traces, inputs)?;
+    let mut recorder = Recorder {
+        path,
+        limits,
+        overwrite: args.force,
+        files: None,
+        writer: Writer::default(),
+        progress: Progress::new(),
+    };
+    let recorded = recorder.follow(&waiting, feed, args.duration);
+    recorder.progress.clear();
+    // What has come is written, however it ended.
+    let flushed = recorder.flush();
+    if recorder.files.is_some() {
+        let name = if is_stdout { "standard output".to_owned() } else { args.file.display().to_string() };
+        say(&format!("{} in {name}", recorder.progress.summary(recorder.bytes())));
+    }
+    recorded.and(flushed)
+}
+
+struct Recorder {
+    path: PathBuf,
+    limits: Limits,
+    overwrite: bool,
+    /// Created with the first record, so that what cannot be read overwrites nothing.
+    files: Option<Files>,
+    writer: Writer,
+    progress: Progress,
+}
+
+impl Recorder {
+    /// Writes what comes until it is to end.
+    fn follow(
+        &mut self,
+        waiting: &mpsc::Receiver<Input>,
+        mut feed: Feed<'_>,
+        duration: Option<Duration>,
+    ) -> Result<(), Failure> {
+        let mut end = None;
+        loop {
+            let now = Instant::now();
+            if end.is_some_and(|end| end <= now) {
+                return Ok(());
+            }
+            if self.writer.due().is_some_and(|due| due <= now) {
+                self.flush()?;
+            }
+            self.progress.show(self.bytes());
+            let next = [Some(now + SHOWN), self.writer.due(), end].into_iter().flatten().min();
+            let wait = next.map_or(SHOWN, |next| next.saturating_duration_since(now));
+            match waiting.recv_timeout(wait) {
+                Ok(Input::Record { text, kind, at_ms }) => {
+                    end = end.or_else(|| duration.map(|duration| now + duration));
+                    self.take(&text, kind, at_ms)?;
+                }
+                Ok(Input::Missed(samples)) => self.progress.missed += samples,
+                Ok(Input::Remark(remark)) => {
+                    self.progress.clear();
+                    say(&remark);
+                }
+                Ok(Input::ServerEnded) => feed.continue_without_server()?,
+                Ok(Input::Failed(failure)) => return Err(failure),
+                Ok(Input::Stop) | Err(RecvTimeoutError::Disconnected) => return Ok(()),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+    }
+
+    fn take(&mut self, text: &str, kind: Kind, at_ms: u64) -> Result<(), Failure> {
+        let files = match &mut self.files {
+            Some(files) => files,
+            none => none.insert(Files::create(&self.path, self.limits, self.overwrite).map_err(Failure::usage)?),
+        };
+        if kind == Kind::Inventory {
+            files.set_opening(pack_record(text));
+        }
+        self.progress.count(text, kind, at_ms);
+        self.writer.push(text, kind, at_ms, Instant::now());
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), Failure> {
+        let Some(block) = self.writer.take() else { return Ok(()) };
+        let Some(files) = &mut self.files else { return Ok(()) };
+        files.write(&block).map_err(|error| match self.progress.written() {
+            Some(until) => anyhow!("{error}; what was recorded until {until} can be read").into(),
+            None => Failure::from(anyhow::Error::from(error)),
+        })?;
+        self.progress.flushed();
+        Ok(())
+    }
+
+    fn bytes(&self) -> u64 {
+        self.files.as_ref().map_or(0, Files::total_bytes)
+    }
+}
+
+/// Has Ctrl-C, and what ends a session, end the recording.
+fn forward_signals(inputs: SyncSender<Input>) -> io::Result<()> {
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+    thread::Builder::new().name("signals".to_owned()).spawn(move || {
+        for _ in signals.forever() {
+            if inputs.send(Input::Stop).is_err() {
+                return;
+            }
+        }
+    })?;
+    Ok(())
+}
+
+/// A year is as long as anybody waits.
+fn parse_long_time(text: &str) -> Result<Duration, String> {
+    parse_duration(text, &(Duration::from_secs(1)..=Duration::from_hours(366 * 24)))
+        .ok_or_else(|| "not a time: give 1 second to 366 days, as 30s, 10m, 2h or 1d".to_owned())
+}
+
+/// One block of a machine with many GPUs has some 100 kB.
+fn parse_size(text: &str) -> Result<u64, String> {
+    let unit_at = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(text.len());
+    let (number, unit) = (text[..unit_at].parse::<f64>(), bytes_in(text[unit_at..].trim()));
+    let bytes = number.ok().zip(unit).map(|(number, unit)| number * unit);
+    bytes
+        .filter(|bytes| (1e6..1e15).contains(bytes))
+        .map(|bytes| bytes as u64)
+        .ok_or_else(|| "not a size of a file: give 1MB or more, as 100MB or 2GiB".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_has_a_size_with_a_unit() {
+        assert_eq!([parse_size("100MB"), parse_size("2 GiB")], [Ok(100_000_000), Ok(2 << 30)]);
+        for text in ["", "100", "1kB", "MB", "-1MB", "1e30TB", "nanMB"] {
+            assert!(parse_size(text).unwrap_err().contains("100MB"), "{text}");
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! `gpumon replay`: a recording, as if it were now.
+
+use std::{iter, net::SocketAddr, path::PathBuf};
+
+use gpumon_recording::{BadRecording, Player, Recording};
+use gpumon_server::{Readings, Settings, listen::Listener, runs::RunSettings};
+use gpumon_workload::parent::WorkerCommand;
+use jiff::tz::TimeZone;
+
+use super::{
+    serve::{asked_to_end, in_runtime, parse_address},
+    top::ScreenArgs,
+};
+use crate::{
+    exit::{Failure, say},
+    moment::{Beside, Moment, shown},
+    options::SourceArgs,
+    top,
+};
+
+/// Play back a recording in the terminal, or on the web page
+///
+/// FILE was made by `gpumon record`, or by `gpumon collect > FILE`. The older files of a recording that was rotated
+/// (FILE.1, FILE.2, …) are played before it. Press ? for the keys: pause, step, skip, faster, slower, go to a time.
+///
+/// With --serve, a server plays it to the page and to every other client, which show that it is a recording. No command
+/// finds this server by itself, and its metrics are empty, so that nothing takes the recording for now.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = NOTES)]
+pub(crate) struct ReplayArgs {
+    /// Recording to play
+    file: PathBuf,
+
+    /// Playback speed, 0.1 to 1000 times the real speed
+    #[arg(long, default_value_t = 1.0, value_name = "N", value_parser = parse_speed)]
+    speed: f64,
+
+    /// Begin at this moment: a time of day, a date and time, or a time after the first sample, as +90s
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    from: Option<Moment>,
+
+    /// Play it on the web page instead
+    #[arg(long)]
+    serve: bool,
+
+    /// Loopback address and port to listen on; port 0 selects a free port
+    #[arg(long, requires = "serve", default_value = "127.0.0.1:9124", value_name = "ADDRESS:PORT", value_parser = parse_address)]
+    listen: SocketAddr,
+
+    /// Listen on a unix socket instead, accessible to this user only
+    #[arg(long, requires = "serve", value_name = "PATH", conflicts_with = "listen")]
+    socket: Option<PathBuf>,
+
+    #[command(flatten)]
+    screen: ScreenArgs,
+}
+
+const NOTES: &str = "\
+Examples:
+  gpumon replay night.gpumon.gz --speed 30
+      Play back a night in 24 minutes.
+  gpumon replay night.gpumon.gz --from 03:10
+      Begin at ten past three.
+  gpumon replay night.gpumon.gz --serve
+      Play it on the page at http://127.0.0.1:9124/.
+
+Exit codes: 0 success, 1 error, 2 invalid argument or not a recording";
+
+pub(crate) fn run(source: &SourceArgs, args: ReplayArgs) -> Result<(), Failure> {
+    let player = open(&args.file, args.speed, args.from)?;
+    let remark = cuts(player.recording());
+    if args.serve {
+        if let Some(remark) = remark {
+            say(&remark);
+        }
+        return in_runtime(serve(player, args.listen, args.socket));
+    }
+    top::run(args.screen.request(source.clone(), None, Some(player), remark))
+}
+
+async fn serve(player: Player, listen: SocketAddr, socket: Option<PathBuf>) -> Result<(), Failure> {
+    let shutdown = asked_to_end(None)?;
+    let door = match &socket {
+        Some(path) => Listener::unix(path).await?,
+        None => Listener::tcp(listen)?,
+    };
+    tracing::info!("replaying at {}", door.address());
+    let settings = Settings {
+        readings: Readings::Recording(Box::new(player)),
+        process_metrics: false,
+        public_origins: Vec::new(),
+        // None is started: the server refuses what changes anything.
+        runs: RunSettings {
+            worker: WorkerCommand { program: "gpumon".into(), arguments: Vec::new() },
+            allowed_for_all: false,
+        },
+        history: None,
+        alerts: None,
+    };
+    gpumon_server::run(iter::once(door).collect(), settings, shutdown).await?;
+    Ok(())
+}
+
+/// A player at the moment where it is to begin.
+fn open(file: &std::path::Path, speed: f64, from: Option<Moment>) -> Result<Player, Failure> {
+    let recording = Recording::open(file).map_err(failure)?;
+    let times_ms = recording.times_ms();
+    let mut player = Player::new(recording);
+    player.set_speed(speed);
+    if let Some(from) = from {
+        let at_ms = within(from, times_ms).map_err(|why| Failure::usage(anyhow::anyhow!(why)))?;
+        player.start_at(at_ms);
+    }
+    Ok(player)
+}
+
+fn within(from: Moment, (first_ms, last_ms): (u64, u64)) -> Result<u64, String> {
+    let at_ms = from.resolve(&Beside::recording((first_ms, last_ms)))?;
+    // The first sample is rarely at a whole second.
+    if at_ms.saturating_add(1000) > first_ms && at_ms <= last_ms {
+        return Ok(at_ms);
+    }
+    let zone = TimeZone::system();
+    let [at, first, last] = [at_ms, first_ms, last_ms].map(|ms| shown(ms, &zone));
+    Err(format!("{at} is not in the recording, which is from {first} to {last}"))
+}
+
+/// What cannot be read of a file is told as what was typed wrong.
+pub(crate) fn failure(error: BadRecording) -> Failure {
+    Failure::usage(error)
+}
+
+/// What of a recording is missing, in words; `None` where it is whole.
+pub(crate) fn cuts(recording: &Recording) -> Option<String> {
+    let cuts = recording.cuts();
+    let first = cuts.first()?;
+    let after = if first.after_ms == 0 { "its begin".to_owned() } else { shown(first.after_ms, &TimeZone::system()) };
+    let bytes: u64 = cuts.iter().map(|cut| cut.bytes).sum();
+    let more = if cuts.len() > 1 { format!(" and at {} more places", cuts.len() - 1) } else { String::new() };
+    let what = if first.is_at_end { "cut off" } else { "damaged" };
+    Some(format!("{} is {what} after {after}{more}: {bytes} bytes cannot be read, and the rest is used", first.file))
+}
+
+fn parse_speed(text: &str) -> Result<f64, String> {
+    let speed = text.strip_suffix('x').unwrap_or(text).parse().ok().filter(|speed| (0.1..=1000.0).contains(speed));
+    speed.ok_or_else(|| "not a speed: give 0.1 to 1000 times the real one, as 10".to_owned())
+}

@@ -1,0 +1,271 @@
+//! Moments and spans of time as they are typed: `2026-11-23T20:00`, `yesterday 20:00`, `-2h`, `20:00..22:00`.
+
+use std::{ops::Range, str::FromStr, time::Duration};
+
+use jiff::{
+    Timestamp, ToSpan as _, Zoned,
+    civil::{Date, DateTime, Time},
+    tz::TimeZone,
+};
+
+use crate::options::parse_duration;
+
+/// What there is to choose from, for a message.
+pub(crate) const FORMS: &str = "give a date, a time of day or both, as 2026-11-23T20:00, 20:00 or 'yesterday 20:00', or \
+                                a time before now, as -2h";
+
+/// A moment that was typed, and is known only beside others.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Moment {
+    Now,
+    /// In local time.
+    Local(DateTime),
+    At(Timestamp),
+    TimeOfDay(Time),
+    /// Today is 0, yesterday 1.
+    DaysAgo(i32, Time),
+    /// Before now, or before the end.
+    Before(Duration),
+    /// After the beginning of a recording, or of a span.
+    After(Duration),
+}
+
+/// From one moment to another; where one of them is left out, as far as there is anything.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct MomentSpan {
+    from: Option<Moment>,
+    to: Option<Moment>,
+}
+
+/// Beside what moments are meant.
+#[derive(Debug, Clone)]
+pub(crate) struct Beside {
+    /// Where what is looked at begins, in milliseconds since 1970; a time of day is then the first after it.
+    pub(crate) begin_ms: Option<u64>,
+    /// Where it ends: the last sample of a recording, or now.
+    pub(crate) end_ms: u64,
+    pub(crate) zone: TimeZone,
+}
+
+impl Beside {
+    /// History, which ends now.
+    pub(crate) fn now(now_ms: u64) -> Self {
+        Self { begin_ms: None, end_ms: now_ms, zone: TimeZone::system() }
+    }
+
+    /// A recording from its first sample to its last.
+    pub(crate) fn recording((first_ms, last_ms): (u64, u64)) -> Self {
+        Self { begin_ms: Some(first_ms), end_ms: last_ms, zone: TimeZone::system() }
+    }
+}
+
+impl FromStr for Moment {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        let bad = || format!("'{text}' is not a moment: {FORMS}");
+        if text == "now" {
+            return Ok(Self::Now);
+        }
+        let any = Duration::ZERO..=Duration::from_hours(24 * 366 * 10);
+        for (sign, made) in [('-', Self::Before as fn(Duration) -> Self), ('+', Self::After)] {
+            if let Some(time) = text.strip_prefix(sign) {
+                return parse_duration(time, &any).map(made).ok_or_else(bad);
+            }
+        }
+        for (word, days) in [("today", 0), ("yesterday", 1)] {
+            if let Some(rest) = text.strip_prefix(word) {
+                let time = match rest.trim_start_matches(['T', ' ']) {
+                    "" => Time::midnight(),
+                    time => time_of_day(time).ok_or_else(bad)?,
+                };
+                return Ok(Self::DaysAgo(days, time));
+            }
+        }
+        if let Some(time) = time_of_day(text) {
+            return Ok(Self::TimeOfDay(time));
+        }
+        if let Ok(at) = text.parse() {
+            return Ok(Self::At(at));
+        }
+        let with_date = text.parse::<DateTime>().or_else(|_| text.parse::<Date>().map(Date::into));
+        with_date.map(Self::Local).map_err(|_| bad())
+    }
+}
+
+/// `20:00` or `20:00:30`. What jiff takes beside these could be mistaken for something else.
+fn time_of_day(text: &str) -> Option<Time> {
+    let is_clock = text.contains(':') && text.bytes().all(|byte| byte.is_ascii_digit() || b":.".contains(&byte));
+    // An hour has one digit for many people.
+    let padded = if text.find(':') == Some(1) { format!("0{text}") } else { text.to_owned() };
+    padded.parse().ok().filter(|_| is_clock)
+}
+
+impl FromStr for MomentSpan {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (from, to) = text
+            .split_once("..")
+            .ok_or_else(|| format!("'{text}' is not a span of time: give FROM..TO, as 20:00..22:00 or -2h..now"))?;
+        let moment = |text: &str| if text.trim().is_empty() { Ok(None) } else { text.parse().map(Some) };
+        Ok(Self { from: moment(from)?, to: moment(to)? })
+    }
+}
+
+impl Moment {
+    /// In milliseconds since 1970.
+    fn ms(self, beside: &Beside, from_ms: Option<u64>) -> Option<u64> {
+        let Beside { begin_ms, end_ms, zone } = beside;
+        let local = |at: DateTime| zone.to_zoned(at).ok().map(|at| at.timestamp());
+        let day_of = |at_ms: u64| Some(zoned(at_ms, zone)?.date());
+        let at = match self {
+            Self::Now => return Some(*end_ms),
+            Self::Before(time) => return end_ms.checked_sub(time.as_millis() as u64),
+            Self::After(time) => return begin_ms.or(from_ms)?.checked_add(time.as_millis() as u64),
+            Self::At(at) => at,
+            Self::Local(at) => local(at)?,
+            Self::DaysAgo(days, time) => local(day_of(*end_ms)?.checked_sub(days.days()).ok()?.to_datetime(time))?,
+            Self::TimeOfDay(time) => {
+                // The first after the beginning, where there is one, else the last before now.
+                let after_ms = from_ms.or(*begin_ms);
+                let day = day_of(after_ms.unwrap_or(*end_ms))?;
+                let on_that_day = local(day.to_datetime(time))?;
+                let ms = on_that_day.as_millisecond();
+                // To the second: the beginning is rarely one.
+                let shift = match after_ms {
+                    Some(after_ms) if ms.saturating_add(1000) <= after_ms as i64 => 1,
+                    None if ms > *end_ms as i64 => -1,
+                    _ => 0,
+                };
+                if shift == 0 { on_that_day } else { local(day.checked_add(shift.days()).ok()?.to_datetime(time))? }
+            }
+        };
+        u64::try_from(at.as_millisecond()).ok()
+    }
+
+    /// When that was, in milliseconds since 1970.
+    ///
+    /// # Errors
+    /// Where it is before 1970, or after nothing.
+    pub(crate) fn resolve(self, beside: &Beside) -> Result<u64, String> {
+        self.ms(beside, None).ok_or_else(|| format!("there is no such moment: {FORMS}"))
+    }
+}
+
+impl MomentSpan {
+    pub(crate) fn new(from: Option<Moment>, to: Option<Moment>) -> Self {
+        Self { from, to }
+    }
+
+    /// Its beginning and its end, which is no part of it, in milliseconds since 1970.
+    ///
+    /// # Errors
+    /// Where nothing is between them.
+    pub(crate) fn resolve(self, beside: &Beside) -> Result<Range<u64>, String> {
+        let nowhere = || format!("there is no such moment: {FORMS}");
+        let from_ms = match self.from {
+            Some(from) => from.ms(beside, None).ok_or_else(nowhere)?,
+            None => beside.begin_ms.unwrap_or(0),
+        };
+        let to_ms = match self.to {
+            // A time of day is meant after the beginning of the span, be it on the next day.
+            Some(to) => to.ms(beside, self.from.map(|_| from_ms)).ok_or_else(nowhere)?,
+            None => beside.end_ms.saturating_add(1),
+        };
+        if from_ms >= to_ms {
+            let (from, to) = (shown(from_ms, &beside.zone), shown(to_ms, &beside.zone));
+            return Err(format!("nothing is between {from} and {to}: give a beginning before the end"));
+        }
+        Ok(from_ms..to_ms)
+    }
+}
+
+fn zoned(at_ms: u64, zone: &TimeZone) -> Option<Zoned> {
+    Some(Timestamp::from_millisecond(i64::try_from(at_ms).ok()?).ok()?.to_zoned(zone.clone()))
+}
+
+/// `2026-11-23 20:00:00`, in local time.
+pub(crate) fn shown(at_ms: u64, zone: &TimeZone) -> String {
+    zoned(at_ms, zone).map_or_else(|| format!("{at_ms} ms"), |at| at.strftime("%Y-%m-%d %H:%M:%S").to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two hours before UTC.
+    fn beside(begin: Option<&str>, end: &str) -> Beside {
+        let ms = |text: &str| text.parse::<Timestamp>().unwrap().as_millisecond() as u64;
+        Beside { begin_ms: begin.map(ms), end_ms: ms(end), zone: TimeZone::fixed(jiff::tz::offset(2)) }
+    }
+
+    fn moment(text: &str, beside: &Beside) -> String {
+        shown(text.parse::<Moment>().unwrap().resolve(beside).unwrap(), &beside.zone)
+    }
+
+    fn span(text: &str, beside: &Beside) -> Result<String, String> {
+        let span = text.parse::<MomentSpan>()?.resolve(beside)?;
+        Ok(format!("{} to {}", shown(span.start, &beside.zone), shown(span.end, &beside.zone)))
+    }
+
+    #[test]
+    fn moments_before_now() {
+        let now = beside(None, "2026-11-24T10:00:00Z");
+        for (text, at) in [
+            ("now", "2026-11-24 12:00:00"),
+            ("-2h", "2026-11-24 10:00:00"),
+            ("-1d", "2026-11-23 12:00:00"),
+            ("2026-11-23", "2026-11-23 00:00:00"),
+            ("2026-11-23T20:00", "2026-11-23 20:00:00"),
+            ("2026-11-23 20:00:05", "2026-11-23 20:00:05"),
+            ("2026-11-23T20:00Z", "2026-11-23 22:00:00"),
+            ("yesterday 20:00", "2026-11-23 20:00:00"),
+            ("today", "2026-11-24 00:00:00"),
+            ("11:59", "2026-11-24 11:59:00"),
+            ("9:30", "2026-11-24 09:30:00"),
+            ("20:00", "2026-11-23 20:00:00"),
+        ] {
+            assert_eq!(moment(text, &now), at, "{text}");
+        }
+    }
+
+    #[test]
+    fn moments_of_a_recording_are_after_its_begin() {
+        let recorded = beside(Some("2026-11-23T20:30:00.5Z"), "2026-11-24T03:00:00Z");
+        for (text, at) in [
+            ("+90s", "2026-11-23 22:31:30"),
+            ("22:30", "2026-11-23 22:30:00"),
+            ("23:00", "2026-11-23 23:00:00"),
+            ("01:00", "2026-11-24 01:00:00"),
+            ("-1h", "2026-11-24 04:00:00"),
+        ] {
+            assert_eq!(moment(text, &recorded), at, "{text}");
+        }
+    }
+
+    #[test]
+    fn spans_have_two_ends_of_which_each_can_be_left_out() {
+        let now = beside(None, "2026-11-24T10:00:00Z");
+        for (text, expected) in [
+            ("yesterday 20:00..22:00", "2026-11-23 20:00:00 to 2026-11-23 22:00:00"),
+            ("2026-11-20T20:00..02:00", "2026-11-20 20:00:00 to 2026-11-21 02:00:00"),
+            ("20:00..+90m", "2026-11-23 20:00:00 to 2026-11-23 21:30:00"),
+            ("-2h..-1h", "2026-11-24 10:00:00 to 2026-11-24 11:00:00"),
+            ("-2h..", "2026-11-24 10:00:00 to 2026-11-24 12:00:00"),
+        ] {
+            assert_eq!(span(text, &now).unwrap(), expected, "{text}");
+        }
+        for (text, why) in [
+            ("20:00", "FROM..TO"),
+            ("-1h..-2h", "nothing is between"),
+            ("noon..now", "'noon' is not a moment"),
+            ("25:00..", "'25:00' is not a moment"),
+            ("-2..now", "'-2' is not a moment"),
+            ("2026-13-01..", "not a moment"),
+        ] {
+            assert!(span(text, &now).unwrap_err().contains(why), "{text}: {:?}", span(text, &now));
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! The samples of a recording within a span of time.
+
+use std::ops::Range;
+
+use anyhow::{Context as _, anyhow};
+use gpumon_probe::model::Record;
+use gpumon_recording::{Kind, Recording};
+
+use crate::{
+    exit::{Failure, say},
+    moment::Beside,
+};
+
+/// Hands each sample of a span to `take`, behind the inventory that it belongs to. What is damaged is told and passed
+/// over.
+///
+/// # Errors
+/// Where there is no sample in the span, or `take` fails.
+pub(crate) fn samples(
+    recording: &Recording,
+    span: &Range<u64>,
+    mut take: impl FnMut(Record) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let blocks = recording.within(span);
+    let mut count = 0_u64;
+    if let Some(first) = blocks.first()
+        && let Some(inventory) = recording.inventory_before(*first).unwrap_or_default()
+    {
+        take(decode(&inventory)?)?;
+    }
+    for block in blocks {
+        let lines = match recording.read(block) {
+            Ok(lines) => lines,
+            Err(error) => {
+                say(&format!("{error}; it is left out"));
+                continue;
+            }
+        };
+        for line in lines.lines() {
+            let is_wanted = match line.kind {
+                Kind::Inventory => true,
+                Kind::Sample => span.contains(&line.at_ms),
+                _ => false,
+            };
+            if is_wanted {
+                count += u64::from(line.kind == Kind::Sample);
+                take(decode(lines.text(line))?)?;
+            }
+        }
+    }
+    if count == 0 {
+        let (first_ms, last_ms) = recording.times_ms();
+        let zone = Beside::recording((first_ms, last_ms)).zone;
+        let [first, last] = [first_ms, last_ms].map(|ms| crate::moment::shown(ms, &zone));
+        return Err(Failure::usage(anyhow!(
+            "there is no sample in that time: the recording is from {first} to {last}"
+        )));
+    }
+    Ok(())
+}
+
+fn decode(record: &str) -> Result<Record, Failure> {
+    Record::decode(record)
+        .context("a record is none of this gpumon; use the one that recorded it")
+        .map_err(Failure::from)
+}

@@ -1,0 +1,87 @@
+//! Asks a server for more of the past than its stream tells, on threads of its own.
+
+use std::{
+    io,
+    os::unix::net::UnixStream,
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+        mpsc::SyncSender,
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use gpumon_history::span::HistorySpan;
+
+use crate::{
+    local::Server,
+    top::{
+        history::FINE_MS,
+        input::Input,
+        metrics::{HOST_METRICS, METRICS},
+        model::Update,
+    },
+};
+
+/// As many as a wide terminal has columns of dots for.
+const POINTS: u32 = 500;
+/// What is shown is asked for again when it has moved by this part, but not all the time.
+const MOVED: u32 = 100;
+const SHORTEST: Duration = Duration::from_secs(60);
+const LONGEST: Duration = Duration::from_secs(600);
+
+/// Asks the server at a socket.
+pub(in crate::top) struct PastReader {
+    path: PathBuf,
+    inputs: SyncSender<Input>,
+    /// The span that was asked for last, in milliseconds, and when.
+    last: Option<(u64, Instant)>,
+    is_waiting: Arc<AtomicBool>,
+}
+
+impl PastReader {
+    pub(in crate::top) fn new(path: PathBuf, inputs: SyncSender<Input>) -> Self {
+        Self { path, inputs, last: None, is_waiting: Arc::default() }
+    }
+
+    /// Asks for the span up to `end_ms` where the stream does not tell all of it, unless that was done lately. The answer
+    /// comes as [`Update::Past`], the reason why there is none as [`Update::NoPast`].
+    pub(in crate::top) fn need(&mut self, span_ms: u64, end_ms: u64, now: Instant) {
+        let again = (Duration::from_millis(span_ms) / MOVED).clamp(SHORTEST, LONGEST);
+        let is_known = self.last.is_some_and(|(known, at)| known == span_ms && now.duration_since(at) < again);
+        if span_ms <= FINE_MS || end_ms == 0 || is_known || self.is_waiting.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        self.last = Some((span_ms, now));
+        let (path, inputs, is_waiting) = (self.path.clone(), self.inputs.clone(), Arc::clone(&self.is_waiting));
+        let body = move || {
+            let update = match read(path, end_ms.saturating_sub(span_ms), end_ms) {
+                Ok(past) => Update::Past(Box::new(past)),
+                Err(why) => Update::NoPast(why),
+            };
+            is_waiting.store(false, Ordering::Release);
+            // Without a screen, nobody wants it any more.
+            let _ = inputs.send(Input::Update(update));
+        };
+        if let Err(error) = thread::Builder::new().name("past".to_owned()).spawn(body) {
+            self.is_waiting.store(false, Ordering::Release);
+            let _ = self.inputs.try_send(Input::Update(Update::NoPast(error.to_string())));
+        }
+    }
+}
+
+/// All that can be charted, or why the server does not tell it.
+fn read(path: PathBuf, from_ms: u64, to_ms: u64) -> Result<HistorySpan, String> {
+    let ids = METRICS.iter().map(|metric| metric.id).chain(HOST_METRICS.iter().map(|metric| metric.id));
+    let metrics = ids.collect::<Vec<_>>().join(",");
+    let target = format!("/api/v1/history?from_ms={from_ms}&to_ms={to_ms}&points={POINTS}&metrics={metrics}");
+    let answer = UnixStream::connect(&path).and_then(|stream| Server { stream, path }.ask("GET", &target));
+    let answer = answer.map_err(|error: io::Error| error.to_string())?;
+    match answer.status {
+        200 => serde_json::from_str(&answer.body).map_err(|error| format!("its answer is not understood: {error}")),
+        404 => Err("it is older than this program: restart it".to_owned()),
+        _ => Err(answer.body.trim().to_owned()),
+    }
+}

@@ -1,0 +1,168 @@
+//! How fast a GPU usually is at each load: its own measure.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// A load must have been seen for so long before it tells what is usual.
+const EVIDENCE_S: f64 = 300.0;
+
+/// How fast what is usual moves once it is known, as a share of itself per second: 1 % in an hour of that load.
+const FORGETS_PER_S: f64 = 0.01 / 3_600.0;
+
+/// What one GPU usually does, by load, under the settings that it has. It is learned while the program runs.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Baseline {
+    /// The settings under which it was learned; others make what was learned worthless.
+    settings: Settings,
+    /// By load, as [`Load::number`] has it.
+    bands: BTreeMap<u16, Band>,
+}
+
+/// What people set, by which clocks and power change.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Settings {
+    /// The power limit in force.
+    pub(super) limit_watts: Option<f64>,
+    /// The application clock of the graphics engine.
+    pub(super) application_mhz: Option<u32>,
+}
+
+/// What is usual at one load.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(super) struct Band {
+    /// For how long it has been seen.
+    seconds: f64,
+    /// The median clock of the multiprocessors, in MHz.
+    pub(super) sm_mhz: f64,
+    /// The median draw, in watts.
+    pub(super) watts: f64,
+}
+
+/// How much a GPU has to do, in tenths of what it could.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Load {
+    /// Whether the hardware's counters tell it.
+    pub(super) counted: bool,
+    /// SM activity; where that is not counted, utilization.
+    pub(super) sm: u16,
+    /// Tensor activity; where that is not counted, memory utilization.
+    pub(super) other: u16,
+}
+
+impl Load {
+    pub(super) fn new(counted: bool, sm_percent: f64, other_percent: f64) -> Self {
+        let tenth = |percent: f64| (percent / 10.0).clamp(0.0, 9.0) as u16;
+        Self { counted, sm: tenth(sm_percent), other: tenth(other_percent) }
+    }
+
+    /// Whether two GPUs have about the same to do.
+    pub(super) fn is_like(self, other: Self) -> bool {
+        self.counted == other.counted && self.sm.abs_diff(other.sm) <= 1 && self.other.abs_diff(other.other) <= 1
+    }
+
+    fn number(self) -> u16 {
+        u16::from(self.counted) * 100 + self.sm * 10 + self.other
+    }
+}
+
+impl Baseline {
+    /// What is usual at this load; `None` where it has not been seen for long enough.
+    pub(super) fn usual(&self, load: Load) -> Option<Band> {
+        self.bands.get(&load.number()).copied().filter(|band| band.seconds >= EVIDENCE_S)
+    }
+
+    /// Forgets what was learned under other settings. What is not told now is as it was.
+    pub(super) fn set(&mut self, settings: Settings) {
+        let is_same = |was: Option<f64>, is: Option<f64>| was.zip(is).is_none_or(|(was, is)| (was - is).abs() < 0.5);
+        let (was, mhz) = (self.settings, |settings: Settings| settings.application_mhz.map(f64::from));
+        if !is_same(was.limit_watts, settings.limit_watts) || !is_same(mhz(was), mhz(settings)) {
+            self.bands.clear();
+        }
+        self.settings = Settings {
+            limit_watts: settings.limit_watts.or(was.limit_watts),
+            application_mhz: settings.application_mhz.or(was.application_mhz),
+        };
+    }
+
+    /// Learns from some seconds at this load.
+    pub(super) fn learn(&mut self, load: Load, seconds: f64, sm_mhz: f64, watts: f64) {
+        if seconds <= 0.0 {
+            return;
+        }
+        let band = self.bands.entry(load.number()).or_insert(Band { seconds: 0.0, sm_mhz, watts });
+        let is_known = band.seconds >= EVIDENCE_S;
+        band.seconds = (band.seconds + seconds).min(EVIDENCE_S);
+        for (usual, now) in [(&mut band.sm_mhz, sm_mhz), (&mut band.watts, watts)] {
+            *usual = if is_known {
+                // Towards a median, which moves as far for a little as for a lot.
+                let step = *usual * FORGETS_PER_S * seconds;
+                *usual + (now - *usual).clamp(-step, step)
+            } else {
+                *usual + (now - *usual) * (seconds / band.seconds)
+            };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LOAD: Load = Load { counted: true, sm: 9, other: 5 };
+
+    fn learned(seconds: u32) -> Baseline {
+        let mut baseline = Baseline::default();
+        baseline.set(Settings { limit_watts: Some(700.0), application_mhz: None });
+        for second in 0..seconds {
+            baseline.learn(LOAD, 1.0, 1980.0, if second % 2 == 0 { 500.0 } else { 520.0 });
+        }
+        baseline
+    }
+
+    #[test]
+    fn five_minutes_tell_what_is_usual_at_a_load_and_of_others_nothing() {
+        assert_eq!(learned(299).usual(LOAD), None);
+        let band = learned(301).usual(LOAD).unwrap();
+        assert!((band.sm_mhz - 1980.0).abs() < 1e-6 && (band.watts - 510.0).abs() < 1.0, "{band:?}");
+        assert_eq!(learned(301).usual(Load { sm: 8, ..LOAD }), None);
+        assert_eq!(learned(301).usual(Load { counted: false, ..LOAD }), None);
+    }
+
+    #[test]
+    fn it_forgets_slowly() {
+        let mut baseline = learned(400);
+        for _ in 0..3_600 {
+            baseline.learn(LOAD, 1.0, 1000.0, 200.0);
+        }
+        let band = baseline.usual(LOAD).unwrap();
+        assert!((0.985..0.995).contains(&(band.sm_mhz / 1980.0)), "{band:?}");
+        for _ in 0..100 * 3_600 {
+            baseline.learn(LOAD, 1.0, 1000.0, 200.0);
+        }
+        assert!((baseline.usual(LOAD).unwrap().sm_mhz - 1000.0).abs() < 1.0);
+    }
+
+    #[test]
+    fn other_settings_make_it_begin_anew_and_ones_that_are_not_told_do_not() {
+        let mut baseline = learned(400);
+        baseline.set(Settings::default());
+        baseline.set(Settings { limit_watts: Some(700.0), application_mhz: Some(1980) });
+        assert!(baseline.usual(LOAD).is_some());
+        for settings in [
+            Settings { limit_watts: Some(500.0), application_mhz: None },
+            Settings { limit_watts: None, application_mhz: Some(1200) },
+        ] {
+            let mut baseline = baseline.clone();
+            baseline.set(settings);
+            assert_eq!(baseline.usual(LOAD), None);
+        }
+    }
+
+    #[test]
+    fn it_can_be_kept() {
+        let baseline = learned(400);
+        let kept = serde_json::to_string(&baseline).unwrap();
+        assert_eq!(serde_json::from_str::<Baseline>(&kept).unwrap(), baseline);
+    }
+}

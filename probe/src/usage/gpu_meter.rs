@@ -1,0 +1,214 @@
+//! One GPU's use from sample to sample.
+//!
+//! The board's energy counter is read every few seconds. In between, power tells how its growth is to be divided among the
+//! samples; where there is no counter, the integral of the power is the energy.
+
+use std::collections::BTreeMap;
+
+use super::{
+    Accounts, OwnerKey,
+    share_out::{Holder, Step, share_out},
+};
+use crate::model::{Absence, GpuSample, Health, Owner, Process, Reading};
+
+/// Samples further apart than so many intervals, and this much more, tell nothing of the time between.
+const LONGEST_GAP_INTERVALS: u64 = 3;
+const LONGEST_GAP_MS: u64 = 2_000;
+
+/// Without a counter, what was used is told this late.
+const SETTLE_AFTER_S: f64 = 5.0;
+
+/// A counter that has not been read for longer is not waited for.
+const COUNTER_IS_OLD_MS: u64 = 65_000;
+
+/// For so long it may take to find out whose a process is.
+const OWNERS_KNOWN_AFTER_S: f64 = 30.0;
+
+/// A counter that has grown by more than what the board may draw, so many times over, was set anew.
+const MOST_OF_LIMIT: f64 = 2.0;
+
+/// No board draws more; for those that tell no limit.
+const MOST_WATTS: f64 = 3_000.0;
+
+#[derive(Debug, Default)]
+pub(super) struct GpuMeter {
+    last: Option<Last>,
+    /// What has not been given to anybody yet.
+    steps: Vec<Step>,
+    /// The energy counter as it was last, and when that was.
+    counter: Option<(f64, u64)>,
+    /// The draw while a program held the GPU and nothing ran, as it was last.
+    idle_watts: Option<f64>,
+    /// Whose the processes of the steps are, as far as it is known by now.
+    owners: BTreeMap<u32, Owned>,
+}
+
+/// The sample before.
+#[derive(Debug)]
+struct Last {
+    at_ms: u64,
+    interval_ms: u32,
+    watts: Option<f64>,
+    gpu_percent: Option<f64>,
+    holders: BTreeMap<u32, Option<f64>>,
+    omitted: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Owned {
+    pub(super) key: OwnerKey,
+    pub(super) path: Option<Reading<String>>,
+    /// Whether more may become known of it.
+    is_partial: bool,
+}
+
+impl GpuMeter {
+    pub(super) fn push(&mut self, gpu: &GpuSample, interval_ms: u32, accounts: &mut Accounts) {
+        let readable = matches!(gpu.health, Health::Ok);
+        let Some(now) = Last::new(gpu, interval_ms).filter(|_| readable) else {
+            // What a GPU does that does not answer, or whose processes are not told, is nobody's.
+            self.settle(1.0, accounts);
+            (self.last, self.counter) = (None, None);
+            return;
+        };
+        let Some(last) = self.last.take() else {
+            self.counter = counter(gpu);
+            self.know(gpu);
+            self.last = Some(now);
+            return;
+        };
+        let elapsed_ms = now.at_ms.saturating_sub(last.at_ms);
+        if now.at_ms == last.at_ms {
+            self.last = Some(last);
+            return;
+        }
+        if elapsed_ms == 0
+            || elapsed_ms > LONGEST_GAP_INTERVALS * u64::from(now.interval_ms.max(last.interval_ms)) + LONGEST_GAP_MS
+        {
+            self.settle(1.0, accounts);
+            self.counter = counter(gpu);
+            self.know(gpu);
+            self.last = Some(now);
+            return;
+        }
+        self.know(gpu);
+        let step = Step::between(&last, &now, elapsed_ms as f64 / 1000.0);
+        if step.is_idle()
+            && let (Some(watts), true) = (now.watts, !now.holders.is_empty())
+        {
+            self.idle_watts = Some(watts);
+        }
+        self.steps.push(step);
+        self.last = Some(now);
+        self.close(gpu, accounts);
+    }
+
+    /// Gives away what was used until now, where the counter tells how much that was, and it is known by whom.
+    fn close(&mut self, gpu: &GpuSample, accounts: &mut Accounts) {
+        let seconds: f64 = self.steps.iter().map(|step| step.seconds).sum();
+        let is_known = !self.owners.values().any(|owned| owned.is_partial) || seconds >= OWNERS_KNOWN_AFTER_S;
+        if !is_known {
+            return;
+        }
+        match (self.counter, counter(gpu)) {
+            (Some((before, at_ms)), Some((after, now_ms))) if now_ms != at_ms => {
+                let integral: f64 = self.steps.iter().filter_map(|step| step.joules).sum();
+                let limit = gpu.power.limit_watts.value().map_or(MOST_WATTS, |limit| limit * MOST_OF_LIMIT);
+                let grown = after - before;
+                let is_possible = (0.0..=limit * (seconds + 1.0)).contains(&grown) && integral > 0.0;
+                self.counter = Some((after, now_ms));
+                self.settle(if is_possible { grown / integral } else { 1.0 }, accounts);
+            }
+            (Some(_), Some(_)) => {}
+            (_, after) => {
+                if after.is_some() || seconds >= SETTLE_AFTER_S {
+                    self.settle(1.0, accounts);
+                }
+                self.counter = after;
+            }
+        }
+    }
+
+    /// Gives away all steps, with so many times the energy that their power tells.
+    fn settle(&mut self, factor: f64, accounts: &mut Accounts) {
+        for step in self.steps.drain(..) {
+            share_out(&step, factor, self.idle_watts, &self.owners, accounts);
+        }
+        let last = self.last.as_ref();
+        self.owners.retain(|pid, _| last.is_some_and(|last| last.holders.contains_key(pid)));
+    }
+
+    fn know(&mut self, gpu: &GpuSample) {
+        for process in gpu.processes.value().into_iter().flatten() {
+            // What is known stays so, but for the name of a notebook.
+            let has_notebook = process.owner.value().is_some_and(|owner| owner.notebook.is_some());
+            if has_notebook || self.owners.get(&process.pid).is_none_or(|owned| owned.is_partial) {
+                self.owners.insert(process.pid, Owned::new(process));
+            }
+        }
+    }
+}
+
+impl Last {
+    /// `None` where it is not known who holds the GPU.
+    fn new(gpu: &GpuSample, interval_ms: u32) -> Option<Self> {
+        let Reading::Now(processes) = &gpu.processes else { return None };
+        let mut holders: BTreeMap<u32, Option<f64>> = BTreeMap::new();
+        // The server of MPS computes for its clients, which are listed, too.
+        let is_server =
+            |process: &&Process| process.name.value().is_some_and(|name| name.starts_with("nvidia-cuda-mps"));
+        for process in processes.iter().filter(|process| !is_server(process)) {
+            // A process can be on several instances of a divided GPU.
+            let share = process.sm_percent.value().map(|percent| percent / 100.0);
+            let known = holders.entry(process.pid).or_insert(share);
+            *known = known.zip(share).map(|(one, other)| one.max(other));
+        }
+        let watts = gpu.power.average_watts.value().or(gpu.power.draw_watts.value()).copied();
+        let gpu_percent = gpu.utilization.gpu_percent.value().copied();
+        Some(Self { at_ms: gpu.at_ms, interval_ms, watts, gpu_percent, holders, omitted: gpu.processes_omitted > 0 })
+    }
+}
+
+impl Step {
+    fn between(last: &Last, now: &Last, seconds: f64) -> Self {
+        let pids = last.holders.keys().chain(now.holders.keys().filter(|pid| !last.holders.contains_key(pid)));
+        let holders = pids.map(|pid| {
+            let (before, after) = (last.holders.get(pid), now.holders.get(pid));
+            // The driver's share is of the time before it was read.
+            Holder {
+                pid: *pid,
+                share: after.or(before).copied().flatten(),
+                before: before.is_some(),
+                after: after.is_some(),
+            }
+        });
+        let watts = last.watts.zip(now.watts).map(|(one, other)| f64::midpoint(one, other));
+        Self {
+            seconds,
+            joules: watts.map(|watts| watts * seconds),
+            gpu_share: now.gpu_percent.map(|percent| percent / 100.0),
+            was_idle: last.gpu_percent == Some(0.0) && now.gpu_percent == Some(0.0),
+            holders: holders.collect(),
+            omitted: last.omitted || now.omitted,
+        }
+    }
+}
+
+impl Owned {
+    fn new(process: &Process) -> Self {
+        let owner = process.owner.value();
+        let job = owner.and_then(Owner::job);
+        let path = job.as_ref().and_then(|job| job.path.clone());
+        let is_due = |absence: Option<&Absence>| absence == Some(&Absence::NotReadYet);
+        let is_partial = is_due(process.owner.absence()) || is_due(process.user.absence());
+        let key = OwnerKey { user: process.user.value().cloned(), job: job.map(|job| (job.kind, job.id)) };
+        Self { key, path, is_partial: is_partial || owner.is_some_and(|owner| owner.partial) }
+    }
+}
+
+/// The energy counter, and when it was read; `None` where that was long ago.
+fn counter(gpu: &GpuSample) -> Option<(f64, u64)> {
+    let reading = &gpu.power.energy_joules_total;
+    let at_ms = reading.read_at_ms(gpu.at_ms);
+    reading.value().filter(|_| gpu.at_ms.saturating_sub(at_ms) <= COUNTER_IS_OLD_MS).map(|joules| (*joules, at_ms))
+}

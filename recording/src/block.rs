@@ -1,0 +1,166 @@
+//! One block of a recording: the records of a few seconds, compressed, behind a head that says what is in them.
+//!
+//! A block is a gzip member (RFC 1952) whose extra field has the subfield `GM`: format (1 byte), flags (1 byte), two bytes
+//! of 0, the bytes of the whole member, the bytes of its text and its samples (4 bytes each), and the times of its first
+//! and last sample in milliseconds since 1970 (8 bytes each); all numbers little-endian.
+
+use std::io::{self, Read, Write};
+
+use flate2::{Compression, GzBuilder, read::GzDecoder};
+
+/// The format that is written, and the newest that is read.
+pub const FORMAT: u8 = 1;
+
+/// What a gzip member with an extra field and no other begins with: the magic number, deflate, its flags.
+const GZIP_WITH_EXTRA: [u8; 4] = [0x1f, 0x8b, 8, 4];
+/// Two letters, and the bytes that follow them.
+const SUBFIELD: [u8; 4] = [b'G', b'M', PAYLOAD as u8, 0];
+const PAYLOAD: usize = 32;
+/// Where the extra field begins, and where the payload of its subfield does.
+const EXTRA_AT: usize = 12;
+const PAYLOAD_AT: usize = EXTRA_AT + SUBFIELD.len();
+/// The bytes of a head.
+pub const HEAD: usize = PAYLOAD_AT + PAYLOAD;
+
+const HAS_INVENTORY: u8 = 1;
+
+/// Nobody writes a block with more text.
+pub const LARGEST_TEXT: u32 = 256 << 20;
+
+/// What a block says of itself.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Head {
+    /// Bytes of the member, with this head.
+    pub bytes: u32,
+    /// Bytes of its text.
+    pub text_bytes: u32,
+    /// How many of its records are samples.
+    pub samples: u32,
+    /// Whether an inventory is among its records.
+    pub has_inventory: bool,
+    /// When its first sample was taken, in milliseconds since 1970.
+    pub first_ms: u64,
+    /// The same of its last.
+    pub last_ms: u64,
+}
+
+/// What the bytes are where a block should begin.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Found {
+    /// A block.
+    Block(Head),
+    /// One in a format that only a newer gpumon reads.
+    Newer(u8),
+    /// Nothing of ours.
+    Other,
+}
+
+impl Head {
+    /// Reads a head from the first [`HEAD`] bytes of a block, or fewer where there are no more.
+    pub fn read(bytes: &[u8]) -> Found {
+        let begins = bytes.starts_with(&GZIP_WITH_EXTRA) && bytes.get(EXTRA_AT..EXTRA_AT + 2) == Some(b"GM");
+        let Some(format) = bytes.get(PAYLOAD_AT).filter(|_| begins) else { return Found::Other };
+        if *format > FORMAT {
+            return Found::Newer(*format);
+        }
+        let Some(payload) = bytes.get(PAYLOAD_AT..HEAD).filter(|_| bytes[EXTRA_AT..PAYLOAD_AT] == SUBFIELD) else {
+            return Found::Other;
+        };
+        let four = |at: usize| u32::from_le_bytes(payload[at..at + 4].try_into().expect("four bytes"));
+        let eight = |at: usize| u64::from_le_bytes(payload[at..at + 8].try_into().expect("eight bytes"));
+        let head = Self {
+            bytes: four(4),
+            text_bytes: four(8),
+            samples: four(12),
+            has_inventory: payload[1] & HAS_INVENTORY != 0,
+            first_ms: eight(16),
+            last_ms: eight(24),
+        };
+        // What could not have been written is no block, so that nobody makes room for it.
+        let is_possible =
+            head.bytes as usize > HEAD && head.text_bytes <= LARGEST_TEXT && head.samples <= head.text_bytes;
+        if is_possible { Found::Block(head) } else { Found::Other }
+    }
+
+    fn payload(&self) -> [u8; PAYLOAD] {
+        let mut payload = [0; PAYLOAD];
+        payload[0] = FORMAT;
+        payload[1] = if self.has_inventory { HAS_INVENTORY } else { 0 };
+        for (at, number) in [(4, self.bytes), (8, self.text_bytes), (12, self.samples)] {
+            payload[at..at + 4].copy_from_slice(&number.to_le_bytes());
+        }
+        payload[16..24].copy_from_slice(&self.first_ms.to_le_bytes());
+        payload[24..].copy_from_slice(&self.last_ms.to_le_bytes());
+        payload
+    }
+}
+
+/// Compresses a text into a block. Of `head`, the bytes are filled in.
+pub fn pack(text: &[u8], head: Head) -> Vec<u8> {
+    let mut extra = SUBFIELD.to_vec();
+    extra.extend([0; PAYLOAD]);
+    let mut encoder = GzBuilder::new().extra(extra).write(Vec::new(), Compression::default());
+    encoder.write_all(text).expect("memory takes all that is written");
+    let mut block = encoder.finish().expect("memory takes all that is written");
+    let head = Head { bytes: block.len() as u32, text_bytes: text.len() as u32, ..head };
+    block[PAYLOAD_AT..HEAD].copy_from_slice(&head.payload());
+    block
+}
+
+/// The text of a block, whose bytes these are.
+///
+/// # Errors
+/// Where they are not those that were written: the member's checksum and length are compared.
+pub fn unpack(block: &[u8], head: &Head) -> io::Result<Vec<u8>> {
+    let mut text = Vec::with_capacity(head.text_bytes as usize);
+    GzDecoder::new(block).take(u64::from(head.text_bytes) + 1).read_to_end(&mut text)?;
+    if text.len() != head.text_bytes as usize {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "its text is not as long as its head says"));
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_is_read_as_it_was_written_and_is_a_gzip_member() {
+        let head = Head {
+            samples: 2,
+            has_inventory: true,
+            first_ms: 1_700_000_000_000,
+            last_ms: 1_700_000_001_000,
+            ..Head::default()
+        };
+        let text = "{\"type\":\"sample\"}\n".repeat(50).into_bytes();
+        let block = pack(&text, head);
+        let Found::Block(read) = Head::read(&block) else { panic!("no block") };
+        assert_eq!(read, Head { bytes: block.len() as u32, text_bytes: text.len() as u32, ..head });
+        assert_eq!(unpack(&block, &read).unwrap(), text);
+        let twice = [&block[..], &block[..]].concat();
+        let mut all = Vec::new();
+        flate2::read::MultiGzDecoder::new(&twice[..]).read_to_end(&mut all).unwrap();
+        assert_eq!(all, [&text[..], &text[..]].concat(), "what any gzip prints");
+    }
+
+    #[test]
+    fn what_was_changed_is_noticed_and_what_is_newer_is_named() {
+        let block = pack(b"text\n", Head::default());
+        let Found::Block(head) = Head::read(&block) else { panic!("no block") };
+        for at in HEAD..block.len() {
+            let mut changed = block.clone();
+            changed[at] ^= 1;
+            assert!(unpack(&changed, &head).is_err(), "byte {at}");
+        }
+        let mut newer = block.clone();
+        newer[PAYLOAD_AT] = 7;
+        assert_eq!(Head::read(&newer), Found::Newer(7));
+        for length in 0..HEAD {
+            assert_eq!(Head::read(&block[..length]), Found::Other, "{length} bytes");
+        }
+        let mut huge = block;
+        huge[PAYLOAD_AT + 8..PAYLOAD_AT + 12].copy_from_slice(&u32::MAX.to_le_bytes());
+        assert_eq!(Head::read(&huge), Found::Other, "nobody makes room for 4 GB");
+    }
+}

@@ -1,0 +1,223 @@
+//! The files of a recording: one that grows, and those that it was before.
+
+use std::{
+    fs::{self, File, Metadata, OpenOptions},
+    io::{self, Read, Seek, Write},
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use thiserror::Error;
+
+use crate::{
+    block::{Found, HEAD, Head},
+    error::shown,
+    recording::numbered,
+};
+
+/// When the next file begins, and how many there may be.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Limits {
+    /// No file gets larger than this many bytes, unless one block is.
+    pub bytes: Option<u64>,
+    /// No file is written to for longer than this.
+    pub time: Option<Duration>,
+    /// So many older files are kept; all of them where that is not said.
+    pub keep: Option<usize>,
+}
+
+/// Why nothing can be recorded there.
+#[derive(Debug, Error)]
+pub enum FilesError {
+    /// Something is there.
+    #[error("{0} exists: choose another file, or overwrite it with --force")]
+    Exists(String),
+    /// Something is there that is not gpumon's, under the name of an older part.
+    #[error("{0} exists and is not a recording: move it away, or choose another file")]
+    NotOurs(String),
+    /// Somebody is at it.
+    #[error("{0} is being recorded by another gpumon: choose another file, or stop that one")]
+    Busy(String),
+    /// A pipe or a device has no size.
+    #[error("{0} is not a file, and cannot be rotated: leave --size, --every and --keep out")]
+    NotRotated(String),
+    /// Anything else.
+    #[error("cannot write {file}: {cause}{}", cure(cause))]
+    Other {
+        /// Its path.
+        file: String,
+        /// What the system said.
+        cause: io::Error,
+    },
+}
+
+fn cure(cause: &io::Error) -> &'static str {
+    match cause.kind() {
+        io::ErrorKind::NotFound => "; create its folder first",
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            "; choose a folder that you may write to"
+        }
+        io::ErrorKind::StorageFull => "; free some space, or limit the recording with --size and --keep",
+        io::ErrorKind::QuotaExceeded => "; free some of your quota, or limit the recording with --size and --keep",
+        io::ErrorKind::FileTooLarge => "; raise the limit of a file's size (ulimit -f), or rotate with --size",
+        _ => "",
+    }
+}
+
+/// Where blocks go.
+pub struct Files {
+    path: PathBuf,
+    file: File,
+    limits: Limits,
+    /// What the file has, all of it whole blocks.
+    bytes: u64,
+    begun: Instant,
+    /// What every file begins with, so that it can be read without the others.
+    opening: Vec<u8>,
+    /// Of all files.
+    total_bytes: u64,
+    /// A pipe or a device.
+    is_stream: bool,
+}
+
+impl Files {
+    /// Whether a recording may begin there.
+    ///
+    /// # Errors
+    /// [`FilesError`] says what to do instead.
+    pub fn check(path: &Path, limits: Limits, overwrite: bool) -> Result<(), FilesError> {
+        let name = || shown(path);
+        let existing = fs::metadata(path).ok();
+        if existing.as_ref().is_some_and(is_stream) {
+            let is_rotated = limits.bytes.is_some() || limits.time.is_some();
+            return if is_rotated { Err(FilesError::NotRotated(name())) } else { Ok(()) };
+        }
+        if existing.is_some() && !overwrite {
+            return Err(FilesError::Exists(name()));
+        }
+        // They would be taken for older parts of this recording.
+        for part in older(path) {
+            if !overwrite {
+                return Err(FilesError::Exists(shown(&part)));
+            }
+            if !is_recording(&part) {
+                return Err(FilesError::NotOurs(shown(&part)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Begins a recording in a file that is not there yet; with `overwrite`, in the place of what is there, with all its
+    /// older parts.
+    ///
+    /// # Errors
+    /// [`FilesError`] says what to do instead.
+    pub fn create(path: &Path, limits: Limits, overwrite: bool) -> Result<Self, FilesError> {
+        Self::check(path, limits, overwrite)?;
+        let name = || shown(path);
+        let other = |cause| FilesError::Other { file: name(), cause };
+        let is_stream = fs::metadata(path).is_ok_and(|existing| is_stream(&existing));
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).create_new(!is_stream && !overwrite);
+        let mut file = options.open(path).map_err(|cause| match cause.kind() {
+            io::ErrorKind::AlreadyExists => FilesError::Exists(name()),
+            _ => other(cause),
+        })?;
+        if !is_stream {
+            // Where a file system has no locks, nobody is kept out.
+            if matches!(file.try_lock(), Err(fs::TryLockError::WouldBlock)) {
+                return Err(FilesError::Busy(name()));
+            }
+            file.set_len(0).and_then(|()| file.rewind()).map_err(other)?;
+            for part in older(path).collect::<Vec<_>>() {
+                fs::remove_file(&part).map_err(|cause| FilesError::Other { file: shown(&part), cause })?;
+            }
+        }
+        let (opening, begun) = (Vec::new(), Instant::now());
+        Ok(Self { path: path.to_owned(), file, limits, bytes: 0, begun, opening, total_bytes: 0, is_stream })
+    }
+
+    /// Has every file to come begin with this block.
+    pub fn set_opening(&mut self, block: Vec<u8>) {
+        self.opening = block;
+    }
+
+    /// How much has been written, in bytes, with what was deleted since.
+    pub fn total_bytes(&self) -> u64 {
+        self.total_bytes
+    }
+
+    /// Writes a block, into the next file where it is time for that.
+    ///
+    /// # Errors
+    /// Where that fails. What was written before is whole: of a block, all or nothing is in the file.
+    pub fn write(&mut self, block: &[u8]) -> Result<(), FilesError> {
+        let is_full = self.limits.bytes.is_some_and(|most| self.bytes + block.len() as u64 > most)
+            || self.limits.time.is_some_and(|longest| self.begun.elapsed() >= longest);
+        if is_full && self.bytes > 0 && !self.is_stream {
+            self.rotate()?;
+        }
+        self.append(block)
+    }
+
+    fn append(&mut self, block: &[u8]) -> Result<(), FilesError> {
+        if let Err(cause) = self.file.write_all(block).and_then(|()| self.file.flush()) {
+            if !self.is_stream {
+                // A part of a block is of no use. Where even that fails, whoever reads it stops there.
+                let _ = self.file.set_len(self.bytes);
+            }
+            return Err(FilesError::Other { file: shown(&self.path), cause });
+        }
+        self.bytes += block.len() as u64;
+        self.total_bytes += block.len() as u64;
+        Ok(())
+    }
+
+    /// Gives the file its number, and begins the next one.
+    fn rotate(&mut self) -> Result<(), FilesError> {
+        let fails = |file: &Path, cause| FilesError::Other { file: shown(file), cause };
+        let mut last = older(&self.path).count();
+        while self.limits.keep.is_some_and(|keep| last >= keep.max(1)) {
+            let oldest = numbered(&self.path, last);
+            fs::remove_file(&oldest).map_err(|cause| fails(&oldest, cause))?;
+            last -= 1;
+        }
+        for number in (1..=last).rev() {
+            let part = numbered(&self.path, number);
+            fs::rename(&part, numbered(&self.path, number + 1)).map_err(|cause| fails(&part, cause))?;
+        }
+        if self.limits.keep == Some(0) {
+            fs::remove_file(&self.path)
+        } else {
+            fs::rename(&self.path, numbered(&self.path, 1))
+        }
+        .map_err(|cause| fails(&self.path, cause))?;
+        self.file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .open(&self.path)
+            .map_err(|cause| fails(&self.path, cause))?;
+        let _ = self.file.try_lock();
+        (self.bytes, self.begun) = (0, Instant::now());
+        let opening = std::mem::take(&mut self.opening);
+        let written = self.append(&opening);
+        self.opening = opening;
+        written
+    }
+}
+
+/// A pipe or a device.
+fn is_stream(file: &Metadata) -> bool {
+    !file.is_file() && !file.is_dir()
+}
+
+/// The older parts of a recording, the newest first.
+fn older(path: &Path) -> impl Iterator<Item = PathBuf> {
+    (1..).map(move |number| numbered(path, number)).take_while(|part| part.exists())
+}
+
+fn is_recording(path: &Path) -> bool {
+    let mut first = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(HEAD as u64).read_to_end(&mut first));
+    read.is_ok_and(|length| length == 0 || matches!(Head::read(&first), Found::Block(_) | Found::Newer(_)))
+}

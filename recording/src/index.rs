@@ -1,0 +1,212 @@
+//! What is where in a file: its blocks, or for a file of lines, pieces of it.
+
+use std::{
+    fs::File,
+    io::{self, BufRead, BufReader, Read, Seek, Write},
+    os::unix::fs::FileExt,
+    path::Path,
+};
+
+use flate2::read::MultiGzDecoder;
+use gpumon_probe::{model::Record, untrusted::escaped};
+
+use crate::{
+    BadRecording, Cut, Kind,
+    block::{self, FORMAT, Found, HEAD, Head},
+    error::shown,
+    line::stamp,
+};
+
+/// A longer line is none of a collector.
+const LONGEST_LINE: u64 = 64 << 20;
+/// A piece of a file of lines is about as long as a block.
+const PIECE: u32 = 1 << 20;
+/// What is searched at once for the next block behind a damaged one.
+const WINDOW: usize = 1 << 20;
+
+/// A file that has been looked through.
+#[derive(Debug)]
+pub(crate) struct Index {
+    pub(crate) file: File,
+    pub(crate) is_packed: bool,
+    /// Where each block is, and what is in it.
+    pub(crate) blocks: Vec<(u64, Head)>,
+    pub(crate) cuts: Vec<Cut>,
+}
+
+impl Index {
+    pub(crate) fn of(path: &Path) -> Result<Self, BadRecording> {
+        let name = shown(path);
+        let unreadable = |cause| BadRecording::Unreadable { file: name.clone(), cause };
+        let file = File::open(path).map_err(unreadable)?;
+        if file.metadata().map_err(unreadable)?.is_dir() {
+            return Err(unreadable(io::ErrorKind::IsADirectory.into()));
+        }
+        let mut first = Vec::with_capacity(HEAD);
+        (&file).take(HEAD as u64).read_to_end(&mut first).map_err(unreadable)?;
+        match Head::read(&first) {
+            Found::Block(_) => Self::of_blocks(file, &name),
+            Found::Newer(format) => Err(BadRecording::Newer { file: name, format, known: FORMAT }),
+            Found::Other => Self::of_lines(first, file, &name),
+        }
+    }
+
+    fn of_blocks(file: File, name: &str) -> Result<Self, BadRecording> {
+        let unreadable = |cause| BadRecording::Unreadable { file: name.to_owned(), cause };
+        let length = file.metadata().map_err(unreadable)?.len();
+        let mut index = Self { file, is_packed: true, blocks: Vec::new(), cuts: Vec::new() };
+        let mut offset = 0;
+        while offset < length {
+            let head = read_at_most(&index.file, offset, HEAD).map_err(unreadable)?;
+            offset = match Head::read(&head) {
+                Found::Block(head) if offset + u64::from(head.bytes) <= length => {
+                    index.blocks.push((offset, head));
+                    offset + u64::from(head.bytes)
+                }
+                Found::Newer(format) => {
+                    return Err(BadRecording::Newer { file: name.to_owned(), format, known: FORMAT });
+                }
+                Found::Block(_) | Found::Other => {
+                    let next = next_block(&index.file, offset + 1, length).map_err(unreadable)?;
+                    let after_ms = index.blocks.last().map_or(0, |(_, head)| head.last_ms);
+                    index.cuts.push(Cut {
+                        file: name.to_owned(),
+                        after_ms,
+                        bytes: next - offset,
+                        is_at_end: next == length,
+                    });
+                    next
+                }
+            };
+        }
+        Ok(index)
+    }
+
+    /// A file of records, one a line, that somebody else may have compressed. `first` has been read already.
+    fn of_lines(first: Vec<u8>, file: File, name: &str) -> Result<Self, BadRecording> {
+        let unreadable = |cause| BadRecording::Unreadable { file: name.to_owned(), cause };
+        let is_gzip = first.starts_with(&[0x1f, 0x8b]);
+        // What cannot be moved in, as a pipe, is put where it can be.
+        if !is_gzip && file.metadata().map_err(unreadable)?.is_file() {
+            (&file).rewind().map_err(unreadable)?;
+            return lines_of(file, name);
+        }
+        let whole = io::Cursor::new(first).chain(file);
+        let mut input: Box<dyn Read> = if is_gzip { Box::new(MultiGzDecoder::new(whole)) } else { Box::new(whole) };
+        let mut unpacked = tempfile::tempfile().map_err(unreadable)?;
+        let mut piece = vec![0; WINDOW];
+        loop {
+            match input.read(&mut piece) {
+                Ok(0) => break,
+                Ok(length) => unpacked.write_all(&piece[..length]).map_err(unreadable)?,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // What was cut off is read as far as it goes.
+                Err(_) if unpacked.stream_position().map_err(unreadable)? > 0 => break,
+                Err(cause) => return Err(BadRecording::NotUnpacked { file: name.to_owned(), cause }),
+            }
+        }
+        unpacked.rewind().map_err(unreadable)?;
+        lines_of(unpacked, name)
+    }
+
+    /// The text of a block.
+    pub(crate) fn text(&self, block: usize) -> io::Result<Vec<u8>> {
+        let (offset, head) = &self.blocks[block];
+        let mut bytes = vec![0; head.bytes as usize];
+        self.file.read_exact_at(&mut bytes, *offset)?;
+        if self.is_packed { block::unpack(&bytes, head) } else { Ok(bytes) }
+    }
+}
+
+/// Looks at every line, so that what is wrong with one is said at once.
+fn lines_of(file: File, name: &str) -> Result<Index, BadRecording> {
+    let mut index = Index { file, is_packed: false, blocks: Vec::new(), cuts: Vec::new() };
+    let unreadable = |cause| BadRecording::Unreadable { file: name.to_owned(), cause };
+    let mut reader = BufReader::new(&index.file);
+    let (mut offset, mut number, mut samples) = (0, 0, 0_u64);
+    let (mut begin, mut head) = (0, Head::default());
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        let length = (&mut reader).take(LONGEST_LINE).read_until(b'\n', &mut line).map_err(unreadable)?;
+        if length == 0 {
+            break;
+        }
+        number += 1;
+        match checked(&line) {
+            Ok(Some((kind, at_ms))) => {
+                head.has_inventory |= kind == Kind::Inventory;
+                if kind == Kind::Sample {
+                    head.first_ms = if head.samples == 0 { at_ms } else { head.first_ms };
+                    (head.samples, head.last_ms, samples) = (head.samples + 1, at_ms, samples + 1);
+                }
+            }
+            Ok(None) => {}
+            // A recorder that was killed leaves the beginning of a line.
+            Err(_) if !line.ends_with(b"\n") && samples > 0 => {
+                let after_ms = head.last_ms;
+                index.cuts.push(Cut { file: name.to_owned(), after_ms, bytes: length as u64, is_at_end: true });
+                break;
+            }
+            // What is quoted of the line can hold anything.
+            Err(cause) => {
+                return Err(BadRecording::BadLine { file: name.to_owned(), line: number, cause: escaped(&cause) });
+            }
+        }
+        offset += length as u64;
+        head.bytes = u32::try_from(offset - begin).unwrap_or(u32::MAX);
+        if head.bytes >= PIECE {
+            head.text_bytes = head.bytes;
+            index.blocks.push((begin, head));
+            (begin, head) = (offset, Head { first_ms: head.last_ms, last_ms: head.last_ms, ..Head::default() });
+        }
+    }
+    if head.bytes > 0 {
+        head.text_bytes = head.bytes;
+        index.blocks.push((begin, head));
+    }
+    Ok(index)
+}
+
+/// `None` where a line is empty.
+fn checked(line: &[u8]) -> Result<Option<(Kind, u64)>, String> {
+    let text = std::str::from_utf8(line).map_err(|_| "it is not text".to_owned())?.trim_end();
+    if text.is_empty() {
+        return Ok(None);
+    }
+    Record::decode(text).map_err(|error| error.to_string())?;
+    stamp(text).map(Some).map_err(|error| error.to_string())
+}
+
+fn read_at_most(file: &File, offset: u64, most: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; most];
+    let mut length = 0;
+    while length < most {
+        match file.read_at(&mut bytes[length..], offset + length as u64) {
+            Ok(0) => break,
+            Ok(read) => length += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    bytes.truncate(length);
+    Ok(bytes)
+}
+
+/// Where the next whole block begins; `length` where there is none.
+fn next_block(file: &File, mut from: u64, length: u64) -> io::Result<u64> {
+    while from < length {
+        // The windows overlap by a head, so that none is missed that lies across.
+        let window = read_at_most(file, from, WINDOW + HEAD)?;
+        for at in 0..window.len().min(WINDOW) {
+            if window[at] == 0x1f
+                && let Found::Block(head) = Head::read(&window[at..])
+                && from + at as u64 + u64::from(head.bytes) <= length
+            {
+                return Ok(from + at as u64);
+            }
+        }
+        from += WINDOW as u64;
+    }
+    Ok(length)
+}

@@ -1,0 +1,334 @@
+//! A recording that is played: at any speed, from any moment.
+
+use std::{
+    io,
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use crate::{BadRecording, Kind, Lines, Recording};
+
+/// Nothing is waited for longer than this: a recording can have been interrupted for hours.
+const LONGEST_WAIT_MS: u64 = 5_000;
+/// At most so many samples at once, so that whoever steers is heard at any speed.
+const AT_ONCE: usize = 64;
+/// What is read of the past where it is moved to another moment.
+const PAST_MS: u64 = 15 * 60 * 1000;
+/// At most so many samples of it, and so many events.
+const PAST_SAMPLES: usize = 600;
+const PAST_EVENTS: usize = 256;
+/// At most so many blocks of it: the times of a damaged recording mean nothing.
+const PAST_BLOCKS: usize = 2_000;
+
+/// The speeds that keys choose from, in times of the real one.
+pub const SPEEDS: [f64; 9] = [0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0];
+
+/// What a [`Player`] has to show.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Played {
+    /// It begins anew, at another moment: what was shown is forgotten.
+    Rewound,
+    /// A record, as JSON.
+    Record(String),
+}
+
+/// Plays a [`Recording`].
+#[derive(Debug)]
+pub struct Player {
+    recording: Recording,
+    /// The sample that is shown, by its number; `None` before the first.
+    shown: Option<usize>,
+    shown_ms: u64,
+    paused: bool,
+    speed: f64,
+    due: Instant,
+    /// Where it is to begin.
+    start_ms: Option<u64>,
+    /// The block that was read last.
+    block: Option<(usize, Lines)>,
+}
+
+impl Player {
+    /// Opens a recording, as [`Recording::open`] does, before its first sample.
+    ///
+    /// # Errors
+    /// Where it is none.
+    pub fn open(path: &Path) -> Result<Self, BadRecording> {
+        Recording::open(path).map(Self::new)
+    }
+
+    /// Plays it from its beginning, as fast as it was.
+    pub fn new(recording: Recording) -> Self {
+        let shown_ms = recording.times_ms().0;
+        Self {
+            recording,
+            shown: None,
+            shown_ms,
+            paused: false,
+            speed: 1.0,
+            due: Instant::now(),
+            start_ms: None,
+            block: None,
+        }
+    }
+
+    /// What is played.
+    pub fn recording(&self) -> &Recording {
+        &self.recording
+    }
+
+    /// When [`advance`](Self::advance) has something to give; `None` while it is paused or over.
+    pub fn due(&self) -> Option<Instant> {
+        (!self.paused && !self.is_over()).then_some(self.due)
+    }
+
+    /// Whether it stands still because somebody wanted that.
+    pub fn is_paused(&self) -> bool {
+        self.paused
+    }
+
+    /// Whether the last sample is shown.
+    pub fn is_over(&self) -> bool {
+        self.next() >= self.recording.samples()
+    }
+
+    /// In times of the real speed.
+    pub fn speed(&self) -> f64 {
+        self.speed
+    }
+
+    /// The time that is shown, and that of the first and the last sample, in milliseconds since 1970.
+    pub fn times_ms(&self) -> (u64, u64, u64) {
+        let (first, last) = self.recording.times_ms();
+        (self.shown_ms, first, last)
+    }
+
+    /// All that is due by now.
+    ///
+    /// # Errors
+    /// Where a block cannot be read. It goes on behind it.
+    pub fn advance(&mut self, now: Instant) -> io::Result<Vec<Played>> {
+        let mut played = match self.start_ms.take() {
+            Some(at_ms) => self.seek_to(at_ms)?,
+            None => Vec::new(),
+        };
+        for _ in 0..AT_ONCE {
+            if self.due().is_none_or(|due| due > now) {
+                break;
+            }
+            played.extend(self.show_next()?);
+            self.due = self.due.max(now.checked_sub(Duration::from_secs(1)).unwrap_or(now)) + self.wait();
+        }
+        Ok(played)
+    }
+
+    /// Pauses, or goes on, or begins anew where it is over.
+    ///
+    /// # Errors
+    /// As [`advance`](Self::advance).
+    pub fn pause_or_go_on(&mut self) -> io::Result<Vec<Played>> {
+        if self.is_over() {
+            self.paused = false;
+            return self.seek(0);
+        }
+        self.set_paused(!self.paused);
+        Ok(Vec::new())
+    }
+
+    /// Pauses, or goes on.
+    pub fn set_paused(&mut self, paused: bool) {
+        self.paused = paused;
+        self.due = Instant::now() + self.wait();
+    }
+
+    /// Plays so much faster or slower, in times of the real speed.
+    pub fn set_speed(&mut self, speed: f64) {
+        self.speed = speed.clamp(SPEEDS[0], 1000.0);
+        self.due = Instant::now() + self.wait();
+    }
+
+    /// The next of [`SPEEDS`].
+    pub fn change_speed(&mut self, faster: bool) {
+        let next = if faster {
+            SPEEDS.iter().find(|speed| **speed > self.speed)
+        } else {
+            SPEEDS.iter().rfind(|speed| **speed < self.speed)
+        };
+        self.set_speed(next.copied().unwrap_or(self.speed));
+    }
+
+    /// One sample forward or back; it is paused then.
+    ///
+    /// # Errors
+    /// As [`advance`](Self::advance).
+    pub fn step(&mut self, forward: bool) -> io::Result<Vec<Played>> {
+        self.paused = true;
+        match (forward, self.shown) {
+            (true, _) if self.is_over() => Ok(Vec::new()),
+            (true, _) => self.show_next(),
+            (false, Some(shown)) => self.seek(shown.saturating_sub(1)),
+            (false, None) => Ok(Vec::new()),
+        }
+    }
+
+    /// So much later or earlier.
+    ///
+    /// # Errors
+    /// As [`advance`](Self::advance).
+    pub fn skip(&mut self, by_ms: i64) -> io::Result<Vec<Played>> {
+        self.seek_to(self.shown_ms.saturating_add_signed(by_ms))
+    }
+
+    /// Begins there, in milliseconds since 1970, as soon as it is played.
+    pub fn start_at(&mut self, at_ms: u64) {
+        self.start_ms = Some(at_ms);
+    }
+
+    /// To the last sample that is not later than this, in milliseconds since 1970.
+    ///
+    /// # Errors
+    /// As [`advance`](Self::advance).
+    pub fn seek_to(&mut self, at_ms: u64) -> io::Result<Vec<Played>> {
+        let begun = |block: &usize| {
+            let head = self.recording.head(*block);
+            head.samples > 0 && head.first_ms <= at_ms
+        };
+        let Some(block) = (0..self.recording.blocks()).rev().find(begun) else { return self.seek(0) };
+        self.load(block)?;
+        let lines = &self.block.as_ref().expect("it was loaded").1;
+        let until = lines.samples().filter(|line| lines.lines()[*line].at_ms <= at_ms).count();
+        self.seek(self.recording.first_sample(block) + until.saturating_sub(1))
+    }
+
+    /// To this sample, with the past that was there then.
+    fn seek(&mut self, sample: usize) -> io::Result<Vec<Played>> {
+        let mut played = vec![Played::Rewound];
+        played.extend(self.past_of(sample)?);
+        let (block, nth) = self.recording.place(sample);
+        self.load(block)?;
+        let lines = &self.block.as_ref().expect("it was loaded").1;
+        let line = &lines.lines()[lines.samples().nth(nth).expect("a block has the samples of its head")];
+        played.push(Played::Record(lines.text(line).to_owned()));
+        (self.shown, self.shown_ms) = (Some(sample), line.at_ms);
+        self.due = Instant::now() + self.wait();
+        Ok(played)
+    }
+
+    /// The records up to the next sample.
+    fn show_next(&mut self) -> io::Result<Vec<Played>> {
+        let (block, nth) = self.recording.place(self.next());
+        let from = self.shown.map(|shown| self.recording.place(shown));
+        let mut played = Vec::new();
+        if let Err(error) = self.show_between(from, (block, nth), &mut played) {
+            // What is behind the damage can be read.
+            self.shown = Some(self.recording.first_sample(block) + self.recording.head(block).samples as usize - 1);
+            return Err(error);
+        }
+        Ok(played)
+    }
+
+    fn show_between(
+        &mut self,
+        from: Option<(usize, usize)>,
+        (block, nth): (usize, usize),
+        played: &mut Vec<Played>,
+    ) -> io::Result<()> {
+        let first = from.map_or(0, |(block, _)| block);
+        for number in first..=block {
+            let loaded = self.load(number);
+            if number < block && loaded.is_err() {
+                continue;
+            }
+            loaded?;
+            let lines = &self.block.as_ref().expect("it was loaded").1;
+            let behind = |nth: usize| lines.samples().nth(nth).map_or(0, |line| line + 1);
+            let begin = from.filter(|(shown, _)| *shown == number).map_or(0, |(_, nth)| behind(nth));
+            let end = if number == block { behind(nth) } else { lines.lines().len() };
+            let wanted = &lines.lines()[begin.min(end)..end];
+            played.extend(wanted.iter().map(|line| Played::Record(lines.text(line).to_owned())));
+            if let Some(line) = wanted.last().filter(|_| number == block) {
+                self.shown_ms = line.at_ms;
+            }
+        }
+        self.shown = Some(self.next());
+        Ok(())
+    }
+
+    fn next(&self) -> usize {
+        self.shown.map_or(0, |shown| shown + 1)
+    }
+
+    fn load(&mut self, block: usize) -> io::Result<()> {
+        if self.block.as_ref().is_none_or(|(known, _)| *known != block) {
+            self.block = Some((block, self.recording.read(block)?));
+        }
+        Ok(())
+    }
+
+    /// The time of a sample. At the edges of a block, its head has it.
+    fn time_of(&mut self, sample: usize) -> u64 {
+        let (block, nth) = self.recording.place(sample);
+        let head = *self.recording.head(block);
+        if nth == 0 || self.load(block).is_err() {
+            return head.first_ms;
+        }
+        let lines = &self.block.as_ref().expect("it was loaded").1;
+        lines.samples().nth(nth).map_or(head.last_ms, |line| lines.lines()[line].at_ms)
+    }
+
+    fn wait(&mut self) -> Duration {
+        if self.is_over() || self.shown.is_none() {
+            return Duration::ZERO;
+        }
+        let next_ms = self.time_of(self.next());
+        let apart_ms = next_ms.saturating_sub(self.shown_ms).min(LONGEST_WAIT_MS);
+        Duration::from_millis(apart_ms).div_f64(self.speed)
+    }
+
+    /// The records that a screen needs before it can show this sample, in their order: the inventory, the newest details
+    /// of each GPU, what happened lately, and the samples of the last minutes, thinned. What cannot be read is left out.
+    fn past_of(&mut self, sample: usize) -> io::Result<Vec<Played>> {
+        let (last, nth) = self.recording.place(sample);
+        self.load(last)?;
+        let at_ms = self.time_of(sample);
+        let reaches = |block: &usize| self.recording.head(*block).last_ms.saturating_add(PAST_MS) >= at_ms;
+        let first = (0..=last).rev().take(PAST_BLOCKS).take_while(reaches).last().unwrap_or(last);
+        // Details come every ten seconds, so that those of a GPU may be in the block before.
+        let first = first.saturating_sub(1);
+        let mut inventory = self.recording.inventory_before(first).unwrap_or_default();
+        let samples = sample.saturating_sub(self.recording.first_sample(first));
+        let every = samples.div_ceil(PAST_SAMPLES).max(1);
+        let mut number = self.recording.first_sample(first);
+        let mut past: Vec<(Kind, String)> = Vec::new();
+        for block in first..=last {
+            let Ok(lines) = self.recording.read(block) else { continue };
+            let end = if block == last { lines.samples().nth(nth).unwrap_or(0) } else { lines.lines().len() };
+            for line in &lines.lines()[..end] {
+                let text = || lines.text(line).to_owned();
+                match line.kind {
+                    Kind::Inventory => inventory = Some(text()),
+                    Kind::Details(_) => {
+                        past.retain(|(kind, _)| *kind != line.kind);
+                        past.push((line.kind, text()));
+                    }
+                    Kind::Event => past.push((line.kind, text())),
+                    Kind::Sample => {
+                        number += 1;
+                        if (sample - number.min(sample)).is_multiple_of(every) {
+                            past.push((line.kind, text()));
+                        }
+                    }
+                    Kind::Other => {}
+                }
+            }
+        }
+        let events = past.iter().filter(|(kind, _)| *kind == Kind::Event).count();
+        let mut too_many = events.saturating_sub(PAST_EVENTS);
+        past.retain(|(kind, _)| {
+            let is_too_old = *kind == Kind::Event && too_many > 0;
+            too_many -= usize::from(is_too_old);
+            !is_too_old
+        });
+        Ok(inventory.into_iter().chain(past.into_iter().map(|(_, text)| text)).map(Played::Record).collect())
+    }
+}

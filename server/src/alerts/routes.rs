@@ -1,0 +1,64 @@
+//! `GET /api/v1/alerts`, and `POST /api/v1/alerts/silence`.
+
+use axum::{
+    Json, Router,
+    body::Bytes,
+    extract::{DefaultBodyLimit, State},
+    http::StatusCode,
+    middleware,
+    routing::{get, post},
+};
+use gpumon_probe::model::now_ms;
+use serde::Deserialize;
+
+use super::AlertStatus;
+use crate::{app::AppState, peer};
+
+/// Bytes of a request, with each character of a name escaped.
+const LARGEST: usize = 4096;
+/// A longer silence is meant to stand in the file.
+const LONGEST_MS: u64 = 30 * 24 * 60 * 60 * 1000;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Silence {
+    rule: String,
+    /// 0 ends it.
+    for_ms: u64,
+}
+
+pub(crate) fn router() -> Router<AppState> {
+    Router::new()
+        .route("/api/v1/alerts/silence", post(silence))
+        .route_layer(DefaultBodyLimit::max(LARGEST))
+        .route_layer(middleware::from_fn(peer::may_change))
+        .route("/api/v1/alerts", get(status))
+}
+
+async fn status(State(app): State<AppState>) -> Json<AlertStatus> {
+    Json(app.alerts.status(now_ms()))
+}
+
+/// Answers with how all rules are then.
+async fn silence(State(app): State<AppState>, body: Bytes) -> Result<Json<AlertStatus>, (StatusCode, String)> {
+    let bad = |why: String| {
+        let message =
+            format!("{why}; send {{\"rule\":\"NAME\",\"for_ms\":7200000}} with up to {LONGEST_MS}, or 0 to end it\n");
+        (StatusCode::BAD_REQUEST, message)
+    };
+    let Silence { rule, for_ms } = serde_json::from_slice(&body).map_err(|error| bad(error.to_string()))?;
+    if for_ms > LONGEST_MS {
+        return Err(bad("a silence of more than 30 days stands in the alert file".to_owned()));
+    }
+    let now_ms = now_ms();
+    if !app.alerts.silence(&rule, (for_ms > 0).then(|| now_ms + for_ms)) {
+        let known: Vec<String> = app.alerts.status(now_ms).rules.into_iter().map(|rule| rule.name).collect();
+        let cure = match known.as_slice() {
+            [] => "there are none: start the server with --alerts FILE".to_owned(),
+            known => format!("there are {}", known.join(", ")),
+        };
+        return Err((StatusCode::NOT_FOUND, format!("no alert rule is named '{rule}'; {cure}\n")));
+    }
+    app.alerts.evaluate(now_ms);
+    Ok(Json(app.alerts.status(now_ms)))
+}

@@ -1,0 +1,267 @@
+//! A recording in the place of a collector, and `/api/v1/replay`, which steers it.
+
+use std::{
+    io,
+    sync::{
+        Arc,
+        mpsc::{Receiver, RecvTimeoutError, Sender, channel},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use axum::{
+    Json, Router,
+    body::Bytes,
+    extract::{DefaultBodyLimit, Request, State},
+    http::{Method, StatusCode},
+    middleware::{self, Next},
+    response::{IntoResponse, Response},
+    routing::{get, post},
+};
+use gpumon_probe::model::{Playback, Record, now_ms};
+use gpumon_recording::{Kind, Played, Player, stamp};
+use serde::{Deserialize, Serialize};
+use tokio::sync::oneshot;
+
+use crate::{app::AppState, hub::Hub, runs};
+
+const PATH: &str = "/api/v1/replay";
+
+/// Bytes of a request.
+const LARGEST: usize = 4096;
+
+/// The slowest and the fastest, in times of the real speed.
+const SPEEDS: std::ops::RangeInclusive<f64> = 0.1..=1000.0;
+
+/// While nothing is due, somebody may still want something.
+const IDLE: Duration = Duration::from_secs(60);
+
+/// The thread that plays.
+#[derive(Debug, Clone)]
+pub(crate) struct Replay {
+    orders: Sender<(Order, oneshot::Sender<Position>)>,
+}
+
+/// What is to be different from now on; nothing, where all is left out.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Order {
+    speed: Option<f64>,
+    paused: Option<bool>,
+    /// Where to go on, in milliseconds since 1970.
+    at_ms: Option<u64>,
+}
+
+/// Where a replay is.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+struct Position {
+    /// The time of the newest sample.
+    at_ms: u64,
+    #[serde(flatten)]
+    playback: Playback,
+}
+
+impl Replay {
+    /// Plays on a thread of its own, which ends with this and its clones.
+    ///
+    /// # Errors
+    /// Where there can be no more threads.
+    pub(crate) fn start(player: Player, hub: Arc<Hub>) -> io::Result<Self> {
+        let (orders, ordered) = channel();
+        let stage = Stage { player, hub, inventory: None, told: None };
+        thread::Builder::new().name("replay".to_owned()).spawn(move || stage.play(&ordered))?;
+        Ok(Self { orders })
+    }
+
+    async fn order(&self, order: Order) -> Option<Position> {
+        let (answer, answered) = oneshot::channel();
+        self.orders.send((order, answer)).ok()?;
+        answered.await.ok()
+    }
+}
+
+struct Stage {
+    player: Player,
+    hub: Arc<Hub>,
+    /// As it was recorded.
+    inventory: Option<String>,
+    /// What clients know.
+    told: Option<Playback>,
+}
+
+impl Stage {
+    fn play(mut self, ordered: &Receiver<(Order, oneshot::Sender<Position>)>) {
+        loop {
+            let now = Instant::now();
+            if self.player.due().is_some_and(|due| due <= now) {
+                let played = self.player.advance(now);
+                self.show(played);
+            }
+            self.tell_playback();
+            let due = self.player.due();
+            match ordered.recv_timeout(due.map_or(IDLE, |due| due.saturating_duration_since(now))) {
+                Ok((order, answer)) => {
+                    self.obey(order);
+                    self.tell_playback();
+                    let position = Position { at_ms: self.player.times_ms().0, playback: self.playback() };
+                    // Whoever asked may have gone.
+                    let _ = answer.send(position);
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+
+    fn obey(&mut self, order: Order) {
+        if let Some(speed) = order.speed {
+            self.player.set_speed(speed);
+        }
+        if let Some(at_ms) = order.at_ms {
+            let played = self.player.seek_to(at_ms);
+            self.show(played);
+        }
+        match order.paused {
+            // There is nothing left to play: it begins anew.
+            Some(false) if self.player.is_over() && order.at_ms.is_none() => {
+                let played = self.player.pause_or_go_on();
+                self.show(played);
+            }
+            Some(paused) => self.player.set_paused(paused),
+            None => {}
+        }
+    }
+
+    fn playback(&self) -> Playback {
+        let (_, from_ms, to_ms) = self.player.times_ms();
+        let (speed, paused, ended) = (self.player.speed(), self.player.is_paused(), self.player.is_over());
+        Playback { from_ms, to_ms, speed, paused, ended }
+    }
+
+    /// Every client learns from the inventory that what it gets is a recording, and how that is played.
+    fn tell_playback(&mut self) {
+        let playback = self.playback();
+        if self.told == Some(playback) {
+            return;
+        }
+        if let Some(line) = self.inventory.as_deref().and_then(|line| with_playback(line, playback)) {
+            self.told = Some(playback);
+            self.ingest(&line);
+        }
+    }
+
+    fn show(&mut self, played: io::Result<Vec<Played>>) {
+        let played = match played {
+            Ok(played) => played,
+            Err(error) => return tracing::warn!("the recording cannot be read: {error}; going on behind that"),
+        };
+        let (mut past, mut is_rewound) = (Vec::new(), false);
+        let playback = self.playback();
+        for one in played {
+            match one {
+                Played::Rewound => is_rewound = true,
+                Played::Record(line) => {
+                    let is_inventory = stamp(&line).is_ok_and(|(kind, _)| kind == Kind::Inventory);
+                    let shown = if is_inventory {
+                        let shown = with_playback(&line, playback);
+                        (self.inventory, self.told) = (Some(line), Some(playback));
+                        let Some(shown) = shown else { continue };
+                        shown
+                    } else {
+                        line
+                    };
+                    if is_rewound { past.push(shown) } else { self.ingest(&shown) }
+                }
+            }
+        }
+        if is_rewound {
+            self.hub.rewind(&past);
+        }
+    }
+
+    fn ingest(&self, line: &str) {
+        if let Err(error) = self.hub.ingest(line) {
+            tracing::warn!("the recording has what is not a record: {error}");
+        }
+    }
+}
+
+/// The inventory as clients get it.
+fn with_playback(line: &str, playback: Playback) -> Option<String> {
+    let Ok(Record::Inventory(mut inventory)) = Record::decode(line) else { return None };
+    inventory.playback = Some(playback);
+    serde_json::to_string(&Record::Inventory(inventory)).ok()
+}
+
+pub(crate) fn router(app: &AppState) -> Router<AppState> {
+    Router::new()
+        .route("/api/v1/replay", post(steer))
+        .route_layer(DefaultBodyLimit::max(LARGEST))
+        .route_layer(middleware::from_fn_with_state(app.clone(), runs::may_run))
+        .route("/api/v1/replay", get(position))
+}
+
+type Refusal = (StatusCode, String);
+
+async fn position(State(app): State<AppState>) -> Result<Json<Position>, Refusal> {
+    answer(&app, Order::default()).await
+}
+
+async fn steer(State(app): State<AppState>, body: Bytes) -> Result<Json<Position>, Refusal> {
+    let order = read(&body).map_err(|why| (StatusCode::BAD_REQUEST, why + "\n"))?;
+    answer(&app, order).await
+}
+
+async fn answer(app: &AppState, order: Order) -> Result<Json<Position>, Refusal> {
+    let Some(replay) = &app.replay else {
+        let message = "this server replays no recording: start one with `gpumon replay FILE --serve`\n".to_owned();
+        return Err((StatusCode::NOT_FOUND, message));
+    };
+    let gone = || (StatusCode::SERVICE_UNAVAILABLE, "the replay has ended; restart the server\n".to_owned());
+    replay.order(order).await.map(Json).ok_or_else(gone)
+}
+
+fn read(body: &[u8]) -> Result<Order, String> {
+    let order: Order = serde_json::from_slice(body).map_err(|error| {
+        format!(r#"invalid request: {error}; send {{"speed":10}}, {{"paused":true}} or {{"at_ms":{}}}"#, now_ms())
+    })?;
+    if order.speed.is_some_and(|speed| !SPEEDS.contains(&speed)) {
+        let (slowest, fastest) = SPEEDS.into_inner();
+        return Err(format!("no such speed; ask for {slowest} to {fastest} times the real one"));
+    }
+    Ok(order)
+}
+
+/// What would change something, or take the recording for now, is refused.
+pub(crate) async fn refuse_changes(State(app): State<AppState>, request: Request, next: Next) -> Response {
+    let path = request.uri().path();
+    let changes = request.method() != Method::GET && request.method() != Method::HEAD && path != PATH;
+    let is_about_now = path.starts_with("/metrics") || path == "/api/v1/answers";
+    if app.replay.is_some() && (changes || is_about_now) {
+        let message = "this server replays a recording, which tells nothing of now and cannot be changed\n";
+        return (StatusCode::CONFLICT, message).into_response();
+    }
+    next.run(request).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn orders_are_checked() {
+        assert_eq!(read(b"{\"speed\":10}"), Ok(Order { speed: Some(10.0), ..Order::default() }));
+        assert_eq!(read(b"{\"paused\":true}"), Ok(Order { paused: Some(true), ..Order::default() }));
+        for (body, why) in [
+            ("{\"speed\":0}", "0.1 to 1000"),
+            ("{\"speed\":1e9}", "0.1 to 1000"),
+            ("{\"at_ms\":-5}", "invalid request"),
+            ("{\"seek\":1}", "send {\"speed\":10}"),
+            ("", "send {\"speed\":10}"),
+        ] {
+            let error = read(body.as_bytes()).unwrap_err();
+            assert!(error.contains(why), "{body}: {error}");
+        }
+    }
+}

@@ -1,0 +1,34 @@
+/** Alerts of people's own rules, as they are shown. */
+
+import { duration, since } from '../lib/format';
+import { joined, plainText } from '../lib/text';
+import { trans } from '../lib/translation';
+import type { FiringAlert } from '../wire';
+import { severityLevel, type Alert } from './condition';
+
+/** Those of a GPU, or of the machine where that is `null`. */
+export function firingAlerts(firing: readonly FiringAlert[], gpu: number | null, now_ms: number): Alert[] {
+  return firing
+    .filter((alert) => (alert.gpu?.index ?? null) === gpu)
+    .map((alert) => ({
+      key: firingKey(alert),
+      text: describeFiring(alert),
+      short: plainText(alert.rule),
+      title: joined([describeSince(alert, now_ms), alert.silenced === true ? trans.__('silenced') : ''], '\n'),
+      level: severityLevel(alert.severity),
+    }));
+}
+
+/** `hot: Temperature 87 °C, above 85 °C for 2 min`. */
+export function describeFiring({ rule, text }: Pick<FiringAlert, 'rule' | 'text'>): string {
+  return plainText(trans.__('%1: %2', rule, text));
+}
+
+/** The same as long as it fires. */
+export function firingKey({ rule, gpu, since_ms }: FiringAlert): string {
+  return `alert ${gpu?.index ?? ''} ${since_ms} ${rule}`;
+}
+
+function describeSince({ since_ms }: FiringAlert, now_ms: number): string {
+  return trans.__('since %1, for %2', since(since_ms, now_ms), duration(now_ms - since_ms));
+}

@@ -1,0 +1,84 @@
+import { describe, expect, it } from 'vitest';
+
+import { Timeline } from '../../lib/timeline';
+import { historySpan } from '../../testing/history';
+import { JoinedSeries } from './joined-series';
+import { PastSpan, type AskedSpan } from './past-span';
+
+const ASKED: AskedSpan = { from_ms: 0, to_ms: 60_000, points: 6, metrics: ['power.draw_watts'] };
+const KEY = 'GPU-0 power.draw_watts';
+
+function live(...samples: [at_ms: number, watts: number][]): Timeline {
+  const timeline = new Timeline(100);
+  for (const [at_ms, watts] of samples) {
+    timeline.push(at_ms, new Map([[KEY, watts]]), 2500);
+  }
+  return timeline;
+}
+
+function joined(past: PastSpan, timeline: Timeline, to_ms: number): [number, number][] {
+  const series = new JoinedSeries(past, timeline, '', to_ms);
+  const values = series.values(KEY);
+  return Array.from(series.times_ms, (at_ms, i) => [at_ms, values[i] ?? 0]);
+}
+
+describe('the past', () => {
+  it('has means in the middle of their time, and what is behind them', () => {
+    const past = new PastSpan(ASKED, historySpan({}, [100, null, 300]), 2500);
+    expect([...past.times_ms]).toEqual([5000, 15_000, 25_000]);
+    const { values, extremes } = past.series(KEY) ?? {};
+    expect([...(values ?? [])]).toEqual([100, NaN, 300]);
+    expect([[...(extremes?.low ?? [])], [...(extremes?.high ?? [])]]).toEqual([
+      [90, NaN, 290],
+      [110, NaN, 310],
+    ]);
+    expect(past.series('GPU-0 fan_percent')).toBeNull();
+  });
+
+  it('has samples where they were, and a hole where points are missing', () => {
+    const sampled = historySpan({ resolution_ms: 1000, times_ms: [1000, 2000, 9000] }, [1, 2, 3]);
+    const past = new PastSpan(ASKED, sampled, 2500);
+    expect([...past.times_ms]).toEqual([1000, 2000, 2001, 9000]);
+    expect([...(past.series(KEY)?.values ?? [])]).toEqual([1, 2, NaN, 3]);
+    expect([past.areMeans, past.series(KEY)?.extremes]).toEqual([false, null]);
+    const slow = new PastSpan(ASKED, { ...sampled, times_ms: [1000, 6000, 11_000] }, 12_500);
+    expect(slow.times_ms, 'samples that come slowly').toHaveLength(3);
+  });
+
+  it('has its first and last point in the middle of what is known', () => {
+    const past = new PastSpan(ASKED, historySpan({ oldest_ms: 8000, to_ms: 22_000 }, [1, 2, 3]), 2500);
+    expect([...past.times_ms]).toEqual([9000, 15_000, 21_000]);
+  });
+});
+
+describe('the past and what came since', () => {
+  const past = new PastSpan(ASKED, historySpan({}, [100, 200, 300]), 2500);
+
+  it('are one line, in which nothing is twice', () => {
+    const timeline = live([28_000, 1], [29_000, 2], [30_500, 310], [31_500, 320]);
+    expect(joined(past, timeline, 40_000)).toEqual([
+      [5000, 100],
+      [15_000, 200],
+      [25_000, 300],
+      [30_500, 310],
+      [31_500, 320],
+    ]);
+    const series = new JoinedSeries(past, timeline, '', 40_000);
+    expect([...(series.extremes(KEY)?.high ?? [])]).toEqual([110, 210, 310, 310, 320]);
+    expect(series.extremes('cpu')).toBeNull();
+    expect([...series.values('cpu')]).toEqual([NaN, NaN, NaN, NaN, NaN]);
+  });
+
+  it('have a hole between them where nothing was received', () => {
+    expect(joined(past, live([50_000, 7]), 60_000).slice(2)).toEqual([
+      [25_000, 300],
+      [25_001, NaN],
+      [50_000, 7],
+    ]);
+  });
+
+  it('that is not needed are left out', () => {
+    expect(joined(past, live([30_500, 310], [31_500, 320], [32_500, 330]), 31_000)).toHaveLength(5);
+    expect(joined(past, live([30_500, 310]), 20_000)).toHaveLength(3);
+  });
+});

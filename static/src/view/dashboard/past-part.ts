@@ -1,0 +1,4 @@
+/** What charts need for more of the past than the stream tells. */
+
+export { Past } from '../../model/history/past';
+export { PastNote } from './past-note';

@@ -1,0 +1,92 @@
+/** Where charts get the past from that the stream does not tell: the server's history, loaded when it is first needed. */
+
+import { h, setShown } from '../../lib/dom';
+import { isUnbroken } from '../../lib/timeline';
+import { isPaused, rangeOf, type DashboardState } from '../../model/dashboard/state';
+import type { Known, Past } from '../../model/history/past';
+import type { Request } from '../../model/request';
+import type { Store } from '../../model/store';
+import { failedPart, part } from '../part';
+import type { PastNote } from './past-note';
+
+/** As much as the stream tells as it was sampled. */
+const STREAMED_MS = 10 * 60_000;
+/** Charts that have not been seen yet may be so wide, in pixels of the device. */
+const USUAL_WIDTH = 800;
+/** A point each so many pixels of the device is as much as a line shows. */
+const POINT_PX = 2;
+
+export interface PastListener {
+  invalidate: () => void;
+  /** All that is known is to be shown, from its first moment on. */
+  onAll: (oldest_ms: number) => void;
+}
+
+export class PastSource {
+  /** Says how far back the past is known; empty until it is needed. */
+  readonly note = h('div', { role: 'status' });
+  private past: Past | null = null;
+  private view: PastNote | null = null;
+  private isRequested = false;
+  private isOver = false;
+
+  constructor(
+    private readonly store: Store,
+    /** Without it, there is only what the stream tells. */
+    private readonly request: Request | undefined,
+    private readonly listener: PastListener,
+  ) {}
+
+  get isLoading(): boolean {
+    return this.past?.isLoading ?? (this.isRequested && this.note.firstChild === null);
+  }
+
+  /** What is known of the span that is shown; `null` where the stream told all of it, or nothing is known yet. */
+  known(state: DashboardState, now_ms: number, metrics: readonly string[], width: number): Known | null {
+    const isNeeded = this.request !== undefined && metrics.length > 0 && this.isNeeded(state, now_ms);
+    setShown(this.note, isNeeded);
+    if (!isNeeded) {
+      return null;
+    }
+    if (!this.isRequested) {
+      this.isRequested = true;
+      void this.load(this.request);
+    }
+    const [from_ms, to_ms] = rangeOf(state, now_ms);
+    const points = Math.ceil((width || USUAL_WIDTH) / POINT_PX);
+    const known = this.past?.known({ from_ms, to_ms, points, metrics }) ?? null;
+    const problem = this.past?.problem ?? null;
+    this.view?.update({ from_ms, to_ms, now_ms, answer: known?.answer ?? null, problem });
+    return known;
+  }
+
+  dispose(): void {
+    this.past?.dispose();
+    this.past = null;
+    this.isOver = true;
+  }
+
+  /** Whether more is shown than the stream told, or it left something out: while nobody looked, it was paused. */
+  private isNeeded(state: DashboardState, now_ms: number): boolean {
+    const [from_ms, to_ms] = rangeOf(state, now_ms);
+    const { timeline, gap_ms } = this.store;
+    const isStreamed = !isPaused(state) || (timeline.times_ms[0] ?? Infinity) <= from_ms;
+    return to_ms - from_ms > STREAMED_MS || !isStreamed || !isUnbroken(timeline.times_ms, from_ms, to_ms, gap_ms);
+  }
+
+  private async load(request: Request): Promise<void> {
+    const { store, listener } = this;
+    try {
+      const loaded = await part(import('./past-part'));
+      if (this.isOver) {
+        return;
+      }
+      this.past = new loaded.Past({ request, store, onChange: listener.invalidate });
+      this.view = new loaded.PastNote(listener.onAll);
+      this.note.append(this.view.element);
+    } catch (error) {
+      this.note.append(failedPart(error));
+    }
+    listener.invalidate();
+  }
+}

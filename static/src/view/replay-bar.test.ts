@@ -1,0 +1,63 @@
+// @vitest-environment jsdom
+import { describe, expect, it, vi } from 'vitest';
+import type { Request } from '../model/request';
+import { ReplayBar } from './replay-bar';
+
+const PLAYBACK = { from_ms: 1_700_000_000_000, to_ms: 1_700_000_060_000, speed: 10, paused: false, ended: false };
+
+function shown(playback: Partial<typeof PLAYBACK> = {}, response = new Response('{}')) {
+  const request = vi.fn<Request>(() => Promise.resolve(response));
+  const bar = new ReplayBar(request);
+  bar.update({ ...PLAYBACK, ...playback }, PLAYBACK.from_ms + 30_000);
+  const get = <T extends Element>(selector: string): T => bar.element.querySelector<T>(selector)!;
+  return {
+    bar,
+    request,
+    button: get<HTMLButtonElement>('button'),
+    speed: get<HTMLSelectElement>('select'),
+    slider: get<HTMLInputElement>('input'),
+    refusal: get<HTMLElement>('[role="alert"]'),
+  };
+}
+
+const sent = (request: ReturnType<typeof shown>['request']): unknown =>
+  JSON.parse(String(request.mock.lastCall?.[1]?.body));
+
+describe('the controls of a recording', () => {
+  it('show speed, time and what the button does', () => {
+    expect(shown().button.textContent).toBe('Pause');
+    expect(shown({ paused: true }).button.textContent).toBe('Resume');
+    expect(shown({ ended: true }).button.textContent).toBe('Restart');
+    expect(shown().speed.value).toBe('10');
+    expect(shown({ speed: 7 }).speed.value).toBe('7');
+    const { slider } = shown();
+    expect([slider.min, slider.max].map(Number)).toEqual([PLAYBACK.from_ms, PLAYBACK.to_ms]);
+    expect(Number(slider.value)).toBe(PLAYBACK.from_ms + 30_000);
+    expect(slider.getAttribute('aria-valuetext')).toMatch(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/);
+  });
+
+  it('ask the server for what was chosen, and say why it refuses', async () => {
+    const { request, button, speed, slider } = shown({ ended: true });
+    button.click();
+    expect(sent(request)).toEqual({ paused: false });
+    expect(request.mock.lastCall?.[0]).toBe('api/v1/replay');
+    expect(request.mock.lastCall?.[1]?.headers).toEqual({ 'X-Gpumon': 'run' });
+    speed.value = '60';
+    speed.dispatchEvent(new Event('change'));
+    expect(sent(request)).toEqual({ speed: 60 });
+    slider.value = String(PLAYBACK.from_ms + 5000);
+    slider.dispatchEvent(new Event('change'));
+    expect(sent(request)).toEqual({ at_ms: PLAYBACK.from_ms + 5000 });
+    const refused = shown({}, new Response('only the user who started this server\n', { status: 403 }));
+    refused.button.click();
+    await vi.waitFor(() => expect(refused.refusal.textContent).toContain('only the user'));
+  });
+
+  it('leave the slider to whoever drags it', () => {
+    const { bar, slider } = shown();
+    slider.value = String(PLAYBACK.from_ms + 1000);
+    slider.dispatchEvent(new Event('input'));
+    bar.update(PLAYBACK, PLAYBACK.from_ms + 31_000);
+    expect(Number(slider.value)).toBe(PLAYBACK.from_ms + 1000);
+  });
+});

@@ -1,0 +1,251 @@
+//! `gpumon serve --alerts` and `gpumon alerts`: GPUs whose scenario crosses thresholds, and receivers of all kinds.
+
+use std::{
+    fs,
+    io::{Read, Write},
+    net::TcpListener,
+    path::PathBuf,
+    sync::mpsc::{self, Receiver},
+    thread,
+};
+
+use serde_json::{Value, json};
+
+use crate::support::{Fake, PATIENCE, Server, eventually, refused, signal, stderr, stdout};
+
+/// Cool at first, hot for a while, and cool again.
+const WARMING: &str = "[[gpu]]\nindex = 0\ntemperature_celsius = [[0, 40], [3, 40], [3, 95], [10, 95], [10, 40]]\n";
+const HOT: &str = "[[gpu]]\nindex = 0\ntemperature_celsius = 95\n";
+const RULE: &str = "[[rule]]\nname = \"hot\"\nfield = \"temperature.gpu_celsius\"\nabove = 85\nclear_for = \"1s\"\n";
+
+fn write(fake: &Fake, text: &str) -> PathBuf {
+    let file = fake.path("alerts.toml");
+    fs::write(&file, text).unwrap();
+    file
+}
+
+fn serve(fake: &Fake, text: &str) -> Server {
+    let file = write(fake, text);
+    Server::over(fake, &["--interval-ms", "200", "--alerts", file.to_str().unwrap()])
+}
+
+/// A receiver that appends what it gets to a file.
+fn log(fake: &Fake) -> (String, PathBuf) {
+    let file = fake.path("received");
+    let script = format!("cat >> {0}; echo >> {0}", file.display());
+    (format!("[[command]]\nname = \"log\"\ncommand = [\"/bin/sh\", \"-c\", {script:?}]\n"), file)
+}
+
+fn received(file: &PathBuf) -> Vec<Value> {
+    let text = fs::read_to_string(file).unwrap_or_default();
+    text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+}
+
+/// Takes requests, answers each with the next status and then with 200, and gives their heads and bodies.
+fn webhook(statuses: &'static [u16]) -> (String, Receiver<(String, Value)>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/services/secret", listener.local_addr().unwrap());
+    let (sender, requests) = mpsc::channel();
+    thread::spawn(move || {
+        let mut statuses = statuses.iter();
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut request = Vec::new();
+            let (head, body) = loop {
+                let mut piece = [0; 4096];
+                let count = stream.read(&mut piece).unwrap();
+                request.extend_from_slice(&piece[..count]);
+                let text = String::from_utf8_lossy(&request).into_owned();
+                if let Some((head, body)) = text.split_once("\r\n\r\n")
+                    && let Ok(body) = serde_json::from_str::<Value>(body)
+                {
+                    break (head.to_owned(), body);
+                }
+                assert!(count > 0, "cut off: {text}");
+            };
+            let status = statuses.next().copied().unwrap_or(200);
+            write!(stream, "HTTP/1.1 {status} So\r\nContent-Length: 0\r\nConnection: close\r\n\r\n").unwrap();
+            if sender.send((head, body)).is_err() {
+                return;
+            }
+        }
+    });
+    (url, requests)
+}
+
+fn status(server: &Server) -> Value {
+    server.get("/api/v1/alerts").json()
+}
+
+#[tokio::test]
+async fn an_alert_reaches_clients_and_receivers_and_so_does_its_end() {
+    let fake = Fake::new(WARMING);
+    let (command, file) = log(&fake);
+    // The first attempt fails, and is made again.
+    let (url, requests) = webhook(&[503]);
+    let server = serve(&fake, &format!("{RULE}{command}[[webhook]]\nname = \"hook\"\nurl = \"{url}\"\n"));
+    let mut stream = server.stream().await;
+    let hello = stream.next().await.unwrap();
+    assert_eq!(hello.get("alerts"), None, "nothing fires yet");
+    let firing = stream.until(|frame| frame["what"] == "alert_firing").await;
+    assert_eq!(
+        (&firing["rule"], &firing["gpu"]["index"], &firing["severity"]),
+        (&json!("hot"), &json!(0), &json!("warning"))
+    );
+    assert_eq!(firing["text"], "Temperature 95 °C, above 85 °C");
+    let list = stream.next_of("alerts").await;
+    assert_eq!((&list["firing"][0]["rule"], &list["firing"][0]["gpu"]["index"]), (&json!("hot"), &json!(0)));
+    let snapshot = server.get("/api/v1/snapshot").json();
+    assert_eq!(snapshot["alerts"][0]["rule"], "hot", "{}", snapshot["alerts"]);
+    let hello = server.stream().await.next().await.unwrap();
+    assert_eq!(hello["alerts"][0]["rule"], "hot");
+    let listed = fake.gpumon(&["alerts", "list"]).output().unwrap();
+    assert!(stdout(&listed).starts_with("firing    hot: Temperature above 85 °C (warning)\n"), "{}", stdout(&listed));
+
+    stream.until(|frame| frame["what"] == "alert_resolved").await;
+    stream.until(|frame| frame["type"] == "alerts" && frame["firing"] == json!([])).await;
+    eventually("the command got both", || received(&file).len() == 2);
+    let mut told = received(&file);
+    assert_eq!([&told[0]["what"], &told[1]["what"]], ["alert_firing", "alert_resolved"]);
+    let host = told[0].as_object_mut().unwrap().remove("host");
+    assert!(host.is_some_and(|host| host.as_str().is_some_and(|host| !host.is_empty())));
+    let mut event = firing.clone();
+    event.as_object_mut().unwrap().remove("type");
+    assert_eq!(told[0], event, "what receivers get is the event");
+    let posted: Vec<_> = (0..3).map(|_| requests.recv_timeout(PATIENCE).unwrap()).collect();
+    assert!(posted[0].0.starts_with("POST /services/secret HTTP/1.1\r\n"), "{}", posted[0].0);
+    let kinds: Vec<_> = posted.iter().map(|(_, body)| body["what"].clone()).collect();
+    assert_eq!(kinds, ["alert_firing", "alert_firing", "alert_resolved"]);
+    eventually("it is counted", || status(&server)["receivers"][0]["sent"] == 2);
+    // The address is a secret, wherever one looks.
+    let hello = server.stream().await.next().await.unwrap();
+    for text in [status(&server).to_string(), hello.to_string(), server.get("/metrics").body] {
+        assert!(!text.contains("secret"), "{text}");
+    }
+    let events = hello["events"].as_array().unwrap();
+    let problem = events.iter().find(|event| event["what"] == "alert_problem").unwrap();
+    assert!(problem["message"].as_str().unwrap().starts_with("Alerts do not reach hook: "), "{problem}");
+}
+
+#[tokio::test]
+async fn receivers_that_hang_delay_no_sample() {
+    // It takes connections, and never says anything.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let fake = Fake::new(HOT);
+    let receivers = format!(
+        "[[webhook]]\nname = \"hook\"\nurl = \"http://{}/\"\ntimeout = \"60s\"\n\
+         [[command]]\nname = \"stuck\"\ncommand = [\"sleep\", \"600\"]\ntimeout = \"60s\"\n",
+        silent.local_addr().unwrap()
+    );
+    let server = serve(&fake, &format!("{RULE}{receivers}"));
+    let mut stream = server.stream().await;
+    if stream.next().await.unwrap().get("alerts").is_none() {
+        stream.next_of("alerts").await;
+    }
+    for _ in 0..20 {
+        stream.next_of("sample").await;
+    }
+    let status = status(&server);
+    for receiver in status["receivers"].as_array().unwrap() {
+        assert_eq!((&receiver["sent"], &receiver["error"]), (&json!(0), &json!(null)), "it still hangs: {receiver}");
+    }
+}
+
+#[tokio::test]
+async fn rules_are_read_anew_and_a_bad_file_changes_nothing() {
+    let fake = Fake::new(HOT);
+    let (command, file) = log(&fake);
+    let server = serve(&fake, &format!("{RULE}{command}"));
+    let mut stream = server.stream().await;
+    eventually("it fires", || received(&file).len() == 1);
+
+    write(&fake, &RULE.replace("above", "abvoe"));
+    signal("-HUP", server.child.id());
+    let problem = stream.until(|frame| frame["what"] == "alert_problem").await;
+    let message = problem["message"].as_str().unwrap();
+    assert!(message.contains("the rules before hold") && message.contains("did you mean `above`?"), "{message}");
+    let known = status(&server);
+    assert_eq!((&known["rules"][0]["name"], &known["error"]), (&json!("hot"), &json!(message)));
+
+    let other = RULE.replace("\"hot\"", "\"warm\"").replace("85", "60");
+    write(&fake, &format!("{other}{command}"));
+    signal("-HUP", server.child.id());
+    stream.until(|frame| frame["what"] == "alert_resolved" && frame["rule"] == "hot").await;
+    eventually("receivers know", || received(&file).len() == 3);
+    let told: Vec<_> = received(&file).iter().map(|event| format!("{} {}", event["what"], event["rule"])).collect();
+    assert!(told.contains(&"\"alert_firing\" \"warm\"".to_owned()), "{told:?}");
+    assert_eq!(status(&server)["error"], json!(null));
+}
+
+#[test]
+fn in_silence_nobody_is_notified() {
+    let fake = Fake::new(WARMING);
+    let (command, file) = log(&fake);
+    let server = serve(&fake, &format!("{RULE}{command}"));
+    let silence = |arguments: &[&str]| fake.gpumon(&[&["alerts", "silence"], arguments].concat()).output().unwrap();
+    eventually("the socket is there", || silence(&["hot", "2h"]).status.success());
+    eventually("it fires", || status(&server)["rules"][0]["active"][0]["state"] == "firing");
+    assert_eq!(status(&server)["rules"][0]["silenced"], true);
+    let snapshot = server.get("/api/v1/snapshot").json();
+    assert_eq!(snapshot["alerts"][0]["silenced"], true, "{snapshot}");
+    assert_eq!(received(&file), [json!(null); 0]);
+    let ended = silence(&["hot", "off"]);
+    assert!(ended.status.success(), "{}", stderr(&ended));
+    eventually("what still fires is told", || received(&file).len() == 1);
+
+    let unknown = silence(&["hto", "2h"]);
+    assert_eq!(unknown.status.code(), Some(1));
+    assert!(stderr(&unknown).contains("no alert rule is named 'hto'; there are hot"), "{}", stderr(&unknown));
+    refused_time(&fake);
+    let over_port = crate::support::send(server.port, "POST /api/v1/alerts/silence", &["X-Gpumon: run"], "{}");
+    assert_eq!(over_port.status, 403);
+}
+
+fn refused_time(fake: &Fake) {
+    let output = fake.gpumon(&["alerts", "silence", "hot", "2"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("30m, 2h or 7d"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_file_is_checked_tried_out_and_exported() {
+    let fake = Fake::new("gpus = 1");
+    let (command, received_file) = log(&fake);
+    let (url, requests) = webhook(&[]);
+    let slack = format!("[[webhook]]\nname = \"slack\"\nurl = \"{url}\"\nformat = \"slack\"\n");
+    let disk =
+        "[[rule]]\nname = \"disk\"\nfield = \"host.disk.read_bytes_per_second\"\nabove = \"1 GB/s\"\nnotify = []\n";
+    let file = write(&fake, &format!("{RULE}{disk}{command}{slack}"));
+    let file = file.to_str().unwrap();
+    let checked = fake.gpumon(&["alerts", "check", file]).output().unwrap();
+    assert!(checked.status.success(), "{}", stderr(&checked));
+    assert_eq!(
+        stdout(&checked),
+        "hot: Temperature above 85 °C (warning, notifies slack, log)\n\
+         disk: Disk read above 954 MiB/s (warning)\nslack: webhook (slack)\nlog: command (sh)\n"
+    );
+    assert!(stderr(&checked).contains("disk: no receiver is notified"), "{}", stderr(&checked));
+    assert!(stderr(&checked).contains("chmod o-r") && !stderr(&checked).contains("secret"), "{}", stderr(&checked));
+
+    let tested = fake.gpumon(&["alerts", "test", file]).output().unwrap();
+    assert!(tested.status.success(), "{}", stderr(&tested));
+    let (_, message) = requests.recv_timeout(PATIENCE).unwrap();
+    assert!(
+        message["text"].as_str().unwrap().starts_with("Notice: test: Test alert for slack: nothing is wrong"),
+        "{message}"
+    );
+    assert_eq!(received(&received_file)[0]["rule"], "test");
+    refused(fake.gpumon(&["alerts", "test", file, "--receiver", "salck"]), 2, "did you mean 'slack'?");
+
+    let exported = fake.gpumon(&["alerts", "export", "--prometheus", file]).output().unwrap();
+    assert!(exported.status.success(), "{}", stderr(&exported));
+    assert!(stdout(&exported).contains("expr: \"gpumon_gpu_temperature_celsius > 85\""), "{}", stdout(&exported));
+    assert!(stderr(&exported).contains("disk is left out"), "{}", stderr(&exported));
+
+    let bad = write(&fake, &RULE.replace("gpu_celsius", "gpu_celcius"));
+    let bad = bad.to_str().unwrap();
+    let words = "alerts.toml:3:9: unknown field `temperature.gpu_celcius`; did you mean `temperature.gpu_celsius`?";
+    refused(fake.gpumon(&["alerts", "check", bad]), 2, words);
+    refused(fake.gpumon(&["serve", "--listen", "127.0.0.1:0", "--alerts", bad]), 2, words);
+    refused(fake.gpumon(&["alerts", "check", "/no/such"]), 2, "cannot read the alert file /no/such");
+}
