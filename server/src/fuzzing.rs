@@ -71,7 +71,6 @@ impl Server {
             hub,
             replay: None,
             mark_limit: Arc::new(MarkLimit::new()),
-            replay: None,
             sampling_interval: SamplingInterval::new(Duration::from_secs(1)),
             control: Arc::new(Control::new()),
             encoders: Arc::new(Encoders::new()),

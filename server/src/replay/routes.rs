@@ -24,10 +24,10 @@ const SPEEDS: std::ops::RangeInclusive<f64> = 0.1..=1000.0;
 
 pub(crate) fn router(app: &AppState) -> Router<AppState> {
     Router::new()
-        .route(PATH, post(steer))
+        .route("/api/v1/replay", post(steer))
         .route_layer(DefaultBodyLimit::max(LARGEST))
         .route_layer(middleware::from_fn_with_state(app.clone(), runs::may_run))
-        .route(PATH, get(position))
+        .route("/api/v1/replay", get(position))
 }
 
 type Refusal = (StatusCode, String);
