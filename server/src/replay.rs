@@ -35,7 +35,7 @@ const LARGEST: usize = 4096;
 const SPEEDS: std::ops::RangeInclusive<f64> = 0.1..=1000.0;
 
 /// While nothing is due, somebody may still want something.
-const IDLE: Duration = Duration::from_secs(60);
+const IDLE: Duration = Duration::from_mins(1);
 
 /// The thread that plays.
 #[derive(Debug, Clone)]
