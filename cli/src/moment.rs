@@ -135,8 +135,8 @@ impl Moment {
                 let ms = on_that_day.as_millisecond();
                 // To the second: the beginning is rarely one.
                 let shift = match after_ms {
-                    Some(after_ms) if ms.saturating_add(1000) <= after_ms as i64 => 1,
-                    None if ms > *end_ms as i64 => -1,
+                    Some(after_ms) if ms.saturating_add(1000) <= signed(after_ms) => 1,
+                    None if ms > signed(*end_ms) => -1,
                     _ => 0,
                 };
                 if shift == 0 { on_that_day } else { local(day.checked_add(shift.days()).ok()?.to_datetime(time))? }
@@ -180,6 +180,10 @@ impl MomentSpan {
         }
         Ok(from_ms..to_ms)
     }
+}
+
+fn signed(ms: u64) -> i64 {
+    i64::try_from(ms).unwrap_or(i64::MAX)
 }
 
 fn zoned(at_ms: u64, zone: &TimeZone) -> Option<Zoned> {

@@ -66,8 +66,11 @@ impl Head {
         let Some(payload) = bytes.get(PAYLOAD_AT..HEAD).filter(|_| bytes[EXTRA_AT..PAYLOAD_AT] == SUBFIELD) else {
             return Found::Other;
         };
-        let four = |at: usize| u32::from_le_bytes(payload[at..at + 4].try_into().expect("four bytes"));
-        let eight = |at: usize| u64::from_le_bytes(payload[at..at + 8].try_into().expect("eight bytes"));
+        let number = |at: usize, length: usize| {
+            payload[at..at + length].iter().rev().fold(0_u64, |number, byte| number << 8 | u64::from(*byte))
+        };
+        let four = |at: usize| number(at, 4) as u32;
+        let eight = |at: usize| number(at, 8);
         let head = Self {
             bytes: four(4),
             text_bytes: four(8),
@@ -96,6 +99,9 @@ impl Head {
 }
 
 /// Compresses a text into a block. Of `head`, the bytes are filled in.
+///
+/// # Panics
+/// Never: memory takes all that is written.
 pub fn pack(text: &[u8], head: Head) -> Vec<u8> {
     let mut extra = SUBFIELD.to_vec();
     extra.extend([0; PAYLOAD]);

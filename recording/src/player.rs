@@ -195,7 +195,7 @@ impl Player {
         };
         let Some(block) = (0..self.recording.blocks()).rev().find(begun) else { return self.seek(0) };
         self.load(block)?;
-        let lines = &self.block.as_ref().expect("it was loaded").1;
+        let lines = self.lines();
         let until = lines.samples().filter(|line| lines.lines()[*line].at_ms <= at_ms).count();
         self.seek(self.recording.first_sample(block) + until.saturating_sub(1))
     }
@@ -256,6 +256,11 @@ impl Player {
 
     fn next(&self) -> usize {
         self.shown.map_or(0, |shown| shown + 1)
+    }
+
+    /// Those of the block that was loaded last.
+    fn lines(&self) -> &Lines {
+        &self.block.as_ref().expect("one was loaded").1
     }
 
     fn load(&mut self, block: usize) -> io::Result<()> {

@@ -20,7 +20,7 @@ use tokio::sync::oneshot;
 use crate::hub::Hub;
 
 /// While nothing is due, somebody may still want something.
-const IDLE: Duration = Duration::from_secs(60);
+const IDLE: Duration = Duration::from_mins(1);
 
 /// The thread that plays.
 #[derive(Debug, Clone)]

@@ -62,7 +62,7 @@ pub(super) struct Beside([Option<f64>; COUNT]);
 
 impl Figures {
     /// Those of all GPUs, whose memory was held at once at most.
-    pub(super) fn of_all<'a>(gpus: impl Iterator<Item = &'a Self> + Clone, memory_peak: Option<f64>) -> Self {
+    pub(super) fn of_all<'a>(gpus: &(impl Iterator<Item = &'a Self> + Clone), memory_peak: Option<f64>) -> Self {
         let mut all = Self::default();
         for (place, figure) in FIGURES.iter().enumerate() {
             let values = gpus.clone().filter_map(|gpu| gpu.0[place]);
@@ -171,7 +171,7 @@ mod tests {
             Figures([Some(50.0), Some(joules), None, None, Some(bytes), Some(joules), Some(100.0), Some(10.0)])
         };
         let gpus = [gpu(1.0, 10.0), gpu(3.0, 20.0)];
-        let all = Figures::of_all(gpus.iter(), Some(25.0));
+        let all = Figures::of_all(&gpus.iter(), Some(25.0));
         assert_eq!(all.0, [Some(50.0), Some(3.0), None, None, Some(25.0), Some(4.0), Some(200.0), Some(10.0)]);
     }
 }

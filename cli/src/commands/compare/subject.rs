@@ -134,7 +134,7 @@ impl Measured {
             name: name.to_owned(),
             from_ms: self.first_ms.unwrap_or(0),
             to_ms: self.last.map_or(0, |(at_ms, interval_ms)| at_ms.saturating_add(interval_ms.into())),
-            all: Figures::of_all(gpus.iter().map(|(_, figures)| figures), self.memory_peak),
+            all: Figures::of_all(&gpus.iter().map(|(_, figures)| figures), self.memory_peak),
             gpus,
         }
     }
@@ -183,7 +183,7 @@ fn side(text: &str, span: &HistorySpan) -> Side {
         name: text.to_owned(),
         from_ms: span.from_ms,
         to_ms: span.to_ms,
-        all: Figures::of_all(gpus.iter().map(|(_, figures)| figures), memory.into_iter().flatten().reduce(f64::max)),
+        all: Figures::of_all(&gpus.iter().map(|(_, figures)| figures), memory.into_iter().flatten().reduce(f64::max)),
         gpus,
     }
 }

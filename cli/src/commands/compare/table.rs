@@ -1,5 +1,7 @@
 //! A comparison for people.
 
+use std::fmt::Write as _;
+
 use gpumon_probe::{units::duration, untrusted::escaped};
 use jiff::tz::TimeZone;
 
@@ -27,7 +29,7 @@ pub(super) fn draw(sides: &[Side; 2]) -> String {
         let time = duration(side.duration_ms());
         let longer = ratio(a.duration_ms() as f64, b.duration_ms() as f64).filter(|_| *letter == "B");
         let longer = longer.map(|ratio| format!(", {}", percent(ratio))).unwrap_or_default();
-        text += &format!("{}  {}  {from} to {to} ({time}{longer})\n", paint(STRONG, letter), escaped(&side.name));
+        let _ = write!(text, "{}  {}  {from} to {to} ({time}{longer})\n", paint(STRONG, letter), escaped(&side.name));
     }
     let is_one = pairs(sides).count() == 1;
     let names: Vec<String> = pairs(sides)
@@ -47,7 +49,7 @@ pub(super) fn draw(sides: &[Side; 2]) -> String {
         rank,
     }));
     let columns = Columns::new(&all, terminal_columns());
-    text += &format!("\n{}\n", paint(DIM, &columns.headings()));
+    let _ = write!(text, "\n{}\n", paint(DIM, &columns.headings()));
     if !is_one {
         text += &group(&columns, "All GPUs", [Some(&a.all), Some(&b.all)]);
     }

@@ -129,7 +129,7 @@ pub(crate) fn run(source: &SourceArgs, args: &RecordArgs) -> Result<(), Failure>
         writer: Writer::default(),
         progress: Progress::new(),
     };
-    let recorded = recorder.follow(&waiting, feed, args.duration);
+    let followed = recorder.follow(&waiting, feed, args.duration);
     recorder.progress.clear();
     // What has come is written, however it ended.
     let flushed = recorder.flush();
@@ -137,7 +137,7 @@ pub(crate) fn run(source: &SourceArgs, args: &RecordArgs) -> Result<(), Failure>
         let name = if is_stdout { "standard output".to_owned() } else { args.file.display().to_string() };
         say(&format!("{} in {name}", recorder.progress.summary(recorder.bytes())));
     }
-    recorded.and(flushed)
+    followed.and(flushed)
 }
 
 struct Recorder {

@@ -72,8 +72,8 @@ impl Progress {
 
     /// What was recorded, once it has ended.
     pub(super) fn summary(&self, bytes: u64) -> String {
-        let each =
-            if self.samples > 0 { format!(" ({} a sample)", file_size(bytes / self.samples)) } else { String::new() };
+        let each = bytes.checked_div(self.samples).map(|each| format!(" ({} a sample)", file_size(each)));
+        let each = each.unwrap_or_default();
         format!("recorded {}{each}", self.text(bytes))
     }
 }

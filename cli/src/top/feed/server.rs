@@ -36,6 +36,8 @@ const AGAIN: Duration = Duration::from_secs(1);
 
 struct Left;
 
+// Each is known by itself.
+#[allow(clippy::struct_excessive_bools)]
 struct Client {
     path: PathBuf,
     interval: Duration,

@@ -100,9 +100,9 @@ impl Csv {
     /// These columns, and behind them those that are named, as fields of the catalogue are, too (`power.draw_watts`).
     /// Without names, the usual ones.
     pub(crate) fn with_keys(rows: Rows, keys: &[&str], names: Option<&str>) -> Result<Self, String> {
-        let named = Self::new(rows, names.map(|names| names.replace('.', "_")).as_deref())?;
+        let wanted = Self::new(rows, names.map(|names| names.replace('.', "_")).as_deref())?;
         let mut chosen = Self::new(rows, Some(&keys.join(",")))?.chosen;
-        for column in named.chosen {
+        for column in wanted.chosen {
             if !chosen.contains(&column) {
                 chosen.push(column);
             }
