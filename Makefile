@@ -122,7 +122,7 @@ audit: rust $(MODULES) ## check dependencies and workflows: licenses, advisories
 
 types: rust ## generate the TypeScript types and the reference pages of the documentation
 	GPUMON_UPDATE_TYPES=1 cargo test --package gpumon-server --test wire_types
-	GPUMON_UPDATE_TYPES=1 cargo test --package gpumon-probe --package gpumon-history --package gpumon-server --package gpumon-cli --lib --tests reference_page
+	GPUMON_UPDATE_TYPES=1 cargo test --package gpumon --package gpumon-probe --package gpumon-history --package gpumon-server --package gpumon-cli --lib --tests reference
 
 docs: rust ## build the documentation as a site, into target/book, and check its links
 	@$(PYTHON) tools/need.py mdbook
