@@ -9,19 +9,28 @@ function shown(playback: Partial<typeof PLAYBACK> = {}, response = new Response(
   const request = vi.fn<Request>(() => Promise.resolve(response));
   const bar = new ReplayBar(request);
   bar.update({ ...PLAYBACK, ...playback }, PLAYBACK.from_ms + 30_000);
-  const get = <T extends Element>(selector: string): T => bar.element.querySelector<T>(selector)!;
   return {
     bar,
     request,
-    button: get<HTMLButtonElement>('button'),
-    speed: get<HTMLSelectElement>('select'),
-    slider: get<HTMLInputElement>('input'),
-    refusal: get<HTMLElement>('[role="alert"]'),
+    button: part(bar, 'button', HTMLButtonElement),
+    speed: part(bar, 'select', HTMLSelectElement),
+    slider: part(bar, 'input', HTMLInputElement),
+    refusal: part(bar, '[role="alert"]', HTMLElement),
   };
 }
 
-const sent = (request: ReturnType<typeof shown>['request']): unknown =>
-  JSON.parse(String(request.mock.lastCall?.[1]?.body));
+function part<E extends Element>(bar: ReplayBar, selector: string, type: new () => E): E {
+  const found = bar.element.querySelector(selector);
+  if (found instanceof type) {
+    return found;
+  }
+  throw new Error(`there is no ${selector}`);
+}
+
+function sent(request: ReturnType<typeof shown>['request']): unknown {
+  const body = request.mock.lastCall?.[1]?.body;
+  return typeof body === 'string' ? JSON.parse(body) : undefined;
+}
 
 describe('the controls of a recording', () => {
   it('show speed, time and what the button does', () => {
