@@ -93,9 +93,7 @@ export class GpuList {
     const held = ({ index }: GpuState): readonly HolderRow[] => holders.get(index) ?? [];
     const shown =
       asRows && this.filter.isWorstFirst
-        ? sortedBy(chosen.gpus, (gpu) =>
-            levelRank(gpuAlerts(gpu, held(gpu), store, now_ms)[0]?.level ?? 'none'),
-          )
+        ? sortedBy(chosen.gpus, (gpu) => levelRank(gpuAlerts(gpu, held(gpu), store, now_ms)[0]?.level ?? 'none'))
         : chosen.gpus;
     setShown(this.filter.element, asRows);
     setShown(this.heads, asRows);
