@@ -3,7 +3,7 @@
 use axum::{
     Extension,
     extract::{Query, State, rejection::QueryRejection},
-    http::{HeaderMap, StatusCode},
+    http::{HeaderMap, StatusCode, Uri},
     response::Response,
 };
 use gpumon_history::{
@@ -39,18 +39,26 @@ pub(crate) struct HistoryQuery {
 pub(crate) async fn history(
     State(app): State<AppState>,
     Extension(peer): Extension<Peer>,
-    query: Result<Query<HistoryQuery>, QueryRejection>,
+    uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, (StatusCode, String)> {
     let bad = |why: String| (StatusCode::BAD_REQUEST, why + "\n");
     let hint = "; ask for from_ms, to_ms, metrics and points, or nothing";
-    let Query(query) = query.map_err(|error| bad(error.body_text() + hint))?;
+    let query = parsed(&uri).map_err(|error| bad(error.body_text() + hint))?;
     let request = query.understood(app.hub.now_ms()).map_err(bad)?;
     // What it tells of processes are the events, which everybody gets.
     let view = View::of(peer).await;
     let SpanRequest { from_ms, to_ms, points, .. } = request;
     let subject = Resource::History { from_ms, to_ms, points, metrics: request.wanted.ids() };
     Ok(respond(&app, &headers, peer.who(), view, subject, JSON, move |hub| to_json(&hub.span(&request))).await)
+}
+
+/// Without what has no value: JupyterLab adds the time to each address, so that no answer is an old one.
+fn parsed(uri: &Uri) -> Result<HistoryQuery, QueryRejection> {
+    let with_values = uri.query().unwrap_or_default().split('&').filter(|part| part.contains('='));
+    let known = format!("/?{}", with_values.collect::<Vec<_>>().join("&"));
+    // What was a query is one without some of its parts.
+    Query::try_from_uri(&known.parse().unwrap_or_default()).map(|Query(query)| query)
 }
 
 impl HistoryQuery {
@@ -115,6 +123,9 @@ mod tests {
             let error = query.unwrap_err();
             assert!(error.contains(words), "{error}");
         }
+        let asked = |query: &str| parsed(&format!("/api/v1/history?{query}").parse().unwrap());
+        assert_eq!(asked("from_ms=5&points=9&1795493859530").unwrap().points, Some(9), "as JupyterLab asks");
+        assert!(asked("").is_ok() && asked("form_ms=5").unwrap_err().body_text().contains("unknown field `form_ms`"));
         let future = query(None, Some(u64::MAX), Some("mig.memory.used_bytes"), None).unwrap();
         assert_eq!((future.from_ms, future.to_ms), (NOW_MS - 600_000, NOW_MS), "nothing is known of it");
     }

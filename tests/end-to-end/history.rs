@@ -1,6 +1,6 @@
 //! `/api/v1/history`, `gpumon serve --data-dir` and what is left when the server is gone.
 
-use std::time::Duration;
+use std::{thread, time::Duration};
 
 use gpumon_history::database::Database;
 use gpumon_probe::model::now_ms;
@@ -9,6 +9,9 @@ use serde_json::Value;
 use crate::support::{Fake, Server, eventually, send, signal, stderr, stdout};
 
 const FOLDER: &str = "history";
+
+/// As often as a chart asks.
+const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
 
 fn over(fake: &Fake, folder: &str) -> Server {
     Server::over(fake, &["--interval-ms", "200", "--data-dir", folder])
@@ -71,6 +74,7 @@ fn what_was_before_a_server_that_was_killed_is_there_for_the_next() {
     let mut server = over(&fake, &folder);
     let asked = format!("/api/v1/history?from_ms={begun_ms}&metrics=power.draw_watts&points=5000");
     eventually("there are new samples", || {
+        thread::sleep(BETWEEN_LOOKS);
         let span = server.get(&asked).json();
         span["times_ms"].as_array().unwrap().last().is_some_and(|last| last.as_u64().unwrap() > killed_ms)
     });
@@ -92,6 +96,7 @@ fn what_was_before_a_server_that_was_killed_is_there_for_the_next() {
     assert!(status.success() && took < Duration::from_secs(4), "{status}, {took:?}");
     let server = over(&fake, &folder);
     eventually("it answers from disk", || {
+        thread::sleep(BETWEEN_LOOKS);
         let span = server.get(&asked).json();
         let times: Vec<_> = span["times_ms"].as_array().unwrap().iter().map(|at| at.as_u64().unwrap()).collect();
         times.iter().any(|at| *at <= asked_ms && at + 10_000 > asked_ms)

@@ -43,7 +43,7 @@ it('shows an alert among those of its GPU, and one of the machine apart', () => 
 
 it('says that an alert is silenced', () => {
   const [alert] = firingAlerts([{ ...HOT, silenced: true }], 0, NOW);
-  expect(alert?.title).toMatch(/^since .*, for 1 min\nsilenced$/);
+  expect(alert?.title).toMatch(/^since .*, for 1\smin\nsilenced$/);
 });
 
 it('lists its begin, its end and what receivers miss among the events', () => {

@@ -114,7 +114,9 @@ mod tests {
 
     fn joules(points: &[Point]) -> Option<f64> {
         let mut meter = Meter::default();
-        points.iter().for_each(|point| meter.add(point));
+        for point in points {
+            meter.add(point);
+        }
         meter.figures(None).0[5]
     }
 

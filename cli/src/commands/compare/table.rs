@@ -29,7 +29,7 @@ pub(super) fn draw(sides: &[Side; 2]) -> String {
         let time = duration(side.duration_ms());
         let longer = ratio(a.duration_ms() as f64, b.duration_ms() as f64).filter(|_| *letter == "B");
         let longer = longer.map(|ratio| format!(", {}", percent(ratio))).unwrap_or_default();
-        let _ = write!(text, "{}  {}  {from} to {to} ({time}{longer})\n", paint(STRONG, letter), escaped(&side.name));
+        let _ = writeln!(text, "{}  {}  {from} to {to} ({time}{longer})", paint(STRONG, letter), escaped(&side.name));
     }
     let is_one = pairs(sides).count() == 1;
     let names: Vec<String> = pairs(sides)

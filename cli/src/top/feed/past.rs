@@ -29,8 +29,8 @@ use crate::{
 const POINTS: u32 = 500;
 /// What is shown is asked for again when it has moved by this part, but not all the time.
 const MOVED: u32 = 100;
-const SHORTEST: Duration = Duration::from_secs(60);
-const LONGEST: Duration = Duration::from_secs(600);
+const SHORTEST: Duration = Duration::from_mins(1);
+const LONGEST: Duration = Duration::from_mins(10);
 
 /// Asks the server at a socket.
 pub(in crate::top) struct PastReader {
