@@ -136,7 +136,7 @@ fn what_is_damaged_costs_its_block_and_no_other() {
     let mut errors = 0;
     while !player.is_over() {
         match player.step(true) {
-            Ok(played) => shown.extend(played),
+            Ok(told) => shown.extend(told),
             Err(_) => errors += 1,
         }
     }
@@ -254,15 +254,15 @@ fn a_block_is_due_ten_seconds_after_its_first_record() {
 fn a_seek_brings_the_sample_with_its_past() {
     let folder = tempfile::tempdir().unwrap();
     let mut player = Player::open(&recorded(&folder, 2000, Limits::default())).unwrap();
-    let played = player.seek_to(FIRST + 1_500_400).unwrap();
-    let texts: Vec<_> = played
+    let told = player.seek_to(FIRST + 1_500_400).unwrap();
+    let texts: Vec<_> = told
         .iter()
         .filter_map(|one| match one {
             Played::Record(text) => Some(text.as_str()),
             Played::Rewound => None,
         })
         .collect();
-    assert_eq!(played[0], Played::Rewound);
+    assert_eq!(told[0], Played::Rewound);
     assert_eq!(texts[0], inventory());
     assert_eq!(*texts.last().unwrap(), sample(1500));
     let samples = texts.iter().filter(|text| text.contains("sample")).count();
@@ -270,6 +270,6 @@ fn a_seek_brings_the_sample_with_its_past() {
     assert_eq!(texts.iter().filter(|text| text.contains("details")).count(), 1, "the newest alone");
     assert_eq!(player.times_ms(), (FIRST + 1_500_000, FIRST, FIRST + 1_999_000));
     player.start_at(FIRST + 3_000);
-    let played = player.advance(Instant::now()).unwrap();
-    assert!(played.contains(&Played::Record(sample(3))), "it begins where it was told to");
+    let told = player.advance(Instant::now()).unwrap();
+    assert!(told.contains(&Played::Record(sample(3))), "it begins where it was told to");
 }
