@@ -37,8 +37,9 @@ ARCHITECTURES = ["x86_64", "aarch64"]
 PLATFORM = "manylinux_2_17"
 #: The folders of the wheel's `share` that the archive has.
 SHARED = ["bash-completion", "zsh", "fish", "man"]
-#: Growth beyond this has to be explained before it is released.
-PROGRAM_BYTES = 10_000_000
+#: Growth beyond this has to be explained before it is released. It was 10 MB before history, recordings and alerts; SQLite
+#: alone is half a megabyte.
+PROGRAM_BYTES = 12_500_000
 
 
 def main(architectures: list[str]) -> None:
