@@ -60,8 +60,13 @@ impl Plan {
         let from_ms = request.from_ms.max(oldest_ms).min(to_ms);
         let least_ms = (to_ms - from_ms) / u64::from(points.max(1));
         let enough = tiers.iter().rposition(|tier| tier.resolution_ms <= 2 * least_ms).unwrap_or(0);
-        let reaches = |tier: &Tier| tier.oldest_ms <= from_ms;
-        let tier = (enough..tiers.len()).find(|tier| reaches(&tiers[*tier])).unwrap_or(enough);
+        // The first entry of a coarser tier begins before what it is made of.
+        let is_older = |coarser: &Tier, than: &Tier| coarser.oldest_ms + coarser.resolution_ms <= than.oldest_ms;
+        let reaches = |at: usize| {
+            let tier = &tiers[at];
+            tier.oldest_ms <= from_ms || !tiers[at + 1..].iter().any(|coarser| is_older(coarser, tier))
+        };
+        let tier = (enough..tiers.len()).find(|tier| reaches(*tier)).unwrap_or(enough);
         let entry_ms = tiers.get(tier).map_or(1000, |tier| tier.resolution_ms);
         let resolution_ms = least_ms.max(1).next_multiple_of(entry_ms);
         let is_sampled = tiers.get(tier).is_none_or(|tier| tier.is_sampled);

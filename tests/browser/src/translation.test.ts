@@ -35,7 +35,8 @@ describe('the panel in another language', () => {
     await expect.poll(async () => (await texts()).length).toBeGreaterThan(300);
     const shown = await texts();
     const command = readFileSync(`/proc/${kernel.pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trim();
-    const data = [command, 'train.ipynb', 'NVIDIA', 'Hopper', 'sm', 'gpumon', hostname(), userInfo().username];
+    const option = 'gpumon serve --data-dir DIR';
+    const data = [command, option, 'train.ipynb', 'NVIDIA', 'Hopper', 'sm', 'gpumon', hostname(), userInfo().username];
     expect(untranslated(shown, data)).toEqual([]);
   });
 });
