@@ -137,4 +137,13 @@ mod tests {
         let none = Plan::new(&request(HOUR), &[]);
         assert_eq!((none.from_ms, none.oldest_ms), (NOW, NOW));
     }
+
+    #[test]
+    fn what_is_older_by_rounding_alone_takes_no_finer_tiers_place() {
+        let tier = |resolution_ms, oldest_ms| Tier { resolution_ms, oldest_ms, is_sampled: false };
+        let request = SpanRequest { from_ms: 295_000, to_ms: 311_000, points: 5000, wanted: Wanted::overview() };
+        let resolution_ms =
+            |oldest_ms| Plan::new(&request, &[tier(10_000, 300_000), tier(60_000, oldest_ms)]).resolution_ms;
+        assert_eq!((resolution_ms(260_000), resolution_ms(240_000)), (10_000, 60_000));
+    }
 }
