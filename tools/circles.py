@@ -27,7 +27,8 @@ Graph = dict[Path, set[Path]]
 
 
 def main(arguments: list[str]) -> int:
-    graphs = [rust_graph(manifest.parent / "src") for manifest in sorted(ROOT.glob("*/Cargo.toml"))]
+    manifests = sorted([*ROOT.glob("*/Cargo.toml"), *ROOT.glob("workload/*/Cargo.toml")])
+    graphs = [rust_graph(manifest.parent / "src") for manifest in manifests]
     graphs += [typescript_graph(ROOT / folder / "src") for folder in ("static", "labextension")]
     circles = sorted((circle for graph in graphs for circle in circles_of(graph)), key=len, reverse=True)
     large = [circle for circle in circles if len(circle) > FEW and not is_family(circle) and name(circle) not in REASONS]
