@@ -2,6 +2,7 @@
 
 import type { TimeWindow } from '../../chart/content';
 import { h, KeyedRows, setAttribute } from '../../lib/dom';
+import type { SeriesSource } from '../../lib/timeline';
 import { chartsOf, isApart, placed, stepped } from '../../model/dashboard/arrange';
 import { conditionSpans } from '../../model/dashboard/condition-spans';
 import { uncharted } from '../../model/dashboard/kinds';
@@ -112,6 +113,7 @@ export class Dashboard extends StoreView {
     });
     this.cells = new CellTable(options.invalidate, options.notebooks);
     this.element.append(this.header.element, this.bar.element, this.notice.element, this.past.note);
+    this.element.append(this.past.figures);
     this.element.append(this.list, this.cells.element, this.machineList);
     this.element.addEventListener('keydown', (event) => this.onKey(event));
     this.bar.element.addEventListener('click', ({ detail, target }) => {
@@ -143,7 +145,9 @@ export class Dashboard extends StoreView {
     this.holders.prune(store.timeline.times_ms[0] ?? now_ms);
     const holders = this.holders.since(from_ms, now_ms);
     const all = store.sample === null ? [] : sectionsOf({ state, gpus, sample: store.sample, holders });
-    const known = this.past.known(state, now_ms, metricsOf(all), this.chartWidth());
+    const metrics = metricsOf(all);
+    const known = this.past.known(state, now_ms, metrics, this.chartWidth());
+    const compared = this.past.compared(state, now_ms, metrics, chosen, this.chartWidth());
     // Who held the memory is known of the last minutes alone.
     const sections = known === null ? all : withStacks(all, known.knows);
     this.shown = known;
@@ -158,7 +162,8 @@ export class Dashboard extends StoreView {
       mean_ms: known === null ? 0 : meanTime(known, this.cursor.at_ms),
       // The driver's own records are of the last minutes.
       traces: known === null ? store.traces : NO_TRACES,
-      window: { ...store.window(from_ms, to_ms), ...(known !== null && windowOf(known)) },
+      window: withRevisionOf(compared, { ...store.window(from_ms, to_ms), ...(known !== null && windowOf(known)) }),
+      compared,
       palette,
       freshness: { now_ms, stale: !isFresh(status) },
       at_ms: this.cursor.at_ms ?? (isPaused(state) ? to_ms : null),
@@ -304,6 +309,11 @@ export class Dashboard extends StoreView {
 /** The time that a value there is the mean of; what was received since is read as it came. */
 function meanTime({ areMeans, answer }: Known, at_ms: number | null): number {
   return areMeans && at_ms !== null && at_ms <= answer.to_ms ? answer.resolution_ms : 0;
+}
+
+/** Charts are drawn anew where more became known of what they are compared with. */
+function withRevisionOf(compared: SeriesSource | null, window: TimeWindow): TimeWindow {
+  return compared === null ? window : { ...window, revision: `${window.revision} ${compared.revision}` };
 }
 
 function windowOf({ source, gap_ms }: Known): Pick<TimeWindow, 'times_ms' | 'revision' | 'gap_ms'> {
