@@ -18,7 +18,7 @@ use super::{
 use crate::{describe::Thresholds, suggest::nearest};
 
 /// The stretches of time that charts can show, in seconds.
-pub(super) const RANGES_S: [u64; 9] = [60, 120, 300, 900, 3600, 6 * 3600, DAY_S, 7 * DAY_S, 30 * DAY_S];
+pub(super) const RANGES_S: [u64; 11] = [1, 10, 60, 120, 300, 900, 3600, 6 * 3600, DAY_S, 7 * DAY_S, 30 * DAY_S];
 const DAY_S: u64 = 24 * 3600;
 
 #[derive(Debug, Clone, PartialEq)]

@@ -55,7 +55,7 @@ fn a_mistake_is_named_by_its_line_and_the_nearest_word() {
     }
     assert!(error("tree = 1").contains("use true or false"));
     assert!(error("metrics = []").contains("use a list"));
-    assert!(error("range_s = 61").contains("use one of 60,"));
+    assert!(error("range_s = 61").contains("use one of 1, 10, 60,"));
     assert!(error("sort = 3").contains("use one of gpu,"));
     let evil = error("theme = \"\\u001b]0;pwn\\u0007\"");
     assert!(evil.contains("pwn") && !evil.contains(char::is_control), "{evil:?}");
