@@ -42,7 +42,7 @@ const TEXTS: { [K in Kind]: (condition: Extract<Condition, { condition: K }>, na
   suspected_hang: (condition, nameOf) => joined(describeHang(condition, nameOf), ' '),
   held_by_nobody: ({ bytes }) =>
     trans.__(
-      '%1 in use, and no process is listed: it is of a container that cannot be seen from here, or of a process that has ended and was not waited for. `sudo fuser -v /dev/nvidia*` on the host lists who has the GPU open.',
+      '%1 in use that no listed process holds: of a container that cannot be seen from here, of a process that has ended and was not waited for, or managed memory. `sudo fuser -v /dev/nvidia*` on the host lists who has the GPU open.',
       memoryAmount(bytes),
     ),
   slower_than_itself: ({ sm_mhz, usual_sm_mhz, power_watts, usual_power_watts, siblings }) =>
