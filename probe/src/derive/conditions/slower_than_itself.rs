@@ -5,7 +5,7 @@
 //! same to do it does.
 
 use super::{
-    baseline::{Band, Baseline, Load, Settings},
+    baseline::{Band, Baseline, Load, SLOW_CLOCK, Settings},
     clock::Moment,
     hysteresis::{Hysteresis, Observation},
     idle_power::draw_watts,
@@ -16,9 +16,6 @@ use crate::model::{Condition, ConditionKind, GpuSample, Health, Severity, Thrott
 
 /// A GPU with less to do has its clock high or low as it pleases.
 const BUSY_PERCENT: f64 = 60.0;
-
-/// Boards lower their clock by some steps when they are warm, without a reason.
-const SLOW_CLOCK: f64 = 0.93;
 
 /// Of GPUs with the same to do, the draw differs by some percent.
 const LOW_POWER: f64 = 0.8;
@@ -83,13 +80,14 @@ impl SlowerThanItself {
         }
         // Without work, nothing tells whether it is still so.
         let Some(pace) = Pace::of(view, view.sample) else { return Observation::Inconclusive };
-        let usual = self.baseline.usual(pace.load);
+        // Of power, the next load tells nothing.
+        let (exact, near) = (self.baseline.usual(pace.load), self.baseline.usual_near(pace.load));
         self.baseline.learn(pace.load, step_ms as f64 / 1000.0, pace.sm_mhz, pace.watts);
-        let Some(usual) = usual else { return Observation::Inconclusive };
+        let Some(usual) = exact.or(near) else { return Observation::Inconclusive };
         let average = self.follow(pace.beside(usual.sm_mhz, usual.watts), step_ms);
         let siblings = Siblings::of(view, pace);
         let is_slow = average.clock < SLOW_CLOCK && siblings.are_faster(pace);
-        let draws_less = average.power < LOW_POWER && siblings.draw_more(pace);
+        let draws_less = exact.is_some() && average.power < LOW_POWER && siblings.draw_more(pace);
         if !is_slow && !draws_less {
             self.slow_ms = 0;
             return Observation::Inactive;
@@ -300,6 +298,30 @@ mod tests {
         assert_eq!(low(others(runs_at(1980, 500.0))), 1);
         assert_eq!(low(others(runs_at(1980, 310.0))), 0);
         assert_eq!(low(Vec::new()), 0);
+    }
+
+    #[test]
+    fn a_slow_clock_that_moves_the_work_into_a_load_never_seen_is_told() {
+        let busier = |mhz| {
+            move |sample: &mut GpuSample| {
+                runs_at(mhz, 330.0)(sample);
+                sample.activity = Reading::Now(examples::activity(95.0, 75.0));
+            }
+        };
+        let mut timeline = TestTimeline::new();
+        timeline.show(400, |sample| {
+            runs_at(1980, 500.0)(sample);
+            sample.activity = Reading::Now(examples::activity(78.0, 55.0));
+        });
+        timeline.show(1_200, busier(1410));
+        assert!(
+            matches!(&timeline.take_events()[..], [(at, _)] if (1_000..=1_030).contains(at)),
+            "{:?}",
+            timeline.last
+        );
+        assert!(timeline.only().text.contains("1410 MHz and 330 W at a load at which 197"), "{:?}", timeline.last);
+        timeline.show(200, busier(1980));
+        assert_eq!(timeline.take_events().len(), 1);
     }
 
     #[test]
