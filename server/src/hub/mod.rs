@@ -162,6 +162,7 @@ impl Hub {
     /// hello. A line that is not a record is left out.
     pub(crate) fn rewind(&self, lines: &[String]) {
         *self.history.write().unwrap_or_else(PoisonError::into_inner) = Past::default();
+        *self.usage.write().unwrap_or_else(PoisonError::into_inner) = UsageMeter::default();
         self.write(|state| {
             state.sample = None;
             state.details.clear();
@@ -495,7 +496,10 @@ fn write_json(frame: &ServerFrame) -> String {
 
 #[cfg(test)]
 mod tests {
-    use gpumon_probe::model::{Absence, EventKind, ProcessRef, Reading};
+    use gpumon_probe::{
+        host::HostReader,
+        model::{Absence, EventKind, GpuSample, Health, ProcessRef, Reading},
+    };
 
     use super::{event_log::PROCESS_EVENTS, *};
 
@@ -506,6 +510,34 @@ mod tests {
             ProcessRef { pid: 1, name: unknown(), user: unknown(), started_ms: Reading::Absent(Absence::Unknown) };
         let event = Event { at_ms, gpu: None, what: EventKind::ProcessStarted(started) };
         serde_json::to_string(&Record::Event(event)).unwrap()
+    }
+
+    /// A sample every second of a GPU that nobody holds.
+    fn sampled(seconds: u64) -> Vec<String> {
+        let host = HostReader::new().read();
+        let line = |second| {
+            let at_ms = 1_000_000 + second * 1000;
+            let mut gpu = GpuSample::absent(0, None, at_ms, Health::Ok, &Absence::NotSupported);
+            gpu.processes = Reading::Now(Vec::new());
+            let sample = Sample { seq: second, at_ms, interval_ms: 1000, gpus: vec![gpu], host: host.clone() };
+            serde_json::to_string(&Record::Sample(sample)).unwrap()
+        };
+        (0..seconds).map(line).collect()
+    }
+
+    #[test]
+    fn a_recording_that_is_played_from_another_moment_was_used_once() {
+        let (played, other) = (Hub::new(), Hub::new());
+        for line in sampled(60) {
+            played.ingest(&line).unwrap();
+        }
+        for line in sampled(30) {
+            other.ingest(&line).unwrap();
+        }
+        played.rewind(&sampled(30));
+        let usage = played.usage();
+        assert_eq!(usage, other.usage());
+        assert!((20.0..30.0).contains(&usage.unheld.gpu_seconds), "{usage:?}");
     }
 
     #[test]

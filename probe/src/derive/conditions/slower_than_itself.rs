@@ -5,7 +5,7 @@
 //! same to do it does.
 
 use super::{
-    baseline::{Band, Baseline, Load, Settings},
+    baseline::{Band, Baseline, Load, SLOW_CLOCK, Settings},
     clock::Moment,
     hysteresis::{Hysteresis, Observation},
     idle_power::draw_watts,
@@ -16,9 +16,6 @@ use crate::model::{Condition, ConditionKind, GpuSample, Health, Severity, Thrott
 
 /// A GPU with less to do has its clock high or low as it pleases.
 const BUSY_PERCENT: f64 = 60.0;
-
-/// Boards lower their clock by some steps when they are warm, without a reason.
-const SLOW_CLOCK: f64 = 0.93;
 
 /// Of GPUs with the same to do, the draw differs by some percent.
 const LOW_POWER: f64 = 0.8;
@@ -34,6 +31,10 @@ const END_AFTER_MS: u64 = 60_000;
 /// A step of training or a request is no matter.
 const AVERAGED_MS: f64 = 30_000.0;
 
+/// A reason that the driver gives for this share of so much time explains a lower clock; one of a moment is left out.
+const REASONED: f64 = 0.25;
+const REASONED_OF_MS: f64 = 60_000.0;
+
 /// A sample stands for the time before it, but for no longer than this.
 const LONGEST_STEP_MS: u64 = 30_000;
 
@@ -41,6 +42,8 @@ pub(super) struct SlowerThanItself {
     baseline: Baseline,
     last: Option<Moment>,
     average: Option<Ratios>,
+    /// For which share of the last minute the driver has given a reason.
+    reasoned: f64,
     /// For how long it has been slower, of the time in which it had work.
     slow_ms: u64,
     hysteresis: Hysteresis<Finding>,
@@ -68,7 +71,7 @@ impl SlowerThanItself {
 
     fn with(baseline: Baseline) -> Self {
         let hysteresis = Hysteresis::new(0, END_AFTER_MS);
-        Self { baseline, last: None, average: None, slow_ms: 0, hysteresis }
+        Self { baseline, last: None, average: None, reasoned: 0.0, slow_ms: 0, hysteresis }
     }
 
     fn observe(&mut self, view: &View<'_>) -> Observation<Finding> {
@@ -77,19 +80,25 @@ impl SlowerThanItself {
         let limit_watts = view.fresh(&view.sample.power.limit_watts).copied();
         self.baseline.set(Settings { limit_watts, application_mhz });
         let Some(reasons) = view.fresh(&view.sample.throttle_reasons) else { return Observation::Unknown };
-        if reasons.iter().any(|reason| *reason != ThrottleReason::GpuIdle) {
+        let has_reason = reasons.iter().any(|reason| *reason != ThrottleReason::GpuIdle);
+        self.reasoned += (f64::from(u8::from(has_reason)) - self.reasoned) * (step_ms as f64 / REASONED_OF_MS).min(1.0);
+        if self.reasoned >= REASONED {
             (self.average, self.slow_ms) = (None, 0);
             return Observation::Ended;
         }
+        if has_reason {
+            return Observation::Inconclusive;
+        }
         // Without work, nothing tells whether it is still so.
         let Some(pace) = Pace::of(view, view.sample) else { return Observation::Inconclusive };
-        let usual = self.baseline.usual(pace.load);
+        // Of power, the next load tells nothing.
+        let (exact, near) = (self.baseline.usual(pace.load), self.baseline.usual_near(pace.load));
         self.baseline.learn(pace.load, step_ms as f64 / 1000.0, pace.sm_mhz, pace.watts);
-        let Some(usual) = usual else { return Observation::Inconclusive };
+        let Some(usual) = exact.or(near) else { return Observation::Inconclusive };
         let average = self.follow(pace.beside(usual.sm_mhz, usual.watts), step_ms);
         let siblings = Siblings::of(view, pace);
         let is_slow = average.clock < SLOW_CLOCK && siblings.are_faster(pace);
-        let draws_less = average.power < LOW_POWER && siblings.draw_more(pace);
+        let draws_less = exact.is_some() && average.power < LOW_POWER && siblings.draw_more(pace);
         if !is_slow && !draws_less {
             self.slow_ms = 0;
             return Observation::Inactive;
@@ -99,7 +108,7 @@ impl SlowerThanItself {
         if self.slow_ms < begins_after_ms && !self.hysteresis.lasts() {
             return Observation::Inconclusive;
         }
-        Observation::Active(finding(pace, usual, siblings.gpus))
+        Observation::Active(finding(pace, usual, is_slow, siblings.gpus))
     }
 
     fn follow(&mut self, now: Ratios, step_ms: u64) -> Ratios {
@@ -191,16 +200,19 @@ impl Siblings {
     }
 }
 
-fn finding(pace: Pace, usual: Band, siblings: Vec<u32>) -> Finding {
+fn finding(pace: Pace, usual: Band, is_slow: bool, siblings: Vec<u32>) -> Finding {
     let mut sentences = vec![format!(
         "Slower than itself: {:.0} MHz and {:.0} W at a load at which {:.0} MHz and {:.0} W are usual for it.",
         pace.sm_mhz, pace.watts, usual.sm_mhz, usual.watts
     )];
-    match siblings.as_slice() {
-        [] => {}
-        [gpu] => sentences.push(format!("GPU {gpu} is faster at the same load.")),
-        gpus => sentences.push(format!("GPUs {} are faster at the same load.", text::list(gpus))),
-    }
+    let others = match siblings.as_slice() {
+        [] => None,
+        [gpu] if is_slow => Some(format!("GPU {gpu} is faster at the same load.")),
+        [gpu] => Some(format!("GPU {gpu} draws more at the same load.")),
+        gpus if is_slow => Some(format!("GPUs {} are faster at the same load.", text::list(gpus))),
+        gpus => Some(format!("GPUs {} draw more at the same load.", text::list(gpus))),
+    };
+    sentences.extend(others);
     let cure = "The driver gives no reason: check power cables and cooling, and reset the GPU when it is idle.";
     sentences.push(cure.to_owned());
     Finding {
@@ -295,11 +307,63 @@ mod tests {
             timeline.show(400, runs_at(1980, 500.0));
             timeline.others = others;
             timeline.show(1_200, runs_at(1980, 300.0));
+            let told: String = timeline.last.conditions.iter().map(|condition| condition.text.as_str()).collect();
+            assert!(told.is_empty() || told.contains(" GPUs 1 and 2 draw more at the same load."), "{told}");
             timeline.take_events().len()
         };
         assert_eq!(low(others(runs_at(1980, 500.0))), 1);
         assert_eq!(low(others(runs_at(1980, 310.0))), 0);
         assert_eq!(low(Vec::new()), 0);
+    }
+
+    #[test]
+    fn a_slow_clock_that_moves_the_work_into_a_load_never_seen_is_told() {
+        let busier = |mhz| {
+            move |sample: &mut GpuSample| {
+                runs_at(mhz, 330.0)(sample);
+                sample.activity = Reading::Now(examples::activity(95.0, 75.0));
+            }
+        };
+        let mut timeline = TestTimeline::new();
+        timeline.show(400, |sample| {
+            runs_at(1980, 500.0)(sample);
+            sample.activity = Reading::Now(examples::activity(78.0, 55.0));
+        });
+        timeline.show(1_200, busier(1410));
+        assert!(
+            matches!(&timeline.take_events()[..], [(at, _)] if (1_000..=1_030).contains(at)),
+            "{:?}",
+            timeline.last
+        );
+        assert!(timeline.only().text.contains("1410 MHz and 330 W at a load at which 197"), "{:?}", timeline.last);
+        timeline.show(200, busier(1980));
+        assert_eq!(timeline.take_events().len(), 1);
+    }
+
+    #[test]
+    fn a_reason_of_a_moment_neither_delays_nor_ends_it_and_one_that_persists_does() {
+        let slow_with = |every_s: u64| {
+            move |sample: &mut GpuSample| {
+                runs_at(1410, 330.0)(sample);
+                let reasons =
+                    if sample.at_ms / 1_000 % every_s == 0 { vec![ThrottleReason::SwPowerCap] } else { vec![] };
+                sample.throttle_reasons = Reading::Now(reasons);
+            }
+        };
+        let told = |timeline: &mut TestTimeline| -> Vec<_> {
+            timeline.take_events().into_iter().filter(|(_, word)| word.ends_with("slower_than_itself")).collect()
+        };
+        let mut timeline = TestTimeline::new();
+        timeline.show(400, runs_at(1980, 500.0)).show(720, slow_with(50));
+        let began = told(&mut timeline);
+        assert!(matches!(&began[..], [(at, _)] if (1_000..=1_060).contains(at)), "{began:?}");
+        timeline.show(600, slow_with(50));
+        assert_eq!(told(&mut timeline), [], "it lasts");
+        timeline.show(60, slow_with(1));
+        assert_eq!(told(&mut timeline).len(), 1, "the driver tells why");
+        let mut timeline = TestTimeline::new();
+        timeline.show(400, runs_at(1980, 500.0)).show(3_600, slow_with(3));
+        assert_eq!(told(&mut timeline), [], "a reason of every third second is one that persists");
     }
 
     #[test]

@@ -50,6 +50,8 @@ pub enum Absence {
     Unknown,
     /// `/proc` does not have the process: it has ended, or runs in another PID namespace.
     NotInProc,
+    /// The process has ended, and whatever it held was not released or not waited for (a zombie).
+    Ended,
     /// It belongs to another user and is kept from view.
     Hidden,
     /// The driver failed with this `nvmlReturn_t`.
@@ -152,6 +154,7 @@ impl fmt::Display for Absence {
             Self::NotInProc => {
                 f.write_str("not in /proc: ended, or in another PID namespace (a container or the host)")
             }
+            Self::Ended => f.write_str("the process has ended"),
             Self::Hidden => f.write_str("hidden: another user's"),
             Self::DriverError { code } => write!(f, "driver error {code}"),
         }
