@@ -5,18 +5,22 @@
 
 mod observe;
 mod place;
+mod since_start;
 mod status;
 mod window;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use gpumon_probe::{
-    derive::Clock,
+    derive::{Clock, ConditionSettings},
     model::{Event, EventKind, FiringAlert, Inventory, Sample},
 };
 use jiff::tz::TimeZone;
 
-use self::place::{Place, PlaceState};
+use self::{
+    place::{Place, PlaceState},
+    since_start::SinceStart,
+};
 use crate::{
     notify::Notification,
     rules::{AlertRules, Quiet, Rule},
@@ -34,6 +38,8 @@ pub struct Readings<'a> {
     pub inventory: Option<&'a Inventory>,
     /// Whether GPUs are read at all: nothing counts during a pause, or before the first sample.
     pub is_watched: bool,
+    /// When what reads them was started, which then knows of no condition; any other number is another start.
+    pub started_ms: u64,
 }
 
 /// What has become of it.
@@ -50,6 +56,8 @@ pub struct Outcome {
 pub struct Evaluator {
     clock: Clock,
     zone: TimeZone,
+    conditions: ConditionSettings,
+    since_start: SinceStart,
     rules: Vec<Watched>,
     /// Of rules that are no more.
     dropped: Vec<(Rule, PlaceState)>,
@@ -65,9 +73,17 @@ struct Watched {
 }
 
 impl Evaluator {
-    /// Rules of which nothing is known yet. Hours of the day are those of this time zone.
-    pub fn new(rules: &AlertRules, zone: TimeZone) -> Self {
-        let mut evaluator = Self { clock: Clock::default(), zone, rules: Vec::new(), dropped: Vec::new() };
+    /// Rules of which nothing is known yet. Hours of the day are those of this time zone, and conditions are found with
+    /// these settings.
+    pub fn new(rules: &AlertRules, zone: TimeZone, conditions: ConditionSettings) -> Self {
+        let mut evaluator = Self {
+            clock: Clock::default(),
+            zone,
+            conditions,
+            since_start: SinceStart::default(),
+            rules: Vec::new(),
+            dropped: Vec::new(),
+        };
         evaluator.replace(rules);
         evaluator
     }
@@ -99,6 +115,7 @@ impl Evaluator {
     pub fn update(&mut self, readings: &Readings<'_>, now_ms: u64) -> Outcome {
         let mut outcome = Outcome::default();
         let now = self.clock.advance(now_ms, readings.is_watched);
+        self.since_start.update(readings, now);
         for (rule, mut state) in std::mem::take(&mut self.dropped) {
             state.end(now_ms, &mut outcome, &rule.notify);
         }
@@ -114,6 +131,9 @@ impl Evaluator {
                 }
                 for place in there {
                     let state = places.entry(place.clone()).or_insert_with(|| PlaceState::new(&rule.check));
+                    if self.since_start.may_be_unfound(&rule.check, &place, readings, &self.conditions) {
+                        continue;
+                    }
                     let seen = observe::observe(&rule.check, &place, readings, state);
                     state.apply(rule, &place, readings, seen, now, &mut outcome);
                 }

@@ -3,7 +3,7 @@
 use gpumon_probe::{
     derive::Observation,
     model::{
-        Gpu, GpuSample, Health,
+        Condition, Gpu, GpuSample, Health, Severity,
         fields::{GPU_FIELDS, HOST_FIELDS},
     },
 };
@@ -105,14 +105,17 @@ pub(super) fn observe(
         },
         Watch::Condition { kind, min_severity } => {
             let Some(gpu) = gpu else { return Observation::Unknown };
-            // The worst first.
-            let met = gpu.conditions.iter().find(|condition| {
-                condition.severity >= *min_severity
-                    && kind.is_none_or(|kind| describe::condition_tag(&condition.kind) == kind)
-            });
+            let met = condition(gpu, *kind, *min_severity);
             met.map_or(Observation::Inactive, |met| Observation::Active(Met::Condition(met.text.clone())))
         }
     }
+}
+
+/// The worst of a GPU's conditions that counts.
+pub(super) fn condition<'a>(gpu: &'a GpuSample, kind: Option<&str>, least: Severity) -> Option<&'a Condition> {
+    gpu.conditions.iter().find(|condition| {
+        condition.severity >= least && kind.is_none_or(|kind| describe::condition_tag(&condition.kind) == kind)
+    })
 }
 
 impl Bound {

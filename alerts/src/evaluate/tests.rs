@@ -171,11 +171,49 @@ fn a_condition_counts_from_its_severity_on() {
         }
     };
     let rule = |kind: &str| format!("condition = \"{kind}\"\nmin_severity = \"warning\"\nclear_for = \"0s\"");
-    for (kind, expected) in [("throttled", &["3 +a 0", "5 -a 0"][..]), ("any", &["3 +a 0", "5 -a 0"]), ("xid", &[])] {
+    for (kind, expected) in
+        [("throttled", &["1003 +a 0", "1005 -a 0"][..]), ("any", &["1003 +a 0", "1005 -a 0"]), ("xid", &[])]
+    {
         let mut timeline = TestTimeline::new(&rule(kind));
+        timeline.show(1000, |_| {});
         timeline.show(2, throttled(Severity::Notice)).show(2, throttled(Severity::Critical)).show(2, |_| {});
         assert_eq!(timeline.events(), expected, "{kind}");
     }
+}
+
+#[test]
+fn a_collector_that_is_replaced_ends_no_condition_that_it_has_not_had_time_to_find() {
+    let hangs = |sample: &mut GpuSample| {
+        let kind = ConditionKind::SuspectedHang {
+            power_watts: 120.0,
+            pids: vec![1],
+            waiting: Vec::new(),
+            differing: Vec::new(),
+        };
+        let text = "Suspected hang.".into();
+        sample.conditions.push(Condition { since_ms: 1, severity: Severity::Warning, text, kind });
+    };
+    let silent = |sample: &mut GpuSample| sample.health = Health::Hung { since_ms: 1 };
+    let rule = "condition = \"suspected_hang\"\nclear_for = \"60s\"";
+    let mut timeline = TestTimeline::new(rule);
+    timeline.show(5, hangs).replace_collector();
+    timeline.show(590, |_| {}).show(5, hangs);
+    assert_eq!(timeline.events(), ["1 +a 0"], "it is found again after ten minutes");
+    timeline.replace_collector();
+    timeline.show(300, silent).show(614, |_| {});
+    assert_eq!(timeline.events(), [""; 0], "a GPU that does not answer shows nothing");
+    timeline.show(62, |_| {});
+    assert_eq!(timeline.events(), ["1575 -a 0"], "it is not found again");
+    timeline.show(5, hangs).show(58, |_| {}).show(1, hangs).show(62, |_| {});
+    assert_eq!(timeline.events(), ["1577 +a 0", "1701 -a 0"], "a collector that runs for long knows");
+
+    // What has begun and does not fire yet goes on, too, but does not fire without being found.
+    let mut timeline = TestTimeline::new(&format!("{rule}\nfor = \"20s\""));
+    timeline.show(5, hangs).replace_collector();
+    timeline.show(300, |_| {});
+    assert_eq!(timeline.events(), [""; 0]);
+    timeline.show(1, hangs);
+    assert_eq!(timeline.events(), ["306 +a 0"]);
 }
 
 #[test]

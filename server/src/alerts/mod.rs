@@ -16,7 +16,10 @@ use gpumon_alerts::{
     notify::{Dispatcher, ReceiverStatus},
     rules::{AlertRules, BadRules},
 };
-use gpumon_probe::model::{Event, EventKind, FiringAlert, now_ms};
+use gpumon_probe::{
+    derive::ConditionSettings,
+    model::{Event, EventKind, FiringAlert, now_ms},
+};
 use jiff::tz::TimeZone;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -43,6 +46,8 @@ pub struct AlertSettings {
     pub file: PathBuf,
     /// As they were read at the start.
     pub rules: AlertRules,
+    /// With which conditions are found.
+    pub conditions: ConditionSettings,
     /// Changes whenever the file is to be read anew.
     pub reload: watch::Receiver<u64>,
 }
@@ -78,7 +83,8 @@ impl Alerts {
         let of_dispatcher = Arc::clone(&hub);
         let mut dispatcher = Dispatcher::new(Arc::new(move |message| tell_problem(&of_dispatcher, message)));
         dispatcher.replace(&rules.receivers);
-        let evaluator = Evaluator::new(&rules, TimeZone::system());
+        let conditions = settings.map(|settings| settings.conditions.clone()).unwrap_or_default();
+        let evaluator = Evaluator::new(&rules, TimeZone::system(), conditions);
         let told = (Vec::new(), Instant::now());
         Self { hub, state: Mutex::new(State { evaluator, dispatcher, error: None, told }) }
     }
@@ -90,6 +96,7 @@ impl Alerts {
             sample: known.sample.as_deref(),
             inventory: known.inventory.as_deref(),
             is_watched: known.is_watched,
+            started_ms: known.started_ms,
         };
         let host = known.inventory.as_ref().map_or("", |inventory| &inventory.hostname);
         let mut state = self.lock();

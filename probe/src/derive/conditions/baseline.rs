@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 /// A load must have been seen for so long before it tells what is usual.
-const EVIDENCE_S: f64 = 300.0;
+pub(super) const EVIDENCE_S: f64 = 300.0;
 
 /// How fast what is usual moves once it is known, as a share of itself per second: 1 % in an hour of that load.
 const FORGETS_PER_S: f64 = 0.01 / 3_600.0;
