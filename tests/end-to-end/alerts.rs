@@ -177,6 +177,24 @@ async fn rules_are_read_anew_and_a_bad_file_changes_nothing() {
     assert_eq!(status(&server)["error"], json!(null));
 }
 
+#[tokio::test]
+async fn a_receiver_that_is_mended_hears_what_fires() {
+    let fake = Fake::new(HOT);
+    let (command, file) = log(&fake);
+    let hook = |url: &str| format!("{RULE}{command}[[webhook]]\nname = \"hook\"\nurl = \"{url}\"\n");
+    let (wrong, refused) = webhook(&[404, 404]);
+    let server = serve(&fake, &hook(&wrong));
+    refused.recv_timeout(PATIENCE).unwrap();
+    eventually("it is refused", || status(&server)["receivers"][0]["failed"] == 1);
+    let (right, requests) = webhook(&[]);
+    write(&fake, &hook(&right));
+    signal("-HUP", server.child.id());
+    let (_, body) = requests.recv_timeout(PATIENCE).unwrap();
+    assert_eq!((&body["what"], &body["rule"]), (&json!("alert_firing"), &json!("hot")));
+    eventually("it is counted", || status(&server)["receivers"][0]["sent"] == 1);
+    assert_eq!(received(&file).len(), 1, "the other knows");
+}
+
 #[test]
 fn in_silence_nobody_is_notified() {
     let fake = Fake::new(WARMING);

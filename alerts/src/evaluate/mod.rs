@@ -60,7 +60,7 @@ pub struct Evaluator {
     since_start: SinceStart,
     rules: Vec<Watched>,
     /// Of rules that are no more.
-    dropped: Vec<(Rule, PlaceState)>,
+    dropped: Vec<PlaceState>,
 }
 
 /// A rule, and how it is.
@@ -84,13 +84,13 @@ impl Evaluator {
             rules: Vec::new(),
             dropped: Vec::new(),
         };
-        evaluator.replace(rules);
+        evaluator.replace(rules, &BTreeSet::new());
         evaluator
     }
 
-    /// Takes other rules. One that watches for the same as before under its name goes on; what fires of the others is
+    /// Takes other rules; of their receivers, these know nothing of what fires, and are told. One that watches for the same as before under its name goes on; what fires of the others is
     /// resolved by the next [`Self::update`].
-    pub fn replace(&mut self, rules: &AlertRules) {
+    pub fn replace(&mut self, rules: &AlertRules, new_receivers: &BTreeSet<String>) {
         let mut known = std::mem::take(&mut self.rules);
         for rule in &rules.rules {
             let same = known.iter().position(|old| old.rule.name == rule.name && old.rule.check == rule.check);
@@ -100,9 +100,9 @@ impl Evaluator {
                 None => Watched { rule: rule.clone(), places: BTreeMap::new(), silenced_until_ms: None },
             });
         }
-        for Watched { rule, places, .. } in known {
-            self.dropped.extend(places.into_values().map(|state| (rule.clone(), state)));
-        }
+        self.dropped.extend(known.into_iter().flat_map(|watched| watched.places.into_values()));
+        let states = self.rules.iter_mut().flat_map(|watched| watched.places.values_mut());
+        states.chain(&mut self.dropped).for_each(|state| state.forget_told(new_receivers));
     }
 
     /// Silences a rule until this moment, or ends that with `None`; false where there is no rule of this name.
@@ -116,8 +116,8 @@ impl Evaluator {
         let mut outcome = Outcome::default();
         let now = self.clock.advance(now_ms, readings.is_watched);
         self.since_start.update(readings, now);
-        for (rule, mut state) in std::mem::take(&mut self.dropped) {
-            state.end(now_ms, &mut outcome, &rule.notify);
+        for mut state in std::mem::take(&mut self.dropped) {
+            state.end(now_ms, &mut outcome);
         }
         for watched in &mut self.rules {
             watched.silenced_until_ms = watched.silenced_until_ms.filter(|until_ms| *until_ms > now_ms);
@@ -125,9 +125,8 @@ impl Evaluator {
             let Watched { rule, places, .. } = watched;
             if readings.is_watched {
                 let there: BTreeSet<Place> = observe::places(&rule.check, readings).collect();
-                for (place, mut state) in places.extract_if(.., |place, _| !there.contains(place)) {
-                    drop(place);
-                    state.end(now_ms, &mut outcome, &rule.notify);
+                for (_, mut state) in places.extract_if(.., |place, _| !there.contains(place)) {
+                    state.end(now_ms, &mut outcome);
                 }
                 for place in there {
                     let state = places.entry(place.clone()).or_insert_with(|| PlaceState::new(&rule.check));

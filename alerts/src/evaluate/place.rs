@@ -1,5 +1,7 @@
 //! How one rule is at one place.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use gpumon_probe::{
     derive::{Hysteresis, Moment, Observation},
     model::{Alert, FiringAlert, GpuRef, Inventory},
@@ -28,8 +30,8 @@ pub(super) struct PlaceState {
     /// Of a rule over a rate.
     pub(super) window: Option<Window>,
     firing: Option<FiringAlert>,
-    /// The alert that receivers were told to fire last, and when.
-    told: Option<(FiringAlert, u64)>,
+    /// The alert that each receiver was told to fire last, and when.
+    told: BTreeMap<String, (FiringAlert, u64)>,
 }
 
 impl PlaceState {
@@ -39,7 +41,7 @@ impl PlaceState {
             _ => None,
         };
         let hysteresis = Hysteresis::new(check.for_ms, check.clear_for_ms);
-        Self { hysteresis, window, firing: None, told: None }
+        Self { hysteresis, window, firing: None, told: BTreeMap::new() }
     }
 
     /// Whether it fires.
@@ -105,31 +107,39 @@ impl PlaceState {
         if is_silenced {
             return;
         }
-        match (&self.firing, &self.told) {
-            (Some(firing), told) => {
-                let is_due = told.as_ref().is_none_or(|(_, told_ms)| {
-                    rule.repeat_ms.is_some_and(|repeat_ms| now_ms.saturating_sub(*told_ms) >= repeat_ms)
-                });
-                if is_due {
-                    outcome.notify(now_ms, firing, Status::Firing, &rule.notify);
-                    self.told = Some((firing.clone(), now_ms));
-                }
-            }
-            (None, Some((alert, _))) => {
-                outcome.notify(now_ms, alert, Status::Resolved, &rule.notify);
-                self.told = None;
-            }
-            (None, None) => {}
-        }
+        let Some(firing) = &self.firing else {
+            self.take_back(now_ms, outcome);
+            return;
+        };
+        let is_due = |told_ms: u64| {
+            // A clock that was set back does not put it off.
+            rule.repeat_ms.is_some_and(|repeat_ms| now_ms.abs_diff(told_ms) >= repeat_ms)
+        };
+        let is_told = |name: &&String| self.told.get(*name).is_some_and(|(_, told_ms)| !is_due(*told_ms));
+        let due: Vec<String> = rule.notify.iter().filter(|name| !is_told(name)).cloned().collect();
+        outcome.notify(now_ms, firing, Status::Firing, &due);
+        self.told.extend(due.into_iter().map(|name| (name, (firing.clone(), now_ms))));
+    }
+
+    /// These receivers know nothing of what fires.
+    pub(super) fn forget_told(&mut self, receivers: &BTreeSet<String>) {
+        self.told.retain(|name, _| !receivers.contains(name));
     }
 
     /// The rule or the place is no more.
-    pub(super) fn end(&mut self, now_ms: u64, outcome: &mut Outcome, receivers: &[String]) {
+    pub(super) fn end(&mut self, now_ms: u64, outcome: &mut Outcome) {
         if let Some(firing) = self.firing.take() {
             outcome.tell(now_ms, &firing, Status::Resolved);
         }
-        if let Some((alert, _)) = self.told.take() {
-            outcome.notify(now_ms, &alert, Status::Resolved, receivers);
+        self.take_back(now_ms, outcome);
+    }
+
+    /// Tells those who were told that it fires that it does no more.
+    fn take_back(&mut self, now_ms: u64, outcome: &mut Outcome) {
+        let told = std::mem::take(&mut self.told);
+        let receivers: Vec<String> = told.keys().cloned().collect();
+        if let Some((alert, _)) = told.into_values().max_by_key(|(_, told_ms)| *told_ms) {
+            outcome.notify(now_ms, &alert, Status::Resolved, &receivers);
         }
     }
 }

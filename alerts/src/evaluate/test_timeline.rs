@@ -39,7 +39,13 @@ impl TestTimeline {
     }
 
     pub(super) fn reload(&mut self, rules: &str) {
-        self.evaluator.replace(&parsed(rules));
+        self.reload_with(rules, &[]);
+    }
+
+    /// The same, with receivers who know nothing.
+    pub(super) fn reload_with(&mut self, rules: &str, new_receivers: &[&str]) {
+        let new_receivers = new_receivers.iter().map(|name| (*name).to_owned()).collect();
+        self.evaluator.replace(&parsed(rules), &new_receivers);
     }
 
     /// For so long, both GPUs are as in the example but for what `change` does to the first.

@@ -265,6 +265,32 @@ fn rules_that_stay_go_on_and_others_are_resolved() {
 }
 
 #[test]
+fn a_receiver_that_is_mended_or_new_hears_what_fires_and_the_others_not_again() {
+    let receiver = |name: &str| format!("[[command]]\nname = \"{name}\"\ncommand = [\"true\"]\n");
+    let rules = |names: &[&str]| {
+        let receivers: String = names.iter().map(|name| receiver(name)).collect();
+        format!("{receivers}[[rule]]\nname = \"a\"\n{HOT}")
+    };
+    let mut timeline = TestTimeline::new(&rules(&["log", "slack"]));
+    timeline.show(30, celsius(90.0));
+    assert_eq!(timeline.notifications(), ["21 +a log,slack"]);
+    timeline.reload_with(&rules(&["log", "slack"]), &["slack"]);
+    timeline.show(5, celsius(90.0));
+    assert_eq!(timeline.notifications(), ["31 +a slack"]);
+    timeline.reload_with(&rules(&["log", "slack", "mail"]), &["mail"]);
+    timeline.show(5, celsius(90.0));
+    assert_eq!((timeline.notifications(), timeline.events()), (vec!["36 +a mail".into()], vec!["21 +a 0".into()]));
+    timeline.reload(&rules(&["log", "mail"]));
+    timeline.show(20, celsius(40.0));
+    assert_eq!(timeline.notifications(), ["51 -a log,mail,slack"], "whoever was told, if there still is such a one");
+    timeline.show(30, celsius(90.0));
+    timeline.reload(&receiver("mail"));
+    timeline.reload_with(&rules(&["log"]), &["log"]);
+    timeline.show(1, celsius(40.0));
+    assert_eq!(timeline.notifications(), ["81 +a log,mail", "91 -a mail"], "not the end of what it does not know");
+}
+
+#[test]
 fn a_clock_that_jumps_counts_as_a_minute_at_most() {
     let mut timeline = TestTimeline::new(&HOT.replace("20s", "2m"));
     timeline.show(3, celsius(90.0));

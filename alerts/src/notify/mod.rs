@@ -10,7 +10,10 @@ mod values;
 mod webhook;
 mod worker;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use gpumon_probe::model::FiringAlert;
 use schemars::JsonSchema;
@@ -73,13 +76,21 @@ impl Dispatcher {
     }
 
     /// Takes other receivers. One that is as before keeps what waits for it; what waits for the others is dropped.
-    pub fn replace(&mut self, receivers: &[Receiver]) {
+    ///
+    /// Returns the names of those who know nothing of what fires: they are new, or were not reached last, which may have
+    /// been mended.
+    pub fn replace(&mut self, receivers: &[Receiver]) -> BTreeSet<String> {
         let mut known = std::mem::take(&mut self.workers);
+        let mut ignorant = BTreeSet::new();
         for receiver in receivers {
             let same = known.remove(&receiver.name).filter(|worker| worker.receiver() == receiver);
+            if same.as_ref().is_none_or(Worker::take_has_lost) {
+                ignorant.insert(receiver.name.clone());
+            }
             let worker = same.unwrap_or_else(|| Worker::start(receiver.clone(), &self.on_problem));
             self.workers.insert(receiver.name.clone(), worker);
         }
+        ignorant
     }
 
     /// Queues a notification for these receivers; `host` is the machine's name.

@@ -35,6 +35,8 @@ struct State {
     sent: u64,
     failed: u64,
     error: Option<String>,
+    /// Whether one was lost since the last that was delivered.
+    has_lost: bool,
 }
 
 impl Worker {
@@ -58,11 +60,16 @@ impl Worker {
         let mut state = self.queue.lock();
         if state.waiting.len() == MOST_WAITING {
             state.waiting.pop_front();
-            state.failed += 1;
+            state.lose();
         }
         state.waiting.push_back((notification, host));
         drop(state);
         self.queue.changed.notify_one();
+    }
+
+    /// Whether it has lost one since the last that was delivered; said once.
+    pub(super) fn take_has_lost(&self) -> bool {
+        std::mem::take(&mut self.queue.lock().has_lost)
     }
 
     pub(super) fn status(&self) -> ReceiverStatus {
@@ -85,6 +92,13 @@ impl Drop for Worker {
     }
 }
 
+impl State {
+    fn lose(&mut self) {
+        self.failed += 1;
+        self.has_lost = true;
+    }
+}
+
 impl Queue {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -96,6 +110,7 @@ impl Queue {
             let Err(failure) = deliver(receiver, &notification, &host) else {
                 let mut state = self.lock();
                 state.sent += 1;
+                state.has_lost = false;
                 if state.error.take().is_some() {
                     tracing::info!("alerts reach {} again", receiver.name);
                 }
@@ -112,13 +127,13 @@ impl Queue {
                 if state.waiting.len() < MOST_WAITING {
                     state.waiting.push_front((notification, host));
                 } else {
-                    state.failed += 1;
+                    state.lose();
                 }
                 let is_open = |state: &mut State| !state.is_closed;
                 drop(self.changed.wait_timeout_while(state, retry, is_open));
                 retry = (retry * 2).min(LONGEST_RETRY);
             } else {
-                state.failed += 1;
+                state.lose();
             }
         }
     }
@@ -166,6 +181,25 @@ mod tests {
         assert!(problem.starts_with("Alerts do not reach slow: /bin/sh did not end"), "{problem}");
         thread::sleep(Duration::from_millis(1800));
         assert!(problems.try_recv().is_err(), "said again");
+    }
+
+    #[test]
+    fn that_one_was_lost_is_said_once_and_not_behind_one_that_was_delivered() {
+        let folder = tempfile::tempdir().unwrap();
+        let on_problem: OnProblem = Arc::new(|_| {});
+        let mut receiver = command("gate", "", 5000);
+        receiver.way = Way::Command { words: vec![folder.path().join("program").display().to_string()] };
+        let worker = Worker::start(receiver, &on_problem);
+        assert!(!worker.take_has_lost());
+        worker.push(notification(), String::new());
+        eventually("it cannot be started", || worker.status().failed == 1);
+        assert!(worker.take_has_lost() && !worker.take_has_lost());
+        worker.push(notification(), String::new());
+        eventually("it cannot be started", || worker.status().failed == 2);
+        std::os::unix::fs::symlink("/bin/true", folder.path().join("program")).unwrap();
+        worker.push(notification(), String::new());
+        eventually("it is delivered", || worker.status().sent == 1);
+        assert!(!worker.take_has_lost());
     }
 
     #[test]

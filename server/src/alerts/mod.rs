@@ -122,8 +122,8 @@ impl Alerts {
         match read {
             Ok(rules) => {
                 tracing::info!("alerts: {} rules, {} receivers", rules.rules.len(), rules.receivers.len());
-                state.evaluator.replace(&rules);
-                state.dispatcher.replace(&rules.receivers);
+                let new_receivers = state.dispatcher.replace(&rules.receivers);
+                state.evaluator.replace(&rules, &new_receivers);
                 state.error = None;
             }
             Err(error) => {
