@@ -49,6 +49,9 @@ pub struct ReceiverStatus {
     pub waiting: usize,
     /// Why the last attempt failed; `None` where it did not.
     pub error: Option<String>,
+    /// The last notification that did not reach it and is not tried again, and why; `None` where there is none.
+    #[serde(default)]
+    pub given_up: Option<String>,
 }
 
 /// Why a notification was not delivered.
@@ -56,8 +59,8 @@ pub struct ReceiverStatus {
 pub struct Failure {
     /// What went wrong, and what to do about it, without secrets.
     pub message: String,
-    /// Whether it may go well later.
-    pub is_temporary: bool,
+    /// So many attempts are worth while: one where the next would end alike.
+    pub attempts: u32,
 }
 
 /// Told of problems, once for each series of them.
