@@ -5,6 +5,7 @@
 
 mod observe;
 mod place;
+mod saved;
 mod since_start;
 mod status;
 mod window;
@@ -27,6 +28,7 @@ use crate::{
     status::Status,
 };
 
+pub use saved::SavedAlert;
 pub use status::{PlaceStatus, RuleState, RuleStatus};
 
 /// What is known at a moment.
@@ -125,7 +127,12 @@ impl Evaluator {
             let Watched { rule, places, .. } = watched;
             if readings.is_watched {
                 let there: BTreeSet<Place> = observe::places(&rule.check, readings).collect();
-                for (_, mut state) in places.extract_if(.., |place, _| !there.contains(place)) {
+                // What there is may not be known yet.
+                let inventory = readings.inventory;
+                let is_over = |place: &Place, state: &mut PlaceState| {
+                    inventory.is_some() && (!there.contains(place) || state.is_of_another(place, inventory))
+                };
+                for (_, mut state) in places.extract_if(.., is_over) {
                     state.end(now_ms, &mut outcome);
                 }
                 for place in there {

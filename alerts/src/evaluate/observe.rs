@@ -26,6 +26,8 @@ pub(super) enum Met {
     Absence(String),
     /// A condition, in its own words.
     Condition(String),
+    /// Something, before the program's start.
+    Earlier,
 }
 
 impl Met {
@@ -36,8 +38,8 @@ impl Met {
             }
             (Self::Absence(why), Watch::Absent(subject)) => describe::met_absence(check, *subject, why),
             (Self::Condition(text), _) => text.trim_end_matches('.').to_owned(),
-            // What is met is of what is watched for.
-            (Self::Value(_) | Self::Absence(_), _) => String::new(),
+            // What is met is of what is watched for, and an alert of earlier has its text.
+            (Self::Value(_) | Self::Absence(_) | Self::Earlier, _) => String::new(),
         }
     }
 }
@@ -86,14 +88,16 @@ pub(super) fn observe(
         Watch::Value { subject, bound, rate } => {
             let value = value(*subject, *bound, gpu, readings);
             let at_ms = sample.map(|sample| sample.at_ms);
-            let value = match (rate, &mut state.window) {
+            let compared = match (rate, &mut state.window) {
                 (Some(Rate { per, .. }), Some(window)) => {
                     window.push(at_ms, value);
                     window.per_second().map(|change| change * per.seconds())
                 }
                 _ => value,
             };
-            match value {
+            match compared {
+                // Behind a start or a gap, a rate is known only when half of its window is.
+                None if value.is_some() => Observation::Inconclusive,
                 None => Observation::Unknown,
                 Some(value) if bound.is_beyond(value, state.lasts()) => Observation::Active(Met::Value(value)),
                 Some(_) => Observation::Inactive,

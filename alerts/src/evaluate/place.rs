@@ -6,6 +6,7 @@ use gpumon_probe::{
     derive::{Hysteresis, Moment, Observation},
     model::{Alert, FiringAlert, GpuRef, Inventory},
 };
+use serde::{Deserialize, Serialize};
 
 use super::{Outcome, Readings, observe::Met, window::Window};
 use crate::{
@@ -14,7 +15,8 @@ use crate::{
 };
 
 /// Where a rule holds or not.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(super) enum Place {
     /// The machine, or all of its GPUs where none is known.
     Machine,
@@ -42,6 +44,39 @@ impl PlaceState {
         };
         let hysteresis = Hysteresis::new(check.for_ms, check.clear_for_ms);
         Self { hysteresis, window, firing: None, told: BTreeMap::new() }
+    }
+
+    /// How it was before the program's start: this alert fired or had, and receivers had been told so at these times.
+    pub(super) fn earlier(alert: &FiringAlert, fires: bool, told_ms: BTreeMap<String, u64>) -> Self {
+        Self {
+            hysteresis: Hysteresis::new(0, 0),
+            window: None,
+            firing: fires.then(|| alert.clone()),
+            told: told_ms.into_iter().map(|(name, told_ms)| (name, (alert.clone(), told_ms))).collect(),
+        }
+    }
+
+    /// Goes on with this check; what fires began at this moment.
+    pub(super) fn resumed(self, check: &Check, since: Moment) -> Self {
+        let mut state = Self { firing: self.firing, told: self.told, ..Self::new(check) };
+        if state.firing.is_some() {
+            state.hysteresis.resume(since, Met::Earlier);
+        }
+        state
+    }
+
+    /// The alert that fires, or that some were told to fire, and who was told when; `None` where there is none.
+    pub(super) fn told(&self) -> Option<(&FiringAlert, impl Iterator<Item = (&str, u64)>)> {
+        let newest = || self.told.values().max_by_key(|(_, told_ms)| *told_ms).map(|(alert, _)| alert);
+        let told = self.told.iter().map(|(name, (_, told_ms))| (name.as_str(), *told_ms));
+        Some((self.firing.as_ref().or_else(newest)?, told))
+    }
+
+    /// Whether it fires for another GPU than the one that has its index now.
+    pub(super) fn is_of_another(&self, place: &Place, inventory: Option<&Inventory>) -> bool {
+        let uuid = |gpu: Option<GpuRef>| gpu.and_then(|gpu| gpu.uuid);
+        let known = self.told().and_then(|(alert, _)| uuid(alert.gpu.clone()));
+        known.zip(uuid(gpu_ref(place, inventory))).is_some_and(|(known, now)| known != now)
     }
 
     /// Whether it fires.
@@ -87,7 +122,9 @@ impl PlaceState {
             }
             (Some((_, met)), Some(firing)) => {
                 // What was met is told as it is now, with the severity of rules that were loaded meanwhile.
-                firing.alert.text = text(rule, place, met);
+                if *met != Met::Earlier {
+                    firing.alert.text = text(rule, place, met);
+                }
                 firing.alert.severity = rule.severity;
             }
             (None, Some(_)) => {

@@ -291,6 +291,77 @@ fn a_receiver_that_is_mended_or_new_hears_what_fires_and_the_others_not_again() 
 }
 
 #[test]
+fn a_restart_neither_sends_again_what_fires_nor_forgets_to_take_back_what_was_sent() {
+    let rules = notifying(HOT);
+    let all: std::collections::BTreeMap<String, bool> = [("log".to_owned(), true)].into();
+    let mut before = TestTimeline::new(&rules);
+    before.show(30, celsius(90.0));
+    let saved = SavedAlert::merge(&[], before.evaluator.saved(), &all);
+    let text = serde_json::to_string(&saved).unwrap();
+    let saved: Vec<SavedAlert> = serde_json::from_str(&text).unwrap();
+    let restarted = |rules: &str| {
+        let mut timeline = TestTimeline::new(rules);
+        timeline.now_ms += 60_000;
+        timeline.evaluator.restore(saved.clone());
+        timeline
+    };
+    let told = |timeline: &mut TestTimeline| (timeline.events(), timeline.notifications());
+
+    let mut timeline = restarted(&rules);
+    timeline.silent(5, false).show(30, celsius(82.0)).show(20, celsius(95.0));
+    assert_eq!(told(&mut timeline), (vec![], vec![]), "it fires as before, also between its thresholds");
+    let firing = timeline.evaluator.firing();
+    assert_eq!(
+        (firing[0].alert.since_ms, firing[0].alert.text.as_str()),
+        (START_MS + 1000, "Temperature 95 °C, above 85 °C for 20 s")
+    );
+    let mut timeline = restarted(&rules);
+    timeline.silent(5, false).show(20, celsius(40.0));
+    assert_eq!(told(&mut timeline), (vec!["76 -a 0".into()], vec!["76 -a log".into()]), "it ended meanwhile");
+    let mut timeline = restarted(&notifying(&HOT.replace("85", "86")));
+    timeline.show(30, celsius(95.0));
+    let expected = ["61 -a 0", "81 +a 0"].map(str::to_owned).to_vec();
+    assert_eq!(timeline.events(), expected, "it watches for something else");
+    // Its GPU is another one now.
+    let mut moved = saved.clone();
+    moved = serde_json::from_str(&serde_json::to_string(&moved).unwrap().replace("GPU-0", "GPU-9")).unwrap();
+    let mut timeline = TestTimeline::new(&rules);
+    timeline.evaluator.restore(moved);
+    timeline.show(5, celsius(95.0));
+    assert_eq!(timeline.notifications(), ["1 -a log"]);
+
+    // A receiver that was not reached is told, and one whose last word has not arrived yet is told that.
+    let waits: std::collections::BTreeMap<String, bool> = [("log".to_owned(), false)].into();
+    let unsent = SavedAlert::merge(&[], before.evaluator.saved(), &waits);
+    let mut timeline = TestTimeline::new(&rules);
+    timeline.evaluator.restore(unsent);
+    timeline.show(5, celsius(95.0));
+    assert_eq!(told(&mut timeline), (vec![], vec!["1 +a log".into()]));
+    before.show(20, celsius(40.0));
+    let unsent = SavedAlert::merge(&saved, before.evaluator.saved(), &waits);
+    assert_eq!(SavedAlert::merge(&saved, before.evaluator.saved(), &all), []);
+    let mut timeline = TestTimeline::new(&rules);
+    timeline.evaluator.restore(unsent);
+    timeline.show(5, celsius(40.0));
+    assert_eq!(told(&mut timeline), (vec![], vec!["1 -a log".into()]));
+}
+
+#[test]
+fn a_rate_that_fires_waits_behind_a_restart_until_it_is_known() {
+    let rule = "field = \"memory.used_bytes\"\nabove = \"1 GiB\"\nper = \"minute\"\nover = \"10m\"";
+    let growing = |sample: &mut GpuSample| {
+        sample.memory.used_bytes = Reading::Now((10 << 30) + ((sample.at_ms - START_MS) / 1000) * (20 << 20));
+    };
+    let mut before = TestTimeline::new(rule);
+    before.show(400, growing);
+    assert_eq!(before.events(), ["301 +a 0"]);
+    let mut timeline = TestTimeline::new(rule);
+    timeline.evaluator.restore(before.evaluator.saved());
+    timeline.show(500, growing).show(61, |_| {});
+    assert_eq!(timeline.events(), [""; 0]);
+}
+
+#[test]
 fn a_clock_that_jumps_counts_as_a_minute_at_most() {
     let mut timeline = TestTimeline::new(&HOT.replace("20s", "2m"));
     timeline.show(3, celsius(90.0));

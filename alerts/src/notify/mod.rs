@@ -103,6 +103,11 @@ impl Dispatcher {
         }
     }
 
+    /// Whether each receiver has got all that it was sent, by name.
+    pub fn is_up_to_date(&self) -> BTreeMap<String, bool> {
+        self.workers.iter().map(|(name, worker)| (name.clone(), worker.is_up_to_date())).collect()
+    }
+
     /// How each receiver is.
     pub fn status(&self) -> Vec<ReceiverStatus> {
         self.workers.values().map(Worker::status).collect()

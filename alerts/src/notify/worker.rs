@@ -38,7 +38,10 @@ struct State {
     failed: u64,
     error: Option<String>,
     given_up: Option<String>,
+    is_under_way: bool,
     /// Whether one was lost since the last that was delivered.
+    is_behind: bool,
+    /// The same, unless it has been said.
     has_lost: bool,
 }
 
@@ -83,6 +86,12 @@ impl Worker {
         std::mem::take(&mut self.queue.lock().has_lost)
     }
 
+    /// Whether nothing waits, is under way or was lost since the last that was delivered.
+    pub(super) fn is_up_to_date(&self) -> bool {
+        let state = self.queue.lock();
+        state.waiting.is_empty() && !state.is_under_way && !state.is_behind
+    }
+
     pub(super) fn status(&self) -> ReceiverStatus {
         let state = self.queue.lock();
         ReceiverStatus {
@@ -107,6 +116,7 @@ impl Drop for Worker {
 impl State {
     fn give_up(&mut self, receiver: &Receiver, lost: &Waiting, why: &str) {
         self.failed += 1;
+        self.is_behind = true;
         self.has_lost = true;
         let Waiting { notification, attempts, .. } = lost;
         let headline = describe::headline(notification.status, &notification.alert);
@@ -129,7 +139,7 @@ impl Queue {
             let Err(Failure { message, attempts }) = deliver(receiver, &next.notification, &next.host) else {
                 let mut state = self.lock();
                 state.sent += 1;
-                state.has_lost = false;
+                (state.is_behind, state.has_lost, state.is_under_way) = (false, false, false);
                 if state.error.take().is_some() {
                     tracing::info!("alerts reach {} again", receiver.name);
                 }
@@ -137,6 +147,7 @@ impl Queue {
                 continue;
             };
             let mut state = self.lock();
+            state.is_under_way = false;
             if state.error.replace(message.clone()).is_none() {
                 // Once, until it goes well again.
                 on_problem(format!("Alerts do not reach {}: {message}", receiver.name));
@@ -160,7 +171,11 @@ impl Queue {
     fn next(&self) -> Option<Waiting> {
         let is_idle = |state: &mut State| state.waiting.is_empty() && !state.is_closed;
         let mut state = self.changed.wait_while(self.lock(), is_idle).unwrap_or_else(PoisonError::into_inner);
-        if state.is_closed { None } else { state.waiting.pop_front() }
+        if state.is_closed {
+            return None;
+        }
+        state.is_under_way = true;
+        state.waiting.pop_front()
     }
 }
 

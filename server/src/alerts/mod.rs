@@ -4,15 +4,17 @@
 //! own, and nothing here waits for them.
 
 mod routes;
+mod told_file;
 
 use std::{
+    io,
     path::PathBuf,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use gpumon_alerts::{
-    evaluate::{Evaluator, Readings, RuleStatus},
+    evaluate::{Evaluator, Readings, RuleStatus, SavedAlert},
     notify::{Dispatcher, ReceiverStatus},
     rules::{AlertRules, BadRules},
 };
@@ -26,15 +28,19 @@ use serde::{Deserialize, Serialize};
 use tokio::{
     sync::watch,
     task::spawn_blocking,
-    time::{Instant, MissedTickBehavior, interval},
+    time::{Instant, MissedTickBehavior, interval, timeout},
 };
 
+use self::told_file::ToldFile;
 use crate::hub::Hub;
 
 pub(crate) use self::routes::router;
 
 /// Rules are evaluated at least so often, also where no samples come.
 const INTERVAL: Duration = Duration::from_secs(1);
+
+/// A disk that is slower is not waited for.
+const DISK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A value that moves while its alert fires is told again so often.
 const RENEW_INTERVAL: Duration = Duration::from_secs(10);
@@ -75,6 +81,8 @@ struct State {
     error: Option<String>,
     /// What clients were told to fire, and when.
     told: (Vec<FiringAlert>, Instant),
+    /// What outlives a restart, and what of it was handed over to be written.
+    file: Option<(ToldFile, Vec<SavedAlert>)>,
 }
 
 impl Alerts {
@@ -86,7 +94,7 @@ impl Alerts {
         let conditions = settings.map(|settings| settings.conditions.clone()).unwrap_or_default();
         let evaluator = Evaluator::new(&rules, TimeZone::system(), conditions);
         let told = (Vec::new(), Instant::now());
-        Self { hub, state: Mutex::new(State { evaluator, dispatcher, error: None, told }) }
+        Self { hub, state: Mutex::new(State { evaluator, dispatcher, error: None, told, file: None }) }
     }
 
     /// Takes in what is known now, and tells clients and receivers what follows.
@@ -98,14 +106,14 @@ impl Alerts {
             is_watched: known.is_watched,
             started_ms: known.started_ms,
         };
-        let host = known.inventory.as_ref().map_or("", |inventory| &inventory.hostname);
+        let host = known.inventory.as_ref().map_or_else(told_file::host, |inventory| inventory.hostname.clone());
         let mut state = self.lock();
         let outcome = state.evaluator.update(&readings, now_ms);
         for event in outcome.events {
             self.hub.add_event(event);
         }
         for (notification, receivers) in &outcome.notifications {
-            state.dispatcher.send(notification, host, receivers);
+            state.dispatcher.send(notification, &host, receivers);
         }
         let firing = state.evaluator.firing();
         let (told, at) = &state.told;
@@ -113,6 +121,45 @@ impl Alerts {
         if is_renewed || !told.iter().map(without_value).eq(firing.iter().map(without_value)) {
             state.told = (firing.clone(), Instant::now());
             self.hub.set_firing(firing);
+        }
+        state.save();
+    }
+
+    /// Takes up what was known before the server's start, where there is a data directory.
+    async fn restore(&self, folder: PathBuf) {
+        let shown = folder.display().to_string();
+        let late = || io::Error::new(io::ErrorKind::TimedOut, "the disk does not answer");
+        let opened = timeout(DISK_TIMEOUT, spawn_blocking(move || ToldFile::open(&folder))).await;
+        let opened = opened.map_or_else(|_| Err(late()), |opened| opened.map_err(io::Error::other).flatten());
+        let (file, saved) = match opened {
+            Ok(opened) => opened,
+            Err(error) => {
+                let why = match error.kind() {
+                    io::ErrorKind::WouldBlock => {
+                        "another gpumon does so there: give each its own --data-dir".to_owned()
+                    }
+                    _ => format!("{error}: name another directory with --data-dir"),
+                };
+                tracing::warn!(
+                    "alerts: who is told is not kept in {shown}, so that it is told again after a restart: {why}"
+                );
+                return;
+            }
+        };
+        let saved = saved.unwrap_or_else(|error| {
+            tracing::warn!("alerts: who was told cannot be read in {shown}, and what fires is told again: {error}");
+            Vec::new()
+        });
+        let mut state = self.lock();
+        state.evaluator.restore(saved.clone());
+        state.file = Some((file, saved));
+    }
+
+    /// Writes what is left; waits for the disk, but not for long.
+    pub(crate) fn end(&self) {
+        let file = self.lock().file.take();
+        if let Some((file, _)) = file {
+            file.end();
         }
     }
 
@@ -153,8 +200,23 @@ impl Alerts {
     }
 }
 
-/// Evaluates the rules and reads them anew when asked to. Never ends.
-pub(crate) async fn run(alerts: Arc<Alerts>, settings: AlertSettings) {
+impl State {
+    /// Has written what is to outlive a restart, where that has changed. What finds the disk busy comes the next time.
+    fn save(&mut self) {
+        let Some((file, written)) = &mut self.file else { return };
+        let saved = SavedAlert::merge(written, self.evaluator.saved(), &self.dispatcher.is_up_to_date());
+        let is_written = saved.len() == written.len() && saved.iter().zip(&*written).all(|(a, b)| a.is_like(b));
+        if !is_written && file.write(saved.clone()) {
+            *written = saved;
+        }
+    }
+}
+
+/// Evaluates the rules and reads them anew when asked to; keeps in this directory who was told. Never ends.
+pub(crate) async fn run(alerts: Arc<Alerts>, settings: AlertSettings, data_folder: Option<PathBuf>) {
+    if let Some(folder) = data_folder {
+        alerts.restore(folder).await;
+    }
     let AlertSettings { file, mut reload, .. } = settings;
     let mut samples = alerts.hub.samples();
     let mut ticks = interval(INTERVAL);
