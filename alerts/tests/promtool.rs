@@ -19,6 +19,9 @@ use gpumon_probe::{
 use jiff::tz::TimeZone;
 use serde_json::json;
 
+#[path = "promtool/fleet.rs"]
+mod fleet;
+
 const SECONDS: u64 = 240;
 const START_MS: u64 = 1_764_547_200_000;
 
