@@ -117,9 +117,9 @@ pub(super) fn observe(
 
 /// The worst of a GPU's conditions that counts.
 pub(super) fn condition<'a>(gpu: &'a GpuSample, kind: Option<&str>, least: Severity) -> Option<&'a Condition> {
-    gpu.conditions.iter().find(|condition| {
-        condition.severity >= least && kind.is_none_or(|kind| describe::condition_tag(&condition.kind) == kind)
-    })
+    gpu.conditions
+        .iter()
+        .find(|condition| condition.severity >= least && (kind.is_none() || condition.kind.tag() == kind))
 }
 
 impl Bound {
