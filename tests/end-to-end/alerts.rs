@@ -250,6 +250,23 @@ fn the_node_is_named_where_the_driver_has_never_answered() {
 }
 
 #[test]
+fn a_file_that_cannot_be_read_to_its_end_holds_up_nothing() {
+    let fake = Fake::new(WARMING);
+    let (command, file) = log(&fake);
+    let mut server = serve(&fake, &format!("{RULE}{command}"));
+    eventually("it fires", || received(&file).len() == 1);
+    // Nobody ever writes to it.
+    let pipe = fake.path("url");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    write(&fake, &format!("{RULE}{command}[[webhook]]\nname = \"hook\"\nurl_file = {pipe:?}\n"));
+    signal("-HUP", server.child.id());
+    eventually("its end is told", || received(&file).len() == 2);
+    assert_eq!(status(&server)["error"], json!(null));
+    let (ended, _) = server.terminate();
+    assert!(ended.success(), "{ended}");
+}
+
+#[test]
 fn in_silence_nobody_is_notified() {
     let fake = Fake::new(WARMING);
     let (command, file) = log(&fake);

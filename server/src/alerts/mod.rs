@@ -27,7 +27,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::{
     sync::watch,
-    task::spawn_blocking,
+    task::{JoinSet, spawn_blocking},
     time::{Instant, MissedTickBehavior, interval, timeout},
 };
 
@@ -222,21 +222,22 @@ pub(crate) async fn run(alerts: Arc<Alerts>, settings: AlertSettings, data_folde
     let mut ticks = interval(INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut may_reload = true;
+    // The file may be on a disk that does not answer.
+    let mut reading = JoinSet::new();
     loop {
         tokio::select! {
             // The hub lives as long as this does.
             _ = samples.changed() => {}
             _ = ticks.tick() => {}
-            reloaded = reload.changed(), if may_reload => match reloaded {
+            reloaded = reload.changed(), if may_reload && reading.is_empty() => match reloaded {
                 Ok(()) => {
                     let file = file.clone();
-                    if let Ok(read) = spawn_blocking(move || AlertRules::read(&file)).await {
-                        alerts.reload(read);
-                    }
+                    reading.spawn_blocking(move || AlertRules::read(&file));
                 }
                 // Nobody is left who could ask for it.
                 Err(_) => may_reload = false,
             },
+            Some(Ok(read)) = reading.join_next() => alerts.reload(read),
         }
         alerts.evaluate(now_ms());
     }

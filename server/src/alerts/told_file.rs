@@ -24,6 +24,8 @@ const LOCK: &str = "alerts.lock";
 const VERSION: u32 = 1;
 /// A thousand alerts with fifty receivers each are smaller.
 const LARGEST: u64 = 8 << 20;
+/// After this time, it is tried again to write what could not be written.
+const RETRY: Duration = Duration::from_mins(1);
 /// How long the last of it may take when the server ends.
 const LAST: Duration = Duration::from_secs(2);
 
@@ -114,16 +116,27 @@ fn write_all(path: &PathBuf, contents: &Receiver<Vec<u8>>) {
         file.sync_all()?;
         fs::rename(&beside, path)
     };
-    let mut is_broken = false;
-    while let Ok(text) = contents.recv() {
-        let written = write(&text);
-        if let Err(error) = written.as_ref()
-            && !is_broken
-        {
-            let path = path.display();
-            tracing::warn!("alerts: cannot write {path}: {error}; what fires is told again after a restart");
+    // What could not be written, until it can, or there is something newer.
+    let mut unwritten: Option<Vec<u8>> = None;
+    loop {
+        let wait = if unwritten.is_some() { RETRY } else { Duration::MAX };
+        let text = match (contents.recv_timeout(wait), &unwritten) {
+            (Ok(newer), _) => newer,
+            (Err(RecvTimeoutError::Timeout), Some(text)) => text.clone(),
+            (Err(RecvTimeoutError::Timeout), None) => continue,
+            (Err(RecvTimeoutError::Disconnected), _) => return,
+        };
+        match write(&text) {
+            Ok(()) => unwritten = None,
+            Err(error) => {
+                if unwritten.replace(text).is_none() {
+                    let path = path.display();
+                    tracing::warn!(
+                        "alerts: cannot write {path}: {error}; until that is mended, what fires is told again after a restart"
+                    );
+                }
+            }
         }
-        is_broken = written.is_err();
     }
 }
 
