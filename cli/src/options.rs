@@ -176,6 +176,11 @@ impl SamplingArgs {
         Duration::from_millis(u64::from(self.interval_ms))
     }
 
+    /// How conditions are found.
+    pub(crate) fn conditions(&self) -> ConditionSettings {
+        ConditionSettings { held_idle_after_ms: self.held_idle_after.as_millis() as u64 }
+    }
+
     /// What a sampler takes, with everything that a GPU can tell.
     pub(crate) fn options(&self, commands: CommandLines) -> Options {
         Options {
@@ -184,7 +189,7 @@ impl SamplingArgs {
             kernel_log: Some(self.kernel_log.clone()),
             details: true,
             events: true,
-            conditions: ConditionSettings { held_idle_after_ms: self.held_idle_after.as_millis() as u64 },
+            conditions: self.conditions(),
             ..Options::new(self.interval(), commands)
         }
     }

@@ -44,9 +44,15 @@ def setup_gpumon() -> dict[str, Any]:
         "new_browser_tab": True,
         # A panel that is left open must not keep an idle server from being culled.
         "update_last_activity": False,
-        # The panel and the palette lead here already.
-        "launcher_entry": {"enabled": False, "title": "gpumon"},
+        # The panel and the palette lead here already. The address tells the panel, which connects by itself only then,
+        # that somebody wants to be notified of alerts.
+        "launcher_entry": {"enabled": False, "title": "gpumon", "path_info": f"{NAME}/{_alerts_mark()}"},
     }
+
+
+def _alerts_mark() -> str:
+    """Return what says that the server will have an alert file; a variable that is set to nothing names none."""
+    return "?alerts" if os.environ.get("GPUMON_ALERTS") and not os.environ.get("GPUMON_REPLAY") else ""
 
 
 def _literal(text: str) -> str:

@@ -127,6 +127,7 @@ pub async fn run(
 ) -> io::Result<()> {
     let Settings { readings, process_metrics, public_origins, runs, history, alerts: alert_settings } = settings;
     let (hub, control) = (Arc::new(Hub::new()), Arc::new(Control::new()));
+    let data_folder = history.as_ref().map(|history| history.folder.clone());
     if let Some(history) = history {
         hub.write_history(history)?;
     }
@@ -149,7 +150,7 @@ pub async fn run(
     let alerts = Arc::new(Alerts::new(Arc::clone(&hub), alert_settings.as_ref()));
     let mut evaluation = JoinSet::new();
     if let Some(settings) = alert_settings {
-        evaluation.spawn(alerts::run(Arc::clone(&alerts), settings));
+        evaluation.spawn(alerts::run(Arc::clone(&alerts), settings, data_folder));
     }
     let app = AppState {
         hub,
@@ -190,7 +191,11 @@ pub async fn run(
     supervision.abort();
     // What has been sampled of the last ten seconds.
     let hub = Arc::clone(&app.hub);
-    let _ = tokio::task::spawn_blocking(move || hub.end_history()).await;
+    let _ = tokio::task::spawn_blocking(move || {
+        app.alerts.end();
+        hub.end_history();
+    })
+    .await;
     // So that no socket is left over.
     servers.shutdown().await;
     result

@@ -73,6 +73,16 @@ class SetupGpumon(unittest.TestCase):
         expected = ["replay", "/data/{a}.gz", "--serve", "--socket", "s", "--exit-with-parent"]
         self.assertEqual(command[1:], expected)
 
+    def test_the_panel_learns_that_there_are_alert_rules(self) -> None:
+        def address(**variables: str) -> str:
+            with mock.patch.dict(os.environ, variables, clear=True):
+                return setup_gpumon()["launcher_entry"]["path_info"]
+
+        self.assertEqual(address(GPUMON_ALERTS="/etc/gpumon/alerts.toml"), "gpumon/?alerts")
+        self.assertEqual(address(), "gpumon/")
+        self.assertEqual(address(GPUMON_ALERTS=""), "gpumon/")
+        self.assertEqual(address(GPUMON_ALERTS="a", GPUMON_REPLAY="b"), "gpumon/", "a recording has none")
+
     def test_history_is_kept_in_the_users_state_folder(self) -> None:
         def folder(**variables: str) -> list[str]:
             with mock.patch.dict(os.environ, variables, clear=True):

@@ -257,7 +257,8 @@ impl ServeArgs {
         };
         let rules = alerts::read(&file)?;
         let (sender, reload) = watch::channel(0);
-        Ok((Some(AlertSettings { file, rules, reload }), Some(sender)))
+        let conditions = self.sampling.conditions();
+        Ok((Some(AlertSettings { file, rules, conditions, reload }), Some(sender)))
     }
 
     /// Whether there is to be a socket beside the port.

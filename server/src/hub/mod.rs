@@ -99,6 +99,8 @@ pub(crate) struct KnownReadings {
     pub(crate) inventory: Option<Arc<Inventory>>,
     /// Whether GPUs are read: not during a pause, nor before the first sample behind a start.
     pub(crate) is_watched: bool,
+    /// When the collector got its state.
+    pub(crate) started_ms: u64,
 }
 
 impl State {
@@ -278,7 +280,8 @@ impl Hub {
                 CollectorState::Running => sample.is_some() || !is_recent(state.collector.since_ms),
                 CollectorState::Restarting | CollectorState::Unavailable => true,
             };
-            KnownReadings { sample, inventory: state.inventory.clone(), is_watched }
+            let started_ms = state.collector.since_ms;
+            KnownReadings { sample, inventory: state.inventory.clone(), is_watched, started_ms }
         })
     }
 

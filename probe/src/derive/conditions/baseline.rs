@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 /// A load must have been seen for so long before it tells what is usual.
-const EVIDENCE_S: f64 = 300.0;
+pub(super) const EVIDENCE_S: f64 = 300.0;
 
 /// Loads that differ by no more tenths have about the same clock.
 const NEAR: u16 = 2;

@@ -29,7 +29,7 @@ const LEAST_FOUND_SHARE: f64 = 0.1;
 const RESERVED_SHARE: f64 = 0.02;
 
 /// The list of processes is shorter before their memory is free.
-const BEGIN_AFTER_MS: u64 = 30_000;
+pub(super) const BEGIN_AFTER_MS: u64 = 30_000;
 
 const END_AFTER_MS: u64 = 10_000;
 

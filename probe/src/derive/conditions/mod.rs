@@ -14,6 +14,7 @@ mod baseline;
 mod clock;
 mod driver_errors;
 mod ecc_uncorrected;
+mod found_after;
 mod hardly_used;
 mod held_by_nobody;
 mod held_idle;
@@ -34,6 +35,7 @@ mod throttled;
 
 pub use baseline::Baseline;
 pub use clock::{Clock, Moment};
+pub use found_after::found_after_ms;
 pub use hysteresis::{Hysteresis, Observation};
 pub use memory_filling::memory_forecast;
 pub use memory_nearly_full::is_memory_nearly_full;

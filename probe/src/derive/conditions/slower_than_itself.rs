@@ -24,7 +24,7 @@ const LOW_POWER: f64 = 0.8;
 const BEGIN_AFTER_MS: u64 = 180_000;
 
 /// The same where there are no others to compare with.
-const BEGIN_ALONE_AFTER_MS: u64 = 600_000;
+pub(super) const BEGIN_ALONE_AFTER_MS: u64 = 600_000;
 
 const END_AFTER_MS: u64 = 60_000;
 

@@ -24,7 +24,7 @@ use same_job::is_same_job;
 const BEGIN_AFTER_MS: u64 = 120_000;
 
 /// The same where another GPU of the same job works meanwhile.
-const BEGIN_BESIDE_WORK_AFTER_MS: u64 = 600_000;
+pub(super) const BEGIN_BESIDE_WORK_AFTER_MS: u64 = 600_000;
 
 const END_AFTER_MS: u64 = 10_000;
 
