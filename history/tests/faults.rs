@@ -18,8 +18,12 @@ use std::{
 use gpumon_history::{
     bucket::BUCKET_MS,
     database::{Database, FILE},
+    memory::REACH_MS,
+    plan::SpanRequest,
+    wanted::Wanted,
     writer::{Settings, Writer},
 };
+use gpumon_probe::model::{Event, EventKind, Mark};
 use rustix::process::geteuid;
 
 use support::bucket;
@@ -74,6 +78,36 @@ fn a_damaged_file_is_moved_aside_and_a_new_one_begun() {
             .filter(|path| path.to_string_lossy().contains(".corrupt-") && !path.to_string_lossy().contains("-wal"));
         assert!(kept.map(|path| fs::read(path).unwrap()).any(|kept| kept == bytes), "{damage}: it is kept as it was");
     }
+}
+
+#[test]
+fn what_a_disk_does_not_take_for_hours_is_written_when_it_works_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let own = folder.path().join("history");
+    fs::write(&own, "in the place of the directory").unwrap();
+    let (writer, told) = start(&own);
+    assert!(next(&told).contains("the directory cannot be made"));
+    let (hours, reach) = (2400, REACH_MS / BUCKET_MS);
+    (0..hours).for_each(|at| writer.add_bucket(bucket(FIRST_MS + at * BUCKET_MS, 1)));
+    let mark =
+        |at_ms| Event { at_ms, gpu: None, what: EventKind::Mark(Mark { text: "epoch 3".to_owned(), user: None }) };
+    let last_ms = FIRST_MS + (hours - 1) * BUCKET_MS;
+    writer.add_event(mark(last_ms));
+    assert_eq!(writer.status().written_ms, 0, "nothing is said to be on disk that is not");
+    fs::remove_file(&own).unwrap();
+    writer.end();
+    let end_ms = FIRST_MS + hours * BUCKET_MS;
+    wait("all of it is written", || writer.status().written_ms == end_ms);
+    let database = Database::open_to_read(&own).unwrap();
+    let oldest_ms = database.tiers().unwrap()[0].1.oldest_ms;
+    assert!(oldest_ms <= end_ms - reach * BUCKET_MS, "as much as memory keeps");
+    let (wanted, _) = Wanted::named(["power.draw_watts"].into_iter());
+    let request = SpanRequest { from_ms: oldest_ms, to_ms: end_ms - 1, points: 5000, wanted };
+    let span = database.span(&request).unwrap();
+    let rows = ((end_ms - oldest_ms) / BUCKET_MS) as usize;
+    assert_eq!((span.resolution_ms, span.times_ms.len(), span.events), (BUCKET_MS, rows, vec![mark(last_ms)]));
+    assert!(span.gpus[0].metrics["power.draw_watts"].values.iter().all(Option::is_some));
+    assert_eq!(span.gpus[0].name.as_deref(), Some("NVIDIA H200"));
 }
 
 #[test]

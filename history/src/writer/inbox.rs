@@ -1,0 +1,105 @@
+//! The way to the thread. Whoever hands something over waits for no disk, however long that hangs.
+
+use std::{
+    collections::VecDeque,
+    sync::{Condvar, Mutex, MutexGuard, PoisonError, mpsc::SyncSender},
+    time::{Duration, Instant},
+};
+
+use gpumon_probe::model::{Event, EventKind};
+
+use crate::{bucket::Bucket, memory::MemoryTier};
+
+/// So many events wait for a disk that does not work. Those of processes give way to others.
+const EVENTS: usize = 4000;
+
+/// What there is to write is written after this time at the latest.
+const EVENTS_WAIT: Duration = Duration::from_secs(10);
+
+/// What waits for the disk: buckets of as many hours as memory keeps, packed as there.
+#[derive(Debug, Default)]
+pub(super) struct Pending {
+    pub(super) buckets: MemoryTier,
+    pub(super) events: VecDeque<Event>,
+}
+
+/// What the thread finds when it looks.
+#[derive(Debug, Default)]
+pub(super) struct Delivery {
+    pub(super) pending: Pending,
+    /// There will be nothing more.
+    pub(super) is_last: bool,
+    /// Who waits until all of it is written.
+    pub(super) done: Option<SyncSender<()>>,
+    /// When it is to be written.
+    write_at: Option<Instant>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Inbox {
+    delivery: Mutex<Delivery>,
+    changed: Condvar,
+}
+
+impl Pending {
+    pub(super) fn add_event(&mut self, event: Event) {
+        self.events.push_back(event);
+        if self.events.len() > EVENTS {
+            let of_process =
+                |event: &Event| matches!(event.what, EventKind::ProcessStarted(_) | EventKind::ProcessEnded(_));
+            self.events.remove(self.events.iter().position(of_process).unwrap_or(0));
+        }
+    }
+
+    /// Adds what has come since.
+    pub(super) fn append(&mut self, mut newer: Self) {
+        loop {
+            let part = newer.buckets.take_oldest();
+            if part.is_empty() {
+                break;
+            }
+            part.into_iter().for_each(|bucket| self.buckets.push(bucket));
+        }
+        newer.events.into_iter().for_each(|event| self.add_event(event));
+    }
+}
+
+impl Inbox {
+    pub(super) fn add_bucket(&self, bucket: Bucket) {
+        self.add(Duration::ZERO, |delivery| delivery.pending.buckets.push(bucket));
+    }
+
+    pub(super) fn add_event(&self, event: Event) {
+        self.add(EVENTS_WAIT, |delivery| delivery.pending.add_event(event));
+    }
+
+    /// Says that there is nothing more.
+    pub(super) fn end(&self, done: Option<SyncSender<()>>) {
+        self.add(Duration::ZERO, |delivery| (delivery.is_last, delivery.done) = (true, done));
+    }
+
+    /// Waits until something is to be written, but no longer than this.
+    pub(super) fn wait(&self, most: Duration) -> Delivery {
+        let latest = Instant::now() + most;
+        let mut delivery = self.lock();
+        loop {
+            let rest = delivery.write_at.unwrap_or(latest).min(latest).saturating_duration_since(Instant::now());
+            if rest.is_zero() {
+                return std::mem::take(&mut *delivery);
+            }
+            delivery = self.changed.wait_timeout(delivery, rest).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    fn add(&self, wait: Duration, add: impl FnOnce(&mut Delivery)) {
+        let mut delivery = self.lock();
+        let write_at = Instant::now() + wait;
+        delivery.write_at = Some(delivery.write_at.map_or(write_at, |known| known.min(write_at)));
+        add(&mut delivery);
+        self.changed.notify_one();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Delivery> {
+        self.delivery.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
