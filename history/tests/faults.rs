@@ -16,14 +16,17 @@ use std::{
 };
 
 use gpumon_history::{
-    bucket::BUCKET_MS,
-    database::{Database, FILE},
+    bucket::{BUCKET_MS, Bucket},
+    database::{Database, DatabaseError, FILE},
+    grid::Grid,
     memory::REACH_MS,
     plan::SpanRequest,
+    span::ConditionSpan,
     wanted::Wanted,
     writer::{Settings, Writer},
 };
-use gpumon_probe::model::{Event, EventKind, Mark};
+use gpumon_probe::model::{Condition, ConditionKind, Event, EventKind, Mark, Severity};
+use rusqlite::Connection;
 use rustix::process::geteuid;
 
 use support::bucket;
@@ -39,6 +42,16 @@ fn start(folder: &Path) -> (Writer, Receiver<String>) {
 
 fn next(told: &Receiver<String>) -> String {
     told.recv_timeout(Duration::from_secs(30)).unwrap()
+}
+
+fn mark(at_ms: u64) -> Event {
+    Event { at_ms, gpu: None, what: EventKind::Mark(Mark { text: "epoch 3".to_owned(), user: None }) }
+}
+
+fn condition(from_ms: u64) -> ConditionSpan {
+    let kind = ConditionKind::PageRetirementPending;
+    let condition = Condition { since_ms: from_ms, severity: Severity::Warning, text: "Pending".to_owned(), kind };
+    ConditionSpan { uuid: "GPU-a".to_owned(), from_ms, to_ms: None, condition }
 }
 
 fn wait(what: &str, is_so: impl Fn() -> bool) {
@@ -78,6 +91,106 @@ fn a_damaged_file_is_moved_aside_and_a_new_one_begun() {
             .filter(|path| path.to_string_lossy().contains(".corrupt-") && !path.to_string_lossy().contains("-wal"));
         assert!(kept.map(|path| fs::read(path).unwrap()).any(|kept| kept == bytes), "{damage}: it is kept as it was");
     }
+}
+
+/// Writes rows of hours, with an event, and closes the file.
+fn write_hours(folder: &Path, buckets: u64) {
+    let (writer, _told) = start(folder);
+    writer.add_event(mark(FIRST_MS));
+    (0..buckets).for_each(|at| writer.add_bucket(bucket(FIRST_MS + at * BUCKET_MS, 2)));
+    wait("they are written", || writer.status().written_ms >= FIRST_MS + buckets * BUCKET_MS);
+    writer.end();
+}
+
+/// Fills pages of a database with what is none of SQLite's.
+fn damage(folder: &Path, pages: impl Iterator<Item = u64>) {
+    let mut bytes = fs::read(folder.join(FILE)).unwrap();
+    pages.for_each(|page| bytes[(page as usize - 1) * 8192..page as usize * 8192].fill(0xa5));
+    fs::write(folder.join(FILE), &bytes).unwrap();
+}
+
+/// Everything that a reader reads, tier by tier.
+fn read_all(database: &Database) -> Result<(), DatabaseError> {
+    let request = SpanRequest { from_ms: FIRST_MS, to_ms: u64::MAX >> 1, points: 1, wanted: Wanted::all() };
+    let mut grid = Grid::new(FIRST_MS, u64::MAX >> 1, 3_600_000, Wanted::all());
+    for (tier, _) in database.tiers()? {
+        database.add_to(&mut grid, tier)?;
+    }
+    database.span(&request).map(|_| ())
+}
+
+#[test]
+fn whichever_page_is_damaged_a_new_file_is_begun_by_whoever_meets_it() {
+    let whole = tempfile::tempdir().unwrap();
+    write_hours(whole.path(), 200);
+    let schema = Connection::open(whole.path().join(FILE)).unwrap();
+    let mut roots = schema.prepare("SELECT name, rootpage FROM sqlite_schema WHERE rootpage > 0").unwrap();
+    let roots = roots.query_map([], |row| Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?))).unwrap();
+    let roots: Vec<_> = roots.map(Result::unwrap).chain([("the first page".to_owned(), 1)]).collect();
+    assert!(roots.len() > 12, "{roots:?}");
+    for (name, page) in roots {
+        let folder = tempfile::tempdir().unwrap();
+        fs::copy(whole.path().join(FILE), folder.path().join(FILE)).unwrap();
+        damage(folder.path(), [page as u64].into_iter());
+        let (writer, told) = start(folder.path());
+        // Half an hour makes rows of all tiers, so that the writer meets each of them that no reader does.
+        (200..400).for_each(|at| writer.add_bucket(bucket(FIRST_MS + at * BUCKET_MS, 1)));
+        writer.add_bucket(Bucket { conditions: vec![condition(FIRST_MS)], ..bucket(FIRST_MS + 400 * BUCKET_MS, 1) });
+        writer.add_event(mark(FIRST_MS + 399 * BUCKET_MS));
+        let end_ms = FIRST_MS + 401 * BUCKET_MS;
+        wait(&name, || writer.status().written_ms == end_ms && writer.status().problem.is_none());
+        let reader = writer.reader().unwrap().expect("it can be read");
+        if let Err(error) = read_all(&reader) {
+            writer.reading_failed(&reader, &error);
+        }
+        drop(reader);
+        // Nothing is looked up among runs.
+        if name != "sqlite_autoindex_run_1" {
+            let told = told.recv_timeout(Duration::from_secs(30)).unwrap_or_else(|_| panic!("{name} is met by nobody"));
+            assert!(told.contains("was damaged: it is kept as history.db.corrupt-"), "{name}: {told}");
+        }
+        wait(&name, || writer.reader().unwrap().is_some_and(|reader| read_all(&reader).is_ok()));
+        writer.end();
+    }
+}
+
+#[test]
+fn what_can_be_read_of_a_damaged_file_is_in_the_new_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let (first, second) = (1000, 30);
+    write_hours(folder.path(), first);
+    let pages = fs::metadata(folder.path().join(FILE)).unwrap().len() / 8192;
+    damage(folder.path(), (1..8).map(|part| pages * part / 8));
+    let (writer, told) = start(folder.path());
+    (first..first + second).for_each(|at| writer.add_bucket(bucket(FIRST_MS + at * BUCKET_MS, 2)));
+    wait("what is new is written", || writer.status().written_ms == FIRST_MS + (first + second) * BUCKET_MS);
+    let reader = writer.reader().unwrap().expect("it can be read");
+    if let Err(error) = read_all(&reader) {
+        writer.reading_failed(&reader, &error);
+        // What it says of a file that is no longer there is not taken for news.
+        wait("it is put aside", || writer.status().is_readable && read_all(&reader).is_err());
+        writer.reading_failed(&reader, &error);
+    }
+    drop(reader);
+    let told: Vec<_> = std::iter::repeat_with(|| next(&told)).take(2).collect();
+    assert!(
+        told[0].contains("was damaged") && told[1].contains("could be read and are in history.db again"),
+        "{told:?}"
+    );
+    writer.end();
+    let database = Connection::open(folder.path().join(FILE)).unwrap();
+    let count = |table: &str| {
+        database.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get::<_, i64>(0)).unwrap() as u64
+    };
+    // Seven pages have some hundred rows at most.
+    let all = first + second;
+    assert!((all - 100..=all).contains(&count("host_10s")), "{}", count("host_10s"));
+    assert!((2 * all - 100..=2 * all).contains(&count("gpu_10s")), "{}", count("gpu_10s"));
+    let minutes = count("host_1min");
+    assert!((all / 6 - 20..=all / 6).contains(&minutes), "{minutes}");
+    assert_eq!(count("gpu_10s JOIN device ON device.id = device WHERE name = 'NVIDIA H200'"), count("gpu_10s"));
+    assert_eq!((count("device"), count("event")), (2, 1));
+    Database::open_to_read(folder.path()).unwrap().check_integrity().unwrap();
 }
 
 #[test]

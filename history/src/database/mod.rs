@@ -2,7 +2,7 @@
 //!
 //! - [`schema`] is the tables, made from the catalogue of fields, and their migrations.
 //! - [`write`] adds what has come, [`roll_up`] makes the coarser tiers, [`retention`] forgets.
-//! - [`read`] puts a span into a grid.
+//! - [`read`] puts a span into a grid, [`salvage`] takes over what a damaged file still has.
 
 // SQLite's whole numbers are signed; times are far below the largest.
 #![allow(clippy::cast_possible_wrap)]
@@ -10,10 +10,16 @@
 mod read;
 mod retention;
 mod roll_up;
+mod salvage;
 mod schema;
 mod write;
 
-use std::{fs::OpenOptions, os::unix::fs::OpenOptionsExt, path::Path, time::Duration};
+use std::{
+    fs::{self, OpenOptions},
+    os::unix::fs::{MetadataExt, OpenOptionsExt},
+    path::Path,
+    time::Duration,
+};
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
@@ -21,7 +27,7 @@ use crate::bucket::BUCKET_MS;
 
 pub use self::read::EVENTS;
 pub use self::schema::reference;
-pub(crate) use self::{retention::Limits, roll_up::RolledUp, write::Devices};
+pub(crate) use self::{retention::Limits, roll_up::RolledUp, salvage::Salvage, write::Devices};
 
 /// The name of the file in its folder.
 pub const FILE: &str = "history.db";
@@ -53,6 +59,8 @@ pub const REACH_MS: u64 = TIERS[TIERS.len() - 1].keep_ms;
 #[derive(Debug)]
 pub struct Database {
     connection: Connection,
+    /// Which file it is.
+    inode: Option<u64>,
 }
 
 /// Why a database cannot be used.
@@ -84,6 +92,11 @@ impl DatabaseError {
     }
 }
 
+/// Which file is the database of a folder now.
+pub(crate) fn inode(folder: &Path) -> Option<u64> {
+    fs::metadata(folder.join(FILE)).ok().map(|file| file.ino())
+}
+
 /// Cause and cure, as far as SQLite tells.
 fn describe(error: &rusqlite::Error) -> String {
     let known = match error.sqlite_error_code() {
@@ -110,7 +123,7 @@ impl Database {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(path, flags)?;
         connection.busy_timeout(Duration::from_secs(5))?;
-        let database = Self { connection };
+        let database = Self { connection, inode: inode(folder) };
         // Pages are 8 KiB since rows are about 1 KiB: less is left over at the end of each. Both take effect only in a
         // file that is being made.
         database.set("page_size", 8192)?;
@@ -134,10 +147,15 @@ impl Database {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(folder.join(FILE), flags)?;
         connection.busy_timeout(Duration::from_secs(1))?;
-        let database = Self { connection };
+        let database = Self { connection, inode: inode(folder) };
         database.set("cache_size", -1024)?;
         database.check()?;
         Ok(database)
+    }
+
+    /// Which file it is, while it is there.
+    pub(crate) fn inode(&self) -> Option<u64> {
+        self.inode
     }
 
     /// Whether its tables are those that this program knows.

@@ -91,6 +91,13 @@ const TABLES: [(&str, &str, &str); 4] = [
     ),
 ];
 
+/// All tables, those of few rows first, and of the others the coarser ones.
+pub(super) fn tables() -> impl Iterator<Item = String> {
+    let tiers =
+        (0..TIERS.len()).rev().flat_map(|tier| [Subject::Host, Subject::Gpu].map(|subject| subject.table(tier)));
+    TABLES.iter().map(|(name, _, _)| (*name).to_owned()).chain(tiers)
+}
+
 /// Makes the tables, and the columns of fields that are new.
 pub(super) fn migrate(connection: &Connection) -> Result<(), DatabaseError> {
     let mut sql = String::from("BEGIN IMMEDIATE;\n");

@@ -30,6 +30,11 @@ impl Devices {
         Ok(Self { newest_ms: database.edge("max", Subject::Host, 0, ALL)?, ..Self::default() })
     }
 
+    /// The newest bucket of a program before this one.
+    pub(crate) fn newest_ms(&self) -> Option<u64> {
+        self.newest_ms
+    }
+
     fn id(&mut self, database: &Database, device: &Device) -> Result<i64, rusqlite::Error> {
         if let Some((id, known)) = self.known.get(&device.uuid)
             && known == device

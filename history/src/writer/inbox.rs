@@ -27,6 +27,8 @@ pub(super) struct Pending {
 #[derive(Debug, Default)]
 pub(super) struct Delivery {
     pub(super) pending: Pending,
+    /// Whoever reads has found this file damaged.
+    pub(super) damaged: Option<u64>,
     /// There will be nothing more.
     pub(super) is_last: bool,
     /// Who waits until all of it is written.
@@ -71,6 +73,11 @@ impl Inbox {
 
     pub(super) fn add_event(&self, event: Event) {
         self.add(EVENTS_WAIT, |delivery| delivery.pending.add_event(event));
+    }
+
+    /// Says that a file is damaged, by its inode.
+    pub(super) fn add_damage(&self, inode: u64) {
+        self.add(Duration::ZERO, |delivery| delivery.damaged = Some(inode));
     }
 
     /// Says that there is nothing more.

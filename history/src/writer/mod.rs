@@ -3,6 +3,7 @@
 //! A slow or full disk costs history on disk, never readings: what does not get through stays in memory for hours. While
 //! something is wrong, it is tried again every minute.
 
+mod aside;
 mod folder;
 mod inbox;
 mod write_loop;
@@ -20,7 +21,7 @@ use gpumon_probe::model::Event;
 use self::{inbox::Inbox, write_loop::WriterThread};
 use crate::{
     bucket::Bucket,
-    database::{Database, DatabaseError},
+    database::{self, Database, DatabaseError},
     grid::Grid,
 };
 
@@ -113,7 +114,22 @@ impl Writer {
     /// # Errors
     /// Where it fails.
     pub fn reader(&self) -> Result<Option<Database>, DatabaseError> {
-        if self.status().is_readable { Database::open_to_read(&self.folder).map(Some) } else { Ok(None) }
+        if !self.status().is_readable {
+            return Ok(None);
+        }
+        let inode = database::inode(&self.folder);
+        Database::open_to_read(&self.folder).map(Some).inspect_err(|error| self.hear_of(inode, error))
+    }
+
+    /// Takes in what went wrong for a reader: a damaged file is replaced, although what is written meets no damage.
+    pub fn reading_failed(&self, database: &Database, error: &DatabaseError) {
+        self.hear_of(database.inode(), error);
+    }
+
+    fn hear_of(&self, inode: Option<u64>, error: &DatabaseError) {
+        if let Some(inode) = inode.filter(|_| error.is_corrupt()) {
+            self.inbox.add_damage(inode);
+        }
     }
 }
 

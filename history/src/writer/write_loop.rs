@@ -1,8 +1,8 @@
 //! What the thread does.
 
 use std::{
-    fs::{self, File},
-    os::unix::fs::MetadataExt,
+    fs::File,
+    io,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
@@ -11,12 +11,13 @@ use gpumon_probe::model::now_ms;
 
 use super::{
     Restored, Settings, Status,
+    aside::move_aside,
     folder::{Refusal, lock},
     inbox::{Inbox, Pending},
 };
 use crate::{
     bucket::{BUCKET_MS, Bucket},
-    database::{Database, DatabaseError, Devices, EVENTS, FILE, Limits, RolledUp},
+    database::{self, Database, DatabaseError, Devices, EVENTS, FILE, Limits, RolledUp, Salvage},
     grid::Grid,
     memory::REACH_MS,
     wanted::Wanted,
@@ -24,15 +25,26 @@ use crate::{
 
 const RETRY: Duration = Duration::from_mins(1);
 
+/// How long what is salvaged may hold up what is new, and the pause between two such times.
+const SALVAGE: Duration = Duration::from_millis(200);
+const SALVAGE_PAUSE: Duration = Duration::from_secs(1);
+
 /// A database that is being written.
 struct Open {
     database: Database,
     devices: Devices,
     rolled_up: RolledUp,
-    /// Which file it is.
-    inode: u64,
-    /// Held for as long as nobody else may write here.
-    _lock: File,
+}
+
+/// Why nothing is written.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error("{0}")]
+    Refused(String),
+    #[error(transparent)]
+    Database(#[from] DatabaseError),
+    #[error(transparent)]
+    File(#[from] io::Error),
 }
 
 type Restore = Box<dyn FnOnce(Restored) + Send>;
@@ -40,22 +52,25 @@ type Restore = Box<dyn FnOnce(Restored) + Send>;
 pub(super) struct WriterThread {
     settings: Settings,
     status: Arc<Mutex<Status>>,
+    /// Held for as long as nobody else may write here.
+    lock: Option<File>,
     open: Option<Open>,
     is_readable: bool,
+    /// What is left of a damaged file.
+    salvage: Option<(Salvage, String)>,
     pending: Pending,
     /// The oldest of what was pending, which is written at once.
     part: Vec<Bucket>,
     /// When what failed is tried again.
     retry_at: Option<Instant>,
+    /// Whether somebody who reads the file has found it damaged.
+    is_damaged: bool,
     /// When old rows are deleted next.
     forget_at: Instant,
     /// Gets what was there, of so many milliseconds.
     restore: Option<(Restore, u64)>,
     tell: Box<dyn Fn(&str) + Send>,
 }
-
-/// What is wrong, for people.
-type Problem = String;
 
 impl WriterThread {
     pub(super) fn new(
@@ -67,11 +82,14 @@ impl WriterThread {
         Self {
             settings,
             status: Arc::clone(status),
+            lock: None,
             open: None,
             is_readable: false,
+            salvage: None,
             pending: Pending::default(),
             part: Vec::new(),
             retry_at: None,
+            is_damaged: false,
             forget_at: Instant::now(),
             restore: Some(restore),
             tell,
@@ -81,15 +99,17 @@ impl WriterThread {
     pub(super) fn run(&mut self, inbox: &Inbox) {
         self.work();
         loop {
-            let delivery = inbox.wait(RETRY);
+            let is_salvaging = self.salvage.is_some() && self.open.is_some();
+            let delivery = inbox.wait(if is_salvaging { SALVAGE_PAUSE } else { RETRY });
             self.pending.append(delivery.pending);
+            self.is_damaged = delivery.damaged.is_some_and(|inode| self.own_inode() == Some(inode));
             if delivery.is_last {
                 self.retry_at = None;
             }
             self.work();
             if delivery.is_last {
                 // Closed, the file is whole without the others beside it.
-                self.open = None;
+                self.close();
                 if let Some(done) = delivery.done {
                     let _ = done.send(());
                 }
@@ -103,9 +123,19 @@ impl WriterThread {
         if self.retry_at.is_some_and(|at| Instant::now() < at) {
             return;
         }
-        let done = self.open().and_then(|()| self.write());
+        let mut done = if self.is_damaged { self.begin_anew() } else { self.open_and_write() };
+        if let Err(Failure::Database(error)) = &done
+            && error.is_corrupt()
+            && self.lock.is_some()
+        {
+            done = self.begin_anew();
+        }
+        if done.is_err() {
+            // What was made in a transaction is forgotten: devices, and how far the tiers had come.
+            self.close();
+        }
         self.retry_at = done.is_err().then(|| Instant::now() + RETRY);
-        let problem = done.err();
+        let problem = done.err().map(|failure| self.problem(&failure.to_string()));
         let told = {
             let mut status = self.status();
             status.is_readable = self.is_readable;
@@ -118,6 +148,27 @@ impl WriterThread {
         }
     }
 
+    fn open_and_write(&mut self) -> Result<(), Failure> {
+        self.open()?;
+        self.write()?;
+        self.salvage()
+    }
+
+    /// Puts a damaged file aside and begins a new one.
+    fn begin_anew(&mut self) -> Result<(), Failure> {
+        (self.open, self.is_readable, self.is_damaged) = (None, false, false);
+        self.move_aside()?;
+        self.open_and_write()
+    }
+
+    fn close(&mut self) {
+        (self.open, self.lock) = (None, None);
+    }
+
+    fn own_inode(&self) -> Option<u64> {
+        self.open.as_ref()?.database.inode()
+    }
+
     fn status(&self) -> MutexGuard<'_, Status> {
         self.status.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -126,82 +177,87 @@ impl WriterThread {
         self.settings.folder.display().to_string()
     }
 
-    fn problem(&self, why: &str) -> Problem {
+    fn problem(&self, why: &str) -> String {
         let (folder, hours) = (self.folder(), REACH_MS / 3_600_000);
         format!(
             "history is not written to {folder}: {why}. It is kept in memory for {hours} hours; retrying every minute"
         )
     }
 
-    fn failed(&self, error: &DatabaseError) -> Problem {
-        self.problem(&error.to_string())
-    }
-
     /// Makes sure that there is a database, and that it is still the one in the folder.
-    fn open(&mut self) -> Result<(), Problem> {
-        let path = self.settings.folder.join(FILE);
-        if let Some(open) = &self.open {
-            if fs::metadata(&path).is_ok_and(|file| file.ino() == open.inode) {
+    fn open(&mut self) -> Result<(), Failure> {
+        if self.open.is_some() {
+            if self.own_inode().is_some() && self.own_inode() == database::inode(&self.settings.folder) {
                 return Ok(());
             }
-            (self.open, self.is_readable) = (None, false);
+            self.close();
+            self.is_readable = false;
         }
-        let lock = lock(&self.settings.folder).map_err(|refusal| match refusal {
-            Refusal::Shared(why) => {
-                let database = Database::open_to_read(&self.settings.folder);
-                self.is_readable = database.is_ok_and(|database| self.restore(&database));
-                self.problem(&why)
-            }
-            Refusal::Unusable(why) => self.problem(&why),
-        })?;
-        let opened = Database::open(&self.settings.folder);
-        let opened = match opened {
-            Err(error) if error.is_corrupt() => {
-                self.move_aside()?;
-                Database::open(&self.settings.folder)
-            }
-            opened => opened,
+        if self.lock.is_none() {
+            let locked = lock(&self.settings.folder).map_err(|refusal| match refusal {
+                Refusal::Shared(why) => {
+                    let database = Database::open_to_read(&self.settings.folder);
+                    self.is_readable = database.is_ok_and(|database| self.restore(&database).is_ok());
+                    Failure::Refused(why)
+                }
+                Refusal::Unusable(why) => Failure::Refused(why),
+            });
+            self.lock = Some(locked?);
+        }
+        let database = Database::open(&self.settings.folder)?;
+        self.restore(&database)?;
+        database.end_what_was_left_open().map_err(DatabaseError::from)?;
+        let devices = Devices::of(&database).map_err(DatabaseError::from)?;
+        let rolled_up = if self.salvage.is_some() && devices.newest_ms().is_none() {
+            RolledUp::beginning_at(self.oldest_pending_ms().unwrap_or_else(now_ms))
+        } else {
+            database.rolled_up().map_err(DatabaseError::from)?
         };
-        let database = opened.map_err(|error| self.failed(&error))?;
-        self.is_readable = self.restore(&database);
-        let prepared = (|| {
-            database.end_what_was_left_open()?;
-            Ok::<_, rusqlite::Error>((Devices::of(&database)?, database.rolled_up()?))
-        })();
-        let (devices, rolled_up) = prepared.map_err(|error| self.failed(&error.into()))?;
-        let inode = fs::metadata(&path).map(|file| file.ino()).map_err(|error| self.problem(&error.to_string()))?;
-        self.open = Some(Open { database, devices, rolled_up, inode, _lock: lock });
+        self.is_readable = true;
+        self.open = Some(Open { database, devices, rolled_up });
         Ok(())
     }
 
-    /// Hands over what the last minutes were, once; whether it could be read.
-    fn restore(&mut self, database: &Database) -> bool {
-        let Some((_, reach_ms)) = self.restore else { return true };
-        let now_ms = now_ms();
-        let mut grid = Grid::new(now_ms.saturating_sub(reach_ms), now_ms, BUCKET_MS, Wanted::all());
-        let events = database.events(0, now_ms, EVENTS);
-        let is_read = database.add_to(&mut grid, 0).is_ok();
-        if is_read && let Some((restore, _)) = self.restore.take() {
-            restore(Restored { grid, events: events.unwrap_or_default() });
-        }
-        is_read
+    fn oldest_pending_ms(&self) -> Option<u64> {
+        let part = self.part.first().map(|bucket| bucket.at_ms);
+        part.or_else(|| Some(self.pending.buckets.reach_ms()?.0))
     }
 
-    /// A damaged file is kept for whoever can read it.
-    fn move_aside(&mut self) -> Result<(), Problem> {
-        self.is_readable = false;
-        let folder = &self.settings.folder;
-        let aside = format!("{FILE}.corrupt-{}", now_ms() / 1000);
-        fs::rename(folder.join(FILE), folder.join(&aside)).map_err(|error| self.problem(&error.to_string()))?;
-        for beside in ["-wal", "-shm"] {
-            let _ = fs::rename(folder.join(format!("{FILE}{beside}")), folder.join(format!("{aside}{beside}")));
+    /// Hands over what the last minutes were, once.
+    fn restore(&mut self, database: &Database) -> Result<(), DatabaseError> {
+        let Some((_, reach_ms)) = self.restore else { return Ok(()) };
+        let now_ms = now_ms();
+        let mut grid = Grid::new(now_ms.saturating_sub(reach_ms), now_ms, BUCKET_MS, Wanted::all());
+        let events = database.events(0, now_ms, EVENTS)?;
+        database.add_to(&mut grid, 0)?;
+        if let Some((restore, _)) = self.restore.take() {
+            restore(Restored { grid, events });
         }
+        Ok(())
+    }
+
+    fn move_aside(&mut self) -> Result<(), Failure> {
+        let aside = move_aside(&self.settings.folder)?;
         (self.tell)(&format!("{FILE} in {} was damaged: it is kept as {aside}, and a new one is begun", self.folder()));
+        self.salvage = Salvage::new(&self.settings.folder.join(&aside), now_ms()).map(|salvage| (salvage, aside));
+        Ok(())
+    }
+
+    /// Takes over a little of what a damaged file still has.
+    fn salvage(&mut self) -> Result<(), Failure> {
+        let (Some((salvage, aside)), Some(open)) = (&mut self.salvage, &self.open) else { return Ok(()) };
+        let added = salvage.step(&open.database, SALVAGE).map_err(DatabaseError::from)?;
+        if let Some(added) = added {
+            let again = open.database.roll_up_again(&open.rolled_up, salvage.begun_ms());
+            (self.tell)(&format!("{added} rows of {aside} could be read and are in {FILE} again"));
+            self.salvage = None;
+            again.map_err(DatabaseError::from)?;
+        }
         Ok(())
     }
 
     /// Writes all that waits, the oldest first: what is written is told part by part.
-    fn write(&mut self) -> Result<(), Problem> {
+    fn write(&mut self) -> Result<(), Failure> {
         loop {
             if self.part.is_empty() {
                 self.part = self.pending.buckets.take_oldest();
@@ -215,12 +271,12 @@ impl WriterThread {
     }
 
     /// Writes a part, and deletes old rows where that is due.
-    fn write_part(&mut self, is_due: bool) -> Result<(), Problem> {
+    fn write_part(&mut self, is_due: bool) -> Result<(), Failure> {
         let Some(open) = &mut self.open else { return Ok(()) };
         let (buckets, events) = (&self.part, &self.pending.events);
         let newest_ms = buckets.last().map(|bucket| bucket.at_ms + BUCKET_MS);
         let limits = Limits { size_bytes: self.settings.size_bytes };
-        let written = open.database.at_once(|database| {
+        let written: Result<(), rusqlite::Error> = open.database.at_once(|database| {
             buckets.iter().try_for_each(|bucket| database.add_bucket(bucket, &mut open.devices))?;
             events.iter().try_for_each(|event| database.add_event(event))?;
             if let Some(newest_ms) = newest_ms {
@@ -228,26 +284,15 @@ impl WriterThread {
             }
             if is_due { database.forget(now_ms(), limits) } else { Ok(()) }
         });
-        match written.map_err(DatabaseError::from) {
-            Ok(()) => {
-                self.part.clear();
-                self.pending.events.clear();
-                if is_due {
-                    self.forget_at = Instant::now() + RETRY;
-                }
-                if let Some(written_ms) = newest_ms {
-                    self.status().written_ms = written_ms;
-                }
-                Ok(())
-            }
-            Err(error) => {
-                // What was made in the transaction is forgotten: devices, and how far the tiers had come.
-                self.open = None;
-                if error.is_corrupt() {
-                    self.move_aside()?;
-                }
-                Err(self.failed(&error))
-            }
+        written.map_err(DatabaseError::from)?;
+        self.part.clear();
+        self.pending.events.clear();
+        if is_due {
+            self.forget_at = Instant::now() + RETRY;
         }
+        if let Some(written_ms) = newest_ms {
+            self.status().written_ms = written_ms;
+        }
+        Ok(())
     }
 }
