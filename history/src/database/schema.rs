@@ -91,6 +91,9 @@ const TABLES: [(&str, &str, &str); 4] = [
     ),
 ];
 
+/// Indexes of these, with the table and columns that each is of.
+const INDEXES: [(&str, &str); 2] = [("event_time", "event (at_ms)"), ("condition_time", "condition (from_ms)")];
+
 /// All tables, those of few rows first, and of the others the coarser ones.
 pub(super) fn tables() -> impl Iterator<Item = String> {
     let tiers =
@@ -98,15 +101,18 @@ pub(super) fn tables() -> impl Iterator<Item = String> {
     TABLES.iter().map(|(name, _, _)| (*name).to_owned()).chain(tiers)
 }
 
-/// Makes the tables, and the columns of fields that are new.
+/// Makes the tables, and the columns of fields that are new. Where there is nothing to make, nothing is written: a full
+/// disk keeps nobody from reading.
 pub(super) fn migrate(connection: &Connection) -> Result<(), DatabaseError> {
-    let mut sql = String::from("BEGIN IMMEDIATE;\n");
+    let known = names(connection)?;
+    let mut sql = String::new();
     // Writing to a string cannot fail.
-    for (name, _, columns) in TABLES {
-        let _ = writeln!(sql, "CREATE TABLE IF NOT EXISTS {name} ({columns});");
+    for (name, _, columns) in TABLES.iter().filter(|(name, _, _)| !known.contains(*name)) {
+        let _ = writeln!(sql, "CREATE TABLE {name} ({columns});");
     }
-    sql += "CREATE INDEX IF NOT EXISTS event_time ON event (at_ms);\n";
-    sql += "CREATE INDEX IF NOT EXISTS condition_time ON condition (from_ms);\n";
+    for (name, on) in INDEXES.iter().filter(|(name, _)| !known.contains(*name)) {
+        let _ = writeln!(sql, "CREATE INDEX {name} ON {on};");
+    }
     for subject in Subject::ALL {
         for tier in 0..TIERS.len() {
             let (table, keys) = (subject.table(tier), subject.keys());
@@ -125,9 +131,18 @@ pub(super) fn migrate(connection: &Connection) -> Result<(), DatabaseError> {
             }
         }
     }
+    if sql.is_empty() {
+        return Ok(());
+    }
     let _ = writeln!(sql, "PRAGMA application_id = {APPLICATION_ID};\nPRAGMA user_version = {VERSION};\nCOMMIT;");
+    let sql = format!("BEGIN IMMEDIATE;\n{sql}");
     connection.execute_batch(&sql).inspect_err(|_| drop(connection.execute_batch("ROLLBACK")))?;
     Ok(())
+}
+
+/// The names of all tables and indexes.
+fn names(connection: &Connection) -> Result<BTreeSet<String>, rusqlite::Error> {
+    connection.prepare("SELECT name FROM sqlite_schema")?.query_map([], |row| row.get(0))?.collect()
 }
 
 /// The columns that a table has; none where there is no such table.

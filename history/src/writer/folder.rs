@@ -14,23 +14,24 @@ use rustix::{
 };
 
 /// Why a folder cannot be written to.
-pub(super) enum Refusal {
-    /// A program of this machine writes there, so that what it writes can be read.
-    Shared(String),
-    Unusable(String),
+pub(super) struct Refusal {
+    pub(super) why: String,
+    /// Whether what is there can be read: not where another machine writes it, since two machines do not share the memory
+    /// in which SQLite keeps what is new.
+    pub(super) is_readable: bool,
 }
 
 /// Makes the folder for this user alone, and says that this program writes there.
 pub(super) fn lock(folder: &Path) -> Result<File, Refusal> {
+    let refusal = |why: String| Refusal { why, is_readable: true };
     let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
-    made.map_err(|error| {
-        Refusal::Unusable(format!("the directory cannot be made ({error}): name another with --data-dir"))
-    })?;
+    made.map_err(|error| refusal(format!("the directory cannot be made ({error}): name another with --data-dir")))?;
     let path = folder.join("history.lock");
     let file = OpenOptions::new().create(true).truncate(false).read(true).write(true).mode(0o600).open(&path);
     let mut file = file.map_err(|error| {
-        Refusal::Unusable(match error.kind() {
+        refusal(match error.kind() {
             io::ErrorKind::ReadOnlyFilesystem => "it is read-only: name another directory with --data-dir".to_owned(),
+            io::ErrorKind::StorageFull => "the disk is full: free some space".to_owned(),
             _ => format!("{} cannot be opened ({error}): check owner and permissions", path.display()),
         })
     })?;
@@ -44,18 +45,20 @@ pub(super) fn lock(folder: &Path) -> Result<File, Refusal> {
         Err(Errno::WOULDBLOCK) => {
             let mut other = String::new();
             let _ = file.read_to_string(&mut other);
-            // Two machines do not share the memory in which SQLite keeps what is new.
             Err(if other == own {
-                Refusal::Shared(
+                refusal(
                     "another gpumon writes its history there, which is shown: give each its own --data-dir".to_owned(),
                 )
             } else {
-                Refusal::Unusable(format!(
-                    "the gpumon of {other} writes its history there: name a directory of this machine with --data-dir"
-                ))
+                Refusal {
+                    why: format!(
+                        "the gpumon of {other} writes its history there: name a directory of this machine with --data-dir"
+                    ),
+                    is_readable: false,
+                }
             })
         }
-        Err(error) => Err(Refusal::Unusable(format!(
+        Err(error) => Err(refusal(format!(
             "{} cannot be locked ({error}): name a directory on a local disk with --data-dir",
             path.display()
         ))),

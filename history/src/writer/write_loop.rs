@@ -194,28 +194,33 @@ impl WriterThread {
             self.is_readable = false;
         }
         if self.lock.is_none() {
-            let locked = lock(&self.settings.folder).map_err(|refusal| match refusal {
-                Refusal::Shared(why) => {
-                    let database = Database::open_to_read(&self.settings.folder);
-                    self.is_readable = database.is_ok_and(|database| self.restore(&database).is_ok());
-                    Failure::Refused(why)
-                }
-                Refusal::Unusable(why) => Failure::Refused(why),
+            let locked = lock(&self.settings.folder).map_err(|Refusal { why, is_readable }| {
+                self.is_readable = is_readable && self.can_read();
+                Failure::Refused(why)
             });
             self.lock = Some(locked?);
         }
+        let opened = self.open_to_write().inspect_err(|_| self.is_readable = self.can_read())?;
+        (self.open, self.is_readable) = (Some(opened), true);
+        Ok(())
+    }
+
+    fn open_to_write(&mut self) -> Result<Open, DatabaseError> {
         let database = Database::open(&self.settings.folder)?;
         self.restore(&database)?;
-        database.end_what_was_left_open().map_err(DatabaseError::from)?;
-        let devices = Devices::of(&database).map_err(DatabaseError::from)?;
+        database.end_what_was_left_open()?;
+        let devices = Devices::of(&database)?;
         let rolled_up = if self.salvage.is_some() && devices.newest_ms().is_none() {
             RolledUp::beginning_at(self.oldest_pending_ms().unwrap_or_else(now_ms))
         } else {
-            database.rolled_up().map_err(DatabaseError::from)?
+            database.rolled_up()?
         };
-        self.is_readable = true;
-        self.open = Some(Open { database, devices, rolled_up });
-        Ok(())
+        Ok(Open { database, devices, rolled_up })
+    }
+
+    /// Whether what is there can be read, although nothing can be written.
+    fn can_read(&mut self) -> bool {
+        Database::open_to_read(&self.settings.folder).is_ok_and(|database| self.restore(&database).is_ok())
     }
 
     fn oldest_pending_ms(&self) -> Option<u64> {
