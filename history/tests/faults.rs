@@ -254,6 +254,60 @@ fn two_programs_do_not_write_into_one_folder() {
 }
 
 #[test]
+fn whoever_takes_over_a_folder_writes_nothing_twice() {
+    let folder = tempfile::tempdir().unwrap();
+    let (first, _told) = start(folder.path());
+    wait("the first opens it", || first.status().is_readable);
+    let (second, told) = start(folder.path());
+    assert!(next(&told).contains("another gpumon writes its history there"));
+    let of_gpu = |at_ms| Event { at_ms, gpu: None, what: EventKind::MigChanged };
+    for at in 0..100 {
+        let at_ms = FIRST_MS + at * BUCKET_MS;
+        first.add_bucket(bucket(at_ms, 2));
+        first.add_event(of_gpu(at_ms));
+        // Both have seen it, a little apart.
+        let conditions = if at == 5 { vec![condition(at_ms + 7)] } else { Vec::new() };
+        second.add_bucket(Bucket { conditions, ..bucket(at_ms, 2) });
+        second.add_event(of_gpu(at_ms + 3));
+    }
+    second.add_event(mark(FIRST_MS + 500));
+    wait("the first writes", || first.status().written_ms == FIRST_MS + 100 * BUCKET_MS);
+    first.end();
+    second.add_bucket(bucket(FIRST_MS + 100 * BUCKET_MS, 2));
+    second.add_event(of_gpu(FIRST_MS + 100 * BUCKET_MS));
+    second.end();
+    wait("the second writes", || second.status().written_ms == FIRST_MS + 101 * BUCKET_MS);
+    let database = Connection::open(folder.path().join(FILE)).unwrap();
+    let number = |sql: &str| database.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
+    assert_eq!((number("SELECT count(*) FROM gpu_10s"), number("SELECT max(samples) FROM gpu_10s")), (202, 10));
+    assert_eq!(number("SELECT count(*) FROM event WHERE kind = 'mig_changed'"), 101);
+    assert_eq!(number("SELECT count(*) FROM event WHERE kind = 'mark'"), 1, "the other one was not told of it");
+    assert_eq!(number("SELECT count(*) FROM condition WHERE to_ms IS NULL"), 1, "what is the matter still is");
+}
+
+#[test]
+fn what_is_the_matter_goes_on_when_a_disk_works_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let (writer, told) = start(folder.path());
+    writer.add_bucket(Bucket { conditions: vec![condition(FIRST_MS)], ..bucket(FIRST_MS, 1) });
+    wait("it is written", || writer.status().written_ms > FIRST_MS);
+    // A table that is gone is an error, and no damage.
+    let other = Connection::open(folder.path().join(FILE)).unwrap();
+    other.execute_batch("ALTER TABLE gpu_10s RENAME TO elsewhere").unwrap();
+    writer.add_bucket(bucket(FIRST_MS + BUCKET_MS, 1));
+    assert!(next(&told).contains("no such table"));
+    other.execute_batch("ALTER TABLE elsewhere RENAME TO gpu_10s").unwrap();
+    writer.end();
+    wait("it is written again", || writer.status().written_ms > FIRST_MS + BUCKET_MS);
+    let open = "SELECT count(*) FROM condition WHERE to_ms IS NULL";
+    assert_eq!(other.query_row(open, [], |row| row.get::<_, i64>(0)).unwrap(), 1);
+    // The next program knows that it was not there to see its end.
+    let (writer, _told) = start(folder.path());
+    wait("it is opened", || writer.status().is_readable);
+    assert_eq!(other.query_row(open, [], |row| row.get::<_, i64>(0)).unwrap(), 0);
+}
+
+#[test]
 fn a_folder_that_is_no_folder_or_not_ours_is_told_with_its_cure() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("file"), "").unwrap();

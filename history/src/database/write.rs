@@ -165,7 +165,12 @@ impl Database {
         Ok(())
     }
 
-    fn add_condition(&self, span: &ConditionSpan) -> Result<(), rusqlite::Error> {
+    /// Whether anything is known of a run.
+    pub(crate) fn has_run(&self, id: &str) -> Result<bool, rusqlite::Error> {
+        self.connection.query_row("SELECT EXISTS (SELECT 1 FROM run WHERE id = ?1)", [id], |row| row.get(0))
+    }
+
+    pub(crate) fn add_condition(&self, span: &ConditionSpan) -> Result<(), rusqlite::Error> {
         let json = serde_json::to_value(&span.condition).unwrap_or_default();
         let word = |key: &str| json[key].as_str().unwrap_or_default().to_owned();
         self.connection.execute(

@@ -19,11 +19,13 @@ pub(super) struct Refusal {
     /// Whether what is there can be read: not where another machine writes it, since two machines do not share the memory
     /// in which SQLite keeps what is new.
     pub(super) is_readable: bool,
+    /// Whether another program writes there.
+    pub(super) is_anothers: bool,
 }
 
 /// Makes the folder for this user alone, and says that this program writes there.
 pub(super) fn lock(folder: &Path) -> Result<File, Refusal> {
-    let refusal = |why: String| Refusal { why, is_readable: true };
+    let refusal = |why: String| Refusal { why, is_readable: true, is_anothers: false };
     let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
     made.map_err(|error| refusal(format!("the directory cannot be made ({error}): name another with --data-dir")))?;
     let path = folder.join("history.lock");
@@ -45,18 +47,15 @@ pub(super) fn lock(folder: &Path) -> Result<File, Refusal> {
         Err(Errno::WOULDBLOCK) => {
             let mut other = String::new();
             let _ = file.read_to_string(&mut other);
-            Err(if other == own {
-                refusal(
-                    "another gpumon writes its history there, which is shown: give each its own --data-dir".to_owned(),
-                )
+            let is_readable = other == own;
+            let why = if is_readable {
+                "another gpumon writes its history there, which is shown: give each its own --data-dir".to_owned()
             } else {
-                Refusal {
-                    why: format!(
-                        "the gpumon of {other} writes its history there: name a directory of this machine with --data-dir"
-                    ),
-                    is_readable: false,
-                }
-            })
+                format!(
+                    "the gpumon of {other} writes its history there: name a directory of this machine with --data-dir"
+                )
+            };
+            Err(Refusal { why, is_readable, is_anothers: true })
         }
         Err(error) => Err(refusal(format!(
             "{} cannot be locked ({error}): name a directory on a local disk with --data-dir",

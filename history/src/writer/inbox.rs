@@ -19,7 +19,9 @@ const EVENTS_WAIT: Duration = Duration::from_secs(10);
 /// What waits for the disk: buckets of as many hours as memory keeps, packed as there.
 #[derive(Debug, Default)]
 pub(super) struct Pending {
-    pub(super) buckets: MemoryTier,
+    /// The oldest, which are written at once.
+    part: Vec<Bucket>,
+    buckets: MemoryTier,
     pub(super) events: VecDeque<Event>,
 }
 
@@ -53,15 +55,49 @@ impl Pending {
         }
     }
 
-    /// Adds what has come since.
-    pub(super) fn append(&mut self, mut newer: Self) {
+    /// The buckets to be written next, the oldest; none where nothing waits.
+    pub(super) fn next_part(&mut self) -> &mut Vec<Bucket> {
+        if self.part.is_empty() {
+            self.part = self.buckets.take_oldest();
+        }
+        &mut self.part
+    }
+
+    /// Those of [`Self::next_part`], once it was asked for.
+    pub(super) fn part(&self) -> &[Bucket] {
+        &self.part
+    }
+
+    /// Forgets what has been written: the part, and the events.
+    pub(super) fn forget_part(&mut self) {
+        self.part.clear();
+        self.events.clear();
+    }
+
+    /// When the oldest bucket begins.
+    pub(super) fn oldest_ms(&self) -> Option<u64> {
+        self.part.first().map(|bucket| bucket.at_ms).or_else(|| Some(self.buckets.reach_ms()?.0))
+    }
+
+    /// Keeps those buckets alone.
+    pub(super) fn retain(&mut self, mut is_kept: impl FnMut(&Bucket) -> bool) {
+        let mut kept = MemoryTier::default();
         loop {
-            let part = newer.buckets.take_oldest();
+            let part = std::mem::take(self.next_part());
             if part.is_empty() {
                 break;
             }
-            part.into_iter().for_each(|bucket| self.buckets.push(bucket));
+            part.into_iter().filter(&mut is_kept).for_each(|bucket| kept.push(bucket));
         }
+        self.buckets = kept;
+    }
+
+    /// Adds what has come since.
+    pub(super) fn append(&mut self, mut newer: Self) {
+        newer.retain(|bucket| {
+            self.buckets.push(bucket.clone());
+            false
+        });
         newer.events.into_iter().for_each(|event| self.add_event(event));
     }
 }

@@ -6,6 +6,7 @@
 mod aside;
 mod folder;
 mod inbox;
+mod take_over;
 mod write_loop;
 
 use std::{

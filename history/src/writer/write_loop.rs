@@ -14,9 +14,10 @@ use super::{
     aside::move_aside,
     folder::{Refusal, lock},
     inbox::{Inbox, Pending},
+    take_over::forget_known,
 };
 use crate::{
-    bucket::{BUCKET_MS, Bucket},
+    bucket::BUCKET_MS,
     database::{self, Database, DatabaseError, Devices, EVENTS, FILE, Limits, RolledUp, Salvage},
     grid::Grid,
     memory::REACH_MS,
@@ -59,8 +60,10 @@ pub(super) struct WriterThread {
     /// What is left of a damaged file.
     salvage: Option<(Salvage, String)>,
     pending: Pending,
-    /// The oldest of what was pending, which is written at once.
-    part: Vec<Bucket>,
+    /// The newest bucket that is known to be on disk, since it was first written to.
+    newest_ms: Option<u64>,
+    /// Whether another program wrote there instead, since then.
+    was_refused: bool,
     /// When what failed is tried again.
     retry_at: Option<Instant>,
     /// Whether somebody who reads the file has found it damaged.
@@ -87,7 +90,8 @@ impl WriterThread {
             is_readable: false,
             salvage: None,
             pending: Pending::default(),
-            part: Vec::new(),
+            newest_ms: None,
+            was_refused: false,
             retry_at: None,
             is_damaged: false,
             forget_at: Instant::now(),
@@ -194,7 +198,8 @@ impl WriterThread {
             self.is_readable = false;
         }
         if self.lock.is_none() {
-            let locked = lock(&self.settings.folder).map_err(|Refusal { why, is_readable }| {
+            let locked = lock(&self.settings.folder).map_err(|Refusal { why, is_readable, is_anothers }| {
+                self.was_refused |= is_anothers;
                 self.is_readable = is_readable && self.can_read();
                 Failure::Refused(why)
             });
@@ -208,10 +213,19 @@ impl WriterThread {
     fn open_to_write(&mut self) -> Result<Open, DatabaseError> {
         let database = Database::open(&self.settings.folder)?;
         self.restore(&database)?;
-        database.end_what_was_left_open()?;
         let devices = Devices::of(&database)?;
-        let rolled_up = if self.salvage.is_some() && devices.newest_ms().is_none() {
-            RolledUp::beginning_at(self.oldest_pending_ms().unwrap_or_else(now_ms))
+        let newest_ms = devices.newest_ms().unwrap_or(0);
+        let is_others = self.was_refused || self.newest_ms.is_some_and(|known_ms| newest_ms > known_ms);
+        // What this program has left open goes on, whatever the disk did meanwhile.
+        if self.newest_ms.is_none() || is_others {
+            database.end_what_was_left_open()?;
+        }
+        if is_others {
+            forget_known(&mut self.pending, &database, newest_ms)?;
+        }
+        (self.newest_ms, self.was_refused) = (Some(newest_ms), false);
+        let rolled_up = if self.salvage.is_some() && newest_ms == 0 {
+            RolledUp::beginning_at(self.pending.oldest_ms().unwrap_or_else(now_ms))
         } else {
             database.rolled_up()?
         };
@@ -221,11 +235,6 @@ impl WriterThread {
     /// Whether what is there can be read, although nothing can be written.
     fn can_read(&mut self) -> bool {
         Database::open_to_read(&self.settings.folder).is_ok_and(|database| self.restore(&database).is_ok())
-    }
-
-    fn oldest_pending_ms(&self) -> Option<u64> {
-        let part = self.part.first().map(|bucket| bucket.at_ms);
-        part.or_else(|| Some(self.pending.buckets.reach_ms()?.0))
     }
 
     /// Hands over what the last minutes were, once.
@@ -264,11 +273,8 @@ impl WriterThread {
     /// Writes all that waits, the oldest first: what is written is told part by part.
     fn write(&mut self) -> Result<(), Failure> {
         loop {
-            if self.part.is_empty() {
-                self.part = self.pending.buckets.take_oldest();
-            }
             let is_due = Instant::now() >= self.forget_at;
-            if self.part.is_empty() && self.pending.events.is_empty() && !is_due {
+            if self.pending.next_part().is_empty() && self.pending.events.is_empty() && !is_due {
                 return Ok(());
             }
             self.write_part(is_due)?;
@@ -278,7 +284,7 @@ impl WriterThread {
     /// Writes a part, and deletes old rows where that is due.
     fn write_part(&mut self, is_due: bool) -> Result<(), Failure> {
         let Some(open) = &mut self.open else { return Ok(()) };
-        let (buckets, events) = (&self.part, &self.pending.events);
+        let (buckets, events) = (self.pending.part(), &self.pending.events);
         let newest_ms = buckets.last().map(|bucket| bucket.at_ms + BUCKET_MS);
         let limits = Limits { size_bytes: self.settings.size_bytes };
         let written: Result<(), rusqlite::Error> = open.database.at_once(|database| {
@@ -290,12 +296,12 @@ impl WriterThread {
             if is_due { database.forget(now_ms(), limits) } else { Ok(()) }
         });
         written.map_err(DatabaseError::from)?;
-        self.part.clear();
-        self.pending.events.clear();
+        self.pending.forget_part();
         if is_due {
             self.forget_at = Instant::now() + RETRY;
         }
         if let Some(written_ms) = newest_ms {
+            self.newest_ms = self.newest_ms.max(Some(written_ms - BUCKET_MS));
             self.status().written_ms = written_ms;
         }
         Ok(())

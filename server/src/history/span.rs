@@ -1,9 +1,6 @@
 //! A span of the past, from wherever it is kept, without a seam.
 
-use std::{
-    mem::discriminant,
-    sync::{Arc, PoisonError, RwLock, RwLockReadGuard},
-};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use gpumon_history::{
     bucket::{BUCKET_MS, Device},
@@ -130,11 +127,7 @@ impl FromDisk {
 }
 
 fn add_condition(conditions: &mut Vec<ConditionSpan>, condition: &ConditionSpan) {
-    let is_same = |known: &ConditionSpan| {
-        (&known.uuid, known.from_ms) == (&condition.uuid, condition.from_ms)
-            && discriminant(&known.condition.kind) == discriminant(&condition.condition.kind)
-    };
-    match conditions.iter_mut().find(|known| is_same(known)) {
+    match conditions.iter_mut().find(|known| known.is_same(condition)) {
         Some(known) => known.clone_from(condition),
         None => conditions.push(condition.clone()),
     }
