@@ -80,9 +80,18 @@ impl Database {
                     database.put(Subject::Gpu, tier, sum.at_ms, id, *samples, stats)?;
                 }
                 database.put(Subject::Host, tier, sum.at_ms, 0, sum.samples, &sum.host)?;
+                sum.conditions.iter().try_for_each(|condition| database.add_condition(condition))?;
             }
             Ok(())
         })
+    }
+
+    /// Adds events of any time.
+    ///
+    /// # Errors
+    /// Where any of it fails; then none of it is there.
+    pub fn import_events(&self, mut events: impl Iterator<Item = Event>) -> Result<(), DatabaseError> {
+        self.at_once(|database| Ok(events.try_for_each(|event| database.add_event(&event))?))
     }
 
     /// Adds a bucket. To one of the same time, as a restart leaves it, it adds its samples.

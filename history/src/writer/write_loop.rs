@@ -11,7 +11,7 @@ use gpumon_probe::model::now_ms;
 
 use super::{
     Restored, Settings, Status,
-    aside::move_aside,
+    aside::{forget_damaged, move_aside, wal_bytes},
     folder::{Refusal, lock},
     inbox::{Inbox, Pending},
     take_over::forget_known,
@@ -286,7 +286,10 @@ impl WriterThread {
         let Some(open) = &mut self.open else { return Ok(()) };
         let (buckets, events) = (self.pending.part(), &self.pending.events);
         let newest_ms = buckets.last().map(|bucket| bucket.at_ms + BUCKET_MS);
-        let limits = Limits { size_bytes: self.settings.size_bytes };
+        let Settings { folder, size_bytes } = &self.settings;
+        // Where a reader lets it grow, nothing is lost for that.
+        let wal_bytes = wal_bytes(folder).min(size_bytes / 10);
+        let limits = Limits { size_bytes: size_bytes - wal_bytes };
         let written: Result<(), rusqlite::Error> = open.database.at_once(|database| {
             buckets.iter().try_for_each(|bucket| database.add_bucket(bucket, &mut open.devices))?;
             events.iter().try_for_each(|event| database.add_event(event))?;
@@ -299,6 +302,8 @@ impl WriterThread {
         self.pending.forget_part();
         if is_due {
             self.forget_at = Instant::now() + RETRY;
+            let in_use = self.salvage.as_ref().map(|(_, aside)| &**aside);
+            forget_damaged(folder, *size_bytes, in_use)?;
         }
         if let Some(written_ms) = newest_ms {
             self.newest_ms = self.newest_ms.max(Some(written_ms - BUCKET_MS));
