@@ -16,10 +16,11 @@ use gpumon_history::{
     database::{Database, FILE},
     grid::Stat,
     plan::SpanRequest,
+    span::ConditionSpan,
     wanted::Wanted,
     writer::{Restored, Settings, Writer},
 };
-use gpumon_probe::model::{Event, EventKind, Mark, fields::GPU_FIELDS, now_ms};
+use gpumon_probe::model::{Condition, ConditionKind, Event, EventKind, Mark, Severity, fields::GPU_FIELDS, now_ms};
 use rusqlite::Connection;
 
 use support::bucket;
@@ -121,7 +122,7 @@ fn a_database_of_an_older_program_gets_the_columns_of_new_fields() {
 #[test]
 fn a_database_of_a_newer_program_or_of_another_one_is_left_as_it_is() {
     for (sql, words) in [
-        ("PRAGMA application_id = 0x67706d6e; PRAGMA user_version = 2", "written by a newer gpumon (its schema is 2"),
+        ("PRAGMA application_id = 0x67706d6e; PRAGMA user_version = 99", "written by a newer gpumon (its schema is 99"),
         ("CREATE TABLE recipes (name)", "a database of another program"),
     ] {
         let folder = tempfile::tempdir().unwrap();
@@ -158,6 +159,44 @@ fn what_was_there_before_a_restart_is_handed_over() {
     let minutes = grid.into_span(BUCKET_MS, |_| (0, None));
     assert_eq!(minutes.times_ms, [now_ms - BUCKET_MS]);
     writer.end();
+}
+
+#[test]
+fn all_tables_and_damaged_files_have_their_share_of_the_size() {
+    let folder = tempfile::tempdir().unwrap();
+    let now_ms = now_ms() / BUCKET_MS * BUCKET_MS;
+    let span = |back: u64, to_ms: Option<u64>| {
+        let kind = ConditionKind::PageRetirementPending;
+        let (since_ms, text) = (now_ms - back * BUCKET_MS, "x".repeat(500));
+        let condition = Condition { since_ms, severity: Severity::Warning, text, kind };
+        ConditionSpan { uuid: "GPU-a".to_owned(), from_ms: since_ms, to_ms, condition }
+    };
+    let database = Database::open(folder.path()).unwrap();
+    let conditions = (1..=2000).rev().map(|back| span(back, Some(now_ms - back * BUCKET_MS + 500)));
+    let conditions = std::iter::once(span(2001, None)).chain(conditions).collect();
+    database.import(0, std::iter::once(Bucket { conditions, ..bucket(now_ms - BUCKET_MS, 1) })).unwrap();
+    drop(database);
+    let file = |name: &str| folder.path().join(name);
+    let size_bytes = fs::metadata(file(FILE)).unwrap().len() * 3 / 4;
+    let (old, new) = ("history.db.corrupt-1700000000000", "history.db.corrupt-1700000000001");
+    for name in [old, new, "history.db.corrupt-1700000000000-wal", "other"] {
+        fs::write(file(name), vec![0; size_bytes as usize]).unwrap();
+    }
+    let run = |size_bytes| {
+        let settings = Settings { folder: folder.path().to_owned(), size_bytes };
+        let writer = Writer::start(settings, 600_000, |_| {}, |problem| panic!("{problem}")).unwrap();
+        writer.end();
+    };
+    run(size_bytes * 3);
+    assert!(!file(old).exists() && file(new).exists() && file("other").exists());
+    for _ in 0..100 {
+        run(size_bytes);
+    }
+    let count = |which: &str| number::<i64>(folder.path(), &format!("SELECT count(*) FROM condition WHERE {which}"));
+    assert!((500..1800).contains(&count("to_ms IS NOT NULL")), "{}", count("to_ms IS NOT NULL"));
+    assert_eq!(count(&format!("from_ms = {}", now_ms - BUCKET_MS)), 1, "the oldest go");
+    assert!(!file(new).exists() && file("other").exists());
+    assert!(fs::metadata(file(FILE)).unwrap().len() <= size_bytes * 21 / 20);
 }
 
 #[test]

@@ -30,6 +30,11 @@ impl Devices {
         Ok(Self { newest_ms: database.edge("max", Subject::Host, 0, ALL)?, ..Self::default() })
     }
 
+    /// The newest bucket of a program before this one.
+    pub(crate) fn newest_ms(&self) -> Option<u64> {
+        self.newest_ms
+    }
+
     fn id(&mut self, database: &Database, device: &Device) -> Result<i64, rusqlite::Error> {
         if let Some((id, known)) = self.known.get(&device.uuid)
             && known == device
@@ -75,9 +80,18 @@ impl Database {
                     database.put(Subject::Gpu, tier, sum.at_ms, id, *samples, stats)?;
                 }
                 database.put(Subject::Host, tier, sum.at_ms, 0, sum.samples, &sum.host)?;
+                sum.conditions.iter().try_for_each(|condition| database.add_condition(condition))?;
             }
             Ok(())
         })
+    }
+
+    /// Adds events of any time.
+    ///
+    /// # Errors
+    /// Where any of it fails; then none of it is there.
+    pub fn import_events(&self, mut events: impl Iterator<Item = Event>) -> Result<(), DatabaseError> {
+        self.at_once(|database| Ok(events.try_for_each(|event| database.add_event(&event))?))
     }
 
     /// Adds a bucket. To one of the same time, as a restart leaves it, it adds its samples.
@@ -160,7 +174,12 @@ impl Database {
         Ok(())
     }
 
-    fn add_condition(&self, span: &ConditionSpan) -> Result<(), rusqlite::Error> {
+    /// Whether anything is known of a run.
+    pub(crate) fn has_run(&self, id: &str) -> Result<bool, rusqlite::Error> {
+        self.connection.query_row("SELECT EXISTS (SELECT 1 FROM run WHERE id = ?1)", [id], |row| row.get(0))
+    }
+
+    pub(crate) fn add_condition(&self, span: &ConditionSpan) -> Result<(), rusqlite::Error> {
         let json = serde_json::to_value(&span.condition).unwrap_or_default();
         let word = |key: &str| json[key].as_str().unwrap_or_default().to_owned();
         self.connection.execute(

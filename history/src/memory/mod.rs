@@ -12,9 +12,10 @@ use flate2::{Compression, read::DeflateDecoder, write::DeflateEncoder};
 use gpumon_probe::model::fields::{GPU_FIELDS, HOST_FIELDS};
 
 use crate::{
-    bucket::{Bucket, DeviceBucket},
+    bucket::{Bucket, Device, DeviceBucket},
     grid::{Grid, Stat, Whose},
     places::Places,
+    span::ConditionSpan,
 };
 
 /// How far back it reaches.
@@ -36,7 +37,9 @@ struct Block {
     /// When each begins, and how many samples of the machine it has.
     times: Vec<(u64, u32)>,
     /// Whose columns follow each other.
-    devices: Vec<(String, bool)>,
+    devices: Vec<Device>,
+    /// What was the matter, by the place of its bucket.
+    conditions: Vec<(usize, ConditionSpan)>,
     bytes: Box<[u8]>,
 }
 
@@ -47,11 +50,11 @@ impl MemoryTier {
         self.newest.retain(|known| known.at_ms < bucket.at_ms);
         self.blocks.retain(|block| block.last_ms() < bucket.at_ms);
         let oldest_ms = bucket.at_ms.saturating_sub(REACH_MS);
-        self.newest.push(bucket);
         if self.newest.len() >= PACKED {
             self.blocks.push_back(Block::pack(&self.newest));
             self.newest.clear();
         }
+        self.newest.push(bucket);
         self.drop_before(oldest_ms);
     }
 
@@ -61,6 +64,14 @@ impl MemoryTier {
             self.blocks.pop_front();
         }
         self.newest.retain(|bucket| bucket.at_ms >= oldest_ms);
+    }
+
+    /// Takes out the oldest of them, of some minutes; nothing where there is none.
+    pub fn take_oldest(&mut self) -> Vec<Bucket> {
+        match self.blocks.pop_front() {
+            Some(block) => block.unpack(),
+            None => std::mem::take(&mut self.newest),
+        }
     }
 
     /// When the oldest begins, and the newest.
@@ -100,14 +111,16 @@ impl Block {
     }
 
     fn pack(buckets: &[Bucket]) -> Self {
-        let mut devices: Vec<(String, bool)> = Vec::new();
-        for device in buckets.iter().flat_map(|bucket| &bucket.devices) {
-            if devices.iter().all(|(known, _)| *known != device.device.uuid) {
-                devices.push((device.device.uuid.clone(), device.device.parent.is_some()));
+        let mut devices: Vec<Device> = Vec::new();
+        for DeviceBucket { device, .. } in buckets.iter().flat_map(|bucket| &bucket.devices) {
+            match devices.iter_mut().find(|known| known.uuid == device.uuid) {
+                // As it was last.
+                Some(known) => known.clone_from(device),
+                None => devices.push(device.clone()),
             }
         }
         let mut bytes = Vec::new();
-        for (uuid, _) in &devices {
+        for Device { uuid, .. } in &devices {
             let row = |bucket: &'_ Bucket| bucket.devices.iter().position(|device| device.device.uuid == *uuid);
             let rows: Vec<_> = buckets.iter().map(|bucket| Some(&bucket.devices[row(bucket)?])).collect();
             let samples = rows.iter().map(|row| row.map_or(0, |row| row.samples));
@@ -122,17 +135,54 @@ impl Block {
         // A vector takes everything.
         let packed = encoder.write_all(&bytes).and_then(|()| encoder.finish()).unwrap_or_default();
         let times = buckets.iter().map(|bucket| (bucket.at_ms, bucket.samples)).collect();
-        Self { times, devices, bytes: packed.into_boxed_slice() }
+        let conditions = buckets
+            .iter()
+            .enumerate()
+            .flat_map(|(place, bucket)| bucket.conditions.iter().map(move |condition| (place, condition.clone())));
+        Self { times, devices, conditions: conditions.collect(), bytes: packed.into_boxed_slice() }
+    }
+
+    fn unpack(self) -> Vec<Bucket> {
+        let (gpus, host): (Vec<_>, Vec<_>) = ((0..GPU_FIELDS.len()).collect(), (0..HOST_FIELDS.len()).collect());
+        let bytes = self.unpacked();
+        let (mut rest, length) = (&*bytes, self.times.len());
+        let of_devices: Option<Vec<_>> = self.devices.iter().map(|_| read_columns(&mut rest, length, &gpus)).collect();
+        let of_host = read_columns(&mut rest, length, &host);
+        // What was packed is read again.
+        let Some((of_devices, (_, of_host))) = of_devices.zip(of_host) else { return Vec::new() };
+        let row = |columns: &[Vec<Option<Stat>>], place: usize| columns.iter().map(|column| column[place]).collect();
+        let bucket = |(place, (at_ms, samples)): (usize, &(u64, u32))| Bucket {
+            at_ms: *at_ms,
+            devices: self
+                .devices
+                .iter()
+                .zip(&of_devices)
+                .filter(|(_, (samples, _))| samples[place] > 0)
+                .map(|(device, (samples, columns))| DeviceBucket {
+                    device: device.clone(),
+                    samples: samples[place],
+                    stats: row(columns, place),
+                })
+                .collect(),
+            samples: *samples,
+            host: row(&of_host, place),
+            conditions: self.conditions.iter().filter(|(of, _)| *of == place).map(|(_, span)| span.clone()).collect(),
+        };
+        self.times.iter().enumerate().map(bucket).collect()
+    }
+
+    fn unpacked(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        match DeflateDecoder::new(&*self.bytes).read_to_end(&mut bytes) {
+            Ok(_) => bytes,
+            Err(_) => Vec::new(),
+        }
     }
 
     fn add_to(&self, grid: &mut Grid, from_ms: u64, places: &Places) {
-        let mut bytes = Vec::new();
-        let read = DeflateDecoder::new(&*self.bytes).read_to_end(&mut bytes);
-        if read.is_err() {
-            return;
-        }
+        let bytes = self.unpacked();
         let (mut rest, length) = (&*bytes, self.times.len());
-        let owners = self.devices.iter().map(|(uuid, is_mig)| places.of_device(uuid, *is_mig));
+        let owners = self.devices.iter().map(|device| places.of_device(&device.uuid, device.parent.is_some()));
         let owners: Vec<_> = owners.chain([(Whose::Host, &*places.host)]).collect();
         let columns: Option<Vec<_>> =
             owners.iter().map(|(_, fields)| read_columns(&mut rest, length, fields)).collect();
@@ -184,8 +234,10 @@ fn read_columns(bytes: &mut &[u8], length: usize, fields: &[usize]) -> Option<Co
 
 #[cfg(test)]
 mod tests {
+    use gpumon_probe::model::{Condition, ConditionKind, Severity};
+
     use super::*;
-    use crate::{bucket::Device, wanted::Wanted};
+    use crate::wanted::Wanted;
 
     /// A gauge that moves, beside constants, of a GPU and of one of its MIG devices.
     fn bucket(at_ms: u64) -> Bucket {
@@ -213,8 +265,14 @@ mod tests {
             devices,
             samples: 10,
             host: vec![Some(Stat::of(3.0)); HOST_FIELDS.len()],
-            conditions: Vec::new(),
+            conditions: if at_ms == 70_000 { vec![condition()] } else { Vec::new() },
         }
+    }
+
+    fn condition() -> ConditionSpan {
+        let kind = ConditionKind::PageRetirementPending;
+        let condition = Condition { since_ms: 65_000, severity: Severity::Warning, text: "Pending".to_owned(), kind };
+        ConditionSpan { uuid: "GPU-a".to_owned(), from_ms: 65_000, to_ms: None, condition }
     }
 
     fn span(tier: &MemoryTier, from_ms: u64) -> crate::span::HistorySpan {
@@ -236,6 +294,14 @@ mod tests {
         assert_eq!((tier.blocks.len(), tier.newest.len(), tier.reach_ms()), (3, 10, Some((10_000, 1_000_000))));
         assert_eq!(span(&tier, 0), grid.into_span(10_000, |_| (0, None)));
         assert_eq!(span(&tier, 455_000).times_ms[0], 460_000);
+        let mut at = 0;
+        while let part @ [_, ..] = &*tier.take_oldest() {
+            for taken in part {
+                at += 1;
+                assert_eq!(*taken, bucket(at * 10_000));
+            }
+        }
+        assert_eq!(at, 100);
     }
 
     #[test]
