@@ -2,8 +2,7 @@
 import { trans } from '../lib/translation';
 import type { Absence, GpuSample, HostSample, MigSample, Reading } from '.';
 
-export type FieldUnit =
-  'percent' | 'bytes' | 'watts' | 'joules' | 'celsius' | 'celsiusDifference' | 'megahertz' | 'bytesPerSecond' | 'count';
+export type FieldUnit = 'percent' | 'bytes' | 'watts' | 'joules' | 'celsius' | 'celsiusDifference' | 'megahertz' | 'bytesPerSecond' | 'count';
 export type FieldColor = 'utilization' | 'memory' | 'power' | 'temperature' | number;
 
 /** One number of `S`, as the catalogue has it. */

@@ -11,89 +11,78 @@ export interface Xid {
 export const XIDS: readonly Xid[] = [
   {
     codes: [1, 2, 3, 6, 7, 11, 25],
-    meaning: () => trans.__('The GPU was sent commands that make no sense.'),
-    advice: () =>
-      trans.__('Start the program again; if it comes back, suspect the program or the driver, then the PCIe link.'),
+    meaning: () => trans.__("The GPU was sent commands that make no sense."),
+    advice: () => trans.__("Start the program again; if it comes back, suspect the program or the driver, then the PCIe link."),
   },
   {
     codes: [4, 24, 30],
-    meaning: () => trans.__('Programs that waited for each other on the GPU waited too long.'),
-    advice: () => trans.__('If it comes back, update the driver; if it stays, ask the vendor.'),
+    meaning: () => trans.__("Programs that waited for each other on the GPU waited too long."),
+    advice: () => trans.__("If it comes back, update the driver; if it stays, ask the vendor."),
   },
   {
     codes: [8],
     meaning: () => trans.__("The GPU stopped working on a program's commands."),
-    advice: () => trans.__('Start the program again; if it comes back with other programs too, ask the vendor.'),
+    advice: () => trans.__("Start the program again; if it comes back with other programs too, ask the vendor."),
   },
   {
     codes: [9, 12, 66, 67, 111],
-    meaning: () => trans.__('The driver used the GPU wrongly.'),
-    advice: () => trans.__('If it comes back, update the driver; if it stays, ask the vendor.'),
+    meaning: () => trans.__("The driver used the GPU wrongly."),
+    advice: () => trans.__("If it comes back, update the driver; if it stays, ask the vendor."),
   },
   {
     codes: [13],
-    meaning: () =>
-      trans.__(
-        'A kernel did something illegal, most often an access past the end of an array, and its program was ended.',
-      ),
-    advice: () =>
-      trans.__(
-        'Run the program under `compute-sanitizer` or `cuda-gdb` to find the line that did it; if other programs fail alike, test the GPU.',
-      ),
+    meaning: () => trans.__("A kernel did something illegal, most often an access past the end of an array, and its program was ended."),
+    advice: () => trans.__("Run the program under `compute-sanitizer` or `cuda-gdb` to find the line that did it; if other programs fail alike, test the GPU."),
   },
   {
     codes: [14],
-    meaning: () => trans.__('A program injected this error to test how errors are handled.'),
-    advice: () => trans.__('Nothing needs to be done.'),
+    meaning: () => trans.__("A program injected this error to test how errors are handled."),
+    advice: () => trans.__("Nothing needs to be done."),
   },
   {
     codes: [16, 19, 56, 112, 114, 115, 116, 117, 118],
-    meaning: () => trans.__('The display engine failed.'),
-    advice: () =>
-      trans.__('Restart what draws on the screen; if it comes back, update the driver and check cable and screen.'),
+    meaning: () => trans.__("The display engine failed."),
+    advice: () => trans.__("Restart what draws on the screen; if it comes back, update the driver and check cable and screen."),
   },
   {
     codes: [18],
-    meaning: () => trans.__('The GPU was forbidden to read host memory by itself.'),
-    advice: () => trans.__('Reboot the machine; if it comes back, check its firmware settings.'),
+    meaning: () => trans.__("The GPU was forbidden to read host memory by itself."),
+    advice: () => trans.__("Reboot the machine; if it comes back, check its firmware settings."),
   },
   {
     codes: [20, 21, 22, 27, 28, 29, 34, 35, 36, 42, 60],
     meaning: () => trans.__("The video processor failed at a program's work."),
-    advice: () => trans.__('Start the program again; if it comes back with other programs too, ask the vendor.'),
+    advice: () => trans.__("Start the program again; if it comes back with other programs too, ask the vendor."),
   },
   {
     codes: [26],
-    meaning: () => trans.__('Device memory did not answer in time.'),
+    meaning: () => trans.__("Device memory did not answer in time."),
     advice: () => trans.__("Test the GPU's memory; if the error stays, the board is faulty."),
   },
   {
     codes: [31],
-    meaning: () => trans.__('A program used an address in GPU memory that it does not own, and was ended.'),
-    advice: () =>
-      trans.__(
-        'Run the program under `compute-sanitizer` or `cuda-gdb` to find the line that did it; if other programs fail alike, test the GPU.',
-      ),
+    meaning: () => trans.__("A program used an address in GPU memory that it does not own, and was ended."),
+    advice: () => trans.__("Run the program under `compute-sanitizer` or `cuda-gdb` to find the line that did it; if other programs fail alike, test the GPU."),
   },
   {
     codes: [32],
-    meaning: () => trans.__('Commands for the GPU were damaged on their way over PCIe.'),
-    advice: () => trans.__('Start the program again; if it comes back, check seating, risers and the slot.'),
+    meaning: () => trans.__("Commands for the GPU were damaged on their way over PCIe."),
+    advice: () => trans.__("Start the program again; if it comes back, check seating, risers and the slot."),
   },
   {
     codes: [33, 59, 61],
-    meaning: () => trans.__('A microcontroller of the GPU reported an error.'),
-    advice: () => trans.__('If it comes back, update the driver; if it stays, ask the vendor.'),
+    meaning: () => trans.__("A microcontroller of the GPU reported an error."),
+    advice: () => trans.__("If it comes back, update the driver; if it stays, ask the vendor."),
   },
   {
     codes: [37, 38],
-    meaning: () => trans.__('The firmware that switches between programs reported an error.'),
-    advice: () => trans.__('If it comes back, update the driver; if it stays, ask the vendor.'),
+    meaning: () => trans.__("The firmware that switches between programs reported an error."),
+    advice: () => trans.__("If it comes back, update the driver; if it stays, ask the vendor."),
   },
   {
     codes: [39, 40, 41, 70, 71, 72, 75, 76, 77, 85, 126, 127, 128, 129, 130, 131, 132, 133, 134, 135],
     meaning: () => trans.__("A copy engine failed while it moved a program's data."),
-    advice: () => trans.__('Start the program again; if it comes back with other programs too, ask the vendor.'),
+    advice: () => trans.__("Start the program again; if it comes back with other programs too, ask the vendor."),
   },
   {
     codes: [43],
@@ -102,341 +91,302 @@ export const XIDS: readonly Xid[] = [
   },
   {
     codes: [44],
-    meaning: () => trans.__('The GPU failed while it switched between programs.'),
-    advice: () => trans.__('If it comes back, update the driver; if it stays, ask the vendor.'),
+    meaning: () => trans.__("The GPU failed while it switched between programs."),
+    advice: () => trans.__("If it comes back, update the driver; if it stays, ask the vendor."),
   },
   {
     codes: [45],
-    meaning: () => trans.__('The driver cleared away the work of a program that was ended or had failed.'),
-    advice: () =>
-      trans.__(
-        'Nothing needs to be done if the program was stopped on purpose; else look at the Xids before this one.',
-      ),
+    meaning: () => trans.__("The driver cleared away the work of a program that was ended or had failed."),
+    advice: () => trans.__("Nothing needs to be done if the program was stopped on purpose; else look at the Xids before this one."),
   },
   {
     codes: [46],
-    meaning: () => trans.__('The GPU stopped working.'),
-    advice: () => trans.__('End what runs there, then reset the GPU; if it comes back, update driver and firmware.'),
+    meaning: () => trans.__("The GPU stopped working."),
+    advice: () => trans.__("End what runs there, then reset the GPU; if it comes back, update driver and firmware."),
   },
   {
     codes: [47, 65, 73, 142],
     meaning: () => trans.__("A video encoder failed at a program's work."),
-    advice: () => trans.__('Start the program again; if it comes back with other programs too, ask the vendor.'),
+    advice: () => trans.__("Start the program again; if it comes back with other programs too, ask the vendor."),
   },
   {
     codes: [48],
-    meaning: () => trans.__('A memory error could not be corrected, and what was computed with it is wrong.'),
-    advice: () =>
-      trans.__("End what runs there, then reset the GPU; if it comes back, run NVIDIA's field diagnostics."),
+    meaning: () => trans.__("A memory error could not be corrected, and what was computed with it is wrong."),
+    advice: () => trans.__("End what runs there, then reset the GPU; if it comes back, run NVIDIA's field diagnostics."),
   },
   {
     codes: [54],
-    meaning: () => trans.__('A power cable of the board is not connected.'),
-    advice: () => trans.__('Shut the machine down and plug in every power connector of the board.'),
+    meaning: () => trans.__("A power cable of the board is not connected."),
+    advice: () => trans.__("Shut the machine down and plug in every power connector of the board."),
   },
   {
     codes: [57],
-    meaning: () => trans.__('The link to device memory could not be set up.'),
-    advice: () => trans.__('Reboot the machine; if it comes back, the board is faulty.'),
+    meaning: () => trans.__("The link to device memory could not be set up."),
+    advice: () => trans.__("Reboot the machine; if it comes back, the board is faulty."),
   },
   {
     codes: [58],
-    meaning: () => trans.__('The link to device memory is unstable.'),
-    advice: () =>
-      trans.__('Undo any overclocking and check cooling, then reset the GPU; if it comes back, the board is faulty.'),
+    meaning: () => trans.__("The link to device memory is unstable."),
+    advice: () => trans.__("Undo any overclocking and check cooling, then reset the GPU; if it comes back, the board is faulty."),
   },
   {
     codes: [62, 169],
-    meaning: () => trans.__('A microcontroller of the GPU has stopped.'),
-    advice: () => trans.__('End what runs there, then reset the GPU; if it comes back, update driver and firmware.'),
+    meaning: () => trans.__("A microcontroller of the GPU has stopped."),
+    advice: () => trans.__("End what runs there, then reset the GPU; if it comes back, update driver and firmware."),
   },
   {
     codes: [63],
-    meaning: () => trans.__('A bad place in device memory was found, and a spare one will stand in for it.'),
-    advice: () => trans.__('Reset the GPU when it suits, so that the spare one is used.'),
+    meaning: () => trans.__("A bad place in device memory was found, and a spare one will stand in for it."),
+    advice: () => trans.__("Reset the GPU when it suits, so that the spare one is used."),
   },
   {
     codes: [64],
-    meaning: () => trans.__('A bad place in device memory was found, and could not be replaced.'),
-    advice: () => trans.__('End what runs there, then reset the GPU; if it comes back, have the board replaced.'),
+    meaning: () => trans.__("A bad place in device memory was found, and could not be replaced."),
+    advice: () => trans.__("End what runs there, then reset the GPU; if it comes back, have the board replaced."),
   },
   {
     codes: [68, 83, 84, 88, 89, 96, 97, 98],
     meaning: () => trans.__("A video decoder failed at a program's work, often because the video is damaged."),
-    advice: () => trans.__('Start the program again; if it comes back with other programs too, ask the vendor.'),
+    advice: () => trans.__("Start the program again; if it comes back with other programs too, ask the vendor."),
   },
   {
     codes: [69],
-    meaning: () => trans.__('A program gave the compute or graphics engine a command that it does not know.'),
-    advice: () =>
-      trans.__('Check that the program was built for this GPU and driver, and run it under `compute-sanitizer`.'),
+    meaning: () => trans.__("A program gave the compute or graphics engine a command that it does not know."),
+    advice: () => trans.__("Check that the program was built for this GPU and driver, and run it under `compute-sanitizer`."),
   },
   {
     codes: [74],
-    meaning: () => trans.__('An NVLink to another GPU or to a switch has failed.'),
-    advice: () =>
-      trans.__(
-        'Look at the GPU at the other end too, then reset the GPUs; if it comes back, check bridges and baseboard.',
-      ),
+    meaning: () => trans.__("An NVLink to another GPU or to a switch has failed."),
+    advice: () => trans.__("Look at the GPU at the other end too, then reset the GPUs; if it comes back, check bridges and baseboard."),
   },
   {
     codes: [78],
-    meaning: () => trans.__('A virtual GPU could not be started.'),
-    advice: () => trans.__('Check that the driver versions of host and guest fit each other, and update them.'),
+    meaning: () => trans.__("A virtual GPU could not be started."),
+    advice: () => trans.__("Check that the driver versions of host and guest fit each other, and update them."),
   },
   {
     codes: [79],
-    meaning: () => trans.__('The GPU fell off the PCIe bus.'),
-    advice: () =>
-      trans.__('Check power, heat and seating, then reboot; if it comes back, the board or the slot is faulty.'),
+    meaning: () => trans.__("The GPU fell off the PCIe bus."),
+    advice: () => trans.__("Check power, heat and seating, then reboot; if it comes back, the board or the slot is faulty."),
   },
   {
     codes: [80],
-    meaning: () => trans.__('Commands for the GPU arrived corrupted, as their checksum tells.'),
-    advice: () => trans.__('Start the program again; if it comes back, suspect the PCIe link or host memory.'),
+    meaning: () => trans.__("Commands for the GPU arrived corrupted, as their checksum tells."),
+    advice: () => trans.__("Start the program again; if it comes back, suspect the PCIe link or host memory."),
   },
   {
     codes: [81],
-    meaning: () => trans.__('The part of the GPU that serves text consoles failed.'),
-    advice: () =>
-      trans.__('Restart what draws on the screen; if it comes back, update the driver and check cable and screen.'),
+    meaning: () => trans.__("The part of the GPU that serves text consoles failed."),
+    advice: () => trans.__("Restart what draws on the screen; if it comes back, update the driver and check cable and screen."),
   },
   {
     codes: [82, 99, 100, 101, 102, 103, 104, 105],
     meaning: () => trans.__("A JPEG decoder failed at a program's work, often because the picture is damaged."),
-    advice: () => trans.__('Start the program again; if it comes back with other programs too, ask the vendor.'),
+    advice: () => trans.__("Start the program again; if it comes back with other programs too, ask the vendor."),
   },
   {
     codes: [86, 139],
     meaning: () => trans.__("The optical flow engine failed at a program's work."),
-    advice: () => trans.__('Start the program again; if it comes back with other programs too, ask the vendor.'),
+    advice: () => trans.__("Start the program again; if it comes back with other programs too, ask the vendor."),
   },
   {
     codes: [92],
-    meaning: () => trans.__('Corrected memory errors come very often.'),
+    meaning: () => trans.__("Corrected memory errors come very often."),
     advice: () => trans.__("Run NVIDIA's field diagnostics when it suits; the board may fail before long."),
   },
   {
     codes: [93],
     meaning: () => trans.__("The board's own record could not be written, since its limit of writes was reached."),
-    advice: () => trans.__('Clear the limit with `nvflash --elsessionclear`; if that does not help, ask the vendor.'),
+    advice: () => trans.__("Clear the limit with `nvflash --elsessionclear`; if that does not help, ask the vendor."),
   },
   {
     codes: [94],
-    meaning: () =>
-      trans.__('A memory error could not be corrected; it hit one program, which was ended, and no other.'),
-    advice: () => trans.__('Start that program again, and reset the GPU when it suits.'),
+    meaning: () => trans.__("A memory error could not be corrected; it hit one program, which was ended, and no other."),
+    advice: () => trans.__("Start that program again, and reset the GPU when it suits."),
   },
   {
     codes: [95],
-    meaning: () => trans.__('A memory error could not be corrected, and may have reached every program on the GPU.'),
-    advice: () => trans.__('End all programs on the GPU, since their results may be wrong, and reset it.'),
+    meaning: () => trans.__("A memory error could not be corrected, and may have reached every program on the GPU."),
+    advice: () => trans.__("End all programs on the GPU, since their results may be wrong, and reset it."),
   },
   {
     codes: [106, 107],
     meaning: () => trans.__("A test message came from the machine's management controller."),
-    advice: () => trans.__('Nothing needs to be done.'),
+    advice: () => trans.__("Nothing needs to be done."),
   },
   {
     codes: [108],
     meaning: () => trans.__("A request for another GPU's memory over NVLink had no valid address."),
-    advice: () =>
-      trans.__(
-        'See `nvidia-smi nvlink -e` and the GPUs at the other ends; follow an Xid 154 beside it, else reset the GPU if work over NVLink fails.',
-      ),
+    advice: () => trans.__("See `nvidia-smi nvlink -e` and the GPUs at the other ends; follow an Xid 154 beside it, else reset the GPU if work over NVLink fails."),
   },
   {
     codes: [109],
-    meaning: () => trans.__('The GPU did not switch to another program in time.'),
-    advice: () => trans.__('End what runs there, then reset the GPU; if it comes back, update driver and firmware.'),
+    meaning: () => trans.__("The GPU did not switch to another program in time."),
+    advice: () => trans.__("End what runs there, then reset the GPU; if it comes back, update driver and firmware."),
   },
   {
     codes: [110],
     meaning: () => trans.__("The GPU's security hardware found a fault."),
-    advice: () =>
-      trans.__(
-        'Switch the machine off and on again, undoing recent changes of hardware; if it comes back, ask the vendor.',
-      ),
+    advice: () => trans.__("Switch the machine off and on again, undoing recent changes of hardware; if it comes back, ask the vendor."),
   },
   {
     codes: [113],
     meaning: () => trans.__("A screen's DisplayPort link could not be set up."),
-    advice: () => trans.__('Check the cable and the screen.'),
+    advice: () => trans.__("Check the cable and the screen."),
   },
   {
     codes: [119],
     meaning: () => trans.__("The GPU's system processor (GSP) did not answer the driver in time."),
-    advice: () =>
-      trans.__('End what runs there, then reset the GPU or reboot; if it comes back, update driver and firmware.'),
+    advice: () => trans.__("End what runs there, then reset the GPU or reboot; if it comes back, update driver and firmware."),
   },
   {
     codes: [120],
     meaning: () => trans.__("The GPU's system processor (GSP) has failed."),
-    advice: () =>
-      trans.__('End what runs there, then reset the GPU or reboot; if it comes back, update driver and firmware.'),
+    advice: () => trans.__("End what runs there, then reset the GPU or reboot; if it comes back, update driver and firmware."),
   },
   {
     codes: [121],
-    meaning: () => trans.__('Errors on the link to the Grace CPU were corrected.'),
-    advice: () => trans.__('Nothing needs to be done; a reset of the GPU, when it suits, sets the link up anew.'),
+    meaning: () => trans.__("Errors on the link to the Grace CPU were corrected."),
+    advice: () => trans.__("Nothing needs to be done; a reset of the GPU, when it suits, sets the link up anew."),
   },
   {
     codes: [122, 123, 124],
     meaning: () => trans.__("The board's flash memory could not be read or written."),
-    advice: () => trans.__('Ask the vendor if it comes back; the GPU computes all the same.'),
+    advice: () => trans.__("Ask the vendor if it comes back; the GPU computes all the same."),
   },
   {
     codes: [125],
     meaning: () => trans.__("The board's own record (InfoROM) is damaged."),
-    advice: () => trans.__('Ask the vendor; the GPU computes, but no longer keeps count of its errors.'),
+    advice: () => trans.__("Ask the vendor; the GPU computes, but no longer keeps count of its errors."),
   },
   {
     codes: [136],
-    meaning: () => trans.__('An NVLink could not be set up.'),
-    advice: () => trans.__('Reset the GPU; if it comes back, check bridges, cables and baseboard.'),
+    meaning: () => trans.__("An NVLink could not be set up."),
+    advice: () => trans.__("Reset the GPU; if it comes back, check bridges, cables and baseboard."),
   },
   {
     codes: [137],
-    meaning: () => trans.__('A program reached over NVLink for memory of another GPU that it may not use.'),
-    advice: () =>
-      trans.__(
-        'Run the program under `compute-sanitizer` or `cuda-gdb` to find the line that did it; if other programs fail alike, test the GPU.',
-      ),
+    meaning: () => trans.__("A program reached over NVLink for memory of another GPU that it may not use."),
+    advice: () => trans.__("Run the program under `compute-sanitizer` or `cuda-gdb` to find the line that did it; if other programs fail alike, test the GPU."),
   },
   {
     codes: [138, 152, 153],
     meaning: () => trans.__("The deep learning accelerator failed at a program's work."),
-    advice: () => trans.__('Start the program again; if it comes back with other programs too, ask the vendor.'),
+    advice: () => trans.__("Start the program again; if it comes back with other programs too, ask the vendor."),
   },
   {
     codes: [140],
-    meaning: () => trans.__('A memory error could not be corrected, nor its place be taken out of use.'),
-    advice: () => trans.__('End what runs there, then reset the GPU; if it comes back, have the board replaced.'),
+    meaning: () => trans.__("A memory error could not be corrected, nor its place be taken out of use."),
+    advice: () => trans.__("End what runs there, then reset the GPU; if it comes back, have the board replaced."),
   },
   {
     codes: [141],
-    meaning: () => trans.__('The short way from CUDA to the GPU failed for a program.'),
-    advice: () => trans.__('Start the program again; if it comes back, update the driver.'),
+    meaning: () => trans.__("The short way from CUDA to the GPU failed for a program."),
+    advice: () => trans.__("Start the program again; if it comes back, update the driver."),
   },
   {
     codes: [143],
-    meaning: () => trans.__('The GPU could not be started.'),
-    advice: () =>
-      trans.__('Reset the GPU or reboot; if it comes back, update driver and firmware, then ask the vendor.'),
+    meaning: () => trans.__("The GPU could not be started."),
+    advice: () => trans.__("Reset the GPU or reboot; if it comes back, update driver and firmware, then ask the vendor."),
   },
   {
     codes: [144, 145, 146, 147, 148, 149],
     meaning: () => trans.__("The GPU's NVLink hardware reported an error."),
-    advice: () =>
-      trans.__(
-        'See `nvidia-smi nvlink -e` and the GPUs at the other ends; follow an Xid 154 beside it, else reset the GPU if work over NVLink fails.',
-      ),
+    advice: () => trans.__("See `nvidia-smi nvlink -e` and the GPUs at the other ends; follow an Xid 154 beside it, else reset the GPU if work over NVLink fails."),
   },
   {
     codes: [150],
     meaning: () => trans.__("The controller of the GPU's NVLinks has failed."),
-    advice: () => trans.__('End what runs there, then reset the GPU; if it comes back, ask the vendor.'),
+    advice: () => trans.__("End what runs there, then reset the GPU; if it comes back, ask the vendor."),
   },
   {
     codes: [151],
-    meaning: () => trans.__('The keys of confidential computing could not be renewed.'),
-    advice: () => trans.__('Restart the virtual machine; if it comes back, reset the GPU.'),
+    meaning: () => trans.__("The keys of confidential computing could not be renewed."),
+    advice: () => trans.__("Restart the virtual machine; if it comes back, reset the GPU."),
   },
   {
     codes: [154],
-    meaning: () => trans.__('What the driver asks for before the GPU is used again has changed.'),
+    meaning: () => trans.__("What the driver asks for before the GPU is used again has changed."),
     advice: () => trans.__("Look at the Xids before this one, and do what the driver's message asks for."),
   },
   {
     codes: [155],
-    meaning: () => trans.__('An NVLink was taken down on purpose, as its software asked for.'),
-    advice: () =>
-      trans.__(
-        'See `nvidia-smi nvlink -e` and the GPUs at the other ends; follow an Xid 154 beside it, else reset the GPU if work over NVLink fails.',
-      ),
+    meaning: () => trans.__("An NVLink was taken down on purpose, as its software asked for."),
+    advice: () => trans.__("See `nvidia-smi nvlink -e` and the GPUs at the other ends; follow an Xid 154 beside it, else reset the GPU if work over NVLink fails."),
   },
   {
     codes: [156],
-    meaning: () => trans.__('A faulty part of the GPU was found, and will be taken out of use.'),
-    advice: () => trans.__('End what runs there, then reset the GPU, so that the part is left out.'),
+    meaning: () => trans.__("A faulty part of the GPU was found, and will be taken out of use."),
+    advice: () => trans.__("End what runs there, then reset the GPU, so that the part is left out."),
   },
   {
     codes: [157],
-    meaning: () => trans.__('A faulty part of the GPU was found, and there is no spare one left.'),
-    advice: () => trans.__('Work may go on, but the error may come back; have the board replaced when it suits.'),
+    meaning: () => trans.__("A faulty part of the GPU was found, and there is no spare one left."),
+    advice: () => trans.__("Work may go on, but the error may come back; have the board replaced when it suits."),
   },
   {
     codes: [158],
-    meaning: () => trans.__('The GPU gave up waiting for a part of itself.'),
-    advice: () => trans.__('End what runs there, then reset the GPU; if it comes back, update driver and firmware.'),
+    meaning: () => trans.__("The GPU gave up waiting for a part of itself."),
+    advice: () => trans.__("End what runs there, then reset the GPU; if it comes back, update driver and firmware."),
   },
   {
     codes: [159],
-    meaning: () => trans.__('A request over the link to the Grace CPU failed.'),
-    advice: () =>
-      trans.__('Reset the GPU if a program uses managed memory there; else look at the Xids beside this one.'),
+    meaning: () => trans.__("A request over the link to the Grace CPU failed."),
+    advice: () => trans.__("Reset the GPU if a program uses managed memory there; else look at the Xids beside this one."),
   },
   {
     codes: [160],
-    meaning: () => trans.__('A faulty channel of the GPU will be taken out of use.'),
-    advice: () => trans.__('Reset the GPU when it suits.'),
+    meaning: () => trans.__("A faulty channel of the GPU will be taken out of use."),
+    advice: () => trans.__("Reset the GPU when it suits."),
   },
   {
     codes: [161],
-    meaning: () => trans.__('A faulty channel of the GPU could not be taken out of use.'),
-    advice: () => trans.__('Reset the GPU when it suits; if it comes back, have the board replaced.'),
+    meaning: () => trans.__("A faulty channel of the GPU could not be taken out of use."),
+    advice: () => trans.__("Reset the GPU when it suits; if it comes back, have the board replaced."),
   },
   {
     codes: [162],
-    meaning: () => trans.__('The hardware that smooths swings of power works again.'),
-    advice: () => trans.__('Nothing needs to be done.'),
+    meaning: () => trans.__("The hardware that smooths swings of power works again."),
+    advice: () => trans.__("Nothing needs to be done."),
   },
   {
     codes: [163],
-    meaning: () => trans.__('The hardware that smooths swings of power has switched itself off.'),
-    advice: () =>
-      trans.__('Check cooling; reload the driver or reset the GPU when it suits, if swings of power matter here.'),
+    meaning: () => trans.__("The hardware that smooths swings of power has switched itself off."),
+    advice: () => trans.__("Check cooling; reload the driver or reset the GPU when it suits, if swings of power matter here."),
   },
   {
     codes: [164],
-    meaning: () => trans.__('The hardware that smooths swings of power will soon be worn out.'),
-    advice: () =>
-      trans.__("Find out whether the machine's power supply bears the swings; if not, plan to replace the board."),
+    meaning: () => trans.__("The hardware that smooths swings of power will soon be worn out."),
+    advice: () => trans.__("Find out whether the machine's power supply bears the swings; if not, plan to replace the board."),
   },
   {
     codes: [165],
-    meaning: () => trans.__('The hardware that smooths swings of power is worn out.'),
+    meaning: () => trans.__("The hardware that smooths swings of power is worn out."),
     advice: () => trans.__("Find out whether the machine's power supply bears the swings; if not, replace the board."),
   },
   {
     codes: [166, 170],
-    meaning: () =>
-      trans.__('An NVLink that should be encrypted was used wrongly, which confidential computing does not allow.'),
-    advice: () =>
-      trans.__('Set up confidential computing anew on all GPUs of the machine; if it comes back, ask the vendor.'),
+    meaning: () => trans.__("An NVLink that should be encrypted was used wrongly, which confidential computing does not allow."),
+    advice: () => trans.__("Set up confidential computing anew on all GPUs of the machine; if it comes back, ask the vendor."),
   },
   {
     codes: [167],
-    meaning: () => trans.__('The machine did not answer the GPU over PCIe in time.'),
-    advice: () =>
-      trans.__("Look for PCIe errors in the kernel's log, then reboot; if it comes back, check seating and the slot."),
+    meaning: () => trans.__("The machine did not answer the GPU over PCIe in time."),
+    advice: () => trans.__("Look for PCIe errors in the kernel's log, then reboot; if it comes back, check seating and the slot."),
   },
   {
     codes: [168],
-    meaning: () =>
-      trans.__('The driver gave up a part of device memory that it keeps for itself, since it has errors.'),
-    advice: () => trans.__('Turn error correction on (`nvidia-smi -e 1`) and reboot, so that bad rows are replaced.'),
+    meaning: () => trans.__("The driver gave up a part of device memory that it keeps for itself, since it has errors."),
+    advice: () => trans.__("Turn error correction on (`nvidia-smi -e 1`) and reboot, so that bad rows are replaced."),
   },
   {
     codes: [171],
-    meaning: () => trans.__('An error in device memory could not be corrected.'),
-    advice: () =>
-      trans.__("End what runs there, then reset the GPU; if it comes back, run NVIDIA's field diagnostics."),
+    meaning: () => trans.__("An error in device memory could not be corrected."),
+    advice: () => trans.__("End what runs there, then reset the GPU; if it comes back, run NVIDIA's field diagnostics."),
   },
   {
     codes: [172],
-    meaning: () => trans.__('An error in the memory on the chip could not be corrected.'),
-    advice: () =>
-      trans.__("End what runs there, then reset the GPU; if it comes back, run NVIDIA's field diagnostics."),
+    meaning: () => trans.__("An error in the memory on the chip could not be corrected."),
+    advice: () => trans.__("End what runs there, then reset the GPU; if it comes back, run NVIDIA's field diagnostics."),
   },
 ];
