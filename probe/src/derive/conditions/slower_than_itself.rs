@@ -135,6 +135,10 @@ impl Rule for SlowerThanItself {
     fn baseline(&self) -> Option<&Baseline> {
         Some(&self.baseline)
     }
+
+    fn restore(&mut self, baseline: &Baseline) {
+        *self = Self::with(baseline.clone());
+    }
 }
 
 impl Pace {
@@ -414,6 +418,19 @@ mod tests {
             examples::use_gpu(sample, 20.0, 10.0);
         });
         assert_eq!(timeline.take_events(), []);
+    }
+
+    #[test]
+    fn what_was_learned_before_a_restart_measures_what_comes_after_it() {
+        let mut before = TestTimeline::new();
+        before.show(400, runs_at(1980, 500.0));
+        let mut timeline = TestTimeline::new();
+        timeline.tracker.restore(&before.tracker.baseline());
+        timeline.show(660, runs_at(1410, 330.0));
+        assert!(matches!(&timeline.take_events()[..], [(at, _)] if (600..=630).contains(at)), "{:?}", timeline.last);
+        let learned = timeline.tracker.baseline();
+        timeline.tracker.restore(&Baseline::default());
+        assert_eq!(timeline.tracker.baseline(), learned, "what was learned since counts");
     }
 
     #[test]
