@@ -349,8 +349,11 @@ mod tests {
         let slow_with = |every_s: u64| {
             move |sample: &mut GpuSample| {
                 runs_at(1410, 330.0)(sample);
-                let reasons =
-                    if sample.at_ms / 1_000 % every_s == 0 { vec![ThrottleReason::SwPowerCap] } else { vec![] };
+                let reasons = if (sample.at_ms / 1_000).is_multiple_of(every_s) {
+                    vec![ThrottleReason::SwPowerCap]
+                } else {
+                    vec![]
+                };
                 sample.throttle_reasons = Reading::Now(reasons);
             }
         };
