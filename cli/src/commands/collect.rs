@@ -108,7 +108,9 @@ pub(crate) fn run(source: &SourceArgs, args: &CollectArgs) -> Result<(), Failure
 /// Reads what was learned, and writes what is learned from now on, on a thread of its own. Readings need neither.
 fn keep_learned(file: PathBuf) -> Arc<Learned> {
     let (learned, problem) = Learned::read(file);
-    problem.iter().for_each(|problem| say(problem));
+    if let Some(problem) = problem {
+        say(&problem);
+    }
     let learned = Arc::new(learned);
     let kept = Arc::clone(&learned);
     thread::spawn(move || {
@@ -116,7 +118,9 @@ fn keep_learned(file: PathBuf) -> Arc<Learned> {
         loop {
             thread::sleep(WRITE_INTERVAL);
             let problem = kept.write().err().map(|error| error.to_string());
-            problem.iter().filter(|_| problem != last_problem).for_each(|problem| say(problem));
+            if let Some(problem) = problem.as_ref().filter(|_| problem != last_problem) {
+                say(problem);
+            }
             last_problem = problem;
         }
     });
