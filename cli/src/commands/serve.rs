@@ -133,8 +133,13 @@ Files:
       Default paths of the control socket: the first one that can be created; the last one for root.
   DIR/history.db
       History, an SQLite database.
+  DIR/learned.json
+      What is usual for each GPU, by which a slower one is found.
 
 Exit codes: 0 stopped by a signal, 1 error, 2 invalid argument or address in use";
+
+/// Beside the history.
+const LEARNED: &str = "learned.json";
 
 /// The rest of the processors is for those who compute.
 const MOST_THREADS: usize = 4;
@@ -195,9 +200,11 @@ async fn serve(source: &SourceArgs, args: &ServeArgs) -> Result<(), Failure> {
         },
         allowed_for_all: args.allow_runs,
     };
+    let history = args.history.settings();
+    let learned = history.as_ref().map(|history| history.folder.join(LEARNED));
     let collector = Collector {
         program,
-        arguments: source.to_arguments().into_iter().chain(collect::arguments(&args.sampling)).collect(),
+        arguments: source.to_arguments().into_iter().chain(collect::arguments(&args.sampling, learned)).collect(),
         interval: args.sampling.interval(),
     };
     let (alerts, reload) = args.alert_settings()?;
@@ -217,7 +224,6 @@ async fn serve(source: &SourceArgs, args: &ServeArgs) -> Result<(), Failure> {
         tracing::info!("local programs find it at {}", door.address());
     }
     let public_origins = args.public_origin.clone();
-    let history = args.history.settings();
     let settings = Settings {
         readings: Readings::Collector(collector),
         process_metrics: args.metrics_processes,

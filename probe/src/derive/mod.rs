@@ -17,6 +17,8 @@ mod processes;
 mod rates;
 pub mod sanity_check;
 
+#[cfg(test)]
+pub(crate) use conditions::learned_baseline;
 pub use conditions::{
     Baseline, Clock, ConditionSettings, ConditionTracker, Hysteresis, Moment, Observation, found_after_ms,
     is_memory_nearly_full, memory_forecast,

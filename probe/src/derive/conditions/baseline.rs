@@ -13,10 +13,15 @@ const NEAR: u16 = 2;
 /// Boards lower their clock by some steps when they are warm, without a reason.
 pub(super) const SLOW_CLOCK: f64 = 0.93;
 
+/// No chip is faster, and none draws more.
+const MOST_MHZ: f64 = 10_000.0;
+const MOST_WATTS: f64 = 10_000.0;
+
 /// How fast what is usual moves once it is known, as a share of itself per second: 1 % in an hour of that load.
 const FORGETS_PER_S: f64 = 0.01 / 3_600.0;
 
-/// What one GPU usually does, by load, under the settings that it has. It is learned while the program runs.
+/// What one GPU usually does, by load, under the settings that it has. It is learned while the program runs, and can be
+/// kept.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Baseline {
     /// The settings under which it was learned; others make what was learned worthless.
@@ -83,6 +88,21 @@ impl Load {
 }
 
 impl Baseline {
+    /// Whether nothing was learned.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.bands.is_empty()
+    }
+
+    /// Whether a GPU can be so: what was kept may be anything.
+    pub(crate) fn is_possible(&self) -> bool {
+        self.bands.iter().all(|(number, band)| {
+            *number < 200
+                && (0.0..=EVIDENCE_S).contains(&band.seconds)
+                && (1.0..=MOST_MHZ).contains(&band.sm_mhz)
+                && (0.0..=MOST_WATTS).contains(&band.watts)
+        })
+    }
+
     /// What is usual at this load; `None` where it has not been seen for long enough.
     pub(super) fn usual(&self, load: Load) -> Option<Band> {
         self.bands.get(&load.number()).copied().filter(|band| band.seconds >= EVIDENCE_S)
@@ -133,6 +153,17 @@ impl Baseline {
             };
         }
     }
+}
+
+/// Of five minutes at one load.
+#[cfg(test)]
+pub(crate) fn learned_baseline() -> Baseline {
+    let mut baseline = Baseline::default();
+    baseline.set(Settings { limit_watts: Some(700.0), application_mhz: None });
+    for _ in 0..301 {
+        baseline.learn(Load::new(true, 90.0, 55.0), 1.0, 1980.0, 500.0);
+    }
+    baseline
 }
 
 #[cfg(test)]

@@ -98,6 +98,8 @@ fn finding(bytes: u64) -> Finding {
 
 #[cfg(test)]
 mod tests {
+    use std::slice;
+
     use super::super::test_timeline::{START_MS, TestTimeline, event};
     use super::*;
     use crate::{
@@ -170,10 +172,10 @@ mod tests {
         };
         timeline.show(60, used(4, &[])).show(60, used(21 << 10, &[large.clone(), small.clone()]));
         // Its memory is free some seconds after it has gone from the list.
-        timeline.show(20, used(21 << 10, &[small.clone()])).show(300, used(1 << 10, &[small.clone()]));
-        timeline.show(300, used(25 << 10, &[small.clone()]));
+        timeline.show(20, used(21 << 10, slice::from_ref(&small))).show(300, used(1 << 10, slice::from_ref(&small)));
+        timeline.show(300, used(25 << 10, slice::from_ref(&small)));
         assert_eq!(told(&mut timeline), [], "24 GiB are managed memory of the other");
-        timeline.show(60, used(45 << 10, &[large, small.clone()])).show(200, used(45 << 10, &[small.clone()]));
+        timeline.show(60, used(45 << 10, &[large, small.clone()])).show(200, used(45 << 10, slice::from_ref(&small)));
         assert_eq!(told(&mut timeline), [event(861, "+held_by_nobody")]);
         let bytes = 20 * GIB;
         assert!(timeline.last.conditions.iter().any(|now| now.kind == ConditionKind::HeldByNobody { bytes }));

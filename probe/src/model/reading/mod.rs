@@ -50,7 +50,7 @@ pub enum Absence {
     Unknown,
     /// `/proc` does not have the process: it has ended, or runs in another PID namespace.
     NotInProc,
-    /// The process has ended, and whatever it held was not released or not waited for (a zombie).
+    /// The process has ended, though the driver lists it; also where nobody has waited for it (a zombie).
     Ended,
     /// It belongs to another user and is kept from view.
     Hidden,

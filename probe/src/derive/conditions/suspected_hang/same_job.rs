@@ -81,7 +81,7 @@ mod tests {
     fn program(pid: u32, name: &str, parents: &[(u32, &str)], container: Option<&str>) -> Process {
         let parents = parents.iter().map(|(pid, name)| Ancestor { pid: *pid, name: (*name).to_owned() }).collect();
         let container = container.map(|id| Container { runtime: ContainerRuntime::Docker, id: id.to_owned() });
-        let owner = Owner { parents, container, ..Owner::default() };
+        let owner = Owner { container, parents, ..Owner::default() };
         Process { name: Reading::Now(name.to_owned()), owner: Reading::Now(owner), ..examples::process(pid, 1) }
     }
 

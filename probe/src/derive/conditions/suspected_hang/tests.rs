@@ -197,7 +197,7 @@ fn a_program_that_is_no_part_of_the_job_neither_delays_it_nor_is_named() {
     let program = |pid, name: &str, container: Option<&str>| {
         let container = container.map(|id| Container { runtime: ContainerRuntime::Docker, id: id.to_owned() });
         let parents = vec![Ancestor { pid: 1000, name: "bash".into() }];
-        let owner = Reading::Now(Owner { parents, container, ..Owner::default() });
+        let owner = Reading::Now(Owner { container, parents, ..Owner::default() });
         Process { name: Reading::Now(name.to_owned()), owner, ..examples::process(pid, GIB) }
     };
     for container in [None, Some("c0ffee")] {
