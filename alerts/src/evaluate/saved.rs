@@ -38,7 +38,9 @@ impl SavedAlert {
         let keep =
             |saved: &mut Self, certain: bool| saved.told_ms.retain(|name, _| is_up_to_date.get(name) == Some(&certain));
         let mut merged = now;
-        merged.iter_mut().for_each(|saved| keep(saved, true));
+        for saved in &mut merged {
+            keep(saved, true);
+        }
         for old in before {
             let mut old = Self { fires: false, ..old.clone() };
             keep(&mut old, false);

@@ -87,7 +87,7 @@ impl Dispatcher {
         let mut ignorant = BTreeSet::new();
         for receiver in receivers {
             let same = known.remove(&receiver.name).filter(|worker| worker.receiver() == receiver);
-            if same.as_ref().is_none_or(Worker::take_has_lost) {
+            if same.as_ref().is_none_or(Worker::is_behind) {
                 ignorant.insert(receiver.name.clone());
             }
             let worker = same.unwrap_or_else(|| Worker::start(receiver.clone(), &self.on_problem));

@@ -41,8 +41,6 @@ struct State {
     is_under_way: bool,
     /// Whether one was lost since the last that was delivered.
     is_behind: bool,
-    /// The same, unless it has been said.
-    has_lost: bool,
 }
 
 /// A notification, and what has been done to deliver it.
@@ -81,9 +79,9 @@ impl Worker {
         self.queue.changed.notify_one();
     }
 
-    /// Whether it has lost one since the last that was delivered; said once.
-    pub(super) fn take_has_lost(&self) -> bool {
-        std::mem::take(&mut self.queue.lock().has_lost)
+    /// Whether one was lost since the last that was delivered.
+    pub(super) fn is_behind(&self) -> bool {
+        self.queue.lock().is_behind
     }
 
     /// Whether nothing waits, is under way or was lost since the last that was delivered.
@@ -117,7 +115,6 @@ impl State {
     fn give_up(&mut self, receiver: &Receiver, lost: &Waiting, why: &str) {
         self.failed += 1;
         self.is_behind = true;
-        self.has_lost = true;
         let Waiting { notification, attempts, .. } = lost;
         let headline = describe::headline(notification.status, &notification.alert);
         let times = if *attempts == 1 { "1 attempt".to_owned() } else { format!("{attempts} attempts") };
@@ -139,7 +136,7 @@ impl Queue {
             let Err(Failure { message, attempts }) = deliver(receiver, &next.notification, &next.host) else {
                 let mut state = self.lock();
                 state.sent += 1;
-                (state.is_behind, state.has_lost, state.is_under_way) = (false, false, false);
+                (state.is_behind, state.is_under_way) = (false, false);
                 if state.error.take().is_some() {
                     tracing::info!("alerts reach {} again", receiver.name);
                 }
@@ -217,22 +214,22 @@ mod tests {
     }
 
     #[test]
-    fn that_one_was_lost_is_said_once_and_not_behind_one_that_was_delivered() {
+    fn that_one_was_lost_is_known_until_one_is_delivered() {
         let folder = tempfile::tempdir().unwrap();
         let on_problem: OnProblem = Arc::new(|_| {});
         let mut receiver = command("gate", "", 5000);
         receiver.way = Way::Command { words: vec![folder.path().join("program").display().to_string()] };
         let worker = Worker::start(receiver, &on_problem);
-        assert!(!worker.take_has_lost());
+        assert!(!worker.is_behind());
         worker.push(notification(), String::new());
         eventually("it cannot be started", || worker.status().failed == 1);
-        assert!(worker.take_has_lost() && !worker.take_has_lost());
+        assert!(worker.is_behind());
         worker.push(notification(), String::new());
         eventually("it cannot be started", || worker.status().failed == 2);
         std::os::unix::fs::symlink("/bin/true", folder.path().join("program")).unwrap();
         worker.push(notification(), String::new());
         eventually("it is delivered", || worker.status().sent == 1);
-        assert!(!worker.take_has_lost());
+        assert!(!worker.is_behind());
     }
 
     #[test]

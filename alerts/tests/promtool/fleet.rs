@@ -273,7 +273,9 @@ fn on_several_nodes_prometheus_fires_where_gpumon_does() {
             let mut text = format!(
                 "rule_files: [rules{number}.yml]\nevaluation_interval: 1s\ntests:\n  - interval: 1s\n    input_series:\n"
             );
-            nodes.iter().for_each(|(name, seconds)| text += &series(name, seconds, with_zeros));
+            for (name, seconds) in &nodes {
+                text += &series(name, seconds, with_zeros);
+            }
             text += "    promql_expr_test:\n";
             let by = if *by_gpu { "instance, gpu" } else { "instance" };
             for (second, places) in fire.iter().enumerate() {
@@ -289,9 +291,9 @@ fn on_several_nodes_prometheus_fires_where_gpumon_does() {
                 )
                 .unwrap();
             }
-            let file = format!("fleet{number}.yml");
-            fs::write(folder.path().join(&file), text).unwrap();
-            promtool(&["test", "rules", &file], folder.path());
+            let tested = format!("fleet{number}.yml");
+            fs::write(folder.path().join(&tested), text).unwrap();
+            promtool(&["test", "rules", &tested], folder.path());
         }
     }
 }
