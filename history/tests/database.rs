@@ -109,7 +109,13 @@ fn a_database_of_an_older_program_gets_the_columns_of_new_fields() {
             "ALTER TABLE gpu_10s DROP COLUMN power_draw_watts; ALTER TABLE gpu_10s DROP COLUMN power_draw_watts_min",
         )
         .unwrap();
-    let request = SpanRequest { from_ms: FIRST_MS, to_ms: FIRST_MS + 60_000, points: 10, wanted: Wanted::all() };
+    let request = SpanRequest {
+        from_ms: FIRST_MS,
+        to_ms: FIRST_MS + 60_000,
+        points: 10,
+        resolution_ms: None,
+        wanted: Wanted::all(),
+    };
     let read = |folder: &Path| Database::open_to_read(folder).unwrap().span(&request).unwrap();
     let before = read(folder.path());
     assert!(!before.gpus[0].metrics.contains_key("power.draw_watts"), "it is read without them, too");

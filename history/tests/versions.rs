@@ -60,7 +60,13 @@ fn a_file_of_each_version_is_taken_over_with_its_rows() {
             "of {found}"
         );
 
-        let request = SpanRequest { from_ms: FIRST_MS, to_ms: FIRST_MS + 69_999, points: 10, wanted: Wanted::all() };
+        let request = SpanRequest {
+            from_ms: FIRST_MS,
+            to_ms: FIRST_MS + 69_999,
+            points: 10,
+            resolution_ms: None,
+            wanted: Wanted::all(),
+        };
         let span = Database::open_to_read(folder.path()).unwrap().span(&request).unwrap();
         let old = span.gpus.iter().find(|gpu| gpu.uuid == "GPU-a").unwrap();
         let of = |metric: &str| old.metrics[metric].clone();
