@@ -1,5 +1,6 @@
 //! The past: as sampled for minutes, summed up in memory for hours, and on disk for a year.
 
+mod column;
 mod holders;
 mod recent;
 mod span;

@@ -9,10 +9,10 @@ use gpumon_history::{
 };
 use gpumon_probe::model::{
     GpuSample, Sample,
-    fields::{Field, GPU_FIELDS, HOST_FIELDS, Kind},
+    fields::{Field, GPU_FIELDS, HOST_FIELDS},
 };
 
-use super::{DEPTH_MS, holders::Holders};
+use super::{DEPTH_MS, column::Column, holders::Holders};
 use crate::frame::{GpuHistory, History};
 
 /// A faster stream leaves one sample per this time, so that the depth and the size stay the same.
@@ -22,6 +22,8 @@ const SPACING_MS: u64 = 900;
 #[derive(Debug, Default)]
 pub(crate) struct RecentSamples {
     times_ms: VecDeque<u64>,
+    /// So many of the first are no samples, but what an earlier process has left of ten seconds each.
+    means: usize,
     gpus: BTreeMap<String, GpuColumns>,
     mig_devices: BTreeMap<String, Columns>,
     host: Columns,
@@ -33,10 +35,9 @@ struct GpuColumns {
     holders: Holders,
 }
 
-/// A column for each field of a catalogue, in its order, as long as the time axis; none where there was no value. What
-/// was absent is NaN.
+/// A column for each field of a catalogue, in its order; none where there was no value.
 #[derive(Debug, Default)]
-struct Columns(Vec<Option<VecDeque<f32>>>);
+struct Columns(Vec<Option<Column>>);
 
 impl RecentSamples {
     /// Adds a sample, unless it follows the one before too closely, and forgets what is too old.
@@ -46,7 +47,7 @@ impl RecentSamples {
             return;
         }
         self.times_ms.push_back(sample.at_ms);
-        self.columns().for_each(|column| column.push_back(f32::NAN));
+        self.columns().for_each(Column::push_newest);
         let length = self.times_ms.len();
         self.host.set_newest(HOST_FIELDS, |field| field.access.value(&sample.host), length);
         for gpu in &sample.gpus {
@@ -58,12 +59,15 @@ impl RecentSamples {
         self.drop_before(sample.at_ms.saturating_sub(DEPTH_MS));
     }
 
-    /// Puts points of a span before what it knows, in the place of samples.
+    /// Puts points of a span before what it knows, each in the middle of its time.
     pub(crate) fn restore(&mut self, span: &HistorySpan) {
         let first_ms = self.times_ms.front().copied().unwrap_or(u64::MAX);
-        for (place, at_ms) in span.times_ms.iter().enumerate().rev().filter(|(_, at_ms)| **at_ms < first_ms) {
-            self.times_ms.push_front(*at_ms);
-            self.columns().for_each(|column| column.push_front(f32::NAN));
+        let times = span.times_ms.iter().map(|begin_ms| begin_ms + span.resolution_ms / 2);
+        let earlier = times.enumerate().filter(|(_, at_ms)| *at_ms < first_ms).collect::<Vec<_>>();
+        self.means += earlier.len();
+        for (place, at_ms) in earlier.into_iter().rev() {
+            self.times_ms.push_front(at_ms);
+            self.columns().for_each(Column::push_oldest);
             let length = self.times_ms.len();
             for gpu in &span.gpus {
                 let columns = &mut self.gpus.entry(gpu.uuid.clone()).or_default().metrics;
@@ -94,19 +98,21 @@ impl RecentSamples {
     fn drop_after(&mut self, newest_ms: u64) {
         let known = self.times_ms.iter().take_while(|time| **time <= newest_ms).count();
         self.times_ms.truncate(known);
+        self.means = self.means.min(known);
         self.columns().for_each(|column| column.truncate(known));
     }
 
     fn drop_before(&mut self, oldest_ms: u64) {
         let old = self.times_ms.iter().take_while(|time| **time < oldest_ms).count();
         self.times_ms.drain(..old);
-        self.columns().for_each(|column| drop(column.drain(..old)));
+        self.means = self.means.saturating_sub(old);
+        self.columns().for_each(|column| column.forget(old));
         self.gpus.retain(|_, columns| columns.metrics.prune());
         self.gpus.values_mut().for_each(|columns| columns.holders.prune());
         self.mig_devices.retain(|_, columns| columns.prune());
     }
 
-    fn columns(&mut self) -> impl Iterator<Item = &mut VecDeque<f32>> {
+    fn columns(&mut self) -> impl Iterator<Item = &mut Column> {
         let gpus = self.gpus.values_mut();
         let of_gpus = gpus.flat_map(|GpuColumns { metrics, holders }| metrics.values_mut().chain(holders.columns()));
         of_gpus.chain(self.mig_devices.values_mut().flat_map(Columns::values_mut)).chain(self.host.values_mut())
@@ -129,6 +135,7 @@ impl RecentSamples {
         let has_gpus = !wanted.metrics.is_empty() || wanted.holders;
         History {
             times_ms: self.times_ms.range(old..).copied().collect(),
+            means: self.means.saturating_sub(old),
             gpus: if has_gpus { self.gpus.iter().map(of_gpu).collect() } else { Vec::new() },
             mig_devices: if wanted.mig.is_empty() {
                 Vec::new()
@@ -139,21 +146,21 @@ impl RecentSamples {
         }
     }
 
-    /// The first and the last moment that it knows.
+    /// The first and the last moment that was sampled.
     pub(crate) fn reach_ms(&self) -> Option<(u64, u64)> {
-        Some((*self.times_ms.front()?, *self.times_ms.back()?))
+        Some((*self.times_ms.get(self.means)?, *self.times_ms.back()?))
     }
 
     /// The time between two samples, as it was last.
     pub(crate) fn spacing_ms(&self) -> u64 {
-        let mut newest = self.times_ms.iter().rev();
+        let mut newest = self.times_ms.range(self.means..).rev();
         let last = newest.next().zip(newest.next()).map_or(0, |(newest, before)| newest.saturating_sub(*before));
         ((last + 500) / 1000 * 1000).clamp(1000, 60_000)
     }
 
-    /// Puts what it knows from a moment on into a grid.
+    /// Puts what was sampled from a moment on into a grid.
     pub(crate) fn add_to(&self, grid: &mut Grid, from_ms: u64) {
-        let old = self.times_ms.partition_point(|time| *time < from_ms.max(grid.from_ms()));
+        let old = self.times_ms.partition_point(|time| *time < from_ms.max(grid.from_ms())).max(self.means);
         let wanted = grid.wanted().clone();
         let (of_gpu, of_mig) = (places(GPU_FIELDS, &wanted.metrics), places(GPU_FIELDS, &wanted.mig));
         let of_host = places(HOST_FIELDS, &wanted.host);
@@ -175,11 +182,7 @@ impl Columns {
         self.0.resize(fields.len(), None);
         for (column, field) in self.0.iter_mut().zip(fields) {
             let Some(value) = read(field) else { continue };
-            let column = column.get_or_insert_with(|| gap(length));
-            if let Some(newest) = column.back_mut() {
-                // A counter is charted by its last digits.
-                *newest = if field.kind == Kind::Counter { value as f32 } else { rounded(value) };
-            }
+            column.get_or_insert_with(|| Column::new(field.kind, length)).set_newest(value);
         }
     }
 
@@ -188,14 +191,14 @@ impl Columns {
         self.0.resize(fields.len(), None);
         for (column, field) in self.0.iter_mut().zip(fields) {
             let Some(value) = read(field) else { continue };
-            column.get_or_insert_with(|| gap(length))[0] = value as f32;
+            column.get_or_insert_with(|| Column::new(field.kind, length)).set_oldest(value);
         }
     }
 
     /// Forgets columns without values; whether there are others.
     fn prune(&mut self) -> bool {
         for column in &mut self.0 {
-            column.take_if(|column| column.iter().all(|value| value.is_nan()));
+            column.take_if(|column| column.is_empty());
         }
         self.0.iter().any(Option::is_some)
     }
@@ -209,35 +212,17 @@ impl Columns {
     ) -> impl Iterator<Item = (String, Vec<Option<f32>>)> {
         let columns = fields.iter().zip(&self.0).filter_map(|(field, column)| Some((field.id, column.as_ref()?)));
         let chosen = columns.filter(|(id, _)| wanted.iter().any(|field| field.id == *id));
-        chosen.map(move |(id, column)| (id.to_owned(), known(column, old)))
+        chosen.map(move |(id, column)| (id.to_owned(), column.charted(old)))
     }
 
     /// The values of the fields at these places of the catalogue, at a place of the time axis.
     fn at(&self, fields: &[usize], place: usize) -> impl Iterator<Item = Option<Stat>> {
-        fields.iter().map(move |field| {
-            let value = *self.0.get(*field)?.as_ref()?.get(place)?;
-            (!value.is_nan()).then(|| Stat::of(f64::from(value)))
-        })
+        fields.iter().map(move |field| self.0.get(*field)?.as_ref()?.get(place).map(Stat::of))
     }
 
-    fn values_mut(&mut self) -> impl Iterator<Item = &mut VecDeque<f32>> {
+    fn values_mut(&mut self) -> impl Iterator<Item = &mut Column> {
         self.0.iter_mut().flatten()
     }
-}
-
-/// A column from the place `old` on.
-pub(super) fn known(column: &VecDeque<f32>, old: usize) -> Vec<Option<f32>> {
-    column.range(old..).map(|value| (!value.is_nan()).then_some(*value)).collect()
-}
-
-/// A column of nothing.
-pub(super) fn gap(length: usize) -> VecDeque<f32> {
-    std::iter::repeat_n(f32::NAN, length).collect()
-}
-
-/// With the digits that a chart shows.
-pub(super) fn rounded(value: f64) -> f32 {
-    gpumon_history::wanted::rounded(value) as f32
 }
 
 #[cfg(test)]
@@ -249,7 +234,7 @@ mod tests {
         model::{Absence, GpuSample, Health, HostSample, Reading},
     };
 
-    use super::*;
+    use super::{super::column::short, *};
 
     fn sample(at_ms: u64, gpus: &[(&str, f64)]) -> Sample {
         static HOST: LazyLock<HostSample> = LazyLock::new(|| HostReader::new().read());
@@ -332,6 +317,47 @@ mod tests {
     }
 
     #[test]
+    fn a_counter_grows_by_what_it_counts_however_large_it_is() {
+        let mut store = RecentSamples::default();
+        for second in 1..=60 {
+            let mut sample = sample(second * 1_000, &[("a", 700.0)]);
+            sample.gpus[0].power.energy_joules_total = Reading::Now(1e10 + second as f64 * 700.0);
+            store.push(&sample);
+        }
+        let (wanted, _) = Wanted::named(["power.energy_joules_total"].into_iter());
+        let mut grid = Grid::new(0, u64::MAX, 0, wanted);
+        store.add_to(&mut grid, 0);
+        let span = grid.into_span(1000, |_| (0, None));
+        let joules = &span.gpus[0].metrics["power.energy_joules_total"].values;
+        assert!(joules.windows(2).all(|pair| pair[1].zip(pair[0]).is_some_and(|(new, old)| new - old == 700.0)));
+    }
+
+    #[test]
+    fn what_an_earlier_process_has_left_is_no_sample() {
+        let mut earlier = RecentSamples::default();
+        for second in 0..60 {
+            earlier.push(&sample(1_000_000 + second * 1_000, &[("a", 5.0)]));
+        }
+        let mut grid = Grid::new(0, u64::MAX, 10_000, Wanted::all());
+        earlier.add_to(&mut grid, 0);
+        let span = grid.into_span(10_000, |_| (0, None));
+        let mut store = RecentSamples::default();
+        let first_ms = 1_063_000;
+        store.push(&sample(first_ms, &[("a", 7.0)]));
+        store.restore(&span);
+        let history = store.newest(u64::MAX, &Wanted::overview());
+        assert_eq!(history.times_ms, [1_005_000, 1_015_000, 1_025_000, 1_035_000, 1_045_000, 1_055_000, first_ms]);
+        assert_eq!((history.means, store.newest(20_000, &Wanted::overview()).means), (6, 2));
+        assert_eq!(watts(&history, "a")[5..], [Some(5.0), Some(7.0)]);
+        assert_eq!((store.reach_ms(), store.spacing_ms()), (Some((first_ms, first_ms)), 1000));
+        let mut grid = Grid::new(0, u64::MAX, 0, Wanted::overview());
+        store.add_to(&mut grid, 0);
+        assert_eq!(grid.into_span(1000, |_| (0, None)).times_ms, [first_ms], "a span has it from the ten seconds");
+        store.push(&sample(1_005_000 + DEPTH_MS + 15_000, &[("a", 7.0)]));
+        assert_eq!(store.newest(u64::MAX, &Wanted::overview()).means, 4);
+    }
+
+    #[test]
     fn numbers_have_the_digits_that_a_chart_shows() {
         for (value, kept) in [
             (534.369, "534.4"),
@@ -342,9 +368,9 @@ mod tests {
             (0.0, "0.0"),
             (1980.0, "1980.0"),
         ] {
-            assert_eq!(serde_json::to_string(&rounded(value)).unwrap(), kept);
+            assert_eq!(serde_json::to_string(&short(value)).unwrap(), kept);
         }
-        assert!(rounded(f64::NAN).is_nan(), "no number is none");
+        assert!(short(f64::NAN).is_nan(), "no number is none");
     }
 
     #[test]
