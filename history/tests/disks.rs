@@ -160,9 +160,9 @@ fn what_is_there_is_read_where_the_disk_is_full_or_read_only_from_the_start() {
         writer.end();
         drop(writer);
         if at == 0 {
-            fill()
+            fill();
         } else {
-            remount("ro")
+            remount("ro");
         }
         let known: Vec<_> = (0..=at).flat_map(|at| at * 10..at * 10 + 6).collect();
         for folder in [folder, &killed] {
