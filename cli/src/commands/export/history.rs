@@ -204,7 +204,7 @@ mod tests {
 
     fn times(folder: &Path, span: Range<u64>, resolution_ms: Option<u64>) -> Vec<u64> {
         let typed = Typed::parse_from(["export", "--data-dir", folder.to_str().unwrap()]);
-        let at = |ms: u64| format!("{}", jiff::Timestamp::from_millisecond(ms as i64).unwrap()).parse().unwrap();
+        let at = |ms: u64| format!("{}", jiff::Timestamp::from_millisecond(ms.cast_signed()).unwrap()).parse().unwrap();
         let moments = MomentSpan::new(Some(at(span.start)), Some(at(span.end)));
         let columns = Csv::with_keys(CsvRows::Gpus, &GPU_KEYS, Some("power.draw_watts")).unwrap();
         let mut out = Vec::new();
