@@ -25,26 +25,28 @@ pub(crate) struct PastArgs {
 }
 
 impl PastArgs {
-    /// What is known of a span, in as many points as there may be.
+    /// What is known of a span, up to its end: in points of a time, or in as many as there may be.
     ///
     /// # Errors
     /// Where there is no server, or it refuses, or the directory has no history.
-    pub(crate) fn ask(&self, span: &Range<u64>, metrics: &[&str]) -> Result<HistorySpan, Failure> {
-        let points = *POINTS.end();
-        match &self.data_dir {
-            None => ask_server(&self.server, span, metrics, points),
-            Some(folder) => {
-                let request = SpanRequest {
-                    from_ms: span.start,
-                    to_ms: span.end,
-                    points,
-                    wanted: Wanted::named(metrics.iter().copied()).0,
-                };
-                let database = Database::open_to_read(folder).and_then(|database| database.span(&request));
-                let place = escaped(&folder.join(FILE).display().to_string());
-                database.with_context(|| format!("cannot read {place}")).map_err(Failure::from)
-            }
-        }
+    pub(crate) fn ask(
+        &self,
+        span: &Range<u64>,
+        metrics: &[&str],
+        resolution_ms: Option<u64>,
+    ) -> Result<HistorySpan, Failure> {
+        let request = SpanRequest {
+            from_ms: span.start,
+            // The last moment that belongs to it.
+            to_ms: span.end.saturating_sub(1).max(span.start + 1),
+            points: *POINTS.end(),
+            resolution_ms,
+            wanted: Wanted::named(metrics.iter().copied()).0,
+        };
+        let Some(folder) = &self.data_dir else { return ask_server(&self.server, &request) };
+        let database = Database::open_to_read(folder).and_then(|database| database.span(&request));
+        let place = escaped(&folder.join(FILE).display().to_string());
+        database.with_context(|| format!("cannot read {place}")).map_err(Failure::from)
     }
 
     /// What to do where nothing is known of a time.
@@ -62,11 +64,14 @@ pub(crate) fn most_points() -> u64 {
     u64::from(*POINTS.end())
 }
 
-fn ask_server(server: &ServerArgs, span: &Range<u64>, metrics: &[&str], points: u32) -> Result<HistorySpan, Failure> {
+fn ask_server(server: &ServerArgs, request: &SpanRequest) -> Result<HistorySpan, Failure> {
     let server = server.connect().map_err(anyhow::Error::from)?;
     let at = server.path.display().to_string();
-    let (from, to, metrics) = (span.start, span.end, metrics.join(","));
-    let target = format!("/api/v1/history?from_ms={from}&to_ms={to}&points={points}&metrics={metrics}");
+    let SpanRequest { from_ms, to_ms, points, .. } = request;
+    let metrics = request.wanted.ids().join(",");
+    let resolution = request.resolution_ms.map_or(String::new(), |asked_ms| format!("&resolution_ms={asked_ms}"));
+    let target =
+        format!("/api/v1/history?from_ms={from_ms}&to_ms={to_ms}&points={points}{resolution}&metrics={metrics}");
     let answer =
         server.ask("GET", &target).with_context(|| format!("the server at {at} does not answer; restart it"))?;
     match answer.status {

@@ -100,6 +100,16 @@ fn a_bucket_in_two_parts_as_a_restart_makes_it_is_one() {
 }
 
 #[test]
+fn a_sample_that_comes_late_is_in_its_ten_seconds_and_in_their_minute() {
+    let folder = tempfile::tempdir().unwrap();
+    let late = |at_ms| Bucket { at_ms, ..bucket(at_ms + 3_600_000, 1) };
+    let buckets = (0..6).map(|at| bucket(FIRST_MS + at * BUCKET_MS, 1));
+    write(folder.path(), buckets.chain([late(FIRST_MS + 5 * BUCKET_MS)]));
+    let samples = |table: &str| number::<u32>(folder.path(), &format!("SELECT sum(samples) FROM {table}"));
+    assert_eq!((samples("gpu_10s"), samples("gpu_1min"), samples("host_1min")), (70, 70, 70));
+}
+
+#[test]
 fn a_database_of_an_older_program_gets_the_columns_of_new_fields() {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), [bucket(FIRST_MS, 1)]);
@@ -109,7 +119,13 @@ fn a_database_of_an_older_program_gets_the_columns_of_new_fields() {
             "ALTER TABLE gpu_10s DROP COLUMN power_draw_watts; ALTER TABLE gpu_10s DROP COLUMN power_draw_watts_min",
         )
         .unwrap();
-    let request = SpanRequest { from_ms: FIRST_MS, to_ms: FIRST_MS + 60_000, points: 10, wanted: Wanted::all() };
+    let request = SpanRequest {
+        from_ms: FIRST_MS,
+        to_ms: FIRST_MS + 60_000,
+        points: 10,
+        resolution_ms: None,
+        wanted: Wanted::all(),
+    };
     let read = |folder: &Path| Database::open_to_read(folder).unwrap().span(&request).unwrap();
     let before = read(folder.path());
     assert!(!before.gpus[0].metrics.contains_key("power.draw_watts"), "it is read without them, too");

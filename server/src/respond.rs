@@ -29,6 +29,7 @@ pub(crate) enum Resource {
         from_ms: u64,
         to_ms: u64,
         points: u32,
+        resolution_ms: Option<u64>,
         metrics: Vec<String>,
     },
     Answers,

@@ -44,7 +44,7 @@ const ROUTES: &[(&str, &str, &str)] = &[
         "GET",
         "/api/v1/history",
         "A span of the past as a [HistorySpan](#historyspan): `?from_ms=…&to_ms=…`, by default the last 10 minutes, of \
-         `metrics=power.draw_watts,…`, by default those of an overview, in at most `points=600` points, up to 5000.",
+         `metrics=power.draw_watts,…`, by default those of an overview, in at most `points=600` points, up to 5000, or in points of `resolution_ms=…`.",
     ),
     (
         "GET",

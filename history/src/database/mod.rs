@@ -15,6 +15,7 @@ mod schema;
 mod write;
 
 use std::{
+    fmt::Write,
     fs::{self, OpenOptions},
     os::unix::{
         ffi::OsStrExt,
@@ -106,7 +107,8 @@ fn uri(path: &Path, options: &str) -> String {
     let escaped = bytes.fold(String::new(), |mut all, byte| {
         match byte {
             b'/' | b'-' | b'_' | b'.' | b'~' | b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => all.push(char::from(*byte)),
-            _ => all += &format!("%{byte:02X}"),
+            // Writing to a string cannot fail.
+            _ => drop(write!(all, "%{byte:02X}")),
         }
         all
     });
@@ -169,8 +171,9 @@ impl Database {
         // refuses. One that was closed has all in itself, and nobody can change it there.
         let is_refused = |error: &DatabaseError| {
             let DatabaseError::Sqlite(error) = error else { return false };
-            use ErrorCode::{CannotOpen, DiskFull, ReadOnly, SystemIoFailure};
-            matches!(error.sqlite_error_code(), Some(CannotOpen | DiskFull | ReadOnly | SystemIoFailure))
+            let code = error.sqlite_error_code();
+            matches!(code, Some(ErrorCode::CannotOpen | ErrorCode::DiskFull))
+                || matches!(code, Some(ErrorCode::ReadOnly | ErrorCode::SystemIoFailure))
         };
         let is_closed = || fs::metadata(folder.join(format!("{FILE}-wal"))).map_or(true, |wal| wal.len() == 0);
         match opened {

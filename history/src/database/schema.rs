@@ -144,7 +144,7 @@ fn migrate_by(steps: &[&str], connection: &Connection) -> Result<(), DatabaseErr
     let version = 1 + steps.len() as i64;
     // An empty file is made as it is now.
     let done = if found == 0 { steps.len() } else { (found - 1) as usize };
-    let steps: String = steps[done..].iter().map(|step| format!("{step};\n")).collect();
+    let steps = steps[done..].join(";\n");
     let work = || {
         connection.execute_batch(&steps)?;
         let sql = missing(connection)?;

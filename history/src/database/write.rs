@@ -11,8 +11,8 @@ use serde_json::Value;
 
 use super::{Database, DatabaseError, roll_up::ALL, schema::Subject};
 use crate::{
-    bucket::{Bucket, Device, DeviceBucket},
-    grid::{Stat, Total},
+    bucket::{Bucket, Device, DeviceBucket, joined},
+    grid::Stat,
     span::ConditionSpan,
 };
 
@@ -20,7 +20,7 @@ use crate::{
 #[derive(Debug, Default)]
 pub(crate) struct Devices {
     known: HashMap<String, (i64, Device)>,
-    /// The newest bucket that a program before this one has written, which may have ended amid it.
+    /// The newest bucket that is there. A program before this one may have ended amid it.
     newest_ms: Option<u64>,
 }
 
@@ -30,7 +30,7 @@ impl Devices {
         Ok(Self { newest_ms: database.edge("max", Subject::Host, 0, ALL)?, ..Self::default() })
     }
 
-    /// The newest bucket of a program before this one.
+    /// The newest bucket that is there.
     pub(crate) fn newest_ms(&self) -> Option<u64> {
         self.newest_ms
     }
@@ -94,20 +94,31 @@ impl Database {
         self.at_once(|database| Ok(events.try_for_each(|event| database.add_event(&event))?))
     }
 
-    /// Adds a bucket. To one of the same time, as a restart leaves it, it adds its samples.
-    pub(crate) fn add_bucket(&self, bucket: &Bucket, devices: &mut Devices) -> Result<(), rusqlite::Error> {
+    /// Adds a bucket. To one of the same time, as a restart or a late sample leaves it, it adds its samples; whether there
+    /// was one.
+    pub(crate) fn add_bucket(&self, bucket: &Bucket, devices: &mut Devices) -> Result<bool, rusqlite::Error> {
         let is_new = devices.newest_ms.is_none_or(|newest_ms| bucket.at_ms > newest_ms);
         let row = |subject, device| if is_new { Ok(None) } else { self.row(subject, 0, bucket.at_ms, device) };
-        for device in &bucket.devices {
-            let id = devices.id(self, &device.device)?;
-            let known = row(Subject::Gpu, id)?;
-            let (samples, stats) = joined(GPU_FIELDS, known, device.samples, &device.stats);
-            self.put(Subject::Gpu, 0, bucket.at_ms, id, samples, &stats)?;
+        for DeviceBucket { device, samples, stats } in &bucket.devices {
+            let id = devices.id(self, device)?;
+            match row(Subject::Gpu, id)? {
+                None => self.put(Subject::Gpu, 0, bucket.at_ms, id, *samples, stats)?,
+                Some(known) => {
+                    let (samples, stats) = joined(GPU_FIELDS, known, *samples, stats);
+                    self.put(Subject::Gpu, 0, bucket.at_ms, id, samples, &stats)?;
+                }
+            }
         }
         let known = row(Subject::Host, 0)?;
-        let (samples, stats) = joined(HOST_FIELDS, known, bucket.samples, &bucket.host);
-        self.put(Subject::Host, 0, bucket.at_ms, 0, samples, &stats)?;
-        bucket.conditions.iter().try_for_each(|condition| self.add_condition(condition))
+        let is_joined = known.is_some();
+        let (samples, host) = match known {
+            None => (bucket.samples, bucket.host.clone()),
+            Some(known) => joined(HOST_FIELDS, known, bucket.samples, &bucket.host),
+        };
+        self.put(Subject::Host, 0, bucket.at_ms, 0, samples, &host)?;
+        bucket.conditions.iter().try_for_each(|condition| self.add_condition(condition))?;
+        devices.newest_ms = devices.newest_ms.max(Some(bucket.at_ms));
+        Ok(is_joined)
     }
 
     /// Writes a row of a tier, in the place of one that is there.
@@ -207,23 +218,6 @@ impl Database {
              UPDATE run SET to_ms = max(from_ms, {last}) WHERE to_ms IS NULL;"
         ))
     }
-}
-
-/// Samples, values per field: those of a row with those that come behind it.
-fn joined<S>(fields: &[Field<S>], known: Option<TierRow>, samples: u32, stats: &[Option<Stat>]) -> TierRow {
-    let Some((before, known)) = known else { return (samples, stats.to_vec()) };
-    let parts = fields.iter().zip(known).zip(stats);
-    let joined = parts.map(|((field, known), stat)| {
-        let mut total = Total::default();
-        if let Some(known) = known {
-            total.add(known, before);
-        }
-        if let Some(stat) = stat {
-            total.add(*stat, samples);
-        }
-        total.stat(field.kind)
-    });
-    (before + samples, joined.collect())
 }
 
 /// A row of all columns, behind `at_ms` and `device`.

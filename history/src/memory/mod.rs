@@ -44,9 +44,12 @@ struct Block {
 }
 
 impl MemoryTier {
-    /// Adds a bucket, and forgets what is too old. A clock that was set back makes some of the past a future, which is
+    /// Adds a bucket, to one of the same time what came later, and forgets what is too old. A clock that was set back makes some of the past a future, which is
     /// forgotten, too.
     pub fn push(&mut self, bucket: Bucket) {
+        if let Some(known) = self.newest.last_mut().filter(|known| known.at_ms == bucket.at_ms) {
+            return known.join(bucket);
+        }
         self.newest.retain(|known| known.at_ms < bucket.at_ms);
         self.blocks.retain(|block| block.last_ms() < bucket.at_ms);
         let oldest_ms = bucket.at_ms.saturating_sub(REACH_MS);
@@ -302,6 +305,20 @@ mod tests {
             }
         }
         assert_eq!(at, 100);
+    }
+
+    #[test]
+    fn what_comes_late_is_added_also_where_a_block_is_full() {
+        for count in 1..=40 {
+            let mut tier = MemoryTier::default();
+            (1..=count).for_each(|at| tier.push(bucket(at * 10_000)));
+            tier.push(bucket(count * 10_000));
+            let mut all = Vec::new();
+            while let part @ [_, ..] = &*tier.take_oldest() {
+                all.extend_from_slice(part);
+            }
+            assert_eq!((all.len() as u64, all.last().unwrap().samples), (count, 20));
+        }
     }
 
     #[test]

@@ -291,10 +291,16 @@ impl WriterThread {
         let wal_bytes = wal_bytes(folder).min(size_bytes / 10);
         let limits = Limits { size_bytes: size_bytes - wal_bytes };
         let written: Result<(), rusqlite::Error> = open.database.at_once(|database| {
-            buckets.iter().try_for_each(|bucket| database.add_bucket(bucket, &mut open.devices))?;
+            let mut joined = Vec::new();
+            for bucket in buckets {
+                if database.add_bucket(bucket, &mut open.devices)? {
+                    joined.push(bucket.at_ms);
+                }
+            }
             events.iter().try_for_each(|event| database.add_event(event))?;
             if let Some(newest_ms) = newest_ms {
                 database.roll_up(&mut open.rolled_up, newest_ms)?;
+                joined.iter().try_for_each(|at_ms| database.roll_up_again(&open.rolled_up, *at_ms))?;
             }
             if is_due { database.forget(now_ms(), limits) } else { Ok(()) }
         });

@@ -17,6 +17,7 @@ use std::{
 };
 
 use gpumon_history::{
+    bucket::BUCKET_MS,
     plan::SpanRequest,
     span::HistorySpan,
     wanted::Wanted,
@@ -35,7 +36,7 @@ use tokio::{
 use crate::{
     driver_answers::Answers,
     frame::{CollectorState, CollectorStatus, Hello, History, ServerFrame, Snapshot, is_fresh, late_ms},
-    history::{self, Past},
+    history::{self, LATE_MS, Past},
     snapshot_parts::SnapshotParts,
     stream::TextFrame,
     view::View,
@@ -366,6 +367,17 @@ impl Hub {
             hub.history.write().unwrap_or_else(PoisonError::into_inner).restore(grid);
         };
         self.history.write().unwrap_or_else(PoisonError::into_inner).write_to(settings, restore)
+    }
+
+    /// Ends each ten seconds of history with them, and not with the sample behind. It never ends.
+    pub(crate) async fn end_buckets(&self) {
+        loop {
+            let rest_ms = BUCKET_MS - now_ms() % BUCKET_MS + LATE_MS;
+            tokio::time::sleep(Duration::from_millis(rest_ms)).await;
+            // A recording has a time of its own.
+            let now_ms = self.now_ms();
+            self.history.write().unwrap_or_else(PoisonError::into_inner).end_bucket(now_ms);
+        }
     }
 
     /// Writes what is left of the history; waits for the disk, but not for long.

@@ -652,6 +652,11 @@ export type Hello = {
 export type History = {
   /** When each sample was put together, oldest first. */
   times_ms: Array<number>,
+  /**
+   * So many of the first are no samples: their values are means of the ten seconds around that time, as an earlier
+   * server has left them. Left out where there are none.
+   */
+  means?: number,
   /** One entry per GPU whose UUID is known. */
   gpus: Array<GpuHistory>,
   /** One entry per MIG device; left out where none was asked for. */
