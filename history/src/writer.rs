@@ -11,6 +11,7 @@ use std::{
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
         mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel},
     },
     thread,
@@ -91,6 +92,7 @@ pub struct Restored {
 pub struct Writer {
     sender: SyncSender<Item>,
     status: Arc<Mutex<Status>>,
+    size_bytes: Arc<AtomicU64>,
     folder: PathBuf,
 }
 
@@ -109,8 +111,10 @@ impl Writer {
         let (sender, items) = sync_channel(QUEUE);
         let status = Arc::<Mutex<Status>>::default();
         let folder = settings.folder.clone();
+        let size_bytes = Arc::new(AtomicU64::new(settings.size_bytes));
         let mut thread = WriterThread {
             settings,
+            size_bytes: Arc::clone(&size_bytes),
             status: Arc::clone(&status),
             open: None,
             is_readable: false,
@@ -123,7 +127,7 @@ impl Writer {
             tell: Box::new(tell),
         };
         thread::Builder::new().name("history".to_owned()).spawn(move || thread.run(&items))?;
-        Ok(Self { sender, status, folder })
+        Ok(Self { sender, status, size_bytes, folder })
     }
 
     /// Hands it a bucket. It never waits; where too much waits already, the bucket is not written.
@@ -142,6 +146,11 @@ impl Writer {
         if self.sender.try_send(Item::End(done)).is_ok() {
             let _ = ended.recv_timeout(LAST);
         }
+    }
+
+    /// How large the file may become from now on; what is too much is deleted within a minute of the next write.
+    pub fn limit(&self, size_bytes: u64) {
+        self.size_bytes.store(size_bytes, Ordering::Relaxed);
     }
 
     /// How it goes.
@@ -171,6 +180,7 @@ struct Open {
 
 struct WriterThread {
     settings: Settings,
+    size_bytes: Arc<AtomicU64>,
     status: Arc<Mutex<Status>>,
     open: Option<Open>,
     is_readable: bool,
@@ -327,7 +337,8 @@ impl WriterThread {
         let Some(open) = &mut self.open else { return Ok(()) };
         let (buckets, events) = (&self.buckets, &self.events);
         let newest_ms = buckets.back().map(|bucket| bucket.at_ms + BUCKET_MS);
-        let (is_due, limits) = (Instant::now() >= self.forget_at, Limits { size_bytes: self.settings.size_bytes });
+        let (is_due, limits) =
+            (Instant::now() >= self.forget_at, Limits { size_bytes: self.size_bytes.load(Ordering::Relaxed) });
         let written = open.database.at_once(|database| {
             buckets.iter().try_for_each(|bucket| database.add_bucket(bucket, &mut open.devices))?;
             events.iter().try_for_each(|event| database.add_event(event))?;

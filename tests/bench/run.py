@@ -63,7 +63,7 @@ columns = ["gpu", "pid", "user", "kind", "memory", "share", "sm", "memory-busy",
 
 def top(seconds):
     with Machine() as machine:
-        settings = machine.path / "top.toml"
+        settings = machine.path / "config.toml"
         settings.write_text(EVERYTHING)
         command = [GPUMON, "top", "--no-daemon", "--config", settings]
         environment = {**machine.environment, "TERM": "xterm-256color", "LC_ALL": "C.UTF-8"}

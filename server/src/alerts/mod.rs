@@ -39,12 +39,17 @@ const RENEW_INTERVAL: Duration = Duration::from_secs(10);
 /// Which rules hold.
 #[derive(Debug, Clone)]
 pub struct AlertSettings {
-    /// Where they are read anew from.
-    pub file: PathBuf,
     /// As they were read at the start.
     pub rules: AlertRules,
-    /// Changes whenever the file is to be read anew.
-    pub reload: watch::Receiver<u64>,
+    /// Where they are read anew from; `None` for no rules. It changes, perhaps to the same, whenever they are to be.
+    pub file: watch::Receiver<Option<PathBuf>>,
+}
+
+impl Default for AlertSettings {
+    /// No rules, now and later.
+    fn default() -> Self {
+        Self { rules: AlertRules::default(), file: watch::channel(None).1 }
+    }
 }
 
 /// `GET /api/v1/alerts`: every rule and receiver, and how it is.
@@ -73,12 +78,11 @@ struct State {
 }
 
 impl Alerts {
-    pub(crate) fn new(hub: Arc<Hub>, settings: Option<&AlertSettings>) -> Self {
-        let rules = settings.map(|settings| settings.rules.clone()).unwrap_or_default();
+    pub(crate) fn new(hub: Arc<Hub>, rules: &AlertRules) -> Self {
         let of_dispatcher = Arc::clone(&hub);
         let mut dispatcher = Dispatcher::new(Arc::new(move |message| tell_problem(&of_dispatcher, message)));
         dispatcher.replace(&rules.receivers);
-        let evaluator = Evaluator::new(&rules, TimeZone::system());
+        let evaluator = Evaluator::new(rules, TimeZone::system());
         let told = (Vec::new(), Instant::now());
         Self { hub, state: Mutex::new(State { evaluator, dispatcher, error: None, told }) }
     }
@@ -147,8 +151,7 @@ impl Alerts {
 }
 
 /// Evaluates the rules and reads them anew when asked to. Never ends.
-pub(crate) async fn run(alerts: Arc<Alerts>, settings: AlertSettings) {
-    let AlertSettings { file, mut reload, .. } = settings;
+pub(crate) async fn run(alerts: Arc<Alerts>, mut file: watch::Receiver<Option<PathBuf>>) {
     let mut samples = alerts.hub.samples();
     let mut ticks = interval(INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -158,10 +161,11 @@ pub(crate) async fn run(alerts: Arc<Alerts>, settings: AlertSettings) {
             // The hub lives as long as this does.
             _ = samples.changed() => {}
             _ = ticks.tick() => {}
-            reloaded = reload.changed(), if may_reload => match reloaded {
+            reloaded = file.changed(), if may_reload => match reloaded {
                 Ok(()) => {
-                    let file = file.clone();
-                    if let Ok(read) = spawn_blocking(move || AlertRules::read(&file)).await {
+                    let file = file.borrow_and_update().clone();
+                    let read = move || file.map_or_else(|| Ok(AlertRules::default()), |file| AlertRules::read(&file));
+                    if let Ok(read) = spawn_blocking(read).await {
                         alerts.reload(read);
                     }
                 }
