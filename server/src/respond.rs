@@ -36,6 +36,7 @@ pub(crate) enum Resource {
     /// `/metrics`, with gpumon's own names or those of dcgm-exporter.
     Metrics {
         dcgm: bool,
+        with_processes: bool,
     },
     Page(String),
 }

@@ -56,7 +56,8 @@ def peers():
 
 
 # All that top can be told to show of processes.
-EVERYTHING = """tree = true
+EVERYTHING = """[top]
+tree = true
 columns = ["gpu", "pid", "user", "kind", "memory", "share", "sm", "memory-busy", "encoder", "decoder", "cpu", "host-memory", "threads", "time", "what"]
 """
 

@@ -25,7 +25,7 @@ fn user_file(fake: &Fake) -> PathBuf {
 }
 
 fn interval_ms(server: &Server) -> u64 {
-    server.get("/api/v1/snapshot").json()["collector"]["interval_ms"].as_u64().unwrap_or_default()
+    server.get("/api/v1/snapshot").json()["sample"]["interval_ms"].as_u64().unwrap_or_default()
 }
 
 #[track_caller]
@@ -165,9 +165,10 @@ fn a_hang_up_reads_settings_anew_and_keeps_them_where_they_are_wrong() {
         format!("[serve]\nlisten = \"127.0.0.1:0\"\ninterval-ms = {interval_ms}\n{more}")
     };
     let mut command = with_settings(&fake, &settings(1000, ""), &["serve"]);
-    let mut server = Server::start(command.stdin(Stdio::null()));
+    command.stdin(Stdio::null());
+    let mut server = Server::start(command);
     server.next_message();
-    let has_processes = |server: &Server| server.get("/metrics").body.contains("gpumon_process_memory_used_bytes{");
+    let has_processes = |server: &Server| server.get("/metrics").body.contains("gpumon_process_memory_bytes{");
     eventually("it is ready", || server.get("/readyz").status == 200);
     assert!(!has_processes(&server));
 

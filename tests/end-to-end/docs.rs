@@ -13,7 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::support::{Fake, Server, Tty, gpumon, in_parallel, signal};
+use crate::support::{Server, Tty, gpumon, in_parallel, signal};
 
 /// How long one command may take.
 const LIMIT: Duration = Duration::from_secs(90);

@@ -107,6 +107,10 @@ struct HistoryArgs {
     #[arg(long, env = "GPUMON_DATA_DIR", value_name = "DIR", default_value = "none")]
     data_dir: PathBuf,
 
+    /// The same where neither this command line nor a variable or file says where
+    #[arg(long, hide = true, value_name = "DIR")]
+    default_data_dir: Option<PathBuf>,
+
     /// Most that history takes on disk; the oldest is deleted first
     #[arg(long, env = "GPUMON_DATA_SIZE", value_name = "SIZE", default_value = "1GB", value_parser = parse_size)]
     data_size: u64,
@@ -222,7 +226,7 @@ async fn serve(source: &SourceArgs, args: &ServeArgs, resolved: &Resolved) -> Re
         tracing::info!("local programs find it at {}", door.address());
     }
     let public_origins = args.public_origin.clone();
-    let history = args.history.settings();
+    let history = args.history.settings(resolved.is_set("data_dir"));
     let settings = Settings {
         readings: Readings::Collector(collector),
         live,
@@ -236,10 +240,11 @@ async fn serve(source: &SourceArgs, args: &ServeArgs, resolved: &Resolved) -> Re
 }
 
 impl HistoryArgs {
-    /// A variable that is set to nothing names no directory.
-    fn settings(&self) -> Option<writer::Settings> {
-        let is_named = !self.data_dir.as_os_str().is_empty() && self.data_dir != Path::new("none");
-        is_named.then(|| writer::Settings { folder: self.data_dir.clone(), size_bytes: self.data_size })
+    /// `is_set` says whether somebody named the directory, or `none`.
+    fn settings(&self, is_set: bool) -> Option<writer::Settings> {
+        let folder = self.default_data_dir.as_ref().filter(|_| !is_set).unwrap_or(&self.data_dir);
+        let is_none = folder.as_os_str().is_empty() || folder == Path::new("none");
+        (!is_none).then(|| writer::Settings { folder: folder.clone(), size_bytes: self.data_size })
     }
 }
 

@@ -38,6 +38,12 @@ impl Resolved {
         typed.try_contains_id(option).is_ok() && typed.value_source(option) == Some(ValueSource::CommandLine)
     }
 
+    /// Whether anything says it: a flag, a variable or a file.
+    pub(crate) fn is_set(&self, option: &str) -> bool {
+        let source = leaf_matches(&self.matches).value_source(option);
+        source.is_some_and(|source| source != ValueSource::DefaultValue)
+    }
+
     /// The file that was named in the place of the usual ones.
     pub(crate) fn config(&self) -> Option<&Path> {
         named(&self.typed).map(PathBuf::as_path)
