@@ -45,7 +45,9 @@ pub(crate) fn refuse(refusal: Refusal) -> ExitCode {
 
 /// Help as it is documented, which it is not once switches can be switched off.
 fn plain(error: clap::Error) -> clap::Error {
-    if error.use_stderr() { error } else { Args::command().try_get_matches().err().unwrap_or(error) }
+    let documented =
+        Args::command().try_get_matches().err().filter(|plain| !(error.use_stderr() || plain.use_stderr()));
+    documented.unwrap_or(error)
 }
 
 impl Failure {

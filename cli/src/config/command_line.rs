@@ -70,7 +70,7 @@ const WITHOUT: [&str; 6] = ["config", "doctor", "completions", "man", "licenses"
 
 /// Reads a command line, `words` with the name of the program.
 pub(crate) fn resolve(command: Command, words: &[OsString]) -> Result<Resolved, Refusal> {
-    let (prepared, typed) = typed(prepared(command.clone()), words).map_err(Refusal::Arguments)?;
+    let (prepared, typed, is_complete) = typed(prepared(command.clone()), words).map_err(Refusal::Arguments)?;
     let path = path(&typed);
     let arguments = arguments(&command, &path);
     let command = prepared;
@@ -85,7 +85,8 @@ pub(crate) fn resolve(command: Command, words: &[OsString]) -> Result<Resolved, 
     remember(general.map(|entry| (entry.key.name().to_owned(), entry.texts.concat().into())).collect());
     let set = words_of(&entries, &arguments, leaf(&command, &path), &typed);
     if set.is_empty() {
-        let matches = command.try_get_matches_from(words).map_err(Refusal::Arguments)?;
+        let matches = if is_complete { Ok(typed.clone()) } else { command.try_get_matches_from(words) };
+        let matches = matches.map_err(Refusal::Arguments)?;
         return Ok(Resolved { matches, typed, entries, remarks });
     }
     let at = place(&command, words, &path);
@@ -117,10 +118,11 @@ fn prepared_argument(arg: Arg) -> Arg {
     arg.action(ArgAction::Set).num_args(0..=1).require_equals(true).default_missing_value("true").default_value("false")
 }
 
-/// What variables and flags say. A variable is left out where a flag is typed that it cannot be used with.
-fn typed(command: Command, words: &[OsString]) -> Result<(Command, ArgMatches), clap::Error> {
+/// What variables and flags say, and whether nothing is missing. A variable is left out where a flag is typed that it
+/// cannot be used with.
+fn typed(command: Command, words: &[OsString]) -> Result<(Command, ArgMatches, bool), clap::Error> {
     let error = match command.clone().try_get_matches_from(words) {
-        Ok(typed) => return Ok((command, typed)),
+        Ok(typed) => return Ok((command, typed, true)),
         Err(error) => error,
     };
     if !matches!(error.kind(), ErrorKind::ArgumentConflict | ErrorKind::MissingRequiredArgument) {
@@ -141,9 +143,9 @@ fn typed(command: Command, words: &[OsString]) -> Result<(Command, ArgMatches), 
         leaf.mut_args(|arg| if is_overruled(&arg) { arg.env(Resettable::Reset) } else { arg })
     });
     match command.clone().try_get_matches_from(words) {
-        Ok(typed) => Ok((command, typed)),
+        Ok(typed) => Ok((command, typed, true)),
         // A file may say what is missing.
-        Err(error) if error.kind() == ErrorKind::MissingRequiredArgument => Ok((command, lenient)),
+        Err(error) if error.kind() == ErrorKind::MissingRequiredArgument => Ok((command, lenient, false)),
         Err(error) => Err(error),
     }
 }

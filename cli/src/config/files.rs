@@ -58,11 +58,18 @@ fn read_all(paths: impl Iterator<Item = (PathBuf, bool)>) -> (Vec<SettingsFile>,
     for (path, is_named) in paths {
         match read(&path) {
             Ok(text) => files.push(SettingsFile { path, text }),
-            Err(cause) if cause.kind() == io::ErrorKind::NotFound && !is_named => {}
+            Err(cause) if !is_named && is_out_of_reach(&path, cause.kind()) => {}
             Err(cause) => unreadable.push(Unreadable { cure: cure(&cause), path, cause, is_named }),
         }
     }
     (files, unreadable)
+}
+
+/// Whether there is no such file, as far as this user can know: another user's home directory, which `sudo -u` may leave in
+/// the environment, stops nothing.
+pub(super) fn is_out_of_reach(path: &Path, cause: io::ErrorKind) -> bool {
+    use io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
+    matches!(cause, NotFound | NotADirectory) || cause == PermissionDenied && path.metadata().is_err()
 }
 
 /// The text of a file, if that is no longer than such a file can be.

@@ -1,6 +1,6 @@
 //! What files say, which of them holds, and how one is written.
 
-use std::{ffi::OsString, fs, path::Path};
+use std::{ffi::OsString, fs, io, path::Path};
 
 use clap::CommandFactory as _;
 use gpumon_probe::toml_error::TomlError;
@@ -125,7 +125,8 @@ fn the_later_file_wins_and_takes_away_what_contradicts_it() {
         held(&[system, user]),
         ["source = sim:1", "serve.interval-ms = 500", "serve.socket = /s", "serve.allow-runs = false"]
     );
-    assert_eq!(held(&[user, system]).last().unwrap(), "serve.listen = 127.0.0.1:1");
+    let turned = ["source = sim:1", "serve.listen = 127.0.0.1:1", "serve.interval-ms = 500", "serve.allow-runs = true"];
+    assert_eq!(held(&[user, system]), turned);
 }
 
 #[test]
@@ -241,6 +242,10 @@ fn a_file_that_cannot_be_read_is_named_with_its_cure() {
     assert_eq!(find(Some(&link)).0.len(), 1);
     assert!(find(Some(Path::new("/dev/zero"))).1[0].to_string().contains("larger than 1 MiB"), "no end");
     assert!(is_without_files(Some(Path::new("none"))));
+    // A folder that is none is no file of anybody who did not name it, as with a home directory of /dev/null.
+    assert!(files::is_out_of_reach(Path::new("/dev/null/gpumon/config.toml"), io::ErrorKind::NotADirectory));
+    assert!(files::is_out_of_reach(&path.with_file_name("none.toml"), io::ErrorKind::NotFound));
+    assert!(!files::is_out_of_reach(&path, io::ErrorKind::PermissionDenied), "it is there, and not for this user");
 }
 
 const TOP: fn(&[(&'static str, &str)]) -> Vec<(&'static str, String)> =

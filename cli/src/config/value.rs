@@ -144,7 +144,6 @@ impl Key {
 
     /// Values of the command line as they stand in a file.
     pub(crate) fn written(&self, texts: &[String]) -> String {
-        let quoted = |text: &String| toml::Value::String(text.clone()).to_string();
         let first = texts.first().cloned().unwrap_or_default();
         match self.wanted() {
             Wanted::Switch | Wanted::Number => first,
@@ -160,6 +159,19 @@ impl Key {
             }
         }
     }
+}
+
+/// A text on one line.
+fn quoted(text: &str) -> String {
+    let mut quoted = String::from('"');
+    for letter in text.chars() {
+        match letter {
+            '"' | '\\' => quoted.extend(['\\', letter]),
+            letter if letter.is_control() => quoted += &format!("\\u{:04X}", u32::from(letter)),
+            letter => quoted.push(letter),
+        }
+    }
+    quoted + "\""
 }
 
 /// Integers in any notation of TOML, in the decimal one.

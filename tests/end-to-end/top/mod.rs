@@ -287,10 +287,10 @@ fn a_terminal_of_any_size_is_drawn_on() {
 #[test]
 fn settings_that_cannot_be_read_stop_it_only_where_somebody_named_them() {
     let fake = Fake::new("gpus = 1");
-    let mut command = top(&fake, &[]);
-    command.env("XDG_CONFIG_HOME", "/dev/null");
-    let mut terminal = Tty::start(&command, 140, 30);
-    terminal.wait_for("cannot read /dev/null/gpumon/config.toml");
+    // A folder is no file.
+    std::fs::create_dir_all(fake.path("config/gpumon/config.toml")).unwrap();
+    let mut terminal = Tty::start(&top(&fake, &[]), 160, 30);
+    terminal.wait_for("cannot read");
     quit(&mut terminal, "q");
     // One that is named and not there yet is where W writes.
     let new = fake.path("new.toml");
