@@ -75,7 +75,7 @@ pub fn main() -> ExitCode {
     }
     plain_on_dumb_terminals();
     let all: Vec<OsString> = env::args_os().collect();
-    let resolved = match config::resolve(Args::command(), &all) {
+    let resolved = match config::resolve(&Args::command(), &all) {
         Ok(resolved) => resolved,
         Err(refusal) => return exit::refuse(refusal),
     };

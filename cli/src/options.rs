@@ -85,7 +85,7 @@ impl SourceArgs {
         }
         let command = Self::augment_args(clap::Command::new("gpumon").disable_help_flag(true));
         let words: Vec<OsString> = [&["gpumon".into()], words].concat();
-        let resolved = config::resolve(command, &words)?;
+        let resolved = config::resolve(&command, &words)?;
         Self::from_arg_matches(&resolved.matches).map_err(Refusal::Arguments)
     }
 

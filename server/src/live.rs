@@ -39,5 +39,5 @@ pub(crate) async fn follow(mut live: watch::Receiver<Live>, interval: Arc<Sampli
         interval.set_base(now.interval);
         hub.limit_history(now.history_bytes);
     }
-    pending().await
+    pending::<()>().await;
 }

@@ -43,8 +43,10 @@ pub(super) fn edited(text: &str, table: &str, values: &[(&str, String)]) -> Resu
     })?;
     let known = parsed.get_ref().iter().find(|(name, _)| name.get_ref() == table);
     let newline = if text.contains("\r\n") { "\r\n" } else { "\n" };
-    let lines =
-        |new: &[(&str, &str)]| new.iter().map(|(key, value)| format!("{key} = {value}{newline}")).collect::<String>();
+    let lines = |new: &[(&str, &str)]| {
+        let lines = new.iter().flat_map(|(key, value)| [*key, " = ", *value, newline]);
+        lines.collect::<String>()
+    };
     let mut edited = text.to_owned();
     let Some((name, values_there)) = known else {
         if !edited.is_empty() {

@@ -2,7 +2,8 @@
 //!
 //! - [`keys`] is the table, made of the definitions of the command line: an option with a variable is a key.
 //! - [`files`] are the files, [`parse`] what one of them says, [`value`] what a single value is to the command line.
-//! - [`merge`] is what holds of several files and of what was typed, [`command_line`] reads a command line with it.
+//! - [`merge`] is what holds of several files and of what was typed, [`command_line`] reads a command line with it,
+//!   [`typed`] one without.
 //! - [`edit`] writes values into a file and keeps the rest of it; [`effective`] says where each value comes from.
 //!
 //! The later of these wins: the system's file, the user's, a variable, a flag.
@@ -14,6 +15,7 @@ mod files;
 mod keys;
 mod merge;
 mod parse;
+mod typed;
 mod value;
 
 use std::{

@@ -82,7 +82,7 @@ impl Parser<'_> {
                 (Some(inner), ..) => self.mistake(
                     table,
                     &name.span(),
-                    format!("`{inner}` is a table: write [{inner}] and its keys below it"),
+                    &format!("`{inner}` is a table: write [{inner}] and its keys below it"),
                 ),
                 (None, value_of, Some(key)) => match key.texts(value_of, self.folder) {
                     Ok(texts) => {
@@ -95,11 +95,11 @@ impl Parser<'_> {
                         self.mistake(
                             table,
                             &value.span(),
-                            format!("`{}` cannot be {written}: {cure}", key.full_name()),
+                            &format!("`{}` cannot be {written}: {cure}", key.full_name()),
                         );
                     }
                 },
-                (None, _, None) => self.mistake(table, &name.span(), unknown(self.keys, table, name.get_ref())),
+                (None, _, None) => self.mistake(table, &name.span(), &unknown(self.keys, table, name.get_ref())),
             }
         }
     }
@@ -124,9 +124,9 @@ impl Parser<'_> {
         self.parsed.entries = entries;
     }
 
-    fn mistake(&mut self, table: Option<&'static str>, span: &Range<usize>, message: String) {
+    fn mistake(&mut self, table: Option<&'static str>, span: &Range<usize>, message: &str) {
         // What is quoted of the file can hold anything.
-        let error = TomlError::at(span, self.text, &self.origin, escaped(&message));
+        let error = TomlError::at(span, self.text, &self.origin, escaped(message));
         self.parsed.mistakes.push(Mistake { table, error });
     }
 }

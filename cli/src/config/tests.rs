@@ -156,7 +156,7 @@ fn resolved(text: &str, words: &[&str]) -> Result<Resolved, Refusal> {
     fs::write(file.path(), text).unwrap();
     let config = ["gpumon", "--config", file.path().to_str().unwrap()];
     let words: Vec<OsString> = config.iter().chain(words).map(OsString::from).collect();
-    resolve(Args::command(), &words)
+    resolve(&Args::command(), &words)
 }
 
 fn raw(resolved: &Resolved, option: &str) -> Vec<String> {
@@ -248,13 +248,14 @@ fn a_file_that_cannot_be_read_is_named_with_its_cure() {
     assert!(!files::is_out_of_reach(&path, io::ErrorKind::PermissionDenied), "it is there, and not for this user");
 }
 
-const TOP: fn(&[(&'static str, &str)]) -> Vec<(&'static str, String)> =
-    |values| values.iter().map(|(key, value)| (*key, (*value).to_owned())).collect();
+fn values(all: &[(&'static str, &str)]) -> Vec<(&'static str, String)> {
+    all.iter().map(|(key, value)| (*key, (*value).to_owned())).collect()
+}
 
 #[test]
 fn writing_keeps_comments_order_and_what_nobody_knows() {
-    let values = TOP(&[("theme", "\"light\""), ("sort", "\"sm\"")]);
-    let written = |text: &str| edited(text, "top", &values).unwrap();
+    let new = values(&[("theme", "\"light\""), ("sort", "\"sm\"")]);
+    let written = |text: &str| edited(text, "top", &new).unwrap();
     let text = "# mine\nsource = \"sim\"\n\n[top] # screen\nsort = \"pid\"   # by number\nfuture = 1\n\n# night\n[serve]\ntheme = 2\n";
     let expected = "# mine\nsource = \"sim\"\n\n[top] # screen\nsort = \"sm\"   # by number\nfuture = 1\ntheme = \"light\"\n\n# night\n[serve]\ntheme = 2\n";
     assert_eq!(written(text), expected);
@@ -269,7 +270,7 @@ fn writing_keeps_comments_order_and_what_nobody_knows() {
         "[top]\ntheme = \"light\"\nsort = \"sm\"\n[top.more]\nsort = 1\n"
     );
     for text in ["top.sort = 1\n", "top = { sort = 1 }\n", "top = 1\n", "top = \n"] {
-        assert!(edited(text, "top", &values).is_err(), "{text}");
+        assert!(edited(text, "top", &new).is_err(), "{text}");
     }
 }
 
@@ -278,17 +279,17 @@ fn a_file_is_written_where_it_is_and_for_whom_it_was() {
     use std::os::unix::fs::{PermissionsExt, symlink};
     let folder = tempfile::tempdir().unwrap();
     let (path, link) = (folder.path().join("kept/config.toml"), folder.path().join("link.toml"));
-    let values = TOP(&[("tree", "true")]);
-    write_table(&path, "top", &values).unwrap();
+    let new = values(&[("tree", "true")]);
+    write_table(&path, "top", &new).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
     symlink(&path, &link).unwrap();
-    write_table(&link, "top", &TOP(&[("tree", "false")])).unwrap();
+    write_table(&link, "top", &values(&[("tree", "false")])).unwrap();
     assert!(link.symlink_metadata().unwrap().is_symlink());
     assert_eq!(fs::read_to_string(&path).unwrap(), "[top]\ntree = false\n");
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     // What somebody broke meanwhile is not written over.
     fs::write(&path, "tree = \n").unwrap();
-    assert!(write_table(&path, "top", &values).is_err());
+    assert!(write_table(&path, "top", &new).is_err());
     assert_eq!(fs::read_to_string(&path).unwrap(), "tree = \n");
 }
 

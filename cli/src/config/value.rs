@@ -167,7 +167,7 @@ fn quoted(text: &str) -> String {
     for letter in text.chars() {
         match letter {
             '"' | '\\' => quoted.extend(['\\', letter]),
-            letter if letter.is_control() => quoted += &format!("\\u{:04X}", u32::from(letter)),
+            letter if letter.is_control() => quoted.extend(["\\u", &format!("{:04X}", u32::from(letter))]),
             letter => quoted.push(letter),
         }
     }

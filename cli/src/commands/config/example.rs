@@ -49,7 +49,7 @@ fn wrapped(text: &mut String, paragraph: &str) {
     for word in paragraph.split_whitespace() {
         if line.chars().count() + word.chars().count() >= WIDTH {
             text.extend([line.as_str(), "\n"]);
-            line = "#".to_owned();
+            "#".clone_into(&mut line);
         }
         line.extend([" ", word]);
     }

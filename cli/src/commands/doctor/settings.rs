@@ -1,6 +1,9 @@
 //! The settings files that are in use. Neither their values nor what is wrong in them is told, which can be anything.
 
-use std::path::{Path, PathBuf};
+use std::{
+    fmt::Write as _,
+    path::{Path, PathBuf},
+};
 
 use super::finding::Finding;
 use crate::config::{self, Keys, Wanted};
@@ -36,15 +39,16 @@ pub(super) fn effective(named: Option<&Path>) -> Option<String> {
     let mut text = String::new();
     for (file, number) in files.iter().zip(1..) {
         let parsed = config::parse(file, &keys);
-        text += &format!("# file {number}; mistakes that have no effect: {}\n", parsed.mistakes.len());
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "# file {number}; mistakes that have no effect: {}", parsed.mistakes.len());
         for entry in parsed.entries {
             let is_word = !entry.key.arg.get_possible_values().is_empty();
             let is_shown = is_word || !matches!(entry.key.wanted(), Wanted::Text | Wanted::List);
             let name = entry.key.full_name();
-            text += &if is_shown {
-                format!("{name} = {}\n", entry.key.written(&entry.texts))
+            let _ = if is_shown {
+                writeln!(text, "{name} = {}", entry.key.written(&entry.texts))
             } else {
-                format!("# {name} is set\n")
+                writeln!(text, "# {name} is set")
             };
         }
     }

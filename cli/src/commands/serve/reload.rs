@@ -46,15 +46,15 @@ impl Reload {
     /// Where files are wrong, all stays as it is.
     pub(super) fn read_anew(&mut self) {
         let words: Vec<OsString> = std::env::args_os().collect();
-        let read = config::resolve(Args::command(), &words)
+        let read = config::resolve(&Args::command(), &words)
             .and_then(|read| Ok((Args::from_arg_matches(&read.matches).map_err(Refusal::Arguments)?, read.matches)));
         match read {
             Ok((Args { command: Some(Command::Serve(args)), .. }, matches)) => self.apply(&args, matches),
             Ok(_) => {}
             Err(Refusal::Settings(mistakes)) => {
-                mistakes
-                    .iter()
-                    .for_each(|mistake| tracing::error!("settings not read anew, those before hold: {mistake}"));
+                for mistake in mistakes {
+                    tracing::error!("settings not read anew, those before hold: {mistake}");
+                }
             }
             Err(Refusal::Arguments(error)) => {
                 let text = error.to_string();

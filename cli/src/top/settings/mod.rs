@@ -97,7 +97,7 @@ pub(crate) fn thresholds(resolved: &Resolved) -> Thresholds {
 fn of_files(config: Option<&Path>) -> Option<Settings> {
     let config = config.map(|path| [std::ffi::OsString::from("--config"), path.into()]);
     let words: Vec<_> = ["gpumon".into(), TABLE.into()].into_iter().chain(config.into_iter().flatten()).collect();
-    let resolved = config::resolve(Args::command(), &words).ok()?;
+    let resolved = config::resolve(&Args::command(), &words).ok()?;
     match Args::from_arg_matches(&resolved.matches).ok()?.command {
         Some(Command::Top(top)) => Some(top.settings()),
         _ => None,
@@ -109,11 +109,11 @@ impl Settings {
     pub(super) fn without_repetitions(mut self) -> Self {
         fn once<T: PartialEq>(list: Vec<T>) -> Vec<T> {
             let mut kept = Vec::new();
-            list.into_iter().for_each(|item| {
+            for item in list {
                 if !kept.contains(&item) {
-                    kept.push(item)
+                    kept.push(item);
                 }
-            });
+            }
             kept
         }
         self.columns = once(self.columns);
