@@ -225,3 +225,16 @@ fn a_file_that_may_not_be_read_stops_a_server_and_not_a_screen() {
     terminal.press("q");
     assert!(terminal.ended().success());
 }
+
+#[test]
+fn history_is_kept_where_a_file_says_and_else_where_the_service_does() {
+    let fake = Fake::new("gpus = 1");
+    let (usual, other) = (fake.path("usual"), fake.path("config/gpumon/other"));
+    let arguments = ["serve", "--listen", "127.0.0.1:0", "--default-data-dir", usual.to_str().unwrap()];
+    let server = Server::start(with_settings(&fake, "[serve]\ndata-dir = \"other\"\n", &arguments));
+    eventually("history is where the file says", || other.join("history.db").exists());
+    assert!(!usual.exists());
+    drop(server);
+    let _server = Server::start(with_settings(&fake, "", &arguments));
+    eventually("history is where the service says", || usual.join("history.db").exists());
+}
