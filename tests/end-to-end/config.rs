@@ -209,7 +209,7 @@ fn a_hang_up_reads_settings_anew_and_keeps_them_where_they_are_wrong() {
 fn a_file_that_may_not_be_read_stops_a_server_and_not_a_screen() {
     let fake = Fake::new("gpus = 1");
     let mut command = with_settings(&fake, "[top]\ntheme = \"light\"\n", &["serve", "--listen", "127.0.0.1:0"]);
-    fs::set_permissions(user_file(&fake), fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(user_file(&fake), fs::Permissions::from_mode(0o000)).unwrap();
     if fs::read(user_file(&fake)).is_ok() {
         // Root reads everything; a folder of that name, it cannot.
         fs::remove_file(user_file(&fake)).unwrap();
