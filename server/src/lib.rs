@@ -5,6 +5,7 @@
 //!   that it is to pause; [`stuck_collectors`] are those that cannot be killed.
 //! - [`sampling_interval`] is how often it samples, [`rate_limiter`] which of the samples one client gets, [`mark_limit`]
 //!   how many marks there may be.
+//! - [`live`] is what can change while it runs.
 //! - [`hub`] holds what the collector said last and passes it to every client.
 //! - [`history`] keeps the recent past for clients that come late.
 //! - [`replay`] is a recording in the place of a collector.
@@ -37,6 +38,7 @@ mod guard;
 mod history;
 mod hub;
 pub mod listen;
+mod live;
 pub mod local;
 mod mark_limit;
 mod marks;
@@ -66,6 +68,7 @@ use std::{future::Future, io, sync::Arc, time::Duration};
 use gpumon_recording::Player;
 use tokio::{sync::watch, task::JoinSet};
 
+pub use self::live::Live;
 use self::{
     alerts::{AlertSettings, Alerts},
     app::{AppState, Encoders},
@@ -104,16 +107,16 @@ pub enum Readings {
 pub struct Settings {
     /// Where samples come from.
     pub readings: Readings,
-    /// Whether `/metrics` tells of processes, too.
-    pub process_metrics: bool,
+    /// What can change meanwhile.
+    pub live: watch::Receiver<Live>,
     /// Where browsers reach it through a reverse proxy. With any, nobody at the port counts as the server's own user.
     pub public_origins: Vec<PublicOrigin>,
     /// How runs of the workload runner are started, and by whom.
     pub runs: RunSettings,
     /// Where history is written; in memory alone without it.
     pub history: Option<gpumon_history::writer::Settings>,
-    /// Which alerts there are; `None` for none.
-    pub alerts: Option<AlertSettings>,
+    /// Which alerts there are.
+    pub alerts: AlertSettings,
 }
 
 /// Serves at every listener until `shutdown` completes, then ends every connection and the collector.
@@ -125,7 +128,8 @@ pub async fn run(
     settings: Settings,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
-    let Settings { readings, process_metrics, public_origins, runs, history, alerts: alert_settings } = settings;
+    let Settings { readings, live, public_origins, runs, history, alerts: AlertSettings { rules, conditions, file } } =
+        settings;
     let (hub, control) = (Arc::new(Hub::new()), Arc::new(Control::new()));
     let data_folder = history.as_ref().map(|history| history.folder.clone());
     if let Some(history) = history {
@@ -147,11 +151,10 @@ pub async fn run(
             (tokio::spawn(std::future::pending()), Some(Replay::start(*player, Arc::clone(&hub))?))
         }
     };
-    let alerts = Arc::new(Alerts::new(Arc::clone(&hub), alert_settings.as_ref()));
+    let alerts = Arc::new(Alerts::new(Arc::clone(&hub), &rules, conditions));
     let mut evaluation = JoinSet::new();
-    if let Some(settings) = alert_settings {
-        evaluation.spawn(alerts::run(Arc::clone(&alerts), settings, data_folder));
-    }
+    evaluation.spawn(alerts::run(Arc::clone(&alerts), file, data_folder));
+    let following = live::follow(live.clone(), Arc::clone(&sampling_interval), Arc::clone(&hub));
     let app = AppState {
         hub,
         alerts,
@@ -161,7 +164,7 @@ pub async fn run(
         replay,
         mark_limit: Arc::new(MarkLimit::new()),
         encoders: Arc::new(Encoders::new()),
-        process_metrics,
+        live,
         public_origins: public_origins.into(),
         stopped: stopped.clone(),
     };
@@ -181,6 +184,7 @@ pub async fn run(
         } => Ok(()),
         () = trim(&app, &connections) => Ok(()),
         () = app.hub.end_buckets() => Ok(()),
+        () = following => Ok(()),
         Some(_) = evaluation.join_next() => Err(io::Error::other("the evaluation of alerts failed")),
         // It ends only by a defect. A server that looks well and shows nothing new would be worse than none.
         _ = &mut supervision => Err(io::Error::other("the collector's supervisor failed")),

@@ -37,6 +37,7 @@ pub(crate) enum Resource {
     /// `/metrics`, with gpumon's own names or those of dcgm-exporter.
     Metrics {
         dcgm: bool,
+        with_processes: bool,
     },
     Page(String),
 }

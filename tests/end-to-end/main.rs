@@ -9,6 +9,7 @@ mod burn;
 mod calls;
 mod collect;
 mod completions;
+mod config;
 mod connections;
 mod csv;
 mod daemon;

@@ -100,6 +100,13 @@ impl Past {
         Ok(())
     }
 
+    /// How large it may become on disk from now on.
+    pub(crate) fn limit(&self, size_bytes: u64) {
+        if let Some(writer) = &self.writer {
+            writer.limit(size_bytes);
+        }
+    }
+
     /// The way to the disk, of which what has been begun is on its way now.
     pub(crate) fn end(&mut self) -> Option<Arc<Writer>> {
         let writer = self.writer.take()?;

@@ -380,6 +380,11 @@ impl Hub {
         }
     }
 
+    /// How large the history on disk may become from now on.
+    pub(crate) fn limit_history(&self, size_bytes: u64) {
+        self.history.read().unwrap_or_else(PoisonError::into_inner).limit(size_bytes);
+    }
+
     /// Writes what is left of the history; waits for the disk, but not for long.
     pub(crate) fn end_history(&self) {
         let writer = self.history.write().unwrap_or_else(PoisonError::into_inner).end();
