@@ -51,6 +51,8 @@ pub(crate) struct AppState {
     pub(crate) replay: Option<Replay>,
     pub(crate) alerts: Arc<Alerts>,
     pub(crate) mark_limit: Arc<MarkLimit>,
+    /// The same of what cells took.
+    pub(crate) cell_limit: Arc<MarkLimit>,
     pub(crate) encoders: Arc<Encoders>,
     pub(crate) live: watch::Receiver<Live>,
     pub(crate) public_origins: Arc<[PublicOrigin]>,

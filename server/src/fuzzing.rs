@@ -4,6 +4,7 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use axum::Router;
 use gpumon_alerts::rules::AlertRules;
+use gpumon_probe::derive::ConditionSettings;
 use gpumon_probe::model::Record;
 use gpumon_workload::parent::WorkerCommand;
 use tokio::{
@@ -65,11 +66,12 @@ impl Server {
         }
         let settings = RunSettings { worker: WorkerCommand { program: PathBuf::new(), arguments: Vec::new() } };
         let app = AppState {
-            alerts: Arc::new(Alerts::new(Arc::clone(&hub), &AlertRules::default())),
+            alerts: Arc::new(Alerts::new(Arc::clone(&hub), &AlertRules::default(), ConditionSettings::default())),
             runs: Arc::new(Runs::new(settings, Arc::clone(&hub), stopped.clone())),
             hub,
             replay: None,
             mark_limit: Arc::new(MarkLimit::new()),
+            cell_limit: Arc::new(MarkLimit::new()),
             sampling_interval: SamplingInterval::new(Duration::from_secs(1)),
             control: Arc::new(Control::new()),
             encoders: Arc::new(Encoders::new()),

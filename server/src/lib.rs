@@ -4,14 +4,14 @@
 //! - [`supervisor`] keeps the [`collector`] running, the child process that reads the driver, unless [`control`] says
 //!   that it is to pause; [`stuck_collectors`] are those that cannot be killed.
 //! - [`sampling_interval`] is how often it samples, [`rate_limiter`] which of the samples one client gets, [`mark_limit`]
-//!   how many marks there may be.
+//!   how many marks and cells there may be.
 //! - [`live`] is what can change while it runs.
 //! - [`hub`] holds what the collector said last and passes it to every client.
 //! - [`history`] keeps the recent past for clients that come late.
 //! - [`replay`] is a recording in the place of a collector.
 //! - [`alerts`] evaluates the rules of the alert file, and tells what fires.
 //! - [`runs`] are those of the workload runner: processes that work, and what they say.
-//! - [`stream`], [`page`], [`past`], [`metrics`], [`marks`], [`usage`], [`pause`] and [`routes`] are the endpoints; [`guard`] stands before
+//! - [`stream`], [`page`], [`past`], [`metrics`], [`marks`], [`cells`], [`usage`], [`pause`] and [`routes`] are the endpoints; [`guard`] stands before
 //!   all of them and knows each [`public_origin`], [`peer`] before those that change anything. [`view`] is how much of
 //!   processes a client sees.
 //! - [`encoder`] writes what takes milliseconds off the event loop, [`respond`] answers with that over HTTP.
@@ -25,6 +25,7 @@
 pub mod alerts;
 mod answers;
 mod app;
+mod cells;
 mod collector;
 mod connections;
 mod content_type;
@@ -163,6 +164,7 @@ pub async fn run(
         runs,
         replay,
         mark_limit: Arc::new(MarkLimit::new()),
+        cell_limit: Arc::new(MarkLimit::new()),
         encoders: Arc::new(Encoders::new()),
         live,
         public_origins: public_origins.into(),

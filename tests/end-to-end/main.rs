@@ -7,6 +7,7 @@ mod beside;
 mod bundle;
 mod burn;
 mod calls;
+mod cells;
 mod collect;
 mod completions;
 mod config;

@@ -83,6 +83,13 @@ const ROUTES: &[(&str, &str, &str)] = &[
          last 600 seconds than now; answers 201 with the [event](#event). The text has up to 100 characters; 20 marks may \
          come at once, and then one per second. Needs the header `X-Gpumon: run` and the permission to start runs.",
     ),
+    (
+        "POST",
+        "/api/v1/cells",
+        "Tells what an execution of a notebook's cell took of the GPUs, as JupyterLab's extension does when it has ended: a \
+         [Cell](#cell); answers 201 with the [event](#event), which every client and the history get. Needs the header \
+         `X-Gpumon: run` and the permission to start runs.",
+    ),
     ("GET", "/api/v1/alerts", "Every alert rule and receiver and how it is, as [AlertStatus](#alertstatus)."),
     (
         "POST",
