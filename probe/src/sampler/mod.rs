@@ -8,7 +8,7 @@ mod gpu_state;
 mod gpu_worker;
 mod host_worker;
 mod message;
-mod process_list;
+pub(crate) mod process_list;
 mod sampling;
 mod shared_interval;
 mod threads;
