@@ -3,7 +3,7 @@
 use std::{
     ffi::OsString,
     ops::{ControlFlow, RangeInclusive},
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{
         Arc,
         mpsc::{self, Receiver},
@@ -174,6 +174,10 @@ pub(crate) struct SamplingArgs {
 impl SamplingArgs {
     pub(crate) fn interval(&self) -> Duration {
         Duration::from_millis(u64::from(self.interval_ms))
+    }
+
+    pub(crate) fn procfs(&self) -> &Path {
+        &self.procfs
     }
 
     /// What a sampler takes, with everything that a GPU can tell.

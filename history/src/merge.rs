@@ -21,9 +21,9 @@ pub fn merged(ours: HistorySpan, theirs: HistorySpan, wanted: &Wanted) -> Histor
     both.storage.on_disk = ours.storage.on_disk || theirs.storage.on_disk;
     both.storage.reach_ms = ours.storage.reach_ms.max(theirs.storage.reach_ms);
     both.storage.problem = theirs.storage.problem.or(ours.storage.problem);
-    (both.events, both.conditions) = (theirs.events, theirs.conditions);
-    for event in ours.events {
-        if !both.events.contains(&event) {
+    (both.events, both.conditions) = (ours.events, theirs.conditions);
+    for event in theirs.events {
+        if !both.events.iter().any(|known| known.is_same(&event)) {
             both.events.push(event);
         }
     }

@@ -66,6 +66,7 @@ fn measure() -> io::Result<()> {
         allowed_for_all: false,
     };
     let settings = Settings {
+        join: None,
         readings: Readings::Collector(collector),
         process_metrics: false,
         public_origins: Vec::new(),

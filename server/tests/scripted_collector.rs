@@ -57,6 +57,7 @@ impl Server {
             allowed_for_all: false,
         };
         let settings = Settings {
+            join: None,
             readings: Readings::Collector(collector),
             process_metrics: false,
             public_origins: Vec::new(),

@@ -96,6 +96,7 @@ async fn serve(
     tracing::info!("replaying at {}", door.address());
     let settings = Settings {
         readings: Readings::Recording(Box::new(player)),
+        join: None,
         process_metrics: false,
         public_origins: Vec::new(),
         // None is started: the server refuses what changes anything.

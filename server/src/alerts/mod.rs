@@ -26,7 +26,7 @@ use tokio::{
     time::{Instant, MissedTickBehavior, interval},
 };
 
-use crate::hub::Hub;
+use crate::{hub::Hub, service};
 
 pub(crate) use self::routes::router;
 
@@ -164,6 +164,7 @@ pub(crate) async fn run(alerts: Arc<Alerts>, settings: AlertSettings) {
                     if let Ok(read) = spawn_blocking(move || AlertRules::read(&file)).await {
                         alerts.reload(read);
                     }
+                    service::reloaded();
                 }
                 // Nobody is left who could ask for it.
                 Err(_) => may_reload = false,

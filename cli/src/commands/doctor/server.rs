@@ -106,7 +106,8 @@ mod tests {
     fn a_paused_server_is_no_trouble_and_one_without_a_gpu_is() {
         let verdict = |state| {
             let message = Some("why".to_owned());
-            judge("/run/x", "1.0", &CollectorStatus { state, since_ms: 0, message, resumes_ms: None }).verdict
+            judge("/run/x", "1.0", &CollectorStatus { state, since_ms: 0, message, resumes_ms: None, joined: None })
+                .verdict
         };
         assert_eq!(verdict(CollectorState::Running), Verdict::Ok);
         assert_eq!(verdict(CollectorState::Paused), Verdict::Note);

@@ -1,5 +1,7 @@
 //! `gpumon serve`: the web page, the stream and the snapshot.
 
+mod join;
+
 use std::{
     future::Future,
     io, iter,
@@ -14,11 +16,13 @@ use anyhow::Context;
 use gpumon_history::writer;
 use gpumon_server::{
     Readings, Settings,
+    activation::Inherited,
     alerts::AlertSettings,
     listen::{ListenError, Listener},
     local,
     public_origin::PublicOrigin,
     runs::RunSettings,
+    service,
     supervisor::Collector,
 };
 use gpumon_workload::parent::WorkerCommand;
@@ -29,6 +33,7 @@ use tokio::{
     sync::watch,
 };
 
+use self::join::JoinArgs;
 use super::{alerts, collect};
 use crate::{
     exit::Failure,
@@ -63,6 +68,9 @@ pub(crate) struct ServeArgs {
     /// Do not open a control socket
     #[arg(long, conflicts_with = "socket")]
     no_control: bool,
+
+    #[command(flatten)]
+    join: JoinArgs,
 
     #[command(flatten)]
     sampling: SamplingArgs,
@@ -115,6 +123,8 @@ Examples:
       Use a free port, printed in the first message, and sample twice per second.
   gpumon serve --socket /run/user/1000/gpumon-page.sock
       Serve on a unix socket for this user only.
+  gpumon serve --shared-socket /run/gpumon/public.sock
+      Read the GPUs for the servers of all users of this machine, too.
   gpumon serve --data-dir ~/.local/state/gpumon
       Keep history over restarts, for up to a year.
   gpumon serve --public-origin https://gpus.example.org
@@ -126,11 +136,16 @@ Environment:
   GPUMON_ALERTS  default of --alerts
   GPUMON_CONTROL  default of --control
   GPUMON_DATA_DIR  default of --data-dir
+  GPUMON_JOIN  default of --join
+  GPUMON_NO_JOIN  1 is --no-join
+  GPUMON_SHARED_SOCKET  default of --shared-socket
   XDG_RUNTIME_DIR  folder of the control socket
 
 Files:
   $XDG_RUNTIME_DIR/gpumon.sock, /tmp/gpumon-UID/gpumon.sock, /run/gpumon/gpumon.sock
       Default paths of the control socket: the first one that can be created; the last one for root.
+  /run/gpumon/public.sock
+      Default path of --join, where the system service shares its readings.
   DIR/history.db
       History, an SQLite database.
 
@@ -140,7 +155,9 @@ Exit codes: 0 stopped by a signal, 1 error, 2 invalid argument or address in use
 const MOST_THREADS: usize = 4;
 
 pub(crate) fn run(source: &SourceArgs, args: &ServeArgs) -> Result<(), Failure> {
-    in_runtime(serve(source, args))
+    // While there is one thread.
+    let inherited = Inherited::take().map_err(Failure::usage)?;
+    in_runtime(serve(source, args, inherited))
 }
 
 /// Serves until that ends, and logs to standard error.
@@ -185,7 +202,7 @@ pub(super) fn asked_to_end(
     })
 }
 
-async fn serve(source: &SourceArgs, args: &ServeArgs) -> Result<(), Failure> {
+async fn serve(source: &SourceArgs, args: &ServeArgs, inherited: Inherited) -> Result<(), Failure> {
     source.source.check()?;
     let program = std::env::current_exe().context("cannot find gpumon's own program file")?;
     let runs = RunSettings {
@@ -207,26 +224,32 @@ async fn serve(source: &SourceArgs, args: &ServeArgs) -> Result<(), Failure> {
         None => Listener::tcp(args.listen)?,
     };
     let named_door = named_door(args).await?;
+    let is_activated = !inherited.is_empty();
+    let inherited = inherited.into_listeners()?;
+    let shared_door = args.join.shared().await?;
+    let join = args.join.settings(source, &args.sampling, is_activated || shared_door.is_some());
     let interval_ms = args.sampling.interval_ms;
     tracing::info!("serving {} every {interval_ms} ms at {}", source.source, door.address());
     let local_door = match named_door {
-        None if args.wants_local_door() => default_door().await,
+        None if args.wants_local_door() && !is_activated => default_door().await,
         named => named,
     };
-    if let Some(door) = &local_door {
+    let others: Vec<Listener> = local_door.into_iter().chain(shared_door).chain(inherited).collect();
+    for door in &others {
         tracing::info!("local programs find it at {}", door.address());
     }
     let public_origins = args.public_origin.clone();
     let history = args.history.settings();
     let settings = Settings {
         readings: Readings::Collector(collector),
+        join,
         process_metrics: args.metrics_processes,
         public_origins,
         runs,
         history,
         alerts,
     };
-    gpumon_server::run(iter::once(door).chain(local_door).collect(), settings, shutdown).await?;
+    gpumon_server::run(iter::once(door).chain(others).collect(), settings, shutdown).await?;
     Ok(())
 }
 
@@ -297,7 +320,10 @@ async fn hung_up(hang_up: &mut Signal, reload: Option<watch::Sender<u64>>) {
     while hang_up.recv().await.is_some() {
         let is_closed = had_terminal && !isatty(std::io::stdin());
         match &reload {
-            Some(reload) if !is_closed => reload.send_modify(|count| *count += 1),
+            Some(reload) if !is_closed => {
+                service::reloading();
+                reload.send_modify(|count| *count += 1);
+            }
             None if !had_terminal => tracing::info!("there is nothing to read anew: start with --alerts FILE"),
             _ => return,
         }
