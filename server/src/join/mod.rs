@@ -80,18 +80,18 @@ impl Join {
         tracing::info!("joined the server at {socket}: it reads the GPUs for this one, too");
         let joined = hub.join(self.settings.socket.clone());
         let begun = Instant::now();
-        let mut give_up = begun;
+        let mut give_up = None;
         let why = loop {
             let connected = Instant::now();
             match self.relay(connection, hub).await {
                 Left::Unfit(why) => break why,
                 Left::Lost(why) => {
-                    if connected.elapsed() >= GRACE {
-                        give_up = Instant::now() + GRACE;
-                    }
+                    // One that lets nobody stay is given up all the same.
+                    let until = give_up.filter(|_| connected.elapsed() < GRACE);
+                    let until = *give_up.insert(until.unwrap_or_else(|| Instant::now() + GRACE));
                     let message = format!("no connection to the server at {socket} ({why}); retrying");
                     hub.set_collector_state(CollectorState::Restarting, Some(message));
-                    match self.connect_until(give_up).await {
+                    match self.connect_until(until).await {
                         Some(again) => connection = again,
                         None => break why,
                     }

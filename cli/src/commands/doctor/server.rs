@@ -84,11 +84,13 @@ fn judge(at: &str, version: &str, collector: &CollectorStatus) -> Finding {
     let message = collector.message.clone().unwrap_or_default();
     let check = "server";
     match collector.state {
-        CollectorState::Running => Finding::ok(check, format!("{version} at {at}, reading")),
-        CollectorState::Starting => Finding::note(check, format!("{version} at {at}, starting")),
-        CollectorState::Paused => {
-            Finding::note(check, format!("{version} at {at}, {message}")).with_cure("`gpumon resume`")
+        CollectorState::Running => {
+            let through = collector.joined.as_ref().map(|socket| format!(" through the server at {socket}"));
+            Finding::ok(check, format!("{version} at {at}, reading{}", through.unwrap_or_default()))
         }
+        CollectorState::Starting => Finding::note(check, format!("{version} at {at}, starting")),
+        CollectorState::Paused => Finding::note(check, format!("{version} at {at}, {message}"))
+            .with_cure(if collector.joined.is_some() { "`sudo gpumon resume`" } else { "`gpumon resume`" }),
         CollectorState::Restarting => {
             Finding::warning(check, format!("{version} at {at}: {message}"), "it retries automatically; see its log")
         }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use clap::builder::{FalseyValueParser, OsStringValueParser, TypedValueParser};
 use gpumon_server::{
     join::JoinSettings,
     listen::{ListenError, Listener},
@@ -14,16 +15,16 @@ use crate::options::{SamplingArgs, SourceArgs};
 #[derive(Debug, clap::Args)]
 pub(super) struct JoinArgs {
     /// Also listen on a unix socket that every user of this machine may read from; their own servers join it
-    #[arg(long, env = "GPUMON_SHARED_SOCKET", value_name = "PATH")]
+    #[arg(long, env = "GPUMON_SHARED_SOCKET", value_name = "PATH", value_parser = path())]
     shared_socket: Option<PathBuf>,
 
     /// Shared socket of another server to join: its readings and history are shown while it is there, and the GPUs are read
     /// here while it is not
-    #[arg(long, env = "GPUMON_JOIN", value_name = "PATH", default_value = local::SHARED)]
+    #[arg(long, env = "GPUMON_JOIN", value_name = "PATH", default_value = local::SHARED, value_parser = path())]
     join: PathBuf,
 
     /// Always read the GPUs with a collector of this server's own
-    #[arg(long, env = "GPUMON_NO_JOIN")]
+    #[arg(long, env = "GPUMON_NO_JOIN", value_parser = FalseyValueParser::new())]
     no_join: bool,
 }
 
@@ -47,4 +48,9 @@ impl JoinArgs {
         let joins = is_named && !self.no_join && !is_shared && !source.is_read_here();
         joins.then(|| JoinSettings { socket: self.join.clone(), proc_root: sampling.procfs().to_owned() })
     }
+}
+
+/// A variable may be set to nothing.
+fn path() -> impl TypedValueParser<Value = PathBuf> {
+    OsStringValueParser::new().map(PathBuf::from)
 }
