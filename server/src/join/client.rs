@@ -16,7 +16,7 @@ use crate::frame::{ClientFrame, CollectorState, Hello};
 const FIRST_FRAME: Duration = Duration::from_secs(5);
 
 /// It sends something every five seconds.
-const SILENCE: Duration = Duration::from_secs(15);
+const SILENCE: Duration = Duration::from_secs(10);
 
 /// Samples of some GPUs are some kilobytes.
 const READ_BUFFER: usize = 16 * 1024;
