@@ -137,7 +137,7 @@ mod tests {
         let oldest_ms = times_ms.first().copied().unwrap_or(100_000);
         let storage = Storage { on_disk: !is_sampled, problem: None, reach_ms: resolution_ms * 1000 };
         let (from_ms, to_ms) = (oldest_ms, 100_000);
-        let span = HistorySpan {
+        HistorySpan {
             from_ms,
             to_ms,
             resolution_ms,
@@ -147,8 +147,7 @@ mod tests {
             gpus,
             host,
             ..HistorySpan::default()
-        };
-        span
+        }
     }
 
     fn power(span: &HistorySpan) -> Vec<(u64, Option<f64>)> {

@@ -152,7 +152,7 @@ mod tests {
 
     fn as_told_by_another(pid: u32, user: Reading<String>, started_ms: Reading<u64>) -> Process {
         let (name, command) = (Reading::Now("sleep".to_owned()), Reading::Absent(Absence::Hidden));
-        Process { user, started_ms, name, command, ..examples::process(pid, 1) }
+        Process { name, command, user, started_ms, ..examples::process(pid, 1) }
     }
 
     #[test]

@@ -63,7 +63,9 @@ impl EventLog {
             others.into_iter().filter(|event| !events.iter().any(|known| known.is_same(event))).collect();
         events.extend(unknown);
         events.sort_by_key(|event| event.at_ms);
-        events.into_iter().for_each(|event| self.add(event));
+        for event in events {
+            self.add(event);
+        }
     }
 
     fn make_room(&mut self) {

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Between attempts at a server that is not there.
-const RETRY: Duration = Duration::from_secs(5);
+/// Between attempts at a server that is not there, which cost next to nothing, and at one that cannot be joined.
+const ABSENT: Duration = Duration::from_secs(5);
+const REFUSED: Duration = Duration::from_mins(1);
 
 /// After a server was left, the time until it is joined again doubles from the shorter to the longer.
 const SHORTEST: Duration = Duration::from_secs(10);
@@ -39,8 +40,9 @@ impl Attempts {
         self.waits
     }
 
-    pub(super) fn failed(&mut self) {
-        self.wait_for(RETRY);
+    /// There was no server, or none to join.
+    pub(super) fn failed(&mut self, is_absent: bool) {
+        self.wait_for(if is_absent { ABSENT } else { REFUSED });
     }
 
     /// The server was left, after it had been there for long or not.
@@ -71,7 +73,9 @@ mod tests {
         assert_eq!(waits, [10, 20, 40, 80, 160, 300, 300]);
         attempts.lost(true);
         assert_eq!(attempts.wait(), SHORTEST);
-        attempts.failed();
-        assert_eq!(attempts.wait(), RETRY);
+        attempts.failed(true);
+        assert_eq!(attempts.wait(), ABSENT);
+        attempts.failed(false);
+        assert_eq!(attempts.wait(), REFUSED);
     }
 }

@@ -26,9 +26,6 @@ pub(super) struct Connection {
     /// All that it knew then.
     pub(super) hello: Hello,
     pub(super) frames: Frames,
-    /// Whether the kernel knows a PID of the process that listens: else it lives in a PID namespace that this process does
-    /// not see, and its PIDs mean other processes here.
-    pub(super) shares_pids: bool,
 }
 
 /// What it sends from then on.
@@ -51,7 +48,12 @@ impl Connection {
             io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => Refused::Absent,
             _ => Refused::Unfit(error.to_string()),
         })?;
-        let shares_pids = stream.peer_cred().is_ok_and(|peer| peer.pid().is_some_and(|pid| pid > 0));
+        // The kernel knows no PID of who listens in a PID namespace that this process does not see.
+        if stream.peer_cred().is_ok_and(|peer| peer.pid().is_none_or(|pid| pid <= 0)) {
+            return Err(Refused::Unfit(
+                "processes have other numbers there: it is in another PID namespace".to_owned(),
+            ));
+        }
         let unfit = |error: &dyn std::fmt::Display| Refused::Unfit(error.to_string());
         let config = WebSocketConfig::default().read_buffer_size(READ_BUFFER);
         let url = "ws://localhost/api/v1/stream";
@@ -65,7 +67,7 @@ impl Connection {
             serde_json::from_str(&text).map_err(|error| Refused::Unfit(format!("its version is another: {error}")))?;
         match why_unfit(&hello) {
             Some(why) => Err(Refused::Unfit(why)),
-            None => Ok(Self { hello, frames, shares_pids }),
+            None => Ok(Self { hello, frames }),
         }
     }
 }
@@ -105,4 +107,31 @@ fn why_unfit(hello: &Hello) -> Option<String> {
     }
     (hello.collector.state == CollectorState::Unavailable)
         .then(|| hello.collector.message.clone().unwrap_or_else(|| "it reads no GPUs".to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_a_server_that_reads_the_gpus_of_this_machine_itself_is_joined() {
+        let of = |collector: serde_json::Value, inventory: serde_json::Value| {
+            let history = json!({ "times_ms": [], "gpus": [] });
+            let hello = json!({
+                "version": "1.0.0", "at_ms": 1, "collector": collector, "inventory": inventory, "sample": null,
+                "details": [], "events": [], "history": history,
+            });
+            why_unfit(&serde_json::from_value(hello).unwrap())
+        };
+        let collector = |state: &str| json!({ "state": state, "since_ms": 1, "message": "no driver" });
+        for state in ["running", "starting", "paused", "restarting"] {
+            assert_eq!(of(collector(state), json!(null)), None, "{state}");
+        }
+        assert_eq!(of(collector("unavailable"), json!(null)).unwrap(), "no driver");
+        let mut joined = collector("running");
+        joined["joined"] = json!("/run/other.sock");
+        assert!(of(joined, json!(null)).unwrap().contains("/run/other.sock"));
+    }
 }

@@ -52,8 +52,6 @@ pub(crate) struct Join {
     /// Why it could not be joined last.
     refusal: Option<String>,
     own: Option<OwnProcesses>,
-    /// Whether the PIDs that it tells mean the same processes here.
-    shares_pids: bool,
 }
 
 /// Why it is followed no longer.
@@ -66,7 +64,7 @@ enum Left {
 
 impl Join {
     pub(crate) fn new(settings: JoinSettings, interval: watch::Receiver<Duration>) -> Self {
-        Self { settings, interval, attempts: Attempts::new(), refusal: None, own: None, shares_pids: false }
+        Self { settings, interval, attempts: Attempts::new(), refusal: None, own: None }
     }
 
     /// Shows what that server tells, for as long as it does. It returns when it is time for a collector of this server's
@@ -126,7 +124,7 @@ impl Join {
             Err(Refused::Absent) => None,
             Err(Refused::Unfit(why)) => Some(why),
         };
-        self.attempts.failed();
+        self.attempts.failed(refusal.is_none());
         if let Some(why) = refusal.as_ref().filter(|why| self.refusal.as_ref() != Some(why)) {
             let socket = self.settings.socket.display();
             tracing::warn!("not joining the server at {socket}: {why}; reading the GPUs here");

@@ -24,8 +24,7 @@ const PATIENCE: Duration = Duration::from_millis(200);
 impl Join {
     /// Passes on what comes, until nothing does or it is not to be shown.
     pub(super) async fn relay(&mut self, connection: Connection, hub: &Arc<Hub>) -> Left {
-        let Connection { hello, mut frames, shares_pids } = connection;
-        self.shares_pids = shares_pids;
+        let Connection { hello, mut frames } = connection;
         match self.pass_on(hello, &mut frames, hub).await {
             Ok(never) => match never {},
             Err(left) => left,
@@ -107,7 +106,7 @@ impl Join {
             }
             _ => true,
         };
-        if !self.shares_pids || !is_about_processes {
+        if !is_about_processes {
             return Ok((record, None));
         }
         let (own, proc_root) = (self.own.take(), self.settings.proc_root.clone());
