@@ -98,11 +98,16 @@ impl Machine {
 
     /// The server of a user of the machine.
     fn of_ana(&self, arguments: &[&str]) -> Server {
+        let mut command = self.command_of_ana(arguments);
+        become_user(&mut command, ANA);
+        Server::start(command)
+    }
+
+    fn command_of_ana(&self, arguments: &[&str]) -> Command {
         let (socket, control) = (self.socket(), self.fake.path("ana/control.sock"));
         let mut command = self.fake.gpumon(&[&["serve", "--listen", "127.0.0.1:0"], arguments].concat());
         command.env_remove("GPUMON_NO_JOIN").env("GPUMON_JOIN", socket).env("GPUMON_CONTROL", control);
-        become_user(&mut command, ANA);
-        Server::start(command)
+        command
     }
 }
 
@@ -323,6 +328,29 @@ fn a_socket_that_answers_nonsense_costs_nobody_their_readings() {
     eventually("a collector reads", || is_own(&ana));
     let why = (0..3).map(|_| ana.next_message()).find(|line| line.contains("not joining"));
     assert!(why.is_some());
+}
+
+#[test]
+fn a_server_of_another_pid_namespace_where_numbers_mean_other_processes_is_not_joined() {
+    if !geteuid().is_root() {
+        return;
+    }
+    let machine = Machine::new();
+    let service = machine.service(&[]);
+    eventually("it has a sample", || service.get("/readyz").status == 200);
+    let inner = machine.command_of_ana(&[]);
+    let mut command = Command::new("unshare");
+    command.args(["--pid", "--fork", "--kill-child", "--mount-proc"]).arg(inner.get_program()).args(inner.get_args());
+    for (name, value) in inner.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    let mut ana = Server::start(command);
+    let why = (0..3).map(|_| ana.next_message()).find(|line| line.contains("not joining")).unwrap();
+    assert!(why.contains("PID namespace"), "{why}");
+    eventually("a collector reads", || is_own(&ana));
 }
 
 /// Nanoseconds of a processor that the threads of a process have used.
