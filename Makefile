@@ -109,6 +109,7 @@ test-packages: fake-library $(CONDA)/.made ## test what `make dist` has built, i
 	@$(PYTHON) tools/need.py packages
 	@$(STEP) "lintian" lintian --fail-on error,warning dist/gpumon_*_amd64.deb dist/gpumon_*_arm64.deb
 	@$(PYTHON) tests/packages/run.py
+	@$(PYTHON) tests/packages/service.py
 	@$(PYTHON) tests/packages/image.py
 	@$(CONDA)/bin/python tests/packages/conda.py
 	@$(CONDA)/bin/python tests/packages/sdist.py

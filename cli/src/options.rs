@@ -3,7 +3,7 @@
 use std::{
     ffi::OsString,
     ops::{ControlFlow, RangeInclusive},
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{
         Arc,
         mpsc::{self, Receiver},
@@ -192,6 +192,10 @@ impl SamplingArgs {
     /// How conditions are found.
     pub(crate) fn conditions(&self) -> ConditionSettings {
         ConditionSettings { held_idle_after_ms: self.held_idle_after.as_millis() as u64 }
+    }
+
+    pub(crate) fn procfs(&self) -> &Path {
+        &self.procfs
     }
 
     /// What a sampler takes, with everything that a GPU can tell.

@@ -67,6 +67,7 @@ fn measure() -> io::Result<()> {
         worker: gpumon_workload::parent::WorkerCommand { program: env::current_exe()?, arguments: Vec::new() },
     };
     let settings = Settings {
+        join: None,
         readings: Readings::Collector(collector),
         live: Live::default().fixed(),
         public_origins: Vec::new(),

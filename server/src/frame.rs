@@ -210,6 +210,11 @@ pub struct CollectorStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub resumes_ms: Option<u64>,
+    /// The socket of the server whose collector it is, where this server has joined that one; left out where the collector
+    /// is this server's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub joined: Option<String>,
 }
 
 /// States of the collector.

@@ -3,6 +3,7 @@
 //! - [`frame`] is what travels: the stream's frames and the snapshot.
 //! - [`supervisor`] keeps the [`collector`] running, the child process that reads the driver, unless [`control`] says
 //!   that it is to pause; [`stuck_collectors`] are those that cannot be killed.
+//! - [`join`] shows another server's readings in the place of a collector's.
 //! - [`sampling_interval`] is how often it samples, [`rate_limiter`] which of the samples one client gets, [`mark_limit`]
 //!   how many marks and cells there may be.
 //! - [`live`] is what can change while it runs.
@@ -17,11 +18,13 @@
 //! - [`encoder`] writes what takes milliseconds off the event loop, [`respond`] answers with that over HTTP.
 //! - [`content_type`] is what the files of the page are.
 //! - [`memory`] gives back what clients needed.
-//! - [`listen`] is where clients come in, [`connections`] how many may and for how long, and [`local`] the socket where
+//! - [`service`] tells a service manager how the server is, [`activation`] takes sockets from it.
+//! - [`listen`] is where clients come in, [`shared`] what every user of the machine may do there, [`connections`] how many may and for how long, and [`local`] the socket where
 //!   programs of this machine look for a server.
 //!
 //! This process never loads NVML, so that a hanging or crashing driver cannot take it along.
 
+pub mod activation;
 pub mod alerts;
 mod answers;
 mod app;
@@ -38,6 +41,7 @@ pub mod fuzzing;
 mod guard;
 mod history;
 mod hub;
+pub mod join;
 pub mod listen;
 mod live;
 pub mod local;
@@ -56,6 +60,8 @@ mod respond;
 mod routes;
 pub mod runs;
 mod sampling_interval;
+pub mod service;
+mod shared;
 mod snapshot;
 mod snapshot_parts;
 mod stream;
@@ -66,6 +72,7 @@ mod view;
 
 use std::{future::Future, io, sync::Arc, time::Duration};
 
+use axum::middleware;
 use gpumon_recording::Player;
 use tokio::{sync::watch, task::JoinSet};
 
@@ -75,6 +82,7 @@ use self::{
     app::{AppState, Encoders},
     control::Control,
     hub::Hub,
+    join::JoinSettings,
     listen::Listener,
     mark_limit::MarkLimit,
     memory::Memory,
@@ -108,6 +116,8 @@ pub enum Readings {
 pub struct Settings {
     /// Where samples come from.
     pub readings: Readings,
+    /// Whose readings are shown instead of a collector's, while that server is there.
+    pub join: Option<JoinSettings>,
     /// What can change meanwhile.
     pub live: watch::Receiver<Live>,
     /// Where browsers reach it through a reverse proxy. With any, nobody at the port counts as the server's own user.
@@ -129,8 +139,8 @@ pub async fn run(
     settings: Settings,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
-    let Settings { readings, live, public_origins, runs, history, alerts: AlertSettings { rules, conditions, file } } =
-        settings;
+    let Settings { readings, join, live, public_origins, runs, history, alerts } = settings;
+    let AlertSettings { rules, conditions, file } = alerts;
     let (hub, control) = (Arc::new(Hub::new()), Arc::new(Control::new()));
     let data_folder = history.as_ref().map(|history| history.folder.clone());
     if let Some(history) = history {
@@ -145,7 +155,7 @@ pub async fn run(
     let (mut supervision, replay) = match readings {
         Readings::Collector(collector) => {
             let interval = sampling_interval.interval();
-            let supervision = supervisor::supervise(collector, Arc::clone(&hub), Arc::clone(&control), interval);
+            let supervision = supervisor::supervise(collector, Arc::clone(&hub), Arc::clone(&control), interval, join);
             (tokio::spawn(supervision), None)
         }
         Readings::Recording(player) => {
@@ -175,18 +185,22 @@ pub async fn run(
     let mut servers = JoinSet::new();
     for listener in listeners {
         let router = routes::router(app.clone(), listener.access());
+        let router = if listener.is_shared() { router.layer(middleware::from_fn(shared::read_only)) } else { router };
         servers.spawn(connections::serve(listener, behind_proxy, router, Arc::clone(&connections), stopped.clone()));
     }
+    service::ready();
     let result = tokio::select! {
         result = all_closed(&mut servers) => result,
         () = async {
             shutdown.await;
+            service::stopping();
             let _ = stop.send(true);
             tokio::time::sleep(SHUTDOWN_TIMEOUT).await;
         } => Ok(()),
         () = trim(&app, &connections) => Ok(()),
         () = app.hub.end_buckets() => Ok(()),
         () = following => Ok(()),
+        () = service::report(&app.hub, &connections) => Ok(()),
         Some(_) = evaluation.join_next() => Err(io::Error::other("the evaluation of alerts failed")),
         // It ends only by a defect. A server that looks well and shows nothing new would be worse than none.
         _ = &mut supervision => Err(io::Error::other("the collector's supervisor failed")),

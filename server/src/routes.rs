@@ -78,7 +78,8 @@ async fn healthz() -> &'static str {
 async fn readyz(State(app): State<AppState>) -> Response {
     let collector = app.hub.collector();
     if app.hub.is_fresh(now_ms()) {
-        return "ready\n".into_response();
+        let joined = collector.joined.map(|socket| format!("joined the server at {socket}\n"));
+        return format!("ready\n{}", joined.unwrap_or_default()).into_response();
     }
     let none = if app.replay.is_some() { "a recording is replayed" } else { "no fresh sample" };
     let message = collector.message.unwrap_or_else(|| none.to_owned());

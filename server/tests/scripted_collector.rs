@@ -58,6 +58,7 @@ impl Server {
             worker: gpumon_workload::parent::WorkerCommand { program: "/bin/false".into(), arguments: Vec::new() },
         };
         let settings = Settings {
+            join: None,
             readings: Readings::Collector(collector),
             live: Live::default().fixed(),
             public_origins: Vec::new(),

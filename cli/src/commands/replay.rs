@@ -98,6 +98,7 @@ async fn serve(
     let settings = Settings {
         readings: Readings::Recording(Box::new(player)),
         live: Live::default().fixed(),
+        join: None,
         public_origins: Vec::new(),
         // None is started: the server refuses what changes anything.
         runs: RunSettings { worker: WorkerCommand { program: "gpumon".into(), arguments: Vec::new() } },

@@ -29,6 +29,20 @@ pub struct GpuRef {
     pub uuid: Option<String>,
 }
 
+impl Event {
+    /// Whether both tell the same. Who may see more of a process has another name for it.
+    pub fn is_same(&self, other: &Self) -> bool {
+        use EventKind::{ProcessEnded, ProcessStarted};
+        let is_alike = match (&self.what, &other.what) {
+            (ProcessStarted(one), ProcessStarted(other)) | (ProcessEnded(one), ProcessEnded(other)) => {
+                one.pid == other.pid
+            }
+            (one, other) => one == other,
+        };
+        self.at_ms == other.at_ms && self.gpu == other.gpu && is_alike
+    }
+}
+
 /// What happened, told apart by `what`.
 #[derive(Debug, Clone, PartialEq, Serialize, TS, JsonSchema)]
 #[serde(tag = "what", rename_all = "snake_case")]

@@ -56,6 +56,18 @@ impl EventLog {
         earlier.into_iter().chain(since).for_each(|event| self.add(event));
     }
 
+    /// Puts what another server has seen, too, in its place; what is known already stays as it is.
+    pub(super) fn merge(&mut self, others: Vec<Event>) {
+        let mut events: Vec<_> = std::mem::take(&mut self.events).into();
+        let unknown: Vec<_> =
+            others.into_iter().filter(|event| !events.iter().any(|known| known.is_same(event))).collect();
+        events.extend(unknown);
+        events.sort_by_key(|event| event.at_ms);
+        for event in events {
+            self.add(event);
+        }
+    }
+
     fn make_room(&mut self) {
         if self.events.len() == EVENTS {
             self.events.remove(least_important(&self.events));

@@ -50,7 +50,13 @@ pub(super) fn snapshot() -> Snapshot {
     let text = |text: &str| Reading::Now(text.to_owned());
     Snapshot {
         version: "0.1.0".to_owned(),
-        collector: CollectorStatus { state: CollectorState::Running, since_ms: 0, message: None, resumes_ms: None },
+        collector: CollectorStatus {
+            state: CollectorState::Running,
+            since_ms: 0,
+            message: None,
+            resumes_ms: None,
+            joined: None,
+        },
         inventory: Some(Inventory {
             at_ms: now,
             hostname: "node7".to_owned(),

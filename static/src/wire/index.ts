@@ -204,7 +204,12 @@ export type CollectorStatus = {
   /** Why, in words for people, where it is not running. */
   message: string | null,
   /** When a pause ends by itself; left out where it does not. */
-  resumes_ms?: number, };
+  resumes_ms?: number,
+  /**
+   * The socket of the server whose collector it is, where this server has joined that one; left out where the collector
+   * is this server's own.
+   */
+  joined?: string, };
 
 /** `nvmlComputeMode_t`. */
 export type ComputeMode = "default" | "exclusive_process" | "prohibited";

@@ -88,8 +88,8 @@ mod tests {
     use super::*;
     use crate::commands::schema::{What, schema};
 
-    /// Keys of texts: what gpumon or the driver says, possibly with a name in it.
-    const TEXTS: [&str; 6] = ["message", "rule", "step", "text", "title", "value"];
+    /// Keys of texts: what gpumon or the driver says, possibly with a name in it, as that of a home folder.
+    const TEXTS: [&str; 7] = ["joined", "message", "rule", "step", "text", "title", "value"];
 
     fn is_free(schema: &Value) -> bool {
         let kind = &schema["type"];

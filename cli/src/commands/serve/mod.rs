@@ -1,5 +1,6 @@
 //! `gpumon serve`: the web page, the stream and the snapshot.
 
+mod join;
 mod reload;
 
 use std::{
@@ -16,11 +17,13 @@ use anyhow::Context;
 use gpumon_history::writer;
 use gpumon_server::{
     Live, Readings, Settings,
+    activation::Inherited,
     alerts::AlertSettings,
     listen::{ListenError, Listener},
     local,
     public_origin::PublicOrigin,
     runs::RunSettings,
+    service,
     supervisor::Collector,
 };
 use gpumon_workload::parent::WorkerCommand;
@@ -31,7 +34,7 @@ use tokio::{
     task::block_in_place,
 };
 
-use self::reload::Reload;
+use self::{join::JoinArgs, reload::Reload};
 use super::{alerts, collect};
 use crate::{
     config::Resolved,
@@ -67,6 +70,9 @@ pub(crate) struct ServeArgs {
     /// Do not open a control socket
     #[arg(long, env = "GPUMON_NO_CONTROL", conflicts_with = "socket")]
     no_control: bool,
+
+    #[command(flatten)]
+    join: JoinArgs,
 
     #[command(flatten)]
     sampling: SamplingArgs,
@@ -124,6 +130,8 @@ Examples:
       Use a free port, printed in the first message, and sample twice per second.
   gpumon serve --socket /run/user/1000/gpumon-page.sock
       Serve on a unix socket for this user only.
+  gpumon serve --shared-socket /run/gpumon/public.sock
+      Read the GPUs for the servers of all users of this machine, too.
   gpumon serve --data-dir ~/.local/state/gpumon
       Keep history over restarts, for up to a year.
   gpumon serve --public-origin https://gpus.example.org
@@ -140,6 +148,8 @@ Environment:
 Files:
   $XDG_RUNTIME_DIR/gpumon.sock, /tmp/gpumon-UID/gpumon.sock, /run/gpumon/gpumon.sock
       Default paths of the control socket: the first one that can be created; the last one for root.
+  /run/gpumon/public.sock
+      Default path of --join, where the system service shares its readings.
   DIR/history.db
       History, an SQLite database.
   DIR/learned.json
@@ -154,7 +164,9 @@ const LEARNED: &str = "learned.json";
 const MOST_THREADS: usize = 4;
 
 pub(crate) fn run(source: &SourceArgs, args: &ServeArgs, resolved: &Resolved) -> Result<(), Failure> {
-    in_runtime(serve(source, args, resolved))
+    // While there is one thread.
+    let inherited = Inherited::take().map_err(Failure::usage)?;
+    in_runtime(serve(source, args, resolved, inherited))
 }
 
 /// Serves until that ends, and logs to standard error.
@@ -199,7 +211,12 @@ pub(super) fn asked_to_end(
     })
 }
 
-async fn serve(source: &SourceArgs, args: &ServeArgs, resolved: &Resolved) -> Result<(), Failure> {
+async fn serve(
+    source: &SourceArgs,
+    args: &ServeArgs,
+    resolved: &Resolved,
+    inherited: Inherited,
+) -> Result<(), Failure> {
     source.source.check()?;
     let program = std::env::current_exe().context("cannot find gpumon's own program file")?;
     let runs = RunSettings {
@@ -223,25 +240,31 @@ async fn serve(source: &SourceArgs, args: &ServeArgs, resolved: &Resolved) -> Re
         None => Listener::tcp(args.listen)?,
     };
     let named_door = named_door(args).await?;
+    let is_activated = !inherited.is_empty();
+    let inherited = inherited.into_listeners()?;
+    let shared_door = args.join.shared().await?;
+    let join = args.join.settings(source, &args.sampling, is_activated || shared_door.is_some());
     let interval_ms = args.sampling.interval_ms;
     tracing::info!("serving {} every {interval_ms} ms at {}", source.source, door.address());
     let local_door = match named_door {
-        None if args.wants_local_door() => default_door().await,
+        None if args.wants_local_door() && !is_activated => default_door().await,
         named => named,
     };
-    if let Some(door) = &local_door {
+    let others: Vec<Listener> = local_door.into_iter().chain(shared_door).chain(inherited).collect();
+    for door in &others {
         tracing::info!("local programs find it at {}", door.address());
     }
     let public_origins = args.public_origin.clone();
     let settings = Settings {
         readings: Readings::Collector(collector),
         live,
+        join,
         public_origins,
         runs,
         history,
         alerts: AlertSettings { rules, conditions: args.sampling.conditions(), file },
     };
-    gpumon_server::run(iter::once(door).chain(local_door).collect(), settings, shutdown).await?;
+    gpumon_server::run(iter::once(door).chain(others).collect(), settings, shutdown).await?;
     Ok(())
 }
 
@@ -317,7 +340,11 @@ async fn hung_up(hang_up: &mut Signal, mut reload: Option<Reload>) {
     while hang_up.recv().await.is_some() {
         let is_closed = had_terminal && !isatty(std::io::stdin());
         match reload.as_mut().filter(|reload| reload.has_files()) {
-            Some(reload) if !is_closed => block_in_place(|| reload.read_anew()),
+            Some(reload) if !is_closed => {
+                service::reloading();
+                block_in_place(|| reload.read_anew());
+                service::reloaded();
+            }
             None if !had_terminal => {
                 tracing::info!("there is nothing to read anew: there is neither a settings file nor --alerts FILE");
             }
