@@ -1,7 +1,7 @@
 //! What rules and alerts are, in sentences.
 
 use gpumon_probe::{
-    model::{Alert, ConditionKind, FiringAlert, GpuRef, Severity, fields::Unit},
+    model::{Alert, FiringAlert, GpuRef, Severity, fields::Unit},
     units::{byte_size, duration, three_digits},
 };
 
@@ -96,12 +96,6 @@ pub fn gpu_id(id: &GpuId) -> String {
     }
 }
 
-/// The tag of a condition.
-pub(crate) fn condition_tag(kind: &ConditionKind) -> String {
-    let kind = serde_json::to_value(kind).ok();
-    kind.as_ref().and_then(|kind| kind["condition"].as_str()).unwrap_or_default().to_owned()
-}
-
 fn lasting(check: &Check) -> String {
     if check.for_ms == 0 { String::new() } else { format!(" for {}", exact_duration(check.for_ms)) }
 }
@@ -145,6 +139,7 @@ fn amount(unit: Unit, value: f64) -> String {
         Unit::Joules => format!("{} J", trimmed(value)),
         Unit::Celsius | Unit::CelsiusDifference => format!("{} °C", trimmed(value)),
         Unit::Megahertz => format!("{} MHz", trimmed(value)),
+        Unit::Seconds => format!("{} s", trimmed(value)),
         Unit::Count => trimmed(value),
     }
 }

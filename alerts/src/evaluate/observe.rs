@@ -107,8 +107,7 @@ pub(super) fn observe(
             let Some(gpu) = gpu else { return Observation::Unknown };
             // The worst first.
             let met = gpu.conditions.iter().find(|condition| {
-                condition.severity >= *min_severity
-                    && kind.is_none_or(|kind| describe::condition_tag(&condition.kind) == kind)
+                condition.severity >= *min_severity && kind.is_none_or(|kind| condition.kind.tag() == Some(kind))
             });
             met.map_or(Observation::Inactive, |met| Observation::Active(Met::Condition(met.text.clone())))
         }

@@ -87,9 +87,13 @@ macro_rules! tagged {
             /// The tags that are known, in the order of the variants.
             pub const TAGS: &'static [&'static str] = &[$($tag),+];
 
-            fn read(from: &mut $crate::model::Object) -> serde_json::Result<Self> {
+            /// Its own tag; none where it is one that is not known.
+            pub fn tag(&self) -> Option<&'static str> {
                 // A variant that is new compiles only once it stands here.
-                let _ = |known: &Self| match known { $(Self::$variant { .. } => (),)+ $(Self::$other => (),)? };
+                match self { $(Self::$variant { .. } => Some($tag),)+ $(Self::$other => None)? }
+            }
+
+            fn read(from: &mut $crate::model::Object) -> serde_json::Result<Self> {
                 let read = match &*from.take::<String>($key)? {
                     $($tag => Self::$variant
                         $({ $($field: $crate::taken!(from $field $($how)?)),* })?

@@ -4,7 +4,9 @@
 //! the newest wins for a client that is slow; everything else goes through a `broadcast`, where each one counts.
 
 mod event_log;
+mod known;
 mod sample_frame;
+mod xid_counts;
 
 use std::{
     collections::BTreeMap,
@@ -42,7 +44,7 @@ use crate::{
 };
 
 use self::event_log::EventLog;
-pub(crate) use self::sample_frame::SampleFrame;
+pub(crate) use self::{known::Known, sample_frame::SampleFrame, xid_counts::XidCounts};
 
 /// This many events and states may queue up for a slow client before it is told that it missed some.
 const NOTICES: usize = 256;
@@ -90,6 +92,8 @@ struct State {
     events: EventLog,
     /// Which alerts fire now.
     alerts: Vec<FiringAlert>,
+    /// Since the start.
+    xids: XidCounts,
 }
 
 /// What alert rules are evaluated on.
@@ -137,6 +141,7 @@ impl Hub {
                 answers: DriverAnswers::default(),
                 events: EventLog::default(),
                 alerts: Vec::new(),
+                xids: XidCounts::default(),
             }),
             history: RwLock::default(),
             usage: RwLock::default(),
@@ -166,6 +171,7 @@ impl Hub {
             state.sample = None;
             state.details.clear();
             state.events = EventLog::default();
+            state.xids = XidCounts::default();
         });
         for line in lines {
             let _ = self.take_in(line, false);
@@ -201,7 +207,11 @@ impl Hub {
                 let _ = self.traces.send(TextFrame::new(line));
             }
             Record::Event(event) => {
-                if self.write(|state| state.events.add_from_collector(&event)) {
+                let is_new = self.write(|state| {
+                    state.xids.count(&event);
+                    state.events.add_from_collector(&event)
+                });
+                if is_new {
                     self.notify_if(is_told, TextFrame::new(line));
                     self.store_event(&event);
                 }
@@ -278,6 +288,19 @@ impl Hub {
                 CollectorState::Restarting | CollectorState::Unavailable => true,
             };
             KnownReadings { sample, inventory: state.inventory.clone(), is_watched }
+        })
+    }
+
+    /// What is known at this moment, without a copy of it.
+    pub(crate) fn known(&self) -> Known {
+        let usage = self.usage();
+        self.read(|state| Known {
+            collector: state.collector.clone(),
+            inventory: state.inventory.clone(),
+            sample: state.sample.clone(),
+            details: state.details.values().cloned().collect(),
+            xids: state.xids.clone(),
+            usage,
         })
     }
 

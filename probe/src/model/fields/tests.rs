@@ -120,6 +120,7 @@ fn a_name_for_prometheus_ends_in_its_unit() {
             Unit::Celsius | Unit::CelsiusDifference => "_celsius",
             Unit::Megahertz => "_hertz",
             Unit::BytesPerSecond => "_bytes_per_second",
+            Unit::Seconds => "_seconds",
             Unit::Count => "",
         };
         let name = if kind == Kind::Counter { name.strip_suffix("_total") } else { Some(name) };
