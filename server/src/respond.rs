@@ -21,10 +21,20 @@ use crate::{
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Resource {
-    Snapshot { history_ms: Option<u64>, metrics: Vec<String>, brief: bool },
-    History { from_ms: u64, to_ms: u64, points: u32, metrics: Vec<String> },
+    Snapshot {
+        history_ms: Option<u64>,
+        metrics: Vec<String>,
+        brief: bool,
+    },
+    History {
+        from_ms: u64,
+        to_ms: u64,
+        points: u32,
+        metrics: Vec<String>,
+    },
     Answers,
     Usage,
+    /// `/metrics`, by its names and its format.
     Metrics(PageKey),
     Page(String),
 }

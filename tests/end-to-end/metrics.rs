@@ -43,23 +43,20 @@ fn every_gpu_is_told_in_gpumons_names_and_in_dcgms() {
 }
 
 #[test]
-fn an_xid_that_is_over_is_still_a_series_and_counted() {
-    let fake = Fake::new(
-        "gpus = 2\n[[event]]\ngpu = 1\nat_s = 2\nkind = \"xid\"\ncode = 31\n[[event]]\ngpu = 1\nat_s = 4\n\
-         kind = \"xid\"\ncode = 31\n",
-    );
+fn an_xid_is_a_condition_and_counted_by_its_code() {
+    let fake = Fake::new("gpus = 2\n[[event]]\ngpu = 1\nat_s = 3\nkind = \"xid\"\ncode = 31\n");
     let server = Server::over(&fake, &[]);
     eventually("it is ready", || server.get("/readyz").status == 200);
     let series = |name: &str, of: &str| {
         let page = server.get("/metrics").body;
         page.lines()
-            .find(|line| line.starts_with(&format!("{name}{{gpu=\"1\"")) && line.contains(of))
+            .find(|line| line.starts_with(name) && line.contains(of))
             .and_then(|line| line.rsplit(' ').next()?.parse::<f64>().ok())
     };
-    eventually("nothing is wrong", || series("gpumon_condition", "condition=\"xid\"") == Some(0.0));
-    eventually("both errors are counted", || series("gpumon_gpu_xid_errors_total", "code=\"31\"") == Some(2.0));
-    eventually("it is a condition", || series("gpumon_condition", "condition=\"xid\"") == Some(1.0));
-    assert_eq!(series("gpumon_gpu_xid", "code=\"31\""), Some(1.0));
+    let of_gpu = |gpu: u32| series(&format!("gpumon_condition{{gpu=\"{gpu}\""), "condition=\"xid\"");
+    eventually("it is counted", || series("gpumon_gpu_xid_errors_total", "code=\"31\"") == Some(1.0));
+    eventually("it is a condition", || of_gpu(1) == Some(1.0));
+    assert_eq!((series("gpumon_gpu_xid{", "code=\"31\""), of_gpu(0)), (Some(1.0), Some(0.0)));
 }
 
 #[test]

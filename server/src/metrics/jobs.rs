@@ -66,3 +66,51 @@ pub(super) fn labels_of_job(user: Option<&str>, job: Option<&Job>) -> Labels {
 fn digits(id: &str) -> &str {
     id.get(..CONTAINER_DIGITS).unwrap_or(id)
 }
+
+#[cfg(test)]
+mod tests {
+    use gpumon_probe::model::{Notebook, Reading, SlurmJob};
+
+    use super::super::tests::{example, lines, process};
+    use super::*;
+
+    #[test]
+    fn jobs_on_a_gpu_are_told_once_and_no_more_than_there_is_room_for() {
+        let of = |pid, user: &str, owner: Owner| {
+            let user = Reading::Now(user.to_owned());
+            Process { user, owner: Reading::Now(owner), ..process(pid) }
+        };
+        let slurm = || Some(SlurmJob { job_id: "4711".to_owned(), step: Some("0".to_owned()) });
+        let path = Reading::Now("secret.ipynb".to_owned());
+        let notebook = Notebook { kernel_id: "k-1".to_owned(), kernel_name: None, path, kernel_pid: 3 };
+        let unit = |unit: &str| Some(unit.to_owned());
+        let mut busy = example();
+        let processes = vec![
+            of(1, "ana", Owner { slurm: slurm(), unit: unit("session-1.scope"), ..Owner::default() }),
+            of(2, "ana", Owner { slurm: slurm(), ..Owner::default() }),
+            of(3, "bo", Owner { notebook: Some(notebook), unit: unit("jupyter.service"), ..Owner::default() }),
+        ];
+        busy.sample.gpus[0].processes = Reading::Now(processes);
+        busy.sample.gpus[2].processes =
+            Reading::Now((0..70).map(|it| of(it, &format!("u{it}"), Owner::default())).collect());
+        let page = busy.own();
+        let told = lines(&page, "gpumon_gpu_job_info");
+        assert_eq!(
+            told[..2],
+            [
+                r#"gpumon_gpu_job_info{gpu="0",uuid="GPU-0",user="ana",slurm_job="4711"} 1"#,
+                r#"gpumon_gpu_job_info{gpu="0",uuid="GPU-0",user="bo",unit="jupyter.service",notebook="k-1"} 1"#,
+            ]
+        );
+        assert_eq!(told.len(), 2 + 64);
+        let omitted = lines(&page, "gpumon_gpu_jobs_omitted");
+        assert_eq!(
+            omitted,
+            [
+                r#"gpumon_gpu_jobs_omitted{gpu="0",uuid="GPU-0"} 0"#,
+                r#"gpumon_gpu_jobs_omitted{gpu="2",uuid="GPU-2"} 6"#
+            ]
+        );
+        assert!(!page.contains("secret"), "{page}");
+    }
+}

@@ -82,3 +82,43 @@ pub(super) fn write(page: &mut Page, scrape: &Scrape<'_>) {
 fn joules(usage: &OwnerUsage, read: fn(Joules) -> f64) -> Option<f64> {
     usage.joules.map(read)
 }
+
+#[cfg(test)]
+mod tests {
+    use gpumon_probe::{
+        model::{Job, JobKind},
+        usage::{UnheldUsage, Usage},
+    };
+
+    use super::super::tests::{example, lines};
+    use super::*;
+
+    #[test]
+    fn energy_and_time_are_counted_by_owner_with_their_bounds() {
+        let mut used = example();
+        let owner = |id: u32| OwnerUsage {
+            user: Some("ana".to_owned()),
+            job: Some(Job { kind: JobKind::Slurm, id: id.to_string(), path: None }),
+            gpu_seconds: 60.0,
+            exclusive_seconds: 30.5,
+            active_seconds: 10.0,
+            joules: (id > 0).then_some(Joules { least: 1.0, most: 9.0, estimate: 5.0 }),
+        };
+        let unheld = UnheldUsage { gpu_seconds: 4.0, joules: 2.0 };
+        used.usage = Usage { since_ms: 1, at_ms: 2, owners: (0..501).map(owner).collect(), unheld };
+        let page = used.own();
+        for series in [
+            r#"gpumon_owner_energy_joules_total{user="ana",slurm_job="1"} 5"#,
+            r#"gpumon_owner_energy_min_joules_total{user="ana",slurm_job="1"} 1"#,
+            r#"gpumon_owner_energy_max_joules_total{user="ana",slurm_job="1"} 9"#,
+            r#"gpumon_owner_gpu_seconds_total{user="ana",slurm_job="0"} 60"#,
+            r#"gpumon_owner_exclusive_gpu_seconds_total{user="ana",slurm_job="0"} 30.5"#,
+            "gpumon_unheld_energy_joules_total 2",
+            "gpumon_owners_omitted 1",
+        ] {
+            assert!(page.lines().any(|line| line == series), "{series}: {page}");
+        }
+        assert_eq!(lines(&page, "gpumon_owner_gpu_seconds_total").len(), 500);
+        assert!(!page.contains(r#"energy_joules_total{user="ana",slurm_job="0"}"#), "it has told no power");
+    }
+}

@@ -4,10 +4,10 @@ use gpumon_probe::{
     host::HostReader,
     model::{
         Absence, Board, Condition, ConditionKind, Event, EventKind, Gpu, GpuDetails, GpuRef, GpuSample, Health,
-        Inventory, Job, JobKind, MigDevice, MigInstance, MigSample, Notebook, Owner, Platform, Process, ProcessKind,
-        Reading, RemappedRows, Sample, Severity, SlurmJob, SourceKind, ThrottleReason, XidReport,
+        Inventory, MigDevice, MigInstance, MigSample, Platform, Process, ProcessKind, Reading, RemappedRows, Sample,
+        Severity, SourceKind, ThrottleReason, XidReport,
     },
-    usage::{Joules, OwnerUsage, UnheldUsage, Usage},
+    usage::Usage,
 };
 
 use super::*;
@@ -56,7 +56,7 @@ impl Example {
         key.write(&self.known(), with_processes)
     }
 
-    fn own(&self) -> String {
+    pub(super) fn own(&self) -> String {
         self.page(PageKey::default(), false)
     }
 
@@ -144,7 +144,7 @@ pub(super) fn process(pid: u32) -> Process {
 
 /// The lines of one family, after a check of the whole page.
 #[track_caller]
-fn lines<'a>(page: &'a str, name: &str) -> Vec<&'a str> {
+pub(super) fn lines<'a>(page: &'a str, name: &str) -> Vec<&'a str> {
     let (mut families, mut series, mut current) = (BTreeSet::new(), BTreeSet::new(), "");
     for line in page.lines() {
         if let Some(head) = line.strip_prefix("# TYPE ") {
@@ -341,72 +341,6 @@ fn an_error_of_a_lost_gpu_is_told_under_the_names_of_dcgm_too() {
     let values: Vec<_> =
         lines(&page, "DCGM_FI_DEV_XID_ERRORS").iter().map(|line| line.rsplit(' ').next().unwrap()).collect();
     assert_eq!(values, ["13", "13", "0"], "the newest, or 0");
-}
-
-#[test]
-fn jobs_on_a_gpu_are_told_once_and_no_more_than_there_is_room_for() {
-    let of = |pid, user: &str, owner: Owner| {
-        let user = Reading::Now(user.to_owned());
-        Process { user, owner: Reading::Now(owner), ..process(pid) }
-    };
-    let slurm = || Some(SlurmJob { job_id: "4711".to_owned(), step: Some("0".to_owned()) });
-    let path = Reading::Now("secret.ipynb".to_owned());
-    let notebook = Notebook { kernel_id: "k-1".to_owned(), kernel_name: None, path, kernel_pid: 3 };
-    let unit = |unit: &str| Some(unit.to_owned());
-    let mut busy = example();
-    let processes = vec![
-        of(1, "ana", Owner { slurm: slurm(), unit: unit("session-1.scope"), ..Owner::default() }),
-        of(2, "ana", Owner { slurm: slurm(), ..Owner::default() }),
-        of(3, "bo", Owner { notebook: Some(notebook), unit: unit("jupyter.service"), ..Owner::default() }),
-    ];
-    busy.sample.gpus[0].processes = Reading::Now(processes);
-    busy.sample.gpus[2].processes =
-        Reading::Now((0..70).map(|it| of(it, &format!("u{it}"), Owner::default())).collect());
-    let page = busy.own();
-    let told = lines(&page, "gpumon_gpu_job_info");
-    assert_eq!(
-        told[..2],
-        [
-            r#"gpumon_gpu_job_info{gpu="0",uuid="GPU-0",user="ana",slurm_job="4711"} 1"#,
-            r#"gpumon_gpu_job_info{gpu="0",uuid="GPU-0",user="bo",unit="jupyter.service",notebook="k-1"} 1"#,
-        ]
-    );
-    assert_eq!(told.len(), 2 + 64);
-    let omitted = lines(&page, "gpumon_gpu_jobs_omitted");
-    assert_eq!(
-        omitted,
-        [r#"gpumon_gpu_jobs_omitted{gpu="0",uuid="GPU-0"} 0"#, r#"gpumon_gpu_jobs_omitted{gpu="2",uuid="GPU-2"} 6"#]
-    );
-    assert!(!page.contains("secret"), "{page}");
-}
-
-#[test]
-fn energy_and_time_are_counted_by_owner_with_their_bounds() {
-    let mut used = example();
-    let owner = |id: u32| OwnerUsage {
-        user: Some("ana".to_owned()),
-        job: Some(Job { kind: JobKind::Slurm, id: id.to_string(), path: None }),
-        gpu_seconds: 60.0,
-        exclusive_seconds: 30.5,
-        active_seconds: 10.0,
-        joules: (id > 0).then_some(Joules { least: 1.0, most: 9.0, estimate: 5.0 }),
-    };
-    let unheld = UnheldUsage { gpu_seconds: 4.0, joules: 2.0 };
-    used.usage = Usage { since_ms: 1, at_ms: 2, owners: (0..501).map(owner).collect(), unheld };
-    let page = used.own();
-    for series in [
-        r#"gpumon_owner_energy_joules_total{user="ana",slurm_job="1"} 5"#,
-        r#"gpumon_owner_energy_min_joules_total{user="ana",slurm_job="1"} 1"#,
-        r#"gpumon_owner_energy_max_joules_total{user="ana",slurm_job="1"} 9"#,
-        r#"gpumon_owner_gpu_seconds_total{user="ana",slurm_job="0"} 60"#,
-        r#"gpumon_owner_exclusive_gpu_seconds_total{user="ana",slurm_job="0"} 30.5"#,
-        "gpumon_unheld_energy_joules_total 2",
-        "gpumon_owners_omitted 1",
-    ] {
-        assert!(page.lines().any(|line| line == series), "{series}: {page}");
-    }
-    assert_eq!(lines(&page, "gpumon_owner_gpu_seconds_total").len(), 500);
-    assert!(!page.contains(r#"energy_joules_total{user="ana",slurm_job="0"}"#), "it has told no power");
 }
 
 #[test]
