@@ -40,7 +40,9 @@ mod tests {
             let report = XidReport { code, pid: None, meaning: String::new(), advice: String::new(), message: None };
             counts.count(&Event { at_ms: 1, gpu, what: EventKind::Xid(report) });
         };
-        [(0, 79), (1, 13), (1, 79), (1, 13)].into_iter().for_each(|(gpu, code)| xid(Some(gpu), code));
+        for (gpu, code) in [(0, 79), (1, 13), (1, 79), (1, 13)] {
+            xid(Some(gpu), code);
+        }
         xid(None, 13);
         (0..10_000).for_each(|code| xid(Some(2), code));
         assert!(counts.of_gpu(1).eq([(13, 2), (79, 1)]));

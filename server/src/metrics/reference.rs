@@ -186,10 +186,18 @@ fn dcgm_table() -> String {
         };
         writeln!(rows, "| `{name}` | {new_name} | {kind} | {unit} | {help} |").unwrap();
     };
-    GPU_FIELDS.iter().for_each(|field| row(field.dcgm, field.kind, field.unit, field.help));
-    SAMPLE_METRICS.iter().for_each(|it| row(it.dcgm, it.kind, it.unit, &labeled(it)));
-    DETAIL_METRICS.iter().for_each(|it| row(it.dcgm, it.kind, it.unit, &labeled(it)));
-    BOARD_METRICS.iter().for_each(|it| row(it.dcgm, it.kind, it.unit, &labeled(it)));
+    for field in GPU_FIELDS {
+        row(field.dcgm, field.kind, field.unit, field.help);
+    }
+    for it in SAMPLE_METRICS {
+        row(it.dcgm, it.kind, it.unit, &labeled(it));
+    }
+    for it in DETAIL_METRICS {
+        row(it.dcgm, it.kind, it.unit, &labeled(it));
+    }
+    for it in BOARD_METRICS {
+        row(it.dcgm, it.kind, it.unit, &labeled(it));
+    }
     let labels = [Version::Old, Version::Renamed].map(Version::label_names);
     assert!(labels.as_flattened().iter().all(|label| DCGM.contains(&format!("`{label}`"))), "{labels:?}");
     rows.push_str("\nNot available:\n\n| Fields | Why |\n|---|---|\n");

@@ -1,4 +1,4 @@
-//! Prometheus' text format (version 0.0.4) and OpenMetrics 1.0: families of series, each with its help and type.
+//! Prometheus' text format (version 0.0.4) and `OpenMetrics` 1.0: families of series, each with its help and type.
 //!
 //! Written by hand, since the client library for Rust appends `_total` to every counter, and the names of dcgm-exporter
 //! have no such ending.

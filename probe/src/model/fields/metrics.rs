@@ -25,7 +25,7 @@ pub const SAMPLE_METRICS: &[Metric<GpuSample>] = &[
         Some(number(&it.nvlink.rx_bytes_per_second)? + number(&it.nvlink.tx_bytes_per_second)?)
     })
     .dcgm("DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL", "DCGM_FI_DEV_NVLINK_THROUGHPUT_BYTES_PER_SECOND"),
-    sample(State, Count, "Xid of the newest error that still lasts; 0 if there is none.", newest_xid)
+    sample(State, Count, "Xid of the newest error that still lasts; 0 if there is none.", |it| Some(newest_xid(it)))
         .dcgm("DCGM_FI_DEV_XID_ERRORS", "DCGM_FI_DEV_XID_ERROR")
         .outlasts_gpu(),
 ];
@@ -295,12 +295,12 @@ fn event_reasons(gpu: &GpuSample) -> Option<f64> {
     part(&gpu.throttle_reasons, |reasons| reasons.iter().fold(0, |bits, reason| bits | reason.bit()) as f64)
 }
 
-fn newest_xid(gpu: &GpuSample) -> Option<f64> {
+fn newest_xid(gpu: &GpuSample) -> f64 {
     let xids = gpu.conditions.iter().filter_map(|condition| match condition.kind {
         ConditionKind::Xid { code, last_ms, .. } => Some((last_ms, code)),
         _ => None,
     });
-    Some(xids.max().map_or(0.0, |(_, code)| code.into()))
+    xids.max().map_or(0.0, |(_, code)| code.into())
 }
 
 fn spare(details: &GpuDetails, read: fn(&SpareRows) -> u32) -> Option<f64> {
