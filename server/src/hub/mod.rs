@@ -25,7 +25,7 @@ use gpumon_history::{
     writer::{Restored, Settings},
 };
 use gpumon_probe::{
-    model::{Event, FiringAlert, GpuDetails, GpuRef, Inventory, Record, Sample, now_ms},
+    model::{Event, EventKind, FiringAlert, GpuDetails, GpuRef, Inventory, Record, Sample, now_ms},
     usage::{Usage, UsageMeter},
     vendor::{DriverAnswers, GpuAnswers},
 };
@@ -70,6 +70,8 @@ pub(crate) struct Hub {
     usage: RwLock<UsageMeter>,
     /// Counts what has been taken in, so that whoever has read something knows whether there is something newer.
     change_count: AtomicU64,
+    /// Counts changes of the collector's state, of what is there, and Xids: what metrics must not tell late.
+    state_change_count: AtomicU64,
     samples: watch::Sender<SampleFrame>,
     /// Counts samples and notices, so that a client waits for one thing alone.
     wakeups: watch::Sender<u64>,
@@ -146,6 +148,7 @@ impl Hub {
             history: RwLock::default(),
             usage: RwLock::default(),
             change_count: AtomicU64::new(0),
+            state_change_count: AtomicU64::new(0),
             samples: watch::Sender::new(SampleFrame::none()),
             wakeups: watch::Sender::new(0),
             notices: broadcast::Sender::new(NOTICES),
@@ -192,6 +195,7 @@ impl Hub {
                 let line = TextFrame::new(line);
                 self.history.write().unwrap_or_else(PoisonError::into_inner).set_inventory(&inventory);
                 self.write(|state| state.set_inventory(inventory, line.clone()));
+                self.count_state_change();
                 self.notify_if(is_told, line);
             }
             Record::Details(details) => {
@@ -211,6 +215,9 @@ impl Hub {
                     state.xids.count(&event);
                     state.events.add_from_collector(&event)
                 });
+                if matches!(event.what, EventKind::Xid(_)) {
+                    self.count_state_change();
+                }
                 if is_new {
                     self.notify_if(is_told, TextFrame::new(line));
                     self.store_event(&event);
@@ -256,6 +263,7 @@ impl Hub {
             state.collector = CollectorStatus { state: collector, since_ms, message, resumes_ms };
             state.collector.clone()
         });
+        self.count_state_change();
         self.notify(encode(&ServerFrame::Collector(status)));
     }
 
@@ -454,6 +462,15 @@ impl Hub {
         })
     }
 
+    /// The number of the last change of a state.
+    pub(crate) fn state_change(&self) -> u64 {
+        self.state_change_count.load(Ordering::Acquire)
+    }
+
+    fn count_state_change(&self) {
+        self.state_change_count.fetch_add(1, Ordering::Release);
+    }
+
     /// The number of the last change.
     pub(crate) fn change(&self) -> u64 {
         self.change_count.load(Ordering::Acquire)
@@ -518,7 +535,7 @@ fn write_json(frame: &ServerFrame) -> String {
 
 #[cfg(test)]
 mod tests {
-    use gpumon_probe::model::{Absence, EventKind, ProcessRef, Reading};
+    use gpumon_probe::model::{Absence, ProcessRef, Reading};
 
     use super::{event_log::PROCESS_EVENTS, *};
 

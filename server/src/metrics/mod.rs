@@ -1,6 +1,6 @@
 //! `/metrics`: what is known now, for Prometheus. It is written from memory, and never waits for the driver.
 //!
-//! - [`negotiate`] chooses the format, [`text`] writes it; [`shared`] has one page for all who ask at the same time.
+//! - [`negotiate`] chooses the format, [`text`] writes it; [`shared`] has one page for all who ask, and has it ready.
 //! - [`scrape`] is what may be told of which GPU.
 //! - [`health`], [`fields`], [`details`], [`jobs`], [`owners`] and [`processes`] are gpumon's own names, in base units.
 //! - [`dcgm`] are the names of dcgm-exporter, for its dashboards.
@@ -29,6 +29,10 @@ use axum::{
 };
 use gpumon_probe::model::now_ms;
 use serde::Deserialize;
+use tokio::{
+    task::spawn_blocking,
+    time::{Duration, Instant, sleep_until},
+};
 
 pub(crate) use self::shared::SharedPages;
 use self::{
@@ -39,11 +43,14 @@ use self::{
 use crate::{
     app::AppState,
     encoder::gzip,
-    hub::Known,
+    hub::{Hub, Known},
     peer::Peer,
     respond::{Resource, accepts_gzip, respond_encoded},
     view::View,
 };
+
+/// Between two times that pages are written ahead.
+const LEAST_BETWEEN: Duration = Duration::from_millis(800);
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -108,20 +115,41 @@ async fn answer(app: &AppState, headers: &HeaderMap, peer: Peer, query: &Metrics
     // Counters of dcgm-exporter have no names that OpenMetrics takes for counters.
     let format = if names == Names::Gpumon { negotiate::format(headers) } else { Format::Text };
     let key = PageKey { names, links, format, gzip: accepts_gzip(headers) };
-    let (with_processes, encoders, change) = (app.process_metrics, Arc::clone(&app.encoders), app.hub.change());
+    let (with_processes, encoders) = (app.process_metrics, Arc::clone(&app.encoders));
     let (resource, content_type) = (Resource::Metrics(key), format.content_type());
     let answer = respond_encoded(app, key.gzip, peer.who(), View::Names, resource, content_type, move |hub| {
-        encoders.metrics_pages.get(key, change, || {
-            let text = key.write(&hub.known(), with_processes).into_bytes();
-            if key.gzip { gzip(&text) } else { text }
-        })
+        encoders.metrics_pages.get(key, hub.state_change(), || key.bytes(hub, with_processes))
     });
     let mut answer = answer.await;
     answer.headers_mut().insert(header::VARY, HeaderValue::from_static("accept, accept-encoding"));
     answer
 }
 
+/// Writes what is scraped regularly ahead, with each sample, so that no scraper waits for that. Never ends.
+pub(crate) async fn keep_ready(app: &AppState) {
+    let mut samples = app.hub.samples();
+    while samples.changed().await.is_ok() {
+        let begun = Instant::now();
+        for key in app.encoders.metrics_pages.wanted() {
+            let (hub, encoders, with_processes) =
+                (Arc::clone(&app.hub), Arc::clone(&app.encoders), app.process_metrics);
+            let renew = move || {
+                let change = hub.state_change();
+                encoders.metrics_pages.renew(key, change, || key.bytes(&hub, with_processes));
+            };
+            let _ = spawn_blocking(renew).await;
+        }
+        // Samples that come faster are for those who look.
+        sleep_until(begun + LEAST_BETWEEN).await;
+    }
+}
+
 impl PageKey {
+    fn bytes(self, hub: &Hub, with_processes: bool) -> Vec<u8> {
+        let text = self.write(&hub.known(), with_processes).into_bytes();
+        if self.gzip { gzip(&text) } else { text }
+    }
+
     fn write(self, known: &Known, with_processes: bool) -> String {
         let scrape = Scrape::new(known, now_ms());
         let mut page = Page::new(self.format);
