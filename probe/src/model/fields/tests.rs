@@ -201,7 +201,7 @@ fn newer_names_of_dcgm_have_base_units_and_those_that_stayed_have_not() {
         let dcgm = Dcgm { name, renamed };
         (dcgm.value(unit, value), dcgm.renamed_value(unit, value))
     };
-    assert_eq!(told("DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_FB_USED_BYTES", Unit::Bytes, 3145729.0), (3.0, 3145729.0));
+    assert_eq!(told("DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_FB_USED_BYTES", Unit::Bytes, 3_145_729.0), (3.0, 3_145_729.0));
     assert_eq!(told("DCGM_FI_DEV_SM_CLOCK", "DCGM_FI_DEV_SM_CLOCK_HERTZ", Unit::Megahertz, 2.0), (2.0, 2e6));
     assert_eq!(told("DCGM_FI_DEV_POWER_VIOLATION", "DCGM_FI_DEV_POWER_VIOLATION", Unit::Seconds, 0.5), (5e8, 5e8));
     assert_eq!(told("DCGM_FI_PROF_SM_ACTIVE", "DCGM_FI_PROF_SM_UTIL_RATIO", Unit::Percent, 50.0), (0.5, 0.5));
