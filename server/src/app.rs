@@ -6,7 +6,7 @@ use tokio::sync::watch;
 
 use crate::{
     alerts::Alerts, control::Control, encoder::Encoder, hub::Hub, live::Live, mark_limit::MarkLimit,
-    public_origin::PublicOrigin, replay::Replay, respond::ResponseEncoder, runs::Runs,
+    metrics::SharedPages, public_origin::PublicOrigin, replay::Replay, respond::ResponseEncoder, runs::Runs,
     sampling_interval::SamplingInterval, stream::StreamEncoder,
 };
 
@@ -21,6 +21,8 @@ pub(crate) struct Encoders {
     pub(crate) responses: ResponseEncoder,
     /// Those with history.
     pub(crate) long_responses: ResponseEncoder,
+    /// The same text for all who scrape at the same time.
+    pub(crate) metrics_pages: SharedPages,
 }
 
 impl Encoders {
@@ -30,12 +32,14 @@ impl Encoders {
             histories: Encoder::new(QUOTA_KIB),
             responses: Encoder::new(QUOTA_KIB),
             long_responses: Encoder::new(QUOTA_KIB),
+            metrics_pages: SharedPages::default(),
         }
     }
 
     /// Lets go of what nobody asks for any more, and says how many KiB that was.
     pub(crate) fn trim(&self) -> usize {
-        self.hellos.trim() + self.histories.trim() + self.responses.trim() + self.long_responses.trim()
+        let encoders = self.hellos.trim() + self.histories.trim() + self.responses.trim() + self.long_responses.trim();
+        encoders + self.metrics_pages.trim()
     }
 }
 

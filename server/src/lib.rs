@@ -201,6 +201,7 @@ pub async fn run(
         () = app.hub.end_buckets() => Ok(()),
         () = following => Ok(()),
         () = service::report(&app.hub, &connections) => Ok(()),
+        () = metrics::keep_ready(&app) => Ok(()),
         Some(_) = evaluation.join_next() => Err(io::Error::other("the evaluation of alerts failed")),
         // It ends only by a defect. A server that looks well and shows nothing new would be worse than none.
         _ = &mut supervision => Err(io::Error::other("the collector's supervisor failed")),

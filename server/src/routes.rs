@@ -45,6 +45,7 @@ pub(crate) fn router(state: AppState, access: Access) -> Router {
         .route("/api/v1/usage", get(usage::usage))
         .route("/metrics", get(metrics::metrics))
         .route("/metrics/dcgm", get(metrics::dcgm))
+        .route("/metrics/dcgm-4.9", get(metrics::dcgm_49))
         .route("/healthz", get(healthz))
         .route("/readyz", get(readyz))
         .layer(TimeoutLayer::with_status_code(StatusCode::REQUEST_TIMEOUT, LONGEST_REQUEST))

@@ -20,6 +20,7 @@ from pathlib import Path
 
 import clients
 import history
+import scrapes
 import wall
 import wire
 from machine import GPUMON, PORT, ROOT, Machine
@@ -173,7 +174,7 @@ def look(_):
         missed.extend(wall.run(GPUMON, busy=busy))
 
 
-BENCHES = {bench.__name__: bench for bench in (cost, top, tick, calls, hung, history.history, day, look)}
+BENCHES = {bench.__name__: bench for bench in (cost, top, tick, calls, hung, scrapes.scrapes, history.history, day, look)}
 CLIENTS = {bench.__name__: bench for bench in (*clients.BENCHES, wire.wire)}
 
 

@@ -115,8 +115,14 @@ const ROUTES: &[(&str, &str, &str)] = &[
         "Releases the GPUs, with `?for_ms=…` for a limited time. Unix socket only, for the server's own user and root.",
     ),
     ("POST", "/api/v1/resume", "Resumes monitoring. Same permission as pause."),
-    ("GET", "/metrics", "[Metrics](metrics.md) for Prometheus; `?format=dcgm` exports the names of dcgm-exporter."),
+    (
+        "GET",
+        "/metrics",
+        "[Metrics](metrics.md) for Prometheus. `?format=dcgm` exports the names of dcgm-exporter until 4.8, \
+         `?format=dcgm-4.9` those since 4.9; `?links=true` adds those of each NVLink.",
+    ),
     ("GET", "/metrics/dcgm", "The same as `/metrics?format=dcgm`."),
+    ("GET", "/metrics/dcgm-4.9", "The same as `/metrics?format=dcgm-4.9`."),
     ("GET", "/healthz", "200 while the server runs."),
     ("GET", "/readyz", "200 while samples are fresh, otherwise 503 with the reason."),
 ];

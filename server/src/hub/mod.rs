@@ -5,7 +5,9 @@
 
 mod event_log;
 mod joined;
+mod known;
 mod sample_frame;
+mod xid_counts;
 
 use std::{
     cmp::Reverse,
@@ -28,7 +30,7 @@ use gpumon_history::{
     writer::{Restored, Settings},
 };
 use gpumon_probe::{
-    model::{Event, FiringAlert, GpuDetails, GpuRef, Inventory, Record, Sample, now_ms},
+    model::{Event, EventKind, FiringAlert, GpuDetails, GpuRef, Inventory, Record, Sample, now_ms},
     usage::{Usage, UsageMeter},
     vendor::{DriverAnswers, GpuAnswers},
 };
@@ -48,7 +50,7 @@ use crate::{
 };
 
 use self::event_log::EventLog;
-pub(crate) use self::sample_frame::SampleFrame;
+pub(crate) use self::{known::Known, sample_frame::SampleFrame, xid_counts::XidCounts};
 
 /// This many events and states may queue up for a slow client before it is told that it missed some.
 const NOTICES: usize = 256;
@@ -74,6 +76,8 @@ pub(crate) struct Hub {
     usage: RwLock<UsageMeter>,
     /// Counts what has been taken in, so that whoever has read something knows whether there is something newer.
     change_count: AtomicU64,
+    /// Counts changes of the collector's state, of what is there, and Xids: what metrics must not tell late.
+    state_change_count: AtomicU64,
     samples: watch::Sender<SampleFrame>,
     /// Counts samples and notices, so that a client waits for one thing alone.
     wakeups: watch::Sender<u64>,
@@ -100,6 +104,8 @@ struct State {
     alerts_there: Vec<FiringAlert>,
     /// The socket of the server whose readings these are.
     joined: Option<PathBuf>,
+    /// Since the start.
+    xids: XidCounts,
 }
 
 /// What alert rules are evaluated on.
@@ -159,10 +165,12 @@ impl Hub {
                 alerts: Vec::new(),
                 alerts_there: Vec::new(),
                 joined: None,
+                xids: XidCounts::default(),
             }),
             history: RwLock::default(),
             usage: RwLock::default(),
             change_count: AtomicU64::new(0),
+            state_change_count: AtomicU64::new(0),
             samples: watch::Sender::new(SampleFrame::none()),
             wakeups: watch::Sender::new(0),
             notices: broadcast::Sender::new(NOTICES),
@@ -192,6 +200,7 @@ impl Hub {
             state.sample = None;
             state.details.clear();
             state.events = EventLog::default();
+            state.xids = XidCounts::default();
         });
         self.set_collector_state(CollectorState::Running, None);
         for line in lines {
@@ -213,6 +222,7 @@ impl Hub {
                 let line = TextFrame::new(line);
                 self.history.write().unwrap_or_else(PoisonError::into_inner).set_inventory(&inventory);
                 self.write(|state| state.set_inventory(inventory, line.clone()));
+                self.count_state_change();
                 self.notify_if(is_told, line);
             }
             Record::Details(details) => {
@@ -228,7 +238,14 @@ impl Hub {
                 let _ = self.traces.send(TextFrame::new(line));
             }
             Record::Event(event) => {
-                if self.write(|state| state.events.add_from_collector(&event)) {
+                let is_new = self.write(|state| {
+                    state.xids.count(&event);
+                    state.events.add_from_collector(&event)
+                });
+                if matches!(event.what, EventKind::Xid(_)) {
+                    self.count_state_change();
+                }
+                if is_new {
                     self.notify_if(is_told, TextFrame::new(line));
                     self.store_event(&event);
                 }
@@ -273,6 +290,7 @@ impl Hub {
             state.collector = CollectorStatus { state: collector, since_ms, message, resumes_ms, joined };
             state.collector.clone()
         });
+        self.count_state_change();
         self.notify(encode(&ServerFrame::Collector(status)));
     }
 
@@ -309,6 +327,19 @@ impl Hub {
             };
             let started_ms = state.collector.since_ms;
             KnownReadings { sample, inventory: state.inventory.clone(), is_watched, started_ms }
+        })
+    }
+
+    /// What is known at this moment, without a copy of it.
+    pub(crate) fn known(&self) -> Known {
+        let usage = self.usage();
+        self.read(|state| Known {
+            collector: state.collector.clone(),
+            inventory: state.inventory.clone(),
+            sample: state.sample.clone(),
+            details: state.details.values().cloned().collect(),
+            xids: state.xids.clone(),
+            usage,
         })
     }
 
@@ -480,6 +511,15 @@ impl Hub {
             let is_fresh = |sample: &Arc<Sample>| is_fresh(sample, &state.collector, now_ms);
             state.played_at_ms().is_none() && state.sample.as_ref().is_some_and(is_fresh)
         })
+    }
+
+    /// The number of the last change of a state.
+    pub(crate) fn state_change(&self) -> u64 {
+        self.state_change_count.load(Ordering::Acquire)
+    }
+
+    fn count_state_change(&self) {
+        self.state_change_count.fetch_add(1, Ordering::Release);
     }
 
     /// The number of the last change.

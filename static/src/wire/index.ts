@@ -912,8 +912,14 @@ export type NvLink = {
   tx_bytes_total: Reading<number>,
   /** Counter: data received, in bytes (`NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX`, per link). */
   rx_bytes_total: Reading<number>,
-  /** Counter: errors of all kinds (`nvmlDeviceGetNvLinkErrorCounter`: replay, recovery, and both CRCs). */
-  errors_total: Reading<number>, };
+  /** Counter: errors of the three kinds below. */
+  errors_total: Reading<number>,
+  /** Counter: packets that had to be sent again (`NVML_FI_DEV_NVLINK_ERROR_DL_REPLAY`). */
+  replays_total: Reading<number>,
+  /** Counter: the link was trained anew (`NVML_FI_DEV_NVLINK_ERROR_DL_RECOVERY`). */
+  recoveries_total: Reading<number>,
+  /** Counter: packets with a wrong checksum (`NVML_FI_DEV_NVLINK_ERROR_DL_CRC`). */
+  crc_errors_total: Reading<number>, };
 
 /** What is at the other end of an `NVLink`. */
 export type NvLinkRemote = "gpu" | "npu" | "switch" | "unknown";
