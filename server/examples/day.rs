@@ -7,6 +7,7 @@ use std::{
     env, fs,
     io::{self, Read, Write},
     net::TcpStream,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -16,7 +17,14 @@ use gpumon_probe::{
     sampler::{self, OneShot, Options},
     vendor::SourceChoice,
 };
-use gpumon_server::{Readings, Settings, listen::Listener, runs::RunSettings, supervisor::Collector};
+use gpumon_server::{
+    Readings, Settings,
+    auth::Doors,
+    listen::{Listener, Purpose},
+    runs::RunSettings,
+    supervisor::Collector,
+    view::ShowProcesses,
+};
 
 const SAMPLES: u64 = 86_400;
 const HOUR: u64 = 3_600;
@@ -55,10 +63,11 @@ fn feed() -> io::Result<()> {
 
 fn measure() -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let doors = Arc::new(Doors::none());
     let listener = runtime
-        .block_on(async { Listener::tcp("127.0.0.1:0".parse().expect("an address")) })
+        .block_on(async { Listener::tcp("127.0.0.1:0".parse().expect("an address"), Purpose::Everything, &doors) })
         .map_err(|error| io::Error::other(error.to_string()))?;
-    let address = listener.address();
+    let address = listener.address(&doors);
     let collector =
         Collector { program: env::current_exe()?, arguments: vec!["feed".into()], interval: Duration::from_secs(1) };
     let runs = RunSettings {
@@ -69,6 +78,8 @@ fn measure() -> io::Result<()> {
         readings: Readings::Collector(collector),
         process_metrics: false,
         public_origins: Vec::new(),
+        doors,
+        show_processes: ShowProcesses::Names,
         runs,
         history: None,
         alerts: None,

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use crate::{
-    alerts::Alerts, control::Control, encoder::Encoder, hub::Hub, mark_limit::MarkLimit, public_origin::PublicOrigin,
-    replay::Replay, respond::ResponseEncoder, runs::Runs, sampling_interval::SamplingInterval, stream::StreamEncoder,
+    alerts::Alerts, auth::Doors, control::Control, encoder::Encoder, hub::Hub, mark_limit::MarkLimit,
+    public_origin::PublicOrigin, replay::Replay, respond::ResponseEncoder, runs::Runs,
+    sampling_interval::SamplingInterval, stream::StreamEncoder, view::ShowProcesses,
 };
 
 /// What clients may hold of one kind of answers, in KiB.
@@ -54,5 +55,8 @@ pub(crate) struct AppState {
     /// Whether `/metrics` tells of processes, too.
     pub(crate) process_metrics: bool,
     pub(crate) public_origins: Arc<[PublicOrigin]>,
+    pub(crate) doors: Arc<Doors>,
+    /// What others see of processes.
+    pub(crate) show_processes: ShowProcesses,
     pub(crate) stopped: watch::Receiver<bool>,
 }

@@ -1,15 +1,16 @@
-//! How much of processes a client may see: what its user could read in `/proc`.
+//! How much of processes a client may see: by default, what its user could read in `/proc`.
 
-use std::{borrow::Cow, time::Duration};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
+use gpumon_history::span::HistorySpan;
 use gpumon_probe::{
     bounded,
-    model::{Absence, Process, Reading, Sample},
+    model::{Absence, Condition, ConditionKind, Event, EventKind, GpuDetails, Process, Reading, Sample},
     usage::Usage,
 };
 use tokio::{sync::Mutex, task::spawn_blocking, time::Instant};
 
-use crate::{frame::History, peer::Peer};
+use crate::{auth::Client, frame::History};
 
 /// The table of mounts of a machine with thousands of containers.
 const LONGEST_MOUNTINFO: usize = 4 << 20;
@@ -19,57 +20,161 @@ const BELIEVED: Duration = Duration::from_secs(5);
 
 static PROC: ProcPrivacy = ProcPrivacy { read: Mutex::const_new(None) };
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// What others than the server's own user and root see of processes, by `--show-processes`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ShowProcesses {
+    /// Each client the processes of its own user alone.
+    Own,
+    /// Everybody all, with command lines.
+    All,
+    /// Everybody names and users; command lines where the client's user can read them in `/proc`.
+    #[default]
+    Names,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum View {
     /// All that the collector tells.
     Whole,
     /// Names, those of scripts too, and users, without command lines and the paths of notebooks.
     Names,
+    /// What is of this user alone; nothing of anybody where the user is not known.
+    Own(Option<Arc<str>>),
 }
 
 impl View {
-    /// The server's own user and root see everything, and so does every user of a machine where everybody may read
-    /// everybody's command line in `/proc`. Of whom nothing is known might be anybody.
-    pub(crate) async fn of(peer: Peer) -> Self {
-        if peer.is_own() || (peer.uid().is_some() && !PROC.is_private(proc_is_private).await) {
-            Self::Whole
-        } else {
-            Self::Names
+    /// The server's own user and root see everything. What others see is a setting, and by default what they could read in
+    /// `/proc`: of whom nothing is known might be anybody.
+    pub(crate) async fn of(client: &Client, show: ShowProcesses) -> Self {
+        let peer = client.peer;
+        match show {
+            _ if peer.is_own() => Self::Whole,
+            ShowProcesses::All => Self::Whole,
+            ShowProcesses::Own => Self::Own(client.user().await.map(Into::into)),
+            ShowProcesses::Names if peer.uid().is_some() && !PROC.is_private(proc_is_private).await => Self::Whole,
+            ShowProcesses::Names => Self::Names,
         }
     }
 
-    pub(crate) fn sample(self, sample: &Sample) -> Cow<'_, Sample> {
-        match self {
-            Self::Whole => Cow::Borrowed(sample),
-            Self::Names => {
-                let mut sample = sample.clone();
-                for gpu in &mut sample.gpus {
-                    let (Reading::Now(processes) | Reading::Earlier { value: processes, .. }) = &mut gpu.processes
-                    else {
-                        continue;
-                    };
-                    processes.iter_mut().for_each(hide_command);
+    pub(crate) fn sample<'a>(&self, sample: &'a Sample) -> Cow<'a, Sample> {
+        if *self == Self::Whole {
+            return Cow::Borrowed(sample);
+        }
+        let mut sample = sample.clone();
+        for gpu in &mut sample.gpus {
+            let processes = match &mut gpu.processes {
+                Reading::Now(processes) | Reading::Earlier { value: processes, .. } => processes,
+                Reading::Absent(_) => &mut Vec::new(),
+            };
+            match self {
+                Self::Own(user) => {
+                    processes.retain(|process| is_of(&process.user, user.as_deref()));
+                    let own: Vec<u32> = processes.iter().map(|process| process.pid).collect();
+                    gpu.conditions.iter_mut().for_each(|condition| conceal(condition, &own));
                 }
-                Cow::Owned(sample)
+                _ => processes.iter_mut().for_each(hide_command),
             }
         }
+        Cow::Owned(sample)
     }
 
-    pub(crate) fn usage(self, mut usage: Usage) -> Usage {
-        if self == Self::Names {
-            let jobs = usage.owners.iter_mut().filter_map(|owner| owner.job.as_mut());
-            jobs.filter_map(|job| job.path.as_mut()).for_each(hide);
+    pub(crate) fn usage(&self, mut usage: Usage) -> Usage {
+        match self {
+            Self::Whole => {}
+            Self::Names => {
+                let jobs = usage.owners.iter_mut().filter_map(|owner| owner.job.as_mut());
+                jobs.filter_map(|job| job.path.as_mut()).for_each(hide);
+            }
+            Self::Own(user) => {
+                usage.owners.retain(|owner| owner.user.is_some() && owner.user.as_deref() == user.as_deref())
+            }
         }
         usage
     }
 
-    pub(crate) fn history(self, mut history: History) -> History {
-        if self == Self::Names {
-            let holders = history.gpus.iter_mut().flat_map(|gpu| &mut gpu.holders);
-            holders.for_each(|holder| hide_command(&mut holder.process));
+    pub(crate) fn history(&self, mut history: History) -> History {
+        match self {
+            Self::Whole => {}
+            Self::Names => {
+                let holders = history.gpus.iter_mut().flat_map(|gpu| &mut gpu.holders);
+                holders.for_each(|holder| hide_command(&mut holder.process));
+            }
+            Self::Own(user) => {
+                for gpu in &mut history.gpus {
+                    gpu.holders.retain(|holder| is_of(&holder.process.user, user.as_deref()));
+                }
+            }
         }
         history
     }
+
+    /// The same event as this client may know it; `None` where that is not at all.
+    pub(crate) fn event(&self, event: &Event) -> Option<Event> {
+        let mut event = event.clone();
+        if let Self::Own(user) = self {
+            match &mut event.what {
+                EventKind::ProcessStarted(process) | EventKind::ProcessEnded(process) => {
+                    is_of(&process.user, user.as_deref()).then_some(())?;
+                }
+                EventKind::ConditionBegan(condition) | EventKind::ConditionEnded(condition) => conceal(condition, &[]),
+                EventKind::Xid(report) => (report.pid, report.message) = (None, None),
+                _ => {}
+            }
+        }
+        Some(event)
+    }
+
+    /// Whether events are the same for this client as for most.
+    pub(crate) fn has_all_events(&self) -> bool {
+        !matches!(self, Self::Own(_))
+    }
+
+    pub(crate) fn details(&self, mut details: GpuDetails) -> GpuDetails {
+        if !self.has_all_events() && details.accounting.value().is_some() {
+            details.accounting = Reading::Absent(Absence::Hidden);
+        }
+        details
+    }
+
+    pub(crate) fn span(&self, mut span: HistorySpan) -> HistorySpan {
+        if !self.has_all_events() {
+            span.events = span.events.iter().filter_map(|event| self.event(event)).collect();
+            span.conditions.iter_mut().for_each(|one| conceal(&mut one.condition, &[]));
+        }
+        span
+    }
+}
+
+fn is_of(user: &Reading<String>, own: Option<&str>) -> bool {
+    own.is_some() && user.value().map(String::as_str) == own
+}
+
+/// Takes from a condition what it tells of processes, unless all of them are the client's own.
+fn conceal(condition: &mut Condition, own: &[u32]) {
+    let is_own = |pid: &u32| own.contains(pid);
+    let text = match &mut condition.kind {
+        ConditionKind::Xid { code, pid, .. } if !pid.is_none_or(|pid| is_own(&pid)) => {
+            *pid = None;
+            format!("The driver reported Xid {code}.")
+        }
+        ConditionKind::HeldIdle { pids, .. } if !pids.iter().all(is_own) => {
+            pids.retain(is_own);
+            "Processes hold memory, and none has done anything for minutes.".to_owned()
+        }
+        ConditionKind::SuspectedHang { pids, differing, .. }
+            if !(pids.iter().all(is_own) && differing.iter().all(|process| is_own(&process.pid))) =>
+        {
+            pids.retain(is_own);
+            differing.retain(|process| is_own(&process.pid));
+            "Kernels have run for minutes without a pause, and nothing moves.".to_owned()
+        }
+        ConditionKind::MemoryFilling { growing, .. } if !growing.iter().all(|process| is_own(&process.pid)) => {
+            growing.retain(|process| is_own(&process.pid));
+            "Memory in use grows steadily, and will be full within an hour.".to_owned()
+        }
+        _ => return,
+    };
+    condition.text = text;
 }
 
 /// What is absent keeps its reason.

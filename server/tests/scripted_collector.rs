@@ -3,6 +3,7 @@
 use std::{
     fs,
     path::{Path, PathBuf},
+    sync::Arc,
     time::Duration,
 };
 
@@ -10,7 +11,14 @@ use futures_util::{SinkExt, StreamExt};
 use gpumon_probe::model::{
     Absence, Board, Gpu, GpuDetails, Inventory, Platform, Reading, Record, SourceKind, Trace, TraceMetric,
 };
-use gpumon_server::{Readings, Settings, listen::Listener, runs::RunSettings, supervisor::Collector};
+use gpumon_server::{
+    Readings, Settings,
+    auth::Doors,
+    listen::{Listener, Purpose},
+    runs::RunSettings,
+    supervisor::Collector,
+    view::ShowProcesses,
+};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::{net::TcpStream, time::timeout};
@@ -45,8 +53,9 @@ impl Server {
         let folder = tempfile::tempdir().unwrap();
         write(&folder.path().join("lines.0"), first);
         write(&folder.path().join("lines.1"), second);
-        let listener = Listener::tcp("127.0.0.1:0".parse().unwrap()).unwrap();
-        let address = listener.address().trim_start_matches("http").to_owned();
+        let doors = Arc::new(Doors::none());
+        let listener = Listener::tcp("127.0.0.1:0".parse().unwrap(), Purpose::Everything, &doors).unwrap();
+        let address = listener.address(&doors).trim_start_matches("http").to_owned();
         let collector = Collector {
             program: "/bin/sh".into(),
             arguments: vec!["-c".into(), SCRIPT.into(), folder.path().into()],
@@ -60,6 +69,8 @@ impl Server {
             readings: Readings::Collector(collector),
             process_metrics: false,
             public_origins: Vec::new(),
+            doors,
+            show_processes: ShowProcesses::Names,
             runs,
             history: None,
             alerts: None,

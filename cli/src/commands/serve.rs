@@ -1,5 +1,7 @@
 //! `gpumon serve`: the web page, the stream and the snapshot.
 
+mod doors;
+
 use std::{
     future::Future,
     io, iter,
@@ -15,7 +17,7 @@ use gpumon_history::writer;
 use gpumon_server::{
     Readings, Settings,
     alerts::AlertSettings,
-    listen::{ListenError, Listener},
+    listen::{ListenError, Listener, Purpose},
     local,
     public_origin::PublicOrigin,
     runs::RunSettings,
@@ -29,6 +31,7 @@ use tokio::{
     sync::watch,
 };
 
+use self::doors::DoorArgs;
 use super::{alerts, collect};
 use crate::{
     exit::Failure,
@@ -37,8 +40,9 @@ use crate::{
 
 /// Serve the web page, the JSON API, the live stream and Prometheus metrics
 ///
-/// The server listens on loopback only. To reach it from another machine, forward the port:
-/// `ssh -L 9123:127.0.0.1:9123 HOST`. A child process reads the driver; if it hangs or crashes, the server replaces it
+/// The server listens on loopback, unless it has TLS (--web-config) and tokens (--token-file), users or client
+/// certificates. To reach it from another machine without them, forward the port: `ssh -L 9123:127.0.0.1:9123 HOST`. A
+/// child process reads the driver; if it hangs or crashes, the server replaces it
 /// and keeps its clients connected.
 ///
 /// The page is at /, the current state as JSON at /api/v1/snapshot, the live stream (WebSocket) at /api/v1/stream, and
@@ -48,7 +52,7 @@ use crate::{
 // Each is a switch of its own.
 #[allow(clippy::struct_excessive_bools)]
 pub(crate) struct ServeArgs {
-    /// Loopback address and port to listen on; port 0 selects a free port
+    /// Address and port to listen on; port 0 selects a free port. Beyond loopback, --web-config and --token-file are needed
     #[arg(long, default_value = "127.0.0.1:9123", value_name = "ADDRESS:PORT", value_parser = parse_address)]
     listen: SocketAddr,
 
@@ -65,6 +69,9 @@ pub(crate) struct ServeArgs {
     no_control: bool,
 
     #[command(flatten)]
+    doors: DoorArgs,
+
+    #[command(flatten)]
     sampling: SamplingArgs,
 
     /// Address at which browsers reach this server through a reverse proxy, as `https://gpus.example.org`; repeatable.
@@ -76,7 +83,8 @@ pub(crate) struct ServeArgs {
     #[arg(long)]
     metrics_processes: bool,
 
-    /// Allow every user who can connect to the port to start and cancel workload runs and to set marks
+    /// Allow every user who can connect to the port to start and cancel workload runs and to set marks; a token's scope
+    /// stays what it is
     #[arg(long)]
     allow_runs: bool,
 
@@ -117,6 +125,8 @@ Examples:
       Serve on a unix socket for this user only.
   gpumon serve --data-dir ~/.local/state/gpumon
       Keep history over restarts, for up to a year.
+  gpumon serve --listen 0.0.0.0:9123 --web-config web.yml --token-file tokens
+      Serve other machines, over TLS, for those who have a token.
   gpumon serve --public-origin https://gpus.example.org
       Serve behind a reverse proxy that asks who somebody is.
   gpumon serve --alerts alerts.toml
@@ -126,6 +136,11 @@ Environment:
   GPUMON_ALERTS  default of --alerts
   GPUMON_CONTROL  default of --control
   GPUMON_DATA_DIR  default of --data-dir
+  GPUMON_METRICS_LISTEN  default of --metrics-listen
+  GPUMON_SHOW_PROCESSES  default of --show-processes
+  GPUMON_TOKEN  a token of the scope run, beside those of --token-file
+  GPUMON_TOKEN_FILE  default of --token-file
+  GPUMON_WEB_CONFIG  default of --web-config
   XDG_RUNTIME_DIR  folder of the control socket
 
 Files:
@@ -202,19 +217,25 @@ async fn serve(source: &SourceArgs, args: &ServeArgs) -> Result<(), Failure> {
     };
     let (alerts, reload) = args.alert_settings()?;
     let shutdown = asked_to_end(args.exit_with_parent, reload)?;
+    let show_processes = args.doors.show_processes(args.metrics_processes)?;
+    let doors = args.doors.open(args.allow_runs)?;
     let door = match &args.socket {
         Some(path) => Listener::unix(path).await?,
-        None => Listener::tcp(args.listen)?,
+        None => Listener::tcp(args.listen, Purpose::Everything, &doors)?,
     };
+    let metrics_door = args.doors.metrics_listener(&doors)?;
     let named_door = named_door(args).await?;
     let interval_ms = args.sampling.interval_ms;
-    tracing::info!("serving {} every {interval_ms} ms at {}", source.source, door.address());
+    tracing::info!("serving {} every {interval_ms} ms at {}", source.source, door.address(&doors));
     let local_door = match named_door {
         None if args.wants_local_door() => default_door().await,
         named => named,
     };
+    if let Some(door) = &metrics_door {
+        tracing::info!("metrics alone at {}metrics", door.address(&doors));
+    }
     if let Some(door) = &local_door {
-        tracing::info!("local programs find it at {}", door.address());
+        tracing::info!("local programs find it at {}", door.address(&doors));
     }
     let public_origins = args.public_origin.clone();
     let history = args.history.settings();
@@ -222,11 +243,14 @@ async fn serve(source: &SourceArgs, args: &ServeArgs) -> Result<(), Failure> {
         readings: Readings::Collector(collector),
         process_metrics: args.metrics_processes,
         public_origins,
+        doors,
+        show_processes,
         runs,
         history,
         alerts,
     };
-    gpumon_server::run(iter::once(door).chain(local_door).collect(), settings, shutdown).await?;
+    let listeners = iter::once(door).chain(metrics_door).chain(local_door).collect();
+    gpumon_server::run(listeners, settings, shutdown).await?;
     Ok(())
 }
 

@@ -4,6 +4,7 @@
 //! the newest wins for a client that is slow; everything else goes through a `broadcast`, where each one counts.
 
 mod event_log;
+mod notice;
 mod sample_frame;
 
 use std::{
@@ -41,8 +42,8 @@ use crate::{
     view::View,
 };
 
-use self::event_log::EventLog;
-pub(crate) use self::sample_frame::SampleFrame;
+use self::{event_log::EventLog, notice::About};
+pub(crate) use self::{notice::Notice, sample_frame::SampleFrame};
 
 /// This many events and states may queue up for a slow client before it is told that it missed some.
 const NOTICES: usize = 256;
@@ -71,7 +72,7 @@ pub(crate) struct Hub {
     samples: watch::Sender<SampleFrame>,
     /// Counts samples and notices, so that a client waits for one thing alone.
     wakeups: watch::Sender<u64>,
-    notices: broadcast::Sender<TextFrame>,
+    notices: broadcast::Sender<Notice>,
     traces: broadcast::Sender<TextFrame>,
     /// As of which sample the driver's answers are wanted.
     wanted_answers: watch::Sender<u64>,
@@ -170,7 +171,7 @@ impl Hub {
         for line in lines {
             let _ = self.take_in(line, false);
         }
-        self.notify(TextFrame::new(&self.hello(View::Names)));
+        self.notify(TextFrame::new(&self.hello(&View::Names)).into());
         // Those who may see more than all others may.
         if let Some(last) = lines.last() {
             let _ = self.take_in(last, true);
@@ -186,11 +187,12 @@ impl Hub {
                 let line = TextFrame::new(line);
                 self.history.write().unwrap_or_else(PoisonError::into_inner).set_inventory(&inventory);
                 self.write(|state| state.set_inventory(inventory, line.clone()));
-                self.notify_if(is_told, line);
+                self.notify_if(is_told, line.into());
             }
             Record::Details(details) => {
-                self.write(|state| state.details.insert(details.index, Arc::new(details)));
-                self.notify_if(is_told, TextFrame::new(line));
+                let details = Arc::new(details);
+                self.write(|state| state.details.insert(details.index, Arc::clone(&details)));
+                self.notify_if(is_told, Notice { text: TextFrame::new(line), about: About::Details(details) });
             }
             Record::Answers(answers) => {
                 self.write(|state| state.answers = answers);
@@ -202,8 +204,9 @@ impl Hub {
             }
             Record::Event(event) => {
                 if self.write(|state| state.events.add_from_collector(&event)) {
-                    self.notify_if(is_told, TextFrame::new(line));
                     self.store_event(&event);
+                    let about = About::Event(Arc::new(event));
+                    self.notify_if(is_told, Notice { text: TextFrame::new(line), about });
                 }
             }
             Record::Sample(sample) => {
@@ -246,14 +249,15 @@ impl Hub {
             state.collector = CollectorStatus { state: collector, since_ms, message, resumes_ms };
             state.collector.clone()
         });
-        self.notify(encode(&ServerFrame::Collector(status)));
+        self.notify(encode(&ServerFrame::Collector(status)).into());
     }
 
     /// Takes in what happened in this process, and not in the collector.
     pub(crate) fn add_event(&self, event: Event) {
         self.write(|state| state.events.add(event.clone()));
         self.store_event(&event);
-        self.notify(encode(&ServerFrame::Event(event)));
+        let text = encode(&ServerFrame::Event(event.clone()));
+        self.notify(Notice { text, about: About::Event(Arc::new(event)) });
     }
 
     fn store_event(&self, event: &Event) {
@@ -263,7 +267,7 @@ impl Hub {
     /// Takes in which alerts fire now.
     pub(crate) fn set_firing(&self, firing: Vec<FiringAlert>) {
         self.write(|state| state.alerts.clone_from(&firing));
-        self.notify(encode(&ServerFrame::Alerts { firing }));
+        self.notify(encode(&ServerFrame::Alerts { firing }).into());
     }
 
     /// What is known at this moment, as alert rules see it. A collector that is replaced at once leaves no gap.
@@ -295,10 +299,10 @@ impl Hub {
     }
 
     /// All a new client needs.
-    pub(crate) fn hello(&self, view: View) -> String {
+    pub(crate) fn hello(&self, view: &View) -> String {
         let (collector, inventory, sample, details, events, alerts) = self.read(|state| {
             let details: Vec<_> = state.details.values().cloned().collect();
-            let events: Vec<_> = state.events.iter().cloned().collect();
+            let events: Vec<_> = state.events.iter().filter_map(|event| view.event(event)).collect();
             let (inventory, sample) = (state.inventory.clone(), state.sample.clone());
             (state.collector.clone(), inventory, sample, details, events, state.alerts.clone())
         });
@@ -308,7 +312,7 @@ impl Hub {
             collector,
             inventory: inventory.map(Arc::unwrap_or_clone),
             sample: sample.map(|sample| view.sample(&sample).into_owned()),
-            details: details.into_iter().map(Arc::unwrap_or_clone).collect(),
+            details: details.into_iter().map(Arc::unwrap_or_clone).map(|details| view.details(details)).collect(),
             events,
             alerts,
             history: self.newest(HELLO_MS, &Wanted::overview()),
@@ -316,7 +320,7 @@ impl Hub {
     }
 
     /// What is wanted of the recent past alone.
-    pub(crate) fn history(&self, wanted: &Wanted, view: View) -> String {
+    pub(crate) fn history(&self, wanted: &Wanted, view: &View) -> String {
         write_json(&ServerFrame::History(view.history(self.newest(u64::MAX, wanted))))
     }
 
@@ -336,8 +340,13 @@ impl Hub {
             collector: state.collector.clone(),
             inventory: state.inventory.as_deref().cloned(),
             sample: state.sample.as_deref().map(|sample| parts.view.sample(sample).into_owned()),
-            details: state.details.values().filter(|_| !parts.brief).map(|details| (**details).clone()).collect(),
-            events: state.events.iter().filter(|_| !parts.brief).cloned().collect(),
+            details: state
+                .details
+                .values()
+                .filter(|_| !parts.brief)
+                .map(|details| parts.view.details((**details).clone()))
+                .collect(),
+            events: state.events.iter().filter(|_| !parts.brief).filter_map(|event| parts.view.event(event)).collect(),
             alerts: state.alerts.clone(),
             history: None,
         });
@@ -447,7 +456,7 @@ impl Hub {
     }
 
     /// The events and states to come.
-    pub(crate) fn notices(&self) -> broadcast::Receiver<TextFrame> {
+    pub(crate) fn notices(&self) -> broadcast::Receiver<Notice> {
         self.notices.subscribe()
     }
 
@@ -456,15 +465,15 @@ impl Hub {
         self.traces.subscribe()
     }
 
-    fn notify_if(&self, is_told: bool, text: TextFrame) {
+    fn notify_if(&self, is_told: bool, notice: Notice) {
         if is_told {
-            self.notify(text);
+            self.notify(notice);
         }
     }
 
-    fn notify(&self, text: TextFrame) {
+    fn notify(&self, notice: Notice) {
         // An error means that no client is connected.
-        if self.notices.send(text).is_ok() {
+        if self.notices.send(notice).is_ok() {
             self.wake_clients();
         }
     }

@@ -29,8 +29,8 @@ use self::{
 };
 use crate::{
     app::AppState,
+    auth::Client,
     frame::Snapshot,
-    peer::Peer,
     respond::{Resource, respond},
     snapshot_parts::SnapshotParts,
     view::View,
@@ -55,12 +55,12 @@ enum Names {
 /// `/metrics`, and `/metrics?format=dcgm`.
 pub(crate) async fn metrics(
     State(app): State<AppState>,
-    Extension(peer): Extension<Peer>,
+    Extension(client): Extension<Client>,
     query: Result<Query<MetricsQuery>, QueryRejection>,
     headers: HeaderMap,
 ) -> Response {
     match query {
-        Ok(Query(MetricsQuery { format })) => answer(&app, &headers, peer, format).await,
+        Ok(Query(MetricsQuery { format })) => answer(&app, &headers, &client, format).await,
         Err(error) => {
             let message = format!("{}; ask for /metrics or /metrics?format=dcgm\n", error.body_text());
             (StatusCode::BAD_REQUEST, message).into_response()
@@ -71,17 +71,17 @@ pub(crate) async fn metrics(
 /// `/metrics/dcgm`, for those who cannot set a query.
 pub(crate) async fn dcgm(
     State(app): State<AppState>,
-    Extension(peer): Extension<Peer>,
+    Extension(client): Extension<Client>,
     headers: HeaderMap,
 ) -> Response {
-    answer(&app, &headers, peer, Names::Dcgm).await
+    answer(&app, &headers, &client, Names::Dcgm).await
 }
 
 /// The same for everybody: no command lines stand there.
-async fn answer(app: &AppState, headers: &HeaderMap, peer: Peer, names: Names) -> Response {
+async fn answer(app: &AppState, headers: &HeaderMap, client: &Client, names: Names) -> Response {
     let with_processes = app.process_metrics;
     let subject = Resource::Metrics { dcgm: matches!(names, Names::Dcgm) };
-    respond(app, headers, peer.who(), View::Names, subject, CONTENT_TYPE, move |hub| {
+    respond(app, headers, client.who(), View::Names, subject, CONTENT_TYPE, move |hub| {
         let snapshot = hub.snapshot(&SnapshotParts::default());
         let text = match names {
             Names::Gpumon => own(&snapshot, with_processes),
