@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 
 use gpumon_workload::suggest::did_you_mean;
 use serde::Deserialize;
-use serde_saphyr::{MessageFormatter, UserMessageFormatter};
+use serde_saphyr::{Error, MessageFormatter, UserMessageFormatter};
+
+use super::client_certificates::shortened;
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -64,19 +66,19 @@ pub(super) fn parse(text: &str) -> Result<WebConfigFile, String> {
     serde_saphyr::from_str_with_options::<Option<WebConfigFile>>(text, options).map(Option::unwrap_or_default).map_err(
         |error| {
             let place = error.location().map_or_else(String::new, |at| format!("line {}: ", at.line()));
-            place + &told(&UserMessageFormatter.format_message(&error))
-        },
-    )
+            place + &told(&error)
+        })
 }
 
-/// The message with the nearest word for an unknown key, and without values. Keys are between backticks.
-fn told(message: &str) -> String {
-    let message = message.lines().next().unwrap_or_default();
-    let words: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
-    if let ([unknown, valid @ ..], true) = (&words[..], message.contains("unknown field")) {
-        let all = format!("there are {}", valid.join(", "));
-        return format!("unknown key '{unknown}'; {}", did_you_mean(unknown, valid.iter().copied(), &all));
+/// The message with the nearest word for an unknown key, and without values.
+fn told(error: &Error) -> String {
+    if let Error::SerdeUnknownField { field, expected, .. } = error {
+        let all = format!("there are {}", expected.join(", "));
+        let hint = did_you_mean(field, expected.iter().copied(), &all);
+        return format!("unknown key '{}'; {hint}", shortened(field));
     }
+    let message = UserMessageFormatter.format_message(error);
+    let message = message.lines().next().unwrap_or_default();
     match message.split_once("invalid type: ").or_else(|| message.split_once("invalid value: ")) {
         Some((_, rest)) => {
             let expected = rest.rsplit_once(", expected ").map_or(rest, |(_, expected)| expected);
