@@ -14,6 +14,7 @@ mod csv;
 mod daemon;
 mod docs;
 mod doctor;
+mod doors;
 mod events;
 mod faults;
 mod garbage;

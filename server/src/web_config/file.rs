@@ -67,7 +67,8 @@ pub(super) fn parse(text: &str) -> Result<WebConfigFile, String> {
         |error| {
             let place = error.location().map_or_else(String::new, |at| format!("line {}: ", at.line()));
             place + &told(&error)
-        })
+        },
+    )
 }
 
 /// The message with the nearest word for an unknown key, and without values.

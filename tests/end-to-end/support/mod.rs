@@ -9,6 +9,7 @@ mod screen;
 mod server;
 mod stream;
 mod terminal;
+mod tls;
 mod tty;
 
 use std::{
@@ -29,6 +30,7 @@ pub(crate) use self::{
     server::{Server, signal},
     stream::Stream,
     terminal::Terminal,
+    tls::{Authority, TlsClient, write, write_secret},
     tty::{Tty, set_variables_of},
 };
 
@@ -91,7 +93,10 @@ pub(crate) fn gpumon(arguments: &[&str]) -> Command {
         .env_remove("GPUMON_NVML_LIB")
         .env_remove("GPUMON_CONTROL")
         .env_remove("GPUMON_LIBCUDA")
-        .env_remove("GPUMON_SMI_TRIED");
+        .env_remove("GPUMON_SMI_TRIED")
+        .env_remove("GPUMON_TOKEN")
+        .env_remove("GPUMON_TOKEN_FILE")
+        .env_remove("GPUMON_WEB_CONFIG");
     if arguments.first() == Some(&"smi") {
         // What is not done must not reach this machine's nvidia-smi, which would do it.
         command.env_remove("PATH");
