@@ -233,7 +233,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use gpumon_probe::{
-        model::{Notebook, Owner, ProcessKind},
+        model::{GpuProcess, MemoryGrowth, Notebook, Owner, ProcessKind, ProcessRef, Severity, XidReport},
         usage::OwnerUsage,
     };
 
@@ -284,7 +284,10 @@ mod tests {
                 active_seconds: 1.0,
                 joules: None,
             };
-            let used = View::Names.usage(Usage { owners: vec![owner], ..Usage::default() });
+            let usage = Usage { owners: vec![owner], ..Usage::default() };
+            let of = |user: Option<&str>| View::Own(user.map(Into::into)).usage(usage.clone()).owners.len();
+            assert_eq!([of(Some("ana")), of(Some("bob")), of(None)], [1, 0, 0]);
+            let used = View::Names.usage(usage);
             let holders = vec![HolderHistory { process, memory_bytes: Vec::new() }];
             let gpus = vec![GpuHistory { uuid: "GPU-0".to_owned(), metrics: BTreeMap::new(), holders }];
             let mut history = View::Names.history(History { gpus, ..History::default() });
@@ -295,6 +298,69 @@ mod tests {
             let owner = process.owner.value().unwrap();
             assert_eq!(owner.notebook.as_ref().unwrap().path, Reading::Absent(shown));
         }
+    }
+
+    fn started(pid: u32, user: &str) -> Event {
+        let process = ProcessRef {
+            pid,
+            name: Reading::Now("train.py".to_owned()),
+            user: Reading::Now(user.to_owned()),
+            started_ms: Reading::Now(1),
+        };
+        Event { at_ms: 1, gpu: None, what: EventKind::ProcessStarted(process) }
+    }
+
+    fn condition(kind: ConditionKind) -> Condition {
+        Condition { since_ms: 1, severity: Severity::Notice, text: "secret.py (PID 7)".to_owned(), kind }
+    }
+
+    #[test]
+    fn an_event_of_somebody_elses_process_is_none() {
+        let view = View::Own(Some("ana".into()));
+        assert!(view.event(&started(1, "ana")).is_some() && view.event(&started(1, "bob")).is_none());
+        assert!(View::Own(None).event(&started(1, "ana")).is_none());
+        assert!(View::Names.event(&started(1, "bob")).is_some());
+        let report = XidReport {
+            code: 31,
+            pid: Some(7),
+            meaning: "Memory page fault.".to_owned(),
+            advice: "Check the program.".to_owned(),
+            message: Some("pid=7, name=secret.py".to_owned()),
+        };
+        let xid = Event { at_ms: 1, gpu: None, what: EventKind::Xid(report) };
+        let told = serde_json::to_string(&view.event(&xid).unwrap()).unwrap();
+        assert!(told.contains("31") && !told.contains("secret.py") && !told.contains("pid"), "{told}");
+    }
+
+    #[test]
+    fn a_condition_names_no_process_of_somebody_else() {
+        let foreign = [
+            ConditionKind::Xid { code: 31, pid: Some(7), count: 1, last_ms: 1 },
+            ConditionKind::HeldIdle { bytes: 1, idle_ms: 1, pids: vec![1, 7] },
+            ConditionKind::SuspectedHang {
+                power_watts: 1.0,
+                pids: vec![1],
+                waiting: Vec::new(),
+                differing: vec![GpuProcess { gpu: 0, pid: 7 }],
+            },
+            ConditionKind::MemoryFilling {
+                left_ms: 1,
+                bytes_per_second: 1.0,
+                growing: vec![MemoryGrowth { pid: 7, bytes_per_second: 1.0 }],
+            },
+        ];
+        for kind in foreign {
+            let event = Event { at_ms: 1, gpu: None, what: EventKind::ConditionBegan(condition(kind.clone())) };
+            let told = serde_json::to_string(&View::Own(Some("ana".into())).event(&event).unwrap()).unwrap();
+            assert!(!told.contains("secret.py") && !told.contains('7'), "{told}");
+            let mut own = condition(kind);
+            conceal(&mut own, &[1, 7]);
+            assert_eq!(own.text, "secret.py (PID 7)", "all of them are the client's own");
+        }
+        let mut other = condition(ConditionKind::HeldByNobody { bytes: 7 });
+        let before = other.clone();
+        conceal(&mut other, &[]);
+        assert_eq!(other, before);
     }
 
     #[test]
