@@ -73,15 +73,15 @@ pub(crate) fn everything(state: &AppState) -> Router<AppState> {
 pub(crate) fn protected(routes: Router<AppState>, state: AppState, access: Access) -> Router {
     let doors = Arc::clone(&state.doors);
     let guard = Guard { access, public: Arc::clone(&state.public_origins), doors: Arc::clone(&doors) };
-    let router = routes
+    let checked = routes
         .layer(middleware::from_fn_with_state(Arc::clone(&doors), auth::check))
         .layer(middleware::from_fn_with_state(guard, guard::check))
         .layer(middleware::from_fn_with_state(Arc::clone(&doors), auth::limit));
     // Outside of them, so that a refusal has them, too.
     HEADERS
         .iter()
-        .fold(router, |router, (name, value)| {
-            router.layer(SetResponseHeaderLayer::if_not_present(name.clone(), HeaderValue::from_static(value)))
+        .fold(checked, |inner, (name, value)| {
+            inner.layer(SetResponseHeaderLayer::if_not_present(name.clone(), HeaderValue::from_static(value)))
         })
         .layer(middleware::from_fn_with_state(doors, configured_headers))
         .with_state(state)

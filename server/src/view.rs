@@ -86,7 +86,7 @@ impl View {
                 jobs.filter_map(|job| job.path.as_mut()).for_each(hide);
             }
             Self::Own(user) => {
-                usage.owners.retain(|owner| owner.user.is_some() && owner.user.as_deref() == user.as_deref())
+                usage.owners.retain(|owner| owner.user.is_some() && owner.user.as_deref() == user.as_deref());
             }
         }
         usage

@@ -7,25 +7,26 @@ use std::{
     sync::{Arc, Mutex, PoisonError, RwLock},
 };
 
+/// Which files were read, and what they make up.
+pub(crate) type Loaded<T> = (Vec<PathBuf>, Result<T, String>);
+
 /// What a file, and those that it names, make up.
 pub(crate) struct Watched<T> {
-    load: Box<dyn Fn() -> (Vec<PathBuf>, Result<T, String>) + Send + Sync>,
+    load: Box<dyn Fn() -> Loaded<T> + Send + Sync>,
     current: RwLock<Arc<T>>,
     /// As the files were when they were read last.
     seen: Mutex<Vec<(PathBuf, Stamp)>>,
 }
 
 /// Differs where a file has changed, or is another one; `None` where there is none.
-type Stamp = Option<[i64; 6]>;
+type Stamp = Option<((u64, u64), u64, (i64, i64), (i64, i64))>;
 
 impl<T> Watched<T> {
     /// Loads it; `load` also says which files that takes, as far as it came.
     ///
     /// # Errors
     /// As `load` says.
-    pub(crate) fn new(
-        load: impl Fn() -> (Vec<PathBuf>, Result<T, String>) + Send + Sync + 'static,
-    ) -> Result<Self, String> {
+    pub(crate) fn new(load: impl Fn() -> Loaded<T> + Send + Sync + 'static) -> Result<Self, String> {
         let (paths, loaded) = load();
         let seen = Mutex::new(stamped(paths));
         Ok(Self { load: Box::new(load), current: RwLock::new(Arc::new(loaded?)), seen })
@@ -65,15 +66,8 @@ fn stamped(paths: Vec<PathBuf>) -> Vec<(PathBuf, Stamp)> {
 
 fn stamp_of(path: &PathBuf) -> Stamp {
     let file = fs::metadata(path).ok()?;
-    let (device, inode) = (file.dev() as i64, file.ino() as i64);
-    Some([
-        device,
-        inode,
-        file.size() as i64,
-        file.mtime(),
-        file.mtime_nsec(),
-        file.ctime() * 1000 + file.ctime_nsec() / 1_000_000,
-    ])
+    let changed = (file.ctime(), file.ctime_nsec());
+    Some(((file.dev(), file.ino()), file.size(), (file.mtime(), file.mtime_nsec()), changed))
 }
 
 #[cfg(test)]

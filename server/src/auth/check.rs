@@ -81,18 +81,19 @@ impl Doors {
     /// # Errors
     /// When this client may make one.
     pub(crate) fn admit(&self, peer: Peer) -> Result<(), Duration> {
-        match self.request_rate().filter(|_| peer.is_port() && !peer.is_own()) {
-            Some(rate) => self.requests.admit(counted(peer), rate, Instant::now()),
-            None => Ok(()),
+        if peer.is_port() && !peer.is_own() {
+            return self.requests.admit(counted(peer), self.request_rate(), Instant::now());
         }
+        Ok(())
     }
 
     /// Who shows this: in `Authorization`, which is wrong or right, by a session, or by a certificate.
     pub(super) async fn identify(&self, arrival: &Arrival, headers: &HeaderMap) -> Result<Identity, Refusal> {
         match authorization(headers) {
-            Ok(Some(shown)) => return self.verify(arrival, shown).await,
+            Ok(Some(shown)) if self.takes(&shown) => return self.verify(arrival, shown).await,
             Err(NotUnderstood) => return Err(Refusal::Wrong),
-            Ok(None) => {}
+            // A proxy that asks for a password passes it on.
+            Ok(_) => {}
         }
         let now = Instant::now();
         let cookies = cookie::values(headers, arrival.port(), arrival.is_tls);
@@ -104,6 +105,13 @@ impl Doors {
         let proof = Proof::Certificate { authority: certificate.authority };
         let identity = Identity { name: Arc::clone(&certificate.name), scope: self.user_scope(), proof };
         self.renewed(identity).ok_or(Refusal::Unknown)
+    }
+
+    fn takes(&self, shown: &Authorization) -> bool {
+        match shown {
+            Authorization::Bearer(_) => self.takes_tokens(),
+            Authorization::Basic { .. } => self.takes_passwords(),
+        }
     }
 
     /// The same with what it may do now.

@@ -128,11 +128,11 @@ impl Doors {
         self.web.as_ref().map(Watched::current)
     }
 
-    /// How many requests a client may make; `None` for any number.
-    pub(super) fn request_rate(&self) -> Option<Rate> {
+    /// How many requests a client may make.
+    pub(super) fn request_rate(&self) -> Rate {
         /// A page asks for a dozen things, and a dashboard with many panels for some more.
         const USUAL: Rate = Rate { burst: 500, spacing: Duration::from_millis(10) };
-        self.web().and_then(|web| web.rate).unwrap_or(Some(USUAL))
+        self.web().and_then(|web| web.rate).unwrap_or(USUAL)
     }
 
     /// What the token with this digest is.

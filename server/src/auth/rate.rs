@@ -12,7 +12,7 @@ use tokio::time::Instant;
 /// So many clients are counted apart. More of them within seconds is an attack, and all are made to wait then.
 const MOST_CLIENTS: usize = 100_000;
 
-/// How many there may be at once, and after which time another.
+/// How many there may be at once, and after which time another; any number where that is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Rate {
     pub(crate) burst: u32,
@@ -63,7 +63,10 @@ impl<K: Eq + Hash> RatePerClient<K> {
 fn wait(even: Option<Instant>, rate: Rate, now: Instant) -> Result<(), Duration> {
     let ahead = even.map_or(Duration::ZERO, |even| even.saturating_duration_since(now));
     let room = rate.spacing.saturating_mul(rate.burst.saturating_sub(1));
-    if ahead <= room { Ok(()) } else { Err(ahead - room) }
+    match ahead.checked_sub(room) {
+        None | Some(Duration::ZERO) => Ok(()),
+        Some(wait) => Err(wait),
+    }
 }
 
 #[cfg(test)]
@@ -81,7 +84,14 @@ mod tests {
         assert_eq!(counts.check(&"a", RATE, now), Err(Duration::from_secs(6)));
         assert_eq!(admitted("b", now), 10, "another client");
         assert_eq!(admitted("a", now + Duration::from_secs(12)), 2);
-        assert_eq!(admitted("a", now + Duration::from_secs(600)), 10);
+        assert_eq!(admitted("a", now + Duration::from_mins(10)), 10);
+    }
+
+    #[test]
+    fn no_time_between_two_is_no_limit() {
+        let (counts, now) = (RatePerClient::new(), Instant::now());
+        let any = Rate { burst: 1, spacing: Duration::ZERO };
+        assert!((0..1000).all(|_| counts.admit(1, any, now).is_ok()));
     }
 
     #[test]

@@ -138,7 +138,9 @@ async fn sign_out(
     headers: HeaderMap,
 ) -> Response {
     let port = arrival.port();
-    cookie::values(&headers, port, arrival.is_tls).into_iter().for_each(|value| app.doors.end_session(value));
+    for value in cookie::values(&headers, port, arrival.is_tls) {
+        app.doors.end_session(value);
+    }
     let cleared = cookie::cleared(port, is_secure(&app, &arrival, &headers));
     (StatusCode::NO_CONTENT, [(header::SET_COOKIE, cleared)]).into_response()
 }

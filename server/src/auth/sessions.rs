@@ -16,7 +16,7 @@ use super::{
     identity::{Identity, Proof},
 };
 
-pub(crate) const LASTS: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+pub(crate) const LASTS: Duration = Duration::from_hours(30 * 24);
 
 /// Of all together, and of one name. The oldest makes room.
 const MOST: usize = 10_000;

@@ -101,8 +101,9 @@ struct Client {
     socket: ClientSocket,
     app: AppState,
     who: Who,
-    /// Whose leave may be taken.
+    /// Who it is, where that was asked for, and whether it may be.
     identity: Option<Arc<Identity>>,
+    is_on_port: bool,
     view: View,
     samples: watch::Receiver<SampleFrame>,
     paused: bool,
@@ -125,6 +126,7 @@ impl Client {
         Self {
             socket,
             who: asker.who(),
+            is_on_port: asker.peer.is_port(),
             identity: asker.identity,
             view,
             samples,
@@ -175,10 +177,14 @@ impl Client {
         }
     }
 
-    /// Ends the stream of who has signed out, or whose token, password or certificate counts no more.
+    /// Ends the stream of who has signed out, whose token, password or certificate counts no more, or who would be asked
+    /// for one now.
     async fn check_leave(&mut self) -> Result<(), Disconnected> {
-        let may_read = |identity: &Identity| self.app.doors.scope_of(&identity.proof) >= Some(Scope::Read);
-        if self.identity.as_deref().is_none_or(may_read) {
+        let may_read = match &self.identity {
+            Some(identity) => self.app.doors.scope_of(&identity.proof) >= Some(Scope::Read),
+            None => !(self.is_on_port && self.app.doors.asks()),
+        };
+        if may_read {
             return Ok(());
         }
         let _ = self.socket.send_close("sign in again").await;

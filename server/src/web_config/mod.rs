@@ -39,8 +39,8 @@ const HEADERS: [(&str, &[&str]); 5] = [
 pub(crate) struct WebConfig {
     pub(crate) tls: Option<Tls>,
     pub(crate) users: Users,
-    /// How many requests a client may make; the server's own rate without it, and no limit where that is `None`.
-    pub(crate) rate: Option<Option<Rate>>,
+    /// How many requests a client may make; the server's own rate without it.
+    pub(crate) rate: Option<Rate>,
     /// In every answer.
     pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
 }
@@ -97,19 +97,16 @@ fn check_hash(user: &str, hash: &str) -> Result<(), String> {
     Ok(())
 }
 
-fn rate(section: &RateSection) -> Result<Option<Rate>, String> {
+fn rate(section: &RateSection) -> Result<Rate, String> {
     let interval = match section.interval.as_str() {
         "0" => Some(Duration::ZERO),
         text => text.parse::<SignedDuration>().ok().and_then(|time| Duration::try_from(time).ok()),
     };
     let spacing = interval.ok_or("rate_limit: interval is a time as 100ms or 1s, or 0 for no limit")?;
-    if spacing.is_zero() {
-        return Ok(None);
-    }
     if section.burst == 0 {
         return Err("rate_limit: burst is 0, which lets nobody in; it is at least 1".to_owned());
     }
-    Ok(Some(Rate { burst: section.burst, spacing }))
+    Ok(Rate { burst: section.burst, spacing })
 }
 
 fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), String> {

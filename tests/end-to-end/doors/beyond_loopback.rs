@@ -2,7 +2,7 @@
 
 use std::net::TcpStream;
 
-use super::{House, RUN, bearer};
+use super::{House, RUN, bearer, serve};
 use crate::support::{gpumon, refused};
 
 #[test]
@@ -68,7 +68,7 @@ fn with_both_it_listens_and_lets_in_who_has_a_token() {
 #[test]
 fn on_loopback_everything_is_as_it_was_and_tokens_are_asked_for_where_there_are_some() {
     let house = House::new();
-    let open = house.serve(&[]);
+    let open = serve(&[]);
     assert_eq!(open.get("/api/v1/snapshot?brief=true").status, 200);
     let asking = house.with_tokens(&[]);
     let refusal = asking.get("/api/v1/snapshot?brief=true");

@@ -1,6 +1,6 @@
 //! `--metrics-listen`: a port for Prometheus alone.
 
-use super::{House, METRICS, RUN, bearer};
+use super::{House, METRICS, RUN, bearer, serve};
 use crate::support::{Server, ask, eventually, send};
 
 /// The port that the second message names.
@@ -12,8 +12,7 @@ fn metrics_port(server: &mut Server) -> u16 {
 
 #[test]
 fn it_serves_metrics_and_nothing_else() {
-    let house = House::new();
-    let mut server = house.serve(&["--metrics-listen", "127.0.0.1:0"]);
+    let mut server = serve(&["--metrics-listen", "127.0.0.1:0"]);
     let port = metrics_port(&mut server);
     eventually("it is ready", || ask(port, "/readyz", &[]).status == 200);
     for path in ["/metrics", "/metrics/dcgm", "/healthz"] {
@@ -30,7 +29,7 @@ fn it_serves_metrics_and_nothing_else() {
     assert_eq!(send(port, "POST /metrics", &[], "").status, 405);
     assert_eq!(ask(port, "/metrics", &["Host: evil.example"]).status, 403);
     assert_eq!(ask(port, "/metrics", &["Origin: https://evil.example"]).status, 403);
-    let mut with_processes = house.serve(&["--metrics-listen", "127.0.0.1:0", "--metrics-processes"]);
+    let mut with_processes = serve(&["--metrics-listen", "127.0.0.1:0", "--metrics-processes"]);
     let port = metrics_port(&mut with_processes);
     eventually("processes are there", || ask(port, "/metrics", &[]).body.contains("gpumon_process_memory_bytes{"));
 }

@@ -65,13 +65,8 @@ impl House {
         write(&self.path("ca.crt"), &self.authority.pem(), 0o644);
     }
 
-    fn serve(&self, arguments: &[&str]) -> Server {
-        let all = [&["--source", "sim:2", "serve", "--no-control", "--listen", "127.0.0.1:0"], arguments].concat();
-        Server::start(gpumon(&all))
-    }
-
     fn with_tls(&self, arguments: &[&str]) -> Server {
-        self.serve(&[&["--web-config", &self.argument("web.yml")], arguments].concat())
+        serve(&[&["--web-config", &self.argument("web.yml")], arguments].concat())
     }
 
     /// With all of it.
@@ -81,12 +76,18 @@ impl House {
 
     /// Tokens without TLS.
     fn with_tokens(&self, arguments: &[&str]) -> Server {
-        self.serve(&[&["--token-file", &self.argument("tokens")], arguments].concat())
+        serve(&[&["--token-file", &self.argument("tokens")], arguments].concat())
     }
 
     fn client(&self) -> TlsClient {
         self.authority.client()
     }
+}
+
+/// On loopback, with these further arguments.
+fn serve(arguments: &[&str]) -> Server {
+    let all = [&["--source", "sim:2", "serve", "--no-control", "--listen", "127.0.0.1:0"], arguments].concat();
+    Server::start(gpumon(&all))
 }
 
 fn bearer(token: &str) -> String {

@@ -1,6 +1,6 @@
 //! Users of the web configuration, as Prometheus' exporters have them.
 
-use super::{House, RUN, bearer, cookie_of};
+use super::{House, RUN, bearer, cookie_of, serve};
 use crate::support::{ask, eventually, send};
 
 /// `correct horse`.
@@ -45,7 +45,7 @@ fn a_user_who_is_taken_from_the_file_is_out_with_all_sessions() {
     let house = House::new();
     house.write_web_config(&users(&format!("  ana: {HASH}\n  bob: {HASH}\n")));
     let web = house.argument("web.yml");
-    let server = house.serve(&["--web-config", &web]);
+    let server = serve(&["--web-config", &web]);
     let client = house.client();
     let body = r#"{"user":"ana","password":"correct horse"}"#;
     let sign_in = || client.try_ask(server.port, "POST /api/v1/session", &["X-Gpumon: run"], body).unwrap();
@@ -58,10 +58,35 @@ fn a_user_who_is_taken_from_the_file_is_out_with_all_sessions() {
 }
 
 #[test]
+fn what_a_proxy_asks_for_itself_is_passed_on_without_harm() {
+    let house = House::new();
+    let server = house.with_tokens(&["--public-origin", "https://gpus.example.org"]);
+    let cookie =
+        cookie_of(&send(server.port, "POST /api/v1/session", &["X-Gpumon: run"], &format!(r#"{{"token":"{RUN}"}}"#)));
+    for _ in 0..15 {
+        assert_eq!(ask(server.port, "/api/v1/snapshot?brief=true", &[ANA]).status, 401);
+        assert_eq!(ask(server.port, "/api/v1/snapshot?brief=true", &[ANA, &cookie]).status, 200);
+    }
+    assert_eq!(ask(server.port, "/metrics", &[&bearer(RUN)]).status, 200, "none of it counts as a guess");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_would_be_asked_now_is_not_left_in() {
+    let house = House::new();
+    crate::support::write_secret(&house.path("users.yml"), "{}");
+    let server = serve(&["--web-config", &house.argument("users.yml")]);
+    let mut stream = server.stream().await;
+    stream.next_of("hello").await;
+    crate::support::write_secret(&house.path("users.yml"), &users(&format!("  ana: {HASH}\n")));
+    while stream.next().await.is_some() {}
+    assert_eq!((server.get("/metrics").status, ask(server.port, "/metrics", &[ANA]).status), (401, 200));
+}
+
+#[test]
 fn a_password_that_was_wrong_often_is_not_looked_at() {
     let house = House::new();
     crate::support::write_secret(&house.path("users.yml"), &users(&format!("  ana: {HASH}\n")));
-    let server = house.serve(&["--web-config", &house.argument("users.yml")]);
+    let server = serve(&["--web-config", &house.argument("users.yml")]);
     let statuses: Vec<u16> = (0..14).map(|_| ask(server.port, "/metrics", &[WRONG]).status).collect();
     assert_eq!((statuses[0], statuses[13]), (401, 429), "{statuses:?}");
     assert_eq!(ask(server.port, "/metrics", &[ANA]).status, 429);

@@ -3,7 +3,7 @@
 use serde_json::json;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 
-use super::{House, METRICS, READ, RUN, bearer, cookie_of};
+use super::{House, METRICS, READ, RUN, bearer, cookie_of, serve};
 use crate::support::{Answer, Stream, ask, eventually, send, write_secret};
 
 const PATH: &str = "/api/v1/session";
@@ -45,6 +45,16 @@ fn a_token_is_changed_for_a_cookie_that_no_script_and_no_other_site_gets() {
 }
 
 #[test]
+fn behind_a_proxy_that_encrypts_the_cookie_is_for_encrypted_connections() {
+    let house = House::new();
+    let server = house.with_tokens(&["--public-origin", "https://gpus.example.org"]);
+    let headers = ["X-Gpumon: run", "Host: gpus.example.org", "Origin: https://gpus.example.org"];
+    let answer = send(server.port, &format!("POST {PATH}"), &headers, &json!({ "token": READ }).to_string());
+    assert!(answer.head.contains("set-cookie: __host-") && answer.head.contains("; secure"), "{}", answer.head);
+    assert_eq!(snapshot(server.port, &cookie_of(&answer)), 200);
+}
+
+#[test]
 fn a_session_has_the_scope_of_its_token_and_ends_by_signing_out() {
     let house = House::new();
     let server = house.with_tokens(&[]);
@@ -75,7 +85,7 @@ fn who_is_not_signed_in_learns_how_and_what_is_no_request_is_refused() {
         assert!(answer.status == 400 && !answer.body.contains(RUN), "{body}: {} {}", answer.status, answer.body);
     }
     assert_eq!(post(&json!({ "token": "wrong" }).to_string()).status, 401);
-    let open = house.serve(&[]);
+    let open = serve(&[]);
     assert_eq!(open.get(PATH).json()["scope"], "run");
     assert_eq!(sign_in(open.port, RUN).status, 409);
 }

@@ -11,6 +11,11 @@ use tokio_rustls::rustls::version::{TLS12, TLS13};
 use super::{House, READ, RUN, bearer};
 use crate::support::{Authority, PATIENCE, eventually, write, write_secret};
 
+/// What a record is of, and what an alert says.
+const HANDSHAKE: u8 = 22;
+const ALERT: u8 = 21;
+const PROTOCOL_VERSION: u8 = 70;
+
 fn raw(port: u16) -> TcpStream {
     let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -45,9 +50,6 @@ fn only_tls_of_today_is_spoken() {
         let client = house.authority.client_with(None, &[version]);
         assert_eq!(client.ask(server.port, "GET /api/v1/snapshot", &[&bearer(READ)]).status, 200);
     }
-    const HANDSHAKE: u8 = 22;
-    const ALERT: u8 = 21;
-    const PROTOCOL_VERSION: u8 = 70;
     for version in [[3, 0], [3, 1], [3, 2]] {
         let answer = answer_to(server.port, &hello_of(version));
         assert!(answer.len() == 7 && answer[0] == ALERT && answer[6] == PROTOCOL_VERSION, "{version:?}: {answer:?}");
