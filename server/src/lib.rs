@@ -11,7 +11,7 @@
 //! - [`alerts`] evaluates the rules of the alert file, and tells what fires.
 //! - [`runs`] are those of the workload runner: processes that work, and what they say.
 //! - [`stream`], [`page`], [`past`], [`metrics`], [`marks`], [`usage`], [`pause`] and [`routes`] are the endpoints; [`guard`] stands before
-//!   all of them and knows each [`public_origin`], [`auth`] asks everybody who he is, [`peer`] stands before those that
+//!   all of them and knows each [`public_origin`], [`auth`] has everybody sign in, [`peer`] stands before those that
 //!   change anything. [`view`] is how much of processes a client sees, [`audit`] what the log has of whom.
 //! - [`web_config`] is TLS and what else Prometheus' exporters are told in a file; files that let somebody in are
 //!   [`private_file`]s, and are [`watched`].

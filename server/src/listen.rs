@@ -58,7 +58,7 @@ pub enum ListenError {
         address: SocketAddr,
         /// Whether connections would be encrypted.
         has_tls: bool,
-        /// Whether everybody would be asked who he is.
+        /// Whether everybody would have to sign in.
         asks: bool,
     },
     /// Somebody else listens there.
@@ -82,11 +82,11 @@ pub enum ListenError {
 
 fn missing(has_tls: bool, asks: bool) -> &'static str {
     let tls = "nothing is encrypted: name a certificate in a web configuration (--web-config FILE)";
-    let identity = "nobody is asked who he is: name tokens (--token-file FILE), or users or client certificates in the web \
+    let identity = "nobody has to sign in: name tokens (--token-file FILE), or users or client certificates in the web \
                     configuration";
     match (has_tls, asks) {
         (false, false) => {
-            "nothing is encrypted and nobody is asked who he is: name a certificate in a web configuration (--web-config \
+            "nothing is encrypted and nobody has to sign in: name a certificate in a web configuration (--web-config \
              FILE) and tokens (--token-file FILE)"
         }
         (false, true) => tls,
@@ -105,7 +105,7 @@ fn cure(cause: &io::Error) -> &'static str {
 
 impl Listener {
     /// Listens on a port, within a runtime. Port 0 takes any that is free. Beyond this machine's loopback, connections are
-    /// encrypted and everybody is asked who he is, or it does not listen.
+    /// encrypted and everybody has to sign in, or it does not listen.
     ///
     /// # Errors
     /// [`ListenError`] says what to do instead.

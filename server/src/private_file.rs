@@ -1,4 +1,4 @@
-//! Files that decide who comes in: tokens, keys, certificates, passwords. Whoever can write to one can let himself in, and
+//! Files that decide who comes in: tokens, keys, certificates, passwords. Whoever can write to one can let anybody in, and
 //! whoever can read a secret has it.
 
 use std::{

@@ -12,7 +12,7 @@ use crate::peer::{Peer, Who};
 #[derive(Clone)]
 pub(crate) struct Client {
     pub(crate) peer: Peer,
-    /// `None` where nobody is asked who he is.
+    /// `None` where nobody has to sign in.
     pub(crate) identity: Option<Arc<Identity>>,
 }
 

@@ -98,7 +98,7 @@ impl Doors {
         })
     }
 
-    /// As without any file: nobody is asked who he is.
+    /// As without any file: nobody has to sign in.
     ///
     /// # Panics
     /// Never: nothing is read.
@@ -111,7 +111,7 @@ impl Doors {
         self.web().is_some_and(|web| web.tls.is_some())
     }
 
-    /// Whether everybody is asked who he is.
+    /// Whether everybody has to sign in.
     pub fn asks(&self) -> bool {
         self.takes_tokens() || self.web().is_some_and(|web| asks(&web))
     }
@@ -200,7 +200,7 @@ impl Doors {
                 return Err("tls_server_config has come or gone, which needs a restart".to_owned());
             }
             if asks(old) && !asks(new) && !self.takes_tokens() {
-                return Err("nobody would be asked who he is any more, which needs a restart".to_owned());
+                return Err("nobody would have to sign in any more, which needs a restart".to_owned());
             }
             Ok(())
         };
@@ -219,7 +219,7 @@ impl Doors {
     }
 }
 
-/// Whether a web configuration has everybody asked who he is.
+/// Whether a web configuration has everybody sign in.
 fn asks(web: &WebConfig) -> bool {
     let asks_for_certificate =
         |tls: &crate::web_config::Tls| tls.clients.as_ref().is_some_and(|clients| clients.is_required);

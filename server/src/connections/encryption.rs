@@ -33,10 +33,7 @@ pub(super) async fn connection(
         _ = stopped.wait_for(|stopped| *stopped) => None,
     };
     let Some(stream) = begun else { return };
-    let certificate = match (client_certificate(&stream, tls), &tls.clients) {
-        (Ok(certificate), _) => certificate,
-        (Err(NotAllowed), _) => return,
-    };
+    let Ok(certificate) = client_certificate(&stream, tls) else { return };
     drop(web);
     serve_requests(stream, Arrival { is_tls: true, certificate, ..arrival }, slot, router, stopped).await;
 }

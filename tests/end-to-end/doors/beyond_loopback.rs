@@ -13,9 +13,9 @@ fn without_tls_or_without_asking_anybody_it_refuses_to_start_and_says_how() {
         for (option, arguments, missing) in [
             ("--listen", &[] as &[&str], ["--web-config", "--token-file"]),
             ("--listen", &["--token-file", &tokens], ["nothing is encrypted", "--web-config"]),
-            ("--listen", &["--web-config", &web], ["nobody is asked", "--token-file"]),
+            ("--listen", &["--web-config", &web], ["nobody has to sign in", "--token-file"]),
             ("--metrics-listen", &["--token-file", &tokens], ["nothing is encrypted", "--web-config"]),
-            ("--metrics-listen", &["--web-config", &web], ["nobody is asked", "--token-file"]),
+            ("--metrics-listen", &["--web-config", &web], ["nobody has to sign in", "--token-file"]),
         ] {
             let before: &[&str] = if option == "--listen" { &[] } else { &["--listen", "127.0.0.1:0"] };
             let all = [&["--source", "sim", "serve", "--no-control", option, listen], before, arguments].concat();
@@ -32,7 +32,7 @@ fn a_client_certificate_that_may_be_left_out_asks_nobody() {
     house.write_web_config("  client_auth_type: VerifyClientCertIfGiven\n  client_ca_file: ca.crt\n");
     let web = house.argument("web.yml");
     let all = ["--source", "sim", "serve", "--no-control", "--listen", "0.0.0.0:0", "--web-config", &web];
-    refused(gpumon(&all), 2, "nobody is asked");
+    refused(gpumon(&all), 2, "nobody has to sign in");
 }
 
 #[test]

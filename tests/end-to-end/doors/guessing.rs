@@ -56,7 +56,7 @@ fn what_is_almost_right_is_as_wrong_as_anything_else() {
 fn too_many_requests_are_put_off() {
     let house = House::new();
     house.write_web_config("rate_limit:\n  interval: 1h\n  burst: 30\n");
-    // Behind a proxy, nobody counts as the server's own user, who may ask as often as he likes.
+    // Behind a proxy, nobody counts as the server's own user, who may ask any number of times.
     let server =
         house.with_tls(&["--token-file", &house.argument("tokens"), "--public-origin", "https://gpus.example.org"]);
     let client = house.client();
