@@ -2,7 +2,7 @@
 
 use std::net::TcpStream;
 
-use super::{House, RUN, bearer, serve};
+use super::{House, RUN, bearer, bounded, serve};
 use crate::support::{gpumon, refused};
 
 #[test]
@@ -19,9 +19,9 @@ fn without_tls_or_without_asking_anybody_it_refuses_to_start_and_says_how() {
         ] {
             let before: &[&str] = if option == "--listen" { &[] } else { &["--listen", "127.0.0.1:0"] };
             let all = [&["--source", "sim", "serve", "--no-control", option, listen], before, arguments].concat();
-            refused(gpumon(&all), 2, missing[0]);
-            refused(gpumon(&all), 2, missing[1]);
-            refused(gpumon(&all), 2, "ssh -L");
+            refused(bounded(&gpumon(&all)), 2, missing[0]);
+            refused(bounded(&gpumon(&all)), 2, missing[1]);
+            refused(bounded(&gpumon(&all)), 2, "ssh -L");
         }
     }
 }
@@ -32,7 +32,7 @@ fn a_client_certificate_that_may_be_left_out_asks_nobody() {
     house.write_web_config("  client_auth_type: VerifyClientCertIfGiven\n  client_ca_file: ca.crt\n");
     let web = house.argument("web.yml");
     let all = ["--source", "sim", "serve", "--no-control", "--listen", "0.0.0.0:0", "--web-config", &web];
-    refused(gpumon(&all), 2, "nobody has to sign in");
+    refused(bounded(&gpumon(&all)), 2, "nobody has to sign in");
 }
 
 #[test]

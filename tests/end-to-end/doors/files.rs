@@ -6,14 +6,14 @@ use std::{
     process::Command,
 };
 
-use super::{House, RUN};
+use super::{House, RUN, bounded};
 use crate::support::{eventually, gpumon, refused_with, write, write_secret};
 
 /// Checks that it does not start, and names these words and no secret.
 #[track_caller]
 fn refuses(arguments: &[&str], words: &[&str]) {
     let all = [&["--source", "sim", "serve", "--no-control", "--listen", "127.0.0.1:0"], arguments].concat();
-    let mut command = gpumon(&all);
+    let mut command = bounded(&gpumon(&all));
     let output = command.output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!said.contains(RUN) && !said.contains("PRIVATE KEY"), "{said}");
@@ -68,7 +68,7 @@ fn what_is_wrong_in_a_token_file_is_told_with_its_line() {
     }
     let mut short = gpumon(&["--source", "sim", "serve", "--listen", "127.0.0.1:0"]);
     short.env("GPUMON_TOKEN", "short");
-    refused_with(short, 2, &["GPUMON_TOKEN", "5 characters", "openssl rand -hex 32"]);
+    refused_with(bounded(&short), 2, &["GPUMON_TOKEN", "5 characters", "openssl rand -hex 32"]);
 }
 
 #[test]
@@ -140,10 +140,10 @@ fn a_socket_is_its_users_alone_and_no_link_is_followed() {
     server.wait().unwrap();
     fs::write(&precious, "precious").unwrap();
     symlink(&precious, &link).unwrap();
-    refused_with(gpumon(&["serve", "--socket", link.to_str().unwrap()]), 2, &["not a socket"]);
+    refused_with(bounded(&gpumon(&["serve", "--socket", link.to_str().unwrap()])), 2, &["not a socket"]);
     assert_eq!(fs::read_to_string(&precious).unwrap(), "precious");
     // Nor one to a socket, which could be somebody else's.
     fs::remove_file(&link).unwrap();
     symlink(&socket, &link).unwrap();
-    refused_with(gpumon(&["serve", "--socket", link.to_str().unwrap()]), 2, &["not a socket"]);
+    refused_with(bounded(&gpumon(&["serve", "--socket", link.to_str().unwrap()])), 2, &["not a socket"]);
 }

@@ -12,7 +12,7 @@ mod scopes;
 mod sessions;
 mod tls;
 
-use std::path::PathBuf;
+use std::{path::PathBuf, process::Command};
 
 use tempfile::TempDir;
 
@@ -88,6 +88,19 @@ impl House {
 fn serve(arguments: &[&str]) -> Server {
     let all = [&["--source", "sim:2", "serve", "--no-control", "--listen", "127.0.0.1:0"], arguments].concat();
     Server::start(gpumon(&all))
+}
+
+/// The same command, which is ended where it does not refuse and goes on instead.
+fn bounded(command: &Command) -> Command {
+    let mut bounded = Command::new("timeout");
+    bounded.arg("60").arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => bounded.env(name, value),
+            None => bounded.env_remove(name),
+        };
+    }
+    bounded
 }
 
 fn bearer(token: &str) -> String {
