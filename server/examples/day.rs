@@ -7,6 +7,7 @@ use std::{
     env, fs,
     io::{self, Read, Write},
     net::TcpStream,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -17,7 +18,13 @@ use gpumon_probe::{
     vendor::SourceChoice,
 };
 use gpumon_server::{
-    Live, Readings, Settings, alerts::AlertSettings, listen::Listener, runs::RunSettings, supervisor::Collector,
+    Live, Readings, Settings,
+    alerts::AlertSettings,
+    auth::Doors,
+    listen::{Listener, Purpose},
+    runs::RunSettings,
+    supervisor::Collector,
+    view::ShowProcesses,
 };
 
 const SAMPLES: u64 = 86_400;
@@ -57,10 +64,11 @@ fn feed() -> io::Result<()> {
 
 fn measure() -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let doors = Arc::new(Doors::none());
     let listener = runtime
-        .block_on(async { Listener::tcp("127.0.0.1:0".parse().expect("an address")) })
+        .block_on(async { Listener::tcp("127.0.0.1:0".parse().expect("an address"), Purpose::Everything, &doors) })
         .map_err(|error| io::Error::other(error.to_string()))?;
-    let address = listener.address();
+    let address = listener.address(&doors);
     let collector =
         Collector { program: env::current_exe()?, arguments: vec!["feed".into()], interval: Duration::from_secs(1) };
     let runs = RunSettings {
@@ -71,6 +79,8 @@ fn measure() -> io::Result<()> {
         readings: Readings::Collector(collector),
         live: Live::default().fixed(),
         public_origins: Vec::new(),
+        doors,
+        show_processes: ShowProcesses::Names,
         runs,
         history: None,
         alerts: AlertSettings::default(),

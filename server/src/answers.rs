@@ -1,11 +1,16 @@
 //! `GET /api/v1/answers`: the driver's answers to the collector.
 
-use axum::{Extension, extract::State, http::HeaderMap, response::Response};
+use axum::{
+    Extension,
+    extract::State,
+    http::{HeaderMap, StatusCode},
+    response::{IntoResponse, Response},
+};
 
 use crate::{
     app::AppState,
+    auth::Client,
     join::ask,
-    peer::Peer,
     respond::{JSON, Resource, respond, to_json},
     view::View,
 };
@@ -13,12 +18,17 @@ use crate::{
 /// From the collector's memory: it never waits for the driver.
 pub(crate) async fn answers(
     State(app): State<AppState>,
-    Extension(peer): Extension<Peer>,
+    Extension(client): Extension<Client>,
     headers: HeaderMap,
 ) -> Response {
-    let view = View::of(peer).await;
+    let view = View::of(&client, app.show_processes).await;
+    if !view.has_all_events() {
+        let message =
+            "the driver's answers tell of everybody's processes, and this server shows each client its own alone\n";
+        return (StatusCode::FORBIDDEN, message).into_response();
+    }
     app.hub.update_answers().await;
-    respond(&app, &headers, peer.who(), view, Resource::Answers, JSON, move |hub| {
+    respond(&app, &headers, client.who(), view, Resource::Answers, JSON, move |hub| {
         let theirs = hub.joined().and_then(|socket| ask::get(&socket, "/api/v1/answers").ok());
         theirs.unwrap_or_else(|| to_json(&hub.answers()))
     })

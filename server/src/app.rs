@@ -5,9 +5,9 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use crate::{
-    alerts::Alerts, control::Control, encoder::Encoder, hub::Hub, live::Live, mark_limit::MarkLimit,
+    alerts::Alerts, auth::Doors, control::Control, encoder::Encoder, hub::Hub, live::Live, mark_limit::MarkLimit,
     metrics::SharedPages, public_origin::PublicOrigin, replay::Replay, respond::ResponseEncoder, runs::Runs,
-    sampling_interval::SamplingInterval, stream::StreamEncoder,
+    sampling_interval::SamplingInterval, stream::StreamEncoder, view::ShowProcesses,
 };
 
 /// What clients may hold of one kind of answers, in KiB.
@@ -60,5 +60,8 @@ pub(crate) struct AppState {
     pub(crate) encoders: Arc<Encoders>,
     pub(crate) live: watch::Receiver<Live>,
     pub(crate) public_origins: Arc<[PublicOrigin]>,
+    pub(crate) doors: Arc<Doors>,
+    /// What others see of processes.
+    pub(crate) show_processes: ShowProcesses,
     pub(crate) stopped: watch::Receiver<bool>,
 }

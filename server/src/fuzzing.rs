@@ -19,7 +19,8 @@ use tokio_util::either::Either;
 use crate::{
     alerts::Alerts,
     app::{AppState, Encoders},
-    connections::{self, ConnectionTable},
+    auth::Doors,
+    connections::{self, Arrival, ConnectionTable},
     control::Control,
     guard::Access,
     hub::Hub,
@@ -29,6 +30,7 @@ use crate::{
     routes,
     runs::{RunSettings, Runs},
     sampling_interval::SamplingInterval,
+    view::ShowProcesses,
 };
 
 /// A client that says no more gets the rest of its answers and the end of the connection in this time.
@@ -77,9 +79,12 @@ impl Server {
             encoders: Arc::new(Encoders::new()),
             live: Live { process_metrics: true, ..Live::default() }.fixed(),
             public_origins: Arc::default(),
+            doors: Arc::new(Doors::none()),
+            show_processes: ShowProcesses::Names,
             stopped: stopped.clone(),
         };
-        let routers = [Access::Loopback, Access::Socket].map(|access| routes::router(app.clone(), access));
+        let routers = [Access::Port, Access::Socket]
+            .map(|access| routes::protected(routes::everything(&app), app.clone(), access));
         Self { runtime, table: ConnectionTable::new(), routers, stopped, _stop: stop }
     }
 
@@ -92,7 +97,9 @@ impl Server {
         self.runtime.block_on(async {
             let (client, server) = UnixStream::pair().expect("two sockets");
             let slot = self.table.admit(STRANGER.who()).expect("a slot");
-            tokio::spawn(connections::connection(Either::Right(server), STRANGER, slot, router, self.stopped.clone()));
+            let server = Either::Right(server);
+            let arrival = Arrival::new(STRANGER, &server);
+            tokio::spawn(connections::connection(server, arrival, slot, router, self.stopped.clone()));
             let (mut output, mut input) = client.into_split();
             let (mut answer, mut sent) = (Vec::new(), Ok(()));
             let talk = async {

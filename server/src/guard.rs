@@ -3,7 +3,7 @@
 //! A page of another site can make the browser send requests here, and by DNS rebinding even read the answers. The
 //! browser cannot be made to lie about `Host` and `Origin`, so these two tell such requests from ours.
 
-use std::{str::FromStr, sync::Arc};
+use std::{net::IpAddr, str::FromStr, sync::Arc};
 
 use axum::{
     extract::{Request, State},
@@ -12,23 +12,31 @@ use axum::{
     response::{IntoResponse, Response},
 };
 
-use crate::public_origin::PublicOrigin;
+use crate::{auth::Doors, connections::Arrival, public_origin::PublicOrigin};
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Access {
-    /// On a TCP port: the machine's own loopback names, and those of public origins.
-    Loopback,
+    /// On a TCP port: the machine's own loopback names, the address that was connected to, the names of the server's
+    /// certificate, and those of public origins.
+    Port,
     /// On a unix socket: any name, since only programs that may open the socket reach it, and no browser can. They pass
     /// on the name by which a browser reached them (jupyter-server-proxy does).
     Socket,
 }
 
-pub(crate) async fn check(
-    State((access, public)): State<(Access, Arc<[PublicOrigin]>)>,
-    request: Request,
-    next: Next,
-) -> Response {
-    match verdict(access, &public, request.headers()) {
+/// What is checked with.
+#[derive(Clone)]
+pub(crate) struct Guard {
+    pub(crate) access: Access,
+    pub(crate) public: Arc<[PublicOrigin]>,
+    pub(crate) doors: Arc<Doors>,
+}
+
+pub(crate) async fn check(State(guard): State<Guard>, request: Request, next: Next) -> Response {
+    let arrival = request.extensions().get::<Arrival>();
+    let local = arrival.and_then(|arrival| arrival.local).map(|local| local.ip().to_canonical());
+    let is_tls = arrival.is_some_and(|arrival| arrival.is_tls);
+    match guard.verdict(local, is_tls, request.headers()) {
         Ok(()) => next.run(request).await,
         Err((status, message)) => (status, message).into_response(),
     }
@@ -36,34 +44,48 @@ pub(crate) async fn check(
 
 type Refusal = (StatusCode, &'static str);
 
-fn verdict(access: Access, public: &[PublicOrigin], headers: &HeaderMap) -> Result<(), Refusal> {
-    let host: Authority = only(headers, header::HOST.as_str())
-        .ok_or((StatusCode::BAD_REQUEST, "a request needs exactly one valid Host header\n"))?;
-    let is_own = is_loopback(host.host()) || public.iter().any(|origin| origin.has_host(&host));
-    if matches!(access, Access::Loopback) && !is_own {
-        return Err((
+impl Guard {
+    /// `local` is the address that was connected to.
+    fn verdict(&self, local: Option<IpAddr>, is_tls: bool, headers: &HeaderMap) -> Result<(), Refusal> {
+        let host: Authority = only(headers, header::HOST.as_str())
+            .ok_or((StatusCode::BAD_REQUEST, "a request needs exactly one valid Host header\n"))?;
+        if matches!(self.access, Access::Port) && !self.is_own(&host, local) {
+            return Err((
+                StatusCode::FORBIDDEN,
+                "this Host is not served: use http://localhost or http://127.0.0.1, or reach the machine by \
+                 ssh -L 9123:127.0.0.1:9123; with TLS, use a name of the server's certificate; behind a reverse proxy, \
+                 start gpumon serve with --public-origin and the address that browsers use, as https://gpus.example.org\n",
+            ));
+        }
+        if is_cross_site(headers) {
+            return Err((StatusCode::FORBIDDEN, "requests from pages of another site are refused\n"));
+        }
+        if !headers.contains_key(header::ORIGIN) {
+            return Ok(());
+        }
+        // A proxy that changes Host says what it was.
+        let forwarded = matches!(self.access, Access::Socket).then(|| only(headers, "x-forwarded-host")).flatten();
+        let is_ours = only(headers, header::ORIGIN.as_str()).is_some_and(|origin: PublicOrigin| {
+            // A page that came without encryption may be anybody's.
+            let may_be_own = !is_tls || origin.is_https();
+            let has_host = [Some(host), forwarded].iter().flatten().any(|own| origin.has_host(own));
+            (may_be_own && has_host) || self.public.contains(&origin)
+        });
+        is_ours.then_some(()).ok_or((
             StatusCode::FORBIDDEN,
-            "this Host is not served: use http://localhost or http://127.0.0.1, or reach the machine by \
-             ssh -L 9123:127.0.0.1:9123; behind a reverse proxy, start gpumon serve with --public-origin and the \
-             address that browsers use, as https://gpus.example.org\n",
-        ));
+            "requests from pages of another origin are refused; behind a reverse proxy, start gpumon serve with \
+             --public-origin and the address that browsers use, as https://gpus.example.org\n",
+        ))
     }
-    if is_cross_site(headers) {
-        return Err((StatusCode::FORBIDDEN, "requests from pages of another site are refused\n"));
+
+    fn is_own(&self, host: &Authority, local: Option<IpAddr>) -> bool {
+        let name = host.host();
+        // No name of somebody's can lead a browser here that has sent an address.
+        let is_address = || local.is_some_and(|local| address(name).is_some_and(|ip| ip.to_canonical() == local));
+        let is_certified =
+            || self.doors.web().is_some_and(|web| web.tls.as_ref().is_some_and(|tls| tls.has_name(name)));
+        is_loopback(name) || is_address() || self.public.iter().any(|origin| origin.has_host(host)) || is_certified()
     }
-    if !headers.contains_key(header::ORIGIN) {
-        return Ok(());
-    }
-    // A proxy that changes Host says what it was.
-    let forwarded = matches!(access, Access::Socket).then(|| only(headers, "x-forwarded-host")).flatten();
-    let is_ours = only(headers, header::ORIGIN.as_str()).is_some_and(|origin: PublicOrigin| {
-        [Some(host), forwarded].iter().flatten().any(|own| origin.has_host(own)) || public.contains(&origin)
-    });
-    is_ours.then_some(()).ok_or((
-        StatusCode::FORBIDDEN,
-        "requests from pages of another origin are refused; behind a reverse proxy, start gpumon serve with \
-         --public-origin and the address that browsers use, as https://gpus.example.org\n",
-    ))
 }
 
 /// Whether a page of another site makes the request, as browsers tell (Fetch Metadata). Following a link from there to the
@@ -82,8 +104,11 @@ fn only<T: FromStr>(headers: &HeaderMap, name: &str) -> Option<T> {
 }
 
 fn is_loopback(host: &str) -> bool {
-    let address = host.trim_start_matches('[').trim_end_matches(']');
-    host.eq_ignore_ascii_case("localhost") || address.parse().is_ok_and(|ip: std::net::IpAddr| ip.is_loopback())
+    host.eq_ignore_ascii_case("localhost") || address(host).is_some_and(|ip| ip.is_loopback())
+}
+
+fn address(host: &str) -> Option<IpAddr> {
+    host.trim_start_matches('[').trim_end_matches(']').parse().ok()
 }
 
 #[cfg(test)]
@@ -91,30 +116,59 @@ mod tests {
     use super::*;
 
     fn ask(access: Access, headers: &[(&'static str, &str)]) -> Result<(), StatusCode> {
+        ask_at(access, [127, 0, 0, 1].into(), false, headers)
+    }
+
+    fn ask_at(access: Access, local: IpAddr, is_tls: bool, headers: &[(&'static str, &str)]) -> Result<(), StatusCode> {
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             map.append(*name, value.parse().unwrap());
         }
-        let public = ["https://gpus.example.org".parse().unwrap()];
-        verdict(access, &public, &map).map_err(|(status, _)| status)
+        let public = ["https://gpus.example.org".parse().unwrap()].into();
+        let guard = Guard { access, public, doors: Arc::new(Doors::none()) };
+        guard.verdict(Some(local), is_tls, &map).map_err(|(status, _)| status)
+    }
+
+    #[test]
+    fn the_address_that_was_connected_to_is_served_and_no_other() {
+        let local: IpAddr = [10, 0, 0, 7].into();
+        let answer = |host: &str| ask_at(Access::Port, local, true, &[("host", host)]);
+        assert_eq!((answer("10.0.0.7:9123"), answer("10.0.0.7")), (Ok(()), Ok(())));
+        for host in ["10.0.0.8", "10.0.0.7.evil.example", "evil.example:9123"] {
+            assert_eq!(answer(host), Err(StatusCode::FORBIDDEN), "{host}");
+        }
+        let mapped = ask_at(Access::Port, local, true, &[("host", "[::ffff:10.0.0.7]:9123")]);
+        assert_eq!(mapped, Ok(()));
+    }
+
+    #[test]
+    fn over_tls_a_page_that_was_not_encrypted_is_none_of_ours() {
+        let local = [127, 0, 0, 1].into();
+        for (scheme, is_tls, answer) in
+            [("https", true, Ok(())), ("http", true, Err(StatusCode::FORBIDDEN)), ("http", false, Ok(()))]
+        {
+            let origin = format!("{scheme}://localhost:9123");
+            let asked = ask_at(Access::Port, local, is_tls, &[("host", "localhost:9123"), ("origin", &origin)]);
+            assert_eq!(asked, answer, "{scheme} {is_tls}");
+        }
     }
 
     #[test]
     fn on_a_port_only_loopback_names_are_served() {
         for host in ["localhost:9123", "127.0.0.1:9123", "[::1]:9123", "LOCALHOST"] {
-            assert_eq!(ask(Access::Loopback, &[("host", host)]), Ok(()), "{host}");
+            assert_eq!(ask(Access::Port, &[("host", host)]), Ok(()), "{host}");
         }
         for host in ["evil.example:9123", "127.0.0.1.evil.example", "192.168.1.4:9123", "localhost.evil.example"] {
-            assert_eq!(ask(Access::Loopback, &[("host", host)]), Err(StatusCode::FORBIDDEN), "{host}");
+            assert_eq!(ask(Access::Port, &[("host", host)]), Err(StatusCode::FORBIDDEN), "{host}");
         }
     }
 
     #[test]
     fn a_request_without_one_valid_host_is_refused() {
-        assert_eq!(ask(Access::Loopback, &[]), Err(StatusCode::BAD_REQUEST));
+        assert_eq!(ask(Access::Port, &[]), Err(StatusCode::BAD_REQUEST));
         assert_eq!(ask(Access::Socket, &[("host", "a b")]), Err(StatusCode::BAD_REQUEST));
         let twice = [("host", "localhost"), ("host", "evil.example")];
-        assert_eq!(ask(Access::Loopback, &twice), Err(StatusCode::BAD_REQUEST));
+        assert_eq!(ask(Access::Port, &twice), Err(StatusCode::BAD_REQUEST));
     }
 
     #[test]
@@ -125,22 +179,22 @@ mod tests {
                 ("https://gpus.example.org.evil.example", Err(StatusCode::FORBIDDEN)),
                 ("null", Err(StatusCode::FORBIDDEN)),
             ] {
-                assert_eq!(ask(Access::Loopback, &[("host", host), ("origin", origin)]), answer, "{host} {origin}");
+                assert_eq!(ask(Access::Port, &[("host", host), ("origin", origin)]), answer, "{host} {origin}");
             }
         }
         let framed = [("host", "gpus.example.org"), ("sec-fetch-site", "cross-site")];
-        assert_eq!(ask(Access::Loopback, &framed), Err(StatusCode::FORBIDDEN), "other sites are refused all the same");
+        assert_eq!(ask(Access::Port, &framed), Err(StatusCode::FORBIDDEN), "other sites are refused all the same");
     }
 
     #[test]
     fn an_origin_must_be_our_own() {
         let own = [("host", "localhost:9123"), ("origin", "http://localhost:9123")];
-        assert_eq!(ask(Access::Loopback, &own), Ok(()));
+        assert_eq!(ask(Access::Port, &own), Ok(()));
         for origin in
             ["http://evil.example", "null", "http://localhost:8888", "file://", "http://localhost:9123.evil.example"]
         {
             let foreign = [("host", "localhost:9123"), ("origin", origin)];
-            assert_eq!(ask(Access::Loopback, &foreign), Err(StatusCode::FORBIDDEN), "{origin}");
+            assert_eq!(ask(Access::Port, &foreign), Err(StatusCode::FORBIDDEN), "{origin}");
         }
     }
 
@@ -148,7 +202,7 @@ mod tests {
     fn another_site_may_link_here_and_nothing_else() {
         let ask_from = |more: &[(&'static str, &'static str)]| {
             let headers = [&[("host", "localhost:9123"), ("sec-fetch-site", "cross-site")], more].concat();
-            ask(Access::Loopback, &headers)
+            ask(Access::Port, &headers)
         };
         assert_eq!(ask_from(&[]), Err(StatusCode::FORBIDDEN));
         assert_eq!(ask_from(&[("sec-fetch-mode", "no-cors"), ("sec-fetch-dest", "image")]), Err(StatusCode::FORBIDDEN));
@@ -158,7 +212,7 @@ mod tests {
         );
         assert_eq!(ask_from(&[("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "document")]), Ok(()));
         for site in ["same-origin", "same-site", "none"] {
-            assert_eq!(ask(Access::Loopback, &[("host", "localhost"), ("sec-fetch-site", site)]), Ok(()), "{site}");
+            assert_eq!(ask(Access::Port, &[("host", "localhost"), ("sec-fetch-site", site)]), Ok(()), "{site}");
         }
     }
 
@@ -174,6 +228,6 @@ mod tests {
         // On a port there is no proxy to believe.
         let claimed =
             [("host", "localhost:9123"), ("x-forwarded-host", "evil.example"), ("origin", "http://evil.example")];
-        assert_eq!(ask(Access::Loopback, &claimed), Err(StatusCode::FORBIDDEN));
+        assert_eq!(ask(Access::Port, &claimed), Err(StatusCode::FORBIDDEN));
     }
 }

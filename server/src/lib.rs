@@ -13,8 +13,10 @@
 //! - [`alerts`] evaluates the rules of the alert file, and tells what fires.
 //! - [`runs`] are those of the workload runner: processes that work, and what they say.
 //! - [`stream`], [`page`], [`past`], [`metrics`], [`marks`], [`cells`], [`usage`], [`pause`] and [`routes`] are the endpoints; [`guard`] stands before
-//!   all of them and knows each [`public_origin`], [`peer`] before those that change anything. [`view`] is how much of
-//!   processes a client sees.
+//!   all of them and knows each [`public_origin`], [`auth`] has everybody sign in, [`peer`] stands before those that
+//!   change anything. [`view`] is how much of processes a client sees, [`audit`] what the log has of whom.
+//! - [`web_config`] is TLS and what else Prometheus' exporters are told in a file; files that let somebody in are
+//!   [`private_file`]s, and are [`watched`].
 //! - [`encoder`] writes what takes milliseconds off the event loop, [`respond`] answers with that over HTTP.
 //! - [`content_type`] is what the files of the page are.
 //! - [`memory`] gives back what clients needed.
@@ -28,6 +30,8 @@ pub mod activation;
 pub mod alerts;
 mod answers;
 mod app;
+mod audit;
+pub mod auth;
 mod cells;
 mod collector;
 mod connections;
@@ -53,6 +57,7 @@ mod page;
 mod past;
 mod pause;
 mod peer;
+mod private_file;
 pub mod public_origin;
 mod rate_limiter;
 mod replay;
@@ -68,7 +73,9 @@ mod stream;
 mod stuck_collectors;
 pub mod supervisor;
 mod usage;
-mod view;
+pub mod view;
+mod watched;
+mod web_config;
 
 use std::{future::Future, io, sync::Arc, time::Duration};
 
@@ -80,6 +87,7 @@ pub use self::live::Live;
 use self::{
     alerts::{AlertSettings, Alerts},
     app::{AppState, Encoders},
+    auth::Doors,
     control::Control,
     hub::Hub,
     join::JoinSettings,
@@ -91,6 +99,7 @@ use self::{
     runs::{RunSettings, Runs},
     sampling_interval::SamplingInterval,
     supervisor::Collector,
+    view::ShowProcesses,
 };
 
 /// Between samples of most recordings, and between those that a client gets that asks for no other time.
@@ -122,6 +131,10 @@ pub struct Settings {
     pub live: watch::Receiver<Live>,
     /// Where browsers reach it through a reverse proxy. With any, nobody at the port counts as the server's own user.
     pub public_origins: Vec<PublicOrigin>,
+    /// Who may come in.
+    pub doors: Arc<Doors>,
+    /// What others than the server's own user see of processes.
+    pub show_processes: ShowProcesses,
     /// How runs of the workload runner are started, and by whom.
     pub runs: RunSettings,
     /// Where history is written; in memory alone without it.
@@ -139,7 +152,7 @@ pub async fn run(
     settings: Settings,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
-    let Settings { readings, join, live, public_origins, runs, history, alerts } = settings;
+    let Settings { readings, join, live, public_origins, doors, show_processes, runs, history, alerts } = settings;
     let AlertSettings { rules, conditions, file } = alerts;
     let (hub, control) = (Arc::new(Hub::new()), Arc::new(Control::new()));
     let data_folder = history.as_ref().map(|history| history.folder.clone());
@@ -178,15 +191,18 @@ pub async fn run(
         encoders: Arc::new(Encoders::new()),
         live,
         public_origins: public_origins.into(),
+        doors: Arc::clone(&doors),
+        show_processes,
         stopped: stopped.clone(),
     };
     let connections = connections::ConnectionTable::new();
     let behind_proxy = !app.public_origins.is_empty();
     let mut servers = JoinSet::new();
     for listener in listeners {
-        let router = routes::router(app.clone(), listener.access());
+        let router = routes::router(app.clone(), &listener);
         let router = if listener.is_shared() { router.layer(middleware::from_fn(shared::read_only)) } else { router };
-        servers.spawn(connections::serve(listener, behind_proxy, router, Arc::clone(&connections), stopped.clone()));
+        let (doors, connections) = (Arc::clone(&doors), Arc::clone(&connections));
+        servers.spawn(connections::serve(listener, behind_proxy, doors, router, connections, stopped.clone()));
     }
     service::ready();
     let result = tokio::select! {
@@ -202,6 +218,7 @@ pub async fn run(
         () = following => Ok(()),
         () = service::report(&app.hub, &connections) => Ok(()),
         () = metrics::keep_ready(&app) => Ok(()),
+        () = Arc::clone(&doors).watch() => Ok(()),
         Some(_) = evaluation.join_next() => Err(io::Error::other("the evaluation of alerts failed")),
         // It ends only by a defect. A server that looks well and shows nothing new would be worse than none.
         _ = &mut supervision => Err(io::Error::other("the collector's supervisor failed")),

@@ -13,7 +13,7 @@ use thiserror::Error;
 use tokio::net::{TcpListener, TcpSocket, UnixListener, UnixSocket, UnixStream};
 use tokio_util::either::Either;
 
-use crate::{connections::Socket, guard::Access, peer::Peer};
+use crate::{auth::Doors, connections::Socket, guard::Access, peer::Peer};
 
 /// Clients that have connected and are not accepted yet; the system may allow fewer.
 const BACKLOG: u32 = 4096;
@@ -21,24 +21,50 @@ const BACKLOG: u32 = 4096;
 /// An open door.
 #[derive(Debug)]
 pub enum Listener {
-    /// A TCP port on loopback.
-    Tcp(TcpListener),
+    /// A TCP port.
+    Tcp(TcpListener, Purpose),
     /// A unix socket, which is removed at the end.
     Unix(UnixListener, OwnSocket),
+}
+
+/// What a port serves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// Everything.
+    Everything,
+    /// Metrics, and whether the server is alive and ready.
+    Metrics,
+}
+
+impl Purpose {
+    fn option(self) -> &'static str {
+        match self {
+            Self::Everything => "--listen",
+            Self::Metrics => "--metrics-listen",
+        }
+    }
 }
 
 /// Why the door stays shut.
 #[derive(Debug, Error)]
 pub enum ListenError {
-    /// An address that other machines could reach.
+    /// An address that other machines could reach, without what keeps strangers out.
     #[error(
-        "cannot listen on {0}: other machines could reach it, and gpumon asks nobody for a password; listen on \
-         127.0.0.1 and reach it by ssh -L 9123:127.0.0.1:9123"
+        "cannot listen on {address}: other machines could reach it, and {}; or listen on 127.0.0.1 and reach it by \
+         ssh -L 9123:127.0.0.1:9123",
+        missing(*has_tls, *asks)
     )]
-    NotLoopback(SocketAddr),
+    Unprotected {
+        /// The address.
+        address: SocketAddr,
+        /// Whether connections would be encrypted.
+        has_tls: bool,
+        /// Whether everybody would have to sign in.
+        asks: bool,
+    },
     /// Somebody else listens there.
-    #[error("cannot listen on {0}: the port is in use; choose another with --listen, or stop what listens there")]
-    PortInUse(SocketAddr),
+    #[error("cannot listen on {0}: the port is in use; choose another with {1}, or stop what listens there")]
+    PortInUse(SocketAddr, &'static str),
     /// Another server listens on this socket.
     #[error("cannot listen on {0}: another server listens on this socket; stop it, or choose another path")]
     SocketInUse(PathBuf),
@@ -55,6 +81,20 @@ pub enum ListenError {
     },
 }
 
+fn missing(has_tls: bool, asks: bool) -> &'static str {
+    let tls = "nothing is encrypted: name a certificate in a web configuration (--web-config FILE)";
+    let identity = "nobody has to sign in: name tokens (--token-file FILE), or users or client certificates in the web \
+                    configuration";
+    match (has_tls, asks) {
+        (false, false) => {
+            "nothing is encrypted and nobody has to sign in: name a certificate in a web configuration (--web-config \
+             FILE) and tokens (--token-file FILE)"
+        }
+        (false, true) => tls,
+        _ => identity,
+    }
+}
+
 fn cure(cause: &io::Error) -> &'static str {
     match cause.kind() {
         io::ErrorKind::PermissionDenied => "; choose a port of 1024 or more, or a folder that you may write to",
@@ -65,16 +105,18 @@ fn cure(cause: &io::Error) -> &'static str {
 }
 
 impl Listener {
-    /// Listens on a port of this machine's loopback, within a runtime. Port 0 takes any that is free.
+    /// Listens on a port, within a runtime. Port 0 takes any that is free. Beyond this machine's loopback, connections are
+    /// encrypted and everybody has to sign in, or it does not listen.
     ///
     /// # Errors
     /// [`ListenError`] says what to do instead.
-    pub fn tcp(address: SocketAddr) -> Result<Self, ListenError> {
-        if !address.ip().to_canonical().is_loopback() {
-            return Err(ListenError::NotLoopback(address));
+    pub fn tcp(address: SocketAddr, purpose: Purpose, doors: &Doors) -> Result<Self, ListenError> {
+        let (has_tls, asks) = (doors.has_tls(), doors.asks());
+        if !(address.ip().to_canonical().is_loopback() || (has_tls && asks)) {
+            return Err(ListenError::Unprotected { address, has_tls, asks });
         }
-        bind_tcp(address).map(Self::Tcp).map_err(|cause| match cause.kind() {
-            io::ErrorKind::AddrInUse => ListenError::PortInUse(address),
+        bind_tcp(address).map(|listener| Self::Tcp(listener, purpose)).map_err(|cause| match cause.kind() {
+            io::ErrorKind::AddrInUse => ListenError::PortInUse(address, purpose.option()),
             _ => ListenError::Other { address: address.to_string(), cause },
         })
     }
@@ -127,10 +169,11 @@ impl Listener {
     }
 
     /// Where a browser or a program finds it.
-    pub fn address(&self) -> String {
+    pub fn address(&self, doors: &Doors) -> String {
+        let scheme = if doors.has_tls() { "https" } else { "http" };
         match self {
-            Self::Tcp(listener) => {
-                listener.local_addr().map_or_else(|_| "?".to_owned(), |address| format!("http://{address}/"))
+            Self::Tcp(listener, _) => {
+                listener.local_addr().map_or_else(|_| "?".to_owned(), |address| format!("{scheme}://{address}/"))
             }
             Self::Unix(_, socket) => socket.path.display().to_string(),
         }
@@ -138,14 +181,21 @@ impl Listener {
 
     pub(crate) fn access(&self) -> Access {
         match self {
-            Self::Tcp(_) => Access::Loopback,
+            Self::Tcp(..) => Access::Port,
             Self::Unix(..) => Access::Socket,
+        }
+    }
+
+    pub(crate) fn purpose(&self) -> Purpose {
+        match self {
+            Self::Tcp(_, purpose) => *purpose,
+            Self::Unix(..) => Purpose::Everything,
         }
     }
 
     pub(crate) async fn accept(&self) -> io::Result<(Socket, Peer)> {
         match self {
-            Self::Tcp(listener) => {
+            Self::Tcp(listener, _) => {
                 let (socket, client) = listener.accept().await?;
                 // A frame that is ready is not kept back until the one before has been acknowledged.
                 let _ = socket.set_nodelay(true);

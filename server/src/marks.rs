@@ -12,12 +12,12 @@ use axum::{
 };
 use gpumon_probe::{
     model::{Event, EventKind, Mark, now_ms},
-    owner::{clean_line, user_name},
+    owner::clean_line,
 };
 use serde::Deserialize;
-use tokio::{task::spawn_blocking, time::Instant};
+use tokio::time::Instant;
 
-use crate::{app::AppState, history, mark_limit::BURST, peer::Peer, runs};
+use crate::{app::AppState, audit, auth::Client, history, mark_limit::BURST, runs};
 
 /// Characters of a text, which stands beside a pointer.
 const LONGEST_TEXT: usize = 100;
@@ -46,7 +46,7 @@ pub(crate) fn router(app: &AppState) -> Router<AppState> {
 /// Answers with the event that everybody gets.
 async fn add(
     State(app): State<AppState>,
-    Extension(peer): Extension<Peer>,
+    Extension(client): Extension<Client>,
     body: Bytes,
 ) -> Result<(StatusCode, Json<Event>), Refusal> {
     let (text, at_ms) = read(&body, now_ms()).map_err(|why| (StatusCode::BAD_REQUEST, why + "\n"))?;
@@ -54,11 +54,8 @@ async fn add(
         let message = format!("too many marks: {BURST} may come at once, and then one per second; set fewer\n");
         return Err((StatusCode::TOO_MANY_REQUESTS, message));
     }
-    let user = match peer.uid() {
-        // A directory service may be asked for it.
-        Some(uid) => spawn_blocking(move || user_name(uid)).await.ok(),
-        None => None,
-    };
+    audit::note(&client, &format!("set a mark: {text}")).await;
+    let user = client.user().await;
     let event = Event { at_ms, gpu: None, what: EventKind::Mark(Mark { text, user }) };
     app.hub.add_event(event.clone());
     Ok((StatusCode::CREATED, Json(event)))

@@ -14,8 +14,8 @@ use serde::Deserialize;
 
 use crate::{
     app::AppState,
+    auth::Client,
     history::DEPTH_MS,
-    peer::Peer,
     respond::{JSON, Resource, respond, to_json},
     view::View,
 };
@@ -40,7 +40,7 @@ pub(crate) struct HistoryQuery {
 /// From memory and disk: it never waits for the driver.
 pub(crate) async fn history(
     State(app): State<AppState>,
-    Extension(peer): Extension<Peer>,
+    Extension(client): Extension<Client>,
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, (StatusCode, String)> {
@@ -48,11 +48,12 @@ pub(crate) async fn history(
     let hint = "; ask for from_ms, to_ms, metrics and points or resolution_ms, or nothing";
     let query = parsed(&uri).map_err(|error| bad(error.body_text() + hint))?;
     let request = query.understood(app.hub.now_ms()).map_err(bad)?;
-    // What it tells of processes are the events, which everybody gets.
-    let view = View::of(peer).await;
+    let view = View::of(&client, app.show_processes).await;
+    let of_view = view.clone();
     let SpanRequest { from_ms, to_ms, points, resolution_ms, .. } = request;
     let subject = Resource::History { from_ms, to_ms, points, resolution_ms, metrics: request.wanted.ids() };
-    Ok(respond(&app, &headers, peer.who(), view, subject, JSON, move |hub| to_json(&hub.span(&request))).await)
+    let write = move |hub: &crate::hub::Hub| to_json(&of_view.span(hub.span(&request)));
+    Ok(respond(&app, &headers, client.who(), view, subject, JSON, write).await)
 }
 
 /// Without what has no value: JupyterLab adds the time to each address, so that no answer is an old one.

@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use axum::{
-    Json,
+    Extension, Json,
     extract::{Query, State, rejection::QueryRejection},
     http::StatusCode,
 };
 use serde::Deserialize;
 use tokio::time::timeout;
 
-use crate::{app::AppState, control::Control, frame::CollectorStatus};
+use crate::{app::AppState, audit, auth::Client, control::Control, frame::CollectorStatus};
 
 /// A collector gets a second to die, and the supervisor may be reading how the last one ended.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -28,7 +28,11 @@ pub(crate) struct PauseQuery {
 type Answer = Result<Json<CollectorStatus>, (StatusCode, String)>;
 
 /// Answers when the collector has ended, with what the server then says about it.
-pub(crate) async fn pause(State(app): State<AppState>, query: Result<Query<PauseQuery>, QueryRejection>) -> Answer {
+pub(crate) async fn pause(
+    State(app): State<AppState>,
+    Extension(client): Extension<Client>,
+    query: Result<Query<PauseQuery>, QueryRejection>,
+) -> Answer {
     let bad =
         |why: String| (StatusCode::BAD_REQUEST, format!("{why}; ask for ?for_ms= 1 to {LONGEST_MS}, or nothing\n"));
     let Query(PauseQuery { for_ms }) = query.map_err(|error| bad(error.body_text()))?;
@@ -43,12 +47,17 @@ pub(crate) async fn pause(State(app): State<AppState>, query: Result<Query<Pause
         return Err((StatusCode::CONFLICT, message));
     }
     let number = app.control.pause(for_ms.map(Duration::from_millis));
-    answer(&app, number).await
+    let answer = answer(&app, number).await?;
+    let time = for_ms.map_or_else(String::new, |ms| format!(" for {} s", ms.div_ceil(1000)));
+    audit::note(&client, &format!("paused monitoring{time}")).await;
+    Ok(answer)
 }
 
-pub(crate) async fn resume(State(app): State<AppState>) -> Answer {
+pub(crate) async fn resume(State(app): State<AppState>, Extension(client): Extension<Client>) -> Answer {
     let number = app.control.resume();
-    answer(&app, number).await
+    let answer = answer(&app, number).await?;
+    audit::note(&client, "resumed monitoring").await;
+    Ok(answer)
 }
 
 async fn answer(app: &AppState, number: u64) -> Answer {

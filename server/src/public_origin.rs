@@ -49,6 +49,11 @@ impl FromStr for PublicOrigin {
 }
 
 impl PublicOrigin {
+    /// Whether what comes from it was encrypted.
+    pub(crate) fn is_https(&self) -> bool {
+        self.is_https
+    }
+
     /// Whether a request with this `Host` came to it.
     pub(crate) fn has_host(&self, host: &Authority) -> bool {
         host.host().eq_ignore_ascii_case(&self.host)

@@ -4,9 +4,9 @@ use std::{sync::Arc, time::Duration};
 
 use axum::{
     Router,
-    extract::State,
+    extract::{Request, State},
     http::{HeaderName, HeaderValue, StatusCode, header},
-    middleware,
+    middleware::{self, Next},
     response::{IntoResponse, Response},
     routing::{get, post},
 };
@@ -16,8 +16,10 @@ use tower_http::{set_header::SetResponseHeaderLayer, timeout::TimeoutLayer};
 use crate::{
     alerts, answers,
     app::AppState,
+    auth::{self, Doors},
     cells,
-    guard::{self, Access},
+    guard::{self, Access, Guard},
+    listen::{Listener, Purpose},
     marks, metrics, page, past, pause, peer, replay, runs, snapshot, stream, usage,
 };
 
@@ -25,17 +27,37 @@ use crate::{
 /// last.
 const LONGEST_REQUEST: Duration = Duration::from_secs(30);
 
-pub(crate) fn router(state: AppState, access: Access) -> Router {
+pub(crate) fn router(state: AppState, listener: &Listener) -> Router {
+    let routes = match listener.purpose() {
+        Purpose::Everything => everything(&state),
+        Purpose::Metrics => metrics(),
+    };
+    protected(routes, state, listener.access())
+}
+
+/// What a port for Prometheus alone has; part of everything.
+fn metrics() -> Router<AppState> {
+    Router::new()
+        .route("/metrics", get(metrics::metrics))
+        .route("/metrics/dcgm", get(metrics::dcgm))
+        .route("/metrics/dcgm-4.9", get(metrics::dcgm_49))
+        .route("/healthz", get(healthz))
+        .route("/readyz", get(readyz))
+        .layer(TimeoutLayer::with_status_code(StatusCode::REQUEST_TIMEOUT, LONGEST_REQUEST))
+}
+
+pub(crate) fn everything(state: &AppState) -> Router<AppState> {
     let changing = Router::new()
         .route("/api/v1/pause", post(pause::pause))
         .route("/api/v1/resume", post(pause::resume))
         .route_layer(middleware::from_fn(peer::may_change));
-    let router = Router::new()
+    Router::new()
         .merge(changing)
-        .merge(runs::router(&state))
-        .merge(marks::router(&state))
-        .merge(cells::router(&state))
-        .merge(replay::routes::router(&state))
+        .merge(auth::routes::router())
+        .merge(runs::router(state))
+        .merge(marks::router(state))
+        .merge(cells::router(state))
+        .merge(replay::routes::router(state))
         .merge(alerts::router())
         .route("/", get(page::index))
         .route("/{*path}", get(page::file))
@@ -43,23 +65,38 @@ pub(crate) fn router(state: AppState, access: Access) -> Router {
         .route("/api/v1/history", get(past::history))
         .route("/api/v1/snapshot", get(snapshot::snapshot))
         .route("/api/v1/usage", get(usage::usage))
-        .route("/metrics", get(metrics::metrics))
-        .route("/metrics/dcgm", get(metrics::dcgm))
-        .route("/metrics/dcgm-4.9", get(metrics::dcgm_49))
-        .route("/healthz", get(healthz))
-        .route("/readyz", get(readyz))
         .layer(TimeoutLayer::with_status_code(StatusCode::REQUEST_TIMEOUT, LONGEST_REQUEST))
+        .merge(metrics())
         .merge(runs::announcements())
         .layer(middleware::from_fn_with_state(state.clone(), replay::routes::refuse_changes))
         .route("/api/v1/stream", get(stream::upgrade))
-        .layer(middleware::from_fn_with_state((access, Arc::clone(&state.public_origins)), guard::check));
-    // Outside the guard, so that a refusal has them, too.
+}
+
+/// Behind everything that says who may come in. The last layer is the first that a request meets.
+pub(crate) fn protected(routes: Router<AppState>, state: AppState, access: Access) -> Router {
+    let doors = Arc::clone(&state.doors);
+    let guard = Guard { access, public: Arc::clone(&state.public_origins), doors: Arc::clone(&doors) };
+    let checked = routes
+        .layer(middleware::from_fn_with_state(Arc::clone(&doors), auth::check))
+        .layer(middleware::from_fn_with_state(guard, guard::check))
+        .layer(middleware::from_fn_with_state(Arc::clone(&doors), auth::limit));
+    // Outside of them, so that a refusal has them, too.
     HEADERS
         .iter()
-        .fold(router, |router, (name, value)| {
-            router.layer(SetResponseHeaderLayer::if_not_present(name.clone(), HeaderValue::from_static(value)))
+        .fold(checked, |inner, (name, value)| {
+            inner.layer(SetResponseHeaderLayer::if_not_present(name.clone(), HeaderValue::from_static(value)))
         })
+        .layer(middleware::from_fn_with_state(doors, configured_headers))
         .with_state(state)
+}
+
+/// Those of the web configuration, which may change.
+async fn configured_headers(State(doors): State<Arc<Doors>>, request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    if let Some(web) = doors.web() {
+        response.headers_mut().extend(web.headers.iter().cloned());
+    }
+    response
 }
 
 /// What stands in every answer unless the answer says otherwise: nobody guesses what it is, keeps it, embeds it in a page

@@ -13,7 +13,7 @@ use serde::Deserialize;
 
 use crate::{
     app::AppState,
-    peer::Peer,
+    auth::Client,
     respond::{JSON, Resource, respond, to_json},
     snapshot_parts::SnapshotParts,
     view::View,
@@ -36,16 +36,17 @@ pub(crate) struct SnapshotQuery {
 /// From memory: it never waits for the driver.
 pub(crate) async fn snapshot(
     State(app): State<AppState>,
-    Extension(peer): Extension<Peer>,
+    Extension(client): Extension<Client>,
     query: Result<Query<SnapshotQuery>, QueryRejection>,
     headers: HeaderMap,
 ) -> Result<Response, (StatusCode, String)> {
     let bad = |why: String| (StatusCode::BAD_REQUEST, why + "\n");
     let hint = "; ask for history_s, metrics and brief, or nothing";
     let Query(query) = query.map_err(|error| bad(error.body_text() + hint))?;
-    let parts = query.understood(View::of(peer).await).map_err(bad)?;
+    let parts = query.understood(View::of(&client, app.show_processes).await).map_err(bad)?;
     let subject = Resource::Snapshot { history_ms: parts.history_ms, metrics: parts.wanted.ids(), brief: parts.brief };
-    Ok(respond(&app, &headers, peer.who(), parts.view, subject, JSON, move |hub| to_json(&hub.snapshot(&parts))).await)
+    let view = parts.view.clone();
+    Ok(respond(&app, &headers, client.who(), view, subject, JSON, move |hub| to_json(&hub.snapshot(&parts))).await)
 }
 
 impl SnapshotQuery {

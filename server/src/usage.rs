@@ -4,7 +4,7 @@ use axum::{Extension, extract::State, http::HeaderMap, response::Response};
 
 use crate::{
     app::AppState,
-    peer::Peer,
+    auth::Client,
     respond::{JSON, Resource, respond, to_json},
     view::View,
 };
@@ -12,10 +12,11 @@ use crate::{
 /// From memory: it never waits for the driver.
 pub(crate) async fn usage(
     State(app): State<AppState>,
-    Extension(peer): Extension<Peer>,
+    Extension(client): Extension<Client>,
     headers: HeaderMap,
 ) -> Response {
-    let view = View::of(peer).await;
-    let write = move |hub: &crate::hub::Hub| to_json(&view.usage(hub.usage()));
-    respond(&app, &headers, peer.who(), view, Resource::Usage, JSON, write).await
+    let view = View::of(&client, app.show_processes).await;
+    let of_view = view.clone();
+    let write = move |hub: &crate::hub::Hub| to_json(&of_view.usage(hub.usage()));
+    respond(&app, &headers, client.who(), view, Resource::Usage, JSON, write).await
 }

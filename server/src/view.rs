@@ -1,15 +1,16 @@
-//! How much of processes a client may see: what its user could read in `/proc`.
+//! How much of processes a client may see: by default, what its user could read in `/proc`.
 
-use std::{borrow::Cow, time::Duration};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
+use gpumon_history::span::HistorySpan;
 use gpumon_probe::{
     bounded,
-    model::{Absence, Process, Reading, Sample},
+    model::{Absence, Condition, ConditionKind, Event, EventKind, GpuDetails, Process, Reading, Sample},
     usage::Usage,
 };
 use tokio::{sync::Mutex, task::spawn_blocking, time::Instant};
 
-use crate::{frame::History, peer::Peer};
+use crate::{auth::Client, frame::History};
 
 /// The table of mounts of a machine with thousands of containers.
 const LONGEST_MOUNTINFO: usize = 4 << 20;
@@ -19,57 +20,161 @@ const BELIEVED: Duration = Duration::from_secs(5);
 
 static PROC: ProcPrivacy = ProcPrivacy { read: Mutex::const_new(None) };
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// What others than the server's own user and root see of processes, by `--show-processes`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ShowProcesses {
+    /// Each client the processes of its own user alone.
+    Own,
+    /// Everybody all, with command lines.
+    All,
+    /// Everybody names and users; command lines where the client's user can read them in `/proc`.
+    #[default]
+    Names,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum View {
     /// All that the collector tells.
     Whole,
     /// Names, those of scripts too, and users, without command lines and the paths of notebooks.
     Names,
+    /// What is of this user alone; nothing of anybody where the user is not known.
+    Own(Option<Arc<str>>),
 }
 
 impl View {
-    /// The server's own user and root see everything, and so does every user of a machine where everybody may read
-    /// everybody's command line in `/proc`. Of whom nothing is known might be anybody.
-    pub(crate) async fn of(peer: Peer) -> Self {
-        if peer.is_own() || (peer.uid().is_some() && !PROC.is_private(proc_is_private).await) {
-            Self::Whole
-        } else {
-            Self::Names
+    /// The server's own user and root see everything. What others see is a setting, and by default what they could read in
+    /// `/proc`: of whom nothing is known might be anybody.
+    pub(crate) async fn of(client: &Client, show: ShowProcesses) -> Self {
+        let peer = client.peer;
+        match show {
+            _ if peer.is_own() => Self::Whole,
+            ShowProcesses::All => Self::Whole,
+            ShowProcesses::Own => Self::Own(client.user().await.map(Into::into)),
+            ShowProcesses::Names if peer.uid().is_some() && !PROC.is_private(proc_is_private).await => Self::Whole,
+            ShowProcesses::Names => Self::Names,
         }
     }
 
-    pub(crate) fn sample(self, sample: &Sample) -> Cow<'_, Sample> {
-        match self {
-            Self::Whole => Cow::Borrowed(sample),
-            Self::Names => {
-                let mut sample = sample.clone();
-                for gpu in &mut sample.gpus {
-                    let (Reading::Now(processes) | Reading::Earlier { value: processes, .. }) = &mut gpu.processes
-                    else {
-                        continue;
-                    };
-                    processes.iter_mut().for_each(hide_command);
+    pub(crate) fn sample<'a>(&self, sample: &'a Sample) -> Cow<'a, Sample> {
+        if *self == Self::Whole {
+            return Cow::Borrowed(sample);
+        }
+        let mut sample = sample.clone();
+        for gpu in &mut sample.gpus {
+            let processes = match &mut gpu.processes {
+                Reading::Now(processes) | Reading::Earlier { value: processes, .. } => processes,
+                Reading::Absent(_) => &mut Vec::new(),
+            };
+            match self {
+                Self::Own(user) => {
+                    processes.retain(|process| is_of(&process.user, user.as_deref()));
+                    let own: Vec<u32> = processes.iter().map(|process| process.pid).collect();
+                    gpu.conditions.iter_mut().for_each(|condition| conceal(condition, &own));
                 }
-                Cow::Owned(sample)
+                _ => processes.iter_mut().for_each(hide_command),
             }
         }
+        Cow::Owned(sample)
     }
 
-    pub(crate) fn usage(self, mut usage: Usage) -> Usage {
-        if self == Self::Names {
-            let jobs = usage.owners.iter_mut().filter_map(|owner| owner.job.as_mut());
-            jobs.filter_map(|job| job.path.as_mut()).for_each(hide);
+    pub(crate) fn usage(&self, mut usage: Usage) -> Usage {
+        match self {
+            Self::Whole => {}
+            Self::Names => {
+                let jobs = usage.owners.iter_mut().filter_map(|owner| owner.job.as_mut());
+                jobs.filter_map(|job| job.path.as_mut()).for_each(hide);
+            }
+            Self::Own(user) => {
+                usage.owners.retain(|owner| owner.user.is_some() && owner.user.as_deref() == user.as_deref());
+            }
         }
         usage
     }
 
-    pub(crate) fn history(self, mut history: History) -> History {
-        if self == Self::Names {
-            let holders = history.gpus.iter_mut().flat_map(|gpu| &mut gpu.holders);
-            holders.for_each(|holder| hide_command(&mut holder.process));
+    pub(crate) fn history(&self, mut history: History) -> History {
+        match self {
+            Self::Whole => {}
+            Self::Names => {
+                let holders = history.gpus.iter_mut().flat_map(|gpu| &mut gpu.holders);
+                holders.for_each(|holder| hide_command(&mut holder.process));
+            }
+            Self::Own(user) => {
+                for gpu in &mut history.gpus {
+                    gpu.holders.retain(|holder| is_of(&holder.process.user, user.as_deref()));
+                }
+            }
         }
         history
     }
+
+    /// The same event as this client may know it; `None` where that is not at all.
+    pub(crate) fn event(&self, event: &Event) -> Option<Event> {
+        let mut event = event.clone();
+        if let Self::Own(user) = self {
+            match &mut event.what {
+                EventKind::ProcessStarted(process) | EventKind::ProcessEnded(process) => {
+                    is_of(&process.user, user.as_deref()).then_some(())?;
+                }
+                EventKind::ConditionBegan(condition) | EventKind::ConditionEnded(condition) => conceal(condition, &[]),
+                EventKind::Xid(report) => (report.pid, report.message) = (None, None),
+                _ => {}
+            }
+        }
+        Some(event)
+    }
+
+    /// Whether events are the same for this client as for most.
+    pub(crate) fn has_all_events(&self) -> bool {
+        !matches!(self, Self::Own(_))
+    }
+
+    pub(crate) fn details(&self, mut details: GpuDetails) -> GpuDetails {
+        if !self.has_all_events() && details.accounting.value().is_some() {
+            details.accounting = Reading::Absent(Absence::Hidden);
+        }
+        details
+    }
+
+    pub(crate) fn span(&self, mut span: HistorySpan) -> HistorySpan {
+        if !self.has_all_events() {
+            span.events = span.events.iter().filter_map(|event| self.event(event)).collect();
+            span.conditions.iter_mut().for_each(|one| conceal(&mut one.condition, &[]));
+        }
+        span
+    }
+}
+
+fn is_of(user: &Reading<String>, own: Option<&str>) -> bool {
+    own.is_some() && user.value().map(String::as_str) == own
+}
+
+/// Takes from a condition what it tells of processes, unless all of them are the client's own.
+fn conceal(condition: &mut Condition, own: &[u32]) {
+    let is_own = |pid: &u32| own.contains(pid);
+    let text = match &mut condition.kind {
+        ConditionKind::Xid { code, pid, .. } if !pid.is_none_or(|pid| is_own(&pid)) => {
+            *pid = None;
+            format!("The driver reported Xid {code}.")
+        }
+        ConditionKind::HeldIdle { pids, .. } if !pids.iter().all(is_own) => {
+            pids.retain(is_own);
+            "Processes hold memory, and none has done anything for minutes.".to_owned()
+        }
+        ConditionKind::SuspectedHang { pids, differing, .. }
+            if !(pids.iter().all(is_own) && differing.iter().all(|process| is_own(&process.pid))) =>
+        {
+            pids.retain(is_own);
+            differing.retain(|process| is_own(&process.pid));
+            "Kernels have run for minutes without a pause, and nothing moves.".to_owned()
+        }
+        ConditionKind::MemoryFilling { growing, .. } if !growing.iter().all(|process| is_own(&process.pid)) => {
+            growing.retain(|process| is_own(&process.pid));
+            "Memory in use grows steadily, and will be full within an hour.".to_owned()
+        }
+        _ => return,
+    };
+    condition.text = text;
 }
 
 /// What is absent keeps its reason.
@@ -128,7 +233,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use gpumon_probe::{
-        model::{Notebook, Owner, ProcessKind},
+        model::{GpuProcess, MemoryGrowth, Notebook, Owner, ProcessKind, ProcessRef, Severity, XidReport},
         usage::OwnerUsage,
     };
 
@@ -179,7 +284,10 @@ mod tests {
                 active_seconds: 1.0,
                 joules: None,
             };
-            let used = View::Names.usage(Usage { owners: vec![owner], ..Usage::default() });
+            let usage = Usage { owners: vec![owner], ..Usage::default() };
+            let of = |user: Option<&str>| View::Own(user.map(Into::into)).usage(usage.clone()).owners.len();
+            assert_eq!([of(Some("ana")), of(Some("bob")), of(None)], [1, 0, 0]);
+            let used = View::Names.usage(usage);
             let holders = vec![HolderHistory { process, memory_bytes: Vec::new() }];
             let gpus = vec![GpuHistory { uuid: "GPU-0".to_owned(), metrics: BTreeMap::new(), holders }];
             let mut history = View::Names.history(History { gpus, ..History::default() });
@@ -190,6 +298,69 @@ mod tests {
             let owner = process.owner.value().unwrap();
             assert_eq!(owner.notebook.as_ref().unwrap().path, Reading::Absent(shown));
         }
+    }
+
+    fn started(pid: u32, user: &str) -> Event {
+        let process = ProcessRef {
+            pid,
+            name: Reading::Now("train.py".to_owned()),
+            user: Reading::Now(user.to_owned()),
+            started_ms: Reading::Now(1),
+        };
+        Event { at_ms: 1, gpu: None, what: EventKind::ProcessStarted(process) }
+    }
+
+    fn condition(kind: ConditionKind) -> Condition {
+        Condition { since_ms: 1, severity: Severity::Notice, text: "secret.py (PID 7)".to_owned(), kind }
+    }
+
+    #[test]
+    fn an_event_of_somebody_elses_process_is_none() {
+        let view = View::Own(Some("ana".into()));
+        assert!(view.event(&started(1, "ana")).is_some() && view.event(&started(1, "bob")).is_none());
+        assert!(View::Own(None).event(&started(1, "ana")).is_none());
+        assert!(View::Names.event(&started(1, "bob")).is_some());
+        let report = XidReport {
+            code: 31,
+            pid: Some(7),
+            meaning: "Memory page fault.".to_owned(),
+            advice: "Check the program.".to_owned(),
+            message: Some("pid=7, name=secret.py".to_owned()),
+        };
+        let xid = Event { at_ms: 1, gpu: None, what: EventKind::Xid(report) };
+        let told = serde_json::to_string(&view.event(&xid).unwrap()).unwrap();
+        assert!(told.contains("31") && !told.contains("secret.py") && !told.contains("pid"), "{told}");
+    }
+
+    #[test]
+    fn a_condition_names_no_process_of_somebody_else() {
+        let foreign = [
+            ConditionKind::Xid { code: 31, pid: Some(7), count: 1, last_ms: 1 },
+            ConditionKind::HeldIdle { bytes: 1, idle_ms: 1, pids: vec![1, 7] },
+            ConditionKind::SuspectedHang {
+                power_watts: 1.0,
+                pids: vec![1],
+                waiting: Vec::new(),
+                differing: vec![GpuProcess { gpu: 0, pid: 7 }],
+            },
+            ConditionKind::MemoryFilling {
+                left_ms: 1,
+                bytes_per_second: 1.0,
+                growing: vec![MemoryGrowth { pid: 7, bytes_per_second: 1.0 }],
+            },
+        ];
+        for kind in foreign {
+            let event = Event { at_ms: 1, gpu: None, what: EventKind::ConditionBegan(condition(kind.clone())) };
+            let told = serde_json::to_string(&View::Own(Some("ana".into())).event(&event).unwrap()).unwrap();
+            assert!(!told.contains("secret.py") && !told.contains('7'), "{told}");
+            let mut own = condition(kind);
+            conceal(&mut own, &[1, 7]);
+            assert_eq!(own.text, "secret.py (PID 7)", "all of them are the client's own");
+        }
+        let mut other = condition(ConditionKind::HeldByNobody { bytes: 7 });
+        let before = other.clone();
+        conceal(&mut other, &[]);
+        assert_eq!(other, before);
     }
 
     #[test]

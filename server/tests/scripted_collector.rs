@@ -3,6 +3,7 @@
 use std::{
     fs,
     path::{Path, PathBuf},
+    sync::Arc,
     time::Duration,
 };
 
@@ -11,7 +12,13 @@ use gpumon_probe::model::{
     Absence, Board, Gpu, GpuDetails, Inventory, Platform, Reading, Record, SourceKind, Trace, TraceMetric,
 };
 use gpumon_server::{
-    Live, Readings, Settings, alerts::AlertSettings, listen::Listener, runs::RunSettings, supervisor::Collector,
+    Live, Readings, Settings,
+    alerts::AlertSettings,
+    auth::Doors,
+    listen::{Listener, Purpose},
+    runs::RunSettings,
+    supervisor::Collector,
+    view::ShowProcesses,
 };
 use serde_json::Value;
 use tempfile::TempDir;
@@ -47,8 +54,9 @@ impl Server {
         let folder = tempfile::tempdir().unwrap();
         write(&folder.path().join("lines.0"), first);
         write(&folder.path().join("lines.1"), second);
-        let listener = Listener::tcp("127.0.0.1:0".parse().unwrap()).unwrap();
-        let address = listener.address().trim_start_matches("http").to_owned();
+        let doors = Arc::new(Doors::none());
+        let listener = Listener::tcp("127.0.0.1:0".parse().unwrap(), Purpose::Everything, &doors).unwrap();
+        let address = listener.address(&doors).trim_start_matches("http").to_owned();
         let collector = Collector {
             program: "/bin/sh".into(),
             arguments: vec!["-c".into(), SCRIPT.into(), folder.path().into()],
@@ -62,6 +70,8 @@ impl Server {
             readings: Readings::Collector(collector),
             live: Live::default().fixed(),
             public_origins: Vec::new(),
+            doors,
+            show_processes: ShowProcesses::Names,
             runs,
             history: None,
             alerts: AlertSettings::default(),

@@ -16,6 +16,7 @@ mod csv;
 mod daemon;
 mod docs;
 mod doctor;
+mod doors;
 mod events;
 mod faults;
 mod garbage;

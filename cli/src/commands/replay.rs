@@ -1,9 +1,16 @@
 //! `gpumon replay`: a recording, as if it were now.
 
-use std::{iter, net::SocketAddr, path::PathBuf};
+use std::{iter, net::SocketAddr, path::PathBuf, sync::Arc};
 
 use gpumon_recording::{BadRecording, Player, Recording};
-use gpumon_server::{Live, Readings, Settings, alerts::AlertSettings, listen::Listener, runs::RunSettings};
+use gpumon_server::{
+    Live, Readings, Settings,
+    alerts::AlertSettings,
+    auth::Doors,
+    listen::{Listener, Purpose},
+    runs::RunSettings,
+    view::ShowProcesses,
+};
 use gpumon_workload::parent::WorkerCommand;
 use jiff::tz::TimeZone;
 
@@ -90,16 +97,19 @@ async fn serve(
     exit_with_parent: bool,
 ) -> Result<(), Failure> {
     let shutdown = asked_to_end(exit_with_parent, None)?;
+    let doors = Arc::new(Doors::none());
     let door = match &socket {
         Some(path) => Listener::unix(path).await?,
-        None => Listener::tcp(listen)?,
+        None => Listener::tcp(listen, Purpose::Everything, &doors)?,
     };
-    tracing::info!("replaying at {}", door.address());
+    tracing::info!("replaying at {}", door.address(&doors));
     let settings = Settings {
         readings: Readings::Recording(Box::new(player)),
         live: Live::default().fixed(),
         join: None,
         public_origins: Vec::new(),
+        doors,
+        show_processes: ShowProcesses::Names,
         // None is started: the server refuses what changes anything.
         runs: RunSettings { worker: WorkerCommand { program: "gpumon".into(), arguments: Vec::new() } },
         history: None,

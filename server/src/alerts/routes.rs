@@ -1,7 +1,7 @@
 //! `GET /api/v1/alerts`, and `POST /api/v1/alerts/silence`.
 
 use axum::{
-    Json, Router,
+    Extension, Json, Router,
     body::Bytes,
     extract::{DefaultBodyLimit, State},
     http::StatusCode,
@@ -12,7 +12,7 @@ use gpumon_probe::model::now_ms;
 use serde::Deserialize;
 
 use super::AlertStatus;
-use crate::{app::AppState, peer};
+use crate::{app::AppState, audit, auth::Client, peer};
 
 /// Bytes of a request, with each character of a name escaped.
 const LARGEST: usize = 4096;
@@ -40,7 +40,11 @@ async fn status(State(app): State<AppState>) -> Json<AlertStatus> {
 }
 
 /// Answers with how all rules are then.
-async fn silence(State(app): State<AppState>, body: Bytes) -> Result<Json<AlertStatus>, (StatusCode, String)> {
+async fn silence(
+    State(app): State<AppState>,
+    Extension(client): Extension<Client>,
+    body: Bytes,
+) -> Result<Json<AlertStatus>, (StatusCode, String)> {
     let bad = |why: String| {
         let message =
             format!("{why}; send {{\"rule\":\"NAME\",\"for_ms\":7200000}} with up to {LONGEST_MS}, or 0 to end it\n");
@@ -59,6 +63,8 @@ async fn silence(State(app): State<AppState>, body: Bytes) -> Result<Json<AlertS
         };
         return Err((StatusCode::NOT_FOUND, format!("no alert rule is named '{rule}'; {cure}\n")));
     }
+    let time = if for_ms == 0 { "no more".to_owned() } else { format!("for {} s", for_ms.div_ceil(1000)) };
+    audit::note(&client, &format!("silenced the rule {rule} {time}")).await;
     app.alerts.evaluate(now_ms);
     Ok(Json(app.alerts.status(now_ms)))
 }

@@ -1,5 +1,8 @@
 //! Connections over HTTP/1.1: how they are accepted, how long they may take, and how many there may be ([`slots`]).
+//! [`encryption`] is what stands before the first request where there is TLS, [`arrival`] what is known of a connection.
 
+mod arrival;
+mod encryption;
 mod slots;
 
 use std::{convert::Infallible, io, pin::pin, sync::Arc, time::Duration};
@@ -8,6 +11,7 @@ use axum::{Router, body::Body, extract::Request};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
+    io::{AsyncRead, AsyncWrite},
     net::{TcpStream, UnixStream},
     sync::watch,
     time::{sleep, timeout},
@@ -16,8 +20,11 @@ use tokio_io_timeout::TimeoutStream;
 use tokio_util::either::Either;
 use tower::ServiceExt;
 
-pub(crate) use self::slots::{Busy, ConnectionSlot, ConnectionTable};
-use crate::{listen::Listener, peer::Peer};
+pub(crate) use self::{
+    arrival::{Arrival, ClientCertificate},
+    slots::{Busy, ConnectionSlot, ConnectionTable},
+};
+use crate::{auth::Doors, listen::Listener};
 
 /// How long a client may take for the head of a request, and how long a connection may wait for the next one.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
@@ -40,6 +47,7 @@ pub(crate) type Socket = Either<TcpStream, UnixStream>;
 pub(crate) async fn serve(
     listener: Listener,
     behind_proxy: bool,
+    doors: Arc<Doors>,
     router: Router,
     table: Arc<ConnectionTable>,
     mut stopped: watch::Receiver<bool>,
@@ -52,10 +60,25 @@ pub(crate) async fn serve(
         match accepted {
             Ok((socket, peer)) => {
                 let peer = if behind_proxy { peer.behind_proxy() } else { peer };
+                let arrival = Arrival::new(peer, &socket);
+                // Each handshake costs a millisecond of computing.
+                let is_encrypted = peer.is_port() && doors.has_tls();
+                if is_encrypted && doors.admit(peer).is_err() {
+                    continue;
+                }
                 match table.admit(peer.who()) {
                     Some(slot) => {
-                        drop(table.tasks().spawn(connection(socket, peer, slot, router.clone(), stopped.clone())));
+                        let (router, stopped) = (router.clone(), stopped.clone());
+                        let task = match doors.web().filter(|_| is_encrypted) {
+                            Some(web) => {
+                                Either::Left(encryption::connection(socket, arrival, slot, router, stopped, web))
+                            }
+                            None => Either::Right(connection(socket, arrival, slot, router, stopped)),
+                        };
+                        drop(table.tasks().spawn(task));
                     }
+                    // Who expects an encrypted answer understands no other.
+                    None if is_encrypted => {}
                     None => refuse(&socket),
                 }
             }
@@ -93,21 +116,37 @@ fn refuse(socket: &Socket) {
 
 pub(crate) async fn connection(
     socket: Socket,
-    peer: Peer,
+    arrival: Arrival,
     slot: Arc<ConnectionSlot>,
     router: Router,
     mut stopped: watch::Receiver<bool>,
 ) {
-    // Nothing is set up for a client that says nothing.
-    tokio::select! {
-        spoken = timeout(HEADER_TIMEOUT, readable(&socket)) => if spoken.is_err() { return },
-        () = slot.evicted() => return,
-        _ = stopped.wait_for(|stopped| *stopped) => return,
+    if has_spoken(&socket, &slot, &mut stopped).await {
+        serve_requests(socket, arrival, slot, router, stopped).await;
     }
-    let mut stream = TimeoutStream::new(socket);
+}
+
+/// Nothing is set up for a client that says nothing.
+async fn has_spoken(socket: &Socket, slot: &ConnectionSlot, stopped: &mut watch::Receiver<bool>) -> bool {
+    tokio::select! {
+        spoken = timeout(HEADER_TIMEOUT, readable(socket)) => spoken.is_ok(),
+        () = slot.evicted() => false,
+        _ = stopped.wait_for(|stopped| *stopped) => false,
+    }
+}
+
+async fn serve_requests(
+    stream: impl AsyncRead + AsyncWrite + Send + 'static,
+    arrival: Arrival,
+    slot: Arc<ConnectionSlot>,
+    router: Router,
+    mut stopped: watch::Receiver<bool>,
+) {
+    let mut stream = TimeoutStream::new(stream);
     stream.set_write_timeout(Some(WRITE_TIMEOUT));
     let service = service_fn(|mut request: hyper::Request<Incoming>| {
-        request.extensions_mut().insert(peer);
+        request.extensions_mut().insert(arrival.peer);
+        request.extensions_mut().insert(arrival.clone());
         request.extensions_mut().insert(Arc::clone(&slot));
         answer(router.clone(), request.map(Body::new), slot.busy())
     });
@@ -144,18 +183,20 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     use super::*;
+    use crate::listen::Purpose;
 
     #[tokio::test]
     async fn a_proxy_of_the_own_user_takes_no_slot_of_the_own_user() {
         for (behind_proxy, status) in [(false, "200"), (true, "503")] {
-            let listener = Listener::tcp(([127, 0, 0, 1], 0).into()).unwrap();
-            let Listener::Tcp(tcp) = &listener else { unreachable!() };
+            let doors = Arc::new(Doors::none());
+            let listener = Listener::tcp(([127, 0, 0, 1], 0).into(), Purpose::Everything, &doors).unwrap();
+            let Listener::Tcp(tcp, _) = &listener else { unreachable!() };
             let mut client = TcpStream::connect(tcp.local_addr().unwrap()).await.unwrap();
             // Others than the own user and root get no slot.
             let table = ConnectionTable::with_limits(1, 1, 0);
             let (stop, stopped) = watch::channel(false);
             let router = Router::new().route("/", get(async || ""));
-            let server = tokio::spawn(serve(listener, behind_proxy, router, table, stopped));
+            let server = tokio::spawn(serve(listener, behind_proxy, doors, router, table, stopped));
             // Who is refused is so before a request, and what the server has not read resets the connection.
             if !behind_proxy {
                 client.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await.unwrap();

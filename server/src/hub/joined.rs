@@ -9,11 +9,7 @@ use gpumon_history::span::HistorySpan;
 use gpumon_probe::model::{FiringAlert, Record};
 
 use super::{Hub, encode};
-use crate::{
-    frame::{CollectorStatus, Hello, ServerFrame},
-    stream::TextFrame,
-    view::View,
-};
+use crate::frame::{CollectorStatus, Hello, ServerFrame};
 
 /// While this exists, readings are another server's.
 pub(crate) struct Joined(Arc<Hub>);
@@ -31,7 +27,7 @@ impl Hub {
             state.joined = socket;
         });
         let status = self.collector();
-        self.notify(encode(&ServerFrame::Collector(status)));
+        self.notify(encode(&ServerFrame::Collector(status)).into());
     }
 
     /// The socket of the server that readings come from; `None` where they are this server's own.
@@ -61,7 +57,7 @@ impl Hub {
         for record in known.chain(sample.clone()) {
             self.take_in(&line(&record), record, false);
         }
-        self.notify(TextFrame::new(&self.hello(View::Names)));
+        self.notify_hello();
         // Those who may see more than all others may.
         if let Some(record) = sample {
             self.take_in(&line(&record), record, true);
@@ -74,7 +70,7 @@ impl Hub {
             state.alerts_there = firing;
             state.firing()
         });
-        self.notify(encode(&ServerFrame::Alerts { firing }));
+        self.notify(encode(&ServerFrame::Alerts { firing }).into());
     }
 
     /// Whether a client asked for traces.

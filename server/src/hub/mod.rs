@@ -6,6 +6,7 @@
 mod event_log;
 mod joined;
 mod known;
+mod notice;
 mod sample_frame;
 mod xid_counts;
 
@@ -49,8 +50,8 @@ use crate::{
     view::View,
 };
 
-use self::event_log::EventLog;
-pub(crate) use self::{known::Known, sample_frame::SampleFrame, xid_counts::XidCounts};
+use self::{event_log::EventLog, notice::About};
+pub(crate) use self::{known::Known, notice::Notice, sample_frame::SampleFrame, xid_counts::XidCounts};
 
 /// This many events and states may queue up for a slow client before it is told that it missed some.
 const NOTICES: usize = 256;
@@ -81,7 +82,7 @@ pub(crate) struct Hub {
     samples: watch::Sender<SampleFrame>,
     /// Counts samples and notices, so that a client waits for one thing alone.
     wakeups: watch::Sender<u64>,
-    notices: broadcast::Sender<TextFrame>,
+    notices: broadcast::Sender<Notice>,
     traces: broadcast::Sender<TextFrame>,
     /// As of which sample the driver's answers are wanted.
     wanted_answers: watch::Sender<u64>,
@@ -208,7 +209,7 @@ impl Hub {
                 self.take_in(line, record, false);
             }
         }
-        self.notify(TextFrame::new(&self.hello(View::Names)));
+        self.notify_hello();
         // Those who may see more than all others may.
         if let Some(record) = lines.last().and_then(|line| Record::decode(line).ok()) {
             self.take_in(&lines[lines.len() - 1], record, true);
@@ -223,11 +224,12 @@ impl Hub {
                 self.history.write().unwrap_or_else(PoisonError::into_inner).set_inventory(&inventory);
                 self.write(|state| state.set_inventory(inventory, line.clone()));
                 self.count_state_change();
-                self.notify_if(is_told, line);
+                self.notify_if(is_told, line.into());
             }
             Record::Details(details) => {
-                self.write(|state| state.details.insert(details.index, Arc::new(details)));
-                self.notify_if(is_told, TextFrame::new(line));
+                let details = Arc::new(details);
+                self.write(|state| state.details.insert(details.index, Arc::clone(&details)));
+                self.notify_if(is_told, Notice { text: TextFrame::new(line), about: About::Details(details) });
             }
             Record::Answers(answers) => {
                 self.write(|state| state.answers = answers);
@@ -246,8 +248,9 @@ impl Hub {
                     self.count_state_change();
                 }
                 if is_new {
-                    self.notify_if(is_told, TextFrame::new(line));
                     self.store_event(&event);
+                    let about = About::Event(Arc::new(event));
+                    self.notify_if(is_told, Notice { text: TextFrame::new(line), about });
                 }
             }
             Record::Sample(sample) => {
@@ -291,14 +294,15 @@ impl Hub {
             state.collector.clone()
         });
         self.count_state_change();
-        self.notify(encode(&ServerFrame::Collector(status)));
+        self.notify(encode(&ServerFrame::Collector(status)).into());
     }
 
     /// Takes in what happened in this process, and not in the collector.
     pub(crate) fn add_event(&self, event: Event) {
         self.write(|state| state.events.add(event.clone()));
         self.store_event(&event);
-        self.notify(encode(&ServerFrame::Event(event)));
+        let text = encode(&ServerFrame::Event(event.clone()));
+        self.notify(Notice { text, about: About::Event(Arc::new(event)) });
     }
 
     fn store_event(&self, event: &Event) {
@@ -311,7 +315,7 @@ impl Hub {
             state.alerts = firing;
             state.firing()
         });
-        self.notify(encode(&ServerFrame::Alerts { firing }));
+        self.notify(encode(&ServerFrame::Alerts { firing }).into());
     }
 
     /// What is known at this moment, as alert rules see it. A collector that is replaced at once leaves no gap.
@@ -357,10 +361,10 @@ impl Hub {
     }
 
     /// All a new client needs.
-    pub(crate) fn hello(&self, view: View) -> String {
+    pub(crate) fn hello(&self, view: &View) -> String {
         let (collector, inventory, sample, details, events, alerts) = self.read(|state| {
             let details: Vec<_> = state.details.values().cloned().collect();
-            let events: Vec<_> = state.events.iter().cloned().collect();
+            let events: Vec<_> = state.events.iter().filter_map(|event| view.event(event)).collect();
             let (inventory, sample) = (state.inventory.clone(), state.sample.clone());
             (state.collector.clone(), inventory, sample, details, events, state.firing())
         });
@@ -370,7 +374,7 @@ impl Hub {
             collector,
             inventory: inventory.map(Arc::unwrap_or_clone),
             sample: sample.map(|sample| view.sample(&sample).into_owned()),
-            details: details.into_iter().map(Arc::unwrap_or_clone).collect(),
+            details: details.into_iter().map(Arc::unwrap_or_clone).map(|details| view.details(details)).collect(),
             events,
             alerts,
             history: self.newest(HELLO_MS, &Wanted::overview()),
@@ -378,7 +382,7 @@ impl Hub {
     }
 
     /// What is wanted of the recent past alone.
-    pub(crate) fn history(&self, wanted: &Wanted, view: View) -> String {
+    pub(crate) fn history(&self, wanted: &Wanted, view: &View) -> String {
         write_json(&ServerFrame::History(view.history(self.newest(u64::MAX, wanted))))
     }
 
@@ -398,8 +402,13 @@ impl Hub {
             collector: state.collector.clone(),
             inventory: state.inventory.as_deref().cloned(),
             sample: state.sample.as_deref().map(|sample| parts.view.sample(sample).into_owned()),
-            details: state.details.values().filter(|_| !parts.brief).map(|details| (**details).clone()).collect(),
-            events: state.events.iter().filter(|_| !parts.brief).cloned().collect(),
+            details: state
+                .details
+                .values()
+                .filter(|_| !parts.brief)
+                .map(|details| parts.view.details((**details).clone()))
+                .collect(),
+            events: state.events.iter().filter(|_| !parts.brief).filter_map(|event| parts.view.event(event)).collect(),
             alerts: state.firing(),
             history: None,
         });
@@ -538,7 +547,7 @@ impl Hub {
     }
 
     /// The events and states to come.
-    pub(crate) fn notices(&self) -> broadcast::Receiver<TextFrame> {
+    pub(crate) fn notices(&self) -> broadcast::Receiver<Notice> {
         self.notices.subscribe()
     }
 
@@ -547,15 +556,20 @@ impl Hub {
         self.traces.subscribe()
     }
 
-    fn notify_if(&self, is_told: bool, text: TextFrame) {
+    fn notify_if(&self, is_told: bool, notice: Notice) {
         if is_told {
-            self.notify(text);
+            self.notify(notice);
         }
     }
 
-    fn notify(&self, text: TextFrame) {
+    /// Every client begins anew, with what it may see.
+    fn notify_hello(&self) {
+        self.notify(Notice { text: TextFrame::new(&self.hello(&View::Names)), about: About::Everything });
+    }
+
+    fn notify(&self, notice: Notice) {
         // An error means that no client is connected.
-        if self.notices.send(text).is_ok() {
+        if self.notices.send(notice).is_ok() {
             self.wake_clients();
         }
     }

@@ -1,6 +1,10 @@
 //! A sample on its way to the clients.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use gpumon_probe::model::Sample;
 use tokio::{
@@ -24,8 +28,8 @@ pub(crate) struct SampleFrame {
     /// The collector's line.
     line: TextFrame,
     sample: Option<Arc<Sample>>,
-    /// Written when somebody needs it.
-    names: Arc<OnceCell<TextFrame>>,
+    /// For those who may not see all of it, written when somebody needs it.
+    by_view: Arc<Mutex<HashMap<View, Arc<OnceCell<TextFrame>>>>>,
 }
 
 impl SampleFrame {
@@ -37,7 +41,7 @@ impl SampleFrame {
             interval: Duration::ZERO,
             line: TextFrame::new(""),
             sample: None,
-            names: Arc::default(),
+            by_view: Arc::default(),
         }
     }
 
@@ -49,7 +53,7 @@ impl SampleFrame {
             interval: Duration::from_millis(sample.interval_ms.into()),
             line: TextFrame::new(line),
             sample: Some(sample),
-            names: Arc::default(),
+            by_view: Arc::default(),
         }
     }
 
@@ -58,15 +62,15 @@ impl SampleFrame {
     ///
     /// # Errors
     /// Where writing it fails.
-    pub(crate) async fn text(&self, view: View) -> Result<TextFrame, JoinError> {
-        match (view, &self.sample) {
-            (View::Names, Some(sample)) => {
-                let sample = Arc::clone(sample);
-                let write = move || encode(&ServerFrame::Sample(view.sample(&sample).into_owned()));
-                self.names.get_or_try_init(|| spawn_blocking(write)).await.cloned()
-            }
-            _ => Ok(self.line.clone()),
-        }
+    pub(crate) async fn text(&self, view: &View) -> Result<TextFrame, JoinError> {
+        let (false, Some(sample)) = (*view == View::Whole, &self.sample) else { return Ok(self.line.clone()) };
+        let (sample, of_view) = (Arc::clone(sample), view.clone());
+        let write = move || encode(&ServerFrame::Sample(of_view.sample(&sample).into_owned()));
+        let text = {
+            let mut by_view = self.by_view.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(by_view.entry(view.clone()).or_default())
+        };
+        text.get_or_try_init(|| spawn_blocking(write)).await.cloned()
     }
 }
 
@@ -87,10 +91,10 @@ mod tests {
             let (release, released) = std::sync::mpsc::channel::<()>();
             let busy = spawn_blocking(move || released.recv().is_err());
             assert!(
-                frame.text(View::Whole).now_or_never().is_some() && frame.text(View::Names).now_or_never().is_none()
+                frame.text(&View::Whole).now_or_never().is_some() && frame.text(&View::Names).now_or_never().is_none()
             );
             drop(release);
-            let (one, other, _) = tokio::join!(frame.text(View::Names), frame.text(View::Names), busy);
+            let (one, other, _) = tokio::join!(frame.text(&View::Names), frame.text(&View::Names), busy);
             assert_eq!(one.unwrap().text().as_ptr(), other.unwrap().text().as_ptr());
         });
     }

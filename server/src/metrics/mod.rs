@@ -42,9 +42,9 @@ use self::{
 };
 use crate::{
     app::AppState,
+    auth::Client,
     encoder::gzip,
     hub::{Hub, Known},
-    peer::Peer,
     respond::{Resource, accepts_gzip, respond_encoded},
     view::View,
 };
@@ -88,12 +88,12 @@ pub(crate) struct PageKey {
 /// `/metrics`, in the words that the query asks for.
 pub(crate) async fn metrics(
     State(app): State<AppState>,
-    Extension(peer): Extension<Peer>,
+    Extension(client): Extension<Client>,
     query: Result<Query<MetricsQuery>, QueryRejection>,
     headers: HeaderMap,
 ) -> Response {
     match query {
-        Ok(Query(query)) => answer(&app, &headers, peer, &query).await,
+        Ok(Query(query)) => answer(&app, &headers, &client, &query).await,
         Err(error) => {
             let hint = "ask for format=gpumon, dcgm or dcgm-4.9, and links=true or false";
             (StatusCode::BAD_REQUEST, format!("{}; {hint}\n", error.body_text())).into_response()
@@ -102,17 +102,17 @@ pub(crate) async fn metrics(
 }
 
 /// `/metrics/dcgm`, for those who cannot set a query.
-pub(crate) async fn dcgm(app: State<AppState>, peer: Extension<Peer>, headers: HeaderMap) -> Response {
-    answer(&app, &headers, peer.0, &MetricsQuery { format: Names::Dcgm, links: false }).await
+pub(crate) async fn dcgm(app: State<AppState>, client: Extension<Client>, headers: HeaderMap) -> Response {
+    answer(&app, &headers, &client.0, &MetricsQuery { format: Names::Dcgm, links: false }).await
 }
 
 /// `/metrics/dcgm-4.9`.
-pub(crate) async fn dcgm_49(app: State<AppState>, peer: Extension<Peer>, headers: HeaderMap) -> Response {
-    answer(&app, &headers, peer.0, &MetricsQuery { format: Names::Dcgm49, links: false }).await
+pub(crate) async fn dcgm_49(app: State<AppState>, client: Extension<Client>, headers: HeaderMap) -> Response {
+    answer(&app, &headers, &client.0, &MetricsQuery { format: Names::Dcgm49, links: false }).await
 }
 
 /// The same for everybody: no command lines stand there.
-async fn answer(app: &AppState, headers: &HeaderMap, peer: Peer, query: &MetricsQuery) -> Response {
+async fn answer(app: &AppState, headers: &HeaderMap, client: &Client, query: &MetricsQuery) -> Response {
     let MetricsQuery { format: names, links } = *query;
     // Counters of dcgm-exporter have no names that OpenMetrics takes for counters.
     let format = if names == Names::Gpumon { negotiate::format(headers) } else { Format::Text };
@@ -120,7 +120,7 @@ async fn answer(app: &AppState, headers: &HeaderMap, peer: Peer, query: &Metrics
     let key = PageKey { names, links, processes, format, gzip: accepts_gzip(headers) };
     let encoders = Arc::clone(&app.encoders);
     let (resource, content_type) = (Resource::Metrics(key), format.content_type());
-    let answer = respond_encoded(app, key.gzip, peer.who(), View::Names, resource, content_type, move |hub| {
+    let answer = respond_encoded(app, key.gzip, client.who(), View::Names, resource, content_type, move |hub| {
         encoders.metrics_pages.get(key, hub.state_change(), || key.bytes(hub))
     });
     let mut answer = answer.await;

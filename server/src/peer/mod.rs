@@ -70,6 +70,10 @@ impl Peer {
         }
     }
 
+    pub(crate) fn is_port(self) -> bool {
+        matches!(self, Self::Port { .. })
+    }
+
     pub(crate) fn is_own(self) -> bool {
         self.uid().is_some_and(is_own_user)
     }

@@ -9,20 +9,23 @@ use axum::{
 };
 use rustix::process::geteuid;
 
-use crate::{app::AppState, peer::Peer};
+use crate::{app::AppState, auth::Client, peer::Peer};
 
 /// A page of another origin cannot send this header without the server's leave, which it never gets.
 pub(crate) const HEADER: &str = "x-gpumon";
 const WITHOUT_HEADER: &str = "send the header `X-Gpumon: run` with what starts or stops a run, sets a mark or steers a replay, which no \
                               page of another origin can do\n";
 
+const WITHOUT_SCOPE: &str =
+    "starting and stopping runs, setting marks and steering a replay need a token of the scope run\n";
+
 pub(crate) async fn may_run(
     State(app): State<AppState>,
-    Extension(peer): Extension<Peer>,
+    Extension(client): Extension<Client>,
     request: Request,
     next: Next,
 ) -> Response {
-    let refused = if request.headers().contains_key(HEADER) { refusal(&app, peer) } else { Some(WITHOUT_HEADER) };
+    let refused = if request.headers().contains_key(HEADER) { refusal(&app, &client) } else { Some(WITHOUT_HEADER) };
     match refused {
         None => next.run(request).await,
         Some(message) => (StatusCode::FORBIDDEN, message).into_response(),
@@ -30,14 +33,19 @@ pub(crate) async fn may_run(
 }
 
 /// Why this client may not start and stop runs; `None` where it may.
-pub(super) fn refusal(app: &AppState, peer: Peer) -> Option<&'static str> {
-    let way = match peer {
+pub(crate) fn refusal(app: &AppState, client: &Client) -> Option<&'static str> {
+    match client.may_run() {
+        Some(true) => return None,
+        Some(false) => return Some(WITHOUT_SCOPE),
+        None => {}
+    }
+    let way = match client.peer {
         Peer::Socket { .. } => Way::Socket,
         Peer::Port { .. } if app.live.borrow().runs_for_all => return None,
         Peer::Port { .. } if app.public_origins.is_empty() => Way::Port,
         Peer::Port { .. } => Way::Proxy,
     };
-    verdict(peer.uid(), geteuid().as_raw(), way)
+    verdict(client.peer.uid(), geteuid().as_raw(), way)
 }
 
 /// How a client reaches the server.

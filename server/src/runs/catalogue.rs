@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
 use super::access;
-use crate::{app::AppState, peer::Peer};
+use crate::{app::AppState, auth::Client};
 
 /// `GET /api/v1/catalogue`: all that can be run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
@@ -36,8 +36,8 @@ pub struct CatalogueEntry {
     pub on_cpu: bool,
 }
 
-pub(super) async fn catalogue(State(app): State<AppState>, Extension(peer): Extension<Peer>) -> Json<Catalogue> {
-    let refusal = access::refusal(&app, peer).map(|why| why.trim_end().to_owned());
+pub(super) async fn catalogue(State(app): State<AppState>, Extension(client): Extension<Client>) -> Json<Catalogue> {
+    let refusal = access::refusal(&app, &client).map(|why| why.trim_end().to_owned());
     Json(Catalogue::new(refusal))
 }
 

@@ -1,7 +1,7 @@
 //! `/api/v1/runs` and `/api/v1/catalogue`.
 
 use axum::{
-    Json, Router,
+    Extension, Json, Router,
     body::Bytes,
     extract::{DefaultBodyLimit, Path, State},
     http::StatusCode,
@@ -19,7 +19,7 @@ use super::{
     registry::Refusal,
     state::{RunDetails, RunState},
 };
-use crate::{app::AppState, peer};
+use crate::{app::AppState, audit, auth::Client, peer};
 
 /// A job names a few workloads.
 const LARGEST_JOB: usize = 64 * 1024;
@@ -56,7 +56,7 @@ pub(crate) fn announcements() -> Router<AppState> {
         .route_layer(middleware::from_fn(peer::may_change))
 }
 
-async fn start(State(app): State<AppState>, body: Bytes) -> Response {
+async fn start(State(app): State<AppState>, Extension(client): Extension<Client>, body: Bytes) -> Response {
     let job = match Job::parse(&body) {
         Ok(job) => job,
         Err(error) => {
@@ -65,7 +65,10 @@ async fn start(State(app): State<AppState>, body: Bytes) -> Response {
         }
     };
     match app.runs.start(&job) {
-        Ok(state) => (StatusCode::ACCEPTED, Json(Started { id: state.run })).into_response(),
+        Ok(state) => {
+            audit::note(&client, &format!("started run {}: {}", state.run, state.title)).await;
+            (StatusCode::ACCEPTED, Json(Started { id: state.run })).into_response()
+        }
         Err(refusal) => refusal.into_response(),
     }
 }
@@ -79,9 +82,14 @@ async fn details(State(app): State<AppState>, Path(run): Path<String>) -> Result
 }
 
 /// Answers at once; the run ends when its process has given its memory back.
-async fn cancel(State(app): State<AppState>, Path(run): Path<String>) -> Result<Json<RunState>, Refusal> {
+async fn cancel(
+    State(app): State<AppState>,
+    Extension(client): Extension<Client>,
+    Path(run): Path<String>,
+) -> Result<Json<RunState>, Refusal> {
     let state = app.runs.cancel(&run).ok_or_else(unknown)?;
     if state.own {
+        audit::note(&client, &format!("canceled run {}: {}", state.run, state.title)).await;
         return Ok(Json(state));
     }
     Err((StatusCode::CONFLICT, "this run was started in a terminal: end it there, with Ctrl-C\n".to_owned()))

@@ -30,11 +30,12 @@ use self::socket::{ClientSocket, Disconnected};
 pub(crate) use self::{encoding::Encoding, text_frame::TextFrame};
 use crate::{
     app::AppState,
+    auth::{Client as Asker, Identity, Scope},
     connections::{Busy, ConnectionSlot},
     encoder::Encoder,
     frame::{ClientFrame, INTERVAL_MS, ServerFrame},
-    hub::{Hub, SampleFrame, encode},
-    peer::{Peer, Who},
+    hub::{Hub, Notice, SampleFrame, encode},
+    peer::Who,
     rate_limiter::RateLimiter,
     runs::Follower,
     sampling_interval::IntervalRequest,
@@ -65,7 +66,7 @@ pub(crate) struct StreamQuery {
 
 pub(crate) async fn upgrade(
     State(app): State<AppState>,
-    Extension(peer): Extension<Peer>,
+    Extension(asker): Extension<Asker>,
     Extension(slot): Extension<Arc<ConnectionSlot>>,
     query: Result<Query<StreamQuery>, QueryRejection>,
     request: Request,
@@ -90,7 +91,8 @@ pub(crate) async fn upgrade(
         let Ok(upgraded) = on_upgrade.await else { return };
         let socket = ClientSocket::new(upgraded, encoding).await;
         // The one way to end is that the client has gone or the server stops; neither is an error to report.
-        let _ = Client::new(socket, app, peer.who(), View::of(peer).await, busy).serve().await;
+        let view = View::of(&asker, app.show_processes).await;
+        let _ = Client::new(socket, app, asker, view, busy).serve().await;
     });
     response
 }
@@ -99,6 +101,9 @@ struct Client {
     socket: ClientSocket,
     app: AppState,
     who: Who,
+    /// Who it is, where that was asked for, and whether it may be.
+    identity: Option<Arc<Identity>>,
+    is_on_port: bool,
     view: View,
     samples: watch::Receiver<SampleFrame>,
     paused: bool,
@@ -115,12 +120,14 @@ struct Client {
 }
 
 impl Client {
-    fn new(socket: ClientSocket, app: AppState, who: Who, view: View, busy: Busy) -> Self {
+    fn new(socket: ClientSocket, app: AppState, asker: Asker, view: View, busy: Busy) -> Self {
         let mut samples = app.hub.samples();
         let seen = samples.borrow_and_update().number;
         Self {
             socket,
-            who,
+            who: asker.who(),
+            is_on_port: asker.peer.is_port(),
+            identity: asker.identity,
             view,
             samples,
             paused: false,
@@ -140,6 +147,7 @@ impl Client {
         let mut updates = self.app.hub.changes();
         let mut notices = self.app.hub.notices();
         let mut stopped = self.app.stopped.clone();
+        let mut leave = self.app.doors.changes();
         self.send_hello().await?;
         let mut heartbeat = pin!(sleep_until(self.last_sent + HEARTBEAT));
         loop {
@@ -149,7 +157,8 @@ impl Client {
                     changed.map_err(|_| Disconnected)?;
                     self.forward_changes(&mut notices).await?;
                 }
-                _ = stopped.changed() => return self.socket.send_close().await,
+                _ = stopped.changed() => return self.socket.send_close("gpumon is shutting down").await,
+                _ = leave.changed() => self.check_leave().await?,
                 changed = next_runs(&mut self.runs), if !self.paused => {
                     for frame in changed {
                         self.send(&frame).await?;
@@ -158,6 +167,7 @@ impl Client {
                 trace = next_of(&mut self.traces), if !self.paused => self.forward(trace).await?,
                 message = self.socket.receive() => self.handle_message(message).await?,
                 () = heartbeat.as_mut() => {
+                    self.check_leave().await?;
                     if self.last_sent.elapsed() >= HEARTBEAT {
                         self.send_heartbeat().await?;
                     }
@@ -167,12 +177,26 @@ impl Client {
         }
     }
 
+    /// Ends the stream of who has signed out, whose token, password or certificate counts no more, or who would be asked
+    /// for one now.
+    async fn check_leave(&mut self) -> Result<(), Disconnected> {
+        let may_read = match &self.identity {
+            Some(identity) => self.app.doors.scope_of(&identity.proof) >= Some(Scope::Read),
+            None => !(self.is_on_port && self.app.doors.asks()),
+        };
+        if may_read {
+            return Ok(());
+        }
+        let _ = self.socket.send_close("sign in again").await;
+        Err(Disconnected)
+    }
+
     /// A sample that has come goes out behind the notices, so that it never overtakes the inventory or the event that came
     /// before it.
-    async fn forward_changes(&mut self, notices: &mut broadcast::Receiver<TextFrame>) -> Result<(), Disconnected> {
+    async fn forward_changes(&mut self, notices: &mut broadcast::Receiver<Notice>) -> Result<(), Disconnected> {
         let has_sample = self.samples.has_changed().map_err(|_| Disconnected)?;
         let sample = has_sample.then(|| self.samples.borrow_and_update().clone());
-        for frame in queued_notices(notices, &self.app.hub)? {
+        for frame in queued_notices(notices, &self.app.hub, &self.view)? {
             self.send(&frame).await?;
         }
         match sample {
@@ -183,9 +207,9 @@ impl Client {
 
     /// What there is, and behind it the clock, since a hello that others get, too, may be a little old.
     async fn send_hello(&mut self) -> Result<(), Disconnected> {
-        let (hub, view, encoding) = (Arc::clone(&self.app.hub), self.view, self.socket.encoding);
-        let key = CacheKey::Hello { change: hub.change(), view, encoding };
-        let write = move || encoding.payload(hub.hello(view));
+        let (hub, view, encoding) = (Arc::clone(&self.app.hub), self.view.clone(), self.socket.encoding);
+        let key = CacheKey::Hello { change: hub.change(), view: view.clone(), encoding };
+        let write = move || encoding.payload(hub.hello(&view));
         let hello = self.app.encoders.hellos.answer(self.who, key, write).await;
         // Who cannot be told what there is has to come again.
         self.socket.send_payload(&hello.map_err(|_| Disconnected)?).await?;
@@ -198,9 +222,15 @@ impl Client {
 
     async fn send_history(&mut self) -> Result<(), Disconnected> {
         let (hub, wanted) = (Arc::clone(&self.app.hub), self.history.clone());
-        let (view, encoding) = (self.view, self.socket.encoding);
-        let key = CacheKey::History { who: self.who, change: hub.change(), metrics: wanted.ids(), view, encoding };
-        let write = move || encoding.payload(hub.history(&wanted, view));
+        let (view, encoding) = (self.view.clone(), self.socket.encoding);
+        let key = CacheKey::History {
+            who: self.who,
+            change: hub.change(),
+            metrics: wanted.ids(),
+            view: view.clone(),
+            encoding,
+        };
+        let write = move || encoding.payload(hub.history(&wanted, &view));
         let history = self.app.encoders.histories.answer(self.who, key, write).await;
         self.socket.send_payload(&history.map_err(|_| Disconnected)?).await?;
         self.last_sent = Instant::now();
@@ -216,7 +246,7 @@ impl Client {
         if missed > 0 {
             self.send(&encode(&ServerFrame::Lagged { missed })).await?;
         }
-        self.send(&frame.text(self.view).await.map_err(|_| Disconnected)?).await
+        self.send(&frame.text(&self.view).await.map_err(|_| Disconnected)?).await
     }
 
     /// Sends what counts one by one.
@@ -300,11 +330,15 @@ impl Client {
 }
 
 /// The notices that have queued up. Where the client has missed some, what holds now comes last, behind what may be older.
-fn queued_notices(notices: &mut broadcast::Receiver<TextFrame>, hub: &Hub) -> Result<Vec<TextFrame>, Disconnected> {
+fn queued_notices(
+    notices: &mut broadcast::Receiver<Notice>,
+    hub: &Hub,
+    view: &View,
+) -> Result<Vec<TextFrame>, Disconnected> {
     let (mut frames, mut has_missed) = (Vec::new(), false);
     loop {
         match notices.try_recv() {
-            Ok(frame) => frames.push(frame),
+            Ok(notice) => frames.extend(notice.text(view, hub)),
             Err(TryRecvError::Lagged(missed)) => {
                 frames.push(encode(&ServerFrame::Lagged { missed }));
                 has_missed = true;
@@ -350,11 +384,15 @@ mod tests {
         for at_ms in 0..1000 {
             hub.add_event(Event { at_ms, gpu: None, what: EventKind::MigChanged });
         }
-        let Ok(frames) = queued_notices(&mut notices, &hub) else { panic!("the hub is there") };
+        let Ok(frames) = queued_notices(&mut notices, &hub, &View::Whole) else { panic!("the hub is there") };
         assert!(frames[0].text().contains("lagged"));
         let last = frames.last().unwrap().text();
         assert!(last.contains(r#""type":"collector","state":"paused""#), "{last}");
         hub.set_collector_state(CollectorState::Starting, None);
-        assert_eq!(queued_notices(&mut notices, &hub).map_or(0, |frames| frames.len()), 1, "nothing was missed");
+        assert_eq!(
+            queued_notices(&mut notices, &hub, &View::Whole).map_or(0, |frames| frames.len()),
+            1,
+            "nothing was missed"
+        );
     }
 }

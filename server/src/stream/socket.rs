@@ -98,21 +98,23 @@ impl ClientSocket {
                 }
             }
         }
-        if rest.is_empty() && parts.len() == 0 {
-            return Ok(());
+        // What was encrypted may still be on this side.
+        let is_written = rest.is_empty() && parts.len() == 0;
+        if is_written && let Some(flushed) = self.socket.get_mut().flush().now_or_never() {
+            return flushed.map_err(|_| Disconnected);
         }
         let writing = async {
             self.socket.flush().await.map_err(|_| Disconnected)?;
             for part in std::iter::once(rest).chain(parts) {
                 self.socket.get_mut().write_all(part).await.map_err(|_| Disconnected)?;
             }
-            Ok(())
+            self.socket.get_mut().flush().await.map_err(|_| Disconnected)
         };
         timeout(SEND_PATIENCE, writing).await.map_err(|_| Disconnected)?
     }
 
-    pub(super) async fn send_close(&mut self) -> Result<(), Disconnected> {
-        let reason = Utf8Bytes::from_static("gpumon is shutting down");
+    pub(super) async fn send_close(&mut self, reason: &'static str) -> Result<(), Disconnected> {
+        let reason = Utf8Bytes::from_static(reason);
         let close = Message::Close(Some(CloseFrame { code: CloseCode::Away, reason }));
         timeout(SEND_PATIENCE, self.socket.send(close)).await.map_err(|_| Disconnected)?.map_err(|_| Disconnected)
     }

@@ -7,7 +7,9 @@ import './print.css';
 import { Feed, mountDashboard, mountMonitor } from '../index';
 import { h } from '../lib/dom';
 import { ENCODING } from '../lib/inflate';
+import type { Request } from '../model/request';
 import { diagnose } from './diagnose';
+import { SignIn } from './sign-in';
 import { themeButton } from './theme';
 
 /** What the page shows. */
@@ -29,32 +31,34 @@ function streamUrl(): URL {
 }
 
 function start(host: HTMLElement): void {
+  const request: Request = (path, init) => fetch(new URL(path, document.baseURI), init);
+  const signIn = new SignIn(request, () => feed.retryNow());
   const feed = new Feed({
     openSocket: () => new WebSocket(streamUrl()),
-    request: (path, init) => fetch(new URL(path, document.baseURI), init),
-    diagnose,
+    request,
+    diagnose: async () => (await signIn.check()) ?? diagnose(),
   });
   // Between one view and the other, the connection and what is known stay.
   const subscription = feed.subscribe(() => undefined);
   subscription.update({ active: false });
   let shown: Shown | null = null;
-  const theme = themeButton(() => shown?.themeChanged());
+  const own = [signIn.signOut, themeButton(() => shown?.themeChanged())];
   const follow = (): void => {
     if (shown?.show(location.hash) !== true) {
       shown?.dispose();
-      shown = location.hash.startsWith(CHARTS) ? charts(host, feed, theme) : overview(host, feed, theme);
+      shown = location.hash.startsWith(CHARTS) ? charts(host, feed, own) : overview(host, feed, own);
     }
   };
   window.addEventListener('hashchange', follow);
   follow();
 }
 
-function overview(host: HTMLElement, feed: Feed, theme: HTMLElement): Shown {
+function overview(host: HTMLElement, feed: Feed, own: readonly HTMLElement[]): Shown {
   const all = h('a', { class: 'gpumon-chip page-link', href: CHARTS }, 'Charts');
   const monitor = mountMonitor(host, {
     feed,
     title: 'gpumon',
-    actions: [all, theme],
+    actions: [all, ...own],
     onOpenGpu: (index) => {
       location.hash = `${CHARTS}?gpu=${index}`;
     },
@@ -62,7 +66,7 @@ function overview(host: HTMLElement, feed: Feed, theme: HTMLElement): Shown {
   return { ...monitor, show: (address) => !address.startsWith(CHARTS) };
 }
 
-function charts(host: HTMLElement, feed: Feed, theme: HTMLElement): Shown {
+function charts(host: HTMLElement, feed: Feed, own: readonly HTMLElement[]): Shown {
   const back = h('a', { class: 'gpumon-chip page-link', href: '#' }, 'All GPUs');
   const addressIn = (address: string): string => address.slice(CHARTS.length + 1);
   let current = location.hash;
@@ -70,7 +74,7 @@ function charts(host: HTMLElement, feed: Feed, theme: HTMLElement): Shown {
     feed,
     title: 'gpumon',
     address: addressIn(current),
-    actions: [back, theme],
+    actions: [back, ...own],
     onAddress: (address) => {
       // Who went elsewhere meanwhile is to stay there.
       if (location.hash === current) {

@@ -1,7 +1,7 @@
 //! One HTTP request, with exactly the headers that a test wants to send.
 
 use std::{
-    io::{Read, Write},
+    io::{self, Read, Write},
     net::TcpStream,
     os::unix::net::UnixStream,
     path::Path,
@@ -57,7 +57,18 @@ fn exchange(stream: impl Read + Write, request: &str, host: &str, headers: &[&st
     exchange_body(stream, request, host, headers, "")
 }
 
-fn exchange_body(mut stream: impl Read + Write, request: &str, host: &str, headers: &[&str], body: &str) -> Answer {
+fn exchange_body(stream: impl Read + Write, request: &str, host: &str, headers: &[&str], body: &str) -> Answer {
+    try_exchange(stream, request, host, headers, body).unwrap()
+}
+
+/// An error is that of the connection.
+pub(super) fn try_exchange(
+    mut stream: impl Read + Write,
+    request: &str,
+    host: &str,
+    headers: &[&str],
+    body: &str,
+) -> io::Result<Answer> {
     let mut lines = vec![format!("{request} HTTP/1.1"), "Connection: close".to_owned()];
     if !headers.iter().any(|header| header.starts_with("Host:")) {
         lines.push(format!("Host: {host}"));
@@ -66,12 +77,17 @@ fn exchange_body(mut stream: impl Read + Write, request: &str, host: &str, heade
         lines.push(format!("Content-Length: {}", body.len()));
     }
     lines.extend(headers.iter().map(ToString::to_string));
-    stream.write_all((lines.join("\r\n") + "\r\n\r\n" + body).as_bytes()).unwrap();
+    stream.write_all((lines.join("\r\n") + "\r\n\r\n" + body).as_bytes())?;
+    stream.flush()?;
     let mut response = Vec::new();
-    stream.read_to_end(&mut response).unwrap();
+    match stream.read_to_end(&mut response) {
+        // The end of a refused upgrade is none that TLS knows.
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof && !response.is_empty() => {}
+        read => drop(read?),
+    }
     let end = response.windows(4).position(|bytes| bytes == b"\r\n\r\n").unwrap_or(response.len());
     let bytes = response.split_off((end + 4).min(response.len()));
     let head = String::from_utf8_lossy(&response).to_lowercase();
     let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
-    Answer { status, head, body: String::from_utf8_lossy(&bytes).into_owned(), bytes }
+    Ok(Answer { status, head, body: String::from_utf8_lossy(&bytes).into_owned(), bytes })
 }

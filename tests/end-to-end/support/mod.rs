@@ -9,6 +9,7 @@ mod screen;
 mod server;
 mod stream;
 mod terminal;
+mod tls;
 mod tty;
 
 use std::{
@@ -29,6 +30,7 @@ pub(crate) use self::{
     server::{Server, signal},
     stream::Stream,
     terminal::Terminal,
+    tls::{Authority, TlsClient, write, write_secret},
     tty::{Tty, set_variables_of},
 };
 
@@ -95,7 +97,10 @@ pub(crate) fn gpumon(arguments: &[&str]) -> Command {
         .env_remove("GPUMON_CONFIG")
         .env("XDG_CONFIG_HOME", "/nonexistent")
         // This machine's own service must not be in the way.
-        .env("GPUMON_NO_JOIN", "1");
+        .env("GPUMON_NO_JOIN", "1")
+        .env_remove("GPUMON_TOKEN")
+        .env_remove("GPUMON_TOKEN_FILE")
+        .env_remove("GPUMON_WEB_CONFIG");
     if arguments.first() == Some(&"smi") {
         // What is not done must not reach this machine's nvidia-smi, which would do it.
         command.env_remove("PATH");

@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    io::{BufRead, BufReader},
+    io::{BufRead, BufReader, Read},
     process::{Child, ChildStderr, Command, ExitStatus, Stdio},
     time::{Duration, Instant},
 };
@@ -38,6 +38,14 @@ impl Server {
         let mut message = String::new();
         self.log.as_mut().expect("somebody reads its log").read_line(&mut message).unwrap();
         message
+    }
+
+    /// Ends it, and gives all of its log that has not been read.
+    pub(crate) fn end_and_read_log(mut self) -> String {
+        self.terminate();
+        let mut log = String::new();
+        self.log.take().expect("somebody reads its log").read_to_string(&mut log).unwrap();
+        log
     }
 
     /// Closes the other end of its standard error.

@@ -4,7 +4,10 @@ use flate2::{Decompress, FlushDecompress};
 use futures_util::{SinkExt, StreamExt};
 use serde_json::Value;
 use tokio::{net::TcpStream, time::timeout};
-use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async, tungstenite::Message};
+use tokio_tungstenite::{
+    MaybeTlsStream, WebSocketStream, connect_async,
+    tungstenite::{Message, client::IntoClientRequest},
+};
 
 use super::PATIENCE;
 
@@ -16,8 +19,12 @@ pub(crate) struct Stream {
 
 impl Stream {
     pub(crate) async fn connect(port: u16, query: &str) -> Self {
-        let url = format!("ws://localhost:{port}/api/v1/stream{query}");
-        let (socket, _) = timeout(PATIENCE, connect_async(url)).await.unwrap().unwrap();
+        Self::connect_with(format!("ws://localhost:{port}/api/v1/stream{query}")).await
+    }
+
+    /// The same with headers.
+    pub(crate) async fn connect_with(request: impl IntoClientRequest + Unpin) -> Self {
+        let (socket, _) = timeout(PATIENCE, connect_async(request)).await.unwrap().unwrap();
         Self { socket, inflate: Decompress::new(false) }
     }
 

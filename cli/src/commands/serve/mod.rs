@@ -1,5 +1,6 @@
 //! `gpumon serve`: the web page, the stream and the snapshot.
 
+mod doors;
 mod join;
 mod reload;
 
@@ -19,7 +20,7 @@ use gpumon_server::{
     Live, Readings, Settings,
     activation::Inherited,
     alerts::AlertSettings,
-    listen::{ListenError, Listener},
+    listen::{ListenError, Listener, Purpose},
     local,
     public_origin::PublicOrigin,
     runs::RunSettings,
@@ -34,7 +35,7 @@ use tokio::{
     task::block_in_place,
 };
 
-use self::{join::JoinArgs, reload::Reload};
+use self::{doors::DoorArgs, join::JoinArgs, reload::Reload};
 use super::{alerts, collect};
 use crate::{
     config::Resolved,
@@ -44,8 +45,9 @@ use crate::{
 
 /// Serve the web page, the JSON API, the live stream and Prometheus metrics
 ///
-/// The server listens on loopback only. To reach it from another machine, forward the port:
-/// `ssh -L 9123:127.0.0.1:9123 HOST`. A child process reads the driver; if it hangs or crashes, the server replaces it
+/// The server listens on loopback, unless it has TLS (--web-config) and tokens (--token-file), users or client
+/// certificates. To reach it from another machine without them, forward the port: `ssh -L 9123:127.0.0.1:9123 HOST`. A
+/// child process reads the driver; if it hangs or crashes, the server replaces it
 /// and keeps its clients connected.
 ///
 /// The page is at /, the current state as JSON at /api/v1/snapshot, the live stream (WebSocket) at /api/v1/stream, and
@@ -55,7 +57,7 @@ use crate::{
 // Each is a switch of its own.
 #[allow(clippy::struct_excessive_bools)]
 pub(crate) struct ServeArgs {
-    /// Loopback address and port to listen on; port 0 selects a free port
+    /// Address and port to listen on; port 0 selects a free port. Beyond loopback, --web-config and --token-file are needed
     #[arg(long, env = "GPUMON_LISTEN", default_value = "127.0.0.1:9123", value_name = "ADDRESS:PORT", value_parser = parse_address)]
     listen: SocketAddr,
 
@@ -72,6 +74,9 @@ pub(crate) struct ServeArgs {
     no_control: bool,
 
     #[command(flatten)]
+    doors: DoorArgs,
+
+    #[command(flatten)]
     join: JoinArgs,
 
     #[command(flatten)]
@@ -86,7 +91,8 @@ pub(crate) struct ServeArgs {
     #[arg(long, env = "GPUMON_METRICS_PROCESSES")]
     metrics_processes: bool,
 
-    /// Allow every user who can connect to the port to start and cancel workload runs and to set marks
+    /// Allow every user who can connect to the port to start and cancel workload runs and to set marks; a token's scope
+    /// stays what it is
     #[arg(long, env = "GPUMON_ALLOW_RUNS")]
     allow_runs: bool,
 
@@ -134,6 +140,8 @@ Examples:
       Read the GPUs for the servers of all users of this machine, too.
   gpumon serve --data-dir ~/.local/state/gpumon
       Keep history over restarts, for up to a year.
+  gpumon serve --listen 0.0.0.0:9123 --web-config web.yml --token-file tokens
+      Serve other machines, over TLS, for those who have a token.
   gpumon serve --public-origin https://gpus.example.org
       Serve behind a reverse proxy that asks who somebody is.
   gpumon serve --alerts alerts.toml
@@ -143,6 +151,7 @@ Every option has a variable, as GPUMON_DATA_DIR for --data-dir, and a key in [se
 config --help`. SIGHUP reads settings files and alert rules anew.
 
 Environment:
+  GPUMON_TOKEN  a token of the scope run, beside those of --token-file
   XDG_RUNTIME_DIR  folder of the control socket
 
 Files:
@@ -235,24 +244,30 @@ async fn serve(
     let rules = args.alert_file().map(|file| alerts::read(&file)).transpose()?.unwrap_or_default();
     let (reload, live, file) = Reload::new(args, resolved);
     let shutdown = asked_to_end(args.exit_with_parent, Some(reload))?;
+    let show_processes = args.doors.show_processes(args.metrics_processes)?;
+    let doors = args.doors.open(args.allow_runs)?;
     let door = match &args.socket {
         Some(path) => Listener::unix(path).await?,
-        None => Listener::tcp(args.listen)?,
+        None => Listener::tcp(args.listen, Purpose::Everything, &doors)?,
     };
+    let metrics_door = args.doors.metrics_listener(&doors)?;
     let named_door = named_door(args).await?;
     let is_activated = !inherited.is_empty();
     let inherited = inherited.into_listeners()?;
     let shared_door = args.join.shared().await?;
     let join = args.join.settings(source, &args.sampling, is_activated || shared_door.is_some());
     let interval_ms = args.sampling.interval_ms;
-    tracing::info!("serving {} every {interval_ms} ms at {}", source.source, door.address());
+    tracing::info!("serving {} every {interval_ms} ms at {}", source.source, door.address(&doors));
     let local_door = match named_door {
         None if args.wants_local_door() && !is_activated => default_door().await,
         named => named,
     };
+    if let Some(door) = &metrics_door {
+        tracing::info!("metrics alone at {}metrics", door.address(&doors));
+    }
     let others: Vec<Listener> = local_door.into_iter().chain(shared_door).chain(inherited).collect();
     for door in &others {
-        tracing::info!("local programs find it at {}", door.address());
+        tracing::info!("local programs find it at {}", door.address(&doors));
     }
     let public_origins = args.public_origin.clone();
     let settings = Settings {
@@ -260,11 +275,14 @@ async fn serve(
         live,
         join,
         public_origins,
+        doors,
+        show_processes,
         runs,
         history,
         alerts: AlertSettings { rules, conditions: args.sampling.conditions(), file },
     };
-    gpumon_server::run(iter::once(door).chain(others).collect(), settings, shutdown).await?;
+    let listeners = iter::once(door).chain(metrics_door).chain(others).collect();
+    gpumon_server::run(listeners, settings, shutdown).await?;
     Ok(())
 }
 

@@ -1,0 +1,89 @@
+//! Who may come in, and what they see: the options of `gpumon serve` for that.
+
+use std::{env, net::SocketAddr, path::PathBuf, sync::Arc};
+
+use anyhow::anyhow;
+use gpumon_server::{
+    auth::{DoorSettings, Doors},
+    listen::{ListenError, Listener, Purpose},
+    view::ShowProcesses,
+};
+
+use super::parse_address;
+use crate::exit::Failure;
+
+/// A token is in no option: every user of the machine can read those.
+const TOKEN: &str = "GPUMON_TOKEN";
+
+#[derive(Debug, clap::Args)]
+pub(super) struct DoorArgs {
+    /// Web configuration of Prometheus' exporters: TLS, client certificates, passwords, headers. It is read anew when it
+    /// changes
+    #[arg(long, env = "GPUMON_WEB_CONFIG", value_name = "FILE")]
+    web_config: Option<PathBuf>,
+
+    /// Token file: a line `SCOPE NAME TOKEN` for each token, where SCOPE is metrics, read or run. Everybody on the port is
+    /// then asked for one. It is read anew when it changes
+    #[arg(long, env = "GPUMON_TOKEN_FILE", value_name = "FILE")]
+    token_file: Option<PathBuf>,
+
+    /// Another address and port, for Prometheus: it serves /metrics, /metrics/dcgm, /healthz and /readyz alone
+    #[arg(long, env = "GPUMON_METRICS_LISTEN", value_name = "ADDRESS:PORT", value_parser = parse_place)]
+    metrics_listen: Option<Place>,
+
+    /// What others than this server's own user and root see of processes: their own alone, all with command lines, or the
+    /// names and users of all
+    #[arg(long, env = "GPUMON_SHOW_PROCESSES", value_name = "WHAT", default_value = "names")]
+    show_processes: Show,
+}
+
+/// A variable that is set to nothing names no address.
+#[derive(Debug, Clone, Copy)]
+struct Place(Option<SocketAddr>);
+
+fn parse_place(text: &str) -> Result<Place, String> {
+    if text.is_empty() { Ok(Place(None)) } else { parse_address(text).map(|address| Place(Some(address))) }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Show {
+    Own,
+    All,
+    Names,
+}
+
+impl DoorArgs {
+    /// Reads the files. `users_may_run` says whether users and client certificates may start runs.
+    pub(super) fn open(&self, users_may_run: bool) -> Result<Arc<Doors>, Failure> {
+        let named = |file: &Option<PathBuf>| file.clone().filter(|path| !path.as_os_str().is_empty());
+        let token = env::var_os(TOKEN).filter(|token| !token.is_empty());
+        let token = token.map(|token| (TOKEN, token.to_string_lossy().into_owned()));
+        let settings = DoorSettings {
+            web_config: named(&self.web_config),
+            token_file: named(&self.token_file),
+            token,
+            users_may_run,
+        };
+        Ok(Arc::new(Doors::open(settings).map_err(Failure::usage)?))
+    }
+
+    pub(super) fn metrics_listener(&self, doors: &Doors) -> Result<Option<Listener>, ListenError> {
+        let address = self.metrics_listen.and_then(|Place(address)| address);
+        address.map(|address| Listener::tcp(address, Purpose::Metrics, doors)).transpose()
+    }
+
+    /// Metrics are the same for everybody who reads them.
+    pub(super) fn show_processes(&self, in_metrics: bool) -> Result<ShowProcesses, Failure> {
+        if in_metrics && self.show_processes == Show::Own {
+            return Err(Failure::usage(anyhow!(
+                "--metrics-processes tells everybody of all processes, and --show-processes own shows each client its own \
+                 alone: leave one of them out"
+            )));
+        }
+        Ok(match self.show_processes {
+            Show::Own => ShowProcesses::Own,
+            Show::All => ShowProcesses::All,
+            Show::Names => ShowProcesses::Names,
+        })
+    }
+}

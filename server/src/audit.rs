@@ -1,0 +1,52 @@
+//! Who has changed something, and who was not let in: a line in the log for each, without any secret.
+
+use std::{
+    mem,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use gpumon_probe::owner::clean_line;
+use tokio::time::Instant;
+
+use crate::{
+    auth::{Client, Rate, RatePerClient, place},
+    peer::Peer,
+};
+
+/// Characters of what somebody did.
+const LONGEST: usize = 200;
+
+/// Tells that this client has done this, as `started run 1-2: copy`.
+pub(crate) async fn note(client: &Client, what: &str) {
+    let what: String = clean_line(what).chars().take(LONGEST).collect();
+    tracing::info!("audit: {} {what}", client.label().await);
+}
+
+/// Those who were not let in. They may be many, and the log has an end.
+pub(crate) struct RefusalLog {
+    told: RatePerClient<()>,
+    untold: Mutex<u64>,
+}
+
+/// Lines: twenty at once, and then one every six seconds.
+const LINES: Rate = Rate { burst: 20, spacing: Duration::from_secs(6) };
+
+impl RefusalLog {
+    pub(crate) fn new() -> Self {
+        Self { told: RatePerClient::new(), untold: Mutex::new(0) }
+    }
+
+    pub(crate) fn note(&self, peer: Peer) {
+        let mut untold = self.untold.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.told.admit((), LINES, Instant::now()).is_err() {
+            *untold += 1;
+            return;
+        }
+        let more = match mem::take(&mut *untold) {
+            0 => String::new(),
+            count => format!(" (and {count} more since the last such line)"),
+        };
+        tracing::info!("audit: a wrong token or password from {} was refused{more}", place(peer));
+    }
+}

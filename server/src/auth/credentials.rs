@@ -1,0 +1,65 @@
+//! What a request shows: a token or a password in `Authorization`, a session in its cookie.
+
+use axum::http::{HeaderMap, header};
+use base64::{Engine, prelude::BASE64_STANDARD};
+
+/// `Authorization`, as far as it is understood.
+pub(super) enum Authorization {
+    Bearer(String),
+    Basic { user: String, password: String },
+}
+
+/// That there is something else.
+pub(super) struct NotUnderstood;
+
+/// `None` where the request has none.
+///
+/// # Errors
+/// Where there are two, or one that is neither `Bearer` nor `Basic`.
+pub(super) fn authorization(headers: &HeaderMap) -> Result<Option<Authorization>, NotUnderstood> {
+    let mut values = headers.get_all(header::AUTHORIZATION).iter();
+    let Some(value) = values.next() else { return Ok(None) };
+    if values.next().is_some() {
+        return Err(NotUnderstood);
+    }
+    let value = value.to_str().map_err(|_| NotUnderstood)?;
+    let (scheme, rest) = value.split_once(' ').ok_or(NotUnderstood)?;
+    let rest = rest.trim();
+    if scheme.eq_ignore_ascii_case("bearer") {
+        return Ok(Some(Authorization::Bearer(rest.to_owned())));
+    }
+    if !scheme.eq_ignore_ascii_case("basic") {
+        return Err(NotUnderstood);
+    }
+    let decoded = BASE64_STANDARD.decode(rest).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+    let decoded = decoded.ok_or(NotUnderstood)?;
+    let (user, password) = decoded.split_once(':').ok_or(NotUnderstood)?;
+    Ok(Some(Authorization::Basic { user: user.to_owned(), password: password.to_owned() }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(values: &[&str]) -> Option<String> {
+        let headers = values.iter().map(|value| (header::AUTHORIZATION, value.parse().unwrap())).collect();
+        match authorization(&headers) {
+            Ok(None) => Some("nothing".to_owned()),
+            Ok(Some(Authorization::Bearer(token))) => Some(format!("token {token}")),
+            Ok(Some(Authorization::Basic { user, password })) => Some(format!("{user} {password}")),
+            Err(NotUnderstood) => None,
+        }
+    }
+
+    #[test]
+    fn one_header_of_two_schemes() {
+        assert_eq!(read(&[]).as_deref(), Some("nothing"));
+        assert_eq!(read(&["Bearer abc"]).as_deref(), Some("token abc"));
+        assert_eq!(read(&["bearer  abc "]).as_deref(), Some("token abc"));
+        assert_eq!(read(&["Basic YW5hOnNlOmNyZXQ="]).as_deref(), Some("ana se:cret"));
+        for refused in ["abc", "Bearer", "Basic", "Basic !", "Basic YW5h", "Basic /w==", "Digest a", "Basic  "] {
+            assert_eq!(read(&[refused]), None, "{refused}");
+        }
+        assert_eq!(read(&["Bearer abc", "Bearer def"]), None);
+    }
+}

@@ -1,0 +1,237 @@
+//! All that decides who comes in, for one server.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use thiserror::Error;
+use tokio::{
+    sync::watch,
+    task::spawn_blocking,
+    time::{Instant, sleep},
+};
+
+use super::{
+    digest::Digest,
+    identity::{Identity, Proof},
+    passwords::Passwords,
+    rate::{Rate, RatePerClient},
+    scope::Scope,
+    sessions::Sessions,
+    tokens::{Token, Tokens},
+};
+use crate::{audit::RefusalLog, peer::Who, watched::Watched, web_config::WebConfig};
+
+/// How often it is looked whether files have changed.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Where keys and users are told.
+#[derive(Debug, Clone, Default)]
+pub struct DoorSettings {
+    /// Prometheus' web configuration.
+    pub web_config: Option<PathBuf>,
+    /// The token file.
+    pub token_file: Option<PathBuf>,
+    /// A token that may do everything, and what it is called.
+    pub token: Option<(&'static str, String)>,
+    /// Whether users and certificates may start runs, too.
+    pub users_may_run: bool,
+}
+
+/// Why nobody would know who may come in.
+#[derive(Debug, Error)]
+#[error("{0}")]
+pub struct DoorError(String);
+
+/// Who may come in.
+pub struct Doors {
+    web: Option<Watched<WebConfig>>,
+    token_file: Option<Watched<Tokens>>,
+    token: Option<Tokens>,
+    users_may_run: bool,
+    pub(super) passwords: Passwords,
+    pub(super) sessions: Sessions,
+    /// Wrong tokens and passwords.
+    pub(super) failures: RatePerClient<Who>,
+    pub(super) requests: RatePerClient<Who>,
+    pub(super) refusals: RefusalLog,
+    /// Counts what may have taken somebody's leave.
+    changes: watch::Sender<u64>,
+}
+
+impl std::fmt::Debug for Doors {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Doors").finish_non_exhaustive()
+    }
+}
+
+impl Doors {
+    /// Reads the files.
+    ///
+    /// # Errors
+    /// What is wrong with one, and what to do about it.
+    pub fn open(settings: DoorSettings) -> Result<Self, DoorError> {
+        let web = settings.web_config.map(|path| Watched::new(move || WebConfig::read(&path)));
+        let token_file = settings.token_file.map(|path| {
+            let watched = Watched::new({
+                let path = path.clone();
+                move || (vec![path.clone()], Tokens::read(&path))
+            })?;
+            if watched.current().is_empty() { Err(without_token(&path)) } else { Ok(watched) }
+        });
+        let token = settings
+            .token
+            .map(|(name, token)| Tokens::single("environment", &token).map_err(|why| format!("{name}: {why}")));
+        Ok(Self {
+            web: web.transpose().map_err(DoorError)?,
+            token_file: token_file.transpose().map_err(DoorError)?,
+            token: token.transpose().map_err(DoorError)?,
+            users_may_run: settings.users_may_run,
+            passwords: Passwords::new(),
+            sessions: Sessions::default(),
+            failures: RatePerClient::new(),
+            requests: RatePerClient::new(),
+            refusals: RefusalLog::new(),
+            changes: watch::Sender::new(0),
+        })
+    }
+
+    /// As without any file: nobody has to sign in.
+    ///
+    /// # Panics
+    /// Never: nothing is read.
+    pub fn none() -> Self {
+        Self::open(DoorSettings::default()).expect("nothing to read")
+    }
+
+    /// Whether connections are encrypted. That is so for as long as the server runs.
+    pub fn has_tls(&self) -> bool {
+        self.web().is_some_and(|web| web.tls.is_some())
+    }
+
+    /// Whether everybody has to sign in.
+    pub fn asks(&self) -> bool {
+        self.takes_tokens() || self.web().is_some_and(|web| asks(&web))
+    }
+
+    pub(crate) fn takes_tokens(&self) -> bool {
+        self.token_file.is_some() || self.token.is_some()
+    }
+
+    pub(crate) fn takes_passwords(&self) -> bool {
+        self.web().is_some_and(|web| !web.users.is_empty())
+    }
+
+    pub(crate) fn web(&self) -> Option<Arc<WebConfig>> {
+        self.web.as_ref().map(Watched::current)
+    }
+
+    /// How many requests a client may make.
+    pub(super) fn request_rate(&self) -> Rate {
+        /// A page asks for a dozen things, and a dashboard with many panels for some more.
+        const USUAL: Rate = Rate { burst: 500, spacing: Duration::from_millis(10) };
+        self.web().and_then(|web| web.rate).unwrap_or(USUAL)
+    }
+
+    /// What the token with this digest is.
+    pub(super) fn token(&self, digest: &Digest) -> Option<Identity> {
+        let identity = |token: &Token| Identity {
+            name: Arc::clone(&token.name),
+            scope: token.scope,
+            proof: Proof::Token(token.digest),
+        };
+        let of_file = self.token_file.as_ref().and_then(|file| file.current().find(digest).map(identity));
+        of_file.or(self.token.as_ref().and_then(|token| token.find(digest).map(identity)))
+    }
+
+    /// What users and certificates may do.
+    pub(super) fn user_scope(&self) -> Scope {
+        if self.users_may_run { Scope::Run } else { Scope::Read }
+    }
+
+    /// What somebody may still do who has shown this once; `None` where it was taken back.
+    pub(crate) fn scope_of(&self, proof: &Proof) -> Option<Scope> {
+        let is_valid = match proof {
+            Proof::Token(digest) => return self.token(digest).map(|token| token.scope),
+            Proof::Session { id, by } => {
+                self.sessions.get(*id, Instant::now())?;
+                return self.scope_of(by);
+            }
+            Proof::Password { user, hash } => {
+                self.web()?.users.get(&**user).is_some_and(|known| hash_digest(known).matches(hash))
+            }
+            Proof::Certificate { authority } => {
+                let web = self.web()?;
+                let clients = web.tls.as_ref()?.clients.as_ref()?;
+                web.users.is_empty() && clients.authority.matches(authority)
+            }
+        };
+        is_valid.then(|| self.user_scope())
+    }
+
+    /// Changes when somebody's leave may have been taken.
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    pub(super) fn end_session(&self, cookie: &str) {
+        self.sessions.end(cookie);
+        self.changes.send_modify(|count| *count += 1);
+    }
+
+    /// Reads files anew when they have changed, and never ends.
+    pub(crate) async fn watch(self: Arc<Self>) {
+        if self.web.is_none() && self.token_file.is_none() {
+            return std::future::pending().await;
+        }
+        loop {
+            sleep(LOOK).await;
+            // A file may be on a disk that does not answer.
+            let doors = Arc::clone(&self);
+            let _ = spawn_blocking(move || doors.refresh()).await;
+        }
+    }
+
+    fn refresh(&self) {
+        let is_fit = |old: &WebConfig, new: &WebConfig| {
+            if old.tls.is_some() != new.tls.is_some() {
+                return Err("tls_server_config has come or gone, which needs a restart".to_owned());
+            }
+            if asks(old) && !asks(new) && !self.takes_tokens() {
+                return Err("nobody would have to sign in any more, which needs a restart".to_owned());
+            }
+            Ok(())
+        };
+        let web = self.web.as_ref().and_then(|web| web.refresh(is_fit));
+        let tokens = self.token_file.as_ref().and_then(|file| file.refresh(|_, _| Ok(())));
+        let names = ["the web configuration", "the token file"];
+        for (name, read) in names.into_iter().zip([web, tokens]) {
+            match read {
+                None => continue,
+                Some(Err(why)) => tracing::warn!("{why}; {name} stays in force as it was read before"),
+                Some(Ok(())) => tracing::info!("{name} was read anew"),
+            }
+            self.sessions.keep(|identity| self.scope_of(&identity.proof).is_some());
+            self.changes.send_modify(|count| *count += 1);
+        }
+    }
+}
+
+/// Whether a web configuration has everybody sign in.
+fn asks(web: &WebConfig) -> bool {
+    let asks_for_certificate =
+        |tls: &crate::web_config::Tls| tls.clients.as_ref().is_some_and(|clients| clients.is_required);
+    !web.users.is_empty() || web.tls.as_ref().is_some_and(asks_for_certificate)
+}
+
+/// What a user's password is known by.
+pub(super) fn hash_digest(hash: &str) -> Digest {
+    Digest::new(&[b"hash", hash.as_bytes()])
+}
+
+fn without_token(path: &Path) -> String {
+    let path = path.display();
+    format!("{path} has no token; add one with `echo \"run NAME $(openssl rand -hex 32)\" >> {path}`")
+}

@@ -1,0 +1,113 @@
+//! How often each client may do something.
+
+use std::{
+    collections::HashMap,
+    hash::Hash,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use tokio::time::Instant;
+
+/// So many clients are counted apart. More of them within seconds is an attack, and all are made to wait then.
+const MOST_CLIENTS: usize = 100_000;
+
+/// How many there may be at once, and after which time another; any number where that is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Rate {
+    pub(crate) burst: u32,
+    pub(crate) spacing: Duration,
+}
+
+/// Counts by client.
+#[derive(Debug)]
+pub(crate) struct RatePerClient<K> {
+    /// When what each has done would have been done, had it come one by one. One whose moment is past has done nothing
+    /// that counts any more.
+    even: Mutex<HashMap<K, Instant>>,
+}
+
+impl<K: Eq + Hash> RatePerClient<K> {
+    pub(crate) fn new() -> Self {
+        Self { even: Mutex::default() }
+    }
+
+    /// Counts one more, where there may be one.
+    ///
+    /// # Errors
+    /// When there may be.
+    pub(crate) fn admit(&self, client: K, rate: Rate, now: Instant) -> Result<(), Duration> {
+        let mut even = self.even.lock().unwrap_or_else(PoisonError::into_inner);
+        if even.len() >= MOST_CLIENTS {
+            even.retain(|_, even| *even > now);
+        }
+        let before = even.get(&client).copied();
+        if before.is_none() && even.len() >= MOST_CLIENTS {
+            return Err(rate.spacing);
+        }
+        wait(before, rate, now)?;
+        even.insert(client, before.unwrap_or(now).max(now) + rate.spacing);
+        Ok(())
+    }
+
+    /// Whether there may be one more, without counting it.
+    ///
+    /// # Errors
+    /// When there may be.
+    pub(crate) fn check(&self, client: &K, rate: Rate, now: Instant) -> Result<(), Duration> {
+        let even = self.even.lock().unwrap_or_else(PoisonError::into_inner);
+        wait(even.get(client).copied(), rate, now)
+    }
+}
+
+fn wait(even: Option<Instant>, rate: Rate, now: Instant) -> Result<(), Duration> {
+    let ahead = even.map_or(Duration::ZERO, |even| even.saturating_duration_since(now));
+    let room = rate.spacing.saturating_mul(rate.burst.saturating_sub(1));
+    match ahead.checked_sub(room) {
+        None | Some(Duration::ZERO) => Ok(()),
+        Some(wait) => Err(wait),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RATE: Rate = Rate { burst: 10, spacing: Duration::from_secs(6) };
+
+    #[test]
+    fn each_client_has_a_burst_and_then_one_at_a_time() {
+        let counts = RatePerClient::new();
+        let now = Instant::now();
+        let admitted = |client, at| (0..100).filter(|_| counts.admit(client, RATE, at).is_ok()).count();
+        assert_eq!(admitted("a", now), 10);
+        assert_eq!(counts.check(&"a", RATE, now), Err(Duration::from_secs(6)));
+        assert_eq!(admitted("b", now), 10, "another client");
+        assert_eq!(admitted("a", now + Duration::from_secs(12)), 2);
+        assert_eq!(admitted("a", now + Duration::from_mins(10)), 10);
+    }
+
+    #[test]
+    fn no_time_between_two_is_no_limit() {
+        let (counts, now) = (RatePerClient::new(), Instant::now());
+        let any = Rate { burst: 1, spacing: Duration::ZERO };
+        assert!((0..1000).all(|_| counts.admit(1, any, now).is_ok()));
+    }
+
+    #[test]
+    fn checking_counts_nothing() {
+        let counts = RatePerClient::new();
+        let now = Instant::now();
+        assert!((0..100).all(|_| counts.check(&1, RATE, now).is_ok()));
+        assert_eq!((0..100).filter(|_| counts.admit(1, RATE, now).is_ok()).count(), 10);
+    }
+
+    #[test]
+    fn many_clients_take_no_more_memory_than_some() {
+        let counts = RatePerClient::new();
+        let now = Instant::now();
+        assert!((0..MOST_CLIENTS).all(|client| counts.admit(client, RATE, now).is_ok()));
+        assert!(counts.admit(MOST_CLIENTS, RATE, now).is_err());
+        assert!(counts.admit(MOST_CLIENTS, RATE, now + Duration::from_secs(7)).is_ok(), "the others are forgotten");
+    }
+}

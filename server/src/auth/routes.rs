@@ -1,0 +1,154 @@
+//! `/api/v1/session`: the page signs in and out.
+
+use std::sync::Arc;
+
+use axum::{
+    Json, Router,
+    body::Bytes,
+    extract::{DefaultBodyLimit, Request, State},
+    http::{HeaderMap, StatusCode, header},
+    middleware::{self, Next},
+    response::{IntoResponse, Response},
+    routing::get,
+};
+use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
+
+use super::{
+    check::{Refusal, arrival},
+    client::Client,
+    cookie,
+    credentials::Authorization,
+    identity::Identity,
+    scope::Scope,
+};
+use crate::{app::AppState, audit, connections::Arrival, runs};
+
+pub(super) const PATH: &str = "/api/v1/session";
+
+/// Bytes of a request.
+const LARGEST: usize = 4096;
+
+/// A token, or a user's password.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum SignIn {
+    Token(TokenSignIn),
+    Password(PasswordSignIn),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TokenSignIn {
+    token: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PasswordSignIn {
+    user: String,
+    password: String,
+}
+
+/// Who is signed in, or by what somebody can.
+#[derive(Debug, Serialize)]
+struct SessionState {
+    /// As `token ana`; `null` for who is not signed in.
+    name: Option<String>,
+    /// `null` for who is not signed in, and has to.
+    scope: Option<Scope>,
+    /// Whether tokens are taken.
+    token: bool,
+    /// Whether passwords are.
+    password: bool,
+}
+
+pub(crate) fn router() -> Router<AppState> {
+    Router::new()
+        .route("/api/v1/session", get(state).post(sign_in).delete(sign_out))
+        .route_layer(DefaultBodyLimit::max(LARGEST))
+        .route_layer(middleware::from_fn(own_header))
+}
+
+/// What begins or ends a session can be sent by no page of another origin.
+async fn own_header(request: Request, next: Next) -> Response {
+    if request.method().is_safe() || request.headers().contains_key(runs::OWN_HEADER) {
+        return next.run(request).await;
+    }
+    (StatusCode::FORBIDDEN, "send the header `X-Gpumon: run`, which no page of another origin can do\n").into_response()
+}
+
+async fn state(State(app): State<AppState>, request: Request) -> Response {
+    let arrival = arrival(&request);
+    let signed_in = |identity: Option<&Identity>, scope| {
+        let name = identity.map(ToString::to_string);
+        let (token, password) = (app.doors.takes_tokens(), app.doors.takes_passwords());
+        Json(SessionState { name, scope: Some(scope), token, password }).into_response()
+    };
+    if !arrival.peer.is_port() || !app.doors.asks() {
+        let client = Client { peer: arrival.peer, identity: None };
+        let may_run = runs::refusal(&app, &client).is_none();
+        return signed_in(None, if may_run { Scope::Run } else { Scope::Read });
+    }
+    match app.doors.identify(&arrival, request.headers()).await {
+        Ok(identity) => signed_in(Some(&identity), identity.scope),
+        Err(Refusal::Unknown) => {
+            let (token, password) = (app.doors.takes_tokens(), app.doors.takes_passwords());
+            (StatusCode::UNAUTHORIZED, Json(SessionState { name: None, scope: None, token, password })).into_response()
+        }
+        Err(refusal) => refusal.answer(&app.doors, request.headers()),
+    }
+}
+
+async fn sign_in(
+    State(app): State<AppState>,
+    axum::Extension(arrival): axum::Extension<Arrival>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    if !arrival.peer.is_port() || !app.doors.asks() {
+        let message = "nobody has to sign in here: this server asks for no token, or not on this way\n";
+        return (StatusCode::CONFLICT, message).into_response();
+    }
+    let shown = match serde_json::from_slice(&body) {
+        Ok(SignIn::Token(TokenSignIn { token })) => Authorization::Bearer(token),
+        Ok(SignIn::Password(PasswordSignIn { user, password })) => Authorization::Basic { user, password },
+        // What is wrong with it may be told by quoting it.
+        Err(_) => {
+            let message = "send {\"token\":\"…\"}, or {\"user\":\"…\",\"password\":\"…\"}\n";
+            return (StatusCode::BAD_REQUEST, message).into_response();
+        }
+    };
+    let identity = match app.doors.verify(&arrival, shown).await {
+        Ok(identity) => identity,
+        Err(refusal) => return refusal.answer(&app.doors, &headers),
+    };
+    let cookie = app.doors.sessions.begin(&identity, Instant::now());
+    let (name, scope) = (Some(identity.to_string()), Some(identity.scope));
+    let client = Client { peer: arrival.peer, identity: Some(Arc::new(identity)) };
+    audit::note(&client, "signed in").await;
+    let (token, password) = (app.doors.takes_tokens(), app.doors.takes_passwords());
+    let set = cookie::set(&cookie, arrival.port(), is_secure(&app, &arrival, &headers));
+    ([(header::SET_COOKIE, set)], Json(SessionState { name, scope, token, password })).into_response()
+}
+
+async fn sign_out(
+    State(app): State<AppState>,
+    axum::Extension(arrival): axum::Extension<Arrival>,
+    headers: HeaderMap,
+) -> Response {
+    let port = arrival.port();
+    for value in cookie::values(&headers, port, arrival.is_tls) {
+        app.doors.end_session(value);
+    }
+    let cleared = cookie::cleared(port, is_secure(&app, &arrival, &headers));
+    (StatusCode::NO_CONTENT, [(header::SET_COOKIE, cleared)]).into_response()
+}
+
+/// Whether the browser reaches this server over TLS, be it through a proxy.
+fn is_secure(app: &AppState, arrival: &Arrival, headers: &HeaderMap) -> bool {
+    // It has been checked to be ours.
+    let origin = headers.get(header::ORIGIN).and_then(|origin| origin.to_str().ok());
+    let by_proxy = || origin.is_some_and(|origin| origin.starts_with("https://")) && !app.public_origins.is_empty();
+    arrival.is_tls || by_proxy()
+}

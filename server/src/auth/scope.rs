@@ -1,0 +1,93 @@
+//! What somebody may do.
+
+use std::{fmt, str::FromStr};
+
+use axum::http::Method;
+use serde::{Deserialize, Serialize};
+
+/// Each includes those before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Scope {
+    /// Metrics, and whether the server is ready.
+    Metrics,
+    /// Everything that is shown.
+    Read,
+    /// Starting and canceling runs, setting marks, steering a replay.
+    Run,
+}
+
+const ALL: [Scope; 3] = [Scope::Metrics, Scope::Read, Scope::Run];
+
+impl Scope {
+    /// What a request needs; `None` for what everybody gets: the page without a value in it, where to sign in, and whether
+    /// the server is alive. What is new needs the most until it stands here.
+    pub(crate) fn required(method: &Method, path: &str) -> Option<Self> {
+        let is_reading = method == Method::GET || method == Method::HEAD;
+        match path {
+            "/healthz" | super::routes::PATH => None,
+            "/metrics" | "/metrics/dcgm" | "/metrics/dcgm-4.9" | "/readyz" if is_reading => Some(Self::Metrics),
+            _ if !is_reading => Some(Self::Run),
+            _ if path.starts_with("/api/") => Some(Self::Read),
+            _ => None,
+        }
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Metrics => "metrics",
+            Self::Read => "read",
+            Self::Run => "run",
+        }
+    }
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
+    }
+}
+
+impl FromStr for Scope {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        ALL.into_iter().find(|scope| scope.word() == text).ok_or(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_scope_includes_those_before_it() {
+        assert!(Scope::Metrics < Scope::Read && Scope::Read < Scope::Run);
+        assert_eq!("run".parse(), Ok(Scope::Run));
+        assert!("Run".parse::<Scope>().is_err() && "".parse::<Scope>().is_err());
+    }
+
+    #[test]
+    fn a_request_needs_what_it_does() {
+        let required = |method: &str, path| Scope::required(&method.parse().unwrap(), path);
+        for (path, scope) in [
+            ("/healthz", None),
+            ("/", None),
+            ("/assets/main.js", None),
+            ("/metrics", Some(Scope::Metrics)),
+            ("/metrics/dcgm", Some(Scope::Metrics)),
+            ("/metrics/dcgm-4.9", Some(Scope::Metrics)),
+            ("/readyz", Some(Scope::Metrics)),
+            ("/api/v1/snapshot", Some(Scope::Read)),
+            ("/api/v1/stream", Some(Scope::Read)),
+            ("/api/v2/whatever", Some(Scope::Read)),
+        ] {
+            assert_eq!(required("GET", path), scope, "{path}");
+            assert_eq!(required("HEAD", path), scope, "{path}");
+        }
+        for method in ["POST", "DELETE", "PUT", "PATCH", "OPTIONS", "TRACE", "BREW"] {
+            assert_eq!(required(method, "/api/v1/runs"), Some(Scope::Run), "{method}");
+            assert_eq!(required(method, "/metrics"), Some(Scope::Run), "{method}");
+        }
+    }
+}

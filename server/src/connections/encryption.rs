@@ -1,0 +1,66 @@
+//! TLS before HTTP: the handshake, within the time that a request has.
+
+use std::sync::Arc;
+
+use axum::Router;
+use tokio::{io::AsyncWriteExt, sync::watch, time::timeout};
+use tokio_rustls::{TlsAcceptor, server::TlsStream};
+use tokio_util::either::Either;
+
+use super::{Arrival, ClientCertificate, ConnectionSlot, HEADER_TIMEOUT, Socket, has_spoken, serve_requests};
+use crate::web_config::{Tls, WebConfig};
+
+/// What a TLS record of a handshake begins with.
+const HANDSHAKE: u8 = 22;
+
+const NOT_ENCRYPTED: &str = "this port speaks HTTPS alone: use https://\n";
+
+pub(super) async fn connection(
+    socket: Socket,
+    arrival: Arrival,
+    slot: Arc<ConnectionSlot>,
+    router: Router,
+    mut stopped: watch::Receiver<bool>,
+    web: Arc<WebConfig>,
+) {
+    let Some(tls) = web.tls.as_ref() else { return };
+    if !has_spoken(&socket, &slot, &mut stopped).await {
+        return;
+    }
+    let begun = tokio::select! {
+        begun = timeout(HEADER_TIMEOUT, handshake(socket, tls)) => begun.ok().flatten(),
+        () = slot.evicted() => None,
+        _ = stopped.wait_for(|stopped| *stopped) => None,
+    };
+    let Some(stream) = begun else { return };
+    let Ok(certificate) = client_certificate(&stream, tls) else { return };
+    drop(web);
+    serve_requests(stream, Arrival { is_tls: true, certificate, ..arrival }, slot, router, stopped).await;
+}
+
+async fn handshake(mut socket: Socket, tls: &Tls) -> Option<TlsStream<Socket>> {
+    if let Either::Left(tcp) = &socket {
+        let mut first = [0];
+        if tcp.peek(&mut first).await.ok()? == 1 && first[0] != HANDSHAKE {
+            let refusal = format!(
+                "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\
+                 Content-Length: {}\r\n\r\n{NOT_ENCRYPTED}",
+                NOT_ENCRYPTED.len(),
+            );
+            let _ = socket.write_all(refusal.as_bytes()).await;
+            let _ = socket.shutdown().await;
+            return None;
+        }
+    }
+    TlsAcceptor::from(Arc::clone(&tls.config)).accept(socket).await.ok()
+}
+
+/// A certificate that is none of those which are allowed.
+struct NotAllowed;
+
+fn client_certificate(stream: &TlsStream<Socket>, tls: &Tls) -> Result<Option<ClientCertificate>, NotAllowed> {
+    let shown = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
+    let (Some(shown), Some(clients)) = (shown, &tls.clients) else { return Ok(None) };
+    let name = clients.name_of(shown).ok_or(NotAllowed)?;
+    Ok(Some(ClientCertificate { name, authority: clients.authority }))
+}

@@ -1,0 +1,117 @@
+//! `client_auth_type` and what belongs to it: certificates that clients show.
+
+use std::{net::IpAddr, sync::Arc};
+
+use gpumon_probe::owner::clean_line;
+use tokio_rustls::rustls::{
+    RootCertStore,
+    crypto::CryptoProvider,
+    pki_types::CertificateDer,
+    server::{WebPkiClientVerifier, danger::ClientCertVerifier},
+};
+use x509_cert::{
+    Certificate,
+    der::Decode,
+    ext::pkix::{SubjectAltName, name::GeneralName},
+};
+
+use super::{
+    file::TlsSection,
+    tls::{Pem, certificates},
+};
+use crate::auth::Digest;
+
+/// Characters of a name.
+const LONGEST: usize = 64;
+
+/// Which certificates count.
+pub(crate) struct ClientCertificates {
+    pub(super) verifier: Arc<dyn ClientCertVerifier>,
+    allowed_sans: Vec<String>,
+    /// Whether nobody gets in without.
+    pub(crate) is_required: bool,
+    /// What it depends on whether one counts.
+    pub(crate) authority: Digest,
+}
+
+impl ClientCertificates {
+    pub(super) fn new(
+        section: &TlsSection,
+        authority: Option<&Pem>,
+        provider: &Arc<CryptoProvider>,
+    ) -> Result<Option<Self>, String> {
+        let is_required = match section.client_auth_type.as_deref() {
+            None | Some("" | "NoClientCert") => {
+                return match (authority, &section.client_allowed_sans[..]) {
+                    (None, []) => Ok(None),
+                    (Some(_), _) => Err("client_ca_file has no effect without client_auth_type: set it to \
+                                         RequireAndVerifyClientCert, or remove client_ca_file"
+                        .to_owned()),
+                    (None, _) => Err("client_allowed_sans has no effect without client_auth_type: set it to \
+                                      RequireAndVerifyClientCert, and client_ca_file"
+                        .to_owned()),
+                };
+            }
+            Some("RequireAndVerifyClientCert") => true,
+            Some("VerifyClientCertIfGiven") => false,
+            Some("RequestClientCert" | "RequireAnyClientCert" | "RequireClientCert") => {
+                return Err("client_auth_type takes certificates of anybody's without a check; use \
+                            RequireAndVerifyClientCert, and client_ca_file"
+                    .to_owned());
+            }
+            Some(_) => {
+                return Err("client_auth_type is none: use NoClientCert, VerifyClientCertIfGiven or \
+                            RequireAndVerifyClientCert"
+                    .to_owned());
+            }
+        };
+        if !section.client_allowed_sans.is_empty() && !is_required {
+            return Err("client_allowed_sans needs client_auth_type RequireAndVerifyClientCert".to_owned());
+        }
+        let authority =
+            authority.ok_or("client_auth_type needs client_ca_file: the certificates that sign those of clients")?;
+        let mut roots = RootCertStore::empty();
+        for certificate in certificates(authority)? {
+            roots.add(certificate).map_err(|error| format!("{}: {error}", authority.name))?;
+        }
+        let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider));
+        let verifier = if is_required { verifier } else { verifier.allow_unauthenticated() };
+        let verifier = verifier.build().map_err(|error| format!("{}: {error}", authority.name))?;
+        let mut parts = vec![b"authority", authority.text.as_bytes()];
+        parts.extend(section.client_allowed_sans.iter().map(String::as_bytes));
+        let (authority, allowed_sans) = (Digest::new(&parts), section.client_allowed_sans.clone());
+        Ok(Some(Self { verifier, allowed_sans, is_required, authority }))
+    }
+
+    /// The name of who has this certificate, which has been verified; `None` where it is none of those that are allowed.
+    pub(crate) fn name_of(&self, certificate: &CertificateDer<'_>) -> Option<Arc<str>> {
+        let certificate = Certificate::from_der(certificate).ok()?;
+        let names = alternative_names(&certificate);
+        let is_allowed = self.allowed_sans.is_empty() || names.iter().any(|name| self.allowed_sans.contains(name));
+        let subject = certificate.tbs_certificate().subject().to_string();
+        let name = if subject.is_empty() { names.into_iter().next().unwrap_or_default() } else { subject };
+        is_allowed.then(|| shortened(&name).into())
+    }
+}
+
+pub(super) fn shortened(name: &str) -> String {
+    clean_line(name).chars().take(LONGEST).collect()
+}
+
+/// Names of hosts, addresses, and of mail and other resources.
+fn alternative_names(certificate: &Certificate) -> Vec<String> {
+    let Ok(Some((_, SubjectAltName(names)))) = certificate.tbs_certificate().get_extension() else { return Vec::new() };
+    let text = |name: GeneralName| match name {
+        GeneralName::Rfc822Name(name) | GeneralName::DnsName(name) | GeneralName::UniformResourceIdentifier(name) => {
+            Some(name.to_string())
+        }
+        GeneralName::IpAddress(address) => {
+            let bytes = address.as_bytes();
+            let of_4 = || <[u8; 4]>::try_from(bytes).ok().map(IpAddr::from);
+            let of_16 = || <[u8; 16]>::try_from(bytes).ok().map(IpAddr::from);
+            of_4().or_else(of_16).map(|address| address.to_string())
+        }
+        _ => None,
+    };
+    names.into_iter().filter_map(text).collect()
+}

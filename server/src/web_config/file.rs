@@ -1,0 +1,136 @@
+//! What can be written into a web configuration: the format of Prometheus' exporter-toolkit.
+//!
+//! Nothing here can be printed: keys and hashes of passwords are among it.
+
+use std::collections::BTreeMap;
+
+use gpumon_workload::suggest::did_you_mean;
+use serde::Deserialize;
+use serde_saphyr::{Error, MessageFormatter, UserMessageFormatter};
+
+use super::client_certificates::shortened;
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct WebConfigFile {
+    pub(super) tls_server_config: Option<TlsSection>,
+    pub(super) http_server_config: HttpSection,
+    pub(super) basic_auth_users: BTreeMap<String, String>,
+    pub(super) rate_limit: Option<RateSection>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct TlsSection {
+    pub(super) cert: Option<String>,
+    pub(super) cert_file: Option<String>,
+    pub(super) key: Option<String>,
+    pub(super) key_file: Option<String>,
+    pub(super) client_ca: Option<String>,
+    pub(super) client_ca_file: Option<String>,
+    pub(super) client_auth_type: Option<String>,
+    pub(super) client_allowed_sans: Vec<String>,
+    pub(super) min_version: Option<String>,
+    pub(super) max_version: Option<String>,
+    pub(super) cipher_suites: Vec<String>,
+    pub(super) prefer_server_cipher_suites: Option<bool>,
+    pub(super) curve_preferences: Vec<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct HttpSection {
+    /// Accepted without effect: gpumon speaks HTTP/1.1, which every client of the other does, too.
+    #[serde(rename = "http2")]
+    _http2: Option<bool>,
+    pub(super) headers: BTreeMap<String, String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RateSection {
+    pub(super) interval: String,
+    #[serde(default = "one")]
+    pub(super) burst: u32,
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// # Errors
+/// What is wrong and where, without what stands there: it may be a secret.
+pub(super) fn parse(text: &str) -> Result<WebConfigFile, String> {
+    // An empty file asks for nothing, as with Prometheus.
+    let options = serde_saphyr::options! { with_snippet: false };
+    serde_saphyr::from_str_with_options::<Option<WebConfigFile>>(text, options).map(Option::unwrap_or_default).map_err(
+        |error| {
+            let place = error.location().map_or_else(String::new, |at| format!("line {}: ", at.line()));
+            place + &told(&error)
+        },
+    )
+}
+
+/// The message with the nearest word for an unknown key, and without values.
+fn told(error: &Error) -> String {
+    if let Error::SerdeUnknownField { field, expected, .. } = error {
+        let all = format!("there are {}", expected.join(", "));
+        let hint = did_you_mean(field, expected.iter().copied(), &all);
+        return format!("unknown key '{}'; {hint}", shortened(field));
+    }
+    let message = UserMessageFormatter.format_message(error);
+    let message = message.lines().next().unwrap_or_default();
+    match message.split_once("invalid type: ").or_else(|| message.split_once("invalid value: ")) {
+        Some((_, rest)) => {
+            let expected = rest.rsplit_once(", expected ").map_or(rest, |(_, expected)| expected);
+            format!("this is not {expected}")
+        }
+        None => message.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(text: &str) -> String {
+        parse(text).err().expect("an error")
+    }
+
+    #[test]
+    fn an_unknown_key_is_told_with_its_line_and_the_nearest() {
+        assert_eq!(
+            error("tls_server_confg: {}"),
+            "line 1: unknown key 'tls_server_confg'; did you mean 'tls_server_config'?"
+        );
+        let of_tls = error("tls_server_config:\n  cert_file: a\n  keyfile: b\n");
+        assert!(of_tls.contains("line 3") && of_tls.contains("did you mean 'key_file'?"), "{of_tls}");
+        assert!(error("http_server_config: {h2c: true}").contains("there are http2, headers"));
+        assert!(error("rate_limit: {interval: 1s, bust: 3}").contains("'burst'"));
+    }
+
+    #[test]
+    fn no_value_is_told() {
+        for text in [
+            "basic_auth_users: 'ana: hunter2'",
+            "basic_auth_users: {ana: [hunter2]}",
+            "tls_server_config: {key: {hunter2: 1}}",
+            "tls_server_config: hunter2",
+            "rate_limit: {interval: 1s, burst: hunter2}",
+            "basic_auth_users:\n  ana: 'hunter2\n",
+            "hunter2",
+            "basic_auth_users: {ana: a, ana: hunter2}",
+            "? [hunter2]\n: 1",
+        ] {
+            let error = error(text);
+            assert!(!error.contains("hunter2") && !error.contains('\n'), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_no_error() {
+        for text in ["", "# nothing\n", "---\n", "{}"] {
+            assert!(parse(text).ok().is_some_and(|file| file.basic_auth_users.is_empty()), "{text:?}");
+        }
+    }
+}

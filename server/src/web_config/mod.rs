@@ -1,0 +1,124 @@
+//! The web configuration (`--web-config`): the file by which Prometheus' own exporters get TLS and passwords.
+//!
+//! - [`file`] is what can be written, [`tls`] and [`client_certificates`] what it means for connections.
+//!
+//! What has no effect here is refused, but for `http2`.
+
+mod client_certificates;
+mod file;
+mod tls;
+
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use axum::http::{HeaderName, HeaderValue};
+use jiff::SignedDuration;
+
+use self::file::{RateSection, WebConfigFile};
+pub(crate) use self::tls::Tls;
+use crate::{
+    auth::{Rate, Users},
+    private_file::{PrivateFile, Secrecy},
+};
+
+/// A check of a password takes a tenth of a second with 10, and doubles with each more.
+const COSTS: std::ops::RangeInclusive<u32> = 4..=16;
+
+/// Headers that may be set, and the values that each takes, where those are few.
+const HEADERS: [(&str, &[&str]); 5] = [
+    ("Content-Security-Policy", &[]),
+    ("Strict-Transport-Security", &[]),
+    ("X-Content-Type-Options", &["nosniff"]),
+    ("X-Frame-Options", &["deny", "sameorigin"]),
+    ("X-XSS-Protection", &[]),
+];
+
+/// What a web configuration asks for.
+pub(crate) struct WebConfig {
+    pub(crate) tls: Option<Tls>,
+    pub(crate) users: Users,
+    /// How many requests a client may make; the server's own rate without it.
+    pub(crate) rate: Option<Rate>,
+    /// In every answer.
+    pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
+}
+
+impl WebConfig {
+    /// Reads it; the files that this takes come first.
+    ///
+    /// # Errors
+    /// What is wrong with it, and what to do about it.
+    pub(crate) fn read(path: &Path) -> (Vec<PathBuf>, Result<Self, String>) {
+        let mut files = vec![path.to_owned()];
+        let read = Self::read_with(path, &mut files).map_err(|why| format!("{}: {why}", path.display()));
+        (files, read)
+    }
+
+    fn read_with(path: &Path, files: &mut Vec<PathBuf>) -> Result<Self, String> {
+        let file = PrivateFile::read(path, Secrecy::Public).map_err(|error| error.to_string())?;
+        let parsed = file::parse(file.text())?;
+        let has_key = parsed.tls_server_config.as_ref().is_some_and(|tls| tls.key.is_some());
+        if has_key || !parsed.basic_auth_users.is_empty() {
+            file.check_secret().map_err(|error| error.to_string())?;
+        }
+        let folder = path.parent().unwrap_or(Path::new("."));
+        Self::new(parsed, folder, files)
+    }
+
+    fn new(file: WebConfigFile, folder: &Path, files: &mut Vec<PathBuf>) -> Result<Self, String> {
+        let users = file.basic_auth_users;
+        users.iter().try_for_each(|(user, hash)| check_hash(user, hash))?;
+        let headers = file.http_server_config.headers.iter().filter(|(_, value)| !value.is_empty());
+        Ok(Self {
+            tls: file.tls_server_config.map(|section| Tls::new(&section, folder, files)).transpose()?,
+            users,
+            rate: file.rate_limit.as_ref().map(rate).transpose()?,
+            headers: headers.map(|(name, value)| header(name, value)).collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+fn check_hash(user: &str, hash: &str) -> Result<(), String> {
+    let cure = "make one with `htpasswd -nBC 10 NAME`";
+    if user.is_empty() || user.contains(':') || user.chars().any(char::is_control) {
+        return Err("basic_auth_users: a name is empty, or has a colon or a control character".to_owned());
+    }
+    let parts: bcrypt::HashParts =
+        hash.parse().map_err(|_| format!("basic_auth_users: what {user} has is no bcrypt hash; {cure}"))?;
+    if !COSTS.contains(&parts.get_cost()) {
+        let (least, most) = COSTS.into_inner();
+        let cost = parts.get_cost();
+        return Err(format!(
+            "basic_auth_users: the hash of {user} has a cost of {cost}, not {least} to {most}; {cure}"
+        ));
+    }
+    Ok(())
+}
+
+fn rate(section: &RateSection) -> Result<Rate, String> {
+    let interval = match section.interval.as_str() {
+        "0" => Some(Duration::ZERO),
+        text => text.parse::<SignedDuration>().ok().and_then(|time| Duration::try_from(time).ok()),
+    };
+    let spacing = interval.ok_or("rate_limit: interval is a time as 100ms or 1s, or 0 for no limit")?;
+    if section.burst == 0 {
+        return Err("rate_limit: burst is 0, which lets nobody in; it is at least 1".to_owned());
+    }
+    Ok(Rate { burst: section.burst, spacing })
+}
+
+fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), String> {
+    let known = HEADERS.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+    let names = HEADERS.map(|(name, _)| name).join(", ");
+    let (_, values) =
+        known.ok_or_else(|| format!("http_server_config: a header cannot be set; those that can are {names}"))?;
+    let bad = |why: String| format!("http_server_config: {name} {why}");
+    if !values.is_empty() && !values.contains(&value) {
+        return Err(bad(format!("is one of {}", values.join(", "))));
+    }
+    let name = HeaderName::from_bytes(name.as_bytes()).map_err(|error| bad(error.to_string()))?;
+    let value = HeaderValue::from_str(value).map_err(|_| bad("has a value with a control character".to_owned()))?;
+    Ok((name, value))
+}

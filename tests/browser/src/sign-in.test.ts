@@ -1,0 +1,70 @@
+/** The page of a server that asks for a token. */
+
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+
+import { expect } from 'vitest';
+
+import { violations } from './axe';
+import { it as base } from './fixtures';
+import { GpumonServer } from './gpumon';
+
+const TOKEN = '0123456789abcdef0123456789abcdef';
+
+const it = base.extend('server', async ({}, { onCleanup }) => {
+  const folder = mkdtempSync(path.join(tmpdir(), 'gpumon-'));
+  const tokens = path.join(folder, 'tokens');
+  writeFileSync(tokens, `run ana ${TOKEN}\n`, { mode: 0o600 });
+  const server = await GpumonServer.start({ GPUMON_SOURCE: 'sim:2' }, 0, ['--token-file', tokens]);
+  onCleanup(async () => {
+    await server.stop();
+    rmSync(folder, { recursive: true });
+  });
+  return server;
+});
+
+it('asks for the token once, says when it is wrong, and signs out', async ({ page, view, server }) => {
+  await page.goto(server.url);
+  const form = page.getByTestId('gpumon-sign-in');
+  await form.waitFor();
+  for (const scheme of ['light', 'dark'] as const) {
+    await page.emulateMedia({ colorScheme: scheme });
+    await page.locator(`[data-theme=${scheme}]`).waitFor();
+    expect(await violations(page, '.page-sign-in'), scheme).toEqual([]);
+  }
+  // By keyboard alone.
+  await page.keyboard.type('wrong');
+  await page.keyboard.press('Enter');
+  await page.getByRole('alert').getByText('This token is not valid.').waitFor();
+  await page.keyboard.press('Escape');
+  expect(await form.isVisible()).toBe(true);
+  await page.keyboard.type(TOKEN);
+  await page.keyboard.press('Enter');
+  await view.live();
+  expect(await page.evaluate(() => document.cookie + JSON.stringify(localStorage) + location.href)).not.toContain(
+    TOKEN,
+  );
+
+  await page.reload();
+  await view.live();
+  expect(await form.count()).toBe(0);
+  await page.getByTestId('gpumon-sign-out').click();
+  await form.waitFor();
+  await page.reload();
+  await form.waitFor();
+});
+
+it('says how long to wait after many wrong attempts', async ({ page, server }) => {
+  await page.goto(server.url);
+  await page.getByTestId('gpumon-sign-in').waitFor();
+  const told = page.getByRole('alert');
+  for (let i = 0; i < 12 && !(await told.getByText('Too many').isVisible()); i += 1) {
+    await page.keyboard.type(`wrong ${i}`);
+    const answered = page.waitForResponse((response) => response.url().endsWith('/api/v1/session'));
+    await page.keyboard.press('Enter');
+    await answered;
+  }
+  await told.getByText(/Too many wrong attempts\. Try again in \d+ seconds?\./).waitFor();
+  expect(await page.getByRole('button', { name: 'Sign in' }).isDisabled()).toBe(true);
+});

@@ -1,0 +1,113 @@
+//! Pages of other sites, in the browser of somebody who is signed in: they read nothing and change nothing.
+
+use super::{CHANGES, House, LOCAL_CHANGES, RUN, bearer, cookie_of};
+use crate::support::{Authority, Server, TlsClient};
+
+const UPGRADE: [&str; 4] = [
+    "Connection: Upgrade",
+    "Upgrade: websocket",
+    "Sec-WebSocket-Version: 13",
+    "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+];
+
+struct Victim {
+    server: Server,
+    client: TlsClient,
+    cookie: String,
+    _authority: Authority,
+}
+
+impl Victim {
+    fn new() -> Self {
+        let house = House::new();
+        let server = house.protected();
+        let client = house.client();
+        let body = format!(r#"{{"token":"{RUN}"}}"#);
+        let answer = client.try_ask(server.port, "POST /api/v1/session", &["X-Gpumon: run"], &body).unwrap();
+        let cookie = cookie_of(&answer);
+        Self { server, client, cookie, _authority: house.authority }
+    }
+
+    fn status(&self, request: &str, headers: &[&str], body: &str) -> u16 {
+        let headers = [&[self.cookie.as_str()], headers].concat();
+        self.client.try_ask(self.server.port, request, &headers, body).unwrap().status
+    }
+}
+
+#[test]
+fn no_page_of_another_origin_changes_anything() {
+    let victim = Victim::new();
+    let own = format!("Origin: https://localhost:{}", victim.server.port);
+    let not_encrypted = format!("Origin: http://localhost:{}", victim.server.port);
+    let other_port = format!("Origin: https://localhost:{}", victim.server.port.wrapping_add(1));
+    let session = ["POST /api/v1/session", "DELETE /api/v1/session"];
+    for request in CHANGES.into_iter().chain(LOCAL_CHANGES).chain(session) {
+        for origin in ["Origin: https://evil.example", "Origin: null", &not_encrypted, &other_port, "Origin: file://"] {
+            let status = victim.status(request, &[origin, "X-Gpumon: run"], "{}");
+            assert_eq!(status, 403, "{request} {origin}");
+        }
+        let cross_site = ["Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: cors", "X-Gpumon: run"];
+        assert_eq!(victim.status(request, &cross_site, "{}"), 403, "{request}");
+        // What a form can send: no header of its own.
+        let form = [own.as_str(), "Content-Type: text/plain"];
+        assert_eq!(victim.status(request, &form, "{}"), 403, "{request}");
+    }
+    // The same from the page itself is understood.
+    let mark =
+        victim.status("POST /api/v1/marks", &[&own, "X-Gpumon: run", "Sec-Fetch-Site: same-origin"], r#"{"text":"a"}"#);
+    assert_eq!(mark, 201);
+}
+
+#[test]
+fn no_page_of_another_origin_opens_the_stream() {
+    let victim = Victim::new();
+    for origin in ["https://evil.example", "null", "https://localhost.evil.example", "http://localhost"] {
+        let origin = format!("Origin: {origin}");
+        let headers = [&UPGRADE[..], &[&origin]].concat();
+        assert_eq!(victim.status("GET /api/v1/stream", &headers, ""), 403, "{origin}");
+    }
+    let headers = [&UPGRADE[..], &["Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: websocket"]].concat();
+    assert_eq!(victim.status("GET /api/v1/stream", &headers, ""), 403);
+    let without = [&UPGRADE[..], &["Cookie: none=1"]].concat();
+    let answer = victim.client.ask(victim.server.port, "GET /api/v1/stream", &without);
+    assert_eq!(answer.status, 401, "and without a session, nobody");
+}
+
+#[test]
+fn only_the_names_of_the_certificate_and_the_machine_are_served() {
+    let victim = Victim::new();
+    let port = victim.server.port;
+    for host in ["localhost", "127.0.0.1", "gpus.example.org", "GPUS.example.org:1"] {
+        assert_eq!(victim.status("GET /api/v1/snapshot", &[&format!("Host: {host}")], ""), 200, "{host}");
+    }
+    for host in
+        ["evil.example", "gpus.example.org.evil.example", "10.0.0.1", "example.org", "localhost.evil.example", "[::2]"]
+    {
+        let host = format!("Host: {host}:{port}");
+        assert_eq!(victim.status("GET /api/v1/snapshot", &[&host], ""), 403, "{host}");
+        assert_eq!(victim.status("GET /", &[&host], ""), 403, "{host}");
+    }
+    assert_eq!(victim.status("GET /api/v1/snapshot", &["Host: localhost", "Host: evil.example"], ""), 400);
+}
+
+#[test]
+fn nothing_that_is_sent_becomes_a_header_of_an_answer() {
+    let victim = Victim::new();
+    let port = victim.server.port;
+    for path in ["/%0d%0aSet-Cookie:%20a=b", "/api/v1/history?metrics=%0d%0aSet-Cookie:a=b", "/api/v1/runs/%0d%0aX:y"] {
+        let answer = victim.client.ask(port, &format!("GET {path}"), &[&bearer(RUN)]);
+        assert!(!answer.head.contains("set-cookie") && !answer.head.contains("\r\nx:"), "{path}: {}", answer.head);
+    }
+    for header in [
+        "X-A: b\rSet-Cookie: a=b",
+        "X-A: b\0c",
+        "X A: b",
+        ": b",
+        "Content-Length: 5\r\nContent-Length: 6",
+        "Transfer-Encoding: chunked\r\nContent-Length: 5",
+    ] {
+        let answer = victim.client.ask(port, "GET /api/v1/snapshot", &[&victim.cookie, header]);
+        assert!(!answer.head.contains("set-cookie"), "{header:?}");
+        assert!(answer.status == 400 || answer.status == 200, "{header:?}: {}", answer.status);
+    }
+}

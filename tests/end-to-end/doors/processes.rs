@@ -1,0 +1,151 @@
+//! What others see of processes: `--show-processes`.
+
+use std::process::{Child, Command};
+
+use serde_json::Value;
+
+use super::{House, bounded};
+use crate::support::{Fake, PATIENCE, Server, Stream, ask, eventually, gpumon, refused, write_secret};
+
+const SECRET: &str = "--token=hunter2";
+/// `correct horse`.
+const HASH: &str = "$2b$04$9KVBEGvapFjzzFQjgF330O/446X5e.EFNWNC3OenoHMAnjzfjtnRe";
+
+/// A process on a GPU, which ends with it.
+struct Working(Child);
+
+impl Working {
+    fn start() -> Self {
+        Self(Command::new("python3").args(["-c", "import time; time.sleep(600)", SECRET]).spawn().unwrap())
+    }
+
+    fn fake(&self) -> Fake {
+        let pid = self.0.id();
+        Fake::new(&format!("gpus = 1\n[[process]]\ngpu = 0\npid = {pid}\nmemory = \"1 GiB\"\n"))
+    }
+
+    /// Whether a text tells of it.
+    fn is_in(&self, text: &str) -> bool {
+        text.contains(SECRET) || text.contains(&format!("\"pid\":{}", self.0.id()))
+    }
+}
+
+impl Drop for Working {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Everything that tells of processes.
+const PATHS: [&str; 5] = [
+    "/api/v1/snapshot",
+    "/api/v1/snapshot?history_s=600&metrics=processes.memory_bytes",
+    "/api/v1/history",
+    "/api/v1/usage",
+    "/api/v1/answers",
+];
+
+fn user() -> String {
+    let output = Command::new("id").arg("-un").output().unwrap();
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+/// Behind a proxy, nobody on the port is the server's own user. `ana` and the own user have the same password.
+fn serve(fake: &Fake, house: &House, show: &str) -> Server {
+    write_secret(
+        &house.path("users.yml"),
+        &format!("basic_auth_users:\n  nobody-else: {HASH}\n  {}: {HASH}\n", user()),
+    );
+    let web = house.argument("users.yml");
+    let server = Server::over(
+        fake,
+        &["--web-config", &web, "--public-origin", "https://gpus.example.org", "--show-processes", show],
+    );
+    let own = fake.control();
+    eventually("the process is known to its own user", || {
+        crate::support::ask_socket(&own, "GET /api/v1/snapshot").body.contains(SECRET)
+    });
+    server
+}
+
+fn login(user: &str) -> String {
+    use std::io::Write;
+    let mut encode = Command::new("base64")
+        .arg("-w0")
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    write!(encode.stdin.take().unwrap(), "{user}:correct horse").unwrap();
+    let output = encode.wait_with_output().unwrap();
+    format!("Authorization: Basic {}", String::from_utf8(output.stdout).unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_client_sees_the_processes_of_its_own_user_alone() {
+    let (working, house) = (Working::start(), House::new());
+    let fake = working.fake();
+    let server = serve(&fake, &house, "own");
+    let (own, other) = (login(&user()), login("nobody-else"));
+    let snapshot = ask(server.port, "/api/v1/snapshot", &[&own]);
+    assert!(working.is_in(&snapshot.body), "{}", snapshot.body);
+    let is_own_user = |text: &str| text.contains(&format!("\"user\":\"{}\"", user()));
+    eventually("usage is known", || is_own_user(&ask(server.port, "/api/v1/usage", &[&own]).body));
+    for path in PATHS {
+        let answer = ask(server.port, path, &[&other]);
+        assert!(!working.is_in(&answer.body), "{path}: {}", answer.body);
+        let status = if path == "/api/v1/answers" { 403 } else { 200 };
+        assert_eq!(answer.status, status, "{path}: {}", answer.body);
+        assert!(!is_own_user(&answer.body), "{path}: {}", answer.body);
+    }
+    // The total of memory stays, and says that there is more.
+    let used = |header: &str| {
+        let memory = &ask(server.port, "/api/v1/snapshot", &[header]).json()["sample"]["gpus"][0]["memory"];
+        memory["used_bytes"].clone()
+    };
+    assert_eq!((used(&own).is_number(), used(&own)), (true, used(&other)));
+    let mut seen = frames(server.port, &other, 30).await;
+    assert!(seen.iter().all(|frame| !working.is_in(&frame.to_string())), "{seen:?}");
+    seen = frames(server.port, &own, 3).await;
+    assert!(seen.iter().any(|frame| working.is_in(&frame.to_string())), "{seen:?}");
+}
+
+/// The first frames of a stream, in which a process starts and one ends.
+async fn frames(port: u16, header: &str, most: usize) -> Vec<Value> {
+    use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+    let mut request = format!("ws://localhost:{port}/api/v1/stream").into_client_request().unwrap();
+    let (_, value) = header.split_once(": ").unwrap();
+    request.headers_mut().insert("authorization", value.parse().unwrap());
+    let mut stream = Stream::connect_with(request).await;
+    stream.send(r#"{"type":"history","metrics":["processes.memory_bytes"]}"#).await;
+    let begun = std::time::Instant::now();
+    let mut frames = Vec::new();
+    while frames.len() < most && begun.elapsed() < PATIENCE / 3 {
+        frames.extend(stream.next().await);
+    }
+    frames
+}
+
+#[test]
+fn names_are_shown_without_command_lines_and_all_is_shown_with_them() {
+    let (working, house) = (Working::start(), House::new());
+    let fake = working.fake();
+    for (show, has_command) in [("names", false), ("all", true)] {
+        let server = serve(&fake, &house, show);
+        for path in &PATHS[..2] {
+            let answer = ask(server.port, path, &[&login("nobody-else")]);
+            assert!(working.is_in(&answer.body) && answer.body.contains(&user()), "{show} {path}: {}", answer.body);
+            assert_eq!(answer.body.contains(SECRET), has_command, "{show} {path}");
+        }
+        drop(server);
+        let _ = std::fs::remove_file(fake.control());
+    }
+}
+
+#[test]
+fn metrics_of_processes_are_the_same_for_everybody_and_so_are_not_shown_to_each_its_own() {
+    let all = ["--source", "sim", "serve", "--no-control", "--show-processes", "own", "--metrics-processes"];
+    refused(bounded(&gpumon(&all)), 2, "--metrics-processes");
+    refused(gpumon(&["serve", "--show-processes", "some"]), 2, "own, all, names");
+}

@@ -1,0 +1,123 @@
+//! Certificates that a test makes for itself, and a client that speaks TLS.
+
+use std::{
+    fs::{self, Permissions},
+    io,
+    net::TcpStream,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+use tokio_rustls::rustls::{
+    ClientConfig, ClientConnection, RootCertStore, StreamOwned, SupportedProtocolVersion,
+    crypto::ring,
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+    version::{TLS12, TLS13},
+};
+
+use super::{
+    PATIENCE,
+    http::{Answer, try_exchange},
+};
+
+/// Who signs certificates.
+pub(crate) struct Authority(CertifiedIssuer<'static, KeyPair>);
+
+/// A certificate and its key, in PEM.
+pub(crate) struct Identity {
+    certificate: String,
+    key: String,
+}
+
+impl Authority {
+    pub(crate) fn new() -> Self {
+        let mut parameters = CertificateParams::default();
+        parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        parameters.distinguished_name.push(DnType::CommonName, "tests of gpumon");
+        Self(CertifiedIssuer::self_signed(parameters, KeyPair::generate().unwrap()).unwrap())
+    }
+
+    pub(crate) fn pem(&self) -> String {
+        self.0.pem()
+    }
+
+    /// For a server or a client of these names, the first of which is its common name.
+    pub(crate) fn issue(&self, names: &[&str]) -> Identity {
+        let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+        let mut parameters = CertificateParams::new(names.clone()).unwrap();
+        parameters.distinguished_name.push(DnType::CommonName, names[0].clone());
+        let key = KeyPair::generate().unwrap();
+        let certificate = parameters.signed_by(&key, &self.0).unwrap();
+        Identity { certificate: certificate.pem(), key: key.serialize_pem() }
+    }
+
+    /// One that trusts this authority, shows this certificate and speaks these versions.
+    pub(crate) fn client_with(
+        &self,
+        own: Option<&Identity>,
+        versions: &[&'static SupportedProtocolVersion],
+    ) -> TlsClient {
+        let mut roots = RootCertStore::empty();
+        roots.add(CertificateDer::from_pem_slice(self.pem().as_bytes()).unwrap()).unwrap();
+        let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_protocol_versions(versions)
+            .unwrap()
+            .with_root_certificates(roots);
+        TlsClient(Arc::new(match own {
+            None => config.with_no_client_auth(),
+            Some(Identity { certificate, key }) => {
+                let certificate = CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap();
+                let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap();
+                config.with_client_auth_cert(vec![certificate], key).unwrap()
+            }
+        }))
+    }
+
+    pub(crate) fn client(&self) -> TlsClient {
+        self.client_with(None, &[&TLS12, &TLS13])
+    }
+}
+
+impl Identity {
+    /// Writes `server.crt` and `server.key`.
+    pub(crate) fn write(&self, folder: &Path) {
+        write_secret(&folder.join("server.key"), &self.key);
+        write(&folder.join("server.crt"), &self.certificate, 0o644);
+    }
+}
+
+pub(crate) struct TlsClient(Arc<ClientConfig>);
+
+pub(crate) type TlsStream = StreamOwned<ClientConnection, TcpStream>;
+
+impl TlsClient {
+    pub(crate) fn connect(&self, port: u16) -> TlsStream {
+        let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let connection = ClientConnection::new(Arc::clone(&self.0), "localhost".try_into().unwrap()).unwrap();
+        StreamOwned::new(connection, stream)
+    }
+
+    /// `GET /path` and such, with these headers; an error where the connection does not come about.
+    pub(crate) fn try_ask(&self, port: u16, request: &str, headers: &[&str], body: &str) -> io::Result<Answer> {
+        try_exchange(self.connect(port), request, &format!("localhost:{port}"), headers, body)
+    }
+
+    pub(crate) fn ask(&self, port: u16, request: &str, headers: &[&str]) -> Answer {
+        self.try_ask(port, request, headers, "").unwrap()
+    }
+}
+
+/// Takes the place of a file at once, as programs that renew certificates do it.
+pub(crate) fn write(path: &Path, text: &str, mode: u32) {
+    let new = PathBuf::from(format!("{}.new", path.display()));
+    fs::write(&new, text).unwrap();
+    fs::set_permissions(&new, Permissions::from_mode(mode)).unwrap();
+    fs::rename(&new, path).unwrap();
+}
+
+pub(crate) fn write_secret(path: &Path, text: &str) {
+    write(path, text, 0o600);
+}
