@@ -5,7 +5,6 @@ import importlib.util
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -272,7 +271,11 @@ class Kubernetes(unittest.TestCase):
             for name, text in secret.items():
                 Path(folder, name).write_text(text)
                 Path(folder, name).chmod(0o440)
-            places = {"/etc/gpumon": folder, "/run/gpumon": folder, "127.0.0.1:9123": "127.0.0.1:0", "0.0.0.0:9124": "127.0.0.1:0"}
+            # As Kubernetes makes it.
+            control = Path(folder, "run")
+            control.mkdir()
+            control.chmod(0o777)
+            places = {"/etc/gpumon": folder, "/run/gpumon": str(control), "127.0.0.1:9123": "127.0.0.1:0", "0.0.0.0:9124": "127.0.0.1:0"}
             arguments = container["args"]
             for there, here in places.items():
                 arguments = [argument.replace(there, here) for argument in arguments]
@@ -292,7 +295,7 @@ class Kubernetes(unittest.TestCase):
                     ran(*curl, f"{url}{container['livenessProbe']['httpGet']['path']}")
                     self.assertNotEqual(subprocess.run([*curl, f"{url}/metrics"], capture_output=True, check=False).returncode, 0)
                     ready = container["readinessProbe"]["exec"]["command"][1:]
-                    ran(program(), *ready, env=os.environ | {"GPUMON_CONTROL": f"{folder}/gpumon.sock"})
+                    ran(program(), *ready, env=os.environ | {"GPUMON_CONTROL": f"{control}/gpumon.sock"})
                 finally:
                     server.kill()
 
