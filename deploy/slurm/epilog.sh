@@ -23,6 +23,14 @@ as_user() {
     fi
 }
 
+# The file of the job's output, where it is told. Slurm gives its pattern, as slurm-%j.out.
+output() {
+    printf '%s\n' "${SLURM_JOB_STDOUT:-}" | awk -v job="$job" -v folder="${SLURM_JOB_WORK_DIR:-/}" \
+        -v array="${SLURM_ARRAY_JOB_ID:-$job}" -v task="${SLURM_ARRAY_TASK_ID:-}" -v user="${SLURM_JOB_USER:-}" '
+        { gsub(/%j/, job); gsub(/%A/, array); gsub(/%a/, task); gsub(/%u/, user) }
+        $0 != "" && !/%/ { print(/^\// ? $0 : folder "/" $0) }'
+}
+
 # The files of this job, whatever GPUs the environment names now.
 files=
 for file in "$folder"/GPU-* "$folder"/MIG-*; do
@@ -31,9 +39,10 @@ done
 [ -n "$job" ] && [ -n "$files" ] || exit 0
 
 if report=$(timeout 20 "$gpumon" job "$job" 2>&1); then
-    if [ -n "${SLURM_JOB_STDOUT:-}" ]; then
+    output=$(output)
+    if [ -n "$output" ]; then
         # shellcheck disable=SC2016 # $1 is of the inner shell.
-        printf '\n%s\n' "$report" | as_user timeout 20 sh -c 'cat >>"$1"' sh "$SLURM_JOB_STDOUT" 2>/dev/null
+        printf '\n%s\n' "$report" | as_user timeout 20 sh -c '[ -f "$1" ] && cat >>"$1"' sh "$output" 2>/dev/null
     fi
     if [ -n "${GPUMON_REPORTS:-}" ]; then
         mkdir -p "$GPUMON_REPORTS" &&

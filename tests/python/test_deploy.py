@@ -193,7 +193,7 @@ class Slurm(unittest.TestCase):
                     while subprocess.run([program(), "job", "88123"], env=environment, capture_output=True, check=False).returncode:
                         self.assertLess(time.monotonic(), end, "no report")
                         time.sleep(0.5)
-                    slurm("epilog.sh", **job, SLURM_JOB_STDOUT=str(output))
+                    slurm("epilog.sh", **job, SLURM_JOB_STDOUT="slurm-%j.out", SLURM_JOB_WORK_DIR=folder)
                 finally:
                     server.kill()
             self.assertTrue(output.read_text().startswith("the job's own\n\nSlurm job 88123"), output.read_text())
