@@ -83,6 +83,13 @@ const ROUTES: &[(&str, &str, &str)] = &[
          last 600 seconds than now; answers 201 with the [event](#event). The text has up to 100 characters; 20 marks may \
          come at once, and then one per second. Needs the header `X-Gpumon: run` and the permission to start runs.",
     ),
+    (
+        "POST",
+        "/api/v1/cells",
+        "Tells what an execution of a notebook's cell took of the GPUs, as JupyterLab's extension does when it has ended: a \
+         [Cell](#cell); answers 201 with the [event](#event), which every client and the history get. Needs the header \
+         `X-Gpumon: run` and the permission to start runs.",
+    ),
     ("GET", "/api/v1/alerts", "Every alert rule and receiver and how it is, as [AlertStatus](#alertstatus)."),
     (
         "POST",
@@ -108,8 +115,14 @@ const ROUTES: &[(&str, &str, &str)] = &[
         "Releases the GPUs, with `?for_ms=…` for a limited time. Unix socket only, for the server's own user and root.",
     ),
     ("POST", "/api/v1/resume", "Resumes monitoring. Same permission as pause."),
-    ("GET", "/metrics", "[Metrics](metrics.md) for Prometheus; `?format=dcgm` exports the names of dcgm-exporter."),
+    (
+        "GET",
+        "/metrics",
+        "[Metrics](metrics.md) for Prometheus. `?format=dcgm` exports the names of dcgm-exporter until 4.8, \
+         `?format=dcgm-4.9` those since 4.9; `?links=true` adds those of each NVLink.",
+    ),
     ("GET", "/metrics/dcgm", "The same as `/metrics?format=dcgm`."),
+    ("GET", "/metrics/dcgm-4.9", "The same as `/metrics?format=dcgm-4.9`."),
     ("GET", "/healthz", "200 while the server runs."),
     ("GET", "/readyz", "200 while samples are fresh, otherwise 503 with the reason."),
 ];
