@@ -20,7 +20,6 @@ def variable(name: str, label: str, query: str, *, is_single: bool = False) -> d
         "label": label,
         "type": "query",
         "datasource": DATASOURCE,
-        "definition": query,
         "query": {"query": query, "refId": name},
         # Nodes come and go.
         "refresh": 2,

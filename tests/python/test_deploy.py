@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 import unittest
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -119,6 +120,16 @@ class Dashboards(unittest.TestCase):
         for name, text in made.items():
             self.assertEqual((DEPLOY / "grafana" / name).read_text(), text, f"run deploy/grafana/generate.py: {name}")
         self.assertEqual(sorted(made), sorted(dashboards()))
+
+    def test_grafanas_own_models_know_every_key(self):
+        from grafana_foundation_sdk.cog.encoder import JSONEncoder
+        from grafana_foundation_sdk.cog.plugins import register_default_plugins
+        from grafana_foundation_sdk.models.dashboard import Dashboard
+
+        register_default_plugins()
+        for name, model in dashboards().items():
+            known = json.loads(JSONEncoder().encode(Dashboard.from_json(json.loads(json.dumps(model)))))
+            self.assertEqual(list(lost(model, known)), [], name)
 
     def test_panels_are_complete_and_do_not_overlap(self):
         for name, model in dashboards().items():
@@ -346,6 +357,18 @@ class JupyterHub(unittest.TestCase):
         self.assertEqual(len(spawner.args), 3)
         if self.HUB.exists():
             ran(self.HUB, "-c", self.KNOWN, self.FILE)
+
+
+def lost(told, known, place="") -> Iterator[str]:
+    """Where a model says something else than was told."""
+    if isinstance(told, dict):
+        for key, value in told.items():
+            yield from lost(value, known.get(key) if isinstance(known, dict) else None, f"{place}.{key}")
+    elif isinstance(told, list):
+        for at, value in enumerate(told):
+            yield from lost(value, known[at] if isinstance(known, list) and at < len(known) else None, f"{place}[{at}]")
+    elif told != known:
+        yield place
 
 
 def collector() -> dict:
