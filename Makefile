@@ -40,7 +40,7 @@ INSTALLED := .installed-$(PROFILE)
 .DEFAULT_GOAL := lab
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: audit dist licenses bench bench-front-end fuzz fake-library hub lab lab40 rust wheel frontend test test-rust test-web test-python test-browser test-lab40 test-hub browser-needs screenshots test-full test-aarch64 test-packages types docs fmt clean help
+.PHONY: audit dist licenses bench bench-front-end fuzz fake-library hub lab lab40 rust wheel frontend test test-rust test-web test-python test-browser test-lab40 test-hub browser-needs deploy-needs screenshots test-full test-aarch64 test-packages types docs fmt clean help
 
 lab: $(JUPYTER)/$(INSTALLED) ## build everything and start JupyterLab with the panel open (the default)
 	@exec $(PYTHON) tools/lab.py $(JUPYTER)
@@ -122,9 +122,12 @@ audit: rust $(MODULES) ## check dependencies and workflows: licenses, advisories
 	@$(STEP) "crates: advisories" cargo deny check advisories
 	@$(STEP) "npm packages: advisories" npm audit
 
-types: rust ## generate the TypeScript types and the reference pages of the documentation
+types: rust ## generate the TypeScript types, the reference pages of the documentation, rules and dashboards
 	GPUMON_UPDATE_TYPES=1 cargo test --package gpumon-server --test wire_types
 	GPUMON_UPDATE_TYPES=1 cargo test --package gpumon --package gpumon-probe --package gpumon-history --package gpumon-server --package gpumon-cli --lib --tests reference
+	cargo build --package gpumon
+	$(PYTHON) deploy/prometheus/generate.py target/debug/gpumon
+	$(PYTHON) deploy/grafana/generate.py
 
 docs: rust ## build the documentation as a site, into target/book, and check its links
 	@$(PYTHON) tools/need.py mdbook
@@ -141,6 +144,11 @@ clean: ## remove whatever was built
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "make %-15s %s\n", $$1, $$2 }'
+
+# Beside what the recipes of these install: programs that check deploy/.
+test test-python: deploy-needs
+deploy-needs:
+	@$(PYTHON) tools/need.py promtool shellcheck
 
 browser-needs: $(MODULES) fake-library
 	@$(PYTHON) tools/need.py chromium

@@ -86,6 +86,12 @@ def promtool() -> None:
         install(" ".join(missing), "the tests of alerts and metrics need Prometheus and curl")
 
 
+def shellcheck() -> None:
+    """What checks Slurm's scripts."""
+    if shutil.which("shellcheck") is None:
+        install("shellcheck", "the tests of deploy/ need shellcheck")
+
+
 def node() -> None:
     needed = ".".join(map(str, NODE_AT_LEAST))
     reason = _too_old("node", needed) or ("npm is missing" if shutil.which("npm") is None else None)
@@ -256,6 +262,7 @@ CHECKS = {
     "packages": packages,
     "promtool": promtool,
     "node": node,
+    "shellcheck": shellcheck,
     "chromium": chromium,
     "zizmor": zizmor,
     **{name: partial(_cargo_install, name) for name in CARGO_PROGRAMS},

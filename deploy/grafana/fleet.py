@@ -1,0 +1,299 @@
+"""The dashboard of a fleet: nodes, GPUs, what is wrong, and who uses what."""
+
+from panels import BUSY, FULL, HOT, NODE_COLUMN, NONE_IS_GOOD, SOME_IS_NOTABLE, Panel, Query
+
+OF = '{job=~"$job", instance=~"$node"}'
+ON_GPU = "on (job, instance, gpu, uuid)"
+#: GPUs of which several may have the same job are counted once.
+OWNER = "user, slurm_job, pod_uid, notebook, unit"
+#: Idle GPUs reduce their clocks as they should.
+REDUCED = '{job=~"$job", instance=~"$node", reason!="gpu_idle"}'
+
+SEVERITIES = {"1": ("Notice", "blue"), "2": ("Warning", "orange"), "3": ("Critical", "red")}
+UP = {"0": ("Not responding", "red"), "1": ("Responding", "green")}
+
+
+def stat(title, expression, unit, description, steps, decimals=None, width=3):
+    return Panel(title, [Query(expression)], description, unit, "stat", width, 4, steps, decimals=decimals)
+
+
+OVERVIEW = [
+    stat("GPUs", f"count(gpumon_gpu_up{OF})", "short", "GPUs of the selected nodes, responding or not.", [(None, "text")]),
+    stat(
+        "Not responding",
+        f"sum(1 - gpumon_gpu_up{OF})",
+        "short",
+        "GPUs that are lost, hang, or cannot be opened. `gpumon doctor` on the node says what to do.",
+        NONE_IS_GOOD,
+    ),
+    stat("In use", f"sum(gpumon_gpu_processes{OF} > bool 0)", "short", "GPUs on which there is a process.", [(None, "text")]),
+    stat(
+        "GPU utilization",
+        f"avg(gpumon_gpu_utilization_ratio{OF})",
+        "percentunit",
+        "Time in which at least one kernel ran, averaged over all GPUs; not how much of a GPU it used.",
+        BUSY,
+        0,
+    ),
+    stat(
+        "Memory used",
+        f"sum(gpumon_gpu_memory_used_bytes{OF}) / sum(gpumon_gpu_memory_total_bytes{OF})",
+        "percentunit",
+        "Device memory that processes hold, of all.",
+        FULL,
+        0,
+    ),
+    stat("Power", f"sum(gpumon_gpu_power_watts{OF})", "watt", "Power draw of all boards.", [(None, "text")]),
+    stat(
+        "Energy",
+        f"sum(increase(gpumon_gpu_energy_joules_total{OF}[$__range])) / 3.6e6",
+        "kwatth",
+        "Energy that the GPUs consumed in the selected time.",
+        [(None, "text")],
+    ),
+    stat(
+        "Warnings",
+        f"count(gpumon_condition_severity{OF} >= 2) or vector(0)",
+        "short",
+        "Conditions that last now and are warnings or critical.",
+        SOME_IS_NOTABLE,
+    ),
+]
+
+NODES = [
+    Panel(
+        "Nodes",
+        [
+            Query(f"count by (instance) (gpumon_gpu_up{OF})"),
+            Query(f"sum by (instance) (1 - gpumon_gpu_up{OF})"),
+            Query(f"avg by (instance) (gpumon_gpu_utilization_ratio{OF})"),
+            Query(f"sum by (instance) (gpumon_gpu_memory_used_bytes{OF}) / sum by (instance) (gpumon_gpu_memory_total_bytes{OF})"),
+            Query(f"sum by (instance) (gpumon_gpu_power_watts{OF})"),
+            Query(f"max by (instance) (gpumon_gpu_temperature_celsius{OF})"),
+            Query(f"sum by (instance) (gpumon_condition{OF})"),
+        ],
+        "One line for each node; a click on its name opens its readings.",
+        kind="table",
+        width=12,
+        height=10,
+        sort="Utilization",
+        columns={
+            "instance": (NODE_COLUMN, None, None),
+            "Value #A": ("GPUs", "short", None),
+            "Value #B": ("Not responding", "short", NONE_IS_GOOD),
+            "Value #C": ("Utilization", "percentunit", BUSY),
+            "Value #D": ("Memory used", "percentunit", FULL),
+            "Value #E": ("Power", "watt", None),
+            "Value #F": ("Hottest", "celsius", HOT),
+            "Value #G": ("Conditions", "short", SOME_IS_NOTABLE),
+        },
+    ),
+    Panel(
+        "GPUs",
+        [
+            Query(f"gpumon_gpu_utilization_ratio{OF} * {ON_GPU} group_left (name) gpumon_gpu_info{OF}"),
+            Query(f"gpumon_gpu_memory_used_bytes{OF} / gpumon_gpu_memory_total_bytes{OF}"),
+            Query(f"gpumon_gpu_power_watts{OF}"),
+            Query(f"gpumon_gpu_temperature_celsius{OF}"),
+            Query(f"gpumon_gpu_processes{OF}"),
+            Query(f"gpumon_gpu_up{OF}"),
+        ],
+        "One line for each GPU. Memory that is held while nothing runs is what others wait for.",
+        kind="table",
+        width=12,
+        height=10,
+        sort="Utilization",
+        words=UP,
+        columns={
+            "instance": (NODE_COLUMN, None, None),
+            "gpu": ("GPU", None, None),
+            "name": ("Model", None, None),
+            "Value #F": ("State", None, [(None, "red"), (1, "green")]),
+            "Value #A": ("Utilization", "percentunit", BUSY),
+            "Value #B": ("Memory used", "percentunit", FULL),
+            "Value #C": ("Power", "watt", None),
+            "Value #D": ("Temperature", "celsius", HOT),
+            "Value #E": ("Processes", "short", None),
+        },
+    ),
+    Panel(
+        "GPU utilization by node",
+        [Query(f"avg by (instance) (gpumon_gpu_utilization_ratio{OF})", "{{instance}}")],
+        "Average over the GPUs of each node.",
+        "percentunit",
+        least=0,
+        most=1,
+    ),
+    Panel(
+        "Memory used by node",
+        [Query(f"sum by (instance) (gpumon_gpu_memory_used_bytes{OF}) / sum by (instance) (gpumon_gpu_memory_total_bytes{OF})", "{{instance}}")],
+        "Device memory that processes hold, of all of the node.",
+        "percentunit",
+        steps=FULL,
+        least=0,
+        most=1,
+    ),
+    Panel(
+        "Power by node",
+        [Query(f"sum by (instance) (gpumon_gpu_power_watts{OF})", "{{instance}}")],
+        "Power draw of the boards, one node upon the other.",
+        "watt",
+        least=0,
+        is_stacked=True,
+    ),
+    Panel(
+        "Hottest GPU by node",
+        [Query(f"max by (instance) (gpumon_gpu_temperature_celsius{OF})", "{{instance}}")],
+        "Clocks are lowered from the slowdown temperature of the board on.",
+        "celsius",
+        steps=HOT,
+    ),
+]
+
+TROUBLE = [
+    Panel(
+        "GPUs with each condition",
+        [Query(f"sum by (condition) (gpumon_condition{OF}) > 0", "{{condition}}")],
+        "What gpumon finds out by itself, as reduced clocks, memory that is held idle, or a suspected hang.",
+        width=8,
+        is_stacked=True,
+        least=0,
+        decimals=0,
+    ),
+    Panel(
+        "Conditions now",
+        [Query(f"gpumon_condition_severity{OF}")],
+        "The worst first. The sentence that belongs to each is on the page of the node, with the remedy.",
+        kind="table",
+        width=8,
+        sort="Severity",
+        words=SEVERITIES,
+        columns={
+            "instance": (NODE_COLUMN, None, None),
+            "gpu": ("GPU", None, None),
+            "condition": ("Condition", None, None),
+            "Value": ("Severity", None, [(None, "blue"), (2, "orange"), (3, "red")]),
+        },
+    ),
+    Panel(
+        "Xids since the server's start",
+        [Query(f"gpumon_gpu_xid_errors_total{OF}"), Query(f"gpumon_gpu_xid{OF}")],
+        "Errors that the driver reported. `gpumon` on the node names meaning and remedy of each code.",
+        kind="table",
+        width=8,
+        sort="Reports",
+        words={"0": ("Over", "text"), "1": ("Lasts", "red")},
+        columns={
+            "instance": (NODE_COLUMN, None, None),
+            "gpu": ("GPU", None, None),
+            "code": ("Xid", None, None),
+            "Value #A": ("Reports", "short", SOME_IS_NOTABLE),
+            "Value #B": ("Now", None, [(None, "text"), (1, "red")]),
+        },
+    ),
+    Panel(
+        "Reduced clocks by reason",
+        [Query(f"sum by (reason) (rate(gpumon_gpu_throttled_seconds_total{REDUCED}[$__rate_interval]))", "{{reason}}")],
+        "How many GPUs had their clocks reduced, on average. sw_power_cap is the power limit; hw_* are cooling and power supply.",
+        width=12,
+        is_stacked=True,
+        least=0,
+    ),
+    Panel(
+        "Memory errors",
+        [
+            Query(f'sum by (error) (increase(gpumon_gpu_ecc_errors_total{{job=~"$job", instance=~"$node", counter="volatile"}}[$__rate_interval]))', "ECC, {{error}}"),
+            Query(f"sum by (cause) (increase(gpumon_gpu_remapped_rows_total{OF}[$__rate_interval]))", "Rows remapped, {{cause}}"),
+            Query(f"sum(gpumon_gpu_remapped_rows_pending{OF})", "Rows to remap at the next reset"),
+        ],
+        "Errors that were not corrected end jobs, or spoil their results.",
+        width=12,
+        least=0,
+    ),
+]
+
+USAGE = [
+    Panel(
+        "GPUs held by user",
+        [Query(f"count by (user) (group by (instance, gpu, user) (gpumon_gpu_job_info{OF}))", "{{user}}")],
+        "GPUs on which the user has a process. A GPU that is shared counts for each.",
+        width=8,
+        least=0,
+        is_stacked=True,
+        decimals=0,
+    ),
+    Panel(
+        "GPUs that computed, by user",
+        [Query(f"sum by (user) (rate(gpumon_owner_active_gpu_seconds_total{OF}[$__rate_interval]))", "{{user}}")],
+        "Time in which kernels of the user ran: 1 is a GPU that is never idle. Far below the GPUs held, memory waits for work.",
+        width=8,
+        least=0,
+        is_stacked=True,
+    ),
+    Panel(
+        "Power by user",
+        [
+            Query(f"sum by (user) (rate(gpumon_owner_energy_joules_total{OF}[$__rate_interval]))", "{{user}}"),
+            Query(f"sum(rate(gpumon_unheld_energy_joules_total{OF}[$__rate_interval]))", "held by nobody"),
+        ],
+        "Exact where the user had a GPU alone, estimated where several shared it.",
+        "watt",
+        width=8,
+        least=0,
+        is_stacked=True,
+    ),
+    Panel(
+        "Energy by user",
+        [Query(f"sort_desc(sum by (user) (increase(gpumon_owner_energy_joules_total{OF}[$__range]))) / 3.6e6", "{{user}}")],
+        "In the selected time.",
+        "kwatth",
+        "bargauge",
+        least=0,
+        height=9,
+    ),
+    Panel(
+        "Jobs by energy",
+        [
+            Query(f"sum by ({OWNER}) (increase(gpumon_owner_energy_joules_total{OF}[$__range])) / 3.6e6"),
+            Query(f"sum by ({OWNER}) (increase(gpumon_owner_gpu_seconds_total{OF}[$__range]))"),
+            Query(
+                f"sum by ({OWNER}) (increase(gpumon_owner_active_gpu_seconds_total{OF}[$__range]))"
+                f" / sum by ({OWNER}) (increase(gpumon_owner_gpu_seconds_total{OF}[$__range]))"
+            ),
+        ],
+        "In the selected time: energy, GPU time (two GPUs count twice), and the share of it in which the job's kernels ran.",
+        kind="table",
+        width=10,
+        height=9,
+        sort="Energy",
+        columns={
+            "user": ("User", None, None),
+            "slurm_job": ("Slurm job", None, None),
+            "pod_uid": ("Pod", None, None),
+            "notebook": ("Notebook", None, None),
+            "unit": ("Service", None, None),
+            "Value #A": ("Energy", "kwatth", None),
+            "Value #B": ("GPU time", "s", None),
+            "Value #C": ("Active", "percentunit", BUSY),
+        },
+    ),
+    Panel(
+        "Who is on which GPU",
+        [Query(f"gpumon_gpu_job_info{OF}"), Query(f"gpumon_gpu_utilization_ratio{OF} * {ON_GPU} group_right () gpumon_gpu_job_info{OF}")],
+        "Utilization is that of the whole GPU, also where several jobs share it.",
+        kind="table",
+        width=8,
+        height=9,
+        sort="Utilization",
+        columns={
+            "instance": (NODE_COLUMN, None, None),
+            "gpu": ("GPU", None, None),
+            "user": ("User", None, None),
+            "slurm_job": ("Slurm job", None, None),
+            "pod_uid": ("Pod", None, None),
+            "Value #B": ("Utilization", "percentunit", BUSY),
+        },
+    ),
+]
+
+ROWS = [("Fleet", OVERVIEW), ("Nodes and GPUs", NODES), ("Conditions and errors", TROUBLE), ("Who uses what", USAGE)]

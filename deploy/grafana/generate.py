@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+"""Writes the dashboards beside it: gpumon-fleet.json from fleet.py, gpumon-node.json from node.py."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import fleet
+import node
+from panels import DATASOURCE, laid_out
+
+HERE = Path(__file__).resolve().parent
+
+
+def variable(name: str, label: str, query: str, *, is_single: bool = False) -> dict:
+    every = {} if is_single else {"includeAll": True, "multi": True, "allValue": ".*", "current": {"text": ["All"], "value": ["$__all"]}}
+    return {
+        "name": name,
+        "label": label,
+        "type": "query",
+        "datasource": DATASOURCE,
+        "query": {"query": query, "refId": name},
+        # Nodes come and go.
+        "refresh": 2,
+        "sort": 7,
+    } | every
+
+
+SOURCE = {"name": "datasource", "label": "Data source", "type": "datasource", "query": "prometheus", "refresh": 1}
+JOB = variable("job", "Job", "label_values(gpumon_build_info, job)")
+
+
+def dashboard(name: str, title: str, description: str, rows: list, variables: list[dict]) -> dict:
+    others = {"title": "gpumon", "type": "dashboards", "tags": ["gpumon"], "asDropdown": False, "includeVars": True, "keepTime": True}
+    return {
+        # Grafana 10.4 and newer take it in.
+        "schemaVersion": 39,
+        "uid": f"gpumon-{name}",
+        "title": title,
+        "description": description,
+        "tags": ["gpumon", "gpu"],
+        "editable": True,
+        "graphTooltip": 1,
+        "time": {"from": "now-6h", "to": "now"},
+        "refresh": "30s",
+        "links": [others],
+        "templating": {"list": [SOURCE, JOB, *variables]},
+        "annotations": {"list": []},
+        "panels": laid_out(rows),
+    }
+
+
+def dashboards() -> dict[str, dict]:
+    """Each with the name of its file."""
+    nodes = "label_values(gpumon_gpu_up{job=~\"$job\"}, instance)"
+    gpus = "label_values(gpumon_gpu_up{job=~\"$job\", instance=~\"$node\"}, gpu)"
+    of_fleet = "Nodes and GPUs by utilization, memory and power; conditions and errors; who uses what"
+    return {
+        "gpumon-fleet.json": dashboard("fleet", "gpumon: fleet", of_fleet, fleet.ROWS, [variable("node", "Node", nodes)]),
+        "gpumon-node.json": dashboard(
+            "node",
+            "gpumon: node",
+            "Every reading of the GPUs of one node, and the host",
+            node.ROWS,
+            [variable("node", "Node", nodes, is_single=True), variable("gpu", "GPU", gpus)],
+        ),
+    }
+
+
+def text(model: dict) -> str:
+    return json.dumps(model, indent=1) + "\n"
+
+
+if __name__ == "__main__":
+    for name, model in dashboards().items():
+        (HERE / name).write_text(text(model), encoding="utf-8")

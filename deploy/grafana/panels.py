@@ -1,0 +1,193 @@
+"""Panels of Grafana as JSON models, from what they show."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+DATASOURCE = {"type": "prometheus", "uid": "${datasource}"}
+#: Grafana's grid is so many columns wide.
+COLUMNS = 24
+
+#: From this value on, this color.
+Steps = list[tuple[float | None, str]]
+GREEN: Steps = [(None, "green")]
+#: Where more is worse, as shares.
+FULL: Steps = [(None, "green"), (0.85, "orange"), (0.95, "red")]
+#: Where more is better.
+BUSY: Steps = [(None, "text"), (0.3, "yellow"), (0.7, "green")]
+HOT: Steps = [(None, "green"), (75, "orange"), (85, "red")]
+NONE_IS_GOOD: Steps = [(None, "green"), (1, "red")]
+SOME_IS_NOTABLE: Steps = [(None, "green"), (1, "orange")]
+
+
+@dataclass
+class Query:
+    """An expression of PromQL, and what its series are called."""
+
+    expression: str
+    legend: str = "__auto"
+
+
+@dataclass
+class Panel:
+    """What is shown, and how."""
+
+    title: str
+    queries: list[Query]
+    #: What it means, and what to do about it.
+    description: str
+    unit: str = "short"
+    kind: str = "timeseries"
+    width: int = 6
+    height: int = 8
+    steps: Steps = field(default_factory=lambda: GREEN)
+    #: Both ends of the axis or of the bar, where they are known.
+    least: float | None = None
+    most: float | None = None
+    is_stacked: bool = False
+    decimals: int | None = None
+    #: Of tables: columns by label or letter of the query, with title, unit, and steps of a bar or a color.
+    columns: dict[str, tuple[str, str | None, Steps | None]] = field(default_factory=dict)
+    #: Of tables: the column by which rows are sorted, the highest first.
+    sort: str | None = None
+    #: Of state timelines and tables: the text and color of a value.
+    words: dict[str, tuple[str, str]] = field(default_factory=dict)
+
+    def model(self, number: int, x: int, y: int) -> dict:
+        is_table = self.kind == "table"
+        targets = [
+            {
+                "refId": chr(ord("A") + at),
+                "datasource": DATASOURCE,
+                "expr": query.expression,
+                "legendFormat": query.legend,
+                "format": "table" if is_table else "time_series",
+                # A single value is of now, a chart is of the whole range.
+                "instant": self.kind in ("table", "stat", "bargauge"),
+                "range": self.kind not in ("table", "stat", "bargauge"),
+            }
+            for at, query in enumerate(self.queries)
+        ]
+        model = {
+            "id": number,
+            "type": self.kind,
+            "title": self.title,
+            "description": self.description,
+            "datasource": DATASOURCE,
+            "gridPos": {"x": x, "y": y, "w": self.width, "h": self.height},
+            "targets": targets,
+            "fieldConfig": {"defaults": self._defaults(), "overrides": self._overrides() if is_table else []},
+            "options": self._options(),
+        }
+        if is_table:
+            model["transformations"] = self._transformations()
+        return model
+
+    def _defaults(self) -> dict:
+        defaults: dict = {
+            "unit": self.unit,
+            "color": {"mode": "palette-classic-by-name" if self.kind == "timeseries" else "thresholds"},
+            "thresholds": thresholds(self.steps),
+            "mappings": mappings(self.words),
+            "noValue": "-",
+        }
+        defaults |= {"min": self.least} if self.least is not None else {}
+        defaults |= {"max": self.most} if self.most is not None else {}
+        defaults |= {"decimals": self.decimals} if self.decimals is not None else {}
+        if self.kind == "timeseries":
+            has_limit = len(self.steps) > 1
+            defaults["custom"] = {
+                "lineWidth": 1,
+                "fillOpacity": 40 if self.is_stacked else 8,
+                "showPoints": "never",
+                # A gap is told as one.
+                "spanNulls": False,
+                "stacking": {"mode": "normal" if self.is_stacked else "none", "group": "A"},
+                "thresholdsStyle": {"mode": "dashed" if has_limit else "off"},
+            }
+        if self.kind == "state-timeline":
+            defaults["custom"] = {"fillOpacity": 80, "lineWidth": 0}
+        return defaults
+
+    def _options(self) -> dict:
+        shown = {"calcs": ["lastNotNull"], "fields": "", "values": False}
+        return {
+            "timeseries": {
+                "legend": {"displayMode": "table", "placement": "bottom", "calcs": ["mean", "max"], "showLegend": True},
+                "tooltip": {"mode": "multi", "sort": "desc"},
+            },
+            "stat": {"reduceOptions": shown, "colorMode": "value", "graphMode": "none", "textMode": "auto"},
+            "bargauge": {"reduceOptions": shown, "orientation": "horizontal", "displayMode": "gradient", "valueMode": "color"},
+            "state-timeline": {"mergeValues": True, "showValue": "never", "rowHeight": 0.8, "legend": {"showLegend": False}},
+            "table": {"showHeader": True, "cellHeight": "sm", "sortBy": [{"displayName": self.sort, "desc": True}] if self.sort else []},
+        }[self.kind]
+
+    def _overrides(self) -> list[dict]:
+        return [
+            {"matcher": {"id": "byName", "options": title}, "properties": list(_properties(title, unit, steps, self.words))}
+            for title, unit, steps in self.columns.values()
+        ]
+
+    def _transformations(self) -> list[dict]:
+        names = {name: title for name, (title, _, _) in self.columns.items()}
+        order = {name: at for at, name in enumerate(self.columns)}
+        return [
+            # Before rows are merged: the names of metrics would keep them apart.
+            {"id": "filterFieldsByName", "options": {"include": {"names": list(names)}}},
+            {"id": "merge", "options": {}},
+            {"id": "organize", "options": {"renameByName": names, "indexByName": order}},
+        ]
+
+
+def _properties(title: str, unit: str | None, steps: Steps | None, words: dict):
+    if unit:
+        yield {"id": "unit", "value": unit}
+        yield {"id": "mappings", "value": []}
+    elif steps and words:
+        yield {"id": "mappings", "value": mappings(words)}
+    else:
+        yield {"id": "mappings", "value": []}
+    if steps:
+        yield {"id": "thresholds", "value": thresholds(steps)}
+        is_share = unit == "percentunit"
+        cell = {"type": "gauge", "mode": "gradient"} if is_share else {"type": "color-text"}
+        yield {"id": "custom.cellOptions", "value": cell}
+        if is_share:
+            yield {"id": "min", "value": 0}
+            yield {"id": "max", "value": 1}
+    if title == NODE_COLUMN:
+        link = {"title": "Readings of this node", "url": "/d/gpumon-node/?var-node=${__value.raw}&${datasource:queryparam}&${__url_time_range}"}
+        yield {"id": "links", "value": [link]}
+
+
+#: What this column has is linked to the dashboard of the node.
+NODE_COLUMN = "Node"
+
+
+def thresholds(steps: Steps) -> dict:
+    return {"mode": "absolute", "steps": [{"value": value, "color": color} for value, color in steps]}
+
+
+def mappings(words: dict[str, tuple[str, str]]) -> list[dict]:
+    if not words:
+        return []
+    options = {value: {"text": text, "color": color, "index": at} for at, (value, (text, color)) in enumerate(words.items())}
+    return [{"type": "value", "options": options}]
+
+
+def laid_out(rows: list[tuple[str, list[Panel]]]) -> list[dict]:
+    """Rows with their panels from left to right, as far as each line has room."""
+    models, y = [], 0
+    for title, panels in rows:
+        models.append(
+            {"id": len(models) + 1, "type": "row", "title": title, "collapsed": False, "panels": []}
+            | {"gridPos": {"x": 0, "y": y, "w": COLUMNS, "h": 1}}
+        )
+        x, y, line = 0, y + 1, 0
+        for panel in panels:
+            if x + panel.width > COLUMNS:
+                x, y, line = 0, y + line, 0
+            models.append(panel.model(len(models) + 1, x, y))
+            x, line = x + panel.width, max(line, panel.height)
+        y += line
+    return models

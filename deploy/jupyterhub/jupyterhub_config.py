@@ -1,0 +1,27 @@
+"""What a hub's jupyterhub_config.py may say for gpumon: `load_subconfig("/etc/jupyterhub/gpumon.py")`.
+
+The hub itself needs nothing. The environment of the users' servers needs `pip install 'gpumon[jupyter]'`.
+"""
+
+c = get_config()  # noqa: F821
+
+# Each user's server starts a gpumon of its own; they share the alert rules of the machine.
+c.Spawner.environment.update({"GPUMON_ALERTS": "/etc/gpumon/alerts.toml"})
+
+# A kernel that nobody has used for two hours gives its GPU memory back. gpumon's panel does not count as use.
+c.Spawner.args.extend(
+    [
+        "--MappingKernelManager.cull_idle_timeout=7200",
+        "--MappingKernelManager.cull_interval=300",
+        "--MappingKernelManager.cull_connected=True",
+    ]
+)
+
+# Docker: the driver's libraries and devices, by the NVIDIA Container Toolkit.
+c.DockerSpawner.extra_host_config = {
+    "device_requests": [{"Driver": "nvidia", "Count": -1, "Capabilities": [["gpu", "utility", "compute"]]}],
+}
+
+# Kubernetes: one GPU for each server. The panel shows that GPU; the DaemonSet of deploy/kubernetes watches all of them.
+c.KubeSpawner.extra_resource_limits = {"nvidia.com/gpu": "1"}
+c.KubeSpawner.extra_pod_config = {"runtimeClassName": "nvidia"}

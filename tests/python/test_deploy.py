@@ -1,0 +1,402 @@
+"""What deploy/ has, run or linted: dashboards and rules over a real Prometheus that scrapes gpumon, Slurm's scripts, the
+Helm chart with its secret, names of OpenTelemetry, and JupyterHub's settings."""
+
+import importlib.util
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import gpumon
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+DEPLOY = ROOT / "deploy"
+sys.path += [str(ROOT / "tests/prometheus"), str(DEPLOY / "grafana"), str(DEPLOY / "prometheus")]
+import run  # noqa: E402
+from program import over_fake  # noqa: E402
+
+#: The event of the scenario comes after 12 s, the slow readings in the meantime; rates need a few scrapes.
+PATIENCE_S = 60
+SCRAPES = 5
+#: What Grafana puts in the place of its variables.
+VARIABLES = {"$__rate_interval": "10s", "$__range": "30s", "$job": ".*", "$node": ".*", "$gpu": ".*"}
+#: Conditions that the scenario has no GPU with; rules compare their severity, which is there while they last.
+NOT_THERE = re.compile(r"gpumon_condition_severity\{|ALERTS\{|^instance:")
+METRIC = re.compile(r"(?<![\w:\"$])((?:gpumon_|instance:|ALERTS)[\w:]*(?:\{[^}]*\})?)")
+
+
+def program() -> str:
+    return gpumon.find_gpumon_bin()
+
+
+def ran(*command: object, **more) -> str:
+    """What a command prints; it has to end well."""
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False, **more)
+    if done.returncode != 0:
+        raise AssertionError(f"{command}: {done.stdout}{done.stderr}")
+    return done.stdout + done.stderr
+
+
+def dashboards() -> dict[str, dict]:
+    return {path.name: json.loads(path.read_text()) for path in sorted((DEPLOY / "grafana").glob("*.json"))}
+
+
+def queries(dashboard: dict) -> list[str]:
+    return [target["expr"] for panel in dashboard["panels"] for target in panel.get("targets", [])]
+
+
+def rules(name: str) -> list[dict]:
+    groups = yaml.safe_load((DEPLOY / "prometheus" / name).read_text())["groups"]
+    return [rule for group in groups for rule in group["rules"]]
+
+
+def filled(expression: str) -> str:
+    for name, value in VARIABLES.items():
+        expression = expression.replace(name, value)
+    return expression
+
+
+class OverPrometheus(unittest.TestCase):
+    """A Prometheus that has scraped a busy gpumon with something wrong on each GPU."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.stack = ExitStack()
+        cls.addClassCleanup(cls.stack.close)
+        folder = cls.stack.enter_context(tempfile.TemporaryDirectory())
+        port = cls.stack.enter_context(run.gpumon(program(), folder))
+        cls.address = cls.stack.enter_context(run.prometheus({"gpumon": (port, "/metrics")}, folder))
+        # The last that come: the event, and the slow readings.
+        awaited = [f"count_over_time({name}[{PATIENCE_S}s]) >= {SCRAPES}" for name in ("gpumon_gpu_xid", "gpumon_gpu_remapped_rows_total")]
+        end = time.monotonic() + PATIENCE_S
+        while not all(cls.asked(expression) for expression in awaited):
+            if time.monotonic() > end:
+                raise TimeoutError(f"no data for {awaited}")
+            time.sleep(0.5)
+
+    @classmethod
+    def asked(cls, expression: str) -> list:
+        try:
+            return run.query(cls.address, expression)
+        except OSError:
+            # It refuses what is no PromQL, and does not answer before it is ready.
+            return []
+
+    def test_every_query_of_every_dashboard_has_data(self):
+        empty = [f"{name}: {query}" for name, model in dashboards().items() for query in queries(model) if not self.asked(filled(query))]
+        self.assertEqual(empty, [])
+
+    def test_rules_read_what_there_is(self):
+        empty = []
+        for rule in [*rules("alerts.yml"), *rules("fleet.yml")]:
+            if "record" in rule and not self.asked(rule["expr"]):
+                empty.append(rule["record"])
+            selectors = [selector for selector in METRIC.findall(rule["expr"]) if not NOT_THERE.search(selector)]
+            empty += [f"{rule}: {selector}" for selector in selectors if not self.asked(selector)]
+            # It is asked whether or not it holds: what is no PromQL is refused.
+            run.query(self.address, rule["expr"])
+        self.assertEqual(empty, [])
+
+    def test_what_opentelemetry_renames_is_there(self):
+        names = {name for name, _ in opentelemetry_names() if not name.startswith("gpumon_memory_")}
+        # Only ?links=true has them, and GPU 0 alone has links and fans.
+        names -= {name for name in names if name.startswith("gpumon_nvlink_")}
+        self.assertEqual([name for name in sorted(names) if not self.asked(name)], [])
+
+
+class Dashboards(unittest.TestCase):
+    def test_they_are_of_their_tables(self):
+        # Another module of this name is that of the rules.
+        generate = module(DEPLOY / "grafana/generate.py")
+        made = {name: generate.text(model) for name, model in generate.dashboards().items()}
+        for name, text in made.items():
+            self.assertEqual((DEPLOY / "grafana" / name).read_text(), text, f"run deploy/grafana/generate.py: {name}")
+        self.assertEqual(sorted(made), sorted(dashboards()))
+
+    def test_grafanas_own_models_know_every_key(self):
+        from grafana_foundation_sdk.cog.encoder import JSONEncoder
+        from grafana_foundation_sdk.cog.plugins import register_default_plugins
+        from grafana_foundation_sdk.models.dashboard import Dashboard
+
+        register_default_plugins()
+        for name, model in dashboards().items():
+            known = json.loads(JSONEncoder().encode(Dashboard.from_json(json.loads(json.dumps(model)))))
+            self.assertEqual(list(lost(model, known)), [], name)
+
+    def test_panels_are_complete_and_do_not_overlap(self):
+        for name, model in dashboards().items():
+            known = {variable["name"] for variable in model["templating"]["list"]} | {"__range", "__rate_interval"}
+            cells, panels = set(), [panel for panel in model["panels"] if panel["type"] != "row"]
+            self.assertGreater(len(panels), 15, name)
+            self.assertEqual(len({panel["id"] for panel in model["panels"]}), len(model["panels"]))
+            for panel in panels:
+                self.assertTrue(panel["title"] and panel["description"].endswith((".", "ms")), panel["title"])
+                place = panel["gridPos"]
+                self.assertLessEqual(place["x"] + place["w"], 24, panel["title"])
+                own = {(x, y) for x in range(place["x"], place["x"] + place["w"]) for y in range(place["y"], place["y"] + place["h"])}
+                self.assertFalse(cells & own, panel["title"])
+                cells |= own
+            for query in queries(model):
+                self.assertLessEqual(set(re.findall(r"\$(\w+)", query)), known, query)
+
+
+class Rules(unittest.TestCase):
+    def test_alerts_are_those_of_the_example(self):
+        generate = module(DEPLOY / "prometheus/generate.py")
+        text = generate.RULES.read_text()
+        self.assertEqual(text, generate.rules(program()), "run deploy/prometheus/generate.py")
+
+    def test_each_names_its_cure(self):
+        for rule in [*rules("alerts.yml"), *rules("fleet.yml")]:
+            if "alert" in rule:
+                self.assertGreater(len(rule["annotations"]["description"]), 20, rule["alert"])
+                self.assertIn(rule["labels"]["severity"], ("notice", "warning", "critical"))
+
+    def test_promtool_takes_them(self):
+        folder = DEPLOY / "prometheus"
+        ran("promtool", "check", "rules", "alerts.yml", "fleet.yml", cwd=folder)
+        ran("promtool", "check", "config", "--syntax-only", "prometheus.yml", cwd=folder)
+        ran("promtool", "test", "rules", "fleet_test.yml", cwd=folder)
+
+
+class Slurm(unittest.TestCase):
+    def test_shells_take_the_scripts(self):
+        ran("shellcheck", *(DEPLOY / "slurm").glob("*.sh"))
+
+    def test_a_job_from_its_prolog_to_the_report_of_its_epilog(self):
+        with tempfile.TemporaryDirectory() as folder:
+            output, reports, gpus = Path(folder, "slurm-88123.out"), Path(folder, "reports"), Path(folder, "gpustat")
+            output.write_text("the job's own\n")
+            environment = {
+                **os.environ,
+                **over_fake(folder, 'gpus = 4\n[[gpu]]\nindex = 3\nmig = [{ profile = "3g.71gb", gpu_instance = 2 }]\n'),
+                "GPUMON_PROGRAM": program(),
+                "GPUMON_SLURM_GPUS": str(gpus),
+                "GPUMON_SLURM_DEFAULTS": str(Path(folder, "none")),
+                "GPUMON_REPORTS": str(reports),
+            }
+            listed = ran(program(), "smi", "-L", env=environment)
+            uuids = re.findall(r"UUID: ([^)]+)", listed)
+            mig = uuids[4]
+
+            def slurm(script: str, **variables: str) -> None:
+                ran("sh", DEPLOY / "slurm" / script, env=environment | variables)
+
+            job = {"SLURM_JOB_ID": "88123", "SLURM_JOB_UID": str(os.getuid()), "SLURM_JOB_GPUS": "0,2"}
+            slurm("prolog.sh", **job, CUDA_VISIBLE_DEVICES="0,1")
+            slurm("prolog.sh", SLURM_JOB_ID="88124", SLURM_JOB_UID="1000", CUDA_VISIBLE_DEVICES=mig)
+            slurm("prolog.sh", SLURM_JOB_ID="88125", SLURM_JOB_UID="1000")
+            own = f"88123 {os.getuid()}\n"
+            self.assertEqual(files(gpus), {uuids[0]: own, uuids[2]: own, mig: "88124 1000\n"})
+
+            command = [program(), "serve", "--listen", "127.0.0.1:0", "--interval-ms", "200", "--slurm-gpus", str(gpus)]
+            with subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL) as server:
+                try:
+                    end = time.monotonic() + PATIENCE_S
+                    while subprocess.run([program(), "job", "88123"], env=environment, capture_output=True, check=False).returncode:
+                        self.assertLess(time.monotonic(), end, "no report")
+                        time.sleep(0.5)
+                    slurm("epilog.sh", **job, SLURM_JOB_STDOUT="slurm-%j.out", SLURM_JOB_WORK_DIR=folder)
+                finally:
+                    server.kill()
+            self.assertTrue(output.read_text().startswith("the job's own\n\nSlurm job 88123"), output.read_text())
+            self.assertIn("2 GPUs", (reports / "88123.txt").read_text())
+            self.assertEqual(files(gpus), {mig: "88124 1000\n"})
+            # Without a server, and for a job without GPUs, a node stays in service.
+            slurm("epilog.sh", SLURM_JOB_ID="88124", SLURM_JOB_UID="1000")
+            slurm("epilog.sh", SLURM_JOB_ID="88125", SLURM_JOB_UID="1000")
+            self.assertEqual(files(gpus), {})
+
+
+class Kubernetes(unittest.TestCase):
+    CHART = DEPLOY / "kubernetes/gpumon"
+    EACH = [
+        {},
+        {"hostPID": False, "runtimeClassName": "", "podResources": "", "podMonitor": {"links": True}},
+        {"secret": {"existing": "mine"}, "dataDir": "/var/lib/gpumon", "extraArgs": ["--metrics-processes"]},
+        {"prometheusRule": {"enabled": True, "labels": {"release": "p"}}, "podMonitor": {"enabled": False}},
+    ]
+
+    def rendered(self, values: dict) -> dict[str, dict]:
+        import helm_python
+
+        with helm_python.Chart.load(str(self.CHART)) as chart:
+            texts = chart.render(values, name="gpumon", namespace="monitoring")
+        documents = [yaml.safe_load(text) for name, text in texts.items() if name.endswith(".yaml")]
+        return {document["kind"]: document for document in documents if document}
+
+    def test_helm_finds_nothing_to_complain_of(self):
+        import helm_python
+
+        found = helm_python.lint(str(self.CHART))
+        self.assertEqual(found["errors"], [])
+        self.assertEqual([message["error"] for message in found["messages"]], ["icon is recommended"])
+        with self.assertRaises(helm_python.HelmError):
+            self.rendered({"hostPID": "perhaps"})
+
+    def test_kubernetes_takes_what_is_rendered(self):
+        import kubernetes_validate
+
+        for values in self.EACH:
+            for kind, document in self.rendered(values).items():
+                if document["apiVersion"].startswith("monitoring.coreos.com"):
+                    self.assertIn(kind, ("PodMonitor", "PrometheusRule"))
+                else:
+                    kubernetes_validate.validate(document, "1.34", strict=True)
+
+    def test_it_has_no_more_rights_than_it_needs(self):
+        for values in self.EACH:
+            pod = self.rendered(values)["DaemonSet"]["spec"]["template"]["spec"]
+            (container,) = pod["containers"]
+            context = container["securityContext"]
+            self.assertEqual(context["capabilities"], {"drop": ["ALL"]})
+            self.assertTrue(context["readOnlyRootFilesystem"])
+            self.assertFalse(context["allowPrivilegeEscalation"] or context["privileged"] or pod["automountServiceAccountToken"])
+            writable = [mount["name"] for mount in container["volumeMounts"] if not mount.get("readOnly")]
+            self.assertLessEqual(set(writable), {"run", "data"})
+            self.assertEqual(pod["securityContext"]["seccompProfile"], {"type": "RuntimeDefault"})
+
+    def test_rules_are_those_of_prometheus(self):
+        groups = self.rendered(self.EACH[3])["PrometheusRule"]["spec"]["groups"]
+        self.assertEqual([rule for group in groups for rule in group["rules"]], [*rules("alerts.yml"), *rules("fleet.yml")])
+
+    def test_its_version_is_that_of_the_program(self):
+        chart = yaml.safe_load((self.CHART / "Chart.yaml").read_text())
+        self.assertEqual(ran(program(), "--version").split()[-1], chart["appVersion"])
+        self.assertEqual(chart["version"], chart["appVersion"])
+
+    def test_the_program_takes_the_arguments_and_the_secret(self):
+        all_of_it = self.rendered({})
+        (container,) = all_of_it["DaemonSet"]["spec"]["template"]["spec"]["containers"]
+        monitor = all_of_it["PodMonitor"]["spec"]["podMetricsEndpoints"][0]
+        secret = all_of_it["Secret"]["stringData"]
+        with tempfile.TemporaryDirectory() as folder:
+            for name, text in secret.items():
+                Path(folder, name).write_text(text)
+                Path(folder, name).chmod(0o440)
+            # As Kubernetes makes it.
+            control = Path(folder, "run")
+            control.mkdir()
+            control.chmod(0o777)
+            places = {"/etc/gpumon": folder, "/run/gpumon": str(control), "127.0.0.1:9123": "127.0.0.1:0", "0.0.0.0:9124": "127.0.0.1:0"}
+            arguments = container["args"]
+            for there, here in places.items():
+                arguments = [argument.replace(there, here) for argument in arguments]
+            command = [program(), *arguments]
+            with subprocess.Popen(command, env=os.environ | over_fake(folder, "gpus = 2\n"), stderr=subprocess.PIPE, text=True) as server:
+                try:
+                    lines = []
+                    while not (found := re.search(r"metrics alone at https://[^:]+:(\d+)/", "".join(lines))):
+                        lines.append(server.stderr.readline())
+                        self.assertTrue(lines[-1], f"it has ended: {lines}")
+                    name, token = monitor["tlsConfig"]["serverName"], secret[monitor["authorization"]["credentials"]["key"]]
+                    url = f"https://{name}:{found.group(1)}"
+                    curl = ["curl", "--silent", "--fail", "--noproxy", "*", "--cacert", f"{folder}/ca.crt"]
+                    curl += ["--resolve", f"{name}:{found.group(1)}:127.0.0.1"]
+                    self.assertIn("gpumon_collector_up", ran(*curl, "-H", f"Authorization: Bearer {token}", f"{url}{monitor['path']}"))
+                    # What the kubelet asks has no token.
+                    ran(*curl, f"{url}{container['livenessProbe']['httpGet']['path']}")
+                    self.assertNotEqual(subprocess.run([*curl, f"{url}/metrics"], capture_output=True, check=False).returncode, 0)
+                    ready = container["readinessProbe"]["exec"]["command"][1:]
+                    ran(program(), *ready, env=os.environ | {"GPUMON_CONTROL": f"{control}/gpumon.sock"})
+                finally:
+                    server.kill()
+
+
+class OpenTelemetry(unittest.TestCase):
+    def test_names_and_units_are_those_of_the_conventions(self):
+        from opentelemetry.semconv._incubating.metrics import hw_metrics
+
+        text = Path(hw_metrics.__file__).read_text()
+        units = dict(re.findall(r'Final = "(hw\.[\w.]+)"\n"""\n.*?Unit: (\S+)\n', text, re.DOTALL))
+        statements = [statement for group in statements_of("transform/names") for statement in group["statements"]]
+        to_units = [re.fullmatch(r'set\(unit, "(.+)"\) where (?:IsMatch\(name, "(.+)"\)|name == "(.+)")', line) for line in statements]
+        found = opentelemetry_names()
+        self.assertGreater(len(found), 15)
+        for source, name in found:
+            self.assertIn(name, units)
+            told = [it[1] for it in to_units if it and (it[3] == source or (it[2] and re.search(it[2], source)))]
+            self.assertEqual(told, [units[name]], source)
+
+    def test_every_component_is_configured(self):
+        settings = collector()
+        (pipeline,) = settings["service"]["pipelines"].values()
+        for kind, names in pipeline.items():
+            self.assertEqual(sorted(names), sorted(settings[kind]), kind)
+
+
+class JupyterHub(unittest.TestCase):
+    FILE = DEPLOY / "jupyterhub/jupyterhub_config.py"
+    HUB = ROOT / "target/jupyter-hub/bin/python"
+    KNOWN = (
+        "import sys; from jupyterhub.app import JupyterHub; from jupyterhub.spawner import Spawner;"
+        "hub = JupyterHub(); hub.load_config_file(sys.argv[1]);"
+        "unknown = set(hub.config.Spawner) - set(Spawner.class_traits(config=True));"
+        "sys.exit(f'not of Spawner: {unknown}' if unknown else 0)"
+    )
+
+    def test_traitlets_takes_it(self):
+        from traitlets.config import Configurable
+        from traitlets.config.loader import PyFileConfigLoader
+        from traitlets.traitlets import Dict, List
+
+        class Spawner(Configurable):
+            environment = Dict().tag(config=True)
+            args = List().tag(config=True)
+
+        spawner = Spawner(config=PyFileConfigLoader(str(self.FILE)).load_config())
+        self.assertIn("GPUMON_ALERTS", spawner.environment)
+        self.assertEqual(len(spawner.args), 3)
+        if self.HUB.exists():
+            ran(self.HUB, "-c", self.KNOWN, self.FILE)
+
+
+def lost(told, known, place="") -> Iterator[str]:
+    """Where a model says something else than was told."""
+    if isinstance(told, dict):
+        for key, value in told.items():
+            yield from lost(value, known.get(key) if isinstance(known, dict) else None, f"{place}.{key}")
+    elif isinstance(told, list):
+        for at, value in enumerate(told):
+            yield from lost(value, known[at] if isinstance(known, list) and at < len(known) else None, f"{place}[{at}]")
+    elif told != known:
+        yield place
+
+
+def collector() -> dict:
+    return yaml.safe_load((DEPLOY / "otel/collector.yaml").read_text())
+
+
+def statements_of(processor: str) -> list[dict]:
+    return collector()["processors"][processor]["metric_statements"]
+
+
+def opentelemetry_names() -> list[tuple[str, str]]:
+    """Names of gpumon, and what they become."""
+    statements = [line for group in statements_of("transform/names") for line in group["statements"]]
+    found = [re.fullmatch(r'set\(name, "(.+)"\) where name == "(.+)"', line) for line in statements]
+    return [(it[2], it[1]) for it in found if it]
+
+
+def module(path: Path):
+    """One whose name others have, too."""
+    spec = importlib.util.spec_from_file_location(f"{path.parent.name}_{path.stem}", path)
+    loaded = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(loaded)
+    return loaded
+
+
+def files(folder: Path) -> dict[str, str]:
+    return {path.name: path.read_text() for path in folder.iterdir()}
+
+
+if __name__ == "__main__":
+    unittest.main()
