@@ -13,6 +13,7 @@
 //! - [`stream`], [`page`], [`past`], [`metrics`], [`marks`], [`usage`], [`pause`] and [`routes`] are the endpoints; [`guard`] stands before
 //!   all of them and knows each [`public_origin`], [`peer`] before those that change anything. [`view`] is how much of
 //!   processes a client sees.
+//! - [`openapi`] describes the endpoints and all that they take and answer with.
 //! - [`encoder`] writes what takes milliseconds off the event loop, [`respond`] answers with that over HTTP.
 //! - [`content_type`] is what the files of the page are.
 //! - [`memory`] gives back what clients needed.
@@ -42,6 +43,7 @@ mod mark_limit;
 mod marks;
 mod memory;
 mod metrics;
+pub mod openapi;
 mod page;
 mod past;
 mod pause;

@@ -14,6 +14,7 @@ use gpumon_probe::{
     model::{Event, EventKind, Mark, now_ms},
     owner::{clean_line, user_name},
 };
+use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::{task::spawn_blocking, time::Instant};
 
@@ -26,11 +27,14 @@ const LARGEST: usize = 4096;
 /// How far a browser's idea of the server's clock may be ahead.
 const AHEAD_MS: u64 = 1000;
 
-#[derive(Debug, Deserialize)]
+/// A moment to mark.
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct NewMark {
+pub(crate) struct NewMark {
+    /// What happens then, as `epoch 3`.
+    #[schemars(length(min = 1, max = LONGEST_TEXT), regex(pattern = r"\S"))]
     text: String,
-    /// Now, where it is left out.
+    /// When, in milliseconds since 1970, within the last 600 seconds; by default, now.
     at_ms: Option<u64>,
 }
 

@@ -33,6 +33,7 @@ pub(crate) enum Resource {
         metrics: Vec<String>,
     },
     Answers,
+    OpenApi,
     Usage,
     /// `/metrics`, with gpumon's own names or those of dcgm-exporter.
     Metrics {

@@ -1,8 +1,6 @@
-//! What is generated from this crate: pages of `docs/reference/`, [`commands`] and [`api`]; and [`schema`].
+//! What is generated from this crate: [`commands`], a page of `docs/reference/`.
 
-mod api;
 mod commands;
-mod schema;
 
 use std::{env, fs, path::Path};
 

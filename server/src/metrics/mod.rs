@@ -21,6 +21,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use gpumon_probe::model::now_ms;
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use self::{
@@ -36,19 +37,24 @@ use crate::{
     view::View,
 };
 
-#[derive(Debug, Deserialize)]
+/// How they are named.
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct MetricsQuery {
+    /// Whose names they have.
     #[serde(default)]
     format: Names,
 }
 
 /// Whose names.
-#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(rename = "MetricNames")]
 enum Names {
+    /// gpumon's own.
     #[default]
     Gpumon,
+    /// Those of dcgm-exporter.
     Dcgm,
 }
 

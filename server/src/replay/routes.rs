@@ -20,7 +20,7 @@ const PATH: &str = "/api/v1/replay";
 const LARGEST: usize = 4096;
 
 /// The slowest and the fastest, in times of the real speed.
-const SPEEDS: std::ops::RangeInclusive<f64> = 0.1..=1000.0;
+pub(super) const SPEEDS: std::ops::RangeInclusive<f64> = 0.1..=1000.0;
 
 pub(crate) fn router(app: &AppState) -> Router<AppState> {
     Router::new()

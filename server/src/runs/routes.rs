@@ -10,6 +10,7 @@ use axum::{
     routing::{get, post},
 };
 use gpumon_workload::protocol::Job;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -25,14 +26,16 @@ use crate::{app::AppState, peer};
 const LARGEST_JOB: usize = 64 * 1024;
 
 /// `GET /api/v1/runs`: the newest first.
-#[derive(Debug, Serialize, Deserialize)]
-struct RunList {
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct RunList {
+    /// All known runs, the newest first.
     runs: Vec<RunState>,
 }
 
 /// What is answered where a run was started.
-#[derive(Debug, Serialize, Deserialize)]
-struct Started {
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Started {
+    /// The name of the run.
     id: String,
 }
 

@@ -1,0 +1,191 @@
+//! Every operation: method, path, what it does, what it takes and what it answers with.
+
+use gpumon_history::span::HistorySpan;
+use gpumon_probe::{
+    model::{Event, Record},
+    usage::Usage,
+};
+use gpumon_workload::protocol::Job;
+use serde_json::{Value, json};
+
+use super::{
+    operation::{Operation, operation, refusals},
+    types::Types,
+};
+use crate::{
+    alerts::{AlertStatus, routes::Silence},
+    frame::{ClientFrame, CollectorStatus, ServerFrame, Snapshot},
+    marks::NewMark,
+    metrics::MetricsQuery,
+    past::HistoryQuery,
+    pause::PauseQuery,
+    replay::{Order, Position},
+    runs::{
+        Catalogue,
+        access::HEADER,
+        job_request::{LONGEST_S, TIMES},
+        routes::{RunList, Started},
+        state::{RunDetails, RunState},
+    },
+    snapshot::SnapshotQuery,
+    stream::StreamQuery,
+};
+
+const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+pub(super) fn operations(types: &mut Types) -> Vec<Operation> {
+    let kinds = types;
+    vec![
+        operation("GET", "/", "The web page.").text(200, "text/html").refuses(404),
+        operation("GET", "/{*path}", "Files of the web page.")
+            .names("path", "The name of the file.")
+            .text(200, "*/*")
+            .refuses(404),
+        operation("GET", "/api/v1/openapi.json", "This description of the API, as OpenAPI 3.1.").any_json(200),
+        operation("GET", "/api/v1/snapshot", "The current state. `?history_s=60` adds a minute of history.")
+            .query::<SnapshotQuery>(kinds)
+            .json::<Snapshot>(200, kinds),
+        operation("GET", "/api/v1/history", "A span of the past, in as many points as a chart has room for.")
+            .query::<HistoryQuery>(kinds)
+            .json::<HistorySpan>(200, kinds),
+        operation(
+            "GET",
+            "/api/v1/stream",
+            "WebSocket. The server sends frames of the type `ServerFrame`, a `hello` first; the client may send those of \
+             the type `ClientFrame`. With `?encoding=deflate-raw`, frames come as binary messages that together are one \
+             raw deflate stream (RFC 1951) of lines, one frame each; a message refers to none before it.",
+        )
+        .query::<StreamQuery>(kinds)
+        .empty(101),
+        operation(
+            "GET",
+            "/api/v1/usage",
+            "Energy and GPU time by owner since the server's start. The paths of notebooks are hidden from those who may \
+             not see the command lines of others.",
+        )
+        .json::<Usage>(200, kinds),
+        operation("GET", "/api/v1/answers", "The driver's answers to the newest sample, for `gpumon smi`.")
+            .any_json(200)
+            .internal()
+            .refuses(409),
+        operation("GET", "/api/v1/catalogue", "The workloads that can be run.").json::<Catalogue>(200, kinds),
+        operation("GET", "/api/v1/runs", "All known runs, the newest first.").json::<RunList>(200, kinds),
+        operation("POST", "/api/v1/runs", "Starts a run.")
+            .body::<Job>(&json!({ "kind": "bench", "ids": ["copy"], "quick": true }), kinds)
+            .may_run()
+            .json::<Started>(202, kinds)
+            .refuses(409),
+        operation("GET", "/api/v1/runs/{run}", "One run with all its results.")
+            .names("run", "The name of the run.")
+            .json::<RunDetails>(200, kinds)
+            .refuses(404),
+        operation("DELETE", "/api/v1/runs/{run}", "Cancels a run.")
+            .names("run", "The name of the run.")
+            .may_run()
+            .json::<RunState>(200, kinds)
+            .refuses(404)
+            .refuses(409),
+        operation(
+            "POST",
+            "/api/v1/runs/announced",
+            "Reports a run that was started in a terminal. What is sent is internal.",
+        )
+        .over_socket()
+        .plain(200)
+        .internal()
+        .refuses(409)
+        .refuses(503),
+        operation(
+            "POST",
+            "/api/v1/marks",
+            "Marks a moment on the charts of every client. 20 marks may come at once, and then one per second.",
+        )
+        .body::<NewMark>(&json!({ "text": "epoch 3" }), kinds)
+        .may_run()
+        .json::<Event>(201, kinds)
+        .refuses(409)
+        .refuses(429),
+        operation("GET", "/api/v1/alerts", "Every alert rule and receiver and how it is.")
+            .json::<AlertStatus>(200, kinds),
+        operation("POST", "/api/v1/alerts/silence", "Notifies nobody of a rule for a while.")
+            .body::<Silence>(&json!({ "rule": "GPU is hot", "for_ms": 7_200_000 }), kinds)
+            .over_socket()
+            .json::<AlertStatus>(200, kinds)
+            .refuses(404)
+            .refuses(409),
+        operation(
+            "GET",
+            "/api/v1/replay",
+            "Where a recording is that `gpumon replay --serve` plays. 404 on every other server.",
+        )
+        .json::<Position>(200, kinds)
+        .refuses(404),
+        operation("POST", "/api/v1/replay", "Steers it. Answers with where it is then.")
+            .body::<Order>(&json!({ "speed": 10 }), kinds)
+            .may_run()
+            .json::<Position>(200, kinds)
+            .refuses(404),
+        operation("POST", "/api/v1/pause", "Releases the GPUs.")
+            .query::<PauseQuery>(kinds)
+            .over_socket()
+            .json::<CollectorStatus>(200, kinds)
+            .refuses(409),
+        operation("POST", "/api/v1/resume", "Resumes monitoring.")
+            .over_socket()
+            .json::<CollectorStatus>(200, kinds)
+            .refuses(409),
+        operation("GET", "/metrics", "Metrics for Prometheus.")
+            .query::<MetricsQuery>(kinds)
+            .text(200, PROMETHEUS)
+            .refuses(409),
+        operation("GET", "/metrics/dcgm", "The same as `/metrics?format=dcgm`.").text(200, PROMETHEUS).refuses(409),
+        operation("GET", "/healthz", "200 while the server runs.").plain(200),
+        operation("GET", "/readyz", "200 while samples are fresh, otherwise 503 with the reason.").plain(200),
+    ]
+}
+
+/// The whole, of which the table above is the largest part.
+pub(super) fn document() -> Value {
+    let mut types = Types::new();
+    let mut paths = json!({});
+    for operation in operations(&mut types) {
+        let (path, method, described) = operation.described();
+        paths[path][method] = described;
+    }
+    // What travels otherwise: frames of the stream, and what `gpumon collect` prints.
+    types.answer::<ServerFrame>();
+    types.answer::<ClientFrame>();
+    types.answer::<Record>();
+    let mut schemas = Value::Object(types.all());
+    let jobs = schemas["RunJob"]["oneOf"].as_array_mut().expect("jobs are told apart by their kind");
+    for job in jobs.iter_mut().filter_map(|job| job["properties"].as_object_mut()) {
+        for (_, seconds) in job.iter_mut().filter(|(key, _)| TIMES.contains(&key.as_str())) {
+            seconds["minimum"] = 0.into();
+            seconds["maximum"] = LONGEST_S.into();
+        }
+    }
+    json!({
+        "openapi": "3.1.1",
+        "info": {
+            "title": "gpumon",
+            "version": "1",
+            "summary": "What `gpumon serve` serves, on a loopback port and on a unix socket.",
+            "description": "Times ending in `_ms` are milliseconds since 1970-01-01 UTC. Keys may be added in any \
+                            version; clients must ignore keys that they do not know.",
+            "license": { "name": "Apache-2.0", "identifier": "Apache-2.0" },
+        },
+        "paths": paths,
+        "components": {
+            "securitySchemes": {
+                "header": {
+                    "type": "apiKey",
+                    "in": "header",
+                    "name": HEADER,
+                    "description": "`X-Gpumon: run`, which no page of another origin can send.",
+                },
+            },
+            "responses": refusals([400, 403, 404, 408, 409, 413, 429, 503].into_iter()),
+            "schemas": schemas,
+        },
+    })
+}
