@@ -41,10 +41,8 @@ pub(crate) struct NewMark {
 type Refusal = (StatusCode, String);
 
 pub(crate) fn router(app: &AppState) -> Router<AppState> {
-    Router::new()
-        .route("/api/v1/marks", post(add))
-        .route_layer(DefaultBodyLimit::max(LARGEST))
-        .route_layer(middleware::from_fn_with_state(app.clone(), runs::may_run))
+    let may_run = middleware::from_fn_with_state(app.clone(), runs::may_run);
+    Router::new().route("/api/v1/marks", post(add).route_layer(may_run)).route_layer(DefaultBodyLimit::max(LARGEST))
 }
 
 /// Answers with the event that everybody gets.

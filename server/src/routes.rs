@@ -25,12 +25,11 @@ use crate::{
 const LONGEST_REQUEST: Duration = Duration::from_secs(30);
 
 pub(crate) fn router(state: AppState, access: Access) -> Router {
-    let changing = Router::new()
-        .route("/api/v1/pause", post(pause::pause))
-        .route("/api/v1/resume", post(pause::resume))
-        .route_layer(middleware::from_fn(peer::may_change));
+    // Before these methods and no others, so that other ones are told which there are.
+    let may_change = middleware::from_fn(peer::may_change);
     let router = Router::new()
-        .merge(changing)
+        .route("/api/v1/pause", post(pause::pause).route_layer(may_change.clone()))
+        .route("/api/v1/resume", post(pause::resume).route_layer(may_change))
         .merge(runs::router(&state))
         .merge(marks::router(&state))
         .merge(replay::routes::router(&state))

@@ -33,9 +33,8 @@ pub(crate) struct Silence {
 
 pub(crate) fn router() -> Router<AppState> {
     Router::new()
-        .route("/api/v1/alerts/silence", post(silence))
+        .route("/api/v1/alerts/silence", post(silence).route_layer(middleware::from_fn(peer::may_change)))
         .route_layer(DefaultBodyLimit::max(LARGEST))
-        .route_layer(middleware::from_fn(peer::may_change))
         .route("/api/v1/alerts", get(status))
 }
 

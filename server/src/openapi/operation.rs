@@ -95,6 +95,21 @@ impl Operation {
         self
     }
 
+    /// Takes a header of this pattern.
+    pub(super) fn header(mut self, name: &str, text: &str, pattern: &str) -> Self {
+        let schema = json!({ "type": "string", "pattern": pattern });
+        let header = json!({ "name": name, "in": "header", "required": true, "description": text, "schema": schema });
+        self.parameters().push(header);
+        self
+    }
+
+    /// Takes lines, for as long as they come.
+    pub(super) fn lines(mut self) -> Self {
+        let content = json!({ "application/octet-stream": {} });
+        self.described.insert("requestBody".to_owned(), json!({ "content": content }));
+        self
+    }
+
     /// Takes this type as JSON.
     pub(super) fn body<T: JsonSchema>(mut self, example: &Value, types: &mut Types) -> Self {
         let content = json!({ "schema": types.request::<T>(), "example": example });

@@ -23,6 +23,7 @@ use crate::{
     runs::{
         Catalogue,
         access::HEADER,
+        external_runs,
         job_request::{LONGEST_S, TIMES},
         routes::{RunList, Started},
         state::{RunDetails, RunState},
@@ -90,6 +91,8 @@ pub(super) fn operations(types: &mut Types) -> Vec<Operation> {
             "/api/v1/runs/announced",
             "Reports a run that was started in a terminal. What is sent is internal.",
         )
+        .header(external_runs::HEADER, "The name of the run.", &format!("^[A-Za-z0-9_-]{{1,{}}}$", external_runs::LONGEST_NAME))
+        .lines()
         .over_socket()
         .plain(200)
         .internal()

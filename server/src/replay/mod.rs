@@ -4,6 +4,7 @@ pub(crate) mod routes;
 
 use std::{
     io,
+    ops::RangeInclusive,
     sync::{
         Arc,
         mpsc::{Receiver, RecvTimeoutError, Sender, channel},
@@ -23,6 +24,9 @@ use crate::hub::Hub;
 /// While nothing is due, somebody may still want something.
 const IDLE: Duration = Duration::from_mins(1);
 
+/// The slowest and the fastest, in times of the real speed.
+const SPEEDS: RangeInclusive<f64> = 0.1..=1000.0;
+
 /// The thread that plays.
 #[derive(Debug, Clone)]
 pub(crate) struct Replay {
@@ -35,7 +39,7 @@ pub(crate) struct Replay {
 #[schemars(rename = "ReplayOrder")]
 pub(crate) struct Order {
     /// In times of the real speed.
-    #[schemars(range(min = *routes::SPEEDS.start(), max = *routes::SPEEDS.end()))]
+    #[schemars(range(min = *SPEEDS.start(), max = *SPEEDS.end()))]
     speed: Option<f64>,
     /// Whether it stands still.
     paused: Option<bool>,

@@ -11,7 +11,7 @@
 
 pub(crate) mod access;
 mod catalogue;
-mod external_runs;
+pub(crate) mod external_runs;
 mod follower;
 pub(crate) mod job_request;
 mod record;

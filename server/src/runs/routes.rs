@@ -7,7 +7,7 @@ use axum::{
     http::StatusCode,
     middleware,
     response::{IntoResponse, Response},
-    routing::{get, post},
+    routing::{delete, get, post},
 };
 use gpumon_workload::protocol::Job;
 use schemars::JsonSchema;
@@ -40,23 +40,20 @@ pub(crate) struct Started {
 }
 
 pub(crate) fn router(app: &AppState) -> Router<AppState> {
-    let changing = Router::new()
-        .route("/api/v1/runs", post(start))
-        .route("/api/v1/runs/{run}", axum::routing::delete(cancel))
-        .route_layer(DefaultBodyLimit::max(LARGEST_JOB))
-        .route_layer(middleware::from_fn_with_state(app.clone(), access::may_run));
+    let may_run = middleware::from_fn_with_state(app.clone(), access::may_run);
     Router::new()
-        .merge(changing)
-        .route("/api/v1/runs", get(list))
-        .route("/api/v1/runs/{run}", get(details))
+        .route("/api/v1/runs", post(start).route_layer(may_run.clone()).get(list))
+        .route("/api/v1/runs/{run}", delete(cancel).route_layer(may_run).get(details))
+        .route_layer(DefaultBodyLimit::max(LARGEST_JOB))
         .route("/api/v1/catalogue", get(catalogue))
 }
 
 /// Where terminals announce their runs, for as long as those go on.
 pub(crate) fn announcements() -> Router<AppState> {
-    Router::new()
-        .route("/api/v1/runs/announced", post(external_runs::announced))
-        .route_layer(middleware::from_fn(peer::may_change))
+    Router::new().route(
+        "/api/v1/runs/announced",
+        post(external_runs::announced).route_layer(middleware::from_fn(peer::may_change)),
+    )
 }
 
 async fn start(State(app): State<AppState>, body: Bytes) -> Response {
