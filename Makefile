@@ -79,6 +79,7 @@ test-rust: $(EXTENSION) rust ## format, clippy and tests of the Rust crates
 test-web: $(MODULES) ## types, style and tests of the page and the extension
 	@$(PYTHON) tools/test.py web
 test-python: $(JUPYTER)/$(INSTALLED) fake-library ## tests of the wheel's Python
+	@$(PYTHON) tools/need.py promtool
 	@$(PYTHON) tools/test.py python
 test-api: $(API)/.made fake-library ## the API against its description, with valid and invalid requests
 	@$(PYTHON) tools/test.py api
@@ -113,6 +114,7 @@ test-packages: fake-library $(CONDA)/.made ## test what `make dist` has built, i
 	@$(PYTHON) tools/need.py packages
 	@$(STEP) "lintian" lintian --fail-on error,warning dist/gpumon_*_amd64.deb dist/gpumon_*_arm64.deb
 	@$(PYTHON) tests/packages/run.py
+	@$(PYTHON) tests/packages/service.py
 	@$(PYTHON) tests/packages/image.py
 	@$(CONDA)/bin/python tests/packages/conda.py
 	@$(CONDA)/bin/python tests/packages/sdist.py

@@ -52,7 +52,7 @@ PACKAGE_TEST_PROGRAMS = {
     "buildah": "buildah",
     "lintian": "lintian",
 }
-#: The same of the tests of alerts.
+#: The same of the tests of alerts and metrics.
 ALERT_TEST_PROGRAMS = {"promtool": "prometheus", "curl": "curl"}
 
 
@@ -81,9 +81,9 @@ def compiler() -> None:
 
 
 def promtool() -> None:
-    """What tests exported alert rules, and curl, by which webhooks are sent."""
+    """What tests exported alert rules, the Prometheus of its package, and curl, by which webhooks are sent."""
     if missing := [package for program, package in ALERT_TEST_PROGRAMS.items() if shutil.which(program) is None]:
-        install(" ".join(missing), "the tests of alerts need promtool and curl")
+        install(" ".join(missing), "the tests of alerts and metrics need Prometheus and curl")
 
 
 def node() -> None:

@@ -139,6 +139,7 @@ fn amount(unit: Unit, value: f64) -> String {
         Unit::Joules => format!("{} J", trimmed(value)),
         Unit::Celsius | Unit::CelsiusDifference => format!("{} °C", trimmed(value)),
         Unit::Megahertz => format!("{} MHz", trimmed(value)),
+        Unit::Seconds => format!("{} s", trimmed(value)),
         Unit::Count => trimmed(value),
     }
 }

@@ -17,15 +17,17 @@ use crate::{
 };
 
 /// The metrics that rules name beside those of the catalogue.
-pub const METRICS: [&str; 5] = [UP, CONDITION, COLLECTOR_UP, STATE, "gpumon_collector_state_info"];
+pub const METRICS: [&str; 6] = [UP, CONDITION, SEVERITY, COLLECTOR_UP, STATE, COLLECTOR_STATE];
 
 const UP: &str = "gpumon_gpu_up";
 const CONDITION: &str = "gpumon_condition";
+const SEVERITY: &str = "gpumon_condition_severity";
 const COLLECTOR_UP: &str = "gpumon_collector_up";
-const STATE: &str = "gpumon_gpu_state_info";
+const STATE: &str = "gpumon_gpu_state";
+const COLLECTOR_STATE: &str = "gpumon_collector_state";
 
-/// Where nobody is meant to read GPUs, nothing is absent. States are told as 1, and may be as 0 where they are not so.
-const NOT_WATCHED: &str = "gpumon_collector_state_info{state=~\"paused|starting\"} == 1";
+/// Where nobody is meant to read GPUs, nothing is absent.
+const NOT_WATCHED: &str = "gpumon_collector_state{state=~\"paused|starting\"} == 1";
 
 /// What tells one GPU of many machines from the others, whose UUID may not be known.
 const ON_GPU: &str = "on (job, instance, gpu, uuid)";
@@ -151,15 +153,15 @@ fn of_selector(rule: &Rule, selector: &str) -> Result<String, String> {
         Watch::Absent(subject) => of_absence(*subject, None)?,
         Watch::Condition { kind, min_severity } => {
             let kind = kind.map(|kind| format!("condition=\"{kind}\""));
-            let severities: Vec<&str> = [Severity::Notice, Severity::Warning, Severity::Critical]
-                .into_iter()
-                .filter(|severity| severity >= min_severity)
-                .map(describe::severity_word)
-                .collect();
-            let severity = (severities.len() < 3).then(|| format!("severity=~\"{}\"", severities.join("|")));
             let own = (!selector.is_empty()).then(|| selector.to_owned());
-            let matchers: Vec<String> = [kind, severity, own].into_iter().flatten().collect();
-            format!("max without (condition, code, severity) ({} == 1)", with(CONDITION, &matchers.join(",")))
+            let matchers = [kind, own].into_iter().flatten().collect::<Vec<_>>().join(",");
+            let holds = match min_severity {
+                Severity::Notice => format!("{} == 1", with(CONDITION, &matchers)),
+                // As /metrics has them.
+                Severity::Warning => format!("{} >= 2", with(SEVERITY, &matchers)),
+                Severity::Critical => format!("{} >= 3", with(SEVERITY, &matchers)),
+            };
+            format!("max without (condition) ({holds})")
         }
     })
 }
@@ -275,20 +277,24 @@ mod tests {
             ),
             (
                 "condition = \"row_remap\"\nmin_severity = \"warning\"\ngpus = [\"GPU-1A\"]",
-                "max without (condition, code, severity) \
-                 (gpumon_condition{condition=\"row_remap\",severity=~\"warning|critical\",uuid=~\"(?i:gpu-1a.*)\"} == 1)",
+                "max without (condition) \
+                 (gpumon_condition_severity{condition=\"row_remap\",uuid=~\"(?i:gpu-1a.*)\"} >= 2)",
             ),
-            ("condition = \"any\"", "max without (condition, code, severity) (gpumon_condition == 1)"),
+            ("condition = \"any\"", "max without (condition) (gpumon_condition == 1)"),
+            (
+                "condition = \"xid\"\nmin_severity = \"critical\"",
+                "max without (condition) (gpumon_condition_severity{condition=\"xid\"} >= 3)",
+            ),
             (
                 "absent = true\ngpus = [0]",
                 "gpumon_gpu_up{gpu=\"0\"} == 0 or ((label_replace(gpumon_collector_up, \"gpu\", \"0\", \"\", \"\") unless on \
                  (job, instance) gpumon_gpu_up{gpu=\"0\"}) unless on (job, instance) \
-                 (gpumon_collector_state_info{state=~\"paused|starting\"} == 1))",
+                 (gpumon_collector_state{state=~\"paused|starting\"} == 1))",
             ),
             (
                 "absent = true\nfield = \"host.memory.used_bytes\"",
                 "(gpumon_collector_up unless on (job, instance) gpumon_host_memory_used_bytes) unless on (job, instance) \
-                 (gpumon_collector_state_info{state=~\"paused|starting\"} == 1)",
+                 (gpumon_collector_state{state=~\"paused|starting\"} == 1)",
             ),
         ] {
             assert_eq!(exported(rule).as_deref(), Ok(expected), "{rule}");

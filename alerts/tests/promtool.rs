@@ -17,7 +17,6 @@ use gpumon_probe::{
     },
 };
 use jiff::tz::TimeZone;
-use serde_json::json;
 
 #[path = "promtool/fleet.rs"]
 mod fleet;
@@ -111,6 +110,16 @@ const CASES: &[Case] = &[
         },
     },
     Case {
+        rule: "condition = \"any\"\nfor = \"5s\"\nclear_for = \"0s\"",
+        change: |second, sample| {
+            if (20..40).contains(&second) {
+                let kind = ConditionKind::PageRetirementPending;
+                let severity = Severity::Notice;
+                sample.gpus[0].conditions = vec![Condition { since_ms: 1, severity, text: "Pending.".into(), kind }];
+            }
+        },
+    },
+    Case {
         rule: "field = \"host.memory.used_bytes\"\nabove = \"90 %\"\nfor = \"10s\"\nclear_for = \"0s\"",
         change: |second, sample| {
             let gib = if (30..70).contains(&second) { 95 } else { 50 };
@@ -178,10 +187,21 @@ fn series(change: fn(u64, &mut Sample)) -> Vec<(String, String)> {
         });
     }
     add(format!("gpumon_gpu_up{{{labels}}}"), &|sample| Some(f64::from(u8::from(sample.gpus[0].health == Health::Ok))));
-    for severity in ["notice", "warning", "critical"] {
-        add(format!("gpumon_condition{{condition=\"throttled\",severity=\"{severity}\",{labels}}}"), &|sample| {
-            let word = |it: &Condition| json!(it.severity) == json!(severity);
-            sample.gpus[0].conditions.first().filter(|it| word(it)).map(|_| 1.0)
+    for state in Health::TAGS {
+        add(format!("gpumon_gpu_state{{state=\"{state}\",{labels}}}"), &|sample| {
+            Some(f64::from(u8::from(sample.gpus[0].health.tag() == Some(state))))
+        });
+    }
+    for kind in ConditionKind::TAGS {
+        let of = |sample: &Sample| {
+            let lasting = sample.gpus[0].conditions.iter().filter(|it| it.kind.tag() == Some(kind));
+            lasting.map(|it| it.severity as u8).max()
+        };
+        add(format!("gpumon_condition{{condition=\"{kind}\",{labels}}}"), &|sample| {
+            Some(f64::from(u8::from(of(sample).is_some())))
+        });
+        add(format!("gpumon_condition_severity{{condition=\"{kind}\",{labels}}}"), &|sample| {
+            of(sample).map(|severity| f64::from(severity + 1))
         });
     }
     let host = "job=\"gpumon\",instance=\"a\"";

@@ -1,6 +1,7 @@
 //! What GPUs did in the past.
 //!
 //! - [`span`] is what is answered, [`wanted`] which metrics are asked for.
+//! - [`merge`] puts together what two servers know.
 //! - [`plan`] chooses the resolution, [`grid`] puts whatever is known on one time axis.
 //! - [`bucket`] sums up ten seconds of samples, of which all else is made.
 //! - [`memory`] keeps them for hours, [`database`] for a year; [`writer`] is the thread between.
@@ -9,6 +10,7 @@ pub mod bucket;
 pub mod database;
 pub mod grid;
 pub mod memory;
+pub mod merge;
 mod places;
 pub mod plan;
 pub mod span;

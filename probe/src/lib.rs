@@ -6,6 +6,7 @@
 //! - [`sampler`] decides when each thing is read, with one thread per GPU.
 //! - [`derive`] makes of samples what no single reading tells: rates, conditions, events.
 //! - [`owner`] tells whose process a PID is.
+//! - [`own_processes`] describes a user's own processes where a collector of somebody else's may not.
 //! - [`usage`] adds up who used how much.
 //! - [`bounded`] reads files whose length somebody else decides.
 //! - [`toml_error`] says what is wrong with a file of TOML, and where.
@@ -18,6 +19,7 @@ pub mod bounded;
 pub mod derive;
 pub mod host;
 pub mod model;
+pub mod own_processes;
 pub mod owner;
 pub mod sampler;
 mod thread;

@@ -61,9 +61,7 @@ def _literal(text: str) -> str:
 
 
 def _history() -> list[str]:
-    """Return the options that keep history in the user's state folder, unless the environment names another."""
-    if "GPUMON_DATA_DIR" in os.environ:
-        return []
+    """Return the options that keep history in the user's state folder, unless a variable or a settings file names another."""
     # A relative path is to be ignored, the XDG base directory specification says.
     state = os.environ.get("XDG_STATE_HOME", "")
     home = os.path.expanduser("~")
@@ -72,7 +70,7 @@ def _history() -> list[str]:
             return []
         state = os.path.join(home, ".local", "state")
     folder = os.path.join(state, "gpumon")
-    return ["--data-dir", _literal(folder)]
+    return ["--default-data-dir", _literal(folder)]
 
 
 def _remove(socket: str) -> None:

@@ -4,6 +4,7 @@ use axum::{Extension, extract::State, http::HeaderMap, response::Response};
 
 use crate::{
     app::AppState,
+    join::ask,
     peer::Peer,
     respond::{JSON, Resource, respond, to_json},
     view::View,
@@ -17,5 +18,9 @@ pub(crate) async fn answers(
 ) -> Response {
     let view = View::of(peer).await;
     app.hub.update_answers().await;
-    respond(&app, &headers, peer.who(), view, Resource::Answers, JSON, move |hub| to_json(&hub.answers())).await
+    respond(&app, &headers, peer.who(), view, Resource::Answers, JSON, move |hub| {
+        let theirs = hub.joined().and_then(|socket| ask::get(&socket, "/api/v1/answers").ok());
+        theirs.unwrap_or_else(|| to_json(&hub.answers()))
+    })
+    .await
 }

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use crate::{
-    alerts::Alerts, control::Control, encoder::Encoder, hub::Hub, mark_limit::MarkLimit, public_origin::PublicOrigin,
-    replay::Replay, respond::ResponseEncoder, runs::Runs, sampling_interval::SamplingInterval, stream::StreamEncoder,
+    alerts::Alerts, control::Control, encoder::Encoder, hub::Hub, live::Live, mark_limit::MarkLimit,
+    metrics::SharedPages, public_origin::PublicOrigin, replay::Replay, respond::ResponseEncoder, runs::Runs,
+    sampling_interval::SamplingInterval, stream::StreamEncoder,
 };
 
 /// What clients may hold of one kind of answers, in KiB.
@@ -20,6 +21,8 @@ pub(crate) struct Encoders {
     pub(crate) responses: ResponseEncoder,
     /// Those with history.
     pub(crate) long_responses: ResponseEncoder,
+    /// The same text for all who scrape at the same time.
+    pub(crate) metrics_pages: SharedPages,
 }
 
 impl Encoders {
@@ -29,12 +32,14 @@ impl Encoders {
             histories: Encoder::new(QUOTA_KIB),
             responses: Encoder::new(QUOTA_KIB),
             long_responses: Encoder::new(QUOTA_KIB),
+            metrics_pages: SharedPages::default(),
         }
     }
 
     /// Lets go of what nobody asks for any more, and says how many KiB that was.
     pub(crate) fn trim(&self) -> usize {
-        self.hellos.trim() + self.histories.trim() + self.responses.trim() + self.long_responses.trim()
+        let encoders = self.hellos.trim() + self.histories.trim() + self.responses.trim() + self.long_responses.trim();
+        encoders + self.metrics_pages.trim()
     }
 }
 
@@ -50,9 +55,10 @@ pub(crate) struct AppState {
     pub(crate) replay: Option<Replay>,
     pub(crate) alerts: Arc<Alerts>,
     pub(crate) mark_limit: Arc<MarkLimit>,
+    /// The same of what cells took.
+    pub(crate) cell_limit: Arc<MarkLimit>,
     pub(crate) encoders: Arc<Encoders>,
-    /// Whether `/metrics` tells of processes, too.
-    pub(crate) process_metrics: bool,
+    pub(crate) live: watch::Receiver<Live>,
     pub(crate) public_origins: Arc<[PublicOrigin]>,
     pub(crate) stopped: watch::Receiver<bool>,
 }

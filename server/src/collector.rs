@@ -27,6 +27,8 @@ const GRACE: Duration = Duration::from_secs(1);
 pub(crate) enum End {
     /// It said why there is nothing to read, and ended by itself before its first line.
     NothingToRead(String),
+    /// Another server tells what it would.
+    NotNeeded,
     /// It died, fell silent, or wrote what is no record.
     Broken {
         /// Which of it.

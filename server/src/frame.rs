@@ -178,14 +178,6 @@ pub struct Snapshot {
     pub history: Option<History>,
 }
 
-impl Snapshot {
-    /// The newest sample, where it tells how things are at `now_ms`.
-    pub(crate) fn fresh_sample(&self, now_ms: u64) -> Option<&Sample> {
-        let is_played = self.inventory.as_ref().is_some_and(|inventory| inventory.playback.is_some());
-        self.sample.as_ref().filter(|sample| !is_played && is_fresh(sample, &self.collector, now_ms))
-    }
-}
-
 /// The age at which a sample is late, where they come at this interval.
 pub(crate) fn late_ms(interval_ms: u64) -> u64 {
     5_000 + 3 * interval_ms
@@ -210,6 +202,11 @@ pub struct CollectorStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub resumes_ms: Option<u64>,
+    /// The socket of the server whose collector it is, where this server has joined that one; left out where the collector
+    /// is this server's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub joined: Option<String>,
 }
 
 /// States of the collector.
@@ -226,6 +223,11 @@ pub enum CollectorState {
     Unavailable,
     /// Somebody asked that the GPU be let go of (`gpumon pause`). Nothing is read until `gpumon resume`.
     Paused,
+}
+
+impl CollectorState {
+    /// Every state.
+    pub const ALL: [Self; 5] = [Self::Starting, Self::Running, Self::Restarting, Self::Unavailable, Self::Paused];
 }
 
 /// The recent past of every GPU, by metric, on one time axis.

@@ -3,28 +3,33 @@
 //! - [`frame`] is what travels: the stream's frames and the snapshot.
 //! - [`supervisor`] keeps the [`collector`] running, the child process that reads the driver, unless [`control`] says
 //!   that it is to pause; [`stuck_collectors`] are those that cannot be killed.
+//! - [`join`] shows another server's readings in the place of a collector's.
 //! - [`sampling_interval`] is how often it samples, [`rate_limiter`] which of the samples one client gets, [`mark_limit`]
-//!   how many marks there may be.
+//!   how many marks and cells there may be.
+//! - [`live`] is what can change while it runs.
 //! - [`hub`] holds what the collector said last and passes it to every client.
 //! - [`history`] keeps the recent past for clients that come late.
 //! - [`replay`] is a recording in the place of a collector.
 //! - [`alerts`] evaluates the rules of the alert file, and tells what fires.
 //! - [`runs`] are those of the workload runner: processes that work, and what they say.
-//! - [`stream`], [`page`], [`past`], [`metrics`], [`marks`], [`usage`], [`pause`] and [`routes`] are the endpoints; [`guard`] stands before
+//! - [`stream`], [`page`], [`past`], [`metrics`], [`marks`], [`cells`], [`usage`], [`pause`] and [`routes`] are the endpoints; [`guard`] stands before
 //!   all of them and knows each [`public_origin`], [`peer`] before those that change anything. [`view`] is how much of
 //!   processes a client sees.
 //! - [`openapi`] describes the endpoints and all that they take and answer with.
 //! - [`encoder`] writes what takes milliseconds off the event loop, [`respond`] answers with that over HTTP.
 //! - [`content_type`] is what the files of the page are.
 //! - [`memory`] gives back what clients needed.
-//! - [`listen`] is where clients come in, [`connections`] how many may and for how long, and [`local`] the socket where
+//! - [`service`] tells a service manager how the server is, [`activation`] takes sockets from it.
+//! - [`listen`] is where clients come in, [`shared`] what every user of the machine may do there, [`connections`] how many may and for how long, and [`local`] the socket where
 //!   programs of this machine look for a server.
 //!
 //! This process never loads NVML, so that a hanging or crashing driver cannot take it along.
 
+pub mod activation;
 pub mod alerts;
 mod answers;
 mod app;
+mod cells;
 mod collector;
 mod connections;
 mod content_type;
@@ -37,7 +42,9 @@ pub mod fuzzing;
 mod guard;
 mod history;
 mod hub;
+pub mod join;
 pub mod listen;
+mod live;
 pub mod local;
 mod mark_limit;
 mod marks;
@@ -55,6 +62,8 @@ mod respond;
 mod routes;
 pub mod runs;
 mod sampling_interval;
+pub mod service;
+mod shared;
 mod snapshot;
 mod snapshot_parts;
 mod stream;
@@ -65,14 +74,17 @@ mod view;
 
 use std::{future::Future, io, sync::Arc, time::Duration};
 
+use axum::middleware;
 use gpumon_recording::Player;
 use tokio::{sync::watch, task::JoinSet};
 
+pub use self::live::Live;
 use self::{
     alerts::{AlertSettings, Alerts},
     app::{AppState, Encoders},
     control::Control,
     hub::Hub,
+    join::JoinSettings,
     listen::Listener,
     mark_limit::MarkLimit,
     memory::Memory,
@@ -106,16 +118,18 @@ pub enum Readings {
 pub struct Settings {
     /// Where samples come from.
     pub readings: Readings,
-    /// Whether `/metrics` tells of processes, too.
-    pub process_metrics: bool,
+    /// Whose readings are shown instead of a collector's, while that server is there.
+    pub join: Option<JoinSettings>,
+    /// What can change meanwhile.
+    pub live: watch::Receiver<Live>,
     /// Where browsers reach it through a reverse proxy. With any, nobody at the port counts as the server's own user.
     pub public_origins: Vec<PublicOrigin>,
     /// How runs of the workload runner are started, and by whom.
     pub runs: RunSettings,
     /// Where history is written; in memory alone without it.
     pub history: Option<gpumon_history::writer::Settings>,
-    /// Which alerts there are; `None` for none.
-    pub alerts: Option<AlertSettings>,
+    /// Which alerts there are.
+    pub alerts: AlertSettings,
 }
 
 /// Serves at every listener until `shutdown` completes, then ends every connection and the collector.
@@ -127,7 +141,8 @@ pub async fn run(
     settings: Settings,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
-    let Settings { readings, process_metrics, public_origins, runs, history, alerts: alert_settings } = settings;
+    let Settings { readings, join, live, public_origins, runs, history, alerts } = settings;
+    let AlertSettings { rules, conditions, file } = alerts;
     let (hub, control) = (Arc::new(Hub::new()), Arc::new(Control::new()));
     let data_folder = history.as_ref().map(|history| history.folder.clone());
     if let Some(history) = history {
@@ -142,18 +157,17 @@ pub async fn run(
     let (mut supervision, replay) = match readings {
         Readings::Collector(collector) => {
             let interval = sampling_interval.interval();
-            let supervision = supervisor::supervise(collector, Arc::clone(&hub), Arc::clone(&control), interval);
+            let supervision = supervisor::supervise(collector, Arc::clone(&hub), Arc::clone(&control), interval, join);
             (tokio::spawn(supervision), None)
         }
         Readings::Recording(player) => {
             (tokio::spawn(std::future::pending()), Some(Replay::start(*player, Arc::clone(&hub))?))
         }
     };
-    let alerts = Arc::new(Alerts::new(Arc::clone(&hub), alert_settings.as_ref()));
+    let alerts = Arc::new(Alerts::new(Arc::clone(&hub), &rules, conditions));
     let mut evaluation = JoinSet::new();
-    if let Some(settings) = alert_settings {
-        evaluation.spawn(alerts::run(Arc::clone(&alerts), settings, data_folder));
-    }
+    evaluation.spawn(alerts::run(Arc::clone(&alerts), file, data_folder));
+    let following = live::follow(live.clone(), Arc::clone(&sampling_interval), Arc::clone(&hub));
     let app = AppState {
         hub,
         alerts,
@@ -162,8 +176,9 @@ pub async fn run(
         runs,
         replay,
         mark_limit: Arc::new(MarkLimit::new()),
+        cell_limit: Arc::new(MarkLimit::new()),
         encoders: Arc::new(Encoders::new()),
-        process_metrics,
+        live,
         public_origins: public_origins.into(),
         stopped: stopped.clone(),
     };
@@ -172,17 +187,23 @@ pub async fn run(
     let mut servers = JoinSet::new();
     for listener in listeners {
         let router = routes::router(app.clone(), listener.access());
+        let router = if listener.is_shared() { router.layer(middleware::from_fn(shared::read_only)) } else { router };
         servers.spawn(connections::serve(listener, behind_proxy, router, Arc::clone(&connections), stopped.clone()));
     }
+    service::ready();
     let result = tokio::select! {
         result = all_closed(&mut servers) => result,
         () = async {
             shutdown.await;
+            service::stopping();
             let _ = stop.send(true);
             tokio::time::sleep(SHUTDOWN_TIMEOUT).await;
         } => Ok(()),
         () = trim(&app, &connections) => Ok(()),
         () = app.hub.end_buckets() => Ok(()),
+        () = following => Ok(()),
+        () = service::report(&app.hub, &connections) => Ok(()),
+        () = metrics::keep_ready(&app) => Ok(()),
         Some(_) = evaluation.join_next() => Err(io::Error::other("the evaluation of alerts failed")),
         // It ends only by a defect. A server that looks well and shows nothing new would be worse than none.
         _ = &mut supervision => Err(io::Error::other("the collector's supervisor failed")),

@@ -1,9 +1,10 @@
 //! Where clients come in: a TCP port or a unix socket.
 
 use std::{
+    fs::Permissions,
     io,
     net::SocketAddr,
-    os::unix::fs::{FileTypeExt, MetadataExt},
+    os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt},
     path::{Path, PathBuf},
 };
 
@@ -83,6 +84,18 @@ impl Listener {
     /// # Errors
     /// [`ListenError`] says what to do instead.
     pub async fn unix(path: &Path) -> Result<Self, ListenError> {
+        Self::bind_unix(path, false).await
+    }
+
+    /// The same that every user of this machine may open, who all may only read there.
+    ///
+    /// # Errors
+    /// [`ListenError`] says what to do instead.
+    pub async fn shared(path: &Path) -> Result<Self, ListenError> {
+        Self::bind_unix(path, true).await
+    }
+
+    async fn bind_unix(path: &Path, is_shared: bool) -> Result<Self, ListenError> {
         let other = |cause| ListenError::Other { address: path.display().to_string(), cause };
         if let Ok(existing) = std::fs::symlink_metadata(path) {
             if !existing.file_type().is_socket() {
@@ -101,8 +114,16 @@ impl Listener {
         // The file gets the mode that the socket has when it is bound, so that nobody else can open it for a moment.
         fchmod(&socket, Mode::RUSR | Mode::WUSR).map_err(|error| other(error.into()))?;
         socket.bind(path).map_err(other)?;
-        let file = OwnSocket::new(path).map_err(other)?;
+        let file = OwnSocket::new(path, is_shared).map_err(other)?;
+        if is_shared {
+            std::fs::set_permissions(path, Permissions::from_mode(0o666)).map_err(other)?;
+        }
         Ok(Self::Unix(socket.listen(BACKLOG).map_err(other)?, file))
+    }
+
+    /// Whether every user of this machine may open it, so that nobody may do more than read.
+    pub(crate) fn is_shared(&self) -> bool {
+        matches!(self, Self::Unix(_, socket) if socket.is_shared)
     }
 
     /// Where a browser or a program finds it.
@@ -148,23 +169,30 @@ fn bind_tcp(address: SocketAddr) -> io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
-/// The file of a socket, removed at the end, also where the serving is cut short.
+/// The file of a socket, removed at the end, also where the serving is cut short, by whom it was made.
 #[derive(Debug)]
 pub struct OwnSocket {
     path: PathBuf,
-    device_and_inode: (u64, u64),
+    /// Of the file that was made here; none where somebody else has made it, who removes it.
+    device_and_inode: Option<(u64, u64)>,
+    is_shared: bool,
 }
 
 impl OwnSocket {
-    fn new(path: &Path) -> io::Result<Self> {
-        Ok(Self { path: path.to_owned(), device_and_inode: device_and_inode(path)? })
+    fn new(path: &Path, is_shared: bool) -> io::Result<Self> {
+        Ok(Self { path: path.to_owned(), device_and_inode: Some(device_and_inode(path)?), is_shared })
+    }
+
+    /// One that was made by somebody else, as a service manager.
+    pub(crate) fn inherited(path: PathBuf, is_shared: bool) -> Self {
+        Self { path, device_and_inode: None, is_shared }
     }
 }
 
 impl Drop for OwnSocket {
     fn drop(&mut self) {
         // Somebody may have removed it and put another in its place.
-        if device_and_inode(&self.path).is_ok_and(|found| found == self.device_and_inode) {
+        if self.device_and_inode.is_some_and(|own| device_and_inode(&self.path).is_ok_and(|found| found == own)) {
             let _ = std::fs::remove_file(&self.path);
         }
     }

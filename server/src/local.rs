@@ -13,6 +13,8 @@ use crate::listen::{ListenError, Listener};
 const SOCKET: &str = "gpumon.sock";
 /// Root's folder, and that of the system's service, which has a user of its own.
 const SYSTEM: &str = "/run/gpumon";
+/// Where the system's service shares its readings with all users.
+pub const SHARED: &str = "/run/gpumon/public.sock";
 
 /// Where a server of this user may be: the first is where a new one listens.
 pub fn paths() -> Vec<PathBuf> {

@@ -38,6 +38,13 @@ pub(crate) async fn pause(State(app): State<AppState>, query: Result<Query<Pause
     if for_ms.is_some_and(|ms| !(1..=LONGEST_MS).contains(&ms)) {
         return Err(bad("no such pause".to_owned()));
     }
+    if let Some(socket) = app.hub.joined() {
+        let message = format!(
+            "this server reads the GPUs through the one at {}: pause that one, as root, with `gpumon pause`\n",
+            socket.display()
+        );
+        return Err((StatusCode::CONFLICT, message));
+    }
     let number = app.control.pause(for_ms.map(Duration::from_millis));
     answer(&app, number).await
 }

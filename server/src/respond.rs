@@ -14,6 +14,7 @@ use crate::{
     app::AppState,
     encoder::{Encoder, gzip},
     hub::Hub,
+    metrics::PageKey,
     peer::Who,
     view::View,
 };
@@ -35,10 +36,8 @@ pub(crate) enum Resource {
     Answers,
     OpenApi,
     Usage,
-    /// `/metrics`, with gpumon's own names or those of dcgm-exporter.
-    Metrics {
-        dcgm: bool,
-    },
+    /// `/metrics`, by its names and its format.
+    Metrics(PageKey),
     Page(String),
 }
 
@@ -68,16 +67,30 @@ pub(crate) async fn respond(
     write: impl FnOnce(&Hub) -> Vec<u8> + Send + 'static,
 ) -> Response {
     let compress = accepts_gzip(headers);
+    let write = move |hub: &Hub| if compress { gzip(&write(hub)) } else { write(hub) };
+    respond_encoded(app, compress, who, view, resource, content_type, write).await
+}
+
+/// The same, where `write` compresses it or not.
+pub(crate) async fn respond_encoded(
+    app: &AppState,
+    is_gzip: bool,
+    who: Who,
+    view: View,
+    resource: Resource,
+    content_type: &'static str,
+    write: impl FnOnce(&Hub) -> Vec<u8> + Send + 'static,
+) -> Response {
     let hub = Arc::clone(&app.hub);
-    let key = CacheKey { who, resource, change: hub.change(), view, gzip: compress };
-    let write = move || if compress { gzip(&write(&hub)) } else { write(&hub) };
+    let key = CacheKey { who, resource, change: hub.change(), view, gzip: is_gzip };
+    let write = move || write(&hub);
     let is_long = matches!(key.resource, Resource::Snapshot { history_ms: Some(_), .. } | Resource::History { .. });
     let encoder = if is_long { &app.encoders.long_responses } else { &app.encoders.responses };
     let Ok(bytes) = encoder.answer(who, key, write).await else {
         let message = "too many large answers are being sent: try again in a few seconds\n";
         return (StatusCode::SERVICE_UNAVAILABLE, [(header::RETRY_AFTER, "5")], message).into_response();
     };
-    encoded(bytes, content_type, compress)
+    encoded(bytes, content_type, is_gzip)
 }
 
 /// Answers with what is written already: compressed, where the client takes that.

@@ -16,6 +16,7 @@ use tower_http::{set_header::SetResponseHeaderLayer, timeout::TimeoutLayer};
 use crate::{
     alerts, answers,
     app::AppState,
+    cells,
     guard::{self, Access},
     marks, metrics, openapi, page, past, pause, peer, replay, runs, snapshot, stream, usage,
 };
@@ -32,6 +33,7 @@ pub(crate) fn router(state: AppState, access: Access) -> Router {
         .route("/api/v1/resume", post(pause::resume).route_layer(may_change))
         .merge(runs::router(&state))
         .merge(marks::router(&state))
+        .merge(cells::router(&state))
         .merge(replay::routes::router(&state))
         .merge(alerts::router())
         .route("/", get(page::index))
@@ -43,6 +45,7 @@ pub(crate) fn router(state: AppState, access: Access) -> Router {
         .route("/api/v1/usage", get(usage::usage))
         .route("/metrics", get(metrics::metrics))
         .route("/metrics/dcgm", get(metrics::dcgm))
+        .route("/metrics/dcgm-4.9", get(metrics::dcgm_49))
         .route("/healthz", get(healthz))
         .route("/readyz", get(readyz))
         .layer(TimeoutLayer::with_status_code(StatusCode::REQUEST_TIMEOUT, LONGEST_REQUEST))
@@ -76,7 +79,8 @@ async fn healthz() -> &'static str {
 async fn readyz(State(app): State<AppState>) -> Response {
     let collector = app.hub.collector();
     if app.hub.is_fresh(now_ms()) {
-        return "ready\n".into_response();
+        let joined = collector.joined.map(|socket| format!("joined the server at {socket}\n"));
+        return format!("ready\n{}", joined.unwrap_or_default()).into_response();
     }
     let none = if app.replay.is_some() { "a recording is replayed" } else { "no fresh sample" };
     let message = collector.message.unwrap_or_else(|| none.to_owned());

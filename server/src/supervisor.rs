@@ -16,6 +16,7 @@ use crate::{
     control::{Control, Order},
     frame::CollectorState,
     hub::Hub,
+    join::{Join, JoinSettings},
     stuck_collectors::StuckCollectors,
 };
 
@@ -58,9 +59,12 @@ pub(crate) async fn supervise(
     hub: Arc<Hub>,
     control: Arc<Control>,
     interval: watch::Receiver<Duration>,
+    join: Option<JoinSettings>,
 ) {
     let mut orders = control.orders();
-    let mut supervisor = Supervisor { collector, hub, control, interval, stuck_collectors: StuckCollectors::default() };
+    let join = join.map(|settings| Join::new(settings, interval.clone()));
+    let stuck_collectors = StuckCollectors::default();
+    let mut supervisor = Supervisor { collector, hub, control, interval, join, stuck_collectors };
     loop {
         supervisor.keep_running(&mut orders).await;
         supervisor.keep_paused(&mut orders).await;
@@ -73,6 +77,8 @@ struct Supervisor {
     control: Arc<Control>,
     /// What the clients want.
     interval: watch::Receiver<Duration>,
+    /// The server that is shown instead, while it is there.
+    join: Option<Join>,
     stuck_collectors: StuckCollectors,
 }
 
@@ -82,9 +88,17 @@ impl Supervisor {
         let mut backoff = Backoff::default();
         let mut last_message = None;
         loop {
+            if let Some(join) = &mut self.join {
+                tokio::select! {
+                    biased;
+                    () = pause_ordered(&self.control, orders) => return,
+                    () = join.follow(&self.hub) => {}
+                }
+            }
             let started = Instant::now();
             let Some(end) = self.run_once(orders).await else { return };
             let (state, message, wait) = match end {
+                End::NotNeeded => continue,
                 End::NothingToRead(message) => (CollectorState::Unavailable, message, RETRY_INTERVAL),
                 End::Broken { message, had_begun } => {
                     let wait = backoff.pause_after(started.elapsed(), had_begun);
@@ -116,6 +130,7 @@ impl Supervisor {
         let end = tokio::select! {
             biased;
             () = pause_ordered(&self.control, orders) => None,
+            () = available(&mut self.join) => Some(End::NotNeeded),
             end = running.monitor(&self.hub) => Some(end),
         };
         self.stuck_collectors.kill(running.child).await;
@@ -145,6 +160,14 @@ impl Supervisor {
                 () = sleep(STUCK_CHECK_INTERVAL), if !holders.is_empty() => {}
             }
         }
+    }
+}
+
+/// Completes when another server can be joined.
+async fn available(join: &mut Option<Join>) {
+    match join {
+        Some(join) => join.available().await,
+        None => std::future::pending().await,
     }
 }
 

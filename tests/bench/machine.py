@@ -1,5 +1,6 @@
 """A machine that does not exist, for a program under measurement: the fake library, and processes on its GPUs."""
 
+import os
 import shutil
 import subprocess
 import tempfile
@@ -16,9 +17,11 @@ PORT = 19123
 class Machine:
     """A scenario with processes that really exist, and the environment that makes a program read it."""
 
-    def __init__(self, gpus=8, processes=4, extra=""):
+    def __init__(self, gpus=8, processes=4, extra="", jobs=False):
+        """With `jobs`, each process is of a Slurm job of its own."""
         self.folder = tempfile.TemporaryDirectory()
-        self.sleepers = [subprocess.Popen(["sleep", "100000"]) for _ in range(gpus * processes)]
+        job = lambda at: {**os.environ, "SLURM_JOB_ID": str(1000 + at)} if jobs else None
+        self.sleepers = [subprocess.Popen(["sleep", "100000"], env=job(at)) for at in range(gpus * processes)]
         scenario = [f"gpus = {gpus}", extra]
         for at, sleeper in enumerate(self.sleepers):
             scenario.append(f'[[process]]\ngpu = {at % gpus}\npid = {sleeper.pid}\nmemory = "4 GiB"\nsm_percent = 20')

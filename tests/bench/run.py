@@ -20,6 +20,7 @@ from pathlib import Path
 
 import clients
 import history
+import scrapes
 import wall
 import wire
 from machine import GPUMON, PORT, ROOT, Machine
@@ -56,14 +57,15 @@ def peers():
 
 
 # All that top can be told to show of processes.
-EVERYTHING = """tree = true
+EVERYTHING = """[top]
+tree = true
 columns = ["gpu", "pid", "user", "kind", "memory", "share", "sm", "memory-busy", "encoder", "decoder", "cpu", "host-memory", "threads", "time", "what"]
 """
 
 
 def top(seconds):
     with Machine() as machine:
-        settings = machine.path / "top.toml"
+        settings = machine.path / "config.toml"
         settings.write_text(EVERYTHING)
         command = [GPUMON, "top", "--no-daemon", "--config", settings]
         environment = {**machine.environment, "TERM": "xterm-256color", "LC_ALL": "C.UTF-8"}
@@ -172,7 +174,7 @@ def look(_):
         missed.extend(wall.run(GPUMON, busy=busy))
 
 
-BENCHES = {bench.__name__: bench for bench in (cost, top, tick, calls, hung, history.history, day, look)}
+BENCHES = {bench.__name__: bench for bench in (cost, top, tick, calls, hung, scrapes.scrapes, history.history, day, look)}
 CLIENTS = {bench.__name__: bench for bench in (*clients.BENCHES, wire.wire)}
 
 

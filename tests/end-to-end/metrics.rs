@@ -30,9 +30,46 @@ fn every_gpu_is_told_in_gpumons_names_and_in_dcgms() {
         assert_eq!(utilization.len(), 2, "{page}");
         assert!(utilization[1].contains(&format!("UUID=\"{uuid}\"")) && utilization[1].ends_with("} 80"));
     }
-    let refused = server.get("/metrics?format=json");
-    assert_eq!(refused.status, 400);
-    assert!(refused.body.contains("format=dcgm"), "{}", refused.body);
+    for path in ["/metrics/dcgm-4.9", "/metrics?format=dcgm-4.9"] {
+        let page = server.get(path).body;
+        let utilization = page.lines().filter(|line| line.starts_with("DCGM_FI_DEV_GPU_UTIL_RATIO{")).nth(1).unwrap();
+        assert!(utilization.contains(",hostname=\"") && utilization.ends_with("} 0.8"), "{page}");
+    }
+    for path in ["/metrics?format=json", "/metrics?links=maybe", "/metrics?link=true"] {
+        let refused = server.get(path);
+        assert_eq!(refused.status, 400);
+        assert!(refused.body.contains("dcgm-4.9, and links=true or false"), "{}", refused.body);
+    }
+}
+
+#[test]
+fn an_xid_is_a_condition_and_counted_by_its_code() {
+    let fake = Fake::new("gpus = 2\n[[event]]\ngpu = 1\nat_s = 3\nkind = \"xid\"\ncode = 31\n");
+    let server = Server::over(&fake, &[]);
+    eventually("it is ready", || server.get("/readyz").status == 200);
+    let series = |name: &str, of: &str| {
+        let page = server.get("/metrics").body;
+        page.lines()
+            .find(|line| line.starts_with(name) && line.contains(of))
+            .and_then(|line| line.rsplit(' ').next()?.parse::<f64>().ok())
+    };
+    let of_gpu = |gpu: u32| series(&format!("gpumon_condition{{gpu=\"{gpu}\""), "condition=\"xid\"");
+    eventually("it is counted", || series("gpumon_gpu_xid_errors_total", "code=\"31\"") == Some(1.0));
+    eventually("it is a condition", || of_gpu(1) == Some(1.0));
+    assert_eq!((series("gpumon_gpu_xid{", "code=\"31\""), of_gpu(0)), (Some(1.0), Some(0.0)));
+}
+
+#[test]
+fn links_have_series_of_their_own_only_on_request() {
+    let fake = Fake::new("gpus = 1\n[[gpu]]\nindex = 0\nnvlinks = 6\nnvlinks_down = [2]\n");
+    let server = Server::over(&fake, &[]);
+    let count = |path: &str, start: &str| server.get(path).body.lines().filter(|line| line.starts_with(start)).count();
+    eventually("links are read", || count("/metrics?links=true", "gpumon_nvlink_up{") == 6);
+    assert_eq!(count("/metrics", "gpumon_nvlink_"), 0);
+    assert_eq!(count("/metrics?links=false", "gpumon_nvlink_"), 0);
+    let page = server.get("/metrics").body;
+    let down = page.lines().find(|line| line.starts_with("gpumon_gpu_nvlinks{") && line.contains("state=\"down\""));
+    assert!(down.is_some_and(|line| line.ends_with(" 1")), "{page}");
 }
 
 #[test]
@@ -51,7 +88,7 @@ fn a_hung_gpu_is_down_within_a_moment_and_delays_no_answer() {
         let begun = Instant::now();
         let page = server.get("/metrics").body;
         let of_hung = page.lines().filter(|line| line.contains("gpu=\"1\""));
-        assert!(of_hung.clone().any(|line| line.contains("state=\"hung\"")), "{page}");
+        assert!(of_hung.clone().any(|line| line.ends_with("state=\"hung\"} 1")), "{page}");
         assert_eq!(of_hung.filter(|line| line.starts_with("gpumon_gpu_memory")).count(), 0, "{page}");
         assert!(page.contains("gpumon_gpu_memory_used_bytes{gpu=\"0\""));
         begun.elapsed()

@@ -216,9 +216,17 @@ fn pages_of_other_origins_and_names_are_refused_on_every_route() {
     let fake = Fake::new("gpus = 1");
     let server = Server::over(&fake, &[]);
     let upgrade = ["Upgrade: websocket", "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="];
-    for path in
-        ["/", "/api/v1/snapshot", "/api/v1/stream", "/healthz", "/readyz", "/metrics", "/metrics/dcgm", "/assets/x.js"]
-    {
+    for path in [
+        "/",
+        "/api/v1/snapshot",
+        "/api/v1/stream",
+        "/healthz",
+        "/readyz",
+        "/metrics",
+        "/metrics/dcgm",
+        "/metrics/dcgm-4.9",
+        "/assets/x.js",
+    ] {
         for foreign in ["Origin: http://evil.example", "Origin: null", "Host: evil.example"] {
             let headers = [&upgrade[..], &[foreign]].concat();
             assert_eq!(ask(server.port, path, &headers).status, 403, "{path} with {foreign}");

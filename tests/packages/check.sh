@@ -71,12 +71,16 @@ shares /usr/share vendor-completions
 runs 0 man -w gpumon; has '^/usr/share/man/man1/gpumon.1.gz$'
 runs 0 dpkg --verify gpumon
 if command -v systemctl > /dev/null; then
-    runs 1 systemctl is-enabled gpumon; has '^disabled$'
-    echo "* service: installed and disabled"
+    for unit in gpumon.service gpumon.socket gpumon-public.socket; do
+        runs 1 systemctl is-enabled "$unit"; has '^disabled$'
+    done
+    echo "* service: installed and disabled, and its sockets"
     # Before 252, it wants control groups, and moves processes there.
     if [ "$(systemctl --version | awk 'NR == 1 { print $2 }')" -ge 252 ]; then
-        silent systemd-analyze verify gpumon.service
+        silent systemd-analyze verify gpumon.service gpumon.socket gpumon-public.socket
         echo "* service: verified by $(systemctl --version | head -n 1)"
+        runs 0 systemd-analyze security --offline=true --threshold=20 --no-pager /usr/lib/systemd/system/gpumon.service
+        echo "* service: $(tail -n 1 /tmp/said)"
     fi
 fi
 runs 0 dpkg --purge gpumon

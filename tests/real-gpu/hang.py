@@ -107,11 +107,10 @@ def start(code, ranks=1):
 
 
 def trace(process):
-    """As a debugger does, on all threads."""
+    """As a debugger does. Its other threads are let be, since whoever traces one has to wait for its end."""
     libc = ctypes.CDLL(None, use_errno=True)
-    for task in os.listdir(f"/proc/{process.pid}/task"):
-        if libc.ptrace(PTRACE_SEIZE, int(task), None, None):
-            sys.exit(f"cannot trace the load: {os.strerror(ctypes.get_errno())}")
+    if libc.ptrace(PTRACE_SEIZE, process.pid, None, None):
+        sys.exit(f"cannot trace the load: {os.strerror(ctypes.get_errno())}")
 
 
 def suspected(server):

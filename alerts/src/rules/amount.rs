@@ -50,6 +50,7 @@ pub fn units(unit: Unit) -> &'static [(&'static str, f64)] {
         Unit::Joules => &[("J", 1.0), ("kJ", 1e3), ("MJ", 1e6), ("Wh", 3.6e3), ("kWh", 3.6e6)],
         Unit::Celsius | Unit::CelsiusDifference => &[("C", 1.0), ("°C", 1.0)],
         Unit::Megahertz => &[("MHz", 1.0), ("GHz", 1e3)],
+        Unit::Seconds => &[("s", 1.0), ("min", 60.0), ("h", 3600.0)],
         Unit::Count => &[],
     }
 }

@@ -224,7 +224,7 @@ fn series(name: &str, seconds: &[Node], with_zeros: bool) -> String {
     let is_read = |node: &Node| node.collector == Collector::Running;
     add(format!("gpumon_collector_up{{{host}}}"), &|node| Some(f64::from(u8::from(is_read(node)))));
     for (collector, word) in COLLECTORS {
-        let series = format!("gpumon_collector_state_info{{state=\"{word}\",{host}}}");
+        let series = format!("gpumon_collector_state{{state=\"{word}\",{host}}}");
         add(series, &|node| state(node.collector == collector));
     }
     add(format!("gpumon_host_memory_used_bytes{{{host}}}"), &|node| {
@@ -245,13 +245,15 @@ fn series(name: &str, seconds: &[Node], with_zeros: bool) -> String {
             Some(f64::from(u8::from(is_up)))
         });
         for word in ["ok", "asleep", "lost"] {
-            let series = format!("gpumon_gpu_state_info{{state=\"{word}\",{labels}}}");
+            let series = format!("gpumon_gpu_state{{state=\"{word}\",{labels}}}");
             add(series, &|node| state(gpu(node)?.health.word() == word));
         }
-        for (severity, word) in [(Severity::Notice, "notice"), (Severity::Warning, "warning")] {
-            let series = format!("gpumon_condition{{condition=\"throttled\",severity=\"{word}\",{labels}}}");
-            add(series, &|node| state(gpu(node)?.conditions.iter().any(|it| it.severity == severity)));
-        }
+        let severity =
+            |node: &Node| Some(gpu(node)?.conditions.iter().map(|it| it.severity as u8 + 1).max().unwrap_or(0));
+        add(format!("gpumon_condition{{condition=\"throttled\",{labels}}}"), &|node| state(severity(node)? > 0));
+        add(format!("gpumon_condition_severity{{condition=\"throttled\",{labels}}}"), &|node| {
+            Some(f64::from(severity(node)?)).filter(|severity| *severity > 0.0)
+        });
     }
     text
 }

@@ -50,6 +50,7 @@ impl Drawn for Unit {
             Self::Celsius | Self::CelsiusDifference => format!("{value:.0} {}", glyphs.celsius()),
             Self::Megahertz => format!("{value:.0} MHz"),
             Self::BytesPerSecond => rate(value),
+            Self::Seconds => format!("{value:.0} s"),
             Self::Count => format!("{value:.0}"),
         }
     }
@@ -69,7 +70,7 @@ impl Drawn for Unit {
 
     fn meaning(self) -> Meaning {
         match self {
-            Self::Percent | Self::Count => Meaning::Utilization,
+            Self::Percent | Self::Seconds | Self::Count => Meaning::Utilization,
             Self::Bytes => Meaning::Memory,
             Self::Watts | Self::Joules => Meaning::Power,
             Self::Celsius | Self::CelsiusDifference | Self::Megahertz => Meaning::Temperature,

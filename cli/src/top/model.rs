@@ -304,6 +304,7 @@ mod tests {
             state: CollectorState::Unavailable,
             since_ms: u64::MAX,
             resumes_ms: None,
+            joined: None,
             message: Some("a\u{9b}b".to_owned()),
         };
         model.ingest(Update::Collector(status));

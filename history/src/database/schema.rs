@@ -103,6 +103,15 @@ pub(super) const TABLES: &[Table] = &[
         kept: Some(("to_ms", YEAR_MS)),
     },
     Table {
+        name: "cell",
+        meaning: "Executions of notebooks' cells, as the keys of [Cell](api.md#cell).",
+        columns: "notebook TEXT NOT NULL, kernel_id TEXT NOT NULL, cell_id TEXT NOT NULL, execution_count INTEGER, \
+                  started_ms INTEGER NOT NULL, ended_ms INTEGER NOT NULL, gpus TEXT NOT NULL, gpu_ms REAL, peak_bytes REAL, \
+                  change_bytes REAL, joules REAL, shared INTEGER NOT NULL, UNIQUE (kernel_id, cell_id, started_ms)",
+        indexes: &[("cell_end", "cell (ended_ms)")],
+        kept: Some(("ended_ms", YEAR_MS)),
+    },
+    Table {
         name: "run",
         meaning: "Runs of the workload runner. `json` is a [Run](api.md#run).",
         columns: "id TEXT PRIMARY KEY, from_ms INTEGER NOT NULL, to_ms INTEGER, json TEXT NOT NULL",

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use gpumon_probe::model::{
-    Event, EventKind,
+    Cell, Event, EventKind,
     fields::{Field, GPU_FIELDS, HOST_FIELDS, Kind},
 };
 use rusqlite::{OptionalExtension, Row, params, types::ValueRef};
@@ -167,13 +167,16 @@ impl Database {
         statement.query_row(params![at_ms as i64, device], |row| read_row(row, subject)).optional()
     }
 
-    /// Adds an event, and the run that it tells of.
+    /// Adds an event, and the run or cell that it tells of.
     pub(crate) fn add_event(&self, event: &Event) -> Result<(), rusqlite::Error> {
         let json = serde_json::to_value(event).unwrap_or_default();
         let kind = json["what"].as_str().unwrap_or_default();
         let uuid = event.gpu.as_ref().and_then(|gpu| gpu.uuid.as_ref());
         let sql = "INSERT INTO event (at_ms, uuid, kind, json) VALUES (?1, ?2, ?3, ?4)";
         self.connection.prepare_cached(sql)?.execute(params![event.at_ms as i64, uuid, kind, json.to_string()])?;
+        if let EventKind::Cell(cell) = &event.what {
+            return self.add_cell(cell);
+        }
         let (EventKind::RunBegan(run) | EventKind::RunEnded(run)) = &event.what else { return Ok(()) };
         let end = matches!(event.what, EventKind::RunEnded(_)).then_some(event.at_ms as i64);
         let json = serde_json::to_string(run).unwrap_or_default();
@@ -181,6 +184,30 @@ impl Database {
             "INSERT INTO run (id, from_ms, to_ms, json) VALUES (?1, ?2, ?3, ?4)
              ON CONFLICT (id) DO UPDATE SET to_ms = ?3, json = ?4",
             params![run.run, event.at_ms as i64, end, json],
+        )?;
+        Ok(())
+    }
+
+    /// Told twice, as by two pages that show one notebook, it is there once.
+    fn add_cell(&self, cell: &Cell) -> Result<(), rusqlite::Error> {
+        let gpus = cell.gpus.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+        self.connection.execute(
+            "INSERT OR REPLACE INTO cell (notebook, kernel_id, cell_id, execution_count, started_ms, ended_ms, gpus, gpu_ms,
+             peak_bytes, change_bytes, joules, shared) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+            params![
+                cell.notebook,
+                cell.kernel_id,
+                cell.cell_id,
+                cell.execution_count,
+                cell.started_ms as i64,
+                cell.ended_ms as i64,
+                gpus,
+                cell.gpu_ms,
+                cell.peak_bytes,
+                cell.change_bytes,
+                cell.joules,
+                cell.shared
+            ],
         )?;
         Ok(())
     }

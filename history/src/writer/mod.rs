@@ -12,7 +12,11 @@ mod write_loop;
 use std::{
     io,
     path::PathBuf,
-    sync::{Arc, Mutex, PoisonError, mpsc::sync_channel},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+        mpsc::sync_channel,
+    },
     thread,
     time::Duration,
 };
@@ -64,6 +68,7 @@ pub struct Restored {
 pub struct Writer {
     inbox: Arc<Inbox>,
     status: Arc<Mutex<Status>>,
+    size_bytes: Arc<AtomicU64>,
     folder: PathBuf,
 }
 
@@ -81,10 +86,17 @@ impl Writer {
     ) -> io::Result<Self> {
         let (inbox, status) = (Arc::<Inbox>::default(), Arc::<Mutex<Status>>::default());
         let folder = settings.folder.clone();
-        let mut thread = WriterThread::new(settings, &status, (Box::new(restore), reach_ms), Box::new(tell));
+        let size_bytes = Arc::new(AtomicU64::new(settings.size_bytes));
+        let mut thread =
+            WriterThread::new(settings, &size_bytes, &status, (Box::new(restore), reach_ms), Box::new(tell));
         let items = Arc::clone(&inbox);
         thread::Builder::new().name("history".to_owned()).spawn(move || thread.run(&items))?;
-        Ok(Self { inbox, status, folder })
+        Ok(Self { inbox, status, size_bytes, folder })
+    }
+
+    /// How large the file may become from now on; what is too much is deleted within a minute of the next write.
+    pub fn limit(&self, size_bytes: u64) {
+        self.size_bytes.store(size_bytes, Ordering::Relaxed);
     }
 
     /// Hands it a bucket. It never waits; what a disk that does not work cannot take is kept for as long as memory keeps

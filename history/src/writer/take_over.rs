@@ -6,7 +6,7 @@ use super::inbox::Pending;
 use crate::{bucket::BUCKET_MS, database::Database, span::ConditionSpan};
 
 /// Forgets what is on disk already, up to the bucket `newest_ms`. What was the matter then and still is, is known to this
-/// program alone from now on; so are its marks and its runs.
+/// program alone from now on; so are its marks, cells and runs.
 pub(super) fn forget_known(pending: &mut Pending, database: &Database, newest_ms: u64) -> Result<(), rusqlite::Error> {
     let mut open: Vec<ConditionSpan> = Vec::new();
     pending.retain(|bucket| {
@@ -21,7 +21,7 @@ pub(super) fn forget_known(pending: &mut Pending, database: &Database, newest_ms
     let mut kept = Vec::new();
     for event in pending.events.drain(..) {
         let is_own = match &event.what {
-            EventKind::Mark(_) => true,
+            EventKind::Mark(_) | EventKind::Cell(_) => true,
             EventKind::RunBegan(run) | EventKind::RunStep(run) | EventKind::RunEnded(run) => {
                 !database.has_run(&run.run)?
             }

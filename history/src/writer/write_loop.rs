@@ -3,7 +3,10 @@
 use std::{
     fs::File,
     io,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -52,6 +55,8 @@ type Restore = Box<dyn FnOnce(Restored) + Send>;
 
 pub(super) struct WriterThread {
     settings: Settings,
+    /// The most that it takes on disk, which can be changed.
+    size_bytes: Arc<AtomicU64>,
     status: Arc<Mutex<Status>>,
     /// Held for as long as nobody else may write here.
     lock: Option<File>,
@@ -78,12 +83,14 @@ pub(super) struct WriterThread {
 impl WriterThread {
     pub(super) fn new(
         settings: Settings,
+        size_bytes: &Arc<AtomicU64>,
         status: &Arc<Mutex<Status>>,
         restore: (Restore, u64),
         tell: Box<dyn Fn(&str) + Send>,
     ) -> Self {
         Self {
             settings,
+            size_bytes: Arc::clone(size_bytes),
             status: Arc::clone(status),
             lock: None,
             open: None,
@@ -286,7 +293,8 @@ impl WriterThread {
         let Some(open) = &mut self.open else { return Ok(()) };
         let (buckets, events) = (self.pending.part(), &self.pending.events);
         let newest_ms = buckets.last().map(|bucket| bucket.at_ms + BUCKET_MS);
-        let Settings { folder, size_bytes } = &self.settings;
+        let Settings { folder, .. } = &self.settings;
+        let size_bytes = self.size_bytes.load(Ordering::Relaxed);
         // Where a reader lets it grow, nothing is lost for that.
         let wal_bytes = wal_bytes(folder).min(size_bytes / 10);
         let limits = Limits { size_bytes: size_bytes - wal_bytes };
@@ -309,7 +317,7 @@ impl WriterThread {
         if is_due {
             self.forget_at = Instant::now() + RETRY;
             let in_use = self.salvage.as_ref().map(|(_, aside)| &**aside);
-            forget_damaged(folder, *size_bytes, in_use)?;
+            forget_damaged(folder, size_bytes, in_use)?;
         }
         if let Some(written_ms) = newest_ms {
             self.newest_ms = self.newest_ms.max(Some(written_ms - BUCKET_MS));

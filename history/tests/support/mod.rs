@@ -29,7 +29,7 @@ fn stat<S>(field: &Field<S>, place: u64, device: u64, at_ms: u64) -> Option<Stat
         Unit::Percent => 100.0,
         Unit::Bytes => 141e9,
         Unit::Watts => 700.0,
-        Unit::Joules | Unit::Count => 8.0,
+        Unit::Joules | Unit::Seconds | Unit::Count => 8.0,
         Unit::Celsius | Unit::CelsiusDifference => 90.0,
         Unit::Megahertz => 1980.0,
         Unit::BytesPerSecond => 50e9,

@@ -63,7 +63,8 @@ pub fn check_details(details: &mut GpuDetails) {
     keep_if(&mut details.bar1, |bar1| bar1.used_bytes <= bar1.total_bytes);
     for link in inner(&mut details.nvlinks).into_iter().flatten() {
         let NvLink { tx_bytes_total, rx_bytes_total, errors_total, bytes_per_second, .. } = link;
-        for counter in [tx_bytes_total, rx_bytes_total, errors_total] {
+        let by_kind = [&mut link.replays_total, &mut link.recoveries_total, &mut link.crc_errors_total];
+        for counter in [tx_bytes_total, rx_bytes_total, errors_total].into_iter().chain(by_kind) {
             keep_if(counter, |total| *total <= MOST_COUNTED);
         }
         keep_if(bytes_per_second, |rate| (0.0..=MOST_BYTES_PER_SECOND).contains(rate));

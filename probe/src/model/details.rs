@@ -225,8 +225,22 @@ pub struct NvLink {
     pub tx_bytes_total: Reading<u64>,
     /// Counter: data received, in bytes (`NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX`, per link).
     pub rx_bytes_total: Reading<u64>,
-    /// Counter: errors of all kinds (`nvmlDeviceGetNvLinkErrorCounter`: replay, recovery, and both CRCs).
+    /// Counter: errors of the three kinds below.
     pub errors_total: Reading<u64>,
+    /// Counter: packets that had to be sent again (`NVML_FI_DEV_NVLINK_ERROR_DL_REPLAY`).
+    #[serde(default = "not_read")]
+    pub replays_total: Reading<u64>,
+    /// Counter: the link was trained anew (`NVML_FI_DEV_NVLINK_ERROR_DL_RECOVERY`).
+    #[serde(default = "not_read")]
+    pub recoveries_total: Reading<u64>,
+    /// Counter: packets with a wrong checksum (`NVML_FI_DEV_NVLINK_ERROR_DL_CRC`).
+    #[serde(default = "not_read")]
+    pub crc_errors_total: Reading<u64>,
+}
+
+/// Recordings of earlier versions do not have it.
+fn not_read() -> Reading<u64> {
+    Reading::Absent(Absence::NotReadYet)
 }
 
 /// What is at the other end of an `NVLink`.
@@ -284,6 +298,11 @@ pub enum RecoveryAction {
     DrainP2p,
     /// Let running programs end, then reset the GPU.
     DrainAndReset,
+}
+
+impl RecoveryAction {
+    /// Every action, by NVML's number.
+    pub const ALL: [Self; 5] = [Self::None, Self::GpuReset, Self::NodeReboot, Self::DrainP2p, Self::DrainAndReset];
 }
 
 /// One fan.

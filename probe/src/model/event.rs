@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-use super::{Alert, Condition, Reading};
+use super::{Alert, Cell, Condition, Reading};
 use crate::{flat, tagged};
 
 /// What happened, when, and to which GPU.
@@ -27,6 +27,20 @@ pub struct GpuRef {
     pub index: u32,
     /// Its UUID, where the driver has told it.
     pub uuid: Option<String>,
+}
+
+impl Event {
+    /// Whether both tell the same. Who may see more of a process has another name for it.
+    pub fn is_same(&self, other: &Self) -> bool {
+        use EventKind::{ProcessEnded, ProcessStarted};
+        let is_alike = match (&self.what, &other.what) {
+            (ProcessStarted(one), ProcessStarted(other)) | (ProcessEnded(one), ProcessEnded(other)) => {
+                one.pid == other.pid
+            }
+            (one, other) => one == other,
+        };
+        self.at_ms == other.at_ms && self.gpu == other.gpu && is_alike
+    }
 }
 
 /// What happened, told apart by `what`.
@@ -72,6 +86,8 @@ pub enum EventKind {
     RunEnded(Run),
     /// Somebody marked this moment, as the beginning of an epoch.
     Mark(Mark),
+    /// A notebook's cell was executed; the event is at its end.
+    Cell(Cell),
     /// An alert began to fire.
     AlertFiring(Alert),
     /// It fires no more. The alert is as it was last.
@@ -198,6 +214,7 @@ tagged!(EventKind by "what" {
     "run_step" => RunStep(rest),
     "run_ended" => RunEnded(rest),
     "mark" => Mark(rest),
+    "cell" => Cell(rest),
     "alert_firing" => AlertFiring(rest),
     "alert_resolved" => AlertResolved(rest),
     "alert_problem" => AlertProblem { message },

@@ -51,10 +51,14 @@ impl Owner {
         let slurm = self.slurm.as_ref().map(|job| of(JobKind::Slurm, &job.job_id));
         let pod = || self.pod.as_ref().map(|pod| of(JobKind::Pod, &pod.uid));
         let container = || self.container.as_ref().map(|container| of(JobKind::Container, &container.id));
-        // Everything that a user starts is in the service of their own manager, and scopes are of sessions.
-        let is_service = |unit: &&String| unit.ends_with(".service") && !unit.starts_with("user@");
-        let service = || self.unit.as_ref().filter(is_service).map(|unit| of(JobKind::Service, unit));
+        let service = || self.service().map(|unit| of(JobKind::Service, unit));
         slurm.or_else(pod).or_else(container).or_else(service)
+    }
+
+    /// The systemd service that started it. Everything that a user starts is in the service of their own manager, and
+    /// scopes are of sessions: both say nothing.
+    pub fn service(&self) -> Option<&str> {
+        self.unit.as_deref().filter(|unit| unit.ends_with(".service") && !unit.starts_with("user@"))
     }
 }
 

@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::{CommandLines, process_reader::ProcessReader, table::ProcessFields, workers::Shared};
-use crate::model::Process;
+use crate::model::{Process, Reading};
 
 /// Finds out what the driver does not know of processes.
 #[derive(Clone)]
@@ -56,16 +56,15 @@ impl Resolver {
     ///
     /// A process that ended since the driver listed it stays in the list, with its details unknown.
     pub fn fill(&mut self, processes: &mut [Process], patience: Duration) {
-        self.ask(processes, patience);
+        self.ask(processes.iter().map(|process| process.pid).collect(), patience);
         for process in processes {
             self.describe(process, ProcessFields::All);
         }
     }
 
     /// Asks for every process of one reading, as [`Self::fill`] does.
-    pub(crate) fn ask(&mut self, processes: &[Process], patience: Duration) {
+    pub(crate) fn ask(&mut self, listed: BTreeSet<u32>, patience: Duration) {
         let deadline = Instant::now() + patience;
-        let listed: BTreeSet<u32> = processes.iter().map(|process| process.pid).collect();
         let ended: Vec<u32> = self.listed.difference(&listed).copied().collect();
         let mut pending: Vec<u32> = listed.difference(&self.listed).copied().collect();
         let mut state = self.shared.lock();
@@ -89,6 +88,16 @@ impl Resolver {
             }
             state = self.shared.wait(state, left);
         }
+    }
+
+    /// Whose process it is; `None` where that is not known.
+    pub(crate) fn uid(&self, pid: u32) -> Option<u32> {
+        self.shared.lock().table.uid(pid)
+    }
+
+    /// What it is called; `None` where that is not known.
+    pub(crate) fn name(&self, pid: u32) -> Option<Reading<String>> {
+        self.shared.lock().table.name(pid)
     }
 
     pub(crate) fn describe(&self, process: &mut Process, fields: ProcessFields) {

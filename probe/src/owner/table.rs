@@ -167,6 +167,13 @@ impl Table {
         Some(self.entries.get(&pid)?.basics.as_ref()?.user?.uid)
     }
 
+    /// What it is called; `None` where that is not known.
+    pub(super) fn name(&self, pid: u32) -> Option<Reading<String>> {
+        let Entry { basics, details, .. } = self.entries.get(&pid)?;
+        let told = details.as_ref().map(|details| details.name.clone());
+        told.or_else(|| Some(Reading::Now(basics.as_ref()?.name.clone())))
+    }
+
     /// Whether everything is known of a process that there is to know.
     pub(super) fn is_complete(&self, pid: u32) -> bool {
         self.entries

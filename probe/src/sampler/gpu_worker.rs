@@ -165,7 +165,7 @@ impl GpuWorker {
         let Reading::Now(processes) = &mut sample.processes else { return Vec::new() };
         let patience = if is_first { FIRST_OWNERS } else { OWNERS.min(self.interval.get() / 5) };
         if let Some(resolver) = &mut self.resolver {
-            resolver.ask(processes, patience);
+            resolver.ask(processes.iter().map(|process| process.pid).collect(), patience);
         }
         let describe = |process: &mut _, how| {
             if let Some(resolver) = &self.resolver {

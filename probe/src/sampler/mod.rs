@@ -9,7 +9,7 @@ mod gpu_worker;
 mod host_worker;
 mod learned;
 mod message;
-mod process_list;
+pub(crate) mod process_list;
 mod sampling;
 mod shared_interval;
 mod threads;

@@ -17,14 +17,14 @@ const ALL_BYTES: usize = 1 << 20;
 const LEAST_BYTES: usize = 32 << 10;
 
 /// Bytes of JSON for the processes of each of so many GPUs.
-pub(super) fn budget(gpus: u32) -> usize {
+pub(crate) fn budget(gpus: u32) -> usize {
     (ALL_BYTES / (gpus.max(1) as usize)).max(LEAST_BYTES)
 }
 
 /// The processes that fit into `budget`, in the order of their PIDs, and those that do not. The ones with the most
 /// memory are listed. `describe` fills in the texts of a process, one at a time, so that no more of them are in memory
 /// than are listed.
-pub(super) fn fit(
+pub(crate) fn fit(
     mut processes: Vec<Process>,
     budget: usize,
     mut describe: impl FnMut(&mut Process, ProcessFields),

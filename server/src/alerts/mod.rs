@@ -48,14 +48,19 @@ const RENEW_INTERVAL: Duration = Duration::from_secs(10);
 /// Which rules hold.
 #[derive(Debug, Clone)]
 pub struct AlertSettings {
-    /// Where they are read anew from.
-    pub file: PathBuf,
     /// As they were read at the start.
     pub rules: AlertRules,
     /// With which conditions are found.
     pub conditions: ConditionSettings,
-    /// Changes whenever the file is to be read anew.
-    pub reload: watch::Receiver<u64>,
+    /// Where they are read anew from; `None` for no rules. It changes, perhaps to the same, whenever they are to be.
+    pub file: watch::Receiver<Option<PathBuf>>,
+}
+
+impl Default for AlertSettings {
+    /// No rules, now and later.
+    fn default() -> Self {
+        Self { rules: AlertRules::default(), conditions: ConditionSettings::default(), file: watch::channel(None).1 }
+    }
 }
 
 /// `GET /api/v1/alerts`: every rule and receiver, and how it is.
@@ -86,13 +91,11 @@ struct State {
 }
 
 impl Alerts {
-    pub(crate) fn new(hub: Arc<Hub>, settings: Option<&AlertSettings>) -> Self {
-        let rules = settings.map(|settings| settings.rules.clone()).unwrap_or_default();
+    pub(crate) fn new(hub: Arc<Hub>, rules: &AlertRules, conditions: ConditionSettings) -> Self {
         let of_dispatcher = Arc::clone(&hub);
         let mut dispatcher = Dispatcher::new(Arc::new(move |message| tell_problem(&of_dispatcher, message)));
         dispatcher.replace(&rules.receivers);
-        let conditions = settings.map(|settings| settings.conditions.clone()).unwrap_or_default();
-        let evaluator = Evaluator::new(&rules, TimeZone::system(), conditions);
+        let evaluator = Evaluator::new(rules, TimeZone::system(), conditions);
         let told = (Vec::new(), Instant::now());
         Self { hub, state: Mutex::new(State { evaluator, dispatcher, error: None, told, file: None }) }
     }
@@ -213,11 +216,10 @@ impl State {
 }
 
 /// Evaluates the rules and reads them anew when asked to; keeps in this directory who was told. Never ends.
-pub(crate) async fn run(alerts: Arc<Alerts>, settings: AlertSettings, data_folder: Option<PathBuf>) {
+pub(crate) async fn run(alerts: Arc<Alerts>, mut file: watch::Receiver<Option<PathBuf>>, data_folder: Option<PathBuf>) {
     if let Some(folder) = data_folder {
         alerts.restore(folder).await;
     }
-    let AlertSettings { file, mut reload, .. } = settings;
     let mut samples = alerts.hub.samples();
     let mut ticks = interval(INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -229,10 +231,12 @@ pub(crate) async fn run(alerts: Arc<Alerts>, settings: AlertSettings, data_folde
             // The hub lives as long as this does.
             _ = samples.changed() => {}
             _ = ticks.tick() => {}
-            reloaded = reload.changed(), if may_reload && reading.is_empty() => match reloaded {
+            reloaded = file.changed(), if may_reload && reading.is_empty() => match reloaded {
                 Ok(()) => {
-                    let file = file.clone();
-                    reading.spawn_blocking(move || AlertRules::read(&file));
+                    let file = file.borrow_and_update().clone();
+                    reading.spawn_blocking(move || {
+                        file.map_or_else(|| Ok(AlertRules::default()), |file| AlertRules::read(&file))
+                    });
                 }
                 // Nobody is left who could ask for it.
                 Err(_) => may_reload = false,

@@ -11,6 +11,7 @@ use gpumon_history::{
     bucket::{BUCKET_MS, Bucket, Buckets},
     grid::Grid,
     memory::MemoryTier,
+    span::HistorySpan,
     wanted::Wanted,
     writer::{Restored, Settings, Writer},
 };
@@ -71,7 +72,12 @@ impl Past {
 
     /// Puts what an earlier process has seen before what this one has.
     pub(crate) fn restore(&mut self, minutes: Grid) {
-        self.recent.restore(&minutes.into_span(BUCKET_MS, |_| (0, None)));
+        self.restore_span(&minutes.into_span(BUCKET_MS, |_| (0, None)));
+    }
+
+    /// The same of what another server has seen.
+    pub(crate) fn restore_span(&mut self, minutes: &HistorySpan) {
+        self.recent.restore(minutes);
     }
 
     /// Takes in what the devices are called.
@@ -98,6 +104,13 @@ impl Past {
         let writer = Writer::start(settings, DEPTH_MS, restore, |told| tracing::warn!("{told}"))?;
         self.writer = Some(Arc::new(writer));
         Ok(())
+    }
+
+    /// How large it may become on disk from now on.
+    pub(crate) fn limit(&self, size_bytes: u64) {
+        if let Some(writer) = &self.writer {
+            writer.limit(size_bytes);
+        }
     }
 
     /// The way to the disk, of which what has been begun is on its way now.

@@ -1,4 +1,4 @@
-//! Recent events. Those of processes are many, and marks can be: they must not push out the others.
+//! Recent events. Those of processes and cells are many, and marks can be: they must not push out the others.
 
 use std::collections::VecDeque;
 
@@ -56,6 +56,18 @@ impl EventLog {
         earlier.into_iter().chain(since).for_each(|event| self.add(event));
     }
 
+    /// Puts what another server has seen, too, in its place; what is known already stays as it is.
+    pub(super) fn merge(&mut self, others: Vec<Event>) {
+        let mut events: Vec<_> = std::mem::take(&mut self.events).into();
+        let unknown: Vec<_> =
+            others.into_iter().filter(|event| !events.iter().any(|known| known.is_same(event))).collect();
+        events.extend(unknown);
+        events.sort_by_key(|event| event.at_ms);
+        for event in events {
+            self.add(event);
+        }
+    }
+
     fn make_room(&mut self) {
         if self.events.len() == EVENTS {
             self.events.remove(least_important(&self.events));
@@ -72,12 +84,13 @@ impl EventLog {
     }
 }
 
-/// The oldest; that of the processes, where those have most of the places: whoever starts many of them must not make the
+/// The oldest; that of the processes and cells, where those have most of the places: whoever starts many of them must not make the
 /// Xids of yesterday be forgotten.
 fn least_important(events: &VecDeque<Event>) -> usize {
-    let of_processes = events.iter().filter(|event| is_of_process(event)).count();
-    let oldest = events.iter().position(is_of_process);
-    oldest.filter(|_| of_processes > events.len() / 2).unwrap_or(0)
+    let is_frequent = |event: &&Event| is_of_process(event) || matches!(event.what, EventKind::Cell(_));
+    let frequent = events.iter().filter(is_frequent).count();
+    let oldest = events.iter().position(|event| is_frequent(&event));
+    oldest.filter(|_| frequent > events.len() / 2).unwrap_or(0)
 }
 
 fn is_of_process(event: &Event) -> bool {

@@ -4,11 +4,16 @@
 //! the newest wins for a client that is slow; everything else goes through a `broadcast`, where each one counts.
 
 mod event_log;
+mod joined;
+mod known;
 mod sample_frame;
+mod xid_counts;
 
 use std::{
+    cmp::Reverse,
     collections::BTreeMap,
     io,
+    path::PathBuf,
     sync::{
         Arc, PoisonError, RwLock,
         atomic::{AtomicU64, Ordering},
@@ -18,13 +23,14 @@ use std::{
 
 use gpumon_history::{
     bucket::BUCKET_MS,
+    merge::merged,
     plan::SpanRequest,
     span::HistorySpan,
     wanted::Wanted,
     writer::{Restored, Settings},
 };
 use gpumon_probe::{
-    model::{Event, FiringAlert, GpuDetails, GpuRef, Inventory, Record, Sample, now_ms},
+    model::{Event, EventKind, FiringAlert, GpuDetails, GpuRef, Inventory, Record, Sample, now_ms},
     usage::{Usage, UsageMeter},
     vendor::{DriverAnswers, GpuAnswers},
 };
@@ -37,13 +43,14 @@ use crate::{
     driver_answers::Answers,
     frame::{CollectorState, CollectorStatus, Hello, History, ServerFrame, Snapshot, is_fresh, late_ms},
     history::{self, LATE_MS, Past},
+    join::ask,
     snapshot_parts::SnapshotParts,
     stream::TextFrame,
     view::View,
 };
 
 use self::event_log::EventLog;
-pub(crate) use self::sample_frame::SampleFrame;
+pub(crate) use self::{known::Known, sample_frame::SampleFrame, xid_counts::XidCounts};
 
 /// This many events and states may queue up for a slow client before it is told that it missed some.
 const NOTICES: usize = 256;
@@ -69,6 +76,8 @@ pub(crate) struct Hub {
     usage: RwLock<UsageMeter>,
     /// Counts what has been taken in, so that whoever has read something knows whether there is something newer.
     change_count: AtomicU64,
+    /// Counts changes of the collector's state, of what is there, and Xids: what metrics must not tell late.
+    state_change_count: AtomicU64,
     samples: watch::Sender<SampleFrame>,
     /// Counts samples and notices, so that a client waits for one thing alone.
     wakeups: watch::Sender<u64>,
@@ -89,8 +98,14 @@ struct State {
     details: BTreeMap<u32, Arc<GpuDetails>>,
     answers: DriverAnswers,
     events: EventLog,
-    /// Which alerts fire now.
+    /// Which alerts of this server fire now.
     alerts: Vec<FiringAlert>,
+    /// Which of the server that was joined.
+    alerts_there: Vec<FiringAlert>,
+    /// The socket of the server whose readings these are.
+    joined: Option<PathBuf>,
+    /// Since the start.
+    xids: XidCounts,
 }
 
 /// What alert rules are evaluated on.
@@ -109,6 +124,13 @@ impl State {
     fn played_at_ms(&self) -> Option<u64> {
         self.inventory.as_ref()?.playback?;
         Some(self.sample.as_ref().map_or(0, |sample| sample.at_ms))
+    }
+
+    /// Which alerts fire now, the worst first.
+    fn firing(&self) -> Vec<FiringAlert> {
+        let mut firing = [&self.alerts[..], &self.alerts_there].concat();
+        firing.sort_by_key(|firing| Reverse(firing.alert.severity));
+        firing
     }
 
     /// Takes in what is there. Details of a GPU that is there no more, or is another one, tell nothing any more; those
@@ -132,6 +154,7 @@ impl Hub {
                     since_ms: now_ms(),
                     message: None,
                     resumes_ms: None,
+                    joined: None,
                 },
                 inventory: None,
                 inventory_line: None,
@@ -140,10 +163,14 @@ impl Hub {
                 answers: DriverAnswers::default(),
                 events: EventLog::default(),
                 alerts: Vec::new(),
+                alerts_there: Vec::new(),
+                joined: None,
+                xids: XidCounts::default(),
             }),
             history: RwLock::default(),
             usage: RwLock::default(),
             change_count: AtomicU64::new(0),
+            state_change_count: AtomicU64::new(0),
             samples: watch::Sender::new(SampleFrame::none()),
             wakeups: watch::Sender::new(0),
             notices: broadcast::Sender::new(NOTICES),
@@ -158,7 +185,10 @@ impl Hub {
     /// # Errors
     /// Where the line is not a record.
     pub(crate) fn ingest(&self, line: &str) -> Result<(), serde_json::Error> {
-        self.take_in(line, true)
+        let record = Record::decode(line)?;
+        self.set_collector_state(CollectorState::Running, None);
+        self.take_in(line, record, true);
+        Ok(())
     }
 
     /// Forgets all, and takes in these lines in its place: a recording is played from another moment. Every client gets a
@@ -170,26 +200,29 @@ impl Hub {
             state.sample = None;
             state.details.clear();
             state.events = EventLog::default();
+            state.xids = XidCounts::default();
         });
+        self.set_collector_state(CollectorState::Running, None);
         for line in lines {
-            let _ = self.take_in(line, false);
+            if let Ok(record) = Record::decode(line) {
+                self.take_in(line, record, false);
+            }
         }
         self.notify(TextFrame::new(&self.hello(View::Names)));
         // Those who may see more than all others may.
-        if let Some(last) = lines.last() {
-            let _ = self.take_in(last, true);
+        if let Some(record) = lines.last().and_then(|line| Record::decode(line).ok()) {
+            self.take_in(&lines[lines.len() - 1], record, true);
         }
     }
 
-    /// Takes in one line, and tells clients of it or not.
-    fn take_in(&self, line: &str, is_told: bool) -> Result<(), serde_json::Error> {
-        let record = Record::decode(line)?;
-        self.set_collector_state(CollectorState::Running, None);
+    /// Takes in one record, which this line is, and tells clients of it or not.
+    fn take_in(&self, line: &str, record: Record, is_told: bool) {
         match record {
             Record::Inventory(inventory) => {
                 let line = TextFrame::new(line);
                 self.history.write().unwrap_or_else(PoisonError::into_inner).set_inventory(&inventory);
                 self.write(|state| state.set_inventory(inventory, line.clone()));
+                self.count_state_change();
                 self.notify_if(is_told, line);
             }
             Record::Details(details) => {
@@ -205,7 +238,14 @@ impl Hub {
                 let _ = self.traces.send(TextFrame::new(line));
             }
             Record::Event(event) => {
-                if self.write(|state| state.events.add_from_collector(&event)) {
+                let is_new = self.write(|state| {
+                    state.xids.count(&event);
+                    state.events.add_from_collector(&event)
+                });
+                if matches!(event.what, EventKind::Xid(_)) {
+                    self.count_state_change();
+                }
+                if is_new {
                     self.notify_if(is_told, TextFrame::new(line));
                     self.store_event(&event);
                 }
@@ -225,7 +265,6 @@ impl Hub {
                 self.history.write().unwrap_or_else(PoisonError::into_inner).push(&sample);
             }
         }
-        Ok(())
     }
 
     /// Takes in the collector's state; a change is told to every client.
@@ -238,7 +277,7 @@ impl Hub {
         self.collector_status(CollectorState::Paused, Some(message), resumes_ms);
     }
 
-    fn collector_status(&self, collector: CollectorState, message: Option<String>, resumes_ms: Option<u64>) {
+    pub(super) fn collector_status(&self, collector: CollectorState, message: Option<String>, resumes_ms: Option<u64>) {
         let is_known = |known: &CollectorStatus| {
             known.state == collector && known.message == message && known.resumes_ms == resumes_ms
         };
@@ -247,9 +286,11 @@ impl Hub {
         }
         let status = self.write(|state| {
             let since_ms = if state.collector.state == collector { state.collector.since_ms } else { now_ms() };
-            state.collector = CollectorStatus { state: collector, since_ms, message, resumes_ms };
+            let joined = state.joined.as_ref().map(|socket| socket.display().to_string());
+            state.collector = CollectorStatus { state: collector, since_ms, message, resumes_ms, joined };
             state.collector.clone()
         });
+        self.count_state_change();
         self.notify(encode(&ServerFrame::Collector(status)));
     }
 
@@ -266,7 +307,10 @@ impl Hub {
 
     /// Takes in which alerts fire now.
     pub(crate) fn set_firing(&self, firing: Vec<FiringAlert>) {
-        self.write(|state| state.alerts.clone_from(&firing));
+        let firing = self.write(|state| {
+            state.alerts = firing;
+            state.firing()
+        });
         self.notify(encode(&ServerFrame::Alerts { firing }));
     }
 
@@ -283,6 +327,19 @@ impl Hub {
             };
             let started_ms = state.collector.since_ms;
             KnownReadings { sample, inventory: state.inventory.clone(), is_watched, started_ms }
+        })
+    }
+
+    /// What is known at this moment, without a copy of it.
+    pub(crate) fn known(&self) -> Known {
+        let usage = self.usage();
+        self.read(|state| Known {
+            collector: state.collector.clone(),
+            inventory: state.inventory.clone(),
+            sample: state.sample.clone(),
+            details: state.details.values().cloned().collect(),
+            xids: state.xids.clone(),
+            usage,
         })
     }
 
@@ -305,7 +362,7 @@ impl Hub {
             let details: Vec<_> = state.details.values().cloned().collect();
             let events: Vec<_> = state.events.iter().cloned().collect();
             let (inventory, sample) = (state.inventory.clone(), state.sample.clone());
-            (state.collector.clone(), inventory, sample, details, events, state.alerts.clone())
+            (state.collector.clone(), inventory, sample, details, events, state.firing())
         });
         write_json(&ServerFrame::Hello(Hello {
             version: VERSION.to_owned(),
@@ -329,7 +386,7 @@ impl Hub {
     /// come again by themselves.
     pub(crate) fn current_state(&self) -> Vec<TextFrame> {
         let (collector, inventory, firing) =
-            self.read(|state| (state.collector.clone(), state.inventory_line.clone(), state.alerts.clone()));
+            self.read(|state| (state.collector.clone(), state.inventory_line.clone(), state.firing()));
         let collector = encode(&ServerFrame::Collector(collector));
         inventory.into_iter().chain([encode(&ServerFrame::Alerts { firing }), collector]).collect()
     }
@@ -343,7 +400,7 @@ impl Hub {
             sample: state.sample.as_deref().map(|sample| parts.view.sample(sample).into_owned()),
             details: state.details.values().filter(|_| !parts.brief).map(|details| (**details).clone()).collect(),
             events: state.events.iter().filter(|_| !parts.brief).cloned().collect(),
-            alerts: state.alerts.clone(),
+            alerts: state.firing(),
             history: None,
         });
         snapshot.history = parts.history_ms.map(|reach_ms| parts.view.history(self.newest(reach_ms, &parts.wanted)));
@@ -352,8 +409,12 @@ impl Hub {
 
     /// A span of the past. It may wait for the disk.
     pub(crate) fn span(&self, request: &SpanRequest) -> HistorySpan {
-        let events = self.read(|state| state.events.iter().cloned().collect());
-        history::span(&self.history, request, events)
+        let (events, joined) = self.read(|state| (state.events.iter().cloned().collect(), state.joined.clone()));
+        let ours = history::span(&self.history, request, events);
+        match joined.map(|socket| ask::span(&socket, request)) {
+            Some(Ok(theirs)) => merged(ours, theirs, &request.wanted),
+            _ => ours,
+        }
     }
 
     /// Writes history to disk from now on, and takes in what is there already.
@@ -378,6 +439,11 @@ impl Hub {
             let now_ms = self.now_ms();
             self.history.write().unwrap_or_else(PoisonError::into_inner).end_bucket(now_ms);
         }
+    }
+
+    /// How large the history on disk may become from now on.
+    pub(crate) fn limit_history(&self, size_bytes: u64) {
+        self.history.read().unwrap_or_else(PoisonError::into_inner).limit(size_bytes);
     }
 
     /// Writes what is left of the history; waits for the disk, but not for long.
@@ -445,6 +511,15 @@ impl Hub {
             let is_fresh = |sample: &Arc<Sample>| is_fresh(sample, &state.collector, now_ms);
             state.played_at_ms().is_none() && state.sample.as_ref().is_some_and(is_fresh)
         })
+    }
+
+    /// The number of the last change of a state.
+    pub(crate) fn state_change(&self) -> u64 {
+        self.state_change_count.load(Ordering::Acquire)
+    }
+
+    fn count_state_change(&self) {
+        self.state_change_count.fetch_add(1, Ordering::Release);
     }
 
     /// The number of the last change.

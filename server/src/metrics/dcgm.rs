@@ -1,104 +1,148 @@
 //! The same under the names, labels and units of dcgm-exporter, so that its dashboards and alerts work.
 //!
-//! What gpumon does not read is left out: `DCGM_FI_PROF_GR_ENGINE_ACTIVE` and vGPU licenses. So is
-//! `DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL`, whose unit is not documented. An Xid is told for as long as it is the matter.
+//! The catalogue has the names; [`NOT_AVAILABLE`] are those that it lacks. An Xid is told for as long as it is the matter,
+//! also of a GPU that is lost.
 
-use gpumon_probe::model::{ConditionKind, GpuDetails, GpuSample, MigSample, fields::GPU_FIELDS};
-
-use super::{
-    scrape::{Scrape, Told, count, text},
-    text::{
-        Family,
-        Kind::{self, Counter, Gauge},
-        Label, Page,
-    },
+use gpumon_probe::model::{
+    GpuSample, MigSample,
+    fields::{BOARD_METRICS, DETAIL_METRICS, Dcgm, GPU_FIELDS, Metric, SAMPLE_METRICS, Unit},
 };
 
-type DetailsSeries = (&'static str, Kind, &'static str, fn(&GpuDetails) -> Option<f64>);
+use super::{
+    scrape::{Scrape, Told, text},
+    text::{Family, Labels, Page},
+};
 
-const DETAILS: &[DetailsSeries] = &[
-    ("DCGM_FI_DEV_PCIE_REPLAY_COUNTER", Counter, "PCIe replays.", |it| count(&it.pcie_replays_total)),
-    ("DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS", Counter, "Rows remapped for uncorrectable errors.", |it| {
-        it.remapped_rows.value().map(|rows| rows.uncorrectable.into())
-    }),
-    ("DCGM_FI_DEV_CORRECTABLE_REMAPPED_ROWS", Counter, "Rows remapped for correctable errors.", |it| {
-        it.remapped_rows.value().map(|rows| rows.correctable.into())
-    }),
-    ("DCGM_FI_DEV_ROW_REMAP_FAILURE", Gauge, "Whether a row remapping has failed.", |it| {
-        it.remapped_rows.value().map(|rows| f64::from(u8::from(rows.failed)))
-    }),
+/// Whose names: DCGM renamed fields, and gave them other units.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Version {
+    /// dcgm-exporter until 4.8.
+    Old,
+    /// dcgm-exporter since 4.9, with the names of DCGM 4.7.
+    Renamed,
+}
+
+/// Fields that dashboards and alerts ask for and gpumon does not tell, and why.
+#[cfg(test)]
+pub(super) const NOT_AVAILABLE: &[(&str, &str)] = &[
+    ("DCGM_FI_DEV_VGPU_LICENSE_STATUS", "licenses of virtual GPUs are not read"),
+    (
+        "DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL, DCGM_FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL",
+        "both are counted as one: `DCGM_FI_DEV_NVLINK_ERROR_DL_CRC`",
+    ),
+    ("DCGM_FI_DEV_NVLINK_BANDWIDTH_L0 to L17", "series by link are `/metrics?links=true`, under names of their own"),
+    ("DCGM_FI_DEV_ECC_SBE_VOL_L1 and others by location", "they are `gpumon_gpu_ecc_location_errors_total`"),
+    ("DCGM_FI_DEV_APP_SM_CLOCK", "the application clock that is read is that of the graphics engine"),
+    ("DCGM_FI_DEV_TOTAL_APP_CLOCKS_VIOLATION, DCGM_FI_DEV_TOTAL_BASE_CLOCKS_VIOLATION", "NVML does not tell them"),
+    (
+        "DCGM_FI_DEV_GPU_POWER_THROTTLE_SECONDS_TOTAL and others of DCGM 4.7",
+        "the `…_VIOLATION` counters have the same, also in `format=dcgm-4.9`",
+    ),
+    (
+        "DCGM_FI_DEV_PCIE_TX_THROUGHPUT, DCGM_FI_DEV_PCIE_RX_THROUGHPUT",
+        "deprecated by NVIDIA: `DCGM_FI_PROF_PCIE_TX_BYTES` and `_RX_BYTES` have the same",
+    ),
+    (
+        "DCGM_EXP_XID_ERRORS_COUNT, DCGM_EXP_CLOCK_EVENTS_COUNT, DCGM_EXP_GPU_HEALTH_STATUS",
+        "computed by dcgm-exporter or DCGM itself; `gpumon_gpu_xid_errors_total` and `gpumon_condition` have more",
+    ),
 ];
 
-pub(super) fn write(page: &mut Page, scrape: &Scrape<'_>) {
+pub(super) fn write(page: &mut Page, scrape: &Scrape<'_>, version: Version) {
+    let gpus: Vec<_> = scrape.gpus.iter().map(|told| (told, labels(scrape, told, version))).collect();
     for field in GPU_FIELDS {
         let Some(dcgm) = field.dcgm else { continue };
-        let mut family = page.family(dcgm.name, field.kind.into(), field.help);
-        let told = |value: f64| dcgm.value(field.unit, value);
-        match field.mig {
-            None => each(scrape, &mut family, |it| it.readings.and_then(|gpu| field.access.value(gpu)).map(told)),
-            Some(mig) => {
-                by_instance(scrape, &mut family, |gpu| field.access.value(gpu).map(told), |it| mig.value(it).map(told));
+        let mut family = page.family(version.name(dcgm), field.kind.into(), field.help);
+        let told = |value: f64| version.value(dcgm, field.unit, value);
+        let of_gpu = |gpu: &GpuSample| field.access.value(gpu).map(told);
+        for (gpu, labels) in &gpus {
+            match (gpu.readings, field.mig) {
+                (Some(readings), Some(mig)) => {
+                    by_instance(&mut family, gpu, readings, labels, of_gpu, |it| mig.value(it).map(told));
+                }
+                (readings, _) => family.add(labels, &[], readings.and_then(of_gpu)),
             }
         }
     }
-    let mut xids = page.family("DCGM_FI_DEV_XID_ERRORS", Gauge, "Xid of the newest error that still lasts.");
-    each(scrape, &mut xids, |it| it.readings.and_then(newest_xid));
-    for (name, kind, help, read) in DETAILS {
-        each(scrape, &mut page.family(name, *kind, help), |it| it.details.and_then(read));
-    }
+    each(page, &gpus, version, SAMPLE_METRICS, |it, metric| {
+        let sample = if metric.outlasts_gpu { it.sample } else { it.readings };
+        (metric.read)(sample?)
+    });
+    each(page, &gpus, version, DETAIL_METRICS, |it, metric| (metric.read)(it.details?));
+    each(page, &gpus, version, BOARD_METRICS, |it, metric| (metric.read)(it.readings.map(|_| &it.gpu.board)?));
 }
 
-fn each(scrape: &Scrape<'_>, family: &mut Family<'_>, read: impl Fn(&Told<'_>) -> Option<f64>) {
-    for told in &scrape.gpus {
-        family.add(labels(scrape, told, &device(told)), read(told));
+fn each<S>(
+    page: &mut Page,
+    gpus: &[(&Told<'_>, Labels)],
+    version: Version,
+    metrics: &[Metric<S>],
+    read: impl Fn(&Told<'_>, &Metric<S>) -> Option<f64>,
+) {
+    for metric in metrics {
+        let Some(dcgm) = metric.dcgm else { continue };
+        let mut family = page.family(version.name(dcgm), metric.kind.into(), metric.help);
+        for (told, labels) in gpus {
+            family.add(labels, &[], read(told, metric).map(|value| version.value(dcgm, metric.unit, value)));
+        }
     }
 }
 
 /// What is told of MIG devices where there are any, and of the whole GPU otherwise, so that sums are right.
 fn by_instance(
-    scrape: &Scrape<'_>,
     family: &mut Family<'_>,
+    told: &Told<'_>,
+    gpu: &GpuSample,
+    labels: &Labels,
     of_gpu: impl Fn(&GpuSample) -> Option<f64>,
     of_mig: impl Fn(&MigSample) -> Option<f64>,
 ) {
-    for told in &scrape.gpus {
-        let Some(gpu) = told.readings else { continue };
-        let device = device(told);
-        let devices = gpu.mig_devices.value().map_or(&[][..], Vec::as_slice);
-        if devices.is_empty() {
-            family.add(labels(scrape, told, &device), of_gpu(gpu));
+    let devices = gpu.mig_devices.value().map_or(&[][..], Vec::as_slice);
+    if devices.is_empty() {
+        family.add(labels, &[], of_gpu(gpu));
+    }
+    for mig in devices {
+        let id = mig.instance.gpu_instance.to_string();
+        family.add(labels, &[("GPU_I_PROFILE", told.profile(mig)), ("GPU_I_ID", &id)], of_mig(mig));
+    }
+}
+
+impl Version {
+    fn name(self, dcgm: Dcgm) -> &'static str {
+        match self {
+            Self::Old => dcgm.name,
+            Self::Renamed => dcgm.renamed,
         }
-        for mig in devices {
-            let id = mig.instance.gpu_instance.to_string();
-            let rest = [("GPU_I_PROFILE", told.profile(mig)), ("GPU_I_ID", id.as_str())];
-            family.add(labels(scrape, told, &device).chain(rest), of_mig(mig));
+    }
+
+    fn value(self, dcgm: Dcgm, unit: Unit, value: f64) -> f64 {
+        match self {
+            Self::Old => dcgm.value(unit, value),
+            Self::Renamed => dcgm.renamed_value(unit, value),
+        }
+    }
+
+    /// What the labels are called that hold the host's name and the driver's version.
+    pub(super) fn label_names(self) -> [&'static str; 2] {
+        match self {
+            Self::Old => ["Hostname", "DCGM_FI_DRIVER_VERSION"],
+            Self::Renamed => ["hostname", "DCGM_FI_SYSTEM_DRIVER_VERSION"],
         }
     }
 }
 
-/// `nvidia0`: the device file.
-fn device(told: &Told<'_>) -> String {
-    format!("nvidia{}", told.gpu.board.minor_number.value().unwrap_or(&told.gpu.index))
-}
-
-fn labels<'a>(scrape: &Scrape<'a>, told: &'a Told<'a>, device: &'a str) -> impl Iterator<Item = Label<'a>> {
-    let inventory = scrape.snapshot.inventory.as_ref();
-    [
-        ("gpu", told.index.as_str()),
+fn labels(scrape: &Scrape<'_>, told: &Told<'_>, version: Version) -> Labels {
+    let inventory = scrape.known.inventory.as_ref();
+    let [hostname, driver] = version.label_names();
+    // The device file.
+    let device = format!("nvidia{}", told.gpu.board.minor_number.value().unwrap_or(&told.gpu.index));
+    Labels::new([
+        ("gpu", told.gpu.index.to_string().as_str()),
         ("UUID", told.gpu.uuid.as_deref().unwrap_or_default()),
         ("pci_bus_id", text(&told.gpu.pci_bus_id)),
-        ("device", device),
+        ("device", &device),
         ("modelName", text(&told.gpu.name)),
-        ("Hostname", inventory.map_or("", |inventory| inventory.hostname.as_str())),
-        ("DCGM_FI_DRIVER_VERSION", inventory.map_or("", |inventory| text(&inventory.platform.driver_version))),
-    ]
-    .into_iter()
-}
-
-fn newest_xid(gpu: &GpuSample) -> Option<f64> {
-    let xids = gpu.conditions.iter().filter_map(|condition| match condition.kind {
-        ConditionKind::Xid { code, last_ms, .. } => Some((last_ms, code)),
-        _ => None,
-    });
-    xids.max().map(|(_, code)| code.into())
+        (hostname, inventory.map_or("", |inventory| inventory.hostname.as_str())),
+        (driver, inventory.map_or("", |inventory| text(&inventory.platform.driver_version))),
+    ])
 }

@@ -1,10 +1,13 @@
 //! What the catalogue of fields has a name for: of GPUs, of their MIG devices, and of the machine around them.
 
-use gpumon_probe::model::fields::{GPU_FIELDS, HOST_FIELDS};
+use gpumon_probe::model::{
+    ThrottleReason,
+    fields::{BOARD_METRICS, DETAIL_METRICS, GPU_FIELDS, HOST_FIELDS, Metric},
+};
 
 use super::{
-    scrape::{Scrape, word},
-    text::{Kind::Gauge, Page},
+    scrape::{Scrape, Told, word, yes},
+    text::{Kind::Gauge, Labels, Page},
 };
 
 pub(super) fn gpu(page: &mut Page, scrape: &Scrape<'_>) {
@@ -18,11 +21,39 @@ pub(super) fn gpu(page: &mut Page, scrape: &Scrape<'_>) {
         let gpu = told.readings?;
         gpu.processes.value().map(|all| all.len() as f64 + f64::from(gpu.processes_omitted))
     });
-    let mut throttled = page.family("gpumon_gpu_throttled", Gauge, "1 while the clocks are throttled for this reason.");
+    let help = "1 while the clocks are throttled for this reason, 0 otherwise.";
+    let mut throttled = page.family("gpumon_gpu_throttled", Gauge, help);
+    let words = ThrottleReason::ALL.map(|reason| word(&reason));
     for told in &scrape.gpus {
-        let reasons = told.readings.and_then(|gpu| gpu.throttle_reasons.value());
-        for reason in reasons.into_iter().flatten() {
-            throttled.add(told.labels().into_iter().chain([("reason", word(reason).as_str())]), Some(1.0));
+        let Some(reasons) = told.readings.and_then(|gpu| gpu.throttle_reasons.value()) else { continue };
+        for (reason, word) in ThrottleReason::ALL.iter().zip(&words) {
+            throttled.add(&told.labels, &[("reason", word)], Some(yes(reasons.contains(reason))));
+        }
+    }
+}
+
+/// What changes slowly or never.
+pub(super) fn slow(page: &mut Page, scrape: &Scrape<'_>) {
+    families(page, scrape, DETAIL_METRICS, |told| told.details);
+    families(page, scrape, BOARD_METRICS, |told| told.readings.map(|_| &told.gpu.board));
+}
+
+/// Those of one name stand beside each other.
+fn families<S>(
+    page: &mut Page,
+    scrape: &Scrape<'_>,
+    metrics: &[Metric<S>],
+    of: impl for<'a> Fn(&'a Told<'_>) -> Option<&'a S>,
+) {
+    for alike in metrics.chunk_by(|one, other| one.prometheus == other.prometheus) {
+        let Metric { prometheus: Some(name), kind, help, .. } = alike[0] else { continue };
+        let mut family = page.family(name, kind.into(), help);
+        for told in &scrape.gpus {
+            let Some(subject) = of(told) else { continue };
+            for metric in alike {
+                let value = (metric.read)(subject).map(|value| metric.unit.base(value));
+                family.add(&told.labels, metric.labels, value);
+            }
         }
     }
 }
@@ -35,8 +66,7 @@ pub(super) fn mig(page: &mut Page, scrape: &Scrape<'_>) {
             let devices = told.readings.and_then(|gpu| gpu.mig_devices.value());
             for mig in devices.into_iter().flatten() {
                 let labels = [("mig_uuid", mig.uuid.as_str()), ("profile", told.profile(mig))];
-                let value = access.value(mig).map(|value| field.unit.base(value));
-                family.add(told.labels().into_iter().chain(labels), value);
+                family.add(&told.labels, &labels, access.value(mig).map(|value| field.unit.base(value)));
             }
         }
     }
@@ -46,6 +76,7 @@ pub(super) fn host(page: &mut Page, scrape: &Scrape<'_>) {
     for field in HOST_FIELDS {
         let Some(name) = field.prometheus else { continue };
         let value = scrape.sample.and_then(|sample| field.access.value(&sample.host));
-        page.family(name, field.kind.into(), field.help).add([], value.map(|value| field.unit.base(value)));
+        let value = value.map(|value| field.unit.base(value));
+        page.family(name, field.kind.into(), field.help).add(&Labels::default(), &[], value);
     }
 }

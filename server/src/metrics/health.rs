@@ -1,35 +1,47 @@
-//! Who is there, and how they are.
+//! Who is there, and how they are. States are series of 0 and 1, one for each that there can be.
 
-use std::collections::BTreeSet;
-
-use gpumon_probe::model::{Condition, ConditionKind, GpuSample, Health, Platform};
+use gpumon_probe::model::{Condition, ConditionKind, GpuSample, Health, Platform, Severity};
 
 use super::{
-    scrape::{Scrape, Told, text, word},
-    text::{Kind::Gauge, Page},
+    scrape::{Scrape, Told, text, word, yes},
+    text::{
+        Kind::{Counter, Gauge},
+        Labels, Page,
+    },
 };
-use crate::frame::CollectorState;
+use crate::{frame::CollectorState, hub::VERSION};
 
 pub(super) fn write(page: &mut Page, scrape: &Scrape<'_>) {
-    let version = scrape.snapshot.version.as_str();
-    page.family("gpumon_build_info", Gauge, "Version of gpumon, in the label version; always 1.")
-        .add([("version", version)], Some(1.0));
-    let collector = &scrape.snapshot.collector;
-    let runs = collector.state == CollectorState::Running;
-    page.family("gpumon_collector_up", Gauge, "Whether the collector process is running.")
-        .add([], Some(f64::from(u8::from(runs))));
-    page.family("gpumon_collector_state_info", Gauge, "State of the collector process, in the label state; always 1.")
-        .add([("state", word(&collector.state).as_str())], Some(1.0));
-    let newest = scrape.snapshot.sample.as_ref();
-    page.family("gpumon_sample_age_seconds", Gauge, "Time since the newest sample.")
-        .add([], newest.map(|sample| seconds_since(scrape, sample.at_ms)));
+    let none = Labels::default();
+    page.family("gpumon_build_info", Gauge, "Version of gpumon, in the label version; always 1.").add(
+        &none,
+        &[("version", VERSION)],
+        Some(1.0),
+    );
+    let state = scrape.known.collector.state;
+    page.family("gpumon_collector_up", Gauge, "Whether the collector process is running.").add(
+        &none,
+        &[],
+        Some(yes(state == CollectorState::Running)),
+    );
+    let mut states =
+        page.family("gpumon_collector_state", Gauge, "1 for the state of the collector process, 0 for others.");
+    for known in CollectorState::ALL {
+        states.add(&none, &[("state", &word(&known))], Some(yes(state == known)));
+    }
+    page.family("gpumon_sample_age_seconds", Gauge, "Time since the newest sample.").add(
+        &none,
+        &[],
+        scrape.known.sample.as_ref().map(|sample| seconds_since(scrape, sample.at_ms)),
+    );
     infos(page, scrape);
     ups(page, scrape);
     conditions(page, scrape);
+    xids(page, scrape);
 }
 
 fn infos(page: &mut Page, scrape: &Scrape<'_>) {
-    let platform = scrape.snapshot.inventory.as_ref().map(|inventory| &inventory.platform);
+    let platform = scrape.known.inventory.as_ref().map(|inventory| &inventory.platform);
     let driver = platform.map_or("", |Platform { driver_version, .. }| text(driver_version));
     let source = platform.map(|platform| word(&platform.source)).unwrap_or_default();
     let mut info = page.family(
@@ -44,7 +56,7 @@ fn infos(page: &mut Page, scrape: &Scrape<'_>) {
             ("pci_bus_id", text(&told.gpu.pci_bus_id)),
             ("source", source.as_str()),
         ];
-        info.add(told.labels().into_iter().chain(rest), Some(1.0));
+        info.add(&told.labels, &rest, Some(1.0));
     }
 }
 
@@ -55,29 +67,66 @@ fn ups(page: &mut Page, scrape: &Scrape<'_>) {
     scrape.by_gpu(page, "gpumon_gpu_sample_age_seconds", Gauge, age, |told| {
         told.sample.map(|sample| seconds_since(scrape, sample.at_ms))
     });
-    let mut state = page.family("gpumon_gpu_state_info", Gauge, "State of the GPU, in the label state; always 1.");
+    let mut states = page.family("gpumon_gpu_state", Gauge, "1 for the state of the GPU, 0 for others.");
     for (told, sample) in sampled(scrape) {
-        state.add(told.labels().into_iter().chain([("state", sample.health.word())]), Some(1.0));
-    }
-}
-
-/// A condition that is over is there no more. Two that differ in nothing that is told are told once.
-fn conditions(page: &mut Page, scrape: &Scrape<'_>) {
-    let mut family = page.family("gpumon_condition", Gauge, "1 while the condition lasts.");
-    for (told, sample) in sampled(scrape) {
-        let lasting: BTreeSet<_> = sample.conditions.iter().map(condition_labels).collect();
-        for (condition, code, severity) in &lasting {
-            let rest = [("condition", condition.as_str()), ("code", code), ("severity", severity)];
-            family.add(told.labels().into_iter().chain(rest), Some(1.0));
+        for state in Health::TAGS {
+            states.add(&told.labels, &[("state", state)], Some(yes(sample.health.word() == *state)));
         }
     }
 }
 
-fn condition_labels(condition: &Condition) -> (String, String, String) {
-    let kind = serde_json::to_value(&condition.kind).ok();
-    let kind = kind.as_ref().and_then(|kind| kind["condition"].as_str()).unwrap_or_default().to_owned();
-    let code = if let ConditionKind::Xid { code, .. } = condition.kind { code.to_string() } else { String::new() };
-    (kind, code, word(&condition.severity))
+fn conditions(page: &mut Page, scrape: &Scrape<'_>) {
+    let mut family = page.family("gpumon_condition", Gauge, "1 while the condition lasts, 0 otherwise.");
+    for (told, sample) in sampled(scrape) {
+        let lasting: Vec<_> = sample.conditions.iter().map(|condition| condition.kind.tag()).collect();
+        for kind in ConditionKind::TAGS {
+            family.add(&told.labels, &[("condition", kind)], Some(yes(lasting.contains(&Some(*kind)))));
+        }
+    }
+    let help = "Severity of a condition while it lasts: 1 for a notice, 2 for a warning, 3 if critical.";
+    let mut family = page.family("gpumon_condition_severity", Gauge, help);
+    for (told, sample) in sampled(scrape) {
+        for kind in ConditionKind::TAGS {
+            let same = sample.conditions.iter().filter(|condition| condition.kind.tag() == Some(kind));
+            let worst = same.map(|condition| condition.severity).max();
+            family.add(&told.labels, &[("condition", kind)], worst.map(severity));
+        }
+    }
+}
+
+/// Codes that have been seen since the start stay, so that their end is seen, too.
+fn xids(page: &mut Page, scrape: &Scrape<'_>) {
+    let code_of = |condition: &Condition| match condition.kind {
+        ConditionKind::Xid { code, .. } => Some(code),
+        _ => None,
+    };
+    let mut family = page.family("gpumon_gpu_xid", Gauge, "1 while this Xid lasts, 0 once it is over.");
+    for (told, sample) in sampled(scrape) {
+        let mut codes: Vec<u32> = scrape.known.xids.of_gpu(told.gpu.index).map(|(code, _)| code).collect();
+        let lasting: Vec<u32> = sample.conditions.iter().filter_map(code_of).collect();
+        codes.extend(&lasting);
+        codes.sort_unstable();
+        codes.dedup();
+        for code in codes {
+            family.add(&told.labels, &[("code", &code.to_string())], Some(yes(lasting.contains(&code))));
+        }
+    }
+    let help = "Xids that the driver reported since the server was started.";
+    let mut family = page.family("gpumon_gpu_xid_errors_total", Counter, help);
+    for told in scrape.gpus.iter().filter(|_| !scrape.known.is_played()) {
+        for (code, count) in scrape.known.xids.of_gpu(told.gpu.index) {
+            family.add(&told.labels, &[("code", &code.to_string())], Some(count as f64));
+        }
+    }
+}
+
+/// Where alert rules ask for at least a severity, they compare with these.
+fn severity(severity: Severity) -> f64 {
+    match severity {
+        Severity::Notice => 1.0,
+        Severity::Warning => 2.0,
+        Severity::Critical => 3.0,
+    }
 }
 
 fn sampled<'a>(scrape: &'a Scrape<'a>) -> impl Iterator<Item = (&'a Told<'a>, &'a GpuSample)> {
@@ -85,10 +134,7 @@ fn sampled<'a>(scrape: &'a Scrape<'a>) -> impl Iterator<Item = (&'a Told<'a>, &'
 }
 
 fn is_up(sample: &GpuSample) -> f64 {
-    match sample.health {
-        Health::Ok | Health::Asleep { .. } => 1.0,
-        Health::Hung { .. } | Health::Lost { .. } | Health::Failed { .. } => 0.0,
-    }
+    yes(matches!(sample.health, Health::Ok | Health::Asleep { .. }))
 }
 
 fn seconds_since(scrape: &Scrape<'_>, at_ms: u64) -> f64 {

@@ -1,7 +1,8 @@
 //! `/metrics`: what is known now, for Prometheus. It is written from memory, and never waits for the driver.
 //!
-//! - [`text`] is the format; [`scrape`] is what may be told of which GPU.
-//! - [`health`], [`fields`], [`details`] and [`processes`] are gpumon's own names, in base units.
+//! - [`negotiate`] chooses the format, [`text`] writes it; [`shared`] has one page for all who ask, and has it ready.
+//! - [`scrape`] is what may be told of which GPU.
+//! - [`health`], [`fields`], [`details`], [`jobs`], [`owners`] and [`processes`] are gpumon's own names, in base units.
 //! - [`dcgm`] are the names of dcgm-exporter, for its dashboards.
 //!
 //! What is absent is left out. What a GPU showed before it hung, or a collector before it ended, is not told again.
@@ -10,55 +11,94 @@ mod dcgm;
 mod details;
 mod fields;
 mod health;
+mod jobs;
+mod negotiate;
+mod owners;
 mod processes;
 mod scrape;
+mod shared;
 mod text;
+
+use std::sync::Arc;
 
 use axum::{
     Extension,
     extract::{Query, State, rejection::QueryRejection},
-    http::{HeaderMap, StatusCode},
+    http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
 use gpumon_probe::model::now_ms;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use tokio::{
+    task::spawn_blocking,
+    time::{Duration, Instant, sleep_until},
+};
 
+pub(crate) use self::shared::SharedPages;
 use self::{
+    dcgm::Version,
     scrape::Scrape,
-    text::{CONTENT_TYPE, Page},
+    text::{Format, Page},
 };
 use crate::{
     app::AppState,
-    frame::Snapshot,
+    encoder::gzip,
+    hub::{Hub, Known},
     peer::Peer,
-    respond::{Resource, respond},
-    snapshot_parts::SnapshotParts,
+    respond::{Resource, accepts_gzip, respond_encoded},
     view::View,
 };
 
+/// Between two times that pages are written ahead.
+const LEAST_BETWEEN: Duration = Duration::from_millis(800);
+
 /// How they are named.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct MetricsQuery {
     /// Whose names they have.
     #[serde(default)]
     format: Names,
+    /// Also those of each link, of which there are many.
+    #[serde(default)]
+    links: bool,
+}
+
+/// Those of the formats that there are.
+#[cfg(test)]
+pub(crate) fn content_types() -> [&'static str; 2] {
+    [Format::Text, Format::OpenMetrics].map(Format::content_type)
 }
 
 /// Whose names.
-#[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
 #[schemars(rename = "MetricNames")]
-enum Names {
+pub(crate) enum Names {
     /// gpumon's own.
     #[default]
+    #[serde(rename = "gpumon")]
     Gpumon,
-    /// Those of dcgm-exporter.
+    /// Those of dcgm-exporter until 4.8.
+    #[serde(rename = "dcgm")]
     Dcgm,
+    /// Those of dcgm-exporter since 4.9.
+    #[serde(rename = "dcgm-4.9")]
+    Dcgm49,
 }
 
-/// `/metrics`, and `/metrics?format=dcgm`.
+/// What tells pages of the same moment apart.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub(crate) struct PageKey {
+    names: Names,
+    links: bool,
+    /// Whether processes have series, too.
+    processes: bool,
+    format: Format,
+    gzip: bool,
+}
+
+/// `/metrics`, in the words that the query asks for.
 pub(crate) async fn metrics(
     State(app): State<AppState>,
     Extension(peer): Extension<Peer>,
@@ -66,56 +106,92 @@ pub(crate) async fn metrics(
     headers: HeaderMap,
 ) -> Response {
     match query {
-        Ok(Query(MetricsQuery { format })) => answer(&app, &headers, peer, format).await,
+        Ok(Query(query)) => answer(&app, &headers, peer, &query).await,
         Err(error) => {
-            let message = format!("{}; ask for /metrics or /metrics?format=dcgm\n", error.body_text());
-            (StatusCode::BAD_REQUEST, message).into_response()
+            let hint = "ask for format=gpumon, dcgm or dcgm-4.9, and links=true or false";
+            (StatusCode::BAD_REQUEST, format!("{}; {hint}\n", error.body_text())).into_response()
         }
     }
 }
 
 /// `/metrics/dcgm`, for those who cannot set a query.
-pub(crate) async fn dcgm(
-    State(app): State<AppState>,
-    Extension(peer): Extension<Peer>,
-    headers: HeaderMap,
-) -> Response {
-    answer(&app, &headers, peer, Names::Dcgm).await
+pub(crate) async fn dcgm(app: State<AppState>, peer: Extension<Peer>, headers: HeaderMap) -> Response {
+    answer(&app, &headers, peer.0, &MetricsQuery { format: Names::Dcgm, links: false }).await
+}
+
+/// `/metrics/dcgm-4.9`.
+pub(crate) async fn dcgm_49(app: State<AppState>, peer: Extension<Peer>, headers: HeaderMap) -> Response {
+    answer(&app, &headers, peer.0, &MetricsQuery { format: Names::Dcgm49, links: false }).await
 }
 
 /// The same for everybody: no command lines stand there.
-async fn answer(app: &AppState, headers: &HeaderMap, peer: Peer, names: Names) -> Response {
-    let with_processes = app.process_metrics;
-    let subject = Resource::Metrics { dcgm: matches!(names, Names::Dcgm) };
-    respond(app, headers, peer.who(), View::Names, subject, CONTENT_TYPE, move |hub| {
-        let snapshot = hub.snapshot(&SnapshotParts::default());
-        let text = match names {
-            Names::Gpumon => own(&snapshot, with_processes),
-            Names::Dcgm => dcgm_names(&snapshot),
-        };
-        text.into_bytes()
-    })
-    .await
+async fn answer(app: &AppState, headers: &HeaderMap, peer: Peer, query: &MetricsQuery) -> Response {
+    let MetricsQuery { format: names, links } = *query;
+    // Counters of dcgm-exporter have no names that OpenMetrics takes for counters.
+    let format = if names == Names::Gpumon { negotiate::format(headers) } else { Format::Text };
+    let processes = app.live.borrow().process_metrics;
+    let key = PageKey { names, links, processes, format, gzip: accepts_gzip(headers) };
+    let encoders = Arc::clone(&app.encoders);
+    let (resource, content_type) = (Resource::Metrics(key), format.content_type());
+    let answer = respond_encoded(app, key.gzip, peer.who(), View::Names, resource, content_type, move |hub| {
+        encoders.metrics_pages.get(key, hub.state_change(), || key.bytes(hub))
+    });
+    let mut answer = answer.await;
+    answer.headers_mut().insert(header::VARY, HeaderValue::from_static("accept, accept-encoding"));
+    answer
 }
 
-fn own(snapshot: &Snapshot, with_processes: bool) -> String {
-    let scrape = Scrape::new(snapshot, now_ms());
-    let mut page = Page::default();
-    health::write(&mut page, &scrape);
-    fields::gpu(&mut page, &scrape);
-    details::write(&mut page, &scrape);
-    fields::mig(&mut page, &scrape);
-    fields::host(&mut page, &scrape);
-    if with_processes {
-        processes::write(&mut page, &scrape);
+/// Writes what is scraped regularly ahead, with each sample, so that no scraper waits for that. Never ends.
+pub(crate) async fn keep_ready(app: &AppState) {
+    let mut samples = app.hub.samples();
+    while samples.changed().await.is_ok() {
+        let begun = Instant::now();
+        for key in app.encoders.metrics_pages.wanted() {
+            let (hub, encoders) = (Arc::clone(&app.hub), Arc::clone(&app.encoders));
+            let renew = move || {
+                let change = hub.state_change();
+                encoders.metrics_pages.renew(key, change, || key.bytes(&hub));
+            };
+            let _ = spawn_blocking(renew).await;
+        }
+        // Samples that come faster are for those who look.
+        sleep_until(begun + LEAST_BETWEEN).await;
     }
-    page.into_text()
 }
 
-fn dcgm_names(snapshot: &Snapshot) -> String {
-    let mut page = Page::default();
-    dcgm::write(&mut page, &Scrape::new(snapshot, now_ms()));
-    page.into_text()
+impl PageKey {
+    fn bytes(self, hub: &Hub) -> Vec<u8> {
+        let text = self.write(&hub.known()).into_bytes();
+        if self.gzip { gzip(&text) } else { text }
+    }
+
+    fn write(self, known: &Known) -> String {
+        let scrape = Scrape::new(known, now_ms());
+        let mut page = Page::new(self.format);
+        match self.names {
+            Names::Gpumon => self.write_own(&mut page, &scrape),
+            Names::Dcgm => dcgm::write(&mut page, &scrape, Version::Old),
+            Names::Dcgm49 => dcgm::write(&mut page, &scrape, Version::Renamed),
+        }
+        page.into_text()
+    }
+
+    fn write_own(self, page: &mut Page, scrape: &Scrape<'_>) {
+        health::write(page, scrape);
+        fields::gpu(page, scrape);
+        fields::slow(page, scrape);
+        details::write(page, scrape);
+        if self.links {
+            details::by_link(page, scrape);
+        }
+        jobs::write(page, scrape);
+        owners::write(page, scrape);
+        fields::mig(page, scrape);
+        fields::host(page, scrape);
+        if self.processes {
+            processes::write(page, scrape);
+        }
+    }
 }
 
 #[cfg(test)]

@@ -4,14 +4,14 @@ use gpumon_probe::model::{Gpu, GpuDetails, GpuSample, Health, MigSample, Reading
 
 use serde::Serialize;
 
-use super::text::{Kind, Label, Page};
-use crate::frame::Snapshot;
+use super::text::{Kind, Labels, Page};
+use crate::hub::Known;
 
 /// Details are read every ten seconds. Older ones than this are no measurement any more.
 const DETAILS_AGE_MS: u64 = 60_000;
 
 pub(super) struct Scrape<'a> {
-    pub(super) snapshot: &'a Snapshot,
+    pub(super) known: &'a Known,
     pub(super) now_ms: u64,
     /// The newest sample, unless it is out of date or nobody samples.
     pub(super) sample: Option<&'a Sample>,
@@ -20,8 +20,8 @@ pub(super) struct Scrape<'a> {
 
 /// One GPU of the inventory, and what is known of it now.
 pub(super) struct Told<'a> {
-    /// NVML's index, as a label.
-    pub(super) index: String,
+    /// NVML's index and the UUID.
+    pub(super) labels: Labels,
     pub(super) gpu: &'a Gpu,
     /// The newest sample, whatever the GPU's health; `None` where there is none that is fresh.
     pub(super) sample: Option<&'a GpuSample>,
@@ -31,19 +31,20 @@ pub(super) struct Told<'a> {
 }
 
 impl<'a> Scrape<'a> {
-    pub(super) fn new(snapshot: &'a Snapshot, now_ms: u64) -> Self {
-        let sample = snapshot.fresh_sample(now_ms);
-        let inventory = snapshot.inventory.as_ref();
-        let gpus = inventory.into_iter().flat_map(|inventory| &inventory.gpus).map(|gpu| {
+    pub(super) fn new(known: &'a Known, now_ms: u64) -> Self {
+        let sample = known.fresh_sample(now_ms);
+        let gpus = known.inventory.iter().flat_map(|inventory| &inventory.gpus).map(|gpu| {
             let sample = sample.and_then(|sample| sample.gpus.iter().find(|sample| sample.index == gpu.index));
             let readings = sample.filter(|sample| sample.health == Health::Ok);
-            let details = snapshot
-                .details
-                .iter()
-                .find(|details| details.index == gpu.index && now_ms.saturating_sub(details.at_ms) <= DETAILS_AGE_MS);
-            Told { index: gpu.index.to_string(), gpu, sample, readings, details: readings.and(details) }
+            let is_of_now = |details: &&GpuDetails| {
+                details.index == gpu.index && now_ms.saturating_sub(details.at_ms) <= DETAILS_AGE_MS
+            };
+            let details = known.details.iter().map(AsRef::as_ref).find(is_of_now);
+            let index = gpu.index.to_string();
+            let labels = Labels::new([("gpu", index.as_str()), ("uuid", gpu.uuid.as_deref().unwrap_or_default())]);
+            Told { labels, gpu, sample, readings, details: readings.and(details) }
         });
-        Self { snapshot, now_ms, sample, gpus: gpus.collect() }
+        Self { known, now_ms, sample, gpus: gpus.collect() }
     }
 
     pub(super) fn by_gpu(
@@ -56,16 +57,12 @@ impl<'a> Scrape<'a> {
     ) {
         let mut family = page.family(name, kind, help);
         for told in &self.gpus {
-            family.add(told.labels(), read(told));
+            family.add(&told.labels, &[], read(told));
         }
     }
 }
 
-impl<'a> Told<'a> {
-    pub(super) fn labels(&'a self) -> [Label<'a>; 2] {
-        [("gpu", &self.index), ("uuid", self.gpu.uuid.as_deref().unwrap_or_default())]
-    }
-
+impl Told<'_> {
     /// The profile of one of its MIG devices, as far as it is known.
     pub(super) fn profile(&self, mig: &MigSample) -> &str {
         let known = self.gpu.mig_devices.iter().find(|known| known.uuid == mig.uuid);
@@ -77,11 +74,7 @@ pub(super) fn text(reading: &Reading<String>) -> &str {
     reading.value().map_or("", String::as_str)
 }
 
-pub(super) fn number<T: Copy + Into<f64>>(reading: &Reading<T>) -> Option<f64> {
-    reading.value().map(|value| (*value).into())
-}
-
-/// The same of numbers that may be larger than a float is exact; nobody needs the last byte of so many.
+/// Of numbers that may be larger than a float is exact; nobody needs the last byte of so many.
 pub(super) fn count(reading: &Reading<u64>) -> Option<f64> {
     reading.value().map(|value| *value as f64)
 }
@@ -91,8 +84,8 @@ pub(super) fn ratio(reading: &Reading<f64>) -> Option<f64> {
     reading.value().map(|percent| percent / 100.0)
 }
 
-pub(super) fn flag(reading: &Reading<bool>) -> Option<f64> {
-    reading.value().map(|yes| f64::from(u8::from(*yes)))
+pub(super) fn yes(is: bool) -> f64 {
+    f64::from(u8::from(is))
 }
 
 /// A state or reason as it is called in JSON.

@@ -3,13 +3,18 @@ use std::collections::BTreeSet;
 use gpumon_probe::{
     host::HostReader,
     model::{
-        Absence, Board, Condition, ConditionKind, Gpu, GpuDetails, GpuSample, Health, Inventory, MigDevice,
-        MigInstance, MigSample, Platform, Process, ProcessKind, Reading, RemappedRows, Sample, Severity, SourceKind,
+        Absence, Board, Condition, ConditionKind, Event, EventKind, Gpu, GpuDetails, GpuRef, GpuSample, Health,
+        Inventory, MigDevice, MigInstance, MigSample, Platform, Process, ProcessKind, Reading, RemappedRows, Sample,
+        Severity, SourceKind, ThrottleReason, XidReport,
     },
+    usage::Usage,
 };
 
 use super::*;
-use crate::frame::{CollectorState, CollectorStatus};
+use crate::{
+    frame::{CollectorState, CollectorStatus},
+    hub::XidCounts,
+};
 
 pub(super) const ABSENT: Absence = Absence::NotSupported;
 
@@ -24,8 +29,44 @@ fn gpu(index: u32) -> Gpu {
     }
 }
 
+/// What a test changes before it becomes what is [`Known`].
+#[derive(Clone)]
+pub(super) struct Example {
+    pub(super) collector: CollectorStatus,
+    pub(super) inventory: Inventory,
+    pub(super) sample: Sample,
+    pub(super) details: Vec<GpuDetails>,
+    pub(super) xids: XidCounts,
+    pub(super) usage: Usage,
+}
+
+impl Example {
+    pub(super) fn known(&self) -> Known {
+        Known {
+            collector: self.collector.clone(),
+            inventory: Some(Arc::new(self.inventory.clone())),
+            sample: Some(Arc::new(self.sample.clone())),
+            details: self.details.iter().cloned().map(Arc::new).collect(),
+            xids: self.xids.clone(),
+            usage: self.usage.clone(),
+        }
+    }
+
+    fn page(&self, key: PageKey) -> String {
+        key.write(&self.known())
+    }
+
+    pub(super) fn own(&self) -> String {
+        self.page(PageKey::default())
+    }
+
+    fn of(&self, names: Names) -> String {
+        self.page(PageKey { names, ..PageKey::default() })
+    }
+}
+
 /// Three GPUs: one that is well, one that hangs, and one of which little can be read.
-pub(super) fn snapshot() -> Snapshot {
+pub(super) fn example() -> Example {
     let now = now_ms();
     let sample = |index: u32, health| GpuSample::absent(index, Some(format!("GPU-{index}")), now, health, &ABSENT);
     let mut well = sample(0, Health::Ok);
@@ -48,10 +89,19 @@ pub(super) fn snapshot() -> Snapshot {
         details
     };
     let text = |text: &str| Reading::Now(text.to_owned());
-    Snapshot {
-        version: "0.1.0".to_owned(),
-        collector: CollectorStatus { state: CollectorState::Running, since_ms: 0, message: None, resumes_ms: None },
-        inventory: Some(Inventory {
+    let mut xids = XidCounts::default();
+    let report = XidReport { code: 79, pid: None, meaning: String::new(), advice: String::new(), message: None };
+    let gpu_ref = Some(GpuRef { index: 0, uuid: None });
+    xids.count(&Event { at_ms: now, gpu: gpu_ref, what: EventKind::Xid(report) });
+    Example {
+        collector: CollectorStatus {
+            state: CollectorState::Running,
+            since_ms: 0,
+            message: None,
+            resumes_ms: None,
+            joined: None,
+        },
+        inventory: Inventory {
             at_ms: now,
             hostname: "node7".to_owned(),
             platform: Platform {
@@ -63,18 +113,17 @@ pub(super) fn snapshot() -> Snapshot {
             gpus: vec![gpu(0), gpu(1), gpu(2)],
             topology: Vec::new(),
             playback: None,
-        }),
-        sample: Some(Sample {
+        },
+        sample: Sample {
             seq: 0,
             at_ms: now,
             interval_ms: 1000,
             gpus: vec![well, hung, sample(2, Health::Ok)],
             host: HostReader::new().read(),
-        }),
+        },
         details: vec![details(0), details(1)],
-        events: Vec::new(),
-        alerts: Vec::new(),
-        history: None,
+        xids,
+        usage: Usage::default(),
     }
 }
 
@@ -101,7 +150,7 @@ pub(super) fn process(pid: u32) -> Process {
 
 /// The lines of one family, after a check of the whole page.
 #[track_caller]
-fn lines<'a>(page: &'a str, name: &str) -> Vec<&'a str> {
+pub(super) fn lines<'a>(page: &'a str, name: &str) -> Vec<&'a str> {
     let (mut families, mut series, mut current) = (BTreeSet::new(), BTreeSet::new(), "");
     for line in page.lines() {
         if let Some(head) = line.strip_prefix("# TYPE ") {
@@ -121,7 +170,7 @@ fn lines<'a>(page: &'a str, name: &str) -> Vec<&'a str> {
 
 #[test]
 fn a_reading_is_told_in_base_units_and_an_absent_one_is_left_out() {
-    let page = own(&snapshot(), false);
+    let page = example().own();
     assert_eq!(
         lines(&page, "gpumon_gpu_utilization_ratio"),
         [r#"gpumon_gpu_utilization_ratio{gpu="0",uuid="GPU-0"} 0.5"#]
@@ -134,39 +183,76 @@ fn a_reading_is_told_in_base_units_and_an_absent_one_is_left_out() {
     );
     assert!(page.contains("# TYPE gpumon_gpu_energy_joules_total counter"));
     assert!(!page.contains("gpumon_gpu_temperature_celsius"), "nobody has one, so there is not even a head");
-    let rows = r#"gpumon_gpu_remapped_rows{gpu="0",uuid="GPU-0",cause="correctable"} 2"#;
-    assert!(lines(&page, "gpumon_gpu_remapped_rows").contains(&rows));
+    let rows = r#"gpumon_gpu_remapped_rows_total{gpu="0",uuid="GPU-0",cause="correctable"} 2"#;
+    assert!(lines(&page, "gpumon_gpu_remapped_rows_total").contains(&rows));
     assert_eq!(lines(&page, "gpumon_gpu_info").len(), 3);
     assert!(page.contains(r#"name="NVIDIA \"H200\"",driver="580.1",pci_bus_id="00000000:00:06.0",source="nvml"} 1"#));
 }
 
 #[test]
 fn a_hung_gpu_is_down_and_shows_no_value() {
-    let page = own(&snapshot(), false);
+    let page = example().own();
     assert_eq!(lines(&page, "gpumon_gpu_up")[1], r#"gpumon_gpu_up{gpu="1",uuid="GPU-1"} 0"#);
     assert_eq!(lines(&page, "gpumon_gpu_up")[2], r#"gpumon_gpu_up{gpu="2",uuid="GPU-2"} 1"#);
     let of_hung: Vec<_> = page.lines().filter(|line| line.contains(r#"gpu="1""#)).collect();
     let names: BTreeSet<_> = of_hung.iter().map(|line| line.split('{').next().unwrap()).collect();
     let health = [
         "gpumon_condition",
+        "gpumon_condition_severity",
         "gpumon_gpu_info",
         "gpumon_gpu_sample_age_seconds",
-        "gpumon_gpu_state_info",
+        "gpumon_gpu_state",
         "gpumon_gpu_up",
+        "gpumon_gpu_xid",
     ];
     assert_eq!(names, BTreeSet::from(health), "what it showed and had before is no measurement");
-    assert!(page.contains(r#"gpumon_gpu_state_info{gpu="1",uuid="GPU-1",state="hung"} 1"#));
-    let xid = r#"gpumon_condition{gpu="1",uuid="GPU-1",condition="xid",code="79",severity="critical"} 1"#;
-    assert!(lines(&page, "gpumon_condition").contains(&xid), "{page}");
+    assert!(page.contains(r#"gpumon_gpu_xid{gpu="1",uuid="GPU-1",code="79"} 1"#));
+}
+
+#[test]
+fn every_state_is_a_series_of_0_or_1() {
+    let mut throttled = example();
+    throttled.sample.gpus[0].throttle_reasons = Reading::Now(vec![ThrottleReason::SwPowerCap]);
+    throttled.sample.gpus[0].conditions.clear();
+    throttled.sample.gpus[2].throttle_reasons = Reading::Now(Vec::new());
+    let page = throttled.own();
+    let of = |name: &str, value: &str| {
+        let ending = format!(" {value}");
+        lines(&page, name).iter().filter(|line| line.ends_with(&ending)).count()
+    };
+    for (name, ones, zeros) in [
+        ("gpumon_collector_state", 1, CollectorState::ALL.len() - 1),
+        ("gpumon_gpu_state", 3, 3 * (Health::TAGS.len() - 1)),
+        ("gpumon_gpu_throttled", 1, 2 * ThrottleReason::ALL.len() - 1),
+        ("gpumon_condition", 1, 3 * ConditionKind::TAGS.len() - 1),
+        ("gpumon_gpu_xid", 2, 1),
+    ] {
+        assert_eq!((of(name, "1"), of(name, "0")), (ones, zeros), "{name}: {page}");
+    }
+    for series in [
+        r#"gpumon_gpu_throttled{gpu="0",uuid="GPU-0",reason="sw_power_cap"} 1"#,
+        r#"gpumon_gpu_state{gpu="1",uuid="GPU-1",state="hung"} 1"#,
+        r#"gpumon_condition{gpu="1",uuid="GPU-1",condition="xid"} 1"#,
+        r#"gpumon_condition_severity{gpu="1",uuid="GPU-1",condition="xid"} 3"#,
+        // It is over, and was seen.
+        r#"gpumon_gpu_xid{gpu="0",uuid="GPU-0",code="79"} 0"#,
+        r#"gpumon_gpu_xid_errors_total{gpu="0",uuid="GPU-0",code="79"} 1"#,
+        r#"gpumon_collector_state{state="running"} 1"#,
+    ] {
+        assert!(page.lines().any(|line| line == series), "{series}: {page}");
+    }
 }
 
 #[test]
 fn a_pause_or_a_late_collector_leaves_nothing_that_looks_current() {
-    let mut paused = snapshot();
+    let mut paused = example();
     paused.collector.state = CollectorState::Paused;
-    let mut late = snapshot();
-    late.sample.as_mut().unwrap().at_ms -= 60_000;
-    for (page, up) in [(own(&paused, true), "0"), (own(&late, true), "1")] {
+    let mut late = example();
+    late.sample.at_ms -= 60_000;
+    for (page, up) in [
+        (paused.page(PageKey { processes: true, ..PageKey::default() }), "0"),
+        (late.page(PageKey { processes: true, ..PageKey::default() }), "1"),
+    ] {
         assert_eq!(lines(&page, "gpumon_collector_up"), [format!("gpumon_collector_up {up}")]);
         assert_eq!(lines(&page, "gpumon_gpu_info").len(), 3);
         for name in ["gpumon_gpu_up", "gpumon_gpu_utilization_ratio", "gpumon_condition", "gpumon_host_cpus"] {
@@ -174,12 +260,13 @@ fn a_pause_or_a_late_collector_leaves_nothing_that_looks_current() {
         }
         assert!(!page.contains("remapped"), "{page}");
     }
-    assert_eq!(dcgm_names(&paused).len(), 0);
+    assert_eq!(paused.of(Names::Dcgm).len(), 0);
+    assert_eq!(lines(&paused.own(), "gpumon_collector_state")[4], r#"gpumon_collector_state{state="paused"} 1"#);
 }
 
 #[test]
 fn the_names_of_dcgm_come_with_its_labels_and_units() {
-    let page = dcgm_names(&snapshot());
+    let page = example().of(Names::Dcgm);
     let labels = r#"{gpu="0",UUID="GPU-0",pci_bus_id="00000000:00:06.0",device="nvidia0",modelName="NVIDIA \"H200\"",Hostname="node7",DCGM_FI_DRIVER_VERSION="580.1"}"#;
     for (name, value) in [
         ("DCGM_FI_DEV_GPU_UTIL", "50"),
@@ -189,20 +276,20 @@ fn the_names_of_dcgm_come_with_its_labels_and_units() {
         ("DCGM_FI_DEV_CORRECTABLE_REMAPPED_ROWS", "2"),
         ("DCGM_FI_DEV_XID_ERRORS", "13"),
     ] {
-        assert_eq!(lines(&page, name), [format!("{name}{labels} {value}")]);
+        assert_eq!(lines(&page, name)[0], format!("{name}{labels} {value}"));
     }
     assert!(page.contains("# TYPE DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION counter"));
 }
 
 #[test]
 fn a_partitioned_gpu_tells_of_its_parts() {
-    let mut partitioned = snapshot();
+    let mut partitioned = example();
     let instance = MigInstance { gpu_instance: 7, compute_instance: 0 };
     let mut memory = GpuSample::absent(0, None, 0, Health::Ok, &ABSENT).memory;
     memory.used_bytes = Reading::Now(1 << 30);
     let part = MigSample { uuid: "MIG-1".to_owned(), instance, memory, activity: Reading::Absent(ABSENT) };
-    partitioned.sample.as_mut().unwrap().gpus[0].mig_devices = Reading::Now(vec![part]);
-    partitioned.inventory.as_mut().unwrap().gpus[0].mig_devices = vec![MigDevice {
+    partitioned.sample.gpus[0].mig_devices = Reading::Now(vec![part]);
+    partitioned.inventory.gpus[0].mig_devices = vec![MigDevice {
         index: 0,
         uuid: "MIG-1".to_owned(),
         instance,
@@ -212,10 +299,10 @@ fn a_partitioned_gpu_tells_of_its_parts() {
         decoders: Reading::Absent(ABSENT),
         encoders: Reading::Absent(ABSENT),
     }];
-    let page = own(&partitioned, false);
+    let page = partitioned.own();
     let used = r#"gpumon_mig_memory_used_bytes{gpu="0",uuid="GPU-0",mig_uuid="MIG-1",profile="1g.18gb"} 1073741824"#;
     assert_eq!(lines(&page, "gpumon_mig_memory_used_bytes"), [used]);
-    let dcgm = dcgm_names(&partitioned);
+    let dcgm = partitioned.of(Names::Dcgm);
     let used = lines(&dcgm, "DCGM_FI_DEV_FB_USED");
     assert_eq!(used.len(), 1, "the whole GPU would count the part twice: {used:?}");
     assert!(used[0].ends_with(r#"GPU_I_PROFILE="1g.18gb",GPU_I_ID="7"} 1024"#), "{used:?}");
@@ -223,16 +310,54 @@ fn a_partitioned_gpu_tells_of_its_parts() {
 
 #[test]
 fn processes_are_told_only_where_asked_for_and_only_the_largest() {
-    let mut busy = snapshot();
-    busy.sample.as_mut().unwrap().gpus[0].processes = Reading::Now((1..=150).chain([150]).map(process).collect());
-    busy.sample.as_mut().unwrap().gpus[0].processes_omitted = 7;
-    let without = own(&busy, false);
+    let mut busy = example();
+    busy.sample.gpus[0].processes = Reading::Now((1..=150).chain([150]).map(process).collect());
+    busy.sample.gpus[0].processes_omitted = 7;
+    let without = busy.own();
     assert!(!without.contains("pid=") && !without.contains("train.py"), "{without}");
     assert_eq!(lines(&without, "gpumon_gpu_processes"), [r#"gpumon_gpu_processes{gpu="0",uuid="GPU-0"} 158"#]);
-    let with = own(&busy, true);
+    let with = busy.page(PageKey { processes: true, ..PageKey::default() });
     let told = lines(&with, "gpumon_process_memory_bytes");
     assert_eq!(told.len(), 100);
     assert!(told[0].contains(r#"pid="150",name="train.py",user="ana""#), "{}", told[0]);
     assert_eq!(lines(&with, "gpumon_processes_omitted"), ["gpumon_processes_omitted 57"]);
     assert!(!with.contains("secret"));
+}
+
+#[test]
+fn newer_dcgm_has_other_names_labels_and_units() {
+    let page = example().of(Names::Dcgm49);
+    let labels = r#"{gpu="0",UUID="GPU-0",pci_bus_id="00000000:00:06.0",device="nvidia0",modelName="NVIDIA \"H200\"",hostname="node7",DCGM_FI_SYSTEM_DRIVER_VERSION="580.1"}"#;
+    for (name, value) in [
+        ("DCGM_FI_DEV_GPU_UTIL_RATIO", "0.5"),
+        ("DCGM_FI_DEV_FB_USED_BYTES", "3221225472"),
+        ("DCGM_FI_DEV_GPU_ENERGY_JOULES_TOTAL", "12.5"),
+        ("DCGM_FI_DEV_SM_CLOCK_HERTZ", "1980000000"),
+        ("DCGM_FI_DEV_ROW_REMAP_CORRECTABLE_TOTAL", "2"),
+        ("DCGM_FI_DEV_ROW_REMAP_PENDING", "1"),
+    ] {
+        assert_eq!(lines(&page, name), [format!("{name}{labels} {value}")]);
+    }
+    assert!(!page.contains("DCGM_FI_DEV_GPU_UTIL{") && !page.contains("Hostname"), "{page}");
+}
+
+#[test]
+fn an_error_of_a_lost_gpu_is_told_under_the_names_of_dcgm_too() {
+    let mut lost = example();
+    lost.sample.gpus[1].health = Health::Lost { since_ms: 1 };
+    lost.sample.gpus[2].conditions.clear();
+    let page = lost.of(Names::Dcgm);
+    let values: Vec<_> =
+        lines(&page, "DCGM_FI_DEV_XID_ERRORS").iter().map(|line| line.rsplit(' ').next().unwrap()).collect();
+    assert_eq!(values, ["13", "13", "0"], "the newest, or 0");
+}
+
+#[test]
+fn every_counter_has_the_ending_that_open_metrics_wants() {
+    let mut page = Page::default();
+    let (key, known) = (PageKey { links: true, processes: true, ..PageKey::default() }, example().known());
+    key.write_own(&mut page, &Scrape::new(&known, now_ms()));
+    for (name, kind, _) in &page.families {
+        assert_eq!(name.ends_with("_total"), *kind == "counter", "{name}");
+    }
 }

@@ -111,8 +111,17 @@ impl Operation {
     }
 
     /// Takes this type as JSON.
-    pub(super) fn body<T: JsonSchema>(mut self, example: &Value, types: &mut Types) -> Self {
-        let content = json!({ "schema": types.request::<T>(), "example": example });
+    pub(super) fn body<T: JsonSchema>(self, example: &Value, types: &mut Types) -> Self {
+        self.takes(&types.request::<T>(), example)
+    }
+
+    /// Takes a type that is also answered with, as it is there.
+    pub(super) fn same_body<T: JsonSchema>(self, example: &Value, types: &mut Types) -> Self {
+        self.takes(&types.answer::<T>(), example)
+    }
+
+    fn takes(mut self, schema: &Value, example: &Value) -> Self {
+        let content = json!({ "schema": schema, "example": example });
         let body = json!({ "required": true, "content": { "application/json": content } });
         self.described.insert("requestBody".to_owned(), body);
         self.refuses(413)
@@ -148,8 +157,9 @@ impl Operation {
     }
 
     fn answers(mut self, status: u16, kind: &str, schema: &Value) -> Self {
-        let content = json!({ kind: { "schema": schema } });
-        self.part("responses")[&status.to_string()] = json!({ "description": reason(status), "content": content });
+        let answer = &mut self.part("responses")[&status.to_string()];
+        answer["description"] = reason(status).into();
+        answer["content"][kind] = json!({ "schema": schema });
         self
     }
 

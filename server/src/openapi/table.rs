@@ -2,7 +2,7 @@
 
 use gpumon_history::span::HistorySpan;
 use gpumon_probe::{
-    model::{Event, Record},
+    model::{Cell, Event, Record},
     usage::Usage,
 };
 use gpumon_workload::protocol::Job;
@@ -16,7 +16,7 @@ use crate::{
     alerts::{AlertStatus, routes::Silence},
     frame::{ClientFrame, CollectorStatus, ServerFrame, Snapshot},
     marks::NewMark,
-    metrics::MetricsQuery,
+    metrics::{self, MetricsQuery},
     past::HistoryQuery,
     pause::PauseQuery,
     replay::{Order, Position},
@@ -31,8 +31,6 @@ use crate::{
     snapshot::SnapshotQuery,
     stream::StreamQuery,
 };
-
-const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 pub(super) fn operations(types: &mut Types) -> Vec<Operation> {
     let kinds = types;
@@ -108,6 +106,25 @@ pub(super) fn operations(types: &mut Types) -> Vec<Operation> {
         .json::<Event>(201, kinds)
         .refuses(409)
         .refuses(429),
+        operation(
+            "POST",
+            "/api/v1/cells",
+            "Tells what an execution of a notebook's cell took of the GPUs. JupyterLab's extension does when it has ended; \
+             every client and the history get the event that it answers with. 20 cells may come at once, and then one per \
+             second.",
+        )
+        .same_body::<Cell>(
+            &json!({
+                "notebook": "train.ipynb", "kernel_id": "5f3a", "cell_id": "1b", "execution_count": 3,
+                "started_ms": 1_795_487_490_000_u64, "ended_ms": 1_795_487_499_000_u64, "gpus": [0],
+                "gpu_ms": 8000, "peak_bytes": 1 << 30, "change_bytes": 0, "joules": 2500, "shared": false,
+            }),
+            kinds,
+        )
+        .may_run()
+        .json::<Event>(201, kinds)
+        .refuses(409)
+        .refuses(429),
         operation("GET", "/api/v1/alerts", "Every alert rule and receiver and how it is.")
             .json::<AlertStatus>(200, kinds),
         operation("POST", "/api/v1/alerts/silence", "Notifies nobody of a rule for a while.")
@@ -137,14 +154,18 @@ pub(super) fn operations(types: &mut Types) -> Vec<Operation> {
             .over_socket()
             .json::<CollectorStatus>(200, kinds)
             .refuses(409),
-        operation("GET", "/metrics", "Metrics for Prometheus.")
-            .query::<MetricsQuery>(kinds)
-            .text(200, PROMETHEUS)
-            .refuses(409),
-        operation("GET", "/metrics/dcgm", "The same as `/metrics?format=dcgm`.").text(200, PROMETHEUS).refuses(409),
+        of_metrics("/metrics", "Metrics for Prometheus.").query::<MetricsQuery>(kinds),
+        of_metrics("/metrics/dcgm", "The same as `/metrics?format=dcgm`."),
+        of_metrics("/metrics/dcgm-4.9", "The same as `/metrics?format=dcgm-4.9`."),
         operation("GET", "/healthz", "200 while the server runs.").plain(200),
         operation("GET", "/readyz", "200 while samples are fresh, otherwise 503 with the reason.").plain(200),
     ]
+}
+
+/// In the format that the request's `Accept` asks for.
+fn of_metrics(path: &'static str, text: &str) -> Operation {
+    let kinds = metrics::content_types().into_iter();
+    kinds.fold(operation("GET", path, text), |operation, kind| operation.text(200, kind)).refuses(409)
 }
 
 /// The whole, of which the table above is the largest part.

@@ -130,6 +130,7 @@ fn unit(unit: Unit) -> &'static str {
         Unit::CelsiusDifference => "celsiusDifference",
         Unit::Megahertz => "megahertz",
         Unit::BytesPerSecond => "bytesPerSecond",
+        Unit::Seconds => unreachable!("nothing that is drawn is counted in seconds"),
         Unit::Count => "count",
     }
 }

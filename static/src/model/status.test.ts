@@ -72,6 +72,17 @@ describe('the state', () => {
   });
 });
 
+describe('the status of a server that has joined another', () => {
+  it('says who reads the GPUs, and that root resumes them', () => {
+    const collector = { state: 'running', since_ms: NOW, message: null, joined: '/run/gpumon/public.sock' } as const;
+    store.phase = { phase: 'open' };
+    store.apply(hello({ collector }));
+    expect(statusOf(store, now_ms).title).toContain('read by the server at /run/gpumon/public.sock');
+    store.apply(hello({ collector: { ...collector, state: 'paused' } }));
+    expect(noticeOf(store, statusOf(store, now_ms), '')?.command).toBe('sudo gpumon resume');
+  });
+});
+
 describe('the notice', () => {
   function paused(message: string | null, resumes_ms?: number): ReturnType<typeof noticeOf> {
     store.phase = { phase: 'open' };

@@ -79,7 +79,11 @@ function liveOrStale(store: Store): Status {
     return { state: 'stale', text: trans.__('No sample for %1', duration(silent_ms)), title, level: 'pending' };
   }
   const every = seconds(interval_ms);
-  const title = trans.__('One sample every %1.', every);
+  const joined = store.collector?.joined;
+  const title =
+    joined === undefined
+      ? trans.__('One sample every %1.', every)
+      : trans.__('One sample every %1, read by the server at %2.', every, joined);
   return { state: 'live', text: trans.__('Live · every %1', every), title, level: 'ok' };
 }
 
@@ -142,7 +146,7 @@ function pauseNotice(collector: CollectorStatus | null): Diagnosis {
     end_ms === undefined
       ? trans.__('To resume, run:')
       : trans.__('Resumes automatically at %1. To resume now, run:', hourAndMinute(end_ms));
-  const command = 'gpumon resume';
+  const command = collector?.joined === undefined ? 'gpumon resume' : 'sudo gpumon resume';
   // A collector that is stuck in the driver holds the GPUs still. The message says so, and begins in another way.
   if (message !== null && !message.startsWith('paused: ')) {
     return { title: trans.__('Paused'), message: `${sentence(message) ?? ''}. ${end}`, command };

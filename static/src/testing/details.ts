@@ -65,6 +65,9 @@ export function nvLink(link: number, changes: Partial<NvLink> = {}): NvLink {
     tx_bytes_total: 0,
     rx_bytes_total: 0,
     errors_total: 0,
+    replays_total: 0,
+    recoveries_total: 0,
+    crc_errors_total: 0,
     ...changes,
   };
 }

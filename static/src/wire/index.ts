@@ -140,6 +140,33 @@ export type CatalogueEntry = {
   /** Whether it runs on a CPU, too. */
   on_cpu: boolean, };
 
+/** An execution of a notebook's cell that took something of the GPUs, as the front end that ran it has measured it. */
+export type Cell = {
+  /** The notebook's file name. */
+  notebook: string,
+  /** Jupyter's ID of the kernel. */
+  kernel_id: string,
+  /** The ID of the cell in the notebook's file. */
+  cell_id: string,
+  /** As the notebook counts executions; `null` where the kernel does not. */
+  execution_count: number | null,
+  /** When it began, in milliseconds since 1970. */
+  started_ms: number,
+  /** When it was over. */
+  ended_ms: number,
+  /** The GPUs that the kernel held, by NVML's index. */
+  gpus: Array<number>,
+  /** Time in which its kernels ran, summed over GPUs, in milliseconds; `null` where the driver does not tell. */
+  gpu_ms: number | null,
+  /** The most memory that the kernel held at once, over all GPUs, in bytes; `null` where the driver does not tell. */
+  peak_bytes: number | null,
+  /** How much more, or less, it held after the execution than before, in bytes. */
+  change_bytes: number | null,
+  /** Energy of the GPUs that it held, with what others did there; `null` where power is not told. */
+  joules: number | null,
+  /** Whether others held one of those GPUs at the same time, so that not all of the energy is the cell's. */
+  shared: boolean, };
+
 /** From a client to the server, told apart by `type`. */
 export type ClientFrame = { "type": "pause", } | { "type": "resume", } | { "type": "interval",
   /** Milliseconds, 100 to 60000. */
@@ -177,7 +204,12 @@ export type CollectorStatus = {
   /** Why, in words for people, where it is not running. */
   message: string | null,
   /** When a pause ends by itself; left out where it does not. */
-  resumes_ms?: number, };
+  resumes_ms?: number,
+  /**
+   * The socket of the server whose collector it is, where this server has joined that one; left out where the collector
+   * is this server's own.
+   */
+  joined?: string, };
 
 /** `nvmlComputeMode_t`. */
 export type ComputeMode = "default" | "exclusive_process" | "prohibited";
@@ -433,7 +465,7 @@ export type Event = {
   /** Corrected by the hardware, at no loss. */
   corrected: number,
   /** Not corrected: what was computed with them is wrong, and the program that met one has ended. */
-  uncorrected: number, } | { "what": "condition_began" } & Condition | { "what": "condition_ended" } & Condition | { "what": "process_started" } & ProcessRef | { "what": "process_ended" } & ProcessRef | { "what": "mig_changed" } | { "what": "power_source_changed" } | { "what": "run_began" } & Run | { "what": "run_step" } & Run | { "what": "run_ended" } & Run | { "what": "mark" } & Mark | { "what": "alert_firing" } & Alert | { "what": "alert_resolved" } & Alert | { "what": "alert_problem",
+  uncorrected: number, } | { "what": "condition_began" } & Condition | { "what": "condition_ended" } & Condition | { "what": "process_started" } & ProcessRef | { "what": "process_ended" } & ProcessRef | { "what": "mig_changed" } | { "what": "power_source_changed" } | { "what": "run_began" } & Run | { "what": "run_step" } & Run | { "what": "run_ended" } & Run | { "what": "mark" } & Mark | { "what": "cell" } & Cell | { "what": "alert_firing" } & Alert | { "what": "alert_resolved" } & Alert | { "what": "alert_problem",
   /** What is wrong, and what to do about it, in one sentence for people. */
   message: string, });
 
@@ -880,8 +912,14 @@ export type NvLink = {
   tx_bytes_total: Reading<number>,
   /** Counter: data received, in bytes (`NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX`, per link). */
   rx_bytes_total: Reading<number>,
-  /** Counter: errors of all kinds (`nvmlDeviceGetNvLinkErrorCounter`: replay, recovery, and both CRCs). */
-  errors_total: Reading<number>, };
+  /** Counter: errors of the three kinds below. */
+  errors_total: Reading<number>,
+  /** Counter: packets that had to be sent again (`NVML_FI_DEV_NVLINK_ERROR_DL_REPLAY`). */
+  replays_total: Reading<number>,
+  /** Counter: the link was trained anew (`NVML_FI_DEV_NVLINK_ERROR_DL_RECOVERY`). */
+  recoveries_total: Reading<number>,
+  /** Counter: packets with a wrong checksum (`NVML_FI_DEV_NVLINK_ERROR_DL_CRC`). */
+  crc_errors_total: Reading<number>, };
 
 /** What is at the other end of an `NVLink`. */
 export type NvLinkRemote = "gpu" | "npu" | "switch" | "unknown";

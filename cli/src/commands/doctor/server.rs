@@ -84,11 +84,13 @@ fn judge(at: &str, version: &str, collector: &CollectorStatus) -> Finding {
     let message = collector.message.clone().unwrap_or_default();
     let check = "server";
     match collector.state {
-        CollectorState::Running => Finding::ok(check, format!("{version} at {at}, reading")),
-        CollectorState::Starting => Finding::note(check, format!("{version} at {at}, starting")),
-        CollectorState::Paused => {
-            Finding::note(check, format!("{version} at {at}, {message}")).with_cure("`gpumon resume`")
+        CollectorState::Running => {
+            let through = collector.joined.as_ref().map(|socket| format!(" through the server at {socket}"));
+            Finding::ok(check, format!("{version} at {at}, reading{}", through.unwrap_or_default()))
         }
+        CollectorState::Starting => Finding::note(check, format!("{version} at {at}, starting")),
+        CollectorState::Paused => Finding::note(check, format!("{version} at {at}, {message}"))
+            .with_cure(if collector.joined.is_some() { "`sudo gpumon resume`" } else { "`gpumon resume`" }),
         CollectorState::Restarting => {
             Finding::warning(check, format!("{version} at {at}: {message}"), "it retries automatically; see its log")
         }
@@ -106,7 +108,8 @@ mod tests {
     fn a_paused_server_is_no_trouble_and_one_without_a_gpu_is() {
         let verdict = |state| {
             let message = Some("why".to_owned());
-            judge("/run/x", "1.0", &CollectorStatus { state, since_ms: 0, message, resumes_ms: None }).verdict
+            judge("/run/x", "1.0", &CollectorStatus { state, since_ms: 0, message, resumes_ms: None, joined: None })
+                .verdict
         };
         assert_eq!(verdict(CollectorState::Running), Verdict::Ok);
         assert_eq!(verdict(CollectorState::Paused), Verdict::Note);

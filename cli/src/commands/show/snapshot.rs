@@ -133,8 +133,13 @@ impl Snapshot {
     }
 
     pub(super) fn from_reading(inventory: Inventory, sample: Sample, details: Vec<GpuDetails>) -> Self {
-        let collector =
-            CollectorStatus { state: CollectorState::Running, since_ms: now_ms(), message: None, resumes_ms: None };
+        let collector = CollectorStatus {
+            state: CollectorState::Running,
+            since_ms: now_ms(),
+            message: None,
+            resumes_ms: None,
+            joined: None,
+        };
         let version = env!("CARGO_PKG_VERSION").to_owned();
         let (events, alerts, past) = (Vec::new(), Vec::new(), UtilizationHistory::default());
         Self { version, collector, inventory, sample, details, events, alerts, past, is_single: true }

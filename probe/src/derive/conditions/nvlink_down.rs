@@ -94,6 +94,9 @@ mod tests {
             tx_bytes_total: absent(),
             rx_bytes_total: absent(),
             errors_total: absent(),
+            replays_total: absent(),
+            recoveries_total: absent(),
+            crc_errors_total: absent(),
         };
         let links: Vec<NvLink> = states.iter().enumerate().map(link).collect();
         move |details| details.nvlinks = Reading::Now(links.clone())

@@ -53,6 +53,8 @@ pub const GPU_FIELDS: &[Field] = &[
         .chart("ofa", "engines", "Optical flow", Color::Line(4)),
     with_mig!(activity?.graphics_percent, "Engine active", "Busy", Unit::Percent)
         .help("Time in which the graphics or compute engine was busy; needs GPM.")
+        .prometheus("gpumon_gpu_engine_active_ratio")
+        .prometheus_mig("gpumon_mig_engine_active_ratio")
         .dcgm("DCGM_FI_PROF_GR_ENGINE_ACTIVE", "DCGM_FI_PROF_GR_ENGINE_UTIL_RATIO"),
     with_mig!(activity?.sm_percent, "SM active", "SM", Unit::Percent)
         .help("Time in which a multiprocessor had at least one warp, averaged over all multiprocessors; needs GPM.")
@@ -96,16 +98,20 @@ pub const GPU_FIELDS: &[Field] = &[
     with_mig!(activity?.integer_percent, "Integer units", "Int", Unit::Percent)
         .help("Time in which the integer units were active; needs GPM.")
         .prometheus("gpumon_gpu_integer_active_ratio")
+        .dcgm("DCGM_FI_PROF_PIPE_INT_ACTIVE", "DCGM_FI_PROF_INT_UTIL_RATIO")
         .chart("integer", "units", "Integer", Color::Line(4)),
     with_mig!(activity?.tensor_half_percent, "Tensor half precision", "Half", Unit::Percent)
         .help("Time in which the tensor cores were active on half precision or narrower; needs GPM.")
-        .prometheus("gpumon_gpu_tensor_half_active_ratio"),
+        .prometheus("gpumon_gpu_tensor_half_active_ratio")
+        .dcgm("DCGM_FI_PROF_PIPE_TENSOR_HMMA_ACTIVE", "DCGM_FI_PROF_HMMA_UTIL_RATIO"),
     with_mig!(activity?.tensor_integer_percent, "Tensor integer", "TInt", Unit::Percent)
         .help("Time in which the tensor cores were active on integers; needs GPM.")
-        .prometheus("gpumon_gpu_tensor_integer_active_ratio"),
+        .prometheus("gpumon_gpu_tensor_integer_active_ratio")
+        .dcgm("DCGM_FI_PROF_PIPE_TENSOR_IMMA_ACTIVE", "DCGM_FI_PROF_IMMA_UTIL_RATIO"),
     with_mig!(activity?.tensor_double_percent, "Tensor double precision", "Double", Unit::Percent)
         .help("Time in which the tensor cores were active on double precision; needs GPM.")
-        .prometheus("gpumon_gpu_tensor_double_active_ratio"),
+        .prometheus("gpumon_gpu_tensor_double_active_ratio")
+        .dcgm("DCGM_FI_PROF_PIPE_TENSOR_DFMA_ACTIVE", "DCGM_FI_PROF_DFMA_UTIL_RATIO"),
     with_mig!(memory.used_bytes, "Memory", "Mem", Unit::Bytes)
         .help("Device memory that processes hold.")
         .prometheus("gpumon_gpu_memory_used_bytes")
@@ -129,6 +135,7 @@ pub const GPU_FIELDS: &[Field] = &[
         .help("Device memory, all of it.")
         .prometheus("gpumon_gpu_memory_total_bytes")
         .prometheus_mig("gpumon_mig_memory_total_bytes")
+        .dcgm("DCGM_FI_DEV_FB_TOTAL", "DCGM_FI_DEV_FB_CAPACITY_BYTES")
         .otel("hw.gpu.memory.limit")
         .in_csv(),
     gpu!(temperature.gpu_celsius, "Temperature", "Temp", Unit::Celsius)
@@ -146,7 +153,8 @@ pub const GPU_FIELDS: &[Field] = &[
         .chart("memory-temperature", "temperature", "Memory", Color::Line(4)),
     gpu!(temperature.margin_celsius, "Thermal margin", "Margin", Unit::CelsiusDifference)
         .help("How much warmer the GPU may get before its clocks are lowered.")
-        .prometheus("gpumon_gpu_temperature_margin_celsius"),
+        .prometheus("gpumon_gpu_temperature_margin_celsius")
+        .dcgm("DCGM_FI_DEV_GPU_TEMP_LIMIT", "DCGM_FI_DEV_GPU_TEMP_MARGIN_CELSIUS"),
     gpu!(power.draw_watts, "Power", "Power", Unit::Watts)
         .help("Power draw of the board, averaged over one second on most boards.")
         .prometheus("gpumon_gpu_power_watts")
@@ -159,6 +167,7 @@ pub const GPU_FIELDS: &[Field] = &[
     gpu!(power.instant_watts, "Instant power", "Instant", Unit::Watts)
         .help("Power draw of the board at the driver's last measurement.")
         .prometheus("gpumon_gpu_power_instant_watts")
+        .dcgm("DCGM_FI_DEV_POWER_USAGE_INSTANT", "DCGM_FI_DEV_BOARD_POWER_RAW_WATTS")
         .chart("instant-power", "power", "Instant", Color::Line(4))
         .limit(Limit::Field("power.limit_watts")),
     gpu!(power.average_watts, "Average power", "Average", Unit::Watts)
@@ -167,6 +176,7 @@ pub const GPU_FIELDS: &[Field] = &[
     gpu!(power.limit_watts, "Power limit", "Limit", Unit::Watts)
         .help("The power limit in force.")
         .prometheus("gpumon_gpu_power_limit_watts")
+        .dcgm("DCGM_FI_DEV_ENFORCED_POWER_LIMIT", "DCGM_FI_DEV_BOARD_POWER_LIMIT_ENFORCED_WATTS")
         .in_csv(),
     gpu!(power.energy_joules_total, "Energy", "Energy", Unit::Joules)
         .help("Energy consumed since the driver was loaded.")
@@ -193,28 +203,33 @@ pub const GPU_FIELDS: &[Field] = &[
     gpu!(clocks.video_mhz, "Video clock", "VidClk", Unit::Megahertz)
         .help("Clock of the video encoder and decoder.")
         .prometheus("gpumon_gpu_video_clock_hertz")
+        .dcgm("DCGM_FI_DEV_VIDEO_CLOCK", "DCGM_FI_DEV_VIDEO_CLOCK_HERTZ")
         .chart("video-clock", "clocks", "Video", Color::Line(2))
         .limit(Limit::Board(|gpu| gpu.board.max_clocks.video_mhz.value().map(|mhz| f64::from(*mhz)))),
     gpu!(performance_state, "Performance state", "PState", Unit::Count)
         .help("P-state, from 0 (fastest) to 15.")
         .kind(Kind::State)
         .range(0.0, 15.0)
-        .prometheus("gpumon_gpu_performance_state"),
+        .prometheus("gpumon_gpu_performance_state")
+        .dcgm("DCGM_FI_DEV_PSTATE", "DCGM_FI_DEV_GPU_PSTATE"),
     gpu!(fan_percent, "Fan", "Fan", Unit::Percent)
         .help("Speed of the fastest fan, of its full speed.")
         .range(0.0, MOST_FAN_PERCENT)
         .prometheus("gpumon_gpu_fan_speed_ratio")
+        .dcgm("DCGM_FI_DEV_FAN_SPEED", "DCGM_FI_DEV_FAN_SPEED_RATIO")
         .chart("fan", "fan", "Fan", Color::Line(1)),
     gpu!(pcie.generation, "PCIe generation", "PCIeGen", Unit::Count)
         .help("PCIe generation at which the link runs now.")
         .kind(Kind::State)
         .range(0.0, 16.0)
-        .prometheus("gpumon_gpu_pcie_generation"),
+        .prometheus("gpumon_gpu_pcie_generation")
+        .dcgm("DCGM_FI_DEV_PCIE_LINK_GEN", "DCGM_FI_DEV_PCIE_LINK_GEN"),
     gpu!(pcie.width, "PCIe lanes", "Lanes", Unit::Count)
         .help("Lanes of the PCIe link in use now.")
         .kind(Kind::State)
         .range(0.0, 32.0)
-        .prometheus("gpumon_gpu_pcie_lanes"),
+        .prometheus("gpumon_gpu_pcie_lanes")
+        .dcgm("DCGM_FI_DEV_PCIE_LINK_WIDTH", "DCGM_FI_DEV_PCIE_LINK_WIDTH"),
     gpu!(pcie.rx_bytes_per_second, "PCIe RX", "PCIeRX", Unit::BytesPerSecond)
         .help("PCIe traffic received, from the GPU's side.")
         .prometheus("gpumon_gpu_pcie_receive_bytes_per_second")

@@ -7,12 +7,16 @@
 mod access;
 mod gpu;
 mod host;
+mod metric;
+mod metrics;
 
 use super::{Gpu, GpuSample, MigSample};
 
 pub use access::Access;
 pub use gpu::GPU_FIELDS;
 pub use host::HOST_FIELDS;
+pub use metric::Metric;
+pub use metrics::{BOARD_METRICS, DETAIL_METRICS, SAMPLE_METRICS};
 
 /// The few that an overview of all GPUs shows, in its order. Every client gets their history.
 pub const OVERVIEW: [&str; 4] =
@@ -103,6 +107,8 @@ pub enum Unit {
     Megahertz,
     /// Over a link, a disk or a network.
     BytesPerSecond,
+    /// Of time.
+    Seconds,
     /// A number of things, or a state that is a number.
     Count,
 }
@@ -121,10 +127,10 @@ pub enum Kind {
 /// Names in dcgm-exporter.
 #[derive(Debug, Clone, Copy)]
 pub struct Dcgm {
-    /// Until 4.8, in DCGM's own units: percent, MHz, MiB and mJ, but shares from 0 to 1 where the name begins with
-    /// `DCGM_FI_PROF_`.
+    /// Until 4.8, in DCGM's own units: percent, MHz, MiB, mJ and nanoseconds, but shares from 0 to 1 where the name begins
+    /// with `DCGM_FI_PROF_`.
     pub name: &'static str,
-    /// Since 4.9, in Prometheus' base units.
+    /// Since 4.9, in Prometheus' base units where it is another one.
     pub renamed: &'static str,
 }
 
@@ -173,7 +179,7 @@ impl Unit {
             Self::Celsius | Self::CelsiusDifference => (-40.0, 200.0),
             Self::Watts | Self::Megahertz => (0.0, 20_000.0),
             Self::BytesPerSecond => (0.0, MOST_BYTES_PER_SECOND),
-            Self::Bytes | Self::Joules | Self::Count => (0.0, f64::MAX),
+            Self::Bytes | Self::Joules | Self::Seconds | Self::Count => (0.0, f64::MAX),
         }
     }
 
@@ -193,9 +199,17 @@ impl Dcgm {
         match unit {
             Unit::Percent if self.name.starts_with("DCGM_FI_PROF_") => value / 100.0,
             Unit::Bytes => (value / f64::from(1 << 20)).floor(),
-            Unit::Joules => value * 1000.0,
+            Unit::Joules => value * 1e3,
+            Unit::Seconds => (value * 1e9).round(),
+            // Thousands of KiB.
+            Unit::BytesPerSecond if self.name.starts_with("DCGM_FI_DEV_") => (value / 1024e3).floor(),
             _ => value,
         }
+    }
+
+    /// The value under the name that it has since 4.9.
+    pub fn renamed_value(&self, unit: Unit, value: f64) -> f64 {
+        if self.name == self.renamed { self.value(unit, value) } else { unit.base(value) }
     }
 }
 

@@ -6,7 +6,7 @@ use super::*;
 use crate::{
     derive::examples,
     host::HostReader,
-    model::{Absence, MigInstance, Reading},
+    model::{Absence, MigInstance, Reading, ThrottleReason},
 };
 
 /// What is no number, or not one of its own.
@@ -120,6 +120,7 @@ fn a_name_for_prometheus_ends_in_its_unit() {
             Unit::Celsius | Unit::CelsiusDifference => "_celsius",
             Unit::Megahertz => "_hertz",
             Unit::BytesPerSecond => "_bytes_per_second",
+            Unit::Seconds => "_seconds",
             Unit::Count => "",
         };
         let name = if kind == Kind::Counter { name.strip_suffix("_total") } else { Some(name) };
@@ -166,4 +167,63 @@ fn values_are_told_in_the_units_of_others() {
     assert_eq!(told("activity.sm_percent", 50.0), "0.5");
     assert_eq!(told("memory.used_bytes", 3.5 * f64::from(1 << 20)), "3");
     assert_eq!(told("power.energy_joules_total", 2.0), "2000");
+}
+
+#[test]
+fn metrics_of_one_name_stand_together_and_no_name_of_dcgm_is_used_twice() {
+    fn of<S>(metrics: &[Metric<S>], names: &mut Vec<&'static str>, dcgm: &mut Vec<Dcgm>) {
+        dcgm.extend(metrics.iter().filter_map(|metric| metric.dcgm));
+        for alike in metrics.chunk_by(|one, other| one.prometheus == other.prometheus) {
+            let Some(name) = alike[0].prometheus else { continue };
+            let labels: BTreeSet<_> = alike.iter().map(|metric| metric.labels).collect();
+            assert_eq!(labels.len(), alike.len(), "{name}: labels tell them apart");
+            let heads = alike.iter().map(|metric| (metric.help, metric.kind, metric.unit));
+            assert!(heads.clone().all(|head| head == heads.clone().next().unwrap()), "{name}");
+            assert_eq!(alike[0].kind == Kind::Counter, name.ends_with("_total"), "{name}");
+            assert!(alike[0].help.ends_with('.'), "{name}");
+            names.push(name);
+        }
+    }
+    let mut names: Vec<_> = GPU_FIELDS.iter().filter_map(|field| field.prometheus).collect();
+    let mut dcgm: Vec<_> = GPU_FIELDS.iter().filter_map(|field| field.dcgm).collect();
+    of(SAMPLE_METRICS, &mut names, &mut dcgm);
+    of(DETAIL_METRICS, &mut names, &mut dcgm);
+    of(BOARD_METRICS, &mut names, &mut dcgm);
+    let all_differ = |names: Vec<&str>| names.iter().collect::<BTreeSet<_>>().len() == names.len();
+    assert!(all_differ(names.clone()), "{names:?}");
+    assert!(all_differ(dcgm.iter().map(|dcgm| dcgm.name).collect()), "{dcgm:?}");
+    assert!(all_differ(dcgm.iter().map(|dcgm| dcgm.renamed).collect()), "{dcgm:?}");
+}
+
+#[test]
+fn newer_names_of_dcgm_have_base_units_and_those_that_stayed_have_not() {
+    let told = |name, renamed, unit, value| {
+        let dcgm = Dcgm { name, renamed };
+        (dcgm.value(unit, value), dcgm.renamed_value(unit, value))
+    };
+    assert_eq!(told("DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_FB_USED_BYTES", Unit::Bytes, 3_145_729.0), (3.0, 3_145_729.0));
+    assert_eq!(told("DCGM_FI_DEV_SM_CLOCK", "DCGM_FI_DEV_SM_CLOCK_HERTZ", Unit::Megahertz, 2.0), (2.0, 2e6));
+    assert_eq!(told("DCGM_FI_DEV_POWER_VIOLATION", "DCGM_FI_DEV_POWER_VIOLATION", Unit::Seconds, 0.5), (5e8, 5e8));
+    assert_eq!(told("DCGM_FI_PROF_SM_ACTIVE", "DCGM_FI_PROF_SM_UTIL_RATIO", Unit::Percent, 50.0), (0.5, 0.5));
+    let links = ("DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL", "DCGM_FI_DEV_NVLINK_THROUGHPUT_BYTES_PER_SECOND");
+    assert_eq!(told(links.0, links.1, Unit::BytesPerSecond, 10_240_000.0), (10.0, 10_240_000.0));
+}
+
+#[test]
+fn what_parts_of_a_sample_say_together_is_absent_with_any_of_them() {
+    let of = |gpu: &GpuSample, name: &str| {
+        let metric = SAMPLE_METRICS.iter().find(|metric| metric.dcgm.is_some_and(|dcgm| dcgm.name == name)).unwrap();
+        (metric.read)(gpu)
+    };
+    let mut sample = gpu();
+    let names =
+        ["DCGM_FI_DEV_FB_USED_PERCENT", "DCGM_FI_DEV_CLOCKS_EVENT_REASONS", "DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL"];
+    assert_eq!(names.map(|name| of(&sample, name)), [None; 3]);
+    let bytes = |bytes| Reading::Now(bytes);
+    (sample.memory.total_bytes, sample.memory.used_bytes) = (bytes(100), bytes(45));
+    assert_eq!(of(&sample, names[0]), None, "how much is reserved is not known");
+    sample.memory.reserved_bytes = bytes(10);
+    sample.throttle_reasons = Reading::Now(vec![ThrottleReason::HwSlowdown, ThrottleReason::HwThermalSlowdown]);
+    (sample.nvlink.rx_bytes_per_second, sample.nvlink.tx_bytes_per_second) = (Reading::Now(1.0), Reading::Now(2.0));
+    assert_eq!(names.map(|name| of(&sample, name)), [Some(0.5), Some(72.0), Some(3.0)]);
 }

@@ -2,7 +2,9 @@
 
 import type { TimeWindow } from '../../chart/content';
 import { h, KeyedRows, setAttribute } from '../../lib/dom';
+import { remembered } from '../../lib/remembered';
 import type { SeriesSource } from '../../lib/timeline';
+import { recorded } from '../../model/cell-log';
 import { chartsOf, isApart, placed, stepped } from '../../model/dashboard/arrange';
 import { conditionSpans } from '../../model/dashboard/condition-spans';
 import { uncharted } from '../../model/dashboard/kinds';
@@ -72,6 +74,7 @@ export class Dashboard extends StoreView {
   private readonly holders = new PastHolders();
   private readonly past: PastSource;
   private readonly cells: CellTable;
+  private readonly recorded = remembered(recorded);
   private state: DashboardState;
   private traced = false;
   /** The readings that were asked for besides the usual; `null` before the first time. */
@@ -177,9 +180,10 @@ export class Dashboard extends StoreView {
     ];
     this.sections.update(ofGpus, (view, section) => view.update(section, context));
     this.machine.update(ofMachine, (view, section) => view.update(section, context));
-    const { executions } = store.cells;
-    this.cells.update(executions, new Set(chosen.map(({ index }) => index)));
     const events = known?.events ?? store.events;
+    const { executions: own } = store.cells;
+    const executions = [...this.recorded(events, own), ...own];
+    this.cells.update(executions, new Set(chosen.map(({ index }) => index)));
     const markers = this.markers(events, palette);
     const annotations = new AnnotationSet(
       bandsOf(executions, palette, holders, now_ms, runBands(events, palette, now_ms)),

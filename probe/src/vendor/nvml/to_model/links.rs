@@ -54,6 +54,8 @@ fn nvlink(answers: Answers<'_>, link: u32) -> NvLink {
         None => reading,
     };
     let bytes = |query| dated(steady.real(query).map(|data| (data * DATA_UNIT_BYTES) as u64), query);
+    let [replays_total, recoveries_total, crc_errors_total] =
+        errors.map(|query| dated(steady.real(query).map(|count| count as u64), query));
     NvLink {
         link,
         active: answers.flag(Q::NvLinkState(link)),
@@ -64,6 +66,9 @@ fn nvlink(answers: Answers<'_>, link: u32) -> NvLink {
         tx_bytes_total: bytes(tx),
         rx_bytes_total: bytes(rx),
         errors_total: dated(sum(&errors.map(|query| steady.real(query))), tx),
+        replays_total,
+        recoveries_total,
+        crc_errors_total,
     }
 }
 

@@ -105,6 +105,9 @@ fn nvlink(link: &LinkState, identity: &GpuIdentity, totals: &Totals) -> NvLink {
         tx_bytes_total: Reading::Now(identity.link_kib(totals.nvlink_tx_bytes, link.link) * 1024),
         rx_bytes_total: Reading::Now(identity.link_kib(totals.nvlink_rx_bytes, link.link) * 1024),
         errors_total: Reading::Now(link.replays + link.recoveries + link.crc_errors.iter().sum::<u64>()),
+        replays_total: Reading::Now(link.replays),
+        recoveries_total: Reading::Now(link.recoveries),
+        crc_errors_total: Reading::Now(link.crc_errors.iter().sum()),
     }
 }
 

@@ -62,7 +62,7 @@ fn place_of(key: &str, outer: Place, object: &Map<String, Value>) -> Place {
     match key {
         "user" => Place::Named(Kind::User),
         "hostname" => Place::Named(Kind::Host),
-        "uuid" | "cluster_uuid" | "kernel_id" | "uid" | "id" => Place::Named(Kind::Id),
+        "uuid" | "cluster_uuid" | "kernel_id" | "cell_id" | "uid" | "id" => Place::Named(Kind::Id),
         "serial" => Place::Named(Kind::Serial),
         "command" => Place::Named(Kind::Command),
         "job_id" => Place::Named(Kind::Job),
@@ -72,6 +72,7 @@ fn place_of(key: &str, outer: Place, object: &Map<String, Value>) -> Place {
         "name" if object.contains_key("pid") => Place::Named(Kind::Program),
         // Not the way from GPU to GPU.
         "path" if object.contains_key("kernel_id") => Place::Named(Kind::Notebook),
+        "notebook" => Place::Named(Kind::Notebook),
         "text" if is("what", &["mark"]) || is("condition", &NAMING) => Place::Named(Kind::Text),
         _ if WORDS.split(' ').any(|word| word == key) => Place::Word,
         // Below the key of words, keys say what each is of.
@@ -87,8 +88,8 @@ mod tests {
     use super::*;
     use crate::commands::schema::{What, schema};
 
-    /// Keys of texts: what gpumon or the driver says, possibly with a name in it.
-    const TEXTS: [&str; 6] = ["message", "rule", "step", "text", "title", "value"];
+    /// Keys of texts: what gpumon or the driver says, possibly with a name in it, as that of a home folder.
+    const TEXTS: [&str; 7] = ["joined", "message", "rule", "step", "text", "title", "value"];
 
     fn is_free(schema: &Value) -> bool {
         let kind = &schema["type"];

@@ -1,0 +1,71 @@
+//! Sockets that a service manager has opened (socket activation): they are there before the server, and while it restarts.
+
+use std::{
+    io,
+    os::unix::{fs::PermissionsExt, net::UnixListener as StdListener},
+    path::{Path, PathBuf},
+};
+
+use listenfd::ListenFd;
+use thiserror::Error;
+use tokio::net::UnixListener;
+
+use crate::listen::{Listener, OwnSocket};
+
+/// A socket that cannot be served.
+#[derive(Debug, Error)]
+#[error(
+    "cannot serve socket {number} of the service manager: {cause}; give it unix stream sockets with a path \
+     (ListenStream=/run/...), and ports by --listen"
+)]
+pub struct BadSocket {
+    number: usize,
+    cause: io::Error,
+}
+
+/// The sockets of the service manager, if it has passed any.
+#[derive(Debug, Default)]
+pub struct Inherited(Vec<(StdListener, PathBuf, bool)>);
+
+impl Inherited {
+    /// Takes them over. What is started later does not have them: so this comes first, before there is a second thread.
+    ///
+    /// # Errors
+    /// Where one is no unix socket.
+    pub fn take() -> Result<Self, BadSocket> {
+        let mut passed = ListenFd::from_env();
+        let sockets = (0..passed.len()).map(|place| {
+            let listener = passed.take_unix_listener(place).and_then(|listener| {
+                let listener = listener.ok_or(io::ErrorKind::NotFound)?;
+                listener.set_nonblocking(true)?;
+                let address = listener.local_addr()?;
+                let path = address.as_pathname().ok_or_else(|| io::Error::other("it has no path"))?.to_owned();
+                let is_shared = is_shared(&path)?;
+                Ok((listener, path, is_shared))
+            });
+            listener.map_err(|cause| BadSocket { number: place + 1, cause })
+        });
+        sockets.collect::<Result<_, _>>().map(Self)
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Ready to be served, within a runtime.
+    ///
+    /// # Errors
+    /// Where the runtime has no room for them.
+    pub fn into_listeners(self) -> io::Result<Vec<Listener>> {
+        let listener = |(listener, path, is_shared)| {
+            Ok(Listener::Unix(UnixListener::from_std(listener)?, OwnSocket::inherited(path, is_shared)))
+        };
+        self.0.into_iter().map(listener).collect()
+    }
+}
+
+/// Whether others than its owner may open it.
+fn is_shared(path: &Path) -> io::Result<bool> {
+    Ok(std::fs::metadata(path)?.permissions().mode() & 0o022 != 0)
+}

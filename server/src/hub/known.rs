@@ -1,0 +1,36 @@
+//! What metrics are made of.
+
+use std::sync::Arc;
+
+use gpumon_probe::{
+    model::{GpuDetails, Inventory, Sample},
+    usage::Usage,
+};
+
+use super::XidCounts;
+use crate::frame::{CollectorStatus, is_fresh};
+
+/// What is known at one moment, shared with the hub.
+pub(crate) struct Known {
+    pub(crate) collector: CollectorStatus,
+    pub(crate) inventory: Option<Arc<Inventory>>,
+    pub(crate) sample: Option<Arc<Sample>>,
+    pub(crate) details: Vec<Arc<GpuDetails>>,
+    /// Since the server's start.
+    pub(crate) xids: XidCounts,
+    /// Since the server's start.
+    pub(crate) usage: Usage,
+}
+
+impl Known {
+    /// The newest sample, where it tells how things are at `now_ms`.
+    pub(crate) fn fresh_sample(&self, now_ms: u64) -> Option<&Sample> {
+        let is_fresh = |sample: &&Sample| !self.is_played() && is_fresh(sample, &self.collector, now_ms);
+        self.sample.as_deref().filter(is_fresh)
+    }
+
+    /// Whether it is of a recording, and tells nothing of now.
+    pub(crate) fn is_played(&self) -> bool {
+        self.inventory.as_ref().is_some_and(|inventory| inventory.playback.is_some())
+    }
+}

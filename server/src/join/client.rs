@@ -1,0 +1,137 @@
+//! A connection to another server's stream.
+
+use std::{io, path::Path, time::Duration};
+
+use futures_util::{SinkExt, StreamExt};
+use gpumon_probe::model::type_of;
+use tokio::{net::UnixStream, time::timeout};
+use tokio_tungstenite::{
+    WebSocketStream, client_async_with_config,
+    tungstenite::{Message, protocol::WebSocketConfig},
+};
+
+use crate::frame::{ClientFrame, CollectorState, Hello};
+
+/// How long it may take until the first frame is there: a service that its socket starts has to start, too.
+const FIRST_FRAME: Duration = Duration::from_secs(5);
+
+/// It sends something every five seconds.
+const SILENCE: Duration = Duration::from_secs(10);
+
+/// Samples of some GPUs are some kilobytes.
+const READ_BUFFER: usize = 16 * 1024;
+
+/// A server that was reached.
+pub(super) struct Connection {
+    /// All that it knew then.
+    pub(super) hello: Hello,
+    pub(super) frames: Frames,
+}
+
+/// What it sends from then on.
+pub(super) struct Frames(WebSocketStream<UnixStream>);
+
+/// Why there is no connection.
+pub(super) enum Refused {
+    Absent,
+    Unfit(String),
+}
+
+impl Connection {
+    pub(super) async fn open(path: &Path) -> Result<Self, Refused> {
+        let opened = timeout(FIRST_FRAME, Self::connect(path)).await;
+        opened.unwrap_or_else(|_| Err(Refused::Unfit(format!("it says nothing within {} s", FIRST_FRAME.as_secs()))))
+    }
+
+    async fn connect(path: &Path) -> Result<Self, Refused> {
+        let stream = UnixStream::connect(path).await.map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => Refused::Absent,
+            _ => Refused::Unfit(error.to_string()),
+        })?;
+        // The kernel knows no PID of who listens in a PID namespace that this process does not see.
+        if stream.peer_cred().is_ok_and(|peer| peer.pid().is_none_or(|pid| pid <= 0)) {
+            return Err(Refused::Unfit(
+                "processes have other numbers there: it is in another PID namespace".to_owned(),
+            ));
+        }
+        let unfit = |error: &dyn std::fmt::Display| Refused::Unfit(error.to_string());
+        let config = WebSocketConfig::default().read_buffer_size(READ_BUFFER);
+        let url = "ws://localhost/api/v1/stream";
+        let (socket, _) = client_async_with_config(url, stream, Some(config)).await.map_err(|error| unfit(&error))?;
+        let mut frames = Frames(socket);
+        let text = frames.next().await.map_err(|error| unfit(&error))?;
+        if type_of(&text).ok().as_deref() != Some("hello") {
+            return Err(Refused::Unfit("it is no server of gpumon's".to_owned()));
+        }
+        let hello: Hello =
+            serde_json::from_str(&text).map_err(|error| Refused::Unfit(format!("its version is another: {error}")))?;
+        match why_unfit(&hello) {
+            Some(why) => Err(Refused::Unfit(why)),
+            None => Ok(Self { hello, frames }),
+        }
+    }
+}
+
+impl Frames {
+    /// The next frame.
+    pub(super) async fn next(&mut self) -> Result<String, String> {
+        loop {
+            let received = timeout(SILENCE, self.0.next()).await;
+            match received.map_err(|_| format!("nothing came from it for {} s", SILENCE.as_secs()))? {
+                Some(Ok(Message::Text(text))) => return Ok(text.as_str().to_owned()),
+                Some(Ok(Message::Close(_))) | None => return Err("it has ended".to_owned()),
+                Some(Ok(_)) => {}
+                Some(Err(error)) => return Err(error.to_string()),
+            }
+        }
+    }
+
+    pub(super) async fn send(&mut self, frame: &ClientFrame) -> Result<(), String> {
+        let text = serde_json::to_string(frame).expect("a frame is JSON");
+        let sent = timeout(SILENCE, self.0.send(Message::text(text))).await;
+        sent.map_err(|_| "it takes nothing".to_owned())?.map_err(|error| error.to_string())
+    }
+}
+
+/// Why what it shows is not what a collector here would.
+fn why_unfit(hello: &Hello) -> Option<String> {
+    let inventory = hello.inventory.as_ref();
+    if inventory.is_some_and(|inventory| inventory.playback.is_some()) {
+        return Some("it replays a recording".to_owned());
+    }
+    if inventory.is_some_and(|inventory| inventory.platform.is_simulated()) {
+        return Some("its GPUs are simulated".to_owned());
+    }
+    if let Some(joined) = &hello.collector.joined {
+        return Some(format!("it has joined the one at {joined} itself"));
+    }
+    (hello.collector.state == CollectorState::Unavailable)
+        .then(|| hello.collector.message.clone().unwrap_or_else(|| "it reads no GPUs".to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_a_server_that_reads_the_gpus_of_this_machine_itself_is_joined() {
+        let of = |collector: serde_json::Value, inventory: serde_json::Value| {
+            let history = json!({ "times_ms": [], "gpus": [] });
+            let hello = json!({
+                "version": "1.0.0", "at_ms": 1, "collector": collector, "inventory": inventory, "sample": null,
+                "details": [], "events": [], "history": history,
+            });
+            why_unfit(&serde_json::from_value(hello).unwrap())
+        };
+        let collector = |state: &str| json!({ "state": state, "since_ms": 1, "message": "no driver" });
+        for state in ["running", "starting", "paused", "restarting"] {
+            assert_eq!(of(collector(state), json!(null)), None, "{state}");
+        }
+        assert_eq!(of(collector("unavailable"), json!(null)).unwrap(), "no driver");
+        let mut joined = collector("running");
+        joined["joined"] = json!("/run/other.sock");
+        assert!(of(joined, json!(null)).unwrap().contains("/run/other.sock"));
+    }
+}

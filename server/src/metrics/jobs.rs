@@ -1,0 +1,116 @@
+//! Whose a GPU is: one series for each GPU and job, to join on.
+
+use std::collections::BTreeSet;
+
+use gpumon_probe::model::{Job, JobKind, Owner, Process};
+
+use super::{
+    scrape::{Scrape, text},
+    text::{Kind::Gauge, Labels, Page},
+};
+
+/// At most so many jobs of one GPU are told: more are those of a program that starts others without end.
+const MOST: usize = 64;
+
+/// So many digits of a container's id are enough to tell it from others, as `docker ps` shows them.
+const CONTAINER_DIGITS: usize = 12;
+
+pub(super) fn write(page: &mut Page, scrape: &Scrape<'_>) {
+    let jobs = scrape.gpus.iter().map(|told| {
+        let processes = told.readings.and_then(|gpu| gpu.processes.value());
+        processes.map(|processes| processes.iter().map(labels).filter(|job| !job.is_empty()).collect::<BTreeSet<_>>())
+    });
+    let jobs: Vec<_> = scrape.gpus.iter().zip(jobs).filter_map(|(told, jobs)| Some((told, jobs?))).collect();
+    let help = "User, notebook, Slurm job, pod, container and service of processes on the GPU; always 1.";
+    let mut family = page.family("gpumon_gpu_job_info", Gauge, help);
+    for (told, jobs) in &jobs {
+        for job in jobs.iter().take(MOST) {
+            family.add(&told.labels.and(job), &[], Some(1.0));
+        }
+    }
+    let help = "Number of jobs on the GPU without series because of the limit of 64.";
+    let mut family = page.family("gpumon_gpu_jobs_omitted", Gauge, help);
+    for (told, jobs) in &jobs {
+        family.add(&told.labels, &[], Some(jobs.len().saturating_sub(MOST) as f64));
+    }
+}
+
+/// A notebook is told by the id of its kernel: its path is its owner's alone.
+fn labels(process: &Process) -> Labels {
+    let owner = process.owner.value();
+    let of = |read: fn(&Owner) -> Option<&str>| owner.and_then(read).unwrap_or_default();
+    Labels::new([
+        ("user", text(&process.user)),
+        ("slurm_job", of(|owner| Some(&owner.slurm.as_ref()?.job_id))),
+        ("pod_uid", of(|owner| Some(&owner.pod.as_ref()?.uid))),
+        ("container", of(|owner| Some(digits(&owner.container.as_ref()?.id)))),
+        ("unit", of(Owner::service)),
+        ("notebook", of(|owner| Some(&owner.notebook.as_ref()?.kernel_id))),
+    ])
+}
+
+/// The same of what is added up by owner: a part of the above.
+pub(super) fn labels_of_job(user: Option<&str>, job: Option<&Job>) -> Labels {
+    let user = ("user", user.unwrap_or_default());
+    let Some(Job { kind, id, .. }) = job else { return Labels::new([user]) };
+    let job = match kind {
+        JobKind::Notebook => ("notebook", id.as_str()),
+        JobKind::Slurm => ("slurm_job", id.as_str()),
+        JobKind::Pod => ("pod_uid", id.as_str()),
+        JobKind::Container => ("container", digits(id)),
+        JobKind::Service => ("unit", id.as_str()),
+    };
+    Labels::new([user, job])
+}
+
+fn digits(id: &str) -> &str {
+    id.get(..CONTAINER_DIGITS).unwrap_or(id)
+}
+
+#[cfg(test)]
+mod tests {
+    use gpumon_probe::model::{Notebook, Reading, SlurmJob};
+
+    use super::super::tests::{example, lines, process};
+    use super::*;
+
+    #[test]
+    fn jobs_on_a_gpu_are_told_once_and_no_more_than_there_is_room_for() {
+        let of = |pid, user: &str, owner: Owner| {
+            let user = Reading::Now(user.to_owned());
+            Process { user, owner: Reading::Now(owner), ..process(pid) }
+        };
+        let slurm = || Some(SlurmJob { job_id: "4711".to_owned(), step: Some("0".to_owned()) });
+        let path = Reading::Now("secret.ipynb".to_owned());
+        let notebook = Notebook { kernel_id: "k-1".to_owned(), kernel_name: None, path, kernel_pid: 3 };
+        let unit = |unit: &str| Some(unit.to_owned());
+        let mut busy = example();
+        let processes = vec![
+            of(1, "ana", Owner { slurm: slurm(), unit: unit("session-1.scope"), ..Owner::default() }),
+            of(2, "ana", Owner { slurm: slurm(), ..Owner::default() }),
+            of(3, "bo", Owner { notebook: Some(notebook), unit: unit("jupyter.service"), ..Owner::default() }),
+        ];
+        busy.sample.gpus[0].processes = Reading::Now(processes);
+        busy.sample.gpus[2].processes =
+            Reading::Now((0..70).map(|it| of(it, &format!("u{it}"), Owner::default())).collect());
+        let page = busy.own();
+        let told = lines(&page, "gpumon_gpu_job_info");
+        assert_eq!(
+            told[..2],
+            [
+                r#"gpumon_gpu_job_info{gpu="0",uuid="GPU-0",user="ana",slurm_job="4711"} 1"#,
+                r#"gpumon_gpu_job_info{gpu="0",uuid="GPU-0",user="bo",unit="jupyter.service",notebook="k-1"} 1"#,
+            ]
+        );
+        assert_eq!(told.len(), 2 + 64);
+        let omitted = lines(&page, "gpumon_gpu_jobs_omitted");
+        assert_eq!(
+            omitted,
+            [
+                r#"gpumon_gpu_jobs_omitted{gpu="0",uuid="GPU-0"} 0"#,
+                r#"gpumon_gpu_jobs_omitted{gpu="2",uuid="GPU-2"} 6"#
+            ]
+        );
+        assert!(!page.contains("secret"), "{page}");
+    }
+}

@@ -1,0 +1,110 @@
+//! Pages that are written once for all who ask, since they do not differ by reader, and ahead for those who ask regularly.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, OnceLock, PoisonError},
+    time::{Duration, Instant},
+};
+
+use super::PageKey;
+
+/// A little more than the usual time between samples, with each of which a page is written ahead.
+const FRESH_FOR: Duration = Duration::from_millis(1200);
+
+/// Prometheus asks every minute unless it is told otherwise.
+const WANTED_FOR: Duration = Duration::from_secs(90);
+
+/// The newest page of each kind.
+#[derive(Default)]
+pub(crate) struct SharedPages {
+    newest: Mutex<HashMap<PageKey, Kept>>,
+}
+
+struct Kept {
+    /// As of which change of what must not be told late.
+    change: u64,
+    begun: Instant,
+    asked: Instant,
+    page: Arc<OnceLock<Vec<u8>>>,
+}
+
+impl SharedPages {
+    /// A copy of the page, made by `write` unless there is one that is fresh. It waits for whoever makes one.
+    pub(super) fn get(&self, key: PageKey, change: u64, write: impl FnOnce() -> Vec<u8>) -> Vec<u8> {
+        let page = {
+            let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
+            let kept = newest.entry(key).or_insert_with(|| Kept::new(change));
+            if kept.change < change || kept.begun.elapsed() >= FRESH_FOR {
+                *kept = Kept::new(change);
+            }
+            kept.asked = Instant::now();
+            Arc::clone(&kept.page)
+        };
+        page.get_or_init(write).clone()
+    }
+
+    /// Those that somebody asks for regularly.
+    pub(super) fn wanted(&self) -> Vec<PageKey> {
+        self.newest.lock().unwrap_or_else(PoisonError::into_inner).keys().copied().collect()
+    }
+
+    /// Writes one ahead.
+    pub(super) fn renew(&self, key: PageKey, change: u64, write: impl FnOnce() -> Vec<u8>) {
+        let mut new = Kept::new(change);
+        let _ = new.page.set(write());
+        let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(kept) = newest.get_mut(&key).filter(|kept| kept.begun <= new.begun) {
+            new.asked = kept.asked;
+            *kept = new;
+        }
+    }
+
+    /// Lets go of what nobody asks for any more, and says how many KiB that was.
+    pub(crate) fn trim(&self) -> usize {
+        let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
+        let unwanted = newest.extract_if(|_, kept| kept.asked.elapsed() >= WANTED_FOR);
+        unwanted.filter_map(|(_, kept)| kept.page.get().map(Vec::len)).sum::<usize>() / 1024
+    }
+}
+
+impl Kept {
+    fn new(change: u64) -> Self {
+        Self { change, begun: Instant::now(), asked: Instant::now(), page: Arc::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        sync::atomic::{AtomicUsize, Ordering},
+        thread,
+    };
+
+    use super::*;
+
+    #[test]
+    fn a_page_is_written_once_for_all_and_again_after_a_change() {
+        let (pages, written) = (SharedPages::default(), AtomicUsize::new(0));
+        let write = || {
+            thread::sleep(Duration::from_millis(5));
+            vec![written.fetch_add(1, Ordering::Relaxed) as u8; 2048]
+        };
+        let get = |change| pages.get(PageKey::default(), change, write);
+        thread::scope(|scope| {
+            let all: Vec<_> = (0..8).map(|_| scope.spawn(|| get(1))).collect();
+            assert!(all.into_iter().all(|reader| reader.join().unwrap()[0] == 0));
+        });
+        assert_eq!((get(2)[0], get(2)[0]), (1, 1));
+        assert_eq!(pages.wanted(), [PageKey::default()]);
+        pages.renew(PageKey::default(), 2, write);
+        assert_eq!((get(2)[0], pages.trim()), (2, 0));
+        let mut long_ago = Kept::new(2);
+        long_ago.begun = Instant::now().checked_sub(FRESH_FOR).unwrap();
+        pages.newest.lock().unwrap().insert(PageKey::default(), long_ago);
+        assert_eq!(get(2)[0], 3);
+        pages.newest.lock().unwrap().get_mut(&PageKey::default()).unwrap().asked -= WANTED_FOR;
+        assert_eq!((pages.trim(), pages.wanted().len()), (2, 0));
+        pages.renew(PageKey::default(), 2, write);
+        assert_eq!(pages.wanted(), [], "nobody asks for it");
+    }
+}

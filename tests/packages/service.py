@@ -1,0 +1,124 @@
+#!/usr/bin/env python3
+"""Boots systemd over fresh systems and starts gpumon's service there, as its users do.
+
+    tests/packages/service.py [SYSTEM...]
+    tests/packages/service.py --here PROGRAM
+
+Runs as root. A system has what `make dist` has built, installed as a Debian package; with --here it is a layer of this
+machine's own, with this program and the units of deploy/systemd. GPUs are those of the fake NVML library.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from command import ROOT, run
+from roots import HERE, SYSTEMS, make
+
+#: Those whose systemd knows the version 2 of control groups, and runs on this processor.
+BOOTED = [system for system in SYSTEMS if system.name in ("debian-12", "debian-13")]
+#: In namespaces of its own: a layer over the root that is thrown away, no network but loopback, no device that matters.
+BOOT = r"""
+layer=$1
+mount -t tmpfs -o mode=755 tmpfs "$layer"
+mkdir "$layer/upper" "$layer/work" "$layer/root"
+mount -t overlay -o "lowerdir=$2,upperdir=$layer/upper,workdir=$layer/work" overlay "$layer/root"
+cd "$layer/root"
+cp -a "$3/." .
+mount -t proc proc proc
+mount -t sysfs -o ro sysfs sys
+mount -t cgroup2 cgroup2 sys/fs/cgroup
+mount -t tmpfs -o mode=755 tmpfs run
+mount -t tmpfs tmpfs tmp
+mount --rbind /dev dev
+touch opt/said; mount --bind "$4" opt/said
+ip link set lo up
+[ ! -e opt/gpumon.deb ] || chroot . dpkg -i /opt/gpumon.deb > /dev/null
+exec env -i container=gpumon PATH=/usr/sbin:/usr/bin:/sbin:/bin chroot . /lib/systemd/systemd --unit=gpumon-check.target
+"""
+CHECK = """\
+[Service]
+Type=oneshot
+ExecStart=/bin/sh -eu /opt/service.sh
+StandardOutput=append:/opt/said
+StandardError=append:/opt/said
+ExecStopPost=/bin/sh -c 'echo "ended: $SERVICE_RESULT" >> /opt/said'
+ExecStopPost=/bin/systemctl poweroff --force --force
+"""
+TARGET = """\
+[Unit]
+Requires=sysinit.target gpumon-check.service
+"""
+FAKE = """\
+[Service]
+Environment=GPUMON_NVML_LIB=/opt/libfake_nvml.so GPUMON_FAKE_NVML_SCENARIO=/opt/scenario.toml
+"""
+#: What would look at devices or networks of this machine.
+MASKED = ["systemd-udevd", "systemd-udev-trigger", "systemd-networkd", "systemd-resolved", "systemd-timesyncd"]
+LIMIT_S = 300
+
+
+def main(arguments: list[str]) -> None:
+    run("cargo", "build", "--quiet", "--package", "fake-nvml")
+    if arguments[:1] == ["--here"]:
+        program = Path(arguments[1])
+        install(lambda files: copy_units(files, program), "this machine", Path("/"))
+        return
+    known = {system.name: system for system in BOOTED}
+    unknown = [name for name in arguments if name not in known]
+    if unknown:
+        sys.exit(f"{unknown[0]} is not booted: choose of {', '.join(known)}")
+    for system in [known[name] for name in arguments] or BOOTED:
+        make(system)
+        (package,) = (ROOT / "dist").glob(f"gpumon_*_{system.debian_architecture}.deb")
+        install(lambda files, package=package: shutil.copy(package, files / "opt/gpumon.deb"), system.name, system.root)
+
+
+def copy_units(files: Path, program: Path) -> None:
+    units = files / "usr/lib/systemd/system"
+    units.mkdir(parents=True)
+    for unit in (ROOT / "deploy" / "systemd").iterdir():
+        shutil.copy(unit, units)
+    (files / "usr/bin").mkdir(parents=True)
+    shutil.copy(program, files / "usr/bin/gpumon")
+
+
+def install(add, name: str, root: Path) -> None:
+    """Boot over `root` with what `add` puts into a folder of files, and end this program where a check fails."""
+    with tempfile.TemporaryDirectory() as folder:
+        layer, files, said = Path(folder, "layer"), Path(folder, "files"), Path(folder, "said")
+        units = files / "etc/systemd/system"
+        for path in (layer, files / "opt", units / "gpumon.service.d"):
+            path.mkdir(parents=True)
+        said.touch()
+        shutil.copy(HERE / "service.sh", files / "opt")
+        shutil.copy(ROOT / "target" / "debug" / "libfake_nvml.so", files / "opt")
+        (files / "opt/scenario.toml").write_text("gpus = 2\n", encoding="utf-8")
+        (units / "gpumon.service.d/fake.conf").write_text(FAKE, encoding="utf-8")
+        (units / "gpumon-check.service").write_text(CHECK, encoding="utf-8")
+        (units / "gpumon-check.target").write_text(TARGET, encoding="utf-8")
+        for unit in MASKED:
+            (units / f"{unit}.service").symlink_to("/dev/null")
+        add(files)
+        # The files of a package are root's, and so are these.
+        folder_of_all = ["unshare", "--mount", "--net", "--pid", "--cgroup", "--uts", "--ipc", "--fork", "--kill-child"]
+        command = [*folder_of_all, "sh", "-euc", BOOT, "sh", *map(str, (layer, root, files, said))]
+        try:
+            booted = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+            console = booted.stdout + booted.stderr
+        except subprocess.TimeoutExpired:
+            console = f"not done after {LIMIT_S} s"
+        told = said.read_text(encoding="utf-8")
+    passed = "ended: success" in told
+    print(f"{name}: {'passed' if passed else 'FAILED'}", flush=True)
+    print("".join(f"    {line}\n" for line in told.splitlines() if not passed or line.startswith("* ")), end="", flush=True)
+    if not passed:
+        sys.exit(console[-3000:])
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

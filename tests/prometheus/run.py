@@ -1,0 +1,180 @@
+#!/usr/bin/env python3
+"""Asks a real Prometheus that scrapes gpumon what dashboards and alerts ask of dcgm-exporter.
+
+    python3 tests/prometheus/run.py [--gpumon target/debug/gpumon]
+
+Prints each query, and whether it has data. queries.toml says where the queries are from, and which can have none. Needs
+`prometheus` (Debian: apt-get install prometheus) and the fake NVML library (cargo build -p fake-nvml).
+"""
+
+import argparse
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+import urllib.parse
+import urllib.request
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+LIBRARY = HERE.parents[1] / "target/debug/libfake_nvml.so"
+QUERIES = tomllib.loads((HERE / "queries.toml").read_text())
+
+#: What is scraped, by the name of its job.
+PATHS = {"gpumon": "/metrics", "dcgm": "/metrics/dcgm", "dcgm-4.9": "/metrics/dcgm-4.9"}
+#: Rates need some scrapes, and the slow readings one round of them.
+SCRAPES = 8
+PATIENCE_S = 60
+
+
+@contextmanager
+def gpumon(program, folder):
+    """The port of a server over the busy scenario, where this process is one of those that use GPUs."""
+    process = f'[[process]]\ngpu = 1\npid = {os.getpid()}\nmemory = "2 GiB"\nsm_percent = 40\n'
+    scenario = Path(folder, "scenario.toml")
+    scenario.write_text((HERE / "scenario.toml").read_text() + process)
+    environment = {
+        "GPUMON_NVML_LIB": str(LIBRARY),
+        "GPUMON_FAKE_NVML_SCENARIO": str(scenario),
+        "GPUMON_CONTROL": str(Path(folder, "control.sock")),
+    }
+    command = [program, "serve", "--listen", "127.0.0.1:0", "--no-control"]
+    with subprocess.Popen(command, env={**os.environ, **environment}, stderr=subprocess.PIPE, text=True) as server:
+        try:
+            first = server.stderr.readline()
+            yield int(re.search(r":(\d+)/?\s*$", first).group(1))
+        finally:
+            server.kill()
+
+
+@contextmanager
+def prometheus(targets, folder):
+    """The address of a Prometheus that scrapes these paths each second."""
+    jobs = [
+        {"job_name": name, "metrics_path": path, "static_configs": [{"targets": [f"127.0.0.1:{port}"]}]}
+        for name, (port, path) in targets.items()
+    ]
+    # JSON is YAML.
+    configuration = {"global": {"scrape_interval": "1s", "scrape_timeout": "1s"}, "scrape_configs": jobs}
+    Path(folder, "prometheus.yml").write_text(json.dumps(configuration))
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    command = ["prometheus", f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data"]
+    command += [f"--web.listen-address={address}", "--log.level=error"]
+    try:
+        server = subprocess.Popen(command)
+    except FileNotFoundError:
+        sys.exit("prometheus is missing: install it with `python3 tools/need.py promtool`, then try again")
+    try:
+        yield f"http://{address}"
+    finally:
+        server.kill()
+        server.wait()
+
+
+def ask(address, path, **parameters):
+    query = urllib.parse.urlencode(parameters)
+    with urllib.request.urlopen(f"{address}{path}?{query}", timeout=10) as answer:
+        return json.load(answer)["data"]
+
+
+def query(address, expression):
+    """The series that an expression has now."""
+    return ask(address, "/api/v1/query", query=expression)["result"]
+
+
+def wait_for_scrapes(address):
+    """Until each job has been scraped often enough."""
+    end = time.monotonic() + PATIENCE_S
+    counts = {}
+    while time.monotonic() < end:
+        try:
+            found = query(address, f"count_over_time(up[{PATIENCE_S}s]) and up == 1 and on (job) count by (job) ({{gpu='0'}})")
+        except OSError:
+            found = []
+        counts = {series["metric"]["job"]: int(series["value"][1]) for series in found}
+        if len(counts) == len(PATHS) and min(counts.values()) >= SCRAPES:
+            return
+        time.sleep(0.5)
+    raise TimeoutError(f"after {PATIENCE_S} s, Prometheus has scraped {counts or 'nothing'}")
+
+
+def with_bool(expression):
+    """The same with comparisons that say 0 or 1, so that it has data whether or not it holds."""
+    outside = re.split(r"(\{[^}]*\})", expression)
+    return "".join(
+        part if part.startswith("{") else re.sub(r"(==|!=|>=|<=|>|<)\s*(?!bool)", r"\1 bool ", part) for part in outside
+    )
+
+
+def questions():
+    """Each query, what it is one of, and why it can have no data."""
+    for old, new in QUERIES["dashboard"]:
+        yield "dashboard 12239, until 4.8", old, None
+        yield "dashboard 12239, 4.9", new, None
+    for alerts in QUERIES["alerts"]:
+        for expression in alerts["expressions"]:
+            yield "alert", expression, alerts.get("missing")
+
+
+def run(program, tell=print):
+    """What is not as queries.toml says; says of each query whether it has data."""
+    wrong, counts = [], {}
+    with ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory())
+        port = stack.enter_context(gpumon(program, folder))
+        address = stack.enter_context(prometheus({name: (port, path) for name, path in PATHS.items()}, folder))
+        wait_for_scrapes(address)
+        for kind, expression, missing in questions():
+            series, holds = query(address, with_bool(expression)), query(address, expression)
+            counts.setdefault(kind, []).append(bool(series))
+            state = f"{len(series)} series" if series else f"no data: {missing}"
+            tell(f"{kind:<26} {state:<12} {'holds   ' if holds and kind == 'alert' else '        '} {expression}")
+            if bool(series) == (missing is not None):
+                wrong.append(f"{expression} has {'data' if series else 'no data'}")
+        wrong += own_metrics(address)
+    for kind, had in counts.items():
+        tell(f"{kind}: {sum(had)} of {len(had)} have data")
+    return wrong
+
+
+def own_metrics(address):
+    """What Prometheus has taken in of gpumon's own metrics, as OpenMetrics."""
+    wrong = []
+    metadata = ask(address, "/api/v1/targets/metadata", match_target='{job="gpumon"}')
+    known = {entry["metric"]: entry for entry in metadata}
+    # Counters have the name of their family, and units are told, in OpenMetrics alone.
+    energy = known.get("gpumon_gpu_energy_joules") or known.get("gpumon_gpu_energy_joules_total")
+    if not energy or (energy["type"], energy["unit"]) != ("counter", "joules"):
+        wrong.append(f"gpumon_gpu_energy_joules is {energy}")
+    for expression in [
+        'gpumon_gpu_throttled{reason="sync_boost"} == 0',
+        'gpumon_condition{condition="nv_link_down"} == 1',
+        "changes(gpumon_condition[1m])",
+        'gpumon_gpu_state{state="lost"} == 0',
+        # Who uses a GPU that is busy.
+        "gpumon_gpu_utilization_ratio * on (gpu, uuid) group_right () gpumon_gpu_job_info",
+        "increase(gpumon_owner_energy_joules_total[1m])",
+    ]:
+        if not query(address, expression):
+            wrong.append(f"{expression} has no data")
+    return wrong
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--gpumon", default=str(HERE.parents[1] / "target/debug/gpumon"), help="the program")
+    wrong = run(parser.parse_args().gpumon)
+    for line in wrong:
+        print(f"WRONG: {line}", file=sys.stderr)
+    sys.exit(bool(wrong))
+
+
+if __name__ == "__main__":
+    main()
