@@ -139,7 +139,7 @@ impl Operation {
         self
     }
 
-    /// The path as OpenAPI has it, and what stands there below the method.
+    /// The path as the document has it, and what stands there below the method.
     pub(super) fn described(mut self) -> (String, String, Value) {
         let leave = match self.leave {
             Leave::Read => "",
