@@ -19,6 +19,8 @@ DIST_TOOLS := target/dist-tools
 ARCHITECTURES ?= x86_64 aarch64
 # What reads the conda recipe.
 CONDA := target/conda
+# What tests the API against its description.
+API := target/schemathesis
 # How long each target is fuzzed.
 FUZZ_SECONDS ?= 600
 # The profile of the program in JupyterLab: `dev` is built quickly, `release` is what is released.
@@ -40,7 +42,7 @@ INSTALLED := .installed-$(PROFILE)
 .DEFAULT_GOAL := lab
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: audit dist licenses bench bench-front-end fuzz fake-library hub lab lab40 rust wheel frontend test test-rust test-web test-python test-browser test-lab40 test-hub browser-needs deploy-needs screenshots test-full test-aarch64 test-packages types docs fmt clean help
+.PHONY: audit dist licenses bench bench-front-end fuzz fake-library hub lab lab40 rust wheel frontend test test-rust test-web test-python test-api test-browser test-lab40 test-hub browser-needs deploy-needs screenshots test-full test-aarch64 test-packages types docs fmt clean help
 
 lab: $(JUPYTER)/$(INSTALLED) ## build everything and start JupyterLab with the panel open (the default)
 	@exec $(PYTHON) tools/lab.py $(JUPYTER)
@@ -58,7 +60,7 @@ licenses: rust ## collect the licenses of the libraries in the program, after a 
 
 frontend: $(EXTENSION) ## build the page and the JupyterLab extension
 
-test: $(JUPYTER)/$(INSTALLED) browser-needs ## run every check and test
+test: $(JUPYTER)/$(INSTALLED) browser-needs $(API)/.made ## run every check and test
 	@$(PYTHON) tools/need.py rust-components promtool
 	@$(PYTHON) tools/test.py
 
@@ -79,6 +81,8 @@ test-web: $(MODULES) ## types, style and tests of the page and the extension
 test-python: $(JUPYTER)/$(INSTALLED) fake-library ## tests of the wheel's Python
 	@$(PYTHON) tools/need.py promtool
 	@$(PYTHON) tools/test.py python
+test-api: $(API)/.made fake-library ## the API against its description, with valid and invalid requests
+	@$(PYTHON) tools/test.py api
 test-browser: $(JUPYTER)/$(INSTALLED) browser-needs ## the wheel in JupyterLab and Notebook, and the page, in Chromium
 	@$(PYTHON) tools/test.py browser
 test-lab40: lab40 browser-needs ## the panel in the oldest supported JupyterLab
@@ -183,6 +187,11 @@ $(DIST_TOOLS)/.made: tools/dist-requirements.txt
 $(PEER)/.made: tests/bench/front-end/requirements.txt
 	@$(PYTHON) tools/need.py venv
 	@$(STEP) "NVDashboard in $(PEER)" $(PYTHON) tools/venv.py $(PEER) $<
+	@touch $@
+
+$(API)/.made: tests/api/requirements.txt
+	@$(PYTHON) tools/need.py venv
+	@$(STEP) "schemathesis in $(API)" $(PYTHON) tools/venv.py $(API) $<
 	@touch $@
 
 $(CONDA)/.made: tests/packages/requirements.txt

@@ -4,15 +4,12 @@ use std::{env, error::Error, fs::File, io, path::Path};
 
 use flate2::{Compression, read::GzEncoder};
 
-const PRINTED: [&str; 2] = ["src/commands/schema/schema.json", "../THIRD-PARTY-LICENSES.txt"];
+const LICENSES: &str = "../THIRD-PARTY-LICENSES.txt";
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let out = env::var("OUT_DIR")?;
-    for path in PRINTED.map(Path::new) {
-        println!("cargo::rerun-if-changed={}", path.display());
-        let file = File::open(path).map_err(|error| format!("{}: {error}", path.display()))?;
-        let mut packed = File::create(Path::new(&out).join(path.file_name().unwrap_or_default()))?;
-        io::copy(&mut GzEncoder::new(file, Compression::best()), &mut packed)?;
-    }
+    println!("cargo::rerun-if-changed={LICENSES}");
+    let file = File::open(LICENSES).map_err(|error| format!("{LICENSES}: {error}"))?;
+    let packed = Path::new(&env::var("OUT_DIR")?).join("THIRD-PARTY-LICENSES.txt");
+    io::copy(&mut GzEncoder::new(file, Compression::best()), &mut File::create(packed)?)?;
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Compresses the web page for the binary, or none where it was not built.
+//! Compresses the description of the API for the binary, and the web page, or none where it was not built.
 
 use std::{
     env,
@@ -14,12 +14,16 @@ use flate2::{Compression, read::GzEncoder};
 #[path = "src/content_type.rs"]
 mod content_type;
 
+const OPENAPI: &str = "src/openapi/openapi.json";
+
 fn main() -> Result<(), Box<dyn Error>> {
+    let out = PathBuf::from(env::var("OUT_DIR")?);
+    println!("cargo::rerun-if-changed={OPENAPI}");
+    pack(Path::new(OPENAPI), &out.join("openapi.json"))?;
     let page = Path::new("../static/dist");
     // A path that does not exist would make cargo run this, and compile the crate, at every build.
     let (watched, files) = if page.exists() { (page, files(page)?) } else { (Path::new("../static"), Vec::new()) };
     println!("cargo::rerun-if-changed={}", watched.display());
-    let out = PathBuf::from(env::var("OUT_DIR")?);
     let mut table = String::new();
     for (number, file) in files.iter().enumerate() {
         let path = file.strip_prefix(page)?.to_str().unwrap_or_default();
@@ -28,10 +32,16 @@ fn main() -> Result<(), Box<dyn Error>> {
             return Err(format!("{}: no content type is known for it: {cure}", file.display()).into());
         }
         let packed = out.join(format!("{number}.gz"));
-        io::copy(&mut GzEncoder::new(File::open(file)?, Compression::best()), &mut File::create(&packed)?)?;
+        pack(file, &packed)?;
         writeln!(table, r#"({path:?}, include_bytes!(concat!(env!("OUT_DIR"), "/{number}.gz"))),"#)?;
     }
     fs::write(out.join("page.rs"), format!("[{table}]"))?;
+    Ok(())
+}
+
+fn pack(file: &Path, packed: &Path) -> Result<(), Box<dyn Error>> {
+    let opened = File::open(file).map_err(|error| format!("{}: {error}", file.display()))?;
+    io::copy(&mut GzEncoder::new(opened, Compression::best()), &mut File::create(packed)?)?;
     Ok(())
 }
 

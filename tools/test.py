@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the checks and tests, all of them or those that are named, and adds up what they say.
 
-    tools/test.py [rust] [aarch64] [web] [python] [browser] [lab40] [hub]
+    tools/test.py [rust] [aarch64] [web] [python] [api] [browser] [lab40] [hub]
 
 One that fails does not keep the others from running. A check without a count of its own, as clippy, counts as one.
 What failed is repeated at the end, so that the last lines of a log are enough to know it.
@@ -252,6 +252,13 @@ SUITES = {
             UNITTEST,
         ),
     ],
+    "api": [
+        Suite(
+            "API as described",
+            "target/schemathesis/bin/python -m unittest discover --start-directory tests/api".split(),
+            UNITTEST,
+        ),
+    ],
     "browser": [
         Suite(
             f"Chromium: JupyterLab, Notebook, page, {part}",
@@ -293,7 +300,7 @@ SUITES = {
 LANES = [
     SUITES["rust"],
     SUITES["browser"][:1],
-    [*SUITES["web"], *SUITES["python"], *SUITES["lab40"], *SUITES["hub"], *SUITES["browser"][1:]],
+    [*SUITES["web"], *SUITES["python"], *SUITES["api"], *SUITES["lab40"], *SUITES["hub"], *SUITES["browser"][1:]],
 ]
 
 

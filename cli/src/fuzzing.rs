@@ -7,6 +7,18 @@ pub fn replay(recording: &Path) {
     crate::top::fuzzing::replay(recording);
 }
 
+/// Reads a settings file as every command does, and tells what is wrong with it.
+///
+/// # Panics
+/// Where a mistake has no words.
+pub fn settings(file: &Path) {
+    let keys = crate::config::Keys::new();
+    for file in crate::config::find(Some(file)).0 {
+        let parsed = crate::config::parse(&file, &keys);
+        assert!(parsed.mistakes.iter().all(|mistake| !mistake.error.to_string().is_empty()));
+    }
+}
+
 /// Reads earlier results as `gpumon bench --compare` does, and holds a new one against them.
 pub fn compare(earlier: &Path) {
     crate::commands::bench::fuzzing::compare(earlier);

@@ -30,10 +30,8 @@ const MOST_GPUS: usize = 64;
 const AHEAD_MS: u64 = 1000;
 
 pub(crate) fn router(app: &AppState) -> Router<AppState> {
-    Router::new()
-        .route("/api/v1/cells", post(add))
-        .route_layer(DefaultBodyLimit::max(LARGEST))
-        .route_layer(middleware::from_fn_with_state(app.clone(), runs::may_run))
+    let may_run = middleware::from_fn_with_state(app.clone(), runs::may_run);
+    Router::new().route("/api/v1/cells", post(add).route_layer(may_run)).route_layer(DefaultBodyLimit::max(LARGEST))
 }
 
 /// Answers with the event that everybody gets.

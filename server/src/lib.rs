@@ -17,6 +17,7 @@
 //!   change anything. [`view`] is how much of processes a client sees, [`audit`] what the log has of whom.
 //! - [`web_config`] is TLS and what else Prometheus' exporters are told in a file; files that let somebody in are
 //!   [`private_file`]s, and are [`watched`].
+//! - [`openapi`] describes the endpoints and all that they take and answer with.
 //! - [`encoder`] writes what takes milliseconds off the event loop, [`respond`] answers with that over HTTP.
 //! - [`content_type`] is what the files of the page are.
 //! - [`memory`] gives back what clients needed.
@@ -53,6 +54,7 @@ mod mark_limit;
 mod marks;
 mod memory;
 mod metrics;
+pub mod openapi;
 mod page;
 mod past;
 mod pause;

@@ -14,6 +14,7 @@ use gpumon_probe::{
     model::{Event, EventKind, Mark, now_ms},
     owner::clean_line,
 };
+use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::time::Instant;
 
@@ -26,21 +27,22 @@ const LARGEST: usize = 4096;
 /// How far a browser's idea of the server's clock may be ahead.
 const AHEAD_MS: u64 = 1000;
 
-#[derive(Debug, Deserialize)]
+/// A moment to mark.
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct NewMark {
+pub(crate) struct NewMark {
+    /// What happens then, as `epoch 3`.
+    #[schemars(length(min = 1, max = LONGEST_TEXT), regex(pattern = r"\S"))]
     text: String,
-    /// Now, where it is left out.
+    /// When, in milliseconds since 1970, within the last 600 seconds; by default, now.
     at_ms: Option<u64>,
 }
 
 type Refusal = (StatusCode, String);
 
 pub(crate) fn router(app: &AppState) -> Router<AppState> {
-    Router::new()
-        .route("/api/v1/marks", post(add))
-        .route_layer(DefaultBodyLimit::max(LARGEST))
-        .route_layer(middleware::from_fn_with_state(app.clone(), runs::may_run))
+    let may_run = middleware::from_fn_with_state(app.clone(), runs::may_run);
+    Router::new().route("/api/v1/marks", post(add).route_layer(may_run)).route_layer(DefaultBodyLimit::max(LARGEST))
 }
 
 /// Answers with the event that everybody gets.

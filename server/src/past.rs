@@ -10,6 +10,7 @@ use gpumon_history::{
     plan::{POINTS, SpanRequest},
     wanted::Wanted,
 };
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::{
@@ -23,17 +24,21 @@ use crate::{
 /// A chart of a screen's width has no use for more.
 const USUAL_POINTS: u32 = 600;
 
-#[derive(Debug, Default, Deserialize)]
+/// Which span, and how finely.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct HistoryQuery {
-    /// Ten minutes before the end, where it is left out.
+    /// Its beginning, in milliseconds since 1970; by default, ten minutes before its end.
     from_ms: Option<u64>,
-    /// Now, where it is left out.
+    /// Its end, in milliseconds since 1970; by default, now.
     to_ms: Option<u64>,
-    /// Metrics of the catalogue, separated by commas; without it, those of an overview.
+    /// Metrics of the catalogue, separated by commas; by default, those of an overview.
     metrics: Option<String>,
+    /// At most so many points; by default, 600.
+    #[schemars(range(min = *POINTS.start(), max = *POINTS.end()))]
     points: Option<u32>,
-    /// In the place of points.
+    /// Points of so many milliseconds, in the place of `points`; 5000 of them at most.
+    #[schemars(range(min = 1))]
     resolution_ms: Option<u64>,
 }
 

@@ -7,6 +7,7 @@ use axum::{
     extract::{Query, State, rejection::QueryRejection},
     http::StatusCode,
 };
+use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::time::timeout;
 
@@ -18,10 +19,12 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// A longer pause is meant to last until somebody ends it.
 const LONGEST_MS: u64 = 7 * 24 * 60 * 60 * 1000;
 
-#[derive(Debug, Deserialize)]
+/// For how long.
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PauseQuery {
-    /// How long; without it, until it is resumed.
+    /// For so many milliseconds; by default, until it is resumed.
+    #[schemars(range(min = 1, max = LONGEST_MS))]
     for_ms: Option<u64>,
 }
 

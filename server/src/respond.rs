@@ -34,6 +34,7 @@ pub(crate) enum Resource {
         metrics: Vec<String>,
     },
     Answers,
+    OpenApi,
     Usage,
     /// `/metrics`, by its names and its format.
     Metrics(PageKey),

@@ -20,7 +20,7 @@ use crate::{
     cells,
     guard::{self, Access, Guard},
     listen::{Listener, Purpose},
-    marks, metrics, page, past, pause, peer, replay, runs, snapshot, stream, usage,
+    marks, metrics, openapi, page, past, pause, peer, replay, runs, snapshot, stream, usage,
 };
 
 /// How long a request may take, its body included. What a terminal announces of a run, and streams, take as long as they
@@ -47,12 +47,11 @@ fn metrics() -> Router<AppState> {
 }
 
 pub(crate) fn everything(state: &AppState) -> Router<AppState> {
-    let changing = Router::new()
-        .route("/api/v1/pause", post(pause::pause))
-        .route("/api/v1/resume", post(pause::resume))
-        .route_layer(middleware::from_fn(peer::may_change));
+    // Before these methods and no others, so that other ones are told which there are.
+    let may_change = middleware::from_fn(peer::may_change);
     Router::new()
-        .merge(changing)
+        .route("/api/v1/pause", post(pause::pause).route_layer(may_change.clone()))
+        .route("/api/v1/resume", post(pause::resume).route_layer(may_change))
         .merge(auth::routes::router())
         .merge(runs::router(state))
         .merge(marks::router(state))
@@ -63,6 +62,7 @@ pub(crate) fn everything(state: &AppState) -> Router<AppState> {
         .route("/{*path}", get(page::file))
         .route("/api/v1/answers", get(answers::answers))
         .route("/api/v1/history", get(past::history))
+        .route("/api/v1/openapi.json", get(openapi::openapi))
         .route("/api/v1/snapshot", get(snapshot::snapshot))
         .route("/api/v1/usage", get(usage::usage))
         .layer(TimeoutLayer::with_status_code(StatusCode::REQUEST_TIMEOUT, LONGEST_REQUEST))

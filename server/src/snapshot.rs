@@ -9,6 +9,7 @@ use axum::{
     response::Response,
 };
 use gpumon_history::wanted::Wanted;
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::{
@@ -22,13 +23,16 @@ use crate::{
 /// How much of the past there is to ask for, in seconds.
 const HISTORY_S: RangeInclusive<u64> = 1..=600;
 
-#[derive(Debug, Default, Deserialize)]
+/// What is asked for beyond everything known now.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SnapshotQuery {
     /// The last so many seconds of history, too.
+    #[schemars(range(min = *HISTORY_S.start(), max = *HISTORY_S.end()))]
     history_s: Option<u64>,
-    /// Of these metrics of the catalogue, separated by commas; without it, of all.
+    /// Of these metrics of the catalogue, separated by commas; by default, of all that charts show unasked.
     metrics: Option<String>,
+    /// Without details and events.
     #[serde(default)]
     brief: bool,
 }

@@ -1,8 +1,6 @@
-//! What is generated from this crate: pages of `docs/reference/`, [`commands`], [`api`] and [`settings`]; and [`schema`].
+//! What is generated from this crate: pages of `docs/reference/`, [`commands`] and [`settings`].
 
-mod api;
 mod commands;
-mod schema;
 mod settings;
 
 use std::{env, fs, path::Path};

@@ -3,7 +3,7 @@
 //! What fires and resolves is an event, what fires now is in hello and snapshot. Receivers are told by threads of their
 //! own, and nothing here waits for them.
 
-mod routes;
+pub(crate) mod routes;
 mod told_file;
 
 use std::{

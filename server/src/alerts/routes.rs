@@ -9,6 +9,7 @@ use axum::{
     routing::{get, post},
 };
 use gpumon_probe::model::now_ms;
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::AlertStatus;
@@ -19,19 +20,21 @@ const LARGEST: usize = 4096;
 /// A longer silence is meant to stand in the file.
 const LONGEST_MS: u64 = 30 * 24 * 60 * 60 * 1000;
 
-#[derive(Debug, Deserialize)]
+/// Which rule notifies nobody, and for how long.
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Silence {
+pub(crate) struct Silence {
+    /// The name of the rule.
     rule: String,
-    /// 0 ends it.
+    /// For so many milliseconds; 0 ends it.
+    #[schemars(range(max = LONGEST_MS))]
     for_ms: u64,
 }
 
 pub(crate) fn router() -> Router<AppState> {
     Router::new()
-        .route("/api/v1/alerts/silence", post(silence))
+        .route("/api/v1/alerts/silence", post(silence).route_layer(middleware::from_fn(peer::may_change)))
         .route_layer(DefaultBodyLimit::max(LARGEST))
-        .route_layer(middleware::from_fn(peer::may_change))
         .route("/api/v1/alerts", get(status))
 }
 

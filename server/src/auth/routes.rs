@@ -11,6 +11,7 @@ use axum::{
     response::{IntoResponse, Response},
     routing::get,
 };
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
@@ -30,29 +31,32 @@ pub(super) const PATH: &str = "/api/v1/session";
 const LARGEST: usize = 4096;
 
 /// A token, or a user's password.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(untagged)]
-enum SignIn {
+pub(crate) enum SignIn {
     Token(TokenSignIn),
     Password(PasswordSignIn),
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct TokenSignIn {
+pub(crate) struct TokenSignIn {
+    /// One of the token file.
     token: String,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct PasswordSignIn {
+pub(crate) struct PasswordSignIn {
+    /// A user of the web configuration.
     user: String,
+    /// Theirs.
     password: String,
 }
 
 /// Who is signed in, or by what somebody can.
-#[derive(Debug, Serialize)]
-struct SessionState {
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct SessionState {
     /// As `token ana`; `null` for who is not signed in.
     name: Option<String>,
     /// `null` for who is not signed in, and has to.

@@ -3,10 +3,11 @@
 use std::{fmt, str::FromStr};
 
 use axum::http::Method;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Each includes those before it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Scope {
     /// Metrics, and whether the server is ready.

@@ -28,6 +28,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use gpumon_probe::model::now_ms;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::{
     task::spawn_blocking,
@@ -52,9 +53,11 @@ use crate::{
 /// Between two times that pages are written ahead.
 const LEAST_BETWEEN: Duration = Duration::from_millis(800);
 
-#[derive(Debug, Default, Deserialize)]
+/// How they are named.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct MetricsQuery {
+    /// Whose names they have.
     #[serde(default)]
     format: Names,
     /// Also those of each link, of which there are many.
@@ -62,14 +65,24 @@ pub(crate) struct MetricsQuery {
     links: bool,
 }
 
+/// Those of the formats that there are.
+#[cfg(test)]
+pub(crate) fn content_types() -> [&'static str; 2] {
+    [Format::Text, Format::OpenMetrics].map(Format::content_type)
+}
+
 /// Whose names.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
+#[schemars(rename = "MetricNames")]
 pub(crate) enum Names {
+    /// gpumon's own.
     #[default]
     #[serde(rename = "gpumon")]
     Gpumon,
+    /// Those of dcgm-exporter until 4.8.
     #[serde(rename = "dcgm")]
     Dcgm,
+    /// Those of dcgm-exporter since 4.9.
     #[serde(rename = "dcgm-4.9")]
     Dcgm49,
 }

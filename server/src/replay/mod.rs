@@ -4,6 +4,7 @@ pub(crate) mod routes;
 
 use std::{
     io,
+    ops::RangeInclusive,
     sync::{
         Arc,
         mpsc::{Receiver, RecvTimeoutError, Sender, channel},
@@ -14,6 +15,7 @@ use std::{
 
 use gpumon_probe::model::{Playback, Record};
 use gpumon_recording::{Kind, Played, Player, stamp};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
@@ -22,6 +24,9 @@ use crate::hub::Hub;
 /// While nothing is due, somebody may still want something.
 const IDLE: Duration = Duration::from_mins(1);
 
+/// The slowest and the fastest, in times of the real speed.
+const SPEEDS: RangeInclusive<f64> = 0.1..=1000.0;
+
 /// The thread that plays.
 #[derive(Debug, Clone)]
 pub(crate) struct Replay {
@@ -29,18 +34,23 @@ pub(crate) struct Replay {
 }
 
 /// What is to be different from now on; nothing, where all is left out.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Order {
+#[schemars(rename = "ReplayOrder")]
+pub(crate) struct Order {
+    /// In times of the real speed.
+    #[schemars(range(min = *SPEEDS.start(), max = *SPEEDS.end()))]
     speed: Option<f64>,
+    /// Whether it stands still.
     paused: Option<bool>,
     /// Where to go on, in milliseconds since 1970.
     at_ms: Option<u64>,
 }
 
 /// Where a replay is.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-struct Position {
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "ReplayPosition")]
+pub(crate) struct Position {
     /// The time of the newest sample.
     at_ms: u64,
     #[serde(flatten)]

@@ -7,11 +7,11 @@ use axum::{
     http::{Method, StatusCode},
     middleware::{self, Next},
     response::{IntoResponse, Response},
-    routing::{get, post},
+    routing::post,
 };
 use gpumon_probe::model::now_ms;
 
-use super::{Order, Position};
+use super::{Order, Position, SPEEDS};
 use crate::{app::AppState, runs};
 
 const PATH: &str = "/api/v1/replay";
@@ -19,15 +19,11 @@ const PATH: &str = "/api/v1/replay";
 /// Bytes of a request.
 const LARGEST: usize = 4096;
 
-/// The slowest and the fastest, in times of the real speed.
-const SPEEDS: std::ops::RangeInclusive<f64> = 0.1..=1000.0;
-
 pub(crate) fn router(app: &AppState) -> Router<AppState> {
+    let may_run = middleware::from_fn_with_state(app.clone(), runs::may_run);
     Router::new()
-        .route("/api/v1/replay", post(steer))
+        .route("/api/v1/replay", post(steer).route_layer(may_run).get(position))
         .route_layer(DefaultBodyLimit::max(LARGEST))
-        .route_layer(middleware::from_fn_with_state(app.clone(), runs::may_run))
-        .route("/api/v1/replay", get(position))
 }
 
 type Refusal = (StatusCode, String);

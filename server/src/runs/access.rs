@@ -25,7 +25,8 @@ pub(crate) async fn may_run(
     request: Request,
     next: Next,
 ) -> Response {
-    let refused = if request.headers().contains_key(HEADER) { refusal(&app, &client) } else { Some(WITHOUT_HEADER) };
+    let is_meant = request.headers().get(HEADER).is_some_and(|value| value == "run");
+    let refused = if is_meant { refusal(&app, &client) } else { Some(WITHOUT_HEADER) };
     match refused {
         None => next.run(request).await,
         Some(message) => (StatusCode::FORBIDDEN, message).into_response(),

@@ -18,10 +18,10 @@ use super::{Runs, registry::Refusal};
 use crate::app::AppState;
 
 /// The run's name, which whoever announces it has made up.
-const HEADER: &str = "x-gpumon-run";
+pub(crate) const HEADER: &str = "x-gpumon-run";
 /// Of all lines together: days of progress.
 const MOST: usize = 64 << 20;
-const LONGEST_NAME: usize = 64;
+pub(crate) const LONGEST_NAME: usize = 64;
 
 /// Reads lines until the body ends. What has not reported its end by then is lost.
 pub(super) async fn announced(

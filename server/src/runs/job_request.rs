@@ -7,7 +7,9 @@ use gpumon_workload::protocol::Job;
 use super::report_item::clean;
 
 /// What a job may ask for: nobody means to keep a GPU busy for longer from a page.
-const LONGEST_S: f64 = 24.0 * 60.0 * 60.0;
+pub(crate) const LONGEST_S: f64 = 24.0 * 60.0 * 60.0;
+/// Keys of the time that a job asks for, in seconds.
+pub(crate) const TIMES: [&str; 2] = ["seconds", "hold_seconds"];
 /// Of a title that is made of names.
 const TITLE: usize = 80;
 
@@ -21,9 +23,10 @@ pub(crate) fn title_of(job: &Job) -> String {
 /// # Errors
 /// Where it asks for a time that no job may have, with one that it may.
 pub(crate) fn limit_of(job: &Job) -> Result<Duration, String> {
+    let [of_burn, of_oom] = TIMES;
     let (key, seconds) = match job {
-        Job::Burn(burn) => ("seconds", burn.seconds),
-        Job::Oom(oom) => ("hold_seconds", oom.hold_seconds),
+        Job::Burn(burn) => (of_burn, burn.seconds),
+        Job::Oom(oom) => (of_oom, oom.hold_seconds),
         Job::Bench(_) | Job::Tutorials(_) | Job::Selftest(_) => return Ok(job.usual_limit()),
     };
     if (0.0..=LONGEST_S).contains(&seconds) {

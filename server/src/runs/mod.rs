@@ -9,15 +9,15 @@
 //! - [`routes`] are the endpoints, [`external_runs`] the one of terminals; [`access`] says who may start and stop a run,
 //!   [`catalogue`] is what can be run.
 
-mod access;
+pub(crate) mod access;
 mod catalogue;
-mod external_runs;
+pub(crate) mod external_runs;
 mod follower;
-mod job_request;
+pub(crate) mod job_request;
 mod record;
 mod registry;
 mod report_item;
-mod routes;
+pub(crate) mod routes;
 pub mod state;
 
 use gpumon_workload::parent::WorkerCommand;

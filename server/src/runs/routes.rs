@@ -7,9 +7,10 @@ use axum::{
     http::StatusCode,
     middleware,
     response::{IntoResponse, Response},
-    routing::{get, post},
+    routing::{delete, get, post},
 };
 use gpumon_workload::protocol::Job;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -25,35 +26,34 @@ use crate::{app::AppState, audit, auth::Client, peer};
 const LARGEST_JOB: usize = 64 * 1024;
 
 /// `GET /api/v1/runs`: the newest first.
-#[derive(Debug, Serialize, Deserialize)]
-struct RunList {
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct RunList {
+    /// All known runs, the newest first.
     runs: Vec<RunState>,
 }
 
 /// What is answered where a run was started.
-#[derive(Debug, Serialize, Deserialize)]
-struct Started {
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Started {
+    /// The name of the run.
     id: String,
 }
 
 pub(crate) fn router(app: &AppState) -> Router<AppState> {
-    let changing = Router::new()
-        .route("/api/v1/runs", post(start))
-        .route("/api/v1/runs/{run}", axum::routing::delete(cancel))
-        .route_layer(DefaultBodyLimit::max(LARGEST_JOB))
-        .route_layer(middleware::from_fn_with_state(app.clone(), access::may_run));
+    let may_run = middleware::from_fn_with_state(app.clone(), access::may_run);
     Router::new()
-        .merge(changing)
-        .route("/api/v1/runs", get(list))
-        .route("/api/v1/runs/{run}", get(details))
+        .route("/api/v1/runs", post(start).route_layer(may_run.clone()).get(list))
+        .route("/api/v1/runs/{run}", delete(cancel).route_layer(may_run).get(details))
+        .route_layer(DefaultBodyLimit::max(LARGEST_JOB))
         .route("/api/v1/catalogue", get(catalogue))
 }
 
 /// Where terminals announce their runs, for as long as those go on.
 pub(crate) fn announcements() -> Router<AppState> {
-    Router::new()
-        .route("/api/v1/runs/announced", post(external_runs::announced))
-        .route_layer(middleware::from_fn(peer::may_change))
+    Router::new().route(
+        "/api/v1/runs/announced",
+        post(external_runs::announced).route_layer(middleware::from_fn(peer::may_change)),
+    )
 }
 
 async fn start(State(app): State<AppState>, Extension(client): Extension<Client>, body: Bytes) -> Response {

@@ -8,6 +8,7 @@ use std::{io::Write, mem};
 
 use bytes::{BufMut, BytesMut};
 use flate2::{Compression, write::DeflateEncoder};
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 /// The level from which on the size hardly falls: 64 GPUs take 14 KB of 112, in half a millisecond.
@@ -16,7 +17,8 @@ const LEVEL: Compression = Compression::new(4);
 /// A shorter text travels as it is, in a block of its own.
 const SHORTEST_COMPRESSED: usize = 512;
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Deserialize)]
+/// How frames come.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Encoding {
     /// Text messages, one frame each.

@@ -13,6 +13,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use gpumon_history::wanted::Wanted;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::{
     sync::{
@@ -58,8 +59,9 @@ pub(crate) enum CacheKey {
 pub(crate) type StreamEncoder = Encoder<CacheKey>;
 
 /// A proxy may add to it.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 pub(crate) struct StreamQuery {
+    /// How frames come.
     #[serde(default)]
     encoding: Encoding,
 }

@@ -3,13 +3,15 @@
 use std::time::Duration;
 
 use gpumon_probe::{model::RunKind, tagged};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, de::Error};
 
 use super::vocabulary::{Backend, Dtype, Engine, Extent};
 
 /// What is asked, told apart by `kind`.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
+#[schemars(rename = "RunJob")]
 pub enum Job {
     /// Workloads by name, each measured and verified.
     Bench(BenchJob),
@@ -25,7 +27,7 @@ pub enum Job {
 }
 
 /// Where to run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Where {
     /// On a GPU, on the CPU, or on both.
@@ -37,7 +39,7 @@ pub struct Where {
 }
 
 /// On what to run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum BackendChoice {
     /// On a GPU, or on the CPU where there is none.
@@ -52,7 +54,7 @@ pub enum BackendChoice {
 }
 
 /// Workloads to measure.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct BenchJob {
     /// By name; all where none is named.
@@ -73,7 +75,7 @@ pub struct BenchJob {
 }
 
 /// How large a workload is to be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Amount {
     /// So many elements of each array, or rows of each matrix.
@@ -97,7 +99,7 @@ impl Amount {
 }
 
 /// Tutorial benchmarks to run.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TutorialsJob {
     /// `a` to `k5`; all where none is named.
@@ -111,7 +113,7 @@ pub struct TutorialsJob {
 }
 
 /// How to burn.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct BurnJob {
     /// Where.
@@ -127,7 +129,7 @@ pub struct BurnJob {
 }
 
 /// What to demonstrate.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct OomJob {
     /// By name.
@@ -140,7 +142,7 @@ pub struct OomJob {
 }
 
 /// How to find out whether readings are right.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SelftestJob {
     /// Where; on GPUs in any case.

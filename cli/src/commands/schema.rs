@@ -2,17 +2,15 @@
 
 use std::{
     collections::BTreeSet,
-    io::{self, Read, Write},
+    io::{self, Write},
 };
 
-use flate2::read::GzDecoder;
 use serde_json::{Map, Value, json};
 
 use crate::exit::Failure;
 
-/// All schemas together, as `reference::schema` makes them of the types: what makes them would be as much code as a tenth
-/// of gpumon's.
-const PACKED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/schema.json"));
+/// The types are those of the description of the API.
+const COMPARED: &str = "a test compares the description with the types";
 
 /// Print the JSON Schema of gpumon's output
 #[derive(Debug, clap::Args)]
@@ -41,15 +39,15 @@ pub(crate) fn run(args: &SchemaArgs) -> Result<(), Failure> {
 
 /// Of what is written, not of what would be understood.
 pub(crate) fn schema(what: What) -> Value {
-    let mut text = String::new();
-    GzDecoder::new(PACKED).read_to_string(&mut text).expect("the build compressed it");
-    let mut types: Map<String, Value> = serde_json::from_str(&text).expect("a test compares it with the types");
+    let text = gpumon_server::openapi::document().replace("#/components/schemas/", "#/$defs/");
+    let mut document: Value = serde_json::from_str(&text).expect(COMPARED);
+    let Value::Object(mut types) = document["components"]["schemas"].take() else { panic!("{COMPARED}") };
     let name = match what {
         What::Snapshot => "Snapshot",
         What::Record => "Record",
         What::Frame => "ServerFrame",
     };
-    let mut schema = types.remove(name).expect("a test compares it with the types");
+    let mut schema = types.remove(name).expect(COMPARED);
     let mut used = BTreeSet::new();
     collect(&schema, &types, &mut used);
     types.retain(|name, _| used.contains(name));

@@ -1,0 +1,16 @@
+//! An alert file.
+
+#![no_main]
+
+use gpumon_alerts::rules::AlertRules;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|text: &str| {
+    match AlertRules::from_toml(text, "fuzz.toml") {
+        // What is right is so whatever is asked of it.
+        Ok(rules) => {
+            gpumon_alerts::prometheus::export(&rules);
+        }
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
+});

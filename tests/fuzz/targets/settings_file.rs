@@ -1,0 +1,14 @@
+//! A settings file.
+
+#![no_main]
+
+use std::{fs, path::PathBuf, sync::LazyLock};
+
+use libfuzzer_sys::fuzz_target;
+
+static FILE: LazyLock<PathBuf> = LazyLock::new(|| gpumon_fuzz::scratch("settings").join("config.toml"));
+
+fuzz_target!(|bytes: &[u8]| {
+    fs::write(&*FILE, bytes).expect("a file in memory");
+    gpumon_cli::fuzzing::settings(&FILE);
+});
