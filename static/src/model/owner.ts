@@ -2,7 +2,7 @@
 
 import { plainText } from '../lib/text';
 import { trans } from '../lib/translation';
-import type { MigInstance, Process } from '../wire';
+import type { MigInstance, Pod, Process } from '../wire';
 import { valueOf } from './reading';
 
 /** The file name of the notebook whose kernel it is, or whose kernel started it; `null` where there is none. */
@@ -17,10 +17,15 @@ export function runsIn(process: Process): string | null {
   const { slurm, pod, container, unit } = valueOf(process.owner) ?? {};
   const text =
     (slurm && trans.__('slurm %1', slurm.job_id)) ??
-    (pod && trans.__('pod %1', pod.uid)) ??
-    (container && trans.__('container %1', container.id.slice(0, 12))) ??
+    (pod && trans.__('pod %1', podName(pod))) ??
+    (container && trans.__('container %1', container.name ?? container.id.slice(0, 12))) ??
     unit;
   return text === undefined ? null : plainText(text, 60);
+}
+
+/** Its name with its namespace, or its UID where they are not known. */
+function podName({ uid, namespace, name }: Pod): string {
+  return namespace === undefined || name === undefined ? uid : `${namespace}/${name}`;
 }
 
 /** The part of a GPU, as nvidia-smi writes it: GPU instance, then compute instance. */

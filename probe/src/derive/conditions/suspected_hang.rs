@@ -222,7 +222,7 @@ impl JobKey {
         let job = owner.and_then(Owner::job).filter(|of| of.kind != JobKind::Service);
         let parent = owner.and_then(|owner| owner.parents.first());
         match (job, parent) {
-            (Some(job), _) => Self::Job(Job { path: None, ..job }),
+            (Some(job), _) => Self::Job(Job { path: None, name: None, ..job }),
             (None, Some(parent)) => Self::Parent(parent.pid),
             (None, None) => Self::Process(process.pid),
         }
