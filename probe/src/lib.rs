@@ -6,6 +6,7 @@
 //! - [`sampler`] decides when each thing is read, with one thread per GPU.
 //! - [`derive`] makes of samples what no single reading tells: rates, conditions, events.
 //! - [`owner`] tells whose process a PID is.
+//! - [`allocation`] tells to whom schedulers have given GPUs.
 //! - [`usage`] adds up who used how much.
 //! - [`bounded`] reads files whose length somebody else decides.
 //! - [`toml_error`] says what is wrong with a file of TOML, and where.
@@ -14,6 +15,7 @@
 //!
 //! The probe knows no async runtime, no network and no terminal.
 
+pub mod allocation;
 pub mod bounded;
 pub mod derive;
 pub mod host;

@@ -199,7 +199,7 @@ fn a_gpu_that_is_divided_shows_its_parts_and_who_is_in_which() {
             memory.total_bytes = Reading::Now(gib * GIB);
             memory.used_bytes = Reading::Now(9 * GIB);
             let activity = Reading::Absent(Absence::WarmingUp);
-            MigSample { uuid: part.uuid.clone(), instance: part.instance, memory, activity }
+            MigSample { uuid: part.uuid.clone(), instance: part.instance, memory, activity, allocated_to: Vec::new() }
         });
         gpu.mig_devices = Reading::Now(shown.collect());
         let mut inside = process(6001, "ana", 8.9, "python3 sweep.py");

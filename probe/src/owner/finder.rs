@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::{CommandLines, process_reader::ProcessReader, table::ProcessFields, workers::Shared};
-use crate::model::Process;
+use crate::model::{Owner, Process};
 
 /// Finds out what the driver does not know of processes.
 #[derive(Clone)]
@@ -88,6 +88,13 @@ impl Resolver {
                 return;
             }
             state = self.shared.wait(state, left);
+        }
+    }
+
+    /// Shows what a process's cgroup tells, where it is known.
+    pub(crate) fn with_cgroup(&self, pid: u32, see: impl FnOnce(&Owner)) {
+        if let Some(owner) = self.shared.lock().table.owner(pid) {
+            see(owner);
         }
     }
 

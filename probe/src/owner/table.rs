@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::process_reader::{Basics, Details};
-use crate::model::{Absence, Process, Reading};
+use crate::model::{Absence, Owner, Process, Reading};
 
 /// A process can become another program (exec) or rename itself, as workers of Ray and vLLM do.
 const REFRESH_AFTER: Duration = Duration::from_secs(5);
@@ -158,6 +158,11 @@ impl Table {
     /// Whose process it is; `None` where that is not known.
     pub(super) fn uid(&self, pid: u32) -> Option<u32> {
         Some(self.entries.get(&pid)?.basics.as_ref()?.user?.uid)
+    }
+
+    /// What its cgroup tells, where that is known, and something.
+    pub(super) fn owner(&self, pid: u32) -> Option<&Owner> {
+        self.entries.get(&pid)?.basics.as_ref()?.owner.value()
     }
 
     /// Whether everything is known of a process that there is to know.
