@@ -72,6 +72,7 @@ fn measure() -> io::Result<()> {
         runs,
         history: None,
         alerts: None,
+        kubelet: None,
     };
     runtime.spawn(gpumon_server::run(vec![listener], settings, std::future::pending()));
     let begun = Instant::now();

@@ -1,6 +1,7 @@
 //! What gpumon serves.
 //!
 //! - [`frame`] is what travels: the stream's frames and the snapshot.
+//! - [`kubernetes`] asks the kubelet which pods hold which devices; the collector is told.
 //! - [`supervisor`] keeps the [`collector`] running, the child process that reads the driver, unless [`control`] says
 //!   that it is to pause; [`stuck_collectors`] are those that cannot be killed.
 //! - [`sampling_interval`] is how often it samples, [`rate_limiter`] which of the samples one client gets, [`mark_limit`]
@@ -36,6 +37,7 @@ pub mod fuzzing;
 mod guard;
 mod history;
 mod hub;
+pub mod kubernetes;
 pub mod listen;
 pub mod local;
 mod mark_limit;
@@ -61,7 +63,7 @@ pub mod supervisor;
 mod usage;
 mod view;
 
-use std::{future::Future, io, sync::Arc, time::Duration};
+use std::{future::Future, io, path::PathBuf, sync::Arc, time::Duration};
 
 use gpumon_recording::Player;
 use tokio::{sync::watch, task::JoinSet};
@@ -78,7 +80,7 @@ use self::{
     replay::Replay,
     runs::{RunSettings, Runs},
     sampling_interval::SamplingInterval,
-    supervisor::Collector,
+    supervisor::{Collector, Instructions},
 };
 
 /// Between samples of most recordings, and between those that a client gets that asks for no other time.
@@ -114,6 +116,8 @@ pub struct Settings {
     pub history: Option<gpumon_history::writer::Settings>,
     /// Which alerts there are; `None` for none.
     pub alerts: Option<AlertSettings>,
+    /// The kubelet's socket for pod resources; `None` asks none.
+    pub kubelet: Option<PathBuf>,
 }
 
 /// Serves at every listener until `shutdown` completes, then ends every connection and the collector.
@@ -125,7 +129,8 @@ pub async fn run(
     settings: Settings,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
-    let Settings { readings, process_metrics, public_origins, runs, history, alerts: alert_settings } = settings;
+    let Settings { readings, process_metrics, public_origins, runs, history, alerts: alert_settings, kubelet } =
+        settings;
     let (hub, control) = (Arc::new(Hub::new()), Arc::new(Control::new()));
     if let Some(history) = history {
         hub.write_history(history)?;
@@ -136,10 +141,11 @@ pub async fn run(
     });
     let (stop, stopped) = watch::channel(false);
     let runs = Arc::new(Runs::new(runs, Arc::clone(&hub), stopped.clone()));
+    let (allocations_sender, allocations) = watch::channel(Vec::new());
     let (mut supervision, replay) = match readings {
         Readings::Collector(collector) => {
-            let interval = sampling_interval.interval();
-            let supervision = supervisor::supervise(collector, Arc::clone(&hub), Arc::clone(&control), interval);
+            let instructions = Instructions { interval: sampling_interval.interval(), allocations };
+            let supervision = supervisor::supervise(collector, Arc::clone(&hub), Arc::clone(&control), instructions);
             (tokio::spawn(supervision), None)
         }
         Readings::Recording(player) => {
@@ -148,6 +154,9 @@ pub async fn run(
     };
     let alerts = Arc::new(Alerts::new(Arc::clone(&hub), alert_settings.as_ref()));
     let mut evaluation = JoinSet::new();
+    if let Some(socket) = kubelet {
+        tokio::spawn(kubernetes::follow(socket, allocations_sender));
+    }
     if let Some(settings) = alert_settings {
         evaluation.spawn(alerts::run(Arc::clone(&alerts), settings));
     }

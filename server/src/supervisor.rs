@@ -5,6 +5,7 @@
 
 use std::{ffi::OsString, path::PathBuf, sync::Arc, time::Duration};
 
+use gpumon_probe::allocation::AllocatedDevice;
 use serde::{Deserialize, Serialize};
 use tokio::{
     sync::watch,
@@ -31,13 +32,23 @@ pub struct Collector {
 }
 
 /// A line that the collector gets on its standard input.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Request {
     /// The time between samples from now on.
     IntervalMs(u32),
     /// To write the driver's latest answers, once.
     Answers,
+    /// To whom Kubernetes has given devices, all of them.
+    Allocations(Vec<AllocatedDevice>),
+}
+
+/// What every collector is told from now on, as it is now.
+#[derive(Debug, Clone)]
+pub(crate) struct Instructions {
+    /// The time between samples.
+    pub(crate) interval: watch::Receiver<Duration>,
+    pub(crate) allocations: watch::Receiver<Vec<AllocatedDevice>>,
 }
 
 /// The pause before a new start doubles from the shortest to the longest, which is that where the start itself fails.
@@ -53,14 +64,10 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(15);
 const STUCK_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Runs collectors, one after another, until it is dropped.
-pub(crate) async fn supervise(
-    collector: Collector,
-    hub: Arc<Hub>,
-    control: Arc<Control>,
-    interval: watch::Receiver<Duration>,
-) {
+pub(crate) async fn supervise(collector: Collector, hub: Arc<Hub>, control: Arc<Control>, instructions: Instructions) {
     let mut orders = control.orders();
-    let mut supervisor = Supervisor { collector, hub, control, interval, stuck_collectors: StuckCollectors::default() };
+    let mut supervisor =
+        Supervisor { collector, hub, control, instructions, stuck_collectors: StuckCollectors::default() };
     loop {
         supervisor.keep_running(&mut orders).await;
         supervisor.keep_paused(&mut orders).await;
@@ -71,8 +78,7 @@ struct Supervisor {
     collector: Collector,
     hub: Arc<Hub>,
     control: Arc<Control>,
-    /// What the clients want.
-    interval: watch::Receiver<Duration>,
+    instructions: Instructions,
     stuck_collectors: StuckCollectors,
 }
 
@@ -107,7 +113,7 @@ impl Supervisor {
 
     /// How a collector ended; `None` where it had to, for a pause.
     async fn run_once(&mut self, orders: &mut watch::Receiver<Order>) -> Option<End> {
-        let mut running = match Running::start(&self.collector, self.interval.clone()) {
+        let mut running = match Running::start(&self.collector, self.instructions.clone()) {
             Ok(running) => running,
             Err(error) => {
                 return Some(End::Broken { message: format!("cannot start the collector: {error}"), had_begun: false });

@@ -63,6 +63,7 @@ impl Server {
             runs,
             history: None,
             alerts: None,
+            kubelet: None,
         };
         tokio::spawn(gpumon_server::run(vec![listener], settings, std::future::pending()));
         Self { folder, address }

@@ -9,6 +9,7 @@ use std::{
 };
 
 use gpumon_probe::{
+    allocation::Allocations,
     model::Record,
     owner::CommandLines,
     sampler::{self, Options, SharedInterval},
@@ -53,6 +54,9 @@ Examples:
   gpumon collect --interval-ms 100 --count 600 > minute.ndjson
       Record one minute at ten samples per second.
 
+Environment:
+  GPUMON_SLURM_GPUS  default of --slurm-gpus
+
 Exit codes: 0 success, 1 error, 2 invalid argument, 4 permission denied, 6 no GPU, 9 driver not loaded, \
 12 NVML library not found, 18 NVML library and driver versions differ";
 
@@ -68,10 +72,11 @@ pub(crate) fn run(source: &SourceArgs, args: &CollectArgs) -> Result<(), Failure
     let answers = args.supervised.then(Arc::<LatestAnswers>::default);
     let options = Options { answers: answers.clone(), ..args.sampling.options(commands) };
     if let Some(answers) = answers {
-        let interval = Arc::clone(&options.interval);
+        let (interval, allocations) = (Arc::clone(&options.interval), Arc::clone(&options.allocations));
         // Also where the driver hangs, so it cannot be the thread that reads the driver.
         std::thread::spawn(move || {
-            apply_requests(io::stdin().lock(), &interval, || write_line(&Record::Answers(answers.get())));
+            let write_answers = || write_line(&Record::Answers(answers.get()));
+            apply_requests(io::stdin().lock(), &interval, &allocations, write_answers);
             std::process::exit(0);
         });
     }
@@ -93,6 +98,7 @@ pub(crate) fn run(source: &SourceArgs, args: &CollectArgs) -> Result<(), Failure
 fn apply_requests(
     mut requests: impl BufRead,
     interval: &SharedInterval,
+    allocations: &Allocations,
     mut write_answers: impl FnMut() -> io::Result<()>,
 ) {
     let mut line = Vec::new();
@@ -102,6 +108,7 @@ fn apply_requests(
             Ok(Request::IntervalMs(ms)) => say(&format!("ignored an interval of {ms} ms: give 100 to 60000")),
             Ok(Request::Answers) if write_answers().is_err() => return,
             Ok(Request::Answers) => {}
+            Ok(Request::Allocations(devices)) => allocations.set_kubernetes(devices),
             Err(error) => say(&format!("ignored an invalid request: {error}; give {{\"interval_ms\":1000}}")),
         }
         line.clear();
@@ -126,7 +133,7 @@ mod tests {
         let interval = SharedInterval::new(Duration::from_secs(1));
         let mut answers = 0;
         let mut after = |lines: &[u8]| {
-            apply_requests(lines, &interval, || {
+            apply_requests(lines, &interval, &Allocations::default(), || {
                 answers += 1;
                 Ok(())
             });

@@ -105,6 +105,7 @@ async fn serve(
         },
         history: None,
         alerts: None,
+        kubelet: None,
     };
     gpumon_server::run(iter::once(door).collect(), settings, shutdown).await?;
     Ok(())

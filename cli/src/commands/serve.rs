@@ -15,6 +15,7 @@ use gpumon_history::writer;
 use gpumon_server::{
     Readings, Settings,
     alerts::AlertSettings,
+    kubernetes,
     listen::{ListenError, Listener},
     local,
     public_origin::PublicOrigin,
@@ -86,6 +87,10 @@ pub(crate) struct ServeArgs {
     #[arg(long, env = "GPUMON_ALERTS", value_name = "FILE")]
     alerts: Option<PathBuf>,
 
+    /// Socket at which the kubelet tells which pod holds which GPU; `none` asks no kubelet
+    #[arg(long, env = "GPUMON_KUBELET_SOCKET", value_name = "PATH", default_value = kubernetes::KUBELET_SOCKET)]
+    kubelet_socket: PathBuf,
+
     /// Program that executes runs, instead of this one
     #[arg(long, env = "GPUMON_WORKER", hide = true, value_name = "PATH")]
     worker: Option<PathBuf>,
@@ -126,6 +131,8 @@ Environment:
   GPUMON_ALERTS  default of --alerts
   GPUMON_CONTROL  default of --control
   GPUMON_DATA_DIR  default of --data-dir
+  GPUMON_KUBELET_SOCKET  default of --kubelet-socket
+  GPUMON_SLURM_GPUS  default of --slurm-gpus
   XDG_RUNTIME_DIR  folder of the control socket
 
 Files:
@@ -225,16 +232,20 @@ async fn serve(source: &SourceArgs, args: &ServeArgs) -> Result<(), Failure> {
         runs,
         history,
         alerts,
+        kubelet: named(&args.kubelet_socket),
     };
     gpumon_server::run(iter::once(door).chain(local_door).collect(), settings, shutdown).await?;
     Ok(())
 }
 
+/// A path that can be `none`. A variable that is set to nothing names none, either.
+fn named(path: &Path) -> Option<PathBuf> {
+    (!path.as_os_str().is_empty() && path != Path::new("none")).then(|| path.to_owned())
+}
+
 impl HistoryArgs {
-    /// A variable that is set to nothing names no directory.
     fn settings(&self) -> Option<writer::Settings> {
-        let is_named = !self.data_dir.as_os_str().is_empty() && self.data_dir != Path::new("none");
-        is_named.then(|| writer::Settings { folder: self.data_dir.clone(), size_bytes: self.data_size })
+        named(&self.data_dir).map(|folder| writer::Settings { folder, size_bytes: self.data_size })
     }
 }
 
