@@ -3,11 +3,13 @@
 //! - [`span`] is what is answered, [`wanted`] which metrics are asked for.
 //! - [`plan`] chooses the resolution, [`grid`] puts whatever is known on one time axis.
 //! - [`bucket`] sums up ten seconds of samples, of which all else is made.
+//! - [`jobs`] is which job was on which GPU.
 //! - [`memory`] keeps them for hours, [`database`] for a year; [`writer`] is the thread between.
 
 pub mod bucket;
 pub mod database;
 pub mod grid;
+pub mod jobs;
 pub mod memory;
 mod places;
 pub mod plan;

@@ -11,7 +11,7 @@
 //! - [`replay`] is a recording in the place of a collector.
 //! - [`alerts`] evaluates the rules of the alert file, and tells what fires.
 //! - [`runs`] are those of the workload runner: processes that work, and what they say.
-//! - [`stream`], [`page`], [`past`], [`metrics`], [`marks`], [`usage`], [`pause`] and [`routes`] are the endpoints; [`guard`] stands before
+//! - [`stream`], [`page`], [`past`], [`jobs`], [`metrics`], [`marks`], [`usage`], [`pause`] and [`routes`] are the endpoints; [`guard`] stands before
 //!   all of them and knows each [`public_origin`], [`peer`] before those that change anything. [`view`] is how much of
 //!   processes a client sees.
 //! - [`encoder`] writes what takes milliseconds off the event loop, [`respond`] answers with that over HTTP.
@@ -37,6 +37,7 @@ pub mod fuzzing;
 mod guard;
 mod history;
 mod hub;
+mod jobs;
 pub mod kubernetes;
 pub mod listen;
 pub mod local;

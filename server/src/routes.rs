@@ -17,7 +17,7 @@ use crate::{
     alerts, answers,
     app::AppState,
     guard::{self, Access},
-    marks, metrics, page, past, pause, peer, replay, runs, snapshot, stream, usage,
+    jobs, marks, metrics, page, past, pause, peer, replay, runs, snapshot, stream, usage,
 };
 
 /// How long a request may take, its body included. What a terminal announces of a run, and streams, take as long as they
@@ -39,6 +39,7 @@ pub(crate) fn router(state: AppState, access: Access) -> Router {
         .route("/{*path}", get(page::file))
         .route("/api/v1/answers", get(answers::answers))
         .route("/api/v1/history", get(past::history))
+        .route("/api/v1/jobs", get(jobs::jobs))
         .route("/api/v1/snapshot", get(snapshot::snapshot))
         .route("/api/v1/usage", get(usage::usage))
         .route("/metrics", get(metrics::metrics))

@@ -2,9 +2,10 @@
 
 use std::{borrow::Cow, time::Duration};
 
+use gpumon_history::jobs::JobList;
 use gpumon_probe::{
     bounded,
-    model::{Absence, Process, Reading, Sample},
+    model::{Absence, JobKind, Process, Reading, Sample},
     usage::Usage,
 };
 use tokio::{sync::Mutex, task::spawn_blocking, time::Instant};
@@ -61,6 +62,14 @@ impl View {
             jobs.filter_map(|job| job.path.as_mut()).for_each(hide);
         }
         usage
+    }
+
+    pub(crate) fn jobs(self, mut list: JobList) -> JobList {
+        if self == Self::Names {
+            let notebooks = list.jobs.iter_mut().filter(|span| span.kind == JobKind::Notebook);
+            notebooks.for_each(|span| span.name = None);
+        }
+        list
     }
 
     pub(crate) fn history(self, mut history: History) -> History {

@@ -14,7 +14,7 @@ const ROWS: i64 = 1000;
 /// Of starts and ends of processes, which are many.
 const PROCESS_EVENTS_MS: u64 = 30 * DAY_MS;
 
-/// Of other events, conditions and runs.
+/// Of other events, conditions, runs and jobs.
 const EVENTS_MS: u64 = 365 * DAY_MS;
 
 impl Database {
@@ -31,6 +31,7 @@ impl Database {
         self.delete("event", "kind IN ('process_started', 'process_ended') AND at_ms < ?1", before(PROCESS_EVENTS_MS))?;
         self.delete("condition", "to_ms < ?1", before(EVENTS_MS))?;
         self.delete("run", "to_ms < ?1", before(EVENTS_MS))?;
+        self.delete("job", "to_ms < ?1", before(EVENTS_MS))?;
         if self.used_bytes()? > limits.size_bytes {
             self.forget_oldest_share()?;
         }
@@ -62,11 +63,12 @@ impl Database {
     /// A hundredth of the time that each table reaches back, at most.
     fn forget_oldest_share(&self) -> Result<(), rusqlite::Error> {
         let tiers = Subject::ALL.into_iter().flat_map(|subject| (0..TIERS.len()).map(move |tier| subject.table(tier)));
-        for table in tiers.chain(["event".to_owned()]) {
-            let sql = format!("SELECT min(at_ms) + (max(at_ms) - min(at_ms)) / 100 FROM {table}");
+        let timed = tiers.chain(["event".to_owned()]).map(|table| (table, "at_ms"));
+        for (table, time) in timed.chain([("job".to_owned(), "to_ms")]) {
+            let sql = format!("SELECT min({time}) + (max({time}) - min({time})) / 100 FROM {table}");
             let bound: Option<i64> = self.connection.query_row(&sql, [], |row| row.get(0))?;
             if let Some(bound) = bound {
-                self.delete(&table, "at_ms <= ?1", bound)?;
+                self.delete(&table, &format!("{time} <= ?1"), bound)?;
             }
         }
         Ok(())

@@ -8,7 +8,7 @@ use rusqlite::Connection;
 use super::{DatabaseError, TIERS};
 
 /// Of the tables. Columns for new fields are no new version.
-pub(super) const VERSION: i64 = 1;
+pub(super) const VERSION: i64 = 2;
 
 /// Tells the file from other programs': "gpmn".
 pub(super) const APPLICATION_ID: i64 = 0x6770_6d6e;
@@ -64,7 +64,7 @@ pub(super) fn columns_of(id: &str, kind: Kind) -> Vec<String> {
 }
 
 /// The tables beside those of the tiers, with what they are for.
-const TABLES: [(&str, &str, &str); 4] = [
+const TABLES: [(&str, &str, &str); 5] = [
     (
         "device",
         "GPUs and MIG devices. `kind` is `gpu` or `mig`; `device_index` is the driver's index, `parent` the UUID of the GPU of \
@@ -89,6 +89,13 @@ const TABLES: [(&str, &str, &str); 4] = [
         "Runs of the workload runner. `json` is a [Run](api.md#run).",
         "id TEXT PRIMARY KEY, from_ms INTEGER NOT NULL, to_ms INTEGER, json TEXT NOT NULL",
     ),
+    (
+        "job",
+        "Which Slurm job, pod, container, notebook or service was on which GPU or MIG device, a [JobSpan](api.md#jobspan). \
+         `to_ms` is when it was seen there last, at most ten seconds late.",
+        "kind TEXT NOT NULL, id TEXT NOT NULL, name TEXT, user TEXT, uuid TEXT NOT NULL, from_ms INTEGER NOT NULL, \
+         to_ms INTEGER NOT NULL, UNIQUE (kind, id, uuid, from_ms)",
+    ),
 ];
 
 /// Makes the tables, and the columns of fields that are new.
@@ -100,6 +107,7 @@ pub(super) fn migrate(connection: &Connection) -> Result<(), DatabaseError> {
     }
     sql += "CREATE INDEX IF NOT EXISTS event_time ON event (at_ms);\n";
     sql += "CREATE INDEX IF NOT EXISTS condition_time ON condition (from_ms);\n";
+    sql += "CREATE INDEX IF NOT EXISTS job_time ON job (to_ms);\n";
     for subject in Subject::ALL {
         for tier in 0..TIERS.len() {
             let (table, keys) = (subject.table(tier), subject.keys());

@@ -213,7 +213,7 @@ mod tests {
             devices,
             samples: 10,
             host: vec![Some(Stat::of(3.0)); HOST_FIELDS.len()],
-            conditions: Vec::new(),
+            ..Bucket::default()
         }
     }
 

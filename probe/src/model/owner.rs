@@ -99,6 +99,26 @@ pub enum JobKind {
     Service,
 }
 
+impl JobKind {
+    const WORDS: [(Self, &'static str); 5] = [
+        (Self::Notebook, "notebook"),
+        (Self::Slurm, "slurm"),
+        (Self::Pod, "pod"),
+        (Self::Container, "container"),
+        (Self::Service, "service"),
+    ];
+
+    /// As it is in JSON.
+    pub fn word(self) -> &'static str {
+        Self::WORDS[self as usize].1
+    }
+
+    /// The one with this word.
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::WORDS.into_iter().find(|(_, its)| *its == word).map(|(kind, _)| kind)
+    }
+}
+
 /// A Jupyter kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Notebook {

@@ -1,6 +1,7 @@
 //! The past: as sampled for minutes, summed up in memory for hours, and on disk for a year.
 
 mod holders;
+mod jobs;
 mod recent;
 mod span;
 
@@ -16,7 +17,7 @@ use gpumon_history::{
 use gpumon_probe::model::{Event, Inventory, Sample};
 
 use self::recent::RecentSamples;
-pub(crate) use self::span::span;
+pub(crate) use self::{jobs::jobs, span::span};
 use crate::frame::History;
 
 /// How far back samples are kept as they came.

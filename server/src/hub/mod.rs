@@ -17,6 +17,7 @@ use std::{
 };
 
 use gpumon_history::{
+    jobs::JobList,
     plan::SpanRequest,
     span::HistorySpan,
     wanted::Wanted,
@@ -349,6 +350,11 @@ impl Hub {
     pub(crate) fn span(&self, request: &SpanRequest) -> HistorySpan {
         let events = self.read(|state| state.events.iter().cloned().collect());
         history::span(&self.history, request, events)
+    }
+
+    /// Which jobs were on which GPUs. It may wait for the disk.
+    pub(crate) fn jobs(&self, called: Option<&str>) -> JobList {
+        history::jobs(&self.history, called)
     }
 
     /// Writes history to disk from now on, and takes in what is there already.
