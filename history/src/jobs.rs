@@ -77,6 +77,9 @@ impl Jobs {
     /// Takes in a sample.
     pub fn push(&mut self, sample: &Sample) {
         let at_ms = sample.at_ms;
+        let is_over = |span: &JobSpan| span.to_ms.saturating_add(LONGEST_GAP_MS) < at_ms;
+        self.past.extend(self.open.extract_if(|_, span| is_over(span)).map(|(_, span)| span));
+        self.past.drain(..self.past.len().saturating_sub(MOST));
         for gpu in &sample.gpus {
             let Some(uuid) = &gpu.uuid else { continue };
             let mig = || gpu.mig_devices.value().into_iter().flatten();
@@ -92,9 +95,6 @@ impl Jobs {
                 self.see(job, process.user.value(), of_instance.unwrap_or(uuid), at_ms);
             }
         }
-        let is_over = |span: &JobSpan| span.to_ms.saturating_add(LONGEST_GAP_MS) < at_ms;
-        self.past.extend(self.open.extract_if(|_, span| is_over(span)).map(|(_, span)| span));
-        self.past.drain(..self.past.len().saturating_sub(MOST));
     }
 
     fn see(&mut self, job: Job, user: Option<&String>, uuid: &str, at_ms: u64) {
@@ -146,7 +146,8 @@ fn user_of(holder: &Allocation) -> Option<&String> {
 pub fn joined(first: Vec<JobSpan>, second: Vec<JobSpan>) -> Vec<JobSpan> {
     let mut all = first;
     for span in second {
-        let is_known = |known: &JobSpan| known.is_same_job(&span) && known.uuid == span.uuid && known.from_ms == span.from_ms;
+        let is_known =
+            |known: &JobSpan| known.is_same_job(&span) && known.uuid == span.uuid && known.from_ms == span.from_ms;
         if !all.iter().any(is_known) {
             all.push(span);
         }
@@ -154,4 +155,112 @@ pub fn joined(first: Vec<JobSpan>, second: Vec<JobSpan>) -> Vec<JobSpan> {
     all.sort_by(|one, other| other.to_ms.cmp(&one.to_ms).then(one.uuid.cmp(&other.uuid)));
     all.truncate(MOST);
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use gpumon_probe::{
+        host::HostReader,
+        model::{Absence, GpuSample, Health},
+    };
+
+    use super::*;
+
+    fn slurm(job_id: &str) -> Allocation {
+        Allocation::Slurm { job_id: job_id.to_owned(), user: Some("ana".to_owned()) }
+    }
+
+    /// One GPU with these holders.
+    fn sample(at_ms: u64, holders: &[Allocation]) -> Sample {
+        let mut gpu = GpuSample::absent(0, Some("GPU-a".to_owned()), at_ms, Health::Ok, &Absence::NotSupported);
+        gpu.allocated_to = holders.to_vec();
+        Sample { seq: 0, at_ms, interval_ms: 1000, gpus: vec![gpu], host: HostReader::new().read() }
+    }
+
+    fn times(jobs: &Jobs) -> Vec<(String, u64, u64)> {
+        let mut times: Vec<_> = jobs.all().map(|span| (span.id.clone(), span.from_ms, span.to_ms)).collect();
+        times.sort();
+        times
+    }
+
+    #[test]
+    fn a_job_lasts_until_it_was_seen_last_and_a_short_gap_is_no_end() {
+        let mut jobs = Jobs::default();
+        for (at_ms, holders) in [
+            (1_000, &[slurm("1"), slurm("2")][..]),
+            (2_000, &[slurm("1")]),
+            (3_000, &[]),
+            (100_000, &[slurm("1")]),
+            (500_000, &[slurm("2")]),
+            (900_000, &[slurm("1")]),
+        ] {
+            jobs.push(&sample(at_ms, holders));
+        }
+        let span = |id: &str, from_ms, to_ms| (id.to_owned(), from_ms, to_ms);
+        let known = [
+            span("1", 1_000, 100_000),
+            span("1", 900_000, 900_000),
+            span("2", 1_000, 1_000),
+            span("2", 500_000, 500_000),
+        ];
+        assert_eq!(times(&jobs), known);
+        assert!(jobs.all().all(|span| span.user.as_deref() == Some("ana") && span.uuid == "GPU-a"));
+    }
+
+    #[test]
+    fn what_has_changed_is_taken_once() {
+        let mut jobs = Jobs::default();
+        let taken = |jobs: &mut Jobs| jobs.take_changed().into_iter().map(|span| span.id).collect::<Vec<_>>();
+        jobs.push(&sample(1_000, &[slurm("1")]));
+        assert_eq!(taken(&mut jobs), ["1"]);
+        assert_eq!(taken(&mut jobs), [""; 0]);
+        jobs.push(&sample(2_000, &[slurm("2")]));
+        assert_eq!(taken(&mut jobs), ["2"]);
+    }
+
+    #[test]
+    fn however_many_come_so_many_are_remembered() {
+        let mut jobs = Jobs::default();
+        for round in 0..4_u64 {
+            let holders: Vec<_> = (0..MOST).map(|number| slurm(&format!("{round}-{number}"))).collect();
+            jobs.push(&sample(1_000 + round * 400_000, &holders));
+        }
+        assert!(jobs.all().count() <= 2 * MOST && jobs.take_changed().len() <= MOST_CHANGED);
+    }
+
+    #[test]
+    fn a_job_is_called_by_its_id_its_name_or_enough_of_either() {
+        let span = |kind, id: &str, name: Option<&str>| JobSpan {
+            kind,
+            id: id.to_owned(),
+            name: name.map(str::to_owned),
+            user: None,
+            uuid: String::new(),
+            from_ms: 0,
+            to_ms: 0,
+        };
+        let pod = span(JobKind::Pod, "11112222-3333", Some("research/train-0"));
+        for text in ["11112222-3333", "111122", "research/train-0", "train-0"] {
+            assert!(pod.is_called(text), "{text}");
+        }
+        assert!(!pod.is_called("11112") && !pod.is_called("research") && !pod.is_called(""));
+        assert!(!span(JobKind::Slurm, "88123456", None).is_called("881234"));
+        assert!(span(JobKind::Service, "ollama.service", None).is_called("ollama"));
+        let by_name = span(JobKind::Pod, "research/train-0", Some("research/train-0"));
+        assert!(pod.is_same_job(&by_name) && !pod.is_same_job(&span(JobKind::Slurm, "11112222-3333", None)));
+    }
+
+    #[test]
+    fn two_lists_are_one_with_what_the_first_says() {
+        let span = |id: &str, to_ms| JobSpan {
+            kind: JobKind::Slurm,
+            id: id.to_owned(),
+            name: None,
+            user: None,
+            uuid: "GPU-a".to_owned(),
+            from_ms: 5,
+            to_ms,
+        };
+        assert_eq!(joined(vec![span("1", 9)], vec![span("1", 8), span("2", 10)]), [span("2", 10), span("1", 9)]);
+    }
 }

@@ -275,21 +275,15 @@ impl WriterThread {
             }
             Refusal::Unusable(why) => self.problem(&why),
         })?;
-        let opened = Database::open(&self.settings.folder);
-        let opened = match opened {
+        let prepared = match prepare(&self.settings.folder) {
             Err(error) if error.is_corrupt() => {
                 self.move_aside()?;
-                Database::open(&self.settings.folder)
+                prepare(&self.settings.folder)
             }
-            opened => opened,
+            prepared => prepared,
         };
-        let database = opened.map_err(|error| self.failed(&error))?;
+        let (database, devices, rolled_up) = prepared.map_err(|error| self.failed(&error))?;
         self.is_readable = self.restore(&database);
-        let prepared = (|| {
-            database.end_what_was_left_open()?;
-            Ok::<_, rusqlite::Error>((Devices::of(&database)?, database.rolled_up()?))
-        })();
-        let (devices, rolled_up) = prepared.map_err(|error| self.failed(&error.into()))?;
         let inode = fs::metadata(&path).map(|file| file.ino()).map_err(|error| self.problem(&error.to_string()))?;
         self.open = Some(Open { database, devices, rolled_up, inode, _lock: lock });
         Ok(())
@@ -358,6 +352,15 @@ impl WriterThread {
             }
         }
     }
+}
+
+/// Opens the database of a folder, with what is needed to go on where the last program ended.
+fn prepare(folder: &Path) -> Result<(Database, Devices, RolledUp), DatabaseError> {
+    let database = Database::open(folder)?;
+    // Read first: what is damaged is kept as it was.
+    let (devices, rolled_up) = (Devices::of(&database)?, database.rolled_up()?);
+    database.end_what_was_left_open()?;
+    Ok((database, devices, rolled_up))
 }
 
 /// Why a folder cannot be written to.

@@ -29,9 +29,8 @@ pub(crate) async fn jobs(
     query: Result<Query<JobsQuery>, QueryRejection>,
     headers: HeaderMap,
 ) -> Result<Response, (StatusCode, String)> {
-    let Query(JobsQuery { id }) = query.map_err(|error| {
-        (StatusCode::BAD_REQUEST, format!("{}; ask for id, or nothing\n", error.body_text()))
-    })?;
+    let Query(JobsQuery { id }) =
+        query.map_err(|error| (StatusCode::BAD_REQUEST, format!("{}; ask for id, or nothing\n", error.body_text())))?;
     let view = View::of(peer).await;
     let subject = Resource::Jobs { id: id.clone() };
     let write = move |hub: &crate::hub::Hub| to_json(&view.jobs(hub.jobs(id.as_deref())));

@@ -72,7 +72,10 @@ pub(crate) async fn respond(
     let hub = Arc::clone(&app.hub);
     let key = CacheKey { who, resource, change: hub.change(), view, gzip: compress };
     let write = move || if compress { gzip(&write(&hub)) } else { write(&hub) };
-    let is_long = matches!(key.resource, Resource::Snapshot { history_ms: Some(_), .. } | Resource::History { .. } | Resource::Jobs { .. });
+    let is_long = matches!(
+        key.resource,
+        Resource::Snapshot { history_ms: Some(_), .. } | Resource::History { .. } | Resource::Jobs { .. }
+    );
     let encoder = if is_long { &app.encoders.long_responses } else { &app.encoders.responses };
     let Ok(bytes) = encoder.answer(who, key, write).await else {
         let message = "too many large answers are being sent: try again in a few seconds\n";

@@ -24,6 +24,7 @@ mod hostile_clients;
 mod hostile_processes;
 mod info;
 mod interval;
+mod jobs;
 mod libraries;
 mod long_waits;
 mod many;

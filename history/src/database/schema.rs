@@ -100,6 +100,8 @@ const TABLES: [(&str, &str, &str); 5] = [
 
 /// Makes the tables, and the columns of fields that are new.
 pub(super) fn migrate(connection: &Connection) -> Result<(), DatabaseError> {
+    let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    let mut is_current = version == VERSION;
     let mut sql = String::from("BEGIN IMMEDIATE;\n");
     // Writing to a string cannot fail.
     for (name, _, columns) in TABLES {
@@ -113,6 +115,7 @@ pub(super) fn migrate(connection: &Connection) -> Result<(), DatabaseError> {
             let (table, keys) = (subject.table(tier), subject.keys());
             let known = columns_in(connection, &table)?;
             let columns = subject.columns().concat();
+            is_current &= columns.iter().all(|column| known.contains(column));
             if known.is_empty() {
                 let columns = columns.iter().fold(String::new(), |all, column| all + ", " + column + " REAL");
                 let _ = writeln!(sql, "CREATE TABLE {table} ({keys}{columns});");
@@ -125,6 +128,10 @@ pub(super) fn migrate(connection: &Connection) -> Result<(), DatabaseError> {
                 let _ = writeln!(sql, "ALTER TABLE {table} ADD COLUMN {column} REAL;");
             }
         }
+    }
+    // A file that is damaged is kept as it was.
+    if is_current {
+        return Ok(());
     }
     let _ = writeln!(sql, "PRAGMA application_id = {APPLICATION_ID};\nPRAGMA user_version = {VERSION};\nCOMMIT;");
     connection.execute_batch(&sql).inspect_err(|_| drop(connection.execute_batch("ROLLBACK")))?;

@@ -208,13 +208,7 @@ mod tests {
         if (at_ms / 100_000).is_multiple_of(2) {
             devices.push(device("MIG-b", Some("GPU-a"), 0.5));
         }
-        Bucket {
-            at_ms,
-            devices,
-            samples: 10,
-            host: vec![Some(Stat::of(3.0)); HOST_FIELDS.len()],
-            ..Bucket::default()
-        }
+        Bucket { at_ms, devices, samples: 10, host: vec![Some(Stat::of(3.0)); HOST_FIELDS.len()], ..Bucket::default() }
     }
 
     fn span(tier: &MemoryTier, from_ms: u64) -> crate::span::HistorySpan {

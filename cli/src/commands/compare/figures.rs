@@ -62,7 +62,10 @@ pub(in crate::commands) struct Beside([Option<f64>; COUNT]);
 
 impl Figures {
     /// Those of all GPUs, whose memory was held at once at most.
-    pub(in crate::commands) fn of_all<'a>(gpus: &(impl Iterator<Item = &'a Self> + Clone), memory_peak: Option<f64>) -> Self {
+    pub(in crate::commands) fn of_all<'a>(
+        gpus: &(impl Iterator<Item = &'a Self> + Clone),
+        memory_peak: Option<f64>,
+    ) -> Self {
         let mut all = Self::default();
         for (place, figure) in FIGURES.iter().enumerate() {
             let values = gpus.clone().filter_map(|gpu| gpu.0[place]);

@@ -60,7 +60,8 @@ fn of_used(used: &[&MeasuredDevice], is_shared: bool) -> Vec<String> {
         (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
     };
     let mut sentences = Vec::new();
-    if let Some(throttled) = mean(|device| device.figures.0[THROTTLED]).filter(|share| *share >= MUCH_THROTTLED_PERCENT) {
+    if let Some(throttled) = mean(|device| device.figures.0[THROTTLED]).filter(|share| *share >= MUCH_THROTTLED_PERCENT)
+    {
         sentences.push(format!(
             "Clocks were reduced for {throttled:.0} % of the time: see the conditions of each GPU, and tell an administrator \
              where heat is the reason."
@@ -83,7 +84,8 @@ fn of_used(used: &[&MeasuredDevice], is_shared: bool) -> Vec<String> {
     if tensor.is_some() && is_busy {
         sentences.push("Tensor cores were hardly used: where it trains or infers, try bf16 or TF32.".to_owned());
     }
-    let share = mean(|device| Some(device.figures.0[MEMORY_PEAK]? / device.memory_total_bytes.filter(|total| *total > 0.0)?));
+    let share =
+        mean(|device| Some(device.figures.0[MEMORY_PEAK]? / device.memory_total_bytes.filter(|total| *total > 0.0)?));
     if let Some(share) = share.filter(|share| *share < LITTLE_MEMORY && !is_shared) {
         let percent = share * 100.0;
         sentences.push(format!(
@@ -148,19 +150,26 @@ mod tests {
                 vec![device(0, 1.0, good), device(1, 0.0, good), device(2, 100.0, nothing), device(3, 100.0, nothing)],
                 "GPU 2 and GPU 3 were never used: request 2 GPUs.",
             ),
-            (vec![device(0, 100.0, nothing)], "GPU 0 was never used: check that the program finds a GPU, or request none."),
+            (
+                vec![device(0, 100.0, nothing)],
+                "GPU 0 was never used: check that the program finds a GPU, or request none.",
+            ),
             (vec![device(0, 62.0, with(0, 30.0))], "Nothing ran for 62 % of the time:"),
             (vec![device(0, 5.0, with(0, 18.0))], "GPU utilization was 18 % on average:"),
             (vec![device(0, 1.0, with(3, 0.0))], "Tensor cores were hardly used:"),
             (vec![device(0, 1.0, with(4, 4.0))], "At most 5 % of the memory was used:"),
             (vec![device(0, 1.0, with(7, 55.0))], "Clocks were reduced for 55 % of the time:"),
-            (vec![MeasuredDevice { known_ms: 5_000, ..device(0, 0.0, good) }], "It has held its GPUs for too short a time"),
+            (
+                vec![MeasuredDevice { known_ms: 5_000, ..device(0, 0.0, good) }],
+                "It has held its GPUs for too short a time",
+            ),
             (vec![device(0, 10.0, with(0, 55.0))], ""),
         ] {
             let advice = advice_on(devices);
             assert!(advice.starts_with(told) && (!told.is_empty() || advice.is_empty()), "{advice}");
         }
-        let much = advice_on(vec![device(1, 100.0, nothing), device(0, 62.0, [10.0, 1.0, 60.0, 0.0, 4.0, 1.0, 1.0, 55.0])]);
+        let much =
+            advice_on(vec![device(1, 100.0, nothing), device(0, 62.0, [10.0, 1.0, 60.0, 0.0, 4.0, 1.0, 1.0, 55.0])]);
         assert_eq!(much.matches(". ").count() + 1, 2, "{much}");
     }
 }

@@ -62,7 +62,8 @@ fn choose(id: &str, called: Vec<JobSpan>, all: Vec<JobSpan>, now_ms: u64, cure: 
     let (spans, rest): (Vec<_>, Vec<_>) = all.into_iter().partition(|span| span.is_same_job(&first));
     let spans = if spans.is_empty() { called } else { spans };
     let is_beside = |other: &&JobSpan| {
-        let at_once = |span: &JobSpan| span.uuid == other.uuid && span.from_ms < other.to_ms && other.from_ms < span.to_ms;
+        let at_once =
+            |span: &JobSpan| span.uuid == other.uuid && span.from_ms < other.to_ms && other.from_ms < span.to_ms;
         spans.iter().any(at_once)
     };
     let others = rest.iter().filter(is_beside).map(label_with_user).collect();
@@ -83,15 +84,19 @@ fn unknown(id: &str, all: &[JobSpan], now_ms: u64, cure: &str) -> String {
     }
     // Nearest first; those that are as near, as they were seen last.
     let distance = |span: &&JobSpan| {
-        let names = [Some(span.id.as_str()), span.name.as_deref(), span.name.as_deref().and_then(|name| name.rsplit('/').next())];
+        let names = [
+            Some(span.id.as_str()),
+            span.name.as_deref(),
+            span.name.as_deref().and_then(|name| name.rsplit('/').next()),
+        ];
         let nearest = names.into_iter().flatten().map(|name| jaro_winkler(name, id)).fold(0.0, f64::max);
-        ((1.0 - nearest) * 100.0) as u64
+        ((1.0 - nearest) * 1000.0) as u64
     };
     known.sort_by_key(distance);
     let oldest_ms = all.iter().map(|span| span.from_ms).min().unwrap_or(now_ms);
     let names: Vec<_> = known.iter().take(NAMED).map(|span| label_with_user(span)).collect();
     let reach = duration(now_ms.saturating_sub(oldest_ms));
-    format!("there is no job '{id}' among those of the last {reach}: the nearest are {}; {cure}", names.join(", "))
+    format!("there is no job '{id}' among those of the last {reach}: the nearest by name: {}; {cure}", names.join(", "))
 }
 
 pub(super) fn label(span: &JobSpan) -> String {
@@ -149,13 +154,18 @@ mod tests {
     #[test]
     fn a_job_is_found_by_what_people_call_it_on_all_its_gpus_with_who_was_beside_it() {
         let slurm = found("88123").unwrap();
-        assert_eq!((slurm.label.as_str(), slurm.spans.len(), slurm.times_ms()), ("Slurm job 88123", 2, (50_000, 90_000)));
+        assert_eq!(
+            (slurm.label.as_str(), slurm.spans.len(), slurm.times_ms()),
+            ("Slurm job 88123", 2, (50_000, 90_000))
+        );
         assert_eq!(slurm.others.iter().map(String::as_str).collect::<Vec<_>>(), ["Slurm job 88124 of ana"]);
         for id in ["research/train-0", "aaaa-bbbb", "aaaa-bb"] {
             let pod = found(id).unwrap();
             assert_eq!((pod.label.as_str(), pod.spans.len(), pod.others.len()), ("pod research/train-0", 2, 0), "{id}");
         }
-        for (id, label) in [("train.ipynb", "notebook train.ipynb"), ("ollama", "ollama.service"), ("012345", "notebook train.ipynb")] {
+        for (id, label) in
+            [("train.ipynb", "notebook train.ipynb"), ("ollama", "ollama.service"), ("012345", "notebook train.ipynb")]
+        {
             assert_eq!(found(id).unwrap().label, label);
         }
     }
@@ -163,9 +173,12 @@ mod tests {
     #[test]
     fn what_is_no_job_or_several_is_refused_with_those_that_there_are() {
         let several = found("train-0").unwrap_err();
-        assert!(several.starts_with("'train-0' is several jobs: give one of") && several.contains("cccc-dddd"), "{several}");
+        assert!(
+            several.starts_with("'train-0' is several jobs: give one of") && several.contains("cccc-dddd"),
+            "{several}"
+        );
         let near = found("88125").unwrap_err();
-        let start = "there is no job '88125' among those of the last 1.7 min: the nearest are Slurm job 8812";
+        let start = "there is no job '88125' among those of the last 1 min: the nearest by name: Slurm job 8812";
         assert!(near.starts_with(start) && near.ends_with("; keep more"), "{near}");
         assert!(found("8812").is_err(), "a number is whole");
         let none = choose("1", Vec::new(), Vec::new(), 5, CURE).unwrap_err();

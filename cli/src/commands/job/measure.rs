@@ -25,6 +25,9 @@ const MIG: [&str; 4] =
     ["mig.activity.sm_percent", "mig.activity.tensor_percent", "mig.memory.used_bytes", "mig.memory.total_bytes"];
 const TOTAL: &str = "memory.total_bytes";
 
+/// The time of points before a day is a month old.
+const SUMMED_UP_MS: u64 = 60_000;
+
 /// One device of a job.
 #[derive(Debug)]
 pub(super) struct MeasuredDevice {
@@ -66,8 +69,8 @@ impl Measured {
         let metrics: Vec<_> = METRICS.into_iter().chain([TOTAL]).chain(MIG).collect();
         let mut accounts: BTreeMap<&str, Account> = BTreeMap::new();
         for range in merged(job.spans.iter().map(|span| span.from_ms..span.to_ms)) {
-            // A moment has no length, and would not be asked for.
-            let range = range.start..range.end.max(range.start + 1);
+            // What is summed up begins before the moment in which it was first seen.
+            let range = range.start.saturating_sub(SUMMED_UP_MS)..range.end + 1;
             add(&past.ask(&range, &metrics)?, &held, &mut accounts);
         }
         let mut devices: Vec<_> = held.iter().map(|(uuid, held)| device(uuid, held, accounts.remove(uuid))).collect();
@@ -151,11 +154,13 @@ fn overlap(one: &Range<u64>, other: &Range<u64>) -> u64 {
 fn device(uuid: &str, held: &[Range<u64>], account: Option<Account>) -> MeasuredDevice {
     let account = account.unwrap_or_default();
     let held_ms: u64 = held.iter().map(|range| range.end - range.start).sum();
-    let throttled = account.conditions.iter().filter(|span| matches!(span.condition.kind, ConditionKind::Throttled { .. }));
+    let throttled =
+        account.conditions.iter().filter(|span| matches!(span.condition.kind, ConditionKind::Throttled { .. }));
     let throttled_ms: u64 = throttled
         .flat_map(|span| held.iter().map(|range| overlap(range, &(span.from_ms..span.to_ms.unwrap_or(u64::MAX)))))
         .sum();
-    let throttled_percent = (held_ms > 0 && !account.is_mig).then(|| (100.0 * throttled_ms as f64 / held_ms as f64).min(100.0));
+    let throttled_percent =
+        (held_ms > 0 && !account.is_mig).then(|| (100.0 * throttled_ms as f64 / held_ms as f64).min(100.0));
     MeasuredDevice {
         uuid: uuid.to_owned(),
         index: account.index,
@@ -214,7 +219,11 @@ mod tests {
         assert_eq!(all.memory_total_bytes, Some(80.0));
         let later = measured(vec![30_000..40_000, 45_000..50_000]);
         assert_eq!((later.held_ms, later.known_ms, later.idle_percent), (15_000, 15_000, Some(0.0)));
-        assert_eq!((later.figures.0[0], later.figures.0[5]), (Some(90.0), Some(7_500.0)), "half of a point is half its energy");
+        assert_eq!(
+            (later.figures.0[0], later.figures.0[5]),
+            (Some(90.0), Some(7_500.0)),
+            "half of a point is half its energy"
+        );
         assert_eq!(measured(vec![70_000..80_000]).known_ms, 0);
     }
 }

@@ -27,6 +27,9 @@ const RUNNING_MS: u64 = 30_000;
 /// Those that tell the least go first where a terminal is narrow.
 const RANKS: [u8; COUNT] = [0, 4, 2, 3, 0, 0, 1, 5];
 
+/// Where history has less than this of the time, that is said.
+const KNOWN: f64 = 0.9;
+
 /// So many are listed of a GPU.
 const CONDITIONS: usize = 4;
 
@@ -81,9 +84,21 @@ pub(super) fn draw(job: &FoundJob, measured: &Measured, now_ms: u64) -> String {
             text += &columns.remark(0, DIM, &format!("{}: {more} more conditions, in --json", name(device)));
         }
     }
+    let (held_ms, known_ms) = measured
+        .devices
+        .iter()
+        .fold((0, 0), |(held_ms, known_ms), device| (held_ms + device.held_ms, known_ms + device.known_ms));
+    if (known_ms as f64) < held_ms as f64 * KNOWN {
+        let share = 100.0 * known_ms as f64 / held_ms as f64;
+        text += &columns.remark(0, DIM, &format!("History has {share:.0} % of this time; the figures are of that."));
+    }
     if !job.others.is_empty() {
         let others: Vec<_> = job.others.iter().map(|other| escaped(other)).collect();
-        text += &columns.remark(0, DIM, &format!("On the same GPUs at the same time, and part of these figures: {}.", others.join(", ")));
+        text += &columns.remark(
+            0,
+            DIM,
+            &format!("On the same GPUs at the same time, and part of these figures: {}.", others.join(", ")),
+        );
     }
     for sentence in advice(measured, !job.others.is_empty()) {
         text += &(columns.sentence(0, &sentence) + "\n");
@@ -109,7 +124,8 @@ fn columns(measured: &Measured) -> Columns {
         let widths = measured.devices.iter().map(|device| cells(device)[at].chars().count());
         widths.max().unwrap_or(0).max(heading.len())
     };
-    let column = |at, heading, align: fn(usize) -> Align, rank| Column { heading, align: align(width(at, heading)), rank };
+    let column =
+        |at, heading, align: fn(usize) -> Align, rank| Column { heading, align: align(width(at, heading)), rank };
     let mut all = vec![
         column(0, "GPU", Align::Left, 0),
         column(1, "Model", Align::Left, 6),
