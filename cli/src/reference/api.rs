@@ -7,6 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use gpumon_history::jobs::JobList;
 use gpumon_probe::usage::Usage;
 use gpumon_server::{
     alerts::AlertStatus,
@@ -58,6 +59,12 @@ const ROUTES: &[(&str, &str, &str)] = &[
         "/api/v1/usage",
         "Energy and GPU time by owner since the server's start, as [Usage](#usage). The paths of notebooks are hidden from \
          those who may not see the command lines of others.",
+    ),
+    (
+        "GET",
+        "/api/v1/jobs",
+        "Which Slurm jobs, pods, containers, notebooks and services were on which GPUs, from when to when, as a \
+         [JobList](#joblist): all of them, or with `?id=88123` those that are called so, by ID or name.",
     ),
     ("GET", "/api/v1/answers", "The driver's answers to the newest sample, for `gpumon smi`. The format is internal."),
     ("GET", "/api/v1/catalogue", "The workloads that can be run, as a [Catalogue](#catalogue)."),
@@ -129,6 +136,7 @@ fn reference() -> String {
     let client = take(&mut types, generated().into_root_schema_for::<ClientFrame>().to_value());
     let details = take(&mut types, generated().into_root_schema_for::<RunDetails>().to_value());
     let catalogue = take(&mut types, generated().into_root_schema_for::<Catalogue>().to_value());
+    let jobs = take(&mut types, generated().into_root_schema_for::<JobList>().to_value());
     let usage = take(&mut types, generated().into_root_schema_for::<Usage>().to_value());
     let alerts = take(&mut types, generated().into_root_schema_for::<AlertStatus>().to_value());
     let mut page = HEAD.to_owned();
@@ -148,6 +156,7 @@ fn reference() -> String {
         ("HistorySpan", &history),
         ("RunDetails", &details),
         ("Catalogue", &catalogue),
+        ("JobList", &jobs),
         ("Usage", &usage),
         ("AlertStatus", &alerts),
     ] {
