@@ -49,7 +49,8 @@ fn owner(snapshot: &Value, gpu: usize) -> &Value {
 #[test]
 fn processes_are_named_by_the_kubelet_by_the_prolog_and_by_what_slurm_leaves() {
     let processes = (0..3).map(|gpu| format!("[[process]]\ngpu = {gpu}\npid = {}\nmemory = \"1 GiB\"\n", 20 + gpu));
-    let fake = Fake::new(&format!("gpus = 4\n{}", processes.collect::<String>()));
+    let fake =
+        Fake::new(&format!("gpus = 4\n[[gpu]]\nindex = 3\nprofile = \"idle\"\n{}", processes.collect::<String>()));
     proc_with(
         &fake.path("proc"),
         &[(20, POD, ""), (21, SLUID, "SLURM_JOB_ID=88123 SLURM_JOB_SLUID=sEKNKTV3WPV500"), (22, "0::/", "")],
