@@ -88,13 +88,16 @@ fn a_pod_and_its_container_are_named_where_they_can_be_no_others() {
     let (told, trainer) = ("research/train-0".to_owned(), Some("trainer".to_owned()));
     let one = pod("train-0", "trainer");
     let (same, other) = (in_pod("1-1", "aa"), in_pod("2-2", "cc"));
-    assert_eq!(names(&[one.clone()], &[same.clone(), same.clone()]), vec![(told.clone(), trainer.clone()); 2]);
+    assert_eq!(
+        names(std::slice::from_ref(&one), &[same.clone(), same.clone()]),
+        vec![(told.clone(), trainer.clone()); 2]
+    );
     let two_containers = [one.clone(), pod("train-0", "loader")];
-    assert_eq!(names(&two_containers, &[same.clone()]), [(told.clone(), None)]);
-    assert_eq!(names(&[one.clone()], &[same.clone(), in_pod("1-1", "bb")]), vec![(told, None); 2]);
+    assert_eq!(names(&two_containers, std::slice::from_ref(&same)), [(told.clone(), None)]);
+    assert_eq!(names(std::slice::from_ref(&one), &[same.clone(), in_pod("1-1", "bb")]), vec![(told, None); 2]);
     let unnamed = [("1-1".to_owned(), None), ("2-2".to_owned(), None)];
-    assert_eq!(names(&[one.clone()], &[same.clone(), other]), unnamed, "a monitor's pod is there, too");
-    assert_eq!(names(&[one, pod("train-1", "trainer")], &[same.clone()]), unnamed[..1], "time-slicing");
+    assert_eq!(names(std::slice::from_ref(&one), &[same.clone(), other]), unnamed, "a monitor's pod is there, too");
+    assert_eq!(names(&[one, pod("train-1", "trainer")], std::slice::from_ref(&same)), unnamed[..1], "time-slicing");
     assert_eq!(names(&[slurm("1", None)], &[same]), unnamed[..1]);
 }
 
@@ -186,11 +189,11 @@ fn of_the_prologs_folder_only_regular_files_of_root_or_oneself_are_believed() {
     }
     let allocations = std::sync::Arc::new(Allocations::default());
     allocations.follow_slurm(folder.clone());
-    allocations.wait(Duration::from_secs(60));
+    allocations.wait(Duration::from_mins(1));
     assert!(allocations.lock().slurm.contains_key("GPU-a"));
     let none = std::sync::Arc::new(Allocations::default());
     none.follow_slurm(folder.join("none"));
-    none.wait(Duration::from_secs(60));
+    none.wait(Duration::from_mins(1));
     assert!(!none.lock().is_reading && none.lock().slurm.is_empty());
     fs::remove_dir_all(folder).unwrap();
 }

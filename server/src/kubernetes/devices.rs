@@ -1,6 +1,6 @@
 //! Which GPUs and MIG devices the resources of pods are.
 
-use gpumon_probe::{allocation::AllocatedDevice, model::Allocation};
+use gpumon_probe::{allocation::AllocatedDevice, model::Allocation, owner::clean_name};
 
 use super::pod_resources::{ClaimResource, ContainerDevices, ContainerResources, ListPodResourcesResponse};
 
@@ -12,11 +12,9 @@ pub(super) fn allocated(answer: ListPodResourcesResponse) -> Vec<AllocatedDevice
     for pod in answer.pod_resources {
         for container in pod.containers {
             for device in of_container(&container) {
-                let to = Allocation::Kubernetes {
-                    namespace: pod.namespace.clone(),
-                    pod: pod.name.clone(),
-                    container: container.name.clone(),
-                };
+                let [namespace, pod, container] =
+                    [&pod.namespace, &pod.name, &container.name].map(|name| clean_name(name));
+                let to = Allocation::Kubernetes { namespace, pod, container };
                 let device = AllocatedDevice { device, to };
                 if all.len() < MOST && !all.contains(&device) {
                     all.push(device);
@@ -26,6 +24,9 @@ pub(super) fn allocated(answer: ListPodResourcesResponse) -> Vec<AllocatedDevice
     }
     all
 }
+
+/// Bytes; a UUID has 40 with what stands before it.
+const LONGEST_ID: usize = 128;
 
 /// Devices of a machine with all that shares them; what comes beyond is no machine.
 const MOST: usize = 4096;
@@ -40,7 +41,8 @@ fn of_container(container: &ContainerResources) -> impl Iterator<Item = String> 
 /// files, as `nvidia0`, or `nvidia0/vgpu1` of a shared one.
 fn of_plugin(devices: &ContainerDevices) -> impl Iterator<Item = String> {
     let is_nvidia = devices.resource_name.starts_with("nvidia.com/");
-    devices.device_ids.iter().filter(move |_| is_nvidia).filter_map(|id| {
+    let ids = devices.device_ids.iter().filter(move |id| is_nvidia && id.len() <= LONGEST_ID);
+    ids.filter_map(|id| {
         let device = id.split_once("::").map_or(id.as_str(), |(device, _)| device);
         if device.starts_with("GPU-") || device.starts_with("MIG-") {
             return Some(device.to_owned());

@@ -7,7 +7,7 @@ use tokio::{io::AsyncWriteExt, net::UnixListener};
 
 use super::{QueryError, ask};
 
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = Duration::from_mins(1);
 
 fn folder() -> (TempDir, std::path::PathBuf) {
     let folder = tempfile::tempdir().unwrap();
@@ -49,6 +49,14 @@ async fn devices_are_known_by_the_names_that_plugins_give_them() {
     for unknown in ["0", "", "nvidia", "nvidia0/gi3", "nvidia99999999999", "::", "gpu-1"] {
         assert_eq!(devices("nvidia.com/gpu", &[unknown]).await, [""; 0], "{unknown}");
     }
+}
+
+#[tokio::test]
+async fn names_are_shortened_and_cleaned() {
+    let long = format!("GPU-{}", "1".repeat(5000));
+    let hostile = pod("a\u{1b}[2J", &"x".repeat(5000), "c\nd", "nvidia.com/gpu", &["GPU-1", &long]);
+    let told = serde_json::to_string(&answered(pods(&[hostile])).await.unwrap()).unwrap();
+    assert!(told.len() < 500 && !told.contains("\\u001b") && !told.contains("\\n"), "{told}");
 }
 
 #[tokio::test]

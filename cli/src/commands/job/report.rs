@@ -72,7 +72,7 @@ pub(super) fn as_json(job: &FoundJob, measured: &Measured) -> Value {
 
 pub(super) fn draw(job: &FoundJob, measured: &Measured, now_ms: u64) -> String {
     let columns = columns(measured);
-    let mut text = head(job, measured, now_ms) + "\n" + &paint(DIM, &columns.headings()).to_string() + "\n";
+    let mut text = format!("{}\n{}\n", head(job, measured, now_ms), paint(DIM, &columns.headings()));
     for device in &measured.devices {
         text += &(columns.line(&cells(device)) + "\n");
     }
