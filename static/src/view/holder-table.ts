@@ -11,7 +11,6 @@ import type { NotebookHost } from './notebook-host';
 import { setPaint } from './palette';
 import { ReadingValue, type Freshness } from './value';
 
-
 const COLUMNS = table(() => [
   { name: trans.__('GPU'), className: 'gpumon-col-gpu' },
   { name: 'PID', className: 'gpumon-col-pid gpumon-wide' },
