@@ -91,8 +91,9 @@ fn processes_are_named_by_the_kubelet_by_the_prolog_and_by_what_slurm_leaves() {
     assert_eq!(jobs["jobs"][0]["name"], "research/train-0", "{jobs}");
     let refusal = server.get("/api/v1/jobs?pod=train-0");
     assert!(refusal.status == 400 && refusal.body.contains("ask for id"), "{}", refusal.body);
-    let report = fake.gpumon(&["job", "research/train-0", "--json"]).output().unwrap();
-    let report: Value = serde_json::from_str(&stdout(&report)).unwrap();
+    let report = || fake.gpumon(&["job", "research/train-0", "--json"]).output().unwrap();
+    eventually("it was there for long enough to be reported", || report().status.success());
+    let report: Value = serde_json::from_str(&stdout(&report())).unwrap();
     assert_eq!((&report["kind"], &report["gpus"][0]["uuid"]), (&"pod".into(), &uuids[0].as_str().into()));
 
     kubelet.set(Answer::Hung);

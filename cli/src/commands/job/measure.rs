@@ -28,6 +28,9 @@ const TOTAL: &str = "memory.total_bytes";
 /// The time of points before a day is a month old.
 const SUMMED_UP_MS: u64 = 60_000;
 
+/// Of so short a time, nothing may have been summed up.
+const JUST_BEGUN_MS: u64 = 10_000;
+
 /// One device of a job.
 #[derive(Debug)]
 pub(super) struct MeasuredDevice {
@@ -76,6 +79,13 @@ impl Measured {
         let mut devices: Vec<_> = held.iter().map(|(uuid, held)| device(uuid, held, accounts.remove(uuid))).collect();
         if devices.iter().all(|device| device.known_ms == 0) {
             let (label, cure) = (&job.label, past.cure());
+            let (from_ms, to_ms) = job.times_ms();
+            if to_ms - from_ms < JUST_BEGUN_MS {
+                return Err(anyhow!(
+                    "{label}: it was seen on a GPU for a few seconds at most, of which nothing is known; try again if it still runs"
+                )
+                .into());
+            }
             return Err(anyhow!("{label}: nothing is known any more of what its GPUs did; {cure}").into());
         }
         devices.sort_by_key(|device| (device.is_mig, device.index));
