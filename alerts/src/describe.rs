@@ -1,7 +1,7 @@
 //! What rules and alerts are, in sentences.
 
 use gpumon_probe::{
-    model::{Alert, ConditionKind, FiringAlert, GpuRef, Severity, fields::Unit},
+    model::{Alert, FiringAlert, GpuRef, Severity, fields::Unit},
     units::{byte_size, duration, three_digits},
 };
 
@@ -94,12 +94,6 @@ pub fn gpu_id(id: &GpuId) -> String {
         GpuId::Index(index) => index.to_string(),
         GpuId::Uuid(uuid) => uuid.clone(),
     }
-}
-
-/// The tag of a condition.
-pub(crate) fn condition_tag(kind: &ConditionKind) -> String {
-    let kind = serde_json::to_value(kind).ok();
-    kind.as_ref().and_then(|kind| kind["condition"].as_str()).unwrap_or_default().to_owned()
 }
 
 fn lasting(check: &Check) -> String {

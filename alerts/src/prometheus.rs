@@ -17,13 +17,15 @@ use crate::{
 };
 
 /// The metrics that rules name beside those of the catalogue.
-pub const METRICS: [&str; 5] = [UP, CONDITION, COLLECTOR_UP, STATE, COLLECTOR_STATE];
+pub const METRICS: [&str; 5] = [UP, CONDITION, COLLECTOR_UP, STATE, "gpumon_collector_state_info"];
 
 const UP: &str = "gpumon_gpu_up";
 const CONDITION: &str = "gpumon_condition";
 const COLLECTOR_UP: &str = "gpumon_collector_up";
 const STATE: &str = "gpumon_gpu_state_info";
-const COLLECTOR_STATE: &str = "gpumon_collector_state_info";
+
+/// Where nobody is meant to read GPUs, nothing is absent. States are told as 1, and may be as 0 where they are not so.
+const NOT_WATCHED: &str = "gpumon_collector_state_info{state=~\"paused|starting\"} == 1";
 
 /// What tells one GPU of many machines from the others, whose UUID may not be known.
 const ON_GPU: &str = "on (job, instance, gpu, uuid)";
@@ -108,28 +110,45 @@ fn is_of_host(check: &Check) -> bool {
 
 /// What holds where the rule does; or why nothing says so.
 fn expression(rule: &Rule) -> Result<String, String> {
-    let check = &rule.check;
-    let each: Result<Vec<String>, String> =
-        selectors(&check.gpus).iter().map(|selector| of_selector(rule, selector)).collect();
+    let gpus = &rule.check.gpus;
+    let each: Result<Vec<String>, String> = match &rule.check.watch {
+        // Whether one of several is missing is asked of each by itself.
+        Watch::Absent(subject) if !gpus.is_empty() => gpus.iter().map(|id| of_absence(*subject, Some(id))).collect(),
+        _ => selectors(gpus).iter().map(|selector| of_selector(rule, selector)).collect(),
+    };
     Ok(each?.join(" or "))
+}
+
+/// What holds where a GPU does not respond or has no reading, or where none of this name is read on a node: it is not there,
+/// or the collector is not.
+fn of_absence(subject: Option<Subject>, id: Option<&GpuId>) -> Result<String, String> {
+    let selector = id.map(one).unwrap_or_default();
+    let up = with(UP, &selector);
+    let there = match subject {
+        Some(subject @ Subject::Host(_)) => {
+            return Ok(format!(
+                "({COLLECTOR_UP} unless {ON_HOST} {}) unless {ON_HOST} ({NOT_WATCHED})",
+                metric(subject)?
+            ));
+        }
+        Some(subject @ Subject::Gpu(_)) => {
+            format!("(({up} unless {ON_GPU} {}) unless {ON_GPU} ({STATE}{{state=\"asleep\"}} == 1))", metric(subject)?)
+        }
+        None => format!("{up} == 0"),
+    };
+    // Each GPU that is missing on a node is an alert of its own, told apart by the label by which it is named.
+    let named = match id {
+        None => COLLECTOR_UP.to_owned(),
+        Some(GpuId::Index(index)) => format!("label_replace({COLLECTOR_UP}, \"gpu\", \"{index}\", \"\", \"\")"),
+        Some(GpuId::Uuid(uuid)) => format!("label_replace({COLLECTOR_UP}, \"uuid\", \"{uuid}\", \"\", \"\")"),
+    };
+    Ok(format!("{there} or (({named} unless {ON_HOST} {up}) unless {ON_HOST} ({NOT_WATCHED}))"))
 }
 
 fn of_selector(rule: &Rule, selector: &str) -> Result<String, String> {
     Ok(match &rule.check.watch {
         Watch::Value { subject, bound, rate } => of_value(rule, *subject, *bound, *rate, selector)?,
-        Watch::Absent(None) => format!(
-            "{} == 0 or (absent({}) unless on () {COLLECTOR_STATE}{{state=\"paused\"}})",
-            with(UP, selector),
-            with(UP, selector)
-        ),
-        Watch::Absent(Some(subject @ Subject::Gpu(_))) => format!(
-            "({} unless {ON_GPU} {}) unless {ON_GPU} {STATE}{{state=\"asleep\"}}",
-            with(UP, selector),
-            metric(*subject)?
-        ),
-        Watch::Absent(Some(subject @ Subject::Host(_))) => {
-            format!("{COLLECTOR_UP} unless {ON_HOST} {}", metric(*subject)?)
-        }
+        Watch::Absent(subject) => of_absence(*subject, None)?,
         Watch::Condition { kind, min_severity } => {
             let kind = kind.map(|kind| format!("condition=\"{kind}\""));
             let severities: Vec<&str> = [Severity::Notice, Severity::Warning, Severity::Critical]
@@ -140,7 +159,7 @@ fn of_selector(rule: &Rule, selector: &str) -> Result<String, String> {
             let severity = (severities.len() < 3).then(|| format!("severity=~\"{}\"", severities.join("|")));
             let own = (!selector.is_empty()).then(|| selector.to_owned());
             let matchers: Vec<String> = [kind, severity, own].into_iter().flatten().collect();
-            format!("max without (condition, code, severity) ({})", with(CONDITION, &matchers.join(",")))
+            format!("max without (condition, code, severity) ({} == 1)", with(CONDITION, &matchers.join(",")))
         }
     })
 }
@@ -209,6 +228,13 @@ fn selectors(gpus: &[GpuId]) -> Vec<String> {
     }
 }
 
+fn one(id: &GpuId) -> String {
+    match id {
+        GpuId::Index(index) => format!("gpu=\"{index}\""),
+        GpuId::Uuid(uuid) => format!("uuid=~\"(?i:{uuid}.*)\""),
+    }
+}
+
 fn with(metric: &str, matchers: &str) -> String {
     if matchers.is_empty() { metric.to_owned() } else { format!("{metric}{{{matchers}}}") }
 }
@@ -250,17 +276,19 @@ mod tests {
             (
                 "condition = \"row_remap\"\nmin_severity = \"warning\"\ngpus = [\"GPU-1A\"]",
                 "max without (condition, code, severity) \
-                 (gpumon_condition{condition=\"row_remap\",severity=~\"warning|critical\",uuid=~\"(?i:gpu-1a.*)\"})",
+                 (gpumon_condition{condition=\"row_remap\",severity=~\"warning|critical\",uuid=~\"(?i:gpu-1a.*)\"} == 1)",
             ),
-            ("condition = \"any\"", "max without (condition, code, severity) (gpumon_condition)"),
+            ("condition = \"any\"", "max without (condition, code, severity) (gpumon_condition == 1)"),
             (
                 "absent = true\ngpus = [0]",
-                "gpumon_gpu_up{gpu=~\"0\"} == 0 or (absent(gpumon_gpu_up{gpu=~\"0\"}) unless on () \
-                 gpumon_collector_state_info{state=\"paused\"})",
+                "gpumon_gpu_up{gpu=\"0\"} == 0 or ((label_replace(gpumon_collector_up, \"gpu\", \"0\", \"\", \"\") unless on \
+                 (job, instance) gpumon_gpu_up{gpu=\"0\"}) unless on (job, instance) \
+                 (gpumon_collector_state_info{state=~\"paused|starting\"} == 1))",
             ),
             (
                 "absent = true\nfield = \"host.memory.used_bytes\"",
-                "gpumon_collector_up unless on (job, instance) gpumon_host_memory_used_bytes",
+                "(gpumon_collector_up unless on (job, instance) gpumon_host_memory_used_bytes) unless on (job, instance) \
+                 (gpumon_collector_state_info{state=~\"paused|starting\"} == 1)",
             ),
         ] {
             assert_eq!(exported(rule).as_deref(), Ok(expected), "{rule}");

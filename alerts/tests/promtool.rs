@@ -9,6 +9,7 @@ use gpumon_alerts::{
     rules::AlertRules,
 };
 use gpumon_probe::{
+    derive::ConditionSettings,
     host::HostReader,
     model::{
         Absence, Condition, ConditionKind, EventKind, GpuSample, Health, Inventory, Reading, Sample, Severity,
@@ -17,6 +18,9 @@ use gpumon_probe::{
 };
 use jiff::tz::TimeZone;
 use serde_json::json;
+
+#[path = "promtool/fleet.rs"]
+mod fleet;
 
 const SECONDS: u64 = 240;
 const START_MS: u64 = 1_764_547_200_000;
@@ -137,12 +141,12 @@ fn inventory() -> Inventory {
 
 /// Since when and until when the alert fires in gpumon's own evaluation, in seconds.
 fn own_spans(rules: &AlertRules, change: fn(u64, &mut Sample)) -> Vec<(u64, u64)> {
-    let mut evaluator = Evaluator::new(rules, TimeZone::UTC);
+    let mut evaluator = Evaluator::new(rules, TimeZone::UTC, ConditionSettings::default());
     let inventory = inventory();
     let mut spans = Vec::new();
     for second in 0..SECONDS {
         let sample = sample(second, change);
-        let readings = Readings { sample: Some(&sample), inventory: Some(&inventory), is_watched: true };
+        let readings = Readings { sample: Some(&sample), inventory: Some(&inventory), is_watched: true, started_ms: 0 };
         for event in evaluator.update(&readings, sample.at_ms).events {
             match event.what {
                 EventKind::AlertFiring(_) => spans.push((second, SECONDS)),

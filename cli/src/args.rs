@@ -47,6 +47,7 @@ Environment:
   GPUMON_NVML_LIB  default of --nvml-lib
   GPUMON_LIBCUDA  path of the CUDA driver library, if the loader does not find libcuda.so.1
   GPUMON_CONTROL  default of --control
+  GPUMON_CONFIG  default of --config
   NO_COLOR  disables colors if set
 
 ",

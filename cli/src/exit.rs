@@ -5,8 +5,11 @@ use std::{
     process::ExitCode,
 };
 
+use clap::CommandFactory;
 use gpumon_probe::{untrusted::escaped, vendor::SourceError};
 use gpumon_server::listen::ListenError;
+
+use crate::{args::Args, config::Refusal};
 
 /// Why a command failed, and the exit code that says so to a script.
 ///
@@ -29,6 +32,22 @@ pub(crate) fn refuse_arguments(error: &clap::Error) -> ExitCode {
     // Where even this cannot be written, nobody is there to be told.
     let _ = error.print();
     if error.use_stderr() { ExitCode::from(2) } else { ExitCode::SUCCESS }
+}
+
+/// The same where files of settings may be what is wrong.
+pub(crate) fn refuse(refusal: Refusal) -> ExitCode {
+    match refusal {
+        Refusal::Arguments(error) => return refuse_arguments(&plain(error)),
+        Refusal::Settings(mistakes) => mistakes.iter().for_each(|mistake| say(mistake)),
+    }
+    ExitCode::from(2)
+}
+
+/// Help as it is documented, which it is not once switches can be switched off.
+fn plain(error: clap::Error) -> clap::Error {
+    let documented =
+        Args::command().try_get_matches().err().filter(|plain| !(error.use_stderr() || plain.use_stderr()));
+    documented.unwrap_or(error)
 }
 
 impl Failure {

@@ -6,6 +6,7 @@
 
 mod args;
 mod commands;
+mod config;
 mod describe;
 mod device_id;
 mod exit;
@@ -73,12 +74,16 @@ pub fn main() -> ExitCode {
         return smi::run_as_nvidia_smi(&source, &rest[usize::from(is_named)..], is_named);
     }
     plain_on_dumb_terminals();
-    let typed = Args::command().try_get_matches().and_then(|typed| Ok((Args::from_arg_matches(&typed)?, typed)));
-    let (args, typed) = match typed {
-        Ok(typed) => typed,
+    let all: Vec<OsString> = env::args_os().collect();
+    let resolved = match config::resolve(&Args::command(), &all) {
+        Ok(resolved) => resolved,
+        Err(refusal) => return exit::refuse(refusal),
+    };
+    let args = match Args::from_arg_matches(&resolved.matches) {
+        Ok(args) => args,
         Err(error) => return exit::refuse_arguments(&error),
     };
-    match commands::dispatch(args, typed.subcommand_name()) {
+    match commands::dispatch(args, resolved) {
         Ok(()) => ExitCode::SUCCESS,
         // Whoever read our output has seen enough (`gpumon | head`).
         Err(failure) if failure.is_broken_pipe() => ExitCode::SUCCESS,

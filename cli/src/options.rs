@@ -24,6 +24,8 @@ use gpumon_probe::{
 use gpumon_server::frame::INTERVAL_MS;
 use jiff::{Span, SpanRelativeTo};
 
+use crate::config::{self, Refusal};
+
 /// Where readings come from; the same for every command.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct SourceArgs {
@@ -35,6 +37,10 @@ pub(crate) struct SourceArgs {
     #[arg(long, global = true, env = NVML_LIB, value_name = "PATH", display_order = 901)]
     pub(crate) nvml_lib: Option<OsString>,
 
+    /// Settings file to read instead of /etc/gpumon/config.toml and `$XDG_CONFIG_HOME/gpumon/config.toml`; `none` reads none
+    #[arg(long, global = true, env = CONFIG, value_name = "FILE", display_order = 903)]
+    pub(crate) config: Option<PathBuf>,
+
     /// Read the GPUs directly, even if a gpumon server is running
     #[arg(long, global = true, display_order = 902)]
     pub(crate) no_daemon: bool,
@@ -42,8 +48,9 @@ pub(crate) struct SourceArgs {
 
 const SOURCE: &str = "GPUMON_SOURCE";
 const NVML_LIB: &str = "GPUMON_NVML_LIB";
+const CONFIG: &str = "GPUMON_CONFIG";
 /// The arguments of [`SourceArgs`], those that take a value and the others.
-const WITH_VALUE: [&str; 2] = ["--source", "--nvml-lib"];
+const WITH_VALUE: [&str; 3] = ["--source", "--nvml-lib", "--config"];
 const ALONE: [&str; 1] = ["--no-daemon"];
 
 impl SourceArgs {
@@ -66,17 +73,21 @@ impl SourceArgs {
         (own, rest)
     }
 
-    /// What these words say, for a command line whose rest is not gpumon's own; where there are none, what the environment
-    /// says, in less time than it takes to build a command line.
-    pub(crate) fn from_words(words: &[OsString]) -> Result<Self, clap::Error> {
+    /// What these words say, for a command line whose rest is not gpumon's own. Where there are neither words nor files of
+    /// settings, what the environment says, in less time than it takes to build a command line.
+    pub(crate) fn from_words(words: &[OsString]) -> Result<Self, Refusal> {
         let source = std::env::var(SOURCE).unwrap_or_default();
+        let config = std::env::var_os(CONFIG).map(PathBuf::from);
         if words.is_empty()
+            && config::is_without_files(config.as_deref())
             && let Ok(source) = parse_source(&source)
         {
-            return Ok(Self { source, nvml_lib: std::env::var_os(NVML_LIB), no_daemon: false });
+            return Ok(Self { source, nvml_lib: std::env::var_os(NVML_LIB), config, no_daemon: false });
         }
-        let command = Self::augment_args(clap::Command::new("gpumon").no_binary_name(true).disable_help_flag(true));
-        Self::from_arg_matches(&command.try_get_matches_from(words)?)
+        let command = Self::augment_args(clap::Command::new("gpumon").disable_help_flag(true));
+        let words: Vec<OsString> = [&["gpumon".into()], words].concat();
+        let resolved = config::resolve(&command, &words)?;
+        Self::from_arg_matches(&resolved.matches).map_err(Refusal::Arguments)
     }
 
     pub(crate) fn open(&self) -> Result<Arc<dyn Source>, SourceError> {
@@ -104,7 +115,9 @@ impl SourceArgs {
 
     /// The same, to be typed to another gpumon.
     pub(crate) fn to_arguments(&self) -> Vec<OsString> {
-        let mut arguments = vec![OsString::from("--source"), self.source.to_string().into()];
+        // All is said here, and a file that is changed meanwhile changes nothing.
+        let mut arguments: Vec<OsString> = ["--config", "none", "--source"].map(OsString::from).into();
+        arguments.push(self.source.to_string().into());
         if let Some(library) = self.library() {
             arguments.extend(["--nvml-lib".into(), library]);
         }
@@ -120,7 +133,7 @@ impl SourceArgs {
         if self.no_daemon {
             return true;
         }
-        self.is_simulated() || self.nvml_lib.is_some() && self.nvml_lib != std::env::var_os(NVML_LIB)
+        self.is_simulated() || self.nvml_lib.is_some() && self.nvml_lib != config::for_all(NVML_LIB, "nvml-lib")
     }
 
     /// The library that was named. A variable that is set to nothing names none, and a file in this folder is meant
@@ -153,19 +166,19 @@ pub(crate) fn watching(interval: Arc<SharedInterval>) -> Options {
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct SamplingArgs {
     /// Sampling interval in milliseconds, 100 to 60000
-    #[arg(long, default_value_t = 1000, value_name = "MS", value_parser = clap::value_parser!(u32).range(i64::from(*INTERVAL_MS.start())..=i64::from(*INTERVAL_MS.end())))]
+    #[arg(long, env = "GPUMON_INTERVAL_MS", default_value_t = 1000, value_name = "MS", value_parser = clap::value_parser!(u32).range(i64::from(*INTERVAL_MS.start())..=i64::from(*INTERVAL_MS.end())))]
     pub(crate) interval_ms: u32,
 
     /// Report held memory as idle after this time without GPU activity, for example 30s, 5m or 2h
-    #[arg(long, default_value = "5m", value_name = "TIME", value_parser = parse_time)]
+    #[arg(long, env = "GPUMON_HELD_IDLE_AFTER", default_value = "5m", value_name = "TIME", value_parser = parse_time)]
     held_idle_after: Duration,
 
     /// Kernel log to read driver errors (Xid) from; in a container, its mount point
-    #[arg(long, default_value = KERNEL_LOG, value_name = "PATH")]
+    #[arg(long, env = "GPUMON_KERNEL_LOG", default_value = KERNEL_LOG, value_name = "PATH")]
     kernel_log: PathBuf,
 
     /// procfs to read processes from; in a container, the mount point of the host's /proc
-    #[arg(long, default_value = "/proc", value_name = "PATH")]
+    #[arg(long, env = "GPUMON_PROCFS", default_value = "/proc", value_name = "PATH")]
     procfs: PathBuf,
 
     /// Directory in which Slurm's prolog leaves a file `UUID` with `JOB_ID UID` for each GPU of a job, as that of jobstats
@@ -174,13 +187,18 @@ pub(crate) struct SamplingArgs {
     slurm_gpus: PathBuf,
 
     /// sysfs to read the power state of a laptop GPU from
-    #[arg(long, default_value = "/sys", value_name = "PATH")]
+    #[arg(long, env = "GPUMON_SYSFS", default_value = "/sys", value_name = "PATH")]
     sysfs: PathBuf,
 }
 
 impl SamplingArgs {
     pub(crate) fn interval(&self) -> Duration {
         Duration::from_millis(u64::from(self.interval_ms))
+    }
+
+    /// How conditions are found.
+    pub(crate) fn conditions(&self) -> ConditionSettings {
+        ConditionSettings { held_idle_after_ms: self.held_idle_after.as_millis() as u64 }
     }
 
     /// What a sampler takes, with everything that a GPU can tell.
@@ -192,7 +210,7 @@ impl SamplingArgs {
             slurm_gpus: Some(self.slurm_gpus.clone()),
             details: true,
             events: true,
-            conditions: ConditionSettings { held_idle_after_ms: self.held_idle_after.as_millis() as u64 },
+            conditions: self.conditions(),
             ..Options::new(self.interval(), commands)
         }
     }
@@ -283,8 +301,12 @@ mod tests {
             SourceArgs::from_words(&words.iter().map(OsString::from).collect::<Vec<_>>())
                 .map(|own| own.source.to_string())
         };
-        assert_eq!(read(&["--source", "sim:2"]).unwrap(), "sim:2");
-        assert!(read(&["--source"]).unwrap_err().to_string().contains("--source"));
-        assert!(read(&["--source=sim:0"]).unwrap_err().to_string().contains("64"));
+        assert_eq!(read(&["--config", "none", "--source", "sim:2"]).unwrap(), "sim:2");
+        let refused = |words: &[&str]| match read(words) {
+            Err(Refusal::Arguments(error)) => error.to_string(),
+            other => panic!("{other:?}"),
+        };
+        assert!(refused(&["--config=none", "--source"]).contains("--source"));
+        assert!(refused(&["--config=none", "--source=sim:0"]).contains("64"));
     }
 }

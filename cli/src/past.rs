@@ -31,23 +31,27 @@ pub(crate) struct PastArgs {
 }
 
 impl PastArgs {
-    /// What is known of a span, in as many points as there may be.
+    /// What is known of a span, up to its end: in points of a time, or in as many as there may be.
     ///
     /// # Errors
     /// Where there is no server, or it refuses, or the directory has no history.
-    pub(crate) fn ask(&self, span: &Range<u64>, metrics: &[&str]) -> Result<HistorySpan, Failure> {
-        let points = *POINTS.end();
+    pub(crate) fn ask(
+        &self,
+        span: &Range<u64>,
+        metrics: &[&str],
+        resolution_ms: Option<u64>,
+    ) -> Result<HistorySpan, Failure> {
+        let request = SpanRequest {
+            from_ms: span.start,
+            // The last moment that belongs to it.
+            to_ms: span.end.saturating_sub(1).max(span.start + 1),
+            points: *POINTS.end(),
+            resolution_ms,
+            wanted: Wanted::named(metrics.iter().copied()).0,
+        };
         match &self.data_dir {
-            None => ask_server(&self.server, span, metrics, points),
-            Some(folder) => {
-                let request = SpanRequest {
-                    from_ms: span.start,
-                    to_ms: span.end,
-                    points,
-                    wanted: Wanted::named(metrics.iter().copied()).0,
-                };
-                from_disk(folder, |database| database.span(&request))
-            }
+            None => ask_server(&self.server, &request),
+            Some(folder) => from_disk(folder, |database| database.span(&request)),
         }
     }
 
@@ -87,9 +91,12 @@ fn from_disk<T>(folder: &Path, read: impl FnOnce(&Database) -> Result<T, Databas
     read.with_context(|| format!("cannot read {place}")).map_err(Failure::from)
 }
 
-fn ask_server(server: &ServerArgs, span: &Range<u64>, metrics: &[&str], points: u32) -> Result<HistorySpan, Failure> {
-    let (from, to, metrics) = (span.start, span.end, metrics.join(","));
-    let target = format!("/api/v1/history?from_ms={from}&to_ms={to}&points={points}&metrics={metrics}");
+fn ask_server(server: &ServerArgs, request: &SpanRequest) -> Result<HistorySpan, Failure> {
+    let SpanRequest { from_ms, to_ms, points, .. } = request;
+    let metrics = request.wanted.ids().join(",");
+    let resolution = request.resolution_ms.map_or(String::new(), |asked_ms| format!("&resolution_ms={asked_ms}"));
+    let target =
+        format!("/api/v1/history?from_ms={from_ms}&to_ms={to_ms}&points={points}{resolution}&metrics={metrics}");
     from_server(server, &target, "history")
 }
 

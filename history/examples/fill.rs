@@ -1,15 +1,25 @@
 //! Fills a folder with the history of 30 days of 8 GPUs, for measurements, and prints its size as JSON.
+//!
+//! GPUs are shared: every nine seconds, a process starts or ends; every ten minutes, something is the matter for a while.
 
 #[path = "../tests/support/mod.rs"]
 mod support;
 
 use std::{env, error::Error, fs, path::PathBuf};
 
-use gpumon_history::database::{Database, FILE, TIERS};
-use gpumon_probe::model::now_ms;
+use gpumon_history::{
+    bucket::Bucket,
+    database::{Database, FILE, TIERS},
+    span::ConditionSpan,
+};
+use gpumon_probe::model::{Condition, ConditionKind, Event, EventKind, GpuRef, ProcessRef, Reading, Severity, now_ms};
 
 const GPUS: u64 = 8;
 const DAYS_MS: u64 = 30 * 24 * 3_600_000;
+
+/// The time between two events of processes, and between two conditions.
+const PROCESSES_MS: u64 = 9_000;
+const CONDITIONS_MS: u64 = 600_000;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let folder = PathBuf::from(env::args_os().nth(1).ok_or("name the folder")?);
@@ -26,7 +36,57 @@ fn main() -> Result<(), Box<dyn Error>> {
         database.import(tier, sums)?;
     }
     drop(database);
-    let bytes = fs::metadata(folder.join(FILE))?.len();
-    println!("{}", serde_json::json!({ "bytes": bytes, "rows": rows, "values": values }));
+    let size = || fs::metadata(folder.join(FILE)).map(|file| file.len());
+    let bytes = size()?;
+    let database = Database::open(&folder)?;
+    let now_ms = now_ms();
+    let times = |step_ms: u64| (now_ms - DAYS_MS..now_ms).step_by(step_ms as usize);
+    let mut events: Vec<_> = times(PROCESSES_MS).map(process_event).collect();
+    let conditions: Vec<_> = times(CONDITIONS_MS).map(condition).collect();
+    for span in &conditions {
+        let event = |at_ms, what| Event { at_ms, gpu: Some(gpu(span.from_ms)), what };
+        events.push(event(span.from_ms, EventKind::ConditionBegan(span.condition.clone())));
+        events.push(event(span.from_ms + 60_000, EventKind::ConditionEnded(span.condition.clone())));
+    }
+    events.sort_by_key(|event| event.at_ms);
+    let count = events.len();
+    database.import_events(events.into_iter())?;
+    database.import(0, std::iter::once(Bucket { conditions, ..support::bucket(now_ms / 10_000 * 10_000, GPUS) }))?;
+    drop(database);
+    println!(
+        "{}",
+        serde_json::json!({
+            "bytes": bytes, "rows": rows, "values": values, "events": count, "event_bytes": size()? - bytes
+        })
+    );
     Ok(())
+}
+
+fn gpu(at_ms: u64) -> GpuRef {
+    let index = at_ms / 1000 % GPUS;
+    GpuRef { index: index as u32, uuid: Some(format!("GPU-{index:08}-0000-0000-0000-000000000000")) }
+}
+
+/// A process that has started, or has ended.
+fn process_event(at_ms: u64) -> Event {
+    let process = ProcessRef {
+        pid: (at_ms / 18_000 % 4_000_000) as u32,
+        name: Reading::Now("python3".to_owned()),
+        user: Reading::Now("maria".to_owned()),
+        started_ms: Reading::Now(at_ms),
+    };
+    let is_start = (at_ms / PROCESSES_MS).is_multiple_of(2);
+    let what = if is_start { EventKind::ProcessStarted(process) } else { EventKind::ProcessEnded(process) };
+    Event { at_ms, gpu: Some(gpu(at_ms)), what }
+}
+
+fn condition(from_ms: u64) -> ConditionSpan {
+    let condition = Condition {
+        since_ms: from_ms,
+        severity: Severity::Warning,
+        text: "Page retirement pending".to_owned(),
+        kind: ConditionKind::PageRetirementPending,
+    };
+    let uuid = gpu(from_ms).uuid.unwrap_or_default();
+    ConditionSpan { uuid, from_ms, to_ms: Some(from_ms + 60_000), condition }
 }

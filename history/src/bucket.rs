@@ -44,6 +44,46 @@ pub struct DeviceBucket {
     pub stats: Vec<Option<Stat>>,
 }
 
+impl Bucket {
+    /// Adds one of the same time, of what was read later.
+    pub(crate) fn join(&mut self, later: Self) {
+        for device in later.devices {
+            match self.devices.iter_mut().find(|known| known.device.uuid == device.device.uuid) {
+                Some(known) => {
+                    let before = (known.samples, std::mem::take(&mut known.stats));
+                    (known.samples, known.stats) = joined(GPU_FIELDS, before, device.samples, &device.stats);
+                }
+                None => self.devices.push(device),
+            }
+        }
+        let before = (self.samples, std::mem::take(&mut self.host));
+        (self.samples, self.host) = joined(HOST_FIELDS, before, later.samples, &later.host);
+        self.conditions.extend(later.conditions);
+        self.jobs.extend(later.jobs);
+    }
+}
+
+/// Samples, values per field: what was read before, with what was read later.
+pub(crate) fn joined<S>(
+    fields: &[Field<S>],
+    (before, known): (u32, Vec<Option<Stat>>),
+    samples: u32,
+    stats: &[Option<Stat>],
+) -> (u32, Vec<Option<Stat>>) {
+    let parts = fields.iter().zip(known).zip(stats);
+    let joined = parts.map(|((field, known), stat)| {
+        let mut total = Total::default();
+        if let Some(known) = known {
+            total.add(known, before);
+        }
+        if let Some(stat) = stat {
+            total.add(*stat, samples);
+        }
+        total.stat(field.kind)
+    });
+    (before + samples, joined.collect())
+}
+
 /// What has a past.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Device {
@@ -123,6 +163,12 @@ impl Buckets {
         self.conditions.set(sample.at_ms, conditions);
         self.jobs.push(sample);
         ended
+    }
+
+    /// Ends what has been begun where its time is over at this moment. A sample of that time that comes later makes another
+    /// bucket of the same time.
+    pub fn end_if_over(&mut self, now_ms: u64) -> Option<Bucket> {
+        if now_ms < self.at_ms + BUCKET_MS { None } else { self.end() }
     }
 
     /// Ends what has been begun; `None` where that is nothing.
@@ -267,6 +313,22 @@ mod tests {
         assert_eq!(stat(&bucket, "memory.used_bytes"), None);
         assert_eq!(buckets.end().map(|begun| (begun.at_ms, begun.samples)), Some((30_000, 1)));
         assert!(buckets.end().is_none());
+    }
+
+    #[test]
+    fn ten_seconds_end_when_they_are_over_and_what_comes_late_is_added() {
+        let mut buckets = Buckets::default();
+        (0..9).for_each(|second| drop(buckets.push(&sample(20_000 + second * 1000, 100.0, &[]))));
+        assert!(buckets.end_if_over(29_999).is_none());
+        let mut bucket = buckets.end_if_over(30_000).unwrap();
+        assert!(buckets.end_if_over(40_000).is_none(), "once");
+        assert!(buckets.push(&sample(29_000, 200.0, &[])).is_none());
+        let late = buckets.push(&sample(30_000, 100.0, &[])).unwrap();
+        assert_eq!((bucket.samples, late.at_ms, late.samples), (9, 20_000, 1));
+        bucket.join(late);
+        assert_eq!((bucket.samples, bucket.devices[0].samples), (10, 10));
+        assert_eq!(stat(&bucket, "power.draw_watts"), Some(Stat { value: 110.0, min: 100.0, max: 200.0 }));
+        assert_eq!(stat(&bucket, "power.energy_joules_total"), Some(Stat::of(200_000.125)));
     }
 
     #[test]

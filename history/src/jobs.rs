@@ -66,6 +66,11 @@ impl JobSpan {
         self.id == text || is_named || is_begun || is_unit
     }
 
+    /// What tells it from others: it is known anew, with a later end, while it lasts.
+    pub(crate) fn key(&self) -> (&'static str, &str, &str, u64) {
+        (self.kind.word(), &self.id, &self.uuid, self.from_ms)
+    }
+
     /// Whether two are parts of one: of a job on another device, or at another time.
     pub fn is_same_job(&self, other: &Self) -> bool {
         let is_same_name = || self.kind == JobKind::Pod && self.name.is_some() && self.name == other.name;

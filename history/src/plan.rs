@@ -16,6 +16,8 @@ pub struct SpanRequest {
     pub to_ms: u64,
     /// The most points on the time axis.
     pub points: u32,
+    /// The time of a point, in the place of as many as there may be: as asked, or a multiple of what is kept of that time.
+    pub resolution_ms: Option<u64>,
     /// Of these metrics.
     pub wanted: Wanted,
 }
@@ -53,13 +55,19 @@ impl Plan {
     ///
     /// Points are made of the coarsest tier that has at least half as many entries as there may be points, so that little
     /// is read; where that does not reach as far back as the span, of a coarser one that does. A finer one serves where
-    /// there is no such tier.
+    /// there is no such tier. Where the time of a point is asked for, it is the coarsest tier of which it is a multiple.
     pub fn new(request: &SpanRequest, tiers: &[Tier]) -> Self {
         let SpanRequest { to_ms, points, .. } = *request;
         let oldest_ms = tiers.iter().map(|tier| tier.oldest_ms).min().unwrap_or(to_ms);
         let from_ms = request.from_ms.max(oldest_ms).min(to_ms);
-        let least_ms = (to_ms - from_ms) / u64::from(points.max(1));
-        let enough = tiers.iter().rposition(|tier| tier.resolution_ms <= 2 * least_ms).unwrap_or(0);
+        let least_ms = request.resolution_ms.unwrap_or((to_ms - from_ms) / u64::from(points.max(1)));
+        let coarsest = |is_fit: &dyn Fn(u64) -> bool| tiers.iter().rposition(|tier| is_fit(tier.resolution_ms));
+        let enough = match request.resolution_ms {
+            None => coarsest(&|tier_ms| tier_ms <= 2 * least_ms),
+            Some(asked_ms) => coarsest(&|tier_ms| asked_ms.is_multiple_of(tier_ms))
+                .or_else(|| coarsest(&|tier_ms| tier_ms <= asked_ms)),
+        };
+        let enough = enough.unwrap_or(0);
         // The first entry of a coarser tier begins before what it is made of.
         let is_older = |coarser: &Tier, than: &Tier| coarser.oldest_ms + coarser.resolution_ms <= than.oldest_ms;
         let reaches = |at: usize| {
@@ -97,7 +105,8 @@ mod tests {
             tier(MINUTE, 30 * DAY),
             tier(15 * MINUTE, 365 * DAY),
         ];
-        let request = SpanRequest { from_ms: NOW - span_ms, to_ms: NOW, points, wanted: Wanted::overview() };
+        let request =
+            SpanRequest { from_ms: NOW - span_ms, to_ms: NOW, points, resolution_ms: None, wanted: Wanted::overview() };
         let plan = Plan::new(&request, &tiers);
         assert!(span_ms / plan.resolution_ms <= points.into());
         (plan.tier, plan.resolution_ms)
@@ -120,6 +129,31 @@ mod tests {
     }
 
     #[test]
+    fn points_are_as_long_as_was_asked_for_or_as_what_is_known() {
+        let tiers = [(SECOND, 10 * MINUTE), (10 * SECOND, 2 * DAY), (MINUTE, 30 * DAY), (15 * MINUTE, 365 * DAY)];
+        let tiers = tiers.map(|(resolution_ms, keep_ms)| Tier {
+            resolution_ms,
+            oldest_ms: NOW - keep_ms,
+            is_sampled: resolution_ms == SECOND,
+        });
+        for (span_ms, asked_ms, expected) in [
+            (5 * MINUTE, SECOND, (0, SECOND, 0)),
+            (5 * MINUTE, 7 * SECOND, (0, 7 * SECOND, 7 * SECOND)),
+            (2 * HOUR, MINUTE, (2, MINUTE, MINUTE)),
+            (119 * MINUTE, HOUR, (3, HOUR, HOUR)),
+            (DAY, 90 * SECOND, (1, 90 * SECOND, 90 * SECOND)),
+            (DAY, 8 * MINUTE, (2, 8 * MINUTE, 8 * MINUTE)),
+            (3 * DAY, 10 * SECOND, (2, MINUTE, MINUTE)),
+            (HOUR, SECOND, (1, 10 * SECOND, 10 * SECOND)),
+        ] {
+            let (from_ms, to_ms, wanted) = (NOW - span_ms, NOW - 1, Wanted::overview());
+            let request = SpanRequest { from_ms, to_ms, points: 1, resolution_ms: Some(asked_ms), wanted };
+            let Plan { tier, resolution_ms, step_ms, .. } = Plan::new(&request, &tiers);
+            assert_eq!((tier, resolution_ms, step_ms), expected, "{span_ms} {asked_ms}");
+        }
+    }
+
+    #[test]
     fn what_a_tier_has_no_more_comes_from_a_coarser_one() {
         assert_eq!(plan(365 * DAY, 11 * MINUTE, 5000), (1, 10 * SECOND));
         assert_eq!(plan(365 * DAY, 3 * DAY, 5000), (2, MINUTE));
@@ -129,8 +163,13 @@ mod tests {
     #[test]
     fn a_server_that_has_just_started_has_fine_points_however_far_back_one_looks() {
         let tiers = [Tier { resolution_ms: SECOND, oldest_ms: NOW - 5 * SECOND, is_sampled: true }];
-        let request =
-            |span_ms| SpanRequest { from_ms: NOW - span_ms, to_ms: NOW, points: 600, wanted: Wanted::overview() };
+        let request = |span_ms| SpanRequest {
+            from_ms: NOW - span_ms,
+            to_ms: NOW,
+            points: 600,
+            resolution_ms: None,
+            wanted: Wanted::overview(),
+        };
         let plan = Plan::new(&request(10 * MINUTE), &tiers);
         assert_eq!((plan.from_ms, plan.oldest_ms, plan.step_ms), (NOW - 5 * SECOND, NOW - 5 * SECOND, 0));
         assert_eq!(Plan::new(&request(30 * DAY), &tiers), plan);
@@ -141,7 +180,13 @@ mod tests {
     #[test]
     fn what_is_older_by_rounding_alone_takes_no_finer_tiers_place() {
         let tier = |resolution_ms, oldest_ms| Tier { resolution_ms, oldest_ms, is_sampled: false };
-        let request = SpanRequest { from_ms: 295_000, to_ms: 311_000, points: 5000, wanted: Wanted::overview() };
+        let request = SpanRequest {
+            from_ms: 295_000,
+            to_ms: 311_000,
+            points: 5000,
+            resolution_ms: None,
+            wanted: Wanted::overview(),
+        };
         let resolution_ms =
             |oldest_ms| Plan::new(&request, &[tier(10_000, 300_000), tier(60_000, oldest_ms)]).resolution_ms;
         assert_eq!((resolution_ms(260_000), resolution_ms(240_000)), (10_000, 60_000));

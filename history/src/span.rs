@@ -1,6 +1,6 @@
 //! What is answered of the past: `/api/v1/history`.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, mem::discriminant};
 
 use gpumon_probe::{
     flat,
@@ -85,6 +85,14 @@ pub struct ConditionSpan {
     #[serde(flatten)]
     #[ts(flatten)]
     pub condition: Condition,
+}
+
+impl ConditionSpan {
+    /// Whether both tell of the same: of one beginning of one kind on one GPU.
+    pub fn is_same(&self, other: &Self) -> bool {
+        (&self.uuid, self.from_ms) == (&other.uuid, other.from_ms)
+            && discriminant(&self.condition.kind) == discriminant(&other.condition.kind)
+    }
 }
 
 flat! { ConditionSpan { uuid, from_ms, to_ms, condition: rest } }

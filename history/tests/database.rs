@@ -17,10 +17,13 @@ use gpumon_history::{
     grid::Stat,
     jobs::JobSpan,
     plan::SpanRequest,
+    span::ConditionSpan,
     wanted::Wanted,
     writer::{Restored, Settings, Writer},
 };
-use gpumon_probe::model::{Event, EventKind, JobKind, Mark, fields::GPU_FIELDS, now_ms};
+use gpumon_probe::model::{
+    Condition, ConditionKind, Event, EventKind, JobKind, Mark, Severity, fields::GPU_FIELDS, now_ms,
+};
 use rusqlite::Connection;
 
 use support::bucket;
@@ -100,6 +103,16 @@ fn a_bucket_in_two_parts_as_a_restart_makes_it_is_one() {
 }
 
 #[test]
+fn a_sample_that_comes_late_is_in_its_ten_seconds_and_in_their_minute() {
+    let folder = tempfile::tempdir().unwrap();
+    let late = |at_ms| Bucket { at_ms, ..bucket(at_ms + 3_600_000, 1) };
+    let buckets = (0..6).map(|at| bucket(FIRST_MS + at * BUCKET_MS, 1));
+    write(folder.path(), buckets.chain([late(FIRST_MS + 5 * BUCKET_MS)]));
+    let samples = |table: &str| number::<u32>(folder.path(), &format!("SELECT sum(samples) FROM {table}"));
+    assert_eq!((samples("gpu_10s"), samples("gpu_1min"), samples("host_1min")), (70, 70, 70));
+}
+
+#[test]
 fn a_database_of_an_older_program_gets_the_columns_of_new_fields() {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), [bucket(FIRST_MS, 1)]);
@@ -109,7 +122,13 @@ fn a_database_of_an_older_program_gets_the_columns_of_new_fields() {
             "ALTER TABLE gpu_10s DROP COLUMN power_draw_watts; ALTER TABLE gpu_10s DROP COLUMN power_draw_watts_min",
         )
         .unwrap();
-    let request = SpanRequest { from_ms: FIRST_MS, to_ms: FIRST_MS + 60_000, points: 10, wanted: Wanted::all() };
+    let request = SpanRequest {
+        from_ms: FIRST_MS,
+        to_ms: FIRST_MS + 60_000,
+        points: 10,
+        resolution_ms: None,
+        wanted: Wanted::all(),
+    };
     let read = |folder: &Path| Database::open_to_read(folder).unwrap().span(&request).unwrap();
     let before = read(folder.path());
     assert!(!before.gpus[0].metrics.contains_key("power.draw_watts"), "it is read without them, too");
@@ -122,21 +141,6 @@ fn a_database_of_an_older_program_gets_the_columns_of_new_fields() {
 fn job(id: &str, uuid: &str, from_ms: u64, to_ms: u64) -> JobSpan {
     let [id, uuid] = [id, uuid].map(str::to_owned);
     JobSpan { kind: JobKind::Slurm, id, name: None, user: Some("ana".to_owned()), uuid, from_ms, to_ms }
-}
-
-#[test]
-fn a_database_of_the_first_version_has_no_jobs_until_it_is_written_to() {
-    let folder = tempfile::tempdir().unwrap();
-    write(folder.path(), [bucket(FIRST_MS, 1)]);
-    Connection::open(folder.path().join(FILE))
-        .unwrap()
-        .execute_batch("DROP TABLE job; PRAGMA user_version = 1")
-        .unwrap();
-    assert_eq!(Database::open_to_read(folder.path()).unwrap().jobs(None).unwrap(), []);
-    let jobs = vec![job("88123", "GPU-a", FIRST_MS, FIRST_MS + 5)];
-    write(folder.path(), [Bucket { jobs: jobs.clone(), ..bucket(FIRST_MS + BUCKET_MS, 1) }]);
-    assert_eq!(number::<i64>(folder.path(), "PRAGMA user_version"), 2);
-    assert_eq!(Database::open_to_read(folder.path()).unwrap().jobs(None).unwrap(), jobs);
 }
 
 #[test]
@@ -162,7 +166,7 @@ fn a_job_is_one_row_for_each_gpu_that_is_written_again_while_it_lasts() {
 #[test]
 fn a_database_of_a_newer_program_or_of_another_one_is_left_as_it_is() {
     for (sql, words) in [
-        ("PRAGMA application_id = 0x67706d6e; PRAGMA user_version = 3", "written by a newer gpumon (its schema is 3"),
+        ("PRAGMA application_id = 0x67706d6e; PRAGMA user_version = 99", "written by a newer gpumon (its schema is 99"),
         ("CREATE TABLE recipes (name)", "a database of another program"),
     ] {
         let folder = tempfile::tempdir().unwrap();
@@ -199,6 +203,44 @@ fn what_was_there_before_a_restart_is_handed_over() {
     let minutes = grid.into_span(BUCKET_MS, |_| (0, None));
     assert_eq!(minutes.times_ms, [now_ms - BUCKET_MS]);
     writer.end();
+}
+
+#[test]
+fn all_tables_and_damaged_files_have_their_share_of_the_size() {
+    let folder = tempfile::tempdir().unwrap();
+    let now_ms = now_ms() / BUCKET_MS * BUCKET_MS;
+    let span = |back: u64, to_ms: Option<u64>| {
+        let kind = ConditionKind::PageRetirementPending;
+        let (since_ms, text) = (now_ms - back * BUCKET_MS, "x".repeat(500));
+        let condition = Condition { since_ms, severity: Severity::Warning, text, kind };
+        ConditionSpan { uuid: "GPU-a".to_owned(), from_ms: since_ms, to_ms, condition }
+    };
+    let database = Database::open(folder.path()).unwrap();
+    let conditions = (1..=2000).rev().map(|back| span(back, Some(now_ms - back * BUCKET_MS + 500)));
+    let conditions = std::iter::once(span(2001, None)).chain(conditions).collect();
+    database.import(0, std::iter::once(Bucket { conditions, ..bucket(now_ms - BUCKET_MS, 1) })).unwrap();
+    drop(database);
+    let file = |name: &str| folder.path().join(name);
+    let size_bytes = fs::metadata(file(FILE)).unwrap().len() * 3 / 4;
+    let (old, new) = ("history.db.corrupt-1700000000000", "history.db.corrupt-1700000000001");
+    for name in [old, new, "history.db.corrupt-1700000000000-wal", "other"] {
+        fs::write(file(name), vec![0; size_bytes as usize]).unwrap();
+    }
+    let run = |size_bytes| {
+        let settings = Settings { folder: folder.path().to_owned(), size_bytes };
+        let writer = Writer::start(settings, 600_000, |_| {}, |problem| panic!("{problem}")).unwrap();
+        writer.end();
+    };
+    run(size_bytes * 3);
+    assert!(!file(old).exists() && file(new).exists() && file("other").exists());
+    for _ in 0..100 {
+        run(size_bytes);
+    }
+    let count = |which: &str| number::<i64>(folder.path(), &format!("SELECT count(*) FROM condition WHERE {which}"));
+    assert!((500..1800).contains(&count("to_ms IS NOT NULL")), "{}", count("to_ms IS NOT NULL"));
+    assert_eq!(count(&format!("from_ms = {}", now_ms - BUCKET_MS)), 1, "the oldest go");
+    assert!(!file(new).exists() && file("other").exists());
+    assert!(fs::metadata(file(FILE)).unwrap().len() <= size_bytes * 21 / 20);
 }
 
 #[test]

@@ -3,77 +3,58 @@
 
 #[allow(dead_code, reason = "each test uses some of it")]
 mod support;
+#[allow(dead_code, reason = "each test uses some of it")]
+#[path = "support/writing.rs"]
+mod writing;
 
 use std::{
-    env,
     fs::{self, Permissions},
     os::unix::fs::PermissionsExt,
     path::Path,
-    process::Command,
-    sync::mpsc::{self, Receiver},
-    thread::sleep,
-    time::{Duration, Instant},
 };
 
 use gpumon_history::{
-    bucket::BUCKET_MS,
+    bucket::{BUCKET_MS, Bucket},
     database::{Database, FILE},
-    writer::{Settings, Writer},
+    memory::REACH_MS,
+    plan::SpanRequest,
+    wanted::Wanted,
 };
+use gpumon_probe::model::{Event, EventKind, Mark};
+use rusqlite::Connection;
 use rustix::process::geteuid;
 
 use support::bucket;
-
-const FIRST_MS: u64 = 1_800_000_000_000;
-
-fn start(folder: &Path) -> (Writer, Receiver<String>) {
-    let (tell, told) = mpsc::channel();
-    let settings = Settings { folder: folder.to_owned(), size_bytes: 1 << 30 };
-    let writer = Writer::start(settings, 600_000, |_| {}, move |problem| drop(tell.send(problem.to_owned()))).unwrap();
-    (writer, told)
-}
-
-fn next(told: &Receiver<String>) -> String {
-    told.recv_timeout(Duration::from_secs(30)).unwrap()
-}
-
-fn wait(what: &str, is_so: impl Fn() -> bool) {
-    let patience = Instant::now() + Duration::from_secs(30);
-    while !is_so() {
-        assert!(Instant::now() < patience, "{what}");
-        sleep(Duration::from_millis(1));
-    }
-}
+use writing::{FIRST_MS, condition, mark, next, start, wait};
 
 #[test]
-fn a_damaged_file_is_moved_aside_and_a_new_one_begun() {
-    for damage in ["no database", "a damaged page"] {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join(FILE);
-        let (writer, _told) = start(folder.path());
-        (0..200).for_each(|at| writer.add_bucket(bucket(FIRST_MS + at * BUCKET_MS, 2)));
-        wait("they are written", || writer.status().written_ms >= FIRST_MS + 200 * BUCKET_MS);
-        writer.end();
-        let mut bytes = fs::read(&file).unwrap();
-        if damage == "no database" {
-            bytes = b"nothing that SQLite knows".repeat(1000);
-        } else {
-            let middle = bytes.len() / 2;
-            bytes[8192..middle].fill(0xa5);
-        }
-        fs::write(&file, &bytes).unwrap();
-        let (writer, told) = start(folder.path());
-        (200..230).for_each(|at| writer.add_bucket(bucket(FIRST_MS + at * BUCKET_MS, 2)));
-        let told = next(&told);
-        assert!(told.contains("was damaged: it is kept as history.db.corrupt-"), "{damage}: {told}");
-        wait("it is written again", || writer.status().problem.is_none() && writer.status().is_readable);
-        writer.end();
-        Database::open_to_read(folder.path()).unwrap().check_integrity().unwrap();
-        let kept = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path());
-        let kept = kept
-            .filter(|path| path.to_string_lossy().contains(".corrupt-") && !path.to_string_lossy().contains("-wal"));
-        assert!(kept.map(|path| fs::read(path).unwrap()).any(|kept| kept == bytes), "{damage}: it is kept as it was");
-    }
+fn what_a_disk_does_not_take_for_hours_is_written_when_it_works_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let own = folder.path().join("history");
+    fs::write(&own, "in the place of the directory").unwrap();
+    let (writer, told) = start(&own);
+    assert!(next(&told).contains("the directory cannot be made"));
+    let (hours, reach) = (2400, REACH_MS / BUCKET_MS);
+    (0..hours).for_each(|at| writer.add_bucket(bucket(FIRST_MS + at * BUCKET_MS, 1)));
+    let mark =
+        |at_ms| Event { at_ms, gpu: None, what: EventKind::Mark(Mark { text: "epoch 3".to_owned(), user: None }) };
+    let last_ms = FIRST_MS + (hours - 1) * BUCKET_MS;
+    writer.add_event(mark(last_ms));
+    assert_eq!(writer.status().written_ms, 0, "nothing is said to be on disk that is not");
+    fs::remove_file(&own).unwrap();
+    writer.end();
+    let end_ms = FIRST_MS + hours * BUCKET_MS;
+    wait("all of it is written", || writer.status().written_ms == end_ms);
+    let database = Database::open_to_read(&own).unwrap();
+    let oldest_ms = database.tiers().unwrap()[0].1.oldest_ms;
+    assert!(oldest_ms <= end_ms - reach * BUCKET_MS, "as much as memory keeps");
+    let (wanted, _) = Wanted::named(["power.draw_watts"].into_iter());
+    let request = SpanRequest { from_ms: oldest_ms, to_ms: end_ms - 1, points: 5000, resolution_ms: None, wanted };
+    let span = database.span(&request).unwrap();
+    let rows = ((end_ms - oldest_ms) / BUCKET_MS) as usize;
+    assert_eq!((span.resolution_ms, span.times_ms.len(), span.events), (BUCKET_MS, rows, vec![mark(last_ms)]));
+    assert!(span.gpus[0].metrics["power.draw_watts"].values.iter().all(Option::is_some));
+    assert_eq!(span.gpus[0].name.as_deref(), Some("NVIDIA H200"));
 }
 
 #[test]
@@ -88,17 +69,74 @@ fn two_programs_do_not_write_into_one_folder() {
         "{told}"
     );
     // What another machine writes over a network is not read.
-    fs::write(folder.path().join("history.lock"), "another-machine").unwrap();
+    let lock = folder.path().join("history.lock");
+    let own = fs::read(&lock).unwrap();
+    fs::write(&lock, "another-machine").unwrap();
     let (third, told) = start(folder.path());
     let told = next(&told);
     assert!(told.contains("the gpumon of another-machine writes") && told.contains("of this machine"), "{told}");
     assert!(third.reader().unwrap().is_none());
+    fs::write(&lock, own).unwrap();
     second.add_bucket(bucket(FIRST_MS, 1));
     second.end();
     first.add_bucket(bucket(FIRST_MS + BUCKET_MS, 1));
     wait("the first writes", || first.status().written_ms > FIRST_MS + BUCKET_MS);
     let tiers = second.reader().unwrap().expect("the second reads what the first writes").tiers().unwrap();
     assert_eq!(tiers[0].1.oldest_ms, FIRST_MS + BUCKET_MS, "and has written nothing");
+}
+
+#[test]
+fn whoever_takes_over_a_folder_writes_nothing_twice() {
+    let folder = tempfile::tempdir().unwrap();
+    let (first, _told) = start(folder.path());
+    wait("the first opens it", || first.status().is_readable);
+    let (second, told) = start(folder.path());
+    assert!(next(&told).contains("another gpumon writes its history there"));
+    let of_gpu = |at_ms| Event { at_ms, gpu: None, what: EventKind::MigChanged };
+    for at in 0..100 {
+        let at_ms = FIRST_MS + at * BUCKET_MS;
+        first.add_bucket(bucket(at_ms, 2));
+        first.add_event(of_gpu(at_ms));
+        // Both have seen it, a little apart.
+        let conditions = if at == 5 { vec![condition(at_ms + 7)] } else { Vec::new() };
+        second.add_bucket(Bucket { conditions, ..bucket(at_ms, 2) });
+        second.add_event(of_gpu(at_ms + 3));
+    }
+    second.add_event(mark(FIRST_MS + 500));
+    wait("the first writes", || first.status().written_ms == FIRST_MS + 100 * BUCKET_MS);
+    first.end();
+    second.add_bucket(bucket(FIRST_MS + 100 * BUCKET_MS, 2));
+    second.add_event(of_gpu(FIRST_MS + 100 * BUCKET_MS));
+    second.end();
+    wait("the second writes", || second.status().written_ms == FIRST_MS + 101 * BUCKET_MS);
+    let database = Connection::open(folder.path().join(FILE)).unwrap();
+    let number = |sql: &str| database.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
+    assert_eq!((number("SELECT count(*) FROM gpu_10s"), number("SELECT max(samples) FROM gpu_10s")), (202, 10));
+    assert_eq!(number("SELECT count(*) FROM event WHERE kind = 'mig_changed'"), 101);
+    assert_eq!(number("SELECT count(*) FROM event WHERE kind = 'mark'"), 1, "the other one was not told of it");
+    assert_eq!(number("SELECT count(*) FROM condition WHERE to_ms IS NULL"), 1, "what is the matter still is");
+}
+
+#[test]
+fn what_is_the_matter_goes_on_when_a_disk_works_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let (writer, told) = start(folder.path());
+    writer.add_bucket(Bucket { conditions: vec![condition(FIRST_MS)], ..bucket(FIRST_MS, 1) });
+    wait("it is written", || writer.status().written_ms > FIRST_MS);
+    // A table that is gone is an error, and no damage.
+    let other = Connection::open(folder.path().join(FILE)).unwrap();
+    other.execute_batch("ALTER TABLE gpu_10s RENAME TO elsewhere").unwrap();
+    writer.add_bucket(bucket(FIRST_MS + BUCKET_MS, 1));
+    assert!(next(&told).contains("no such table"));
+    other.execute_batch("ALTER TABLE elsewhere RENAME TO gpu_10s").unwrap();
+    writer.end();
+    wait("it is written again", || writer.status().written_ms > FIRST_MS + BUCKET_MS);
+    let open = "SELECT count(*) FROM condition WHERE to_ms IS NULL";
+    assert_eq!(other.query_row(open, [], |row| row.get::<_, i64>(0)).unwrap(), 1);
+    // The next program knows that it was not there to see its end.
+    let (writer, _told) = start(folder.path());
+    wait("it is opened", || writer.status().is_readable);
+    assert_eq!(other.query_row(open, [], |row| row.get::<_, i64>(0)).unwrap(), 0);
 }
 
 #[test]
@@ -130,71 +168,6 @@ fn the_folder_is_this_users_alone() {
         let path = file.unwrap().path();
         assert_eq!(mode(&path), 0o600, "{}", path.display());
     }
-}
-
-/// Where a test needs a disk of its own, it runs again in a namespace that has one; false where it is there.
-fn within_own_disk(test: &str, script: &str) -> bool {
-    const INSIDE: &str = "GPUMON_TEST_DISK";
-    if env::var_os(INSIDE).is_some() {
-        return false;
-    }
-    let run = Command::new("unshare")
-        .args(["--user", "--map-root-user", "--mount", "sh", "-ec", script])
-        .arg(env::current_exe().unwrap())
-        .args(["--exact", test, "--nocapture"])
-        .env(INSIDE, "1")
-        .output();
-    let is_refused = |error: &str| error.contains("unshare") || error.contains("mount:");
-    match run {
-        Ok(run) if run.status.success() => {}
-        Ok(run) => {
-            let error = String::from_utf8_lossy(&run.stderr);
-            assert!(is_refused(&error), "{error}");
-            eprintln!("not tested: this system gives a test no disk of its own: {error}");
-        }
-        Err(error) => eprintln!("not tested: {error}"),
-    }
-    true
-}
-
-#[test]
-fn a_full_disk_is_told_and_what_was_written_stays() {
-    let script = "mount -t tmpfs -o size=2m tmpfs /mnt; exec \"$0\" \"$@\"";
-    if within_own_disk("a_full_disk_is_told_and_what_was_written_stays", script) {
-        return;
-    }
-    let folder = Path::new("/mnt/history");
-    let (writer, told) = start(folder);
-    let mut at_ms = FIRST_MS;
-    let problem = loop {
-        writer.add_bucket(bucket(at_ms, 8));
-        at_ms += BUCKET_MS;
-        sleep(Duration::from_millis(5));
-        if let Ok(problem) = told.try_recv() {
-            break problem;
-        }
-        assert!(at_ms < FIRST_MS + 10_000 * BUCKET_MS, "2 MB are never full");
-    };
-    assert!(problem.contains("the disk is full: free some space"), "{problem}");
-    // It is told once, and nothing waits for it.
-    let begun = Instant::now();
-    (0..1000).for_each(|at| writer.add_bucket(bucket(at_ms + at * BUCKET_MS, 8)));
-    assert!(begun.elapsed() < Duration::from_secs(5));
-    assert_eq!(told.try_iter().count(), 0);
-    assert!(!writer.reader().unwrap().expect("it can still be read").tiers().unwrap().is_empty());
-    writer.end();
-    Database::open_to_read(folder).unwrap().check_integrity().unwrap();
-}
-
-#[test]
-fn a_read_only_disk_is_told() {
-    let script = "mount -t tmpfs tmpfs /mnt; mkdir /mnt/history; mount -o remount,ro /mnt; exec \"$0\" \"$@\"";
-    if within_own_disk("a_read_only_disk_is_told", script) {
-        return;
-    }
-    let (_writer, told) = start(Path::new("/mnt/history"));
-    let told = next(&told);
-    assert!(told.contains("it is read-only: name another directory with --data-dir"), "{told}");
 }
 
 #[test]

@@ -13,8 +13,7 @@ type FiringAlert = Feed['store']['firing'][number];
 const NOTICE_MS = 10_000;
 
 /**
- * One notification for each alert that fires and is not silenced, as long as it does. It asks for no samples, and connects
- * no JupyterLab in which nothing else of gpumon is used.
+ * One notification for each alert that fires and is not silenced, as long as it does. It asks for no samples.
  */
 export class AlertNotifications implements IDisposable {
   isDisposed = false;

@@ -44,9 +44,15 @@ def setup_gpumon() -> dict[str, Any]:
         "new_browser_tab": True,
         # A panel that is left open must not keep an idle server from being culled.
         "update_last_activity": False,
-        # The panel and the palette lead here already.
-        "launcher_entry": {"enabled": False, "title": "gpumon"},
+        # The panel and the palette lead here already. The address tells the panel, which connects by itself only then,
+        # that somebody wants to be notified of alerts.
+        "launcher_entry": {"enabled": False, "title": "gpumon", "path_info": f"{NAME}/{_alerts_mark()}"},
     }
+
+
+def _alerts_mark() -> str:
+    """Return what says that the server will have an alert file; a variable that is set to nothing names none."""
+    return "?alerts" if os.environ.get("GPUMON_ALERTS") and not os.environ.get("GPUMON_REPLAY") else ""
 
 
 def _literal(text: str) -> str:
@@ -55,9 +61,7 @@ def _literal(text: str) -> str:
 
 
 def _history() -> list[str]:
-    """Return the options that keep history in the user's state folder, unless the environment names another."""
-    if "GPUMON_DATA_DIR" in os.environ:
-        return []
+    """Return the options that keep history in the user's state folder, unless a variable or a settings file names another."""
     # A relative path is to be ignored, the XDG base directory specification says.
     state = os.environ.get("XDG_STATE_HOME", "")
     home = os.path.expanduser("~")
@@ -66,7 +70,7 @@ def _history() -> list[str]:
             return []
         state = os.path.join(home, ".local", "state")
     folder = os.path.join(state, "gpumon")
-    return ["--data-dir", _literal(folder)]
+    return ["--default-data-dir", _literal(folder)]
 
 
 def _remove(socket: str) -> None:

@@ -47,6 +47,7 @@ impl Index {
         match Head::read(&first) {
             Found::Block(_) => Self::of_blocks(file, &name),
             Found::Newer(format) => Err(BadRecording::Newer { file: name, format, known: FORMAT }),
+            Found::Other if has_blocks(&first, &file).map_err(unreadable)? => Self::of_blocks(file, &name),
             Found::Other => Self::of_lines(first, file, &name),
         }
     }
@@ -116,6 +117,15 @@ impl Index {
         self.file.read_exact_at(&mut bytes, *offset)?;
         if self.is_packed { block::unpack(&bytes, head) } else { Ok(bytes) }
     }
+}
+
+/// Whether a file that begins with neither a block nor a record nor gzip has a block all the same: its beginning is damaged.
+fn has_blocks(first: &[u8], file: &File) -> io::Result<bool> {
+    let metadata = file.metadata()?;
+    if first.starts_with(b"{") || first.starts_with(&[0x1f, 0x8b]) || !metadata.is_file() {
+        return Ok(false);
+    }
+    Ok(next_block(file, 1, metadata.len())? < metadata.len())
 }
 
 /// Looks at every line, so that what is wrong with one is said at once.

@@ -46,6 +46,8 @@ pub struct Player {
     start_ms: Option<u64>,
     /// The block that was read last.
     block: Option<(usize, Lines)>,
+    /// What could not be read behind records that were given first.
+    damage: Option<io::Error>,
 }
 
 impl Player {
@@ -69,6 +71,7 @@ impl Player {
             due: Instant::now(),
             start_ms: None,
             block: None,
+            damage: None,
         }
     }
 
@@ -108,6 +111,9 @@ impl Player {
     /// # Errors
     /// Where a block cannot be read. It goes on behind it.
     pub fn advance(&mut self, now: Instant) -> io::Result<Vec<Played>> {
+        if let Some(error) = self.damage.take() {
+            return Err(error);
+        }
         let mut played = match self.start_ms.take() {
             Some(at_ms) => self.seek_to(at_ms)?,
             None => Vec::new(),
@@ -116,7 +122,14 @@ impl Player {
             if self.due().is_none_or(|due| due > now) {
                 break;
             }
-            played.extend(self.show_next()?);
+            match self.show_next() {
+                Ok(shown) => played.extend(shown),
+                Err(error) if played.is_empty() => return Err(error),
+                Err(error) => {
+                    self.damage = Some(error);
+                    break;
+                }
+            }
             self.due = self.due.max(now.checked_sub(Duration::from_secs(1)).unwrap_or(now)) + self.wait();
         }
         Ok(played)
@@ -296,7 +309,11 @@ impl Player {
         let (last, nth) = self.recording.place(sample);
         self.load(last)?;
         let at_ms = self.time_of(sample);
-        let reaches = |block: &usize| self.recording.head(*block).last_ms.saturating_add(PAST_MS) >= at_ms;
+        // What every file begins with is of no time.
+        let reaches = |block: &usize| {
+            let head = self.recording.head(*block);
+            head.samples == 0 || head.last_ms.saturating_add(PAST_MS) >= at_ms
+        };
         let first = (0..=last).rev().take(PAST_BLOCKS).take_while(reaches).last().unwrap_or(last);
         // Details come every ten seconds, so that those of a GPU may be in the block before.
         let first = first.saturating_sub(1);

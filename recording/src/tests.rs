@@ -152,6 +152,29 @@ fn what_is_damaged_costs_its_block_and_no_other() {
         "{:?}",
         recording.cuts()
     );
+    // As a disk leaves it that lost its power.
+    bytes[..second].fill(0);
+    fs::write(&path, &bytes).unwrap();
+    let recording = Recording::open(&path).unwrap();
+    assert_eq!(recording.samples(), 20);
+    assert!(matches!(recording.cuts(), [cut] if cut.after_ms == 0), "{:?}", recording.cuts());
+}
+
+#[test]
+fn what_was_read_before_the_damage_is_shown_before_it_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = recorded(&folder, 20, Limits::default());
+    let mut bytes = fs::read(&path).unwrap();
+    let second = Recording::open(&path).unwrap().head(0).bytes as usize;
+    bytes[second + block::HEAD + 20] ^= 0xff;
+    fs::write(&path, &bytes).unwrap();
+    let mut player = Player::open(&path).unwrap();
+    player.set_speed(1000.0);
+    let later = Instant::now() + Duration::from_secs(60);
+    let shown = player.advance(later).unwrap();
+    assert_eq!(shown.iter().filter(|one| matches!(one, Played::Record(text) if text.contains("sample"))).count(), 10);
+    assert!(player.advance(later).unwrap_err().to_string().contains("damaged"));
+    assert!(player.is_over());
 }
 
 #[test]
@@ -272,4 +295,16 @@ fn a_seek_brings_the_sample_with_its_past() {
     player.start_at(FIRST + 3_000);
     let told = player.advance(Instant::now()).unwrap();
     assert!(told.contains(&Played::Record(sample(3))), "it begins where it was told to");
+}
+
+#[test]
+fn the_past_of_a_sample_reaches_into_the_file_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = recorded(&folder, 100, Limits { bytes: Some(400), keep: Some(9), time: None });
+    let mut player = Player::open(&path).unwrap();
+    let last = player.recording().samples() - 1;
+    assert!(player.recording().blocks() > last / 10 + 1, "files begin with blocks of their own");
+    let told = player.seek_to(u64::MAX).unwrap();
+    let samples = told.iter().filter(|one| matches!(one, Played::Record(text) if text.contains("sample"))).count();
+    assert_eq!(samples, last + 1);
 }

@@ -16,7 +16,9 @@ use gpumon_probe::{
     sampler::{self, OneShot, Options},
     vendor::SourceChoice,
 };
-use gpumon_server::{Readings, Settings, listen::Listener, runs::RunSettings, supervisor::Collector};
+use gpumon_server::{
+    Live, Readings, Settings, alerts::AlertSettings, listen::Listener, runs::RunSettings, supervisor::Collector,
+};
 
 const SAMPLES: u64 = 86_400;
 const HOUR: u64 = 3_600;
@@ -63,15 +65,14 @@ fn measure() -> io::Result<()> {
         Collector { program: env::current_exe()?, arguments: vec!["feed".into()], interval: Duration::from_secs(1) };
     let runs = RunSettings {
         worker: gpumon_workload::parent::WorkerCommand { program: env::current_exe()?, arguments: Vec::new() },
-        allowed_for_all: false,
     };
     let settings = Settings {
         readings: Readings::Collector(collector),
-        process_metrics: false,
+        live: Live::default().fixed(),
         public_origins: Vec::new(),
         runs,
         history: None,
-        alerts: None,
+        alerts: AlertSettings::default(),
         kubelet: None,
     };
     runtime.spawn(gpumon_server::run(vec![listener], settings, std::future::pending()));

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use crate::{
-    alerts::Alerts, control::Control, encoder::Encoder, hub::Hub, mark_limit::MarkLimit, public_origin::PublicOrigin,
-    replay::Replay, respond::ResponseEncoder, runs::Runs, sampling_interval::SamplingInterval, stream::StreamEncoder,
+    alerts::Alerts, control::Control, encoder::Encoder, hub::Hub, live::Live, mark_limit::MarkLimit,
+    public_origin::PublicOrigin, replay::Replay, respond::ResponseEncoder, runs::Runs,
+    sampling_interval::SamplingInterval, stream::StreamEncoder,
 };
 
 /// What clients may hold of one kind of answers, in KiB.
@@ -50,9 +51,10 @@ pub(crate) struct AppState {
     pub(crate) replay: Option<Replay>,
     pub(crate) alerts: Arc<Alerts>,
     pub(crate) mark_limit: Arc<MarkLimit>,
+    /// The same of what cells took.
+    pub(crate) cell_limit: Arc<MarkLimit>,
     pub(crate) encoders: Arc<Encoders>,
-    /// Whether `/metrics` tells of processes, too.
-    pub(crate) process_metrics: bool,
+    pub(crate) live: watch::Receiver<Live>,
     pub(crate) public_origins: Arc<[PublicOrigin]>,
     pub(crate) stopped: watch::Receiver<bool>,
 }

@@ -233,6 +233,11 @@ pub enum CollectorState {
 pub struct History {
     /// When each sample was put together, oldest first.
     pub times_ms: Vec<u64>,
+    /// So many of the first are no samples: their values are means of the ten seconds around that time, as an earlier
+    /// server has left them. Left out where there are none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    #[ts(as = "Option<usize>", optional)]
+    pub means: usize,
     /// One entry per GPU whose UUID is known.
     pub gpus: Vec<GpuHistory>,
     /// One entry per MIG device; left out where none was asked for.
@@ -243,6 +248,11 @@ pub struct History {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[ts(as = "Option<BTreeMap<String, Vec<Option<f32>>>>", optional)]
     pub host: BTreeMap<String, Vec<Option<f32>>>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+fn is_zero(number: &usize) -> bool {
+    *number == 0
 }
 
 /// One GPU's past, or a MIG device's.

@@ -3,6 +3,8 @@
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use axum::Router;
+use gpumon_alerts::rules::AlertRules;
+use gpumon_probe::derive::ConditionSettings;
 use gpumon_probe::model::Record;
 use gpumon_workload::parent::WorkerCommand;
 use tokio::{
@@ -21,6 +23,7 @@ use crate::{
     control::Control,
     guard::Access,
     hub::Hub,
+    live::Live,
     mark_limit::MarkLimit,
     peer::Peer,
     routes,
@@ -61,20 +64,18 @@ impl Server {
         for line in lines.lines() {
             hub.ingest(line).expect("a record");
         }
-        let settings = RunSettings {
-            worker: WorkerCommand { program: PathBuf::new(), arguments: Vec::new() },
-            allowed_for_all: false,
-        };
+        let settings = RunSettings { worker: WorkerCommand { program: PathBuf::new(), arguments: Vec::new() } };
         let app = AppState {
-            alerts: Arc::new(Alerts::new(Arc::clone(&hub), None)),
+            alerts: Arc::new(Alerts::new(Arc::clone(&hub), &AlertRules::default(), ConditionSettings::default())),
             runs: Arc::new(Runs::new(settings, Arc::clone(&hub), stopped.clone())),
             hub,
             replay: None,
             mark_limit: Arc::new(MarkLimit::new()),
+            cell_limit: Arc::new(MarkLimit::new()),
             sampling_interval: SamplingInterval::new(Duration::from_secs(1)),
             control: Arc::new(Control::new()),
             encoders: Arc::new(Encoders::new()),
-            process_metrics: true,
+            live: Live { process_metrics: true, ..Live::default() }.fixed(),
             public_origins: Arc::default(),
             stopped: stopped.clone(),
         };

@@ -5,13 +5,14 @@
 //! - [`supervisor`] keeps the [`collector`] running, the child process that reads the driver, unless [`control`] says
 //!   that it is to pause; [`stuck_collectors`] are those that cannot be killed.
 //! - [`sampling_interval`] is how often it samples, [`rate_limiter`] which of the samples one client gets, [`mark_limit`]
-//!   how many marks there may be.
+//!   how many marks and cells there may be.
+//! - [`live`] is what can change while it runs.
 //! - [`hub`] holds what the collector said last and passes it to every client.
 //! - [`history`] keeps the recent past for clients that come late.
 //! - [`replay`] is a recording in the place of a collector.
 //! - [`alerts`] evaluates the rules of the alert file, and tells what fires.
 //! - [`runs`] are those of the workload runner: processes that work, and what they say.
-//! - [`stream`], [`page`], [`past`], [`jobs`], [`metrics`], [`marks`], [`usage`], [`pause`] and [`routes`] are the endpoints; [`guard`] stands before
+//! - [`stream`], [`page`], [`past`], [`jobs`], [`metrics`], [`marks`], [`cells`], [`usage`], [`pause`] and [`routes`] are the endpoints; [`guard`] stands before
 //!   all of them and knows each [`public_origin`], [`peer`] before those that change anything. [`view`] is how much of
 //!   processes a client sees.
 //! - [`encoder`] writes what takes milliseconds off the event loop, [`respond`] answers with that over HTTP.
@@ -25,6 +26,7 @@
 pub mod alerts;
 mod answers;
 mod app;
+mod cells;
 mod collector;
 mod connections;
 mod content_type;
@@ -40,6 +42,7 @@ mod hub;
 mod jobs;
 pub mod kubernetes;
 pub mod listen;
+mod live;
 pub mod local;
 mod mark_limit;
 mod marks;
@@ -69,6 +72,7 @@ use std::{future::Future, io, path::PathBuf, sync::Arc, time::Duration};
 use gpumon_recording::Player;
 use tokio::{sync::watch, task::JoinSet};
 
+pub use self::live::Live;
 use self::{
     alerts::{AlertSettings, Alerts},
     app::{AppState, Encoders},
@@ -107,16 +111,16 @@ pub enum Readings {
 pub struct Settings {
     /// Where samples come from.
     pub readings: Readings,
-    /// Whether `/metrics` tells of processes, too.
-    pub process_metrics: bool,
+    /// What can change meanwhile.
+    pub live: watch::Receiver<Live>,
     /// Where browsers reach it through a reverse proxy. With any, nobody at the port counts as the server's own user.
     pub public_origins: Vec<PublicOrigin>,
     /// How runs of the workload runner are started, and by whom.
     pub runs: RunSettings,
     /// Where history is written; in memory alone without it.
     pub history: Option<gpumon_history::writer::Settings>,
-    /// Which alerts there are; `None` for none.
-    pub alerts: Option<AlertSettings>,
+    /// Which alerts there are.
+    pub alerts: AlertSettings,
     /// The kubelet's socket for pod resources; `None` asks none.
     pub kubelet: Option<PathBuf>,
 }
@@ -130,9 +134,10 @@ pub async fn run(
     settings: Settings,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
-    let Settings { readings, process_metrics, public_origins, runs, history, alerts: alert_settings, kubelet } =
-        settings;
+    let Settings { readings, live, public_origins, runs, history, alerts: alert_settings, kubelet } = settings;
+    let AlertSettings { rules, conditions, file } = alert_settings;
     let (hub, control) = (Arc::new(Hub::new()), Arc::new(Control::new()));
+    let data_folder = history.as_ref().map(|history| history.folder.clone());
     if let Some(history) = history {
         hub.write_history(history)?;
     }
@@ -153,14 +158,13 @@ pub async fn run(
             (tokio::spawn(std::future::pending()), Some(Replay::start(*player, Arc::clone(&hub))?))
         }
     };
-    let alerts = Arc::new(Alerts::new(Arc::clone(&hub), alert_settings.as_ref()));
+    let alerts = Arc::new(Alerts::new(Arc::clone(&hub), &rules, conditions));
     let mut evaluation = JoinSet::new();
     if let Some(socket) = kubelet {
         tokio::spawn(kubernetes::follow(socket, allocations_sender));
     }
-    if let Some(settings) = alert_settings {
-        evaluation.spawn(alerts::run(Arc::clone(&alerts), settings));
-    }
+    evaluation.spawn(alerts::run(Arc::clone(&alerts), file, data_folder));
+    let following = live::follow(live.clone(), Arc::clone(&sampling_interval), Arc::clone(&hub));
     let app = AppState {
         hub,
         alerts,
@@ -169,8 +173,9 @@ pub async fn run(
         runs,
         replay,
         mark_limit: Arc::new(MarkLimit::new()),
+        cell_limit: Arc::new(MarkLimit::new()),
         encoders: Arc::new(Encoders::new()),
-        process_metrics,
+        live,
         public_origins: public_origins.into(),
         stopped: stopped.clone(),
     };
@@ -189,6 +194,8 @@ pub async fn run(
             tokio::time::sleep(SHUTDOWN_TIMEOUT).await;
         } => Ok(()),
         () = trim(&app, &connections) => Ok(()),
+        () = app.hub.end_buckets() => Ok(()),
+        () = following => Ok(()),
         Some(_) = evaluation.join_next() => Err(io::Error::other("the evaluation of alerts failed")),
         // It ends only by a defect. A server that looks well and shows nothing new would be worse than none.
         _ = &mut supervision => Err(io::Error::other("the collector's supervisor failed")),
@@ -200,7 +207,11 @@ pub async fn run(
     supervision.abort();
     // What has been sampled of the last ten seconds.
     let hub = Arc::clone(&app.hub);
-    let _ = tokio::task::spawn_blocking(move || hub.end_history()).await;
+    let _ = tokio::task::spawn_blocking(move || {
+        app.alerts.end();
+        hub.end_history();
+    })
+    .await;
     // So that no socket is left over.
     servers.shutdown().await;
     result

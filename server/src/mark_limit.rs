@@ -1,4 +1,4 @@
-//! How many marks there may be in a time, of all who set any: they are the server's user's, or were all let in.
+//! How many marks, or cells, there may be in a time, of all who set any: they are the server's user's, or were all let in.
 
 use std::{
     sync::{Mutex, PoisonError},

@@ -33,6 +33,8 @@ pub(crate) struct HistoryQuery {
     /// Metrics of the catalogue, separated by commas; without it, those of an overview.
     metrics: Option<String>,
     points: Option<u32>,
+    /// In the place of points.
+    resolution_ms: Option<u64>,
 }
 
 /// From memory and disk: it never waits for the driver.
@@ -43,13 +45,13 @@ pub(crate) async fn history(
     headers: HeaderMap,
 ) -> Result<Response, (StatusCode, String)> {
     let bad = |why: String| (StatusCode::BAD_REQUEST, why + "\n");
-    let hint = "; ask for from_ms, to_ms, metrics and points, or nothing";
+    let hint = "; ask for from_ms, to_ms, metrics and points or resolution_ms, or nothing";
     let query = parsed(&uri).map_err(|error| bad(error.body_text() + hint))?;
     let request = query.understood(app.hub.now_ms()).map_err(bad)?;
     // What it tells of processes are the events, which everybody gets.
     let view = View::of(peer).await;
-    let SpanRequest { from_ms, to_ms, points, .. } = request;
-    let subject = Resource::History { from_ms, to_ms, points, metrics: request.wanted.ids() };
+    let SpanRequest { from_ms, to_ms, points, resolution_ms, .. } = request;
+    let subject = Resource::History { from_ms, to_ms, points, resolution_ms, metrics: request.wanted.ids() };
     Ok(respond(&app, &headers, peer.who(), view, subject, JSON, move |hub| to_json(&hub.span(&request))).await)
 }
 
@@ -69,10 +71,20 @@ impl HistoryQuery {
             let times = "both are milliseconds since 1970-01-01 UTC";
             return Err(format!("from_ms={from_ms} is not before to_ms={to_ms}; {times}, and now is {now_ms}"));
         }
+        let (least, most) = POINTS.into_inner();
         let points = self.points.unwrap_or(USUAL_POINTS);
         if !POINTS.contains(&points) {
-            let (least, most) = POINTS.into_inner();
             return Err(format!("points={points} is not served; ask for {least} to {most}"));
+        }
+        if let Some(resolution_ms) = self.resolution_ms {
+            let many = (to_ms - from_ms).checked_div(resolution_ms).unwrap_or(u64::MAX);
+            if many > most.into() {
+                return Err(format!(
+                    "resolution_ms={resolution_ms} is more than {most} points of this span; ask for a shorter span, or \
+                     for {} ms and more",
+                    (to_ms - from_ms).div_ceil(most.into())
+                ));
+            }
         }
         let wanted = match &self.metrics {
             None => Wanted::overview(),
@@ -89,7 +101,7 @@ impl HistoryQuery {
                  /api/v1/snapshot?history_s={reach_s}&metrics=processes.memory_bytes"
             ));
         }
-        Ok(SpanRequest { from_ms, to_ms, points, wanted })
+        Ok(SpanRequest { from_ms, to_ms, points, resolution_ms: self.resolution_ms, wanted })
     }
 }
 
@@ -110,7 +122,7 @@ mod tests {
     fn what_is_not_there_is_refused_with_what_is() {
         let query = |from_ms, to_ms, metrics: Option<&str>, points| {
             let metrics = metrics.map(ToOwned::to_owned);
-            HistoryQuery { from_ms, to_ms, metrics, points }.understood(NOW_MS)
+            HistoryQuery { from_ms, to_ms, metrics, points, resolution_ms: None }.understood(NOW_MS)
         };
         for (query, words) in [
             (query(Some(5), Some(5), None, None), "from_ms=5 is not before to_ms=5"),
@@ -122,6 +134,18 @@ mod tests {
         ] {
             let error = query.unwrap_err();
             assert!(error.contains(words), "{error}");
+        }
+        let fine = |resolution_ms| {
+            let query =
+                HistoryQuery { from_ms: Some(0), resolution_ms: Some(resolution_ms), ..HistoryQuery::default() };
+            query.understood(NOW_MS)
+        };
+        assert_eq!(fine(2000).unwrap().resolution_ms, Some(2000));
+        for resolution_ms in [0, 1999] {
+            assert!(
+                fine(resolution_ms).unwrap_err().contains("ask for a shorter span, or for 2000 ms"),
+                "{resolution_ms}"
+            );
         }
         let asked = |query: &str| parsed(&format!("/api/v1/history?{query}").parse().unwrap());
         assert_eq!(asked("from_ms=5&points=9&1795493859530").unwrap().points, Some(9), "as JupyterLab asks");

@@ -29,6 +29,7 @@ pub(crate) enum Resource {
         from_ms: u64,
         to_ms: u64,
         points: u32,
+        resolution_ms: Option<u64>,
         metrics: Vec<String>,
     },
     Answers,
@@ -39,6 +40,7 @@ pub(crate) enum Resource {
     /// `/metrics`, with gpumon's own names or those of dcgm-exporter.
     Metrics {
         dcgm: bool,
+        with_processes: bool,
     },
     Page(String),
 }

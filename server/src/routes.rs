@@ -16,6 +16,7 @@ use tower_http::{set_header::SetResponseHeaderLayer, timeout::TimeoutLayer};
 use crate::{
     alerts, answers,
     app::AppState,
+    cells,
     guard::{self, Access},
     jobs, marks, metrics, page, past, pause, peer, replay, runs, snapshot, stream, usage,
 };
@@ -33,6 +34,7 @@ pub(crate) fn router(state: AppState, access: Access) -> Router {
         .merge(changing)
         .merge(runs::router(&state))
         .merge(marks::router(&state))
+        .merge(cells::router(&state))
         .merge(replay::routes::router(&state))
         .merge(alerts::router())
         .route("/", get(page::index))

@@ -11,20 +11,30 @@ use tokio::sync::watch;
 /// What the clients ask for, and what follows for the collector.
 #[derive(Debug)]
 pub(crate) struct SamplingInterval {
+    wanted: Mutex<Wanted>,
+    interval: watch::Sender<Duration>,
+}
+
+#[derive(Debug)]
+struct Wanted {
     /// Without anybody who asks. It is never slower than this, for history and `/metrics` need it too.
     base: Duration,
-    requested: Mutex<BTreeMap<Duration, usize>>,
-    interval: watch::Sender<Duration>,
+    requested: BTreeMap<Duration, usize>,
 }
 
 impl SamplingInterval {
     pub(crate) fn new(base: Duration) -> Arc<Self> {
-        Arc::new(Self { base, requested: Mutex::default(), interval: watch::Sender::new(base) })
+        let wanted = Mutex::new(Wanted { base, requested: BTreeMap::new() });
+        Arc::new(Self { wanted, interval: watch::Sender::new(base) })
     }
 
     /// The interval where nobody asks for another.
     pub(crate) fn base(&self) -> Duration {
-        self.base
+        self.wanted.lock().unwrap_or_else(PoisonError::into_inner).base
+    }
+
+    pub(crate) fn set_base(&self, base: Duration) {
+        self.change(|wanted| wanted.base = base);
     }
 
     pub(crate) fn interval(&self) -> watch::Receiver<Duration> {
@@ -37,15 +47,22 @@ impl SamplingInterval {
     }
 
     fn replace(&self, old: Option<Duration>, new: Option<Duration>) {
-        let mut requested = self.requested.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = old.and_then(|old| requested.get_mut(&old)) {
-            *count -= 1;
-        }
-        if let Some(new) = new {
-            *requested.entry(new).or_default() += 1;
-        }
-        requested.retain(|_, count| *count > 0);
-        let interval = requested.keys().next().map_or(self.base, |smallest| self.base.min(*smallest));
+        self.change(|Wanted { requested, .. }| {
+            if let Some(count) = old.and_then(|old| requested.get_mut(&old)) {
+                *count -= 1;
+            }
+            if let Some(new) = new {
+                *requested.entry(new).or_default() += 1;
+            }
+            requested.retain(|_, count| *count > 0);
+        });
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Wanted)) {
+        let mut wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
+        change(&mut wanted);
+        let Wanted { base, requested } = &*wanted;
+        let interval = requested.keys().next().map_or(*base, |smallest| *smallest.min(base));
         // Still under the lock, so that two changes arrive in the order in which they were made.
         self.interval.send_if_modified(|known| std::mem::replace(known, interval) != interval);
     }
@@ -93,5 +110,10 @@ mod tests {
         assert_eq!(*interval.borrow_and_update(), MS(250));
         same.set(None);
         assert_eq!(*interval.borrow_and_update(), MS(1000));
+        slow.set(Some(MS(500)));
+        shared.set_base(MS(2000));
+        assert_eq!((*interval.borrow_and_update(), shared.base()), (MS(500), MS(2000)), "a client asks for more");
+        shared.set_base(MS(200));
+        assert_eq!(*interval.borrow_and_update(), MS(200));
     }
 }

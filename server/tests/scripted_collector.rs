@@ -10,7 +10,9 @@ use futures_util::{SinkExt, StreamExt};
 use gpumon_probe::model::{
     Absence, Board, Gpu, GpuDetails, Inventory, Platform, Reading, Record, SourceKind, Trace, TraceMetric,
 };
-use gpumon_server::{Readings, Settings, listen::Listener, runs::RunSettings, supervisor::Collector};
+use gpumon_server::{
+    Live, Readings, Settings, alerts::AlertSettings, listen::Listener, runs::RunSettings, supervisor::Collector,
+};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::{net::TcpStream, time::timeout};
@@ -54,15 +56,14 @@ impl Server {
         };
         let runs = RunSettings {
             worker: gpumon_workload::parent::WorkerCommand { program: "/bin/false".into(), arguments: Vec::new() },
-            allowed_for_all: false,
         };
         let settings = Settings {
             readings: Readings::Collector(collector),
-            process_metrics: false,
+            live: Live::default().fixed(),
             public_origins: Vec::new(),
             runs,
             history: None,
-            alerts: None,
+            alerts: AlertSettings::default(),
             kubelet: None,
         };
         tokio::spawn(gpumon_server::run(vec![listener], settings, std::future::pending()));

@@ -20,7 +20,7 @@ POINTS = 600
 
 
 def filled(folder):
-    """30 days of 8 GPUs."""
+    """30 days of 8 GPUs, and of their processes."""
     command = ["cargo", "run", "--quiet", "--release", "--locked", "--package", "gpumon-history", "--example", "fill", folder]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     if done.returncode:
@@ -35,6 +35,7 @@ def spans(_):
         per_value = size["bytes"] / size["values"]
         each = f"{megabytes:.0f} MB, {per_value:.1f} bytes per field (mean, least, largest) of {size['rows']} rows"
         row("history of 30 days of 8 GPUs on disk, all fields", "<= 600 MB", each, megabytes <= 600)
+        row("  events beside it", "hundreds of thousands", f"{size['events']}, {size['event_bytes'] / 1e6:.0f} MB", size["events"] >= 200_000)
         with machine.serve("--data-dir", folder):
             time.sleep(2)
             for hours, name, target in [(1, "an hour", 50), (24, "a day", 50), (7 * 24, "a week", 150), (30 * 24, "a month", 150)]:
@@ -51,6 +52,8 @@ def spans(_):
                 row(f"  one field of 8 GPUs over {name}, from disk to JSON", f"<= {target} ms", measured, median <= target)
                 if not (POINTS / 2 <= points <= POINTS + 1 and len(answer["gpus"]) >= 8):
                     row("    points, GPUs", f"{POINTS}, 8", f"{points}, {len(answer['gpus'])}", False)
+                if len(answer["events"]) < min(1000, hours * 300):
+                    row("    events", "up to 1000", len(answer["events"]), False)
 
 
 def cost(seconds):

@@ -56,14 +56,15 @@ def peers():
 
 
 # All that top can be told to show of processes.
-EVERYTHING = """tree = true
+EVERYTHING = """[top]
+tree = true
 columns = ["gpu", "pid", "user", "kind", "memory", "share", "sm", "memory-busy", "encoder", "decoder", "cpu", "host-memory", "threads", "time", "what"]
 """
 
 
 def top(seconds):
     with Machine() as machine:
-        settings = machine.path / "top.toml"
+        settings = machine.path / "config.toml"
         settings.write_text(EVERYTHING)
         command = [GPUMON, "top", "--no-daemon", "--config", settings]
         environment = {**machine.environment, "TERM": "xterm-256color", "LC_ALL": "C.UTF-8"}

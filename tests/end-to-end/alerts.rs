@@ -177,6 +177,95 @@ async fn rules_are_read_anew_and_a_bad_file_changes_nothing() {
     assert_eq!(status(&server)["error"], json!(null));
 }
 
+#[tokio::test]
+async fn a_receiver_that_is_mended_hears_what_fires() {
+    let fake = Fake::new(HOT);
+    let (command, file) = log(&fake);
+    let hook = |url: &str| format!("{RULE}{command}[[webhook]]\nname = \"hook\"\nurl = \"{url}\"\n");
+    let (wrong, refused) = webhook(&[404, 404]);
+    let server = serve(&fake, &hook(&wrong));
+    refused.recv_timeout(PATIENCE).unwrap();
+    eventually("it is refused", || status(&server)["receivers"][0]["failed"] == 1);
+    let (right, requests) = webhook(&[]);
+    write(&fake, &hook(&right));
+    signal("-HUP", server.child.id());
+    let (_, body) = requests.recv_timeout(PATIENCE).unwrap();
+    assert_eq!((&body["what"], &body["rule"]), (&json!("alert_firing"), &json!("hot")));
+    eventually("it is counted", || status(&server)["receivers"][0]["sent"] == 1);
+    assert_eq!(received(&file).len(), 1, "the other knows");
+}
+
+#[test]
+fn a_restart_sends_nothing_again_and_takes_back_what_ended_meanwhile() {
+    let fake = Fake::new(HOT);
+    let (command, file) = log(&fake);
+    let rules = write(&fake, &format!("{RULE}{command}"));
+    let data = fake.path("data");
+    let arguments = ["--interval-ms", "200", "--alerts", rules.to_str().unwrap(), "--data-dir", data.to_str().unwrap()];
+    let start = || Server::over(&fake, &arguments);
+    let is_kept = || fs::read_to_string(data.join("alerts.json")).is_ok_and(|text| text.contains("\"log\""));
+    let server = start();
+    eventually("it fires", || received(&file).len() == 1);
+    eventually("it is known who was told", is_kept);
+    // Killed, not asked to end.
+    drop(server);
+    let mut server = start();
+    eventually("it fires as before", || status(&server)["rules"][0]["active"][0]["state"] == "firing");
+    let seq = |server: &Server| server.get("/api/v1/snapshot").json()["sample"]["seq"].as_u64().unwrap_or(0);
+    eventually("samples have come", || seq(&server) > 10);
+    assert_eq!(received(&file).len(), 1, "{:?}", received(&file));
+    server.terminate();
+
+    fs::write(fake.path("scenario.toml"), HOT.replace("95", "40")).unwrap();
+    let server = start();
+    eventually("its end is told", || received(&file).len() == 2);
+    assert_eq!(received(&file)[1]["what"], "alert_resolved");
+    eventually("that is known, too", || !is_kept());
+    drop(server);
+    // What is no such file is replaced.
+    fs::write(data.join("alerts.json"), "{").unwrap();
+    fs::write(fake.path("scenario.toml"), HOT).unwrap();
+    let _server = start();
+    eventually("it fires anew", || received(&file).len() == 3);
+    eventually("it is known who was told", is_kept);
+}
+
+#[test]
+fn the_node_is_named_where_the_driver_has_never_answered() {
+    let fake = Fake::new("gpus = 1");
+    let (command, file) = log(&fake);
+    let rules = write(&fake, &format!("[[rule]]\nname = \"gone\"\nabsent = true\n{command}"));
+    let _server = Server::start(fake.gpumon(&[
+        "--nvml-lib",
+        "/no/such/library",
+        "serve",
+        "--listen",
+        "127.0.0.1:0",
+        "--alerts",
+        rules.to_str().unwrap(),
+    ]));
+    eventually("it fires", || !received(&file).is_empty());
+    let host = received(&file)[0]["host"].clone();
+    assert_eq!(host.as_str(), Some(&*rustix::system::uname().nodename().to_string_lossy()));
+}
+
+#[test]
+fn a_file_that_cannot_be_read_to_its_end_holds_up_nothing() {
+    let fake = Fake::new(WARMING);
+    let (command, file) = log(&fake);
+    let mut server = serve(&fake, &format!("{RULE}{command}"));
+    eventually("it fires", || received(&file).len() == 1);
+    // Nobody ever writes to it.
+    let pipe = fake.path("url");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    write(&fake, &format!("{RULE}{command}[[webhook]]\nname = \"hook\"\nurl_file = {pipe:?}\n"));
+    signal("-HUP", server.child.id());
+    eventually("its end is told", || received(&file).len() == 2);
+    assert_eq!(status(&server)["error"], json!(null));
+    let (ended, _) = server.terminate();
+    assert!(ended.success(), "{ended}");
+}
+
 #[test]
 fn in_silence_nobody_is_notified() {
     let fake = Fake::new(WARMING);

@@ -65,7 +65,8 @@ fn nothing_of_a_machine_with_a_server_and_real_processes_gives_anybody_away() {
     let fake = Fake::new("");
     let folder = fake.path("home of zoe/top secret");
     fs::create_dir_all(folder.join("gpumon")).unwrap();
-    fs::write(folder.join("gpumon/top.toml"), "# hunter2\ntheme = \"light\"\nhunter3 = \"hunter4\"\n").unwrap();
+    let settings = "# hunter2\n[serve]\nalerts = \"hunter3\"\n[top]\ntheme = \"light\"\nhunter3 = \"hunter4\"\n";
+    fs::write(folder.join("gpumon/config.toml"), settings).unwrap();
     let program = folder.join("se[cr]et+x");
     fs::copy("/bin/sleep", &program).unwrap();
     let mut process = Command::new(&program).args(["600", "0.001"]).stdin(Stdio::null()).spawn().unwrap();
@@ -114,9 +115,14 @@ fn nothing_of_a_machine_with_a_server_and_real_processes_gives_anybody_away() {
     assert!(environment.contains(&format!("CUDA_VISIBLE_DEVICES={uuid}\n")), "{environment}");
     assert!(environment.contains("NVIDIA_API_KEY is set\n"), "{environment}");
     assert!(environment.contains("LD_LIBRARY_PATH=path-"), "{environment}");
+    let settings = &files["config.toml"];
     assert!(
-        files["top.toml"].contains("theme = \"light\"\n") && files["top.toml"].lines().next().unwrap().ends_with(": 1")
+        settings.contains("top.theme = \"light\"\n# ") || settings.ends_with("top.theme = \"light\"\n"),
+        "{settings}"
     );
+    assert!(settings.contains("# serve.alerts is set\n"), "{settings}");
+    assert!(settings.lines().next().unwrap().ends_with(": 1"), "{settings}");
+    assert!(files["doctor.txt"].contains("settings") && files["doctor.txt"].contains("has 1 mistake"));
     assert_eq!(json("versions.json")["gpumon"], env!("CARGO_PKG_VERSION"));
     assert!(json("versions.json")["libc"].as_str().unwrap().starts_with("glibc 2."));
     assert!(json("doctor.json")["checks"].as_array().unwrap().len() > 5);

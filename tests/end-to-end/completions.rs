@@ -128,7 +128,7 @@ fn nothing_is_registered_for_nvidia_smi() {
 #[test]
 fn the_manual_tells_of_every_option_and_field() {
     let page = stdout(&gpumon(&["man", "smi"]).output().unwrap());
-    let synopsis = "gpumon smi\\fR [\\-\\-source <SOURCE>] [\\-\\-nvml\\-lib <PATH>] [\\-\\-no\\-daemon] [ARGUMENTS]";
+    let synopsis = "gpumon smi\\fR [\\-\\-source <SOURCE>] [\\-\\-nvml\\-lib <PATH>] [\\-\\-config <FILE>] [\\-\\-no\\-daemon] [ARGUMENTS]";
     assert!(page.contains(synopsis), "gpumon's own options stand first: {page}");
     let help = stdout(&gpumon(&["smi", "--help-query-gpu"]).output().unwrap());
     let names: Vec<&str> =

@@ -3,6 +3,7 @@
 use std::{
     fs::{self, File},
     io::{BufRead, BufReader, Write},
+    path::Path,
     process::{self, Stdio},
     thread,
     time::Duration,
@@ -164,16 +165,60 @@ pub(crate) fn a_gpu_that_is_hardly_used_is_told_with_both_numbers() {
 pub(crate) fn a_gpu_on_which_nothing_moves_is_told_of_and_what_looks_alike_is_not() {
     let scenario =
         fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fake-nvml/scenarios/hang.toml")).unwrap();
+    let (debugger, traced) = debugged();
+    let mut sleeper = process::Command::new("sleep").arg("600").spawn().unwrap();
+    // Until somebody waits for it, it is a zombie.
+    let ended = process::Command::new("true").spawn().unwrap();
+    let process =
+        |gpu: u32, pid: u32, more: &str| format!("[[process]]\ngpu = {gpu}\npid = {pid}\nmemory = \"3 GiB\"\n{more}");
+    let scenario = scenario.replace("gpus = 6", "gpus = 8").replace("pid = 5000000", &format!("pid = {traced}"))
+        + &process(6, sleeper.id(), "sm_percent = 100\nwaits = true\n")
+        + &process(7, ended.id(), "");
     let records = Fake::new(&scenario).collect(&["--count", "126", "--interval-ms", "1000"]);
     let sample = records.last("sample");
-    let is_told = |name: &str| (0..6).filter(|gpu| has_condition(sample, *gpu, name)).collect::<Vec<_>>();
-    // Through the library, nothing tells of GPU 3 that its program is under a debugger.
-    assert_eq!((is_told("suspected_hang"), is_told("held_by_nobody")), (vec![0, 1, 3], vec![5]));
+    let is_told = |name: &str| (0..8).filter(|gpu| has_condition(sample, *gpu, name)).collect::<Vec<_>>();
+    // GPU 3 is that of the program under a debugger, and GPU 6 does the same without one.
+    assert_eq!(sample["gpus"][3]["processes"][0]["traced"], true);
+    assert_eq!(is_told("suspected_hang"), [0, 1, 6]);
+    // From within a container, nobody knows that a process has ended.
+    let sees_all = fs::read_link("/proc/self/ns/pid").unwrap() == Path::new("pid:[4026531836]");
+    let nobodys: &[usize] = if sees_all { &[5, 7] } else { &[5] };
+    assert_eq!(is_told("held_by_nobody"), nobodys);
+    drop(debugger);
+    sleeper.kill().unwrap();
+    for mut child in [sleeper, ended] {
+        child.wait().unwrap();
+    }
     let began: Vec<_> = records.of("event").filter(|event| event["what"] == "condition_began").collect();
     let hangs = began.iter().find(|event| event["condition"] == "suspected_hang").unwrap();
     assert!(hangs["text"].as_str().unwrap().starts_with("Suspected hang: the kernels of "), "{hangs}");
     let ended: Vec<_> = records.of("event").filter(|event| event["what"] == "condition_ended").collect();
     assert!(ended.iter().all(|event| event["condition"] == "hardly_used"), "it says less: {ended:?}");
+}
+
+/// A debugger and the process to which it is attached; both end with the pipe to the debugger.
+fn debugged() -> (process::ChildStdin, u32) {
+    let script = "import ctypes, subprocess, sys\n\
+                  child = subprocess.Popen(['sleep', '600'], stdout=subprocess.DEVNULL)\n\
+                  seize = 0x4206\n\
+                  ptrace = ctypes.CDLL(None, use_errno=True).ptrace\n\
+                  if ptrace(ctypes.c_long(seize), ctypes.c_long(child.pid), None, None) != 0:\n\
+                  \x20   sys.exit(f'ptrace: {ctypes.get_errno()}')\n\
+                  print(child.pid, flush=True)\n\
+                  sys.stdin.read()\n\
+                  child.kill()\n";
+    let mut debugger = process::Command::new("python3")
+        .args(["-c", script])
+        .stdin(process::Stdio::piped())
+        .stdout(process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut pid = String::new();
+    BufReader::new(debugger.stdout.take().unwrap()).read_line(&mut pid).unwrap();
+    let pid = pid.trim().parse().unwrap_or_else(|_| panic!("{:?}", debugger.wait()));
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    assert!(status.contains(&format!("TracerPid:\t{}\n", debugger.id())), "{status}");
+    (debugger.stdin.take().unwrap(), pid)
 }
 
 #[test]

@@ -87,7 +87,11 @@ fn what_was_before_a_server_that_was_killed_is_there_for_the_next() {
     assert!(last_ms + 10_000 + 11_000 > killed_ms, "ten seconds are lost at most, and those in progress");
     assert!(span["events"].as_array().unwrap().iter().any(|event| event["text"] == "epoch 3"), "{span}");
     let snapshot = server.get("/api/v1/snapshot?history_s=600&metrics=power.draw_watts").json();
-    assert!(snapshot["history"]["times_ms"][0].as_u64().unwrap() < killed_ms, "charts go on from there");
+    let history = &snapshot["history"];
+    assert!(history["times_ms"][0].as_u64().unwrap() < killed_ms, "charts go on from there");
+    assert!(history["means"].as_u64().is_some_and(|means| means > 0), "{history}");
+    // Where a span begins before the restart, all of it is of ten seconds: nothing lies further apart than that.
+    assert_eq!(span["resolution_ms"], 10_000, "{span}");
     assert!(snapshot["events"].as_array().unwrap().iter().any(|event| event["text"] == "epoch 3"), "and events");
 
     // Asked to end, it writes what it has of the ten seconds in progress.
@@ -101,6 +105,20 @@ fn what_was_before_a_server_that_was_killed_is_there_for_the_next() {
         let times: Vec<_> = span["times_ms"].as_array().unwrap().iter().map(|at| at.as_u64().unwrap()).collect();
         times.iter().any(|at| *at <= asked_ms && at + 10_000 > asked_ms)
     });
+}
+
+#[test]
+fn ten_seconds_are_on_disk_when_they_are_over_however_rare_samples_are() {
+    let fake = Fake::new("gpus = 1");
+    let folder = folder(&fake);
+    let server = Server::over(&fake, &["--interval-ms", "60000", "--data-dir", &folder]);
+    eventually("it is ready", || server.get("/readyz").status == 200);
+    let sample = server.get("/api/v1/snapshot").json()["sample"]["seq"].clone();
+    eventually("it is on disk", || {
+        Database::open_to_read(&fake.path(FOLDER))
+            .is_ok_and(|database| database.tiers().is_ok_and(|tiers| !tiers.is_empty()))
+    });
+    assert_eq!(server.get("/api/v1/snapshot").json()["sample"]["seq"], sample, "before there is another");
 }
 
 #[test]

@@ -61,9 +61,8 @@ class SetupGpumon(unittest.TestCase):
     def test_it_starts_the_program_of_this_environment_on_a_socket(self) -> None:
         process = setup_gpumon()
         socket = "/run/user/1000/s"
-        with mock.patch.dict(os.environ, {"GPUMON_DATA_DIR": "none"}):
-            command = [part.format(unix_socket=socket) for part in process["command"](socket)]
-        self.assertEqual(command, [gpumon.find_gpumon_bin(), "serve", "--socket", socket, "--exit-with-parent"])
+        command = [part.format(unix_socket=socket) for part in process["command"](socket)]
+        self.assertEqual(command[:5], [gpumon.find_gpumon_bin(), "serve", "--socket", socket, "--exit-with-parent"])
         self.assertTrue(process["unix_socket"])
         self.assertFalse(process["update_last_activity"])
 
@@ -73,16 +72,25 @@ class SetupGpumon(unittest.TestCase):
         expected = ["replay", "/data/{a}.gz", "--serve", "--socket", "s", "--exit-with-parent"]
         self.assertEqual(command[1:], expected)
 
+    def test_the_panel_learns_that_there_are_alert_rules(self) -> None:
+        def address(**variables: str) -> str:
+            with mock.patch.dict(os.environ, variables, clear=True):
+                return setup_gpumon()["launcher_entry"]["path_info"]
+
+        self.assertEqual(address(GPUMON_ALERTS="/etc/gpumon/alerts.toml"), "gpumon/?alerts")
+        self.assertEqual(address(), "gpumon/")
+        self.assertEqual(address(GPUMON_ALERTS=""), "gpumon/")
+        self.assertEqual(address(GPUMON_ALERTS="a", GPUMON_REPLAY="b"), "gpumon/", "a recording has none")
+
     def test_history_is_kept_in_the_users_state_folder(self) -> None:
         def folder(**variables: str) -> list[str]:
             with mock.patch.dict(os.environ, variables, clear=True):
                 command = setup_gpumon()["command"]("s")
             return [part.format(unix_socket="s") for part in command][5:]
 
-        self.assertEqual(folder(HOME="/home/ana"), ["--data-dir", "/home/ana/.local/state/gpumon"])
-        self.assertEqual(folder(HOME="/home/ana", XDG_STATE_HOME="/state/{ana}"), ["--data-dir", "/state/{ana}/gpumon"])
-        self.assertEqual(folder(HOME="/home/ana", XDG_STATE_HOME="state"), ["--data-dir", "/home/ana/.local/state/gpumon"])
-        self.assertEqual(folder(HOME="/home/ana", GPUMON_DATA_DIR="/data"), [], "the program reads it itself")
+        self.assertEqual(folder(HOME="/home/ana"), ["--default-data-dir", "/home/ana/.local/state/gpumon"])
+        self.assertEqual(folder(HOME="/home/ana", XDG_STATE_HOME="/state/{ana}"), ["--default-data-dir", "/state/{ana}/gpumon"])
+        self.assertEqual(folder(HOME="/home/ana", XDG_STATE_HOME="state"), ["--default-data-dir", "/home/ana/.local/state/gpumon"])
 
     def test_a_path_with_braces_stays_as_it_is(self) -> None:
         with mock.patch("gpumon.jupyter.find_gpumon_bin", return_value="/opt/{env}/bin/gpumon"):

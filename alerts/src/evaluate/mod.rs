@@ -5,24 +5,30 @@
 
 mod observe;
 mod place;
+mod saved;
+mod since_start;
 mod status;
 mod window;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use gpumon_probe::{
-    derive::Clock,
+    derive::{Clock, ConditionSettings},
     model::{Event, EventKind, FiringAlert, Inventory, Sample},
 };
 use jiff::tz::TimeZone;
 
-use self::place::{Place, PlaceState};
+use self::{
+    place::{Place, PlaceState},
+    since_start::SinceStart,
+};
 use crate::{
     notify::Notification,
     rules::{AlertRules, Quiet, Rule},
     status::Status,
 };
 
+pub use saved::SavedAlert;
 pub use status::{PlaceStatus, RuleState, RuleStatus};
 
 /// What is known at a moment.
@@ -34,6 +40,8 @@ pub struct Readings<'a> {
     pub inventory: Option<&'a Inventory>,
     /// Whether GPUs are read at all: nothing counts during a pause, or before the first sample.
     pub is_watched: bool,
+    /// When what reads them was started, which then knows of no condition; any other number is another start.
+    pub started_ms: u64,
 }
 
 /// What has become of it.
@@ -50,9 +58,11 @@ pub struct Outcome {
 pub struct Evaluator {
     clock: Clock,
     zone: TimeZone,
+    conditions: ConditionSettings,
+    since_start: SinceStart,
     rules: Vec<Watched>,
     /// Of rules that are no more.
-    dropped: Vec<(Rule, PlaceState)>,
+    dropped: Vec<PlaceState>,
 }
 
 /// A rule, and how it is.
@@ -65,16 +75,24 @@ struct Watched {
 }
 
 impl Evaluator {
-    /// Rules of which nothing is known yet. Hours of the day are those of this time zone.
-    pub fn new(rules: &AlertRules, zone: TimeZone) -> Self {
-        let mut evaluator = Self { clock: Clock::default(), zone, rules: Vec::new(), dropped: Vec::new() };
-        evaluator.replace(rules);
+    /// Rules of which nothing is known yet. Hours of the day are those of this time zone, and conditions are found with
+    /// these settings.
+    pub fn new(rules: &AlertRules, zone: TimeZone, conditions: ConditionSettings) -> Self {
+        let mut evaluator = Self {
+            clock: Clock::default(),
+            zone,
+            conditions,
+            since_start: SinceStart::default(),
+            rules: Vec::new(),
+            dropped: Vec::new(),
+        };
+        evaluator.replace(rules, &BTreeSet::new());
         evaluator
     }
 
-    /// Takes other rules. One that watches for the same as before under its name goes on; what fires of the others is
+    /// Takes other rules; of their receivers, these know nothing of what fires, and are told. One that watches for the same as before under its name goes on; what fires of the others is
     /// resolved by the next [`Self::update`].
-    pub fn replace(&mut self, rules: &AlertRules) {
+    pub fn replace(&mut self, rules: &AlertRules, new_receivers: &BTreeSet<String>) {
         let mut known = std::mem::take(&mut self.rules);
         for rule in &rules.rules {
             let same = known.iter().position(|old| old.rule.name == rule.name && old.rule.check == rule.check);
@@ -84,9 +102,9 @@ impl Evaluator {
                 None => Watched { rule: rule.clone(), places: BTreeMap::new(), silenced_until_ms: None },
             });
         }
-        for Watched { rule, places, .. } in known {
-            self.dropped.extend(places.into_values().map(|state| (rule.clone(), state)));
-        }
+        self.dropped.extend(known.into_iter().flat_map(|watched| watched.places.into_values()));
+        let states = self.rules.iter_mut().flat_map(|watched| watched.places.values_mut());
+        states.chain(&mut self.dropped).for_each(|state| state.forget_told(new_receivers));
     }
 
     /// Silences a rule until this moment, or ends that with `None`; false where there is no rule of this name.
@@ -99,8 +117,9 @@ impl Evaluator {
     pub fn update(&mut self, readings: &Readings<'_>, now_ms: u64) -> Outcome {
         let mut outcome = Outcome::default();
         let now = self.clock.advance(now_ms, readings.is_watched);
-        for (rule, mut state) in std::mem::take(&mut self.dropped) {
-            state.end(now_ms, &mut outcome, &rule.notify);
+        self.since_start.update(readings, now);
+        for mut state in std::mem::take(&mut self.dropped) {
+            state.end(now_ms, &mut outcome);
         }
         for watched in &mut self.rules {
             watched.silenced_until_ms = watched.silenced_until_ms.filter(|until_ms| *until_ms > now_ms);
@@ -108,12 +127,19 @@ impl Evaluator {
             let Watched { rule, places, .. } = watched;
             if readings.is_watched {
                 let there: BTreeSet<Place> = observe::places(&rule.check, readings).collect();
-                for (place, mut state) in places.extract_if(.., |place, _| !there.contains(place)) {
-                    drop(place);
-                    state.end(now_ms, &mut outcome, &rule.notify);
+                // What there is may not be known yet.
+                let inventory = readings.inventory;
+                let is_over = |place: &Place, state: &mut PlaceState| {
+                    inventory.is_some() && (!there.contains(place) || state.is_of_another(place, inventory))
+                };
+                for (_, mut state) in places.extract_if(.., is_over) {
+                    state.end(now_ms, &mut outcome);
                 }
                 for place in there {
                     let state = places.entry(place.clone()).or_insert_with(|| PlaceState::new(&rule.check));
+                    if self.since_start.may_be_unfound(&rule.check, &place, readings, &self.conditions) {
+                        continue;
+                    }
                     let seen = observe::observe(&rule.check, &place, readings, state);
                     state.apply(rule, &place, readings, seen, now, &mut outcome);
                 }

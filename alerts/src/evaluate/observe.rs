@@ -3,7 +3,7 @@
 use gpumon_probe::{
     derive::Observation,
     model::{
-        Gpu, GpuSample, Health,
+        Condition, Gpu, GpuSample, Health, Severity,
         fields::{GPU_FIELDS, HOST_FIELDS},
     },
 };
@@ -26,6 +26,8 @@ pub(super) enum Met {
     Absence(String),
     /// A condition, in its own words.
     Condition(String),
+    /// Something, before the program's start.
+    Earlier,
 }
 
 impl Met {
@@ -36,8 +38,8 @@ impl Met {
             }
             (Self::Absence(why), Watch::Absent(subject)) => describe::met_absence(check, *subject, why),
             (Self::Condition(text), _) => text.trim_end_matches('.').to_owned(),
-            // What is met is of what is watched for.
-            (Self::Value(_) | Self::Absence(_), _) => String::new(),
+            // What is met is of what is watched for, and an alert of earlier has its text.
+            (Self::Value(_) | Self::Absence(_) | Self::Earlier, _) => String::new(),
         }
     }
 }
@@ -86,14 +88,16 @@ pub(super) fn observe(
         Watch::Value { subject, bound, rate } => {
             let value = value(*subject, *bound, gpu, readings);
             let at_ms = sample.map(|sample| sample.at_ms);
-            let value = match (rate, &mut state.window) {
+            let compared = match (rate, &mut state.window) {
                 (Some(Rate { per, .. }), Some(window)) => {
                     window.push(at_ms, value);
                     window.per_second().map(|change| change * per.seconds())
                 }
                 _ => value,
             };
-            match value {
+            match compared {
+                // Behind a start or a gap, a rate is known only when half of its window is.
+                None if value.is_some() => Observation::Inconclusive,
                 None => Observation::Unknown,
                 Some(value) if bound.is_beyond(value, state.lasts()) => Observation::Active(Met::Value(value)),
                 Some(_) => Observation::Inactive,
@@ -105,14 +109,17 @@ pub(super) fn observe(
         },
         Watch::Condition { kind, min_severity } => {
             let Some(gpu) = gpu else { return Observation::Unknown };
-            // The worst first.
-            let met = gpu.conditions.iter().find(|condition| {
-                condition.severity >= *min_severity
-                    && kind.is_none_or(|kind| describe::condition_tag(&condition.kind) == kind)
-            });
+            let met = condition(gpu, *kind, *min_severity);
             met.map_or(Observation::Inactive, |met| Observation::Active(Met::Condition(met.text.clone())))
         }
     }
+}
+
+/// The worst of a GPU's conditions that counts.
+pub(super) fn condition<'a>(gpu: &'a GpuSample, kind: Option<&str>, least: Severity) -> Option<&'a Condition> {
+    gpu.conditions
+        .iter()
+        .find(|condition| condition.severity >= least && (kind.is_none() || condition.kind.tag() == kind))
 }
 
 impl Bound {

@@ -1,9 +1,12 @@
 //! How one rule is at one place.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use gpumon_probe::{
     derive::{Hysteresis, Moment, Observation},
     model::{Alert, FiringAlert, GpuRef, Inventory},
 };
+use serde::{Deserialize, Serialize};
 
 use super::{Outcome, Readings, observe::Met, window::Window};
 use crate::{
@@ -12,7 +15,8 @@ use crate::{
 };
 
 /// Where a rule holds or not.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(super) enum Place {
     /// The machine, or all of its GPUs where none is known.
     Machine,
@@ -28,8 +32,8 @@ pub(super) struct PlaceState {
     /// Of a rule over a rate.
     pub(super) window: Option<Window>,
     firing: Option<FiringAlert>,
-    /// The alert that receivers were told to fire last, and when.
-    told: Option<(FiringAlert, u64)>,
+    /// The alert that each receiver was told to fire last, and when.
+    told: BTreeMap<String, (FiringAlert, u64)>,
 }
 
 impl PlaceState {
@@ -39,7 +43,40 @@ impl PlaceState {
             _ => None,
         };
         let hysteresis = Hysteresis::new(check.for_ms, check.clear_for_ms);
-        Self { hysteresis, window, firing: None, told: None }
+        Self { hysteresis, window, firing: None, told: BTreeMap::new() }
+    }
+
+    /// How it was before the program's start: this alert fired or had, and receivers had been told so at these times.
+    pub(super) fn earlier(alert: &FiringAlert, fires: bool, told_ms: BTreeMap<String, u64>) -> Self {
+        Self {
+            hysteresis: Hysteresis::new(0, 0),
+            window: None,
+            firing: fires.then(|| alert.clone()),
+            told: told_ms.into_iter().map(|(name, told_ms)| (name, (alert.clone(), told_ms))).collect(),
+        }
+    }
+
+    /// Goes on with this check; what fires began at this moment.
+    pub(super) fn resumed(self, check: &Check, since: Moment) -> Self {
+        let mut state = Self { firing: self.firing, told: self.told, ..Self::new(check) };
+        if state.firing.is_some() {
+            state.hysteresis.resume(since, Met::Earlier);
+        }
+        state
+    }
+
+    /// The alert that fires, or that some were told to fire, and who was told when; `None` where there is none.
+    pub(super) fn told(&self) -> Option<(&FiringAlert, impl Iterator<Item = (&str, u64)>)> {
+        let newest = || self.told.values().max_by_key(|(_, told_ms)| *told_ms).map(|(alert, _)| alert);
+        let told = self.told.iter().map(|(name, (_, told_ms))| (name.as_str(), *told_ms));
+        Some((self.firing.as_ref().or_else(newest)?, told))
+    }
+
+    /// Whether it fires for another GPU than the one that has its index now.
+    pub(super) fn is_of_another(&self, place: &Place, inventory: Option<&Inventory>) -> bool {
+        let uuid = |gpu: Option<GpuRef>| gpu.and_then(|gpu| gpu.uuid);
+        let known = self.told().and_then(|(alert, _)| uuid(alert.gpu.clone()));
+        known.zip(uuid(gpu_ref(place, inventory))).is_some_and(|(known, now)| known != now)
     }
 
     /// Whether it fires.
@@ -85,7 +122,9 @@ impl PlaceState {
             }
             (Some((_, met)), Some(firing)) => {
                 // What was met is told as it is now, with the severity of rules that were loaded meanwhile.
-                firing.alert.text = text(rule, place, met);
+                if *met != Met::Earlier {
+                    firing.alert.text = text(rule, place, met);
+                }
                 firing.alert.severity = rule.severity;
             }
             (None, Some(_)) => {
@@ -105,31 +144,39 @@ impl PlaceState {
         if is_silenced {
             return;
         }
-        match (&self.firing, &self.told) {
-            (Some(firing), told) => {
-                let is_due = told.as_ref().is_none_or(|(_, told_ms)| {
-                    rule.repeat_ms.is_some_and(|repeat_ms| now_ms.saturating_sub(*told_ms) >= repeat_ms)
-                });
-                if is_due {
-                    outcome.notify(now_ms, firing, Status::Firing, &rule.notify);
-                    self.told = Some((firing.clone(), now_ms));
-                }
-            }
-            (None, Some((alert, _))) => {
-                outcome.notify(now_ms, alert, Status::Resolved, &rule.notify);
-                self.told = None;
-            }
-            (None, None) => {}
-        }
+        let Some(firing) = &self.firing else {
+            self.take_back(now_ms, outcome);
+            return;
+        };
+        let is_due = |told_ms: u64| {
+            // A clock that was set back does not put it off.
+            rule.repeat_ms.is_some_and(|repeat_ms| now_ms.abs_diff(told_ms) >= repeat_ms)
+        };
+        let is_told = |name: &&String| self.told.get(*name).is_some_and(|(_, told_ms)| !is_due(*told_ms));
+        let due: Vec<String> = rule.notify.iter().filter(|name| !is_told(name)).cloned().collect();
+        outcome.notify(now_ms, firing, Status::Firing, &due);
+        self.told.extend(due.into_iter().map(|name| (name, (firing.clone(), now_ms))));
+    }
+
+    /// These receivers know nothing of what fires.
+    pub(super) fn forget_told(&mut self, receivers: &BTreeSet<String>) {
+        self.told.retain(|name, _| !receivers.contains(name));
     }
 
     /// The rule or the place is no more.
-    pub(super) fn end(&mut self, now_ms: u64, outcome: &mut Outcome, receivers: &[String]) {
+    pub(super) fn end(&mut self, now_ms: u64, outcome: &mut Outcome) {
         if let Some(firing) = self.firing.take() {
             outcome.tell(now_ms, &firing, Status::Resolved);
         }
-        if let Some((alert, _)) = self.told.take() {
-            outcome.notify(now_ms, &alert, Status::Resolved, receivers);
+        self.take_back(now_ms, outcome);
+    }
+
+    /// Tells those who were told that it fires that it does no more.
+    fn take_back(&mut self, now_ms: u64, outcome: &mut Outcome) {
+        let told = std::mem::take(&mut self.told);
+        let receivers: Vec<String> = told.keys().cloned().collect();
+        if let Some((alert, _)) = told.into_values().max_by_key(|(_, told_ms)| *told_ms) {
+            outcome.notify(now_ms, &alert, Status::Resolved, &receivers);
         }
     }
 }

@@ -1,5 +1,6 @@
 //! GPUs whose timeline a test makes up, one tick at a time.
 
+use gpumon_probe::derive::ConditionSettings;
 use gpumon_probe::model::{Absence, EventKind, Gpu, GpuSample, Health, HostSample, Inventory, Reading, Sample};
 use jiff::tz::TimeZone;
 use serde_json::json;
@@ -14,6 +15,7 @@ pub(super) struct TestTimeline {
     pub(super) evaluator: Evaluator,
     pub(super) now_ms: u64,
     pub(super) step_ms: u64,
+    started_ms: u64,
     inventory: Inventory,
     /// What fired (`+`) and was resolved (`-`), with the second and the GPU.
     events: Vec<String>,
@@ -26,9 +28,10 @@ impl TestTimeline {
     pub(super) fn new(rules: &str) -> Self {
         let rules = parsed(rules);
         Self {
-            evaluator: Evaluator::new(&rules, TimeZone::UTC),
+            evaluator: Evaluator::new(&rules, TimeZone::UTC, ConditionSettings::default()),
             now_ms: START_MS,
             step_ms: 1000,
+            started_ms: 0,
             inventory: inventory(2),
             events: Vec::new(),
             notifications: Vec::new(),
@@ -36,7 +39,13 @@ impl TestTimeline {
     }
 
     pub(super) fn reload(&mut self, rules: &str) {
-        self.evaluator.replace(&parsed(rules));
+        self.reload_with(rules, &[]);
+    }
+
+    /// The same, with receivers who know nothing.
+    pub(super) fn reload_with(&mut self, rules: &str, new_receivers: &[&str]) {
+        let new_receivers = new_receivers.iter().map(|name| (*name).to_owned()).collect();
+        self.evaluator.replace(&parsed(rules), &new_receivers);
     }
 
     /// For so long, both GPUs are as in the example but for what `change` does to the first.
@@ -64,7 +73,7 @@ impl TestTimeline {
     }
 
     pub(super) fn tick(&mut self, sample: Option<&Sample>, is_watched: bool) {
-        let readings = Readings { sample, inventory: Some(&self.inventory), is_watched };
+        let readings = Readings { sample, inventory: Some(&self.inventory), is_watched, started_ms: self.started_ms };
         let outcome = self.evaluator.update(&readings, self.now_ms);
         let second = (self.now_ms - START_MS) / 1000;
         for event in outcome.events {
@@ -81,6 +90,11 @@ impl TestTimeline {
             let rule = notification.alert.alert.rule;
             self.notifications.push(format!("{second} {sign}{rule} {}", receivers.join(",")));
         }
+    }
+
+    /// From now on, another process reads the GPUs, which knows of no condition.
+    pub(super) fn replace_collector(&mut self) {
+        self.started_ms = self.now_ms;
     }
 
     /// The events since the last call.

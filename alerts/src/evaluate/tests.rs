@@ -171,11 +171,49 @@ fn a_condition_counts_from_its_severity_on() {
         }
     };
     let rule = |kind: &str| format!("condition = \"{kind}\"\nmin_severity = \"warning\"\nclear_for = \"0s\"");
-    for (kind, expected) in [("throttled", &["3 +a 0", "5 -a 0"][..]), ("any", &["3 +a 0", "5 -a 0"]), ("xid", &[])] {
+    for (kind, expected) in
+        [("throttled", &["1003 +a 0", "1005 -a 0"][..]), ("any", &["1003 +a 0", "1005 -a 0"]), ("xid", &[])]
+    {
         let mut timeline = TestTimeline::new(&rule(kind));
+        timeline.show(1000, |_| {});
         timeline.show(2, throttled(Severity::Notice)).show(2, throttled(Severity::Critical)).show(2, |_| {});
         assert_eq!(timeline.events(), expected, "{kind}");
     }
+}
+
+#[test]
+fn a_collector_that_is_replaced_ends_no_condition_that_it_has_not_had_time_to_find() {
+    let hangs = |sample: &mut GpuSample| {
+        let kind = ConditionKind::SuspectedHang {
+            power_watts: 120.0,
+            pids: vec![1],
+            waiting: Vec::new(),
+            differing: Vec::new(),
+        };
+        let text = "Suspected hang.".into();
+        sample.conditions.push(Condition { since_ms: 1, severity: Severity::Warning, text, kind });
+    };
+    let silent = |sample: &mut GpuSample| sample.health = Health::Hung { since_ms: 1 };
+    let rule = "condition = \"suspected_hang\"\nclear_for = \"60s\"";
+    let mut timeline = TestTimeline::new(rule);
+    timeline.show(5, hangs).replace_collector();
+    timeline.show(590, |_| {}).show(5, hangs);
+    assert_eq!(timeline.events(), ["1 +a 0"], "it is found again after ten minutes");
+    timeline.replace_collector();
+    timeline.show(300, silent).show(614, |_| {});
+    assert_eq!(timeline.events(), [""; 0], "a GPU that does not answer shows nothing");
+    timeline.show(62, |_| {});
+    assert_eq!(timeline.events(), ["1575 -a 0"], "it is not found again");
+    timeline.show(5, hangs).show(58, |_| {}).show(1, hangs).show(62, |_| {});
+    assert_eq!(timeline.events(), ["1577 +a 0", "1701 -a 0"], "a collector that runs for long knows");
+
+    // What has begun and does not fire yet goes on, too, but does not fire without being found.
+    let mut timeline = TestTimeline::new(&format!("{rule}\nfor = \"20s\""));
+    timeline.show(5, hangs).replace_collector();
+    timeline.show(300, |_| {});
+    assert_eq!(timeline.events(), [""; 0]);
+    timeline.show(1, hangs);
+    assert_eq!(timeline.events(), ["306 +a 0"]);
 }
 
 #[test]
@@ -224,6 +262,103 @@ fn rules_that_stay_go_on_and_others_are_resolved() {
     timeline.reload(&notifying(&HOT.replace("85", "86")));
     timeline.show(30, celsius(90.0));
     assert_eq!(timeline.events(), ["41 -a 0", "61 +a 0"], "it watches for something else");
+}
+
+#[test]
+fn a_receiver_that_is_mended_or_new_hears_what_fires_and_the_others_not_again() {
+    let receiver = |name: &str| format!("[[command]]\nname = \"{name}\"\ncommand = [\"true\"]\n");
+    let rules = |names: &[&str]| {
+        let receivers: String = names.iter().map(|name| receiver(name)).collect();
+        format!("{receivers}[[rule]]\nname = \"a\"\n{HOT}")
+    };
+    let mut timeline = TestTimeline::new(&rules(&["log", "slack"]));
+    timeline.show(30, celsius(90.0));
+    assert_eq!(timeline.notifications(), ["21 +a log,slack"]);
+    timeline.reload_with(&rules(&["log", "slack"]), &["slack"]);
+    timeline.show(5, celsius(90.0));
+    assert_eq!(timeline.notifications(), ["31 +a slack"]);
+    timeline.reload_with(&rules(&["log", "slack", "mail"]), &["mail"]);
+    timeline.show(5, celsius(90.0));
+    assert_eq!((timeline.notifications(), timeline.events()), (vec!["36 +a mail".into()], vec!["21 +a 0".into()]));
+    timeline.reload(&rules(&["log", "mail"]));
+    timeline.show(20, celsius(40.0));
+    assert_eq!(timeline.notifications(), ["51 -a log,mail,slack"], "whoever was told, if there still is such a one");
+    timeline.show(30, celsius(90.0));
+    timeline.reload(&receiver("mail"));
+    timeline.reload_with(&rules(&["log"]), &["log"]);
+    timeline.show(1, celsius(40.0));
+    assert_eq!(timeline.notifications(), ["81 +a log,mail", "91 -a mail"], "not the end of what it does not know");
+}
+
+#[test]
+fn a_restart_neither_sends_again_what_fires_nor_forgets_to_take_back_what_was_sent() {
+    let rules = notifying(HOT);
+    let all: std::collections::BTreeMap<String, bool> = [("log".to_owned(), true)].into();
+    let mut before = TestTimeline::new(&rules);
+    before.show(30, celsius(90.0));
+    let saved = SavedAlert::merge(&[], before.evaluator.saved(), &all);
+    let text = serde_json::to_string(&saved).unwrap();
+    let saved: Vec<SavedAlert> = serde_json::from_str(&text).unwrap();
+    let restarted = |rules: &str| {
+        let mut timeline = TestTimeline::new(rules);
+        timeline.now_ms += 60_000;
+        timeline.evaluator.restore(saved.clone());
+        timeline
+    };
+    let told = |timeline: &mut TestTimeline| (timeline.events(), timeline.notifications());
+
+    let mut timeline = restarted(&rules);
+    timeline.silent(5, false).show(30, celsius(82.0)).show(20, celsius(95.0));
+    assert_eq!(told(&mut timeline), (vec![], vec![]), "it fires as before, also between its thresholds");
+    let firing = timeline.evaluator.firing();
+    assert_eq!(
+        (firing[0].alert.since_ms, firing[0].alert.text.as_str()),
+        (START_MS + 1000, "Temperature 95 °C, above 85 °C for 20 s")
+    );
+    let mut timeline = restarted(&rules);
+    timeline.silent(5, false).show(20, celsius(40.0));
+    assert_eq!(told(&mut timeline), (vec!["76 -a 0".into()], vec!["76 -a log".into()]), "it ended meanwhile");
+    let mut timeline = restarted(&notifying(&HOT.replace("85", "86")));
+    timeline.show(30, celsius(95.0));
+    let expected = ["61 -a 0", "81 +a 0"].map(str::to_owned).to_vec();
+    assert_eq!(timeline.events(), expected, "it watches for something else");
+    // Its GPU is another one now.
+    let mut moved = saved.clone();
+    moved = serde_json::from_str(&serde_json::to_string(&moved).unwrap().replace("GPU-0", "GPU-9")).unwrap();
+    let mut timeline = TestTimeline::new(&rules);
+    timeline.evaluator.restore(moved);
+    timeline.show(5, celsius(95.0));
+    assert_eq!(timeline.notifications(), ["1 -a log"]);
+
+    // A receiver that was not reached is told, and one whose last word has not arrived yet is told that.
+    let waits: std::collections::BTreeMap<String, bool> = [("log".to_owned(), false)].into();
+    let unsent = SavedAlert::merge(&[], before.evaluator.saved(), &waits);
+    let mut timeline = TestTimeline::new(&rules);
+    timeline.evaluator.restore(unsent);
+    timeline.show(5, celsius(95.0));
+    assert_eq!(told(&mut timeline), (vec![], vec!["1 +a log".into()]));
+    before.show(20, celsius(40.0));
+    let unsent = SavedAlert::merge(&saved, before.evaluator.saved(), &waits);
+    assert_eq!(SavedAlert::merge(&saved, before.evaluator.saved(), &all), []);
+    let mut timeline = TestTimeline::new(&rules);
+    timeline.evaluator.restore(unsent);
+    timeline.show(5, celsius(40.0));
+    assert_eq!(told(&mut timeline), (vec![], vec!["1 -a log".into()]));
+}
+
+#[test]
+fn a_rate_that_fires_waits_behind_a_restart_until_it_is_known() {
+    let rule = "field = \"memory.used_bytes\"\nabove = \"1 GiB\"\nper = \"minute\"\nover = \"10m\"";
+    let growing = |sample: &mut GpuSample| {
+        sample.memory.used_bytes = Reading::Now((10 << 30) + ((sample.at_ms - START_MS) / 1000) * (20 << 20));
+    };
+    let mut before = TestTimeline::new(rule);
+    before.show(400, growing);
+    assert_eq!(before.events(), ["301 +a 0"]);
+    let mut timeline = TestTimeline::new(rule);
+    timeline.evaluator.restore(before.evaluator.saved());
+    timeline.show(500, growing).show(61, |_| {});
+    assert_eq!(timeline.events(), [""; 0]);
 }
 
 #[test]

@@ -10,7 +10,10 @@ mod values;
 mod webhook;
 mod worker;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use gpumon_probe::model::FiringAlert;
 use schemars::JsonSchema;
@@ -46,6 +49,9 @@ pub struct ReceiverStatus {
     pub waiting: usize,
     /// Why the last attempt failed; `None` where it did not.
     pub error: Option<String>,
+    /// The last notification that did not reach it and is not tried again, and why; `None` where there is none.
+    #[serde(default)]
+    pub given_up: Option<String>,
 }
 
 /// Why a notification was not delivered.
@@ -53,8 +59,8 @@ pub struct ReceiverStatus {
 pub struct Failure {
     /// What went wrong, and what to do about it, without secrets.
     pub message: String,
-    /// Whether it may go well later.
-    pub is_temporary: bool,
+    /// So many attempts are worth while: one where the next would end alike.
+    pub attempts: u32,
 }
 
 /// Told of problems, once for each series of them.
@@ -73,13 +79,21 @@ impl Dispatcher {
     }
 
     /// Takes other receivers. One that is as before keeps what waits for it; what waits for the others is dropped.
-    pub fn replace(&mut self, receivers: &[Receiver]) {
+    ///
+    /// Returns the names of those who know nothing of what fires: they are new, or were not reached last, which may have
+    /// been mended.
+    pub fn replace(&mut self, receivers: &[Receiver]) -> BTreeSet<String> {
         let mut known = std::mem::take(&mut self.workers);
+        let mut ignorant = BTreeSet::new();
         for receiver in receivers {
             let same = known.remove(&receiver.name).filter(|worker| worker.receiver() == receiver);
+            if same.as_ref().is_none_or(Worker::is_behind) {
+                ignorant.insert(receiver.name.clone());
+            }
             let worker = same.unwrap_or_else(|| Worker::start(receiver.clone(), &self.on_problem));
             self.workers.insert(receiver.name.clone(), worker);
         }
+        ignorant
     }
 
     /// Queues a notification for these receivers; `host` is the machine's name.
@@ -87,6 +101,11 @@ impl Dispatcher {
         for worker in receivers.iter().filter_map(|name| self.workers.get(name)) {
             worker.push(notification.clone(), host.to_owned());
         }
+    }
+
+    /// Whether each receiver has got all that it was sent, by name.
+    pub fn is_up_to_date(&self) -> BTreeMap<String, bool> {
+        self.workers.iter().map(|(name, worker)| (name.clone(), worker.is_up_to_date())).collect()
     }
 
     /// How each receiver is.

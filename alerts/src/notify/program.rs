@@ -19,6 +19,8 @@ use super::Failure;
 const LONGEST_OUTPUT: u64 = 4096;
 /// How long something that it has left behind may hold its output open.
 const OUTPUT_TIMEOUT: Duration = Duration::from_millis(500);
+/// A program that fails may have done what it was to do, and does it again with each attempt.
+const ATTEMPTS: u32 = 3;
 const CHECK_INTERVAL: Duration = Duration::from_millis(10);
 
 /// How a program ended.
@@ -38,7 +40,7 @@ impl Output {
             return Ok(());
         }
         let said = self.text.trim().lines().last().map(|line| format!(": {line}")).unwrap_or_default();
-        Err(Failure { message: format!("{} failed ({}){said}", self.program, self.status), is_temporary: false })
+        Err(Failure { message: format!("{} failed ({}){said}", self.program, self.status), attempts: ATTEMPTS })
     }
 
     pub(super) fn is_success(&self) -> bool {
@@ -59,7 +61,7 @@ pub(super) fn run<'v>(
 ) -> Result<Output, Failure> {
     let cannot_start = |error: io::Error| {
         let cure = if error.kind() == io::ErrorKind::NotFound { "install it, or name its path" } else { "check it" };
-        Failure { message: format!("cannot start {program}: {error}; {cure}"), is_temporary: false }
+        Failure { message: format!("cannot start {program}: {error}; {cure}"), attempts: 1 }
     };
     let (mut output, writer) = io::pipe().map_err(cannot_start)?;
     let mut command = Command::new(program);
@@ -86,7 +88,7 @@ pub(super) fn run<'v>(
     let Some(status) = ended else {
         let seconds = timeout.as_secs();
         let message = format!("{program} did not end within {seconds} s and was killed; raise `timeout` or mend it");
-        return Err(Failure { message, is_temporary: true });
+        return Err(Failure { message, attempts: ATTEMPTS });
     };
     let text = text.recv_timeout(OUTPUT_TIMEOUT).unwrap_or_default();
     Ok(Output { program: program.to_owned(), status, text })
@@ -134,6 +136,7 @@ mod tests {
         let output = shell("cat; echo; echo $GPUMON_ALERT_RULE >&2", "{}", 5000).unwrap();
         assert_eq!((output.text.as_str(), output.success()), ("{}\nhot\n", Ok(())));
         let failure = shell("echo first; echo why >&2; exit 3", "", 5000).unwrap().success().unwrap_err();
+        assert_eq!(failure.attempts, ATTEMPTS);
         assert!(failure.message.contains("exit status: 3") && failure.message.ends_with(": why"), "{failure:?}");
         let missing = run("/no/such", [].into_iter(), [].into_iter(), "", Duration::from_secs(1)).unwrap_err();
         assert!(missing.message.contains("cannot start /no/such"), "{missing:?}");
@@ -146,7 +149,7 @@ mod tests {
         let begun = Instant::now();
         let script = format!("(sleep 2; touch {}) & sleep 60", file.display());
         let failure = shell(&script, "", 300).unwrap_err();
-        assert!(failure.is_temporary && failure.message.contains("killed"), "{failure:?}");
+        assert!(failure.attempts == ATTEMPTS && failure.message.contains("killed"), "{failure:?}");
         assert!(begun.elapsed() < Duration::from_millis(1500), "{:?}", begun.elapsed());
         thread::sleep(Duration::from_millis(2200));
         assert!(!file.exists());

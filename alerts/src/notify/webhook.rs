@@ -9,6 +9,10 @@ use super::{Failure, program};
 use crate::rules::Address;
 
 pub(super) const CURL: &str = "curl";
+/// It may be away for a day.
+const ATTEMPTS: u32 = 300;
+/// One that answers may like this notification alone not, and others wait behind it: an hour.
+const ATTEMPTS_OF_ANSWERED: u32 = 20;
 /// curl's own limit comes first, so that it says what took so long.
 const GRACE: Duration = Duration::from_secs(2);
 
@@ -24,23 +28,23 @@ pub(super) fn post(address: &Address, body: &str, timeout: Duration) -> Result<(
         let said = said.trim().replace(&address.target, "/…").replace(&address.host, "the host");
         let said = said.lines().last().unwrap_or("curl failed");
         let message = format!("the webhook cannot be reached: {}", said.trim_start_matches("curl: "));
-        return Err(Failure { message, is_temporary: true });
+        return Err(Failure { message, attempts: ATTEMPTS });
     }
     match code.trim().parse::<u16>() {
         Ok(200..=299) => Ok(()),
         Ok(code @ (408 | 429 | 500..)) => {
             let message = format!("the webhook answers with status {code}; it is tried again");
-            Err(Failure { message, is_temporary: true })
+            Err(Failure { message, attempts: ATTEMPTS_OF_ANSWERED })
         }
         Ok(code @ 300..=399) => {
             let message =
                 format!("the webhook answers with status {code}, a redirection; write where it leads as its URL");
-            Err(Failure { message, is_temporary: false })
+            Err(Failure { message, attempts: 1 })
         }
         code => {
             let code = code.unwrap_or_default();
             let message = format!("the webhook refuses with status {code}; check its URL and format");
-            Err(Failure { message, is_temporary: false })
+            Err(Failure { message, attempts: 1 })
         }
     }
 }
@@ -120,21 +124,21 @@ mod tests {
 
     #[test]
     fn a_failure_says_what_to_do_and_nothing_of_the_address() {
-        for (answer, word, is_temporary) in [
-            ("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n", "status 404", false),
-            ("HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n", "status 503", true),
-            ("HTTP/1.1 429 No\r\nContent-Length: 0\r\n\r\n", "status 429", true),
-            ("HTTP/1.1 302 Found\r\nLocation: /x\r\nContent-Length: 0\r\n\r\n", "redirection", false),
-            ("no HTTP at all", "cannot be reached", true),
+        for (answer, word, attempts) in [
+            ("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n", "status 404", 1),
+            ("HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n", "status 503", ATTEMPTS_OF_ANSWERED),
+            ("HTTP/1.1 429 No\r\nContent-Length: 0\r\n\r\n", "status 429", ATTEMPTS_OF_ANSWERED),
+            ("HTTP/1.1 302 Found\r\nLocation: /x\r\nContent-Length: 0\r\n\r\n", "redirection", 1),
+            ("no HTTP at all", "cannot be reached", ATTEMPTS),
         ] {
             let (address, served) = server(answer);
             let failure = post(&address, BODY, Duration::from_secs(5)).unwrap_err();
             served.join().unwrap();
-            assert_eq!((failure.message.contains(word), failure.is_temporary), (true, is_temporary), "{failure:?}");
+            assert_eq!((failure.message.contains(word), failure.attempts), (true, attempts), "{failure:?}");
         }
         let address = Address::parse("https://no-such-host.invalid/services/secret").unwrap();
         let failure = post(&address, BODY, Duration::from_secs(5)).unwrap_err();
-        assert!(failure.is_temporary, "{failure:?}");
+        assert_eq!(failure.attempts, ATTEMPTS, "{failure:?}");
         for secret in ["no-such-host", "services", "secret"] {
             assert!(!failure.message.contains(secret), "{failure:?}");
         }

@@ -4,17 +4,19 @@ use std::{
     collections::VecDeque,
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
-use super::{Notification, OnProblem, ReceiverStatus, deliver};
-use crate::rules::Receiver;
+use super::{Failure, Notification, OnProblem, ReceiverStatus, deliver};
+use crate::{describe, rules::Receiver};
 
 /// So many notifications wait for one receiver; beyond, the oldest is dropped.
 const MOST_WAITING: usize = 256;
 /// The time to the next attempt doubles from the shortest to the longest.
 const SHORTEST_RETRY: Duration = Duration::from_secs(1);
 const LONGEST_RETRY: Duration = Duration::from_mins(5);
+/// What is as old tells nobody how things are.
+const LONGEST_AGE: Duration = Duration::from_hours(24);
 
 /// Ends with what it belongs to; a delivery that is under way goes on until its time limit.
 pub(super) struct Worker {
@@ -30,11 +32,23 @@ struct Queue {
 
 #[derive(Default)]
 struct State {
-    waiting: VecDeque<(Notification, String)>,
+    waiting: VecDeque<Waiting>,
     is_closed: bool,
     sent: u64,
     failed: u64,
     error: Option<String>,
+    given_up: Option<String>,
+    is_under_way: bool,
+    /// Whether one was lost since the last that was delivered.
+    is_behind: bool,
+}
+
+/// A notification, and what has been done to deliver it.
+struct Waiting {
+    notification: Notification,
+    host: String,
+    attempts: u32,
+    since: Instant,
 }
 
 impl Worker {
@@ -57,12 +71,23 @@ impl Worker {
     pub(super) fn push(&self, notification: Notification, host: String) {
         let mut state = self.queue.lock();
         if state.waiting.len() == MOST_WAITING {
-            state.waiting.pop_front();
-            state.failed += 1;
+            let oldest = state.waiting.pop_front();
+            oldest.inspect(|oldest| state.give_up(&self.receiver, oldest, "too many wait"));
         }
-        state.waiting.push_back((notification, host));
+        state.waiting.push_back(Waiting { notification, host, attempts: 0, since: Instant::now() });
         drop(state);
         self.queue.changed.notify_one();
+    }
+
+    /// Whether one was lost since the last that was delivered.
+    pub(super) fn is_behind(&self) -> bool {
+        self.queue.lock().is_behind
+    }
+
+    /// Whether nothing waits, is under way or was lost since the last that was delivered.
+    pub(super) fn is_up_to_date(&self) -> bool {
+        let state = self.queue.lock();
+        state.waiting.is_empty() && !state.is_under_way && !state.is_behind
     }
 
     pub(super) fn status(&self) -> ReceiverStatus {
@@ -74,6 +99,7 @@ impl Worker {
             failed: state.failed,
             waiting: state.waiting.len(),
             error: state.error.clone(),
+            given_up: state.given_up.clone(),
         }
     }
 }
@@ -85,6 +111,19 @@ impl Drop for Worker {
     }
 }
 
+impl State {
+    fn give_up(&mut self, receiver: &Receiver, lost: &Waiting, why: &str) {
+        self.failed += 1;
+        self.is_behind = true;
+        let Waiting { notification, attempts, .. } = lost;
+        let headline = describe::headline(notification.status, &notification.alert);
+        let times = if *attempts == 1 { "1 attempt".to_owned() } else { format!("{attempts} attempts") };
+        let what = format!("{headline}: given up after {times}: {why}");
+        tracing::warn!("alerts: {}: {what}", receiver.name);
+        self.given_up = Some(what);
+    }
+}
+
 impl Queue {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -92,10 +131,12 @@ impl Queue {
 
     fn work(&self, receiver: &Receiver, on_problem: &(dyn Fn(String) + Send + Sync)) {
         let mut retry = SHORTEST_RETRY;
-        while let Some((notification, host)) = self.next() {
-            let Err(failure) = deliver(receiver, &notification, &host) else {
+        while let Some(mut next) = self.next() {
+            next.attempts += 1;
+            let Err(Failure { message, attempts }) = deliver(receiver, &next.notification, &next.host) else {
                 let mut state = self.lock();
                 state.sent += 1;
+                (state.is_behind, state.is_under_way) = (false, false);
                 if state.error.take().is_some() {
                     tracing::info!("alerts reach {} again", receiver.name);
                 }
@@ -103,37 +144,41 @@ impl Queue {
                 continue;
             };
             let mut state = self.lock();
-            if state.error.replace(failure.message.clone()).is_none() {
+            state.is_under_way = false;
+            if state.error.replace(message.clone()).is_none() {
                 // Once, until it goes well again.
-                on_problem(format!("Alerts do not reach {}: {}", receiver.name, failure.message));
+                on_problem(format!("Alerts do not reach {}: {message}", receiver.name));
             }
-            if failure.is_temporary {
-                // Before what has come meanwhile, unless that has filled the queue.
-                if state.waiting.len() < MOST_WAITING {
-                    state.waiting.push_front((notification, host));
-                } else {
-                    state.failed += 1;
-                }
+            if next.attempts >= attempts || next.since.elapsed() >= LONGEST_AGE {
+                state.give_up(receiver, &next, &message);
+                retry = SHORTEST_RETRY;
+            } else if state.waiting.len() >= MOST_WAITING {
+                state.give_up(receiver, &next, "too many wait");
+            } else {
+                // Before what has come meanwhile.
+                state.waiting.push_front(next);
                 let is_open = |state: &mut State| !state.is_closed;
                 drop(self.changed.wait_timeout_while(state, retry, is_open));
                 retry = (retry * 2).min(LONGEST_RETRY);
-            } else {
-                state.failed += 1;
             }
         }
     }
 
     /// Waits for the next notification; `None` where there is to be none.
-    fn next(&self) -> Option<(Notification, String)> {
+    fn next(&self) -> Option<Waiting> {
         let is_idle = |state: &mut State| state.waiting.is_empty() && !state.is_closed;
         let mut state = self.changed.wait_while(self.lock(), is_idle).unwrap_or_else(PoisonError::into_inner);
-        if state.is_closed { None } else { state.waiting.pop_front() }
+        if state.is_closed {
+            return None;
+        }
+        state.is_under_way = true;
+        state.waiting.pop_front()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, sync::mpsc, time::Instant};
+    use std::{fs, sync::mpsc};
 
     use super::*;
     use crate::{notify::payload::tests::notification, rules::Way};
@@ -169,13 +214,56 @@ mod tests {
     }
 
     #[test]
+    fn that_one_was_lost_is_known_until_one_is_delivered() {
+        let folder = tempfile::tempdir().unwrap();
+        let on_problem: OnProblem = Arc::new(|_| {});
+        let mut receiver = command("gate", "", 5000);
+        receiver.way = Way::Command { words: vec![folder.path().join("program").display().to_string()] };
+        let worker = Worker::start(receiver, &on_problem);
+        assert!(!worker.is_behind());
+        worker.push(notification(), String::new());
+        eventually("it cannot be started", || worker.status().failed == 1);
+        assert!(worker.is_behind());
+        worker.push(notification(), String::new());
+        eventually("it cannot be started", || worker.status().failed == 2);
+        std::os::unix::fs::symlink("/bin/true", folder.path().join("program")).unwrap();
+        worker.push(notification(), String::new());
+        eventually("it is delivered", || worker.status().sent == 1);
+        assert!(!worker.is_behind());
+    }
+
+    #[test]
+    fn a_command_that_fails_is_run_three_times_and_blocks_nobody_for_ever() {
+        let folder = tempfile::tempdir().unwrap();
+        let runs = folder.path().join("runs");
+        // It acts, and then fails or does not end.
+        let script = format!(
+            "echo $GPUMON_ALERT_RULE >> {}; case $GPUMON_ALERT_RULE in bad) exit 3;; slow) sleep 60;; esac",
+            runs.display()
+        );
+        let on_problem: OnProblem = Arc::new(|_| {});
+        let worker = Worker::start(command("shell", &script, 1500), &on_problem);
+        for rule in ["bad", "slow", "good"] {
+            let mut notification = notification();
+            notification.alert.alert.rule = rule.into();
+            worker.push(notification, String::new());
+        }
+        eventually("the last has arrived", || worker.status().sent == 1);
+        assert_eq!(fs::read_to_string(&runs).unwrap(), "bad\nbad\nbad\nslow\nslow\nslow\ngood\n");
+        let status = worker.status();
+        assert_eq!((status.failed, status.waiting, status.error), (2, 0, None));
+        let given_up = status.given_up.unwrap();
+        assert!(given_up.starts_with("Warning: slow: GPU 3: ") && given_up.contains("3 attempts"), "{given_up}");
+    }
+
+    #[test]
     fn what_fails_for_a_while_is_tried_again_in_its_order() {
         let folder = tempfile::tempdir().unwrap();
         let (gate, out) = (folder.path().join("gate"), folder.path().join("out"));
         // It hangs until the gate is open, which counts as temporary.
         let script = format!("test -e {} || sleep 60; echo $GPUMON_ALERT_RULE >> {}", gate.display(), out.display());
         let on_problem: OnProblem = Arc::new(|_| {});
-        let worker = Worker::start(command("gate", &script, 100), &on_problem);
+        let worker = Worker::start(command("gate", &script, 1000), &on_problem);
         for rule in ["first", "second"] {
             let mut notification = notification();
             notification.alert.alert.rule = rule.into();

@@ -1,8 +1,9 @@
 //! What was typed, understood: that its parts fit together, and what they mean.
 
-use std::{collections::BTreeSet, fs, ops::Range, time::Duration};
+use std::{collections::BTreeSet, ops::Range, time::Duration};
 
 use gpumon_probe::{
+    bounded,
     model::{
         ConditionKind, Severity,
         fields::{GPU_FIELDS, HOST_FIELDS},
@@ -33,6 +34,8 @@ const REPEAT_AT_LEAST: Duration = Duration::from_mins(1);
 const TIMEOUT: Duration = Duration::from_secs(10);
 const TIMEOUTS: [Duration; 2] = [Duration::from_secs(1), Duration::from_mins(1)];
 const LONGEST_NAME: usize = 100;
+/// In bytes, of a file that has an address.
+const LONGEST_ADDRESS: usize = 64 << 10;
 const LONGEST_MESSAGE: usize = 500;
 /// More than anybody tells apart.
 const MOST_RULES: usize = 1000;
@@ -329,7 +332,7 @@ fn of_webhook(webhook: WebhookTable) -> Result<Receiver, Complaint> {
     let (span, url) = match (webhook.url, webhook.url_file) {
         (Some(url), None) => (url.span(), url.into_inner()),
         (None, Some(file)) => {
-            let read = fs::read_to_string(file.get_ref())
+            let read = bounded::text(file.get_ref(), LONGEST_ADDRESS)
                 .map_err(|error| (file.span(), format!("cannot read {}: {error}; check the path", file.get_ref())))?;
             (file.span(), read.trim().to_owned())
         }

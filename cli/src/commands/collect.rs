@@ -4,7 +4,9 @@ use std::{
     ffi::OsString,
     io::{self, BufRead, Write},
     ops::ControlFlow,
-    sync::Arc,
+    path::PathBuf,
+    sync::{Arc, mpsc},
+    thread,
     time::Duration,
 };
 
@@ -12,7 +14,7 @@ use gpumon_probe::{
     allocation::Allocations,
     model::Record,
     owner::CommandLines,
-    sampler::{self, Options, SharedInterval},
+    sampler::{self, Learned, Options, SharedInterval},
     vendor::LatestAnswers,
 };
 use gpumon_server::{frame::INTERVAL_MS, supervisor::Request};
@@ -42,6 +44,11 @@ pub(crate) struct CollectArgs {
     #[arg(long)]
     hide_commands: bool,
 
+    /// File in which what was learned of each GPU is kept over restarts: how fast it usually is. By default, it is
+    /// learned anew
+    #[arg(long, value_name = "FILE")]
+    state: Option<PathBuf>,
+
     /// Read requests such as `{"interval_ms":100}` from standard input, one per line, and exit when it is closed
     #[arg(long)]
     supervised: bool,
@@ -54,29 +61,36 @@ Examples:
   gpumon collect --interval-ms 100 --count 600 > minute.ndjson
       Record one minute at ten samples per second.
 
-Environment:
-  GPUMON_SLURM_GPUS  default of --slurm-gpus
-
 Exit codes: 0 success, 1 error, 2 invalid argument, 4 permission denied, 6 no GPU, 9 driver not loaded, \
 12 NVML library not found, 18 NVML library and driver versions differ";
 
+/// How often what was learned is written.
+const WRITE_INTERVAL: Duration = Duration::from_mins(1);
+
+/// The end does not wait for the disk for longer.
+const WRITE_WITHIN: Duration = Duration::from_secs(1);
+
 /// What `serve` types to start its collector.
-pub(crate) fn arguments(sampling: &SamplingArgs) -> Vec<OsString> {
+pub(crate) fn arguments(sampling: &SamplingArgs, state: Option<PathBuf>) -> Vec<OsString> {
     let mut arguments: Vec<_> = ["collect", "--hide-commands", "--supervised"].map(OsString::from).into();
     arguments.extend(sampling.to_arguments());
+    arguments.extend(state.into_iter().flat_map(|file| ["--state".into(), file.into()]));
     arguments
 }
 
 pub(crate) fn run(source: &SourceArgs, args: &CollectArgs) -> Result<(), Failure> {
     let commands = if args.hide_commands { CommandLines::Own } else { CommandLines::All };
     let answers = args.supervised.then(Arc::<LatestAnswers>::default);
-    let options = Options { answers: answers.clone(), ..args.sampling.options(commands) };
+    let learned = args.state.clone().map(keep_learned);
+    let options = Options { answers: answers.clone(), learned: learned.clone(), ..args.sampling.options(commands) };
     if let Some(answers) = answers {
         let (interval, allocations) = (Arc::clone(&options.interval), Arc::clone(&options.allocations));
+        let learned = learned.clone();
         // Also where the driver hangs, so it cannot be the thread that reads the driver.
-        std::thread::spawn(move || {
+        thread::spawn(move || {
             let write_answers = || write_line(&Record::Answers(answers.get()));
             apply_requests(io::stdin().lock(), &interval, &allocations, write_answers);
+            write_learned(learned);
             std::process::exit(0);
         });
     }
@@ -90,7 +104,40 @@ pub(crate) fn run(source: &SourceArgs, args: &CollectArgs) -> Result<(), Failure
         }
         if written.is_err() || left == Some(0) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
+    write_learned(learned);
     Ok(written?)
+}
+
+/// Reads what was learned, and writes what is learned from now on, on a thread of its own. Readings need neither.
+fn keep_learned(file: PathBuf) -> Arc<Learned> {
+    let (learned, problem) = Learned::read(file);
+    if let Some(problem) = problem {
+        say(&problem);
+    }
+    let learned = Arc::new(learned);
+    let kept = Arc::clone(&learned);
+    thread::spawn(move || {
+        let mut last_problem = None;
+        loop {
+            thread::sleep(WRITE_INTERVAL);
+            let problem = kept.write().err().map(|error| error.to_string());
+            if let Some(problem) = problem.as_ref().filter(|_| problem != last_problem) {
+                say(problem);
+            }
+            last_problem = problem;
+        }
+    });
+    learned
+}
+
+/// Writes what was learned, unless the disk does not answer.
+fn write_learned(learned: Option<Arc<Learned>>) {
+    let Some(learned) = learned else { return };
+    let (sender, written) = mpsc::channel();
+    thread::spawn(move || sender.send(learned.write()));
+    if let Ok(Err(error)) = written.recv_timeout(WRITE_WITHIN) {
+        say(&error.to_string());
+    }
 }
 
 /// Applies the request of each line until the input ends, or answers can no longer be written. An invalid line is

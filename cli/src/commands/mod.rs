@@ -6,6 +6,7 @@ pub(crate) mod burn;
 pub(crate) mod collect;
 pub(crate) mod compare;
 pub(crate) mod completions;
+pub(crate) mod config;
 pub(crate) mod doctor;
 pub(crate) mod export;
 pub(crate) mod info;
@@ -31,7 +32,7 @@ pub(crate) mod work;
 use anyhow::anyhow;
 use clap::{CommandFactory, Subcommand};
 
-use crate::{args::Args, exit::Failure};
+use crate::{args::Args, config::Resolved, exit::Failure};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -52,6 +53,7 @@ pub(crate) enum Command {
     Selftest(selftest::SelftestArgs),
     Mark(mark::MarkArgs),
     Alerts(alerts::AlertsArgs),
+    Config(config::ConfigArgs),
     Pause(pause::PauseArgs),
     Resume(pause::ResumeArgs),
     Schema(schema::SchemaArgs),
@@ -66,17 +68,18 @@ pub(crate) enum Command {
     Licenses(licenses::LicensesArgs),
 }
 
-/// `name` is that of the command as it was typed.
-pub(crate) fn dispatch(args: Args, name: Option<&str>) -> Result<(), Failure> {
+/// `resolved` is what the arguments were made of.
+pub(crate) fn dispatch(args: Args, resolved: Resolved) -> Result<(), Failure> {
+    let name = resolved.matches.subcommand_name();
     if let (Some(name), Some(option)) = (name, args.show.typed()) {
         return Err(Failure::usage(anyhow!(
             "'{option}' before '{name}' has no effect on it: remove it, or put it after '{name}' if `gpumon {name} --help` lists it"
         )));
     }
     match args.command {
-        None => show::run(&args.source, &args.show),
+        None => show::run(&args.source, &args.show, &resolved),
         Some(Command::Collect(collect)) => collect::run(&args.source, &collect),
-        Some(Command::Serve(serve)) => serve::run(&args.source, &serve),
+        Some(Command::Serve(serve)) => serve::run(&args.source, &serve, &resolved),
         Some(Command::Doctor(doctor)) => doctor::run(&args.source, &doctor),
         Some(Command::Compare(compare)) => compare::run(&compare),
         Some(Command::Export(export)) => export::run(&export),
@@ -90,13 +93,14 @@ pub(crate) fn dispatch(args: Args, name: Option<&str>) -> Result<(), Failure> {
         Some(Command::Selftest(selftest)) => selftest::run(&args.source, &selftest),
         Some(Command::Mark(mark)) => mark::run(&mark),
         Some(Command::Alerts(alerts)) => alerts::run(&alerts),
+        Some(Command::Config(config)) => config::run(&args.source, &config),
         Some(Command::Pause(pause)) => pause::pause(&pause),
         Some(Command::Schema(schema)) => schema::run(&schema),
         Some(Command::Resume(resume)) => pause::resume(&resume),
         Some(Command::Record(record)) => record::run(&args.source, &record),
-        Some(Command::Replay(replay)) => replay::run(&args.source, replay),
+        Some(Command::Replay(replay)) => replay::run(&args.source, replay, resolved),
         Some(Command::Smi(smi)) => smi::run(&args.source, &smi),
-        Some(Command::Top(top)) => top::run(&args.source, top),
+        Some(Command::Top(top)) => top::run(&args.source, top, resolved),
         Some(Command::Usage(usage)) => usage::run(&usage),
         Some(Command::Wait(wait)) => wait::run(&args.source, &wait),
         Some(Command::Completions(completions)) => completions::run(&Args::command(), &completions),

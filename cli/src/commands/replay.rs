@@ -3,7 +3,7 @@
 use std::{iter, net::SocketAddr, path::PathBuf};
 
 use gpumon_recording::{BadRecording, Player, Recording};
-use gpumon_server::{Readings, Settings, listen::Listener, runs::RunSettings};
+use gpumon_server::{Live, Readings, Settings, alerts::AlertSettings, listen::Listener, runs::RunSettings};
 use gpumon_workload::parent::WorkerCommand;
 use jiff::tz::TimeZone;
 
@@ -12,6 +12,7 @@ use super::{
     top::ScreenArgs,
 };
 use crate::{
+    config::Resolved,
     exit::{Failure, say},
     moment::{Beside, Moment, shown},
     options::SourceArgs,
@@ -70,7 +71,7 @@ Examples:
 
 Exit codes: 0 success, 1 error, 2 invalid argument or not a recording";
 
-pub(crate) fn run(source: &SourceArgs, args: ReplayArgs) -> Result<(), Failure> {
+pub(crate) fn run(source: &SourceArgs, args: ReplayArgs, resolved: Resolved) -> Result<(), Failure> {
     let player = open(&args.file, args.speed, args.from)?;
     let remark = cuts(player.recording());
     if args.serve {
@@ -79,7 +80,7 @@ pub(crate) fn run(source: &SourceArgs, args: ReplayArgs) -> Result<(), Failure> 
         }
         return in_runtime(serve(player, args.listen, args.socket, args.exit_with_parent));
     }
-    top::run(args.screen.request(source.clone(), None, Some(player), remark))
+    top::run(args.screen.request(source.clone(), None, Some(player), remark, resolved))
 }
 
 async fn serve(
@@ -96,15 +97,12 @@ async fn serve(
     tracing::info!("replaying at {}", door.address());
     let settings = Settings {
         readings: Readings::Recording(Box::new(player)),
-        process_metrics: false,
+        live: Live::default().fixed(),
         public_origins: Vec::new(),
         // None is started: the server refuses what changes anything.
-        runs: RunSettings {
-            worker: WorkerCommand { program: "gpumon".into(), arguments: Vec::new() },
-            allowed_for_all: false,
-        },
+        runs: RunSettings { worker: WorkerCommand { program: "gpumon".into(), arguments: Vec::new() } },
         history: None,
-        alerts: None,
+        alerts: AlertSettings::default(),
         kubelet: None,
     };
     gpumon_server::run(iter::once(door).collect(), settings, shutdown).await?;

@@ -1,5 +1,7 @@
 //! `gpumon serve`: the web page, the stream and the snapshot.
 
+mod reload;
+
 use std::{
     future::Future,
     io, iter,
@@ -13,7 +15,7 @@ use std::{
 use anyhow::Context;
 use gpumon_history::writer;
 use gpumon_server::{
-    Readings, Settings,
+    Live, Readings, Settings,
     alerts::AlertSettings,
     kubernetes,
     listen::{ListenError, Listener},
@@ -27,11 +29,13 @@ use rustix::process::{Pid, Resource, Rlimit, getppid, getrlimit, setrlimit};
 use rustix::termios::isatty;
 use tokio::{
     signal::unix::{Signal, SignalKind, signal},
-    sync::watch,
+    task::block_in_place,
 };
 
+use self::reload::Reload;
 use super::{alerts, collect};
 use crate::{
+    config::Resolved,
     exit::Failure,
     options::{SamplingArgs, SourceArgs, bytes_in},
 };
@@ -50,11 +54,11 @@ use crate::{
 #[allow(clippy::struct_excessive_bools)]
 pub(crate) struct ServeArgs {
     /// Loopback address and port to listen on; port 0 selects a free port
-    #[arg(long, default_value = "127.0.0.1:9123", value_name = "ADDRESS:PORT", value_parser = parse_address)]
+    #[arg(long, env = "GPUMON_LISTEN", default_value = "127.0.0.1:9123", value_name = "ADDRESS:PORT", value_parser = parse_address)]
     listen: SocketAddr,
 
     /// Listen on a unix socket instead, accessible to this user only
-    #[arg(long, value_name = "PATH", conflicts_with = "listen")]
+    #[arg(long, env = "GPUMON_SOCKET", value_name = "PATH", conflicts_with = "listen")]
     socket: Option<PathBuf>,
 
     /// Control socket, through which gpumon commands reach this server, if not at its default path
@@ -62,7 +66,7 @@ pub(crate) struct ServeArgs {
     control: Option<PathBuf>,
 
     /// Do not open a control socket
-    #[arg(long, conflicts_with = "socket")]
+    #[arg(long, env = "GPUMON_NO_CONTROL", conflicts_with = "socket")]
     no_control: bool,
 
     #[command(flatten)]
@@ -70,19 +74,20 @@ pub(crate) struct ServeArgs {
 
     /// Address at which browsers reach this server through a reverse proxy, as `https://gpus.example.org`; repeatable.
     /// The proxy decides who may: nobody on the port then counts as this server's own user
-    #[arg(long, value_name = "URL")]
+    #[arg(long, env = "GPUMON_PUBLIC_ORIGIN", value_name = "URL", value_delimiter = ',')]
     public_origin: Vec<PublicOrigin>,
 
     /// Include processes in /metrics: the 100 that hold the most GPU memory
-    #[arg(long)]
+    #[arg(long, env = "GPUMON_METRICS_PROCESSES")]
     metrics_processes: bool,
 
     /// Allow every user who can connect to the port to start and cancel workload runs and to set marks
-    #[arg(long)]
+    #[arg(long, env = "GPUMON_ALLOW_RUNS")]
     allow_runs: bool,
 
     #[command(flatten)]
     history: HistoryArgs,
+
     /// Alert file: rules that are evaluated at every sample, and who is notified. SIGHUP reads it anew
     #[arg(long, env = "GPUMON_ALERTS", value_name = "FILE")]
     alerts: Option<PathBuf>,
@@ -96,7 +101,7 @@ pub(crate) struct ServeArgs {
     worker: Option<PathBuf>,
 
     /// Exit when the parent process exits
-    #[arg(long)]
+    #[arg(long, env = "GPUMON_EXIT_WITH_PARENT")]
     exit_with_parent: bool,
 }
 
@@ -107,8 +112,12 @@ struct HistoryArgs {
     #[arg(long, env = "GPUMON_DATA_DIR", value_name = "DIR", default_value = "none")]
     data_dir: PathBuf,
 
+    /// The same where neither this command line nor a variable or file says where
+    #[arg(long, hide = true, value_name = "DIR")]
+    default_data_dir: Option<PathBuf>,
+
     /// Most that history takes on disk; the oldest is deleted first
-    #[arg(long, value_name = "SIZE", default_value = "1GB", value_parser = parse_size)]
+    #[arg(long, env = "GPUMON_DATA_SIZE", value_name = "SIZE", default_value = "1GB", value_parser = parse_size)]
     data_size: u64,
 }
 
@@ -127,12 +136,10 @@ Examples:
   gpumon serve --alerts alerts.toml
       Evaluate alert rules and notify receivers; see `gpumon alerts --help`.
 
+Every option has a variable, as GPUMON_DATA_DIR for --data-dir, and a key in [serve] of the settings file; see `gpumon
+config --help`. SIGHUP reads settings files and alert rules anew.
+
 Environment:
-  GPUMON_ALERTS  default of --alerts
-  GPUMON_CONTROL  default of --control
-  GPUMON_DATA_DIR  default of --data-dir
-  GPUMON_KUBELET_SOCKET  default of --kubelet-socket
-  GPUMON_SLURM_GPUS  default of --slurm-gpus
   XDG_RUNTIME_DIR  folder of the control socket
 
 Files:
@@ -140,14 +147,19 @@ Files:
       Default paths of the control socket: the first one that can be created; the last one for root.
   DIR/history.db
       History, an SQLite database.
+  DIR/learned.json
+      What is usual for each GPU, by which a slower one is found.
 
 Exit codes: 0 stopped by a signal, 1 error, 2 invalid argument or address in use";
+
+/// Beside the history.
+const LEARNED: &str = "learned.json";
 
 /// The rest of the processors is for those who compute.
 const MOST_THREADS: usize = 4;
 
-pub(crate) fn run(source: &SourceArgs, args: &ServeArgs) -> Result<(), Failure> {
-    in_runtime(serve(source, args))
+pub(crate) fn run(source: &SourceArgs, args: &ServeArgs, resolved: &Resolved) -> Result<(), Failure> {
+    in_runtime(serve(source, args, resolved))
 }
 
 /// Serves until that ends, and logs to standard error.
@@ -172,11 +184,11 @@ pub(super) fn in_runtime(served: impl Future<Output = Result<(), Failure>>) -> R
     served
 }
 
-/// Ends when the program is asked to, or its parent has exited where it is to end with that. A hang-up may have rules read
-/// anew instead.
+/// Ends when the program is asked to, or its parent has exited where it is to end with that. A hang-up may have settings
+/// and rules read anew instead.
 pub(super) fn asked_to_end(
     exit_with_parent: bool,
-    reload: Option<watch::Sender<u64>>,
+    reload: Option<Reload>,
 ) -> io::Result<impl Future<Output = ()> + Send + 'static> {
     let parent = getppid();
     let mut interrupt = signal(SignalKind::interrupt())?;
@@ -192,7 +204,7 @@ pub(super) fn asked_to_end(
     })
 }
 
-async fn serve(source: &SourceArgs, args: &ServeArgs) -> Result<(), Failure> {
+async fn serve(source: &SourceArgs, args: &ServeArgs, resolved: &Resolved) -> Result<(), Failure> {
     source.source.check()?;
     let program = std::env::current_exe().context("cannot find gpumon's own program file")?;
     let runs = RunSettings {
@@ -200,15 +212,17 @@ async fn serve(source: &SourceArgs, args: &ServeArgs) -> Result<(), Failure> {
             program: args.worker.clone().unwrap_or_else(|| program.clone()),
             arguments: source.to_arguments().into_iter().chain(["work".into()]).collect(),
         },
-        allowed_for_all: args.allow_runs,
     };
+    let history = args.history.settings(resolved.is_set("data_dir"));
+    let learned = history.as_ref().map(|history| history.folder.join(LEARNED));
     let collector = Collector {
         program,
-        arguments: source.to_arguments().into_iter().chain(collect::arguments(&args.sampling)).collect(),
+        arguments: source.to_arguments().into_iter().chain(collect::arguments(&args.sampling, learned)).collect(),
         interval: args.sampling.interval(),
     };
-    let (alerts, reload) = args.alert_settings()?;
-    let shutdown = asked_to_end(args.exit_with_parent, reload)?;
+    let rules = args.alert_file().map(|file| alerts::read(&file)).transpose()?.unwrap_or_default();
+    let (reload, live, file) = Reload::new(args, resolved);
+    let shutdown = asked_to_end(args.exit_with_parent, Some(reload))?;
     let door = match &args.socket {
         Some(path) => Listener::unix(path).await?,
         None => Listener::tcp(args.listen)?,
@@ -224,14 +238,13 @@ async fn serve(source: &SourceArgs, args: &ServeArgs) -> Result<(), Failure> {
         tracing::info!("local programs find it at {}", door.address());
     }
     let public_origins = args.public_origin.clone();
-    let history = args.history.settings();
     let settings = Settings {
         readings: Readings::Collector(collector),
-        process_metrics: args.metrics_processes,
+        live,
         public_origins,
         runs,
         history,
-        alerts,
+        alerts: AlertSettings { rules, conditions: args.sampling.conditions(), file },
         kubelet: named(&args.kubelet_socket),
     };
     gpumon_server::run(iter::once(door).chain(local_door).collect(), settings, shutdown).await?;
@@ -244,8 +257,10 @@ fn named(path: &Path) -> Option<PathBuf> {
 }
 
 impl HistoryArgs {
-    fn settings(&self) -> Option<writer::Settings> {
-        named(&self.data_dir).map(|folder| writer::Settings { folder, size_bytes: self.data_size })
+    /// `is_set` says whether somebody named the directory, or `none`.
+    fn settings(&self, is_set: bool) -> Option<writer::Settings> {
+        let folder = self.default_data_dir.as_ref().filter(|_| !is_set).unwrap_or(&self.data_dir);
+        named(folder).map(|folder| writer::Settings { folder, size_bytes: self.data_size })
     }
 }
 
@@ -261,14 +276,18 @@ fn parse_size(text: &str) -> Result<u64, String> {
 }
 
 impl ServeArgs {
-    /// The rules of the alert file, and what has it read anew. A variable that is set to nothing names no file.
-    fn alert_settings(&self) -> Result<(Option<AlertSettings>, Option<watch::Sender<u64>>), Failure> {
-        let Some(file) = self.alerts.clone().filter(|file| !file.as_os_str().is_empty()) else {
-            return Ok((None, None));
-        };
-        let rules = alerts::read(&file)?;
-        let (sender, reload) = watch::channel(0);
-        Ok((Some(AlertSettings { file, rules, reload }), Some(sender)))
+    /// What can change while the server runs.
+    fn live(&self) -> Live {
+        Live {
+            interval: self.sampling.interval(),
+            process_metrics: self.metrics_processes,
+            runs_for_all: self.allow_runs,
+            history_bytes: self.history.data_size,
+        }
+    }
+
+    fn alert_file(&self) -> Option<PathBuf> {
+        self.alerts.clone().filter(|file| !file.as_os_str().is_empty())
     }
 
     /// Whether there is to be a socket beside the port.
@@ -302,14 +321,16 @@ pub(super) fn parse_address(text: &str) -> Result<SocketAddr, String> {
 }
 
 /// Completes when a hang-up is to end the server: one that says that its terminal was closed, or of a terminal where there
-/// is nothing to read anew. Any other reads the alert rules anew.
-async fn hung_up(hang_up: &mut Signal, reload: Option<watch::Sender<u64>>) {
+/// is nothing to read anew. Any other reads settings files and alert rules anew.
+async fn hung_up(hang_up: &mut Signal, mut reload: Option<Reload>) {
     let had_terminal = isatty(std::io::stdin());
     while hang_up.recv().await.is_some() {
         let is_closed = had_terminal && !isatty(std::io::stdin());
-        match &reload {
-            Some(reload) if !is_closed => reload.send_modify(|count| *count += 1),
-            None if !had_terminal => tracing::info!("there is nothing to read anew: start with --alerts FILE"),
+        match reload.as_mut().filter(|reload| reload.has_files()) {
+            Some(reload) if !is_closed => block_in_place(|| reload.read_anew()),
+            None if !had_terminal => {
+                tracing::info!("there is nothing to read anew: there is neither a settings file nor --alerts FILE");
+            }
             _ => return,
         }
     }

@@ -8,10 +8,11 @@ use gpumon_server::frame::INTERVAL_MS;
 
 use super::replay;
 use crate::{
+    config::{self, Resolved},
     exit::Failure,
     local::{Server, ServerArgs},
     options::SourceArgs,
-    top::{self, Request, Selection, settings::parse_theme, theme::ThemeName},
+    top::{self, Request, Selection, settings::Settings},
 };
 
 /// Monitor GPUs interactively: charts, processes, links, MIG devices, host, events
@@ -24,9 +25,9 @@ pub(crate) struct TopArgs {
     #[arg(long, value_name = "FILE")]
     replay: Option<PathBuf>,
 
-    /// Sampling interval in milliseconds, 100 to 60000; by default, from the settings file, or 1000
-    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u32).range(i64::from(*INTERVAL_MS.start())..=i64::from(*INTERVAL_MS.end())))]
-    interval_ms: Option<u32>,
+    /// Sampling interval in milliseconds, 100 to 60000
+    #[arg(long, env = "GPUMON_TOP_INTERVAL_MS", value_name = "MS", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(i64::from(*INTERVAL_MS.start())..=i64::from(*INTERVAL_MS.end())))]
+    interval_ms: u32,
 
     #[command(flatten)]
     screen: ScreenArgs,
@@ -46,17 +47,12 @@ pub(crate) struct TopArgs {
 /// How the screen looks, live and in a replay.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ScreenArgs {
-    /// Color theme: dark, light, color-blind, color-blind-light, high-contrast or monochrome
-    #[arg(long, value_name = "THEME", value_parser = parse_theme)]
-    theme: Option<ThemeName>,
+    #[command(flatten)]
+    settings: Settings,
 
-    /// Disable mouse support, so that the terminal can select text
+    /// The same as --mouse=false
     #[arg(long)]
     no_mouse: bool,
-
-    /// Settings file [default: `$XDG_CONFIG_HOME/gpumon/top.toml`]; the key W writes it
-    #[arg(long, value_name = "PATH")]
-    config: Option<PathBuf>,
 
     /// Show only these GPUs: indexes, UUIDs or PCI bus IDs, comma-separated
     #[arg(short = 'i', long = "id", value_name = "GPUS", value_delimiter = ',')]
@@ -67,24 +63,35 @@ pub(crate) struct ScreenArgs {
     user: Option<String>,
 }
 
+impl TopArgs {
+    pub(crate) fn settings(self) -> Settings {
+        let mut settings = self.screen.settings;
+        settings.interval_ms = self.interval_ms;
+        settings
+    }
+}
+
 impl ScreenArgs {
-    /// What is shown: a recording, where there is one, else the readings of a server or of the driver.
+    /// What is shown: a recording, where there is one, else the readings of a server or of the driver. `resolved` is what
+    /// the arguments were made of.
     pub(crate) fn request(
         self,
         source: SourceArgs,
         server: Option<Server>,
         player: Option<Player>,
         remark: Option<String>,
+        resolved: Resolved,
     ) -> Request {
         Request {
-            source,
             server,
             player,
-            remark,
-            config: self.config,
-            interval_ms: None,
-            theme: self.theme,
-            no_mouse: self.no_mouse,
+            is_theme_typed: resolved.is_typed("theme"),
+            remarks: remark.into_iter().chain(resolved.remarks).collect(),
+            file: config::written_path(source.config.as_deref()),
+            is_file_named: source.config.is_some(),
+            source,
+            mouse: self.settings.mouse && !self.no_mouse,
+            settings: self.settings,
             selection: Selection::new(self.ids),
             user: self.user,
             readonly: false,
@@ -93,11 +100,12 @@ impl ScreenArgs {
     }
 }
 
-pub(crate) fn run(source: &SourceArgs, args: TopArgs) -> Result<(), Failure> {
+pub(crate) fn run(source: &SourceArgs, args: TopArgs, resolved: Resolved) -> Result<(), Failure> {
     let asks_server = args.replay.is_none() && !source.no_daemon && source.source == SourceChoice::Auto;
     let server = if asks_server { args.server.connect().ok() } else { None };
     let player = args.replay.as_deref().map(Player::open).transpose().map_err(replay::failure)?;
     let remark = player.as_ref().and_then(|player| replay::cuts(player.recording()));
-    let request = args.screen.request(source.clone(), server, player, remark);
-    top::run(Request { interval_ms: args.interval_ms, readonly: args.readonly, once: args.once, ..request })
+    let mut request = args.screen.request(source.clone(), server, player, remark, resolved);
+    request.settings.interval_ms = args.interval_ms;
+    top::run(Request { readonly: args.readonly, once: args.once, ..request })
 }

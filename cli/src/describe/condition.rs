@@ -32,7 +32,7 @@ pub(super) fn phrases(condition: &Condition, gpu: &GpuSample) -> Vec<Phrase> {
         },
         ConditionKind::HeldByNobody { bytes } => {
             let held = byte_size(*bytes as f64);
-            say(format!("{held}, no process"), format!("{held} in use, and no process is listed"))
+            say(format!("{held}, no process"), format!("{held} in use that no listed process holds"))
         }
         ConditionKind::SlowerThanItself { sm_mhz, usual_sm_mhz, .. } => say(
             format!("slow: {sm_mhz:.0} MHz"),

@@ -1,6 +1,9 @@
 //! Events, in sentences.
 
-use gpumon_probe::model::{Event, EventKind, Mark, ProcessRef, Run, RunStatus};
+use gpumon_probe::{
+    model::{Cell, Event, EventKind, Mark, ProcessRef, Run, RunStatus},
+    units::duration,
+};
 
 use super::phrase::Level;
 
@@ -38,10 +41,17 @@ pub(crate) fn of_event(event: &Event) -> (Level, String) {
         EventKind::RunEnded(run) => of_run_end(run),
         EventKind::Mark(Mark { text, user: None }) => say(Level::Note, format!("Mark: {text}")),
         EventKind::Mark(Mark { text, user: Some(user) }) => say(Level::Note, format!("Mark: {text} ({user})")),
+        EventKind::Cell(cell) => say(Level::Note, of_cell(cell)),
         EventKind::AlertFiring(alert) => say(alert.severity.into(), format!("Alert {}: {}", alert.rule, alert.text)),
         EventKind::AlertResolved(alert) => say(Level::Note, format!("Resolved: alert {}: {}", alert.rule, alert.text)),
         EventKind::AlertProblem { message } => say(Level::Warn, &**message),
     }
+}
+
+/// `train.ipynb [3] ran for 12 s`.
+fn of_cell(Cell { notebook, execution_count, started_ms, ended_ms, .. }: &Cell) -> String {
+    let count = execution_count.map_or_else(|| " ".to_owned(), |count| count.to_string());
+    format!("{notebook} [{count}] ran for {}", duration(ended_ms.saturating_sub(*started_ms)))
 }
 
 fn of_run_end(run: &Run) -> (Level, String) {

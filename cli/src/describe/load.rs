@@ -27,14 +27,37 @@ impl Load {
     }
 }
 
+/// Two percentages, the smaller first.
+fn parse_pair(text: &str) -> Result<[u32; 2], String> {
+    let numbers: Option<Vec<u32>> = text.split(',').map(|number| number.trim().parse().ok()).collect();
+    match numbers.as_deref() {
+        Some([low, high]) if 1 <= *low && low < high && *high <= 100 => Ok([*low, *high]),
+        _ => Err("use two percentages from 1 to 100, the smaller first, as 10 and 75".to_owned()),
+    }
+}
+
+/// As it is typed.
+fn typed([low, high]: [u32; 2]) -> String {
+    format!("{low},{high}")
+}
+
 /// From which percentages of its limit on a reading is moderate, and heavy.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::Args)]
 pub(crate) struct Thresholds {
+    /// GPU utilization from which on load is moderate, and heavy, in percent
+    #[arg(long = "utilization-thresholds", env = "GPUMON_TOP_UTILIZATION_THRESHOLDS", value_name = "LOW,HIGH", default_value = typed(Self::default().utilization), value_parser = parse_pair)]
     pub(crate) utilization: [u32; 2],
+
+    /// The same of memory, in percent of all memory
+    #[arg(long = "memory-thresholds", env = "GPUMON_TOP_MEMORY_THRESHOLDS", value_name = "LOW,HIGH", default_value = typed(Self::default().memory), value_parser = parse_pair)]
     pub(crate) memory: [u32; 2],
-    /// Of the slowdown temperature.
+
+    /// The same of the temperature, in percent of the slowdown temperature
+    #[arg(long = "temperature-thresholds", env = "GPUMON_TOP_TEMPERATURE_THRESHOLDS", value_name = "LOW,HIGH", default_value = typed(Self::default().temperature), value_parser = parse_pair)]
     pub(crate) temperature: [u32; 2],
-    /// Of the power limit.
+
+    /// The same of power, in percent of the power limit
+    #[arg(long = "power-thresholds", env = "GPUMON_TOP_POWER_THRESHOLDS", value_name = "LOW,HIGH", default_value = typed(Self::default().power), value_parser = parse_pair)]
     pub(crate) power: [u32; 2],
 }
 

@@ -6,7 +6,7 @@
 mod stream;
 
 use std::{
-    env, fmt,
+    fmt,
     io::{self, Read, Write},
     os::unix::net::UnixStream,
     path::PathBuf,
@@ -16,6 +16,7 @@ use std::{
 use gpumon_server::local;
 
 pub(crate) use self::stream::Frames;
+use crate::config::for_all;
 
 /// A server never waits for the driver, only for the end of its collector.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -57,12 +58,12 @@ impl NoServer {
 
 impl ServerArgs {
     pub(crate) fn is_named() -> bool {
-        std::env::var_os("GPUMON_CONTROL").is_some_and(|path| !path.is_empty())
+        for_all(CONTROL, "control").is_some()
     }
 
-    /// The server that the environment names, or any at a usual place.
+    /// The server that is named for all commands, or any at a usual place.
     pub(crate) fn from_environment() -> Self {
-        Self { control: std::env::var_os("GPUMON_CONTROL").map(PathBuf::from) }
+        Self { control: for_all(CONTROL, "control").map(PathBuf::from) }
     }
 
     /// Connects to the server that was named, or to the first that listens at a usual place.
@@ -87,7 +88,7 @@ impl ServerArgs {
 
     /// Whether it was named in this very command, and not for all of them.
     pub(crate) fn is_typed(&self) -> bool {
-        self.named().is_some_and(|path| env::var_os(CONTROL).is_none_or(|set| set != *path))
+        self.named().is_some_and(|path| for_all(CONTROL, "control").is_none_or(|set| set != *path))
     }
 }
 

@@ -45,7 +45,7 @@ const ROUTES: &[(&str, &str, &str)] = &[
         "GET",
         "/api/v1/history",
         "A span of the past as a [HistorySpan](#historyspan): `?from_ms=…&to_ms=…`, by default the last 10 minutes, of \
-         `metrics=power.draw_watts,…`, by default those of an overview, in at most `points=600` points, up to 5000.",
+         `metrics=power.draw_watts,…`, by default those of an overview, in at most `points=600` points, up to 5000, or in points of `resolution_ms=…`.",
     ),
     (
         "GET",
@@ -89,6 +89,13 @@ const ROUTES: &[(&str, &str, &str)] = &[
         "Marks a moment on the charts of every client: `{\"text\":\"epoch 3\"}`, with `\"at_ms\"` for another moment of the \
          last 600 seconds than now; answers 201 with the [event](#event). The text has up to 100 characters; 20 marks may \
          come at once, and then one per second. Needs the header `X-Gpumon: run` and the permission to start runs.",
+    ),
+    (
+        "POST",
+        "/api/v1/cells",
+        "Tells what an execution of a notebook's cell took of the GPUs, as JupyterLab's extension does when it has ended: a \
+         [Cell](#cell); answers 201 with the [event](#event), which every client and the history get. Needs the header \
+         `X-Gpumon: run` and the permission to start runs.",
     ),
     ("GET", "/api/v1/alerts", "Every alert rule and receiver and how it is, as [AlertStatus](#alertstatus)."),
     (

@@ -1,20 +1,25 @@
-//! What is generated from this crate: pages of `docs/reference/`, [`commands`] and [`api`]; and [`schema`].
+//! What is generated from this crate: pages of `docs/reference/`, [`commands`], [`api`] and [`settings`]; and [`schema`].
 
 mod api;
 mod commands;
 mod schema;
+mod settings;
 
 use std::{env, fs, path::Path};
 
 /// Compares a committed page with what the code generates, or writes it where `GPUMON_UPDATE_TYPES` is set.
 #[track_caller]
 fn check(name: &str, page: &str) {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/reference").join(name);
+    compare(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/reference").join(name), page);
+}
+
+#[track_caller]
+fn compare(file: &Path, text: &str) {
     if env::var_os("GPUMON_UPDATE_TYPES").is_some() {
-        fs::write(&file, page).unwrap();
+        fs::write(file, text).unwrap();
     }
-    let committed = fs::read_to_string(&file).unwrap_or_default();
-    assert!(committed == page, "docs/reference/{name} is out of date: run `make types`");
+    let committed = fs::read_to_string(file).unwrap_or_default();
+    assert!(committed == text, "{} is out of date: run `make types`", file.display());
 }
 
 fn cell(text: &str) -> String {

@@ -63,7 +63,7 @@ use self::{
     job::Job,
     model::{Model, Origin},
     screen::Screen,
-    settings::{File, Settings},
+    settings::Settings,
     state::State,
     theme::ThemeName,
 };
@@ -94,12 +94,15 @@ pub(crate) struct Request {
     /// A recording to play, in the place of all others.
     pub(crate) player: Option<Player>,
     /// What is to be said first.
-    pub(crate) remark: Option<String>,
-    pub(crate) config: Option<PathBuf>,
-    /// These go before what the file says.
-    pub(crate) interval_ms: Option<u32>,
-    pub(crate) theme: Option<ThemeName>,
-    pub(crate) no_mouse: bool,
+    pub(crate) remarks: Vec<String>,
+    /// As files, variables and flags have them.
+    pub(crate) settings: Settings,
+    pub(crate) mouse: bool,
+    /// A theme that is typed goes before `NO_COLOR`, which is set for all programs.
+    pub(crate) is_theme_typed: bool,
+    /// Where W writes them; `None` where there is no place.
+    pub(crate) file: Option<PathBuf>,
+    pub(crate) is_file_named: bool,
     pub(crate) selection: Selection,
     /// Whose processes alone are listed.
     pub(crate) user: Option<String>,
@@ -112,7 +115,11 @@ pub(crate) fn run(mut request: Request) -> Result<(), Failure> {
     if !request.once {
         screen::check()?;
     }
-    let (mut settings, file, remark) = read_settings(&request)?;
+    let mut settings = request.settings.without_repetitions();
+    let file = request.file;
+    let new = file.as_ref().filter(|path| request.is_file_named && !path.exists());
+    let new = new.map(|path| format!("{} is not there yet: W writes it", path.display()));
+    let remark = request.remarks.into_iter().chain(new).collect::<Vec<_>>().join("; ");
     if request.once {
         // Rates need a second sample, and nobody waits for it longer than needed.
         settings.interval_ms = ONCE_MS;
@@ -133,16 +140,15 @@ pub(crate) fn run(mut request: Request) -> Result<(), Failure> {
         wait_for_first_sample(&mut model, &waiting)?;
     }
     let no_color = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    // What is typed goes before what is set for all programs.
-    let theme = if no_color && request.theme.is_none() { ThemeName::Monochrome } else { settings.theme };
+    let theme = if no_color && !request.is_theme_typed { ThemeName::Monochrome } else { settings.theme };
     let mut state = State::new(&settings, theme, settings.glyphs.unwrap_or_else(Glyphs::of_terminal));
     state.processes.user = request.user;
-    if let Some(remark) = remark.as_deref().filter(|_| request.once) {
-        say(remark);
-    } else if let Some(remark) = remark {
-        state.tell(Level::Warn, remark);
+    match (remark.is_empty(), request.once) {
+        (true, _) => {}
+        (false, true) => say(&remark),
+        (false, false) => state.tell(Level::Warn, remark),
     }
-    let mouse = settings.mouse && !request.no_mouse;
+    let mouse = request.mouse;
     let mut app = App::new(model, state, feed, settings, file, inputs.clone());
     app.is_readonly = request.readonly;
     app.past = past;
@@ -150,27 +156,6 @@ pub(crate) fn run(mut request: Request) -> Result<(), Failure> {
         return Ok(once::print(&mut app)?);
     }
     show(app, mouse, inputs, &waiting)
-}
-
-/// What is set, where W writes it, and what there is to say of it.
-fn read_settings(request: &Request) -> Result<(Settings, Option<File>, Option<String>), Failure> {
-    let (file, remark) = if let Some(path) = &request.config {
-        let file = File::named(path).map_err(Failure::usage)?;
-        let remark = file.is_new.then(|| format!("{} is not there yet: W writes it", path.display()));
-        (Some(file), remark)
-    } else if let Some(path) = settings::usual_path() {
-        let (file, bad) = File::usual(&path);
-        (Some(file), bad.map(|bad| format!("nothing is set: {bad}")))
-    } else {
-        (None, None)
-    };
-    let (mut settings, mistakes) = file.as_ref().map_or_else(Default::default, Settings::of);
-    let remark =
-        request.remark.iter().cloned().chain(remark).chain(mistakes.into_iter().map(|mistake| mistake.to_string()));
-    let remark = Some(remark.collect::<Vec<_>>().join("; ")).filter(|remark| !remark.is_empty());
-    settings.interval_ms = request.interval_ms.unwrap_or(settings.interval_ms);
-    settings.theme = request.theme.unwrap_or(settings.theme);
-    Ok((settings, file, remark))
 }
 
 /// Waits a little for the first readings, so that what cannot be read at all is told where it stays.

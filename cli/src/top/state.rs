@@ -64,7 +64,7 @@ impl State {
             gpu: None,
             metrics: settings.metrics.clone(),
             metric: 0,
-            range: RANGES_S.iter().position(|range| *range == settings.range_s).unwrap_or(1),
+            range: RANGES_S.iter().position(|range| *range == settings.range_s).unwrap_or_default(),
             interval_ms: settings.interval_ms,
             processes: ProcessView {
                 sort: settings.sort,

@@ -2,7 +2,7 @@
 //!
 //! - [`schema`] is the tables, made from the catalogue of fields, and their migrations.
 //! - [`write`] adds what has come, [`roll_up`] makes the coarser tiers, [`retention`] forgets.
-//! - [`read`] puts a span into a grid.
+//! - [`read`] puts a span into a grid, [`salvage`] takes over what a damaged file still has.
 
 // SQLite's whole numbers are signed; times are far below the largest.
 #![allow(clippy::cast_possible_wrap)]
@@ -10,18 +10,28 @@
 mod read;
 mod retention;
 mod roll_up;
+mod salvage;
 mod schema;
 mod write;
 
-use std::{fs::OpenOptions, os::unix::fs::OpenOptionsExt, path::Path, time::Duration};
+use std::{
+    fmt::Write,
+    fs::{self, OpenOptions},
+    os::unix::{
+        ffi::OsStrExt,
+        fs::{MetadataExt, OpenOptionsExt},
+    },
+    path::Path,
+    time::Duration,
+};
 
-use rusqlite::{Connection, ErrorCode, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags, ffi::SQLITE_IOERR_SHMSIZE};
 
 use crate::bucket::BUCKET_MS;
 
 pub use self::read::EVENTS;
 pub use self::schema::reference;
-pub(crate) use self::{retention::Limits, roll_up::RolledUp, write::Devices};
+pub(crate) use self::{retention::Limits, roll_up::RolledUp, salvage::Salvage, write::Devices};
 
 /// The name of the file in its folder.
 pub const FILE: &str = "history.db";
@@ -53,6 +63,8 @@ pub const REACH_MS: u64 = TIERS[TIERS.len() - 1].keep_ms;
 #[derive(Debug)]
 pub struct Database {
     connection: Connection,
+    /// Which file it is.
+    inode: Option<u64>,
 }
 
 /// Why a database cannot be used.
@@ -84,9 +96,31 @@ impl DatabaseError {
     }
 }
 
+/// Which file is the database of a folder now.
+pub(crate) fn inode(folder: &Path) -> Option<u64> {
+    fs::metadata(folder.join(FILE)).ok().map(|file| file.ino())
+}
+
+/// A path as SQLite takes it with options.
+fn uri(path: &Path, options: &str) -> String {
+    let bytes = path.as_os_str().as_bytes().iter();
+    let escaped = bytes.fold(String::new(), |mut all, byte| {
+        match byte {
+            b'/' | b'-' | b'_' | b'.' | b'~' | b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => all.push(char::from(*byte)),
+            // Writing to a string cannot fail.
+            _ => drop(write!(all, "%{byte:02X}")),
+        }
+        all
+    });
+    format!("file:{escaped}?{options}")
+}
+
 /// Cause and cure, as far as SQLite tells.
 fn describe(error: &rusqlite::Error) -> String {
+    // The memory that its readers share is a file, too.
+    let has_no_room = error.sqlite_error().is_some_and(|error| error.extended_code == SQLITE_IOERR_SHMSIZE);
     let known = match error.sqlite_error_code() {
+        _ if has_no_room => "the disk is full: free some space",
         Some(ErrorCode::DiskFull) => "the disk is full: free some space",
         Some(ErrorCode::ReadOnly) => "it is read-only: allow writing to it",
         Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => "it cannot be opened: check owner and permissions",
@@ -110,7 +144,7 @@ impl Database {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(path, flags)?;
         connection.busy_timeout(Duration::from_secs(5))?;
-        let database = Self { connection };
+        let database = Self { connection, inode: inode(folder) };
         database.check()?;
         // A file that is there is not written to before it has been read: one that is damaged is kept as it was.
         if database.connection.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0))? == 0 {
@@ -133,13 +167,38 @@ impl Database {
     /// # Errors
     /// As [`Self::open`]; also where there is none.
     pub fn open_to_read(folder: &Path) -> Result<Self, DatabaseError> {
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = Connection::open_with_flags(folder.join(FILE), flags)?;
+        let path = folder.join(FILE);
+        let opened = Self::open_uri(folder, &uri(&path, "mode=ro"));
+        // Of a database in WAL mode, SQLite makes files beside it even to read it, which a disk that is full or read-only
+        // refuses. One that was closed has all in itself, and nobody can change it there.
+        let is_refused = |error: &DatabaseError| {
+            let DatabaseError::Sqlite(error) = error else { return false };
+            let code = error.sqlite_error_code();
+            matches!(code, Some(ErrorCode::CannotOpen | ErrorCode::DiskFull))
+                || matches!(code, Some(ErrorCode::ReadOnly | ErrorCode::SystemIoFailure))
+        };
+        let is_closed = || fs::metadata(folder.join(format!("{FILE}-wal"))).map_or(true, |wal| wal.len() == 0);
+        match opened {
+            Err(error) if is_refused(&error) && is_closed() => {
+                Self::open_uri(folder, &uri(&path, "immutable=1")).map_err(|_| error)
+            }
+            opened => opened,
+        }
+    }
+
+    fn open_uri(folder: &Path, uri: &str) -> Result<Self, DatabaseError> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
+        let connection = Connection::open_with_flags(uri, flags)?;
         connection.busy_timeout(Duration::from_secs(1))?;
-        let database = Self { connection };
+        let database = Self { connection, inode: inode(folder) };
         database.set("cache_size", -1024)?;
         database.check()?;
         Ok(database)
+    }
+
+    /// Which file it is, while it is there.
+    pub(crate) fn inode(&self) -> Option<u64> {
+        self.inode
     }
 
     /// Whether its tables are those that this program knows.

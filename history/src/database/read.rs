@@ -11,7 +11,7 @@ use rusqlite::params;
 use super::{
     Database, DatabaseError, REACH_MS, TIERS,
     roll_up::ALL,
-    schema::{Subject, columns_in, columns_of},
+    schema::{OF_PROCESSES, Subject, columns_in, columns_of},
     write::{parsed, stat},
 };
 use crate::{
@@ -166,14 +166,14 @@ impl Database {
     /// # Errors
     /// Where they cannot be read.
     pub fn events(&self, from_ms: u64, to_ms: u64, most: usize) -> Result<Vec<Event>, DatabaseError> {
-        let mut statement = self.connection.prepare(
-            "SELECT json FROM event WHERE at_ms >= ?1 AND at_ms <= ?2
-             ORDER BY kind IN ('process_started', 'process_ended'), at_ms DESC LIMIT ?3",
-        )?;
-        let events =
-            statement.query_map(params![from_ms as i64, to_ms as i64, most as i64], |row| row.get::<_, String>(0))?;
-        let mut events: Vec<Event> =
-            events.filter_map(|json| json.map(|json| parsed(&json)).transpose()).collect::<Result<_, _>>()?;
+        let mut events = Vec::new();
+        for kinds in [format!("NOT ({OF_PROCESSES})"), OF_PROCESSES.to_owned()] {
+            let mut statement = self.connection.prepare(&events_sql(&kinds))?;
+            let bounds = params![from_ms as i64, to_ms as i64, (most - events.len()) as i64];
+            let found = statement.query_map(bounds, |row| row.get::<_, String>(0))?;
+            let found = found.filter_map(|json| json.map(|json| parsed(&json)).transpose());
+            events.extend(found.collect::<Result<Vec<Event>, _>>()?);
+        }
         events.sort_by_key(|event| event.at_ms);
         Ok(events)
     }
@@ -213,10 +213,7 @@ impl Database {
     /// # Errors
     /// Where it cannot be read.
     pub fn conditions(&self, from_ms: u64, to_ms: u64) -> Result<Vec<ConditionSpan>, DatabaseError> {
-        let mut statement = self.connection.prepare(
-            "SELECT uuid, from_ms, to_ms, json FROM condition
-             WHERE from_ms <= ?2 AND (to_ms IS NULL OR to_ms >= ?1) ORDER BY from_ms DESC LIMIT ?3",
-        )?;
+        let mut statement = self.connection.prepare(CONDITIONS)?;
         let mut rows = statement.query(params![from_ms as i64, to_ms as i64, EVENTS as i64])?;
         let mut spans = Vec::new();
         while let Some(row) = rows.next()? {
@@ -230,6 +227,20 @@ impl Database {
     }
 }
 
+/// The newest events of these kinds in a span. An index has their order, so that JSON is read of those alone that are given.
+fn events_sql(kinds: &str) -> String {
+    format!("SELECT json FROM event WHERE at_ms >= ?1 AND at_ms <= ?2 AND {kinds} ORDER BY at_ms DESC LIMIT ?3")
+}
+
+/// The newest conditions of a span: what lasts and what has ended since its beginning are found in an index.
+const CONDITIONS: &str = "
+    SELECT uuid, from_ms, to_ms, json FROM condition WHERE rowid IN (
+        SELECT rowid FROM (
+            SELECT rowid, from_ms FROM condition WHERE to_ms IS NULL AND from_ms <= ?2
+            UNION ALL SELECT rowid, from_ms FROM condition WHERE to_ms >= ?1 AND from_ms <= ?2
+        ) ORDER BY from_ms DESC LIMIT ?3
+    ) ORDER BY from_ms DESC";
+
 /// Columns of a statement, behind others.
 #[derive(Debug, Default)]
 struct Selected {
@@ -237,4 +248,50 @@ struct Selected {
     /// Per field: its first column, and whether it has a range.
     columns: Vec<(usize, bool)>,
     width: usize,
+}
+
+#[cfg(test)]
+mod tests {
+    use gpumon_probe::model::{Absence, EventKind, ProcessRef, Reading};
+
+    use super::*;
+
+    fn event(at_ms: u64) -> Event {
+        let unknown = || Reading::Absent(Absence::Unknown);
+        let started =
+            ProcessRef { pid: 1, name: unknown(), user: unknown(), started_ms: Reading::Absent(Absence::Unknown) };
+        // One in a hundred is none of a process.
+        let what = if at_ms.is_multiple_of(100) { EventKind::MigChanged } else { EventKind::ProcessStarted(started) };
+        Event { at_ms, gpu: None, what }
+    }
+
+    #[test]
+    fn events_of_processes_give_way_to_others_and_no_event_is_read_that_is_not_given() {
+        let folder = tempfile::tempdir().unwrap();
+        let database = Database::open(folder.path()).unwrap();
+        database.import_events((1..=5000).map(event)).unwrap();
+        let times = |from_ms, to_ms, most| -> Vec<_> {
+            database.events(from_ms, to_ms, most).unwrap().iter().map(|event| event.at_ms).collect()
+        };
+        assert_eq!(
+            times(0, u64::MAX >> 1, 52),
+            [(1..=49).map(|at| at * 100).collect(), vec![4998, 4999, 5000]].concat()
+        );
+        assert_eq!(times(150, 301, 3), [200, 300, 301]);
+        assert_eq!(times(0, 5000, 2), [4900, 5000]);
+
+        let plan = |sql: &str| {
+            let mut statement = database.connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+            let lines = statement.query_map([0, 1, 2], |row| row.get::<_, String>(3)).unwrap();
+            lines.map(|line| line.unwrap() + "\n").collect::<String>()
+        };
+        for (kinds, index) in
+            [(format!("NOT ({OF_PROCESSES})"), "event_important"), (OF_PROCESSES.to_owned(), "event_time")]
+        {
+            let plan = plan(&events_sql(&kinds));
+            assert!(plan.contains(&format!("USING INDEX {index}")) && !plan.contains("TEMP B-TREE"), "{plan}");
+        }
+        let plan = plan(CONDITIONS);
+        assert_eq!(plan.matches("USING COVERING INDEX condition_end").count(), 2, "{plan}");
+    }
 }

@@ -1,6 +1,9 @@
 //! What is too old, or too much, is forgotten: a little at a time, so that nothing waits for it.
 
-use super::{DAY_MS, Database, TIERS, schema::Subject};
+use super::{
+    DAY_MS, Database, TIERS,
+    schema::{OF_PROCESSES, Subject, TABLES},
+};
 
 /// How much is kept.
 #[derive(Debug, Clone, Copy)]
@@ -14,9 +17,6 @@ const ROWS: i64 = 1000;
 /// Of starts and ends of processes, which are many.
 const PROCESS_EVENTS_MS: u64 = 30 * DAY_MS;
 
-/// Of other events, conditions, runs and jobs.
-const EVENTS_MS: u64 = 365 * DAY_MS;
-
 impl Database {
     /// Forgets what is older than its tier is kept. Where the file is larger than it may be, the oldest rows of all tables go,
     /// of each the same share, so that it reaches less far back in all resolutions.
@@ -27,11 +27,10 @@ impl Database {
                 self.delete(&subject.table(tier), "at_ms < ?1", before(stored.keep_ms))?;
             }
         }
-        self.delete("event", "at_ms < ?1", before(EVENTS_MS))?;
-        self.delete("event", "kind IN ('process_started', 'process_ended') AND at_ms < ?1", before(PROCESS_EVENTS_MS))?;
-        self.delete("condition", "to_ms < ?1", before(EVENTS_MS))?;
-        self.delete("run", "to_ms < ?1", before(EVENTS_MS))?;
-        self.delete("job", "to_ms < ?1", before(EVENTS_MS))?;
+        for (table, (time, keep_ms)) in kept() {
+            self.delete(table, &format!("{time} < ?1"), before(keep_ms))?;
+        }
+        self.delete("event", &format!("{OF_PROCESSES} AND at_ms < ?1"), before(PROCESS_EVENTS_MS))?;
         if self.used_bytes()? > limits.size_bytes {
             self.forget_oldest_share()?;
         }
@@ -63,9 +62,13 @@ impl Database {
     /// A hundredth of the time that each table reaches back, at most.
     fn forget_oldest_share(&self) -> Result<(), rusqlite::Error> {
         let tiers = Subject::ALL.into_iter().flat_map(|subject| (0..TIERS.len()).map(move |tier| subject.table(tier)));
-        let timed = tiers.chain(["event".to_owned()]).map(|table| (table, "at_ms"));
-        for (table, time) in timed.chain([("job".to_owned(), "to_ms")]) {
-            let sql = format!("SELECT min({time}) + (max({time}) - min({time})) / 100 FROM {table}");
+        let others = kept().map(|(table, (time, _))| (table.to_owned(), time));
+        for (table, time) in tiers.map(|table| (table, "at_ms")).chain(others) {
+            // Each alone, so that an index tells it.
+            let sql = format!(
+                "SELECT oldest + (newest - oldest) / 100
+                 FROM (SELECT (SELECT min({time}) FROM {table}) AS oldest, (SELECT max({time}) FROM {table}) AS newest)"
+            );
             let bound: Option<i64> = self.connection.query_row(&sql, [], |row| row.get(0))?;
             if let Some(bound) = bound {
                 self.delete(&table, &format!("{time} <= ?1"), bound)?;
@@ -73,4 +76,9 @@ impl Database {
         }
         Ok(())
     }
+}
+
+/// The tables whose rows are forgotten beside those of the tiers, with their time and how long it is kept.
+fn kept() -> impl Iterator<Item = (&'static str, (&'static str, u64))> {
+    TABLES.iter().filter_map(|table| Some((table.name, table.kept?)))
 }

@@ -18,6 +18,13 @@ pub(super) const ALL: RangeInclusive<u64> = 0..=LAST_MS;
 #[derive(Debug, Default)]
 pub(crate) struct RolledUp([u64; TIERS.len()]);
 
+impl RolledUp {
+    /// Of a file that is begun at this moment, whatever older rows are added to it.
+    pub(crate) fn beginning_at(at_ms: u64) -> Self {
+        Self(TIERS.map(|tier| at_ms / tier.resolution_ms * tier.resolution_ms))
+    }
+}
+
 impl Database {
     /// How far it has come in what is there already.
     pub(crate) fn rolled_up(&self) -> Result<RolledUp, rusqlite::Error> {
@@ -45,6 +52,18 @@ impl Database {
                 self.roll_up_row(Subject::Gpu, GPU_FIELDS, tier, from_ms)?;
                 self.roll_up_row(Subject::Host, HOST_FIELDS, tier, from_ms)?;
                 *until = from_ms + resolution_ms;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the rows of this moment again, where they have been made: finer ones have come since.
+    pub(crate) fn roll_up_again(&self, until: &RolledUp, at_ms: u64) -> Result<(), rusqlite::Error> {
+        for (tier, until) in until.0.iter().enumerate().skip(1) {
+            let from_ms = at_ms / TIERS[tier].resolution_ms * TIERS[tier].resolution_ms;
+            if from_ms < *until {
+                self.roll_up_row(Subject::Gpu, GPU_FIELDS, tier, from_ms)?;
+                self.roll_up_row(Subject::Host, HOST_FIELDS, tier, from_ms)?;
             }
         }
         Ok(())

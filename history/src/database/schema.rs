@@ -5,10 +5,7 @@ use std::{collections::BTreeSet, fmt::Write};
 use gpumon_probe::model::fields::{Field, GPU_FIELDS, HOST_FIELDS, Kind};
 use rusqlite::Connection;
 
-use super::{DatabaseError, TIERS};
-
-/// Of the tables. Columns for new fields are no new version.
-pub(super) const VERSION: i64 = 2;
+use super::{DAY_MS, DatabaseError, TIERS};
 
 /// Tells the file from other programs': "gpmn".
 pub(super) const APPLICATION_ID: i64 = 0x6770_6d6e;
@@ -63,59 +60,145 @@ pub(super) fn columns_of(id: &str, kind: Kind) -> Vec<String> {
     }
 }
 
-/// The tables beside those of the tiers, with what they are for.
-const TABLES: [(&str, &str, &str); 5] = [
-    (
-        "device",
-        "GPUs and MIG devices. `kind` is `gpu` or `mig`; `device_index` is the driver's index, `parent` the UUID of the GPU of \
-         a MIG device.",
-        "id INTEGER PRIMARY KEY, uuid TEXT NOT NULL UNIQUE, kind TEXT NOT NULL, device_index INTEGER NOT NULL, name TEXT, \
-         parent TEXT",
-    ),
-    (
-        "event",
-        "What happened. `kind` is the key `what` of the JSON, an [Event](api.md#event).",
-        "at_ms INTEGER NOT NULL, uuid TEXT, kind TEXT NOT NULL, json TEXT NOT NULL",
-    ),
-    (
-        "condition",
-        "What was the matter with a GPU, from its beginning to its end; `to_ms` is NULL while it lasts. `json` is a \
-         [Condition](api.md#condition).",
-        "uuid TEXT NOT NULL, condition TEXT NOT NULL, severity TEXT NOT NULL, from_ms INTEGER NOT NULL, to_ms INTEGER, \
-         text TEXT NOT NULL, json TEXT NOT NULL, UNIQUE (uuid, condition, from_ms)",
-    ),
-    (
-        "run",
-        "Runs of the workload runner. `json` is a [Run](api.md#run).",
-        "id TEXT PRIMARY KEY, from_ms INTEGER NOT NULL, to_ms INTEGER, json TEXT NOT NULL",
-    ),
-    (
-        "job",
-        "Which Slurm job, pod, container, notebook or service was on which GPU or MIG device, a [JobSpan](api.md#jobspan). \
-         `to_ms` is when it was seen there last, at most ten seconds late.",
-        "kind TEXT NOT NULL, id TEXT NOT NULL, name TEXT, user TEXT, uuid TEXT NOT NULL, from_ms INTEGER NOT NULL, \
-         to_ms INTEGER NOT NULL, UNIQUE (kind, id, uuid, from_ms)",
-    ),
+/// A table beside those of the tiers. A new one is an entry here: it is made in files that lack it, forgets what is too old
+/// or too much, is taken over from a damaged file, and is in the reference.
+pub(super) struct Table {
+    pub(super) name: &'static str,
+    /// What it is for.
+    meaning: &'static str,
+    columns: &'static str,
+    /// Indexes, with what each is of.
+    indexes: &'static [(&'static str, &'static str)],
+    /// The time of its rows, and how long they are kept; `None` where they are few and stay.
+    pub(super) kept: Option<(&'static str, u64)>,
+}
+
+/// What happened is kept for a year.
+const YEAR_MS: u64 = 365 * DAY_MS;
+
+pub(super) const TABLES: &[Table] = &[
+    Table {
+        name: "device",
+        meaning: "GPUs and MIG devices. `kind` is `gpu` or `mig`; `device_index` is the driver's index, `parent` the UUID of \
+                  the GPU of a MIG device.",
+        columns: "id INTEGER PRIMARY KEY, uuid TEXT NOT NULL UNIQUE, kind TEXT NOT NULL, device_index INTEGER NOT NULL, \
+                  name TEXT, parent TEXT",
+        indexes: &[],
+        kept: None,
+    },
+    Table {
+        name: "event",
+        meaning: "What happened. `kind` is the key `what` of the JSON, an [Event](api.md#event).",
+        columns: "at_ms INTEGER NOT NULL, uuid TEXT, kind TEXT NOT NULL, json TEXT NOT NULL",
+        indexes: &[("event_time", "event (at_ms)"), ("event_important", IMPORTANT_EVENTS)],
+        kept: Some(("at_ms", YEAR_MS)),
+    },
+    Table {
+        name: "condition",
+        meaning: "What was the matter with a GPU, from its beginning to its end; `to_ms` is NULL while it lasts. `json` is a \
+                  [Condition](api.md#condition).",
+        columns: "uuid TEXT NOT NULL, condition TEXT NOT NULL, severity TEXT NOT NULL, from_ms INTEGER NOT NULL, \
+                  to_ms INTEGER, text TEXT NOT NULL, json TEXT NOT NULL, UNIQUE (uuid, condition, from_ms)",
+        indexes: &[("condition_time", "condition (from_ms)"), ("condition_end", "condition (to_ms, from_ms)")],
+        kept: Some(("to_ms", YEAR_MS)),
+    },
+    Table {
+        name: "cell",
+        meaning: "Executions of notebooks' cells, as the keys of [Cell](api.md#cell).",
+        columns: "notebook TEXT NOT NULL, kernel_id TEXT NOT NULL, cell_id TEXT NOT NULL, execution_count INTEGER, \
+                  started_ms INTEGER NOT NULL, ended_ms INTEGER NOT NULL, gpus TEXT NOT NULL, gpu_ms REAL, peak_bytes REAL, \
+                  change_bytes REAL, joules REAL, shared INTEGER NOT NULL, UNIQUE (kernel_id, cell_id, started_ms)",
+        indexes: &[("cell_end", "cell (ended_ms)")],
+        kept: Some(("ended_ms", YEAR_MS)),
+    },
+    Table {
+        name: "run",
+        meaning: "Runs of the workload runner. `json` is a [Run](api.md#run).",
+        columns: "id TEXT PRIMARY KEY, from_ms INTEGER NOT NULL, to_ms INTEGER, json TEXT NOT NULL",
+        indexes: &[("run_end", "run (to_ms)")],
+        kept: Some(("to_ms", YEAR_MS)),
+    },
+    Table {
+        name: "job",
+        meaning: "Which Slurm job, pod, container, notebook or service was on which GPU or MIG device, a \
+                  [JobSpan](api.md#jobspan). `to_ms` is when it was seen there last, at most ten seconds late.",
+        columns: "kind TEXT NOT NULL, id TEXT NOT NULL, name TEXT, user TEXT, uuid TEXT NOT NULL, from_ms INTEGER NOT NULL, \
+                  to_ms INTEGER NOT NULL, UNIQUE (kind, id, uuid, from_ms)",
+        indexes: &[("job_end", "job (to_ms)")],
+        kept: Some(("to_ms", YEAR_MS)),
+    },
 ];
 
-/// Makes the tables, and the columns of fields that are new.
+/// Starts and ends of processes, which are many: they are kept for less long, and give way to other events.
+pub(super) const OF_PROCESSES: &str = "kind IN ('process_started', 'process_ended')";
+
+/// Finds the other ones among them.
+const IMPORTANT_EVENTS: &str = "event (at_ms) WHERE kind NOT IN ('process_started', 'process_ended')";
+
+/// What makes each version of the tables of the one before: the first entry that of version 2. A new one is a line here,
+/// with a case in `history/tests/versions.rs`; it sees the tables as the version before left them. New tables, indexes and
+/// fields are no new version.
+const STEPS: &[&str] = &[];
+
+/// Of the tables.
+pub(super) const VERSION: i64 = 1 + STEPS.len() as i64;
+
+/// All tables, those of few rows first, and of the others the coarser ones.
+pub(super) fn tables() -> impl Iterator<Item = String> {
+    let tiers =
+        (0..TIERS.len()).rev().flat_map(|tier| [Subject::Host, Subject::Gpu].map(|subject| subject.table(tier)));
+    TABLES.iter().map(|table| table.name.to_owned()).chain(tiers)
+}
+
+/// Makes the tables, and the columns of fields that are new. Where there is nothing to make, nothing is written: a full
+/// disk keeps nobody from reading.
 pub(super) fn migrate(connection: &Connection) -> Result<(), DatabaseError> {
-    let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    let mut is_current = version == VERSION;
-    let mut sql = String::from("BEGIN IMMEDIATE;\n");
-    // Writing to a string cannot fail.
-    for (name, _, columns) in TABLES {
-        let _ = writeln!(sql, "CREATE TABLE IF NOT EXISTS {name} ({columns});");
+    migrate_by(STEPS, connection)
+}
+
+/// By these steps, of which those are done that the file has not seen; all of it or nothing.
+fn migrate_by(steps: &[&str], connection: &Connection) -> Result<(), DatabaseError> {
+    let found: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    let version = 1 + steps.len() as i64;
+    // An empty file is made as it is now.
+    let done = if found == 0 { steps.len() } else { (found - 1) as usize };
+    let steps = steps[done..].join(";\n");
+    let work = || {
+        connection.execute_batch(&steps)?;
+        let sql = missing(connection)?;
+        if !sql.is_empty() || found != version {
+            let stamp = format!("PRAGMA application_id = {APPLICATION_ID};\nPRAGMA user_version = {version};\n");
+            connection.execute_batch(&(sql + &stamp))?;
+        }
+        Ok::<_, rusqlite::Error>(())
+    };
+    if steps.is_empty() && found == version && missing(connection)?.is_empty() {
+        return Ok(());
     }
-    sql += "CREATE INDEX IF NOT EXISTS event_time ON event (at_ms);\n";
-    sql += "CREATE INDEX IF NOT EXISTS condition_time ON condition (from_ms);\n";
-    sql += "CREATE INDEX IF NOT EXISTS job_time ON job (to_ms);\n";
+    connection.execute_batch("BEGIN IMMEDIATE")?;
+    let done = work().and_then(|()| connection.execute_batch("COMMIT"));
+    done.inspect_err(|_| drop(connection.execute_batch("ROLLBACK")))?;
+    Ok(())
+}
+
+/// What makes the tables, indexes and columns that are not there.
+fn missing(connection: &Connection) -> Result<String, rusqlite::Error> {
+    let known = names(connection)?;
+    let mut sql = String::new();
+    // Writing to a string cannot fail.
+    for Table { name, columns, indexes, .. } in TABLES {
+        if !known.contains(*name) {
+            let _ = writeln!(sql, "CREATE TABLE {name} ({columns});");
+        }
+        for (index, of) in indexes.iter().filter(|(index, _)| !known.contains(*index)) {
+            let _ = writeln!(sql, "CREATE INDEX {index} ON {of};");
+        }
+    }
     for subject in Subject::ALL {
         for tier in 0..TIERS.len() {
             let (table, keys) = (subject.table(tier), subject.keys());
             let known = columns_in(connection, &table)?;
             let columns = subject.columns().concat();
-            is_current &= columns.iter().all(|column| known.contains(column));
             if known.is_empty() {
                 let columns = columns.iter().fold(String::new(), |all, column| all + ", " + column + " REAL");
                 let _ = writeln!(sql, "CREATE TABLE {table} ({keys}{columns});");
@@ -129,13 +212,12 @@ pub(super) fn migrate(connection: &Connection) -> Result<(), DatabaseError> {
             }
         }
     }
-    // A file that is damaged is kept as it was.
-    if is_current {
-        return Ok(());
-    }
-    let _ = writeln!(sql, "PRAGMA application_id = {APPLICATION_ID};\nPRAGMA user_version = {VERSION};\nCOMMIT;");
-    connection.execute_batch(&sql).inspect_err(|_| drop(connection.execute_batch("ROLLBACK")))?;
-    Ok(())
+    Ok(sql)
+}
+
+/// The names of all tables and indexes.
+fn names(connection: &Connection) -> Result<BTreeSet<String>, rusqlite::Error> {
+    connection.prepare("SELECT name FROM sqlite_schema")?.query_map([], |row| row.get(0))?.collect()
 }
 
 /// The columns that a table has; none where there is no such table.
@@ -167,10 +249,10 @@ pub fn reference() -> String {
             stored.resolution_ms / 1000
         );
     }
-    for (name, meaning, _) in TABLES {
+    for Table { name, meaning, .. } in TABLES {
         let _ = writeln!(text, "| `{name}` | {meaning} |");
     }
-    for (name, _, columns) in TABLES {
+    for Table { name, columns, .. } in TABLES {
         let _ = writeln!(text, "\n### {name}\n\n```sql\n{columns}\n```");
     }
     for (subject, title) in
@@ -194,4 +276,34 @@ pub fn reference() -> String {
         }
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_is_done_once_and_all_of_it_or_nothing() {
+        let connection = Connection::open_in_memory().unwrap();
+        migrate_by(&[], &connection).unwrap();
+        let version = || connection.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0)).unwrap();
+        connection.execute_batch("INSERT INTO run (id, from_ms, json) VALUES ('a', 5, '{}')").unwrap();
+        let add = "ALTER TABLE run ADD COLUMN gpu TEXT; UPDATE run SET gpu = 'GPU-' || id";
+        let broken = [add, "UPDATE run SET nothing = 1"];
+        assert!(migrate_by(&broken, &connection).unwrap_err().to_string().contains("nothing"));
+        assert_eq!((version(), columns_in(&connection, "run").unwrap().contains("gpu")), (1, false));
+        let steps = [add, "DROP INDEX run_end; UPDATE run SET gpu = gpu || '!'"];
+        for _ in 0..2 {
+            migrate_by(&steps, &connection).unwrap();
+        }
+        let gpu: String = connection.query_row("SELECT gpu FROM run", [], |row| row.get(0)).unwrap();
+        assert_eq!((version(), gpu), (3, "GPU-a!".to_owned()));
+        assert!(names(&connection).unwrap().contains("run_end"), "what a step takes away is made as it is now");
+        let changes = connection.total_changes();
+        migrate_by(&steps, &connection).unwrap();
+        assert_eq!(connection.total_changes(), changes);
+        let empty = Connection::open_in_memory().unwrap();
+        migrate_by(&broken, &empty).unwrap();
+        assert!(!columns_in(&empty, "run").unwrap().contains("gpu"), "an empty file needs no steps");
+    }
 }

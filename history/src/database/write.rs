@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use gpumon_probe::model::{
-    Event, EventKind,
+    Cell, Event, EventKind,
     fields::{Field, GPU_FIELDS, HOST_FIELDS, Kind},
 };
 use rusqlite::{OptionalExtension, Row, params, types::ValueRef};
@@ -11,8 +11,8 @@ use serde_json::Value;
 
 use super::{Database, DatabaseError, roll_up::ALL, schema::Subject};
 use crate::{
-    bucket::{Bucket, Device, DeviceBucket},
-    grid::{Stat, Total},
+    bucket::{Bucket, Device, DeviceBucket, joined},
+    grid::Stat,
     jobs::JobSpan,
     span::ConditionSpan,
 };
@@ -21,7 +21,7 @@ use crate::{
 #[derive(Debug, Default)]
 pub(crate) struct Devices {
     known: HashMap<String, (i64, Device)>,
-    /// The newest bucket that a program before this one has written, which may have ended amid it.
+    /// The newest bucket that is there. A program before this one may have ended amid it.
     newest_ms: Option<u64>,
 }
 
@@ -29,6 +29,11 @@ impl Devices {
     /// Of a database that has just been opened.
     pub(crate) fn of(database: &Database) -> Result<Self, rusqlite::Error> {
         Ok(Self { newest_ms: database.edge("max", Subject::Host, 0, ALL)?, ..Self::default() })
+    }
+
+    /// The newest bucket that is there.
+    pub(crate) fn newest_ms(&self) -> Option<u64> {
+        self.newest_ms
     }
 
     fn id(&mut self, database: &Database, device: &Device) -> Result<i64, rusqlite::Error> {
@@ -76,26 +81,46 @@ impl Database {
                     database.put(Subject::Gpu, tier, sum.at_ms, id, *samples, stats)?;
                 }
                 database.put(Subject::Host, tier, sum.at_ms, 0, sum.samples, &sum.host)?;
+                sum.conditions.iter().try_for_each(|condition| database.add_condition(condition))?;
             }
             Ok(())
         })
     }
 
-    /// Adds a bucket. To one of the same time, as a restart leaves it, it adds its samples.
-    pub(crate) fn add_bucket(&self, bucket: &Bucket, devices: &mut Devices) -> Result<(), rusqlite::Error> {
+    /// Adds events of any time.
+    ///
+    /// # Errors
+    /// Where any of it fails; then none of it is there.
+    pub fn import_events(&self, mut events: impl Iterator<Item = Event>) -> Result<(), DatabaseError> {
+        self.at_once(|database| Ok(events.try_for_each(|event| database.add_event(&event))?))
+    }
+
+    /// Adds a bucket. To one of the same time, as a restart or a late sample leaves it, it adds its samples; whether there
+    /// was one.
+    pub(crate) fn add_bucket(&self, bucket: &Bucket, devices: &mut Devices) -> Result<bool, rusqlite::Error> {
         let is_new = devices.newest_ms.is_none_or(|newest_ms| bucket.at_ms > newest_ms);
         let row = |subject, device| if is_new { Ok(None) } else { self.row(subject, 0, bucket.at_ms, device) };
-        for device in &bucket.devices {
-            let id = devices.id(self, &device.device)?;
-            let known = row(Subject::Gpu, id)?;
-            let (samples, stats) = joined(GPU_FIELDS, known, device.samples, &device.stats);
-            self.put(Subject::Gpu, 0, bucket.at_ms, id, samples, &stats)?;
+        for DeviceBucket { device, samples, stats } in &bucket.devices {
+            let id = devices.id(self, device)?;
+            match row(Subject::Gpu, id)? {
+                None => self.put(Subject::Gpu, 0, bucket.at_ms, id, *samples, stats)?,
+                Some(known) => {
+                    let (samples, stats) = joined(GPU_FIELDS, known, *samples, stats);
+                    self.put(Subject::Gpu, 0, bucket.at_ms, id, samples, &stats)?;
+                }
+            }
         }
         let known = row(Subject::Host, 0)?;
-        let (samples, stats) = joined(HOST_FIELDS, known, bucket.samples, &bucket.host);
-        self.put(Subject::Host, 0, bucket.at_ms, 0, samples, &stats)?;
+        let is_joined = known.is_some();
+        let (samples, host) = match known {
+            None => (bucket.samples, bucket.host.clone()),
+            Some(known) => joined(HOST_FIELDS, known, bucket.samples, &bucket.host),
+        };
+        self.put(Subject::Host, 0, bucket.at_ms, 0, samples, &host)?;
         bucket.conditions.iter().try_for_each(|condition| self.add_condition(condition))?;
-        bucket.jobs.iter().try_for_each(|job| self.add_job(job))
+        bucket.jobs.iter().try_for_each(|job| self.add_job(job))?;
+        devices.newest_ms = devices.newest_ms.max(Some(bucket.at_ms));
+        Ok(is_joined)
     }
 
     /// Writes a row of a tier, in the place of one that is there.
@@ -144,13 +169,16 @@ impl Database {
         statement.query_row(params![at_ms as i64, device], |row| read_row(row, subject)).optional()
     }
 
-    /// Adds an event, and the run that it tells of.
+    /// Adds an event, and the run or cell that it tells of.
     pub(crate) fn add_event(&self, event: &Event) -> Result<(), rusqlite::Error> {
         let json = serde_json::to_value(event).unwrap_or_default();
         let kind = json["what"].as_str().unwrap_or_default();
         let uuid = event.gpu.as_ref().and_then(|gpu| gpu.uuid.as_ref());
         let sql = "INSERT INTO event (at_ms, uuid, kind, json) VALUES (?1, ?2, ?3, ?4)";
         self.connection.prepare_cached(sql)?.execute(params![event.at_ms as i64, uuid, kind, json.to_string()])?;
+        if let EventKind::Cell(cell) = &event.what {
+            return self.add_cell(cell);
+        }
         let (EventKind::RunBegan(run) | EventKind::RunEnded(run)) = &event.what else { return Ok(()) };
         let end = matches!(event.what, EventKind::RunEnded(_)).then_some(event.at_ms as i64);
         let json = serde_json::to_string(run).unwrap_or_default();
@@ -162,7 +190,36 @@ impl Database {
         Ok(())
     }
 
-    fn add_condition(&self, span: &ConditionSpan) -> Result<(), rusqlite::Error> {
+    /// Told twice, as by two pages that show one notebook, it is there once.
+    fn add_cell(&self, cell: &Cell) -> Result<(), rusqlite::Error> {
+        let gpus = cell.gpus.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+        self.connection.execute(
+            "INSERT OR REPLACE INTO cell (notebook, kernel_id, cell_id, execution_count, started_ms, ended_ms, gpus, gpu_ms,
+             peak_bytes, change_bytes, joules, shared) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+            params![
+                cell.notebook,
+                cell.kernel_id,
+                cell.cell_id,
+                cell.execution_count,
+                cell.started_ms as i64,
+                cell.ended_ms as i64,
+                gpus,
+                cell.gpu_ms,
+                cell.peak_bytes,
+                cell.change_bytes,
+                cell.joules,
+                cell.shared
+            ],
+        )?;
+        Ok(())
+    }
+
+    /// Whether anything is known of a run.
+    pub(crate) fn has_run(&self, id: &str) -> Result<bool, rusqlite::Error> {
+        self.connection.query_row("SELECT EXISTS (SELECT 1 FROM run WHERE id = ?1)", [id], |row| row.get(0))
+    }
+
+    pub(crate) fn add_condition(&self, span: &ConditionSpan) -> Result<(), rusqlite::Error> {
         let json = serde_json::to_value(&span.condition).unwrap_or_default();
         let word = |key: &str| json[key].as_str().unwrap_or_default().to_owned();
         self.connection.execute(
@@ -200,23 +257,6 @@ impl Database {
              UPDATE run SET to_ms = max(from_ms, {last}) WHERE to_ms IS NULL;"
         ))
     }
-}
-
-/// Samples, values per field: those of a row with those that come behind it.
-fn joined<S>(fields: &[Field<S>], known: Option<TierRow>, samples: u32, stats: &[Option<Stat>]) -> TierRow {
-    let Some((before, known)) = known else { return (samples, stats.to_vec()) };
-    let parts = fields.iter().zip(known).zip(stats);
-    let joined = parts.map(|((field, known), stat)| {
-        let mut total = Total::default();
-        if let Some(known) = known {
-            total.add(known, before);
-        }
-        if let Some(stat) = stat {
-            total.add(*stat, samples);
-        }
-        total.stat(field.kind)
-    });
-    (before + samples, joined.collect())
 }
 
 /// A row of all columns, behind `at_ms` and `device`.

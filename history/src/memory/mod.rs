@@ -3,7 +3,7 @@
 mod column;
 
 use std::{
-    collections::VecDeque,
+    collections::{BTreeMap, VecDeque},
     io::{Read, Write},
 };
 
@@ -12,9 +12,11 @@ use flate2::{Compression, read::DeflateDecoder, write::DeflateEncoder};
 use gpumon_probe::model::fields::{GPU_FIELDS, HOST_FIELDS};
 
 use crate::{
-    bucket::{Bucket, DeviceBucket},
+    bucket::{Bucket, Device, DeviceBucket},
     grid::{Grid, Stat, Whose},
+    jobs::JobSpan,
     places::Places,
+    span::ConditionSpan,
 };
 
 /// How far back it reaches.
@@ -36,22 +38,29 @@ struct Block {
     /// When each begins, and how many samples of the machine it has.
     times: Vec<(u64, u32)>,
     /// Whose columns follow each other.
-    devices: Vec<(String, bool)>,
+    devices: Vec<Device>,
+    /// What was the matter, by the place of its bucket.
+    conditions: Vec<(usize, ConditionSpan)>,
+    /// Which jobs were there, each as it was last.
+    jobs: Vec<(usize, JobSpan)>,
     bytes: Box<[u8]>,
 }
 
 impl MemoryTier {
-    /// Adds a bucket, and forgets what is too old. A clock that was set back makes some of the past a future, which is
+    /// Adds a bucket, to one of the same time what came later, and forgets what is too old. A clock that was set back makes some of the past a future, which is
     /// forgotten, too.
     pub fn push(&mut self, bucket: Bucket) {
+        if let Some(known) = self.newest.last_mut().filter(|known| known.at_ms == bucket.at_ms) {
+            return known.join(bucket);
+        }
         self.newest.retain(|known| known.at_ms < bucket.at_ms);
         self.blocks.retain(|block| block.last_ms() < bucket.at_ms);
         let oldest_ms = bucket.at_ms.saturating_sub(REACH_MS);
-        self.newest.push(bucket);
         if self.newest.len() >= PACKED {
             self.blocks.push_back(Block::pack(&self.newest));
             self.newest.clear();
         }
+        self.newest.push(bucket);
         self.drop_before(oldest_ms);
     }
 
@@ -61,6 +70,14 @@ impl MemoryTier {
             self.blocks.pop_front();
         }
         self.newest.retain(|bucket| bucket.at_ms >= oldest_ms);
+    }
+
+    /// Takes out the oldest of them, of some minutes; nothing where there is none.
+    pub fn take_oldest(&mut self) -> Vec<Bucket> {
+        match self.blocks.pop_front() {
+            Some(block) => block.unpack(),
+            None => std::mem::take(&mut self.newest),
+        }
     }
 
     /// When the oldest begins, and the newest.
@@ -100,14 +117,16 @@ impl Block {
     }
 
     fn pack(buckets: &[Bucket]) -> Self {
-        let mut devices: Vec<(String, bool)> = Vec::new();
-        for device in buckets.iter().flat_map(|bucket| &bucket.devices) {
-            if devices.iter().all(|(known, _)| *known != device.device.uuid) {
-                devices.push((device.device.uuid.clone(), device.device.parent.is_some()));
+        let mut devices: Vec<Device> = Vec::new();
+        for DeviceBucket { device, .. } in buckets.iter().flat_map(|bucket| &bucket.devices) {
+            match devices.iter_mut().find(|known| known.uuid == device.uuid) {
+                // As it was last.
+                Some(known) => known.clone_from(device),
+                None => devices.push(device.clone()),
             }
         }
         let mut bytes = Vec::new();
-        for (uuid, _) in &devices {
+        for Device { uuid, .. } in &devices {
             let row = |bucket: &'_ Bucket| bucket.devices.iter().position(|device| device.device.uuid == *uuid);
             let rows: Vec<_> = buckets.iter().map(|bucket| Some(&bucket.devices[row(bucket)?])).collect();
             let samples = rows.iter().map(|row| row.map_or(0, |row| row.samples));
@@ -122,17 +141,66 @@ impl Block {
         // A vector takes everything.
         let packed = encoder.write_all(&bytes).and_then(|()| encoder.finish()).unwrap_or_default();
         let times = buckets.iter().map(|bucket| (bucket.at_ms, bucket.samples)).collect();
-        Self { times, devices, bytes: packed.into_boxed_slice() }
+        let conditions = buckets
+            .iter()
+            .enumerate()
+            .flat_map(|(place, bucket)| bucket.conditions.iter().map(move |condition| (place, condition.clone())))
+            .collect();
+        // What lasts is in every bucket.
+        let jobs: BTreeMap<_, _> = buckets
+            .iter()
+            .enumerate()
+            .flat_map(|(place, bucket)| bucket.jobs.iter().map(move |job| (job.key(), (place, job))))
+            .collect();
+        let jobs = jobs.into_values().map(|(place, job)| (place, job.clone())).collect();
+        Self { times, devices, conditions, jobs, bytes: packed.into_boxed_slice() }
+    }
+
+    fn unpack(self) -> Vec<Bucket> {
+        let (gpus, host): (Vec<_>, Vec<_>) = ((0..GPU_FIELDS.len()).collect(), (0..HOST_FIELDS.len()).collect());
+        let bytes = self.unpacked();
+        let (mut rest, length) = (&*bytes, self.times.len());
+        let of_devices: Option<Vec<_>> = self.devices.iter().map(|_| read_columns(&mut rest, length, &gpus)).collect();
+        let of_host = read_columns(&mut rest, length, &host);
+        // What was packed is read again.
+        let Some((of_devices, (_, of_host))) = of_devices.zip(of_host) else { return Vec::new() };
+        fn at<T: Clone>(all: &[(usize, T)], place: usize) -> Vec<T> {
+            all.iter().filter(|(of, _)| *of == place).map(|(_, span)| span.clone()).collect()
+        }
+        let row = |columns: &[Vec<Option<Stat>>], place: usize| columns.iter().map(|column| column[place]).collect();
+        let bucket = |(place, (at_ms, samples)): (usize, &(u64, u32))| Bucket {
+            at_ms: *at_ms,
+            devices: self
+                .devices
+                .iter()
+                .zip(&of_devices)
+                .filter(|(_, (samples, _))| samples[place] > 0)
+                .map(|(device, (samples, columns))| DeviceBucket {
+                    device: device.clone(),
+                    samples: samples[place],
+                    stats: row(columns, place),
+                })
+                .collect(),
+            samples: *samples,
+            host: row(&of_host, place),
+            conditions: at(&self.conditions, place),
+            jobs: at(&self.jobs, place),
+        };
+        self.times.iter().enumerate().map(bucket).collect()
+    }
+
+    fn unpacked(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        match DeflateDecoder::new(&*self.bytes).read_to_end(&mut bytes) {
+            Ok(_) => bytes,
+            Err(_) => Vec::new(),
+        }
     }
 
     fn add_to(&self, grid: &mut Grid, from_ms: u64, places: &Places) {
-        let mut bytes = Vec::new();
-        let read = DeflateDecoder::new(&*self.bytes).read_to_end(&mut bytes);
-        if read.is_err() {
-            return;
-        }
+        let bytes = self.unpacked();
         let (mut rest, length) = (&*bytes, self.times.len());
-        let owners = self.devices.iter().map(|(uuid, is_mig)| places.of_device(uuid, *is_mig));
+        let owners = self.devices.iter().map(|device| places.of_device(&device.uuid, device.parent.is_some()));
         let owners: Vec<_> = owners.chain([(Whose::Host, &*places.host)]).collect();
         let columns: Option<Vec<_>> =
             owners.iter().map(|(_, fields)| read_columns(&mut rest, length, fields)).collect();
@@ -184,8 +252,10 @@ fn read_columns(bytes: &mut &[u8], length: usize, fields: &[usize]) -> Option<Co
 
 #[cfg(test)]
 mod tests {
+    use gpumon_probe::model::{Condition, ConditionKind, JobKind, Severity};
+
     use super::*;
-    use crate::{bucket::Device, wanted::Wanted};
+    use crate::wanted::Wanted;
 
     /// A gauge that moves, beside constants, of a GPU and of one of its MIG devices.
     fn bucket(at_ms: u64) -> Bucket {
@@ -208,7 +278,25 @@ mod tests {
         if (at_ms / 100_000).is_multiple_of(2) {
             devices.push(device("MIG-b", Some("GPU-a"), 0.5));
         }
-        Bucket { at_ms, devices, samples: 10, host: vec![Some(Stat::of(3.0)); HOST_FIELDS.len()], ..Bucket::default() }
+        Bucket {
+            at_ms,
+            devices,
+            samples: 10,
+            host: vec![Some(Stat::of(3.0)); HOST_FIELDS.len()],
+            conditions: if at_ms == 70_000 { vec![condition()] } else { Vec::new() },
+            jobs: if at_ms == 80_000 { vec![job(at_ms)] } else { Vec::new() },
+        }
+    }
+
+    fn job(to_ms: u64) -> JobSpan {
+        let [id, uuid] = ["88123", "GPU-a"].map(str::to_owned);
+        JobSpan { kind: JobKind::Slurm, id, name: None, user: None, uuid, from_ms: 75_000, to_ms }
+    }
+
+    fn condition() -> ConditionSpan {
+        let kind = ConditionKind::PageRetirementPending;
+        let condition = Condition { since_ms: 65_000, severity: Severity::Warning, text: "Pending".to_owned(), kind };
+        ConditionSpan { uuid: "GPU-a".to_owned(), from_ms: 65_000, to_ms: None, condition }
     }
 
     fn span(tier: &MemoryTier, from_ms: u64) -> crate::span::HistorySpan {
@@ -230,6 +318,37 @@ mod tests {
         assert_eq!((tier.blocks.len(), tier.newest.len(), tier.reach_ms()), (3, 10, Some((10_000, 1_000_000))));
         assert_eq!(span(&tier, 0), grid.into_span(10_000, |_| (0, None)));
         assert_eq!(span(&tier, 455_000).times_ms[0], 460_000);
+        let mut at = 0;
+        while let part @ [_, ..] = &*tier.take_oldest() {
+            for taken in part {
+                at += 1;
+                assert_eq!(*taken, bucket(at * 10_000));
+            }
+        }
+        assert_eq!(at, 100);
+    }
+
+    #[test]
+    fn a_job_that_lasts_is_packed_once_as_it_was_last() {
+        let mut tier = MemoryTier::default();
+        (10..=40).for_each(|at| tier.push(Bucket { jobs: vec![job(at * 10_000)], ..bucket(at * 10_000) }));
+        assert_eq!(tier.blocks.len(), 1);
+        let jobs: Vec<_> = tier.take_oldest().into_iter().flat_map(|bucket| bucket.jobs).collect();
+        assert_eq!(jobs, [job(390_000)]);
+    }
+
+    #[test]
+    fn what_comes_late_is_added_also_where_a_block_is_full() {
+        for count in 1..=40 {
+            let mut tier = MemoryTier::default();
+            (1..=count).for_each(|at| tier.push(bucket(at * 10_000)));
+            tier.push(bucket(count * 10_000));
+            let mut all = Vec::new();
+            while let part @ [_, ..] = &*tier.take_oldest() {
+                all.extend_from_slice(part);
+            }
+            assert_eq!((all.len() as u64, all.last().unwrap().samples), (count, 20));
+        }
     }
 
     #[test]

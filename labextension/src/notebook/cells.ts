@@ -1,6 +1,6 @@
 /** Shows below each cell of a notebook what its run used of the GPUs. */
 
-import { CellLine, CellMeter, isWorthShowing } from '@gpumon/page/cells';
+import { CellLine, CellMeter, isWorthShowing, record } from '@gpumon/page/cells';
 import cellStyle from '@gpumon/page/cell.css?inline';
 import type { Feed } from '@gpumon/page/feed';
 import { adoptStyle } from '@gpumon/page/style';
@@ -122,7 +122,12 @@ export class CellCosts implements IDisposable {
     }
     const notebook = PathExt.basename(this.panel.sessionContext.path);
     const shown = code.slice(0, LONGEST_CODE);
-    this.feed.store.cells.put({ key, kernelId, cellId, notebook, count, code: shown, running, cost });
+    const execution = { key, kernelId, cellId, notebook, count, code: shown, running, cost };
+    this.feed.store.cells.put(execution);
+    const { request } = this.feed.options;
+    if (!running && request !== undefined) {
+      void record(execution, request);
+    }
     if (this.newest.get(cellId) === key) {
       this.lines.attach(cellId, newLine)?.update(cost, running);
     }

@@ -1,4 +1,7 @@
-/** The one connection of this JupyterLab to gpumon's server, made when something first needs it. */
+/**
+ * The one connection of this JupyterLab to gpumon's server, made when something first needs it: a view, a notebook, or
+ * alert rules.
+ */
 
 import type { Feed } from '@gpumon/page/feed';
 import type { IDisposable } from '@lumino/disposable';
@@ -11,6 +14,7 @@ export class Connection {
   private made: Promise<Feed> | null = null;
   private chosen: Settings | null = null;
   private notifications: IDisposable | null = null;
+  private hasAlertRules: Promise<boolean> | null = null;
 
   constructor(
     private readonly settings: ServerConnection.ISettings,
@@ -28,6 +32,16 @@ export class Connection {
       const feed = await this.made;
       await applySettings(settings, feed);
       await this.applyNotifications(feed);
+    } else if (settings.alertNotifications) {
+      // What waits for the settings need not wait for this.
+      void this.connectForAlerts();
+    }
+  }
+
+  private async connectForAlerts(): Promise<void> {
+    this.hasAlertRules ??= import('./alert-rules').then(({ hasAlertRules }) => hasAlertRules(this.settings));
+    if ((await this.hasAlertRules) && this.chosen?.alertNotifications === true) {
+      await this.feed();
     }
   }
 

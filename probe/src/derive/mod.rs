@@ -4,6 +4,7 @@
 //! - [`sanity_check`] removes impossible readings before anything else uses them.
 //! - [`ConditionTracker`] derives the conditions of a GPU; [`is_memory_nearly_full`] is the threshold of one
 //!   for a single sample.
+//! - [`found_after_ms`] is how long a new collector needs to find one that lasts.
 //! - [`Baseline`] is what a GPU usually does, which one of the conditions learns.
 //! - [`Clock`] and [`Hysteresis`] are how they begin and end in time; alerts do so in the same way.
 //! - [`ProcessTracker`] and [`EccTracker`] derive events from changes.
@@ -16,9 +17,11 @@ mod processes;
 mod rates;
 pub mod sanity_check;
 
+#[cfg(test)]
+pub(crate) use conditions::learned_baseline;
 pub use conditions::{
-    Baseline, Clock, ConditionSettings, ConditionTracker, Hysteresis, Moment, Observation, is_memory_nearly_full,
-    memory_forecast,
+    Baseline, Clock, ConditionSettings, ConditionTracker, Hysteresis, Moment, Observation, found_after_ms,
+    is_memory_nearly_full, memory_forecast,
 };
 pub use ecc::EccTracker;
 pub use error_filter::ErrorFilter;

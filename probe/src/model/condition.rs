@@ -94,7 +94,7 @@ pub enum ConditionKind {
         /// Those of the same job where it is not, unless they are most of its GPUs: what the others wait for.
         differing: Vec<GpuProcess>,
     },
-    /// Memory is in use, and no process is listed that could hold it.
+    /// Memory is in use that no listed process holds.
     HeldByNobody {
         /// How much.
         bytes: u64,

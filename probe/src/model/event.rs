@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-use super::{Alert, Condition, Reading};
+use super::{Alert, Cell, Condition, Reading};
 use crate::{flat, tagged};
 
 /// What happened, when, and to which GPU.
@@ -72,6 +72,8 @@ pub enum EventKind {
     RunEnded(Run),
     /// Somebody marked this moment, as the beginning of an epoch.
     Mark(Mark),
+    /// A notebook's cell was executed; the event is at its end.
+    Cell(Cell),
     /// An alert began to fire.
     AlertFiring(Alert),
     /// It fires no more. The alert is as it was last.
@@ -198,6 +200,7 @@ tagged!(EventKind by "what" {
     "run_step" => RunStep(rest),
     "run_ended" => RunEnded(rest),
     "mark" => Mark(rest),
+    "cell" => Cell(rest),
     "alert_firing" => AlertFiring(rest),
     "alert_resolved" => AlertResolved(rest),
     "alert_problem" => AlertProblem { message },

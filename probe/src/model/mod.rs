@@ -11,6 +11,7 @@ mod alert;
 mod allocation;
 mod board;
 mod bus_id;
+mod cell;
 mod condition;
 mod details;
 mod event;
@@ -33,6 +34,7 @@ pub use allocation::Allocation;
 pub use board::{Board, MaxClocks, PowerLimits, Thresholds};
 pub(crate) use bus_id::sysfs_device;
 pub use bus_id::{is_same_bus_id, normal_bus_id};
+pub use cell::Cell;
 pub use condition::{Condition, ConditionKind, GpuProcess, MemoryGrowth, Severity};
 pub use details::{
     AccountedProcess, ApplicationClocks, Bar1, ComputeMode, ConfidentialCompute, Ecc, EccCounts, EccLocation, Fabric,

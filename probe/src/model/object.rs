@@ -87,9 +87,16 @@ macro_rules! tagged {
             /// The tags that are known, in the order of the variants.
             pub const TAGS: &'static [&'static str] = &[$($tag),+];
 
+            /// The tag of this one; `None` of one that is not known.
+            // A variant that is new compiles only once it stands here.
+            pub fn tag(&self) -> Option<&'static str> {
+                match self {
+                    $(Self::$variant { .. } => Some($tag),)+
+                    $(Self::$other => None,)?
+                }
+            }
+
             fn read(from: &mut $crate::model::Object) -> serde_json::Result<Self> {
-                // A variant that is new compiles only once it stands here.
-                let _ = |known: &Self| match known { $(Self::$variant { .. } => (),)+ $(Self::$other => (),)? };
                 let read = match &*from.take::<String>($key)? {
                     $($tag => Self::$variant
                         $({ $($field: $crate::taken!(from $field $($how)?)),* })?

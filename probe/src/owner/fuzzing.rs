@@ -16,6 +16,6 @@ pub fn cgroup(text: &str) -> Owner {
 /// there is no such process.
 pub fn owner(proc: &Path, pid: u32) -> Option<Owner> {
     let reader = ProcessReader::new(proc.to_owned(), CommandLines::All);
-    let basics = reader.basics(pid)?;
+    let basics = reader.basics(pid).ok()?;
     Some(reader.details(pid, &basics, None).owner)
 }

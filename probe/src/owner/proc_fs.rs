@@ -4,20 +4,29 @@ use std::{
     fs,
     io::{self, ErrorKind},
     os::{fd::OwnedFd, unix::fs::MetadataExt},
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
 use rustix::fs::{Mode, OFlags, open};
 
 use super::as_user::User;
-use crate::bounded;
+use crate::{bounded, model::Absence};
 
 /// `comm` holds this many bytes at most, and longer names are cut.
 const COMM_LENGTH: usize = 15;
 
+/// The link of the machine's first PID namespace, whose number is the kernel's own (`PROC_PID_INIT_INO`).
+const FIRST_NAMESPACE: &str = "pid:[4026531836]";
+
+/// No kernel gives a process a larger number (`PID_MAX_LIMIT`).
+const LARGEST_PID: u32 = 1 << 22;
+
 /// `/proc`, or a folder that looks like it.
 pub(super) struct ProcFs {
     root: PathBuf,
+    /// Whether every process of the machine can be seen: not from a container, nor by users to whom `/proc` shows their
+    /// own alone (`hidepid`).
+    sees_all: bool,
     booted_ms: Option<u64>,
 }
 
@@ -38,6 +47,8 @@ pub(super) struct Status {
     pub(super) resident_bytes: Option<u64>,
     /// Whether `TracerPid` names somebody.
     pub(super) traced: Option<bool>,
+    /// Whether it is a zombie, and all of its threads have ended, too.
+    pub(super) has_ended: bool,
 }
 
 /// When a process started. With the PID it identifies the process, since PIDs are used again.
@@ -55,7 +66,15 @@ impl ProcFs {
             let seconds = stat.lines().find_map(|line| line.strip_prefix("btime "))?;
             Some(seconds.trim().parse::<u64>().ok()?.saturating_mul(1000))
         });
-        Self { root, booted_ms }
+        let namespace = fs::read_link(root.join("self/ns/pid"));
+        let sees_all = namespace.is_ok_and(|link| link == Path::new(FIRST_NAMESPACE))
+            && bounded::text(root.join("1/stat"), bounded::STAT).is_ok();
+        Self { root, sees_all, booted_ms }
+    }
+
+    /// Why a process that the driver lists is not there.
+    pub(super) fn why_missing(&self, pid: u32) -> Absence {
+        if self.sees_all && pid < LARGEST_PID { Absence::Ended } else { Absence::NotInProc }
     }
 
     /// `None` where the process does not exist.
@@ -132,6 +151,7 @@ impl ProcFs {
             user,
             resident_bytes: field("VmRSS:", 0).map(|kib| kib.saturating_mul(1024)),
             traced: field("TracerPid:", 0).map(|tracer| tracer != 0),
+            has_ended: status.contains("\nState:\tZ") && field("Threads:", 0).is_none_or(|threads| threads <= 1),
         }
     }
 
@@ -286,15 +306,40 @@ mod tests {
     #[test]
     fn the_memory_of_a_process_and_its_tracer_stand_in_its_status() {
         let (root, proc_fs) = proc_with("memory", "", "a\n", "");
-        for (memory, bytes, traced) in [
-            ("TracerPid:\t0\nVmHWM:\t 9 kB\nVmRSS:\t   5648 kB\nRssAnon:\t 7 kB\n", Some(5648 * 1024), Some(false)),
-            ("State:\tZ (zombie)\nTracerPid:\t4711\n", None, Some(true)),
-            ("VmRSS:\tmuch kB\n", None, None),
+        for (memory, bytes, traced, has_ended) in [
+            (
+                "State:\tS (sleeping)\nTracerPid:\t0\nVmHWM:\t 9 kB\nVmRSS:\t   5648 kB\nThreads:\t1\n",
+                Some(5648 * 1024),
+                Some(false),
+                false,
+            ),
+            ("State:\tZ (zombie)\nTracerPid:\t4711\nThreads:\t1\n", None, Some(true), true),
+            ("State:\tZ (zombie)\nTracerPid:\t0\nThreads:\t2\n", None, Some(false), false),
+            ("VmRSS:\tmuch kB\n", None, None, false),
         ] {
             fs::write(root.join("42/status"), format!("Uid:\t1\t7\t1\t1\nGid:\t1\t8\t1\t1\n{memory}")).unwrap();
             let user = Some(User { uid: 7, gid: 8 });
-            assert_eq!(proc_fs.status(42), Status { user, resident_bytes: bytes, traced }, "{memory}");
+            assert_eq!(proc_fs.status(42), Status { user, resident_bytes: bytes, traced, has_ended }, "{memory}");
         }
+        fs::remove_dir_all(root).unwrap();
+    }
+
+    #[test]
+    fn who_sees_all_processes_knows_that_one_has_ended() {
+        let (root, proc_fs) = proc_with("sees-all", "", "a\n", "");
+        assert_eq!(proc_fs.why_missing(43), Absence::NotInProc, "nothing is known");
+        fs::create_dir_all(root.join("self/ns")).unwrap();
+        let namespace = |link: &str| {
+            let _ = fs::remove_file(root.join("self/ns/pid"));
+            std::os::unix::fs::symlink(link, root.join("self/ns/pid")).unwrap();
+            ProcFs::new(root.clone())
+        };
+        assert_eq!(namespace(FIRST_NAMESPACE).why_missing(43), Absence::NotInProc, "others are hidden");
+        fs::create_dir_all(root.join("1")).unwrap();
+        fs::write(root.join("1/stat"), "1 (systemd) S 0").unwrap();
+        assert_eq!(namespace("pid:[4026533001]").why_missing(43), Absence::NotInProc, "a container");
+        let proc_fs = namespace(FIRST_NAMESPACE);
+        assert_eq!([43, LARGEST_PID].map(|pid| proc_fs.why_missing(pid)), [Absence::Ended, Absence::NotInProc]);
         fs::remove_dir_all(root).unwrap();
     }
 

@@ -56,18 +56,21 @@ impl ProcessReader {
         Self { own_uid, ..self }
     }
 
-    /// `None` where the process does not exist.
-    pub(super) fn basics(&self, pid: u32) -> Option<Basics> {
-        let origin = self.proc_fs.origin(pid)?;
-        let Status { user, resident_bytes, traced } = self.proc_fs.status(pid);
-        let host_memory_bytes = Reading::from(resident_bytes.ok_or(Absence::Unknown)).dated(now_ms());
-        Some(Basics {
+    /// # Errors
+    /// Why it is not there, where the process does not exist.
+    pub(super) fn basics(&self, pid: u32) -> Result<Basics, Absence> {
+        let missing = || self.proc_fs.why_missing(pid);
+        let origin = self.proc_fs.origin(pid).ok_or_else(missing)?;
+        let Status { user, resident_bytes, traced, has_ended } = self.proc_fs.status(pid);
+        let why_none = if has_ended { Absence::Ended } else { Absence::Unknown };
+        let host_memory_bytes = Reading::from(resident_bytes.ok_or(why_none)).dated(now_ms());
+        Ok(Basics {
             origin,
             user,
             host_memory_bytes,
             traced: Reading::from(traced.ok_or(Absence::Unknown)),
             hidden: self.commands == CommandLines::Own && user.map(|user| user.uid) != Some(self.own_uid),
-            name: clean::name(&self.proc_fs.name(pid, None)?),
+            name: clean::name(&self.proc_fs.name(pid, None).ok_or_else(missing)?),
             owner: lookup::by_cgroup(&self.proc_fs, pid),
         })
     }

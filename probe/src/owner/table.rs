@@ -30,6 +30,8 @@ struct Entry {
     basics_read: Option<Instant>,
     /// `None` where there is no such process.
     basics: Option<Basics>,
+    /// Why there is none.
+    why_missing: Option<Absence>,
     details: Option<Details>,
     /// Whether it waits for its first stage, or is in it.
     basics_queued: bool,
@@ -98,9 +100,14 @@ impl Table {
     }
 
     /// What came of a first stage; the second is due then.
-    pub(super) fn set_basics(&mut self, pid: u32, basics: Option<Basics>) {
+    pub(super) fn set_basics(&mut self, pid: u32, basics: Result<Basics, Absence>) {
         let Some(entry) = self.entries.get_mut(&pid) else { return };
         (entry.basics_queued, entry.basics_read) = (false, Some(Instant::now()));
+        let (basics, why_missing) = match basics {
+            Ok(basics) => (Some(basics), None),
+            Err(absence) => (None, Some(absence)),
+        };
+        entry.why_missing = why_missing;
         // The PID may be another process's by now: it takes a kernel longer than this to come round to it again.
         let birth = |basics: &Option<Basics>| basics.as_ref().map(|basics| basics.origin.birth);
         if birth(&entry.basics) != birth(&basics) {
@@ -185,8 +192,9 @@ impl Table {
         let Some(basics) = entry.and_then(|entry| entry.basics.as_ref()) else {
             // It ended since the driver listed it, where it has been basics_read for.
             let reason = || if entry.is_some() { Absence::Unknown } else { Absence::NotReadYet };
-            process.host_memory_bytes = absent(if entry.is_some() { Absence::NotInProc } else { Absence::NotReadYet });
-            process.traced = absent(if entry.is_some() { Absence::NotInProc } else { Absence::NotReadYet });
+            let missing = entry.and_then(|entry| entry.why_missing.clone()).unwrap_or(Absence::NotReadYet);
+            process.host_memory_bytes = absent(missing.clone());
+            process.traced = absent(missing);
             process.name = absent(reason());
             process.command = absent(reason());
             process.user = absent(reason());

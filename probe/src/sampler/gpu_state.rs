@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::message::{Outcome, Readings};
 use crate::{
-    derive::{ConditionSettings, ConditionTracker, EccTracker, ProcessTracker},
+    derive::{Baseline, ConditionSettings, ConditionTracker, EccTracker, ProcessTracker},
     model::{
         Absence, Board, EventKind, Gpu, GpuDetails, GpuRef, GpuSample, Health, ProcessRef, Reading, Trace, XidReport,
         normal_bus_id, now_ms,
@@ -85,6 +85,16 @@ impl GpuState {
 
     pub(super) fn gpu(&self) -> Gpu {
         self.gpu.clone()
+    }
+
+    /// What it usually does, as far as it has been learned.
+    pub(super) fn baseline(&self) -> Baseline {
+        self.conditions.baseline()
+    }
+
+    /// Goes on with what was learned of it before.
+    pub(super) fn restore(&mut self, baseline: &Baseline) {
+        self.conditions.restore(baseline);
     }
 
     pub(super) fn gpu_ref(&self) -> GpuRef {

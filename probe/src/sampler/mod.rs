@@ -7,6 +7,7 @@ mod deadline;
 mod gpu_state;
 mod gpu_worker;
 mod host_worker;
+mod learned;
 mod message;
 mod process_list;
 mod sampling;
@@ -23,6 +24,7 @@ use std::{
 };
 
 pub use self::deadline::{OPENING, OPENING_ONCE};
+pub use self::learned::Learned;
 pub use self::shared_interval::SharedInterval;
 use self::{sampling::Sampling, ticker::Ticker};
 use crate::{
@@ -61,6 +63,8 @@ pub struct Options {
     pub slurm_gpus: Option<PathBuf>,
     /// From when on something is the matter.
     pub conditions: ConditionSettings,
+    /// What was learned of the GPUs, and what is learned; `None` where it is not kept.
+    pub learned: Option<Arc<Learned>>,
 }
 
 impl Options {
@@ -79,6 +83,7 @@ impl Options {
             allocations: Arc::default(),
             slurm_gpus: None,
             conditions: ConditionSettings::default(),
+            learned: None,
         }
     }
 }

@@ -3,11 +3,11 @@
 use std::{
     mem,
     sync::{Arc, mpsc::Sender},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use super::{
-    Options,
+    Learned, Options,
     gpu_state::GpuState,
     message::{Message, Query},
     threads::{find_links, follow_driver, follow_log},
@@ -21,6 +21,9 @@ use crate::{
 
 /// A sample does not wait for a late GPU any longer than this, however long the interval is.
 const LATEST: Duration = Duration::from_millis(500);
+
+/// How often it is told what has been learned.
+const KEEP_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Which GPUs are linked is asked once all have been opened, or after so many ticks.
 const LINKS_AT_TICK: u64 = 10;
@@ -36,6 +39,9 @@ pub(super) struct Sampling {
     opened: Option<Sender<u32>>,
     errors: ErrorFilter,
     host_rates: HostRates,
+    learned: Option<Arc<Learned>>,
+    /// When it was told what has been learned.
+    kept: Instant,
     seq: u64,
     inventory_changed: bool,
     /// Events since the last sample.
@@ -68,6 +74,8 @@ impl Sampling {
             links: if options.events && count > 1 { Links::Wanted } else { Links::Settled(Vec::new()) },
             errors: ErrorFilter::new(log_is_read),
             host_rates: HostRates::default(),
+            learned: options.learned.clone(),
+            kept: Instant::now(),
             seq: 0,
             inventory_changed: false,
             events: Vec::new(),
@@ -109,6 +117,7 @@ impl Sampling {
         }
         self.check_driver()?;
         let sample = self.compose(interval);
+        self.keep_learned(KEEP_INTERVAL);
         let mut records = Vec::new();
         if mem::take(&mut self.inventory_changed) {
             records.push(Record::Inventory(self.inventory()));
@@ -170,6 +179,9 @@ impl Sampling {
             Message::Answer { index, outcome } => {
                 let update = self.states[index as usize].ingest(outcome);
                 self.inventory_changed |= update.identity_changed;
+                if update.identity_changed {
+                    self.restore(index as usize);
+                }
                 if update.mig_changed {
                     self.add_event(index as usize, EventKind::MigChanged, now);
                 }
@@ -198,6 +210,25 @@ impl Sampling {
                 self.inventory_changed = true;
             }
         }
+    }
+
+    /// Goes on with what was learned of a GPU of which it has become known which one it is.
+    fn restore(&mut self, gpu: usize) {
+        let (Some(learned), Some(uuid)) = (&self.learned, self.states[gpu].gpu_ref().uuid) else { return };
+        if let Some(baseline) = learned.baseline(&uuid) {
+            self.states[gpu].restore(&baseline);
+        }
+    }
+
+    /// Tells what has been learned of the GPUs, where that was not done for so long.
+    fn keep_learned(&mut self, interval: Duration) {
+        let Some(learned) = self.learned.as_ref().filter(|_| self.kept.elapsed() >= interval) else { return };
+        for state in &self.states {
+            if let Some(uuid) = state.gpu_ref().uuid {
+                learned.keep(&uuid, state.baseline());
+            }
+        }
+        self.kept = Instant::now();
     }
 
     fn on_notice(&mut self, gpu: usize, notice: Notice, now_ms: u64) {
@@ -258,5 +289,32 @@ impl GpuState {
             Some(DeviceError::DriverReplaced { cause, .. }) => Some(cause.clone()),
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{derive::learned_baseline, owner::CommandLines, vendor::SourceChoice};
+
+    #[test]
+    fn a_gpu_goes_on_with_what_was_learned_of_it_and_that_is_kept() {
+        let learned = || Arc::new(Learned::read("/nonexistent/learned.json".into()).0);
+        let source = Arc::from(SourceChoice::Sim(1).open(None).unwrap());
+        let (before, after) = (learned(), learned());
+        let options = Options::new(Duration::from_millis(100), CommandLines::All);
+        let start = |learned| {
+            let options = Options { learned: Some(learned), ..options.clone() };
+            Sampling::start(&source, &options, super::super::OPENING).unwrap()
+        };
+        let uuid = start(learned()).states[0].gpu_ref().uuid.unwrap();
+        before.keep(&uuid, learned_baseline());
+        let mut sampling = start(before);
+        assert_eq!(sampling.states[0].baseline(), learned_baseline());
+        sampling.learned = Some(Arc::clone(&after));
+        sampling.keep_learned(Duration::from_hours(1));
+        assert_eq!(after.baseline(&uuid), None, "not yet");
+        sampling.keep_learned(Duration::ZERO);
+        assert_eq!(after.baseline(&uuid), Some(learned_baseline()));
     }
 }

@@ -37,6 +37,8 @@ pub(super) struct GpuMeter {
     steps: Vec<Step>,
     /// The energy counter as it was last, and when that was.
     counter: Option<(f64, u64)>,
+    /// What the counter grew by until then is nobody's, or was given away by power.
+    counts_since_ms: u64,
     /// The draw while a program held the GPU and nothing ran, as it was last.
     idle_watts: Option<f64>,
     /// Whose the processes of the steps are, as far as it is known by now.
@@ -73,9 +75,7 @@ impl GpuMeter {
             return;
         };
         let Some(last) = self.last.take() else {
-            self.counter = counter(gpu);
-            self.know(gpu);
-            self.last = Some(now);
+            self.begin(gpu, now);
             return;
         };
         let elapsed_ms = now.at_ms.saturating_sub(last.at_ms);
@@ -87,9 +87,7 @@ impl GpuMeter {
             || elapsed_ms > LONGEST_GAP_INTERVALS * u64::from(now.interval_ms.max(last.interval_ms)) + LONGEST_GAP_MS
         {
             self.settle(1.0, accounts);
-            self.counter = counter(gpu);
-            self.know(gpu);
-            self.last = Some(now);
+            self.begin(gpu, now);
             return;
         }
         self.know(gpu);
@@ -104,6 +102,22 @@ impl GpuMeter {
         self.close(gpu, accounts);
     }
 
+    /// The first sample, or the first behind a time in which nothing was seen.
+    fn begin(&mut self, gpu: &GpuSample, now: Last) {
+        self.counts_since_ms = gpu.at_ms;
+        self.counter = self.counter_of(gpu);
+        self.know(gpu);
+        self.last = Some(now);
+    }
+
+    /// The energy counter, and when it was read; `None` where that was long ago, or before what is watched now.
+    fn counter_of(&self, gpu: &GpuSample) -> Option<(f64, u64)> {
+        let reading = &gpu.power.energy_joules_total;
+        let at_ms = reading.read_at_ms(gpu.at_ms);
+        let is_recent = at_ms >= self.counts_since_ms && gpu.at_ms.saturating_sub(at_ms) <= COUNTER_IS_OLD_MS;
+        reading.value().filter(|_| is_recent).map(|joules| (*joules, at_ms))
+    }
+
     /// Gives away what was used until now, where the counter tells how much that was, and it is known by whom.
     fn close(&mut self, gpu: &GpuSample, accounts: &mut Accounts) {
         let seconds: f64 = self.steps.iter().map(|step| step.seconds).sum();
@@ -111,7 +125,7 @@ impl GpuMeter {
         if !is_known {
             return;
         }
-        match (self.counter, counter(gpu)) {
+        match (self.counter, self.counter_of(gpu)) {
             (Some((before, at_ms)), Some((after, now_ms))) if now_ms != at_ms => {
                 let integral: f64 = self.steps.iter().filter_map(|step| step.joules).sum();
                 let limit = gpu.power.limit_watts.value().map_or(MOST_WATTS, |limit| limit * MOST_OF_LIMIT);
@@ -205,11 +219,4 @@ impl Owned {
             OwnerKey { user: process.user.value().cloned(), job: job.as_ref().map(|job| (job.kind, job.id.clone())) };
         Self { key, job, is_partial: is_partial || owner.is_some_and(|owner| owner.partial) }
     }
-}
-
-/// The energy counter, and when it was read; `None` where that was long ago.
-fn counter(gpu: &GpuSample) -> Option<(f64, u64)> {
-    let reading = &gpu.power.energy_joules_total;
-    let at_ms = reading.read_at_ms(gpu.at_ms);
-    reading.value().filter(|_| gpu.at_ms.saturating_sub(at_ms) <= COUNTER_IS_OLD_MS).map(|joules| (*joules, at_ms))
 }

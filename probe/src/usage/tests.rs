@@ -241,6 +241,28 @@ fn gaps_lost_gpus_and_counters_that_are_set_anew_are_nobodys_use() {
 }
 
 #[test]
+fn energy_that_power_told_before_a_stall_is_not_told_again_by_the_counter() {
+    let ana = [of("ana", 7, 100.0)];
+    for hangs in [true, false] {
+        let mut timeline = Timeline::new();
+        // The counter is read in the 40th second, and not again before the driver stalls in the 44th.
+        timeline.show(44, 300.0, &ana);
+        let read = timeline.read.clone();
+        if hangs {
+            let hung = |gpu: &mut GpuSample| gpu.health = Health::Hung { since_ms: START_MS };
+            timeline.show_changed(6, 300.0, &ana, hung);
+        } else {
+            (timeline.at_ms, timeline.joules) = (timeline.at_ms + 6_000, timeline.joules + 6.0 * 300.0);
+        }
+        timeline.read = read;
+        timeline.show(16, 300.0, &ana);
+        let owner = timeline.of("ana");
+        assert!(owner.gpu_seconds > 55.0, "{owner:?}");
+        joules(&owner, owner.gpu_seconds * 300.0, owner.gpu_seconds * 300.0, owner.gpu_seconds * 300.0);
+    }
+}
+
+#[test]
 fn many_owners_are_told_by_their_user() {
     let mut timeline = Timeline::new();
     for job in 0..5_000_u32 {

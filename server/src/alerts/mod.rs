@@ -4,28 +4,34 @@
 //! own, and nothing here waits for them.
 
 mod routes;
+mod told_file;
 
 use std::{
+    io,
     path::PathBuf,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use gpumon_alerts::{
-    evaluate::{Evaluator, Readings, RuleStatus},
+    evaluate::{Evaluator, Readings, RuleStatus, SavedAlert},
     notify::{Dispatcher, ReceiverStatus},
     rules::{AlertRules, BadRules},
 };
-use gpumon_probe::model::{Event, EventKind, FiringAlert, now_ms};
+use gpumon_probe::{
+    derive::ConditionSettings,
+    model::{Event, EventKind, FiringAlert, now_ms},
+};
 use jiff::tz::TimeZone;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::{
     sync::watch,
-    task::spawn_blocking,
-    time::{Instant, MissedTickBehavior, interval},
+    task::{JoinSet, spawn_blocking},
+    time::{Instant, MissedTickBehavior, interval, timeout},
 };
 
+use self::told_file::ToldFile;
 use crate::hub::Hub;
 
 pub(crate) use self::routes::router;
@@ -33,18 +39,28 @@ pub(crate) use self::routes::router;
 /// Rules are evaluated at least so often, also where no samples come.
 const INTERVAL: Duration = Duration::from_secs(1);
 
+/// A disk that is slower is not waited for.
+const DISK_TIMEOUT: Duration = Duration::from_secs(5);
+
 /// A value that moves while its alert fires is told again so often.
 const RENEW_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Which rules hold.
 #[derive(Debug, Clone)]
 pub struct AlertSettings {
-    /// Where they are read anew from.
-    pub file: PathBuf,
     /// As they were read at the start.
     pub rules: AlertRules,
-    /// Changes whenever the file is to be read anew.
-    pub reload: watch::Receiver<u64>,
+    /// With which conditions are found.
+    pub conditions: ConditionSettings,
+    /// Where they are read anew from; `None` for no rules. It changes, perhaps to the same, whenever they are to be.
+    pub file: watch::Receiver<Option<PathBuf>>,
+}
+
+impl Default for AlertSettings {
+    /// No rules, now and later.
+    fn default() -> Self {
+        Self { rules: AlertRules::default(), conditions: ConditionSettings::default(), file: watch::channel(None).1 }
+    }
 }
 
 /// `GET /api/v1/alerts`: every rule and receiver, and how it is.
@@ -70,17 +86,18 @@ struct State {
     error: Option<String>,
     /// What clients were told to fire, and when.
     told: (Vec<FiringAlert>, Instant),
+    /// What outlives a restart, and what of it was handed over to be written.
+    file: Option<(ToldFile, Vec<SavedAlert>)>,
 }
 
 impl Alerts {
-    pub(crate) fn new(hub: Arc<Hub>, settings: Option<&AlertSettings>) -> Self {
-        let rules = settings.map(|settings| settings.rules.clone()).unwrap_or_default();
+    pub(crate) fn new(hub: Arc<Hub>, rules: &AlertRules, conditions: ConditionSettings) -> Self {
         let of_dispatcher = Arc::clone(&hub);
         let mut dispatcher = Dispatcher::new(Arc::new(move |message| tell_problem(&of_dispatcher, message)));
         dispatcher.replace(&rules.receivers);
-        let evaluator = Evaluator::new(&rules, TimeZone::system());
+        let evaluator = Evaluator::new(rules, TimeZone::system(), conditions);
         let told = (Vec::new(), Instant::now());
-        Self { hub, state: Mutex::new(State { evaluator, dispatcher, error: None, told }) }
+        Self { hub, state: Mutex::new(State { evaluator, dispatcher, error: None, told, file: None }) }
     }
 
     /// Takes in what is known now, and tells clients and receivers what follows.
@@ -90,15 +107,16 @@ impl Alerts {
             sample: known.sample.as_deref(),
             inventory: known.inventory.as_deref(),
             is_watched: known.is_watched,
+            started_ms: known.started_ms,
         };
-        let host = known.inventory.as_ref().map_or("", |inventory| &inventory.hostname);
+        let host = known.inventory.as_ref().map_or_else(told_file::host, |inventory| inventory.hostname.clone());
         let mut state = self.lock();
         let outcome = state.evaluator.update(&readings, now_ms);
         for event in outcome.events {
             self.hub.add_event(event);
         }
         for (notification, receivers) in &outcome.notifications {
-            state.dispatcher.send(notification, host, receivers);
+            state.dispatcher.send(notification, &host, receivers);
         }
         let firing = state.evaluator.firing();
         let (told, at) = &state.told;
@@ -106,6 +124,45 @@ impl Alerts {
         if is_renewed || !told.iter().map(without_value).eq(firing.iter().map(without_value)) {
             state.told = (firing.clone(), Instant::now());
             self.hub.set_firing(firing);
+        }
+        state.save();
+    }
+
+    /// Takes up what was known before the server's start, where there is a data directory.
+    async fn restore(&self, folder: PathBuf) {
+        let shown = folder.display().to_string();
+        let late = || io::Error::new(io::ErrorKind::TimedOut, "the disk does not answer");
+        let opened = timeout(DISK_TIMEOUT, spawn_blocking(move || ToldFile::open(&folder))).await;
+        let opened = opened.map_or_else(|_| Err(late()), |opened| opened.map_err(io::Error::other).flatten());
+        let (file, saved) = match opened {
+            Ok(opened) => opened,
+            Err(error) => {
+                let why = match error.kind() {
+                    io::ErrorKind::WouldBlock => {
+                        "another gpumon does so there: give each its own --data-dir".to_owned()
+                    }
+                    _ => format!("{error}: name another directory with --data-dir"),
+                };
+                tracing::warn!(
+                    "alerts: who is told is not kept in {shown}, so that it is told again after a restart: {why}"
+                );
+                return;
+            }
+        };
+        let saved = saved.unwrap_or_else(|error| {
+            tracing::warn!("alerts: who was told cannot be read in {shown}, and what fires is told again: {error}");
+            Vec::new()
+        });
+        let mut state = self.lock();
+        state.evaluator.restore(saved.clone());
+        state.file = Some((file, saved));
+    }
+
+    /// Writes what is left; waits for the disk, but not for long.
+    pub(crate) fn end(&self) {
+        let file = self.lock().file.take();
+        if let Some((file, _)) = file {
+            file.end();
         }
     }
 
@@ -115,8 +172,8 @@ impl Alerts {
         match read {
             Ok(rules) => {
                 tracing::info!("alerts: {} rules, {} receivers", rules.rules.len(), rules.receivers.len());
-                state.evaluator.replace(&rules);
-                state.dispatcher.replace(&rules.receivers);
+                let new_receivers = state.dispatcher.replace(&rules.receivers);
+                state.evaluator.replace(&rules, &new_receivers);
                 state.error = None;
             }
             Err(error) => {
@@ -146,28 +203,45 @@ impl Alerts {
     }
 }
 
-/// Evaluates the rules and reads them anew when asked to. Never ends.
-pub(crate) async fn run(alerts: Arc<Alerts>, settings: AlertSettings) {
-    let AlertSettings { file, mut reload, .. } = settings;
+impl State {
+    /// Has written what is to outlive a restart, where that has changed. What finds the disk busy comes the next time.
+    fn save(&mut self) {
+        let Some((file, written)) = &mut self.file else { return };
+        let saved = SavedAlert::merge(written, self.evaluator.saved(), &self.dispatcher.is_up_to_date());
+        let is_written = saved.len() == written.len() && saved.iter().zip(&*written).all(|(a, b)| a.is_like(b));
+        if !is_written && file.write(saved.clone()) {
+            *written = saved;
+        }
+    }
+}
+
+/// Evaluates the rules and reads them anew when asked to; keeps in this directory who was told. Never ends.
+pub(crate) async fn run(alerts: Arc<Alerts>, mut file: watch::Receiver<Option<PathBuf>>, data_folder: Option<PathBuf>) {
+    if let Some(folder) = data_folder {
+        alerts.restore(folder).await;
+    }
     let mut samples = alerts.hub.samples();
     let mut ticks = interval(INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut may_reload = true;
+    // The file may be on a disk that does not answer.
+    let mut reading = JoinSet::new();
     loop {
         tokio::select! {
             // The hub lives as long as this does.
             _ = samples.changed() => {}
             _ = ticks.tick() => {}
-            reloaded = reload.changed(), if may_reload => match reloaded {
+            reloaded = file.changed(), if may_reload && reading.is_empty() => match reloaded {
                 Ok(()) => {
-                    let file = file.clone();
-                    if let Ok(read) = spawn_blocking(move || AlertRules::read(&file)).await {
-                        alerts.reload(read);
-                    }
+                    let file = file.borrow_and_update().clone();
+                    reading.spawn_blocking(move || {
+                        file.map_or_else(|| Ok(AlertRules::default()), |file| AlertRules::read(&file))
+                    });
                 }
                 // Nobody is left who could ask for it.
                 Err(_) => may_reload = false,
             },
+            Some(Ok(read)) = reading.join_next() => alerts.reload(read),
         }
         alerts.evaluate(now_ms());
     }

@@ -1,13 +1,10 @@
 //! Who held a GPU's memory in the recent past.
 
-use std::{
-    cmp::Reverse,
-    collections::{HashMap, VecDeque},
-};
+use std::{cmp::Reverse, collections::HashMap};
 
-use gpumon_probe::model::{MigInstance, Process, ProcessKind};
+use gpumon_probe::model::{MigInstance, Process, ProcessKind, fields::Kind};
 
-use super::recent::{gap, known, rounded};
+use super::column::Column;
 use crate::frame::HolderHistory;
 
 /// So many are remembered of a GPU, those that held the most; a chart names fewer.
@@ -35,7 +32,7 @@ struct Holder {
     key: Key,
     /// As it was seen last.
     process: Process,
-    memory_bytes: VecDeque<f32>,
+    memory_bytes: Column,
 }
 
 impl Holders {
@@ -54,14 +51,12 @@ impl Holders {
         held.sort_by_key(|(_, (main, bytes))| (Reverse(*bytes as u64), main.pid));
         for (key, (main, bytes)) in held.into_iter().take(MOST) {
             let place = self.0.iter().position(|holder| holder.key == key).unwrap_or_else(|| {
-                self.0.push(Holder { key, process: main.clone(), memory_bytes: gap(length) });
+                self.0.push(Holder { key, process: main.clone(), memory_bytes: Column::new(Kind::Gauge, length) });
                 self.0.len() - 1
             });
             let holder = &mut self.0[place];
             holder.process.clone_from(main);
-            if let Some(newest) = holder.memory_bytes.back_mut() {
-                *newest = rounded(bytes);
-            }
+            holder.memory_bytes.set_newest(bytes);
         }
         while self.0.len() > MOST {
             let least = (0..self.0.len()).min_by(|a, b| self.0[*a].peak().total_cmp(&self.0[*b].peak()));
@@ -69,28 +64,28 @@ impl Holders {
         }
     }
 
-    pub(super) fn columns(&mut self) -> impl Iterator<Item = &mut VecDeque<f32>> {
+    pub(super) fn columns(&mut self) -> impl Iterator<Item = &mut Column> {
         self.0.iter_mut().map(|holder| &mut holder.memory_bytes)
     }
 
     /// Forgets those of whom nothing is left.
     pub(super) fn prune(&mut self) {
-        self.0.retain(|holder| holder.memory_bytes.iter().any(|bytes| !bytes.is_nan()));
+        self.0.retain(|holder| !holder.memory_bytes.is_empty());
     }
 
     /// Those who held something from the place `old` on.
     pub(super) fn newest(&self, old: usize) -> Vec<HolderHistory> {
         let newest = self.0.iter().map(|Holder { process, memory_bytes, .. }| HolderHistory {
             process: process.clone(),
-            memory_bytes: known(memory_bytes, old),
+            memory_bytes: memory_bytes.charted(old),
         });
         newest.filter(|holder| holder.memory_bytes.iter().any(Option::is_some)).collect()
     }
 }
 
 impl Holder {
-    fn peak(&self) -> f32 {
-        self.memory_bytes.iter().copied().fold(0.0, f32::max)
+    fn peak(&self) -> f64 {
+        self.memory_bytes.peak()
     }
 }
 
@@ -154,7 +149,7 @@ mod tests {
     fn after(samples: &[Vec<Process>]) -> Holders {
         let mut holders = Holders::default();
         for (processes, length) in samples.iter().zip(1..) {
-            holders.columns().for_each(|column| column.push_back(f32::NAN));
+            holders.columns().for_each(Column::push_newest);
             holders.set_newest(processes, length);
         }
         holders
@@ -192,7 +187,7 @@ mod tests {
     #[test]
     fn who_is_forgotten_leaves_no_column() {
         let mut holders = after(&[vec![process(1, 5, None)], Vec::new()]);
-        holders.columns().for_each(|column| drop(column.drain(..1)));
+        holders.columns().for_each(|column| column.forget(1));
         holders.prune();
         assert_eq!(holders.columns().count(), 0);
     }

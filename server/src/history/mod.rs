@@ -1,5 +1,6 @@
 //! The past: as sampled for minutes, summed up in memory for hours, and on disk for a year.
 
+mod column;
 mod holders;
 mod jobs;
 mod recent;
@@ -26,6 +27,9 @@ pub(crate) const DEPTH_MS: u64 = 10 * 60 * 1000;
 /// What has been written stays in memory for so long, so that who is just reading the disk misses nothing.
 const OVERLAP_MS: u64 = 30_000;
 
+/// So long after the end of ten seconds, their last sample has come.
+pub(crate) const LATE_MS: u64 = 250;
+
 /// What is known of the past in this process.
 #[derive(Debug, Default)]
 pub(crate) struct Past {
@@ -41,6 +45,13 @@ impl Past {
     pub(crate) fn push(&mut self, sample: &Sample) {
         self.recent.push(sample);
         if let Some(bucket) = self.buckets.push(sample) {
+            self.keep(bucket);
+        }
+    }
+
+    /// Ends the ten seconds in progress where they are over, however long the next sample takes.
+    pub(crate) fn end_bucket(&mut self, now_ms: u64) {
+        if let Some(bucket) = self.buckets.end_if_over(now_ms) {
             self.keep(bucket);
         }
     }
@@ -88,6 +99,13 @@ impl Past {
         let writer = Writer::start(settings, DEPTH_MS, restore, |told| tracing::warn!("{told}"))?;
         self.writer = Some(Arc::new(writer));
         Ok(())
+    }
+
+    /// How large it may become on disk from now on.
+    pub(crate) fn limit(&self, size_bytes: u64) {
+        if let Some(writer) = &self.writer {
+            writer.limit(size_bytes);
+        }
     }
 
     /// The way to the disk, of which what has been begun is on its way now.

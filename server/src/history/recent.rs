@@ -9,10 +9,10 @@ use gpumon_history::{
 };
 use gpumon_probe::model::{
     GpuSample, Sample,
-    fields::{Field, GPU_FIELDS, HOST_FIELDS, Kind},
+    fields::{Field, GPU_FIELDS, HOST_FIELDS},
 };
 
-use super::{DEPTH_MS, holders::Holders};
+use super::{DEPTH_MS, column::Column, holders::Holders};
 use crate::frame::{GpuHistory, History};
 
 /// A faster stream leaves one sample per this time, so that the depth and the size stay the same.
@@ -22,6 +22,8 @@ const SPACING_MS: u64 = 900;
 #[derive(Debug, Default)]
 pub(crate) struct RecentSamples {
     times_ms: VecDeque<u64>,
+    /// So many of the first are no samples, but what an earlier process has left of ten seconds each.
+    means: usize,
     gpus: BTreeMap<String, GpuColumns>,
     mig_devices: BTreeMap<String, Columns>,
     host: Columns,
@@ -33,10 +35,9 @@ struct GpuColumns {
     holders: Holders,
 }
 
-/// A column for each field of a catalogue, in its order, as long as the time axis; none where there was no value. What
-/// was absent is NaN.
+/// A column for each field of a catalogue, in its order; none where there was no value.
 #[derive(Debug, Default)]
-struct Columns(Vec<Option<VecDeque<f32>>>);
+struct Columns(Vec<Option<Column>>);
 
 impl RecentSamples {
     /// Adds a sample, unless it follows the one before too closely, and forgets what is too old.
@@ -46,7 +47,7 @@ impl RecentSamples {
             return;
         }
         self.times_ms.push_back(sample.at_ms);
-        self.columns().for_each(|column| column.push_back(f32::NAN));
+        self.columns().for_each(Column::push_newest);
         let length = self.times_ms.len();
         self.host.set_newest(HOST_FIELDS, |field| field.access.value(&sample.host), length);
         for gpu in &sample.gpus {
@@ -58,12 +59,15 @@ impl RecentSamples {
         self.drop_before(sample.at_ms.saturating_sub(DEPTH_MS));
     }
 
-    /// Puts points of a span before what it knows, in the place of samples.
+    /// Puts points of a span before what it knows, each in the middle of its time.
     pub(crate) fn restore(&mut self, span: &HistorySpan) {
         let first_ms = self.times_ms.front().copied().unwrap_or(u64::MAX);
-        for (place, at_ms) in span.times_ms.iter().enumerate().rev().filter(|(_, at_ms)| **at_ms < first_ms) {
-            self.times_ms.push_front(*at_ms);
-            self.columns().for_each(|column| column.push_front(f32::NAN));
+        let times = span.times_ms.iter().map(|begin_ms| begin_ms + span.resolution_ms / 2);
+        let earlier = times.enumerate().filter(|(_, at_ms)| *at_ms < first_ms).collect::<Vec<_>>();
+        self.means += earlier.len();
+        for (place, at_ms) in earlier.into_iter().rev() {
+            self.times_ms.push_front(at_ms);
+            self.columns().for_each(Column::push_oldest);
             let length = self.times_ms.len();
             for gpu in &span.gpus {
                 let columns = &mut self.gpus.entry(gpu.uuid.clone()).or_default().metrics;
@@ -94,19 +98,21 @@ impl RecentSamples {
     fn drop_after(&mut self, newest_ms: u64) {
         let known = self.times_ms.iter().take_while(|time| **time <= newest_ms).count();
         self.times_ms.truncate(known);
+        self.means = self.means.min(known);
         self.columns().for_each(|column| column.truncate(known));
     }
 
     fn drop_before(&mut self, oldest_ms: u64) {
         let old = self.times_ms.iter().take_while(|time| **time < oldest_ms).count();
         self.times_ms.drain(..old);
-        self.columns().for_each(|column| drop(column.drain(..old)));
+        self.means = self.means.saturating_sub(old);
+        self.columns().for_each(|column| column.forget(old));
         self.gpus.retain(|_, columns| columns.metrics.prune());
         self.gpus.values_mut().for_each(|columns| columns.holders.prune());
         self.mig_devices.retain(|_, columns| columns.prune());
     }
 
-    fn columns(&mut self) -> impl Iterator<Item = &mut VecDeque<f32>> {
+    fn columns(&mut self) -> impl Iterator<Item = &mut Column> {
         let gpus = self.gpus.values_mut();
         let of_gpus = gpus.flat_map(|GpuColumns { metrics, holders }| metrics.values_mut().chain(holders.columns()));
         of_gpus.chain(self.mig_devices.values_mut().flat_map(Columns::values_mut)).chain(self.host.values_mut())
@@ -129,6 +135,7 @@ impl RecentSamples {
         let has_gpus = !wanted.metrics.is_empty() || wanted.holders;
         History {
             times_ms: self.times_ms.range(old..).copied().collect(),
+            means: self.means.saturating_sub(old),
             gpus: if has_gpus { self.gpus.iter().map(of_gpu).collect() } else { Vec::new() },
             mig_devices: if wanted.mig.is_empty() {
                 Vec::new()
@@ -139,21 +146,21 @@ impl RecentSamples {
         }
     }
 
-    /// The first and the last moment that it knows.
+    /// The first and the last moment that was sampled.
     pub(crate) fn reach_ms(&self) -> Option<(u64, u64)> {
-        Some((*self.times_ms.front()?, *self.times_ms.back()?))
+        Some((*self.times_ms.get(self.means)?, *self.times_ms.back()?))
     }
 
     /// The time between two samples, as it was last.
     pub(crate) fn spacing_ms(&self) -> u64 {
-        let mut newest = self.times_ms.iter().rev();
+        let mut newest = self.times_ms.range(self.means..).rev();
         let last = newest.next().zip(newest.next()).map_or(0, |(newest, before)| newest.saturating_sub(*before));
         ((last + 500) / 1000 * 1000).clamp(1000, 60_000)
     }
 
-    /// Puts what it knows from a moment on into a grid.
+    /// Puts what was sampled from a moment on into a grid.
     pub(crate) fn add_to(&self, grid: &mut Grid, from_ms: u64) {
-        let old = self.times_ms.partition_point(|time| *time < from_ms.max(grid.from_ms()));
+        let old = self.times_ms.partition_point(|time| *time < from_ms.max(grid.from_ms())).max(self.means);
         let wanted = grid.wanted().clone();
         let (of_gpu, of_mig) = (places(GPU_FIELDS, &wanted.metrics), places(GPU_FIELDS, &wanted.mig));
         let of_host = places(HOST_FIELDS, &wanted.host);
@@ -175,11 +182,7 @@ impl Columns {
         self.0.resize(fields.len(), None);
         for (column, field) in self.0.iter_mut().zip(fields) {
             let Some(value) = read(field) else { continue };
-            let column = column.get_or_insert_with(|| gap(length));
-            if let Some(newest) = column.back_mut() {
-                // A counter is charted by its last digits.
-                *newest = if field.kind == Kind::Counter { value as f32 } else { rounded(value) };
-            }
+            column.get_or_insert_with(|| Column::new(field.kind, length)).set_newest(value);
         }
     }
 
@@ -188,14 +191,14 @@ impl Columns {
         self.0.resize(fields.len(), None);
         for (column, field) in self.0.iter_mut().zip(fields) {
             let Some(value) = read(field) else { continue };
-            column.get_or_insert_with(|| gap(length))[0] = value as f32;
+            column.get_or_insert_with(|| Column::new(field.kind, length)).set_oldest(value);
         }
     }
 
     /// Forgets columns without values; whether there are others.
     fn prune(&mut self) -> bool {
         for column in &mut self.0 {
-            column.take_if(|column| column.iter().all(|value| value.is_nan()));
+            column.take_if(|column| column.is_empty());
         }
         self.0.iter().any(Option::is_some)
     }
@@ -209,174 +212,18 @@ impl Columns {
     ) -> impl Iterator<Item = (String, Vec<Option<f32>>)> {
         let columns = fields.iter().zip(&self.0).filter_map(|(field, column)| Some((field.id, column.as_ref()?)));
         let chosen = columns.filter(|(id, _)| wanted.iter().any(|field| field.id == *id));
-        chosen.map(move |(id, column)| (id.to_owned(), known(column, old)))
+        chosen.map(move |(id, column)| (id.to_owned(), column.charted(old)))
     }
 
     /// The values of the fields at these places of the catalogue, at a place of the time axis.
     fn at(&self, fields: &[usize], place: usize) -> impl Iterator<Item = Option<Stat>> {
-        fields.iter().map(move |field| {
-            let value = *self.0.get(*field)?.as_ref()?.get(place)?;
-            (!value.is_nan()).then(|| Stat::of(f64::from(value)))
-        })
+        fields.iter().map(move |field| self.0.get(*field)?.as_ref()?.get(place).map(Stat::of))
     }
 
-    fn values_mut(&mut self) -> impl Iterator<Item = &mut VecDeque<f32>> {
+    fn values_mut(&mut self) -> impl Iterator<Item = &mut Column> {
         self.0.iter_mut().flatten()
     }
 }
 
-/// A column from the place `old` on.
-pub(super) fn known(column: &VecDeque<f32>, old: usize) -> Vec<Option<f32>> {
-    column.range(old..).map(|value| (!value.is_nan()).then_some(*value)).collect()
-}
-
-/// A column of nothing.
-pub(super) fn gap(length: usize) -> VecDeque<f32> {
-    std::iter::repeat_n(f32::NAN, length).collect()
-}
-
-/// With the digits that a chart shows.
-pub(super) fn rounded(value: f64) -> f32 {
-    gpumon_history::wanted::rounded(value) as f32
-}
-
 #[cfg(test)]
-mod tests {
-    use std::sync::LazyLock;
-
-    use gpumon_probe::{
-        host::HostReader,
-        model::{Absence, GpuSample, Health, HostSample, Reading},
-    };
-
-    use super::*;
-
-    fn sample(at_ms: u64, gpus: &[(&str, f64)]) -> Sample {
-        static HOST: LazyLock<HostSample> = LazyLock::new(|| HostReader::new().read());
-        let gpus = gpus.iter().zip(0..).map(|((uuid, watts), index)| {
-            let mut gpu = GpuSample::absent(index, Some((*uuid).to_owned()), at_ms, Health::Ok, &Absence::NotSupported);
-            gpu.power.draw_watts = Reading::Now(*watts);
-            gpu
-        });
-        Sample { seq: 0, at_ms, interval_ms: 1000, gpus: gpus.collect(), host: HOST.clone() }
-    }
-
-    fn watts<'a>(history: &'a History, uuid: &str) -> &'a [Option<f32>] {
-        &history.gpus.iter().find(|gpu| gpu.uuid == uuid).unwrap().metrics["power.draw_watts"]
-    }
-
-    #[test]
-    fn a_gpu_that_comes_late_or_goes_leaves_gaps_and_not_zeros() {
-        let mut store = RecentSamples::default();
-        store.push(&sample(1_000, &[("a", 1.0)]));
-        store.push(&sample(2_000, &[("a", 2.0), ("b", 9.0)]));
-        store.push(&sample(3_000, &[("b", 8.0)]));
-        let history = store.newest(u64::MAX, &Wanted::overview());
-        assert_eq!(history.times_ms, [1_000, 2_000, 3_000]);
-        assert_eq!(watts(&history, "a"), [Some(1.0), Some(2.0), None]);
-        assert_eq!(watts(&history, "b"), [None, Some(9.0), Some(8.0)]);
-    }
-
-    #[test]
-    fn no_more_is_given_than_was_asked_for() {
-        let mut store = RecentSamples::default();
-        for second in 0..100 {
-            store.push(&sample(second * 1_000, &[("a", second as f64)]));
-        }
-        let (few, _) = Wanted::named(["power.draw_watts", "host.memory.used_bytes"].into_iter());
-        let history = store.newest(2_000, &few);
-        assert_eq!(history.times_ms, [97_000, 98_000, 99_000]);
-        assert_eq!(watts(&history, "a"), [Some(97.0), Some(98.0), Some(99.0)]);
-        assert_eq!(history.gpus[0].metrics.len(), 1);
-        assert_eq!((history.host.len(), history.host["host.memory.used_bytes"].len()), (1, 3));
-        assert!(history.host["host.memory.used_bytes"].iter().all(|bytes| bytes.is_some_and(|bytes| bytes > 0.0)));
-    }
-
-    #[test]
-    fn an_overview_is_small_and_an_unknown_metric_is_skipped_and_told_with_those_there_are() {
-        let mut store = RecentSamples::default();
-        store.push(&sample(1_000, &[("a", 1.0)]));
-        let overview = store.newest(u64::MAX, &Wanted::overview());
-        assert_eq!((overview.gpus[0].metrics.len(), overview.host.len()), (1, 0));
-        let (wanted, error) = Wanted::named(["power.drwa", "power.draw_watts", "x"].into_iter());
-        assert_eq!(watts(&store.newest(u64::MAX, &wanted), "a"), [Some(1.0)]);
-        let error = error.unwrap_err();
-        assert!(error.contains("'power.drwa', 'x'") && error.contains("power.draw_watts"), "{error}");
-        assert!(error.contains("host.cpu.busy_percent"), "{error}");
-    }
-
-    #[test]
-    fn every_field_is_kept_from_its_first_value_on_to_its_last() {
-        let mut store = RecentSamples::default();
-        let all: Vec<_> =
-            GPU_FIELDS.iter().map(|field| field.id).chain(HOST_FIELDS.iter().map(|field| field.id)).collect();
-        let (all, told) = Wanted::named(all.into_iter());
-        assert_eq!((told, all.metrics.len(), all.host.len()), (Ok(()), GPU_FIELDS.len(), HOST_FIELDS.len()));
-        for second in 1..=700 {
-            let mut sample = sample(second * 1_000, &[("a", 1.0)]);
-            if (2..=3).contains(&second) {
-                let energy = &mut sample.gpus[0].power.energy_joules_total;
-                *energy = Reading::Now(123_456_700.0 + second as f64 * 8.0);
-            }
-            store.push(&sample);
-            if second == 3 {
-                let history = store.newest(u64::MAX, &all);
-                let metrics = &history.gpus[0].metrics;
-                assert_eq!(metrics.keys().collect::<Vec<_>>(), ["power.draw_watts", "power.energy_joules_total"]);
-                let joules = [None, Some(123_456_716.0), Some(123_456_724.0)];
-                assert_eq!(metrics["power.energy_joules_total"], joules, "all digits of a counter");
-                assert!(history.host.contains_key("host.memory.total_bytes"), "{:?}", history.host);
-            }
-        }
-        assert_eq!(store.newest(u64::MAX, &all).gpus[0].metrics.len(), 1, "nobody needs a column of nothing");
-    }
-
-    #[test]
-    fn numbers_have_the_digits_that_a_chart_shows() {
-        for (value, kept) in [
-            (534.369, "534.4"),
-            (137_742_436_693.0, "137700000000.0"),
-            (99.996, "100.0"),
-            (0.012_345_67, "0.01235"),
-            (-7.0, "-7.0"),
-            (0.0, "0.0"),
-            (1980.0, "1980.0"),
-        ] {
-            assert_eq!(serde_json::to_string(&rounded(value)).unwrap(), kept);
-        }
-        assert!(rounded(f64::NAN).is_nan(), "no number is none");
-    }
-
-    #[test]
-    fn it_is_bounded_in_time_and_in_density() {
-        let mut store = RecentSamples::default();
-        for tick in 0..10_000 {
-            store.push(&sample(tick * 100, &[("a", tick as f64)]));
-        }
-        let history = store.newest(u64::MAX, &Wanted::overview());
-        assert!(history.times_ms.len() <= 668, "{}", history.times_ms.len());
-        assert!(history.times_ms[0] >= 999_900 - DEPTH_MS);
-        assert_eq!(watts(&history, "a").len(), history.times_ms.len());
-    }
-
-    #[test]
-    fn a_clock_that_is_set_back_does_not_stop_it() {
-        let mut store = RecentSamples::default();
-        for at_ms in [1_000_000, 1_001_000, 1_002_000, 501_000, 502_000] {
-            store.push(&sample(at_ms, &[("a", at_ms as f64)]));
-        }
-        let history = store.newest(u64::MAX, &Wanted::overview());
-        assert_eq!(history.times_ms, [501_000, 502_000]);
-        assert_eq!(watts(&history, "a"), [Some(501_000.0), Some(502_000.0)]);
-    }
-
-    #[test]
-    fn the_frozen_readings_of_a_hung_gpu_are_a_gap() {
-        let mut store = RecentSamples::default();
-        let mut hung = sample(10_000, &[("a", 5.0)]);
-        hung.gpus[0].at_ms = 1_000;
-        store.push(&sample(1_000, &[("a", 5.0)]));
-        store.push(&hung);
-        assert_eq!(watts(&store.newest(u64::MAX, &Wanted::overview()), "a"), [Some(5.0), None]);
-    }
-}
+mod tests;

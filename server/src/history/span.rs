@@ -1,9 +1,6 @@
 //! A span of the past, from wherever it is kept, without a seam.
 
-use std::{
-    mem::discriminant,
-    sync::{Arc, PoisonError, RwLock, RwLockReadGuard},
-};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use gpumon_history::{
     bucket::{BUCKET_MS, Device},
@@ -22,10 +19,13 @@ use super::Past;
 pub(crate) fn span(past: &RwLock<Past>, request: &SpanRequest, events: Vec<Event>) -> HistorySpan {
     let writer = read(past).writer.clone();
     let (disk, mut problem) = disk(writer.as_ref());
-    let stored = disk.as_ref().map(Database::tiers).transpose().unwrap_or_else(|error| {
+    let mut failed = |error: &DatabaseError| {
+        if let (Some(writer), Some(disk)) = (&writer, &disk) {
+            writer.reading_failed(disk, error);
+        }
         problem = Some(error.to_string());
-        None
-    });
+    };
+    let stored = disk.as_ref().map(Database::tiers).transpose().inspect_err(&mut failed).unwrap_or_default();
     let tiers = tiers(&read(past), &stored.unwrap_or_default());
     let plan = Plan::new(request, &tiers);
     let mut grid = Grid::new(plan.from_ms, plan.to_ms, plan.step_ms, request.wanted.clone());
@@ -33,7 +33,7 @@ pub(crate) fn span(past: &RwLock<Past>, request: &SpanRequest, events: Vec<Event
     if let Some(disk) = &disk
         && let Err(error) = from_disk.read(disk, &plan, tiers.get(plan.tier), &mut grid)
     {
-        problem = Some(error.to_string());
+        failed(&error);
     }
     let past = read(past);
     if !tiers.get(plan.tier).is_some_and(|tier| tier.is_sampled) {
@@ -127,11 +127,7 @@ impl FromDisk {
 }
 
 fn add_condition(conditions: &mut Vec<ConditionSpan>, condition: &ConditionSpan) {
-    let is_same = |known: &ConditionSpan| {
-        (&known.uuid, known.from_ms) == (&condition.uuid, condition.from_ms)
-            && discriminant(&known.condition.kind) == discriminant(&condition.condition.kind)
-    };
-    match conditions.iter_mut().find(|known| is_same(known)) {
+    match conditions.iter_mut().find(|known| known.is_same(condition)) {
         Some(known) => known.clone_from(condition),
         None => conditions.push(condition.clone()),
     }

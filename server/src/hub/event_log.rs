@@ -1,4 +1,4 @@
-//! Recent events. Those of processes are many, and marks can be: they must not push out the others.
+//! Recent events. Those of processes and cells are many, and marks can be: they must not push out the others.
 
 use std::collections::VecDeque;
 
@@ -72,12 +72,13 @@ impl EventLog {
     }
 }
 
-/// The oldest; that of the processes, where those have most of the places: whoever starts many of them must not make the
+/// The oldest; that of the processes and cells, where those have most of the places: whoever starts many of them must not make the
 /// Xids of yesterday be forgotten.
 fn least_important(events: &VecDeque<Event>) -> usize {
-    let of_processes = events.iter().filter(|event| is_of_process(event)).count();
-    let oldest = events.iter().position(is_of_process);
-    oldest.filter(|_| of_processes > events.len() / 2).unwrap_or(0)
+    let is_frequent = |event: &&Event| is_of_process(event) || matches!(event.what, EventKind::Cell(_));
+    let frequent = events.iter().filter(is_frequent).count();
+    let oldest = events.iter().position(|event| is_frequent(&event));
+    oldest.filter(|_| frequent > events.len() / 2).unwrap_or(0)
 }
 
 fn is_of_process(event: &Event) -> bool {

@@ -17,6 +17,7 @@ use std::{
 };
 
 use gpumon_history::{
+    bucket::BUCKET_MS,
     jobs::JobList,
     plan::SpanRequest,
     span::HistorySpan,
@@ -36,7 +37,7 @@ use tokio::{
 use crate::{
     driver_answers::Answers,
     frame::{CollectorState, CollectorStatus, Hello, History, ServerFrame, Snapshot, is_fresh, late_ms},
-    history::{self, Past},
+    history::{self, LATE_MS, Past},
     snapshot_parts::SnapshotParts,
     stream::TextFrame,
     view::View,
@@ -100,6 +101,8 @@ pub(crate) struct KnownReadings {
     pub(crate) inventory: Option<Arc<Inventory>>,
     /// Whether GPUs are read: not during a pause, nor before the first sample behind a start.
     pub(crate) is_watched: bool,
+    /// When the collector got its state.
+    pub(crate) started_ms: u64,
 }
 
 impl State {
@@ -163,6 +166,7 @@ impl Hub {
     /// hello. A line that is not a record is left out.
     pub(crate) fn rewind(&self, lines: &[String]) {
         *self.history.write().unwrap_or_else(PoisonError::into_inner) = Past::default();
+        *self.usage.write().unwrap_or_else(PoisonError::into_inner) = UsageMeter::default();
         self.write(|state| {
             state.sample = None;
             state.details.clear();
@@ -278,7 +282,8 @@ impl Hub {
                 CollectorState::Running => sample.is_some() || !is_recent(state.collector.since_ms),
                 CollectorState::Restarting | CollectorState::Unavailable => true,
             };
-            KnownReadings { sample, inventory: state.inventory.clone(), is_watched }
+            let started_ms = state.collector.since_ms;
+            KnownReadings { sample, inventory: state.inventory.clone(), is_watched, started_ms }
         })
     }
 
@@ -368,6 +373,22 @@ impl Hub {
             hub.history.write().unwrap_or_else(PoisonError::into_inner).restore(grid);
         };
         self.history.write().unwrap_or_else(PoisonError::into_inner).write_to(settings, restore)
+    }
+
+    /// Ends each ten seconds of history with them, and not with the sample behind. It never ends.
+    pub(crate) async fn end_buckets(&self) {
+        loop {
+            let rest_ms = BUCKET_MS - now_ms() % BUCKET_MS + LATE_MS;
+            tokio::time::sleep(Duration::from_millis(rest_ms)).await;
+            // A recording has a time of its own.
+            let now_ms = self.now_ms();
+            self.history.write().unwrap_or_else(PoisonError::into_inner).end_bucket(now_ms);
+        }
+    }
+
+    /// How large the history on disk may become from now on.
+    pub(crate) fn limit_history(&self, size_bytes: u64) {
+        self.history.read().unwrap_or_else(PoisonError::into_inner).limit(size_bytes);
     }
 
     /// Writes what is left of the history; waits for the disk, but not for long.
@@ -501,7 +522,10 @@ fn write_json(frame: &ServerFrame) -> String {
 
 #[cfg(test)]
 mod tests {
-    use gpumon_probe::model::{Absence, EventKind, ProcessRef, Reading};
+    use gpumon_probe::{
+        host::HostReader,
+        model::{Absence, EventKind, GpuSample, Health, ProcessRef, Reading},
+    };
 
     use super::{event_log::PROCESS_EVENTS, *};
 
@@ -512,6 +536,34 @@ mod tests {
             ProcessRef { pid: 1, name: unknown(), user: unknown(), started_ms: Reading::Absent(Absence::Unknown) };
         let event = Event { at_ms, gpu: None, what: EventKind::ProcessStarted(started) };
         serde_json::to_string(&Record::Event(event)).unwrap()
+    }
+
+    /// A sample every second of a GPU that nobody holds.
+    fn sampled(seconds: u64) -> Vec<String> {
+        let host = HostReader::new().read();
+        let line = |second| {
+            let at_ms = 1_000_000 + second * 1000;
+            let mut gpu = GpuSample::absent(0, None, at_ms, Health::Ok, &Absence::NotSupported);
+            gpu.processes = Reading::Now(Vec::new());
+            let sample = Sample { seq: second, at_ms, interval_ms: 1000, gpus: vec![gpu], host: host.clone() };
+            serde_json::to_string(&Record::Sample(sample)).unwrap()
+        };
+        (0..seconds).map(line).collect()
+    }
+
+    #[test]
+    fn a_recording_that_is_played_from_another_moment_was_used_once() {
+        let (played, other) = (Hub::new(), Hub::new());
+        for line in sampled(60) {
+            played.ingest(&line).unwrap();
+        }
+        for line in sampled(30) {
+            other.ingest(&line).unwrap();
+        }
+        played.rewind(&sampled(30));
+        let usage = played.usage();
+        assert_eq!(usage, other.usage());
+        assert!((20.0..30.0).contains(&usage.unheld.gpu_seconds), "{usage:?}");
     }
 
     #[test]

@@ -79,8 +79,8 @@ pub(crate) async fn dcgm(
 
 /// The same for everybody: no command lines stand there.
 async fn answer(app: &AppState, headers: &HeaderMap, peer: Peer, names: Names) -> Response {
-    let with_processes = app.process_metrics;
-    let subject = Resource::Metrics { dcgm: matches!(names, Names::Dcgm) };
+    let with_processes = app.live.borrow().process_metrics;
+    let subject = Resource::Metrics { dcgm: matches!(names, Names::Dcgm), with_processes };
     respond(app, headers, peer.who(), View::Names, subject, CONTENT_TYPE, move |hub| {
         let snapshot = hub.snapshot(&SnapshotParts::default());
         let text = match names {

@@ -33,7 +33,7 @@ pub(crate) async fn may_run(
 pub(super) fn refusal(app: &AppState, peer: Peer) -> Option<&'static str> {
     let way = match peer {
         Peer::Socket { .. } => Way::Socket,
-        Peer::Port { .. } if app.runs.settings().allowed_for_all => return None,
+        Peer::Port { .. } if app.live.borrow().runs_for_all => return None,
         Peer::Port { .. } if app.public_origins.is_empty() => Way::Port,
         Peer::Port { .. } => Way::Proxy,
     };

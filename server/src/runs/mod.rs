@@ -30,11 +30,9 @@ pub(crate) use self::{
     routes::{announcements, router},
 };
 
-/// How runs are started, and by whom.
+/// How runs are started.
 #[derive(Debug, Clone)]
 pub struct RunSettings {
     /// The process that works: gpumon itself.
     pub worker: WorkerCommand,
-    /// Whether everybody who reaches the port may start and stop runs, and not only the server's own user.
-    pub allowed_for_all: bool,
 }

@@ -71,10 +71,6 @@ impl Runs {
         Self { settings, hub, stopped, table: Mutex::default(), changed: watch::Sender::new(0) }
     }
 
-    pub(crate) fn settings(&self) -> &RunSettings {
-        &self.settings
-    }
-
     pub(crate) fn start(self: &Arc<Self>, job: &Job) -> Result<RunState, Refusal> {
         let limit = limit_of(job).map_err(|why| (StatusCode::BAD_REQUEST, why + "\n"))?;
         let stop = Arc::new(StopRequest::default());

@@ -51,6 +51,21 @@ describe('a timeline', () => {
     expect([...line.values('a')]).toEqual([...times_ms].map((time) => time / 1000));
   });
 
+  it('has no hole between means, nor behind the last of them', () => {
+    const line = new Timeline(100);
+    const column = new Map([['a', [1, 2, 3]]]);
+    line.merge([5000, 15_000, 25_000], column, 450, 600, GAP_MS, { count: 3, reach_ms: 15_000 });
+    line.push(33_000, at(4), GAP_MS);
+    line.push(34_000, at(5), GAP_MS);
+    line.push(39_000, at(6), GAP_MS);
+    const times = [5000, 15_000, 25_000, 33_000, 34_000, 34_001, 39_000];
+    expect(said(line.times_ms)).toEqual(times);
+    line.merge([15_000, 25_000, 33_000], column, 450, 600, GAP_MS, { count: 2, reach_ms: 15_000 });
+    expect(said(line.times_ms)).toEqual(times);
+    line.merge([60_000], column, 450, 600, GAP_MS);
+    expect(said(line.times_ms)).toEqual([...times, 39_001, 60_000]);
+  });
+
   it('is filled in with what was missed, and keeps what is known', () => {
     const line = new Timeline(100);
     line.push(1000, at(1), GAP_MS);

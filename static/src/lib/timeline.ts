@@ -32,6 +32,8 @@ export class Timeline implements SeriesSource {
   private allocated = INITIAL_CAPACITY;
   private times = new Float64Array(INITIAL_CAPACITY);
   private readonly series = new Map<string, Float64Array>();
+  /** Of moments that stand for some time: how far their neighbors may be from them. */
+  private readonly reach_ms = new Map<number, number>();
 
   constructor(private readonly capacity: number) {}
 
@@ -54,7 +56,9 @@ export class Timeline implements SeriesSource {
     if (newest !== undefined && at_ms <= newest) {
       return;
     }
-    if (newest !== undefined && at_ms - newest > gap_ms) {
+    const { reach_ms } = this;
+    const apart_ms = Math.max(gap_ms, reach_ms.get(at_ms) ?? 0, reach_ms.get(newest ?? at_ms) ?? 0);
+    if (newest !== undefined && at_ms - newest > apart_ms) {
       this.append(newest + 1, new Map());
     }
     this.append(at_ms, moment);
@@ -62,7 +66,8 @@ export class Timeline implements SeriesSource {
 
   /**
    * Fills in what was missed. Two moments within `same_ms` are one; of those that are known here, only what is not
-   * known yet is taken, from the nearest within `near_ms`.
+   * known yet is taken, from the nearest within `near_ms`. The first ones can be means of some time each: so many, whose
+   * neighbors may be so far from them.
    */
   merge(
     times_ms: readonly number[],
@@ -70,6 +75,7 @@ export class Timeline implements SeriesSource {
     same_ms: number,
     near_ms: number,
     gap_ms: number,
+    means: { count: number; reach_ms: number } = { count: 0, reach_ms: 0 },
   ): void {
     const given = (index: number, into: Map<string, number | null>): Map<string, number | null> => {
       for (const [key, column] of columns) {
@@ -89,8 +95,16 @@ export class Timeline implements SeriesSource {
     times_ms.forEach((at_ms, index) => {
       if (indexAt(own_ms, at_ms, same_ms) < 0) {
         rows.push([at_ms, given(index, new Map())]);
+        if (index < means.count) {
+          this.reach_ms.set(at_ms, means.reach_ms);
+        }
       }
     });
+    for (const at_ms of this.reach_ms.keys()) {
+      if (at_ms < (own_ms[0] ?? 0) && at_ms < (times_ms[0] ?? 0)) {
+        this.reach_ms.delete(at_ms);
+      }
+    }
     this.length = 0;
     this.revision += 1;
     for (const [at_ms, moment] of rows.sort(([a], [b]) => a - b)) {
@@ -102,6 +116,7 @@ export class Timeline implements SeriesSource {
     this.length = 0;
     this.revision += 1;
     this.series.clear();
+    this.reach_ms.clear();
   }
 
   /** What is known of each moment; the holes of `push` are none. */

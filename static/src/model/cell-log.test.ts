@@ -1,6 +1,8 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 
-import { byCost, CellLog, executionName, type CellExecution } from './cell-log';
+import type { Event } from '../wire';
+import { byCost, CellLog, executionName, record, recorded, type CellExecution } from './cell-log';
+import type { Request } from './request';
 
 function run(key: string, gpu_ms: number | null, gpus: number[] = [0]): CellExecution {
   const cost = {
@@ -24,6 +26,35 @@ function newStorage(): { stored: Map<string, string>; storage: Pick<Storage, 'ge
   };
   return { stored, storage };
 }
+
+describe('what the server remembers of cells', () => {
+  it('is what it was told, without code, and comes back where this page does not know it', async () => {
+    const request = vi.fn<Request>(() => Promise.resolve(Response.json({}, { status: 201 })));
+    const own = { ...run('a', 1200.5), code: 'secret' };
+    await record({ ...own, cost: { ...own.cost, started_ms: 10.4, ended_ms: 5000.6 } }, request);
+    const [path, init] = request.mock.lastCall ?? [];
+    expect([path, init?.method, init?.headers]).toEqual(['api/v1/cells', 'POST', { 'X-Gpumon': 'run' }]);
+    const told = JSON.parse(init?.body as string) as Extract<Event, { what: 'cell' }>;
+    expect(told).toMatchObject({
+      notebook: 'a.ipynb',
+      kernel_id: 'k',
+      cell_id: 'c',
+      execution_count: 3,
+      gpu_ms: 1200.5,
+    });
+    expect([told.started_ms, told.ended_ms, JSON.stringify(told).includes('secret')]).toEqual([10, 5001, false]);
+    const event: Event = { ...told, at_ms: 5001, gpu: null, what: 'cell' };
+    expect(recorded([event], [])).toMatchObject([
+      { kernelId: 'k', count: 3, code: '', cost: { gpus: [0], joules: 1 } },
+    ]);
+    expect(recorded([event], [{ ...own, cost: { ...own.cost, started_ms: 10 } }])).toEqual([]);
+  });
+
+  it('is nothing where it does not answer', async () => {
+    const request = vi.fn<Request>(() => Promise.reject(new TypeError('no network')));
+    await expect(record(run('a', 1), request)).resolves.toBeUndefined();
+  });
+});
 
 describe('runs of cells', () => {
   it('are kept as they end, the newest five hundred', () => {

@@ -1,7 +1,9 @@
 /** The executions of notebooks' cells that took something of the GPUs, for charts and tables. */
 
 import { plainText } from '../lib/text';
+import type { Cell, Event } from '../wire';
 import type { CellCost } from './cell-cost';
+import { OWN_HEADERS, type Request } from './request';
 
 export interface CellExecution {
   /** Tells an execution from others. */
@@ -29,6 +31,8 @@ const STORED_UNDER = 'gpumon:cells';
 
 export class CellLog {
   private readonly all = new Map<string, CellExecution>();
+  /** All of them, the same until there is another. */
+  private listed: readonly CellExecution[] | null = null;
   private storage: Pick<Storage, 'getItem' | 'setItem'> | null = null;
 
   /**
@@ -43,6 +47,7 @@ export class CellLog {
       this.storage = storageOf();
       const stored: unknown = JSON.parse(this.storage.getItem(STORED_UNDER) ?? '[]');
       (Array.isArray(stored) ? stored.filter(isExecution) : []).forEach((one) => this.all.set(one.key, one));
+      this.listed = null;
     } catch {
       // This page begins with what it sees itself.
     }
@@ -51,6 +56,7 @@ export class CellLog {
   /** Takes in an execution, or what has become of it. */
   put(execution: CellExecution): void {
     this.all.set(execution.key, execution);
+    this.listed = null;
     this.forgetOldest();
     if (!execution.running) {
       this.store();
@@ -59,7 +65,7 @@ export class CellLog {
 
   /** The oldest first. */
   get executions(): readonly CellExecution[] {
-    return [...this.all.values()];
+    return (this.listed ??= [...this.all.values()]);
   }
 
   private forgetOldest(): void {
@@ -81,6 +87,35 @@ export class CellLog {
       // The browser gives no room for more. The page still knows them.
     }
   }
+}
+
+/**
+ * Has the server tell it to everybody, and keep it in its history. A server that does not let this client do so, or does
+ * not know how, keeps none.
+ */
+export async function record(execution: CellExecution, request: Request): Promise<void> {
+  const { notebook, kernelId, cellId, count, cost } = execution;
+  const { gpus, ...numbers } = cost;
+  const ids = { notebook, kernel_id: kernelId, cell_id: cellId, execution_count: count };
+  const cell: Cell = { ...ids, ...numbers, gpus: [...gpus] };
+  for (const key of ['started_ms', 'ended_ms'] as const) {
+    cell[key] = Math.round(cell[key]);
+  }
+  await request('api/v1/cells', { method: 'POST', headers: OWN_HEADERS, body: JSON.stringify(cell) }).catch(() => null);
+}
+
+/** What others have run, or this page before it was loaded anew, as the server remembers it; without code. */
+export function recorded(events: readonly Event[], own: readonly CellExecution[]): CellExecution[] {
+  const identity = (kernelId: string, started_ms: number): string => `${kernelId} ${Math.round(started_ms)}`;
+  const known = new Set(own.map(({ kernelId, cost }) => identity(kernelId, cost.started_ms)));
+  return events.flatMap((event) => {
+    if (event.what !== 'cell' || known.has(identity(event.kernel_id, event.started_ms))) {
+      return [];
+    }
+    const { notebook, kernel_id: kernelId, cell_id: cellId, execution_count: count, ...cost } = event;
+    const key = identity(kernelId, cost.started_ms);
+    return [{ key, kernelId, cellId, notebook: plainText(notebook), count, code: '', running: false, cost }];
+  });
 }
 
 /** What an execution is called: `[3] model.fit(data)`, the first line of its code that says something. */

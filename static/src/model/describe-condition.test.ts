@@ -55,6 +55,13 @@ describe('a condition', () => {
     );
   });
 
+  it('says in what others with the same to do differ', () => {
+    const { slower_than_itself } = CONDITIONS;
+    expect(describeCondition(slower_than_itself, [])).toContain(' GPUs 1, 2 are faster at the same load. ');
+    const drawsLess: Condition = { ...slower_than_itself, sm_mhz: 1980, siblings: [2] };
+    expect(describeCondition(drawsLess, [])).toContain(' GPU 2 draws more at the same load. ');
+  });
+
   it('counts links', () => {
     expect(describeCondition(nv_link_down, [])).toMatch(/^NVLinks 3, 4 down: /);
     expect(describeCondition({ ...nv_link_down, links: [3] }, [])).toMatch(/^NVLink 3 down: /);

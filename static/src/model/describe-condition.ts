@@ -17,6 +17,9 @@ type NameOf = (pid: number) => string;
 /** So many names say who it is; more are counted. */
 const NAMED_MOST = 3;
 
+/** Of its usual clock; a GPU below it is slower. */
+const SLOW_CLOCK = 0.93;
+
 /** The compiler asks for a text of each kind that the server has. */
 const TEXTS: { [K in Kind]: (condition: Extract<Condition, { condition: K }>, nameOf: NameOf) => string } = {
   xid: ({ code, pid, text }) => {
@@ -42,7 +45,7 @@ const TEXTS: { [K in Kind]: (condition: Extract<Condition, { condition: K }>, na
   suspected_hang: (condition, nameOf) => joined(describeHang(condition, nameOf), ' '),
   held_by_nobody: ({ bytes }) =>
     trans.__(
-      '%1 in use, and no process is listed: it is of a container that cannot be seen from here, or of a process that has ended and was not waited for. `sudo fuser -v /dev/nvidia*` on the host lists who has the GPU open.',
+      '%1 in use that no listed process holds: of a container that cannot be seen from here, of a process that has ended and was not waited for, or managed memory. `sudo fuser -v /dev/nvidia*` on the host lists who has the GPU open.',
       memoryAmount(bytes),
     ),
   slower_than_itself: ({ sm_mhz, usual_sm_mhz, power_watts, usual_power_watts, siblings }) =>
@@ -55,14 +58,7 @@ const TEXTS: { [K in Kind]: (condition: Extract<Condition, { condition: K }>, na
           mhz(usual_sm_mhz),
           watts(usual_power_watts),
         ),
-        siblings.length === 0
-          ? ''
-          : trans._n(
-              'GPU %2 is faster at the same load.',
-              'GPUs %2 are faster at the same load.',
-              siblings.length,
-              siblings.join(', '),
-            ),
+        describeOthers(sm_mhz < usual_sm_mhz * SLOW_CLOCK, siblings),
         trans.__('The driver gives no reason: check power cables and cooling, and reset the GPU when it is idle.'),
       ],
       ' ',
@@ -195,6 +191,17 @@ function describeHang(
           named,
         ),
   ];
+}
+
+/** Where the clock is as usual, power alone differs. */
+function describeOthers(isSlow: boolean, siblings: readonly number[]): string {
+  const [count, list] = [siblings.length, siblings.join(', ')];
+  if (count === 0) {
+    return '';
+  }
+  return isSlow
+    ? trans._n('GPU %2 is faster at the same load.', 'GPUs %2 are faster at the same load.', count, list)
+    : trans._n('GPU %2 draws more at the same load.', 'GPUs %2 draw more at the same load.', count, list);
 }
 
 function describeProcesses(pids: readonly number[], nameOf: NameOf): string {

@@ -42,8 +42,9 @@ const TEXTS: { [K in Event['what']]: Describe<Extract<Event, { what: K }>> } = {
   mig_changed: () => description('notice', trans.__('MIG configuration changed')),
   power_source_changed: () => description('notice', trans.__('Power source changed')),
   run_began: ({ title }) => description('none', trans.__('Run started: %1', title)),
-  // Steps of runs are on charts alone.
+  // Steps of runs and executions of cells are on charts alone.
   run_step: () => null,
+  cell: () => null,
   run_ended: runEnd,
   mark: (event) => description('none', trans.__('Mark: %1', describeMark(event))),
   alert_firing: (event) => description(severityLevel(event.severity), trans.__('Alert %1', describeFiring(event))),

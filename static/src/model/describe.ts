@@ -24,6 +24,7 @@ const ABSENCES = table((): Partial<Record<string, string>> => ({
   warming_up: trans.__('needs a second sample'),
   unknown: trans.__('unknown to the driver'),
   not_in_proc: trans.__('not in /proc: ended, or in another PID namespace (a container or the host)'),
+  ended: trans.__('the process has ended'),
   hidden: trans.__("hidden: another user's"),
 }));
 

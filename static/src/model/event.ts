@@ -33,10 +33,10 @@ const RESOLVED: readonly Event['what'][] = ['condition_ended', 'alert_resolved',
 /** An Xid and the condition that it raises come within this time of each other. */
 const SAME_MS = 5000;
 
-/** The newest hundred. Events of processes, steps of runs and marks are frequent, and are dropped before an Xid is. */
+/** The newest hundred. Events of processes and cells, steps of runs and marks are frequent, and are dropped before an Xid is. */
 export function keepEvents(events: readonly Event[]): Event[] {
   const marks = withoutOldest(events, events.filter(isMark).length - MARKS_KEPT, isMark);
-  const rest = withoutOldest(marks, marks.length - KEPT, (event) => isProcess(event) || event.what === 'run_step');
+  const rest = withoutOldest(marks, marks.length - KEPT, isFrequent);
   return withoutOldest(rest, rest.length - KEPT, () => true);
 }
 
@@ -115,6 +115,10 @@ export function markedEvents(events: readonly Event[]): Map<number, EventMark[]>
 /** What people marked, on every chart. */
 export function marksOf(events: readonly Event[]): Pick<EventMark, 'at_ms' | 'text'>[] {
   return events.filter(isMark).map((mark) => ({ at_ms: mark.at_ms, text: plainText(describeMark(mark)) }));
+}
+
+function isFrequent(event: Event): boolean {
+  return isProcess(event) || event.what === 'run_step' || event.what === 'cell';
 }
 
 function isMark(event: Event): event is Extract<Event, { what: 'mark' }> {

@@ -52,6 +52,8 @@ const TRACE_GAP_MS = 1000;
 const SAME_MS = 400;
 /** A little more than half of it. */
 const NEAR_MS = 600;
+/** Means of ten seconds, each in their middle, that an earlier server has left: no gap is shorter. */
+const MEANS_REACH_MS = 15_000;
 
 export class Store {
   /** Memory that will be full later than so need not worry anybody yet. */
@@ -217,7 +219,8 @@ export class Store {
       );
     }
     this.formerHolders = former;
-    this.timeline.merge(history.times_ms, columns, SAME_MS, NEAR_MS, this.gap_ms);
+    const means = { count: history.means ?? 0, reach_ms: MEANS_REACH_MS };
+    this.timeline.merge(history.times_ms, columns, SAME_MS, NEAR_MS, this.gap_ms, means);
   }
 
   private add(reported: Sample): void {

@@ -91,7 +91,9 @@ pub(crate) fn gpumon(arguments: &[&str]) -> Command {
         .env_remove("GPUMON_NVML_LIB")
         .env_remove("GPUMON_CONTROL")
         .env_remove("GPUMON_LIBCUDA")
-        .env_remove("GPUMON_SMI_TRIED");
+        .env_remove("GPUMON_SMI_TRIED")
+        .env_remove("GPUMON_CONFIG")
+        .env("XDG_CONFIG_HOME", "/nonexistent");
     if arguments.first() == Some(&"smi") {
         // What is not done must not reach this machine's nvidia-smi, which would do it.
         command.env_remove("PATH");

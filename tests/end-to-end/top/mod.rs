@@ -31,7 +31,7 @@ fn quit(terminal: &mut Tty, keys: &str) {
 /// Writes the settings that it reads.
 fn configure(fake: &Fake, settings: &str) {
     std::fs::create_dir_all(fake.path("config/gpumon")).unwrap();
-    std::fs::write(fake.path("config/gpumon/top.toml"), settings).unwrap();
+    std::fs::write(fake.path("config/gpumon/config.toml"), format!("[top]\n{settings}")).unwrap();
 }
 
 #[test]
@@ -201,7 +201,7 @@ fn settings_are_read_and_a_mistake_is_named_and_left_out() {
     assert!(!terminal.written().contains("\u{1b}[38;5;"), "no colors");
     configure(&fake, "view = \"host\"\nthem = \"light\"\n");
     let mut terminal = Tty::start(&top(&fake, &[]), 160, 30);
-    terminal.wait_for("line 2: unknown setting 'them': did you mean 'theme'?");
+    terminal.wait_for("config.toml:3:1: unknown key `them` in [top]: did you mean `theme`?");
     terminal.wait_for("Network TX");
     quit(&mut terminal, "q");
 }
@@ -209,8 +209,12 @@ fn settings_are_read_and_a_mistake_is_named_and_left_out() {
 #[test]
 fn setup_changes_the_settings_file_and_keeps_the_rest_of_it() {
     let fake = Fake::new("gpus = 1");
-    let file = fake.path("top.toml");
-    std::fs::write(&file, "# mine\ntheme = \"light\" # at day\n\n[other]\nkey = 1\n").unwrap();
+    let file = fake.path("config.toml");
+    std::fs::write(
+        &file,
+        "# mine\n[top]\ntheme = \"light\" # at day\nfuture = 1\n\n# other\n[serve]\nlisten = \"127.0.0.1:0\"\n",
+    )
+    .unwrap();
     let mut terminal = Tty::start(&top(&fake, &["--config", file.to_str().unwrap()]), 100, 30);
     terminal.wait_for("WHAT");
     // F2, and to the third page.
@@ -224,8 +228,8 @@ fn setup_changes_the_settings_file_and_keeps_the_rest_of_it() {
     terminal.wait_for("saved in");
     quit(&mut terminal, "qq");
     let text = std::fs::read_to_string(&file).unwrap();
-    assert!(text.starts_with("# mine\ntheme = \"color-blind\" # at day\n"), "{text}");
-    assert!(text.ends_with("\n[other]\nkey = 1\n"), "{text}");
+    assert!(text.starts_with("# mine\n[top]\ntheme = \"color-blind\" # at day\nfuture = 1\n"), "{text}");
+    assert!(text.ends_with("\n# other\n[serve]\nlisten = \"127.0.0.1:0\"\n"), "{text}");
 }
 
 #[test]
@@ -238,10 +242,13 @@ fn the_table_takes_its_thresholds_from_the_settings() {
     };
     let (moderate, heavy) = ("\u{1b}[1m\u{1b}[33m50 %", "\u{1b}[1m\u{1b}[4m\u{1b}[31m50 %");
     assert!(stdout(&table("")).contains(moderate), "{:?}", stdout(&table("")));
-    assert!(stdout(&table("utilization_thresholds = [20, 50]\n")).contains(heavy));
-    let mistaken = table("utilization_thresholds = 20\n");
+    assert!(stdout(&table("utilization-thresholds = [20, 50]\n")).contains(heavy));
+    let mistaken = table("utilization-thresholds = 20\n");
     assert!(mistaken.status.success() && stdout(&mistaken).contains(moderate));
-    assert!(stderr(&mistaken).contains("line 1: utilization_thresholds cannot be 20: use two percentages"));
+    assert!(
+        stderr(&mistaken)
+            .contains("config.toml:2:26: `top.utilization-thresholds` cannot be 20: use a list, as [10, 75]")
+    );
 }
 
 #[test]
@@ -280,10 +287,10 @@ fn a_terminal_of_any_size_is_drawn_on() {
 #[test]
 fn settings_that_cannot_be_read_stop_it_only_where_somebody_named_them() {
     let fake = Fake::new("gpus = 1");
-    let mut command = top(&fake, &[]);
-    command.env("XDG_CONFIG_HOME", "/dev/null");
-    let mut terminal = Tty::start(&command, 140, 30);
-    terminal.wait_for("nothing is set: cannot read /dev/null/gpumon/top.toml");
+    // A folder is no file.
+    std::fs::create_dir_all(fake.path("config/gpumon/config.toml")).unwrap();
+    let mut terminal = Tty::start(&top(&fake, &[]), 160, 30);
+    terminal.wait_for("cannot read");
     quit(&mut terminal, "q");
     // One that is named and not there yet is where W writes.
     let new = fake.path("new.toml");

@@ -65,6 +65,9 @@ fn table(status: &AlertStatus, now_ms: u64) -> String {
         if let Some(error) = &receiver.error {
             let _ = writeln!(text, "          {}", escaped(error));
         }
+        if let Some(given_up) = &receiver.given_up {
+            let _ = writeln!(text, "          not delivered: {}", escaped(given_up));
+        }
     }
     if let Some(error) = &status.error {
         let _ = writeln!(text, "{}", escaped(error));
@@ -103,6 +106,7 @@ mod tests {
             failed: 0,
             waiting: 1,
             error: Some("the webhook answers with status 503".to_owned()),
+            given_up: Some("Warning: hot: GPU 0: Temperature 87 °C: given up after 20 attempts".to_owned()),
         }];
         let status =
             AlertStatus { rules: vec![rule("hot", true, active), rule("a", false, vec![])], receivers, error: None };
@@ -113,6 +117,7 @@ firing    hot: Temperature above 85 °C (critical, silenced)
 inactive  a: Temperature above 85 °C (critical)
 receiver  slack: webhook (slack); 2 sent, 0 failed, 1 waiting
           the webhook answers with status 503
+          not delivered: Warning: hot: GPU 0: Temperature 87 °C: given up after 20 attempts
 ";
         assert_eq!(table(&status, 46_000), expected);
         assert!(table(&AlertStatus::default(), 0).contains("--alerts FILE"));

@@ -145,7 +145,7 @@ impl Measured {
 
 fn of_history(text: &str, span: MomentSpan, past: &PastArgs) -> Result<Side, Failure> {
     let asked = span.resolve(&Beside::now(now_ms())).map_err(|why| Failure::usage(anyhow!("{text}: {why}")))?;
-    let span = past.ask(&asked, &METRICS)?;
+    let span = past.ask(&asked, &METRICS, None)?;
     if span.gpus.is_empty() {
         return Err(anyhow!("{text}: nothing is known of that time; {}", past.cure()).into());
     }
@@ -179,7 +179,8 @@ fn side(text: &str, span: &HistorySpan) -> Side {
     Side {
         name: text.to_owned(),
         from_ms: span.from_ms,
-        to_ms: span.to_ms,
+        // The first moment behind it.
+        to_ms: span.to_ms + 1,
         all: Figures::of_all(&gpus.iter().map(|(_, figures)| figures), memory.into_iter().flatten().reduce(f64::max)),
         gpus,
     }

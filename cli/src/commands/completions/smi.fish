@@ -6,15 +6,15 @@ function __fish_gpumon_smi_face
     set -e typed[1]
     set -l face
     # Where it is to read is still to be said.
-    if contains -- "$typed[-1]" --source --nvml-lib
+    if contains -- "$typed[-1]" --source --nvml-lib --config
         echo own
         return
     end
     while set -q typed[1]
         switch $typed[1]
-            case --source --nvml-lib
+            case --source --nvml-lib --config
                 set -e typed[1]
-            case '--source=*' '--nvml-lib=*'
+            case '--source=*' '--nvml-lib=*' '--config=*'
             case smi
                 test -z "$face"; or break
                 set face smi

@@ -7,7 +7,7 @@ _gpumon_smi_face() {
     for word; do :; done
     # Where it is to read is still to be said.
     case $word in
-        --source|--nvml-lib) return 1 ;;
+        --source|--nvml-lib|--config) return 1 ;;
     esac
     _gpumon_smi_skip "$@"
     shift $?
@@ -36,8 +36,8 @@ _gpumon_smi_skip() {
     local count=0
     while [ $# -gt 0 ]; do
         case $1 in
-            --source|--nvml-lib) count=$((count + 1)); shift ;;
-            --source=*|--nvml-lib=*) ;;
+            --source|--nvml-lib|--config) count=$((count + 1)); shift ;;
+            --source=*|--nvml-lib=*|--config=*) ;;
             *) break ;;
         esac
         [ $# -gt 0 ] || break

@@ -3,7 +3,7 @@
 //! - [`finding`] is what a check found, [`report`] how it is printed.
 //! - [`driver`] reads everything once, on a thread that may hang; [`machine`] is the file system around it.
 //! - The checks: [`installation`], [`device_files`], [`surroundings`], [`gpus`], [`memory_health`], [`kernel_log`],
-//!   [`server`], and [`readings`].
+//!   [`settings`], [`server`], and [`readings`].
 //! - [`bundle`] puts all of it into an archive for a bug report.
 
 mod bundle;
@@ -18,11 +18,12 @@ mod memory_health;
 mod readings;
 mod report;
 mod server;
+mod settings;
 mod surroundings;
 
 use std::{
     io::{self, Write},
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
 use gpumon_probe::vendor::SourceChoice;
@@ -78,15 +79,21 @@ pub(crate) fn run(source: &SourceArgs, args: &DoctorArgs) -> Result<(), Failure>
     let machine = Machine::this();
     let driver = driver::read(source);
     let server = server::ask(&args.server);
-    let report = Report::new(checks(&machine, &driver, &server), driver.answer().map(Readings::of).unwrap_or_default());
+    let report = Report::new(
+        checks(&machine, &driver, source.config.as_deref(), &server),
+        driver.answer().map(Readings::of).unwrap_or_default(),
+    );
     if let Some(path) = bundle {
         let scenario = match &source.source {
             SourceChoice::SimScenario(path) => Some(path.clone()),
             _ => None,
         };
         let library = source.nvml_lib.clone().map(PathBuf::from);
-        let paths = [args.server.named().cloned(), library, scenario].into_iter().flatten().collect();
-        let collected = Collected { machine: &machine, driver: &driver, server: &server, report, paths };
+        let paths = [args.server.named().cloned(), library, scenario].into_iter().flatten();
+        let config = source.config.as_deref();
+        let paths = paths.chain(settings::paths(config)).collect();
+        let settings = settings::effective(config);
+        let collected = Collected { machine: &machine, driver: &driver, server: &server, report, paths, settings };
         return args.bundle.write(&path, collected);
     }
     if args.json {
@@ -105,7 +112,12 @@ pub(crate) fn run(source: &SourceArgs, args: &DoctorArgs) -> Result<(), Failure>
 }
 
 /// All that was found, in the order in which one thing rests on the other.
-fn checks(machine: &Machine, driver: &Driver, server: &Result<Response, NoServer>) -> Vec<Finding> {
+fn checks(
+    machine: &Machine,
+    driver: &Driver,
+    config: Option<&Path>,
+    server: &Result<Response, NoServer>,
+) -> Vec<Finding> {
     let mut findings = installation::check(machine, driver);
     if !driver.is_simulated() {
         findings.extend(device_files::check(machine));
@@ -116,6 +128,7 @@ fn checks(machine: &Machine, driver: &Driver, server: &Result<Response, NoServer
         findings.extend(gpus::check(answer));
         findings.extend(memory_health::check(answer));
     }
+    findings.extend(settings::check(config));
     findings.push(server::check(server));
     findings.extend(server::check_history(server));
     findings

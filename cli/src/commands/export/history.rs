@@ -3,7 +3,10 @@
 use std::{io::Write, ops::Range, time::Duration};
 
 use anyhow::anyhow;
-use gpumon_history::span::{DeviceSpan, HistorySpan, Series};
+use gpumon_history::{
+    database::TIERS,
+    span::{DeviceSpan, HistorySpan, Series},
+};
 use gpumon_probe::model::{
     fields::{Field, GPU_FIELDS},
     now_ms,
@@ -32,9 +35,10 @@ pub(super) fn export(
         return Err(Failure::usage(anyhow!("history has readings alone: name one, as power.draw_watts")));
     }
     let ids: Vec<&str> = fields.iter().map(|field| field.id).collect();
-    let mut rows = Rows { fields, format, has_range: None, is_begun: false };
-    for part in parts(past, &span, &ids, resolution)? {
-        rows.write(&past.ask(&part, &ids)?, out)?;
+    let resolution_ms = resolution.map(|resolution| (resolution.as_millis() as u64).max(1));
+    let mut rows = Rows { fields, format, has_range: None, is_begun: false, last_ms: None };
+    for part in parts(past, &span, &ids, resolution_ms)? {
+        rows.write(&past.ask(&part, &ids, resolution_ms)?, out)?;
     }
     if rows.has_range.is_none() {
         return Err(anyhow!(
@@ -57,15 +61,26 @@ fn parts(
     past: &PastArgs,
     span: &Range<u64>,
     ids: &[&str],
-    resolution: Option<Duration>,
+    resolution_ms: Option<u64>,
 ) -> Result<Vec<Range<u64>>, Failure> {
     // One reading tells how far back anything is known.
-    let known = past.ask(span, &ids[..1])?;
+    let known = past.ask(span, &ids[..1], None)?;
     let span = span.start.max(known.oldest_ms)..span.end;
-    let Some(resolution) = resolution.map(|resolution| resolution.as_millis() as u64) else { return Ok(vec![span]) };
-    let step = resolution.saturating_mul(most_points()) as usize;
-    let parts = (span.start..span.end).step_by(step);
-    Ok(parts.map(|start| start..span.end.min(start.saturating_add(step as u64))).collect())
+    let Some(resolution_ms) = resolution_ms else { return Ok(vec![span]) };
+    let part_ms = part_ms(resolution_ms);
+    let first = span.start / part_ms * part_ms;
+    let starts = (first..span.end).step_by(part_ms as usize);
+    Ok(starts.map(|start| start.max(span.start)..span.end.min(start.saturating_add(part_ms))).collect())
+}
+
+/// The time of a part: of as many rows as are answered at once, and a multiple of all rows that there are, where that is
+/// possible. No row is then cut in two.
+fn part_ms(resolution_ms: u64) -> u64 {
+    let longest_ms = TIERS.iter().map(|tier| tier.resolution_ms).max().unwrap_or(1);
+    let most_ms = resolution_ms.saturating_mul(most_points());
+    let common_ms = (1..=longest_ms).map(|times| resolution_ms.saturating_mul(times));
+    let common_ms = common_ms.take_while(|ms| *ms <= most_ms).find(|ms| ms.is_multiple_of(longest_ms));
+    common_ms.map_or(most_ms, |common_ms| most_ms / common_ms * common_ms)
 }
 
 struct Rows {
@@ -75,6 +90,8 @@ struct Rows {
     has_range: Option<bool>,
     /// Whether the header was written.
     is_begun: bool,
+    /// The time of the last row: where parts are answered in different resolutions, the next begins before its end.
+    last_ms: Option<u64>,
 }
 
 impl Rows {
@@ -88,7 +105,8 @@ impl Rows {
         if self.format == Format::Csv && !std::mem::replace(&mut self.is_begun, true) {
             out.write_all(csv::row(names.iter().cloned()).as_bytes())?;
         }
-        for (place, at_ms) in span.times_ms.iter().enumerate() {
+        let is_new = |at_ms: u64| self.last_ms.is_none_or(|last_ms| at_ms > last_ms);
+        for (place, at_ms) in span.times_ms.iter().enumerate().filter(|(_, at_ms)| is_new(**at_ms)) {
             for gpu in &span.gpus {
                 let values = self.values(gpu, place, has_range);
                 // A GPU that was not there has no row.
@@ -98,6 +116,7 @@ impl Rows {
                 out.write_all(self.row(gpu, *at_ms, &names, &values).as_bytes())?;
             }
         }
+        self.last_ms = span.times_ms.last().copied().max(self.last_ms);
         Ok(())
     }
 
@@ -137,6 +156,91 @@ impl Rows {
                 let number = |value: &Option<f64>| value.and_then(Number::from_f64).map_or(Value::Null, Value::Number);
                 csv::object(names.iter().cloned().zip(keys.into_iter().chain(values.iter().map(number))))
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{env, fs, path::Path, process};
+
+    use clap::Parser;
+    use gpumon_history::{
+        bucket::{Bucket, Device, DeviceBucket},
+        database::Database,
+        grid::Stat,
+    };
+    use gpumon_probe::model::fields::HOST_FIELDS;
+
+    use super::*;
+    use crate::commands::show::csv::Rows as CsvRows;
+
+    const DAY_MS: u64 = 86_400_000;
+    /// A multiple of all resolutions.
+    const FIRST_MS: u64 = 1_800_000_000_000;
+
+    #[derive(Debug, Parser)]
+    struct Typed {
+        #[command(flatten)]
+        past: PastArgs,
+    }
+
+    /// A day of two GPUs, every ten seconds and every minute.
+    fn fill(folder: &Path) {
+        let bucket = |at_ms| {
+            let device = |index: u32| DeviceBucket {
+                device: Device { uuid: format!("GPU-{index}"), index, ..Device::default() },
+                samples: 10,
+                stats: vec![Some(Stat::of(100.0)); GPU_FIELDS.len()],
+            };
+            let host = vec![Some(Stat::of(1.0)); HOST_FIELDS.len()];
+            Bucket { at_ms, devices: vec![device(0), device(1)], samples: 10, host, ..Bucket::default() }
+        };
+        let database = Database::open(folder).unwrap();
+        for (tier, step_ms) in [(0, 10_000), (1, 60_000)] {
+            database.import(tier, (FIRST_MS..FIRST_MS + DAY_MS / 4 * 3).step_by(step_ms).map(bucket)).unwrap();
+        }
+    }
+
+    fn times(folder: &Path, span: Range<u64>, resolution_ms: Option<u64>) -> Vec<u64> {
+        let typed = Typed::parse_from(["export", "--data-dir", folder.to_str().unwrap()]);
+        let at = |ms: u64| format!("{}", jiff::Timestamp::from_millisecond(ms.cast_signed()).unwrap()).parse().unwrap();
+        let moments = MomentSpan::new(Some(at(span.start)), Some(at(span.end)));
+        let columns = Csv::with_keys(CsvRows::Gpus, &GPU_KEYS, Some("power.draw_watts")).unwrap();
+        let mut out = Vec::new();
+        let resolution = resolution_ms.map(Duration::from_millis);
+        assert!(export(&typed.past, moments, resolution, &columns, Format::Csv, &mut out).is_ok());
+        let text = String::from_utf8(out).unwrap();
+        let of_first = text.lines().skip(1).filter(|line| line.contains("GPU-0"));
+        of_first.map(|line| line.split(',').nth(1).unwrap().parse().unwrap()).collect()
+    }
+
+    #[test]
+    fn rows_have_the_time_that_was_asked_for_and_none_comes_twice() {
+        let folder = env::temp_dir().join(format!("gpumon-export-{}", process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        fill(&folder);
+        let rows = |from_ms: u64, to_ms: u64, step_ms: usize| (from_ms..to_ms).step_by(step_ms).collect::<Vec<_>>();
+        let two_hours = FIRST_MS..FIRST_MS + 7_200_000;
+        let minutes = times(&folder, two_hours.clone(), Some(60_000));
+        assert_eq!(minutes, rows(two_hours.start, two_hours.end, 60_000));
+        // More than are answered at once.
+        let many = FIRST_MS + 35_000..FIRST_MS + 60_000_000;
+        assert_eq!(times(&folder, many.clone(), Some(10_000)), rows(FIRST_MS + 30_000, many.end, 10_000));
+        let odd = FIRST_MS + 1..FIRST_MS + 7_000_001;
+        assert_eq!(times(&folder, odd, Some(3_600_000)), [FIRST_MS, FIRST_MS + 3_600_000]);
+        assert_eq!(times(&folder, two_hours.clone(), Some(7_000)).len(), 720, "no row is shorter than what is kept");
+        assert_eq!(
+            times(&folder, two_hours.start..two_hours.start + 60_000, None),
+            rows(FIRST_MS, FIRST_MS + 60_000, 10_000)
+        );
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn a_part_ends_where_rows_of_all_resolutions_do() {
+        for (resolution_ms, expected) in [(10_000, 49_500_000), (60_000, 299_700_000), (7_000, 31_500_000), (1, 5000)] {
+            assert_eq!(part_ms(resolution_ms), expected, "{resolution_ms}");
         }
     }
 }

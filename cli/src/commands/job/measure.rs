@@ -74,7 +74,7 @@ impl Measured {
         for range in merged(job.spans.iter().map(|span| span.from_ms..span.to_ms)) {
             // What is summed up begins before the moment in which it was first seen.
             let range = range.start.saturating_sub(SUMMED_UP_MS)..range.end + 1;
-            add(&past.ask(&range, &metrics)?, &held, &mut accounts);
+            add(&past.ask(&range, &metrics, None)?, &held, &mut accounts);
         }
         let mut devices: Vec<_> = held.iter().map(|(uuid, held)| device(uuid, held, accounts.remove(uuid))).collect();
         if devices.iter().all(|device| device.known_ms == 0) {

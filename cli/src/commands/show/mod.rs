@@ -23,6 +23,7 @@ use self::{
     watch::{Feed, Message},
 };
 use crate::{
+    config::Resolved,
     describe::Thresholds,
     exit::{Failure, say},
     local::ServerArgs,
@@ -94,12 +95,9 @@ impl ShowArgs {
 }
 
 /// As the settings of `gpumon top` have them, whose mistakes are told and left out.
-fn thresholds() -> Thresholds {
-    let (thresholds, mistakes) = top::settings::thresholds();
-    for mistake in mistakes {
-        say(&mistake);
-    }
-    thresholds
+fn thresholds(resolved: &Resolved) -> Thresholds {
+    resolved.remarks.iter().for_each(|remark| say(remark));
+    top::settings::thresholds(resolved)
 }
 
 /// What was read, in the form of `--json`.
@@ -114,7 +112,7 @@ enum Form<'a> {
     Csv(Csv),
 }
 
-pub(crate) fn run(source: &SourceArgs, args: &ShowArgs) -> Result<(), Failure> {
+pub(crate) fn run(source: &SourceArgs, args: &ShowArgs, resolved: &Resolved) -> Result<(), Failure> {
     let rows = if args.processes { Rows::Processes } else { Rows::Gpus };
     if args.columns.as_deref() == Some(csv::HELP) {
         screen::write(&csv::help(rows))?;
@@ -126,7 +124,7 @@ pub(crate) fn run(source: &SourceArgs, args: &ShowArgs) -> Result<(), Failure> {
         ShowArgs { csv: true, columns, .. } => {
             Form::Csv(Csv::new(rows, columns.as_deref()).map_err(|error| Failure::usage(anyhow!(error)))?)
         }
-        ShowArgs { total, .. } => Form::Table { total: *total, thresholds: thresholds() },
+        ShowArgs { total, .. } => Form::Table { total: *total, thresholds: thresholds(resolved) },
     };
     // A variable that names a server for all commands does not contradict a word about this one.
     if source.no_daemon && args.server.is_typed() {

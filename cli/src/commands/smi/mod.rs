@@ -31,7 +31,7 @@ pub(crate) struct SmiArgs {
 }
 
 /// gpumon's own options come first: what follows is nvidia-smi's, word for word.
-const USAGE: &str = "gpumon smi [--source <SOURCE>] [--nvml-lib <PATH>] [--no-daemon] [ARGUMENTS]...";
+const USAGE: &str = "gpumon smi [--source <SOURCE>] [--nvml-lib <PATH>] [--config <FILE>] [--no-daemon] [ARGUMENTS]...";
 
 pub(crate) fn run(source: &SourceArgs, args: &SmiArgs) -> Result<(), Failure> {
     match answer(source, &args.words, true) {
@@ -44,7 +44,7 @@ pub(crate) fn run(source: &SourceArgs, args: &SmiArgs) -> Result<(), Failure> {
 pub(crate) fn run_as_nvidia_smi(source: &[OsString], words: &[OsString], hands_over: bool) -> ExitCode {
     match SourceArgs::from_words(source) {
         Ok(source) => ExitCode::from(answer(&source, words, hands_over)),
-        Err(error) => exit::refuse_arguments(&error),
+        Err(refusal) => exit::refuse(refusal),
     }
 }
 

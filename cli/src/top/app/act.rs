@@ -169,16 +169,16 @@ impl App {
 
     fn save(&mut self) {
         let settings = self.state.settings(&self.settings);
-        let Some(file) = &mut self.file else {
+        let Some(file) = &self.file else {
             return self
                 .state
                 .tell(Level::Act, "there is no place for settings: set HOME, or name a file with --config");
         };
-        match file.write(&settings.written()) {
-            Ok(()) => self.state.tell(Level::Note, format!("saved in {}", file.path.display())),
+        match settings.write(file) {
+            Ok(()) => self.state.tell(Level::Note, format!("saved in {}", file.display())),
             Err(error) => {
                 let cure = "choose another file with --config";
-                self.state.tell(Level::Act, format!("not saved in {}: {error}; {cure}", file.path.display()));
+                self.state.tell(Level::Act, format!("not saved in {}: {error}; {cure}", file.display()));
             }
         }
     }

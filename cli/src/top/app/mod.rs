@@ -5,6 +5,7 @@ mod mouse;
 mod signals;
 
 use std::{
+    path::PathBuf,
     sync::mpsc::SyncSender,
     time::{Duration, Instant},
 };
@@ -29,7 +30,7 @@ use super::{
     processes::Filter,
     prompt::{Prompt, Purpose, Typed},
     replay,
-    settings::{File, Settings},
+    settings::Settings,
     state::State,
     text::date_and_clock,
 };
@@ -70,7 +71,7 @@ pub(super) struct App {
     told_span_ms: u64,
     /// As they were read, and where they are written to; `None` where there is no such place.
     settings: Settings,
-    file: Option<File>,
+    file: Option<PathBuf>,
     /// What a click means where, as it was drawn last.
     pub(super) hits: Vec<(Rect, Hit)>,
     last_click: Option<Click>,
@@ -88,7 +89,7 @@ impl App {
         state: State,
         feed: Feed,
         settings: Settings,
-        file: Option<File>,
+        file: Option<PathBuf>,
         inputs: SyncSender<Input>,
     ) -> Self {
         Self {

@@ -20,6 +20,9 @@ pub(super) const DEPTH_MS: u64 = 60 * 60 * 1000;
 /// A row of the thinned past is the mean over this time.
 const BUCKET_MS: u64 = 10_000;
 
+/// How far apart neighbors lie that an earlier server has left: means of ten seconds, each in their middle.
+const MEANS_REACH_MS: u64 = BUCKET_MS * 3 / 2;
+
 /// What a line without an axis is of.
 pub(super) const MINUTE_MS: u64 = 60_000;
 
@@ -136,6 +139,10 @@ impl History {
         let oldest = newest.saturating_sub(FINE_MS);
         for (place, at_ms) in past.times_ms.iter().enumerate().filter(|(_, at_ms)| **at_ms >= oldest) {
             let row = rows.entry(*at_ms).or_insert_with(|| Row::new(*at_ms, interval_ms));
+            // Means lie further apart, the last one from the first sample, too.
+            if past.means > 0 && place <= past.means {
+                row.reach_ms = row.reach_ms.max(MEANS_REACH_MS);
+            }
             for (line, values) in &columns {
                 if let Some(value) = values.get(place).copied().flatten() {
                     row.set(*line, Some(value.into()));

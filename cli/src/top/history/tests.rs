@@ -105,6 +105,25 @@ fn what_a_server_remembers_stands_before_the_first_sample() {
 }
 
 #[test]
+fn means_that_an_earlier_server_has_left_are_a_line_up_to_the_first_sample() {
+    let mut history = History::default();
+    let metrics = [("power.draw_watts".to_owned(), [5.0, 15.0, 25.0, 33.0].map(Some).to_vec())].into();
+    let past = frame::History {
+        times_ms: vec![5_000, 15_000, 25_000, 33_000],
+        means: 3,
+        gpus: vec![frame::GpuHistory { uuid: "a".into(), metrics, holders: Vec::new() }],
+        ..frame::History::default()
+    };
+    history.extend(&past, 1000, |_| Some(0));
+    history.push(&at(34_000, Some(34.0)));
+    let values = history.values(power(), window(34_000, 28, 28));
+    assert!(values[1..].iter().all(Option::is_some), "{values:?}");
+    // A gap behind them is one.
+    history.push(&at(40_000, Some(40.0)));
+    assert_eq!(history.values(power(), window(40_000, 6, 6))[..5], [None; 5]);
+}
+
+#[test]
 fn readings_that_come_later_from_a_server_join_those_of_the_same_moments() {
     let mut history = History::default();
     history.push(&at(2000, Some(2.0)));

@@ -1,206 +1,188 @@
-//! What a person likes: read from a file at the start, written to it on request and never otherwise.
+//! What a person likes: options of the command line, and so keys of the settings file. They are read at the start, and
+//! written to the file on request and never otherwise.
 
-mod file;
+mod choices;
 
-use std::{env, path::PathBuf};
+use std::{env, path::Path};
 
-use gpumon_server::frame::INTERVAL_MS;
+use clap::{ArgAction, CommandFactory, FromArgMatches as _};
 
-use self::file::Entry;
-pub(super) use self::file::{BadSettings, File};
+use self::choices::{columns, glyph_choices, metrics, parse_ranges, themes, views, written_columns, written_metrics};
 use super::{
     glyphs::Glyphs,
-    metrics::{METRICS, default_metrics, key, position},
+    metrics::{METRICS, key},
     processes::Column,
     theme::ThemeName,
     view::View,
 };
-use crate::{describe::Thresholds, suggest::nearest};
+use crate::{
+    args::Args,
+    commands::Command,
+    config::{self, Resolved},
+    describe::Thresholds,
+};
 
 /// The stretches of time that charts can show, in seconds.
-pub(super) const RANGES_S: [u64; 9] = [60, 120, 300, 900, 3600, 6 * 3600, DAY_S, 7 * DAY_S, 30 * DAY_S];
+pub(super) const RANGES_S: [u64; 11] = [1, 10, 60, 120, 300, 900, 3600, 6 * 3600, DAY_S, 7 * DAY_S, 30 * DAY_S];
 const DAY_S: u64 = 24 * 3600;
 
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Settings {
+/// The table of the file, and how the names of its variables begin.
+const TABLE: &str = "top";
+const VARIABLES: &str = "GPUMON_TOP_";
+
+/// How the screen looks.
+#[derive(Debug, Clone, PartialEq, clap::Args)]
+pub(crate) struct Settings {
+    /// Color theme
+    #[arg(long, env = "GPUMON_TOP_THEME", value_name = "THEME", default_value = ThemeName::Dark.id(), value_parser = themes())]
     pub(super) theme: ThemeName,
-    pub(super) interval_ms: u32,
+
+    /// It is an option of the live screen alone.
+    #[arg(skip = 1000_u32)]
+    pub(crate) interval_ms: u32,
+
+    /// View shown at start
+    #[arg(long, env = "GPUMON_TOP_VIEW", value_name = "VIEW", default_value = View::Charts.id(), value_parser = views())]
     pub(super) view: View,
+
+    /// Column that processes are sorted by
+    #[arg(long, env = "GPUMON_TOP_SORT", value_name = "COLUMN", default_value = Column::Memory.id(), value_parser = columns())]
     pub(super) sort: Column,
+
+    /// Whether the sort order is descending
+    #[arg(long, env = "GPUMON_TOP_DESCENDING", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL", default_value = "true", hide_possible_values = true)]
     pub(super) descending: bool,
+
+    /// Whether processes are shown as a tree
+    #[arg(long, env = "GPUMON_TOP_TREE", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL", default_value = "false", hide_possible_values = true)]
     pub(super) tree: bool,
-    /// Columns of processes, in their order.
+
+    /// Columns of the process list, comma-separated, in this order
+    #[arg(long, env = "GPUMON_TOP_COLUMNS", value_name = "COLUMNS", value_delimiter = ',', default_value = written_columns(), value_parser = columns())]
     pub(super) columns: Vec<Column>,
-    /// What a GPU's charts show, by their places in `METRICS`.
+
+    /// Fields that are charted for each GPU, comma-separated
+    #[arg(long, env = "GPUMON_TOP_METRICS", value_name = "FIELDS", value_delimiter = ',', default_value = written_metrics(), value_parser = metrics())]
     pub(super) metrics: Vec<usize>,
+
+    /// Time range of the charts in seconds; more than an hour needs a server
+    #[arg(long, env = "GPUMON_TOP_RANGE_S", value_name = "SECONDS", default_value = "120", value_parser = parse_ranges())]
     pub(super) range_s: u64,
-    /// What charts are drawn with; `None` goes by the terminal.
-    pub(super) glyphs: Option<Glyphs>,
-    pub(super) mouse: bool,
+
+    /// Characters that charts are drawn with; auto goes by the terminal
+    // The whole path: a value that may be `None`, not an option that may be left out.
+    #[arg(long, env = "GPUMON_TOP_GLYPHS", value_name = "GLYPHS", default_value = choices::AUTO, value_parser = glyph_choices())]
+    pub(super) glyphs: std::option::Option<Glyphs>,
+
+    /// Whether the mouse is used; without it, the terminal can select text
+    #[arg(long, env = "GPUMON_TOP_MOUSE", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL", default_value = "true", hide_possible_values = true)]
+    pub(crate) mouse: bool,
+
+    #[command(flatten)]
     pub(super) thresholds: Thresholds,
 }
 
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            theme: ThemeName::Dark,
-            interval_ms: 1000,
-            view: View::Charts,
-            sort: Column::Memory,
-            descending: true,
-            tree: false,
-            columns: Column::usual(),
-            metrics: default_metrics(),
-            range_s: 120,
-            glyphs: None,
-            mouse: true,
-            thresholds: Thresholds::default(),
-        }
+/// The thresholds of the screen, which `gpumon` has, too; `resolved` is its own command line.
+pub(crate) fn thresholds(resolved: &Resolved) -> Thresholds {
+    let is_set = resolved.entries.iter().any(|entry| entry.key.table == Some(TABLE));
+    let is_set = is_set || env::vars_os().any(|(name, _)| name.to_string_lossy().starts_with(VARIABLES));
+    if is_set {
+        of_files(resolved.config()).map(|settings| settings.thresholds).unwrap_or_default()
+    } else {
+        Thresholds::default()
     }
 }
 
-const KEYS: [&str; 15] = [
-    "theme",
-    "interval_ms",
-    "view",
-    "sort",
-    "descending",
-    "tree",
-    "columns",
-    "metrics",
-    "range_s",
-    "glyphs",
-    "mouse",
-    "utilization_thresholds",
-    "memory_thresholds",
-    "temperature_thresholds",
-    "power_thresholds",
-];
-
-/// The thresholds of the file that nobody named, and what is wrong with it.
-pub(crate) fn thresholds() -> (Thresholds, Vec<String>) {
-    let Some(path) = usual_path() else { return Default::default() };
-    let (file, bad) = File::usual(&path);
-    let (settings, mistakes) = Settings::of(&file);
-    (settings.thresholds, bad.into_iter().chain(mistakes).map(|mistake| mistake.to_string()).collect())
-}
-
-/// What the file that nobody named sets, where there is one: neither its comments nor what is wrong in it, which can be
-/// anything.
-pub(crate) fn effective() -> Option<String> {
-    let (file, _) = File::usual(&usual_path()?);
-    let (settings, mistakes) = Settings::of(&file);
-    let wrong = format!("# settings that are wrong and have no effect: {}\n", mistakes.len());
-    let lines = settings.written().into_iter().map(|(key, value)| format!("{key} = {value}\n"));
-    (!file.is_new).then(|| wrong + &lines.collect::<String>())
-}
-
-/// Where the settings are, unless another file is named.
-pub(super) fn usual_path() -> Option<PathBuf> {
-    let absolute = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let folder = absolute("XDG_CONFIG_HOME").or_else(|| Some(absolute("HOME")?.join(".config")))?;
-    Some(folder.join("gpumon").join("top.toml"))
+/// What files and variables set, or the program where they set nothing.
+fn of_files(config: Option<&Path>) -> Option<Settings> {
+    let config = config.map(|path| [std::ffi::OsString::from("--config"), path.into()]);
+    let words: Vec<_> = ["gpumon".into(), TABLE.into()].into_iter().chain(config.into_iter().flatten()).collect();
+    let resolved = config::resolve(&Args::command(), &words).ok()?;
+    match Args::from_arg_matches(&resolved.matches).ok()?.command {
+        Some(Command::Top(top)) => Some(top.settings()),
+        _ => None,
+    }
 }
 
 impl Settings {
-    /// What a file sets, and what is wrong with it; what it does not set, or sets wrongly, is as usual.
-    pub(super) fn of(file: &File) -> (Self, Vec<BadSettings>) {
-        let mut settings = Self::default();
-        let mistakes = match file.entries() {
-            Ok(entries) => entries.iter().filter_map(|entry| settings.set(entry).err()).collect(),
-            Err(bad) => vec![bad],
-        };
-        (settings, mistakes)
+    /// As lists are used: nothing twice.
+    pub(super) fn without_repetitions(mut self) -> Self {
+        fn once<T: PartialEq>(list: Vec<T>) -> Vec<T> {
+            let mut kept = Vec::new();
+            for item in list {
+                if !kept.contains(&item) {
+                    kept.push(item);
+                }
+            }
+            kept
+        }
+        self.columns = once(self.columns);
+        self.metrics = once(self.metrics);
+        self
     }
 
-    fn set(&mut self, entry: &Entry<'_>) -> Result<(), BadSettings> {
-        match entry.key.as_str() {
-            "theme" => self.theme = entry.one_of(&theme_names(), theme)?,
-            "interval_ms" => self.interval_ms = entry.number(INTERVAL_MS)?,
-            "view" => self.view = entry.one_of(&View::ALL.map(View::id), view)?,
-            "sort" => self.sort = entry.one_of(&Column::ALL.map(Column::id), Column::of_id)?,
-            "descending" => self.descending = entry.boolean()?,
-            "tree" => self.tree = entry.boolean()?,
-            "columns" => self.columns = entry.several_of(&Column::ALL.map(Column::id), Column::of_id)?,
-            "metrics" => self.metrics = entry.several_of(&metric_names(), position)?,
-            "range_s" => {
-                let allowed = RANGES_S.map(|range| range.to_string());
-                let range = u64::from(entry.number(1..=30 * 24 * 3600)?);
-                self.range_s = RANGES_S
-                    .into_iter()
-                    .find(|known| *known == range)
-                    .ok_or_else(|| entry.bad(&format!("use one of {}", allowed.join(", "))))?;
-            }
-            "glyphs" => {
-                let word = entry.one_of(&glyph_names(), |id| glyph_names().into_iter().find(|known| *known == id))?;
-                self.glyphs = Glyphs::ALL.into_iter().find(|glyphs| glyphs.id() == word);
-            }
-            "mouse" => self.mouse = entry.boolean()?,
-            "utilization_thresholds" => self.thresholds.utilization = entry.percentages()?,
-            "memory_thresholds" => self.thresholds.memory = entry.percentages()?,
-            "temperature_thresholds" => self.thresholds.temperature = entry.percentages()?,
-            "power_thresholds" => self.thresholds.power = entry.percentages()?,
-            unknown => {
-                let hint = nearest(unknown, KEYS).map_or_else(
-                    || format!("use one of {}", KEYS.join(", ")),
-                    |near| format!("did you mean '{near}'?"),
-                );
-                return Err(entry.error(&format!("unknown setting '{unknown}': {hint}")));
-            }
-        }
-        Ok(())
+    /// Writes them below their heading in a file, of which nothing else changes.
+    pub(super) fn write(&self, path: &Path) -> std::io::Result<()> {
+        config::write_table(path, TABLE, &self.written())
     }
 
     pub(super) fn written(&self) -> Vec<(&'static str, String)> {
         let quoted = |text: &str| format!("\"{text}\"");
         let list = |words: Vec<&str>| format!("[{}]", words.into_iter().map(quoted).collect::<Vec<_>>().join(", "));
+        let pair = |pair: [u32; 2]| format!("{pair:?}");
         vec![
             ("theme", quoted(self.theme.id())),
-            ("interval_ms", self.interval_ms.to_string()),
+            ("interval-ms", self.interval_ms.to_string()),
             ("view", quoted(self.view.id())),
             ("sort", quoted(self.sort.id())),
             ("descending", self.descending.to_string()),
             ("tree", self.tree.to_string()),
             ("columns", list(self.columns.iter().map(|column| column.id()).collect())),
             ("metrics", list(self.metrics.iter().map(|metric| key(METRICS[*metric])).collect())),
-            ("range_s", self.range_s.to_string()),
-            ("glyphs", quoted(self.glyphs.map_or("auto", Glyphs::id))),
+            ("range-s", self.range_s.to_string()),
+            ("glyphs", quoted(self.glyphs.map_or(choices::AUTO, Glyphs::id))),
             ("mouse", self.mouse.to_string()),
-            ("utilization_thresholds", format!("{:?}", self.thresholds.utilization)),
-            ("memory_thresholds", format!("{:?}", self.thresholds.memory)),
-            ("temperature_thresholds", format!("{:?}", self.thresholds.temperature)),
-            ("power_thresholds", format!("{:?}", self.thresholds.power)),
+            ("utilization-thresholds", pair(self.thresholds.utilization)),
+            ("memory-thresholds", pair(self.thresholds.memory)),
+            ("temperature-thresholds", pair(self.thresholds.temperature)),
+            ("power-thresholds", pair(self.thresholds.power)),
         ]
     }
 }
 
-fn theme_names() -> [&'static str; ThemeName::ALL.len()] {
-    ThemeName::ALL.map(ThemeName::id)
-}
-
-fn theme(id: &str) -> Option<ThemeName> {
-    ThemeName::ALL.into_iter().find(|theme| theme.id() == id)
-}
-
-pub(crate) fn parse_theme(text: &str) -> Result<ThemeName, String> {
-    theme(text).ok_or_else(|| {
-        let near = nearest(text, theme_names()).map(|near| format!("did you mean '{near}'? "));
-        format!("{}use {}", near.unwrap_or_default(), theme_names().join(", "))
-    })
-}
-
-fn view(id: &str) -> Option<View> {
-    View::ALL.into_iter().find(|view| view.id() == id)
-}
-
-fn metric_names() -> Vec<&'static str> {
-    METRICS.iter().map(|field| key(field)).collect()
-}
-
-fn glyph_names() -> [&'static str; 4] {
-    let [braille, blocks, ascii] = Glyphs::ALL.map(Glyphs::id);
-    ["auto", braille, blocks, ascii]
+#[cfg(any(fuzzing, test))]
+impl Default for Settings {
+    /// Those of the program, whatever this machine sets.
+    fn default() -> Self {
+        let command = <Self as clap::Args>::augment_args(clap::Command::new("gpumon"));
+        let command = command.mut_args(|arg| arg.env(clap::builder::Resettable::Reset));
+        Self::from_arg_matches(&command.get_matches_from(["gpumon"])).unwrap()
+    }
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+    use crate::config::Keys;
+
+    #[test]
+    fn what_is_written_is_each_key_of_the_table_as_it_is_by_default() {
+        let keys = Keys::new();
+        let mut written = Settings::default().written();
+        for key in keys.of(Some(TABLE)) {
+            let place = written.iter().position(|(name, _)| *name == key.name());
+            let (_, value) = written.remove(place.unwrap_or_else(|| panic!("W writes {}", key.name())));
+            // The interval of the live screen has none, since a recording has its own.
+            assert!(value == key.example() || key.name() == "interval-ms", "{}: {value}", key.name());
+        }
+        assert_eq!(written, [], "W writes what is no key");
+    }
+
+    #[test]
+    fn nothing_is_listed_twice() {
+        let settings =
+            Settings { columns: vec![Column::Pid, Column::Pid], metrics: vec![1, 0, 1], ..Settings::default() };
+        let settings = settings.without_repetitions();
+        assert_eq!((settings.columns, settings.metrics), (vec![Column::Pid], vec![1, 0]));
+    }
+}

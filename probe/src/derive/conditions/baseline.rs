@@ -5,12 +5,23 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 /// A load must have been seen for so long before it tells what is usual.
-const EVIDENCE_S: f64 = 300.0;
+pub(super) const EVIDENCE_S: f64 = 300.0;
+
+/// Loads that differ by no more tenths have about the same clock.
+const NEAR: u16 = 2;
+
+/// Boards lower their clock by some steps when they are warm, without a reason.
+pub(super) const SLOW_CLOCK: f64 = 0.93;
+
+/// No chip is faster, and none draws more.
+const MOST_MHZ: f64 = 10_000.0;
+const MOST_WATTS: f64 = 10_000.0;
 
 /// How fast what is usual moves once it is known, as a share of itself per second: 1 % in an hour of that load.
 const FORGETS_PER_S: f64 = 0.01 / 3_600.0;
 
-/// What one GPU usually does, by load, under the settings that it has. It is learned while the program runs.
+/// What one GPU usually does, by load, under the settings that it has. It is learned while the program runs, and can be
+/// kept.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Baseline {
     /// The settings under which it was learned; others make what was learned worthless.
@@ -64,12 +75,46 @@ impl Load {
     fn number(self) -> u16 {
         u16::from(self.counted) * 100 + self.sm * 10 + self.other
     }
+
+    fn from_number(number: u16) -> Self {
+        Self { counted: number >= 100, sm: number / 10 % 10, other: number % 10 }
+    }
+
+    /// How far it is to a load that is near; `None` where it is not.
+    fn distance(self, other: Self) -> Option<u16> {
+        let (sm, rest) = (self.sm.abs_diff(other.sm), self.other.abs_diff(other.other));
+        (self.counted == other.counted && sm <= NEAR && rest <= NEAR).then_some(sm + rest)
+    }
 }
 
 impl Baseline {
+    /// Whether nothing was learned.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.bands.is_empty()
+    }
+
+    /// Whether a GPU can be so: what was kept may be anything.
+    pub(crate) fn is_possible(&self) -> bool {
+        self.bands.iter().all(|(number, band)| {
+            *number < 200
+                && (0.0..=EVIDENCE_S).contains(&band.seconds)
+                && (1.0..=MOST_MHZ).contains(&band.sm_mhz)
+                && (0.0..=MOST_WATTS).contains(&band.watts)
+        })
+    }
+
     /// What is usual at this load; `None` where it has not been seen for long enough.
     pub(super) fn usual(&self, load: Load) -> Option<Band> {
         self.bands.get(&load.number()).copied().filter(|band| band.seconds >= EVIDENCE_S)
+    }
+
+    /// What is usual at the load next to this that is known; of several the one with the lower clock. A clock that goes
+    /// down moves work into loads that were never seen.
+    pub(super) fn usual_near(&self, load: Load) -> Option<Band> {
+        let known = self.bands.iter().filter(|(_, band)| band.seconds >= EVIDENCE_S);
+        let near = known.filter_map(|(number, band)| Some((load.distance(Load::from_number(*number))?, *band)));
+        let nearest = near.min_by(|(one, a), (other, b)| one.cmp(other).then(a.sm_mhz.total_cmp(&b.sm_mhz)));
+        nearest.map(|(_, band)| band)
     }
 
     /// Forgets what was learned under other settings. What is not told now is as it was.
@@ -85,12 +130,17 @@ impl Baseline {
         };
     }
 
-    /// Learns from some seconds at this load.
+    /// Learns from some seconds at this load. One that is not known yet, with a clock far below that of a known load near
+    /// it, is no measure: what is usual at the other is so there, and moves as slowly.
     pub(super) fn learn(&mut self, load: Load, seconds: f64, sm_mhz: f64, watts: f64) {
         if seconds <= 0.0 {
             return;
         }
+        let near = self.usual_near(load).filter(|near| sm_mhz < near.sm_mhz * SLOW_CLOCK);
         let band = self.bands.entry(load.number()).or_insert(Band { seconds: 0.0, sm_mhz, watts });
+        if let Some(near) = near.filter(|_| band.seconds < EVIDENCE_S) {
+            *band = near;
+        }
         let is_known = band.seconds >= EVIDENCE_S;
         band.seconds = (band.seconds + seconds).min(EVIDENCE_S);
         for (usual, now) in [(&mut band.sm_mhz, sm_mhz), (&mut band.watts, watts)] {
@@ -103,6 +153,17 @@ impl Baseline {
             };
         }
     }
+}
+
+/// Of five minutes at one load.
+#[cfg(test)]
+pub(crate) fn learned_baseline() -> Baseline {
+    let mut baseline = Baseline::default();
+    baseline.set(Settings { limit_watts: Some(700.0), application_mhz: None });
+    for _ in 0..301 {
+        baseline.learn(Load::new(true, 90.0, 55.0), 1.0, 1980.0, 500.0);
+    }
+    baseline
 }
 
 #[cfg(test)]
@@ -127,6 +188,21 @@ mod tests {
         assert!((band.sm_mhz - 1980.0).abs() < 1e-6 && (band.watts - 510.0).abs() < 1.0, "{band:?}");
         assert_eq!(learned(301).usual(Load { sm: 8, ..LOAD }), None);
         assert_eq!(learned(301).usual(Load { counted: false, ..LOAD }), None);
+    }
+
+    #[test]
+    fn a_load_that_was_never_seen_is_measured_by_one_near_it_and_not_learned_from_a_slow_clock() {
+        let mut baseline = learned(301);
+        let (near, far) = (Load { sm: 7, other: 6, ..LOAD }, Load { sm: 6, ..LOAD });
+        assert!(baseline.usual_near(near).is_some_and(|usual| (usual.sm_mhz - 1980.0).abs() < 1e-6));
+        assert_eq!([far, Load { counted: false, ..LOAD }].map(|load| baseline.usual_near(load)), [None, None]);
+        for _ in 0..3_600 {
+            baseline.learn(near, 1.0, 1410.0, 330.0);
+            baseline.learn(far, 1.0, 1900.0, 330.0);
+        }
+        let clock = |load| baseline.usual(load).unwrap().sm_mhz;
+        assert!((0.985..0.995).contains(&(clock(near) / 1980.0)), "{}", clock(near));
+        assert!((clock(far) - 1900.0).abs() < 1.0, "{}", clock(far));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::{
 
 const PROGRAM_ERROR_MS: u64 = 60_000;
 
-const OTHER_ERROR_MS: u64 = 600_000;
+pub(super) const OTHER_ERROR_MS: u64 = 600_000;
 
 /// A GPU that reports so many codes is not better described by more.
 const MOST_CODES: usize = 32;

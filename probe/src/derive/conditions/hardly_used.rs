@@ -12,7 +12,7 @@ use super::{
 use crate::model::{Condition, ConditionKind, Severity};
 
 /// The numbers are averaged over this long.
-const WINDOW_MS: u64 = 60_000;
+pub(super) const WINDOW_MS: u64 = 60_000;
 
 /// Shares are kept added up by this long, so that ten samples a second take no more room than one.
 const PART_MS: u64 = 5_000;

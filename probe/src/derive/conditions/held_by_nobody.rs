@@ -1,8 +1,9 @@
-//! Memory in use that no process is listed for: of a container whose processes cannot be seen from here, or of one that
-//! has ended and was not waited for.
-//!
-//! While a process is listed, nothing begins: memory that the driver manages (`cudaMallocManaged`) counts as used and
-//! not as the process's, 4 GiB of it as 5.5 GiB used and 1.5 GiB listed on an H200.
+//! Memory in use that no listed process holds: of a container whose processes cannot be seen from here, or of one that has
+//! ended and was not waited for. The driver can go on listing that; `/proc` tells that it has ended.
+
+mod left_behind;
+
+use left_behind::{LeftBehind, Nobodys};
 
 use super::{
     hysteresis::{Hysteresis, Observation},
@@ -16,23 +17,30 @@ use crate::{
 /// Beyond what the driver holds by itself; a context alone takes more on a large board.
 const LEAST_BYTES: u64 = 256 << 20;
 
+/// Beside processes that run, whose memory the driver rounds.
+const LEAST_BESIDE_OTHERS_BYTES: u64 = 1 << 30;
+
+/// Beside processes that held the GPU already when it was first looked at: it may be managed memory of theirs, so that
+/// only much of it is told.
+const LEAST_FOUND_BYTES: u64 = 8 << 30;
+const LEAST_FOUND_SHARE: f64 = 0.1;
+
 /// Where the driver counts what it keeps as used (before 510), that is up to this share of the memory.
 const RESERVED_SHARE: f64 = 0.02;
 
 /// The list of processes is shorter before their memory is free.
-const BEGIN_AFTER_MS: u64 = 30_000;
+pub(super) const BEGIN_AFTER_MS: u64 = 30_000;
 
 const END_AFTER_MS: u64 = 10_000;
 
 pub(super) struct HeldByNobody {
     hysteresis: Hysteresis<Finding>,
-    /// What was held when no process was listed.
-    bytes: u64,
+    left_behind: LeftBehind,
 }
 
 impl HeldByNobody {
     pub(super) fn new() -> Self {
-        Self { hysteresis: Hysteresis::new(BEGIN_AFTER_MS, END_AFTER_MS), bytes: 0 }
+        Self { hysteresis: Hysteresis::new(BEGIN_AFTER_MS, END_AFTER_MS), left_behind: LeftBehind::default() }
     }
 
     fn observe(&mut self, view: &View<'_>) -> Observation<Finding> {
@@ -43,24 +51,24 @@ impl HeldByNobody {
         if view.fresh(&view.sample.mig_devices).is_some_and(|devices| !devices.is_empty()) {
             return Observation::Ended;
         }
-        if processes.is_empty() && view.sample.processes_omitted == 0 {
-            let reserved = match (memory.reserved_bytes.value(), memory.total_bytes.value()) {
-                (None, Some(total)) => (*total as f64 * RESERVED_SHARE) as u64,
-                _ => 0,
-            };
-            if used_bytes <= LEAST_BYTES + reserved {
-                return Observation::Inactive;
-            }
-            self.bytes = used_bytes;
-            return Observation::Active(finding(used_bytes));
-        }
-        if !self.hysteresis.lasts() {
+        let is_whole = view.sample.processes_omitted == 0;
+        let Some(nobodys) = self.left_behind.push(used_bytes, processes, view.now).filter(|_| is_whole) else {
+            return Observation::Inconclusive;
+        };
+        let total_bytes = memory.total_bytes.value().map_or(0.0, |bytes| *bytes as f64);
+        let reserved_bytes = match memory.reserved_bytes.value() {
+            None => (total_bytes * RESERVED_SHARE) as u64,
+            Some(_) => 0,
+        };
+        let least_bytes = match nobodys {
+            Nobodys { is_found: true, .. } => LEAST_FOUND_BYTES.max((total_bytes * LEAST_FOUND_SHARE) as u64),
+            Nobodys { beside_others: true, .. } if !self.hysteresis.lasts() => LEAST_BESIDE_OTHERS_BYTES,
+            _ => LEAST_BYTES,
+        };
+        if nobodys.bytes <= least_bytes + reserved_bytes {
             return Observation::Inactive;
         }
-        // A process that has come since only adds to it, but for what is rounded.
-        let listed = processes.iter().filter_map(|process| process.memory_bytes.value());
-        let rest = used_bytes.saturating_sub(listed.fold(0_u64, |sum, bytes| sum.saturating_add(*bytes)));
-        if rest >= self.bytes / 10 * 9 { Observation::Active(finding(self.bytes)) } else { Observation::Inactive }
+        Observation::Active(finding(nobodys.bytes))
     }
 }
 
@@ -79,8 +87,9 @@ fn finding(bytes: u64) -> Finding {
     Finding {
         severity: Severity::Notice,
         text: format!(
-            "{} in use, and no process is listed: it is of a container that cannot be seen from here, or of a process that \
-             has ended and was not waited for. `sudo fuser -v /dev/nvidia*` on the host lists who has the GPU open.",
+            "{} in use that no listed process holds: of a container that cannot be seen from here, of a process that has \
+             ended and was not waited for, or managed memory. `sudo fuser -v /dev/nvidia*` on the host lists who has the \
+             GPU open.",
             byte_size(bytes as f64)
         ),
         kind: ConditionKind::HeldByNobody { bytes },
@@ -89,6 +98,8 @@ fn finding(bytes: u64) -> Finding {
 
 #[cfg(test)]
 mod tests {
+    use std::slice;
+
     use super::super::test_timeline::{START_MS, TestTimeline, event};
     use super::*;
     use crate::{
@@ -115,7 +126,7 @@ mod tests {
             (&condition.kind, condition.since_ms),
             (&ConditionKind::HeldByNobody { bytes: 12 * GIB }, START_MS + 1_000)
         );
-        assert!(condition.text.starts_with("12.0 GiB in use, and no process is listed"), "{}", condition.text);
+        assert!(condition.text.starts_with("12.0 GiB in use that no listed process holds"), "{}", condition.text);
         timeline.show(60, used(4, &[]));
         assert_eq!(timeline.take_events(), [event(71, "-held_by_nobody")]);
     }
@@ -149,6 +160,66 @@ mod tests {
             sample.processes = Reading::Absent(Absence::NoPermission);
         });
         assert_eq!(timeline.take_events(), []);
+    }
+
+    #[test]
+    fn what_is_left_of_a_process_is_told_beside_others_and_what_they_manage_is_not() {
+        let (large, small) = (examples::process(7, 20 * GIB), examples::process(8, GIB));
+        let mut timeline = TestTimeline::new();
+        let told = |timeline: &mut TestTimeline| {
+            let events = timeline.take_events().into_iter();
+            events.filter(|(_, word)| word.ends_with("held_by_nobody")).collect::<Vec<_>>()
+        };
+        timeline.show(60, used(4, &[])).show(60, used(21 << 10, &[large.clone(), small.clone()]));
+        // Its memory is free some seconds after it has gone from the list.
+        timeline.show(20, used(21 << 10, slice::from_ref(&small))).show(300, used(1 << 10, slice::from_ref(&small)));
+        timeline.show(300, used(25 << 10, slice::from_ref(&small)));
+        assert_eq!(told(&mut timeline), [], "24 GiB are managed memory of the other");
+        timeline.show(60, used(45 << 10, &[large, small.clone()])).show(200, used(45 << 10, slice::from_ref(&small)));
+        assert_eq!(told(&mut timeline), [event(861, "+held_by_nobody")]);
+        let bytes = 20 * GIB;
+        assert!(timeline.last.conditions.iter().any(|now| now.kind == ConditionKind::HeldByNobody { bytes }));
+        timeline.show(60, used(1 << 10, &[small]));
+        assert_eq!(told(&mut timeline), [event(1_011, "-held_by_nobody")]);
+    }
+
+    #[test]
+    fn much_memory_that_a_small_process_did_not_take_is_told_from_the_first_sample_on() {
+        for (mib, is_told) in [(9 << 10, false), (30 << 10, true)] {
+            let mut timeline = TestTimeline::new();
+            timeline.show(60, used(mib, &[examples::process(7, GIB)]));
+            assert_eq!(timeline.take_events().len(), usize::from(is_told), "{mib}");
+        }
+        let mut timeline = TestTimeline::new();
+        let untold = Process { memory_bytes: Reading::Absent(Absence::Unknown), ..examples::process(7, 0) };
+        timeline.show(300, used(30 << 10, &[untold]));
+        timeline.show(300, used(30 << 10, &[Process { mps: true, ..examples::process(7, GIB) }]));
+        assert_eq!(timeline.take_events(), [], "what they hold is not told");
+    }
+
+    #[test]
+    fn a_process_that_has_ended_holds_nothing_though_it_is_listed() {
+        let ended =
+            |pid| Process { host_memory_bytes: Reading::Absent(Absence::Ended), ..examples::process(pid, 6 * GIB) };
+        for others in [None, Some(examples::process(8, 2 * GIB))] {
+            let mut timeline = TestTimeline::new();
+            let used_mib = if others.is_some() { 8 << 10 } else { 6 << 10 };
+            let processes: Vec<_> = others.into_iter().chain([ended(7)]).collect();
+            timeline.show(60, used(used_mib, &processes));
+            assert_eq!(timeline.take_events(), [event(31, "+held_by_nobody")]);
+            assert_eq!(timeline.only().kind, ConditionKind::HeldByNobody { bytes: 6 * GIB });
+        }
+        let mut timeline = TestTimeline::new();
+        // Programs that come and go are listed for a moment after their end.
+        timeline.show(600, |sample| {
+            let pid = (sample.at_ms / 5_000 % 1_000) as u32 + 10;
+            let last = if sample.at_ms % 5_000 < 2_000 { ended(pid) } else { examples::process(pid, 6 * GIB) };
+            used(6 << 10, &[last])(sample);
+        });
+        let hidden =
+            Process { host_memory_bytes: Reading::Absent(Absence::NotInProc), ..examples::process(7, 6 * GIB) };
+        timeline.show(300, used(6 << 10, &[hidden]));
+        assert_eq!(timeline.take_events(), [], "who cannot see all processes knows nothing");
     }
 
     #[test]

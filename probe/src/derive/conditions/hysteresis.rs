@@ -88,6 +88,14 @@ impl<T> Hysteresis<T> {
         }
     }
 
+    /// It had begun at this moment, as is known from before the program's start.
+    pub fn resume(&mut self, since: Moment, latest: T) {
+        self.forget();
+        self.since = Some(since);
+        self.latest = Some(latest);
+        self.has_begun = true;
+    }
+
     /// Whether it has begun, and not ended.
     pub fn lasts(&self) -> bool {
         self.has_begun

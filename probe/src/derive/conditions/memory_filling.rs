@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// Growth is judged by this much of the past.
-const TREND_MS: u64 = 30_000;
+pub(super) const TREND_MS: u64 = 30_000;
 /// A forecast from less than this is a guess.
 const LEAST_TREND_MS: u64 = 20_000;
 /// Growth that has slowed down during this time is no trend.

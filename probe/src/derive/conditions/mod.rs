@@ -14,6 +14,7 @@ mod baseline;
 mod clock;
 mod driver_errors;
 mod ecc_uncorrected;
+mod found_after;
 mod hardly_used;
 mod held_by_nobody;
 mod held_idle;
@@ -33,7 +34,10 @@ mod text;
 mod throttled;
 
 pub use baseline::Baseline;
+#[cfg(test)]
+pub(crate) use baseline::learned_baseline;
 pub use clock::{Clock, Moment};
+pub use found_after::found_after_ms;
 pub use hysteresis::{Hysteresis, Observation};
 pub use memory_filling::memory_forecast;
 pub use memory_nearly_full::is_memory_nearly_full;
@@ -157,6 +161,13 @@ impl ConditionTracker {
     /// What this GPU usually does, as far as it has been learned.
     pub fn baseline(&self) -> Baseline {
         self.rules.iter().find_map(|state| state.rule.baseline()).cloned().unwrap_or_default()
+    }
+
+    /// Goes on with what was learned of this GPU before, unless something has been learned since.
+    pub fn restore(&mut self, baseline: &Baseline) {
+        if self.baseline().is_empty() {
+            self.rules.iter_mut().for_each(|state| state.rule.restore(baseline));
+        }
     }
 
     /// Applies a driver error of this GPU, which shows in the next sample: the first with a code begins a condition,

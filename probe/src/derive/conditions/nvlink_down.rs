@@ -13,7 +13,7 @@ use super::{
 use crate::model::{Condition, ConditionKind, NvLink, NvLinkRemote, Severity};
 
 /// A link that is trained anew is down for a moment.
-const BEGIN_AFTER_MS: u64 = 5_000;
+pub(super) const BEGIN_AFTER_MS: u64 = 5_000;
 
 const END_AFTER_MS: u64 = 10_000;
 

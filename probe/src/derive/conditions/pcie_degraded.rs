@@ -11,7 +11,7 @@ use crate::model::{ConditionKind, Severity};
 /// Some boards rest lanes too, so that only a GPU at work tells.
 const BUSY_PERCENT: f64 = 20.0;
 
-const BEGIN_AFTER_MS: u64 = 10_000;
+pub(super) const BEGIN_AFTER_MS: u64 = 10_000;
 
 const END_AFTER_MS: u64 = 10_000;
 

@@ -28,6 +28,9 @@ pub(super) trait Rule: Send {
     fn baseline(&self) -> Option<&Baseline> {
         None
     }
+
+    /// Takes what was learned before in the place of what it has.
+    fn restore(&mut self, _baseline: &Baseline) {}
 }
 
 pub(super) struct View<'a> {

@@ -13,15 +13,18 @@ use super::{
     text,
 };
 use crate::model::{
-    Condition, ConditionKind, GpuProcess, GpuSample, Health, Job, JobKind, Owner, Process, ProcessKind, Severity,
-    Utilization,
+    Condition, ConditionKind, GpuProcess, GpuSample, Health, Process, ProcessKind, Severity, Utilization,
 };
+
+mod same_job;
+
+use same_job::is_same_job;
 
 /// What has run for so long while nothing moved hardly waits for a moment only.
 const BEGIN_AFTER_MS: u64 = 120_000;
 
 /// The same where another GPU of the same job works meanwhile.
-const BEGIN_BESIDE_WORK_AFTER_MS: u64 = 600_000;
+pub(super) const BEGIN_BESIDE_WORK_AFTER_MS: u64 = 600_000;
 
 const END_AFTER_MS: u64 = 10_000;
 
@@ -186,10 +189,10 @@ struct Siblings {
 impl Siblings {
     fn of(view: &View<'_>, processes: &[&Process]) -> Self {
         let mut siblings = Self::default();
-        let jobs: Vec<JobKey> = processes.iter().map(|process| JobKey::of(process)).collect();
         for gpu in view.machine.iter().filter(|gpu| gpu.index != view.sample.index && gpu.health == Health::Ok) {
             let theirs = compute_processes(gpu);
-            let Some(process) = theirs.iter().find(|process| jobs.contains(&JobKey::of(process))) else { continue };
+            let is_of_job = |process: &&&Process| processes.iter().any(|own| is_same_job(own, process));
+            let Some(process) = theirs.iter().find(is_of_job) else { continue };
             let Utilization { gpu_percent, memory_percent, .. } = &gpu.utilization;
             let (Some(gpu_percent), Some(memory_percent)) = (view.fresh(gpu_percent), view.fresh(memory_percent))
             else {
@@ -203,29 +206,6 @@ impl Siblings {
             }
         }
         siblings
-    }
-}
-
-/// What processes on several GPUs have in common.
-#[derive(Debug, PartialEq, Eq)]
-enum JobKey {
-    Job(Job),
-    /// A launcher such as `torchrun` or `mpirun`.
-    Parent(u32),
-    Process(u32),
-}
-
-impl JobKey {
-    /// A service, as of a login or of a container engine, is more than a job.
-    fn of(process: &Process) -> Self {
-        let owner = process.owner.value();
-        let job = owner.and_then(Owner::job).filter(|of| of.kind != JobKind::Service);
-        let parent = owner.and_then(|owner| owner.parents.first());
-        match (job, parent) {
-            (Some(job), _) => Self::Job(Job { path: None, name: None, ..job }),
-            (None, Some(parent)) => Self::Parent(parent.pid),
-            (None, None) => Self::Process(process.pid),
-        }
     }
 }
 

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::model::{Condition, ConditionKind, Severity, ThrottleReason};
 
-const BEGIN_AFTER_MS: u64 = 3_000;
+pub(super) const BEGIN_AFTER_MS: u64 = 3_000;
 
 const END_AFTER_MS: u64 = 10_000;
 

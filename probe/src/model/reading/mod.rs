@@ -50,6 +50,8 @@ pub enum Absence {
     Unknown,
     /// `/proc` does not have the process: it has ended, or runs in another PID namespace.
     NotInProc,
+    /// The process has ended, though the driver lists it; also where nobody has waited for it (a zombie).
+    Ended,
     /// It belongs to another user and is kept from view.
     Hidden,
     /// The driver failed with this `nvmlReturn_t`.
@@ -160,6 +162,7 @@ impl fmt::Display for Absence {
             Self::NotInProc => {
                 f.write_str("not in /proc: ended, or in another PID namespace (a container or the host)")
             }
+            Self::Ended => f.write_str("the process has ended"),
             Self::Hidden => f.write_str("hidden: another user's"),
             Self::DriverError { code } => write!(f, "driver error {code}"),
         }

@@ -17,6 +17,8 @@ export interface DashboardState {
   paused_ms: number | null;
   /** What was zoomed to; `null` where `span_ms` holds. */
   range: readonly [from_ms: number, to_ms: number] | null;
+  /** How much earlier the span is that is drawn beside what is shown; `null` for none. */
+  compared_ms: number | null;
   /** Whether axes of values show no more than there is. */
   fitted: boolean;
   /** Ranges of values that charts, by name, were zoomed to. */
@@ -37,6 +39,7 @@ export const DEFAULT_STATE: DashboardState = {
   span_ms: 2 * 60_000,
   paused_ms: null,
   range: null,
+  compared_ms: null,
   fitted: false,
   axes: {},
 };
@@ -153,6 +156,9 @@ export function toAddress(state: DashboardState): string {
     parts.set('from', String(range[0]));
     parts.set('to', String(range[1]));
   }
+  if (state.compared_ms !== null) {
+    parts.set('compare', String(state.compared_ms));
+  }
   if (state.fitted) {
     parts.set('fit', '1');
   }
@@ -171,6 +177,7 @@ export function fromAddress(address: string): DashboardState {
     .filter((index) => Number.isInteger(index) && index >= 0);
   const span_ms = Number(parts.get('span')) * 60_000;
   const [from_ms, to_ms] = [Number(parts.get('from')), Number(parts.get('to'))];
+  const compared_ms = Number(parts.get('compare'));
   return {
     gpus: gpus?.length ? gpus : null,
     layout: parts.get('view') === 'apart' ? 'apart' : 'together',
@@ -179,6 +186,7 @@ export function fromAddress(address: string): DashboardState {
     span_ms: span_ms > 0 ? Math.min(MOST_RANGE_MS, Math.max(LEAST_RANGE_MS, span_ms)) : DEFAULT_STATE.span_ms,
     paused_ms: null,
     range: from_ms > 0 && to_ms - from_ms >= LEAST_RANGE_MS && Number.isFinite(to_ms) ? [from_ms, to_ms] : null,
+    compared_ms: compared_ms > 0 && Number.isFinite(compared_ms) ? compared_ms : null,
     fitted: parts.get('fit') === '1',
     axes: axesIn(parts),
   };

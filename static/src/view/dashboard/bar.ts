@@ -8,6 +8,7 @@ import { spanText } from '../../model/dashboard/moment';
 import { isPaused, rangeOf, resumed, SPANS_MIN, togglePaused, type DashboardState } from '../../model/dashboard/state';
 import type { GpuState } from '../../model/gpu';
 import { menu } from '../menu';
+import { CompareMenu } from './compare-menu';
 import { ChartList, type ChartListListener } from './chart-list';
 import { keyHelp } from './keys';
 
@@ -37,6 +38,7 @@ export class DashboardBar {
     this.change({ ...this.state, fitted: !this.state.fitted }),
   );
   private readonly pause = chip('', '', () => this.change(togglePaused(this.state, this.now_ms)));
+  private readonly compare = new CompareMenu((compared_ms) => this.change({ ...this.state, compared_ms }));
   private readonly help = menu(trans.__('Shortcuts'), h('div', {}, keyHelp()));
   private readonly range = h('span', { class: 'gpumon-range' });
   /** The GPUs that there are. */
@@ -47,7 +49,7 @@ export class DashboardBar {
     private state: DashboardState,
     private readonly change: (state: DashboardState) => void,
     listener: ChartListListener,
-    /** What adds marks, where that is possible. */
+    /** What adds marks, where that is possible; the server is asked for its history then, too. */
     marks?: HTMLElement,
   ) {
     this.charts = new ChartList(listener);
@@ -74,7 +76,7 @@ export class DashboardBar {
       this.fit,
       this.pause,
       this.range,
-      ...(marks === undefined ? [] : [marks]),
+      ...(marks === undefined ? [] : [marks, this.compare.element]),
       this.charts.element,
       this.help,
     );
@@ -112,6 +114,7 @@ export class DashboardBar {
     const [from_ms, to_ms] = rangeOf(state, now_ms);
     const ownSpan = isUsual(state.span_ms) ? '' : trans.__('Last %1', duration(state.span_ms));
     const range = paused ? trans.__('Paused: %1 to %2', ...spanText(from_ms, to_ms, now_ms)) : ownSpan;
+    this.compare.update(state.compared_ms, from_ms);
     setText(this.range, range);
     setAttribute(this.range, 'title', range);
   }

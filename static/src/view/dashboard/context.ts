@@ -12,6 +12,8 @@ export interface PlotContext extends Pick<DashboardState, 'axes' | 'fitted'> {
   timeline: SeriesSource;
   /** The time that a value at the moment pointed at is the mean of; 0 where it is a reading. */
   mean_ms: number;
+  /** An earlier span, moved to where what is shown is; `null` without one. */
+  compared: SeriesSource | null;
   /** What the driver itself recorded, by the name of its series. */
   traces: ReadonlyMap<string, Timeline>;
   window: TimeWindow;
@@ -38,6 +40,11 @@ export function recorded(
 export function pastValue(line: PlotLine, at_ms: number, context: PlotContext): number {
   const { values, times_ms = context.window.times_ms } = recorded(line, context);
   return values[indexAt(times_ms, at_ms, context.window.gap_ms)] ?? NaN;
+}
+
+/** The value that a line had in the span it is compared with; NaN where there is none. */
+export function earlierValue({ series }: PlotLine, at_ms: number, { compared, window }: PlotContext): number {
+  return compared?.values(series)[indexAt(compared.times_ms, at_ms, window.gap_ms)] ?? NaN;
 }
 
 /** The value of a line at the moment that is shown; NaN where there is none. */

@@ -166,8 +166,9 @@ describe('the charts of a dashboard', () => {
   });
 });
 
+const HOUR = 3_600_000;
+
 describe('the past', () => {
-  const HOUR = 3_600_000;
   const DAYS = 24 * 60;
 
   /** Charts of the power over so many minutes, as the server answers them. */
@@ -238,6 +239,56 @@ describe('the past', () => {
     const request = vi.fn<Request>();
     shown(1, 'charts=power&span=5', request);
     expect(request).not.toHaveBeenCalled();
+  });
+});
+
+describe('a comparison', () => {
+  const spans = vi.fn<Request>((path) => {
+    const query = new URL(path, 'http://x/').searchParams;
+    const [from_ms, to_ms] = [Number(query.get('from_ms')), Number(query.get('to_ms'))];
+    // Yesterday it drew half as much.
+    const watts = Array<number>(12).fill(to_ms < NOW - HOUR ? 200 : 400);
+    return Promise.resolve(
+      Response.json(historySpan({ from_ms, to_ms, resolution_ms: (to_ms - from_ms) / 12 }, watts)),
+    );
+  });
+  const cells = (element: HTMLElement, row: string): string[] => {
+    const found = [...element.querySelectorAll('.gpumon-comparison tbody tr')].find((one) =>
+      one.textContent.startsWith(row),
+    );
+    return [...(found?.querySelectorAll('td') ?? [])].map(({ textContent }) => textContent.replaceAll('\u00a0', ' '));
+  };
+
+  it('asks for the earlier span, and says how far the one shown is from it', async () => {
+    const { element, address, render } = shown(1, 'charts=power', spans);
+    const menu = [...element.querySelectorAll<HTMLDetailsElement>('.gpumon-menu')].find((one) =>
+      one.textContent.startsWith('Compare'),
+    );
+    [...(menu?.querySelectorAll('button') ?? [])]
+      .find(({ textContent }) => textContent.startsWith('1\u00a0d'))
+      ?.click();
+    expect(address()).toBe('charts=power&compare=86400000');
+    await vi.waitFor(() => {
+      render();
+      expect(cells(element, 'Power, mean')).toEqual(['400 W', '200 W', '+100 %']);
+    });
+    expect(cells(element, 'Energy')).toEqual(['–', '–', '']);
+    const asked = spans.mock.calls.map(([path]) => Number(new URL(path, 'http://x/').searchParams.get('to_ms')));
+    expect(asked.some((to_ms) => to_ms > NOW - HOUR) && asked.some((to_ms) => to_ms < NOW - 23 * HOUR)).toBe(true);
+  });
+
+  it('comes back with its address, and ends', async () => {
+    const { element, address, render } = shown(1, 'charts=power&compare=3600000', spans);
+    const labels = [...element.querySelectorAll('.gpumon-menu summary')].map(({ textContent }) => textContent);
+    expect(labels).toContain('Compared: 1\u00a0h earlier');
+    await vi.waitFor(() => {
+      render();
+      expect(element.querySelector('.gpumon-comparison')).not.toBeNull();
+    });
+    [...element.querySelectorAll('button')].find(({ textContent }) => textContent === 'No comparison')?.click();
+    expect(address()).toBe('charts=power');
+    render();
+    expect(element.querySelector('.gpumon-comparison')?.closest<HTMLElement>('[hidden]')).not.toBeNull();
   });
 });
 

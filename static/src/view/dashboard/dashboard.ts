@@ -2,6 +2,9 @@
 
 import type { TimeWindow } from '../../chart/content';
 import { h, KeyedRows, setAttribute } from '../../lib/dom';
+import { remembered } from '../../lib/remembered';
+import type { SeriesSource } from '../../lib/timeline';
+import { recorded } from '../../model/cell-log';
 import { chartsOf, isApart, placed, stepped } from '../../model/dashboard/arrange';
 import { conditionSpans } from '../../model/dashboard/condition-spans';
 import { uncharted } from '../../model/dashboard/kinds';
@@ -71,6 +74,7 @@ export class Dashboard extends StoreView {
   private readonly holders = new PastHolders();
   private readonly past: PastSource;
   private readonly cells: CellTable;
+  private readonly recorded = remembered(recorded);
   private state: DashboardState;
   private traced = false;
   /** The readings that were asked for besides the usual; `null` before the first time. */
@@ -112,6 +116,7 @@ export class Dashboard extends StoreView {
     });
     this.cells = new CellTable(options.invalidate, options.notebooks);
     this.element.append(this.header.element, this.bar.element, this.notice.element, this.past.note);
+    this.element.append(this.past.figures);
     this.element.append(this.list, this.cells.element, this.machineList);
     this.element.addEventListener('keydown', (event) => this.onKey(event));
     this.bar.element.addEventListener('click', ({ detail, target }) => {
@@ -143,7 +148,9 @@ export class Dashboard extends StoreView {
     this.holders.prune(store.timeline.times_ms[0] ?? now_ms);
     const holders = this.holders.since(from_ms, now_ms);
     const all = store.sample === null ? [] : sectionsOf({ state, gpus, sample: store.sample, holders });
-    const known = this.past.known(state, now_ms, metricsOf(all), this.chartWidth());
+    const metrics = metricsOf(all);
+    const known = this.past.known(state, now_ms, metrics, this.chartWidth());
+    const compared = this.past.compared(state, now_ms, metrics, chosen, this.chartWidth());
     // Who held the memory is known of the last minutes alone.
     const sections = known === null ? all : withStacks(all, known.knows);
     this.shown = known;
@@ -158,7 +165,8 @@ export class Dashboard extends StoreView {
       mean_ms: known === null ? 0 : meanTime(known, this.cursor.at_ms),
       // The driver's own records are of the last minutes.
       traces: known === null ? store.traces : NO_TRACES,
-      window: { ...store.window(from_ms, to_ms), ...(known !== null && windowOf(known)) },
+      window: withRevisionOf(compared, { ...store.window(from_ms, to_ms), ...(known !== null && windowOf(known)) }),
+      compared,
       palette,
       freshness: { now_ms, stale: !isFresh(status) },
       at_ms: this.cursor.at_ms ?? (isPaused(state) ? to_ms : null),
@@ -172,9 +180,10 @@ export class Dashboard extends StoreView {
     ];
     this.sections.update(ofGpus, (view, section) => view.update(section, context));
     this.machine.update(ofMachine, (view, section) => view.update(section, context));
-    const { executions } = store.cells;
-    this.cells.update(executions, new Set(chosen.map(({ index }) => index)));
     const events = known?.events ?? store.events;
+    const { executions: own } = store.cells;
+    const executions = [...this.recorded(events, own), ...own];
+    this.cells.update(executions, new Set(chosen.map(({ index }) => index)));
     const markers = this.markers(events, palette);
     const annotations = new AnnotationSet(
       bandsOf(executions, palette, holders, now_ms, runBands(events, palette, now_ms)),
@@ -304,6 +313,11 @@ export class Dashboard extends StoreView {
 /** The time that a value there is the mean of; what was received since is read as it came. */
 function meanTime({ areMeans, answer }: Known, at_ms: number | null): number {
   return areMeans && at_ms !== null && at_ms <= answer.to_ms ? answer.resolution_ms : 0;
+}
+
+/** Charts are drawn anew where more became known of what they are compared with. */
+function withRevisionOf(compared: SeriesSource | null, window: TimeWindow): TimeWindow {
+  return compared === null ? window : { ...window, revision: `${window.revision} ${compared.revision}` };
 }
 
 function windowOf({ source, gap_ms }: Known): Pick<TimeWindow, 'times_ms' | 'revision' | 'gap_ms'> {

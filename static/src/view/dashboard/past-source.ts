@@ -4,9 +4,12 @@ import { h, setShown } from '../../lib/dom';
 import { isUnbroken } from '../../lib/timeline';
 import { isPaused, rangeOf, type DashboardState } from '../../model/dashboard/state';
 import type { Known, Past } from '../../model/history/past';
+import type { GpuState } from '../../model/gpu';
+import type { SeriesSource } from '../../lib/timeline';
 import type { Request } from '../../model/request';
 import type { Store } from '../../model/store';
 import { failedPart, part } from '../part';
+import type { Comparison } from './comparison';
 import type { PastNote } from './past-note';
 
 /** As much as the stream tells as it was sampled. */
@@ -25,6 +28,9 @@ export interface PastListener {
 export class PastSource {
   /** Says how far back the past is known; empty until it is needed. */
   readonly note = h('div', { role: 'status' });
+  /** Says how what is shown differs from what it is compared with; empty until that is asked for. */
+  readonly figures = h('div');
+  private comparison: Comparison | null = null;
   private past: Past | null = null;
   private view: PastNote | null = null;
   private isRequested = false;
@@ -48,19 +54,35 @@ export class PastSource {
     if (!isNeeded) {
       return null;
     }
-    if (!this.isRequested) {
-      this.isRequested = true;
-      void this.load(this.request);
-    }
+    this.begin(this.request);
     const [from_ms, to_ms] = rangeOf(state, now_ms);
-    const points = Math.ceil((width || USUAL_WIDTH) / POINT_PX);
+    const points = pointsOf(width);
     const known = this.past?.known({ from_ms, to_ms, points, metrics }) ?? null;
     const problem = this.past?.problem ?? null;
     this.view?.update({ from_ms, to_ms, now_ms, answer: known?.answer ?? null, problem });
     return known;
   }
 
+  /** The lines of the span that what is shown is compared with; `null` where that is none, or nothing is known of it yet. */
+  compared(
+    state: DashboardState,
+    now_ms: number,
+    metrics: readonly string[],
+    gpus: readonly GpuState[],
+    width: number,
+  ): SeriesSource | null {
+    const by_ms = state.compared_ms;
+    setShown(this.figures, by_ms !== null);
+    if (by_ms === null || this.request === undefined) {
+      return null;
+    }
+    this.begin(this.request);
+    const [from_ms, to_ms] = rangeOf(state, now_ms);
+    return this.comparison?.update({ from_ms, to_ms, now_ms, by_ms, points: pointsOf(width), metrics, gpus }) ?? null;
+  }
+
   dispose(): void {
+    this.comparison?.dispose();
     this.past?.dispose();
     this.past = null;
     this.isOver = true;
@@ -74,6 +96,13 @@ export class PastSource {
     return to_ms - from_ms > STREAMED_MS || !isStreamed || !isUnbroken(timeline.times_ms, from_ms, to_ms, gap_ms);
   }
 
+  private begin(request: Request): void {
+    if (!this.isRequested) {
+      this.isRequested = true;
+      void this.load(request);
+    }
+  }
+
   private async load(request: Request): Promise<void> {
     const { store, listener } = this;
     try {
@@ -81,7 +110,10 @@ export class PastSource {
       if (this.isOver) {
         return;
       }
-      this.past = new loaded.Past({ request, store, onChange: listener.invalidate });
+      const options = { request, store, onChange: listener.invalidate };
+      this.past = new loaded.Past(options);
+      this.comparison = new loaded.Comparison(options);
+      this.figures.append(this.comparison.element);
       this.view = new loaded.PastNote(listener.onAll);
       this.note.append(this.view.element);
     } catch (error) {
@@ -89,4 +121,8 @@ export class PastSource {
     }
     listener.invalidate();
   }
+}
+
+function pointsOf(width: number): number {
+  return Math.ceil((width || USUAL_WIDTH) / POINT_PX);
 }

@@ -14,7 +14,7 @@ import { part } from '../part';
 import { Visibility } from '../visibility';
 import { notesAt, type Annotations } from './annotations';
 import { addGestures, type GestureListener } from './gestures';
-import { pastRange, recorded, shownValue, type PlotContext } from './context';
+import { earlierValue, pastRange, recorded, shownValue, type PlotContext } from './context';
 import { Legend, type LegendListener } from './legend';
 import type { CopyFormat } from './plot-copy';
 import { plotMenu, type PlotAction } from './plot-menu';
@@ -23,6 +23,8 @@ import { TOOLTIP_PX, WIDE_TOOLTIP_PX, type Tooltip } from './tooltip';
 
 /** More values than so are not read. */
 const MOST_ROWS = 10;
+/** The strokes of lines that are compared with. */
+const EARLIER_DASH = [1.5, 3.5];
 /** Within this distance a line is pointed at. */
 const NEAR_PX = 12;
 
@@ -128,7 +130,7 @@ export class PlotView {
           faint: this.pointed !== null && this.pointed !== line.id,
           strong: line.id === near,
         }));
-    const lines = drawn(plot.lines);
+    const lines = [...this.earlier(plot, context), ...drawn(plot.lines)];
     const stack = drawn(plot.stack);
     const fitted = context.fitted ? fittedAxis(unit, stack.length > 0, lines, window) : null;
     const zoomed = context.axes[plot.id] ?? fitted;
@@ -148,6 +150,23 @@ export class PlotView {
       ...annotations,
       at_ms: this.cursor.at_ms,
     });
+  }
+
+  /** The same lines in the span that they are compared with. */
+  private earlier({ lines }: Plot, { compared, hidden, palette }: PlotContext): ChartLine[] {
+    if (compared === null) {
+      return [];
+    }
+    return lines
+      .filter(({ id }) => !hidden.has(id))
+      .map(({ id, series, color }) => ({
+        id: `${id} earlier`,
+        values: compared.values(series),
+        times_ms: compared.times_ms,
+        color: colorOf(palette, color),
+        dash: EARLIER_DASH,
+        faint: this.pointed !== null && this.pointed !== id,
+      }));
   }
 
   /** It was scrolled into view, or out of it. */
@@ -228,8 +247,14 @@ export class PlotView {
     const at = chart.valueAt(pointer.clientY);
     const near = at === null || lines.length < 2 ? null : nearestLine(lines, at.value, NEAR_PX * at.pixel);
     const { rows, more } = tooltipValues([...lines, ...plot.stack.filter(isShown).map(valued)], near, MOST_ROWS);
-    const ranges = rows.map((line) => pastRange(line, at_ms, context));
-    const areRanges = ranges.some((range) => range !== null);
+    const ranges = rows.map((line) => rangeText(plot.unit, pastRange(line, at_ms, context)));
+    if (context.compared !== null) {
+      rows.forEach((line, i) => {
+        const earlier = earlierValue(line, at_ms, context);
+        ranges[i] = Number.isNaN(earlier) ? '' : trans.__('earlier: %1', plot.unit.text(earlier));
+      });
+    }
+    const areRanges = ranges.some((range) => range !== '');
     const toLeft = x_px + (areRanges ? WIDE_TOOLTIP_PX : TOOLTIP_PX) > pointer.space_px;
     this.tooltip.show(
       host,
@@ -241,7 +266,7 @@ export class PlotView {
         color: colorOf(context.palette, color),
         paint: color,
         text: plot.unit.text(value),
-        range: rangeText(plot.unit, ranges[i] ?? null),
+        range: ranges[i] ?? '',
         near: id === near,
       })),
       more,

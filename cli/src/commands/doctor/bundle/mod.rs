@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 
 use self::scrub::{Kind, Scrubber, keys};
 use super::{driver::Driver, machine::Machine, report::Report, server::Response};
-use crate::{commands::show, exit::Failure, local::NoServer, table::style::plain, top::settings};
+use crate::{commands::show, exit::Failure, local::NoServer, table::style::plain};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct BundleArgs {
@@ -51,8 +51,10 @@ pub(super) struct Collected<'a> {
     pub(super) driver: &'a Driver,
     pub(super) server: &'a Result<Response, NoServer>,
     pub(super) report: Report,
-    /// Those that were typed.
+    /// Those that were typed, and those of settings files.
     pub(super) paths: Vec<PathBuf>,
+    /// What settings files set, without what somebody made up.
+    pub(super) settings: Option<String>,
 }
 
 impl BundleArgs {
@@ -106,7 +108,7 @@ impl BundleArgs {
 
 /// The files, without what identifies anybody, and how much of that there was.
 fn files(collected: Collected<'_>, environment: &BTreeMap<String, String>) -> (Vec<File>, BTreeMap<Kind, usize>) {
-    let Collected { machine, driver, server, report, paths } = collected;
+    let Collected { machine, driver, server, report, paths, settings } = collected;
     let mut scrubber = Scrubber::default();
     environment::learn(&mut scrubber, machine, environment, &paths);
     let messages = kernel_messages::read(machine).unwrap_or_else(|why| vec![why]);
@@ -132,7 +134,7 @@ fn files(collected: Collected<'_>, environment: &BTreeMap<String, String>) -> (V
         File { name: "kernel-log.txt", text: lines(messages) },
         File { name: "environment.txt", text: lines(environment::reported(environment)) },
     ];
-    files.extend(settings::effective().map(|text| File { name: "top.toml", text }));
+    files.extend(settings.map(|text| File { name: "config.toml", text }));
     (files, scrubber.counts())
 }
 
@@ -213,6 +215,7 @@ mod tests {
             server: &server::ask(&ServerArgs::from_arg_matches(&nowhere).unwrap()),
             report: Report::new(vec![finding], Readings::default()),
             paths: Vec::new(),
+            settings: Some("top.theme = \"light\"\n".to_owned()),
         };
         let (files, counts) = files(collected, &environment);
         let file = |name| &files.iter().find(|file| file.name == name).unwrap().text;
@@ -225,6 +228,7 @@ mod tests {
         );
         assert_eq!(*file("environment.txt"), "CUDA_VISIBLE_DEVICES=GPU-id-1\nNVIDIA_API_KEY is set\n");
         assert!(file("doctor.txt").contains("no path-2of  user-1"), "{}", file("doctor.txt"));
+        assert!(file("config.toml").contains("light"));
         assert!(file("doctor.json").contains("ask program-1"));
         assert!(file("server.json").contains("path-1") && file("sample.json").contains("10 s"));
         assert_eq!(counts[&Kind::Id], 1);

@@ -193,13 +193,13 @@ fn settings_are_saved_on_request_alone() {
     let (mut app, _waiting) = app(1);
     press(&mut app, "W");
     assert!(last(&mut app).contains("no place for settings"));
-    app.file = Some(File::usual(&path).0);
+    app.file = Some(path.clone());
     press(&mut app, "tC");
     assert!(!path.exists());
     press(&mut app, "W");
     assert!(last(&mut app).contains("saved in"), "{}", last(&mut app));
-    let saved = Settings::of(&File::named(&path).unwrap()).0;
-    assert_eq!((saved.tree, saved.theme), (true, ThemeName::Light));
+    let saved = std::fs::read_to_string(&path).unwrap();
+    assert!(saved.starts_with("[top]\ntheme = \"light\"\n") && saved.contains("\ntree = true\n"), "{saved}");
     std::fs::remove_file(path).unwrap();
 }
 
@@ -370,10 +370,10 @@ fn the_wheel_scrolls_without_selecting() {
 #[test]
 fn setup_shows_its_effect_at_once_and_saves_on_request() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("top.toml");
-    std::fs::write(&path, "# mine\ncolumns = [\"pid\", \"what\"] # two\nodd = 1\n").unwrap();
+    let path = folder.path().join("config.toml");
+    std::fs::write(&path, "# mine\n[top]\ncolumns = [\"pid\", \"what\"] # two\nodd = 1\n").unwrap();
     let (mut app, _waiting) = app(4);
-    app.file = Some(File::usual(&path).0);
+    app.file = Some(path.clone());
     code(&mut app, KeyCode::F(2));
     let drawn = lines(&mut app, 80, 24);
     let cut = |line: &String| line.chars().skip(10).take(60).collect::<String>();
@@ -401,13 +401,16 @@ fn setup_shows_its_effect_at_once_and_saves_on_request() {
     press(&mut app, "W");
     assert!(last(&mut app).contains("saved in"), "{}", last(&mut app));
     let text = std::fs::read_to_string(&path).unwrap();
-    assert!(text.starts_with("# mine\ncolumns = [\"pid\", \"user\"") && text.contains("] # two\nodd = 1\n"), "{text}");
-    assert!(text.contains("interval_ms = 5000"), "{text}");
+    assert!(
+        text.starts_with("# mine\n[top]\ncolumns = [\"pid\", \"user\"") && text.contains("] # two\nodd = 1\n"),
+        "{text}"
+    );
+    assert!(text.contains("interval-ms = 5000"), "{text}");
     code(&mut app, KeyCode::Esc);
     assert!(app.dialog.is_none());
     // Where nothing can be written it says what to do.
-    app.file = Some(File::usual(std::path::Path::new("/proc/gpumon/top.toml")).0);
+    app.file = Some("/proc/gpumon/config.toml".into());
     press(&mut app, "W");
-    assert!(last(&mut app).contains("not saved in /proc/gpumon/top.toml"), "{}", last(&mut app));
+    assert!(last(&mut app).contains("not saved in /proc/gpumon/config.toml"), "{}", last(&mut app));
     assert!(last(&mut app).contains("choose another file with --config"), "{}", last(&mut app));
 }

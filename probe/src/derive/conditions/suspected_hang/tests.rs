@@ -4,7 +4,7 @@ use super::{
 };
 use crate::{
     derive::examples::{self, GIB},
-    model::{Absence, Ancestor, Owner, Reading, SlurmJob},
+    model::{Absence, Ancestor, Container, ContainerRuntime, Owner, Reading, SlurmJob},
     vendor::sim::{Scenario, World},
 };
 
@@ -189,6 +189,28 @@ fn a_gpu_that_waits_for_one_of_its_job_that_works_is_given_ten_minutes() {
     assert_eq!(timeline.take_events(), []);
     timeline.show(10, rank);
     assert_eq!(timeline.take_events(), [event(601, "+suspected_hang")]);
+}
+
+/// One shell started two programs, or both are in one container.
+#[test]
+fn a_program_that_is_no_part_of_the_job_neither_delays_it_nor_is_named() {
+    let program = |pid, name: &str, container: Option<&str>| {
+        let container =
+            container.map(|id| Container { runtime: ContainerRuntime::Docker, id: id.to_owned(), name: None });
+        let parents = vec![Ancestor { pid: 1000, name: "bash".into() }];
+        let owner = Reading::Now(Owner { container, parents, ..Owner::default() });
+        Process { name: Reading::Now(name.to_owned()), owner, ..examples::process(pid, GIB) }
+    };
+    for container in [None, Some("c0ffee")] {
+        let mut timeline = TestTimeline::new();
+        timeline.others = vec![gpu(1, program(8, "other.py", container), works)];
+        timeline.show(150, |sample| {
+            hangs_without_gpm(sample);
+            sample.processes = Reading::Now(vec![program(7, "train.py", container)]);
+        });
+        assert_eq!(timeline.take_events(), [event(121, "+suspected_hang")], "{container:?}");
+        assert!(timeline.only().text.ends_with("nothing moves."), "{}", timeline.only().text);
+    }
 }
 
 #[test]

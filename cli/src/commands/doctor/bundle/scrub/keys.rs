@@ -62,7 +62,7 @@ fn place_of(key: &str, outer: Place, object: &Map<String, Value>) -> Place {
     match key {
         "user" => Place::Named(Kind::User),
         "hostname" => Place::Named(Kind::Host),
-        "uuid" | "cluster_uuid" | "kernel_id" | "uid" | "id" | "namespace" | "pod" | "container" => {
+        "uuid" | "cluster_uuid" | "kernel_id" | "cell_id" | "uid" | "id" | "namespace" | "pod" | "container" => {
             Place::Named(Kind::Id)
         }
         "serial" => Place::Named(Kind::Serial),
@@ -76,6 +76,7 @@ fn place_of(key: &str, outer: Place, object: &Map<String, Value>) -> Place {
         "name" if object.contains_key("uid") || object.contains_key("runtime") => Place::Named(Kind::Id),
         // Not the way from GPU to GPU.
         "path" if object.contains_key("kernel_id") => Place::Named(Kind::Notebook),
+        "notebook" => Place::Named(Kind::Notebook),
         "text" if is("what", &["mark"]) || is("condition", &NAMING) => Place::Named(Kind::Text),
         _ if WORDS.split(' ').any(|word| word == key) => Place::Word,
         // Below the key of words, keys say what each is of.

@@ -1,0 +1,111 @@
+//! What a hang-up has read anew: settings files and alert rules.
+
+use std::{ffi::OsString, path::PathBuf};
+
+use clap::{ArgMatches, CommandFactory, FromArgMatches as _};
+use gpumon_server::Live;
+use tokio::sync::watch;
+
+use super::ServeArgs;
+use crate::{
+    args::Args,
+    commands::Command,
+    config::{self, Key, Keys, Refusal, Resolved},
+};
+
+/// Keys that hold at once; all others do so with the next start.
+const LIVE: [&str; 5] = ["interval-ms", "data-size", "metrics-processes", "allow-runs", "alerts"];
+
+pub(in crate::commands) struct Reload {
+    /// What all is said by when the server started, and what holds now.
+    start: ArgMatches,
+    now: ArgMatches,
+    live: watch::Sender<Live>,
+    alerts: watch::Sender<Option<PathBuf>>,
+    config: Option<PathBuf>,
+}
+
+impl Reload {
+    /// It changes what these receivers see. `resolved` is what the server was started with.
+    pub(super) fn new(
+        args: &ServeArgs,
+        resolved: &Resolved,
+    ) -> (Self, watch::Receiver<Live>, watch::Receiver<Option<PathBuf>>) {
+        let (live, live_changes) = watch::channel(args.live());
+        let (alerts, alert_changes) = watch::channel(args.alert_file());
+        let start = resolved.matches.clone();
+        let config = resolved.config().map(PathBuf::from);
+        (Self { now: start.clone(), start, live, alerts, config }, live_changes, alert_changes)
+    }
+
+    /// Whether there is a file that could say something else now.
+    pub(super) fn has_files(&self) -> bool {
+        self.alerts.borrow().is_some() || !config::is_without_files(self.config.as_deref())
+    }
+
+    /// Where files are wrong, all stays as it is.
+    pub(super) fn read_anew(&mut self) {
+        let words: Vec<OsString> = std::env::args_os().collect();
+        let read = config::resolve(&Args::command(), &words)
+            .and_then(|read| Ok((Args::from_arg_matches(&read.matches).map_err(Refusal::Arguments)?, read.matches)));
+        match read {
+            Ok((Args { command: Some(Command::Serve(args)), .. }, matches)) => self.apply(&args, matches),
+            Ok(_) => {}
+            Err(Refusal::Settings(mistakes)) => {
+                for mistake in mistakes {
+                    tracing::error!("settings not read anew, those before hold: {mistake}");
+                }
+            }
+            Err(Refusal::Arguments(error)) => {
+                let text = error.to_string();
+                let why = text.lines().next().unwrap_or_default();
+                tracing::error!("settings not read anew, those before hold: {why}");
+            }
+        }
+    }
+
+    fn apply(&mut self, args: &ServeArgs, matches: ArgMatches) {
+        let keys = Keys::new();
+        let own: Vec<&Key> = keys.iter().filter(|key| key.table.is_none_or(|table| table == "serve")).collect();
+        let (at_once, later): (Vec<&Key>, Vec<&Key>) = own.into_iter().partition(|key| LIVE.contains(&key.name()));
+        let changed = options(at_once.into_iter().filter(|key| differs(key, &self.now, &matches)));
+        let waiting = options(later.into_iter().filter(|key| differs(key, &self.start, &matches)));
+        self.live.send_if_modified(|live| std::mem::replace(live, args.live()) != args.live());
+        let file = args.alert_file();
+        if file.is_some() || *self.alerts.borrow() != file {
+            self.alerts.send_replace(file);
+        }
+        self.now = matches;
+        let changed = if changed.is_empty() { "nothing changed".to_owned() } else { format!("{changed} changed") };
+        tracing::info!("settings read anew: {changed}");
+        if !waiting.is_empty() {
+            tracing::warn!("settings that change with the next start: {waiting}");
+        }
+    }
+}
+
+fn options<'a>(keys: impl Iterator<Item = &'a Key>) -> String {
+    keys.map(|key| format!("--{}", key.name())).collect::<Vec<_>>().join(", ")
+}
+
+fn differs(key: &Key, before: &ArgMatches, after: &ArgMatches) -> bool {
+    let raw = |matches: &ArgMatches| -> Vec<OsString> {
+        let of_command = matches.subcommand().map_or(matches, |(_, inner)| inner);
+        let values = of_command.try_get_raw(key.arg.get_id().as_str()).ok().flatten();
+        values.into_iter().flatten().map(ToOwned::to_owned).collect()
+    };
+    raw(before) != raw(after)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_changes_at_once_are_keys_of_the_server() {
+        let keys = Keys::new();
+        for name in LIVE {
+            assert!(keys.get(Some("serve"), name).is_some(), "{name}");
+        }
+    }
+}

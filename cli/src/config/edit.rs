@@ -1,0 +1,101 @@
+//! Values that are written into a table of a file, of which nothing else changes: comments, order, empty lines and keys
+//! that nobody knows.
+
+use std::{
+    fs,
+    io::{self, Write},
+    ops::Range,
+    path::Path,
+};
+
+use toml::de::{DeTable, DeValue};
+
+use super::files;
+
+/// Writes these keys and values below `[table]`; the file and its folder are made where they are not there.
+pub(crate) fn write_table(path: &Path, table: &str, values: &[(&str, String)]) -> io::Result<()> {
+    let text = match files::read(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+        Err(error) => return Err(error),
+    };
+    let text = edited(&text, table, values).map_err(io::Error::other)?;
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    // A link is followed, so that settings kept elsewhere stay there.
+    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let beside = path.with_extension(format!("toml.{}", std::process::id()));
+    let written = fs::File::create(&beside).and_then(|mut file| {
+        if let Ok(before) = fs::metadata(&path) {
+            file.set_permissions(before.permissions())?;
+        }
+        file.write_all(text.as_bytes())?;
+        file.sync_all()
+    });
+    written.and_then(|()| fs::rename(&beside, &path)).inspect_err(|_| drop(fs::remove_file(&beside)))
+}
+
+pub(super) fn edited(text: &str, table: &str, values: &[(&str, String)]) -> Result<String, String> {
+    let parsed = DeTable::parse(text).map_err(|error| {
+        let line = error.span().map_or(1, |span| line_of(text, span.start));
+        format!("line {line}: {}", error.message().lines().next().unwrap_or("not TOML"))
+    })?;
+    let known = parsed.get_ref().iter().find(|(name, _)| name.get_ref() == table);
+    let newline = if text.contains("\r\n") { "\r\n" } else { "\n" };
+    let lines = |new: &[(&str, &str)]| {
+        let lines = new.iter().flat_map(|(key, value)| [*key, " = ", *value, newline]);
+        lines.collect::<String>()
+    };
+    let mut edited = text.to_owned();
+    let Some((name, values_there)) = known else {
+        if !edited.is_empty() {
+            edited += if edited.ends_with('\n') { newline } else { "\n\n" };
+        }
+        let all: Vec<_> = values.iter().map(|(key, value)| (*key, value.as_str())).collect();
+        return Ok(format!("{edited}[{table}]{newline}{}", lines(&all)));
+    };
+    let DeValue::Table(there) = values_there.get_ref() else { return Err(format!("`{table}` is not a table")) };
+    if !text[line_start(text, name.span().start)..].trim_start().starts_with('[') {
+        return Err(format!(
+            "line {}: write `{table}` as a table, below a line [{table}]",
+            line_of(text, name.span().start)
+        ));
+    }
+    let mut places: Vec<(Range<usize>, &str)> = Vec::new();
+    let mut new = Vec::new();
+    for (key, value) in values {
+        match there.iter().find(|(name, _)| name.get_ref() == key) {
+            Some((_, before)) => places.push((before.span(), value)),
+            None => new.push((*key, value.as_str())),
+        }
+    }
+    // New ones stand behind the last one, and no further table is between them.
+    let own = there.iter().filter(|(_, value)| {
+        !matches!(value.get_ref(), DeValue::Table(_) | DeValue::Array(_)) || !is_heading(text, value.span().start)
+    });
+    let last = own.map(|(_, value)| value.span().end).max().unwrap_or(name.span().end);
+    let end = text[last..].find('\n').map_or(text.len(), |end| last + end + 1);
+    let gap = if text[..end].ends_with('\n') { "" } else { newline };
+    if !new.is_empty() {
+        edited.insert_str(end, &(gap.to_owned() + &lines(&new)));
+    }
+    places.sort_by_key(|(place, _)| place.start);
+    for (place, value) in places.into_iter().rev() {
+        edited.replace_range(place, value);
+    }
+    Ok(edited)
+}
+
+fn line_start(text: &str, place: usize) -> usize {
+    text[..place].rfind('\n').map_or(0, |end| end + 1)
+}
+
+fn line_of(text: &str, place: usize) -> usize {
+    text.get(..place).map_or(1, |before| before.matches('\n').count() + 1)
+}
+
+/// Whether a table begins in this line.
+fn is_heading(text: &str, place: usize) -> bool {
+    text[line_start(text, place)..].trim_start().starts_with('[')
+}

@@ -1,0 +1,198 @@
+//! What can still be read of a damaged file goes into the one that was begun in its place.
+//!
+//! Rows are read by their numbers, which needs no index. Behind a page that cannot be read it goes on with the next one
+//! that can: the distance doubles until there is one, and what lies between is read from its other end.
+
+use std::{
+    collections::HashMap,
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use rusqlite::{Connection, ErrorCode, OpenFlags, params_from_iter, types::Value};
+
+use super::{
+    Database,
+    schema::{columns_in, tables},
+};
+
+/// So many rows are read at once.
+const ROWS: usize = 200;
+
+/// How long it may take in all.
+const MOST: Duration = Duration::from_mins(10);
+
+/// The way through the tables of a damaged file.
+#[derive(Debug)]
+pub(crate) struct Salvage {
+    source: Connection,
+    tables: Vec<String>,
+    at: Place,
+    /// The number of each of its devices in the new file.
+    devices: HashMap<i64, i64>,
+    /// When the damage was found.
+    begun_ms: u64,
+    give_up_at: Instant,
+}
+
+/// How far it has come.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    table: usize,
+    /// The number of the last row that was read, or could not be.
+    row: i64,
+    /// How many rows have been added.
+    added: usize,
+}
+
+/// What is read of a table at once.
+struct Part {
+    rows: Vec<Vec<Value>>,
+    /// Up to which row; `None` where there are no more.
+    until: Option<i64>,
+}
+
+impl Salvage {
+    /// Of the file at this path; `None` where not even its tables can be told.
+    pub(crate) fn new(path: &Path, begun_ms: u64) -> Option<Self> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let source = Connection::open_with_flags(path, flags).ok()?;
+        source.busy_timeout(Duration::from_secs(1)).ok()?;
+        // What is no row is noticed, and not taken for one.
+        source.pragma_update_and_check(None, "cell_size_check", 1, |_| Ok(())).ok();
+        let is_there = |table: &String| columns_in(&source, table).is_ok_and(|columns| !columns.is_empty());
+        let tables: Vec<_> = tables().filter(is_there).collect();
+        let at = Place { table: 0, row: i64::MIN, added: 0 };
+        let is_some = !tables.is_empty();
+        let devices = HashMap::new();
+        is_some.then_some(Self { source, tables, at, devices, begun_ms, give_up_at: Instant::now() + MOST })
+    }
+
+    /// When the damage was found.
+    pub(crate) fn begun_ms(&self) -> u64 {
+        self.begun_ms
+    }
+
+    /// Adds what it can within a time; how many rows it has added in all, once there is nothing more.
+    ///
+    /// # Errors
+    /// Where nothing can be written. What could not be is tried again.
+    pub(crate) fn step(&mut self, database: &Database, time: Duration) -> Result<Option<usize>, rusqlite::Error> {
+        let (before, until) = (self.at, Instant::now() + time);
+        let worked = database.at_once(|database| {
+            while self.at.table < self.tables.len() && Instant::now() < until {
+                self.take_part(database)?;
+            }
+            Ok(())
+        });
+        worked.inspect_err(|_: &rusqlite::Error| self.at = before)?;
+        let is_over = self.at.table == self.tables.len() || Instant::now() > self.give_up_at;
+        Ok(is_over.then_some(self.at.added))
+    }
+
+    fn take_part(&mut self, database: &Database) -> Result<(), rusqlite::Error> {
+        let table = self.tables[self.at.table].clone();
+        let (own, theirs) = (columns_in(&database.connection, &table)?, columns_in(&self.source, &table));
+        let columns: Vec<String> = theirs.unwrap_or_default().intersection(&own).cloned().collect();
+        let Part { rows, until } = self.read(&table, &columns);
+        for row in rows {
+            self.at.added += usize::from(self.add(database, &table, &columns, row)?);
+        }
+        self.at = match until {
+            Some(row) => Place { row, ..self.at },
+            None => Place { table: self.at.table + 1, row: i64::MIN, ..self.at },
+        };
+        Ok(())
+    }
+
+    fn read(&self, table: &str, columns: &[String]) -> Part {
+        let (rows, is_whole) = self.rows(table, columns, self.at.row, i64::MAX, "ASC");
+        let last = rows.last().map_or(self.at.row, |(number, _)| *number);
+        let values = |rows: Vec<(i64, Vec<Value>)>| rows.into_iter().map(|(_, values)| values).collect::<Vec<_>>();
+        if is_whole {
+            let until = (rows.len() == ROWS).then_some(last);
+            return Part { rows: values(rows), until };
+        }
+        let mut rows = values(rows);
+        let Some(next) = self.next_readable(table, last) else { return Part { rows, until: None } };
+        rows.extend(values(self.rows(table, columns, last, next, "DESC").0));
+        // The number of a row can be readable where its values are not.
+        Part { rows, until: Some(if next - 1 > self.at.row { next - 1 } else { next }) }
+    }
+
+    /// The number of a row behind the page that cannot be read.
+    fn next_readable(&self, table: &str, row: i64) -> Option<i64> {
+        let sql = format!("SELECT rowid FROM {table} WHERE rowid >= ?1 ORDER BY rowid LIMIT 1");
+        let mut probe = self.source.prepare(&sql).ok()?;
+        // Numbers are times or counted; none is negative.
+        let (row, mut distance) = (row.max(0), 1_i64);
+        while let Some(from) = row.checked_add(distance) {
+            match probe.query_row([from], |row| row.get(0)) {
+                Ok(next) => return Some(next),
+                Err(rusqlite::Error::QueryReturnedNoRows) => return None,
+                Err(_) => distance = distance.checked_mul(2)?,
+            }
+        }
+        None
+    }
+
+    /// Rows between two numbers, as far as they can be read, and whether they can.
+    fn rows(
+        &self,
+        table: &str,
+        columns: &[String],
+        after: i64,
+        before: i64,
+        order: &str,
+    ) -> (Vec<(i64, Vec<Value>)>, bool) {
+        let names = columns.join(", ");
+        let sql = format!(
+            "SELECT rowid, {names} FROM {table} WHERE rowid > ?1 AND rowid < ?2 ORDER BY rowid {order} LIMIT {ROWS}"
+        );
+        let mut read = Vec::new();
+        let done = self.source.prepare_cached(&sql).and_then(|mut statement| {
+            let mut rows = statement.query([after, before])?;
+            while let Some(row) = rows.next()? {
+                let values = (0..columns.len()).map(|column| row.get(column + 1)).collect::<Result<_, _>>()?;
+                read.push((row.get(0)?, values));
+            }
+            Ok(())
+        });
+        (read, done.is_ok())
+    }
+
+    /// Whether a row was added: what is in the new file already stays as it is there.
+    fn add(
+        &mut self,
+        database: &Database,
+        table: &str,
+        columns: &[String],
+        mut row: Vec<Value>,
+    ) -> Result<bool, rusqlite::Error> {
+        let place = |name: &str| columns.iter().position(|column| column == name);
+        let (mut columns, mut id) = (columns.to_vec(), None);
+        if table == "device" {
+            // Its number may be another's there.
+            let Some(place) = place("id") else { return Ok(false) };
+            columns.remove(place);
+            id = Some(row.remove(place));
+        } else if let Some(place) = place("device") {
+            let Value::Integer(number) = row[place] else { return Ok(false) };
+            let Some(known) = self.devices.get(&number) else { return Ok(false) };
+            row[place] = Value::Integer(*known);
+        }
+        let holders: Vec<_> = (1..=columns.len()).map(|number| format!("?{number}")).collect();
+        let sql = format!("INSERT OR IGNORE INTO {table} ({}) VALUES ({})", columns.join(", "), holders.join(", "));
+        let added = match database.connection.prepare_cached(&sql)?.execute(params_from_iter(&row)) {
+            Ok(added) => added > 0,
+            // Damage that looks like a row.
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::TypeMismatch) => false,
+            Err(error) => return Err(error),
+        };
+        if let (Some(Value::Integer(id)), Some(uuid)) = (id, columns.iter().position(|column| column == "uuid")) {
+            let known = "SELECT id FROM device WHERE uuid = ?1";
+            self.devices.insert(id, database.connection.query_row(known, [&row[uuid]], |row| row.get(0))?);
+        }
+        Ok(added)
+    }
+}

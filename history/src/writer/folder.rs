@@ -1,0 +1,65 @@
+//! The folder of a history, and who may write there.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, Read, Write},
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    path::Path,
+};
+
+use rustix::{
+    fs::{FlockOperation, flock},
+    io::Errno,
+    system::uname,
+};
+
+/// Why a folder cannot be written to.
+pub(super) struct Refusal {
+    pub(super) why: String,
+    /// Whether what is there can be read: not where another machine writes it, since two machines do not share the memory
+    /// in which SQLite keeps what is new.
+    pub(super) is_readable: bool,
+    /// Whether another program writes there.
+    pub(super) is_anothers: bool,
+}
+
+/// Makes the folder for this user alone, and says that this program writes there.
+pub(super) fn lock(folder: &Path) -> Result<File, Refusal> {
+    let refusal = |why: String| Refusal { why, is_readable: true, is_anothers: false };
+    let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    made.map_err(|error| refusal(format!("the directory cannot be made ({error}): name another with --data-dir")))?;
+    let path = folder.join("history.lock");
+    let file = OpenOptions::new().create(true).truncate(false).read(true).write(true).mode(0o600).open(&path);
+    let mut file = file.map_err(|error| {
+        refusal(match error.kind() {
+            io::ErrorKind::ReadOnlyFilesystem => "it is read-only: name another directory with --data-dir".to_owned(),
+            io::ErrorKind::StorageFull => "the disk is full: free some space".to_owned(),
+            _ => format!("{} cannot be opened ({error}): check owner and permissions", path.display()),
+        })
+    })?;
+    let own = uname().nodename().to_string_lossy().into_owned();
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => {
+            // For whoever shares the folder over a network. Without it, nobody reads there meanwhile.
+            let _ = file.set_len(0).and_then(|()| file.write_all(own.as_bytes()));
+            Ok(file)
+        }
+        Err(Errno::WOULDBLOCK) => {
+            let mut other = String::new();
+            let _ = file.read_to_string(&mut other);
+            let is_readable = other == own;
+            let why = if is_readable {
+                "another gpumon writes its history there, which is shown: give each its own --data-dir".to_owned()
+            } else {
+                format!(
+                    "the gpumon of {other} writes its history there: name a directory of this machine with --data-dir"
+                )
+            };
+            Err(Refusal { why, is_readable, is_anothers: true })
+        }
+        Err(error) => Err(refusal(format!(
+            "{} cannot be locked ({error}): name a directory on a local disk with --data-dir",
+            path.display()
+        ))),
+    }
+}

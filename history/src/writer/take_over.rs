@@ -1,0 +1,36 @@
+//! What a second gpumon held while another one wrote: both have read the same GPUs.
+
+use gpumon_probe::model::EventKind;
+
+use super::inbox::Pending;
+use crate::{bucket::BUCKET_MS, database::Database, span::ConditionSpan};
+
+/// Forgets what is on disk already, up to the bucket `newest_ms`. What was the matter then and still is, is known to this
+/// program alone from now on; so are its marks, cells and runs.
+pub(super) fn forget_known(pending: &mut Pending, database: &Database, newest_ms: u64) -> Result<(), rusqlite::Error> {
+    let mut open: Vec<ConditionSpan> = Vec::new();
+    pending.retain(|bucket| {
+        let is_new = bucket.at_ms > newest_ms;
+        for condition in bucket.conditions.iter().filter(|_| !is_new) {
+            open.retain(|known| !known.is_same(condition));
+            open.extend(condition.to_ms.is_none().then(|| condition.clone()));
+        }
+        is_new
+    });
+    database.at_once(|database| open.iter().try_for_each(|condition| database.add_condition(condition)))?;
+    let mut kept = Vec::new();
+    for event in pending.events.drain(..) {
+        let is_own = match &event.what {
+            EventKind::Mark(_) | EventKind::Cell(_) => true,
+            EventKind::RunBegan(run) | EventKind::RunStep(run) | EventKind::RunEnded(run) => {
+                !database.has_run(&run.run)?
+            }
+            _ => false,
+        };
+        if is_own || event.at_ms >= newest_ms + BUCKET_MS {
+            kept.push(event);
+        }
+    }
+    pending.events.extend(kept);
+    Ok(())
+}

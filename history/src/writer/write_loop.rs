@@ -1,0 +1,329 @@
+//! What the thread does.
+
+use std::{
+    fs::File,
+    io,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use gpumon_probe::model::now_ms;
+
+use super::{
+    Restored, Settings, Status,
+    aside::{forget_damaged, move_aside, wal_bytes},
+    folder::{Refusal, lock},
+    inbox::{Inbox, Pending},
+    take_over::forget_known,
+};
+use crate::{
+    bucket::BUCKET_MS,
+    database::{self, Database, DatabaseError, Devices, EVENTS, FILE, Limits, RolledUp, Salvage},
+    grid::Grid,
+    memory::REACH_MS,
+    wanted::Wanted,
+};
+
+const RETRY: Duration = Duration::from_mins(1);
+
+/// How long what is salvaged may hold up what is new, and the pause between two such times.
+const SALVAGE: Duration = Duration::from_millis(200);
+const SALVAGE_PAUSE: Duration = Duration::from_secs(1);
+
+/// A database that is being written.
+struct Open {
+    database: Database,
+    devices: Devices,
+    rolled_up: RolledUp,
+}
+
+/// Why nothing is written.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error("{0}")]
+    Refused(String),
+    #[error(transparent)]
+    Database(#[from] DatabaseError),
+    #[error(transparent)]
+    File(#[from] io::Error),
+}
+
+type Restore = Box<dyn FnOnce(Restored) + Send>;
+
+pub(super) struct WriterThread {
+    settings: Settings,
+    /// The most that it takes on disk, which can be changed.
+    size_bytes: Arc<AtomicU64>,
+    status: Arc<Mutex<Status>>,
+    /// Held for as long as nobody else may write here.
+    lock: Option<File>,
+    open: Option<Open>,
+    is_readable: bool,
+    /// What is left of a damaged file.
+    salvage: Option<(Salvage, String)>,
+    pending: Pending,
+    /// The newest bucket that is known to be on disk, since it was first written to.
+    newest_ms: Option<u64>,
+    /// Whether another program wrote there instead, since then.
+    was_refused: bool,
+    /// When what failed is tried again.
+    retry_at: Option<Instant>,
+    /// Whether somebody who reads the file has found it damaged.
+    is_damaged: bool,
+    /// When old rows are deleted next.
+    forget_at: Instant,
+    /// Gets what was there, of so many milliseconds.
+    restore: Option<(Restore, u64)>,
+    tell: Box<dyn Fn(&str) + Send>,
+}
+
+impl WriterThread {
+    pub(super) fn new(
+        settings: Settings,
+        size_bytes: &Arc<AtomicU64>,
+        status: &Arc<Mutex<Status>>,
+        restore: (Restore, u64),
+        tell: Box<dyn Fn(&str) + Send>,
+    ) -> Self {
+        Self {
+            settings,
+            size_bytes: Arc::clone(size_bytes),
+            status: Arc::clone(status),
+            lock: None,
+            open: None,
+            is_readable: false,
+            salvage: None,
+            pending: Pending::default(),
+            newest_ms: None,
+            was_refused: false,
+            retry_at: None,
+            is_damaged: false,
+            forget_at: Instant::now(),
+            restore: Some(restore),
+            tell,
+        }
+    }
+
+    pub(super) fn run(&mut self, inbox: &Inbox) {
+        self.work();
+        loop {
+            let is_salvaging = self.salvage.is_some() && self.open.is_some();
+            let delivery = inbox.wait(if is_salvaging { SALVAGE_PAUSE } else { RETRY });
+            self.pending.append(delivery.pending);
+            self.is_damaged = delivery.damaged.is_some_and(|inode| self.own_inode() == Some(inode));
+            if delivery.is_last {
+                self.retry_at = None;
+            }
+            self.work();
+            if delivery.is_last {
+                // Closed, the file is whole without the others beside it.
+                self.close();
+                if let Some(done) = delivery.done {
+                    let _ = done.send(());
+                }
+                return;
+            }
+        }
+    }
+
+    /// Writes what there is, unless it has just failed.
+    fn work(&mut self) {
+        if self.retry_at.is_some_and(|at| Instant::now() < at) {
+            return;
+        }
+        let mut done = if self.is_damaged { self.begin_anew() } else { self.open_and_write() };
+        if let Err(Failure::Database(error)) = &done
+            && error.is_corrupt()
+            && self.lock.is_some()
+        {
+            done = self.begin_anew();
+        }
+        if done.is_err() {
+            // What was made in a transaction is forgotten: devices, and how far the tiers had come.
+            self.close();
+        }
+        self.retry_at = done.is_err().then(|| Instant::now() + RETRY);
+        let problem = done.err().map(|failure| self.problem(&failure.to_string()));
+        let told = {
+            let mut status = self.status();
+            status.is_readable = self.is_readable;
+            std::mem::replace(&mut status.problem, problem.clone())
+        };
+        match (&problem, told) {
+            (Some(problem), told) if told.as_ref() != Some(problem) => (self.tell)(problem),
+            (None, Some(_)) => (self.tell)(&format!("history is written to {} again", self.folder())),
+            _ => {}
+        }
+    }
+
+    fn open_and_write(&mut self) -> Result<(), Failure> {
+        self.open()?;
+        self.write()?;
+        self.salvage()
+    }
+
+    /// Puts a damaged file aside and begins a new one.
+    fn begin_anew(&mut self) -> Result<(), Failure> {
+        (self.open, self.is_readable, self.is_damaged) = (None, false, false);
+        self.move_aside()?;
+        self.open_and_write()
+    }
+
+    fn close(&mut self) {
+        (self.open, self.lock) = (None, None);
+    }
+
+    fn own_inode(&self) -> Option<u64> {
+        self.open.as_ref()?.database.inode()
+    }
+
+    fn status(&self) -> MutexGuard<'_, Status> {
+        self.status.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn folder(&self) -> String {
+        self.settings.folder.display().to_string()
+    }
+
+    fn problem(&self, why: &str) -> String {
+        let (folder, hours) = (self.folder(), REACH_MS / 3_600_000);
+        format!(
+            "history is not written to {folder}: {why}. It is kept in memory for {hours} hours; retrying every minute"
+        )
+    }
+
+    /// Makes sure that there is a database, and that it is still the one in the folder.
+    fn open(&mut self) -> Result<(), Failure> {
+        if self.open.is_some() {
+            if self.own_inode().is_some() && self.own_inode() == database::inode(&self.settings.folder) {
+                return Ok(());
+            }
+            self.close();
+            self.is_readable = false;
+        }
+        if self.lock.is_none() {
+            let locked = lock(&self.settings.folder).map_err(|Refusal { why, is_readable, is_anothers }| {
+                self.was_refused |= is_anothers;
+                self.is_readable = is_readable && self.can_read();
+                Failure::Refused(why)
+            });
+            self.lock = Some(locked?);
+        }
+        let opened = self.open_to_write().inspect_err(|_| self.is_readable = self.can_read())?;
+        (self.open, self.is_readable) = (Some(opened), true);
+        Ok(())
+    }
+
+    fn open_to_write(&mut self) -> Result<Open, DatabaseError> {
+        let database = Database::open(&self.settings.folder)?;
+        self.restore(&database)?;
+        let devices = Devices::of(&database)?;
+        let newest_ms = devices.newest_ms().unwrap_or(0);
+        // Read before anything is written: what is damaged is kept as it was.
+        let rolled_up = if self.salvage.is_some() && newest_ms == 0 {
+            RolledUp::beginning_at(self.pending.oldest_ms().unwrap_or_else(now_ms))
+        } else {
+            database.rolled_up()?
+        };
+        let is_others = self.was_refused || self.newest_ms.is_some_and(|known_ms| newest_ms > known_ms);
+        // What this program has left open goes on, whatever the disk did meanwhile.
+        if self.newest_ms.is_none() || is_others {
+            database.end_what_was_left_open()?;
+        }
+        if is_others {
+            forget_known(&mut self.pending, &database, newest_ms)?;
+        }
+        (self.newest_ms, self.was_refused) = (Some(newest_ms), false);
+        Ok(Open { database, devices, rolled_up })
+    }
+
+    /// Whether what is there can be read, although nothing can be written.
+    fn can_read(&mut self) -> bool {
+        Database::open_to_read(&self.settings.folder).is_ok_and(|database| self.restore(&database).is_ok())
+    }
+
+    /// Hands over what the last minutes were, once.
+    fn restore(&mut self, database: &Database) -> Result<(), DatabaseError> {
+        let Some((_, reach_ms)) = self.restore else { return Ok(()) };
+        let now_ms = now_ms();
+        let mut grid = Grid::new(now_ms.saturating_sub(reach_ms), now_ms, BUCKET_MS, Wanted::all());
+        let events = database.events(0, now_ms, EVENTS)?;
+        database.add_to(&mut grid, 0)?;
+        if let Some((restore, _)) = self.restore.take() {
+            restore(Restored { grid, events });
+        }
+        Ok(())
+    }
+
+    fn move_aside(&mut self) -> Result<(), Failure> {
+        let aside = move_aside(&self.settings.folder)?;
+        (self.tell)(&format!("{FILE} in {} was damaged: it is kept as {aside}, and a new one is begun", self.folder()));
+        self.salvage = Salvage::new(&self.settings.folder.join(&aside), now_ms()).map(|salvage| (salvage, aside));
+        Ok(())
+    }
+
+    /// Takes over a little of what a damaged file still has.
+    fn salvage(&mut self) -> Result<(), Failure> {
+        let (Some((salvage, aside)), Some(open)) = (&mut self.salvage, &self.open) else { return Ok(()) };
+        let added = salvage.step(&open.database, SALVAGE).map_err(DatabaseError::from)?;
+        if let Some(added) = added {
+            let again = open.database.roll_up_again(&open.rolled_up, salvage.begun_ms());
+            (self.tell)(&format!("{added} rows of {aside} could be read and are in {FILE} again"));
+            self.salvage = None;
+            again.map_err(DatabaseError::from)?;
+        }
+        Ok(())
+    }
+
+    /// Writes all that waits, the oldest first: what is written is told part by part.
+    fn write(&mut self) -> Result<(), Failure> {
+        loop {
+            let is_due = Instant::now() >= self.forget_at;
+            if self.pending.next_part().is_empty() && self.pending.events.is_empty() && !is_due {
+                return Ok(());
+            }
+            self.write_part(is_due)?;
+        }
+    }
+
+    /// Writes a part, and deletes old rows where that is due.
+    fn write_part(&mut self, is_due: bool) -> Result<(), Failure> {
+        let Some(open) = &mut self.open else { return Ok(()) };
+        let (buckets, events) = (self.pending.part(), &self.pending.events);
+        let newest_ms = buckets.last().map(|bucket| bucket.at_ms + BUCKET_MS);
+        let Settings { folder, .. } = &self.settings;
+        let size_bytes = self.size_bytes.load(Ordering::Relaxed);
+        // Where a reader lets it grow, nothing is lost for that.
+        let wal_bytes = wal_bytes(folder).min(size_bytes / 10);
+        let limits = Limits { size_bytes: size_bytes - wal_bytes };
+        let written: Result<(), rusqlite::Error> = open.database.at_once(|database| {
+            let mut joined = Vec::new();
+            for bucket in buckets {
+                if database.add_bucket(bucket, &mut open.devices)? {
+                    joined.push(bucket.at_ms);
+                }
+            }
+            events.iter().try_for_each(|event| database.add_event(event))?;
+            if let Some(newest_ms) = newest_ms {
+                database.roll_up(&mut open.rolled_up, newest_ms)?;
+                joined.iter().try_for_each(|at_ms| database.roll_up_again(&open.rolled_up, *at_ms))?;
+            }
+            if is_due { database.forget(now_ms(), limits) } else { Ok(()) }
+        });
+        written.map_err(DatabaseError::from)?;
+        self.pending.forget_part();
+        if is_due {
+            self.forget_at = Instant::now() + RETRY;
+            let in_use = self.salvage.as_ref().map(|(_, aside)| &**aside);
+            forget_damaged(folder, size_bytes, in_use)?;
+        }
+        if let Some(written_ms) = newest_ms {
+            self.newest_ms = self.newest_ms.max(Some(written_ms - BUCKET_MS));
+            self.status().written_ms = written_ms;
+        }
+        Ok(())
+    }
+}

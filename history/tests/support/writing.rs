@@ -1,0 +1,45 @@
+//! Writers, and what they are given.
+
+use std::{
+    path::Path,
+    sync::mpsc::{self, Receiver},
+    thread::sleep,
+    time::{Duration, Instant},
+};
+
+use gpumon_history::{
+    span::ConditionSpan,
+    writer::{Settings, Writer},
+};
+use gpumon_probe::model::{Condition, ConditionKind, Event, EventKind, Mark, Severity};
+
+pub(crate) const FIRST_MS: u64 = 1_800_000_000_000;
+
+pub(crate) fn start(folder: &Path) -> (Writer, Receiver<String>) {
+    let (tell, told) = mpsc::channel();
+    let settings = Settings { folder: folder.to_owned(), size_bytes: 1 << 30 };
+    let writer = Writer::start(settings, 600_000, |_| {}, move |problem| drop(tell.send(problem.to_owned()))).unwrap();
+    (writer, told)
+}
+
+pub(crate) fn next(told: &Receiver<String>) -> String {
+    told.recv_timeout(Duration::from_secs(30)).unwrap()
+}
+
+pub(crate) fn mark(at_ms: u64) -> Event {
+    Event { at_ms, gpu: None, what: EventKind::Mark(Mark { text: "epoch 3".to_owned(), user: None }) }
+}
+
+pub(crate) fn condition(from_ms: u64) -> ConditionSpan {
+    let kind = ConditionKind::PageRetirementPending;
+    let condition = Condition { since_ms: from_ms, severity: Severity::Warning, text: "Pending".to_owned(), kind };
+    ConditionSpan { uuid: "GPU-a".to_owned(), from_ms, to_ms: None, condition }
+}
+
+pub(crate) fn wait(what: &str, is_so: impl Fn() -> bool) {
+    let patience = Instant::now() + Duration::from_secs(30);
+    while !is_so() {
+        assert!(Instant::now() < patience, "{what}");
+        sleep(Duration::from_millis(1));
+    }
+}

@@ -1,0 +1,25 @@
+-- A database of version 1, as the first gpumon that kept history on disk wrote it: all of its tables, with few of the fields.
+PRAGMA application_id = 1735421294;
+PRAGMA user_version = 1;
+CREATE TABLE device (id INTEGER PRIMARY KEY, uuid TEXT NOT NULL UNIQUE, kind TEXT NOT NULL, device_index INTEGER NOT NULL, name TEXT, parent TEXT);
+CREATE TABLE event (at_ms INTEGER NOT NULL, uuid TEXT, kind TEXT NOT NULL, json TEXT NOT NULL);
+CREATE TABLE condition (uuid TEXT NOT NULL, condition TEXT NOT NULL, severity TEXT NOT NULL, from_ms INTEGER NOT NULL, to_ms INTEGER, text TEXT NOT NULL, json TEXT NOT NULL, UNIQUE (uuid, condition, from_ms));
+CREATE TABLE run (id TEXT PRIMARY KEY, from_ms INTEGER NOT NULL, to_ms INTEGER, json TEXT NOT NULL);
+CREATE INDEX event_time ON event (at_ms);
+CREATE INDEX condition_time ON condition (from_ms);
+CREATE TABLE gpu_10s (at_ms INTEGER NOT NULL, device INTEGER NOT NULL REFERENCES device (id), samples INTEGER NOT NULL, memory_used_bytes REAL, memory_used_bytes_min REAL, memory_used_bytes_max REAL, power_draw_watts REAL, power_draw_watts_min REAL, power_draw_watts_max REAL, power_energy_joules_total REAL);
+CREATE UNIQUE INDEX gpu_10s_time ON gpu_10s (at_ms, device);
+CREATE TABLE gpu_1min (at_ms INTEGER NOT NULL, device INTEGER NOT NULL REFERENCES device (id), samples INTEGER NOT NULL, memory_used_bytes REAL, memory_used_bytes_min REAL, memory_used_bytes_max REAL, power_draw_watts REAL, power_draw_watts_min REAL, power_draw_watts_max REAL, power_energy_joules_total REAL);
+CREATE UNIQUE INDEX gpu_1min_time ON gpu_1min (at_ms, device);
+CREATE TABLE gpu_15min (at_ms INTEGER NOT NULL, device INTEGER NOT NULL REFERENCES device (id), samples INTEGER NOT NULL, memory_used_bytes REAL, memory_used_bytes_min REAL, memory_used_bytes_max REAL, power_draw_watts REAL, power_draw_watts_min REAL, power_draw_watts_max REAL, power_energy_joules_total REAL);
+CREATE UNIQUE INDEX gpu_15min_time ON gpu_15min (at_ms, device);
+CREATE TABLE host_10s (at_ms INTEGER PRIMARY KEY NOT NULL, samples INTEGER NOT NULL, host_cpu_busy_percent REAL, host_cpu_busy_percent_min REAL, host_cpu_busy_percent_max REAL);
+CREATE TABLE host_1min (at_ms INTEGER PRIMARY KEY NOT NULL, samples INTEGER NOT NULL, host_cpu_busy_percent REAL, host_cpu_busy_percent_min REAL, host_cpu_busy_percent_max REAL);
+CREATE TABLE host_15min (at_ms INTEGER PRIMARY KEY NOT NULL, samples INTEGER NOT NULL, host_cpu_busy_percent REAL, host_cpu_busy_percent_min REAL, host_cpu_busy_percent_max REAL);
+INSERT INTO device VALUES (1, 'GPU-a', 'gpu', 0, 'NVIDIA H200', NULL);
+INSERT INTO gpu_10s VALUES (1800000000000, 1, 10, 5.0e9, 4.0e9, 6.0e9, 412.5, 390.0, 431.0, 12345678901.0);
+INSERT INTO gpu_10s VALUES (1800000010000, 1, 10, 5.0e9, 5.0e9, 5.0e9, 700.0, 700.0, 700.0, 12345685901.0);
+INSERT INTO host_10s VALUES (1800000000000, 10, 12.5, 3.0, 99.0);
+INSERT INTO host_10s VALUES (1800000010000, 10, 13.5, 3.0, 99.0);
+INSERT INTO event VALUES (1800000003000, NULL, 'mark', '{"at_ms":1800000003000,"gpu":null,"what":"mark","text":"epoch 3"}');
+INSERT INTO condition VALUES ('GPU-a', 'page_retirement_pending', 'warning', 1800000001000, NULL, 'Page retirement pending', '{"since_ms":1800000001000,"severity":"warning","text":"Page retirement pending","condition":"page_retirement_pending"}');

@@ -1,0 +1,59 @@
+import { beforeEach, expect, it, vi } from 'vitest';
+
+const mocks = vi.hoisted(() => ({ newFeed: vi.fn(), hasAlertRules: vi.fn(), made: 0, disposed: 0 }));
+
+vi.mock('./stream', () => ({ newFeed: mocks.newFeed, loadXids: () => Promise.resolve() }));
+vi.mock('./alert-rules', () => ({ hasAlertRules: mocks.hasAlertRules }));
+vi.mock('@gpumon/page/feed', () => ({ chooseUnits: () => undefined }));
+vi.mock('../alert-notifications', () => ({
+  AlertNotifications: class {
+    constructor() {
+      mocks.made += 1;
+    }
+    dispose(): void {
+      mocks.disposed += 1;
+    }
+  },
+}));
+
+import type { Settings } from '../settings';
+import { Connection } from './connection';
+
+const trans = { __: (text: string) => text };
+const chosen = (alertNotifications: boolean): Settings => ({ alertNotifications, warnMinutes: 5 }) as Settings;
+let connection: Connection;
+
+beforeEach(() => {
+  vi.clearAllMocks();
+  Object.assign(mocks, { made: 0, disposed: 0 });
+  mocks.newFeed.mockReturnValue({ store: {} });
+  connection = new Connection({} as never, trans as never);
+});
+
+it('connects by itself where there are alert rules, and asks for them once', async () => {
+  mocks.hasAlertRules.mockResolvedValue(true);
+  await connection.apply(chosen(true));
+  await vi.waitFor(() => expect(mocks.made).toBe(1));
+  await connection.apply(chosen(true));
+  await vi.waitFor(() => expect(mocks.hasAlertRules).toHaveBeenCalledOnce());
+  expect([mocks.newFeed.mock.calls.length, mocks.made]).toEqual([1, 1]);
+  await connection.apply(chosen(false));
+  expect(mocks.disposed).toBe(1);
+});
+
+it('does not where nobody wants to be told', async () => {
+  mocks.hasAlertRules.mockResolvedValue(false);
+  await connection.apply(chosen(true));
+  await vi.waitFor(() => expect(mocks.hasAlertRules).toHaveBeenCalledOnce());
+  await Promise.resolve();
+  expect(mocks.newFeed).not.toHaveBeenCalled();
+});
+
+it('does not ask where the setting is off, until it is on', async () => {
+  mocks.hasAlertRules.mockResolvedValue(true);
+  await connection.apply(chosen(false));
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  expect([mocks.hasAlertRules.mock.calls.length, mocks.newFeed.mock.calls.length]).toEqual([0, 0]);
+  await connection.apply(chosen(true));
+  await vi.waitFor(() => expect(mocks.made).toBe(1));
+});

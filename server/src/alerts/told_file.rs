@@ -1,0 +1,197 @@
+//! What outlives a restart of the server: a file in the data directory that says which alerts fire and who was told.
+//!
+//! A thread writes it, so that nothing waits for the disk; a reader finds the old or the new file, never a part.
+
+use std::{
+    fs::{self, DirBuilder, File, OpenOptions},
+    io::{self, Read, Write},
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+    sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel},
+    thread,
+    time::Duration,
+};
+
+use gpumon_alerts::evaluate::SavedAlert;
+use rustix::{
+    fs::{FlockOperation, flock},
+    system::uname,
+};
+use serde::{Deserialize, Serialize};
+
+const NAME: &str = "alerts.json";
+const LOCK: &str = "alerts.lock";
+const VERSION: u32 = 1;
+/// A thousand alerts with fifty receivers each are smaller.
+const LARGEST: u64 = 8 << 20;
+/// After this time, it is tried again to write what could not be written.
+const RETRY: Duration = Duration::from_mins(1);
+/// How long the last of it may take when the server ends.
+const LAST: Duration = Duration::from_secs(2);
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Content {
+    version: u32,
+    /// The machine's name: the GPUs of another, with which it shares a directory, are others.
+    host: String,
+    alerts: Vec<SavedAlert>,
+}
+
+/// The file, for as long as this process alone may write it.
+#[derive(Debug)]
+pub(super) struct ToldFile {
+    contents: SyncSender<Vec<u8>>,
+    ended: Receiver<()>,
+    /// Held by its descriptor.
+    _lock: File,
+}
+
+impl ToldFile {
+    /// Opens the file of this folder, which is made where there is none, with what it says of this machine. It waits for the
+    /// disk.
+    ///
+    /// # Errors
+    /// Where nothing can be written there.
+    pub(super) fn open(folder: &Path) -> io::Result<(Self, io::Result<Vec<SavedAlert>>)> {
+        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        let lock = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(folder.join(LOCK))?;
+        flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
+        let path = folder.join(NAME);
+        let saved = read(&path);
+        let (contents, to_write) = sync_channel(1);
+        let (end, ended) = sync_channel(0);
+        thread::Builder::new().name("alerts-told".to_owned()).spawn(move || {
+            write_all(&path, &to_write);
+            drop(end);
+        })?;
+        Ok((Self { contents, ended, _lock: lock }, saved))
+    }
+
+    /// Has this be written; false where the disk is still busy with what was written before.
+    pub(super) fn write(&self, alerts: Vec<SavedAlert>) -> bool {
+        let content = Content { version: VERSION, host: host(), alerts };
+        let text = serde_json::to_vec(&content).unwrap_or_default();
+        !matches!(self.contents.try_send(text), Err(TrySendError::Full(_)))
+    }
+
+    /// Waits until all is written, but not for long.
+    pub(super) fn end(self) {
+        let Self { contents, ended, .. } = self;
+        drop(contents);
+        if ended.recv_timeout(LAST) == Err(RecvTimeoutError::Timeout) {
+            tracing::warn!("alerts: who was told could not be written in time");
+        }
+    }
+}
+
+/// The machine's name.
+pub(super) fn host() -> String {
+    uname().nodename().to_string_lossy().into_owned()
+}
+
+/// What the file says; nothing where there is none, or it is another machine's.
+fn read(path: &Path) -> io::Result<Vec<SavedAlert>> {
+    let file = match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        opened => opened?,
+    };
+    let mut text = Vec::new();
+    file.take(LARGEST + 1).read_to_end(&mut text)?;
+    if text.len() as u64 > LARGEST {
+        return Err(io::Error::other("it is larger than 8 MiB"));
+    }
+    let content: Content = serde_json::from_slice(&text)?;
+    if content.version != VERSION {
+        return Err(io::Error::other(format!("it is of version {}, not {VERSION}", content.version)));
+    }
+    Ok(if content.host == host() { content.alerts } else { Vec::new() })
+}
+
+fn write_all(path: &PathBuf, contents: &Receiver<Vec<u8>>) {
+    let beside = path.with_extension("json.part");
+    let write = |text: &[u8]| {
+        let mut file = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(&beside)?;
+        file.write_all(text)?;
+        file.sync_all()?;
+        fs::rename(&beside, path)
+    };
+    // What could not be written, until it can, or there is something newer.
+    let mut unwritten: Option<Vec<u8>> = None;
+    loop {
+        let wait = if unwritten.is_some() { RETRY } else { Duration::MAX };
+        let text = match (contents.recv_timeout(wait), &unwritten) {
+            (Ok(newer), _) => newer,
+            (Err(RecvTimeoutError::Timeout), Some(text)) => text.clone(),
+            (Err(RecvTimeoutError::Timeout), None) => continue,
+            (Err(RecvTimeoutError::Disconnected), _) => return,
+        };
+        match write(&text) {
+            Ok(()) => unwritten = None,
+            Err(error) => {
+                if unwritten.replace(text).is_none() {
+                    let path = path.display();
+                    tracing::warn!(
+                        "alerts: cannot write {path}: {error}; until that is mended, what fires is told again after a restart"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn alert(rule: &str) -> SavedAlert {
+        serde_json::from_value(json!({
+            "watch": "Temperature above 85 °C", "place": { "gpu": 0 }, "fires": true, "told_ms": { "log": 7 },
+            "alert": { "gpu": null, "rule": rule, "severity": "warning", "since_ms": 5, "text": "Temperature 95 °C" },
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn what_was_written_last_is_read_and_one_process_alone_writes() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = &folder.path().join("made");
+        let (file, saved) = ToldFile::open(folder).unwrap();
+        assert_eq!(saved.unwrap(), []);
+        assert!(ToldFile::open(folder).is_err(), "another process");
+        assert!(file.write(vec![alert("first")]));
+        while !file.write(vec![alert("last")]) {
+            thread::sleep(Duration::from_millis(5));
+        }
+        file.end();
+        let (file, saved) = ToldFile::open(folder).unwrap();
+        assert_eq!(saved.unwrap(), [alert("last")]);
+        assert_eq!(fs::read_dir(folder).unwrap().count(), 2, "nothing is left over");
+        file.end();
+    }
+
+    #[test]
+    fn what_is_no_such_file_is_told_and_what_is_another_machines_counts_for_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let content = |version: u32, host: &str| json!({ "version": version, "host": host, "alerts": [] }).to_string();
+        let long = "x".repeat(LARGEST as usize + 1);
+        for (text, expected) in [
+            ("{", "EOF"),
+            (&content(2, "a"), "version 2"),
+            (&long, "larger"),
+            ("{\"version\": 1, \"host\": \"a\", \"alerts\": [{}]}", "missing field"),
+        ] {
+            fs::write(folder.path().join(NAME), text).unwrap();
+            let (file, saved) = ToldFile::open(folder.path()).unwrap();
+            let error = saved.unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+            file.end();
+        }
+        let alerts = vec![alert("hot")];
+        let other = serde_json::to_string(&Content { version: VERSION, host: "another".into(), alerts }).unwrap();
+        fs::write(folder.path().join(NAME), other).unwrap();
+        assert_eq!(ToldFile::open(folder.path()).unwrap().1.unwrap(), []);
+    }
+}

@@ -1,0 +1,178 @@
+use std::sync::LazyLock;
+
+use gpumon_probe::{
+    host::HostReader,
+    model::{Absence, GpuSample, Health, HostSample, Reading},
+};
+
+use super::{super::column::short, *};
+
+fn sample(at_ms: u64, gpus: &[(&str, f64)]) -> Sample {
+    static HOST: LazyLock<HostSample> = LazyLock::new(|| HostReader::new().read());
+    let gpus = gpus.iter().zip(0..).map(|((uuid, watts), index)| {
+        let mut gpu = GpuSample::absent(index, Some((*uuid).to_owned()), at_ms, Health::Ok, &Absence::NotSupported);
+        gpu.power.draw_watts = Reading::Now(*watts);
+        gpu
+    });
+    Sample { seq: 0, at_ms, interval_ms: 1000, gpus: gpus.collect(), host: HOST.clone() }
+}
+
+fn watts<'a>(history: &'a History, uuid: &str) -> &'a [Option<f32>] {
+    &history.gpus.iter().find(|gpu| gpu.uuid == uuid).unwrap().metrics["power.draw_watts"]
+}
+
+#[test]
+fn a_gpu_that_comes_late_or_goes_leaves_gaps_and_not_zeros() {
+    let mut store = RecentSamples::default();
+    store.push(&sample(1_000, &[("a", 1.0)]));
+    store.push(&sample(2_000, &[("a", 2.0), ("b", 9.0)]));
+    store.push(&sample(3_000, &[("b", 8.0)]));
+    let history = store.newest(u64::MAX, &Wanted::overview());
+    assert_eq!(history.times_ms, [1_000, 2_000, 3_000]);
+    assert_eq!(watts(&history, "a"), [Some(1.0), Some(2.0), None]);
+    assert_eq!(watts(&history, "b"), [None, Some(9.0), Some(8.0)]);
+}
+
+#[test]
+fn no_more_is_given_than_was_asked_for() {
+    let mut store = RecentSamples::default();
+    for second in 0..100 {
+        store.push(&sample(second * 1_000, &[("a", second as f64)]));
+    }
+    let (few, _) = Wanted::named(["power.draw_watts", "host.memory.used_bytes"].into_iter());
+    let history = store.newest(2_000, &few);
+    assert_eq!(history.times_ms, [97_000, 98_000, 99_000]);
+    assert_eq!(watts(&history, "a"), [Some(97.0), Some(98.0), Some(99.0)]);
+    assert_eq!(history.gpus[0].metrics.len(), 1);
+    assert_eq!((history.host.len(), history.host["host.memory.used_bytes"].len()), (1, 3));
+    assert!(history.host["host.memory.used_bytes"].iter().all(|bytes| bytes.is_some_and(|bytes| bytes > 0.0)));
+}
+
+#[test]
+fn an_overview_is_small_and_an_unknown_metric_is_skipped_and_told_with_those_there_are() {
+    let mut store = RecentSamples::default();
+    store.push(&sample(1_000, &[("a", 1.0)]));
+    let overview = store.newest(u64::MAX, &Wanted::overview());
+    assert_eq!((overview.gpus[0].metrics.len(), overview.host.len()), (1, 0));
+    let (wanted, error) = Wanted::named(["power.drwa", "power.draw_watts", "x"].into_iter());
+    assert_eq!(watts(&store.newest(u64::MAX, &wanted), "a"), [Some(1.0)]);
+    let error = error.unwrap_err();
+    assert!(error.contains("'power.drwa', 'x'") && error.contains("power.draw_watts"), "{error}");
+    assert!(error.contains("host.cpu.busy_percent"), "{error}");
+}
+
+#[test]
+fn every_field_is_kept_from_its_first_value_on_to_its_last() {
+    let mut store = RecentSamples::default();
+    let all: Vec<_> = GPU_FIELDS.iter().map(|field| field.id).chain(HOST_FIELDS.iter().map(|field| field.id)).collect();
+    let (all, told) = Wanted::named(all.into_iter());
+    assert_eq!((told, all.metrics.len(), all.host.len()), (Ok(()), GPU_FIELDS.len(), HOST_FIELDS.len()));
+    for second in 1..=700 {
+        let mut sample = sample(second * 1_000, &[("a", 1.0)]);
+        if (2..=3).contains(&second) {
+            let energy = &mut sample.gpus[0].power.energy_joules_total;
+            *energy = Reading::Now(123_456_700.0 + second as f64 * 8.0);
+        }
+        store.push(&sample);
+        if second == 3 {
+            let history = store.newest(u64::MAX, &all);
+            let metrics = &history.gpus[0].metrics;
+            assert_eq!(metrics.keys().collect::<Vec<_>>(), ["power.draw_watts", "power.energy_joules_total"]);
+            let joules = [None, Some(123_456_716.0), Some(123_456_724.0)];
+            assert_eq!(metrics["power.energy_joules_total"], joules, "all digits of a counter");
+            assert!(history.host.contains_key("host.memory.total_bytes"), "{:?}", history.host);
+        }
+    }
+    assert_eq!(store.newest(u64::MAX, &all).gpus[0].metrics.len(), 1, "nobody needs a column of nothing");
+}
+
+#[test]
+fn a_counter_grows_by_what_it_counts_however_large_it_is() {
+    let mut store = RecentSamples::default();
+    for second in 1..=60 {
+        let mut sample = sample(second * 1_000, &[("a", 700.0)]);
+        sample.gpus[0].power.energy_joules_total = Reading::Now(1e10 + second as f64 * 700.0);
+        store.push(&sample);
+    }
+    let (wanted, _) = Wanted::named(["power.energy_joules_total"].into_iter());
+    let mut grid = Grid::new(0, u64::MAX, 0, wanted);
+    store.add_to(&mut grid, 0);
+    let span = grid.into_span(1000, |_| (0, None));
+    let joules = &span.gpus[0].metrics["power.energy_joules_total"].values;
+    let expected: Vec<_> = (1..=60).map(|second| Some(1e10 + f64::from(second) * 700.0)).collect();
+    assert_eq!(*joules, expected);
+}
+
+#[test]
+fn what_an_earlier_process_has_left_is_no_sample() {
+    let mut earlier = RecentSamples::default();
+    for second in 0..60 {
+        earlier.push(&sample(1_000_000 + second * 1_000, &[("a", 5.0)]));
+    }
+    let mut grid = Grid::new(0, u64::MAX, 10_000, Wanted::all());
+    earlier.add_to(&mut grid, 0);
+    let span = grid.into_span(10_000, |_| (0, None));
+    let mut store = RecentSamples::default();
+    let first_ms = 1_063_000;
+    store.push(&sample(first_ms, &[("a", 7.0)]));
+    store.restore(&span);
+    let history = store.newest(u64::MAX, &Wanted::overview());
+    assert_eq!(history.times_ms, [1_005_000, 1_015_000, 1_025_000, 1_035_000, 1_045_000, 1_055_000, first_ms]);
+    assert_eq!((history.means, store.newest(20_000, &Wanted::overview()).means), (6, 2));
+    assert_eq!(watts(&history, "a")[5..], [Some(5.0), Some(7.0)]);
+    assert_eq!((store.reach_ms(), store.spacing_ms()), (Some((first_ms, first_ms)), 1000));
+    let mut grid = Grid::new(0, u64::MAX, 0, Wanted::overview());
+    store.add_to(&mut grid, 0);
+    assert_eq!(grid.into_span(1000, |_| (0, None)).times_ms, [first_ms], "a span has it from the ten seconds");
+    store.push(&sample(1_005_000 + DEPTH_MS + 15_000, &[("a", 7.0)]));
+    assert_eq!(store.newest(u64::MAX, &Wanted::overview()).means, 4);
+}
+
+#[test]
+fn numbers_have_the_digits_that_a_chart_shows() {
+    for (value, kept) in [
+        (534.369, "534.4"),
+        (137_742_436_693.0, "137700000000.0"),
+        (99.996, "100.0"),
+        (0.012_345_67, "0.01235"),
+        (-7.0, "-7.0"),
+        (0.0, "0.0"),
+        (1980.0, "1980.0"),
+    ] {
+        assert_eq!(serde_json::to_string(&short(value)).unwrap(), kept);
+    }
+    assert!(short(f64::NAN).is_nan(), "no number is none");
+}
+
+#[test]
+fn it_is_bounded_in_time_and_in_density() {
+    let mut store = RecentSamples::default();
+    for tick in 0..10_000 {
+        store.push(&sample(tick * 100, &[("a", tick as f64)]));
+    }
+    let history = store.newest(u64::MAX, &Wanted::overview());
+    assert!(history.times_ms.len() <= 668, "{}", history.times_ms.len());
+    assert!(history.times_ms[0] >= 999_900 - DEPTH_MS);
+    assert_eq!(watts(&history, "a").len(), history.times_ms.len());
+}
+
+#[test]
+fn a_clock_that_is_set_back_does_not_stop_it() {
+    let mut store = RecentSamples::default();
+    for at_ms in [1_000_000, 1_001_000, 1_002_000, 501_000, 502_000] {
+        store.push(&sample(at_ms, &[("a", at_ms as f64)]));
+    }
+    let history = store.newest(u64::MAX, &Wanted::overview());
+    assert_eq!(history.times_ms, [501_000, 502_000]);
+    assert_eq!(watts(&history, "a"), [Some(501_000.0), Some(502_000.0)]);
+}
+
+#[test]
+fn the_frozen_readings_of_a_hung_gpu_are_a_gap() {
+    let mut store = RecentSamples::default();
+    let mut hung = sample(10_000, &[("a", 5.0)]);
+    hung.gpus[0].at_ms = 1_000;
+    store.push(&sample(1_000, &[("a", 5.0)]));
+    store.push(&hung);
+    assert_eq!(watts(&store.newest(u64::MAX, &Wanted::overview()), "a"), [Some(5.0), None]);
+}

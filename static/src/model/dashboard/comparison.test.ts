@@ -1,0 +1,76 @@
+import { describe, expect, it } from 'vitest';
+
+import { Timeline } from '../../lib/timeline';
+import { changeText, FIGURES, figuresOf, later } from './comparison';
+
+/** A sample a second of two GPUs: utilization, memory, energy and power. */
+function recorded(...seconds: [gpu0: number[], gpu1: number[]][]): Timeline {
+  const timeline = new Timeline(100);
+  const metrics = FIGURES.map(({ metric }) => metric);
+  seconds.forEach((gpus, second) => {
+    const values = gpus.flatMap((row, index) =>
+      metrics.map((metric, i) => [`GPU-${index} ${metric}`, row[i] ?? null] as const),
+    );
+    timeline.push(second * 1000, new Map(values), 2500);
+  });
+  return timeline;
+}
+
+const GIB = 1024 ** 3;
+const BOTH = 'GPU-0 ,GPU-1 ';
+
+describe('the figures of a span', () => {
+  const timeline = recorded(
+    [
+      [0, GIB, 1000, 100],
+      [50, 5 * GIB, 9000, 200],
+    ],
+    [
+      [100, 4 * GIB, 1100, 300],
+      [50, GIB, 9050, 200],
+    ],
+    [
+      [80, 2 * GIB, 1300, 500],
+      [50, GIB, 9100, 200],
+    ],
+  );
+
+  it('are of all GPUs together: means, the most at one moment, and what counters grew by', () => {
+    expect(figuresOf(timeline, 0, 2000, BOTH)).toEqual([55, 6 * GIB, 400, 500]);
+    expect(figuresOf(timeline, 1000, 2000, 'GPU-0 '), 'of one GPU and a part of the time').toEqual([
+      90,
+      4 * GIB,
+      200,
+      400,
+    ]);
+  });
+
+  it('are absent where nothing is known', () => {
+    expect(figuresOf(timeline, 5000, 9000, BOTH)).toEqual([null, null, null, null]);
+    expect(figuresOf(timeline, 0, 2000, 'GPU-9 ')).toEqual([null, null, null, null]);
+  });
+
+  it('count what a counter had before it began anew', () => {
+    const restarted = recorded([[0, 0, 100, 0], []], [[0, 0, 160, 0], []], [[0, 0, 10, 0], []], [[0, 0, 30, 0], []]);
+    expect(figuresOf(restarted, 0, 3000, 'GPU-0 ')[2]).toBe(80);
+  });
+});
+
+it('of two spans, percentages differ in points and all else by its ratio', () => {
+  const [utilization, memory] = FIGURES;
+  if (utilization === undefined || memory === undefined) {
+    throw new Error('there are no figures');
+  }
+  expect(changeText(utilization, 90, 60)).toBe('+30 points');
+  expect(changeText(utilization, 60, 60.2)).toBe('±0 points');
+  expect(changeText(memory, 30 * GIB, 40 * GIB)).toBe('−25\u00a0%');
+  expect([changeText(memory, 1, 0), changeText(memory, null, 1)]).toEqual(['', '']);
+});
+
+it('an earlier span is the same series at later times', () => {
+  const timeline = recorded([[10, 0, 0, 0], []], [[20, 0, 0, 0], []]);
+  const moved = later(timeline, 60_000);
+  expect([...moved.times_ms]).toEqual([60_000, 61_000]);
+  expect([...moved.values('GPU-0 utilization.gpu_percent')]).toEqual([10, 20]);
+  expect(moved.revision).not.toBe(later(timeline, 1000).revision);
+});

@@ -1,0 +1,51 @@
+//! What was learned of each GPU survives the process that learned it.
+
+use std::{fs, path::Path};
+
+use serde_json::Value;
+
+use crate::support::{Fake, Server, eventually, stderr};
+
+const BUSY: &str = "[[gpu]]\nindex = 0\nutilization_percent = 90\npower_watts = 400\n";
+
+/// For how long loads of the only GPU have been seen.
+fn seconds_in(file: &Path) -> Option<f64> {
+    let content: Value = serde_json::from_str(&fs::read_to_string(file).ok()?).unwrap();
+    let [gpu] = &content["gpus"].as_object()?.values().collect::<Vec<_>>()[..] else { panic!("{content}") };
+    Some(gpu["baseline"]["bands"].as_object()?.values().map(|band| band["seconds"].as_f64().unwrap()).sum())
+}
+
+/// It is told every ten seconds what has been learned.
+#[test]
+fn a_collector_goes_on_with_what_was_learned_before_and_a_broken_file_costs_no_reading() {
+    let fake = Fake::new(BUSY);
+    let file = fake.path("learned.json");
+    fs::write(&file, "{\"version\":1,\"gpus\":{\"GPU-").unwrap();
+    let mut learned_s = 0.0;
+    for is_broken in [true, false] {
+        let arguments = ["collect", "--count", "125", "--interval-ms", "100", "--state", file.to_str().unwrap()];
+        let output = fake.gpumon(&arguments).output().unwrap();
+        let said = stderr(&output);
+        assert!(output.status.success(), "{said}");
+        assert_eq!(said.contains("learned.json is not used"), is_broken, "{said}");
+        let seconds = seconds_in(&file).unwrap();
+        assert!(seconds > learned_s + 5.0, "{seconds} after {learned_s}");
+        learned_s = seconds;
+    }
+}
+
+#[test]
+fn a_server_has_it_kept_beside_the_history_also_where_it_is_killed() {
+    let fake = Fake::new(BUSY);
+    let folder = fake.path("data");
+    let mut server = Server::over(&fake, &["--interval-ms", "100", "--data-dir", folder.to_str().unwrap()]);
+    eventually("more than ten seconds are known", || {
+        let usage = server.get("/api/v1/usage").json();
+        usage["since_ms"].as_u64() > Some(0)
+            && usage["at_ms"].as_u64() >= usage["since_ms"].as_u64().map(|since| since + 13_000)
+    });
+    server.child.kill().unwrap();
+    server.child.wait().unwrap();
+    let file = folder.join("learned.json");
+    eventually("the collector has written it at its end", || seconds_in(&file) > Some(5.0));
+}

@@ -1,0 +1,206 @@
+#!/usr/bin/env python3
+"""Checks on a real GPU that hangs are suspected within three minutes, and that work and waiting are not.
+
+    python3 tests/real-gpu/hang.py [path to gpumon] [SCENARIO...]
+
+Needs PyTorch. The scenario `collective` needs two GPUs and is left out with one; a GPU must be free, since what others run
+counts, too. Prints a line for each scenario, and ends with 1 where anything was told wrongly.
+"""
+
+import ctypes
+import os
+import subprocess
+import sys
+import time
+
+from server import Server
+
+NAMED_WITHIN_S = 180
+# Longer than a hang takes until it is told.
+WATCHED_S = 135
+PTRACE_SEIZE = 0x4206
+
+BEGIN = """
+import os, sys, time
+import torch
+import torch.distributed as dist
+rank = int(os.environ.get("RANK", "0"))
+torch.cuda.set_device(rank)
+def ready():
+    torch.cuda.synchronize()
+    print("ready", flush=True)
+"""
+
+# A kernel that reads the clock for years.
+SPIN = """
+ready()
+torch.cuda._sleep(1 << 61)
+time.sleep(10000)
+"""
+
+# Rank 1 has joined and never reduces anything.
+COLLECTIVE = """
+dist.init_process_group("nccl", device_id=torch.device("cuda", rank))
+sums = torch.ones(64 << 20, device="cuda")
+dist.all_reduce(sums)
+ready()
+if rank == 0:
+    dist.all_reduce(sums)
+    torch.cuda.synchronize()
+time.sleep(10000)
+"""
+
+# With an evaluation and a checkpoint in between, at which the GPU rests for a while.
+TRAINING = """
+layers = [part for _ in range(8) for part in (torch.nn.Linear(4096, 4096), torch.nn.GELU())]
+model = torch.nn.Sequential(*layers).cuda().bfloat16()
+optimizer = torch.optim.AdamW(model.parameters())
+ready()
+end = time.time()
+for step in range(1 << 40):
+    data = torch.randn(2048, 4096, device="cuda", dtype=torch.bfloat16)
+    loss = (model(data) - data).square().mean()
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    if step % 3000 == 2999:
+        torch.cuda.synchronize()
+        time.sleep(8)
+"""
+
+# One token after the other in a CUDA graph: small kernels without a pause, at little power.
+INFERENCE = """
+model = torch.nn.Sequential(*[torch.nn.Linear(2048, 2048) for _ in range(24)]).cuda().bfloat16()
+token = torch.randn(1, 2048, device="cuda", dtype=torch.bfloat16)
+with torch.no_grad():
+    model(token)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        model(token)
+ready()
+while True:
+    begun = time.time()
+    while time.time() - begun < 20:
+        for _ in range(200):
+            graph.replay()
+        torch.cuda.synchronize()
+    time.sleep(1)
+"""
+
+IDLE = """
+held = torch.zeros(1 << 30, device="cuda", dtype=torch.uint8)
+ready()
+time.sleep(10000)
+"""
+
+
+def start(code, ranks=1):
+    environment = {**os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29871", "WORLD_SIZE": str(ranks)}
+    command = [sys.executable, "-c", BEGIN + code]
+    running = [
+        subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**environment, "RANK": str(rank)}) for rank in range(ranks)
+    ]
+    for process in running:
+        if process.stdout.readline() != "ready\n":
+            sys.exit("the load did not start")
+    return running
+
+
+def trace(process):
+    """As a debugger does. Its other threads are let be, since whoever traces one has to wait for its end."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.ptrace(PTRACE_SEIZE, process.pid, None, None):
+        sys.exit(f"cannot trace the load: {os.strerror(ctypes.get_errno())}")
+
+
+def suspected(server):
+    """What is said of which GPU."""
+    found = ((gpu["index"], condition) for gpu in server.gpus() for condition in gpu["conditions"])
+    return {index: condition for index, condition in found if condition["condition"] == "suspected_hang"}
+
+
+def watch(server, seconds, until_found):
+    begun = time.monotonic()
+    while time.monotonic() - begun < seconds:
+        found = suspected(server)
+        if found and until_found:
+            return time.monotonic() - begun, found
+        if found:
+            return None, found
+        time.sleep(0.5)
+    return None, {}
+
+
+def hangs(gpumon, code, ranks=1):
+    """Where one GPU hangs, that one is named, with its process."""
+    with Server(gpumon) as server:
+        # What a GPU draws that is idle is learnt before.
+        time.sleep(5)
+        running = start(code, ranks)
+        seconds, found = watch(server, NAMED_WITHIN_S, until_found=True)
+        pids = {process.pid for process in running}
+        end(running)
+    if seconds is None:
+        return False, f"not told within {NAMED_WITHIN_S} s"
+    condition = found.get(0, {})
+    is_right = list(found) == [0] and condition["pids"] == [running[0].pid]
+    if ranks > 1:
+        differing = [(other["gpu"], other["pid"]) for other in condition["differing"]]
+        is_right &= differing == [(1, running[1].pid)] and pids >= set(condition["pids"])
+    return is_right, f"told after {seconds:.0f} s: {condition.get('text')}"
+
+
+def is_well(gpumon, code, debugged=False):
+    with Server(gpumon) as server:
+        time.sleep(5)
+        running = start(code)
+        if debugged:
+            trace(running[0])
+        _, found = watch(server, WATCHED_S, until_found=False)
+        last = server.gpus()[0]
+        end(running)
+    utilization, power = (value(last[group][name]) for group, name in [("utilization", "gpu_percent"), ("power", "draw_watts")])
+    said = "; ".join(condition["text"] for condition in found.values()) or "nothing told"
+    return not found, f"{said} in {WATCHED_S} s (at the end {utilization} %, {power} W)"
+
+
+def value(reading):
+    return reading.get("value") if isinstance(reading, dict) else reading
+
+
+def end(running):
+    for process in running:
+        process.kill()
+        process.wait()
+
+
+SCENARIOS = {
+    "spin": lambda gpumon: hangs(gpumon, SPIN),
+    "collective": lambda gpumon: hangs(gpumon, COLLECTIVE, ranks=2),
+    "debugger": lambda gpumon: is_well(gpumon, SPIN, debugged=True),
+    "training": lambda gpumon: is_well(gpumon, TRAINING),
+    "inference": lambda gpumon: is_well(gpumon, INFERENCE),
+    "idle": lambda gpumon: is_well(gpumon, IDLE),
+}
+
+
+def gpu_count():
+    listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=True).stdout
+    return sum(line.startswith("GPU ") for line in listed.splitlines())
+
+
+def main():
+    gpumon, *names = sys.argv[1:] or ["gpumon"]
+    wrong = 0
+    for name in names or SCENARIOS:
+        if name == "collective" and gpu_count() < 2:
+            print("  left  collective: needs two GPUs", flush=True)
+            continue
+        is_right, said = SCENARIOS[name](gpumon)
+        print(f"  {'ok   ' if is_right else 'WRONG'} {name}: {said}", flush=True)
+        wrong += not is_right
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,163 @@
+#!/usr/bin/env python3
+"""Checks on a real GPU how much energy gpumon says that each owner used.
+
+    python3 tests/real-gpu/usage.py [path to gpumon]
+
+Needs PyTorch, and root, since the owners are two users. First each of them has the GPU alone: exact, and within 3 % of the
+board's counter. Then both hold it and work in turn, never at once, so that the counter tells whose every joule is: each
+is inside its range. Ends with 1 where anything is not.
+"""
+
+import ctypes
+import os
+import subprocess
+import sys
+import time
+
+from server import Server
+
+ALONE_S = 40
+TURNS = 10
+TURN_S = 4
+#: The owners, as user IDs without names.
+USERS = {"products": 64001, "copies": 64002}
+TOLERANCE = 0.03
+
+LOAD = """
+import sys, torch
+work = sys.argv[1]
+torch.cuda.init()
+a = torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16)
+b = torch.empty_like(a)
+def step():
+    if work == "products":
+        torch.matmul(a, a, out=b)
+    else:
+        b.copy_(a)
+step()
+torch.cuda.synchronize()
+import time
+print("ready", flush=True)
+for line in sys.stdin:
+    end = time.time() + float(line)
+    while time.time() < end:
+        for _ in range(20):
+            step()
+        torch.cuda.synchronize()
+    print("done", flush=True)
+"""
+
+
+class Counter:
+    """The board's energy, by NVML itself."""
+
+    def __init__(self):
+        self.nvml = ctypes.CDLL("libnvidia-ml.so.1")
+        self.device = ctypes.c_void_p()
+        self.ask("nvmlInit_v2")
+        self.ask("nvmlDeviceGetHandleByIndex_v2", 0, ctypes.byref(self.device))
+
+    def ask(self, name, *arguments):
+        if code := getattr(self.nvml, name)(*arguments):
+            sys.exit(f"{name}: error {code}")
+
+    def joules(self):
+        # It moves ten times a second.
+        millijoules = ctypes.c_ulonglong()
+        self.ask("nvmlDeviceGetTotalEnergyConsumption", self.device, ctypes.byref(millijoules))
+        return millijoules.value / 1000
+
+
+class Load:
+    """A process of another user that holds the GPU and works when it is told to."""
+
+    def __init__(self, work):
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", LOAD, work],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            user=USERS[work],
+            group=USERS[work],
+            env={**os.environ, "HOME": "/tmp"},
+            cwd="/tmp",
+        )
+        self.wait("ready")
+
+    def wait(self, word):
+        if self.process.stdout.readline().strip() != word:
+            sys.exit("the load failed")
+
+    def work(self, seconds):
+        self.process.stdin.write(f"{seconds}\n")
+        self.process.stdin.flush()
+        self.wait("done")
+
+    def end(self):
+        self.process.kill()
+        self.process.wait()
+
+
+def owners(server):
+    """By user; more may hold the GPU than the loads."""
+    return {owner["user"]: owner for owner in server.get("/api/v1/usage")["owners"]}
+
+
+def of(server, work):
+    # A user without a name is told by its number.
+    return owners(server)[str(USERS[work])]
+
+
+def alone(gpumon, counter, work):
+    with Server(gpumon) as server:
+        time.sleep(3)
+        before = counter.joules()
+        load = Load(work)
+        load.work(ALONE_S)
+        load.end()
+        used = counter.joules() - before
+        # Until the counter is read once more.
+        time.sleep(12)
+        told = of(server, work)["joules"]
+    off = told["estimate"] / used - 1
+    is_right = abs(off) <= TOLERANCE and told["least"] == told["most"]
+    return is_right, f"{told['estimate']:.0f} J exact ({told['least']:.0f} to {told['most']:.0f}), counter {used:.0f} J: {100 * off:+.2f} %"
+
+
+def shared(gpumon, counter):
+    with Server(gpumon) as server:
+        loads = {work: Load(work) for work in USERS}
+        # Both are listed before anybody works.
+        time.sleep(3)
+        begun, used = owners(server), dict.fromkeys(USERS, 0.0)
+        for _ in range(TURNS):
+            for work, load in loads.items():
+                before = counter.joules()
+                load.work(TURN_S)
+                used[work] += counter.joules() - before
+        time.sleep(12)
+        ended = owners(server)
+        for load in loads.values():
+            load.end()
+    for work, user in USERS.items():
+        told = {
+            bound: ended[str(user)]["joules"][bound] - ((begun.get(str(user)) or {}).get("joules") or {}).get(bound, 0)
+            for bound in ("least", "estimate", "most")
+        }
+        is_right = told["least"] <= used[work] <= told["most"]
+        off = 100 * (told["estimate"] / used[work] - 1)
+        yield is_right, f"{told['least']:.0f} to {told['most']:.0f} J, counter {used[work]:.0f} J; estimate {told['estimate']:.0f} J ({off:+.1f} %)"
+
+
+def main():
+    gpumon = sys.argv[1] if len(sys.argv) > 1 else "gpumon"
+    counter = Counter()
+    results = [(f"{work} alone", *alone(gpumon, counter, work)) for work in USERS]
+    results += [(f"{work} in turns", *result) for work, result in zip(USERS, shared(gpumon, counter))]
+    for name, is_right, said in results:
+        print(f"  {'ok   ' if is_right else 'WRONG'} {name}: {said}", flush=True)
+    return 0 if all(is_right for _, is_right, _ in results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
