@@ -15,8 +15,11 @@ pub(crate) fn jobs(past: &RwLock<Past>, called: Option<&str>) -> JobList {
         (past.writer.clone(), known)
     };
     // A disk that does not work is told of where the past itself is answered.
-    let disk = writer.and_then(|writer| writer.reader().ok().flatten());
-    let stored = disk.and_then(|disk| disk.jobs(called).ok()).unwrap_or_default();
+    let stored = writer.and_then(|writer| {
+        let disk = writer.reader().ok().flatten()?;
+        disk.jobs(called).inspect_err(|error| writer.reading_failed(&disk, error)).ok()
+    });
+    let stored = stored.unwrap_or_default();
     // What is in memory is newer.
     JobList { jobs: joined(known, stored) }
 }
