@@ -164,9 +164,6 @@ impl Block {
         let of_host = read_columns(&mut rest, length, &host);
         // What was packed is read again.
         let Some((of_devices, (_, of_host))) = of_devices.zip(of_host) else { return Vec::new() };
-        fn at<T: Clone>(all: &[(usize, T)], place: usize) -> Vec<T> {
-            all.iter().filter(|(of, _)| *of == place).map(|(_, span)| span.clone()).collect()
-        }
         let row = |columns: &[Vec<Option<Stat>>], place: usize| columns.iter().map(|column| column[place]).collect();
         let bucket = |(place, (at_ms, samples)): (usize, &(u64, u32))| Bucket {
             at_ms: *at_ms,
@@ -212,6 +209,11 @@ impl Block {
             }
         }
     }
+}
+
+/// What is of the bucket at this place.
+fn at<T: Clone>(all: &[(usize, T)], place: usize) -> Vec<T> {
+    all.iter().filter(|(of, _)| *of == place).map(|(_, span)| span.clone()).collect()
 }
 
 /// How often somebody was read, and the columns behind their lengths.
