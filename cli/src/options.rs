@@ -14,6 +14,7 @@ use std::{
 
 use clap::{Args as _, FromArgMatches as _};
 use gpumon_probe::{
+    allocation::SLURM_GPUS,
     derive::ConditionSettings,
     model::Record,
     owner::CommandLines,
@@ -156,6 +157,7 @@ pub(crate) fn watching(interval: Arc<SharedInterval>) -> Options {
         details: true,
         events: true,
         kernel_log: Some(KERNEL_LOG.into()),
+        slurm_gpus: Some(SLURM_GPUS.into()),
         ..Options::new(Duration::from_secs(1), CommandLines::All)
     }
 }
@@ -178,6 +180,11 @@ pub(crate) struct SamplingArgs {
     /// procfs to read processes from; in a container, the mount point of the host's /proc
     #[arg(long, env = "GPUMON_PROCFS", default_value = "/proc", value_name = "PATH")]
     procfs: PathBuf,
+
+    /// Directory in which Slurm's prolog leaves a file `UUID` with `JOB_ID UID` for each GPU of a job, as that of jobstats
+    /// does
+    #[arg(long, env = "GPUMON_SLURM_GPUS", default_value = SLURM_GPUS, value_name = "DIR")]
+    slurm_gpus: PathBuf,
 
     /// sysfs to read the power state of a laptop GPU from
     #[arg(long, env = "GPUMON_SYSFS", default_value = "/sys", value_name = "PATH")]
@@ -204,6 +211,7 @@ impl SamplingArgs {
             proc_root: self.procfs.clone(),
             sys_root: self.sysfs.clone(),
             kernel_log: Some(self.kernel_log.clone()),
+            slurm_gpus: Some(self.slurm_gpus.clone()),
             details: true,
             events: true,
             conditions: self.conditions(),
@@ -222,6 +230,8 @@ impl SamplingArgs {
             self.kernel_log.clone().into(),
             "--procfs".into(),
             self.procfs.clone().into(),
+            "--slurm-gpus".into(),
+            self.slurm_gpus.clone().into(),
             "--sysfs".into(),
             self.sysfs.clone().into(),
         ]

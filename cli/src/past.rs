@@ -1,15 +1,21 @@
 //! The past, as a running server answers it, or as it is on disk.
 
-use std::{ops::Range, path::PathBuf};
+use std::{
+    ops::Range,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context as _, anyhow};
 use gpumon_history::{
-    database::{Database, FILE},
+    database::{Database, DatabaseError, FILE},
+    jobs::{JobList, JobSpan},
     plan::{POINTS, SpanRequest},
     span::HistorySpan,
     wanted::Wanted,
 };
 use gpumon_probe::untrusted::escaped;
+use percent_encoding::{NON_ALPHANUMERIC, percent_encode};
+use serde::de::DeserializeOwned;
 
 use crate::{exit::Failure, local::ServerArgs};
 
@@ -43,10 +49,25 @@ impl PastArgs {
             resolution_ms,
             wanted: Wanted::named(metrics.iter().copied()).0,
         };
-        let Some(folder) = &self.data_dir else { return ask_server(&self.server, &request) };
-        let database = Database::open_to_read(folder).and_then(|database| database.span(&request));
-        let place = escaped(&folder.join(FILE).display().to_string());
-        database.with_context(|| format!("cannot read {place}")).map_err(Failure::from)
+        match &self.data_dir {
+            None => ask_server(&self.server, &request),
+            Some(folder) => from_disk(folder, |database| database.span(&request)),
+        }
+    }
+
+    /// Which jobs were on which GPUs: all of them, or those that are called so.
+    ///
+    /// # Errors
+    /// As [`Self::ask`].
+    pub(crate) fn jobs(&self, called: Option<&str>) -> Result<Vec<JobSpan>, Failure> {
+        match &self.data_dir {
+            None => {
+                let id = called.map(|id| format!("?id={}", percent_encode(id.as_bytes(), NON_ALPHANUMERIC)));
+                let target = format!("/api/v1/jobs{}", id.unwrap_or_default());
+                from_server::<JobList>(&self.server, &target, "jobs").map(|list| list.jobs)
+            }
+            Some(folder) => from_disk(folder, |database| database.jobs(called)),
+        }
     }
 
     /// What to do where nothing is known of a time.
@@ -64,21 +85,31 @@ pub(crate) fn most_points() -> u64 {
     u64::from(*POINTS.end())
 }
 
+fn from_disk<T>(folder: &Path, read: impl FnOnce(&Database) -> Result<T, DatabaseError>) -> Result<T, Failure> {
+    let read = Database::open_to_read(folder).and_then(|database| read(&database));
+    let place = escaped(&folder.join(FILE).display().to_string());
+    read.with_context(|| format!("cannot read {place}")).map_err(Failure::from)
+}
+
 fn ask_server(server: &ServerArgs, request: &SpanRequest) -> Result<HistorySpan, Failure> {
-    let server = server.connect().map_err(anyhow::Error::from)?;
-    let at = server.path.display().to_string();
     let SpanRequest { from_ms, to_ms, points, .. } = request;
     let metrics = request.wanted.ids().join(",");
     let resolution = request.resolution_ms.map_or(String::new(), |asked_ms| format!("&resolution_ms={asked_ms}"));
     let target =
         format!("/api/v1/history?from_ms={from_ms}&to_ms={to_ms}&points={points}{resolution}&metrics={metrics}");
+    from_server(server, &target, "history")
+}
+
+fn from_server<T: DeserializeOwned>(server: &ServerArgs, target: &str, what: &str) -> Result<T, Failure> {
+    let server = server.connect().map_err(anyhow::Error::from)?;
+    let at = server.path.display().to_string();
     let answer =
-        server.ask("GET", &target).with_context(|| format!("the server at {at} does not answer; restart it"))?;
+        server.ask("GET", target).with_context(|| format!("the server at {at} does not answer; restart it"))?;
     match answer.status {
         200 => serde_json::from_str(&answer.body)
             .with_context(|| format!("the server at {at} is of another version; restart it"))
             .map_err(Failure::from),
-        404 => Err(anyhow!("the server at {at} is older than this gpumon and answers no history; restart it").into()),
+        404 => Err(anyhow!("the server at {at} is older than this gpumon and answers no {what}; restart it").into()),
         _ => Err(anyhow!("the server at {at} refuses: {}", answer.body.trim()).into()),
     }
 }

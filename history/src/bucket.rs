@@ -9,6 +9,7 @@ use gpumon_probe::model::{
 
 use crate::{
     grid::{Stat, Total},
+    jobs::{JobSpan, Jobs},
     span::ConditionSpan,
 };
 
@@ -28,6 +29,8 @@ pub struct Bucket {
     pub host: Vec<Option<Stat>>,
     /// What was the matter: what has begun or ended in these ten seconds, or was no longer the same.
     pub conditions: Vec<ConditionSpan>,
+    /// Which jobs were on which devices, from when to when.
+    pub jobs: Vec<JobSpan>,
 }
 
 /// One device's part of a bucket.
@@ -56,6 +59,7 @@ impl Bucket {
         let before = (self.samples, std::mem::take(&mut self.host));
         (self.samples, self.host) = joined(HOST_FIELDS, before, later.samples, &later.host);
         self.conditions.extend(later.conditions);
+        self.jobs.extend(later.jobs);
     }
 }
 
@@ -102,6 +106,7 @@ pub struct Buckets {
     host: Totals,
     devices: BTreeMap<String, Device>,
     conditions: Conditions,
+    jobs: Jobs,
 }
 
 #[derive(Debug, Default)]
@@ -156,6 +161,7 @@ impl Buckets {
         }
         let conditions = sample.gpus.iter().filter_map(|gpu| Some((gpu.uuid.as_ref()?, &gpu.conditions)));
         self.conditions.set(sample.at_ms, conditions);
+        self.jobs.push(sample);
         ended
     }
 
@@ -181,7 +187,13 @@ impl Buckets {
             samples: host.samples,
             host: host.stats(HOST_FIELDS),
             conditions: self.conditions.take_changed(),
+            jobs: self.jobs.take_changed(),
         })
+    }
+
+    /// Which jobs were on which devices, as far as it is remembered.
+    pub fn jobs(&self) -> impl Iterator<Item = &JobSpan> {
+        self.jobs.all()
     }
 
     /// What was the matter in a span, as far as it is remembered.

@@ -4,11 +4,13 @@
 //! - [`merge`] puts together what two servers know.
 //! - [`plan`] chooses the resolution, [`grid`] puts whatever is known on one time axis.
 //! - [`bucket`] sums up ten seconds of samples, of which all else is made.
+//! - [`jobs`] is which job was on which GPU.
 //! - [`memory`] keeps them for hours, [`database`] for a year; [`writer`] is the thread between.
 
 pub mod bucket;
 pub mod database;
 pub mod grid;
+pub mod jobs;
 pub mod memory;
 pub mod merge;
 mod places;

@@ -12,10 +12,11 @@ use gpumon_history::{
     bucket::{BUCKET_MS, Bucket},
     database::{Database, DatabaseError, FILE},
     grid::Grid,
+    jobs::JobSpan,
     plan::SpanRequest,
     wanted::Wanted,
 };
-use gpumon_probe::model::{Event, EventKind, Run, RunKind, RunStatus};
+use gpumon_probe::model::{Cell, Event, EventKind, JobKind, Run, RunKind, RunStatus};
 use rusqlite::Connection;
 
 use support::bucket;
@@ -79,6 +80,28 @@ fn read_all(database: &Database) -> Result<(), DatabaseError> {
     database.span(&request).map(|_| ())
 }
 
+fn cell() -> Cell {
+    Cell {
+        notebook: "train.ipynb".to_owned(),
+        kernel_id: "0123".to_owned(),
+        cell_id: "a".to_owned(),
+        execution_count: Some(1),
+        started_ms: FIRST_MS,
+        ended_ms: FIRST_MS + 1000,
+        gpus: vec![0],
+        gpu_ms: None,
+        peak_bytes: None,
+        change_bytes: None,
+        joules: None,
+        shared: false,
+    }
+}
+
+fn job(from_ms: u64) -> JobSpan {
+    let [id, uuid] = ["88123", "GPU-a"].map(str::to_owned);
+    JobSpan { kind: JobKind::Slurm, id, name: None, user: None, uuid, from_ms, to_ms: from_ms + 1000 }
+}
+
 #[test]
 fn whichever_page_is_damaged_a_new_file_is_begun_by_whoever_meets_it() {
     let whole = tempfile::tempdir().unwrap();
@@ -101,9 +124,11 @@ fn whichever_page_is_damaged_a_new_file_is_begun_by_whoever_meets_it() {
             status: RunStatus::Running,
         };
         writer.add_event(Event { what: EventKind::RunBegan(run), ..mark(FIRST_MS + 399 * BUCKET_MS) });
+        writer.add_event(Event { what: EventKind::Cell(cell()), ..mark(FIRST_MS + 399 * BUCKET_MS) });
         // Half an hour makes rows of all tiers, so that the writer meets each of them that no reader does.
         (200..400).for_each(|at| writer.add_bucket(bucket(FIRST_MS + at * BUCKET_MS, 1)));
-        writer.add_bucket(Bucket { conditions: vec![condition(FIRST_MS)], ..bucket(FIRST_MS + 400 * BUCKET_MS, 1) });
+        let (conditions, jobs) = (vec![condition(FIRST_MS)], vec![job(FIRST_MS)]);
+        writer.add_bucket(Bucket { conditions, jobs, ..bucket(FIRST_MS + 400 * BUCKET_MS, 1) });
         let end_ms = FIRST_MS + 401 * BUCKET_MS;
         wait(&name, || writer.status().written_ms == end_ms && writer.status().problem.is_none());
         let reader = writer.reader().unwrap().expect("it can be read");

@@ -15,12 +15,15 @@ use gpumon_history::{
     bucket::{BUCKET_MS, Bucket},
     database::{Database, FILE},
     grid::Stat,
+    jobs::JobSpan,
     plan::SpanRequest,
     span::ConditionSpan,
     wanted::Wanted,
     writer::{Restored, Settings, Writer},
 };
-use gpumon_probe::model::{Condition, ConditionKind, Event, EventKind, Mark, Severity, fields::GPU_FIELDS, now_ms};
+use gpumon_probe::model::{
+    Condition, ConditionKind, Event, EventKind, JobKind, Mark, Severity, fields::GPU_FIELDS, now_ms,
+};
 use rusqlite::Connection;
 
 use support::bucket;
@@ -133,6 +136,31 @@ fn a_database_of_an_older_program_gets_the_columns_of_new_fields() {
     write(folder.path(), [bucket(FIRST_MS + BUCKET_MS, 1)]);
     let watts_again = &read(folder.path()).gpus[0].metrics["power.draw_watts"];
     assert_eq!(watts_again.values, [None, Some(watts(&bucket(FIRST_MS + BUCKET_MS, 1)).value)]);
+}
+
+fn job(id: &str, uuid: &str, from_ms: u64, to_ms: u64) -> JobSpan {
+    let [id, uuid] = [id, uuid].map(str::to_owned);
+    JobSpan { kind: JobKind::Slurm, id, name: None, user: Some("ana".to_owned()), uuid, from_ms, to_ms }
+}
+
+#[test]
+fn a_job_is_one_row_for_each_gpu_that_is_written_again_while_it_lasts() {
+    let folder = tempfile::tempdir().unwrap();
+    let end = FIRST_MS + 60_000;
+    let later =
+        [job("88123", "GPU-a", FIRST_MS, end), job("88123", "GPU-b", FIRST_MS, end - 1), job("5", "GPU-a", 1, 2)];
+    let first = later.clone().map(|job| JobSpan { to_ms: job.from_ms, user: None, ..job });
+    write(
+        folder.path(),
+        [
+            Bucket { jobs: first.to_vec(), ..bucket(FIRST_MS, 1) },
+            Bucket { jobs: later.to_vec(), ..bucket(FIRST_MS + BUCKET_MS, 1) },
+        ],
+    );
+    let database = Database::open_to_read(folder.path()).unwrap();
+    assert_eq!(database.jobs(None).unwrap(), later, "those that were seen last come first");
+    assert_eq!(database.jobs(Some("5")).unwrap(), later[2..]);
+    assert_eq!(database.jobs(Some("88")).unwrap(), []);
 }
 
 #[test]

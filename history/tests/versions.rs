@@ -47,6 +47,7 @@ fn a_file_of_each_version_is_taken_over_with_its_rows() {
         let folder = tempfile::tempdir().unwrap();
         Connection::open(folder.path().join(FILE)).unwrap().execute_batch(sql).unwrap();
         let found = version(folder.path());
+        assert_eq!(Database::open_to_read(folder.path()).unwrap().jobs(None).unwrap(), [], "none were kept");
         let (tell, told) = mpsc::channel();
         let settings = Settings { folder: folder.path().to_owned(), size_bytes: 1 << 30 };
         let tell = move |problem: &str| drop(tell.send(problem.to_owned()));

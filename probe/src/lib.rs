@@ -7,6 +7,7 @@
 //! - [`derive`] makes of samples what no single reading tells: rates, conditions, events.
 //! - [`owner`] tells whose process a PID is.
 //! - [`own_processes`] describes a user's own processes where a collector of somebody else's may not.
+//! - [`allocation`] tells to whom schedulers have given GPUs.
 //! - [`usage`] adds up who used how much.
 //! - [`bounded`] reads files whose length somebody else decides.
 //! - [`toml_error`] says what is wrong with a file of TOML, and where.
@@ -15,6 +16,7 @@
 //!
 //! The probe knows no async runtime, no network and no terminal.
 
+pub mod allocation;
 pub mod bounded;
 pub mod derive;
 pub mod host;

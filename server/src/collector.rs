@@ -5,14 +5,13 @@ use std::{io, process::Stdio, time::Duration};
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines},
     process::{Child, ChildStderr, ChildStdin, ChildStdout, Command},
-    sync::watch,
     task::JoinHandle,
     time::{Instant, sleep_until, timeout},
 };
 
 use crate::{
     hub::Hub,
-    supervisor::{Collector, Request},
+    supervisor::{Collector, Instructions, Request},
 };
 
 /// A driver without persistence mode opens its GPUs for up to half a minute before the first line comes.
@@ -44,13 +43,13 @@ pub(crate) struct Running {
     stdin: ChildStdin,
     lines: Lines<BufReader<ChildStdout>>,
     last_message: JoinHandle<Option<String>>,
-    /// What it knows, and what it is to know.
-    interval: watch::Receiver<Duration>,
+    /// What it is to know, and what it knows.
+    instructions: Instructions,
     sent_interval: Duration,
 }
 
 impl Running {
-    pub(crate) fn start(collector: &Collector, interval: watch::Receiver<Duration>) -> io::Result<Self> {
+    pub(crate) fn start(collector: &Collector, instructions: Instructions) -> io::Result<Self> {
         let mut child = Command::new(&collector.program)
             .args(&collector.arguments)
             // It ends when this pipe closes, which it does also where this process is killed.
@@ -65,7 +64,7 @@ impl Running {
         let stderr = child.stderr.take().ok_or_else(missing)?;
         let last_message = tokio::spawn(forward_stderr(BufReader::new(stderr).lines()));
         let lines = BufReader::new(stdout).lines();
-        Ok(Self { child, stdin, lines, last_message, interval, sent_interval: collector.interval })
+        Ok(Self { child, stdin, lines, last_message, instructions, sent_interval: collector.interval })
     }
 
     /// Passes on what it writes until it ends, or something is wrong with it.
@@ -80,11 +79,14 @@ impl Running {
     async fn read_lines(&mut self, hub: &Hub) -> (u64, Option<String>) {
         let mut count = 0;
         let mut last_line = Instant::now();
+        if !self.instructions.allocations.borrow().is_empty() {
+            self.instructions.allocations.mark_changed();
+        }
         let mut answers_requests = hub.answers_requests();
         // What it has been told since, of which the slowest is what it may still be at.
         let mut slowest = self.sent_interval;
         loop {
-            let wanted = *self.interval.borrow_and_update();
+            let wanted = *self.instructions.interval.borrow_and_update();
             if wanted != self.sent_interval {
                 self.sent_interval = wanted;
                 self.send(Request::IntervalMs(wanted.as_millis() as u32)).await;
@@ -102,7 +104,11 @@ impl Running {
                     }
                     Ok(None) | Err(_) => return (count, None),
                 },
-                Ok(()) = self.interval.changed() => {}
+                Ok(()) = self.instructions.interval.changed() => {}
+                Ok(()) = self.instructions.allocations.changed() => {
+                    let known = self.instructions.allocations.borrow_and_update().clone();
+                    self.send(Request::Allocations(known)).await;
+                }
                 Ok(()) = answers_requests.changed() => self.send(Request::Answers).await,
                 () = sleep_until(last_line + patience) => {
                     let seconds = patience.as_secs();

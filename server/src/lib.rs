@@ -1,6 +1,7 @@
 //! What gpumon serves.
 //!
 //! - [`frame`] is what travels: the stream's frames and the snapshot.
+//! - [`kubernetes`] asks the kubelet which pods hold which devices; the collector is told.
 //! - [`supervisor`] keeps the [`collector`] running, the child process that reads the driver, unless [`control`] says
 //!   that it is to pause; [`stuck_collectors`] are those that cannot be killed.
 //! - [`join`] shows another server's readings in the place of a collector's.
@@ -12,7 +13,7 @@
 //! - [`replay`] is a recording in the place of a collector.
 //! - [`alerts`] evaluates the rules of the alert file, and tells what fires.
 //! - [`runs`] are those of the workload runner: processes that work, and what they say.
-//! - [`stream`], [`page`], [`past`], [`metrics`], [`marks`], [`cells`], [`usage`], [`pause`] and [`routes`] are the endpoints; [`guard`] stands before
+//! - [`stream`], [`page`], [`past`], [`jobs`], [`metrics`], [`marks`], [`cells`], [`usage`], [`pause`] and [`routes`] are the endpoints; [`guard`] stands before
 //!   all of them and knows each [`public_origin`], [`auth`] has everybody sign in, [`peer`] stands before those that
 //!   change anything. [`view`] is how much of processes a client sees, [`audit`] what the log has of whom.
 //! - [`web_config`] is TLS and what else Prometheus' exporters are told in a file; files that let somebody in are
@@ -46,7 +47,9 @@ pub mod fuzzing;
 mod guard;
 mod history;
 mod hub;
+mod jobs;
 pub mod join;
+pub mod kubernetes;
 pub mod listen;
 mod live;
 pub mod local;
@@ -79,7 +82,7 @@ pub mod view;
 mod watched;
 mod web_config;
 
-use std::{future::Future, io, sync::Arc, time::Duration};
+use std::{future::Future, io, path::PathBuf, sync::Arc, time::Duration};
 
 use axum::middleware;
 use gpumon_recording::Player;
@@ -100,7 +103,7 @@ use self::{
     replay::Replay,
     runs::{RunSettings, Runs},
     sampling_interval::SamplingInterval,
-    supervisor::Collector,
+    supervisor::{Collector, Instructions},
     view::ShowProcesses,
 };
 
@@ -143,6 +146,8 @@ pub struct Settings {
     pub history: Option<gpumon_history::writer::Settings>,
     /// Which alerts there are.
     pub alerts: AlertSettings,
+    /// The kubelet's socket for pod resources; `None` asks none.
+    pub kubelet: Option<PathBuf>,
 }
 
 /// Serves at every listener until `shutdown` completes, then ends every connection and the collector.
@@ -154,7 +159,8 @@ pub async fn run(
     settings: Settings,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
-    let Settings { readings, join, live, public_origins, doors, show_processes, runs, history, alerts } = settings;
+    let Settings { readings, join, live, public_origins, doors, show_processes, runs, history, alerts, kubelet } =
+        settings;
     let AlertSettings { rules, conditions, file } = alerts;
     let (hub, control) = (Arc::new(Hub::new()), Arc::new(Control::new()));
     let data_folder = history.as_ref().map(|history| history.folder.clone());
@@ -167,10 +173,12 @@ pub async fn run(
     });
     let (stop, stopped) = watch::channel(false);
     let runs = Arc::new(Runs::new(runs, Arc::clone(&hub), stopped.clone()));
+    let (allocations_sender, allocations) = watch::channel(Vec::new());
     let (mut supervision, replay) = match readings {
         Readings::Collector(collector) => {
-            let interval = sampling_interval.interval();
-            let supervision = supervisor::supervise(collector, Arc::clone(&hub), Arc::clone(&control), interval, join);
+            let instructions = Instructions { interval: sampling_interval.interval(), allocations };
+            let supervision =
+                supervisor::supervise(collector, Arc::clone(&hub), Arc::clone(&control), instructions, join);
             (tokio::spawn(supervision), None)
         }
         Readings::Recording(player) => {
@@ -179,6 +187,9 @@ pub async fn run(
     };
     let alerts = Arc::new(Alerts::new(Arc::clone(&hub), &rules, conditions));
     let mut evaluation = JoinSet::new();
+    if let Some(socket) = kubelet {
+        tokio::spawn(kubernetes::follow(socket, allocations_sender));
+    }
     evaluation.spawn(alerts::run(Arc::clone(&alerts), file, data_folder));
     let following = live::follow(live.clone(), Arc::clone(&sampling_interval), Arc::clone(&hub));
     let app = AppState {

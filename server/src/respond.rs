@@ -36,6 +36,9 @@ pub(crate) enum Resource {
     Answers,
     OpenApi,
     Usage,
+    Jobs {
+        id: Option<String>,
+    },
     /// `/metrics`, by its names and its format.
     Metrics(PageKey),
     Page(String),
@@ -84,7 +87,10 @@ pub(crate) async fn respond_encoded(
     let hub = Arc::clone(&app.hub);
     let key = CacheKey { who, resource, change: hub.change(), view, gzip: is_gzip };
     let write = move || write(&hub);
-    let is_long = matches!(key.resource, Resource::Snapshot { history_ms: Some(_), .. } | Resource::History { .. });
+    let is_long = matches!(
+        key.resource,
+        Resource::Snapshot { history_ms: Some(_), .. } | Resource::History { .. } | Resource::Jobs { .. }
+    );
     let encoder = if is_long { &app.encoders.long_responses } else { &app.encoders.responses };
     let Ok(bytes) = encoder.answer(who, key, write).await else {
         let message = "too many large answers are being sent: try again in a few seconds\n";

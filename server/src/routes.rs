@@ -19,6 +19,7 @@ use crate::{
     auth::{self, Doors},
     cells,
     guard::{self, Access, Guard},
+    jobs,
     listen::{Listener, Purpose},
     marks, metrics, openapi, page, past, pause, peer, replay, runs, snapshot, stream, usage,
 };
@@ -62,6 +63,7 @@ pub(crate) fn everything(state: &AppState) -> Router<AppState> {
         .route("/{*path}", get(page::file))
         .route("/api/v1/answers", get(answers::answers))
         .route("/api/v1/history", get(past::history))
+        .route("/api/v1/jobs", get(jobs::jobs))
         .route("/api/v1/openapi.json", get(openapi::openapi))
         .route("/api/v1/snapshot", get(snapshot::snapshot))
         .route("/api/v1/usage", get(usage::usage))

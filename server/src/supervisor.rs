@@ -5,6 +5,7 @@
 
 use std::{ffi::OsString, path::PathBuf, sync::Arc, time::Duration};
 
+use gpumon_probe::allocation::AllocatedDevice;
 use serde::{Deserialize, Serialize};
 use tokio::{
     sync::watch,
@@ -32,13 +33,23 @@ pub struct Collector {
 }
 
 /// A line that the collector gets on its standard input.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Request {
     /// The time between samples from now on.
     IntervalMs(u32),
     /// To write the driver's latest answers, once.
     Answers,
+    /// To whom Kubernetes has given devices, all of them.
+    Allocations(Vec<AllocatedDevice>),
+}
+
+/// What every collector is told from now on, as it is now.
+#[derive(Debug, Clone)]
+pub(crate) struct Instructions {
+    /// The time between samples.
+    pub(crate) interval: watch::Receiver<Duration>,
+    pub(crate) allocations: watch::Receiver<Vec<AllocatedDevice>>,
 }
 
 /// The pause before a new start doubles from the shortest to the longest, which is that where the start itself fails.
@@ -58,13 +69,13 @@ pub(crate) async fn supervise(
     collector: Collector,
     hub: Arc<Hub>,
     control: Arc<Control>,
-    interval: watch::Receiver<Duration>,
+    instructions: Instructions,
     join: Option<JoinSettings>,
 ) {
     let mut orders = control.orders();
-    let join = join.map(|settings| Join::new(settings, interval.clone()));
+    let join = join.map(|settings| Join::new(settings, instructions.interval.clone()));
     let stuck_collectors = StuckCollectors::default();
-    let mut supervisor = Supervisor { collector, hub, control, interval, join, stuck_collectors };
+    let mut supervisor = Supervisor { collector, hub, control, instructions, join, stuck_collectors };
     loop {
         supervisor.keep_running(&mut orders).await;
         supervisor.keep_paused(&mut orders).await;
@@ -75,8 +86,7 @@ struct Supervisor {
     collector: Collector,
     hub: Arc<Hub>,
     control: Arc<Control>,
-    /// What the clients want.
-    interval: watch::Receiver<Duration>,
+    instructions: Instructions,
     /// The server that is shown instead, while it is there.
     join: Option<Join>,
     stuck_collectors: StuckCollectors,
@@ -121,7 +131,7 @@ impl Supervisor {
 
     /// How a collector ended; `None` where it had to, for a pause.
     async fn run_once(&mut self, orders: &mut watch::Receiver<Order>) -> Option<End> {
-        let mut running = match Running::start(&self.collector, self.interval.clone()) {
+        let mut running = match Running::start(&self.collector, self.instructions.clone()) {
             Ok(running) => running,
             Err(error) => {
                 return Some(End::Broken { message: format!("cannot start the collector: {error}"), had_begun: false });

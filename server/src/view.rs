@@ -2,10 +2,10 @@
 
 use std::{borrow::Cow, sync::Arc, time::Duration};
 
-use gpumon_history::span::HistorySpan;
+use gpumon_history::{jobs::JobList, span::HistorySpan};
 use gpumon_probe::{
     bounded,
-    model::{Absence, Condition, ConditionKind, Event, EventKind, GpuDetails, Process, Reading, Sample},
+    model::{Absence, Condition, ConditionKind, Event, EventKind, GpuDetails, JobKind, Process, Reading, Sample},
     usage::Usage,
 };
 use tokio::{sync::Mutex, task::spawn_blocking, time::Instant};
@@ -90,6 +90,18 @@ impl View {
             }
         }
         usage
+    }
+
+    pub(crate) fn jobs(&self, mut list: JobList) -> JobList {
+        match self {
+            Self::Whole => {}
+            Self::Names => {
+                let notebooks = list.jobs.iter_mut().filter(|span| span.kind == JobKind::Notebook);
+                notebooks.for_each(|span| span.name = None);
+            }
+            Self::Own(user) => list.jobs.retain(|span| user.is_some() && span.user.as_deref() == user.as_deref()),
+        }
+        list
     }
 
     pub(crate) fn history(&self, mut history: History) -> History {

@@ -27,6 +27,7 @@ mod hostile_clients;
 mod hostile_processes;
 mod info;
 mod interval;
+mod jobs;
 mod join;
 mod learned;
 mod libraries;

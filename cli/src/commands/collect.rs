@@ -11,6 +11,7 @@ use std::{
 };
 
 use gpumon_probe::{
+    allocation::Allocations,
     model::Record,
     owner::CommandLines,
     sampler::{self, Learned, Options, SharedInterval},
@@ -83,10 +84,12 @@ pub(crate) fn run(source: &SourceArgs, args: &CollectArgs) -> Result<(), Failure
     let learned = args.state.clone().map(keep_learned);
     let options = Options { answers: answers.clone(), learned: learned.clone(), ..args.sampling.options(commands) };
     if let Some(answers) = answers {
-        let (interval, learned) = (Arc::clone(&options.interval), learned.clone());
+        let (interval, allocations) = (Arc::clone(&options.interval), Arc::clone(&options.allocations));
+        let learned = learned.clone();
         // Also where the driver hangs, so it cannot be the thread that reads the driver.
         thread::spawn(move || {
-            apply_requests(io::stdin().lock(), &interval, || write_line(&Record::Answers(answers.get())));
+            let write_answers = || write_line(&Record::Answers(answers.get()));
+            apply_requests(io::stdin().lock(), &interval, &allocations, write_answers);
             write_learned(learned);
             std::process::exit(0);
         });
@@ -142,6 +145,7 @@ fn write_learned(learned: Option<Arc<Learned>>) {
 fn apply_requests(
     mut requests: impl BufRead,
     interval: &SharedInterval,
+    allocations: &Allocations,
     mut write_answers: impl FnMut() -> io::Result<()>,
 ) {
     let mut line = Vec::new();
@@ -151,6 +155,7 @@ fn apply_requests(
             Ok(Request::IntervalMs(ms)) => say(&format!("ignored an interval of {ms} ms: give 100 to 60000")),
             Ok(Request::Answers) if write_answers().is_err() => return,
             Ok(Request::Answers) => {}
+            Ok(Request::Allocations(devices)) => allocations.set_kubernetes(devices),
             Err(error) => say(&format!("ignored an invalid request: {error}; give {{\"interval_ms\":1000}}")),
         }
         line.clear();
@@ -175,7 +180,7 @@ mod tests {
         let interval = SharedInterval::new(Duration::from_secs(1));
         let mut answers = 0;
         let mut after = |lines: &[u8]| {
-            apply_requests(lines, &interval, || {
+            apply_requests(lines, &interval, &Allocations::default(), || {
                 answers += 1;
                 Ok(())
             });

@@ -10,6 +10,7 @@ pub(crate) mod config;
 pub(crate) mod doctor;
 pub(crate) mod export;
 pub(crate) mod info;
+pub(crate) mod job;
 pub(crate) mod licenses;
 pub(crate) mod man;
 pub(crate) mod mark;
@@ -39,6 +40,7 @@ pub(crate) enum Command {
     Serve(serve::ServeArgs),
     Doctor(doctor::DoctorArgs),
     Info(info::InfoArgs),
+    Job(job::JobArgs),
     Compare(compare::CompareArgs),
     Export(Box<export::ExportArgs>),
     Bench(bench::BenchArgs),
@@ -82,6 +84,7 @@ pub(crate) fn dispatch(args: Args, resolved: Resolved) -> Result<(), Failure> {
         Some(Command::Compare(compare)) => compare::run(&compare),
         Some(Command::Export(export)) => export::run(&export),
         Some(Command::Info(info)) => info::run(&args.source, &info),
+        Some(Command::Job(job)) => job::run(&job),
         Some(Command::Bench(bench)) => bench::run(&args.source, &bench),
         Some(Command::Burn(burn)) => burn::run(&args.source, &burn),
         Some(Command::Work(work)) => work::run(&args.source, &work),

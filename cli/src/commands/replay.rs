@@ -114,6 +114,7 @@ async fn serve(
         runs: RunSettings { worker: WorkerCommand { program: "gpumon".into(), arguments: Vec::new() } },
         history: None,
         alerts: AlertSettings::default(),
+        kubelet: None,
     };
     gpumon_server::run(iter::once(door).collect(), settings, shutdown).await?;
     Ok(())

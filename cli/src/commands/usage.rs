@@ -138,7 +138,7 @@ fn label(job: &Job) -> String {
             name.map_or_else(|| format!("notebook {short}"), ToOwned::to_owned)
         }
         JobKind::Slurm => format!("slurm {}", job.id),
-        JobKind::Pod => format!("pod {}", job.id),
+        JobKind::Pod => format!("pod {}", job.name.as_deref().unwrap_or(&job.id)),
         JobKind::Container => format!("container {short}"),
         JobKind::Service => job.id.clone(),
     }
@@ -153,7 +153,7 @@ mod tests {
     fn owner(user: Option<&str>, job: Option<(JobKind, &str)>, joules: Option<[f64; 3]>) -> OwnerUsage {
         OwnerUsage {
             user: user.map(ToOwned::to_owned),
-            job: job.map(|(kind, id)| Job { kind, id: id.to_owned(), path: None }),
+            job: job.map(|(kind, id)| Job { kind, id: id.to_owned(), path: None, name: None }),
             gpu_seconds: 5_400.0,
             exclusive_seconds: 0.0,
             active_seconds: 60.0,

@@ -93,7 +93,7 @@ fn a_wrong_value_says_what_is_wanted() {
         ("[top]\ntheme = \"lihgt\"", "did you mean `light`?"),
         ("[top]\ncolumns = [\"pid\", \"memroy\"]", "for `memroy`, did you mean `memory`?"),
         ("[top]\ncolumns = [7]", "use a list of some of gpu, pid"),
-        ("[top]\nrange-s = 61", "use one of 60, 120,"),
+        ("[top]\nrange-s = 61", "use one of 1, 10, 60, 120,"),
         ("[top]\npower-thresholds = [75, 10]", "use two percentages"),
         ("[top]\npower-thresholds = 7", "use a list, as [50, 90]"),
         ("source = \n", "1:"),

@@ -3,6 +3,7 @@
 //!
 //! Whatever can be said is a [`Phrase`]: short, for a line that is full of numbers, and long, where there is room.
 
+mod allocation;
 mod busy;
 mod condition;
 mod device_name;
@@ -23,6 +24,7 @@ use gpumon_probe::{
 };
 
 pub(crate) use self::{
+    allocation::unused_allocations,
     busy::{BUSY_WIDTH, BUSY_WIDTH_WITH_SM, busy, is_sm_activity, of_part},
     device_name::{LONGEST, capital, device, fitted, full_name, without_maker},
     event::of_event,

@@ -117,7 +117,7 @@ pub(crate) fn processes() -> Vec<Process> {
         path: Reading::Now("/home/ana/work/train.ipynb".to_owned()),
         kernel_pid: 4312,
     };
-    let container = Container { runtime: ContainerRuntime::Docker, id: "3f2a".repeat(16) };
+    let container = Container { runtime: ContainerRuntime::Docker, id: "3f2a".repeat(16), name: None };
     vec![
         owned(
             process(

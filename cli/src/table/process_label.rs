@@ -114,10 +114,9 @@ pub(super) fn kind(process: &Process) -> &'static str {
 
 /// What a process runs in, the most telling first.
 fn behind(owner: &Owner) -> Vec<String> {
-    let short = |id: &str| id.chars().take(12).collect::<String>();
     let slurm = owner.slurm.as_ref().map(|job| format!("slurm {}", job.job_id));
-    let pod = owner.pod.as_ref().map(|pod| format!("pod {}", pod.uid));
-    let container = owner.container.as_ref().map(|container| format!("container {}", short(&container.id)));
+    let pod = owner.pod.as_ref().map(|pod| format!("pod {}", pod.label()));
+    let container = owner.container.as_ref().map(|container| format!("container {}", container.label()));
     slurm.into_iter().chain(pod).chain(container).chain(owner.unit.clone()).collect()
 }
 

@@ -62,6 +62,13 @@ pub(super) fn lines(view: &View<'_>, layout: Layout, kept: Option<&mut ColumnWid
     for gpu in view.sample.gpus.iter().filter(|gpu| gpu.processes_omitted > 0) {
         lines.push(Line::new(DIM, format!("GPU {}: {}", gpu.index, describe::more_processes(gpu.processes_omitted))));
     }
+    for gpu in view.sample.gpus.iter().filter(|gpu| is_well(&gpu.health)) {
+        let known = view.inventory.gpus.iter().find(|known| known.index == gpu.index);
+        for (place, holders) in describe::unused_allocations(gpu, known) {
+            let holders = printable(&holders, layout);
+            lines.push(Line::new(DIM, format!("GPU {place}: allocated to {holders}, no process")));
+        }
+    }
     if lines.is_empty() {
         lines.push(Line::new(DIM, "no processes"));
     }

@@ -2,8 +2,8 @@
 
 use clap::ValueEnum;
 use gpumon_probe::model::{
-    Absence, Condition, ConditionKind, GpuSample, Health, MigDevice, MigInstance, MigSample, Reading, Severity,
-    SourceKind, ThrottleReason,
+    Absence, Allocation, Condition, ConditionKind, GpuSample, Health, MigDevice, MigInstance, MigSample, Reading,
+    Severity, SourceKind, ThrottleReason,
 };
 use gpumon_server::frame::{GpuHistory, History};
 use unicode_width::UnicodeWidthStr;
@@ -199,7 +199,7 @@ fn a_gpu_that_is_divided_shows_its_parts_and_who_is_in_which() {
             memory.total_bytes = Reading::Now(gib * GIB);
             memory.used_bytes = Reading::Now(9 * GIB);
             let activity = Reading::Absent(Absence::WarmingUp);
-            MigSample { uuid: part.uuid.clone(), instance: part.instance, memory, activity }
+            MigSample { uuid: part.uuid.clone(), instance: part.instance, memory, activity, allocated_to: Vec::new() }
         });
         gpu.mig_devices = Reading::Now(shown.collect());
         let mut inside = process(6001, "ana", 8.9, "python3 sweep.py");
@@ -423,6 +423,25 @@ fn a_list_ends_in_how_many_more_processes_there_are() {
     });
     let drawn = plain(&scene.piped());
     assert!(drawn.ends_with("GPU 0: 1 more process\nGPU 1: 976 more processes\n"), "{drawn}");
+}
+
+#[test]
+fn a_gpu_that_is_allocated_and_not_used_says_to_whom() {
+    let scene = Scene::of(2, |scene| {
+        let allocated = Allocation::Slurm { job_id: "88123".to_owned(), user: Some("ana\x1b".to_owned()) };
+        scene.sample.gpus[0].processes = Reading::Now(processes());
+        scene.sample.gpus[0].allocated_to = vec![allocated.clone()];
+        let [namespace, pod] = ["research", "train-0"].map(str::to_owned);
+        let of_pod = |container: &str| Allocation::Kubernetes {
+            namespace: namespace.clone(),
+            pod: pod.clone(),
+            container: container.to_owned(),
+        };
+        scene.sample.gpus[1].allocated_to = vec![allocated, of_pod("trainer"), of_pod("loader")];
+    });
+    let drawn = plain(&scene.piped());
+    assert!(drawn.contains("GPU 1: allocated to slurm 88123 (ana") && !drawn.contains("GPU 0: allocated"), "{drawn}");
+    assert!(drawn.ends_with("), pod research/train-0, no process\n") && !drawn.contains('\x1b'), "{drawn}");
 }
 
 /// Where each mark stands in the line of a GPU.

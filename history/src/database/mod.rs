@@ -145,11 +145,13 @@ impl Database {
         let connection = Connection::open_with_flags(path, flags)?;
         connection.busy_timeout(Duration::from_secs(5))?;
         let database = Self { connection, inode: inode(folder) };
-        // Pages are 8 KiB since rows are about 1 KiB: less is left over at the end of each. Both take effect only in a
-        // file that is being made.
-        database.set("page_size", 8192)?;
-        database.set("auto_vacuum", 2)?;
         database.check()?;
+        // A file that is there is not written to before it has been read: one that is damaged is kept as it was.
+        if database.connection.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0))? == 0 {
+            // Pages are 8 KiB since rows are about 1 KiB: less is left over at the end of each.
+            database.set("page_size", 8192)?;
+            database.set("auto_vacuum", 2)?;
+        }
         database.set("journal_mode", "wal")?;
         // Whatever kills the program loses nothing; a power failure may lose what came since the last checkpoint.
         database.set("synchronous", "normal")?;

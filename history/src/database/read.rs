@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use gpumon_probe::model::{
-    Event,
+    Event, JobKind,
     fields::{Field, Kind},
 };
 use rusqlite::params;
@@ -17,6 +17,7 @@ use super::{
 use crate::{
     bucket::Device,
     grid::{Grid, Whose},
+    jobs::{JobSpan, MOST},
     plan::{Plan, SpanRequest, Tier},
     span::{ConditionSpan, HistorySpan, Storage},
 };
@@ -175,6 +176,36 @@ impl Database {
         }
         events.sort_by_key(|event| event.at_ms);
         Ok(events)
+    }
+
+    /// Which jobs were on which devices, those that were there last first: at most [`MOST`](crate::jobs::MOST), all of them or
+    /// those that are called so.
+    ///
+    /// # Errors
+    /// Where they cannot be read.
+    pub fn jobs(&self, called: Option<&str>) -> Result<Vec<JobSpan>, DatabaseError> {
+        // A file of an earlier gpumon that only reads.
+        if columns_in(&self.connection, "job")?.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut statement = self
+            .connection
+            .prepare("SELECT kind, id, name, user, uuid, from_ms, to_ms FROM job ORDER BY to_ms DESC")?;
+        let mut rows = statement.query([])?;
+        let mut spans = Vec::new();
+        while spans.len() < MOST
+            && let Some(row) = rows.next()?
+        {
+            // A kind that only a newer gpumon knows.
+            let Some(kind) = JobKind::from_word(&row.get::<_, String>(0)?) else { continue };
+            let (from_ms, to_ms) = (row.get::<_, i64>(5)? as u64, row.get::<_, i64>(6)? as u64);
+            let (id, name, user, uuid) = (row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?);
+            let span = JobSpan { kind, id, name, user, uuid, from_ms, to_ms };
+            if called.is_none_or(|text| span.is_called(text)) {
+                spans.push(span);
+            }
+        }
+        Ok(spans)
     }
 
     /// What was the matter in a span, the first to begin first.

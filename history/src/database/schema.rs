@@ -118,6 +118,15 @@ pub(super) const TABLES: &[Table] = &[
         indexes: &[("run_end", "run (to_ms)")],
         kept: Some(("to_ms", YEAR_MS)),
     },
+    Table {
+        name: "job",
+        meaning: "Which Slurm job, pod, container, notebook or service was on which GPU or MIG device, a \
+                  [JobSpan](api.md#jobspan). `to_ms` is when it was seen there last, at most ten seconds late.",
+        columns: "kind TEXT NOT NULL, id TEXT NOT NULL, name TEXT, user TEXT, uuid TEXT NOT NULL, from_ms INTEGER NOT NULL, \
+                  to_ms INTEGER NOT NULL, UNIQUE (kind, id, uuid, from_ms)",
+        indexes: &[("job_end", "job (to_ms)")],
+        kept: Some(("to_ms", YEAR_MS)),
+    },
 ];
 
 /// Starts and ends of processes, which are many: they are kept for less long, and give way to other events.

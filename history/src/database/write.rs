@@ -13,6 +13,7 @@ use super::{Database, DatabaseError, roll_up::ALL, schema::Subject};
 use crate::{
     bucket::{Bucket, Device, DeviceBucket, joined},
     grid::Stat,
+    jobs::JobSpan,
     span::ConditionSpan,
 };
 
@@ -117,6 +118,7 @@ impl Database {
         };
         self.put(Subject::Host, 0, bucket.at_ms, 0, samples, &host)?;
         bucket.conditions.iter().try_for_each(|condition| self.add_condition(condition))?;
+        bucket.jobs.iter().try_for_each(|job| self.add_job(job))?;
         devices.newest_ms = devices.newest_ms.max(Some(bucket.at_ms));
         Ok(is_joined)
     }
@@ -233,6 +235,16 @@ impl Database {
                 json.to_string()
             ],
         )?;
+        Ok(())
+    }
+
+    fn add_job(&self, span: &JobSpan) -> Result<(), rusqlite::Error> {
+        let mut statement = self.connection.prepare_cached(
+            "INSERT INTO job (kind, id, name, user, uuid, from_ms, to_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+             ON CONFLICT (kind, id, uuid, from_ms) DO UPDATE SET name = ?3, user = ?4, to_ms = ?7",
+        )?;
+        let JobSpan { kind, id, name, user, uuid, from_ms, to_ms } = span;
+        statement.execute(params![kind.word(), id, name, user, uuid, *from_ms as i64, *to_ms as i64])?;
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 mod column;
 
 use std::{
-    collections::VecDeque,
+    collections::{BTreeMap, VecDeque},
     io::{Read, Write},
 };
 
@@ -14,6 +14,7 @@ use gpumon_probe::model::fields::{GPU_FIELDS, HOST_FIELDS};
 use crate::{
     bucket::{Bucket, Device, DeviceBucket},
     grid::{Grid, Stat, Whose},
+    jobs::JobSpan,
     places::Places,
     span::ConditionSpan,
 };
@@ -40,6 +41,8 @@ struct Block {
     devices: Vec<Device>,
     /// What was the matter, by the place of its bucket.
     conditions: Vec<(usize, ConditionSpan)>,
+    /// Which jobs were there, each as it was last.
+    jobs: Vec<(usize, JobSpan)>,
     bytes: Box<[u8]>,
 }
 
@@ -141,8 +144,16 @@ impl Block {
         let conditions = buckets
             .iter()
             .enumerate()
-            .flat_map(|(place, bucket)| bucket.conditions.iter().map(move |condition| (place, condition.clone())));
-        Self { times, devices, conditions: conditions.collect(), bytes: packed.into_boxed_slice() }
+            .flat_map(|(place, bucket)| bucket.conditions.iter().map(move |condition| (place, condition.clone())))
+            .collect();
+        // What lasts is in every bucket.
+        let jobs: BTreeMap<_, _> = buckets
+            .iter()
+            .enumerate()
+            .flat_map(|(place, bucket)| bucket.jobs.iter().map(move |job| (job.key(), (place, job))))
+            .collect();
+        let jobs = jobs.into_values().map(|(place, job)| (place, job.clone())).collect();
+        Self { times, devices, conditions, jobs, bytes: packed.into_boxed_slice() }
     }
 
     fn unpack(self) -> Vec<Bucket> {
@@ -169,7 +180,8 @@ impl Block {
                 .collect(),
             samples: *samples,
             host: row(&of_host, place),
-            conditions: self.conditions.iter().filter(|(of, _)| *of == place).map(|(_, span)| span.clone()).collect(),
+            conditions: at(&self.conditions, place),
+            jobs: at(&self.jobs, place),
         };
         self.times.iter().enumerate().map(bucket).collect()
     }
@@ -197,6 +209,11 @@ impl Block {
             }
         }
     }
+}
+
+/// What is of the bucket at this place.
+fn at<T: Clone>(all: &[(usize, T)], place: usize) -> Vec<T> {
+    all.iter().filter(|(of, _)| *of == place).map(|(_, span)| span.clone()).collect()
 }
 
 /// How often somebody was read, and the columns behind their lengths.
@@ -237,7 +254,7 @@ fn read_columns(bytes: &mut &[u8], length: usize, fields: &[usize]) -> Option<Co
 
 #[cfg(test)]
 mod tests {
-    use gpumon_probe::model::{Condition, ConditionKind, Severity};
+    use gpumon_probe::model::{Condition, ConditionKind, JobKind, Severity};
 
     use super::*;
     use crate::wanted::Wanted;
@@ -269,7 +286,13 @@ mod tests {
             samples: 10,
             host: vec![Some(Stat::of(3.0)); HOST_FIELDS.len()],
             conditions: if at_ms == 70_000 { vec![condition()] } else { Vec::new() },
+            jobs: if at_ms == 80_000 { vec![job(at_ms)] } else { Vec::new() },
         }
+    }
+
+    fn job(to_ms: u64) -> JobSpan {
+        let [id, uuid] = ["88123", "GPU-a"].map(str::to_owned);
+        JobSpan { kind: JobKind::Slurm, id, name: None, user: None, uuid, from_ms: 75_000, to_ms }
     }
 
     fn condition() -> ConditionSpan {
@@ -305,6 +328,15 @@ mod tests {
             }
         }
         assert_eq!(at, 100);
+    }
+
+    #[test]
+    fn a_job_that_lasts_is_packed_once_as_it_was_last() {
+        let mut tier = MemoryTier::default();
+        (10..=40).for_each(|at| tier.push(Bucket { jobs: vec![job(at * 10_000)], ..bucket(at * 10_000) }));
+        assert_eq!(tier.blocks.len(), 1);
+        let jobs: Vec<_> = tier.take_oldest().into_iter().flat_map(|bucket| bucket.jobs).collect();
+        assert_eq!(jobs, [job(390_000)]);
     }
 
     #[test]

@@ -222,6 +222,12 @@ impl WriterThread {
         self.restore(&database)?;
         let devices = Devices::of(&database)?;
         let newest_ms = devices.newest_ms().unwrap_or(0);
+        // Read before anything is written: what is damaged is kept as it was.
+        let rolled_up = if self.salvage.is_some() && newest_ms == 0 {
+            RolledUp::beginning_at(self.pending.oldest_ms().unwrap_or_else(now_ms))
+        } else {
+            database.rolled_up()?
+        };
         let is_others = self.was_refused || self.newest_ms.is_some_and(|known_ms| newest_ms > known_ms);
         // What this program has left open goes on, whatever the disk did meanwhile.
         if self.newest_ms.is_none() || is_others {
@@ -231,11 +237,6 @@ impl WriterThread {
             forget_known(&mut self.pending, &database, newest_ms)?;
         }
         (self.newest_ms, self.was_refused) = (Some(newest_ms), false);
-        let rolled_up = if self.salvage.is_some() && newest_ms == 0 {
-            RolledUp::beginning_at(self.pending.oldest_ms().unwrap_or_else(now_ms))
-        } else {
-            database.rolled_up()?
-        };
         Ok(Open { database, devices, rolled_up })
     }
 

@@ -55,5 +55,5 @@ pub(crate) fn bucket(at_ms: u64, gpus: u64) -> Bucket {
         stats: GPU_FIELDS.iter().zip(0..).map(|(field, place)| stat(field, place, gpu, at_ms)).collect(),
     });
     let host = HOST_FIELDS.iter().zip(100..).map(|(field, place)| stat(field, place, 99, at_ms));
-    Bucket { at_ms, devices: devices.collect(), samples: 10, host: host.collect(), conditions: Vec::new() }
+    Bucket { at_ms, devices: devices.collect(), samples: 10, host: host.collect(), ..Bucket::default() }
 }

@@ -199,6 +199,7 @@ mod tests {
             instance: MigInstance { gpu_instance: 1, compute_instance: 0 },
             memory: mig_memory,
             activity: Reading::Now(examples::activity(170.0, 0.0)),
+            allocated_to: Vec::new(),
         }]);
         check(&mut sample);
         assert_eq!(sample.memory.used_bytes, Reading::Absent(Absence::Unknown));

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-use super::{Activity, MemorySample, Reading};
+use super::{Activity, Allocation, MemorySample, Reading};
 
 /// Which part of a GPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, TS, JsonSchema)]
@@ -51,4 +51,8 @@ pub struct MigSample {
     pub memory: MemorySample,
     /// What its parts do (`nvmlGpmMigSampleGet`), in percent of this instance. MIG devices have no other utilization.
     pub activity: Reading<Activity>,
+    /// As [`GpuSample::allocated_to`](super::GpuSample::allocated_to).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[ts(optional, as = "Option<Vec<Allocation>>")]
+    pub allocated_to: Vec<Allocation>,
 }

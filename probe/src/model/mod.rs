@@ -8,6 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 mod activity;
 mod alert;
+mod allocation;
 mod board;
 mod bus_id;
 mod cell;
@@ -29,6 +30,7 @@ mod trace;
 
 pub use activity::Activity;
 pub use alert::{Alert, FiringAlert};
+pub use allocation::Allocation;
 pub use board::{Board, MaxClocks, PowerLimits, Thresholds};
 pub(crate) use bus_id::sysfs_device;
 pub use bus_id::{is_same_bus_id, normal_bus_id};

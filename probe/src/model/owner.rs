@@ -43,13 +43,16 @@ impl Owner {
     /// The smallest of these that is more than a process: its notebook, Slurm job, pod, container or service; `None`
     /// where it is of none, as a program of a login session.
     pub fn job(&self) -> Option<Job> {
-        let of = |kind, id: &str| Job { kind, id: id.to_owned(), path: None };
+        let of = |kind, id: &str| Job { kind, id: id.to_owned(), path: None, name: None };
         if let Some(notebook) = &self.notebook {
             let path = Some(notebook.path.clone());
             return Some(Job { path, ..of(JobKind::Notebook, &notebook.kernel_id) });
         }
         let slurm = self.slurm.as_ref().map(|job| of(JobKind::Slurm, &job.job_id));
-        let pod = || self.pod.as_ref().map(|pod| of(JobKind::Pod, &pod.uid));
+        let pod = || {
+            let pod = self.pod.as_ref()?;
+            Some(Job { name: pod.name.as_ref().map(|_| pod.label()), ..of(JobKind::Pod, &pod.uid) })
+        };
         let container = || self.container.as_ref().map(|container| of(JobKind::Container, &container.id));
         let service = || self.service().map(|unit| of(JobKind::Service, unit));
         slurm.or_else(pod).or_else(container).or_else(service)
@@ -72,6 +75,16 @@ pub struct Job {
     /// Of a notebook, as [`Notebook::path`]; left out of JSON where it is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<Reading<String>>,
+    /// Of a pod, its namespace and name, as `research/train-0`, where they are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+}
+
+impl Job {
+    /// Whether more is known of it than its id.
+    pub fn is_named(&self) -> bool {
+        self.path.is_some() || self.name.is_some()
+    }
 }
 
 /// Kinds of what processes are of together.
@@ -88,6 +101,26 @@ pub enum JobKind {
     Container,
     /// A systemd service.
     Service,
+}
+
+impl JobKind {
+    const WORDS: [(Self, &'static str); 5] = [
+        (Self::Notebook, "notebook"),
+        (Self::Slurm, "slurm"),
+        (Self::Pod, "pod"),
+        (Self::Container, "container"),
+        (Self::Service, "service"),
+    ];
+
+    /// As it is in JSON.
+    pub fn word(self) -> &'static str {
+        Self::WORDS[self as usize].1
+    }
+
+    /// The one with this word.
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::WORDS.into_iter().find(|(_, its)| *its == word).map(|(kind, _)| kind)
+    }
 }
 
 /// A Jupyter kernel.
@@ -116,7 +149,7 @@ fn unknown() -> Reading<String> {
 /// A step of a Slurm job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct SlurmJob {
-    /// `SLURM_JOB_ID`.
+    /// `SLURM_JOB_ID`; the job's SLUID, by which Slurm 26.05 names cgroups, where nothing else tells it.
     pub job_id: String,
     /// The step, as `0`, `batch` or `interactive`, where it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -129,6 +162,24 @@ pub struct SlurmJob {
 pub struct Pod {
     /// Its UID, as Kubernetes writes it.
     pub uid: String,
+    /// Its namespace, where the kubelet has told a server which pod holds this GPU, and it is one alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub namespace: Option<String>,
+    /// Its name, where its namespace is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub name: Option<String>,
+}
+
+impl Pod {
+    /// Its name with its namespace, as `research/train-0`, or its UID where they are not known.
+    pub fn label(&self) -> String {
+        match (&self.namespace, &self.name) {
+            (Some(namespace), Some(name)) => format!("{namespace}/{name}"),
+            _ => self.uid.clone(),
+        }
+    }
 }
 
 /// A container.
@@ -138,6 +189,17 @@ pub struct Container {
     pub runtime: ContainerRuntime,
     /// Its whole id of 64 hexadecimal digits.
     pub id: String,
+    /// Its name in its pod, where the kubelet has told it and one container alone holds this GPU.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub name: Option<String>,
+}
+
+impl Container {
+    /// Its name, or the first digits of its id, as `docker ps` shows them.
+    pub fn label(&self) -> &str {
+        self.name.as_deref().unwrap_or_else(|| self.id.get(..12).unwrap_or(&self.id))
+    }
 }
 
 /// Container runtimes, as cgroup names tell them.

@@ -13,12 +13,20 @@ pub(super) fn read(text: &str, owner: &mut Owner) {
     }
 }
 
-/// `/system.slice/slurmstepd.scope/job_42/step_0/user/task_0` (v2), `/slurm/uid_1000/job_42/step_batch` (v1).
+/// `/system.slice/slurmstepd.scope/job_42/step_0/user/task_0` (v2), `/slurm/uid_1000/job_42/step_batch` (v1). Slurm 26.05
+/// has the job's SLUID instead of `job_42` in v2, unless cgroup.conf(5) says `CgroupJobIdPaths=yes`.
 fn slurm(parts: &[&str]) -> Option<SlurmJob> {
     let below = parts.iter().position(|part| part.ends_with("slurmstepd.scope") || part.starts_with("slurm"))?;
     let named = |prefix: &str| parts[below..].iter().find_map(|part| part.strip_prefix(prefix)).map(str::to_owned);
-    let job_id = named("job_").filter(|id| !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit()))?;
-    Some(SlurmJob { job_id, step: named("step_") })
+    let job_id = named("job_").filter(|id| !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit()));
+    let sluid = || parts.get(below + 1).filter(|part| is_sluid(part)).map(|part| (*part).to_owned());
+    Some(SlurmJob { job_id: job_id.or_else(sluid)?, step: named("step_") })
+}
+
+/// Whether it is a job's SLUID as Slurm writes it: `s` and 13 digits of Crockford's base 32.
+pub(crate) fn is_sluid(id: &str) -> bool {
+    let is_digit = |byte: u8| byte.is_ascii_digit() || (byte.is_ascii_uppercase() && !b"ILOU".contains(&byte));
+    id.len() == 14 && id.strip_prefix('s').is_some_and(|digits| digits.bytes().all(is_digit))
 }
 
 /// `kubepods-burstable-pod0a1b_….slice` (systemd driver, dashes as underscores), `pod0a1b-…` (cgroupfs driver).
@@ -30,7 +38,7 @@ fn pod(part: &str) -> Option<Pod> {
     };
     let uid = uid.replace('_', "-");
     let is_uid = uid.len() >= 32 && uid.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
-    is_uid.then_some(Pod { uid })
+    is_uid.then_some(Pod { uid, namespace: None, name: None })
 }
 
 fn container(parts: &[&str]) -> Option<Container> {
@@ -46,7 +54,7 @@ fn container(parts: &[&str]) -> Option<Container> {
             ("crio", _) => ContainerRuntime::Crio,
             _ => ContainerRuntime::Unknown,
         };
-        is_id.then(|| Container { runtime, id: id.to_owned() })
+        is_id.then(|| Container { runtime, id: id.to_owned(), name: None })
     })
 }
 
@@ -103,6 +111,13 @@ mod tests {
             let job = owner(path).slurm.unwrap();
             assert_eq!((job.job_id.as_str(), job.step.as_deref()), ("42", Some(step)), "{path}");
         }
+        let by_sluid = owner("0::/system.slice/slurmstepd.scope/sEKNKTV3WPV500/step_0/user/task_0").slurm.unwrap();
+        assert_eq!((by_sluid.job_id.as_str(), by_sluid.step.as_deref()), ("sEKNKTV3WPV500", Some("0")));
+        for no_job in ["sEKNKTV3WPV50", "sEKNKTV3WPV5000", "sEKNKTV3WPV50o", "sEKNKTV3WPV50U", "SEKNKTV3WPV500", "job_"]
+        {
+            let path = format!("0::/system.slice/slurmstepd.scope/{no_job}/step_0");
+            assert_eq!(owner(&path).slurm, None, "{no_job}");
+        }
         assert_eq!(owner("0::/system.slice/slurmd.service").slurm, None);
         assert_eq!(owner("0::/system.slice/slurmd.service").unit.as_deref(), Some("slurmd.service"));
     }
@@ -116,7 +131,7 @@ mod tests {
         for (text, runtime) in [(systemd, ContainerRuntime::Containerd), (cgroupfs, ContainerRuntime::Unknown)] {
             let owner = owner(&text);
             assert_eq!(owner.pod.unwrap().uid, "11111111-2222-3333-4444-555555555555");
-            assert_eq!(owner.container, Some(Container { runtime, id: ID.to_owned() }));
+            assert_eq!(owner.container, Some(Container { runtime, id: ID.to_owned(), name: None }));
             assert_eq!(owner.unit, None);
         }
     }

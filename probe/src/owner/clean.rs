@@ -12,7 +12,8 @@ const LONGEST_ID: usize = 128;
 /// Bytes of a command line or a path; this much tells what it is, and travels with every sample.
 const LONGEST_LINE: usize = 1024;
 
-pub(super) fn name(text: &str) -> String {
+/// A name.
+pub fn name(text: &str) -> String {
     clean(text, LONGEST_NAME)
 }
 

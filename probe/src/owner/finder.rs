@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::{CommandLines, process_reader::ProcessReader, table::ProcessFields, workers::Shared};
-use crate::model::{Process, Reading};
+use crate::model::{Owner, Process, Reading};
 
 /// Finds out what the driver does not know of processes.
 #[derive(Clone)]
@@ -98,6 +98,13 @@ impl Resolver {
     /// What it is called; `None` where that is not known.
     pub(crate) fn name(&self, pid: u32) -> Option<Reading<String>> {
         self.shared.lock().table.name(pid)
+    }
+
+    /// Shows what a process's cgroup tells, where it is known.
+    pub(crate) fn with_cgroup(&self, pid: u32, see: impl FnOnce(&Owner)) {
+        if let Some(owner) = self.shared.lock().table.owner(pid) {
+            see(owner);
+        }
     }
 
     pub(crate) fn describe(&self, process: &mut Process, fields: ProcessFields) {

@@ -4,13 +4,19 @@ use std::io::{self, ErrorKind};
 
 use super::{
     as_user::User,
-    cgroup, clean, connection_file, jupyter,
+    cgroup::{self, is_sluid},
+    clean, connection_file, jupyter,
     proc_fs::{Birth, Origin, ProcFs},
 };
 use crate::model::{Absence, Ancestor, Container, Owner, Pod, Reading, SlurmJob};
 
 /// Deeper trees exist, but what is above tells nothing more; and a loop in a `/proc` that changes must end.
 const MOST_ANCESTORS: usize = 16;
+
+/// Slurm's, which starts the processes of a job's step.
+const STEP_DAEMON: &str = "slurmstepd";
+
+const ROOT: User = User { uid: 0, gid: 0 };
 
 pub(super) struct OwnerQuery<'a> {
     pub(super) pid: u32,
@@ -43,6 +49,7 @@ pub(super) fn owner(proc_fs: &ProcFs, query: &OwnerQuery<'_>) -> Owner {
         let [job_id, step] = proc_fs.variables(pid, ["SLURM_JOB_ID", "SLURM_STEP_ID"]);
         owner.slurm = job_id.map(|job_id| SlurmJob { job_id, step });
     }
+    let mut sluid = owner.slurm.as_mut().map(|job| &mut job.job_id).filter(|id| is_sluid(id));
     let notebook = |pid, birth, user, arguments: &[String]| {
         jupyter::notebook(pid, arguments, |path| read_below(proc_fs, pid, birth, user, query.is_root, path))
     };
@@ -55,17 +62,37 @@ pub(super) fn owner(proc_fs: &ProcFs, query: &OwnerQuery<'_>) -> Owner {
         let is_alike = its_user.map(|user| user.uid) == user.map(|user| user.uid);
         let arguments = if is_alike { proc_fs.arguments(parent) } else { None };
         let name = proc_fs.name(parent, arguments.as_deref()).unwrap_or_default();
+        if name == STEP_DAEMON
+            && let Some(id) = sluid.take_if(|_| proc_fs.is_only(parent, ROOT))
+        {
+            *id = job_of_step_daemon(proc_fs, parent).unwrap_or_else(|| id.clone());
+            sluid = Some(id).filter(|id| is_sluid(id));
+        }
         owner.parents.push(Ancestor { pid: parent, name: clean::name(&name) });
         // A worker belongs to the notebook whose kernel started it.
         owner.notebook =
             owner.notebook.or_else(|| notebook(parent, above.birth, its_user, &arguments.unwrap_or_default()));
         parent = above.parent;
     }
+    if let Some(sluid) = sluid
+        && let [Some(job_id), its_sluid] = proc_fs.variables(pid, ["SLURM_JOB_ID", "SLURM_JOB_SLUID"])
+        && its_sluid.is_none_or(|its| its == *sluid)
+    {
+        *sluid = job_id;
+    }
     if let Some(notebook) = owner.notebook.as_mut().filter(|_| query.hidden) {
         notebook.path = Reading::Absent(Absence::Hidden);
     }
     shorten(&mut owner);
     owner
+}
+
+/// The job of which a step daemon has made its command line tell: `slurmstepd: [88123.batch]`.
+fn job_of_step_daemon(proc_fs: &ProcFs, pid: u32) -> Option<String> {
+    let arguments = proc_fs.arguments(pid)?;
+    let (job_id, _) = arguments.first()?.strip_prefix(STEP_DAEMON)?.strip_prefix(": [")?.split_once('.')?;
+    let is_number = !job_id.is_empty() && job_id.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| job_id.to_owned())
 }
 
 /// Reads a file that a process names, with no more rights than it has itself.
@@ -91,7 +118,7 @@ fn shorten(owner: &mut Owner) {
         id(job_id);
         step.as_mut().map(id);
     }
-    if let Some(Pod { uid }) = &mut owner.pod {
+    if let Some(Pod { uid, .. }) = &mut owner.pod {
         id(uid);
     }
     if let Some(Container { id: container, .. }) = &mut owner.container {
@@ -166,6 +193,29 @@ mod tests {
         let hidden = fake.owner(30, true).notebook.unwrap().path;
         assert_eq!(hidden, Reading::Absent(Absence::Hidden), "another user's path stays hidden");
         assert_eq!(fake.owner(10, false).notebook, None);
+    }
+
+    #[test]
+    fn a_job_named_by_its_sluid_is_told_by_its_step_daemon_or_by_the_environment() {
+        const CGROUP: &str = "0::/system.slice/slurmstepd.scope/sEKNKTV3WPV500/step_0/user/task_0";
+        let variables = "SLURM_JOB_ID=88124 SLURM_JOB_SLUID=sEKNKTV3WPV500";
+        let fake = FakeProc::new(
+            "sluid",
+            &[
+                (20, 1, "slurmstepd:", CGROUP, ""),
+                (30, 20, "train.py", CGROUP, variables),
+                (40, 1, "train.py", CGROUP, "SLURM_JOB_ID=9 SLURM_JOB_SLUID=s00000000000000"),
+            ],
+        );
+        fs::write(fake.0.join("20/comm"), "slurmstepd").unwrap();
+        fs::write(fake.0.join("20/cmdline"), "slurmstepd: [88123.0]\0\0").unwrap();
+        let job = |ids: &str| {
+            fs::write(fake.0.join("20/status"), format!("Uid:\t{ids}\nGid:\t0\t0\t0\t0\n")).unwrap();
+            fake.owner(30, false).slurm.unwrap().job_id
+        };
+        assert_eq!(job("0\t0\t0\t0"), "88123");
+        assert_eq!(job("1000\t0\t0\t0"), "88124", "what a user has started tells what the user likes");
+        assert_eq!(fake.owner(40, false).slurm.unwrap().job_id, "sEKNKTV3WPV500", "the environment of another job");
     }
 
     #[test]

@@ -21,9 +21,9 @@ mod table;
 mod tests;
 mod workers;
 
-pub(crate) use self::table::ProcessFields;
+pub(crate) use self::{cgroup::is_sluid, table::ProcessFields};
 pub use self::{
-    clean::line as clean_line,
+    clean::{line as clean_line, name as clean_name},
     finder::{Finder, Resolver},
     process_reader::user_name,
 };

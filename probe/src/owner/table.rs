@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::process_reader::{Basics, Details};
-use crate::model::{Absence, Process, Reading};
+use crate::model::{Absence, Owner, Process, Reading};
 
 /// A process can become another program (exec) or rename itself, as workers of Ray and vLLM do.
 const REFRESH_AFTER: Duration = Duration::from_secs(5);
@@ -172,6 +172,11 @@ impl Table {
         let Entry { basics, details, .. } = self.entries.get(&pid)?;
         let told = details.as_ref().map(|details| details.name.clone());
         told.or_else(|| Some(Reading::Now(basics.as_ref()?.name.clone())))
+    }
+
+    /// What its cgroup tells, where that is known, and something.
+    pub(super) fn owner(&self, pid: u32) -> Option<&Owner> {
+        self.entries.get(&pid)?.basics.as_ref()?.owner.value()
     }
 
     /// Whether everything is known of a process that there is to know.

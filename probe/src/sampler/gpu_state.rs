@@ -203,6 +203,8 @@ impl GpuState {
     fn replace(&mut self, health: Health, reason: &Absence, at_ms: u64) {
         let absent = GpuSample::absent(self.gpu.index, self.gpu.uuid.clone(), at_ms, health, reason);
         let known = std::mem::replace(&mut self.last, absent);
+        // Whose it is matters all the more.
+        self.last.allocated_to = known.allocated_to;
         // How large it was does not change with it, and tells what its past readings were out of.
         if known.memory.total_bytes.value().is_some() {
             self.last.memory.total_bytes = known.memory.total_bytes.dated(known.at_ms);

@@ -13,6 +13,7 @@ use super::{
     process_list,
 };
 use crate::{
+    allocation::{Allocations, Naming},
     derive::sanity_check,
     model::{Absence, Gpu, GpuDetails, GpuSample, Health, ProcessRef, Reading, now_ms},
     owner::{Finder, Resolver},
@@ -51,6 +52,7 @@ pub(super) struct GpuWorker {
     /// Bytes of JSON for its processes.
     budget: usize,
     interval: Arc<SharedInterval>,
+    allocations: Arc<Allocations>,
     sys_root: PathBuf,
     depth: ReadDepth,
     /// When what changes slowly is read next; `None` where nobody wants it.
@@ -89,6 +91,7 @@ impl GpuWorker {
             was_read: false,
             budget,
             interval: Arc::clone(&options.interval),
+            allocations: Arc::clone(&options.allocations),
             sys_root: options.sys_root.clone(),
             depth: options.depth,
             details_due: options.details.then(Instant::now),
@@ -156,21 +159,35 @@ impl GpuWorker {
         if is_first {
             let _ = self.sender.send(Message::FirstRead { index: self.index, stays_open: device.stays_open() });
         }
+        if is_first {
+            self.allocations.wait(OWNERS);
+        }
+        self.allocations.fill(&mut sample, identity.board.minor_number.value().copied());
         let omitted = self.list(&mut sample, is_first);
         Ok(Readings { identity: changed.then_some(identity), sample, omitted, details, traces })
     }
 
     /// Says whose the processes are, and leaves out those for which a sample has no room.
     fn list(&mut self, sample: &mut GpuSample, is_first: bool) -> Vec<ProcessRef> {
+        let mut naming = Naming::new(sample);
         let Reading::Now(processes) = &mut sample.processes else { return Vec::new() };
         let patience = if is_first { FIRST_OWNERS } else { OWNERS.min(self.interval.get() / 5) };
         if let Some(resolver) = &mut self.resolver {
             resolver.ask(processes.iter().map(|process| process.pid).collect(), patience);
         }
+        if !naming.is_empty() {
+            for process in &*processes {
+                match &self.resolver {
+                    Some(resolver) => resolver.with_cgroup(process.pid, |owner| naming.see(process.mig, owner)),
+                    None => process.owner.value().into_iter().for_each(|owner| naming.see(process.mig, owner)),
+                }
+            }
+        }
         let describe = |process: &mut _, how| {
             if let Some(resolver) = &self.resolver {
                 resolver.describe(process, how);
             }
+            naming.name(process);
         };
         let (listed, omitted) = process_list::fit(mem::take(processes), self.budget, describe);
         *processes = listed;

@@ -28,6 +28,7 @@ pub use self::learned::Learned;
 pub use self::shared_interval::SharedInterval;
 use self::{sampling::Sampling, ticker::Ticker};
 use crate::{
+    allocation::Allocations,
     derive::ConditionSettings,
     model::{GpuDetails, Inventory, Record, Sample},
     owner::CommandLines,
@@ -56,6 +57,10 @@ pub struct Options {
     pub events: bool,
     /// Where to put the driver's answers, call by call, for programs that do as its vendor's own tools do.
     pub answers: Option<Arc<LatestAnswers>>,
+    /// To whom schedulers have given the GPUs.
+    pub allocations: Arc<Allocations>,
+    /// Where Slurm's prolog leaves the jobs of GPUs; `None` reads none.
+    pub slurm_gpus: Option<PathBuf>,
     /// From when on something is the matter.
     pub conditions: ConditionSettings,
     /// What was learned of the GPUs, and what is learned; `None` where it is not kept.
@@ -75,6 +80,8 @@ impl Options {
             details: false,
             events: false,
             answers: None,
+            allocations: Arc::default(),
+            slurm_gpus: None,
             conditions: ConditionSettings::default(),
             learned: None,
         }

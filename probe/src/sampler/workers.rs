@@ -41,6 +41,9 @@ impl Workers {
         count: u32,
         options: &Options,
     ) -> Result<Self, SourceError> {
+        if let Some(folder) = &options.slurm_gpus {
+            options.allocations.follow_slurm(folder.clone());
+        }
         let (sender, messages) = mpsc::channel();
         // Simulated processes are not in `/proc`.
         let finder = (kind != SourceKind::Simulated).then(|| Finder::new(&options.proc_root, options.commands));

@@ -9,7 +9,7 @@ use super::{
     Accounts, OwnerKey,
     share_out::{Holder, Step, share_out},
 };
-use crate::model::{Absence, GpuSample, Health, Owner, Process, Reading};
+use crate::model::{Absence, GpuSample, Health, Job, Owner, Process, Reading};
 
 /// Samples further apart than so many intervals, and this much more, tell nothing of the time between.
 const LONGEST_GAP_INTERVALS: u64 = 3;
@@ -59,7 +59,8 @@ struct Last {
 #[derive(Debug)]
 pub(super) struct Owned {
     pub(super) key: OwnerKey,
-    pub(super) path: Option<Reading<String>>,
+    /// What it is of together with others, as it was told last.
+    pub(super) job: Option<Job>,
     /// Whether more may become known of it.
     is_partial: bool,
 }
@@ -154,9 +155,9 @@ impl GpuMeter {
 
     fn know(&mut self, gpu: &GpuSample) {
         for process in gpu.processes.value().into_iter().flatten() {
-            // What is known stays so, but for the name of a notebook.
-            let has_notebook = process.owner.value().is_some_and(|owner| owner.notebook.is_some());
-            if has_notebook || self.owners.get(&process.pid).is_none_or(|owned| owned.is_partial) {
+            // What is known stays so, but for the names of notebooks and pods.
+            let has_name = process.owner.value().is_some_and(|owner| owner.notebook.is_some() || owner.pod.is_some());
+            if has_name || self.owners.get(&process.pid).is_none_or(|owned| owned.is_partial) {
                 self.owners.insert(process.pid, Owned::new(process));
             }
         }
@@ -212,10 +213,10 @@ impl Owned {
     fn new(process: &Process) -> Self {
         let owner = process.owner.value();
         let job = owner.and_then(Owner::job);
-        let path = job.as_ref().and_then(|job| job.path.clone());
         let is_due = |absence: Option<&Absence>| absence == Some(&Absence::NotReadYet);
         let is_partial = is_due(process.owner.absence()) || is_due(process.user.absence());
-        let key = OwnerKey { user: process.user.value().cloned(), job: job.map(|job| (job.kind, job.id)) };
-        Self { key, path, is_partial: is_partial || owner.is_some_and(|owner| owner.partial) }
+        let key =
+            OwnerKey { user: process.user.value().cloned(), job: job.as_ref().map(|job| (job.kind, job.id.clone())) };
+        Self { key, job, is_partial: is_partial || owner.is_some_and(|owner| owner.partial) }
     }
 }

@@ -18,7 +18,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use self::gpu_meter::GpuMeter;
-use crate::model::{GpuSample, Job, JobKind, Reading, Sample};
+use crate::model::{GpuSample, Job, JobKind, Sample};
 
 /// More jobs than a machine sees in months; beyond that, those who used least are told by their user alone.
 const MOST_OWNERS: usize = 4096;
@@ -99,8 +99,8 @@ struct Accounts {
 
 #[derive(Debug, Clone, Default)]
 struct Account {
-    /// The notebook's, as it was told last.
-    path: Option<Reading<String>>,
+    /// The notebook or pod with its name, as it was told last.
+    job: Option<Job>,
     gpu_seconds: f64,
     exclusive_seconds: f64,
     active_seconds: f64,
@@ -139,7 +139,10 @@ impl UsageMeter {
 fn owner_usage(key: &OwnerKey, account: &Account) -> OwnerUsage {
     OwnerUsage {
         user: key.user.clone(),
-        job: key.job.clone().map(|(kind, id)| Job { kind, id, path: account.path.clone() }),
+        job: account.job.clone().or_else(|| {
+            let (kind, id) = key.job.clone()?;
+            Some(Job { kind, id, path: None, name: None })
+        }),
         gpu_seconds: account.gpu_seconds,
         exclusive_seconds: account.exclusive_seconds,
         active_seconds: account.active_seconds,

@@ -62,8 +62,8 @@ pub(super) fn share_out(
     for holder in &step.holders {
         let owned = owners.get(&holder.pid);
         let key = owned.map_or_else(OwnerKey::default, |owned| owned.key.clone());
-        if let Some(path) = owned.and_then(|owned| owned.path.clone()) {
-            accounts.of(&key).path = Some(path);
+        if let Some(job) = owned.and_then(|owned| owned.job.as_ref()).filter(|job| job.is_named()) {
+            accounts.of(&key).job = Some(job.clone());
         }
         let first = Part { share: holder.share, before: holder.before, after: holder.after };
         parts

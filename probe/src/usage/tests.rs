@@ -1,7 +1,7 @@
 use super::*;
 use crate::{
     derive::examples,
-    model::{Absence, GpuSample, Health, Owner, Process, SlurmJob},
+    model::{Absence, GpuSample, Health, Owner, Process, Reading, SlurmJob},
 };
 
 const START_MS: u64 = 1_700_000_000_000;

@@ -2,6 +2,7 @@
 
 mod column;
 mod holders;
+mod jobs;
 mod recent;
 mod span;
 
@@ -18,7 +19,7 @@ use gpumon_history::{
 use gpumon_probe::model::{Event, Inventory, Sample};
 
 use self::recent::RecentSamples;
-pub(crate) use self::span::span;
+pub(crate) use self::{jobs::jobs, span::span};
 use crate::frame::History;
 
 /// How far back samples are kept as they came.

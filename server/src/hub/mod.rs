@@ -24,6 +24,7 @@ use std::{
 
 use gpumon_history::{
     bucket::BUCKET_MS,
+    jobs::JobList,
     merge::merged,
     plan::SpanRequest,
     span::HistorySpan,
@@ -424,6 +425,11 @@ impl Hub {
             Some(Ok(theirs)) => merged(ours, theirs, &request.wanted),
             _ => ours,
         }
+    }
+
+    /// Which jobs were on which GPUs. It may wait for the disk.
+    pub(crate) fn jobs(&self, called: Option<&str>) -> JobList {
+        history::jobs(&self.history, called)
     }
 
     /// Writes history to disk from now on, and takes in what is there already.

@@ -42,8 +42,10 @@ fn labels(process: &Process) -> Labels {
     Labels::new([
         ("user", text(&process.user)),
         ("slurm_job", of(|owner| Some(&owner.slurm.as_ref()?.job_id))),
+        ("namespace", of(|owner| owner.pod.as_ref()?.namespace.as_deref())),
+        ("pod", of(|owner| owner.pod.as_ref()?.name.as_deref())),
         ("pod_uid", of(|owner| Some(&owner.pod.as_ref()?.uid))),
-        ("container", of(|owner| Some(digits(&owner.container.as_ref()?.id)))),
+        ("container", of(|owner| Some(owner.container.as_ref()?.label()))),
         ("unit", of(Owner::service)),
         ("notebook", of(|owner| Some(&owner.notebook.as_ref()?.kernel_id))),
     ])

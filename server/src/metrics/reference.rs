@@ -61,6 +61,7 @@ fn rich() -> Example {
         instance,
         memory: sample.memory.clone(),
         activity: sample.activity.clone(),
+        allocated_to: Vec::new(),
     };
     part.memory.used_bytes = Reading::Now(1);
     sample.mig_devices = Reading::Now(vec![part]);

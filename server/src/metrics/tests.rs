@@ -287,7 +287,13 @@ fn a_partitioned_gpu_tells_of_its_parts() {
     let instance = MigInstance { gpu_instance: 7, compute_instance: 0 };
     let mut memory = GpuSample::absent(0, None, 0, Health::Ok, &ABSENT).memory;
     memory.used_bytes = Reading::Now(1 << 30);
-    let part = MigSample { uuid: "MIG-1".to_owned(), instance, memory, activity: Reading::Absent(ABSENT) };
+    let part = MigSample {
+        uuid: "MIG-1".to_owned(),
+        instance,
+        memory,
+        activity: Reading::Absent(ABSENT),
+        allocated_to: Vec::new(),
+    };
     partitioned.sample.gpus[0].mig_devices = Reading::Now(vec![part]);
     partitioned.inventory.gpus[0].mig_devices = vec![MigDevice {
         index: 0,

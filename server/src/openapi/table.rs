@@ -1,6 +1,6 @@
 //! Every operation: method, path, what it does, what it takes and what it answers with.
 
-use gpumon_history::span::HistorySpan;
+use gpumon_history::{jobs::JobList, span::HistorySpan};
 use gpumon_probe::{
     model::{Cell, Event, Record},
     usage::Usage,
@@ -16,6 +16,7 @@ use crate::{
     alerts::{AlertStatus, routes::Silence},
     auth::routes::{SessionState, SignIn},
     frame::{ClientFrame, CollectorStatus, ServerFrame, Snapshot},
+    jobs::JobsQuery,
     marks::NewMark,
     metrics::{self, MetricsQuery},
     past::HistoryQuery,
@@ -126,6 +127,13 @@ pub(super) fn operations(types: &mut Types) -> Vec<Operation> {
         .json::<Event>(201, kinds)
         .refuses(409)
         .refuses(429),
+        operation(
+            "GET",
+            "/api/v1/jobs",
+            "Which Slurm jobs, pods, containers, notebooks and services were on which GPUs, from when to when.",
+        )
+        .query::<JobsQuery>(kinds)
+        .json::<JobList>(200, kinds),
         operation("GET", "/api/v1/alerts", "Every alert rule and receiver and how it is.")
             .json::<AlertStatus>(200, kinds),
         operation("POST", "/api/v1/alerts/silence", "Notifies nobody of a rule for a while.")

@@ -4,11 +4,9 @@ import { joined } from '../lib/text';
 import { table, trans } from '../lib/translation';
 import type { GpuState } from './gpu';
 import { ownKernel, type NameOf } from './holder-name';
-import { textOf, type HolderRow, type OmittedRow, type UnreadableRow } from './holders';
+import { textOf, type HolderRow, type ListRow as Row } from './holders';
 import { runsIn } from './owner';
 import { valueOf } from './reading';
-
-type Row = HolderRow | UnreadableRow | OmittedRow;
 
 /** What words are compared with, besides what is read of GPUs and holders. */
 export interface FilterFacts {

@@ -40,6 +40,21 @@ describe('the list', () => {
     expect(rows).toMatchObject([{ kind: 'holder' }, { kind: 'omitted', gpu: 0, count: 12 }]);
   });
 
+  it('says to whom a GPU is given on which none of their processes is', () => {
+    const slurm = { by: 'slurm', job_id: '88123', user: 'ana' } as const;
+    const pod = { by: 'kubernetes', namespace: 'research', pod: 'train-0', container: 'trainer' } as const;
+    const rows = rowsOf(
+      gpu(0, { processes: [process(1)], allocated_to: [slurm] }),
+      gpu(1, { processes: [], allocated_to: [slurm, pod, { ...pod, container: 'loader' }] }),
+      gpu(2, { processes: { absent: 'no_permission' }, allocated_to: [slurm] }),
+    );
+    expect(rows).toMatchObject([
+      { kind: 'holder', gpu: 0 },
+      { kind: 'allocated', gpu: 1, to: 'slurm 88123 (ana), pod research/train-0' },
+      { kind: 'unreadable', gpu: 2 },
+    ]);
+  });
+
   it('has a process that holds two MIG instances twice', () => {
     const part = (gpu_instance: number) => process(7, { mig: { gpu_instance, compute_instance: 0 } });
     const keys = readable(rowsOf(gpu(0, { processes: [part(1), part(2)] }))).map(({ key }) => key);

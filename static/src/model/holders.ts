@@ -7,7 +7,7 @@ import { trans } from '../lib/translation';
 import type { GpuSample, Notebook, Process, ProcessRef, Reading } from '../wire';
 import type { ColorSlots } from './color-slots';
 import { seriesKey, type GpuState } from './gpu';
-import { migName, notebookName } from './owner';
+import { migName, notebookName, unusedAllocations } from './owner';
 import { absenceOf, takenAt, valueOf } from './reading';
 import { describeAbsence } from './describe';
 
@@ -47,8 +47,18 @@ export interface OmittedRow {
   count: number;
 }
 
+/** Says to whom a GPU is given, while none of their processes is on it. */
+export interface AllocatedRow {
+  kind: 'allocated';
+  key: string;
+  gpu: number;
+  to: string;
+}
+
+export type ListRow = HolderRow | UnreadableRow | OmittedRow | AllocatedRow;
+
 /** The rows of the list: GPU by GPU, the largest holder of memory first. */
-export function holderRows(gpus: readonly GpuState[], slots: ColorSlots): (HolderRow | UnreadableRow | OmittedRow)[] {
+export function holderRows(gpus: readonly GpuState[], slots: ColorSlots): ListRow[] {
   const groups = new Map<GpuState, Map<string, Process[]>>(gpus.map((gpu) => [gpu, groupsOf(gpu.now)]));
   const present = new Map<string, { holder: string; program: string; gpus: number[] }>();
   for (const [gpu, held] of groups) {
@@ -60,7 +70,7 @@ export function holderRows(gpus: readonly GpuState[], slots: ColorSlots): (Holde
     }
   }
   const colors = slots.assign([...present.values()]);
-  return gpus.flatMap((gpu): (HolderRow | UnreadableRow | OmittedRow)[] => {
+  return gpus.flatMap((gpu): ListRow[] => {
     const reason = unreadable(gpu);
     if (reason !== null) {
       return [{ kind: 'unreadable', key: `unreadable ${gpu.index}`, gpu: gpu.index, reason }];
@@ -71,7 +81,12 @@ export function holderRows(gpus: readonly GpuState[], slots: ColorSlots): (Holde
       .sort((a, b) => held(b.memory_bytes) - held(a.memory_bytes) || a.processes[0].pid - b.processes[0].pid);
     const count = gpu.now?.processes_omitted ?? 0;
     const omitted = { kind: 'omitted', key: `omitted ${gpu.index}`, gpu: gpu.index, count } as const;
-    return count === 0 ? holders : [...holders, omitted];
+    if (count > 0) {
+      return [...holders, omitted];
+    }
+    const to = gpu.now === null ? [] : unusedAllocations(gpu.now);
+    const allocated = { kind: 'allocated', key: `allocated ${gpu.index}`, gpu: gpu.index, to: to.join(', ') } as const;
+    return to.length === 0 ? holders : [...holders, allocated];
   });
 }
 

@@ -21,6 +21,10 @@ describe('a process', () => {
     const container = { runtime: 'docker', id: '0123456789abcdef'.repeat(4) } as const;
     expect(runsIn(owned({ slurm: { job_id: '88123' }, container }))).toBe('slurm 88123');
     expect(runsIn(owned({ pod: { uid: '1111-2222' }, container }))).toBe('pod 1111-2222');
+    const pod = { uid: '1111-2222', namespace: 'research', name: 'train-0' };
+    expect(runsIn(owned({ pod, container }))).toBe('pod research/train-0');
+    const named = { ...container, name: 'trainer' };
+    expect(runsIn(owned({ container: named }))).toBe('container trainer');
     expect(runsIn(owned({ container, unit: 'docker.service' }))).toBe('container 0123456789ab');
     expect(runsIn(owned({ unit: 'ollama.service' }))).toBe('ollama.service');
     expect(runsIn(owned({}))).toBeNull();

@@ -2,7 +2,7 @@
 
 import { plainText } from '../lib/text';
 import { trans } from '../lib/translation';
-import type { MigInstance, Process } from '../wire';
+import type { Allocation, GpuSample, MigInstance, Pod, Process } from '../wire';
 import { valueOf } from './reading';
 
 /** The file name of the notebook whose kernel it is, or whose kernel started it; `null` where there is none. */
@@ -17,10 +17,40 @@ export function runsIn(process: Process): string | null {
   const { slurm, pod, container, unit } = valueOf(process.owner) ?? {};
   const text =
     (slurm && trans.__('slurm %1', slurm.job_id)) ??
-    (pod && trans.__('pod %1', pod.uid)) ??
-    (container && trans.__('container %1', container.id.slice(0, 12))) ??
+    (pod && trans.__('pod %1', podName(pod))) ??
+    (container && trans.__('container %1', container.name ?? container.id.slice(0, 12))) ??
     unit;
   return text === undefined ? null : plainText(text, 60);
+}
+
+/** Its name with its namespace, or its UID where they are not known. */
+function podName({ uid, namespace, name }: Pod): string {
+  return namespace === undefined || name === undefined ? uid : `${namespace}/${name}`;
+}
+
+/** To whom a GPU or its MIG devices are given on which no process is listed. */
+export function unusedAllocations(gpu: GpuSample): string[] {
+  const processes = valueOf(gpu.processes);
+  if (processes === null) {
+    return [];
+  }
+  const isFree = (part: MigInstance | undefined): boolean =>
+    !processes.some(({ mig }) => part === undefined || (mig !== undefined && migName(mig) === migName(part)));
+  const parts: { part?: MigInstance; to: readonly Allocation[] | undefined }[] = [
+    { to: gpu.allocated_to },
+    ...(valueOf(gpu.mig_devices) ?? []).map((mig) => ({ part: mig, to: mig.allocated_to })),
+  ];
+  const unused = parts.filter(({ part }) => isFree(part)).flatMap(({ to }) => to ?? []);
+  return [...new Set(unused.map(allocationName))];
+}
+
+/** Whose it is: the job or pod, with the user where that is told. */
+function allocationName(to: Allocation): string {
+  const text =
+    to.by === 'slurm'
+      ? trans.__('slurm %1', to.user === undefined ? to.job_id : `${to.job_id} (${to.user})`)
+      : trans.__('pod %1', `${to.namespace}/${to.pod}`);
+  return plainText(text, 120);
 }
 
 /** The part of a GPU, as nvidia-smi writes it: GPU instance, then compute instance. */

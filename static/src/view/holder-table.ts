@@ -4,14 +4,12 @@ import { button, h, KeyedRows, setAttribute, setShown, setText } from '../lib/do
 import { DASH, duration, memoryColumn, percent, since } from '../lib/format';
 import { joined, plainText } from '../lib/text';
 import { table, trans } from '../lib/translation';
-import { processName, textOf, type HolderRow, type OmittedRow, type UnreadableRow } from '../model/holders';
+import { processName, textOf, type HolderRow, type ListRow as RowData } from '../model/holders';
 import { runsIn, sharedBy } from '../model/owner';
 import { valueOf } from '../model/reading';
 import type { NotebookHost } from './notebook-host';
 import { setPaint } from './palette';
 import { ReadingValue, type Freshness } from './value';
-
-type RowData = HolderRow | UnreadableRow | OmittedRow;
 
 const COLUMNS = table(() => [
   { name: trans.__('GPU'), className: 'gpumon-col-gpu' },
@@ -246,7 +244,7 @@ function member(process: HolderRow['processes'][number]): string {
   return `+ ${trans.__('%1 (PID %2)', shown, process.pid)}`;
 }
 
-/** Says why the processes of a GPU are not listed, or how many of them are not. */
+/** Says why the processes of a GPU are not listed, how many of them are not, or to whom it is given. */
 class NoteRow implements Row {
   readonly element: HTMLElement;
   private readonly gpu = h('td', { class: 'gpumon-col-gpu' });
@@ -263,6 +261,8 @@ class NoteRow implements Row {
       setText(this.reason, `${DASH} ${trans.__('processes: %1', row.reason)}`);
     } else if (row.kind === 'omitted') {
       setText(this.reason, trans._n('%1 more process', '%1 more processes', row.count));
+    } else if (row.kind === 'allocated') {
+      setText(this.reason, trans.__('allocated to %1, no process', row.to));
     }
   }
 }

@@ -66,6 +66,22 @@ export type Alert = {
   /** Whether the rule is silenced now: the alert is listed, and nobody is notified. */
   silenced?: boolean, };
 
+/** To whom a scheduler has given a GPU or MIG device, whether or not a process of theirs is on it. */
+export type Allocation = { "by": "slurm",
+  /** `SLURM_JOB_ID`. */
+  job_id: string,
+  /**
+   * The login name of the job's user, or the number where there is no name; left out of JSON where the file does
+   * not tell it.
+   */
+  user?: string, } | { "by": "kubernetes",
+  /** The pod's namespace. */
+  namespace: string,
+  /** The pod's name. */
+  pod: string,
+  /** The container's name in the pod. */
+  container: string, };
+
 /** A process further up. */
 export type Ancestor = {
   /** Its PID. */
@@ -390,7 +406,9 @@ export type Container = {
   /** What runs it. */
   runtime: ContainerRuntime,
   /** Its whole id of 64 hexadecimal digits. */
-  id: string, };
+  id: string,
+  /** Its name in its pod, where the kubelet has told it and one container alone holds this GPU. */
+  name?: string, };
 
 /** Container runtimes, as cgroup names tell them. */
 export type ContainerRuntime = "docker" | "podman" | "containerd" | "crio" | "unknown";
@@ -643,6 +661,11 @@ export type GpuSample = {
    * out of JSON where it is 0.
    */
   processes_omitted?: number,
+  /**
+   * To whom a scheduler has given it as a whole, also where none of their processes is on it; several, where it is
+   * shared. Left out of JSON where that is not known, or it is nobody.
+   */
+  allocated_to?: Array<Allocation>,
   /** What is the matter with it, the worst first. Filled in by `derive`; a condition leaves the list when it is over. */
   conditions: Array<Condition>, };
 
@@ -839,6 +862,8 @@ export type MigSample = {
   memory: MemorySample,
   /** What its parts do (`nvmlGpmMigSampleGet`), in percent of this instance. MIG devices have no other utilization. */
   activity: Reading<Activity>,
+  /** As [`GpuSample::allocated_to`](super::GpuSample::allocated_to). */
+  allocated_to?: Array<Allocation>,
   /** `nvmlDeviceGetGpuInstanceId`. */
   gpu_instance: number,
   /** `nvmlDeviceGetComputeInstanceId`, within the GPU instance. */
@@ -1002,7 +1027,11 @@ export type Playback = {
 /** A Kubernetes pod. */
 export type Pod = {
   /** Its UID, as Kubernetes writes it. */
-  uid: string, };
+  uid: string,
+  /** Its namespace, where the kubelet has told a server which pod holds this GPU, and it is one alone. */
+  namespace?: string,
+  /** Its name, where its namespace is known. */
+  name?: string, };
 
 /** Electrical power. */
 export type Power = {
@@ -1338,7 +1367,7 @@ export type Severity = "notice" | "warning" | "critical";
 
 /** A step of a Slurm job. */
 export type SlurmJob = {
-  /** `SLURM_JOB_ID`. */
+  /** `SLURM_JOB_ID`; the job's SLUID, by which Slurm 26.05 names cgroups, where nothing else tells it. */
   job_id: string,
   /** The step, as `0`, `batch` or `interactive`, where it is known. */
   step?: string, };

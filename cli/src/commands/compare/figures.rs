@@ -6,13 +6,13 @@ use super::super::show::csv::rounded;
 use crate::table::units::{energy, gib_in_column};
 
 /// One of them.
-pub(super) struct Figure {
+pub(in crate::commands) struct Figure {
     /// Its name in JSON, which ends in its unit.
-    pub(super) key: &'static str,
-    pub(super) heading: &'static str,
+    pub(in crate::commands) key: &'static str,
+    pub(in crate::commands) heading: &'static str,
     unit: Unit,
     /// What it is of all GPUs together.
-    pub(super) of_all: OfAll,
+    pub(in crate::commands) of_all: OfAll,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -25,7 +25,7 @@ enum Unit {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum OfAll {
+pub(in crate::commands) enum OfAll {
     Mean,
     Most,
     Sum,
@@ -35,10 +35,10 @@ const fn figure(key: &'static str, heading: &'static str, unit: Unit, of_all: Of
     Figure { key, heading, unit, of_all }
 }
 
-pub(super) const COUNT: usize = 8;
+pub(in crate::commands) const COUNT: usize = 8;
 
 /// In the order in which they are shown, and in which [`Figures`] has them.
-pub(super) const FIGURES: [Figure; COUNT] = [
+pub(in crate::commands) const FIGURES: [Figure; COUNT] = [
     figure("gpu_utilization_mean_percent", "GPU util", Unit::Percent, OfAll::Mean),
     figure("gpu_utilization_peak_percent", "Peak util", Unit::Percent, OfAll::Most),
     figure("sm_active_mean_percent", "SM active", Unit::Percent, OfAll::Mean),
@@ -50,19 +50,22 @@ pub(super) const FIGURES: [Figure; COUNT] = [
 ];
 
 /// The place of the peak of memory, which is that of all GPUs at one moment.
-pub(super) const MEMORY_PEAK: usize = 4;
+pub(in crate::commands) const MEMORY_PEAK: usize = 4;
 
 /// A value of each; `None` where it was not read.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Figures(pub(super) [Option<f64>; COUNT]);
+pub(in crate::commands) struct Figures(pub(in crate::commands) [Option<f64>; COUNT]);
 
 /// One side beside the other: differences in points, and ratios.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Beside([Option<f64>; COUNT]);
+pub(in crate::commands) struct Beside([Option<f64>; COUNT]);
 
 impl Figures {
     /// Those of all GPUs, whose memory was held at once at most.
-    pub(super) fn of_all<'a>(gpus: &(impl Iterator<Item = &'a Self> + Clone), memory_peak: Option<f64>) -> Self {
+    pub(in crate::commands) fn of_all<'a>(
+        gpus: &(impl Iterator<Item = &'a Self> + Clone),
+        memory_peak: Option<f64>,
+    ) -> Self {
         let mut all = Self::default();
         for (place, figure) in FIGURES.iter().enumerate() {
             let values = gpus.clone().filter_map(|gpu| gpu.0[place]);
@@ -78,7 +81,7 @@ impl Figures {
     }
 
     /// What these are beside others.
-    pub(super) fn beside(&self, others: &Self) -> Beside {
+    pub(in crate::commands) fn beside(&self, others: &Self) -> Beside {
         let mut beside = Beside::default();
         for (place, figure) in FIGURES.iter().enumerate() {
             beside.0[place] = self.0[place].zip(others.0[place]).and_then(|(own, other)| match figure.unit {
@@ -89,11 +92,11 @@ impl Figures {
         beside
     }
 
-    pub(super) fn as_json(&self) -> Value {
+    pub(in crate::commands) fn as_json(&self) -> Value {
         object(&self.0, |figure| figure.key.to_owned())
     }
 
-    pub(super) fn cells(&self) -> impl Iterator<Item = String> {
+    pub(in crate::commands) fn cells(&self) -> impl Iterator<Item = String> {
         FIGURES.iter().zip(self.0).map(|(figure, value)| {
             value.map_or_else(
                 || "-".to_owned(),
@@ -109,7 +112,7 @@ impl Figures {
 }
 
 impl Beside {
-    pub(super) fn as_json(&self) -> Value {
+    pub(in crate::commands) fn as_json(&self) -> Value {
         object(&self.0, |figure| match figure.unit {
             Unit::Percent => figure.key.replace("_percent", "_points"),
             Unit::Bytes => figure.key.replace("_bytes", "_ratio"),
@@ -118,7 +121,7 @@ impl Beside {
         })
     }
 
-    pub(super) fn cells(&self) -> impl Iterator<Item = String> {
+    pub(in crate::commands) fn cells(&self) -> impl Iterator<Item = String> {
         FIGURES.iter().zip(self.0).map(|(figure, value)| match (figure.unit, value) {
             (_, None) => "-".to_owned(),
             (Unit::Percent, Some(points)) => format!("{points:+.0}"),
@@ -128,13 +131,13 @@ impl Beside {
 }
 
 /// `+12 %` for 1.12.
-pub(super) fn percent(ratio: f64) -> String {
+pub(in crate::commands) fn percent(ratio: f64) -> String {
     let percent = (ratio - 1.0) * 100.0;
     if percent.abs() < 9.95 { format!("{percent:+.1} %") } else { format!("{percent:+.0} %") }
 }
 
 /// `None` where the first is nothing.
-pub(super) fn ratio(first: f64, second: f64) -> Option<f64> {
+pub(in crate::commands) fn ratio(first: f64, second: f64) -> Option<f64> {
     (first > 0.0).then(|| second / first)
 }
 

@@ -4,25 +4,25 @@ use super::figures::Figures;
 
 /// What was read of a GPU for some time.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Point {
+pub(in crate::commands) struct Point {
     /// How long it stands for, in milliseconds.
-    pub(super) time_ms: u64,
-    pub(super) utilization: Option<f64>,
+    pub(in crate::commands) time_ms: u64,
+    pub(in crate::commands) utilization: Option<f64>,
     /// The largest in that time.
-    pub(super) utilization_peak: Option<f64>,
-    pub(super) sm_active: Option<f64>,
-    pub(super) tensor_active: Option<f64>,
+    pub(in crate::commands) utilization_peak: Option<f64>,
+    pub(in crate::commands) sm_active: Option<f64>,
+    pub(in crate::commands) tensor_active: Option<f64>,
     /// The largest in that time.
-    pub(super) memory_bytes: Option<f64>,
-    pub(super) watts: Option<f64>,
+    pub(in crate::commands) memory_bytes: Option<f64>,
+    pub(in crate::commands) watts: Option<f64>,
     /// The counter of energy, and when it was read.
-    pub(super) joules_total: Option<(f64, u64)>,
+    pub(in crate::commands) joules_total: Option<(f64, u64)>,
     /// Whether the clocks were reduced; `None` where that is known otherwise.
-    pub(super) is_throttled: Option<bool>,
+    pub(in crate::commands) is_throttled: Option<bool>,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Meter {
+pub(in crate::commands) struct Meter {
     time_ms: u64,
     utilization: Mean,
     sm_active: Mean,
@@ -35,6 +35,7 @@ pub(super) struct Meter {
     joules: f64,
     counted_ms: u64,
     joules_before: Option<(f64, u64)>,
+    idle: Mean,
 }
 
 #[derive(Debug, Default)]
@@ -63,13 +64,16 @@ fn peak(known: &mut Option<f64>, value: Option<f64>) {
 }
 
 impl Meter {
-    pub(super) fn add(&mut self, point: &Point) {
+    pub(in crate::commands) fn add(&mut self, point: &Point) {
         let time_ms = point.time_ms;
         self.time_ms += time_ms;
         self.utilization.add(point.utilization, time_ms);
         self.sm_active.add(point.sm_active, time_ms);
         self.tensor_active.add(point.tensor_active, time_ms);
         self.watts.add(point.watts, time_ms);
+        // Nothing ran in all of it.
+        let busiest = point.utilization_peak.or(point.sm_active);
+        self.idle.add(busiest.map(|percent| if percent > 0.0 { 0.0 } else { 100.0 }), time_ms);
         self.throttled.add(point.is_throttled.map(|is| if is { 100.0 } else { 0.0 }), time_ms);
         peak(&mut self.utilization_peak, point.utilization_peak);
         peak(&mut self.memory_peak, point.memory_bytes);
@@ -84,8 +88,23 @@ impl Meter {
         self.joules_before = Some((joules, at_ms));
     }
 
+    /// What is added from here on does not follow upon what was added before.
+    pub(in crate::commands) fn interrupt(&mut self) {
+        self.joules_before = None;
+    }
+
+    /// How long it was read, in milliseconds.
+    pub(in crate::commands) fn time_ms(&self) -> u64 {
+        self.time_ms
+    }
+
+    /// The share of time in which nothing ran, in percent.
+    pub(in crate::commands) fn idle_percent(&self) -> Option<f64> {
+        self.idle.value()
+    }
+
     /// The share of time with reduced clocks, where it is known otherwise, in percent.
-    pub(super) fn figures(&self, throttled: Option<f64>) -> Figures {
+    pub(in crate::commands) fn figures(&self, throttled: Option<f64>) -> Figures {
         let watts = self.watts.value();
         // The counter is read every few seconds: at its ends, and where there is none, power tells.
         let uncounted_s = self.time_ms.saturating_sub(self.counted_ms) as f64 / 1000.0;

@@ -1,8 +1,8 @@
 //! `gpumon compare`: two recordings, or two spans of history, in numbers.
 
-mod figures;
-mod meter;
-mod subject;
+pub(super) mod figures;
+pub(super) mod meter;
+pub(super) mod subject;
 mod table;
 
 use std::io::Write as _;

@@ -27,6 +27,9 @@ const MEMORY: &str = "memory.used_bytes";
 const WATTS: &str = "power.draw_watts";
 const JOULES: &str = "power.energy_joules_total";
 
+/// What is asked of history.
+pub(in crate::commands) const METRICS: [&str; 6] = [UTILIZATION, SM_ACTIVE, TENSOR_ACTIVE, MEMORY, WATTS, JOULES];
+
 pub(super) enum Subject<'a> {
     Recording(&'a str),
     Span(&'a str, MomentSpan),
@@ -142,8 +145,7 @@ impl Measured {
 
 fn of_history(text: &str, span: MomentSpan, past: &PastArgs) -> Result<Side, Failure> {
     let asked = span.resolve(&Beside::now(now_ms())).map_err(|why| Failure::usage(anyhow!("{text}: {why}")))?;
-    let metrics = [UTILIZATION, SM_ACTIVE, TENSOR_ACTIVE, MEMORY, WATTS, JOULES];
-    let span = past.ask(&asked, &metrics, None)?;
+    let span = past.ask(&asked, &METRICS, None)?;
     if span.gpus.is_empty() {
         return Err(anyhow!("{text}: nothing is known of that time; {}", past.cure()).into());
     }
@@ -157,11 +159,6 @@ fn of_history(text: &str, span: MomentSpan, past: &PastArgs) -> Result<Side, Fai
 
 fn side(text: &str, span: &HistorySpan) -> Side {
     let times = &span.times_ms;
-    // As sampled, points are as far apart as they came; a gap is no time in which something is known.
-    let time_ms = |place: usize| match times.get(place + 1) {
-        Some(next) => (next - times[place]).min(span.resolution_ms * 5 / 2),
-        None => span.resolution_ms,
-    };
     let mut memory = vec![None::<f64>; times.len()];
     let gpus: Vec<_> = span
         .gpus
@@ -169,7 +166,7 @@ fn side(text: &str, span: &HistorySpan) -> Side {
         .map(|gpu| {
             let mut meter = Meter::default();
             for (place, at_ms) in times.iter().enumerate() {
-                let point = point(gpu, place, *at_ms, time_ms(place));
+                let point = point(gpu, place, *at_ms, time_ms(span, place));
                 if let Some(bytes) = point.memory_bytes {
                     memory[place] = Some(memory[place].unwrap_or(0.0) + bytes);
                 }
@@ -189,7 +186,17 @@ fn side(text: &str, span: &HistorySpan) -> Side {
     }
 }
 
-fn point(gpu: &DeviceSpan, place: usize, at_ms: u64, time_ms: u64) -> Point {
+/// The time of a point of a span. As sampled, points are as far apart as they came; a gap is no time in which something is
+/// known.
+pub(in crate::commands) fn time_ms(span: &HistorySpan, place: usize) -> u64 {
+    match span.times_ms.get(place + 1) {
+        Some(next) => (next - span.times_ms[place]).min(span.resolution_ms * 5 / 2),
+        None => span.resolution_ms,
+    }
+}
+
+/// What a device did in one point of a span.
+pub(in crate::commands) fn point(gpu: &DeviceSpan, place: usize, at_ms: u64, time_ms: u64) -> Point {
     let at = |values: &[Option<f64>]| values.get(place).copied().flatten();
     let value = |metric: &str| gpu.metrics.get(metric).and_then(|series| at(&series.values));
     let most = |metric: &str| {

@@ -194,7 +194,7 @@ mod tests {
                 stats: vec![Some(Stat::of(100.0)); GPU_FIELDS.len()],
             };
             let host = vec![Some(Stat::of(1.0)); HOST_FIELDS.len()];
-            Bucket { at_ms, devices: vec![device(0), device(1)], samples: 10, host, conditions: Vec::new() }
+            Bucket { at_ms, devices: vec![device(0), device(1)], samples: 10, host, ..Bucket::default() }
         };
         let database = Database::open(folder).unwrap();
         for (tier, step_ms) in [(0, 10_000), (1, 60_000)] {

@@ -20,6 +20,7 @@ use gpumon_server::{
     Live, Readings, Settings,
     activation::Inherited,
     alerts::AlertSettings,
+    kubernetes,
     listen::{ListenError, Listener, Purpose},
     local,
     public_origin::PublicOrigin,
@@ -102,6 +103,10 @@ pub(crate) struct ServeArgs {
     /// Alert file: rules that are evaluated at every sample, and who is notified. SIGHUP reads it anew
     #[arg(long, env = "GPUMON_ALERTS", value_name = "FILE")]
     alerts: Option<PathBuf>,
+
+    /// Socket at which the kubelet tells which pod holds which GPU; `none` asks no kubelet
+    #[arg(long, env = "GPUMON_KUBELET_SOCKET", value_name = "PATH", default_value = kubernetes::KUBELET_SOCKET)]
+    kubelet_socket: PathBuf,
 
     /// Program that executes runs, instead of this one
     #[arg(long, env = "GPUMON_WORKER", hide = true, value_name = "PATH")]
@@ -280,18 +285,23 @@ async fn serve(
         runs,
         history,
         alerts: AlertSettings { rules, conditions: args.sampling.conditions(), file },
+        kubelet: named(&args.kubelet_socket),
     };
     let listeners = iter::once(door).chain(metrics_door).chain(others).collect();
     gpumon_server::run(listeners, settings, shutdown).await?;
     Ok(())
 }
 
+/// A path that can be `none`. A variable that is set to nothing names none, either.
+fn named(path: &Path) -> Option<PathBuf> {
+    (!path.as_os_str().is_empty() && path != Path::new("none")).then(|| path.to_owned())
+}
+
 impl HistoryArgs {
     /// `is_set` says whether somebody named the directory, or `none`.
     fn settings(&self, is_set: bool) -> Option<writer::Settings> {
         let folder = self.default_data_dir.as_ref().filter(|_| !is_set).unwrap_or(&self.data_dir);
-        let is_none = folder.as_os_str().is_empty() || folder == Path::new("none");
-        (!is_none).then(|| writer::Settings { folder: folder.clone(), size_bytes: self.data_size })
+        named(folder).map(|folder| writer::Settings { folder, size_bytes: self.data_size })
     }
 }
 

@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use anyhow::{Context, anyhow};
 use gpumon_probe::{
+    allocation::SLURM_GPUS,
     model::{Event, FiringAlert, GpuDetails, Inventory, Sample, now_ms},
     owner::CommandLines,
     sampler::{self, OneShot, Options},
@@ -126,6 +127,7 @@ impl Snapshot {
         let options = Options {
             depth,
             details: need == Need::Everything,
+            slurm_gpus: Some(SLURM_GPUS.into()),
             ..Options::new(Duration::from_secs(1), CommandLines::All)
         };
         let OneShot { inventory, sample, details, .. } = sampler::once(source, &options)?;

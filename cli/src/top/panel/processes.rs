@@ -1,5 +1,6 @@
 //! The list of processes.
 
+use gpumon_probe::untrusted::escaped;
 use ratatui::{layout::Rect, style::Style};
 use unicode_width::UnicodeWidthStr;
 
@@ -56,6 +57,9 @@ pub(in crate::top) fn processes(
         }
     };
     for gpu in model.gpus() {
+        for (place, holders) in describe::unused_allocations(gpu, None) {
+            note(&format!("GPU {place}: allocated to {}, no process", escaped(&holders)));
+        }
         if let Some(reason) = gpu.processes.absence() {
             note(&format!("processes of GPU {}: {reason}", gpu.index));
         }

@@ -232,6 +232,7 @@ mod tests {
             instance: MigInstance { gpu_instance: 1, compute_instance: 0 },
             memory: examples::sample(0).memory,
             activity: Reading::Absent(Absence::NotSupported),
+            allocated_to: Vec::new(),
         };
         timeline.show(600, |sample| {
             used(12 << 10, &[])(sample);

@@ -224,6 +224,7 @@ mod tests {
             instance: MigInstance { gpu_instance: 1, compute_instance: 0 },
             memory: examples::sample(0).memory,
             activity: Reading::Now(examples::activity(sm_percent, 0.0)),
+            allocated_to: Vec::new(),
         };
         for (second, expected) in [(0.0, 1), (40.0, 0)] {
             let mut timeline = TestTimeline::new();

@@ -151,7 +151,13 @@ fn a_field_is_read_and_corrected_where_it_stands() {
     sample.activity = Reading::Absent(Absence::WarmingUp);
     assert_eq!((active.read)(&sample), Err(&Absence::WarmingUp));
     let mig = MigInstance { gpu_instance: 1, compute_instance: 0 };
-    let device = MigSample { uuid: "MIG-0".into(), instance: mig, memory: gpu().memory, activity: gpu().activity };
+    let device = MigSample {
+        uuid: "MIG-0".into(),
+        instance: mig,
+        memory: gpu().memory,
+        activity: gpu().activity,
+        allocated_to: Vec::new(),
+    };
     assert_eq!(field("activity.sm_percent").mig.unwrap().value(&device), Some(1.0));
 }
 

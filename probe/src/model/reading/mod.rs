@@ -70,6 +70,14 @@ impl<T> Reading<T> {
         }
     }
 
+    /// The same, to be changed.
+    pub fn value_mut(&mut self) -> Option<&mut T> {
+        match self {
+            Self::Now(value) | Self::Earlier { value, .. } => Some(value),
+            Self::Absent(_) => None,
+        }
+    }
+
     /// Why there is no value; `None` where there is one.
     pub fn absence(&self) -> Option<&Absence> {
         match self {

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-use super::{Absence, Activity, Condition, MigSample, Process, Reading, reading::absent};
+use super::{Absence, Activity, Allocation, Condition, MigSample, Process, Reading, reading::absent};
 use crate::tagged;
 
 mod host;
@@ -71,6 +71,11 @@ pub struct GpuSample {
     #[serde(default, skip_serializing_if = "is_zero")]
     #[ts(optional, as = "Option<u32>")]
     pub processes_omitted: u32,
+    /// To whom a scheduler has given it as a whole, also where none of their processes is on it; several, where it is
+    /// shared. Left out of JSON where that is not known, or it is nobody.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[ts(optional, as = "Option<Vec<Allocation>>")]
+    pub allocated_to: Vec<Allocation>,
     /// What is the matter with it, the worst first. Filled in by `derive`; a condition leaves the list when it is over.
     #[serde(default)]
     pub conditions: Vec<Condition>,
@@ -242,8 +247,8 @@ absent! {
 impl GpuSample {
     /// A GPU of which nothing is known, for one reason.
     pub fn absent(index: u32, uuid: Option<String>, at_ms: u64, health: Health, reason: &Absence) -> Self {
-        let (processes_omitted, conditions) = (0, Vec::new());
-        absent!(reason; Self { index, uuid, at_ms, health, processes_omitted, conditions }; utilization, activity, memory,
+        let (processes_omitted, allocated_to, conditions) = (0, Vec::new(), Vec::new());
+        absent!(reason; Self { index, uuid, at_ms, health, processes_omitted, allocated_to, conditions }; utilization, activity, memory,
             power, temperature, clocks, performance_state, throttle_reasons, pcie, nvlink, fan_percent, mig_devices,
             processes)
     }

@@ -2,7 +2,7 @@
 
 import type { ColorSlots } from '../color-slots';
 import type { GpuState } from '../gpu';
-import { holderOf, processName, programOf, type HolderRow, type OmittedRow, type UnreadableRow } from '../holders';
+import { holderOf, processName, programOf, type ListRow } from '../holders';
 import { absenceOf } from '../reading';
 import type { FormerHolder } from '../store';
 import type { Holder } from './plots';
@@ -39,7 +39,7 @@ export class PastHolders {
   }
 
   /** Takes in who holds what now. */
-  record(rows: readonly (HolderRow | OmittedRow | UnreadableRow)[], now_ms: number): void {
+  record(rows: readonly ListRow[], now_ms: number): void {
     for (const row of rows) {
       if (row.kind === 'holder' && absenceOf(row.memory_bytes) === null) {
         const { key, gpu, holder, name, slot, memory_bytes } = row;

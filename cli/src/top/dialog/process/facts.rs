@@ -115,10 +115,13 @@ impl DetailGroups<'_, '_> {
             self.fact("slurm job", &printable(&format!("{}{step}", job.job_id)));
         }
         if let Some(pod) = pod {
-            self.fact("pod", &printable(&pod.uid));
+            let uid = if pod.name.is_some() { format!(" ({})", pod.uid) } else { String::new() };
+            self.fact("pod", &printable(&(pod.label() + &uid)));
         }
         if let Some(container) = container {
-            self.fact("container", &printable(&format!("{:?} {}", container.runtime, container.id).to_lowercase()));
+            let name = container.name.as_ref().map_or_else(String::new, |name| format!(" ({name})"));
+            let told = format!("{:?} {}", container.runtime, container.id).to_lowercase() + &name;
+            self.fact("container", &printable(&told));
         }
         if let Some(unit) = unit {
             self.fact("unit", &printable(unit));

@@ -42,7 +42,7 @@ pub(super) fn is_same_job(one: &Process, other: &Process) -> bool {
 
 /// A service, as of a login or of a container engine, is more than a job.
 fn job(owner: &Owner) -> Option<Job> {
-    owner.job().filter(|job| job.kind != JobKind::Service).map(|job| Job { path: None, ..job })
+    owner.job().filter(|job| job.kind != JobKind::Service).map(|job| Job { path: None, name: None, ..job })
 }
 
 /// Whether one has started the other, or a program that is no shell has started both.
@@ -80,7 +80,8 @@ mod tests {
 
     fn program(pid: u32, name: &str, parents: &[(u32, &str)], container: Option<&str>) -> Process {
         let parents = parents.iter().map(|(pid, name)| Ancestor { pid: *pid, name: (*name).to_owned() }).collect();
-        let container = container.map(|id| Container { runtime: ContainerRuntime::Docker, id: id.to_owned() });
+        let container =
+            container.map(|id| Container { runtime: ContainerRuntime::Docker, id: id.to_owned(), name: None });
         let owner = Owner { container, parents, ..Owner::default() };
         Process { name: Reading::Now(name.to_owned()), owner: Reading::Now(owner), ..examples::process(pid, 1) }
     }

@@ -195,7 +195,8 @@ fn a_gpu_that_waits_for_one_of_its_job_that_works_is_given_ten_minutes() {
 #[test]
 fn a_program_that_is_no_part_of_the_job_neither_delays_it_nor_is_named() {
     let program = |pid, name: &str, container: Option<&str>| {
-        let container = container.map(|id| Container { runtime: ContainerRuntime::Docker, id: id.to_owned() });
+        let container =
+            container.map(|id| Container { runtime: ContainerRuntime::Docker, id: id.to_owned(), name: None });
         let parents = vec![Ancestor { pid: 1000, name: "bash".into() }];
         let owner = Reading::Now(Owner { container, parents, ..Owner::default() });
         Process { name: Reading::Now(name.to_owned()), owner, ..examples::process(pid, GIB) }

@@ -33,7 +33,13 @@ pub(in super::super) fn mig_device(answers: Answers<'_>, index: u32) -> Option<M
 }
 
 pub(in super::super) fn mig_sample(answers: Answers<'_>, device: &MigDevice, activity: Reading<Activity>) -> MigSample {
-    MigSample { uuid: device.uuid.clone(), instance: device.instance, memory: memory(answers), activity }
+    MigSample {
+        uuid: device.uuid.clone(),
+        instance: device.instance,
+        memory: memory(answers),
+        activity,
+        allocated_to: Vec::new(),
+    }
 }
 
 /// A MIG device's name ends in its profile: `NVIDIA H200 MIG 1g.18gb`.

@@ -34,6 +34,7 @@ pub(super) fn samples(state: &GpuState, identity: &GpuIdentity) -> Vec<MigSample
             free_bytes: Reading::Now(own.memory_total_bytes - own.memory_used_bytes),
         },
         activity: where_supported(identity.counts_activity, activity(&own.counters)),
+        allocated_to: Vec::new(),
     };
     state.mig.iter().map(sample).collect()
 }

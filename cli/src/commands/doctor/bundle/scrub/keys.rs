@@ -62,7 +62,9 @@ fn place_of(key: &str, outer: Place, object: &Map<String, Value>) -> Place {
     match key {
         "user" => Place::Named(Kind::User),
         "hostname" => Place::Named(Kind::Host),
-        "uuid" | "cluster_uuid" | "kernel_id" | "cell_id" | "uid" | "id" => Place::Named(Kind::Id),
+        "uuid" | "cluster_uuid" | "kernel_id" | "cell_id" | "uid" | "id" | "namespace" | "pod" | "container" => {
+            Place::Named(Kind::Id)
+        }
         "serial" => Place::Named(Kind::Serial),
         "command" => Place::Named(Kind::Command),
         "job_id" => Place::Named(Kind::Job),
@@ -70,6 +72,8 @@ fn place_of(key: &str, outer: Place, object: &Map<String, Value>) -> Place {
         "kernel_name" => Place::Named(Kind::Program),
         // Not that of a GPU.
         "name" if object.contains_key("pid") => Place::Named(Kind::Program),
+        // Of a pod or a container.
+        "name" if object.contains_key("uid") || object.contains_key("runtime") => Place::Named(Kind::Id),
         // Not the way from GPU to GPU.
         "path" if object.contains_key("kernel_id") => Place::Named(Kind::Notebook),
         "notebook" => Place::Named(Kind::Notebook),

@@ -1,0 +1,159 @@
+//! The report, for people and for programs.
+
+use gpumon_history::span::ConditionSpan;
+use gpumon_probe::{units::duration, untrusted::escaped};
+use jiff::tz::TimeZone;
+use serde_json::{Value, json};
+
+use super::{
+    advice::{advice, name},
+    find::FoundJob,
+    measure::{Measured, MeasuredDevice},
+};
+use crate::{
+    commands::compare::figures::{COUNT, FIGURES},
+    describe,
+    moment::shown,
+    run::columns::{Align, Column, Columns, NONE, terminal_columns},
+    table::{
+        style::{DIM, STRONG, paint},
+        units::gib_in_column,
+    },
+};
+
+/// Seen so lately, it still runs: history is written every ten seconds.
+const RUNNING_MS: u64 = 30_000;
+
+/// Those that tell the least go first where a terminal is narrow.
+const RANKS: [u8; COUNT] = [0, 4, 2, 3, 0, 0, 1, 5];
+
+/// Where history has less than this of the time, that is said.
+const KNOWN: f64 = 0.9;
+
+/// So many are listed of a GPU.
+const CONDITIONS: usize = 4;
+
+/// The place of the peak of memory among the figures.
+const MEMORY_PEAK: usize = 4;
+
+pub(super) fn as_json(job: &FoundJob, measured: &Measured) -> Value {
+    let (from_ms, to_ms) = job.times_ms();
+    let devices: Vec<_> = measured
+        .devices
+        .iter()
+        .map(|device| {
+            json!({
+                "index": device.index,
+                "uuid": device.uuid,
+                "name": device.name,
+                "is_mig": device.is_mig,
+                "held_ms": device.held_ms,
+                "known_ms": device.known_ms,
+                "idle_percent": device.idle_percent.map(|percent| (percent * 10.0).round() / 10.0),
+                "memory_total_bytes": device.memory_total_bytes,
+                "figures": device.figures.as_json(),
+                "conditions": device.conditions,
+            })
+        })
+        .collect();
+    json!({
+        "kind": job.kind,
+        "id": job.spans.first().map(|span| &span.id),
+        "name": job.spans.iter().find_map(|span| span.name.as_ref()),
+        "user": job.user,
+        "from_ms": from_ms,
+        "to_ms": to_ms,
+        "shared_with": job.others,
+        "all": measured.all.as_json(),
+        "gpus": devices,
+        "advice": advice(measured, !job.others.is_empty()),
+    })
+}
+
+pub(super) fn draw(job: &FoundJob, measured: &Measured, now_ms: u64) -> String {
+    let columns = columns(measured);
+    let mut text = format!("{}\n{}\n", head(job, measured, now_ms), paint(DIM, &columns.headings()));
+    for device in &measured.devices {
+        text += &(columns.line(&cells(device)) + "\n");
+    }
+    for device in &measured.devices {
+        for condition in device.conditions.iter().take(CONDITIONS) {
+            text += &columns.remark(0, DIM, &escaped(&told(device, condition)));
+        }
+        if let Some(more) = device.conditions.len().checked_sub(CONDITIONS).filter(|more| *more > 0) {
+            text += &columns.remark(0, DIM, &format!("{}: {more} more conditions, in --json", name(device)));
+        }
+    }
+    let (held_ms, known_ms) = measured
+        .devices
+        .iter()
+        .fold((0, 0), |(held_ms, known_ms), device| (held_ms + device.held_ms, known_ms + device.known_ms));
+    if (known_ms as f64) < held_ms as f64 * KNOWN {
+        let share = 100.0 * known_ms as f64 / held_ms as f64;
+        text += &columns.remark(0, DIM, &format!("History has {share:.0} % of this time; the figures are of that."));
+    }
+    if !job.others.is_empty() {
+        let others: Vec<_> = job.others.iter().map(|other| escaped(other)).collect();
+        text += &columns.remark(
+            0,
+            DIM,
+            &format!("On the same GPUs at the same time, and part of these figures: {}.", others.join(", ")),
+        );
+    }
+    for sentence in advice(measured, !job.others.is_empty()) {
+        text += &(columns.sentence(0, &sentence) + "\n");
+    }
+    text
+}
+
+fn head(job: &FoundJob, measured: &Measured, now_ms: u64) -> String {
+    let zone = TimeZone::system();
+    let (from_ms, to_ms) = job.times_ms();
+    let user = job.user.as_ref().map_or_else(String::new, |user| format!(" of {user}"));
+    let count = measured.devices.len();
+    let devices = if count == 1 { "1 GPU".to_owned() } else { format!("{count} GPUs") };
+    let from = shown(from_ms, &zone);
+    let time = duration(to_ms - from_ms);
+    let until = if now_ms.saturating_sub(to_ms) < RUNNING_MS { "now".to_owned() } else { shown(to_ms, &zone) };
+    let title = escaped(&describe::capital(&format!("{}{user}", job.label)));
+    format!("{}: {devices}, {from} to {until} ({time})\n", paint(STRONG, &title))
+}
+
+fn columns(measured: &Measured) -> Columns {
+    let width = |at: usize, heading: &str| {
+        let widths = measured.devices.iter().map(|device| cells(device)[at].chars().count());
+        widths.max().unwrap_or(0).max(heading.len())
+    };
+    let column =
+        |at, heading, align: fn(usize) -> Align, rank| Column { heading, align: align(width(at, heading)), rank };
+    let mut all = vec![
+        column(0, "GPU", Align::Left, 0),
+        column(1, "Model", Align::Left, 6),
+        column(2, "Time", Align::Right, 0),
+        column(3, "Idle", Align::Right, 0),
+    ];
+    let figures = FIGURES.iter().zip(RANKS).enumerate();
+    all.extend(figures.map(|(at, (figure, rank))| column(at + 4, figure.heading, Align::Right, rank)));
+    Columns::new(&all, terminal_columns())
+}
+
+fn cells(device: &MeasuredDevice) -> Vec<String> {
+    let index = if device.is_mig { format!("MIG {}", device.index) } else { device.index.to_string() };
+    let model = device.name.as_deref().map_or(NONE, describe::without_maker);
+    let idle = device.idle_percent.map_or_else(|| NONE.to_owned(), |percent| format!("{percent:.0} %"));
+    let mut figures: Vec<_> = device.figures.cells().collect();
+    if let (Some(total), Some(_)) = (device.memory_total_bytes, device.figures.0[MEMORY_PEAK]) {
+        let used = figures[MEMORY_PEAK].trim_end_matches(" GiB").to_owned();
+        figures[MEMORY_PEAK] = format!("{used} of {} GiB", gib_in_column(total as u64));
+    }
+    [index, escaped(model), duration(device.held_ms), idle].into_iter().chain(figures).collect()
+}
+
+fn told(device: &MeasuredDevice, condition: &ConditionSpan) -> String {
+    let time = condition.to_ms.map_or_else(
+        || "since then".to_owned(),
+        |to_ms| format!("for {}", duration(to_ms.saturating_sub(condition.from_ms))),
+    );
+    let from = shown(condition.from_ms, &TimeZone::system());
+    format!("{}: {} ({from}, {time})", name(device), condition.condition.text)
+}

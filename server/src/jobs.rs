@@ -1,0 +1,40 @@
+//! `GET /api/v1/jobs`: which jobs were on which GPUs, from when to when.
+
+use axum::{
+    Extension,
+    extract::{Query, State, rejection::QueryRejection},
+    http::{HeaderMap, StatusCode},
+    response::Response,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::{
+    app::AppState,
+    auth::Client,
+    respond::{JSON, Resource, respond, to_json},
+    view::View,
+};
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct JobsQuery {
+    /// Those that are called so, by ID or name; by default, all of them.
+    id: Option<String>,
+}
+
+/// From memory and disk: it never waits for the driver.
+pub(crate) async fn jobs(
+    State(app): State<AppState>,
+    Extension(client): Extension<Client>,
+    query: Result<Query<JobsQuery>, QueryRejection>,
+    headers: HeaderMap,
+) -> Result<Response, (StatusCode, String)> {
+    let Query(JobsQuery { id }) =
+        query.map_err(|error| (StatusCode::BAD_REQUEST, format!("{}; ask for id, or nothing\n", error.body_text())))?;
+    let view = View::of(&client, app.show_processes).await;
+    let of_view = view.clone();
+    let subject = Resource::Jobs { id: id.clone() };
+    let write = move |hub: &crate::hub::Hub| to_json(&of_view.jobs(hub.jobs(id.as_deref())));
+    Ok(respond(&app, &headers, client.who(), view, subject, JSON, write).await)
+}

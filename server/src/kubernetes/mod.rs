@@ -1,0 +1,73 @@
+//! Which pods hold which GPUs, as the kubelet of this machine tells it.
+
+mod devices;
+mod pod_resources;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    io::ErrorKind,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use gpumon_probe::allocation::AllocatedDevice;
+use tokio::{
+    sync::watch,
+    time::{Instant, MissedTickBehavior, interval, timeout},
+};
+
+use self::pod_resources::QueryError;
+
+/// Where the kubelet listens, on every machine of a cluster.
+pub const KUBELET_SOCKET: &str = "/var/lib/kubelet/pod-resources/kubelet.sock";
+
+/// Starting a pod takes longer.
+const EVERY: Duration = Duration::from_secs(10);
+
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A kubelet that is restarted has forgotten nothing, and pods go on.
+const REMEMBERED: Duration = Duration::from_mins(1);
+
+/// Asks the kubelet for ever, where there is one, and hands over what has changed.
+pub(crate) async fn follow(socket: PathBuf, known: watch::Sender<Vec<AllocatedDevice>>) {
+    let mut ticks = interval(EVERY);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let (mut answered, mut told) = (Instant::now(), None);
+    loop {
+        ticks.tick().await;
+        let devices = match ask(&socket, PATIENCE).await {
+            Ok(devices) => {
+                if told.take().is_some() {
+                    tracing::info!("the kubelet tells which pods hold GPUs again");
+                }
+                answered = Instant::now();
+                devices
+            }
+            // It may be installed later.
+            Err(QueryError::Connect(error)) if error.kind() == ErrorKind::NotFound => Vec::new(),
+            Err(error) => {
+                let problem = format!(
+                    "the kubelet at {} does not tell which pods hold GPUs: {error}; retrying. --kubelet-socket none asks no \
+                     more",
+                    socket.display()
+                );
+                if told.as_ref() != Some(&problem) {
+                    tracing::warn!("{problem}");
+                    told = Some(problem);
+                }
+                if answered.elapsed() < REMEMBERED {
+                    continue;
+                }
+                Vec::new()
+            }
+        };
+        known.send_if_modified(|known| std::mem::replace(known, devices.clone()) != devices);
+    }
+}
+
+async fn ask(socket: &Path, patience: Duration) -> Result<Vec<AllocatedDevice>, QueryError> {
+    let answer = timeout(patience, pod_resources::list(socket)).await;
+    Ok(devices::allocated(answer.map_err(|_| QueryError::NoAnswer(patience))??))
+}

@@ -1,0 +1,208 @@
+//! To whom schedulers have given GPUs, whose processes are on them, and what a job made of its GPUs.
+
+use std::{fs, path::Path};
+
+use fake_kubelet::{Answer, FakeKubelet, pod, pods};
+use gpumon_history::{
+    bucket::{BUCKET_MS, Bucket, Device, DeviceBucket},
+    grid::Stat,
+    jobs::JobSpan,
+    writer::{Settings, Writer},
+};
+use gpumon_probe::model::{
+    JobKind,
+    fields::{GPU_FIELDS, HOST_FIELDS},
+    now_ms,
+};
+use serde_json::{Value, json};
+
+use crate::support::{Fake, Server, eventually, gpumon, refused, refused_with, stdout};
+
+const POD: &str = "0::/kubepods.slice/kubepods-pod11111111_2222_3333_4444_555555555555.slice/cri-containerd-\
+                   0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef.scope";
+const SLUID: &str = "0::/system.slice/slurmstepd.scope/sEKNKTV3WPV500/step_0/user/task_0";
+
+/// Processes of which `/proc` is made up: PID, cgroup and environment.
+fn proc_with(root: &Path, processes: &[(u32, &str, &str)]) {
+    for (pid, cgroup, environment) in processes {
+        let folder = root.join(pid.to_string());
+        fs::create_dir_all(&folder).unwrap();
+        let fields: Vec<_> = (5..=52).map(|field| field.to_string()).collect();
+        fs::write(folder.join("stat"), format!("{pid} (train.py) S 1 {}", fields.join(" "))).unwrap();
+        fs::write(folder.join("status"), "Uid:\t0\t0\t0\t0\nGid:\t0\t0\t0\t0\n").unwrap();
+        fs::write(folder.join("comm"), "train.py").unwrap();
+        fs::write(folder.join("cmdline"), "train.py").unwrap();
+        fs::write(folder.join("cgroup"), cgroup).unwrap();
+        fs::write(folder.join("environ"), environment.replace(' ', "\0")).unwrap();
+    }
+}
+
+fn uuids(fake: &Fake) -> Vec<String> {
+    let gpus = fake.json()["inventory"]["gpus"].clone();
+    gpus.as_array().unwrap().iter().map(|gpu| gpu["uuid"].as_str().unwrap().to_owned()).collect()
+}
+
+fn owner(snapshot: &Value, gpu: usize) -> &Value {
+    &snapshot["sample"]["gpus"][gpu]["processes"][0]["owner"]
+}
+
+#[test]
+fn processes_are_named_by_the_kubelet_by_the_prolog_and_by_what_slurm_leaves() {
+    let processes = (0..3).map(|gpu| format!("[[process]]\ngpu = {gpu}\npid = {}\nmemory = \"1 GiB\"\n", 20 + gpu));
+    let fake =
+        Fake::new(&format!("gpus = 4\n[[gpu]]\nindex = 3\nprofile = \"idle\"\n{}", processes.collect::<String>()));
+    proc_with(
+        &fake.path("proc"),
+        &[(20, POD, ""), (21, SLUID, "SLURM_JOB_ID=88123 SLURM_JOB_SLUID=sEKNKTV3WPV500"), (22, "0::/", "")],
+    );
+    let uuids = uuids(&fake);
+    let (gpustat, socket) = (fake.path("gpustat"), fake.path("kubelet.sock"));
+    fs::create_dir(&gpustat).unwrap();
+    // What this test writes is its own user's, who is that of the made-up processes only where it runs as root.
+    let own = rustix::process::geteuid().as_raw();
+    for gpu in [2, 3] {
+        fs::write(gpustat.join(&uuids[gpu]), format!("88125 {own}\n")).unwrap();
+    }
+    let shared = format!("{}::0", uuids[0]);
+    let kubelet =
+        FakeKubelet::start(&socket, pods(&[pod("research", "train-0", "trainer", "nvidia.com/gpu", &[&shared])]))
+            .unwrap();
+    let paths = [fake.path("proc"), gpustat, socket];
+    let [proc, gpustat, socket] = paths.each_ref().map(|path| path.to_str().unwrap());
+    let arguments = ["--interval-ms", "200", "--procfs", proc, "--slurm-gpus", gpustat, "--kubelet-socket", socket];
+    let server = Server::over(&fake, &arguments);
+    let snapshot = || server.get("/api/v1/snapshot").json();
+    eventually("the pod has its name", || owner(&snapshot(), 0)["pod"]["name"] == "train-0");
+    eventually("the jobs are known", || owner(&snapshot(), 1)["slurm"]["job_id"] == "88123");
+    let known = snapshot();
+    assert_eq!(owner(&known, 0)["pod"]["namespace"], "research");
+    assert_eq!(owner(&known, 0)["container"]["name"], "trainer");
+    let by_kubernetes =
+        json!([{"by": "kubernetes", "namespace": "research", "pod": "train-0", "container": "trainer"}]);
+    assert_eq!(known["sample"]["gpus"][0]["allocated_to"], by_kubernetes);
+    assert_eq!(known["sample"]["gpus"][3]["allocated_to"][0]["job_id"], "88125", "nothing runs on it");
+    if own == 0 {
+        eventually("the prolog tells the job", || owner(&snapshot(), 2)["slurm"]["job_id"] == "88125");
+    }
+    let table = stdout(&fake.gpumon(&[]).output().unwrap());
+    assert!(table.contains("pod research/train-0") && table.contains("GPU 3: allocated to slurm 88125"), "{table}");
+
+    let jobs = server.get("/api/v1/jobs?id=train-0").json();
+    assert_eq!(jobs["jobs"][0]["name"], "research/train-0", "{jobs}");
+    let refusal = server.get("/api/v1/jobs?pod=train-0");
+    assert!(refusal.status == 400 && refusal.body.contains("ask for id"), "{}", refusal.body);
+    let report = || fake.gpumon(&["job", "research/train-0", "--json"]).output().unwrap();
+    eventually("it was there for long enough to be reported", || report().status.success());
+    let report: Value = serde_json::from_str(&stdout(&report())).unwrap();
+    assert_eq!((&report["kind"], &report["gpus"][0]["uuid"]), (&"pod".into(), &uuids[0].as_str().into()));
+
+    kubelet.set(Answer::Hung);
+    let seq = snapshot()["sample"]["seq"].as_u64();
+    eventually("samples go on", || snapshot()["sample"]["seq"].as_u64() > seq.map(|seq| seq + 5));
+    assert_eq!(owner(&snapshot(), 0)["pod"]["name"], "train-0", "what was told holds for a while");
+}
+
+#[test]
+fn a_kubelet_that_refuses_is_reported_once_and_costs_nothing_else() {
+    let fake = Fake::new("gpus = 1");
+    let socket = fake.path("kubelet.sock");
+    let _kubelet = FakeKubelet::start(&socket, Answer::Refused).unwrap();
+    let mut server = Server::over(&fake, &["--interval-ms", "200", "--kubelet-socket", socket.to_str().unwrap()]);
+    let told = loop {
+        let message = server.next_message();
+        if message.contains("kubelet") {
+            break message;
+        }
+    };
+    assert!(told.contains("gRPC status 8: rejected by rate limit") && told.contains("--kubelet-socket none"), "{told}");
+    eventually("readings go on", || server.get("/readyz").status == 200);
+}
+
+/// Buckets of two GPUs, of which the second did nothing, and their job.
+fn write_history(folder: &Path, minutes: u64) -> u64 {
+    let first_ms = (now_ms() / BUCKET_MS - 2 * minutes * 6) * BUCKET_MS;
+    let stats = |busy: f64| {
+        let value = |id: &str| match id {
+            "utilization.gpu_percent" | "activity.sm_percent" => Some(90.0 * busy),
+            "activity.tensor_percent" => Some(40.0 * busy),
+            "memory.used_bytes" => Some(60e9 * busy),
+            "memory.total_bytes" => Some(80e9),
+            "power.draw_watts" => Some(100.0 + 500.0 * busy),
+            _ => None,
+        };
+        GPU_FIELDS.iter().map(|field| value(field.id).map(Stat::of)).collect()
+    };
+    let settings = Settings { folder: folder.to_owned(), size_bytes: 1 << 30 };
+    let writer = Writer::start(settings, 600_000, |_| {}, |_| {}).unwrap();
+    let device =
+        |index: u32| Device { uuid: format!("GPU-{index}"), index, name: Some("NVIDIA H100".to_owned()), parent: None };
+    let job = |uuid: &str, id: &str, to_ms| JobSpan {
+        kind: JobKind::Slurm,
+        id: id.to_owned(),
+        name: None,
+        user: Some("ana\u{1b}[2J".to_owned()),
+        uuid: uuid.to_owned(),
+        from_ms: first_ms + 3_000,
+        to_ms,
+    };
+    for at_ms in (0..minutes * 6).map(|bucket| first_ms + bucket * BUCKET_MS) {
+        let buckets = [(0, 1.0), (1, 0.0)].map(|(index, busy)| DeviceBucket {
+            device: device(index),
+            samples: 10,
+            stats: stats(busy),
+        });
+        let jobs = vec![
+            job("GPU-0", "88123", at_ms + 9_000),
+            job("GPU-1", "88123", at_ms + 9_000),
+            job("GPU-1", "77", at_ms + 9_000),
+        ];
+        let host = vec![None; HOST_FIELDS.len()];
+        writer.add_bucket(Bucket { at_ms, devices: buckets.into(), samples: 10, host, jobs, ..Bucket::default() });
+    }
+    writer.end();
+    first_ms
+}
+
+#[test]
+fn a_job_that_has_ended_is_reported_from_disk() {
+    let folder = tempfile::tempdir().unwrap();
+    let first_ms = write_history(folder.path(), 10);
+    let data = folder.path().to_str().unwrap();
+    let output = gpumon(&["job", "88123", "--data-dir", data, "--json"]).output().unwrap();
+    let report: Value = serde_json::from_str(&stdout(&output)).unwrap();
+    let [one, other] = [&report["gpus"][0], &report["gpus"][1]];
+    assert_eq!((&report["id"], &report["from_ms"]), (&"88123".into(), &(first_ms + 3_000).into()));
+    assert_eq!(
+        (&one["figures"]["gpu_utilization_mean_percent"], &one["idle_percent"]),
+        (&json!(90.0), &json!(0.0)),
+        "{report}"
+    );
+    let held_s = 10 * 60 - 4;
+    assert_eq!((&one["held_ms"], &one["known_ms"]), (&json!(held_s * 1000), &json!(held_s * 1000)), "{report}");
+    assert_eq!(one["figures"]["energy_joules"], json!(600.0 * f64::from(held_s)));
+    assert_eq!((&other["idle_percent"], &other["figures"]["memory_peak_bytes"]), (&json!(100.0), &json!(0.0)));
+    assert_eq!(report["advice"][0], "GPU 1 was never used: request one GPU.");
+    let text = stdout(&gpumon(&["job", "88123", "--data-dir", data]).output().unwrap());
+    assert!(text.starts_with("Slurm job 88123 of ana") && !text.contains('\x1b'), "{text}");
+    assert!(text.contains("part of these figures: Slurm job 77 of ana"), "{text}");
+    for words in ["2 GPUs", "90 %", "55.9 of 74.5 GiB", "GPU 1 was never used: request one GPU."] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    let nearest = refused_with(
+        gpumon(&["job", "88132", "--data-dir", data]),
+        2,
+        &["Slurm job 88123 of ana", "another directory"],
+    );
+    assert!(!nearest.contains('\x1b'), "{nearest}");
+    fs::remove_file(folder.path().join("history.db")).unwrap();
+    refused(gpumon(&["job", "88123", "--data-dir", data]), 1, "history.db");
+}
+
+#[test]
+fn without_a_server_or_a_job_it_says_what_to_do() {
+    let fake = Fake::new("gpus = 1");
+    refused_with(fake.gpumon(&["job", "88123"]), 1, &["gpumon serve", "--control"]);
+    let server = Server::over(&fake, &["--interval-ms", "200"]);
+    eventually("it is ready", || server.get("/readyz").status == 200);
+    refused_with(fake.gpumon(&["job", "88123"]), 2, &["none has been seen on a GPU", "--data-dir"]);
+}
