@@ -79,7 +79,7 @@ class Api(unittest.TestCase):
     def run_schemathesis(self, url: str, *more: str) -> None:
         command = [sys.executable, "-m", "schemathesis.cli", "run", f"{url}/api/v1/openapi.json", "--url", url]
         options = ["--phases", "examples,coverage,fuzzing", "--seed", "1", "--max-time", str(SECONDS), "--no-color"]
-        env = {**os.environ, "SCHEMATHESIS_HOOKS": "hooks"}
+        env = {**os.environ, "SCHEMATHESIS_HOOKS": "hooks", "HYPOTHESIS_STORAGE_DIRECTORY": str(self.control.parent)}
         ended = subprocess.run(
             [*command, *options, *more],
             cwd=Path(__file__).parent,
