@@ -3,8 +3,8 @@
 
     python3 tests/real-gpu/usage.py [path to gpumon]
 
-Needs PyTorch, and root, since the owners are two users. First each of them has the GPU alone: exact, and within 3 % of the
-board's counter. Then both hold it and work in turn, never at once, so that the counter tells whose every joule is: each
+Needs PyTorch, and root, since the owners are two users. First each of them has the GPU alone: within 3 % of the board's
+counter, of which the seconds in which it comes and goes are not exact. Then both hold it and work in turn, never at once, so that the counter tells whose every joule is: each
 is inside its range. Ends with 1 where anything is not.
 """
 
@@ -26,6 +26,8 @@ TOLERANCE = 0.03
 LOAD = """
 import sys, torch
 work = sys.argv[1]
+print("loaded", flush=True)
+sys.stdin.readline()
 torch.cuda.init()
 a = torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16)
 b = torch.empty_like(a)
@@ -69,7 +71,7 @@ class Counter:
 
 
 class Load:
-    """A process of another user that holds the GPU and works when it is told to."""
+    """A process of another user that holds the GPU and works when it is told to. What it takes to load PyTorch is not its."""
 
     def __init__(self, work):
         self.process = subprocess.Popen(
@@ -82,6 +84,12 @@ class Load:
             env={**os.environ, "HOME": "/tmp"},
             cwd="/tmp",
         )
+        self.wait("loaded")
+
+    def hold(self):
+        """From now on it has a context there."""
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
         self.wait("ready")
 
     def wait(self, word):
@@ -111,8 +119,9 @@ def of(server, work):
 def alone(gpumon, counter, work):
     with Server(gpumon) as server:
         time.sleep(3)
-        before = counter.joules()
         load = Load(work)
+        before = counter.joules()
+        load.hold()
         load.work(ALONE_S)
         load.end()
         used = counter.joules() - before
@@ -120,13 +129,14 @@ def alone(gpumon, counter, work):
         time.sleep(12)
         told = of(server, work)["joules"]
     off = told["estimate"] / used - 1
-    is_right = abs(off) <= TOLERANCE and told["least"] == told["most"]
-    return is_right, f"{told['estimate']:.0f} J exact ({told['least']:.0f} to {told['most']:.0f}), counter {used:.0f} J: {100 * off:+.2f} %"
+    return abs(off) <= TOLERANCE, f"{told['estimate']:.0f} J ({told['least']:.0f} to {told['most']:.0f}), counter {used:.0f} J: {100 * off:+.2f} %"
 
 
 def shared(gpumon, counter):
     with Server(gpumon) as server:
         loads = {work: Load(work) for work in USERS}
+        for load in loads.values():
+            load.hold()
         # Both are listed before anybody works.
         time.sleep(3)
         begun, used = owners(server), dict.fromkeys(USERS, 0.0)
