@@ -170,7 +170,7 @@ fn what_was_read_before_the_damage_is_shown_before_it_is_told() {
     fs::write(&path, &bytes).unwrap();
     let mut player = Player::open(&path).unwrap();
     player.set_speed(1000.0);
-    let later = Instant::now() + Duration::from_secs(60);
+    let later = Instant::now() + Duration::from_mins(1);
     let shown = player.advance(later).unwrap();
     assert_eq!(shown.iter().filter(|one| matches!(one, Played::Record(text) if text.contains("sample"))).count(), 10);
     assert!(player.advance(later).unwrap_err().to_string().contains("damaged"));

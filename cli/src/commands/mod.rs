@@ -37,7 +37,7 @@ use crate::{args::Args, config::Resolved, exit::Failure};
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Collect(collect::CollectArgs),
-    Serve(serve::ServeArgs),
+    Serve(Box<serve::ServeArgs>),
     Doctor(doctor::DoctorArgs),
     Info(info::InfoArgs),
     Job(job::JobArgs),
