@@ -9,7 +9,7 @@ const WHOLE = {
 };
 /** What looks like words for people: two of them, one with a capital letter, or one behind a value; classes and units do not. */
 const WORDS = [
-  'Literal[value=/^(?!gpumon).*[a-z],? [a-z]/i]',
+  'Literal[value=/^(?!(?:sudo )?gpumon).*[a-z],? [a-z]/i]',
   ':not(TSLiteralType, BinaryExpression) > Literal[value=/^[A-Z][a-z]+$/]',
   'TemplateElement[value.raw=/^(?!gpumon).*[a-z],? [a-z]/i]',
   'TemplateElement[value.raw=/^,? (?!min|gpumon)[a-z]{2,}/]',

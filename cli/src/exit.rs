@@ -5,11 +5,10 @@ use std::{
     process::ExitCode,
 };
 
-use clap::CommandFactory;
 use gpumon_probe::{untrusted::escaped, vendor::SourceError};
 use gpumon_server::listen::ListenError;
 
-use crate::{args::Args, config::Refusal};
+use crate::{config::Refusal, grammar};
 
 /// Why a command failed, and the exit code that says so to a script.
 ///
@@ -46,7 +45,7 @@ pub(crate) fn refuse(refusal: Refusal) -> ExitCode {
 /// Help as it is documented, which it is not once switches can be switched off.
 fn plain(error: clap::Error) -> clap::Error {
     let documented =
-        Args::command().try_get_matches().err().filter(|plain| !(error.use_stderr() || plain.use_stderr()));
+        grammar::command().try_get_matches().err().filter(|plain| !(error.use_stderr() || plain.use_stderr()));
     documented.unwrap_or(error)
 }
 

@@ -12,6 +12,7 @@ mod device_id;
 mod exit;
 #[cfg(any(fuzzing, test))]
 pub mod fuzzing;
+mod grammar;
 mod local;
 mod man;
 mod moment;
@@ -59,6 +60,7 @@ fn end_at_a_panic() {
 /// Does what the command line says.
 pub fn main() -> ExitCode {
     end_at_a_panic();
+    grammar::define(Args::command);
     let mut words = env::args_os();
     let name = words.next().unwrap_or_default();
     let words: Vec<OsString> = words.collect();

@@ -98,7 +98,7 @@ impl Server {
             let (client, server) = UnixStream::pair().expect("two sockets");
             let slot = self.table.admit(STRANGER.who()).expect("a slot");
             let server = Either::Right(server);
-            let arrival = Arrival::new(STRANGER, &server);
+            let arrival = Arrival::new(STRANGER, None);
             tokio::spawn(connections::connection(server, arrival, slot, router, self.stopped.clone()));
             let (mut output, mut input) = client.into_split();
             let (mut answer, mut sent) = (Vec::new(), Ok(()));

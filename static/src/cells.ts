@@ -1,7 +1,7 @@
 /** What others may use to tell a notebook what it and its cells take. */
 
 export { CellMeter, isWorthShowing } from './model/cell-cost';
-export { record } from './model/cell-log';
+export { record } from './model/cell-record';
 export type { CellCost } from './model/cell-cost';
 export { CellLine } from './view/cell-line';
 export { Chip } from './view/chip';

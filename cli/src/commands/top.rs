@@ -63,14 +63,6 @@ pub(crate) struct ScreenArgs {
     user: Option<String>,
 }
 
-impl TopArgs {
-    pub(crate) fn settings(self) -> Settings {
-        let mut settings = self.screen.settings;
-        settings.interval_ms = self.interval_ms;
-        settings
-    }
-}
-
 impl ScreenArgs {
     /// What is shown: a recording, where there is one, else the readings of a server or of the driver. `resolved` is what
     /// the arguments were made of.

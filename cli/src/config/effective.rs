@@ -2,14 +2,14 @@
 
 use std::{env, ffi::OsString};
 
-use clap::{ArgMatches, CommandFactory, parser::ValueSource};
+use clap::{ArgMatches, parser::ValueSource};
 use serde::Serialize;
 
 use super::{
     command_line::{Refusal, leaf_matches, resolve},
     keys::{Key, Keys},
 };
-use crate::args::Args;
+use crate::grammar;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -30,7 +30,7 @@ pub(crate) struct Effective {
 
 /// The keys that a command line uses, with their values.
 pub(crate) fn effective(words: &[OsString]) -> Result<Vec<Effective>, Refusal> {
-    let resolved = resolve(&Args::command(), words)?;
+    let resolved = resolve(&grammar::command(), words)?;
     let (all, typed) = (leaf_matches(&resolved.matches), leaf_matches(&resolved.typed));
     let has = |key: &Key| all.try_get_raw(key.arg.get_id().as_str()).is_ok();
     let command = resolved.matches.subcommand_name().map(str::to_owned);

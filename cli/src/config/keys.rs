@@ -1,9 +1,9 @@
 //! The one table of keys, made of the definitions of the command line.
 
-use clap::{Arg, Command, CommandFactory, Id};
+use clap::{Arg, Command, Id};
 
 use super::value::Wanted;
-use crate::args::Args;
+use crate::grammar;
 
 /// The commands whose options have a table of their own in the file.
 pub(crate) const TABLES: [&str; 2] = ["serve", "top"];
@@ -26,7 +26,7 @@ pub(crate) struct Keys(Vec<Key>);
 
 impl Keys {
     pub(crate) fn new() -> Self {
-        let gpumon = Args::command();
+        let gpumon = grammar::command();
         let mut keys = keys_of(&gpumon, None);
         for table in TABLES {
             let command = gpumon.find_subcommand(table).into_iter();

@@ -25,8 +25,6 @@ use super::{
 };
 use crate::{app::AppState, audit, connections::Arrival, runs};
 
-pub(super) const PATH: &str = "/api/v1/session";
-
 /// Bytes of a request.
 const LARGEST: usize = 4096;
 
@@ -76,7 +74,7 @@ pub(crate) fn router() -> Router<AppState> {
 
 /// What begins or ends a session can be sent by no page of another origin.
 async fn own_header(request: Request, next: Next) -> Response {
-    if request.method().is_safe() || request.headers().contains_key(runs::OWN_HEADER) {
+    if request.method().is_safe() || runs::is_meant(request.headers()) {
         return next.run(request).await;
     }
     (StatusCode::FORBIDDEN, "send the header `X-Gpumon: run`, which no page of another origin can do\n").into_response()

@@ -18,6 +18,9 @@ pub(crate) enum Scope {
     Run,
 }
 
+/// Where the page signs in and out.
+pub(super) const SESSION: &str = "/api/v1/session";
+
 const ALL: [Scope; 3] = [Scope::Metrics, Scope::Read, Scope::Run];
 
 impl Scope {
@@ -26,7 +29,7 @@ impl Scope {
     pub(crate) fn required(method: &Method, path: &str) -> Option<Self> {
         let is_reading = method == Method::GET || method == Method::HEAD;
         match path {
-            "/healthz" | super::routes::PATH => None,
+            "/healthz" | SESSION => None,
             "/metrics" | "/metrics/dcgm" | "/metrics/dcgm-4.9" | "/readyz" if is_reading => Some(Self::Metrics),
             _ if !is_reading => Some(Self::Run),
             _ if path.starts_with("/api/") => Some(Self::Read),

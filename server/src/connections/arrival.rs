@@ -2,9 +2,6 @@
 
 use std::{net::SocketAddr, sync::Arc};
 
-use tokio_util::either::Either;
-
-use super::Socket;
 use crate::{auth::Digest, peer::Peer};
 
 #[derive(Clone)]
@@ -25,11 +22,7 @@ pub(crate) struct ClientCertificate {
 }
 
 impl Arrival {
-    pub(crate) fn new(peer: Peer, socket: &Socket) -> Self {
-        let local = match socket {
-            Either::Left(socket) => socket.local_addr().ok(),
-            Either::Right(_) => None,
-        };
+    pub(crate) fn new(peer: Peer, local: Option<SocketAddr>) -> Self {
         Self { peer, local, is_tls: false, certificate: None }
     }
 

@@ -5,7 +5,7 @@ mod arrival;
 mod encryption;
 mod slots;
 
-use std::{convert::Infallible, io, pin::pin, sync::Arc, time::Duration};
+use std::{convert::Infallible, io, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 
 use axum::{Router, body::Body, extract::Request};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
@@ -40,6 +40,14 @@ const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 
 const TOO_MANY_CONNECTIONS: &str = "too many connections are in use: close some, or try again later\n";
 
+/// Where it arrived; `None` on a unix socket.
+fn local_address(socket: &Socket) -> Option<SocketAddr> {
+    match socket {
+        Either::Left(socket) => socket.local_addr().ok(),
+        Either::Right(_) => None,
+    }
+}
+
 pub(crate) type Socket = Either<TcpStream, UnixStream>;
 
 /// Serves what comes in until `stopped`, and then until the last connection has ended. Behind a proxy, the user who
@@ -60,7 +68,7 @@ pub(crate) async fn serve(
         match accepted {
             Ok((socket, peer)) => {
                 let peer = if behind_proxy { peer.behind_proxy() } else { peer };
-                let arrival = Arrival::new(peer, &socket);
+                let arrival = Arrival::new(peer, local_address(&socket));
                 // Each handshake costs a millisecond of computing.
                 let is_encrypted = peer.is_port() && doors.has_tls();
                 if is_encrypted && doors.admit(peer).is_err() {

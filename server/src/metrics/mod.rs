@@ -14,6 +14,7 @@ mod health;
 mod jobs;
 mod negotiate;
 mod owners;
+mod page_key;
 mod processes;
 mod scrape;
 mod shared;
@@ -35,6 +36,7 @@ use tokio::{
     time::{Duration, Instant, sleep_until},
 };
 
+pub(crate) use self::page_key::{Names, PageKey};
 pub(crate) use self::shared::SharedPages;
 use self::{
     dcgm::Version,
@@ -69,33 +71,6 @@ pub(crate) struct MetricsQuery {
 #[cfg(test)]
 pub(crate) fn content_types() -> [&'static str; 2] {
     [Format::Text, Format::OpenMetrics].map(Format::content_type)
-}
-
-/// Whose names.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
-#[schemars(rename = "MetricNames")]
-pub(crate) enum Names {
-    /// gpumon's own.
-    #[default]
-    #[serde(rename = "gpumon")]
-    Gpumon,
-    /// Those of dcgm-exporter until 4.8.
-    #[serde(rename = "dcgm")]
-    Dcgm,
-    /// Those of dcgm-exporter since 4.9.
-    #[serde(rename = "dcgm-4.9")]
-    Dcgm49,
-}
-
-/// What tells pages of the same moment apart.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub(crate) struct PageKey {
-    names: Names,
-    links: bool,
-    /// Whether processes have series, too.
-    processes: bool,
-    format: Format,
-    gzip: bool,
 }
 
 /// `/metrics`, in the words that the query asks for.

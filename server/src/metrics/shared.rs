@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::PageKey;
+use super::page_key::PageKey;
 
 /// A little more than the usual time between samples, with each of which a page is written ahead.
 const FRESH_FOR: Duration = Duration::from_millis(1200);

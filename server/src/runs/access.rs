@@ -3,7 +3,7 @@
 use axum::{
     Extension,
     extract::{Request, State},
-    http::StatusCode,
+    http::{HeaderMap, StatusCode},
     middleware::Next,
     response::{IntoResponse, Response},
 };
@@ -19,14 +19,18 @@ const WITHOUT_HEADER: &str = "send the header `X-Gpumon: run` with what starts o
 const WITHOUT_SCOPE: &str =
     "starting and stopping runs, setting marks and steering a replay need a token of the scope run\n";
 
+/// Whether it is no page of another origin that asks.
+pub(crate) fn is_meant(headers: &HeaderMap) -> bool {
+    headers.get(HEADER).is_some_and(|value| value == "run")
+}
+
 pub(crate) async fn may_run(
     State(app): State<AppState>,
     Extension(client): Extension<Client>,
     request: Request,
     next: Next,
 ) -> Response {
-    let is_meant = request.headers().get(HEADER).is_some_and(|value| value == "run");
-    let refused = if is_meant { refusal(&app, &client) } else { Some(WITHOUT_HEADER) };
+    let refused = if is_meant(request.headers()) { refusal(&app, &client) } else { Some(WITHOUT_HEADER) };
     match refused {
         None => next.run(request).await,
         Some(message) => (StatusCode::FORBIDDEN, message).into_response(),

@@ -24,7 +24,7 @@ use gpumon_workload::parent::WorkerCommand;
 
 pub use self::catalogue::{Catalogue, CatalogueEntry};
 pub(crate) use self::{
-    access::{HEADER as OWN_HEADER, may_run, refusal},
+    access::{is_meant, may_run, refusal},
     follower::Follower,
     registry::Runs,
     routes::{announcements, router},

@@ -1,7 +1,8 @@
 import { describe, expect, it, vi } from 'vitest';
 
 import type { Event } from '../wire';
-import { byCost, CellLog, executionName, record, recorded, type CellExecution } from './cell-log';
+import { byCost, CellLog, executionName, recorded, type CellExecution } from './cell-log';
+import { record } from './cell-record';
 import type { Request } from './request';
 
 function run(key: string, gpu_ms: number | null, gpus: number[] = [0]): CellExecution {

@@ -1,9 +1,8 @@
 /** The executions of notebooks' cells that took something of the GPUs, for charts and tables. */
 
 import { plainText } from '../lib/text';
-import type { Cell, Event } from '../wire';
+import type { Event } from '../wire';
 import type { CellCost } from './cell-cost';
-import { OWN_HEADERS, type Request } from './request';
 
 export interface CellExecution {
   /** Tells an execution from others. */
@@ -87,21 +86,6 @@ export class CellLog {
       // The browser gives no room for more. The page still knows them.
     }
   }
-}
-
-/**
- * Has the server tell it to everybody, and keep it in its history. A server that does not let this client do so, or does
- * not know how, keeps none.
- */
-export async function record(execution: CellExecution, request: Request): Promise<void> {
-  const { notebook, kernelId, cellId, count, cost } = execution;
-  const { gpus, ...numbers } = cost;
-  const ids = { notebook, kernel_id: kernelId, cell_id: cellId, execution_count: count };
-  const cell: Cell = { ...ids, ...numbers, gpus: [...gpus] };
-  for (const key of ['started_ms', 'ended_ms'] as const) {
-    cell[key] = Math.round(cell[key]);
-  }
-  await request('api/v1/cells', { method: 'POST', headers: OWN_HEADERS, body: JSON.stringify(cell) }).catch(() => null);
 }
 
 /** What others have run, or this page before it was loaded anew, as the server remembers it; without code. */

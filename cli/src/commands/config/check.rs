@@ -6,15 +6,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use clap::CommandFactory;
 use gpumon_alerts::rules::AlertRules;
 use gpumon_probe::untrusted::escaped;
 use serde::Serialize;
 
 use crate::{
-    args::Args,
     config::{self, Keys, Refusal, TABLES, usual_path},
     exit::{Failure, say},
+    grammar,
 };
 
 /// What is wrong, and where.
@@ -78,7 +77,7 @@ impl Mistake {
 fn contradictions(named: Option<&Path>, table: &str) -> Vec<Mistake> {
     let config = named.into_iter().flat_map(|path| [OsString::from("--config"), path.into()]);
     let words: Vec<OsString> = ["gpumon".into(), table.into()].into_iter().chain(config).collect();
-    match config::resolve(&Args::command(), &words) {
+    match config::resolve(&grammar::command(), &words) {
         Err(Refusal::Settings(mistakes)) => mistakes.iter().map(Mistake::new).collect(),
         // A variable that is wrong is no file's fault.
         Err(Refusal::Arguments(_)) | Ok(_) => Vec::new(),

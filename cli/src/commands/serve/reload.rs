@@ -2,15 +2,14 @@
 
 use std::{ffi::OsString, path::PathBuf};
 
-use clap::{ArgMatches, CommandFactory, FromArgMatches as _};
+use clap::{ArgMatches, FromArgMatches as _};
 use gpumon_server::Live;
 use tokio::sync::watch;
 
 use super::ServeArgs;
 use crate::{
-    args::Args,
-    commands::Command,
     config::{self, Key, Keys, Refusal, Resolved},
+    grammar,
 };
 
 /// Keys that hold at once; all others do so with the next start.
@@ -46,11 +45,14 @@ impl Reload {
     /// Where files are wrong, all stays as it is.
     pub(super) fn read_anew(&mut self) {
         let words: Vec<OsString> = std::env::args_os().collect();
-        let read = config::resolve(&Args::command(), &words)
-            .and_then(|read| Ok((Args::from_arg_matches(&read.matches).map_err(Refusal::Arguments)?, read.matches)));
+        let read = config::resolve(&grammar::command(), &words).and_then(|read| {
+            let own = read.matches.subcommand_matches("serve");
+            let args = own.map(ServeArgs::from_arg_matches).transpose().map_err(Refusal::Arguments)?;
+            Ok((args, read.matches))
+        });
         match read {
-            Ok((Args { command: Some(Command::Serve(args)), .. }, matches)) => self.apply(&args, matches),
-            Ok(_) => {}
+            Ok((Some(args), matches)) => self.apply(&args, matches),
+            Ok((None, _)) => {}
             Err(Refusal::Settings(mistakes)) => {
                 for mistake in mistakes {
                     tracing::error!("settings not read anew, those before hold: {mistake}");

@@ -5,7 +5,7 @@ mod choices;
 
 use std::{env, path::Path};
 
-use clap::{ArgAction, CommandFactory, FromArgMatches as _};
+use clap::{ArgAction, FromArgMatches as _};
 
 use self::choices::{columns, glyph_choices, metrics, parse_ranges, themes, views, written_columns, written_metrics};
 use super::{
@@ -16,10 +16,9 @@ use super::{
     view::View,
 };
 use crate::{
-    args::Args,
-    commands::Command,
     config::{self, Resolved},
     describe::Thresholds,
+    grammar,
 };
 
 /// The stretches of time that charts can show, in seconds.
@@ -97,11 +96,9 @@ pub(crate) fn thresholds(resolved: &Resolved) -> Thresholds {
 fn of_files(config: Option<&Path>) -> Option<Settings> {
     let config = config.map(|path| [std::ffi::OsString::from("--config"), path.into()]);
     let words: Vec<_> = ["gpumon".into(), TABLE.into()].into_iter().chain(config.into_iter().flatten()).collect();
-    let resolved = config::resolve(&Args::command(), &words).ok()?;
-    match Args::from_arg_matches(&resolved.matches).ok()?.command {
-        Some(Command::Top(top)) => Some(top.settings()),
-        _ => None,
-    }
+    let resolved = config::resolve(&grammar::command(), &words).ok()?;
+    let own = resolved.matches.subcommand_matches(TABLE)?;
+    Settings::from_arg_matches(own).ok()
 }
 
 impl Settings {

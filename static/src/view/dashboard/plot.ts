@@ -160,7 +160,7 @@ export class PlotView {
     return lines
       .filter(({ id }) => !hidden.has(id))
       .map(({ id, series, color }) => ({
-        id: `${id} earlier`,
+        id: `earlier:${id}`,
         values: compared.values(series),
         times_ms: compared.times_ms,
         color: colorOf(palette, color),
