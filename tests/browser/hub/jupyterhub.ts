@@ -43,7 +43,7 @@ export class JupyterHub {
       token: TOKEN,
       proxy: [process.execPath, PROXY],
       arguments: args,
-      environment: { ...env, JUPYTERLAB_SETTINGS_DIR: quietSettings(folder) },
+      environment: { ...env, JUPYTERLAB_SETTINGS_DIR: quietSettings(folder), GPUMON_DATA_DIR: 'none' },
     };
     const program = new Program(
       PYTHON,

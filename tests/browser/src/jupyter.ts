@@ -72,6 +72,8 @@ export class JupyterServer {
         JUPYTER_RUNTIME_DIR: path.join(folder, 'runtime'),
         JUPYTERLAB_SETTINGS_DIR: settings,
         JUPYTERLAB_WORKSPACES_DIR: path.join(folder, 'workspaces'),
+        // Its gpumon keeps a history of its own.
+        XDG_STATE_HOME: path.join(folder, 'state'),
         ...env,
       }),
     );
