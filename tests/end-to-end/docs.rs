@@ -16,7 +16,7 @@ use std::{
 use crate::support::{Server, Tty, gpumon, in_parallel, signal};
 
 /// How long one command may take.
-const LIMIT: Duration = Duration::from_secs(90);
+const LIMIT: Duration = Duration::from_mins(5);
 
 /// Programs behind a pipe that a machine may lack; what comes before them is run all the same.
 const PERHAPS: [&str; 2] = ["jq", "promtool"];

@@ -6,7 +6,8 @@ use serde_json::Value;
 use crate::support::{Fake, Server, Stream};
 
 fn is_well(frame: &Value) -> bool {
-    frame["type"] == "sample" && frame["gpus"].as_array().unwrap().iter().all(|gpu| gpu["health"]["state"] == "ok")
+    let is_well = |gpu: &Value| gpu["health"]["state"] == "ok" && gpu["uuid"].is_string();
+    frame["type"] == "sample" && frame["gpus"].as_array().unwrap().iter().all(is_well)
 }
 
 /// Runs through a fault that begins two seconds after the start, and returns what clients were told of it.

@@ -33,7 +33,10 @@ pub(crate) fn given_by(function: &str) -> &'static [&'static str] {
         "FanSpeed_v2" => &["details.fans[].speed_percent"],
         "FieldValues" => &[
             "details.nvlinks[].bytes_per_second",
+            "details.nvlinks[].crc_errors_total",
             "details.nvlinks[].errors_total",
+            "details.nvlinks[].recoveries_total",
+            "details.nvlinks[].replays_total",
             "details.nvlinks[].rx_bytes_total",
             "details.nvlinks[].tx_bytes_total",
             "details.recovery_action",
