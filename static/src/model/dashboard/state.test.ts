@@ -14,6 +14,7 @@ import {
   withAxis,
   zoomed,
   zoomedBy,
+  zoomedSince,
   zoomedStep,
 } from './state';
 
@@ -36,6 +37,7 @@ describe('what a dashboard shows', () => {
     expect(rangeOf(zoom, NOW)).toEqual([NOW - 30_000, NOW - 10_000]);
     expect(isPaused(zoom)).toBe(true);
     expect(zoomed(zoom, NOW, NOW + 3)).toBe(zoom);
+    expect(zoomedSince(zoom, NOW - 3, NOW).range).toEqual([NOW - 1000, NOW]);
     expect(resumed(zoom)).toEqual(DEFAULT_STATE);
   });
 

@@ -56,6 +56,11 @@ export function zoomed(state: DashboardState, a_ms: number, b_ms: number): Dashb
   return to_ms - from_ms < LEAST_RANGE_MS ? state : { ...state, range: [Math.round(from_ms), Math.round(to_ms)] };
 }
 
+/** From a moment on, however short ago that is. */
+export function zoomedSince(state: DashboardState, from_ms: number, now_ms: number): DashboardState {
+  return zoomed(state, Math.min(from_ms, now_ms - LEAST_RANGE_MS), now_ms);
+}
+
 /**
  * With `factor` times as much time, and `at_ms` where it was. Zoomed in, it stays where it is; zoomed out as far as it
  * was before, it is as it was before; zoomed out while live, it shows more of the past.

@@ -23,6 +23,7 @@ import {
   withAxis,
   zoomed,
   zoomedBy,
+  zoomedSince,
   zoomedStep,
   type DashboardState,
 } from '../../model/dashboard/state';
@@ -112,7 +113,7 @@ export class Dashboard extends StoreView {
     this.bar = new DashboardBar(this.state, (state) => this.show(state), listener, this.marks?.element);
     this.past = new PastSource(store, request, {
       invalidate: options.invalidate,
-      onAll: (oldest_ms) => this.show(zoomed(this.state, oldest_ms, store.clock.now())),
+      onAll: (oldest_ms) => this.show(zoomedSince(this.state, oldest_ms, store.clock.now())),
     });
     this.cells = new CellTable(options.invalidate, options.notebooks);
     this.element.append(this.header.element, this.bar.element, this.notice.element, this.past.note);
