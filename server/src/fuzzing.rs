@@ -44,6 +44,16 @@ pub fn record(line: &str) {
     let _ = Record::decode(line);
 }
 
+/// Reads a web configuration.
+pub fn web_config(text: &str) {
+    crate::web_config::fuzz(text);
+}
+
+/// Reads what a kubelet answers, without the HTTP/2 around it.
+pub fn kubelet_answer(answer: &[u8]) {
+    crate::kubernetes::fuzz(answer);
+}
+
 /// A server without a listener, which is handed its clients.
 pub struct Server {
     runtime: Runtime,

@@ -67,6 +67,14 @@ pub(crate) async fn follow(socket: PathBuf, known: watch::Sender<Vec<AllocatedDe
     }
 }
 
+/// Reads the body of a kubelet's answer.
+#[cfg(any(fuzzing, test))]
+pub(crate) fn fuzz(answer: &[u8]) {
+    if let Ok(answer) = pod_resources::message(bytes::Bytes::copy_from_slice(answer)) {
+        devices::allocated(answer);
+    }
+}
+
 async fn ask(socket: &Path, patience: Duration) -> Result<Vec<AllocatedDevice>, QueryError> {
     let answer = timeout(patience, pod_resources::list(socket)).await;
     Ok(devices::allocated(answer.map_err(|_| QueryError::NoAnswer(patience))??))

@@ -80,6 +80,19 @@ impl WebConfig {
     }
 }
 
+/// Reads a text as a web configuration.
+///
+/// # Panics
+/// Where it is refused without a word.
+#[cfg(any(fuzzing, test))]
+pub(crate) fn fuzz(text: &str) {
+    let mut files = Vec::new();
+    let read = file::parse(text).and_then(|parsed| WebConfig::new(parsed, Path::new("/nonexistent"), &mut files));
+    if let Err(why) = read {
+        assert!(!why.is_empty());
+    }
+}
+
 fn check_hash(user: &str, hash: &str) -> Result<(), String> {
     let cure = "make one with `htpasswd -nBC 10 NAME`";
     if user.is_empty() || user.contains(':') || user.chars().any(char::is_control) {

@@ -1,0 +1,7 @@
+//! A web configuration.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|text: &str| gpumon_server::fuzzing::web_config(text));
