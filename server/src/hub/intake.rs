@@ -1,0 +1,229 @@
+//! What the collector tells, what happens in this process, and who hears of it.
+
+use std::sync::{Arc, PoisonError};
+
+use gpumon_probe::{
+    model::{Event, EventKind, FiringAlert, Record, now_ms},
+    usage::UsageMeter,
+};
+
+use super::{EventLog, Hub, Notice, XidCounts, encode, notice::About};
+use crate::{
+    frame::{CollectorState, CollectorStatus, ServerFrame},
+    history::Past,
+    stream::TextFrame,
+};
+
+impl Hub {
+    /// Takes in one line of the collector.
+    ///
+    /// # Errors
+    /// Where the line is not a record.
+    pub(crate) fn ingest(&self, line: &str) -> Result<(), serde_json::Error> {
+        let record = Record::decode(line)?;
+        self.set_collector_state(CollectorState::Running, None);
+        self.take_in(line, record, true);
+        Ok(())
+    }
+
+    /// Forgets all, and takes in these lines in its place: a recording is played from another moment. Every client gets a
+    /// hello. A line that is not a record is left out.
+    pub(crate) fn rewind(&self, lines: &[String]) {
+        *self.history.write().unwrap_or_else(PoisonError::into_inner) = Past::default();
+        *self.usage.write().unwrap_or_else(PoisonError::into_inner) = UsageMeter::default();
+        self.write(|state| {
+            state.sample = None;
+            state.details.clear();
+            state.events = EventLog::default();
+            state.xids = XidCounts::default();
+        });
+        self.set_collector_state(CollectorState::Running, None);
+        for line in lines {
+            if let Ok(record) = Record::decode(line) {
+                self.take_in(line, record, false);
+            }
+        }
+        self.notify_hello();
+        // Those who may see more than all others may.
+        if let Some(record) = lines.last().and_then(|line| Record::decode(line).ok()) {
+            self.take_in(&lines[lines.len() - 1], record, true);
+        }
+    }
+
+    /// Takes in one record, which this line is, and tells clients of it or not.
+    pub(super) fn take_in(&self, line: &str, record: Record, is_told: bool) {
+        match record {
+            Record::Inventory(inventory) => {
+                let line = TextFrame::new(line);
+                self.history.write().unwrap_or_else(PoisonError::into_inner).set_inventory(&inventory);
+                self.write(|state| state.set_inventory(inventory, line.clone()));
+                self.count_state_change();
+                self.notify_if(is_told, line.into());
+            }
+            Record::Details(details) => {
+                let details = Arc::new(details);
+                self.write(|state| state.details.insert(details.index, Arc::clone(&details)));
+                self.notify_if(is_told, Notice { text: TextFrame::new(line), about: About::Details(details) });
+            }
+            Record::Answers(answers) => {
+                self.write(|state| state.answers = answers);
+                self.known_answers.send_replace(self.samples.borrow().number);
+            }
+            Record::Trace(_) => {
+                // An error means that nobody asked for traces.
+                let _ = self.traces.send(TextFrame::new(line));
+            }
+            Record::Event(event) => {
+                let is_new = self.write(|state| {
+                    state.xids.count(&event);
+                    state.events.add_from_collector(&event)
+                });
+                if matches!(event.what, EventKind::Xid(_)) {
+                    self.count_state_change();
+                }
+                if is_new {
+                    self.store_event(&event);
+                    let about = About::Event(Arc::new(event));
+                    self.notify_if(is_told, Notice { text: TextFrame::new(line), about });
+                }
+            }
+            Record::Sample(sample) => {
+                let sample = Arc::new(sample);
+                self.write(|state| {
+                    state.sample = Some(Arc::clone(&sample));
+                    state.events.on_sample();
+                });
+                if is_told {
+                    self.samples.send_modify(|frame| *frame = frame.next(line, Arc::clone(&sample)));
+                    self.wake_clients();
+                }
+                self.usage.write().unwrap_or_else(PoisonError::into_inner).push(&sample);
+                // Last, since whoever reads a lot of it holds this up.
+                self.history.write().unwrap_or_else(PoisonError::into_inner).push(&sample);
+            }
+        }
+    }
+
+    /// Takes in the collector's state; a change is told to every client.
+    pub(crate) fn set_collector_state(&self, collector: CollectorState, message: Option<String>) {
+        self.collector_status(collector, message, None);
+    }
+
+    /// Takes in that there is no collector, and until when if that is known.
+    pub(crate) fn set_collector_paused(&self, message: String, resumes_ms: Option<u64>) {
+        self.collector_status(CollectorState::Paused, Some(message), resumes_ms);
+    }
+
+    pub(crate) fn collector_status(&self, collector: CollectorState, message: Option<String>, resumes_ms: Option<u64>) {
+        let is_known = |known: &CollectorStatus| {
+            known.state == collector && known.message == message && known.resumes_ms == resumes_ms
+        };
+        if self.read(|state| is_known(&state.collector)) {
+            return;
+        }
+        let status = self.write(|state| {
+            let since_ms = if state.collector.state == collector { state.collector.since_ms } else { now_ms() };
+            let joined = state.joined.as_ref().map(|socket| socket.display().to_string());
+            state.collector = CollectorStatus { state: collector, since_ms, message, resumes_ms, joined };
+            state.collector.clone()
+        });
+        self.count_state_change();
+        self.notify(encode(&ServerFrame::Collector(status)).into());
+    }
+
+    /// Takes in what happened in this process, and not in the collector.
+    pub(crate) fn add_event(&self, event: Event) {
+        self.write(|state| state.events.add(event.clone()));
+        self.store_event(&event);
+        let text = encode(&ServerFrame::Event(event.clone()));
+        self.notify(Notice { text, about: About::Event(Arc::new(event)) });
+    }
+
+    fn store_event(&self, event: &Event) {
+        self.history.read().unwrap_or_else(PoisonError::into_inner).add_event(event);
+    }
+
+    /// Takes in which alerts fire now.
+    pub(crate) fn set_firing(&self, firing: Vec<FiringAlert>) {
+        let firing = self.write(|state| {
+            state.alerts = firing;
+            state.firing()
+        });
+        self.notify(encode(&ServerFrame::Alerts { firing }).into());
+    }
+
+    fn notify_if(&self, is_told: bool, notice: Notice) {
+        if is_told {
+            self.notify(notice);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gpumon_probe::{
+        host::HostReader,
+        model::{Absence, GpuSample, Health, ProcessRef, Reading, Sample},
+    };
+
+    use super::{
+        super::{NOTICES, event_log::PROCESS_EVENTS},
+        *,
+    };
+    use crate::snapshot_parts::SnapshotParts;
+
+    /// A line of the collector about a process that has started.
+    fn process_started(at_ms: u64) -> String {
+        let unknown = || Reading::Absent(Absence::Unknown);
+        let started =
+            ProcessRef { pid: 1, name: unknown(), user: unknown(), started_ms: Reading::Absent(Absence::Unknown) };
+        let event = Event { at_ms, gpu: None, what: EventKind::ProcessStarted(started) };
+        serde_json::to_string(&Record::Event(event)).unwrap()
+    }
+
+    /// A sample every second of a GPU that nobody holds.
+    fn sampled(seconds: u64) -> Vec<String> {
+        let host = HostReader::new().read();
+        let line = |second| {
+            let at_ms = 1_000_000 + second * 1000;
+            let mut gpu = GpuSample::absent(0, None, at_ms, Health::Ok, &Absence::NotSupported);
+            gpu.processes = Reading::Now(Vec::new());
+            let sample = Sample { seq: second, at_ms, interval_ms: 1000, gpus: vec![gpu], host: host.clone() };
+            serde_json::to_string(&Record::Sample(sample)).unwrap()
+        };
+        (0..seconds).map(line).collect()
+    }
+
+    #[test]
+    fn a_recording_that_is_played_from_another_moment_was_used_once() {
+        let (played, other) = (Hub::new(), Hub::new());
+        for line in sampled(60) {
+            played.ingest(&line).unwrap();
+        }
+        for line in sampled(30) {
+            other.ingest(&line).unwrap();
+        }
+        played.rewind(&sampled(30));
+        let usage = played.usage();
+        assert_eq!(usage, other.usage());
+        assert!((20.0..30.0).contains(&usage.unheld.gpu_seconds), "{usage:?}");
+    }
+
+    #[test]
+    fn processes_of_all_gpus_together_do_not_push_out_what_queues_for_clients() {
+        let hub = Hub::new();
+        let mut notices = hub.notices();
+        for at_ms in 0..2 * NOTICES as u64 {
+            hub.ingest(&process_started(at_ms)).unwrap();
+        }
+        let of_gpu = Event { at_ms: 0, gpu: None, what: EventKind::MigChanged };
+        hub.ingest(&serde_json::to_string(&Record::Event(of_gpu)).unwrap()).unwrap();
+        let mut received = Vec::new();
+        while let Ok(frame) = notices.try_recv() {
+            received.push(frame);
+        }
+        // The first says that the collector runs.
+        assert_eq!(received.len(), 1 + PROCESS_EVENTS + 1);
+        assert_eq!(hub.snapshot(&SnapshotParts::default()).events.len(), PROCESS_EVENTS + 1);
+    }
+}

@@ -1,0 +1,115 @@
+//! What a client gets of this moment.
+
+use std::sync::Arc;
+
+use gpumon_history::wanted::Wanted;
+use gpumon_probe::model::{GpuRef, Sample, now_ms};
+
+use super::{Hub, Known, VERSION, encode, state::State, write_json};
+use crate::{
+    frame::{CollectorStatus, Hello, ServerFrame, Snapshot, is_fresh},
+    snapshot_parts::SnapshotParts,
+    stream::TextFrame,
+    view::View,
+};
+
+/// How far back a hello reaches. A client asks for the rest where it shows it.
+const HELLO_MS: u64 = 5 * 60 * 1000;
+
+impl Hub {
+    /// What is known at this moment, without a copy of it.
+    pub(crate) fn known(&self) -> Known {
+        let usage = self.usage();
+        self.read(|state| Known {
+            collector: state.collector.clone(),
+            inventory: state.inventory.clone(),
+            sample: state.sample.clone(),
+            details: state.details.values().cloned().collect(),
+            xids: state.xids.clone(),
+            usage,
+        })
+    }
+
+    /// The GPUs that there are.
+    pub(crate) fn gpus(&self) -> Vec<GpuRef> {
+        self.read(|state| {
+            let gpus = state.inventory.iter().flat_map(|inventory| &inventory.gpus);
+            gpus.map(|gpu| GpuRef { index: gpu.index, uuid: gpu.uuid.clone() }).collect()
+        })
+    }
+
+    /// What the collector is doing.
+    pub(crate) fn collector(&self) -> CollectorStatus {
+        self.read(|state| state.collector.clone())
+    }
+
+    /// All a new client needs.
+    pub(crate) fn hello(&self, view: &View) -> String {
+        let (collector, inventory, sample, details, events, alerts) = self.read(|state| {
+            let details: Vec<_> = state.details.values().cloned().collect();
+            let events: Vec<_> = state.events.iter().filter_map(|event| view.event(event)).collect();
+            let (inventory, sample) = (state.inventory.clone(), state.sample.clone());
+            (state.collector.clone(), inventory, sample, details, events, state.firing())
+        });
+        write_json(&ServerFrame::Hello(Hello {
+            version: VERSION.to_owned(),
+            at_ms: self.now_ms(),
+            collector,
+            inventory: inventory.map(Arc::unwrap_or_clone),
+            sample: sample.map(|sample| view.sample(&sample).into_owned()),
+            details: details.into_iter().map(Arc::unwrap_or_clone).map(|details| view.details(details)).collect(),
+            events,
+            alerts,
+            history: self.newest(HELLO_MS, &Wanted::overview()),
+        }))
+    }
+
+    /// What is wanted of the recent past alone.
+    pub(crate) fn history(&self, wanted: &Wanted, view: &View) -> String {
+        write_json(&ServerFrame::History(view.history(self.newest(u64::MAX, wanted))))
+    }
+
+    /// What holds now of that which is told only when it changes, for a client that may have missed a change. Details
+    /// come again by themselves.
+    pub(crate) fn current_state(&self) -> Vec<TextFrame> {
+        let (collector, inventory, firing) =
+            self.read(|state| (state.collector.clone(), state.inventory_line.clone(), state.firing()));
+        let collector = encode(&ServerFrame::Collector(collector));
+        inventory.into_iter().chain([encode(&ServerFrame::Alerts { firing }), collector]).collect()
+    }
+
+    /// Everything known now, as far as it is asked for.
+    pub(crate) fn snapshot(&self, parts: &SnapshotParts) -> Snapshot {
+        let mut snapshot = self.read(|state| Snapshot {
+            version: VERSION.to_owned(),
+            collector: state.collector.clone(),
+            inventory: state.inventory.as_deref().cloned(),
+            sample: state.sample.as_deref().map(|sample| parts.view.sample(sample).into_owned()),
+            details: state
+                .details
+                .values()
+                .filter(|_| !parts.brief)
+                .map(|details| parts.view.details((**details).clone()))
+                .collect(),
+            events: state.events.iter().filter(|_| !parts.brief).filter_map(|event| parts.view.event(event)).collect(),
+            alerts: state.firing(),
+            history: None,
+        });
+        snapshot.history = parts.history_ms.map(|reach_ms| parts.view.history(self.newest(reach_ms, &parts.wanted)));
+        snapshot
+    }
+
+    /// The time that samples are of: now, and the newest sample's where a recording is played.
+    pub(crate) fn now_ms(&self) -> u64 {
+        let played = |state: &State| state.played_at_ms();
+        self.read(played).unwrap_or_else(now_ms)
+    }
+
+    /// Whether the newest sample tells how things are.
+    pub(crate) fn is_fresh(&self, now_ms: u64) -> bool {
+        self.read(|state| {
+            let is_fresh = |sample: &Arc<Sample>| is_fresh(sample, &state.collector, now_ms);
+            state.played_at_ms().is_none() && state.sample.as_ref().is_some_and(is_fresh)
+        })
+    }
+}

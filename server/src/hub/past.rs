@@ -1,0 +1,88 @@
+//! What was, as far as the history and its disk know it.
+
+use std::{
+    io,
+    sync::{Arc, PoisonError},
+    time::Duration,
+};
+
+use gpumon_history::{
+    bucket::BUCKET_MS,
+    jobs::JobList,
+    merge::merged,
+    plan::SpanRequest,
+    span::HistorySpan,
+    wanted::Wanted,
+    writer::{Restored, Settings},
+};
+use gpumon_probe::{model::now_ms, usage::Usage};
+
+use super::Hub;
+use crate::{
+    frame::History,
+    history::{self, LATE_MS},
+    join::ask,
+};
+
+impl Hub {
+    /// A span of the past. It may wait for the disk.
+    pub(crate) fn span(&self, request: &SpanRequest) -> HistorySpan {
+        let (events, joined) = self.read(|state| (state.events.iter().cloned().collect(), state.joined.clone()));
+        let ours = history::span(&self.history, request, events);
+        match joined.map(|socket| ask::span(&socket, request)) {
+            Some(Ok(theirs)) => merged(ours, theirs, &request.wanted),
+            _ => ours,
+        }
+    }
+
+    /// Which jobs were on which GPUs. It may wait for the disk.
+    pub(crate) fn jobs(&self, called: Option<&str>) -> JobList {
+        history::jobs(&self.history, called)
+    }
+
+    /// Writes history to disk from now on, and takes in what is there already.
+    ///
+    /// # Errors
+    /// Where there can be no more threads.
+    pub(crate) fn write_history(self: &Arc<Self>, settings: Settings) -> io::Result<()> {
+        let hub = Arc::clone(self);
+        let restore = move |Restored { grid, events }: Restored| {
+            hub.write(|state| state.events.restore(events));
+            hub.history.write().unwrap_or_else(PoisonError::into_inner).restore(grid);
+        };
+        self.history.write().unwrap_or_else(PoisonError::into_inner).write_to(settings, restore)
+    }
+
+    /// Ends each ten seconds of history with them, and not with the sample behind. It never ends.
+    pub(crate) async fn end_buckets(&self) {
+        loop {
+            let rest_ms = BUCKET_MS - now_ms() % BUCKET_MS + LATE_MS;
+            tokio::time::sleep(Duration::from_millis(rest_ms)).await;
+            // A recording has a time of its own.
+            let now_ms = self.now_ms();
+            self.history.write().unwrap_or_else(PoisonError::into_inner).end_bucket(now_ms);
+        }
+    }
+
+    /// How large the history on disk may become from now on.
+    pub(crate) fn limit_history(&self, size_bytes: u64) {
+        self.history.read().unwrap_or_else(PoisonError::into_inner).limit(size_bytes);
+    }
+
+    /// Writes what is left of the history; waits for the disk, but not for long.
+    pub(crate) fn end_history(&self) {
+        let writer = self.history.write().unwrap_or_else(PoisonError::into_inner).end();
+        if let Some(writer) = writer {
+            writer.end();
+        }
+    }
+
+    /// Who used how much until now.
+    pub(crate) fn usage(&self) -> Usage {
+        self.usage.read().unwrap_or_else(PoisonError::into_inner).usage()
+    }
+
+    pub(super) fn newest(&self, reach_ms: u64, wanted: &Wanted) -> History {
+        self.history.read().unwrap_or_else(PoisonError::into_inner).newest(reach_ms, wanted)
+    }
+}

@@ -1,0 +1,82 @@
+//! What is known at one moment, behind one lock.
+
+use std::{cmp::Reverse, collections::BTreeMap, path::PathBuf, sync::Arc};
+
+use gpumon_probe::{
+    model::{FiringAlert, GpuDetails, Inventory, Sample, now_ms},
+    vendor::DriverAnswers,
+};
+
+use super::{EventLog, XidCounts};
+use crate::{
+    frame::{CollectorState, CollectorStatus},
+    stream::TextFrame,
+};
+
+pub(super) struct State {
+    pub(super) collector: CollectorStatus,
+    pub(super) inventory: Option<Arc<Inventory>>,
+    /// The same as it came.
+    pub(super) inventory_line: Option<TextFrame>,
+    pub(super) sample: Option<Arc<Sample>>,
+    pub(super) details: BTreeMap<u32, Arc<GpuDetails>>,
+    pub(super) answers: DriverAnswers,
+    pub(super) events: EventLog,
+    /// Which alerts of this server fire now.
+    pub(super) alerts: Vec<FiringAlert>,
+    /// Which of the server that was joined.
+    pub(super) alerts_there: Vec<FiringAlert>,
+    /// The socket of the server whose readings these are.
+    pub(super) joined: Option<PathBuf>,
+    /// Since the start.
+    pub(super) xids: XidCounts,
+}
+
+impl State {
+    /// Of a collector that starts.
+    pub(super) fn new() -> Self {
+        Self {
+            collector: CollectorStatus {
+                state: CollectorState::Starting,
+                since_ms: now_ms(),
+                message: None,
+                resumes_ms: None,
+                joined: None,
+            },
+            inventory: None,
+            inventory_line: None,
+            sample: None,
+            details: BTreeMap::new(),
+            answers: DriverAnswers::default(),
+            events: EventLog::default(),
+            alerts: Vec::new(),
+            alerts_there: Vec::new(),
+            joined: None,
+            xids: XidCounts::default(),
+        }
+    }
+
+    /// The time of the newest sample, where it is one of a recording.
+    pub(super) fn played_at_ms(&self) -> Option<u64> {
+        self.inventory.as_ref()?.playback?;
+        Some(self.sample.as_ref().map_or(0, |sample| sample.at_ms))
+    }
+
+    /// Which alerts fire now, the worst first.
+    pub(super) fn firing(&self) -> Vec<FiringAlert> {
+        let mut firing = [&self.alerts[..], &self.alerts_there].concat();
+        firing.sort_by_key(|firing| Reverse(firing.alert.severity));
+        firing
+    }
+
+    /// Takes in what is there. Details of a GPU that is there no more, or is another one, tell nothing any more; those
+    /// of the others stay until new ones come.
+    pub(super) fn set_inventory(&mut self, inventory: Inventory, line: TextFrame) {
+        self.details.retain(|index, details| {
+            let gpu = inventory.gpus.iter().find(|gpu| gpu.index == *index);
+            gpu.is_some_and(|gpu| gpu.uuid.is_none() || gpu.uuid == details.uuid)
+        });
+        self.inventory = Some(Arc::new(inventory));
+        self.inventory_line = Some(line);
+    }
+}
