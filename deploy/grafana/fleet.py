@@ -26,7 +26,7 @@ OVERVIEW = [
         "GPUs that are lost, hang, or cannot be opened. `gpumon doctor` on the node says what to do.",
         NONE_IS_GOOD,
     ),
-    stat("In use", f"sum(gpumon_gpu_processes{OF} > bool 0)", "short", "GPUs on which there is a process.", [(None, "text")]),
+    stat("In use", f"sum(gpumon_gpu_processes{OF} > bool 0)", "short", "GPUs with at least one process.", [(None, "text")]),
     stat(
         "GPU utilization",
         f"avg(gpumon_gpu_utilization_ratio{OF})",
@@ -39,7 +39,7 @@ OVERVIEW = [
         "Memory used",
         f"sum(gpumon_gpu_memory_used_bytes{OF}) / sum(gpumon_gpu_memory_total_bytes{OF})",
         "percentunit",
-        "Device memory that processes hold, of all.",
+        "Share of device memory that processes hold.",
         FULL,
         0,
     ),
@@ -55,7 +55,7 @@ OVERVIEW = [
         "Warnings",
         f"count(gpumon_condition_severity{OF} >= 2) or vector(0)",
         "short",
-        "Conditions that last now and are warnings or critical.",
+        "Current conditions of severity warning or critical.",
         SOME_IS_NOTABLE,
     ),
 ]
@@ -98,7 +98,7 @@ NODES = [
             Query(f"gpumon_gpu_processes{OF}"),
             Query(f"gpumon_gpu_up{OF}"),
         ],
-        "One line for each GPU. Memory that is held while nothing runs is what others wait for.",
+        "One line for each GPU. Others cannot use memory that is held while nothing runs.",
         kind="table",
         width=12,
         height=10,
@@ -127,7 +127,7 @@ NODES = [
     Panel(
         "Memory used by node",
         [Query(f"sum by (instance) (gpumon_gpu_memory_used_bytes{OF}) / sum by (instance) (gpumon_gpu_memory_total_bytes{OF})", "{{instance}}")],
-        "Device memory that processes hold, of all of the node.",
+        "Share of the device memory of the node that processes hold.",
         "percentunit",
         steps=FULL,
         least=0,
@@ -136,7 +136,7 @@ NODES = [
     Panel(
         "Power by node",
         [Query(f"sum by (instance) (gpumon_gpu_power_watts{OF})", "{{instance}}")],
-        "Power draw of the boards, one node upon the other.",
+        "Power draw of the boards, stacked by node.",
         "watt",
         least=0,
         is_stacked=True,
@@ -154,16 +154,16 @@ TROUBLE = [
     Panel(
         "GPUs with each condition",
         [Query(f"sum by (condition) (gpumon_condition{OF}) > 0", "{{condition}}")],
-        "What gpumon finds out by itself, as reduced clocks, memory that is held idle, or a suspected hang.",
+        "Conditions that gpumon finds, such as reduced clocks, memory held idle, or a suspected hang.",
         width=8,
         is_stacked=True,
         least=0,
         decimals=0,
     ),
     Panel(
-        "Conditions now",
+        "Current conditions",
         [Query(f"gpumon_condition_severity{OF}")],
-        "The worst first. The sentence that belongs to each is on the page of the node, with the remedy.",
+        "The worst first. `gpumon` on the node prints the text of each, with its remedy.",
         kind="table",
         width=8,
         sort="Severity",
@@ -206,7 +206,7 @@ TROUBLE = [
             Query(f"sum by (cause) (increase(gpumon_gpu_remapped_rows_total{OF}[$__rate_interval]))", "Rows remapped, {{cause}}"),
             Query(f"sum(gpumon_gpu_remapped_rows_pending{OF})", "Rows to remap at the next reset"),
         ],
-        "Errors that were not corrected end jobs, or spoil their results.",
+        "Uncorrected errors end jobs, or falsify their results.",
         width=12,
         least=0,
     ),
@@ -223,9 +223,9 @@ USAGE = [
         decimals=0,
     ),
     Panel(
-        "GPUs that computed, by user",
+        "Active GPUs by user",
         [Query(f"sum by (user) (rate(gpumon_owner_active_gpu_seconds_total{OF}[$__rate_interval]))", "{{user}}")],
-        "Time in which kernels of the user ran: 1 is a GPU that is never idle. Far below the GPUs held, memory waits for work.",
+        "Time in which kernels of the user ran: 1 is a GPU that is never idle. If this is far below the GPUs held, GPUs are held idle.",
         width=8,
         least=0,
         is_stacked=True,
@@ -278,7 +278,7 @@ USAGE = [
         },
     ),
     Panel(
-        "Who is on which GPU",
+        "Users and jobs by GPU",
         [Query(f"gpumon_gpu_job_info{OF}"), Query(f"gpumon_gpu_utilization_ratio{OF} * {ON_GPU} group_right () gpumon_gpu_job_info{OF}")],
         "Utilization is that of the whole GPU, also where several jobs share it.",
         kind="table",
@@ -296,4 +296,4 @@ USAGE = [
     ),
 ]
 
-ROWS = [("Fleet", OVERVIEW), ("Nodes and GPUs", NODES), ("Conditions and errors", TROUBLE), ("Who uses what", USAGE)]
+ROWS = [("Fleet", OVERVIEW), ("Nodes and GPUs", NODES), ("Conditions and errors", TROUBLE), ("Users and jobs", USAGE)]

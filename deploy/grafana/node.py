@@ -122,7 +122,7 @@ ERROR_ROW = [
     Panel(
         "Conditions",
         [Query(f"gpumon_condition{OF} == 1", GPU + ", {{condition}}")],
-        "When each condition lasted. The sentence that belongs to it is on the page of the node, with the remedy.",
+        "When each condition lasted. `gpumon` on the node prints the text of each, with its remedy.",
         kind="state-timeline",
         width=12,
         words=STATES,
@@ -138,7 +138,7 @@ ERROR_ROW = [
     Panel(
         "ECC errors",
         [Query(f'gpumon_gpu_ecc_errors_total{{{GPUS}, counter="aggregate", error="uncorrected"}}', GPU)],
-        "Errors that were not corrected, over the lifetime of the GPU.",
+        "Uncorrected errors over the lifetime of the GPU.",
         kind="stat",
         steps=NONE_IS_GOOD,
         height=5,
@@ -152,15 +152,15 @@ ERROR_ROW = [
         height=5,
     ),
     Panel(
-        "To remap, or failed",
+        "Pending or failed remappings",
         [Query(f"gpumon_gpu_remapped_rows_pending{OF} + gpumon_gpu_remapped_rows_failed{OF}", GPU)],
-        "What is pending is done at the next reset; if it has failed, the board is to be replaced.",
+        "A pending remapping takes effect at the next reset. If a remapping has failed, have the board replaced.",
         kind="stat",
         steps=NONE_IS_GOOD,
         height=5,
     ),
     Panel(
-        "Recovery that the driver asks for",
+        "Requested recovery actions",
         [Query(f"sum by (gpu) (gpumon_gpu_recovery_needed{OF})", GPU)],
         "Drain the node, then reset the GPU or reboot: `gpumon` on the node says which.",
         kind="stat",
@@ -171,7 +171,7 @@ ERROR_ROW = [
 
 JOB_ROW = [
     Panel(
-        "Who is on which GPU",
+        "Users and jobs by GPU",
         [Query(f"gpumon_gpu_job_info{OF}"), Query(f"gpumon_gpu_utilization_ratio{OF} * on (job, instance, gpu, uuid) group_right () gpumon_gpu_job_info{OF}")],
         "Utilization is that of the whole GPU, also where several jobs share it.",
         kind="table",
@@ -194,7 +194,7 @@ JOB_ROW = [
             Query(f"gpumon_mig_memory_used_bytes{OF} / gpumon_mig_memory_total_bytes{OF}"),
             Query(f"gpumon_mig_sm_active_ratio{OF}"),
         ],
-        "Parts of a GPU. Utilization of a MIG device is not known; SM active is.",
+        "MIG devices have SM active, but no GPU utilization.",
         kind="table",
         width=12,
         sort="SM active",

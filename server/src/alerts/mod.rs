@@ -144,13 +144,15 @@ impl Alerts {
                     _ => format!("{error}: name another directory with --data-dir"),
                 };
                 tracing::warn!(
-                    "alerts: who is told is not kept in {shown}, so that it is told again after a restart: {why}"
+                    "alerts: which receivers are notified is not kept in {shown}: {why}; they are notified again after a restart"
                 );
                 return;
             }
         };
         let saved = saved.unwrap_or_else(|error| {
-            tracing::warn!("alerts: who was told cannot be read in {shown}, and what fires is told again: {error}");
+            tracing::warn!(
+                "alerts: cannot read which receivers were notified from {shown}: {error}; they are notified again"
+            );
             Vec::new()
         });
         let mut state = self.lock();

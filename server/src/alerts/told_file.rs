@@ -80,7 +80,9 @@ impl ToldFile {
         let Self { contents, ended, .. } = self;
         drop(contents);
         if ended.recv_timeout(LAST) == Err(RecvTimeoutError::Timeout) {
-            tracing::warn!("alerts: who was told could not be written in time");
+            tracing::warn!(
+                "alerts: which receivers were notified could not be written in time; they may be notified again"
+            );
         }
     }
 }
@@ -132,7 +134,7 @@ fn write_all(path: &PathBuf, contents: &Receiver<Vec<u8>>) {
                 if unwritten.replace(text).is_none() {
                     let path = path.display();
                     tracing::warn!(
-                        "alerts: cannot write {path}: {error}; until that is mended, what fires is told again after a restart"
+                        "alerts: cannot write {path}: {error}; until that is repaired, receivers are notified again after a restart"
                     );
                 }
             }

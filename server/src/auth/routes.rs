@@ -109,7 +109,7 @@ async fn sign_in(
     body: Bytes,
 ) -> Response {
     if !arrival.peer.is_port() || !app.doors.asks() {
-        let message = "nobody has to sign in here: this server asks for no token, or not on this way\n";
+        let message = "no sign-in is needed here: this server asks for no token or password on this connection\n";
         return (StatusCode::CONFLICT, message).into_response();
     }
     let shown = match serde_json::from_slice(&body) {

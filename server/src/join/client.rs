@@ -40,7 +40,7 @@ pub(super) enum Refused {
 impl Connection {
     pub(super) async fn open(path: &Path) -> Result<Self, Refused> {
         let opened = timeout(FIRST_FRAME, Self::connect(path)).await;
-        opened.unwrap_or_else(|_| Err(Refused::Unfit(format!("it says nothing within {} s", FIRST_FRAME.as_secs()))))
+        opened.unwrap_or_else(|_| Err(Refused::Unfit(format!("it does not answer within {} s", FIRST_FRAME.as_secs()))))
     }
 
     async fn connect(path: &Path) -> Result<Self, Refused> {
@@ -61,10 +61,10 @@ impl Connection {
         let mut frames = Frames(socket);
         let text = frames.next().await.map_err(|error| unfit(&error))?;
         if type_of(&text).ok().as_deref() != Some("hello") {
-            return Err(Refused::Unfit("it is no server of gpumon's".to_owned()));
+            return Err(Refused::Unfit("no gpumon server listens there".to_owned()));
         }
-        let hello: Hello =
-            serde_json::from_str(&text).map_err(|error| Refused::Unfit(format!("its version is another: {error}")))?;
+        let hello: Hello = serde_json::from_str(&text)
+            .map_err(|error| Refused::Unfit(format!("it is of another version, install the same ({error})")))?;
         match why_unfit(&hello) {
             Some(why) => Err(Refused::Unfit(why)),
             None => Ok(Self { hello, frames }),
@@ -77,7 +77,7 @@ impl Frames {
     pub(super) async fn next(&mut self) -> Result<String, String> {
         loop {
             let received = timeout(SILENCE, self.0.next()).await;
-            match received.map_err(|_| format!("nothing came from it for {} s", SILENCE.as_secs()))? {
+            match received.map_err(|_| format!("it has sent nothing for {} s", SILENCE.as_secs()))? {
                 Some(Ok(Message::Text(text))) => return Ok(text.as_str().to_owned()),
                 Some(Ok(Message::Close(_))) | None => return Err("it has ended".to_owned()),
                 Some(Ok(_)) => {}
@@ -89,7 +89,7 @@ impl Frames {
     pub(super) async fn send(&mut self, frame: &ClientFrame) -> Result<(), String> {
         let text = serde_json::to_string(frame).expect("a frame is JSON");
         let sent = timeout(SILENCE, self.0.send(Message::text(text))).await;
-        sent.map_err(|_| "it takes nothing".to_owned())?.map_err(|error| error.to_string())
+        sent.map_err(|_| "it accepts no requests".to_owned())?.map_err(|error| error.to_string())
     }
 }
 

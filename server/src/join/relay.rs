@@ -63,14 +63,15 @@ impl Join {
         let past = spawn_blocking(move || ask::recent(&socket, at_ms, DEPTH_MS)).await;
         let past = past.map_err(io::Error::other).flatten();
         if let Err(error) = &past {
-            tracing::debug!("the server that was joined does not tell its past: {error}");
+            tracing::debug!("cannot read the history of the joined server: {error}");
         }
         hub.adopt(hello, past.ok());
         Ok(())
     }
 
     async fn take_in(&mut self, text: &str, hub: &Hub) -> Result<(), Left> {
-        let bad = |error: serde_json::Error| Left::Unfit(format!("its version is another: {error}"));
+        let bad =
+            |error: serde_json::Error| Left::Unfit(format!("it is of another version, install the same ({error})"));
         let kind = type_of(text).map_err(bad)?.into_owned();
         match &*kind {
             "inventory" | "sample" | "details" | "event" | "trace" => {

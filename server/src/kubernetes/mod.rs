@@ -49,8 +49,8 @@ pub(crate) async fn follow(socket: PathBuf, known: watch::Sender<Vec<AllocatedDe
             Err(QueryError::Connect(error)) if error.kind() == ErrorKind::NotFound => Vec::new(),
             Err(error) => {
                 let problem = format!(
-                    "the kubelet at {} does not tell which pods hold GPUs: {error}; retrying. --kubelet-socket none asks no \
-                     more",
+                    "the kubelet at {} does not tell which pods hold GPUs: {error}; retrying. --kubelet-socket none \
+                     disables this",
                     socket.display()
                 );
                 if told.as_ref() != Some(&problem) {

@@ -109,8 +109,8 @@ pub(super) fn certificates(pem: &Pem) -> Result<Vec<CertificateDer<'static>>, St
     let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem.text.as_bytes()).collect();
     match certificates {
         Ok(certificates) if !certificates.is_empty() => Ok(certificates),
-        Ok(_) => Err(format!("{} has no certificate in PEM (-----BEGIN CERTIFICATE-----)", pem.name)),
-        Err(error) => Err(format!("{} is no PEM: {error}", pem.name)),
+        Ok(_) => Err(format!("{} has no certificate; name a file in PEM (-----BEGIN CERTIFICATE-----)", pem.name)),
+        Err(error) => Err(format!("{} is not PEM: {error}; convert it with `openssl x509`", pem.name)),
     }
 }
 

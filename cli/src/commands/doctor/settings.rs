@@ -11,9 +11,9 @@ use crate::config::{self, Keys, Wanted};
 /// The files, and what is wrong with them in one line.
 pub(super) fn check(named: Option<&Path>) -> Vec<Finding> {
     let (files, unreadable) = config::find(named);
-    let unreadable = unreadable
-        .iter()
-        .map(|file| Finding::warning("settings", format!("a file is not read: {file}"), "run `gpumon config check`"));
+    let unreadable = unreadable.iter().map(|file| {
+        Finding::warning("settings", format!("a settings file cannot be read: {file}"), "run `gpumon config check`")
+    });
     let keys = Keys::new();
     let read = files.iter().map(|file| {
         let (parsed, path) = (config::parse(file, &keys), file.path.display());

@@ -82,11 +82,11 @@ impl Measured {
             let (from_ms, to_ms) = job.times_ms();
             if to_ms - from_ms < JUST_BEGUN_MS {
                 return Err(anyhow!(
-                    "{label}: it was seen on a GPU for a few seconds at most, of which nothing is known; try again if it still runs"
+                    "{label}: it has held a GPU for a few seconds at most, without a reading yet; try again if it still runs"
                 )
                 .into());
             }
-            return Err(anyhow!("{label}: nothing is known any more of what its GPUs did; {cure}").into());
+            return Err(anyhow!("{label}: history has no readings of its GPUs; {cure}").into());
         }
         devices.sort_by_key(|device| (device.is_mig, device.index));
         let all = Figures::of_all(&devices.iter().map(|device| &device.figures), None);

@@ -90,14 +90,18 @@ pub(super) fn draw(job: &FoundJob, measured: &Measured, now_ms: u64) -> String {
         .fold((0, 0), |(held_ms, known_ms), device| (held_ms + device.held_ms, known_ms + device.known_ms));
     if (known_ms as f64) < held_ms as f64 * KNOWN {
         let share = 100.0 * known_ms as f64 / held_ms as f64;
-        text += &columns.remark(0, DIM, &format!("History has {share:.0} % of this time; the figures are of that."));
+        text += &columns.remark(
+            0,
+            DIM,
+            &format!("History covers {share:.0} % of this time; the figures are for that part."),
+        );
     }
     if !job.others.is_empty() {
         let others: Vec<_> = job.others.iter().map(|other| escaped(other)).collect();
         text += &columns.remark(
             0,
             DIM,
-            &format!("On the same GPUs at the same time, and part of these figures: {}.", others.join(", ")),
+            &format!("Also on these GPUs at the same time, and included in the figures: {}.", others.join(", ")),
         );
     }
     for sentence in advice(measured, !job.others.is_empty()) {

@@ -374,7 +374,7 @@ async fn hung_up(hang_up: &mut Signal, mut reload: Option<Reload>) {
                 service::reloaded();
             }
             None if !had_terminal => {
-                tracing::info!("there is nothing to read anew: there is neither a settings file nor --alerts FILE");
+                tracing::info!("nothing to reload: there is neither a settings file nor --alerts FILE");
             }
             _ => return,
         }
