@@ -9,6 +9,7 @@
 //! - [`own_processes`] describes a user's own processes where a collector of somebody else's may not.
 //! - [`allocation`] tells to whom schedulers have given GPUs.
 //! - [`usage`] adds up who used how much.
+//! - [`child`] starts programs without this one's secrets.
 //! - [`bounded`] reads files whose length somebody else decides.
 //! - [`toml_error`] says what is wrong with a file of TOML, and where.
 //! - [`units`] formats bytes and durations for people.
@@ -18,6 +19,7 @@
 
 pub mod allocation;
 pub mod bounded;
+pub mod child;
 pub mod derive;
 pub mod host;
 pub mod model;

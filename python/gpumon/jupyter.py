@@ -7,13 +7,22 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import json
 import os
+import socket
+import subprocess
 from typing import Any
 
 from gpumon._find import NAME, GpumonNotFound, find_gpumon_bin
 
 #: gpumon answers within milliseconds; a machine that is busy starting kernels may take longer to start a process.
 START_TIMEOUT_S = 30
+
+#: What is asked here takes milliseconds; a Jupyter server that starts must not wait for what does not answer.
+PATIENCE_S = 2
+
+#: Bytes; a rule takes some hundred.
+LONGEST_ANSWER = 1 << 20
 
 
 def setup_gpumon() -> dict[str, Any]:
@@ -23,6 +32,7 @@ def setup_gpumon() -> dict[str, Any]:
     except GpumonNotFound:
         # An error here would take the routes of other packages down too; left to PATH, it concerns this route alone.
         program = NAME
+    alerts = _alerts_mark(program)
     program = _literal(program)
 
     def command(unix_socket: str) -> list[str]:
@@ -46,13 +56,41 @@ def setup_gpumon() -> dict[str, Any]:
         "update_last_activity": False,
         # The panel and the palette lead here already. The address tells the panel, which connects by itself only then,
         # that somebody wants to be notified of alerts.
-        "launcher_entry": {"enabled": False, "title": "gpumon", "path_info": f"{NAME}/{_alerts_mark()}"},
+        "launcher_entry": {"enabled": False, "title": "gpumon", "path_info": f"{NAME}/{alerts}"},
     }
 
 
-def _alerts_mark() -> str:
-    """Return what says that the server will have an alert file; a variable that is set to nothing names none."""
-    return "?alerts" if os.environ.get("GPUMON_ALERTS") and not os.environ.get("GPUMON_REPLAY") else ""
+def _alerts_mark(program: str) -> str:
+    """Return what says that the server will tell of alerts: of an alert file's, or of the server's that it joins."""
+    if os.environ.get("GPUMON_REPLAY"):
+        return ""
+    if os.environ.get("GPUMON_ALERTS"):
+        # No file says otherwise.
+        return "?alerts"
+    settings = _settings(program)
+    joined = None if settings.get("no-join") else settings.get("join")
+    return "?alerts" if settings.get("alerts") or (joined and _has_rules(joined)) else ""
+
+
+def _settings(program: str) -> dict[str, Any]:
+    """Return what variables and settings files tell the server; nothing where that cannot be found out."""
+    command = [program, "config", "show", "--json", "serve"]
+    with contextlib.suppress(OSError, subprocess.SubprocessError, ValueError, LookupError, TypeError):
+        shown = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE_S, check=True)
+        return {setting["key"]: setting["value"] for setting in json.loads(shown.stdout)["settings"]}
+    return {}
+
+
+def _has_rules(shared_socket: str) -> bool:
+    """Return whether the server of the system that listens there has alert rules."""
+    with contextlib.suppress(OSError, ValueError, LookupError, TypeError), socket.socket(socket.AF_UNIX) as server:
+        server.settimeout(PATIENCE_S)
+        server.connect(shared_socket)
+        server.sendall(b"GET /api/v1/alerts HTTP/1.0\r\nHost: localhost\r\n\r\n")
+        with server.makefile("rb") as answer:
+            body = answer.read(LONGEST_ANSWER).partition(b"\r\n\r\n")[2]
+        return bool(json.loads(body)["rules"])
+    return False
 
 
 def _literal(text: str) -> str:
@@ -73,9 +111,9 @@ def _history() -> list[str]:
     return ["--default-data-dir", _literal(folder)]
 
 
-def _remove(socket: str) -> None:
+def _remove(path: str) -> None:
     """Remove a socket and its folder, unless something else is in it."""
     with contextlib.suppress(OSError):
-        os.unlink(socket)
+        os.unlink(path)
     with contextlib.suppress(OSError):
-        os.rmdir(os.path.dirname(socket))
+        os.rmdir(os.path.dirname(path))

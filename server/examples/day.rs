@@ -78,7 +78,6 @@ fn measure() -> io::Result<()> {
         join: None,
         readings: Readings::Collector(collector),
         live: Live::default().fixed(),
-        public_origins: Vec::new(),
         doors,
         show_processes: ShowProcesses::Names,
         runs,

@@ -6,8 +6,8 @@ use tokio::sync::watch;
 
 use crate::{
     alerts::Alerts, auth::Doors, control::Control, encoder::Encoder, hub::Hub, live::Live, mark_limit::MarkLimit,
-    metrics::SharedPages, public_origin::PublicOrigin, replay::Replay, respond::ResponseEncoder, runs::Runs,
-    sampling_interval::SamplingInterval, stream::StreamEncoder, view::ShowProcesses,
+    metrics::SharedPages, replay::Replay, respond::ResponseEncoder, runs::Runs, sampling_interval::SamplingInterval,
+    stream::StreamEncoder, view::ShowProcesses,
 };
 
 /// What clients may hold of one kind of answers, in KiB.
@@ -59,7 +59,6 @@ pub(crate) struct AppState {
     pub(crate) cell_limit: Arc<MarkLimit>,
     pub(crate) encoders: Arc<Encoders>,
     pub(crate) live: watch::Receiver<Live>,
-    pub(crate) public_origins: Arc<[PublicOrigin]>,
     pub(crate) doors: Arc<Doors>,
     /// What others see of processes.
     pub(crate) show_processes: ShowProcesses,

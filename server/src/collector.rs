@@ -2,6 +2,7 @@
 
 use std::{io, process::Stdio, time::Duration};
 
+use gpumon_probe::child;
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines},
     process::{Child, ChildStderr, ChildStdin, ChildStdout, Command},
@@ -50,7 +51,7 @@ pub(crate) struct Running {
 
 impl Running {
     pub(crate) fn start(collector: &Collector, instructions: Instructions) -> io::Result<Self> {
-        let mut child = Command::new(&collector.program)
+        let mut child = Command::from(child::command(&collector.program))
             .args(&collector.arguments)
             // It ends when this pipe closes, which it does also where this process is killed.
             .stdin(Stdio::piped())

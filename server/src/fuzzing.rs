@@ -88,7 +88,6 @@ impl Server {
             control: Arc::new(Control::new()),
             encoders: Arc::new(Encoders::new()),
             live: Live { process_metrics: true, ..Live::default() }.fixed(),
-            public_origins: Arc::default(),
             doors: Arc::new(Doors::none()),
             show_processes: ShowProcesses::Names,
             stopped: stopped.clone(),

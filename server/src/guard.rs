@@ -11,8 +11,9 @@ use axum::{
     middleware::Next,
     response::{IntoResponse, Response},
 };
+use tokio::sync::watch;
 
-use crate::{auth::Doors, connections::Arrival, public_origin::PublicOrigin};
+use crate::{auth::Doors, connections::Arrival, live::Live, public_origin::PublicOrigin};
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Access {
@@ -28,7 +29,7 @@ pub(crate) enum Access {
 #[derive(Clone)]
 pub(crate) struct Guard {
     pub(crate) access: Access,
-    pub(crate) public: Arc<[PublicOrigin]>,
+    pub(crate) live: watch::Receiver<Live>,
     pub(crate) doors: Arc<Doors>,
 }
 
@@ -47,9 +48,10 @@ type Refusal = (StatusCode, &'static str);
 impl Guard {
     /// `local` is the address that was connected to.
     fn verdict(&self, local: Option<IpAddr>, is_tls: bool, headers: &HeaderMap) -> Result<(), Refusal> {
+        let public = Arc::clone(&self.live.borrow().public_origins);
         let host: Authority = only(headers, header::HOST.as_str())
             .ok_or((StatusCode::BAD_REQUEST, "a request needs exactly one valid Host header\n"))?;
-        if matches!(self.access, Access::Port) && !self.is_own(&host, local) {
+        if matches!(self.access, Access::Port) && !self.is_own(&host, local, &public) {
             return Err((
                 StatusCode::FORBIDDEN,
                 "this Host is not served: use http://localhost or http://127.0.0.1, or reach the machine by \
@@ -69,7 +71,7 @@ impl Guard {
             // A page that came without encryption may be anybody's.
             let may_be_own = !is_tls || origin.is_https();
             let has_host = [Some(host), forwarded].iter().flatten().any(|own| origin.has_host(own));
-            (may_be_own && has_host) || self.public.contains(&origin)
+            (may_be_own && has_host) || public.contains(&origin)
         });
         is_ours.then_some(()).ok_or((
             StatusCode::FORBIDDEN,
@@ -78,13 +80,13 @@ impl Guard {
         ))
     }
 
-    fn is_own(&self, host: &Authority, local: Option<IpAddr>) -> bool {
+    fn is_own(&self, host: &Authority, local: Option<IpAddr>, public: &[PublicOrigin]) -> bool {
         let name = host.host();
         // No name of somebody's can lead a browser here that has sent an address.
         let is_address = || local.is_some_and(|local| address(name).is_some_and(|ip| ip.to_canonical() == local));
         let is_certified =
             || self.doors.web().is_some_and(|web| web.tls.as_ref().is_some_and(|tls| tls.has_name(name)));
-        is_loopback(name) || is_address() || self.public.iter().any(|origin| origin.has_host(host)) || is_certified()
+        is_loopback(name) || is_address() || public.iter().any(|origin| origin.has_host(host)) || is_certified()
     }
 }
 
@@ -124,8 +126,9 @@ mod tests {
         for (name, value) in headers {
             map.append(*name, value.parse().unwrap());
         }
-        let public = ["https://gpus.example.org".parse().unwrap()].into();
-        let guard = Guard { access, public, doors: Arc::new(Doors::none()) };
+        let public_origins = ["https://gpus.example.org".parse().unwrap()].into();
+        let live = Live { public_origins, ..Live::default() }.fixed();
+        let guard = Guard { access, live, doors: Arc::new(Doors::none()) };
         guard.verdict(Some(local), is_tls, &map).map_err(|(status, _)| status)
     }
 

@@ -99,7 +99,6 @@ use self::{
     listen::Listener,
     mark_limit::MarkLimit,
     memory::Memory,
-    public_origin::PublicOrigin,
     replay::Replay,
     runs::{RunSettings, Runs},
     sampling_interval::SamplingInterval,
@@ -134,8 +133,6 @@ pub struct Settings {
     pub join: Option<JoinSettings>,
     /// What can change meanwhile.
     pub live: watch::Receiver<Live>,
-    /// Where browsers reach it through a reverse proxy. With any, nobody at the port counts as the server's own user.
-    pub public_origins: Vec<PublicOrigin>,
     /// Who may come in.
     pub doors: Arc<Doors>,
     /// What others than the server's own user see of processes.
@@ -159,8 +156,7 @@ pub async fn run(
     settings: Settings,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
-    let Settings { readings, join, live, public_origins, doors, show_processes, runs, history, alerts, kubelet } =
-        settings;
+    let Settings { readings, join, live, doors, show_processes, runs, history, alerts, kubelet } = settings;
     let AlertSettings { rules, conditions, file } = alerts;
     let (hub, control) = (Arc::new(Hub::new()), Arc::new(Control::new()));
     let data_folder = history.as_ref().map(|history| history.folder.clone());
@@ -203,19 +199,17 @@ pub async fn run(
         cell_limit: Arc::new(MarkLimit::new()),
         encoders: Arc::new(Encoders::new()),
         live,
-        public_origins: public_origins.into(),
         doors: Arc::clone(&doors),
         show_processes,
         stopped: stopped.clone(),
     };
     let connections = connections::ConnectionTable::new();
-    let behind_proxy = !app.public_origins.is_empty();
     let mut servers = JoinSet::new();
     for listener in listeners {
         let router = routes::router(app.clone(), &listener);
         let router = if listener.is_shared() { router.layer(middleware::from_fn(shared::read_only)) } else { router };
-        let (doors, connections) = (Arc::clone(&doors), Arc::clone(&connections));
-        servers.spawn(connections::serve(listener, behind_proxy, doors, router, connections, stopped.clone()));
+        let (live, doors, connections) = (app.live.clone(), Arc::clone(&doors), Arc::clone(&connections));
+        servers.spawn(connections::serve(listener, live, doors, router, connections, stopped.clone()));
     }
     service::ready();
     let result = tokio::select! {

@@ -77,11 +77,12 @@ pub(crate) fn everything(state: &AppState) -> Router<AppState> {
 /// Behind everything that says who may come in. The last layer is the first that a request meets.
 pub(crate) fn protected(routes: Router<AppState>, state: AppState, access: Access) -> Router {
     let doors = Arc::clone(&state.doors);
-    let guard = Guard { access, public: Arc::clone(&state.public_origins), doors: Arc::clone(&doors) };
+    let guard = Guard { access, live: state.live.clone(), doors: Arc::clone(&doors) };
     let checked = routes
         .layer(middleware::from_fn_with_state(Arc::clone(&doors), auth::check))
         .layer(middleware::from_fn_with_state(guard, guard::check))
-        .layer(middleware::from_fn_with_state(Arc::clone(&doors), auth::limit));
+        .layer(middleware::from_fn_with_state(Arc::clone(&doors), auth::limit))
+        .layer(middleware::from_fn_with_state(state.live.clone(), peer::forget_proxy));
     // Outside of them, so that a refusal has them, too.
     HEADERS
         .iter()

@@ -69,7 +69,6 @@ impl Server {
             join: None,
             readings: Readings::Collector(collector),
             live: Live::default().fixed(),
-            public_origins: Vec::new(),
             doors,
             show_processes: ShowProcesses::Names,
             runs,

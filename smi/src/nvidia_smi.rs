@@ -7,10 +7,9 @@ use std::{
     io::{self, Write},
     os::unix::{fs::MetadataExt, process::CommandExt},
     path::Path,
-    process::Command,
 };
 
-use gpumon_probe::untrusted::escaped;
+use gpumon_probe::{child, untrusted::escaped};
 use rustix::fs::{Access, access};
 
 /// The files that were run before in this chain of processes: copies of gpumon, and scripts that start it, would
@@ -30,7 +29,7 @@ pub(crate) fn exec(arguments: &[OsString]) {
             continue;
         }
         tried.push(identity);
-        let error = Command::new(&program).args(arguments).env(TRIED, tried.join(",")).exec();
+        let error = child::command(&program).args(arguments).env(TRIED, tried.join(",")).exec();
         let message = format!("cannot run {}: {error}; repair it, or remove it from PATH", program.display());
         // Where standard error is closed, the refusal that follows still tells.
         let _ = writeln!(io::stderr(), "gpumon: {}", escaped(&message));

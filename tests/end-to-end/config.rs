@@ -2,6 +2,8 @@
 
 use std::{
     fs,
+    io::{Read, Write},
+    net::TcpStream,
     os::unix::fs::{PermissionsExt, symlink},
     path::PathBuf,
     process::{Command, Stdio},
@@ -9,7 +11,7 @@ use std::{
 
 use serde_json::Value;
 
-use crate::support::{Fake, Server, Tty, eventually, gpumon, is_refusal, signal, stderr, stdout};
+use crate::support::{Fake, Server, Tty, ask, eventually, gpumon, is_refusal, signal, stderr, stdout};
 
 /// Writes the user's file, and makes a command that reads it.
 fn with_settings(fake: &Fake, settings: &str, arguments: &[&str]) -> Command {
@@ -26,6 +28,18 @@ fn user_file(fake: &Fake) -> PathBuf {
 
 fn interval_ms(server: &Server) -> u64 {
     server.get("/api/v1/snapshot").json()["sample"]["interval_ms"].as_u64().unwrap_or_default()
+}
+
+/// What the log says of settings that were read anew, behind what it says of others.
+#[track_caller]
+fn reload_message(server: &mut Server) -> String {
+    loop {
+        let message = server.next_message();
+        assert!(!message.is_empty(), "the log ended");
+        if message.contains("settings read anew") {
+            return message;
+        }
+    }
 }
 
 #[track_caller]
@@ -203,6 +217,47 @@ fn a_hang_up_reads_settings_anew_and_keeps_them_where_they_are_wrong() {
     eventually("and go with the file", || server.get("/api/v1/alerts").json()["rules"].as_array().unwrap().is_empty());
     let (status, _) = server.terminate();
     assert!(status.success(), "it went on all the while");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hang_up_brings_a_proxy_to_whom_nobody_is_the_own_user_and_takes_it_away() {
+    let fake = Fake::new("gpus = 1");
+    let settings = |more: &str| format!("[serve]\nlisten = \"127.0.0.1:0\"\n{more}");
+    let mut command = with_settings(&fake, &settings(""), &["serve"]);
+    command.stdin(Stdio::null());
+    let mut server = Server::start(command);
+    server.next_message();
+    eventually("it is ready", || server.get("/readyz").status == 200);
+    let origin = "Origin: https://gpus.example.org";
+    let by_proxy = |server: &Server| ask(server.port, "/api/v1/snapshot?brief=true", &[origin]).status;
+    // A connection that lasts, of the own user.
+    let lasting = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
+    let mark = || {
+        let body = r#"{"text":"a"}"#;
+        let head = "POST /api/v1/marks HTTP/1.1\r\nHost: localhost\r\nX-Gpumon: run\r\nContent-Type: application/json";
+        write!(&lasting, "{head}\r\nContent-Length: {}\r\n\r\n{body}", body.len()).unwrap();
+        let mut answer = [0; 4096];
+        let length = (&lasting).read(&mut answer).unwrap();
+        String::from_utf8_lossy(&answer[9..length.min(12)]).into_owned()
+    };
+    assert_eq!((mark(), by_proxy(&server)), ("201".to_owned(), 403));
+    let mut stream = server.stream().await;
+    stream.next_of("hello").await;
+
+    fs::write(user_file(&fake), settings("public-origin = [\"https://gpus.example.org\"]\n")).unwrap();
+    signal("-HUP", server.child.id());
+    let told = reload_message(&mut server);
+    assert!(told.contains("settings read anew: --public-origin changed"), "{told}");
+    assert_eq!((mark(), by_proxy(&server)), ("403".to_owned(), 200), "at once, on each connection");
+    while stream.next().await.is_some() {}
+    let mut stream = server.stream().await;
+    stream.next_of("hello").await;
+
+    fs::write(user_file(&fake), settings("")).unwrap();
+    signal("-HUP", server.child.id());
+    assert!(reload_message(&mut server).contains("--public-origin changed"));
+    assert_eq!((mark(), by_proxy(&server)), ("201".to_owned(), 403));
+    while stream.next().await.is_some() {}
 }
 
 #[test]

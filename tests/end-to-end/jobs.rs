@@ -87,6 +87,14 @@ fn processes_are_named_by_the_kubelet_by_the_prolog_and_by_what_slurm_leaves() {
     let table = stdout(&fake.gpumon(&[]).output().unwrap());
     assert!(table.contains("pod research/train-0") && table.contains("GPU 3: allocated to slurm 88125"), "{table}");
 
+    let of_pod = r#",pod="train-0",namespace="research",container="trainer"}"#;
+    for (names, name) in [("dcgm", "DCGM_FI_DEV_FB_USED"), ("dcgm-4.9", "DCGM_FI_DEV_FB_USED_BYTES")] {
+        let page = server.get(&format!("/metrics?format={names}")).body;
+        let used = |uuid: &str| page.lines().find(|line| line.starts_with(&format!("{name}{{")) && line.contains(uuid));
+        assert!(used(&uuids[0]).is_some_and(|line| line.contains(of_pod)), "{page}");
+        assert!(used(&uuids[2]).is_some_and(|line| !line.contains("pod=")), "{page}");
+    }
+
     let jobs = server.get("/api/v1/jobs?id=train-0").json();
     assert_eq!(jobs["jobs"][0]["name"], "research/train-0", "{jobs}");
     let refusal = server.get("/api/v1/jobs?pod=train-0");

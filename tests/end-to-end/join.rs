@@ -377,3 +377,22 @@ fn a_server_that_has_joined_costs_less_than_one_with_a_collector() {
     println!("with 8 GPUs at 1 Hz, joined {:.2} % and alone {:.2} % of a processor", percent[0], percent[1]);
     assert!(cost[0] * 2 < cost[1], "{percent:?}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn alerts_of_the_service_are_told_to_the_clients_of_those_who_have_joined_it() {
+    let machine = Machine::new();
+    let rule = "[[rule]]\nname = \"memory\"\nfield = \"memory.total_bytes\"\nabove = \"1 MiB\"\n";
+    let [alerts, settings] = ["alerts.toml", "service.toml"].map(|name| machine.fake.path(name));
+    fs::write(&alerts, rule).unwrap();
+    fs::write(&settings, format!("[serve]\nalerts = {alerts:?}\n")).unwrap();
+    let _service = machine.service(&["--config", settings.to_str().unwrap()]);
+    let ana = machine.of_ana(&[]);
+    eventually("she has joined", || ana.get("/readyz").body.contains("joined"));
+    let mut stream = ana.stream().await;
+    let told = |frame: &Value| {
+        let firing = if frame["type"] == "hello" { &frame["alerts"] } else { &frame["firing"] };
+        firing[0]["rule"] == "memory"
+    };
+    stream.until(told).await;
+    assert_eq!(ana.get("/api/v1/alerts").json()["rules"], json!([]), "it evaluates none itself");
+}

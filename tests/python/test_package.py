@@ -1,17 +1,54 @@
 """The Python of the wheel, as it is installed."""
 
+import contextlib
 import importlib.metadata
 import os
+import socket
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
+from collections.abc import Iterator
 from pathlib import Path
 from unittest import mock
 
 import gpumon
 import gpumon._find as find
 from gpumon.jupyter import setup_gpumon
+
+
+def address(**variables: str) -> str:
+    """Where jupyter-server-proxy says that gpumon is, with these variables alone and no settings file but theirs."""
+    with mock.patch.dict(os.environ, {"GPUMON_CONFIG": "none", **variables}, clear=True):
+        return setup_gpumon()["launcher_entry"]["path_info"]
+
+
+@contextlib.contextmanager
+def shared_server(folder: str, *arguments: str) -> Iterator[str]:
+    """A server that shares its readings at this path, with these further arguments."""
+    path = Path(folder, "public.sock")
+    command = [gpumon.find_gpumon_bin(), "--source", "sim:1", "--config", "none", "serve", "--listen", "127.0.0.1:0"]
+    command += ["--no-control", "--shared-socket", str(path), *arguments]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as server:
+        try:
+            for _ in range(600):
+                if path.exists():
+                    break
+                time.sleep(0.05)
+            yield str(path)
+        finally:
+            server.terminate()
+
+
+@contextlib.contextmanager
+def listening(folder: str) -> Iterator[str]:
+    """A socket at which somebody listens who says nothing."""
+    path = str(Path(folder, "silent.sock"))
+    with socket.socket(socket.AF_UNIX) as silent:
+        silent.bind(path)
+        silent.listen()
+        yield path
 
 
 class FindGpumonBin(unittest.TestCase):
@@ -73,14 +110,33 @@ class SetupGpumon(unittest.TestCase):
         self.assertEqual(command[1:], expected)
 
     def test_the_panel_learns_that_there_are_alert_rules(self) -> None:
-        def address(**variables: str) -> str:
-            with mock.patch.dict(os.environ, variables, clear=True):
-                return setup_gpumon()["launcher_entry"]["path_info"]
+        alone = {"GPUMON_NO_JOIN": "1"}
+        self.assertEqual(address(**alone, GPUMON_ALERTS="/etc/gpumon/alerts.toml"), "gpumon/?alerts")
+        self.assertEqual(address(**alone), "gpumon/")
+        self.assertEqual(address(**alone, GPUMON_ALERTS=""), "gpumon/")
+        self.assertEqual(address(**alone, GPUMON_ALERTS="a", GPUMON_REPLAY="b"), "gpumon/", "a recording has none")
+        with tempfile.TemporaryDirectory() as folder:
+            settings = Path(folder, "config.toml")
+            settings.write_text('[serve]\nalerts = "alerts.toml"\n')
+            self.assertEqual(address(**alone, GPUMON_CONFIG=str(settings)), "gpumon/?alerts")
+            settings.write_text("[serve\n")
+            self.assertEqual(address(**alone, GPUMON_CONFIG=str(settings)), "gpumon/", "the server does not start")
 
-        self.assertEqual(address(GPUMON_ALERTS="/etc/gpumon/alerts.toml"), "gpumon/?alerts")
-        self.assertEqual(address(), "gpumon/")
-        self.assertEqual(address(GPUMON_ALERTS=""), "gpumon/")
-        self.assertEqual(address(GPUMON_ALERTS="a", GPUMON_REPLAY="b"), "gpumon/", "a recording has none")
+    def test_the_panel_learns_that_the_server_which_is_joined_has_alert_rules(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            rules = Path(folder, "alerts.toml")
+            rules.write_text('[[rule]]\nname = "hot"\nfield = "temperature.gpu_celsius"\nabove = 85\n')
+            for more, expected in ([], "gpumon/"), (["--alerts", str(rules)], "gpumon/?alerts"):
+                with shared_server(folder, *more) as path:
+                    self.assertEqual(address(GPUMON_JOIN=path), expected)
+                    self.assertEqual(address(GPUMON_JOIN=path, GPUMON_NO_JOIN="1"), "gpumon/")
+            self.assertEqual(address(GPUMON_JOIN=path), "gpumon/", "it is there no more")
+
+    def test_a_jupyter_server_waits_for_nobody_who_does_not_answer(self) -> None:
+        with tempfile.TemporaryDirectory() as folder, listening(folder) as path:
+            begun = time.monotonic()
+            self.assertEqual(address(GPUMON_JOIN=path), "gpumon/")
+            self.assertLess(time.monotonic() - begun, 15)
 
     def test_history_is_kept_in_the_users_state_folder(self) -> None:
         def folder(**variables: str) -> list[str]:

@@ -5,12 +5,13 @@ use std::{
     io::{self, Read, Write},
     os::unix::{fs::PermissionsExt, process::CommandExt},
     path::Path,
-    process::{Child, Command, ExitStatus, Stdio},
+    process::{Child, ExitStatus, Stdio},
     sync::mpsc,
     thread,
     time::{Duration, Instant},
 };
 
+use gpumon_probe::child;
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::Failure;
@@ -64,7 +65,7 @@ pub(super) fn run<'v>(
         Failure { message: format!("cannot start {program}: {error}; {cure}"), attempts: 1 }
     };
     let (mut output, writer) = io::pipe().map_err(cannot_start)?;
-    let mut command = Command::new(program);
+    let mut command = child::command(program);
     command.args(arguments).envs(variables).stdin(Stdio::piped());
     command.stdout(writer.try_clone().map_err(cannot_start)?).stderr(writer);
     // A group of its own, which ends as a whole.

@@ -107,7 +107,6 @@ async fn serve(
         readings: Readings::Recording(Box::new(player)),
         live: Live::default().fixed(),
         join: None,
-        public_origins: Vec::new(),
         doors,
         show_processes: ShowProcesses::Names,
         // None is started: the server refuses what changes anything.

@@ -7,14 +7,14 @@ use std::{
     collections::BTreeMap,
     ffi::OsString,
     io::{BufRead, BufReader, Write},
-    process::{Child, ChildStdin, Command, Stdio},
+    process::{Child, ChildStdin, Stdio},
     sync::mpsc::{self, Receiver, RecvTimeoutError},
     thread,
     time::{Duration, Instant},
 };
 
 use anyhow::Context;
-use gpumon_probe::model::Record;
+use gpumon_probe::{child, model::Record};
 
 use super::candidate::View;
 use crate::{exit::Failure, options::SourceArgs};
@@ -42,7 +42,7 @@ impl Collector {
     pub(super) fn start(source: &SourceArgs, interval: Duration) -> Result<Self, Failure> {
         let program = std::env::current_exe().context("cannot find gpumon's own program file")?;
         let arguments = ["collect", "--supervised", "--hide-commands", "--interval-ms"].map(OsString::from);
-        let mut child = Command::new(program)
+        let mut child = child::command(program)
             .args(source.to_arguments())
             .args(arguments)
             .arg(interval.as_millis().to_string())

@@ -3,7 +3,7 @@
 import { URLExt } from '@jupyterlab/coreutils';
 import { ServerConnection } from '@jupyterlab/services';
 
-/** What `gpumon/jupyter.py` puts behind the address where the environment of the Jupyter server names an alert file. */
+/** What `gpumon/jupyter.py` puts behind the address where the server will tell of alerts, its own or those of the server that it joins. */
 const MARK = '?alerts';
 
 interface ServersInfo {

@@ -151,6 +151,7 @@ async fn sign_out(
 fn is_secure(app: &AppState, arrival: &Arrival, headers: &HeaderMap) -> bool {
     // It has been checked to be ours.
     let origin = headers.get(header::ORIGIN).and_then(|origin| origin.to_str().ok());
-    let by_proxy = || origin.is_some_and(|origin| origin.starts_with("https://")) && !app.public_origins.is_empty();
+    let by_proxy =
+        || origin.is_some_and(|origin| origin.starts_with("https://")) && app.live.borrow().is_behind_proxy();
     arrival.is_tls || by_proxy()
 }

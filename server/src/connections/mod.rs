@@ -24,7 +24,7 @@ pub(crate) use self::{
     arrival::{Arrival, ClientCertificate},
     slots::{Busy, ConnectionSlot, ConnectionTable},
 };
-use crate::{auth::Doors, listen::Listener};
+use crate::{auth::Doors, listen::Listener, live::Live};
 
 /// How long a client may take for the head of a request, and how long a connection may wait for the next one.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
@@ -51,10 +51,11 @@ fn local_address(socket: &Socket) -> Option<SocketAddr> {
 pub(crate) type Socket = Either<TcpStream, UnixStream>;
 
 /// Serves what comes in until `stopped`, and then until the last connection has ended. Behind a proxy, the user who
-/// connects to the port is the proxy's: neither the limits nor the routes take them for who asks.
+/// connects to the port is the proxy's: the limits do not take them for who asks, nor do the routes, which ask for each
+/// request whether there is a proxy.
 pub(crate) async fn serve(
     listener: Listener,
-    behind_proxy: bool,
+    live: watch::Receiver<Live>,
     doors: Arc<Doors>,
     router: Router,
     table: Arc<ConnectionTable>,
@@ -67,8 +68,8 @@ pub(crate) async fn serve(
         };
         match accepted {
             Ok((socket, peer)) => {
-                let peer = if behind_proxy { peer.behind_proxy() } else { peer };
                 let arrival = Arrival::new(peer, local_address(&socket));
+                let peer = if live.borrow().is_behind_proxy() { peer.behind_proxy() } else { peer };
                 // Each handshake costs a millisecond of computing.
                 let is_encrypted = peer.is_port() && doors.has_tls();
                 if is_encrypted && doors.admit(peer).is_err() {
@@ -204,7 +205,10 @@ mod tests {
             let table = ConnectionTable::with_limits(1, 1, 0);
             let (stop, stopped) = watch::channel(false);
             let router = Router::new().route("/", get(async || ""));
-            let server = tokio::spawn(serve(listener, behind_proxy, doors, router, table, stopped));
+            let public_origins =
+                behind_proxy.then(|| "https://gpus.example.org".parse().unwrap()).into_iter().collect();
+            let live = Live { public_origins, ..Live::default() }.fixed();
+            let server = tokio::spawn(serve(listener, live, doors, router, table, stopped));
             // Who is refused is so before a request, and what the server has not read resets the connection.
             if !behind_proxy {
                 client.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await.unwrap();

@@ -1,10 +1,10 @@
 //! The same under the names, labels and units of dcgm-exporter, so that its dashboards and alerts work.
 //!
 //! The catalogue has the names; [`NOT_AVAILABLE`] are those that it lacks. An Xid is told for as long as it is the matter,
-//! also of a GPU that is lost.
+//! also of a GPU that is lost. Where the kubelet tells who holds a device, its series say so, as dcgm-exporter's do.
 
 use gpumon_probe::model::{
-    GpuSample, MigSample,
+    Allocation, GpuSample, MigSample,
     fields::{BOARD_METRICS, DETAIL_METRICS, Dcgm, GPU_FIELDS, Metric, SAMPLE_METRICS, Unit},
 };
 
@@ -12,6 +12,12 @@ use super::{
     scrape::{Scrape, Told, text},
     text::{Family, Labels, Page},
 };
+
+/// Those of a GPU, and of each of its MIG devices as the sample has them.
+struct DeviceLabels {
+    gpu: Labels,
+    mig_devices: Vec<Labels>,
+}
 
 /// Whose names: DCGM renamed fields, and gave them other units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,7 +55,7 @@ pub(super) const NOT_AVAILABLE: &[(&str, &str)] = &[
 ];
 
 pub(super) fn write(page: &mut Page, scrape: &Scrape<'_>, version: Version) {
-    let gpus: Vec<_> = scrape.gpus.iter().map(|told| (told, labels(scrape, told, version))).collect();
+    let gpus: Vec<_> = scrape.gpus.iter().map(|told| (told, DeviceLabels::new(scrape, told, version))).collect();
     for field in GPU_FIELDS {
         let Some(dcgm) = field.dcgm else { continue };
         let mut family = page.family(version.name(dcgm), field.kind.into(), field.help);
@@ -58,9 +64,9 @@ pub(super) fn write(page: &mut Page, scrape: &Scrape<'_>, version: Version) {
         for (gpu, labels) in &gpus {
             match (gpu.readings, field.mig) {
                 (Some(readings), Some(mig)) => {
-                    by_instance(&mut family, gpu, readings, labels, of_gpu, |it| mig.value(it).map(told));
+                    by_instance(&mut family, readings, labels, of_gpu, |it| mig.value(it).map(told));
                 }
-                (readings, _) => family.add(labels, &[], readings.and_then(of_gpu)),
+                (readings, _) => family.add(&labels.gpu, &[], readings.and_then(of_gpu)),
             }
         }
     }
@@ -74,7 +80,7 @@ pub(super) fn write(page: &mut Page, scrape: &Scrape<'_>, version: Version) {
 
 fn each<S>(
     page: &mut Page,
-    gpus: &[(&Told<'_>, Labels)],
+    gpus: &[(&Told<'_>, DeviceLabels)],
     version: Version,
     metrics: &[Metric<S>],
     read: impl Fn(&Told<'_>, &Metric<S>) -> Option<f64>,
@@ -83,7 +89,7 @@ fn each<S>(
         let Some(dcgm) = metric.dcgm else { continue };
         let mut family = page.family(version.name(dcgm), metric.kind.into(), metric.help);
         for (told, labels) in gpus {
-            family.add(labels, &[], read(told, metric).map(|value| version.value(dcgm, metric.unit, value)));
+            family.add(&labels.gpu, &[], read(told, metric).map(|value| version.value(dcgm, metric.unit, value)));
         }
     }
 }
@@ -91,19 +97,17 @@ fn each<S>(
 /// What is told of MIG devices where there are any, and of the whole GPU otherwise, so that sums are right.
 fn by_instance(
     family: &mut Family<'_>,
-    told: &Told<'_>,
     gpu: &GpuSample,
-    labels: &Labels,
+    labels: &DeviceLabels,
     of_gpu: impl Fn(&GpuSample) -> Option<f64>,
     of_mig: impl Fn(&MigSample) -> Option<f64>,
 ) {
     let devices = gpu.mig_devices.value().map_or(&[][..], Vec::as_slice);
     if devices.is_empty() {
-        family.add(labels, &[], of_gpu(gpu));
+        family.add(&labels.gpu, &[], of_gpu(gpu));
     }
-    for mig in devices {
-        let id = mig.instance.gpu_instance.to_string();
-        family.add(labels, &[("GPU_I_PROFILE", told.profile(mig)), ("GPU_I_ID", &id)], of_mig(mig));
+    for (mig, labels) in devices.iter().zip(&labels.mig_devices) {
+        family.add(labels, &[], of_mig(mig));
     }
 }
 
@@ -129,6 +133,37 @@ impl Version {
             Self::Renamed => ["hostname", "DCGM_FI_SYSTEM_DRIVER_VERSION"],
         }
     }
+}
+
+impl DeviceLabels {
+    fn new(scrape: &Scrape<'_>, told: &Told<'_>, version: Version) -> Self {
+        let gpu = labels(scrape, told, version);
+        let devices = told.readings.and_then(|gpu| gpu.mig_devices.value()).map_or(&[][..], Vec::as_slice);
+        let of_device = |mig: &MigSample| {
+            let id = mig.instance.gpu_instance.to_string();
+            let place = Labels::new([("GPU_I_PROFILE", told.profile(mig)), ("GPU_I_ID", &id)]);
+            gpu.and(&place).and(&holder(&mig.allocated_to))
+        };
+        let mig_devices = devices.iter().map(of_device).collect();
+        let of_gpu = told.sample.map_or(&[][..], |sample| &sample.allocated_to);
+        Self { gpu: gpu.and(&holder(of_gpu)), mig_devices }
+    }
+}
+
+/// What all have in common who hold a device: where several pods share one, its readings are no single pod's.
+fn holder(allocated_to: &[Allocation]) -> Labels {
+    let holders = allocated_to.iter().filter_map(|holder| match holder {
+        Allocation::Kubernetes { namespace, pod, container } => Some([pod, namespace, container].map(String::as_str)),
+        Allocation::Slurm { .. } => None,
+    });
+    let common = holders.reduce(|all, one| {
+        // Pods of the same name in two namespaces are two, and so are containers of two pods.
+        let is_same_namespace = all[1] == one[1];
+        let is_same_pod = is_same_namespace && all[0] == one[0];
+        let is_same = [is_same_pod, is_same_namespace, is_same_pod && all[2] == one[2]];
+        [0, 1, 2].map(|at| if is_same[at] { all[at] } else { "" })
+    });
+    Labels::new(["pod", "namespace", "container"].into_iter().zip(common.unwrap_or_default()))
 }
 
 fn labels(scrape: &Scrape<'_>, told: &Told<'_>, version: Version) -> Labels {

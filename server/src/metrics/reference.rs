@@ -47,6 +47,9 @@ const DCGM: &str = "
 Labels are `gpu`, `UUID`, `pci_bus_id`, `device`, `modelName`, and `Hostname` and `DCGM_FI_DRIVER_VERSION`, which are called \
 `hostname` and `DCGM_FI_SYSTEM_DRIVER_VERSION` since 4.9. Series of a MIG device also have `GPU_I_PROFILE` and `GPU_I_ID`.
 
+Where the kubelet tells which container a GPU or MIG device is given to, its series also have `pod`, `namespace` and `container`; \
+where several share it, those of the three that are the same for all.
+
 ";
 
 /// The example of the other tests, with everything that has labels of its own.

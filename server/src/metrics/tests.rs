@@ -3,9 +3,9 @@ use std::collections::BTreeSet;
 use gpumon_probe::{
     host::HostReader,
     model::{
-        Absence, Board, Condition, ConditionKind, Event, EventKind, Gpu, GpuDetails, GpuRef, GpuSample, Health,
-        Inventory, MigDevice, MigInstance, MigSample, Platform, Process, ProcessKind, Reading, RemappedRows, Sample,
-        Severity, SourceKind, ThrottleReason, XidReport,
+        Absence, Allocation, Board, Condition, ConditionKind, Event, EventKind, Gpu, GpuDetails, GpuRef, GpuSample,
+        Health, Inventory, MigDevice, MigInstance, MigSample, Platform, Process, ProcessKind, Reading, RemappedRows,
+        Sample, Severity, SourceKind, ThrottleReason, XidReport,
     },
     usage::Usage,
 };
@@ -292,7 +292,11 @@ fn a_partitioned_gpu_tells_of_its_parts() {
         instance,
         memory,
         activity: Reading::Absent(ABSENT),
-        allocated_to: Vec::new(),
+        allocated_to: vec![Allocation::Kubernetes {
+            namespace: "research".to_owned(),
+            pod: "part".to_owned(),
+            container: "main".to_owned(),
+        }],
     };
     partitioned.sample.gpus[0].mig_devices = Reading::Now(vec![part]);
     partitioned.inventory.gpus[0].mig_devices = vec![MigDevice {
@@ -311,7 +315,41 @@ fn a_partitioned_gpu_tells_of_its_parts() {
     let dcgm = partitioned.of(Names::Dcgm);
     let used = lines(&dcgm, "DCGM_FI_DEV_FB_USED");
     assert_eq!(used.len(), 1, "the whole GPU would count the part twice: {used:?}");
-    assert!(used[0].ends_with(r#"GPU_I_PROFILE="1g.18gb",GPU_I_ID="7"} 1024"#), "{used:?}");
+    assert!(
+        used[0].ends_with(
+            r#"GPU_I_PROFILE="1g.18gb",GPU_I_ID="7",pod="part",namespace="research",container="main"} 1024"#
+        ),
+        "{used:?}"
+    );
+}
+
+#[test]
+fn what_the_kubelet_tells_of_holders_is_in_the_labels_of_dcgm() {
+    let held = |namespace: &str, pod: &str, container: &str| Allocation::Kubernetes {
+        namespace: namespace.to_owned(),
+        pod: pod.to_owned(),
+        container: container.to_owned(),
+    };
+    let slurm = Allocation::Slurm { job_id: "7".to_owned(), user: None };
+    let train = || held("research", "train-0", "trainer");
+    assert!(!example().of(Names::Dcgm).contains("pod="));
+    for (holders, told) in [
+        (vec![slurm.clone()], ""),
+        (vec![slurm, train()], r#",pod="train-0",namespace="research",container="trainer""#),
+        (vec![train(), held("research", "train-0", "sidecar")], r#",pod="train-0",namespace="research""#),
+        (vec![train(), held("research", "train-1", "trainer")], r#",namespace="research""#),
+        (vec![train(), held("web", "train-0", "trainer")], ""),
+        (vec![train(), held("web", "train-0", "trainer"), train()], ""),
+    ] {
+        let mut allocated = example();
+        allocated.sample.gpus[0].allocated_to = holders;
+        for (names, name) in [(Names::Dcgm, "DCGM_FI_DEV_GPU_UTIL"), (Names::Dcgm49, "DCGM_FI_DEV_GPU_UTIL_RATIO")] {
+            let page = allocated.of(names);
+            let series = &lines(&page, name)[0];
+            assert!(series.contains(&format!(r#"DRIVER_VERSION="580.1"{told}}} "#)), "{series}");
+        }
+        assert!(!allocated.own().contains("train-0"), "own names have it of processes, in gpumon_gpu_job_info");
+    }
 }
 
 #[test]

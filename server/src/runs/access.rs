@@ -47,8 +47,8 @@ pub(crate) fn refusal(app: &AppState, client: &Client) -> Option<&'static str> {
     let way = match client.peer {
         Peer::Socket { .. } => Way::Socket,
         Peer::Port { .. } if app.live.borrow().runs_for_all => return None,
-        Peer::Port { .. } if app.public_origins.is_empty() => Way::Port,
-        Peer::Port { .. } => Way::Proxy,
+        Peer::Port { .. } if app.live.borrow().is_behind_proxy() => Way::Proxy,
+        Peer::Port { .. } => Way::Port,
     };
     verdict(client.peer.uid(), geteuid().as_raw(), way)
 }

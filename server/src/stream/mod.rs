@@ -37,6 +37,7 @@ use crate::{
     frame::{ClientFrame, INTERVAL_MS, ServerFrame},
     hub::{Hub, Notice, SampleFrame, encode},
     peer::Who,
+    public_origin::PublicOrigin,
     rate_limiter::RateLimiter,
     runs::Follower,
     sampling_interval::IntervalRequest,
@@ -73,6 +74,7 @@ pub(crate) async fn upgrade(
     query: Result<Query<StreamQuery>, QueryRejection>,
     request: Request,
 ) -> Response {
+    let public_origins = Arc::clone(&app.live.borrow().public_origins);
     let encoding = match query {
         Ok(Query(query)) => query.encoding,
         Err(error) => {
@@ -94,7 +96,7 @@ pub(crate) async fn upgrade(
         let socket = ClientSocket::new(upgraded, encoding).await;
         // The one way to end is that the client has gone or the server stops; neither is an error to report.
         let view = View::of(&asker, app.show_processes).await;
-        let _ = Client::new(socket, app, asker, view, busy).serve().await;
+        let _ = Client::new(socket, app, asker, public_origins, view, busy).serve().await;
     });
     response
 }
@@ -106,6 +108,8 @@ struct Client {
     /// Who it is, where that was asked for, and whether it may be.
     identity: Option<Arc<Identity>>,
     is_on_port: bool,
+    /// By which it may have come.
+    public_origins: Arc<[PublicOrigin]>,
     view: View,
     samples: watch::Receiver<SampleFrame>,
     paused: bool,
@@ -122,13 +126,21 @@ struct Client {
 }
 
 impl Client {
-    fn new(socket: ClientSocket, app: AppState, asker: Asker, view: View, busy: Busy) -> Self {
+    fn new(
+        socket: ClientSocket,
+        app: AppState,
+        asker: Asker,
+        public_origins: Arc<[PublicOrigin]>,
+        view: View,
+        busy: Busy,
+    ) -> Self {
         let mut samples = app.hub.samples();
         let seen = samples.borrow_and_update().number;
         Self {
             socket,
             who: asker.who(),
             is_on_port: asker.peer.is_port(),
+            public_origins,
             identity: asker.identity,
             view,
             samples,
@@ -150,6 +162,7 @@ impl Client {
         let mut notices = self.app.hub.notices();
         let mut stopped = self.app.stopped.clone();
         let mut leave = self.app.doors.changes();
+        let mut live = self.app.live.clone();
         self.send_hello().await?;
         let mut heartbeat = pin!(sleep_until(self.last_sent + HEARTBEAT));
         loop {
@@ -161,6 +174,8 @@ impl Client {
                 }
                 _ = stopped.changed() => return self.socket.send_close("gpumon is shutting down").await,
                 _ = leave.changed() => self.check_leave().await?,
+                // Where settings cannot change, it never does.
+                Ok(()) = live.changed() => self.check_leave().await?,
                 changed = next_runs(&mut self.runs), if !self.paused => {
                     for frame in changed {
                         self.send(&frame).await?;
@@ -180,16 +195,20 @@ impl Client {
     }
 
     /// Ends the stream of who has signed out, whose token, password or certificate counts no more, or who would be asked
-    /// for one now.
+    /// for one now. One on the port has to come again where it is reached by other addresses now: by its own it may not be
+    /// let in any more, and who is a proxy's connection has no user.
     async fn check_leave(&mut self) -> Result<(), Disconnected> {
         let may_read = match &self.identity {
             Some(identity) => self.app.doors.scope_of(&identity.proof) >= Some(Scope::Read),
             None => !(self.is_on_port && self.app.doors.asks()),
         };
-        if may_read {
-            return Ok(());
-        }
-        let _ = self.socket.send_close("sign in again").await;
+        let is_reached_as_before = !self.is_on_port || self.app.live.borrow().public_origins == self.public_origins;
+        let why = match (may_read, is_reached_as_before) {
+            (true, true) => return Ok(()),
+            (true, false) => "connect again",
+            (false, _) => "sign in again",
+        };
+        let _ = self.socket.send_close(why).await;
         Err(Disconnected)
     }
 

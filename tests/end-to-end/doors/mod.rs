@@ -1,6 +1,7 @@
 //! Who may come in: TLS, tokens, passwords and certificates, and what keeps everybody else out.
 
 mod beyond_loopback;
+mod children;
 mod files;
 mod foreign_pages;
 mod guessing;

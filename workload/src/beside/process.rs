@@ -4,7 +4,7 @@ use std::{
     ffi::OsStr,
     io::{self, Write},
     path::Path,
-    process::{Child, ChildStdin, Command, Stdio},
+    process::{Child, ChildStdin, Stdio},
     sync::{
         atomic::{AtomicBool, Ordering::Relaxed},
         mpsc::{Receiver, RecvTimeoutError},
@@ -12,6 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use gpumon_probe::child;
 use serde::{Deserialize, de::DeserializeOwned};
 
 use super::request::Request;
@@ -79,7 +80,7 @@ impl Process {
         arguments: &[&str],
         variables: impl IntoIterator<Item = (&'a str, &'a OsStr)>,
     ) -> Result<Self, Failure> {
-        let mut command = Command::new(python);
+        let mut command = child::command(python);
         command.arg("-c").arg(SCRIPT).args(arguments).envs(variables);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(Failure::Start)?;

@@ -5,11 +5,12 @@ use std::{
     ffi::OsString,
     io::{self, BufRead, BufReader, Write},
     os::unix::process::CommandExt,
-    process::{self, ChildStdin, Command, Stdio},
+    process::{self, ChildStdin, Stdio},
     sync::mpsc::{self, Receiver, TryRecvError},
     thread,
 };
 
+use gpumon_probe::child;
 use serde::{Deserialize, Serialize};
 
 use super::{device::Second, stop::Stop};
@@ -88,7 +89,7 @@ impl Child {
         let [program, arguments @ ..] = command else {
             return Err(Stop::Second("cannot be started: this program was not told how".to_owned()));
         };
-        let mut command = Command::new(program);
+        let mut command = child::command(program);
         // What is typed is for the parent, which ends the child when it is told to end.
         command.args(arguments).arg(uuid).stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
         let mut child = command.spawn().map_err(|error| Stop::Second(format!("does not start: {error}")))?;

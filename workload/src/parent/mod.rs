@@ -12,7 +12,7 @@ use std::{
     io::{self, Read},
     os::unix::process::CommandExt,
     path::PathBuf,
-    process::{Child, Command, ExitStatus, Stdio},
+    process::{Child, ExitStatus, Stdio},
     sync::{
         atomic::{AtomicBool, Ordering::Relaxed},
         mpsc::{self, Receiver, RecvTimeoutError},
@@ -21,6 +21,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use gpumon_probe::child;
 use rustix::process::{Pid, Signal, kill_process};
 
 use self::{
@@ -204,7 +205,7 @@ struct Worker {
 
 impl Worker {
     fn start(command: &WorkerCommand, job: &Job, standard_error: StandardError) -> io::Result<Self> {
-        let mut started = Command::new(&command.program);
+        let mut started = child::command(&command.program);
         started.arg0(job.command_line()).args(&command.arguments).args(["--parent", &std::process::id().to_string()]);
         started.arg(serde_json::to_string(job)?).stdin(Stdio::null()).stdout(Stdio::piped());
         if standard_error == StandardError::KeepLastLine {

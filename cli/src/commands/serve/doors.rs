@@ -3,6 +3,7 @@
 use std::{env, net::SocketAddr, path::PathBuf, sync::Arc};
 
 use anyhow::anyhow;
+use gpumon_probe::child;
 use gpumon_server::{
     auth::{DoorSettings, Doors},
     listen::{ListenError, Listener, Purpose},
@@ -11,9 +12,6 @@ use gpumon_server::{
 
 use super::parse_address;
 use crate::exit::Failure;
-
-/// A token is in no option: every user of the machine can read those.
-const TOKEN: &str = "GPUMON_TOKEN";
 
 #[derive(Debug, clap::Args)]
 pub(super) struct DoorArgs {
@@ -56,8 +54,8 @@ impl DoorArgs {
     /// Reads the files. `users_may_run` says whether users and client certificates may start runs.
     pub(super) fn open(&self, users_may_run: bool) -> Result<Arc<Doors>, Failure> {
         let named = |file: &Option<PathBuf>| file.clone().filter(|path| !path.as_os_str().is_empty());
-        let token = env::var_os(TOKEN).filter(|token| !token.is_empty());
-        let token = token.map(|token| (TOKEN, token.to_string_lossy().into_owned()));
+        let token = env::var_os(child::TOKEN).filter(|token| !token.is_empty());
+        let token = token.map(|token| (child::TOKEN, token.to_string_lossy().into_owned()));
         let settings = DoorSettings {
             web_config: named(&self.web_config),
             token_file: named(&self.token_file),

@@ -274,12 +274,10 @@ async fn serve(
     for door in &others {
         tracing::info!("local programs find it at {}", door.address(&doors));
     }
-    let public_origins = args.public_origin.clone();
     let settings = Settings {
         readings: Readings::Collector(collector),
         live,
         join,
-        public_origins,
         doors,
         show_processes,
         runs,
@@ -323,6 +321,7 @@ impl ServeArgs {
             interval: self.sampling.interval(),
             process_metrics: self.metrics_processes,
             runs_for_all: self.allow_runs,
+            public_origins: self.public_origin.clone().into(),
             history_bytes: self.history.data_size,
         }
     }

@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// Keys that hold at once; all others do so with the next start.
-const LIVE: [&str; 5] = ["interval-ms", "data-size", "metrics-processes", "allow-runs", "alerts"];
+const LIVE: [&str; 6] = ["interval-ms", "data-size", "metrics-processes", "allow-runs", "public-origin", "alerts"];
 
 pub(in crate::commands) struct Reload {
     /// What all is said by when the server started, and what holds now.
