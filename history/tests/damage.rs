@@ -1,4 +1,4 @@
-//! A file that is damaged anywhere: a new one is begun, and has what can still be read.
+//! A file that is damaged anywhere: a new one was created, and has what can still be read.
 
 #[allow(dead_code, reason = "each test uses some of it")]
 mod support;
@@ -163,7 +163,7 @@ fn what_can_be_read_of_a_damaged_file_is_in_the_new_one() {
     drop(reader);
     let told: Vec<_> = std::iter::repeat_with(|| next(&told)).take(2).collect();
     assert!(
-        told[0].contains("was damaged") && told[1].contains("could be read and are in history.db again"),
+        told[0].contains("was damaged") && told[1].contains("could be read and were copied to history.db"),
         "{told:?}"
     );
     writer.end();

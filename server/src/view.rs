@@ -5,12 +5,15 @@ use std::{borrow::Cow, sync::Arc, time::Duration};
 use gpumon_history::{jobs::JobList, span::HistorySpan};
 use gpumon_probe::{
     bounded,
-    model::{Absence, Condition, ConditionKind, Event, EventKind, GpuDetails, JobKind, Process, Reading, Sample},
+    model::{
+        Absence, Allocation, Condition, ConditionKind, Event, EventKind, FiringAlert, GpuDetails, JobKind, Process,
+        Reading, Sample,
+    },
     usage::Usage,
 };
 use tokio::{sync::Mutex, task::spawn_blocking, time::Instant};
 
-use crate::{auth::Client, frame::History};
+use crate::{alerts::AlertStatus, auth::Client, frame::History};
 
 /// The table of mounts of a machine with thousands of containers.
 const LONGEST_MOUNTINFO: usize = 4 << 20;
@@ -68,6 +71,11 @@ impl View {
             };
             match self {
                 Self::Own(user) => {
+                    gpu.allocated_to.retain(|holder| is_for(holder, user.as_deref()));
+                    if let Reading::Now(mig) | Reading::Earlier { value: mig, .. } = &mut gpu.mig_devices {
+                        let each = mig.iter_mut().map(|mig| &mut mig.allocated_to);
+                        each.for_each(|all| all.retain(|holder| is_for(holder, user.as_deref())));
+                    }
                     processes.retain(|process| is_of(&process.user, user.as_deref()));
                     let own: Vec<u32> = processes.iter().map(|process| process.pid).collect();
                     gpu.conditions.iter_mut().for_each(|condition| conceal(condition, &own));
@@ -130,10 +138,29 @@ impl View {
                 }
                 EventKind::ConditionBegan(condition) | EventKind::ConditionEnded(condition) => conceal(condition, &[]),
                 EventKind::Xid(report) => (report.pid, report.message) = (None, None),
+                EventKind::AlertFiring(alert) | EventKind::AlertResolved(alert) => alert.text = of_rule(&alert.rule),
+                // Nobody knows whose notebook it is.
+                EventKind::Cell(_) => return None,
                 _ => {}
             }
         }
         Some(event)
+    }
+
+    pub(crate) fn alerts(&self, mut firing: Vec<FiringAlert>) -> Vec<FiringAlert> {
+        if !self.has_all_events() {
+            firing.iter_mut().for_each(|FiringAlert { alert, .. }| alert.text = of_rule(&alert.rule));
+        }
+        firing
+    }
+
+    pub(crate) fn alert_status(&self, mut status: AlertStatus) -> AlertStatus {
+        if !self.has_all_events() {
+            for rule in &mut status.rules {
+                rule.active.iter_mut().for_each(|place| place.text.clone_from(&rule.text));
+            }
+        }
+        status
     }
 
     /// Whether events are the same for this client as for most.
@@ -159,6 +186,20 @@ impl View {
 
 fn is_of(user: &Reading<String>, own: Option<&str>) -> bool {
     own.is_some() && user.value().map(String::as_str) == own
+}
+
+/// Whether a scheduler has given it to this user, as far as it says to whom.
+fn is_for(holder: &Allocation, own: Option<&str>) -> bool {
+    let user = match holder {
+        Allocation::Slurm { user, .. } => user.as_deref(),
+        Allocation::Kubernetes { .. } => None,
+    };
+    own.is_some() && user == own
+}
+
+/// All that those who may not know everybody's processes learn of an alert: its text may name some.
+fn of_rule(rule: &str) -> String {
+    format!("The alert rule {rule} fires")
 }
 
 /// Takes from a condition what it tells of processes, unless all of them are the client's own.
@@ -245,7 +286,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use gpumon_probe::{
-        model::{GpuProcess, MemoryGrowth, Notebook, Owner, ProcessKind, ProcessRef, Severity, XidReport},
+        model::{Alert, Cell, GpuProcess, MemoryGrowth, Notebook, Owner, ProcessKind, ProcessRef, Severity, XidReport},
         usage::OwnerUsage,
     };
 
@@ -342,6 +383,42 @@ mod tests {
         let xid = Event { at_ms: 1, gpu: None, what: EventKind::Xid(report) };
         let told = serde_json::to_string(&view.event(&xid).unwrap()).unwrap();
         assert!(told.contains("31") && !told.contains("secret.py") && !told.contains("pid"), "{told}");
+    }
+
+    #[test]
+    fn alerts_cells_and_what_schedulers_gave_tell_nothing_of_somebody_else() {
+        let ana = View::Own(Some("ana".into()));
+        let slurm = |user: &str| Allocation::Slurm { job_id: "7".to_owned(), user: Some(user.to_owned()) };
+        let [namespace, pod, container] = ["research", "train-0", "trainer"].map(str::to_owned);
+        let pod = Allocation::Kubernetes { namespace, pod, container };
+        assert!(is_for(&slurm("ana"), Some("ana")) && !is_for(&slurm("bob"), Some("ana")));
+        assert!(!is_for(&pod, Some("ana")) && !is_for(&slurm("ana"), None));
+
+        let (rule, text) = ("hang".to_owned(), "secret.py (PID 7) hangs".to_owned());
+        let alert = Alert { rule, severity: Severity::Warning, since_ms: 1, text, silenced: false };
+        let event = Event { at_ms: 1, gpu: None, what: EventKind::AlertFiring(alert.clone()) };
+        let told = serde_json::to_string(&ana.event(&event).unwrap()).unwrap();
+        assert!(told.contains("hang") && !told.contains("secret.py"), "{told}");
+        let firing = vec![FiringAlert { gpu: None, alert }];
+        assert!(!ana.alerts(firing.clone())[0].alert.text.contains("secret.py"));
+        assert_eq!(View::Names.alerts(firing.clone()), firing);
+
+        let cell = Cell {
+            notebook: "secret.ipynb".to_owned(),
+            kernel_id: "k".to_owned(),
+            cell_id: "c".to_owned(),
+            execution_count: None,
+            started_ms: 1,
+            ended_ms: 2,
+            gpus: vec![0],
+            gpu_ms: None,
+            peak_bytes: None,
+            change_bytes: None,
+            joules: None,
+            shared: false,
+        };
+        let event = Event { at_ms: 1, gpu: None, what: EventKind::Cell(cell) };
+        assert!(ana.event(&event).is_none() && View::Names.event(&event).is_some());
     }
 
     #[test]

@@ -36,7 +36,7 @@ fn reload_message(server: &mut Server) -> String {
     loop {
         let message = server.next_message();
         assert!(!message.is_empty(), "the log ended");
-        if message.contains("settings read anew") {
+        if message.contains("settings reloaded") {
             return message;
         }
     }
@@ -193,16 +193,16 @@ fn a_hang_up_reads_settings_anew_and_keeps_them_where_they_are_wrong() {
     .unwrap();
     signal("-HUP", server.child.id());
     let told = server.next_message();
-    assert!(told.contains("settings read anew: --interval-ms, --metrics-processes changed"), "{told}");
+    assert!(told.contains("settings reloaded: --interval-ms, --metrics-processes changed"), "{told}");
     let told = server.next_message();
-    assert!(told.contains("settings that change with the next start: --procfs"), "{told}");
+    assert!(told.contains("settings that take effect at the next start: --procfs"), "{told}");
     eventually("it samples as often as the file says now", || interval_ms(&server) == 200);
     eventually("metrics tell of processes", || has_processes(&server));
 
     fs::write(user_file(&fake), settings(500, "lisen = 1\n")).unwrap();
     signal("-HUP", server.child.id());
     let told = server.next_message();
-    assert!(told.contains("not read anew") && told.contains("config.toml:4:1: unknown key `lisen`"), "{told}");
+    assert!(told.contains("not reloaded") && told.contains("config.toml:4:1: unknown key `lisen`"), "{told}");
     assert_eq!(interval_ms(&server), 200, "as before");
 
     // Rules that the file names for the first time.
@@ -247,7 +247,7 @@ async fn a_hang_up_brings_a_proxy_to_whom_nobody_is_the_own_user_and_takes_it_aw
     fs::write(user_file(&fake), settings("public-origin = [\"https://gpus.example.org\"]\n")).unwrap();
     signal("-HUP", server.child.id());
     let told = reload_message(&mut server);
-    assert!(told.contains("settings read anew: --public-origin changed"), "{told}");
+    assert!(told.contains("settings reloaded: --public-origin changed"), "{told}");
     assert_eq!((mark(), by_proxy(&server)), ("403".to_owned(), 200), "at once, on each connection");
     while stream.next().await.is_some() {}
     let mut stream = server.stream().await;

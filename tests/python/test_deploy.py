@@ -294,7 +294,7 @@ class Kubernetes(unittest.TestCase):
             with subprocess.Popen(command, env=os.environ | over_fake(folder, "gpus = 2\n"), stderr=subprocess.PIPE, text=True) as server:
                 try:
                     lines = []
-                    while not (found := re.search(r"metrics alone at https://[^:]+:(\d+)/", "".join(lines))):
+                    while not (found := re.search(r"serving metrics only at https://[^:]+:(\d+)/", "".join(lines))):
                         lines.append(server.stderr.readline())
                         self.assertTrue(lines[-1], f"it has ended: {lines}")
                     name, token = monitor["tlsConfig"]["serverName"], secret[monitor["authorization"]["credentials"]["key"]]

@@ -239,7 +239,7 @@ fn of_bound(
             return Err((below.span(), "a rule has one threshold; make two rules of it".to_owned()));
         }
         (None, None) => {
-            return Err((field.span(), "beyond which value? add `above = ...` or `below = ...`".to_owned()));
+            return Err((field.span(), "a threshold is missing; add `above = ...` or `below = ...`".to_owned()));
         }
     };
     let (side, opposite) = if is_above { ("above", "clear_below") } else { ("below", "clear_above") };

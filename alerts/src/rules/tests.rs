@@ -94,7 +94,7 @@ fn what_is_wrong_is_told_with_its_place_and_cure() {
         ("condition = \"xid\"\nmin_severity = \"critcal\"", "unknown value `critcal`; did you mean `critical`?"),
         ("absent = false", "3:10: a rule over what is there needs a threshold"),
         ("absent = true\nabove = 3", "`above` means nothing in a rule over what is absent"),
-        (hot, "beyond which value? add `above"),
+        (hot, "a threshold is missing; add `above"),
         (&format!("{hot}above = 1\nbelow = 2"), "5:9: a rule has one threshold; make two rules of it"),
         (&format!("{hot}above = 85\nclear_above = 80"), "write `clear_below`"),
         (

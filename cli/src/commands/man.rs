@@ -13,7 +13,7 @@ use crate::{exit::Failure, man, suggest::nearest};
 
 /// Print manual pages
 ///
-/// The wheel installs the pages for man(1): one for gpumon and one for each command. They are in roff format.
+/// Packages install the pages for man(1): one for gpumon and one for each command. They are in roff format.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct ManArgs {

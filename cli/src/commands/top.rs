@@ -17,7 +17,7 @@ use crate::{
 
 /// Monitor GPUs interactively: charts, processes, links, MIG devices, host, events
 ///
-/// Readings come from a running server, which also provides the last five minutes; without a server, or with --source,
+/// Readings come from a running server, which also provides up to 30 days of history; without a server, or with --source,
 /// the driver is read directly. Press ? for the keys.
 #[derive(Debug, clap::Args)]
 pub(crate) struct TopArgs {

@@ -118,7 +118,7 @@ pub(crate) fn run(mut request: Request) -> Result<(), Failure> {
     let mut settings = request.settings.without_repetitions();
     let file = request.file;
     let new = file.as_ref().filter(|path| request.is_file_named && !path.exists());
-    let new = new.map(|path| format!("{} is not there yet: W writes it", path.display()));
+    let new = new.map(|path| format!("{} does not exist yet; W creates it", path.display()));
     let remark = request.remarks.into_iter().chain(new).collect::<Vec<_>>().join("; ");
     if request.once {
         // Rates need a second sample, and nobody waits for it longer than needed.

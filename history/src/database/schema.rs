@@ -88,7 +88,7 @@ pub(super) const TABLES: &[Table] = &[
     },
     Table {
         name: "event",
-        meaning: "What happened. `kind` is the key `what` of the JSON, an [Event](api.md#event).",
+        meaning: "What happened. `kind` is the key `what` of the JSON, an [Event](api.md#event). Starts and ends of processes are kept for 30 days, others for a year.",
         columns: "at_ms INTEGER NOT NULL, uuid TEXT, kind TEXT NOT NULL, json TEXT NOT NULL",
         indexes: &[("event_time", "event (at_ms)"), ("event_important", IMPORTANT_EVENTS)],
         kept: Some(("at_ms", YEAR_MS)),

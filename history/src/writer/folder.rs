@@ -27,7 +27,7 @@ pub(super) struct Refusal {
 pub(super) fn lock(folder: &Path) -> Result<File, Refusal> {
     let refusal = |why: String| Refusal { why, is_readable: true, is_anothers: false };
     let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
-    made.map_err(|error| refusal(format!("the directory cannot be made ({error}): name another with --data-dir")))?;
+    made.map_err(|error| refusal(format!("the directory cannot be created ({error}): name another with --data-dir")))?;
     let path = folder.join("history.lock");
     let file = OpenOptions::new().create(true).truncate(false).read(true).write(true).mode(0o600).open(&path);
     let mut file = file.map_err(|error| {

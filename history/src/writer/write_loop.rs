@@ -260,7 +260,10 @@ impl WriterThread {
 
     fn move_aside(&mut self) -> Result<(), Failure> {
         let aside = move_aside(&self.settings.folder)?;
-        (self.tell)(&format!("{FILE} in {} was damaged: it is kept as {aside}, and a new one is begun", self.folder()));
+        (self.tell)(&format!(
+            "{FILE} in {} was damaged: it is kept as {aside}, and a new one was created",
+            self.folder()
+        ));
         self.salvage = Salvage::new(&self.settings.folder.join(&aside), now_ms()).map(|salvage| (salvage, aside));
         Ok(())
     }
@@ -271,7 +274,7 @@ impl WriterThread {
         let added = salvage.step(&open.database, SALVAGE).map_err(DatabaseError::from)?;
         if let Some(added) = added {
             let again = open.database.roll_up_again(&open.rolled_up, salvage.begun_ms());
-            (self.tell)(&format!("{added} rows of {aside} could be read and are in {FILE} again"));
+            (self.tell)(&format!("{added} rows of {aside} could be read and were copied to {FILE}"));
             self.salvage = None;
             again.map_err(DatabaseError::from)?;
         }

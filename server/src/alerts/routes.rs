@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::AlertStatus;
-use crate::{app::AppState, audit, auth::Client, peer};
+use crate::{app::AppState, audit, auth::Client, peer, view::View};
 
 /// Bytes of a request, with each character of a name escaped.
 const LARGEST: usize = 4096;
@@ -38,8 +38,9 @@ pub(crate) fn router() -> Router<AppState> {
         .route("/api/v1/alerts", get(status))
 }
 
-async fn status(State(app): State<AppState>) -> Json<AlertStatus> {
-    Json(app.alerts.status(now_ms()))
+async fn status(State(app): State<AppState>, Extension(client): Extension<Client>) -> Json<AlertStatus> {
+    let view = View::of(&client, app.show_processes).await;
+    Json(view.alert_status(app.alerts.status(now_ms())))
 }
 
 /// Answers with how all rules are then.

@@ -211,7 +211,7 @@ impl Doors {
             match read {
                 None => continue,
                 Some(Err(why)) => tracing::warn!("{why}; {name} stays in force as it was read before"),
-                Some(Ok(())) => tracing::info!("{name} was read anew"),
+                Some(Ok(())) => tracing::info!("{name} was reloaded"),
             }
             self.sessions.keep(|identity| self.scope_of(&identity.proof).is_some());
             self.changes.send_modify(|count| *count += 1);

@@ -149,7 +149,7 @@ impl Hub {
             state.alerts = firing;
             state.firing()
         });
-        self.notify(encode(&ServerFrame::Alerts { firing }).into());
+        self.notify(Notice::of_alerts(firing));
     }
 
     fn notify_if(&self, is_told: bool, notice: Notice) {

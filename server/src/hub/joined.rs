@@ -8,7 +8,7 @@ use std::{
 use gpumon_history::span::HistorySpan;
 use gpumon_probe::model::{FiringAlert, Record};
 
-use super::{Hub, encode};
+use super::{Hub, Notice, encode};
 use crate::frame::{CollectorStatus, Hello, ServerFrame};
 
 /// While this exists, readings are another server's.
@@ -70,7 +70,7 @@ impl Hub {
             state.alerts_there = firing;
             state.firing()
         });
-        self.notify(encode(&ServerFrame::Alerts { firing }).into());
+        self.notify(Notice::of_alerts(firing));
     }
 
     /// Whether a client asked for traces.

@@ -8,7 +8,10 @@ use gpumon_probe::{
 };
 
 use super::XidCounts;
-use crate::frame::{CollectorStatus, is_fresh};
+use crate::{
+    frame::{CollectorStatus, is_fresh},
+    view::View,
+};
 
 /// What is known at one moment, shared with the hub.
 pub(crate) struct Known {
@@ -23,6 +26,12 @@ pub(crate) struct Known {
 }
 
 impl Known {
+    /// As a client of this view may know it.
+    pub(crate) fn seen_by(self, view: &View) -> Self {
+        let sample = self.sample.map(|sample| Arc::new(view.sample(&sample).into_owned()));
+        Self { sample, usage: view.usage(self.usage), ..self }
+    }
+
     /// The newest sample, where it tells how things are at `now_ms`.
     pub(crate) fn fresh_sample(&self, now_ms: u64) -> Option<&Sample> {
         let is_fresh = |sample: &&Sample| !self.is_played() && is_fresh(sample, &self.collector, now_ms);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gpumon_probe::model::{Event, GpuDetails};
+use gpumon_probe::model::{Event, FiringAlert, GpuDetails};
 
 use super::{Hub, encode};
 use crate::{frame::ServerFrame, stream::TextFrame, view::View};
@@ -18,10 +18,17 @@ pub(crate) struct Notice {
 pub(super) enum About {
     Event(Arc<Event>),
     Details(Arc<GpuDetails>),
+    /// What fires now.
+    Alerts(Arc<Vec<FiringAlert>>),
     /// All that is known: a hello.
     Everything,
     /// Nothing that is anybody's.
     Other,
+}
+
+/// The frame that says what fires now.
+pub(super) fn alerts(firing: Vec<FiringAlert>) -> TextFrame {
+    encode(&ServerFrame::Alerts { firing })
 }
 
 impl From<TextFrame> for Notice {
@@ -31,6 +38,10 @@ impl From<TextFrame> for Notice {
 }
 
 impl Notice {
+    pub(super) fn of_alerts(firing: Vec<FiringAlert>) -> Self {
+        Self { text: alerts(firing.clone()), about: About::Alerts(Arc::new(firing)) }
+    }
+
     /// As a client of this view gets it, if at all.
     pub(crate) fn text(self, view: &View, hub: &Hub) -> Option<TextFrame> {
         match self.about {
@@ -40,6 +51,7 @@ impl Notice {
             About::Details(details) if !view.has_all_events() => {
                 Some(encode(&ServerFrame::Details(view.details((*details).clone()))))
             }
+            About::Alerts(firing) if !view.has_all_events() => Some(alerts(view.alerts((*firing).clone()))),
             About::Everything if !view.has_all_events() => Some(TextFrame::new(&hub.hello(view))),
             _ => Some(self.text),
         }

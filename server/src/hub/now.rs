@@ -5,7 +5,7 @@ use std::sync::Arc;
 use gpumon_history::wanted::Wanted;
 use gpumon_probe::model::{GpuRef, Sample, now_ms};
 
-use super::{Hub, Known, VERSION, encode, state::State, write_json};
+use super::{Hub, Known, VERSION, encode, notice, state::State, write_json};
 use crate::{
     frame::{CollectorStatus, Hello, ServerFrame, Snapshot, is_fresh},
     snapshot_parts::SnapshotParts,
@@ -49,7 +49,7 @@ impl Hub {
             let details: Vec<_> = state.details.values().cloned().collect();
             let events: Vec<_> = state.events.iter().filter_map(|event| view.event(event)).collect();
             let (inventory, sample) = (state.inventory.clone(), state.sample.clone());
-            (state.collector.clone(), inventory, sample, details, events, state.firing())
+            (state.collector.clone(), inventory, sample, details, events, view.alerts(state.firing()))
         });
         write_json(&ServerFrame::Hello(Hello {
             version: VERSION.to_owned(),
@@ -71,11 +71,11 @@ impl Hub {
 
     /// What holds now of that which is told only when it changes, for a client that may have missed a change. Details
     /// come again by themselves.
-    pub(crate) fn current_state(&self) -> Vec<TextFrame> {
+    pub(crate) fn current_state(&self, view: &View) -> Vec<TextFrame> {
         let (collector, inventory, firing) =
             self.read(|state| (state.collector.clone(), state.inventory_line.clone(), state.firing()));
         let collector = encode(&ServerFrame::Collector(collector));
-        inventory.into_iter().chain([encode(&ServerFrame::Alerts { firing }), collector]).collect()
+        inventory.into_iter().chain([notice::alerts(view.alerts(firing)), collector]).collect()
     }
 
     /// Everything known now, as far as it is asked for.
@@ -92,7 +92,7 @@ impl Hub {
                 .map(|details| parts.view.details((**details).clone()))
                 .collect(),
             events: state.events.iter().filter(|_| !parts.brief).filter_map(|event| parts.view.event(event)).collect(),
-            alerts: state.firing(),
+            alerts: parts.view.alerts(state.firing()),
             history: None,
         });
         snapshot.history = parts.history_ms.map(|reach_ms| parts.view.history(self.newest(reach_ms, &parts.wanted)));

@@ -45,11 +45,11 @@ use self::{
 };
 use crate::{
     app::AppState,
-    auth::Client,
+    auth::{Client, Scope},
     encoder::gzip,
     hub::{Hub, Known},
     respond::{Resource, accepts_gzip, respond_encoded},
-    view::View,
+    view::{ShowProcesses, View},
 };
 
 /// Between two times that pages are written ahead.
@@ -99,13 +99,14 @@ pub(crate) async fn dcgm_49(app: State<AppState>, client: Extension<Client>, hea
     answer(&app, &headers, &client.0, &MetricsQuery { format: Names::Dcgm49, links: false }).await
 }
 
-/// The same for everybody: no command lines stand there.
+/// The same for everybody but those who see only what is theirs: no command lines stand there.
 async fn answer(app: &AppState, headers: &HeaderMap, client: &Client, query: &MetricsQuery) -> Response {
     let MetricsQuery { format: names, links } = *query;
     // Counters of dcgm-exporter have no names that OpenMetrics takes for counters.
     let format = if names == Names::Gpumon { negotiate::format(headers) } else { Format::Text };
     let processes = app.live.borrow().process_metrics;
-    let key = PageKey { names, links, processes, format, gzip: accepts_gzip(headers) };
+    let hides_users = app.show_processes == ShowProcesses::Own && !is_told_of_all(client);
+    let key = PageKey { names, links, processes, hides_users, format, gzip: accepts_gzip(headers) };
     let encoders = Arc::clone(&app.encoders);
     let (resource, content_type) = (Resource::Metrics(key), format.content_type());
     let answer = respond_encoded(app, key.gzip, client.who(), View::Names, resource, content_type, move |hub| {
@@ -114,6 +115,12 @@ async fn answer(app: &AppState, headers: &HeaderMap, client: &Client, query: &Me
     let mut answer = answer.await;
     answer.headers_mut().insert(header::VARY, HeaderValue::from_static("accept, accept-encoding"));
     answer
+}
+
+/// Whether it is the server's own user, or one who was let in to scrape and for nothing else, as Prometheus is.
+fn is_told_of_all(client: &Client) -> bool {
+    let is_scraper = client.identity.as_ref().is_some_and(|identity| identity.scope == Scope::Metrics);
+    client.peer.is_own() || is_scraper
 }
 
 /// Writes what is scraped regularly ahead, with each sample, so that no scraper waits for that. Never ends.
@@ -136,7 +143,9 @@ pub(crate) async fn keep_ready(app: &AppState) {
 
 impl PageKey {
     fn bytes(self, hub: &Hub) -> Vec<u8> {
-        let text = self.write(&hub.known()).into_bytes();
+        let known = hub.known();
+        let known = if self.hides_users { known.seen_by(&View::Own(None)) } else { known };
+        let text = self.write(&known).into_bytes();
         if self.gzip { gzip(&text) } else { text }
     }
 

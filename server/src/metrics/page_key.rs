@@ -28,6 +28,8 @@ pub(crate) struct PageKey {
     pub(super) links: bool,
     /// Whether processes have series, too.
     pub(super) processes: bool,
+    /// Whether nothing of users, their jobs and pods is in it.
+    pub(super) hides_users: bool,
     pub(super) format: Format,
     pub(super) gzip: bool,
 }

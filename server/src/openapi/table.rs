@@ -145,11 +145,11 @@ pub(super) fn operations(types: &mut Types) -> Vec<Operation> {
         operation(
             "GET",
             "/api/v1/replay",
-            "Where a recording is that `gpumon replay --serve` plays. 404 on every other server.",
+            "Position in the recording that `gpumon replay --serve` plays. 404 on every other server.",
         )
         .json::<Position>(200, kinds)
         .refuses(404),
-        operation("POST", "/api/v1/replay", "Steers it. Answers with where it is then.")
+        operation("POST", "/api/v1/replay", "Controls the replay. Answers with the new position.")
             .body::<Order>(&json!({ "speed": 10 }), kinds)
             .may_run()
             .json::<Position>(200, kinds)
@@ -163,7 +163,7 @@ pub(super) fn operations(types: &mut Types) -> Vec<Operation> {
             .over_socket()
             .json::<CollectorStatus>(200, kinds)
             .refuses(409),
-        operation("GET", "/api/v1/session", "Who is signed in, and by what one can be.")
+        operation("GET", "/api/v1/session", "Who is signed in, and the available ways to sign in.")
             .json::<SessionState>(200, kinds)
             .json::<SessionState>(401, kinds),
         operation(
@@ -215,7 +215,7 @@ pub(super) fn document() -> Value {
         "info": {
             "title": "gpumon",
             "version": "1",
-            "summary": "What `gpumon serve` serves, on a loopback port and on a unix socket.",
+            "summary": "What `gpumon serve` serves, on a port (loopback unless configured) and on unix sockets.",
             "description": "Times ending in `_ms` are milliseconds since 1970-01-01 UTC. Keys may be added in any \
                             version; clients must ignore keys that they do not know.",
             "license": { "name": "Apache-2.0", "identifier": "Apache-2.0" },

@@ -369,7 +369,7 @@ fn queued_notices(
         }
     }
     if has_missed {
-        frames.append(&mut hub.current_state());
+        frames.append(&mut hub.current_state(view));
     }
     Ok(frames)
 }

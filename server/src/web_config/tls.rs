@@ -57,9 +57,9 @@ impl Tls {
             None => builder.with_no_client_auth(),
         };
         let certificate = chain[0].clone();
-        let mut config = builder
-            .with_single_cert(chain, key)
-            .map_err(|error| format!("{} does not fit its key: {error}", certificates.name))?;
+        let mut config = builder.with_single_cert(chain, key).map_err(|error| {
+            format!("{} does not fit its key: {error}; name its key in key_file", certificates.name)
+        })?;
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         config.ignore_client_order = section.prefer_server_cipher_suites.unwrap_or(true);
         Ok(Self { config: Arc::new(config), certificate, clients })

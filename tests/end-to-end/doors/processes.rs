@@ -11,6 +11,9 @@ const SECRET: &str = "--token=hunter2";
 /// `correct horse`.
 const HASH: &str = "$2b$04$9KVBEGvapFjzzFQjgF330O/446X5e.EFNWNC3OenoHMAnjzfjtnRe";
 
+/// Prometheus' own.
+const TOKEN: &str = "6f1c2a9be04d7785c3b1f0a2d4e69788";
+
 /// A process on a GPU, which ends with it.
 struct Working(Child);
 
@@ -57,11 +60,10 @@ fn serve(fake: &Fake, house: &House, show: &str) -> Server {
         &house.path("users.yml"),
         &format!("basic_auth_users:\n  nobody-else: {HASH}\n  {}: {HASH}\n", user()),
     );
-    let web = house.argument("users.yml");
-    let server = Server::over(
-        fake,
-        &["--web-config", &web, "--public-origin", "https://gpus.example.org", "--show-processes", show],
-    );
+    write_secret(&house.path("tokens"), &format!("metrics prometheus {TOKEN}\n"));
+    let (web, tokens) = (house.argument("users.yml"), house.argument("tokens"));
+    let doors = ["--web-config", &web, "--token-file", &tokens, "--public-origin", "https://gpus.example.org"];
+    let server = Server::over(fake, &[&doors[..], &["--show-processes", show]].concat());
     let own = fake.control();
     eventually("the process is known to its own user", || {
         crate::support::ask_socket(&own, "GET /api/v1/snapshot").body.contains(SECRET)
@@ -98,6 +100,13 @@ async fn each_client_sees_the_processes_of_its_own_user_alone() {
         let status = if path == "/api/v1/answers" { 403 } else { 200 };
         assert_eq!(answer.status, status, "{path}: {}", answer.body);
         assert!(!is_own_user(&answer.body), "{path}: {}", answer.body);
+    }
+    // Metrics name users to those who scrape and do nothing else.
+    let named = format!("user=\"{}\"", user());
+    for (header, is_named) in [(&other, false), (&format!("Authorization: Bearer {TOKEN}"), true)] {
+        let answer = ask(server.port, "/metrics", &[header]);
+        assert_eq!((answer.status, answer.body.contains(&named)), (200, is_named), "{}", answer.body);
+        assert!(answer.body.contains("gpumon_gpu_memory_used_bytes"), "{}", answer.body);
     }
     // The total of memory stays, and says that there is more.
     let used = |header: &str| {

@@ -147,7 +147,7 @@ fn a_new_certificate_counts_without_a_restart_and_a_broken_one_is_told_once() {
     });
     assert!(old.try_ask(server.port, "GET /healthz", &[], "").is_err(), "the old one is not shown any more");
     loop {
-        if server.next_message().contains("the web configuration was read anew") {
+        if server.next_message().contains("the web configuration was reloaded") {
             break;
         }
     }

@@ -295,7 +295,7 @@ fn settings_that_cannot_be_read_stop_it_only_where_somebody_named_them() {
     // One that is named and not there yet is where W writes.
     let new = fake.path("new.toml");
     let mut terminal = Tty::start(&top(&fake, &["--config", new.to_str().unwrap()]), 140, 30);
-    terminal.wait_for("new.toml is not there yet: W writes it");
+    terminal.wait_for("new.toml does not exist yet; W creates it");
     terminal.press("C");
     terminal.press("W");
     terminal.wait_for("saved in");

@@ -14,7 +14,7 @@ use crate::{
 
 /// Print shell completions
 ///
-/// The wheel installs them for all three shells. They include the options of nvidia-smi after `gpumon smi` and
+/// Packages install them for all three shells. They include the options of nvidia-smi after `gpumon smi` and
 /// `gpumon`, but not for a link named nvidia-smi.
 ///
 /// To install them manually, write them to:

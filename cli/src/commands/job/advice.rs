@@ -27,7 +27,7 @@ const THROTTLED: usize = 7;
 pub(super) fn advice(measured: &Measured, is_shared: bool) -> Vec<String> {
     let known: Vec<_> = measured.devices.iter().filter(|device| device.known_ms >= LEAST_MS).collect();
     if known.is_empty() {
-        return vec!["It has held its GPUs for too short a time to tell more.".to_owned()];
+        return vec!["The job has held its GPUs too briefly for advice.".to_owned()];
     }
     let (unused, used): (Vec<_>, Vec<_>) = known.into_iter().partition(|device| is_unused(device));
     let mut sentences = Vec::new();

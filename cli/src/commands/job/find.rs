@@ -57,7 +57,7 @@ fn choose(id: &str, called: Vec<JobSpan>, all: Vec<JobSpan>, now_ms: u64, cure: 
     if !different.is_empty() {
         let mut names: Vec<_> = [full_label(&first)].into_iter().chain(different).collect();
         names.truncate(NAMED);
-        return Err(format!("'{id}' is several jobs: give one of {}", names.join(", ")));
+        return Err(format!("'{id}' matches several jobs: name one of {}", names.join(", ")));
     }
     let (spans, rest): (Vec<_>, Vec<_>) = all.into_iter().partition(|span| span.is_same_job(&first));
     let spans = if spans.is_empty() { called } else { spans };
@@ -174,7 +174,7 @@ mod tests {
     fn what_is_no_job_or_several_is_refused_with_those_that_there_are() {
         let several = found("train-0").unwrap_err();
         assert!(
-            several.starts_with("'train-0' is several jobs: give one of") && several.contains("cccc-dddd"),
+            several.starts_with("'train-0' matches several jobs: name one of") && several.contains("cccc-dddd"),
             "{several}"
         );
         let near = found("88125").unwrap_err();

@@ -22,7 +22,7 @@ use crate::{exit::Failure, past::PastArgs};
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = NOTES)]
 pub(crate) struct JobArgs {
-    /// Which job: an ID or a name
+    /// Job: ID or name
     #[arg(value_name = "ID")]
     id: String,
 

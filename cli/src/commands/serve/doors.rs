@@ -15,22 +15,21 @@ use crate::exit::Failure;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct DoorArgs {
-    /// Web configuration of Prometheus' exporters: TLS, client certificates, passwords, headers. It is read anew when it
+    /// Web configuration of Prometheus' exporters: TLS, client certificates, passwords, headers. Reloaded when it
     /// changes
     #[arg(long, env = "GPUMON_WEB_CONFIG", value_name = "FILE")]
     web_config: Option<PathBuf>,
 
     /// Token file: a line `SCOPE NAME TOKEN` for each token, where SCOPE is metrics, read or run. Everybody on the port is
-    /// then asked for one. It is read anew when it changes
+    /// then asked for one. Reloaded when it changes
     #[arg(long, env = "GPUMON_TOKEN_FILE", value_name = "FILE")]
     token_file: Option<PathBuf>,
 
-    /// Another address and port, for Prometheus: it serves /metrics, /metrics/dcgm, /healthz and /readyz alone
+    /// Additional address and port for Prometheus, with /metrics, /metrics/dcgm, /metrics/dcgm-4.9, /healthz and /readyz only
     #[arg(long, env = "GPUMON_METRICS_LISTEN", value_name = "ADDRESS:PORT", value_parser = parse_place)]
     metrics_listen: Option<Place>,
 
-    /// What others than this server's own user and root see of processes: their own alone, all with command lines, or the
-    /// names and users of all
+    /// What users other than the server's own and root see of processes
     #[arg(long, env = "GPUMON_SHOW_PROCESSES", value_name = "WHAT", default_value = "names")]
     show_processes: Show,
 }
@@ -45,8 +44,11 @@ fn parse_place(text: &str) -> Result<Place, String> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Show {
+    /// Their own only
     Own,
+    /// All, with command lines
     All,
+    /// Names and users of all
     Names,
 }
 

@@ -58,7 +58,8 @@ use crate::{
 // Each is a switch of its own.
 #[allow(clippy::struct_excessive_bools)]
 pub(crate) struct ServeArgs {
-    /// Address and port to listen on; port 0 selects a free port. Beyond loopback, --web-config and --token-file are needed
+    /// Address and port to listen on; port 0 selects a free port. Beyond loopback, this needs --web-config, and --token-file
+    /// or users or client certificates in it
     #[arg(long, env = "GPUMON_LISTEN", default_value = "127.0.0.1:9123", value_name = "ADDRESS:PORT", value_parser = parse_address)]
     listen: SocketAddr,
 
@@ -84,7 +85,7 @@ pub(crate) struct ServeArgs {
     sampling: SamplingArgs,
 
     /// Address at which browsers reach this server through a reverse proxy, as `https://gpus.example.org`; repeatable.
-    /// The proxy decides who may: nobody on the port then counts as this server's own user
+    /// The proxy authenticates users; nobody on the port counts as this server's own user
     #[arg(long, env = "GPUMON_PUBLIC_ORIGIN", value_name = "URL", value_delimiter = ',')]
     public_origin: Vec<PublicOrigin>,
 
@@ -100,11 +101,11 @@ pub(crate) struct ServeArgs {
     #[command(flatten)]
     history: HistoryArgs,
 
-    /// Alert file: rules that are evaluated at every sample, and who is notified. SIGHUP reads it anew
+    /// Alert file: rules that are evaluated at every sample, and who is notified. Reloaded on SIGHUP
     #[arg(long, env = "GPUMON_ALERTS", value_name = "FILE")]
     alerts: Option<PathBuf>,
 
-    /// Socket at which the kubelet tells which pod holds which GPU; `none` asks no kubelet
+    /// Socket of the kubelet, which tells which pod holds which GPU; `none` disables this
     #[arg(long, env = "GPUMON_KUBELET_SOCKET", value_name = "PATH", default_value = kubernetes::KUBELET_SOCKET)]
     kubelet_socket: PathBuf,
 
@@ -120,7 +121,7 @@ pub(crate) struct ServeArgs {
 /// Where history is kept.
 #[derive(Debug, clap::Args)]
 struct HistoryArgs {
-    /// Directory in which history is kept, for a year; `none` keeps 6 hours in memory alone. It is made for this user alone
+    /// Directory for up to a year of history, created for this user only; `none` keeps 6 hours in memory
     #[arg(long, env = "GPUMON_DATA_DIR", value_name = "DIR", default_value = "none")]
     data_dir: PathBuf,
 
@@ -128,7 +129,7 @@ struct HistoryArgs {
     #[arg(long, hide = true, value_name = "DIR")]
     default_data_dir: Option<PathBuf>,
 
-    /// Most that history takes on disk; the oldest is deleted first
+    /// Maximum size of history on disk; the oldest rows are deleted first
     #[arg(long, env = "GPUMON_DATA_SIZE", value_name = "SIZE", default_value = "1GB", value_parser = parse_size)]
     data_size: u64,
 }
@@ -148,12 +149,12 @@ Examples:
   gpumon serve --listen 0.0.0.0:9123 --web-config web.yml --token-file tokens
       Serve other machines, over TLS, for those who have a token.
   gpumon serve --public-origin https://gpus.example.org
-      Serve behind a reverse proxy that asks who somebody is.
+      Serve behind a reverse proxy that authenticates users.
   gpumon serve --alerts alerts.toml
       Evaluate alert rules and notify receivers; see `gpumon alerts --help`.
 
 Every option has a variable, as GPUMON_DATA_DIR for --data-dir, and a key in [serve] of the settings file; see `gpumon
-config --help`. SIGHUP reads settings files and alert rules anew.
+config --help`. On SIGHUP, the server reloads settings files and alert rules.
 
 Environment:
   GPUMON_TOKEN  a token of the scope run, beside those of --token-file
@@ -167,7 +168,9 @@ Files:
   DIR/history.db
       History, an SQLite database.
   DIR/learned.json
-      What is usual for each GPU, by which a slower one is found.
+      Usual clock and power of each GPU, by which a slower one is found.
+  DIR/alerts.json
+      Who has been told of which alert.
 
 Exit codes: 0 stopped by a signal, 1 error, 2 invalid argument or address in use";
 
@@ -268,7 +271,7 @@ async fn serve(
         named => named,
     };
     if let Some(door) = &metrics_door {
-        tracing::info!("metrics alone at {}metrics", door.address(&doors));
+        tracing::info!("serving metrics only at {}metrics", door.address(&doors));
     }
     let others: Vec<Listener> = local_door.into_iter().chain(shared_door).chain(inherited).collect();
     for door in &others {

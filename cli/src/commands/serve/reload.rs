@@ -55,13 +55,13 @@ impl Reload {
             Ok((None, _)) => {}
             Err(Refusal::Settings(mistakes)) => {
                 for mistake in mistakes {
-                    tracing::error!("settings not read anew, those before hold: {mistake}");
+                    tracing::error!("settings not reloaded, those before hold: {mistake}");
                 }
             }
             Err(Refusal::Arguments(error)) => {
                 let text = error.to_string();
                 let why = text.lines().next().unwrap_or_default();
-                tracing::error!("settings not read anew, those before hold: {why}");
+                tracing::error!("settings not reloaded, those before hold: {why}");
             }
         }
     }
@@ -79,9 +79,9 @@ impl Reload {
         }
         self.now = matches;
         let changed = if changed.is_empty() { "nothing changed".to_owned() } else { format!("{changed} changed") };
-        tracing::info!("settings read anew: {changed}");
+        tracing::info!("settings reloaded: {changed}");
         if !waiting.is_empty() {
-            tracing::warn!("settings that change with the next start: {waiting}");
+            tracing::warn!("settings that take effect at the next start: {waiting}");
         }
     }
 }

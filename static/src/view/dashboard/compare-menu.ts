@@ -26,7 +26,7 @@ export class CompareMenu {
       this.element.open = false;
       change(by_ms);
     };
-    this.off = button({ class: 'gpumon-chip' }, close(null), trans.__('No comparison'));
+    this.off = button({ class: 'gpumon-chip' }, close(null), trans.__('Stop comparing'));
     const usual = EARLIER_MS.map((by_ms) =>
       button({ class: 'gpumon-chip' }, close(by_ms), trans.__('%1 earlier', duration(by_ms))),
     );

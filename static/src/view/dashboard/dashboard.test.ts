@@ -285,7 +285,7 @@ describe('a comparison', () => {
       render();
       expect(element.querySelector('.gpumon-comparison')).not.toBeNull();
     });
-    [...element.querySelectorAll('button')].find(({ textContent }) => textContent === 'No comparison')?.click();
+    [...element.querySelectorAll('button')].find(({ textContent }) => textContent === 'Stop comparing')?.click();
     expect(address()).toBe('charts=power');
     render();
     expect(element.querySelector('.gpumon-comparison')?.closest<HTMLElement>('[hidden]')).not.toBeNull();
