@@ -125,3 +125,26 @@ impl Server {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, path::Path};
+
+    use super::*;
+
+    /// Those that tell nothing reach nothing of what is fuzzed.
+    #[test]
+    fn seeds_are_what_a_collector_tells() {
+        let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fuzz/seeds");
+        let files = ["record", "replay"].iter().flat_map(|folder| fs::read_dir(seeds.join(folder)).unwrap());
+        let mut lines = 0;
+        for file in files.map(|file| file.unwrap().path()) {
+            let is_whole = file.extension().is_some_and(|is| is != "gz") && !file.ends_with("cut.ndjson");
+            for line in fs::read_to_string(&file).unwrap_or_default().lines().filter(|_| is_whole) {
+                Record::decode(line).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+                lines += 1;
+            }
+        }
+        assert!(lines > 30, "{lines}");
+    }
+}
