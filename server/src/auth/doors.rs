@@ -2,7 +2,10 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
     time::Duration,
 };
 
@@ -28,7 +31,7 @@ use crate::{audit::RefusalLog, peer::Who, watched::Watched, web_config::WebConfi
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Where keys and users are told.
-#[derive(Debug, Clone, Default)]
+#[derive(Default)]
 pub struct DoorSettings {
     /// Prometheus' web configuration.
     pub web_config: Option<PathBuf>,
@@ -50,7 +53,7 @@ pub struct Doors {
     web: Option<Watched<WebConfig>>,
     token_file: Option<Watched<Tokens>>,
     token: Option<Tokens>,
-    users_may_run: bool,
+    users_may_run: AtomicBool,
     pub(super) passwords: Passwords,
     pub(super) sessions: Sessions,
     /// Wrong tokens and passwords.
@@ -88,7 +91,7 @@ impl Doors {
             web: web.transpose().map_err(DoorError)?,
             token_file: token_file.transpose().map_err(DoorError)?,
             token: token.transpose().map_err(DoorError)?,
-            users_may_run: settings.users_may_run,
+            users_may_run: settings.users_may_run.into(),
             passwords: Passwords::new(),
             sessions: Sessions::default(),
             failures: RatePerClient::new(),
@@ -148,7 +151,12 @@ impl Doors {
 
     /// What users and certificates may do.
     pub(super) fn user_scope(&self) -> Scope {
-        if self.users_may_run { Scope::Run } else { Scope::Read }
+        if self.users_may_run.load(Relaxed) { Scope::Run } else { Scope::Read }
+    }
+
+    /// Says anew what users and certificates may do.
+    pub(crate) fn let_users_run(&self, may: bool) {
+        self.users_may_run.store(may, Relaxed);
     }
 
     /// What somebody may still do who has shown this once; `None` where it was taken back.
