@@ -185,8 +185,10 @@ impl Doors {
     }
 
     pub(super) fn end_session(&self, cookie: &str) {
-        self.sessions.end(cookie);
-        self.changes.send_modify(|count| *count += 1);
+        // Strangers may send anything, and every stream looks whether it is meant.
+        if self.sessions.end(cookie) {
+            self.changes.send_modify(|count| *count += 1);
+        }
     }
 
     /// Reads files anew when they have changed, and never ends.
@@ -242,4 +244,21 @@ pub(super) fn hash_digest(hash: &str) -> Digest {
 fn without_token(path: &Path) -> String {
     let path = path.display();
     format!("{path} has no token; add one with `echo \"run NAME $(openssl rand -hex 32)\" >> {path}`")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn streams_look_whether_they_may_go_on_only_where_a_session_has_ended() {
+        let doors = Doors::none();
+        let proof = Proof::Token(Digest::new(&[b"token"]));
+        let cookie = doors.sessions.begin(&Identity { name: "ana".into(), scope: Scope::Read, proof }, Instant::now());
+        let changes = doors.changes();
+        doors.end_session("anything");
+        assert!(!changes.has_changed().unwrap());
+        doors.end_session(&cookie);
+        assert!(changes.has_changed().unwrap());
+    }
 }
