@@ -139,6 +139,10 @@ fn what_is_wrong_is_told_with_its_place_and_cure() {
             "unknown placeholder `{rul}`; did you mean `rule`?",
         ),
         ("[[command]]\nname = \"a\"\ncommand = [\"x\"]\ntimeout = \"2m\"", "from 1 s to 60 s"),
+        (
+            "[[command]]\nname = \"a\"\ncommand = [\"sh\", \"-ec\", \"wall '{text}'\"]",
+            "3:25: what stands behind `-c` is executed, and `{text}` has names",
+        ),
         ("[[rules]]\nname = \"a\"", "unknown key `rules`; did you mean `rule`?"),
     ] {
         assert!(error(text).contains(expected), "{text}: {}", error(text));
