@@ -8,6 +8,13 @@ pub(crate) fn unknown(word: &str) -> Option<&str> {
     pieces(word).find_map(|(_, name)| name.filter(|name| !NAMES.contains(name)))
 }
 
+/// Whether these words have a shell or another interpreter execute what stands for `{text}`: names of processes are part of
+/// it, which come from strangers.
+pub(crate) fn is_executed([option, script]: [&str; 2]) -> bool {
+    let is_option = option.starts_with('-') && !option.starts_with("--") && option.ends_with('c');
+    is_option && pieces(script).any(|(_, name)| name == Some("text"))
+}
+
 /// A text before each placeholder with its name, and the text behind the last.
 pub(crate) fn pieces(word: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
     let mut rest = Some(word);

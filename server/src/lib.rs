@@ -187,7 +187,7 @@ pub async fn run(
         tokio::spawn(kubernetes::follow(socket, allocations_sender));
     }
     evaluation.spawn(alerts::run(Arc::clone(&alerts), file, data_folder));
-    let following = live::follow(live.clone(), Arc::clone(&sampling_interval), Arc::clone(&hub));
+    let following = live::follow(live.clone(), Arc::clone(&sampling_interval), Arc::clone(&hub), Arc::clone(&doors));
     let app = AppState {
         hub,
         alerts,

@@ -4,7 +4,7 @@ use std::{future::pending, sync::Arc, time::Duration};
 
 use tokio::sync::watch;
 
-use crate::{hub::Hub, public_origin::PublicOrigin, sampling_interval::SamplingInterval};
+use crate::{auth::Doors, hub::Hub, public_origin::PublicOrigin, sampling_interval::SamplingInterval};
 
 /// Settings that hold from the moment on at which they change.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,11 +45,17 @@ impl Live {
 }
 
 /// Hands on what nobody looks up when it is needed. Never ends.
-pub(crate) async fn follow(mut live: watch::Receiver<Live>, interval: Arc<SamplingInterval>, hub: Arc<Hub>) {
+pub(crate) async fn follow(
+    mut live: watch::Receiver<Live>,
+    interval: Arc<SamplingInterval>,
+    hub: Arc<Hub>,
+    doors: Arc<Doors>,
+) {
     while live.changed().await.is_ok() {
         let now = live.borrow_and_update().clone();
         interval.set_base(now.interval);
         hub.limit_history(now.history_bytes);
+        doors.let_users_run(now.runs_for_all);
     }
     pending::<()>().await;
 }

@@ -11,7 +11,9 @@ use std::{
 
 use serde_json::Value;
 
-use crate::support::{Fake, Server, Tty, ask, eventually, gpumon, is_refusal, signal, stderr, stdout};
+use crate::support::{
+    Fake, Server, Tty, ask, eventually, gpumon, is_refusal, send, signal, stderr, stdout, write_secret,
+};
 
 /// Writes the user's file, and makes a command that reads it.
 fn with_settings(fake: &Fake, settings: &str, arguments: &[&str]) -> Command {
@@ -258,6 +260,26 @@ async fn a_hang_up_brings_a_proxy_to_whom_nobody_is_the_own_user_and_takes_it_aw
     assert!(reload_message(&mut server).contains("--public-origin changed"));
     assert_eq!((mark(), by_proxy(&server)), ("201".to_owned(), 403));
     while stream.next().await.is_some() {}
+}
+
+#[test]
+fn a_hang_up_takes_from_users_with_a_password_what_it_takes_from_others() {
+    let fake = Fake::new("gpus = 1");
+    let users = fake.path("users.yml");
+    // `correct horse`.
+    let hash = "$2b$04$9KVBEGvapFjzzFQjgF330O/446X5e.EFNWNC3OenoHMAnjzfjtnRe";
+    write_secret(&users, &format!("basic_auth_users:\n  ana: {hash}\n"));
+    let settings = |may: bool| format!("[serve]\nweb-config = {users:?}\nallow-runs = {may}\n");
+    let mut server = Server::start(with_settings(&fake, &settings(true), &["serve", "--listen", "127.0.0.1:0"]));
+    let ana = ["X-Gpumon: run", "Authorization: Basic YW5hOmNvcnJlY3QgaG9yc2U="];
+    let mark = |server: &Server| send(server.port, "POST /api/v1/marks", &ana, r#"{"text":"a"}"#).status;
+    assert_eq!(mark(&server), 201);
+    for (may, status) in [(false, 403), (true, 201)] {
+        fs::write(user_file(&fake), settings(may)).unwrap();
+        signal("-HUP", server.child.id());
+        assert!(reload_message(&mut server).contains("--allow-runs changed"));
+        eventually("it holds", || mark(&server) == status);
+    }
 }
 
 #[test]

@@ -362,6 +362,13 @@ fn of_command(command: CommandTable) -> Result<Receiver, Complaint> {
             return Err((word.span(), "a word of a command has no zero byte; remove it".to_owned()));
         }
     }
+    for pair in words.windows(2) {
+        if placeholder::is_executed([pair[0].get_ref(), pair[1].get_ref()]) {
+            let message = "what stands behind `-c` is executed, and `{text}` has names of processes, which anybody chooses; \
+                           use \"$GPUMON_ALERT_TEXT\" there";
+            return Err((pair[1].span(), message.to_owned()));
+        }
+    }
     let timeout = command.timeout.map_or(Ok(TIMEOUT), |timeout| within(&timeout, TIMEOUTS))?;
     let words = command.command.into_inner().into_iter().map(Spanned::into_inner).collect();
     Ok(Receiver { name: command.name.into_inner(), way: Way::Command { words }, timeout })

@@ -13,6 +13,7 @@ mod time;
 use std::{
     fs::File,
     io::Read,
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -185,6 +186,12 @@ pub enum BadRules {
         /// Why.
         cause: std::io::Error,
     },
+    /// Anybody could have anything executed.
+    #[error(
+        "the alert file {0} has commands and can be written to by everybody, who could have others executed; run `chmod o-w \
+         {0}`, or move it"
+    )]
+    Writable(PathBuf),
     /// Something in it is not understood.
     #[error("{0}")]
     Invalid(#[from] TomlError),
@@ -198,12 +205,17 @@ impl AlertRules {
     pub fn read(path: &Path) -> Result<Self, BadRules> {
         let unreadable = |cause| BadRules::Unreadable { path: path.to_owned(), cause };
         let mut text = String::new();
-        let file = File::open(path).map_err(unreadable)?;
-        file.take(LARGEST_FILE + 1).read_to_string(&mut text).map_err(unreadable)?;
+        let mut file = File::open(path).map_err(unreadable)?;
+        file.by_ref().take(LARGEST_FILE + 1).read_to_string(&mut text).map_err(unreadable)?;
         if text.len() as u64 > LARGEST_FILE {
             return Err(unreadable(std::io::Error::other("it is larger than 1 MiB")));
         }
-        Ok(Self::from_toml(&text, &path.display().to_string())?)
+        let rules = Self::from_toml(&text, &path.display().to_string())?;
+        let has_command = rules.receivers.iter().any(|receiver| matches!(receiver.way, Way::Command { .. }));
+        if has_command && file.metadata().map_err(unreadable)?.mode() & 0o002 != 0 {
+            return Err(BadRules::Writable(path.to_owned()));
+        }
+        Ok(rules)
     }
 
     /// Reads the text of an alert file; `origin` is what errors call it.

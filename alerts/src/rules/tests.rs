@@ -1,3 +1,8 @@
+use std::{
+    fs::{self, Permissions},
+    os::unix::fs::PermissionsExt,
+};
+
 use super::*;
 
 fn error(text: &str) -> String {
@@ -139,6 +144,10 @@ fn what_is_wrong_is_told_with_its_place_and_cure() {
             "unknown placeholder `{rul}`; did you mean `rule`?",
         ),
         ("[[command]]\nname = \"a\"\ncommand = [\"x\"]\ntimeout = \"2m\"", "from 1 s to 60 s"),
+        (
+            "[[command]]\nname = \"a\"\ncommand = [\"sh\", \"-ec\", \"wall '{text}'\"]",
+            "3:25: what stands behind `-c` is executed, and `{text}` has names",
+        ),
         ("[[rules]]\nname = \"a\"", "unknown key `rules`; did you mean `rule`?"),
     ] {
         assert!(error(text).contains(expected), "{text}: {}", error(text));
@@ -158,4 +167,19 @@ fn no_error_quotes_an_address_at_a_wrong_place() {
     ] {
         assert!(!error(text).contains("secret"), "{text}: {}", error(text));
     }
+}
+
+#[test]
+fn commands_that_everybody_could_write_are_none() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let read = |text: &str, mode: u32| {
+        fs::write(file.path(), text).unwrap();
+        fs::set_permissions(file.path(), Permissions::from_mode(mode)).unwrap();
+        AlertRules::read(file.path()).map(|_| ()).map_err(|error| error.to_string())
+    };
+    let (rule, command) =
+        ("[[rule]]\nname = \"a\"\ncondition = \"xid\"\n", "[[command]]\nname = \"b\"\ncommand = [\"true\"]\n");
+    assert!(read(rule, 0o666).is_ok() && read(command, 0o664).is_ok());
+    let error = read(command, 0o646).unwrap_err();
+    assert!(error.contains("can be written to by everybody") && error.contains("chmod o-w"), "{error}");
 }

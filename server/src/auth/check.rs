@@ -16,6 +16,7 @@ use super::{
     credentials::{Authorization, NotUnderstood, authorization},
     doors::{Doors, hash_digest},
     identity::{Identity, Proof},
+    passwords::Guess,
     rate::Rate,
     scope::Scope,
     tokens,
@@ -121,28 +122,48 @@ impl Doors {
 
     /// Looks at a token or a password, unless too many of this client's were wrong.
     pub(super) async fn verify(&self, arrival: &Arrival, shown: Authorization) -> Result<Identity, Refusal> {
-        let who = counted(arrival.peer);
-        self.failures.check(&who, FAILURES, Instant::now()).map_err(Refusal::TooManyFailures)?;
-        let found = match shown {
-            Authorization::Bearer(token) => self.token(&tokens::digest(&token)),
-            Authorization::Basic { user, password } => self.user(user, &password).await?,
+        let peer = arrival.peer;
+        self.failures.check(&counted(peer), FAILURES, Instant::now()).map_err(Refusal::TooManyFailures)?;
+        let identity = match shown {
+            Authorization::Bearer(token) => match self.token(&tokens::digest(&token)) {
+                Some(identity) => Ok(identity),
+                None => Err(self.count_failure(peer).err().unwrap_or(Refusal::Wrong)),
+            },
+            Authorization::Basic { user, password } => self.user(peer, user, password).await,
         };
-        found.ok_or_else(|| {
-            // Others may have been looked at meanwhile.
-            let counted = self.failures.admit(who, FAILURES, Instant::now());
-            self.refusals.note(arrival.peer);
-            counted.map_or_else(Refusal::TooManyFailures, |()| Refusal::Wrong)
-        })
+        if matches!(identity, Err(Refusal::Wrong)) {
+            self.refusals.note(peer);
+        }
+        identity
     }
 
-    async fn user(&self, user: String, password: &str) -> Result<Option<Identity>, Refusal> {
-        let Some(web) = self.web() else { return Ok(None) };
-        let is_right = self.passwords.verify(&web.users, &user, password).await.map_err(|_| Refusal::Busy)?;
-        Ok(web.users.get(&user).filter(|_| is_right).map(|hash| {
-            let user: Arc<str> = user.into();
-            let proof = Proof::Password { user: Arc::clone(&user), hash: hash_digest(hash) };
-            Identity { name: user, scope: self.user_scope(), proof }
-        }))
+    async fn user(&self, peer: Peer, user: String, password: String) -> Result<Identity, Refusal> {
+        let web = self.web();
+        let known = web.as_deref().and_then(|web| Some((web, Guess::new(&web.users, &user, &password)?)));
+        let Some((web, guess)) = known else {
+            return Err(self.count_failure(peer).err().unwrap_or(Refusal::Wrong));
+        };
+        if !self.passwords.knows(&guess) {
+            let turn = self.passwords.turn().await.map_err(|_| Refusal::Busy)?;
+            // Another request with the same may have been first.
+            if !self.passwords.knows(&guess) {
+                // Counted before the answer: also who asks for many at a time, or does not wait for it, has guessed.
+                self.count_failure(peer)?;
+                if !self.passwords.check(guess, password, turn).await.map_err(|_| Refusal::Busy)? {
+                    return Err(Refusal::Wrong);
+                }
+                self.failures.forgive(&counted(peer), FAILURES);
+            }
+        }
+        let hash = web.users.get(&user).map(|hash| hash_digest(hash)).ok_or(Refusal::Wrong)?;
+        let user: Arc<str> = user.into();
+        let proof = Proof::Password { user: Arc::clone(&user), hash };
+        Ok(Identity { name: user, scope: self.user_scope(), proof })
+    }
+
+    fn count_failure(&self, peer: Peer) -> Result<(), Refusal> {
+        let counted = self.failures.admit(counted(peer), FAILURES, Instant::now());
+        counted.map_err(Refusal::TooManyFailures)
     }
 }
 
@@ -175,4 +196,33 @@ impl Refusal {
 fn too_many(message: String, wait: Duration) -> Response {
     let seconds = wait.as_secs_f64().ceil().max(1.0).to_string();
     (StatusCode::TOO_MANY_REQUESTS, [(header::RETRY_AFTER, seconds)], message).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, os::unix::fs::PermissionsExt};
+
+    use futures_util::future::{join, join_all};
+
+    use super::*;
+    use crate::auth::DoorSettings;
+
+    #[tokio::test]
+    async fn a_password_that_waits_behind_ten_wrong_ones_is_not_looked_at() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("web.yml");
+        fs::write(&file, format!("basic_auth_users:\n  ana: {}\n", bcrypt::hash("right", 4).unwrap())).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+        let doors = Doors::open(DoorSettings { web_config: Some(file), ..DoorSettings::default() }).unwrap();
+        let arrival = Arrival::new(Peer::Port { ip: [10, 0, 0, 7].into(), uid: None }, None);
+        let show = |password: &str| {
+            doors.verify(&arrival, Authorization::Basic { user: "ana".to_owned(), password: password.to_owned() })
+        };
+        // All have come before the first is looked at.
+        let turn = doors.passwords.turn().await.ok().unwrap();
+        let waiting = join_all((0..10).map(|number| show(&number.to_string())).chain([show("right")]));
+        let (mut answers, ()) = join(waiting, async { drop(turn) }).await;
+        assert!(matches!(answers.pop(), Some(Err(Refusal::TooManyFailures(_)))));
+        assert!(answers.iter().all(|answer| matches!(answer, Err(Refusal::Wrong))));
+    }
 }

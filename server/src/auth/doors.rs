@@ -2,7 +2,10 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
     time::Duration,
 };
 
@@ -28,7 +31,7 @@ use crate::{audit::RefusalLog, peer::Who, watched::Watched, web_config::WebConfi
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Where keys and users are told.
-#[derive(Debug, Clone, Default)]
+#[derive(Default)]
 pub struct DoorSettings {
     /// Prometheus' web configuration.
     pub web_config: Option<PathBuf>,
@@ -50,7 +53,7 @@ pub struct Doors {
     web: Option<Watched<WebConfig>>,
     token_file: Option<Watched<Tokens>>,
     token: Option<Tokens>,
-    users_may_run: bool,
+    users_may_run: AtomicBool,
     pub(super) passwords: Passwords,
     pub(super) sessions: Sessions,
     /// Wrong tokens and passwords.
@@ -88,7 +91,7 @@ impl Doors {
             web: web.transpose().map_err(DoorError)?,
             token_file: token_file.transpose().map_err(DoorError)?,
             token: token.transpose().map_err(DoorError)?,
-            users_may_run: settings.users_may_run,
+            users_may_run: settings.users_may_run.into(),
             passwords: Passwords::new(),
             sessions: Sessions::default(),
             failures: RatePerClient::new(),
@@ -148,7 +151,12 @@ impl Doors {
 
     /// What users and certificates may do.
     pub(super) fn user_scope(&self) -> Scope {
-        if self.users_may_run { Scope::Run } else { Scope::Read }
+        if self.users_may_run.load(Relaxed) { Scope::Run } else { Scope::Read }
+    }
+
+    /// Says anew what users and certificates may do.
+    pub(crate) fn let_users_run(&self, may: bool) {
+        self.users_may_run.store(may, Relaxed);
     }
 
     /// What somebody may still do who has shown this once; `None` where it was taken back.
@@ -177,8 +185,10 @@ impl Doors {
     }
 
     pub(super) fn end_session(&self, cookie: &str) {
-        self.sessions.end(cookie);
-        self.changes.send_modify(|count| *count += 1);
+        // Strangers may send anything, and every stream looks whether it is meant.
+        if self.sessions.end(cookie) {
+            self.changes.send_modify(|count| *count += 1);
+        }
     }
 
     /// Reads files anew when they have changed, and never ends.
@@ -234,4 +244,21 @@ pub(super) fn hash_digest(hash: &str) -> Digest {
 fn without_token(path: &Path) -> String {
     let path = path.display();
     format!("{path} has no token; add one with `echo \"run NAME $(openssl rand -hex 32)\" >> {path}`")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn streams_look_whether_they_may_go_on_only_where_a_session_has_ended() {
+        let doors = Doors::none();
+        let proof = Proof::Token(Digest::new(&[b"token"]));
+        let cookie = doors.sessions.begin(&Identity { name: "ana".into(), scope: Scope::Read, proof }, Instant::now());
+        let changes = doors.changes();
+        doors.end_session("anything");
+        assert!(!changes.has_changed().unwrap());
+        doors.end_session(&cookie);
+        assert!(changes.has_changed().unwrap());
+    }
 }

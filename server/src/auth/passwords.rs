@@ -3,11 +3,15 @@
 
 use std::{
     collections::{BTreeMap, HashSet},
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
-use tokio::{sync::Semaphore, task::spawn_blocking, time::timeout};
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    task::spawn_blocking,
+    time::timeout,
+};
 
 use super::digest::Digest;
 
@@ -21,35 +25,62 @@ const MOST_KNOWN: usize = 4096;
 pub(crate) type Users = BTreeMap<String, String>;
 
 pub(crate) struct Passwords {
-    turn: Semaphore,
+    turn: Arc<Semaphore>,
     right: Mutex<HashSet<Digest>>,
 }
 
 /// Too many passwords are being checked.
 pub(crate) struct Busy;
 
+/// A password that may be a user's.
+pub(crate) struct Guess {
+    digest: Digest,
+    /// What it takes as long to check against as against the user's, where there is no such user.
+    hash: String,
+    is_of_user: bool,
+}
+
+/// Whoever has it may have a password checked.
+pub(crate) struct Turn(OwnedSemaphorePermit);
+
+impl Guess {
+    /// `None` where there are no users.
+    pub(crate) fn new(users: &Users, user: &str, password: &str) -> Option<Self> {
+        let of_user = users.get(user);
+        let hash = of_user.or_else(|| stand_in(users, user))?.clone();
+        let digest = Digest::new(&[b"password", user.as_bytes(), hash.as_bytes(), password.as_bytes()]);
+        Some(Self { digest, hash, is_of_user: of_user.is_some() })
+    }
+}
+
 impl Passwords {
     pub(crate) fn new() -> Self {
-        Self { turn: Semaphore::new(1), right: Mutex::default() }
+        Self { turn: Arc::new(Semaphore::new(1)), right: Mutex::default() }
+    }
+
+    /// Whether it was right before.
+    pub(crate) fn knows(&self, guess: &Guess) -> bool {
+        self.right.lock().unwrap_or_else(PoisonError::into_inner).contains(&guess.digest)
+    }
+
+    /// Waits for others.
+    ///
+    /// # Errors
+    /// [`Busy`] where that takes too long.
+    pub(crate) async fn turn(&self) -> Result<Turn, Busy> {
+        let turn = timeout(PATIENCE, Arc::clone(&self.turn).acquire_owned()).await;
+        turn.map_err(|_| Busy)?.map(Turn).map_err(|_| Busy)
     }
 
     /// Whether it is this user's. For a user who does not exist, it takes the same time as for one who does.
     ///
     /// # Errors
-    /// [`Busy`] where others are checked for too long.
-    pub(crate) async fn verify(&self, users: &Users, user: &str, password: &str) -> Result<bool, Busy> {
-        let of_user = users.get(user);
-        let Some(hash) = of_user.or_else(|| stand_in(users, user)).cloned() else { return Ok(false) };
-        let digest = Digest::new(&[b"password", user.as_bytes(), hash.as_bytes(), password.as_bytes()]);
-        if self.right.lock().unwrap_or_else(PoisonError::into_inner).contains(&digest) {
-            return Ok(true);
-        }
-        let turn = timeout(PATIENCE, self.turn.acquire()).await.map_err(|_| Busy)?.map_err(|_| Busy)?;
-        let password = password.to_owned();
-        let is_right =
-            spawn_blocking(move || bcrypt::verify(password, &hash).unwrap_or(false)).await.map_err(|_| Busy)?;
-        drop(turn);
-        let is_right = is_right && of_user.is_some();
+    /// [`Busy`] where the server is about to end.
+    pub(crate) async fn check(&self, guess: Guess, password: String, turn: Turn) -> Result<bool, Busy> {
+        let Guess { digest, hash, is_of_user } = guess;
+        // The turn lasts as long as the computing, also where the client that asked has gone meanwhile.
+        let verify = move || (bcrypt::verify(password, &hash).unwrap_or(false), drop(turn.0)).0;
+        let is_right = spawn_blocking(verify).await.map_err(|_| Busy)? && is_of_user;
         if is_right {
             let mut right = self.right.lock().unwrap_or_else(PoisonError::into_inner);
             if right.len() >= MOST_KNOWN {
@@ -70,6 +101,8 @@ fn stand_in<'a>(users: &'a Users, user: &str) -> Option<&'a String> {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt;
+
     use super::*;
 
     #[tokio::test]
@@ -78,11 +111,12 @@ mod tests {
         let hash = |password: &str| bcrypt::hash(password, 4).unwrap();
         let mut users = Users::from([("ana".to_owned(), hash("secret")), ("bob".to_owned(), hash("other"))]);
         let verify = async |users: &Users, user: &str, password: &str| {
-            let twice = [(); 2].map(|()| passwords.verify(users, user, password));
-            let [first, again] = futures_util::future::join_all(twice).await.try_into().ok().unwrap();
-            let (first, again) = (first.ok().unwrap(), again.ok().unwrap());
-            assert_eq!(first, again);
-            first
+            let Some(guess) = Guess::new(users, user, password) else { return false };
+            assert!(!passwords.knows(&guess));
+            let turn = passwords.turn().await.ok().unwrap();
+            let is_right = passwords.check(guess, password.to_owned(), turn).await.ok().unwrap();
+            assert_eq!(passwords.knows(&Guess::new(users, user, password).unwrap()), is_right);
+            is_right
         };
         assert!(verify(&users, "ana", "secret").await);
         for (user, password) in [("ana", "other"), ("ana", ""), ("eve", "secret"), ("eve", "other"), ("", "")] {
@@ -91,6 +125,19 @@ mod tests {
         users.insert("ana".to_owned(), hash("new"));
         assert!(!verify(&users, "ana", "secret").await && verify(&users, "ana", "new").await);
         assert!(!verify(&Users::new(), "ana", "secret").await);
+    }
+
+    #[tokio::test]
+    async fn who_goes_away_does_not_have_others_checked_at_the_same_time() {
+        let passwords = Passwords::new();
+        let users = Users::from([("ana".to_owned(), bcrypt::hash("secret", 10).unwrap())]);
+        let guess = Guess::new(&users, "ana", "wrong").unwrap();
+        let turn = passwords.turn().await.ok().unwrap();
+        let mut check = Box::pin(passwords.check(guess, "wrong".to_owned(), turn));
+        assert!(check.as_mut().now_or_never().is_none(), "it has begun");
+        drop(check);
+        assert_eq!(passwords.turn.available_permits(), 0);
+        assert!(passwords.turn().await.is_ok(), "when it is done, it is another's turn");
     }
 
     #[test]

@@ -50,6 +50,14 @@ impl<K: Eq + Hash> RatePerClient<K> {
         Ok(())
     }
 
+    /// Takes one back that was counted.
+    pub(crate) fn forgive(&self, client: &K, rate: Rate) {
+        let mut even = self.even.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(even) = even.get_mut(client) {
+            *even -= rate.spacing;
+        }
+    }
+
     /// Whether there may be one more, without counting it.
     ///
     /// # Errors
@@ -99,6 +107,17 @@ mod tests {
         let counts = RatePerClient::new();
         let now = Instant::now();
         assert!((0..100).all(|_| counts.check(&1, RATE, now).is_ok()));
+        assert_eq!((0..100).filter(|_| counts.admit(1, RATE, now).is_ok()).count(), 10);
+    }
+
+    #[test]
+    fn what_is_forgiven_does_not_count() {
+        let (counts, now) = (RatePerClient::new(), Instant::now());
+        counts.forgive(&1, RATE);
+        for _ in 0..100 {
+            assert!(counts.admit(1, RATE, now).is_ok());
+            counts.forgive(&1, RATE);
+        }
         assert_eq!((0..100).filter(|_| counts.admit(1, RATE, now).is_ok()).count(), 10);
     }
 

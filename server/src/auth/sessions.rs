@@ -63,8 +63,9 @@ impl Sessions {
         Some(Identity { name, scope, proof: Proof::Session { id, by: Box::new(proof) } })
     }
 
-    pub(crate) fn end(&self, cookie: &str) {
-        self.lock().remove(&digest(cookie));
+    /// Whether there was one.
+    pub(crate) fn end(&self, cookie: &str) -> bool {
+        self.lock().remove(&digest(cookie)).is_some()
     }
 
     /// Ends those whose proof counts no more.

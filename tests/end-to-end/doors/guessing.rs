@@ -1,7 +1,9 @@
 //! Guessing tokens and passwords: few guesses, and answers that say nothing.
 
-use super::{House, READ, RUN, bearer, cookie_of};
-use crate::support::{Answer, ask, send};
+use std::sync::Mutex;
+
+use super::{House, READ, RUN, bearer, cookie_of, serve};
+use crate::support::{Answer, ask, in_parallel, send, write_secret};
 
 fn sign_in(port: u16, token: &str) -> Answer {
     send(port, "POST /api/v1/session", &["X-Gpumon: run"], &format!(r#"{{"token":"{token}"}}"#))
@@ -28,6 +30,32 @@ fn after_ten_wrong_tokens_no_more_are_looked_at_for_a_while() {
     // Sessions cannot be guessed, and nobody is thrown out by a stranger at the same address.
     assert_eq!(ask(server.port, "/metrics", &[&cookie]).status, 200);
     assert_eq!(server.get("/healthz").status, 200);
+}
+
+#[test]
+fn passwords_that_are_sent_at_once_are_guesses_as_well() {
+    let house = House::new();
+    // `correct horse`.
+    write_secret(
+        &house.path("users.yml"),
+        "basic_auth_users:\n  ana: $2b$04$9KVBEGvapFjzzFQjgF330O/446X5e.EFNWNC3OenoHMAnjzfjtnRe\n",
+    );
+    let server = serve(&["--web-config", &house.argument("users.yml")]);
+    let at_once = |passwords: Vec<String>| {
+        let statuses = Mutex::new(Vec::new());
+        in_parallel(passwords.len(), &passwords, |text| {
+            let body = format!(r#"{{"user":"ana","password":"{text}"}}"#);
+            let answer = send(server.port, "POST /api/v1/session", &["X-Gpumon: run"], &body);
+            statuses.lock().unwrap().push(answer.status);
+        });
+        let statuses = statuses.into_inner().unwrap();
+        move |status: u16| statuses.iter().filter(|found| **found == status).count()
+    };
+    // What is right is no guess, however often it comes.
+    let right = at_once(vec!["correct horse".to_owned(); 40]);
+    assert_eq!(right(200), 40);
+    let wrong = at_once((0..40).map(|number| number.to_string()).collect());
+    assert!((10..13).contains(&wrong(401)) && wrong(401) + wrong(429) == 40, "{} {}", wrong(401), wrong(429));
 }
 
 #[test]
