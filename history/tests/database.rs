@@ -12,7 +12,7 @@ use std::{
 };
 
 use gpumon_history::{
-    bucket::{BUCKET_MS, Bucket},
+    bucket::{BUCKET_MS, Bucket, Device},
     database::{Database, FILE},
     grid::Stat,
     jobs::JobSpan,
@@ -200,7 +200,7 @@ fn what_was_there_before_a_restart_is_handed_over() {
     let writer = Writer::start(settings, 600_000, restore, |problem| panic!("{problem}")).unwrap();
     let Restored { grid, events } = restored.recv_timeout(Duration::from_secs(30)).unwrap();
     assert!(matches!(&events[..], [Event { what: EventKind::Mark(mark), .. }] if mark.text == "epoch 3"));
-    let minutes = grid.into_span(BUCKET_MS, |_| (0, None));
+    let minutes = grid.into_span(BUCKET_MS, |_| Device::default());
     assert_eq!(minutes.times_ms, [now_ms - BUCKET_MS]);
     writer.end();
 }

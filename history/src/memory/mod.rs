@@ -304,7 +304,7 @@ mod tests {
     fn span(tier: &MemoryTier, from_ms: u64) -> crate::span::HistorySpan {
         let mut grid = Grid::new(0, u64::MAX, 10_000, Wanted::all());
         tier.add_to(&mut grid, from_ms);
-        grid.into_span(10_000, |_| (0, None))
+        grid.into_span(10_000, |_| Device::default())
     }
 
     #[test]
@@ -318,7 +318,7 @@ mod tests {
             one.add_to(&mut grid, 0);
         }
         assert_eq!((tier.blocks.len(), tier.newest.len(), tier.reach_ms()), (3, 10, Some((10_000, 1_000_000))));
-        assert_eq!(span(&tier, 0), grid.into_span(10_000, |_| (0, None)));
+        assert_eq!(span(&tier, 0), grid.into_span(10_000, |_| Device::default()));
         assert_eq!(span(&tier, 455_000).times_ms[0], 460_000);
         let mut at = 0;
         while let part @ [_, ..] = &*tier.take_oldest() {

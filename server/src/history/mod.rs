@@ -9,7 +9,7 @@ mod span;
 use std::{io, sync::Arc};
 
 use gpumon_history::{
-    bucket::{BUCKET_MS, Bucket, Buckets},
+    bucket::{BUCKET_MS, Bucket, Buckets, Device},
     grid::Grid,
     memory::MemoryTier,
     span::HistorySpan,
@@ -73,7 +73,7 @@ impl Past {
 
     /// Puts what an earlier process has seen before what this one has.
     pub(crate) fn restore(&mut self, minutes: Grid) {
-        self.restore_span(&minutes.into_span(BUCKET_MS, |_| (0, None)));
+        self.restore_span(&minutes.into_span(BUCKET_MS, |_| Device::default()));
     }
 
     /// The same of what another server has seen.
