@@ -14,6 +14,7 @@ use std::{
     cmp::Reverse,
     collections::BTreeMap,
     io,
+    ops::Range,
     path::PathBuf,
     sync::{
         Arc, PoisonError, RwLock,
@@ -33,7 +34,7 @@ use gpumon_history::{
 };
 use gpumon_probe::{
     model::{Event, EventKind, FiringAlert, GpuDetails, GpuRef, Inventory, Record, Sample, now_ms},
-    usage::{Usage, UsageMeter},
+    usage::{Period, Usage, UsageMeter},
     vendor::{DriverAnswers, GpuAnswers},
 };
 use tokio::{
@@ -266,7 +267,7 @@ impl Hub {
                 }
                 self.usage.write().unwrap_or_else(PoisonError::into_inner).push(&sample);
                 // Last, since whoever reads a lot of it holds this up.
-                self.history.write().unwrap_or_else(PoisonError::into_inner).push(&sample);
+                self.history.write().unwrap_or_else(PoisonError::into_inner).push(&sample, || self.used());
             }
         }
     }
@@ -452,7 +453,7 @@ impl Hub {
             tokio::time::sleep(Duration::from_millis(rest_ms)).await;
             // A recording has a time of its own.
             let now_ms = self.now_ms();
-            self.history.write().unwrap_or_else(PoisonError::into_inner).end_bucket(now_ms);
+            self.history.write().unwrap_or_else(PoisonError::into_inner).end_bucket(now_ms, || self.used());
         }
     }
 
@@ -463,7 +464,11 @@ impl Hub {
 
     /// Writes what is left of the history; waits for the disk, but not for long.
     pub(crate) fn end_history(&self) {
-        let writer = self.history.write().unwrap_or_else(PoisonError::into_inner).end();
+        let used = || {
+            self.usage.write().unwrap_or_else(PoisonError::into_inner).end();
+            self.used()
+        };
+        let writer = self.history.write().unwrap_or_else(PoisonError::into_inner).end(used);
         if let Some(writer) = writer {
             writer.end();
         }
@@ -472,6 +477,19 @@ impl Hub {
     /// Who used how much until now.
     pub(crate) fn usage(&self) -> Usage {
         self.usage.read().unwrap_or_else(PoisonError::into_inner).usage()
+    }
+
+    /// Who used how much in a span. It may wait for the disk.
+    pub(crate) fn usage_in(&self, span: &Range<u64>) -> Usage {
+        match self.joined().map(|socket| ask::usage(&socket, span)) {
+            Some(Ok(theirs)) => theirs,
+            _ => history::usage(&self.history, &self.usage, span),
+        }
+    }
+
+    /// What has become known since this was asked last.
+    fn used(&self) -> Vec<Period> {
+        self.usage.write().unwrap_or_else(PoisonError::into_inner).take_fresh()
     }
 
     fn newest(&self, reach_ms: u64, wanted: &Wanted) -> History {
