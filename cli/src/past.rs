@@ -83,6 +83,10 @@ impl PastArgs {
         let span = span.cloned().unwrap_or(0..now_ms());
         let nothing = Remembered::default();
         let stored = from_disk(folder, |database| Stored::read(database, &nothing, &span))?;
+        if stored.is_none() {
+            let folder = escaped(&folder.display().to_string());
+            return Err(anyhow!("no usage is recorded in {folder}; a server with this --data-dir records it").into());
+        }
         let usage = usage::usage(nothing, stored, &span);
         Ok(serde_json::to_string(&usage).context("cannot write usage as JSON")?)
     }

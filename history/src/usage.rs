@@ -29,12 +29,11 @@ impl Remembered {
     /// What this meter has added up.
     pub fn of(meter: &UsageMeter) -> Self {
         let (since_ms, at_ms) = meter.reach_ms();
-        let first = |only_whole| meter.periods(only_whole).map(|period| period.at_ms).min();
-        Self {
-            reach_ms: first(false).map(|first_ms| (first_ms.max(since_ms), at_ms)),
-            whole_from_ms: first(true),
-            periods: meter.periods(false).collect(),
-        }
+        let periods: Vec<_> = meter.periods().collect();
+        let first_from = |from_ms: u64| periods.iter().map(|period| period.at_ms).filter(|ms| *ms >= from_ms).min();
+        // Of the first seconds, it is not known yet whose they were.
+        let oldest_ms = first_from(0).unwrap_or(0).max(since_ms);
+        Self { reach_ms: (since_ms > 0).then_some((oldest_ms, at_ms)), whole_from_ms: first_from(since_ms), periods }
     }
 }
 

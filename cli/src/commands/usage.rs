@@ -95,11 +95,9 @@ fn check(usage: &Usage, end_ms: u64, cure: &str, zone: &TimeZone) -> Result<(), 
     let Some(oldest_ms) = usage.oldest_ms else {
         return Err(anyhow!("the server is older than this gpumon and knows no spans of time; restart it").into());
     };
-    if usage.since_ms < usage.at_ms {
+    // A server that has just started has nothing to tell yet.
+    if usage.since_ms < usage.at_ms || usage.at_ms == oldest_ms || oldest_ms == 0 {
         return Ok(());
-    }
-    if oldest_ms == 0 {
-        return Err(anyhow!("no usage is recorded yet; {cure}").into());
     }
     let [end, oldest] = [end_ms, oldest_ms].map(|ms| shown(ms, zone));
     if oldest_ms < end_ms {
@@ -147,11 +145,7 @@ fn text(usage: &Usage, span: Option<&Range<u64>>, zone: &TimeZone, terminal: Opt
         text.push('\n');
     }
     if rows.is_empty() {
-        text += if usage.oldest_ms.is_none() {
-            "Nothing yet: usage is added up from the second sample on.\n"
-        } else {
-            "Nothing: no GPU was read in that time.\n"
-        };
+        text += "Nothing yet: usage is added up from the second sample on.\n";
     }
     text
 }
@@ -267,8 +261,8 @@ mod tests {
         assert_eq!(checked(&cut), "");
         let later = Usage { since_ms: end, oldest_ms: Some(at("2026-11-24T08:15:00Z")), ..whole.clone() };
         assert!(checked(&later).contains("usage is recorded since 2026-11-24 08:15:00"), "{}", checked(&later));
-        let none = Usage { since_ms: end, oldest_ms: Some(0), ..whole.clone() };
-        assert!(checked(&none).contains("no usage is recorded yet; keep more"), "{}", checked(&none));
+        let just_begun = Usage { since_ms: begin, at_ms: begin, oldest_ms: Some(begin), ..Usage::default() };
+        assert_eq!(checked(&just_begun), "");
         assert!(checked(&Usage { oldest_ms: None, ..whole }).contains("restart it"));
     }
 }

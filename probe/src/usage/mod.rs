@@ -136,11 +136,9 @@ impl UsageMeter {
         self.accounts.take_fresh()
     }
 
-    /// What is remembered, the oldest first, from the first period on that was watched from its beginning to its end, if
-    /// that is asked for.
-    pub fn periods(&self, only_whole: bool) -> impl Iterator<Item = Period> {
-        let since_ms = if only_whole { self.since_ms.unwrap_or(0) } else { 0 };
-        self.accounts.periods().filter(move |period| period.at_ms >= since_ms)
+    /// What is remembered by quarters of an hour, of which there may be several parts.
+    pub fn periods(&self) -> impl Iterator<Item = Period> {
+        self.accounts.periods()
     }
 
     /// When the first and the last sample were taken; 0 before there is one.
