@@ -11,9 +11,10 @@ use gpumon_history::{
     jobs::{JobList, JobSpan},
     plan::{POINTS, SpanRequest},
     span::HistorySpan,
+    usage::{self, Remembered, Stored},
     wanted::Wanted,
 };
-use gpumon_probe::untrusted::escaped;
+use gpumon_probe::{model::now_ms, untrusted::escaped};
 use percent_encoding::{NON_ALPHANUMERIC, percent_encode};
 use serde::de::DeserializeOwned;
 
@@ -70,6 +71,26 @@ impl PastArgs {
         }
     }
 
+    /// Who used how much, as JSON: in a span, or since the server's start; of a directory, all that it knows.
+    ///
+    /// # Errors
+    /// As [`Self::ask`].
+    pub(crate) fn usage(&self, span: Option<&Range<u64>>) -> Result<String, Failure> {
+        let Some(folder) = &self.data_dir else {
+            let span = span.map(|span| format!("?from_ms={}&to_ms={}", span.start, span.end));
+            return body(&self.server, &format!("/api/v1/usage{}", span.unwrap_or_default()), "usage");
+        };
+        let span = span.cloned().unwrap_or(0..now_ms());
+        let nothing = Remembered::default();
+        let stored = from_disk(folder, |database| Stored::read(database, &nothing, &span))?;
+        if stored.is_none() {
+            let folder = escaped(&folder.display().to_string());
+            return Err(anyhow!("no usage is recorded in {folder}; a server with this --data-dir records it").into());
+        }
+        let usage = usage::usage(nothing, stored, &span);
+        Ok(serde_json::to_string(&usage).context("cannot write usage as JSON")?)
+    }
+
     /// What to do where nothing is known of a time.
     pub(crate) fn cure(&self) -> &'static str {
         if self.data_dir.is_some() {
@@ -101,14 +122,17 @@ fn ask_server(server: &ServerArgs, request: &SpanRequest) -> Result<HistorySpan,
 }
 
 fn from_server<T: DeserializeOwned>(server: &ServerArgs, target: &str, what: &str) -> Result<T, Failure> {
+    let body = body(server, target, what)?;
+    serde_json::from_str(&body).context("the server is of another version; restart it").map_err(Failure::from)
+}
+
+fn body(server: &ServerArgs, target: &str, what: &str) -> Result<String, Failure> {
     let server = server.connect().map_err(anyhow::Error::from)?;
     let at = server.path.display().to_string();
     let answer =
         server.ask("GET", target).with_context(|| format!("the server at {at} does not answer; restart it"))?;
     match answer.status {
-        200 => serde_json::from_str(&answer.body)
-            .with_context(|| format!("the server at {at} is of another version; restart it"))
-            .map_err(Failure::from),
+        200 => Ok(answer.body),
         404 => Err(anyhow!("the server at {at} is older than this gpumon and answers no {what}; restart it").into()),
         _ => Err(anyhow!("the server at {at} refuses: {}", answer.body.trim()).into()),
     }

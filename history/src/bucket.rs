@@ -2,9 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use gpumon_probe::model::{
-    Condition, Inventory, Sample,
-    fields::{Field, GPU_FIELDS, HOST_FIELDS},
+use gpumon_probe::{
+    model::{
+        Condition, Inventory, Sample,
+        fields::{Field, GPU_FIELDS, HOST_FIELDS},
+    },
+    usage::Period,
 };
 
 use crate::{
@@ -31,6 +34,8 @@ pub struct Bucket {
     pub conditions: Vec<ConditionSpan>,
     /// Which jobs were on which devices, from when to when.
     pub jobs: Vec<JobSpan>,
+    /// What has become known since the bucket before of who used how much: each part of it once.
+    pub usage: Vec<Period>,
 }
 
 /// One device's part of a bucket.
@@ -60,6 +65,7 @@ impl Bucket {
         (self.samples, self.host) = joined(HOST_FIELDS, before, later.samples, &later.host);
         self.conditions.extend(later.conditions);
         self.jobs.extend(later.jobs);
+        self.usage.extend(later.usage);
     }
 }
 
@@ -188,6 +194,7 @@ impl Buckets {
             host: host.stats(HOST_FIELDS),
             conditions: self.conditions.take_changed(),
             jobs: self.jobs.take_changed(),
+            usage: Vec::new(),
         })
     }
 

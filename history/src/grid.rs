@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use gpumon_probe::model::fields::{Field, Kind};
 
 use crate::{
+    bucket::Device,
     span::{DeviceSpan, HistorySpan, Series},
     wanted::{Wanted, mig_id, rounded},
 };
@@ -143,13 +144,13 @@ impl Grid {
         }
     }
 
-    /// All that was collected. `known` says index and name of a device.
-    pub fn into_span(self, resolution_ms: u64, known: impl Fn(&str) -> (u32, Option<String>)) -> HistorySpan {
+    /// All that was collected. `known` says what is known of a device.
+    pub fn into_span(self, resolution_ms: u64, known: impl Fn(&str) -> Device) -> HistorySpan {
         let (length, with_range) = (self.times_ms.len(), self.step_ms > 0);
         let device = |(uuid, rows): (String, Rows), fields: &[&'static Field], id: fn(&str) -> String| {
-            let (index, name) = known(&uuid);
+            let Device { index, name, parent, .. } = known(&uuid);
             let metrics = series(fields, rows, length, with_range).map(|(field, series)| (id(field), series)).collect();
-            DeviceSpan { uuid, index, name, metrics }
+            DeviceSpan { uuid, index, name, parent, metrics }
         };
         let Self { from_ms, to_ms, times_ms, wanted, gpus, mig_devices, host, .. } = self;
         let gpus = gpus.into_iter().map(|gpu| device(gpu, &wanted.metrics, str::to_owned));

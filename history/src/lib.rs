@@ -4,7 +4,7 @@
 //! - [`merge`] puts together what two servers know.
 //! - [`plan`] chooses the resolution, [`grid`] puts whatever is known on one time axis.
 //! - [`bucket`] sums up ten seconds of samples, of which all else is made.
-//! - [`jobs`] is which job was on which GPU.
+//! - [`jobs`] is which job was on which GPU, [`usage`] who used how much.
 //! - [`memory`] keeps them for hours, [`database`] for a year; [`writer`] is the thread between.
 
 pub mod bucket;
@@ -16,5 +16,6 @@ pub mod merge;
 mod places;
 pub mod plan;
 pub mod span;
+pub mod usage;
 pub mod wanted;
 pub mod writer;

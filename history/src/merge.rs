@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, iter, mem::discriminant};
 use gpumon_probe::model::fields::Field;
 
 use crate::{
+    bucket::Device,
     database::EVENTS,
     grid::{Grid, Stat, Whose},
     span::{ConditionSpan, DeviceSpan, HistorySpan, Series},
@@ -79,7 +80,11 @@ fn points(ours: &HistorySpan, theirs: &HistorySpan, wanted: &Wanted) -> HistoryS
     let devices = || [theirs, ours].into_iter().flat_map(|span| span.gpus.iter().chain(&span.mig_devices));
     let known = |uuid: &str| {
         let device = devices().find(|device| device.uuid == uuid);
-        device.map_or((0, None), |DeviceSpan { index, name, .. }| (*index, name.clone()))
+        let of = |DeviceSpan { uuid, index, name, parent, .. }: &DeviceSpan| {
+            let (uuid, name, parent) = (uuid.clone(), name.clone(), parent.clone());
+            Device { uuid, index: *index, name, parent }
+        };
+        device.map(of).unwrap_or_default()
     };
     grid.into_span(resolution_ms, known)
 }
@@ -132,7 +137,13 @@ mod tests {
         let times_ms: Vec<_> = points.iter().map(|(at_ms, _)| *at_ms).collect();
         let values: Vec<_> = points.iter().map(|(_, value)| *value).collect();
         let metrics = [(FIELD.to_owned(), series(values.clone(), is_sampled))].into();
-        let gpus = vec![DeviceSpan { uuid: "GPU-0".to_owned(), index: 3, name: Some("H200".to_owned()), metrics }];
+        let gpus = vec![DeviceSpan {
+            uuid: "GPU-0".to_owned(),
+            index: 3,
+            name: Some("H200".to_owned()),
+            metrics,
+            ..DeviceSpan::default()
+        }];
         let host = [("host.cpu.busy_percent".to_owned(), series(values, is_sampled))].into();
         let oldest_ms = times_ms.first().copied().unwrap_or(100_000);
         let storage = Storage { on_disk: !is_sampled, problem: None, reach_ms: resolution_ms * 1000 };

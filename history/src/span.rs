@@ -52,6 +52,10 @@ pub struct DeviceSpan {
     pub index: u32,
     /// Its name, or a MIG device's profile; `null` where the driver has not told it.
     pub name: Option<String>,
+    /// Of a MIG device, the UUID of the GPU that it is a part of; left out where that is not known, and of GPUs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub parent: Option<String>,
     /// By their names in the catalogue, as `power.draw_watts`; those of MIG devices with `mig.` before them. Left out
     /// where there is no value at all.
     pub metrics: BTreeMap<String, Series>,

@@ -16,7 +16,10 @@ use gpumon_history::{
     plan::SpanRequest,
     wanted::Wanted,
 };
-use gpumon_probe::model::{Cell, Event, EventKind, JobKind, Run, RunKind, RunStatus};
+use gpumon_probe::{
+    model::{Cell, Event, EventKind, JobKind, Run, RunKind, RunStatus},
+    usage::Period,
+};
 use rusqlite::Connection;
 
 use support::bucket;
@@ -128,7 +131,8 @@ fn whichever_page_is_damaged_a_new_file_is_begun_by_whoever_meets_it() {
         // Half an hour makes rows of all tiers, so that the writer meets each of them that no reader does.
         (200..400).for_each(|at| writer.add_bucket(bucket(FIRST_MS + at * BUCKET_MS, 1)));
         let (conditions, jobs) = (vec![condition(FIRST_MS)], vec![job(FIRST_MS)]);
-        writer.add_bucket(Bucket { conditions, jobs, ..bucket(FIRST_MS + 400 * BUCKET_MS, 1) });
+        let usage = vec![Period { at_ms: FIRST_MS, ..Period::default() }];
+        writer.add_bucket(Bucket { conditions, jobs, usage, ..bucket(FIRST_MS + 400 * BUCKET_MS, 1) });
         let end_ms = FIRST_MS + 401 * BUCKET_MS;
         wait(&name, || writer.status().written_ms == end_ms && writer.status().problem.is_none());
         let reader = writer.reader().unwrap().expect("it can be read");

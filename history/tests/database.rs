@@ -12,7 +12,7 @@ use std::{
 };
 
 use gpumon_history::{
-    bucket::{BUCKET_MS, Bucket},
+    bucket::{BUCKET_MS, Bucket, Device},
     database::{Database, FILE},
     grid::Stat,
     jobs::JobSpan,
@@ -21,8 +21,9 @@ use gpumon_history::{
     wanted::Wanted,
     writer::{Restored, Settings, Writer},
 };
-use gpumon_probe::model::{
-    Condition, ConditionKind, Event, EventKind, JobKind, Mark, Severity, fields::GPU_FIELDS, now_ms,
+use gpumon_probe::{
+    model::{Condition, ConditionKind, Event, EventKind, JobKind, Mark, Severity, fields::GPU_FIELDS, now_ms},
+    usage::{Period, UnheldUsage},
 };
 use rusqlite::Connection;
 
@@ -54,6 +55,25 @@ fn write(folder: &Path, buckets: impl IntoIterator<Item = Bucket>) {
     }
     writer.end();
     assert_eq!(told.try_iter().collect::<Vec<_>>(), Vec::<String>::new());
+}
+
+#[test]
+fn what_was_used_is_added_up_over_restarts() {
+    let folder = tempfile::tempdir().unwrap();
+    let used = |at_ms, gpu_seconds| Bucket {
+        usage: vec![Period { at_ms: FIRST_MS, owners: vec![], unheld: UnheldUsage { gpu_seconds, joules: 1.0 } }],
+        ..bucket(at_ms, 1)
+    };
+    write(folder.path(), [used(FIRST_MS, 8.0), used(FIRST_MS + BUCKET_MS, 10.0)]);
+    write(folder.path(), [used(FIRST_MS + BUCKET_MS, 5.0), used(FIRST_MS + 2 * BUCKET_MS, 0.0)]);
+    let sum = Database::open_to_read(folder.path()).unwrap().usage(0, u64::MAX >> 1).unwrap();
+    assert_eq!(sum.unheld, UnheldUsage { gpu_seconds: 23.0, joules: 4.0 });
+    // A file of an earlier gpumon, as long as nobody writes to it.
+    Connection::open(folder.path().join(FILE)).unwrap().execute("DROP TABLE usage", []).unwrap();
+    let earlier = Database::open_to_read(folder.path()).unwrap();
+    assert_eq!((earlier.usage_reach_ms().unwrap(), earlier.usage(0, FIRST_MS).unwrap()), (None, Period::default()));
+    write(folder.path(), [used(FIRST_MS + 3 * BUCKET_MS, 1.0)]);
+    assert_eq!(earlier.usage_reach_ms().unwrap(), Some((FIRST_MS, FIRST_MS)));
 }
 
 fn number<T: rusqlite::types::FromSql>(folder: &Path, sql: &str) -> T {
@@ -200,7 +220,7 @@ fn what_was_there_before_a_restart_is_handed_over() {
     let writer = Writer::start(settings, 600_000, restore, |problem| panic!("{problem}")).unwrap();
     let Restored { grid, events } = restored.recv_timeout(Duration::from_secs(30)).unwrap();
     assert!(matches!(&events[..], [Event { what: EventKind::Mark(mark), .. }] if mark.text == "epoch 3"));
-    let minutes = grid.into_span(BUCKET_MS, |_| (0, None));
+    let minutes = grid.into_span(BUCKET_MS, |_| Device::default());
     assert_eq!(minutes.times_ms, [now_ms - BUCKET_MS]);
     writer.end();
 }

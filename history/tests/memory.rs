@@ -6,7 +6,7 @@ mod support;
 use std::time::{Duration, Instant};
 
 use gpumon_history::{
-    bucket::{BUCKET_MS, Bucket},
+    bucket::{BUCKET_MS, Bucket, Device},
     grid::Grid,
     memory::{MemoryTier, REACH_MS},
     wanted::Wanted,
@@ -35,7 +35,7 @@ fn six_hours_of_all_fields_take_less_than_3_mb_and_one_field_is_read_at_once() {
     let begun = Instant::now();
     let mut grid = Grid::new(0, u64::MAX, 4 * BUCKET_MS, wanted);
     tier.add_to(&mut grid, 0);
-    let span = grid.into_span(4 * BUCKET_MS, |_| (0, None));
+    let span = grid.into_span(4 * BUCKET_MS, |_| Device::default());
     let took = begun.elapsed();
     eprintln!("{bytes} bytes, one field of 8 GPUs in {took:?}");
     assert!(bytes < 3_000_000, "{bytes}");

@@ -1,6 +1,6 @@
 //! Answers over HTTP that are written off the event loop, compressed for clients that take that.
 
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 
 use axum::{
     body::Body,
@@ -35,7 +35,9 @@ pub(crate) enum Resource {
     },
     Answers,
     OpenApi,
-    Usage,
+    Usage {
+        span: Option<Range<u64>>,
+    },
     Jobs {
         id: Option<String>,
     },
@@ -89,7 +91,10 @@ pub(crate) async fn respond_encoded(
     let write = move || write(&hub);
     let is_long = matches!(
         key.resource,
-        Resource::Snapshot { history_ms: Some(_), .. } | Resource::History { .. } | Resource::Jobs { .. }
+        Resource::Snapshot { history_ms: Some(_), .. }
+            | Resource::History { .. }
+            | Resource::Usage { span: Some(_) }
+            | Resource::Jobs { .. }
     );
     let encoder = if is_long { &app.encoders.long_responses } else { &app.encoders.responses };
     let Ok(bytes) = encoder.answer(who, key, write).await else {

@@ -1,6 +1,15 @@
-//! `GET /api/v1/usage`: who used how much since the server's start.
+//! `GET /api/v1/usage`: who used how much since the server's start, or in a span of time.
 
-use axum::{Extension, extract::State, http::HeaderMap, response::Response};
+use std::ops::Range;
+
+use axum::{
+    Extension,
+    extract::{Query, State, rejection::QueryRejection},
+    http::{HeaderMap, StatusCode},
+    response::Response,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
 
 use crate::{
     app::AppState,
@@ -9,14 +18,63 @@ use crate::{
     view::View,
 };
 
-/// From memory: it never waits for the driver.
+/// Which span; by default, the time since the server's start.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct UsageQuery {
+    /// The beginning of a span of time, in milliseconds since 1970; with `to_ms` alone, as far back as usage is known. It
+    /// is answered from the quarter of an hour on in which it lies.
+    from_ms: Option<u64>,
+    /// Its end, in milliseconds since 1970; with `from_ms` alone, now. It is answered to the end of the quarter of an hour
+    /// in which it lies.
+    to_ms: Option<u64>,
+}
+
+/// From memory, and of a span from disk: it never waits for the driver.
 pub(crate) async fn usage(
     State(app): State<AppState>,
     Extension(client): Extension<Client>,
+    query: Result<Query<UsageQuery>, QueryRejection>,
     headers: HeaderMap,
-) -> Response {
+) -> Result<Response, (StatusCode, String)> {
+    let bad = |why: String| (StatusCode::BAD_REQUEST, why + "\n");
+    let hint = "; ask for from_ms and to_ms, or nothing";
+    let Query(query) = query.map_err(|error| bad(error.body_text() + hint))?;
+    let span = query.understood(app.hub.now_ms()).map_err(bad)?;
     let view = View::of(&client, app.show_processes).await;
     let of_view = view.clone();
-    let write = move |hub: &crate::hub::Hub| to_json(&of_view.usage(hub.usage()));
-    respond(&app, &headers, client.who(), view, Resource::Usage, JSON, write).await
+    let subject = Resource::Usage { span: span.clone() };
+    let write = move |hub: &crate::hub::Hub| {
+        to_json(&of_view.usage(span.map_or_else(|| hub.usage(), |span| hub.usage_in(&span))))
+    };
+    Ok(respond(&app, &headers, client.who(), view, subject, JSON, write).await)
+}
+
+impl UsageQuery {
+    fn understood(self, now_ms: u64) -> Result<Option<Range<u64>>, String> {
+        if self.from_ms.is_none() && self.to_ms.is_none() {
+            return Ok(None);
+        }
+        let (from_ms, to_ms) = (self.from_ms.unwrap_or(0), self.to_ms.unwrap_or(now_ms).min(now_ms));
+        if from_ms >= to_ms {
+            let times = "both are milliseconds since 1970-01-01 UTC";
+            return Err(format!("from_ms={from_ms} is not before to_ms={to_ms}; {times}, and now is {now_ms}"));
+        }
+        Ok(Some(from_ms..to_ms))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_span_has_two_ends_of_which_each_can_be_left_out() {
+        let of = |from_ms, to_ms| UsageQuery { from_ms, to_ms }.understood(1000);
+        assert_eq!(of(None, None), Ok(None));
+        assert_eq!(of(Some(5), None), Ok(Some(5..1000)));
+        assert_eq!(of(None, Some(7)), Ok(Some(0..7)));
+        assert_eq!(of(Some(5), Some(u64::MAX)), Ok(Some(5..1000)), "nothing is known of the future");
+        assert!(of(Some(7), Some(7)).unwrap_err().contains("from_ms=7 is not before to_ms=7"));
+    }
 }

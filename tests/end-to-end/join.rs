@@ -157,11 +157,19 @@ async fn a_user_s_server_shows_the_system_s_readings_and_its_own_user_s_processe
     }
     let history = ana.get("/api/v1/history?metrics=power.draw_watts,host.cpu.busy_percent");
     assert!(points(&history)[0] < before_ms, "{}", history.body);
+    let usage = ana.get("/api/v1/usage?from_ms=1").json();
+    assert!(usage["oldest_ms"].as_u64().is_some_and(|oldest_ms| (1..before_ms).contains(&oldest_ms)), "{usage}");
     if geteuid().is_root() {
         let other = processes(&sample).into_iter().find(|process| process["pid"] != machine.ana_pid).unwrap();
         assert_eq!((&other["command"]["absent"], &other["user"]), (&json!("hidden"), &json!(OTHER.to_string())));
-        let answers =
-            ["/api/v1/snapshot?history_s=600", "/api/v1/history", "/api/v1/usage", "/api/v1/answers", "/metrics"];
+        let answers = [
+            "/api/v1/snapshot?history_s=600",
+            "/api/v1/history",
+            "/api/v1/usage",
+            "/api/v1/usage?from_ms=1",
+            "/api/v1/answers",
+            "/metrics",
+        ];
         for path in answers {
             let answer = ana.get(path);
             assert!(answer.status == 200 && !answer.body.contains(SECRET), "{path}: {}", answer.body);

@@ -18,6 +18,7 @@ mod docs;
 mod doctor;
 mod doors;
 mod events;
+mod export;
 mod faults;
 mod garbage;
 mod hangs;

@@ -1,24 +1,26 @@
-//! `gpumon usage`: who used how much energy and GPU time since the server's start.
+//! `gpumon usage`: who used how much energy and GPU time, since the server's start or in a span of time.
 
-use std::io::Write;
+use std::{io::Write, ops::Range};
 
 use anyhow::{Context, anyhow};
 use gpumon_probe::{
-    model::{Job, JobKind},
+    model::{Job, JobKind, now_ms},
     units::duration,
     untrusted::escaped,
-    usage::{Joules, OwnerUsage, Usage},
+    usage::{Joules, OwnerUsage, PERIOD_MS, Usage},
 };
+use jiff::tz::TimeZone;
 use unicode_width::UnicodeWidthStr;
 
 use crate::{
     exit::Failure,
-    local::ServerArgs,
+    moment::{Beside, Moment, MomentSpan, shown},
+    past::PastArgs,
     run::columns::{Align, Column, Columns, NONE, number, terminal_columns},
     table::units::energy,
 };
 
-/// Print energy and GPU time by owner since the server's start
+/// Print energy and GPU time by owner, since the server's start or in a span of time
 ///
 /// An owner is a user and, where there is one, the notebook, Slurm job, pod, container or service that the processes
 /// belong to. Idle power counts: while one owner alone holds a GPU, all that it draws is theirs, and exact. Where several
@@ -27,12 +29,22 @@ use crate::{
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = NOTES)]
 pub(crate) struct UsageArgs {
+    /// First moment: a date, a time of day or both, or a time before now, as -7d; by default, the server's start, or with
+    /// --until as far back as usage is recorded
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    since: Option<Moment>,
+
+    /// First moment that is left out, in the same forms; by default, now. Both are rounded to the quarters of an hour
+    /// around them
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    until: Option<Moment>,
+
     /// Print JSON
     #[arg(long)]
     json: bool,
 
     #[command(flatten)]
-    server: ServerArgs,
+    past: PastArgs,
 }
 
 const NOTES: &str = "\
@@ -40,13 +52,16 @@ Examples:
   gpumon usage
       Print a table, sorted by energy. GPU hours count every GPU that an owner holds, active hours the time in which
       their kernels ran.
+  gpumon usage --since -7d
+  gpumon usage --since 2026-11-16 --until 2026-11-23
+      Print who used how much in the last seven days, and in one week.
   gpumon usage --json | jq '.owners[] | [.user, .job.id, .joules.estimate]'
       Print the energy of each owner in joules.
 
 Environment:
   GPUMON_CONTROL  default of --control
 
-Exit codes: 0 success, 1 no server or refused by it, 2 invalid argument";
+Exit codes: 0 success, 1 no server, refused by it, or nothing known of that time, 2 invalid argument";
 
 /// Bounds that differ by less are those of an exact number.
 const EXACT: f64 = 1e-3;
@@ -54,32 +69,57 @@ const EXACT: f64 = 1e-3;
 const SECONDS_PER_HOUR: f64 = 3_600.0;
 
 pub(crate) fn run(args: &UsageArgs) -> Result<(), Failure> {
-    let server = args.server.connect().map_err(anyhow::Error::from)?;
-    let at = server.path.display().to_string();
-    let answer = server
-        .ask("GET", "/api/v1/usage")
-        .with_context(|| format!("the server at {at} does not answer; restart it"))?;
-    match answer.status {
-        200 => {}
-        404 => {
-            return Err(anyhow!("the server at {at} is older than this gpumon and adds up no usage; restart it").into());
-        }
-        _ => return Err(anyhow!("the server at {at} refuses: {}", answer.body.trim()).into()),
+    let has_span = args.since.is_some() || args.until.is_some();
+    let beside = Beside::now(now_ms());
+    let span = MomentSpan::new(args.since, args.until).resolve(&beside);
+    let span = if has_span { Some(span.map_err(|why| Failure::usage(anyhow!(why)))?) } else { None };
+    let answer = args.past.usage(span.as_ref())?;
+    let usage: Usage = serde_json::from_str(&answer).context("the server is of another version; restart it")?;
+    if span.is_some() || usage.oldest_ms.is_some() {
+        let end_ms = span.as_ref().map_or(beside.end_ms, |span| span.end);
+        check(&usage, end_ms, args.past.cure(), &beside.zone)?;
     }
     let mut out = anstream::stdout();
     if args.json {
         // As it came: what a newer server adds is not lost.
-        writeln!(out, "{}", answer.body.trim())?;
+        writeln!(out, "{}", answer.trim())?;
     } else {
-        let usage: Usage = serde_json::from_str(&answer.body)
-            .with_context(|| format!("the server at {at} is of another version; restart it"))?;
-        out.write_all(text(&usage, terminal_columns()).as_bytes())?;
+        out.write_all(text(&usage, span.as_ref(), &beside.zone, terminal_columns()).as_bytes())?;
     }
     out.flush()?;
     Ok(())
 }
 
-fn text(usage: &Usage, terminal: Option<usize>) -> String {
+/// Whether anything is known of the span, which ends then.
+fn check(usage: &Usage, end_ms: u64, cure: &str, zone: &TimeZone) -> Result<(), Failure> {
+    let Some(oldest_ms) = usage.oldest_ms else {
+        return Err(anyhow!("the server is older than this gpumon and knows no spans of time; restart it").into());
+    };
+    // A server that has just started has nothing to tell yet.
+    if usage.since_ms < usage.at_ms || usage.at_ms == oldest_ms || oldest_ms == 0 {
+        return Ok(());
+    }
+    let [end, oldest] = [end_ms, oldest_ms].map(|ms| shown(ms, zone));
+    if oldest_ms < end_ms {
+        return Err(anyhow!("nothing is known of that time: no server ran since then; give an earlier time").into());
+    }
+    Err(anyhow!("nothing is known before {end}: usage is recorded since {oldest}; give a later time, or {cure}").into())
+}
+
+/// Of which time it is.
+fn heading(usage: &Usage, span: Option<&Range<u64>>, zone: &TimeZone) -> String {
+    let Usage { since_ms, at_ms, .. } = *usage;
+    let time = duration(at_ms.saturating_sub(since_ms));
+    if usage.oldest_ms.is_none() {
+        return format!("Since the server's first sample, {time} ago:");
+    }
+    let [since, until] = [since_ms, at_ms].map(|ms| shown(ms, zone));
+    let is_cut = span.is_some_and(|span| span.start > 0 && since_ms >= span.start + PERIOD_MS);
+    let is_cut = if is_cut { "; nothing is known before" } else { "" };
+    format!("{since} to {until}, {time}{is_cut}:")
+}
+
+fn text(usage: &Usage, span: Option<&Range<u64>>, zone: &TimeZone, terminal: Option<usize>) -> String {
     let mut rows: Vec<[String; 6]> = usage.owners.iter().map(row).collect();
     if usage.unheld.gpu_seconds > 0.0 {
         let joules = usage.unheld.joules;
@@ -99,8 +139,7 @@ fn text(usage: &Usage, terminal: Option<usize>) -> String {
         column(5, "Range", Align::Left, 1),
     ];
     let columns = Columns::new(&all, terminal);
-    let watched = duration(usage.at_ms.saturating_sub(usage.since_ms));
-    let mut text = format!("Since the server's first sample, {watched} ago:\n{}\n", columns.headings());
+    let mut text = format!("{}\n{}\n", heading(usage, span, zone), columns.headings());
     for row in &rows {
         text += &columns.line(row);
         text.push('\n');
@@ -176,12 +215,13 @@ mod tests {
                 owner(Some("root"), Some((JobKind::Container, &"ab".repeat(32))), Some([0.0; 3])),
             ],
             unheld: UnheldUsage { gpu_seconds: 36.0, joules: 3_600.0 },
+            oldest_ms: None,
         }
     }
 
     #[test]
     fn each_owner_has_a_line_with_its_energy_and_how_well_that_is_known() {
-        let text = text(&usage(), None);
+        let text = text(&usage(), None, &TimeZone::UTC, None);
         assert_eq!(text.lines().count(), 8, "{text}");
         let words = |line: usize| text.lines().nth(line).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
         assert_eq!(words(0), "Since the server's first sample, 3.5 h ago:");
@@ -196,8 +236,33 @@ mod tests {
 
     #[test]
     fn a_narrow_terminal_loses_columns_and_a_server_that_has_just_begun_says_so() {
-        let narrow = text(&usage(), Some(60));
+        let narrow = text(&usage(), None, &TimeZone::UTC, Some(60));
         assert!(!narrow.contains("Active hours") && narrow.contains("Energy"), "{narrow}");
-        assert!(text(&Usage::default(), None).ends_with("Nothing yet: usage is added up from the second sample on.\n"));
+        assert!(
+            text(&Usage::default(), None, &TimeZone::UTC, None)
+                .ends_with("Nothing yet: usage is added up from the second sample on.\n")
+        );
+    }
+
+    #[test]
+    fn a_span_is_told_as_far_as_it_is_known_and_with_the_cure_where_it_is_not() {
+        let at = |text: &str| text.parse::<jiff::Timestamp>().unwrap().as_millisecond().cast_unsigned();
+        let (begin, end) = (at("2026-11-16T00:00:00Z"), at("2026-11-23T00:00:00Z"));
+        let first = |usage: &Usage| heading(usage, Some(&(begin..end)), &TimeZone::UTC);
+        let whole = Usage { since_ms: begin, at_ms: end, oldest_ms: Some(5), ..usage() };
+        assert_eq!(first(&whole), "2026-11-16 00:00:00 to 2026-11-23 00:00:00, 7 days:");
+        let since_ms = at("2026-11-20T00:00:00Z");
+        let cut = Usage { since_ms, oldest_ms: Some(since_ms), ..whole.clone() };
+        assert_eq!(first(&cut), "2026-11-20 00:00:00 to 2026-11-23 00:00:00, 3 days; nothing is known before:");
+        let checked = |usage: &Usage| {
+            let checked = check(usage, end, "keep more", &TimeZone::UTC);
+            checked.err().map(|failure| format!("{failure:?}")).unwrap_or_default()
+        };
+        assert_eq!(checked(&cut), "");
+        let later = Usage { since_ms: end, oldest_ms: Some(at("2026-11-24T08:15:00Z")), ..whole.clone() };
+        assert!(checked(&later).contains("usage is recorded since 2026-11-24 08:15:00"), "{}", checked(&later));
+        let just_begun = Usage { since_ms: begin, at_ms: begin, oldest_ms: Some(begin), ..Usage::default() };
+        assert_eq!(checked(&just_begun), "");
+        assert!(checked(&Usage { oldest_ms: None, ..whole }).contains("restart it"));
     }
 }

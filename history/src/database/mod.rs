@@ -2,6 +2,7 @@
 //!
 //! - [`schema`] is the tables, made from the catalogue of fields, and their migrations.
 //! - [`write`] adds what has come, [`roll_up`] makes the coarser tiers, [`retention`] forgets.
+//! - [`usage`] is who used how much when.
 //! - [`read`] puts a span into a grid, [`salvage`] takes over what a damaged file still has.
 
 // SQLite's whole numbers are signed; times are far below the largest.
@@ -12,6 +13,7 @@ mod retention;
 mod roll_up;
 mod salvage;
 mod schema;
+mod usage;
 mod write;
 
 use std::{

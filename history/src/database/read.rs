@@ -137,10 +137,7 @@ impl Database {
         let mut grid = Grid::new(plan.from_ms, plan.to_ms, plan.step_ms, request.wanted.clone());
         self.add_to(&mut grid, stored.get(plan.tier).map_or(0, |(tier, _)| *tier))?;
         let devices: Vec<_> = self.devices()?.into_values().collect();
-        let known = |uuid: &str| {
-            let device = devices.iter().find(|device| device.uuid == uuid);
-            device.map_or((0, None), |device| (device.index, device.name.clone()))
-        };
+        let known = |uuid: &str| devices.iter().find(|device| device.uuid == uuid).cloned().unwrap_or_default();
         let storage = Storage { on_disk: true, problem: None, reach_ms: REACH_MS };
         let (oldest_ms, from_ms) = (plan.oldest_ms, plan.from_ms);
         let (events, conditions) = (self.events(from_ms, plan.to_ms, EVENTS)?, self.conditions(from_ms, plan.to_ms)?);

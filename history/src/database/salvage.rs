@@ -1,7 +1,8 @@
 //! What can still be read of a damaged file goes into the one that was begun in its place.
 //!
 //! Rows are read by their numbers, which needs no index. Behind a page that cannot be read it goes on with the next one
-//! that can: the distance doubles until there is one, and what lies between is read from its other end.
+//! that can: the distance doubles until there is one, and is halved again to the nearest; what lies between is read from
+//! its other end.
 
 use std::{
     collections::HashMap,
@@ -124,16 +125,30 @@ impl Salvage {
     fn next_readable(&self, table: &str, row: i64) -> Option<i64> {
         let sql = format!("SELECT rowid FROM {table} WHERE rowid >= ?1 ORDER BY rowid LIMIT 1");
         let mut probe = self.source.prepare(&sql).ok()?;
+        // The first row from a number on; an error where its page cannot be read.
+        let mut first_from = |from: i64| match probe.query_row([from], |row| row.get(0)) {
+            Ok(next) => Ok(Some(next)),
+            Err(rusqlite::Error::QueryReturnedNoRows) => Ok(None),
+            Err(error) => Err(error),
+        };
         // Numbers are times or counted; none is negative.
-        let (row, mut distance) = (row.max(0), 1_i64);
-        while let Some(from) = row.checked_add(distance) {
-            match probe.query_row([from], |row| row.get(0)) {
-                Ok(next) => return Some(next),
-                Err(rusqlite::Error::QueryReturnedNoRows) => return None,
-                Err(_) => distance = distance.checked_mul(2)?,
+        let (mut bad, mut distance) = (row.max(0), 1_i64);
+        let (mut good, mut next) = loop {
+            let from = bad.checked_add(distance)?;
+            match first_from(from) {
+                Ok(next) => break (from, next),
+                Err(_) => (bad, distance) = (from, distance.checked_mul(2)?),
+            }
+        };
+        // That was far too far where numbers are times, and the first page is damaged.
+        while good - bad > 1 {
+            let middle = i64::midpoint(bad, good);
+            match first_from(middle) {
+                Ok(nearer) => (good, next) = (middle, nearer),
+                Err(_) => bad = middle,
             }
         }
-        None
+        next
     }
 
     /// Rows between two numbers, as far as they can be read, and whether they can.

@@ -127,6 +127,17 @@ pub(super) const TABLES: &[Table] = &[
         indexes: &[("job_end", "job (to_ms)")],
         kept: Some(("to_ms", YEAR_MS)),
     },
+    Table {
+        name: "usage",
+        meaning: "Who used how much energy and GPU time in the quarter of an hour that begins at `at_ms`, an \
+                  [OwnerUsage](api.md#ownerusage). `kind` is that of a job, with its `id` and `name`; `user` where it is \
+                  nothing more than the user; `unheld` of what no process held. `user` is empty where it is not known.",
+        columns: "at_ms INTEGER NOT NULL, kind TEXT NOT NULL, id TEXT NOT NULL, user TEXT NOT NULL, name TEXT, \
+                  gpu_seconds REAL NOT NULL, exclusive_seconds REAL NOT NULL, active_seconds REAL NOT NULL, \
+                  joules_least REAL, joules_most REAL, joules_estimate REAL, UNIQUE (at_ms, kind, id, user)",
+        indexes: &[],
+        kept: Some(("at_ms", YEAR_MS)),
+    },
 ];
 
 /// Starts and ends of processes, which are many: they are kept for less long, and give way to other events.

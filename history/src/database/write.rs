@@ -119,6 +119,7 @@ impl Database {
         self.put(Subject::Host, 0, bucket.at_ms, 0, samples, &host)?;
         bucket.conditions.iter().try_for_each(|condition| self.add_condition(condition))?;
         bucket.jobs.iter().try_for_each(|job| self.add_job(job))?;
+        bucket.usage.iter().try_for_each(|period| self.add_usage(period))?;
         devices.newest_ms = devices.newest_ms.max(Some(bucket.at_ms));
         Ok(is_joined)
     }

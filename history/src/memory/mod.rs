@@ -9,7 +9,10 @@ use std::{
 
 use flate2::{Compression, read::DeflateDecoder, write::DeflateEncoder};
 
-use gpumon_probe::model::fields::{GPU_FIELDS, HOST_FIELDS};
+use gpumon_probe::{
+    model::fields::{GPU_FIELDS, HOST_FIELDS},
+    usage::Period,
+};
 
 use crate::{
     bucket::{Bucket, Device, DeviceBucket},
@@ -43,6 +46,8 @@ struct Block {
     conditions: Vec<(usize, ConditionSpan)>,
     /// Which jobs were there, each as it was last.
     jobs: Vec<(usize, JobSpan)>,
+    /// Who used how much, all of it at the last place.
+    usage: Vec<Period>,
     bytes: Box<[u8]>,
 }
 
@@ -153,7 +158,8 @@ impl Block {
             .flat_map(|(place, bucket)| bucket.jobs.iter().map(move |job| (job.key(), (place, job))))
             .collect();
         let jobs = jobs.into_values().map(|(place, job)| (place, job.clone())).collect();
-        Self { times, devices, conditions, jobs, bytes: packed.into_boxed_slice() }
+        let usage = Period::joined(buckets.iter().flat_map(|bucket| bucket.usage.iter().cloned()));
+        Self { times, devices, conditions, jobs, usage, bytes: packed.into_boxed_slice() }
     }
 
     fn unpack(self) -> Vec<Bucket> {
@@ -182,6 +188,7 @@ impl Block {
             host: row(&of_host, place),
             conditions: at(&self.conditions, place),
             jobs: at(&self.jobs, place),
+            usage: if place + 1 == length { self.usage.clone() } else { Vec::new() },
         };
         self.times.iter().enumerate().map(bucket).collect()
     }
@@ -254,7 +261,10 @@ fn read_columns(bytes: &mut &[u8], length: usize, fields: &[usize]) -> Option<Co
 
 #[cfg(test)]
 mod tests {
-    use gpumon_probe::model::{Condition, ConditionKind, JobKind, Severity};
+    use gpumon_probe::{
+        model::{Condition, ConditionKind, JobKind, Severity},
+        usage::UnheldUsage,
+    };
 
     use super::*;
     use crate::wanted::Wanted;
@@ -287,6 +297,7 @@ mod tests {
             host: vec![Some(Stat::of(3.0)); HOST_FIELDS.len()],
             conditions: if at_ms == 70_000 { vec![condition()] } else { Vec::new() },
             jobs: if at_ms == 80_000 { vec![job(at_ms)] } else { Vec::new() },
+            usage: Vec::new(),
         }
     }
 
@@ -304,7 +315,7 @@ mod tests {
     fn span(tier: &MemoryTier, from_ms: u64) -> crate::span::HistorySpan {
         let mut grid = Grid::new(0, u64::MAX, 10_000, Wanted::all());
         tier.add_to(&mut grid, from_ms);
-        grid.into_span(10_000, |_| (0, None))
+        grid.into_span(10_000, |_| Device::default())
     }
 
     #[test]
@@ -318,7 +329,7 @@ mod tests {
             one.add_to(&mut grid, 0);
         }
         assert_eq!((tier.blocks.len(), tier.newest.len(), tier.reach_ms()), (3, 10, Some((10_000, 1_000_000))));
-        assert_eq!(span(&tier, 0), grid.into_span(10_000, |_| (0, None)));
+        assert_eq!(span(&tier, 0), grid.into_span(10_000, |_| Device::default()));
         assert_eq!(span(&tier, 455_000).times_ms[0], 460_000);
         let mut at = 0;
         while let part @ [_, ..] = &*tier.take_oldest() {
@@ -337,6 +348,17 @@ mod tests {
         assert_eq!(tier.blocks.len(), 1);
         let jobs: Vec<_> = tier.take_oldest().into_iter().flat_map(|bucket| bucket.jobs).collect();
         assert_eq!(jobs, [job(390_000)]);
+    }
+
+    #[test]
+    fn what_was_used_is_packed_as_one_sum() {
+        let used = |gpu_seconds| Period { unheld: UnheldUsage { gpu_seconds, joules: 0.0 }, ..Period::default() };
+        let mut tier = MemoryTier::default();
+        (1..=40).for_each(|at| tier.push(Bucket { usage: vec![used(at as f64)], ..bucket(at * 10_000) }));
+        let block = tier.take_oldest();
+        assert!(block[..29].iter().all(|bucket| bucket.usage.is_empty()));
+        assert_eq!(block[29].usage, [used(465.0)]);
+        assert_eq!(tier.take_oldest()[0].usage, [used(31.0)]);
     }
 
     #[test]

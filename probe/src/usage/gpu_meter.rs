@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::{
-    Accounts, OwnerKey,
+    accounts::{Accounts, OwnerKey},
     share_out::{Holder, Step, share_out},
 };
 use crate::model::{Absence, GpuSample, Health, Job, Owner, Process, Reading};
@@ -145,9 +145,9 @@ impl GpuMeter {
     }
 
     /// Gives away all steps, with so many times the energy that their power tells.
-    fn settle(&mut self, factor: f64, accounts: &mut Accounts) {
+    pub(super) fn settle(&mut self, factor: f64, accounts: &mut Accounts) {
         for step in self.steps.drain(..) {
-            share_out(&step, factor, self.idle_watts, &self.owners, accounts);
+            accounts.add(step.at_ms, &share_out(&step, factor, self.idle_watts, &self.owners));
         }
         let last = self.last.as_ref();
         self.owners.retain(|pid, _| last.is_some_and(|last| last.holders.contains_key(pid)));
@@ -199,6 +199,7 @@ impl Step {
         });
         let watts = last.watts.zip(now.watts).map(|(one, other)| f64::midpoint(one, other));
         Self {
+            at_ms: last.at_ms,
             seconds,
             joules: watts.map(|watts| watts * seconds),
             gpu_share: now.gpu_percent.map(|percent| percent / 100.0),

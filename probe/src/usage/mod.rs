@@ -7,6 +7,7 @@
 //! exact. Where several do, nobody can tell whose a joule was: an owner has used between what the board drew beyond its idle
 //! power while nobody else's kernels ran, and all that it drew while they held it. [`Joules::estimate`] lies between.
 
+mod accounts;
 mod gpu_meter;
 mod share_out;
 #[cfg(test)]
@@ -17,20 +18,40 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use self::gpu_meter::GpuMeter;
-use crate::model::{GpuSample, Job, JobKind, Sample};
+use self::{
+    accounts::{Accounts, Ledger},
+    gpu_meter::GpuMeter,
+};
+use crate::model::{GpuSample, Job, Sample};
 
-/// More jobs than a machine sees in months; beyond that, those who used least are told by their user alone.
-const MOST_OWNERS: usize = 4096;
+/// Time is divided into parts of this length to tell later who used how much when: into a quarter of an hour, of which the
+/// days of all time zones can be put together.
+pub const PERIOD_MS: u64 = 15 * 60 * 1000;
 
 /// What was used since a moment, by whom.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Usage {
-    /// When the first sample was taken; 0 before there is one.
+    /// When the first sample was taken; 0 before there is one. Of a span of time, where what is answered begins: a quarter
+    /// of an hour, or where what is known does.
     pub since_ms: u64,
-    /// When the last one was. What happened in the seconds before it may be missing.
+    /// When the last one was. What happened in the seconds before it may be missing. Of a span of time, where what is
+    /// answered ends.
     pub at_ms: u64,
     /// By owner, who used the most energy first.
+    pub owners: Vec<OwnerUsage>,
+    /// What no listed process can have used.
+    pub unheld: UnheldUsage,
+    /// Where a span of time was asked for, how far back usage is known, 0 where nothing is; else left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub oldest_ms: Option<u64>,
+}
+
+/// What was used in a quarter of an hour, or in a part of it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Period {
+    /// When it begins: a multiple of [`PERIOD_MS`].
+    pub at_ms: u64,
+    /// By owner.
     pub owners: Vec<OwnerUsage>,
     /// What no listed process can have used.
     pub unheld: UnheldUsage,
@@ -74,13 +95,6 @@ pub struct UnheldUsage {
     pub joules: f64,
 }
 
-/// Who an owner is.
-#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
-struct OwnerKey {
-    user: Option<String>,
-    job: Option<(JobKind, String)>,
-}
-
 /// Adds up what is used.
 #[derive(Debug, Default)]
 pub struct UsageMeter {
@@ -88,23 +102,6 @@ pub struct UsageMeter {
     at_ms: u64,
     gpus: BTreeMap<u32, GpuMeter>,
     accounts: Accounts,
-}
-
-/// What was used so far.
-#[derive(Debug, Default)]
-struct Accounts {
-    owners: BTreeMap<OwnerKey, Account>,
-    unheld: UnheldUsage,
-}
-
-#[derive(Debug, Clone, Default)]
-struct Account {
-    /// The notebook or pod with its name, as it was told last.
-    job: Option<Job>,
-    gpu_seconds: f64,
-    exclusive_seconds: f64,
-    active_seconds: f64,
-    joules: Option<Joules>,
 }
 
 impl UsageMeter {
@@ -120,67 +117,52 @@ impl UsageMeter {
             let meter = self.gpus.entry(gpu.index).or_default();
             meter.push(gpu, interval_ms, &mut self.accounts);
         }
-        self.accounts.limit();
     }
 
     /// What was used so far.
     pub fn usage(&self) -> Usage {
-        let mut owners: Vec<OwnerUsage> =
-            self.accounts.owners.iter().map(|(key, account)| owner_usage(key, account)).collect();
-        let joules = |usage: &OwnerUsage| usage.joules.map_or(0.0, |joules| joules.estimate);
-        owners.sort_by(|one, other| {
-            let by_energy = joules(other).total_cmp(&joules(one));
-            by_energy.then(other.gpu_seconds.total_cmp(&one.gpu_seconds))
-        });
-        Usage { since_ms: self.since_ms.unwrap_or(0), at_ms: self.at_ms, owners, unheld: self.accounts.unheld }
+        let Ledger { unheld, .. } = self.accounts.total;
+        let (since_ms, at_ms) = (self.since_ms.unwrap_or(0), self.at_ms);
+        Usage { since_ms, at_ms, owners: self.accounts.total.owners(), unheld, oldest_ms: None }
+    }
+
+    /// Gives away what waits for the next reading of the energy counter, by power alone. There is no next sample.
+    pub fn end(&mut self) {
+        self.gpus.values_mut().for_each(|meter| meter.settle(1.0, &mut self.accounts));
+    }
+
+    /// What was used since this was asked last, for whoever keeps it: each part of it once.
+    pub fn take_fresh(&mut self) -> Vec<Period> {
+        self.accounts.take_fresh()
+    }
+
+    /// What is remembered by quarters of an hour, of which there may be several parts.
+    pub fn periods(&self) -> impl Iterator<Item = Period> {
+        self.accounts.periods()
+    }
+
+    /// When the first and the last sample were taken; 0 before there is one.
+    pub fn reach_ms(&self) -> (u64, u64) {
+        (self.since_ms.unwrap_or(0), self.at_ms)
     }
 }
 
-fn owner_usage(key: &OwnerKey, account: &Account) -> OwnerUsage {
-    OwnerUsage {
-        user: key.user.clone(),
-        job: account.job.clone().or_else(|| {
-            let (kind, id) = key.job.clone()?;
-            Some(Job { kind, id, path: None, name: None })
-        }),
-        gpu_seconds: account.gpu_seconds,
-        exclusive_seconds: account.exclusive_seconds,
-        active_seconds: account.active_seconds,
-        joules: account.joules,
+impl Usage {
+    /// What periods have together; its times are those of none.
+    pub fn sum(periods: impl IntoIterator<Item = Period>) -> Self {
+        let mut all = Ledger::default();
+        periods.into_iter().for_each(|period| all.add_period(period));
+        Self { owners: all.owners(), unheld: all.unheld, ..Self::default() }
     }
 }
 
-impl Accounts {
-    fn of(&mut self, key: &OwnerKey) -> &mut Account {
-        self.owners.entry(key.clone()).or_default()
-    }
-
-    /// Tells those who used least by their user alone, where there are too many.
-    fn limit(&mut self) {
-        while self.owners.len() > MOST_OWNERS {
-            let with_job = self.owners.iter().filter(|(key, _)| key.job.is_some());
-            let least = with_job.min_by(|(_, one), (_, other)| one.gpu_seconds.total_cmp(&other.gpu_seconds));
-            let Some(least) = least.map(|(key, _)| key.clone()) else { return };
-            let Some(account) = self.owners.remove(&least) else { return };
-            self.of(&OwnerKey { job: None, ..least }).add(&account);
+impl Period {
+    /// One for each part of the time, where there may be several.
+    pub fn joined(periods: impl IntoIterator<Item = Self>) -> Vec<Self> {
+        let mut ledgers: BTreeMap<u64, Ledger> = BTreeMap::new();
+        for period in periods {
+            ledgers.entry(period.at_ms).or_default().add_period(period);
         }
-    }
-}
-
-impl Account {
-    fn add(&mut self, other: &Self) {
-        self.gpu_seconds += other.gpu_seconds;
-        self.exclusive_seconds += other.exclusive_seconds;
-        self.active_seconds += other.active_seconds;
-        if let Some(joules) = other.joules {
-            self.add_joules(joules);
-        }
-    }
-
-    fn add_joules(&mut self, more: Joules) {
-        let joules = self.joules.get_or_insert_default();
-        joules.least += more.least;
-        joules.most += more.most;
-        joules.estimate += more.estimate;
+        ledgers.into_iter().map(|(at_ms, ledger)| ledger.period(at_ms)).collect()
     }
 }

@@ -2,11 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use super::{Accounts, Joules, OwnerKey, gpu_meter::Owned};
+use super::{
+    Joules,
+    accounts::{Ledger, OwnerKey},
+    gpu_meter::Owned,
+};
 
 /// The time between two samples of a GPU.
 #[derive(Debug)]
 pub(super) struct Step {
+    /// When it begins.
+    pub(super) at_ms: u64,
     pub(super) seconds: f64,
     /// The integral of the power; `None` where that is not known.
     pub(super) joules: Option<f64>,
@@ -50,20 +56,15 @@ impl Part {
     }
 }
 
-/// Gives a step to its owners, with `factor` times the energy that its power tells.
-pub(super) fn share_out(
-    step: &Step,
-    factor: f64,
-    idle_watts: Option<f64>,
-    owners: &BTreeMap<u32, Owned>,
-    accounts: &mut Accounts,
-) {
+/// What each owner used in a step, with `factor` times the energy that its power tells.
+pub(super) fn share_out(step: &Step, factor: f64, idle_watts: Option<f64>, owners: &BTreeMap<u32, Owned>) -> Ledger {
+    let mut used = Ledger::default();
     let mut parts: BTreeMap<OwnerKey, Part> = BTreeMap::new();
     for holder in &step.holders {
         let owned = owners.get(&holder.pid);
         let key = owned.map_or_else(OwnerKey::default, |owned| owned.key.clone());
         if let Some(job) = owned.and_then(|owned| owned.job.as_ref()).filter(|job| job.is_named()) {
-            accounts.of(&key).job = Some(job.clone());
+            used.of(&key).job = Some(job.clone());
         }
         let first = Part { share: holder.share, before: holder.before, after: holder.after };
         parts
@@ -86,7 +87,7 @@ pub(super) fn share_out(
     let joules = step.joules.map(|joules| joules * factor);
     let is_shared = parts.len() > 1;
     for (key, part) in &parts {
-        let account = accounts.of(key);
+        let account = used.of(key);
         account.gpu_seconds += step.seconds * part.presence();
         let share = part.share.or(step.gpu_share.filter(|_| !is_shared));
         account.active_seconds += step.seconds * share.unwrap_or(0.0);
@@ -100,8 +101,9 @@ pub(super) fn share_out(
     }
     // Of a GPU that somebody alone came to or left, the other half was nobody's.
     let presence = if is_shared { 1.0 } else { parts.values().map(Part::presence).sum() };
-    accounts.unheld.gpu_seconds += step.seconds * (1.0 - presence);
-    accounts.unheld.joules += joules.unwrap_or(0.0) * (1.0 - presence);
+    used.unheld.gpu_seconds += step.seconds * (1.0 - presence);
+    used.unheld.joules += joules.unwrap_or(0.0) * (1.0 - presence);
+    used
 }
 
 /// One owner's part of the energy; all estimates together are the whole, but for what is nobody's.

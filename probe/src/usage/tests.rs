@@ -1,4 +1,4 @@
-use super::*;
+use super::{accounts::MOST_OWNERS, *};
 use crate::{
     derive::examples,
     model::{Absence, GpuSample, Health, Owner, Process, Reading, SlurmJob},
@@ -273,4 +273,44 @@ fn many_owners_are_told_by_their_user() {
     let seconds: f64 = usage.owners.iter().map(|owner| owner.gpu_seconds).sum();
     assert!((4_990.0..=5_000.0).contains(&seconds), "{seconds}");
     assert!(usage.owners.iter().any(|owner| owner.job.is_none()));
+}
+
+#[test]
+fn quarters_of_an_hour_have_what_was_used_in_them_and_together_all_of_it() {
+    let mut timeline = Timeline::new();
+    let first_ms = (START_MS + 1_000) / PERIOD_MS * PERIOD_MS;
+    timeline.show(1_000, 500.0, &[of("ana", 7, 90.0)]).show(1_100, 300.0, &[of("bob", 8, 90.0)]).show(30, 300.0, &[]);
+    let fresh = timeline.meter.take_fresh();
+    timeline.show(30, 300.0, &[of("ana", 7, 90.0)]);
+    let all: Vec<_> = timeline.meter.periods().collect();
+    let again = timeline.meter.take_fresh();
+    assert_eq!(Usage::sum(all.clone()), Usage::sum([fresh, again.clone()].concat()), "each part is taken once");
+    assert!(timeline.meter.take_fresh().is_empty());
+    let sum = Usage::sum(all);
+    let whole = timeline.usage();
+    for (part, of_all) in sum.owners.iter().zip(&whole.owners) {
+        assert_eq!(part.user, of_all.user);
+        near(part.gpu_seconds, of_all.gpu_seconds);
+        near(part.joules.unwrap().estimate, of_all.joules.unwrap().estimate);
+    }
+    near(sum.unheld.gpu_seconds, whole.unheld.gpu_seconds);
+
+    let joined = Period::joined(timeline.meter.periods());
+    let begins: Vec<_> = joined.iter().map(|period| (period.at_ms - first_ms) / PERIOD_MS).collect();
+    assert_eq!(begins, [0, 1, 2, 3]);
+    let seconds = |period: &Period| period.owners.iter().map(|owner| owner.gpu_seconds).sum::<f64>();
+    // What is known late is told of the time in which it was.
+    near(seconds(&joined[1]) + joined[1].unheld.gpu_seconds, 900.0);
+}
+
+#[test]
+fn so_many_quarters_of_an_hour_are_remembered_as_there_is_room_for() {
+    let mut timeline = Timeline::new();
+    for job in 0..5_000_u32 {
+        timeline.show(1, 500.0, &[of_job("ana", job + 1, &job.to_string())]);
+        timeline.meter.take_fresh();
+    }
+    let periods: Vec<_> = timeline.meter.periods().collect();
+    let owners: usize = periods.iter().map(|period| period.owners.len()).sum();
+    assert!(owners <= MOST_OWNERS && periods[0].at_ms > START_MS, "{owners}");
 }

@@ -5,21 +5,25 @@ mod holders;
 mod jobs;
 mod recent;
 mod span;
+mod usage;
 
 use std::{io, sync::Arc};
 
 use gpumon_history::{
-    bucket::{BUCKET_MS, Bucket, Buckets},
+    bucket::{BUCKET_MS, Bucket, Buckets, Device},
     grid::Grid,
     memory::MemoryTier,
     span::HistorySpan,
     wanted::Wanted,
     writer::{Restored, Settings, Writer},
 };
-use gpumon_probe::model::{Event, Inventory, Sample};
+use gpumon_probe::{
+    model::{Event, Inventory, Sample},
+    usage::Period,
+};
 
 use self::recent::RecentSamples;
-pub(crate) use self::{jobs::jobs, span::span};
+pub(crate) use self::{jobs::jobs, span::span, usage::usage};
 use crate::frame::History;
 
 /// How far back samples are kept as they came.
@@ -42,24 +46,25 @@ pub(crate) struct Past {
 }
 
 impl Past {
-    /// Takes in a sample.
-    pub(crate) fn push(&mut self, sample: &Sample) {
+    /// Takes in a sample. `used` is asked, once in ten seconds, for what has become known of who used how much.
+    pub(crate) fn push(&mut self, sample: &Sample, used: impl FnOnce() -> Vec<Period>) {
         self.recent.push(sample);
         if let Some(bucket) = self.buckets.push(sample) {
-            self.keep(bucket);
+            self.keep(bucket, used());
         }
     }
 
     /// Ends the ten seconds in progress where they are over, however long the next sample takes.
-    pub(crate) fn end_bucket(&mut self, now_ms: u64) {
+    pub(crate) fn end_bucket(&mut self, now_ms: u64, used: impl FnOnce() -> Vec<Period>) {
         if let Some(bucket) = self.buckets.end_if_over(now_ms) {
-            self.keep(bucket);
+            self.keep(bucket, used());
         }
     }
 
-    fn keep(&mut self, bucket: Bucket) {
+    /// Who used how much is remembered elsewhere.
+    fn keep(&mut self, bucket: Bucket, usage: Vec<Period>) {
         let written_ms = self.writer.as_ref().map_or(0, |writer| {
-            writer.add_bucket(bucket.clone());
+            writer.add_bucket(Bucket { usage, ..bucket.clone() });
             writer.status().written_ms
         });
         self.memory.push(bucket);
@@ -73,7 +78,7 @@ impl Past {
 
     /// Puts what an earlier process has seen before what this one has.
     pub(crate) fn restore(&mut self, minutes: Grid) {
-        self.restore_span(&minutes.into_span(BUCKET_MS, |_| (0, None)));
+        self.restore_span(&minutes.into_span(BUCKET_MS, |_| Device::default()));
     }
 
     /// The same of what another server has seen.
@@ -115,10 +120,10 @@ impl Past {
     }
 
     /// The way to the disk, of which what has been begun is on its way now.
-    pub(crate) fn end(&mut self) -> Option<Arc<Writer>> {
+    pub(crate) fn end(&mut self, used: impl FnOnce() -> Vec<Period>) -> Option<Arc<Writer>> {
         let writer = self.writer.take()?;
         if let Some(bucket) = self.buckets.end() {
-            writer.add_bucket(bucket);
+            writer.add_bucket(Bucket { usage: used(), ..bucket });
         }
         Some(writer)
     }

@@ -44,7 +44,7 @@ pub(crate) fn span(past: &RwLock<Past>, request: &SpanRequest, events: Vec<Event
     past.recent.add_to(&mut grid, from_disk.end_ms);
     let known = |uuid: &str| {
         let stored = || from_disk.devices.iter().find(|device| device.uuid == uuid);
-        past.buckets.device(uuid).or_else(stored).map_or((0, None), |device| (device.index, device.name.clone()))
+        past.buckets.device(uuid).or_else(stored).cloned().unwrap_or_default()
     };
     let reach_ms = if disk.is_some() { REACH_MS } else { memory::REACH_MS };
     let mut span = HistorySpan {

@@ -99,7 +99,7 @@ impl Hub {
                 }
                 self.usage.write().unwrap_or_else(PoisonError::into_inner).push(&sample);
                 // Last, since whoever reads a lot of it holds this up.
-                self.history.write().unwrap_or_else(PoisonError::into_inner).push(&sample);
+                self.history.write().unwrap_or_else(PoisonError::into_inner).push(&sample, || self.used());
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use std::{
     io,
+    ops::Range,
     sync::{Arc, PoisonError},
     time::Duration,
 };
@@ -15,7 +16,10 @@ use gpumon_history::{
     wanted::Wanted,
     writer::{Restored, Settings},
 };
-use gpumon_probe::{model::now_ms, usage::Usage};
+use gpumon_probe::{
+    model::now_ms,
+    usage::{Period, Usage},
+};
 
 use super::Hub;
 use crate::{
@@ -60,7 +64,7 @@ impl Hub {
             tokio::time::sleep(Duration::from_millis(rest_ms)).await;
             // A recording has a time of its own.
             let now_ms = self.now_ms();
-            self.history.write().unwrap_or_else(PoisonError::into_inner).end_bucket(now_ms);
+            self.history.write().unwrap_or_else(PoisonError::into_inner).end_bucket(now_ms, || self.used());
         }
     }
 
@@ -71,7 +75,11 @@ impl Hub {
 
     /// Writes what is left of the history; waits for the disk, but not for long.
     pub(crate) fn end_history(&self) {
-        let writer = self.history.write().unwrap_or_else(PoisonError::into_inner).end();
+        let used = || {
+            self.usage.write().unwrap_or_else(PoisonError::into_inner).end();
+            self.used()
+        };
+        let writer = self.history.write().unwrap_or_else(PoisonError::into_inner).end(used);
         if let Some(writer) = writer {
             writer.end();
         }
@@ -80,6 +88,19 @@ impl Hub {
     /// Who used how much until now.
     pub(crate) fn usage(&self) -> Usage {
         self.usage.read().unwrap_or_else(PoisonError::into_inner).usage()
+    }
+
+    /// Who used how much in a span. It may wait for the disk.
+    pub(crate) fn usage_in(&self, span: &Range<u64>) -> Usage {
+        match self.joined().map(|socket| ask::usage(&socket, span)) {
+            Some(Ok(theirs)) => theirs,
+            _ => history::usage(&self.history, &self.usage, span),
+        }
+    }
+
+    /// What has become known since this was asked last.
+    pub(super) fn used(&self) -> Vec<Period> {
+        self.usage.write().unwrap_or_else(PoisonError::into_inner).take_fresh()
     }
 
     pub(super) fn newest(&self, reach_ms: u64, wanted: &Wanted) -> History {

@@ -2,12 +2,14 @@
 
 use std::{
     io::{self, Read, Write},
+    ops::Range,
     os::unix::net::UnixStream,
     path::Path,
     time::Duration,
 };
 
 use gpumon_history::{plan::SpanRequest, span::HistorySpan, wanted::Wanted};
+use gpumon_probe::usage::Usage;
 
 /// It may have to read the disk.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -26,6 +28,14 @@ pub(crate) fn span(socket: &Path, request: &SpanRequest) -> io::Result<HistorySp
     let target =
         format!("/api/v1/history?from_ms={from_ms}&to_ms={to_ms}&points={points}&metrics={metrics}{resolution}");
     Ok(serde_json::from_slice(&get(socket, &target)?)?)
+}
+
+/// Who used how much there in a span; an error also where it knows none.
+pub(crate) fn usage(socket: &Path, span: &Range<u64>) -> io::Result<Usage> {
+    let target = format!("/api/v1/usage?from_ms={}&to_ms={}", span.start, span.end);
+    let usage: Usage = serde_json::from_slice(&get(socket, &target)?)?;
+    // An older one answers with all since its start.
+    if usage.oldest_ms.is_some() { Ok(usage) } else { Err(io::ErrorKind::Unsupported.into()) }
 }
 
 /// All that it knows of the last so many milliseconds.

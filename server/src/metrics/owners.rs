@@ -105,7 +105,7 @@ mod tests {
             joules: (id > 0).then_some(Joules { least: 1.0, most: 9.0, estimate: 5.0 }),
         };
         let unheld = UnheldUsage { gpu_seconds: 4.0, joules: 2.0 };
-        used.usage = Usage { since_ms: 1, at_ms: 2, owners: (0..501).map(owner).collect(), unheld };
+        used.usage = Usage { since_ms: 1, at_ms: 2, owners: (0..501).map(owner).collect(), unheld, oldest_ms: None };
         let page = used.own();
         for series in [
             r#"gpumon_owner_energy_joules_total{user="ana",slurm_job="1"} 5"#,

@@ -32,6 +32,7 @@ use crate::{
     },
     snapshot::SnapshotQuery,
     stream::StreamQuery,
+    usage::UsageQuery,
 };
 
 pub(super) fn operations(types: &mut Types) -> Vec<Operation> {
@@ -61,9 +62,10 @@ pub(super) fn operations(types: &mut Types) -> Vec<Operation> {
         operation(
             "GET",
             "/api/v1/usage",
-            "Energy and GPU time by owner since the server's start. The paths of notebooks are hidden from those who may \
-             not see the command lines of others.",
+            "Energy and GPU time by owner since the server's start, or in a span of time. The paths of notebooks are hidden \
+             from those who may not see the command lines of others.",
         )
+        .query::<UsageQuery>(kinds)
         .json::<Usage>(200, kinds),
         operation("GET", "/api/v1/answers", "The driver's answers to the newest sample, for `gpumon smi`.")
             .any_json(200)

@@ -430,6 +430,8 @@ export type DeviceSpan = {
   index: number,
   /** Its name, or a MIG device's profile; `null` where the driver has not told it. */
   name: string | null,
+  /** Of a MIG device, the UUID of the GPU that it is a part of; left out where that is not known, and of GPUs. */
+  parent?: string,
   /**
    * By their names in the catalogue, as `power.draw_watts`; those of MIG devices with `mig.` before them. Left out
    * where there is no value at all.

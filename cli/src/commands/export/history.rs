@@ -1,21 +1,22 @@
 //! Rows of a server's history.
 
-use std::{io::Write, ops::Range, time::Duration};
+use std::{collections::BTreeMap, io::Write, ops::Range, time::Duration};
 
 use anyhow::anyhow;
 use gpumon_history::{
     database::TIERS,
     span::{DeviceSpan, HistorySpan, Series},
+    wanted::{mig_id, of_mig},
 };
 use gpumon_probe::model::{
-    fields::{Field, GPU_FIELDS},
+    fields::{GPU_FIELDS, HOST_FIELDS},
     now_ms,
 };
 use serde_json::{Number, Value};
 
 use super::{Format, GPU_KEYS};
 use crate::{
-    commands::show::csv::{self, Csv, rounded, time},
+    commands::show::csv::{self, Csv, DEVICE_KEYS, DeviceKind, rounded, time},
     exit::Failure,
     moment::{Beside, MomentSpan},
     past::{PastArgs, most_points},
@@ -30,30 +31,54 @@ pub(super) fn export(
     out: &mut impl Write,
 ) -> Result<(), Failure> {
     let span = span.resolve(&Beside::now(now_ms())).map_err(|why| Failure::usage(anyhow!(why)))?;
-    let fields = fields(columns);
-    if fields.is_empty() {
+    let asked = asked(columns);
+    if asked.is_empty() {
         return Err(Failure::usage(anyhow!("history has readings alone: name one, as power.draw_watts")));
     }
-    let ids: Vec<&str> = fields.iter().map(|field| field.id).collect();
+    let ids: Vec<String> = asked.iter().map(|asked| asked.id.clone()).collect();
+    let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
     let resolution_ms = resolution.map(|resolution| (resolution.as_millis() as u64).max(1));
-    let mut rows = Rows { fields, format, has_range: None, is_begun: false, last_ms: None };
+    let is_key = |name: &&'static str| GPU_KEYS.contains(name) || DEVICE_KEYS.contains(name);
+    let keys = columns.names().into_iter().filter(is_key).collect();
+    let mut rows = Rows { asked, keys, format, has_range: None, is_begun: false, knows_time: false, last_ms: None };
     for part in parts(past, &span, &ids, resolution_ms)? {
         rows.write(&past.ask(&part, &ids, resolution_ms)?, out)?;
     }
-    if rows.has_range.is_none() {
+    if rows.has_range.is_none() && rows.knows_time {
+        let names = ids.join(", ");
         return Err(anyhow!(
-            "the server knows nothing of that time; `gpumon serve --data-dir` keeps history for longer"
+            "nothing on this machine told {names} in that time: name other readings; `gpumon export \
+                            --metrics help` lists them"
         )
         .into());
+    }
+    if rows.has_range.is_none() {
+        return Err(anyhow!("nothing is known of that time; {}", past.cure()).into());
     }
     Ok(())
 }
 
+/// A reading that was asked for.
+struct Asked {
+    /// Its name in the catalogue, with `mig.` before it where it is of MIG devices.
+    id: String,
+    of: DeviceKind,
+}
+
 /// The readings among the columns; the others tell of a moment, and not of a time.
-fn fields(columns: &Csv) -> Vec<&'static Field> {
+fn asked(columns: &Csv) -> Vec<Asked> {
+    let of_gpus = GPU_FIELDS.iter().map(|field| (field.id.to_owned(), DeviceKind::Gpu));
+    let of_mig = of_mig().map(|field| (mig_id(field.id), DeviceKind::Mig));
+    let of_host = HOST_FIELDS.iter().map(|field| (field.id.to_owned(), DeviceKind::Host));
+    let all = of_gpus.chain(of_mig).chain(of_host).map(|(id, of)| Asked { id, of });
     let names = columns.names();
-    let is_named = |field: &&Field| names.contains(&&*field.id.replace('.', "_"));
-    GPU_FIELDS.iter().filter(is_named).collect()
+    all.filter(|asked| names.contains(&&*asked.column())).collect()
+}
+
+impl Asked {
+    fn column(&self) -> String {
+        self.id.replace('.', "_")
+    }
 }
 
 /// Spans of which each is answered at once, in a resolution that was asked for.
@@ -84,36 +109,50 @@ fn part_ms(resolution_ms: u64) -> u64 {
 }
 
 struct Rows {
-    fields: Vec<&'static Field>,
+    asked: Vec<Asked>,
+    /// The columns before those.
+    keys: Vec<&'static str>,
     format: Format,
     /// Whether there are columns of minima and maxima, once that is known.
     has_range: Option<bool>,
     /// Whether the header was written.
     is_begun: bool,
+    /// Whether anything was known of the time, be it nothing of what was asked for.
+    knows_time: bool,
     /// The time of the last row: where parts are answered in different resolutions, the next begins before its end.
     last_ms: Option<u64>,
 }
 
+/// Whose rows are written.
+struct Device<'a> {
+    kind: DeviceKind,
+    /// None of the host.
+    known: Option<&'a DeviceSpan>,
+    metrics: &'a BTreeMap<String, Series>,
+}
+
 impl Rows {
     fn write(&mut self, span: &HistorySpan, out: &mut impl Write) -> Result<(), Failure> {
-        if span.gpus.is_empty() {
+        self.knows_time |= !span.times_ms.is_empty();
+        let devices: Vec<_> = devices(span).collect();
+        if devices.is_empty() {
             return Ok(());
         }
-        let ranges = |gpu: &DeviceSpan| gpu.metrics.values().any(|series| series.min.is_some());
-        let has_range = *self.has_range.get_or_insert_with(|| span.gpus.iter().any(ranges));
+        let ranges = |device: &Device<'_>| device.metrics.values().any(|series| series.min.is_some());
+        let has_range = *self.has_range.get_or_insert_with(|| devices.iter().any(ranges));
         let names = self.names(has_range);
         if self.format == Format::Csv && !std::mem::replace(&mut self.is_begun, true) {
             out.write_all(csv::row(names.iter().cloned()).as_bytes())?;
         }
         let is_new = |at_ms: u64| self.last_ms.is_none_or(|last_ms| at_ms > last_ms);
         for (place, at_ms) in span.times_ms.iter().enumerate().filter(|(_, at_ms)| is_new(**at_ms)) {
-            for gpu in &span.gpus {
-                let values = self.values(gpu, place, has_range);
-                // A GPU that was not there has no row.
+            for device in &devices {
+                let values = self.values(device, place, has_range);
+                // What was not there has no row.
                 if values.iter().all(Option::is_none) {
                     continue;
                 }
-                out.write_all(self.row(gpu, *at_ms, &names, &values).as_bytes())?;
+                out.write_all(self.row(device, *at_ms, &names, &values).as_bytes())?;
             }
         }
         self.last_ms = span.times_ms.last().copied().max(self.last_ms);
@@ -121,41 +160,65 @@ impl Rows {
     }
 
     fn names(&self, has_range: bool) -> Vec<String> {
-        let of = |field: &&Field| {
-            let name = field.id.replace('.', "_");
+        let of = |asked: &Asked| {
+            let name = asked.column();
             let ends = if has_range { &["", "_min", "_max"][..] } else { &[""][..] };
             ends.iter().map(|end| format!("{name}{end}")).collect::<Vec<_>>()
         };
-        GPU_KEYS.iter().map(|key| (*key).to_owned()).chain(self.fields.iter().flat_map(of)).collect()
+        self.keys.iter().map(|key| (*key).to_owned()).chain(self.asked.iter().flat_map(of)).collect()
     }
 
-    fn values(&self, gpu: &DeviceSpan, place: usize, has_range: bool) -> Vec<Option<f64>> {
+    fn values(&self, device: &Device<'_>, place: usize, has_range: bool) -> Vec<Option<f64>> {
         let at = |values: &Vec<Option<f64>>| values.get(place).copied().flatten();
-        let of = |field: &&Field| {
-            let series = gpu.metrics.get(field.id);
+        let of = |asked: &Asked| {
+            let series = device.metrics.get(&asked.id).filter(|_| asked.of == device.kind);
             let value = series.and_then(|series| at(&series.values));
             let end = |of: fn(&Series) -> &Option<Vec<Option<f64>>>| {
                 series.and_then(|series| of(series).as_ref().map_or(value, at))
             };
             if has_range { vec![value, end(|series| &series.min), end(|series| &series.max)] } else { vec![value] }
         };
-        self.fields.iter().flat_map(of).collect()
+        self.asked.iter().flat_map(of).collect()
     }
 
-    fn row(&self, gpu: &DeviceSpan, at_ms: u64, names: &[String], values: &[Option<f64>]) -> String {
-        let (index, name) = (gpu.index, gpu.name.clone());
+    fn row(&self, device: &Device<'_>, at_ms: u64, names: &[String], values: &[Option<f64>]) -> String {
+        let keys = self.keys.iter().map(|key| device.key(key, at_ms));
         match self.format {
             Format::Csv => {
-                let keys =
-                    [time(at_ms), at_ms.to_string(), index.to_string(), gpu.uuid.clone(), name.unwrap_or_default()];
-                csv::row(keys.into_iter().chain(values.iter().map(|value| value.map(rounded).unwrap_or_default())))
+                let keys = keys.map(|key| match key {
+                    Value::Null => String::new(),
+                    Value::String(text) => text,
+                    number => number.to_string(),
+                });
+                csv::row(keys.chain(values.iter().map(|value| value.map(rounded).unwrap_or_default())))
             }
             Format::Ndjson => {
-                let name = name.map_or(Value::Null, Value::String);
-                let keys = [time(at_ms).into(), at_ms.into(), index.into(), gpu.uuid.clone().into(), name];
                 let number = |value: &Option<f64>| value.and_then(Number::from_f64).map_or(Value::Null, Value::Number);
-                csv::object(names.iter().cloned().zip(keys.into_iter().chain(values.iter().map(number))))
+                csv::object(names.iter().cloned().zip(keys.chain(values.iter().map(number))))
             }
+        }
+    }
+}
+
+fn devices(span: &HistorySpan) -> impl Iterator<Item = Device<'_>> {
+    let device = |kind| move |known| Device { kind, known: Some(known), metrics: &known.metrics };
+    let gpus = span.gpus.iter().map(device(DeviceKind::Gpu));
+    let host = Device { kind: DeviceKind::Host, known: None, metrics: &span.host };
+    let host = (!span.host.is_empty()).then_some(host);
+    gpus.chain(span.mig_devices.iter().map(device(DeviceKind::Mig))).chain(host)
+}
+
+impl Device<'_> {
+    fn key(&self, key: &str, at_ms: u64) -> Value {
+        let of = |read: fn(&DeviceSpan) -> Option<Value>| self.known.and_then(read).unwrap_or(Value::Null);
+        match key {
+            "time" => time(at_ms).into(),
+            "time_ms" => at_ms.into(),
+            "index" => of(|device| Some(device.index.into())),
+            "uuid" => of(|device| Some(device.uuid.clone().into())),
+            "name" => of(|device| device.name.clone().map(Value::from)),
+            "parent" => of(|device| device.parent.clone().map(Value::from)),
+            _ => self.kind.word().into(),
         }
     }
 }
@@ -193,8 +256,12 @@ mod tests {
                 samples: 10,
                 stats: vec![Some(Stat::of(100.0)); GPU_FIELDS.len()],
             };
+            let mut mig = device(0);
+            let (uuid, name, parent) = ("MIG-7".to_owned(), Some("1g.18gb".to_owned()), Some("GPU-1".to_owned()));
+            mig.device = Device { uuid, index: 0, name, parent };
+            mig.stats = vec![Some(Stat::of(7.0)); GPU_FIELDS.len()];
             let host = vec![Some(Stat::of(1.0)); HOST_FIELDS.len()];
-            Bucket { at_ms, devices: vec![device(0), device(1)], samples: 10, host, ..Bucket::default() }
+            Bucket { at_ms, devices: vec![device(0), device(1), mig], samples: 10, host, ..Bucket::default() }
         };
         let database = Database::open(folder).unwrap();
         for (tier, step_ms) in [(0, 10_000), (1, 60_000)] {
@@ -203,16 +270,47 @@ mod tests {
     }
 
     fn times(folder: &Path, span: Range<u64>, resolution_ms: Option<u64>) -> Vec<u64> {
+        let text = exported(folder, span, resolution_ms, "power.draw_watts", Format::Csv);
+        let of_first = text.lines().skip(1).filter(|line| line.contains("GPU-0"));
+        of_first.map(|line| line.split(',').nth(1).unwrap().parse().unwrap()).collect()
+    }
+
+    fn exported(folder: &Path, span: Range<u64>, resolution_ms: Option<u64>, metrics: &str, format: Format) -> String {
         let typed = Typed::parse_from(["export", "--data-dir", folder.to_str().unwrap()]);
         let at = |ms: u64| format!("{}", jiff::Timestamp::from_millisecond(ms.cast_signed()).unwrap()).parse().unwrap();
         let moments = MomentSpan::new(Some(at(span.start)), Some(at(span.end)));
-        let columns = Csv::with_keys(CsvRows::Gpus, &GPU_KEYS, Some("power.draw_watts")).unwrap();
+        let columns = Csv::with_keys(CsvRows::Devices, &GPU_KEYS, Some(metrics)).unwrap();
         let mut out = Vec::new();
         let resolution = resolution_ms.map(Duration::from_millis);
-        assert!(export(&typed.past, moments, resolution, &columns, Format::Csv, &mut out).is_ok());
-        let text = String::from_utf8(out).unwrap();
-        let of_first = text.lines().skip(1).filter(|line| line.contains("GPU-0"));
-        of_first.map(|line| line.split(',').nth(1).unwrap().parse().unwrap()).collect()
+        assert!(export(&typed.past, moments, resolution, &columns, format, &mut out).is_ok());
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn mig_devices_and_the_host_have_rows_and_columns_of_their_own() {
+        let folder = tempfile::tempdir().unwrap();
+        fill(folder.path());
+        let export = |metrics, format| {
+            let moment = FIRST_MS..FIRST_MS + 10_000;
+            exported(folder.path(), moment, Some(10_000), metrics, format)
+        };
+        let csv = export("power.draw_watts,host.cpu.count,mig.memory.used_bytes", Format::Csv);
+        let at = format!("{},{FIRST_MS}", time(FIRST_MS));
+        let columns = "power_draw_watts,power_draw_watts_min,power_draw_watts_max,mig_memory_used_bytes,\
+                       mig_memory_used_bytes_min,mig_memory_used_bytes_max,host_cpu_count,host_cpu_count_min,\
+                       host_cpu_count_max";
+        let expected = [
+            format!("time,time_ms,index,uuid,name,kind,parent,{columns}"),
+            format!("{at},0,GPU-0,,gpu,,100,100,100,,,,,,"),
+            format!("{at},1,GPU-1,,gpu,,100,100,100,,,,,,"),
+            format!("{at},0,MIG-7,1g.18gb,mig,GPU-1,,,,7,7,7,,,"),
+            format!("{at},,,,host,,,,,,,,1,1,1"),
+        ];
+        assert_eq!(csv.lines().collect::<Vec<_>>(), expected);
+        let json = export("host.cpu.count", Format::Ndjson);
+        assert_eq!(json.lines().count(), 1, "{json}");
+        let row: Value = serde_json::from_str(&json).unwrap();
+        assert_eq!((&row["kind"], &row["index"], &row["host_cpu_count"]), (&"host".into(), &Value::Null, &1.0.into()));
     }
 
     #[test]

@@ -21,8 +21,8 @@ use crate::{
 
 /// Print a recording, or the history of a running server, as CSV or JSON
 ///
-/// One row per sample and GPU, in the columns of `gpumon --csv`; units are in the column names, and times are UTC. History
-/// that is older than ten minutes has means over ten seconds or more, with a minimum and a maximum of each.
+/// One row per sample and GPU, in the columns of `gpumon --csv`; MIG devices and the host have rows of their own where
+/// readings of theirs are asked for. Units are in the column names, and times are UTC. History that is older than ten minutes has means over ten seconds or more, with a minimum and a maximum of each.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = NOTES)]
 pub(crate) struct ExportArgs {
@@ -42,7 +42,8 @@ pub(crate) struct ExportArgs {
     #[arg(long, value_enum, default_value_t = Format::Csv)]
     format: Format,
 
-    /// Print only these readings beside time and GPU, comma-separated; `help` lists them
+    /// Print only these readings beside time and GPU, comma-separated; `help` lists them. Readings of MIG devices begin with
+    /// `mig.`, those of the host with `host.`; `all`, `mig` and `host` are all of a kind
     #[arg(long, value_name = "NAMES")]
     metrics: Option<String>,
 
@@ -66,6 +67,8 @@ Examples:
       Print half an hour of one reading as JSON.
   gpumon export --from -2h --metrics utilization,power.draw_watts > today.csv
       Print the last two hours of the running server.
+  gpumon export --from -2h --metrics utilization,host.cpu.busy_percent,mig
+      Print the host's CPU and all of MIG devices, too, in rows whose column `kind` is `host` and `mig`.
 
 Environment:
   GPUMON_CONTROL  default of --control
@@ -85,9 +88,10 @@ const GPU_KEYS: [&str; 5] = ["time", "time_ms", "index", "uuid", "name"];
 const PROCESS_KEYS: [&str; 4] = ["time", "time_ms", "gpu_index", "pid"];
 
 pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
-    let (rows, keys) = if args.processes { (Rows::Processes, &PROCESS_KEYS[..]) } else { (Rows::Gpus, &GPU_KEYS[..]) };
+    let (rows, keys) =
+        if args.processes { (Rows::Processes, &PROCESS_KEYS[..]) } else { (Rows::Devices, &GPU_KEYS[..]) };
     if args.metrics.as_deref() == Some(csv::HELP) {
-        io::stdout().write_all(csv::help(rows).as_bytes())?;
+        io::stdout().write_all(csv::help(rows).replace("--columns", "--metrics").as_bytes())?;
         return Ok(());
     }
     let columns = Csv::with_keys(rows, keys, args.metrics.as_deref())

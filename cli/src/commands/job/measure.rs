@@ -209,7 +209,7 @@ mod tests {
             (TOTAL, series([80.0; 6])),
         ];
         let metrics = metrics.map(|(name, series)| (name.to_owned(), series)).into();
-        let gpu = DeviceSpan { uuid: "GPU-0".to_owned(), index: 3, name: None, metrics };
+        let gpu = DeviceSpan { uuid: "GPU-0".to_owned(), index: 3, metrics, ..DeviceSpan::default() };
         let times_ms = (0..6).map(|place| place * 10_000).collect();
         HistorySpan { to_ms: 60_000, resolution_ms: 10_000, times_ms, gpus: vec![gpu], ..HistorySpan::default() }
     }

@@ -1,5 +1,6 @@
 use std::sync::LazyLock;
 
+use gpumon_history::bucket::Device;
 use gpumon_probe::{
     host::HostReader,
     model::{Absence, GpuSample, Health, HostSample, Reading},
@@ -97,7 +98,7 @@ fn a_counter_grows_by_what_it_counts_however_large_it_is() {
     let (wanted, _) = Wanted::named(["power.energy_joules_total"].into_iter());
     let mut grid = Grid::new(0, u64::MAX, 0, wanted);
     store.add_to(&mut grid, 0);
-    let span = grid.into_span(1000, |_| (0, None));
+    let span = grid.into_span(1000, |_| Device::default());
     let joules = &span.gpus[0].metrics["power.energy_joules_total"].values;
     let expected: Vec<_> = (1..=60).map(|second| Some(1e10 + f64::from(second) * 700.0)).collect();
     assert_eq!(*joules, expected);
@@ -111,7 +112,7 @@ fn what_an_earlier_process_has_left_is_no_sample() {
     }
     let mut grid = Grid::new(0, u64::MAX, 10_000, Wanted::all());
     earlier.add_to(&mut grid, 0);
-    let span = grid.into_span(10_000, |_| (0, None));
+    let span = grid.into_span(10_000, |_| Device::default());
     let mut store = RecentSamples::default();
     let first_ms = 1_063_000;
     store.push(&sample(first_ms, &[("a", 7.0)]));
@@ -123,7 +124,7 @@ fn what_an_earlier_process_has_left_is_no_sample() {
     assert_eq!((store.reach_ms(), store.spacing_ms()), (Some((first_ms, first_ms)), 1000));
     let mut grid = Grid::new(0, u64::MAX, 0, Wanted::overview());
     store.add_to(&mut grid, 0);
-    assert_eq!(grid.into_span(1000, |_| (0, None)).times_ms, [first_ms], "a span has it from the ten seconds");
+    assert_eq!(grid.into_span(1000, |_| Device::default()).times_ms, [first_ms], "a span has it from the ten seconds");
     store.push(&sample(1_005_000 + DEPTH_MS + 15_000, &[("a", 7.0)]));
     assert_eq!(store.newest(u64::MAX, &Wanted::overview()).means, 4);
 }

@@ -29,6 +29,7 @@ pub(super) static COLUMNS: LazyLock<Vec<Column<Row>>> = LazyLock::new(|| {
         help: field.help,
         usual: field.in_csv,
         is_literal: true,
+        beside: None,
         read: Read::Field(field, |row: &Row| &row.gpu),
     });
     WHICH.into_iter().chain(fields).chain(STATE).collect()

@@ -1,8 +1,9 @@
 //! Comma-separated values: a row per GPU or per process, in columns whose names and meanings stay. `gpumon export` has the
-//! same columns.
+//! same columns, and on request those of MIG devices and of the host, which have rows of their own.
 //!
 //! Numbers are bare, and the names tell their units, which are those of the JSON. What is absent is an empty field.
 
+mod devices;
 mod field;
 mod gpus;
 mod processes;
@@ -15,7 +16,10 @@ use gpumon_probe::{
 };
 use serde_json::Value;
 
-pub(crate) use self::field::{rounded, time};
+pub(crate) use self::{
+    devices::{DEVICE_KEYS, DeviceKind},
+    field::{rounded, time},
+};
 use crate::suggest::nearest;
 
 /// One column of rows about `T`.
@@ -26,6 +30,8 @@ struct Column<T> {
     usual: bool,
     /// Whether its texts are values of JSON as they are: numbers, `true` and `false`.
     is_literal: bool,
+    /// Of whose rows it is, where it is there only when it is asked for by name.
+    beside: Option<DeviceKind>,
     read: Read<T>,
 }
 
@@ -36,17 +42,18 @@ const fn literal<T>(mut column: Column<T>) -> Column<T> {
 }
 
 const fn column<T>(name: &'static str, help: &'static str, read: fn(&T) -> Option<String>) -> Column<T> {
-    Column { name: Cow::Borrowed(name), help, usual: false, is_literal: false, read: Read::Of(read) }
+    Column { name: Cow::Borrowed(name), help, usual: false, is_literal: false, beside: None, read: Read::Of(read) }
 }
 
 const fn usual<T>(name: &'static str, help: &'static str, read: fn(&T) -> Option<String>) -> Column<T> {
-    Column { name: Cow::Borrowed(name), help, usual: true, is_literal: false, read: Read::Of(read) }
+    Column { name: Cow::Borrowed(name), help, usual: true, is_literal: false, beside: None, read: Read::Of(read) }
 }
 
 /// Takes what a column shows out of a row; `None` where it is absent.
 enum Read<T> {
     Of(fn(&T) -> Option<String>),
     Field(&'static Field, fn(&T) -> &GpuSample),
+    Made(Box<dyn Fn(&T) -> Option<String> + Send + Sync>),
 }
 
 impl<T> Read<T> {
@@ -54,6 +61,7 @@ impl<T> Read<T> {
         match self {
             Self::Of(read) => read(row),
             Self::Field(field, gpu) => field.access.value(gpu(row)).map(field::rounded),
+            Self::Made(read) => read(row),
         }
     }
 }
@@ -62,6 +70,8 @@ impl<T> Read<T> {
 pub(crate) enum Rows {
     Gpus,
     Processes,
+    /// GPUs, and MIG devices and the host where a column of theirs is chosen.
+    Devices,
 }
 
 /// The columns that were chosen, as numbers in their catalogue.
@@ -69,6 +79,8 @@ pub(crate) enum Rows {
 pub(crate) struct Csv {
     rows: Rows,
     chosen: Vec<usize>,
+    /// Whose rows there are: those of whom a column is named, and those of GPUs where that is nobody's.
+    kinds: Vec<DeviceKind>,
 }
 
 /// What is asked for instead of names, to see which there are.
@@ -94,20 +106,31 @@ impl Csv {
                 chosen
             }
         };
-        Ok(Self { rows, chosen })
+        Ok(Self { rows, chosen, kinds: vec![DeviceKind::Gpu] })
     }
 
     /// These columns, and behind them those that are named, as fields of the catalogue are, too (`power.draw_watts`).
     /// Without names, the usual ones.
     pub(crate) fn with_keys(rows: Rows, keys: &[&str], names: Option<&str>) -> Result<Self, String> {
         let wanted = Self::new(rows, names.map(|names| names.replace('.', "_")).as_deref())?;
-        let mut chosen = Self::new(rows, Some(&keys.join(",")))?.chosen;
+        let known = rows.catalogue();
+        let of = |kind: DeviceKind| {
+            let named = wanted.chosen.iter().map(|column| &known[*column]);
+            let readings = named.filter(|column| !keys.contains(&column.name) && !DEVICE_KEYS.contains(&column.name));
+            readings.map(|column| column.beside.unwrap_or(DeviceKind::Gpu)).any(|of| of == kind)
+        };
+        let mut kinds: Vec<_> = DeviceKind::ALL.into_iter().filter(|kind| of(*kind)).collect();
+        let of_others: &[&str] = if kinds.iter().any(|kind| *kind != DeviceKind::Gpu) { &DEVICE_KEYS } else { &[] };
+        if kinds.is_empty() {
+            kinds.push(DeviceKind::Gpu);
+        }
+        let mut chosen = Self::new(rows, Some(&[keys, of_others].concat().join(",")))?.chosen;
         for column in wanted.chosen {
             if !chosen.contains(&column) {
                 chosen.push(column);
             }
         }
-        Ok(Self { rows, chosen })
+        Ok(Self { rows, chosen, kinds })
     }
 
     pub(crate) fn header(&self) -> String {
@@ -124,6 +147,7 @@ impl Csv {
         match self.rows {
             Rows::Gpus => draw(&self.chosen, &gpus::COLUMNS, &gpus::rows(inventory, sample)),
             Rows::Processes => draw(&self.chosen, &processes::COLUMNS, &processes::rows(sample)),
+            Rows::Devices => draw(&self.chosen, &devices::COLUMNS, &devices::rows(inventory, sample, &self.kinds)),
         }
     }
 
@@ -132,6 +156,7 @@ impl Csv {
         match self.rows {
             Rows::Gpus => json(&self.chosen, &gpus::COLUMNS, &gpus::rows(inventory, sample)),
             Rows::Processes => json(&self.chosen, &processes::COLUMNS, &processes::rows(sample)),
+            Rows::Devices => json(&self.chosen, &devices::COLUMNS, &devices::rows(inventory, sample, &self.kinds)),
         }
     }
 }
@@ -153,29 +178,34 @@ struct Described {
     name: &'static str,
     help: &'static str,
     usual: bool,
+    beside: Option<DeviceKind>,
 }
 
 impl Rows {
     fn catalogue(self) -> Vec<Described> {
         fn described<T>(columns: &'static [Column<T>]) -> Vec<Described> {
-            let described =
-                |column: &'static Column<T>| Described { name: &column.name, help: column.help, usual: column.usual };
+            let described = |column: &'static Column<T>| {
+                let Column { name, help, usual, beside, .. } = column;
+                Described { name, help, usual: *usual, beside: *beside }
+            };
             columns.iter().map(described).collect()
         }
         match self {
             Self::Gpus => described(&gpus::COLUMNS),
             Self::Processes => described(&processes::COLUMNS),
+            Self::Devices => described(&devices::COLUMNS),
         }
     }
 }
 
 fn find(name: &str, known: &[Described]) -> Vec<usize> {
-    let of = |is_meant: &dyn Fn(&str) -> bool| -> Vec<usize> {
-        (0..known.len()).filter(|column| is_meant(known[*column].name)).collect()
+    let of = |is_meant: &dyn Fn(&Described) -> bool| -> Vec<usize> {
+        (0..known.len()).filter(|column| is_meant(&known[*column])).collect()
     };
-    match of(&|column| column == name) {
+    match of(&|column| column.name == name) {
         exact if !exact.is_empty() => exact,
-        _ => of(&|column| name == ALL || column.strip_prefix(name).is_some_and(|rest| rest.starts_with('_'))),
+        _ if name == ALL => of(&|column| column.beside.is_none()),
+        _ => of(&|column| column.name.strip_prefix(name).is_some_and(|rest| rest.starts_with('_'))),
     }
 }
 
@@ -236,6 +266,30 @@ mod tests {
     }
 
     #[test]
+    fn columns_of_other_devices_than_gpus_come_by_their_names_alone_with_what_tells_rows_apart() {
+        let of = |names| Csv::with_keys(Rows::Devices, &["time", "index"], names).unwrap();
+        let columns = |names| of(names).header().trim().split(',').map(str::to_owned).collect::<Vec<_>>();
+        for names in [None, Some("all")] {
+            assert_eq!(columns(names), {
+                let of_gpus = Csv::with_keys(Rows::Gpus, &["time", "index"], names).unwrap().header();
+                of_gpus.trim().split(',').map(str::to_owned).collect::<Vec<_>>()
+            });
+        }
+        let mixed = of(Some("power.draw_watts,host.cpu.busy_percent,mig.memory.used_bytes"));
+        assert_eq!(
+            mixed.header(),
+            "time,index,kind,parent,power_draw_watts,host_cpu_busy_percent,mig_memory_used_bytes\n"
+        );
+        assert_eq!(mixed.kinds, DeviceKind::ALL);
+        assert_eq!(of(Some("time,host")).kinds, [DeviceKind::Host], "what tells rows apart is no reading of GPUs");
+        assert!(
+            columns(Some("host")).len() > 10 && columns(Some("mig")).contains(&"mig_activity_sm_percent".to_owned())
+        );
+        let error = Csv::with_keys(Rows::Devices, &["time"], Some("host.cpu.bsy_percent")).unwrap_err();
+        assert!(error.contains("did you mean 'host_cpu_busy_percent'?"), "{error}");
+    }
+
+    #[test]
     fn an_unknown_column_is_told_with_the_nearest() {
         let error = |rows, names| Csv::new(rows, Some(names)).unwrap_err();
         assert_eq!(error(Rows::Gpus, "index,memroy"), "unknown column 'memroy': did you mean 'memory'?");
@@ -246,7 +300,7 @@ mod tests {
 
     #[test]
     fn every_column_has_its_own_name_and_an_explanation() {
-        for rows in [Rows::Gpus, Rows::Processes] {
+        for rows in [Rows::Gpus, Rows::Processes, Rows::Devices] {
             let known = rows.catalogue();
             for (number, column) in known.iter().enumerate() {
                 assert_ne!(column.help, "");

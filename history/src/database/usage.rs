@@ -1,0 +1,170 @@
+//! Who used how much when.
+
+use gpumon_probe::{
+    model::{Job, JobKind, Reading},
+    usage::{Joules, OwnerUsage, Period, UnheldUsage},
+};
+use rusqlite::{Row, params};
+
+use super::{Database, DatabaseError, schema::columns_in};
+
+/// What is nothing more than its user.
+const USER: &str = "user";
+
+/// What no listed process can have used.
+const UNHELD: &str = "unheld";
+
+/// To what is there already, as an earlier program or an earlier bucket has left it, the rest is added.
+const ADD: &str = "
+    INSERT INTO usage (at_ms, kind, id, user, name, gpu_seconds, exclusive_seconds, active_seconds, joules_least,
+        joules_most, joules_estimate) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
+    ON CONFLICT (at_ms, kind, id, user) DO UPDATE SET
+        name = coalesce(excluded.name, name),
+        gpu_seconds = gpu_seconds + excluded.gpu_seconds,
+        exclusive_seconds = exclusive_seconds + excluded.exclusive_seconds,
+        active_seconds = active_seconds + excluded.active_seconds,
+        joules_least = coalesce(joules_least + excluded.joules_least, joules_least, excluded.joules_least),
+        joules_most = coalesce(joules_most + excluded.joules_most, joules_most, excluded.joules_most),
+        joules_estimate = coalesce(joules_estimate + excluded.joules_estimate, joules_estimate, excluded.joules_estimate)";
+
+/// What each used in a span; the name as it was last.
+const SUM: &str = "
+    SELECT kind, id, user, name, sum(gpu_seconds), sum(exclusive_seconds), sum(active_seconds), sum(joules_least),
+        sum(joules_most), sum(joules_estimate), max(iif(name IS NULL, 0, at_ms))
+    FROM usage WHERE at_ms >= ?1 AND at_ms < ?2 GROUP BY kind, id, user";
+
+impl Database {
+    /// Adds what was used in a part of a period.
+    pub(crate) fn add_usage(&self, period: &Period) -> Result<(), rusqlite::Error> {
+        let mut add = self.connection.prepare_cached(ADD)?;
+        for OwnerUsage { user, job, gpu_seconds, exclusive_seconds, active_seconds, joules } in &period.owners {
+            let (kind, id) = job.as_ref().map_or((USER, ""), |job| (job.kind.word(), &job.id));
+            let name = job.as_ref().and_then(|job| {
+                let path = job.path.as_ref().and_then(Reading::value);
+                job.name.as_ref().or(path)
+            });
+            let user = user.as_deref().unwrap_or_default();
+            let (least, most, estimate) = match joules {
+                Some(Joules { least, most, estimate }) => (Some(least), Some(most), Some(estimate)),
+                None => (None, None, None),
+            };
+            let key = params![period.at_ms as i64, kind, id, user, name];
+            let used = params![gpu_seconds, exclusive_seconds, active_seconds, least, most, estimate];
+            add.execute(&[key, used].concat()[..])?;
+        }
+        // Also where it is nothing: it says that somebody watched.
+        let UnheldUsage { gpu_seconds, joules } = period.unheld;
+        let (at_ms, none) = (period.at_ms as i64, None::<String>);
+        add.execute(params![at_ms, UNHELD, "", "", none, gpu_seconds, 0.0, 0.0, joules, joules, joules])?;
+        Ok(())
+    }
+
+    /// What was used in the periods that begin in a span, all of them together.
+    ///
+    /// # Errors
+    /// Where it cannot be read.
+    pub fn usage(&self, from_ms: u64, to_ms: u64) -> Result<Period, DatabaseError> {
+        let mut sum = Period { at_ms: from_ms, ..Period::default() };
+        if !self.has_usage()? {
+            return Ok(sum);
+        }
+        let mut statement = self.connection.prepare(SUM)?;
+        let mut rows = statement.query(params![from_ms as i64, to_ms as i64])?;
+        while let Some(row) = rows.next()? {
+            if row.get::<_, String>(0)? == UNHELD {
+                sum.unheld = UnheldUsage { gpu_seconds: row.get(4)?, joules: row.get(8)? };
+            } else {
+                sum.owners.push(owner(row)?);
+            }
+        }
+        Ok(sum)
+    }
+
+    /// When the first and the last period begin of which it is known who used how much.
+    ///
+    /// # Errors
+    /// Where it cannot be read.
+    pub fn usage_reach_ms(&self) -> Result<Option<(u64, u64)>, DatabaseError> {
+        if !self.has_usage()? {
+            return Ok(None);
+        }
+        // Each alone, so that an index tells it.
+        let edge = |which: &str| {
+            let sql = format!("SELECT {which}(at_ms) FROM usage");
+            self.connection.query_row(&sql, [], |row| row.get::<_, Option<i64>>(0))
+        };
+        Ok(edge("min")?.zip(edge("max")?).map(|(first, last)| (first as u64, last as u64)))
+    }
+
+    /// Not in a file of an earlier gpumon that is only read.
+    fn has_usage(&self) -> Result<bool, DatabaseError> {
+        Ok(!columns_in(&self.connection, "usage")?.is_empty())
+    }
+}
+
+fn owner(row: &Row<'_>) -> Result<OwnerUsage, rusqlite::Error> {
+    let (kind, user): (String, String) = (row.get(0)?, row.get(2)?);
+    // A kind that only a newer gpumon knows is told by its user.
+    let job = JobKind::from_word(&kind).map(|kind| {
+        let name: Option<String> = row.get(3)?;
+        let (path, name) = if kind == JobKind::Notebook { (name.map(Reading::Now), None) } else { (None, name) };
+        Ok::<_, rusqlite::Error>(Job { kind, id: row.get(1)?, path, name })
+    });
+    let joules: [Option<f64>; 3] = [row.get(7)?, row.get(8)?, row.get(9)?];
+    let joules = match joules {
+        [Some(least), Some(most), Some(estimate)] => Some(Joules { least, most, estimate }),
+        _ => None,
+    };
+    let (gpu_seconds, exclusive_seconds, active_seconds) = (row.get(4)?, row.get(5)?, row.get(6)?);
+    let user = Some(user).filter(|user| !user.is_empty());
+    Ok(OwnerUsage { user, job: job.transpose()?, gpu_seconds, exclusive_seconds, active_seconds, joules })
+}
+
+#[cfg(test)]
+mod tests {
+    use gpumon_probe::usage::PERIOD_MS;
+
+    use super::*;
+
+    const AT_MS: u64 = 1_800_000_000_000;
+
+    fn used(user: &str, job: Option<Job>, seconds: f64, joules: Option<[f64; 3]>) -> OwnerUsage {
+        let joules = joules.map(|[least, estimate, most]| Joules { least, most, estimate });
+        let user = Some(user.to_owned()).filter(|user| !user.is_empty());
+        OwnerUsage { user, job, gpu_seconds: seconds, exclusive_seconds: 0.0, active_seconds: 1.0, joules }
+    }
+
+    fn notebook(path: Option<&str>) -> Option<Job> {
+        let path = path.map(|path| Reading::Now(path.to_owned()));
+        Some(Job { kind: JobKind::Notebook, id: "5f3a".to_owned(), path, name: None })
+    }
+
+    #[test]
+    fn what_was_used_is_added_to_what_was_there_and_summed_up_by_owner() {
+        let folder = tempfile::tempdir().unwrap();
+        let database = Database::open(folder.path()).unwrap();
+        assert_eq!(database.usage_reach_ms().unwrap(), None);
+        let unheld = UnheldUsage { gpu_seconds: 2.0, joules: 100.0 };
+        let add = |at_ms, owners| database.add_usage(&Period { at_ms, owners, unheld }).unwrap();
+        add(AT_MS, vec![used("ana", notebook(None), 10.0, None), used("", None, 5.0, Some([1.0, 2.0, 3.0]))]);
+        add(AT_MS, vec![used("ana", notebook(Some("a/b.ipynb")), 10.0, Some([5.0, 5.0, 5.0]))]);
+        add(AT_MS + PERIOD_MS, vec![used("ana", notebook(None), 1.0, None), used("ana", None, 7.0, None)]);
+
+        let sum = |from_ms, to_ms| database.usage(from_ms, to_ms).unwrap();
+        let all = sum(AT_MS, AT_MS + 2 * PERIOD_MS);
+        assert_eq!(all.unheld, UnheldUsage { gpu_seconds: 6.0, joules: 300.0 });
+        let of = |user: Option<&str>, has_job: bool| {
+            let is_meant = |owner: &&OwnerUsage| owner.user.as_deref() == user && owner.job.is_some() == has_job;
+            all.owners.iter().find(is_meant).unwrap()
+        };
+        let with_job = of(Some("ana"), true);
+        assert_eq!((&with_job.job, with_job.gpu_seconds), (&notebook(Some("a/b.ipynb")), 21.0));
+        assert_eq!(with_job.joules, Some(Joules { least: 5.0, most: 5.0, estimate: 5.0 }));
+        assert_eq!((of(Some("ana"), false).joules, of(None, false).gpu_seconds), (None, 5.0));
+        assert_eq!(all.owners.len(), 3);
+        let first = sum(AT_MS, AT_MS + PERIOD_MS);
+        assert_eq!((first.owners.len(), first.unheld.gpu_seconds), (2, 4.0));
+        assert_eq!(sum(0, AT_MS), Period::default());
+        assert_eq!(database.usage_reach_ms().unwrap(), Some((AT_MS, AT_MS + PERIOD_MS)));
+    }
+}

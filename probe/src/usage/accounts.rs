@@ -1,0 +1,166 @@
+//! What was used so far: in all, and in each quarter of an hour.
+
+use std::collections::BTreeMap;
+
+use super::{Joules, OwnerUsage, PERIOD_MS, Period, UnheldUsage};
+use crate::model::{Job, JobKind};
+
+/// More jobs than a machine sees in months; beyond that, those who used least are told by their user alone. Of the parts of
+/// time, so many in all are remembered.
+pub(super) const MOST_OWNERS: usize = 4096;
+
+/// Who an owner is.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct OwnerKey {
+    pub(super) user: Option<String>,
+    pub(super) job: Option<(JobKind, String)>,
+}
+
+/// What was used, by whom.
+#[derive(Debug, Default)]
+pub(super) struct Ledger {
+    owners: BTreeMap<OwnerKey, Account>,
+    pub(super) unheld: UnheldUsage,
+}
+
+#[derive(Debug, Clone, Default)]
+pub(super) struct Account {
+    /// The notebook or pod with its name, as it was told last.
+    pub(super) job: Option<Job>,
+    pub(super) gpu_seconds: f64,
+    pub(super) exclusive_seconds: f64,
+    pub(super) active_seconds: f64,
+    joules: Option<Joules>,
+}
+
+/// What was used so far.
+#[derive(Debug, Default)]
+pub(super) struct Accounts {
+    pub(super) total: Ledger,
+    /// By the beginning of its part of the time, without what is fresh.
+    periods: BTreeMap<u64, Ledger>,
+    /// What nobody has taken yet.
+    fresh: BTreeMap<u64, Ledger>,
+}
+
+impl Accounts {
+    /// Adds what was used at a moment.
+    pub(super) fn add(&mut self, at_ms: u64, used: &Ledger) {
+        self.total.add(used);
+        self.total.limit();
+        let fresh = self.fresh.entry(at_ms / PERIOD_MS * PERIOD_MS).or_default();
+        fresh.add(used);
+        fresh.limit();
+    }
+
+    /// What was used since this was asked last.
+    pub(super) fn take_fresh(&mut self) -> Vec<Period> {
+        let fresh = std::mem::take(&mut self.fresh);
+        let taken = fresh.iter().map(|(at_ms, ledger)| ledger.period(*at_ms)).collect();
+        for (at_ms, ledger) in fresh {
+            let period = self.periods.entry(at_ms).or_default();
+            period.add(&ledger);
+            period.limit();
+        }
+        // One in which nobody held a GPU takes room, too.
+        let size = |ledger: &Ledger| ledger.owners.len().max(1);
+        let mut count: usize = self.periods.values().map(size).sum();
+        while count > MOST_OWNERS
+            && let Some((_, oldest)) = self.periods.pop_first()
+        {
+            count -= size(&oldest);
+        }
+        taken
+    }
+
+    /// What is remembered by parts of the time, the oldest first. What is fresh may make two of one.
+    pub(super) fn periods(&self) -> impl Iterator<Item = Period> {
+        self.periods.iter().chain(&self.fresh).map(|(at_ms, ledger)| ledger.period(*at_ms))
+    }
+}
+
+impl Ledger {
+    pub(super) fn of(&mut self, key: &OwnerKey) -> &mut Account {
+        self.owners.entry(key.clone()).or_default()
+    }
+
+    pub(super) fn add(&mut self, other: &Self) {
+        for (key, account) in &other.owners {
+            self.of(key).add(account);
+        }
+        self.unheld.gpu_seconds += other.unheld.gpu_seconds;
+        self.unheld.joules += other.unheld.joules;
+    }
+
+    /// Tells those who used least by their user alone, where there are too many.
+    fn limit(&mut self) {
+        while self.owners.len() > MOST_OWNERS {
+            let with_job = self.owners.iter().filter(|(key, _)| key.job.is_some());
+            let least = with_job.min_by(|(_, one), (_, other)| one.gpu_seconds.total_cmp(&other.gpu_seconds));
+            let Some(least) = least.map(|(key, _)| key.clone()) else { return };
+            let Some(account) = self.owners.remove(&least) else { return };
+            self.of(&OwnerKey { job: None, ..least }).add(&Account { job: None, ..account });
+        }
+    }
+
+    pub(super) fn add_period(&mut self, period: Period) {
+        for owner in period.owners {
+            let OwnerUsage { user, job, gpu_seconds, exclusive_seconds, active_seconds, joules } = owner;
+            let key = OwnerKey { user, job: job.as_ref().map(|job| (job.kind, job.id.clone())) };
+            let job = job.filter(Job::is_named);
+            self.of(&key).add(&Account { job, gpu_seconds, exclusive_seconds, active_seconds, joules });
+        }
+        self.unheld.gpu_seconds += period.unheld.gpu_seconds;
+        self.unheld.joules += period.unheld.joules;
+    }
+
+    pub(super) fn period(&self, at_ms: u64) -> Period {
+        Period { at_ms, owners: self.owners(), unheld: self.unheld }
+    }
+
+    /// Who used the most energy first.
+    pub(super) fn owners(&self) -> Vec<OwnerUsage> {
+        let mut owners: Vec<OwnerUsage> = self.owners.iter().map(|(key, account)| owner_usage(key, account)).collect();
+        let joules = |usage: &OwnerUsage| usage.joules.map_or(0.0, |joules| joules.estimate);
+        owners.sort_by(|one, other| {
+            let by_energy = joules(other).total_cmp(&joules(one));
+            by_energy.then(other.gpu_seconds.total_cmp(&one.gpu_seconds))
+        });
+        owners
+    }
+}
+
+fn owner_usage(key: &OwnerKey, account: &Account) -> OwnerUsage {
+    OwnerUsage {
+        user: key.user.clone(),
+        job: account.job.clone().or_else(|| {
+            let (kind, id) = key.job.clone()?;
+            Some(Job { kind, id, path: None, name: None })
+        }),
+        gpu_seconds: account.gpu_seconds,
+        exclusive_seconds: account.exclusive_seconds,
+        active_seconds: account.active_seconds,
+        joules: account.joules,
+    }
+}
+
+impl Account {
+    fn add(&mut self, other: &Self) {
+        if other.job.is_some() {
+            self.job.clone_from(&other.job);
+        }
+        self.gpu_seconds += other.gpu_seconds;
+        self.exclusive_seconds += other.exclusive_seconds;
+        self.active_seconds += other.active_seconds;
+        if let Some(joules) = other.joules {
+            self.add_joules(joules);
+        }
+    }
+
+    pub(super) fn add_joules(&mut self, more: Joules) {
+        let joules = self.joules.get_or_insert_default();
+        joules.least += more.least;
+        joules.most += more.most;
+        joules.estimate += more.estimate;
+    }
+}
