@@ -135,10 +135,10 @@ impl Salvage {
         let (mut bad, mut distance) = (row.max(0), 1_i64);
         let (mut good, mut next) = loop {
             let from = bad.checked_add(distance)?;
-            match first_from(from) {
-                Ok(next) => break (from, next),
-                Err(_) => (bad, distance) = (from, distance.checked_mul(2)?),
+            if let Ok(next) = first_from(from) {
+                break (from, next);
             }
+            (bad, distance) = (from, distance.checked_mul(2)?);
         };
         // That was far too far where numbers are times, and the first page is damaged.
         while good - bad > 1 {

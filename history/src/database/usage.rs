@@ -49,8 +49,8 @@ impl Database {
                 None => (None, None, None),
             };
             let key = params![period.at_ms as i64, kind, id, user, name];
-            let used = params![gpu_seconds, exclusive_seconds, active_seconds, least, most, estimate];
-            add.execute(&[key, used].concat()[..])?;
+            let amounts = params![gpu_seconds, exclusive_seconds, active_seconds, least, most, estimate];
+            add.execute(&[key, amounts].concat()[..])?;
         }
         // Also where it is nothing: it says that somebody watched.
         let UnheldUsage { gpu_seconds, joules } = period.unheld;
@@ -134,9 +134,9 @@ mod tests {
         OwnerUsage { user, job, gpu_seconds: seconds, exclusive_seconds: 0.0, active_seconds: 1.0, joules }
     }
 
-    fn notebook(path: Option<&str>) -> Option<Job> {
+    fn notebook(path: Option<&str>) -> Job {
         let path = path.map(|path| Reading::Now(path.to_owned()));
-        Some(Job { kind: JobKind::Notebook, id: "5f3a".to_owned(), path, name: None })
+        Job { kind: JobKind::Notebook, id: "5f3a".to_owned(), path, name: None }
     }
 
     #[test]
@@ -146,9 +146,9 @@ mod tests {
         assert_eq!(database.usage_reach_ms().unwrap(), None);
         let unheld = UnheldUsage { gpu_seconds: 2.0, joules: 100.0 };
         let add = |at_ms, owners| database.add_usage(&Period { at_ms, owners, unheld }).unwrap();
-        add(AT_MS, vec![used("ana", notebook(None), 10.0, None), used("", None, 5.0, Some([1.0, 2.0, 3.0]))]);
-        add(AT_MS, vec![used("ana", notebook(Some("a/b.ipynb")), 10.0, Some([5.0, 5.0, 5.0]))]);
-        add(AT_MS + PERIOD_MS, vec![used("ana", notebook(None), 1.0, None), used("ana", None, 7.0, None)]);
+        add(AT_MS, vec![used("ana", Some(notebook(None)), 10.0, None), used("", None, 5.0, Some([1.0, 2.0, 3.0]))]);
+        add(AT_MS, vec![used("ana", Some(notebook(Some("a/b.ipynb"))), 10.0, Some([5.0, 5.0, 5.0]))]);
+        add(AT_MS + PERIOD_MS, vec![used("ana", Some(notebook(None)), 1.0, None), used("ana", None, 7.0, None)]);
 
         let sum = |from_ms, to_ms| database.usage(from_ms, to_ms).unwrap();
         let all = sum(AT_MS, AT_MS + 2 * PERIOD_MS);
@@ -158,7 +158,7 @@ mod tests {
             all.owners.iter().find(is_meant).unwrap()
         };
         let with_job = of(Some("ana"), true);
-        assert_eq!((&with_job.job, with_job.gpu_seconds), (&notebook(Some("a/b.ipynb")), 21.0));
+        assert_eq!((&with_job.job, with_job.gpu_seconds), (&Some(notebook(Some("a/b.ipynb"))), 21.0));
         assert_eq!(with_job.joules, Some(Joules { least: 5.0, most: 5.0, estimate: 5.0 }));
         assert_eq!((of(Some("ana"), false).joules, of(None, false).gpu_seconds), (None, 5.0));
         assert_eq!(all.owners.len(), 3);

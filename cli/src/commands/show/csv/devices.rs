@@ -10,7 +10,7 @@ use gpumon_probe::model::{
 };
 
 use super::{
-    Column, Read,
+    Column, Made, Read,
     field::{plain, rounded, time},
     gpus,
 };
@@ -40,7 +40,7 @@ impl DeviceKind {
 pub(crate) const DEVICE_KEYS: [&str; 2] = ["kind", "parent"];
 
 pub(super) enum Row {
-    Gpu(gpus::Row),
+    Gpu(Box<gpus::Row>),
     Mig { sample_ms: u64, mig: Box<MigSample>, known: Option<MigDevice>, parent: Option<String> },
     Host { sample_ms: u64, host: Box<HostSample> },
 }
@@ -51,7 +51,7 @@ pub(super) fn rows(inventory: &Inventory, sample: &Sample, kinds: &[DeviceKind])
     let known = |uuid: &str| inventory.gpus.iter().flat_map(|gpu| &gpu.mig_devices).find(|mig| mig.uuid == uuid);
     let of_kind = |kind: &DeviceKind| -> Vec<Row> {
         match kind {
-            DeviceKind::Gpu => gpus::rows(inventory, sample).into_iter().map(Row::Gpu).collect(),
+            DeviceKind::Gpu => gpus::rows(inventory, sample).into_iter().map(|row| Row::Gpu(Box::new(row))).collect(),
             DeviceKind::Mig => {
                 let of_gpus = sample.gpus.iter().flat_map(|gpu| {
                     let devices = gpu.mig_devices.value().into_iter().flatten();
@@ -73,7 +73,7 @@ pub(super) fn rows(inventory: &Inventory, sample: &Sample, kinds: &[DeviceKind])
 pub(super) static COLUMNS: LazyLock<Vec<Column<Row>>> = LazyLock::new(|| {
     let of_gpus = gpus::COLUMNS.iter().map(of_gpu);
     let keys = [
-        ("kind", "Whose the row is: gpu, mig or host.", Row::kind as fn(&Row) -> Option<String>),
+        ("kind", "Whose the row is: gpu, mig or host.", (|row| Some(row.kind())) as fn(&Row) -> Option<String>),
         ("parent", "UUID of the GPU of a MIG device.", Row::parent),
     ];
     let keys =
@@ -95,12 +95,7 @@ pub(super) static COLUMNS: LazyLock<Vec<Column<Row>>> = LazyLock::new(|| {
     of_gpus.chain(keys).chain(of_mig).chain(of_host).collect()
 });
 
-fn beside<S>(
-    id: &str,
-    field: &'static Field<S>,
-    kind: DeviceKind,
-    read: Box<dyn Fn(&Row) -> Option<String> + Send + Sync>,
-) -> Column<Row> {
+fn beside<S>(id: &str, field: &'static Field<S>, kind: DeviceKind, read: Made<Row>) -> Column<Row> {
     let (name, beside) = (Cow::Owned(id.replace('.', "_")), Some(kind));
     Column { name, help: field.help, usual: false, is_literal: true, beside, read: Read::Made(read) }
 }
@@ -117,13 +112,13 @@ fn of_gpu(column: &'static Column<gpus::Row>) -> Column<Row> {
 }
 
 impl Row {
-    fn kind(&self) -> Option<String> {
+    fn kind(&self) -> String {
         let kind = match self {
             Self::Gpu(_) => DeviceKind::Gpu,
             Self::Mig { .. } => DeviceKind::Mig,
             Self::Host { .. } => DeviceKind::Host,
         };
-        Some(kind.word().to_owned())
+        kind.word().to_owned()
     }
 
     fn parent(&self) -> Option<String> {

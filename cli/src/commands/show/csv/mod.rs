@@ -53,8 +53,11 @@ const fn usual<T>(name: &'static str, help: &'static str, read: fn(&T) -> Option
 enum Read<T> {
     Of(fn(&T) -> Option<String>),
     Field(&'static Field, fn(&T) -> &GpuSample),
-    Made(Box<dyn Fn(&T) -> Option<String> + Send + Sync>),
+    Made(Made<T>),
 }
+
+/// One that knows more than its row.
+type Made<T> = Box<dyn Fn(&T) -> Option<String> + Send + Sync>;
 
 impl<T> Read<T> {
     fn text(&self, row: &T) -> Option<String> {
@@ -115,8 +118,8 @@ impl Csv {
         let wanted = Self::new(rows, names.map(|names| names.replace('.', "_")).as_deref())?;
         let known = rows.catalogue();
         let of = |kind: DeviceKind| {
-            let named = wanted.chosen.iter().map(|column| &known[*column]);
-            let readings = named.filter(|column| !keys.contains(&column.name) && !DEVICE_KEYS.contains(&column.name));
+            let columns = wanted.chosen.iter().map(|column| &known[*column]);
+            let readings = columns.filter(|column| !keys.contains(&column.name) && !DEVICE_KEYS.contains(&column.name));
             readings.map(|column| column.beside.unwrap_or(DeviceKind::Gpu)).any(|of| of == kind)
         };
         let mut kinds: Vec<_> = DeviceKind::ALL.into_iter().filter(|kind| of(*kind)).collect();
