@@ -34,6 +34,7 @@ mod answers;
 mod app;
 mod audit;
 pub mod auth;
+mod behind_proxy;
 mod cells;
 mod collector;
 mod connections;

@@ -17,7 +17,7 @@ use crate::{
     alerts, answers,
     app::AppState,
     auth::{self, Doors},
-    cells,
+    behind_proxy, cells,
     guard::{self, Access, Guard},
     jobs,
     listen::{Listener, Purpose},
@@ -82,7 +82,7 @@ pub(crate) fn protected(routes: Router<AppState>, state: AppState, access: Acces
         .layer(middleware::from_fn_with_state(Arc::clone(&doors), auth::check))
         .layer(middleware::from_fn_with_state(guard, guard::check))
         .layer(middleware::from_fn_with_state(Arc::clone(&doors), auth::limit))
-        .layer(middleware::from_fn_with_state(state.live.clone(), peer::forget_proxy));
+        .layer(middleware::from_fn_with_state(state.live.clone(), behind_proxy::forget_proxy));
     // Outside of them, so that a refusal has them, too.
     HEADERS
         .iter()

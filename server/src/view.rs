@@ -13,7 +13,7 @@ use gpumon_probe::{
 };
 use tokio::{sync::Mutex, task::spawn_blocking, time::Instant};
 
-use crate::{alerts::AlertStatus, auth::Client, frame::History};
+use crate::{auth::Client, frame::History};
 
 /// The table of mounts of a machine with thousands of containers.
 const LONGEST_MOUNTINFO: usize = 4 << 20;
@@ -149,18 +149,11 @@ impl View {
 
     pub(crate) fn alerts(&self, mut firing: Vec<FiringAlert>) -> Vec<FiringAlert> {
         if !self.has_all_events() {
-            firing.iter_mut().for_each(|FiringAlert { alert, .. }| alert.text = of_rule(&alert.rule));
-        }
-        firing
-    }
-
-    pub(crate) fn alert_status(&self, mut status: AlertStatus) -> AlertStatus {
-        if !self.has_all_events() {
-            for rule in &mut status.rules {
-                rule.active.iter_mut().for_each(|place| place.text.clone_from(&rule.text));
+            for FiringAlert { alert, .. } in &mut firing {
+                alert.text = of_rule(&alert.rule);
             }
         }
-        status
+        firing
     }
 
     /// Whether events are the same for this client as for most.

@@ -40,7 +40,14 @@ pub(crate) fn router() -> Router<AppState> {
 
 async fn status(State(app): State<AppState>, Extension(client): Extension<Client>) -> Json<AlertStatus> {
     let view = View::of(&client, app.show_processes).await;
-    Json(view.alert_status(app.alerts.status(now_ms())))
+    let mut status = app.alerts.status(now_ms());
+    if !view.has_all_events() {
+        // What was met may name processes.
+        for rule in &mut status.rules {
+            rule.active.iter_mut().for_each(|place| place.text.clone_from(&rule.text));
+        }
+    }
+    Json(status)
 }
 
 /// Answers with how all rules are then.

@@ -23,6 +23,8 @@ pub(crate) enum Names {
 
 /// What tells pages of the same moment apart.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+// Each is a choice of its own.
+#[allow(clippy::struct_excessive_bools)]
 pub(crate) struct PageKey {
     pub(super) names: Names,
     pub(super) links: bool,

@@ -10,15 +10,12 @@ use std::net::{IpAddr, SocketAddr};
 
 use axum::{
     Extension,
-    extract::{Request, State},
+    extract::Request,
     http::StatusCode,
     middleware::Next,
     response::{IntoResponse, Response},
 };
 use rustix::process::geteuid;
-use tokio::sync::watch;
-
-use crate::{connections::Arrival, live::Live};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Peer {
@@ -88,24 +85,6 @@ impl Peer {
 
 pub(crate) fn is_own_user(uid: u32) -> bool {
     uid == geteuid().as_raw() || uid == 0
-}
-
-/// Before everything else: also on a connection that was there before it became a proxy's, its user is not who asks.
-pub(crate) async fn forget_proxy(
-    State(live): State<watch::Receiver<Live>>,
-    mut request: Request,
-    next: Next,
-) -> Response {
-    if live.borrow().is_behind_proxy() {
-        let known = request.extensions_mut();
-        if let Some(arrival) = known.get_mut::<Arrival>() {
-            arrival.peer = arrival.peer.behind_proxy();
-        }
-        if let Some(peer) = known.get_mut::<Peer>() {
-            *peer = peer.behind_proxy();
-        }
-    }
-    next.run(request).await
 }
 
 pub(crate) async fn may_change(Extension(peer): Extension<Peer>, request: Request, next: Next) -> Response {
