@@ -33,7 +33,7 @@ fn what_a_disk_does_not_take_for_hours_is_written_when_it_works_again() {
     let own = folder.path().join("history");
     fs::write(&own, "in the place of the directory").unwrap();
     let (writer, told) = start(&own);
-    assert!(next(&told).contains("the directory cannot be made"));
+    assert!(next(&told).contains("the directory cannot be created"));
     let (hours, reach) = (2400, REACH_MS / BUCKET_MS);
     (0..hours).for_each(|at| writer.add_bucket(bucket(FIRST_MS + at * BUCKET_MS, 1)));
     let mark =
@@ -145,7 +145,7 @@ fn a_folder_that_is_no_folder_or_not_ours_is_told_with_its_cure() {
     fs::write(folder.path().join("file"), "").unwrap();
     let (_writer, told) = start(&folder.path().join("file/history"));
     let told = next(&told);
-    assert!(told.contains("the directory cannot be made") && told.contains("--data-dir"), "{told}");
+    assert!(told.contains("the directory cannot be created") && told.contains("--data-dir"), "{told}");
     // Root may everything.
     if !geteuid().is_root() {
         let closed = folder.path().join("closed");

@@ -133,7 +133,7 @@ fn a_folder_that_cannot_be_used_costs_history_on_disk_and_nothing_else() {
             break message;
         }
     };
-    assert!(told.contains("the directory cannot be made") && told.contains("--data-dir"), "{told}");
+    assert!(told.contains("the directory cannot be created") && told.contains("--data-dir"), "{told}");
     eventually("readings go on", || server.get("/readyz").status == 200);
     let storage = server.get("/api/v1/history").json()["storage"].clone();
     assert!(
@@ -141,7 +141,7 @@ fn a_folder_that_cannot_be_used_costs_history_on_disk_and_nothing_else() {
         "{storage}"
     );
     let doctor = fake.gpumon(&["doctor"]).output().unwrap();
-    assert!(stdout(&doctor).contains("the directory cannot be made"), "{}{}", stdout(&doctor), stderr(&doctor));
+    assert!(stdout(&doctor).contains("the directory cannot be created"), "{}{}", stdout(&doctor), stderr(&doctor));
 }
 
 #[test]

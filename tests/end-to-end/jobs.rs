@@ -192,7 +192,7 @@ fn a_job_that_has_ended_is_reported_from_disk() {
     assert_eq!(report["advice"][0], "GPU 1 was never used: request one GPU.");
     let text = stdout(&gpumon(&["job", "88123", "--data-dir", data]).output().unwrap());
     assert!(text.starts_with("Slurm job 88123 of ana") && !text.contains('\x1b'), "{text}");
-    assert!(text.contains("part of these figures: Slurm job 77 of ana"), "{text}");
+    assert!(text.contains("included in the figures: Slurm job 77 of ana"), "{text}");
     for words in ["2 GPUs", "90 %", "55.9 of 74.5 GiB", "GPU 1 was never used: request one GPU."] {
         assert!(text.contains(words), "{words}: {text}");
     }

@@ -159,10 +159,7 @@ mod tests {
             (vec![device(0, 1.0, with(3, 0.0))], "Tensor cores were hardly used:"),
             (vec![device(0, 1.0, with(4, 4.0))], "At most 5 % of the memory was used:"),
             (vec![device(0, 1.0, with(7, 55.0))], "Clocks were reduced for 55 % of the time:"),
-            (
-                vec![MeasuredDevice { known_ms: 5_000, ..device(0, 0.0, good) }],
-                "It has held its GPUs for too short a time",
-            ),
+            (vec![MeasuredDevice { known_ms: 5_000, ..device(0, 0.0, good) }], "The job has held its GPUs too briefly"),
             (vec![device(0, 10.0, with(0, 55.0))], ""),
         ] {
             let advice = advice_on(devices);
