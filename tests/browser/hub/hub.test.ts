@@ -166,11 +166,11 @@ describe('behind a JupyterHub', () => {
     await Promise.all([ana.view.live(), ben.view.live()]);
     const gpumons = [...(await hub.gpumons('ana')), ...(await hub.gpumons('ben'))];
     expect(gpumons).toHaveLength(4);
+    await Promise.all([ana, ben].map(({ view }) => view.changes(0, 'power.draw_watts')));
     const culler = hub.cull(IDLE_S);
     onTestFinished(async () => {
       await culler.stop();
     });
-    await Promise.all([ana, ben].map(({ view }) => view.changes(0, 'power.draw_watts')));
     await expect.poll(() => hub.running(), { message: culler.output }).toEqual([]);
     await expect.poll(() => gpumons.filter(isRunning)).toEqual([]);
     // By this the panel knows what has happened.

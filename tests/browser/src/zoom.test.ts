@@ -111,7 +111,14 @@ describe('charts', () => {
       expect(await charts.inked('gpu 0 power', [0.3, 0.9])).toBeGreaterThan(0.9);
     }
     await expect.poll(() => seen.at(-1)).toBeLessThanOrEqual(60_000);
-    const before = page.url();
+    // The address follows the last key after a while.
+    let before = '';
+    const isSettled = (): boolean => {
+      const was = before;
+      before = page.url();
+      return was === before;
+    };
+    await expect.poll(isSettled, { interval: 500 }).toBe(true);
     await page.keyboard.down('Shift');
     await page.mouse.move(x + width * 0.5, y + 40);
     await page.mouse.down();

@@ -50,15 +50,16 @@ export class PastSource {
   /** What is known of the span that is shown; `null` where the stream told all of it, or nothing is known yet. */
   known(state: DashboardState, now_ms: number, metrics: readonly string[], width: number): Known | null {
     const isNeeded = this.request !== undefined && metrics.length > 0 && this.isNeeded(state, now_ms);
-    setShown(this.note, isNeeded);
+    const [from_ms, to_ms] = rangeOf(state, now_ms);
+    // What a stream could have told needs no explanation, so that a pause moves no chart.
+    const problem = this.past?.problem ?? null;
+    setShown(this.note, isNeeded && (from_ms < now_ms - STREAMED_MS || problem !== null));
     if (!isNeeded) {
       return null;
     }
     this.begin(this.request);
-    const [from_ms, to_ms] = rangeOf(state, now_ms);
     const points = pointsOf(width);
     const known = this.past?.known({ from_ms, to_ms, points, metrics }) ?? null;
-    const problem = this.past?.problem ?? null;
     this.view?.update({ from_ms, to_ms, now_ms, answer: known?.answer ?? null, problem });
     return known;
   }
