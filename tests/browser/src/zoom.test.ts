@@ -14,7 +14,7 @@ const SOURCE = { GPUMON_SOURCE: 'sim:2' };
 /** The database has its first rows after the first ten seconds. */
 const FIRST_ROWS_MS = 25_000;
 /** After so long a server has lines to show. */
-const FIRST_SECONDS_MS = 3000;
+const FIRST_SECONDS_MS = 5000;
 
 /** Gives both GPUs a month, in which they drew 100 to 600 W every day, with peaks of 650 W, and were off on one day. */
 const FILL = `
@@ -164,7 +164,8 @@ describe('charts', () => {
     // Of a server of less than a second, a second is shown, and no line in most of it.
     await page.waitForTimeout(FIRST_SECONDS_MS);
     await note.getByRole('button', { name: 'Show all there is' }).click();
-    await expect.poll(() => charts.inked('all power.draw_watts', [0.6, 0.9])).toBeGreaterThan(0.9);
+    // The newest sample may be more than a second old.
+    await expect.poll(() => charts.inked('all power.draw_watts', [0.4, 0.7])).toBeGreaterThan(0.9);
     await expect.poll(() => note.isVisible()).toBe(false);
   });
 
