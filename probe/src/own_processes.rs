@@ -159,6 +159,10 @@ mod tests {
     fn own_processes_are_told_whole_and_those_of_others_stay_as_they_are() {
         let running = Running(Command::new("sleep").arg("617").spawn().unwrap());
         let pid = running.0.id();
+        // A program that has just been started has no arguments for a moment.
+        while std::fs::read(format!("/proc/{pid}/cmdline")).unwrap().is_empty() {
+            std::thread::yield_now();
+        }
         let mut own = OwnProcesses::new("/proc".into());
         let me = Reading::Now(own.user[0].clone());
         let unknown = || Reading::Absent(Absence::Unknown);
