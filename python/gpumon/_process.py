@@ -17,7 +17,7 @@ MOST_WAITING = 50_000
 #: Seconds that the program has to end after its input has.
 END_S = 1.0
 #: Bytes of its last words that an error quotes.
-LAST_WORDS = 2000
+LAST_WORDS = 600
 #: Why nothing is sent any more, where nothing else is wrong.
 ENDED, CLOSED = "it has ended", "it was closed"
 #: A closed connection is an error, and no signal that ends a program which has asked for SIGPIPE.
@@ -137,12 +137,12 @@ class Process:
         code = _ended(self._child, is_polite=self.failure in (CLOSED, ENDED))
         try:
             size = os.fstat(self._stderr).st_size
-            words = os.pread(self._stderr, LAST_WORDS, max(0, size - LAST_WORDS)).decode(errors="replace").strip()
+            words = os.pread(self._stderr, LAST_WORDS, max(0, size - LAST_WORDS)).decode(errors="replace")
         finally:
             os.close(self._stderr)
         if self.failure == ENDED:
             how = f"it was ended by {_signal_name(-code)}" if code < 0 else f"it has ended with exit code {code}"
-            return f"{how}: {words}" if words else how
+            return f"{how}: {' '.join(words.split())}" if words.strip() else how
         return self.failure or ""
 
     def abandon(self) -> None:
