@@ -7,7 +7,7 @@ import unittest
 from kernel import Kernel
 from stand_in import PRELUDE, StandInTest
 
-LINE = r"^\d+ ms, GPU 9.80 s, peak 61.0 GiB, 6.10 kJ$"
+LINE = r"^[\d.]+ ms, GPU 9.80 s, peak 61.0 GiB, 6.10 kJ$"
 
 
 class Magics(StandInTest):
