@@ -9,6 +9,7 @@ import select
 import signal
 import socket
 import subprocess
+import tempfile
 import threading
 import time
 
@@ -42,7 +43,7 @@ class Process:
         self._waiting: collections.deque[bytes] = collections.deque()
         self._writing = threading.Lock()
         self._rest = b""
-        self._stderr = os.memfd_create("gpumon-stderr")
+        self._stderr = _unnamed_file()
         # A socket pair in the place of two pipes: only sockets can be written to without a mode that both ends share.
         self._socket, theirs = socket.socketpair()
         try:
@@ -165,6 +166,15 @@ def _ended(child: subprocess.Popen[bytes], is_polite: bool) -> int:
     # The driver holds it in a call that nothing ends, and would hold whoever waits.
     child.returncode = -signal.SIGKILL
     return child.returncode
+
+
+def _unnamed_file() -> int:
+    """Return a file for what the program says on standard error, which nothing waits for."""
+    # Pythons that were built for an old glibc, as conda's are, lack it.
+    if hasattr(os, "memfd_create"):
+        return os.memfd_create("gpumon-stderr")
+    with tempfile.TemporaryFile() as file:
+        return os.dup(file.fileno())
 
 
 def _signal_name(number: int) -> str:

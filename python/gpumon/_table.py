@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 
 #: A range that is smaller than this part of it is no range.
-EXACT = 0.005
+EXACT = 0.001
 
 
 def cost_line(cost: Cost) -> str:
