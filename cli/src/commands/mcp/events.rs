@@ -79,7 +79,7 @@ struct AlertAnswer {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-struct EventAnswer {
+pub(super) struct EventAnswer {
     /// In UTC.
     at: String,
     /// Absent where it concerns the machine.

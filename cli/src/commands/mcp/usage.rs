@@ -151,13 +151,20 @@ impl Tool for UsageOf {
         };
         let (since, until) = (moment("since", self.since.as_ref())?, moment("until", self.until.as_ref())?);
         let usage = Answer::new(past, since, until, &Beside::now(now_ms()))?.usage;
+        Ok(UsageAnswer { simulated: sources.is_past_simulated(), ..self.of(&usage, past)? })
+    }
+}
+
+impl UsageOf {
+    /// What of all is asked for.
+    fn of(&self, usage: &Usage, past: &PastArgs) -> Result<UsageAnswer, Failure> {
         let who = self.who.as_deref().map(str::trim).filter(|who| !who.is_empty());
         let owners: Vec<_> = usage.owners.iter().filter(|owner| who.is_none_or(|who| is_called(owner, who))).collect();
-        let job = who.map(|who| of_job(who, &owners, past, &usage)).transpose()?.flatten();
+        let job = who.map(|who| of_job(who, &owners, past, usage)).transpose()?.flatten();
         Ok(UsageAnswer {
             from: time(usage.since_ms),
             to: time(usage.at_ms),
-            simulated: sources.is_past_simulated(),
+            simulated: None,
             total: Used::of(&owners),
             owners_omitted: owners.len().saturating_sub(MOST),
             owners: owners.into_iter().take(MOST).map(OwnerAnswer::from).collect(),
@@ -255,4 +262,66 @@ impl From<&OwnerUsage> for OwnerAnswer {
 /// To the ten thousandth, which is a third of a second.
 fn hours(value: f64) -> f64 {
     (value * 1e4).round() / 1e4
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use gpumon_history::database::Database;
+    use gpumon_probe::model::{JobKind, Reading};
+    use serde_json::json;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Typed {
+        #[command(flatten)]
+        past: PastArgs,
+    }
+
+    /// Two GPU hours, of which an hour was alone, and a notebook's as much again.
+    fn usage() -> Usage {
+        let owner = |user: &str, job, [least, estimate, most]: [f64; 3]| OwnerUsage {
+            user: Some(user.to_owned()),
+            job,
+            gpu_seconds: 7_200.0,
+            exclusive_seconds: 3_600.0,
+            active_seconds: 1_800.0,
+            joules: Some(Joules { least, most, estimate }),
+        };
+        let path = Some(Reading::Now("/home/bob/train.ipynb".to_owned()));
+        let notebook = Job { kind: JobKind::Notebook, id: "0123456789".to_owned(), path, name: None };
+        let owners = vec![owner("ana", None, [3_600.0, 7_200.0, 10_800.0]), owner("bob", Some(notebook), [3_600.0; 3])];
+        Usage { owners, ..Usage::default() }
+    }
+
+    fn of(who: Option<&str>) -> Result<Value, String> {
+        let folder = tempfile::tempdir().unwrap();
+        Database::open(folder.path()).unwrap();
+        let past = Typed::parse_from(["mcp", "--data-dir", folder.path().to_str().unwrap()]).past;
+        let tool = UsageOf { who: who.map(str::to_owned), ..UsageOf::default() };
+        let answer = tool.of(&usage(), &past).map_err(|failure| failure.message().unwrap())?;
+        Ok(serde_json::to_value(answer).unwrap())
+    }
+
+    #[test]
+    fn usage_is_added_up_by_owner_with_its_bounds() {
+        let all = of(None).unwrap();
+        assert_eq!(all["owners"].as_array().unwrap().len(), 2, "{all}");
+        assert_eq!((&all["total"]["gpu_hours"], &all["total"]["active_gpu_hours"]), (&json!(4.0), &json!(1.0)));
+        let energy = json!({"least_watt_hours": 2.0, "estimate_watt_hours": 3.0, "most_watt_hours": 4.0});
+        assert_eq!(all["total"]["energy"], energy);
+    }
+
+    #[test]
+    fn somebody_is_found_as_people_call_them_and_nobody_is_refused_with_those_that_there_are() {
+        for (who, user) in [("ana", "ana"), ("bob", "bob"), ("train.ipynb", "bob"), (" 0123456789", "bob")] {
+            let of_one = of(Some(who)).unwrap();
+            assert_eq!(of_one["owners"].as_array().unwrap().len(), 1, "{who}: {of_one}");
+            assert_eq!(of_one["owners"][0]["untrusted"]["user"], user, "{who}");
+            assert_eq!(of_one["total"]["gpu_hours"], 2.0, "{who}");
+        }
+        let nobody = of(Some("carol")).unwrap_err();
+        assert!(nobody.contains("there is no job 'carol'") && nobody.contains("there are ana, bob"), "{nobody}");
+    }
 }
