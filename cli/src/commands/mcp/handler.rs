@@ -17,10 +17,7 @@ use tokio::{
     time::timeout,
 };
 
-use super::{
-    sources::Sources,
-    tool::{Entry, TOOLS},
-};
+use super::{sources::Sources, tool::Entry, tools::TOOLS};
 
 /// What an assistant is told before it uses any tool.
 pub(super) const INSTRUCTIONS: &str = "\
@@ -68,7 +65,7 @@ impl Handler {
                 let _ = sender.send((tool.call)(&sources, arguments));
                 drop(place);
             };
-            thread::Builder::new().name(tool.name.to_owned()).spawn(answer).map_err(no_thread)?;
+            thread::Builder::new().name(tool.name.to_owned()).spawn(answer).map_err(|cause| no_thread(&cause))?;
             let answer = receiver.await.map_err(|_| late())?;
             answer.map_err(|failure| failure.message().unwrap_or_default())
         };
@@ -76,7 +73,7 @@ impl Handler {
     }
 }
 
-fn no_thread(cause: io::Error) -> String {
+fn no_thread(cause: &io::Error) -> String {
     format!("cannot start a thread: {cause}; raise the limit (`ulimit -u`, or the container's pids limit)")
 }
 

@@ -177,11 +177,9 @@ fn check(fields: &[String]) -> Result<(), Failure> {
         return Err(anyhow!("fields: give 1 to {MOST_FIELDS} ids, as {}", OVERVIEW[0]).into());
     }
     let known = Wanted::all().ids();
-    for field in fields.iter().filter(|field| !known.contains(field)) {
-        let similar = similar(field, &known).join(", ");
-        return Err(anyhow!("fields: there is no field '{field}'; similar ones are {similar}").into());
-    }
-    Ok(())
+    let Some(wrong) = fields.iter().find(|field| !known.contains(field)) else { return Ok(()) };
+    let similar = similar(wrong, &known).join(", ");
+    Err(anyhow!("fields: there is no field '{wrong}'; similar ones are {similar}").into())
 }
 
 /// The known ids that are most like it: those that share a part of it first.

@@ -1,6 +1,7 @@
 //! `gpumon mcp`: answers the tools of AI assistants, by the Model Context Protocol over standard input and output.
 //!
-//! - [`handler`] speaks the protocol, by the library `rmcp`; [`tool`] is what each tool has and how it is answered.
+//! - [`handler`] speaks the protocol, by the library `rmcp`; [`tool`] is what each tool has and how it is answered, [`tools`]
+//!   lists them.
 //! - [`status`], [`processes`], [`history`], [`events`] and [`usage`] are the tools. A tool is a structure of its
 //!   arguments; comments of its fields, and of what it answers, are their descriptions in the schemas.
 //! - [`sources`] is where readings and the past come from, [`names`] what strangers have named, kept apart.
@@ -15,6 +16,7 @@ mod status;
 #[cfg(test)]
 mod tests;
 mod tool;
+mod tools;
 mod usage;
 
 use std::io::{self, IsTerminal as _};

@@ -56,7 +56,7 @@ impl Sources {
     /// # Errors
     /// Where there is neither a server nor a driver to read.
     pub(super) fn snapshot(&self, need: Need, depth: ReadDepth, gpus: Option<&[u32]>) -> Result<Snapshot, Failure> {
-        let mut snapshot = match self.from_server(need)? {
+        let mut snapshot = match self.ask(need)? {
             Some(snapshot) => snapshot,
             None => Snapshot::read(&self.open()?, need, depth, CommandLines::Own)?,
         };
@@ -69,7 +69,8 @@ impl Sources {
         Ok(snapshot)
     }
 
-    fn from_server(&self, need: Need) -> Result<Option<Snapshot>, Failure> {
+    /// What a server tells; `None` where there is none that could.
+    fn ask(&self, need: Need) -> Result<Option<Snapshot>, Failure> {
         let at = SourceSelection { source: &self.source, server: self.past.server(), commands: CommandLines::Own };
         Snapshot::from_server(at, need)
     }
@@ -100,7 +101,7 @@ impl Sources {
     /// Whether no GPU is behind the past; `None` where nobody can tell.
     pub(super) fn is_past_simulated(&self) -> Option<bool> {
         let is_known = !self.past.is_read_from_disk();
-        let snapshot = is_known.then(|| self.from_server(Need::Nothing)).transpose().ok()??;
+        let snapshot = is_known.then(|| self.ask(Need::Nothing)).transpose().ok()??;
         snapshot.map(|snapshot| snapshot.inventory.platform.is_simulated())
     }
 }

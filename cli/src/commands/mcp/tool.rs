@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use super::{events::Events, history::History, processes::Processes, sources::Sources, status::Status, usage::UsageOf};
+use super::sources::Sources;
 use crate::exit::Failure;
 
 /// A tool, which is a structure of its arguments. It changes nothing.
@@ -36,17 +36,8 @@ pub(super) struct Entry {
     pub(super) call: fn(&Sources, JsonObject) -> Result<Value, Failure>,
 }
 
-/// All of them, what is asked most first.
-pub(super) static TOOLS: [Entry; 5] = [
-    Entry::of::<Status>(),
-    Entry::of::<Processes>(),
-    Entry::of::<History>(),
-    Entry::of::<Events>(),
-    Entry::of::<UsageOf>(),
-];
-
 impl Entry {
-    const fn of<T: Tool>() -> Self {
+    pub(super) const fn of<T: Tool>() -> Self {
         Self { name: T::NAME, describe: describe::<T>, call: call::<T> }
     }
 }

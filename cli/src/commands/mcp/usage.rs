@@ -69,6 +69,7 @@ struct Used {
 
 /// Exact while an owner alone held a GPU, else within bounds.
 #[derive(Debug, Default, Serialize, JsonSchema)]
+#[allow(clippy::struct_field_names, reason = "the unit is in the names")]
 struct Energy {
     least_watt_hours: f64,
     estimate_watt_hours: f64,
