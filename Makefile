@@ -149,10 +149,10 @@ clean: ## remove whatever was built
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "make %-15s %s\n", $$1, $$2 }'
 
-# Beside what the recipes of these install: programs that check deploy/.
+# Beside what the recipes of these install: programs that check deploy/, and R for an example of the documentation.
 test test-python: deploy-needs
 deploy-needs:
-	@$(PYTHON) tools/need.py promtool shellcheck
+	@$(PYTHON) tools/need.py promtool shellcheck r
 
 browser-needs: $(MODULES) fake-library
 	@$(PYTHON) tools/need.py chromium

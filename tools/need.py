@@ -92,6 +92,12 @@ def shellcheck() -> None:
         install("shellcheck", "the tests of deploy/ need shellcheck")
 
 
+def r() -> None:
+    """What runs the example in R of the documentation."""
+    if shutil.which("Rscript") is None:
+        install("r-base-core r-cran-curl r-cran-jsonlite", "the test of the example in R needs R and two packages")
+
+
 def node() -> None:
     needed = ".".join(map(str, NODE_AT_LEAST))
     reason = _too_old("node", needed) or ("npm is missing" if shutil.which("npm") is None else None)
@@ -262,6 +268,7 @@ CHECKS = {
     "packages": packages,
     "promtool": promtool,
     "node": node,
+    "r": r,
     "shellcheck": shellcheck,
     "chromium": chromium,
     "zizmor": zizmor,

@@ -25,6 +25,7 @@ mod recorded;
 #[cfg(test)]
 mod reference;
 mod run;
+mod snapshot;
 mod table;
 mod terminal;
 mod top;

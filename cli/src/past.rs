@@ -21,7 +21,7 @@ use serde::de::DeserializeOwned;
 use crate::{exit::Failure, local::ServerArgs};
 
 /// Where history is; the same for every command that reads it.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 pub(crate) struct PastArgs {
     #[command(flatten)]
     server: ServerArgs,
@@ -32,6 +32,16 @@ pub(crate) struct PastArgs {
 }
 
 impl PastArgs {
+    /// The server that is asked.
+    pub(crate) fn server(&self) -> &ServerArgs {
+        &self.server
+    }
+
+    /// Whether no server is asked.
+    pub(crate) fn is_read_from_disk(&self) -> bool {
+        self.data_dir.is_some()
+    }
+
     /// What is known of a span, up to its end: in points of a time, or in as many as there may be.
     ///
     /// # Errors

@@ -23,6 +23,8 @@ fn hides(letter: char) -> bool {
     matches!(
         letter,
         '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{61c}' | '\u{feff}'
+        // Tags, which spell a text that a program reads and nobody sees.
+        | '\u{e0000}'..='\u{e0fff}'
     )
 }
 
@@ -35,5 +37,6 @@ mod tests {
         let hostile = "a\u{1b}]0;b\u{7}\nc\u{202e}d\u{9b}ü";
         assert_eq!(escaped(hostile), "a\\u{1b}]0;b\\u{7}\\nc\\u{202e}d\\u{9b}ü");
         assert_eq!(hostile.chars().map(printable).collect::<String>(), "a ]0;b  c?d ü");
+        assert_eq!(escaped("a\u{e0041}\u{200b}"), "a\\u{e0041}\\u{200b}");
     }
 }

@@ -1,13 +1,18 @@
 """The program of this environment, and the fake NVML library that it can be run over."""
 
+import contextlib
 import json
 import os
 import subprocess
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import gpumon
 
 LIBRARY = Path(__file__).resolve().parents[2] / "target/debug/libfake_nvml.so"
+#: A server has its first sums after ten seconds, on a busy machine later.
+PATIENCE_S = 90
 
 
 def over_fake(folder: str | Path, scenario: str) -> dict[str, str]:
@@ -30,3 +35,30 @@ def output_of(*arguments: str, **env: str) -> str:
 def snapshot(**env: str) -> dict:
     """What `gpumon --json` prints with these variables."""
     return json.loads(output_of("--json", **env))
+
+
+@contextlib.contextmanager
+def server(folder: str | Path, *arguments: str, **env: str) -> Iterator[str]:
+    """A server that has a sample, and the path of its control socket."""
+    control = str(Path(folder, "control.sock"))
+    command = [gpumon.find_gpumon_bin(), *arguments, "serve", "--control", control, "--listen", "127.0.0.1:0"]
+    with subprocess.Popen(command, env=os.environ | env, stderr=subprocess.DEVNULL) as running:
+        try:
+            wait_for(lambda: _is_ready(control))
+            yield control
+        finally:
+            running.terminate()
+
+
+def _is_ready(control: str) -> bool:
+    command = [gpumon.find_gpumon_bin(), "--json", "--control", control]
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+def wait_for(is_so: Callable[[], bool]) -> None:
+    """Wait until it is."""
+    end = time.monotonic() + PATIENCE_S
+    while not is_so():
+        if time.monotonic() > end:
+            raise TimeoutError("it has not come to that in time")
+        time.sleep(0.2)

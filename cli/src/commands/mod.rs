@@ -15,6 +15,7 @@ pub(crate) mod licenses;
 pub(crate) mod man;
 pub(crate) mod mark;
 pub(crate) mod measure;
+pub(crate) mod mcp;
 pub(crate) mod oom;
 pub(crate) mod pause;
 pub(crate) mod record;
@@ -56,6 +57,7 @@ pub(crate) enum Command {
     Oom(oom::OomArgs),
     Selftest(selftest::SelftestArgs),
     Mark(mark::MarkArgs),
+    Mcp(mcp::McpArgs),
     Alerts(alerts::AlertsArgs),
     Config(config::ConfigArgs),
     Pause(pause::PauseArgs),
@@ -97,6 +99,7 @@ pub(crate) fn dispatch(args: Args, resolved: Resolved) -> Result<(), Failure> {
         Some(Command::Oom(oom)) => oom::run(&args.source, &oom),
         Some(Command::Selftest(selftest)) => selftest::run(&args.source, &selftest),
         Some(Command::Mark(mark)) => mark::run(&mark),
+        Some(Command::Mcp(mcp)) => mcp::run(&args.source, &mcp),
         Some(Command::Alerts(alerts)) => alerts::run(&alerts),
         Some(Command::Config(config)) => config::run(&args.source, &config),
         Some(Command::Pause(pause)) => pause::pause(&pause),

@@ -69,25 +69,50 @@ const EXACT: f64 = 1e-3;
 const SECONDS_PER_HOUR: f64 = 3_600.0;
 
 pub(crate) fn run(args: &UsageArgs) -> Result<(), Failure> {
-    let has_span = args.since.is_some() || args.until.is_some();
     let beside = Beside::now(now_ms());
-    let span = MomentSpan::new(args.since, args.until).resolve(&beside);
-    let span = if has_span { Some(span.map_err(|why| Failure::usage(anyhow!(why)))?) } else { None };
-    let answer = args.past.usage(span.as_ref())?;
-    let usage: Usage = serde_json::from_str(&answer).context("the server is of another version; restart it")?;
-    if span.is_some() || usage.oldest_ms.is_some() {
-        let end_ms = span.as_ref().map_or(beside.end_ms, |span| span.end);
-        check(&usage, end_ms, args.past.cure(), &beside.zone)?;
-    }
+    let Answer { json, usage, span } = Answer::new(&args.past, args.since, args.until, &beside)?;
     let mut out = anstream::stdout();
     if args.json {
         // As it came: what a newer server adds is not lost.
-        writeln!(out, "{}", answer.trim())?;
+        writeln!(out, "{}", json.trim())?;
     } else {
         out.write_all(text(&usage, span.as_ref(), &beside.zone, terminal_columns()).as_bytes())?;
     }
     out.flush()?;
     Ok(())
+}
+
+/// What was used.
+pub(crate) struct Answer {
+    /// As it came.
+    json: String,
+    pub(crate) usage: Usage,
+    /// Which span was asked for; `None` for all since the server's start.
+    span: Option<Range<u64>>,
+}
+
+impl Answer {
+    /// Asks what was used since the server's start, or in a span of time where one of its ends is given.
+    ///
+    /// # Errors
+    /// Where nobody can be asked, or nothing is known of that time.
+    pub(crate) fn new(
+        past: &PastArgs,
+        since: Option<Moment>,
+        until: Option<Moment>,
+        beside: &Beside,
+    ) -> Result<Self, Failure> {
+        let has_span = since.is_some() || until.is_some();
+        let span = MomentSpan::new(since, until).resolve(beside);
+        let span = if has_span { Some(span.map_err(|why| Failure::usage(anyhow!(why)))?) } else { None };
+        let json = past.usage(span.as_ref())?;
+        let usage: Usage = serde_json::from_str(&json).context("the server is of another version; restart it")?;
+        if span.is_some() || usage.oldest_ms.is_some() {
+            let end_ms = span.as_ref().map_or(beside.end_ms, |span| span.end);
+            check(&usage, end_ms, past.cure(), &beside.zone)?;
+        }
+        Ok(Self { json, usage, span })
+    }
 }
 
 /// Whether anything is known of the span, which ends then.

@@ -20,7 +20,7 @@ mod xid;
 
 use gpumon_probe::{
     derive::is_memory_nearly_full,
-    model::{GpuSample, Health},
+    model::{Absence, Condition, GpuSample, Health},
 };
 
 pub(crate) use self::{
@@ -64,6 +64,13 @@ pub(crate) fn of_gpu(gpu: &GpuSample, context: Context) -> Vec<Phrase> {
     }
     phrases.sort_by_key(|phrase| phrase.level);
     phrases
+}
+
+/// A condition in its own words, without those of processes.
+pub(crate) fn of_condition(condition: &Condition) -> String {
+    let unread = GpuSample::absent(0, None, 0, Health::Ok, &Absence::NotReadYet);
+    let phrases = condition::phrases(condition, &unread);
+    phrases.into_iter().map(|phrase| phrase.long).collect::<Vec<_>>().join(", ")
 }
 
 fn nearly_full(gpu: &GpuSample) -> Option<Phrase> {

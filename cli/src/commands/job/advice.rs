@@ -24,7 +24,7 @@ const MEMORY_PEAK: usize = 4;
 const THROTTLED: usize = 7;
 
 /// At most two sentences, the most telling first.
-pub(super) fn advice(measured: &Measured, is_shared: bool) -> Vec<String> {
+pub(in crate::commands) fn advice(measured: &Measured, is_shared: bool) -> Vec<String> {
     let known: Vec<_> = measured.devices.iter().filter(|device| device.known_ms >= LEAST_MS).collect();
     if known.is_empty() {
         return vec!["The job has held its GPUs too briefly for advice.".to_owned()];

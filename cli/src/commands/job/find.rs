@@ -18,27 +18,27 @@ const NAMED: usize = 5;
 
 /// A job with all that is known of where it was.
 #[derive(Debug)]
-pub(super) struct FoundJob {
-    pub(super) kind: JobKind,
+pub(in crate::commands) struct FoundJob {
+    pub(in crate::commands) kind: JobKind,
     /// As people call it.
-    pub(super) label: String,
-    pub(super) user: Option<String>,
+    pub(in crate::commands) label: String,
+    pub(in crate::commands) user: Option<String>,
     /// The newest first.
-    pub(super) spans: Vec<JobSpan>,
+    pub(in crate::commands) spans: Vec<JobSpan>,
     /// Who was on the same devices at the same time.
-    pub(super) others: BTreeSet<String>,
+    pub(in crate::commands) others: BTreeSet<String>,
 }
 
 impl FoundJob {
     /// From when to when it was on any GPU.
-    pub(super) fn times_ms(&self) -> (u64, u64) {
+    pub(in crate::commands) fn times_ms(&self) -> (u64, u64) {
         let from_ms = self.spans.iter().map(|span| span.from_ms).min().unwrap_or(0);
         (from_ms, self.spans.iter().map(|span| span.to_ms).max().unwrap_or(0))
     }
 }
 
 /// The one job that is called so.
-pub(super) fn find(id: &str, past: &PastArgs) -> Result<FoundJob, Failure> {
+pub(in crate::commands) fn find(id: &str, past: &PastArgs) -> Result<FoundJob, Failure> {
     let all = past.jobs(None)?;
     let mut called: Vec<JobSpan> = all.iter().filter(|span| span.is_called(id)).cloned().collect();
     if called.is_empty() {
@@ -99,7 +99,7 @@ fn unknown(id: &str, all: &[JobSpan], now_ms: u64, cure: &str) -> String {
     format!("there is no job '{id}' among those of the last {reach}: the nearest by name: {}; {cure}", names.join(", "))
 }
 
-pub(super) fn label(span: &JobSpan) -> String {
+pub(in crate::commands) fn label(span: &JobSpan) -> String {
     let short = span.id.chars().take(12).collect::<String>();
     match (span.kind, &span.name) {
         (JobKind::Slurm, _) => format!("Slurm job {}", span.id),

@@ -33,27 +33,27 @@ const JUST_BEGUN_MS: u64 = 10_000;
 
 /// One device of a job.
 #[derive(Debug)]
-pub(super) struct MeasuredDevice {
-    pub(super) uuid: String,
+pub(in crate::commands) struct MeasuredDevice {
+    pub(in crate::commands) uuid: String,
     /// The driver's; of a MIG device, among those of its GPU.
-    pub(super) index: u32,
-    pub(super) name: Option<String>,
-    pub(super) is_mig: bool,
+    pub(in crate::commands) index: u32,
+    pub(in crate::commands) name: Option<String>,
+    pub(in crate::commands) is_mig: bool,
     /// How long the job was there, and how much of that is known.
-    pub(super) held_ms: u64,
-    pub(super) known_ms: u64,
-    pub(super) figures: Figures,
-    pub(super) idle_percent: Option<f64>,
-    pub(super) memory_total_bytes: Option<f64>,
+    pub(in crate::commands) held_ms: u64,
+    pub(in crate::commands) known_ms: u64,
+    pub(in crate::commands) figures: Figures,
+    pub(in crate::commands) idle_percent: Option<f64>,
+    pub(in crate::commands) memory_total_bytes: Option<f64>,
     /// What was the matter with it meanwhile, the first first.
-    pub(super) conditions: Vec<ConditionSpan>,
+    pub(in crate::commands) conditions: Vec<ConditionSpan>,
 }
 
 #[derive(Debug)]
-pub(super) struct Measured {
+pub(in crate::commands) struct Measured {
     /// By index.
-    pub(super) devices: Vec<MeasuredDevice>,
-    pub(super) all: Figures,
+    pub(in crate::commands) devices: Vec<MeasuredDevice>,
+    pub(in crate::commands) all: Figures,
 }
 
 #[derive(Default)]
@@ -67,7 +67,7 @@ struct Account {
 }
 
 impl Measured {
-    pub(super) fn new(job: &FoundJob, past: &PastArgs) -> Result<Self, Failure> {
+    pub(in crate::commands) fn new(job: &FoundJob, past: &PastArgs) -> Result<Self, Failure> {
         let held = by_device(&job.spans);
         let metrics: Vec<_> = METRICS.into_iter().chain([TOTAL]).chain(MIG).collect();
         let mut accounts: BTreeMap<&str, Account> = BTreeMap::new();

@@ -9,7 +9,7 @@ use std::io::Write as _;
 
 use gpumon_probe::model::now_ms;
 
-use self::{find::find, measure::Measured};
+pub(super) use self::{advice::advice, find::find, measure::Measured};
 use crate::{exit::Failure, past::PastArgs};
 
 /// Report how well a Slurm job, pod, notebook, container or service used its GPUs

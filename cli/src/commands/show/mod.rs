@@ -1,10 +1,8 @@
 //! `gpumon` with no command: what the GPUs do now, for people and for programs, once or again and again.
 
 pub(crate) mod csv;
-mod hidden;
 pub(crate) mod screen;
 mod select;
-mod snapshot;
 mod watch;
 
 use std::time::Duration;
@@ -12,6 +10,7 @@ use std::time::Duration;
 use anyhow::anyhow;
 use gpumon_probe::{
     model::{GpuDetails, Inventory, Sample},
+    owner::CommandLines,
     vendor::ReadDepth,
 };
 use gpumon_server::frame;
@@ -19,7 +18,6 @@ use gpumon_server::frame;
 use self::{
     csv::{Csv, Rows},
     screen::{Color, Screen},
-    snapshot::{Need, Snapshot, SourceSelection},
     watch::{Feed, Message},
 };
 use crate::{
@@ -28,6 +26,7 @@ use crate::{
     exit::{Failure, say},
     local::ServerArgs,
     options::SourceArgs,
+    snapshot::{Need, Snapshot, SourceSelection},
     table::{self, ColumnWidths, Layout, ShortPart, View},
     top,
 };
@@ -130,7 +129,7 @@ pub(crate) fn run(source: &SourceArgs, args: &ShowArgs, resolved: &Resolved) -> 
     if source.no_daemon && args.server.is_typed() {
         return Err(Failure::usage(anyhow!("--no-daemon and --control contradict each other: give one of them")));
     }
-    let at = SourceSelection { source, server: &args.server };
+    let at = SourceSelection { source, server: &args.server, commands: CommandLines::All };
     match args.watch {
         None => once(at, &form, args),
         Some(interval) => again_and_again(at, &form, args, interval),

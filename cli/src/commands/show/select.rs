@@ -1,7 +1,6 @@
 //! Which GPUs are meant: `-i`.
 
-use super::snapshot::Snapshot;
-use crate::{device_id, exit::Failure};
+use crate::{device_id, exit::Failure, snapshot::Snapshot};
 
 /// Leaves only the GPUs that were named, or of which a MIG device was; all of them where none was.
 pub(super) fn select(snapshot: &mut Snapshot, ids: &[String]) -> Result<(), Failure> {

@@ -24,11 +24,14 @@ use signal_hook::{
     iterator::Signals,
 };
 
-use super::{
-    hidden::Hidden,
-    snapshot::{Need, Snapshot, SourceSelection},
+use crate::{
+    exit::Failure,
+    local::Frames,
+    options::watching,
+    run,
+    snapshot::{Hidden, Need, Snapshot, SourceSelection},
+    table::UtilizationHistory,
 };
-use crate::{exit::Failure, local::Frames, options::watching, run, table::UtilizationHistory};
 
 /// A snapshot to show, or a reason to stop.
 pub(super) enum Message {

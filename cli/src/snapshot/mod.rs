@@ -1,5 +1,7 @@
 //! A snapshot of all readings, from a running server or from the driver.
 
+mod hidden;
+
 use std::{sync::Arc, time::Duration};
 
 use anyhow::{Context, anyhow};
@@ -12,7 +14,7 @@ use gpumon_probe::{
 };
 use gpumon_server::frame::{self, CollectorState, CollectorStatus};
 
-use super::hidden::Hidden;
+pub(crate) use self::hidden::Hidden;
 use crate::{
     describe::Thresholds,
     exit::Failure,
@@ -30,21 +32,21 @@ const MAX_AGE_MS: u64 = 2_500;
 /// Whoever samples fast is not passed over for a sample that came late.
 const LATE_MS: u64 = 1_000;
 
-pub(super) struct Snapshot {
-    pub(super) version: String,
-    pub(super) collector: CollectorStatus,
-    pub(super) inventory: Inventory,
-    pub(super) sample: Sample,
-    pub(super) details: Vec<GpuDetails>,
-    pub(super) events: Vec<Event>,
-    pub(super) alerts: Vec<FiringAlert>,
-    pub(super) past: UtilizationHistory,
+pub(crate) struct Snapshot {
+    pub(crate) version: String,
+    pub(crate) collector: CollectorStatus,
+    pub(crate) inventory: Inventory,
+    pub(crate) sample: Sample,
+    pub(crate) details: Vec<GpuDetails>,
+    pub(crate) events: Vec<Event>,
+    pub(crate) alerts: Vec<FiringAlert>,
+    pub(crate) past: UtilizationHistory,
     /// Whether it consists of a single sample.
-    pub(super) is_single: bool,
+    pub(crate) is_single: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Need {
+pub(crate) enum Need {
     /// The last minute.
     Past,
     /// What changes slowly, and what happened.
@@ -54,26 +56,28 @@ pub(super) enum Need {
 
 /// Where readings come from.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct SourceSelection<'a> {
-    pub(super) source: &'a SourceArgs,
-    pub(super) server: &'a ServerArgs,
+pub(crate) struct SourceSelection<'a> {
+    pub(crate) source: &'a SourceArgs,
+    pub(crate) server: &'a ServerArgs,
+    /// Whose command lines are looked up: those that a server keeps to itself, too.
+    pub(crate) commands: CommandLines,
 }
 
 impl Snapshot {
     /// Takes a snapshot from a server with fresh samples of the requested GPUs, else from the GPUs.
-    pub(super) fn take(at: SourceSelection<'_>, need: Need, depth: ReadDepth) -> Result<Self, Failure> {
+    pub(crate) fn take(at: SourceSelection<'_>, need: Need, depth: ReadDepth) -> Result<Self, Failure> {
         match Self::from_server(at, need)? {
             Some(snapshot) => Ok(snapshot),
-            None => Self::read(&at.source.open()?, need, depth),
+            None => Self::read(&at.source.open()?, need, depth, at.commands),
         }
     }
 
     /// What a server knows; `None` where there is none that could tell, and none was insisted on.
-    pub(super) fn from_server(at: SourceSelection<'_>, need: Need) -> Result<Option<Self>, Failure> {
+    pub(crate) fn from_server(at: SourceSelection<'_>, need: Need) -> Result<Option<Self>, Failure> {
         if at.source.is_read_here() && !at.server.is_typed() {
             return Ok(None);
         }
-        match Self::request(at.server, need) {
+        match Self::request(at.server, need, at.commands) {
             Ok(snapshot) => Ok(Some(snapshot)
                 .filter(|snapshot| at.server.named().is_some() || !snapshot.inventory.platform.is_simulated())),
             Err(error) if at.server.is_typed() => Err(error.into()),
@@ -81,7 +85,7 @@ impl Snapshot {
         }
     }
 
-    fn request(server: &ServerArgs, need: Need) -> anyhow::Result<Self> {
+    fn request(server: &ServerArgs, need: Need, commands: CommandLines) -> anyhow::Result<Self> {
         let server = server.connect()?;
         let name = server.path.display().to_string();
         let target = match need {
@@ -102,39 +106,48 @@ impl Snapshot {
             anyhow::bail!("the server at {name} replays a recording: look at it with `gpumon top`, or use --no-daemon");
         }
         let message = snapshot.collector.message.clone();
-        Self::from_frame(snapshot, now_ms()).ok_or_else(|| {
+        Self::from_frame(snapshot, now_ms(), commands).ok_or_else(|| {
             let why = message.unwrap_or_else(|| "it has no fresh sample".to_owned());
             anyhow!("the server at {name} reads no GPU now: {why}; use --no-daemon to read them here")
         })
     }
 
     /// `None` where it does not tell how things are now.
-    fn from_frame(snapshot: frame::Snapshot, now_ms: u64) -> Option<Self> {
+    fn from_frame(snapshot: frame::Snapshot, now_ms: u64, commands: CommandLines) -> Option<Self> {
         let frame::Snapshot { version, collector, inventory, sample, details, events, alerts, history } = snapshot;
         let mut sample = sample.filter(|sample| {
             let oldest_ms = (2 * u64::from(sample.interval_ms)).clamp(LATE_MS, MAX_AGE_MS);
             collector.state == CollectorState::Running && sample.at_ms.abs_diff(now_ms) <= oldest_ms
         })?;
         let inventory = inventory?;
-        if !inventory.platform.is_simulated() {
+        if commands == CommandLines::All && !inventory.platform.is_simulated() {
             Hidden::new().fill_in(&mut sample);
         }
         let past = history.as_ref().map(UtilizationHistory::of).unwrap_or_default();
         Some(Self { version, collector, inventory, sample, details, events, alerts, past, is_single: false })
     }
 
-    fn read(source: &Arc<dyn Source>, need: Need, depth: ReadDepth) -> Result<Self, Failure> {
+    /// Reads the GPUs in this process.
+    ///
+    /// # Errors
+    /// Where there is no GPU to read.
+    pub(crate) fn read(
+        source: &Arc<dyn Source>,
+        need: Need,
+        depth: ReadDepth,
+        commands: CommandLines,
+    ) -> Result<Self, Failure> {
         let options = Options {
             depth,
             details: need == Need::Everything,
             slurm_gpus: Some(SLURM_GPUS.into()),
-            ..Options::new(Duration::from_secs(1), CommandLines::All)
+            ..Options::new(Duration::from_secs(1), commands)
         };
         let OneShot { inventory, sample, details, .. } = sampler::once(source, &options)?;
         Ok(Self::from_reading(inventory, sample, details))
     }
 
-    pub(super) fn from_reading(inventory: Inventory, sample: Sample, details: Vec<GpuDetails>) -> Self {
+    pub(crate) fn from_reading(inventory: Inventory, sample: Sample, details: Vec<GpuDetails>) -> Self {
         let collector = CollectorStatus {
             state: CollectorState::Running,
             since_ms: now_ms(),
@@ -147,7 +160,7 @@ impl Snapshot {
         Self { version, collector, inventory, sample, details, events, alerts, past, is_single: true }
     }
 
-    pub(super) fn into_frame(self) -> frame::Snapshot {
+    pub(crate) fn into_frame(self) -> frame::Snapshot {
         frame::Snapshot {
             version: self.version,
             collector: self.collector,
@@ -160,7 +173,7 @@ impl Snapshot {
         }
     }
 
-    pub(super) fn view(&self, thresholds: Thresholds) -> View<'_> {
+    pub(crate) fn view(&self, thresholds: Thresholds) -> View<'_> {
         View {
             inventory: &self.inventory,
             sample: &self.sample,
@@ -179,12 +192,13 @@ mod tests {
 
     fn snapshot(age_ms: u64, interval_ms: u32, state: CollectorState) -> Option<Snapshot> {
         let source = "sim:1".parse::<gpumon_probe::vendor::SourceChoice>().unwrap().open(None).unwrap();
-        let mut snapshot = Snapshot::read(&source.into(), Need::Nothing, ReadDepth::OneShot).ok()?.into_frame();
+        let mut snapshot =
+            Snapshot::read(&source.into(), Need::Nothing, ReadDepth::OneShot, CommandLines::All).ok()?.into_frame();
         let sample = snapshot.sample.as_mut()?;
         let now_ms = sample.at_ms + age_ms;
         sample.interval_ms = interval_ms;
         snapshot.collector.state = state;
-        Snapshot::from_frame(snapshot, now_ms)
+        Snapshot::from_frame(snapshot, now_ms, CommandLines::All)
     }
 
     #[test]

@@ -11,15 +11,15 @@ const PATIENCE: Duration = Duration::from_millis(200);
 
 /// A server keeps the command lines of other users to itself, for it does not know who asks. This user may look them up,
 /// as `ps` does.
-pub(super) struct Hidden(Resolver);
+pub(crate) struct Hidden(Resolver);
 
 impl Hidden {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(Resolver::new("/proc", CommandLines::All))
     }
 
     /// Fills in the commands and names that are hidden and can be looked up.
-    pub(super) fn fill_in(&mut self, sample: &mut Sample) {
+    pub(crate) fn fill_in(&mut self, sample: &mut Sample) {
         let mut found: Vec<Process> = hidden(sample).map(|process| process.clone()).collect();
         self.0.fill(&mut found, PATIENCE);
         for process in hidden(sample) {
