@@ -11,16 +11,16 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 @overload
-def measure(name: str | None = None) -> Measurement: ...
+def measure(name: str | None = None, *, pid: int | None = None) -> Measurement: ...
 @overload
 def measure(name: F) -> F: ...
-def measure(name: Any = None) -> Any:
+def measure(name: Any = None, *, pid: int | None = None) -> Any:
     """Measure what a block or a function takes of the GPUs.
 
     In a ``with`` or ``async with`` statement, the `Measurement` is of the block, and may be nested. As a decorator, with or
     without a name, it measures each call of a function, a coroutine or a generator by itself; the function gets an
     attribute `measurements` with those of its last 100 calls. An exception passes through, and what was used until then
-    is measured.
+    is measured. With `pid`, another process is measured with all that it starts, in the place of this one.
 
     >>> with gpumon.measure("train") as m:
     ...     pass
@@ -35,8 +35,8 @@ def measure(name: Any = None) -> Any:
     'step'
     """
     if callable(name):
-        return Measurement()(name)
-    return Measurement(name)
+        return Measurement(None, pid)(name)
+    return Measurement(name, pid)
 
 
 def mark(text: str) -> None:

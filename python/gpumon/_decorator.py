@@ -18,12 +18,12 @@ F = TypeVar("F", bound=Callable[..., Any])
 MOST_CALLS = 100
 
 
-def decorated(function: F, name: str | None) -> F:
+def decorated(function: F, name: str | None, pid: int | None) -> F:
     """Return a function with an attribute `measurements`: of its last 100 calls, the newest last."""
     measurements: collections.deque[Measurement] = collections.deque(maxlen=MOST_CALLS)
 
     def begun() -> Measurement:
-        measurement = Measurement(name or function.__qualname__)
+        measurement = Measurement(name or function.__qualname__, pid)
         measurements.append(measurement)
         return measurement
 

@@ -53,9 +53,9 @@ class Helper:
 
     # What is measured.
 
-    def begin(self, name: str | None) -> Run:
-        """Begin a measurement, without waiting for anything but the first start of the program."""
-        run = Run(next(self._numbers), name)
+    def begin(self, name: str | None, pid: int | None) -> Run:
+        """Begin a measurement of this process or of another one, without waiting for anything but the first start of the program."""
+        run = Run(next(self._numbers), name, pid)
         for _ in range(2):
             process = run.process = self._running_process()
             if process is None:

@@ -40,9 +40,11 @@ class Measurement:
     True
     """
 
-    def __init__(self, name: str | None = None) -> None:
+    def __init__(self, name: str | None = None, pid: int | None = None) -> None:
         #: What is measured, as it was named.
         self.name = name
+        #: Whose process tree is measured; None for this process.
+        self.pid = pid
         self._helper: Helper | None = None
         self._run: Run | None = None
         self._final: tuple[Cost, StoredCost | None] | None = None
@@ -62,7 +64,7 @@ class Measurement:
         self._forget()
         self._final = None
         self._helper = current()
-        self._run = self._helper.begin(self.name)
+        self._run = self._helper.begin(self.name, self.pid)
         return self
 
     def stop(self) -> None:
@@ -95,7 +97,7 @@ class Measurement:
         """Measure each call of a function; see `measure`."""
         from gpumon._decorator import decorated
 
-        return decorated(function, self.name)
+        return decorated(function, self.name, self.pid)
 
     def __del__(self) -> None:
         self._forget()

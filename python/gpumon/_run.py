@@ -14,11 +14,13 @@ if TYPE_CHECKING:
 class Run:
     """From when to when, and which program measures it."""
 
-    __slots__ = ("begun_ms", "ended_ms", "is_partial", "lost", "name", "number", "process")
+    __slots__ = ("begun_ms", "ended_ms", "is_partial", "lost", "name", "number", "pid", "process")
 
-    def __init__(self, number: int, name: str | None) -> None:
+    def __init__(self, number: int, name: str | None, pid: int | None) -> None:
         self.number = number
         self.name = name
+        #: The root of the measured process tree.
+        self.pid = os.getpid() if pid is None else pid
         self.begun_ms = time.time() * 1000
         self.ended_ms: float | None = None
         #: Nobody where nothing measures it.
@@ -35,7 +37,7 @@ class Run:
 
     def begin_line(self, at_ms: float) -> bytes:
         name = "" if self.name is None else f',"name":{json.dumps(self.name)}'
-        return f'{{"begin":{self.number},"at_ms":{at_ms:.3f}{name},"pid":{os.getpid()}}}\n'.encode()
+        return f'{{"begin":{self.number},"at_ms":{at_ms:.3f}{name},"pid":{self.pid}}}\n'.encode()
 
     def end_line(self) -> bytes:
         return f'{{"end":{self.number},"at_ms":{self.ended_ms:.3f}}}\n'.encode()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import contextlib
+import time
 from typing import TYPE_CHECKING
 
 import gpumon
@@ -17,14 +18,17 @@ if TYPE_CHECKING:
 
     from gpumon import Measurement
 
+#: Seconds after which the numbers of a measurement that has ended are there without a wait.
+FINAL_AFTER_S = 2.0
+
 
 class Tracker(abc.ABC):
     """Measures a run and its epochs, and logs what they took of the GPUs.
 
     The last numbers of an epoch come from the driver a second or two after its end. Training does not wait for them: they
-    are logged when the next epoch ends, at the step of the epoch that they are of, and those of the last with the run's.
+    are logged when a later epoch ends, at the step of the epoch that they are of, and those of the last with the run's.
 
-    To log elsewhere, derive a class that has `log`.
+    To log elsewhere, derive a class that has `log_metrics`.
     """
 
     def __init__(self) -> None:
@@ -32,10 +36,10 @@ class Tracker(abc.ABC):
         self.totals: dict[str, float] = {}
         self._run: Measurement | None = None
         self._epoch: Measurement | None = None
-        self._ended: tuple[int, Measurement] | None = None
+        self._ended: list[tuple[int, float, Measurement]] = []
 
     @abc.abstractmethod
-    def log(self, metrics: dict[str, float], step: int | None) -> None:
+    def log_metrics(self, metrics: dict[str, float], step: int | None) -> None:
         """Log the metrics of the epoch at this step, or of the whole run where it is `None`."""
 
     def start(self) -> Self:
@@ -48,18 +52,15 @@ class Tracker(abc.ABC):
         self._epoch = gpumon.measure("epoch").start()
 
     def stop_epoch(self, step: int, is_logged_now: bool = False) -> None:
-        """End the epoch, which is logged at this step; and log the one before.
+        """End the epoch, which is logged at this step; and log those before it whose numbers are there.
 
         For those who cannot log at an earlier step, `is_logged_now` waits for its numbers.
         """
-        if self._epoch is None:
-            return
-        measurement, self._epoch = self._epoch, None
-        measurement.stop()
-        self._log_ended()
-        self._ended = step, measurement
-        if is_logged_now:
-            self._log_ended()
+        if self._epoch is not None:
+            self._epoch.stop()
+            self._ended.append((step, time.monotonic(), self._epoch))
+            self._epoch = None
+            self._log_ended(is_last=is_logged_now)
 
     def stop(self) -> None:
         """End the run, and log what is left. An epoch that is under way, as after an exception, is part of the run alone."""
@@ -68,9 +69,9 @@ class Tracker(abc.ABC):
             return
         run, self._run = self._run, None
         run.stop()
-        self._log_ended()
+        self._log_ended(is_last=True)
         self.totals = metrics_of(run.to_dict(), RUN)
-        self.log(self.totals, None)
+        self.log_metrics(self.totals, None)
 
     @contextlib.contextmanager
     def epoch(self, step: int) -> Iterator[None]:
@@ -87,8 +88,7 @@ class Tracker(abc.ABC):
     ) -> None:
         self.stop()
 
-    def _log_ended(self) -> None:
-        if self._ended is not None:
-            step, measurement = self._ended
-            self._ended = None
-            self.log(metrics_of(measurement.to_dict(), EPOCH), step)
+    def _log_ended(self, is_last: bool) -> None:
+        while self._ended and (is_last or time.monotonic() - self._ended[0][1] > FINAL_AFTER_S):
+            step, _, measurement = self._ended.pop(0)
+            self.log_metrics(metrics_of(measurement.to_dict(), EPOCH), step)

@@ -21,7 +21,7 @@ class GpuCostCallback(keras.callbacks.Callback, Tracker):
         Tracker.__init__(self)
         self._logs: dict[str, Any] | None = None
 
-    def log(self, metrics: dict[str, float], step: int | None) -> None:
+    def log_metrics(self, metrics: dict[str, float], step: int | None) -> None:
         """Add the metrics to what Keras logs."""
         if self._logs is not None:
             self._logs.update(metrics)

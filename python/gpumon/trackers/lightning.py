@@ -33,7 +33,7 @@ class GpuCostCallback(_library().Callback, Tracker):  # type: ignore[misc]
         Tracker.__init__(self)
         self._trainer: Any = None
 
-    def log(self, metrics: dict[str, float], step: int | None) -> None:
+    def log_metrics(self, metrics: dict[str, float], step: int | None) -> None:
         """Hand the metrics to the trainer's loggers; those of the whole fit at its last step."""
         for logger in self._trainer.loggers:
             logger.log_metrics(metrics, step=self._trainer.global_step if step is None else step)

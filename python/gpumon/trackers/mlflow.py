@@ -21,6 +21,6 @@ class MlflowTracker(Tracker):
         super().__init__()
         self._run_id = run_id
 
-    def log(self, metrics: dict[str, float], step: int | None) -> None:
+    def log_metrics(self, metrics: dict[str, float], step: int | None) -> None:
         """Log to MLflow."""
         mlflow.log_metrics(metrics, step=step, run_id=self._run_id)

@@ -28,7 +28,7 @@ class TensorBoardTracker(Tracker):
         self._writer = writer
         self._last_step = 0
 
-    def log(self, metrics: dict[str, float], step: int | None) -> None:
+    def log_metrics(self, metrics: dict[str, float], step: int | None) -> None:
         """Write to TensorBoard."""
         self._last_step = self._last_step if step is None else step
         for name, value in metrics.items():

@@ -21,7 +21,7 @@ class GpuCostCallback(TrainerCallback, Tracker):
         # A callback is told of everything but the trainer, which alone can log.
         self._trainer = trainer
 
-    def log(self, metrics: dict[str, float], step: int | None) -> None:
+    def log_metrics(self, metrics: dict[str, float], step: int | None) -> None:
         """Hand the metrics to the trainer."""
         self._trainer.log(metrics)
 

@@ -29,7 +29,7 @@ class WandbTracker(Tracker):
         run.define_metric(STEP, hidden=True)
         run.define_metric(f"{EPOCH}*", step_metric=STEP)
 
-    def log(self, metrics: dict[str, float], step: int | None) -> None:
+    def log_metrics(self, metrics: dict[str, float], step: int | None) -> None:
         """Log to Weights & Biases."""
         if step is None:
             self._wandb.summary.update(metrics)
