@@ -14,6 +14,7 @@ pub(crate) mod job;
 pub(crate) mod licenses;
 pub(crate) mod man;
 pub(crate) mod mark;
+pub(crate) mod notebook;
 pub(crate) mod oom;
 pub(crate) mod pause;
 pub(crate) mod record;
@@ -52,6 +53,7 @@ pub(crate) enum Command {
     Oom(oom::OomArgs),
     Selftest(selftest::SelftestArgs),
     Mark(mark::MarkArgs),
+    Notebook(notebook::NotebookArgs),
     Alerts(alerts::AlertsArgs),
     Config(config::ConfigArgs),
     Pause(pause::PauseArgs),
@@ -92,6 +94,7 @@ pub(crate) fn dispatch(args: Args, resolved: Resolved) -> Result<(), Failure> {
         Some(Command::Oom(oom)) => oom::run(&args.source, &oom),
         Some(Command::Selftest(selftest)) => selftest::run(&args.source, &selftest),
         Some(Command::Mark(mark)) => mark::run(&mark),
+        Some(Command::Notebook(notebook)) => notebook::run(&notebook),
         Some(Command::Alerts(alerts)) => alerts::run(&alerts),
         Some(Command::Config(config)) => config::run(&args.source, &config),
         Some(Command::Pause(pause)) => pause::pause(&pause),
