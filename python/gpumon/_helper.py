@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 PATIENCE_S = 30.0
 #: A program that ends sooner than after so many seconds, twice, is not started again.
 SHORT_LIFE_S = 60.0
+#: Seconds after which the thread that reads samples looks whether anybody still wants them.
+DRAIN_S = 1.0
 
 Json = dict[str, Any]
 
@@ -31,7 +33,8 @@ Json = dict[str, Any]
 class Helper:
     """Sends what is measured, and matches answers with requests.
 
-    Nothing here runs in the background: whoever waits for an answer reads for all who wait.
+    Whoever waits for an answer reads for all who wait. A thread reads only while samples are streamed: the program measures
+    nothing while nobody takes what it writes.
     """
 
     def __init__(self) -> None:
@@ -48,6 +51,7 @@ class Helper:
         self._expected: set[int] = set()
         self._answers: dict[int, Json] = {}
         self._receivers: dict[int, tuple[float, Callable[[Json], None]]] = {}
+        self._is_draining = False
         #: Why it serves no more: the process forked, or the interpreter ends.
         self._over: str | None = None
 
@@ -215,7 +219,20 @@ class Helper:
             del self._receivers[number]
             raise ProgramError(self._cause())
         self._send_interval(self._process)
+        with self._changed:
+            if not self._is_draining:
+                self._is_draining = True
+                threading.Thread(target=self._drain, name="gpumon", daemon=True).start()
         return number
+
+    def _drain(self) -> None:
+        while True:
+            is_running = self._running_process() is not None
+            with self._changed:
+                if not self._receivers or not is_running:
+                    self._is_draining = False
+                    return
+            self.wait(lambda: not self._receivers, time.monotonic() + DRAIN_S)
 
     def unsubscribe(self, number: int) -> None:
         """End that. Safe in a finalizer."""

@@ -9,6 +9,7 @@ import select
 import signal
 import socket
 import subprocess
+import tempfile
 import threading
 import time
 
@@ -17,7 +18,7 @@ MOST_WAITING = 50_000
 #: Seconds that the program has to end after its input has.
 END_S = 1.0
 #: Bytes of its last words that an error quotes.
-LAST_WORDS = 2000
+LAST_WORDS = 600
 #: Why nothing is sent any more, where nothing else is wrong.
 ENDED, CLOSED = "it has ended", "it was closed"
 #: A closed connection is an error, and no signal that ends a program which has asked for SIGPIPE.
@@ -42,7 +43,7 @@ class Process:
         self._waiting: collections.deque[bytes] = collections.deque()
         self._writing = threading.Lock()
         self._rest = b""
-        self._stderr = os.memfd_create("gpumon-stderr")
+        self._stderr = _unnamed_file()
         # A socket pair in the place of two pipes: only sockets can be written to without a mode that both ends share.
         self._socket, theirs = socket.socketpair()
         try:
@@ -137,12 +138,12 @@ class Process:
         code = _ended(self._child, is_polite=self.failure in (CLOSED, ENDED))
         try:
             size = os.fstat(self._stderr).st_size
-            words = os.pread(self._stderr, LAST_WORDS, max(0, size - LAST_WORDS)).decode(errors="replace").strip()
+            words = os.pread(self._stderr, LAST_WORDS, max(0, size - LAST_WORDS)).decode(errors="replace")
         finally:
             os.close(self._stderr)
         if self.failure == ENDED:
             how = f"it was ended by {_signal_name(-code)}" if code < 0 else f"it has ended with exit code {code}"
-            return f"{how}: {words}" if words else how
+            return f"{how}: {' '.join(words.split())}" if words.strip() else how
         return self.failure or ""
 
     def abandon(self) -> None:
@@ -165,6 +166,15 @@ def _ended(child: subprocess.Popen[bytes], is_polite: bool) -> int:
     # The driver holds it in a call that nothing ends, and would hold whoever waits.
     child.returncode = -signal.SIGKILL
     return child.returncode
+
+
+def _unnamed_file() -> int:
+    """Return a file for what the program says on standard error, which nothing waits for."""
+    # Pythons that were built for an old glibc, as conda's are, lack it.
+    if hasattr(os, "memfd_create"):
+        return os.memfd_create("gpumon-stderr")
+    with tempfile.TemporaryFile() as file:
+        return os.dup(file.fileno())
 
 
 def _signal_name(number: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gpumon._snapshot import is_json
-from gpumon._text import DASH, byte_size, joules, seconds, three_digits
+from gpumon._text import DASH, byte_size, joules, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,9 +16,12 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 
+#: A range that is smaller than this part of it is no range.
+EXACT = 0.001
+
 
 def cost_line(cost: Cost) -> str:
-    """Return what something took, in one line: `12.4 s, GPU 9.80 s, peak 61.0 GiB (+8.20 GiB), 6.10 kJ`."""
+    """Return what something took, in one line: `12.4 s, GPU 9.80 s, peak 61.0 GiB, 6.10 kJ`."""
     return ", ".join(cost_parts(cost))
 
 
@@ -32,16 +35,16 @@ def cost_parts(cost: Mapping[str, Any]) -> list[str]:
     if cost["peak_memory_bytes"] is not None:
         parts.append(f"peak {byte_size(cost['peak_memory_bytes'])}")
     if cost["energy_joules"] is not None:
-        parts.append(energy_text(cost["energy_joules"], cost["shared"]))
+        parts.append(energy_text(cost["energy_joules"]))
     return parts
 
 
-def energy_text(energy: Mapping[str, float], is_shared: bool) -> str:
-    """Return an energy; of shared GPUs as a range."""
-    least, most = joules(energy["least"]), joules(energy["most"])
-    if not is_shared:
-        return joules(energy["estimate"])
-    return f"{least} to {most}" if least != most else f"{most} shared"
+def energy_text(energy: Mapping[str, float]) -> str:
+    """Return an energy: of shared GPUs the estimate with its range, `~450 J (0.00 J to 900 J, shared)`."""
+    least, most = energy["least"], energy["most"]
+    if most - least <= most * EXACT:
+        return joules(most)
+    return f"~{joules(energy['estimate'])} ({joules(least)} to {joules(most)}, shared)"
 
 
 #: What a row has of a GPU, as it is in JSON.
@@ -179,4 +182,4 @@ def snapshot_text(snapshot: Snapshot) -> str:
 
 def spread_text(spread: Mapping[str, float] | None) -> str:
     """Return a mean and a peak in percent."""
-    return DASH if spread is None else f"{three_digits(spread['mean'])} % (peak {spread['peak']:.0f} %)"
+    return DASH if spread is None else f"{spread['mean']:.0f} % (peak {spread['peak']:.0f})"

@@ -35,12 +35,12 @@ def byte_size(value: float) -> str:
 def seconds(value: float) -> str:
     """Return a duration; from two minutes on in its two largest units.
 
-    >>> seconds(0.08), seconds(12.44), seconds(200), seconds(7300)
-    ('80 ms', '12.4 s', '3 min 20 s', '2 h 1 min')
+    >>> seconds(0.0824), seconds(12.44), seconds(200), seconds(7300)
+    ('82.4 ms', '12.4 s', '3 min 20 s', '2 h 1 min')
     """
     if value < 0.9995:
-        return f"{value * 1000:.0f} ms"
-    if value < 120:
+        return f"{three_digits(value * 1000)} ms"
+    if value < 119.5:
         return f"{three_digits(value)} s"
     minutes, rest = divmod(round(value), 60)
     if minutes < 60:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING, NamedTuple, Optional
 
-from gpumon._errors import GpumonError
-from gpumon._stream import Stream
+from gpumon._errors import ProgramError
+from gpumon._helper import Json, current
+from gpumon._snapshot import reading
 
 if TYPE_CHECKING:
     from types import TracebackType
-
-    from gpumon._snapshot import Snapshot
 
 INTERVAL_S = 0.5
 #: Of a cell that runs for long, every second one is dropped, and so on, so that at most so many are kept.
@@ -27,51 +25,41 @@ class Sample(NamedTuple):
 
 
 class Samples:
-    """Collects the samples of all GPUs between its beginning and its end.
-
-    A thread takes them, since nothing else runs while a cell computes.
-    """
+    """Collects the samples of all GPUs between its beginning and its end."""
 
     def __init__(self) -> None:
         self._of_gpus: dict[int, list[Sample]] = {}
-        self._taken = 0
+        self._came = 0
         self._every = 1
-        self._is_over = False
+        self._helper = current()
+        self._number: int | None = None
 
     def __enter__(self) -> Samples:
-        threading.Thread(target=self._collect, name="gpumon", daemon=True).start()
+        try:
+            self._number = self._helper.subscribe(INTERVAL_S, self.take)
+        except ProgramError:
+            # The measurement beside this says why nothing can be read.
+            pass
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # The thread is not waited for: it ends with the next sample.
-        self._is_over = True
+        if self._number is not None:
+            self._helper.unsubscribe(self._number)
 
     def taken(self) -> dict[int, list[Sample]]:
         """Return the samples of each GPU, by index."""
         return {index: list(samples) for index, samples in sorted(self._of_gpus.items())}
 
-    def _collect(self) -> None:
-        # Where nothing can be read, the measurement beside this says why.
-        try:
-            with Stream(INTERVAL_S) as stream:
-                for snapshot in stream:
-                    if self._is_over:
-                        return
-                    self.take(snapshot)
-        except GpumonError:
-            pass
-
-    def take(self, snapshot: Snapshot) -> None:
-        """Keep the samples of one moment."""
-        self._taken += 1
-        if self._taken % self._every:
+    def take(self, sample: Json) -> None:
+        """Keep what is charted of a sample."""
+        self._came += 1
+        if self._came % self._every:
             return
-        at_ms = snapshot.at.timestamp() * 1000
-        for gpu in snapshot.gpus:
-            samples = self._of_gpus.setdefault(gpu.index, [])
-            samples.append(Sample(at_ms, gpu.utilization_percent, gpu.memory_used_bytes))
+        for gpu in sample["gpus"]:
+            kept = Sample(sample["at_ms"], reading(gpu, "utilization.gpu_percent"), reading(gpu, "memory.used_bytes"))
+            self._of_gpus.setdefault(gpu["index"], []).append(kept)
         if max((len(samples) for samples in self._of_gpus.values()), default=0) > MOST:
             self._every *= 2
             for samples in self._of_gpus.values():
