@@ -271,7 +271,10 @@ def _merged(run: Run, answer: dict[str, Any] | None) -> tuple[Cost, StoredCost |
     }
     # Of a part, the program knows only the times of that part.
     whole = {**unknown, **cost, **(times if run.is_partial else {}), "lost": [*run.lost, *cost.get("lost", [])]}
-    stored = None if answer is None else answer.get("stored")
-    if stored is not None and run.is_partial:
-        stored = {**stored, "duration_s": float(f"{run.duration_s:.3g}")}
+    stored: dict[str, Any] | None = None if answer is None else answer.get("stored")
+    if stored is not None:
+        if run.is_partial:
+            stored["duration_s"] = float(f"{run.duration_s:.3g}")
+        # As a browser writes them, so that a notebook does not differ by who has run it.
+        stored = {key: int(one) if isinstance(one, float) and one.is_integer() else one for key, one in stored.items()}
     return cast("Cost", whole), cast("StoredCost | None", stored)
