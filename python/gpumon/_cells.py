@@ -137,12 +137,9 @@ def kernel_pid(client: NotebookClient) -> int | None:
 
 
 def write(cell: NotebookNode, stored: StoredCost | None) -> None:
-    """Write what a cell cost, in the numbers that JavaScript would write: whole ones without a point."""
+    """Write what a cell cost, if it held a GPU."""
     if stored is not None:
-        cell.metadata[KEY] = {
-            key: int(value) if isinstance(value, float) and value.is_integer() else value
-            for key, value in stored.items()
-        }
+        cell.metadata[KEY] = stored
 
 
 def forget(cell: NotebookNode) -> None:
