@@ -191,11 +191,7 @@ struct Lagged {
 }
 
 /// Passes on the frames that are records, byte for byte, until the server ends or `ended` is set.
-fn pass_on<T: From<Input>>(
-    frames: &mut Frames,
-    inputs: &SyncSender<T>,
-    ended: &AtomicBool,
-) -> Result<(), Left> {
+fn pass_on<T: From<Input>>(frames: &mut Frames, inputs: &SyncSender<T>, ended: &AtomicBool) -> Result<(), Left> {
     while let Ok(text) = frames.next_text() {
         if ended.load(Ordering::Relaxed) {
             break;

@@ -1,10 +1,15 @@
 """`%load_ext gpumon` in a real kernel."""
 
+import re
 import statistics
+import subprocess
+import sys
 import time
 import unittest
+from xml.etree import ElementTree
 
 from kernel import Kernel
+from simulated import GPUS, Simulated, constant
 from stand_in import PRELUDE, StandInTest
 
 LINE = r"^[\d.]+ ms, GPU 9.80 s, peak 61.0 GiB, 6.10 kJ$"
@@ -119,6 +124,61 @@ class Magics(StandInTest):
         self.kernel.run("import os, signal; os.kill(helper.current()._process.pid, signal.SIGKILL)")
         time.sleep(0.3)
         self.assert_line(self.kernel.run("1").displayed[0])
+
+
+class Numbers(Simulated):
+    """Over the real program and simulated GPUs."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.kernel = Kernel(**self.variables)
+        self.addCleanup(self.kernel.close)
+        pid = int(self.kernel.run("import os; os.getpid()").result)
+        self.scenario(GPUS + constant(pid))
+        self.assertEqual(self.kernel.run("%load_ext gpumon").status, "ok")
+
+    def final(self, shown: dict) -> str:
+        self.kernel.listen(lambda: "…" not in shown["text/plain"])
+        return shown["text/plain"]
+
+    def test_the_gpus_now(self) -> None:
+        (shown,) = self.kernel.run("%gpu").displayed
+        self.assertRegex(shown["text/plain"], r"(?m)^  0  NVIDIA H200 .* 4.00 GiB / 140 GiB  300 W")
+        self.assertIn("<table", shown["text/html"])
+
+    def test_a_cell_and_a_script_take_the_same(self) -> None:
+        self.kernel.run("%gpu")
+        (cell,) = self.kernel.run("%%gpu\nimport time; time.sleep(2)").displayed
+        self.kernel.run("%gpu on")
+        (below,) = self.kernel.run("time.sleep(2)").displayed
+        self.kernel.run("import gpumon\nwith gpumon.measure() as m:\n    time.sleep(2)")
+        within = self.kernel.run("print(m)").printed
+        work = "import os, time; time.sleep(3); import gpumon; gpumon.snapshot()\nwith gpumon.measure() as m: time.sleep(2)\nprint(m)"
+        with subprocess.Popen([sys.executable, "-c", work], stdout=subprocess.PIPE, text=True) as script:
+            self.scenario(GPUS + constant(script.pid))
+            alone = script.communicate()[0]
+        for line in (cell["text/plain"], self.final(below), within.splitlines()[0], alone.strip()):
+            duration_s, gpu, memory, joules = re.fullmatch(
+                r"([\d.]+) s, GPU ([\d.]+ m?s), peak (.* GiB), ([\d.]+) J", line
+            ).groups()
+            gpu_s = float(gpu.split()[0]) / (1000 if "ms" in gpu else 1)
+            self.assertAlmostEqual(float(duration_s), 2, delta=0.5)
+            self.assertAlmostEqual(gpu_s, float(duration_s) / 2, delta=0.2)
+            self.assertAlmostEqual(float(joules), 300 * float(duration_s), delta=60)
+            self.assertEqual(memory, "4.00 GiB")
+
+    def test_a_cell_with_its_chart(self) -> None:
+        self.kernel.run("%gpu")
+        (shown,) = self.kernel.run("%%gpu\nimport time; time.sleep(4)").displayed
+        (svg,) = re.findall("<svg.*?</svg>", shown["text/html"])
+        chart = ElementTree.fromstring(svg)
+        paths = [path.get("d") for path in chart.iter("{http://www.w3.org/2000/svg}path")]
+        # Of the GPU that it held: utilization, which is half of the height, and memory, which is the most there is.
+        self.assertEqual(len(paths), 2)
+        for path, y in zip(paths, (14 + 56 / 2, 14 + 56 + 20)):
+            heights = {float(point.split()[1]) for point in re.split("[ML]", path)[1:]}
+            self.assertGreater(path.count("L"), 3)
+            self.assertEqual({round(height) for height in heights}, {round(y)})
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 //! Numbers as people read them: three significant digits, one unit for each quantity.
 
-use gpumon_probe::{model::Reading, units::duration};
 pub(crate) use gpumon_probe::units::three_digits;
+use gpumon_probe::{model::Reading, units::duration};
 use jiff::{Timestamp, tz::TimeZone};
 
 const GIB: f64 = (1u64 << 30) as f64;

@@ -144,7 +144,7 @@ impl Session {
         } else if let Some(number) = request.forget {
             self.measurements.forget(number);
         } else if let Some(text) = request.mark {
-            self.mark(text, at_ms);
+            self.mark(&text, at_ms);
         } else if request.snapshot.is_some() {
             self.waiting_for_sample.push(id.unwrap_or_default());
         } else if let Some(stream) = request.stream {
@@ -169,11 +169,11 @@ impl Session {
         self.measured = Some(Instant::now());
     }
 
-    fn mark(&mut self, text: String, at_ms: f64) {
-        let mark = CostMark { at_ms: at_ms as u64, text };
+    fn mark(&mut self, text: &str, at_ms: f64) {
+        let mark = CostMark::read(at_ms as u64, text);
         self.measurements.all().filter_map(Measurement::meter).for_each(|meter| meter.add_mark(mark.clone()));
         if self.asks_server() {
-            mark::send_in_background(&self.server, mark.text);
+            mark::send_in_background(&self.server, &mark);
         }
     }
 
@@ -289,7 +289,9 @@ impl Session {
 fn ask_for_history(server: ServerArgs, id: Option<u64>, history: History) {
     let work = move || {
         let asked = server.connect().map_err(|error: NoServer| error.to_string()).and_then(|server| {
-            server.ask("GET", &history.target()).map_err(|error| format!("the server does not answer: {error}; restart it"))
+            server
+                .ask("GET", &history.target())
+                .map_err(|error| format!("the server does not answer: {error}; restart it"))
         });
         let read = asked.and_then(|asked| match asked.status {
             200 => serde_json::from_str::<serde_json::Value>(&asked.body).map_err(|error| error.to_string()),

@@ -9,10 +9,7 @@ use std::{
 };
 
 use anyhow::Context;
-use gpumon_probe::{
-    model::{CostMark, now_ms},
-    owner::clean_line,
-};
+use gpumon_probe::model::{CostMark, now_ms};
 use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat, open};
 use tempfile::TempDir;
 
@@ -25,9 +22,6 @@ pub(super) const MARKS: &str = "GPUMON_MARKS";
 /// Bytes of a line; the rest of a longer one is a mark of its own.
 const LONGEST: u64 = 400;
 
-/// Characters of a mark, as a server takes them.
-const LONGEST_TEXT: usize = 100;
-
 /// Removes the pipe when it is dropped.
 pub(super) struct Pipe {
     path: PathBuf,
@@ -37,7 +31,8 @@ pub(super) struct Pipe {
 impl Pipe {
     /// In a folder that nobody else may enter.
     pub(super) fn new(happenings: SyncSender<Happening>) -> Result<Self, Failure> {
-        let folder = tempfile::Builder::new().prefix("gpumon-marks-").tempdir().context("cannot make the pipe for marks")?;
+        let folder =
+            tempfile::Builder::new().prefix("gpumon-marks-").tempdir().context("cannot make the pipe for marks")?;
         let path = folder.path().join("marks");
         let opened = mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)
             // For writing, too: so it does not end with the first who has written.
@@ -57,9 +52,8 @@ fn read(pipe: File, happenings: &SyncSender<Happening>) {
     let mut lines = BufReader::new(pipe);
     let mut line = Vec::new();
     while lines.by_ref().take(LONGEST).read_until(b'\n', &mut line).is_ok_and(|bytes| bytes > 0) {
-        let text: String = clean_line(String::from_utf8_lossy(&line).trim()).chars().take(LONGEST_TEXT).collect();
+        let mark = CostMark::read(now_ms(), &String::from_utf8_lossy(&line));
         line.clear();
-        let mark = CostMark { at_ms: now_ms(), text };
         if !mark.text.is_empty() && happenings.send(Happening::Mark(mark)).is_err() {
             return;
         }

@@ -131,11 +131,7 @@ pub(crate) fn run(source: &SourceArgs, args: &RunArgs) -> Result<(), Failure> {
 }
 
 /// The driver may take long to answer, and the command does not wait for it.
-fn feed_in_background(
-    source: &SourceArgs,
-    server: &ServerArgs,
-    happenings: SyncSender<Happening>,
-) -> io::Result<()> {
+fn feed_in_background(source: &SourceArgs, server: &ServerArgs, happenings: SyncSender<Happening>) -> io::Result<()> {
     let (source, server) = (source.clone(), server.clone());
     let work = move || {
         let feed = Feed::start(&source, &server, INTERVAL, true, happenings.clone());
@@ -160,7 +156,7 @@ impl Measurement {
             match waiting.recv().map_err(io::Error::other)? {
                 Happening::Ended(ended) => return ended,
                 Happening::Mark(mark) => {
-                    mark::send_in_background(&self.server, mark.text.clone());
+                    mark::send_in_background(&self.server, &mark);
                     self.meter.add_mark(mark);
                 }
                 Happening::Started(Ok(feed)) => self.feed = Some(feed),
