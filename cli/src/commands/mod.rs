@@ -16,6 +16,7 @@ pub(crate) mod man;
 pub(crate) mod mark;
 pub(crate) mod measure;
 pub(crate) mod mcp;
+pub(crate) mod notebook;
 pub(crate) mod oom;
 pub(crate) mod pause;
 pub(crate) mod record;
@@ -58,6 +59,7 @@ pub(crate) enum Command {
     Selftest(selftest::SelftestArgs),
     Mark(mark::MarkArgs),
     Mcp(mcp::McpArgs),
+    Notebook(notebook::NotebookArgs),
     Alerts(alerts::AlertsArgs),
     Config(config::ConfigArgs),
     Pause(pause::PauseArgs),
@@ -100,6 +102,7 @@ pub(crate) fn dispatch(args: Args, resolved: Resolved) -> Result<(), Failure> {
         Some(Command::Selftest(selftest)) => selftest::run(&args.source, &selftest),
         Some(Command::Mark(mark)) => mark::run(&mark),
         Some(Command::Mcp(mcp)) => mcp::run(&args.source, &mcp),
+        Some(Command::Notebook(notebook)) => notebook::run(&notebook),
         Some(Command::Alerts(alerts)) => alerts::run(&alerts),
         Some(Command::Config(config)) => config::run(&args.source, &config),
         Some(Command::Pause(pause)) => pause::pause(&pause),

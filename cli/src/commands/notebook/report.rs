@@ -1,0 +1,203 @@
+//! The report, for people and for programs.
+
+use gpumon_probe::{
+    model::StoredCost,
+    units::{byte_size, three_digits_of},
+    untrusted::escaped,
+};
+use serde_json::{Value, json};
+use unicode_width::UnicodeWidthStr as _;
+
+use super::file::{CellCost, Notebook};
+use crate::{
+    run::columns::{Align, Column, Columns, NONE, terminal_columns},
+    table::{
+        style::{DIM, STRONG, paint},
+        units::{elapsed, joules},
+    },
+    top::text::cut,
+};
+
+/// Cells of the table, of one line.
+type Cells = [String; 7];
+
+/// Columns of code that are shown where the output is no terminal, and at least where it is one.
+const LINE: (usize, usize) = (60, 20);
+
+/// The column of the code, to which the room goes that the others leave.
+const CODE: usize = 2;
+
+/// What all cells of a notebook cost together.
+fn total(cells: &[CellCost]) -> StoredCost {
+    let costs = || cells.iter().map(|cell| &cell.cost);
+    let sum = |value: fn(&StoredCost) -> Option<f64>| {
+        costs().filter_map(value).reduce(|first, next| first + next).map(three_digits_of)
+    };
+    let mut gpus: Vec<String> = Vec::new();
+    for name in costs().flat_map(|cost| &cost.gpus) {
+        if !gpus.contains(name) {
+            gpus.push(name.clone());
+        }
+    }
+    StoredCost {
+        version: StoredCost::VERSION,
+        duration_s: sum(|cost| Some(cost.duration_s)).unwrap_or_default(),
+        gpu_s: sum(|cost| cost.gpu_s),
+        peak_memory_bytes: costs().filter_map(|cost| cost.peak_memory_bytes).reduce(f64::max),
+        // What a cell frees another may have taken, in a run before.
+        memory_change_bytes: None,
+        energy_joules: sum(|cost| cost.energy_joules),
+        shared: costs().any(|cost| cost.shared),
+        gpus,
+    }
+}
+
+pub(super) fn as_json(notebook: &Notebook) -> Value {
+    let cells: Vec<_> = notebook
+        .cells
+        .iter()
+        .map(|cell| {
+            json!({
+                "cell": cell.place,
+                "execution_count": cell.execution_count,
+                "line": cell.line,
+                "cost": cell.cost,
+            })
+        })
+        .collect();
+    json!({ "total": total(&notebook.cells), "cells": cells, "code_cells": notebook.code_cells })
+}
+
+pub(super) fn draw(notebook: &Notebook) -> String {
+    draw_in(notebook, terminal_columns())
+}
+
+fn draw_in(notebook: &Notebook, terminal: Option<usize>) -> String {
+    let total = total(&notebook.cells);
+    let mut lines = vec![cells_of(String::new(), String::new(), "All cells", &total)];
+    lines.extend(notebook.cells.iter().map(|cell| {
+        let run = cell.execution_count.map_or_else(|| NONE.to_owned(), |count| format!("[{count}]"));
+        cells_of(cell.place.to_string(), run, &cell.line, &cell.cost)
+    }));
+    let columns = columns(&mut lines, terminal);
+    let mut text = format!("{}\n\n{}\n", head(notebook, &total), paint(DIM, &columns.headings()));
+    for (at, line) in lines.iter().enumerate() {
+        let line = columns.line(line);
+        text += &if at == 0 { paint(STRONG, &line) } else { line };
+        text += "\n";
+    }
+    if total.shared {
+        text += &columns.remark(0, DIM, "shared: others held a GPU at the same time, and the energy is an estimate.");
+    }
+    if notebook.unknown > 0 {
+        let cells = if notebook.unknown == 1 {
+            "1 more cell keeps".to_owned()
+        } else {
+            format!("{} more cells keep", notebook.unknown)
+        };
+        let told = format!("{cells} a cost in a form that this version does not know: update gpumon.");
+        text += &columns.remark(0, DIM, &told);
+    }
+    text
+}
+
+fn head(notebook: &Notebook, total: &StoredCost) -> String {
+    let names: Vec<_> = total.gpus.iter().map(|name| escaped(name)).collect();
+    format!("{} of {} code cells used a GPU: {}", notebook.cells.len(), notebook.code_cells, names.join(", "))
+}
+
+fn cells_of(place: String, run: String, line: &str, cost: &StoredCost) -> Cells {
+    let known = |value: Option<f64>, format: fn(f64) -> String| value.map_or_else(|| NONE.to_owned(), format);
+    let energy = known(cost.energy_joules, joules);
+    [
+        place,
+        run,
+        escaped(line),
+        elapsed(cost.duration_s),
+        known(cost.gpu_s, elapsed),
+        known(cost.peak_memory_bytes, byte_size),
+        if cost.shared { format!("{energy} shared") } else { energy },
+    ]
+}
+
+/// The columns, and their lines with code that is cut to the room that it has.
+fn columns(lines: &mut [Cells], terminal: Option<usize>) -> Columns {
+    let width = |lines: &[Cells], at: usize, heading: &str| {
+        lines.iter().map(|line| line[at].width()).max().unwrap_or(0).max(heading.len())
+    };
+    let headings = ["Cell", "Run", "Code", "Duration", "GPU time", "Peak memory", "Energy"];
+    let others: usize =
+        headings.iter().enumerate().filter(|(at, _)| *at != CODE).map(|(at, name)| width(lines, at, name) + 1).sum();
+    let (wanted, least) = LINE;
+    let room = terminal.map_or(wanted, |room| room.saturating_sub(others).max(least));
+    for line in &mut *lines {
+        line[CODE] = cut(&line[CODE], room);
+    }
+    let column = |at: usize, align: fn(usize) -> Align, rank| Column {
+        heading: headings[at],
+        align: align(width(lines, at, headings[at])),
+        rank,
+    };
+    let all = [
+        column(0, Align::Right, 0),
+        column(1, Align::Right, 1),
+        column(CODE, Align::Left, 0),
+        column(3, Align::Right, 0),
+        column(4, Align::Right, 0),
+        column(5, Align::Right, 0),
+        column(6, Align::Left, 0),
+    ];
+    Columns::new(&all, terminal)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::style::plain;
+
+    fn cell(place: usize, line: &str, cost: StoredCost) -> CellCost {
+        CellCost { place, execution_count: Some(place as u64 + 10), line: line.to_owned(), cost }
+    }
+
+    fn notebook() -> Notebook {
+        let cost = StoredCost {
+            version: 1,
+            duration_s: 12.3,
+            gpu_s: Some(9.81),
+            peak_memory_bytes: Some(65_498_251_264.0),
+            memory_change_bytes: Some(0.0),
+            energy_joules: Some(6100.0),
+            shared: false,
+            gpus: vec!["NVIDIA H200".to_owned()],
+        };
+        let little =
+            StoredCost { duration_s: 0.053, gpu_s: None, peak_memory_bytes: None, energy_joules: None, ..cost.clone() };
+        let shared = StoredCost { duration_s: 240.0, energy_joules: Some(340.0), shared: true, ..cost.clone() };
+        let long = "losses = [train_one_epoch(model, optimizer, loader, device) for epoch in range(EPOCHS)]  # slow";
+        Notebook {
+            cells: vec![cell(2, "import torch", little), cell(5, long, cost), cell(12, "evil \u{1b}[31m", shared)],
+            code_cells: 9,
+            unknown: 1,
+        }
+    }
+
+    #[test]
+    fn the_total_comes_first_and_what_is_not_known_is_a_dash() {
+        insta::assert_snapshot!(plain(&draw_in(&notebook(), None)));
+    }
+
+    #[test]
+    fn a_narrow_terminal_has_less_of_the_code_and_no_execution_counts() {
+        insta::assert_snapshot!(plain(&draw_in(&notebook(), Some(70))));
+    }
+
+    #[test]
+    fn programs_get_the_same() {
+        let json = as_json(&notebook());
+        assert_eq!(json["total"]["duration_s"], 252.0);
+        assert_eq!(json["total"]["energy_joules"], 6440.0);
+        assert_eq!(json["total"]["shared"], true);
+        assert_eq!(json["cells"][0]["cost"]["gpu_s"], Value::Null);
+        assert_eq!(json["cells"][2]["cell"], 12);
+    }
+}

@@ -1,0 +1,94 @@
+"""A run and its epochs, measured and logged: what all trackers share."""
+
+from __future__ import annotations
+
+import abc
+import contextlib
+import time
+from typing import TYPE_CHECKING
+
+import gpumon
+from gpumon.trackers._metrics import EPOCH, RUN, metrics_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import TracebackType
+
+    from typing_extensions import Self
+
+    from gpumon import Measurement
+
+#: Seconds after which the numbers of a measurement that has ended are there without a wait.
+FINAL_AFTER_S = 2.0
+
+
+class Tracker(abc.ABC):
+    """Measures a run and its epochs, and logs what they took of the GPUs.
+
+    The last numbers of an epoch come from the driver a second or two after its end. Training does not wait for them: they
+    are logged when a later epoch ends, at the step of the epoch that they are of, and those of the last with the run's.
+
+    To log elsewhere, derive a class that has `log_metrics`.
+    """
+
+    def __init__(self) -> None:
+        #: The metrics of the last run, once it has ended.
+        self.totals: dict[str, float] = {}
+        self._run: Measurement | None = None
+        self._epoch: Measurement | None = None
+        self._ended: list[tuple[int, float, Measurement]] = []
+
+    @abc.abstractmethod
+    def log_metrics(self, metrics: dict[str, float], step: int | None) -> None:
+        """Log the metrics of the epoch at this step, or of the whole run where it is `None`."""
+
+    def start(self) -> Self:
+        """Begin the run."""
+        self._run = gpumon.measure("run").start()
+        return self
+
+    def start_epoch(self) -> None:
+        """Begin an epoch."""
+        self._epoch = gpumon.measure("epoch").start()
+
+    def stop_epoch(self, step: int, is_logged_now: bool = False) -> None:
+        """End the epoch, which is logged at this step; and log those before it whose numbers are there.
+
+        For those who cannot log at an earlier step, `is_logged_now` waits for its numbers.
+        """
+        if self._epoch is not None:
+            self._epoch.stop()
+            self._ended.append((step, time.monotonic(), self._epoch))
+            self._epoch = None
+            self._log_ended(is_last=is_logged_now)
+
+    def stop(self) -> None:
+        """End the run, and log what is left. An epoch that is under way, as after an exception, is part of the run alone."""
+        self._epoch = None
+        if self._run is None:
+            return
+        run, self._run = self._run, None
+        run.stop()
+        self._log_ended(is_last=True)
+        self.totals = metrics_of(run.to_dict(), RUN)
+        self.log_metrics(self.totals, None)
+
+    @contextlib.contextmanager
+    def epoch(self, step: int) -> Iterator[None]:
+        """Measure the block as the epoch of this step."""
+        self.start_epoch()
+        yield
+        self.stop_epoch(step)
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _log_ended(self, is_last: bool) -> None:
+        while self._ended and (is_last or time.monotonic() - self._ended[0][1] > FINAL_AFTER_S):
+            step, _, measurement = self._ended.pop(0)
+            self.log_metrics(metrics_of(measurement.to_dict(), EPOCH), step)

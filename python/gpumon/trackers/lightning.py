@@ -1,0 +1,57 @@
+"""PyTorch Lightning: ``Trainer(callbacks=[GpuCostCallback()])``, with `lightning` or `pytorch_lightning`."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any
+
+from gpumon.trackers._tracker import Tracker
+
+#: The same library has two names, and a program uses one of them.
+NAMES = ("lightning.pytorch", "pytorch_lightning")
+
+
+def _library() -> Any:
+    for name in NAMES:
+        if name in sys.modules:
+            return sys.modules[name]
+    try:
+        return importlib.import_module(NAMES[0])
+    except ModuleNotFoundError:
+        return importlib.import_module(NAMES[1])
+
+
+class GpuCostCallback(_library().Callback, Tracker):  # type: ignore[misc]
+    """Logs what each epoch and the whole fit took of the GPUs, to all loggers of the trainer.
+
+    Of several processes, the first measures: itself and those that it has started, as the strategy ``ddp`` does.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        Tracker.__init__(self)
+        self._trainer: Any = None
+
+    def log_metrics(self, metrics: dict[str, float], step: int | None) -> None:
+        """Hand the metrics to the trainer's loggers; those of the whole fit at its last step."""
+        for logger in self._trainer.loggers:
+            logger.log_metrics(metrics, step=self._trainer.global_step if step is None else step)
+
+    def on_train_start(self, trainer: Any, pl_module: Any) -> None:
+        if trainer.is_global_zero:
+            self._trainer = trainer
+            self.start()
+
+    def on_train_epoch_start(self, trainer: Any, pl_module: Any) -> None:
+        if trainer.is_global_zero:
+            self.start_epoch()
+
+    def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
+        self.stop_epoch(trainer.global_step)
+
+    def on_train_end(self, trainer: Any, pl_module: Any) -> None:
+        self.stop()
+
+    def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
+        self.stop()

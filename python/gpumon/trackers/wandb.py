@@ -1,0 +1,37 @@
+"""Weights & Biases: ``with wandb.init(...) as run, WandbTracker(run) as tracker: ...``."""
+
+from __future__ import annotations
+
+import wandb
+
+from gpumon.trackers._metrics import EPOCH
+from gpumon.trackers._tracker import Tracker
+
+#: What the metrics are drawn over: W&B's own step only grows, and epochs are logged later than they end.
+STEP = f"{EPOCH}epoch"
+
+
+class WandbTracker(Tracker):
+    """Logs to a run of Weights & Biases what the block and its epochs took of the GPUs.
+
+    Epochs are charts over ``gpu/epoch``, the numbers of the whole run are in its summary.
+
+    >>> with WandbTracker(run) as tracker:    # doctest: +SKIP
+    ...     for number in range(3):
+    ...         with tracker.epoch(number):
+    ...             train()
+    """
+
+    def __init__(self, run: wandb.Run) -> None:
+        """Log to what `wandb.init` has returned."""
+        super().__init__()
+        self._wandb = run
+        run.define_metric(STEP, hidden=True)
+        run.define_metric(f"{EPOCH}*", step_metric=STEP)
+
+    def log_metrics(self, metrics: dict[str, float], step: int | None) -> None:
+        """Log to Weights & Biases."""
+        if step is None:
+            self._wandb.summary.update(metrics)
+        else:
+            self._wandb.log({**metrics, STEP: step})

@@ -1,0 +1,194 @@
+"""Costs of cells in notebooks that papermill, nbconvert and nbclient run."""
+
+import contextlib
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import types
+import unittest
+import warnings
+from pathlib import Path
+
+import nbformat
+from fake_gpu import HELD_BYTES, HOLD, over_fake_gpu
+from nbclient import NotebookClient
+from nbformat import v4
+from stand_in import StandInTest
+
+import gpumon
+from gpumon._cells import CellCosts, cell_costs
+
+KEYS = {
+    "version", "duration_s", "gpu_s", "peak_memory_bytes", "memory_change_bytes", "energy_joules", "shared", "gpus",
+}  # fmt: skip
+OLD = {"gpumon": {"version": 1, "duration_s": 7}}
+BIN = Path(sys.executable).parent
+
+#: How a notebook is run, into another file of the same folder.
+RUNNERS = {
+    "papermill": [BIN / "papermill", "--engine", "gpumon", "--no-progress-bar", "in.ipynb", "out.ipynb"],
+    "nbconvert": [
+        BIN / "jupyter", "nbconvert", "--execute", "--to", "notebook", "--output", "out.ipynb",
+        "--Exporter.preprocessors=gpumon.nbconvert.CostPreprocessor", "in.ipynb",
+    ],
+    "nbclient": [sys.executable, "-m", "gpumon.nbclient", "--output", "out.ipynb", "in.ipynb"],
+}  # fmt: skip
+
+
+def write(folder: Path, *cells: nbformat.NotebookNode) -> None:
+    """Write `in.ipynb`, with a page of text before these cells."""
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    notebook = v4.new_notebook(cells=[v4.new_markdown_cell("# A notebook"), *cells], metadata=kernel)
+    nbformat.write(notebook, folder / "in.ipynb")
+
+
+def run(folder: Path, runner: str, **variables: str) -> subprocess.CompletedProcess:
+    """Run the notebook of this folder."""
+    env = os.environ | {"GPUMON_CONFIG": "none"} | variables
+    return subprocess.run(RUNNERS[runner], cwd=folder, env=env, capture_output=True, text=True)
+
+
+def costs(folder: Path) -> "list[dict | None]":
+    """What the notebook that was written keeps of each of its cells; it has to be valid."""
+    notebook = nbformat.read(folder / "out.ipynb", nbformat.NO_CONVERT)
+    nbformat.validate(notebook)
+    return [cell.metadata.get("gpumon") for cell in notebook.cells]
+
+
+class Runners(unittest.TestCase):
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+
+    def test_cells_that_hold_a_gpu_keep_the_same_of_it_in_all_of_them(self) -> None:
+        variables = over_fake_gpu(self.folder)
+        # Between the two lies a sample, so that memory of the second is not taken for the first's.
+        wait = "import time; time.sleep(1.2)"
+        free, allocate = v4.new_code_cell("x = 1", metadata=OLD), v4.new_code_cell(f"{wait}\n{HOLD}\n{wait}")
+        hold, empty = v4.new_code_cell("time.sleep(0.4)", metadata=OLD), v4.new_code_cell("", metadata=OLD)
+        skipped = v4.new_code_cell("never", metadata={"tags": ["skip-execution"]})
+        write(self.folder, free, allocate, hold, empty, skipped)
+        for runner in RUNNERS:
+            with self.subTest(runner):
+                done = run(self.folder, runner, **variables)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                text, first, second, third, *rest = costs(self.folder)
+                self.assertEqual([text, first, *rest], [None] * 4)
+                self.assertEqual([set(second), set(third)], [KEYS, KEYS])
+                held = (HELD_BYTES, HELD_BYTES, ["NVIDIA H200"], 1)
+                told = [second[key] for key in ("peak_memory_bytes", "memory_change_bytes", "gpus", "version")]
+                self.assertEqual(tuple(told), held)
+                self.assertEqual((third["peak_memory_bytes"], third["memory_change_bytes"]), (HELD_BYTES, 0))
+                self.assertTrue(2.4 <= second["duration_s"] < 30 and 0.4 <= third["duration_s"] < 30)
+                self.assertGreater(second["energy_joules"], third["energy_joules"])
+
+    def test_the_report_reads_what_was_written(self) -> None:
+        write(self.folder, v4.new_code_cell(HOLD + "import time; time.sleep(1.2)"))
+        self.assertEqual(run(self.folder, "nbclient", **over_fake_gpu(self.folder)).returncode, 0)
+        command = [gpumon.find_gpumon_bin(), "--config", "none", "notebook", "report", self.folder / "out.ipynb"]
+        report = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        self.assertIn("1 of 1 code cells used a GPU: NVIDIA H200", report)
+        self.assertRegex(report, r" 2 +\[1\] import ctypes, os +\S+ s +0 s +256 MiB +\S+ k?J\n")
+
+    def test_without_a_gpu_one_warning_and_the_notebook_runs(self) -> None:
+        write(self.folder, v4.new_code_cell("print(6 * 7)", metadata=OLD), v4.new_code_cell("print('again')"))
+        for runner in RUNNERS:
+            with self.subTest(runner):
+                done = run(self.folder, runner, GPUMON_NVML_LIB="/nowhere", GPUMON_CONTROL=str(self.folder / "none"))
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertEqual(done.stderr.count("GpumonWarning"), 1, done.stderr)
+                self.assertEqual(costs(self.folder), [None] * 3)
+                self.assertIn('"42\\n"', (self.folder / "out.ipynb").read_text())
+
+    def test_a_cell_that_fails_takes_nothing_from_those_before(self) -> None:
+        cells = [HOLD + "import time; time.sleep(1.2)", "time.sleep(0.1); 1 / 0", "never"]
+        write(self.folder, *(v4.new_code_cell(code, metadata=OLD) for code in cells))
+        done = run(self.folder, "papermill", **over_fake_gpu(self.folder))
+        self.assertIn("ZeroDivisionError", done.stderr)
+        # papermill puts two cells of its own before the first and the failed one.
+        kept = [cost["duration_s"] for cost in costs(self.folder) if cost]
+        self.assertEqual(len(kept), 2, kept)
+        self.assertTrue(kept[0] >= 1.2 and kept[1] >= 0.1, kept)
+
+    def test_nbconvert_that_executes_nothing_measures_nothing(self) -> None:
+        write(self.folder, v4.new_code_cell("x = 1", metadata=OLD))
+        command = [word for word in RUNNERS["nbconvert"] if word != "--execute"]
+        subprocess.run(command, cwd=self.folder, env=os.environ | {"GPUMON_NVML_LIB": "/nowhere"}, check=True)
+        self.assertEqual(costs(self.folder), [None, OLD["gpumon"]])
+
+
+class Hooks(StandInTest):
+    """Over the stand-in of `gpumon measure`, and a client that runs nothing."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.client = NotebookClient(v4.new_notebook())
+        self.client.km = types.SimpleNamespace(provisioner=types.SimpleNamespace(pid=4711))
+
+    def execute(self, cell: nbformat.NotebookNode) -> float:
+        """Call all hooks of a cell, and return the milliseconds that this took."""
+        begun = time.perf_counter()
+        self.client.on_cell_start(cell=cell, cell_index=0)
+        self.client.on_cell_execute(cell=cell, cell_index=0)
+        self.client.on_cell_executed(cell=cell, cell_index=0, execute_reply={})
+        return (time.perf_counter() - begun) * 1000
+
+    def test_cells_are_not_delayed(self) -> None:
+        # Its answers come late, as those of the driver.
+        self.say("slow 0.5")
+        cells = [v4.new_code_cell("x") for _ in range(100)]
+        with cell_costs(self.client):
+            taken = []
+            for cell in cells:
+                taken.append(self.execute(cell))
+                time.sleep(0.005)
+            self.say("slow 0")
+        self.assertLess(statistics.median(taken), 2)
+        self.assertEqual([cell.metadata.gpumon.gpus for cell in cells], [["NVIDIA H200"]] * 100)
+
+    def test_it_is_the_kernel_that_is_measured(self) -> None:
+        with cell_costs(self.client):
+            self.execute(v4.new_code_cell("x"))
+        pids = {line["pid"] for line in self.heard() if line.get("name") == "cell"}
+        self.assertEqual(pids, {4711})
+
+    def test_a_kernel_elsewhere_is_told_once_and_not_measured(self) -> None:
+        self.client.km = types.SimpleNamespace(provisioner=types.SimpleNamespace(pid=None))
+        cell = v4.new_code_cell("x", metadata=OLD)
+        with warnings.catch_warnings(record=True) as told, cell_costs(self.client):
+            warnings.simplefilter("always")
+            self.execute(cell)
+            self.execute(cell)
+        self.assertEqual([str(one.message).split(":")[0] for one in told], ["the kernel is no process of this machine"])
+        self.assertEqual(cell.metadata, {})
+
+    def test_hooks_of_others_are_called_too_and_stay(self) -> None:
+        called = []
+        self.client.on_cell_execute = mine = lambda **arguments: called.append(arguments["cell_index"])
+        with cell_costs(self.client):
+            self.execute(v4.new_code_cell("x"))
+        self.assertEqual(called, [0])
+        self.assertIs(self.client.on_cell_execute, mine)
+        self.assertIsNone(self.client.on_cell_executed)
+
+    def test_what_runs_when_the_kernel_dies_is_kept(self) -> None:
+        cell = v4.new_code_cell("x")
+        with contextlib.suppress(RuntimeError), cell_costs(self.client):
+            self.client.on_cell_execute(cell=cell, cell_index=0)
+            raise RuntimeError("the kernel died")
+        self.assertIn("gpumon", cell.metadata)
+
+    def test_a_skipped_cell_keeps_what_its_outputs_have_cost(self) -> None:
+        CellCosts(self.client)
+        for tags, left in ((["skip-execution"], OLD["gpumon"]), ([], None)):
+            cell = v4.new_code_cell("x", metadata=OLD | {"tags": tags})
+            self.client.on_cell_start(cell=cell, cell_index=0)
+            self.assertEqual(cell.metadata.get("gpumon"), left)
+
+
+if __name__ == "__main__":
+    unittest.main()
