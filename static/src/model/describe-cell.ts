@@ -1,8 +1,10 @@
 /** A cell's cost as text. */
 
 import { DASH, energy, memorySize, memoryNumber, precise } from '../lib/format';
+import { joined } from '../lib/text';
 import { trans } from '../lib/translation';
 import type { CellCost } from './cell-cost';
+import type { StoredCost } from './stored-cost';
 
 /** One part of the line below a cell, with more of it on hover. */
 export interface CellPart {
@@ -41,6 +43,35 @@ export function describeCell(cost: CellCost): CellPart[] {
     parts.push({ id: 'energy', text, brief: text, title });
   }
   return parts;
+}
+
+/** What is stored of an earlier run, in the same parts. */
+export function describeStored({ gpus, ...cost }: StoredCost): CellPart[] {
+  const where = joined(
+    [...new Set(gpus)].map((name) => withCount(name, gpus)),
+    ', ',
+  );
+  const title =
+    where === ''
+      ? trans.__('Earlier run, stored in the notebook')
+      : trans.__('Earlier run on %1, stored in the notebook', where);
+  const parts = describeCell({
+    started_ms: 0,
+    ended_ms: cost.duration_s * 1000,
+    gpus: [],
+    gpu_ms: cost.gpu_s === null ? null : cost.gpu_s * 1000,
+    peak_bytes: cost.peak_memory_bytes,
+    change_bytes: cost.memory_change_bytes,
+    joules: cost.energy_joules,
+    shared: cost.shared,
+  });
+  return parts.map((part) => ({ ...part, title }));
+}
+
+/** `NVIDIA H200`, or `2 × NVIDIA H200`. */
+function withCount(name: string, names: readonly string[]): string {
+  const count = names.filter((other) => other === name).length;
+  return count === 1 ? name : `${count} × ${name}`;
 }
 
 function busyTitle({ gpus }: CellCost, where: string): string {
