@@ -13,6 +13,12 @@ pub fn three_digits(value: f64) -> String {
     }
 }
 
+/// The number next to it that has three significant digits.
+pub fn three_digits_of(value: f64) -> f64 {
+    // A number that is written in this form can be read.
+    format!("{value:.2e}").parse().unwrap_or(value)
+}
+
 /// `78.2 GiB`, `300 MiB`.
 pub fn byte_size(bytes: f64) -> String {
     match bytes {
@@ -50,6 +56,12 @@ mod tests {
         {
             assert_eq!(three_digits(value), text);
         }
+    }
+
+    #[test]
+    fn a_number_is_rounded_to_three_digits() {
+        let rounded = [0.0, 12.3456, -6123.0, 0.000_123_456, 999_999.0].map(three_digits_of);
+        assert_eq!(rounded, [0.0, 12.3, -6120.0, 0.000_123, 1_000_000.0]);
     }
 
     #[test]

@@ -30,7 +30,7 @@ pub(super) struct Account {
     pub(super) gpu_seconds: f64,
     pub(super) exclusive_seconds: f64,
     pub(super) active_seconds: f64,
-    joules: Option<Joules>,
+    pub(super) joules: Option<Joules>,
 }
 
 /// What was used so far.

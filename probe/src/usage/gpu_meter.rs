@@ -47,12 +47,12 @@ pub(super) struct GpuMeter {
 
 /// The sample before.
 #[derive(Debug)]
-struct Last {
-    at_ms: u64,
-    interval_ms: u32,
-    watts: Option<f64>,
+pub(super) struct Last {
+    pub(super) at_ms: u64,
+    pub(super) interval_ms: u32,
+    pub(super) watts: Option<f64>,
     gpu_percent: Option<f64>,
-    holders: BTreeMap<u32, Option<f64>>,
+    pub(super) holders: BTreeMap<u32, Option<f64>>,
     omitted: bool,
 }
 
@@ -83,9 +83,7 @@ impl GpuMeter {
             self.last = Some(last);
             return;
         }
-        if elapsed_ms == 0
-            || elapsed_ms > LONGEST_GAP_INTERVALS * u64::from(now.interval_ms.max(last.interval_ms)) + LONGEST_GAP_MS
-        {
+        if elapsed_ms == 0 || elapsed_ms > now.longest_gap_ms(&last) {
             self.settle(1.0, accounts);
             self.begin(gpu, now);
             return;
@@ -166,7 +164,7 @@ impl GpuMeter {
 
 impl Last {
     /// `None` where it is not known who holds the GPU.
-    fn new(gpu: &GpuSample, interval_ms: u32) -> Option<Self> {
+    pub(super) fn new(gpu: &GpuSample, interval_ms: u32) -> Option<Self> {
         let Reading::Now(processes) = &gpu.processes else { return None };
         let mut holders: BTreeMap<u32, Option<f64>> = BTreeMap::new();
         // The server of MPS computes for its clients, which are listed, too.
@@ -182,10 +180,15 @@ impl Last {
         let gpu_percent = gpu.utilization.gpu_percent.value().copied();
         Some(Self { at_ms: gpu.at_ms, interval_ms, watts, gpu_percent, holders, omitted: gpu.processes_omitted > 0 })
     }
+
+    /// How far this and the one before may be apart to tell of the time between them.
+    pub(super) fn longest_gap_ms(&self, last: &Self) -> u64 {
+        LONGEST_GAP_INTERVALS * u64::from(self.interval_ms.max(last.interval_ms)) + LONGEST_GAP_MS
+    }
 }
 
 impl Step {
-    fn between(last: &Last, now: &Last, seconds: f64) -> Self {
+    pub(super) fn between(last: &Last, now: &Last, seconds: f64) -> Self {
         let pids = last.holders.keys().chain(now.holders.keys().filter(|pid| !last.holders.contains_key(pid)));
         let holders = pids.map(|pid| {
             let (before, after) = (last.holders.get(pid), now.holders.get(pid));
@@ -211,6 +214,11 @@ impl Step {
 }
 
 impl Owned {
+    /// One who is known.
+    pub(super) fn known(key: OwnerKey) -> Self {
+        Self { key, job: None, is_partial: false }
+    }
+
     fn new(process: &Process) -> Self {
         let owner = process.owner.value();
         let job = owner.and_then(Owner::job);

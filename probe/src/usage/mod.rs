@@ -8,6 +8,7 @@
 //! power while nobody else's kernels ran, and all that it drew while they held it. [`Joules::estimate`] lies between.
 
 mod accounts;
+pub mod cost;
 mod gpu_meter;
 mod share_out;
 #[cfg(test)]

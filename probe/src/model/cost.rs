@@ -1,0 +1,207 @@
+//! What a command, a cell of a notebook or a part of a program took of the GPUs.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use ts_rs::TS;
+
+use super::Mark;
+use crate::{units::three_digits_of, usage::Joules};
+
+/// Bytes in notebooks are whole multiples of this, so that two runs of a cell differ in nothing where they differ in little.
+const STORED_BYTES: f64 = 1024.0 * 1024.0;
+
+/// What something took of the GPUs, with all that its processes have started: `gpumon run --json`, and a measurement of the
+/// Python package. Where nothing of it held a GPU, `gpus` is empty.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+pub struct Cost {
+    /// The version of this form: 1.
+    pub version: u32,
+    /// What was measured, as it was named; `null` where it was not.
+    pub name: Option<String>,
+    /// When it began, in milliseconds since 1970.
+    pub started_ms: u64,
+    /// When it was over; of what still runs, until when this tells of it.
+    pub ended_ms: u64,
+    /// How long that was, in seconds.
+    pub duration_s: f64,
+    /// Time in which its kernels ran, summed over GPUs, in seconds; `null` where the driver does not tell.
+    pub gpu_s: Option<f64>,
+    /// The most memory that it held at once, over all GPUs; `null` where the driver does not tell.
+    pub peak_memory_bytes: Option<u64>,
+    /// How much more, or less, it held at its end than before.
+    pub memory_change_bytes: Option<i64>,
+    /// Energy of the GPUs while it held them: exact where it held them alone, else a range; `null` where power is not told.
+    pub energy_joules: Option<Joules>,
+    /// Whether others held one of its GPUs at the same time.
+    pub shared: bool,
+    /// What it took of each GPU that it held, by index.
+    pub gpus: Vec<GpuCost>,
+    /// Driver errors of these GPUs and of its processes.
+    pub xids: Vec<CostXid>,
+    /// The moments that were marked meanwhile.
+    pub marks: Vec<CostMark>,
+    /// What is not known, and why, in sentences.
+    pub lost: Vec<String>,
+}
+
+/// What something took of one GPU.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+pub struct GpuCost {
+    /// NVML's index.
+    pub index: u32,
+    /// Its UUID, where the driver has told it.
+    pub uuid: Option<String>,
+    /// Its name, where the driver has told it.
+    pub name: Option<String>,
+    /// How long a process of it held the GPU, in seconds.
+    pub held_s: f64,
+    /// Time in which its kernels ran, in seconds: of a GPU that it held alone as the driver records it five times a second
+    /// (`NVML_GPU_UTILIZATION_SAMPLES`), else by the shares of its processes (`smUtil`).
+    pub gpu_s: Option<f64>,
+    /// Multiprocessors that had work, while it held the GPU, with what others did there (GPM's `SM_UTIL`); `null` before
+    /// Hopper.
+    pub sm_percent: Option<Spread>,
+    /// The same of the tensor cores (`ANY_TENSOR_UTIL`).
+    pub tensor_percent: Option<Spread>,
+    /// The same of the bandwidth of device memory (`DRAM_BW_UTIL`).
+    pub dram_percent: Option<Spread>,
+    /// As of the whole, on this GPU.
+    pub peak_memory_bytes: Option<u64>,
+    /// As of the whole, on this GPU.
+    pub memory_change_bytes: Option<i64>,
+    /// As of the whole, on this GPU.
+    pub energy_joules: Option<Joules>,
+    /// Whether others held it at the same time.
+    pub shared: bool,
+    /// What crossed the PCIe link to the GPU while it held it, of whomever.
+    pub pcie_rx_bytes: Option<u64>,
+    /// The same from the GPU.
+    pub pcie_tx_bytes: Option<u64>,
+    /// What crossed all NVLinks to the GPU while it held it, of whomever.
+    pub nvlink_rx_bytes: Option<u64>,
+    /// The same from the GPU.
+    pub nvlink_tx_bytes: Option<u64>,
+    /// What was the matter with the GPU while it held it, the first first.
+    pub conditions: Vec<CostCondition>,
+}
+
+/// Mean and peak of a share.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, JsonSchema)]
+pub struct Spread {
+    /// Over the time.
+    pub mean: f64,
+    /// Of one sample.
+    pub peak: f64,
+}
+
+/// A condition of a GPU while something held it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct CostCondition {
+    /// Its kind, as `condition` of samples.
+    pub kind: String,
+    /// What it was, as it was told last.
+    pub text: String,
+    /// Since when it mattered here, in milliseconds since 1970.
+    pub from_ms: u64,
+    /// Until when.
+    pub to_ms: u64,
+}
+
+/// A driver error.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct CostXid {
+    /// When it was reported, in milliseconds since 1970.
+    pub at_ms: u64,
+    /// NVML's index of the GPU, where the driver has told it.
+    pub gpu: Option<u32>,
+    /// NVIDIA's number.
+    pub xid: u32,
+    /// What it means, and what to do about it.
+    pub text: String,
+}
+
+/// A moment that was marked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct CostMark {
+    /// When, in milliseconds since 1970.
+    pub at_ms: u64,
+    /// As [`Mark::text`].
+    pub text: String,
+}
+
+impl CostMark {
+    /// Of a mark at a moment.
+    pub fn new(at_ms: u64, mark: &Mark) -> Self {
+        Self { at_ms, text: mark.text.clone() }
+    }
+}
+
+/// What the last run of a notebook's cell took of the GPUs, as it is kept in the notebook: `cell.metadata.gpumon`.
+///
+/// Times and energy are rounded to three digits and memory to MiB, so that a notebook that is run again differs little.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
+pub struct StoredCost {
+    /// The version of this form: 1.
+    pub version: u32,
+    /// How long the cell ran, in seconds.
+    pub duration_s: f64,
+    /// Time in which its kernels ran, summed over GPUs, in seconds; `null` where the driver does not tell.
+    pub gpu_s: Option<f64>,
+    /// The most memory that the kernel held at once, over all GPUs; `null` where the driver does not tell.
+    pub peak_memory_bytes: Option<f64>,
+    /// How much more, or less, it held after the run than before.
+    pub memory_change_bytes: Option<f64>,
+    /// Energy of the GPUs that it held, in joules: of shared ones the estimate; `null` where power is not told.
+    pub energy_joules: Option<f64>,
+    /// Whether others held one of its GPUs at the same time.
+    pub shared: bool,
+    /// The names of the GPUs that it held, by index.
+    pub gpus: Vec<String>,
+}
+
+impl StoredCost {
+    /// The version of the form.
+    pub const VERSION: u32 = 1;
+
+    /// What a notebook keeps of a cost; `None` where no GPU was held.
+    pub fn new(cost: &Cost) -> Option<Self> {
+        let whole_mib = |bytes: f64| (bytes / STORED_BYTES).round() * STORED_BYTES;
+        let gpus: Vec<_> = cost.gpus.iter().map(|gpu| gpu.name.clone().unwrap_or_else(|| "GPU".to_owned())).collect();
+        (!gpus.is_empty()).then(|| Self {
+            version: Self::VERSION,
+            duration_s: three_digits_of(cost.duration_s),
+            gpu_s: cost.gpu_s.map(three_digits_of),
+            peak_memory_bytes: cost.peak_memory_bytes.map(|bytes| whole_mib(bytes as f64)),
+            memory_change_bytes: cost.memory_change_bytes.map(|bytes| whole_mib(bytes as f64)),
+            energy_joules: cost.energy_joules.map(|joules| three_digits_of(joules.estimate)),
+            shared: cost.shared,
+            gpus,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_notebook_keeps_round_numbers() {
+        let gpu = GpuCost { name: Some("NVIDIA H200".to_owned()), ..GpuCost::default() };
+        let cost = Cost {
+            duration_s: 12.3456,
+            gpu_s: Some(0.000_123_456),
+            peak_memory_bytes: Some(3 * 1024 * 1024 + 100),
+            memory_change_bytes: Some(-1024 * 1024 + 7),
+            energy_joules: Some(Joules { least: 1.0, most: 9999.0, estimate: 6123.0 }),
+            gpus: vec![gpu],
+            ..Cost::default()
+        };
+        let stored = serde_json::to_value(StoredCost::new(&cost)).unwrap();
+        let expected = serde_json::json!({
+            "version": 1, "duration_s": 12.3, "gpu_s": 0.000_123, "peak_memory_bytes": 3_145_728.0,
+            "memory_change_bytes": -1_048_576.0, "energy_joules": 6120.0, "shared": false, "gpus": ["NVIDIA H200"],
+        });
+        assert_eq!(stored, expected);
+        assert_eq!(StoredCost::new(&Cost { duration_s: 1.0, ..Cost::default() }), None);
+    }
+}

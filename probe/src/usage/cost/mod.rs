@@ -1,0 +1,208 @@
+//! What something takes of the GPUs between two moments: a command, a cell, a part of a program, with whatever it starts.
+//!
+//! A [`CostMeter`] takes records in their order, and knows neither where they come from nor what time it is. Which
+//! processes are measured says whoever has the records.
+
+mod gpu;
+mod memory;
+mod seen;
+#[cfg(test)]
+mod tests;
+mod timeline;
+
+use std::collections::BTreeMap;
+
+use self::{
+    gpu::{GpuCostMeter, Span},
+    memory::{Memory, held},
+};
+use super::Joules;
+use crate::{
+    model::{Cost, CostMark, CostXid, Event, EventKind, Gpu, GpuCost, GpuSample, Process, Record, Sample, Trace, XidReport},
+    units::three_digits,
+};
+
+/// The version of the form in which costs are told.
+const VERSION: u32 = 1;
+
+/// Where less than this is not known, nobody need be told.
+const LONGEST_UNSAID_MS: f64 = 500.0;
+
+/// Marks and errors beyond so many are counted alone.
+const MOST_LISTED: usize = 1000;
+
+/// Measures one thing.
+#[derive(Debug)]
+pub struct CostMeter {
+    name: Option<String>,
+    span: Span,
+    gpus: BTreeMap<u32, GpuCostMeter>,
+    /// Over all GPUs.
+    memory: Memory,
+    xids: Vec<CostXid>,
+    marks: Vec<CostMark>,
+    /// Marks and errors that are left out.
+    unlisted: usize,
+    lost: Vec<String>,
+    is_seen: bool,
+}
+
+impl CostMeter {
+    /// Begins at a moment, in milliseconds since 1970.
+    pub fn new(name: Option<String>, from_ms: f64) -> Self {
+        Self {
+            name,
+            span: Span { from_ms, to_ms: f64::INFINITY },
+            gpus: BTreeMap::new(),
+            memory: Memory::default(),
+            xids: Vec::new(),
+            marks: Vec::new(),
+            unlisted: 0,
+            lost: Vec::new(),
+            is_seen: false,
+        }
+    }
+
+    /// It is over; what the driver tells of its last part comes later.
+    pub fn end(&mut self, to_ms: f64) {
+        let to_ms = to_ms.max(self.span.from_ms);
+        self.span.to_ms = to_ms;
+        self.memory.end(to_ms);
+        self.gpus.values_mut().for_each(|gpu| gpu.end(to_ms));
+    }
+
+    /// Takes in the next record. `is_own` says which processes are measured.
+    pub fn push(&mut self, record: &Record, is_own: &mut dyn FnMut(&Process) -> bool) {
+        match record {
+            Record::Sample(sample) => self.push_sample(sample, is_own),
+            Record::Trace(trace) => self.push_trace(trace),
+            Record::Event(event) => self.push_event(event),
+            Record::Inventory(_) | Record::Details(_) | Record::Answers(_) => {}
+        }
+    }
+
+    /// Takes in the next sample. The last one before the beginning tells what was held then.
+    pub fn push_sample(&mut self, sample: &Sample, is_own: &mut dyn FnMut(&Process) -> bool) {
+        self.push_gpus(sample.at_ms as f64, sample.interval_ms, &sample.gpus, is_own);
+    }
+
+    fn push_gpus(&mut self, at_ms: f64, interval_ms: u32, gpus: &[GpuSample], is_own: &mut dyn FnMut(&Process) -> bool) {
+        let mut all_own: Vec<&Process> = Vec::new();
+        for gpu in gpus {
+            let listed = gpu.processes.value().into_iter().flatten();
+            let own: Vec<&Process> = listed.filter(|process| is_own(process)).collect();
+            self.gpus.entry(gpu.index).or_default().push(gpu, interval_ms, &own, self.span);
+            all_own.extend(own);
+        }
+        self.memory.add(at_ms, held(all_own), self.span);
+        self.is_seen |= at_ms >= self.span.from_ms;
+    }
+
+    /// Takes in what the driver recorded.
+    pub fn push_trace(&mut self, trace: &Trace) {
+        self.gpus.entry(trace.index).or_default().add_trace(trace);
+    }
+
+    fn push_event(&mut self, event: &Event) {
+        let at_ms = event.at_ms as f64;
+        if at_ms < self.span.from_ms || at_ms > self.span.to_ms {
+            return;
+        }
+        match &event.what {
+            EventKind::Mark(mark) => self.add_mark(CostMark::new(event.at_ms, mark)),
+            EventKind::Xid(report) => {
+                let gpu = event.gpu.as_ref().map(|gpu| gpu.index);
+                let XidReport { code, meaning, advice, .. } = report;
+                let xid = CostXid { at_ms: event.at_ms, gpu, xid: *code, text: format!("{meaning} {advice}") };
+                if self.xids.len() < MOST_LISTED { self.xids.push(xid) } else { self.unlisted += 1 }
+            }
+            _ => {}
+        }
+    }
+
+    /// Somebody marked a moment. One that a server tells, too, is one.
+    pub fn add_mark(&mut self, mark: CostMark) {
+        let is_within = (self.span.from_ms.floor()..=self.span.to_ms).contains(&(mark.at_ms as f64));
+        if !is_within || self.marks.contains(&mark) {
+            return;
+        }
+        if self.marks.len() < MOST_LISTED { self.marks.push(mark) } else { self.unlisted += 1 }
+    }
+
+    /// Something will not be known, and why, in a sentence.
+    pub fn lose(&mut self, why: &str) {
+        if !self.lost.iter().any(|known| known == why) {
+            self.lost.push(why.to_owned());
+        }
+    }
+
+    /// Whether it is over, and everything is known that will be.
+    pub fn is_final(&self) -> bool {
+        self.span.to_ms.is_finite() && self.is_seen && self.gpus.values().all(|gpu| gpu.is_final(self.span.to_ms))
+    }
+
+    /// The cost of what is over and of which no more will be told: since the last sample, nothing has changed.
+    pub fn into_cost(mut self, gpus: &[Gpu]) -> Cost {
+        for gpu in self.gpus.values_mut() {
+            gpu.extend(self.span.to_ms, self.span.from_ms);
+        }
+        self.cost(self.span.to_ms, gpus)
+    }
+
+    /// The cost until now, of what goes on or has ended. `gpus` are those of the inventory, which have names.
+    pub fn cost(&mut self, now_ms: f64, gpus: &[Gpu]) -> Cost {
+        let to_ms = self.span.to_ms.min(now_ms);
+        let duration_ms = (to_ms - self.span.from_ms).max(0.0);
+        let mut costs = Vec::new();
+        for (index, meter) in &mut self.gpus {
+            meter.settle(true);
+            let Some(cost) = meter.cost(*index) else { continue };
+            let known = gpus.iter().find(|gpu| gpu.index == *index);
+            let name = known.and_then(|gpu| gpu.name.value().cloned());
+            costs.push(GpuCost { uuid: known.and_then(|gpu| gpu.uuid.clone()), name, ..cost });
+        }
+        let held = |index: u32| costs.iter().any(|cost| cost.index == index);
+        let xids = self.xids.iter().filter(|xid| xid.gpu.is_some_and(held)).cloned().collect();
+        Cost {
+            version: VERSION,
+            name: self.name.clone(),
+            started_ms: self.span.from_ms as u64,
+            ended_ms: (self.span.from_ms + duration_ms) as u64,
+            duration_s: duration_ms / 1000.0,
+            gpu_s: costs.iter().filter_map(|cost| cost.gpu_s).reduce(|one, other| one + other),
+            peak_memory_bytes: self.memory.peak_bytes(),
+            memory_change_bytes: self.memory.change_bytes(),
+            energy_joules: costs.iter().filter_map(|cost| cost.energy_joules).reduce(sum),
+            shared: costs.iter().any(|cost| cost.shared),
+            xids,
+            marks: self.marks.clone(),
+            lost: self.lost(&costs),
+            gpus: costs,
+        }
+    }
+
+    fn lost(&self, costs: &[GpuCost]) -> Vec<String> {
+        let mut lost = self.lost.clone();
+        if !self.is_seen && lost.is_empty() {
+            lost.push("it was over before the first reading of the GPUs".to_owned());
+        }
+        for (index, meter) in &self.gpus {
+            if meter.gap_ms > LONGEST_UNSAID_MS && costs.iter().any(|cost| cost.index == *index) {
+                let seconds = three_digits(meter.gap_ms / 1000.0);
+                lost.push(format!("GPU {index}: no readings for {seconds} s; the numbers are of the rest of the time"));
+            }
+        }
+        if self.unlisted > 0 {
+            lost.push(format!("{} more marks and driver errors are not listed", self.unlisted));
+        }
+        lost
+    }
+}
+
+fn sum(one: Joules, other: Joules) -> Joules {
+    Joules {
+        least: one.least + other.least,
+        most: one.most + other.most,
+        estimate: one.estimate + other.estimate,
+    }
+}
