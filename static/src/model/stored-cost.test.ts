@@ -34,7 +34,7 @@ describe('what is stored of a cost', () => {
   it('says where something is not known', () => {
     const unknown = { ...COST, gpus: [3], gpu_ms: null, peak_bytes: null, change_bytes: null, joules: null };
     const stored = storedCost(unknown, inventory(2));
-    expect(stored).toMatchObject({ gpu_s: null, peak_memory_bytes: null, energy_joules: null, gpus: ['unknown GPU'] });
+    expect(stored).toMatchObject({ gpu_s: null, peak_memory_bytes: null, energy_joules: null, gpus: ['GPU'] });
     expect(readStoredCost(stored)).toEqual(stored);
   });
 

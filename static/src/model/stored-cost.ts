@@ -1,7 +1,6 @@
 /** What the run of a cell took, as the notebook's file keeps it in `cell.metadata.gpumon`. */
 
 import { plainText } from '../lib/text';
-import { inEnglish, trans } from '../lib/translation';
 import type { Inventory } from '../wire';
 import type { CellCost } from './cell-cost';
 import { valueOf } from './reading';
@@ -43,7 +42,7 @@ export function storedCost(cost: CellCost, inventory: Inventory | null): StoredC
     memory_change_bytes: wholeMib(change_bytes),
     energy_joules: joules === null ? null : rounded(joules),
     shared,
-    gpus: cost.gpus.map((index) => names.get(index) ?? inEnglish(() => trans.__('unknown GPU'))),
+    gpus: cost.gpus.map((index) => names.get(index) ?? 'GPU'),
   };
 }
 
