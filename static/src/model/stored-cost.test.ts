@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest';
 
 import { GIB, inventory, NOW } from '../testing/frames';
+import type { StoredCost } from '../wire';
 import type { CellCost } from './cell-cost';
 import { describeStored } from './describe-cell';
-import { readStoredCost, storedCost, type StoredCost } from './stored-cost';
+import { readStoredCost, storedCost } from './stored-cost';
 
 const COST: CellCost = {
   started_ms: NOW,

@@ -1,36 +1,22 @@
 /** What the run of a cell took, as the notebook's file keeps it in `cell.metadata.gpumon`. */
 
 import { plainText } from '../lib/text';
-import type { Inventory } from '../wire';
+import type { Inventory, StoredCost } from '../wire';
 import type { CellCost } from './cell-cost';
 import { valueOf } from './reading';
-
-/** Rounded, so that a run like the one before changes little in the file. */
-export interface StoredCost {
-  version: 1;
-  duration_s: number;
-  gpu_s: number | null;
-  peak_memory_bytes: number | null;
-  memory_change_bytes: number | null;
-  /** The estimate. */
-  energy_joules: number | null;
-  shared: boolean;
-  /** The names of the GPUs, in the order of their indices. */
-  gpus: string[];
-}
 
 /** The key in the metadata of a cell. */
 export const METADATA_KEY = 'gpumon';
 
 const MIB = 1024 ** 2;
-/** No cell runs for thirty years, and no machine has an exbibyte of GPU memory: whatever is larger is no cost. */
+/** Thirty years, eight pebibytes, and what a power station gives in a week: whatever is more is no cost. */
 const LONGEST_S = 1e9;
 const MOST_BYTES = 2 ** 53;
 const MOST_JOULES = 1e15;
 const MOST_GPUS = 1024;
 const LONGEST_NAME = 80;
 
-/** What is stored of a cost. */
+/** What is stored of a cost: rounded, so that a run like the one before changes little in the file. */
 export function storedCost(cost: CellCost, inventory: Inventory | null): StoredCost {
   const { started_ms, ended_ms, gpu_ms, peak_bytes, change_bytes, joules, shared } = cost;
   const names = new Map(inventory?.gpus.map(({ index, name }) => [index, valueOf(name)]));

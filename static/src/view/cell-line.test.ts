@@ -2,7 +2,7 @@
 import { beforeEach, expect, it } from 'vitest';
 
 import { COST } from '../testing/full-hello';
-import { inventory } from '../testing/frames';
+import { GIB, inventory } from '../testing/frames';
 import { readStoredCost, storedCost } from '../model/stored-cost';
 import { CellLine } from './cell-line';
 
@@ -32,11 +32,16 @@ it('marks what is stored, and becomes the line of a run', () => {
 
 it('has beside what a run takes what an earlier one took, where that differs', () => {
   line.update(COST, false, { ...stored, energy_joules: 1.2 });
-  expect(shown()).toBe('5.00 s, was 13.1 s, GPU 5 ms, peak 1.00 GiB, 1.00 J shared, was 1.20 J shared');
+  expect(shown()).toBe('5.00 s, was 13.1 s, GPU 5 ms, peak 1.00 GiB, 1.00 J shared, was 1.20 J');
   const was = line.element.querySelector('.gpumon-cell-was');
   expect(was?.getAttribute('title')).toBe('Earlier run on 2 × NVIDIA H200, stored in the notebook');
   line.update(COST, false, null);
   expect(shown()).not.toContain('was');
+});
+
+it('says nothing of a difference that any two runs have', () => {
+  line.update(COST, false, { ...stored, duration_s: 5.05, peak_memory_bytes: 3 * GIB, memory_change_bytes: GIB });
+  expect(shown()).toBe('5.00 s, GPU 5 ms, peak 1.00 GiB, was 3.00 GiB, 1.00 J shared');
 });
 
 it('shows markup in the names of a notebook as text', () => {

@@ -3,8 +3,8 @@
 import { h, KeyedRows, setAttribute, setShown, setText } from '../lib/dom';
 import { trans } from '../lib/translation';
 import type { CellCost } from '../model/cell-cost';
-import { describeCell, describeStored, type CellPart } from '../model/describe-cell';
-import type { StoredCost } from '../model/stored-cost';
+import { describeCell, describeStored, earlierPart, type CellPart } from '../model/describe-cell';
+import type { StoredCost } from '../wire';
 
 interface Row {
   element: HTMLElement;
@@ -31,7 +31,7 @@ export class CellLine {
     this.element.append(this.list, this.label);
   }
 
-  /** Shows what a run took, or has taken so far, and beside it what an earlier one took. */
+  /** Shows what a run took, or has taken so far, and beside it what an earlier one took that was another. */
   update(cost: CellCost, running: boolean, earlier: StoredCost | null): void {
     this.write(describeCell(cost), earlier === null ? [] : describeStored(earlier), running, false);
   }
@@ -53,13 +53,12 @@ export class CellLine {
     setShown(label, stored);
     setText(label, stored ? trans.__('stored') : '');
     setAttribute(label, 'title', parts[0]?.title ?? null);
-    this.parts.update(parts, ({ now, was }, { id, text, brief, title }) => {
-      setText(now, text);
-      setAttribute(now, 'title', title);
-      const before = earlier.find((part) => part.id === id);
-      const differs = before !== undefined && before.brief !== brief;
-      setShown(was, differs);
-      setText(was, differs ? trans.__('was %1', before.brief) : '');
+    this.parts.update(parts, ({ now, was }, part) => {
+      setText(now, part.text);
+      setAttribute(now, 'title', part.title);
+      const before = earlierPart(part, earlier);
+      setShown(was, before !== null);
+      setText(was, before === null ? '' : trans.__('was %1', before.own));
       setAttribute(was, 'title', before?.title ?? null);
     });
   }

@@ -6,6 +6,7 @@ import { readFileSync } from 'node:fs';
 import type { Locator, Page } from 'playwright-core';
 import { describe, expect } from 'vitest';
 
+import { contrastOf } from './contrast';
 import { it as base } from './fixtures';
 import type { JupyterServer, KernelSession } from './jupyter';
 import { kernelReady, Lab, runCell } from './lab';
@@ -82,23 +83,25 @@ describe('what cells have cost', () => {
   };
   /** Saves the notebook, and gives its file. */
   const save = async (jupyter: JupyterServer): Promise<string> => {
-    await cell(0).locator('.jp-InputPrompt').click();
-    await page.keyboard.press('Control+s');
-    await dirty().first().waitFor({ state: 'detached' });
+    const changes = async (): Promise<number> => {
+      await cell(0).locator('.jp-InputPrompt').click();
+      await page.keyboard.press('Control+s');
+      return dirty().count();
+    };
+    // A page that is busy loses keys.
+    await expect.poll(changes, { timeout: 20_000, interval: 500 }).toBe(0);
     return readFileSync(jupyter.path(NAME), 'utf8');
   };
-  /** Runs the first cell, and gives the file when what it took is there. */
-  const runAndSave = async (jupyter: JupyterServer): Promise<string> => {
+  /** Runs the first cell, and gives the file when that says how long this run took. */
+  const runAndSave = async (jupyter: JupyterServer, isOwn: (duration_s: number) => boolean): Promise<string> => {
     await runCell(page);
     await line(0).and(page.locator('[data-running]')).waitFor();
-    await page.locator('[data-testid=gpumon-cell]:not([data-running])').first().waitFor();
     let file = '';
-    await expect
-      .poll(async () => {
-        file = await save(jupyter);
-        return cellsIn(file)[0]?.metadata.gpumon !== undefined;
-      })
-      .toBe(true);
+    const isStored = async (): Promise<boolean> => {
+      file = await save(jupyter);
+      return isOwn(cellsIn(file)[0]?.metadata.gpumon?.duration_s ?? NaN);
+    };
+    await expect.poll(isStored, { timeout: 20_000 }).toBe(true);
     return file;
   };
 
@@ -113,7 +116,7 @@ describe('what cells have cost', () => {
   }) => {
     await open(scripted);
     await lab.command(STORE);
-    const first = await runAndSave(scripted);
+    const first = await runAndSave(scripted, (duration_s) => duration_s > 0);
     const [stored] = cellsIn(first);
     expect(stored?.metadata.gpumon).toEqual({
       version: 1,
@@ -134,8 +137,8 @@ describe('what cells have cost', () => {
     // What was typed before the run can be undone after it, and nothing else is.
     await cell(0).locator('.cm-content').click();
     await page.keyboard.press('Control+End');
-    await page.keyboard.type('  # x');
-    const second = await runAndSave(scripted);
+    await page.keyboard.type('; time.sleep(1)');
+    const second = await runAndSave(scripted, (duration_s) => duration_s >= 2.5);
     expect(cellsIn(second)[0]?.source).not.toEqual(stored?.source);
     await cell(0).locator('.cm-content').click();
     await page.keyboard.press('Control+z');
@@ -183,10 +186,11 @@ describe('what cells have cost', () => {
     scripted.write(NAME, withStored());
     await open(scripted);
     await line(0).and(page.locator('[data-stored]')).waitFor();
-    await runAndSave(scripted);
+    await runAndSave(scripted, (duration_s) => duration_s < 10);
     expect(await said(0)).toMatch(
-      /^1\.\d+ s was 13\.1 s GPU \S+ m?s was 9\.81 s peak 8\.00 GiB was 61\.0 GiB \(\+8\.00\) \S+ J was 6\.40 kJ$/,
+      /^1\.\d+ s was 13\.1 s GPU \S+ m?s was 9\.81 s peak 8\.00 GiB was 61\.0 GiB \S+ J was 6\.40 kJ$/,
     );
+    expect(await contrastOf(line(0).locator('.gpumon-cell-was').first())).toBeGreaterThan(4.5);
     // The kernel holds nothing any more.
     await scripted.script('gpus = 1\n');
     await page.waitForTimeout(3000);
