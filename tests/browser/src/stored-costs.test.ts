@@ -140,10 +140,15 @@ describe('what cells have cost', () => {
     await page.keyboard.type('; time.sleep(1)');
     const second = await runAndSave(scripted, (duration_s) => duration_s >= 2.5);
     expect(cellsIn(second)[0]?.source).not.toEqual(stored?.source);
-    await cell(0).locator('.cm-content').click();
-    await page.keyboard.press('Control+z');
-    const undone = await save(scripted);
-    expect(cellsIn(undone)[0]).toEqual({ ...cellsIn(second)[0], source: stored?.source });
+    const undo = async (): Promise<string> => {
+      await cell(0).locator('.cm-content').click();
+      await page.keyboard.press('Control+z');
+      return cell(0).locator('.cm-content').innerText();
+    };
+    await expect.poll(undo).not.toContain(';');
+    let undone = '';
+    const saved = async (): Promise<FileCell | undefined> => cellsIn((undone = await save(scripted)))[0];
+    await expect.poll(saved).toEqual({ ...cellsIn(second)[0], source: stored?.source });
     for (const changed of linesBeside(undone, first)) {
       expect(changed).toMatch(/"(duration_s|gpu_s|energy_joules|execution_count)": /);
     }
