@@ -10,6 +10,7 @@ mod config;
 mod describe;
 mod device_id;
 mod exit;
+mod feed;
 #[cfg(any(fuzzing, test))]
 pub mod fuzzing;
 mod grammar;
@@ -18,6 +19,8 @@ mod man;
 mod moment;
 mod options;
 mod past;
+mod process_stat;
+mod process_tree;
 mod recorded;
 #[cfg(test)]
 mod reference;

@@ -1,9 +1,103 @@
-"""Monitors NVIDIA GPUs in JupyterLab, the browser and the terminal.
+"""Monitors NVIDIA GPUs in JupyterLab, the browser and the terminal, and from Python.
 
-The program is the ``gpumon`` command in the same wheel. This package finds it and registers it with Jupyter
-(``gpumon.jupyter``).
+What a part of a program takes of the GPUs:
+
+>>> import gpumon
+>>> with gpumon.measure("train") as m:
+...     pass
+>>> m.duration_s < 60
+True
+
+`snapshot` returns the readings of now, `stream` those to come, `history` those of the past, `mark` marks a moment.
+``%load_ext gpumon`` adds ``%gpu`` and ``%%gpu`` to IPython and notebooks.
+
+The program that measures is the ``gpumon`` command in the same wheel. This package starts it when it is first needed, and
+registers it with Jupyter (``gpumon.jupyter``).
 """
 
+from __future__ import annotations
+
+from gpumon._errors import GpumonError, MeasurementError, ProgramError, RequestError
 from gpumon._find import GpumonNotFound, find_gpumon_bin
 
-__all__ = ["GpumonNotFound", "find_gpumon_bin"]
+#: Known to type checkers by its name; `typing` would take longer to import than all of this.
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
+    from gpumon._api import mark, measure
+    from gpumon._cost import Condition, Cost, Energy, GpuCost, Spread, StoredCost
+    from gpumon._history import GpuHistory, History, Series, history
+    from gpumon._measurement import Measurement
+    from gpumon._snapshot import Gpu, Process, Snapshot
+    from gpumon._stream import Stream, snapshot, stream
+    from gpumon._warnings import GpumonWarning
+
+__all__ = [
+    "Condition",
+    "Cost",
+    "Energy",
+    "Gpu",
+    "GpuCost",
+    "GpuHistory",
+    "GpumonError",
+    "GpumonNotFound",
+    "GpumonWarning",
+    "History",
+    "Measurement",
+    "MeasurementError",
+    "Process",
+    "ProgramError",
+    "RequestError",
+    "Series",
+    "Snapshot",
+    "Spread",
+    "StoredCost",
+    "Stream",
+    "find_gpumon_bin",
+    "history",
+    "mark",
+    "measure",
+    "snapshot",
+    "stream",
+]
+
+#: Every Jupyter server imports this package when it starts, so these are imported when somebody asks for them.
+_MODULES = {
+    "_api": ["mark", "measure"],
+    "_cost": ["Condition", "Cost", "Energy", "GpuCost", "Spread", "StoredCost"],
+    "_history": ["GpuHistory", "History", "Series", "history"],
+    "_measurement": ["Measurement"],
+    "_snapshot": ["Gpu", "Process", "Snapshot"],
+    "_stream": ["Stream", "snapshot", "stream"],
+    "_warnings": ["GpumonWarning"],
+}
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name):
+        for module, names in _MODULES.items():
+            if name in names:
+                import importlib
+
+                value = globals()[name] = getattr(importlib.import_module(f"gpumon.{module}"), name)
+                return value
+        raise AttributeError(f"module 'gpumon' has no attribute {name!r}")
+
+    def __dir__():
+        return [*__all__, *globals()]
+
+
+def load_ipython_extension(shell: InteractiveShell) -> None:
+    """Add ``%gpu`` and ``%%gpu``: what ``%load_ext gpumon`` calls."""
+    from gpumon._ipython import load
+
+    load(shell)
+
+
+def unload_ipython_extension(shell: InteractiveShell) -> None:
+    """End what ``%gpu on`` began: what ``%unload_ext gpumon`` calls."""
+    from gpumon._ipython import unload
+
+    unload(shell)

@@ -6,10 +6,12 @@ import os
 import sys
 import sysconfig
 
+from gpumon._errors import ProgramError
+
 NAME = "gpumon"
 
 
-class GpumonNotFound(FileNotFoundError):
+class GpumonNotFound(ProgramError, FileNotFoundError):
     """The ``gpumon`` program is in none of the places where an installer puts it."""
 
 

@@ -20,8 +20,7 @@ use tokio::time::Instant;
 
 use crate::{app::AppState, audit, auth::Client, history, mark_limit::BURST, runs};
 
-/// Characters of a text, which stands beside a pointer.
-const LONGEST_TEXT: usize = 100;
+const LONGEST_TEXT: usize = Mark::LONGEST_TEXT;
 /// Bytes of a request, with each character escaped.
 const LARGEST: usize = 4096;
 /// How far a browser's idea of the server's clock may be ahead.

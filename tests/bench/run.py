@@ -20,6 +20,7 @@ from pathlib import Path
 
 import clients
 import history
+import python_api
 import scrapes
 import wall
 import wire
@@ -174,7 +175,7 @@ def look(_):
         missed.extend(wall.run(GPUMON, busy=busy))
 
 
-BENCHES = {bench.__name__: bench for bench in (cost, top, tick, calls, hung, scrapes.scrapes, history.history, day, look)}
+BENCHES = {bench.__name__: bench for bench in (cost, top, tick, calls, hung, scrapes.scrapes, history.history, python_api.python, day, look)}
 CLIENTS = {bench.__name__: bench for bench in (*clients.BENCHES, wire.wire)}
 
 

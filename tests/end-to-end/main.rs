@@ -43,6 +43,7 @@ mod record;
 mod refusals;
 mod replaced;
 mod return_codes;
+mod run;
 mod runs;
 mod schema;
 mod selftest;

@@ -1,7 +1,10 @@
 //! `gpumon mark`: a moment that a script wants to see on charts.
 
+use std::thread;
+
 use anyhow::{Context, anyhow};
-use serde_json::json;
+use gpumon_probe::model::CostMark;
+use serde_json::{Value, json};
 
 use crate::{exit::Failure, local::ServerArgs};
 
@@ -32,10 +35,21 @@ Environment:
 Exit codes: 0 success, 1 no server or refused by it, 2 invalid argument";
 
 pub(crate) fn run(args: &MarkArgs) -> Result<(), Failure> {
-    let server = args.server.connect().map_err(anyhow::Error::from)?;
+    send(&args.server, &json!({ "text": args.text }))
+}
+
+/// Has a running server know it, too, where there is one; nobody waits for it.
+pub(crate) fn send_in_background(server: &ServerArgs, CostMark { at_ms, text }: &CostMark) {
+    let (server, mark) = (server.clone(), json!({ "text": text, "at_ms": at_ms }));
+    // Where no thread is to be had, the mark is on no chart.
+    let _ = thread::Builder::new().name("mark".to_owned()).spawn(move || send(&server, &mark).is_ok());
+}
+
+fn send(server: &ServerArgs, mark: &Value) -> Result<(), Failure> {
+    let server = server.connect().map_err(anyhow::Error::from)?;
     let at = server.path.display().to_string();
     let answer = server
-        .post("/api/v1/marks", &json!({ "text": args.text }).to_string())
+        .post("/api/v1/marks", &mark.to_string())
         .with_context(|| format!("the server at {at} does not answer; restart it"))?;
     match answer.status {
         201 => Ok(()),

@@ -14,10 +14,12 @@ pub(crate) mod job;
 pub(crate) mod licenses;
 pub(crate) mod man;
 pub(crate) mod mark;
+pub(crate) mod measure;
 pub(crate) mod oom;
 pub(crate) mod pause;
 pub(crate) mod record;
 pub(crate) mod replay;
+pub(crate) mod run;
 pub(crate) mod schema;
 pub(crate) mod selftest;
 pub(crate) mod serve;
@@ -46,6 +48,8 @@ pub(crate) enum Command {
     Bench(bench::BenchArgs),
     Burn(burn::BurnArgs),
     #[command(hide = true)]
+    Measure(measure::MeasureArgs),
+    #[command(hide = true)]
     Work(work::WorkArgs),
     #[command(alias = "seeds")]
     Tutorials(tutorials::TutorialsArgs),
@@ -59,6 +63,7 @@ pub(crate) enum Command {
     Schema(schema::SchemaArgs),
     Record(record::RecordArgs),
     Replay(replay::ReplayArgs),
+    Run(Box<run::RunArgs>),
     Smi(smi::SmiArgs),
     Top(top::TopArgs),
     Usage(usage::UsageArgs),
@@ -99,6 +104,8 @@ pub(crate) fn dispatch(args: Args, resolved: Resolved) -> Result<(), Failure> {
         Some(Command::Resume(resume)) => pause::resume(&resume),
         Some(Command::Record(record)) => record::run(&args.source, &record),
         Some(Command::Replay(replay)) => replay::run(&args.source, replay, resolved),
+        Some(Command::Run(run)) => run::run(&args.source, &run),
+        Some(Command::Measure(measure)) => measure::run(&args.source, &measure),
         Some(Command::Smi(smi)) => smi::run(&args.source, &smi),
         Some(Command::Top(top)) => top::run(&args.source, top, resolved),
         Some(Command::Usage(usage)) => usage::run(&usage),

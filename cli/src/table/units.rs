@@ -1,7 +1,7 @@
 //! Numbers as people read them: three significant digits, one unit for each quantity.
 
-use gpumon_probe::model::Reading;
 pub(crate) use gpumon_probe::units::three_digits;
+use gpumon_probe::{model::Reading, units::duration};
 use jiff::{Timestamp, tz::TimeZone};
 
 const GIB: f64 = (1u64 << 30) as f64;
@@ -28,6 +28,25 @@ pub(crate) fn energy(joules: f64) -> String {
     match joules / WH_JOULES {
         few if few < 1_000.0 => format!("{} Wh", three_digits(few)),
         many => format!("{} kWh", three_digits(many / 1_000.0)),
+    }
+}
+
+/// `340 J`, `6.12 kJ`, `1.20 MJ`: what one thing used, which is too little for hours.
+pub(crate) fn joules(joules: f64) -> String {
+    match joules {
+        few if few < 1e3 => format!("{} J", three_digits(few)),
+        few if few < 1e6 => format!("{} kJ", three_digits(few / 1e3)),
+        many => format!("{} MJ", three_digits(many / 1e6)),
+    }
+}
+
+/// `8.53 ms`, `12.4 s`, `26 min`: how long one thing took.
+pub(crate) fn elapsed(seconds: f64) -> String {
+    match seconds {
+        none if none <= 0.0 => "0 s".to_owned(),
+        few if few < 0.9995 => format!("{} ms", three_digits(few * 1e3)),
+        few if few < 119.5 => format!("{} s", three_digits(few)),
+        many => duration((many * 1e3) as u64),
     }
 }
 

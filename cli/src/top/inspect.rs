@@ -11,7 +11,8 @@ use std::{
 
 use gpumon_probe::{bounded, model::now_ms};
 
-use super::{input::Input, process_stat::ProcessStat, text::printable};
+use super::{input::Input, text::printable};
+use crate::process_stat::ProcessStat;
 
 pub(super) struct Inspection {
     pub(super) pid: u32,

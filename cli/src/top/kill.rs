@@ -12,7 +12,7 @@ use rustix::{
     process::{Pid, PidfdFlags, Signal, Uid, geteuid, pidfd_open, pidfd_send_signal},
 };
 
-use super::process_stat::ProcessStat;
+use crate::process_stat::ProcessStat;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kill {

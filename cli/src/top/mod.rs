@@ -31,7 +31,6 @@ mod once;
 mod painter;
 mod panel;
 mod plot;
-mod process_stat;
 mod processes;
 mod prompt;
 mod replay;

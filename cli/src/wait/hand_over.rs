@@ -2,7 +2,7 @@
 
 use std::{
     env,
-    ffi::OsString,
+    ffi::{OsStr, OsString},
     io::{self, Write},
     os::unix::process::CommandExt,
     path::{Path, PathBuf},
@@ -93,6 +93,11 @@ pub(crate) fn run(found: &[Held], command: &[OsString], reader: &mut Reader) -> 
     }
     let [program, arguments @ ..] = command else { return Failure::usage(anyhow!("no command after --: name one")) };
     let error = Command::new(program).args(arguments).env(DEVICES, uuids).env(ORDER, PCI_ORDER).exec();
+    not_started(program, &error)
+}
+
+/// Why a command cannot be started, with the exit code that says so.
+pub(crate) fn not_started(program: &OsStr, error: &io::Error) -> Failure {
     let code = if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { NOT_STARTED };
     Failure::with_code(anyhow!("cannot run {}: {error}", program.to_string_lossy()), code)
 }

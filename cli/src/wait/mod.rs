@@ -24,7 +24,7 @@ pub(crate) use self::{
     amount::{Amount, parse_amount, parse_hold, parse_interval},
     choice::Choice,
     condition::Conditions,
-    hand_over::{Format, check, hand_over, run},
+    hand_over::{Format, check, hand_over, not_started, run},
     lock::Locks,
     progress::Progress,
     reader::Reader,

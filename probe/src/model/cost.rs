@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
 use super::Mark;
-use crate::{units::three_digits_of, usage::Joules};
+use crate::{owner::clean_line, units::three_digits_of, usage::Joules};
 
 /// Bytes in notebooks are whole multiples of this, so that two runs of a cell differ in nothing where they differ in little.
 const STORED_BYTES: f64 = 1024.0 * 1024.0;
@@ -130,6 +130,11 @@ pub struct CostMark {
 }
 
 impl CostMark {
+    /// What somebody says about a moment, in as many characters as a server takes.
+    pub fn read(at_ms: u64, text: &str) -> Self {
+        Self { at_ms, text: clean_line(text.trim()).chars().take(Mark::LONGEST_TEXT).collect() }
+    }
+
     /// Of a mark at a moment.
     pub fn new(at_ms: u64, mark: &Mark) -> Self {
         Self { at_ms, text: mark.text.clone() }

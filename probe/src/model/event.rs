@@ -110,6 +110,11 @@ pub struct Mark {
     pub user: Option<String>,
 }
 
+impl Mark {
+    /// Characters of a text, which stands beside a pointer.
+    pub const LONGEST_TEXT: usize = 100;
+}
+
 /// An Xid: NVIDIA's number for what went wrong, with what it means.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct XidReport {

@@ -1,6 +1,5 @@
 //! `gpumon record`: what is read, in a file.
 
-mod feed;
 mod progress;
 
 use std::{
@@ -24,12 +23,10 @@ use signal_hook::{
     iterator::Signals,
 };
 
-use self::{
-    feed::{Feed, Input},
-    progress::Progress,
-};
+use self::progress::Progress;
 use crate::{
     exit::{Failure, say},
+    feed::{Feed, Input},
     local::ServerArgs,
     options::{SourceArgs, bytes_in, parse_duration},
 };
@@ -129,7 +126,7 @@ pub(crate) fn run(source: &SourceArgs, args: &RecordArgs) -> Result<(), Failure>
         writer: Writer::default(),
         progress: Progress::new(),
     };
-    let followed = recorder.follow(&waiting, feed, args.duration);
+    let followed = recorder.follow(&waiting, feed, interval, args.duration);
     recorder.progress.clear();
     // What has come is written, however it ended.
     let flushed = recorder.flush();
@@ -156,7 +153,8 @@ impl Recorder {
     fn follow(
         &mut self,
         waiting: &mpsc::Receiver<Input>,
-        mut feed: Feed<'_>,
+        mut feed: Feed<Input>,
+        interval: Duration,
         duration: Option<Duration>,
     ) -> Result<(), Failure> {
         let mut end = None;
@@ -181,7 +179,7 @@ impl Recorder {
                     self.progress.clear();
                     say(&remark);
                 }
-                Ok(Input::ServerEnded) => feed.continue_without_server()?,
+                Ok(Input::ServerEnded) => feed.continue_without_server(interval)?,
                 Ok(Input::Failed(failure)) => return Err(failure),
                 Ok(Input::Stop) | Err(RecvTimeoutError::Disconnected) => return Ok(()),
                 Err(RecvTimeoutError::Timeout) => {}

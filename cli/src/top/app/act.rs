@@ -5,6 +5,7 @@ use gpumon_probe::model::Process;
 use super::{App, Next, scrolled};
 use crate::{
     describe::Level,
+    process_stat::missing,
     top::{
         dialog::{Dialog, Help, Menu, Page, ProcessScreen, Setup},
         feed::Feed,
@@ -12,7 +13,6 @@ use crate::{
         inspect,
         keys::Action,
         model::Origin,
-        process_stat::missing,
         processes::{Column, Filter, Key, Subject},
         prompt::{Prompt, Purpose, time_of_day},
         replay,

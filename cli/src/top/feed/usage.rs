@@ -8,9 +8,9 @@ use std::{
 
 use gpumon_probe::model::Sample;
 
-use crate::top::{
-    model::{ProcessUsage, Usage},
+use crate::{
     process_stat::{ProcessStat, booted_ms},
+    top::model::{ProcessUsage, Usage},
 };
 
 /// Reading one takes 10 us, of a process with hundreds of threads 50 us. Nobody looks at more.

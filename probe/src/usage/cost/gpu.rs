@@ -71,7 +71,9 @@ impl GpuCostMeter {
         let at_ms = gpu.at_ms as f64;
         let now = matches!(gpu.health, Health::Ok).then(|| Last::new(gpu, interval_ms)).flatten();
         // Of a GPU that does not answer nothing is known, until it does again.
-        let Some(mut now) = now.filter(|now| self.last.as_ref().is_none_or(|last| last.at_ms < now.at_ms)) else { return };
+        let Some(mut now) = now.filter(|now| self.last.as_ref().is_none_or(|last| last.at_ms < now.at_ms)) else {
+            return;
+        };
         let last = self.last.take();
         // The newest measurement: an average over a second is still that of the time before.
         now.watts = gpu.power.instant_watts.value().copied().or(now.watts);

@@ -18,7 +18,9 @@ use self::{
 };
 use super::Joules;
 use crate::{
-    model::{Cost, CostMark, CostXid, Event, EventKind, Gpu, GpuCost, GpuSample, Process, Record, Sample, Trace, XidReport},
+    model::{
+        Cost, CostMark, CostXid, Event, EventKind, Gpu, GpuCost, GpuSample, Process, Record, Sample, Trace, XidReport,
+    },
     units::three_digits,
 };
 
@@ -86,7 +88,13 @@ impl CostMeter {
         self.push_gpus(sample.at_ms as f64, sample.interval_ms, &sample.gpus, is_own);
     }
 
-    fn push_gpus(&mut self, at_ms: f64, interval_ms: u32, gpus: &[GpuSample], is_own: &mut dyn FnMut(&Process) -> bool) {
+    fn push_gpus(
+        &mut self,
+        at_ms: f64,
+        interval_ms: u32,
+        gpus: &[GpuSample],
+        is_own: &mut dyn FnMut(&Process) -> bool,
+    ) {
         let mut all_own: Vec<&Process> = Vec::new();
         for gpu in gpus {
             let listed = gpu.processes.value().into_iter().flatten();
@@ -200,9 +208,5 @@ impl CostMeter {
 }
 
 fn sum(one: Joules, other: Joules) -> Joules {
-    Joules {
-        least: one.least + other.least,
-        most: one.most + other.most,
-        estimate: one.estimate + other.estimate,
-    }
+    Joules { least: one.least + other.least, most: one.most + other.most, estimate: one.estimate + other.estimate }
 }

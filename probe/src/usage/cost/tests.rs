@@ -72,7 +72,13 @@ fn the_peak_is_over_all_gpus_at_one_time_and_the_change_from_before_to_after() {
     let cost = measured(
         100.0,
         390.0,
-        [held(0, GIB, GIB), held(200, 4 * GIB, GIB), held(300, GIB, 3 * GIB), held(400, 2 * GIB, GIB), held(500, 9 * GIB, 0)],
+        [
+            held(0, GIB, GIB),
+            held(200, 4 * GIB, GIB),
+            held(300, GIB, 3 * GIB),
+            held(400, 2 * GIB, GIB),
+            held(500, 9 * GIB, 0),
+        ],
     );
     assert_eq!((cost.peak_memory_bytes, cost.memory_change_bytes), (Some(5 * GIB), Some(GIB.cast_signed())));
     assert_eq!(cost.gpus.iter().map(|gpu| gpu.peak_memory_bytes).collect::<Vec<_>>(), [Some(4 * GIB), Some(3 * GIB)]);

@@ -44,12 +44,7 @@ impl Timeline {
     }
 
     /// `mean` is given the values before and behind each part of the time, and its middle.
-    fn integral(
-        &self,
-        from_ms: f64,
-        to_ms: f64,
-        mean: impl Fn((f64, f64), (f64, f64), f64) -> f64,
-    ) -> Option<f64> {
+    fn integral(&self, from_ms: f64, to_ms: f64, mean: impl Fn((f64, f64), (f64, f64), f64) -> f64) -> Option<f64> {
         let first = self.0.partition_point(|(at_ms, _)| *at_ms <= from_ms).checked_sub(1)?;
         let mut sum = 0.0;
         for (one, other) in self.0.iter().skip(first).zip(self.0.iter().skip(first + 1)) {

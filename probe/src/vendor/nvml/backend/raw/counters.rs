@@ -44,28 +44,38 @@ pub(crate) enum Number {
 /// When the driver read a field, in us since the epoch, and what; or why there is nothing.
 type FieldValue = Result<(i64, Number), Code>;
 
+/// What `nvmlDeviceGetFieldValues` is given: the fields, and behind them an element that is not counted.
+///
+/// Driver 580.159 goes one element too far where one of the fields is an `NVLink` error or throughput counter (138 to 141, 161
+/// to 163), and overwrites what lies there if that reads as the number of another such counter with the return code 0, which
+/// memory of somebody else's may. This element reads otherwise.
+fn guarded(fields: &[Field]) -> Vec<nvmlFieldValue_t> {
+    let value = |id, scope, code| nvmlFieldValue_t {
+        fieldId: id,
+        scopeId: scope,
+        timestamp: 0,
+        latencyUsec: 0,
+        valueType: UNSIGNED_INT,
+        nvmlReturn: code,
+        value: nvmlValue_t { ullVal: 0 },
+    };
+    let guard = value(0, 0, Code::INVALID_ARGUMENT.0);
+    fields.iter().map(|field| value(field.id, field.scope, 0)).chain([guard]).collect()
+}
+
 impl Library {
     /// `nvmlDeviceGetFieldValues`, of several fields in one call, in their order.
     pub(crate) fn fields(&self, device: Device, fields: &[Field]) -> Result<Vec<FieldValue>, Code> {
         let call = self.find(&function::FIELD_VALUES)?;
-        let asked = |field: &Field| nvmlFieldValue_t {
-            fieldId: field.id,
-            scopeId: field.scope,
-            timestamp: 0,
-            latencyUsec: 0,
-            valueType: UNSIGNED_INT,
-            nvmlReturn: 0,
-            value: nvmlValue_t { ullVal: 0 },
-        };
-        let mut values: Vec<_> = fields.iter().map(asked).collect();
-        let count = c_int::try_from(values.len()).map_err(|_| Code::INVALID_ARGUMENT)?;
-        // SAFETY: the handle is the library's; there are as many values as is told.
+        let mut values = guarded(fields);
+        let count = c_int::try_from(fields.len()).map_err(|_| Code::INVALID_ARGUMENT)?;
+        // SAFETY: the handle is the library's; there are as many values as is told, and one more.
         done(unsafe { call(device.0, count, values.as_mut_ptr()) })?;
         let answer = |value: &nvmlFieldValue_t| {
             done(value.nvmlReturn)?;
             Ok((value.timestamp, number(value.valueType, value.value)?))
         };
-        Ok(values.iter().map(answer).collect())
+        Ok(values.iter().take(fields.len()).map(answer).collect())
     }
 
     /// `nvmlDeviceGetSamples`: times in us, and values, of what the driver keeps of this `nvmlSamplingType_t` from after
@@ -156,5 +166,12 @@ mod tests {
         assert_eq!(number(SIGNED_INT, nvmlValue_t { siVal: -8 }), Ok(Number::Whole(-8)));
         assert_eq!(number(DOUBLE, nvmlValue_t { dVal: 0.5 }), Ok(Number::Real(0.5)));
         assert_eq!(number(77, nvmlValue_t { ullVal: 1 }), Err(Code::UNKNOWN));
+    }
+
+    #[test]
+    fn what_lies_behind_the_fields_reads_as_none_that_the_driver_would_fill_in() {
+        let values = guarded(&[Field { id: 138, scope: 3 }, Field { id: 162, scope: 0 }]);
+        let read: Vec<_> = values.iter().map(|value| (value.fieldId, value.scopeId, value.nvmlReturn == 0)).collect();
+        assert_eq!(read, [(138, 3, true), (162, 0, true), (0, 0, false)]);
     }
 }

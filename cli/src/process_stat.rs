@@ -9,23 +9,23 @@ const TOLERANCE_MS: u64 = 2_000;
 
 /// What `/proc/PID/stat` tells.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct ProcessStat {
-    pub(super) state: char,
-    pub(super) parent: u32,
-    pub(super) threads: u32,
-    pub(super) cpu_ms: u64,
+pub(crate) struct ProcessStat {
+    pub(crate) state: char,
+    pub(crate) parent: u32,
+    pub(crate) threads: u32,
+    pub(crate) cpu_ms: u64,
     /// Since the Unix epoch; `None` where the time of boot is not known.
-    pub(super) started_ms: Option<u64>,
+    pub(crate) started_ms: Option<u64>,
 }
 
 impl ProcessStat {
     /// Reads below `root`, which is `/proc` but in tests.
-    pub(super) fn read(root: &Path, pid: u32) -> io::Result<Self> {
+    pub(crate) fn read(root: &Path, pid: u32) -> io::Result<Self> {
         Self::read_since_boot(root, pid, booted_ms(root))
     }
 
     /// The same where the time of boot is known, for which a long file is read.
-    pub(super) fn read_since_boot(root: &Path, pid: u32, booted_ms: Option<u64>) -> io::Result<Self> {
+    pub(crate) fn read_since_boot(root: &Path, pid: u32, booted_ms: Option<u64>) -> io::Result<Self> {
         let text = bounded::text(root.join(pid.to_string()).join("stat"), bounded::STAT)?;
         Self::parse(&text, booted_ms).ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
@@ -47,7 +47,7 @@ impl ProcessStat {
     }
 
     /// Whether it is the process that began then. Where that is not known, there is nothing to compare.
-    pub(super) fn began_at(&self, known_ms: Option<u64>) -> bool {
+    pub(crate) fn began_at(&self, known_ms: Option<u64>) -> bool {
         match (self.started_ms, known_ms) {
             (Some(started), Some(known)) => started.abs_diff(known) <= TOLERANCE_MS,
             _ => true,
@@ -56,7 +56,7 @@ impl ProcessStat {
 }
 
 /// When the machine was booted, since the Unix epoch; a file with a line for each CPU and all interrupts.
-pub(super) fn booted_ms(root: &Path) -> Option<u64> {
+pub(crate) fn booted_ms(root: &Path) -> Option<u64> {
     let stat = bounded::text(root.join("stat"), bounded::TABLE).ok()?;
     let seconds = stat.lines().find_map(|line| line.strip_prefix("btime "))?;
     Some(seconds.trim().parse::<u64>().ok()?.saturating_mul(1000))
@@ -64,7 +64,7 @@ pub(super) fn booted_ms(root: &Path) -> Option<u64> {
 
 /// What there is to say of a process that `/proc` does not have. One that this program itself has found there has ended;
 /// the driver and a server also list those of other PID namespaces.
-pub(super) fn missing(was_found_here: bool, started_ms: Option<u64>) -> &'static str {
+pub(crate) fn missing(was_found_here: bool, started_ms: Option<u64>) -> &'static str {
     match (was_found_here, started_ms) {
         (true, Some(_)) => "has ended",
         (false, Some(_)) => "has ended, or runs in another PID namespace (a container or the host)",

@@ -3,7 +3,11 @@
 use std::{
     io,
     ops::ControlFlow,
-    sync::{Arc, mpsc::SyncSender},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+        mpsc::SyncSender,
+    },
     thread,
     time::Duration,
 };
@@ -24,8 +28,8 @@ use crate::{
     options::{SourceArgs, watching},
 };
 
-/// What a recorder waits for.
-pub(super) enum Input {
+/// What whoever takes records waits for.
+pub(crate) enum Input {
     /// A record as it is written.
     Record {
         text: String,
@@ -42,27 +46,38 @@ pub(super) enum Input {
     Stop,
 }
 
-/// Where records come from.
-pub(super) struct Feed<'a> {
-    source: &'a SourceArgs,
-    interval: Duration,
+/// Where records come from. They are sent as a part of whatever else their receiver waits for.
+pub(crate) struct Feed<T> {
+    source: SourceArgs,
+    server: ServerArgs,
     traces: bool,
-    inputs: SyncSender<Input>,
+    inputs: SyncSender<T>,
+    way: Way,
     /// The server's GPUs are none of the driver's.
     is_simulated: bool,
 }
 
-impl<'a> Feed<'a> {
-    pub(super) fn start(
-        source: &'a SourceArgs,
+/// How they come.
+enum Way {
+    /// From a server, until this is set.
+    Server(Arc<AtomicBool>),
+    /// From the driver, so often.
+    Driver(Arc<SharedInterval>),
+}
+
+impl<T: From<Input> + Send + 'static> Feed<T> {
+    pub(crate) fn start(
+        source: &SourceArgs,
         server: &ServerArgs,
         interval: Duration,
         traces: bool,
-        inputs: SyncSender<Input>,
+        inputs: SyncSender<T>,
     ) -> Result<Self, Failure> {
-        let mut feed = Self { source, interval, traces, inputs, is_simulated: false };
-        let asks_server = !source.no_daemon && source.source == SourceChoice::Auto;
-        match server.connect() {
+        let way = Way::Driver(Arc::new(SharedInterval::new(interval)));
+        let (source, server) = (source.clone(), server.clone());
+        let mut feed = Self { source, server, traces, inputs, way, is_simulated: false };
+        let asks_server = !feed.source.no_daemon && feed.source.source == SourceChoice::Auto;
+        match feed.server.connect() {
             Ok(server) if asks_server => {
                 let at = server.path.display().to_string();
                 let frames = server.stream(interval, traces).map_err(|error| {
@@ -70,20 +85,36 @@ impl<'a> Feed<'a> {
                 })?;
                 feed.follow(frames, &at)?;
             }
-            Err(error) if asks_server && server.is_typed() => return Err(anyhow::Error::from(error).into()),
-            _ => feed.sample()?,
+            Err(error) if asks_server && feed.server.is_typed() => return Err(anyhow::Error::from(error).into()),
+            _ => feed.sample(interval)?,
         }
         Ok(feed)
     }
 
     /// Reads the driver from now on.
-    pub(super) fn continue_without_server(&mut self) -> Result<(), Failure> {
+    pub(crate) fn continue_without_server(&mut self, interval: Duration) -> Result<(), Failure> {
         if self.is_simulated {
             return Err(anyhow!("the server has ended, and its GPUs were simulated").into());
         }
         let remark = "the server has ended: reading the driver directly".to_owned();
-        let _ = self.inputs.try_send(Input::Remark(remark));
-        self.sample()
+        let _ = self.inputs.try_send(Input::Remark(remark).into());
+        self.sample(interval)
+    }
+
+    /// Has samples come so often from now on. For a while, some may come twice; where the server does not answer, all stays
+    /// as it was.
+    pub(crate) fn set_interval(&mut self, interval: Duration) {
+        let ended = match &self.way {
+            Way::Driver(shared) => return shared.set(interval),
+            Way::Server(ended) => Arc::clone(ended),
+        };
+        let Ok(server) = self.server.connect() else { return };
+        let at = server.path.display().to_string();
+        if let Ok(frames) = server.stream(interval, self.traces)
+            && self.follow(frames, &at).is_ok()
+        {
+            ended.store(true, Ordering::Relaxed);
+        }
     }
 
     /// Takes what a server knows, and then what it sends.
@@ -103,22 +134,29 @@ impl<'a> Feed<'a> {
         let known = inventory.map(Record::Inventory).into_iter().chain(details.into_iter().map(Record::Details));
         let known: Vec<Record> = known.collect();
         let inputs = self.inputs.clone();
+        let ended = Arc::new(AtomicBool::new(false));
+        self.way = Way::Server(Arc::clone(&ended));
         spawn(move || {
             let passed_on = known.iter().try_for_each(|record| send_record(&inputs, record));
-            let _ =
-                passed_on.and_then(|()| remark_on(&inputs, &collector)).and_then(|()| pass_on(&mut frames, &inputs));
-            // It fails only where the receiver has ended.
-            let _ = inputs.send(Input::ServerEnded);
+            let _ = passed_on
+                .and_then(|()| remark_on(&inputs, &collector))
+                .and_then(|()| pass_on(&mut frames, &inputs, &ended));
+            if !ended.load(Ordering::Relaxed) {
+                // It fails only where the receiver has ended.
+                let _ = send(&inputs, Input::ServerEnded);
+            }
         })?;
         Ok(())
     }
 
-    fn sample(&self) -> Result<(), Failure> {
+    fn sample(&mut self, interval: Duration) -> Result<(), Failure> {
         let source = self.source.open()?;
-        let (interval, traces, inputs) = (self.interval, self.traces, self.inputs.clone());
+        let (traces, inputs) = (self.traces, self.inputs.clone());
+        let interval = Arc::new(SharedInterval::new(interval));
+        self.way = Way::Driver(Arc::clone(&interval));
         spawn(move || {
             if let Err(failure) = sample(&source, interval, traces, &inputs) {
-                let _ = inputs.send(Input::Failed(failure));
+                let _ = send(&inputs, Input::Failed(failure));
             }
         })?;
         Ok(())
@@ -131,16 +169,16 @@ fn spawn(work: impl FnOnce() + Send + 'static) -> io::Result<()> {
 
 struct Left;
 
-fn send(inputs: &SyncSender<Input>, input: Input) -> Result<(), Left> {
-    inputs.send(input).map_err(|_| Left)
+fn send<T: From<Input>>(inputs: &SyncSender<T>, input: Input) -> Result<(), Left> {
+    inputs.send(input.into()).map_err(|_| Left)
 }
 
-fn send_record(inputs: &SyncSender<Input>, record: &Record) -> Result<(), Left> {
+fn send_record<T: From<Input>>(inputs: &SyncSender<T>, record: &Record) -> Result<(), Left> {
     let text = serde_json::to_string(record).expect("records have string keys and no failing parts");
     send_text(inputs, text)
 }
 
-fn send_text(inputs: &SyncSender<Input>, text: String) -> Result<(), Left> {
+fn send_text<T: From<Input>>(inputs: &SyncSender<T>, text: String) -> Result<(), Left> {
     match stamp(&text) {
         Ok((kind, at_ms)) => send(inputs, Input::Record { text, kind, at_ms }),
         Err(_) => Ok(()),
@@ -152,9 +190,12 @@ struct Lagged {
     missed: u64,
 }
 
-/// Passes on the frames that are records, byte for byte, until the server ends.
-fn pass_on(frames: &mut Frames, inputs: &SyncSender<Input>) -> Result<(), Left> {
+/// Passes on the frames that are records, byte for byte, until the server ends or `ended` is set.
+fn pass_on<T: From<Input>>(frames: &mut Frames, inputs: &SyncSender<T>, ended: &AtomicBool) -> Result<(), Left> {
     while let Ok(text) = frames.next_text() {
+        if ended.load(Ordering::Relaxed) {
+            break;
+        }
         match type_of(&text).as_deref() {
             Ok("inventory" | "sample" | "details" | "event" | "trace") => send_text(inputs, text)?,
             Ok("lagged") => {
@@ -174,20 +215,20 @@ fn pass_on(frames: &mut Frames, inputs: &SyncSender<Input>) -> Result<(), Left> 
 }
 
 /// Says why nothing is recorded, where that is so.
-fn remark_on(inputs: &SyncSender<Input>, status: &CollectorStatus) -> Result<(), Left> {
+fn remark_on<T: From<Input>>(inputs: &SyncSender<T>, status: &CollectorStatus) -> Result<(), Left> {
     match (status.state, &status.message) {
         (CollectorState::Running | CollectorState::Starting, _) | (_, None) => Ok(()),
         (_, Some(message)) => send(inputs, Input::Remark(format!("no readings at the moment: {message}"))),
     }
 }
 
-fn sample(
+fn sample<T: From<Input>>(
     source: &Arc<dyn Source>,
-    interval: Duration,
+    interval: Arc<SharedInterval>,
     traces: bool,
-    inputs: &SyncSender<Input>,
+    inputs: &SyncSender<T>,
 ) -> Result<(), Failure> {
-    sampler::run(source, &watching(Arc::new(SharedInterval::new(interval))), |record| {
+    sampler::run(source, &watching(interval), |record| {
         let is_wanted = match record {
             Record::Trace(_) => traces,
             Record::Answers(_) => false,

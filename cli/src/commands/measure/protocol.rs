@@ -1,0 +1,82 @@
+//! What is asked.
+
+use serde::Deserialize;
+
+/// A request. Times are in milliseconds since 1970; numbers of measurements are the client's own.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Request {
+    /// The answer has it, too.
+    pub(super) id: Option<u64>,
+    /// Measures from `at_ms` on: the process `pid`, by default the one that has started this, and what it has started.
+    pub(super) begin: Option<u64>,
+    /// It was over at `at_ms`.
+    pub(super) end: Option<u64>,
+    /// Asks for what a measurement has found: a `Cost`, with the `StoredCost` of notebooks beside it.
+    pub(super) cost: Option<u64>,
+    /// Nobody will ask for a measurement any more.
+    pub(super) forget: Option<u64>,
+    /// Marks `at_ms`, with this text.
+    pub(super) mark: Option<String>,
+    /// Asks for the newest sample, with the inventory.
+    pub(super) snapshot: Option<bool>,
+    /// Asks for samples, one in so many milliseconds, until it is `null`.
+    #[serde(default, deserialize_with = "given")]
+    pub(super) stream: Option<Option<u32>>,
+    /// Asks a running server for a span of its history.
+    pub(super) history: Option<History>,
+    pub(super) at_ms: Option<f64>,
+    pub(super) pid: Option<u32>,
+    pub(super) name: Option<String>,
+}
+
+/// As `GET /api/v1/history`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct History {
+    from_ms: Option<u64>,
+    to_ms: Option<u64>,
+    metrics: Option<String>,
+    points: Option<u32>,
+}
+
+/// Tells `null` from what is not there.
+fn given<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Option<u32>>, D::Error> {
+    Option::deserialize(deserializer).map(Some)
+}
+
+impl History {
+    /// The address that asks a server for it.
+    pub(super) fn target(&self) -> String {
+        let metrics = self.metrics.as_ref().map(|metrics| {
+            percent_encoding::utf8_percent_encode(metrics, percent_encoding::NON_ALPHANUMERIC).to_string()
+        });
+        let parts = [
+            ("from_ms", self.from_ms.map(|ms| ms.to_string())),
+            ("to_ms", self.to_ms.map(|ms| ms.to_string())),
+            ("metrics", metrics),
+            ("points", self.points.map(|points| points.to_string())),
+        ];
+        let parts: Vec<_> = parts.into_iter().filter_map(|(key, value)| Some(format!("{key}={}", value?))).collect();
+        format!("/api/v1/history?{}", parts.join("&"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_read_as_it_is_documented() {
+        let read = |text| serde_json::from_str::<Request>(text).unwrap();
+        let begin = read(r#"{"begin": 7, "at_ms": 1790000000000.1, "name": "train", "pid": 1234}"#);
+        assert_eq!((begin.begin, begin.pid, begin.name.as_deref()), (Some(7), Some(1234), Some("train")));
+        assert_eq!(read(r#"{"stream": 500}"#).stream, Some(Some(500)));
+        assert_eq!(read(r#"{"stream": null}"#).stream, Some(None));
+        assert_eq!(read(r#"{"forget": 1}"#).stream, None);
+        let history = read(r#"{"id": 3, "history": {"from_ms": 5, "metrics": "a,b&c", "points": 600}}"#).history;
+        assert_eq!(history.unwrap().target(), "/api/v1/history?from_ms=5&metrics=a%2Cb%26c&points=600");
+        let error = serde_json::from_str::<Request>(r#"{"began": 7}"#).unwrap_err().to_string();
+        assert!(error.contains("unknown field `began`"), "{error}");
+    }
+}

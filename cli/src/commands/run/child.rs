@@ -1,0 +1,106 @@
+//! The command: its start, the signals that are meant for it, and its end.
+
+use std::{
+    ffi::OsString,
+    io,
+    path::Path,
+    process::{self, Command, ExitStatus},
+    sync::mpsc::SyncSender,
+    thread,
+};
+
+use anyhow::anyhow;
+use rustix::process::{Pid, Signal, kill_process};
+use signal_hook::{
+    consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH},
+    iterator::{
+        SignalsInfo,
+        exfiltrator::{WithOrigin, origin::Origin},
+    },
+    low_level::emulate_default_handler,
+};
+
+use super::{Happening, marks::MARKS};
+use crate::{exit::Failure, wait};
+
+/// Signals that somebody sends to gpumon and means the command.
+const FORWARDED: [i32; 7] = [SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGWINCH];
+
+pub(super) struct Child {
+    pub(super) pid: u32,
+    /// In milliseconds since 1970.
+    pub(super) started_ms: f64,
+    child: process::Child,
+}
+
+/// How it ended, and when.
+#[derive(Debug)]
+pub(super) struct Ended {
+    pub(super) at_ms: f64,
+    status: ExitStatus,
+}
+
+impl Child {
+    pub(super) fn start(command: &[OsString], marks: Option<&Path>) -> Result<Self, Failure> {
+        let [program, arguments @ ..] = command else { return Err(Failure::usage(anyhow!("no command after --"))) };
+        // From here on nothing ends gpumon before the command. The command gets them as gpumon had them.
+        let signals = SignalsInfo::<WithOrigin>::new(FORWARDED)?;
+        let mut command = Command::new(program);
+        command.args(arguments).envs(marks.map(|path| (MARKS, path)));
+        let started_ms = exact_now_ms();
+        let child = command.spawn().map_err(|error| wait::not_started(program, &error))?;
+        let pid = child.id();
+        forward(signals, pid)?;
+        Ok(Self { pid, started_ms, child })
+    }
+
+    pub(super) fn wait_in_background(mut self, happenings: SyncSender<Happening>) -> io::Result<()> {
+        let work = move || {
+            let status = self.child.wait();
+            let at_ms = exact_now_ms();
+            let _ = happenings.send(Happening::Ended(status.map(|status| Ended { at_ms, status })));
+        };
+        thread::Builder::new().name("wait".to_owned()).spawn(work).map(drop)
+    }
+}
+
+/// Passes on what other processes send. What a terminal sends, its whole foreground job gets, the command too.
+fn forward(mut signals: SignalsInfo<WithOrigin>, pid: u32) -> io::Result<()> {
+    let pid = Pid::from_raw(pid.cast_signed());
+    let work = move || {
+        for Origin { signal, process: sender, .. } in signals.forever() {
+            if sender.is_some()
+                && let Some((pid, signal)) = pid.zip(Signal::from_named_raw(signal))
+            {
+                // It fails where the command has just ended.
+                let _ = kill_process(pid, signal);
+            }
+        }
+    };
+    thread::Builder::new().name("signals".to_owned()).spawn(work).map(drop)
+}
+
+impl Ended {
+    /// Ends this process as the command has ended: by its signal, or with its exit code.
+    ///
+    /// # Errors
+    /// The exit code, unless it is 0.
+    pub(super) fn pass_on(self) -> Result<(), Failure> {
+        use std::os::unix::process::ExitStatusExt as _;
+        if let Some(signal) = self.status.signal() {
+            // Whoever waits sees what the command ended by; a core would be gpumon's own.
+            let _ = rustix::process::setrlimit(
+                rustix::process::Resource::Core,
+                rustix::process::Rlimit { current: Some(0), maximum: Some(0) },
+            );
+            emulate_default_handler(signal)?;
+        }
+        Failure::unless_success(self.status.code().map_or(1, |code| code as u8))
+    }
+}
+
+/// Now, in milliseconds since 1970.
+fn exact_now_ms() -> f64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0.0, |since| since.as_secs_f64() * 1e3)
+}

@@ -1,0 +1,61 @@
+//! The pipe through which a command marks moments.
+
+use std::{
+    fs::File,
+    io::{BufRead, BufReader, Read},
+    path::{Path, PathBuf},
+    sync::mpsc::SyncSender,
+    thread,
+};
+
+use anyhow::Context;
+use gpumon_probe::model::{CostMark, now_ms};
+use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat, open};
+use tempfile::TempDir;
+
+use super::Happening;
+use crate::exit::Failure;
+
+/// Where the command finds its path.
+pub(super) const MARKS: &str = "GPUMON_MARKS";
+
+/// Bytes of a line; the rest of a longer one is a mark of its own.
+const LONGEST: u64 = 400;
+
+/// Removes the pipe when it is dropped.
+pub(super) struct Pipe {
+    path: PathBuf,
+    _folder: TempDir,
+}
+
+impl Pipe {
+    /// In a folder that nobody else may enter.
+    pub(super) fn new(happenings: SyncSender<Happening>) -> Result<Self, Failure> {
+        let folder =
+            tempfile::Builder::new().prefix("gpumon-marks-").tempdir().context("cannot make the pipe for marks")?;
+        let path = folder.path().join("marks");
+        let opened = mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)
+            // For writing, too: so it does not end with the first who has written.
+            .and_then(|()| open(&path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()));
+        let pipe = opened.context("cannot make the pipe for marks")?;
+        let work = move || read(File::from(pipe), &happenings);
+        thread::Builder::new().name("marks".to_owned()).spawn(work)?;
+        Ok(Self { path, _folder: folder })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+fn read(pipe: File, happenings: &SyncSender<Happening>) {
+    let mut lines = BufReader::new(pipe);
+    let mut line = Vec::new();
+    while lines.by_ref().take(LONGEST).read_until(b'\n', &mut line).is_ok_and(|bytes| bytes > 0) {
+        let mark = CostMark::read(now_ms(), &String::from_utf8_lossy(&line));
+        line.clear();
+        if !mark.text.is_empty() && happenings.send(Happening::Mark(mark)).is_err() {
+            return;
+        }
+    }
+}

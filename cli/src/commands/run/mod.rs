@@ -1,0 +1,208 @@
+//! `gpumon run`: a command, and what it took of the GPUs.
+
+mod child;
+mod marks;
+mod report;
+
+use std::{
+    ffi::OsString,
+    fs, io,
+    path::PathBuf,
+    sync::mpsc::{self, Receiver, SyncSender},
+    thread,
+    time::Duration,
+};
+
+use anyhow::{Context, anyhow};
+use gpumon_probe::{
+    model::{Cost, CostMark, Gpu, Record},
+    usage::cost::CostMeter,
+};
+
+use self::child::{Child, Ended};
+use crate::{
+    commands::mark,
+    exit::{Failure, say},
+    feed::{Feed, Input},
+    local::ServerArgs,
+    options::SourceArgs,
+    process_tree::ProcessTree,
+    wait,
+};
+
+/// Run a command and report what it took of the GPUs
+///
+/// At the end of the command, gpumon reports its duration, the time in which its kernels ran (GPU time), mean and peak of SM
+/// active, Tensor active and DRAM bandwidth utilization, the peak memory, the energy, what crossed PCIe and NVLink, and
+/// conditions and driver errors (Xids), for each GPU that the command or a process started by it held. Energy is exact where
+/// the command held the GPU alone; otherwise, it is a range with an estimate. Activity, links and conditions are of the whole
+/// GPU while the command held it.
+///
+/// The command has the terminal, standard input and output, and signals as without gpumon; the report is written to standard
+/// error. Readings come ten times a second from a running server, or else from the driver. The command starts at once, and
+/// runs also where there is no GPU.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = NOTES)]
+pub(crate) struct RunArgs {
+    /// Write the report to this file as JSON instead of printing it; - is standard output
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+
+    /// Name of the measurement in the report [default: the command]
+    #[arg(long, value_name = "TEXT")]
+    name: Option<String>,
+
+    /// Read marks from a pipe whose path the command finds in `GPUMON_MARKS`, one a line
+    ///
+    /// The marks are part of the report, and on the charts of a running server.
+    #[arg(long)]
+    mark: bool,
+
+    #[command(flatten)]
+    server: ServerArgs,
+
+    /// Command to run
+    #[arg(last = true, required = true, value_name = "COMMAND", value_hint = clap::ValueHint::CommandWithArguments)]
+    command: Vec<OsString>,
+}
+
+const NOTES: &str = "\
+Examples:
+  gpumon run -- python train.py
+      Print the report at the end.
+  gpumon run --json cost.json -- torchrun --nproc-per-node 4 train.py
+      Keep the report as JSON, as of a job or a test.
+  gpumon run --mark -- sh -c 'for epoch in 1 2 3; do echo epoch $epoch > $GPUMON_MARKS; ./train; done'
+      Mark moments.
+
+Environment:
+  GPUMON_CONTROL  default of --control
+  GPUMON_MARKS    set for the command with --mark: path of the pipe
+
+Exit codes: those of the command; if a signal has ended it, gpumon ends by the same signal. 1 report cannot be written, \
+2 invalid argument, 126 command cannot be started, 127 command not found";
+
+/// As often as the driver renews its readings.
+pub(crate) const INTERVAL: Duration = Duration::from_millis(100);
+
+/// So much may wait to be measured.
+const WAITING: usize = 256;
+
+/// What happens meanwhile.
+enum Happening {
+    Fed(Input),
+    Started(Result<Feed<Self>, Failure>),
+    Mark(CostMark),
+    Ended(io::Result<Ended>),
+}
+
+impl From<Input> for Happening {
+    fn from(input: Input) -> Self {
+        Self::Fed(input)
+    }
+}
+
+pub(crate) fn run(source: &SourceArgs, args: &RunArgs) -> Result<(), Failure> {
+    source.source.check()?;
+    wait::check(&args.command)?;
+    let words: Vec<_> = args.command.iter().map(|word| word.to_string_lossy()).collect();
+    let name = args.name.clone().unwrap_or_else(|| words.join(" "));
+    let (happenings, waiting) = mpsc::sync_channel(WAITING);
+    let marks = args.mark.then(|| marks::Pipe::new(happenings.clone())).transpose()?;
+    let child = Child::start(&args.command, marks.as_ref().map(marks::Pipe::path))?;
+    let mut measurement = Measurement {
+        meter: CostMeter::new(Some(name), child.started_ms),
+        tree: ProcessTree::new(child.pid),
+        gpus: Vec::new(),
+        feed: None,
+        server: args.server.clone(),
+    };
+    feed_in_background(source, &args.server, happenings.clone())?;
+    child.wait_in_background(happenings)?;
+    let ended = measurement.follow(&waiting);
+    drop(marks);
+    let ended = ended.context("cannot wait for the command")?;
+    measurement.meter.end(ended.at_ms);
+    let cost = measurement.meter.into_cost(&measurement.gpus);
+    // The command's own exit code tells more than that a report could not be written.
+    let reported = report(args, &cost);
+    ended.pass_on()?;
+    reported
+}
+
+/// The driver may take long to answer, and the command does not wait for it.
+fn feed_in_background(source: &SourceArgs, server: &ServerArgs, happenings: SyncSender<Happening>) -> io::Result<()> {
+    let (source, server) = (source.clone(), server.clone());
+    let work = move || {
+        let feed = Feed::start(&source, &server, INTERVAL, true, happenings.clone());
+        // It fails only where the command has ended.
+        let _ = happenings.send(Happening::Started(feed));
+    };
+    thread::Builder::new().name("feed".to_owned()).spawn(work).map(drop)
+}
+
+struct Measurement {
+    meter: CostMeter,
+    tree: ProcessTree,
+    gpus: Vec<Gpu>,
+    feed: Option<Feed<Happening>>,
+    server: ServerArgs,
+}
+
+impl Measurement {
+    /// Measures until the command has ended.
+    fn follow(&mut self, waiting: &Receiver<Happening>) -> io::Result<Ended> {
+        loop {
+            match waiting.recv().map_err(io::Error::other)? {
+                Happening::Ended(ended) => return ended,
+                Happening::Mark(mark) => {
+                    mark::send_in_background(&self.server, &mark);
+                    self.meter.add_mark(mark);
+                }
+                Happening::Started(Ok(feed)) => self.feed = Some(feed),
+                Happening::Started(Err(failure)) | Happening::Fed(Input::Failed(failure)) => self.lose(&failure),
+                Happening::Fed(input) => self.take(input),
+            }
+        }
+    }
+
+    fn take(&mut self, input: Input) {
+        match input {
+            Input::Record { text, .. } => match Record::decode(&text) {
+                Ok(Record::Inventory(inventory)) => self.gpus = inventory.gpus,
+                Ok(record) => self.meter.push(&record, &mut |process| self.tree.contains(process)),
+                Err(_) => {}
+            },
+            Input::Remark(remark) => self.meter.lose(&remark),
+            Input::ServerEnded => {
+                let continued = self.feed.as_mut().map(|feed| feed.continue_without_server(INTERVAL));
+                if let Some(Err(failure)) = continued {
+                    self.lose(&failure);
+                }
+            }
+            // What is missing between two samples is told by their times.
+            Input::Missed(_) | Input::Failed(_) | Input::Stop => {}
+        }
+    }
+
+    fn lose(&mut self, failure: &Failure) {
+        self.meter.lose(&failure.message().unwrap_or_else(|| "the GPUs cannot be read".to_owned()));
+    }
+}
+
+fn report(args: &RunArgs, cost: &Cost) -> Result<(), Failure> {
+    let Some(path) = &args.json else {
+        // Where standard error is closed, nobody is there to be told.
+        let _ = io::Write::write_all(&mut anstream::stderr(), report::draw(cost).as_bytes());
+        return Ok(());
+    };
+    let mut text = serde_json::to_string(cost).map_err(io::Error::from)?;
+    text.push('\n');
+    if path.as_os_str() == "-" {
+        return Ok(io::Write::write_all(&mut io::stdout(), text.as_bytes())?);
+    }
+    fs::write(path, text).map_err(|error| {
+        say(&format!("{}", report::sentence(cost)));
+        anyhow!("cannot write the report to {}: {error}; choose another file with --json", path.display()).into()
+    })
+}

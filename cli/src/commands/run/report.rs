@@ -1,0 +1,186 @@
+//! The report of a cost, for people.
+
+use gpumon_probe::{
+    model::{Cost, GpuCost, Spread},
+    units::byte_size,
+    untrusted::escaped,
+    usage::Joules,
+};
+use unicode_width::UnicodeWidthStr;
+
+use crate::{
+    describe,
+    run::columns::{Align, Column, Columns, NONE, terminal_columns},
+    table::{
+        style::{DIM, STRONG, paint},
+        units::{elapsed, joules},
+    },
+};
+
+/// Bounds that differ by less are those of an exact number.
+const EXACT: f64 = 1e-3;
+
+/// Of more marks, errors and conditions, the JSON tells.
+const MOST: usize = 8;
+
+const HEADINGS: [(&str, fn(usize) -> Align, u8); 11] = [
+    ("GPU", Align::Left, 0),
+    ("Model", Align::Left, 6),
+    ("Held", Align::Right, 5),
+    ("GPU time", Align::Right, 0),
+    ("SM active", Align::Right, 1),
+    ("Tensor active", Align::Right, 3),
+    ("DRAM", Align::Right, 4),
+    ("Peak memory", Align::Right, 0),
+    ("Energy", Align::Right, 0),
+    ("PCIe RX/TX", Align::Right, 7),
+    ("NVLink RX/TX", Align::Right, 8),
+];
+
+pub(super) fn draw(cost: &Cost) -> String {
+    let rows: Vec<_> = cost.gpus.iter().map(cells).collect();
+    let mut text = format!("{}\n", paint(STRONG, &format!("gpumon: {}", sentence(cost))));
+    let all = HEADINGS.iter().enumerate().filter(|(at, _)| *at < 9 || rows.iter().any(|row| row[*at] != NONE));
+    let columns: Vec<Column> = all
+        .map(|(at, (heading, align, rank))| {
+            let width = rows.iter().map(|row| row[at].width()).max().unwrap_or(0).max(heading.width());
+            Column { heading, align: align(width), rank: *rank }
+        })
+        .collect();
+    let columns = Columns::new(&columns, terminal_columns());
+    if !rows.is_empty() {
+        text += &format!("{}\n", paint(DIM, &columns.headings()));
+    }
+    for row in &rows {
+        text += &(columns.line(row) + "\n");
+    }
+    let mut remarks: Vec<String> = Vec::new();
+    for gpu in &cost.gpus {
+        let conditions = gpu.conditions.iter();
+        remarks.extend(conditions.map(|condition| {
+            let seconds = condition.to_ms.saturating_sub(condition.from_ms) as f64 / 1e3;
+            format!("{} (for {})", condition.text, elapsed(seconds))
+        }));
+    }
+    remarks.extend(cost.xids.iter().map(|xid| format!("Xid {}: {}", xid.xid, xid.text)));
+    for remark in remarks.iter().take(MOST).chain(&cost.lost) {
+        text += &columns.remark(0, DIM, &escaped(remark));
+    }
+    if let Some(more) = remarks.len().checked_sub(MOST).filter(|more| *more > 0) {
+        text += &columns.remark(0, DIM, &format!("{more} more conditions and errors, in --json"));
+    }
+    text
+}
+
+/// `python train.py: 12.4 s, GPU time 9.81 s, peak memory 61.0 GiB, 6.12 kJ`.
+pub(super) fn sentence(cost: &Cost) -> String {
+    let name = cost.name.as_deref().map_or_else(String::new, |name| format!("{}: ", escaped(name)));
+    let mut parts = vec![elapsed(cost.duration_s)];
+    if cost.gpus.is_empty() {
+        // Where nothing was seen, nobody knows.
+        parts.extend(cost.lost.is_empty().then(|| "no GPU used".to_owned()));
+    }
+    parts.extend(cost.gpu_s.map(|seconds| format!("GPU time {}", elapsed(seconds))));
+    parts.extend(cost.peak_memory_bytes.map(|bytes| format!("peak memory {}", byte_size(bytes as f64))));
+    parts.extend(cost.energy_joules.map(energy));
+    format!("{name}{}", parts.join(", "))
+}
+
+fn cells(gpu: &GpuCost) -> Vec<String> {
+    let none = || NONE.to_owned();
+    let percent = |spread: Option<Spread>| {
+        spread.map_or_else(none, |spread| format!("{:.0} % (peak {:.0})", spread.mean, spread.peak))
+    };
+    let both = |received: Option<u64>, sent: Option<u64>| {
+        let size = |bytes: u64| byte_size(bytes as f64);
+        received.zip(sent).map_or_else(none, |(rx, tx)| format!("{} / {}", size(rx), size(tx)))
+    };
+    vec![
+        gpu.index.to_string(),
+        gpu.name.as_deref().map_or_else(none, |name| escaped(describe::without_maker(name))),
+        elapsed(gpu.held_s),
+        gpu.gpu_s.map_or_else(none, elapsed),
+        percent(gpu.sm_percent),
+        percent(gpu.tensor_percent),
+        percent(gpu.dram_percent),
+        gpu.peak_memory_bytes.map_or_else(none, |bytes| byte_size(bytes as f64)),
+        gpu.energy_joules.map_or_else(none, energy),
+        both(gpu.pcie_rx_bytes, gpu.pcie_tx_bytes),
+        both(gpu.nvlink_rx_bytes, gpu.nvlink_tx_bytes),
+    ]
+}
+
+fn energy(Joules { least, most, estimate }: Joules) -> String {
+    if most - least <= most * EXACT {
+        return joules(most);
+    }
+    format!("~{} ({} to {}, shared)", joules(estimate), joules(least), joules(most))
+}
+
+#[cfg(test)]
+mod tests {
+    use gpumon_probe::model::{CostCondition, CostXid};
+
+    use super::*;
+
+    fn cost() -> Cost {
+        let exact = Joules { least: 6120.0, most: 6120.0, estimate: 6120.0 };
+        let gpu = GpuCost {
+            index: 3,
+            name: Some("NVIDIA H200".to_owned()),
+            held_s: 12.1,
+            gpu_s: Some(9.81),
+            sm_percent: Some(Spread { mean: 81.2, peak: 99.0 }),
+            peak_memory_bytes: Some(61 << 30),
+            energy_joules: Some(exact),
+            pcie_rx_bytes: Some(1 << 30),
+            pcie_tx_bytes: Some(1 << 20),
+            conditions: vec![CostCondition {
+                kind: "throttled".to_owned(),
+                text: "power-capped at 700 W\x1b[2J".to_owned(),
+                from_ms: 0,
+                to_ms: 3200,
+            }],
+            ..GpuCost::default()
+        };
+        Cost {
+            name: Some("python train.py".to_owned()),
+            duration_s: 12.4,
+            gpu_s: Some(9.81),
+            peak_memory_bytes: Some(61 << 30),
+            energy_joules: Some(exact),
+            gpus: vec![gpu],
+            xids: vec![CostXid { at_ms: 1, gpu: Some(3), xid: 31, text: "MMU fault.".to_owned() }],
+            lost: vec!["the server has ended".to_owned()],
+            ..Cost::default()
+        }
+    }
+
+    #[test]
+    fn a_report_has_the_sum_and_a_line_for_each_gpu() {
+        let text = crate::table::style::plain(&draw(&cost())).to_string();
+        let lines: Vec<_> = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+        assert_eq!(
+            lines,
+            [
+                "gpumon: python train.py: 12.4 s, GPU time 9.81 s, peak memory 61.0 GiB, 6.12 kJ",
+                "GPU Model Held GPU time SM active Tensor active DRAM Peak memory Energy PCIe RX/TX",
+                "3 H200 12.1 s 9.81 s 81 % (peak 99) - - 61.0 GiB 6.12 kJ 1.00 GiB / 1.00 MiB",
+                "power-capped at 700 W\u{fffd}[2J (for 3.20 s)",
+                "Xid 31: MMU fault.",
+                "the server has ended",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_shared_or_not_there_is_said() {
+        let range = Joules { least: 0.0, most: 900.0, estimate: 450.0 };
+        let shared = Cost { energy_joules: Some(range), ..cost() };
+        assert!(sentence(&shared).ends_with("~450 J (0.00 J to 900 J, shared)"), "{}", sentence(&shared));
+        let none = Cost { name: None, duration_s: 0.25, ..Cost::default() };
+        assert_eq!(sentence(&none), "250 ms, no GPU used");
+        let unseen = Cost { lost: vec!["no driver".to_owned()], ..none };
+        assert_eq!(sentence(&unseen), "250 ms");
+    }
+}

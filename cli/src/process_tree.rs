@@ -1,0 +1,103 @@
+//! A process with all that it has started, and what these have.
+
+use std::{
+    collections::HashMap,
+    path::{Path, PathBuf},
+};
+
+use gpumon_probe::model::Process;
+
+use crate::process_stat::ProcessStat;
+
+/// More generations than there are.
+const DEEPEST: usize = 64;
+
+/// Knows which processes that hold a GPU belong to one tree. A process stays in it also when its parent has ended.
+pub(crate) struct ProcessTree {
+    root: u32,
+    proc_root: PathBuf,
+    /// By PID and start, since PIDs are used again.
+    known: HashMap<(u32, Option<u64>), bool>,
+}
+
+impl ProcessTree {
+    pub(crate) fn new(root: u32) -> Self {
+        Self { root, proc_root: Path::new("/proc").to_owned(), known: HashMap::new() }
+    }
+
+    pub(crate) fn contains(&mut self, process: &Process) -> bool {
+        let key = (process.pid, process.started_ms.value().copied());
+        if let Some(known) = self.known.get(&key) {
+            return *known;
+        }
+        let found = self.find(process.pid).or_else(|| self.as_told(process));
+        if let Some(is_inside) = found {
+            self.known.insert(key, is_inside);
+        }
+        found.unwrap_or(false)
+    }
+
+    /// By its ancestors, as they are now; `None` where the process cannot be seen.
+    fn find(&self, pid: u32) -> Option<bool> {
+        let mut pid = pid;
+        for _ in 0..DEEPEST {
+            let is_member = self.known.iter().any(|((known, _), is_inside)| *known == pid && *is_inside);
+            if pid == self.root || is_member {
+                return Some(true);
+            }
+            pid = ProcessStat::read_since_boot(&self.proc_root, pid, None).ok()?.parent;
+            if pid <= 1 {
+                break;
+            }
+        }
+        Some(false)
+    }
+
+    /// By its ancestors, as whoever has taken the sample saw them.
+    fn as_told(&self, process: &Process) -> Option<bool> {
+        let owner = process.owner.value().filter(|owner| !owner.partial)?;
+        Some(process.pid == self.root || owner.parents.iter().any(|parent| parent.pid == self.root))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use gpumon_probe::model::{Ancestor, Owner, Reading};
+
+    use super::*;
+    use crate::table::examples;
+
+    fn process(pid: u32) -> Process {
+        examples::process(pid, "ana", 1.0, "python")
+    }
+
+    #[test]
+    fn a_tree_has_whatever_descends_from_its_root_and_keeps_what_its_parent_leaves_behind() {
+        let folder = tempfile::tempdir().unwrap();
+        let add = |pid: u32, parent: u32| {
+            let place = folder.path().join(pid.to_string());
+            fs::create_dir_all(&place).unwrap();
+            fs::write(place.join("stat"), format!("{pid} (a) b) S {parent} {}", "0 ".repeat(40))).unwrap();
+        };
+        for (pid, parent) in [(10, 1), (20, 10), (30, 20), (40, 1)] {
+            add(pid, parent);
+        }
+        let mut tree = ProcessTree { proc_root: folder.path().to_owned(), ..ProcessTree::new(10) };
+        assert_eq!([10, 20, 30, 40].map(|pid| tree.contains(&process(pid))), [true, true, true, false]);
+        add(30, 1);
+        add(31, 30);
+        assert_eq!([30, 31].map(|pid| tree.contains(&process(pid))), [true, true]);
+    }
+
+    #[test]
+    fn of_a_process_that_cannot_be_seen_the_sample_tells_the_ancestors() {
+        let mut tree = ProcessTree { proc_root: "/nowhere".into(), ..ProcessTree::new(10) };
+        let mut child = process(20);
+        assert!(!tree.contains(&child), "not known yet");
+        let parents = vec![Ancestor { pid: 10, name: "bash".to_owned() }];
+        child.owner = Reading::Now(Owner { parents, ..Owner::default() });
+        assert!(tree.contains(&child));
+    }
+}

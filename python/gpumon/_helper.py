@@ -1,0 +1,349 @@
+"""The one program of this process: started when it is first needed, and once more if it ends in between."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import itertools
+import json
+import logging
+import os
+import threading
+import time
+from typing import TYPE_CHECKING, Any, Callable
+
+from gpumon._errors import ProgramError, RequestError
+from gpumon._find import GpumonNotFound, find_gpumon_bin
+from gpumon._run import Run
+from gpumon._warnings import warn_once
+
+if TYPE_CHECKING:
+    from gpumon._process import Process
+
+#: Seconds for an answer. One about a measurement that has just ended waits for the driver's last samples, up to two.
+PATIENCE_S = 30.0
+#: A program that ends sooner than after so many seconds, twice, is not started again.
+SHORT_LIFE_S = 60.0
+#: Seconds after which the thread that reads samples looks whether anybody still wants them.
+DRAIN_S = 1.0
+
+Json = dict[str, Any]
+
+
+class Helper:
+    """Sends what is measured, and matches answers with requests.
+
+    Whoever waits for an answer reads for all who wait. A thread reads only while samples are streamed: the program measures
+    nothing while nobody takes what it writes.
+    """
+
+    def __init__(self) -> None:
+        self._process: Process | None = None
+        #: Why there is no program, and none is to be started.
+        self._unavailable: str | None = None
+        self._short_lives = 0
+        # A signal handler may measure, too, while this thread starts the program.
+        self._starting = threading.RLock()
+        self._numbers = itertools.count(1)
+        self._runs: dict[int, Run] = {}
+        self._changed = threading.Condition()
+        self._is_reading = False
+        self._expected: set[int] = set()
+        self._answers: dict[int, Json] = {}
+        self._receivers: dict[int, tuple[float, Callable[[Json], None]]] = {}
+        self._is_draining = False
+        #: Why it serves no more: the process forked, or the interpreter ends.
+        self._over: str | None = None
+
+    # What is measured.
+
+    def begin(self, name: str | None, pid: int | None) -> Run:
+        """Begin a measurement of this process or of another one, without waiting for anything but the first start of the program."""
+        run = Run(next(self._numbers), name, pid)
+        for _ in range(2):
+            process = run.process = self._running_process()
+            if process is None:
+                break
+            self._runs[run.number] = run
+            process.send(run.begin_line(run.begun_ms))
+            # One that has just ended is replaced; another thread may have done so, and begun this anew.
+            if process.failure is None or run.process is not process:
+                return run
+            del self._runs[run.number]
+        run.process = None
+        run.lost.append(self._cause())
+        return run
+
+    def end(self, run: Run) -> None:
+        """End it, without waiting."""
+        run.ended_ms = max(run.begun_ms, time.time() * 1000)
+        process = run.process
+        if process is not None and self._over is None:
+            process.send(run.end_line())
+            if process.failure is not None:
+                self._running_process()
+
+    def forget(self, run: Run) -> None:
+        """Nobody wants its result any more. Safe in a finalizer: it takes no lock."""
+        process = run.process
+        if self._runs.pop(run.number, None) is not None and process is not None and self._over is None:
+            process.send(b'{"forget":%d}\n' % run.number)
+
+    def mark(self, text: str) -> None:
+        """Mark this moment, without waiting."""
+        process = self._running_process()
+        if process is not None:
+            process.send(json.dumps({"mark": text, "at_ms": time.time() * 1000}).encode() + b"\n")
+
+    # What is asked.
+
+    def ask_cost(self, run: Run) -> Json | None:
+        """Return the program's answer about a measurement; `None` where it knows none, which `run.lost` explains."""
+        for _ in range(2):
+            process = run.process
+            if process is None or self._over is not None:
+                break
+            try:
+                return self._answer({"cost": run.number}, process)
+            except RequestError as error:
+                run.lost.append(str(error))
+                break
+            except ProgramError as error:
+                if process.failure is None:
+                    # It lives, and was too slow: what it measured may still be told later, but nobody waits again.
+                    run.lost.append(str(error))
+                    break
+                # It has ended, which this notices; one that goes on measures the rest.
+                self._running_process()
+        if self._over is not None and run.process is not None:
+            run.lost.append(self._over)
+        return None
+
+    def ask(self, request: Json) -> Json:
+        """Return the answer to a request.
+
+        Raises:
+            ProgramError: there is no program, it has ended twice, or it does not answer.
+            RequestError: it refuses, and says what to do.
+        """
+        for is_last in (False, True):
+            process = self._running_process()
+            if process is None:
+                raise ProgramError(self._cause())
+            try:
+                return self._answer(request, process)
+            except ProgramError:
+                if is_last or process.failure is None:
+                    raise
+        raise AssertionError("the loop returns or raises")
+
+    def _answer(self, request: Json, process: Process) -> Json:
+        number = next(self._numbers)
+        self._expected.add(number)
+        try:
+            process.send(json.dumps({"id": number, **request}).encode() + b"\n")
+            until = time.monotonic() + PATIENCE_S
+            if not self.wait(lambda: number in self._answers or process.failure is not None, until, process):
+                raise ProgramError(
+                    f"the gpumon program (PID {process.pid}) has not answered for {PATIENCE_S:.0f} s: "
+                    "`gpumon doctor` finds out whether the driver hangs"
+                )
+            answer = self._answers.get(number)
+        finally:
+            self._expected.discard(number)
+            self._answers.pop(number, None)
+        if answer is None:
+            raise ProgramError("the gpumon program has ended before it answered: call this again, which starts it anew")
+        if "error" in answer:
+            raise RequestError(str(answer["error"]))
+        return answer
+
+    def wait(self, is_done: Callable[[], bool], until: float, process: Process | None = None) -> bool:
+        """Read until something is the case, or until this moment of the monotonic clock; return whether it is."""
+        while True:
+            process = process or self._running_process()
+            # In a forked child, the lock may be held by a thread that is not there.
+            if process is None or self._over is not None:
+                return is_done()
+            with self._changed:
+                while self._is_reading and not is_done() and (left := until - time.monotonic()) > 0:
+                    self._changed.wait(left)
+                left = until - time.monotonic()
+                if is_done() or process.failure is not None:
+                    return is_done()
+                # What has come already is read also by who has no time to wait.
+                if self._is_reading:
+                    return False
+                self._is_reading = True
+            try:
+                self._take_in(process, process.receive(left))
+            finally:
+                with self._changed:
+                    self._is_reading = False
+                    self._changed.notify_all()
+            if left <= 0:
+                return is_done()
+
+    def _take_in(self, process: Process, lines: list[bytes]) -> None:
+        for line in lines:
+            try:
+                message: Json = json.loads(line)
+                number = message.get("id")
+            except (ValueError, AttributeError):
+                process.fail(
+                    f"it wrote {line[:80]!r}, which is no JSON object; reinstall gpumon if its versions differ"
+                )
+                return
+            if number is not None:
+                if number in self._expected:
+                    self._answers[number] = message
+            elif "sample" in message:
+                for _, receive in list(self._receivers.values()):
+                    receive(message["sample"])
+            elif "failed" in message:
+                warn_once(f"gpumon measures nothing: {message['failed']}")
+            elif "remark" in message:
+                logging.getLogger("gpumon").info("%s", message["remark"])
+
+    # Samples as they come.
+
+    def subscribe(self, interval_s: float, receive: Callable[[Json], None]) -> int:
+        """From now on, hand each sample to a receiver; return what ends that.
+
+        Raises:
+            ProgramError: there is no program.
+        """
+        number = next(self._numbers)
+        self._receivers[number] = (interval_s, receive)
+        if self._running_process() is None:
+            del self._receivers[number]
+            raise ProgramError(self._cause())
+        self._send_interval(self._process)
+        with self._changed:
+            if not self._is_draining:
+                self._is_draining = True
+                threading.Thread(target=self._drain, name="gpumon", daemon=True).start()
+        return number
+
+    def _drain(self) -> None:
+        while True:
+            is_running = self._running_process() is not None
+            with self._changed:
+                if not self._receivers or not is_running:
+                    self._is_draining = False
+                    return
+            self.wait(lambda: not self._receivers, time.monotonic() + DRAIN_S)
+
+    def unsubscribe(self, number: int) -> None:
+        """End that. Safe in a finalizer."""
+        if self._receivers.pop(number, None) is not None and self._over is None:
+            self._send_interval(self._process)
+
+    def absence(self) -> str | None:
+        """Return why no program runs; None where one does, or could be started."""
+        return self._cause() if self._running_process() is None else None
+
+    def _send_interval(self, process: Process | None) -> None:
+        intervals = [interval_s for interval_s, _ in list(self._receivers.values())]
+        if process is not None:
+            process.send(json.dumps({"stream": round(min(intervals) * 1000) if intervals else None}).encode() + b"\n")
+
+    # The program.
+
+    def _running_process(self) -> Process | None:
+        """Return the program, which is started if it does not run; `None` where that is of no use."""
+        process = self._process
+        if process is not None and process.failure is None and self._over is None:
+            return process
+        if self._unavailable is not None or self._over is not None:
+            return None
+        with self._starting:
+            if self._process is not None and self._process.failure is not None:
+                self._bury(self._process)
+            if self._process is None and self._unavailable is None:
+                self._start()
+            return self._process
+
+    def _start(self) -> None:
+        from gpumon._process import Process
+
+        try:
+            self._process = Process(find_gpumon_bin())
+        except (GpumonNotFound, OSError) as error:
+            cause = (
+                str(error) if isinstance(error, GpumonNotFound) else f"the gpumon program cannot be started: {error}"
+            )
+            self._give_up(cause)
+            return
+        if self._receivers:
+            self._send_interval(self._process)
+
+    def _bury(self, process: Process) -> None:
+        """The program has ended: start another, unless that would end, too, and say what is lost."""
+        is_short = time.monotonic() - process.started < SHORT_LIFE_S
+        self._short_lives = self._short_lives + 1 if is_short else 1
+        why = process.close()
+        self._process = None
+        if self._short_lives > 1:
+            self._give_up(f"the gpumon program ends again and again: {why}. `gpumon doctor` checks this machine")
+        else:
+            self._start()
+        now_ms = time.time() * 1000
+        clock = time.strftime("%H:%M:%S")
+        successor: Process | None = self._process
+        for run in [run for run in list(self._runs.values()) if run.process is process]:
+            run.process = successor if run.ended_ms is None else None
+            if run.process is None:
+                run.lost.append(f"the gpumon program ended before it told what was used: {why}")
+                self._runs.pop(run.number, None)
+            else:
+                run.lost.append(f"what was used before {clock}, when the gpumon program was started again: {why}")
+                run.is_partial = True
+                run.process.send(run.begin_line(now_ms))
+        with self._changed:
+            self._changed.notify_all()
+
+    def _cause(self) -> str:
+        """Why there is no program."""
+        return self._over or self._unavailable or "the gpumon program ended as soon as it was started"
+
+    def _give_up(self, cause: str) -> None:
+        self._unavailable = cause
+        warn_once(f"gpumon measures nothing: {cause}")
+
+    def close(self) -> None:
+        """The interpreter ends: so does the program."""
+        self._over = "the interpreter has ended"
+        process, self._process = self._process, None
+        if process is not None:
+            process.close()
+
+    def abandon(self, parent: int) -> None:
+        """In a forked child, where threads of the parent may hold any lock for ever: take none."""
+        self._over = f"it was begun in the process {parent}, which alone knows what was used"
+        if self._process is not None:
+            self._process.abandon()
+
+
+_current = Helper()
+_parent = os.getpid()
+
+
+def current() -> Helper:
+    """Return the helper of this process."""
+    return _current
+
+
+def _after_fork() -> None:
+    global _current, _parent
+    _current.abandon(_parent)
+    _current, _parent = Helper(), os.getpid()
+
+
+def _at_exit() -> None:
+    with contextlib.suppress(Exception):
+        _current.close()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+atexit.register(_at_exit)

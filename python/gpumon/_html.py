@@ -1,0 +1,65 @@
+"""Results as HTML that fits the light and dark themes of notebooks: it takes text color and font from around it."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from gpumon._table import HEADINGS, cost_parts, energy_text, snapshot_cells, snapshot_notes, spread_text
+from gpumon._text import DASH, byte_size, seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from gpumon._snapshot import Snapshot
+
+SMALL = "font-size:smaller;opacity:0.75"
+
+
+def line_html(text: str) -> str:
+    """Return one unobtrusive line."""
+    return f'<div class="gpumon" style="{SMALL}">{escape(text)}</div>'
+
+
+def cost_html(cost: Mapping[str, Any]) -> str:
+    """Return its line, a table of its GPUs, and what is lost."""
+    line = ", ".join(cost_parts(cost))
+    name = f"<b>{escape(cost['name'])}</b>: " if cost["name"] else ""
+    parts = [f"<div>{name}{escape(line)}</div>"]
+    if cost["gpus"]:
+        headings = ("GPU", "Name", "GPU time", "SM active", "Peak memory", "Energy")
+        parts.append(_table(headings, [_gpu_cells(gpu) for gpu in cost["gpus"]]))
+    parts.append(_notes(cost["lost"]))
+    return f'<div class="gpumon">{"".join(parts)}</div>'
+
+
+def _gpu_cells(gpu: Mapping[str, Any]) -> tuple[str, ...]:
+    return (
+        str(gpu["index"]),
+        gpu["name"] or DASH,
+        DASH if gpu["gpu_s"] is None else seconds(gpu["gpu_s"]),
+        spread_text(gpu["sm_percent"]),
+        DASH if gpu["peak_memory_bytes"] is None else byte_size(gpu["peak_memory_bytes"]),
+        DASH if gpu["energy_joules"] is None else energy_text(gpu["energy_joules"]),
+    )
+
+
+def snapshot_html(snapshot: Snapshot) -> str:
+    """Return a table of the GPUs, with conditions and processes below."""
+    return f'<div class="gpumon">{_table(HEADINGS, snapshot_cells(snapshot))}{_notes(snapshot_notes(snapshot))}</div>'
+
+
+def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    def cells(tag: str, texts: Sequence[str]) -> str:
+        # The second column is a name, the others are numbers.
+        return "".join(
+            f'<{tag} style="text-align:{"left" if at == 1 else "right"}">{escape(text)}</{tag}>'
+            for at, text in enumerate(texts)
+        )
+
+    body = "".join(f"<tr>{cells('td', row)}</tr>" for row in rows)
+    return f'<table style="margin:0.3em 0"><thead><tr>{cells("th", headings)}</tr></thead><tbody>{body}</tbody></table>'
+
+
+def _notes(texts: Iterable[str]) -> str:
+    return "".join(line_html(text) for text in texts)

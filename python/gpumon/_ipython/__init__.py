@@ -1,0 +1,33 @@
+"""``%load_ext gpumon``: magics, and a line below each cell.
+
+- `magics`: ``%gpu``, ``%%gpu``, ``%gpu on`` and ``%gpu off``.
+- `cells`: the hooks around each cell.
+- `showing`: an output that changes when its numbers are final.
+- `samples`: what was read during a cell.
+- `chart`: those readings as SVG.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpumon._ipython.cells import CellLines
+from gpumon._ipython.magics import GpuMagics
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
+_lines: dict[int, CellLines] = {}
+
+
+def load(shell: InteractiveShell) -> None:
+    """Register the magics of a shell."""
+    lines = _lines.setdefault(id(shell), CellLines(shell))
+    shell.register_magics(GpuMagics(shell, lines))
+
+
+def unload(shell: InteractiveShell) -> None:
+    """Show no more lines below cells."""
+    lines = _lines.pop(id(shell), None)
+    if lines is not None:
+        lines.off()

@@ -1,0 +1,96 @@
+"""Utilization and memory during a cell, as SVG that notebooks show in line, light or dark."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gpumon._html import cost_html
+from gpumon._text import byte_size
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from gpumon._ipython.samples import Sample
+
+#: They have a contrast of three to one and more on white and on the dark backgrounds of notebooks: the front end's theme
+#: need not be that of the browser, which is all that SVG could ask for. Text has the color of the text around it.
+COLORS = ("#1f83c9", "#cc5c00", "#0e8f6b", "#b25aa5", "#8a7a12", "#d0485b", "#6f6bd6", "#7d7d7d")
+#: So many lines can be told apart.
+MOST_GPUS = len(COLORS)
+WIDTH, HEIGHT, LEFT, TOP, GAP = 360, 56, 4, 14, 20
+
+
+def measured_html(cost: Mapping[str, Any], samples: Mapping[int, list[Sample]]) -> str:
+    """Return what a cell took as text, and beside it the chart of the GPUs that it held."""
+    held = {gpu["index"] for gpu in cost["gpus"]}
+    shown = {index: taken for index, taken in samples.items() if not held or index in held}
+    text = f"<div>{cost_html(cost)}</div>"
+    return f'<div style="display:flex;flex-wrap:wrap;gap:0.5em 1.5em;align-items:center">{text}{chart_svg(shown)}</div>'
+
+
+def chart_svg(samples: Mapping[int, list[Sample]]) -> str:
+    """Return two charts, one below the other; nothing for less than two samples."""
+    shown = {index: taken for index, taken in list(samples.items())[:MOST_GPUS] if len(taken) > 1}
+    if not shown:
+        return ""
+    begin = min(taken[0].at_ms for taken in shown.values())
+    end = max(max(taken[-1].at_ms for taken in shown.values()), begin + 1)
+    most = max((sample.memory_bytes or 0 for taken in shown.values() for sample in taken), default=0) or 1
+    utilization = {
+        index: [((sample.at_ms - begin) / (end - begin), _part(sample.utilization_percent, 100)) for sample in taken]
+        for index, taken in shown.items()
+    }
+    memory = {
+        index: [((sample.at_ms - begin) / (end - begin), _part(sample.memory_bytes, most)) for sample in taken]
+        for index, taken in shown.items()
+    }
+    second = TOP + HEIGHT + GAP
+    height = second + HEIGHT + (16 if len(shown) > 1 else 4)
+    parts = [
+        *_panel("GPU utilization", "100 %", TOP, utilization),
+        *_panel("Memory of the GPU", byte_size(most), second, memory),
+        *(_legend(shown, second + HEIGHT + 12) if len(shown) > 1 else ()),
+    ]
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="GPU utilization and memory during the cell" '
+        f'viewBox="0 0 {WIDTH + 2 * LEFT} {height}" width="{WIDTH + 2 * LEFT}" style="max-width:100%;height:auto" '
+        f'font-family="inherit" font-size="10" fill="currentColor">{"".join(parts)}</svg>'
+    )
+
+
+def _part(value: float | None, of: float) -> float | None:
+    return None if value is None else min(1.0, max(0.0, value / of))
+
+
+Points = list[tuple[float, "float | None"]]
+
+
+def _panel(title: str, top_label: str, top: float, lines: Mapping[int, Points]) -> Iterator[str]:
+    bottom = top + HEIGHT
+    yield f'<text x="{LEFT}" y="{top - 4}">{title}</text>'
+    yield f'<text x="{LEFT + WIDTH}" y="{top - 4}" text-anchor="end" opacity="0.75">{top_label}</text>'
+    for y in (top, bottom):
+        yield (
+            f'<line x1="{LEFT}" x2="{LEFT + WIDTH}" y1="{y}" y2="{y}" stroke="currentColor" stroke-width="0.5" opacity="0.35"/>'
+        )
+    for number, points in enumerate(lines.values()):
+        yield (
+            f'<path d="{_path(points, bottom)}" fill="none" stroke="{COLORS[number]}" stroke-width="1.5" '
+            f'stroke-linejoin="round" stroke-linecap="round"/>'
+        )
+
+
+def _path(points: Iterable[tuple[float, float | None]], bottom: float) -> str:
+    """Return the path of a line; what is absent is a gap."""
+    steps: list[str] = []
+    is_drawing = False
+    for x, y in points:
+        if y is not None:
+            steps.append(f"{'L' if is_drawing else 'M'}{LEFT + x * WIDTH:.1f} {bottom - y * HEIGHT:.1f}")
+        is_drawing = y is not None
+    return "".join(steps)
+
+
+def _legend(indices: Iterable[int], y: float) -> Iterator[str]:
+    for number, index in enumerate(indices):
+        yield f'<text x="{LEFT + 44 * number}" y="{y}" fill="{COLORS[number]}">GPU {index}</text>'

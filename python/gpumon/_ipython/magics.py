@@ -1,0 +1,87 @@
+"""``%gpu`` and ``%%gpu``."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, Any
+
+from IPython.core.error import UsageError
+from IPython.core.magic import Magics, line_cell_magic, magics_class
+
+from gpumon._errors import GpumonError
+from gpumon._html import snapshot_html
+from gpumon._ipython.chart import measured_html
+from gpumon._ipython.output import Output
+from gpumon._ipython.samples import Samples
+from gpumon._measurement import Measurement
+from gpumon._stream import snapshot
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
+    from gpumon._ipython.cells import CellLines
+
+HELP = "%gpu shows the GPUs now, %gpu on a line below each cell, %gpu off no more of them; %%gpu measures one cell"
+
+
+@magics_class
+class GpuMagics(Magics):
+    """The magics of one shell."""
+
+    def __init__(self, shell: InteractiveShell, lines: CellLines) -> None:
+        super().__init__(shell)
+        self._of_shell = shell
+        self._lines = lines
+
+    @line_cell_magic
+    def gpu(self, line: str, cell: str | None = None) -> None:
+        """Show GPUs, or what cells take of them.
+
+        %gpu        the GPUs now
+        %gpu on     from now on, a line below each cell: its duration, GPU time, peak memory and energy
+        %gpu off    no more lines
+        %%gpu NAME  the same of this cell, beside a chart, when its last readings are there, up to two seconds later; the
+                    name is optional, and the cell cannot use `await` outside of functions
+        """
+        word = line.strip()
+        if cell is not None:
+            _run_measured(self._of_shell, word or None, cell)
+        elif word == "on":
+            self._lines.on()
+        elif word == "off":
+            self._lines.off()
+        elif word:
+            raise UsageError(f"%gpu has no {word!r}: {HELP}")
+        else:
+            _show_now()
+
+
+def _show_now() -> None:
+    try:
+        now = snapshot()
+    except GpumonError as error:
+        Output.line(f"gpumon: {error}")
+    else:
+        Output(str(now), snapshot_html(now))
+
+
+def _run_measured(shell: InteractiveShell, name: str | None, cell: str) -> None:
+    measurement = Measurement(name)
+    samples = Samples()
+    try:
+        with samples, measurement:
+            _execute(shell, cell)
+    finally:
+        Output(str(measurement), measured_html(measurement.to_dict(), samples.taken()))
+
+
+def _execute(shell: Any, cell: str) -> None:
+    """Run a cell within a cell, as IPython would: its last expression is displayed, and errors pass through."""
+    source = shell.transform_cell(cell)
+    # Tracebacks find the lines there.
+    name = shell.compile.cache(source, shell.execution_count, raw_code=cell)
+    tree: ast.Module = shell.transform_ast(shell.compile.ast_parse(source, filename=name))
+    last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+    exec(compile(tree, name, "exec"), shell.user_ns)
+    if isinstance(last, ast.Expr):
+        shell.displayhook(eval(compile(ast.Expression(last.value), name, "eval"), shell.user_ns))

@@ -1,0 +1,66 @@
+"""What was read while a cell ran."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, Optional
+
+from gpumon._errors import ProgramError
+from gpumon._helper import Json, current
+from gpumon._snapshot import reading
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+INTERVAL_S = 0.5
+#: Of a cell that runs for long, every second one is dropped, and so on, so that at most so many are kept.
+MOST = 240
+
+
+class Sample(NamedTuple):
+    """Readings of one GPU at a moment."""
+
+    at_ms: float
+    utilization_percent: Optional[float]
+    memory_bytes: Optional[float]
+
+
+class Samples:
+    """Collects the samples of all GPUs between its beginning and its end."""
+
+    def __init__(self) -> None:
+        self._of_gpus: dict[int, list[Sample]] = {}
+        self._came = 0
+        self._every = 1
+        self._helper = current()
+        self._number: int | None = None
+
+    def __enter__(self) -> Samples:
+        try:
+            self._number = self._helper.subscribe(INTERVAL_S, self.take)
+        except ProgramError:
+            # The measurement beside this says why nothing can be read.
+            pass
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._number is not None:
+            self._helper.unsubscribe(self._number)
+
+    def taken(self) -> dict[int, list[Sample]]:
+        """Return the samples of each GPU, by index."""
+        return {index: list(samples) for index, samples in sorted(self._of_gpus.items())}
+
+    def take(self, sample: Json) -> None:
+        """Keep what is charted of a sample."""
+        self._came += 1
+        if self._came % self._every:
+            return
+        for gpu in sample["gpus"]:
+            kept = Sample(sample["at_ms"], reading(gpu, "utilization.gpu_percent"), reading(gpu, "memory.used_bytes"))
+            self._of_gpus.setdefault(gpu["index"], []).append(kept)
+        if max((len(samples) for samples in self._of_gpus.values()), default=0) > MOST:
+            self._every *= 2
+            for samples in self._of_gpus.values():
+                del samples[::2]

@@ -1,0 +1,280 @@
+"""One measurement: begun and ended without waiting, read when somebody looks."""
+
+from __future__ import annotations
+
+import datetime
+from typing import TYPE_CHECKING, Any, Callable, TypeVar, cast
+
+from gpumon._errors import MeasurementError
+from gpumon._helper import current
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    import matplotlib.figure
+    import pandas
+    import polars
+
+    from gpumon._cost import Cost, Energy, GpuCost, StoredCost
+    from gpumon._helper import Helper
+    from gpumon._run import Run
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Measurement:
+    """What a part of a program takes of the GPUs: this process with all that it starts.
+
+    A context manager, also with ``async with``, and a decorator; or call `start` and `stop`. Beginning and ending write
+    a short line to the helper program and wait for nothing. Numbers are read when they are asked for: while the
+    measurement runs, what was used so far; after its end, the final ones, for which the first reading waits until the
+    driver has told all of that time, up to two seconds. Numbers that are not known are None, and `lost` says why.
+
+    Memory, GPU time and energy are those of the whole process tree: of threads that run beside each other, each
+    measurement has what all of them use.
+
+    >>> import gpumon, time
+    >>> with gpumon.measure("sleep") as m:
+    ...     time.sleep(0.01)
+    >>> m.duration_s >= 0.01
+    True
+    """
+
+    def __init__(self, name: str | None = None, pid: int | None = None) -> None:
+        #: What is measured, as it was named.
+        self.name = name
+        #: Whose process tree is measured; None for this process.
+        self.pid = pid
+        self._helper: Helper | None = None
+        self._run: Run | None = None
+        self._final: tuple[Cost, StoredCost | None] | None = None
+
+    # Beginning and end.
+
+    def start(self) -> Measurement:
+        """Begin, and return this measurement.
+
+        Raises:
+            MeasurementError: it runs already.
+        """
+        if self._run is not None and self._run.ended_ms is None:
+            raise MeasurementError(
+                f"{self._label()} runs already: call gpumon.measure() again for a measurement within it"
+            )
+        self._forget()
+        self._final = None
+        self._helper = current()
+        self._run = self._helper.begin(self.name, self.pid)
+        return self
+
+    def stop(self) -> None:
+        """End, without waiting for the numbers. A second end does nothing.
+
+        Raises:
+            MeasurementError: it has not begun.
+        """
+        run = self._begun()
+        if run.ended_ms is None and self._helper is not None:
+            self._helper.end(run)
+
+    def __enter__(self) -> Measurement:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    async def __aenter__(self) -> Measurement:
+        return self.start()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def __call__(self, function: F) -> F:
+        """Measure each call of a function; see `measure`."""
+        from gpumon._decorator import decorated
+
+        return decorated(function, self.name, self.pid)
+
+    def __del__(self) -> None:
+        self._forget()
+
+    # Numbers.
+
+    @property
+    def duration_s(self) -> float:
+        """Seconds from the beginning to the end, or to now."""
+        return self._begun().duration_s
+
+    @property
+    def started(self) -> datetime.datetime:
+        """When it began, in the local time zone."""
+        return datetime.datetime.fromtimestamp(self._begun().begun_ms / 1000).astimezone()
+
+    @property
+    def gpu_s(self) -> float | None:
+        """Seconds in which kernels ran, summed over GPUs, by the driver's samples."""
+        return self.to_dict()["gpu_s"]
+
+    @property
+    def peak_memory_bytes(self) -> int | None:
+        """The most bytes of GPU memory that were held at once, over all GPUs, as the driver reports them."""
+        return self.to_dict()["peak_memory_bytes"]
+
+    @property
+    def memory_change_bytes(self) -> int | None:
+        """How many more bytes of GPU memory were held at the end than before; negative where fewer."""
+        return self.to_dict()["memory_change_bytes"]
+
+    @property
+    def energy_joules(self) -> float | None:
+        """Energy in joules of the GPUs that were held: an estimate where others held them, too."""
+        energy = self._energy()
+        return None if energy is None else energy.estimate
+
+    @property
+    def energy_joules_range(self) -> tuple[float, float] | None:
+        """The least and the most joules; the same where nobody else held the GPUs."""
+        energy = self._energy()
+        return None if energy is None else (energy.least, energy.most)
+
+    @property
+    def shared(self) -> bool:
+        """Whether others held one of the GPUs meanwhile."""
+        return self.to_dict()["shared"]
+
+    @property
+    def gpus(self) -> list[GpuCost]:
+        """What was taken of each GPU that was held, by index; empty where none was."""
+        from gpumon._cost import gpu_cost
+
+        return [gpu_cost(one) for one in self.to_dict()["gpus"]]
+
+    @property
+    def lost(self) -> list[str]:
+        """Sentences that say what is not known, and why."""
+        return self.to_dict()["lost"]
+
+    def to_dict(self) -> Cost:
+        """Return all numbers as JSON has them, the same as ``gpumon run --json`` writes."""
+        return self._cost()[0]
+
+    def stored(self) -> StoredCost | None:
+        """Return what a notebook keeps of a cell; None where no GPU was held."""
+        return self._cost()[1]
+
+    # Forms.
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Return a `pandas.DataFrame` with a row for each GPU that was held.
+
+        Raises:
+            ImportError: pandas is not installed.
+        """
+        from gpumon._frames import pandas_of
+        from gpumon._table import COST_COLUMNS, cost_rows
+
+        return pandas_of(cost_rows(self.to_dict()), COST_COLUMNS)
+
+    def to_polars(self) -> polars.DataFrame:
+        """Return a `polars.DataFrame` with a row for each GPU that was held.
+
+        Raises:
+            ImportError: polars is not installed.
+        """
+        from gpumon._frames import polars_of
+        from gpumon._table import COST_COLUMNS, cost_rows
+
+        return polars_of(cost_rows(self.to_dict()), COST_COLUMNS)
+
+    def plot(self) -> matplotlib.figure.Figure:
+        """Return a figure with GPU time, peak memory and energy of each GPU.
+
+        Raises:
+            ImportError: matplotlib is not installed.
+        """
+        from gpumon._plots import plot_cost
+
+        return plot_cost(self.to_dict())
+
+    def __str__(self) -> str:
+        from gpumon._table import cost_line
+
+        return cost_line(self.to_dict())
+
+    def __repr__(self) -> str:
+        if self._run is None:
+            return f"<{self._label()}, not begun>"
+        state = "so far " if self._run.ended_ms is None else ""
+        return f"<{self._label()}: {state}{self}>"
+
+    def _repr_html_(self) -> str:
+        from gpumon._html import cost_html
+
+        return cost_html(self.to_dict())
+
+    # Within.
+
+    def _label(self) -> str:
+        return "Measurement" if self.name is None else f"Measurement {self.name!r}"
+
+    def _begun(self) -> Run:
+        if self._run is None:
+            raise MeasurementError(f"{self._label()} has not begun: use it in a `with` statement, or call start()")
+        return self._run
+
+    def _energy(self) -> Energy | None:
+        from gpumon._cost import energy
+
+        return energy(self.to_dict()["energy_joules"])
+
+    def _cost(self) -> tuple[Cost, StoredCost | None]:
+        run = self._begun()
+        if self._final is not None:
+            return self._final
+        is_final = run.ended_ms is not None
+        answer = None if self._helper is None else self._helper.ask_cost(run)
+        found = _merged(run, answer)
+        if is_final:
+            self._final = found
+            self._forget()
+        return found
+
+    def _forget(self) -> None:
+        if self._run is not None and self._helper is not None:
+            self._helper.forget(self._run)
+
+
+def _merged(run: Run, answer: dict[str, Any] | None) -> tuple[Cost, StoredCost | None]:
+    """Return what the program has told, within the times of the whole measurement."""
+    cost: dict[str, Any] = {} if answer is None else answer["cost"]
+    times = {
+        "started_ms": round(run.begun_ms),
+        "ended_ms": round(run.begun_ms + run.duration_s * 1000),
+        "duration_s": run.duration_s,
+    }
+    unknown: dict[str, Any] = {
+        "version": 1,
+        "name": run.name,
+        **times,
+        "gpu_s": None,
+        "peak_memory_bytes": None,
+        "memory_change_bytes": None,
+        "energy_joules": None,
+        "shared": False,
+        "gpus": [],
+        "xids": [],
+        "marks": [],
+    }
+    # Of a part, the program knows only the times of that part.
+    whole = {**unknown, **cost, **(times if run.is_partial else {}), "lost": [*run.lost, *cost.get("lost", [])]}
+    stored: dict[str, Any] | None = None if answer is None else answer.get("stored")
+    if stored is not None:
+        if run.is_partial:
+            stored["duration_s"] = float(f"{run.duration_s:.3g}")
+        # As a browser writes them, so that a notebook does not differ by who has run it.
+        stored = {key: int(one) if isinstance(one, float) and one.is_integer() else one for key, one in stored.items()}
+    return cast("Cost", whole), cast("StoredCost | None", stored)

@@ -1,0 +1,75 @@
+"""Results as figures of matplotlib."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gpumon._frames import needed
+from gpumon._text import GIB
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import matplotlib.figure
+
+    from gpumon._history import History
+
+
+def plot_cost(cost: Mapping[str, Any]) -> matplotlib.figure.Figure:
+    """Return bars for each GPU: GPU time, peak memory, energy with its range."""
+    gpus: list[dict[str, Any]] = cost["gpus"]
+    figure = _figure((9.0, 1.6 + 0.4 * len(gpus)))
+    labels = [f"GPU {gpu['index']}" for gpu in gpus]
+    charts = figure.subplots(1, 3, sharey=True)
+    _bars(charts[0], labels, [gpu["gpu_s"] for gpu in gpus], "GPU time (s)")
+    memory = [None if gpu["peak_memory_bytes"] is None else gpu["peak_memory_bytes"] / GIB for gpu in gpus]
+    _bars(charts[1], labels, memory, "Peak memory (GiB)")
+    energy = [gpu["energy_joules"] for gpu in gpus]
+    _bars(charts[2], labels, [None if one is None else one["estimate"] for one in energy], "Energy (J)")
+    for at, one in enumerate(energy):
+        if one is not None and one["least"] != one["most"]:
+            charts[2].hlines(labels[at], one["least"], one["most"], colors="black")
+    charts[0].invert_yaxis()
+    figure.suptitle(cost["name"] or "GPUs")
+    return figure
+
+
+def _bars(chart: Any, labels: list[str], values: list[float | None], title: str) -> None:
+    chart.barh(labels, [value or 0 for value in values])
+    for label, value in zip(labels, values):
+        if value is None:
+            chart.text(0, label, " not known", va="center")
+    chart.set_xlabel(title)
+
+
+def plot_history(history: History) -> matplotlib.figure.Figure:
+    """Return a chart for each field, with a line for each GPU."""
+    fields = list(dict.fromkeys(field for gpu in history.gpus for field in gpu.fields))
+    host = history.host
+    count = max(1, len(fields) + len(host))
+    figure = _figure((9.0, 0.8 + 2.0 * count))
+    charts = iter(figure.subplots(count, 1, sharex=True, squeeze=False)[:, 0])
+    times: Any = history.times
+
+    def draw(chart: Any, values: list[float | None], label: str | None) -> None:
+        # What is absent is a gap.
+        chart.plot(times, [float("nan") if value is None else value for value in values], label=label)
+
+    for field in fields:
+        chart = next(charts)
+        chart.set_title(field, loc="left", fontsize="small")
+        for gpu in history.gpus:
+            if field in gpu.fields:
+                draw(chart, gpu[field].values, f"GPU {gpu.index}")
+        chart.legend(fontsize="small")
+    for field, series in host.items():
+        chart = next(charts)
+        chart.set_title(field, loc="left", fontsize="small")
+        draw(chart, series.values, None)
+    figure.autofmt_xdate()
+    return figure
+
+
+def _figure(size: tuple[float, float]) -> Any:
+    """Return an empty figure, which notebooks show, and pyplot shows by `show()`."""
+    return needed("matplotlib.pyplot", "plot()").figure(figsize=size, layout="constrained")

@@ -1,0 +1,151 @@
+"""The readings of now, and those to come."""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+import time
+from typing import TYPE_CHECKING, Any
+
+from gpumon._errors import ProgramError
+from gpumon._helper import PATIENCE_S, Helper, current
+from gpumon._snapshot import Json, Snapshot
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+#: So many snapshots wait for a slow consumer; then the oldest are dropped.
+MOST_WAITING = 60
+#: One that comes by so much of the interval too early still counts as the next.
+TOLERANCE = 0.25
+#: Seconds between two looks of `async for`, at most.
+LOOK_S = 0.05
+
+
+def snapshot() -> Snapshot:
+    """Return the newest readings of all GPUs. The first call in a process waits for the first sample, about a second.
+
+    Raises:
+        ProgramError: the ``gpumon`` program is missing or does not answer.
+        RequestError: there is no GPU to read.
+
+    >>> len(gpumon.snapshot().gpus) > 0
+    True
+    """
+    return _snapshot(current())
+
+
+def stream(interval_s: float = 1.0) -> Stream:
+    """Iterate over readings as they come, with ``for`` or ``async for``.
+
+    Args:
+        interval_s: seconds from one snapshot to the next, 0.1 or more.
+
+    Raises:
+        ValueError: the interval is shorter.
+        ProgramError, RequestError: as `snapshot`.
+
+    >>> for now in gpumon.stream(0.2):
+    ...     if now.gpus[0].memory_used_bytes is not None:
+    ...         break
+    """
+    return Stream(interval_s)
+
+
+def _snapshot(helper: Helper) -> Snapshot:
+    found: Json = helper.ask({"snapshot": True})["snapshot"]
+    return Snapshot(found["inventory"], found["sample"])
+
+
+class Stream:
+    """Snapshots as they come, until it is closed: by ``break`` out of the loop that has made it, `close` or ``with``.
+
+    Of a consumer that is slower than the readings, the newest 60 wait.
+    """
+
+    def __init__(self, interval_s: float = 1.0) -> None:
+        self._number: int | None = None
+        if not 0.1 <= interval_s <= 3600:
+            raise ValueError(f"an interval of {interval_s} s is not possible: choose 0.1 s to 3600 s")
+        self._interval_s = interval_s
+        self._helper = current()
+        # The samples that come name GPUs by index.
+        self._inventory: Json = _snapshot(self._helper).to_dict()["inventory"]
+        self._waiting: collections.deque[Snapshot] = collections.deque(maxlen=MOST_WAITING)
+        self._number = self._helper.subscribe(interval_s, _Receiver(self._waiting, self._inventory, interval_s))
+
+    def close(self) -> None:
+        """End it."""
+        if self._number is not None:
+            self._helper.unsubscribe(self._number)
+            self._number = None
+
+    def __iter__(self) -> Stream:
+        return self
+
+    def __next__(self) -> Snapshot:
+        late = self._late()
+        while self._number is not None:
+            if self._look(late):
+                return self._waiting.popleft()
+            self._check(late)
+        raise StopIteration
+
+    def __aiter__(self) -> Stream:
+        return self
+
+    async def __anext__(self) -> Snapshot:
+        late = self._late()
+        while self._number is not None:
+            if self._look(time.monotonic()):
+                return self._waiting.popleft()
+            self._check(late)
+            # No thread waits in the background, so that a task which is canceled leaves nothing behind.
+            await asyncio.sleep(min(LOOK_S, self._interval_s / 4))
+        raise StopAsyncIteration
+
+    def _late(self) -> float:
+        return time.monotonic() + self._interval_s + PATIENCE_S
+
+    def _look(self, until: float) -> bool:
+        return self._helper.wait(lambda: bool(self._waiting) or self._number is None, until) and bool(self._waiting)
+
+    def _check(self, late: float) -> None:
+        """Go on where the program could be started anew.
+
+        Raises:
+            ProgramError: it could not, or it sends nothing.
+        """
+        cause = self._helper.absence()
+        if cause is None and time.monotonic() > late:
+            cause = "the gpumon program sends no samples: `gpumon doctor` finds out whether the driver hangs"
+        if cause is not None and self._number is not None:
+            self.close()
+            raise ProgramError(cause)
+
+    def __enter__(self) -> Stream:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        self.close()
+
+
+class _Receiver:
+    """Puts samples into a queue, in one stream's interval; it does not keep the stream alive."""
+
+    def __init__(self, waiting: collections.deque[Snapshot], inventory: Json, interval_s: float) -> None:
+        self._waiting = waiting
+        self._inventory = inventory
+        self._least_ms = interval_s * 1000 * (1 - TOLERANCE)
+        self._last_ms = float("-inf")
+
+    def __call__(self, sample: dict[str, Any]) -> None:
+        # Another stream of this process may have a shorter interval.
+        if sample["at_ms"] - self._last_ms >= self._least_ms:
+            self._last_ms = sample["at_ms"]
+            self._waiting.append(Snapshot(self._inventory, sample))

@@ -1,0 +1,185 @@
+"""Results as lines of text and as rows of tables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gpumon._snapshot import is_json
+from gpumon._text import DASH, byte_size, joules, seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gpumon._cost import Cost
+    from gpumon._history import History
+    from gpumon._snapshot import Snapshot
+
+Row = dict[str, Any]
+
+#: A range that is smaller than this part of it is no range.
+EXACT = 0.001
+
+
+def cost_line(cost: Cost) -> str:
+    """Return what something took, in one line: `12.4 s, GPU 9.80 s, peak 61.0 GiB, 6.10 kJ`."""
+    return ", ".join(cost_parts(cost))
+
+
+def cost_parts(cost: Mapping[str, Any]) -> list[str]:
+    """Return its duration, GPU time, peak memory and energy, as far as they are known."""
+    parts = [seconds(cost["duration_s"])]
+    if not cost["gpus"]:
+        return [*parts, f"GPU not measured: {cost['lost'][0]}" if cost["lost"] else "no GPU used"]
+    if cost["gpu_s"] is not None:
+        parts.append(f"GPU {seconds(cost['gpu_s'])}")
+    if cost["peak_memory_bytes"] is not None:
+        parts.append(f"peak {byte_size(cost['peak_memory_bytes'])}")
+    if cost["energy_joules"] is not None:
+        parts.append(energy_text(cost["energy_joules"]))
+    return parts
+
+
+def energy_text(energy: Mapping[str, float]) -> str:
+    """Return an energy: of shared GPUs the estimate with its range, `~450 J (0.00 J to 900 J, shared)`."""
+    least, most = energy["least"], energy["most"]
+    if most - least <= most * EXACT:
+        return joules(most)
+    return f"~{joules(energy['estimate'])} ({joules(least)} to {joules(most)}, shared)"
+
+
+#: What a row has of a GPU, as it is in JSON.
+PLAIN = (
+    "index", "uuid", "name", "held_s", "gpu_s", "peak_memory_bytes", "memory_change_bytes", "shared",
+    "pcie_rx_bytes", "pcie_tx_bytes", "nvlink_rx_bytes", "nvlink_tx_bytes",
+)  # fmt: skip
+#: What it has in several columns.
+PARTS = {
+    "sm_percent": ("mean", "peak"),
+    "tensor_percent": ("mean", "peak"),
+    "dram_percent": ("mean", "peak"),
+    "energy_joules": ("estimate", "least", "most"),
+}
+COST_COLUMNS = (
+    "measurement", "duration_s", *PLAIN, *(f"{key}_{part}" for key, parts in PARTS.items() for part in parts),
+)  # fmt: skip
+
+
+def cost_rows(cost: Mapping[str, Any]) -> list[Row]:
+    """Return a row for each GPU that was held, of `COST_COLUMNS`."""
+    return [
+        {
+            "measurement": cost["name"],
+            "duration_s": cost["duration_s"],
+            **{key: gpu[key] for key in PLAIN},
+            **{f"{key}_{part}": gpu[key] and gpu[key][part] for key, parts in PARTS.items() for part in parts},
+        }
+        for gpu in cost["gpus"]
+    ]
+
+
+def snapshot_rows(snapshot: Snapshot) -> list[Row]:
+    """Return a row for each GPU, with the columns of `gpumon --csv`: IDs with `_` for `.`."""
+    groups = [
+        "utilization", "activity", "memory", "temperature", "power", "clocks", "performance_state", "fan_percent", "pcie", "nvlink",
+    ]  # fmt: skip
+    rows: list[Row] = []
+    for gpu in snapshot.gpus:
+        readings = {key: value for key, value in gpu.to_dict().items() if key in groups}
+        rows.append({"time": snapshot.at, "index": gpu.index, "uuid": gpu.uuid, "name": gpu.name, **_flat(readings)})
+    return rows
+
+
+def _flat(json: Mapping[str, Any], prefix: str = "") -> Row:
+    row: Row = {}
+    for key, value in json.items():
+        name = f"{prefix}{key}"
+        if not is_json(value):
+            row[name] = value
+        elif "absent" in value:
+            row[name] = None
+        elif "value" in value:
+            row[name] = value["value"]
+        else:
+            row.update(_flat(value, f"{name}_"))
+    return row
+
+
+def history_rows(history: History) -> list[Row]:
+    """Return a row for each time and GPU, with the host's fields beside them; where only the host was asked for, of it."""
+    host = {field.replace(".", "_"): series.values for field, series in history.host.items()}
+    gpus = [
+        ({"gpu": gpu.index, "name": gpu.name}, {field.replace(".", "_"): gpu[field].values for field in gpu.fields})
+        for gpu in history.gpus
+        if gpu.fields
+    ]
+    sources: list[tuple[Row, dict[str, list[float | None]]]] = [(who, {**own, **host}) for who, own in gpus] or [
+        ({}, host)
+    ]
+    return [
+        {"time": at, **who, **{column: values[number] for column, values in columns.items()}}
+        for number, at in enumerate(history.times)
+        for who, columns in sources
+    ]
+
+
+#: Columns of a snapshot, and on which side their text is.
+HEADINGS = ("GPU", "Name", "Utilization", "Memory", "Power", "Temperature")
+
+
+def snapshot_cells(snapshot: Snapshot) -> list[tuple[str, ...]]:
+    """Return the cells of a small table."""
+
+    def unit(value: float | None, unit: str) -> str:
+        return DASH if value is None else f"{value:.0f} {unit}"
+
+    rows: list[tuple[str, ...]] = []
+    for gpu in snapshot.gpus:
+        used, total = gpu.memory_used_bytes, gpu.memory_total_bytes
+        memory = DASH if used is None else byte_size(used)
+        if total is not None:
+            memory += f" / {byte_size(total)}"
+        rows.append(
+            (
+                str(gpu.index),
+                gpu.name or DASH,
+                unit(gpu.utilization_percent, "%"),
+                memory,
+                unit(gpu.power_watts, "W"),
+                unit(gpu.temperature_celsius, "°C"),
+            )
+        )
+    return rows
+
+
+def snapshot_notes(snapshot: Snapshot) -> list[str]:
+    """Return sentences below the table: conditions, and who holds memory."""
+    notes: list[str] = ["simulated"] if snapshot.is_simulated else []
+    for gpu in snapshot.gpus:
+        notes += [f"GPU {gpu.index}: {text}" for text in gpu.conditions]
+        holders = sorted(gpu.processes, key=lambda process: process.memory_bytes or 0, reverse=True)
+        for process in holders[:3]:
+            size = DASH if process.memory_bytes is None else byte_size(process.memory_bytes)
+            user = f" of {process.user}" if process.user else ""
+            notes.append(f"GPU {gpu.index}: {process.name or 'process'}{user} (PID {process.pid}) holds {size}")
+        if len(holders) > 3:
+            notes.append(f"GPU {gpu.index}: {len(holders) - 3} more processes")
+    return notes
+
+
+def snapshot_text(snapshot: Snapshot) -> str:
+    """Return a small table and its notes."""
+    rows = [HEADINGS, *snapshot_cells(snapshot)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(HEADINGS))]
+    # Texts stand to the left, numbers to the right.
+    lines = [
+        "  ".join(
+            cell.ljust(width) if at == 1 else cell.rjust(width) for at, (cell, width) in enumerate(zip(row, widths))
+        )
+        for row in rows
+    ]
+    return "\n".join([*(line.rstrip() for line in lines), *snapshot_notes(snapshot)])
+
+
+def spread_text(spread: Mapping[str, float] | None) -> str:
+    """Return a mean and a peak in percent."""
+    return DASH if spread is None else f"{spread['mean']:.0f} % (peak {spread['peak']:.0f})"

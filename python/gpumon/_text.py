@@ -1,0 +1,61 @@
+"""Numbers as people read them: three significant digits and one unit, as on gpumon's other screens."""
+
+from __future__ import annotations
+
+KIB = 1024.0
+MIB = KIB * KIB
+GIB = KIB * MIB
+
+DASH = "–"
+
+
+def three_digits(value: float) -> str:
+    """Return at most three significant digits, and no more than two after the point.
+
+    >>> [three_digits(value) for value in (0.5, 9.996, 78.23, 140.4)]
+    ['0.50', '10.0', '78.2', '140']
+    """
+    size = abs(value)
+    return f"{value:.{2 if size < 9.995 else 1 if size < 99.95 else 0}f}"
+
+
+def byte_size(value: float) -> str:
+    """Return bytes in IEC units.
+
+    >>> byte_size(300 * 1024**2), byte_size(61 * 1024**3)
+    ('300 MiB', '61.0 GiB')
+    """
+    size = abs(value)
+    for unit, name in ((GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB")):
+        if size >= unit:
+            return f"{three_digits(value / unit)} {name}"
+    return f"{value:.0f} B"
+
+
+def seconds(value: float) -> str:
+    """Return a duration; from two minutes on in its two largest units.
+
+    >>> seconds(0.0824), seconds(12.44), seconds(200), seconds(7300)
+    ('82.4 ms', '12.4 s', '3 min 20 s', '2 h 1 min')
+    """
+    if value < 0.9995:
+        return f"{three_digits(value * 1000)} ms"
+    if value < 119.5:
+        return f"{three_digits(value)} s"
+    minutes, rest = divmod(round(value), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+
+
+def joules(value: float) -> str:
+    """Return an energy.
+
+    >>> joules(420), joules(6100), joules(1.2e6)
+    ('420 J', '6.10 kJ', '1.20 MJ')
+    """
+    for unit, name in ((1e6, "MJ"), (1e3, "kJ")):
+        if value >= unit * 0.9995:
+            return f"{three_digits(value / unit)} {name}"
+    return f"{three_digits(value)} J"

@@ -1,0 +1,86 @@
+"""A real kernel of IPython, and what it sends to a front end."""
+
+import os
+import queue
+import time
+from dataclasses import dataclass, field
+
+from jupyter_client.manager import KernelManager
+
+#: Seconds for what a busy machine does late.
+PATIENCE_S = 60
+
+
+@dataclass
+class Ran:
+    """What one cell has sent, until the kernel was idle again."""
+
+    #: `ok`, `error` or `aborted`.
+    status: str
+    #: Displayed data by MIME type, in their order, each with what it was changed to since.
+    displayed: "list[dict]" = field(default_factory=list)
+    #: What was printed.
+    printed: str = ""
+    error: str = ""
+    result: str = ""
+
+
+class Kernel:
+    """A kernel with these variables, until it is closed."""
+
+    def __init__(self, **variables: str) -> None:
+        self.manager = KernelManager(kernel_name="python3", transport="ipc")
+        self.manager.start_kernel(env=os.environ | variables)
+        self.client = self.manager.client()
+        self.client.start_channels()
+        self.client.wait_for_ready(timeout=PATIENCE_S)
+        self._by_display: "dict[str, dict]" = {}
+
+    def close(self) -> None:
+        self.client.stop_channels()
+        self.manager.shutdown_kernel()
+
+    def run(self, code: str, during=lambda: None) -> Ran:
+        """Run a cell; `during` is called as soon as it has printed something."""
+        request = self.client.execute(code)
+        ran = Ran("")
+        until = time.monotonic() + PATIENCE_S
+        while True:
+            message = self.client.get_iopub_msg(timeout=until - time.monotonic())
+            self._take(message, ran)
+            if message["parent_header"].get("msg_id") != request:
+                continue
+            if message["msg_type"] == "stream":
+                during()
+            if message["msg_type"] == "status" and message["content"]["execution_state"] == "idle":
+                break
+        while True:
+            reply = self.client.get_shell_msg(timeout=until - time.monotonic())
+            if reply["parent_header"].get("msg_id") == request:
+                ran.status = reply["content"]["status"]
+                return ran
+
+    def listen(self, is_done) -> None:
+        """Take in what comes while no cell runs, until something is the case."""
+        until = time.monotonic() + PATIENCE_S
+        while not is_done() and time.monotonic() < until:
+            try:
+                self._take(self.client.get_iopub_msg(timeout=0.2), Ran(""))
+            except queue.Empty:
+                continue
+
+    def _take(self, message: dict, ran: Ran) -> None:
+        content, kind = message["content"], message["msg_type"]
+        if kind == "display_data":
+            ran.displayed.append(content["data"])
+            self._by_display[content.get("transient", {}).get("display_id")] = content["data"]
+        elif kind == "update_display_data":
+            shown = self._by_display[content["transient"]["display_id"]]
+            shown.clear()
+            shown.update(content["data"])
+        elif kind == "stream":
+            ran.printed += content["text"]
+        elif kind == "error":
+            ran.error += f"{content['ename']}: {content['evalue']}"
+        elif kind == "execute_result":
+            ran.result += content["data"]["text/plain"]

@@ -1,0 +1,68 @@
+"""Tests over the stand-in of `gpumon measure`, each with a program of its own."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+from unittest import mock
+
+import gpumon._helper as helper
+import gpumon._warnings as warning
+
+HERE = Path(__file__).parent
+PROGRAM = str(HERE / "standin.py")
+#: Seconds for what a busy machine does late.
+PATIENCE_S = 30
+#: The first lines of programs that the tests start, whose gpumon is the stand-in.
+PRELUDE = f"import gpumon, gpumon._helper as helper\nhelper.find_gpumon_bin = lambda: {PROGRAM!r}\n"
+
+
+class StandInTest(unittest.TestCase):
+    """Its program is new, does what `say` says, and ends with the test."""
+
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.says, self.heard_in = Path(folder.name, "says"), Path(folder.name, "heard")
+        self.says.touch()
+        self.heard_in.touch()
+        self.variables = {"STANDIN_SAYS": str(self.says), "STANDIN_HEARD": str(self.heard_in)}
+        environment = mock.patch.dict(os.environ, self.variables)
+        environment.start()
+        self.addCleanup(environment.stop)
+        for what, by in (("find_gpumon_bin", lambda: PROGRAM), ("_current", helper.Helper())):
+            patch = mock.patch.object(helper, what, by)
+            patch.start()
+            self.addCleanup(patch.stop)
+        said = mock.patch.object(warning, "_said", False)
+        said.start()
+        self.addCleanup(said.stop)
+        self.addCleanup(helper._current.close)
+
+    def say(self, *faults: str) -> None:
+        """What programs that start from now on do wrong."""
+        self.says.write_text("\n".join(faults))
+
+    def heard(self, lines: int = 0) -> "list[dict]":
+        """All that programs were told, of which there have to be so many lines."""
+        until = time.monotonic() + PATIENCE_S
+        while self.heard_in.read_text().count("\n") < lines and time.monotonic() < until:
+            time.sleep(0.01)
+        return [json.loads(line) for line in self.heard_in.read_text().splitlines()]
+
+    def python(self, code: str, *options: str) -> "subprocess.CompletedProcess[str]":
+        """Run a program over the stand-in, with all that Python can complain about."""
+        command = [sys.executable, "-X", "dev", "-W", "error", *options, "-c", PRELUDE + code]
+        return subprocess.run(command, capture_output=True, text=True, timeout=60, env=os.environ)
+
+    def script(self, code: str) -> str:
+        """Run a program that children can import, over the stand-in, and return what it prints."""
+        file = self.says.with_name("program.py")
+        file.write_text(PRELUDE + code)
+        done = subprocess.run([sys.executable, file], capture_output=True, text=True, timeout=60, env=os.environ)
+        self.assertEqual(done.stderr, "")
+        return done.stdout

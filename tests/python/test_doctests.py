@@ -1,0 +1,48 @@
+"""The examples in the documentation of the package run."""
+
+import contextlib
+import doctest
+import importlib
+import io
+import pkgutil
+import re
+import unittest
+from pathlib import Path
+
+import gpumon
+from simulated import GPUS, Simulated
+
+GUIDES = Path(__file__).resolve().parents[2] / "docs/guides"
+#: They change what is shown, and run in notebooks alone.
+OF_NOTEBOOKS = re.compile(r"^\s*%|^await ", re.MULTILINE)
+
+
+class Doctests(Simulated):
+    def setUp(self) -> None:
+        super().setUp()
+        self.scenario(GPUS)
+
+    def test_each_example_in_the_package(self) -> None:
+        attempted = 0
+        for module in pkgutil.walk_packages(gpumon.__path__, "gpumon."):
+            if not module.name.endswith("__main__"):
+                done = doctest.testmod(importlib.import_module(module.name), extraglobs={"gpumon": gpumon})
+                self.assertEqual(done.failed, 0, module.name)
+                attempted += done.attempted
+        attempted += doctest.testmod(gpumon).attempted
+        self.assertGreater(attempted, 15)
+
+    def test_each_example_of_the_guide(self) -> None:
+        """In one program, one after the other, beside a server."""
+        blocks = re.findall(r"^```python\n(.*?)^```$", (GUIDES / "python.md").read_text(), re.MULTILINE | re.DOTALL)
+        self.assertGreater(len(blocks), 5)
+        names: "dict[str, object]" = {}
+        with self.server():
+            for block in blocks:
+                self.assertNotRegex(block, OF_NOTEBOOKS)
+                with self.subTest(block), contextlib.redirect_stdout(io.StringIO()):
+                    exec(compile(block, "python.md", "exec"), names)
+
+
+if __name__ == "__main__":
+    unittest.main()

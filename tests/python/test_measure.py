@@ -1,0 +1,207 @@
+"""`gpumon.measure`: what it writes to the program, and what becomes of the answers."""
+
+import asyncio
+import contextlib
+import gc
+import os
+import time
+import unittest
+
+import gpumon
+import gpumon._helper as helper
+from stand_in import StandInTest
+
+
+def told(lines: "list[dict]", key: str) -> list:
+    return [line[key] for line in lines if key in line]
+
+
+class Numbers(StandInTest):
+    def test_they_are_those_that_the_program_tells(self) -> None:
+        with gpumon.measure("train") as m:
+            time.sleep(0.02)
+        self.assertEqual((m.gpu_s, m.peak_memory_bytes, m.memory_change_bytes), (9.8, 61 * 1024**3, 1024**3))
+        self.assertEqual((m.energy_joules, m.energy_joules_range, m.shared), (6100.0, (6100.0, 6100.0), False))
+        self.assertEqual(m.lost, [])
+        (gpu,) = m.gpus
+        self.assertEqual(
+            (gpu.name, gpu.sm_percent, gpu.tensor_percent), ("NVIDIA H200", gpumon.Spread(81.0, 99.0), None)
+        )
+        self.assertEqual(gpu.conditions[0].text, "Power-capped at 700 W")
+        cost = m.to_dict()
+        self.assertAlmostEqual(cost["duration_s"], m.duration_s, delta=0.001)
+        self.assertEqual((cost["version"], cost["name"], cost["gpu_s"]), (1, "train", 9.8))
+        self.assertEqual(m.stored()["gpus"], ["NVIDIA H200"])
+        self.assertRegex(str(m), r"^[\d.]+ ms, GPU 9.80 s, peak 61.0 GiB, 6.10 kJ$")
+        self.assertRegex(repr(m), r"^<Measurement 'train': [\d.]+ ms, GPU 9.80 s")
+        self.assertIn("<td", m._repr_html_())
+
+    def test_beginning_and_end_are_two_lines_with_times_and_process(self) -> None:
+        before = time.time() * 1000
+        with gpumon.measure('an "epoch"\n') as m:
+            pass
+        m.to_dict()
+        begin, end, ask, forget = self.heard(4)
+        self.assertEqual(begin["name"], 'an "epoch"\n')
+        self.assertEqual(begin["pid"], os.getpid())
+        self.assertTrue(before - 1 <= begin["at_ms"] <= end["at_ms"] <= time.time() * 1000)
+        self.assertEqual([ask["cost"], end["end"], forget["forget"]], [begin["begin"]] * 3)
+
+    def test_meanwhile_they_are_those_so_far(self) -> None:
+        with gpumon.measure() as m:
+            self.assertEqual(m.gpu_s, 9.8)
+            first = m.duration_s
+            self.assertIn("so far", repr(m))
+            self.assertGreater(m.duration_s, first)
+        self.assertEqual(m.gpu_s, 9.8)
+        # Once so far, once final, and not again.
+        self.assertEqual(len(told(self.heard(), "cost")), 3)
+        self.assertEqual(str(m), str(m))
+        self.assertEqual(len(told(self.heard(), "cost")), 3)
+
+    def test_they_are_also_data_frames_and_figures(self) -> None:
+        with gpumon.measure("train") as m:
+            pass
+        frame = m.to_pandas()
+        self.assertEqual(list(frame["peak_memory_bytes"]), [61 * 1024**3])
+        self.assertEqual(frame["sm_percent_peak"][0], 99.0)
+        self.assertEqual(m.to_polars().columns, list(frame.columns))
+        axes = m.plot().axes
+        self.assertEqual([round(axis.patches[0].get_width(), 3) for axis in axes], [9.8, 61.0, 6100.0])
+
+
+class Blocks(StandInTest):
+    def test_they_may_be_nested_and_used_again(self) -> None:
+        with gpumon.measure("outer") as outer:
+            with gpumon.measure("inner") as inner:
+                pass
+            with inner:
+                time.sleep(0.05)
+        self.assertGreaterEqual(inner.duration_s, 0.05)
+        self.assertGreaterEqual(outer.duration_s, inner.duration_s)
+        self.assertEqual((outer.gpu_s, inner.gpu_s), (9.8, 9.8))
+        lines = self.heard()
+        self.assertEqual(told(lines, "name"), ["outer", "inner", "inner"])
+        self.assertEqual(len(set(told(lines, "begin"))), 3)
+
+    def test_an_exception_passes_through_and_is_measured(self) -> None:
+        with self.assertRaisesRegex(ValueError, "mine"):
+            with gpumon.measure() as m:
+                raise ValueError("mine")
+        self.assertEqual(m.gpu_s, 9.8)
+
+    def test_async_with(self) -> None:
+        async def main() -> gpumon.Measurement:
+            async with gpumon.measure("task") as m:
+                await asyncio.sleep(0.02)
+            return m
+
+        self.assertGreaterEqual(asyncio.run(main()).duration_s, 0.02)
+
+    def test_misuse_says_what_to_do(self) -> None:
+        m = gpumon.measure("train")
+        with self.assertRaisesRegex(gpumon.MeasurementError, "'train' has not begun: use it in a `with`"):
+            m.gpu_s
+        self.assertEqual(repr(m), "<Measurement 'train', not begun>")
+        with m, self.assertRaisesRegex(gpumon.MeasurementError, r"runs already: call gpumon.measure\(\) again"):
+            m.start()
+        m.stop()
+        m.to_dict()
+        self.assertEqual(len(told(self.heard(), "end")), 1)
+
+    def test_what_nobody_can_ask_for_any_more_is_forgotten(self) -> None:
+        with gpumon.measure() as kept:
+            for _ in range(3):
+                with gpumon.measure():
+                    pass
+        gc.collect()
+        kept.to_dict()
+        lines = self.heard()
+        self.assertEqual(sorted(told(lines, "forget")), told(lines, "begin")[1:])
+        self.assertEqual(helper._current._runs, {})
+
+
+class Decorators(StandInTest):
+    def test_each_call_is_measured_by_itself(self) -> None:
+        @gpumon.measure("step")
+        def step(number: int) -> int:
+            """Steps."""
+            return number if number == 0 else step(number - 1)
+
+        @gpumon.measure
+        def plain() -> None:
+            raise KeyError("mine")
+
+        self.assertEqual(step(2), 0)
+        self.assertEqual((step.__name__, step.__doc__), ("step", "Steps."))
+        self.assertEqual([m.gpu_s for m in step.measurements], [9.8] * 3)
+        with self.assertRaises(KeyError):
+            plain()
+        self.assertRegex(plain.measurements[-1].name, r"<locals>\.plain$")
+        self.assertEqual(plain.measurements[-1].gpu_s, 9.8)
+
+    def test_only_the_last_calls_are_kept(self) -> None:
+        step = gpumon.measure(lambda: None)
+        for _ in range(105):
+            step()
+        self.assertEqual(len(step.measurements), 100)
+
+    def test_coroutines_and_generators_are_measured_to_their_end(self) -> None:
+        @gpumon.measure
+        async def coroutine() -> int:
+            await asyncio.sleep(0.02)
+            return 1
+
+        @gpumon.measure
+        def generator():
+            got = yield 1
+            time.sleep(0.02)
+            yield got
+            return 3
+
+        @gpumon.measure
+        async def async_generator():
+            yield 1
+            await asyncio.sleep(0.02)
+            yield 2
+
+        async def collected() -> list:
+            return [value async for value in async_generator()]
+
+        self.assertEqual(asyncio.run(coroutine()), 1)
+        values = generator()
+        self.assertEqual((next(values), values.send(2)), (1, 2))
+        with self.assertRaises(StopIteration) as ended:
+            next(values)
+        self.assertEqual(ended.exception.value, 3)
+        self.assertEqual(asyncio.run(collected()), [1, 2])
+        for function in (coroutine, generator, async_generator):
+            (m,) = function.measurements
+            self.assertGreaterEqual(m.duration_s, 0.02, function)
+            self.assertEqual(m.gpu_s, 9.8)
+
+    def test_a_generator_that_is_left_ends_there(self) -> None:
+        @gpumon.measure
+        def numbers():
+            yield from range(9)
+
+        with contextlib.closing(numbers()) as values:
+            next(values)
+        (m,) = numbers.measurements
+        duration_s = m.duration_s
+        time.sleep(0.01)
+        self.assertEqual(m.duration_s, duration_s)
+
+
+class Marks(StandInTest):
+    def test_a_mark_has_its_text_and_time(self) -> None:
+        gpumon.mark("epoch 3")
+        with gpumon.measure() as m:
+            m.to_dict()
+        (mark,) = [line for line in self.heard() if "mark" in line]
+        self.assertEqual(mark["mark"], "epoch 3")
+        self.assertAlmostEqual(mark["at_ms"], time.time() * 1000, delta=10_000)
+
+
+if __name__ == "__main__":
+    unittest.main()

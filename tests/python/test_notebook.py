@@ -1,0 +1,185 @@
+"""`%load_ext gpumon` in a real kernel."""
+
+import re
+import statistics
+import subprocess
+import sys
+import time
+import unittest
+from xml.etree import ElementTree
+
+from kernel import Kernel
+from simulated import GPUS, Simulated, constant
+from stand_in import PRELUDE, StandInTest
+
+LINE = r"^[\d.]+ ms, GPU 9.80 s, peak 61.0 GiB, 6.10 kJ$"
+
+
+class Magics(StandInTest):
+    """Over the stand-in, whose numbers are always the same."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.kernel = Kernel(**self.variables)
+        self.addCleanup(self.kernel.close)
+        self.assertEqual(self.kernel.run(PRELUDE + "%load_ext gpumon").status, "ok")
+
+    def assert_line(self, shown: dict, line: str = LINE) -> None:
+        self.kernel.listen(lambda: "…" not in shown["text/plain"])
+        self.assertRegex(shown["text/plain"], line)
+        self.assertIn(shown["text/plain"], shown["text/html"])
+
+    def test_a_line_below_each_cell_from_on_to_off(self) -> None:
+        self.assertEqual(self.kernel.run("%gpu on").displayed, [])
+        ran = self.kernel.run("print('mine')\n6 * 7")
+        self.assertEqual((ran.printed, ran.result), ("mine\n", "42"))
+        (shown,) = ran.displayed
+        self.assert_line(shown)
+        failed = self.kernel.run("1 / 0")
+        self.assertEqual(failed.error, "ZeroDivisionError: division by zero")
+        self.assert_line(failed.displayed[0])
+        self.assertEqual(self.kernel.run("%gpu off").displayed, [])
+        self.assertEqual(self.kernel.run("1").displayed, [])
+
+    def test_what_a_front_end_has_missed_comes_with_the_next_cell(self) -> None:
+        self.kernel.run("%gpu on")
+        (shown,) = self.kernel.run("1").displayed
+        self.assert_line(shown)
+        shown["text/plain"] = "1 ms, GPU …"
+        self.kernel.run("2")
+        self.assertRegex(shown["text/plain"], LINE)
+
+    def test_a_cell_that_is_interrupted(self) -> None:
+        self.kernel.run("%gpu on")
+        ran = self.kernel.run(
+            "import time\nprint('runs', flush=True)\ntime.sleep(50)", during=self.kernel.manager.interrupt_kernel
+        )
+        self.assertEqual(ran.error, "KeyboardInterrupt: ")
+        self.assert_line(ran.displayed[0])
+        # The program behind it was not meant.
+        self.assertEqual(self.kernel.run("helper.current()._short_lives").result, "0")
+
+    def test_a_cell_takes_at_most_two_milliseconds_more(self) -> None:
+        self.kernel.run("%gpu on")
+        for _ in range(20):
+            self.kernel.run("1")
+        code = (
+            "shell = get_ipython()\nimport types\ntimes = []\n"
+            "def timed(event):\n"
+            "  for at, hook in enumerate(shell.events.callbacks[event]):\n"
+            "    if type(getattr(hook, '__self__', None)).__name__ == 'CellLines':\n"
+            "      def wrapped(*given, hook=hook):\n"
+            "        import time; began = time.perf_counter(); hook(*given); times.append(time.perf_counter() - began)\n"
+            "      shell.events.callbacks[event][at] = wrapped\n"
+            "timed('pre_run_cell'); timed('post_run_cell')"
+        )
+        self.kernel.run(code)
+        for _ in range(30):
+            self.kernel.run("1")
+        times = [1000 * seconds for seconds in eval(self.kernel.run("times").result)]
+        self.assertGreater(len(times), 50)
+        # Both hooks of one cell; the median, since the machine is busy.
+        self.assertLess(2 * statistics.median(times), 2)
+
+    def test_one_cell_with_a_chart(self) -> None:
+        ran = self.kernel.run("%%gpu train\nx = 6\nprint('mine')\nx * 7")
+        self.assertEqual((ran.printed, ran.result), ("mine\n", "42"))
+        (shown,) = ran.displayed
+        self.assertRegex(shown["text/plain"], LINE)
+        self.assertIn("<b>train</b>", shown["text/html"])
+        self.assertEqual(self.kernel.run("x").result, "6")
+        failed = self.kernel.run("%%gpu\n1 / 0")
+        self.assertEqual(failed.error, "ZeroDivisionError: division by zero")
+        self.assertRegex(failed.displayed[0]["text/plain"], LINE)
+
+    def test_another_word_is_refused(self) -> None:
+        self.assertRegex(self.kernel.run("%gpu onn").printed, "^UsageError: %gpu has no 'onn': %gpu shows")
+
+    def test_without_gpus_it_says_why(self) -> None:
+        (shown,) = self.kernel.run("%gpu").displayed
+        self.assertEqual(shown["text/plain"], "gpumon: the stand-in has no such thing; begin it first")
+
+    def test_loading_it_again_and_unloading_it(self) -> None:
+        self.kernel.run("%gpu on")
+        self.kernel.run("%reload_ext gpumon")
+        self.assertEqual(len(self.kernel.run("1").displayed), 0, "reloading switches the lines off")
+        self.kernel.run("%gpu on")
+        self.assertEqual(len(self.kernel.run("1").displayed), 1)
+        self.kernel.run("%unload_ext gpumon")
+        self.assertEqual(self.kernel.run("1").displayed, [])
+
+    def test_a_kernel_that_is_restarted_begins_anew(self) -> None:
+        self.kernel.run("%gpu on")
+        self.kernel.run("1")
+        self.kernel.manager.restart_kernel(now=False)
+        self.kernel.client.wait_for_ready(timeout=60)
+        self.assertEqual(self.kernel.run("1").displayed, [])
+        self.kernel.run(PRELUDE + "%load_ext gpumon")
+        self.kernel.run("%gpu on")
+        self.assert_line(self.kernel.run("1").displayed[0])
+
+    def test_a_program_that_is_killed_between_cells(self) -> None:
+        self.kernel.run("%gpu on")
+        self.assert_line(self.kernel.run("1").displayed[0])
+        self.kernel.run("import os, signal; os.kill(helper.current()._process.pid, signal.SIGKILL)")
+        time.sleep(0.3)
+        self.assert_line(self.kernel.run("1").displayed[0])
+
+
+class Numbers(Simulated):
+    """Over the real program and simulated GPUs."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.kernel = Kernel(**self.variables)
+        self.addCleanup(self.kernel.close)
+        pid = int(self.kernel.run("import os; os.getpid()").result)
+        self.scenario(GPUS + constant(pid))
+        self.assertEqual(self.kernel.run("%load_ext gpumon").status, "ok")
+
+    def final(self, shown: dict) -> str:
+        self.kernel.listen(lambda: "…" not in shown["text/plain"])
+        return shown["text/plain"]
+
+    def test_the_gpus_now(self) -> None:
+        (shown,) = self.kernel.run("%gpu").displayed
+        self.assertRegex(shown["text/plain"], r"(?m)^  0  NVIDIA H200 .* 4.00 GiB / 140 GiB  300 W")
+        self.assertIn("<table", shown["text/html"])
+
+    def test_a_cell_and_a_script_take_the_same(self) -> None:
+        self.kernel.run("%gpu")
+        (cell,) = self.kernel.run("%%gpu\nimport time; time.sleep(2)").displayed
+        self.kernel.run("%gpu on")
+        (below,) = self.kernel.run("time.sleep(2)").displayed
+        self.kernel.run("import gpumon\nwith gpumon.measure() as m:\n    time.sleep(2)")
+        within = self.kernel.run("print(m)").printed
+        work = "import os, time; time.sleep(3); import gpumon; gpumon.snapshot()\nwith gpumon.measure() as m: time.sleep(2)\nprint(m)"
+        with subprocess.Popen([sys.executable, "-c", work], stdout=subprocess.PIPE, text=True) as script:
+            self.scenario(GPUS + constant(script.pid))
+            alone = script.communicate()[0]
+        for line in (cell["text/plain"], self.final(below), within.splitlines()[0], alone.strip()):
+            duration_s, gpu, memory, joules = re.fullmatch(
+                r"([\d.]+) s, GPU ([\d.]+ m?s), peak (.* GiB), ([\d.]+) J", line
+            ).groups()
+            gpu_s = float(gpu.split()[0]) / (1000 if "ms" in gpu else 1)
+            self.assertAlmostEqual(float(duration_s), 2, delta=0.5)
+            self.assertAlmostEqual(gpu_s, float(duration_s) / 2, delta=0.2)
+            self.assertAlmostEqual(float(joules), 300 * float(duration_s), delta=60)
+            self.assertEqual(memory, "4.00 GiB")
+
+    def test_a_cell_with_its_chart(self) -> None:
+        self.kernel.run("%gpu")
+        (shown,) = self.kernel.run("%%gpu\nimport time; time.sleep(4)").displayed
+        (svg,) = re.findall("<svg.*?</svg>", shown["text/html"])
+        chart = ElementTree.fromstring(svg)
+        paths = [path.get("d") for path in chart.iter("{http://www.w3.org/2000/svg}path")]
+        # Of the GPU that it held: utilization, which is half of the height, and memory, which is the most there is.
+        self.assertEqual(len(paths), 2)
+        for path, y in zip(paths, (14 + 56 / 2, 14 + 56 + 20)):
+            heights = {float(point.split()[1]) for point in re.split("[ML]", path)[1:]}
+            self.assertGreater(path.count("L"), 3)
+            self.assertEqual({round(height) for height in heights}, {round(y)})
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,83 @@
+"""What type checkers know of the package is what it is."""
+
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+import gpumon
+
+PACKAGE = Path(gpumon.__file__).parent
+
+#: What users write, and the types that they get.
+USE = """
+from typing_extensions import assert_type
+import gpumon
+
+with gpumon.measure("train") as m:
+    pass
+assert_type(m, gpumon.Measurement)
+assert_type(m.gpu_s, float | None)
+assert_type(m.energy_joules_range, tuple[float, float] | None)
+assert_type(m.gpus[0].sm_percent, gpumon.Spread | None)
+assert_type(m.to_dict()["peak_memory_bytes"], int | None)
+assert_type(m.stored(), gpumon.StoredCost | None)
+
+@gpumon.measure
+def plain(x: int) -> str:
+    return str(x)
+
+@gpumon.measure("named")
+async def named(x: int) -> str:
+    return str(x)
+
+assert_type(plain(1), str)
+
+async def main() -> None:
+    assert_type(await named(1), str)
+    async with gpumon.measure() as n:
+        assert_type(n, gpumon.Measurement)
+    async for later in gpumon.stream(0.5):
+        assert_type(later, gpumon.Snapshot)
+
+for now in gpumon.stream():
+    assert_type(now.gpus[0]["power.draw_watts"], float | None)
+assert_type(gpumon.history("power.draw_watts", since=60).gpus[0]["power.draw_watts"].values, list[float | None])
+plain("1")  # type: ignore[arg-type]
+gpumon.measure(3)  # type: ignore[call-overload]
+"""
+
+
+def mypy(path: object) -> str:
+    """What a type checker complains about."""
+    # What JSON has is of any type, until it is returned by what says which.
+    command = [sys.executable, "-m", "mypy", "--strict", "--no-warn-return-any", "--cache-dir=/dev/null", str(path)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    return "" if done.returncode == 0 else done.stdout + done.stderr
+
+
+class Types(unittest.TestCase):
+    def test_the_package_is_typed(self) -> None:
+        self.assertEqual(mypy(PACKAGE), "")
+
+    def test_users_get_the_types_that_are_documented(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder, "use.py")
+            file.write_text(USE)
+            self.assertEqual(mypy(file), "")
+
+    def test_types_and_objects_agree(self) -> None:
+        done = subprocess.run([sys.executable, "-m", "mypy.stubtest", "gpumon"], capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stdout if done.returncode else ""), (0, ""))
+
+    def test_all_that_is_public_is_there(self) -> None:
+        for name in gpumon.__all__:
+            self.assertTrue(getattr(gpumon, name).__doc__, name)
+        self.assertLessEqual(set(gpumon.__all__), set(dir(gpumon)))
+        with self.assertRaisesRegex(AttributeError, "no attribute 'mesure'"):
+            gpumon.mesure
+
+
+if __name__ == "__main__":
+    unittest.main()
