@@ -83,7 +83,7 @@ const plugin: JupyterFrontEndPlugin<void> = {
     const inPalette = labShell === null ? commands.filter((id) => id !== CommandIDs.open) : commands;
     addEntries({ app, connection, commands, inPalette, tour, palette, launcher, running, translator });
     const showPanel = (): void => void app.commands.execute(CommandIDs.open);
-    const applyInNotebooks = followNotebooks({ ...views, app, statusBar, showPanel });
+    const applyInNotebooks = followNotebooks({ ...views, app, statusBar, palette, registry, translator, showPanel });
     void followSettings(registry, PLUGIN_ID, (settings) => {
       applyInNotebooks(settings);
       void connection.apply(settings).then(() => {

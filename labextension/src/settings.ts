@@ -4,6 +4,7 @@ import type { ISettingRegistry } from '@jupyterlab/settingregistry';
 
 export interface Settings {
   cellLine: boolean;
+  storeCosts: boolean;
   notebookUse: boolean;
   memoryWarnings: boolean;
   alertNotifications: boolean;

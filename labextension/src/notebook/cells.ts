@@ -1,13 +1,10 @@
-/** Shows below each cell of a notebook what its run used of the GPUs. */
+/** Measures what each run of a notebook's cells uses of the GPUs. */
 
-import { CellLine, CellMeter, isWorthShowing, record } from '@gpumon/page/cells';
-import cellStyle from '@gpumon/page/cell.css?inline';
+import { CellMeter, isWorthShowing, record, storedCost, type CellCost, type StoredCost } from '@gpumon/page/cells';
 import type { Feed } from '@gpumon/page/feed';
-import { adoptStyle } from '@gpumon/page/style';
 import { PathExt } from '@jupyterlab/coreutils';
 import type { IDisposable } from '@lumino/disposable';
 
-import { BelowCells } from './below-cells';
 import type { NotebookPanel } from './notebook-panel';
 import { PageSubscription } from '../page-subscription';
 import { ExecutionTracker, type StartedExecution } from './executions';
@@ -26,11 +23,19 @@ interface Execution extends StartedExecution {
   meter: CellMeter;
 }
 
+/** Is told what the newest run of each cell takes. */
+export interface CellCostListener {
+  started: (cellId: string) => void;
+  /** What it has taken so far, or in all. */
+  measured: (cellId: string, cost: CellCost, running: boolean) => void;
+  /** It has ended, and this is to be stored: what it took, or `null` where that was not worth showing. */
+  ended: (cellId: string, cost: StoredCost | null) => void;
+}
+
 export class CellCosts implements IDisposable {
   isDisposed = false;
   private readonly executions = new Map<string, Execution>();
-  private readonly lines: BelowCells<CellLine>;
-  /** The run of each cell that its line tells of. */
+  /** The newest run of each cell. */
   private readonly newest = new Map<string, string>();
   private readonly subscription: PageSubscription;
   private readonly tracker: ExecutionTracker;
@@ -38,10 +43,9 @@ export class CellCosts implements IDisposable {
   constructor(
     private readonly panel: NotebookPanel,
     private readonly feed: Feed,
+    private readonly listener: CellCostListener,
   ) {
-    adoptStyle(cellStyle);
-    this.lines = new BelowCells(panel);
-    this.showKnown();
+    this.tellKnown();
     this.subscription = new PageSubscription(feed, (frame) => {
       if (frame?.type === 'sample') {
         this.onSample();
@@ -52,7 +56,7 @@ export class CellCosts implements IDisposable {
         const meter = new CellMeter(what.kernelId, what.at_ms, feed.store.sample);
         this.newest.set(what.cellId, key);
         this.executions.set(key, { ...what, key, meter });
-        this.lines.remove(what.cellId);
+        this.listener.started(what.cellId);
         this.subscription.measure(RUNNING_MS);
       },
       ended: (execution, at_ms) => {
@@ -74,17 +78,16 @@ export class CellCosts implements IDisposable {
     this.isDisposed = true;
     this.tracker.dispose();
     this.subscription.dispose();
-    this.lines.dispose();
   }
 
   /** A page that was loaded anew still knows what cells took that this kernel ran. */
-  private showKnown(): void {
+  private tellKnown(): void {
     const { cells } = this.feed.store;
     cells.keepIn(() => sessionStorage);
     const kernelId = this.panel.sessionContext.session?.kernel?.id;
     for (const { key, cellId, cost } of cells.executions.filter((execution) => execution.kernelId === kernelId)) {
       this.newest.set(cellId, key);
-      this.lines.attach(cellId, newLine)?.update(cost, false);
+      this.listener.measured(cellId, cost, false);
     }
   }
 
@@ -98,7 +101,7 @@ export class CellCosts implements IDisposable {
       if (isOver && execution.meter.isRecorded(traces)) {
         this.finish(id);
       } else if (isOver || sample.at_ms - execution.at_ms > SHOW_AFTER_MS) {
-        this.show(execution, !isOver);
+        this.tell(execution, !isOver);
       }
     }
   }
@@ -109,16 +112,22 @@ export class CellCosts implements IDisposable {
       return;
     }
     this.executions.delete(id);
-    this.show(execution, false);
+    const cost = this.tell(execution, false);
+    const { cellId, key, meter } = execution;
+    // Of a run that did not end, or whose end nobody saw, not all is known.
+    if (meter.isFinished && this.newest.get(cellId) === key) {
+      this.listener.ended(cellId, cost === null ? null : storedCost(cost, this.feed.store.inventory));
+    }
     if (this.executions.size === 0) {
       this.subscription.measure(null);
     }
   }
 
-  private show({ key, cellId, kernelId, count, code, meter }: Execution, running: boolean): void {
+  /** Tells what it has taken, and gives that where it is worth showing. */
+  private tell({ key, cellId, kernelId, count, code, meter }: Execution, running: boolean): CellCost | null {
     const cost = meter.cost(this.feed.store.traces);
     if (cost === null || !isWorthShowing(cost)) {
-      return;
+      return null;
     }
     const notebook = PathExt.basename(this.panel.sessionContext.path);
     const shown = code.slice(0, LONGEST_CODE);
@@ -129,11 +138,8 @@ export class CellCosts implements IDisposable {
       void record(execution, request);
     }
     if (this.newest.get(cellId) === key) {
-      this.lines.attach(cellId, newLine)?.update(cost, running);
+      this.listener.measured(cellId, cost, running);
     }
+    return cost;
   }
-}
-
-function newLine(): CellLine {
-  return new CellLine();
 }

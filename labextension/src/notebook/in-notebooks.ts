@@ -4,8 +4,10 @@
  */
 
 import type { JupyterFrontEnd } from '@jupyterlab/application';
+import type { ICommandPalette } from '@jupyterlab/apputils';
+import type { ISettingRegistry } from '@jupyterlab/settingregistry';
 import type { IStatusBar } from '@jupyterlab/statusbar';
-import type { TranslationBundle } from '@jupyterlab/translation';
+import type { ITranslator, TranslationBundle } from '@jupyterlab/translation';
 import type { IDisposable } from '@lumino/disposable';
 
 import type { Connection } from '../server/connection';
@@ -25,6 +27,9 @@ export interface InNotebooksOptions {
   trans: TranslationBundle;
   /** Notebook 7 has none. */
   statusBar: IStatusBar | null;
+  palette: ICommandPalette | null;
+  registry: ISettingRegistry | null;
+  translator: ITranslator | null;
   showPanel: () => void;
 }
 
@@ -33,17 +38,22 @@ const PARTS: readonly Part[] = ['cellLine', 'notebookUse', 'memoryWarnings', 'ac
 
 export class InNotebooks {
   private readonly open = new Set<NotebookPanel>();
-  /** By the setting that enables it. */
+  /** By the setting that enables it; `cellLine` also measures what `storeCosts` stores. */
   private readonly parts: Record<Part, PerNotebook>;
+  private settings: Settings | null = null;
   private memoryWatch: IDisposable | null = null;
   private statusItem: Pick<IDisposable, 'dispose'> | null = null;
 
   constructor(private readonly options: InNotebooksOptions) {
     const { connection, notebooks, trans, showPanel } = options;
-    const cellLine = new PerNotebook(async (notebook) => {
-      const [feed, { CellCosts }] = await Promise.all([connection.feed(), import('./notebook-chunk')]);
-      return new CellCosts(notebook, feed);
-    });
+    const cellLine = new PerNotebook(
+      async (notebook) => {
+        const { CellLines } = await import('./notebook-chunk');
+        return new CellLines(notebook, { feed: () => connection.feed(), settings: () => this.settings });
+      },
+      // What a notebook has stored is shown whether or not it gets a kernel.
+      ({ context }) => context,
+    );
     const notebookUse = new PerNotebook(async (notebook) => {
       const [feed, { addToolbarChip }] = await Promise.all([connection.feed(), import('./notebook-chunk')]);
       return addToolbarChip(notebook, feed, showPanel);
@@ -65,10 +75,19 @@ export class InNotebooks {
       return new AcceleratorButton(notebook, trans);
     });
     this.parts = { cellLine, notebookUse, memoryWarnings, accelerators };
+    const current = (): NotebookPanel | null =>
+      [...this.open].find((notebook) => notebook === options.app.shell.currentWidget) ?? null;
+    void import('./notebook-chunk').then(({ addCostCommands }) => addCostCommands({ ...options, current }));
   }
 
   apply(settings: Settings): void {
-    PARTS.forEach((part) => this.parts[part].setEnabled(settings[part]));
+    if (this.settings?.cellLine !== settings.cellLine) {
+      // What measures cells shows lines or shows none, from its beginning on.
+      this.parts.cellLine.setEnabled(false);
+    }
+    this.settings = settings;
+    const isEnabled = { ...settings, cellLine: settings.cellLine || settings.storeCosts };
+    PARTS.forEach((part) => this.parts[part].setEnabled(isEnabled[part]));
     if (!settings.memoryWarnings) {
       this.memoryWatch?.dispose();
       this.memoryWatch = null;

@@ -1,6 +1,7 @@
-/** Loaded when a notebook with a kernel is first opened: one chunk, since these share much of what they need. */
+/** Loaded when a notebook is first opened: one chunk, since these share much of what they need. */
 
 export { AcceleratorButton } from './accelerator-button';
-export { CellCosts } from './cells';
+export { CellLines } from './cell-lines';
 export { addToolbarChip, StatusChip } from './chips';
+export { addCostCommands } from './cost-commands';
 export { GpuMemoryList } from './gpu-memory-list';

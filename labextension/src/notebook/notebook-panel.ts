@@ -2,13 +2,30 @@
 
 import type { ISessionContext } from '@jupyterlab/apputils';
 import type { Toolbar } from '@jupyterlab/ui-components';
+import type { ISignal } from '@lumino/signaling';
 import type { Widget } from '@lumino/widgets';
 
 export interface NotebookCell extends Widget {
-  readonly model: { readonly id: string };
+  readonly model: CellModel;
+}
+
+/** A cell, as all who work on the notebook share it. */
+export interface CellModel {
+  readonly id: string;
+  /** `code`, `markdown` or `raw`. */
+  readonly type: string;
+  getMetadata: (key: string) => unknown;
+  setMetadata: (key: string, value: unknown) => void;
+  deleteMetadata: (key: string) => void;
 }
 
 export interface NotebookPanel extends Widget {
+  readonly context: {
+    /** Whether the file has been read. */
+    readonly isReady: boolean;
+    readonly ready: Promise<void>;
+    readonly model: { readonly contentChanged: ISignal<unknown, void> };
+  };
   readonly sessionContext: ISessionContext;
   readonly toolbar: Toolbar;
   readonly content: Widget & { readonly widgets: readonly NotebookCell[] };

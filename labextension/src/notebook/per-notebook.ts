@@ -1,16 +1,27 @@
-/** Something that every open notebook with a kernel has, while a setting says so. */
+/** Something that every open notebook has, while a setting says so. */
 
 import type { IDisposable } from '@lumino/disposable';
 
 import type { NotebookPanel } from './notebook-panel';
+
+interface Awaited {
+  readonly isReady: boolean;
+  readonly ready: Promise<unknown>;
+}
 
 export class PerNotebook {
   private enabled = false;
   /** Open notebooks, and what they have; `null` where they have nothing yet. */
   private readonly notebooks = new Map<NotebookPanel, IDisposable | null>();
 
-  /** `make` gives it to a notebook, and loads what that takes. */
-  constructor(private readonly make: (panel: NotebookPanel) => Promise<IDisposable>) {}
+  /**
+   * `make` gives it to a notebook, and loads what that takes. That waits for the kernel, since without one nothing runs and
+   * nothing need be loaded; or for what else `awaited` is.
+   */
+  constructor(
+    private readonly make: (panel: NotebookPanel) => Promise<IDisposable>,
+    private readonly awaited: (panel: NotebookPanel) => Awaited = (panel) => panel.sessionContext,
+  ) {}
 
   add(panel: NotebookPanel): void {
     this.notebooks.set(panel, null);
@@ -18,8 +29,7 @@ export class PerNotebook {
       this.notebooks.get(panel)?.dispose();
       this.notebooks.delete(panel);
     });
-    // Without a kernel nothing runs, and nothing need be loaded.
-    void panel.sessionContext.ready.then(() => this.attach(panel));
+    void this.awaited(panel).ready.then(() => this.attach(panel));
   }
 
   get isEnabled(): boolean {
@@ -32,7 +42,7 @@ export class PerNotebook {
       if (!enabled) {
         made?.dispose();
         this.notebooks.set(panel, null);
-      } else if (panel.sessionContext.isReady) {
+      } else if (this.awaited(panel).isReady) {
         void this.attach(panel);
       }
     }

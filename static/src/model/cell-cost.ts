@@ -83,6 +83,11 @@ export class CellMeter {
     return this.finished;
   }
 
+  /** Whether the run is over, and all of it seen. */
+  get isFinished(): boolean {
+    return this.finished;
+  }
+
   /** Whether the driver's records tell all of the energy. */
   isRecorded(traces: PowerTraces): boolean {
     return this.energy.isRecorded(traces);

@@ -1,7 +1,9 @@
 /** A cell's cost as text. */
 
 import { DASH, energy, memorySize, memoryNumber, precise } from '../lib/format';
+import { joined } from '../lib/text';
 import { trans } from '../lib/translation';
+import type { StoredCost } from '../wire';
 import type { CellCost } from './cell-cost';
 
 /** One part of the line below a cell, with more of it on hover. */
@@ -11,25 +13,36 @@ export interface CellPart {
   /** Where a heading says what it is. */
   brief: string;
   title: string;
+  /** What it says, as a number of one unit and as text alone. */
+  value: number;
+  own: string;
 }
+
+/** Two runs of the same differ by so much of the larger anyway. */
+const NOISE = 0.02;
 
 /** `12.4 s`, `GPU 9.8 s`, `peak 61.0 GiB (+8.2)`, `6.1 kJ`. */
 export function describeCell(cost: CellCost): CellPart[] {
-  const elapsed = precise(cost.ended_ms - cost.started_ms);
+  const elapsed_ms = cost.ended_ms - cost.started_ms;
+  const elapsed = precise(elapsed_ms);
   const where = cost.gpus.map(String).join(', ');
   const title = trans.__('Elapsed time of the cell');
-  const parts: CellPart[] = [{ id: 'elapsed', text: elapsed, brief: elapsed, title }];
+  const parts: CellPart[] = [{ id: 'elapsed', text: elapsed, brief: elapsed, title, value: elapsed_ms, own: elapsed }];
   if (cost.gpu_ms !== null) {
     const brief = precise(cost.gpu_ms);
-    parts.push({ id: 'gpu', text: trans.__('GPU %1', brief), brief, title: busyTitle(cost, where) });
+    const title = busyTitle(cost, where);
+    parts.push({ id: 'gpu', text: trans.__('GPU %1', brief), brief, title, value: cost.gpu_ms, own: brief });
   }
   if (cost.peak_bytes !== null) {
-    const brief = `${memorySize(cost.peak_bytes)}${changed(cost.change_bytes)}`;
+    const own = memorySize(cost.peak_bytes);
+    const brief = `${own}${changed(cost.change_bytes)}`;
     parts.push({
       id: 'peak',
       text: trans.__('peak %1', brief),
       brief,
       title: trans.__('Peak memory of this notebook on GPU %1, and the change since the cell started', where),
+      value: cost.peak_bytes,
+      own,
     });
   }
   if (cost.joules !== null) {
@@ -38,9 +51,48 @@ export function describeCell(cost: CellCost): CellPart[] {
     const title = cost.shared
       ? trans.__('Energy of GPU %1 while the cell ran, including other processes', where)
       : trans.__('Energy of GPU %1 while the cell ran', where);
-    parts.push({ id: 'energy', text, brief: text, title });
+    parts.push({ id: 'energy', text, brief: text, title, value: cost.joules, own });
   }
   return parts;
+}
+
+/** What is stored of an earlier run, in the same parts. */
+export function describeStored({ gpus, ...cost }: StoredCost): CellPart[] {
+  const where = joined(
+    [...new Set(gpus)].map((name) => withCount(name, gpus)),
+    ', ',
+  );
+  const title =
+    where === ''
+      ? trans.__('Earlier run, stored in the notebook')
+      : trans.__('Earlier run on %1, stored in the notebook', where);
+  const parts = describeCell({
+    started_ms: 0,
+    ended_ms: cost.duration_s * 1000,
+    gpus: [],
+    gpu_ms: cost.gpu_s === null ? null : cost.gpu_s * 1000,
+    peak_bytes: cost.peak_memory_bytes,
+    change_bytes: cost.memory_change_bytes,
+    joules: cost.energy_joules,
+    shared: cost.shared,
+  });
+  return parts.map((part) => ({ ...part, title }));
+}
+
+/** The same part of an earlier run, where that was noticeably another. */
+export function earlierPart({ id, value, own }: CellPart, earlier: readonly CellPart[]): CellPart | null {
+  const same = earlier.find((part) => part.id === id);
+  const differs =
+    same !== undefined &&
+    same.own !== own &&
+    Math.abs(same.value - value) > NOISE * Math.max(Math.abs(same.value), Math.abs(value));
+  return differs ? same : null;
+}
+
+/** `NVIDIA H200`, or `2 × NVIDIA H200`. */
+function withCount(name: string, names: readonly string[]): string {
+  const count = names.filter((other) => other === name).length;
+  return count === 1 ? name : `${count} × ${name}`;
 }
 
 function busyTitle({ gpus }: CellCost, where: string): string {

@@ -6,6 +6,7 @@ import { describeOom } from '../model/describe-oom';
 import { loadXids } from '../model/xid';
 import { fromAddress } from '../model/dashboard/state';
 import { Store } from '../model/store';
+import { storedCost } from '../model/stored-cost';
 import { pseudoTranslator, untranslated, textsOf } from '../testing/pseudo-locale';
 import { GIB, inventory, NOW, sample } from '../testing/frames';
 import { COST, gpus, fullHello } from '../testing/full-hello';
@@ -138,7 +139,10 @@ describe('in another language', () => {
 
   it('nor has what stands below a cell and in a toolbar', () => {
     const line = new CellLine();
-    line.update(COST, false);
+    const earlier = { ...storedCost(COST, inventory(7)), duration_s: 1 };
+    line.update(COST, false, earlier);
+    const stored = new CellLine();
+    stored.updateStored(earlier);
     const chip = new Chip(vi.fn());
     chip.update(sample(NOW, gpus()), 'k1');
     const note = new OomNote(host);
@@ -150,7 +154,7 @@ describe('in another language', () => {
       if (description !== null) {
         note.update(description);
       }
-      expect([line, chip, note].flatMap(({ element }) => untranslatedIn(element))).toEqual([]);
+      expect([line, stored, chip, note].flatMap(({ element }) => untranslatedIn(element))).toEqual([]);
     }
   });
 });

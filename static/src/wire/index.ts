@@ -1418,6 +1418,29 @@ export type Storage = {
   /** How far back it will reach once it has run for so long, in milliseconds. */
   reach_ms: number, };
 
+/**
+ * What the last run of a notebook's cell took of the GPUs, as it is kept in the notebook: `cell.metadata.gpumon`.
+ *
+ * Times and energy are rounded to three digits and memory to MiB, so that a notebook that is run again differs little.
+ */
+export type StoredCost = {
+  /** The version of this form: 1. */
+  version: number,
+  /** How long the cell ran, in seconds. */
+  duration_s: number,
+  /** Time in which its kernels ran, summed over GPUs, in seconds; `null` where the driver does not tell. */
+  gpu_s: number | null,
+  /** The most memory that the kernel held at once, over all GPUs; `null` where the driver does not tell. */
+  peak_memory_bytes: number | null,
+  /** How much more, or less, it held after the run than before. */
+  memory_change_bytes: number | null,
+  /** Energy of the GPUs that it held, in joules: of shared ones the estimate; `null` where power is not told. */
+  energy_joules: number | null,
+  /** Whether others held one of its GPUs at the same time. */
+  shared: boolean,
+  /** The names of the GPUs that it held, by index. */
+  gpus: Array<string>, };
+
 /** Temperatures. */
 export type Temperature = {
   /** The chip (`nvmlDeviceGetTemperatureV`). */

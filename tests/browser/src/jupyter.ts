@@ -89,9 +89,14 @@ export class JupyterServer {
 
   /** Puts a file into the folder that the server shows, or into one below it. */
   write(name: string, text: string): void {
-    const file = path.join(this.folder, 'root', name);
+    const file = this.path(name);
     mkdirSync(path.dirname(file), { recursive: true });
     writeFileSync(file, text);
+  }
+
+  /** The path of a file in the folder that the server shows. */
+  path(name: string): string {
+    return path.join(this.folder, 'root', name);
   }
 
   /** Chooses settings of the extension, for pages that are opened after it. */

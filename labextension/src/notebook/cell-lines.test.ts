@@ -1,0 +1,178 @@
+// @vitest-environment jsdom
+import type { CellCost, StoredCost } from '@gpumon/page/cells';
+import type { Feed } from '@gpumon/page/feed';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+
+import { CellLines } from './cell-lines';
+import type { NotebookPanel } from './notebook-panel';
+import { removeStoredCosts } from './stored-costs';
+
+const COST: CellCost = {
+  started_ms: 0,
+  ended_ms: 5000,
+  gpus: [0],
+  gpu_ms: 1000,
+  peak_bytes: 2 ** 30,
+  change_bytes: 0,
+  joules: 100,
+  shared: false,
+};
+const STORED: StoredCost = {
+  version: 1,
+  duration_s: 4,
+  gpu_s: 1,
+  peak_memory_bytes: 2 ** 30,
+  memory_change_bytes: 0,
+  energy_joules: 100,
+  shared: false,
+  gpus: ['NVIDIA H200'],
+};
+
+/** A cell whose metadata count how often they change, as JupyterLab's do. */
+class Cell {
+  readonly node = document.createElement('div');
+  changes = 0;
+  readonly model;
+
+  constructor(id: string, metadata: Record<string, unknown> = {}, type = 'code') {
+    this.model = {
+      id,
+      type,
+      metadata,
+      getMetadata: (key: string): unknown => structuredClone(metadata[key]),
+      setMetadata: (key: string, value: unknown): void => {
+        this.changes += JSON.stringify(metadata[key]) === JSON.stringify(value) ? 0 : 1;
+        metadata[key] = value;
+      },
+      deleteMetadata: (key: string): void => {
+        this.changes += 1;
+        Reflect.deleteProperty(metadata, key);
+      },
+    };
+  }
+
+  get line(): string | null {
+    const line = this.node.querySelector('.gpumon-cell-line');
+    return line === null ? null : `${line.hasAttribute('data-stored') ? 'stored ' : ''}${text(line)}`;
+  }
+}
+
+function text(line: Element): string {
+  const seen = [...line.querySelectorAll('[data-cost=elapsed], [data-cost=elapsed] ~ .gpumon-cell-was:not([hidden])')];
+  return seen.map((element) => element.textContent.replaceAll('\u00a0', ' ')).join(' ');
+}
+
+let cells: Cell[];
+let changed: (() => void)[];
+let settings: { cellLine: boolean; storeCosts: boolean };
+let lines: CellLines;
+
+/** Opens a notebook whose kernel does not come, with a connection that reaches nobody. */
+async function open(...all: Cell[]): Promise<void> {
+  cells = all;
+  const panel = {
+    context: {
+      model: {
+        contentChanged: { connect: (slot: () => void) => changed.push(slot), disconnect: () => (changed = []) },
+      },
+    },
+    sessionContext: { ready: new Promise(() => undefined) },
+    content: {
+      get widgets() {
+        return cells;
+      },
+    },
+  } as unknown as NotebookPanel;
+  const feed: unknown = {};
+  lines = new CellLines(panel, { feed: () => Promise.resolve(feed as Feed), settings: () => settings });
+  await vi.advanceTimersByTimeAsync(0);
+}
+
+async function change(): Promise<void> {
+  changed.forEach((slot) => slot());
+  await vi.advanceTimersByTimeAsync(1000);
+}
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  changed = [];
+  settings = { cellLine: true, storeCosts: true };
+});
+afterEach(() => {
+  lines.dispose();
+  vi.useRealTimers();
+});
+
+it('tell without a kernel or a server what is stored, of code cells alone', async () => {
+  await open(new Cell('a', { gpumon: STORED }), new Cell('b'), new Cell('c', { gpumon: STORED }, 'markdown'));
+  expect(cells.map(({ line }) => line)).toEqual(['stored 4.00 s', null, null]);
+  expect(cells.map(({ changes }) => changes)).toEqual([0, 0, 0]);
+});
+
+it('tell of a run what it takes and what was stored before, and store what it took', async () => {
+  const cell = new Cell('a', { gpumon: STORED, tags: ['x'] });
+  await open(cell);
+  lines.started('a');
+  expect(cell.line).toBe('stored 4.00 s');
+  lines.measured('a', COST, true);
+  lines.ended('a', { ...STORED, duration_s: 5 });
+  await change();
+  expect(cell.line).toBe('5.00 s was 4.00 s');
+  expect(cell.model.metadata).toEqual({ gpumon: { ...STORED, duration_s: 5 }, tags: ['x'] });
+  // The next run is compared with this one, and takes the same.
+  lines.started('a');
+  lines.measured('a', COST, true);
+  lines.ended('a', { ...STORED, duration_s: 5 });
+  expect([cell.line, cell.changes]).toEqual(['5.00 s', 1]);
+});
+
+it('lose what is stored with a run that took nothing', async () => {
+  const cell = new Cell('a', { gpumon: STORED, tags: ['x'] });
+  await open(cell, new Cell('b'));
+  for (const { model } of cells) {
+    lines.started(model.id);
+    lines.ended(model.id, null);
+  }
+  expect(cells.map(({ line, changes }) => [line, changes])).toEqual([
+    [null, 1],
+    [null, 0],
+  ]);
+  expect(cell.model.metadata).toEqual({ tags: ['x'] });
+});
+
+it('store nothing where that is not wanted', async () => {
+  settings.storeCosts = false;
+  const cell = new Cell('a', { gpumon: STORED });
+  await open(cell);
+  lines.started('a');
+  lines.ended('a', null);
+  expect([cell.line, cell.changes]).toEqual(['stored 4.00 s', 0]);
+  lines.started('a');
+  lines.measured('a', COST, false);
+  lines.ended('a', { ...STORED, duration_s: 5 });
+  expect([cell.line, cell.changes]).toEqual(['5.00 s was 4.00 s', 0]);
+});
+
+it('are not there where only storing is wanted', async () => {
+  settings.cellLine = false;
+  const cell = new Cell('a', { gpumon: STORED });
+  await open(cell);
+  lines.started('a');
+  lines.measured('a', COST, false);
+  lines.ended('a', { ...STORED, duration_s: 5 });
+  expect([cell.line, cell.changes]).toEqual([null, 1]);
+});
+
+it('follow cells that move and what others store, and can all be removed', async () => {
+  await open(new Cell('a', { gpumon: STORED }), new Cell('b'), new Cell('c', { gpumon: 'not a cost' }));
+  lines.started('b');
+  lines.measured('b', COST, false);
+  // JupyterLab makes a new widget of a cell that is moved.
+  cells = [new Cell('b'), new Cell('a', { gpumon: STORED }), new Cell('c', { gpumon: 'not a cost' })];
+  await change();
+  expect(cells.map(({ line }) => line)).toEqual(['5.00 s', 'stored 4.00 s', null]);
+  removeStoredCosts({ content: { widgets: cells } } as unknown as NotebookPanel);
+  await change();
+  expect(cells.map(({ line }) => line)).toEqual(['5.00 s', null, null]);
+  expect(cells.map(({ model }) => model.metadata)).toEqual([{}, {}, {}]);
+});

@@ -1,0 +1,88 @@
+import { describe, expect, it } from 'vitest';
+
+import { GIB, inventory, NOW } from '../testing/frames';
+import type { StoredCost } from '../wire';
+import type { CellCost } from './cell-cost';
+import { describeStored } from './describe-cell';
+import { readStoredCost, storedCost } from './stored-cost';
+
+const COST: CellCost = {
+  started_ms: NOW,
+  ended_ms: NOW + 12_345.6,
+  gpus: [0, 1],
+  gpu_ms: 9806.4,
+  peak_bytes: 61 * GIB + 400_000,
+  change_bytes: -8 * GIB - 600_000,
+  joules: 6104.9,
+  shared: false,
+};
+const STORED: StoredCost = {
+  version: 1,
+  duration_s: 12.3,
+  gpu_s: 9.81,
+  peak_memory_bytes: 61 * GIB,
+  memory_change_bytes: -8 * GIB - 1024 ** 2,
+  energy_joules: 6100,
+  shared: false,
+  gpus: ['NVIDIA H200', 'NVIDIA H200'],
+};
+
+describe('what is stored of a cost', () => {
+  it('has three digits and whole MiB', () => expect(storedCost(COST, inventory(2))).toEqual(STORED));
+
+  it('is what is read again', () => expect(readStoredCost(JSON.parse(JSON.stringify(STORED)))).toEqual(STORED));
+
+  it('says where something is not known', () => {
+    const unknown = { ...COST, gpus: [3], gpu_ms: null, peak_bytes: null, change_bytes: null, joules: null };
+    const stored = storedCost(unknown, inventory(2));
+    expect(stored).toMatchObject({ gpu_s: null, peak_memory_bytes: null, energy_joules: null, gpus: ['GPU'] });
+    expect(readStoredCost(stored)).toEqual(stored);
+  });
+
+  it('tells little of less than a MiB, without a sign', () => {
+    expect(Object.is(storedCost({ ...COST, change_bytes: -1 }, null).memory_change_bytes, 0)).toBe(true);
+  });
+});
+
+describe('metadata of a notebook', () => {
+  it.each([
+    [undefined],
+    [null],
+    ['12 s'],
+    [[STORED]],
+    [{}],
+    [{ ...STORED, version: 2 }],
+    [{ ...STORED, version: '1' }],
+    [{ ...STORED, duration_s: '12.3' }],
+    [{ ...STORED, duration_s: -1 }],
+    [{ ...STORED, duration_s: 1e300 }],
+    [{ ...STORED, duration_s: NaN }],
+    [{ ...STORED, gpu_s: undefined }],
+    [{ ...STORED, gpu_s: [1] }],
+    [{ ...STORED, peak_memory_bytes: 1e30 }],
+    [{ ...STORED, memory_change_bytes: -1e30 }],
+    [{ ...STORED, energy_joules: { least: 1, most: 2 } }],
+    [{ ...STORED, shared: 'no' }],
+    [{ ...STORED, gpus: 'NVIDIA H200' }],
+    [{ ...STORED, gpus: [1] }],
+    [{ ...STORED, gpus: Array.from({ length: 5000 }, () => 'NVIDIA H200') }],
+  ])('that are no cost are none: %j', (metadata) => expect(readStoredCost(metadata)).toBeNull());
+
+  it('lose what is not known, and what hides in names', () => {
+    const gpus = ['H\u202e200', 'x'.repeat(500)];
+    const read = readStoredCost({ ...STORED, gpus, further: { a: 1 } });
+    expect(read?.gpus[0]).toBe('H\ufffd200');
+    expect(read?.gpus[1]).toHaveLength(80);
+    expect(Object.keys(read ?? {})).toEqual(Object.keys(STORED));
+  });
+});
+
+it('the text of what is stored names the kinds of GPUs with their number', () => {
+  const titles = (gpus: string[]): string[] => [
+    ...new Set(describeStored({ ...STORED, gpus }).map((part) => part.title)),
+  ];
+  const texts = describeStored(STORED).map(({ text }) => text.replaceAll('\u00a0', ' '));
+  expect(texts).toEqual(['12.3 s', 'GPU 9.81 s', 'peak 61.0 GiB (−8.00)', '6.10 kJ']);
+  expect(titles(['H200', 'L4', 'H200'])).toEqual(['Earlier run on 2 × H200, L4, stored in the notebook']);
+  expect(titles([])).toEqual(['Earlier run, stored in the notebook']);
+});

@@ -1,0 +1,83 @@
+/** What the run of a cell took, as the notebook's file keeps it in `cell.metadata.gpumon`. */
+
+import { plainText } from '../lib/text';
+import type { Inventory, StoredCost } from '../wire';
+import type { CellCost } from './cell-cost';
+import { valueOf } from './reading';
+
+/** The key in the metadata of a cell. */
+export const METADATA_KEY = 'gpumon';
+
+const MIB = 1024 ** 2;
+/** Thirty years, eight pebibytes, and what a power station gives in a week: whatever is more is no cost. */
+const LONGEST_S = 1e9;
+const MOST_BYTES = 2 ** 53;
+const MOST_JOULES = 1e15;
+const MOST_GPUS = 1024;
+const LONGEST_NAME = 80;
+
+/** What is stored of a cost: rounded, so that a run like the one before changes little in the file. */
+export function storedCost(cost: CellCost, inventory: Inventory | null): StoredCost {
+  const { started_ms, ended_ms, gpu_ms, peak_bytes, change_bytes, joules, shared } = cost;
+  const names = new Map(inventory?.gpus.map(({ index, name }) => [index, valueOf(name)]));
+  return {
+    version: 1,
+    duration_s: rounded((ended_ms - started_ms) / 1000),
+    gpu_s: gpu_ms === null ? null : rounded(gpu_ms / 1000),
+    peak_memory_bytes: wholeMib(peak_bytes),
+    memory_change_bytes: wholeMib(change_bytes),
+    energy_joules: joules === null ? null : rounded(joules),
+    shared,
+    gpus: cost.gpus.map((index) => names.get(index) ?? 'GPU'),
+  };
+}
+
+/**
+ * What a notebook says that a cell took. Its metadata come from anywhere: what is not a cost of this version is `null`,
+ * and names are made fit to be shown.
+ */
+export function readStoredCost(metadata: unknown): StoredCost | null {
+  const { version, shared, gpus, ...numbers } = Object(metadata) as Record<keyof StoredCost, unknown>;
+  const { duration_s, gpu_s, peak_memory_bytes, memory_change_bytes, energy_joules } = numbers;
+  const isCost =
+    version === 1 &&
+    isWithin(duration_s, LONGEST_S) &&
+    isAbsentOr(gpu_s, LONGEST_S) &&
+    isAbsentOr(peak_memory_bytes, MOST_BYTES) &&
+    isAbsentOr(memory_change_bytes, MOST_BYTES, -MOST_BYTES) &&
+    isAbsentOr(energy_joules, MOST_JOULES) &&
+    typeof shared === 'boolean' &&
+    Array.isArray(gpus) &&
+    gpus.length <= MOST_GPUS &&
+    gpus.every((name) => typeof name === 'string');
+  return isCost
+    ? {
+        version,
+        duration_s,
+        gpu_s,
+        peak_memory_bytes,
+        memory_change_bytes,
+        energy_joules,
+        shared,
+        gpus: gpus.map((name: string) => plainText(name, LONGEST_NAME)),
+      }
+    : null;
+}
+
+function isWithin(value: unknown, most: number, least = 0): value is number {
+  return typeof value === 'number' && value >= least && value <= most;
+}
+
+function isAbsentOr(value: unknown, most: number, least = 0): value is number | null {
+  return value === null || isWithin(value, most, least);
+}
+
+/** Three significant digits. */
+function rounded(value: number): number {
+  return Number(value.toPrecision(3));
+}
+
+function wholeMib(bytes: number | null): number | null {
+  // Adding 0 makes 0 of −0, which files and comparisons would tell apart.
+  return bytes === null ? null : Math.round(bytes / MIB) * MIB + 0;
+}

@@ -1,0 +1,56 @@
+// @vitest-environment jsdom
+import { beforeEach, expect, it } from 'vitest';
+
+import { COST } from '../testing/full-hello';
+import { GIB, inventory } from '../testing/frames';
+import { readStoredCost, storedCost } from '../model/stored-cost';
+import { CellLine } from './cell-line';
+
+const stored = { ...storedCost(COST, inventory(2)), duration_s: 13.1 };
+let line: CellLine;
+
+beforeEach(() => {
+  line = new CellLine();
+});
+
+/** What can be seen of it. */
+function shown(): string {
+  const copy = line.element.cloneNode(true) as HTMLElement;
+  copy.querySelectorAll('[hidden]').forEach((element) => element.remove());
+  const texts = [...copy.querySelectorAll('[data-cost], .gpumon-cell-was, .gpumon-cell-stored')];
+  return texts.map((element) => element.textContent.replaceAll('\u00a0', ' ')).join(', ');
+}
+
+it('marks what is stored, and becomes the line of a run', () => {
+  line.updateStored(stored);
+  expect(shown()).toBe('13.1 s, GPU 5 ms, peak 1.00 GiB, 1.00 J shared, stored');
+  expect(line.element.hasAttribute('data-stored')).toBe(true);
+  line.update(COST, true, null);
+  expect(shown()).toBe('5.00 s, GPU 5 ms, peak 1.00 GiB, 1.00 J shared');
+  expect([...line.element.attributes].map(({ name }) => name)).not.toContain('data-stored');
+});
+
+it('has beside what a run takes what an earlier one took, where that differs', () => {
+  line.update(COST, false, { ...stored, energy_joules: 1.2 });
+  expect(shown()).toBe('5.00 s, was 13.1 s, GPU 5 ms, peak 1.00 GiB, 1.00 J shared, was 1.20 J');
+  const was = line.element.querySelector('.gpumon-cell-was');
+  expect(was?.getAttribute('title')).toBe('Earlier run on 2 × NVIDIA H200, stored in the notebook');
+  line.update(COST, false, null);
+  expect(shown()).not.toContain('was');
+});
+
+it('says nothing of a difference that any two runs have', () => {
+  line.update(COST, false, { ...stored, duration_s: 5.05, peak_memory_bytes: 3 * GIB, memory_change_bytes: GIB });
+  expect(shown()).toBe('5.00 s, GPU 5 ms, peak 1.00 GiB, was 3.00 GiB, 1.00 J shared');
+});
+
+it('shows markup in the names of a notebook as text', () => {
+  const hostile = readStoredCost({ ...stored, gpus: ['<img src=x onerror=alert(1)>'] });
+  expect(hostile).not.toBeNull();
+  if (hostile !== null) {
+    line.updateStored(hostile);
+    line.update(COST, false, hostile);
+  }
+  expect(line.element.querySelector('img')).toBeNull();
+  expect(line.element.querySelector('.gpumon-cell-was')?.getAttribute('title')).toContain('<img src=x');
+});

@@ -1,0 +1,206 @@
+/** What a notebook keeps of what its cells cost: in its file, and below its cells when it is opened again. */
+
+import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+
+import type { Locator, Page } from 'playwright-core';
+import { describe, expect } from 'vitest';
+
+import { contrastOf } from './contrast';
+import { it as base } from './fixtures';
+import type { JupyterServer, KernelSession } from './jupyter';
+import { kernelReady, Lab, runCell } from './lab';
+import { PYTHON } from './machine';
+import { notebookOf } from './notebook-file';
+
+const NAME = 'stored.ipynb';
+const CODE = ['import time\ntime.sleep(1.5)', 'print("done")'];
+const STORE = 'Store GPU Cost of Cells in the Notebook';
+const REMOVE = 'Remove Stored GPU Costs';
+const STORED = {
+  version: 1,
+  duration_s: 13.1,
+  gpu_s: 9.81,
+  peak_memory_bytes: 61 * 2 ** 30,
+  memory_change_bytes: 2 ** 33,
+  energy_joules: 6400,
+  shared: false,
+  gpus: ['<img src=x onerror=alert(1)> H200'],
+};
+
+interface FileCell {
+  metadata: { gpumon?: typeof STORED };
+  source: string[] | string;
+  execution_count: number | null;
+}
+
+const it = base.extend('kernel', { auto: true }, async ({ scripted }) => {
+  scripted.write(NAME, notebookOf(CODE));
+  const kernel = await scripted.startKernel(NAME);
+  await holding(scripted, kernel);
+  return kernel;
+});
+
+async function holding(jupyter: JupyterServer, kernel: KernelSession): Promise<void> {
+  await jupyter.script(
+    `[[gpu]]\nindex = 0\npower_watts = 500\nmemory_used = "50 GiB"\n` +
+      `[[process]]\ngpu = 0\npid = ${kernel.pid}\nsm_percent = 50\nmemory = "8 GiB"\n`,
+  );
+}
+
+/** A notebook whose cells say that they have stored this. */
+function withStored(...stored: unknown[]): string {
+  const notebook = JSON.parse(notebookOf(CODE)) as { cells: { metadata: object }[] };
+  notebook.cells.forEach((cell, index) => (cell.metadata = { gpumon: stored[index] ?? STORED }));
+  return JSON.stringify(notebook);
+}
+
+function cellsIn(file: string): FileCell[] {
+  return (JSON.parse(file) as { cells: FileCell[] }).cells;
+}
+
+/** Lines of a file that another has not. */
+function linesBeside(file: string, other: string): string[] {
+  const known = new Set(other.split('\n'));
+  return file.split('\n').filter((line) => !known.has(line));
+}
+
+describe('what cells have cost', () => {
+  let page: Page;
+  let lab: Lab;
+
+  const cell = (index: number): Locator => page.locator('.jp-CodeCell').nth(index);
+  const line = (index: number): Locator => cell(index).getByTestId('gpumon-cell');
+  /** What a line says, with plain spaces; empty where there is none. */
+  const said = async (index: number): Promise<string> =>
+    (await line(index).allInnerTexts()).join('').replaceAll(/\s+/g, ' ').trim();
+  /** The tab of the notebook, while that has changes that are not saved. */
+  const dirty = (): Locator => page.locator('[data-type=document-title].jp-mod-dirty');
+  const open = async (jupyter: JupyterServer): Promise<void> => {
+    await page.goto(`${jupyter.page(`lab/tree/${NAME}`)}&reset`);
+    await lab.ready();
+    await kernelReady(page);
+  };
+  /** Saves the notebook, and gives its file. */
+  const save = async (jupyter: JupyterServer): Promise<string> => {
+    const changes = async (): Promise<number> => {
+      await cell(0).locator('.jp-InputPrompt').click();
+      await page.keyboard.press('Control+s');
+      return dirty().count();
+    };
+    // A page that is busy loses keys.
+    await expect.poll(changes, { timeout: 20_000, interval: 500 }).toBe(0);
+    return readFileSync(jupyter.path(NAME), 'utf8');
+  };
+  /** Runs the first cell, and gives the file when that says how long this run took. */
+  const runAndSave = async (jupyter: JupyterServer, isOwn: (duration_s: number) => boolean): Promise<string> => {
+    await runCell(page);
+    await line(0).and(page.locator('[data-running]')).waitFor();
+    let file = '';
+    const isStored = async (): Promise<boolean> => {
+      file = await save(jupyter);
+      return isOwn(cellsIn(file)[0]?.metadata.gpumon?.duration_s ?? NaN);
+    };
+    await expect.poll(isStored, { timeout: 20_000 }).toBe(true);
+    return file;
+  };
+
+  it.beforeEach(({ page: opened }) => {
+    page = opened;
+    lab = new Lab(page);
+  });
+
+  it('are stored from the moment on when a command says so, valid and with few changes', async ({
+    scripted,
+    conduct,
+  }) => {
+    await open(scripted);
+    await lab.command(STORE);
+    const first = await runAndSave(scripted, (duration_s) => duration_s > 0);
+    const [stored] = cellsIn(first);
+    expect(stored?.metadata.gpumon).toEqual({
+      version: 1,
+      duration_s: expect.closeTo(1.6, 0) as number,
+      gpu_s: expect.closeTo(0.8, 0) as number,
+      peak_memory_bytes: 8 * 2 ** 30,
+      memory_change_bytes: 0,
+      energy_joules: expect.closeTo(800, -3) as number,
+      shared: false,
+      gpus: ['NVIDIA H200'],
+    });
+    const validate = `import nbformat, sys; nbformat.validate(nbformat.read(sys.argv[1], as_version=4))`;
+    const checked = spawnSync(PYTHON, ['-W', 'error', '-c', validate, scripted.path(NAME)], {
+      encoding: 'utf8',
+    });
+    expect(checked).toMatchObject({ status: 0, stderr: '' });
+
+    // What was typed before the run can be undone after it, and nothing else is.
+    await cell(0).locator('.cm-content').click();
+    await page.keyboard.press('Control+End');
+    await page.keyboard.type('; time.sleep(1)');
+    const second = await runAndSave(scripted, (duration_s) => duration_s >= 2.5);
+    expect(cellsIn(second)[0]?.source).not.toEqual(stored?.source);
+    const undo = async (): Promise<string> => {
+      await cell(0).locator('.cm-content').click();
+      await page.keyboard.press('Control+z');
+      return cell(0).locator('.cm-content').innerText();
+    };
+    await expect.poll(undo).not.toContain(';');
+    let undone = '';
+    const saved = async (): Promise<FileCell | undefined> => cellsIn((undone = await save(scripted)))[0];
+    await expect.poll(saved).toEqual({ ...cellsIn(second)[0], source: stored?.source });
+    for (const changed of linesBeside(undone, first)) {
+      expect(changed).toMatch(/"(duration_s|gpu_s|energy_joules|execution_count)": /);
+    }
+
+    // It is switched off again, and what is there can be removed.
+    await lab.command(STORE);
+    await lab.command(REMOVE);
+    await expect.poll(async () => cellsIn(await save(scripted))[0]?.metadata.gpumon).toBeUndefined();
+    await runCell(page);
+    await expect.poll(() => said(0)).toMatch(/^1\.\d+ s GPU/);
+    await page.waitForTimeout(3000);
+    expect(cellsIn(await save(scripted))[0]?.metadata).not.toHaveProperty('gpumon');
+    expect(conduct.errors.filter((error) => error.includes('gpumon'))).toEqual([]);
+  });
+
+  it('are shown without a server, as text and of an earlier run', async ({ scripted, conduct }) => {
+    scripted.write(NAME, withStored(STORED, { ...STORED, version: 2 }));
+    // With the first kernel, JupyterLab itself adds to the notebook.
+    await open(scripted);
+    await save(scripted);
+    await page.routeWebSocket(/\/gpumon\//, (socket) => socket.close());
+    await page.route(/\/gpumon\/(api|healthz)/, (route) => route.abort());
+    for (const application of ['notebooks', 'lab/tree']) {
+      await page.goto(scripted.page(`${application}/${NAME}`));
+      await kernelReady(page);
+      await line(0).and(page.locator('[data-stored]')).waitFor();
+      expect(await said(0)).toBe('13.1 s GPU 9.81 s peak 61.0 GiB (+8.00) 6.40 kJ stored');
+      const label = line(0).locator('.gpumon-cell-stored');
+      expect(await label.getAttribute('title')).toBe(
+        'Earlier run on <img src=x onerror=alert(1)> H200, stored in the notebook',
+      );
+      expect(await line(1).count()).toBe(0);
+    }
+    expect(await dirty().count()).toBe(0);
+    expect(conduct.errors.filter((error) => error.includes('alert'))).toEqual([]);
+  });
+
+  it('stand beside what the next run takes, and go with one that holds no GPU', async ({ scripted }) => {
+    await scripted.choose({ storeCosts: true });
+    scripted.write(NAME, withStored());
+    await open(scripted);
+    await line(0).and(page.locator('[data-stored]')).waitFor();
+    await runAndSave(scripted, (duration_s) => duration_s < 10);
+    expect(await said(0)).toMatch(
+      /^1\.\d+ s was 13\.1 s GPU \S+ m?s was 9\.81 s peak 8\.00 GiB was 61\.0 GiB \S+ J was 6\.40 kJ$/,
+    );
+    expect(await contrastOf(line(0).locator('.gpumon-cell-was').first())).toBeGreaterThan(4.5);
+    // The kernel holds nothing any more.
+    await scripted.script('gpus = 1\n');
+    await page.waitForTimeout(3000);
+    await runCell(page);
+    await expect.poll(async () => cellsIn(await save(scripted))[0]?.metadata, { timeout: 20_000 }).toEqual({});
+    expect(await line(0).count()).toBe(0);
+  });
+});
