@@ -10,6 +10,7 @@ use std::{
 };
 
 use anyhow::anyhow;
+use gpumon_probe::bounded;
 use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::{
     consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH},
@@ -43,8 +44,10 @@ pub(super) struct Ended {
 impl Child {
     pub(super) fn start(command: &[OsString], marks: Option<&Path>) -> Result<Self, Failure> {
         let [program, arguments @ ..] = command else { return Err(Failure::usage(anyhow!("no command after --"))) };
-        // From here on nothing ends gpumon before the command. The command gets them as gpumon had them.
-        let signals = SignalsInfo::<WithOrigin>::new(FORWARDED)?;
+        // From here on nothing ends gpumon before the command. What is ignored, as by nohup, stays so for both.
+        let ignored = ignored_signals();
+        let signals = FORWARDED.into_iter().filter(|signal| ignored & (1 << (signal - 1)) == 0);
+        let signals = SignalsInfo::<WithOrigin>::new(signals)?;
         let mut command = Command::new(program);
         command.args(arguments).envs(marks.map(|path| (MARKS, path)));
         let started_ms = exact_now_ms();
@@ -62,6 +65,13 @@ impl Child {
         };
         thread::Builder::new().name("wait".to_owned()).spawn(work).map(drop)
     }
+}
+
+/// A bit for each signal that this process ignores (`SigIgn` in `/proc/self/status`), signal 1 the lowest.
+fn ignored_signals() -> u64 {
+    let status = bounded::text("/proc/self/status", bounded::TABLE).unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
 }
 
 /// Passes on what other processes send. What a terminal sends, its whole foreground job gets, the command too.
