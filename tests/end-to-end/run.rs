@@ -62,6 +62,12 @@ fn exit_codes_and_signals_are_the_commands_own() {
     assert_eq!(lines.next().unwrap().unwrap(), "ready");
     signal("-TERM", child.id());
     assert_eq!((lines.next().unwrap().unwrap(), child.wait().unwrap().code()), ("told".to_owned(), Some(3)));
+    let gpumon = sh("kill -HUP $$; echo alive");
+    let words: Vec<_> = gpumon.get_args().map(|word| word.to_str().unwrap().to_owned()).collect();
+    let mut nohup = Command::new("sh");
+    nohup.args(["-c", "trap '' HUP; exec \"$0\" \"$@\""]).arg(gpumon.get_program()).args(words);
+    nohup.envs(gpumon.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    assert_eq!(stdout(&nohup.output().unwrap()), "alive\n", "what is ignored stays so");
     for (command, code, words) in
         [("no-such-command", 127, "there is no such command"), ("/etc", 126, "not executable")]
     {
