@@ -28,6 +28,10 @@ pub(crate) enum What {
     Record,
     /// A frame of the server's /api/v1/stream
     Frame,
+    /// `gpumon run --json`, and a measurement of the Python package
+    Cost,
+    /// `cell.metadata.gpumon` of a notebook
+    StoredCost,
 }
 
 pub(crate) fn run(args: &SchemaArgs) -> Result<(), Failure> {
@@ -46,6 +50,8 @@ pub(crate) fn schema(what: What) -> Value {
         What::Snapshot => "Snapshot",
         What::Record => "Record",
         What::Frame => "ServerFrame",
+        What::Cost => "Cost",
+        What::StoredCost => "StoredCost",
     };
     let mut schema = types.remove(name).expect(COMPARED);
     let mut used = BTreeSet::new();

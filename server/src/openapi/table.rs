@@ -2,7 +2,7 @@
 
 use gpumon_history::{jobs::JobList, span::HistorySpan};
 use gpumon_probe::{
-    model::{Cell, Event, Record},
+    model::{Cell, Cost, Event, Record, StoredCost},
     usage::Usage,
 };
 use gpumon_workload::protocol::Job;
@@ -203,6 +203,9 @@ pub(super) fn document() -> Value {
     // What travels otherwise: frames of the stream, and what `gpumon collect` prints.
     types.answer::<ServerFrame>();
     types.answer::<ClientFrame>();
+    // Of no route: of `gpumon run`, the Python package and notebooks.
+    types.answer::<Cost>();
+    types.answer::<StoredCost>();
     types.answer::<Record>();
     let mut schemas = Value::Object(types.all());
     let jobs = schemas["RunJob"]["oneOf"].as_array_mut().expect("jobs are told apart by their kind");

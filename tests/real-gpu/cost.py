@@ -1,0 +1,220 @@
+#!/usr/bin/env python3
+"""Checks what gpumon says that work took of a real GPU: against PyTorch's profiler and allocator, and the energy counter.
+
+    python3 tests/real-gpu/cost.py [path to gpumon]
+
+Needs PyTorch, the gpumon package on the path of Python, IPython for `%%gpu`, which is left out without it, and a GPU that
+nobody else uses. Prints a line for each way to measure, and ends with 1 where a number is further off than is promised.
+"""
+
+import ctypes
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+#: What is promised, as a share: peak memory, GPU time, energy.
+PROMISED = {"peak_memory_bytes": 0.02, "gpu_s": 0.03, "energy_joules": 0.03}
+
+SECONDS = 20
+#: Memory that is held in the middle, for two seconds.
+PEAK_BYTES = 12 << 30
+
+
+class Nvml:
+    """The counter and the process's memory, without gpumon."""
+
+    def __init__(self):
+        self.library = ctypes.CDLL("libnvidia-ml.so.1")
+        self.device = ctypes.c_void_p()
+        if self.library.nvmlInit_v2() or self.library.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(self.device)):
+            sys.exit("NVML cannot be asked")
+
+    def joules(self):
+        """The counter at the moment at which it grows next: it does so in steps of 100 ms."""
+        first = self.millijoules()
+        while (now := self.millijoules()) == first:
+            pass
+        return now / 1000
+
+    def millijoules(self):
+        value = ctypes.c_ulonglong()
+        if self.library.nvmlDeviceGetTotalEnergyConsumption(self.device, ctypes.byref(value)):
+            sys.exit("the energy counter cannot be read")
+        return value.value
+
+
+def beside_allocator():
+    """Bytes that this process holds besides what PyTorch has reserved: the context, as the driver counts it."""
+    import torch
+
+    listed = subprocess.run(
+        ["nvidia-smi", "--query-compute-apps=pid,used_memory", "--format=csv,noheader,nounits"], capture_output=True, text=True, check=True
+    ).stdout
+    used = {int(pid): int(mib) << 20 for pid, mib in (line.split(",") for line in listed.splitlines())}
+    return used[os.getpid()] - torch.cuda.memory_reserved()
+
+
+def prepare():
+    """What every program does once, which is measured of none."""
+    import torch
+
+    matrices = [torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16) for _ in range(2)]
+    matrices[0] @ matrices[1]
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]):
+        matrices[0] @ matrices[1]
+        torch.cuda.synchronize()
+    return matrices
+
+
+def work(matrices):
+    """Computes in bursts, with pauses; returns what PyTorch knows of it."""
+    import torch
+
+    torch.cuda.reset_peak_memory_stats()
+    begun = time.time()
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
+        held = None
+        while (elapsed := time.time() - begun) < SECONDS:
+            for _ in range(400):
+                matrices[0] @ matrices[1]
+            torch.cuda.synchronize()
+            time.sleep(0.25)
+            if held is None and SECONDS / 2 < elapsed < SECONDS / 2 + 2:
+                held = torch.empty(PEAK_BYTES, dtype=torch.uint8, device="cuda")
+            if held is not None and elapsed > SECONDS / 2 + 2:
+                held = None
+                torch.cuda.empty_cache()
+        torch.cuda.synchronize()
+    kernels = sum(event.self_device_time_total for event in profile.key_averages())
+    return {"gpu_s": kernels / 1e6, "reserved_bytes": torch.cuda.max_memory_reserved()}
+
+
+def known(matrices):
+    """What really was: the work between two steps of the counter."""
+    nvml = Nvml()
+    before = nvml.joules()
+    begun = time.time()
+    told = work(matrices)
+    joules = nvml.joules() - before
+    return {
+        "gpu_s": told["gpu_s"],
+        "peak_memory_bytes": told["reserved_bytes"] + beside_allocator(),
+        "energy_joules": joules,
+        "seconds": time.time() - begun,
+    }
+
+
+def compared(way, cost, truth):
+    """Prints a line; whether all is as promised."""
+    energy = cost["energy_joules"]
+    found = {**cost, "energy_joules": energy["estimate"]}
+    off = {key: found[key] / truth[key] - 1 for key in PROMISED}
+    is_right = all(abs(off[key]) <= PROMISED[key] for key in PROMISED) and not cost["shared"] and not cost["lost"]
+    is_right &= energy["least"] == energy["most"]
+    numbers = ", ".join(f"{key} {found[key]:.6g} ({off[key]:+.2%} of {truth[key]:.6g})" for key in PROMISED)
+    print(f"  {'ok   ' if is_right else 'WRONG'} {way}: {numbers}; shared: {cost['shared']}, lost: {cost['lost']}", flush=True)
+    return is_right
+
+
+def by_measure():
+    import gpumon
+
+    matrices = prepare()
+    time.sleep(1)
+    nvml = Nvml()
+    nvml.joules()
+    with gpumon.measure("work") as measured:
+        truth = known(matrices)
+    return compared("measure", measured.to_dict(), truth)
+
+
+def by_cell():
+    try:
+        from IPython.core.interactiveshell import InteractiveShell
+    except ImportError:
+        print("  left  %%gpu: needs IPython", flush=True)
+        return True
+    import gpumon._ipython.magics as magics
+
+    shell = InteractiveShell.instance()
+    measured = []
+
+    class Kept(magics.Measurement):
+        def start(self):
+            measured.append(self)
+            return super().start()
+
+    magics.Measurement = Kept
+    shell.user_ns.update(known=known, matrices=prepare())
+    shell.run_cell("%load_ext gpumon")
+    shell.run_cell("%%gpu work\ntruth = known(matrices)").raise_error()
+    return compared("%%gpu", measured[0].to_dict(), shell.user_ns["truth"])
+
+
+def by_run(gpumon):
+    """The command measures all of a process's time on the GPU, of which the counter tells the same here."""
+    with tempfile.TemporaryDirectory() as folder:
+        report, truth = os.path.join(folder, "cost.json"), os.path.join(folder, "truth.json")
+        subprocess.run([gpumon, "run", "--json", report, "--", sys.executable, __file__, "--work", truth], check=True)
+        with open(report, encoding="utf-8") as cost, open(truth, encoding="utf-8") as told:
+            return compared("gpumon run", json.load(cost), json.load(told))
+
+
+def work_in_process(path):
+    """Writes what a process took from its first use of the GPU to its end, but for the end itself."""
+    import torch
+
+    nvml = Nvml()
+    before = nvml.joules()
+    torch.cuda.init()
+    matrices = [torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16) for _ in range(2)]
+    told = work(matrices)
+    truth = {"gpu_s": told["gpu_s"], "peak_memory_bytes": told["reserved_bytes"] + beside_allocator()}
+    truth["energy_joules"] = nvml.joules() - before
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(truth, file)
+        file.flush()
+        os.fsync(file.fileno())
+    # Without what Python does at its end, for which the context stays.
+    os._exit(0)
+
+
+def overhead():
+    """What measuring costs a program: around a step of a millisecond, by the difference of medians."""
+    import gpumon
+
+    def steps(measured):
+        times = []
+        for _ in range(1000):
+            begun = time.perf_counter()
+            if measured:
+                with gpumon.measure("step"):
+                    end = time.perf_counter() + 0.001
+                    while time.perf_counter() < end:
+                        pass
+            else:
+                end = time.perf_counter() + 0.001
+                while time.perf_counter() < end:
+                    pass
+            times.append(time.perf_counter() - begun)
+        return sorted(times)[len(times) // 2]
+
+    steps(True)
+    cost_us = (steps(True) - steps(False)) * 1e6
+    print(f"  {'ok   ' if cost_us <= 50 else 'WRONG'} measure costs {cost_us:.1f} us around a step of 1 ms", flush=True)
+    return cost_us <= 50
+
+
+def main():
+    if sys.argv[1:2] == ["--work"]:
+        return work_in_process(sys.argv[2])
+    gpumon = sys.argv[1] if sys.argv[1:] else "gpumon"
+    results = [by_run(gpumon), by_measure(), by_cell(), overhead()]
+    return 0 if all(results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
