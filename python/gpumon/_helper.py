@@ -87,7 +87,7 @@ class Helper:
         """Nobody wants its result any more. Safe in a finalizer: it takes no lock."""
         process = run.process
         if self._runs.pop(run.number, None) is not None and process is not None and self._over is None:
-            process.send(b'{"forget":%d}\n' % run.number)
+            process.send_later(b'{"forget":%d}\n' % run.number)
 
     def mark(self, text: str) -> None:
         """Mark this moment, without waiting."""

@@ -53,12 +53,12 @@ def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     def cells(tag: str, texts: Sequence[str]) -> str:
         # The second column is a name, the others are numbers.
         return "".join(
-            f'<{tag} style="text-align:{"left" if at == 1 else "right"}">{escape(text)}</{tag}>'
+            f'<{tag} style="text-align:{"left" if at == 1 else "right"};padding:0.1em 0.5em">{escape(text)}</{tag}>'
             for at, text in enumerate(texts)
         )
 
     body = "".join(f"<tr>{cells('td', row)}</tr>" for row in rows)
-    return f'<table style="margin:0.3em 0"><thead><tr>{cells("th", headings)}</tr></thead><tbody>{body}</tbody></table>'
+    return f'<table style="margin:0.3em 0;color:inherit;font-size:inherit"><thead><tr>{cells("th", headings)}</tr></thead><tbody>{body}</tbody></table>'
 
 
 def _notes(texts: Iterable[str]) -> str:

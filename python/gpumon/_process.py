@@ -15,6 +15,8 @@ import time
 
 #: So many lines wait for a program that does not read; what comes then is dropped, and the program given up.
 MOST_WAITING = 50_000
+#: So many lines are written at once.
+AT_ONCE = 100
 #: Seconds that the program has to end after its input has.
 END_S = 1.0
 #: Bytes of its last words that an error quotes.
@@ -41,6 +43,8 @@ class Process:
         #: Why nothing can be sent any more.
         self.failure: str | None = None
         self._waiting: collections.deque[bytes] = collections.deque()
+        #: What is being written, of one line or several.
+        self._part = b""
         self._writing = threading.Lock()
         self._rest = b""
         self._stderr = _unnamed_file()
@@ -69,15 +73,20 @@ class Process:
     def send(self, line: bytes) -> None:
         """Write a line, or keep it until the program reads again."""
         if len(self._waiting) >= MOST_WAITING:
-            self.fail("it reads nothing")
-            return
+            self.flush()
+            if len(self._waiting) >= MOST_WAITING:
+                self.fail("it reads nothing")
         self._waiting.append(line)
         self.flush()
+
+    def send_later(self, line: bytes) -> None:
+        """Write a line with the next one: each write wakes the program, which takes longer than all else."""
+        self._waiting.append(line)
 
     def flush(self) -> None:
         """Write what waits, as far as that does not block."""
         # Whoever finds the lock taken leaves its line to the holder, which looks once more after its release.
-        while self._waiting and self.failure is None and self._writing.acquire(blocking=False):
+        while self._is_waiting() and self.failure is None and self._writing.acquire(blocking=False):
             try:
                 is_full = not self._write()
             finally:
@@ -85,26 +94,26 @@ class Process:
             if is_full:
                 return
 
+    def _is_waiting(self) -> bool:
+        return bool(self._waiting or self._part)
+
     def _write(self) -> bool:
-        while self._waiting:
-            line = self._waiting[0]
+        while self._is_waiting():
+            if not self._part:
+                self._part = b"".join(self._waiting.popleft() for _ in range(min(len(self._waiting), AT_ONCE)))
             try:
-                sent = self._socket.send(line, FLAGS)
+                self._part = self._part[self._socket.send(self._part, FLAGS) :]
             except BlockingIOError:
                 return False
             except OSError:
                 self.fail(None)
                 return False
-            if sent < len(line):
-                self._waiting[0] = line[sent:]
-            else:
-                self._waiting.popleft()
         return True
 
     def receive(self, timeout_s: float) -> list[bytes]:
         """Return the lines that have come, after at most so long; none where it takes longer or the program has ended."""
         poll = select.poll()
-        poll.register(self._socket, select.POLLIN | (select.POLLOUT if self._waiting else 0))
+        poll.register(self._socket, select.POLLIN | (select.POLLOUT if self._is_waiting() else 0))
         if self.failure is not None or not poll.poll(max(0.0, timeout_s) * 1000):
             return []
         self.flush()

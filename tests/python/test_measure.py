@@ -41,7 +41,8 @@ class Numbers(StandInTest):
         with gpumon.measure('an "epoch"\n') as m:
             pass
         m.to_dict()
-        begin, end, ask, forget = self.heard(4)
+        gpumon.mark("later")
+        begin, end, ask, forget, _ = self.heard(5)
         self.assertEqual(begin["name"], 'an "epoch"\n')
         self.assertEqual(begin["pid"], os.getpid())
         self.assertTrue(before - 1 <= begin["at_ms"] <= end["at_ms"] <= time.time() * 1000)

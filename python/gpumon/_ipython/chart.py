@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gpumon._html import cost_html
-from gpumon._text import byte_size
+from gpumon._text import byte_size, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 COLORS = ("#1f83c9", "#cc5c00", "#0e8f6b", "#b25aa5", "#8a7a12", "#d0485b", "#6f6bd6", "#7d7d7d")
 #: So many lines can be told apart.
 MOST_GPUS = len(COLORS)
-WIDTH, HEIGHT, LEFT, TOP, GAP = 360, 56, 4, 14, 20
+WIDTH, HEIGHT, LEFT, TOP, GAP = 280, 56, 4, 14, 20
 
 
 def measured_html(cost: Mapping[str, Any], samples: Mapping[int, list[Sample]]) -> str:
@@ -34,7 +34,7 @@ def chart_svg(samples: Mapping[int, list[Sample]]) -> str:
     if not shown:
         return ""
     begin = min(taken[0].at_ms for taken in shown.values())
-    end = max(max(taken[-1].at_ms for taken in shown.values()), begin + 1)
+    end = max(begin + 1, *(taken[-1].at_ms for taken in shown.values()))
     most = max((sample.memory_bytes or 0 for taken in shown.values() for sample in taken), default=0) or 1
     utilization = {
         index: [((sample.at_ms - begin) / (end - begin), _part(sample.utilization_percent, 100)) for sample in taken]
@@ -45,11 +45,12 @@ def chart_svg(samples: Mapping[int, list[Sample]]) -> str:
         for index, taken in shown.items()
     }
     second = TOP + HEIGHT + GAP
-    height = second + HEIGHT + (16 if len(shown) > 1 else 4)
+    height = second + HEIGHT + 16
     parts = [
         *_panel("GPU utilization", "100 %", TOP, utilization),
-        *_panel("Memory of the GPU", byte_size(most), second, memory),
+        *_panel("Memory", byte_size(most), second, memory),
         *(_legend(shown, second + HEIGHT + 12) if len(shown) > 1 else ()),
+        _right(seconds((end - begin) / 1000), second + HEIGHT + 12),
     ]
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="GPU utilization and memory during the cell" '
@@ -68,7 +69,7 @@ Points = list[tuple[float, "float | None"]]
 def _panel(title: str, top_label: str, top: float, lines: Mapping[int, Points]) -> Iterator[str]:
     bottom = top + HEIGHT
     yield f'<text x="{LEFT}" y="{top - 4}">{title}</text>'
-    yield f'<text x="{LEFT + WIDTH}" y="{top - 4}" text-anchor="end" opacity="0.75">{top_label}</text>'
+    yield _right(top_label, top - 4)
     for y in (top, bottom):
         yield (
             f'<line x1="{LEFT}" x2="{LEFT + WIDTH}" y1="{y}" y2="{y}" stroke="currentColor" stroke-width="0.5" opacity="0.35"/>'
@@ -78,6 +79,10 @@ def _panel(title: str, top_label: str, top: float, lines: Mapping[int, Points]) 
             f'<path d="{_path(points, bottom)}" fill="none" stroke="{COLORS[number]}" stroke-width="1.5" '
             f'stroke-linejoin="round" stroke-linecap="round"/>'
         )
+
+
+def _right(text: str, y: float) -> str:
+    return f'<text x="{LEFT + WIDTH}" y="{y}" text-anchor="end" opacity="0.75">{text}</text>'
 
 
 def _path(points: Iterable[tuple[float, float | None]], bottom: float) -> str:
@@ -92,5 +97,6 @@ def _path(points: Iterable[tuple[float, float | None]], bottom: float) -> str:
 
 
 def _legend(indices: Iterable[int], y: float) -> Iterator[str]:
+    yield f'<text x="{LEFT}" y="{y}">GPU</text>'
     for number, index in enumerate(indices):
-        yield f'<text x="{LEFT + 44 * number}" y="{y}" fill="{COLORS[number]}">GPU {index}</text>'
+        yield f'<text x="{LEFT + 26 + 18 * number}" y="{y}" fill="{COLORS[number]}" font-weight="bold">{index}</text>'
