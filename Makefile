@@ -21,6 +21,8 @@ ARCHITECTURES ?= x86_64 aarch64
 CONDA := target/conda
 # What tests the API against its description.
 API := target/schemathesis
+# Experiment trackers and training frameworks, with gpumon in them.
+TRACKERS := target/trackers
 # How long each target is fuzzed.
 FUZZ_SECONDS ?= 600
 # The profile of the program in JupyterLab: `dev` is built quickly, `release` is what is released.
@@ -42,7 +44,7 @@ INSTALLED := .installed-$(PROFILE)
 .DEFAULT_GOAL := lab
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: audit dist licenses bench bench-front-end fuzz fake-library hub lab lab40 rust wheel frontend test test-rust test-web test-python test-api test-browser test-lab40 test-hub browser-needs deploy-needs screenshots test-full test-aarch64 test-packages types docs fmt clean help
+.PHONY: audit dist licenses bench bench-front-end fuzz fake-library hub lab lab40 rust wheel frontend test test-rust test-web test-python test-api test-browser test-lab40 test-hub test-trackers browser-needs deploy-needs screenshots test-full test-aarch64 test-packages types docs fmt clean help
 
 lab: $(JUPYTER)/$(INSTALLED) ## build everything and start JupyterLab with the panel open (the default)
 	@exec $(PYTHON) tools/lab.py $(JUPYTER)
@@ -90,6 +92,9 @@ test-lab40: lab40 browser-needs ## the panel in the oldest supported JupyterLab
 
 test-hub: hub browser-needs ## the panel of two users behind JupyterHub
 	@$(PYTHON) tools/test.py hub
+
+test-trackers: $(TRACKERS)/$(INSTALLED) ## what PyTorch Lightning, Hugging Face, Keras, MLflow, W&B and TensorBoard get (installs 7 GB)
+	@$(PYTHON) tools/test.py trackers
 
 # Only these tests need them, and install them while others run.
 lab40: $(LAB40)/$(INSTALLED)
@@ -162,7 +167,7 @@ rust:
 
 # Built with the program, so that they share their dependencies.
 fake-library: rust
-	@$(STEP) "fake NVML library" cargo build --locked --package gpumon --package fake-nvml
+	@$(STEP) "fake drivers" cargo build --locked --package gpumon --package fake-nvml --package fake-cuda
 
 $(MODULES): $(MANIFESTS)
 	@$(PYTHON) tools/need.py node
@@ -192,6 +197,11 @@ $(PEER)/.made: tests/bench/front-end/requirements.txt
 $(API)/.made: tests/api/requirements.txt
 	@$(PYTHON) tools/need.py venv
 	@$(STEP) "schemathesis in $(API)" $(PYTHON) tools/venv.py $(API) $<
+	@touch $@
+
+$(TRACKERS)/.made: tests/trackers/requirements.txt
+	@$(PYTHON) tools/need.py venv
+	@$(STEP) "experiment trackers in $(TRACKERS) (takes minutes)" $(PYTHON) tools/venv.py $(TRACKERS) $<
 	@touch $@
 
 $(CONDA)/.made: tests/packages/requirements.txt

@@ -259,6 +259,13 @@ SUITES = {
             UNITTEST,
         ),
     ],
+    "trackers": [
+        Suite(
+            "Experiment trackers",
+            "target/trackers/bin/python -m unittest discover --start-directory tests/trackers".split(),
+            UNITTEST,
+        ),
+    ],
     "browser": [
         Suite(
             f"Chromium: JupyterLab, Notebook, page, {part}",

@@ -36,7 +36,7 @@ class CellCosts:
         self._ended: list[tuple[NotebookNode, Future[Optional[StoredCost]]]] = []
         self._waiter: ThreadPoolExecutor | None = None
         self._is_remote_told = False
-        ours = {
+        ours: dict[str, Callable[..., None]] = {
             "on_notebook_start": self._on_notebook_start,
             "on_cell_start": self._on_cell_start,
             "on_cell_execute": self._on_cell_execute,

@@ -38,7 +38,7 @@ class MeasuredNotebookClient(nbclient.NotebookClient):
 def main() -> None:
     """Be ``jupyter execute``, with the same arguments."""
     # It makes its client of this name, and hands it no configuration that could have hooks.
-    nbclient.cli.NotebookClient = MeasuredNotebookClient  # type: ignore[misc]
+    nbclient.cli.NotebookClient = MeasuredNotebookClient
     nbclient.cli.main()
 
 

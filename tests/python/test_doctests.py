@@ -13,6 +13,8 @@ import gpumon
 from simulated import GPUS, Simulated
 
 GUIDES = Path(__file__).resolve().parents[2] / "docs/guides"
+#: What runs a program, and what needs libraries that are not there.
+OF_OTHERS = re.compile(r"\.(__main__|_papermill|trackers\.[a-z]+)$")
 #: They change what is shown, and run in notebooks alone.
 OF_NOTEBOOKS = re.compile(r"^\s*%|^await ", re.MULTILINE)
 
@@ -25,7 +27,7 @@ class Doctests(Simulated):
     def test_each_example_in_the_package(self) -> None:
         attempted = 0
         for module in pkgutil.walk_packages(gpumon.__path__, "gpumon."):
-            if not module.name.endswith("__main__"):
+            if not OF_OTHERS.search(module.name):
                 done = doctest.testmod(importlib.import_module(module.name), extraglobs={"gpumon": gpumon})
                 self.assertEqual(done.failed, 0, module.name)
                 attempted += done.attempted

@@ -22,7 +22,10 @@ def _library() -> Any:
         return importlib.import_module(NAMES[1])
 
 
-class GpuCostCallback(_library().Callback, Tracker):  # type: ignore[misc]
+Callback: Any = _library().Callback
+
+
+class GpuCostCallback(Callback, Tracker):
     """Logs what each epoch and the whole fit took of the GPUs, to all loggers of the trainer.
 
     Of several processes, the first measures: itself and those that it has started, as the strategy ``ddp`` does.

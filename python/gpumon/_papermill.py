@@ -1,4 +1,7 @@
-"""The engine ``gpumon`` of papermill: ``papermill --engine gpumon in.ipynb out.ipynb``."""
+"""The engine ``gpumon`` of papermill: ``papermill --engine gpumon in.ipynb out.ipynb``.
+
+papermill alone imports this, by its entry point, while it is imported itself.
+"""
 
 from __future__ import annotations
 

@@ -1,0 +1,31 @@
+"""Lightning under its older name: in a process of its own, as a program uses one of the two."""
+
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+
+PROGRAM = """
+import unittest
+import pytorch_lightning as pl
+from pytorch_lightning import loggers
+from test_trackers import Frameworks
+
+class Older(Frameworks):
+    def runTest(self):
+        self.lightning(pl, loggers)
+
+assert unittest.TextTestRunner().run(Older()).wasSuccessful()
+"""
+
+
+class OlderName(unittest.TestCase):
+    def test_it_is_used_where_the_program_has_loaded_it(self) -> None:
+        done = subprocess.run(
+            [sys.executable, "-c", PROGRAM], cwd=Path(__file__).parent, capture_output=True, text=True
+        )
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
