@@ -44,9 +44,7 @@ class Ends(StandInTest):
         self.assertRegex(around.lost[0], "^what was used before .* started again: it was ended by SIGKILL")
         self.assertGreater(around.to_dict()["duration_s"], 0.3)
         self.assertIsNone(before.gpu_s)
-        self.assertEqual(
-            before.lost, ["the gpumon program ended before it told what was used: it was ended by SIGKILL"]
-        )
+        self.assertEqual(before.lost, ["the gpumon program ended before it told what was used: it was ended by SIGKILL"])
         self.assertRegex(str(before), r"^[\d.]+ ms, GPU not measured: the gpumon program ended")
 
     def test_one_that_always_ends_is_given_up_with_one_warning(self) -> None:
@@ -135,9 +133,7 @@ class Is(StandInTest):
                 with gpumon.measure() as m:
                     pass
                 m.to_dict()
-        self.assertEqual(
-            [str(one.message) for one in caught], ["gpumon measures nothing: no NVIDIA driver: install it"]
-        )
+        self.assertEqual([str(one.message) for one in caught], ["gpumon measures nothing: no NVIDIA driver: install it"])
 
     def test_none_warns_once_and_the_code_runs(self) -> None:
         missing = gpumon.GpumonNotFound("the gpumon program is missing; reinstall it")
