@@ -156,7 +156,8 @@ pub struct StoredCost {
     pub peak_memory_bytes: Option<f64>,
     /// How much more, or less, it held after the run than before.
     pub memory_change_bytes: Option<f64>,
-    /// Energy of the GPUs that it held, in joules: of shared ones the estimate; `null` where power is not told.
+    /// Energy of the GPUs while it held them, in joules; where others held them, too, with what these used. `null` where power
+    /// is not told.
     pub energy_joules: Option<f64>,
     /// Whether others held one of its GPUs at the same time.
     pub shared: bool,
@@ -178,7 +179,7 @@ impl StoredCost {
             gpu_s: cost.gpu_s.map(three_digits_of),
             peak_memory_bytes: cost.peak_memory_bytes.map(|bytes| whole_mib(bytes as f64)),
             memory_change_bytes: cost.memory_change_bytes.map(|bytes| whole_mib(bytes as f64)),
-            energy_joules: cost.energy_joules.map(|joules| three_digits_of(joules.estimate)),
+            energy_joules: cost.energy_joules.map(|joules| three_digits_of(joules.most)),
             shared: cost.shared,
             gpus,
         })
@@ -197,7 +198,7 @@ mod tests {
             gpu_s: Some(0.000_123_456),
             peak_memory_bytes: Some(3 * 1024 * 1024 + 100),
             memory_change_bytes: Some(-1024 * 1024 + 7),
-            energy_joules: Some(Joules { least: 1.0, most: 9999.0, estimate: 6123.0 }),
+            energy_joules: Some(Joules { least: 1.0, most: 6123.0, estimate: 3000.0 }),
             gpus: vec![gpu],
             ..Cost::default()
         };

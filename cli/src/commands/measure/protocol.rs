@@ -22,12 +22,19 @@ pub(super) struct Request {
     pub(super) snapshot: Option<bool>,
     /// Asks for samples, one in so many milliseconds, until it is `null`.
     #[serde(default, deserialize_with = "given")]
-    pub(super) stream: Option<Option<u32>>,
+    pub(super) stream: Option<Stream>,
     /// Asks a running server for a span of its history.
     pub(super) history: Option<History>,
     pub(super) at_ms: Option<f64>,
     pub(super) pid: Option<u32>,
     pub(super) name: Option<String>,
+}
+
+/// How often samples are wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stream {
+    EveryMs(u32),
+    Never,
 }
 
 /// As `GET /api/v1/history`.
@@ -41,8 +48,9 @@ pub(super) struct History {
 }
 
 /// Tells `null` from what is not there.
-fn given<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Option<u32>>, D::Error> {
-    Option::deserialize(deserializer).map(Some)
+fn given<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Stream>, D::Error> {
+    let interval_ms = Option::deserialize(deserializer)?;
+    Ok(Some(interval_ms.map_or(Stream::Never, Stream::EveryMs)))
 }
 
 impl History {
@@ -71,8 +79,8 @@ mod tests {
         let read = |text| serde_json::from_str::<Request>(text).unwrap();
         let begin = read(r#"{"begin": 7, "at_ms": 1790000000000.1, "name": "train", "pid": 1234}"#);
         assert_eq!((begin.begin, begin.pid, begin.name.as_deref()), (Some(7), Some(1234), Some("train")));
-        assert_eq!(read(r#"{"stream": 500}"#).stream, Some(Some(500)));
-        assert_eq!(read(r#"{"stream": null}"#).stream, Some(None));
+        assert_eq!(read(r#"{"stream": 500}"#).stream, Some(Stream::EveryMs(500)));
+        assert_eq!(read(r#"{"stream": null}"#).stream, Some(Stream::Never));
         assert_eq!(read(r#"{"forget": 1}"#).stream, None);
         let history = read(r#"{"id": 3, "history": {"from_ms": 5, "metrics": "a,b&c", "points": 600}}"#).history;
         assert_eq!(history.unwrap().target(), "/api/v1/history?from_ms=5&metrics=a%2Cb%26c&points=600");

@@ -16,7 +16,7 @@ use super::{
     finished::Measurements,
     measurement::Measurement,
     output::{answer, refuse, write},
-    protocol::{History, Request},
+    protocol::{History, Request, Stream},
 };
 use crate::{
     commands::{mark, run::INTERVAL},
@@ -148,7 +148,10 @@ impl Session {
         } else if request.snapshot.is_some() {
             self.waiting_for_sample.push(id.unwrap_or_default());
         } else if let Some(stream) = request.stream {
-            self.stream = stream.map(|interval_ms| (interval_ms, 0));
+            self.stream = match stream {
+                Stream::EveryMs(interval_ms) => Some((interval_ms, 0)),
+                Stream::Never => None,
+            };
         } else if let Some(history) = request.history {
             ask_for_history(self.server.clone(), id, history);
         } else {

@@ -31,7 +31,7 @@ pub(super) struct Child {
     pub(super) pid: u32,
     /// In milliseconds since 1970.
     pub(super) started_ms: f64,
-    child: process::Child,
+    process: process::Child,
 }
 
 /// How it ended, and when.
@@ -51,15 +51,15 @@ impl Child {
         let mut command = Command::new(program);
         command.args(arguments).envs(marks.map(|path| (MARKS, path)));
         let started_ms = exact_now_ms();
-        let child = command.spawn().map_err(|error| wait::not_started(program, &error))?;
-        let pid = child.id();
+        let process = command.spawn().map_err(|error| wait::not_started(program, &error))?;
+        let pid = process.id();
         forward(signals, pid)?;
-        Ok(Self { pid, started_ms, child })
+        Ok(Self { pid, started_ms, process })
     }
 
     pub(super) fn wait_in_background(mut self, happenings: SyncSender<Happening>) -> io::Result<()> {
         let work = move || {
-            let status = self.child.wait();
+            let status = self.process.wait();
             let at_ms = exact_now_ms();
             let _ = happenings.send(Happening::Ended(status.map(|status| Ended { at_ms, status })));
         };

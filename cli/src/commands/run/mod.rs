@@ -202,7 +202,7 @@ fn report(args: &RunArgs, cost: &Cost) -> Result<(), Failure> {
         return Ok(io::Write::write_all(&mut io::stdout(), text.as_bytes())?);
     }
     fs::write(path, text).map_err(|error| {
-        say(&format!("{}", report::sentence(cost)));
+        say(&report::sentence(cost));
         anyhow!("cannot write the report to {}: {error}; choose another file with --json", path.display()).into()
     })
 }

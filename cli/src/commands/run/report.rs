@@ -20,10 +20,16 @@ use crate::{
 /// Bounds that differ by less are those of an exact number.
 const EXACT: f64 = 1e-3;
 
+/// The rank of columns of links, and above.
+const LINKS: u8 = 7;
+
 /// Of more marks, errors and conditions, the JSON tells.
 const MOST: usize = 8;
 
-const HEADINGS: [(&str, fn(usize) -> Align, u8); 11] = [
+/// Heading, on which side it stands, and how soon it goes where a terminal is narrow.
+type Heading = (&'static str, fn(usize) -> Align, u8);
+
+const HEADINGS: [Heading; 11] = [
     ("GPU", Align::Left, 0),
     ("Model", Align::Left, 6),
     ("Held", Align::Right, 5),
@@ -38,18 +44,20 @@ const HEADINGS: [(&str, fn(usize) -> Align, u8); 11] = [
 ];
 
 pub(super) fn draw(cost: &Cost) -> String {
-    let rows: Vec<_> = cost.gpus.iter().map(cells).collect();
-    let mut text = format!("{}\n", paint(STRONG, &format!("gpumon: {}", sentence(cost))));
-    let all = HEADINGS.iter().enumerate().filter(|(at, _)| *at < 9 || rows.iter().any(|row| row[*at] != NONE));
-    let columns: Vec<Column> = all
-        .map(|(at, (heading, align, rank))| {
-            let width = rows.iter().map(|row| row[at].width()).max().unwrap_or(0).max(heading.width());
-            Column { heading, align: align(width), rank: *rank }
-        })
-        .collect();
-    let columns = Columns::new(&columns, terminal_columns());
+    let all: Vec<_> = cost.gpus.iter().map(cells).collect();
+    // Boards without links have no columns for them.
+    let is_told = |at: &usize| HEADINGS[*at].2 < LINKS || all.iter().any(|row| row[*at] != NONE);
+    let shown: Vec<usize> = (0..HEADINGS.len()).filter(is_told).collect();
+    let rows: Vec<Vec<String>> = all.iter().map(|row| shown.iter().map(|at| row[*at].clone()).collect()).collect();
+    let columns = shown.iter().enumerate().map(|(place, at)| {
+        let (heading, align, rank) = HEADINGS[*at];
+        let width = rows.iter().map(|row| row[place].width()).max().unwrap_or(0).max(heading.width());
+        Column { heading, align: align(width), rank }
+    });
+    let columns = Columns::new(&columns.collect::<Vec<_>>(), terminal_columns());
+    let mut text = paint(STRONG, &format!("gpumon: {}", sentence(cost))) + "\n";
     if !rows.is_empty() {
-        text += &format!("{}\n", paint(DIM, &columns.headings()));
+        text += &(paint(DIM, &columns.headings()) + "\n");
     }
     for row in &rows {
         text += &(columns.line(row) + "\n");
@@ -158,7 +166,7 @@ mod tests {
 
     #[test]
     fn a_report_has_the_sum_and_a_line_for_each_gpu() {
-        let text = crate::table::style::plain(&draw(&cost())).to_string();
+        let text = crate::table::style::plain(&draw(&cost()));
         let lines: Vec<_> = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
         assert_eq!(
             lines,
