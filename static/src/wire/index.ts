@@ -1434,7 +1434,10 @@ export type StoredCost = {
   peak_memory_bytes: number | null,
   /** How much more, or less, it held after the run than before. */
   memory_change_bytes: number | null,
-  /** Energy of the GPUs that it held, in joules: of shared ones the estimate; `null` where power is not told. */
+  /**
+   * Energy of the GPUs while it held them, in joules; where others held them, too, with what these used. `null` where power
+   * is not told.
+   */
   energy_joules: number | null,
   /** Whether others held one of its GPUs at the same time. */
   shared: boolean,
