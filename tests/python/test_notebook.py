@@ -81,7 +81,6 @@ class Magics(StandInTest):
         times = [1000 * seconds for seconds in eval(self.kernel.run("times").result)]
         self.assertGreater(len(times), 50)
         # Both hooks of one cell; the median, since the machine is busy.
-        print(f"both hooks of a cell take {2 * statistics.median(times):.2f} ms")
         self.assertLess(2 * statistics.median(times), 2)
 
     def test_one_cell_with_a_chart(self) -> None:
