@@ -21,6 +21,7 @@ from pathlib import Path
 import clients
 import history
 import python_api
+import run_command
 import scrapes
 import wall
 import wire
@@ -175,7 +176,7 @@ def look(_):
         missed.extend(wall.run(GPUMON, busy=busy))
 
 
-BENCHES = {bench.__name__: bench for bench in (cost, top, tick, calls, hung, scrapes.scrapes, history.history, python_api.python, day, look)}
+BENCHES = {bench.__name__: bench for bench in (cost, top, tick, calls, hung, scrapes.scrapes, history.history, python_api.python, run_command.run_command, day, look)}
 CLIENTS = {bench.__name__: bench for bench in (*clients.BENCHES, wire.wire)}
 
 
