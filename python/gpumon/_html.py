@@ -40,7 +40,7 @@ def _gpu_cells(gpu: Mapping[str, Any]) -> tuple[str, ...]:
         DASH if gpu["gpu_s"] is None else seconds(gpu["gpu_s"]),
         spread_text(gpu["sm_percent"]),
         DASH if gpu["peak_memory_bytes"] is None else byte_size(gpu["peak_memory_bytes"]),
-        DASH if gpu["energy_joules"] is None else energy_text(gpu["energy_joules"]),
+        DASH if gpu["energy_joules"] is None else energy_text(gpu["energy_joules"], gpu["shared"]),
     )
 
 

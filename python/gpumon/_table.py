@@ -16,9 +16,6 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 
-#: A range that is smaller than this part of it is no range.
-EXACT = 0.001
-
 
 def cost_line(cost: Cost) -> str:
     """Return what something took, in one line: `12.4 s, GPU 9.80 s, peak 61.0 GiB, 6.10 kJ`."""
@@ -35,16 +32,14 @@ def cost_parts(cost: Mapping[str, Any]) -> list[str]:
     if cost["peak_memory_bytes"] is not None:
         parts.append(f"peak {byte_size(cost['peak_memory_bytes'])}")
     if cost["energy_joules"] is not None:
-        parts.append(energy_text(cost["energy_joules"]))
+        parts.append(energy_text(cost["energy_joules"], cost["shared"]))
     return parts
 
 
-def energy_text(energy: Mapping[str, float]) -> str:
+def energy_text(energy: Mapping[str, float], shared: bool) -> str:
     """Return an energy: of shared GPUs the estimate with its range, `~450 J (0.00 J to 900 J, shared)`."""
-    least, most = energy["least"], energy["most"]
-    if most - least <= most * EXACT:
-        return joules(most)
-    return f"~{joules(energy['estimate'])} ({joules(least)} to {joules(most)}, shared)"
+    estimate = joules(energy["estimate"])
+    return f"~{estimate} ({joules(energy['least'])} to {joules(energy['most'])}, shared)" if shared else estimate
 
 
 #: What a row has of a GPU, as it is in JSON.

@@ -18,6 +18,9 @@ import time
 #: What is promised, as a share: peak memory, GPU time, energy.
 PROMISED = {"peak_memory_bytes": 0.02, "gpu_s": 0.03, "energy_joules": 0.03}
 
+#: How far the bounds of what is used alone may be apart, as a share.
+RANGE = 0.01
+
 SECONDS = 20
 #: Memory that is held in the middle, for two seconds.
 PEAK_BYTES = 12 << 30
@@ -113,7 +116,8 @@ def compared(way, cost, truth):
     found = {**cost, "energy_joules": energy["estimate"]}
     off = {key: found[key] / truth[key] - 1 for key in PROMISED}
     is_right = all(abs(off[key]) <= PROMISED[key] for key in PROMISED) and not cost["shared"] and not cost["lost"]
-    is_right &= energy["least"] == energy["most"]
+    # Of what comes to the GPU within the measurement, one sample is not known for sure.
+    is_right &= energy["most"] - energy["least"] <= RANGE * energy["most"]
     numbers = ", ".join(f"{key} {found[key]:.6g} ({off[key]:+.2%} of {truth[key]:.6g})" for key in PROMISED)
     print(f"  {'ok   ' if is_right else 'WRONG'} {way}: {numbers}; shared: {cost['shared']}, lost: {cost['lost']}", flush=True)
     return is_right

@@ -30,7 +30,8 @@ pub struct Cost {
     pub peak_memory_bytes: Option<u64>,
     /// How much more, or less, it held at its end than before.
     pub memory_change_bytes: Option<i64>,
-    /// Energy of the GPUs while it held them: exact where it held them alone, else a range; `null` where power is not told.
+    /// Energy of the GPUs while it held them: exact where it held them alone, but for the sample in which it
+    /// came or left; else a range. `null` where power is not told.
     pub energy_joules: Option<Joules>,
     /// Whether others held one of its GPUs at the same time.
     pub shared: bool,

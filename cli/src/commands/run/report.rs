@@ -15,10 +15,11 @@ use crate::{
         style::{DIM, STRONG, paint},
         units::{elapsed, joules},
     },
+    top::text::cut,
 };
 
-/// Bounds that differ by less are those of an exact number.
-const EXACT: f64 = 1e-3;
+/// Columns of a name: a command may be a whole script.
+const LONGEST_NAME: usize = 60;
 
 /// The rank of columns of links, and above.
 const LINKS: u8 = 7;
@@ -82,7 +83,8 @@ pub(super) fn draw(cost: &Cost) -> String {
 
 /// `python train.py: 12.4 s, GPU time 9.81 s, peak memory 61.0 GiB, 6.12 kJ`.
 pub(super) fn sentence(cost: &Cost) -> String {
-    let name = cost.name.as_deref().map_or_else(String::new, |name| format!("{}: ", escaped(name)));
+    let short = |name: &str| cut(&escaped(name), LONGEST_NAME);
+    let name = cost.name.as_deref().map_or_else(String::new, |name| format!("{}: ", short(name)));
     let mut parts = vec![elapsed(cost.duration_s)];
     if cost.gpus.is_empty() {
         // Where nothing was seen, nobody knows.
@@ -90,7 +92,7 @@ pub(super) fn sentence(cost: &Cost) -> String {
     }
     parts.extend(cost.gpu_s.map(|seconds| format!("GPU time {}", elapsed(seconds))));
     parts.extend(cost.peak_memory_bytes.map(|bytes| format!("peak memory {}", byte_size(bytes as f64))));
-    parts.extend(cost.energy_joules.map(energy));
+    parts.extend(cost.energy_joules.map(|joules| energy(joules, cost.shared)));
     format!("{name}{}", parts.join(", "))
 }
 
@@ -112,15 +114,15 @@ fn cells(gpu: &GpuCost) -> Vec<String> {
         percent(gpu.tensor_percent),
         percent(gpu.dram_percent),
         gpu.peak_memory_bytes.map_or_else(none, |bytes| byte_size(bytes as f64)),
-        gpu.energy_joules.map_or_else(none, energy),
+        gpu.energy_joules.map_or_else(none, |joules| energy(joules, gpu.shared)),
         both(gpu.pcie_rx_bytes, gpu.pcie_tx_bytes),
         both(gpu.nvlink_rx_bytes, gpu.nvlink_tx_bytes),
     ]
 }
 
-fn energy(Joules { least, most, estimate }: Joules) -> String {
-    if most - least <= most * EXACT {
-        return joules(most);
+fn energy(Joules { least, most, estimate }: Joules, is_shared: bool) -> String {
+    if !is_shared {
+        return joules(estimate);
     }
     format!("~{} ({} to {}, shared)", joules(estimate), joules(least), joules(most))
 }
@@ -184,7 +186,7 @@ mod tests {
     #[test]
     fn what_is_shared_or_not_there_is_said() {
         let range = Joules { least: 0.0, most: 900.0, estimate: 450.0 };
-        let shared = Cost { energy_joules: Some(range), ..cost() };
+        let shared = Cost { energy_joules: Some(range), shared: true, ..cost() };
         assert!(sentence(&shared).ends_with("~450 J (0.00 J to 900 J, shared)"), "{}", sentence(&shared));
         let none = Cost { name: None, duration_s: 0.25, ..Cost::default() };
         assert_eq!(sentence(&none), "250 ms, no GPU used");
