@@ -40,6 +40,8 @@ pub(crate) enum Input {
     Missed(u64),
     /// What there is to tell.
     Remark(String),
+    /// Why the server has no readings at the moment.
+    NoReadings(String),
     ServerEnded,
     Failed(Failure),
     /// Somebody wants it to end.
@@ -218,7 +220,7 @@ fn pass_on<T: From<Input>>(frames: &mut Frames, inputs: &SyncSender<T>, ended: &
 fn remark_on<T: From<Input>>(inputs: &SyncSender<T>, status: &CollectorStatus) -> Result<(), Left> {
     match (status.state, &status.message) {
         (CollectorState::Running | CollectorState::Starting, _) | (_, None) => Ok(()),
-        (_, Some(message)) => send(inputs, Input::Remark(format!("no readings at the moment: {message}"))),
+        (_, Some(message)) => send(inputs, Input::NoReadings(format!("no readings at the moment: {message}"))),
     }
 }
 

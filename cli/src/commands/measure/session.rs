@@ -188,6 +188,10 @@ impl Session {
                 }
             }
             Input::Remark(remark) => self.tell(&remark),
+            Input::NoReadings(problem) => {
+                self.tell(&problem);
+                self.problem = Some(problem);
+            }
             Input::ServerEnded => {
                 let continued = self.feed.as_mut().map(|feed| feed.continue_without_server(self.interval));
                 if let Some(Err(failure)) = continued {

@@ -175,7 +175,7 @@ impl Recorder {
                     self.take(&text, kind, at_ms)?;
                 }
                 Ok(Input::Missed(samples)) => self.progress.missed += samples,
-                Ok(Input::Remark(remark)) => {
+                Ok(Input::Remark(remark) | Input::NoReadings(remark)) => {
                     self.progress.clear();
                     say(&remark);
                 }

@@ -173,7 +173,7 @@ impl Measurement {
                 Ok(record) => self.meter.push(&record, &mut |process| self.tree.contains(process)),
                 Err(_) => {}
             },
-            Input::Remark(remark) => self.meter.lose(&remark),
+            Input::Remark(remark) | Input::NoReadings(remark) => self.meter.lose(&remark),
             Input::ServerEnded => {
                 let continued = self.feed.as_mut().map(|feed| feed.continue_without_server(INTERVAL));
                 if let Some(Err(failure)) = continued {

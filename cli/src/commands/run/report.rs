@@ -176,7 +176,7 @@ mod tests {
                 "gpumon: python train.py: 12.4 s, GPU time 9.81 s, peak memory 61.0 GiB, 6.12 kJ",
                 "GPU Model Held GPU time SM active Tensor active DRAM Peak memory Energy PCIe RX/TX",
                 "3 H200 12.1 s 9.81 s 81 % (peak 99) - - 61.0 GiB 6.12 kJ 1.00 GiB / 1.00 MiB",
-                "power-capped at 700 W\u{fffd}[2J (for 3.20 s)",
+                "power-capped at 700 W\\u{1b}[2J (for 3.20 s)",
                 "Xid 31: MMU fault.",
                 "the server has ended",
             ]
