@@ -20,6 +20,7 @@ def needed(module: str, what: str) -> Any:
     """
     library = module.partition(".")[0]
     try:
+        importlib.import_module(library)
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name != library:

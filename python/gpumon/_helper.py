@@ -6,35 +6,30 @@ import atexit
 import contextlib
 import itertools
 import json
-import logging
 import os
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Callable
+from typing import TYPE_CHECKING, Callable
 
 from gpumon._errors import ProgramError, RequestError
 from gpumon._find import GpumonNotFound, find_gpumon_bin
+from gpumon._mail import Json, Mail
 from gpumon._run import Run
 from gpumon._warnings import warn_once
 
 if TYPE_CHECKING:
     from gpumon._process import Process
 
-#: Seconds for an answer. One about a measurement that has just ended waits for the driver's last samples, up to two.
-PATIENCE_S = 30.0
 #: A program that ends sooner than after so many seconds, twice, is not started again.
 SHORT_LIFE_S = 60.0
 #: Seconds after which the thread that reads samples looks whether anybody still wants them.
 DRAIN_S = 1.0
 
-Json = dict[str, Any]
-
 
 class Helper:
-    """Sends what is measured, and matches answers with requests.
+    """Sends what is measured and what is asked.
 
-    Whoever waits for an answer reads for all who wait. A thread reads only while samples are streamed: the program measures
-    nothing while nobody takes what it writes.
+    A thread reads only while samples are streamed: the program measures nothing while nobody takes what it writes.
     """
 
     def __init__(self) -> None:
@@ -46,11 +41,8 @@ class Helper:
         self._starting = threading.RLock()
         self._numbers = itertools.count(1)
         self._runs: dict[int, Run] = {}
-        self._changed = threading.Condition()
-        self._is_reading = False
-        self._expected: set[int] = set()
-        self._answers: dict[int, Json] = {}
-        self._receivers: dict[int, tuple[float, Callable[[Json], None]]] = {}
+        self._mail = Mail()
+        self._receivers = self._mail.receivers
         self._is_draining = False
         #: Why it serves no more: the process forked, or the interpreter ends.
         self._over: str | None = None
@@ -58,7 +50,7 @@ class Helper:
     # What is measured.
 
     def begin(self, name: str | None, pid: int | None) -> Run:
-        """Begin a measurement of this process or of another one, without waiting for anything but the first start of the program."""
+        """Begin a measurement of this process or of another one: it waits for nothing but the first start of the program."""
         run = Run(next(self._numbers), name, pid)
         for _ in range(2):
             process = run.process = self._running_process()
@@ -69,7 +61,7 @@ class Helper:
             # One that has just ended is replaced; another thread may have done so, and begun this anew.
             if process.failure is None or run.process is not process:
                 return run
-            del self._runs[run.number]
+            self._runs.pop(run.number, None)
         run.process = None
         run.lost.append(self._cause())
         return run
@@ -138,72 +130,15 @@ class Helper:
         raise AssertionError("the loop returns or raises")
 
     def _answer(self, request: Json, process: Process) -> Json:
-        number = next(self._numbers)
-        self._expected.add(number)
-        try:
-            process.send(json.dumps({"id": number, **request}).encode() + b"\n")
-            until = time.monotonic() + PATIENCE_S
-            if not self.wait(lambda: number in self._answers or process.failure is not None, until, process):
-                raise ProgramError(
-                    f"the gpumon program (PID {process.pid}) has not answered for {PATIENCE_S:.0f} s: "
-                    "`gpumon doctor` finds out whether the driver hangs"
-                )
-            answer = self._answers.get(number)
-        finally:
-            self._expected.discard(number)
-            self._answers.pop(number, None)
-        if answer is None:
-            raise ProgramError("the gpumon program has ended before it answered: call this again, which starts it anew")
+        answer = self._mail.answer(next(self._numbers), request, process)
         if "error" in answer:
             raise RequestError(str(answer["error"]))
         return answer
 
-    def wait(self, is_done: Callable[[], bool], until: float, process: Process | None = None) -> bool:
+    def wait(self, is_done: Callable[[], bool], until: float) -> bool:
         """Read until something is the case, or until this moment of the monotonic clock; return whether it is."""
-        while True:
-            process = process or self._running_process()
-            # In a forked child, the lock may be held by a thread that is not there.
-            if process is None or self._over is not None:
-                return is_done()
-            with self._changed:
-                while self._is_reading and not is_done() and (left := until - time.monotonic()) > 0:
-                    self._changed.wait(left)
-                left = until - time.monotonic()
-                if is_done() or process.failure is not None:
-                    return is_done()
-                # What has come already is read also by who has no time to wait.
-                if self._is_reading:
-                    return False
-                self._is_reading = True
-            try:
-                self._take_in(process, process.receive(left))
-            finally:
-                with self._changed:
-                    self._is_reading = False
-                    self._changed.notify_all()
-            if left <= 0:
-                return is_done()
-
-    def _take_in(self, process: Process, lines: list[bytes]) -> None:
-        for line in lines:
-            try:
-                message: Json = json.loads(line)
-                number = message.get("id")
-            except (ValueError, AttributeError):
-                process.fail(
-                    f"it wrote {line[:80]!r}, which is no JSON object; reinstall gpumon if its versions differ"
-                )
-                return
-            if number is not None:
-                if number in self._expected:
-                    self._answers[number] = message
-            elif "sample" in message:
-                for _, receive in list(self._receivers.values()):
-                    receive(message["sample"])
-            elif "failed" in message:
-                warn_once(f"gpumon measures nothing: {message['failed']}")
-            elif "remark" in message:
-                logging.getLogger("gpumon").info("%s", message["remark"])
+        process = self._running_process()
+        return is_done() if process is None else self._mail.wait(is_done, until, process)
 
     # Samples as they come.
 
@@ -219,7 +154,7 @@ class Helper:
             del self._receivers[number]
             raise ProgramError(self._cause())
         self._send_interval(self._process)
-        with self._changed:
+        with self._mail.changed:
             if not self._is_draining:
                 self._is_draining = True
                 threading.Thread(target=self._drain, name="gpumon", daemon=True).start()
@@ -228,7 +163,7 @@ class Helper:
     def _drain(self) -> None:
         while True:
             is_running = self._running_process() is not None
-            with self._changed:
+            with self._mail.changed:
                 if not self._receivers or not is_running:
                     self._is_draining = False
                     return
@@ -300,8 +235,7 @@ class Helper:
                 run.lost.append(f"what was used before {clock}, when the gpumon program was started again: {why}")
                 run.is_partial = True
                 run.process.send(run.begin_line(now_ms))
-        with self._changed:
-            self._changed.notify_all()
+        self._mail.wake()
 
     def _cause(self) -> str:
         """Why there is no program."""

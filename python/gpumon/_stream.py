@@ -8,8 +8,9 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from gpumon._errors import ProgramError
-from gpumon._helper import PATIENCE_S, Helper, current
-from gpumon._snapshot import Json, Snapshot
+from gpumon._helper import Helper, current
+from gpumon._mail import PATIENCE_S, Json
+from gpumon._snapshot import Snapshot
 
 if TYPE_CHECKING:
     from types import TracebackType

@@ -4,8 +4,10 @@ import asyncio
 import contextlib
 import gc
 import os
+import sys
 import time
 import unittest
+from unittest import mock
 
 import gpumon
 import gpumon._helper as helper
@@ -24,9 +26,7 @@ class Numbers(StandInTest):
         self.assertEqual((m.energy_joules, m.energy_joules_range, m.shared), (6100.0, (6100.0, 6100.0), False))
         self.assertEqual(m.lost, [])
         (gpu,) = m.gpus
-        self.assertEqual(
-            (gpu.name, gpu.sm_percent, gpu.tensor_percent), ("NVIDIA H200", gpumon.Spread(81.0, 99.0), None)
-        )
+        self.assertEqual((gpu.name, gpu.sm_percent, gpu.tensor_percent), ("NVIDIA H200", gpumon.Spread(81.0, 99.0), None))
         self.assertEqual(gpu.conditions[0].text, "Power-capped at 700 W")
         cost = m.to_dict()
         self.assertAlmostEqual(cost["duration_s"], m.duration_s, delta=0.001)
@@ -69,6 +69,17 @@ class Numbers(StandInTest):
         self.assertEqual(m.to_polars().columns, list(frame.columns))
         axes = m.plot().axes
         self.assertEqual([round(axis.patches[0].get_width(), 3) for axis in axes], [9.8, 61.0, 6100.0])
+
+    def test_a_library_that_is_missing_is_named_with_its_cure(self) -> None:
+        with gpumon.measure() as m:
+            pass
+        for library, call in (("pandas", m.to_pandas), ("polars", m.to_polars), ("matplotlib", m.plot)):
+            hidden = {name: None for name in [library, *sys.modules] if name.partition(".")[0] == library}
+            with mock.patch.dict(sys.modules, hidden):
+                with self.assertRaisesRegex(
+                    ImportError, f"needs {library}, which is not installed: run `pip install {library}`"
+                ):
+                    call()
 
 
 class Blocks(StandInTest):

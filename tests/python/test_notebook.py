@@ -8,7 +8,9 @@ import time
 import unittest
 from xml.etree import ElementTree
 
+import nbformat
 from kernel import Kernel
+from nbclient import NotebookClient
 from simulated import GPUS, Simulated, constant
 from stand_in import PRELUDE, StandInTest
 
@@ -124,6 +126,23 @@ class Magics(StandInTest):
         self.kernel.run("import os, signal; os.kill(helper.current()._process.pid, signal.SIGKILL)")
         time.sleep(0.3)
         self.assert_line(self.kernel.run("1").displayed[0])
+
+
+class Headless(StandInTest):
+    def test_nbclient_gets_final_numbers_of_all_cells_but_the_last(self) -> None:
+        code = [PRELUDE + "%load_ext gpumon\n%gpu on", "1", "2", "import time; time.sleep(2)", "%%gpu\n3"]
+        notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in code])
+        NotebookClient(notebook, kernel_name="python3").execute()
+        lines = [
+            [output["data"]["text/plain"] for output in cell["outputs"] if output["output_type"] == "display_data"]
+            for cell in notebook["cells"]
+        ]
+        self.assertEqual([len(shown) for shown in lines], [0, 1, 1, 1, 2])
+        for shown in lines[1:4]:
+            self.assertRegex(shown[0], LINE.replace("ms", "m?s"))
+        measured, below = lines[4]
+        self.assertRegex(measured, LINE)
+        self.assertRegex(below, LINE + r"|^[\d.]+ ms, GPU …$")
 
 
 class Numbers(Simulated):

@@ -180,6 +180,13 @@ class SetupGpumon(unittest.TestCase):
         done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True)
         self.assertEqual(done.stdout.split(), ["gpumon"])
 
+    def test_the_package_itself_loads_nothing_until_something_is_asked_of_it(self) -> None:
+        code = "import sys; before = set(sys.modules); import gpumon; print(*sorted(set(sys.modules) - before))"
+        loaded = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True).stdout.split()
+        own = [name for name in loaded if name.startswith("gpumon")]
+        self.assertEqual(own, ["gpumon", "gpumon._errors", "gpumon._find"])
+        self.assertFalse({"typing", "subprocess", "socket", "json", "asyncio"} & set(loaded))
+
 
 if __name__ == "__main__":
     unittest.main()

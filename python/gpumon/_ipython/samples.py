@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, NamedTuple, Optional
 
 from gpumon._errors import ProgramError
-from gpumon._helper import Json, current
+from gpumon._helper import current
+from gpumon._mail import Json
 from gpumon._snapshot import reading
 
 if TYPE_CHECKING:
@@ -35,11 +37,9 @@ class Samples:
         self._number: int | None = None
 
     def __enter__(self) -> Samples:
-        try:
+        # Where nothing can be read, the measurement beside this says why.
+        with contextlib.suppress(ProgramError):
             self._number = self._helper.subscribe(INTERVAL_S, self.take)
-        except ProgramError:
-            # The measurement beside this says why nothing can be read.
-            pass
         return self
 
     def __exit__(
