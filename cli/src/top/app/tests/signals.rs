@@ -6,7 +6,7 @@ use super::*;
 fn a_signal_is_asked_for_and_sent_to_the_selected_process_alone() {
     // Whoever started the tests in the background may have had SIGINT ignored, which is inherited.
     let mut child = std::process::Command::new("env").args(["--default-signal=INT", "sleep", "600"]).spawn().unwrap();
-    let facts = crate::top::process_stat::ProcessStat::read(std::path::Path::new("/proc"), child.id()).unwrap();
+    let facts = crate::process_stat::ProcessStat::read(std::path::Path::new("/proc"), child.id()).unwrap();
     let (mut app, _waiting) = app(1);
     let sample = app.model.sample.as_mut().unwrap();
     let mut process = testing::processes(1).remove(0);
@@ -61,7 +61,7 @@ fn what_another_pid_namespace_hides_is_not_said_to_have_ended() {
 #[test]
 fn each_signal_has_its_key_and_waits_for_confirmation() {
     let mut child = std::process::Command::new("sleep").arg("600").spawn().unwrap();
-    let facts = crate::top::process_stat::ProcessStat::read(std::path::Path::new("/proc"), child.id()).unwrap();
+    let facts = crate::process_stat::ProcessStat::read(std::path::Path::new("/proc"), child.id()).unwrap();
     let (mut app, _waiting) = app(1);
     let mut process = testing::processes(1).remove(0);
     (process.pid, process.started_ms) = (child.id(), Reading::Now(facts.started_ms.unwrap()));
@@ -99,7 +99,7 @@ fn tagged_processes_get_one_signal_each_after_one_question() {
     let (mut app, _waiting) = app(2);
     let mut template = testing::processes(3);
     for (process, child) in template.iter_mut().zip(&children) {
-        let facts = crate::top::process_stat::ProcessStat::read(std::path::Path::new("/proc"), child.id()).unwrap();
+        let facts = crate::process_stat::ProcessStat::read(std::path::Path::new("/proc"), child.id()).unwrap();
         (process.pid, process.started_ms) = (child.id(), Reading::Now(facts.started_ms.unwrap()));
     }
     let sample = app.model.sample.as_mut().unwrap();
@@ -154,7 +154,7 @@ fn who_has_ended_is_told_beside_who_has_not() {
     let mut children = ["exec sleep 600", "trap '' TERM; while :; do sleep 0.1; done"].map(shell);
     let (mut app, _waiting) = app(1);
     for (child, name) in children.iter().zip(["first", "second"]) {
-        let facts = crate::top::process_stat::ProcessStat::read(std::path::Path::new("/proc"), child.0.id()).unwrap();
+        let facts = crate::process_stat::ProcessStat::read(std::path::Path::new("/proc"), child.0.id()).unwrap();
         let mut process = testing::processes(1).remove(0);
         (process.pid, process.started_ms) = (child.0.id(), Reading::Now(facts.started_ms.unwrap()));
         process.name = Reading::Now(name.to_owned());
