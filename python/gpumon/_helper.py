@@ -174,9 +174,22 @@ class Helper:
         if self._receivers.pop(number, None) is not None and self._over is None:
             self._send_interval(self._process)
 
-    def absence(self) -> str | None:
-        """Return why no program runs; None where one does, or could be started."""
-        return self._cause() if self._running_process() is None else None
+    @property
+    def has_failed(self) -> bool:
+        """Whether the program has nothing to read."""
+        return self._mail.failed is not None
+
+    def check(self) -> None:
+        """Start the program anew where it has ended.
+
+        Raises:
+            ProgramError: it does not run any more.
+            RequestError: it has nothing to read.
+        """
+        if self._running_process() is None:
+            raise ProgramError(self._cause())
+        if self._mail.failed is not None:
+            raise RequestError(self._mail.failed)
 
     def _send_interval(self, process: Process | None) -> None:
         intervals = [interval_s for interval_s, _ in list(self._receivers.values())]

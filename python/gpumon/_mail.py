@@ -27,6 +27,8 @@ class Mail:
         self.changed = threading.Condition()
         #: Of samples, each with its interval in seconds.
         self.receivers: dict[int, tuple[float, Callable[[Json], None]]] = {}
+        #: Why the program has no readings, where that is so.
+        self.failed: str | None = None
         self._is_reading = False
         self._expected: set[int] = set()
         self._answers: dict[int, Json] = {}
@@ -98,9 +100,11 @@ class Mail:
                 if number in self._expected:
                     self._answers[number] = message
             elif "sample" in message:
+                self.failed = None
                 for _, receive in list(self.receivers.values()):
                     receive(message["sample"])
             elif "failed" in message:
-                warn_once(f"gpumon measures nothing: {message['failed']}")
+                self.failed = str(message["failed"])
+                warn_once(f"gpumon measures nothing: {self.failed}")
             elif "remark" in message:
                 logging.getLogger("gpumon").info("%s", message["remark"])

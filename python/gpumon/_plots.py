@@ -66,7 +66,7 @@ def plot_history(history: History) -> matplotlib.figure.Figure:
         chart = next(charts)
         chart.set_title(field, loc="left", fontsize="small")
         draw(chart, series.values, None)
-    figure.autofmt_xdate()
+    figure.axes[-1].tick_params(axis="x", rotation=20)
     return figure
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import collections
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from gpumon._errors import ProgramError
+from gpumon._errors import GpumonError, ProgramError
 from gpumon._helper import Helper, current
 from gpumon._mail import PATIENCE_S, Json
 from gpumon._snapshot import Snapshot
@@ -44,7 +44,8 @@ def stream(interval_s: float = 1.0) -> Stream:
 
     Raises:
         ValueError: the interval is shorter.
-        ProgramError, RequestError: as `snapshot`.
+        ProgramError: the ``gpumon`` program is missing; the loop raises it where the program does not answer.
+        RequestError: raised by the loop: there is no GPU to read.
 
     >>> for now in gpumon.stream(0.2):
     ...     if now.gpus[0].memory_used_bytes is not None:
@@ -70,10 +71,10 @@ class Stream:
             raise ValueError(f"an interval of {interval_s} s is not possible: choose 0.1 s to 3600 s")
         self._interval_s = interval_s
         self._helper = current()
-        # The samples that come name GPUs by index.
-        self._inventory: Json = _snapshot(self._helper).to_dict()["inventory"]
-        self._waiting: collections.deque[Snapshot] = collections.deque(maxlen=MOST_WAITING)
-        self._number = self._helper.subscribe(interval_s, _Receiver(self._waiting, self._inventory, interval_s))
+        self._waiting: collections.deque[Json] = collections.deque(maxlen=MOST_WAITING)
+        #: The samples that come name GPUs by index.
+        self._inventory: Json | None = None
+        self._number = self._helper.subscribe(interval_s, _Receiver(self._waiting, interval_s))
 
     def close(self) -> None:
         """End it."""
@@ -88,7 +89,7 @@ class Stream:
         late = self._late()
         while self._number is not None:
             if self._look(late):
-                return self._waiting.popleft()
+                return self._next()
             self._check(late)
         raise StopIteration
 
@@ -99,30 +100,43 @@ class Stream:
         late = self._late()
         while self._number is not None:
             if self._look(time.monotonic()):
-                return self._waiting.popleft()
+                return self._next()
             self._check(late)
             # No thread waits in the background, so that a task which is canceled leaves nothing behind.
             await asyncio.sleep(min(LOOK_S, self._interval_s / 4))
         raise StopAsyncIteration
 
+    def _next(self) -> Snapshot:
+        # Once there is a sample, the answer does not wait for one.
+        inventory: Json = self._inventory or _snapshot(self._helper).to_dict()["inventory"]
+        self._inventory = inventory
+        return Snapshot(inventory, self._waiting.popleft())
+
     def _late(self) -> float:
         return time.monotonic() + self._interval_s + PATIENCE_S
 
     def _look(self, until: float) -> bool:
-        return self._helper.wait(lambda: bool(self._waiting) or self._number is None, until) and bool(self._waiting)
+        def is_over() -> bool:
+            return bool(self._waiting) or self._number is None or self._helper.has_failed
+
+        return self._helper.wait(is_over, until) and bool(self._waiting)
 
     def _check(self, late: float) -> None:
         """Go on where the program could be started anew.
 
         Raises:
             ProgramError: it could not, or it sends nothing.
+            RequestError: it has nothing to read.
         """
-        cause = self._helper.absence()
-        if cause is None and time.monotonic() > late:
-            cause = "the gpumon program sends no samples: `gpumon doctor` finds out whether the driver hangs"
-        if cause is not None and self._number is not None:
+        try:
+            self._helper.check()
+            if time.monotonic() > late:
+                raise ProgramError(
+                    "the gpumon program sends no samples: `gpumon doctor` finds out whether the driver hangs"
+                )
+        except GpumonError:
             self.close()
-            raise ProgramError(cause)
+            raise
 
     def __enter__(self) -> Stream:
         return self
@@ -139,14 +153,13 @@ class Stream:
 class _Receiver:
     """Puts samples into a queue, in one stream's interval; it does not keep the stream alive."""
 
-    def __init__(self, waiting: collections.deque[Snapshot], inventory: Json, interval_s: float) -> None:
+    def __init__(self, waiting: collections.deque[Json], interval_s: float) -> None:
         self._waiting = waiting
-        self._inventory = inventory
         self._least_ms = interval_s * 1000 * (1 - TOLERANCE)
         self._last_ms = float("-inf")
 
-    def __call__(self, sample: dict[str, Any]) -> None:
+    def __call__(self, sample: Json) -> None:
         # Another stream of this process may have a shorter interval.
         if sample["at_ms"] - self._last_ms >= self._least_ms:
             self._last_ms = sample["at_ms"]
-            self._waiting.append(Snapshot(self._inventory, sample))
+            self._waiting.append(sample)

@@ -14,7 +14,7 @@ import gpumon._helper as helper
 import gpumon._warnings as warning
 
 HERE = Path(__file__).parent
-PROGRAM = str(HERE / "standin.py")
+PROGRAM = str(HERE / "stand_in_program.py")
 #: Seconds for what a busy machine does late.
 PATIENCE_S = 30
 #: The first lines of programs that the tests start, whose gpumon is the stand-in.

@@ -23,7 +23,7 @@ def pids_of_stand_ins(variables: "dict[str, str]") -> "list[int]":
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
             with open(f"/proc/{pid}/environ", "rb") as environ, open(f"/proc/{pid}/cmdline", "rb") as command:
-                if wanted in environ.read() and b"standin.py" in command.read():
+                if wanted in environ.read() and b"stand_in_program.py" in command.read():
                     found.append(int(pid))
         except OSError:
             continue

@@ -93,6 +93,8 @@ class Costs(Simulated):
         self.assertIn("none.so", str(caught[0].message))
         with self.assertRaisesRegex(gpumon.RequestError, "none.so"):
             gpumon.snapshot()
+        with self.assertRaisesRegex(gpumon.RequestError, "none.so"):
+            next(gpumon.stream())
 
     def test_a_server_that_is_killed_costs_a_second_or_so(self) -> None:
         # A simulation that is asked for is read without a server, so this is the fake driver.
@@ -205,6 +207,24 @@ class Readings(Simulated):
         times = [next(stream).at.timestamp() for _ in range(70)]
         self.assertEqual(times, sorted(set(times)))
         stream.close()
+
+    def test_a_program_ends_cleanly_in_the_middle_of_a_stream(self) -> None:
+        code = (
+            "import asyncio, gpumon\n"
+            "stream = gpumon.stream(0.1); next(stream)\n"
+            "m = gpumon.measure().start()\n"
+            "async def canceled():\n"
+            "    with gpumon.stream(30) as slow:\n"
+            "        await asyncio.wait_for(slow.__anext__(), 0.5)\n"
+            "try: asyncio.run(canceled())\n"
+            "except (asyncio.TimeoutError, TimeoutError): print('canceled')\n"
+            "asyncio.run(asyncio.wait_for(stream.__anext__(), 10))"
+        )
+        began = time.monotonic()
+        command = [sys.executable, "-X", "dev", "-W", "error", "-c", code]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertLess(time.monotonic() - began, 15)
 
     def test_history_of_a_server(self) -> None:
         with self.assertRaisesRegex(gpumon.RequestError, "no gpumon server"):
