@@ -64,7 +64,7 @@ impl ProcessTree {
 mod tests {
     use std::fs;
 
-    use gpumon_probe::model::{Ancestor, Owner, Reading};
+    use gpumon_probe::model::{Absence, Ancestor, Owner, Reading};
 
     use super::*;
     use crate::table::examples;
@@ -95,6 +95,7 @@ mod tests {
     fn of_a_process_that_cannot_be_seen_the_sample_tells_the_ancestors() {
         let mut tree = ProcessTree { proc_root: "/nowhere".into(), ..ProcessTree::new(10) };
         let mut child = process(20);
+        child.owner = Reading::Absent(Absence::NotReadYet);
         assert!(!tree.contains(&child), "not known yet");
         let parents = vec![Ancestor { pid: 10, name: "bash".to_owned() }];
         child.owner = Reading::Now(Owner { parents, ..Owner::default() });

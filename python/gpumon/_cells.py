@@ -24,7 +24,7 @@ KEY = "gpumon"
 class CellCosts:
     """Measures each cell that a client executes, and writes what it cost to `cell.metadata.gpumon`.
 
-    Beginning and ending a measurement wait for nothing. The numbers are final a second or two after a cell has ended:
+    Beginning and ending a measurement wait for nothing. The numbers are final up to three seconds after a cell has ended:
     a thread waits for them while the next cells run, and they are written when one of these begins, or by `finish`.
     """
 
@@ -53,7 +53,7 @@ class CellCosts:
             self._warm.start()
 
     def finish(self) -> None:
-        """Write the costs of all cells, once they are final: two seconds after the last cell at most."""
+        """Write the costs of all cells, once they are final: three seconds after the last cell at most."""
         self._end()
         self._write(is_last=True)
         if self._waiter is not None:

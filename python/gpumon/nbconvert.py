@@ -25,6 +25,8 @@ class CostPreprocessor(Preprocessor):
         siblings = getattr(self.parent, "_preprocessors", [])
         executors = [one for one in siblings if isinstance(one, ExecutePreprocessor)]
         self._costs = [CellCosts(executor) for executor in executors if executor.enabled]
+        for costs in self._costs:
+            costs.start()
 
     def preprocess(self, nb: NotebookNode, resources: dict[str, Any]) -> tuple[NotebookNode, dict[str, Any]]:
         """Wait for the numbers of the last cells."""

@@ -28,7 +28,7 @@ pub struct Cost {
     pub gpu_s: Option<f64>,
     /// The most memory that it held at once, over all GPUs; `null` where the driver does not tell.
     pub peak_memory_bytes: Option<u64>,
-    /// How much more, or less, it held at its end than before.
+    /// How much more, or less, it held at its end than before; `null` where its processes have ended, too.
     pub memory_change_bytes: Option<i64>,
     /// Energy of the GPUs while it held them: exact where it held them alone, but for the sample in which it
     /// came or left; else a range. `null` where power is not told.

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from gpumon import Measurement
 
 #: Seconds after which the numbers of a measurement that has ended are there without a wait.
-FINAL_AFTER_S = 2.0
+FINAL_AFTER_S = 5.0
 
 
 class Tracker(abc.ABC):
     """Measures a run and its epochs, and logs what they took of the GPUs.
 
-    The last numbers of an epoch come from the driver a second or two after its end. Training does not wait for them: they
+    The last numbers of an epoch come from the driver up to three seconds after its end. Training does not wait for them: they
     are logged when a later epoch ends, at the step of the epoch that they are of, and those of the last with the run's.
 
     To log elsewhere, derive a class that has `log_metrics`.

@@ -12,7 +12,7 @@ from gpumon.trackers._tracker import Tracker
 class GpuCostCallback(TrainerCallback, Tracker):
     """Logs what each epoch and the whole training took of the GPUs, as the trainer logs the loss: to all of `report_to`.
 
-    The trainer logs at its present step alone, so the end of each epoch waits for its numbers, two seconds at most.
+    The trainer logs at its present step alone, so the end of each epoch waits for its numbers, three seconds at most.
     Of several processes, the first measures: itself and those that it has started.
     """
 

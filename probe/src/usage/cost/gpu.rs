@@ -21,6 +21,8 @@ const RECORDS_COME_WITHIN_MS: f64 = 4_000.0;
 pub(super) struct GpuCostMeter {
     /// The sample before.
     last: Option<Last>,
+    /// When the first one was.
+    first_ms: f64,
     /// What waits for the driver's records.
     steps: VecDeque<Pending>,
     watts: Timeline,
@@ -75,6 +77,9 @@ impl GpuCostMeter {
             return;
         };
         let last = self.last.take();
+        if self.first_ms == 0.0 {
+            self.first_ms = at_ms;
+        }
         // The newest measurement: an average over a second is still that of the time before.
         now.watts = gpu.power.instant_watts.value().copied().or(now.watts);
         let own_now: BTreeSet<u32> = own.iter().map(|process| process.pid).collect();
@@ -147,7 +152,12 @@ impl GpuCostMeter {
             let joules = self.watts.along_lines(*from_ms, *to_ms);
             let busy = self.busy_percent.in_steps(*from_ms, *to_ms);
             let is_due = all || newest_ms - to_ms > RECORDS_COME_WITHIN_MS;
-            if !is_due && (joules.is_none() || busy.is_none()) {
+            // A driver that has recorded nothing of a GPU so far does not do so.
+            let is_young = newest_ms - self.first_ms < RECORDS_COME_WITHIN_MS;
+            let is_coming = |records: &Timeline| is_young || !records.is_empty();
+            let is_missing =
+                (joules.is_none() && is_coming(&self.watts)) || (busy.is_none() && is_coming(&self.busy_percent));
+            if is_missing && !is_due {
                 return;
             }
             if let Some(mut pending) = self.steps.pop_front() {

@@ -57,8 +57,12 @@ impl Memory {
         self.peak.max(self.before.filter(|bytes| *bytes > 0))
     }
 
+    /// Of what has ended with its memory, that is not known.
     pub(super) fn change_bytes(&self) -> Option<i64> {
         let (before, after) = self.before.zip(self.after)?;
+        if after == 0 && self.peak_bytes().is_some() {
+            return None;
+        }
         Some(after.cast_signed().saturating_sub(before.cast_signed()))
     }
 }

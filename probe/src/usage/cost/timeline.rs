@@ -30,6 +30,10 @@ impl Timeline {
         }
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// The integral of a number that was measured at these times, along straight lines, by seconds; `None` where some of the
     /// time has no values.
     pub(super) fn along_lines(&self, from_ms: f64, to_ms: f64) -> Option<f64> {
