@@ -1,8 +1,8 @@
 //! Records as they come: from a running server, as it sends them, or from the driver.
 
 use std::{
-    io,
-    ops::ControlFlow,
+    io::{self, BufRead, BufReader, Read},
+    process::{ChildStdin, Stdio},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -12,20 +12,20 @@ use std::{
     time::Duration,
 };
 
-use anyhow::anyhow;
+use anyhow::{Context, anyhow};
 use gpumon_probe::{
     model::{Record, type_of},
-    sampler::{self, SharedInterval},
-    vendor::{Source, SourceChoice},
+    vendor::SourceChoice,
 };
 use gpumon_recording::{Kind, stamp};
 use gpumon_server::frame::{CollectorState, CollectorStatus, Hello};
 use serde::Deserialize;
 
 use crate::{
+    collector,
     exit::Failure,
     local::{Frames, ServerArgs},
-    options::{SourceArgs, watching},
+    options::SourceArgs,
 };
 
 /// What whoever takes records waits for.
@@ -63,8 +63,10 @@ pub(crate) struct Feed<T> {
 enum Way {
     /// From a server, until this is set.
     Server(Arc<AtomicBool>),
-    /// From the driver, so often.
-    Driver(Arc<SharedInterval>),
+    /// From a collector of this process's own, which ends when this is dropped.
+    Collector(ChildStdin),
+    /// Not yet.
+    Nowhere,
 }
 
 impl<T: From<Input> + Send + 'static> Feed<T> {
@@ -75,9 +77,8 @@ impl<T: From<Input> + Send + 'static> Feed<T> {
         traces: bool,
         inputs: SyncSender<T>,
     ) -> Result<Self, Failure> {
-        let way = Way::Driver(Arc::new(SharedInterval::new(interval)));
         let (source, server) = (source.clone(), server.clone());
-        let mut feed = Self { source, server, traces, inputs, way, is_simulated: false };
+        let mut feed = Self { source, server, traces, inputs, way: Way::Nowhere, is_simulated: false };
         let asks_server = !feed.source.no_daemon && feed.source.source == SourceChoice::Auto;
         match feed.server.connect() {
             Ok(server) if asks_server => {
@@ -106,9 +107,14 @@ impl<T: From<Input> + Send + 'static> Feed<T> {
     /// Has samples come so often from now on. For a while, some may come twice; where the server does not answer, all stays
     /// as it was.
     pub(crate) fn set_interval(&mut self, interval: Duration) {
-        let ended = match &self.way {
-            Way::Driver(shared) => return shared.set(interval),
+        let ended = match &mut self.way {
             Way::Server(ended) => Arc::clone(ended),
+            Way::Collector(requests) => {
+                // That it has ended is told where its records end.
+                let _ = collector::set_interval(requests, interval);
+                return;
+            }
+            Way::Nowhere => return,
         };
         let Ok(server) = self.server.connect() else { return };
         let at = server.path.display().to_string();
@@ -151,18 +157,36 @@ impl<T: From<Input> + Send + 'static> Feed<T> {
         Ok(())
     }
 
+    /// Takes what a collector of its own writes.
     fn sample(&mut self, interval: Duration) -> Result<(), Failure> {
-        let source = self.source.open()?;
+        let mut command = collector::command(&self.source, interval)?;
+        let mut child = command.stderr(Stdio::piped()).spawn().context("cannot start a gpumon collect")?;
+        let (requests, records, said) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        self.way = requests.map_or(Way::Nowhere, Way::Collector);
         let (traces, inputs) = (self.traces, self.inputs.clone());
-        let interval = Arc::new(SharedInterval::new(interval));
-        self.way = Way::Driver(Arc::clone(&interval));
+        let said = thread::Builder::new().name("said".to_owned()).spawn(move || last_words(said))?;
         spawn(move || {
-            if let Err(failure) = sample(&source, interval, traces, &inputs) {
-                let _ = send(&inputs, Input::Failed(failure));
+            let lines = records.into_iter().flat_map(|records| BufReader::new(records).lines()).map_while(Result::ok);
+            for line in lines {
+                let is_wanted = traces || type_of(&line).is_ok_and(|kind| kind != "trace");
+                if is_wanted && send_text(&inputs, line).is_err() {
+                    return;
+                }
             }
-        })?;
-        Ok(())
+            let code = child.wait().ok().and_then(|status| status.code()).map_or(1, |code| code as u8);
+            let said = said.join().unwrap_or_default();
+            let why = if said.is_empty() { "the collector has ended".to_owned() } else { said };
+            let _ = send(&inputs, Input::Failed(Failure::with_code(anyhow!(why), code)));
+        })
+        .map_err(Failure::from)
     }
+}
+
+/// What it says at its end, without whose words they are.
+fn last_words(said: Option<impl Read>) -> String {
+    let lines = said.into_iter().flat_map(|said| BufReader::new(said).lines()).map_while(Result::ok);
+    let last = lines.filter(|line| !line.trim().is_empty()).last().unwrap_or_default();
+    last.strip_prefix("gpumon: ").unwrap_or(&last).to_owned()
 }
 
 fn spawn(work: impl FnOnce() + Send + 'static) -> io::Result<()> {
@@ -222,25 +246,4 @@ fn remark_on<T: From<Input>>(inputs: &SyncSender<T>, status: &CollectorStatus) -
         (CollectorState::Running | CollectorState::Starting, _) | (_, None) => Ok(()),
         (_, Some(message)) => send(inputs, Input::NoReadings(format!("no readings at the moment: {message}"))),
     }
-}
-
-fn sample<T: From<Input>>(
-    source: &Arc<dyn Source>,
-    interval: Arc<SharedInterval>,
-    traces: bool,
-    inputs: &SyncSender<T>,
-) -> Result<(), Failure> {
-    sampler::run(source, &watching(interval), |record| {
-        let is_wanted = match record {
-            Record::Trace(_) => traces,
-            Record::Answers(_) => false,
-            _ => true,
-        };
-        if !is_wanted || send_record(inputs, record).is_ok() {
-            ControlFlow::Continue(())
-        } else {
-            ControlFlow::Break(())
-        }
-    })?;
-    Ok(())
 }

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod collector;
 mod commands;
 mod config;
 mod describe;

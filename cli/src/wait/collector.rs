@@ -1,23 +1,20 @@
-//! A `gpumon collect` of this waiter's own, for a machine on which no server runs.
-//!
-//! Another process reads the driver, so that one which hangs there, beyond rescue perhaps, keeps this one neither from
-//! giving up in time nor from becoming another program.
+//! A collector of this waiter's own: a driver that hangs keeps this one neither from giving up in time nor from becoming
+//! another program.
 
 use std::{
     collections::BTreeMap,
-    ffi::OsString,
-    io::{BufRead, BufReader, Write},
-    process::{Child, ChildStdin, Stdio},
+    io::{BufRead, BufReader},
+    process::{Child, ChildStdin},
     sync::mpsc::{self, Receiver, RecvTimeoutError},
     thread,
     time::{Duration, Instant},
 };
 
 use anyhow::Context;
-use gpumon_probe::{child, model::Record};
+use gpumon_probe::model::Record;
 
 use super::candidate::View;
-use crate::{exit::Failure, options::SourceArgs};
+use crate::{collector, exit::Failure, options::SourceArgs};
 
 /// How long it may take to end before it is left behind.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
@@ -40,16 +37,8 @@ pub(super) enum Received {
 
 impl Collector {
     pub(super) fn start(source: &SourceArgs, interval: Duration) -> Result<Self, Failure> {
-        let program = std::env::current_exe().context("cannot find gpumon's own program file")?;
-        let arguments = ["collect", "--supervised", "--hide-commands", "--interval-ms"].map(OsString::from);
-        let mut child = child::command(program)
-            .args(source.to_arguments())
-            .args(arguments)
-            .arg(interval.as_millis().to_string())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .context("cannot start a gpumon collect")?;
+        let mut command = collector::command(source, interval)?;
+        let mut child = command.arg("--hide-commands").spawn().context("cannot start a gpumon collect")?;
         let (sender, records) = mpsc::channel();
         let (requests, output) = (child.stdin.take(), child.stdout.take());
         thread::spawn(move || {
@@ -71,7 +60,7 @@ impl Collector {
         {
             self.interval = interval;
             // One that has ended is noticed when it is listened to.
-            let _ = writeln!(requests, "{{\"interval_ms\":{}}}", interval.as_millis());
+            let _ = collector::set_interval(requests, interval);
         }
     }
 

@@ -68,7 +68,8 @@ pub(super) fn draw(cost: &Cost) -> String {
         let conditions = gpu.conditions.iter();
         remarks.extend(conditions.map(|condition| {
             let seconds = condition.to_ms.saturating_sub(condition.from_ms) as f64 / 1e3;
-            format!("{} (for {})", condition.text, elapsed(seconds))
+            let gpu = if cost.gpus.len() > 1 { format!("GPU {}: ", gpu.index) } else { String::new() };
+            format!("{gpu}{} (for {})", condition.text.trim_end_matches('.'), elapsed(seconds))
         }));
     }
     remarks.extend(cost.xids.iter().map(|xid| format!("Xid {}: {}", xid.xid, xid.text)));
