@@ -9,7 +9,8 @@ from pathlib import Path
 import gpumon
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGE = Path(gpumon.__file__).parent
+#: As it is written: where it is installed, a type checker would take what lies beside it for a part of it.
+PACKAGE = ROOT / "python" / "gpumon"
 
 #: What stands on libraries that some users have, of which a type checker is told nothing.
 OF_OTHERS = r"gpumon\.(_cells\.NotebookClient|_papermill|nbclient\.\w+|nbconvert\.\w+|trackers\.[a-z]\w+)"
