@@ -35,6 +35,10 @@ class CellLines:
             self._shell.events.unregister("pre_run_cell", self._before)
             self._shell.events.unregister("post_run_cell", self._after)
 
+    def skip(self) -> None:
+        """Not below the cell that runs: it shows what it takes itself."""
+        self._measurement = None
+
     def _before(self, info: Any) -> None:
         # A front end that reads a kernel's messages only while a cell runs, as nbclient does, has missed those that came
         # after it. So what is final is shown once more with the next cell; the last cell of such a run keeps its
@@ -44,6 +48,9 @@ class CellLines:
             self._measurement = Measurement().start()
 
     def _after(self, result: Any) -> None:
+        # A cell within a cell, as the one that ``%%capture`` runs, ends before the one around it.
+        if not result.info.store_history:
+            return
         measurement, self._measurement = self._measurement, None
         # None below the cell that has switched this on.
         if measurement is not None:
