@@ -29,6 +29,7 @@ class Mail:
         self.receivers: dict[int, tuple[float, Callable[[Json], None]]] = {}
         #: Why the program has no readings, where that is so.
         self.failed: str | None = None
+        self._is_failure_told = True
         self._is_reading = False
         self._expected: set[int] = set()
         self._answers: dict[int, Json] = {}
@@ -52,6 +53,7 @@ class Mail:
         finally:
             self._expected.discard(number)
             self._answers.pop(number, None)
+        self.tell_failure()
         if answer is None:
             raise ProgramError("the gpumon program has ended before it answered: call this again, which starts it anew")
         return answer
@@ -81,6 +83,12 @@ class Mail:
                 break
         return is_done()
 
+    def tell_failure(self) -> None:
+        """Warn of what was read, once all of it is taken in: with warnings as errors, this raises."""
+        if not self._is_failure_told and self.failed is not None:
+            self._is_failure_told = True
+            warn_once(f"gpumon measures nothing: {self.failed}")
+
     def wake(self) -> None:
         """Let all who wait look again."""
         with self.changed:
@@ -105,6 +113,6 @@ class Mail:
                     receive(message["sample"])
             elif "failed" in message:
                 self.failed = str(message["failed"])
-                warn_once(f"gpumon measures nothing: {self.failed}")
+                self._is_failure_told = False
             elif "remark" in message:
                 logging.getLogger("gpumon").info("%s", message["remark"])

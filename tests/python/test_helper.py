@@ -135,6 +135,21 @@ class Is(StandInTest):
                 m.to_dict()
         self.assertEqual([str(one.message) for one in caught], ["gpumon measures nothing: no NVIDIA driver: install it"])
 
+    def test_a_warning_that_is_an_error_reaches_who_asks_and_no_thread_in_the_background(self) -> None:
+        self.say("failed")
+        code = (
+            "import time, threading\n"
+            "stream = gpumon.stream(0.1)\n"
+            "time.sleep(0.5)\n"
+            "print([thread.name for thread in threading.enumerate()])\n"
+            "for _ in range(2):\n"
+            "    try: gpumon.snapshot()\n"
+            "    except Exception as error: print(type(error).__name__)\n"
+        )
+        done = self.python(code)
+        self.assertEqual(done.stderr, "")
+        self.assertEqual(done.stdout, "['MainThread', 'gpumon']\nGpumonWarning\nRequestError\n")
+
     def test_none_warns_once_and_the_code_runs(self) -> None:
         missing = gpumon.GpumonNotFound("the gpumon program is missing; reinstall it")
         with mock.patch.object(helper, "find_gpumon_bin", side_effect=missing):
