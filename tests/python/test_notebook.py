@@ -116,6 +116,14 @@ class Magics(StandInTest):
         self.assertIn("1 / 0", traceback)
         self.assertNotIn("magics.py", traceback)
 
+    def test_why_nothing_is_measured_is_told_once(self) -> None:
+        self.kernel.run("helper._current._give_up('no driver')\n%gpu on")
+        first, second = (self.kernel.run("1").displayed[0] for _ in range(2))
+        self.assert_line(first, r"^[\d.]+ ms, GPU not measured: no driver$")
+        self.assert_line(second, r"^[\d.]+ ms, GPU not measured$")
+        (cell,) = self.kernel.run("%%gpu\n1").displayed
+        self.assertEqual(cell["text/html"].count("no driver"), 1)
+
     def test_another_word_is_refused(self) -> None:
         self.assertRegex(self.kernel.run("%gpu onn").printed, "^UsageError: %gpu has no 'onn': %gpu shows")
 

@@ -19,11 +19,14 @@ class CellLines:
         self._is_on = False
         self._measurement: Measurement | None = None
         self._lines: list[Line] = []
+        #: Why nothing is measured, as lines have said already.
+        self._told: set[str] = set()
 
     def on(self) -> None:
         """From the next cell on."""
         if not self._is_on:
             self._is_on = True
+            self._told.clear()
             self._shell.events.register("pre_run_cell", self._before)
             self._shell.events.register("post_run_cell", self._after)
 
@@ -55,6 +58,6 @@ class CellLines:
         # None below the cell that has switched this on.
         if measurement is not None:
             measurement.stop()
-            line = Line(self._shell, measurement)
+            line = Line(self._shell, measurement, self._told)
             line.show()
             self._lines.append(line)
