@@ -14,7 +14,7 @@ from gpumon._warnings import warn_once
 if TYPE_CHECKING:
     from gpumon._process import Process
 
-#: Seconds for an answer. One about a measurement that has just ended waits for the driver's last samples, up to two.
+#: Seconds for an answer. One about a measurement that has just ended waits for the driver's last samples, up to three.
 PATIENCE_S = 30.0
 
 Json = dict[str, Any]

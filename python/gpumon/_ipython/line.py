@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 class Line:
     """What a cell took.
 
-    The driver tells the last part of a cell's readings up to two seconds after its end. Nobody should wait for that between
-    two cells, so the line has the duration at first, and a thread fills in the rest.
+    The driver tells the last part of a cell's readings up to three seconds after its end. Nobody should wait for that
+    between two cells, so the line has the duration at first, and a thread fills in the rest.
     """
 
     def __init__(self, shell: InteractiveShell, measurement: Measurement, told: set[str]) -> None:

@@ -40,8 +40,8 @@ class GpuMagics(Magics):
         %gpu        the GPUs now
         %gpu on     from now on, a line below each cell: its duration, GPU time, peak memory and energy
         %gpu off    no more lines
-        %%gpu NAME  the same of this cell, beside a chart, when its last readings are there, up to two seconds later; the
-                    name is optional, and the cell cannot use `await` outside of functions
+        %%gpu NAME  the same of this cell, beside a chart, when its last readings are there, up to three seconds later;
+                    the name is optional, and the cell cannot use `await` outside of functions
         """
         word = line.strip()
         # Whoever made the error is in the cell.
