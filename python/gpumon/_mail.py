@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 #: Seconds for an answer. One about a measurement that has just ended waits for the driver's last samples, up to three.
 PATIENCE_S = 30.0
+#: Seconds for another one, while a program that was waited for in vain has sent nothing since: as long as those samples take.
+IMPATIENCE_S = 4.0
 
 Json = dict[str, Any]
 
@@ -31,6 +33,7 @@ class Mail:
         self.failed: str | None = None
         self._is_failure_told = True
         self._is_reading = False
+        self._is_silent = False
         self._expected: set[int] = set()
         self._answers: dict[int, Json] = {}
 
@@ -43,10 +46,13 @@ class Mail:
         self._expected.add(number)
         try:
             process.send(json.dumps({"id": number, **request}).encode() + b"\n")
-            until = time.monotonic() + PATIENCE_S
+            # Of many measurements, each would wait for as long as all that have waited before.
+            patience_s = IMPATIENCE_S if self._is_silent else PATIENCE_S
+            until = time.monotonic() + patience_s
             if not self.wait(lambda: number in self._answers or process.failure is not None, until, process):
+                self._is_silent = True
                 raise ProgramError(
-                    f"the gpumon program (PID {process.pid}) has not answered for {PATIENCE_S:.0f} s: "
+                    f"the gpumon program (PID {process.pid}) has not answered for {patience_s:.0f} s: "
                     "`gpumon doctor` finds out whether the driver hangs"
                 )
             answer = self._answers.get(number)
@@ -95,6 +101,8 @@ class Mail:
             self.changed.notify_all()
 
     def _take_in(self, process: Process, lines: list[bytes]) -> None:
+        if lines:
+            self._is_silent = False
         for line in lines:
             try:
                 message: Json = json.loads(line)

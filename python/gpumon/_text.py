@@ -17,9 +17,7 @@ def escaped(text: str) -> str:
     """
     if text.isprintable():
         return text
-    return "".join(
-        letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text
-    )
+    return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)
 
 
 def three_digits(value: float) -> str:

@@ -110,6 +110,25 @@ class Is(StandInTest):
             self.assertRegex(m.lost[0], "has not answered for 0 s: `gpumon doctor`")
         self.assertIsNone(m.gpu_s)
 
+    def test_one_that_does_not_answer_is_waited_for_in_full_only_once(self) -> None:
+        self.say("slow 1.5")
+        with mock.patch.object(mail, "PATIENCE_S", 0.4), mock.patch.object(mail, "IMPATIENCE_S", 0.1):
+            waited = []
+            for _ in range(3):
+                with gpumon.measure() as m:
+                    pass
+                began = time.monotonic()
+                self.assertIn("has not answered for", m.lost[0])
+                waited.append(time.monotonic() - began)
+        self.assertGreaterEqual(waited[0], 0.4)
+        self.assertLess(max(waited[1:]), 0.4)
+        # What has come since is a sign of life.
+        until = time.monotonic() + PATIENCE_S
+        self.assertTrue(helper.current().wait(lambda: not helper.current()._mail._is_silent, until))
+        with gpumon.measure() as m:
+            pass
+        self.assertEqual(m.gpu_s, 9.8)
+
     def test_one_that_goes_on_to_read_nothing_is_replaced(self) -> None:
         self.say("mute")
         with gpumon.measure() as first:
