@@ -23,6 +23,10 @@ def measure(name: Any = None, *, pid: int | None = None) -> Any:
     attribute `measurements` with those of its last 100 calls. An exception passes through, and what was used until then
     is measured. With `pid`, another process is measured with all that it starts, in the place of this one.
 
+    Raises:
+        TypeError: the name is no text, or the PID no integer.
+        ValueError: there can be no such PID.
+
     >>> with gpumon.measure("train") as m:
     ...     pass
     >>> m.gpu_s is None or m.gpu_s >= 0
@@ -34,10 +38,6 @@ def measure(name: Any = None, *, pid: int | None = None) -> Any:
     42
     >>> step.measurements[-1].name
     'step'
-
-    Raises:
-        TypeError: the name is no text, or the PID no integer.
-        ValueError: there can be no such PID.
     """
     if callable(name):
         return Measurement(None, pid)(name)
