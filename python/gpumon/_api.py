@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any, Callable, TypeVar, overload
 
 from gpumon._helper import current
@@ -22,6 +23,10 @@ def measure(name: Any = None, *, pid: int | None = None) -> Any:
     attribute `measurements` with those of its last 100 calls. An exception passes through, and what was used until then
     is measured. With `pid`, another process is measured with all that it starts, in the place of this one.
 
+    Raises:
+        TypeError: the name is no text, or the PID no integer.
+        ValueError: there can be no such PID.
+
     >>> with gpumon.measure("train") as m:
     ...     pass
     >>> m.gpu_s is None or m.gpu_s >= 0
@@ -36,6 +41,10 @@ def measure(name: Any = None, *, pid: int | None = None) -> Any:
     """
     if callable(name):
         return Measurement(None, pid)(name)
+    if name is not None:
+        name = _text(name, "the name of a measurement")
+    if pid is not None and operator.index(pid) < 1:
+        raise ValueError(f"there is no process {pid}: name the PID of one that runs, 1 or more")
     return Measurement(name, pid)
 
 
@@ -44,6 +53,20 @@ def mark(text: str) -> None:
 
     It waits for nothing.
 
+    Raises:
+        TypeError: it is no text.
+
     >>> gpumon.mark("epoch 3")
     """
-    current().mark(text)
+    current().mark(_text(text, "a mark"))
+
+
+def _text(text: object, what: str) -> str:
+    """Return what has to be a text, with `?` for halves of letters, which paths of files may have and JSON has not.
+
+    Raises:
+        TypeError: it is something else, which the program would refuse later, when nobody listens.
+    """
+    if not isinstance(text, str):
+        raise TypeError(f"{what} is a text, and {text!r} is none: write str(...) around it")
+    return text.encode(errors="replace").decode()

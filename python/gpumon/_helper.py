@@ -175,6 +175,11 @@ class Helper:
             self._send_interval(self._process)
 
     @property
+    def is_over(self) -> bool:
+        """Whether it serves no more."""
+        return self._over is not None
+
+    @property
     def has_failed(self) -> bool:
         """Whether the program has nothing to read."""
         return self._mail.failed is not None
@@ -188,6 +193,7 @@ class Helper:
         """
         if self._running_process() is None:
             raise ProgramError(self._cause())
+        self._mail.tell_failure()
         if self._mail.failed is not None:
             raise RequestError(self._mail.failed)
 

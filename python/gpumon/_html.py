@@ -29,7 +29,8 @@ def cost_html(cost: Mapping[str, Any]) -> str:
     if cost["gpus"]:
         headings = ("GPU", "Name", "GPU time", "SM active", "Peak memory", "Energy")
         parts.append(_table(headings, [_gpu_cells(gpu) for gpu in cost["gpus"]]))
-    parts.append(_notes(cost["lost"]))
+    # Where no GPU is known, the line has the first reason already.
+    parts.append(_notes(cost["lost"] if cost["gpus"] else cost["lost"][1:]))
     return f'<div class="gpumon">{"".join(parts)}</div>'
 
 

@@ -14,8 +14,10 @@ from gpumon._warnings import warn_once
 if TYPE_CHECKING:
     from gpumon._process import Process
 
-#: Seconds for an answer. One about a measurement that has just ended waits for the driver's last samples, up to two.
+#: Seconds for an answer. One about a measurement that has just ended waits for the driver's last samples, up to three.
 PATIENCE_S = 30.0
+#: Seconds for another one, while a program that was waited for in vain has sent nothing since: as long as those samples take.
+IMPATIENCE_S = 4.0
 
 Json = dict[str, Any]
 
@@ -29,7 +31,9 @@ class Mail:
         self.receivers: dict[int, tuple[float, Callable[[Json], None]]] = {}
         #: Why the program has no readings, where that is so.
         self.failed: str | None = None
+        self._is_failure_told = True
         self._is_reading = False
+        self._is_silent = False
         self._expected: set[int] = set()
         self._answers: dict[int, Json] = {}
 
@@ -42,16 +46,20 @@ class Mail:
         self._expected.add(number)
         try:
             process.send(json.dumps({"id": number, **request}).encode() + b"\n")
-            until = time.monotonic() + PATIENCE_S
+            # Of many measurements, each would wait for as long as all that have waited before.
+            patience_s = IMPATIENCE_S if self._is_silent else PATIENCE_S
+            until = time.monotonic() + patience_s
             if not self.wait(lambda: number in self._answers or process.failure is not None, until, process):
+                self._is_silent = True
                 raise ProgramError(
-                    f"the gpumon program (PID {process.pid}) has not answered for {PATIENCE_S:.0f} s: "
+                    f"the gpumon program (PID {process.pid}) has not answered for {patience_s:.0f} s: "
                     "`gpumon doctor` finds out whether the driver hangs"
                 )
             answer = self._answers.get(number)
         finally:
             self._expected.discard(number)
             self._answers.pop(number, None)
+        self.tell_failure()
         if answer is None:
             raise ProgramError("the gpumon program has ended before it answered: call this again, which starts it anew")
         return answer
@@ -81,12 +89,20 @@ class Mail:
                 break
         return is_done()
 
+    def tell_failure(self) -> None:
+        """Warn of what was read, once all of it is taken in: with warnings as errors, this raises."""
+        if not self._is_failure_told and self.failed is not None:
+            self._is_failure_told = True
+            warn_once(f"gpumon measures nothing: {self.failed}")
+
     def wake(self) -> None:
         """Let all who wait look again."""
         with self.changed:
             self.changed.notify_all()
 
     def _take_in(self, process: Process, lines: list[bytes]) -> None:
+        if lines:
+            self._is_silent = False
         for line in lines:
             try:
                 message: Json = json.loads(line)
@@ -105,6 +121,6 @@ class Mail:
                     receive(message["sample"])
             elif "failed" in message:
                 self.failed = str(message["failed"])
-                warn_once(f"gpumon measures nothing: {self.failed}")
+                self._is_failure_told = False
             elif "remark" in message:
                 logging.getLogger("gpumon").info("%s", message["remark"])

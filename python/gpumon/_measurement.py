@@ -28,7 +28,7 @@ class Measurement:
     A context manager, also with ``async with``, and a decorator; or call `start` and `stop`. Beginning and ending write
     a short line to the helper program and wait for nothing. Numbers are read when they are asked for: while the
     measurement runs, what was used so far; after its end, the final ones, for which the first reading waits until the
-    driver has told all of that time, up to two seconds. Numbers that are not known are None, and `lost` says why.
+    driver has told all of that time, up to three seconds. Numbers that are not known are None, and `lost` says why.
 
     Memory, GPU time and energy are those of the whole process tree: of threads that run beside each other, each
     measurement has what all of them use.

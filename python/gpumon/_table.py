@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gpumon._snapshot import is_json
-from gpumon._text import DASH, byte_size, joules, seconds
+from gpumon._text import DASH, byte_size, escaped, joules, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,7 +26,7 @@ def cost_parts(cost: Mapping[str, Any]) -> list[str]:
     """Return its duration, GPU time, peak memory and energy, as far as they are known."""
     parts = [seconds(cost["duration_s"])]
     if not cost["gpus"]:
-        return [*parts, f"GPU not measured: {cost['lost'][0]}" if cost["lost"] else "no GPU used"]
+        return [*parts, f"GPU not measured: {escaped(cost['lost'][0])}" if cost["lost"] else "no GPU used"]
     if cost["gpu_s"] is not None:
         parts.append(f"GPU {seconds(cost['gpu_s'])}")
     if cost["peak_memory_bytes"] is not None:
@@ -136,7 +136,7 @@ def snapshot_cells(snapshot: Snapshot) -> list[tuple[str, ...]]:
         rows.append(
             (
                 str(gpu.index),
-                gpu.name or DASH,
+                escaped(gpu.name or DASH),
                 unit(gpu.utilization_percent, "%"),
                 memory,
                 unit(gpu.power_watts, "W"),
@@ -150,12 +150,13 @@ def snapshot_notes(snapshot: Snapshot) -> list[str]:
     """Return sentences below the table: conditions, and who holds memory."""
     notes: list[str] = ["simulated"] if snapshot.is_simulated else []
     for gpu in snapshot.gpus:
-        notes += [f"GPU {gpu.index}: {text}" for text in gpu.conditions]
+        notes += [f"GPU {gpu.index}: {escaped(text)}" for text in gpu.conditions]
         holders = sorted(gpu.processes, key=lambda process: process.memory_bytes or 0, reverse=True)
         for process in holders[:3]:
             size = DASH if process.memory_bytes is None else byte_size(process.memory_bytes)
             user = f" of {process.user}" if process.user else ""
-            notes.append(f"GPU {gpu.index}: {process.name or 'process'}{user} (PID {process.pid}) holds {size}")
+            holder = escaped(f"{process.name or 'process'}{user}")
+            notes.append(f"GPU {gpu.index}: {holder} (PID {process.pid}) holds {size}")
         if len(holders) > 3:
             notes.append(f"GPU {gpu.index}: {len(holders) - 3} more processes")
     return notes

@@ -9,6 +9,17 @@ GIB = KIB * MIB
 DASH = "–"
 
 
+def escaped(text: str) -> str:
+    r"""Return a text in one line, with everything to be seen that steers a terminal, or hides or reorders other text.
+
+    >>> print(escaped("a\x1b[2J\nb\u202ec ü"))
+    a\x1b[2J\nb\u202ec ü
+    """
+    if text.isprintable():
+        return text
+    return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)
+
+
 def three_digits(value: float) -> str:
     """Return at most three significant digits, and no more than two after the point.
 
@@ -35,9 +46,11 @@ def byte_size(value: float) -> str:
 def seconds(value: float) -> str:
     """Return a duration; from two minutes on in its two largest units.
 
-    >>> seconds(0.0824), seconds(12.44), seconds(200), seconds(7300)
-    ('82.4 ms', '12.4 s', '3 min 20 s', '2 h 1 min')
+    >>> seconds(0), seconds(0.0824), seconds(12.44), seconds(200), seconds(7300)
+    ('0 s', '82.4 ms', '12.4 s', '3 min 20 s', '2 h 1 min')
     """
+    if value <= 0:
+        return "0 s"
     if value < 0.9995:
         return f"{three_digits(value * 1000)} ms"
     if value < 119.5:

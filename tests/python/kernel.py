@@ -22,6 +22,8 @@ class Ran:
     #: What was printed.
     printed: str = ""
     error: str = ""
+    #: The lines of its traceback, with what colors them.
+    traceback: str = ""
     result: str = ""
 
 
@@ -82,5 +84,6 @@ class Kernel:
             ran.printed += content["text"]
         elif kind == "error":
             ran.error += f"{content['ename']}: {content['evalue']}"
+            ran.traceback += "\n".join(content["traceback"])
         elif kind == "execute_result":
             ran.result += content["data"]["text/plain"]

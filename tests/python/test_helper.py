@@ -110,6 +110,25 @@ class Is(StandInTest):
             self.assertRegex(m.lost[0], "has not answered for 0 s: `gpumon doctor`")
         self.assertIsNone(m.gpu_s)
 
+    def test_one_that_does_not_answer_is_waited_for_in_full_only_once(self) -> None:
+        self.say("slow 1.5")
+        with mock.patch.object(mail, "PATIENCE_S", 0.4), mock.patch.object(mail, "IMPATIENCE_S", 0.1):
+            waited = []
+            for _ in range(3):
+                with gpumon.measure() as m:
+                    pass
+                began = time.monotonic()
+                self.assertIn("has not answered for", m.lost[0])
+                waited.append(time.monotonic() - began)
+        self.assertGreaterEqual(waited[0], 0.4)
+        self.assertLess(max(waited[1:]), 0.4)
+        # What has come since is a sign of life.
+        until = time.monotonic() + PATIENCE_S
+        self.assertTrue(helper.current().wait(lambda: not helper.current()._mail._is_silent, until))
+        with gpumon.measure() as m:
+            pass
+        self.assertEqual(m.gpu_s, 9.8)
+
     def test_one_that_goes_on_to_read_nothing_is_replaced(self) -> None:
         self.say("mute")
         with gpumon.measure() as first:
@@ -134,6 +153,21 @@ class Is(StandInTest):
                     pass
                 m.to_dict()
         self.assertEqual([str(one.message) for one in caught], ["gpumon measures nothing: no NVIDIA driver: install it"])
+
+    def test_a_warning_that_is_an_error_reaches_who_asks_and_no_thread_in_the_background(self) -> None:
+        self.say("failed")
+        code = (
+            "import time, threading\n"
+            "stream = gpumon.stream(0.1)\n"
+            "time.sleep(0.5)\n"
+            "print([thread.name for thread in threading.enumerate()])\n"
+            "for _ in range(2):\n"
+            "    try: gpumon.snapshot()\n"
+            "    except Exception as error: print(type(error).__name__)\n"
+        )
+        done = self.python(code)
+        self.assertEqual(done.stderr, "")
+        self.assertEqual(done.stdout, "['MainThread', 'gpumon']\nGpumonWarning\nRequestError\n")
 
     def test_none_warns_once_and_the_code_runs(self) -> None:
         missing = gpumon.GpumonNotFound("the gpumon program is missing; reinstall it")

@@ -120,6 +120,16 @@ class Blocks(StandInTest):
         m.stop()
         m.to_dict()
         self.assertEqual(len(told(self.heard(), "end")), 1)
+        for wrong, error in (({"name": 3}, TypeError), ({"pid": "1"}, TypeError), ({"pid": -1}, ValueError)):
+            with self.subTest(wrong), self.assertRaises(error):
+                gpumon.measure(**wrong)
+        with self.assertRaisesRegex(TypeError, r"a mark is a text, and 3 is none: write str\(...\) around it"):
+            gpumon.mark(3)
+
+    def test_a_name_that_is_no_unicode_is_measured(self) -> None:
+        with gpumon.measure("caf\udce9") as m:
+            pass
+        self.assertEqual(m.to_dict()["name"], "caf?")
 
     def test_what_nobody_can_ask_for_any_more_is_forgotten(self) -> None:
         with gpumon.measure() as kept:

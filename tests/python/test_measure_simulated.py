@@ -150,6 +150,10 @@ class Readings(Simulated):
         self.assertRegex(repr(now), "^<Snapshot of 2 GPUs, .*, simulated>$")
         self.assertEqual(set(now.to_dict()), {"inventory", "sample"})
 
+    def test_names_steer_no_terminal(self) -> None:
+        self.scenario(GPUS + 'name = "NVIDIA \\u001b[2JH200"\n' + constant(os.getpid()))
+        self.assertIn(r"NVIDIA \x1b[2JH200", str(gpumon.snapshot()))
+
     def test_a_snapshot_as_data_frames_has_the_columns_of_csv(self) -> None:
         now = gpumon.snapshot()
         frame = now.to_pandas()

@@ -94,6 +94,36 @@ class Magics(StandInTest):
         self.assertEqual(failed.error, "ZeroDivisionError: division by zero")
         self.assertRegex(failed.displayed[0]["text/plain"], LINE)
 
+    def test_one_cell_among_cells_with_lines_has_none_of_its_own(self) -> None:
+        self.kernel.run("%gpu on")
+        self.assertEqual(len(self.kernel.run("%%gpu\n1").displayed), 1)
+        self.assertEqual(len(self.kernel.run("1").displayed), 1)
+
+    def test_a_cell_whose_output_is_captured_has_its_line(self) -> None:
+        self.kernel.run("%gpu on")
+        ran = self.kernel.run("%%capture\nprint('mine')")
+        self.assertEqual(ran.printed, "")
+        self.assert_line(ran.displayed[0])
+
+    def test_a_semicolon_keeps_the_last_expression_from_being_displayed(self) -> None:
+        for code, result in (("1 + 1;", ""), ("('ä', 1);  # why", ""), ("1 + 1  # why;", "2"), ("!true\n2;", "")):
+            with self.subTest(code):
+                self.assertEqual(self.kernel.run(f"%%gpu\n{code}").result, result)
+
+    def test_a_traceback_shows_the_cell_and_nothing_of_this_package(self) -> None:
+        self.kernel.run("%colors NoColor")
+        traceback = self.kernel.run("%%gpu\n1 / 0").traceback
+        self.assertIn("1 / 0", traceback)
+        self.assertNotIn("magics.py", traceback)
+
+    def test_why_nothing_is_measured_is_told_once(self) -> None:
+        self.kernel.run("helper._current._give_up('no driver')\n%gpu on")
+        first, second = (self.kernel.run("1").displayed[0] for _ in range(2))
+        self.assert_line(first, r"^[\d.]+ ms, GPU not measured: no driver$")
+        self.assert_line(second, r"^[\d.]+ ms, GPU not measured$")
+        (cell,) = self.kernel.run("%%gpu\n1").displayed
+        self.assertEqual(cell["text/html"].count("no driver"), 1)
+
     def test_another_word_is_refused(self) -> None:
         self.assertRegex(self.kernel.run("%gpu onn").printed, "^UsageError: %gpu has no 'onn': %gpu shows")
 
@@ -130,19 +160,18 @@ class Magics(StandInTest):
 
 class Headless(StandInTest):
     def test_nbclient_gets_final_numbers_of_all_cells_but_the_last(self) -> None:
-        code = [PRELUDE + "%load_ext gpumon\n%gpu on", "1", "2", "import time; time.sleep(2)", "%%gpu\n3"]
+        code = [PRELUDE + "%load_ext gpumon\n%gpu on", "1", "2", "import time; time.sleep(2)", "%%gpu\n3", "4"]
         notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in code])
         NotebookClient(notebook, kernel_name="python3").execute()
         lines = [
             [output["data"]["text/plain"] for output in cell["outputs"] if output["output_type"] == "display_data"]
             for cell in notebook["cells"]
         ]
-        self.assertEqual([len(shown) for shown in lines], [0, 1, 1, 1, 2])
+        self.assertEqual([len(shown) for shown in lines], [0, 1, 1, 1, 1, 1])
         for shown in lines[1:4]:
             self.assertRegex(shown[0], LINE.replace("ms", "m?s"))
-        measured, below = lines[4]
-        self.assertRegex(measured, LINE)
-        self.assertRegex(below, LINE + r"|^[\d.]+ ms, GPU …$")
+        self.assertRegex(lines[4][0], LINE)
+        self.assertRegex(lines[5][0], LINE + r"|^[\d.]+ ms, GPU …$")
 
 
 class Numbers(Simulated):

@@ -5,7 +5,9 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
+from gpumon._helper import current
 from gpumon._ipython.output import Output
+from gpumon._table import cost_line
 from gpumon._text import seconds
 
 if TYPE_CHECKING:
@@ -17,12 +19,14 @@ if TYPE_CHECKING:
 class Line:
     """What a cell took.
 
-    The driver tells the last part of a cell's readings up to two seconds after its end. Nobody should wait for that between
-    two cells, so the line has the duration at first, and a thread fills in the rest.
+    The driver tells the last part of a cell's readings up to three seconds after its end. Nobody should wait for that
+    between two cells, so the line has the duration at first, and a thread fills in the rest.
     """
 
-    def __init__(self, shell: InteractiveShell, measurement: Measurement) -> None:
+    def __init__(self, shell: InteractiveShell, measurement: Measurement, told: set[str]) -> None:
+        """Say why nothing is measured only where `told`, which those of a shell share, has not got that."""
         self._measurement = measurement
+        self._told = told
         #: Terminals cannot change what they have shown: there, the whole line comes later, above the prompt.
         self._can_change = hasattr(shell, "kernel")
         self._output: Output | None = None
@@ -43,9 +47,15 @@ class Line:
         return text is not None
 
     def _finish(self) -> None:
-        text = str(self._measurement)
+        cost = self._measurement.to_dict()
+        reason = cost["lost"][0] if cost["lost"] and not cost["gpus"] else None
+        text = f"{seconds(cost['duration_s'])}, GPU not measured" if reason in self._told else cost_line(cost)
+        if reason is not None:
+            self._told.add(reason)
         if self._output is None:
-            print(text)
+            # A terminal that is left wants no line any more.
+            if not current().is_over:
+                print(text)
         else:
             self._output.change_line(text)
         self._text = text

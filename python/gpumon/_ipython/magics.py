@@ -40,11 +40,14 @@ class GpuMagics(Magics):
         %gpu        the GPUs now
         %gpu on     from now on, a line below each cell: its duration, GPU time, peak memory and energy
         %gpu off    no more lines
-        %%gpu NAME  the same of this cell, beside a chart, when its last readings are there, up to two seconds later; the
-                    name is optional, and the cell cannot use `await` outside of functions
+        %%gpu NAME  the same of this cell, beside a chart, when its last readings are there, up to three seconds later;
+                    the name is optional, and the cell cannot use `await` outside of functions
         """
         word = line.strip()
+        # Whoever made the error is in the cell.
+        __tracebackhide__ = True
         if cell is not None:
+            self._lines.skip()
             _run_measured(self._of_shell, word or None, cell)
         elif word == "on":
             self._lines.on()
@@ -66,6 +69,7 @@ def _show_now() -> None:
 
 
 def _run_measured(shell: InteractiveShell, name: str | None, cell: str) -> None:
+    __tracebackhide__ = True
     measurement = Measurement(name)
     samples = Samples()
     try:
@@ -77,6 +81,7 @@ def _run_measured(shell: InteractiveShell, name: str | None, cell: str) -> None:
 
 def _execute(shell: Any, cell: str) -> None:
     """Run a cell within a cell, as IPython would: its last expression is displayed, and errors pass through."""
+    __tracebackhide__ = True
     source = shell.transform_cell(cell)
     # Tracebacks find the lines there.
     name = shell.compile.cache(source, shell.execution_count, raw_code=cell)
@@ -84,4 +89,14 @@ def _execute(shell: Any, cell: str) -> None:
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
     exec(compile(tree, name, "exec"), shell.user_ns)
     if isinstance(last, ast.Expr):
-        shell.displayhook(eval(compile(ast.Expression(last.value), name, "eval"), shell.user_ns))
+        value = eval(compile(ast.Expression(last.value), name, "eval"), shell.user_ns)
+        # IPython itself would look for the semicolon at the end of the call of this magic.
+        if not _ends_with_semicolon(source, last):
+            shell.displayhook(value)
+
+
+def _ends_with_semicolon(source: str, last: ast.Expr) -> bool:
+    """Return whether the last expression is not to be displayed."""
+    lines = source.split("\n")
+    line, column = last.end_lineno or len(lines), last.end_col_offset or 0
+    return lines[line - 1].encode()[column:].lstrip().startswith(b";")
