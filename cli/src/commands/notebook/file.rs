@@ -56,8 +56,10 @@ impl Notebook {
     }
 
     fn parse(text: &[u8]) -> anyhow::Result<Self> {
+        // Editors of Windows begin a file with a mark of its encoding.
+        let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
         let file: File = serde_json::from_slice(text)
-            .context("name a file that Jupyter has saved, as train.ipynb; it is JSON with cells")?;
+            .map_err(|error| anyhow!("{error}; name a file that Jupyter has saved, which is JSON with cells"))?;
         if file.nbformat < 4 {
             return Err(anyhow!(
                 "its format {} is older than 4: convert it with `jupyter nbconvert --to notebook --inplace`",
@@ -71,8 +73,8 @@ impl Notebook {
             match serde_json::from_value::<StoredCost>(stored) {
                 Ok(cost) if cost.version == StoredCost::VERSION => notebook.cells.push(CellCost {
                     place: at + 1,
-                    execution_count: cell.execution_count,
-                    line: cell.source.first_line(),
+                    execution_count: cell.execution_count.as_u64(),
+                    line: first_line(&cell.source),
                     cost,
                 }),
                 _ => notebook.unknown += 1,
@@ -93,12 +95,14 @@ struct File {
 struct Cell {
     #[serde(rename = "cell_type")]
     kind: String,
+    /// What is odd here is no reason not to tell of the cost.
     #[serde(default)]
-    execution_count: Option<u64>,
+    execution_count: Value,
     #[serde(default)]
     metadata: Metadata,
+    /// Text, whole or in lines: the format allows both.
     #[serde(default)]
-    source: Source,
+    source: Value,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -107,30 +111,14 @@ struct Metadata {
     gpumon: Option<Value>,
 }
 
-/// Text, whole or in lines: the format allows both.
-#[derive(Debug, Deserialize)]
-#[serde(untagged)]
-enum Source {
-    Whole(String),
-    Lines(Vec<String>),
-}
-
-impl Default for Source {
-    fn default() -> Self {
-        Self::Whole(String::new())
-    }
-}
-
-impl Source {
-    /// The first that is neither empty nor a comment, or else the first that is not empty.
-    fn first_line(&self) -> String {
-        let text = match self {
-            Self::Whole(text) => text.clone(),
-            Self::Lines(lines) => lines.concat(),
-        };
-        let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
-        lines().find(|line| !line.starts_with('#')).or_else(|| lines().next()).unwrap_or_default().to_owned()
-    }
+/// The first that is neither empty nor a comment, or else the first that is not empty.
+fn first_line(source: &Value) -> String {
+    let text = match source {
+        Value::Array(lines) => lines.iter().filter_map(Value::as_str).collect(),
+        whole => whole.as_str().unwrap_or_default().to_owned(),
+    };
+    let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
+    lines().find(|line| !line.starts_with('#')).or_else(|| lines().next()).unwrap_or_default().to_owned()
 }
 
 #[cfg(test)]
@@ -176,7 +164,8 @@ mod tests {
 
     #[test]
     fn what_is_no_notebook_is_refused_with_its_cure() {
-        assert!(why("PNG").starts_with("a.ipynb is no notebook: name a file that Jupyter has saved, as train.ipynb"));
+        assert!(why("PNG").contains("name a file that Jupyter has saved"), "{}", why("PNG"));
+        assert!(Notebook::parse(format!("\u{feff}{}", notebook("")).as_bytes()).is_ok(), "with a mark of its encoding");
         assert!(why(r#"{"cells": []}"#).contains("missing field `nbformat`"));
         assert!(
             why(r#"{"nbformat": 3, "worksheets": []}"#).contains("format 3 is older than 4: convert it with `jupyter")

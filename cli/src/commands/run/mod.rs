@@ -7,7 +7,7 @@ mod report;
 use std::{
     ffi::OsString,
     fs, io,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::mpsc::{self, Receiver, SyncSender},
     thread,
     time::Duration,
@@ -105,6 +105,11 @@ impl From<Input> for Happening {
 pub(crate) fn run(source: &SourceArgs, args: &RunArgs) -> Result<(), Failure> {
     source.source.check()?;
     wait::check(&args.command)?;
+    if let Some(path) = args.json.as_ref().filter(|path| path.as_os_str() != "-") {
+        // Before the command has run for hours. What is in the file is kept until then.
+        let opened = fs::OpenOptions::new().create(true).truncate(false).write(true).open(path);
+        opened.map_err(|error| cannot_write(path, &error))?;
+    }
     let words: Vec<_> = args.command.iter().map(|word| word.to_string_lossy()).collect();
     let name = args.name.clone().unwrap_or_else(|| words.join(" "));
     let (happenings, waiting) = mpsc::sync_channel(WAITING);
@@ -124,10 +129,13 @@ pub(crate) fn run(source: &SourceArgs, args: &RunArgs) -> Result<(), Failure> {
     let ended = ended.context("cannot wait for the command")?;
     measurement.meter.end(ended.at_ms);
     let cost = measurement.meter.into_cost(&measurement.gpus);
-    // The command's own exit code tells more than that a report could not be written.
     let reported = report(args, &cost);
+    if let Some(message) = reported.as_ref().err().and_then(Failure::message) {
+        say(&message);
+    }
+    // The command's own exit code tells more than that a report could not be written.
     ended.pass_on()?;
-    reported
+    reported.map_err(|_| Failure::reported(1))
 }
 
 /// The driver may take long to answer, and the command does not wait for it.
@@ -203,6 +211,10 @@ fn report(args: &RunArgs, cost: &Cost) -> Result<(), Failure> {
     }
     fs::write(path, text).map_err(|error| {
         say(&report::sentence(cost));
-        anyhow!("cannot write the report to {}: {error}; choose another file with --json", path.display()).into()
+        cannot_write(path, &error)
     })
+}
+
+fn cannot_write(path: &Path, error: &io::Error) -> Failure {
+    anyhow!("cannot write the report to {}: {error}; choose another file with --json", path.display()).into()
 }

@@ -73,11 +73,15 @@ pub(super) fn draw(cost: &Cost) -> String {
         }));
     }
     remarks.extend(cost.xids.iter().map(|xid| format!("Xid {}: {}", xid.xid, xid.text)));
+    remarks.extend(cost.marks.iter().map(|mark| {
+        let seconds = mark.at_ms.saturating_sub(cost.started_ms) as f64 / 1e3;
+        format!("{} (mark, after {})", mark.text, elapsed(seconds))
+    }));
     for remark in remarks.iter().take(MOST).chain(&cost.lost) {
         text += &columns.remark(0, DIM, &escaped(remark));
     }
     if let Some(more) = remarks.len().checked_sub(MOST).filter(|more| *more > 0) {
-        text += &columns.remark(0, DIM, &format!("{more} more conditions and errors, in --json"));
+        text += &columns.remark(0, DIM, &format!("{more} more conditions, errors and marks, in --json"));
     }
     text
 }
