@@ -37,7 +37,7 @@ pub struct Cost {
     pub shared: bool,
     /// What it took of each GPU that it held, by index.
     pub gpus: Vec<GpuCost>,
-    /// Driver errors of these GPUs and of its processes.
+    /// Driver errors of these GPUs.
     pub xids: Vec<CostXid>,
     /// The moments that were marked meanwhile.
     pub marks: Vec<CostMark>,

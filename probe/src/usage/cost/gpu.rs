@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::{memory::Memory, seen::Seen, timeline::Timeline};
 use crate::{
-    model::{GpuCost, GpuSample, Health, Process, Trace, TraceMetric},
+    model::{Absence, GpuCost, GpuSample, Health, Process, Trace, TraceMetric},
     usage::{
         Joules,
         accounts::OwnerKey,
@@ -29,8 +29,10 @@ pub(super) struct GpuCostMeter {
     busy_percent: Timeline,
     /// The draw while a program held the GPU and nothing ran, as it was last.
     idle_watts: Option<f64>,
-    /// The processes of the last two samples that are measured.
+    /// The processes of the last sample that are measured.
     own: BTreeSet<u32>,
+    /// Why it is not known who holds the GPU, where that was never known.
+    untold: Option<Absence>,
     held_s: f64,
     gpu_s: Option<f64>,
     joules: Option<Joules>,
@@ -71,6 +73,7 @@ impl GpuCostMeter {
     /// Takes in the next sample of the GPU, of which `own` are measured.
     pub(super) fn push(&mut self, gpu: &GpuSample, interval_ms: u32, own: &[&Process], span: Span) {
         let at_ms = gpu.at_ms as f64;
+        self.untold = gpu.processes.absence().filter(|_| self.last.is_none() && at_ms >= span.from_ms).cloned();
         let now = matches!(gpu.health, Health::Ok).then(|| Last::new(gpu, interval_ms)).flatten();
         // Of a GPU that does not answer nothing is known, until it does again.
         let Some(mut now) = now.filter(|now| self.last.as_ref().is_none_or(|last| last.at_ms < now.at_ms)) else {
@@ -129,7 +132,11 @@ impl GpuCostMeter {
     pub(super) fn extend(&mut self, to_ms: f64, from_ms: f64) {
         let Some(last) = self.last.as_ref().filter(|_| !self.own.is_empty()) else { return };
         let from_ms = from_ms.max(last.at_ms as f64);
-        if to_ms <= from_ms || to_ms - last.at_ms as f64 > last.longest_gap_ms(last) as f64 {
+        if to_ms <= from_ms {
+            return;
+        }
+        if to_ms - last.at_ms as f64 > last.longest_gap_ms(last) as f64 {
+            self.gap_ms += to_ms - from_ms;
             return;
         }
         let step = Step::between(last, last, (to_ms - from_ms) / 1000.0);
@@ -188,6 +195,13 @@ impl GpuCostMeter {
             joules.most += more.most;
             joules.estimate += more.estimate;
         }
+    }
+
+    /// Why nobody can tell who held the GPU. One that sleeps or is lost is held by nobody, and what has not been read yet may
+    /// come.
+    pub(super) fn untold(&self) -> Option<&Absence> {
+        use Absence::{Asleep, GpuLost, NoAnswer, NotReadYet, WarmingUp};
+        self.untold.as_ref().filter(|absence| !matches!(absence, Asleep | GpuLost | NoAnswer | NotReadYet | WarmingUp))
     }
 
     /// Whether everything is known of what ends at a time.

@@ -46,7 +46,8 @@ pub struct CostMeter {
     /// Marks and errors that are left out.
     unlisted: usize,
     lost: Vec<String>,
-    is_seen: bool,
+    /// When the newest sample was, in milliseconds since 1970.
+    newest_ms: f64,
 }
 
 impl CostMeter {
@@ -61,7 +62,7 @@ impl CostMeter {
             marks: Vec::new(),
             unlisted: 0,
             lost: Vec::new(),
-            is_seen: false,
+            newest_ms: f64::NEG_INFINITY,
         }
     }
 
@@ -103,7 +104,7 @@ impl CostMeter {
             all_own.extend(own);
         }
         self.memory.add(at_ms, held(all_own), self.span);
-        self.is_seen |= at_ms >= self.span.from_ms;
+        self.newest_ms = self.newest_ms.max(at_ms);
     }
 
     /// Takes in what the driver recorded.
@@ -146,7 +147,8 @@ impl CostMeter {
 
     /// Whether it is over, and everything is known that will be.
     pub fn is_final(&self) -> bool {
-        self.span.to_ms.is_finite() && self.is_seen && self.gpus.values().all(|gpu| gpu.is_final(self.span.to_ms))
+        // What came to a GPU after the last sample is only seen in the next.
+        self.newest_ms >= self.span.to_ms && self.gpus.values().all(|gpu| gpu.is_final(self.span.to_ms))
     }
 
     /// The cost of what is over and of which no more will be told: since the last sample, nothing has changed.
@@ -191,10 +193,13 @@ impl CostMeter {
 
     fn lost(&self, costs: &[GpuCost]) -> Vec<String> {
         let mut lost = self.lost.clone();
-        if !self.is_seen && lost.is_empty() {
+        if self.newest_ms < self.span.from_ms && lost.is_empty() {
             lost.push("it was over before the first reading of the GPUs".to_owned());
         }
         for (index, meter) in &self.gpus {
+            if let Some(absence) = meter.untold() {
+                lost.push(format!("GPU {index}: it is not known which processes hold it: {absence}"));
+            }
             if meter.gap_ms > LONGEST_UNSAID_MS && costs.iter().any(|cost| cost.index == *index) {
                 let seconds = three_digits(meter.gap_ms / 1000.0);
                 lost.push(format!("GPU {index}: no readings for {seconds} s; the numbers are of the rest of the time"));

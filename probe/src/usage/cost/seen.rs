@@ -38,7 +38,8 @@ impl Seen {
         self.pcie_tx.push(&gpu.pcie.tx_bytes_per_second, seconds);
         self.nvlink_rx.push(&gpu.nvlink.rx_bytes_per_second, seconds);
         self.nvlink_tx.push(&gpu.nvlink.tx_bytes_per_second, seconds);
-        for condition in &gpu.conditions {
+        // A sample behind the end may tell of what has begun since.
+        for condition in gpu.conditions.iter().filter(|condition| (condition.since_ms as f64) < to_ms) {
             let (kind, to_ms) = (condition.kind.tag().unwrap_or_default(), to_ms as u64);
             let from_ms = condition.since_ms.max(from_ms as u64);
             match self.conditions.iter_mut().rfind(|known| known.kind == kind) {

@@ -1,7 +1,7 @@
 use super::*;
 use crate::{
     derive::examples::{process, sample},
-    model::{Mark, Reading, TraceMetric},
+    model::{Absence, Mark, Reading, TraceMetric},
 };
 
 const GIB: u64 = 1 << 30;
@@ -139,11 +139,32 @@ fn of_what_ends_before_the_next_sample_the_last_is_extended() {
 }
 
 #[test]
+fn what_comes_to_a_gpu_after_the_last_sample_is_seen_in_the_next() {
+    let mut meter = CostMeter::new(None, 0.0);
+    push(&mut meter, &at(100, vec![gpu(100, 300.0, &[])]));
+    meter.end(150.0);
+    assert!(!meter.is_final());
+    push(&mut meter, &at(200, vec![gpu(200, 300.0, &[(OWN, GIB)])]));
+    assert_eq!(meter.into_cost(&[]).peak_memory_bytes, Some(GIB));
+}
+
+#[test]
 fn what_is_not_known_is_said() {
     let samples = [0, 100, 9_100, 9_200].map(|at_ms| at(at_ms, vec![gpu(at_ms, 100.0, &[(OWN, GIB)])]));
     let cost = measured(0.0, 9_200.0, samples);
     assert_eq!(cost.lost, ["GPU 0: no readings for 9.00 s; the numbers are of the rest of the time"]);
     assert!(near(cost.energy_joules.unwrap().estimate, 20.0));
+    let mut meter = CostMeter::new(None, 0.0);
+    push(&mut meter, &at(0, vec![gpu(0, 100.0, &[(OWN, GIB)])]));
+    meter.end(60_000.0);
+    assert_eq!(meter.into_cost(&[]).lost, ["GPU 0: no readings for 60.0 s; the numbers are of the rest of the time"]);
+    let untold = [0, 100].map(|at_ms| {
+        let mut gpu = gpu(at_ms, 100.0, &[]);
+        gpu.processes = Reading::Absent(Absence::NotSupported);
+        at(at_ms, vec![gpu])
+    });
+    let cost = measured(0.0, 100.0, untold);
+    assert_eq!(cost.lost, ["GPU 0: it is not known which processes hold it: not on this board or driver"]);
     assert_eq!(measured(0.0, 10.0, []).lost, ["it was over before the first reading of the GPUs"]);
 }
 
