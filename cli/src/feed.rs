@@ -16,7 +16,7 @@ use anyhow::anyhow;
 use gpumon_probe::{
     model::{Record, type_of},
     sampler::{self, SharedInterval},
-    vendor::{Source, SourceChoice},
+    vendor::{Source, SourceChoice, SourceError},
 };
 use gpumon_recording::{Kind, stamp};
 use gpumon_server::frame::{CollectorState, CollectorStatus, Hello};
@@ -88,19 +88,24 @@ impl<T: From<Input> + Send + 'static> Feed<T> {
                 feed.follow(frames, &at)?;
             }
             Err(error) if asks_server && feed.server.is_typed() => return Err(anyhow::Error::from(error).into()),
-            _ => feed.sample(interval)?,
+            _ => {
+                let opened = feed.source.open()?;
+                feed.sample(interval, move || Ok(opened))?;
+            }
         }
         Ok(feed)
     }
 
-    /// Reads the driver from now on.
+    /// Reads the driver from now on. What keeps it from that is told as [`Input::Failed`].
     pub(crate) fn continue_without_server(&mut self, interval: Duration) -> Result<(), Failure> {
         if self.is_simulated {
             return Err(anyhow!("the server has ended, and its GPUs were simulated").into());
         }
         let remark = "the server has ended: reading the driver directly".to_owned();
         let _ = self.inputs.try_send(Input::Remark(remark).into());
-        self.sample(interval)
+        // A driver that hangs must not hold whoever takes the records.
+        let source = self.source.clone();
+        self.sample(interval, move || source.open())
     }
 
     /// Has samples come so often from now on. For a while, some may come twice; where the server does not answer, all stays
@@ -151,14 +156,17 @@ impl<T: From<Input> + Send + 'static> Feed<T> {
         Ok(())
     }
 
-    fn sample(&mut self, interval: Duration) -> Result<(), Failure> {
-        let source = self.source.open()?;
+    fn sample(
+        &mut self,
+        interval: Duration,
+        open: impl FnOnce() -> Result<Arc<dyn Source>, SourceError> + Send + 'static,
+    ) -> Result<(), Failure> {
         let (traces, inputs) = (self.traces, self.inputs.clone());
         let interval = Arc::new(SharedInterval::new(interval));
         self.way = Way::Driver(Arc::clone(&interval));
         spawn(move || {
-            if let Err(failure) = sample(&source, interval, traces, &inputs) {
-                let _ = send(&inputs, Input::Failed(failure));
+            if let Err(error) = open().and_then(|source| sample(&source, interval, traces, &inputs)) {
+                let _ = send(&inputs, Input::Failed(error.into()));
             }
         })?;
         Ok(())
@@ -229,7 +237,7 @@ fn sample<T: From<Input>>(
     interval: Arc<SharedInterval>,
     traces: bool,
     inputs: &SyncSender<T>,
-) -> Result<(), Failure> {
+) -> Result<(), SourceError> {
     sampler::run(source, &watching(interval), |record| {
         let is_wanted = match record {
             Record::Trace(_) => traces,
@@ -241,6 +249,5 @@ fn sample<T: From<Input>>(
         } else {
             ControlFlow::Break(())
         }
-    })?;
-    Ok(())
+    })
 }
