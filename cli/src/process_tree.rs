@@ -7,7 +7,7 @@ use std::{
 
 use gpumon_probe::model::Process;
 
-use crate::process_stat::ProcessStat;
+use crate::process_stat::{ProcessStat, booted_ms};
 
 /// More generations than there are.
 const DEEPEST: usize = 64;
@@ -16,13 +16,21 @@ const DEEPEST: usize = 64;
 pub(crate) struct ProcessTree {
     root: u32,
     proc_root: PathBuf,
+    booted_ms: Option<u64>,
     /// By PID and start, since PIDs are used again.
     known: HashMap<(u32, Option<u64>), bool>,
 }
 
 impl ProcessTree {
     pub(crate) fn new(root: u32) -> Self {
-        Self { root, proc_root: Path::new("/proc").to_owned(), known: HashMap::new() }
+        Self::below(Path::new("/proc"), root)
+    }
+
+    fn below(proc_root: &Path, root: u32) -> Self {
+        let booted_ms = booted_ms(proc_root);
+        let started_ms = ProcessStat::read_since_boot(proc_root, root, booted_ms).ok().and_then(|stat| stat.started_ms);
+        let known = HashMap::from([((root, started_ms), true)]);
+        Self { root, proc_root: proc_root.to_owned(), booted_ms, known }
     }
 
     pub(crate) fn contains(&mut self, process: &Process) -> bool {
@@ -41,11 +49,12 @@ impl ProcessTree {
     fn find(&self, pid: u32) -> Option<bool> {
         let mut pid = pid;
         for _ in 0..DEEPEST {
-            let is_member = self.known.iter().any(|((known, _), is_inside)| *known == pid && *is_inside);
-            if pid == self.root || is_member {
+            let stat = ProcessStat::read_since_boot(&self.proc_root, pid, self.booted_ms).ok()?;
+            let mut members = self.known.iter().filter(|(_, is_inside)| **is_inside);
+            if members.any(|((known, started_ms), _)| *known == pid && stat.began_at(*started_ms)) {
                 return Some(true);
             }
-            pid = ProcessStat::read_since_boot(&self.proc_root, pid, None).ok()?.parent;
+            pid = stat.parent;
             if pid <= 1 {
                 break;
             }
@@ -70,30 +79,38 @@ mod tests {
     use crate::table::examples;
 
     fn process(pid: u32) -> Process {
-        examples::process(pid, "ana", 1.0, "python")
+        Process { started_ms: Reading::Now(1_000_000), ..examples::process(pid, "ana", 1.0, "python") }
     }
 
     #[test]
     fn a_tree_has_whatever_descends_from_its_root_and_keeps_what_its_parent_leaves_behind() {
         let folder = tempfile::tempdir().unwrap();
-        let add = |pid: u32, parent: u32| {
+        let begin = |pid: u32, parent: u32, ticks: u32| {
             let place = folder.path().join(pid.to_string());
             fs::create_dir_all(&place).unwrap();
-            fs::write(place.join("stat"), format!("{pid} (a) b) S {parent} {}", "0 ".repeat(40))).unwrap();
+            let stat = format!("{pid} (a) b) S {parent} {}{ticks} {}", "0 ".repeat(17), "0 ".repeat(22));
+            fs::write(place.join("stat"), stat).unwrap();
         };
+        let add = |pid, parent| begin(pid, parent, 0);
+        fs::write(folder.path().join("stat"), "btime 1000\n").unwrap();
         for (pid, parent) in [(10, 1), (20, 10), (30, 20), (40, 1)] {
             add(pid, parent);
         }
-        let mut tree = ProcessTree { proc_root: folder.path().to_owned(), ..ProcessTree::new(10) };
+        let mut tree = ProcessTree::below(folder.path(), 10);
         assert_eq!([10, 20, 30, 40].map(|pid| tree.contains(&process(pid))), [true, true, true, false]);
         add(30, 1);
         add(31, 30);
         assert_eq!([30, 31].map(|pid| tree.contains(&process(pid))), [true, true]);
+        begin(30, 40, 1_000_000);
+        begin(32, 30, 1_000_000);
+        let started_ms = 1_000_000 + 1_000_000_000 / rustix::param::clock_ticks_per_second();
+        let later = |pid| Process { started_ms: Reading::Now(started_ms), ..process(pid) };
+        assert_eq!([30, 32].map(|pid| tree.contains(&later(pid))), [false, false], "a PID that was used again");
     }
 
     #[test]
     fn of_a_process_that_cannot_be_seen_the_sample_tells_the_ancestors() {
-        let mut tree = ProcessTree { proc_root: "/nowhere".into(), ..ProcessTree::new(10) };
+        let mut tree = ProcessTree::below(Path::new("/nowhere"), 10);
         let mut child = process(20);
         child.owner = Reading::Absent(Absence::NotReadYet);
         assert!(!tree.contains(&child), "not known yet");

@@ -53,6 +53,7 @@ fn exit_codes_and_signals_are_the_commands_own() {
     let sh = |script: &str| fake.gpumon(&["run", "--", "sh", "-c", script]);
     assert_eq!(sh("exit 7").output().unwrap().status.code(), Some(7));
     assert_eq!(sh("kill -KILL $$").output().unwrap().status.signal(), Some(9));
+    assert_eq!(sh("kill -40 $$").output().unwrap().status.code(), Some(168), "a signal without a name");
     let mut echo = sh("cat; echo done >&2").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     echo.stdin.take().unwrap().write_all(b"through").unwrap();
     assert_eq!(stdout(&echo.wait_with_output().unwrap()), "through");
@@ -65,9 +66,11 @@ fn exit_codes_and_signals_are_the_commands_own() {
     let gpumon = sh("kill -HUP $$; echo alive");
     let words: Vec<_> = gpumon.get_args().map(|word| word.to_str().unwrap().to_owned()).collect();
     let mut nohup = Command::new("sh");
-    nohup.args(["-c", "trap '' HUP; exec \"$0\" \"$@\""]).arg(gpumon.get_program()).args(words);
+    // Of a process that ignores SIGCHLD, the command's end is known all the same.
+    nohup.args(["-c", "trap '' HUP CHLD; exec \"$0\" \"$@\""]).arg(gpumon.get_program()).args(words);
     nohup.envs(gpumon.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    assert_eq!(stdout(&nohup.output().unwrap()), "alive\n", "what is ignored stays so");
+    let output = nohup.output().unwrap();
+    assert_eq!((stdout(&output), output.status.code()), ("alive\n".to_owned(), Some(0)), "what is ignored stays so");
     for (command, code, words) in
         [("no-such-command", 127, "there is no such command"), ("/etc", 126, "not executable")]
     {
@@ -98,6 +101,11 @@ fn marks_of_a_command_are_in_its_report_once_and_on_the_charts_of_a_server() {
         serde_json::from_str(&stdout(&output)).unwrap_or_else(|error| panic!("{error}: {}", stderr(&output)));
     let marks: Vec<_> = cost["marks"].as_array().unwrap().iter().map(|mark| mark["text"].as_str().unwrap()).collect();
     assert_eq!(marks, ["epoch 1", "epoch 2"], "{cost}");
+    for _ in 0..10 {
+        let last = ["run", "--mark", "--json", "-", "--", "sh", "-c", "echo last > $GPUMON_MARKS"];
+        let output = fake.gpumon(&last).output().unwrap();
+        assert!(stdout(&output).contains(r#""text":"last""#), "a mark right before the end: {}", stdout(&output));
+    }
     eventually("the server knows both", || {
         let events = server.get("/api/v1/history").body;
         events.contains("epoch 1") && events.contains("epoch 2")

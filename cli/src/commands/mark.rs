@@ -1,6 +1,12 @@
 //! `gpumon mark`: a moment that a script wants to see on charts.
 
-use std::thread;
+use std::{
+    convert::Infallible,
+    io,
+    sync::mpsc::{self, Receiver, SyncSender},
+    thread,
+    time::Duration,
+};
 
 use anyhow::{Context, anyhow};
 use gpumon_probe::model::CostMark;
@@ -34,15 +40,59 @@ Environment:
 
 Exit codes: 0 success, 1 no server or refused by it, 2 invalid argument";
 
+/// So many wait for a server; it takes fewer at once.
+const MOST_WAITING: usize = 64;
+
+/// A server that answers does so in a few milliseconds.
+const PATIENCE: Duration = Duration::from_millis(200);
+
 pub(crate) fn run(args: &MarkArgs) -> Result<(), Failure> {
     send(&args.server, &json!({ "text": args.text }))
 }
 
-/// Has a running server know it, too, where there is one; nobody waits for it.
-pub(crate) fn send_in_background(server: &ServerArgs, CostMark { at_ms, text }: &CostMark) {
-    let (server, mark) = (server.clone(), json!({ "text": text, "at_ms": at_ms }));
-    // Where no thread is to be had, the mark is on no chart.
-    let _ = thread::Builder::new().name("mark".to_owned()).spawn(move || send(&server, &mark).is_ok());
+/// Has a running server know marks, too, where there is one; nobody waits for it.
+pub(crate) struct Forwarder {
+    server: ServerArgs,
+    /// Where marks go, and what hangs up when all are sent; from the first mark on.
+    way: Option<(SyncSender<CostMark>, Receiver<Infallible>)>,
+}
+
+impl Forwarder {
+    pub(crate) fn new(server: &ServerArgs) -> Self {
+        Self { server: server.clone(), way: None }
+    }
+
+    /// One that a server which does not answer has no room for is on no chart.
+    pub(crate) fn send(&mut self, mark: &CostMark) {
+        if self.way.is_none() {
+            self.way = self.start().ok();
+        }
+        if let Some((marks, _)) = &self.way {
+            let _ = marks.try_send(mark.clone());
+        }
+    }
+
+    fn start(&self) -> io::Result<(SyncSender<CostMark>, Receiver<Infallible>)> {
+        let (marks, waiting) = mpsc::sync_channel(MOST_WAITING);
+        let (running, ended) = mpsc::channel();
+        let server = self.server.clone();
+        let work = move || {
+            for CostMark { at_ms, text } in waiting {
+                let _ = send(&server, &json!({ "text": text, "at_ms": at_ms }));
+            }
+            drop(running);
+        };
+        thread::Builder::new().name("forward".to_owned()).spawn(work)?;
+        Ok((marks, ended))
+    }
+
+    /// Waits a moment for those that are not sent yet, since they end with this process.
+    pub(crate) fn finish(&mut self) {
+        if let Some((marks, ended)) = self.way.take() {
+            drop(marks);
+            let _ = ended.recv_timeout(PATIENCE);
+        }
+    }
 }
 
 fn send(server: &ServerArgs, mark: &Value) -> Result<(), Failure> {

@@ -2,7 +2,7 @@
 
 - `magics`: ``%gpu``, ``%%gpu``, ``%gpu on`` and ``%gpu off``.
 - `cells`: the hooks around each cell.
-- `showing`: an output that changes when its numbers are final.
+- `line`: a line that changes when its numbers are final, over an `output`.
 - `samples`: what was read during a cell.
 - `chart`: those readings as SVG.
 """

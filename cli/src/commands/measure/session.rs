@@ -1,7 +1,7 @@
 //! What happens, in its order: requests, records, and answers to what waited for them.
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{BTreeSet, HashMap, VecDeque},
     io,
     os::unix::process::parent_id,
     sync::mpsc::{Receiver, RecvTimeoutError, SyncSender},
@@ -19,7 +19,7 @@ use super::{
     protocol::{History, Request, Stream},
 };
 use crate::{
-    commands::{mark, run::INTERVAL},
+    commands::{mark::Forwarder, run::INTERVAL},
     exit::Failure,
     feed::{Feed, Input},
     local::{NoServer, ServerArgs},
@@ -58,6 +58,7 @@ type Problem = Option<String>;
 pub(super) struct Session {
     source: SourceArgs,
     server: ServerArgs,
+    forwarder: Forwarder,
     happenings: SyncSender<Happening>,
     feed: Option<Feed<Happening>>,
     interval: Duration,
@@ -82,6 +83,7 @@ impl Session {
         Self {
             source: source.clone(),
             server: server.clone(),
+            forwarder: Forwarder::new(server),
             happenings,
             feed: None,
             interval: INTERVAL,
@@ -117,7 +119,10 @@ impl Session {
                 Ok(Happening::Opened(Ok(feed))) => self.feed = Some(feed),
                 Ok(Happening::Opened(Err(failure)) | Happening::Fed(Input::Failed(failure))) => self.fail(&failure),
                 Ok(Happening::Fed(input)) => self.on_input(input),
-                Ok(Happening::EndOfRequests) | Err(RecvTimeoutError::Disconnected) => return Ok(()),
+                Ok(Happening::EndOfRequests) | Err(RecvTimeoutError::Disconnected) => {
+                    self.forwarder.finish();
+                    return Ok(());
+                }
                 Err(RecvTimeoutError::Timeout) => {}
             }
             self.answer_what_waits();
@@ -161,6 +166,11 @@ impl Session {
 
     fn begin(&mut self, number: u64, name: Option<String>, root: u32, at_ms: f64) {
         let mut measurement = Measurement::new(name, root, at_ms);
+        if !self.trees.contains_key(&root) {
+            // PIDs are used again. The client's own tree stays: it knows what parents that have ended left behind.
+            let measured: BTreeSet<u32> = self.measurements.all().filter_map(|one| one.root()).collect();
+            self.trees.retain(|known, _| *known == parent_id() || measured.contains(known));
+        }
         let tree = self.trees.entry(root).or_insert_with(|| ProcessTree::new(root));
         for (_, record) in &self.recent {
             measurement.push(record, &mut |process| tree.contains(process));
@@ -176,7 +186,7 @@ impl Session {
         let mark = CostMark::read(at_ms as u64, text);
         self.measurements.all().filter_map(Measurement::meter).for_each(|meter| meter.add_mark(mark.clone()));
         if self.asks_server() {
-            mark::send_in_background(&self.server, &mark);
+            self.forwarder.send(&mark);
         }
     }
 

@@ -87,7 +87,11 @@ fn draw_in(notebook: &Notebook, terminal: Option<usize>) -> String {
         text += "\n";
     }
     if total.shared {
-        text += &columns.remark(0, DIM, "shared: others held a GPU at the same time, and the energy is an estimate.");
+        text += &columns.remark(
+            0,
+            DIM,
+            "shared: others held a GPU at the same time, and the energy has what they used, too.",
+        );
     }
     if notebook.unknown > 0 {
         let cells = if notebook.unknown == 1 {

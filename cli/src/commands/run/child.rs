@@ -5,7 +5,7 @@ use std::{
     io,
     path::Path,
     process::{self, Command, ExitStatus},
-    sync::mpsc::SyncSender,
+    sync::{Arc, mpsc::SyncSender},
     thread,
 };
 
@@ -13,7 +13,8 @@ use anyhow::anyhow;
 use gpumon_probe::bounded;
 use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::{
-    consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH},
+    consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH},
+    flag,
     iterator::{
         SignalsInfo,
         exfiltrator::{WithOrigin, origin::Origin},
@@ -26,6 +27,9 @@ use crate::{exit::Failure, wait};
 
 /// Signals that somebody sends to gpumon and means the command.
 const FORWARDED: [i32; 7] = [SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGWINCH];
+
+/// A shell's exit code for a command that ended by a signal, less the signal.
+const NO_SIGNAL: i32 = 128;
 
 pub(super) struct Child {
     pub(super) pid: u32,
@@ -48,6 +52,8 @@ impl Child {
         let ignored = ignored_signals();
         let signals = FORWARDED.into_iter().filter(|signal| ignored & (1 << (signal - 1)) == 0);
         let signals = SignalsInfo::<WithOrigin>::new(signals)?;
+        // Of children of a process that ignores this, nobody learns how they ended.
+        flag::register(SIGCHLD, Arc::default())?;
         let mut command = Command::new(program);
         command.args(arguments).envs(marks.map(|path| (MARKS, path)));
         let started_ms = exact_now_ms();
@@ -103,7 +109,9 @@ impl Ended {
                 rustix::process::Resource::Core,
                 rustix::process::Rlimit { current: Some(0), maximum: Some(0) },
             );
-            emulate_default_handler(signal)?;
+            // Those that it does not know are told as shells do.
+            let _ = emulate_default_handler(signal);
+            return Failure::unless_success((NO_SIGNAL + signal) as u8);
         }
         Failure::unless_success(self.status.code().map_or(1, |code| code as u8))
     }

@@ -3,6 +3,7 @@
 use std::{
     fs::File,
     io::{BufRead, BufReader, Read},
+    os::fd::OwnedFd,
     path::{Path, PathBuf},
     sync::mpsc::SyncSender,
     thread,
@@ -10,7 +11,7 @@ use std::{
 
 use anyhow::Context;
 use gpumon_probe::model::{CostMark, now_ms};
-use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat, open};
+use rustix::fs::{CWD, FileType, Mode, OFlags, fcntl_setfl, mknodat, open};
 use tempfile::TempDir;
 
 use super::Happening;
@@ -22,9 +23,11 @@ pub(super) const MARKS: &str = "GPUMON_MARKS";
 /// Bytes of a line; the rest of a longer one is a mark of its own.
 const LONGEST: u64 = 400;
 
-/// Removes the pipe when it is dropped.
+/// Removes the pipe when it is dropped; then, its reader ends with the last who may write.
 pub(super) struct Pipe {
     path: PathBuf,
+    /// So the reader does not end with the first who has written.
+    _writer: OwnedFd,
     _folder: TempDir,
 }
 
@@ -34,18 +37,24 @@ impl Pipe {
         let folder =
             tempfile::Builder::new().prefix("gpumon-marks-").tempdir().context("cannot make the pipe for marks")?;
         let path = folder.path().join("marks");
-        let opened = mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)
-            // For writing, too: so it does not end with the first who has written.
-            .and_then(|()| open(&path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()));
-        let pipe = opened.context("cannot make the pipe for marks")?;
+        let (pipe, writer) = open_both(&path).context("cannot make the pipe for marks")?;
         let work = move || read(File::from(pipe), &happenings);
         thread::Builder::new().name("marks".to_owned()).spawn(work)?;
-        Ok(Self { path, _folder: folder })
+        Ok(Self { path, _writer: writer, _folder: folder })
     }
 
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
+}
+
+fn open_both(path: &Path) -> rustix::io::Result<(OwnedFd, OwnedFd)> {
+    mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?;
+    // Without waiting for the other end.
+    let reader = open(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty())?;
+    let writer = open(path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
+    fcntl_setfl(&reader, OFlags::empty())?;
+    Ok((reader, writer))
 }
 
 fn read(pipe: File, happenings: &SyncSender<Happening>) {
@@ -58,4 +67,5 @@ fn read(pipe: File, happenings: &SyncSender<Happening>) {
             return;
         }
     }
+    let _ = happenings.send(Happening::NoMoreMarks);
 }

@@ -10,7 +10,7 @@ use std::{
     path::{Path, PathBuf},
     sync::mpsc::{self, Receiver, SyncSender},
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use anyhow::{Context, anyhow};
@@ -21,7 +21,7 @@ use gpumon_probe::{
 
 use self::child::{Child, Ended};
 use crate::{
-    commands::mark,
+    commands::mark::Forwarder,
     exit::{Failure, say},
     feed::{Feed, Input},
     local::ServerArgs,
@@ -85,6 +85,9 @@ Exit codes: those of the command; if a signal has ended it, gpumon ends by the s
 /// As often as the driver renews its readings.
 pub(crate) const INTERVAL: Duration = Duration::from_millis(100);
 
+/// Marks that were written before the end are read by then.
+const LAST_MARKS: Duration = Duration::from_millis(100);
+
 /// So much may wait to be measured.
 const WAITING: usize = 256;
 
@@ -93,6 +96,7 @@ enum Happening {
     Fed(Input),
     Started(Result<Feed<Self>, Failure>),
     Mark(CostMark),
+    NoMoreMarks,
     Ended(io::Result<Ended>),
 }
 
@@ -120,13 +124,14 @@ pub(crate) fn run(source: &SourceArgs, args: &RunArgs) -> Result<(), Failure> {
         tree: ProcessTree::new(child.pid),
         gpus: Vec::new(),
         feed: None,
-        server: args.server.clone(),
+        forwarder: Forwarder::new(&args.server),
     };
     feed_in_background(source, &args.server, happenings.clone())?;
     child.wait_in_background(happenings)?;
-    let ended = measurement.follow(&waiting);
-    drop(marks);
-    let ended = ended.context("cannot wait for the command")?;
+    let ended = measurement.follow(&waiting).context("cannot wait for the command")?;
+    if let Some(pipe) = marks {
+        measurement.take_last_marks(pipe, &waiting, ended.at_ms as u64);
+    }
     measurement.meter.end(ended.at_ms);
     let cost = measurement.meter.into_cost(&measurement.gpus);
     let reported = report(args, &cost);
@@ -154,7 +159,7 @@ struct Measurement {
     tree: ProcessTree,
     gpus: Vec<Gpu>,
     feed: Option<Feed<Happening>>,
-    server: ServerArgs,
+    forwarder: Forwarder,
 }
 
 impl Measurement {
@@ -163,15 +168,32 @@ impl Measurement {
         loop {
             match waiting.recv().map_err(io::Error::other)? {
                 Happening::Ended(ended) => return ended,
-                Happening::Mark(mark) => {
-                    mark::send_in_background(&self.server, &mark);
-                    self.meter.add_mark(mark);
-                }
+                Happening::Mark(mark) => self.mark(mark),
+                Happening::NoMoreMarks => {}
                 Happening::Started(Ok(feed)) => self.feed = Some(feed),
                 Happening::Started(Err(failure)) | Happening::Fed(Input::Failed(failure)) => self.lose(&failure),
                 Happening::Fed(input) => self.take(input),
             }
         }
+    }
+
+    fn mark(&mut self, mark: CostMark) {
+        self.forwarder.send(&mark);
+        self.meter.add_mark(mark);
+    }
+
+    /// What the command has written and is not read yet. One that it left running may still hold the pipe.
+    fn take_last_marks(&mut self, pipe: marks::Pipe, waiting: &Receiver<Happening>, ended_ms: u64) {
+        drop(pipe);
+        let until = Instant::now() + LAST_MARKS;
+        while let Ok(happening) = waiting.recv_timeout(until.saturating_duration_since(Instant::now())) {
+            match happening {
+                Happening::Mark(CostMark { at_ms, text }) => self.mark(CostMark { at_ms: at_ms.min(ended_ms), text }),
+                Happening::NoMoreMarks => break,
+                _ => {}
+            }
+        }
+        self.forwarder.finish();
     }
 
     fn take(&mut self, input: Input) {
