@@ -94,6 +94,23 @@ impl<T: From<Input> + Send + 'static> Feed<T> {
         Ok(feed)
     }
 
+    /// The same with traces on a thread of its own, for whoever does not wait until a driver or a server answers. `started`
+    /// makes of the outcome what is sent.
+    pub(crate) fn start_in_background(
+        source: &SourceArgs,
+        server: &ServerArgs,
+        interval: Duration,
+        inputs: SyncSender<T>,
+        started: fn(Result<Self, Failure>) -> T,
+    ) -> io::Result<()> {
+        let (source, server) = (source.clone(), server.clone());
+        spawn(move || {
+            let feed = Self::start(&source, &server, interval, true, inputs.clone());
+            // It fails only where the receiver has ended.
+            let _ = inputs.send(started(feed));
+        })
+    }
+
     /// Reads the driver from now on.
     pub(crate) fn continue_without_server(&mut self, interval: Duration) -> Result<(), Failure> {
         if self.is_simulated {

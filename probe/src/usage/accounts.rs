@@ -158,9 +158,6 @@ impl Account {
     }
 
     pub(super) fn add_joules(&mut self, more: Joules) {
-        let joules = self.joules.get_or_insert_default();
-        joules.least += more.least;
-        joules.most += more.most;
-        joules.estimate += more.estimate;
+        *self.joules.get_or_insert_default() += more;
     }
 }

@@ -14,7 +14,7 @@ mod share_out;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ops::AddAssign};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -85,6 +85,14 @@ pub struct Joules {
     /// Split by SM share: what the board drew beyond its idle power by the share of each owner, the rest evenly. Where the
     /// driver tells no shares, all of it evenly.
     pub estimate: f64,
+}
+
+impl AddAssign for Joules {
+    fn add_assign(&mut self, more: Self) {
+        self.least += more.least;
+        self.most += more.most;
+        self.estimate += more.estimate;
+    }
 }
 
 /// What GPUs used while no process was listed that held them.

@@ -2,8 +2,8 @@
 //!
 //! Requests and answers are JSON objects, one a line, on standard input and output ([`protocol`]). It ends with its input.
 
-mod finished;
 mod measurement;
+mod measurements;
 mod output;
 mod protocol;
 mod session;

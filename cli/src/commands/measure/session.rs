@@ -13,8 +13,8 @@ use gpumon_probe::model::{CostMark, Inventory, Record, Sample, StoredCost, now_m
 use serde_json::json;
 
 use super::{
-    finished::Measurements,
     measurement::Measurement,
+    measurements::Measurements,
     output::{answer, refuse, write},
     protocol::{History, Request, Stream},
 };
@@ -102,13 +102,8 @@ impl Session {
 
     /// Begins to read the GPUs, for which nobody waits.
     pub(super) fn open(&self) -> io::Result<()> {
-        let (source, server, happenings) = (self.source.clone(), self.server.clone(), self.happenings.clone());
-        let work = move || {
-            let feed = Feed::start(&source, &server, INTERVAL, true, happenings.clone());
-            // It fails only where this process is about to end.
-            let _ = happenings.send(Happening::Opened(feed));
-        };
-        thread::Builder::new().name("feed".to_owned()).spawn(work).map(drop)
+        let happenings = self.happenings.clone();
+        Feed::start_in_background(&self.source, &self.server, INTERVAL, happenings, Happening::Opened)
     }
 
     /// Does what is asked until nobody asks any more.

@@ -8,8 +8,7 @@ use std::{
     ffi::OsString,
     fs, io,
     path::{Path, PathBuf},
-    sync::mpsc::{self, Receiver, SyncSender},
-    thread,
+    sync::mpsc::{self, Receiver},
     time::{Duration, Instant},
 };
 
@@ -126,7 +125,7 @@ pub(crate) fn run(source: &SourceArgs, args: &RunArgs) -> Result<(), Failure> {
         feed: None,
         forwarder: Forwarder::new(&args.server),
     };
-    feed_in_background(source, &args.server, happenings.clone())?;
+    Feed::start_in_background(source, &args.server, INTERVAL, happenings.clone(), Happening::Started)?;
     child.wait_in_background(happenings)?;
     let ended = measurement.follow(&waiting).context("cannot wait for the command")?;
     if let Some(pipe) = marks {
@@ -141,17 +140,6 @@ pub(crate) fn run(source: &SourceArgs, args: &RunArgs) -> Result<(), Failure> {
     // The command's own exit code tells more than that a report could not be written.
     ended.pass_on()?;
     reported.map_err(|_| Failure::reported(1))
-}
-
-/// The driver may take long to answer, and the command does not wait for it.
-fn feed_in_background(source: &SourceArgs, server: &ServerArgs, happenings: SyncSender<Happening>) -> io::Result<()> {
-    let (source, server) = (source.clone(), server.clone());
-    let work = move || {
-        let feed = Feed::start(&source, &server, INTERVAL, true, happenings.clone());
-        // It fails only where the command has ended.
-        let _ = happenings.send(Happening::Started(feed));
-    };
-    thread::Builder::new().name("feed".to_owned()).spawn(work).map(drop)
 }
 
 struct Measurement {

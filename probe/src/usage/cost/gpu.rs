@@ -190,10 +190,7 @@ impl GpuCostMeter {
             *self.gpu_s.get_or_insert_default() += gpu_s;
         }
         if let Some(more) = account.joules {
-            let joules = self.joules.get_or_insert_default();
-            joules.least += more.least;
-            joules.most += more.most;
-            joules.estimate += more.estimate;
+            *self.joules.get_or_insert_default() += more;
         }
     }
 

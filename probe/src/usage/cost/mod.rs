@@ -16,7 +16,6 @@ use self::{
     gpu::{GpuCostMeter, Span},
     memory::{Memory, held},
 };
-use super::Joules;
 use crate::{
     model::{
         Cost, CostMark, CostXid, Event, EventKind, Gpu, GpuCost, GpuSample, Process, Record, Sample, Trace, XidReport,
@@ -182,7 +181,10 @@ impl CostMeter {
             gpu_s: costs.iter().filter_map(|cost| cost.gpu_s).reduce(|one, other| one + other),
             peak_memory_bytes: self.memory.peak_bytes(),
             memory_change_bytes: self.memory.change_bytes(),
-            energy_joules: costs.iter().filter_map(|cost| cost.energy_joules).reduce(sum),
+            energy_joules: costs.iter().filter_map(|cost| cost.energy_joules).reduce(|mut sum, more| {
+                sum += more;
+                sum
+            }),
             shared: costs.iter().any(|cost| cost.shared),
             xids,
             marks: self.marks.clone(),
@@ -210,8 +212,4 @@ impl CostMeter {
         }
         lost
     }
-}
-
-fn sum(one: Joules, other: Joules) -> Joules {
-    Joules { least: one.least + other.least, most: one.most + other.most, estimate: one.estimate + other.estimate }
 }
