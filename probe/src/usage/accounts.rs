@@ -158,6 +158,6 @@ impl Account {
     }
 
     pub(super) fn add_joules(&mut self, more: Joules) {
-        *self.joules.get_or_insert_default() += more;
+        self.joules = Some(self.joules.unwrap_or_default() + more);
     }
 }

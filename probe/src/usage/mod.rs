@@ -14,7 +14,7 @@ mod share_out;
 #[cfg(test)]
 mod tests;
 
-use std::{collections::BTreeMap, ops::AddAssign};
+use std::{collections::BTreeMap, ops::Add};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -87,11 +87,11 @@ pub struct Joules {
     pub estimate: f64,
 }
 
-impl AddAssign for Joules {
-    fn add_assign(&mut self, more: Self) {
-        self.least += more.least;
-        self.most += more.most;
-        self.estimate += more.estimate;
+impl Add for Joules {
+    type Output = Self;
+
+    fn add(self, more: Self) -> Self {
+        Self { least: self.least + more.least, most: self.most + more.most, estimate: self.estimate + more.estimate }
     }
 }
 

@@ -1,6 +1,6 @@
 //! What users, jobs, notebooks and pods used.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, ops::Add};
 
 use anyhow::anyhow;
 use gpumon_history::jobs::JobSpan;
@@ -228,11 +228,7 @@ impl Used {
         let sum =
             |of: fn(&OwnerUsage) -> f64| hours(owners.iter().map(|owner| of(owner)).sum::<f64>() / SECONDS_PER_HOUR);
         let energies = owners.iter().filter_map(|owner| owner.joules);
-        let energy = energies.reduce(|all, one| Joules {
-            least: all.least + one.least,
-            most: all.most + one.most,
-            estimate: all.estimate + one.estimate,
-        });
+        let energy = energies.reduce(Add::add);
         Self {
             gpu_hours: sum(|owner| owner.gpu_seconds),
             exclusive_gpu_hours: sum(|owner| owner.exclusive_seconds),

@@ -190,7 +190,7 @@ impl GpuCostMeter {
             *self.gpu_s.get_or_insert_default() += gpu_s;
         }
         if let Some(more) = account.joules {
-            *self.joules.get_or_insert_default() += more;
+            self.joules = Some(self.joules.unwrap_or_default() + more);
         }
     }
 

@@ -10,7 +10,7 @@ mod seen;
 mod tests;
 mod timeline;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ops::Add};
 
 use self::{
     gpu::{GpuCostMeter, Span},
@@ -178,13 +178,10 @@ impl CostMeter {
             started_ms: self.span.from_ms as u64,
             ended_ms: (self.span.from_ms + duration_ms) as u64,
             duration_s: duration_ms / 1000.0,
-            gpu_s: costs.iter().filter_map(|cost| cost.gpu_s).reduce(|one, other| one + other),
+            gpu_s: costs.iter().filter_map(|cost| cost.gpu_s).reduce(Add::add),
             peak_memory_bytes: self.memory.peak_bytes(),
             memory_change_bytes: self.memory.change_bytes(),
-            energy_joules: costs.iter().filter_map(|cost| cost.energy_joules).reduce(|mut sum, more| {
-                sum += more;
-                sum
-            }),
+            energy_joules: costs.iter().filter_map(|cost| cost.energy_joules).reduce(Add::add),
             shared: costs.iter().any(|cost| cost.shared),
             xids,
             marks: self.marks.clone(),
