@@ -6,6 +6,7 @@ mod xids;
 
 use std::{collections::BTreeMap, env, fmt::Write, fs, path::Path};
 
+use gpumon_fleet::model::{Fleet, FleetEvents, FleetHistory, FleetUsage};
 use gpumon_history::span::HistorySpan;
 use gpumon_probe::model::{Record, StoredCost};
 use gpumon_server::{
@@ -24,6 +25,10 @@ fn generated() -> BTreeMap<String, String> {
     ClientFrame::export_all(&config).unwrap();
     Snapshot::export_all(&config).unwrap();
     HistorySpan::export_all(&config).unwrap();
+    Fleet::export_all(&config).unwrap();
+    FleetUsage::export_all(&config).unwrap();
+    FleetEvents::export_all(&config).unwrap();
+    FleetHistory::export_all(&config).unwrap();
     RunDetails::export_all(&config).unwrap();
     Catalogue::export_all(&config).unwrap();
     Record::export_all(&config).unwrap();

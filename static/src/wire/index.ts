@@ -525,6 +525,187 @@ export type FiringAlert = {
   /** Whether the rule is silenced now: the alert is listed, and nobody is notified. */
   silenced?: boolean, };
 
+/** How all GPUs of a fleet are now: the answer of `/api/v1/fleet`, and of `/api/v1/fleet/node` for one node alone. */
+export type Fleet = {
+  /** When this was read, in milliseconds since 1970. */
+  at_ms: number,
+  /** Where it was read. */
+  source: FleetSource,
+  /** Whether it is what there is now. */
+  state: FleetState,
+  /** What is wrong with the source, each in a sentence with its cure; empty where nothing is. */
+  problems: Array<string>,
+  /** In how many seconds there is something new. */
+  refresh_s: number,
+  /** What a place in [`Self::gpus`] stands for. */
+  resolution: Resolution,
+  /** The nodes, by name. */
+  nodes: FleetNodes,
+  /** The GPUs, by node and index. */
+  gpus: FleetGpus,
+  /** Who holds a GPU now. */
+  owners: Array<FleetOwner>,
+  /** Which GPU is held by whom. A GPU that several hold is there several times. */
+  holds: Array<FleetHold>,
+  /** What currently is wrong with GPUs. */
+  conditions: Array<FleetCondition>,
+  /** Why no GPU has a reading, by the id of its field, or `processes`, `owners`, `conditions`. */
+  missing: { [key in string]: string }, };
+
+/** Something that is wrong with a GPU. */
+export type FleetCondition = {
+  /** The place of the GPU. */
+  gpu: number,
+  /** What: the name of a condition, as `power_capped`, or `xid_79`. */
+  kind: string,
+  /** 1 for a notice, 2 for a warning, 3 if critical. */
+  severity: number, };
+
+/** What went wrong with a GPU or a node. */
+export type FleetEvent = {
+  /** The name of the node. */
+  node: string,
+  /** NVML's index; `null` for what befell the node. */
+  gpu: number | null,
+  /** What. */
+  kind: FleetEventKind,
+  /** The number of an Xid. */
+  xid: number | null,
+  /** How often. */
+  count: number,
+  /** When it last was so, in milliseconds since 1970; to the resolution at which that was asked. */
+  last_ms: number,
+  /** Whether it still is. */
+  lasts: boolean, };
+
+/** What can go wrong. */
+export type FleetEventKind = "xid" | "gpu_not_responding" | "node_unreachable";
+
+/** Xids and lost GPUs of a span of time: the answer of `/api/v1/fleet/events`. */
+export type FleetEvents = {
+  /** When the span begins, in milliseconds since 1970. */
+  from_ms: number,
+  /** When it ends. */
+  to_ms: number,
+  /** Whether all could be read. */
+  state: FleetState,
+  /** What could not, each in a sentence with its cure. */
+  problems: Array<string>,
+  /** The events, what lasts and what is newest first. */
+  events: Array<FleetEvent>,
+  /** How many there were in all. */
+  events_total: number, };
+
+/** The GPUs of a fleet, in columns of the same length; or its nodes, by [`Resolution`]. */
+export type FleetGpus = {
+  /** The place of its node in [`Fleet::nodes`]. */
+  node: Array<number>,
+  /** NVML's index; 0 for nodes. */
+  index: Array<number>,
+  /** The place of its name in `names`; `null` where it is not told. */
+  model: Array<number | null>,
+  /** Names of GPUs, as "NVIDIA H200". */
+  models: Array<string>,
+  /** How they are. */
+  health: Array<GpuHealth>,
+  /**
+   * Readings by the ids of their fields: `utilization.gpu_percent`, `memory.used_bytes`, `memory.total_bytes`,
+   * `power.draw_watts`, `power.limit_watts`, `temperature.gpu_celsius`. A reading that nothing tells is `null`.
+   */
+  readings: { [key in string]: Array<number | null> },
+  /** How many processes are on each; `null` where it is not told. */
+  processes: Array<number | null>,
+  /** For how many seconds each has been idle while memory of it is held; `null` where it is not. */
+  idle_holding_s: Array<number | null>, };
+
+/** Readings over time: the answer of `/api/v1/fleet/history`. */
+export type FleetHistory = {
+  /** The node, or `null` for all of them. */
+  node: string | null,
+  /** Whether all could be read. */
+  state: FleetState,
+  /** What could not, each in a sentence with its cure. */
+  problems: Array<string>,
+  /** The moments, in milliseconds since 1970, at even distances. */
+  at_ms: Array<number>,
+  /** The readings. */
+  series: Array<FleetSeries>, };
+
+/** That somebody holds a GPU. */
+export type FleetHold = {
+  /** The place of the GPU. */
+  gpu: number,
+  /** The place of the owner. */
+  owner: number, };
+
+/** The nodes of a fleet, in columns of the same length. */
+export type FleetNodes = {
+  /** What they are called: the host of Prometheus' label `instance`, with its port where a host has several. */
+  name: Array<string>,
+  /** How they are. */
+  health: Array<NodeHealth>,
+  /** Why a node is not `up`, by its place. */
+  reasons: { [key in number]: string },
+  /** How many GPUs each has, also where they are not listed. */
+  gpus: Array<number>,
+  /** Whether all there is of a node can be shown, at `nodes/NAME/`; why not otherwise. */
+  unopenable: { [key in number]: string }, };
+
+/** Who holds GPUs. */
+export type FleetOwner = {
+  /** The user, where that is told. */
+  user: string | null,
+  /** What of theirs it is. */
+  kind: OwnerKind,
+  /** Which one: a job's number, a pod's name or UID, a notebook's kernel; empty for a user's other processes. */
+  id: string,
+  /** The namespace of a pod, where that is told. */
+  namespace: string | null, };
+
+/** One reading over time. */
+export type FleetSeries = {
+  /**
+   * `utilization.gpu_percent` (average), `memory.used_bytes`, `memory.total_bytes`, `power.draw_watts`, `gpus`,
+   * `gpus_held` (sums).
+   */
+  id: string,
+  /** A value for each moment; `null` where there is none. */
+  values: Array<number | null>, };
+
+/** Where a fleet is read. */
+export type FleetSource = {
+  /** What it is. */
+  kind: FleetSourceKind,
+  /** Its address without credentials, or how many hosts. */
+  name: string, };
+
+/** What a fleet is read from. */
+export type FleetSourceKind = "prometheus" | "hosts";
+
+/** Whether a fleet is what there is now. */
+export type FleetState = "loading" | "current" | "partial" | "outdated";
+
+/** Who used how much of a fleet in a span of time: the answer of `/api/v1/fleet/usage`. */
+export type FleetUsage = {
+  /** When the span begins, in milliseconds since 1970. */
+  from_ms: number,
+  /** When it ends. */
+  to_ms: number,
+  /** Whether all could be read. */
+  state: FleetState,
+  /** What could not, each in a sentence with its cure. */
+  problems: Array<string>,
+  /** Owners, those with most GPU time first; at most as many as `limit`. */
+  owners: Array<OwnerUsage>,
+  /** How many owners there were in all. */
+  owners_total: number,
+  /** Time in which nobody held a GPU, summed over GPUs, in seconds. */
+  unheld_gpu_s: number | null,
+  /** Energy of GPUs meanwhile, in joules. */
+  unheld_energy_joules: number | null,
+  /** Energy of all GPUs, in joules. */
+  energy_joules: number | null, };
+
 /** One GPU's identity and what never changes about it. */
 export type Gpu = {
   /** NVML's index. It is never renumbered while the driver runs, also when another GPU is lost. */
@@ -581,6 +762,9 @@ export type GpuDetails = {
    * (`nvmlDeviceGetAccountingStats`); the newest 64.
    */
   accounting: Reading<Array<AccountedProcess>>, };
+
+/** How a GPU is. */
+export type GpuHealth = "ok" | "not_responding" | "unknown";
 
 /** One GPU's past, or a MIG device's. */
 export type GpuHistory = {
@@ -906,6 +1090,9 @@ export type NetworkSample = {
   /** Rate since the sample before. */
   sent_bytes_per_second: Reading<number>, };
 
+/** How a node is. */
+export type NodeHealth = "up" | "unreachable" | "no_readings";
+
 /** A Jupyter kernel. */
 export type Notebook = {
   /** Jupyter's id of the kernel. */
@@ -984,6 +1171,22 @@ export type Owner = {
    * alone names have not. A process whose files do not answer stays so. Left out of JSON where all has been read.
    */
   partial?: boolean, };
+
+/** What holds GPUs. */
+export type OwnerKind = "notebook" | "slurm_job" | "pod" | "container" | "unit" | "user";
+
+/** What one owner used. */
+export type OwnerUsage = {
+  /** Who. */
+  owner: FleetOwner,
+  /** Time in which GPUs were held, summed over GPUs, in seconds. */
+  gpu_s: number | null,
+  /** Of that, time in which kernels ran, in seconds. */
+  active_gpu_s: number | null,
+  /** Energy, in joules. */
+  energy_joules: number | null,
+  /** On how many nodes. */
+  nodes: number, };
 
 /** The way between two GPUs through PCI Express, the nearest first; in brackets what `nvidia-smi topo -m` writes. */
 export type PciPath = "internal" | "single" | "multiple" | "host_bridge" | "node" | "system";
@@ -1160,6 +1363,9 @@ export type RemappedRows = {
   failed: boolean,
   /** Banks by how many spare rows they have left (`nvmlDeviceGetRowRemapperHistogram`). */
   spare: SpareRows | null, };
+
+/** What one place of the columns stands for. */
+export type Resolution = "gpu" | "node";
 
 /** Pages that were taken out of use. */
 export type RetiredPages = {
