@@ -28,5 +28,5 @@ pub(crate) use self::{
     identity::Identity,
     passwords::Users,
     rate::{Rate, RatePerClient},
-    scope::Scope,
+    scope::{SESSION, Scope},
 };

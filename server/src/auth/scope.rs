@@ -19,7 +19,7 @@ pub(crate) enum Scope {
 }
 
 /// Where the page signs in and out.
-pub(super) const SESSION: &str = "/api/v1/session";
+pub(crate) const SESSION: &str = "/api/v1/session";
 
 const ALL: [Scope; 3] = [Scope::Metrics, Scope::Read, Scope::Run];
 

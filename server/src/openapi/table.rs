@@ -1,5 +1,6 @@
 //! Every operation: method, path, what it does, what it takes and what it answers with.
 
+use gpumon_fleet::model::{Fleet, FleetEvents, FleetHistory, FleetUsage};
 use gpumon_history::{jobs::JobList, span::HistorySpan};
 use gpumon_probe::{
     model::{Cell, Cost, Event, Record, StoredCost},
@@ -15,6 +16,7 @@ use super::{
 use crate::{
     alerts::{AlertStatus, routes::Silence},
     auth::routes::{SessionState, SignIn},
+    fleet::routes::{FleetHistoryQuery, FleetQuery, NodeQuery, RangeQuery},
     frame::{ClientFrame, CollectorStatus, ServerFrame, Snapshot},
     jobs::JobsQuery,
     marks::NewMark,
@@ -136,6 +138,30 @@ pub(super) fn operations(types: &mut Types) -> Vec<Operation> {
         )
         .query::<JobsQuery>(kinds)
         .json::<JobList>(200, kinds),
+        operation(
+            "GET",
+            "/api/v1/fleet",
+            "All GPUs of a fleet now. 404 on a server that shows none, here and below.",
+        )
+        .query::<FleetQuery>(kinds)
+        .json::<Fleet>(200, kinds)
+        .refuses(404),
+        operation("GET", "/api/v1/fleet/node", "The GPUs of one node, each of them, also where the fleet lists nodes alone.")
+            .query::<NodeQuery>(kinds)
+            .json::<Fleet>(200, kinds)
+            .refuses(404),
+        operation("GET", "/api/v1/fleet/usage", "Who used how much of a fleet.")
+            .query::<RangeQuery>(kinds)
+            .json::<FleetUsage>(200, kinds)
+            .refuses(404),
+        operation("GET", "/api/v1/fleet/events", "Xids, and GPUs and nodes that were lost.")
+            .query::<RangeQuery>(kinds)
+            .json::<FleetEvents>(200, kinds)
+            .refuses(404),
+        operation("GET", "/api/v1/fleet/history", "How a fleet, or one of its nodes, did over time.")
+            .query::<FleetHistoryQuery>(kinds)
+            .json::<FleetHistory>(200, kinds)
+            .refuses(404),
         operation("GET", "/api/v1/alerts", "Every alert rule and receiver and how it is.")
             .json::<AlertStatus>(200, kinds),
         operation("POST", "/api/v1/alerts/silence", "Notifies nobody of a rule for a while.")

@@ -287,6 +287,7 @@ async fn serve(
         history,
         alerts: AlertSettings { rules, conditions: args.sampling.conditions(), file },
         kubelet: named(&args.kubelet_socket),
+        fleet: None,
     };
     let listeners = iter::once(door).chain(metrics_door).chain(others).collect();
     gpumon_server::run(listeners, settings, shutdown).await?;

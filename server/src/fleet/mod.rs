@@ -1,0 +1,23 @@
+//! Many machines at once: what a [`FleetReader`](gpumon_fleet::FleetReader) tells, over HTTP.
+//!
+//! [`routes`] are the endpoints, [`owners`] is who of those that hold GPUs is told to whom.
+
+mod owners;
+pub(crate) mod routes;
+
+use std::fmt;
+
+use gpumon_fleet::SharedFleet;
+
+/// Which fleet is shown.
+#[derive(Clone)]
+pub struct FleetSettings {
+    /// Who tells of it.
+    pub reader: SharedFleet,
+}
+
+impl fmt::Debug for FleetSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FleetSettings").finish_non_exhaustive()
+    }
+}
