@@ -267,15 +267,7 @@ pub(super) const QUESTIONS: [Question; 20] = [
         every: 1,
         of: BOTH,
         range: None,
-        expression: |scope| {
-            let mut pattern = any_of(scope.jobs.iter().map(String::as_str));
-            // It ends in its quote.
-            pattern.pop();
-            let separator = if scope.jobs.is_empty() { "" } else { "|" };
-            let jobs = format!("job=~{pattern}{separator}.*gpumon.*|.*dcgm.*\"");
-            let matchers = if scope.matchers.is_empty() { jobs } else { format!("{jobs},{}", scope.matchers) };
-            series(&["up"], &matchers)
-        },
+        expression: up,
     },
 ];
 
@@ -295,6 +287,17 @@ impl Scope<'_> {
         let names: Vec<_> = both.filter(|(of, _)| self.families.has(*of)).map(|(_, name)| name).collect();
         series(&names, self.matchers)
     }
+}
+
+/// Whether what has GPUs could be scraped; also where its job is not known, since nothing of it ever could.
+pub(super) fn up(scope: &Scope<'_>) -> Option<String> {
+    let mut pattern = any_of(scope.jobs.iter().map(String::as_str));
+    // It ends in its quote.
+    pattern.pop();
+    let separator = if scope.jobs.is_empty() { "" } else { "|" };
+    let jobs = format!("job=~{pattern}{separator}.*gpumon.*|.*dcgm.*\"");
+    let matchers = if scope.matchers.is_empty() { jobs } else { format!("{jobs},{}", scope.matchers) };
+    series(&["up"], &matchers)
 }
 
 /// How many GPUs there are under whose names. It decides what else is asked.

@@ -83,9 +83,12 @@ impl Nodes {
     }
 }
 
+/// Targets that are one node, and its GPUs.
+type Group = (Vec<Arc<Target>>, BTreeMap<u32, Arc<str>>);
+
 /// Targets that are one node.
 fn grouped(known: Vec<(Arc<Target>, Known)>) -> Vec<Vec<Arc<Target>>> {
-    let mut groups: Vec<(Vec<Arc<Target>>, BTreeMap<u32, Arc<str>>)> = Vec::new();
+    let mut groups: Vec<Group> = Vec::new();
     let mut by_uuid: HashMap<(u32, Arc<str>), usize> = HashMap::new();
     let mut by_host: HashMap<(Arc<str>, Arc<str>), Vec<usize>> = HashMap::new();
     for (target, of) in known {

@@ -36,7 +36,7 @@ use super::{
 
 /// Connections that wait for the next queries.
 const IDLE_CONNECTIONS: usize = 4;
-const IDLE: Duration = Duration::from_secs(60);
+const IDLE: Duration = Duration::from_mins(1);
 
 /// Names that requests have of themselves.
 const OWN_HEADERS: [&str; 8] =
