@@ -20,6 +20,8 @@ mod reader;
 mod settings;
 mod spans;
 mod target;
+#[cfg(test)]
+mod tests;
 
 pub use reader::PrometheusReader;
 pub use settings::{Authorization, ClientCertificate, Settings, SettingsError};

@@ -124,6 +124,7 @@ impl SpanReader {
             let down = format!("min_over_time({up}[{}s]) == 0", fine.step_s);
             all.extend(self.runs(&down, fine, FleetEventKind::NodeUnreachable, Family::Own).await?);
         }
+        self.check()?;
         Ok(self.events_of(all))
     }
 

@@ -85,6 +85,7 @@ impl SpanReader {
             let expressions = self.expressions(matchers.as_deref().unwrap_or_default());
             (steps, self.series(expressions, steps).await?)
         };
+        self.check()?;
         Ok(told(name, steps, columns, self.state(), self.problems))
     }
 

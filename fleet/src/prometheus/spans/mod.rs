@@ -31,6 +31,9 @@ pub(super) struct SpanReader {
     from_ms: u64,
     to_ms: u64,
     problems: Vec<String>,
+    /// What is wrong with every query so far.
+    failure: Option<QueryError>,
+    is_answered: bool,
 }
 
 /// Where its marks are in an answer.
@@ -80,7 +83,7 @@ impl SpanReader {
     pub(super) fn new(source: Arc<Source>, told: Told, range: Range) -> Self {
         let to_ms = now_ms();
         let from_ms = to_ms.saturating_sub(u64::from(range.seconds()) * 1000);
-        Self { source, told, range, from_ms, to_ms, problems: Vec::new() }
+        Self { source, told, range, from_ms, to_ms, problems: Vec::new(), failure: None, is_answered: false }
     }
 
     /// # Errors
@@ -93,6 +96,7 @@ impl SpanReader {
     ) -> Result<Option<T>, QueryError> {
         match self.source.ask(expression, steps, read).await {
             Ok(asked) => {
+                self.is_answered = true;
                 for warning in asked.warnings {
                     self.problem(incomplete(&warning));
                 }
@@ -101,6 +105,7 @@ impl SpanReader {
             Err(error) if error.is_of_all() => Err(error),
             Err(error) => {
                 self.problem(error.to_string());
+                self.failure = Some(error);
                 Ok(None)
             }
         }
@@ -110,6 +115,15 @@ impl SpanReader {
     async fn ask_number(&mut self, expression: &str) -> Result<Option<f64>, QueryError> {
         let read = |answer: &Answer<'_>| answer.rows.first().and_then(super::answer::Row::value);
         Ok(self.ask(expression, None, read).await?.flatten())
+    }
+
+    /// # Errors
+    /// Where no query has been answered.
+    fn check(&self) -> Result<(), QueryError> {
+        match &self.failure {
+            Some(failure) if !self.is_answered => Err(failure.clone()),
+            _ => Ok(()),
+        }
     }
 
     fn problem(&mut self, problem: String) {
@@ -151,5 +165,25 @@ impl NodeNames {
         let instance = self.by_instance.get(&(Arc::clone(&target.cluster), Arc::clone(&target.instance)));
         let host = || self.by_host.get(&(Arc::clone(&target.cluster), Arc::clone(&target.host)));
         instance.or_else(host).cloned().unwrap_or_else(|| target.host.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_read_is_what_was_read_before_marked_so() {
+        let history = |state| FleetHistory { node: None, state, problems: vec![], at_ms: vec![7], series: vec![] };
+        let error = || Err(QueryError::Credentials("no token".to_owned()));
+        let period = Duration::from_secs(1);
+        let before = Some(Arc::new(history(FleetState::Partial)));
+        let empty = FleetHistory { at_ms: vec![], ..history(FleetState::Loading) };
+        let outdated = fresh(error(), before, empty.clone(), period);
+        assert!(outdated.is_failure);
+        assert_eq!((outdated.value.state, outdated.value.at_ms.len()), (FleetState::Outdated, 1));
+        assert_eq!(outdated.value.problems, ["no token"]);
+        let nothing = fresh(error(), None, empty, period);
+        assert_eq!((nothing.value.state, nothing.value.at_ms.len()), (FleetState::Loading, 0));
     }
 }

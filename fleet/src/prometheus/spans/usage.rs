@@ -107,6 +107,7 @@ impl SpanReader {
                 "What was used of nodes that dcgm-exporter alone tells of is left out; run gpumon there".to_owned(),
             );
         }
+        self.check()?;
         Ok(self.usage_of(&found))
     }
 
