@@ -10,7 +10,7 @@ use std::{
 use tokio::{sync::watch, time::timeout};
 
 /// Between two attempts at a source that fails.
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 
 /// What was read last, and what is being read.
 pub(super) struct Cached<T>(Mutex<Slot<T>>);
