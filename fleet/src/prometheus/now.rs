@@ -239,7 +239,7 @@ impl NowReader {
                 }
                 Err(error) if error.is_of_all() => return Err(error),
                 Err(error) => {
-                    problems.add(error.to_string());
+                    problems.add(format!("{}: {error}", name.help()));
                     if known.answered.get(&name).is_none_or(|at| at.elapsed() > KEPT) {
                         known.facts.set(name, Arc::default());
                     }

@@ -13,7 +13,7 @@ use crate::model::Resolution;
 /// A query, and what becomes of its series.
 pub(super) struct Question {
     pub(super) name: QuestionName,
-    /// What a page says of it.
+    /// What it finds out.
     pub(super) help: &'static str,
     /// Asked at every so manieth reading.
     pub(super) every: u32,
@@ -275,6 +275,11 @@ pub(super) const QUESTIONS: [Question; 20] = [
 ];
 
 impl QuestionName {
+    /// What it finds out.
+    pub(super) fn help(self) -> &'static str {
+        QUESTIONS.iter().find(|question| question.name == self).map_or("", |question| question.help)
+    }
+
     /// Whether its answer is of so long ago that what it tells of may have gone.
     pub(super) fn is_slow(self) -> bool {
         QUESTIONS.iter().any(|question| question.name == self && question.every >= SLOW)

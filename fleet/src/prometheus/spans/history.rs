@@ -8,11 +8,11 @@ use super::{
         ask::{Source, Steps},
         cached::Fresh,
         client::QueryError,
-        metrics::{self, Families, Reading},
+        metrics::{self, Families},
         now::Told,
         promql::series,
     },
-    REPLICAS, SpanReader, fresh,
+    REPLICAS, SpanReader, fresh, in_base_units,
 };
 use crate::{
     model::{FleetHistory, FleetSeries, FleetState},
@@ -98,18 +98,8 @@ impl SpanReader {
         let matchers = self.source.matchers_and(matchers);
         let once = |of: String| if self.told.is_doubled { format!("max without ({REPLICAS}) ({of})") } else { of };
         let sum = |id: &str| {
-            let reading = Reading::of(id)?;
-            let names = reading.names(families);
-            let parts: Vec<_> = names
-                .iter()
-                .filter_map(|name| {
-                    let (_, factor) = reading.family(name)?;
-                    // A share is one of one, as rules have it.
-                    let factor = if id == metrics::UTILIZATION { factor / 100.0 } else { factor };
-                    Some(format!("sum({}) * {factor}", once(series(&[name], &matchers)?)))
-                })
-                .collect();
-            (!parts.is_empty()).then(|| parts.join(" or "))
+            let names = in_base_units(id, families, &matchers);
+            (!names.is_empty()).then(|| format!("sum({})", once(names.join(" or "))))
         };
         let own = |name: &str| families.own.then(|| series(&[name], &matchers)).flatten().map(once);
         let dcgm = || Some(once(series(&metrics::names(&[metrics::TEMPERATURE], families), &matchers)?));

@@ -12,7 +12,9 @@ use super::{
     ask::{Source, Steps, now_ms},
     cached::Fresh,
     client::QueryError,
+    metrics::{self, Families, Reading},
     now::{Told, incomplete},
+    promql::series,
     target::Target,
 };
 use crate::{
@@ -141,6 +143,18 @@ impl SpanReader {
         let matchers = self.source.matchers_and(further);
         if matchers.is_empty() { name.to_owned() } else { format!("{name}{{{matchers}}}") }
     }
+}
+
+/// A reading under each of its names, in base units: a share is one of one, as rules have it.
+fn in_base_units(id: &str, families: Families, matchers: &str) -> Vec<String> {
+    let Some(reading) = Reading::of(id) else { return Vec::new() };
+    let of = |name: &&str| {
+        let (_, factor) = reading.family(name)?;
+        let factor = if id == metrics::UTILIZATION { factor / 100.0 } else { factor };
+        let series = series(&[name], matchers)?;
+        Some(if (factor - 1.0).abs() < f64::EPSILON { series } else { format!("{series} * {factor}") })
+    };
+    reading.names(families).iter().filter_map(of).collect()
 }
 
 /// Names of nodes, as those who watch know them.

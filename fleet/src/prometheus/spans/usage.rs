@@ -15,13 +15,12 @@ use super::{
         ask::Source,
         cached::Fresh,
         client::QueryError,
-        metrics::{self, Families, Reading},
+        metrics::{self, Families},
         now::Told,
         owners::{OWNER_LABELS, owner, pod},
-        promql::series,
         target::Interner,
     },
-    REPLICAS, SpanReader, fresh,
+    REPLICAS, SpanReader, fresh, in_base_units,
 };
 use crate::{
     model::{FleetOwner, FleetState, FleetUsage, OwnerKind, OwnerUsage},
@@ -236,15 +235,12 @@ impl SpanReader {
         Ok(found)
     }
 
-    /// These readings in base units: a share is one of one.
+    /// These readings of dcgm-exporter in base units: a share is one of one.
     fn readings<const N: usize>(&self, ids: [&str; N]) -> Option<[String; N]> {
-        let family = Families { own: false, renamed: self.told.families.renamed, old: !self.told.families.renamed };
+        let families = Families { own: false, ..self.told.families };
         let of = |id: &str| {
-            let reading = Reading::of(id)?;
-            let name = *reading.names(family).first()?;
-            let (_, factor) = reading.family(name)?;
-            let factor = if id == metrics::UTILIZATION { factor / 100.0 } else { factor };
-            Some(format!("({} * {factor})", series(&[name], &self.source.matchers)?))
+            let names = in_base_units(id, families, &self.source.matchers);
+            (!names.is_empty()).then(|| format!("({})", names.join(" or ")))
         };
         let all: Vec<_> = ids.into_iter().filter_map(of).collect();
         all.try_into().ok()

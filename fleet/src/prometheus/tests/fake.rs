@@ -1,6 +1,6 @@
 //! A Prometheus that answers as a test wants it to.
 //!
-//! It knows series and no PromQL but for selections by name, comparisons with numbers, `or`, and counts by name.
+//! It knows series, and of queries selections by name, comparisons with numbers, `or`, and counts by name.
 
 use std::{
     collections::HashMap,
@@ -169,7 +169,7 @@ fn selected(query: &str, series: &str) -> Vec<Series> {
         });
         let of = compared.map_or(part, |(of, ..)| of);
         let holds = |value: f64| match compared {
-            Some((_, " == ", number)) => value == number,
+            Some((_, " == ", number)) => (value - number).abs() < f64::EPSILON,
             Some((_, _, number)) => value > number,
             None => true,
         };

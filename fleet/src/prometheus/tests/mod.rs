@@ -4,6 +4,7 @@ mod access;
 mod fake;
 mod fleets;
 
+mod reference;
 mod spans;
 
 use std::time::Duration;
