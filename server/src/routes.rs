@@ -60,6 +60,7 @@ pub(crate) fn everything(state: &AppState) -> Router<AppState> {
         .merge(replay::routes::router(state))
         .merge(alerts::router())
         .merge(fleet::routes::router())
+        .merge(fleet::nodes::routes::router())
         .route("/", get(page::index))
         .route("/{*path}", get(page::file))
         .route("/api/v1/answers", get(answers::answers))
@@ -74,6 +75,7 @@ pub(crate) fn everything(state: &AppState) -> Router<AppState> {
         .layer(middleware::from_fn_with_state(state.clone(), replay::routes::refuse_changes))
         .layer(middleware::from_fn_with_state(state.clone(), fleet::routes::refuse_changes))
         .route("/api/v1/stream", get(stream::upgrade))
+        .merge(fleet::nodes::routes::streams())
 }
 
 /// Behind everything that says who may come in. The last layer is the first that a request meets.

@@ -31,11 +31,6 @@ const USUAL_USAGE_S: u64 = 86_400;
 const USUAL_EVENTS_S: u64 = 7 * 86_400;
 const USUAL_HISTORY_S: u64 = 3600;
 
-/// Nothing can be asked for.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct FleetQuery {}
-
 /// Which node.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -96,7 +91,6 @@ pub(crate) async fn refuse_changes(State(app): State<AppState>, request: Request
 }
 
 async fn now(asked: Asked) -> Result<Response, Refusal> {
-    let FleetQuery {} = asked.query("nothing")?;
     let fleet = asked.reader()?.now().await;
     asked.answer(FleetResource::Now, move |view| to_json(&*owners::of_fleet(&fleet, view))).await
 }
