@@ -20,12 +20,11 @@ const POINTS: u64 = 360;
 
 const UTILIZATION: &str = "utilization.gpu_percent";
 const SUMS: [&str; 3] = ["memory.used_bytes", "memory.total_bytes", "power.draw_watts"];
-const PROCESSES: &str = "processes.count";
 
 pub(super) fn history(nodes: &[Arc<HostNode>], node: Option<&str>, range: Range, now_ms: u64) -> FleetHistory {
     let asked_ms = now_ms.saturating_sub(u64::from(range.seconds()) * 1000);
     let step_ms = (u64::from(range.seconds()) * 1000 / POINTS).max(1).next_multiple_of(BUCKET_MS);
-    let ids = [UTILIZATION].into_iter().chain(SUMS).chain([PROCESSES]);
+    let ids = [UTILIZATION].into_iter().chain(SUMS);
     let request = SpanRequest {
         from_ms: asked_ms,
         to_ms: now_ms,
@@ -64,10 +63,6 @@ impl Sums {
                     self.add_series("gpus", &span.times_ms, series, step_ms, |_| 1.0);
                 }
             }
-            if let Some(series) = gpu.metrics.get(PROCESSES) {
-                let is_held = |count: f64| f64::from(u8::from(count > 0.0));
-                self.add_series("gpus_held", &span.times_ms, series, step_ms, is_held);
-            }
         }
     }
 
@@ -101,7 +96,7 @@ impl Sums {
             };
             FleetSeries { id: id.to_owned(), values: at_ms.iter().map(value).collect() }
         };
-        let series = [UTILIZATION].into_iter().chain(SUMS).chain(["gpus", "gpus_held"]).map(of).collect();
+        let series = [UTILIZATION].into_iter().chain(SUMS).chain(["gpus"]).map(of).collect();
         (at_ms, series)
     }
 }

@@ -5,21 +5,25 @@ use std::{sync::Arc, time::Duration};
 use axum::{
     Router,
     extract::{Request, State},
-    http::{Uri, uri::PathAndQuery},
+    http::{Extensions, Uri, uri::PathAndQuery},
     middleware::Next,
     response::{IntoResponse, Response},
 };
 use gpumon_alerts::rules::AlertRules;
 use gpumon_probe::derive::ConditionSettings;
+use hyper::upgrade::OnUpgrade;
 use percent_encoding::percent_decode_str;
 use tokio::time::sleep;
 use tower::ServiceExt;
 
-use super::{Hosts, node::HostNode};
+use super::node::HostNode;
 use crate::{
     alerts::Alerts,
     app::{AppState, Encoders},
+    auth::Client,
+    connections::{Arrival, ConnectionSlot},
     mark_limit::MarkLimit,
+    peer::Peer,
     routes,
 };
 
@@ -39,10 +43,8 @@ pub(crate) async fn route(State(app): State<AppState>, request: Request, next: N
     let Some((name, path)) = of_node(request.uri()) else { return next.run(request).await };
     match hosts.node_called(&name) {
         Ok(node) => {
-            let (mut parts, body) = request.into_parts();
-            parts.uri = path;
-            let router = nested(&app, &hosts, node).router.clone();
-            router.oneshot(Request::from_parts(parts, body)).await.into_response()
+            let router = nested(&app, node).router.clone();
+            router.oneshot(of_path(request, path)).await.into_response()
         }
         // It says that there is no such node.
         Err(_) => next.run(request).await,
@@ -59,7 +61,26 @@ fn of_node(uri: &Uri) -> Option<(String, Uri)> {
     Some((name, Uri::from(path)))
 }
 
-fn nested<'a>(app: &AppState, _hosts: &Hosts, node: &'a HostNode) -> &'a Nested {
+/// The same request for another path, with what those who let it in know of it, and not with what its path had in it.
+fn of_path(request: Request, path: Uri) -> Request {
+    let (mut parts, body) = request.into_parts();
+    let mut known = Extensions::new();
+    hand_on::<Arrival>(&mut parts.extensions, &mut known);
+    hand_on::<Client>(&mut parts.extensions, &mut known);
+    hand_on::<Peer>(&mut parts.extensions, &mut known);
+    hand_on::<Arc<ConnectionSlot>>(&mut parts.extensions, &mut known);
+    hand_on::<OnUpgrade>(&mut parts.extensions, &mut known);
+    (parts.uri, parts.extensions) = (path, known);
+    Request::from_parts(parts, body)
+}
+
+fn hand_on<T: Clone + Send + Sync + 'static>(from: &mut Extensions, to: &mut Extensions) {
+    if let Some(known) = from.remove::<T>() {
+        to.insert(known);
+    }
+}
+
+fn nested<'a>(app: &AppState, node: &'a HostNode) -> &'a Nested {
     node.nested.get_or_init(|| {
         let encoders = Arc::new(Encoders::new());
         let app = AppState {

@@ -45,6 +45,8 @@ pub(super) struct HostNode {
     pub(super) hub: Arc<Hub>,
     pub(super) sampling_interval: Arc<SamplingInterval>,
     pub(super) nested: OnceLock<Nested>,
+    /// Since when it is read, in milliseconds since 1970.
+    pub(super) since_ms: u64,
     status: Mutex<(Status, Outages)>,
     /// Whether it is to be read no more.
     ended: watch::Sender<bool>,
@@ -59,6 +61,7 @@ impl HostNode {
             hub: Arc::new(Hub::new()),
             sampling_interval: SamplingInterval::new(interval),
             nested: OnceLock::new(),
+            since_ms: now_ms(),
             status: Mutex::new((connecting, Outages::default())),
             ended: watch::Sender::new(false),
             has_process: AtomicBool::new(false),
