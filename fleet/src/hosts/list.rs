@@ -1,6 +1,6 @@
 //! Which hosts, as they were typed: on the command line, or in a file.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use thiserror::Error;
 
@@ -11,6 +11,9 @@ pub const MOST_HOSTS: usize = 64;
 
 /// The longest name that DNS has, with the longest user name of Linux and a port.
 const LONGEST: usize = 300;
+
+/// So often each host of a file may be there.
+const REPEATED: usize = 64;
 
 /// What no name of a host or a user has, and what ssh refuses, too: a shell would obey it where ssh's configuration puts
 /// names into commands. A slash would be another path in an address.
@@ -38,10 +41,10 @@ pub struct HostList {
 pub enum HostListError {
     /// There are too many.
     #[error(
-        "there are more than {MOST_HOSTS} hosts, and each needs a connection of its own; show more with \
-         `gpumon fleet --prometheus URL`, or give fewer"
+        "there are more than {0} hosts; give fewer, or show more than {MOST_HOSTS}, each of which needs a connection of \
+         its own, with `gpumon fleet --prometheus URL`"
     )]
-    TooMany,
+    TooMany(usize),
     /// There is none.
     #[error("no host is given; write names separated by commas, as in a,b,node[01-08]")]
     None,
@@ -68,46 +71,52 @@ pub enum HostListError {
 
 impl From<NamesError> for HostListError {
     fn from(error: NamesError) -> Self {
-        if matches!(error, NamesError::TooMany(_)) { Self::TooMany } else { Self::Names(error) }
+        if let NamesError::TooMany(most) = error { Self::TooMany(most) } else { Self::Names(error) }
     }
 }
 
 impl HostList {
-    /// Those of a list as `a,b,node[01-08]`.
+    /// Those of a list as `a,b,node[01-08]`; at most `most`.
     ///
     /// # Errors
     /// [`HostListError`]
-    pub fn parse(list: &str) -> Result<Self, HostListError> {
-        Self::new(parsed(list)?)
+    pub fn parse(list: &str, most: usize) -> Result<Self, HostListError> {
+        Self::new(parsed(list, most)?, most)
     }
 
     /// Those of a file with a list in each line; what follows `#` is a comment.
     ///
     /// # Errors
     /// [`HostListError`], with the line.
-    pub fn parse_file(text: &str) -> Result<Self, HostListError> {
+    pub fn parse_file(text: &str, most: usize) -> Result<Self, HostListError> {
         let mut hosts = Vec::new();
         for (number, line) in (1..).zip(text.lines()) {
             let list = line.split_once('#').map_or(line, |(list, _)| list);
             let at = |error| HostListError::Line { line: number, error: Box::new(error) };
-            hosts.extend(parsed(list).map_err(at)?);
-            if hosts.len() > MOST_HOSTS * MOST_HOSTS {
-                return Err(HostListError::TooMany);
+            hosts.extend(parsed(list, most).map_err(at)?);
+            // Some may be there several times.
+            if hosts.len() > most.saturating_mul(REPEATED) {
+                return Err(HostListError::TooMany(most));
             }
         }
-        Self::new(hosts)
+        Self::new(hosts, most)
     }
 
-    fn new(all: Vec<Host>) -> Result<Self, HostListError> {
-        let mut hosts: Vec<Host> = Vec::new();
-        for host in all {
-            if !hosts.contains(&host) {
-                hosts.push(host);
-            }
-        }
+    /// All of both.
+    ///
+    /// # Errors
+    /// [`HostListError::TooMany`]
+    pub fn with(self, others: Self, most: usize) -> Result<Self, HostListError> {
+        let plain = |host: Host| Host { name: bare(&host.destination).to_owned(), ..host };
+        Self::new(self.hosts.into_iter().chain(others.hosts).map(plain).collect(), most)
+    }
+
+    fn new(mut hosts: Vec<Host>, most: usize) -> Result<Self, HostListError> {
+        let mut seen = HashSet::new();
+        hosts.retain(|host| seen.insert(host.clone()));
         match hosts.len() {
             0 => return Err(HostListError::None),
-            count if count > MOST_HOSTS => return Err(HostListError::TooMany),
+            count if count > most => return Err(HostListError::TooMany(most)),
             _ => {}
         }
         let mut called: BTreeMap<String, usize> = BTreeMap::new();
@@ -123,23 +132,14 @@ impl HostList {
         Ok(Self { hosts })
     }
 
-    /// All of both.
-    ///
-    /// # Errors
-    /// [`HostListError::TooMany`]
-    pub fn with(self, others: Self) -> Result<Self, HostListError> {
-        let plain = |host: Host| Host { name: bare(&host.destination).to_owned(), ..host };
-        Self::new(self.hosts.into_iter().chain(others.hosts).map(plain).collect())
-    }
-
     /// The hosts.
     pub fn hosts(&self) -> &[Host] {
         &self.hosts
     }
 }
 
-fn parsed(list: &str) -> Result<Vec<Host>, HostListError> {
-    expand(list, MOST_HOSTS)?.iter().map(|name| host(name)).collect()
+fn parsed(list: &str, most: usize) -> Result<Vec<Host>, HostListError> {
+    expand(list, most)?.iter().map(|name| host(name)).collect()
 }
 
 fn host(typed: &str) -> Result<Host, HostListError> {
@@ -196,7 +196,7 @@ mod tests {
     use super::*;
 
     fn told(list: &str) -> Vec<(String, String, Option<u16>)> {
-        let hosts = HostList::parse(list).unwrap().hosts;
+        let hosts = HostList::parse(list, MOST_HOSTS).unwrap().hosts;
         hosts.into_iter().map(|host| (host.name, host.destination, host.port)).collect()
     }
 
@@ -226,18 +226,21 @@ mod tests {
     fn each_host_is_there_once_and_names_tell_them_apart() {
         assert_eq!(told("a,n[1-2],n[2-3],a").len(), 4);
         assert_eq!(told("a,ana@a:7,b"), [of("a", "a", None), of("ana@a:7", "ana@a", 7), of("b", "b", None)]);
-        let both = HostList::parse("a,b").unwrap().with(HostList::parse_file("root@a\nb").unwrap()).unwrap();
+        let both = HostList::parse("a,b", MOST_HOSTS)
+            .unwrap()
+            .with(HostList::parse_file("root@a\nb", MOST_HOSTS).unwrap(), MOST_HOSTS)
+            .unwrap();
         assert_eq!(both.hosts.iter().map(|host| host.name.as_str()).collect::<Vec<_>>(), ["a", "b", "root@a"]);
     }
 
     #[test]
     fn a_file_has_comments_and_its_errors_have_a_line() {
-        let hosts = HostList::parse_file("# lab\n\nbox1 # ana's\n  node[1-2] , root@x\n").unwrap().hosts;
+        let hosts = HostList::parse_file("# lab\n\nbox1 # ana's\n  node[1-2] , root@x\n", MOST_HOSTS).unwrap().hosts;
         let names: Vec<_> = hosts.iter().map(|host| host.name.as_str()).collect();
         assert_eq!(names, ["box1", "node1", "node2", "x"]);
-        let error = HostList::parse_file("a\n-b").unwrap_err().to_string();
+        let error = HostList::parse_file("a\n-b", MOST_HOSTS).unwrap_err().to_string();
         assert!(error.starts_with("line 2: '-b' is no host: it begins with a hyphen"), "{error}");
-        assert_eq!(HostList::parse_file("# none\n"), Err(HostListError::None));
+        assert_eq!(HostList::parse_file("# none\n", MOST_HOSTS), Err(HostListError::None));
     }
 
     #[test]
@@ -263,25 +266,25 @@ mod tests {
             "a:",
             "[::1]:",
         ] {
-            let error = HostList::parse(name).unwrap_err();
+            let error = HostList::parse(name, MOST_HOSTS).unwrap_err();
             assert!(matches!(error, HostListError::Name { .. }), "{name}: {error:?}");
             assert!(error.to_string().contains("write host, user@host"), "{error}");
         }
-        let error = HostList::parse("a\u{1b}[1-2]").unwrap_err().to_string();
+        let error = HostList::parse("a\u{1b}[1-2]", MOST_HOSTS).unwrap_err().to_string();
         assert!(!error.contains('\u{1b}'), "{error:?}");
-        assert!(HostList::parse(&"x".repeat(10_000)).unwrap_err().to_string().len() < 300);
+        assert!(HostList::parse(&"x".repeat(10_000), MOST_HOSTS).unwrap_err().to_string().len() < 300);
     }
 
     #[test]
     fn more_than_there_can_be_are_refused_with_the_cure() {
-        assert_eq!(HostList::parse("n[1-64]").unwrap().hosts.len(), MOST_HOSTS);
+        assert_eq!(HostList::parse("n[1-64]", MOST_HOSTS).unwrap().hosts.len(), MOST_HOSTS);
         for list in ["n[1-65]", "n[1-64],m"] {
-            let error = HostList::parse(list).unwrap_err();
-            assert_eq!(error, HostListError::TooMany);
+            let error = HostList::parse(list, MOST_HOSTS).unwrap_err();
+            assert_eq!(error, HostListError::TooMany(MOST_HOSTS));
             assert!(error.to_string().contains("--prometheus URL"));
         }
-        let one_more = HostList::parse_file("n[1-64]\nm");
-        assert_eq!(one_more, Err(HostListError::TooMany));
-        assert_eq!(HostList::parse(""), Err(HostListError::None));
+        let one_more = HostList::parse_file("n[1-64]\nm", MOST_HOSTS);
+        assert_eq!(one_more, Err(HostListError::TooMany(MOST_HOSTS)));
+        assert_eq!(HostList::parse("", MOST_HOSTS), Err(HostListError::None));
     }
 }

@@ -93,6 +93,11 @@ impl Reader {
         }
     }
 
+    /// Whether what runs there takes in requests, a line each: nvidia-smi does not.
+    pub fn takes_requests(&self) -> bool {
+        matches!(self.state, State::Records)
+    }
+
     /// Whether [`Self::tick`] does anything.
     pub fn ticks(&self) -> bool {
         matches!(self.state, State::Csv(_))

@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn a_host_stands_where_nothing_is_an_option() {
-        let hosts = HostList::parse("ana@a:2222").unwrap();
+        let hosts = HostList::parse("ana@a:2222", 1).unwrap();
         let ssh = Ssh::with_config(Some(Path::new("/x/config")));
         let arguments = ssh.arguments(&hosts.hosts()[0], Duration::from_secs(2));
         let arguments: Vec<_> = arguments.iter().map(|it| it.to_str().unwrap()).collect();

@@ -139,12 +139,12 @@ impl Connection {
                     Some(Err(LinesCodecError::Io(_))) | None => return None,
                 },
                 _ = ticks.tick(), if reader.ticks() => reader.tick(now_ms(), &mut ingest),
-                Ok(()) = wanted_interval.changed() => {
+                Ok(()) = wanted_interval.changed(), if reader.takes_requests() => {
                     self.sent_interval = *wanted_interval.borrow_and_update();
                     slowest = slowest.max(self.sent_interval);
-                    self.send(reader, Request::IntervalMs(self.sent_interval.as_millis() as u32)).await;
+                    self.send(Request::IntervalMs(self.sent_interval.as_millis() as u32)).await;
                 }
-                Ok(()) = answers_requests.changed() => self.send(reader, Request::Answers).await,
+                Ok(()) = answers_requests.changed(), if reader.takes_requests() => self.send(Request::Answers).await,
                 () = sleep_until(turn_ends), if turn.is_some() => turn = None,
                 () = sleep_until(last + patience) => {
                     let reason = format!("{name}: {what} for {} s; it is tried again", patience.as_secs());
@@ -160,12 +160,9 @@ impl Connection {
         }
     }
 
-    /// nvidia-smi takes nothing in.
-    async fn send(&mut self, reader: &Reader, request: Request) {
-        if reader.progress() == Progress::Connected
-            && !reader.ticks()
-            && let Ok(line) = serde_json::to_string(&request)
-        {
+    async fn send(&mut self, request: Request) {
+        if let Ok(line) = serde_json::to_string(&request) {
+            // One that does not take it in has ended or hangs, which its output tells.
             let _ = timeout(GRACE, self.stdin.write_all((line + "\n").as_bytes())).await;
         }
     }
