@@ -8,10 +8,7 @@ use gpumon_fleet::{
 };
 use gpumon_probe::model::{EventKind, Health};
 
-use super::{
-    node::HostNode,
-    usage::since_start,
-};
+use super::{node::HostNode, usage::since_start};
 
 /// So many are listed.
 const MOST: usize = 1000;

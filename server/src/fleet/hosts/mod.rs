@@ -31,7 +31,7 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-use self::node::{HostNode, Status};
+use self::node::HostNode;
 
 /// All viewers share an answer for so long.
 const SHARED_FOR: Duration = Duration::from_millis(250);
@@ -52,40 +52,54 @@ pub struct HostsSettings {
     pub interval: Duration,
 }
 
-/// Hosts that are read over ssh for as long as this lives.
+/// Hosts that are read over ssh, from the first question on for as long as this lives.
 pub struct Hosts {
     nodes: Arc<[Arc<HostNode>]>,
-    interval: Duration,
-    started: Instant,
+    settings: Arc<HostsSettings>,
+    following: Mutex<Option<Following>>,
     shared: Mutex<Option<(Instant, Arc<Fleet>)>>,
+}
+
+struct Following {
+    since: Instant,
     /// Ends every connection when it is dropped.
-    _following: JoinSet<()>,
+    _tasks: JoinSet<()>,
 }
 
 impl Hosts {
-    /// Connects to all of them, on this runtime.
-    pub fn start(settings: HostsSettings) -> Arc<Self> {
-        let interval = settings.interval;
-        let nodes = settings.hosts.hosts().iter().map(|host| Arc::new(HostNode::new(host.clone(), interval)));
-        let nodes: Arc<[_]> = nodes.collect();
-        let mut following = JoinSet::new();
-        let settings = Arc::new(settings);
-        let turns = follow::turns();
-        for node in &*nodes {
-            following.spawn(follow::follow(Arc::clone(node), Arc::clone(&settings), Arc::clone(&turns)));
-            let hub = Arc::clone(&node.hub);
-            following.spawn(async move { hub.end_buckets().await });
-        }
-        let of_nested = Arc::clone(&nodes);
-        following.spawn(async move { nested::trim(&of_nested).await });
-        Arc::new(Self { nodes, interval, started: Instant::now(), shared: Mutex::default(), _following: following })
+    /// Hosts to which nobody has connected yet.
+    pub fn new(settings: HostsSettings) -> Arc<Self> {
+        let hosts = settings.hosts.hosts().iter();
+        let nodes = hosts.map(|host| Arc::new(HostNode::new(host.clone(), settings.interval))).collect();
+        Arc::new(Self { nodes, settings: Arc::new(settings), following: Mutex::default(), shared: Mutex::default() })
     }
 
-    /// Waits until each host has answered or failed, but not for longer.
-    pub async fn settled(&self, patience: Duration) {
-        let is_settled = |node: &Arc<HostNode>| !matches!(node.status(), Status::Connecting { .. });
+    /// The hosts, as they were typed.
+    pub fn list(&self) -> &HostList {
+        &self.settings.hosts
+    }
+
+    /// Connects to all of them, on this runtime, where that was not done; returns how long ago it was.
+    pub(crate) fn start(&self) -> Duration {
+        let mut following = self.following.lock().unwrap_or_else(PoisonError::into_inner);
+        let following = following.get_or_insert_with(|| {
+            let mut tasks = JoinSet::new();
+            let turns = follow::turns();
+            for node in &*self.nodes {
+                tasks.spawn(follow::follow(Arc::clone(node), Arc::clone(&self.settings), Arc::clone(&turns)));
+                let hub = Arc::clone(&node.hub);
+                tasks.spawn(async move { hub.end_buckets().await });
+            }
+            let of_nested = Arc::clone(&self.nodes);
+            tasks.spawn(async move { nested::trim(&of_nested).await });
+            Following { since: Instant::now(), _tasks: tasks }
+        });
+        following.since.elapsed()
+    }
+
+    async fn wait_until_settled(&self, patience: Duration) {
         let all = async {
-            while !self.nodes.iter().all(|node| is_settled(node) && (node.is_fresh(now_ms()) || node.failed())) {
+            while !self.nodes.iter().all(|node| node.is_fresh(now_ms()) || node.failed()) {
                 sleep(LOOK).await;
             }
         };
@@ -93,15 +107,14 @@ impl Hosts {
         let _ = timeout(patience, all).await;
     }
 
-    /// Ends every connection, here and there, and waits for that, but not for long.
-    pub async fn end(&self) {
+    async fn end_connections(&self) {
         self.nodes.iter().for_each(|node| node.end());
         let ended = async {
             while self.nodes.iter().any(|node| node.has_process()) {
                 sleep(LOOK).await;
             }
         };
-        let _ = timeout(connection::GRACE * 2, ended).await;
+        let _ = timeout(connection::GRACE * 3, ended).await;
     }
 
     fn node_called(&self, name: &str) -> Result<&Arc<HostNode>, FleetError> {
@@ -110,13 +123,14 @@ impl Hosts {
     }
 
     fn fleet(&self) -> Arc<Fleet> {
+        let since_start = self.start();
         let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((at, fleet)) = &*shared
             && at.elapsed() < SHARED_FOR
         {
             return Arc::clone(fleet);
         }
-        let fleet = Arc::new(now::fleet(&self.nodes, self.interval, self.started.elapsed()));
+        let fleet = Arc::new(now::fleet(&self.nodes, self.settings.interval, since_start));
         *shared = Some((Instant::now(), Arc::clone(&fleet)));
         fleet
     }
@@ -139,8 +153,9 @@ impl FleetReader for Hosts {
 
     fn node<'a>(&'a self, name: &'a str) -> Answer<'a, Result<Arc<Fleet>, FleetError>> {
         Box::pin(async {
+            let since_start = self.start();
             let node = Arc::clone(self.node_called(name)?);
-            Ok(Arc::new(now::fleet(&[node], self.interval, self.started.elapsed())))
+            Ok(Arc::new(now::fleet(&[node], self.settings.interval, since_start)))
         })
     }
 
@@ -161,6 +176,17 @@ impl FleetReader for Hosts {
             };
             self.ask(of).await.map(Arc::new)
         })
+    }
+
+    fn settled(&self, patience: Duration) -> Answer<'_, ()> {
+        Box::pin(async move {
+            self.start();
+            self.wait_until_settled(patience).await;
+        })
+    }
+
+    fn end(&self) -> Answer<'_, ()> {
+        Box::pin(self.end_connections())
     }
 
     fn address(&self, node: &str) -> Option<NodeAddress> {

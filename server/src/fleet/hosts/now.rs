@@ -1,10 +1,6 @@
 //! How all GPUs are now, from the newest sample of each hub.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use gpumon_fleet::model::{
     Fleet, FleetCondition, FleetGpus, FleetHold, FleetNodes, FleetOwner, FleetSource, FleetSourceKind, FleetState,
@@ -58,7 +54,10 @@ struct Building {
     conditions: Vec<FleetCondition>,
     /// Why readings are absent, with how many GPUs have no other reason.
     absences: BTreeMap<&'static str, BTreeMap<String, u32>>,
-    unreachable: BTreeSet<String>,
+    /// The hosts that are not read, and why.
+    unread: BTreeMap<String, String>,
+    /// Whether one has neither answered nor failed.
+    is_connecting: bool,
 }
 
 impl Building {
@@ -71,7 +70,8 @@ impl Building {
             owners: BTreeMap::new(),
             conditions: Vec::new(),
             absences: BTreeMap::new(),
-            unreachable: BTreeSet::new(),
+            unread: BTreeMap::new(),
+            is_connecting: false,
         }
     }
 
@@ -80,10 +80,9 @@ impl Building {
         let known = node.hub.known();
         let is_fresh = node.is_fresh(self.now_ms);
         let (health, reason) = health(node, &known, is_fresh, self.now_ms);
-        if health != NodeHealth::Up {
-            self.unreachable.insert(node.host.name.clone());
-        }
+        self.is_connecting |= health != NodeHealth::Up && !node.failed();
         if let Some(reason) = reason {
+            self.unread.insert(node.host.name.clone(), reason.clone());
             self.nodes.reasons.insert(place, reason);
         }
         self.nodes.name.push(node.host.name.clone());
@@ -158,16 +157,16 @@ impl Building {
     }
 
     fn finish(self, asked: usize, interval: Duration, since_start: Duration) -> Fleet {
-        let Self { now_ms, nodes, gpus, owners, conditions, absences, unreachable } = self;
-        let up = nodes.health.iter().filter(|health| **health == NodeHealth::Up).count();
+        let Self { now_ms, nodes, gpus, owners, conditions, absences, unread, is_connecting } = self;
+        let up = asked - unread.len();
+        let is_loading = is_connecting && since_start < LOADING;
         let state = match up {
-            0 if since_start < LOADING => FleetState::Loading,
+            0 if is_loading => FleetState::Loading,
             0 => FleetState::Outdated,
             up if up == asked => FleetState::Current,
             _ => FleetState::Partial,
         };
-        let problems =
-            if since_start < LOADING { Vec::new() } else { problem(&unreachable, asked).into_iter().collect() };
+        let problems = if is_loading { Vec::new() } else { problems(unread, asked) };
         let missing = absences.into_iter().filter_map(|(id, reasons)| {
             let is_missing = gpus.readings.get(id).is_some_and(|values| values.iter().all(Option::is_none));
             let (reason, _) = reasons.into_iter().max_by_key(|(_, count)| *count)?;
@@ -181,7 +180,7 @@ impl Building {
             listed.push(owner);
             holds.extend(held.into_iter().map(|gpu| FleetHold { gpu, owner: place }));
         }
-        let name = if asked == 1 { "1 host over ssh".to_owned() } else { format!("{asked} hosts over ssh") };
+        let name = if asked == 1 { "1 host".to_owned() } else { format!("{asked} hosts") };
         Fleet {
             at_ms: now_ms,
             source: FleetSource { kind: FleetSourceKind::Hosts, name },
@@ -227,14 +226,15 @@ fn health(node: &HostNode, known: &Known, is_fresh: bool, now_ms: u64) -> (NodeH
     }
 }
 
-/// One sentence for all that do not answer; each has its own reason, too.
-fn problem(unreachable: &BTreeSet<String>, asked: usize) -> Option<String> {
-    let count = unreachable.len();
-    let named: Vec<_> = unreachable.iter().take(NAMED).map(String::as_str).collect();
-    let more = if count > NAMED { format!(" and {} more", count - NAMED) } else { String::new() };
-    (count > 0).then(|| {
-        format!("{count} of {asked} hosts not read: {}{more}; each says why, and is tried again", named.join(", "))
-    })
+/// Why hosts are not read; one sentence for many, each of which has its own reason at its place.
+fn problems(unread: BTreeMap<String, String>, asked: usize) -> Vec<String> {
+    let count = unread.len();
+    if count <= NAMED {
+        return unread.into_values().collect();
+    }
+    let named: Vec<_> = unread.into_keys().take(NAMED).collect();
+    let (named, more) = (named.join(", "), count - NAMED);
+    vec![format!("{count} of {asked} hosts are not read: {named} and {more} more; each says why, and is tried again")]
 }
 
 fn sentence(reason: &str) -> String {

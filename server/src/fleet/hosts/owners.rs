@@ -103,11 +103,7 @@ mod tests {
         let of = |user: &str, kind, id: &str| (user.to_owned(), kind, id.to_owned());
         assert_eq!(
             owners,
-            [
-                of("ana", OwnerKind::Notebook, "k"),
-                of("ana", OwnerKind::User, ""),
-                of("bob", OwnerKind::SlurmJob, "41"),
-            ]
+            [of("ana", OwnerKind::Notebook, "k"), of("ana", OwnerKind::User, ""), of("bob", OwnerKind::SlurmJob, "41"),]
         );
     }
 }

@@ -27,7 +27,8 @@ pub(super) fn usage(nodes: &[Arc<HostNode>], range: Range, now_ms: u64) -> Fleet
         let mut here: BTreeMap<FleetOwner, OwnerUsage> = BTreeMap::new();
         for used in used.owners {
             let owner = owners::of_job(used.user, used.job.as_ref());
-            let nothing = OwnerUsage { owner: owner.clone(), gpu_s: None, active_gpu_s: None, energy_joules: None, nodes: 1 };
+            let nothing =
+                OwnerUsage { owner: owner.clone(), gpu_s: None, active_gpu_s: None, energy_joules: None, nodes: 1 };
             let sum = here.entry(owner).or_insert(nothing);
             add(&mut sum.gpu_s, used.gpu_seconds);
             add(&mut sum.active_gpu_s, used.active_seconds);
