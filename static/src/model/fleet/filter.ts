@@ -23,7 +23,7 @@ const HOT_CELSIUS = 80;
 /** Words with a meaning of their own, in the user's language. */
 const STATES = table((): Record<string, Word> => ({
   [trans.__('busy')]: inUse(USE.busy),
-  [trans.__('idle')]: inUse(USE.idle, USE.free),
+  [trans.__('idle')]: inUse(USE.idle),
   [trans.__('free')]: inUse(USE.free),
   [trans.__('held')]: inUse(USE.busy, USE.idle),
   [trans.__('lost')]: inUse(USE.lost, USE.unknown),

@@ -139,8 +139,8 @@ describe('the filter', () => {
     const is = (...uses: number[]): number[] => rowsOf('').filter((row) => uses.includes(columns.use[row] ?? -1));
     expect(rowsOf('busy')).toEqual(is(USE.busy));
     expect(rowsOf('free')).toEqual(is(USE.free));
-    expect(rowsOf('idle')).toEqual(is(USE.free, USE.idle));
-    expect(rowsOf('idle held')).toEqual(is(USE.idle));
+    expect(rowsOf('idle')).toEqual(is(USE.idle));
+    expect(rowsOf('held')).toEqual(is(USE.busy, USE.idle));
     expect(rowsOf('lost')).toEqual(is(USE.lost, USE.unknown));
     expect(rowsOf('-lost').length + rowsOf('lost').length).toBe(8000);
     expect(rowsOf('xid_79').length).toBeGreaterThan(0);

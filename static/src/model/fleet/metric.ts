@@ -64,7 +64,7 @@ export function shareOf({ readings }: Columns, metric: Measured, row: number): n
   if (metric === 'temperature') {
     return bounded((reading - COOL_CELSIUS) / (HOT_CELSIUS - COOL_CELSIUS));
   }
-  return bounded(reading / (limit === null ? 100 : readings[limit][row] ?? NaN));
+  return bounded(reading / (limit === null ? 100 : (readings[limit][row] ?? NaN)));
 }
 
 /** What stands at both ends of the scale. */
