@@ -1,5 +1,10 @@
 //! Many machines at once.
 //!
-//! [`model`] is what is told of a fleet, by Prometheus or over ssh alike.
+//! [`model`] is what is told of a fleet, by Prometheus or over ssh alike, and [`FleetReader`] is who tells it.
+//! [`prometheus`] reads it from Prometheus, or from what has its HTTP API.
 
 pub mod model;
+pub mod prometheus;
+mod reader;
+
+pub use reader::{Answer, FleetError, FleetReader, NodeAddress, Range, SharedFleet};

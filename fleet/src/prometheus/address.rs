@@ -1,0 +1,86 @@
+//! The address of Prometheus: a scheme, a host, and the path below which its API is.
+
+use hyper::Uri;
+
+use super::settings::SettingsError;
+
+/// An address without credentials.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Address {
+    /// Without a slash at its end.
+    base: String,
+    pub(super) is_encrypted: bool,
+}
+
+impl Address {
+    /// # Errors
+    /// What is wrong with it, and the cure. What was typed is not repeated where it may have a password.
+    pub(super) fn new(typed: &str) -> Result<Self, SettingsError> {
+        let typed = typed.trim();
+        if typed.contains('@') {
+            return Err(SettingsError(
+                "the address of Prometheus has credentials, which logs and process lists would show; remove what stands \
+                 before the @, and give the user by name and the password in a file"
+                    .to_owned(),
+            ));
+        }
+        let unfit = |cause: &str| {
+            SettingsError(format!(
+                "'{}' is no address of Prometheus: {cause}; use one as https://prometheus.example.org:9090",
+                gpumon_probe::owner::clean_line(typed)
+            ))
+        };
+        let uri: Uri = typed.parse().map_err(|_| unfit("it is not a URL"))?;
+        let scheme = uri.scheme_str().filter(|scheme| ["http", "https"].contains(scheme));
+        let scheme = scheme.ok_or_else(|| unfit("it does not begin with http:// or https://"))?;
+        let authority = uri.authority().filter(|it| !it.host().is_empty()).ok_or_else(|| unfit("it has no host"))?;
+        if uri.query().is_some() || typed.contains('#') {
+            return Err(unfit("it has a query or a fragment"));
+        }
+        let path = uri.path().trim_end_matches('/');
+        // As people copy it of the address bar, and as Grafana has it.
+        let path = path.strip_suffix("/graph").or_else(|| path.strip_suffix("/api/v1")).unwrap_or(path);
+        Ok(Self { base: format!("{scheme}://{authority}{path}"), is_encrypted: scheme == "https" })
+    }
+
+    /// As people may see it.
+    pub(super) fn name(&self) -> &str {
+        &self.base
+    }
+
+    /// Of an endpoint of the API, as `query`, with its parameters.
+    pub(super) fn endpoint(&self, endpoint: &str, parameters: &[(&str, &str)]) -> String {
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        query.extend_pairs(parameters);
+        format!("{}/api/v1/{endpoint}?{}", self.base, query.finish())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_what_stands_before_the_api() {
+        for (typed, base) in [
+            ("http://127.0.0.1:9090", "http://127.0.0.1:9090"),
+            (" https://example.org/prometheus/ ", "https://example.org/prometheus"),
+            ("https://mimir.example.org/prometheus/api/v1", "https://mimir.example.org/prometheus"),
+            ("http://[::1]:9090/graph", "http://[::1]:9090"),
+        ] {
+            assert_eq!(Address::new(typed).unwrap().name(), base);
+        }
+        let endpoint = Address::new("http://p/x").unwrap().endpoint("query", &[("query", "up{a=\"b & c\"}")]);
+        assert_eq!(endpoint, "http://p/x/api/v1/query?query=up%7Ba%3D%22b+%26+c%22%7D");
+    }
+
+    #[test]
+    fn what_is_no_address_is_refused_and_a_password_is_not_repeated() {
+        for typed in ["", "prometheus:9090", "ftp://a", "http://", "http://a/?x=1", "http://a/#b", "http://a b"] {
+            let error = Address::new(typed).unwrap_err().to_string();
+            assert!(error.contains("use one as https://"), "{error}");
+        }
+        let error = Address::new("https://ana:secret@example.org").unwrap_err().to_string();
+        assert!(error.contains("password in a file") && !error.contains("secret"), "{error}");
+    }
+}

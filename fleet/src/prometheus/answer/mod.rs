@@ -1,0 +1,117 @@
+//! What Prometheus answers: series, warnings, or an error.
+//!
+//! Labels are borrowed from the answer's bytes, since there are hundreds of thousands of them.
+
+mod result;
+mod samples;
+
+use gpumon_probe::owner::clean_line;
+use serde::Deserialize;
+
+use self::result::Series;
+pub(super) use self::result::{Labels, MOST_SERIES, Row};
+
+/// What a query has brought.
+#[derive(Debug, Default)]
+pub(super) struct Answer<'a> {
+    pub(super) rows: Vec<Row<'a>>,
+    /// What the source says of its own answer, cleaned: some of it may be missing.
+    pub(super) warnings: Vec<String>,
+    /// More series came than are read.
+    pub(super) is_cut: bool,
+}
+
+#[derive(Deserialize)]
+struct Envelope<'a> {
+    status: String,
+    #[serde(borrow)]
+    data: Option<Data<'a>>,
+    warnings: Option<Vec<String>>,
+    error: Option<String>,
+    /// What `VictoriaMetrics` and Thanos say where some of their stores did not answer.
+    #[serde(default, rename = "isPartial")]
+    is_partial: bool,
+}
+
+#[derive(Deserialize)]
+struct Data<'a> {
+    #[serde(borrow)]
+    result: Series<'a>,
+}
+
+/// A message has no more, and there are no more of them.
+const MOST_WARNINGS: usize = 5;
+
+/// # Errors
+/// Why it is not what Prometheus answers.
+pub(super) fn parse(bytes: &[u8]) -> Result<Answer<'_>, String> {
+    let envelope: Envelope<'_> = serde_json::from_slice(bytes).map_err(|error| described(bytes, &error))?;
+    if envelope.status != "success" {
+        return Err(clean_line(&envelope.error.as_deref().unwrap_or("it reports an error and does not say which")));
+    }
+    let data = envelope.data.ok_or("its answer has no data")?;
+    let mut warnings: Vec<String> =
+        envelope.warnings.unwrap_or_default().iter().take(MOST_WARNINGS).map(|text| clean_line(text)).collect();
+    if envelope.is_partial && warnings.is_empty() {
+        warnings.push("the answer is partial".to_owned());
+    }
+    Ok(Answer { rows: data.result.rows, warnings, is_cut: data.result.is_cut })
+}
+
+/// What an error's answer says, where it is one of Prometheus.
+pub(super) fn error_message(bytes: &[u8]) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Refusal {
+        error: String,
+    }
+    serde_json::from_slice::<Refusal>(bytes).ok().map(|refusal| clean_line(&refusal.error))
+}
+
+fn described(bytes: &[u8], error: &serde_json::Error) -> String {
+    let begin = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
+    if begin == Some(&b'<') {
+        "it answers with a web page".to_owned()
+    } else {
+        clean_line(&format!("its answer is not that of a query ({error})"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn series_are_read_with_their_samples_whatever_the_form() {
+        let vector = br#"{"status":"success","data":{"resultType":"vector","result":[
+            {"metric":{"__name__":"x","gpu":"1","job":"a\"b"},"value":[1700000000.5,"0.25"]},
+            {"metric":{},"value":[1,"NaN"]}, {"metric":{},"value":[1,"+Inf"]}]}}"#;
+        let answer = parse(vector).unwrap();
+        assert_eq!(answer.rows.len(), 3);
+        let row = &answer.rows[0];
+        assert_eq!((row.labels.get("job"), row.labels.get("gpu"), row.labels.get("none")), ("a\"b", "1", ""));
+        assert_eq!(row.samples, [(1_700_000_000.5, 0.25)]);
+        assert!(answer.rows[1].samples[0].1.is_nan());
+        let matrix = br#"{"status":"success","warnings":["one store\u001b[31m is down"],"data":{"resultType":"matrix",
+            "result":[{"metric":{"a":"b"},"values":[[1,"2"],[3,"4"]],"histograms":[[1,{"count":"1"}]]}]}}"#;
+        let answer = parse(matrix).unwrap();
+        assert_eq!(answer.rows[0].samples, [(1.0, 2.0), (3.0, 4.0)]);
+        assert_eq!(answer.warnings, ["one store\u{fffd}[31m is down"]);
+        let scalar = br#"{"status":"success","data":{"resultType":"scalar","result":[5,"7"]}}"#;
+        assert!(parse(scalar).is_err(), "no query asks for one");
+    }
+
+    #[test]
+    fn what_is_not_an_answer_is_said_in_a_sentence() {
+        for (bytes, cause) in [
+            ("<html>\u{1b}", "a web page"),
+            ("", "not that of a query"),
+            ("{\"status\":\"success\"}", "no data"),
+            ("{\"status\":\"error\",\"error\":\"no\\nway\"}", "no way"),
+            ("{\"status\":\"success\",\"data\":{\"result\":[{\"metric\":{\"a\":1}}]}}", "not that of a query"),
+            ("{\"status\":\"success\",\"data\":{\"result\":[", "not that of a query"),
+        ] {
+            let error = parse(bytes.as_bytes()).unwrap_err();
+            assert!(error.contains(cause) && !error.contains('\u{1b}'), "{bytes}: {error}");
+        }
+    }
+}

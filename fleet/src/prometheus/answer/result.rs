@@ -1,0 +1,135 @@
+//! The series of an answer.
+
+use std::{borrow::Cow, fmt};
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{IgnoredAny, MapAccess, SeqAccess, Visitor},
+};
+
+use super::samples::{Sample, Text};
+
+/// More than a fleet has, and as many as there is memory for.
+pub(in crate::prometheus) const MOST_SERIES: usize = 200_000;
+
+/// More labels than series have.
+const MOST_LABELS: usize = 64;
+
+/// A series.
+#[derive(Debug, Default)]
+pub(in crate::prometheus) struct Row<'a> {
+    pub(in crate::prometheus) labels: Labels<'a>,
+    /// Seconds since 1970, and the value then; at least one.
+    pub(in crate::prometheus) samples: Vec<(f64, f64)>,
+}
+
+impl Row<'_> {
+    /// The value of an instant query; `None` for what is no number.
+    pub(in crate::prometheus) fn value(&self) -> Option<f64> {
+        self.samples.first().map(|(_, value)| *value).filter(|value| value.is_finite())
+    }
+}
+
+/// The labels of a series. Their values are chosen by strangers.
+#[derive(Debug, Default)]
+pub(in crate::prometheus) struct Labels<'a>(Vec<(Cow<'a, str>, Cow<'a, str>)>);
+
+impl Labels<'_> {
+    /// Empty where there is no such label, as Prometheus has it.
+    pub(in crate::prometheus) fn get(&self, name: &str) -> &str {
+        self.0.iter().find(|(key, _)| key == name).map_or("", |(_, value)| value)
+    }
+
+    /// The first of these that has a value.
+    pub(in crate::prometheus) fn first(&self, names: &[&str]) -> &str {
+        names.iter().map(|name| self.get(name)).find(|value| !value.is_empty()).unwrap_or("")
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Labels<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Of;
+        impl<'de> Visitor<'de> for Of {
+            type Value = Labels<'de>;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("labels")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut all = Vec::with_capacity(8);
+                while let Some((Text(key), Text(value))) = map.next_entry()? {
+                    if all.len() < MOST_LABELS {
+                        all.push((key, value));
+                    }
+                }
+                Ok(Labels(all))
+            }
+        }
+        deserializer.deserialize_map(Of)
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Row<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Of;
+        impl<'de> Visitor<'de> for Of {
+            type Value = Row<'de>;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("a series")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut row = Row::default();
+                while let Some(Text(key)) = map.next_key()? {
+                    match &*key {
+                        "metric" => row.labels = map.next_value()?,
+                        "value" => row.samples.push(map.next_value::<Sample>()?.0),
+                        "values" => row.samples = map.next_value::<Vec<Sample>>()?.into_iter().map(|it| it.0).collect(),
+                        _ => {
+                            map.next_value::<IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(row)
+            }
+        }
+        deserializer.deserialize_map(Of)
+    }
+}
+
+/// All of them, as far as they are read.
+#[derive(Debug, Default)]
+pub(super) struct Series<'a> {
+    pub(super) rows: Vec<Row<'a>>,
+    pub(super) is_cut: bool,
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Series<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Of;
+        impl<'de> Visitor<'de> for Of {
+            type Value = Series<'de>;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("series")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+                let mut all = Series::default();
+                while all.rows.len() < MOST_SERIES {
+                    let Some(row) = list.next_element::<Row<'de>>()? else { return Ok(all) };
+                    if !row.samples.is_empty() {
+                        all.rows.push(row);
+                    }
+                }
+                while list.next_element::<IgnoredAny>()?.is_some() {
+                    all.is_cut = true;
+                }
+                Ok(all)
+            }
+        }
+        deserializer.deserialize_seq(Of)
+    }
+}

@@ -1,0 +1,112 @@
+//! Asks a query, and reads its answer off the event loop.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::{
+    answer::{self, Answer, MOST_SERIES},
+    client::{Client, QueryError},
+    promql::{is_label_name, quoted},
+    settings::{Settings, SettingsError},
+};
+
+/// Bytes of one answer: a hundred thousand series.
+const MOST_BYTES: usize = 48 << 20;
+
+/// One Prometheus, and which of its series are read.
+pub(super) struct Source {
+    client: Client,
+    pub(super) settings: Settings,
+    /// What all series have, as `cluster="a"`.
+    pub(super) matchers: String,
+}
+
+/// Moments of a range query.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Steps {
+    /// In seconds since 1970, and a multiple of `step_s`, so that all who ask are answered alike.
+    pub(super) from_s: u64,
+    pub(super) to_s: u64,
+    pub(super) step_s: u32,
+}
+
+/// What became of an answer, and what its source says of it.
+#[derive(Debug)]
+pub(super) struct Asked<T> {
+    pub(super) value: T,
+    pub(super) warnings: Vec<String>,
+}
+
+impl Source {
+    /// # Errors
+    /// What is wrong with the settings, and the cure.
+    pub(super) fn new(settings: Settings) -> Result<Self, SettingsError> {
+        let named = settings.labels.iter().map(|(name, _)| name).chain(&settings.node_label);
+        for name in named {
+            if !is_label_name(name) {
+                let name = gpumon_probe::owner::clean_name(name);
+                return Err(SettingsError(format!(
+                    "'{name}' is no name of a label; use letters, digits and underscores"
+                )));
+            }
+        }
+        let matchers: Vec<_> =
+            settings.labels.iter().map(|(name, value)| format!("{name}={}", quoted(value))).collect();
+        Ok(Self { client: Client::new(&settings)?, matchers: matchers.join(","), settings })
+    }
+
+    /// As people may see it.
+    pub(super) fn address(&self) -> &str {
+        self.client.address()
+    }
+
+    /// What series have that are read, of which these matchers tell, too.
+    pub(super) fn matchers_and(&self, further: &str) -> String {
+        match (self.matchers.as_str(), further) {
+            ("", further) => further.to_owned(),
+            (all, "") => all.to_owned(),
+            (all, further) => format!("{all},{further}"),
+        }
+    }
+
+    /// # Errors
+    /// Why there is no answer.
+    pub(super) async fn ask<T: Send + 'static>(
+        &self,
+        expression: &str,
+        steps: Option<Steps>,
+        read: impl FnOnce(&Answer<'_>) -> T + Send + 'static,
+    ) -> Result<Asked<T>, QueryError> {
+        let bytes = match steps {
+            None => self.client.get("query", &[("query", expression)], MOST_BYTES).await?,
+            Some(Steps { from_s, to_s, step_s }) => {
+                let [from, to, step] = [from_s, to_s, u64::from(step_s)].map(|number| number.to_string());
+                let parameters = [("query", expression), ("start", &from), ("end", &to), ("step", &step)];
+                self.client.get("query_range", &parameters, MOST_BYTES).await?
+            }
+        };
+        let parsed = tokio::task::spawn_blocking(move || {
+            let mut answer = answer::parse(&bytes)?;
+            if answer.is_cut {
+                answer.warnings.push(format!("it has more than {MOST_SERIES} series, and the others are left out"));
+            }
+            let value = read(&answer);
+            Ok(Asked { value, warnings: answer.warnings })
+        });
+        let parsed = parsed.await.unwrap_or_else(|error| Err(error.to_string()));
+        parsed.map_err(|cause| QueryError::NotPrometheus { address: self.address().to_owned(), cause })
+    }
+}
+
+impl Steps {
+    /// So many seconds until now.
+    pub(super) fn until_now(range_s: u32, step_s: u32) -> Self {
+        let step = u64::from(step_s.max(1));
+        let to_s = now_ms() / 1000 / step * step;
+        Self { from_s: to_s.saturating_sub(u64::from(range_s) / step * step), to_s, step_s: step_s.max(1) }
+    }
+}
+
+/// In milliseconds since 1970.
+pub(super) fn now_ms() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
+}

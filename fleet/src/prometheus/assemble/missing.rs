@@ -1,0 +1,59 @@
+//! Why no GPU has a reading.
+
+use std::collections::BTreeMap;
+
+use super::{
+    super::metrics::{Families, Family, Reading, SHOWN},
+    Inputs,
+};
+use crate::model::{FleetGpus, FleetOwner, Resolution};
+
+pub(super) fn reasons(inputs: &Inputs<'_>, gpus: &FleetGpus, owners: &[FleetOwner]) -> BTreeMap<String, String> {
+    let mut missing = BTreeMap::new();
+    if gpus.index.is_empty() {
+        return missing;
+    }
+    let has_own = inputs.present.has(Family::Own);
+    for id in SHOWN {
+        let column = gpus.readings.get(id);
+        if column.is_none_or(|column| column.iter().all(Option::is_none)) {
+            missing.insert(id.to_owned(), of_reading(id, inputs));
+        }
+    }
+    let dcgm_lacks =
+        |what: &str| format!("dcgm-exporter does not tell {what}; gpumon does: run `gpumon serve` on the nodes");
+    if gpus.processes.iter().all(Option::is_none) {
+        let why = match inputs.resolution {
+            Resolution::Node => "processes are counted by GPU, and there are too many to list; open a node".to_owned(),
+            Resolution::Gpu if has_own => absent("gpumon_gpu_processes"),
+            Resolution::Gpu => dcgm_lacks("how many processes are on a GPU"),
+        };
+        missing.insert("processes".to_owned(), why);
+    }
+    if owners.is_empty() && !has_own {
+        let why = "dcgm-exporter tells pods alone, and those where DCGM_EXPORTER_KUBERNETES is true; gpumon tells users \
+                   and jobs, too";
+        missing.insert("owners".to_owned(), why.to_owned());
+    }
+    if !has_own {
+        missing.insert("conditions".to_owned(), dcgm_lacks("conditions but Xids"));
+    }
+    missing
+}
+
+fn of_reading(id: &str, inputs: &Inputs<'_>) -> String {
+    let names = |families| Reading::of(id).map(|reading| reading.names(families)).unwrap_or_default();
+    if inputs.resolution == Resolution::Node {
+        return "Prometheus has no recorded sums of it; load deploy/prometheus/fleet.yml of this version there"
+            .to_owned();
+    }
+    if inputs.present.own {
+        return absent(&names(Families { own: true, ..Families::default() }).join(", "));
+    }
+    let names = names(Families { own: false, ..inputs.present });
+    format!("dcgm-exporter does not tell {}; add it to the file of its option --collectors", names.join(" or "))
+}
+
+fn absent(metric: &str) -> String {
+    format!("Prometheus has no {metric}: the GPUs do not tell it, or a rule of Prometheus drops it")
+}

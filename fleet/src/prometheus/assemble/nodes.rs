@@ -1,0 +1,245 @@
+//! Which targets are one node, and what nodes are called.
+
+use std::{
+    cmp::Ordering,
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::Arc,
+};
+
+use super::super::{facts::Fact, facts::More, target::Target};
+
+/// Nodes in the order of their names.
+#[derive(Debug, Default)]
+pub(super) struct Nodes {
+    pub(super) names: Vec<String>,
+    /// What is scraped of each, its own name first.
+    pub(super) targets: Vec<Vec<Arc<Target>>>,
+    by_target: HashMap<Arc<Target>, usize>,
+    by_instance: HashMap<(Arc<str>, Arc<str>), usize>,
+    by_host: HashMap<(Arc<str>, Arc<str>), Vec<usize>>,
+}
+
+/// What is known of a target.
+#[derive(Default)]
+struct Known {
+    gpus: BTreeMap<u32, Arc<str>>,
+    is_own: bool,
+    is_simulated: bool,
+}
+
+impl Nodes {
+    pub(super) fn new<'f>(facts: impl Iterator<Item = &'f Fact>) -> Self {
+        let mut known: HashMap<Arc<Target>, Known> = HashMap::new();
+        for fact in facts {
+            // Cheaper than to own the target of each fact.
+            if !known.contains_key(&fact.target) {
+                known.insert(Arc::clone(&fact.target), Known::default());
+            }
+            let Some(target) = known.get_mut(&fact.target) else { continue };
+            target.is_own |= !fact.family.is_dcgm();
+            target.is_simulated |= matches!(fact.more, More::Model(_, true));
+            if let Some(gpu) = fact.gpu.filter(|_| !fact.uuid.is_empty() && !fact.is_part) {
+                target.gpus.entry(gpu).or_insert_with(|| Arc::clone(&fact.uuid));
+            }
+        }
+        let mut known: Vec<_> = known.into_iter().collect();
+        // What gpumon tells decides how nodes are called.
+        known.sort_by(|(a, of_a), (b, of_b)| {
+            (!of_a.is_own, of_a.gpus.is_empty(), a).cmp(&(!of_b.is_own, of_b.gpus.is_empty(), b))
+        });
+        let groups = grouped(known);
+        let mut named: Vec<_> = names(&groups).into_iter().zip(groups).collect();
+        named.sort_by(|(a, _), (b, _)| natural(a, b));
+        let mut nodes = Self::default();
+        for (name, targets) in named {
+            nodes.add(name, targets);
+        }
+        nodes
+    }
+
+    fn add(&mut self, name: String, targets: Vec<Arc<Target>>) {
+        let at = self.names.len();
+        for target in &targets {
+            self.by_target.insert(Arc::clone(target), at);
+            self.by_instance.insert((Arc::clone(&target.cluster), Arc::clone(&target.instance)), at);
+            let same = self.by_host.entry((Arc::clone(&target.cluster), Arc::clone(&target.host))).or_default();
+            if !same.contains(&at) {
+                same.push(at);
+            }
+        }
+        self.names.push(name);
+        self.targets.push(targets);
+    }
+
+    /// The place of the node that this target is of.
+    pub(super) fn of(&self, target: &Target) -> Option<usize> {
+        let exact = self.by_target.get(target).copied();
+        let instance = || self.by_instance.get(&(Arc::clone(&target.cluster), Arc::clone(&target.instance))).copied();
+        let host = || match self.by_host.get(&(Arc::clone(&target.cluster), Arc::clone(&target.host)))?.as_slice() {
+            [only] => Some(*only),
+            _ => None,
+        };
+        exact.or_else(instance).or_else(host)
+    }
+}
+
+/// Targets that are one node.
+fn grouped(known: Vec<(Arc<Target>, Known)>) -> Vec<Vec<Arc<Target>>> {
+    let mut groups: Vec<(Vec<Arc<Target>>, BTreeMap<u32, Arc<str>>)> = Vec::new();
+    let mut by_uuid: HashMap<(u32, Arc<str>), usize> = HashMap::new();
+    let mut by_host: HashMap<(Arc<str>, Arc<str>), Vec<usize>> = HashMap::new();
+    for (target, of) in known {
+        let host = (Arc::clone(&target.cluster), Arc::clone(&target.host));
+        let mut uuids = of.gpus.iter().map(|(gpu, uuid)| (*gpu, Arc::clone(uuid)));
+        // One node by two names, or at two ports. Simulated GPUs of many machines can have the same.
+        let by_gpu = if of.is_simulated { None } else { uuids.find_map(|gpu| by_uuid.get(&gpu).copied()) };
+        let same_host = || {
+            let [only] = by_host.get(&host)?.as_slice() else { return None };
+            let is_other = |(gpu, uuid): (&u32, &Arc<str>)| groups[*only].1.get(gpu).is_some_and(|known| known != uuid);
+            let fits = of.gpus.is_empty() || (!of.is_own && !of.gpus.iter().any(is_other));
+            fits.then_some(*only)
+        };
+        let at = by_gpu.or_else(same_host).unwrap_or(groups.len());
+        if at == groups.len() {
+            groups.push((Vec::new(), BTreeMap::new()));
+        }
+        if !of.is_simulated {
+            by_uuid.extend(of.gpus.iter().map(|(gpu, uuid)| ((*gpu, Arc::clone(uuid)), at)));
+        }
+        groups[at].1.extend(of.gpus);
+        groups[at].0.push(target);
+        let same = by_host.entry(host).or_default();
+        if !same.contains(&at) {
+            same.push(at);
+        }
+    }
+    groups.into_iter().map(|(targets, _)| targets).collect()
+}
+
+/// The host; with its port where one has several nodes, and with the cluster where several have such a host.
+fn names(groups: &[Vec<Arc<Target>>]) -> Vec<String> {
+    let mut hosts: HashMap<(&str, &str), u32> = HashMap::new();
+    let mut clusters: HashMap<&str, BTreeSet<&str>> = HashMap::new();
+    for first in groups.iter().filter_map(|targets| targets.first()) {
+        *hosts.entry((&first.cluster, &first.host)).or_default() += 1;
+        clusters.entry(&first.host).or_default().insert(&first.cluster);
+    }
+    let mut taken = BTreeSet::new();
+    let name = |targets: &Vec<Arc<Target>>| {
+        let Some(first) = targets.first() else { return String::new() };
+        let mut name = first.host.to_string();
+        if let (Some(2..), Some(port)) = (hosts.get(&(&*first.cluster, &*first.host)), first.port) {
+            name = if name.contains(':') { format!("[{name}]:{port}") } else { format!("{name}:{port}") };
+        }
+        if clusters.get(&*first.host).is_some_and(|all| all.len() > 1) && !first.cluster.is_empty() {
+            name = format!("{name}@{}", first.cluster);
+        }
+        let plain = name.clone();
+        let mut number = 2;
+        while !taken.insert(name.clone()) {
+            name = format!("{plain}~{number}");
+            number += 1;
+        }
+        name
+    };
+    groups.iter().map(name).collect()
+}
+
+/// `node2` before `node10`.
+fn natural(a: &str, b: &str) -> Ordering {
+    let (mut left, mut right) = (a, b);
+    loop {
+        let (mine, theirs) = (part(left), part(right));
+        let order = mine.text.cmp(theirs.text).then(mine.digits.len().cmp(&theirs.digits.len()));
+        let order = order.then(mine.digits.cmp(theirs.digits));
+        if order != Ordering::Equal {
+            return order;
+        }
+        if mine.rest.is_empty() || theirs.rest.is_empty() {
+            return mine.rest.len().cmp(&theirs.rest.len()).then(a.cmp(b));
+        }
+        (left, right) = (mine.rest, theirs.rest);
+    }
+}
+
+/// How a text begins: what is no digit, and the digits behind it without zeros before them.
+struct Part<'a> {
+    text: &'a str,
+    digits: &'a str,
+    rest: &'a str,
+}
+
+fn part(text: &str) -> Part<'_> {
+    let number = text.find(|it: char| it.is_ascii_digit()).unwrap_or(text.len());
+    let (before, behind) = text.split_at(number);
+    let end = behind.find(|it: char| !it.is_ascii_digit()).unwrap_or(behind.len());
+    let (digits, rest) = behind.split_at(end);
+    Part { text: before, digits: digits.trim_start_matches('0'), rest }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::super::metrics::Family, *};
+
+    fn target(cluster: &str, host: &str, port: Option<u16>) -> Arc<Target> {
+        let instance = port.map_or_else(|| format!("10.0.0.1:9400/{host}"), |port| format!("{host}:{port}"));
+        Arc::new(Target { cluster: cluster.into(), host: host.into(), port, instance: instance.into() })
+    }
+
+    fn fact(target: &Arc<Target>, family: Family, uuid: &str, is_simulated: bool) -> Fact {
+        Fact {
+            target: Arc::clone(target),
+            gpu: (!uuid.is_empty()).then_some(0),
+            uuid: uuid.into(),
+            family,
+            is_part: false,
+            id: "",
+            value: 1.0,
+            more: More::Model("x".into(), is_simulated),
+        }
+    }
+
+    fn names_of(facts: &[Fact]) -> Vec<String> {
+        Nodes::new(facts.iter()).names
+    }
+
+    #[test]
+    fn a_host_of_one_node_gives_its_name_and_one_of_several_its_port_too() {
+        let [a, b, c] = [("n10", 1), ("n9", 2), ("n9", 1)].map(|(host, port)| target("", host, Some(port)));
+        let own = |target, uuid| fact(target, Family::Own, uuid, false);
+        assert_eq!(names_of(&[own(&a, "A"), own(&b, "B"), own(&c, "C")]), ["n9:1", "n9:2", "n10"]);
+        // The same GPUs at two ports, or of a name and an address, are one node.
+        assert_eq!(names_of(&[own(&a, "A"), own(&b, "B"), own(&c, "B")]), ["n9", "n10"]);
+        assert_eq!(names_of(&[own(&a, "A"), own(&b, "A")]), ["n10"]);
+        // Simulated ones are those of a scenario.
+        let simulated = |target| fact(target, Family::Own, "A", true);
+        assert_eq!(names_of(&[simulated(&a), simulated(&b), simulated(&c)]).len(), 3);
+    }
+
+    #[test]
+    fn dcgm_exporter_beside_gpumon_is_the_same_node() {
+        let own = target("", "10.0.0.1", Some(9124));
+        let by_name = target("", "node1", None);
+        let facts = [fact(&own, Family::Own, "A", false), fact(&by_name, Family::Old, "A", false)];
+        let nodes = Nodes::new(facts.iter());
+        assert_eq!(nodes.names, ["10.0.0.1"]);
+        let scraped = Target { host: "10.0.0.1".into(), port: Some(9400), ..(*by_name).clone() };
+        assert_eq!(nodes.of(&scraped), Some(0), "its own state is the node's, too");
+        let other = fact(&by_name, Family::Old, "B", false);
+        assert_eq!(names_of(&[facts[0].clone(), other]), ["10.0.0.1", "node1"]);
+    }
+
+    #[test]
+    fn clusters_tell_hosts_of_one_name_apart() {
+        let [a, b] = ["a", "b"].map(|cluster| fact(&target(cluster, "n", Some(1)), Family::Own, cluster, false));
+        assert_eq!(names_of(&[a.clone(), b]), ["n@a", "n@b"]);
+        assert_eq!(names_of(&[a]), ["n"]);
+    }
+
+    #[test]
+    fn names_are_in_the_order_of_their_numbers() {
+        let mut names = ["n10", "n2", "n1-b", "n1", "n02", "m3", "n1-a10", "n1-a9"];
+        names.sort_by(|a, b| natural(a, b));
+        assert_eq!(names, ["m3", "n1", "n1-a9", "n1-a10", "n1-b", "n02", "n2", "n10"]);
+    }
+}

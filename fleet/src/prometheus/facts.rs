@@ -1,0 +1,172 @@
+//! What single series say of GPUs and nodes.
+
+use std::{
+    collections::{BTreeSet, HashSet},
+    sync::Arc,
+};
+
+use super::{
+    answer::{Answer, Labels, Row},
+    metrics::{self, Family},
+    owners::{owner, pod},
+    questions::{HELD_IDLE_STEP_S, NODE_RULES, QuestionName},
+    target::{Interner, Target, gpu},
+};
+use crate::model::FleetOwner;
+
+/// What one series says.
+#[derive(Debug, Clone)]
+pub(super) struct Fact {
+    pub(super) target: Arc<Target>,
+    /// NVML's index; `None` of a node.
+    pub(super) gpu: Option<u32>,
+    /// Empty where it is not told.
+    pub(super) uuid: Arc<str>,
+    pub(super) family: Family,
+    /// Whether it is of a MIG device.
+    pub(super) is_part: bool,
+    /// The id of its reading; empty for all else.
+    pub(super) id: &'static str,
+    /// In the units of the reading.
+    pub(super) value: f64,
+    /// What else it says.
+    pub(super) more: More,
+}
+
+/// What a series says beside its value.
+#[derive(Debug, Clone)]
+pub(super) enum More {
+    None,
+    /// A GPU's name, and whether it is simulated.
+    Model(Arc<str>, bool),
+    /// Who holds it, and the UID of a pod.
+    Owner(Arc<FleetOwner>, Arc<str>),
+    /// A condition, or the state of a collector.
+    Word(Arc<str>),
+    /// A name and a holder.
+    ModelAndOwner(Arc<str>, Option<Arc<FleetOwner>>),
+}
+
+/// What a question's series say.
+#[derive(Debug, Default)]
+pub(super) struct Facts {
+    pub(super) facts: Vec<Fact>,
+    /// Jobs of Prometheus that they are of.
+    pub(super) jobs: BTreeSet<String>,
+}
+
+/// More jobs scrape no GPUs.
+pub(super) const MOST_JOBS: usize = 50;
+
+/// What an answer says.
+pub(super) fn read(of: QuestionName, answer: &Answer<'_>, node_label: Option<&str>) -> Facts {
+    let mut interner = Interner::new(node_label);
+    let mut all = Facts { facts: Vec::with_capacity(answer.rows.len()), jobs: BTreeSet::new() };
+    let mut job = String::new();
+    let mut parts = HashSet::new();
+    for row in &answer.rows {
+        let Some(fact) = fact(of, row, &mut interner) else { continue };
+        // Parts are added up, and two replicas of Prometheus tell each.
+        if fact.is_part {
+            let part = interner.text(row.labels.get("GPU_I_ID"));
+            if !parts.insert((Arc::clone(&fact.target), fact.gpu, part, fact.id)) {
+                continue;
+            }
+        }
+        let name = row.labels.get("job");
+        if job != name && of != QuestionName::Up {
+            name.clone_into(&mut job);
+            if !job.is_empty() && all.jobs.len() < MOST_JOBS {
+                all.jobs.insert(job.clone());
+            }
+        }
+        all.facts.push(fact);
+    }
+    all
+}
+
+fn fact(of: QuestionName, row: &Row<'_>, interner: &mut Interner<'_>) -> Option<Fact> {
+    let labels = &row.labels;
+    let value = if of == QuestionName::HeldIdle { lasted_s(row)? } else { row.value()? };
+    let name = labels.get("__name__");
+    let (id, family, factor) = match of {
+        QuestionName::Utilization => metrics::by_name(&[metrics::UTILIZATION], name)?,
+        QuestionName::MemoryUsed => metrics::by_name(&[metrics::MEMORY_USED], name)?,
+        QuestionName::Power => metrics::by_name(&[metrics::POWER], name)?,
+        QuestionName::Temperature => metrics::by_name(&[metrics::TEMPERATURE], name)?,
+        QuestionName::PowerLimit => metrics::by_name(&[metrics::POWER_LIMIT], name)?,
+        QuestionName::MemoryTotal => {
+            let parts = [metrics::MEMORY_TOTAL, metrics::MEMORY_USED, metrics::MEMORY_FREE, metrics::MEMORY_RESERVED];
+            metrics::by_name(&parts, name)?
+        }
+        // Functions take the names away.
+        QuestionName::Xids | QuestionName::IdleDcgm => ("", Family::Old, 1.0),
+        QuestionName::ByNode => {
+            let (_, id, factor) = NODE_RULES.into_iter().find(|(rule, ..)| *rule == name)?;
+            (id, Family::Own, factor)
+        }
+        _ => ("", Family::Own, 1.0),
+    };
+    let more = match of {
+        QuestionName::Roster => More::Model(interner.text(labels.get("name")), labels.get("source") == "simulated"),
+        QuestionName::ModelsByNode => More::Model(interner.text(labels.get("name")), false),
+        QuestionName::Holders | QuestionName::HoldersByNode => {
+            More::Owner(Arc::new(owner(labels, interner)?), interner.text(labels.get("pod_uid")))
+        }
+        QuestionName::States => {
+            let state = labels.get("state");
+            More::Word(interner.text(if state.is_empty() { "stuck" } else { state }))
+        }
+        QuestionName::Conditions | QuestionName::ConditionsByNode | QuestionName::Xids => {
+            More::Word(condition(of, labels, value, interner)?)
+        }
+        _ if family.is_dcgm() && matches!(of, QuestionName::Utilization | QuestionName::MemoryTotal) => {
+            let owner = (of == QuestionName::Utilization).then(|| pod(labels)).flatten();
+            More::ModelAndOwner(interner.text(labels.get("modelName")), owner.map(Arc::new))
+        }
+        _ => More::None,
+    };
+    let of_node = matches!(
+        of,
+        QuestionName::States
+            | QuestionName::Up
+            | QuestionName::ByNode
+            | QuestionName::HoldersByNode
+            | QuestionName::ModelsByNode
+            | QuestionName::ConditionsByNode
+    );
+    Some(Fact {
+        target: interner.target(labels, family)?,
+        gpu: if of_node { None } else { Some(gpu(labels)?) },
+        uuid: interner.text(labels.first(&["uuid", "UUID"])),
+        family,
+        is_part: family.is_dcgm() && !labels.get("GPU_I_ID").is_empty(),
+        id,
+        value: value * factor,
+        more,
+    })
+}
+
+/// For how many seconds, at the end of the samples, there has been one at each step.
+fn lasted_s(row: &Row<'_>) -> Option<f64> {
+    let (last, _) = row.samples.last()?;
+    let mut begin = *last;
+    for (at, _) in row.samples.iter().rev() {
+        if begin - at > f64::from(HELD_IDLE_STEP_S) * 1.5 {
+            break;
+        }
+        begin = *at;
+    }
+    Some(last - begin)
+}
+
+/// What a condition is called: an Xid by its number.
+fn condition(of: QuestionName, labels: &Labels<'_>, value: f64, interner: &mut Interner<'_>) -> Option<Arc<str>> {
+    let named = labels.get("condition");
+    let code = if of == QuestionName::Xids { Some(value as u32) } else { labels.get("code").parse::<u32>().ok() };
+    match code {
+        Some(code) if named.is_empty() => Some(interner.text(&format!("xid_{code}"))),
+        _ if named.is_empty() => None,
+        _ => Some(interner.text(named)),
+    }
+}

@@ -1,0 +1,154 @@
+//! Names of metrics: gpumon's own, and those of dcgm-exporter, as the catalogue of fields has them.
+
+use std::sync::LazyLock;
+
+use gpumon_probe::model::fields::{Field, GPU_FIELDS};
+
+/// Whose names metrics have. Of several that tell the same, the first is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Family {
+    /// gpumon's.
+    Own,
+    /// Those of dcgm-exporter since 4.9.
+    Renamed,
+    /// Those of dcgm-exporter until 4.8.
+    Old,
+}
+
+/// Which of them there are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Families {
+    pub(super) own: bool,
+    pub(super) renamed: bool,
+    pub(super) old: bool,
+}
+
+/// A reading under its three names.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Reading {
+    /// The id of its field.
+    pub(super) id: &'static str,
+    names: [&'static str; 3],
+    /// What a value under each name is multiplied by.
+    factors: [f64; 3],
+}
+
+/// Ids of the readings of each GPU.
+pub(super) const UTILIZATION: &str = "utilization.gpu_percent";
+pub(super) const MEMORY_USED: &str = "memory.used_bytes";
+pub(super) const MEMORY_TOTAL: &str = "memory.total_bytes";
+pub(super) const POWER: &str = "power.draw_watts";
+pub(super) const POWER_LIMIT: &str = "power.limit_watts";
+pub(super) const TEMPERATURE: &str = "temperature.gpu_celsius";
+pub(super) const ENERGY: &str = "power.energy_joules_total";
+/// What dcgm-exporter tells of memory where it does not tell all of it.
+pub(super) const MEMORY_FREE: &str = "memory.free_bytes";
+pub(super) const MEMORY_RESERVED: &str = "memory.reserved_bytes";
+
+/// Those that a fleet shows.
+pub(super) const SHOWN: [&str; 6] = [UTILIZATION, MEMORY_USED, MEMORY_TOTAL, POWER, POWER_LIMIT, TEMPERATURE];
+
+static READINGS: LazyLock<Vec<Reading>> = LazyLock::new(|| GPU_FIELDS.iter().filter_map(Reading::new).collect());
+
+impl Family {
+    const ALL: [Self; 3] = [Self::Own, Self::Renamed, Self::Old];
+
+    /// Whether it is one of dcgm-exporter's.
+    pub(super) fn is_dcgm(self) -> bool {
+        self != Self::Own
+    }
+}
+
+impl Families {
+    pub(super) const ALL: Self = Self { own: true, renamed: true, old: true };
+
+    pub(super) fn has(self, family: Family) -> bool {
+        match family {
+            Family::Own => self.own,
+            Family::Renamed => self.renamed,
+            Family::Old => self.old,
+        }
+    }
+
+    pub(super) fn is_none(self) -> bool {
+        self == Self::default()
+    }
+
+    pub(super) fn has_dcgm(self) -> bool {
+        self.renamed || self.old
+    }
+
+    pub(super) fn insert(&mut self, family: Family) {
+        match family {
+            Family::Own => self.own = true,
+            Family::Renamed => self.renamed = true,
+            Family::Old => self.old = true,
+        }
+    }
+}
+
+impl Reading {
+    /// `None` where no metric has it.
+    pub(super) fn of(id: &str) -> Option<Self> {
+        READINGS.iter().find(|reading| reading.id == id).copied()
+    }
+
+    fn new(field: &Field) -> Option<Self> {
+        let own = field.prometheus?;
+        // So much that DCGM, which counts whole mebibytes, loses nothing.
+        let much = f64::from(1 << 30);
+        let (renamed, old, factors) = field.dcgm.map_or(("", "", [1.0; 2]), |dcgm| {
+            let factors = [dcgm.renamed_value(field.unit, much), dcgm.value(field.unit, much)].map(|it| much / it);
+            (dcgm.renamed, dcgm.name, factors)
+        });
+        let names = [own, renamed, if old == renamed { "" } else { old }];
+        Some(Self { id: field.id, names, factors: [much / field.unit.base(much), factors[0], factors[1]] })
+    }
+
+    /// Its names in these families.
+    pub(super) fn names(&self, families: Families) -> Vec<&'static str> {
+        let named = Family::ALL.into_iter().zip(self.names);
+        named.filter(|(family, name)| families.has(*family) && !name.is_empty()).map(|(_, name)| name).collect()
+    }
+
+    /// Whose name this is, and what it is multiplied by; `None` if it is another reading's.
+    pub(super) fn family(&self, name: &str) -> Option<(Family, f64)> {
+        let at = self.names.iter().position(|known| *known == name)?;
+        Some((Family::ALL[at], self.factors[at]))
+    }
+}
+
+/// Names of these readings together.
+pub(super) fn names(ids: &[&str], families: Families) -> Vec<&'static str> {
+    ids.iter().filter_map(|id| Reading::of(id)).flat_map(|reading| reading.names(families)).collect()
+}
+
+/// The reading that has this name, whose name it is, and what it is multiplied by.
+pub(super) fn by_name(ids: &[&str], name: &str) -> Option<(&'static str, Family, f64)> {
+    ids.iter().filter_map(|id| Reading::of(id)).find_map(|reading| {
+        let (family, factor) = reading.family(name)?;
+        Some((reading.id, family, factor))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_reading_has_its_names_and_units() {
+        for id in SHOWN.into_iter().chain([ENERGY, MEMORY_FREE, MEMORY_RESERVED]) {
+            assert_eq!(Reading::of(id).unwrap().names(Families::ALL).len(), 3, "{id}");
+        }
+        let value = |id: &str, name: &str| Reading::of(id).unwrap().family(name);
+        assert_eq!(value(UTILIZATION, "gpumon_gpu_utilization_ratio"), Some((Family::Own, 100.0)));
+        assert_eq!(value(UTILIZATION, "DCGM_FI_DEV_GPU_UTIL"), Some((Family::Old, 1.0)));
+        assert_eq!(value(UTILIZATION, "DCGM_FI_DEV_GPU_UTIL_RATIO"), Some((Family::Renamed, 100.0)));
+        assert_eq!(value(MEMORY_USED, "DCGM_FI_DEV_FB_USED"), Some((Family::Old, 1_048_576.0)));
+        assert_eq!(value(MEMORY_USED, "DCGM_FI_DEV_FB_USED_BYTES"), Some((Family::Renamed, 1.0)));
+        assert_eq!(value(ENERGY, "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"), Some((Family::Old, 1e-3)));
+        assert_eq!(value(POWER, "DCGM_FI_DEV_GPU_UTIL"), None);
+        let own = Families { own: true, ..Families::default() };
+        assert_eq!(names(&[POWER, TEMPERATURE], own), ["gpumon_gpu_power_watts", "gpumon_gpu_temperature_celsius"]);
+    }
+}

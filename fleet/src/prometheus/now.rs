@@ -1,0 +1,297 @@
+//! How a fleet is now: asks what is due, and puts the answers together.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use futures_util::{StreamExt, stream};
+use tokio::sync::Mutex;
+
+use super::{
+    ask::{Asked, Source, Steps, now_ms},
+    assemble::{Assembled, FactsByQuestion, Inputs, assemble},
+    cached::Fresh,
+    client::QueryError,
+    facts::{self, Facts, MOST_JOBS},
+    metrics::{self, Families, Family},
+    questions::{CENSUS, CENSUS_EVERY, QUESTIONS, Question, QuestionName, Scope, UP, census},
+    target::Target,
+};
+use crate::model::{Fleet, FleetGpus, FleetNodes, FleetOwner, FleetSource, FleetSourceKind, FleetState, Resolution};
+
+/// Queries at a time.
+const AT_ONCE: usize = 4;
+
+/// What could not be asked is told as it was, for so long.
+const KEPT: Duration = Duration::from_secs(300);
+
+/// Of the problems of one reading so many are told.
+const MOST_PROBLEMS: usize = 5;
+
+/// Reads how a fleet, or a part of it, is now.
+pub(super) struct NowReader {
+    source: Arc<Source>,
+    matchers: String,
+    /// What places stand for, whatever there is.
+    forced: Option<Resolution>,
+    known: Mutex<Known>,
+    told: std::sync::Mutex<Told>,
+}
+
+/// What was found out besides.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Told {
+    /// What is scraped of each node, by its name.
+    pub(super) targets: Arc<HashMap<String, Vec<Arc<Target>>>>,
+    pub(super) pods: Arc<HashMap<String, FleetOwner>>,
+    pub(super) families: Families,
+    pub(super) jobs: BTreeSet<String>,
+    pub(super) gpus: u32,
+}
+
+#[derive(Default)]
+struct Known {
+    facts: FactsByQuestion,
+    /// When each question was answered last.
+    answered: BTreeMap<QuestionName, Instant>,
+    counted: Option<Instant>,
+    gpus: u32,
+    present: Families,
+    families: Families,
+    resolution: Option<Resolution>,
+    jobs: BTreeSet<String>,
+    seen: HashMap<String, u64>,
+}
+
+/// What is wrong with answers.
+#[derive(Default)]
+struct Problems(BTreeSet<String>);
+
+impl NowReader {
+    pub(super) fn new(source: Arc<Source>, further_matchers: &str, forced: Option<Resolution>) -> Self {
+        let matchers = source.matchers_and(further_matchers);
+        Self { source, matchers, forced, known: Mutex::default(), told: std::sync::Mutex::default() }
+    }
+
+    pub(super) fn told(&self) -> Told {
+        self.told.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+    }
+
+    /// How it is now; how it was, marked so, where that cannot be known.
+    pub(super) async fn read(self: Arc<Self>, before: Option<Arc<Fleet>>) -> Fresh<Fleet> {
+        let mut known = self.known.lock().await;
+        match self.ask_all(&mut known).await {
+            Ok((fleet, period)) => Fresh { value: Arc::new(fleet), period, is_failure: false },
+            Err(error) => {
+                known.answered.clear();
+                let value = Arc::new(self.outdated(before.as_deref(), error.to_string()));
+                Fresh { value, period: self.source.settings.period, is_failure: true }
+            }
+        }
+    }
+
+    /// How it was before, or nothing, with what is wrong.
+    pub(super) fn outdated(&self, before: Option<&Fleet>, problem: String) -> Fleet {
+        let mut fleet = before.cloned().unwrap_or_else(|| self.empty());
+        fleet.state = if before.is_some_and(|it| it.state != FleetState::Loading) {
+            FleetState::Outdated
+        } else {
+            FleetState::Loading
+        };
+        fleet.problems = vec![problem];
+        fleet
+    }
+
+    /// That Prometheus takes longer than viewers wait.
+    pub(super) fn slow(&self, before: Option<&Fleet>) -> Fleet {
+        let (address, limit) = (self.source.address().to_owned(), self.source.settings.timeout);
+        self.outdated(before, QueryError::Slow { address, limit }.to_string())
+    }
+
+    async fn ask_all(&self, known: &mut Known) -> Result<(Fleet, Duration), QueryError> {
+        let mut problems = Problems::default();
+        if is_due(known.counted, CENSUS_EVERY, self.source.settings.period) || known.present.is_none() {
+            self.count(known, &mut problems).await?;
+        }
+        let resolution = known.resolution.unwrap_or(Resolution::Gpu);
+        let due: Vec<&Question> = QUESTIONS.iter().filter(|it| it.of.contains(&resolution)).collect();
+        let is_first = |question: &&Question| question.name != QuestionName::Up;
+        let (first, last): (Vec<_>, Vec<_>) = due.into_iter().partition(is_first);
+        self.ask_due(&first, known, &mut problems).await?;
+        // Which jobs there are is known of the others.
+        self.ask_due(&last, known, &mut problems).await?;
+        let every = if resolution == Resolution::Node { 2 } else { 1 };
+        let period = self.source.settings.period * every;
+        let inputs = (known.present, resolution, std::mem::take(&mut known.facts), std::mem::take(&mut known.seen));
+        let (assembled, facts) = self.assembled(inputs, problems, period).await?;
+        known.facts = facts;
+        known.seen.clone_from(&assembled.seen);
+        known.families = known.present;
+        if assembled.is_dcgm_covered {
+            (known.families.renamed, known.families.old) = (false, false);
+        }
+        let told = Told {
+            targets: Arc::new(assembled.targets),
+            pods: Arc::new(assembled.pods),
+            families: known.families,
+            jobs: known.jobs.clone(),
+            gpus: known.gpus,
+        };
+        *self.told.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = told;
+        Ok((assembled.fleet, period))
+    }
+
+    async fn assembled(
+        &self,
+        (present, resolution, facts, seen): (Families, Resolution, FactsByQuestion, HashMap<String, u64>),
+        problems: Problems,
+        period: Duration,
+    ) -> Result<(Assembled, FactsByQuestion), QueryError> {
+        let source = self.empty().source;
+        let state = if problems.0.is_empty() { FleetState::Current } else { FleetState::Partial };
+        let problems = problems.0.into_iter().take(MOST_PROBLEMS).collect();
+        let assembling = tokio::task::spawn_blocking(move || {
+            let at_ms = now_ms();
+            let refresh_s = period.as_secs().max(1) as u32;
+            let seen = &seen;
+            let inputs = Inputs { at_ms, facts: &facts, resolution, present, source, state, problems, refresh_s, seen };
+            (assemble(inputs), facts)
+        });
+        let broken = |error: tokio::task::JoinError| QueryError::NotPrometheus {
+            address: self.source.address().to_owned(),
+            cause: error.to_string(),
+        };
+        assembling.await.map_err(broken)
+    }
+
+    /// Finds out how many GPUs there are, under whose names.
+    async fn count(&self, known: &mut Known, problems: &mut Problems) -> Result<(), QueryError> {
+        let Some(expression) = census(&self.matchers) else { return Ok(()) };
+        let asked = self.source.ask(&expression, None, |answer| {
+            let counts = answer.rows.iter().filter_map(|row| Some((family(row.labels.get("__name__"))?, row.value()?)));
+            counts.collect::<Vec<_>>()
+        });
+        let asked = asked.await?;
+        problems.warnings(asked.warnings);
+        let mut present = Families::default();
+        asked.value.iter().for_each(|(family, _)| present.insert(*family));
+        known.gpus = asked.value.iter().map(|(_, count)| *count as u32).max().unwrap_or(0);
+        if present.is_none() {
+            let address = self.source.address();
+            problems.add(format!(
+                "Prometheus at {address} has no metrics of GPUs{}. Have it scrape gpumon or dcgm-exporter: \
+                 deploy/prometheus/prometheus.yml is an example",
+                if self.matchers.is_empty() { "" } else { " with the labels that are asked for" },
+            ));
+            // All may be down, of which `up` tells.
+            present = known.present;
+        } else {
+            known.counted = Some(Instant::now());
+        }
+        // Whether they tell something new is found out again.
+        (known.present, known.families) = (present, present);
+        let is_many = known.gpus > self.source.settings.gpus_most && present.own;
+        let resolution = if is_many { Resolution::Node } else { Resolution::Gpu };
+        let resolution = self.forced.unwrap_or(resolution);
+        if known.resolution.replace(resolution).is_some_and(|before| before != resolution) {
+            (known.facts, known.answered) = (FactsByQuestion::default(), BTreeMap::new());
+        }
+        Ok(())
+    }
+
+    /// Asks those of these that are due, some at a time.
+    async fn ask_due(
+        &self,
+        questions: &[&Question],
+        known: &mut Known,
+        problems: &mut Problems,
+    ) -> Result<(), QueryError> {
+        let scope =
+            Scope { matchers: &self.matchers, families: known.families, present: known.present, jobs: &known.jobs };
+        let period = self.source.settings.period;
+        let due = questions.iter().filter(|it| is_due(known.answered.get(&it.name).copied(), it.every, period));
+        let asking = due.filter_map(|question| {
+            Some(ask(Arc::clone(&self.source), question.name, question.range, (question.expression)(&scope)?))
+        });
+        let asking: Vec<_> = asking.collect();
+        // What nothing answers any more is forgotten.
+        for question in questions.iter().filter(|it| (it.expression)(&scope).is_none()) {
+            known.facts.set(question.name, Arc::default());
+        }
+        let mut answers = stream::iter(asking).buffer_unordered(AT_ONCE);
+        while let Some((name, asked)) = answers.next().await {
+            match asked {
+                Ok(asked) => {
+                    problems.warnings(asked.warnings);
+                    known.answered.insert(name, Instant::now());
+                    let free = MOST_JOBS.saturating_sub(known.jobs.len());
+                    known.jobs.extend(asked.value.jobs.into_iter().take(free));
+                    known.facts.set(name, Arc::new(asked.value.facts));
+                }
+                Err(error) if error.is_of_all() => return Err(error),
+                Err(error) => {
+                    problems.add(error.to_string());
+                    if known.answered.get(&name).is_none_or(|at| at.elapsed() > KEPT) {
+                        known.facts.set(name, Arc::default());
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn empty(&self) -> Fleet {
+        Fleet {
+            at_ms: now_ms(),
+            source: FleetSource { kind: FleetSourceKind::Prometheus, name: self.source.address().to_owned() },
+            state: FleetState::Loading,
+            problems: Vec::new(),
+            refresh_s: self.source.settings.period.as_secs().max(1) as u32,
+            resolution: Resolution::Gpu,
+            nodes: FleetNodes::default(),
+            gpus: FleetGpus::default(),
+            owners: Vec::new(),
+            holds: Vec::new(),
+            conditions: Vec::new(),
+            missing: BTreeMap::new(),
+        }
+    }
+}
+
+impl Problems {
+    fn add(&mut self, problem: String) {
+        self.0.insert(problem);
+    }
+
+    fn warnings(&mut self, warnings: Vec<String>) {
+        self.0.extend(warnings.iter().map(|warning| incomplete(warning)));
+    }
+}
+
+async fn ask(
+    source: Arc<Source>,
+    name: QuestionName,
+    range: Option<(u32, u32)>,
+    expression: String,
+) -> (QuestionName, Result<Asked<Facts>, QueryError>) {
+    let label = source.settings.node_label.clone();
+    let steps = range.map(|(range_s, step_s)| Steps::until_now(range_s, step_s));
+    let asked = source.ask(&expression, steps, move |answer| facts::read(name, answer, label.as_deref()));
+    (name, asked.await)
+}
+
+/// What a warning of the source means.
+pub(super) fn incomplete(warning: &str) -> String {
+    format!("The answer may lack something, as its source says: {warning}. Check the stores behind it")
+}
+
+/// Half a period early rather than one late.
+fn is_due(last: Option<Instant>, every: u32, period: Duration) -> bool {
+    last.is_none_or(|at| at.elapsed() + period / 2 >= period * every)
+}
+
+fn family(name: &str) -> Option<Family> {
+    if name == UP { Some(Family::Own) } else { metrics::by_name(&CENSUS, name).map(|(_, family, _)| family) }
+}

@@ -1,0 +1,197 @@
+//! A fleet, for whoever shows it.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+    time::Duration,
+};
+
+use super::{
+    ask::Source,
+    cached::{Cached, CachedByKey},
+    now::NowReader,
+    promql::any_of,
+    settings::{Settings, SettingsError},
+    target::Target,
+};
+use crate::{
+    model::{
+        Fleet, FleetCondition, FleetEvents, FleetGpus, FleetHistory, FleetHold, FleetNodes, FleetState, FleetUsage,
+        Resolution,
+    },
+    reader::{Answer, FleetError, FleetReader, NodeAddress, Range},
+};
+
+/// How long is waited for what is new where there is something to show.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Nodes that are open at a time, beside a fleet of which only nodes are read.
+const MOST_NODES: usize = 32;
+
+/// Reads a fleet from Prometheus, while somebody asks.
+pub struct PrometheusReader {
+    source: Arc<Source>,
+    now: Arc<NowReader>,
+    fleet: Arc<Cached<Fleet>>,
+    /// Each with its readers, where GPUs are not read otherwise.
+    nodes: CachedByKey<String, Fleet>,
+    node_readers: std::sync::Mutex<HashMap<String, Arc<NowReader>>>,
+}
+
+impl PrometheusReader {
+    /// Asks nothing yet.
+    ///
+    /// # Errors
+    /// What is wrong with the settings, or with a file that they name, and the cure.
+    pub fn new(settings: Settings) -> Result<Self, SettingsError> {
+        let source = Arc::new(Source::new(settings)?);
+        Ok(Self {
+            now: Arc::new(NowReader::new(Arc::clone(&source), "", None)),
+            source,
+            fleet: Arc::default(),
+            nodes: CachedByKey::new(MOST_NODES),
+            node_readers: std::sync::Mutex::default(),
+        })
+    }
+
+    fn patience(&self) -> impl Fn(bool) -> Duration + use<> {
+        let limit = self.source.settings.timeout;
+        move |has_some| if has_some { PATIENCE.min(limit) } else { limit }
+    }
+
+    async fn read_now(&self, cached: &Arc<Cached<Fleet>>, reader: &Arc<NowReader>) -> Arc<Fleet> {
+        let reading = Arc::clone(reader);
+        let fleet = cached.get(self.patience(), |before| reading.read(before)).await;
+        match fleet {
+            None => Arc::new(reader.slow(None)),
+            Some(fleet) if is_late(&fleet, self.source.settings.timeout) => Arc::new(reader.slow(Some(&fleet))),
+            Some(fleet) => fleet,
+        }
+    }
+
+    /// The node's targets.
+    fn targets(&self, node: &str) -> Result<Vec<Arc<Target>>, FleetError> {
+        let unknown = || FleetError::NoSuchNode(gpumon_probe::owner::clean_name(node));
+        self.now.told().targets.get(node).cloned().ok_or_else(unknown)
+    }
+
+    async fn read_node(&self, node: &str) -> Result<Arc<Fleet>, FleetError> {
+        let fleet = self.read_now(&self.fleet, &self.now).await;
+        let targets = self.targets(node)?;
+        if fleet.resolution == Resolution::Gpu {
+            return Ok(Arc::new(one_node(&fleet, node)));
+        }
+        let reader = {
+            let mut readers = self.node_readers.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            if readers.len() >= MOST_NODES && !readers.contains_key(node) {
+                readers.clear();
+            }
+            let new = || Arc::new(NowReader::new(Arc::clone(&self.source), &matchers(&targets), Some(Resolution::Gpu)));
+            Arc::clone(readers.entry(node.to_owned()).or_insert_with(new))
+        };
+        let told = self.read_now(&self.nodes.of(node.to_owned()), &reader).await;
+        Ok(Arc::new(one_node(&told, node)))
+    }
+}
+
+impl FleetReader for PrometheusReader {
+    fn now(&self) -> Answer<'_, Arc<Fleet>> {
+        Box::pin(self.read_now(&self.fleet, &self.now))
+    }
+
+    fn node<'a>(&'a self, name: &'a str) -> Answer<'a, Result<Arc<Fleet>, FleetError>> {
+        Box::pin(self.read_node(name))
+    }
+
+    fn usage(&self, _range: Range) -> Answer<'_, Result<Arc<FleetUsage>, FleetError>> {
+        Box::pin(async { Err(FleetError::NotAvailable("usage is not read from Prometheus".to_owned())) })
+    }
+
+    fn events(&self, _range: Range) -> Answer<'_, Result<Arc<FleetEvents>, FleetError>> {
+        Box::pin(async { Err(FleetError::NotAvailable("events are not read from Prometheus".to_owned())) })
+    }
+
+    fn history<'a>(
+        &'a self,
+        _range: Range,
+        _node: Option<&'a str>,
+    ) -> Answer<'a, Result<Arc<FleetHistory>, FleetError>> {
+        Box::pin(async { Err(FleetError::NotAvailable("history is not read from Prometheus".to_owned())) })
+    }
+
+    fn address(&self, node: &str) -> Option<NodeAddress> {
+        self.targets(node).ok()?.first().map(|target| target.address())
+    }
+}
+
+/// What the series of a node have.
+pub(super) fn matchers(targets: &[Arc<Target>]) -> String {
+    let instances = any_of(targets.iter().map(|target| &*target.instance));
+    let cluster = targets.iter().map(|target| &*target.cluster).find(|cluster| !cluster.is_empty());
+    let cluster = cluster.map(|cluster| format!(",cluster={}", super::promql::quoted(cluster)));
+    format!("instance=~{instances}{}", cluster.unwrap_or_default())
+}
+
+/// Whether it is older than what a reader that fails has marked.
+fn is_late(fleet: &Fleet, limit: Duration) -> bool {
+    let age = super::ask::now_ms().saturating_sub(fleet.at_ms);
+    let longest = Duration::from_secs(u64::from(fleet.refresh_s) * 2) + limit;
+    matches!(fleet.state, FleetState::Current | FleetState::Partial) && age > longest.as_millis() as u64
+}
+
+/// What is told of one node alone; no node where it has gone.
+fn one_node(fleet: &Fleet, name: &str) -> Fleet {
+    let at = fleet.nodes.name.iter().position(|known| known == name);
+    let is_of = |gpu: &usize| at.is_some_and(|at| fleet.gpus.node[*gpu] as usize == at);
+    let gpus: Vec<usize> = (0..fleet.gpus.node.len()).filter(is_of).collect();
+    let place = |gpu: u32| gpus.iter().position(|it| *it == gpu as usize).map(|it| it as u32);
+    fn column<T: Clone>(gpus: &[usize], column: &[T]) -> Vec<T> {
+        gpus.iter().filter_map(|at| column.get(*at).cloned()).collect()
+    }
+    let of_node = |texts: &BTreeMap<u32, String>| {
+        let text = at.and_then(|at| texts.get(&(at as u32)).cloned());
+        text.map(|text| (0, text)).into_iter().collect()
+    };
+    let nodes = FleetNodes {
+        name: at.map(|_| name.to_owned()).into_iter().collect(),
+        health: at.map(|at| fleet.nodes.health[at]).into_iter().collect(),
+        reasons: of_node(&fleet.nodes.reasons),
+        gpus: at.map(|at| fleet.nodes.gpus[at]).into_iter().collect(),
+        unopenable: of_node(&fleet.nodes.unopenable),
+    };
+    let holds: Vec<_> = fleet.holds.iter().filter_map(|hold| Some((place(hold.gpu)?, hold.owner))).collect();
+    let mut owners: Vec<u32> = holds.iter().map(|(_, owner)| *owner).collect();
+    owners.sort_unstable();
+    owners.dedup();
+    let of = &fleet.gpus;
+    Fleet {
+        at_ms: fleet.at_ms,
+        source: fleet.source.clone(),
+        state: fleet.state,
+        problems: fleet.problems.clone(),
+        refresh_s: fleet.refresh_s,
+        resolution: fleet.resolution,
+        nodes,
+        gpus: FleetGpus {
+            node: vec![0; gpus.len()],
+            index: column(&gpus, &of.index),
+            model: column(&gpus, &of.model),
+            models: of.models.clone(),
+            health: column(&gpus, &of.health),
+            readings: of.readings.iter().map(|(id, values)| (id.clone(), column(&gpus, values))).collect(),
+            processes: column(&gpus, &of.processes),
+            idle_holding_s: column(&gpus, &of.idle_holding_s),
+        },
+        holds: holds
+            .iter()
+            .filter_map(|(gpu, owner)| Some(FleetHold { gpu: *gpu, owner: owners.binary_search(owner).ok()? as u32 }))
+            .collect(),
+        owners: owners.iter().filter_map(|owner| fleet.owners.get(*owner as usize).cloned()).collect(),
+        conditions: fleet
+            .conditions
+            .iter()
+            .filter_map(|it| Some(FleetCondition { gpu: place(it.gpu)?, ..it.clone() }))
+            .collect(),
+        missing: fleet.missing.clone(),
+    }
+}
