@@ -53,7 +53,7 @@ export function parseFilter(typed: string): Filter {
   const mistakes: string[] = [];
   const words: Word[] = [];
   for (const one of typed.toLowerCase().split(/[\s,]+/)) {
-    const isExcluded = one.startsWith('-') && one.length > 1;
+    const isExcluded = /^[-!]./.test(one);
     const word = wordOf(isExcluded ? one.slice(1) : one, mistakes);
     if (word !== null) {
       words.push(isExcluded ? not(word) : word);

@@ -8,7 +8,7 @@ import { parseFilter } from './filter';
 import { freeNodes } from './free';
 import { nodesOf } from './nodes';
 import { Names, nodeOrder, rankOf, rowOrder, WORST_FIRST } from './order';
-import { ownerRows, sortedOwners } from './owners';
+import { ownerRows, ownersMatching, sortedOwners } from './owners';
 import { addressOf, shownIn, USUAL } from './state';
 import { concernsOf, totalsOf } from './totals';
 
@@ -193,7 +193,7 @@ describe('sums', () => {
 
   it('of what is wrong begin with the worst', () => {
     const concerns = concernsOf(columns);
-    expect(concerns[0]?.kind).toBe('lost');
+    expect(concerns[0]?.severity).toBe(3);
     expect(concerns.map(({ severity }) => severity)).toEqual(
       concerns.map(({ severity }) => severity).sort((a, b) => b - a),
     );
@@ -238,18 +238,23 @@ it('owners are summed up by user, and a GPU with two of their jobs is one', () =
     unheld_energy_joules: null,
     energy_joules: null,
   };
-  const [ana, ...rest] = ownerRows(answer, held, 'users');
+  const [ana, ...rest] = ownerRows(answer, held, 'users', null);
   expect(rest).toEqual([]);
   expect(ana).toMatchObject({ name: 'ana', gpu_s: 7200, active_s: 3600, gpus: 1, nodes: 1 });
   expect(ana?.energy_joules).toBeNaN();
-  expect(ownerRows(answer, held, 'jobs').map(({ name }) => name)).toEqual([
+  expect(ownerRows(answer, held, 'jobs', null).map(({ name }) => name)).toEqual([
     'Slurm job 1',
     'Slurm job 3',
     'Slurm job 2',
   ]);
-  const rows = ownerRows(answer, held, 'jobs');
+  const rows = ownerRows(answer, held, 'jobs', null);
   expect(sortedOwners(rows, 'gpu_hours', false).at(-1)?.name).toBe('Slurm job 2');
   expect(sortedOwners(rows, 'gpu_hours', true).at(-1)?.name).toBe('Slurm job 2');
+  // By name, and by what they hold now.
+  const former = ownerRows(answer, held, 'jobs', parseFilter('job:3').match(held));
+  expect(ownersMatching(former, 'job:3').map(({ name }) => name)).toEqual(['Slurm job 3']);
+  const only = ownerRows(answer, held, 'jobs', parseFilter('node-0001').match(held));
+  expect(ownersMatching(only, 'node-0001').map(({ name }) => name)).toEqual(['Slurm job 1', 'Slurm job 2']);
 });
 
 describe('the address', () => {

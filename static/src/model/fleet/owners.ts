@@ -23,6 +23,10 @@ export interface OwnerRow {
   gpus: number;
   idle: number;
   nodes: number;
+  /** What is found of it by names, in small letters. */
+  search: string;
+  /** Of the GPUs held now, those that match what is looked for. */
+  matching: number;
 }
 
 export const OWNER_SORTS = ['gpu_hours', 'active', 'held_idle', 'energy', 'gpus', 'idle', 'name'] as const;
@@ -35,7 +39,12 @@ interface Group {
 }
 
 /** Rows of whoever used something meanwhile, or holds a GPU now. */
-export function ownerRows(usage: FleetUsage | null, columns: Columns, grouping: Grouping): OwnerRow[] {
+export function ownerRows(
+  usage: FleetUsage | null,
+  columns: Columns,
+  grouping: Grouping,
+  shown: Uint8Array | null,
+): OwnerRow[] {
   const rows = new Map<string, OwnerRow>();
   const nodes = new Map<string, Set<number>>();
   const rowOf = (owner: FleetOwner): OwnerRow | null => {
@@ -54,6 +63,8 @@ export function ownerRows(usage: FleetUsage | null, columns: Columns, grouping: 
       gpus: 0,
       idle: 0,
       nodes: 0,
+      search: [owner.user, owner.id, owner.namespace].join(' ').toLowerCase(),
+      matching: 0,
     };
     rows.set(group.key, row);
     return row;
@@ -77,12 +88,25 @@ export function ownerRows(usage: FleetUsage | null, columns: Columns, grouping: 
     }
     counted.add(once);
     row.gpus += 1;
+    row.matching += shown === null || shown[gpu] === 1 ? 1 : 0;
     row.idle += columns.use[gpu] === USE.idle ? 1 : 0;
     const on = nodes.get(row.key) ?? new Set();
     on.add(columns.node[gpu] ?? 0);
     nodes.set(row.key, on);
   }
   return [...rows.values()].map((row) => ({ ...row, nodes: nodes.get(row.key)?.size ?? 0 }));
+}
+
+/** Those that are called so, or hold a GPU now that matches. */
+export function ownersMatching(rows: readonly OwnerRow[], filter: string): readonly OwnerRow[] {
+  const words = filter
+    .toLowerCase()
+    .split(/[\s,]+/)
+    .filter((word) => word !== '');
+  const names = words.map((word) => word.replace(/^[a-z]+:/, ''));
+  return words.length === 0
+    ? rows
+    : rows.filter(({ matching, search }) => matching > 0 || names.every((name) => search.includes(name)));
 }
 
 /** Sorted by a column, the largest first, what is not known last. */

@@ -117,6 +117,7 @@ export class Reader {
       const wait_s = why === null ? Math.max(REFRESH_LEAST_S, value?.refresh_s ?? 0) : RETRY_S;
       this.timer = setTimeout(() => this.poll(), wait_s * 1000);
       this.askRanges();
+      this.askNode();
     });
   }
 
@@ -135,7 +136,7 @@ export class Reader {
     }
   }
 
-  private askRange(name: 'history' | 'usage' | 'events', path: string): void {
+  private askRange(name: Name, path: string): void {
     const last = this.asked.get(name);
     if (last?.path !== path || Date.now() - last.at_ms > RANGE_REFRESH_MS) {
       void this.ask(name, path);
@@ -145,14 +146,16 @@ export class Reader {
   private askNode(): void {
     const { node, range_s } = this.wishes;
     if (node === null || this.answers.fleet.value === null) {
-      this.answers.nodeHistory = this.answers.node = NOTHING;
-      this.changed();
+      if (this.answers.nodeHistory !== NOTHING) {
+        this.answers.nodeHistory = this.answers.node = NOTHING;
+        this.changed();
+      }
       return;
     }
     const name = encodeURIComponent(node);
-    void this.ask('nodeHistory', `api/v1/fleet/history?range_s=${range_s}&node=${name}`);
+    this.askRange('nodeHistory', `api/v1/fleet/history?range_s=${range_s}&node=${name}`);
     if (this.answers.fleet.value.resolution === 'node') {
-      void this.ask('node', `api/v1/fleet/node?node=${name}`);
+      this.askRange('node', `api/v1/fleet/node?node=${name}`);
     }
   }
 

@@ -19,7 +19,7 @@ export interface Totals {
 
 /** What is wrong with how many. */
 export interface Concern {
-  /** The name of a condition, or `lost`, `idle`. */
+  /** The name of a condition. */
   kind: string;
   severity: number;
   count: number;
@@ -68,16 +68,8 @@ export function concernsOf(columns: Columns): Concern[] {
     const concern = concerns.get(kind) ?? { kind, severity, count: 0 };
     concerns.set(kind, { kind, severity: Math.max(severity, concern.severity), count: concern.count + 1 });
   };
-  for (let row = 0; row < columns.count; row += 1) {
-    const use = columns.use[row];
-    if (use === USE.lost || (use === USE.unknown && columns.fleet.gpus.health[row] !== 'ok')) {
-      add('lost', 4);
-    } else if (use === USE.idle) {
-      add('idle', 1);
-    }
-  }
   for (const { kind, severity } of columns.fleet.conditions) {
-    // Who holds a GPU that is idle is counted already.
+    // GPUs that are idle while they are held are among the numbers of the fleet already.
     if (kind !== 'held_idle') {
       add(kind, severity);
     }

@@ -1,4 +1,4 @@
-/** What somebody should look at, and how many GPUs it is: each chooses them. */
+/** What is wrong, and with how many GPUs: each condition chooses its own. */
 
 import { button, h, KeyedRows, setAttribute, setShown, setText } from '../../lib/dom';
 import { count } from '../../lib/format';
@@ -8,13 +8,13 @@ import { hasWord } from '../../model/fleet/filter';
 import type { Concern } from '../../model/fleet/totals';
 import { severityIcon, severityLabel } from '../severity-icon';
 
-/** So many fit beside the map. */
-const SHOWN_MOST = 8;
+/** What is listed first matters most. */
+const SHOWN_MOST = 12;
 
 export class Concerns {
   readonly element: HTMLElement;
   private readonly list = h('ul', { class: 'gpumon-concerns' });
-  private readonly none = h('p', { class: 'gpumon-empty' }, trans.__('Nothing is wrong.'));
+  private readonly none = h('p', { class: 'gpumon-empty' }, trans.__('None'));
   private readonly rows: KeyedRows<Concern, Row>;
 
   constructor(choose: (word: string) => void) {
@@ -23,7 +23,7 @@ export class Concerns {
       ({ kind }) => kind,
       ({ kind }) => new Row(kind, () => choose(wordOf(kind))),
     );
-    const heading = h('h2', { id: 'gpumon-fleet-concerns' }, trans.__('Needs attention'));
+    const heading = h('h2', { id: 'gpumon-fleet-concerns' }, trans.__('Conditions'));
     this.element = h(
       'section',
       { class: 'gpumon-fleet-concerns', 'aria-labelledby': heading.id },
@@ -36,7 +36,7 @@ export class Concerns {
   /** `missing` says why conditions are not told. */
   update(concerns: readonly Concern[], filter: string, missing: string | undefined): void {
     setShown(this.none, concerns.length === 0);
-    setText(this.none, missing ?? trans.__('Nothing is wrong.'));
+    setText(this.none, missing ?? trans.__('None'));
     this.rows.update(concerns.slice(0, SHOWN_MOST), (row, concern) => row.update(concern, filter));
   }
 }
@@ -67,16 +67,12 @@ class Row {
     const title = conditionTitle(kind);
     setAttribute(this.button, 'title', title === '' ? null : title);
     setText(this.level, severityLabel(level));
-    setText(this.text, textOf(kind));
+    setText(this.text, conditionText(kind));
     setText(this.many, count(many));
   }
 }
 
-function textOf(kind: string): string {
-  return kind === 'lost' ? trans.__('Not responding') : conditionText(kind === 'idle' ? 'held_idle' : kind);
-}
-
 /** The word of the filter that finds those GPUs. */
 function wordOf(kind: string): string {
-  return kind === 'lost' ? trans.__('lost') : kind === 'idle' ? trans.__('idle') : `condition:${kind}`;
+  return `condition:${kind}`;
 }

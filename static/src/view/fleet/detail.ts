@@ -9,6 +9,7 @@ import { LOOKS, metricLabel, shareOf, valueText, type Measured } from '../../mod
 import type { Answered } from '../../model/fleet/reader';
 import type { Totals } from '../../model/fleet/totals';
 import type { Fleet, FleetHistory } from '../../wire';
+import { memoryUnit, powerUnit } from '../../model/fleet/units';
 import { PERCENT, UNITS } from '../../model/unit';
 import type { Palette } from '../palette';
 import { severityIcon, severityLabel } from '../severity-icon';
@@ -24,6 +25,8 @@ export interface DetailContent {
   columns: Columns;
   /** `null` for all GPUs that are shown. */
   row: number | null;
+  /** Whether all is not all there is. */
+  isFiltered: boolean;
   /** Whether it is selected, and not only pointed at. */
   isSelected: boolean;
   totals: Totals;
@@ -56,9 +59,9 @@ export class Detail {
   private readonly gpus = new NodeGpus();
   private readonly caption = h('p', { class: 'gpumon-detail-caption' });
   private readonly trends = [
-    new Trend('utilization.gpu_percent', PERCENT, 'utilization'),
-    new Trend('memory.used_bytes', UNITS.bytes, 'memory', 'memory.total_bytes'),
-    new Trend('power.draw_watts', UNITS.watts, 'power'),
+    new Trend('utilization.gpu_percent', () => PERCENT, 'utilization'),
+    new Trend('memory.used_bytes', memoryUnit, 'memory', 'memory.total_bytes'),
+    new Trend('power.draw_watts', powerUnit, 'power'),
   ];
   private readonly trendNote = h('p', { class: 'gpumon-empty' });
 
@@ -115,21 +118,21 @@ export class Detail {
     this.trends.forEach((trend) => trend.dispose());
   }
 
-  private showAll({ columns, totals }: DetailContent): void {
-    setText(this.name, trans.__('All that is shown'));
+  private showAll({ columns, totals, isFiltered }: DetailContent): void {
+    setText(this.name, isFiltered ? trans.__('All that match') : trans.__('All GPUs'));
     setText(this.model, trans._n('%1 GPU', '%2 GPUs', totals.gpus, count(totals.gpus)));
     setAttribute(this.state, 'data-level', 'none');
-    setText(this.stateText, trans.__('Point at one for all that is known of it'));
+    setText(this.stateText, trans.__('Point at a GPU for its details'));
     this.open.replaceChildren();
     const { missing } = columns.fleet;
-    const put = (metric: Measured, value: number, limit: number, share: number): void =>
-      this.readings
-        .get(metric)
-        ?.update(valueText(LOOKS[metric].unit, value, limit), share, missing[LOOKS[metric].field]);
-    put('utilization', totals.utilization, NaN, totals.utilization / 100);
-    put('memory', totals.memoryUsed, totals.memoryTotal, totals.memoryUsed / totals.memoryTotal);
-    put('power', totals.power, totals.powerLimit, totals.power / totals.powerLimit);
-    put('temperature', totals.temperature, NaN, NaN);
+    const { utilization, memoryUsed, memoryTotal, power, powerLimit, temperature } = totals;
+    const put = (metric: Measured, text: string, share: number): void =>
+      this.readings.get(metric)?.update(text, share, missing[LOOKS[metric].field]);
+    put('utilization', valueText(PERCENT, utilization), utilization / 100);
+    put('memory', valueText(memoryUnit(memoryTotal), memoryUsed, memoryTotal), memoryUsed / memoryTotal);
+    put('power', valueText(powerUnit(powerLimit), power, powerLimit), power / powerLimit);
+    const hottest = valueText(UNITS.celsius, temperature);
+    put('temperature', Number.isNaN(temperature) ? hottest : trans.__('up to %1', hottest), NaN);
     setText(this.holdersLabel, trans.__('Held by'));
     const owners = new Set(columns.fleet.holds.map(({ owner }) => columns.owner(owner)?.user ?? ''));
     this.holderRows.update([columns.fleet.missing.owners ?? trans._n('%1 user', '%1 users', owners.size)], writeText);
@@ -191,6 +194,7 @@ export class Detail {
 class ReadingRow {
   readonly element: HTMLElement;
   private readonly fill = h('span', {});
+  private readonly meter = h('span', { class: 'gpumon-detail-meter', 'aria-hidden': 'true' }, this.fill);
   private readonly value = h('span', { class: 'gpumon-detail-value' });
 
   constructor(metric: Measured) {
@@ -199,13 +203,14 @@ class ReadingRow {
       'div',
       { 'data-reading-of': metric },
       h('dt', {}, metricLabel(metric)),
-      h('dd', {}, h('span', { class: 'gpumon-detail-meter', 'aria-hidden': 'true' }, this.fill), this.value),
+      h('dd', {}, this.meter, this.value),
     );
   }
 
   update(text: string, share: number, missing: string | undefined): void {
     setText(this.value, text);
     setAttribute(this.element, 'title', text === DASH ? (missing ?? trans.__('no reading')) : null);
+    setAttribute(this.meter, 'data-empty', Number.isNaN(share) ? '' : null);
     setStyle(this.fill, 'width', `${Number.isNaN(share) ? 0 : Math.min(100, share * 100)}%`);
   }
 }

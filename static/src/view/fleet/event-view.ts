@@ -43,7 +43,7 @@ export class EventView {
         {
           label: trans.__('Last'),
           kind: 'text',
-          width: 160,
+          width: 176,
           write: (cell, { event, now_ms }) =>
             writeText(cell, event.lasts ? trans.__('now') : since(event.last_ms, now_ms)),
         },

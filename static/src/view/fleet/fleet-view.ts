@@ -28,12 +28,12 @@ import { FleetHead } from './head';
 import { Legend } from './legend';
 import { HeatMap } from './map/heat-map';
 import { NodeLinks, type NodeOpener } from './node-link';
+import { OwnerView } from './owner-view';
 import { Selection } from './selection';
 import { Spoken } from './spoken';
 import { Summary } from './summary';
 import { GpuTable } from './table/gpu-table';
 import { NodeTable } from './table/node-table';
-import { OwnerTable } from './table/owner-table';
 
 export interface FleetViewOptions {
   title: string;
@@ -62,7 +62,7 @@ export class FleetView {
   private readonly legend = new Legend();
   private readonly gpus: GpuTable;
   private readonly nodes: NodeTable;
-  private readonly owners: OwnerTable;
+  private readonly owners: OwnerView;
   private readonly free: FreeView;
   private readonly events: EventView;
   private readonly nothing: HTMLElement;
@@ -138,7 +138,7 @@ export class FleetView {
       onSelect: (node) => this.selectNode(node),
       onOpen: (node) => this.openNode(node),
     });
-    this.owners = new OwnerTable(
+    this.owners = new OwnerView(
       (key) => this.change({ owners: sortedBy(this.shown.owners, key) }),
       (word) => this.change({ view: 'map', filter: word }),
     );
@@ -153,6 +153,7 @@ export class FleetView {
     const main = h(
       'div',
       { class: 'gpumon-fleet-main' },
+      this.concerns.element,
       this.skeleton,
       this.nothing,
       this.map.element,
@@ -163,7 +164,7 @@ export class FleetView {
       this.free.element,
       this.events.element,
     );
-    const side = h('aside', { class: 'gpumon-fleet-side' }, this.detail.element, this.concerns.element);
+    const side = h('aside', { class: 'gpumon-fleet-side' }, this.detail.element);
     setAttribute(side, 'aria-label', trans.__('Details'));
     this.panel = h('div', { class: 'gpumon-fleet-panel', id: `${id}-panel`, role: 'tabpanel' }, main, side);
     this.body = h('div', { class: 'gpumon-fleet-body' }, this.summary.element, this.controls.element, this.panel);
@@ -228,6 +229,7 @@ export class FleetView {
     this.detail.update({
       columns,
       row,
+      isFiltered: matches !== null,
       isSelected: row !== null && row === selected,
       totals,
       history: answers.history.value,
@@ -304,7 +306,15 @@ export class FleetView {
     } else if (view === 'events') {
       this.events.update(columns, reader.answers.events, matches === null ? null : this.nodeSet(nodes), now_ms);
     } else if (isGrouping(view)) {
-      this.owners.update({ grouping: view, columns, usage: reader.answers.usage, sort: shown.owners, range });
+      this.owners.update({
+        grouping: view,
+        columns,
+        usage: reader.answers.usage,
+        filter: shown.filter,
+        matches,
+        sort: shown.owners,
+        range,
+      });
     }
   }
 
@@ -318,6 +328,7 @@ export class FleetView {
     setShown(this.skeleton, false);
     setShown(this.nothing, isEmpty);
     setShown(this.map.element, isThere && view === 'map');
+    setShown(this.concerns.element, matching !== null && ['map', 'nodes', 'gpus'].includes(view));
     setShown(this.legend.element, isThere && view === 'map');
     setShown(this.nodes.element, isThere && isNodes);
     setShown(this.gpus.element, isThere && view === 'gpus' && !isNodes);

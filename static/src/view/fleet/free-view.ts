@@ -7,7 +7,7 @@ import { remembered } from '../../lib/remembered';
 import type { Columns } from '../../model/fleet/columns';
 import { freeNodes, freeOf, type FreeNode, type Wanted } from '../../model/fleet/free';
 import type { NodeLinks } from './node-link';
-import { writeNode, writeText } from './table/cells';
+import { writeModel, writeNode, writeText } from './table/cells';
 import { Table } from './table/table';
 
 const GIB = 1024 ** 3;
@@ -56,7 +56,7 @@ export class FreeView {
           write: (cell, { columns, found }) =>
             writeText(cell, columns.byGpu ? found.rows.map((row) => columns.index[row] ?? 0).join(', ') : ''),
         },
-        { label: trans.__('Model'), kind: 'text', write: (cell, { found }) => writeText(cell, found.model) },
+        { label: trans.__('Model'), kind: 'text', write: (cell, { found }) => writeModel(cell, found.model) },
         {
           label: trans.__('Memory of each'),
           kind: 'number',

@@ -1,15 +1,17 @@
 /** The fleet in a line of numbers; those that count GPUs choose them. */
 
-import { button, h, setAttribute, setShown, setText } from '../../lib/dom';
-import { count, DASH, kilowattHours, percent, significant } from '../../lib/format';
+import { button, h, setAttribute, setText } from '../../lib/dom';
+import { count, DASH, percent } from '../../lib/format';
 import { trans } from '../../lib/translation';
 import { USE } from '../../model/fleet/columns';
 import { hasWord } from '../../model/fleet/filter';
+import { energyUnitOf, powerUnit } from '../../model/fleet/units';
+import { valueText } from '../../model/fleet/metric';
 import type { Totals } from '../../model/fleet/totals';
 import type { FleetAnswers } from '../../model/fleet/reader';
 import { UNITS } from '../../model/unit';
 import type { Palette } from '../palette';
-import { COUNT, Trend } from './trend';
+import { Trend } from './trend';
 
 export interface SummaryContent {
   totals: Totals | null;
@@ -66,15 +68,19 @@ export class Summary {
 
   /** `choose` adds a word to the filter, or takes it away. */
   constructor(choose: (word: string) => void) {
-    const trendOf = (id: string, of: string | null, color: 'utilization' | 'power'): Trend =>
-      new Trend(id, color === 'power' ? UNITS.watts : COUNT, color, of);
     this.tiles = {
       gpus: new Tile('gpus', trans.__('GPUs'), null, null),
-      busy: new Tile('busy', trans.__('In use'), trans.__('busy'), choose, trendOf('gpus_held', 'gpus', 'utilization')),
+      busy: new Tile(
+        'busy',
+        trans.__('In use'),
+        trans.__('busy'),
+        choose,
+        new Trend('gpus_held', () => UNITS.count, 'utilization', 'gpus'),
+      ),
       free: new Tile('free', trans.__('Free'), trans.__('free'), choose),
       idle: new Tile('idle', trans.__('Idle, but held'), trans.__('idle'), choose),
       lost: new Tile('lost', trans.__('Not responding'), trans.__('lost'), choose),
-      power: new Tile('power', trans.__('Power'), null, null, trendOf('power.draw_watts', null, 'power')),
+      power: new Tile('power', trans.__('Power'), null, null, new Trend('power.draw_watts', powerUnit, 'power')),
       energy: new Tile('energy', trans.__('Energy'), null, null),
     };
     const all = Object.values(this.tiles).map(({ element }) => element);
@@ -101,20 +107,21 @@ export class Summary {
     tiles.idle.update(...of(USE.idle), trans.__('Somebody holds memory of them, and no kernel has run for minutes.'));
     tiles.lost.update(count(lost), '', trans.__('GPUs that are lost or hang, and those of unreachable nodes.'));
     setAttribute(tiles.lost.element, 'data-level', lost > 0 ? 'critical' : 'none');
-    tiles.power.update(...powerText(totals.power), fleet.missing['power.draw_watts'] ?? '');
+    tiles.power.update(
+      ...apart(valueText(powerUnit(totals.power), totals.power)),
+      fleet.missing['power.draw_watts'] ?? '',
+    );
     const { value: usage, why, isLoading } = answers.usage;
     const joules = usage?.energy_joules ?? null;
+    const [energy, unit] = apart(joules === null ? DASH : energyUnitOf(joules).text(joules));
     tiles.energy.update(
-      joules === null ? (isLoading || (usage === null && why === null) ? null : DASH) : energyText(joules)[0],
-      joules === null ? '' : trans.__('%1 in %2', energyText(joules)[1], range),
+      joules === null ? (isLoading || (usage === null && why === null) ? null : DASH) : energy,
+      joules === null ? '' : trans.__('%1 in %2', unit, range),
       joules === null ? (why ?? '') : '',
     );
     Object.values(tiles).forEach((tile) => {
       tile.press(filter);
       tile.trend?.update(answers.history.value, palette);
-      if (tile.trend !== null) {
-        setShown(tile.trend.element, true);
-      }
     });
   }
 
@@ -123,20 +130,8 @@ export class Summary {
   }
 }
 
-/** `4.21` and `MW`: that of a fleet is no number of watts that anybody reads. */
-export function powerText(watts: number): [value: string, unit: string] {
-  if (Number.isNaN(watts)) {
-    return [DASH, ''];
-  }
-  const [scale, unit] = watts >= 999_500 ? [1e6, 'MW'] : watts >= 9995 ? [1e3, 'kW'] : [1, 'W'];
-  return [scale === 1 ? count(watts) : significant(watts / scale), unit];
-}
-
-/** `101` and `MWh`. */
-export function energyText(joules: number): [value: string, unit: string] {
-  const wattHours = joules / 3600;
-  const [scale, unit] = wattHours >= 999.5e6 ? [1e9, 'GWh'] : wattHours >= 999_500 ? [1e6, 'MWh'] : [1e3, 'kWh'];
-  return scale === 1e3
-    ? [kilowattHours(joules).split('\u00a0')[0] ?? '', unit]
-    : [significant(wattHours / scale), unit];
+/** A value apart from its unit: `4.21` and `MW`. */
+function apart(text: string): [value: string, unit: string] {
+  const [value = DASH, unit = ''] = text.split('\u00a0');
+  return [value, unit];
 }

@@ -4,7 +4,7 @@ import { wholeAxis } from '../../chart/axis';
 import { Chart } from '../../chart/chart';
 import { h, setShown } from '../../lib/dom';
 import { remembered } from '../../lib/remembered';
-import { UNITS, type Unit } from '../../model/unit';
+import type { Unit } from '../../model/unit';
 import type { Color } from '../../model/metric';
 import type { FleetHistory } from '../../wire';
 import { colorOf, type Palette } from '../palette';
@@ -17,10 +17,10 @@ export class Trend {
   private readonly chart: Chart;
   private readonly content = remembered(contentOf);
 
-  /** `id` is that of the reading; `of` that of what it is out of. */
+  /** `id` is that of the reading, `of` that of what it is out of; `unitFor` is given the highest value. */
   constructor(
     private readonly id: string,
-    private readonly unit: Unit,
+    private readonly unitFor: (most: number) => Unit,
     private readonly color: Color,
     private readonly of: string | null = null,
   ) {
@@ -31,7 +31,8 @@ export class Trend {
 
   /** Shows what is known; without anything it keeps its room. */
   update(history: FleetHistory | null, palette: Palette): void {
-    const content = history === null ? null : this.content(history, this.id, this.of, this.unit, this.color, palette);
+    const content =
+      history === null ? null : this.content(history, this.id, this.of, this.unitFor, this.color, palette);
     const canvas = this.element.firstElementChild;
     if (canvas instanceof HTMLElement) {
       setShown(canvas, content !== null);
@@ -46,11 +47,8 @@ export class Trend {
   }
 }
 
-/** The unit of a count of GPUs. */
-export const COUNT: Unit = UNITS.count;
-
 /** The newest value; NaN where there is none. */
-export function newest(history: FleetHistory | null, id: string): number {
+function newest(history: FleetHistory | null, id: string): number {
   return valuesOf(history, id)?.findLast((value) => value !== null) ?? NaN;
 }
 
@@ -62,7 +60,7 @@ function contentOf(
   history: FleetHistory,
   id: string,
   of: string | null,
-  unit: Unit,
+  unitFor: (most: number) => Unit,
   color: Color,
   palette: Palette,
 ): Parameters<Chart['draw']>[0] | null {
@@ -81,6 +79,11 @@ function contentOf(
   };
   const lines = [{ values: Float64Array.from(values, (value) => value ?? NaN), color: colorOf(palette, color) }];
   const limit = of === null ? NaN : newest(history, of);
+  const most = values.reduce<number>(
+    (highest, value) => Math.max(highest, value ?? 0),
+    Number.isNaN(limit) ? 0 : limit,
+  );
+  const unit = unitFor(most);
   const [floor, ceiling] = wholeAxis(unit, Number.isNaN(limit) ? null : limit, lines, window);
   return { axis: unit, style: palette, window, lines, floor, ceiling, at_ms: null };
 }

@@ -29,7 +29,7 @@ export function rampOf(palette: Palette, metric: FleetMetric, parse: (css: strin
   const card = parse(palette.card);
   const isDark = lightness(card) < 0.5;
   const color = parse(metric === 'conditions' ? palette.muted : colorOf(palette, LOOKS[metric].color));
-  const low = mixed(card, color, isDark ? 0.16 : 0.1);
+  const low = mixed(card, color, isDark ? 0.16 : 0.14);
   // The last third goes beyond the color itself: the fullest are told from the rather full.
   const high = mixed(color, isDark ? [255, 255, 255] : [10, 14, 30], isDark ? 0.42 : 0.45);
   return Array.from({ length: STEPS }, (_, step) => {

@@ -14,6 +14,14 @@ export function writeText(cell: HTMLElement, text: string | null, missing?: stri
   setAttribute(cell, 'title', text === null ? (missing ?? trans.__('no reading')) : text.length > 24 ? text : null);
 }
 
+/** The name of a GPU without its vendor's, which all have in common. */
+export function writeModel(cell: HTMLElement, model: string | null): void {
+  writeText(cell, model === null ? null : model.replace(/^NVIDIA\s+/, ''));
+  if (model !== null) {
+    cell.title = model;
+  }
+}
+
 /** A node's name, as a way to it where there is one. */
 export function writeNode(cell: HTMLElement, links: NodeLinks, columns: Columns, node: number, rest = ''): void {
   const name = columns.nodeNames[node] ?? '';

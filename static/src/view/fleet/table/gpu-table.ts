@@ -1,5 +1,6 @@
 /** All GPUs in a table that sorts any number of them. */
 
+import { setText } from '../../../lib/dom';
 import { duration } from '../../../lib/format';
 import { trans } from '../../../lib/translation';
 import { modelOf, type Columns } from '../../../model/fleet/columns';
@@ -7,7 +8,7 @@ import { conditionText, conditionTitle, levelOf, ownerText, stateText } from '..
 import { LOOKS, metricLabel, readingText, shareOf, type Measured } from '../../../model/fleet/metric';
 import type { SortKey } from '../../../model/fleet/order';
 import type { NodeLinks } from '../node-link';
-import { writeNode, writeState, writeText } from './cells';
+import { writeModel, writeNode, writeState, writeText } from './cells';
 import { Table, writeMeter, type Column, type TableContent } from './table';
 
 interface Row {
@@ -34,6 +35,7 @@ export class GpuTable {
           sort: 'name',
           label: trans.__('GPU'),
           kind: 'name',
+          width: 138,
           write: (cell, { columns, row }) =>
             writeNode(cell, links, columns, columns.node[row] ?? 0, ` / ${columns.index[row] ?? 0}`),
         },
@@ -42,18 +44,19 @@ export class GpuTable {
           label: trans.__('Model'),
           kind: 'text',
           wide: true,
-          write: (cell, { columns, row }) => writeText(cell, modelOf(columns, row)),
+          write: (cell, { columns, row }) => writeModel(cell, modelOf(columns, row)),
         },
         {
           sort: 'worst',
           label: trans.__('State'),
           kind: 'text',
+          width: 184,
           write: (cell, { columns, row }) => writeWorst(cell, columns, row),
         },
-        measured('utilization', 132),
-        measured('memory', 178),
-        { ...measured('power', 150), wide: true },
-        { ...measured('temperature', 120), wide: true },
+        measured('utilization', 116),
+        measured('memory', 132),
+        { ...measured('power', 112), wide: true },
+        { ...measured('temperature', 100), wide: true },
         {
           sort: 'owner',
           label: trans.__('Held by'),
@@ -67,7 +70,7 @@ export class GpuTable {
           title: trans.__('For how long no kernel has run while somebody holds memory'),
           kind: 'number',
           wide: true,
-          width: 96,
+          width: 92,
           write: (cell, { columns, row }) => {
             const idle_s = columns.idle_s[row] ?? NaN;
             writeText(cell, Number.isNaN(idle_s) ? '' : duration(idle_s * 1000));
@@ -108,12 +111,12 @@ function measured(metric: Measured, width: number): Column<Row, SortKey> {
     width,
     write: (cell, { columns, row }) => {
       const missing = columns.fleet.missing[LOOKS[metric].field];
-      writeMeter(
-        cell,
-        readingText(columns, metric, row),
-        shareOf(columns, metric, row),
-        `var(--gpumon-${LOOKS[metric].color})`,
-      );
+      const text = readingText(columns, metric, row);
+      if (metric === 'utilization') {
+        writeMeter(cell, text, shareOf(columns, metric, row), `var(--gpumon-${LOOKS[metric].color})`);
+      } else {
+        setText(cell, text);
+      }
       cell.title = Number.isNaN(columns.readings[LOOKS[metric].value][row] ?? NaN)
         ? (missing ?? trans.__('no reading'))
         : '';

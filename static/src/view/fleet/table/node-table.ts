@@ -9,7 +9,7 @@ import { LOOKS, metricLabel, valueText, type Measured } from '../../../model/fle
 import type { Nodes } from '../../../model/fleet/nodes';
 import type { SortKey } from '../../../model/fleet/order';
 import type { NodeLinks } from '../node-link';
-import { writeNode, writeState, writeText } from './cells';
+import { writeModel, writeNode, writeState } from './cells';
 import type { RowListener } from './gpu-table';
 import { Table, writeMeter, type Column, type TableContent } from './table';
 
@@ -40,6 +40,7 @@ export class NodeTable {
           sort: 'name',
           label: trans.__('Node'),
           kind: 'name',
+          width: 124,
           write: (cell, { columns, node }) => writeNode(cell, links, columns, node),
         },
         {
@@ -54,19 +55,20 @@ export class NodeTable {
           wide: true,
           write: (cell, { columns, node }) => {
             const [first] = columns.rowsOf(node);
-            writeText(cell, first === undefined ? null : modelOf(columns, first));
+            writeModel(cell, first === undefined ? null : modelOf(columns, first));
           },
         },
         {
           sort: 'worst',
           label: trans.__('Worst state'),
           kind: 'text',
+          width: 196,
           write: (cell, { columns, node }) => writeWorst(cell, columns, node),
         },
-        measured('utilization', 132),
-        { ...measured('memory', 190), wide: true },
-        { ...measured('power', 168), wide: true },
-        { ...measured('temperature', 120), wide: true },
+        measured('utilization', 116),
+        { ...measured('memory', 146), wide: true },
+        { ...measured('power', 132), wide: true },
+        { ...measured('temperature', 100), wide: true },
         used(USE.free, trans.__('Free'), false),
         used(USE.idle, trans.__('Idle, held'), true),
       ],
@@ -112,8 +114,12 @@ function measured(metric: Measured, width: number): Column<Row, SortKey> {
     write: (cell, { columns, nodes, node }) => {
       const reading = nodes[value][node] ?? NaN;
       const of = limit === null ? NaN : (nodes[limit][node] ?? NaN);
-      const share = metric === 'temperature' ? NaN : limit === null ? reading / 100 : reading / of;
-      writeMeter(cell, valueText(unit, reading, of), Math.min(1, share), `var(--gpumon-${color})`);
+      const text = valueText(unit, reading, of);
+      if (metric === 'utilization') {
+        writeMeter(cell, text, reading / 100, `var(--gpumon-${color})`);
+      } else {
+        setText(cell, text);
+      }
       cell.title = Number.isNaN(reading) ? (columns.fleet.missing[field] ?? trans.__('no reading')) : '';
     },
   };

@@ -252,14 +252,14 @@ export class Table<Row, Key extends string> {
 
 /** A value with a bar of its share before it; NaN draws none. */
 export function writeMeter(cell: HTMLElement, text: string, share: number, color: string): void {
-  let meter = cell.firstElementChild;
-  let value = cell.lastElementChild;
-  if (!(meter instanceof HTMLElement) || value === null) {
-    const fill = h('span', {});
-    meter = h('span', { class: 'gpumon-table-meter', 'aria-hidden': 'true' }, fill);
+  let meter = cell.querySelector('.gpumon-table-meter');
+  let value = cell.firstElementChild?.lastElementChild ?? null;
+  if (meter === null || value === null) {
+    meter = h('span', { class: 'gpumon-table-meter', 'aria-hidden': 'true' }, h('span', {}));
     value = h('span', {});
-    cell.replaceChildren(meter, value);
+    cell.replaceChildren(h('span', { class: 'gpumon-table-measured' }, meter, value));
   }
+  setAttribute(meter, 'data-empty', Number.isNaN(share) ? '' : null);
   const fill = meter.firstElementChild;
   if (fill instanceof HTMLElement) {
     setStyle(fill, 'width', `${Number.isNaN(share) ? 0 : Math.round(share * 100)}%`);
