@@ -29,7 +29,7 @@ const CONDITIONS = table((): Partial<Record<string, string>> => ({
   slower_than_itself: trans.__('Slower than usual'),
   memory_nearly_full: trans.__('Memory nearly full'),
   memory_filling: trans.__('Memory filling up'),
-  ecc_uncorrected: trans.__('Uncorrected memory errors'),
+  ecc_uncorrected: trans.__('Memory errors'),
   row_remap: trans.__('Row remapping pending'),
   page_retirement_pending: trans.__('Page retirement pending'),
   recovery_needed: trans.__('Recovery required'),

@@ -15,6 +15,8 @@ export interface Totals {
   powerLimit: number;
   /** The highest. */
   temperature: number;
+  /** How many users hold one of them. */
+  users: number;
 }
 
 /** What is wrong with how many. */
@@ -58,7 +60,14 @@ export function totalsOf(columns: Columns, shown: Uint8Array | null): Totals {
       temperature = celsius;
     }
   }
-  return { gpus, used, utilization: known === 0 ? NaN : utilization / known, temperature, ...sums };
+  const users = new Set<string>();
+  for (const { gpu, owner } of columns.fleet.holds) {
+    const user = columns.owner(owner)?.user ?? null;
+    if (user !== null && (shown === null || shown[gpu] === 1)) {
+      users.add(user);
+    }
+  }
+  return { gpus, used, users: users.size, utilization: known === 0 ? NaN : utilization / known, temperature, ...sums };
 }
 
 /** What somebody should look at, the worst first, then the most frequent. */

@@ -134,8 +134,7 @@ export class Detail {
     const hottest = valueText(UNITS.celsius, temperature);
     put('temperature', Number.isNaN(temperature) ? hottest : trans.__('up to %1', hottest), NaN);
     setText(this.holdersLabel, trans.__('Held by'));
-    const owners = new Set(columns.fleet.holds.map(({ owner }) => columns.owner(owner)?.user ?? ''));
-    this.holderRows.update([columns.fleet.missing.owners ?? trans._n('%1 user', '%1 users', owners.size)], writeText);
+    this.holderRows.update([columns.fleet.missing.owners ?? trans._n('%1 user', '%1 users', totals.users)], writeText);
     this.conditionRows.update([], () => undefined);
   }
 

@@ -44,6 +44,7 @@ export class EventView {
           label: trans.__('Last'),
           kind: 'text',
           width: 176,
+          narrow: 64,
           write: (cell, { event, now_ms }) =>
             writeText(cell, event.lasts ? trans.__('now') : since(event.last_ms, now_ms)),
         },
@@ -51,6 +52,7 @@ export class EventView {
           label: trans.__('GPU'),
           kind: 'name',
           width: 190,
+          narrow: 108,
           write: (cell, { columns, event }) => {
             const place = this.places(columns).get(event.node);
             const rest = event.gpu === null ? '' : ` / ${event.gpu}`;

@@ -43,6 +43,7 @@ export class FreeView {
           label: trans.__('Free GPUs'),
           kind: 'number',
           width: 110,
+          narrow: 76,
           write: (cell, { columns, found }) =>
             setText(
               cell,
@@ -61,6 +62,7 @@ export class FreeView {
           label: trans.__('Memory of each'),
           kind: 'number',
           width: 130,
+          narrow: 100,
           write: (cell, { found }) =>
             writeText(cell, Number.isNaN(found.memory_bytes) ? null : memorySize(found.memory_bytes)),
         },

@@ -38,7 +38,10 @@ const KEYS: Partial<Record<string, Direction>> = {
 /** Steps of PageUp and PageDown. */
 const PAGE = 10;
 /** The height that all cells should fit into, so that the eye has them at once. */
-const HEIGHT_WIDE_PX = 520;
+const HEIGHT_LEAST_PX = 420;
+const HEIGHT_MOST_PX = 1000;
+/** What stands above and below the map. */
+const BESIDES_PX = 390;
 const HEIGHT_NARROW_PX = 900;
 const NARROW_PX = 560;
 
@@ -139,7 +142,8 @@ export class HeatMap {
       return;
     }
     const nodes = Array.from(content.nodes, (node) => ({ node, rows: content.columns.rowsOf(node) }));
-    this.layout = layoutOf(nodes, width, width < NARROW_PX ? HEIGHT_NARROW_PX : HEIGHT_WIDE_PX);
+    const room = Math.min(HEIGHT_MOST_PX, Math.max(HEIGHT_LEAST_PX, window.innerHeight - BESIDES_PX));
+    this.layout = layoutOf(nodes, width, width < NARROW_PX ? HEIGHT_NARROW_PX : room);
     this.places.clear();
     nodes.forEach(({ rows }, tile) => rows.forEach((row, slot) => this.places.set(row, { tile, slot })));
     setStyle(this.frame, 'height', `${this.layout.height}px`);

@@ -21,25 +21,21 @@ export interface MapPicture {
 
 type Context = CanvasRenderingContext2D;
 
-const FADED = 0.22;
-
 export function paintMap(ctx: Context, picture: MapPicture): void {
   const { layout, looks, shown, px } = picture;
   ctx.clearRect(0, 0, ctx.canvas.width, ctx.canvas.height);
   const byLook = Array.from({ length: LOOK.calm + 1 }, (): { x: number; y: number; row: number }[] => []);
-  const faded: typeof byLook = byLook.map(() => []);
+  const others: { x: number; y: number }[] = [];
   layout.nodes.forEach(({ rows }, tile) => {
     for (let slot = 0; slot < rows.length; slot += 1) {
       const row = rows[slot] ?? 0;
       const [x, y] = cornerOf(layout, { tile, slot });
-      const lists = shown === null || shown[row] === 1 ? byLook : faded;
-      lists[looks[row] ?? LOOK.missing]?.push({ x: Math.round(x * px), y: Math.round(y * px), row });
+      const at = { x: Math.round(x * px), y: Math.round(y * px), row };
+      (shown === null || shown[row] === 1 ? byLook[looks[row] ?? LOOK.missing] : others)?.push(at);
     }
   });
   const size = Math.max(1, Math.round(layout.cell * px));
-  ctx.globalAlpha = FADED;
-  faded.forEach((cells, look) => paintLook(ctx, picture, look, cells, size));
-  ctx.globalAlpha = 1;
+  paintEmpty(ctx, picture, others, size);
   byLook.forEach((cells, look) => paintLook(ctx, picture, look, cells, size));
   paintMarks(ctx, picture, byLook, size);
   if (layout.label > 0) {
@@ -79,6 +75,21 @@ function paintLook(ctx: Context, picture: MapPicture, look: number, cells: Cells
     } else if (look === LOOK.critical) {
       fill(palette.levels.critical);
     }
+  }
+}
+
+/** Others of a node are told from those with little: they are empty. */
+function paintEmpty(
+  ctx: Context,
+  { palette, px }: MapPicture,
+  cells: readonly { x: number; y: number }[],
+  size: number,
+): void {
+  const line = Math.max(1, Math.round(px));
+  ctx.strokeStyle = palette.grid;
+  ctx.lineWidth = line;
+  for (const { x, y } of cells) {
+    ctx.strokeRect(x + line / 2, y + line / 2, size - line, size - line);
   }
 }
 

@@ -15,8 +15,8 @@ export function writeText(cell: HTMLElement, text: string | null, missing?: stri
 }
 
 /** The name of a GPU without its vendor's, which all have in common. */
-export function writeModel(cell: HTMLElement, model: string | null): void {
-  writeText(cell, model === null ? null : model.replace(/^NVIDIA\s+/, ''));
+export function writeModel(cell: HTMLElement, model: string | null, before = ''): void {
+  writeText(cell, model === null ? null : `${before}${model.replace(/^NVIDIA\s+/, '')}`);
   if (model !== null) {
     cell.title = model;
   }

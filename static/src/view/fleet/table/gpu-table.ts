@@ -51,10 +51,11 @@ export class GpuTable {
           label: trans.__('State'),
           kind: 'text',
           width: 184,
+          narrow: 56,
           write: (cell, { columns, row }) => writeWorst(cell, columns, row),
         },
-        measured('utilization', 116),
-        measured('memory', 132),
+        { ...measured('utilization', 116), narrow: 70 },
+        { ...measured('memory', 132), narrow: 106 },
         { ...measured('power', 112), wide: true },
         { ...measured('temperature', 100), wide: true },
         {

@@ -45,27 +45,23 @@ export class NodeTable {
         },
         {
           label: trans.__('GPUs'),
-          kind: 'number',
-          width: 64,
-          write: (cell, { nodes, node }) => setText(cell, count(nodes.gpus[node] ?? 0)),
-        },
-        {
-          label: trans.__('Model'),
           kind: 'text',
           wide: true,
-          write: (cell, { columns, node }) => {
+          write: (cell, { columns, nodes, node }) => {
             const [first] = columns.rowsOf(node);
-            writeModel(cell, first === undefined ? null : modelOf(columns, first));
+            const model = first === undefined ? null : modelOf(columns, first);
+            writeModel(cell, model, `${count(nodes.gpus[node] ?? 0)} × `);
           },
         },
         {
           sort: 'worst',
           label: trans.__('Worst state'),
           kind: 'text',
-          width: 196,
+          width: 184,
+          narrow: 110,
           write: (cell, { columns, node }) => writeWorst(cell, columns, node),
         },
-        measured('utilization', 116),
+        { ...measured('utilization', 116), narrow: 70 },
         { ...measured('memory', 146), wide: true },
         { ...measured('power', 132), wide: true },
         { ...measured('temperature', 100), wide: true },
@@ -129,7 +125,8 @@ function used(use: number, label: string, wide: boolean): Column<Row, SortKey> {
   return {
     label,
     kind: 'number',
-    width: 76,
+    width: 70,
+    narrow: 60,
     wide,
     write: (cell, { nodes, node }) => {
       const many = nodes.used[use]?.[node] ?? 0;

@@ -38,6 +38,7 @@ export function ownerColumns(
       title: trans.__('Time in which GPUs were held, summed over GPUs'),
       kind: 'number',
       width: 150,
+      narrow: 84,
       write: (cell, { gpu_s }) => writeMeter(cell, hours(gpu_s), gpu_s / most().gpu_s, 'var(--gpumon-utilization)'),
     },
     {
@@ -64,6 +65,7 @@ export function ownerColumns(
       label: trans.__('Energy'),
       kind: 'number',
       width: 150,
+      narrow: 84,
       write: (cell, { energy_joules }) =>
         writeMeter(
           cell,

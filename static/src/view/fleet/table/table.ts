@@ -9,6 +9,8 @@ import { button, h, setAttribute, setShown, setStyle, setText } from '../../../l
 export const ROW_PX = 30;
 /** Rows beyond the edges of the screen, so that a fast wheel meets no emptiness. */
 const OVERSCAN = 12;
+/** A column that is narrower has room for an icon alone. */
+const TIGHT_PX = 60;
 /** Without a layout, as in a test, so many are there. */
 const UNSEEN = 40;
 
@@ -25,6 +27,8 @@ export interface Column<Row, Key extends string> {
   wide?: boolean;
   /** Its width in pixels; those without share what is left. */
   width?: number;
+  /** The same where there is little room. */
+  narrow?: number;
   write: (cell: HTMLElement, row: Row) => void;
 }
 
@@ -63,15 +67,14 @@ export class Table<Row, Key extends string> {
   constructor(private readonly options: TableOptions<Row, Key>) {
     const { columns, name, onSort, onSelect } = options;
     this.heads = columns.map((column) => {
-      const { sort, label, title, kind, wide, width } = column;
+      const { sort, label, title, kind, wide, width, narrow } = column;
       const element = h('th', { scope: 'col', 'data-kind': kind, ...(wide === true && { class: 'gpumon-wide' }) });
       element.append(sort === undefined ? label : button({ class: 'gpumon-table-sort' }, () => onSort(sort), label));
       if (title !== undefined) {
         element.title = title;
       }
-      if (width !== undefined) {
-        setStyle(element, 'width', `${width}px`);
-      }
+      setStyle(element, '--_wide', width === undefined ? 'auto' : `${width}px`);
+      setStyle(element, '--_narrow', narrow === undefined ? 'auto' : `${narrow}px`);
       return { element, column };
     });
     this.element = h(
@@ -85,8 +88,6 @@ export class Table<Row, Key extends string> {
       h('thead', {}, h('tr', { 'aria-rowindex': '1' }, ...this.heads.map(({ element }) => element))),
       this.body,
     );
-    this.above.firstElementChild?.setAttribute('colspan', String(columns.length));
-    this.below.firstElementChild?.setAttribute('colspan', String(columns.length));
     this.body.append(this.above, this.below);
     if (onSelect !== undefined) {
       this.listen();
@@ -187,8 +188,12 @@ export class Table<Row, Key extends string> {
   }
 
   private newRow(): { element: HTMLTableRowElement; cells: HTMLElement[]; place: number } {
-    const cells = this.options.columns.map(({ kind, wide }) =>
-      h('td', { 'data-kind': kind, ...(wide === true && { class: 'gpumon-wide' }) }),
+    const cells = this.options.columns.map(({ kind, wide, narrow = TIGHT_PX }) =>
+      h('td', {
+        'data-kind': kind,
+        ...(wide === true && { class: 'gpumon-wide' }),
+        ...(narrow < TIGHT_PX && { 'data-tight': '' }),
+      }),
     );
     const element = h('tr', { id: `${this.options.id}-${this.rows.length}` }, ...cells);
     this.body.insertBefore(element, this.below);
