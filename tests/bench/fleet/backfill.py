@@ -1,6 +1,6 @@
 """Writes a day of a simulated fleet's history into a folder of Prometheus', as if it had been scraped.
 
-    python3 tests/bench/fleet/backfill.py --nodes 1000 --step 120 --hours 24 --data /tmp/fleet/data
+    python3 tests/bench/fleet/backfill.py --nodes 1000 --step 300 --hours 24 --data /tmp/fleet/data
 
 It has what views of a fleet ask of the past: readings that are added up, jobs, conditions, counters, and what the rules of
 deploy/prometheus/fleet.yml would have recorded, all of it at the resolution of --step. `promtool` makes blocks of it.
@@ -78,7 +78,7 @@ def lines(nodes: int, at: int, used: dict, step: int):
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nodes", type=int, default=1000)
-    parser.add_argument("--step", type=int, default=120)
+    parser.add_argument("--step", type=int, default=300)
     parser.add_argument("--hours", type=int, default=24)
     parser.add_argument("--data", type=Path, required=True)
     arguments = parser.parse_args()
