@@ -81,18 +81,23 @@ impl PrometheusReader {
         }
     }
 
-    /// What the fleet as it is now tells besides.
-    async fn told(&self) -> Told {
-        if self.now.told().families.is_none() {
-            self.read_now(&self.fleet, &self.now).await;
+    /// What the fleet as it is now tells besides; `nothing` with its problems where it tells of no GPUs.
+    async fn told<T: Span>(&self, nothing: impl FnOnce() -> T) -> Result<Told, Arc<T>> {
+        let told = self.now.told();
+        if !told.families.is_none() {
+            return Ok(told);
         }
-        self.now.told()
+        let fleet = self.read_now(&self.fleet, &self.now).await;
+        let told = self.now.told();
+        if told.families.is_none() {
+            return Err(marked(nothing(), fleet.problems.clone()));
+        }
+        Ok(told)
     }
 
-    fn slow<T: Span>(&self, mut nothing: T) -> Arc<T> {
+    fn slow<T: Span>(&self, nothing: T) -> Arc<T> {
         let (address, limit) = (self.source.address().to_owned(), self.source.settings.timeout);
-        *nothing.marks().1 = vec![QueryError::Slow { address, limit }.to_string()];
-        Arc::new(nothing)
+        marked(nothing, vec![QueryError::Slow { address, limit }.to_string()])
     }
 
     /// The node's targets.
@@ -131,7 +136,10 @@ impl FleetReader for PrometheusReader {
 
     fn usage(&self, range: Range) -> Answer<'_, Result<Arc<FleetUsage>, FleetError>> {
         Box::pin(async move {
-            let told = self.told().await;
+            let told = match self.told(|| usage::nothing(&self.source, range)).await {
+                Ok(told) => told,
+                Err(nothing) => return Ok(nothing),
+            };
             let cached = self.usage.of(range);
             let read = |before| usage::read(Arc::clone(&self.source), told, range, before);
             let value = cached.get(self.patience(), read).await;
@@ -141,7 +149,10 @@ impl FleetReader for PrometheusReader {
 
     fn events(&self, range: Range) -> Answer<'_, Result<Arc<FleetEvents>, FleetError>> {
         Box::pin(async move {
-            let told = self.told().await;
+            let told = match self.told(|| events::nothing(&self.source, range)).await {
+                Ok(told) => told,
+                Err(nothing) => return Ok(nothing),
+            };
             let cached = self.events.of(range);
             let read = |before| events::read(Arc::clone(&self.source), told, range, before);
             let value = cached.get(self.patience(), read).await;
@@ -151,7 +162,10 @@ impl FleetReader for PrometheusReader {
 
     fn history<'a>(&'a self, range: Range, node: Option<&'a str>) -> Answer<'a, Result<Arc<FleetHistory>, FleetError>> {
         Box::pin(async move {
-            let told = self.told().await;
+            let told = match self.told(|| history::nothing(node.map(str::to_owned))).await {
+                Ok(told) => told,
+                Err(nothing) => return Ok(nothing),
+            };
             let node = match node {
                 Some(node) => Some((node.to_owned(), matchers(&self.targets(node)?))),
                 None => None,
@@ -167,6 +181,12 @@ impl FleetReader for PrometheusReader {
     fn address(&self, node: &str) -> Option<NodeAddress> {
         self.targets(node).ok()?.first().map(|target| target.address())
     }
+}
+
+/// Nothing, and why.
+fn marked<T: Span>(mut nothing: T, problems: Vec<String>) -> Arc<T> {
+    *nothing.marks().1 = problems;
+    Arc::new(nothing)
 }
 
 /// What the series of a node have.
