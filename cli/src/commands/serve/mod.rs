@@ -239,6 +239,7 @@ async fn serve(
         interval: args.sampling.interval(),
     };
     let rules = args.alert_file().map(|file| alerts::read(&file)).transpose()?.unwrap_or_default();
+    let fleet = args.fleet.settings()?;
     let (reload, live, file) = Reload::new(args, resolved);
     let shutdown = asked_to_end(args.doors.exit_with_parent, Some(reload))?;
     let show_processes = args.doors.show_processes(args.metrics_processes)?;
@@ -273,7 +274,7 @@ async fn serve(
         history,
         alerts: AlertSettings { rules, conditions: args.sampling.conditions(), file },
         kubelet: named(&args.kubelet_socket),
-        fleet: args.fleet.settings()?,
+        fleet,
     };
     let listeners = iter::once(door).chain(metrics_door).chain(others).collect();
     gpumon_server::run(listeners, settings, shutdown).await?;
