@@ -74,8 +74,7 @@ impl Comparison {
             digits.parse().map_err(|_| format!("{word}: a number has to follow {sign}, as in memory>80GiB"))?;
         let is_share = unit == "%" && !matches!(quantity, Quantity::Utilization);
         let scale = if is_share { quantity.has_share().then_some(1.0) } else { quantity.scale(unit) };
-        let scale =
-            scale.ok_or_else(|| format!("{word}: there is no unit {unit} here; use {}", quantity.units()))?;
+        let scale = scale.ok_or_else(|| format!("{word}: there is no unit {unit} here; use {}", quantity.units()))?;
         Ok(Some(Self { quantity: *quantity, operator: *operator, than: number * scale, is_share }))
     }
 
@@ -117,7 +116,9 @@ impl Quantity {
     fn scale(self, unit: &str) -> Option<f64> {
         let unit = unit.to_ascii_lowercase();
         match (self, unit.as_str()) {
-            (Self::Utilization, "" | "%") | (Self::Power, "" | "w") | (Self::Temperature, "" | "c" | "°c") => Some(1.0),
+            (Self::Utilization, "" | "%") | (Self::Power, "" | "w") | (Self::Temperature, "" | "c" | "°c") => {
+                Some(1.0)
+            }
             (Self::Memory | Self::Left, "" | "g") => bytes_in("gib"),
             (Self::Memory | Self::Left, unit) => bytes_in(unit),
             (Self::Power, "kw") => Some(1000.0),
@@ -159,9 +160,20 @@ mod tests {
         let fleet = fleet(&[("node1", &[gpu])]);
         let rows = Rows::new(&fleet);
         let holds = |word: &str| Comparison::parse(word).unwrap().unwrap().matches(&rows, 0);
-        for word in ["memory>59GiB", "mem>=60", "memory=75%", "left<21", "left>=25%", "power=50%", "power>0.3kW",
-            "utilization<50%", "util>30", "idle>=1h", "idle<2h", "idle=90"]
-        {
+        for word in [
+            "memory>59GiB",
+            "mem>=60",
+            "memory=75%",
+            "left<21",
+            "left>=25%",
+            "power=50%",
+            "power>0.3kW",
+            "utilization<50%",
+            "util>30",
+            "idle>=1h",
+            "idle<2h",
+            "idle=90",
+        ] {
             assert!(holds(word), "{word}");
         }
         for word in ["memory>60", "power<100W", "temperature>0", "temperature<200", "idle>1d"] {

@@ -2,7 +2,11 @@
 
 use gpumon_fleet::model::{FleetOwner, OwnerKind};
 
-use super::{comparison::Comparison, rows::{Measured, Rows, Use}, text::condition};
+use super::{
+    comparison::Comparison,
+    rows::{Measured, Rows, Use},
+    text::condition,
+};
 
 /// From this temperature on a GPU is hot.
 const HOT_CELSIUS: f64 = 80.0;
@@ -185,7 +189,9 @@ fn names_of(owner: &FleetOwner) -> [Option<&str>; 3] {
 
 fn has_condition(rows: &Rows<'_>, row: usize, text: &str) -> bool {
     let conditions = rows.conditions(row);
-    conditions.iter().any(|one| one.kind.to_lowercase().contains(text) || condition(&one.kind).to_lowercase().contains(text))
+    conditions
+        .iter()
+        .any(|one| one.kind.to_lowercase().contains(text) || condition(&one.kind).to_lowercase().contains(text))
 }
 
 impl State {

@@ -39,8 +39,8 @@ pub(crate) fn free_nodes(rows: &Rows<'_>, wanted: WantedGpus, shown: Option<&[bo
     for row in (0..rows.count()).filter(|row| shown.is_none_or(|shown| shown[*row])) {
         let memory = rows.reading(Measured::MemoryTotal, row).map(|total| total / f64::from(rows.gpus(row).max(1)));
         // Memory that nothing tells of is enough for whoever wants none in particular.
-        let is_enough = wanted.memory_bytes == 0
-            || memory.is_some_and(|memory| memory >= wanted.memory_bytes as f64 * TOLERANCE);
+        let is_enough =
+            wanted.memory_bytes == 0 || memory.is_some_and(|memory| memory >= wanted.memory_bytes as f64 * TOLERANCE);
         if rows.use_of(row) != Use::Free || !is_enough {
             continue;
         }

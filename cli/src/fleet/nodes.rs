@@ -71,8 +71,7 @@ impl Sort {
 /// The nodes that have a GPU that is shown, and those of which nothing is known where all are.
 pub(crate) fn nodes(rows: &Rows<'_>, shown: Option<&[bool]>, sort: Sort) -> Vec<NodeSum> {
     let many = rows.fleet.nodes.name.len();
-    let mut sums: Vec<NodeSum> =
-        (0..many).map(|node| NodeSum { node, rank: u8::MAX, ..NodeSum::default() }).collect();
+    let mut sums: Vec<NodeSum> = (0..many).map(|node| NodeSum { node, rank: u8::MAX, ..NodeSum::default() }).collect();
     for row in (0..rows.count()).filter(|row| shown.is_none_or(|shown| shown[*row])) {
         if let Some(sum) = sums.get_mut(rows.node(row)) {
             sum.add(rows, row);
@@ -102,10 +101,9 @@ pub(crate) fn gpus(rows: &Rows<'_>, shown: Option<&[bool]>, sort: Sort) -> Vec<u
     order.sort_by(|a, b| {
         let by = |value: &dyn Fn(usize) -> Option<f64>| highest_first(value(*a), value(*b));
         let sorted = match sort {
-            Sort::Worst => rows.rank(*a).cmp(&rows.rank(*b)).then_with(|| load_first(
-                rows.reading(Measured::Utilization, *a),
-                rows.reading(Measured::Utilization, *b),
-            )),
+            Sort::Worst => rows.rank(*a).cmp(&rows.rank(*b)).then_with(|| {
+                load_first(rows.reading(Measured::Utilization, *a), rows.reading(Measured::Utilization, *b))
+            }),
             Sort::Name => Ordering::Equal,
             Sort::Utilization => by(&of(Measured::Utilization)),
             Sort::Memory => by(&of(Measured::MemoryUsed)),
@@ -148,7 +146,11 @@ impl NodeSum {
 
     /// Who holds some of them, each once.
     pub(crate) fn users<'a>(&self, rows: &Rows<'a>) -> BTreeSet<&'a str> {
-        self.rows.iter().flat_map(|row| rows.owners(*row)).map(|owner| owner.user.as_deref().unwrap_or(&owner.id)).collect()
+        self.rows
+            .iter()
+            .flat_map(|row| rows.owners(*row))
+            .map(|owner| owner.user.as_deref().unwrap_or(&owner.id))
+            .collect()
     }
 }
 
@@ -241,7 +243,11 @@ mod tests {
         assert_eq!((sums[3].busy, sums[3].idle, sums[3].users(&rows)), (1, 1, ["ana", "bob"].into()));
         assert_eq!((sums[0].lost, sums[1].rows.len()), (1, 0));
         let shown: Vec<bool> = (0..rows.count()).map(|row| rows.node_name(row) == "node9").collect();
-        assert_eq!(nodes(&rows, Some(&shown), Sort::Worst).len(), 1, "what nothing is known of is not what is looked for");
+        assert_eq!(
+            nodes(&rows, Some(&shown), Sort::Worst).len(),
+            1,
+            "what nothing is known of is not what is looked for"
+        );
         assert_eq!(gpus(&rows, None, Sort::Worst).len(), 6);
         assert_eq!(gpus(&rows, Some(&shown), Sort::Idle), [3, 2]);
     }

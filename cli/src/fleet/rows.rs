@@ -149,7 +149,8 @@ impl<'a> Rows<'a> {
         if self.idle_s(row).is_some() {
             return Use::Idle;
         }
-        if self.owners(row).next().is_some() || self.reading(Measured::Utilization, row).is_some_and(|busy| busy > 0.0) {
+        if self.owners(row).next().is_some() || self.reading(Measured::Utilization, row).is_some_and(|busy| busy > 0.0)
+        {
             return Use::Busy;
         }
         let processes = gpus.processes.get(row).copied().flatten();

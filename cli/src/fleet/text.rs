@@ -92,7 +92,8 @@ pub(crate) fn use_of(rows: &Rows<'_>, row: usize) -> String {
 pub(crate) fn troubles(rows: &Rows<'_>, sum: &NodeSum) -> Vec<String> {
     let nodes = &rows.fleet.nodes;
     let mut troubles = Vec::new();
-    let reason = nodes.reasons.get(&(sum.node as u32)).map(|reason| format!(": {}", escaped(reason))).unwrap_or_default();
+    let reason =
+        nodes.reasons.get(&(sum.node as u32)).map(|reason| format!(": {}", escaped(reason))).unwrap_or_default();
     match nodes.health.get(sum.node) {
         Some(NodeHealth::Unreachable) => troubles.push(format!("unreachable{reason}")),
         Some(NodeHealth::NoReadings) => troubles.push(format!("no readings{reason}")),

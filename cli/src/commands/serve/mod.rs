@@ -41,6 +41,7 @@ use super::{alerts, collect};
 use crate::{
     config::Resolved,
     exit::Failure,
+    fleet::options::FleetArgs,
     options::{SamplingArgs, SourceArgs, bytes_in},
 };
 
@@ -97,6 +98,9 @@ pub(crate) struct ServeArgs {
     /// Socket of the kubelet, which tells which pod holds which GPU; `none` disables this
     #[arg(long, env = "GPUMON_KUBELET_SOCKET", value_name = "PATH", default_value = kubernetes::KUBELET_SOCKET)]
     kubelet_socket: PathBuf,
+
+    #[command(flatten)]
+    fleet: FleetArgs,
 
     /// Program that executes runs, instead of this one
     #[arg(long, env = "GPUMON_WORKER", hide = true, value_name = "PATH")]
@@ -235,6 +239,7 @@ async fn serve(
         interval: args.sampling.interval(),
     };
     let rules = args.alert_file().map(|file| alerts::read(&file)).transpose()?.unwrap_or_default();
+    let fleet = args.fleet.settings()?;
     let (reload, live, file) = Reload::new(args, resolved);
     let shutdown = asked_to_end(args.doors.exit_with_parent, Some(reload))?;
     let show_processes = args.doors.show_processes(args.metrics_processes)?;
@@ -269,7 +274,7 @@ async fn serve(
         history,
         alerts: AlertSettings { rules, conditions: args.sampling.conditions(), file },
         kubelet: named(&args.kubelet_socket),
-        fleet: None,
+        fleet,
     };
     let listeners = iter::once(door).chain(metrics_door).chain(others).collect();
     gpumon_server::run(listeners, settings, shutdown).await?;

@@ -66,11 +66,15 @@ impl NodeProblem {
         let target = target.to_owned();
         let cause = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
         match cause {
-            Some(rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer)) => Self::UnknownAuthority(target),
+            // An authority of the same name, with another key, is another one.
+            Some(rustls::Error::InvalidCertificate(
+                CertificateError::UnknownIssuer | CertificateError::BadSignature,
+            )) => Self::UnknownAuthority(target),
             Some(rustls::Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
             )) => Self::OtherName(target),
             Some(rustls::Error::InvalidCertificate(error)) => Self::Certificate(target, error.to_string()),
+            Some(rustls::Error::InvalidMessage(_)) => Self::NoTls(target, "it answers something else".to_owned()),
             Some(error) => Self::NoTls(target, error.to_string()),
             None => Self::Unreachable(target, plain(error)),
         }
