@@ -25,6 +25,7 @@ mod garbage;
 mod hangs;
 mod hidden_functions;
 mod history;
+mod hosts;
 mod hostile_clients;
 mod hostile_processes;
 mod info;
