@@ -11,7 +11,7 @@ use crate::{
     exit::Failure,
     fleet::{
         nodes::Sort,
-        options::OwnFleetArgs,
+        options::{OwnFleetArgs, no_fleet},
         renamed::{Rename, Renamed},
     },
     wait::{Amount, parse_amount},
@@ -114,12 +114,7 @@ Every option has a variable, as GPUMON_FLEET_PROMETHEUS for --prometheus, and a 
 Exit codes: 0 success, with --free if there are such GPUs; 1 error, or no such GPUs; 2 invalid argument or address in use";
 
 pub(crate) fn run(args: &FleetArgs) -> Result<(), Failure> {
-    let settings = args.fleet.args.settings()?.ok_or_else(|| {
-        Failure::usage(anyhow!(
-            "which fleet? Name a Prometheus that has metrics of gpumon or dcgm-exporter: --prometheus URL, \
-             GPUMON_FLEET_PROMETHEUS, or `prometheus` in [fleet] of the settings file"
-        ))
-    })?;
+    let settings = args.fleet.args.settings()?.ok_or_else(no_fleet)?;
     if args.once.is_wanted() {
         return table::run(&args.once, &settings.reader);
     }
