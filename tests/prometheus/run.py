@@ -17,10 +17,13 @@ import sys
 import tempfile
 import time
 import tomllib
+import urllib.error
 import urllib.parse
 import urllib.request
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+
+import fleet
 
 HERE = Path(__file__).resolve().parent
 LIBRARY = HERE.parents[1] / "target/debug/libfake_nvml.so"
@@ -61,7 +64,8 @@ def prometheus(targets, folder):
         for name, (port, path) in targets.items()
     ]
     # JSON is YAML.
-    configuration = {"global": {"scrape_interval": "1s", "scrape_timeout": "1s"}, "scrape_configs": jobs}
+    times = {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"}
+    configuration = {"global": times, "scrape_configs": jobs, "rule_files": [str(fleet.RULES)]}
     Path(folder, "prometheus.yml").write_text(json.dumps(configuration))
     with socket.create_server(("127.0.0.1", 0)) as free:
         address = f"127.0.0.1:{free.getsockname()[1]}"
@@ -109,7 +113,7 @@ def with_bool(expression):
     """The same with comparisons that say 0 or 1, so that it has data whether or not it holds."""
     outside = re.split(r"(\{[^}]*\})", expression)
     return "".join(
-        part if part.startswith("{") else re.sub(r"(==|!=|>=|<=|>|<)\s*(?!bool)", r"\1 bool ", part) for part in outside
+        part if part.startswith("{") else re.sub(r"(==|!=|>=|<=|>|<)(?!\s*bool)\s*", r"\1 bool ", part) for part in outside
     )
 
 
@@ -139,6 +143,7 @@ def run(program, tell=print):
             if bool(series) == (missing is not None):
                 wrong.append(f"{expression} has {'data' if series else 'no data'}")
         wrong += own_metrics(address)
+        wrong += fleet_queries(address)
     for kind, had in counts.items():
         tell(f"{kind}: {sum(had)} of {len(had)} have data")
     return wrong
@@ -163,6 +168,21 @@ def own_metrics(address):
         "increase(gpumon_owner_energy_joules_total[1m])",
     ]:
         if not query(address, expression):
+            wrong.append(f"{expression} has no data")
+    return wrong
+
+
+def fleet_queries(address):
+    """What `gpumon fleet` asks: Prometheus takes all of it, and most has data."""
+    wrong = []
+    for expression in fleet.queries():
+        try:
+            query(address, expression)
+            series = query(address, with_bool(expression))
+        except urllib.error.HTTPError as refusal:
+            wrong.append(f"{expression} is refused: {json.load(refusal)['error']}")
+            continue
+        if not series and not fleet.reason(expression):
             wrong.append(f"{expression} has no data")
     return wrong
 

@@ -97,7 +97,9 @@ class OverPrometheus(unittest.TestCase):
     def test_rules_read_what_there_is(self):
         empty = []
         for rule in [*rules("alerts.yml"), *rules("fleet.yml")]:
-            if "record" in rule and not self.asked(rule["expr"]):
+            # What is absent while nothing is wrong, and what compares with a quarter of an hour ago.
+            expression = run.with_bool(rule["expr"]).replace("offset 15m", "offset 1s")
+            if "record" in rule and not self.asked(expression):
                 empty.append(rule["record"])
             selectors = [selector for selector in METRIC.findall(rule["expr"]) if not NOT_THERE.search(selector)]
             empty += [f"{rule}: {selector}" for selector in selectors if not self.asked(selector)]

@@ -1,5 +1,7 @@
 //! The address of Prometheus: a scheme, a host, and the path below which its API is.
 
+use std::net::IpAddr;
+
 use hyper::Uri;
 
 use super::settings::SettingsError;
@@ -10,6 +12,8 @@ pub(super) struct Address {
     /// Without a slash at its end.
     base: String,
     pub(super) is_encrypted: bool,
+    /// Whether what is sent crosses no network: to pack it would cost more than it saves.
+    pub(super) is_local: bool,
 }
 
 impl Address {
@@ -40,7 +44,9 @@ impl Address {
         let path = uri.path().trim_end_matches('/');
         // As people copy it of the address bar, and as Grafana has it.
         let path = path.strip_suffix("/graph").or_else(|| path.strip_suffix("/api/v1")).unwrap_or(path);
-        Ok(Self { base: format!("{scheme}://{authority}{path}"), is_encrypted: scheme == "https" })
+        let host = authority.host().trim_start_matches('[').trim_end_matches(']');
+        let is_local = host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
+        Ok(Self { base: format!("{scheme}://{authority}{path}"), is_encrypted: scheme == "https", is_local })
     }
 
     /// As people may see it.
@@ -68,7 +74,8 @@ mod tests {
             ("https://mimir.example.org/prometheus/api/v1", "https://mimir.example.org/prometheus"),
             ("http://[::1]:9090/graph", "http://[::1]:9090"),
         ] {
-            assert_eq!(Address::new(typed).unwrap().name(), base);
+            let address = Address::new(typed).unwrap();
+            assert_eq!((address.name(), address.is_local), (base, !base.contains("example")));
         }
         let endpoint = Address::new("http://p/x").unwrap().endpoint("query", &[("query", "up{a=\"b & c\"}")]);
         assert_eq!(endpoint, "http://p/x/api/v1/query?query=up%7Ba%3D%22b+%26+c%22%7D");

@@ -24,8 +24,8 @@ pub(super) struct Source {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Steps {
     /// In seconds since 1970, and a multiple of `step_s`, so that all who ask are answered alike.
-    pub(super) from_s: u64,
-    pub(super) to_s: u64,
+    pub(super) from: u64,
+    pub(super) to: u64,
     pub(super) step_s: u32,
 }
 
@@ -78,8 +78,8 @@ impl Source {
     ) -> Result<Asked<T>, QueryError> {
         let bytes = match steps {
             None => self.client.get("query", &[("query", expression)], MOST_BYTES).await?,
-            Some(Steps { from_s, to_s, step_s }) => {
-                let [from, to, step] = [from_s, to_s, u64::from(step_s)].map(|number| number.to_string());
+            Some(Steps { from, to, step_s }) => {
+                let [from, to, step] = [from, to, u64::from(step_s)].map(|number| number.to_string());
                 let parameters = [("query", expression), ("start", &from), ("end", &to), ("step", &step)];
                 self.client.get("query_range", &parameters, MOST_BYTES).await?
             }
@@ -101,8 +101,8 @@ impl Steps {
     /// So many seconds until now.
     pub(super) fn until_now(range_s: u32, step_s: u32) -> Self {
         let step = u64::from(step_s.max(1));
-        let to_s = now_ms() / 1000 / step * step;
-        Self { from_s: to_s.saturating_sub(u64::from(range_s) / step * step), to_s, step_s: step_s.max(1) }
+        let to = now_ms() / 1000 / step * step;
+        Self { from: to.saturating_sub(u64::from(range_s) / step * step), to, step_s: step_s.max(1) }
     }
 }
 

@@ -1,7 +1,7 @@
 //! What single series say of GPUs and nodes.
 
 use std::{
-    collections::{BTreeSet, HashSet},
+    collections::{BTreeSet, HashMap, HashSet},
     sync::Arc,
 };
 
@@ -50,9 +50,11 @@ pub(super) enum More {
 /// What a question's series say.
 #[derive(Debug, Default)]
 pub(super) struct Facts {
-    pub(super) facts: Vec<Fact>,
+    pub(super) all: Vec<Fact>,
     /// Jobs of Prometheus that they are of.
     pub(super) jobs: BTreeSet<String>,
+    /// Whether two jobs tell of the same GPU.
+    pub(super) is_doubled: bool,
 }
 
 /// More jobs scrape no GPUs.
@@ -61,7 +63,8 @@ pub(super) const MOST_JOBS: usize = 50;
 /// What an answer says.
 pub(super) fn read(of: QuestionName, answer: &Answer<'_>, node_label: Option<&str>) -> Facts {
     let mut interner = Interner::new(node_label);
-    let mut all = Facts { facts: Vec::with_capacity(answer.rows.len()), jobs: BTreeSet::new() };
+    let mut told = Facts { all: Vec::with_capacity(answer.rows.len()), ..Facts::default() };
+    let mut jobs_of_gpus = HashMap::new();
     let mut job = String::new();
     let mut parts = HashSet::new();
     for row in &answer.rows {
@@ -74,15 +77,19 @@ pub(super) fn read(of: QuestionName, answer: &Answer<'_>, node_label: Option<&st
             }
         }
         let name = row.labels.get("job");
+        if of == QuestionName::Roster {
+            let first = jobs_of_gpus.entry((Arc::clone(&fact.target), fact.gpu)).or_insert(name);
+            told.is_doubled |= *first != name;
+        }
         if job != name && of != QuestionName::Up {
             name.clone_into(&mut job);
-            if !job.is_empty() && all.jobs.len() < MOST_JOBS {
-                all.jobs.insert(job.clone());
+            if !job.is_empty() && told.jobs.len() < MOST_JOBS {
+                told.jobs.insert(job.clone());
             }
         }
-        all.facts.push(fact);
+        told.all.push(fact);
     }
-    all
+    told
 }
 
 fn fact(of: QuestionName, row: &Row<'_>, interner: &mut Interner<'_>) -> Option<Fact> {

@@ -40,7 +40,6 @@ pub(super) const MEMORY_TOTAL: &str = "memory.total_bytes";
 pub(super) const POWER: &str = "power.draw_watts";
 pub(super) const POWER_LIMIT: &str = "power.limit_watts";
 pub(super) const TEMPERATURE: &str = "temperature.gpu_celsius";
-pub(super) const ENERGY: &str = "power.energy_joules_total";
 /// What dcgm-exporter tells of memory where it does not tell all of it.
 pub(super) const MEMORY_FREE: &str = "memory.free_bytes";
 pub(super) const MEMORY_RESERVED: &str = "memory.reserved_bytes";
@@ -137,7 +136,7 @@ mod tests {
 
     #[test]
     fn every_reading_has_its_names_and_units() {
-        for id in SHOWN.into_iter().chain([ENERGY, MEMORY_FREE, MEMORY_RESERVED]) {
+        for id in SHOWN.into_iter().chain([MEMORY_FREE, MEMORY_RESERVED]) {
             assert_eq!(Reading::of(id).unwrap().names(Families::ALL).len(), 3, "{id}");
         }
         let value = |id: &str, name: &str| Reading::of(id).unwrap().family(name);
@@ -146,7 +145,6 @@ mod tests {
         assert_eq!(value(UTILIZATION, "DCGM_FI_DEV_GPU_UTIL_RATIO"), Some((Family::Renamed, 100.0)));
         assert_eq!(value(MEMORY_USED, "DCGM_FI_DEV_FB_USED"), Some((Family::Old, 1_048_576.0)));
         assert_eq!(value(MEMORY_USED, "DCGM_FI_DEV_FB_USED_BYTES"), Some((Family::Renamed, 1.0)));
-        assert_eq!(value(ENERGY, "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"), Some((Family::Old, 1e-3)));
         assert_eq!(value(POWER, "DCGM_FI_DEV_GPU_UTIL"), None);
         let own = Families { own: true, ..Families::default() };
         assert_eq!(names(&[POWER, TEMPERATURE], own), ["gpumon_gpu_power_watts", "gpumon_gpu_temperature_celsius"]);

@@ -25,7 +25,7 @@ use crate::model::{Fleet, FleetGpus, FleetNodes, FleetOwner, FleetSource, FleetS
 const AT_ONCE: usize = 4;
 
 /// What could not be asked is told as it was, for so long.
-const KEPT: Duration = Duration::from_secs(300);
+const KEPT: Duration = Duration::from_mins(5);
 
 /// Of the problems of one reading so many are told.
 const MOST_PROBLEMS: usize = 5;
@@ -49,6 +49,8 @@ pub(super) struct Told {
     pub(super) families: Families,
     pub(super) jobs: BTreeSet<String>,
     pub(super) gpus: u32,
+    /// Whether two jobs of Prometheus scrape the same GPUs.
+    pub(super) is_doubled: bool,
 }
 
 #[derive(Default)]
@@ -62,6 +64,7 @@ struct Known {
     families: Families,
     resolution: Option<Resolution>,
     jobs: BTreeSet<String>,
+    is_doubled: bool,
     seen: HashMap<String, u64>,
 }
 
@@ -138,6 +141,7 @@ impl NowReader {
             families: known.families,
             jobs: known.jobs.clone(),
             gpus: known.gpus,
+            is_doubled: known.is_doubled,
         };
         *self.told.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = told;
         Ok((assembled.fleet, period))
@@ -174,7 +178,7 @@ impl NowReader {
             counts.collect::<Vec<_>>()
         });
         let asked = asked.await?;
-        problems.warnings(asked.warnings);
+        problems.warnings(&asked.warnings);
         let mut present = Families::default();
         asked.value.iter().for_each(|(family, _)| present.insert(*family));
         known.gpus = asked.value.iter().map(|(_, count)| *count as u32).max().unwrap_or(0);
@@ -224,15 +228,18 @@ impl NowReader {
         while let Some((name, asked)) = answers.next().await {
             match asked {
                 Ok(asked) => {
-                    problems.warnings(asked.warnings);
+                    problems.warnings(&asked.warnings);
                     known.answered.insert(name, Instant::now());
                     let free = MOST_JOBS.saturating_sub(known.jobs.len());
                     known.jobs.extend(asked.value.jobs.into_iter().take(free));
-                    known.facts.set(name, Arc::new(asked.value.facts));
+                    if name == QuestionName::Roster {
+                        known.is_doubled = asked.value.is_doubled;
+                    }
+                    known.facts.set(name, Arc::new(asked.value.all));
                 }
                 Err(error) if error.is_of_all() => return Err(error),
                 Err(error) => {
-                    problems.add(error.to_string());
+                    problems.add(format!("{}: {error}", name.help()));
                     if known.answered.get(&name).is_none_or(|at| at.elapsed() > KEPT) {
                         known.facts.set(name, Arc::default());
                     }
@@ -265,7 +272,7 @@ impl Problems {
         self.0.insert(problem);
     }
 
-    fn warnings(&mut self, warnings: Vec<String>) {
+    fn warnings(&mut self, warnings: &[String]) {
         self.0.extend(warnings.iter().map(|warning| incomplete(warning)));
     }
 }

@@ -65,9 +65,9 @@ mod tests {
         read(&answer.rows[0].labels, &mut Interner::new(None))
     }
 
-    fn is(kind: OwnerKind, id: &str, user: Option<&str>, namespace: Option<&str>) -> Option<FleetOwner> {
+    fn is(kind: OwnerKind, id: &str, user: Option<&str>, namespace: Option<&str>) -> FleetOwner {
         let text = |text: &str| text.to_owned();
-        Some(FleetOwner { user: user.map(text), kind, id: text(id), namespace: namespace.map(text) })
+        FleetOwner { user: user.map(text), kind, id: text(id), namespace: namespace.map(text) }
     }
 
     #[test]
@@ -75,18 +75,21 @@ mod tests {
         for (labels, expected) in [
             (
                 r#"{"user":"ana","slurm_job":"7","unit":"slurmd.service"}"#,
-                is(OwnerKind::SlurmJob, "7", Some("ana"), None),
+                Some(is(OwnerKind::SlurmJob, "7", Some("ana"), None)),
             ),
-            (r#"{"user":"ana","notebook":"k","slurm_job":"7"}"#, is(OwnerKind::Notebook, "k", Some("ana"), None)),
-            (r#"{"user":"0","pod_uid":"u"}"#, is(OwnerKind::Pod, "u", Some("0"), None)),
-            (r#"{"user":"bo"}"#, is(OwnerKind::User, "", Some("bo"), None)),
+            (r#"{"user":"ana","notebook":"k","slurm_job":"7"}"#, Some(is(OwnerKind::Notebook, "k", Some("ana"), None))),
+            (r#"{"user":"0","pod_uid":"u"}"#, Some(is(OwnerKind::Pod, "u", Some("0"), None))),
+            (r#"{"user":"bo"}"#, Some(is(OwnerKind::User, "", Some("bo"), None))),
             (r#"{"gpu":"0"}"#, None),
             // Scraped by the Prometheus Operator.
             (
                 r#"{"pod":"gpumon-x","namespace":"monitoring","container":"gpumon","exported_pod":"p","exported_namespace":"n","pod_uid":"u"}"#,
-                is(OwnerKind::Pod, "p", None, Some("n")),
+                Some(is(OwnerKind::Pod, "p", None, Some("n"))),
             ),
-            (r#"{"pod":"gpumon-x","container":"gpumon","user":"ana"}"#, is(OwnerKind::User, "", Some("ana"), None)),
+            (
+                r#"{"pod":"gpumon-x","container":"gpumon","user":"ana"}"#,
+                Some(is(OwnerKind::User, "", Some("ana"), None)),
+            ),
         ] {
             assert_eq!(of(labels, owner), expected, "{labels}");
         }
@@ -95,7 +98,7 @@ mod tests {
     #[test]
     fn the_pod_of_dcgm_exporter_itself_holds_nothing() {
         let pod = |labels: &str| of(labels, |labels, _| pod(labels));
-        let held = is(OwnerKind::Pod, "train-0", None, Some("ml"));
+        let held = Some(is(OwnerKind::Pod, "train-0", None, Some("ml")));
         assert_eq!(pod(r#"{"pod":"train-0","namespace":"ml","container":"main"}"#), held);
         assert_eq!(
             pod(r#"{"exported_pod":"train-0","exported_namespace":"ml","pod":"x","container":"nvidia-dcgm-exporter"}"#),

@@ -1,6 +1,6 @@
 //! Parts of queries. What comes from labels or settings gets into one quoted, and in no other way.
 
-/// A string of PromQL.
+/// A string in a query.
 pub(super) fn quoted(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');

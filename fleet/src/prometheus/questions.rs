@@ -13,7 +13,7 @@ use crate::model::Resolution;
 /// A query, and what becomes of its series.
 pub(super) struct Question {
     pub(super) name: QuestionName,
-    /// What a page says of it.
+    /// What it finds out.
     pub(super) help: &'static str,
     /// Asked at every so manieth reading.
     pub(super) every: u32,
@@ -73,6 +73,9 @@ pub(super) const NODE_RULES: [(&str, &str, f64); 8] = [
     ("instance:gpumon_gpu_power_limit_watts:sum", metrics::POWER_LIMIT, 1.0),
     ("instance:gpumon_gpu_temperature_celsius:avg", metrics::TEMPERATURE, 1.0),
 ];
+
+/// What seldom changes, five minutes apart.
+const SLOW: u32 = 20;
 
 const GPU: &[Resolution] = &[Resolution::Gpu];
 const NODE: &[Resolution] = &[Resolution::Node];
@@ -176,7 +179,7 @@ pub(super) const QUESTIONS: [Question; 20] = [
     Question {
         name: QuestionName::Roster,
         help: "GPUs of the last hour with their names, also those that are gone",
-        every: 20,
+        every: SLOW,
         of: GPU,
         range: None,
         expression: |scope| Some(format!("last_over_time({}[1h])", scope.own("gpumon_gpu_info")?)),
@@ -184,7 +187,7 @@ pub(super) const QUESTIONS: [Question; 20] = [
     Question {
         name: QuestionName::MemoryTotal,
         help: "Memory of each GPU, or what it adds up from; dcgm-exporter's GPUs with their names",
-        every: 20,
+        every: SLOW,
         of: GPU,
         range: None,
         expression: |scope| {
@@ -197,7 +200,7 @@ pub(super) const QUESTIONS: [Question; 20] = [
     Question {
         name: QuestionName::PowerLimit,
         help: "Power limit of each GPU",
-        every: 20,
+        every: SLOW,
         of: GPU,
         range: None,
         expression: |scope| scope.readings(&[metrics::POWER_LIMIT]),
@@ -205,7 +208,7 @@ pub(super) const QUESTIONS: [Question; 20] = [
     Question {
         name: QuestionName::IdleDcgm,
         help: "GPUs on which nothing ran for half an hour, by dcgm-exporter",
-        every: 20,
+        every: SLOW,
         of: GPU,
         range: None,
         expression: |scope| {
@@ -217,7 +220,7 @@ pub(super) const QUESTIONS: [Question; 20] = [
     Question {
         name: QuestionName::HeldIdle,
         help: "Since when memory has been held idle",
-        every: 20,
+        every: SLOW,
         of: GPU,
         range: Some((HELD_IDLE_S, HELD_IDLE_STEP_S)),
         expression: |scope| {
@@ -256,7 +259,7 @@ pub(super) const QUESTIONS: [Question; 20] = [
     Question {
         name: QuestionName::ModelsByNode,
         help: "Recorded names of the GPUs of each node",
-        every: 20,
+        every: SLOW,
         of: NODE,
         range: None,
         expression: |scope| scope.own("instance:gpumon_gpu_info:count"),
@@ -267,17 +270,21 @@ pub(super) const QUESTIONS: [Question; 20] = [
         every: 1,
         of: BOTH,
         range: None,
-        expression: |scope| {
-            let mut pattern = any_of(scope.jobs.iter().map(String::as_str));
-            // It ends in its quote.
-            pattern.pop();
-            let separator = if scope.jobs.is_empty() { "" } else { "|" };
-            let jobs = format!("job=~{pattern}{separator}.*gpumon.*|.*dcgm.*\"");
-            let matchers = if scope.matchers.is_empty() { jobs } else { format!("{jobs},{}", scope.matchers) };
-            series(&["up"], &matchers)
-        },
+        expression: up,
     },
 ];
+
+impl QuestionName {
+    /// What it finds out.
+    pub(super) fn help(self) -> &'static str {
+        QUESTIONS.iter().find(|question| question.name == self).map_or("", |question| question.help)
+    }
+
+    /// Whether its answer is of so long ago that what it tells of may have gone.
+    pub(super) fn is_slow(self) -> bool {
+        QUESTIONS.iter().any(|question| question.name == self && question.every >= SLOW)
+    }
+}
 
 impl Scope<'_> {
     fn readings(&self, ids: &[&str]) -> Option<String> {
@@ -297,6 +304,17 @@ impl Scope<'_> {
     }
 }
 
+/// Whether what has GPUs could be scraped; also where its job is not known, since nothing of it ever could.
+pub(super) fn up(scope: &Scope<'_>) -> Option<String> {
+    let mut pattern = any_of(scope.jobs.iter().map(String::as_str));
+    // It ends in its quote.
+    pattern.pop();
+    let separator = if scope.jobs.is_empty() { "" } else { "|" };
+    let jobs = format!("job=~{pattern}{separator}.*gpumon.*|.*dcgm.*\"");
+    let matchers = if scope.matchers.is_empty() { jobs } else { format!("{jobs},{}", scope.matchers) };
+    series(&["up"], &matchers)
+}
+
 /// How many GPUs there are under whose names. It decides what else is asked.
 pub(super) fn census(matchers: &str) -> Option<String> {
     let mut names = vec![UP];
@@ -305,7 +323,7 @@ pub(super) fn census(matchers: &str) -> Option<String> {
 }
 
 /// Asked at every so manieth reading.
-pub(super) const CENSUS_EVERY: u32 = 20;
+pub(super) const CENSUS_EVERY: u32 = SLOW;
 
 /// Told of each of gpumon's GPUs, whatever its state.
 pub(super) const UP: &str = "gpumon_gpu_up";

@@ -9,9 +9,11 @@ use std::{
 use super::{
     ask::Source,
     cached::{Cached, CachedByKey},
-    now::NowReader,
+    client::QueryError,
+    now::{NowReader, Told},
     promql::any_of,
     settings::{Settings, SettingsError},
+    spans::{Span, events, history, usage},
     target::Target,
 };
 use crate::{
@@ -28,6 +30,10 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Nodes that are open at a time, beside a fleet of which only nodes are read.
 const MOST_NODES: usize = 32;
 
+/// Ranges that people choose, and nodes of which they see them.
+const MOST_RANGES: usize = 16;
+const MOST_HISTORIES: usize = 64;
+
 /// Reads a fleet from Prometheus, while somebody asks.
 pub struct PrometheusReader {
     source: Arc<Source>,
@@ -36,6 +42,9 @@ pub struct PrometheusReader {
     /// Each with its readers, where GPUs are not read otherwise.
     nodes: CachedByKey<String, Fleet>,
     node_readers: std::sync::Mutex<HashMap<String, Arc<NowReader>>>,
+    usage: CachedByKey<Range, FleetUsage>,
+    events: CachedByKey<Range, FleetEvents>,
+    history: CachedByKey<(Range, Option<String>), FleetHistory>,
 }
 
 impl PrometheusReader {
@@ -51,6 +60,9 @@ impl PrometheusReader {
             fleet: Arc::default(),
             nodes: CachedByKey::new(MOST_NODES),
             node_readers: std::sync::Mutex::default(),
+            usage: CachedByKey::new(MOST_RANGES),
+            events: CachedByKey::new(MOST_RANGES),
+            history: CachedByKey::new(MOST_HISTORIES),
         })
     }
 
@@ -67,6 +79,25 @@ impl PrometheusReader {
             Some(fleet) if is_late(&fleet, self.source.settings.timeout) => Arc::new(reader.slow(Some(&fleet))),
             Some(fleet) => fleet,
         }
+    }
+
+    /// What the fleet as it is now tells besides; `nothing` with its problems where it tells of no GPUs.
+    async fn told<T: Span>(&self, nothing: impl FnOnce() -> T) -> Result<Told, Arc<T>> {
+        let told = self.now.told();
+        if !told.families.is_none() {
+            return Ok(told);
+        }
+        let fleet = self.read_now(&self.fleet, &self.now).await;
+        let told = self.now.told();
+        if told.families.is_none() {
+            return Err(marked(nothing(), fleet.problems.clone()));
+        }
+        Ok(told)
+    }
+
+    fn slow<T: Span>(&self, nothing: T) -> Arc<T> {
+        let (address, limit) = (self.source.address().to_owned(), self.source.settings.timeout);
+        marked(nothing, vec![QueryError::Slow { address, limit }.to_string()])
     }
 
     /// The node's targets.
@@ -103,25 +134,59 @@ impl FleetReader for PrometheusReader {
         Box::pin(self.read_node(name))
     }
 
-    fn usage(&self, _range: Range) -> Answer<'_, Result<Arc<FleetUsage>, FleetError>> {
-        Box::pin(async { Err(FleetError::NotAvailable("usage is not read from Prometheus".to_owned())) })
+    fn usage(&self, range: Range) -> Answer<'_, Result<Arc<FleetUsage>, FleetError>> {
+        Box::pin(async move {
+            let told = match self.told(|| usage::nothing(&self.source, range)).await {
+                Ok(told) => told,
+                Err(nothing) => return Ok(nothing),
+            };
+            let cached = self.usage.of(range);
+            let read = |before| usage::read(Arc::clone(&self.source), told, range, before);
+            let value = cached.get(self.patience(), read).await;
+            Ok(value.unwrap_or_else(|| self.slow(usage::nothing(&self.source, range))))
+        })
     }
 
-    fn events(&self, _range: Range) -> Answer<'_, Result<Arc<FleetEvents>, FleetError>> {
-        Box::pin(async { Err(FleetError::NotAvailable("events are not read from Prometheus".to_owned())) })
+    fn events(&self, range: Range) -> Answer<'_, Result<Arc<FleetEvents>, FleetError>> {
+        Box::pin(async move {
+            let told = match self.told(|| events::nothing(&self.source, range)).await {
+                Ok(told) => told,
+                Err(nothing) => return Ok(nothing),
+            };
+            let cached = self.events.of(range);
+            let read = |before| events::read(Arc::clone(&self.source), told, range, before);
+            let value = cached.get(self.patience(), read).await;
+            Ok(value.unwrap_or_else(|| self.slow(events::nothing(&self.source, range))))
+        })
     }
 
-    fn history<'a>(
-        &'a self,
-        _range: Range,
-        _node: Option<&'a str>,
-    ) -> Answer<'a, Result<Arc<FleetHistory>, FleetError>> {
-        Box::pin(async { Err(FleetError::NotAvailable("history is not read from Prometheus".to_owned())) })
+    fn history<'a>(&'a self, range: Range, node: Option<&'a str>) -> Answer<'a, Result<Arc<FleetHistory>, FleetError>> {
+        Box::pin(async move {
+            let told = match self.told(|| history::nothing(node.map(str::to_owned))).await {
+                Ok(told) => told,
+                Err(nothing) => return Ok(nothing),
+            };
+            let node = match node {
+                Some(node) => Some((node.to_owned(), matchers(&self.targets(node)?))),
+                None => None,
+            };
+            let name = node.as_ref().map(|(name, _)| name.clone());
+            let cached = self.history.of((range, name.clone()));
+            let read = |before| history::read(Arc::clone(&self.source), told, (range, node), before);
+            let value = cached.get(self.patience(), read).await;
+            Ok(value.unwrap_or_else(|| self.slow(history::nothing(name))))
+        })
     }
 
     fn address(&self, node: &str) -> Option<NodeAddress> {
         self.targets(node).ok()?.first().map(|target| target.address())
     }
+}
+
+/// Nothing, and why.
+fn marked<T: Span>(mut nothing: T, problems: Vec<String>) -> Arc<T> {
+    *nothing.marks().1 = problems;
+    Arc::new(nothing)
 }
 
 /// What the series of a node have.
@@ -145,9 +210,6 @@ fn one_node(fleet: &Fleet, name: &str) -> Fleet {
     let is_of = |gpu: &usize| at.is_some_and(|at| fleet.gpus.node[*gpu] as usize == at);
     let gpus: Vec<usize> = (0..fleet.gpus.node.len()).filter(is_of).collect();
     let place = |gpu: u32| gpus.iter().position(|it| *it == gpu as usize).map(|it| it as u32);
-    fn column<T: Clone>(gpus: &[usize], column: &[T]) -> Vec<T> {
-        gpus.iter().filter_map(|at| column.get(*at).cloned()).collect()
-    }
     let of_node = |texts: &BTreeMap<u32, String>| {
         let text = at.and_then(|at| texts.get(&(at as u32)).cloned());
         text.map(|text| (0, text)).into_iter().collect()
@@ -194,4 +256,9 @@ fn one_node(fleet: &Fleet, name: &str) -> Fleet {
             .collect(),
         missing: fleet.missing.clone(),
     }
+}
+
+/// The values of these places.
+fn column<T: Clone>(gpus: &[usize], column: &[T]) -> Vec<T> {
+    gpus.iter().filter_map(|at| column.get(*at).cloned()).collect()
 }

@@ -12,7 +12,7 @@ use crate::{
     exit::Failure,
     fleet::{
         nodes::Sort,
-        options::OwnFleetArgs,
+        options::{OwnFleetArgs, no_fleet},
         renamed::{Rename, Renamed},
     },
     wait::{Amount, parse_amount},
@@ -108,6 +108,8 @@ Examples:
       Serve the page of all GPUs at http://127.0.0.1:9125/.
   gpumon fleet --prometheus https://mimir.example.org/prometheus --prometheus-token-file token --prometheus-header 'X-Scope-OrgID: research'
       Read a tenant of Mimir.
+  gpumon fleet --hosts 'node[01-08],ana@box:2222'
+      Read hosts over ssh, where there is no Prometheus.
   gpumon fleet --table lost
       Print the nodes with GPUs that do not respond.
   gpumon fleet --gpus idle user:ana
@@ -126,12 +128,7 @@ pub(crate) fn run(args: &FleetArgs) -> Result<(), Failure> {
     if let Some(Action::Targets(targets)) = &args.action {
         return targets::run(targets);
     }
-    let settings = args.fleet.args.settings()?.ok_or_else(|| {
-        Failure::usage(anyhow!(
-            "which fleet? Name a Prometheus that has metrics of gpumon or dcgm-exporter: --prometheus URL, \
-             GPUMON_FLEET_PROMETHEUS, or `prometheus` in [fleet] of the settings file"
-        ))
-    })?;
+    let settings = args.fleet.args.settings()?.ok_or_else(no_fleet)?;
     if args.once.is_wanted() {
         return table::run(&args.once, &settings.reader);
     }

@@ -25,6 +25,7 @@ use super::{
     input::Input,
     inspect,
     keys::{self, Action},
+    live::Next,
     model::{Model, Update},
     painter::Hit,
     processes::Filter,
@@ -38,22 +39,6 @@ use crate::describe::Level;
 
 /// How often the screen is looked at where nothing comes.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Next {
-    /// Wait: nothing has changed.
-    Wait,
-    Draw,
-    /// Draw everything, also what has not changed.
-    DrawAnew,
-    /// It goes on after somebody else stopped it: the terminal may be in any state.
-    TakeAgain,
-    /// Give the terminal back and stop, until somebody goes on.
-    Suspend,
-    Quit,
-    /// Give the terminal back, and die of this signal.
-    Die(i32),
-}
 
 pub(super) struct App {
     pub(super) model: Model,
@@ -258,7 +243,9 @@ impl App {
             }
             (Typed::Canceled, Purpose::Filter) => self.state.processes.filter = Filter::default(),
             (Typed::Canceled, Purpose::Search) => self.state.processes.search.clear(),
-            (Typed::Changed | Typed::Canceled, Purpose::Goto) | (Typed::Done, Purpose::Filter) => {}
+            (Typed::Changed | Typed::Canceled, Purpose::Goto)
+            | (Typed::Done, Purpose::Filter)
+            | (_, Purpose::Fleet) => {}
             (Typed::Done, Purpose::Search) => {
                 if !text.is_empty() && !self.find(true, true) {
                     self.state.tell(Level::Warn, format!("'{text}' was not found"));

@@ -47,7 +47,7 @@ const MOST_WARNINGS: usize = 5;
 pub(super) fn parse(bytes: &[u8]) -> Result<Answer<'_>, String> {
     let envelope: Envelope<'_> = serde_json::from_slice(bytes).map_err(|error| described(bytes, &error))?;
     if envelope.status != "success" {
-        return Err(clean_line(&envelope.error.as_deref().unwrap_or("it reports an error and does not say which")));
+        return Err(clean_line(envelope.error.as_deref().unwrap_or("it reports an error and does not say which")));
     }
     let data = envelope.data.ok_or("its answer has no data")?;
     let mut warnings: Vec<String> =

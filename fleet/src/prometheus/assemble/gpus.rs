@@ -60,8 +60,7 @@ pub(super) fn gather(inputs: &Inputs<'_>, nodes: &Nodes) -> Gpus {
         QuestionName::MemoryTotal,
         QuestionName::ByNode,
     ] {
-        // Slow questions tell of what may have gone.
-        let is_now = !matches!(question, QuestionName::PowerLimit | QuestionName::MemoryTotal);
+        let is_now = !question.is_slow();
         each(question, &mut |gpu, fact| {
             gpu.is_current |= is_now;
             gpu.has_own |= fact.family == Family::Own;

@@ -6,7 +6,7 @@ mod missing;
 mod nodes;
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, HashSet},
     sync::Arc,
 };
 
@@ -37,10 +37,6 @@ impl FactsByQuestion {
 
     pub(super) fn set(&mut self, question: QuestionName, facts: Arc<Vec<Fact>>) {
         self.0.insert(question, facts);
-    }
-
-    fn all(&self) -> impl Iterator<Item = (QuestionName, &Fact)> {
-        self.0.iter().flat_map(|(question, facts)| facts.iter().map(|fact| (*question, fact)))
     }
 }
 
@@ -126,20 +122,18 @@ pub(super) fn assemble(inputs: Inputs<'_>) -> Assembled {
 }
 
 /// Those that say which nodes there are. Of a target that is down, only what else names it says that.
-fn naming_facts(facts: &FactsByQuestion) -> impl Iterator<Item = &Fact> {
-    let down = |(question, fact): &(QuestionName, &Fact)| *question != QuestionName::Up || fact.value < 1.0;
-    let named: std::collections::HashSet<_> = facts
-        .all()
-        .filter(|(question, _)| *question != QuestionName::Up)
-        .map(|(_, fact)| (Arc::clone(&fact.target.cluster), Arc::clone(&fact.target.instance)))
-        .collect();
-    let is_new =
-        move |fact: &Fact| !named.contains(&(Arc::clone(&fact.target.cluster), Arc::clone(&fact.target.instance)));
-    facts
-        .all()
-        .filter(down)
-        .filter(move |(question, fact)| *question != QuestionName::Up || is_new(fact))
-        .map(|it| it.1)
+fn naming_facts(facts: &FactsByQuestion) -> impl Iterator<Item = (bool, &Fact)> {
+    let others = || facts.0.iter().filter(|(question, _)| **question != QuestionName::Up);
+    let instance = |fact: &'_ Fact| (Arc::clone(&fact.target.cluster), Arc::clone(&fact.target.instance));
+    let targets: HashSet<&Arc<Target>> = others().flat_map(|(_, all)| all.iter()).map(|fact| &fact.target).collect();
+    let named: HashSet<_> = targets.into_iter().map(|it| (Arc::clone(&it.cluster), Arc::clone(&it.instance))).collect();
+    let down = facts.of(QuestionName::Up).iter().filter(|fact| fact.value < 1.0);
+    let new = down.filter(move |fact| !named.contains(&instance(fact))).map(|fact| (true, fact));
+    let told = others().flat_map(|(question, all)| {
+        let is_now = !question.is_slow();
+        all.iter().map(move |fact| (is_now, fact))
+    });
+    told.chain(new)
 }
 
 fn unopenable(gpus: &BTreeMap<u32, Gpu>, inputs: &Inputs<'_>) -> Option<String> {

@@ -24,18 +24,28 @@ pub(super) struct Nodes {
 struct Known {
     gpus: BTreeMap<u32, Arc<str>>,
     is_own: bool,
+    is_now: bool,
     is_simulated: bool,
 }
 
+impl Known {
+    /// What names a node comes first.
+    fn rank(&self) -> [bool; 3] {
+        [!self.is_own, self.gpus.is_empty(), !self.is_now]
+    }
+}
+
 impl Nodes {
-    pub(super) fn new<'f>(facts: impl Iterator<Item = &'f Fact>) -> Self {
+    /// Of facts, and whether each is of now.
+    pub(super) fn new<'f>(facts: impl Iterator<Item = (bool, &'f Fact)>) -> Self {
         let mut known: HashMap<Arc<Target>, Known> = HashMap::new();
-        for fact in facts {
+        for (is_now, fact) in facts {
             // Cheaper than to own the target of each fact.
             if !known.contains_key(&fact.target) {
                 known.insert(Arc::clone(&fact.target), Known::default());
             }
             let Some(target) = known.get_mut(&fact.target) else { continue };
+            target.is_now |= is_now;
             target.is_own |= !fact.family.is_dcgm();
             target.is_simulated |= matches!(fact.more, More::Model(_, true));
             if let Some(gpu) = fact.gpu.filter(|_| !fact.uuid.is_empty() && !fact.is_part) {
@@ -43,10 +53,8 @@ impl Nodes {
             }
         }
         let mut known: Vec<_> = known.into_iter().collect();
-        // What gpumon tells decides how nodes are called.
-        known.sort_by(|(a, of_a), (b, of_b)| {
-            (!of_a.is_own, of_a.gpus.is_empty(), a).cmp(&(!of_b.is_own, of_b.gpus.is_empty(), b))
-        });
+        // What gpumon tells decides how nodes are called, and of several names the one that it has now.
+        known.sort_by(|(a, of_a), (b, of_b)| of_a.rank().cmp(&of_b.rank()).then_with(|| a.cmp(b)));
         let groups = grouped(known);
         let mut named: Vec<_> = names(&groups).into_iter().zip(groups).collect();
         named.sort_by(|(a, _), (b, _)| natural(a, b));
@@ -83,9 +91,12 @@ impl Nodes {
     }
 }
 
+/// Targets that are one node, and its GPUs.
+type Group = (Vec<Arc<Target>>, BTreeMap<u32, Arc<str>>);
+
 /// Targets that are one node.
 fn grouped(known: Vec<(Arc<Target>, Known)>) -> Vec<Vec<Arc<Target>>> {
-    let mut groups: Vec<(Vec<Arc<Target>>, BTreeMap<u32, Arc<str>>)> = Vec::new();
+    let mut groups: Vec<Group> = Vec::new();
     let mut by_uuid: HashMap<(u32, Arc<str>), usize> = HashMap::new();
     let mut by_host: HashMap<(Arc<str>, Arc<str>), Vec<usize>> = HashMap::new();
     for (target, of) in known {
@@ -200,7 +211,7 @@ mod tests {
     }
 
     fn names_of(facts: &[Fact]) -> Vec<String> {
-        Nodes::new(facts.iter()).names
+        Nodes::new(facts.iter().map(|fact| (true, fact))).names
     }
 
     #[test]
@@ -211,6 +222,8 @@ mod tests {
         // The same GPUs at two ports, or of a name and an address, are one node.
         assert_eq!(names_of(&[own(&a, "A"), own(&b, "B"), own(&c, "B")]), ["n9", "n10"]);
         assert_eq!(names_of(&[own(&a, "A"), own(&b, "A")]), ["n10"]);
+        let moved = [own(&a, "A"), own(&b, "A")];
+        assert_eq!(Nodes::new([(false, &moved[0]), (true, &moved[1])].into_iter()).names, ["n9"]);
         // Simulated ones are those of a scenario.
         let simulated = |target| fact(target, Family::Own, "A", true);
         assert_eq!(names_of(&[simulated(&a), simulated(&b), simulated(&c)]).len(), 3);
@@ -221,7 +234,7 @@ mod tests {
         let own = target("", "10.0.0.1", Some(9124));
         let by_name = target("", "node1", None);
         let facts = [fact(&own, Family::Own, "A", false), fact(&by_name, Family::Old, "A", false)];
-        let nodes = Nodes::new(facts.iter());
+        let nodes = Nodes::new(facts.iter().map(|fact| (true, fact)));
         assert_eq!(nodes.names, ["10.0.0.1"]);
         let scraped = Target { host: "10.0.0.1".into(), port: Some(9400), ..(*by_name).clone() };
         assert_eq!(nodes.of(&scraped), Some(0), "its own state is the node's, too");

@@ -7,7 +7,7 @@ use flate2::read::GzDecoder;
 use http_body_util::{BodyExt, Limited};
 use hyper::{
     body::Incoming,
-    header::{CONTENT_ENCODING, HeaderMap},
+    header::{CONTENT_ENCODING, HeaderMap, HeaderValue},
 };
 
 use super::error::causes;
@@ -31,7 +31,7 @@ pub(super) async fn read(headers: &HeaderMap, body: Incoming, most: usize) -> Re
         }
     })?;
     let bytes = bytes.to_bytes();
-    match headers.get(CONTENT_ENCODING).map(|value| value.as_bytes()) {
+    match headers.get(CONTENT_ENCODING).map(HeaderValue::as_bytes) {
         None | Some(b"" | b"identity") => Ok(bytes),
         Some(b"gzip" | b"x-gzip") => {
             let unpacked = tokio::task::spawn_blocking(move || unpacked(&bytes, most)).await;

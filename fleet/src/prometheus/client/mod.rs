@@ -36,7 +36,7 @@ use super::{
 
 /// Connections that wait for the next queries.
 const IDLE_CONNECTIONS: usize = 4;
-const IDLE: Duration = Duration::from_secs(60);
+const IDLE: Duration = Duration::from_mins(1);
 
 /// Names that requests have of themselves.
 const OWN_HEADERS: [&str; 8] =
@@ -124,7 +124,7 @@ impl Client {
     fn request(&self, address: &str) -> Result<Request<Empty<Bytes>>, String> {
         let request = Request::get(address)
             .header(ACCEPT, "application/json")
-            .header(ACCEPT_ENCODING, "gzip")
+            .header(ACCEPT_ENCODING, if self.address.is_local { "identity" } else { "gzip" })
             .header(USER_AGENT, concat!("gpumon/", env!("CARGO_PKG_VERSION")));
         let mut request = request.body(Empty::new()).map_err(|error| error.to_string())?;
         let headers = request.headers_mut();

@@ -1,0 +1,180 @@
+//! How all, or one node, did until now.
+
+use std::{sync::Arc, time::Duration};
+
+use super::{
+    super::{
+        answer::Answer,
+        ask::{Source, Steps},
+        cached::Fresh,
+        client::QueryError,
+        metrics::{self, Families},
+        now::Told,
+        promql::series,
+    },
+    REPLICAS, SpanReader, fresh, in_base_units,
+};
+use crate::{
+    model::{FleetHistory, FleetSeries, FleetState},
+    reader::Range,
+};
+
+/// So many moments at most.
+const MOMENTS: u32 = 120;
+
+/// Values that Prometheus adds up of single GPUs for one series, at most.
+const MOST_VALUES: u32 = 500_000;
+
+/// Sums over more are read less often.
+const FEW_GPUS: u32 = 1000;
+
+/// Ids of the series.
+const GPUS: &str = "gpus";
+const HELD: &str = "gpus_held";
+const IDS: [&str; 6] = [metrics::UTILIZATION, metrics::MEMORY_USED, metrics::MEMORY_TOTAL, metrics::POWER, GPUS, HELD];
+
+/// The sum over all GPUs that rules have recorded by job; utilization is divided by how many there are.
+const RULES: [&str; 6] = [
+    "job:gpumon_gpu_utilization_ratio:sum",
+    "job:gpumon_gpu_memory_used_bytes:sum",
+    "job:gpumon_gpu_memory_total_bytes:sum",
+    "job:gpumon_gpu_power_watts:sum",
+    "job:gpumon_gpus:count",
+    "job:gpumon_gpus_held:sum",
+];
+
+pub(in crate::prometheus) async fn read(
+    source: Arc<Source>,
+    told: Told,
+    (range, node): (Range, Option<(String, String)>),
+    before: Option<Arc<FleetHistory>>,
+) -> Fresh<FleetHistory> {
+    let reader = SpanReader::new(source, told, range);
+    // Sums over all GPUs cost Prometheus a second.
+    let least = if node.is_none() && reader.told.gpus > FEW_GPUS { 120 } else { 0 };
+    let period = Duration::from_secs(u64::from(step(range, MOMENTS).max(least)));
+    let empty = nothing(node.as_ref().map(|(name, _)| name.clone()));
+    fresh(reader.history(node).await, before, empty, period)
+}
+
+/// Nothing is known yet.
+pub(in crate::prometheus) fn nothing(node: Option<String>) -> FleetHistory {
+    FleetHistory { node, state: FleetState::Loading, problems: Vec::new(), at_ms: Vec::new(), series: Vec::new() }
+}
+
+impl SpanReader {
+    /// Of a node by its name and matchers.
+    async fn history(mut self, node: Option<(String, String)>) -> Result<FleetHistory, QueryError> {
+        let (name, matchers) = node.unzip();
+        let steps = Steps::until_now(self.range.seconds(), step(self.range, MOMENTS));
+        let recorded = if matchers.is_none() && self.told.families.own && !self.told.is_doubled {
+            let rules = RULES.map(|rule| {
+                Some(format!("sum(max without (replica, prometheus_replica) ({}))", self.metric(rule, "")))
+            });
+            self.series(rules, steps).await?
+        } else {
+            Vec::new()
+        };
+        let (steps, columns) = if is_most(&recorded) {
+            (steps, recorded)
+        } else {
+            let gpus = if matchers.is_some() { 1 } else { self.told.gpus.max(1) };
+            let moments = (MOST_VALUES / gpus).clamp(12, MOMENTS);
+            if moments < MOMENTS {
+                self.problem(format!(
+                    "Only {moments} moments are read of so many GPUs. Load deploy/prometheus/fleet.yml in Prometheus, which \
+                     records their sums"
+                ));
+            }
+            let steps = Steps::until_now(self.range.seconds(), step(self.range, moments));
+            let expressions = self.expressions(matchers.as_deref().unwrap_or_default());
+            (steps, self.series(expressions, steps).await?)
+        };
+        self.check()?;
+        Ok(told(name, steps, columns, self.state(), self.problems))
+    }
+
+    /// Sums over single GPUs.
+    fn expressions(&self, matchers: &str) -> [Option<String>; 6] {
+        let families = self.told.families;
+        // Of those that tell the same, one.
+        let families =
+            Families { renamed: families.renamed && !families.own, old: families.old && !families.own, ..families };
+        let matchers = self.source.matchers_and(matchers);
+        let once = |of: String| if self.told.is_doubled { format!("max without ({REPLICAS}) ({of})") } else { of };
+        let sum = |id: &str| {
+            let names = in_base_units(id, families, &matchers);
+            (!names.is_empty()).then(|| format!("sum({})", once(names.join(" or "))))
+        };
+        let own = |name: &str| families.own.then(|| series(&[name], &matchers)).flatten().map(once);
+        let dcgm = || Some(once(series(&metrics::names(&[metrics::TEMPERATURE], families), &matchers)?));
+        let gpus = own("gpumon_gpu_up").or_else(dcgm).map(|up| format!("count({up})"));
+        let held = own("gpumon_gpu_processes").map(|processes| format!("sum({processes} > bool 0)"));
+        let [utilization, used, total, power] = [IDS[0], IDS[1], IDS[2], IDS[3]].map(sum);
+        [utilization, used, total, power, gpus, held]
+    }
+
+    async fn series(
+        &mut self,
+        expressions: [Option<String>; 6],
+        steps: Steps,
+    ) -> Result<Vec<Vec<Option<f64>>>, QueryError> {
+        let mut all = Vec::new();
+        for expression in expressions {
+            let read = move |answer: &Answer<'_>| column(answer, steps);
+            let column = match expression {
+                Some(expression) => self.ask(&expression, Some(steps), read).await?,
+                None => None,
+            };
+            all.push(column.unwrap_or_else(|| vec![None; moments(steps)]));
+        }
+        Ok(all)
+    }
+}
+
+fn told(
+    node: Option<String>,
+    steps: Steps,
+    columns: Vec<Vec<Option<f64>>>,
+    state: FleetState,
+    problems: Vec<String>,
+) -> FleetHistory {
+    let gpus = IDS.iter().position(|id| *id == GPUS).and_then(|at| columns.get(at).cloned()).unwrap_or_default();
+    let series = IDS.into_iter().zip(columns).map(|(id, mut values)| {
+        if id == metrics::UTILIZATION {
+            for (value, count) in values.iter_mut().zip(&gpus) {
+                *value =
+                    value.zip(count.filter(|count| *count > 0.0)).map(|(sum, count)| (sum / count * 100.0).min(100.0));
+            }
+        }
+        FleetSeries { id: id.to_owned(), values }
+    });
+    let at_ms = (0..moments(steps)).map(|at| (steps.from + at as u64 * u64::from(steps.step_s)) * 1000).collect();
+    FleetHistory { node, state, problems, at_ms, series: series.collect() }
+}
+
+/// Whether rules have recorded most of the span.
+fn is_most(columns: &[Vec<Option<f64>>]) -> bool {
+    let count = |column: &Vec<Option<f64>>| column.iter().filter(|value| value.is_some()).count();
+    columns.get(4).is_some_and(|gpus| count(gpus) * 2 > gpus.len())
+}
+
+fn column(answer: &Answer<'_>, steps: Steps) -> Vec<Option<f64>> {
+    let mut values = vec![None; moments(steps)];
+    for (at, value) in answer.rows.first().map(|row| row.samples.as_slice()).unwrap_or_default() {
+        let place = (at - steps.from as f64) / f64::from(steps.step_s);
+        if let Some(slot) = values.get_mut(place.round().max(0.0) as usize).filter(|_| value.is_finite()) {
+            *slot = Some(*value);
+        }
+    }
+    values
+}
+
+fn moments(steps: Steps) -> usize {
+    (steps.to.saturating_sub(steps.from) / u64::from(steps.step_s)) as usize + 1
+}
+
+/// In seconds, a multiple of a quarter of a minute.
+fn step(range: Range, moments: u32) -> u32 {
+    range.seconds().div_ceil(moments).next_multiple_of(15)
+}

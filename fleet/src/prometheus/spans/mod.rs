@@ -1,0 +1,203 @@
+//! What a fleet did in a span of time: few queries, of recorded sums where there are some, and none that reads every sample
+//! of every GPU.
+
+pub(super) mod events;
+pub(super) mod history;
+pub(super) mod usage;
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use super::{
+    answer::Answer,
+    ask::{Source, Steps, now_ms},
+    cached::Fresh,
+    client::QueryError,
+    metrics::{self, Families, Reading},
+    now::{Told, incomplete},
+    promql::series,
+    target::Target,
+};
+use crate::{
+    model::{FleetEvents, FleetHistory, FleetState, FleetUsage},
+    reader::Range,
+};
+
+/// Labels by which replicas of a Prometheus differ, and jobs that scrape the same.
+const REPLICAS: &str = "job, replica, prometheus_replica";
+
+/// What asks about a span.
+pub(super) struct SpanReader {
+    source: Arc<Source>,
+    told: Told,
+    range: Range,
+    from_ms: u64,
+    to_ms: u64,
+    problems: Vec<String>,
+    /// What is wrong with every query so far.
+    failure: Option<QueryError>,
+    is_answered: bool,
+}
+
+/// Where its marks are in an answer.
+pub(super) trait Span: Clone + Send + Sync + 'static {
+    fn marks(&mut self) -> (&mut FleetState, &mut Vec<String>);
+}
+
+impl Span for FleetUsage {
+    fn marks(&mut self) -> (&mut FleetState, &mut Vec<String>) {
+        (&mut self.state, &mut self.problems)
+    }
+}
+
+impl Span for FleetEvents {
+    fn marks(&mut self) -> (&mut FleetState, &mut Vec<String>) {
+        (&mut self.state, &mut self.problems)
+    }
+}
+
+impl Span for FleetHistory {
+    fn marks(&mut self) -> (&mut FleetState, &mut Vec<String>) {
+        (&mut self.state, &mut self.problems)
+    }
+}
+
+/// An answer; what was answered before, or `empty`, where there is none.
+pub(super) fn fresh<T: Span>(
+    read: Result<T, QueryError>,
+    before: Option<Arc<T>>,
+    empty: T,
+    period: Duration,
+) -> Fresh<T> {
+    let is_failure = read.is_err();
+    let value = read.unwrap_or_else(|error| {
+        let mut value = before.map_or(empty, |before| (*before).clone());
+        let (state, problems) = value.marks();
+        if *state != FleetState::Loading {
+            *state = FleetState::Outdated;
+        }
+        *problems = vec![error.to_string()];
+        value
+    });
+    Fresh { value: Arc::new(value), period, is_failure }
+}
+
+impl SpanReader {
+    pub(super) fn new(source: Arc<Source>, told: Told, range: Range) -> Self {
+        let to_ms = now_ms();
+        let from_ms = to_ms.saturating_sub(u64::from(range.seconds()) * 1000);
+        Self { source, told, range, from_ms, to_ms, problems: Vec::new(), failure: None, is_answered: false }
+    }
+
+    /// # Errors
+    /// What makes all further queries useless. What one query alone lacks is a problem, and its answer is `None`.
+    async fn ask<T: Send + 'static>(
+        &mut self,
+        expression: &str,
+        steps: Option<Steps>,
+        read: impl FnOnce(&Answer<'_>) -> T + Send + 'static,
+    ) -> Result<Option<T>, QueryError> {
+        match self.source.ask(expression, steps, read).await {
+            Ok(asked) => {
+                self.is_answered = true;
+                for warning in asked.warnings {
+                    self.problem(incomplete(&warning));
+                }
+                Ok(Some(asked.value))
+            }
+            Err(error) if error.is_of_all() => Err(error),
+            Err(error) => {
+                self.problem(error.to_string());
+                self.failure = Some(error);
+                Ok(None)
+            }
+        }
+    }
+
+    /// The value of an expression that has one; `None` where it has none.
+    async fn ask_number(&mut self, expression: &str) -> Result<Option<f64>, QueryError> {
+        let read = |answer: &Answer<'_>| answer.rows.first().and_then(super::answer::Row::value);
+        Ok(self.ask(expression, None, read).await?.flatten())
+    }
+
+    /// # Errors
+    /// Where no query has been answered.
+    fn check(&self) -> Result<(), QueryError> {
+        match &self.failure {
+            Some(failure) if !self.is_answered => Err(failure.clone()),
+            _ => Ok(()),
+        }
+    }
+
+    fn problem(&mut self, problem: String) {
+        if !self.problems.contains(&problem) {
+            self.problems.push(problem);
+        }
+    }
+
+    fn state(&self) -> FleetState {
+        if self.problems.is_empty() { FleetState::Current } else { FleetState::Partial }
+    }
+
+    /// A metric with what all series have that are read.
+    fn metric(&self, name: &str, further: &str) -> String {
+        let matchers = self.source.matchers_and(further);
+        if matchers.is_empty() { name.to_owned() } else { format!("{name}{{{matchers}}}") }
+    }
+}
+
+/// A reading under each of its names, in base units: a share is one of one, as rules have it.
+fn in_base_units(id: &str, families: Families, matchers: &str) -> Vec<String> {
+    let Some(reading) = Reading::of(id) else { return Vec::new() };
+    let of = |name: &&str| {
+        let (_, factor) = reading.family(name)?;
+        let factor = if id == metrics::UTILIZATION { factor / 100.0 } else { factor };
+        let series = series(&[name], matchers)?;
+        Some(if (factor - 1.0).abs() < f64::EPSILON { series } else { format!("{series} * {factor}") })
+    };
+    reading.names(families).iter().filter_map(of).collect()
+}
+
+/// Names of nodes, as those who watch know them.
+struct NodeNames {
+    by_instance: HashMap<(Arc<str>, Arc<str>), String>,
+    by_host: HashMap<(Arc<str>, Arc<str>), String>,
+}
+
+impl NodeNames {
+    fn new(told: &Told) -> Self {
+        let (mut by_instance, mut by_host) = (HashMap::new(), HashMap::new());
+        for (name, targets) in &*told.targets {
+            for target in targets {
+                by_instance.insert((Arc::clone(&target.cluster), Arc::clone(&target.instance)), name.clone());
+                by_host.insert((Arc::clone(&target.cluster), Arc::clone(&target.host)), name.clone());
+            }
+        }
+        Self { by_instance, by_host }
+    }
+
+    fn of(&self, target: &Target) -> String {
+        let instance = self.by_instance.get(&(Arc::clone(&target.cluster), Arc::clone(&target.instance)));
+        let host = || self.by_host.get(&(Arc::clone(&target.cluster), Arc::clone(&target.host)));
+        instance.or_else(host).cloned().unwrap_or_else(|| target.host.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_read_is_what_was_read_before_marked_so() {
+        let history = |state| FleetHistory { node: None, state, problems: vec![], at_ms: vec![7], series: vec![] };
+        let error = || Err(QueryError::Credentials("no token".to_owned()));
+        let period = Duration::from_secs(1);
+        let before = Some(Arc::new(history(FleetState::Partial)));
+        let empty = FleetHistory { at_ms: vec![], ..history(FleetState::Loading) };
+        let outdated = fresh(error(), before, empty.clone(), period);
+        assert!(outdated.is_failure);
+        assert_eq!((outdated.value.state, outdated.value.at_ms.len()), (FleetState::Outdated, 1));
+        assert_eq!(outdated.value.problems, ["no token"]);
+        let nothing = fresh(error(), None, empty, period);
+        assert_eq!((nothing.value.state, nothing.value.at_ms.len()), (FleetState::Loading, 0));
+    }
+}

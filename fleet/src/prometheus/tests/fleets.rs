@@ -1,0 +1,265 @@
+//! What becomes of series.
+
+use axum::http::StatusCode;
+
+use super::{Behavior, Fake, OWN, reader, settings};
+use crate::{
+    FleetError, FleetReader, NodeAddress,
+    model::{Fleet, FleetHold, FleetState, GpuHealth, NodeHealth, OwnerKind, Resolution},
+    prometheus::PrometheusReader,
+};
+
+fn readings(fleet: &Fleet, id: &str) -> Vec<Option<f64>> {
+    fleet.gpus.readings[id].clone()
+}
+
+#[tokio::test]
+async fn a_fleet_is_its_nodes_gpus_holders_and_conditions() {
+    let (_fake, reader) = reader(Behavior::Series(OWN)).await;
+    let fleet = reader.now().await;
+    assert_eq!((fleet.state, &fleet.problems, fleet.resolution), (FleetState::Current, &vec![], Resolution::Gpu));
+    assert_eq!(fleet.nodes.name, ["n2", "n10"]);
+    assert_eq!(fleet.nodes.health, [NodeHealth::Up; 2]);
+    assert_eq!((&fleet.gpus.node, &fleet.gpus.index), (&vec![0, 0, 1], &vec![0, 1, 0]));
+    assert_eq!(fleet.gpus.health, [GpuHealth::Ok, GpuHealth::NotResponding, GpuHealth::Ok]);
+    let model = |at: usize| fleet.gpus.models[fleet.gpus.model[at].unwrap() as usize].as_str();
+    assert_eq!([0, 1, 2].map(model), ["NVIDIA H200", "NVIDIA H200", "NVIDIA H100"]);
+    assert_eq!(readings(&fleet, "utilization.gpu_percent"), [Some(50.0), None, Some(0.0)]);
+    assert_eq!(readings(&fleet, "memory.total_bytes"), [None, None, Some(8e10)]);
+    assert_eq!(fleet.gpus.processes, [None, None, Some(2)]);
+    assert_eq!(fleet.gpus.idle_holding_s, [None, None, Some(300.0)]);
+    let conditions: Vec<_> = fleet.conditions.iter().map(|it| (it.gpu, it.kind.as_str(), it.severity)).collect();
+    assert_eq!(conditions, [(1, "xid_79", 3), (2, "held_idle", 1)]);
+    let owners: Vec<_> = fleet.owners.iter().map(|it| (it.user.as_deref(), it.kind, it.id.as_str())).collect();
+    assert_eq!(owners, [(Some("ana"), OwnerKind::SlurmJob, "7"), (Some("bo"), OwnerKind::User, "")]);
+    assert_eq!(fleet.holds, [FleetHold { gpu: 2, owner: 0 }, FleetHold { gpu: 2, owner: 1 }]);
+    assert!(fleet.missing["power.draw_watts"].contains("gpumon_gpu_power_watts"), "{:?}", fleet.missing);
+    assert!(!fleet.missing.contains_key("processes") && !fleet.missing.contains_key("conditions"));
+}
+
+#[tokio::test]
+async fn one_node_is_a_part_of_it_and_has_an_address() {
+    let (_fake, reader) = reader(Behavior::Series(OWN)).await;
+    assert_eq!(reader.address("n10"), None, "nothing has been read");
+    let node = reader.node("n10").await.unwrap();
+    assert_eq!(
+        (node.nodes.name.as_slice(), node.gpus.index.as_slice()),
+        (["n10".to_owned()].as_slice(), [0].as_slice())
+    );
+    assert_eq!(readings(&node, "memory.used_bytes"), [Some(1e10)]);
+    assert_eq!((node.owners.len(), node.holds[1], node.conditions.len()), (2, FleetHold { gpu: 0, owner: 1 }, 1));
+    assert_eq!(reader.address("n10"), Some(NodeAddress { host: "n10".to_owned(), port: Some(9124) }));
+    let unknown = reader.node("n\u{1b}3").await.unwrap_err();
+    assert_eq!(unknown, FleetError::NoSuchNode("n\u{fffd}3".to_owned()));
+}
+
+#[tokio::test]
+async fn nodes_that_do_not_answer_say_why() {
+    let series = r#"
+gpumon_gpu_up{job="g",instance="a:1",gpu="0",uuid="old-A"} 1
+gpumon_gpu_info{job="g",instance="a:1",gpu="0",uuid="old-A"} 1
+gpumon_gpu_info{job="g",instance="a:1",gpu="1",uuid="old-B"} 1
+gpumon_gpu_info{job="g",instance="b:1",gpu="0",uuid="old-C",name="X"} 1
+gpumon_gpu_info{job="g",instance="gone:1",gpu="0",uuid="old-D"} 1
+gpumon_gpu_utilization_ratio{job="g",instance="a:1",gpu="0",uuid="old-A"} 1
+gpumon_gpu_memory_total_bytes{job="g",instance="b:1",gpu="0",uuid="old-C"} 8
+gpumon_collector_state{job="g",instance="a:1",state="running"} 1
+gpumon_collector_state{job="g",instance="c:1",state="paused"} 1
+gpumon_collector_state{job="g",instance="d:1",state="running"} 1
+gpumon_sample_age_seconds{job="g",instance="d:1"} 99
+up{job="g",instance="a:1"} 1
+up{job="g",instance="b:1"} 0
+up{job="g",instance="c:1"} 1
+up{job="g",instance="d:1"} 1
+up{job="my-gpumon",instance="e:1"} 0
+"#;
+    let (fake, reader) = reader(Behavior::Series(series)).await;
+    let fleet = reader.now().await;
+    assert_eq!(fleet.nodes.name, ["a", "b", "c", "d", "e"]);
+    let silent = NodeHealth::NoReadings;
+    let (up, down) = (NodeHealth::Up, NodeHealth::Unreachable);
+    assert_eq!(fleet.nodes.health, [up, down, silent, silent, down]);
+    for (node, words) in [(1, "cannot scrape"), (2, "paused"), (3, "99 s"), (4, "cannot scrape")] {
+        assert!(fleet.nodes.reasons[&node].contains(words), "{:?}", fleet.nodes.reasons);
+    }
+    // What it has is known of before; that of a node that answers is lost.
+    assert_eq!(fleet.gpus.node, [0, 0, 1]);
+    assert_eq!(fleet.gpus.health, [GpuHealth::Ok, GpuHealth::NotResponding, GpuHealth::Unknown]);
+    assert_eq!(readings(&fleet, "memory.total_bytes"), [None, None, Some(8.0)]);
+    // One that Prometheus no longer scrapes is told of for a while.
+    fake.set(Behavior::Series(OWN));
+    tokio::time::sleep(std::time::Duration::from_millis(60)).await;
+    let fleet = reader.now().await;
+    let at = fleet.nodes.name.iter().position(|name| name == "a").unwrap();
+    assert_eq!(fleet.nodes.health[at], NodeHealth::Unreachable);
+    assert!(fleet.nodes.reasons[&(at as u32)].contains("does not say why"), "{:?}", fleet.nodes.reasons);
+}
+
+const DCGM_OLD: &str = r#"
+DCGM_FI_DEV_GPU_UTIL{instance="10.0.0.1:9400",gpu="0",UUID="A",Hostname="n1",modelName="NVIDIA H200",pod="train",namespace="ml"} 90
+DCGM_FI_DEV_GPU_TEMP{instance="10.0.0.1:9400",gpu="0",UUID="A",Hostname="n1",modelName="NVIDIA H200",pod="train",namespace="ml"} 60
+DCGM_FI_DEV_FB_USED{instance="10.0.0.1:9400",gpu="0",UUID="A",Hostname="n1",modelName="NVIDIA H200"} 1024
+DCGM_FI_DEV_FB_FREE{instance="10.0.0.1:9400",gpu="0",UUID="A",Hostname="n1",modelName="NVIDIA H200"} 3072
+DCGM_FI_DEV_FB_USED{instance="10.0.0.1:9400",gpu="1",UUID="B",Hostname="n1",modelName="NVIDIA H200",GPU_I_ID="1"} 1024
+DCGM_FI_DEV_FB_USED{instance="10.0.0.1:9400",gpu="1",UUID="B",Hostname="n1",modelName="NVIDIA H200",GPU_I_ID="2"} 1024
+DCGM_FI_DEV_FB_USED{instance="10.0.0.1:9400",gpu="1",UUID="B",Hostname="n1",modelName="NVIDIA H200",GPU_I_ID="2",replica="b"} 1024
+DCGM_FI_DEV_XID_ERRORS{instance="10.0.0.1:9400",gpu="1",UUID="B",Hostname="n1"} 79
+"#;
+
+#[tokio::test]
+async fn dcgm_exporter_alone_is_the_same_page_with_what_it_lacks() {
+    let (_fake, reader) = reader(Behavior::Series(DCGM_OLD)).await;
+    let fleet = reader.now().await;
+    assert_eq!((fleet.state, fleet.nodes.name.as_slice()), (FleetState::Current, ["n1".to_owned()].as_slice()));
+    assert_eq!(fleet.gpus.index, [0, 1], "MIG devices are no GPUs");
+    assert_eq!(readings(&fleet, "utilization.gpu_percent"), [Some(90.0), None]);
+    let mib = f64::from(1 << 20);
+    assert_eq!(readings(&fleet, "memory.used_bytes"), [Some(1024.0 * mib), Some(2048.0 * mib)]);
+    assert_eq!(readings(&fleet, "memory.total_bytes"), [Some(4096.0 * mib), None]);
+    assert_eq!((fleet.owners[0].id.as_str(), fleet.owners[0].namespace.as_deref()), ("train", Some("ml")));
+    assert_eq!(fleet.conditions[0].kind, "xid_79");
+    for missing in ["processes", "conditions", "power.limit_watts"] {
+        assert!(fleet.missing[missing].contains("dcgm-exporter does not tell"), "{:?}", fleet.missing);
+    }
+    assert!(fleet.missing["power.limit_watts"].contains("DCGM_FI_DEV_ENFORCED_POWER_LIMIT"));
+    assert!(fleet.nodes.unopenable[&0].contains("gpumon serve"));
+}
+
+#[tokio::test]
+async fn the_new_names_of_dcgm_exporter_are_in_other_units() {
+    let series = r#"
+DCGM_FI_DEV_GPU_UTIL_RATIO{instance="x:9400",gpu="0",UUID="A",hostname="n1",modelName="NVIDIA H200"} 0.9
+DCGM_FI_DEV_FB_USED_BYTES{instance="x:9400",gpu="0",UUID="A",hostname="n1",modelName="NVIDIA H200"} 5
+"#;
+    let (_fake, reader) = reader(Behavior::Series(series)).await;
+    let fleet = reader.now().await;
+    assert_eq!(fleet.nodes.name, ["n1"]);
+    assert_eq!(readings(&fleet, "utilization.gpu_percent"), [Some(90.0)]);
+    assert_eq!(readings(&fleet, "memory.used_bytes"), [Some(5.0)]);
+}
+
+#[tokio::test]
+async fn dcgm_exporter_beside_gpumon_adds_what_is_new_and_is_asked_no_more_where_nothing_is() {
+    let both = r#"
+gpumon_gpu_up{job="g",instance="10.0.0.1:9124",gpu="0",uuid="A"} 1
+gpumon_gpu_info{job="g",instance="10.0.0.1:9124",gpu="0",uuid="A",name="NVIDIA H200"} 1
+gpumon_gpu_utilization_ratio{job="g",instance="10.0.0.1:9124",gpu="0",uuid="A"} 0.25
+gpumon_gpu_memory_used_bytes{job="g",instance="10.0.0.1:9124",gpu="0",uuid="A"} 7
+DCGM_FI_DEV_GPU_UTIL{job="d",instance="10.0.0.1:9400",gpu="0",UUID="A",Hostname="n1",modelName="NVIDIA H200"} 90
+DCGM_FI_DEV_FB_USED{job="d",instance="10.0.0.1:9400",gpu="0",UUID="A",Hostname="n1",modelName="NVIDIA H200"} 1
+"#;
+    let (fake, reader) = reader(Behavior::Series(both)).await;
+    let fleet = reader.now().await;
+    assert_eq!(fleet.nodes.name, ["10.0.0.1"]);
+    assert_eq!(readings(&fleet, "utilization.gpu_percent"), [Some(25.0)], "gpumon's own is what counts");
+    fake.queries();
+    tokio::time::sleep(std::time::Duration::from_millis(60)).await;
+    reader.now().await;
+    let queries = fake.queries();
+    assert!(queries.iter().any(|it| it.contains("gpumon_gpu_utilization_ratio")), "{queries:?}");
+    assert!(!queries.iter().any(|it| it.contains("DCGM_FI_DEV_GPU_UTIL")), "{queries:?}");
+}
+
+#[tokio::test]
+async fn two_jobs_and_two_replicas_count_once() {
+    let series = r#"
+gpumon_gpu_up{job="a",instance="n1:1",gpu="0",uuid="A",replica="x"} 1
+gpumon_gpu_info{job="a",instance="n1:1",gpu="0",uuid="A",replica="x",source="nvml"} 1
+gpumon_gpu_info{job="a",instance="n1:1",gpu="0",uuid="A",replica="y",source="nvml"} 1
+gpumon_gpu_info{job="b",instance="n1:2",gpu="0",uuid="A",replica="y",source="nvml"} 1
+gpumon_gpu_power_watts{job="a",instance="n1:1",gpu="0",uuid="A",replica="x"} 100
+gpumon_gpu_power_watts{job="b",instance="n1:2",gpu="0",uuid="A",replica="y"} 100
+"#;
+    let (_fake, reader) = reader(Behavior::Series(series)).await;
+    let fleet = reader.now().await;
+    assert_eq!((fleet.nodes.name.len(), readings(&fleet, "power.draw_watts")), (1, vec![Some(100.0)]));
+}
+
+#[tokio::test]
+async fn labels_of_strangers_become_short_lines_and_never_part_of_a_query() {
+    let series = "gpumon_gpu_up{job=\"g\\\\\",instance=\"<b>\u{1b}[31m&:9124\",gpu=\"0\",uuid=\"A\"} 1\n\
+                  gpumon_gpu_up{job=\"g|.*\",instance=\"n:1\",gpu=\"-1\",uuid=\"A\"} 1\n\
+                  gpumon_gpu_utilization_ratio{job=\"g|.*\",instance=\"<b>\u{1b}[31m&:9124\",gpu=\"0\",uuid=\"A\"} 1\n\
+                  gpumon_gpu_utilization_ratio{job=\"g|.*\",instance=\"n:1\",gpu=\"99999999999\",uuid=\"A\"} 1\n\
+                  gpumon_gpu_utilization_ratio{job=\"g|.*\",instance=\"n:1\",gpu=\"0\",uuid=\"B\"} NaN\n\
+                  gpumon_gpu_job_info{job=\"g\",instance=\"<b>\u{1b}[31m&:9124\",gpu=\"0\",uuid=\"A\",user=\"\u{202e}x\u{7}\"} 1\n";
+    let (fake, reader) = reader(Behavior::Series(series)).await;
+    let fleet = reader.now().await;
+    assert_eq!(fleet.nodes.name, ["<b>\u{fffd}[31m&"], "as text, which a page shows as such");
+    assert_eq!(fleet.owners[0].user.as_deref(), Some("\u{fffd}x\u{fffd}"));
+    let up = fake.queries().into_iter().find(|query| query.starts_with("up{")).unwrap();
+    assert_eq!(up, r#"up{job=~"g|g\\|\\.\\*|.*gpumon.*|.*dcgm.*"}"#);
+}
+
+#[tokio::test]
+async fn labels_of_settings_choose_series_and_name_nodes() {
+    let series = r#"
+gpumon_gpu_up{job="g",instance="10.0.0.1:1",gpu="0",uuid="A",machine="rack1"} 1
+gpumon_gpu_utilization_ratio{job="g",instance="10.0.0.1:1",gpu="0",uuid="A",machine="rack1"} 1
+"#;
+    let fake = Fake::start(Behavior::Series(series)).await;
+    let mut settings = settings(&fake);
+    settings.labels = vec![("cluster".to_owned(), "a\"b".to_owned())];
+    settings.node_label = Some("machine".to_owned());
+    let reader = PrometheusReader::new(settings.clone()).unwrap();
+    assert_eq!(reader.now().await.nodes.name, ["rack1"]);
+    let queries = fake.queries();
+    assert!(queries.iter().all(|query| query.contains(r#"cluster="a\"b""#)), "{queries:?}");
+    settings.labels[0].0 = "a=\"b\"} or vector(1)".to_owned();
+    assert!(PrometheusReader::new(settings).err().unwrap().to_string().contains("no name of a label"));
+}
+
+#[tokio::test]
+async fn too_many_gpus_are_told_by_node_and_those_of_one_node_where_it_is_opened() {
+    let series = r#"
+gpumon_gpu_up{job="g",instance="n1:1",gpu="0",uuid="A"} 1
+gpumon_gpu_up{job="g",instance="n1:1",gpu="1",uuid="B"} 1
+gpumon_gpu_up{job="g",instance="n2:1",gpu="0",uuid="C"} 1
+gpumon_gpu_utilization_ratio{job="g",instance="n1:1",gpu="0",uuid="A"} 0.5
+gpumon_gpu_utilization_ratio{job="g",instance="n1:1",gpu="1",uuid="B"} 1
+instance:gpumon_gpus:count{job="g",instance="n1:1"} 2
+instance:gpumon_gpus:count{job="g",instance="n2:1"} 1
+instance:gpumon_gpus_down:sum{job="g",instance="n1:1"} 0
+instance:gpumon_gpus_down:sum{job="g",instance="n2:1"} 1
+instance:gpumon_gpu_utilization_ratio:avg{job="g",instance="n1:1"} 0.75
+instance:gpumon_gpu_info:count{job="g",instance="n1:1",name="NVIDIA H200"} 2
+instance:gpumon_gpu_job_info:count{job="g",instance="n1:1",user="ana"} 2
+up{job="g",instance="n1:1"} 1
+up{job="g",instance="n2:1"} 1
+"#;
+    let fake = Fake::start(Behavior::Series(series)).await;
+    let mut settings = settings(&fake);
+    settings.gpus_most = 2;
+    let reader = PrometheusReader::new(settings).unwrap();
+    let fleet = reader.now().await;
+    assert_eq!((fleet.resolution, &fleet.nodes.gpus), (Resolution::Node, &vec![2, 1]));
+    assert_eq!(fleet.gpus.node, [0, 1]);
+    assert_eq!(readings(&fleet, "utilization.gpu_percent"), [Some(75.0), None]);
+    assert_eq!(fleet.gpus.health, [GpuHealth::Ok, GpuHealth::NotResponding]);
+    assert_eq!((fleet.owners.len(), fleet.holds.len()), (1, 1));
+    fake.queries();
+    let node = reader.node("n1").await.unwrap();
+    assert_eq!((node.resolution, node.gpus.index.as_slice()), (Resolution::Gpu, [0, 1].as_slice()));
+    assert!(fake.queries().iter().all(|query| query.contains(r#"instance=~"n1:1""#)));
+}
+
+#[tokio::test]
+async fn an_answer_that_lacks_something_is_told_as_such() {
+    let (fake, reader) = reader(Behavior::Series(OWN)).await;
+    fake.warn("store 10.0.0.7 is down\u{1b}");
+    let fleet = reader.now().await;
+    assert_eq!((fleet.state, fleet.gpus.index.len()), (FleetState::Partial, 3));
+    assert!(fleet.problems[0].contains("store 10.0.0.7 is down\u{fffd}"), "{:?}", fleet.problems);
+}
+
+#[tokio::test]
+async fn a_prometheus_without_gpus_says_what_to_do() {
+    let (fake, reader) = reader(Behavior::Series("up{job=\"node\"} 1")).await;
+    let fleet = reader.now().await;
+    assert_eq!(fleet.state, FleetState::Partial);
+    assert!(fleet.problems[0].contains("Have it scrape gpumon"), "{:?}", fleet.problems);
+    fake.set(Behavior::Series(OWN));
+    tokio::time::sleep(std::time::Duration::from_millis(60)).await;
+    assert_eq!(reader.now().await.nodes.name.len(), 2, "it is looked for again at once");
+    fake.set(Behavior::Raw(StatusCode::INTERNAL_SERVER_ERROR, "text/plain", "oops"));
+}

@@ -1,0 +1,53 @@
+//! The reader over a Prometheus that answers as a test wants it to.
+
+mod access;
+mod fake;
+mod fleets;
+
+mod reference;
+mod spans;
+
+use std::time::Duration;
+
+use self::fake::{Behavior, Fake};
+use super::{PrometheusReader, Settings};
+
+/// Two nodes of gpumon, one with a GPU that does not respond, the other held idle.
+const OWN: &str = r#"
+gpumon_gpu_up{job="g",instance="n2:9124",gpu="0",uuid="A"} 1
+gpumon_gpu_up{job="g",instance="n2:9124",gpu="1",uuid="B"} 0
+gpumon_gpu_up{job="g",instance="n10:9124",gpu="0",uuid="C"} 1
+gpumon_gpu_info{job="g",instance="n2:9124",gpu="0",uuid="A",name="NVIDIA H200",source="nvml"} 1
+gpumon_gpu_info{job="g",instance="n2:9124",gpu="1",uuid="B",name="NVIDIA H200",source="nvml"} 1
+gpumon_gpu_info{job="g",instance="n10:9124",gpu="0",uuid="C",name="NVIDIA H100",source="nvml"} 1
+gpumon_gpu_utilization_ratio{job="g",instance="n2:9124",gpu="0",uuid="A"} 0.5
+gpumon_gpu_utilization_ratio{job="g",instance="n10:9124",gpu="0",uuid="C"} 0
+gpumon_gpu_memory_used_bytes{job="g",instance="n10:9124",gpu="0",uuid="C"} 1e10
+gpumon_gpu_memory_total_bytes{job="g",instance="n10:9124",gpu="0",uuid="C"} 8e10
+gpumon_gpu_processes{job="g",instance="n10:9124",gpu="0",uuid="C"} 2
+gpumon_collector_state{job="g",instance="n2:9124",state="running"} 1
+gpumon_collector_state{job="g",instance="n2:9124",state="paused"} 0
+gpumon_collector_state{job="g",instance="n10:9124",state="running"} 1
+gpumon_sample_age_seconds{job="g",instance="n2:9124"} 1
+gpumon_condition_severity{job="g",instance="n10:9124",gpu="0",uuid="C",condition="held_idle"} 1
+gpumon_condition_severity{job="g",instance="n2:9124",gpu="1",uuid="B",condition="xid"} 3
+gpumon_gpu_xid{job="g",instance="n2:9124",gpu="1",uuid="B",code="79"} 1
+gpumon_gpu_xid{job="g",instance="n2:9124",gpu="1",uuid="B",code="13"} 0
+gpumon_gpu_job_info{job="g",instance="n10:9124",gpu="0",uuid="C",user="ana",slurm_job="7"} 1
+gpumon_gpu_job_info{job="g",instance="n10:9124",gpu="0",uuid="C",user="bo"} 1
+up{job="g",instance="n2:9124"} 1
+up{job="g",instance="n10:9124"} 1
+"#;
+
+fn settings(fake: &Fake) -> Settings {
+    let mut settings = Settings::new(fake.url());
+    settings.timeout = Duration::from_secs(2);
+    settings.period = Duration::from_millis(50);
+    settings
+}
+
+async fn reader(behavior: Behavior) -> (Fake, PrometheusReader) {
+    let fake = Fake::start(behavior).await;
+    let reader = PrometheusReader::new(settings(&fake)).unwrap();
+    (fake, reader)
+}

@@ -1,0 +1,38 @@
+"""What `gpumon fleet` asks Prometheus, as docs/reference/fleet-queries.md lists it. run.py asks it of a real one."""
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs/reference/fleet-queries.md"
+#: Rules that record what is asked for.
+RULES = ROOT / "deploy/prometheus/fleet.yml"
+
+#: What a query without data has in it, and why it has none.
+MISSING = {
+    ":increase15m": "a quarter of an hour is not over",
+    ":count15m": "a quarter of an hour is not over",
+    "gpu:gpumon_gpu_up:zero": "all GPUs respond",
+    "unless": "all nodes have been scraped from the beginning",
+    'condition="held_idle"': "nothing is held idle",
+}
+
+
+def queries():
+    """Each query of the page, for the moments that a test has."""
+    text = PAGE.read_text(encoding="utf-8")
+    cells = re.findall(r"^\| .* \| `(.*)`[^`]* \|$", text, re.MULTILINE)
+    blocks = re.findall(r"^```text\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    listed = [cell.replace("\\|", "|") for cell in cells] + [line for block in blocks for line in block.splitlines()]
+    return [shortened(query) for query in listed]
+
+
+def shortened(query):
+    """The same of seconds, and of all nodes."""
+    query = re.sub(r"\[(86400|720)s(:900s)?\]", lambda match: "[5s:1s]" if match[2] else "[5s]", query)
+    return query.replace("offset 86400s", "offset 2s").replace('{instance=~"n2:9124"}', "").replace('job=~"g|', 'job=~"')
+
+
+def reason(query):
+    """Why it can have no data."""
+    return next((reason for words, reason in MISSING.items() if words in query), None)
