@@ -41,7 +41,7 @@ const PAGE = 10;
 const HEIGHT_LEAST_PX = 420;
 const HEIGHT_MOST_PX = 1000;
 /** What stands above and below the map. */
-const BESIDES_PX = 390;
+const BESIDES_PX = 340;
 const HEIGHT_NARROW_PX = 900;
 const NARROW_PX = 560;
 
