@@ -36,6 +36,7 @@ export function nodeFeed(settings: ServerConnection.ISettings, trans: Translatio
   return new Feed({
     openSocket: () => openStream(settings, path),
     request: requestOf(settings, path),
+    readOnly: true,
     diagnose: async () => (await nodeProblem(requestOf(settings, path), trans)) ?? (await diagnose(settings, trans)),
   });
 }

@@ -15,6 +15,8 @@ export interface FeedOptions {
   openSocket: () => SocketLike;
   /** Asks the server something else over HTTP; `path` is as `api/v1/runs`. Without it, nothing can be run. */
   request?: (path: string, init?: RequestInit) => Promise<Response>;
+  /** Whether the server only tells: nothing can be run there, nor marked. */
+  readOnly?: boolean;
   /** Finds out why there is no connection; called after a failure, and when it takes long. */
   diagnose?: () => Promise<Diagnosis | null>;
   /** Explains a server version that does not match the view; `null` where it does. */

@@ -10,6 +10,7 @@ import { ENCODING } from '../lib/inflate';
 import type { Request } from '../model/request';
 import { diagnose } from './diagnose';
 import { FLEET, fleetLink, showFleet } from './fleet';
+import { FleetPlace } from './fleet-place';
 import { SignIn } from './sign-in';
 import { themeButton } from './theme';
 
@@ -42,6 +43,8 @@ function start(host: HTMLElement): void {
   const feed = new Feed({
     openSocket: () => new WebSocket(streamUrl()),
     request,
+    // What is shown of a node is passed on by the server of its fleet, which changes nothing there.
+    readOnly: FleetPlace.above() !== null,
     diagnose: async () => (await signIn.check()) ?? diagnose(),
   });
   // Between one view and the other, the connection and what is known stay.

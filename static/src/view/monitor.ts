@@ -15,11 +15,15 @@ export interface Monitor extends Mounted {
 export function mountMonitor(host: HTMLElement, options: MonitorOptions): Monitor {
   const {
     store,
-    options: { request },
+    options: { request, readOnly = false },
   } = options.feed;
   const mounted = mountView(host, options, (context, subscription) => {
     const setRuns = (runs: boolean): void => subscription.update({ runs });
-    return new Overview(store, { ...options, ...context }, request === undefined ? null : { request, setRuns });
+    return new Overview(
+      store,
+      { ...options, ...context },
+      request === undefined || readOnly ? null : { request, setRuns },
+    );
   });
   return {
     ...mounted,

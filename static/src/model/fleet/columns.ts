@@ -49,6 +49,15 @@ export interface Columns {
   rowsOf: (node: number) => Uint32Array;
 }
 
+/** Whoever exports metrics may write any number; what no board or node of boards can have is not shown. */
+const PERCENT: Bounds = [0, 100];
+const BYTES: Bounds = [0, 2 ** 55];
+const WATTS: Bounds = [0, 1e7];
+const CELSIUS: Bounds = [-60, 300];
+const ANY: Bounds = [0, 1e12];
+
+type Bounds = readonly [least: number, most: number];
+
 const NONE: readonly never[] = [];
 
 export function columnsOf(fleet: Fleet): Columns {
@@ -56,10 +65,11 @@ export function columnsOf(fleet: Fleet): Columns {
   const known = gpus.node.length;
   const missing = nodesWithoutRows(fleet);
   const count = known + missing.length;
-  const numbers = (values: readonly (number | null)[] | undefined): Float64Array => {
+  const numbers = (values: readonly (number | null)[] | undefined, [least, most]: Bounds): Float64Array => {
     const column = new Float64Array(count).fill(NaN);
     for (let row = 0; row < known; row += 1) {
-      column[row] = values?.[row] ?? NaN;
+      const value = values?.[row] ?? NaN;
+      column[row] = value >= least && value <= most ? value : NaN;
     }
     return column;
   };
@@ -89,17 +99,17 @@ export function columnsOf(fleet: Fleet): Columns {
     node,
     index,
     readings: {
-      utilization: numbers(readings['utilization.gpu_percent']),
-      memoryUsed: numbers(readings['memory.used_bytes']),
-      memoryTotal: numbers(readings['memory.total_bytes']),
-      power: numbers(readings['power.draw_watts']),
-      powerLimit: numbers(readings['power.limit_watts']),
-      temperature: numbers(readings['temperature.gpu_celsius']),
+      utilization: numbers(readings['utilization.gpu_percent'], PERCENT),
+      memoryUsed: numbers(readings['memory.used_bytes'], BYTES),
+      memoryTotal: numbers(readings['memory.total_bytes'], BYTES),
+      power: numbers(readings['power.draw_watts'], WATTS),
+      powerLimit: numbers(readings['power.limit_watts'], WATTS),
+      temperature: numbers(readings['temperature.gpu_celsius'], CELSIUS),
     },
     use: new Uint8Array(count),
     severity: new Uint8Array(count),
-    idle_s: numbers(gpus.idle_holding_s),
-    processes: numbers(gpus.processes),
+    idle_s: numbers(gpus.idle_holding_s, ANY),
+    processes: numbers(gpus.processes, ANY),
     nodeNames: nodes.name.map((name) => plainText(name, NAME_LENGTH)),
     models: gpus.models.map((name) => plainText(name, NAME_LENGTH)),
     ownersOf: (row) => owners.get(row) ?? NONE,

@@ -71,6 +71,18 @@ describe('the columns', () => {
     expect(useOf({ health: ['not_responding'] })).toBe(USE.lost);
   });
 
+  it('leave out numbers that nothing can have', () => {
+    const wild = columnsOf({
+      ...fleet,
+      gpus: {
+        ...fleet.gpus,
+        readings: { 'utilization.gpu_percent': [1e308, -5, 101, 100, 0], 'power.draw_watts': [Infinity, 7] },
+      },
+    });
+    expect([...wild.readings.utilization.slice(0, 5)]).toEqual([NaN, NaN, NaN, 100, 0]);
+    expect([...wild.readings.power.slice(0, 2)]).toEqual([NaN, 7]);
+  });
+
   it('clean and cut names, which come from strangers', () => {
     const hostile = columnsOf(fleetOf({ nodes: 1, gpus: 1, at_ms: NOW, nameOf: () => `a\u202eb${'x'.repeat(500)}` }));
     expect(hostile.nodeNames[0]).toMatch(/^a\ufffdbx+…$/);

@@ -55,6 +55,8 @@ export interface DashboardOptions extends ViewOptions {
   onState: (state: DashboardState) => void;
   /** Asks the server something over HTTP; without it, nothing can be marked. */
   request?: Request | undefined;
+  /** Whether nothing can be marked there. */
+  readOnly?: boolean | undefined;
 }
 
 /** The most GPUs for which 50 samples a second are drawn. */
@@ -94,9 +96,9 @@ export class Dashboard extends StoreView {
     super(h('div', { class: 'gpumon gpumon-dashboard', tabindex: '0', ...name }), store, options);
     this.state = options.state;
     this.header = new Header(options);
-    const { request } = options;
+    const { request, readOnly = false } = options;
     this.marks =
-      request === undefined
+      request === undefined || readOnly
         ? null
         : new MarkForm({
             request,

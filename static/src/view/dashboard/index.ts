@@ -41,7 +41,14 @@ export function mountDashboard(host: HTMLElement, options: DashboardMountOptions
       }
     };
     const { store, options: server } = options.feed;
-    return new Dashboard(store, subscription, { ...options, ...context, state, onState, request: server.request });
+    return new Dashboard(store, subscription, {
+      ...options,
+      ...context,
+      state,
+      onState,
+      request: server.request,
+      readOnly: server.readOnly,
+    });
   });
   return {
     ...mounted,

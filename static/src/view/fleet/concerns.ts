@@ -74,5 +74,5 @@ class Row {
 
 /** The word of the filter that finds those GPUs. */
 function wordOf(kind: string): string {
-  return `condition:${kind}`;
+  return `condition:${kind.split(/[\s,]+/)[0] ?? ''}`;
 }

@@ -30,7 +30,7 @@ export interface DetailContent {
   /** Whether it is selected, and not only pointed at. */
   isSelected: boolean;
   totals: Totals;
-  history: FleetHistory | null;
+  history: Answered<FleetHistory>;
   nodeHistory: Answered<FleetHistory>;
   /** The GPUs of the node that is selected, where a fleet has nodes alone. */
   node: Answered<Fleet>;
@@ -183,15 +183,14 @@ export class Detail {
 
   private showTrends({ columns, row, isSelected, history, nodeHistory, range, palette }: DetailContent): void {
     const ofNode = row !== null && isSelected;
-    const { value, why } = ofNode ? nodeHistory : { value: history, why: null };
+    const { value, why } = ofNode ? nodeHistory : history;
     const name = row === null ? '' : (columns.nodeNames[columns.node[row] ?? 0] ?? '');
     setText(this.caption, ofNode ? trans.__('%1, last %2', name, range) : trans.__('All GPUs, last %1', range));
-    this.trends.forEach((trend) => {
-      setShown(trend.element, why === null);
-      trend.update(value, palette);
-    });
-    setShown(this.trendNote, why !== null);
-    setText(this.trendNote, why ?? '');
+    const drawn = this.trends.map((trend) => trend.update(value, palette));
+    const note = why ?? (value === null || drawn.includes(true) ? '' : trans.__('No history of this time.'));
+    this.trends.forEach(({ element }) => setShown(element, note === ''));
+    setShown(this.trendNote, note !== '');
+    setText(this.trendNote, note);
   }
 }
 

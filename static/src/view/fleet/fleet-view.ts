@@ -232,7 +232,7 @@ export class FleetView {
       isFiltered: matches !== null,
       isSelected: row !== null && row === selected,
       totals,
-      history: answers.history.value,
+      history: answers.history,
       nodeHistory: answers.nodeHistory,
       node: answers.node,
       range,

@@ -29,8 +29,8 @@ export class Trend {
     this.chart = new Chart(host);
   }
 
-  /** Shows what is known; without anything it keeps its room. */
-  update(history: FleetHistory | null, palette: Palette): void {
+  /** Shows what is known; without anything it keeps its room. Returns whether there is something. */
+  update(history: FleetHistory | null, palette: Palette): boolean {
     const content =
       history === null ? null : this.content(history, this.id, this.of, this.unitFor, this.color, palette);
     const canvas = this.element.firstElementChild;
@@ -40,6 +40,7 @@ export class Trend {
     if (content !== null) {
       this.chart.draw(content);
     }
+    return content !== null;
   }
 
   dispose(): void {
@@ -67,7 +68,12 @@ function contentOf(
   const values = valuesOf(history, id);
   const [first, second] = history.at_ms;
   const last = history.at_ms.at(-1);
-  if (values === null || first === undefined || last === undefined || second === undefined) {
+  if (
+    values?.some((value) => value !== null) !== true ||
+    first === undefined ||
+    last === undefined ||
+    second === undefined
+  ) {
     return null;
   }
   const window = {

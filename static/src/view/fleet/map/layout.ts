@@ -37,6 +37,8 @@ const CELL_LEAST = 4;
 /** From this size on there is room for names of nodes. */
 const LABELLED = 17;
 const LABEL_PX = 15;
+/** Names of fewer letters are not cut. */
+const LABEL_WIDTH_PX = 92;
 
 /** The largest cells with which all fits into `height`; the smallest, where nothing does. */
 export function layoutOf(nodes: readonly MapNode[], width: number, height: number): Layout {
@@ -96,7 +98,7 @@ function sized(nodes: readonly MapNode[], most: number, width: number, cell: num
   const label = cell >= LABELLED ? LABEL_PX : 0;
   // Cells that stand alone need no more room between them than those of a node.
   const apart = most === 1 && label === 0 ? gap : Math.max(3, Math.round(cell * 0.5));
-  const tileWidth = across * (cell + gap) - gap + apart;
+  const tileWidth = Math.max(across * (cell + gap) - gap, label === 0 ? 0 : LABEL_WIDTH_PX) + apart;
   const tileHeight = down * (cell + gap) - gap + apart + label;
   const columns = Math.max(1, Math.floor((width + apart) / tileWidth));
   const height = Math.max(0, Math.ceil(nodes.length / columns) * tileHeight - apart);

@@ -132,8 +132,8 @@ function paintMarks(ctx: Context, picture: MapPicture, byLook: readonly Cells[],
 }
 
 function paintNames(ctx: Context, { layout, palette, px, nameOf }: MapPicture): void {
-  const { columns, tileWidth, tileHeight, across, cell, gap, label } = layout;
-  const room = (across * (cell + gap) - gap) * px;
+  const { columns, tileWidth, tileHeight, cell, label } = layout;
+  const room = (tileWidth - cell / 2) * px;
   ctx.font = `${10.5 * px}px ${palette.font}`;
   ctx.fillStyle = palette.muted;
   ctx.textBaseline = 'alphabetic';
