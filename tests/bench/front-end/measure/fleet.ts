@@ -28,14 +28,10 @@ export async function fleet({ browser }: Pick<Bench, 'browser'>): Promise<void> 
       const slowest = percentile(opened, 100);
       row(`fleet of ${name}: first picture`, `<= ${target_ms} ms`, said(opened), slowest <= target_ms);
       for (const view of ['map', 'gpus'] as const) {
-        const filtered = await filters(browser, server, view);
-        const p99 = percentile(filtered, 99);
-        row(
-          `  from a key in the filter to the picture, ${view}`,
-          `<= ${FILTER_TARGET_MS} ms`,
-          said(filtered),
-          p99 <= FILTER_TARGET_MS,
-        );
+        const { times, own_ms } = await filters(browser, server, view);
+        const isFast = percentile(times, 99) <= FILTER_TARGET_MS;
+        row(`  from a key in the filter to the picture, ${view}`, `<= ${FILTER_TARGET_MS} ms`, said(times), isFast);
+        row("    of that, the page's own time of a processor", '', `${digits(own_ms)} ms on average`);
       }
     } finally {
       await server.stop();
@@ -72,18 +68,30 @@ async function firstPictures(browser: Browser, server: FakeFleet): Promise<numbe
   return times.slice(1);
 }
 
-async function filters(browser: Browser, server: FakeFleet, view: string): Promise<number[]> {
+async function filters(
+  browser: Browser,
+  server: FakeFleet,
+  view: string,
+): Promise<{ times: number[]; own_ms: number }> {
   const { page } = await newPage(browser);
   await page.goto(`${server.url}#fleet?view=${view}`);
   await page.locator('[data-testid=gpumon-fleet][data-state=live]').waitFor();
+  const cdp = await page.context().newCDPSession(page);
+  await cdp.send('Performance.enable', { timeDomain: 'threadTicks' });
+  const busy_s = async (): Promise<number> => {
+    const { metrics } = await cdp.send('Performance.getMetrics');
+    return metrics.find(({ name }) => name === 'TaskDuration')?.value ?? NaN;
+  };
+  const before_s = await busy_s();
   const times: number[] = [];
   for (const text of TYPED) {
     for (let end = Math.min(1, text.length); end <= text.length; end += 1) {
       times.push(await filterTime(page, text.slice(0, end)));
     }
   }
+  const own_ms = (((await busy_s()) - before_s) * 1000) / times.length;
   await page.context().close();
-  return times;
+  return { times, own_ms };
 }
 
 async function filterTime(page: Page, text: string): Promise<number> {
