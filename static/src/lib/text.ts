@@ -9,6 +9,14 @@ export function joined(parts: readonly (string | null | undefined)[], separator 
   return parts.filter(Boolean).join(separator);
 }
 
+/** Messages, of which a server's have no full stop, as sentences one behind the other. */
+export function sentences(messages: readonly (string | null)[]): string {
+  return joined(
+    messages.map((message) => message?.replace(/[^.!?…]$/, '$&.')),
+    ' ',
+  );
+}
+
 /** The text with everything unprintable made visible, and cut at `limit` characters. */
 export function plainText(text: string, limit = 400): string {
   const visible = text.replace(UNPRINTABLE, '\ufffd');

@@ -4,7 +4,7 @@ import { h, setAttribute, setShown, setText } from '../../lib/dom';
 import { dateAndTime, since } from '../../lib/format';
 import { count } from '../../lib/format';
 import { remembered } from '../../lib/remembered';
-import { plainText } from '../../lib/text';
+import { plainText, sentences } from '../../lib/text';
 import { trans } from '../../lib/translation';
 import type { Columns } from '../../model/fleet/columns';
 import { xidTexts } from '../../model/fleet/describe';
@@ -107,7 +107,7 @@ export class EventView {
       value !== null && value.events_total > value.events.length
         ? [trans.__('The newest %1 of %2 are listed.', count(value.events.length), count(value.events_total))]
         : [];
-    setText(this.note, [...(why === null ? [] : [why]), ...(value?.problems ?? []), ...cut].join(' '));
+    setText(this.note, sentences([why, ...(value?.problems ?? []), ...cut]));
     setShown(this.table.element, events.length > 0);
     setShown(this.empty, events.length === 0);
     setText(

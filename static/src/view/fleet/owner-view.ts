@@ -3,6 +3,7 @@
 import { h, setAttribute, setShown, setText } from '../../lib/dom';
 import { count } from '../../lib/format';
 import { remembered } from '../../lib/remembered';
+import { sentences } from '../../lib/text';
 import { trans } from '../../lib/translation';
 import type { Columns } from '../../model/fleet/columns';
 import {
@@ -121,7 +122,7 @@ function noteOf({ value, why }: Answered<FleetUsage>): string {
   if (value.unheld_gpu_s !== null) {
     notes.push(trans.__('Held by nobody: %1 GPU-hours.', hours(value.unheld_gpu_s)));
   }
-  return notes.join(' ');
+  return sentences(notes);
 }
 
 function emptyText(grouping: Grouping, { value, why, isLoading }: Answered<FleetUsage>, { fleet }: Columns): string {
