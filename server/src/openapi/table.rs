@@ -188,6 +188,7 @@ pub(super) fn operations(types: &mut Types) -> Vec<Operation> {
         .names("node", NODE)
         .names("path", "As `api/v1/snapshot`.")
         .any_json(200)
+        .text(200, "*/*")
         .refuses(404)
         .refuses(502)
         .refuses(504),
