@@ -190,8 +190,8 @@ impl FleetArgs {
 /// Nothing says which fleet is meant.
 pub(crate) fn no_fleet() -> Failure {
     Failure::usage(anyhow!(
-        "which fleet? Name a Prometheus that has metrics of gpumon or dcgm-exporter: --prometheus URL, \
-         GPUMON_FLEET_PROMETHEUS, or `prometheus` in [fleet] of the settings file; or hosts to read over ssh: --hosts LIST"
+        "which fleet? Name a Prometheus that has metrics of gpumon or dcgm-exporter, by --prometheus URL, or hosts to \
+         read over ssh, by --hosts a,b,c; or set `prometheus` or `hosts` in [fleet] of the settings file"
     ))
 }
 
