@@ -12,6 +12,7 @@ mod describe;
 mod device_id;
 mod exit;
 mod feed;
+mod fleet;
 #[cfg(any(fuzzing, test))]
 pub mod fuzzing;
 mod grammar;

@@ -84,6 +84,7 @@ fn measure() -> io::Result<()> {
         history: None,
         alerts: AlertSettings::default(),
         kubelet: None,
+        fleet: None,
     };
     runtime.spawn(gpumon_server::run(vec![listener], settings, std::future::pending()));
     let begun = Instant::now();

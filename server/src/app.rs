@@ -5,9 +5,9 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use crate::{
-    alerts::Alerts, auth::Doors, control::Control, encoder::Encoder, hub::Hub, live::Live, mark_limit::MarkLimit,
-    metrics::SharedPages, replay::Replay, respond::ResponseEncoder, runs::Runs, sampling_interval::SamplingInterval,
-    stream::StreamEncoder, view::ShowProcesses,
+    alerts::Alerts, auth::Doors, control::Control, encoder::Encoder, fleet::FleetSettings, hub::Hub, live::Live,
+    mark_limit::MarkLimit, metrics::SharedPages, replay::Replay, respond::ResponseEncoder, runs::Runs,
+    sampling_interval::SamplingInterval, stream::StreamEncoder, view::ShowProcesses,
 };
 
 /// What clients may hold of one kind of answers, in KiB.
@@ -53,6 +53,10 @@ pub(crate) struct AppState {
     pub(crate) runs: Arc<Runs>,
     /// Where a recording is played in the place of a collector.
     pub(crate) replay: Option<Replay>,
+    /// Whether there are readings of this machine, or of a recording.
+    pub(crate) reads_gpus: bool,
+    /// Which fleet is shown, where one is.
+    pub(crate) fleet: Option<Arc<FleetSettings>>,
     pub(crate) alerts: Arc<Alerts>,
     pub(crate) mark_limit: Arc<MarkLimit>,
     /// The same of what cells took.

@@ -151,6 +151,10 @@ pub struct Hello {
     pub alerts: Vec<FiringAlert>,
     /// The recent past.
     pub history: History,
+    /// Whether this server tells of a fleet, at `/api/v1/fleet`; left out where it does not.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[ts(as = "Option<bool>", optional)]
+    pub fleet: bool,
 }
 
 /// `/api/v1/snapshot`, and `gpumon --json`: everything known at one moment.

@@ -82,6 +82,8 @@ impl Server {
             runs: Arc::new(Runs::new(settings, Arc::clone(&hub), stopped.clone())),
             hub,
             replay: None,
+            fleet: None,
+            reads_gpus: true,
             mark_limit: Arc::new(MarkLimit::new()),
             cell_limit: Arc::new(MarkLimit::new()),
             sampling_interval: SamplingInterval::new(Duration::from_secs(1)),

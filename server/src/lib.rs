@@ -10,6 +10,7 @@
 //! - [`live`] is what can change while it runs.
 //! - [`hub`] holds what the collector said last and passes it to every client.
 //! - [`history`] keeps the recent past for clients that come late.
+//! - [`fleet`] is many machines at once.
 //! - [`replay`] is a recording in the place of a collector.
 //! - [`alerts`] evaluates the rules of the alert file, and tells what fires.
 //! - [`runs`] are those of the workload runner: processes that work, and what they say.
@@ -42,6 +43,7 @@ mod content_type;
 mod control;
 pub mod driver_answers;
 mod encoder;
+pub mod fleet;
 pub mod frame;
 #[cfg(any(fuzzing, test))]
 pub mod fuzzing;
@@ -65,6 +67,7 @@ mod pause;
 mod peer;
 mod private_file;
 pub mod public_origin;
+mod query;
 mod rate_limiter;
 mod replay;
 mod respond;
@@ -95,6 +98,8 @@ use self::{
     app::{AppState, Encoders},
     auth::Doors,
     control::Control,
+    fleet::FleetSettings,
+    frame::CollectorState,
     hub::Hub,
     join::JoinSettings,
     listen::Listener,
@@ -110,6 +115,9 @@ use self::{
 /// Between samples of most recordings, and between those that a client gets that asks for no other time.
 const RECORDED_INTERVAL: Duration = Duration::from_secs(1);
 
+/// What every client of a server without readings is told.
+const NO_GPUS: &str = "this server shows a fleet and reads no GPUs itself; open one of its nodes";
+
 /// How often answers that nobody asks for any more are let go of.
 const TRIM_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -123,6 +131,8 @@ pub enum Readings {
     Collector(Collector),
     /// From a recording, which every client is told.
     Recording(Box<Player>),
+    /// From nowhere: this server shows a fleet alone.
+    None,
 }
 
 /// What is served.
@@ -146,6 +156,8 @@ pub struct Settings {
     pub alerts: AlertSettings,
     /// The kubelet's socket for pod resources; `None` asks none.
     pub kubelet: Option<PathBuf>,
+    /// Which fleet is shown, where one is.
+    pub fleet: Option<FleetSettings>,
 }
 
 /// Serves at every listener until `shutdown` completes, then ends every connection and the collector.
@@ -157,7 +169,7 @@ pub async fn run(
     settings: Settings,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
-    let Settings { readings, join, live, doors, show_processes, runs, history, alerts, kubelet } = settings;
+    let Settings { readings, join, live, doors, show_processes, runs, history, alerts, kubelet, fleet } = settings;
     let AlertSettings { rules, conditions, file } = alerts;
     let (hub, control) = (Arc::new(Hub::new()), Arc::new(Control::new()));
     let data_folder = history.as_ref().map(|history| history.folder.clone());
@@ -166,8 +178,9 @@ pub async fn run(
     }
     let sampling_interval = SamplingInterval::new(match &readings {
         Readings::Collector(collector) => collector.interval,
-        Readings::Recording(_) => RECORDED_INTERVAL,
+        Readings::Recording(_) | Readings::None => RECORDED_INTERVAL,
     });
+    let reads_gpus = !matches!(readings, Readings::None);
     let (stop, stopped) = watch::channel(false);
     let runs = Arc::new(Runs::new(runs, Arc::clone(&hub), stopped.clone()));
     let (allocations_sender, allocations) = watch::channel(Vec::new());
@@ -181,7 +194,14 @@ pub async fn run(
         Readings::Recording(player) => {
             (tokio::spawn(std::future::pending()), Some(Replay::start(*player, Arc::clone(&hub))?))
         }
+        Readings::None => {
+            hub.set_collector_state(CollectorState::Unavailable, Some(NO_GPUS.to_owned()));
+            (tokio::spawn(std::future::pending()), None)
+        }
     };
+    if fleet.is_some() {
+        hub.tell_of_fleet();
+    }
     let alerts = Arc::new(Alerts::new(Arc::clone(&hub), &rules, conditions));
     let mut evaluation = JoinSet::new();
     if let Some(socket) = kubelet {
@@ -196,6 +216,8 @@ pub async fn run(
         control,
         runs,
         replay,
+        fleet: fleet.map(Arc::new),
+        reads_gpus,
         mark_limit: Arc::new(MarkLimit::new()),
         cell_limit: Arc::new(MarkLimit::new()),
         encoders: Arc::new(Encoders::new()),

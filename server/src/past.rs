@@ -2,7 +2,7 @@
 
 use axum::{
     Extension,
-    extract::{Query, State, rejection::QueryRejection},
+    extract::State,
     http::{HeaderMap, StatusCode, Uri},
     response::Response,
 };
@@ -17,6 +17,7 @@ use crate::{
     app::AppState,
     auth::Client,
     history::DEPTH_MS,
+    query,
     respond::{JSON, Resource, respond, to_json},
     view::View,
 };
@@ -51,7 +52,7 @@ pub(crate) async fn history(
 ) -> Result<Response, (StatusCode, String)> {
     let bad = |why: String| (StatusCode::BAD_REQUEST, why + "\n");
     let hint = "; ask for from_ms, to_ms, metrics and points or resolution_ms, or nothing";
-    let query = parsed(&uri).map_err(|error| bad(error.body_text() + hint))?;
+    let query: HistoryQuery = query::parsed(&uri).map_err(|error| bad(error.body_text() + hint))?;
     let request = query.understood(app.hub.now_ms()).map_err(bad)?;
     let view = View::of(&client, app.show_processes).await;
     let of_view = view.clone();
@@ -59,14 +60,6 @@ pub(crate) async fn history(
     let subject = Resource::History { from_ms, to_ms, points, resolution_ms, metrics: request.wanted.ids() };
     let write = move |hub: &crate::hub::Hub| to_json(&of_view.span(hub.span(&request)));
     Ok(respond(&app, &headers, client.who(), view, subject, JSON, write).await)
-}
-
-/// Without what has no value: JupyterLab adds the time to each address, so that no answer is an old one.
-fn parsed(uri: &Uri) -> Result<HistoryQuery, QueryRejection> {
-    let with_values = uri.query().unwrap_or_default().split('&').filter(|part| part.contains('='));
-    let known = format!("/?{}", with_values.collect::<Vec<_>>().join("&"));
-    // What was a query is one without some of its parts.
-    Query::try_from_uri(&known.parse().unwrap_or_default()).map(|Query(query)| query)
 }
 
 impl HistoryQuery {
@@ -153,7 +146,7 @@ mod tests {
                 "{resolution_ms}"
             );
         }
-        let asked = |query: &str| parsed(&format!("/api/v1/history?{query}").parse().unwrap());
+        let asked = |query: &str| query::parsed::<HistoryQuery>(&format!("/api/v1/history?{query}").parse().unwrap());
         assert_eq!(asked("from_ms=5&points=9&1795493859530").unwrap().points, Some(9), "as JupyterLab asks");
         assert!(asked("").is_ok() && asked("form_ms=5").unwrap_err().body_text().contains("unknown field `form_ms`"));
         let future = query(None, Some(u64::MAX), Some("mig.memory.used_bytes"), None).unwrap();

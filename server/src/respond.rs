@@ -13,6 +13,7 @@ use serde::Serialize;
 use crate::{
     app::AppState,
     encoder::{Encoder, gzip},
+    fleet::routes::FleetResource,
     hub::Hub,
     metrics::PageKey,
     peer::Who,
@@ -44,6 +45,7 @@ pub(crate) enum Resource {
     /// `/metrics`, by its names and its format.
     Metrics(PageKey),
     Page(String),
+    Fleet(FleetResource),
 }
 
 /// A resource, and what its answer depends on.
@@ -95,6 +97,7 @@ pub(crate) async fn respond_encoded(
             | Resource::History { .. }
             | Resource::Usage { span: Some(_) }
             | Resource::Jobs { .. }
+            | Resource::Fleet(_)
     );
     let encoder = if is_long { &app.encoders.long_responses } else { &app.encoders.responses };
     let Ok(bytes) = encoder.answer(who, key, write).await else {

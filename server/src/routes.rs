@@ -17,7 +17,7 @@ use crate::{
     alerts, answers,
     app::AppState,
     auth::{self, Doors},
-    behind_proxy, cells,
+    behind_proxy, cells, fleet,
     guard::{self, Access, Guard},
     jobs,
     listen::{Listener, Purpose},
@@ -59,6 +59,8 @@ pub(crate) fn everything(state: &AppState) -> Router<AppState> {
         .merge(cells::router(state))
         .merge(replay::routes::router(state))
         .merge(alerts::router())
+        .merge(fleet::routes::router())
+        .merge(fleet::nodes::routes::router())
         .route("/", get(page::index))
         .route("/{*path}", get(page::file))
         .route("/api/v1/answers", get(answers::answers))
@@ -71,7 +73,9 @@ pub(crate) fn everything(state: &AppState) -> Router<AppState> {
         .merge(metrics())
         .merge(runs::announcements())
         .layer(middleware::from_fn_with_state(state.clone(), replay::routes::refuse_changes))
+        .layer(middleware::from_fn_with_state(state.clone(), fleet::routes::refuse_changes))
         .route("/api/v1/stream", get(stream::upgrade))
+        .merge(fleet::nodes::routes::streams())
 }
 
 /// Behind everything that says who may come in. The last layer is the first that a request meets.
@@ -121,6 +125,9 @@ async fn readyz(State(app): State<AppState>) -> Response {
     if app.hub.is_fresh(now_ms()) {
         let joined = collector.joined.map(|socket| format!("joined the server at {socket}\n"));
         return format!("ready\n{}", joined.unwrap_or_default()).into_response();
+    }
+    if !app.reads_gpus {
+        return "ready\n".into_response();
     }
     let none = if app.replay.is_some() { "a recording is replayed" } else { "no fresh sample" };
     let message = collector.message.unwrap_or_else(|| none.to_owned());

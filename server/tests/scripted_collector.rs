@@ -75,6 +75,7 @@ impl Server {
             history: None,
             alerts: AlertSettings::default(),
             kubelet: None,
+            fleet: None,
         };
         tokio::spawn(gpumon_server::run(vec![listener], settings, std::future::pending()));
         Self { folder, address }

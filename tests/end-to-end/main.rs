@@ -20,6 +20,7 @@ mod doors;
 mod events;
 mod export;
 mod faults;
+mod fleet;
 mod garbage;
 mod hangs;
 mod hidden_functions;

@@ -9,6 +9,7 @@ pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod doctor;
 pub(crate) mod export;
+pub(crate) mod fleet;
 pub(crate) mod info;
 pub(crate) mod job;
 pub(crate) mod licenses;
@@ -47,6 +48,7 @@ pub(crate) enum Command {
     Job(job::JobArgs),
     Compare(compare::CompareArgs),
     Export(Box<export::ExportArgs>),
+    Fleet(Box<fleet::FleetArgs>),
     Bench(bench::BenchArgs),
     Burn(burn::BurnArgs),
     #[command(hide = true)]
@@ -92,6 +94,7 @@ pub(crate) fn dispatch(args: Args, resolved: Resolved) -> Result<(), Failure> {
         Some(Command::Doctor(doctor)) => doctor::run(&args.source, &doctor),
         Some(Command::Compare(compare)) => compare::run(&compare),
         Some(Command::Export(export)) => export::run(&export),
+        Some(Command::Fleet(fleet)) => fleet::run(&fleet),
         Some(Command::Info(info)) => info::run(&args.source, &info),
         Some(Command::Job(job)) => job::run(&job),
         Some(Command::Bench(bench)) => bench::run(&args.source, &bench),

@@ -114,6 +114,7 @@ async fn serve(
         history: None,
         alerts: AlertSettings::default(),
         kubelet: None,
+        fleet: None,
     };
     gpumon_server::run(iter::once(door).collect(), settings, shutdown).await?;
     Ok(())

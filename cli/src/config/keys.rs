@@ -6,7 +6,7 @@ use super::value::Wanted;
 use crate::grammar;
 
 /// The commands whose options have a table of their own in the file.
-pub(crate) const TABLES: [&str; 2] = ["serve", "top"];
+pub(crate) const TABLES: [&str; 3] = ["serve", "fleet", "top"];
 
 /// An option that names the file itself, and so cannot stand in it.
 const CONFIG: &str = "config";
@@ -31,8 +31,8 @@ impl Keys {
         for table in TABLES {
             let command = gpumon.find_subcommand(table).into_iter();
             let own = command.flat_map(|command| keys_of(command, Some(table)));
-            // What `gpumon` has itself holds for every command.
-            let own: Vec<Key> = own.filter(|key| !keys.iter().any(|general| general.is_same(&key.arg))).collect();
+            // What `gpumon` has itself holds for every command, and what two commands have stands in the table of one.
+            let own: Vec<Key> = own.filter(|key| !keys.iter().any(|known| known.is_same(&key.arg))).collect();
             keys.extend(own);
         }
         Self(keys)

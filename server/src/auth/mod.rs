@@ -1,6 +1,7 @@
 //! Who may come in, by what, and how often.
 //!
-//! - [`scope`] is what somebody may do, [`identity`] who somebody has shown to be, [`client`] who asks.
+//! - [`scope`] is what somebody may do, [`identity`] who somebody has shown to be, [`client`] who asks, [`leave`] for
+//!   how long.
 //! - [`tokens`], [`passwords`] and client certificates are what is shown; [`sessions`] are those of the page, which
 //!   [`routes`] begin and end. None of it is kept, but its [`digest`].
 //! - [`doors`] is all of that for one server, read anew when its files change; [`check`] stands before every route.
@@ -13,6 +14,7 @@ mod credentials;
 mod digest;
 mod doors;
 mod identity;
+mod leave;
 mod passwords;
 mod rate;
 pub(crate) mod routes;
@@ -26,7 +28,8 @@ pub(crate) use self::{
     client::{Client, place},
     digest::Digest,
     identity::Identity,
+    leave::Leave,
     passwords::Users,
     rate::{Rate, RatePerClient},
-    scope::Scope,
+    scope::{SESSION, Scope},
 };

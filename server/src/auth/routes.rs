@@ -72,12 +72,14 @@ pub(crate) fn router() -> Router<AppState> {
         .route_layer(middleware::from_fn(own_header))
 }
 
+pub(crate) const WITHOUT_HEADER: &str = "send the header `X-Gpumon: run`, which no page of another origin can do\n";
+
 /// What begins or ends a session can be sent by no page of another origin.
 async fn own_header(request: Request, next: Next) -> Response {
     if request.method().is_safe() || runs::is_meant(request.headers()) {
         return next.run(request).await;
     }
-    (StatusCode::FORBIDDEN, "send the header `X-Gpumon: run`, which no page of another origin can do\n").into_response()
+    (StatusCode::FORBIDDEN, WITHOUT_HEADER).into_response()
 }
 
 async fn state(State(app): State<AppState>, request: Request) -> Response {
@@ -148,7 +150,7 @@ async fn sign_out(
 }
 
 /// Whether the browser reaches this server over TLS, be it through a proxy.
-fn is_secure(app: &AppState, arrival: &Arrival, headers: &HeaderMap) -> bool {
+pub(crate) fn is_secure(app: &AppState, arrival: &Arrival, headers: &HeaderMap) -> bool {
     // It has been checked to be ours.
     let origin = headers.get(header::ORIGIN).and_then(|origin| origin.to_str().ok());
     let by_proxy =

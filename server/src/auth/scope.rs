@@ -19,7 +19,7 @@ pub(crate) enum Scope {
 }
 
 /// Where the page signs in and out.
-pub(super) const SESSION: &str = "/api/v1/session";
+pub(crate) const SESSION: &str = "/api/v1/session";
 
 const ALL: [Scope; 3] = [Scope::Metrics, Scope::Read, Scope::Run];
 
@@ -31,6 +31,8 @@ impl Scope {
         match path {
             "/healthz" | SESSION => None,
             "/metrics" | "/metrics/dcgm" | "/metrics/dcgm-4.9" | "/readyz" if is_reading => Some(Self::Metrics),
+            // A viewer signs in at the node, and changes nothing else there.
+            _ if path.starts_with("/nodes/") => Some(Self::Read),
             _ if !is_reading => Some(Self::Run),
             _ if path.starts_with("/api/") => Some(Self::Read),
             _ => None,

@@ -43,13 +43,19 @@ impl Hub {
         self.read(|state| state.collector.clone())
     }
 
+    /// Every hello says from now on that there is a fleet at `/api/v1/fleet`.
+    pub(crate) fn tell_of_fleet(&self) {
+        self.write(|state| state.has_fleet = true);
+    }
+
     /// All a new client needs.
     pub(crate) fn hello(&self, view: &View) -> String {
-        let (collector, inventory, sample, details, events, alerts) = self.read(|state| {
+        let (collector, inventory, sample, details, events, alerts, fleet) = self.read(|state| {
             let details: Vec<_> = state.details.values().cloned().collect();
             let events: Vec<_> = state.events.iter().filter_map(|event| view.event(event)).collect();
             let (inventory, sample) = (state.inventory.clone(), state.sample.clone());
-            (state.collector.clone(), inventory, sample, details, events, view.alerts(state.firing()))
+            let alerts = view.alerts(state.firing());
+            (state.collector.clone(), inventory, sample, details, events, alerts, state.has_fleet)
         });
         write_json(&ServerFrame::Hello(Hello {
             version: VERSION.to_owned(),
@@ -61,6 +67,7 @@ impl Hub {
             events,
             alerts,
             history: self.newest(HELLO_MS, &Wanted::overview()),
+            fleet,
         }))
     }
 

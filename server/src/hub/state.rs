@@ -30,6 +30,8 @@ pub(super) struct State {
     pub(super) joined: Option<PathBuf>,
     /// Since the start.
     pub(super) xids: XidCounts,
+    /// Whether this server tells of a fleet, too.
+    pub(super) has_fleet: bool,
 }
 
 impl State {
@@ -53,6 +55,7 @@ impl State {
             alerts_there: Vec::new(),
             joined: None,
             xids: XidCounts::default(),
+            has_fleet: false,
         }
     }
 

@@ -213,7 +213,9 @@ fn why(status: u16) -> &'static str {
         409 => "It does not fit what the server is doing.",
         413 => "The body is too large.",
         429 => "There were too many of them.",
+        502 => "The node cannot be reached, or is no server of gpumon.",
         503 => "The server is too busy, or what it needs is not there now.",
+        504 => "The node sent nothing in time.",
         _ => panic!("say in `why` when {status} is answered"),
     }
 }

@@ -1,5 +1,6 @@
 //! Every operation: method, path, what it does, what it takes and what it answers with.
 
+use gpumon_fleet::model::{Fleet, FleetEvents, FleetHistory, FleetUsage};
 use gpumon_history::{jobs::JobList, span::HistorySpan};
 use gpumon_probe::{
     model::{Cell, Cost, Event, Record, StoredCost},
@@ -15,6 +16,7 @@ use super::{
 use crate::{
     alerts::{AlertStatus, routes::Silence},
     auth::routes::{SessionState, SignIn},
+    fleet::routes::{FleetHistoryQuery, NodeQuery, RangeQuery},
     frame::{ClientFrame, CollectorStatus, ServerFrame, Snapshot},
     jobs::JobsQuery,
     marks::NewMark,
@@ -34,6 +36,8 @@ use crate::{
     stream::StreamQuery,
     usage::UsageQuery,
 };
+
+const NODE: &str = "The name of a node, as `/api/v1/fleet` has it.";
 
 pub(super) fn operations(types: &mut Types) -> Vec<Operation> {
     let kinds = types;
@@ -136,6 +140,76 @@ pub(super) fn operations(types: &mut Types) -> Vec<Operation> {
         )
         .query::<JobsQuery>(kinds)
         .json::<JobList>(200, kinds),
+        operation(
+            "GET",
+            "/api/v1/fleet",
+            "All GPUs of a fleet now. 404 on a server that shows none, here and below.",
+        )
+        .json::<Fleet>(200, kinds)
+        .refuses(404),
+        operation("GET", "/api/v1/fleet/node", "The GPUs of one node, each of them, also where the fleet lists nodes alone.")
+            .query::<NodeQuery>(kinds)
+            .json::<Fleet>(200, kinds)
+            .refuses(404),
+        operation("GET", "/api/v1/fleet/usage", "Who used how much of a fleet.")
+            .query::<RangeQuery>(kinds)
+            .json::<FleetUsage>(200, kinds)
+            .refuses(404),
+        operation("GET", "/api/v1/fleet/events", "Xids, and GPUs and nodes that were lost.")
+            .query::<RangeQuery>(kinds)
+            .json::<FleetEvents>(200, kinds)
+            .refuses(404),
+        operation("GET", "/api/v1/fleet/history", "How a fleet, or one of its nodes, did over time.")
+            .query::<FleetHistoryQuery>(kinds)
+            .json::<FleetHistory>(200, kinds)
+            .refuses(404),
+        operation("GET", "/nodes/{node}", "Redirects to the page of a node.").names("node", NODE).empty(308),
+        operation("GET", "/nodes/{node}/", "The web page, on one node of a fleet.")
+            .names("node", NODE)
+            .text(200, "text/html")
+            .refuses(404)
+            .refuses(502),
+        operation(
+            "GET",
+            "/nodes/{node}/{*path}",
+            "What a node of a fleet answers to the same path below `/api/v1/`. Of this server are files of the web page. The \
+             viewer's session at the node counts, or else the token of `--node-token-file`; 404 on what is not passed on.",
+        )
+        .names("node", NODE)
+        .names("path", "As `api/v1/snapshot`.")
+        .any_json(200)
+        .refuses(404)
+        .refuses(502)
+        .refuses(504),
+        operation(
+            "POST",
+            "/nodes/{node}/{*path}",
+            "Signs in at a node of a fleet, at `api/v1/session`. Nothing else is changed there.",
+        )
+        .names("node", NODE)
+        .names("path", "`api/v1/session`.")
+        .body::<SignIn>(&json!({ "token": "4f0c…" }), kinds)
+        .with_header()
+        .any_json(200)
+        .refuses(404)
+        .refuses(409)
+        .refuses(502)
+        .refuses(504),
+        operation("DELETE", "/nodes/{node}/{*path}", "Signs out at a node of a fleet, at `api/v1/session`.")
+            .names("node", NODE)
+            .names("path", "`api/v1/session`.")
+            .with_header()
+            .empty(204)
+            .refuses(404)
+            .refuses(502)
+            .refuses(504),
+        operation("GET", "/nodes/{node}/api/v1/stream", "WebSocket. The stream of a node of a fleet, passed on.")
+            .names("node", NODE)
+            .query::<StreamQuery>(kinds)
+            .empty(101)
+            .refuses(404)
+            .refuses(502)
+            .refuses(504),
         operation("GET", "/api/v1/alerts", "Every alert rule and receiver and how it is.")
             .json::<AlertStatus>(200, kinds),
         operation("POST", "/api/v1/alerts/silence", "Notifies nobody of a rule for a while.")
@@ -245,7 +319,7 @@ pub(super) fn document() -> Value {
                     "description": "What signing in sets; the name has the port, and `__Host-` before it with TLS.",
                 },
             },
-            "responses": refusals([400, 401, 403, 404, 408, 409, 413, 429, 503].into_iter()),
+            "responses": refusals([400, 401, 403, 404, 408, 409, 413, 429, 502, 503, 504].into_iter()),
             "schemas": schemas,
         },
     })

@@ -29,6 +29,14 @@ pub(crate) enum Encoding {
 }
 
 impl Encoding {
+    /// How another server is asked for it.
+    pub(crate) fn query(self) -> &'static str {
+        match self {
+            Self::Text => "",
+            Self::DeflateRaw => "?encoding=deflate-raw",
+        }
+    }
+
     /// What a message with this text carries.
     pub(crate) fn payload(self, text: String) -> Vec<u8> {
         match self {

@@ -9,7 +9,7 @@ use std::{pin::pin, sync::Arc, time::Duration};
 use axum::{
     Extension,
     extract::{Query, Request, State, rejection::QueryRejection},
-    http::StatusCode,
+    http::{StatusCode, Uri},
     response::{IntoResponse, Response},
 };
 use gpumon_history::wanted::Wanted;
@@ -27,17 +27,20 @@ use tokio::{
 };
 use tokio_tungstenite::tungstenite::Message;
 
-use self::socket::{ClientSocket, Disconnected};
-pub(crate) use self::{encoding::Encoding, text_frame::TextFrame};
+use self::socket::Disconnected;
+pub(crate) use self::{
+    encoding::Encoding,
+    socket::{ClientSocket, accept},
+    text_frame::TextFrame,
+};
 use crate::{
     app::AppState,
-    auth::{Client as Asker, Identity, Scope},
+    auth::{Client as Asker, Leave},
     connections::{Busy, ConnectionSlot},
     encoder::Encoder,
     frame::{ClientFrame, INTERVAL_MS, ServerFrame},
     hub::{Hub, Notice, SampleFrame, encode},
     peer::Who,
-    public_origin::PublicOrigin,
     rate_limiter::RateLimiter,
     runs::Follower,
     sampling_interval::IntervalRequest,
@@ -64,30 +67,31 @@ pub(crate) type StreamEncoder = Encoder<CacheKey>;
 pub(crate) struct StreamQuery {
     /// How frames come.
     #[serde(default)]
-    encoding: Encoding,
+    pub(crate) encoding: Encoding,
+}
+
+/// What is asked for, or what could be.
+pub(crate) fn query(uri: &Uri) -> Result<StreamQuery, Box<Response>> {
+    Query::try_from_uri(uri).map(|Query(query)| query).map_err(|error: QueryRejection| {
+        let message = format!("{}; ask for encoding=text or encoding=deflate-raw\n", error.body_text());
+        Box::new((StatusCode::BAD_REQUEST, message).into_response())
+    })
 }
 
 pub(crate) async fn upgrade(
     State(app): State<AppState>,
     Extension(asker): Extension<Asker>,
     Extension(slot): Extension<Arc<ConnectionSlot>>,
-    query: Result<Query<StreamQuery>, QueryRejection>,
     request: Request,
 ) -> Response {
-    let public_origins = Arc::clone(&app.live.borrow().public_origins);
-    let encoding = match query {
-        Ok(Query(query)) => query.encoding,
-        Err(error) => {
-            let message = format!("{}; ask for encoding=text or encoding=deflate-raw\n", error.body_text());
-            return (StatusCode::BAD_REQUEST, message).into_response();
-        }
+    let leave = Leave::new(&app, &asker);
+    let encoding = match query(request.uri()) {
+        Ok(query) => query.encoding,
+        Err(refusal) => return *refusal,
     };
-    let (response, on_upgrade) = match socket::accept(request) {
+    let (response, on_upgrade) = match accept(request) {
         Ok(accepted) => accepted,
-        Err(why) => {
-            let message = format!("this is a WebSocket, and the request asks for none: {why}\n");
-            return (StatusCode::BAD_REQUEST, message).into_response();
-        }
+        Err(refusal) => return *refusal,
     };
     // The connection is in use from now on, without a gap.
     let busy = slot.busy();
@@ -96,7 +100,7 @@ pub(crate) async fn upgrade(
         let socket = ClientSocket::new(upgraded, encoding).await;
         // The one way to end is that the client has gone or the server stops; neither is an error to report.
         let view = View::of(&asker, app.show_processes).await;
-        let _ = Client::new(socket, app, asker, public_origins, view, busy).serve().await;
+        let _ = Client::new(socket, app, &asker, leave, view, busy).serve().await;
     });
     response
 }
@@ -105,11 +109,8 @@ struct Client {
     socket: ClientSocket,
     app: AppState,
     who: Who,
-    /// Who it is, where that was asked for, and whether it may be.
-    identity: Option<Arc<Identity>>,
-    is_on_port: bool,
-    /// By which it may have come.
-    public_origins: Arc<[PublicOrigin]>,
+    /// For how long it may read.
+    leave: Leave,
     view: View,
     samples: watch::Receiver<SampleFrame>,
     paused: bool,
@@ -126,22 +127,13 @@ struct Client {
 }
 
 impl Client {
-    fn new(
-        socket: ClientSocket,
-        app: AppState,
-        asker: Asker,
-        public_origins: Arc<[PublicOrigin]>,
-        view: View,
-        busy: Busy,
-    ) -> Self {
+    fn new(socket: ClientSocket, app: AppState, asker: &Asker, leave: Leave, view: View, busy: Busy) -> Self {
         let mut samples = app.hub.samples();
         let seen = samples.borrow_and_update().number;
         Self {
             socket,
             who: asker.who(),
-            is_on_port: asker.peer.is_port(),
-            public_origins,
-            identity: asker.identity,
+            leave,
             view,
             samples,
             paused: false,
@@ -161,8 +153,6 @@ impl Client {
         let mut updates = self.app.hub.changes();
         let mut notices = self.app.hub.notices();
         let mut stopped = self.app.stopped.clone();
-        let mut leave = self.app.doors.changes();
-        let mut live = self.app.live.clone();
         self.send_hello().await?;
         let mut heartbeat = pin!(sleep_until(self.last_sent + HEARTBEAT));
         loop {
@@ -173,9 +163,7 @@ impl Client {
                     self.forward_changes(&mut notices).await?;
                 }
                 _ = stopped.changed() => return self.socket.send_close("gpumon is shutting down").await,
-                _ = leave.changed() => self.check_leave().await?,
-                // Where settings cannot change, it never does.
-                Ok(()) = live.changed() => self.check_leave().await?,
+                why = self.leave.taken() => return self.socket.send_close(why).await,
                 changed = next_runs(&mut self.runs), if !self.paused => {
                     for frame in changed {
                         self.send(&frame).await?;
@@ -184,7 +172,6 @@ impl Client {
                 trace = next_of(&mut self.traces), if !self.paused => self.forward(trace).await?,
                 message = self.socket.receive() => self.handle_message(message).await?,
                 () = heartbeat.as_mut() => {
-                    self.check_leave().await?;
                     if self.last_sent.elapsed() >= HEARTBEAT {
                         self.send_heartbeat().await?;
                     }
@@ -192,24 +179,6 @@ impl Client {
                 }
             }
         }
-    }
-
-    /// Ends the stream of who has signed out, whose token, password or certificate counts no more, or who would be asked
-    /// for one now. One on the port has to come again where it is reached by other addresses now: by its own it may not be
-    /// let in any more, and who is a proxy's connection has no user.
-    async fn check_leave(&mut self) -> Result<(), Disconnected> {
-        let may_read = match &self.identity {
-            Some(identity) => self.app.doors.scope_of(&identity.proof) >= Some(Scope::Read),
-            None => !(self.is_on_port && self.app.doors.asks()),
-        };
-        let is_reached_as_before = !self.is_on_port || self.app.live.borrow().public_origins == self.public_origins;
-        let why = match (may_read, is_reached_as_before) {
-            (true, true) => return Ok(()),
-            (true, false) => "connect again",
-            (false, _) => "sign in again",
-        };
-        let _ = self.socket.send_close(why).await;
-        Err(Disconnected)
     }
 
     /// A sample that has come goes out behind the notices, so that it never overtakes the inventory or the event that came

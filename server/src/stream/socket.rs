@@ -4,7 +4,12 @@
 
 use std::time::Duration;
 
-use axum::{body::Body, extract::Request, http, response::Response};
+use axum::{
+    body::Body,
+    extract::Request,
+    http::{self, StatusCode},
+    response::{IntoResponse, Response},
+};
 use bytes::BytesMut;
 use futures_util::{FutureExt, SinkExt, StreamExt};
 use hyper::upgrade::{OnUpgrade, Upgraded};
@@ -36,27 +41,32 @@ const READ_BUFFER: usize = 512;
 /// What tungstenite writes are pongs and the close frame.
 const WRITE_BUFFER_LIMIT: usize = 4096;
 
-pub(super) struct Disconnected;
+pub(crate) struct Disconnected;
 
-pub(super) struct ClientSocket {
+pub(crate) struct ClientSocket {
     socket: WebSocketStream<TokioIo<Upgraded>>,
-    pub(super) encoding: Encoding,
+    pub(crate) encoding: Encoding,
 }
 
 /// The answer to a client that asks for a WebSocket, and the connection that becomes one when it is sent.
 ///
 /// # Errors
 /// What is wrong with a request that asks for none.
-pub(super) fn accept(mut request: Request) -> Result<(Response, OnUpgrade), String> {
+pub(crate) fn accept(mut request: Request) -> Result<(Response, OnUpgrade), Box<Response>> {
+    let refusal = |why: &str| {
+        let message = format!("this is a WebSocket, and the request asks for none: {why}\n");
+        Box::new((StatusCode::BAD_REQUEST, message).into_response())
+    };
     let on_upgrade = request.extensions_mut().remove::<OnUpgrade>();
     let (parts, _) = request.into_parts();
-    let response = create_response(&http::Request::from_parts(parts, ())).map_err(|error| error.to_string())?;
-    let on_upgrade = on_upgrade.ok_or("the connection cannot be upgraded")?;
+    let response = create_response(&http::Request::from_parts(parts, ()));
+    let response = response.map_err(|error| refusal(&error.to_string()))?;
+    let on_upgrade = on_upgrade.ok_or_else(|| refusal("the connection cannot be upgraded"))?;
     Ok((response.map(|()| Body::empty()), on_upgrade))
 }
 
 impl ClientSocket {
-    pub(super) async fn new(upgraded: Upgraded, encoding: Encoding) -> Self {
+    pub(crate) async fn new(upgraded: Upgraded, encoding: Encoding) -> Self {
         let config = WebSocketConfig::default()
             .read_buffer_size(READ_BUFFER)
             .write_buffer_size(0)
@@ -68,7 +78,7 @@ impl ClientSocket {
     }
 
     /// The next message; `None` where there will be no more.
-    pub(super) async fn receive(&mut self) -> Option<Message> {
+    pub(crate) async fn receive(&mut self) -> Option<Message> {
         self.socket.next().await?.ok()
     }
 
@@ -78,7 +88,7 @@ impl ClientSocket {
     }
 
     /// Sends what others get, too, in this client's encoding already.
-    pub(super) async fn send_payload(&mut self, payload: &[u8]) -> Result<(), Disconnected> {
+    pub(crate) async fn send_payload(&mut self, payload: &[u8]) -> Result<(), Disconnected> {
         let mut head = BytesMut::new();
         put_head(&mut head, self.encoding, payload.len());
         self.write(&[&head, payload]).await
@@ -113,7 +123,7 @@ impl ClientSocket {
         timeout(SEND_PATIENCE, writing).await.map_err(|_| Disconnected)?
     }
 
-    pub(super) async fn send_close(&mut self, reason: &'static str) -> Result<(), Disconnected> {
+    pub(crate) async fn send_close(&mut self, reason: &'static str) -> Result<(), Disconnected> {
         let reason = Utf8Bytes::from_static(reason);
         let close = Message::Close(Some(CloseFrame { code: CloseCode::Away, reason }));
         timeout(SEND_PATIENCE, self.socket.send(close)).await.map_err(|_| Disconnected)?.map_err(|_| Disconnected)

@@ -71,7 +71,7 @@ impl ClientCertificates {
         let authority =
             authority.ok_or("client_auth_type needs client_ca_file: the certificates that sign those of clients")?;
         let mut roots = RootCertStore::empty();
-        for certificate in certificates(authority)? {
+        for certificate in certificates(&authority.name, &authority.text)? {
             roots.add(certificate).map_err(|error| format!("{}: {error}", authority.name))?;
         }
         let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider));

@@ -17,7 +17,7 @@ use axum::http::{HeaderName, HeaderValue};
 use jiff::SignedDuration;
 
 use self::file::{RateSection, WebConfigFile};
-pub(crate) use self::tls::Tls;
+pub(crate) use self::tls::{Tls, certificates};
 use crate::{
     auth::{Rate, Users},
     private_file::{PrivateFile, Secrecy},

@@ -43,7 +43,7 @@ impl Tls {
             .ok_or("tls_server_config has no key for its certificate: set key_file")?;
         let authority =
             read(&section.client_ca, &section.client_ca_file, ["client_ca", "client_ca_file"], Secrecy::Public)?;
-        let chain = self::certificates(&certificates)?;
+        let chain = self::certificates(&certificates.name, &certificates.text)?;
         let key = PrivateKeyDer::from_pem_slice(key.text.as_bytes()).map_err(|_| {
             format!("{} has no private key in PEM that is not encrypted; decrypt it with `openssl pkey`", key.name)
         })?;
@@ -104,13 +104,13 @@ fn pem(
     }
 }
 
-/// At least one.
-pub(super) fn certificates(pem: &Pem) -> Result<Vec<CertificateDer<'static>>, String> {
-    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem.text.as_bytes()).collect();
+/// At least one, of a file or key of this name.
+pub(crate) fn certificates(name: &str, pem: &str) -> Result<Vec<CertificateDer<'static>>, String> {
+    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem.as_bytes()).collect();
     match certificates {
         Ok(certificates) if !certificates.is_empty() => Ok(certificates),
-        Ok(_) => Err(format!("{} has no certificate; name a file in PEM (-----BEGIN CERTIFICATE-----)", pem.name)),
-        Err(error) => Err(format!("{} is not PEM: {error}; convert it with `openssl x509`", pem.name)),
+        Ok(_) => Err(format!("{name} has no certificate; name a file in PEM (-----BEGIN CERTIFICATE-----)")),
+        Err(error) => Err(format!("{name} is not PEM: {error}; convert it with `openssl x509`")),
     }
 }
 

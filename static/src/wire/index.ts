@@ -887,7 +887,9 @@ export type Hello = {
   /** Which alerts fire now, the worst first; left out where none does. */
   alerts?: Array<FiringAlert>,
   /** The recent past. */
-  history: History, };
+  history: History,
+  /** Whether this server tells of a fleet, at `/api/v1/fleet`; left out where it does not. */
+  fleet?: boolean, };
 
 /** The recent past of every GPU, by metric, on one time axis. */
 export type History = {

@@ -7,6 +7,7 @@ use gpumon_probe::child;
 use gpumon_server::{
     auth::{DoorSettings, Doors},
     listen::{ListenError, Listener, Purpose},
+    public_origin::PublicOrigin,
     view::ShowProcesses,
 };
 
@@ -14,7 +15,16 @@ use super::parse_address;
 use crate::exit::Failure;
 
 #[derive(Debug, clap::Args)]
-pub(super) struct DoorArgs {
+pub(in crate::commands) struct DoorArgs {
+    /// Address and port to listen on; port 0 selects a free port. Beyond loopback, this needs --web-config, and --token-file
+    /// or users or client certificates in it
+    #[arg(long, env = "GPUMON_LISTEN", default_value = "127.0.0.1:9123", value_name = "ADDRESS:PORT", value_parser = parse_address)]
+    listen: SocketAddr,
+
+    /// Listen on a unix socket instead, accessible to this user only
+    #[arg(long, env = "GPUMON_SOCKET", value_name = "PATH", conflicts_with = "listen")]
+    pub(super) socket: Option<PathBuf>,
+
     /// Web configuration of Prometheus' exporters: TLS, client certificates, passwords, headers. Reloaded when it
     /// changes
     #[arg(long, env = "GPUMON_WEB_CONFIG", value_name = "FILE")]
@@ -25,13 +35,26 @@ pub(super) struct DoorArgs {
     #[arg(long, env = "GPUMON_TOKEN_FILE", value_name = "FILE")]
     token_file: Option<PathBuf>,
 
-    /// Additional address and port for Prometheus, with /metrics, /metrics/dcgm, /metrics/dcgm-4.9, /healthz and /readyz only
-    #[arg(long, env = "GPUMON_METRICS_LISTEN", value_name = "ADDRESS:PORT", value_parser = parse_place)]
-    metrics_listen: Option<Place>,
-
     /// What users other than the server's own and root see of processes
     #[arg(long, env = "GPUMON_SHOW_PROCESSES", value_name = "WHAT", default_value = "names")]
     show_processes: Show,
+
+    /// Address at which browsers reach this server through a reverse proxy, as `https://gpus.example.org`; repeatable.
+    /// The proxy authenticates users; nobody on the port counts as this server's own user
+    #[arg(long, env = "GPUMON_PUBLIC_ORIGIN", value_name = "URL", value_delimiter = ',')]
+    pub(in crate::commands) public_origin: Vec<PublicOrigin>,
+
+    /// Exit when the parent process exits
+    #[arg(long, env = "GPUMON_EXIT_WITH_PARENT")]
+    pub(in crate::commands) exit_with_parent: bool,
+}
+
+/// What a server for readers of metrics alone has.
+#[derive(Debug, clap::Args)]
+pub(super) struct MetricsDoorArgs {
+    /// Additional address and port for Prometheus, with /metrics, /metrics/dcgm, /metrics/dcgm-4.9, /healthz and /readyz only
+    #[arg(long, env = "GPUMON_METRICS_LISTEN", value_name = "ADDRESS:PORT", value_parser = parse_place)]
+    metrics_listen: Option<Place>,
 }
 
 /// A variable that is set to nothing names no address.
@@ -54,7 +77,7 @@ enum Show {
 
 impl DoorArgs {
     /// Reads the files. `users_may_run` says whether users and client certificates may start runs.
-    pub(super) fn open(&self, users_may_run: bool) -> Result<Arc<Doors>, Failure> {
+    pub(in crate::commands) fn open(&self, users_may_run: bool) -> Result<Arc<Doors>, Failure> {
         let named = |file: &Option<PathBuf>| file.clone().filter(|path| !path.as_os_str().is_empty());
         let token = env::var_os(child::TOKEN).filter(|token| !token.is_empty());
         let token = token.map(|token| (child::TOKEN, token.to_string_lossy().into_owned()));
@@ -67,13 +90,16 @@ impl DoorArgs {
         Ok(Arc::new(Doors::open(settings).map_err(Failure::usage)?))
     }
 
-    pub(super) fn metrics_listener(&self, doors: &Doors) -> Result<Option<Listener>, ListenError> {
-        let address = self.metrics_listen.and_then(|Place(address)| address);
-        address.map(|address| Listener::tcp(address, Purpose::Metrics, doors)).transpose()
+    /// Opens the port, or the socket in its place.
+    pub(in crate::commands) async fn listener(&self, doors: &Doors) -> Result<Listener, ListenError> {
+        match &self.socket {
+            Some(path) => Listener::unix(path).await,
+            None => Listener::tcp(self.listen, Purpose::Everything, doors),
+        }
     }
 
     /// Metrics are the same for everybody who reads them.
-    pub(super) fn show_processes(&self, in_metrics: bool) -> Result<ShowProcesses, Failure> {
+    pub(in crate::commands) fn show_processes(&self, in_metrics: bool) -> Result<ShowProcesses, Failure> {
         if in_metrics && self.show_processes == Show::Own {
             return Err(Failure::usage(anyhow!(
                 "--metrics-processes tells everybody of all processes, and --show-processes own shows each client its own \
@@ -85,5 +111,12 @@ impl DoorArgs {
             Show::All => ShowProcesses::All,
             Show::Names => ShowProcesses::Names,
         })
+    }
+}
+
+impl MetricsDoorArgs {
+    pub(super) fn listener(&self, doors: &Doors) -> Result<Option<Listener>, ListenError> {
+        let address = self.metrics_listen.and_then(|Place(address)| address);
+        address.map(|address| Listener::tcp(address, Purpose::Metrics, doors)).transpose()
     }
 }

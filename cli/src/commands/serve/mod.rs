@@ -21,9 +21,8 @@ use gpumon_server::{
     activation::Inherited,
     alerts::AlertSettings,
     kubernetes,
-    listen::{ListenError, Listener, Purpose},
+    listen::{ListenError, Listener},
     local,
-    public_origin::PublicOrigin,
     runs::RunSettings,
     service,
     supervisor::Collector,
@@ -36,11 +35,13 @@ use tokio::{
     task::block_in_place,
 };
 
-use self::{doors::DoorArgs, join::JoinArgs, reload::Reload};
+pub(super) use self::doors::DoorArgs;
+use self::{doors::MetricsDoorArgs, join::JoinArgs, reload::Reload};
 use super::{alerts, collect};
 use crate::{
     config::Resolved,
     exit::Failure,
+    fleet::options::FleetArgs,
     options::{SamplingArgs, SourceArgs, bytes_in},
 };
 
@@ -58,14 +59,8 @@ use crate::{
 // Each is a switch of its own.
 #[allow(clippy::struct_excessive_bools)]
 pub(crate) struct ServeArgs {
-    /// Address and port to listen on; port 0 selects a free port. Beyond loopback, this needs --web-config, and --token-file
-    /// or users or client certificates in it
-    #[arg(long, env = "GPUMON_LISTEN", default_value = "127.0.0.1:9123", value_name = "ADDRESS:PORT", value_parser = parse_address)]
-    listen: SocketAddr,
-
-    /// Listen on a unix socket instead, accessible to this user only
-    #[arg(long, env = "GPUMON_SOCKET", value_name = "PATH", conflicts_with = "listen")]
-    socket: Option<PathBuf>,
+    #[command(flatten)]
+    doors: DoorArgs,
 
     /// Control socket, through which gpumon commands reach this server, if not at its default path
     #[arg(long, env = "GPUMON_CONTROL", value_name = "PATH")]
@@ -76,18 +71,13 @@ pub(crate) struct ServeArgs {
     no_control: bool,
 
     #[command(flatten)]
-    doors: DoorArgs,
+    metrics_door: MetricsDoorArgs,
 
     #[command(flatten)]
     join: JoinArgs,
 
     #[command(flatten)]
     sampling: SamplingArgs,
-
-    /// Address at which browsers reach this server through a reverse proxy, as `https://gpus.example.org`; repeatable.
-    /// The proxy authenticates users; nobody on the port counts as this server's own user
-    #[arg(long, env = "GPUMON_PUBLIC_ORIGIN", value_name = "URL", value_delimiter = ',')]
-    public_origin: Vec<PublicOrigin>,
 
     /// Include processes in /metrics: the 100 that hold the most GPU memory
     #[arg(long, env = "GPUMON_METRICS_PROCESSES")]
@@ -109,13 +99,12 @@ pub(crate) struct ServeArgs {
     #[arg(long, env = "GPUMON_KUBELET_SOCKET", value_name = "PATH", default_value = kubernetes::KUBELET_SOCKET)]
     kubelet_socket: PathBuf,
 
+    #[command(flatten)]
+    fleet: FleetArgs,
+
     /// Program that executes runs, instead of this one
     #[arg(long, env = "GPUMON_WORKER", hide = true, value_name = "PATH")]
     worker: Option<PathBuf>,
-
-    /// Exit when the parent process exits
-    #[arg(long, env = "GPUMON_EXIT_WITH_PARENT")]
-    exit_with_parent: bool,
 }
 
 /// Where history is kept.
@@ -250,15 +239,13 @@ async fn serve(
         interval: args.sampling.interval(),
     };
     let rules = args.alert_file().map(|file| alerts::read(&file)).transpose()?.unwrap_or_default();
+    let fleet = args.fleet.settings()?;
     let (reload, live, file) = Reload::new(args, resolved);
-    let shutdown = asked_to_end(args.exit_with_parent, Some(reload))?;
+    let shutdown = asked_to_end(args.doors.exit_with_parent, Some(reload))?;
     let show_processes = args.doors.show_processes(args.metrics_processes)?;
     let doors = args.doors.open(args.allow_runs)?;
-    let door = match &args.socket {
-        Some(path) => Listener::unix(path).await?,
-        None => Listener::tcp(args.listen, Purpose::Everything, &doors)?,
-    };
-    let metrics_door = args.doors.metrics_listener(&doors)?;
+    let door = args.doors.listener(&doors).await?;
+    let metrics_door = args.metrics_door.listener(&doors)?;
     let named_door = named_door(args).await?;
     let is_activated = !inherited.is_empty();
     let inherited = inherited.into_listeners()?;
@@ -287,6 +274,7 @@ async fn serve(
         history,
         alerts: AlertSettings { rules, conditions: args.sampling.conditions(), file },
         kubelet: named(&args.kubelet_socket),
+        fleet,
     };
     let listeners = iter::once(door).chain(metrics_door).chain(others).collect();
     gpumon_server::run(listeners, settings, shutdown).await?;
@@ -324,7 +312,7 @@ impl ServeArgs {
             interval: self.sampling.interval(),
             process_metrics: self.metrics_processes,
             runs_for_all: self.allow_runs,
-            public_origins: self.public_origin.clone().into(),
+            public_origins: self.doors.public_origin.clone().into(),
             history_bytes: self.history.data_size,
         }
     }
@@ -335,7 +323,7 @@ impl ServeArgs {
 
     /// Whether there is to be a socket beside the port.
     fn wants_local_door(&self) -> bool {
-        self.socket.is_none() && !self.no_control
+        self.doors.socket.is_none() && !self.no_control
     }
 }
 

@@ -1,0 +1,145 @@
+//! `gpumon fleet`: many machines at once, on a page or in the terminal.
+
+mod serve;
+mod table;
+
+use anyhow::anyhow;
+use clap::Arg;
+
+use super::serve::DoorArgs;
+use crate::{
+    exit::Failure,
+    fleet::{
+        nodes::Sort,
+        options::OwnFleetArgs,
+        renamed::{Rename, Renamed},
+    },
+    wait::{Amount, parse_amount},
+};
+
+/// Monitor many machines: a page of all their GPUs, or a table of them
+///
+/// What GPUs do is read of a Prometheus that is there already (or of Thanos, Mimir or VictoriaMetrics), which has the
+/// metrics of gpumon or of dcgm-exporter. The page is served on loopback unless there are TLS and tokens, as with `gpumon
+/// serve`. From there, each node opens with all that its own `gpumon serve` shows.
+///
+/// With --table, --gpus, --users, --json or --free, the fleet is printed once instead. Words behind them choose GPUs: busy,
+/// idle, free, held, lost, hot; part of a name of a node, GPU, user or job; node:NAME, gpu:NAME, user:NAME, job:ID,
+/// notebook:ID, namespace:NAME, condition:NAME; memory>80GiB, left>20GiB, utilization<10%, power>500W, temperature>70,
+/// idle>1h. All words have to match; ! before one excludes.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = NOTES)]
+pub(crate) struct FleetArgs {
+    #[command(flatten)]
+    fleet: OwnFleetArgs,
+
+    #[command(flatten)]
+    once: OnceArgs,
+
+    #[command(flatten)]
+    doors: Renamed<DoorArgs, OfFleet>,
+}
+
+/// What is printed once.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Print once")]
+// Each is a switch of its own.
+#[allow(clippy::struct_excessive_bools)]
+pub(super) struct OnceArgs {
+    /// Print a line per node and exit
+    #[arg(long, group = "once")]
+    table: bool,
+
+    /// Print a line per GPU and exit
+    #[arg(long, group = "once")]
+    gpus: bool,
+
+    /// Print who holds GPUs now, and used how much in the last 24 hours, and exit
+    #[arg(long, group = "once")]
+    users: bool,
+
+    /// Print nodes with at least this many free GPUs of one kind, the tightest fit first, and exit: with 1 where there is
+    /// none
+    #[arg(long, group = "once", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    free: Option<u32>,
+
+    /// With --free, memory that each GPU has in all, for example 80GiB
+    #[arg(long, value_name = "SIZE", requires = "free", value_parser = parse_memory)]
+    memory: Option<u64>,
+
+    /// Print JSON: the fleet, or what --users or --free say, and exit
+    #[arg(long)]
+    json: bool,
+
+    /// Order of lines
+    #[arg(long, value_name = "KEY", default_value = "worst", conflicts_with_all = ["users", "free"])]
+    sort: Sort,
+
+    /// Words that choose GPUs
+    #[arg(value_name = "WORD")]
+    words: Vec<String>,
+}
+
+/// Options of `gpumon serve` with variables and keys of their own, so that both can run on one machine.
+#[derive(Debug)]
+pub(crate) struct OfFleet;
+
+impl Rename for OfFleet {
+    fn rename(arg: Arg) -> Arg {
+        let variable = arg.get_env().and_then(|variable| variable.to_str()?.strip_prefix("GPUMON_"));
+        let variable = variable.map(|variable| format!("GPUMON_FLEET_{variable}"));
+        let arg = if arg.get_id() == "listen" { arg.default_value("127.0.0.1:9125") } else { arg };
+        variable.into_iter().fold(arg, Arg::env)
+    }
+}
+
+const NOTES: &str = "\
+Examples:
+  gpumon fleet --prometheus http://prometheus:9090
+      Serve the page of all GPUs at http://127.0.0.1:9125/.
+  gpumon fleet --prometheus https://mimir.example.org/prometheus --prometheus-token-file token --prometheus-header 'X-Scope-OrgID: research'
+      Read a tenant of Mimir.
+  gpumon fleet --table lost
+      Print the nodes with GPUs that do not respond.
+  gpumon fleet --gpus idle user:ana
+      Print the GPUs that ana holds and leaves idle.
+  gpumon fleet --free 4 --memory 80GiB && sbatch train.sh
+      Print where 4 GPUs of 80 GiB are free, and start a job where there are any.
+  gpumon fleet --json | jq '.nodes.name | length'
+      Count the nodes.
+
+Every option has a variable, as GPUMON_FLEET_PROMETHEUS for --prometheus, and a key in [fleet] of the settings file; see
+`gpumon config --help`. A node opens at its own server, at --node-url; https://{host}:9123/ by default.
+
+Exit codes: 0 success, with --free if there are such GPUs; 1 error, or no such GPUs; 2 invalid argument or address in use";
+
+pub(crate) fn run(args: &FleetArgs) -> Result<(), Failure> {
+    let settings = args.fleet.args.settings()?.ok_or_else(|| {
+        Failure::usage(anyhow!(
+            "which fleet? Name a Prometheus that has metrics of gpumon or dcgm-exporter: --prometheus URL, \
+             GPUMON_FLEET_PROMETHEUS, or `prometheus` in [fleet] of the settings file"
+        ))
+    })?;
+    if args.once.is_wanted() {
+        return table::run(&args.once, &settings.reader);
+    }
+    if !args.once.words.is_empty() {
+        return Err(Failure::usage(anyhow!(
+            "words choose what is printed: add --table, --gpus, --users or --free N, or filter on the page"
+        )));
+    }
+    super::serve::in_runtime(serve::serve(&args.doors.args, settings))
+}
+
+impl OnceArgs {
+    fn is_wanted(&self) -> bool {
+        self.table || self.gpus || self.users || self.json || self.free.is_some()
+    }
+}
+
+fn parse_memory(text: &str) -> Result<u64, String> {
+    match parse_amount(text)? {
+        Amount::Bytes(bytes) => Ok(bytes),
+        Amount::Percent(_) => Err("not a size: give what a GPU has in all, as 80GiB".to_owned()),
+    }
+}

@@ -1,0 +1,131 @@
+//! A fleet, printed once.
+
+mod gpus;
+mod head;
+mod nodes;
+mod users;
+
+use std::io::Write;
+
+use anyhow::{Context, anyhow};
+use gpumon_fleet::{
+    Range, SharedFleet,
+    model::{Fleet, FleetState},
+};
+use gpumon_probe::untrusted::escaped;
+use serde::Serialize;
+use tokio::time::{Duration, Instant, sleep};
+
+use super::OnceArgs;
+use crate::{
+    exit::Failure,
+    fleet::{
+        filter::Filter,
+        free::{FreeNode, WantedGpus, free_nodes},
+        rows::Rows,
+        text::bytes,
+    },
+    run::columns::{NONE, terminal_columns},
+    table::style::{DIM, paint},
+};
+
+/// Hosts answer one by one.
+const PATIENCE: Duration = Duration::from_secs(15);
+const AGAIN: Duration = Duration::from_millis(100);
+
+/// How far back usage is told.
+const USAGE_S: u64 = 86_400;
+
+pub(super) fn run(args: &OnceArgs, reader: &SharedFleet) -> Result<(), Failure> {
+    let filter = Filter::parse(&args.words.join(" ")).map_err(|why| Failure::usage(anyhow!(why)))?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let fleet = runtime.block_on(read(reader));
+    if fleet.state == FleetState::Outdated || fleet.state == FleetState::Loading {
+        let why = fleet.problems.first().map_or("nothing has been read in time; try again", String::as_str);
+        return Err(anyhow!("{why}").into());
+    }
+    for problem in &fleet.problems {
+        crate::exit::say(problem);
+    }
+    let rows = Rows::new(&fleet);
+    let shown = filter.shown(&rows);
+    let shown = shown.as_deref();
+    let terminal = terminal_columns();
+    if let Some(gpus) = args.free {
+        let wanted = WantedGpus { gpus, memory_bytes: args.memory.unwrap_or(0) };
+        let found = free_nodes(&rows, wanted, shown);
+        if args.json {
+            print_json(&found)?;
+        } else {
+            print(&free_text(&found, terminal))?;
+        }
+        return Failure::unless_success(u8::from(found.is_empty()));
+    }
+    if args.users {
+        let range = Range::new(USAGE_S).context("a day")?;
+        let usage = runtime.block_on(reader.usage(range));
+        let users = users::users(&rows, shown, usage.as_deref().ok());
+        return if args.json {
+            print_json(&users)
+        } else {
+            print(&users::text(&users, usage.err().as_ref(), terminal))
+        };
+    }
+    if args.json {
+        return print_json(&*fleet);
+    }
+    let head = head::lines(&rows, shown, terminal);
+    let lines = if args.gpus {
+        gpus::lines(&rows, shown, args.sort, terminal)
+    } else {
+        nodes::lines(&rows, shown, args.sort, terminal)
+    };
+    print(&(head + &lines))
+}
+
+fn free_text(found: &[FreeNode], terminal: Option<usize>) -> String {
+    if found.is_empty() {
+        return "No node has that many free GPUs.\n".to_owned();
+    }
+    let cells: Vec<[String; 5]> = found
+        .iter()
+        .map(|kind| {
+            let indexes: Vec<String> = kind.indexes.iter().map(u32::to_string).collect();
+            [
+                escaped(&kind.node),
+                format!("{} of {}", kind.free, kind.gpus),
+                kind.model.as_deref().map_or_else(|| NONE.to_owned(), nodes::short_model),
+                kind.memory_bytes.map_or_else(|| NONE.to_owned(), bytes),
+                indexes.join(","),
+            ]
+        })
+        .collect();
+    let headings: [(&str, bool, u8); 5] =
+        [("Node", true, 0), ("Free", true, 0), ("Model", true, 2), ("Memory each", false, 1), ("GPU", true, 3)];
+    let columns = nodes::columns(&headings, &cells, terminal);
+    let lines = cells.iter().map(|cells| columns.line(cells) + "\n");
+    std::iter::once(paint(DIM, &columns.headings()) + "\n").chain(lines).collect()
+}
+
+/// As soon as something is known.
+async fn read(reader: &SharedFleet) -> std::sync::Arc<Fleet> {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        let fleet = reader.now().await;
+        if fleet.state != FleetState::Loading || Instant::now() >= end {
+            return fleet;
+        }
+        sleep(AGAIN).await;
+    }
+}
+
+fn print(text: &str) -> Result<(), Failure> {
+    let mut out = anstream::stdout();
+    out.write_all(text.as_bytes())?;
+    out.flush()?;
+    Ok(())
+}
+
+fn print_json(value: &(impl Serialize + ?Sized)) -> Result<(), Failure> {
+    print(&(serde_json::to_string(value).context("cannot write JSON")? + "\n"))
+}

@@ -1,0 +1,95 @@
+//! Where there are free GPUs: so many with so much memory on one node.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::rows::{Measured, Rows, Use};
+
+/// A board with 80 GiB has a little less: what firmware takes of it is not counted.
+const TOLERANCE: f64 = 0.97;
+
+const GIB: f64 = (1u64 << 30) as f64;
+
+/// What is looked for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WantedGpus {
+    pub(crate) gpus: u32,
+    /// Of each GPU in all; 0 for any.
+    pub(crate) memory_bytes: u64,
+}
+
+/// A node with free GPUs of one kind.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct FreeNode {
+    pub(crate) node: String,
+    pub(crate) model: Option<String>,
+    /// Of each.
+    pub(crate) memory_bytes: Option<f64>,
+    /// Indexes of the free ones; none where the fleet lists nodes alone.
+    pub(crate) indexes: Vec<u32>,
+    pub(crate) free: u32,
+    /// How many GPUs the node has.
+    pub(crate) gpus: u32,
+}
+
+/// Those that fit, the tightest first, so that whole nodes stay free for who needs them.
+pub(crate) fn free_nodes(rows: &Rows<'_>, wanted: WantedGpus, shown: Option<&[bool]>) -> Vec<FreeNode> {
+    let mut kinds: BTreeMap<(usize, Option<&str>, u64), FreeNode> = BTreeMap::new();
+    for row in (0..rows.count()).filter(|row| shown.is_none_or(|shown| shown[*row])) {
+        let memory = rows.reading(Measured::MemoryTotal, row).map(|total| total / f64::from(rows.gpus(row).max(1)));
+        // Memory that nothing tells of is enough for whoever wants none in particular.
+        let is_enough =
+            wanted.memory_bytes == 0 || memory.is_some_and(|memory| memory >= wanted.memory_bytes as f64 * TOLERANCE);
+        if rows.use_of(row) != Use::Free || !is_enough {
+            continue;
+        }
+        let key = (rows.node(row), rows.model(row), memory.map_or(0, |memory| (memory / GIB).round() as u64));
+        let kind = kinds.entry(key).or_insert_with(|| FreeNode {
+            node: rows.node_name(row).to_owned(),
+            model: rows.model(row).map(ToOwned::to_owned),
+            memory_bytes: memory,
+            indexes: Vec::new(),
+            free: 0,
+            gpus: rows.fleet.nodes.gpus.get(rows.node(row)).copied().unwrap_or_default(),
+        });
+        kind.free += rows.gpus(row);
+        kind.indexes.extend(rows.is_by_gpu().then(|| rows.fleet.gpus.index[row]));
+    }
+    let mut found: Vec<_> = kinds.into_iter().filter(|(_, kind)| kind.free >= wanted.gpus).collect();
+    found.sort_by(|((a, ..), x), ((b, ..), y)| {
+        let memory = |kind: &FreeNode| kind.memory_bytes.unwrap_or(0.0);
+        x.free.cmp(&y.free).then(memory(x).total_cmp(&memory(y))).then(a.cmp(b))
+    });
+    found.into_iter().map(|(_, kind)| kind).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fleet::testing::{Example, busy, fleet};
+
+    #[test]
+    fn the_tightest_fit_is_first_and_a_board_of_80_gib_counts_as_one() {
+        let free = Example { processes: Some(0), ..Example::default() };
+        let small = Example { model: "NVIDIA L4", total_gib: 22.5, ..free.clone() };
+        let fleet = fleet(&[
+            ("whole", &vec![free.clone(); 8]),
+            ("half", &[vec![free.clone(); 4], vec![busy("ana", 90.0); 4]].concat()),
+            ("mixed", &[vec![free.clone(); 3], vec![small; 4]].concat()),
+            ("away", &[]),
+        ]);
+        let rows = Rows::new(&fleet);
+        let find = |gpus, gib: u64| {
+            let found = free_nodes(&rows, WantedGpus { gpus, memory_bytes: gib << 30 }, None);
+            found.into_iter().map(|kind| (kind.node, kind.free)).collect::<Vec<_>>()
+        };
+        let some = |all: &[(&str, u32)]| all.iter().map(|(node, free)| ((*node).to_owned(), *free)).collect::<Vec<_>>();
+        assert_eq!(find(4, 80), some(&[("half", 4), ("whole", 8)]));
+        assert_eq!(find(4, 0), some(&[("mixed", 4), ("half", 4), ("whole", 8)]));
+        assert_eq!(find(3, 80)[0].0, "mixed");
+        assert_eq!((find(8, 80).len(), find(9, 0).len(), find(1, 90).len()), (1, 0, 0));
+        let first = &free_nodes(&rows, WantedGpus { gpus: 4, memory_bytes: 0 }, None)[0];
+        assert_eq!((&first.indexes[..], first.gpus, first.model.as_deref()), (&[3, 4, 5, 6][..], 7, Some("NVIDIA L4")));
+    }
+}

@@ -1,0 +1,81 @@
+//! A connection to a node, encrypted unless that node is this machine.
+
+use std::{
+    io,
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
+
+use tokio::{
+    net::{TcpStream, lookup_host},
+    time::timeout,
+};
+use tokio_rustls::{
+    TlsConnector,
+    client::TlsStream,
+    rustls::{ClientConfig, pki_types::ServerName},
+};
+use tokio_util::either::Either;
+
+use super::{problem::NodeProblem, url::Target};
+
+pub(super) type NodeSocket = Either<TcpStream, Box<TlsStream<TcpStream>>>;
+
+/// For a name to be found, a connection and what is agreed on by TLS.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// # Errors
+/// Why there is none. What is not encrypted goes nowhere but to this machine.
+pub(super) async fn connect(target: &Target, tls: Option<&Arc<ClientConfig>>) -> Result<NodeSocket, NodeProblem> {
+    let name = target.to_string();
+    let opened = timeout(PATIENCE, open(target, tls)).await;
+    opened.unwrap_or_else(|_| {
+        Err(NodeProblem::Unreachable(name, format!("there is no answer within {} s", PATIENCE.as_secs())))
+    })
+}
+
+async fn open(target: &Target, tls: Option<&Arc<ClientConfig>>) -> Result<NodeSocket, NodeProblem> {
+    let name = target.to_string();
+    let failed = |error: io::Error| NodeProblem::of_connection(&name, &error);
+    let addresses = addresses(&target.host, target.port).await.map_err(failed)?;
+    if !target.is_tls {
+        if !addresses.iter().all(|address| is_this_machine(address.ip())) {
+            return Err(NodeProblem::NotEncrypted(name));
+        }
+        return first(&addresses).await.map(Either::Left).map_err(failed);
+    }
+    let config = tls.ok_or_else(|| {
+        let cure = "this system has no certificates of authorities; install them (Debian: apt-get install \
+                    ca-certificates), or name that of the nodes' certificates with --node-ca-file FILE";
+        NodeProblem::Settings(cure.to_owned())
+    })?;
+    let server = ServerName::try_from(target.host.clone()).map_err(|_| NodeProblem::NotAName(target.host.clone()))?;
+    let socket = first(&addresses).await.map_err(failed)?;
+    let encrypted = TlsConnector::from(Arc::clone(config)).connect(server, socket).await.map_err(failed)?;
+    Ok(Either::Right(Box::new(encrypted)))
+}
+
+async fn addresses(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+    let found: Vec<SocketAddr> = lookup_host((host, port)).await?.collect();
+    if found.is_empty() { Err(io::Error::other("its name has no address")) } else { Ok(found) }
+}
+
+/// To the first that takes one.
+async fn first(addresses: &[SocketAddr]) -> io::Result<TcpStream> {
+    let mut refused = io::Error::other("its name has no address");
+    for address in addresses {
+        match TcpStream::connect(address).await {
+            Ok(socket) => {
+                let _ = socket.set_nodelay(true);
+                return Ok(socket);
+            }
+            Err(error) => refused = error,
+        }
+    }
+    Err(refused)
+}
+
+fn is_this_machine(ip: IpAddr) -> bool {
+    ip.to_canonical().is_loopback()
+}

@@ -1,0 +1,138 @@
+//! What nodes are known by, and what this server shows them: files, read anew when they change.
+
+use std::{path::PathBuf, sync::Arc};
+
+use axum::http::HeaderValue;
+use rustls_native_certs::load_native_certs;
+use tokio::task::spawn_blocking;
+use tokio_rustls::rustls::{ClientConfig, RootCertStore, crypto::ring};
+
+use super::problem::NodeProblem;
+use crate::{
+    private_file::{PrivateFile, Secrecy},
+    watched::{Loaded, Watched},
+    web_config,
+};
+
+pub(super) struct Credentials {
+    tls: Watched<Option<Arc<ClientConfig>>>,
+    token: Watched<Option<HeaderValue>>,
+}
+
+/// As they are now.
+#[derive(Clone)]
+pub(super) struct Shown {
+    /// `None` where this system knows no authority.
+    pub(super) tls: Option<Arc<ClientConfig>>,
+    /// The value of `Authorization`.
+    pub(super) token: Option<HeaderValue>,
+}
+
+impl Credentials {
+    /// # Errors
+    /// What is wrong with a file, and the cure.
+    pub(super) fn open(ca_file: Option<PathBuf>, token_file: Option<PathBuf>) -> Result<Self, String> {
+        Ok(Self {
+            tls: Watched::new(move || tls(ca_file.as_ref()))?,
+            token: Watched::new(move || token(token_file.as_ref()))?,
+        })
+    }
+
+    /// What has changed is read anew; what is wrong with it is logged once, and leaves what there was.
+    pub(super) async fn shown(self: &Arc<Self>) -> Result<Shown, NodeProblem> {
+        let credentials = Arc::clone(self);
+        let read = move || {
+            let refreshed = [credentials.tls.refresh(|_, _| Ok(())), credentials.token.refresh(|_, _| Ok(()))];
+            for why in refreshed.into_iter().flatten().filter_map(Result::err) {
+                tracing::warn!("a file for nodes of the fleet is not used, and that before is: {why}");
+            }
+            let tls = (*credentials.tls.current()).clone();
+            Shown { tls, token: (*credentials.token.current()).clone() }
+        };
+        spawn_blocking(read).await.map_err(|error| NodeProblem::Settings(error.to_string()))
+    }
+}
+
+fn tls(ca_file: Option<&PathBuf>) -> Loaded<Option<Arc<ClientConfig>>> {
+    let files = ca_file.cloned().into_iter().collect();
+    (files, roots(ca_file).map(|roots| roots.map(|roots| Arc::new(config(roots)))))
+}
+
+fn config(roots: RootCertStore) -> ClientConfig {
+    let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .expect("the provider has them")
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    config
+}
+
+fn roots(ca_file: Option<&PathBuf>) -> Result<Option<RootCertStore>, String> {
+    let mut store = RootCertStore::empty();
+    let Some(path) = ca_file else {
+        store.add_parsable_certificates(load_native_certs().certs);
+        return Ok((!store.is_empty()).then_some(store));
+    };
+    let file = PrivateFile::read(path, Secrecy::Public).map_err(|error| error.to_string())?;
+    let name = path.display().to_string();
+    for certificate in web_config::certificates(&name, file.text())? {
+        store.add(certificate).map_err(|error| format!("{name} has a certificate that is none: {error}"))?;
+    }
+    Ok(Some(store))
+}
+
+fn token(token_file: Option<&PathBuf>) -> Loaded<Option<HeaderValue>> {
+    (token_file.cloned().into_iter().collect(), token_file.map(bearer).transpose())
+}
+
+fn bearer(path: &PathBuf) -> Result<HeaderValue, String> {
+    let file = PrivateFile::read(path, Secrecy::Secret).map_err(|error| error.to_string())?;
+    let token = file.text().trim();
+    let path = path.display();
+    if token.is_empty() {
+        return Err(format!("{path} is empty; put a token of the scope read there, as nodes have it"));
+    }
+    if token.contains(char::is_whitespace) {
+        return Err(format!("{path} has more than a token; put the token there alone, without its scope and name"));
+    }
+    let mut value = HeaderValue::from_str(&format!("Bearer {token}"))
+        .map_err(|_| format!("{path} has characters that no token can have; put the token there alone"))?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        fs::{self, Permissions},
+        os::unix::fs::PermissionsExt,
+    };
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_token_is_read_anew_and_one_that_is_wrong_leaves_the_one_before() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("token");
+        let open = || Credentials::open(None, Some(path.clone()));
+        assert!(open().err().unwrap().contains("cannot read"));
+        fs::write(&path, "").unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
+        assert!(open().err().unwrap().contains("chmod 600"));
+        fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+        assert!(open().err().unwrap().contains("is empty"));
+        fs::write(&path, "read fleet 1234567890123456\n").unwrap();
+        let error = open().err().unwrap();
+        assert!(error.contains("more than a token") && !error.contains("1234567890123456"), "{error}");
+        fs::write(&path, "1234567890123456\n").unwrap();
+        let credentials = Arc::new(open().unwrap());
+        let shown = async || credentials.shown().await.ok().unwrap().token.unwrap();
+        assert_eq!(shown().await, "Bearer 1234567890123456");
+        assert!(!format!("{:?}", shown().await).contains("1234"), "it stays out of logs");
+        fs::write(&path, "").unwrap();
+        assert_eq!(shown().await, "Bearer 1234567890123456");
+        fs::write(&path, "65432109876543210").unwrap();
+        assert_eq!(shown().await, "Bearer 65432109876543210");
+    }
+}

@@ -1,0 +1,99 @@
+//! All there is of one node of a fleet: the page of this server, at `/nodes/NAME/`, on what that node tells.
+//!
+//! - [`url`] is where a node's own server is, [`credentials`] what it is known by and what it is shown, [`connect`] the
+//!   connection, [`problem`] why there is none.
+//! - [`request`] passes on what is asked over HTTP, [`stream`] the stream, [`cookie`] the session of a viewer at the node;
+//!   [`places`] is how much of that there may be at once.
+//!
+//! Nothing of a node is part of a page: neither its files, nor what does not say that it is JSON or text.
+
+mod connect;
+mod cookie;
+mod credentials;
+mod places;
+mod problem;
+mod request;
+pub(crate) mod routes;
+mod stream;
+mod url;
+
+use std::{fmt, path::PathBuf, sync::Arc};
+
+use gpumon_fleet::SharedFleet;
+
+pub use self::url::NodeUrl;
+use self::{credentials::Credentials, places::Places, problem::NodeProblem, url::Target};
+
+/// Streams of all viewers, each of which takes two connections.
+const STREAMS: usize = 256;
+
+/// Other questions.
+const QUESTIONS: usize = 64;
+
+/// How the servers of nodes are reached.
+#[derive(Debug, Clone, Default)]
+pub struct NodeSettings {
+    /// Where they are; nowhere without.
+    pub url: Option<NodeUrl>,
+    /// Certificates that theirs are checked with; those of the system without.
+    pub ca_file: Option<PathBuf>,
+    /// The token for viewers who have no session at a node.
+    pub token_file: Option<PathBuf>,
+}
+
+/// The servers of nodes.
+#[derive(Clone)]
+pub struct RemoteNodes {
+    url: Option<NodeUrl>,
+    credentials: Arc<Credentials>,
+    streams: Arc<Places>,
+    questions: Arc<Places>,
+}
+
+impl fmt::Debug for RemoteNodes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RemoteNodes").field("url", &self.url).finish_non_exhaustive()
+    }
+}
+
+impl RemoteNodes {
+    /// Reads the files.
+    ///
+    /// # Errors
+    /// What is wrong with one, and the cure.
+    pub fn open(settings: NodeSettings) -> Result<Self, String> {
+        Ok(Self {
+            url: settings.url,
+            credentials: Arc::new(Credentials::open(settings.ca_file, settings.token_file)?),
+            streams: Places::new(STREAMS),
+            questions: Places::new(QUESTIONS),
+        })
+    }
+
+    /// Where this node's server is.
+    async fn target(&self, reader: &SharedFleet, node: &str) -> Result<Target, NodeProblem> {
+        let address = match reader.address(node) {
+            Some(address) => address,
+            None => {
+                // Perhaps nobody has asked for the fleet yet.
+                reader.now().await;
+                reader.address(node).ok_or(NodeProblem::Unknown)?
+            }
+        };
+        let url = self.url.as_ref().ok_or_else(|| {
+            NodeProblem::Unopenable("this server opens no nodes; start it with --node-url".to_owned())
+        })?;
+        url.target(node, &address)
+    }
+
+    /// The same problem, or what the fleet knows of it.
+    async fn explained(&self, reader: &SharedFleet, node: &str, problem: NodeProblem) -> NodeProblem {
+        if !problem.is_of_address() {
+            return problem;
+        }
+        let fleet = reader.now().await;
+        let place = (0..).zip(&fleet.nodes.name).find(|(_, name)| *name == node).map(|(place, _): (u32, _)| place);
+        let why = place.and_then(|place| fleet.nodes.unopenable.get(&place));
+        why.map_or(problem, |why| NodeProblem::Unopenable(why.clone()))
+    }
+}

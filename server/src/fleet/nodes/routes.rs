@@ -1,0 +1,230 @@
+//! `/nodes/NAME/` and below.
+
+use std::sync::Arc;
+
+use axum::{
+    Extension, Router,
+    body::Bytes,
+    extract::{DefaultBodyLimit, Path, Request, State},
+    http::{HeaderMap, Method, StatusCode, Uri},
+    response::{IntoResponse, Redirect, Response},
+    routing::get,
+};
+
+use gpumon_probe::untrusted::escaped;
+
+use super::{
+    super::FleetSettings,
+    cookie,
+    credentials::Shown,
+    problem::NodeProblem,
+    request::{self, Question},
+    stream::{self, Viewer},
+    url::Target,
+};
+use crate::{
+    app::AppState,
+    auth::{self, Client},
+    connections::{Arrival, ConnectionSlot},
+    page,
+    peer::Peer,
+    respond::accepts_gzip,
+    runs,
+    stream::query,
+    view::View,
+};
+
+/// What is passed on. Whatever else there is at a node changes something there, or is not for its page.
+const QUESTIONS: [&str; 9] = [
+    "api/v1/alerts",
+    "api/v1/catalogue",
+    "api/v1/history",
+    "api/v1/jobs",
+    "api/v1/openapi.json",
+    "api/v1/replay",
+    "api/v1/runs",
+    "api/v1/snapshot",
+    "api/v1/usage",
+];
+
+/// Where a viewer signs in at a node.
+const SESSION: &str = "api/v1/session";
+
+/// Bytes behind the question mark of an address.
+const LONGEST_QUERY: usize = 4096;
+
+/// Bytes of what is signed in with.
+const LARGEST: usize = 4096;
+
+/// But for streams, which take as long as they last.
+pub(crate) fn router() -> Router<AppState> {
+    Router::new()
+        .route("/nodes/{node}", get(with_slash))
+        .route("/nodes/{node}/", get(index))
+        .route("/nodes/{node}/{*path}", get(read).post(change).delete(change))
+        .route_layer(DefaultBodyLimit::max(LARGEST))
+}
+
+pub(crate) fn streams() -> Router<AppState> {
+    Router::new().route("/nodes/{node}/api/v1/stream", get(stream))
+}
+
+/// The page's own addresses are relative to it.
+async fn with_slash(uri: Uri) -> Redirect {
+    let last = uri.path().rsplit('/').next().unwrap_or_default();
+    Redirect::permanent(&format!("{last}/"))
+}
+
+async fn index(
+    State(app): State<AppState>,
+    Extension(peer): Extension<Peer>,
+    Path(node): Path<String>,
+    headers: HeaderMap,
+) -> Response {
+    match known(&app, &node).await {
+        Ok(_) => page::index(State(app), Extension(peer), headers).await,
+        Err(problem) => problem.answer(&node),
+    }
+}
+
+/// A file of this server's page, or what is asked of the node.
+async fn read(
+    State(app): State<AppState>,
+    Extension(arrival): Extension<Arrival>,
+    Extension(client): Extension<Client>,
+    Path((node, path)): Path<(String, String)>,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Response {
+    if !path.starts_with("api/") {
+        return page::file(State(app), Extension(arrival.peer), Path(path), headers).await;
+    }
+    let asked = Asked { app: &app, arrival: &arrival, client: &client, headers: &headers, node: &node };
+    asked.answer(Method::GET, &path, uri.query(), Bytes::new()).await
+}
+
+/// A viewer signs in or out at the node. Nothing else is changed there.
+async fn change(
+    State(app): State<AppState>,
+    Extension(arrival): Extension<Arrival>,
+    Extension(client): Extension<Client>,
+    Path((node, path)): Path<(String, String)>,
+    method: Method,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    if !runs::is_meant(&headers) {
+        return (StatusCode::FORBIDDEN, auth::routes::WITHOUT_HEADER).into_response();
+    }
+    let asked = Asked { app: &app, arrival: &arrival, client: &client, headers: &headers, node: &node };
+    asked.answer(method, &path, None, body).await
+}
+
+async fn stream(
+    State(app): State<AppState>,
+    Extension(arrival): Extension<Arrival>,
+    Extension(client): Extension<Client>,
+    Extension(slot): Extension<Arc<ConnectionSlot>>,
+    Path(node): Path<String>,
+    request: Request,
+) -> Response {
+    let headers = request.headers().clone();
+    let asked = Asked { app: &app, arrival: &arrival, client: &client, headers: &headers, node: &node };
+    asked.stream(request, &slot).await
+}
+
+/// Who asks what of which node.
+struct Asked<'a> {
+    app: &'a AppState,
+    arrival: &'a Arrival,
+    client: &'a Client,
+    headers: &'a HeaderMap,
+    node: &'a str,
+}
+
+impl Asked<'_> {
+    async fn answer(&self, method: Method, path: &str, query: Option<&str>, body: Bytes) -> Response {
+        let (fleet, target) = match known(self.app, self.node).await {
+            Ok(known) => known,
+            Err(problem) => return problem.answer(self.node),
+        };
+        match self.passed_on(&fleet, &target, (method, path, query, body)).await {
+            Ok(response) => response,
+            Err(problem) => fleet.nodes.explained(&fleet.reader, self.node, problem).await.answer(self.node),
+        }
+    }
+
+    async fn passed_on(
+        &self,
+        fleet: &FleetSettings,
+        target: &Target,
+        (method, path, query, body): (Method, &str, Option<&str>, Bytes),
+    ) -> Result<Response, NodeProblem> {
+        let is_session = path == SESSION;
+        if !(is_session || method == Method::GET) {
+            return Err(NodeProblem::ReadOnly(target.to_string()));
+        }
+        let query = query.map(|query| format!("?{query}")).unwrap_or_default();
+        if !(is_session || QUESTIONS.contains(&path) || is_run(path)) || query.len() > LONGEST_QUERY {
+            return Err(NodeProblem::NotPassedOn(target.to_string()));
+        }
+        let _place = fleet.nodes.questions.take(self.client.who()).ok_or(NodeProblem::TooMany)?;
+        let question = Question {
+            method,
+            path: format!("{path}{query}"),
+            body,
+            takes_gzip: accepts_gzip(self.headers),
+            session: cookie::of_node(self.headers, self.arrival),
+        };
+        let is_secure = auth::routes::is_secure(self.app, self.arrival, self.headers);
+        request::answer(target, &question, &self.shown(fleet).await?, self.arrival, is_secure).await
+    }
+
+    async fn stream(&self, request: Request, slot: &Arc<ConnectionSlot>) -> Response {
+        let encoding = match query(request.uri()) {
+            Ok(query) => query.encoding,
+            Err(refusal) => return *refusal,
+        };
+        let (fleet, target) = match known(self.app, self.node).await {
+            Ok(known) => known,
+            Err(problem) => return problem.answer(self.node),
+        };
+        let opened = async {
+            let place = fleet.nodes.streams.take(self.client.who()).ok_or(NodeProblem::TooMany)?;
+            let session = cookie::of_node(self.headers, self.arrival);
+            let node = stream::open(&target, encoding, &self.shown(&fleet).await?, session.as_ref()).await?;
+            Ok((place, node))
+        };
+        match opened.await {
+            Ok((place, Ok(node))) => {
+                let viewer = Viewer { app: self.app, client: self.client, slot, place };
+                stream::pass_on(node, viewer, request, encoding).unwrap_or_else(|refusal| *refusal)
+            }
+            Ok((_, Err(status))) => {
+                let message = format!("{}: {target} refuses its stream; sign in there\n", escaped(self.node));
+                (status, message).into_response()
+            }
+            Err(problem) => fleet.nodes.explained(&fleet.reader, self.node, problem).await.answer(self.node),
+        }
+    }
+
+    /// This server's own token is for those who may see what it may.
+    async fn shown(&self, fleet: &FleetSettings) -> Result<Shown, NodeProblem> {
+        let shown = fleet.nodes.credentials.shown().await?;
+        let sees_own = matches!(View::of(self.client, self.app.show_processes).await, View::Own(_));
+        Ok(Shown { token: shown.token.filter(|_| !sees_own), ..shown })
+    }
+}
+
+/// The fleet, and where this node of it is.
+async fn known(app: &AppState, node: &str) -> Result<(Arc<FleetSettings>, Target), NodeProblem> {
+    let fleet = app.fleet.clone().ok_or(NodeProblem::Unknown)?;
+    let target = fleet.nodes.target(&fleet.reader, node).await?;
+    Ok((fleet, target))
+}
+
+/// One run with its results.
+fn is_run(path: &str) -> bool {
+    let name = path.strip_prefix("api/v1/runs/").unwrap_or_default();
+    !name.is_empty() && name.bytes().all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, b'-' | b'_'))
+}

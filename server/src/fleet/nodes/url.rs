@@ -1,0 +1,192 @@
+//! Where a node's own server is, by a pattern of addresses.
+
+use std::{fmt, net::IpAddr, str::FromStr};
+
+use axum::http::Uri;
+use gpumon_fleet::NodeAddress;
+
+use super::problem::NodeProblem;
+
+const USUAL: &str = "https://{host}:9123/";
+
+/// A pattern of addresses: `{host}` stands for where a node's metrics are read, `{port}` for the port there, and `{node}`
+/// for its name in the fleet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeUrl(String);
+
+/// The server of one node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Target {
+    pub(super) is_tls: bool,
+    /// A name or an address; an IPv6 address is without brackets.
+    pub(super) host: String,
+    pub(super) port: u16,
+    /// What requests say in `Host`.
+    pub(super) authority: String,
+    /// Ends with a slash.
+    pub(super) path: String,
+}
+
+impl Default for NodeUrl {
+    fn default() -> Self {
+        Self(USUAL.to_owned())
+    }
+}
+
+impl fmt::Display for NodeUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl FromStr for NodeUrl {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = |what: &str| format!("{what}: give an address with {{host}} or {{node}}, as {USUAL}");
+        if text.contains('@') {
+            return Err(wrong("credentials do not belong into an address; name a token with --node-token-file"));
+        }
+        if !(text.contains("{host}") || text.contains("{node}")) {
+            return Err(wrong("all nodes would have the same address"));
+        }
+        let url = Self(if text.ends_with('/') { text.to_owned() } else { format!("{text}/") });
+        let sample = NodeAddress { host: "node".to_owned(), port: Some(9123) };
+        url.target("node", &sample).map_err(|_| wrong("not an address"))?;
+        Ok(url)
+    }
+}
+
+impl NodeUrl {
+    /// The address of this node. What Prometheus calls a node comes from strangers: it becomes part of an address where it
+    /// is a name or an address of a machine.
+    ///
+    /// # Errors
+    /// Where it is none.
+    pub(super) fn target(&self, node: &str, address: &NodeAddress) -> Result<Target, NodeProblem> {
+        let unfit = |text: &str| NodeProblem::NotAName(text.to_owned());
+        let host = host(&address.host).ok_or_else(|| unfit(&address.host))?;
+        let mut text = self.0.replace("{host}", &host);
+        if text.contains("{port}") {
+            let port = address.port.ok_or(NodeProblem::NoPort)?;
+            text = text.replace("{port}", &port.to_string());
+        }
+        if text.contains("{node}") {
+            text = text.replace("{node}", &self::host(node).ok_or_else(|| unfit(node))?);
+        }
+        Target::new(&text).ok_or_else(|| unfit(&text))
+    }
+}
+
+impl Target {
+    fn new(text: &str) -> Option<Self> {
+        let uri: Uri = text.parse().ok().filter(|uri: &Uri| uri.query().is_none())?;
+        let is_tls = match uri.scheme_str()? {
+            "https" => true,
+            "http" => false,
+            _ => return None,
+        };
+        let authority = uri.authority()?;
+        let usual = if is_tls { 443 } else { 80 };
+        let port = match authority.as_str().strip_prefix(authority.host())? {
+            "" => usual,
+            port => port.strip_prefix(':')?.parse().ok().filter(|port| *port != 0)?,
+        };
+        let host = authority.host().trim_start_matches('[').trim_end_matches(']').to_owned();
+        let (authority, path) = (authority.to_string(), uri.path().to_owned());
+        (!host.is_empty()).then_some(Self { is_tls, host, port, authority, path })
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scheme = if self.is_tls { "https" } else { "http" };
+        write!(f, "{scheme}://{}{}", self.authority, self.path)
+    }
+}
+
+/// The same as it stands in an address, where it is a machine's name or address.
+fn host(text: &str) -> Option<String> {
+    match text.parse() {
+        Ok(IpAddr::V4(_)) => return Some(text.to_owned()),
+        Ok(IpAddr::V6(ip)) => return Some(format!("[{ip}]")),
+        Err(_) => {}
+    }
+    let is_name = (1..=253).contains(&text.len())
+        && text.starts_with(|first: char| first.is_ascii_alphanumeric())
+        && text.chars().all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '.' | '-' | '_'));
+    is_name.then(|| text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn target(url: &str, host: &str) -> Result<String, NodeProblem> {
+        let address = NodeAddress { host: host.to_owned(), port: Some(9400) };
+        url.parse::<NodeUrl>().unwrap().target("gpu-1", &address).map(|target| target.to_string())
+    }
+
+    #[test]
+    fn the_address_of_a_node_is_made_of_its_name() {
+        for (url, host, made) in [
+            (USUAL, "node1", "https://node1:9123/"),
+            (USUAL, "node1.example.org", "https://node1.example.org:9123/"),
+            (USUAL, "10.0.0.7", "https://10.0.0.7:9123/"),
+            (USUAL, "fd00::7", "https://[fd00::7]:9123/"),
+            ("http://{host}:{port}", "127.0.0.1", "http://127.0.0.1:9400/"),
+            ("https://{node}.gpus.example.org", "10.0.0.7", "https://gpu-1.gpus.example.org/"),
+            ("https://gate.example.org/gpumon/{host}/", "node1", "https://gate.example.org/gpumon/node1/"),
+        ] {
+            assert_eq!(target(url, host).unwrap(), made);
+        }
+        let ports = |url: &str| {
+            let url: NodeUrl = url.parse().unwrap();
+            url.target("n", &NodeAddress { host: "n".to_owned(), port: None })
+        };
+        assert_eq!(ports("https://{host}").unwrap().port, 443);
+        assert!(matches!(ports("https://{host}:{port}/"), Err(NodeProblem::NoPort)));
+    }
+
+    #[test]
+    fn what_is_no_name_of_a_machine_becomes_no_address() {
+        for host in [
+            "",
+            "a b",
+            "evil.example/",
+            "evil.example?",
+            "evil.example#",
+            "user@evil.example",
+            "node:1@evil.example",
+            "-oProxyCommand=x",
+            ".",
+            "a\nb",
+            "ä",
+            "a%2f",
+            "[::1]",
+            "a\\b",
+            "{port}",
+        ] {
+            for url in [USUAL, "https://gate.example.org/{host}/"] {
+                assert!(matches!(target(url, host), Err(NodeProblem::NotAName(_))), "{host:?}");
+            }
+        }
+        assert!(target(USUAL, &"a".repeat(254)).is_err());
+    }
+
+    #[test]
+    fn a_pattern_is_checked_when_it_is_given() {
+        for (url, why) in [
+            ("https://node1:9123/", "same address"),
+            ("https://ana:secret@{host}/", "--node-token-file"),
+            ("ftp://{host}/", "not an address"),
+            ("{host}:9123", "not an address"),
+            ("https://{host}:99999/", "not an address"),
+            ("https://{host}:9123/?token=x", "not an address"),
+            ("", "same address"),
+        ] {
+            let error = url.parse::<NodeUrl>().unwrap_err();
+            assert!(error.contains(why) && error.contains(USUAL), "{url}: {error}");
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Nodes that hang, die, talk without end, or are no server of gpumon.
+
+use std::{
+    io::{BufRead, BufReader, Write},
+    net::{TcpListener, TcpStream},
+    thread,
+    time::{Duration, Instant},
+};
+
+use tokio_tungstenite::{connect_async, tungstenite::Message};
+
+use super::{FakePrometheus, OTHER, PLAIN, fleet};
+use crate::support::PATIENCE;
+
+/// Something that listens, and does this with each connection when a request has come.
+fn node(answer: impl Fn(&mut TcpStream) + Send + Sync + 'static) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let name = format!("localhost:{}", listener.local_addr().unwrap().port());
+    thread::spawn(move || {
+        for mut stream in listener.incoming().map_while(Result::ok) {
+            let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+            while lines.next().is_some_and(|line| line.is_ok_and(|line| !line.is_empty())) {}
+            answer(&mut stream);
+        }
+    });
+    name
+}
+
+fn saying(text: &'static str) -> String {
+    node(move |stream| {
+        let _ = stream.write_all(text.as_bytes());
+    })
+}
+
+#[test]
+fn what_is_no_answer_of_gpumon_is_not_passed_on() {
+    let html =
+        saying("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 25\r\n\r\n<script>alert(1)</script>");
+    let script = saying("HTTP/1.1 200 OK\r\nContent-Type: text/javascript\r\nContent-Length: 8\r\n\r\nalert(1)");
+    let redirect = saying("HTTP/1.1 302 Found\r\nLocation: http://169.254.169.254/\r\nContent-Length: 0\r\n\r\n");
+    let ssh = saying("SSH-2.0-OpenSSH_9.7\r\n");
+    let silent = saying("");
+    let broken = saying("HTTP/1.1 500 Internal Server Error\r\nContent-Type: text/plain\r\nContent-Length: 1\r\n\r\nx");
+    let cookies = saying(
+        "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nSet-Cookie: gpumon-session-9125=ab; Max-Age=9; Path=/\r\n\
+         Set-Cookie: other=1; Path=/\r\nContent-Security-Policy: none\r\nAccess-Control-Allow-Origin: *\r\n\
+         Clear-Site-Data: \"cookies\"\r\nContent-Length: 2\r\n\r\n{}",
+    );
+    let nodes = [html, script, redirect, ssh, silent, broken];
+    let all: Vec<&str> = nodes.iter().chain([&cookies]).map(String::as_str).collect();
+    let server = fleet(&FakePrometheus::of(&all), &["--node-url", PLAIN]);
+    for name in &nodes {
+        let answer = server.get(&format!("/nodes/{name}/api/v1/snapshot"));
+        assert!(answer.status == 502 && answer.body.contains("no server of gpumon"), "{name}: {}", answer.body);
+        assert!(!answer.body.contains("alert") && !answer.head.contains("location"), "{}", answer.head);
+    }
+    let answer = server.get(&format!("/nodes/{cookies}/api/v1/snapshot"));
+    assert_eq!((answer.status, answer.body.as_str()), (200, "{}"));
+    for header in ["other=1", "security-policy: none", "allow-origin", "clear-site-data"] {
+        assert!(!answer.head.contains(header), "{}", answer.head);
+    }
+    assert!(answer.head.contains(&format!("set-cookie: gpumon-node-{}=gpumon-session-9125.ab", server.port)));
+}
+
+#[test]
+fn a_node_that_hangs_holds_up_nobody() {
+    let hanging = node(|_| thread::sleep(Duration::from_secs(60)));
+    let server = fleet(&FakePrometheus::of(&[&hanging, OTHER]), &["--node-url", PLAIN]);
+    assert_eq!(server.get("/api/v1/fleet").status, 200);
+    let begun = Instant::now();
+    thread::scope(|scope| {
+        let hung = scope.spawn(|| server.get(&format!("/nodes/{hanging}/api/v1/snapshot")));
+        let begun = Instant::now();
+        assert_eq!(server.get("/api/v1/fleet").status, 200);
+        assert!(begun.elapsed() < Duration::from_secs(3));
+        let answer = hung.join().unwrap();
+        assert!(answer.status == 504 && answer.body.contains("sent nothing for 10 s"), "{}", answer.body);
+    });
+    assert!(begun.elapsed() < PATIENCE);
+}
+
+#[test]
+fn an_answer_without_end_is_cut_off() {
+    let endless = node(|stream| {
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n");
+        while stream.write_all(&[b' '; 1 << 16]).is_ok() {}
+    });
+    let server = fleet(&FakePrometheus::of(&[&endless, OTHER]), &["--node-url", PLAIN]);
+    assert_eq!(server.get("/api/v1/fleet").status, 200);
+    let mut stream = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let request = format!("GET /nodes/{endless}/api/v1/snapshot HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let read = std::io::copy(&mut stream, &mut std::io::sink()).unwrap_or(u64::MAX);
+    assert!((1 << 20..80 << 20).contains(&read), "{read}");
+    assert_eq!(server.get("/healthz").status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_viewer_who_takes_nothing_makes_nothing_pile_up() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let name = format!("localhost:{}", listener.local_addr().unwrap().port());
+    // As much as it can get rid of.
+    let sent = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let count = std::sync::Arc::clone(&sent);
+    tokio::spawn(async move {
+        use futures_util::SinkExt;
+        let (stream, _) = listener.accept().await.unwrap();
+        let mut socket = tokio_tungstenite::accept_async(stream).await.unwrap();
+        while socket.send(Message::text("x".repeat(1 << 20))).await.is_ok() {
+            count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        }
+    });
+    let server = fleet(&FakePrometheus::of(&[&name, OTHER]), &["--node-url", PLAIN]);
+    assert_eq!(server.get("/api/v1/fleet").status, 200);
+    let url = format!("ws://localhost:{}/nodes/{name}/api/v1/stream", server.port);
+    let (viewer, _) = connect_async(url).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    // What fits into the buffers of two connections.
+    let megabytes = sent.load(std::sync::atomic::Ordering::Relaxed);
+    assert!((1..40).contains(&megabytes), "{megabytes} MiB went to a viewer who takes none");
+    drop(viewer);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_frame_that_is_too_large_ends_the_stream_and_nothing_else() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let name = format!("localhost:{}", listener.local_addr().unwrap().port());
+    tokio::spawn(async move {
+        use futures_util::SinkExt;
+        while let Ok((stream, _)) = listener.accept().await {
+            let mut socket = tokio_tungstenite::accept_async(stream).await.unwrap();
+            let _ = socket.send(Message::text("x".repeat(33 << 20))).await;
+        }
+    });
+    let server = fleet(&FakePrometheus::of(&[&name, OTHER]), &["--node-url", PLAIN]);
+    assert_eq!(server.get("/api/v1/fleet").status, 200);
+    let url = format!("ws://localhost:{}/nodes/{name}/api/v1/stream", server.port);
+    let (mut viewer, _) = connect_async(url).await.unwrap();
+    let Some(Ok(Message::Close(Some(close)))) = futures_util::StreamExt::next(&mut viewer).await else { panic!() };
+    assert_eq!(close.reason.as_str(), "the node sent too much at once");
+    assert_eq!(server.get("/healthz").status, 200);
+}
+
+#[test]
+fn names_of_nodes_are_no_addresses_of_anything_else() {
+    for instance in
+        ["evil.example/x:9400", "user@evil.example:9400", "-oProxyCommand=x", "a\u{1b}[2Jb:1", "..", "<script>:9"]
+    {
+        let server = fleet(&FakePrometheus::of(&[instance]), &[]);
+        let told = server.get("/api/v1/fleet").json();
+        let Some(name) = told["nodes"]["name"][0].as_str() else { continue };
+        let encoded: String = name.bytes().map(|byte| format!("%{byte:02x}")).collect();
+        let answer = server.get(&format!("/nodes/{encoded}/api/v1/snapshot"));
+        assert!(matches!(answer.status, 404 | 502), "{instance}: {} {}", answer.status, answer.body);
+        assert!(!answer.body.contains('\u{1b}'), "{:?}", answer.body);
+        assert!(
+            ["is no name of a machine", "no node of the fleet", "cannot be reached"]
+                .iter()
+                .any(|why| answer.body.contains(why)),
+            "{instance}: {}",
+            answer.body
+        );
+        let address = answer.body.split_once("https://").map(|(_, rest)| rest.split('/').next().unwrap_or_default());
+        assert!(matches!(address, None | Some("evil.example:9123")), "{instance}: {}", answer.body);
+    }
+}

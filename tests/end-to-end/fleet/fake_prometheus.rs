@@ -1,0 +1,127 @@
+//! Answers what is asked about some nodes as Prometheus does, and notes what that was.
+
+use std::{
+    io::{BufRead, BufReader, Write},
+    net::{TcpListener, TcpStream},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+    thread,
+};
+
+use serde_json::{Value, json};
+
+/// GPUs of each node.
+const GPUS: usize = 2;
+
+pub(super) struct FakePrometheus {
+    port: u16,
+    asked: Arc<AtomicUsize>,
+}
+
+impl FakePrometheus {
+    /// Scrapes these `instance`s, all of which are up.
+    pub(super) fn of(instances: &[&str]) -> Self {
+        Self::new(instances.iter().map(|instance| (*instance).to_owned()).collect(), None)
+    }
+
+    /// Nothing but this status.
+    pub(super) fn failing(status: u16) -> Self {
+        Self::new(Vec::new(), Some(status))
+    }
+
+    fn new(instances: Vec<String>, failure: Option<u16>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let asked = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&asked);
+        thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                let (instances, count) = (instances.clone(), Arc::clone(&count));
+                thread::spawn(move || serve(&stream, &instances, failure, &count));
+            }
+        });
+        Self { port, asked }
+    }
+
+    pub(super) fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    /// How many queries there were.
+    pub(super) fn asked(&self) -> usize {
+        self.asked.load(Relaxed)
+    }
+}
+
+fn serve(mut stream: &TcpStream, instances: &[String], failure: Option<u16>, count: &AtomicUsize) {
+    let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+    while let Some(Ok(first)) = lines.next() {
+        while lines.next().is_some_and(|line| line.is_ok_and(|line| !line.is_empty())) {}
+        count.fetch_add(1, Relaxed);
+        let target = first.split(' ').nth(1).unwrap_or_default();
+        let query = target.split(['?', '&']).find_map(|part| part.strip_prefix("query=")).map(decoded);
+        let body = answer(&query.unwrap_or_default(), instances).to_string();
+        let status = failure.map_or_else(|| "200 OK".to_owned(), |status| format!("{status} Refused"));
+        let head =
+            format!("HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n", body.len());
+        if stream.write_all((head + &body).as_bytes()).is_err() {
+            return;
+        }
+    }
+}
+
+fn decoded(text: &str) -> String {
+    let bytes = text.replace('+', " ").into_bytes();
+    let mut plain = Vec::new();
+    let mut at = 0;
+    while at < bytes.len() {
+        let escaped = (bytes[at] == b'%').then(|| std::str::from_utf8(&bytes[at + 1..at + 3]).unwrap());
+        plain.push(escaped.map_or(bytes[at], |digits| u8::from_str_radix(digits, 16).unwrap()));
+        at += if escaped.is_some() { 3 } else { 1 };
+    }
+    String::from_utf8(plain).unwrap()
+}
+
+fn answer(query: &str, instances: &[String]) -> Value {
+    let of_gpus = |value: &dyn Fn(usize) -> f64, more: Value| -> Vec<Value> {
+        let each = instances.iter().flat_map(|instance| (0..GPUS).map(move |gpu| (instance, gpu)));
+        each.map(|(instance, gpu)| {
+            let name = query.split(['(', '[']).find(|part| part.starts_with("gpumon_")).unwrap_or(query);
+            let mut labels = json!({ "__name__": name, "instance": instance, "job": "gpumon", "gpu": gpu.to_string() });
+            labels["uuid"] = format!("GPU-{instance}-{gpu}").into();
+            labels.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            series(&labels, value(gpu))
+        })
+        .collect()
+    };
+    // GPU 0 is busy, and GPU 1 free.
+    let result = match query {
+        _ if query.starts_with("count by (__name__)") => {
+            vec![series(&json!({ "__name__": "gpumon_gpu_up" }), (instances.len() * GPUS) as f64)]
+        }
+        _ if query.contains("gpumon_gpu_info") => of_gpus(&|_| 1.0, json!({ "name": "NVIDIA H100 80GB HBM3" })),
+        _ if query.starts_with("up{") || query == "up" => instances
+            .iter()
+            .map(|instance| series(&json!({ "__name__": "up", "instance": instance, "job": "gpumon" }), 1.0))
+            .collect(),
+        "gpumon_gpu_utilization_ratio" => of_gpus(&|gpu| if gpu == 0 { 0.875 } else { 0.0 }, json!({})),
+        "gpumon_gpu_memory_used_bytes" => of_gpus(&|gpu| if gpu == 0 { 64e9 } else { 4e8 }, json!({})),
+        "gpumon_gpu_memory_total_bytes" => of_gpus(&|_| 85_520_809_984.0, json!({})),
+        "gpumon_gpu_power_watts" => of_gpus(&|gpu| if gpu == 0 { 650.0 } else { 70.0 }, json!({})),
+        "gpumon_gpu_power_limit_watts" => of_gpus(&|_| 700.0, json!({})),
+        "gpumon_gpu_temperature_celsius" => of_gpus(&|gpu| if gpu == 0 { 64.0 } else { 31.0 }, json!({})),
+        "gpumon_gpu_processes" => of_gpus(&|gpu| if gpu == 0 { 1.0 } else { 0.0 }, json!({})),
+        "gpumon_gpu_job_info" => {
+            let labels = json!({ "user": "ana\u{1b}[2J<script>", "slurm_job": "88123" });
+            of_gpus(&|_| 1.0, labels).into_iter().step_by(GPUS).collect()
+        }
+        _ => Vec::new(),
+    };
+    json!({ "status": "success", "data": { "resultType": "vector", "result": result } })
+}
+
+fn series(labels: &Value, value: f64) -> Value {
+    json!({ "metric": labels, "value": [1_700_000_000.0, value.to_string()] })
+}
