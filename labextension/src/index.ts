@@ -9,6 +9,7 @@ import { IStatusBar } from '@jupyterlab/statusbar';
 import { ITranslator, nullTranslator, type TranslationBundle } from '@jupyterlab/translation';
 
 import { Connection } from './server/connection';
+import { Fleets } from './fleet/fleets';
 import { Dashboards } from './views/dashboards';
 import { addEntries } from './entries';
 import { gpuIcon } from './icon';
@@ -23,6 +24,7 @@ const PLUGIN_ID = 'gpumon:plugin';
 const CommandIDs = {
   open: 'gpumon:open',
   openDashboard: 'gpumon:open-dashboard',
+  openFleet: 'gpumon:open-fleet',
   benchmarks: 'gpumon:benchmarks',
   tour: 'gpumon:tour',
 } as const;
@@ -64,7 +66,9 @@ const plugin: JupyterFrontEndPlugin<void> = {
       import('./notebook/notebooks').then(({ LabNotebooks }) => new LabNotebooks(app, trans)),
     );
     const views = { connection, notebooks, trans };
-    const dashboards = new Dashboards({ ...views, app, restorer, hasTabs: labShell !== null });
+    const inMain = { ...views, app, restorer, hasTabs: labShell !== null };
+    const dashboards = new Dashboards(inMain);
+    const fleets = new Fleets(inMain);
     const panel = new GpuPanel({
       ...views,
       onOpenGpu: (index) => void app.commands.execute(CommandIDs.openDashboard, { address: `gpu=${index}` }),
@@ -74,9 +78,12 @@ const plugin: JupyterFrontEndPlugin<void> = {
     themes?.themeChanged.connect(() => {
       panel.themeChanged();
       dashboards.themeChanged();
+      fleets.themeChanged();
     });
     addCommands(app, panel, dashboards, trans);
+    addFleetCommand(app, fleets, connection, trans);
     dashboards.restore(CommandIDs.openDashboard);
+    fleets.restore(CommandIDs.openFleet);
     const { tour, ...others } = CommandIDs;
     const commands = Object.values(others);
     // Notebook 7 offers to show each panel by itself, under the same name.
@@ -89,6 +96,7 @@ const plugin: JupyterFrontEndPlugin<void> = {
       void connection.apply(settings).then(() => {
         panel.apply(settings);
         dashboards.apply(settings);
+        fleets.apply(settings);
       });
     });
   },
@@ -133,6 +141,27 @@ function addCommands(app: JupyterFrontEnd, panel: GpuPanel, dashboards: Dashboar
     },
     execute: ({ address, id }) =>
       dashboards.open(typeof address === 'string' ? address : '', typeof id === 'string' ? id : null),
+  });
+}
+
+function addFleetCommand(app: JupyterFrontEnd, fleets: Fleets, connection: Connection, trans: TranslationBundle): void {
+  const text = (value: unknown): string | null => (typeof value === 'string' ? value : null);
+  app.commands.addCommand(CommandIDs.openFleet, {
+    label: trans.__('GPU Fleet'),
+    caption: trans.__('GPUs of many machines: a heat map, who uses what, and where GPUs are free'),
+    icon: gpuIcon,
+    // Until the server has said whether it has a fleet, the fleet says what to do where there is none.
+    isVisible: () => connection.hasFleet !== false,
+    describedBy: {
+      args: {
+        type: 'object',
+        properties: {
+          address: { type: 'string', description: 'What to show, as `metric=memory&filter=ana`' },
+          node: { type: 'string', description: 'The name of a node, to show its GPUs instead' },
+        },
+      },
+    },
+    execute: ({ address, node, isRestored }) => fleets.open(text(address), text(node), isRestored === true),
   });
 }
 

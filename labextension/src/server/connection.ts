@@ -12,6 +12,7 @@ import type { Settings } from '../settings';
 
 export class Connection {
   private made: Promise<Feed> | null = null;
+  private known: Feed | null = null;
   private chosen: Settings | null = null;
   private notifications: IDisposable | null = null;
   private hasAlertRules: Promise<boolean> | null = null;
@@ -20,6 +21,11 @@ export class Connection {
     private readonly settings: ServerConnection.ISettings,
     private readonly trans: TranslationBundle,
   ) {}
+
+  /** Whether the server tells of a fleet; `null` until it has said so. */
+  get hasFleet(): boolean | null {
+    return this.known?.store.version == null ? null : this.known.store.hasFleet;
+  }
 
   feed(): Promise<Feed> {
     this.made ??= this.make();
@@ -49,6 +55,7 @@ export class Connection {
     const { settings, trans } = this;
     const { loadXids, newFeed } = await import('./stream');
     const feed = newFeed(settings, trans);
+    this.known = feed;
     // A bundle does not say which language it is in.
     if (trans.__('Memory') !== 'Memory') {
       await loadXids().catch((error: unknown) => console.error('gpumon: the texts of Xids cannot be loaded', error));

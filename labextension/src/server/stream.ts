@@ -2,13 +2,15 @@
 
 import { URLExt } from '@jupyterlab/coreutils';
 import { ServerConnection } from '@jupyterlab/services';
-import { ENCODING, Feed, setTranslator } from '@gpumon/page/feed';
+import { ENCODING, Feed, plainText, setTranslator, type FeedOptions } from '@gpumon/page/feed';
 import type { Diagnosis, SocketLike } from '@gpumon/page';
 import type { TranslationBundle } from '@jupyterlab/translation';
 
 import { version } from '../../package.json';
 
 export { loadXids } from '@gpumon/page/feed';
+
+type Request = NonNullable<FeedOptions['request']>;
 
 const ROUTE = 'gpumon';
 /** The proxy goes on for half a minute with a server that ends as soon as it is started, and says nothing meanwhile. */
@@ -23,21 +25,52 @@ export function newFeed(settings: ServerConnection.ISettings, trans: Translation
   setTranslator(trans);
   return new Feed({
     openSocket: () => openStream(settings),
-    request: (path, init = {}) =>
-      ServerConnection.makeRequest(URLExt.join(settings.baseUrl, ROUTE, path), init, settings),
+    request: requestOf(settings),
     diagnose: () => diagnose(settings, trans),
     checkVersion: (version) => checkVersion(version, trans),
   });
 }
 
+/** The feed of a node of the server's fleet; `path` is where the node is, as `nodes/node-01/`. It may have another version. */
+export function nodeFeed(settings: ServerConnection.ISettings, trans: TranslationBundle, path: string): Feed {
+  return new Feed({
+    openSocket: () => openStream(settings, path),
+    request: requestOf(settings, path),
+    diagnose: async () => (await nodeProblem(requestOf(settings, path), trans)) ?? (await diagnose(settings, trans)),
+  });
+}
+
+/** Asks the server, or what is below it, over the proxy. */
+export function requestOf(settings: ServerConnection.ISettings, below = ''): Request {
+  return (path, init = {}) =>
+    ServerConnection.makeRequest(URLExt.join(settings.baseUrl, ROUTE, below, path), init, settings);
+}
+
+/** Why a node cannot be shown here: it asks who somebody is, or its server says what is wrong. */
+async function nodeProblem(request: Request, trans: TranslationBundle): Promise<Diagnosis | null> {
+  try {
+    const response = await request('api/v1/session');
+    if (response.status === 401) {
+      return {
+        title: trans.__('Not signed in'),
+        message: trans.__('This node asks for a token or a password. Open its page to sign in.'),
+      };
+    }
+    const text = response.ok ? '' : (await response.text()).trim();
+    return text === '' ? null : { title: trans.__('This node cannot be shown'), message: plainText(text) };
+  } catch {
+    return null;
+  }
+}
+
 /** The address of the stream. The token goes along only where Jupyter wants it in the address. */
-export function streamUrl(settings: ServerConnection.ISettings): string {
-  const url = URLExt.join(settings.wsUrl, ROUTE, `api/v1/stream?encoding=${ENCODING}`);
+export function streamUrl(settings: ServerConnection.ISettings, below = ''): string {
+  const url = URLExt.join(settings.wsUrl, ROUTE, below, `api/v1/stream?encoding=${ENCODING}`);
   return settings.appendToken && settings.token !== '' ? `${url}&token=${encodeURIComponent(settings.token)}` : url;
 }
 
-function openStream(settings: ServerConnection.ISettings): SocketLike {
-  return new settings.WebSocket(streamUrl(settings));
+function openStream(settings: ServerConnection.ISettings, below?: string): SocketLike {
+  return new settings.WebSocket(streamUrl(settings, below));
 }
 
 /** Finds out why the stream cannot be opened, and what to do; `null` where there is nothing to say. */

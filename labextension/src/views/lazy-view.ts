@@ -1,6 +1,7 @@
 /** A widget whose view is loaded when it is first visible, and is inactive while it is hidden. */
 
 import type { Mounted, MountOptions, ViewOptions } from '@gpumon/page';
+import type { Feed } from '@gpumon/page/feed';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
 
@@ -57,6 +58,11 @@ export abstract class LazyView<View extends Mounted> extends Widget {
     super.dispose();
   }
 
+  /** What is shown. */
+  protected feed(): Promise<Feed> {
+    return this.parts.connection.feed();
+  }
+
   protected abstract mount(module: typeof import('./view'), options: MountOptions & ViewOptions): View;
 
   /** Whoever asks for it by a command goes on by keys; what is still being loaded gets the focus then. */
@@ -84,8 +90,8 @@ export abstract class LazyView<View extends Mounted> extends Widget {
       return;
     }
     this.loading = true;
-    const { connection, notebooks, trans } = this.parts;
-    const feeding = connection.feed();
+    const { notebooks, trans } = this.parts;
+    const feeding = this.feed();
     // The server is asked while the view is still being loaded.
     const connecting = feeding.then((feed) => feed.subscribe(() => undefined));
     try {

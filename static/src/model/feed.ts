@@ -5,6 +5,7 @@ import type { ClientFrame, ServerFrame } from '../wire';
 import { Store, type Diagnosis } from './store';
 
 export { ENCODING } from '../lib/inflate';
+export { plainText } from '../lib/text';
 export { setTranslator } from '../lib/translation';
 export { chooseUnits } from '../lib/units';
 export { loadXids } from './xid';

@@ -86,6 +86,8 @@ export class Store {
   private more: ReadonlySet<string> = new Set();
   private kept = METRICS;
   private keptOfHost: typeof ALL_HOST_METRICS = [];
+  /** Whether the server tells of a fleet, too. */
+  hasFleet = false;
   /** Samples that this client was too slow for. */
   missed = 0;
   /** Since when samples can be expected, on the server's clock: a pause is no silence. */
@@ -176,6 +178,7 @@ export class Store {
     this.inventory = hello.inventory && withKnownGpus(hello.inventory, this.inventory);
     this.events = keepEvents(hello.events);
     this.firing = hello.alerts ?? [];
+    this.hasFleet = hello.fleet ?? false;
     this.runs.clear();
     this.details.clear();
     for (const details of hello.details) {

@@ -9,13 +9,16 @@ import { h } from '../lib/dom';
 import { ENCODING } from '../lib/inflate';
 import type { Request } from '../model/request';
 import { diagnose } from './diagnose';
+import { FLEET, fleetLink, showFleet } from './fleet';
 import { SignIn } from './sign-in';
 import { themeButton } from './theme';
 
 /** What the page shows. */
-interface Shown {
+export interface Shown {
   themeChanged: () => void;
   dispose: () => void;
+  /** Somebody has signed in. */
+  retry?: () => void;
   /** Shows what another address says; `false` where that is something else altogether. */
   show: (address: string) => boolean;
 }
@@ -32,7 +35,10 @@ function streamUrl(): URL {
 
 function start(host: HTMLElement): void {
   const request: Request = (path, init) => fetch(new URL(path, document.baseURI), init);
-  const signIn = new SignIn(request, () => feed.retryNow());
+  const signIn = new SignIn(request, () => {
+    feed.retryNow();
+    shown?.retry?.();
+  });
   const feed = new Feed({
     openSocket: () => new WebSocket(streamUrl()),
     request,
@@ -43,10 +49,18 @@ function start(host: HTMLElement): void {
   subscription.update({ active: false });
   let shown: Shown | null = null;
   const own = [signIn.signOut, themeButton(() => shown?.themeChanged())];
+  const toFleet = fleetLink(feed);
+  const onRefused = (): void => void signIn.check();
+  const make = (address: string): Shown => {
+    if (address.startsWith(FLEET)) {
+      return showFleet(host, { request, feed, actions: own, onRefused });
+    }
+    return address.startsWith(CHARTS) ? charts(host, feed, [toFleet, ...own]) : overview(host, feed, [toFleet, ...own]);
+  };
   const follow = (): void => {
     if (shown?.show(location.hash) !== true) {
       shown?.dispose();
-      shown = location.hash.startsWith(CHARTS) ? charts(host, feed, own) : overview(host, feed, own);
+      shown = make(location.hash);
     }
   };
   window.addEventListener('hashchange', follow);
@@ -63,7 +77,7 @@ function overview(host: HTMLElement, feed: Feed, own: readonly HTMLElement[]): S
       location.hash = `${CHARTS}?gpu=${index}`;
     },
   });
-  return { ...monitor, show: (address) => !address.startsWith(CHARTS) };
+  return { ...monitor, show: (address) => !address.startsWith(CHARTS) && !address.startsWith(FLEET) };
 }
 
 function charts(host: HTMLElement, feed: Feed, own: readonly HTMLElement[]): Shown {

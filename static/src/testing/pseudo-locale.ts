@@ -5,7 +5,7 @@ import type { Translator } from '../lib/translation';
 const ACCENT = '\u0301';
 /** What is no word: whatever has a digit in it, units, and what things are called in every language. */
 const NAMES =
-  /[\w.:-]*\d[\w.:-]*|\b(?:[GMk]i?B(?:\/s)?|[kM]?[JW]|kWh|MHz|m?s|min|[hdC]|GPU|PID|SM|JPEG|PCIe|NVLink|MIG|MPS|ECC|UUID|VBIOS|CUDA)\b/g;
+  /[\w.:-]*\d[\w.:-]*|\b(?:[GMkTP]i?B(?:\/s)?|[kM]?[JW]|[kMG]Wh|MHz|m?s|min|[hdC]|GPU|PID|SM|JPEG|PCIe|NVLink|MIG|MPS|ECC|UUID|VBIOS|CUDA)\b/g;
 
 /** The text in that language; what it has for values stays. */
 export function pseudoLocalized(text: string): string {

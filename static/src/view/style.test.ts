@@ -9,6 +9,7 @@ const SHEETS = new Map(readdirSync(join(HERE, 'style')).map((name) => [name, tex
 /** The sheets that are loaded with a part of the view, and the code of that part. */
 const PARTS = {
   'details.css': /^view\/(details|mig-list)\.ts$/,
+  'fleet.css': /^view\/fleet\//,
   'runs.css': /^view\/runs\//,
   'tour.css': /^view\/tour(-entry)?\.ts$/,
 };

@@ -1,0 +1,131 @@
+/** States of a fleet as text. */
+
+import { duration } from '../../lib/format';
+import { joined, plainText } from '../../lib/text';
+import { table, trans } from '../../lib/translation';
+import type { FleetOwner, OwnerKind } from '../../wire';
+import type { Level } from '../describe';
+import { describeXid } from '../describe-condition';
+import { xidOf } from '../xid';
+import { rowName, USE, type Columns, type Use } from './columns';
+
+/** Owners are called as they are where they run. */
+const NAME_LENGTH = 80;
+
+const LEVELS: readonly Level[] = ['none', 'notice', 'warning', 'critical'];
+
+/** What a place of a severity is called in the style sheet. */
+export function levelOf(severity: number): Level {
+  return LEVELS[Math.min(severity, 3)] ?? 'none';
+}
+
+const CONDITIONS = table((): Partial<Record<string, string>> => ({
+  throttled: trans.__('Clocks reduced'),
+  power_capped: trans.__('Power-capped'),
+  held_idle: trans.__('Idle, holding memory'),
+  hardly_used: trans.__('Low SM use'),
+  suspected_hang: trans.__('Suspected hang'),
+  held_by_nobody: trans.__('Memory held by no process'),
+  slower_than_itself: trans.__('Slower than usual'),
+  memory_nearly_full: trans.__('Memory nearly full'),
+  memory_filling: trans.__('Memory filling up'),
+  ecc_uncorrected: trans.__('Memory errors'),
+  row_remap: trans.__('Row remapping pending'),
+  page_retirement_pending: trans.__('Page retirement pending'),
+  recovery_needed: trans.__('Recovery required'),
+  nv_link_down: trans.__('NVLink down'),
+  pcie_degraded: trans.__('PCIe link degraded'),
+}));
+
+/** What a condition is called; one that only a newer server knows, by its name. */
+export function conditionText(kind: string): string {
+  const code = xidCode(kind);
+  return code === null ? (CONDITIONS()[kind] ?? plainText(kind.replaceAll('_', ' '), NAME_LENGTH)) : `Xid ${code}`;
+}
+
+/** What there is to know of a condition, on hover. */
+export function conditionTitle(kind: string): string {
+  const code = xidCode(kind);
+  const xid = code === null ? null : xidOf(code);
+  return code === null ? '' : joined([xid?.meaning(), xid?.advice()], ' ');
+}
+
+/** `null` where a condition is no Xid that has a number. */
+function xidCode(kind: string): number | null {
+  const [, code] = /^xid_(\d{1,5})$/.exec(kind) ?? [];
+  return code === undefined ? null : Number(code);
+}
+
+/** `Xid 79: The GPU has fallen off the bus.`, and what to do. */
+export function xidTexts(code: number): { text: string; advice: string } {
+  const xid = xidOf(code);
+  return xid === null
+    ? { text: `Xid ${code}`, advice: '' }
+    : { text: describeXid(code, undefined, xid.meaning()), advice: xid.advice() };
+}
+
+export function useText(use: Use): string {
+  return {
+    [USE.busy]: trans.__('In use'),
+    [USE.idle]: trans.__('Idle, held'),
+    [USE.free]: trans.__('Free'),
+    [USE.lost]: trans.__('Not responding'),
+    [USE.unknown]: trans.__('Unknown'),
+  }[use];
+}
+
+/** What a row is at, with for how long it is idle, or why nothing is known of it. */
+export function stateText(columns: Columns, row: number): { text: string; reason: string; level: Level } {
+  const use = (columns.use[row] ?? USE.unknown) as Use;
+  const node = columns.node[row] ?? 0;
+  const reason = plainText(columns.fleet.nodes.reasons[node] ?? '');
+  if (use === USE.unknown) {
+    const health = columns.fleet.nodes.health[node];
+    const text =
+      health === 'unreachable'
+        ? trans.__('Node unreachable')
+        : health === 'no_readings'
+          ? trans.__('Node without readings')
+          : useText(use);
+    return { text, reason, level: health === 'up' ? 'none' : 'critical' };
+  }
+  if (use === USE.idle) {
+    const idle = duration((columns.idle_s[row] ?? 0) * 1000);
+    return { text: trans.__('Idle, held for %1', idle), reason: '', level: 'notice' };
+  }
+  return { text: useText(use), reason: use === USE.lost ? reason : '', level: use === USE.lost ? 'critical' : 'none' };
+}
+
+/** A row in one sentence, for whoever hears it: `node-0412 / 3: In use, 96 %`. */
+export function spokenRow(columns: Columns, row: number, readings: readonly string[]): string {
+  const conditions = columns.conditionsOf(row).map(({ kind }) => conditionText(kind));
+  const parts = [stateText(columns, row).text, ...readings, ...conditions];
+  return trans.__('%1: %2', rowName(columns, row), joined(parts, ', '));
+}
+
+const KINDS = table((): Record<OwnerKind, string> => ({
+  notebook: trans.__('notebook'),
+  slurm_job: trans.__('Slurm job'),
+  pod: trans.__('pod'),
+  container: trans.__('container'),
+  unit: trans.__('service'),
+  user: trans.__('other processes'),
+}));
+
+export function kindText(kind: OwnerKind): string {
+  return (KINDS() as Partial<Record<string, string>>)[kind] ?? plainText(kind, NAME_LENGTH);
+}
+
+/** What of a user's it is, without the user: `Slurm job 88123`; empty for other processes. */
+export function jobText({ kind, id }: FleetOwner): string {
+  return kind === 'user' ? '' : joined([kindText(kind), plainText(id, NAME_LENGTH)], ' ');
+}
+
+export function userText({ user }: FleetOwner): string | null {
+  return user === null ? null : plainText(user, NAME_LENGTH);
+}
+
+/** `ana · Slurm job 88123`. */
+export function ownerText(owner: FleetOwner): string {
+  return joined([userText(owner), jobText(owner)]) || kindText(owner.kind);
+}

@@ -1,0 +1,203 @@
+/** Asks the server for a fleet as often as there is something new, and keeps the last answers. */
+
+import { trans } from '../../lib/translation';
+import type { Fleet, FleetEvents, FleetHistory, FleetUsage } from '../../wire';
+import { answerOf, type Request } from '../request';
+
+/** An answer, or why there is none; both, where there was one before. */
+export interface Answered<T> {
+  value: T | null;
+  why: string | null;
+  /** Whether it is being asked for the first time. */
+  isLoading: boolean;
+}
+
+export interface FleetAnswers {
+  fleet: Answered<Fleet>;
+  usage: Answered<FleetUsage>;
+  events: Answered<FleetEvents>;
+  history: Answered<FleetHistory>;
+  /** Of the node that is selected. */
+  nodeHistory: Answered<FleetHistory>;
+  /** The GPUs of the node that is selected, where a fleet has nodes alone. */
+  node: Answered<Fleet>;
+}
+
+/** What is wanted besides the fleet itself. */
+export interface Wishes {
+  range_s: number;
+  usage: boolean;
+  events: boolean;
+  node: string | null;
+}
+
+/** A server that is asked again after a failure. */
+const RETRY_S = 10;
+const REFRESH_LEAST_S = 5;
+/** Ranges are long, and asking for them costs more. */
+const RANGE_REFRESH_MS = 60_000;
+/** What went wrong is looked for in a week, unless a longer range is chosen. */
+const EVENTS_LEAST_S = 604_800;
+/** Who walks through the map is not to ask for each node on the way. */
+const NODE_DELAY_MS = 250;
+
+const NOTHING = { value: null, why: null, isLoading: false } as const;
+
+type Name = keyof FleetAnswers;
+
+export class Reader {
+  readonly answers: FleetAnswers = {
+    fleet: { ...NOTHING, isLoading: true },
+    usage: NOTHING,
+    events: NOTHING,
+    history: NOTHING,
+    nodeHistory: NOTHING,
+    node: NOTHING,
+  };
+  /** When the fleet was last answered, on this machine's clock. */
+  answered_ms: number | null = null;
+  private active = false;
+  private wishes: Wishes = { range_s: 0, usage: false, events: false, node: null };
+  /** The paths of the last questions, and when each was asked. */
+  private readonly asked = new Map<Name, { path: string; at_ms: number; ending: AbortController }>();
+  private timer: ReturnType<typeof setTimeout> | undefined;
+  private nodeTimer: ReturnType<typeof setTimeout> | undefined;
+
+  /** `refused` hears that whoever asks is to sign in first. */
+  constructor(
+    private readonly request: Request,
+    private readonly changed: () => void,
+    private readonly refused: () => void = () => undefined,
+  ) {}
+
+  /** Asks only while somebody looks. */
+  setActive(active: boolean): void {
+    if (this.active !== active) {
+      this.active = active;
+      clearTimeout(this.timer);
+      if (active) {
+        this.poll();
+      }
+    }
+  }
+
+  /** Something else is shown. */
+  want(wishes: Wishes): void {
+    const { node, range_s } = this.wishes;
+    this.wishes = wishes;
+    if (wishes.node !== node || wishes.range_s !== range_s) {
+      clearTimeout(this.nodeTimer);
+      this.nodeTimer = setTimeout(() => this.askNode(), node === null ? 0 : NODE_DELAY_MS);
+    }
+    if (this.active) {
+      this.askRanges();
+    }
+  }
+
+  /** Asks at once. */
+  retry(): void {
+    clearTimeout(this.timer);
+    this.asked.clear();
+    this.poll();
+  }
+
+  dispose(): void {
+    this.setActive(false);
+    clearTimeout(this.nodeTimer);
+    this.asked.forEach(({ ending }) => ending.abort());
+  }
+
+  private poll(): void {
+    void this.ask('fleet', 'api/v1/fleet').then(() => {
+      if (!this.active) {
+        return;
+      }
+      clearTimeout(this.timer);
+      const { value, why } = this.answers.fleet;
+      const wait_s = why === null ? Math.max(REFRESH_LEAST_S, value?.refresh_s ?? 0) : RETRY_S;
+      this.timer = setTimeout(() => this.poll(), wait_s * 1000);
+      this.askRanges();
+      this.askNode();
+    });
+  }
+
+  /** What belongs to ranges of time waits until the fleet itself is there, and is asked for again less often. */
+  private askRanges(): void {
+    if (this.answers.fleet.value === null) {
+      return;
+    }
+    const { range_s, usage, events } = this.wishes;
+    this.askRange('history', `api/v1/fleet/history?range_s=${range_s}`);
+    if (usage) {
+      this.askRange('usage', `api/v1/fleet/usage?range_s=${range_s}`);
+    }
+    if (events) {
+      this.askRange('events', `api/v1/fleet/events?range_s=${Math.max(range_s, EVENTS_LEAST_S)}`);
+    }
+  }
+
+  private askRange(name: Name, path: string): void {
+    const last = this.asked.get(name);
+    if (last?.path !== path || Date.now() - last.at_ms > RANGE_REFRESH_MS) {
+      void this.ask(name, path);
+    }
+  }
+
+  private askNode(): void {
+    const { node, range_s } = this.wishes;
+    if (node === null || this.answers.fleet.value === null) {
+      if (this.answers.nodeHistory !== NOTHING) {
+        this.answers.nodeHistory = this.answers.node = NOTHING;
+        this.changed();
+      }
+      return;
+    }
+    const name = encodeURIComponent(node);
+    this.askRange('nodeHistory', `api/v1/fleet/history?range_s=${range_s}&node=${name}`);
+    if (this.answers.fleet.value.resolution === 'node') {
+      this.askRange('node', `api/v1/fleet/node?node=${name}`);
+    }
+  }
+
+  private async ask(name: Name, path: string): Promise<void> {
+    const last = this.asked.get(name);
+    last?.ending.abort();
+    const asked = { path, at_ms: Date.now(), ending: new AbortController() };
+    this.asked.set(name, asked);
+    const isOther = last?.path !== path;
+    const set = (answered: Answered<unknown>): void => {
+      (this.answers as Record<Name, Answered<unknown>>)[name] = answered;
+      this.changed();
+    };
+    const before = this.answers[name];
+    if (isOther && !(before.value === null && before.isLoading)) {
+      // What was shown stays until there is something else, but for another node's.
+      set({ value: name.startsWith('node') ? null : before.value, why: null, isLoading: true });
+    }
+    const { json, why } = await answerOf(this.checked(path, asked.ending.signal));
+    if (asked.ending.signal.aborted) {
+      return;
+    }
+    const value = json ?? this.answers[name].value;
+    if (name === 'fleet' && why === null) {
+      this.answered_ms = Date.now();
+    }
+    set({ value, why, isLoading: false });
+  }
+
+  private async checked(path: string, signal: AbortSignal): Promise<Response> {
+    const response = await this.request(path, { signal });
+    if (response.status === 401) {
+      this.refused();
+    }
+    return response;
+  }
+}
+
+/** What is wrong with an answer, each in a sentence. */
+export function problemsOf({ fleet }: FleetAnswers): string[] {
+  const problems = fleet.value?.problems ?? [];
+  return fleet.why === null || fleet.value === null
+    ? [...problems]
+    : [trans.__('The server does not answer: %1', fleet.why), ...problems];
+}

@@ -1,0 +1,55 @@
+/** Units of sums over many GPUs: nobody reads millions of watts, or of GiB. */
+
+import { axisTicks, count, energyUnit, significant } from '../../lib/format';
+import { memoryUnitBytes, units } from '../../lib/units';
+import type { Unit } from '../unit';
+
+type Scale = readonly [size: number, name: string];
+
+const SPACE = '\u00a0';
+
+/** From so many of a unit on, the next one is used. People know what thousands of GiB are. */
+const MANY_BYTES = 9999.5;
+const MANY = 999.5;
+
+/** The unit in which a sum of bytes is written, and what it is out of. */
+export function memoryUnit(most_bytes: number): Unit {
+  const step = units().memory === 'GiB' ? 1024 : 1000;
+  const names = units().memory === 'GiB' ? ['GiB', 'TiB', 'PiB'] : ['GB', 'TB', 'PB'];
+  const scales = names.map((name, i): Scale => [memoryUnitBytes() * step ** i, name]);
+  return scaled(most_bytes, scales, MANY_BYTES);
+}
+
+export function powerUnit(most_watts: number): Unit {
+  // A board is told in watts, and so is a node.
+  const scales: readonly Scale[] = [
+    [1, 'W'],
+    [1e3, 'kW'],
+    [1e6, 'MW'],
+  ];
+  return scaled(most_watts, most_watts < 9999.5 ? scales.slice(0, 1) : scales.slice(1));
+}
+
+/** Energy over days is counted in watt hours. */
+export function energyUnitOf(most_joules: number): Unit {
+  return scaled(most_joules, [
+    [3.6e6, 'kWh'],
+    [3.6e9, 'MWh'],
+    [3.6e12, 'GWh'],
+  ]);
+}
+
+function scaled(most: number, scales: readonly Scale[], many = MANY): Unit {
+  const fits = scales.find(([size]) => most / size < many);
+  const [size, name] = fits ?? scales.at(-1) ?? energyUnit(1);
+  const number = (value: number): string => (size === 1 ? count(value) : significant(value / size));
+  return {
+    number,
+    text: (value) => `${number(value)}${SPACE}${name}`,
+    ticks: (values) => axisTicks(values, size, name),
+    floor: 0,
+    ceiling: size,
+    base: size,
+    bounded: false,
+  };
+}

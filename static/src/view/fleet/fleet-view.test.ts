@@ -1,0 +1,347 @@
+// @vitest-environment jsdom
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+
+import { setTranslator, trans } from '../../lib/translation';
+import { fleetAnswer, fleetOf } from '../../testing/fleet';
+import { NOW } from '../../testing/frames';
+import { allOnScreen } from '../../testing/on-screen';
+import { pseudoTranslator, textsOf, untranslated } from '../../testing/pseudo-locale';
+import type { Fleet } from '../../wire';
+import { mountFleet, nodePath, type MountedFleet } from './index';
+
+const english = trans;
+const opened: string[] = [];
+const addresses: string[] = [];
+let host: HTMLElement;
+let fleet: Fleet;
+let mounted: MountedFleet;
+/** Instead of what the made-up fleet answers. */
+let answer: ((url: URL) => Response | null) | null;
+let asked: string[];
+
+async function settle(): Promise<void> {
+  await vi.advanceTimersByTimeAsync(400);
+}
+
+async function mount(address = ''): Promise<void> {
+  mounted = mountFleet(host, {
+    title: 'Fleet',
+    address,
+    request: (path) => {
+      const url = new URL(path, 'http://fleet.example/');
+      asked.push(path);
+      return Promise.resolve(answer?.(url) ?? Response.json(fleetAnswer(fleet, url)));
+    },
+    opener: { hrefOf: (node) => nodePath(node) ?? '', open: (node) => opened.push(node) },
+    onAddress: (now) => addresses.push(now),
+  });
+  await settle();
+}
+
+beforeEach(() => {
+  allOnScreen();
+  vi.spyOn(HTMLCanvasElement.prototype, 'getContext').mockReturnValue(null);
+  vi.useFakeTimers();
+  vi.setSystemTime(NOW);
+  host = document.createElement('div');
+  document.body.replaceChildren(host);
+  fleet = fleetOf({ nodes: 40, gpus: 8, at_ms: NOW });
+  answer = null;
+  asked = [];
+  opened.length = addresses.length = 0;
+});
+afterEach(() => {
+  mounted.dispose();
+  setTranslator(english);
+  vi.unstubAllGlobals();
+  vi.useRealTimers();
+});
+
+function find(selector: string): HTMLElement {
+  const found = host.querySelector<HTMLElement>(selector);
+  if (found === null) {
+    throw new Error(`nothing matches ${selector}`);
+  }
+  return found;
+}
+
+function text(selector: string): string {
+  return find(selector).textContent.replaceAll('\u00a0', ' ');
+}
+
+function press(selector: string, key: string): void {
+  find(selector).dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true, cancelable: true }));
+}
+
+async function type(value: string): Promise<void> {
+  const input = find('.gpumon-fleet-filter') as HTMLInputElement;
+  input.value = value;
+  input.dispatchEvent(new Event('input', { bubbles: true }));
+  await settle();
+}
+
+const rows = (table: string): HTMLElement[] =>
+  [...find(`[data-testid=${table}] tbody`).querySelectorAll<HTMLElement>('tr[id]')].filter(({ hidden }) => !hidden);
+
+describe('the summary', () => {
+  it('counts GPUs by what they are at, and chooses them', async () => {
+    await mount();
+    expect(text('[data-tile=gpus] .gpumon-tile-number')).toBe('320on 40 nodes');
+    const many = (tile: string): number => Number(text(`[data-tile=${tile}] .gpumon-tile-value`));
+    expect(many('busy') + many('free') + many('idle') + many('lost')).toBe(320);
+    find('[data-tile=free]').click();
+    await settle();
+    expect(text('[data-testid=gpumon-fleet-count]')).toBe(`${many('free')} of 320`);
+    expect(find('[data-tile=free]').getAttribute('aria-pressed')).toBe('true');
+    expect(addresses.at(-1)).toBe('filter=free');
+  });
+
+  it('has a dash with its reason for what nothing tells, and never 0', async () => {
+    const { 'power.draw_watts': power, ...readings } = fleet.gpus.readings;
+    expect(power).toHaveLength(320);
+    fleet = { ...fleet, gpus: { ...fleet.gpus, readings }, missing: { 'power.draw_watts': 'not exported' } };
+    await mount('view=gpus');
+    expect(text('[data-tile=power] .gpumon-tile-value')).toBe('–');
+    expect(find('[data-tile=power]').title).toBe('not exported');
+    const [cell] = rows('gpumon-fleet-gpus').map((row) => row.children[5] as HTMLElement);
+    expect(cell?.textContent).toBe('–');
+    expect(cell?.title).toBe('not exported');
+  });
+});
+
+describe('a filter', () => {
+  it('shows what matches, tells a mistake, and keeps what was typed', async () => {
+    await mount('view=gpus');
+    await type('node-0007');
+    expect(rows('gpumon-fleet-gpus')).toHaveLength(8);
+    await type('node-0007 memory>80xb');
+    expect(text('.gpumon-fleet-mistake')).toContain('there is no unit xb here');
+    expect(rows('gpumon-fleet-gpus')).toHaveLength(8);
+    expect((find('.gpumon-fleet-filter') as HTMLInputElement).value).toBe('node-0007 memory>80xb');
+  });
+
+  it('that nothing matches says so, and can be cleared', async () => {
+    await mount('filter=nobody');
+    expect(find('[data-testid=gpumon-fleet-nothing]').hidden).toBe(false);
+    expect(find('[data-testid=gpumon-fleet-map]').hidden).toBe(true);
+    find('[data-testid=gpumon-fleet-nothing] button').click();
+    await settle();
+    expect(find('[data-testid=gpumon-fleet-nothing]').hidden).toBe(true);
+    expect(find('[data-testid=gpumon-fleet-map]').hidden).toBe(false);
+  });
+
+  it('is reached by a key, and left to the map', async () => {
+    await mount();
+    press('[data-testid=gpumon-fleet]', '/');
+    expect(document.activeElement).toBe(find('.gpumon-fleet-filter'));
+    press('.gpumon-fleet-filter', 'Enter');
+    expect(document.activeElement).toBe(find('[data-testid=gpumon-fleet-map]'));
+  });
+});
+
+describe('the table of GPUs', () => {
+  it('has few rows in the page, however many there are', async () => {
+    fleet = fleetOf({ nodes: 1250, gpus: 8, at_ms: NOW });
+    await mount('view=gpus');
+    expect(find('[data-testid=gpumon-fleet-gpus]').getAttribute('aria-rowcount')).toBe('10001');
+    expect(rows('gpumon-fleet-gpus').length).toBeLessThan(100);
+  });
+
+  it('is sorted by its head, both ways, and says so', async () => {
+    await mount('view=gpus');
+    const head = [...host.querySelectorAll('[data-testid=gpumon-fleet-gpus] th')].find(
+      ({ textContent }) => textContent === 'Temperature',
+    );
+    const sort = async (): Promise<number[]> => {
+      head?.querySelector('button')?.click();
+      await settle();
+      return rows('gpumon-fleet-gpus').map((row) => Number.parseInt(row.children[6]?.textContent ?? '', 10));
+    };
+    const highest = await sort();
+    expect(highest).toEqual([...highest].sort((a, b) => b - a));
+    expect(head?.getAttribute('aria-sort')).toBe('descending');
+    const lowest = await sort();
+    expect(lowest).toEqual([...lowest].sort((a, b) => a - b));
+    expect(head?.getAttribute('aria-sort')).toBe('ascending');
+    expect(addresses.at(-1)).toBe('view=gpus&sort=-temperature');
+  });
+
+  it('is walked through by keys: each row is told once, Enter opens its node', async () => {
+    await mount('view=gpus&sort=name');
+    press('[data-testid=gpumon-fleet-gpus]', 'ArrowDown');
+    await settle();
+    press('[data-testid=gpumon-fleet-gpus]', 'ArrowDown');
+    await settle();
+    expect(addresses.at(-1)).toBe('view=gpus&sort=name&node=node-0001&gpu=1');
+    expect(text('[data-testid=gpumon-fleet-detail] h2')).toBe('node-0001 / 1');
+    expect(text('[role=status].gpumon-visually-hidden')).toMatch(/^node-0001 \/ 1: /);
+    press('[data-testid=gpumon-fleet-gpus]', 'Enter');
+    expect(opened).toEqual(['node-0001']);
+    press('[data-testid=gpumon-fleet-gpus]', 'Escape');
+    await settle();
+    expect(addresses.at(-1)).toBe('view=gpus&sort=name');
+  });
+});
+
+it('a node that cannot be opened says why, and is no link', async () => {
+  fleet = { ...fleet, nodes: { ...fleet.nodes, unopenable: { 0: 'no server there <b>!</b>' } } };
+  await mount('view=nodes&sort=name&node=node-0001');
+  expect(find('[data-testid=gpumon-fleet-detail] .gpumon-detail-open').textContent).toBe(
+    'Cannot be opened: no server there <b>!</b>',
+  );
+  const [first, second] = rows('gpumon-fleet-nodes');
+  expect(first?.querySelector('a')).toBeNull();
+  expect(second?.querySelector('a')?.getAttribute('href')).toBe('nodes/node-0002/');
+  press('[data-testid=gpumon-fleet-nodes]', 'Enter');
+  expect(opened).toEqual([]);
+  expect(text('[role=status].gpumon-visually-hidden')).toContain('node-0001 cannot be opened: no server there');
+});
+
+it('names of nodes become one part of an address, or none', () => {
+  expect(nodePath('a b/../ü?#')).toBe('nodes/a%20b%2F..%2F%C3%BC%3F%23/');
+  expect(nodePath('..')).toBeNull();
+  expect(nodePath('.')).toBeNull();
+  expect(nodePath('')).toBeNull();
+  expect(nodePath('\ud800')).toBeNull();
+});
+
+it('names of strangers are text wherever they are shown', async () => {
+  const evil = '<img src=x onerror="alert(1)">';
+  fleet = fleetOf({ nodes: 3, gpus: 2, at_ms: NOW, nameOf: (node) => `${evil}${node}` });
+  fleet.gpus.models = [evil, evil, evil];
+  fleet.owners.forEach((owner) => Object.assign(owner, { user: evil, id: evil, namespace: evil }));
+  fleet.conditions.push({ gpu: 0, kind: evil, severity: 3 });
+  fleet.problems = [evil];
+  fleet.state = 'partial';
+  fleet.source.name = evil;
+  fleet.missing = { processes: evil, owners: evil, conditions: evil };
+  for (const view of ['map', 'nodes', 'gpus', 'users', 'jobs', 'notebooks', 'namespaces', 'free', 'events']) {
+    await mount(`view=${view}&node=${encodeURIComponent(`${evil}0`)}&gpus=1`);
+    expect(host.querySelector('img')).toBeNull();
+    expect(host.textContent).toContain(evil);
+    mounted.dispose();
+  }
+  await mount();
+});
+
+describe('the state', () => {
+  it('while it is loading keeps the room of what comes', async () => {
+    answer = () => null;
+    mounted = mountFleet(host, {
+      title: 'Fleet',
+      address: '',
+      request: () => new Promise(() => undefined),
+      opener: { hrefOf: () => '', open: () => undefined },
+      onAddress: () => undefined,
+    });
+    await settle();
+    expect(find('[data-testid=gpumon-fleet]').dataset.state).toBe('loading');
+    expect(find('.gpumon-fleet-skeleton').hidden).toBe(false);
+    expect(find('[data-tile=gpus]').hasAttribute('data-pending')).toBe(true);
+  });
+
+  it('of an answer that is incomplete tells each problem', async () => {
+    fleet = { ...fleet, state: 'partial', problems: ['Two of three queries failed. Look at the log.'] };
+    await mount();
+    expect(find('[data-testid=gpumon-fleet]').dataset.state).toBe('partial');
+    expect(text('[data-testid=gpumon-fleet-notice]')).toContain('Two of three queries failed. Look at the log.');
+    expect(text('[data-tile=gpus] .gpumon-tile-value')).toBe('320');
+  });
+
+  it('that is outdated keeps the last known values, with their age', async () => {
+    fleet = { ...fleet, state: 'outdated', at_ms: NOW - 400_000, problems: ['No answer. Start Prometheus.'] };
+    await mount();
+    expect(find('[data-testid=gpumon-fleet]').dataset.state).toBe('outdated');
+    expect(text('[data-testid=gpumon-fleet-notice] h2')).toMatch(/^Last known values, from .* \(6 min ago\)$/);
+    expect(text('[data-tile=gpus] .gpumon-tile-value')).toBe('320');
+  });
+
+  it('of a server that does not answer any more is outdated, and over with its next answer', async () => {
+    await mount();
+    answer = () => new Response('busy\n', { status: 503 });
+    await vi.advanceTimersByTimeAsync(16_000);
+    expect(find('[data-testid=gpumon-fleet]').dataset.state).toBe('outdated');
+    expect(text('[data-testid=gpumon-fleet-notice]')).toContain('busy');
+    answer = null;
+    find('[data-testid=gpumon-fleet-notice] button').click();
+    await settle();
+    expect(find('[data-testid=gpumon-fleet]').dataset.state).toBe('live');
+  });
+
+  it('of a server without a fleet is its own sentence', async () => {
+    answer = () => new Response('this server shows no fleet: start one with `gpumon fleet`\n', { status: 404 });
+    await mount();
+    expect(find('[data-testid=gpumon-fleet]').dataset.state).toBe('error');
+    expect(text('[data-testid=gpumon-fleet-notice] li')).toBe(
+      'this server shows no fleet: start one with `gpumon fleet`',
+    );
+    expect(find('.gpumon-fleet-body').hidden).toBe(true);
+  });
+});
+
+it('asks no more often than the fleet is new, and not at all while nobody looks', async () => {
+  await mount();
+  const many = (): number => asked.filter((path) => path === 'api/v1/fleet').length;
+  expect(many()).toBe(1);
+  await vi.advanceTimersByTimeAsync(14_000);
+  expect(many()).toBe(1);
+  await vi.advanceTimersByTimeAsync(1500);
+  expect(many()).toBe(2);
+  mounted.setVisible(false);
+  await vi.advanceTimersByTimeAsync(120_000);
+  expect(many()).toBe(2);
+  mounted.setVisible(true);
+  await settle();
+  expect(many()).toBe(3);
+});
+
+it('free GPUs are looked for as the address says', async () => {
+  await mount('view=free&gpus=2&memory=80');
+  const inputs = [...host.querySelectorAll<HTMLInputElement>('.gpumon-free-form input')];
+  expect(inputs.map(({ value }) => value)).toEqual(['2', '80']);
+  expect(text('[data-testid=gpumon-fleet-free]')).toMatch(/nodes? ha(s|ve) them free/);
+  const [gpus] = inputs;
+  if (gpus !== undefined) {
+    gpus.value = '9';
+    gpus.dispatchEvent(new Event('input', { bubbles: true }));
+  }
+  await settle();
+  expect(text('[data-testid=gpumon-fleet-free]')).toBe('No node has them free.');
+  expect(addresses.at(-1)).toBe('view=free&gpus=9&memory=80');
+});
+
+it('a fleet of nodes alone has no table of GPUs, and lists those of the node that is selected', async () => {
+  fleet = fleetOf({ nodes: 50, gpus: 8, at_ms: NOW, byNode: true });
+  await mount('view=gpus&node=node-0007');
+  expect(find('[data-view=gpus][role=tab]').hidden).toBe(true);
+  expect(rows('gpumon-fleet-nodes').length).toBeGreaterThan(30);
+  expect(asked).toContain('api/v1/fleet/node?node=node-0007');
+  expect(host.querySelectorAll('.gpumon-node-gpus li')).toHaveLength(8);
+});
+
+it('every text is translated', async () => {
+  setTranslator(pseudoTranslator(english));
+  fleet = { ...fleet, state: 'partial', unopenable: {} } as Fleet;
+  const names = [
+    ...fleet.nodes.name,
+    ...fleet.gpus.models,
+    ...fleet.owners.flatMap(({ user, id, namespace }) => [user ?? '', id, namespace ?? '']),
+    ...Object.values(fleet.nodes.reasons),
+    ...Object.values(fleet.nodes.unopenable),
+    fleet.source.name,
+    'Fleet',
+    'Xid',
+    'GPU-h',
+    // Words of the filter.
+    'memory>80GiB',
+    'power<100W',
+    ...['node', 'gpu', 'user', 'job', 'notebook', 'namespace', 'condition'].map((place) => `${place}:`),
+    ...fleet.gpus.models.map((model) => model.replace('NVIDIA ', '')),
+  ].filter((name) => name !== '');
+  for (const view of ['map', 'nodes', 'gpus', 'users', 'jobs', 'notebooks', 'namespaces', 'free', 'events']) {
+    await mount(`view=${view}&node=node-0001&gpu=0`);
+    expect(untranslated(textsOf(host), names)).toEqual([]);
+    mounted.dispose();
+  }
+  await mount();
+});

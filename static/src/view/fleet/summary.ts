@@ -1,0 +1,137 @@
+/** The fleet in a line of numbers; those that count GPUs choose them. */
+
+import { button, h, setAttribute, setText } from '../../lib/dom';
+import { count, DASH, percent } from '../../lib/format';
+import { trans } from '../../lib/translation';
+import { USE } from '../../model/fleet/columns';
+import { hasWord } from '../../model/fleet/filter';
+import { energyUnitOf, powerUnit } from '../../model/fleet/units';
+import { valueText } from '../../model/fleet/metric';
+import type { Totals } from '../../model/fleet/totals';
+import type { FleetAnswers } from '../../model/fleet/reader';
+import { UNITS } from '../../model/unit';
+import type { Palette } from '../palette';
+import { Trend } from './trend';
+
+export interface SummaryContent {
+  totals: Totals | null;
+  answers: FleetAnswers;
+  filter: string;
+  range: string;
+  palette: Palette;
+}
+
+/** A number with its name. */
+class Tile {
+  readonly element: HTMLElement;
+  private readonly value = h('span', { class: 'gpumon-tile-value' });
+  private readonly rest = h('span', { class: 'gpumon-tile-rest' });
+
+  /** With `choose`, it is a button; with `trend`, its past stands behind it. */
+  constructor(
+    readonly id: string,
+    label: string,
+    readonly word: string | null,
+    choose: ((word: string) => void) | null,
+    readonly trend: Trend | null = null,
+  ) {
+    const content = [
+      h('span', { class: 'gpumon-tile-label' }, label),
+      h('span', { class: 'gpumon-tile-number' }, this.value, this.rest),
+      ...(trend === null ? [] : [trend.element]),
+    ];
+    const attributes = { class: 'gpumon-tile', 'data-tile': id };
+    this.element =
+      choose !== null && word !== null
+        ? button(attributes, () => choose(word), ...content)
+        : h('div', attributes, ...content);
+  }
+
+  /** `null` while it is not known yet. */
+  update(value: string | null, rest = '', title = ''): void {
+    setAttribute(this.element, 'data-pending', value === null ? '' : null);
+    setText(this.value, value ?? DASH);
+    setText(this.rest, rest);
+    setAttribute(this.element, 'title', title === '' ? null : title);
+  }
+
+  press(filter: string): void {
+    if (this.word !== null && this.element instanceof HTMLButtonElement) {
+      setAttribute(this.element, 'aria-pressed', String(hasWord(filter, this.word)));
+    }
+  }
+}
+
+export class Summary {
+  readonly element: HTMLElement;
+  private readonly tiles: Record<'gpus' | 'busy' | 'free' | 'idle' | 'lost' | 'power' | 'energy', Tile>;
+
+  /** `choose` adds a word to the filter, or takes it away. */
+  constructor(choose: (word: string) => void) {
+    this.tiles = {
+      gpus: new Tile('gpus', trans.__('GPUs'), null, null),
+      busy: new Tile(
+        'busy',
+        trans.__('In use'),
+        trans.__('busy'),
+        choose,
+        new Trend('gpus_held', () => UNITS.count, 'utilization', 'gpus'),
+      ),
+      free: new Tile('free', trans.__('Free'), trans.__('free'), choose),
+      idle: new Tile('idle', trans.__('Idle, but held'), trans.__('idle'), choose),
+      lost: new Tile('lost', trans.__('Not responding'), trans.__('lost'), choose),
+      power: new Tile('power', trans.__('Power'), null, null, new Trend('power.draw_watts', powerUnit, 'power')),
+      energy: new Tile('energy', trans.__('Energy'), null, null),
+    };
+    const all = Object.values(this.tiles).map(({ element }) => element);
+    this.element = h('div', { class: 'gpumon-tiles', role: 'group', 'aria-label': trans.__('Summary') }, ...all);
+  }
+
+  update({ totals, answers, filter, range, palette }: SummaryContent): void {
+    const { tiles } = this;
+    const fleet = answers.fleet.value;
+    if (totals === null || fleet === null) {
+      Object.values(tiles).forEach((tile) => tile.update(null));
+      return;
+    }
+    const { gpus, used } = totals;
+    const of = (use: number): [text: string, share: string] => {
+      const many = used[use] ?? 0;
+      return [count(many), gpus === 0 ? '' : percent((many / gpus) * 100)];
+    };
+    const lost = (used[USE.lost] ?? 0) + (used[USE.unknown] ?? 0);
+    const nodes = fleet.nodes.name.length;
+    tiles.gpus.update(count(gpus), trans._n('on %1 node', 'on %2 nodes', nodes, count(nodes)));
+    tiles.busy.update(...of(USE.busy));
+    tiles.free.update(...of(USE.free));
+    tiles.idle.update(...of(USE.idle), trans.__('Somebody holds memory of them, and no kernel has run for minutes.'));
+    tiles.lost.update(count(lost), '', trans.__('GPUs that are lost or hang, and those of unreachable nodes.'));
+    setAttribute(tiles.lost.element, 'data-level', lost > 0 ? 'critical' : 'none');
+    tiles.power.update(
+      ...apart(valueText(powerUnit(totals.power), totals.power)),
+      fleet.missing['power.draw_watts'] ?? '',
+    );
+    const { value: usage, why, isLoading } = answers.usage;
+    const joules = usage?.energy_joules ?? null;
+    const [energy, unit] = apart(joules === null ? DASH : energyUnitOf(joules).text(joules));
+    tiles.energy.update(
+      joules === null ? (isLoading || (usage === null && why === null) ? null : DASH) : energy,
+      joules === null ? '' : trans.__('%1 in %2', unit, range),
+      joules === null ? (why ?? '') : '',
+    );
+    Object.values(tiles).forEach((tile) => {
+      tile.press(filter);
+      tile.trend?.update(answers.history.value, palette);
+    });
+  }
+
+  dispose(): void {
+    Object.values(this.tiles).forEach(({ trend }) => trend?.dispose());
+  }
+}
+
+/** A value apart from its unit: `4.21` and `MW`. */
+function apart(text: string): [value: string, unit: string] {
+  const [value = DASH, unit = ''] = text.split('\u00a0');
+  return [value, unit];
+}

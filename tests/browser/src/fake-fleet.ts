@@ -1,0 +1,85 @@
+/** A server of a made-up fleet: the page as it was built, and answers of which each can be made another. */
+
+import { createReadStream, existsSync } from 'node:fs';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import path from 'node:path';
+import { gzipSync } from 'node:zlib';
+
+import { fleetAnswer } from '../../../static/src/testing/fleet';
+import type { Fleet } from '../../../static/src/wire';
+import { ROOT } from './machine';
+
+const PAGE = path.join(ROOT, 'static/dist');
+const TYPES: Partial<Record<string, string>> = {
+  '.html': 'text/html; charset=utf-8',
+  '.js': 'text/javascript',
+  '.css': 'text/css',
+  '.svg': 'image/svg+xml',
+  '.webmanifest': 'application/manifest+json',
+};
+/** As the server has it. */
+const POLICY = "default-src 'self'; img-src 'self' data:; frame-ancestors 'self'; base-uri 'self'";
+
+/** Answers a request itself; `false` leaves it to others. */
+type Answer = (request: IncomingMessage, response: ServerResponse) => boolean;
+
+export class FakeFleet {
+  /** The paths that were asked for. */
+  readonly asked: string[] = [];
+  /** Comes before the usual answers. */
+  answer: Answer = () => false;
+
+  private constructor(
+    private readonly server: Server,
+    public fleet: Fleet,
+  ) {}
+
+  static async start(fleet: Fleet): Promise<FakeFleet> {
+    const server = createServer((request, response) => fake.serve(request, response));
+    const fake = new FakeFleet(server, fleet);
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    return fake;
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.server.address() as AddressInfo).port}/`;
+  }
+
+  async stop(): Promise<void> {
+    this.server.closeAllConnections();
+    await new Promise((resolve) => this.server.close(resolve));
+  }
+
+  private serve(request: IncomingMessage, response: ServerResponse): void {
+    const url = new URL(request.url ?? '/', this.url);
+    this.asked.push(`${url.pathname}${url.search}`);
+    if (this.answer(request, response)) {
+      return;
+    }
+    const answer = fleetAnswer(this.fleet, url);
+    if (url.pathname.includes('/api/')) {
+      if (answer === null) {
+        response.writeHead(404).end('no such thing\n');
+        return;
+      }
+      const body = gzipSync(JSON.stringify(answer));
+      response.writeHead(200, { 'content-type': 'application/json', 'content-encoding': 'gzip' }).end(body);
+      return;
+    }
+    this.file(url.pathname, response);
+  }
+
+  /** Pages of nodes have the same files as the page itself. */
+  private file(pathname: string, response: ServerResponse): void {
+    const name = pathname.replace(/^\/nodes\/[^/]+\//, '/').replace(/\/$/, '/index.html');
+    const file = path.join(PAGE, name);
+    if (!file.startsWith(PAGE) || !existsSync(file)) {
+      response.writeHead(404).end('no such file\n');
+      return;
+    }
+    const type = TYPES[path.extname(file)] ?? 'application/octet-stream';
+    response.writeHead(200, { 'content-type': type, 'content-security-policy': POLICY });
+    createReadStream(file).pipe(response);
+  }
+}
