@@ -1,6 +1,6 @@
 //! Who tells of a fleet.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use futures_util::future::BoxFuture;
 use thiserror::Error;
@@ -45,6 +45,17 @@ pub trait FleetReader: Send + Sync {
     /// # Errors
     /// Where no node is called so, or this source does not know.
     fn history<'a>(&'a self, range: Range, node: Option<&'a str>) -> Answer<'a, Result<Arc<FleetHistory>, FleetError>>;
+
+    /// Waits until all that can be read now has been, where that comes bit by bit; not for longer than `patience`.
+    fn settled(&self, patience: Duration) -> Answer<'_, ()> {
+        let _ = patience;
+        Box::pin(async {})
+    }
+
+    /// Lets go of whatever is read from, and waits for that, but not for long.
+    fn end(&self) -> Answer<'_, ()> {
+        Box::pin(async {})
+    }
 
     /// Where a node answers, as far as what was read last tells; `None` where no node is called so.
     fn address(&self, node: &str) -> Option<NodeAddress>;

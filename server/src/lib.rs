@@ -199,8 +199,12 @@ pub async fn run(
             (tokio::spawn(std::future::pending()), None)
         }
     };
-    if fleet.is_some() {
+    if let Some(fleet) = &fleet {
         hub.tell_of_fleet();
+        // So that history begins now, and not when somebody looks.
+        if let Some(hosts) = &fleet.hosts {
+            hosts.start();
+        }
     }
     let alerts = Arc::new(Alerts::new(Arc::clone(&hub), &rules, conditions));
     let mut evaluation = JoinSet::new();

@@ -50,6 +50,7 @@ fn metrics() -> Router<AppState> {
 pub(crate) fn everything(state: &AppState) -> Router<AppState> {
     // Before these methods and no others, so that other ones are told which there are.
     let may_change = middleware::from_fn(peer::may_change);
+    let hosts = middleware::from_fn_with_state(state.clone(), fleet::hosts::nested::route);
     Router::new()
         .route("/api/v1/pause", post(pause::pause).route_layer(may_change.clone()))
         .route("/api/v1/resume", post(pause::resume).route_layer(may_change))
@@ -60,7 +61,7 @@ pub(crate) fn everything(state: &AppState) -> Router<AppState> {
         .merge(replay::routes::router(state))
         .merge(alerts::router())
         .merge(fleet::routes::router())
-        .merge(fleet::nodes::routes::router())
+        .merge(fleet::nodes::routes::router().layer(hosts.clone()))
         .route("/", get(page::index))
         .route("/{*path}", get(page::file))
         .route("/api/v1/answers", get(answers::answers))
@@ -75,7 +76,7 @@ pub(crate) fn everything(state: &AppState) -> Router<AppState> {
         .layer(middleware::from_fn_with_state(state.clone(), replay::routes::refuse_changes))
         .layer(middleware::from_fn_with_state(state.clone(), fleet::routes::refuse_changes))
         .route("/api/v1/stream", get(stream::upgrade))
-        .merge(fleet::nodes::routes::streams())
+        .merge(fleet::nodes::routes::streams().layer(hosts))
 }
 
 /// Behind everything that says who may come in. The last layer is the first that a request meets.

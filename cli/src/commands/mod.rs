@@ -28,6 +28,7 @@ pub(crate) mod selftest;
 pub(crate) mod serve;
 pub(crate) mod show;
 pub(crate) mod smi;
+pub(crate) mod tether;
 pub(crate) mod top;
 pub(crate) mod tutorials;
 pub(crate) mod usage;
@@ -55,6 +56,8 @@ pub(crate) enum Command {
     Measure(measure::MeasureArgs),
     #[command(hide = true)]
     Work(work::WorkArgs),
+    #[command(hide = true)]
+    Tether(tether::TetherArgs),
     #[command(alias = "seeds")]
     Tutorials(tutorials::TutorialsArgs),
     Oom(oom::OomArgs),
@@ -100,6 +103,7 @@ pub(crate) fn dispatch(args: Args, resolved: Resolved) -> Result<(), Failure> {
         Some(Command::Bench(bench)) => bench::run(&args.source, &bench),
         Some(Command::Burn(burn)) => burn::run(&args.source, &burn),
         Some(Command::Work(work)) => work::run(&args.source, &work),
+        Some(Command::Tether(tether)) => tether::run(&tether),
         Some(Command::Tutorials(tutorials)) => tutorials::run(&args.source, &tutorials),
         Some(Command::Oom(oom)) => oom::run(&args.source, &oom),
         Some(Command::Selftest(selftest)) => selftest::run(&args.source, &selftest),

@@ -9,6 +9,7 @@
 pub(crate) mod comparison;
 pub(crate) mod filter;
 pub(crate) mod free;
+pub(crate) mod hosts;
 pub(crate) mod nodes;
 pub(crate) mod options;
 pub(crate) mod renamed;

@@ -11,7 +11,10 @@ use gpumon_server::fleet::{
     nodes::{NodeSettings, NodeUrl, RemoteNodes},
 };
 
-use super::renamed::{Rename, Renamed};
+use super::{
+    hosts::HostsArgs,
+    renamed::{Rename, Renamed},
+};
 use crate::exit::Failure;
 
 /// Options without `fleet-` before them.
@@ -20,6 +23,9 @@ pub(crate) type OwnFleetArgs = Renamed<FleetArgs, WithoutPrefix>;
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Fleet")]
 pub(crate) struct FleetArgs {
+    #[command(flatten)]
+    hosts: HostsArgs,
+
     /// Address of Prometheus, Thanos, Mimir or VictoriaMetrics, below which `/api/v1/query` is, as
     /// `https://prometheus.example.org:9090`
     #[arg(long, env = "GPUMON_FLEET_PROMETHEUS", value_name = "URL")]
@@ -135,10 +141,18 @@ impl Rename for WithoutPrefix {
 impl FleetArgs {
     /// The fleet that is named, if one is.
     pub(crate) fn settings(&self) -> Result<Option<FleetSettings>, Failure> {
-        let Some(url) = self.fleet_prometheus.as_ref().filter(|url| !url.is_empty()) else { return Ok(None) };
+        let Some(url) = self.fleet_prometheus.as_ref().filter(|url| !url.is_empty()) else {
+            return self.hosts.settings();
+        };
+        if self.hosts.is_wanted() {
+            return Err(Failure::usage(anyhow!(
+                "both a Prometheus and hosts are named, and one fleet is shown: remove one of them, --prometheus none or \
+                 --hosts none on the command line"
+            )));
+        }
         let reader = PrometheusReader::new(self.prometheus(url)).map_err(Failure::usage)?;
         let nodes = RemoteNodes::open(self.nodes()).map_err(|why| Failure::usage(anyhow!(why)))?;
-        Ok(Some(FleetSettings { reader: Arc::new(reader), nodes }))
+        Ok(Some(FleetSettings { reader: Arc::new(reader), nodes, hosts: None }))
     }
 
     fn nodes(&self) -> NodeSettings {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use gpumon_history::wanted::Wanted;
-use gpumon_probe::model::{GpuRef, Sample, now_ms};
+use gpumon_probe::model::{Event, GpuRef, Sample, now_ms};
 
 use super::{Hub, Known, VERSION, encode, notice, state::State, write_json};
 use crate::{
@@ -36,6 +36,11 @@ impl Hub {
             let gpus = state.inventory.iter().flat_map(|inventory| &inventory.gpus);
             gpus.map(|gpu| GpuRef { index: gpu.index, uuid: gpu.uuid.clone() }).collect()
         })
+    }
+
+    /// The newest events, the oldest first.
+    pub(crate) fn recent_events(&self) -> Vec<Event> {
+        self.read(|state| state.events.iter().cloned().collect())
     }
 
     /// What the collector is doing.

@@ -26,6 +26,7 @@ const ABSENCES = table((): Partial<Record<string, string>> => ({
   not_in_proc: trans.__('not in /proc: ended, or in another PID namespace (a container or the host)'),
   ended: trans.__('the process has ended'),
   hidden: trans.__("hidden: another user's"),
+  needs_gpumon: trans.__('not told by nvidia-smi: install gpumon on that machine'),
 }));
 
 /** Why a reading is a dash. */

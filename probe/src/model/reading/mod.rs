@@ -54,6 +54,8 @@ pub enum Absence {
     Ended,
     /// It belongs to another user and is kept from view.
     Hidden,
+    /// The machine is read by nvidia-smi's CSV, which does not have it; gpumon there would.
+    NeedsGpumon,
     /// The driver failed with this `nvmlReturn_t`.
     DriverError {
         /// NVML's return code.
@@ -164,6 +166,7 @@ impl fmt::Display for Absence {
             }
             Self::Ended => f.write_str("the process has ended"),
             Self::Hidden => f.write_str("hidden: another user's"),
+            Self::NeedsGpumon => f.write_str("not told by nvidia-smi: install gpumon on that machine"),
             Self::DriverError { code } => write!(f, "driver error {code}"),
         }
     }

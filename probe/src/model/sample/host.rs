@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-use crate::model::Reading;
+use crate::model::{Absence, Reading, absent};
 
 /// The machine at one moment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
@@ -67,4 +67,18 @@ pub struct NetworkSample {
     pub received_bytes_per_second: Reading<f64>,
     /// Rate since the sample before.
     pub sent_bytes_per_second: Reading<f64>,
+}
+
+absent! {
+    CpuSample { count, busy_percent, load_1m }
+    RamSample { total_bytes, used_bytes }
+    DiskSample { read_bytes_total, written_bytes_total, read_bytes_per_second, written_bytes_per_second }
+    NetworkSample { received_bytes_total, sent_bytes_total, received_bytes_per_second, sent_bytes_per_second }
+}
+
+impl HostSample {
+    /// A machine of which nothing is known, for one reason.
+    pub fn absent(at_ms: u64, reason: &Absence) -> Self {
+        absent!(reason; Self { at_ms }; cpu, memory, swap, disk, network)
+    }
 }

@@ -14,7 +14,10 @@ use gpumon_fleet::{
 };
 use gpumon_probe::untrusted::escaped;
 use serde::Serialize;
-use tokio::time::{Duration, Instant, sleep};
+use tokio::{
+    runtime::Runtime,
+    time::{Duration, Instant, sleep},
+};
 
 use super::OnceArgs;
 use crate::{
@@ -29,16 +32,24 @@ use crate::{
     table::style::{DIM, paint},
 };
 
-/// Hosts answer one by one.
+/// How long Prometheus may take.
 const PATIENCE: Duration = Duration::from_secs(15);
+/// Hosts answer one by one; who has not by then is named.
+const SETTLED_WITHIN: Duration = Duration::from_secs(5);
 const AGAIN: Duration = Duration::from_millis(100);
 
 /// How far back usage is told.
 const USAGE_S: u64 = 86_400;
 
 pub(super) fn run(args: &OnceArgs, reader: &SharedFleet) -> Result<(), Failure> {
-    let filter = Filter::parse(&args.words.join(" ")).map_err(|why| Failure::usage(anyhow!(why)))?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let printed = print_once(args, reader, &runtime);
+    runtime.block_on(reader.end());
+    printed
+}
+
+fn print_once(args: &OnceArgs, reader: &SharedFleet, runtime: &Runtime) -> Result<(), Failure> {
+    let filter = Filter::parse(&args.words.join(" ")).map_err(|why| Failure::usage(anyhow!(why)))?;
     let fleet = runtime.block_on(read(reader));
     if fleet.state == FleetState::Outdated || fleet.state == FleetState::Loading {
         let why = fleet.problems.first().map_or("nothing has been read in time; try again", String::as_str);
@@ -110,6 +121,7 @@ fn free_text(found: &[FreeNode], terminal: Option<usize>) -> String {
 /// As soon as something is known.
 async fn read(reader: &SharedFleet) -> std::sync::Arc<Fleet> {
     let end = Instant::now() + PATIENCE;
+    reader.settled(SETTLED_WITHIN).await;
     loop {
         let fleet = reader.now().await;
         if fleet.state != FleetState::Loading || Instant::now() >= end {

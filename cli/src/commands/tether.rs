@@ -1,0 +1,35 @@
+//! `gpumon tether`: another program, which ends with the process that started it.
+
+use std::{ffi::OsString, os::unix::process::CommandExt};
+
+use anyhow::{Context, anyhow};
+use gpumon_probe::child;
+use rustix::process::{Signal, getppid, set_parent_process_death_signal};
+
+use crate::exit::Failure;
+
+/// What it is called on the command line.
+pub(crate) const NAME: &str = "tether";
+
+/// Run a program in the place of this process, and have it ended when the parent ends, however that comes about
+#[derive(Debug, clap::Args)]
+pub(crate) struct TetherArgs {
+    /// PID of the parent; end at once if the parent has another one
+    #[arg(value_name = "PID")]
+    parent: u32,
+
+    /// Program and its arguments
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
+    program: Vec<OsString>,
+}
+
+pub(crate) fn run(args: &TetherArgs) -> Result<(), Failure> {
+    set_parent_process_death_signal(Some(Signal::TERM)).context("cannot follow the parent")?;
+    // It may have ended just before.
+    if getppid().is_none_or(|parent| parent.as_raw_nonzero().get().cast_unsigned() != args.parent) {
+        return Err(anyhow!("the process that wanted this has ended").into());
+    }
+    let Some((program, arguments)) = args.program.split_first() else { return Ok(()) };
+    let error = child::command(program).args(arguments).exec();
+    Err(anyhow!("cannot start {}: {error}; install the client of OpenSSH", program.display()).into())
+}

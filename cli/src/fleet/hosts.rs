@@ -1,0 +1,102 @@
+//! Hosts that are read over ssh: the options that name them.
+
+use std::{env, fs, io::Read, path::PathBuf, time::Duration};
+
+use anyhow::{Context, anyhow};
+use gpumon_fleet::hosts::{HostList, MOST_HOSTS, Ssh};
+use gpumon_server::fleet::{
+    FleetSettings,
+    hosts::{Hosts, HostsSettings},
+    nodes::{NodeSettings, RemoteNodes},
+};
+
+use crate::{commands::tether, exit::Failure};
+
+/// Between samples, where nobody looks more closely.
+const INTERVAL: Duration = Duration::from_secs(2);
+
+/// A list of so many hosts is no list of hosts.
+const LARGEST_FILE: u64 = 4 << 20;
+
+/// Reads standard input.
+const STDIN: &str = "-";
+
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct HostsArgs {
+    /// Hosts to read over ssh instead of a Prometheus, as `a,ana@b,c:2222,node[01-08]`; up to 64. On each, gpumon is used if
+    /// it is there, else nvidia-smi
+    #[arg(long, env = "GPUMON_FLEET_HOSTS", value_name = "LIST", conflicts_with = "fleet_prometheus")]
+    fleet_hosts: Option<String>,
+
+    /// File with such hosts, a list in each line; what follows # is a comment, and `-` is standard input
+    #[arg(long, env = "GPUMON_FLEET_HOSTS_FILE", value_name = "FILE", conflicts_with = "fleet_prometheus")]
+    fleet_hosts_file: Option<PathBuf>,
+
+    /// Configuration of ssh (`ssh -F`), instead of ~/.ssh/config
+    #[arg(long, env = "GPUMON_FLEET_SSH_CONFIG", value_name = "FILE")]
+    fleet_ssh_config: Option<PathBuf>,
+}
+
+impl HostsArgs {
+    /// Whether any are named.
+    pub(super) fn is_wanted(&self) -> bool {
+        self.list().is_some() || self.file().is_some()
+    }
+
+    fn list(&self) -> Option<&str> {
+        self.fleet_hosts.as_deref().filter(|list| !list.is_empty())
+    }
+
+    fn file(&self) -> Option<&PathBuf> {
+        self.fleet_hosts_file.as_ref().filter(|file| !file.as_os_str().is_empty())
+    }
+
+    /// The hosts that are named, at most `most`; `None` where none is.
+    ///
+    /// # Errors
+    /// Where one is no host, or a file cannot be read.
+    pub(crate) fn hosts(&self, most: usize) -> Result<Option<HostList>, Failure> {
+        let usage = |error: anyhow::Error| Failure::usage(error);
+        let listed = self.list().map(|list| HostList::parse(list, most)).transpose();
+        let listed = listed.map_err(|error| usage(anyhow!("--hosts: {error}")))?;
+        let Some(file) = self.file() else { return Ok(listed) };
+        let text = read(file).map_err(usage)?;
+        let in_file = HostList::parse_file(&text, most);
+        let in_file = in_file.map_err(|error| usage(anyhow!("{}: {error}", file.display())))?;
+        let Some(listed) = listed else { return Ok(Some(in_file)) };
+        listed.with(in_file, most).map(Some).map_err(|error| usage(anyhow!(error)))
+    }
+
+    /// The fleet of them, to which nobody has connected yet.
+    pub(super) fn settings(&self) -> Result<Option<FleetSettings>, Failure> {
+        let Some(hosts) = self.hosts(MOST_HOSTS)? else { return Ok(None) };
+        let config = self.fleet_ssh_config.as_deref().filter(|file| !file.as_os_str().is_empty());
+        if let Some(file) = config {
+            fs::metadata(file).map_err(|error| Failure::usage(anyhow!("--ssh-config {}: {error}", file.display())))?;
+        }
+        let program = env::current_exe().context("cannot find gpumon's own program file")?;
+        let hosts = Hosts::new(HostsSettings {
+            hosts,
+            ssh: Ssh::with_config(config),
+            tether: (program, vec![tether::NAME.to_owned(), std::process::id().to_string()]),
+            interval: INTERVAL,
+        });
+        let nodes = RemoteNodes::open(NodeSettings::default()).map_err(|why| Failure::usage(anyhow!(why)))?;
+        Ok(Some(FleetSettings { reader: hosts.clone(), nodes, hosts: Some(hosts) }))
+    }
+}
+
+/// All of a file that is no larger than it can be.
+pub(crate) fn read(file: &PathBuf) -> anyhow::Result<String> {
+    let mut text = String::new();
+    let read = if file.as_os_str() == STDIN {
+        std::io::stdin().take(LARGEST_FILE + 1).read_to_string(&mut text)
+    } else {
+        fs::File::open(file).and_then(|open| open.take(LARGEST_FILE + 1).read_to_string(&mut text))
+    };
+    read.with_context(|| format!("cannot read {}", file.display()))?;
+    if text.len() as u64 > LARGEST_FILE {
+        return Err(anyhow!("{} has more than 4 MiB, which is no list of hosts", file.display()));
+    }
+    Ok(text)
+}

@@ -1,0 +1,118 @@
+//! Which nodes of a Slurm cluster have GPUs, as its own programs tell it.
+
+use thiserror::Error;
+
+use super::{MOST_TARGETS, Target};
+use crate::hosts::{NamesError, expand};
+
+/// Why nodes cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum NodesError {
+    /// It is neither of both forms.
+    #[error(
+        "line {line} is none of Slurm's: '{text}'; give what `sinfo -N -h -o '%N %G'` or `scontrol show nodes` prints"
+    )]
+    Line {
+        /// Its number, from 1.
+        line: usize,
+        /// Its beginning.
+        text: String,
+    },
+    /// A list of names is none.
+    #[error("line {line}: {error}")]
+    Names {
+        /// Its number, from 1.
+        line: usize,
+        /// What is wrong.
+        error: NamesError,
+    },
+}
+
+/// The nodes with GPUs, each once, in their order: of lines as `node01 gpu:h100:8(S:0-1)` (`sinfo -N -h -o '%N %G'`), or of
+/// `scontrol show nodes`, also with `-o`. A node is scraped at its address, where Slurm knows it by another than its name.
+///
+/// # Errors
+/// [`NodesError`]
+pub fn gpu_nodes(text: &str) -> Result<Vec<Target>, NodesError> {
+    let mut nodes: Vec<Node> = Vec::new();
+    for (line, content) in (1..).zip(text.lines()) {
+        let mut words = content.split_ascii_whitespace();
+        let Some(first) = words.next() else { continue };
+        if first.contains('=') {
+            read_pairs(content, &mut nodes);
+        } else if first.chars().all(|letter| letter.is_ascii_alphanumeric() || "._-[],".contains(letter)) {
+            let gres = words.next().unwrap_or_default();
+            let names = expand(first, MOST_TARGETS).map_err(|error| NodesError::Names { line, error })?;
+            nodes.extend(names.into_iter().map(|name| Node { name, address: None, has_gpus: has_gpus(gres) }));
+        } else {
+            let text = content.chars().take(60).collect::<String>().escape_debug().to_string();
+            return Err(NodesError::Line { line, text });
+        }
+    }
+    let with_gpus = nodes.into_iter().filter(|node| node.has_gpus);
+    let mut seen = std::collections::BTreeSet::new();
+    let hosts = with_gpus.map(|node| node.address.unwrap_or(node.name)).filter(|host| seen.insert(host.clone()));
+    Ok(hosts.map(|host| Target { host }).collect())
+}
+
+struct Node {
+    name: String,
+    address: Option<String>,
+    has_gpus: bool,
+}
+
+/// A line of `scontrol show nodes`, of which each node has several unless it was asked for one.
+fn read_pairs(line: &str, nodes: &mut Vec<Node>) {
+    for (key, value) in line.split_ascii_whitespace().filter_map(|word| word.split_once('=')) {
+        match (key, nodes.last_mut()) {
+            ("NodeName", _) => nodes.push(Node { name: value.to_owned(), address: None, has_gpus: false }),
+            ("NodeAddr", Some(node)) if !value.starts_with('(') => node.address = Some(value.to_owned()),
+            ("Gres", Some(node)) => node.has_gpus = has_gpus(value),
+            _ => {}
+        }
+    }
+}
+
+/// Whether generic resources as `gpu:h100:8(S:0-1),nic:2` have a GPU.
+fn has_gpus(gres: &str) -> bool {
+    gres.split(',').any(|resource| {
+        let resource = resource.split('(').next().unwrap_or_default();
+        let mut parts = resource.split(':');
+        parts.next() == Some("gpu") && parts.next_back() != Some("0")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hosts(text: &str) -> Vec<String> {
+        gpu_nodes(text).unwrap().into_iter().map(|target| target.host).collect()
+    }
+
+    #[test]
+    fn sinfo_names_a_node_once_for_each_partition() {
+        let text = "cpu01 (null)\ngpu01 gpu:h100:8(S:0-1)\ngpu01 gpu:h100:8(S:0-1)\ngpu02 nic:2,gpu:4\nold gpu:0\nfpga fpga:2\n\n";
+        assert_eq!(hosts(text), ["gpu01", "gpu02"]);
+        assert_eq!(hosts("gpu[01-03,07] gpu:a100:4\n"), ["gpu01", "gpu02", "gpu03", "gpu07"]);
+        assert_eq!(hosts("gpu01 gpu:nvidia_a100_1g.5gb:7(S:0),gpu:0\n"), ["gpu01"]);
+    }
+
+    #[test]
+    fn scontrol_tells_of_each_node_on_one_line_or_several() {
+        let lines = "NodeName=gpu01 Arch=x86_64 CoresPerSocket=32\n   CPUAlloc=0 CPUEfctv=64\n   Gres=gpu:h100:4(S:0-1)\n   \
+                     NodeAddr=gpu01 NodeHostName=gpu01 Version=24.05.4\n   OS=Linux 5.14.0 #1 SMP\n   Reason=a = b\n\n\
+                     NodeName=cpu01 Arch=x86_64\n   Gres=(null)\n   NodeAddr=cpu01 NodeHostName=cpu01\n\nNodeName=gpu02 \
+                     Arch=x86_64\n   Gres=gpu:1\n   NodeAddr=10.0.0.2 NodeHostName=gpu02\n";
+        assert_eq!(hosts(lines), ["gpu01", "10.0.0.2"]);
+        let one_line = "NodeName=gpu01 Gres=gpu:2 NodeAddr=gpu01 State=IDLE\nNodeName=c Gres=(null) NodeAddr=c\n";
+        assert_eq!(hosts(one_line), ["gpu01"]);
+    }
+
+    #[test]
+    fn what_slurm_does_not_print_is_refused_with_its_line() {
+        let error = gpu_nodes("gpu01 gpu:1\n<html>\u{1b}\n").unwrap_err().to_string();
+        assert!(error.starts_with("line 2 is none of Slurm's: '<html>\\u{1b}'; give what `sinfo"), "{error}");
+        assert!(matches!(gpu_nodes("n[1-999999999] gpu:1"), Err(NodesError::Names { line: 1, .. })));
+    }
+}

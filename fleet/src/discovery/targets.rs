@@ -1,0 +1,90 @@
+//! Targets as Prometheus' `file_sd` and `http_sd` have them.
+
+use std::{collections::BTreeMap, str::FromStr};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// More than any Prometheus scrapes.
+pub const MOST_TARGETS: usize = 100_000;
+
+/// Targets with the same labels: an element of the list that Prometheus reads.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TargetGroup {
+    /// Hosts with their ports, as `node01:9400`.
+    pub targets: Vec<String>,
+    /// Labels of all of their series.
+    pub labels: BTreeMap<String, String>,
+}
+
+/// What is scraped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Target {
+    /// A name or an address; one of IPv6 is without brackets.
+    pub host: String,
+}
+
+/// A label that targets get.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Label {
+    /// Its name.
+    pub name: String,
+    /// Its value.
+    pub value: String,
+}
+
+/// Why a label is none.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("'{0}' is no label; write NAME=VALUE, the name of letters, digits and underscores, as in cluster=alps")]
+pub struct LabelError(String);
+
+impl FromStr for Label {
+    type Err = LabelError;
+
+    fn from_str(text: &str) -> Result<Self, LabelError> {
+        let bad = || LabelError(text.escape_debug().to_string());
+        let (name, value) = text.split_once('=').ok_or_else(bad)?;
+        let is_start = |byte: u8| byte.is_ascii_alphabetic() || byte == b'_';
+        let is_name = name.bytes().all(|byte| is_start(byte) || byte.is_ascii_digit())
+            && name.bytes().next().is_some_and(is_start);
+        let label = Self { name: name.to_owned(), value: value.to_owned() };
+        (is_name && !value.is_empty() && !value.contains(char::is_control)).then_some(label).ok_or_else(bad)
+    }
+}
+
+/// One group of these targets at this port; none where there is no target, so that Prometheus scrapes nothing.
+pub fn groups(targets: &[Target], port: u16, labels: &[Label]) -> Vec<TargetGroup> {
+    let address = |target: &Target| {
+        let host = &target.host;
+        if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
+    };
+    let targets: Vec<_> = targets.iter().map(address).collect();
+    let labels = labels.iter().map(|label| (label.name.clone(), label.value.clone())).collect();
+    if targets.is_empty() { Vec::new() } else { vec![TargetGroup { targets, labels }] }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_are_what_prometheus_reads() {
+        let target = |host: &str| Target { host: host.to_owned() };
+        let labels = ["cluster=alps".parse().unwrap(), "__metrics_path__=/metrics/dcgm".parse().unwrap()];
+        let groups = groups(&[target("n1"), target("fe80::1")], 9400, &labels);
+        assert_eq!(
+            serde_json::to_string(&groups).unwrap(),
+            r#"[{"targets":["n1:9400","[fe80::1]:9400"],"labels":{"__metrics_path__":"/metrics/dcgm","cluster":"alps"}}]"#
+        );
+        assert_eq!(super::groups(&[], 9400, &labels), []);
+    }
+
+    #[test]
+    fn what_is_no_label_is_refused() {
+        for text in ["", "=", "a", "a=", "=b", "1a=b", "a-b=c", "a=b\nc"] {
+            assert!(text.parse::<Label>().unwrap_err().to_string().contains("NAME=VALUE"), "{text}");
+        }
+        assert_eq!("a=b=c".parse::<Label>().unwrap().value, "b=c");
+    }
+}

@@ -1,0 +1,97 @@
+//! What ssh says, as a sentence with the cure.
+
+use gpumon_probe::owner::{clean_line, clean_name};
+
+/// What is in ssh's messages, what is said of it, and what helps.
+const COMPLAINTS: [(&str, &str, &str); 13] = [
+    (
+        "REMOTE HOST IDENTIFICATION HAS CHANGED",
+        "its host key has changed",
+        "if it was installed anew, remove the old key with `ssh-keygen -R HOST` and connect once with ssh; otherwise \
+         somebody else may answer in its place",
+    ),
+    (
+        "Host key verification failed",
+        "its host key is not known",
+        "connect once with ssh and accept the key, or add it to ~/.ssh/known_hosts",
+    ),
+    (
+        "host key is known for",
+        "its host key is not known",
+        "connect once with ssh and accept the key, or add it to ~/.ssh/known_hosts",
+    ),
+    (
+        "Permission denied",
+        "it lets nobody in with the keys at hand",
+        "add a key to the agent (ssh-add), or its public part to ~/.ssh/authorized_keys there; passwords are not asked for",
+    ),
+    ("Could not resolve hostname", "its name is not known", "check the name, or add it to ~/.ssh/config"),
+    ("Connection refused", "it refuses connections", "start the ssh server there, or give its port as host:port"),
+    ("Connection timed out", "it does not answer", "check that it is on and that a firewall lets ssh through"),
+    ("Operation timed out", "it does not answer", "check that it is on and that a firewall lets ssh through"),
+    ("timed out during banner exchange", "it does not answer as an ssh server", "check the port, and the load there"),
+    ("No route to host", "it cannot be reached", "check that it is on and in this network"),
+    ("Network is unreachable", "it cannot be reached", "check this machine's network"),
+    ("Timeout, server", "the connection broke off", "it is tried again by itself"),
+    ("Connection closed", "it closed the connection", "look at the log of the ssh server there"),
+];
+
+/// One sentence for the messages of an ssh that ended, or of what ran there.
+pub fn sentence(host: &str, messages: &str) -> String {
+    for (said, what, cure) in COMPLAINTS {
+        if messages.contains(said) {
+            return format!("{host}: {what}; {}", cure.replace("HOST", host));
+        }
+    }
+    let last = messages.lines().map(str::trim).rfind(|line| !line.is_empty());
+    let last = last.map(|line| clean_line(line.trim_start_matches("gpumon: ")));
+    last.map_or_else(|| format!("{host}: the connection ended"), |line| format!("{host}: {line}"))
+}
+
+/// What is said of a host that has neither gpumon nor nvidia-smi; `version` is what another gpumon says it is.
+pub fn missing(host: &str, version: &str) -> String {
+    let version = clean_name(version.trim());
+    let install = "install it there with `pip install gpumon`";
+    if version.is_empty() {
+        return format!("{host}: there is neither gpumon nor nvidia-smi; {install}");
+    }
+    format!("{host}: {version} there is of another version than this, and there is no nvidia-smi; {install}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_of_ssh_become_sentences_with_a_cure() {
+        for (said, expected) in [
+            (
+                "No ED25519 host key is known for n1 and you have requested strict checking.\r\nHost key verification \
+                 failed.\r\n",
+                "n1: its host key is not known; connect once",
+            ),
+            ("ana@n1: Permission denied (publickey,password).\r\n", "n1: it lets nobody in"),
+            ("ssh: Could not resolve hostname n1: Name or service not known\r\n", "n1: its name is not known; check"),
+            ("ssh: connect to host n1 port 22: Connection refused\r\n", "n1: it refuses connections; start"),
+            ("ssh: connect to host n1 port 22: Connection timed out\r\n", "n1: it does not answer; check"),
+            ("ssh: connect to host n1 port 22: No route to host\r\n", "n1: it cannot be reached; check that"),
+            ("Timeout, server n1 not responding.\r\n", "n1: the connection broke off; it is tried again"),
+            ("Connection closed by 127.0.0.1 port 22\r\n", "n1: it closed the connection"),
+            ("x\ngpumon: no GPU\n\n", "n1: no GPU"),
+            ("", "n1: the connection ended"),
+        ] {
+            let sentence = sentence("n1", said);
+            assert!(sentence.starts_with(expected), "{said:?}: {sentence}");
+        }
+        let changed = "@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\nHost key verification failed.";
+        assert!(sentence("n1", changed).contains("ssh-keygen -R n1"));
+        let hostile = sentence("n1", &format!("\u{1b}[2J{}", "x".repeat(100_000)));
+        assert!(!hostile.contains('\u{1b}') && hostile.len() < 1_200);
+    }
+
+    #[test]
+    fn what_is_missing_there_is_said_with_what_to_install() {
+        assert!(missing("n1", "").contains("neither gpumon nor nvidia-smi"));
+        assert!(missing("n1", "gpumon 0.1.0\n").contains("gpumon 0.1.0 there is of another version"));
+    }
+}

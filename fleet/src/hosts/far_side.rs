@@ -1,0 +1,56 @@
+//! What runs on a host: one line for whatever shell its user has.
+
+use std::time::Duration;
+
+use super::smi;
+
+const SCRIPT: &str = include_str!("far_side.sh");
+
+/// How often it is asked which processes there are: a program is started for it each time.
+const PROCESSES_S: u64 = 5;
+
+/// A command that tells of a host's GPUs so often, until its standard input ends. The shell that takes it, which may be
+/// none of POSIX, hands it on to one that is.
+pub(super) fn command(interval: Duration) -> String {
+    let lines = SCRIPT.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let script = lines
+        .collect::<Vec<_>>()
+        .join(" ")
+        .replace("@VERSIONS@", &versions())
+        .replace("@INTERVAL_MS@", &interval.as_millis().to_string())
+        .replace("@INTERVAL_S@", &interval.as_secs().max(1).to_string())
+        .replace("@PROCESSES_S@", &PROCESSES_S.to_string())
+        .replace("@FIELDS@", &smi::fields().join(" "));
+    format!("exec sh -c '{script}'")
+}
+
+/// Versions whose records are understood, as a pattern: those of the same minor version below 1.0, of the same major
+/// version since.
+fn versions() -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    let mut numbers = version.split('.');
+    match (numbers.next(), numbers.next()) {
+        (Some("0"), Some(minor)) => format!("\"gpumon 0.{minor}.\"*"),
+        (Some(major), _) => format!("\"gpumon {major}.\"*"),
+        (None, _) => format!("\"gpumon {version}\""),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    #[test]
+    fn it_is_one_line_that_every_shell_can_hand_on() {
+        let command = command(Duration::from_secs(2));
+        let script = command.strip_prefix("exec sh -c '").unwrap().strip_suffix('\'').unwrap();
+        // A single quote would end it, fish would take a backslash before one, csh an exclamation mark.
+        assert!(!script.contains(['\'', '\n', '!', '@']), "{script}");
+        assert!(!script.contains("\\\\"), "{script}");
+        assert!(command.len() < 8_000, "{}", command.len());
+        let checked = Command::new("sh").args(["-n", "-c", script]).stderr(Stdio::inherit()).status().unwrap();
+        assert!(checked.success());
+    }
+}

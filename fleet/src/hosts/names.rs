@@ -1,0 +1,151 @@
+//! Lists of names as Slurm writes them: `node[01-64,70]`, `rack[1-2]node[1-8]`, separated by commas.
+
+use thiserror::Error;
+
+/// Why a list of names cannot be expanded.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum NamesError {
+    /// A bracket is missing, or one stands within another.
+    #[error("'{0}' has an unmatched or nested bracket; write ranges as node[01-64,70]")]
+    Bracket(String),
+    /// What stands between brackets is no range.
+    #[error("'{range}' in '{name}' is no range; write two numbers, the lower first, as [01-64,70]")]
+    Range {
+        /// What stands there.
+        range: String,
+        /// Within what.
+        name: String,
+    },
+    /// There are too many.
+    #[error("the list has more than {0} names")]
+    TooMany(usize),
+}
+
+/// The names of a list, in its order, with what is in brackets expanded; at most `most`. Brackets around what has a colon
+/// are those of an IPv6 address and stay.
+///
+/// # Errors
+/// [`NamesError`]
+pub fn expand(list: &str, most: usize) -> Result<Vec<String>, NamesError> {
+    let mut names = Vec::new();
+    for word in words(list)? {
+        let mut expanded = vec![String::new()];
+        let mut rest = word;
+        while let Some((before, range, after)) = bracket(rest) {
+            let numbers = if range.contains(':') { vec![format!("[{range}]")] } else { numbers(range, word, most)? };
+            if expanded.len() * numbers.len() > most {
+                return Err(NamesError::TooMany(most));
+            }
+            let append =
+                |start: &String| numbers.iter().map(|number| format!("{start}{before}{number}")).collect::<Vec<_>>();
+            expanded = expanded.iter().flat_map(append).collect();
+            rest = after;
+        }
+        names.extend(expanded.into_iter().map(|start| start + rest));
+        if names.len() > most {
+            return Err(NamesError::TooMany(most));
+        }
+    }
+    Ok(names)
+}
+
+/// What commas and spaces outside of brackets separate.
+fn words(list: &str) -> Result<Vec<&str>, NamesError> {
+    let mut is_inside = false;
+    for character in list.chars() {
+        match character {
+            '[' if is_inside => return Err(NamesError::Bracket(list.to_owned())),
+            ']' if !is_inside => return Err(NamesError::Bracket(list.to_owned())),
+            '[' | ']' => is_inside = !is_inside,
+            _ => {}
+        }
+    }
+    if is_inside {
+        return Err(NamesError::Bracket(list.to_owned()));
+    }
+    let separates = |character: char| {
+        match character {
+            '[' => is_inside = true,
+            ']' => is_inside = false,
+            _ => {}
+        }
+        !is_inside && (character == ',' || character.is_whitespace())
+    };
+    Ok(list.split(separates).filter(|word| !word.is_empty()).collect())
+}
+
+/// What stands before the first bracket, in it, and behind it.
+fn bracket(word: &str) -> Option<(&str, &str, &str)> {
+    let (before, rest) = word.split_once('[')?;
+    let (range, after) = rest.split_once(']')?;
+    Some((before, range, after))
+}
+
+/// The numbers of `01-64,70`, with the zeros that the lower end of each range begins with.
+fn numbers(ranges: &str, name: &str, most: usize) -> Result<Vec<String>, NamesError> {
+    let mut numbers = Vec::new();
+    for range in ranges.split(',').map(str::trim) {
+        let bad = || NamesError::Range { range: range.to_owned(), name: name.to_owned() };
+        let (low, high) = range.split_once('-').unwrap_or((range, range));
+        let number = |text: &str| {
+            let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+            is_number.then(|| text.parse::<u64>().ok()).flatten().ok_or_else(bad)
+        };
+        let (first, last) = (number(low)?, number(high)?);
+        if last < first {
+            return Err(bad());
+        }
+        if last - first >= most as u64 || numbers.len() > most {
+            return Err(NamesError::TooMany(most));
+        }
+        let width = low.len();
+        numbers.extend((first..=last).map(|number| format!("{number:0width$}")));
+    }
+    Ok(numbers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn expanded(list: &str) -> Vec<String> {
+        expand(list, 100).unwrap()
+    }
+
+    #[test]
+    fn ranges_are_expanded_as_slurm_does() {
+        assert_eq!(expanded("node[08-11,70]"), ["node08", "node09", "node10", "node11", "node70"]);
+        assert_eq!(expanded("node[8-11]"), ["node8", "node9", "node10", "node11"]);
+        assert_eq!(expanded("node[098-101].example"), [98, 99, 100, 101].map(|it| format!("node{it:03}.example")));
+        assert_eq!(expanded("r[1-2]n[01-02]"), ["r1n01", "r1n02", "r2n01", "r2n02"]);
+        assert_eq!(expanded("a, b\tc[1,3] ,"), ["a", "b", "c1", "c3"]);
+        assert_eq!(expanded("login,gpu[1-2],big"), ["login", "gpu1", "gpu2", "big"]);
+        assert_eq!(expanded("[1-3]"), ["1", "2", "3"]);
+        assert_eq!(expanded(" , ,"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn brackets_of_an_address_stay() {
+        assert_eq!(expanded("root@[fe80::1]:22,[::1]"), ["root@[fe80::1]:22", "[::1]"]);
+    }
+
+    #[test]
+    fn what_is_no_list_is_refused() {
+        for list in ["node[1-2", "node1-2]", "node[1-[2]]", "]["] {
+            assert!(matches!(expand(list, 9), Err(NamesError::Bracket(_))), "{list}");
+        }
+        for list in ["n[]", "n[a]", "n[2-1]", "n[1-]", "n[-1]", "n[1,,2]", "n[+1-2]", "n[99999999999999999999]"] {
+            assert!(matches!(expand(list, 9), Err(NamesError::Range { .. })), "{list}");
+        }
+    }
+
+    #[test]
+    fn a_list_of_billions_is_refused_without_being_made() {
+        for list in ["n[1-9999999999]", "n[1-9]m[1-9]", "n[1-9],m", "n[1-9]m[1-9]o[1-9]p[1-9]q[1-9]r[1-9]s[1-9]"] {
+            assert_eq!(expand(list, 9), Err(NamesError::TooMany(9)), "{list}");
+        }
+        let many = format!("n[{}]", vec!["1-9"; 100_000].join(","));
+        assert_eq!(expand(&many, 9), Err(NamesError::TooMany(9)));
+        assert_eq!(expand("n[1-9]", 9).unwrap().len(), 9);
+    }
+}

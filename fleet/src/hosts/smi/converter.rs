@@ -1,0 +1,240 @@
+//! From lines to records.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use gpumon_probe::{
+    model::{
+        Absence, Event, EventKind, GpuRef, HostSample, Inventory, Platform, Reading, Record, Sample, SourceKind,
+        normal_bus_id,
+    },
+    owner::{clean_line, clean_name},
+};
+
+use super::{
+    columns::{COLUMNS, Row, Set},
+    gpu::{Failure, GpuState},
+    processes::Processes,
+};
+
+/// More GPUs than any machine has.
+const MOST_GPUS: usize = 64;
+
+/// How often details are told, in milliseconds, as gpumon does.
+const DETAILS_MS: u64 = 10_000;
+
+/// A round of rows has ended where nothing came for so long, in milliseconds.
+const ROUND_MS: u64 = 400;
+
+/// Rows that do not come for so many intervals mean that nvidia-smi hangs in the driver.
+const PATIENCE: u64 = 3;
+
+/// Makes records of what nvidia-smi writes on one host.
+pub struct Converter {
+    interval_ms: u64,
+    hostname: String,
+    columns: Vec<Set>,
+    gpus: BTreeMap<u32, GpuState>,
+    processes: Processes,
+    driver_version: Reading<String>,
+    /// Rows since the last sample.
+    round: Vec<Row>,
+    /// When the last of them came.
+    round_ms: u64,
+    /// When the last sample was made.
+    sampled_ms: u64,
+    details_ms: u64,
+    seq: u64,
+    /// Whether there is more to tell than the last inventory did.
+    inventory_changed: bool,
+    /// The GPU that is asked alone: its place among them, and its bus id.
+    asked: Option<(u32, String)>,
+    asked_count: u32,
+    /// What nvidia-smi said last that is no row.
+    message: Option<String>,
+}
+
+impl Converter {
+    /// For a host of this name, of which rows come so often.
+    pub fn new(hostname: &str, interval: Duration) -> Self {
+        Self {
+            interval_ms: (interval.as_millis() as u64).max(1000),
+            hostname: clean_name(hostname.trim()),
+            columns: Vec::new(),
+            gpus: BTreeMap::new(),
+            processes: Processes::default(),
+            driver_version: Reading::Absent(Absence::NotReadYet),
+            round: Vec::new(),
+            round_ms: 0,
+            sampled_ms: 0,
+            details_ms: 0,
+            seq: 0,
+            inventory_changed: false,
+            asked: None,
+            asked_count: 0,
+            message: None,
+        }
+    }
+
+    /// Takes in a line, and returns the records that follow.
+    ///
+    /// # Errors
+    /// Where there is nothing to read: what nvidia-smi says.
+    pub fn line(&mut self, line: &str, now_ms: u64) -> Result<Vec<Record>, String> {
+        if let Some(told) = line.strip_prefix('#') {
+            return self.marker(told, now_ms);
+        }
+        let Some(row) = Row::parse(line, &self.columns, now_ms) else {
+            self.on_message(line, now_ms);
+            return Ok(Vec::new());
+        };
+        let index = row.gpu.index;
+        let mut records = Vec::new();
+        if self.round.iter().any(|known| known.gpu.index == index) {
+            records = self.sample(now_ms);
+        }
+        if self.round.len() < MOST_GPUS && (self.gpus.len() < MOST_GPUS || self.gpus.contains_key(&index)) {
+            let is_last = row.count.is_some_and(|count| self.round.len() + 1 >= count as usize);
+            self.round.push(row);
+            self.round_ms = now_ms;
+            if is_last && self.asked.is_none() {
+                records.extend(self.sample(now_ms));
+            }
+        }
+        Ok(records)
+    }
+
+    /// The records that follow from the time alone: rows that were the last of a round, and those that do not come.
+    pub fn tick(&mut self, now_ms: u64) -> Vec<Record> {
+        let round_ended = !self.round.is_empty() && now_ms.saturating_sub(self.round_ms) >= ROUND_MS;
+        let silent = now_ms.saturating_sub(self.sampled_ms.max(self.round_ms)) >= self.patience_ms();
+        if (round_ended && self.asked.is_none()) || (silent && !self.gpus.is_empty()) {
+            return self.sample(now_ms);
+        }
+        Vec::new()
+    }
+
+    fn patience_ms(&self) -> u64 {
+        self.interval_ms * PATIENCE
+    }
+
+    fn marker(&mut self, told: &str, now_ms: u64) -> Result<Vec<Record>, String> {
+        let (word, rest) = told.split_once(' ').unwrap_or((told, ""));
+        match word {
+            "fields" => {
+                let set = |name: &str| COLUMNS.iter().find(|(known, _)| *known == name).map(|(_, set)| *set);
+                self.columns = rest.split(',').filter_map(set).collect();
+            }
+            "process" => self.processes.add(rest),
+            "user" => self.processes.add_user(rest),
+            "processes" => self.processes.end(rest.trim() == "0", now_ms),
+            "ended" => self.asked_count = 0,
+            "gpu" => {
+                self.asked = Some((self.asked_count, normal_bus_id(rest.trim()).unwrap_or_default()));
+                self.asked_count += 1;
+            }
+            "asked" => {
+                self.asked = None;
+                if self.gpus.is_empty() && self.round.is_empty() {
+                    let silent = || "nvidia-smi there ended without a word".to_owned();
+                    return Err(self.message.take().unwrap_or_else(silent));
+                }
+                return Ok(self.sample(now_ms));
+            }
+            // A newer form of what runs there may tell more.
+            _ => {}
+        }
+        Ok(Vec::new())
+    }
+
+    /// What is no row is what nvidia-smi has to say, of a GPU or of all.
+    fn on_message(&mut self, line: &str, now_ms: u64) {
+        let line = line.trim();
+        if line.is_empty() {
+            return;
+        }
+        let failure = if line.to_ascii_lowercase().contains("lost") { Failure::Lost } else { Failure::Unreadable };
+        let words = line.split([' ', ',']).map(|word| word.trim_start_matches("GPU").trim_end_matches([':', '.']));
+        let named = words.filter(|word| word.contains(':')).find_map(normal_bus_id);
+        let asked = self.asked.as_ref().map(|(place, bus_id)| (Some(*place), bus_id.clone()));
+        if let Some((place, bus_id)) = asked.or_else(|| named.map(|bus_id| (None, bus_id))) {
+            let is_it = |state: &&mut GpuState| {
+                state.gpu.pci_bus_id.value().and_then(|known| normal_bus_id(known)).as_ref() == Some(&bus_id)
+            };
+            if let Some(state) = self.gpus.values_mut().find(is_it) {
+                state.fail(failure);
+            } else if let Some(place) = place.filter(|place| !self.gpus.contains_key(place))
+                && self.gpus.len() < MOST_GPUS
+                && !self.round.iter().any(|row| row.gpu.index == place)
+            {
+                // It has not been read since the start: by their bus ids, GPUs have the same order everywhere.
+                let mut state = GpuState::unknown(place, Some(bus_id), now_ms);
+                state.fail(failure);
+                self.gpus.insert(place, state);
+                self.inventory_changed = true;
+            }
+        }
+        self.message = Some(clean_line(line));
+    }
+
+    /// What goes out now: an inventory where there is more to tell, details now and then, events, and the sample.
+    fn sample(&mut self, now_ms: u64) -> Vec<Record> {
+        for row in std::mem::take(&mut self.round) {
+            if row.driver_version.value().is_some() && self.driver_version != row.driver_version {
+                self.driver_version = row.driver_version.clone();
+                self.inventory_changed = true;
+            }
+            let index = row.gpu.index;
+            if self.gpus.len() == MOST_GPUS && !self.gpus.contains_key(&index) {
+                continue;
+            }
+            let state = self.gpus.entry(index).or_insert_with(|| GpuState::unknown(index, None, now_ms));
+            self.inventory_changed |= state.ingest(row, now_ms);
+        }
+        self.sampled_ms = now_ms;
+        let mut records = Vec::new();
+        if std::mem::take(&mut self.inventory_changed) {
+            records.push(Record::Inventory(self.inventory(now_ms)));
+        }
+        if now_ms.saturating_sub(self.details_ms) >= DETAILS_MS {
+            self.details_ms = now_ms;
+            records.extend(self.gpus.values().filter_map(GpuState::details).cloned().map(Record::Details));
+        }
+        let patience_ms = self.patience_ms() - 1;
+        let (mut gpus, mut events) = (Vec::new(), Vec::new());
+        for state in self.gpus.values_mut() {
+            let processes = self.processes.of(state.gpu.uuid.as_deref());
+            let (sample, began) = state.compose(processes, patience_ms, now_ms);
+            gpus.push(sample);
+            events.push(began);
+        }
+        for (number, state) in self.gpus.values_mut().enumerate() {
+            events[number].extend(state.conditions(&mut gpus, number, now_ms));
+        }
+        let of = |gpu: &GpuRef, what: EventKind| Record::Event(Event { at_ms: now_ms, gpu: Some(gpu.clone()), what });
+        for (gpu, events) in gpus.iter().zip(events) {
+            let gpu = GpuRef { index: gpu.index, uuid: gpu.uuid.clone() };
+            records.extend(events.into_iter().map(|what| of(&gpu, what)));
+        }
+        let host = HostSample::absent(now_ms, &Absence::NeedsGpumon);
+        let interval_ms = self.interval_ms as u32;
+        records.push(Record::Sample(Sample { seq: self.seq, at_ms: now_ms, interval_ms, gpus, host }));
+        self.seq += 1;
+        records
+    }
+
+    fn inventory(&self, now_ms: u64) -> Inventory {
+        Inventory {
+            at_ms: now_ms,
+            hostname: self.hostname.clone(),
+            platform: Platform {
+                source: SourceKind::Nvml,
+                driver_version: self.driver_version.clone(),
+                nvml_version: Reading::Absent(Absence::NeedsGpumon),
+                cuda_version: Reading::Absent(Absence::NeedsGpumon),
+            },
+            gpus: self.gpus.values().map(|state| state.gpu.clone()).collect(),
+            topology: Vec::new(),
+            playback: None,
+        }
+    }
+}

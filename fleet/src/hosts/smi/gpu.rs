@@ -1,0 +1,154 @@
+//! What is remembered of one GPU between two rows.
+
+use gpumon_probe::{
+    derive::{ConditionSettings, ConditionTracker, EccTracker, ProcessTracker, sanity_check},
+    model::{Absence, Board, EventKind, Gpu, GpuDetails, GpuSample, Health, Process, Reading},
+};
+
+use super::columns::Row;
+
+/// Why a GPU has no row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Failure {
+    /// It has fallen off the bus.
+    Lost,
+    /// nvidia-smi cannot read it.
+    Unreadable,
+}
+
+/// The state of one GPU.
+pub(super) struct GpuState {
+    pub(super) gpu: Gpu,
+    last: GpuSample,
+    details: Option<GpuDetails>,
+    failure: Option<Failure>,
+    /// When it was told of last, in milliseconds since 1970.
+    told_ms: u64,
+    shown: Health,
+    conditions: ConditionTracker,
+    processes: ProcessTracker,
+    /// As of when its processes made events.
+    processes_ms: u64,
+    ecc: EccTracker,
+    events: Vec<EventKind>,
+}
+
+impl GpuState {
+    /// One that has not been read.
+    pub(super) fn unknown(index: u32, pci_bus_id: Option<String>, now_ms: u64) -> Self {
+        let unknown = Absence::NoAnswer;
+        Self {
+            gpu: Gpu {
+                index,
+                uuid: None,
+                name: Reading::Absent(unknown.clone()),
+                pci_bus_id: pci_bus_id.ok_or(unknown.clone()).into(),
+                board: Board::absent(&unknown),
+                mig_devices: Vec::new(),
+            },
+            last: GpuSample::absent(index, None, now_ms, Health::Ok, &unknown),
+            details: None,
+            failure: None,
+            told_ms: now_ms,
+            shown: Health::Ok,
+            conditions: ConditionTracker::new(&ConditionSettings::default()),
+            processes: ProcessTracker::default(),
+            processes_ms: 0,
+            ecc: EccTracker::default(),
+            events: Vec::new(),
+        }
+    }
+
+    /// Takes in a row; true where it is another GPU than before, or more is known of it.
+    pub(super) fn ingest(&mut self, row: Row, now_ms: u64) -> bool {
+        let Row { gpu, mut sample, mut details, .. } = row;
+        self.told_ms = now_ms;
+        let is_lost = |reading: &Reading<u64>| reading.absence() == Some(&Absence::GpuLost);
+        if is_lost(&sample.memory.total_bytes) && is_lost(&sample.memory.used_bytes) {
+            self.fail(Failure::Lost);
+            return false;
+        }
+        self.failure = None;
+        sanity_check::check(&mut sample);
+        sanity_check::check_details(&mut details);
+        self.events.extend(self.ecc.update(&details));
+        (self.last, self.details) = (sample, Some(details));
+        let is_new = self.gpu != gpu;
+        self.gpu = gpu;
+        is_new
+    }
+
+    /// nvidia-smi said that it cannot read it.
+    pub(super) fn fail(&mut self, failure: Failure) {
+        self.failure = Some(failure);
+    }
+
+    /// What changes slowly, where it has been told.
+    pub(super) fn details(&self) -> Option<&GpuDetails> {
+        self.details.as_ref().filter(|_| self.failure.is_none())
+    }
+
+    /// It as it is now, but for its conditions, where nothing was told of it for longer than `patience_ms` or it is.
+    pub(super) fn compose(
+        &mut self,
+        (processes_ms, processes): (u64, Reading<Vec<Process>>),
+        patience_ms: u64,
+        now_ms: u64,
+    ) -> (GpuSample, Vec<EventKind>) {
+        let since_ms = now_ms;
+        let mut sample = match self.failure {
+            Some(Failure::Lost) => {
+                let since_ms = if let Health::Lost { since_ms } = self.shown { since_ms } else { since_ms };
+                self.absent(Health::Lost { since_ms }, &Absence::GpuLost, now_ms)
+            }
+            Some(Failure::Unreadable) => {
+                let since_ms = if let Health::Failed { since_ms, .. } = self.shown { since_ms } else { since_ms };
+                let reason = Absence::Unknown;
+                self.absent(Health::Failed { since_ms, reason: reason.clone() }, &reason, now_ms)
+            }
+            None => {
+                let mut sample = self.last.clone();
+                if now_ms.saturating_sub(self.told_ms) > patience_ms {
+                    sample.health = Health::Hung { since_ms: self.told_ms };
+                }
+                if processes_ms > self.processes_ms {
+                    self.processes_ms = processes_ms;
+                    self.events.extend(self.processes.update(&processes, Vec::new()));
+                }
+                sample.processes = processes.dated(processes_ms);
+                sample
+            }
+        };
+        sample.conditions.clear();
+        let mut events = std::mem::take(&mut self.events);
+        if std::mem::discriminant(&self.shown) != std::mem::discriminant(&sample.health) {
+            events.insert(0, event_of(&sample.health));
+        }
+        self.shown = sample.health.clone();
+        (sample, events)
+    }
+
+    /// Fills in its conditions, where `samples` are those of all GPUs, and returns which began and ended.
+    pub(super) fn conditions(&mut self, samples: &mut [GpuSample], number: usize, now_ms: u64) -> Vec<EventKind> {
+        self.conditions.update(samples, number, &self.gpu.board, self.details.as_ref(), now_ms)
+    }
+
+    /// Nothing can be read; how large it was stays.
+    fn absent(&self, health: Health, reason: &Absence, now_ms: u64) -> GpuSample {
+        let mut sample = GpuSample::absent(self.gpu.index, self.gpu.uuid.clone(), now_ms, health, reason);
+        if self.last.memory.total_bytes.value().is_some() {
+            sample.memory.total_bytes = self.last.memory.total_bytes.clone().dated(self.last.at_ms);
+        }
+        sample
+    }
+}
+
+fn event_of(health: &Health) -> EventKind {
+    match health {
+        Health::Ok => EventKind::GpuBack,
+        Health::Hung { .. } => EventKind::GpuHung,
+        Health::Lost { .. } => EventKind::GpuLost,
+        Health::Failed { .. } => EventKind::GpuFailed,
+        Health::Asleep { .. } => EventKind::GpuAsleep,
+    }
+}

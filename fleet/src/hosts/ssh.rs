@@ -1,0 +1,83 @@
+//! How the system's `ssh` is started.
+
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use super::{Host, far_side};
+
+/// How long a connection may take to be made, in seconds.
+const CONNECT_S: u32 = 10;
+/// A connection over which nothing comes back for three of these has ended, in seconds.
+const ALIVE_S: u32 = 5;
+
+/// The system's `ssh`, its agent and configuration; nobody is asked for a password.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ssh {
+    /// The program.
+    pub program: PathBuf,
+    /// Its configuration (`-F`), where it is not the user's own.
+    pub config: Option<PathBuf>,
+}
+
+impl Default for Ssh {
+    fn default() -> Self {
+        Self { program: "ssh".into(), config: None }
+    }
+}
+
+impl Ssh {
+    /// With this configuration instead of the user's own.
+    pub fn with_config(config: Option<&Path>) -> Self {
+        Self { config: config.map(Path::to_owned), ..Self::default() }
+    }
+
+    /// What it is told to have samples of this host so often.
+    pub fn arguments(&self, host: &Host, interval: Duration) -> Vec<OsString> {
+        let mut arguments: Vec<OsString> = Vec::new();
+        if let Some(config) = &self.config {
+            arguments.extend(["-F".into(), config.into()]);
+        }
+        // No terminal, no forwarding of anything; a connection that the user's own ssh shares is used, and none is left
+        // behind to be shared.
+        arguments.extend(["-T", "-a", "-x"].map(OsString::from));
+        let options = [
+            "BatchMode=yes".to_owned(),
+            format!("ConnectTimeout={CONNECT_S}"),
+            format!("ServerAliveInterval={ALIVE_S}"),
+            "ServerAliveCountMax=3".to_owned(),
+            "ClearAllForwardings=yes".to_owned(),
+            "ControlMaster=no".to_owned(),
+            "PermitLocalCommand=no".to_owned(),
+            "LogLevel=ERROR".to_owned(),
+        ];
+        arguments.extend(options.into_iter().flat_map(|option| ["-o".into(), option.into()]));
+        if let Some(port) = host.port {
+            arguments.extend(["-p".into(), port.to_string().into()]);
+        }
+        // Behind it, nothing is an option.
+        arguments.extend(["--".into(), host.destination.clone().into(), far_side::command(interval).into()]);
+        arguments
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hosts::HostList;
+
+    #[test]
+    fn a_host_stands_where_nothing_is_an_option() {
+        let hosts = HostList::parse("ana@a:2222", 1).unwrap();
+        let ssh = Ssh::with_config(Some(Path::new("/x/config")));
+        let arguments = ssh.arguments(&hosts.hosts()[0], Duration::from_secs(2));
+        let arguments: Vec<_> = arguments.iter().map(|it| it.to_str().unwrap()).collect();
+        assert_eq!(arguments[..2], ["-F", "/x/config"]);
+        let [.., port, number, dashes, destination, command] = &arguments[..] else { panic!("{arguments:?}") };
+        assert_eq!((*port, *number, *dashes, *destination), ("-p", "2222", "--", "ana@a"));
+        assert!(command.starts_with("exec sh -c '"), "{command}");
+        assert!(arguments.contains(&"BatchMode=yes"), "nobody is there to answer");
+    }
+}

@@ -1,0 +1,128 @@
+//! All there is of one host, at `/nodes/NAME/`: the ordinary routes over its hub. Nothing can be changed there.
+
+use std::{sync::Arc, time::Duration};
+
+use axum::{
+    Router,
+    extract::{Request, State},
+    http::{Extensions, Uri, uri::PathAndQuery},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use gpumon_alerts::rules::AlertRules;
+use gpumon_probe::derive::ConditionSettings;
+use hyper::upgrade::OnUpgrade;
+use percent_encoding::percent_decode_str;
+use tokio::time::sleep;
+use tower::ServiceExt;
+
+use super::node::HostNode;
+use crate::{
+    alerts::Alerts,
+    app::{AppState, Encoders},
+    auth::Client,
+    connections::{Arrival, ConnectionSlot},
+    mark_limit::MarkLimit,
+    peer::Peer,
+    routes,
+};
+
+/// How often answers that nobody asks for any more are let go of.
+const TRIM_INTERVAL: Duration = Duration::from_secs(2);
+
+/// The routes of one host, made when somebody first asks for it.
+pub(super) struct Nested {
+    router: Router,
+    encoders: Arc<Encoders>,
+}
+
+/// Answers what is asked of a host; anything else goes on.
+pub(crate) async fn route(State(app): State<AppState>, request: Request, next: Next) -> Response {
+    let hosts = app.fleet.as_ref().and_then(|fleet| fleet.hosts.clone());
+    let Some(hosts) = hosts else { return next.run(request).await };
+    let Some((name, path)) = of_node(request.uri()) else { return next.run(request).await };
+    match hosts.node_called(&name) {
+        Ok(node) => {
+            let router = nested(&app, node).router.clone();
+            router.oneshot(of_path(request, path)).await.into_response()
+        }
+        // It says that there is no such node.
+        Err(_) => next.run(request).await,
+    }
+}
+
+/// The node that is asked for, and what of it: `/nodes/NAME/…`.
+fn of_node(uri: &Uri) -> Option<(String, Uri)> {
+    let (name, _) = uri.path().strip_prefix("/nodes/")?.split_once('/')?;
+    let rest = &uri.path()["/nodes/".len() + name.len()..];
+    let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
+    let path: PathAndQuery = format!("{rest}{query}").parse().ok()?;
+    let name = percent_decode_str(name).decode_utf8().ok()?.into_owned();
+    Some((name, Uri::from(path)))
+}
+
+/// The same request for another path, with what those who let it in know of it, and not with what its path had in it.
+fn of_path(request: Request, path: Uri) -> Request {
+    let (mut parts, body) = request.into_parts();
+    let mut known = Extensions::new();
+    hand_on::<Arrival>(&mut parts.extensions, &mut known);
+    hand_on::<Client>(&mut parts.extensions, &mut known);
+    hand_on::<Peer>(&mut parts.extensions, &mut known);
+    hand_on::<Arc<ConnectionSlot>>(&mut parts.extensions, &mut known);
+    hand_on::<OnUpgrade>(&mut parts.extensions, &mut known);
+    (parts.uri, parts.extensions) = (path, known);
+    Request::from_parts(parts, body)
+}
+
+fn hand_on<T: Clone + Send + Sync + 'static>(from: &mut Extensions, to: &mut Extensions) {
+    if let Some(known) = from.remove::<T>() {
+        to.insert(known);
+    }
+}
+
+fn nested<'a>(app: &AppState, node: &'a HostNode) -> &'a Nested {
+    node.nested.get_or_init(|| {
+        let encoders = Arc::new(Encoders::new());
+        let app = AppState {
+            hub: Arc::clone(&node.hub),
+            sampling_interval: Arc::clone(&node.sampling_interval),
+            alerts: Arc::new(Alerts::new(Arc::clone(&node.hub), &AlertRules::default(), ConditionSettings::default())),
+            encoders: Arc::clone(&encoders),
+            mark_limit: Arc::new(MarkLimit::new()),
+            cell_limit: Arc::new(MarkLimit::new()),
+            replay: None,
+            // So that whatever would change something is refused.
+            reads_gpus: false,
+            fleet: None,
+            ..app.clone()
+        };
+        Nested { router: routes::everything(&app).with_state(app), encoders }
+    })
+}
+
+/// Lets go of answers. Never ends.
+pub(super) async fn trim(nodes: &[Arc<HostNode>]) {
+    loop {
+        sleep(TRIM_INTERVAL).await;
+        for nested in nodes.iter().filter_map(|node| node.nested.get()) {
+            nested.encoders.trim();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_names_a_node_and_what_of_it() {
+        let of = |path: &str| of_node(&path.parse().unwrap()).map(|(name, path)| (name, path.to_string()));
+        let is = |name: &str, path: &str| Some((name.to_owned(), path.to_owned()));
+        assert_eq!(of("/nodes/n1/"), is("n1", "/"));
+        assert_eq!(of("/nodes/ana%40n1%3A22/api/v1/history?from_ms=1"), is("ana@n1:22", "/api/v1/history?from_ms=1"));
+        assert_eq!(of("/nodes/n1//x"), is("n1", "//x"));
+        for path in ["/nodes/n1", "/nodes/", "/node/n1/", "/"] {
+            assert_eq!(of(path), None, "{path}");
+        }
+    }
+}

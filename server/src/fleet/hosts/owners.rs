@@ -1,0 +1,109 @@
+//! Who holds GPUs, as a fleet tells it.
+
+use gpumon_fleet::model::{FleetOwner, OwnerKind};
+use gpumon_probe::model::{Allocation, GpuSample, Job, JobKind, Process};
+
+/// Everybody who holds a GPU: those of its processes, and to whom a scheduler has given it. Each once.
+pub(super) fn of_gpu(sample: &GpuSample) -> Vec<FleetOwner> {
+    let processes = sample.processes.value().into_iter().flatten();
+    let mut owners: Vec<_> = processes.filter_map(of_process).collect();
+    owners.extend(sample.allocated_to.iter().map(of_allocation));
+    owners.sort();
+    owners.dedup();
+    owners
+}
+
+/// `None` where nothing is known of it.
+fn of_process(process: &Process) -> Option<FleetOwner> {
+    let user = process.user.value().cloned();
+    let owner = process.owner.value();
+    if let Some(pod) = owner.and_then(|owner| owner.pod.as_ref()) {
+        let id = pod.name.clone().unwrap_or_else(|| pod.uid.clone());
+        return Some(FleetOwner { user, kind: OwnerKind::Pod, id, namespace: pod.namespace.clone() });
+    }
+    let job = owner.and_then(gpumon_probe::model::Owner::job);
+    (user.is_some() || job.is_some()).then(|| of_job(user, job.as_ref()))
+}
+
+/// What processes are of together, or their user.
+pub(super) fn of_job(user: Option<String>, job: Option<&Job>) -> FleetOwner {
+    let Some(job) = job else { return FleetOwner { user, kind: OwnerKind::User, id: String::new(), namespace: None } };
+    let kind = match job.kind {
+        JobKind::Notebook => OwnerKind::Notebook,
+        JobKind::Slurm => OwnerKind::SlurmJob,
+        JobKind::Pod => OwnerKind::Pod,
+        JobKind::Container => OwnerKind::Container,
+        JobKind::Service => OwnerKind::Unit,
+    };
+    let pod = job.name.as_ref().filter(|_| job.kind == JobKind::Pod).and_then(|name| name.split_once('/'));
+    let (namespace, id) = pod.map_or((None, job.id.clone()), |(space, name)| (Some(space.to_owned()), name.to_owned()));
+    FleetOwner { user, kind, id, namespace }
+}
+
+fn of_allocation(allocation: &Allocation) -> FleetOwner {
+    match allocation {
+        Allocation::Slurm { job_id, user } => {
+            FleetOwner { user: user.clone(), kind: OwnerKind::SlurmJob, id: job_id.clone(), namespace: None }
+        }
+        Allocation::Kubernetes { namespace, pod, .. } => {
+            FleetOwner { user: None, kind: OwnerKind::Pod, id: pod.clone(), namespace: Some(namespace.clone()) }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gpumon_probe::model::{Absence, Health, Notebook, Owner, ProcessKind, Reading, SlurmJob};
+
+    use super::*;
+
+    fn process(user: Option<&str>, owner: Owner) -> Process {
+        let absent = || Reading::Absent(Absence::NeedsGpumon);
+        Process {
+            pid: 7,
+            kind: ProcessKind::Compute,
+            memory_bytes: Reading::Now(1),
+            sm_percent: absent(),
+            memory_percent: absent(),
+            encoder_percent: absent(),
+            decoder_percent: absent(),
+            name: Reading::Absent(Absence::Unknown),
+            command: Reading::Absent(Absence::Unknown),
+            user: user.map(str::to_owned).ok_or(Absence::Unknown).into(),
+            host_memory_bytes: Reading::Absent(Absence::Unknown),
+            traced: Reading::Absent(Absence::Unknown),
+            started_ms: Reading::Absent(Absence::Unknown),
+            mig: None,
+            mps: false,
+            owner: Reading::Now(owner),
+        }
+    }
+
+    #[test]
+    fn holders_are_jobs_notebooks_and_users_each_once() {
+        let kernel = Notebook {
+            kernel_id: "k".to_owned(),
+            kernel_name: None,
+            path: Reading::Absent(Absence::Hidden),
+            kernel_pid: 7,
+        };
+        let notebook = Owner { notebook: Some(kernel), ..Owner::default() };
+        let slurm = Owner { slurm: Some(SlurmJob { job_id: "41".to_owned(), step: None }), ..Owner::default() };
+        let mut sample = GpuSample::absent(0, None, 1, Health::Ok, &Absence::Unknown);
+        assert_eq!(of_gpu(&sample), []);
+        sample.processes = Reading::Now(vec![
+            process(Some("ana"), notebook),
+            process(Some("bob"), slurm.clone()),
+            process(Some("bob"), slurm),
+            process(Some("ana"), Owner::default()),
+            process(None, Owner::default()),
+        ]);
+        sample.allocated_to = vec![Allocation::Slurm { job_id: "41".to_owned(), user: Some("bob".to_owned()) }];
+        let owners: Vec<_> = of_gpu(&sample).into_iter().map(|it| (it.user.unwrap(), it.kind, it.id)).collect();
+        let of = |user: &str, kind, id: &str| (user.to_owned(), kind, id.to_owned());
+        assert_eq!(
+            owners,
+            [of("ana", OwnerKind::Notebook, "k"), of("ana", OwnerKind::User, ""), of("bob", OwnerKind::SlurmJob, "41"),]
+        );
+    }
+}
