@@ -61,8 +61,9 @@ impl<T: Send + Sync + 'static> Cached<T> {
                 let (this, reading) = (Arc::clone(self), read(slot.last.clone()));
                 // It goes on when who asked for it has gone: others may wait for it.
                 tokio::spawn(async move {
+                    let begin = Instant::now();
                     let fresh = reading.await;
-                    this.keep(fresh);
+                    this.keep(fresh, begin);
                     drop(landed);
                 });
             }
@@ -73,12 +74,15 @@ impl<T: Send + Sync + 'static> Cached<T> {
         self.slot().last.clone()
     }
 
-    fn keep(&self, fresh: Fresh<T>) {
-        let mut slot = self.slot();
+    /// What was read since `begin`.
+    fn keep(&self, fresh: Fresh<T>, begin: Instant) {
+        let (mut slot, now) = (self.slot(), Instant::now());
         slot.failures = if fresh.is_failure { slot.failures + 1 } else { 0 };
         let pause = fresh.period.saturating_mul(1 << slot.failures.min(8).saturating_sub(1));
         let pause = if fresh.is_failure { pause.min(LONGEST_PAUSE.max(fresh.period)) } else { fresh.period };
-        slot.next = Instant::now() + pause;
+        // Who asks once in each period gets something new each time, and a slow source is at rest half of the time.
+        let pause = if fresh.is_failure { pause } else { pause * 4 / 5 };
+        slot.next = (begin + pause).max(now + begin.elapsed());
         slot.last = Some(fresh.value);
     }
 
@@ -151,7 +155,7 @@ mod tests {
     #[tokio::test]
     async fn what_is_slow_is_shown_as_it_was_and_goes_on() {
         let cached = Arc::new(Cached::default());
-        cached.keep(Fresh { period: Duration::ZERO, ..fresh(1, false) });
+        cached.keep(Fresh { period: Duration::ZERO, ..fresh(1, false) }, Instant::now());
         let slow = |_| async {
             tokio::time::sleep(Duration::from_millis(50)).await;
             fresh(2, false)
@@ -168,12 +172,18 @@ mod tests {
     async fn a_source_that_fails_is_asked_less_often_and_one_that_panics_again() {
         let cached = Cached::default();
         for pause in [1, 2, 4, 8, 16, 32, 60, 60] {
-            cached.keep(fresh(0, true));
+            cached.keep(fresh(0, true), Instant::now());
             let until = cached.slot().next.duration_since(Instant::now()).as_secs_f64();
             assert!((f64::from(pause) - until).abs() < 0.5, "{pause} {until}");
         }
-        cached.keep(fresh(0, false));
+        cached.keep(fresh(0, false), Instant::now());
         assert_eq!(cached.slot().failures, 0);
+        let until = cached.slot().next.duration_since(Instant::now()).as_secs_f64();
+        assert!((0.7..=0.8).contains(&until), "{until}");
+        // It took five seconds, and rests as long.
+        cached.keep(fresh(0, false), Instant::now().checked_sub(5 * SECOND).unwrap());
+        let until = cached.slot().next.duration_since(Instant::now()).as_secs_f64();
+        assert!((4.5..=5.1).contains(&until), "{until}");
         let cached = Arc::new(Cached::default());
         assert_eq!(cached.get(|_| SECOND, |_| async { panic!("as a test wants") }).await, None);
         assert_eq!(cached.get(|_| SECOND, |_| async { fresh(3, false) }).await.as_deref(), Some(&3));

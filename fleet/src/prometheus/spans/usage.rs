@@ -33,6 +33,9 @@ const MOST: usize = 500;
 /// Seconds of which each rule has one sum.
 const RULES_S: u32 = 900;
 
+/// Of shorter spans counters say more, in seconds.
+const RECORDED_S: u32 = 6 * 3600;
+
 /// Told by each of gpumon's nodes, whoever uses them.
 const UNHELD: &str = "gpumon_unheld_gpu_seconds_total";
 
@@ -110,9 +113,10 @@ impl SpanReader {
         Ok(self.usage_of(&found))
     }
 
-    /// Whether rules have recorded nearly all of the span. Two jobs that scrape the same are added up there.
+    /// Whether rules have recorded nearly all of the span. They do not tell of the last minutes, which are much of a short
+    /// one, and two jobs that scrape the same are added up there.
     async fn has_rules(&mut self) -> Result<bool, QueryError> {
-        if self.told.is_doubled {
+        if self.told.is_doubled || self.range.seconds() < RECORDED_S {
             return Ok(false);
         }
         let rule = self.metric(UNHELD_COUNTERS[0].1, "");
