@@ -4,7 +4,7 @@
 #
 #   tests/hosts/sshd.sh FOLDER GPUMON FIRST_PORT
 #
-# FOLDER/config is ssh's: its aliases are gpumon*, smi*, sim*, missing*, hang*, babble*, die*, refuse*, stranger* and locked*.
+# FOLDER/config is ssh's: its aliases are gpumon*, smi*, sim*, missing*, hang*, stuck*, babble*, die*, refuse*, stranger* and locked*.
 # What runs on a host has its name in GPUMON_TEST_FOLDER, which is FOLDER, so that a test finds it.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
@@ -41,9 +41,11 @@ exec "$gpumon" --config none --source sim:2 smi "\$@"
 END
 kind missing
 kind hang
+printf '#!/bin/sh\ncase "$1" in --help-query-gpu) echo \\"index\\" ;; *) sleep 1000 ;; esac\n' > bin/hang/nvidia-smi
+kind stuck
+printf '#!/bin/sh\nsleep 1000\n' > bin/stuck/gpumon
 kind babble
 kind die
-kind locked
 chmod +x bin/*/gpumon bin/*/nvidia-smi 2>/dev/null || true
 
 cat > far <<END
@@ -52,7 +54,6 @@ cat > far <<END
 export GPUMON_TEST_FOLDER="$folder" PATH="$folder/bin/\$1:/usr/bin:/bin" HOME="$folder/home"
 unset GPUMON_SOURCE GPUMON_NVML_LIB
 case "\$1" in
-    hang) exec sleep 1000 ;;
     babble) exec yes 'What a long greeting this shell has for everybody' ;;
     die) echo '#records gpumon 0'; echo 'and then the power failed' >&2; exit 3 ;;
 esac
@@ -60,7 +61,7 @@ exec sh -c "\$SSH_ORIGINAL_COMMAND"
 END
 chmod +x far
 
-kinds='gpumon smi sim missing hang babble die'
+kinds='gpumon smi sim missing hang stuck babble die'
 {
     echo "HostKey $folder/host
 ListenAddress 127.0.0.1

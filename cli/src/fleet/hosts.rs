@@ -25,11 +25,11 @@ const STDIN: &str = "-";
 pub(crate) struct HostsArgs {
     /// Hosts to read over ssh instead of a Prometheus, as `a,ana@b,c:2222,node[01-08]`; up to 64. On each, gpumon is used if
     /// it is there, else nvidia-smi
-    #[arg(long, env = "GPUMON_FLEET_HOSTS", value_name = "LIST", conflicts_with = "fleet_prometheus")]
+    #[arg(long, env = "GPUMON_FLEET_HOSTS", value_name = "LIST")]
     fleet_hosts: Option<String>,
 
     /// File with such hosts, a list in each line; what follows # is a comment, and `-` is standard input
-    #[arg(long, env = "GPUMON_FLEET_HOSTS_FILE", value_name = "FILE", conflicts_with = "fleet_prometheus")]
+    #[arg(long, env = "GPUMON_FLEET_HOSTS_FILE", value_name = "FILE")]
     fleet_hosts_file: Option<PathBuf>,
 
     /// Configuration of ssh (`ssh -F`), instead of ~/.ssh/config

@@ -6,14 +6,20 @@
 
 # Where pip and conda put programs, which a shell that nobody logs in to often does not know.
 PATH="$PATH:$HOME/.local/bin:/usr/local/bin:/opt/conda/bin:$HOME/miniforge3/bin:$HOME/miniconda3/bin";
+
+# Whatever hangs below is ended with the connection. Nothing comes in before it is said what runs here.
+exec 3<&0;
+{ while read -r l <&3; do :; done; trap "" TERM; kill 0; } &
+w=$! ;
 v=$(gpumon --version 2>/dev/null </dev/null);
 case "$v" in
 @VERSIONS@)
+  kill "$w";
   echo "#records $v";
   exec gpumon collect --hide-commands --supervised --interval-ms @INTERVAL_MS@;;
 esac;
 
-command -v nvidia-smi >/dev/null 2>&1 || { echo "#missing $v"; exit 127; };
+command -v nvidia-smi >/dev/null 2>&1 || { kill "$w"; echo "#missing $v"; exit 127; };
 
 # Fields that this driver has: it refuses all where it does not know one.
 h=$(nvidia-smi --help-query-gpu 2>/dev/null </dev/null);
@@ -54,7 +60,4 @@ processes() {
   done;
 };
 
-gpus & processes &
-while read -r l; do :; done;
-trap "" TERM;
-kill 0;
+gpus & processes & wait "$w";

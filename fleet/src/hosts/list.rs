@@ -30,6 +30,13 @@ pub struct Host {
     pub port: Option<u16>,
 }
 
+impl Host {
+    /// Its name or address alone, without the user.
+    pub fn address(&self) -> &str {
+        bare(&self.destination)
+    }
+}
+
 /// Hosts in the order in which they were typed, each of them once.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HostList {

@@ -14,7 +14,7 @@ use gpumon_fleet::{FleetError, Range, SharedFleet};
 use schemars::JsonSchema;
 use serde::{Deserialize, de::DeserializeOwned};
 
-use super::owners;
+use super::{hosts, owners};
 use crate::{
     app::AppState,
     auth::{Client, SESSION},
@@ -78,6 +78,7 @@ pub(crate) fn router() -> Router<AppState> {
         .route("/api/v1/fleet/usage", get(usage))
         .route("/api/v1/fleet/events", get(events))
         .route("/api/v1/fleet/history", get(history))
+        .route("/api/v1/fleet/targets", get(hosts::targets::targets))
 }
 
 /// Without GPUs of its own, a server has nothing that could be run, paused or marked.

@@ -1,6 +1,9 @@
 //! Every operation: method, path, what it does, what it takes and what it answers with.
 
-use gpumon_fleet::model::{Fleet, FleetEvents, FleetHistory, FleetUsage};
+use gpumon_fleet::{
+    discovery::TargetGroup,
+    model::{Fleet, FleetEvents, FleetHistory, FleetUsage},
+};
 use gpumon_history::{jobs::JobList, span::HistorySpan};
 use gpumon_probe::{
     model::{Cell, Cost, Event, Record, StoredCost},
@@ -16,7 +19,10 @@ use super::{
 use crate::{
     alerts::{AlertStatus, routes::Silence},
     auth::routes::{SessionState, SignIn},
-    fleet::routes::{FleetHistoryQuery, NodeQuery, RangeQuery},
+    fleet::{
+        hosts::targets::TargetsQuery,
+        routes::{FleetHistoryQuery, NodeQuery, RangeQuery},
+    },
     frame::{ClientFrame, CollectorStatus, ServerFrame, Snapshot},
     jobs::JobsQuery,
     marks::NewMark,
@@ -162,6 +168,10 @@ pub(super) fn operations(types: &mut Types) -> Vec<Operation> {
         operation("GET", "/api/v1/fleet/history", "How a fleet, or one of its nodes, did over time.")
             .query::<FleetHistoryQuery>(kinds)
             .json::<FleetHistory>(200, kinds)
+            .refuses(404),
+        operation("GET", "/api/v1/fleet/targets", "The hosts of a fleet, as `http_sd_configs` of Prometheus reads them.")
+            .query::<TargetsQuery>(kinds)
+            .json::<Vec<TargetGroup>>(200, kinds)
             .refuses(404),
         operation("GET", "/nodes/{node}", "Redirects to the page of a node.").names("node", NODE).empty(308),
         operation("GET", "/nodes/{node}/", "The web page, on one node of a fleet.")

@@ -2,6 +2,7 @@
 
 mod serve;
 mod table;
+mod targets;
 
 use anyhow::anyhow;
 use clap::Arg;
@@ -28,8 +29,11 @@ use crate::{
 /// notebook:ID, namespace:NAME, condition:NAME; memory>80GiB, left>20GiB, utilization<10%, power>500W, temperature>70,
 /// idle>1h. All words have to match; ! before one excludes.
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = NOTES)]
+#[command(after_long_help = NOTES, args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
 pub(crate) struct FleetArgs {
+    #[command(subcommand)]
+    action: Option<Action>,
+
     #[command(flatten)]
     fleet: OwnFleetArgs,
 
@@ -38,6 +42,11 @@ pub(crate) struct FleetArgs {
 
     #[command(flatten)]
     doors: Renamed<DoorArgs, OfFleet>,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    Targets(targets::TargetsArgs),
 }
 
 /// What is printed once.
@@ -114,6 +123,9 @@ Every option has a variable, as GPUMON_FLEET_PROMETHEUS for --prometheus, and a 
 Exit codes: 0 success, with --free if there are such GPUs; 1 error, or no such GPUs; 2 invalid argument or address in use";
 
 pub(crate) fn run(args: &FleetArgs) -> Result<(), Failure> {
+    if let Some(Action::Targets(targets)) = &args.action {
+        return targets::run(targets);
+    }
     let settings = args.fleet.args.settings()?.ok_or_else(|| {
         Failure::usage(anyhow!(
             "which fleet? Name a Prometheus that has metrics of gpumon or dcgm-exporter: --prometheus URL, \

@@ -2,7 +2,7 @@
 //!
 //! [`node`] is a host and what is known of it, [`connection`] an ssh from its start to its end, [`follow`] what keeps one
 //! running, a few at a time. [`now`], [`usage`], [`events`] and [`history`] are what the hubs tell together, [`nested`] all
-//! there is of one.
+//! there is of one, and [`targets`] what Prometheus is told of them.
 
 mod connection;
 mod events;
@@ -12,6 +12,7 @@ pub(crate) mod nested;
 mod node;
 mod now;
 mod owners;
+pub(crate) mod targets;
 mod usage;
 
 use std::{

@@ -45,7 +45,9 @@ pub(super) fn usage(nodes: &[Arc<HostNode>], range: Range, now_ms: u64) -> Fleet
                         (&mut sum.active_gpu_s, used.active_gpu_s),
                         (&mut sum.energy_joules, used.energy_joules),
                     ] {
-                        more.into_iter().for_each(|more| add(sum, more));
+                        if let Some(more) = more {
+                            add(sum, more);
+                        }
                     }
                 }
                 None => {

@@ -131,7 +131,7 @@ async fn read(reader: &SharedFleet) -> std::sync::Arc<Fleet> {
     }
 }
 
-fn print(text: &str) -> Result<(), Failure> {
+pub(super) fn print(text: &str) -> Result<(), Failure> {
     let mut out = anstream::stdout();
     out.write_all(text.as_bytes())?;
     out.flush()?;

@@ -1,0 +1,105 @@
+//! `gpumon fleet targets`: what Prometheus is to scrape.
+
+use std::{
+    fs::{self, Permissions},
+    io::Write,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, anyhow};
+use gpumon_fleet::discovery::{Label, MOST_TARGETS, Target, TargetGroup, groups, slurm};
+use tempfile::NamedTempFile;
+
+use crate::{
+    exit::Failure,
+    fleet::hosts::{self, HostsArgs},
+    fleet::options::WithoutPrefix,
+    fleet::renamed::Renamed,
+};
+
+/// Print targets for Prometheus: its `file_sd` and `http_sd` read the same JSON
+///
+/// Targets are the hosts that are named, or the nodes of a Slurm cluster that have GPUs.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = NOTES)]
+pub(crate) struct TargetsArgs {
+    #[command(flatten)]
+    hosts: Renamed<HostsArgs, WithoutPrefix>,
+
+    /// File with what `sinfo -N -h -o '%N %G'` or `scontrol show nodes` prints, for the nodes with GPUs; `-` is standard
+    /// input
+    #[arg(long, value_name = "FILE")]
+    slurm_nodes: Option<PathBuf>,
+
+    /// File to write; it is replaced at once, so that Prometheus never reads a part of it. Without, they are printed
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// Port at which they are scraped
+    #[arg(long, value_name = "PORT", default_value_t = PORT, value_parser = clap::value_parser!(u16).range(1..))]
+    port: u16,
+
+    /// Label of all of them, as cluster=alps; repeatable
+    #[arg(long, value_name = "NAME=VALUE")]
+    label: Vec<Label>,
+}
+
+/// Where `gpumon serve` is unless it is told otherwise.
+pub(crate) const PORT: u16 = 9123;
+
+const NOTES: &str = "\
+Examples:
+  gpumon fleet targets --hosts 'node[01-64]' --label cluster=alps --output /etc/prometheus/gpumon.json
+      Write a file for file_sd_configs.
+  sinfo -N -h -o '%N %G' | gpumon fleet targets --slurm-nodes - --port 9124
+      Print the nodes of a Slurm cluster that have GPUs.
+
+Exit codes: 0 success, 1 error, 2 invalid argument";
+
+pub(super) fn run(args: &TargetsArgs) -> Result<(), Failure> {
+    let targets = args.targets()?;
+    let json = written(&groups(&targets, args.port, &args.label))?;
+    match &args.output {
+        Some(file) => replace(file, &json).with_context(|| format!("cannot write {}", file.display()))?,
+        None => super::table::print(&json)?,
+    }
+    Ok(())
+}
+
+impl TargetsArgs {
+    fn targets(&self) -> Result<Vec<Target>, Failure> {
+        let mut targets = Vec::new();
+        if let Some(hosts) = self.hosts.args.hosts(MOST_TARGETS)? {
+            targets.extend(hosts.hosts().iter().map(|it| Target { host: it.address().to_owned() }));
+        }
+        if let Some(file) = &self.slurm_nodes {
+            let text = hosts::read(file).map_err(Failure::usage)?;
+            let nodes = slurm::gpu_nodes(&text);
+            targets.extend(nodes.map_err(|error| Failure::usage(anyhow!("{}: {error}", file.display())))?);
+        } else if targets.is_empty() {
+            return Err(Failure::usage(anyhow!(
+                "which hosts? Name them with --hosts LIST, --hosts-file FILE or --slurm-nodes FILE"
+            )));
+        }
+        let mut seen = std::collections::BTreeSet::new();
+        targets.retain(|target| seen.insert(target.host.clone()));
+        Ok(targets)
+    }
+}
+
+fn written(groups: &[TargetGroup]) -> anyhow::Result<String> {
+    Ok(serde_json::to_string_pretty(groups)? + "\n")
+}
+
+/// Puts another file in the place of this one, which everybody may read as before.
+fn replace(file: &Path, text: &str) -> anyhow::Result<()> {
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut new = NamedTempFile::new_in(folder)?;
+    new.write_all(text.as_bytes())?;
+    let permissions = fs::metadata(file).map_or_else(|_| Permissions::from_mode(0o644), |known| known.permissions());
+    new.as_file().set_permissions(permissions)?;
+    new.as_file().sync_all()?;
+    new.persist(file)?;
+    Ok(())
+}

@@ -1,0 +1,44 @@
+//! `GET /api/v1/fleet/targets`: the hosts as targets, for Prometheus' `http_sd_configs`.
+
+use axum::{
+    Json,
+    extract::State,
+    http::{StatusCode, Uri},
+};
+use gpumon_fleet::discovery::{Target, TargetGroup, groups};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::{app::AppState, query};
+
+/// Where `gpumon serve` is unless it is told otherwise.
+const PORT: u16 = 9123;
+
+/// Where they are scraped.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TargetsQuery {
+    /// The port of each of them; 9123 by default.
+    #[schemars(range(min = 1))]
+    port: Option<u16>,
+}
+
+/// The hosts, as they were typed: also those that do not answer, so that Prometheus tells that they are down.
+pub(crate) async fn targets(
+    State(app): State<AppState>,
+    uri: Uri,
+) -> Result<Json<Vec<TargetGroup>>, (StatusCode, String)> {
+    let bad = |why: String| (StatusCode::BAD_REQUEST, format!("{why}; ask for port=9123, or nothing\n"));
+    let TargetsQuery { port } = query::parsed(&uri).map_err(|error| bad(error.body_text()))?;
+    let port = port.unwrap_or(PORT);
+    if port == 0 {
+        return Err(bad("port is 0".to_owned()));
+    }
+    let hosts = app.fleet.as_ref().and_then(|fleet| fleet.hosts.as_ref()).ok_or_else(|| {
+        let message =
+            "this server has no list of hosts: start it with --hosts, or let Prometheus find its targets itself\n";
+        (StatusCode::NOT_FOUND, message.to_owned())
+    })?;
+    let targets = hosts.list().hosts().iter().map(|host| Target { host: host.address().to_owned() });
+    Ok(Json(groups(&targets.collect::<Vec<_>>(), port, &[])))
+}
