@@ -15,8 +15,18 @@ export class GpumonServer {
   static async start(env: Record<string, string>, port = 0, more: readonly string[] = []): Promise<GpumonServer> {
     // Programs that run beside the tests are not to find it.
     const serve = ['serve', '--no-control', '--listen', `127.0.0.1:${port}`, ...more];
-    const program = new Program(GPUMON, serve, environment(env));
-    const url = await program.until('address', () => /http:\/\/127\.0\.0\.1:\d+/.exec(program.output)?.[0] ?? null);
+    return GpumonServer.run(serve, env);
+  }
+
+  /** Starts a server that shows a fleet alone. */
+  static async startFleet(more: readonly string[]): Promise<GpumonServer> {
+    return GpumonServer.run(['fleet', '--listen', '127.0.0.1:0', ...more], {});
+  }
+
+  private static async run(args: readonly string[], env: Record<string, string>): Promise<GpumonServer> {
+    const program = new Program(GPUMON, args, environment(env));
+    const address = /http:\/\/127\.0\.0\.1:\d+(?=\/?\s)/;
+    const url = await program.until('address', () => address.exec(program.output)?.[0] ?? null);
     return new GpumonServer(program, `${url}/`);
   }
 
