@@ -1,0 +1,117 @@
+"""A simulated fleet: what each half of each node does at each moment, the same in every process.
+
+A node has eight GPUs in two halves, each of which has one job after another: of a user, with a load, with memory, sometimes
+idle while it holds memory, and with pauses between them. It all follows from the number of the node.
+"""
+
+from __future__ import annotations
+
+import bisect
+import random
+from dataclasses import dataclass
+from functools import cache
+
+GPUS = 8
+DAY = 86_400
+#: The fleet's clock is so far ahead that at any hour of a working day something has happened on it.
+AHEAD = 15 * 3600
+
+#: Name, memory in MiB, power limit in watts: the first for three in five nodes.
+MODELS = [("NVIDIA H200", 143_771, 700), ("NVIDIA H100 80GB HBM3", 81_559, 700), ("NVIDIA A100-SXM4-40GB", 40_960, 400)]
+USERS = [f"{name}{number}" for number in range(1, 7) for name in ("ana", "bob", "chen", "dana", "eva", "farid", "gil", "hana")]
+
+
+@dataclass(frozen=True)
+class Job:
+    start: int
+    end: int
+    user: str
+    number: int
+    utilization: float
+    memory: float
+    """Share of the memory."""
+    idle_from: int
+    """From when on it holds memory and computes nothing."""
+
+    def is_idle(self, at: int) -> bool:
+        return at >= self.idle_from
+
+
+@dataclass(frozen=True)
+class Gpu:
+    utilization: float
+    memory_bytes: float
+    power_watts: float
+    celsius: float
+    job: Job | None
+    is_up: bool = True
+
+
+def model(node: int) -> tuple[str, int, int]:
+    return MODELS[(0, 0, 0, 1, 1, 0, 0, 1, 0, 2)[node % 10]]
+
+
+def is_reachable(node: int, at: int) -> bool:
+    """Every 250th node does not answer for the last hours of the day, or for a quarter of an hour now and then."""
+    return node % 250 != 249 or at % DAY < (DAY * 3) // 4 and at % 7200 > 900
+
+
+def is_up(node: int, gpu: int, at: int) -> bool:
+    return not (node % 190 == 77 and gpu == node % GPUS and at % DAY > 3600 * 5)
+
+
+def xid(node: int, gpu: int) -> int | None:
+    """The driver error of a GPU that has one."""
+    return (48, 63, 79, 94, 13)[node % 5] if node % 71 == 33 and gpu == node % 7 else None
+
+
+@cache
+def jobs(node: int, half: int, day: int) -> list[Job]:
+    """All that begin within a day; the last may go on into the next."""
+    chance = random.Random(f"{node}/{half}/{day}")
+    at, found = day * DAY + chance.randrange(7200), []
+    while at < (day + 1) * DAY:
+        lasts = chance.randrange(2 * 3600, 11 * 3600)
+        begins, ends = at, min(at + lasts, (day + 1) * DAY + 3600)
+        forgotten = chance.random() < 0.12
+        found.append(
+            Job(
+                begins,
+                ends,
+                chance.choice(USERS),
+                100_000 + (node * 2 + half) * 16 + len(found) + (day % 7) * 40_000,
+                chance.uniform(35, 100),
+                chance.uniform(0.15, 0.97),
+                begins + lasts // 4 if forgotten else ends,
+            )
+        )
+        at = ends + int(chance.expovariate(1 / 2400))
+    return found
+
+
+def job(node: int, half: int, at: int) -> Job | None:
+    for day in (at // DAY, at // DAY - 1):
+        known = jobs(node, half, day)
+        place = bisect.bisect_right(known, at, key=lambda each: each.start) - 1
+        if place >= 0 and at < known[place].end:
+            return known[place]
+    return None
+
+
+#: Noise that costs nothing: the same for all at the same moment, begun elsewhere by each GPU.
+_NOISE = [random.Random(7).gauss(0, 1) for _ in range(4099)]
+
+
+def gpu(node: int, index: int, at: int, holder: Job | None) -> Gpu:
+    _, memory, limit = model(node)
+    noise = _NOISE[(node * 31 + index * 7 + at // 15) % 4099]
+    warm = 28 + node % 9 + index
+    if not is_up(node, index, at):
+        return Gpu(0, 0, 0, 0, holder, False)
+    if holder is None:
+        return Gpu(0, 4 << 20, limit * 0.11 + noise, warm, None)
+    held = holder.memory * memory * (1 << 20)
+    if holder.is_idle(at):
+        return Gpu(0, held, limit * 0.17 + noise, warm + 4, holder)
+    load = min(100, max(0, round(holder.utilization + 6 * noise)))
+    return Gpu(load, held, min(limit, limit * (0.2 + 0.75 * load / 100) + 5 * noise), warm + 38 * load / 100, holder)
