@@ -13,7 +13,6 @@ use serde::Serialize;
 use crate::{
     app::AppState,
     encoder::{Encoder, gzip},
-    fleet::routes::FleetResource,
     hub::Hub,
     metrics::PageKey,
     peer::Who,
@@ -46,6 +45,16 @@ pub(crate) enum Resource {
     Metrics(PageKey),
     Page(String),
     Fleet(FleetResource),
+}
+
+/// What is told of a fleet: how it is now, or a node of it, or so many seconds until now.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum FleetResource {
+    Now,
+    Node(String),
+    Usage(u32),
+    Events(u32),
+    History(u32, Option<String>),
 }
 
 /// A resource, and what its answer depends on.

@@ -10,6 +10,7 @@ use super::replay;
 use crate::{
     config::{self, Resolved},
     exit::Failure,
+    fleet::options::{OwnFleetArgs, no_fleet},
     local::{Server, ServerArgs},
     options::SourceArgs,
     top::{self, Request, Selection, settings::Settings},
@@ -40,8 +41,15 @@ pub(crate) struct TopArgs {
     #[arg(long, conflicts_with_all = ["replay", "interval_ms"])]
     once: bool,
 
+    /// Show a fleet: a heat map of all GPUs of many machines
+    #[arg(long, conflicts_with_all = ["replay", "once", "ids", "user", "readonly"])]
+    fleet: bool,
+
     #[command(flatten)]
     server: ServerArgs,
+
+    #[command(flatten)]
+    fleet_source: OwnFleetArgs,
 }
 
 /// How the screen looks, live and in a replay.
@@ -93,6 +101,11 @@ impl ScreenArgs {
 }
 
 pub(crate) fn run(source: &SourceArgs, args: TopArgs, resolved: Resolved) -> Result<(), Failure> {
+    if args.fleet {
+        let fleet = args.fleet_source.args.settings()?.ok_or_else(no_fleet)?;
+        let request = args.screen.request(source.clone(), None, None, None, resolved);
+        return top::fleet::run(&request, fleet.reader);
+    }
     let asks_server = args.replay.is_none() && !source.no_daemon && source.source == SourceChoice::Auto;
     let server = if asks_server { args.server.connect().ok() } else { None };
     let player = args.replay.as_deref().map(Player::open).transpose().map_err(replay::failure)?;

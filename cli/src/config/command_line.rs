@@ -151,6 +151,8 @@ fn judged<'a>(
         match mistake.table {
             Some("top") if is_screen => told.push(mistake.error.to_string()),
             Some(table) if !uses(table) => {}
+            // A screen may not even show a fleet.
+            Some("fleet") if is_live => told.push(mistake.error.to_string()),
             _ => refused.push(mistake.error.to_string()),
         }
     }

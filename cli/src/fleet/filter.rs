@@ -11,10 +11,6 @@ use super::{
 /// From this temperature on a GPU is hot.
 const HOT_CELSIUS: f64 = 80.0;
 
-/// Words with a meaning of their own, and what stands before a colon to look in one place alone.
-pub(crate) const WORDS: &str = "busy, idle, free, held, lost, hot; node:, gpu:, user:, job:, notebook:, namespace:, \
-                                condition:; memory>80GiB, power<100W, idle>1h; - before a word excludes";
-
 /// All words hold at once.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Filter(Vec<Word>);

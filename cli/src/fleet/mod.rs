@@ -4,7 +4,7 @@
 //! - [`rows`] is what each GPU is at, [`nodes`] the same summed up by node, the worst first; [`filter`] and
 //!   [`comparison`] are words that choose some of them, [`free`] where GPUs are free. Page and terminal show the same: their
 //!   forms in TypeScript are in `static/src/model/fleet/`.
-//! - [`text`] is what readings are in words.
+//! - [`totals`] is what all come to, [`text`] what readings are in words.
 
 pub(crate) mod comparison;
 pub(crate) mod filter;
@@ -17,3 +17,4 @@ pub(crate) mod rows;
 #[cfg(test)]
 pub(crate) mod testing;
 pub(crate) mod text;
+pub(crate) mod totals;

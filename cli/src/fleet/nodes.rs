@@ -248,7 +248,7 @@ mod tests {
             1,
             "what nothing is known of is not what is looked for"
         );
-        assert_eq!(gpus(&rows, None, Sort::Worst).len(), 6);
+        assert_eq!(gpus(&rows, None, Sort::Worst).len(), 7);
         assert_eq!(gpus(&rows, Some(&shown), Sort::Idle), [3, 2]);
     }
 }

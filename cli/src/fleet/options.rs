@@ -184,6 +184,14 @@ impl FleetArgs {
     }
 }
 
+/// Nothing says which fleet is meant.
+pub(crate) fn no_fleet() -> Failure {
+    Failure::usage(anyhow!(
+        "which fleet? Name a Prometheus that has metrics of gpumon or dcgm-exporter: --prometheus URL, \
+         GPUMON_FLEET_PROMETHEUS, or `prometheus` in [fleet] of the settings file"
+    ))
+}
+
 /// A variable that is set to nothing names no file.
 fn named(file: &Option<PathBuf>) -> Option<PathBuf> {
     file.clone().filter(|path| !path.as_os_str().is_empty())

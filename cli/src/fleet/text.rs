@@ -83,7 +83,7 @@ pub(crate) fn use_of(rows: &Rows<'_>, row: usize) -> String {
             format!("idle{}", idle.unwrap_or_default())
         }
         Use::Free => "free".to_owned(),
-        Use::Lost => "not responding".to_owned(),
+        Use::Lost => "lost".to_owned(),
         Use::Unknown => "unknown".to_owned(),
     }
 }
@@ -100,7 +100,7 @@ pub(crate) fn troubles(rows: &Rows<'_>, sum: &NodeSum) -> Vec<String> {
         Some(NodeHealth::Up) | None => {}
     }
     if sum.lost > 0 {
-        troubles.push(format!("{} not responding", sum.lost));
+        troubles.push(format!("{} lost", sum.lost));
     }
     let mut kinds: Vec<(u8, &str, usize)> = Vec::new();
     for condition in sum.rows.iter().flat_map(|row| rows.conditions(*row)) {

@@ -19,6 +19,8 @@ pub(super) enum Purpose {
     Filter,
     Search,
     Goto,
+    /// Of a fleet, whose screen says what is wrong with it.
+    Fleet,
 }
 
 /// What a key did.
@@ -37,7 +39,7 @@ impl Prompt {
 
     pub(super) fn question(&self) -> &'static str {
         match self.purpose {
-            Purpose::Filter => "filter: ",
+            Purpose::Filter | Purpose::Fleet => "filter: ",
             Purpose::Search => "search: ",
             Purpose::Goto => "go to (HH:MM:SS): ",
         }
@@ -73,7 +75,7 @@ impl Prompt {
     pub(super) fn mistake(&self) -> Option<String> {
         match self.purpose {
             Purpose::Filter | Purpose::Search => Filter::new(&self.text).mistake,
-            Purpose::Goto => None,
+            Purpose::Goto | Purpose::Fleet => None,
         }
     }
 

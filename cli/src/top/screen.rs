@@ -29,7 +29,7 @@ use rustix::{
     termios::{LocalModes, tcgetattr, tcgetwinsize},
 };
 
-use super::{app::App, draw::draw, job::Job, painter::Hit};
+use super::job::Job;
 use crate::exit::Failure;
 
 /// What is kept of the memory that a frame took.
@@ -77,8 +77,8 @@ impl Screen {
         Ok(screen)
     }
 
-    /// Draws what has changed since the last time, or everything; what a click means where.
-    pub(super) fn draw(&mut self, app: &mut App, anew: bool) -> io::Result<Vec<(Rect, Hit)>> {
+    /// Draws what has changed since the last time, or everything.
+    pub(super) fn draw(&mut self, draw: impl FnOnce(&mut Buffer), anew: bool) -> io::Result<()> {
         let size = tcgetwinsize(stdout())?;
         let area = drawn(size.ws_col, size.ws_row);
         queue!(self.out, BeginSynchronizedUpdate)?;
@@ -88,12 +88,11 @@ impl Screen {
         }
         self.spare.resize(area);
         self.spare.reset();
-        let hits = draw(app, &mut self.spare);
+        draw(&mut self.spare);
         self.out.draw(self.shown.diff_iter(&self.spare))?;
         mem::swap(&mut self.shown, &mut self.spare);
         queue!(self.out, EndSynchronizedUpdate)?;
-        Write::flush(&mut self.out)?;
-        Ok(hits)
+        Write::flush(&mut self.out)
     }
 
     /// Sets the terminal up once more, whatever somebody did to it meanwhile.

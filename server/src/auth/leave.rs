@@ -8,7 +8,7 @@ use tokio::{
 };
 
 use super::{Client, Doors, Identity, Scope};
-use crate::{app::AppState, live::Live, public_origin::PublicOrigin};
+use crate::{live::Live, public_origin::PublicOrigin};
 
 /// Sessions end by themselves, which nobody is told of.
 const LOOK: Duration = Duration::from_secs(5);
@@ -28,14 +28,14 @@ pub(crate) struct Leave {
 
 impl Leave {
     /// As it is when the client comes.
-    pub(crate) fn new(app: &AppState, client: &Client) -> Self {
+    pub(crate) fn new(client: &Client, doors: &Arc<Doors>, live: &watch::Receiver<Live>) -> Self {
         Self {
-            doors: Arc::clone(&app.doors),
+            doors: Arc::clone(doors),
             identity: client.identity.clone(),
             is_on_port: client.peer.is_port(),
-            public_origins: Arc::clone(&app.live.borrow().public_origins),
-            live: app.live.clone(),
-            changes: app.doors.changes(),
+            public_origins: Arc::clone(&live.borrow().public_origins),
+            live: live.clone(),
+            changes: doors.changes(),
             next_look: Instant::now() + LOOK,
         }
     }

@@ -19,7 +19,7 @@ use crate::{
     app::AppState,
     auth::{Client, SESSION},
     query,
-    respond::{JSON, Resource, respond, to_json},
+    respond::{FleetResource, JSON, Resource, respond, to_json},
     view::View,
 };
 
@@ -57,16 +57,6 @@ pub(crate) struct FleetHistoryQuery {
     range_s: Option<u64>,
     /// One node's alone: its name, as `/api/v1/fleet` has it.
     node: Option<String>,
-}
-
-/// Which of them is answered.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) enum FleetResource {
-    Now,
-    Node(String),
-    Usage(u32),
-    Events(u32),
-    History(u32, Option<String>),
 }
 
 type Refusal = (StatusCode, String);

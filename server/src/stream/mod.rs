@@ -84,7 +84,7 @@ pub(crate) async fn upgrade(
     Extension(slot): Extension<Arc<ConnectionSlot>>,
     request: Request,
 ) -> Response {
-    let leave = Leave::new(&app, &asker);
+    let leave = Leave::new(&asker, &app.doors, &app.live);
     let encoding = match query(request.uri()) {
         Ok(query) => query.encoding,
         Err(refusal) => return *refusal,

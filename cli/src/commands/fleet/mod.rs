@@ -12,7 +12,7 @@ use crate::{
     exit::Failure,
     fleet::{
         nodes::Sort,
-        options::OwnFleetArgs,
+        options::{OwnFleetArgs, no_fleet},
         renamed::{Rename, Renamed},
     },
     wait::{Amount, parse_amount},
@@ -126,12 +126,7 @@ pub(crate) fn run(args: &FleetArgs) -> Result<(), Failure> {
     if let Some(Action::Targets(targets)) = &args.action {
         return targets::run(targets);
     }
-    let settings = args.fleet.args.settings()?.ok_or_else(|| {
-        Failure::usage(anyhow!(
-            "which fleet? Name a Prometheus that has metrics of gpumon or dcgm-exporter: --prometheus URL, \
-             GPUMON_FLEET_PROMETHEUS, or `prometheus` in [fleet] of the settings file"
-        ))
-    })?;
+    let settings = args.fleet.args.settings()?.ok_or_else(no_fleet)?;
     if args.once.is_wanted() {
         return table::run(&args.once, &settings.reader);
     }

@@ -14,6 +14,7 @@ use gpumon_history::span::HistorySpan;
 use gpumon_probe::model::Record;
 use gpumon_recording::Player;
 use ratatui::{
+    buffer::Buffer,
     crossterm::event::{Event, KeyEvent, KeyEventKind},
     layout::Rect,
 };
@@ -21,10 +22,12 @@ use ratatui::{
 use self::{mouse::Click, signals::Sent};
 use super::{
     dialog::{Answer, Dialog},
+    draw::draw,
     feed::{Feed, PastReader},
     input::Input,
     inspect,
     keys::{self, Action},
+    live::{Live, Next},
     model::{Model, Update},
     painter::Hit,
     processes::Filter,
@@ -34,26 +37,10 @@ use super::{
     state::State,
     text::date_and_clock,
 };
-use crate::describe::Level;
+use crate::{describe::Level, exit::Failure};
 
 /// How often the screen is looked at where nothing comes.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Next {
-    /// Wait: nothing has changed.
-    Wait,
-    Draw,
-    /// Draw everything, also what has not changed.
-    DrawAnew,
-    /// It goes on after somebody else stopped it: the terminal may be in any state.
-    TakeAgain,
-    /// Give the terminal back and stop, until somebody goes on.
-    Suspend,
-    Quit,
-    /// Give the terminal back, and die of this signal.
-    Die(i32),
-}
 
 pub(super) struct App {
     pub(super) model: Model,
@@ -258,7 +245,9 @@ impl App {
             }
             (Typed::Canceled, Purpose::Filter) => self.state.processes.filter = Filter::default(),
             (Typed::Canceled, Purpose::Search) => self.state.processes.search.clear(),
-            (Typed::Changed | Typed::Canceled, Purpose::Goto) | (Typed::Done, Purpose::Filter) => {}
+            (Typed::Changed | Typed::Canceled, Purpose::Goto)
+            | (Typed::Done, Purpose::Filter)
+            | (_, Purpose::Fleet) => {}
             (Typed::Done, Purpose::Search) => {
                 if !text.is_empty() && !self.find(true, true) {
                     self.state.tell(Level::Warn, format!("'{text}' was not found"));
@@ -290,6 +279,34 @@ impl App {
             self.state.processes.drop_old_tags(&self.model);
         }
         any
+    }
+}
+
+impl Live for App {
+    fn take(&mut self, input: Input) -> Result<Next, Failure> {
+        let next = match input {
+            Input::Terminal(event) => self.terminal(&event),
+            Input::Update(update) => self.update(update),
+            Input::Inspected(inspection) => self.inspected(*inspection),
+            Input::Signal(signal) => signal.into(),
+            Input::Gone => Next::Quit,
+            Input::Failed(failure) => return Err(failure),
+            // Of another screen.
+            Input::Fleet(_) => Next::Wait,
+        };
+        self.model.refused.take().map_or(Ok(next), |refused| Err(refused.into()))
+    }
+
+    fn idle(&self, now: Instant) -> Duration {
+        self.idle(now)
+    }
+
+    fn tick(&mut self, now: Instant) -> Next {
+        self.tick(now)
+    }
+
+    fn draw(&mut self, buffer: &mut Buffer) {
+        self.hits = draw(self, buffer);
     }
 }
 

@@ -4,6 +4,9 @@ mod bytes;
 mod keyboard;
 mod signals;
 
+use std::sync::Arc;
+
+use gpumon_fleet::model::Fleet;
 use ratatui::crossterm::event::Event;
 
 pub(super) use self::{
@@ -19,6 +22,8 @@ pub(super) enum Input {
     Signal(Signal),
     Update(Update),
     Inspected(Box<Inspection>),
+    /// How a fleet is.
+    Fleet(Arc<Fleet>),
     Failed(Failure),
     Gone,
 }

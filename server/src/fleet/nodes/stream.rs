@@ -114,7 +114,7 @@ pub(super) fn pass_on(
 ) -> Result<Response, Box<Response>> {
     let (response, on_upgrade) = accept(request)?;
     let Viewer { app, client, slot, place } = viewer;
-    let (leave, stopped) = (Leave::new(app, client), app.stopped.clone());
+    let (leave, stopped) = (Leave::new(client, &app.doors, &app.live), app.stopped.clone());
     let busy = slot.busy();
     slot.spawn(async move {
         let _held = (busy, place);

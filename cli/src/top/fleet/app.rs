@@ -1,0 +1,258 @@
+//! What is shown of a fleet, and what keys and mouse do.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use gpumon_fleet::model::{Fleet, FleetState};
+use ratatui::{
+    buffer::Buffer,
+    crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, MouseButton, MouseEvent, MouseEventKind},
+    layout::{Position, Rect},
+};
+
+use super::{
+    cell::Metric,
+    draw::draw,
+    keys::{self, Action},
+};
+use crate::{
+    exit::Failure,
+    fleet::{
+        filter::Filter,
+        nodes::{NodeSum, Sort, nodes},
+        rows::Rows,
+    },
+    top::{
+        glyphs::Glyphs,
+        input::Input,
+        live::{Live, Next},
+        prompt::{Prompt, Purpose, Typed},
+        theme::{Theme, ThemeName},
+    },
+};
+
+/// How often it is told how old a fleet is that is not what there is now.
+const TICK: Duration = Duration::from_secs(1);
+
+/// How nodes are shown.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum View {
+    /// A line each.
+    #[default]
+    List,
+    /// As many as there is room for.
+    Map,
+}
+
+pub(super) struct FleetApp {
+    pub(super) fleet: Option<Arc<Fleet>>,
+    pub(super) view: View,
+    pub(super) metric: Metric,
+    pub(super) sort: Sort,
+    /// As it was typed, and what it means.
+    pub(super) filter: (String, Filter),
+    pub(super) prompt: Option<Prompt>,
+    /// The name of the selected node, which stays the same when the order changes.
+    pub(super) selected: Option<String>,
+    /// Whether all of the selected node is shown.
+    pub(super) is_open: bool,
+    /// The first node that is drawn, and how many have room, with how many in a row.
+    pub(super) first: usize,
+    pub(super) room: Room,
+    pub(super) has_help: bool,
+    theme_name: ThemeName,
+    pub(super) theme: Theme,
+    pub(super) glyphs: Glyphs,
+    /// What a click means where: which node, by its name.
+    pub(super) hits: Vec<(Rect, String)>,
+}
+
+/// How nodes were laid out last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Room {
+    pub(super) nodes: usize,
+    pub(super) in_a_row: usize,
+}
+
+impl FleetApp {
+    pub(super) fn new(theme: ThemeName, glyphs: Glyphs) -> Self {
+        Self {
+            fleet: None,
+            view: View::default(),
+            metric: Metric::default(),
+            sort: Sort::default(),
+            filter: (String::new(), Filter::default()),
+            prompt: None,
+            selected: None,
+            is_open: false,
+            first: 0,
+            room: Room { nodes: 1, in_a_row: 1 },
+            has_help: false,
+            theme_name: theme,
+            theme: Theme::new(theme),
+            glyphs,
+            hits: Vec::new(),
+        }
+    }
+
+    /// The nodes that are shown, in order.
+    pub(super) fn nodes(&self, rows: &Rows<'_>) -> Vec<NodeSum> {
+        nodes(rows, self.filter.1.shown(rows).as_deref(), self.sort)
+    }
+
+    /// The place of the selected node among those that are shown.
+    pub(super) fn place(&self, rows: &Rows<'_>, sums: &[NodeSum]) -> Option<usize> {
+        let selected = self.selected.as_ref()?;
+        sums.iter().position(|sum| rows.fleet.nodes.name.get(sum.node) == Some(selected))
+    }
+
+    fn terminal(&mut self, event: &Event) -> Next {
+        match event {
+            Event::Key(key) if key.kind != KeyEventKind::Release => self.key(*key),
+            Event::Mouse(mouse) => self.mouse(*mouse),
+            _ => Next::Wait,
+        }
+    }
+
+    fn key(&mut self, key: KeyEvent) -> Next {
+        if let Some(prompt) = &mut self.prompt {
+            match prompt.key(key) {
+                Typed::Nothing => return Next::Wait,
+                Typed::Changed => {
+                    let text = prompt.text.clone();
+                    self.set_filter(&text);
+                }
+                Typed::Done => self.prompt = None,
+                Typed::Canceled => {
+                    self.prompt = None;
+                    self.set_filter("");
+                }
+            }
+            return Next::Draw;
+        }
+        let action = keys::action(key);
+        if self.has_help && !matches!(action, Some(Action::Quit) if key.code != KeyCode::Char('q')) {
+            self.has_help = false;
+            return Next::Draw;
+        }
+        action.map_or(Next::Wait, |action| self.act(action))
+    }
+
+    fn mouse(&mut self, mouse: MouseEvent) -> Next {
+        match mouse.kind {
+            MouseEventKind::ScrollDown => self.act(Action::Row(1)),
+            MouseEventKind::ScrollUp => self.act(Action::Row(-1)),
+            MouseEventKind::Down(MouseButton::Left) => {
+                let at = Position { x: mouse.column, y: mouse.row };
+                let Some((_, node)) = self.hits.iter().rev().find(|(area, _)| area.contains(at)) else {
+                    return Next::Wait;
+                };
+                // Again opens it.
+                self.is_open = self.selected.as_ref() == Some(node);
+                self.selected = Some(node.clone());
+                Next::Draw
+            }
+            _ => Next::Wait,
+        }
+    }
+
+    fn act(&mut self, action: Action) -> Next {
+        match action {
+            Action::Quit => return Next::Quit,
+            Action::Suspend => return Next::Suspend,
+            Action::Redraw => return Next::DrawAnew,
+            Action::Help => self.has_help = true,
+            Action::Back if self.is_open => self.is_open = false,
+            Action::Back => self.set_filter(""),
+            Action::Open => self.is_open = self.selected.is_some(),
+            Action::Move(by) => self.step(by),
+            Action::Row(by) => self.step(by * self.room.in_a_row as isize),
+            Action::Page(by) => self.step(by * self.room.nodes.max(1) as isize),
+            Action::First => self.step(isize::MIN),
+            Action::Last => self.step(isize::MAX),
+            Action::NextView => {
+                self.view = if self.view == View::List { View::Map } else { View::List };
+            }
+            Action::NextMetric => self.metric = beside(&Metric::ALL, self.metric, 1),
+            Action::PreviousMetric => self.metric = beside(&Metric::ALL, self.metric, -1),
+            Action::NextSort => self.sort = beside(&Sort::ALL, self.sort, 1),
+            Action::PreviousSort => self.sort = beside(&Sort::ALL, self.sort, -1),
+            Action::Filter => self.prompt = Some(Prompt::new(Purpose::Fleet, &self.filter.0)),
+            Action::Word(word) => {
+                let mut words: Vec<&str> = self.filter.0.split_whitespace().collect();
+                match words.iter().position(|known| *known == word) {
+                    Some(at) => drop(words.remove(at)),
+                    None => words.push(word),
+                }
+                let words = words.join(" ");
+                self.set_filter(&words);
+            }
+            Action::Theme => {
+                self.theme_name = self.theme_name.next();
+                self.theme = Theme::new(self.theme_name);
+            }
+        }
+        Next::Draw
+    }
+
+    /// What is wrong with it leaves that before; the prompt says why.
+    fn set_filter(&mut self, typed: &str) {
+        if let Ok(filter) = Filter::parse(typed) {
+            self.filter = (typed.to_owned(), filter);
+            self.first = 0;
+        }
+    }
+
+    fn step(&mut self, by: isize) {
+        let Some(fleet) = self.fleet.clone() else { return };
+        let rows = Rows::new(&fleet);
+        let sums = self.nodes(&rows);
+        let at = match self.place(&rows, &sums) {
+            Some(at) => at.saturating_add_signed(by).min(sums.len().saturating_sub(1)),
+            None if by == isize::MAX => sums.len().saturating_sub(1),
+            None => self.first.min(sums.len().saturating_sub(1)),
+        };
+        self.selected = sums.get(at).and_then(|sum| fleet.nodes.name.get(sum.node).cloned());
+    }
+
+    /// Whether what is shown is not how it is now.
+    pub(super) fn is_outdated(&self) -> bool {
+        self.fleet.as_ref().is_some_and(|fleet| fleet.state == FleetState::Outdated)
+    }
+}
+
+fn beside<T: Copy + PartialEq>(all: &[T], at: T, by: isize) -> T {
+    let place = all.iter().position(|one| *one == at).unwrap_or(0);
+    all[(place as isize + by).rem_euclid(all.len() as isize) as usize]
+}
+
+impl Live for FleetApp {
+    fn take(&mut self, input: Input) -> Result<Next, Failure> {
+        Ok(match input {
+            Input::Terminal(event) => self.terminal(&event),
+            Input::Fleet(fleet) => {
+                self.fleet = Some(fleet);
+                Next::Draw
+            }
+            Input::Signal(signal) => signal.into(),
+            Input::Gone => Next::Quit,
+            Input::Failed(failure) => return Err(failure),
+            // Of the other screen.
+            Input::Update(_) | Input::Inspected(_) => Next::Wait,
+        })
+    }
+
+    fn idle(&self, _: Instant) -> Duration {
+        TICK
+    }
+
+    fn tick(&mut self, _: Instant) -> Next {
+        if self.is_outdated() { Next::Draw } else { Next::Wait }
+    }
+
+    fn draw(&mut self, buffer: &mut Buffer) {
+        draw(self, buffer);
+    }
+}

@@ -1,0 +1,32 @@
+//! Reads a fleet while the screen is there.
+
+use std::{io, sync::mpsc::SyncSender, thread, time::Duration};
+
+use gpumon_fleet::{SharedFleet, model::FleetState};
+
+use crate::top::input::Input;
+
+/// Until something is known, and where something is wrong.
+const SOON: Duration = Duration::from_secs(1);
+
+/// The longest that a source lets somebody wait.
+const LATEST: Duration = Duration::from_secs(60);
+
+/// Tells how it is, as often as there is something new. The thread ends with the program: nobody waits for a source.
+pub(super) fn start(reader: SharedFleet, inputs: SyncSender<Input>) -> io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let body = move || {
+        runtime.block_on(async {
+            loop {
+                let fleet = reader.now().await;
+                let is_well = matches!(fleet.state, FleetState::Current | FleetState::Partial);
+                let wait = if is_well { Duration::from_secs(fleet.refresh_s.into()).clamp(SOON, LATEST) } else { SOON };
+                if inputs.send(Input::Fleet(fleet)).is_err() {
+                    return;
+                }
+                tokio::time::sleep(wait).await;
+            }
+        });
+    };
+    thread::Builder::new().name("fleet".to_owned()).spawn(body).map(drop)
+}
