@@ -63,7 +63,7 @@ licenses: rust ## collect the licenses of the libraries in the program, after a 
 frontend: $(EXTENSION) ## build the page and the JupyterLab extension
 
 test: $(JUPYTER)/$(INSTALLED) browser-needs $(API)/.made ## run every check and test
-	@$(PYTHON) tools/need.py rust-components promtool
+	@$(PYTHON) tools/need.py rust-components promtool sshd
 	@$(PYTHON) tools/test.py
 
 test-full: export GPUMON_TEST_FULL = 1
@@ -76,7 +76,7 @@ test-aarch64: rust ## the tests of Rust on ARM, by QEMU
 	@$(PYTHON) tools/test.py aarch64
 
 test-rust: $(EXTENSION) rust ## format, clippy and tests of the Rust crates
-	@$(PYTHON) tools/need.py rust-components promtool
+	@$(PYTHON) tools/need.py rust-components promtool sshd
 	@$(PYTHON) tools/test.py rust
 test-web: $(MODULES) ## types, style and tests of the page and the extension
 	@$(PYTHON) tools/test.py web

@@ -92,6 +92,13 @@ def shellcheck() -> None:
         install("shellcheck", "the tests of deploy/ need shellcheck")
 
 
+def sshd() -> None:
+    """What the hosts of tests are reached by; its server starts by itself nowhere but where a service manager runs."""
+    path = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
+    if missing := [name for name in ("ssh", "sshd", "ssh-keygen") if shutil.which(name, path=path) is None]:
+        install("openssh-client openssh-server", f"the tests of hosts over ssh need {' and '.join(missing)}")
+
+
 def r() -> None:
     """What runs the example in R of the documentation."""
     if shutil.which("Rscript") is None:
@@ -269,6 +276,7 @@ CHECKS = {
     "promtool": promtool,
     "node": node,
     "r": r,
+    "sshd": sshd,
     "shellcheck": shellcheck,
     "chromium": chromium,
     "zizmor": zizmor,

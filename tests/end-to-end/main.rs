@@ -27,6 +27,7 @@ mod hidden_functions;
 mod history;
 mod hostile_clients;
 mod hostile_processes;
+mod hosts;
 mod info;
 mod interval;
 mod jobs;

@@ -41,7 +41,10 @@ exec "$gpumon" --config none --source sim:2 smi "\$@"
 END
 kind missing
 kind hang
-printf '#!/bin/sh\ncase "$1" in --help-query-gpu) echo \\"index\\" ;; *) sleep 1000 ;; esac\n' > bin/hang/nvidia-smi
+cat > bin/hang/nvidia-smi <<'END'
+#!/bin/sh
+case "$1" in --help-query-gpu) echo '"index"' ;; *) sleep 1000 ;; esac
+END
 kind stuck
 printf '#!/bin/sh\nsleep 1000\n' > bin/stuck/gpumon
 kind babble

@@ -83,10 +83,15 @@ __device__ void product(float *out, const float *a, const float *b, u64 n, u64 p
                 wait_for_slab();
                 read(slab + 1, 0, 0);
             }
+            // Two columns at a time, down and up again: so each product has an operand of the one before, which is then not
+            // read from its bank of registers again.
 #pragma unroll
-            for (int i = 0; i < ROWS; i++)
+            for (int j = 0; j < COLUMNS; j += 2)
 #pragma unroll
-                for (int j = 0; j < COLUMNS; j++) sum[i][j] += left[k % 2][i] * right[k % 2][j];
+                for (int step = 0; step < 2 * ROWS; step++) {
+                    const int down = step / 2, i = j / 2 % 2 ? ROWS - 1 - down : down, second = (step + down) % 2;
+                    sum[i][j + second] += left[k % 2][i] * right[k % 2][j + second];
+                }
         }
     }
 #pragma unroll
@@ -103,7 +108,7 @@ __device__ void product(float *out, const float *a, const float *b, u64 n, u64 p
     }
 
 extern "C" {
-PRODUCT(matmul_fp32_256x128, 16, 8, 8, 4, 1)
+PRODUCT(matmul_fp32_128x256, 8, 16, 16, 3, 1)
 PRODUCT(matmul_fp32_128x128, 8, 8, 16, 3, 2)
-PRODUCT(matmul_fp32_128x64, 8, 4, 16, 3, 3)
+PRODUCT(matmul_fp32_128x64, 8, 4, 16, 3, 2)
 }

@@ -4,7 +4,8 @@
 //
 // A block stays on its multiprocessor and computes tile after tile. Its third warpgroup asks the copy engine for slabs
 // of both inputs, 128 bytes of k each, into a ring of stages; the other two multiply what has come. `full` says that a
-// stage is there, `empty` that both have done with it.
+// stage is there, `empty` that those who multiply it have done with it. matmul.md beside this says how fast it is, and
+// why.
 
 typedef unsigned long long u64;
 typedef unsigned u32;
@@ -43,10 +44,10 @@ __device__ void copy_tile(void *to, const Map *from, u64 *barrier, u32 k, u32 ro
                  ::"r"(shared_address(to)), "l"(from), "r"(shared_address(barrier)), "r"(k), "r"(row) : "memory");
 }
 
-/// The stages of a block in its shared memory, and where the ring stands.
-template <int ACROSS, int STAGES> struct Ring {
+/// The stages of a block in its shared memory, with room for results behind them, and where the ring stands.
+template <int ACROSS, int STAGES, int RESULT_BYTES> struct Ring {
     static constexpr u32 LEFT_BYTES = DOWN * SLAB_BYTES, RIGHT_BYTES = ACROSS * SLAB_BYTES;
-    unsigned char *left, *right;
+    unsigned char *left, *right, *results;
     u64 *full, *empty;
     u32 stage = 0, phase = 0;
 
@@ -54,7 +55,8 @@ template <int ACROSS, int STAGES> struct Ring {
         // The pattern in which the copy engine lays a tile begins at every 1024 bytes.
         left = raw + (1024 - shared_address(raw) % 1024) % 1024;
         right = left + STAGES * LEFT_BYTES;
-        full = (u64 *)(right + STAGES * RIGHT_BYTES);
+        results = right + STAGES * RIGHT_BYTES;
+        full = (u64 *)(results + RESULT_BYTES);
         empty = full + STAGES;
         if (threadIdx.x == 0) {
             for (int i = 0; i < STAGES; i++) {
@@ -77,6 +79,11 @@ template <int ACROSS, int STAGES> struct Ring {
             stage = 0;
             phase ^= 1;
         }
+    }
+    __device__ void skip(u32 slabs) {
+        stage += slabs;
+        phase ^= stage / STAGES % 2;
+        stage %= STAGES;
     }
 };
 
@@ -110,16 +117,20 @@ template <int ACROSS> struct Tiles {
     ",%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79,%80,%81,%82,%83,%84,%85,%86,%87,%88,%89,%90,"     \
     "%91,%92,%93,%94,%95,%96,%97,%98,%99,%100,%101,%102,%103,%104,%105,%106,%107,%108,%109,%110,%111,%112,%113,%114,"   \
     "%115,%116,%117,%118,%119,%120,%121,%122,%123,%124,%125,%126,%127"
+#define WGMMA(shape, names, a, b, add, flags)                                                                         \
+    "{\n.reg .pred add;\nsetp.ne.u32 add, " add ", 0;\nwgmma.mma_async.sync.aligned." shape " {" names "}, " a ", "       \
+    b ", add" flags ";\n}"
+// What the sum was before counts where `add` is not 0.
 #define MULTIPLY(T, c, k, types, flags)                                                                               \
-    __device__ static void multiply(T(&sum)[64], u64 a, u64 b) {                                                      \
-        asm volatile("wgmma.mma_async.sync.aligned.m64n128" k types " {" NAMES_64 "}, %64, %65, 1" flags ";"            \
+    __device__ static void multiply(T(&sum)[64], u64 a, u64 b, u32 add) {                                             \
+        asm volatile(WGMMA("m64n128" k types, NAMES_64, "%64", "%65", "%66", flags)                                   \
                      : SUMS_64(c, 0)                                                                                  \
-                     : "l"(a), "l"(b));                                                                               \
+                     : "l"(a), "l"(b), "r"(add));                                                                     \
     }                                                                                                                 \
-    __device__ static void multiply(T(&sum)[128], u64 a, u64 b) {                                                     \
-        asm volatile("wgmma.mma_async.sync.aligned.m64n256" k types " {" NAMES_128 "}, %128, %129, 1" flags ";"         \
+    __device__ static void multiply(T(&sum)[128], u64 a, u64 b, u32 add) {                                            \
+        asm volatile(WGMMA("m64n256" k types, NAMES_128, "%128", "%129", "%130", flags)                               \
                      : SUMS_64(c, 0), SUMS_64(c, 64)                                                                  \
-                     : "l"(a), "l"(b));                                                                               \
+                     : "l"(a), "l"(b), "r"(add));                                                                     \
     }
 
 __device__ u32 rounded_to_bf16(float first, float second) {
@@ -180,10 +191,63 @@ __device__ u64 tile_descriptor(const void *tile) {
     return (u64)(shared_address(tile) >> 4) | 1ull << 16 | EIGHT_ROWS << 32 | PATTERN_OF_128_BYTES << 62;
 }
 
+constexpr int RESULT_ROWS = 16, RESULT_ROW_BYTES = 128;
+/// Two parts of the results of each of the eight warps that multiply.
+constexpr int RESULT_BYTES = 8 * 2 * RESULT_ROWS * RESULT_ROW_BYTES;
+
+struct alignas(16) Pack { u32 word[4]; };
+
+/// Writes a warp's sums, 16 rows that begin at `out`. A thread has two elements here and two there, and memory takes
+/// whole rows much faster than those: so parts of 128 bytes of each row are put together in shared memory, in one half
+/// of the warp's room while the other is still read. Packs of 16 bytes change places there, so that a warp writes to
+/// different banks and reads from different banks.
+template <typename Type, int ACROSS>
+__device__ void store(typename Type::Out *out, unsigned char *room, typename Type::Sum (&sum)[ACROSS / 2], u64 pitch) {
+    typedef typename Type::Out Out;
+    constexpr bool IS_NARROW = sizeof(Out) == 2;
+    constexpr int WIDTH = RESULT_ROW_BYTES / sizeof(Out), PACK = sizeof(Pack) / sizeof(Out);
+    u32 lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    Out *place = out + lane / 8 * pitch + lane % 8 * PACK;
+#pragma unroll
+    for (int part = 0; part < ACROSS / WIDTH; part++) {
+        unsigned char *half = room + (warp * 2 + part % 2) * RESULT_ROWS * RESULT_ROW_BYTES;
+#pragma unroll
+        for (int two = 0; two < 8; two += 2) {
+            typename Type::Sum *from = sum + WIDTH / 2 * part + PACK / 2 * two;
+            if constexpr (IS_NARROW) {
+                u32 row = lane % 16, pack = (two + lane / 16) ^ row % 8;
+                asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};"
+                             ::"r"(shared_address(half) + row * RESULT_ROW_BYTES + pack * 16),
+                               "r"(Type::pair(from[0], from[1])), "r"(Type::pair(from[2], from[3])),
+                               "r"(Type::pair(from[4], from[5])), "r"(Type::pair(from[6], from[7])) : "memory");
+            } else {
+                u32 row = lane / 4, pack = (two + lane % 4 / 2) ^ row % 4 * 2;
+                unsigned char *to = half + row * RESULT_ROW_BYTES + pack * 16 + lane % 2 * 8;
+                *(typename Type::Pair *)to = Type::pair(from[0], from[1]);
+                *(typename Type::Pair *)(to + 8 * RESULT_ROW_BYTES) = Type::pair(from[2], from[3]);
+            }
+        }
+        __syncwarp();
+#pragma unroll
+        for (int i = 0; i < RESULT_ROWS; i += 4) {
+            u32 row = i + lane / 8, pack = lane % 8 ^ (IS_NARROW ? row % 8 : row % 4 * 2);
+            *(Pack *)(place + i * pitch + WIDTH * part) = *(const Pack *)(half + row * RESULT_ROW_BYTES + pack * 16);
+        }
+    }
+}
+
+__device__ void begin_slab() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+__device__ void end_slab() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+/// Waits until no more than so many slabs are still being multiplied.
+template <int MOST> __device__ void wait_until_multiplied() {
+    asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(MOST) : "memory");
+}
+
+/// Both warpgroups multiply a tile, each 64 rows of it: this moves the least, and so takes the least power.
 template <typename Type, int ACROSS, int STAGES>
-__device__ void tensor_product(typename Type::Out *out, const Map &a, const Map &b, u64 n, u64 pitch) {
+__device__ void product_together(typename Type::Out *out, const Map &a, const Map &b, u64 n, u64 pitch) {
     extern __shared__ unsigned char raw[];
-    Ring<ACROSS, STAGES> ring(raw, 2);
+    Ring<ACROSS, STAGES, RESULT_BYTES> ring(raw, 2);
     Tiles<ACROSS> tiles(n);
     u32 warpgroup = threadIdx.x / 128, slabs = (n + Type::SLAB - 1) / Type::SLAB;
     if (warpgroup == 2) {
@@ -195,59 +259,134 @@ __device__ void tensor_product(typename Type::Out *out, const Map &a, const Map 
         asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
         while (tiles.next()) {
             typename Type::Sum sum[ACROSS / 2];
-#pragma unroll
-            for (int i = 0; i < ACROSS / 2; i++) sum[i] = 0;
             u32 before = 0;
             for (u32 slab = 0; slab < slabs; slab++) {
                 wait(ring.full + ring.stage, ring.phase);
                 u64 left = tile_descriptor(ring.left + ring.stage * ring.LEFT_BYTES + warpgroup * 64 * SLAB_BYTES);
                 u64 right = tile_descriptor(ring.right + ring.stage * ring.RIGHT_BYTES);
-                asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+                begin_slab();
                 // An instruction takes 32 bytes of k.
 #pragma unroll
-                for (int step = 0; step < SLAB_BYTES / 32; step++) Type::multiply(sum, left + 2 * step, right + 2 * step);
-                asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+                for (int step = 0; step < SLAB_BYTES / 32; step++)
+                    Type::multiply(sum, left + 2 * step, right + 2 * step, step > 0 ? 1 : slab);
+                end_slab();
                 // The slab before this one has been multiplied.
-                asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
+                wait_until_multiplied<1>();
                 if (slab > 0 && threadIdx.x % 128 == 0) arrive(ring.empty + before);
                 before = ring.stage;
                 ring.advance();
             }
-            asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+            wait_until_multiplied<0>();
             if (threadIdx.x % 128 == 0) arrive(ring.empty + before);
-            u32 lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-            typename Type::Out *place = out + (tiles.y + warp * 16 + lane / 4) * pitch + tiles.x + lane % 4 * 2;
-#pragma unroll
-            for (int half = 0; half < 2; half++)
-#pragma unroll
-                for (int j = 0; j < ACROSS / 8; j++)
-                    *(typename Type::Pair *)(place + half * 8 * pitch + 8 * j) =
-                        Type::pair(sum[4 * j + 2 * half], sum[4 * j + 2 * half + 1]);
+            u32 y = tiles.y + threadIdx.x / 32 * RESULT_ROWS;
+            store<Type, ACROSS>(out + y * pitch + tiles.x, ring.results, sum, pitch);
         }
     }
 }
 
-// 64 bits: a warp multiplies what it has read into registers itself, 16 rows of A with all of the tile's B.
+/// The warpgroups take turns at tiles, so that one multiplies while the other writes what it has. Named barriers keep
+/// the order: a phase of a stage looks like the one two rounds later, so that nobody may wait for more than the next.
+template <typename Type, int STAGES>
+__device__ void product_in_turns(typename Type::Out *out, const Map &a, const Map &b, u64 n, u64 pitch) {
+    constexpr int ACROSS = 128;
+    constexpr u64 LOWER_HALF = 64 * SLAB_BYTES >> 4;
+    extern __shared__ unsigned char raw[];
+    Ring<ACROSS, STAGES, RESULT_BYTES> ring(raw, 1);
+    Tiles<ACROSS> tiles(n);
+    u32 warpgroup = threadIdx.x / 128, slabs = (n + Type::SLAB - 1) / Type::SLAB;
+    if (warpgroup == 2) {
+        asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
+        if (threadIdx.x == 256)
+            while (tiles.next())
+                for (u32 slab = 0; slab < slabs; slab++) ring.fetch(a, b, slab * Type::SLAB, tiles.y, tiles.x);
+    } else {
+        asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
+        u32 own_turn = 1 + warpgroup, other_turn = 2 - warpgroup;
+        if (warpgroup == 1) asm volatile("bar.arrive %0, 256;" ::"r"(other_turn) : "memory");
+        for (u32 turn = 0; tiles.next(); turn++) {
+            if (turn % 2 != warpgroup) {
+                ring.skip(slabs);
+                continue;
+            }
+            asm volatile("bar.sync %0, 256;" ::"r"(own_turn) : "memory");
+            typename Type::Sum upper[ACROSS / 2], lower[ACROSS / 2];
+            u32 before = 0;
+            for (u32 slab = 0; slab < slabs; slab++) {
+                wait(ring.full + ring.stage, ring.phase);
+                u64 left = tile_descriptor(ring.left + ring.stage * ring.LEFT_BYTES);
+                u64 right = tile_descriptor(ring.right + ring.stage * ring.RIGHT_BYTES);
+                begin_slab();
+#pragma unroll
+                for (int step = 0; step < SLAB_BYTES / 32; step++) {
+                    u32 add = step > 0 ? 1 : slab;
+                    Type::multiply(upper, left + 2 * step, right + 2 * step, add);
+                    Type::multiply(lower, left + 2 * step + LOWER_HALF, right + 2 * step, add);
+                }
+                end_slab();
+                wait_until_multiplied<1>();
+                if (slab > 0 && threadIdx.x % 128 == 0) arrive(ring.empty + before);
+                before = ring.stage;
+                ring.advance();
+            }
+            asm volatile("bar.arrive %0, 256;" ::"r"(other_turn) : "memory");
+            wait_until_multiplied<0>();
+            if (threadIdx.x % 128 == 0) arrive(ring.empty + before);
+            u32 y = tiles.y + threadIdx.x % 128 / 32 * RESULT_ROWS;
+            store<Type, ACROSS>(out + y * pitch + tiles.x, ring.results, upper, pitch);
+            __syncwarp();
+            store<Type, ACROSS>(out + (y + 64) * pitch + tiles.x, ring.results, lower, pitch);
+        }
+    }
+}
 
-/// 16 bytes of a row of a tile, which lie where the copy engine's pattern has them.
-__device__ Two<double> two_of(const unsigned char *tile, u32 row, u32 pack) {
-    return *(const Two<double> *)(tile + row * SLAB_BYTES + ((pack ^ row % 8) << 4));
+// 64 bits: a warp multiplies what it has read into registers itself. A step takes 8 of k, two for each thread of a row.
+
+__device__ double shared_number(u32 address) {
+    double number;
+    asm volatile("ld.shared.f64 %0, [%1];" : "=d"(number) : "r"(address));
+    return number;
 }
-__device__ void multiply(double (&sum)[4], const Two<double> (&upper)[2], const Two<double> (&lower)[2],
-                         const Two<double> (&right)[2]) {
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 {%0,%1,%2,%3}, {%4,%5,%6,%7,%8,%9,%10,%11}, "
-                 "{%12,%13,%14,%15}, {%0,%1,%2,%3};"
+__device__ void multiply(double (&sum)[4], const double (&left)[4], const double (&right)[2]) {
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+                 "{%0,%1,%2,%3};"
                  : "+d"(sum[0]), "+d"(sum[1]), "+d"(sum[2]), "+d"(sum[3])
-                 : "d"(upper[0].x), "d"(lower[0].x), "d"(upper[0].y), "d"(lower[0].y), "d"(upper[1].x),
-                   "d"(lower[1].x), "d"(upper[1].y), "d"(lower[1].y), "d"(right[0].x), "d"(right[0].y),
-                   "d"(right[1].x), "d"(right[1].y));
+                 : "d"(left[0]), "d"(left[1]), "d"(left[2]), "d"(left[3]), "d"(right[0]), "d"(right[1]));
 }
+
+/// What a warp of doubles multiplies: `HIGH` times 16 rows by `WIDE` times 8 columns.
+template <int HIGH, int WIDE> struct Warp {
+    double sum[HIGH][WIDE][4], left[2][HIGH][4], right[WIDE][2];
+
+    /// Reads the rows of A for a step. A thread may take any two elements of k that it takes on both sides: here those of
+    /// one pack of 16 bytes, and its neighbor the second of them first, so that all lie in different banks. Each is read by
+    /// itself, because the instruction wants another row's between the two.
+    __device__ void read_left(u32 from, int step) {
+#pragma unroll
+        for (int i = 0; i < HIGH; i++)
+#pragma unroll
+            for (int part = 0; part < 4; part++)
+                left[step][i][part] = shared_number((from ^ part / 2 * 8) + (16 * i + part % 2 * 8) * SLAB_BYTES);
+    }
+    __device__ void read_right(u32 from, int j) {
+        right[j][0] = shared_number(from + 8 * j * SLAB_BYTES);
+        right[j][1] = shared_number((from ^ 8) + 8 * j * SLAB_BYTES);
+    }
+    /// Multiplies a step, and reads each part of B for the next one as soon as that of this one has been used.
+    template <bool IS_LAST> __device__ void multiply_step(int step, u32 next_right) {
+#pragma unroll
+        for (int j = 0; j < WIDE; j++) {
+#pragma unroll
+            for (int i = 0; i < HIGH; i++) multiply(sum[i][j], left[step][i], right[j]);
+            if (!IS_LAST) read_right(next_right, j);
+        }
+    }
+};
 
 template <int ACROSS, int STAGES>
 __device__ void product_of_doubles(double *out, const Map &a, const Map &b, u64 n, u64 pitch) {
-    constexpr int SLAB = SLAB_BYTES / 8;
+    constexpr int SLAB = SLAB_BYTES / 8, HIGH = 2, WIDE = ACROSS / 16;
     extern __shared__ unsigned char raw[];
-    Ring<ACROSS, STAGES> ring(raw, 8);
+    Ring<ACROSS, STAGES, 0> ring(raw, 8);
     Tiles<ACROSS> tiles(n);
     u32 slabs = (n + SLAB - 1) / SLAB;
     if (threadIdx.x >= 256) {
@@ -258,33 +397,52 @@ __device__ void product_of_doubles(double *out, const Map &a, const Map &b, u64 
     } else {
         asm volatile("setmaxnreg.inc.sync.aligned.u32 240;");
         u32 lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+        u32 top = warp / 2 * 16 * HIGH, first = warp % 2 * 8 * WIDE;
+        // Where a thread reads in the first step. The second step's pack lies beside it.
+        u32 place = lane / 4 * SLAB_BYTES + ((lane % 4 * 2 ^ lane / 4) << 4) + lane % 2 * 8;
+        u32 left = shared_address(ring.left) + top * SLAB_BYTES + place;
+        u32 right = shared_address(ring.right) + first * SLAB_BYTES + place;
+        auto left_of = [&](u32 stage, u32 step) { return (left ^ step << 4) + stage * ring.LEFT_BYTES; };
+        auto right_of = [&](u32 stage, u32 step) { return (right ^ step << 4) + stage * ring.RIGHT_BYTES; };
+        // A stage is given back one slab after the last was read of it: by then that has been multiplied. A warp that
+        // arrives behind its last read may do so before it has got what it reads.
+        u32 done = 0, finished = 0;
+        auto give_back = [&](u32 stage) {
+            if (finished++ > 0 && lane == 0) arrive(ring.empty + done);
+            done = stage;
+        };
         while (tiles.next()) {
-            double sum[ACROSS / 8][4] = {};
-            for (u32 slab = 0; slab < slabs; slab++) {
-                wait(ring.full + ring.stage, ring.phase);
-                const unsigned char *left = ring.left + ring.stage * ring.LEFT_BYTES;
-                const unsigned char *right = ring.right + ring.stage * ring.RIGHT_BYTES;
-                // A thread takes the elements of k that lie side by side: any order of k is the same to a sum, as long
-                // as it is the same on both sides.
-                u32 row = warp * 16 + lane / 4, pack = lane % 4 * 2;
-                Two<double> upper[2] = {two_of(left, row, pack), two_of(left, row, pack + 1)};
-                Two<double> lower[2] = {two_of(left, row + 8, pack), two_of(left, row + 8, pack + 1)};
+            Warp<HIGH, WIDE> part;
 #pragma unroll
-                for (int j = 0; j < ACROSS / 8; j++) {
-                    u32 column = 8 * j + lane / 4;
-                    Two<double> both[2] = {two_of(right, column, pack), two_of(right, column, pack + 1)};
-                    multiply(sum[j], upper, lower, both);
-                }
-                __syncwarp();
-                if (lane == 0) arrive(ring.empty + ring.stage);
+            for (int i = 0; i < HIGH * WIDE * 4; i++) part.sum[i / 4 / WIDE][i / 4 % WIDE][i % 4] = 0;
+            wait(ring.full + ring.stage, ring.phase);
+            part.read_left(left_of(ring.stage, 0), 0);
+#pragma unroll
+            for (int j = 0; j < WIDE; j++) part.read_right(right_of(ring.stage, 0), j);
+            for (u32 slab = 1; slab < slabs; slab++) {
+                u32 stage = ring.stage;
+                part.read_left(left_of(stage, 1), 1);
+                part.template multiply_step<false>(0, right_of(stage, 1));
                 ring.advance();
+                wait(ring.full + ring.stage, ring.phase);
+                give_back(stage);
+                part.read_left(left_of(ring.stage, 0), 0);
+                part.template multiply_step<false>(1, right_of(ring.stage, 0));
             }
-            double *place = out + (tiles.y + warp * 16 + lane / 4) * pitch + tiles.x + lane % 4 * 2;
+            part.read_left(left_of(ring.stage, 1), 1);
+            part.template multiply_step<false>(0, right_of(ring.stage, 1));
+            part.template multiply_step<true>(1, 0);
+            give_back(ring.stage);
+            ring.advance();
+            double *to = out + (tiles.y + top + lane / 4) * pitch + tiles.x + first + lane % 4 * 2;
 #pragma unroll
-            for (int half = 0; half < 2; half++)
+            for (int i = 0; i < HIGH; i++)
 #pragma unroll
-                for (int j = 0; j < ACROSS / 8; j++)
-                    *(Two<double> *)(place + half * 8 * pitch + 8 * j) = {sum[j][2 * half], sum[j][2 * half + 1]};
+                for (int j = 0; j < WIDE; j++) {
+                    double(&sum)[4] = part.sum[i][j];
+                    *(Two<double> *)(to + 16 * i * pitch + 8 * j) = {sum[0], sum[1]};
+                    *(Two<double> *)(to + (16 * i + 8) * pitch + 8 * j) = {sum[2], sum[3]};
+                }
         }
     }
 }
@@ -295,8 +453,8 @@ __device__ void product_of_doubles(double *out, const Map &a, const Map &b, u64 
         call(out, a, b, n, pitch);                                                                                    \
     }
 #define TENSOR(name, Type)                                                                                            \
-    KERNEL(name##_128x256, Type::Out, (tensor_product<Type, 256, 4>))                                                 \
-    KERNEL(name##_128x128, Type::Out, (tensor_product<Type, 128, 6>))
+    KERNEL(name##_128x256, Type::Out, (product_together<Type, 256, 4>))                                               \
+    KERNEL(name##_128x128, Type::Out, (product_in_turns<Type, 6>))
 
 extern "C" {
 TENSOR(matmul_bf16, Bf16)
@@ -304,5 +462,6 @@ TENSOR(matmul_fp16, Fp16)
 TENSOR(matmul_tf32, Tf32)
 TENSOR(matmul_fp8, Fp8)
 TENSOR(matmul_int8, Int8)
+KERNEL(matmul_fp64_128x128, double, (product_of_doubles<128, 6>))
 KERNEL(matmul_fp64_128x64, double, (product_of_doubles<64, 8>))
 }

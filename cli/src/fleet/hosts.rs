@@ -22,6 +22,8 @@ const LARGEST_FILE: u64 = 4 << 20;
 const STDIN: &str = "-";
 
 #[derive(Debug, Clone, clap::Args)]
+// These are the options' names, too.
+#[allow(clippy::struct_field_names)]
 pub(crate) struct HostsArgs {
     /// Hosts to read over ssh instead of a Prometheus, as `a,ana@b,c:2222,node[01-08]`; up to 64. On each, gpumon is used if
     /// it is there, else nvidia-smi

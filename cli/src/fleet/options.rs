@@ -22,6 +22,8 @@ pub(crate) type OwnFleetArgs = Renamed<FleetArgs, WithoutPrefix>;
 
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Fleet")]
+// Beside those of the server, which has them, too.
+#[allow(clippy::struct_field_names)]
 pub(crate) struct FleetArgs {
     #[command(flatten)]
     hosts: HostsArgs,
@@ -158,22 +160,23 @@ impl FleetArgs {
     fn nodes(&self) -> NodeSettings {
         NodeSettings {
             url: self.fleet_node_url.0.clone(),
-            ca_file: named(&self.fleet_node_ca_file),
-            token_file: named(&self.fleet_node_token_file),
+            ca_file: named(self.fleet_node_ca_file.as_ref()),
+            token_file: named(self.fleet_node_token_file.as_ref()),
         }
     }
 
     fn prometheus(&self, url: &str) -> Settings {
-        let user = self.fleet_prometheus_user.clone().zip(named(&self.fleet_prometheus_password_file));
-        let authorization = match (named(&self.fleet_prometheus_token_file), user) {
+        let user = self.fleet_prometheus_user.clone().zip(named(self.fleet_prometheus_password_file.as_ref()));
+        let authorization = match (named(self.fleet_prometheus_token_file.as_ref()), user) {
             (Some(file), _) => Authorization::BearerFile(file),
             (None, Some((user, password_file))) => Authorization::Basic { user, password_file },
             (None, None) => Authorization::None,
         };
-        let certificate = named(&self.fleet_prometheus_cert_file).zip(named(&self.fleet_prometheus_key_file));
+        let certificate =
+            named(self.fleet_prometheus_cert_file.as_ref()).zip(named(self.fleet_prometheus_key_file.as_ref()));
         Settings {
             authorization,
-            ca_file: named(&self.fleet_prometheus_ca_file),
+            ca_file: named(self.fleet_prometheus_ca_file.as_ref()),
             client_certificate: certificate
                 .map(|(certificate_file, key_file)| ClientCertificate { certificate_file, key_file }),
             headers: self.fleet_prometheus_header.clone(),
@@ -187,14 +190,14 @@ impl FleetArgs {
 /// Nothing says which fleet is meant.
 pub(crate) fn no_fleet() -> Failure {
     Failure::usage(anyhow!(
-        "which fleet? Name a Prometheus that has metrics of gpumon or dcgm-exporter: --prometheus URL, \
-         GPUMON_FLEET_PROMETHEUS, or `prometheus` in [fleet] of the settings file"
+        "which fleet? Name a Prometheus that has metrics of gpumon or dcgm-exporter, by --prometheus URL, or hosts to \
+         read over ssh, by --hosts a,b,c; or set `prometheus` or `hosts` in [fleet] of the settings file"
     ))
 }
 
 /// A variable that is set to nothing names no file.
-fn named(file: &Option<PathBuf>) -> Option<PathBuf> {
-    file.clone().filter(|path| !path.as_os_str().is_empty())
+fn named(file: Option<&PathBuf>) -> Option<PathBuf> {
+    file.cloned().filter(|path| !path.as_os_str().is_empty())
 }
 
 fn parse_node_url(text: &str) -> Result<Pattern, String> {

@@ -188,7 +188,7 @@ mod tests {
             (Example { condition: Some(("hang", 2)), ..free.clone() }, Use::Free, 3),
             (Example { condition: Some(("xid_79", 3)), idle_s: Some(1.0), ..free.clone() }, Use::Idle, 2),
         ] {
-            let fleet = fleet(&[("node1", &[example.clone()])]);
+            let fleet = fleet(&[("node1", std::slice::from_ref(&example))]);
             let rows = Rows::new(&fleet);
             assert_eq!((rows.use_of(0), rows.rank(0)), (at, rank), "{example:?}");
         }

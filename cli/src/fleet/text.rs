@@ -49,7 +49,7 @@ pub(crate) fn whole(value: Option<f64>) -> String {
 
 /// `58.2 / 80`, in GiB.
 pub(crate) fn memory(used: Option<f64>, total: Option<f64>) -> String {
-    let used = used.map_or_else(|| ABSENT.to_owned(), |used| gib(used));
+    let used = used.map_or_else(|| ABSENT.to_owned(), gib);
     total.map_or_else(|| used.clone(), |total| format!("{used} / {:.0}", total / GIB))
 }
 

@@ -54,13 +54,16 @@ use std::{
 };
 
 use gpumon_recording::Player;
+use ratatui::buffer::Buffer;
 
 pub(crate) use self::selection::Selection;
 use self::{
     app::App,
+    draw::draw,
     feed::{Feed, PastReader},
     glyphs::Glyphs,
     input::Input,
+    live::{Live, Next},
     model::{Model, Origin},
     settings::Settings,
     state::State,
@@ -172,4 +175,32 @@ fn wait_for_first_sample(model: &mut Model, waiting: &Receiver<Input>) -> Result
         }
     }
     Ok(())
+}
+
+impl Live for App {
+    fn take(&mut self, input: Input) -> Result<Next, Failure> {
+        let next = match input {
+            Input::Terminal(event) => self.terminal(&event),
+            Input::Update(update) => self.update(update),
+            Input::Inspected(inspection) => self.inspected(*inspection),
+            Input::Signal(signal) => signal.into(),
+            Input::Gone => Next::Quit,
+            Input::Failed(failure) => return Err(failure),
+            // Of another screen.
+            Input::Fleet(_) => Next::Wait,
+        };
+        self.model.refused.take().map_or(Ok(next), |refused| Err(refused.into()))
+    }
+
+    fn idle(&self, now: Instant) -> Duration {
+        self.idle(now)
+    }
+
+    fn tick(&mut self, now: Instant) -> Next {
+        self.tick(now)
+    }
+
+    fn draw(&mut self, buffer: &mut Buffer) {
+        self.hits = draw(self, buffer);
+    }
 }

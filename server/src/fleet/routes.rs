@@ -88,26 +88,26 @@ async fn now(asked: Asked) -> Result<Response, Refusal> {
 
 async fn node(asked: Asked) -> Result<Response, Refusal> {
     let NodeQuery { node } = asked.query("node=NAME")?;
-    let fleet = asked.reader()?.node(&node).await.map_err(refusal)?;
+    let fleet = asked.reader()?.node(&node).await.map_err(|error| refusal(&error))?;
     asked.answer(FleetResource::Node(node), move |view| to_json(&*owners::of_fleet(&fleet, view))).await
 }
 
 async fn usage(asked: Asked) -> Result<Response, Refusal> {
     let range = asked.range(USUAL_USAGE_S)?;
-    let usage = asked.reader()?.usage(range).await.map_err(refusal)?;
+    let usage = asked.reader()?.usage(range).await.map_err(|error| refusal(&error))?;
     asked.answer(FleetResource::Usage(range.seconds()), move |view| to_json(&*owners::of_usage(&usage, view))).await
 }
 
 async fn events(asked: Asked) -> Result<Response, Refusal> {
     let range = asked.range(USUAL_EVENTS_S)?;
-    let events = asked.reader()?.events(range).await.map_err(refusal)?;
+    let events = asked.reader()?.events(range).await.map_err(|error| refusal(&error))?;
     asked.answer(FleetResource::Events(range.seconds()), move |_| to_json(&*events)).await
 }
 
 async fn history(asked: Asked) -> Result<Response, Refusal> {
     let FleetHistoryQuery { range_s, node } = asked.query("range_s and node")?;
-    let range = Range::new(range_s.unwrap_or(USUAL_HISTORY_S)).map_err(refusal)?;
-    let history = asked.reader()?.history(range, node.as_deref()).await.map_err(refusal)?;
+    let range = Range::new(range_s.unwrap_or(USUAL_HISTORY_S)).map_err(|error| refusal(&error))?;
+    let history = asked.reader()?.history(range, node.as_deref()).await.map_err(|error| refusal(&error))?;
     asked.answer(FleetResource::History(range.seconds(), node), move |_| to_json(&*history)).await
 }
 
@@ -145,7 +145,7 @@ impl Asked {
 
     fn range(&self, usual_s: u64) -> Result<Range, Refusal> {
         let RangeQuery { range_s } = self.query("range_s, or nothing")?;
-        Range::new(range_s.unwrap_or(usual_s)).map_err(refusal)
+        Range::new(range_s.unwrap_or(usual_s)).map_err(|error| refusal(&error))
     }
 
     /// Answers with what a client of this view may know.
@@ -165,8 +165,8 @@ impl Asked {
     }
 }
 
-fn refusal(error: FleetError) -> Refusal {
-    let status = match &error {
+fn refusal(error: &FleetError) -> Refusal {
+    let status = match error {
         FleetError::Range(_) => StatusCode::BAD_REQUEST,
         FleetError::NoSuchNode(_) | FleetError::NotAvailable(_) => StatusCode::NOT_FOUND,
     };

@@ -15,6 +15,7 @@ import { startGpumon, startPeer } from './lab';
 import type { Bench } from './measure/bench';
 import { bytes } from './measure/bytes';
 import { eightGpus } from './measure/eight-gpus';
+import { fleet } from './measure/fleet';
 import { firstNumbers } from './measure/first-numbers';
 import { jupyterStatus } from './measure/jupyter-status';
 import { manyGpus } from './measure/many-gpus';
@@ -23,7 +24,7 @@ import { tasks } from './measure/tasks';
 import { views } from './measure/views';
 import { missedTargets } from './rows';
 
-const MEASUREMENTS = { bytes, jupyterStatus, eightGpus, pixel, views, firstNumbers, manyGpus, tasks };
+const MEASUREMENTS = { bytes, jupyterStatus, eightGpus, pixel, views, firstNumbers, manyGpus, fleet, tasks };
 
 describe('front end', () => {
   let gpus: Gpus;

@@ -30,6 +30,9 @@ export class FakeFleet {
   /** Comes before the usual answers. */
   answer: Answer = () => false;
 
+  private packedOf: Fleet | null = null;
+  private readonly bodies = new Map<string, Buffer>();
+
   private constructor(
     private readonly server: Server,
     public fleet: Fleet,
@@ -57,17 +60,28 @@ export class FakeFleet {
     if (this.answer(request, response)) {
       return;
     }
-    const answer = fleetAnswer(this.fleet, url);
     if (url.pathname.includes('/api/')) {
+      const answer = this.bodies.has(url.href) && this.packedOf === this.fleet ? {} : fleetAnswer(this.fleet, url);
       if (answer === null) {
         response.writeHead(404).end('no such thing\n');
         return;
       }
-      const body = gzipSync(JSON.stringify(answer));
+      const body = this.packed(url, answer);
       response.writeHead(200, { 'content-type': 'application/json', 'content-encoding': 'gzip' }).end(body);
       return;
     }
     this.file(url.pathname, response);
+  }
+
+  /** What was packed once is sent again as long as the fleet is the same, as a server has it. */
+  private packed(url: URL, answer: unknown): Buffer {
+    if (this.packedOf !== this.fleet) {
+      this.packedOf = this.fleet;
+      this.bodies.clear();
+    }
+    const body = this.bodies.get(url.href) ?? gzipSync(JSON.stringify(answer));
+    this.bodies.set(url.href, body);
+    return body;
   }
 
   /** Pages of nodes have the same files as the page itself. */

@@ -40,7 +40,7 @@ export class FakePrometheus {
         const url = new URL(request.url ?? '/', 'http://prometheus');
         const query = url.searchParams.get('query') ?? new URLSearchParams(body).get('query') ?? '';
         if (!fake.works) {
-          response.writeHead(503).end('overloaded\n');
+          request.socket.destroy();
           return;
         }
         const range = url.pathname.endsWith('query_range');

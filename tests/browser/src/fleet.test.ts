@@ -229,8 +229,9 @@ describe('a real fleet', () => {
     view,
   }) => {
     const node = await GpumonServer.start({ GPUMON_SOURCE: 'sim:2' });
+    // A host with several nodes has their ports in its names.
     const name = `127.0.0.1:${node.port}`;
-    const prometheus = await FakePrometheus.start([name, 'localhost:1'], EVIL);
+    const prometheus = await FakePrometheus.start([name, '127.0.0.1:1'], EVIL);
     const server = await GpumonServer.startFleet([
       '--prometheus',
       prometheus.url,
@@ -262,8 +263,8 @@ describe('a real fleet', () => {
 
   it('stands in JupyterLab beside its nodes, and is back after a reload', async ({ page, conduct }) => {
     const node = await GpumonServer.start({ GPUMON_SOURCE: 'sim:2' });
-    const name = `127.0.0.1:${node.port}`;
-    const prometheus = await FakePrometheus.start([name]);
+    const name = '127.0.0.1';
+    const prometheus = await FakePrometheus.start([`${name}:${node.port}`]);
     const jupyter = await JupyterServer.start({
       GPUMON_SOURCE: 'sim:2',
       GPUMON_FLEET_PROMETHEUS: prometheus.url,

@@ -6,6 +6,7 @@ mod fake_prometheus;
 mod routes;
 mod sign_in;
 mod table;
+mod top;
 
 use self::fake_prometheus::FakePrometheus;
 use crate::support::{Server, gpumon};

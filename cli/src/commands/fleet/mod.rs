@@ -108,6 +108,8 @@ Examples:
       Serve the page of all GPUs at http://127.0.0.1:9125/.
   gpumon fleet --prometheus https://mimir.example.org/prometheus --prometheus-token-file token --prometheus-header 'X-Scope-OrgID: research'
       Read a tenant of Mimir.
+  gpumon fleet --hosts 'node[01-08],ana@box:2222'
+      Read hosts over ssh, where there is no Prometheus.
   gpumon fleet --table lost
       Print the nodes with GPUs that do not respond.
   gpumon fleet --gpus idle user:ana

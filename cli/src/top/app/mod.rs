@@ -14,7 +14,6 @@ use gpumon_history::span::HistorySpan;
 use gpumon_probe::model::Record;
 use gpumon_recording::Player;
 use ratatui::{
-    buffer::Buffer,
     crossterm::event::{Event, KeyEvent, KeyEventKind},
     layout::Rect,
 };
@@ -22,12 +21,11 @@ use ratatui::{
 use self::{mouse::Click, signals::Sent};
 use super::{
     dialog::{Answer, Dialog},
-    draw::draw,
     feed::{Feed, PastReader},
     input::Input,
     inspect,
     keys::{self, Action},
-    live::{Live, Next},
+    live::Next,
     model::{Model, Update},
     painter::Hit,
     processes::Filter,
@@ -37,7 +35,7 @@ use super::{
     state::State,
     text::date_and_clock,
 };
-use crate::{describe::Level, exit::Failure};
+use crate::describe::Level;
 
 /// How often the screen is looked at where nothing comes.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
@@ -279,34 +277,6 @@ impl App {
             self.state.processes.drop_old_tags(&self.model);
         }
         any
-    }
-}
-
-impl Live for App {
-    fn take(&mut self, input: Input) -> Result<Next, Failure> {
-        let next = match input {
-            Input::Terminal(event) => self.terminal(&event),
-            Input::Update(update) => self.update(update),
-            Input::Inspected(inspection) => self.inspected(*inspection),
-            Input::Signal(signal) => signal.into(),
-            Input::Gone => Next::Quit,
-            Input::Failed(failure) => return Err(failure),
-            // Of another screen.
-            Input::Fleet(_) => Next::Wait,
-        };
-        self.model.refused.take().map_or(Ok(next), |refused| Err(refused.into()))
-    }
-
-    fn idle(&self, now: Instant) -> Duration {
-        self.idle(now)
-    }
-
-    fn tick(&mut self, now: Instant) -> Next {
-        self.tick(now)
-    }
-
-    fn draw(&mut self, buffer: &mut Buffer) {
-        self.hits = draw(self, buffer);
     }
 }
 

@@ -1,24 +1,18 @@
 //! What is shown of a fleet, and what keys and mouse do.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::sync::Arc;
 
 use gpumon_fleet::model::{Fleet, FleetState};
 use ratatui::{
-    buffer::Buffer,
     crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, MouseButton, MouseEvent, MouseEventKind},
     layout::{Position, Rect},
 };
 
 use super::{
     cell::Metric,
-    draw::draw,
     keys::{self, Action},
 };
 use crate::{
-    exit::Failure,
     fleet::{
         filter::Filter,
         nodes::{NodeSum, Sort, nodes},
@@ -26,15 +20,11 @@ use crate::{
     },
     top::{
         glyphs::Glyphs,
-        input::Input,
-        live::{Live, Next},
+        live::Next,
         prompt::{Prompt, Purpose, Typed},
         theme::{Theme, ThemeName},
     },
 };
-
-/// How often it is told how old a fleet is that is not what there is now.
-const TICK: Duration = Duration::from_secs(1);
 
 /// How nodes are shown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -108,7 +98,7 @@ impl FleetApp {
         sums.iter().position(|sum| rows.fleet.nodes.name.get(sum.node) == Some(selected))
     }
 
-    fn terminal(&mut self, event: &Event) -> Next {
+    pub(super) fn terminal(&mut self, event: &Event) -> Next {
         match event {
             Event::Key(key) if key.kind != KeyEventKind::Release => self.key(*key),
             Event::Mouse(mouse) => self.mouse(*mouse),
@@ -168,8 +158,8 @@ impl FleetApp {
             Action::Back => self.set_filter(""),
             Action::Open => self.is_open = self.selected.is_some(),
             Action::Move(by) => self.step(by),
-            Action::Row(by) => self.step(by * self.room.in_a_row as isize),
-            Action::Page(by) => self.step(by * self.room.nodes.max(1) as isize),
+            Action::Row(by) => self.step(by * self.room.in_a_row.cast_signed()),
+            Action::Page(by) => self.step(by * self.room.nodes.max(1).cast_signed()),
             Action::First => self.step(isize::MIN),
             Action::Last => self.step(isize::MAX),
             Action::NextView => {
@@ -225,34 +215,5 @@ impl FleetApp {
 
 fn beside<T: Copy + PartialEq>(all: &[T], at: T, by: isize) -> T {
     let place = all.iter().position(|one| *one == at).unwrap_or(0);
-    all[(place as isize + by).rem_euclid(all.len() as isize) as usize]
-}
-
-impl Live for FleetApp {
-    fn take(&mut self, input: Input) -> Result<Next, Failure> {
-        Ok(match input {
-            Input::Terminal(event) => self.terminal(&event),
-            Input::Fleet(fleet) => {
-                self.fleet = Some(fleet);
-                Next::Draw
-            }
-            Input::Signal(signal) => signal.into(),
-            Input::Gone => Next::Quit,
-            Input::Failed(failure) => return Err(failure),
-            // Of the other screen.
-            Input::Update(_) | Input::Inspected(_) => Next::Wait,
-        })
-    }
-
-    fn idle(&self, _: Instant) -> Duration {
-        TICK
-    }
-
-    fn tick(&mut self, _: Instant) -> Next {
-        if self.is_outdated() { Next::Draw } else { Next::Wait }
-    }
-
-    fn draw(&mut self, buffer: &mut Buffer) {
-        draw(self, buffer);
-    }
+    all[(place.cast_signed() + by).rem_euclid(all.len().cast_signed()).cast_unsigned()]
 }

@@ -53,12 +53,11 @@ pub(super) fn draw(painter: &mut Painter<'_>, area: Rect, rows: &Rows<'_>, sums:
         app.hits.push((node, rows.fleet.nodes.name.get(sum.node).cloned().unwrap_or_default()));
     }
     let about = Rect { y: area.bottom().saturating_sub(ABOUT), height: ABOUT, ..area };
-    match place.and_then(|place| sums.get(place)) {
-        Some(sum) => describe(painter, about, rows, sum, app),
-        None => {
-            let text = format!("{} of {} nodes; select one with the arrow keys", shown.len(), sums.len());
-            painter.text(about.x, about.y + 1, about.width, &text, painter.theme.dim);
-        }
+    if let Some(sum) = place.and_then(|place| sums.get(place)) {
+        describe(painter, about, rows, sum, app);
+    } else {
+        let text = format!("{} of {} nodes; select one with the arrow keys", shown.len(), sums.len());
+        painter.text(about.x, about.y + 1, about.width, &text, painter.theme.dim);
     }
 }
 

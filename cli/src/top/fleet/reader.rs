@@ -10,7 +10,7 @@ use crate::top::input::Input;
 const SOON: Duration = Duration::from_secs(1);
 
 /// The longest that a source lets somebody wait.
-const LATEST: Duration = Duration::from_secs(60);
+const LATEST: Duration = Duration::from_mins(1);
 
 /// Tells how it is, as often as there is something new. The thread ends with the program: nobody waits for a source.
 pub(super) fn start(reader: SharedFleet, inputs: SyncSender<Input>) -> io::Result<()> {

@@ -37,6 +37,9 @@ use self::node::HostNode;
 /// All viewers share an answer for so long.
 const SHARED_FOR: Duration = Duration::from_millis(250);
 
+/// How often answers that nobody asks for any more are let go of.
+const TRIM_INTERVAL: Duration = Duration::from_secs(2);
+
 /// How often it is looked whether all hosts have answered.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -92,7 +95,7 @@ impl Hosts {
                 tasks.spawn(async move { hub.end_buckets().await });
             }
             let of_nested = Arc::clone(&self.nodes);
-            tasks.spawn(async move { nested::trim(&of_nested).await });
+            tasks.spawn(async move { trim(&of_nested).await });
             Following { since: Instant::now(), _tasks: tasks }
         });
         following.since.elapsed()
@@ -144,6 +147,14 @@ impl Hosts {
         let nodes = Arc::clone(&self.nodes);
         let answer = spawn_blocking(move || question(&nodes)).await;
         answer.map_err(|error| FleetError::NotAvailable(format!("the answer failed ({error}); report this as a bug")))
+    }
+}
+
+/// Lets go of answers about each host that nobody asks for any more. Never ends.
+async fn trim(nodes: &[Arc<HostNode>]) {
+    loop {
+        sleep(TRIM_INTERVAL).await;
+        nodes.iter().filter_map(|node| node.nested.get()).for_each(|nested| (nested.trim)());
     }
 }
 

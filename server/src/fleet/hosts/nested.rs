@@ -1,9 +1,8 @@
 //! All there is of one host, at `/nodes/NAME/`: the ordinary routes over its hub. Nothing can be changed there.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use axum::{
-    Router,
     extract::{Request, State},
     http::{Extensions, Uri, uri::PathAndQuery},
     middleware::Next,
@@ -13,10 +12,9 @@ use gpumon_alerts::rules::AlertRules;
 use gpumon_probe::derive::ConditionSettings;
 use hyper::upgrade::OnUpgrade;
 use percent_encoding::percent_decode_str;
-use tokio::time::sleep;
 use tower::ServiceExt;
 
-use super::node::HostNode;
+use super::node::{HostNode, Nested};
 use crate::{
     alerts::Alerts,
     app::{AppState, Encoders},
@@ -26,15 +24,6 @@ use crate::{
     peer::Peer,
     routes,
 };
-
-/// How often answers that nobody asks for any more are let go of.
-const TRIM_INTERVAL: Duration = Duration::from_secs(2);
-
-/// The routes of one host, made when somebody first asks for it.
-pub(super) struct Nested {
-    router: Router,
-    encoders: Arc<Encoders>,
-}
 
 /// Answers what is asked of a host; anything else goes on.
 pub(crate) async fn route(State(app): State<AppState>, request: Request, next: Next) -> Response {
@@ -96,18 +85,11 @@ fn nested<'a>(app: &AppState, node: &'a HostNode) -> &'a Nested {
             fleet: None,
             ..app.clone()
         };
-        Nested { router: routes::everything(&app).with_state(app), encoders }
+        let trim = Box::new(move || {
+            encoders.trim();
+        });
+        Nested { router: routes::everything(&app).with_state(app), trim }
     })
-}
-
-/// Lets go of answers. Never ends.
-pub(super) async fn trim(nodes: &[Arc<HostNode>]) {
-    loop {
-        sleep(TRIM_INTERVAL).await;
-        for nested in nodes.iter().filter_map(|node| node.nested.get()) {
-            nested.encoders.trim();
-        }
-    }
 }
 
 #[cfg(test)]

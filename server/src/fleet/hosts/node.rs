@@ -8,11 +8,11 @@ use std::{
     time::Duration,
 };
 
+use axum::Router;
 use gpumon_fleet::hosts::Host;
 use gpumon_probe::model::now_ms;
 use tokio::sync::watch;
 
-use super::nested::Nested;
 use crate::{hub::Hub, sampling_interval::SamplingInterval};
 
 /// How the connection to a host is.
@@ -37,6 +37,13 @@ pub(super) struct Outages {
     pub(super) count: u32,
     pub(super) last_ms: u64,
     pub(super) lasts: bool,
+}
+
+/// The routes of one host, made when somebody first asks for it.
+pub(super) struct Nested {
+    pub(super) router: Router,
+    /// Lets go of answers that nobody asks for any more.
+    pub(super) trim: Box<dyn Fn() + Send + Sync>,
 }
 
 /// One host.

@@ -1,6 +1,9 @@
 //! What nodes are known by, and what this server shows them: files, read anew when they change.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use axum::http::HeaderValue;
 use rustls_native_certs::load_native_certs;
@@ -83,10 +86,10 @@ fn roots(ca_file: Option<&PathBuf>) -> Result<Option<RootCertStore>, String> {
 }
 
 fn token(token_file: Option<&PathBuf>) -> Loaded<Option<HeaderValue>> {
-    (token_file.cloned().into_iter().collect(), token_file.map(bearer).transpose())
+    (token_file.cloned().into_iter().collect(), token_file.map(|path| bearer(path)).transpose())
 }
 
-fn bearer(path: &PathBuf) -> Result<HeaderValue, String> {
+fn bearer(path: &Path) -> Result<HeaderValue, String> {
     let file = PrivateFile::read(path, Secrecy::Secret).map_err(|error| error.to_string())?;
     let token = file.text().trim();
     let path = path.display();

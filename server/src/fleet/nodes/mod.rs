@@ -72,14 +72,12 @@ impl RemoteNodes {
 
     /// Where this node's server is.
     async fn target(&self, reader: &SharedFleet, node: &str) -> Result<Target, NodeProblem> {
-        let address = match reader.address(node) {
-            Some(address) => address,
-            None => {
-                // Perhaps nobody has asked for the fleet yet.
-                reader.now().await;
-                reader.address(node).ok_or(NodeProblem::Unknown)?
-            }
-        };
+        let known = reader.address(node);
+        if known.is_none() {
+            // Perhaps nobody has asked for the fleet yet.
+            reader.now().await;
+        }
+        let address = known.or_else(|| reader.address(node)).ok_or(NodeProblem::Unknown)?;
         let url = self.url.as_ref().ok_or_else(|| {
             NodeProblem::Unopenable("this server opens no nodes; start it with --node-url".to_owned())
         })?;

@@ -3,7 +3,7 @@
 import { h, KeyedRows, setAttribute, setShown, setStyle, setText } from '../../lib/dom';
 import { count, DASH } from '../../lib/format';
 import { trans } from '../../lib/translation';
-import { modelOf, rowName, type Columns } from '../../model/fleet/columns';
+import { modelOf, rowName, USE, type Columns } from '../../model/fleet/columns';
 import { conditionText, conditionTitle, levelOf, ownerText, stateText } from '../../model/fleet/describe';
 import { LOOKS, metricLabel, shareOf, valueText, type Measured } from '../../model/fleet/metric';
 import type { Answered } from '../../model/fleet/reader';
@@ -142,6 +142,7 @@ export class Detail {
     const state = stateText(columns, row);
     setText(this.name, rowName(columns, row));
     setText(this.model, modelOf(columns, row) ?? DASH);
+    setAttribute(this.model, 'title', modelOf(columns, row));
     setAttribute(this.state, 'data-level', state.level);
     setText(this.stateText, state.reason === '' ? state.text : `${state.text}: ${state.reason}`);
     const link = this.links.of(columns, columns.node[row] ?? 0);
@@ -172,7 +173,11 @@ export class Detail {
           ],
       writeText,
     );
-    const conditions = [...columns.conditionsOf(row)].sort((a, b) => b.severity - a.severity);
+    // That it is idle while it is held, its state says.
+    const conditions = columns
+      .conditionsOf(row)
+      .filter(({ kind }) => kind !== 'held_idle' || columns.use[row] !== USE.idle)
+      .sort((a, b) => b.severity - a.severity);
     this.conditionRows.update(conditions.slice(0, LISTED_MOST), (line, condition) => line.update(condition));
   }
 

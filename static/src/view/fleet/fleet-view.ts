@@ -170,7 +170,7 @@ export class FleetView {
     this.body = h('div', { class: 'gpumon-fleet-body' }, this.summary.element, this.controls.element, this.panel);
     this.element = h(
       'div',
-      { class: 'gpumon gpumon-fleet', tabindex: '-1', 'data-testid': 'gpumon-fleet' },
+      { class: 'gpumon gpumon-fleet-view', tabindex: '-1', 'data-testid': 'gpumon-fleet' },
       this.head.element,
       this.head.notice,
       this.body,

@@ -10,12 +10,13 @@ use crate::activity::{Unit, has_units_do, moves};
 /// of rows and of steps, the seed. Of a check: what it finds, the result, both matrices, the rows, the pitch, the
 /// distances, and the two parts of the bound.
 pub(super) const KERNELS: &[Known] = &[
-    ("matmul_fp32_256x128", |given, _| product::<f32>(given, Lies::StepByStep)),
+    ("matmul_fp32_128x256", |given, _| product::<f32>(given, Lies::StepByStep)),
     ("matmul_fp32_128x128", |given, _| product::<f32>(given, Lies::StepByStep)),
     ("matmul_fp32_128x64", |given, _| product::<f32>(given, Lies::StepByStep)),
     ("matmul_fp32_any", |given, _| product::<f32>(given, Lies::Told)),
     ("matmul_fp64_any", |given, _| product::<f64>(given, Lies::Told)),
     ("matmul_fp64_tensor", |given, _| product::<f64>(given, Lies::RowByRow)),
+    ("matmul_fp64_128x128", |given, _| product::<f64>(given, Lies::RowByRow)),
     ("matmul_fp64_128x64", |given, _| product::<f64>(given, Lies::RowByRow)),
     ("matmul_bf16_tensor", |given, _| product::<Bf16>(given, Lies::RowByRow)),
     ("matmul_bf16_128x256", |given, _| product::<Bf16>(given, Lies::RowByRow)),

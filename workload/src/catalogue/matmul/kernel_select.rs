@@ -1,5 +1,6 @@
 //! Which kernel multiplies, on which GPU.
 
+use super::values;
 use crate::{
     cuda::{Code, Element},
     kernels,
@@ -8,8 +9,14 @@ use crate::{
 
 /// Every tile divides it, so that no kernel has to look where a matrix ends.
 const WHOLE_TILES: u64 = 256;
+/// Steps of the sum for which `matmul_fp32.cu` has both inputs in shared memory.
+const FP32_STEPS: u32 = 16 * 3;
 /// Of a row of a tile that the copy engine brings, or of a slab of shared memory.
 const HOPPER_ROW_BYTES: u32 = 128;
+/// Where narrow types' results are put together before they are written.
+const HOPPER_RESULT_BYTES: u32 = 32 << 10;
+/// As many steps of the sum take as long as writing results of the inputs' width. Measured on an H100 and an H200.
+const HOPPER_RESULT_STEPS: f64 = 250.0;
 /// What the stages' barriers take, and what their beginning may be off a whole pattern.
 const HOPPER_EXTRA_BYTES: u32 = 1024 + 128;
 
@@ -24,10 +31,10 @@ pub(super) struct KernelChoice {
     /// Rows and columns of what a block computes at a time.
     pub(super) tile: (u32, u32),
     pub(super) threads: u32,
-    /// Blocks that a multiprocessor has at the same time.
-    blocks_at_once: u32,
     /// How near the kernel comes to its fastest sister, where there is enough to do.
     efficiency: f64,
+    /// Steps of the sum in whose time a block writes a tile, where it multiplies nothing meanwhile.
+    result_steps: f64,
     /// Shared memory beyond what the code names.
     pub(super) shared_bytes: u32,
     pub(super) inputs: Inputs,
@@ -90,38 +97,50 @@ fn candidates(dtype: Dtype, capability: (u32, u32)) -> Vec<KernelChoice> {
         Dtype::Fp32 if capability >= AMPERE => {
             let code = if is_hopper { kernels::MATMUL_FP32_HOPPER } else { kernels::MATMUL_FP32 };
             [
-                ("matmul_fp32_256x128", (256, 128), 8 * 4, 1, 1.0),
-                ("matmul_fp32_128x128", (128, 128), 16 * 3, 2, 0.93),
-                ("matmul_fp32_128x64", (128, 64), 16 * 3, 3, 0.86),
+                ("matmul_fp32_128x256", (128, 256), 1.0),
+                ("matmul_fp32_128x128", (128, 128), 0.94),
+                ("matmul_fp32_128x64", (128, 64), 0.83),
             ]
-            .map(|(kernel, tile, steps, blocks_at_once, efficiency)| KernelChoice {
+            .map(|(kernel, tile, efficiency)| KernelChoice {
                 code,
                 kernel,
                 tile,
                 threads: 256,
-                blocks_at_once,
                 efficiency,
-                shared_bytes: (tile.0 + tile.1) * steps * 4,
+                result_steps: 0.0,
+                shared_bytes: (tile.0 + tile.1) * FP32_STEPS * 4,
                 inputs: Inputs::Addresses,
                 layout: Layout::StepByStep,
             })
             .to_vec()
         }
-        Dtype::Fp64 if is_hopper => vec![hopper("matmul_fp64_128x64", 64, 8, 1.0, Element::Fp64)],
+        Dtype::Fp64 if is_hopper => vec![
+            hopper("matmul_fp64_128x128", 128, 6, 1.0, Element::Fp64),
+            hopper("matmul_fp64_128x64", 64, 8, 0.97, Element::Fp64),
+        ],
         Dtype::Fp64 if capability >= AMPERE => {
             vec![before_hopper(kernels::MATMUL_FP64, "matmul_fp64_tensor", 64, 128, 3 * 2 * 64 * 18 * 8)]
         }
         Dtype::Fp32 => vec![anywhere("matmul_fp32_any")],
         Dtype::Fp64 => vec![anywhere("matmul_fp64_any")],
         narrow if is_hopper => {
-            let (wide, narrow, element) = match narrow {
+            let (wide, slim, element) = match narrow {
                 Dtype::Fp16 => ("matmul_fp16_128x256", "matmul_fp16_128x128", Element::Fp16),
                 Dtype::Tf32 => ("matmul_tf32_128x256", "matmul_tf32_128x128", Element::Fp32),
                 Dtype::Fp8 => ("matmul_fp8_128x256", "matmul_fp8_128x128", Element::Bits8),
                 Dtype::Int8 => ("matmul_int8_128x256", "matmul_int8_128x128", Element::Bits8),
                 _ => ("matmul_bf16_128x256", "matmul_bf16_128x128", Element::Bf16),
             };
-            vec![hopper(wide, 256, 4, 1.0, element), hopper(narrow, 128, 6, 0.9, element)]
+            let result_steps = HOPPER_RESULT_STEPS * values::result_bytes(narrow) as f64 / narrow.bytes() as f64;
+            let with_results = |choice: KernelChoice, result_steps| KernelChoice {
+                shared_bytes: choice.shared_bytes + HOPPER_RESULT_BYTES,
+                result_steps,
+                ..choice
+            };
+            vec![
+                with_results(hopper(wide, 256, 4, 1.0, element), result_steps),
+                with_results(hopper(slim, 128, 6, 0.93, element), 0.0),
+            ]
         }
         narrow => {
             let (code, kernel) = match narrow {
@@ -144,8 +163,8 @@ fn hopper(kernel: &'static str, across: u32, stages: u32, efficiency: f64, eleme
         kernel,
         tile,
         threads: 384,
-        blocks_at_once: 1,
         efficiency,
+        result_steps: 0.0,
         shared_bytes: stages * (tile.0 + tile.1) * HOPPER_ROW_BYTES + HOPPER_EXTRA_BYTES,
         inputs: Inputs::Tiles(element),
         layout: Layout::RowByRow,
@@ -159,8 +178,8 @@ fn before_hopper(code: Code, kernel: &'static str, side: u32, threads: u32, shar
         kernel,
         tile: (side, side),
         threads,
-        blocks_at_once: 2,
         efficiency: 1.0,
+        result_steps: 0.0,
         shared_bytes,
         inputs: Inputs::Addresses,
         layout: Layout::RowByRow,
@@ -178,11 +197,12 @@ impl KernelChoice {
         n.div_ceil(u64::from(self.tile.0)) * n.div_ceil(u64::from(self.tile.1))
     }
 
-    /// How long it takes, in some unit: multiprocessors that have no tile in the last round wait for those that have.
+    /// How long it takes, in some unit: multiprocessors that have no tile in the last round wait for those that have, and
+    /// blocks that share one share its time.
     fn time(&self, n: u64, multiprocessors: u32) -> f64 {
-        let rounds = self.tiles(n).div_ceil(u64::from(multiprocessors.max(1) * self.blocks_at_once));
-        let elements = self.tile.0 * self.tile.1 * self.blocks_at_once;
-        rounds as f64 * f64::from(elements) / self.efficiency
+        let rounds = self.tiles(n).div_ceil(u64::from(multiprocessors.max(1)));
+        let elements = self.tile.0 * self.tile.1;
+        rounds as f64 * f64::from(elements) * (n as f64 + self.result_steps) / self.efficiency
     }
 }
 
@@ -212,8 +232,27 @@ mod tests {
     #[test]
     fn small_matrices_are_cut_smaller_so_that_all_multiprocessors_have_work() {
         let kernel = |dtype, n| choose(dtype, HOPPER, 132, n).kernel;
-        assert_eq!([1024, 8192].map(|n| kernel(Dtype::Fp32, n)), ["matmul_fp32_128x64", "matmul_fp32_256x128"]);
+        assert_eq!([1024, 8192].map(|n| kernel(Dtype::Fp32, n)), ["matmul_fp32_128x64", "matmul_fp32_128x256"]);
         assert_eq!([1024, 8192].map(|n| kernel(Dtype::Bf16, n)), ["matmul_bf16_128x128", "matmul_bf16_128x256"]);
+        assert_eq!([1024, 8192].map(|n| kernel(Dtype::Fp64, n)), ["matmul_fp64_128x64", "matmul_fp64_128x128"]);
+    }
+
+    /// The wider the results, the longer is a sum that is worth it not to write while the other half multiplies.
+    #[test]
+    fn results_that_are_many_are_written_while_others_are_multiplied() {
+        let kernel = |dtype| choose(dtype, HOPPER, 132, 4096).kernel;
+        assert_eq!([Dtype::Bf16, Dtype::Int8].map(kernel), ["matmul_bf16_128x256", "matmul_int8_128x128"]);
+        assert_eq!(choose(Dtype::Int8, HOPPER, 132, 16384).kernel, "matmul_int8_128x256");
+    }
+
+    /// A multiprocessor of Hopper's gives a block no more.
+    #[test]
+    fn shared_memory_suffices() {
+        for dtype in TYPES {
+            for KernelChoice { kernel, shared_bytes, .. } in candidates(dtype, HOPPER) {
+                assert!(shared_bytes <= 227 << 10, "{kernel} takes {shared_bytes}");
+            }
+        }
     }
 
     /// Else a product would not be the same to the bit each time.

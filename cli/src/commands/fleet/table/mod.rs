@@ -76,11 +76,11 @@ fn print_once(args: &OnceArgs, reader: &SharedFleet, runtime: &Runtime) -> Resul
         let range = Range::new(USAGE_S).context("a day")?;
         let usage = runtime.block_on(reader.usage(range));
         let users = users::users(&rows, shown, usage.as_deref().ok());
-        return if args.json {
-            print_json(&users)
-        } else {
-            print(&users::text(&users, usage.err().as_ref(), terminal))
+        let why = match &usage {
+            Ok(usage) => usage.problems.clone(),
+            Err(why) => vec![why.to_string()],
         };
+        return if args.json { print_json(&users) } else { print(&users::text(&users, &why, terminal)) };
     }
     if args.json {
         return print_json(&*fleet);

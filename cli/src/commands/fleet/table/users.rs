@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gpumon_fleet::{FleetError, model::FleetUsage};
+use gpumon_fleet::model::FleetUsage;
 use gpumon_probe::untrusted::escaped;
 use serde::Serialize;
 
@@ -74,7 +74,8 @@ pub(super) fn users(rows: &Rows<'_>, shown: Option<&[bool]>, usage: Option<&Flee
     users
 }
 
-pub(super) fn text(users: &[UserSum], why: Option<&FleetError>, terminal: Option<usize>) -> String {
+/// With what is wrong with what was used.
+pub(super) fn text(users: &[UserSum], problems: &[String], terminal: Option<usize>) -> String {
     if users.is_empty() {
         return "Nobody holds a GPU that is shown.\n".to_owned();
     }
@@ -106,8 +107,8 @@ pub(super) fn text(users: &[UserSum], why: Option<&FleetError>, terminal: Option
     let columns = columns(&headings, &cells, terminal);
     let lines = cells.iter().map(|cells| columns.line(cells) + "\n");
     let mut text: String = std::iter::once(paint(DIM, &columns.headings()) + "\n").chain(lines).collect();
-    if let Some(why) = why {
-        text += &columns.remark(0, DIM, &format!("Usage is not known: {}", escaped(&why.to_string())));
+    for problem in problems {
+        text += &columns.remark(0, DIM, &escaped(problem));
     }
     text
 }

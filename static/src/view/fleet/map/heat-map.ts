@@ -41,7 +41,7 @@ const PAGE = 10;
 const HEIGHT_LEAST_PX = 420;
 const HEIGHT_MOST_PX = 1000;
 /** What stands above and below the map. */
-const BESIDES_PX = 390;
+const BESIDES_PX = 340;
 const HEIGHT_NARROW_PX = 900;
 const NARROW_PX = 560;
 
@@ -61,8 +61,6 @@ export class HeatMap {
   private palette: Palette | null = null;
   /** What is drawn, so that the same is not drawn again. */
   private drawn: readonly unknown[] = [];
-  /** The place of each row on the map. */
-  private places = new Map<number, CellPlace>();
   private pointedRow: number | null = null;
 
   constructor(private readonly listener: MapListener) {
@@ -126,12 +124,6 @@ export class HeatMap {
     this.frame.focus({ preventScroll: true });
   }
 
-  /** Where a row is, in pixels from the top of the map; `null` where it is not shown. */
-  topOf(row: number): number | null {
-    const place = this.places.get(row);
-    return place === undefined || this.layout === null ? null : cornerOf(this.layout, place)[1];
-  }
-
   dispose(): void {
     this.stopWidth();
   }
@@ -144,8 +136,6 @@ export class HeatMap {
     const nodes = Array.from(content.nodes, (node) => ({ node, rows: content.columns.rowsOf(node) }));
     const room = Math.min(HEIGHT_MOST_PX, Math.max(HEIGHT_LEAST_PX, window.innerHeight - BESIDES_PX));
     this.layout = layoutOf(nodes, width, width < NARROW_PX ? HEIGHT_NARROW_PX : room);
-    this.places.clear();
-    nodes.forEach(({ rows }, tile) => rows.forEach((row, slot) => this.places.set(row, { tile, slot })));
     setStyle(this.frame, 'height', `${this.layout.height}px`);
     this.moveRings();
   }
@@ -190,6 +180,14 @@ export class HeatMap {
     return place === null ? null : (this.layout?.nodes[place.tile]?.rows[place.slot] ?? null);
   }
 
+  /** The place of a row on the map. */
+  private placeOf(row: number): CellPlace | undefined {
+    const node = this.content?.columns.node[row];
+    const tile = this.layout?.nodes.findIndex((one) => one.node === node) ?? -1;
+    const slot = Array.prototype.indexOf.call(this.layout?.nodes[tile]?.rows ?? [], row);
+    return slot < 0 ? undefined : { tile, slot };
+  }
+
   private point(row: number | null): void {
     if (row !== this.pointedRow) {
       this.pointedRow = row;
@@ -211,7 +209,7 @@ export class HeatMap {
       return;
     }
     const { selected } = content;
-    const from = selected === null ? undefined : this.places.get(selected);
+    const from = selected === null ? undefined : this.placeOf(selected);
     const direction = KEYS[event.key];
     if (direction !== undefined) {
       this.select(from === undefined ? { tile: 0, slot: 0 } : neighbor(layout, from, direction));
@@ -240,7 +238,7 @@ export class HeatMap {
     this.moveRing(this.ring, this.content?.selected ?? null);
     this.moveRing(this.pointed, this.pointedRow);
     const { content, layout, pointedRow } = this;
-    const place = pointedRow === null ? undefined : this.places.get(pointedRow);
+    const place = pointedRow === null ? undefined : this.placeOf(pointedRow);
     setShown(this.tip, place !== undefined);
     if (content === null || layout === null || pointedRow === null || place === undefined) {
       return;
@@ -259,7 +257,7 @@ export class HeatMap {
 
   private moveRing(ring: HTMLElement, row: number | null): void {
     const { layout } = this;
-    const place = row === null ? undefined : this.places.get(row);
+    const place = row === null ? undefined : this.placeOf(row);
     setShown(ring, place !== undefined);
     if (place === undefined || layout === null) {
       return;

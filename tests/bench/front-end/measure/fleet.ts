@@ -1,0 +1,108 @@
+/** A fleet of thousands of GPUs on the page, from a server that has its answers ready: the first picture, and a filter. */
+
+import type { Browser, Page } from 'playwright-core';
+
+import { fleetOf } from '../../../../static/src/testing/fleet';
+import { newPage } from '../../../browser/src/browser';
+import { FakeFleet } from '../../../browser/src/fake-fleet';
+import { digits, median, percentile } from '../figures';
+import { note, row } from '../rows';
+import type { Bench } from './bench';
+
+const FILTER_TARGET_MS = 100;
+const OPENED = 7;
+/** What somebody looks for, letter by letter as they type it. */
+const TYPED = ['ana', 'h200 busy', 'memory>80GiB', 'node-01', 'idle>1h -h100', 'xid', ''];
+
+/** By the GPUs: those of a node each, or 10,000 nodes of which each is one cell. */
+const FLEETS = [
+  { name: '1,000 nodes of 8 GPUs', target_ms: 1000, made: { nodes: 1000, gpus: 8 } },
+  { name: '10,000 nodes of 8 GPUs, by node', target_ms: 2000, made: { nodes: 10_000, gpus: 8, byNode: true } },
+] as const;
+
+export async function fleet({ browser }: Pick<Bench, 'browser'>): Promise<void> {
+  for (const { name, target_ms, made } of FLEETS) {
+    const server = await FakeFleet.start(fleetOf({ ...made, at_ms: Date.now() }));
+    try {
+      const opened = await firstPictures(browser, server);
+      const slowest = percentile(opened, 100);
+      row(`fleet of ${name}: first picture`, `<= ${target_ms} ms`, said(opened), slowest <= target_ms);
+      for (const view of ['map', 'gpus'] as const) {
+        const filtered = await filters(browser, server, view);
+        const p99 = percentile(filtered, 99);
+        row(
+          `  from a key in the filter to the picture, ${view}`,
+          `<= ${FILTER_TARGET_MS} ms`,
+          said(filtered),
+          p99 <= FILTER_TARGET_MS,
+        );
+      }
+    } finally {
+      await server.stop();
+    }
+  }
+  note(
+    'from navigation, and from the event, to the frame after the one in which the page drew; without a network between',
+  );
+}
+
+async function firstPictures(browser: Browser, server: FakeFleet): Promise<number[]> {
+  const { page } = await newPage(browser);
+  await page.addInitScript(() => {
+    const look = (): void => {
+      const isThere = document.querySelector('[data-testid=gpumon-fleet][data-state=live] .gpumon-map > canvas');
+      if (isThere instanceof HTMLCanvasElement && isThere.height > 150) {
+        // It is on the screen when the next frame begins.
+        requestAnimationFrame((at_ms) => Object.assign(window, { gpumonDrawn: at_ms }));
+      } else {
+        requestAnimationFrame(look);
+      }
+    };
+    requestAnimationFrame(look);
+  });
+  const times: number[] = [];
+  // The first is the browser's own start.
+  for (let i = 0; i <= OPENED; i += 1) {
+    await page.goto('about:blank');
+    await page.goto(`${server.url}#fleet`);
+    const drawn = await page.waitForFunction(() => (window as unknown as { gpumonDrawn?: number }).gpumonDrawn);
+    times.push((await drawn.jsonValue()) ?? NaN);
+  }
+  await page.context().close();
+  return times.slice(1);
+}
+
+async function filters(browser: Browser, server: FakeFleet, view: string): Promise<number[]> {
+  const { page } = await newPage(browser);
+  await page.goto(`${server.url}#fleet?view=${view}`);
+  await page.locator('[data-testid=gpumon-fleet][data-state=live]').waitFor();
+  const times: number[] = [];
+  for (const text of TYPED) {
+    for (let end = Math.min(1, text.length); end <= text.length; end += 1) {
+      times.push(await filterTime(page, text.slice(0, end)));
+    }
+  }
+  await page.context().close();
+  return times;
+}
+
+async function filterTime(page: Page, text: string): Promise<number> {
+  return page.evaluate(async (typed) => {
+    const input = document.querySelector('.gpumon-fleet-filter');
+    if (!(input instanceof HTMLInputElement)) {
+      throw new Error('there is no filter');
+    }
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    const begun_ms = performance.now();
+    input.value = typed;
+    input.dispatchEvent(new Event('input', { bubbles: true }));
+    // The frame that the page draws in, and then the next.
+    await new Promise(requestAnimationFrame);
+    await new Promise(requestAnimationFrame);
+    return performance.now() - begun_ms;
+  }, text);
+}
+
+function said(times: readonly number[]): string {
+  return `median ${digits(median(times))} ms, at most ${digits(percentile(times, 100))} (${times.length} times)`;
+}

@@ -1,0 +1,246 @@
+#!/usr/bin/env python3
+"""Measures the kernels of matrix products beside cuBLAS, on a real GPU of Hopper, to tune them.
+
+    python3 tests/real-gpu/matmul.py bf16 fp64 --sizes 2048,4096
+    python3 tests/real-gpu/matmul.py --before ../old/workload/kernels    beside another version of them, too
+    python3 tests/real-gpu/matmul.py --run-ms 250 --rounds 5             each for so long at a time
+
+Needs PyTorch, nvidia-ml-py and nvidia-cublas. All take turns on the same random matrices: a round measures each for
+`--run-ms` and begins with another one than the last; a ratio is the median of those within a round, since the clock
+falls under load. In short runs all share one clock, and in long ones each has that which its power allows: look at
+both. Every element of every result is checked, by the kernels that gpumon checks with. Ends with 1 where one is wrong.
+"""
+
+import argparse
+import ctypes
+import glob
+import re
+import statistics
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pynvml
+import torch
+
+KERNELS = Path(__file__).resolve().parents[2] / "workload" / "kernels"
+WHOLE_TILES = 256
+#: What a multiprocessor gives one block, in bytes. Those that take tiles from the copy engine have one for themselves.
+ALL_SHARED = 227 << 10
+MAX_DYNAMIC_SHARED_BYTES = 8
+#: Bytes of an element and of a result, CUtensorMapDataType, cudaDataType_t of both, cublasComputeType_t, bits of a
+#: result and of a sum as `tolerance.rs` has them.
+TYPES = {
+    "bf16": (2, 2, 9, 14, 14, 68, 8, 24),
+    "fp16": (2, 2, 6, 2, 2, 68, 11, 24),
+    "fp8": (1, 2, 0, None, None, None, 8, 17),
+    "tf32": (4, 4, 7, 0, 0, 77, 24, 24),
+    "int8": (1, 4, 0, 3, 10, 72, None, None),
+    "fp32": (4, 4, 7, 0, 0, 68, 24, 24),
+    "fp64": (8, 8, 8, 1, 1, 70, 53, 53),
+}
+#: `CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION`.
+SUM_IN_SINGLE_PRECISION = 16
+
+torch.zeros(1, device="cuda")
+cuda = ctypes.CDLL("libcuda.so.1")
+
+
+def done(code, doing):
+    if code != 0:
+        text = ctypes.c_char_p()
+        cuda.cuGetErrorString(code, ctypes.byref(text))
+        sys.exit(f"{doing}: {text.value.decode() if text.value else code}")
+
+
+def kernel(image, name, shared=0):
+    module, function = ctypes.c_void_p(), ctypes.c_void_p()
+    done(cuda.cuModuleLoadData(ctypes.byref(module), image), f"load the code of {name}")
+    done(cuda.cuModuleGetFunction(ctypes.byref(function), module, name.encode()), f"find {name}")
+    if shared:
+        done(cuda.cuFuncSetAttribute(function, MAX_DYNAMIC_SHARED_BYTES, shared), f"give {name} shared memory")
+    return function
+
+
+def launcher(function, blocks, threads, shared, *arguments):
+    """What starts a kernel. An argument is a number, a float, or a buffer that is passed by value."""
+    kinds = {int: ctypes.c_uint64, float: ctypes.c_double}
+    values = [kinds.get(type(argument), lambda buffer: buffer)(argument) for argument in arguments]
+    places = (ctypes.c_void_p * len(values))(*map(ctypes.addressof, values))
+
+    def launch(keep=values):
+        done(cuda.cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1, shared, None, places, None), "start a kernel")
+
+    return launch
+
+
+def tensor_map(memory, element, width, side, rows):
+    """The copy engine's view of a matrix, in tiles whose rows have 128 bytes; the map lies at a multiple of 64."""
+    raw = ctypes.create_string_buffer(256)
+    bytes_of_map = (ctypes.c_char * 128).from_buffer(raw, -ctypes.addressof(raw) % 64)
+    extents, strides = (ctypes.c_uint64 * 2)(side, side), (ctypes.c_uint64 * 1)(side * width)
+    tile, steps = (ctypes.c_uint32 * 2)(128 // width, rows), (ctypes.c_uint32 * 2)(1, 1)
+    address = ctypes.c_void_p(memory.data_ptr())
+    code = cuda.cuTensorMapEncodeTiled(bytes_of_map, element, 2, address, extents, strides, tile, steps, 0, 3, 2, 0)
+    done(code, "describe a matrix to the copy engine")
+    return bytes_of_map
+
+
+class Cublas:
+    def __init__(self):
+        folders = [path for entry in sys.path for path in glob.glob(f"{entry}/nvidia/*/lib/libcublas.so.1[0-9]")]
+        self.library = ctypes.CDLL(folders[0] if folders else "libcublas.so.13")
+        self.handle = ctypes.c_void_p()
+        assert self.library.cublasCreate_v2(ctypes.byref(self.handle)) == 0
+        assert self.library.cublasSetMathMode(self.handle, SUM_IN_SINGLE_PRECISION) == 0
+
+    def runner(self, product):
+        _, _, _, element, result, computation, _, _ = TYPES[product.dtype]
+        number = {"fp64": ctypes.c_double, "int8": ctypes.c_int32}.get(product.dtype, ctypes.c_float)
+        one, zero = number(1), number(0)
+        of_b, of_a = (0, 1) if product.is_step_by_step else (1, 0)
+        a, b, out = (ctypes.c_void_p(memory.data_ptr()) for memory in (product.a, product.b, product.out))
+        n, pitch = product.n, product.pitch
+
+        def run():
+            code = self.library.cublasGemmEx(self.handle, of_b, of_a, n, n, n, ctypes.byref(one), b, element, pitch, a,
+                                             element, pitch, ctypes.byref(zero), out, result, pitch, computation, -1)
+            assert code == 0, f"cuBLAS returns {code}"
+
+        return run
+
+
+class Product:
+    """Two random matrices, as gpumon makes them, and the check of their product."""
+
+    def __init__(self, dtype, n):
+        self.dtype, self.n, self.is_step_by_step = dtype, n, dtype == "fp32"
+        self.pitch = -(-n // WHOLE_TILES) * WHOLE_TILES
+        self.width, self.result_width, self.element = TYPES[dtype][:3]
+        matrix = lambda width: torch.empty(self.pitch**2 * width, dtype=torch.uint8, device="cuda")
+        self.a, self.b, self.out = matrix(self.width), matrix(self.width), matrix(self.result_width)
+        self.row, self.step = (1, self.pitch) if self.is_step_by_step else (self.pitch, 1)
+        self.image = (KERNELS / "matmul_check.ptx").read_bytes() + b"\0"
+        fill = kernel(self.image, f"matmul_fill_{dtype}")
+        for memory, seed in ((self.a, 1), (self.b, 2)):
+            launcher(fill, 65536, 256, 0, memory.data_ptr(), n, self.pitch, self.row, self.step, seed)()
+
+    def wrong(self):
+        """How many elements are wrong."""
+        *_, result_bits, sum_bits = TYPES[self.dtype]
+        steps = self.n**0.5 + 4
+        of_result, of_terms = (0.5**result_bits, 0.5**sum_bits * steps) if result_bits else (0.0, 0.0)
+        blocks = (-(-self.n // 32)) ** 2
+        found = torch.zeros(blocks * 3, dtype=torch.int64, device="cuda")
+        matrices = [memory.data_ptr() for memory in (found, self.out, self.a, self.b)]
+        check = kernel(self.image, f"matmul_check_{self.dtype}")
+        numbers = [self.n, self.pitch, self.row, self.step, of_result, of_terms]
+        launcher(check, blocks, 256, 0, *matrices, *numbers)()
+        torch.cuda.synchronize()
+        return int(found.view(-1, 3)[:, 0].sum())
+
+    def own(self, folder):
+        """What runs each kernel of this type in a folder, by the tile that its name tells."""
+        source = "matmul_fp32" if self.dtype == "fp32" else "matmul_hopper"
+        names = re.findall(rf"^matmul_{self.dtype}_(\d+)x(\d+) ", (folder / "listing.txt").read_text(), re.MULTILINE)
+        image = (folder / f"{source}.sm_90a.cubin").read_bytes()
+        return {f"{down}x{across}": self.runner(image, int(down), int(across)) for down, across in names}
+
+    def runner(self, image, down, across):
+        name, tiles = f"matmul_{self.dtype}_{down}x{across}", -(-self.n // down) * -(-self.n // across)
+        memory = [self.out.data_ptr()]
+        if self.is_step_by_step:
+            shared, threads, blocks = (down + across) * 48 * 4, 256, tiles
+            memory += [self.a.data_ptr(), self.b.data_ptr()]
+        else:
+            shared, threads = ALL_SHARED, 384
+            blocks = min(tiles, torch.cuda.get_device_properties(0).multi_processor_count)
+            view = lambda matrix, rows: tensor_map(matrix, self.element, self.width, self.pitch, rows)
+            memory += [view(self.a, down), view(self.b, across)]
+        return launcher(kernel(image, name, shared), blocks, threads, shared, *memory, self.n, self.pitch)
+
+    def by_cublas_lt(self):
+        """fp8, which PyTorch has cublasLt multiply; None where that takes no matrix of this size."""
+        if self.n % 16:
+            return None
+        view = lambda memory, dtype: memory.view(dtype).view(self.pitch, self.pitch)[: self.n, : self.n]
+        a, b = (view(memory, torch.float8_e4m3fn) for memory in (self.a, self.b))
+        one, out = torch.ones((), device="cuda"), view(self.out, torch.bfloat16)
+        options = {"scale_a": one, "scale_b": one, "out_dtype": torch.bfloat16, "use_fast_accum": True, "out": out}
+        return lambda: torch._scaled_mm(a, b.t(), **options)
+
+
+def sample_clock_and_power(samples):
+    device = pynvml.nvmlDeviceGetHandleByIndex(0)
+    while True:
+        clock = pynvml.nvmlDeviceGetClockInfo(device, pynvml.NVML_CLOCK_SM)
+        field = pynvml.nvmlDeviceGetFieldValues(device, [pynvml.NVML_FI_DEV_POWER_INSTANT])[0]
+        samples.append((time.perf_counter(), clock, field.value.uiVal / 1000))
+        time.sleep(0.004)
+
+
+def timed(run, repetitions):
+    before, after = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    before.record()
+    for _ in range(repetitions):
+        run()
+    after.record()
+    torch.cuda.synchronize()
+    return before.elapsed_time(after) / repetitions / 1000
+
+
+def compare(product, runners, options, samples):
+    """Measures all of them; how many elements were wrong."""
+    wrong, seconds, about = {}, {name: [] for name in runners}, {name: [] for name in runners}
+    for name, run in runners.items():
+        product.out.fill_(0xFF)
+        run()
+        wrong[name] = product.wrong()
+    repetitions = {name: max(1, int(options.run_ms / 1000 / timed(run, 2))) for name, run in runners.items()}
+    names = list(runners)
+    for turn in range(options.rounds):
+        for name in names[turn % len(names) :] + names[: turn % len(names)]:
+            begin = time.perf_counter()
+            seconds[name].append(timed(runners[name], repetitions[name]))
+            about[name] += [sample[1:] for sample in samples[-200:] if sample[0] > begin]
+    for name in names:
+        rate = 2 * product.n**3 / statistics.median(seconds[name]) / 1e12
+        ratio = statistics.median(yard / own for yard, own in zip(seconds[names[0]], seconds[name]))
+        clock, watts = (statistics.mean(part) for part in zip(*about[name])) if about[name] else (0, 0)
+        mistakes = f"  {wrong[name]} WRONG" if wrong[name] else ""
+        measured = f"{rate:8.1f} TFLOP/s {ratio:6.3f} {clock:5.0f} MHz {watts:4.0f} W"
+        print(f"{product.dtype} {product.n:6} {name:16} {measured}{mistakes}", flush=True)
+    return sum(wrong.values())
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("types", nargs="*", choices=[*TYPES, []], help="all without")
+    parser.add_argument("--sizes", default="2048,4096,8192", help="rows of the matrices")
+    parser.add_argument("--before", type=Path, help="a folder with other versions of the kernels")
+    parser.add_argument("--run-ms", type=float, default=2, help="how long each runs in a round")
+    parser.add_argument("--rounds", type=int, default=21)
+    options = parser.parse_args()
+    pynvml.nvmlInit()
+    cublas, samples, wrong = Cublas(), [], 0
+    threading.Thread(target=sample_clock_and_power, args=(samples,), daemon=True).start()
+    print(torch.cuda.get_device_name(0), "driver", pynvml.nvmlSystemGetDriverVersion())
+    for dtype in options.types or TYPES:
+        for n in map(int, options.sizes.split(",")):
+            product = Product(dtype, n)
+            yardstick = product.by_cublas_lt() if dtype == "fp8" else cublas.runner(product)
+            if dtype == "int8" and n % 4:
+                yardstick = None  # It takes no such rows.
+            runners = {"cuBLAS": yardstick} if yardstick else {}
+            if options.before:
+                runners |= {f"before {tile}": run for tile, run in product.own(options.before).items()}
+            runners |= product.own(KERNELS)
+            wrong += compare(product, runners, options, samples)
+            del product, runners, yardstick
+            torch.cuda.empty_cache()
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
