@@ -3,9 +3,9 @@
     python3 tests/bench/fleet/faults.py --folder /tmp/faults [--prometheus http://127.0.0.1:9790]
 
 Starts a Prometheus of its own over the hostile nodes, unless it is told of another, and answers in its place at
-http://127.0.0.1:29791/FAULT, with what goes wrong after `curl 127.0.0.1:29791/begin` and until `curl 127.0.0.1:29791/end`: see
-FAULTS. Look at the page, at `gpumon fleet --table` and at `gpumon top --fleet` with each: what is wrong is said with its cure,
-and what was known stays, gray.
+http://127.0.0.1:29791/FAULT. What FAULTS has of that name goes wrong from `curl 127.0.0.1:29791/begin` to `/end`. Look at the
+page, at `gpumon fleet --table` and at `gpumon top --fleet` with each: what is wrong is said with its cure, and what was known
+stays, gray. Pages that are not in front do not ask.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ INSTANCES = [
     "__proto__:9123",
     "constructor:9123",
 ]
-USERS = ["ana", "<b onmouseover=document.title='owned'>bob</b>", 'e"v\\il', "\u202eabc", "a\nb", "z" * 200_000, "__proto__", "", "🦀" * 40]
+MARKUP = "<b onmouseover=document.title='owned'>bob</b>"
+USERS = ["ana", MARKUP, 'e"v\\il', "\u202eabc", "a\nb", "z" * 200_000, "__proto__", "", "🦀" * 40]
 
 
 def escaped(text: str) -> str:
@@ -56,7 +57,8 @@ def escaped(text: str) -> str:
 
 def metrics(number: int) -> str:
     """Two GPUs of a node, whose owners and model are hostile, too."""
-    lines = ['gpumon_collector_state{state="running"} 1', "gpumon_sample_age_seconds 1", "gpumon_unheld_gpu_seconds_total 5"]
+    lines = ['gpumon_collector_state{state="running"} 1', "gpumon_sample_age_seconds 1"]
+    lines.append("gpumon_unheld_gpu_seconds_total 5")
     user = escaped(USERS[number % len(USERS)])
     for gpu in ("0", "1"):
         ids = f'gpu="{gpu}",uuid="GPU-{number}-{gpu}"'
@@ -75,11 +77,11 @@ def metrics(number: int) -> str:
             f'gpumon_gpu_xid_errors_total{{{ids},code="{["79", "9" * 30, "<u>"][number % 3]}"}} 3',
             f'gpumon_gpu_xid{{{ids},code="79"}} 1',
         ]
-        lines.append(f'gpumon_owner_gpu_seconds_total{{user="{user}",slurm_job="{number}"}} {time.time() % 1e5:.0f}' if gpu == "0" else "")
+    lines.append(f'gpumon_owner_gpu_seconds_total{{user="{user}",slurm_job="{number}"}} {time.time() % 1e5:.0f}')
     # Indices that no GPU has.
     for gpu in ("-1", "99999999999", "<b>", ""):
         lines.append(f'gpumon_gpu_up{{gpu="{gpu}",uuid="u{gpu}"}} 1')
-    return "\n".join(filter(None, lines)) + "\n"
+    return "\n".join(lines) + "\n"
 
 
 class Node(BaseHTTPRequestHandler):
@@ -111,7 +113,7 @@ class Door(BaseHTTPRequestHandler):
         Door.met += 1
         (FAULTS[fault] if Door.wrong else Door.passes)(self)
 
-    def reply(self, status: int, body: bytes, kind: str = "application/json", length: int | None = None, **headers: str) -> None:
+    def reply(self, status: int, body: bytes, kind="application/json", length: int | None = None, **headers: str) -> None:
         self.send_response(status)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body) if length is None else length))
@@ -158,7 +160,7 @@ class Door(BaseHTTPRequestHandler):
         self.reply(200, body[: len(body) // 2])
 
     def html(self) -> None:
-        self.reply(200, b"<html><title>Sign in</title><script>document.title='owned'</script>Please sign in</html>", "text/html")
+        self.reply(200, b"<html><script>document.title='owned'</script>Please sign in</html>", "text/html")
 
     def unauthorized(self) -> None:
         self.reply(401, b"Unauthorized <script>alert(1)</script>\n", "text/plain", WWW_Authenticate="Basic")
@@ -198,7 +200,8 @@ class Door(BaseHTTPRequestHandler):
         """As Thanos does where a store does not answer."""
         status, body = self.ask()
         answer = json.loads(body)
-        answer["warnings"] = ["No StoreAPIs matched for this query: <script>alert(1)</script> rpc error: code = Unavailable", "x" * 3000] * 30
+        warning = "No StoreAPIs matched for this query: <script>alert(1)</script> rpc error: code = Unavailable"
+        answer["warnings"] = [warning, "x" * 3000] * 30
         self.reply(status, json.dumps(answer).encode())
 
     def some(self) -> None:
@@ -213,29 +216,29 @@ class Door(BaseHTTPRequestHandler):
         pass
 
 
-FAULTS = {
-    "none": Door.passes,
-    **{
-        name: getattr(Door, name)
-        for name in "slow trickles resets half half_json html unauthorized unprocessable unavailable redirects huge deep odd warns some empties".split()
-    },
-}
+NAMES = (
+    "slow trickles resets half half_json html unauthorized unprocessable unavailable redirects huge deep odd warns some empties"
+)
+FAULTS = {"none": Door.passes, **{name: getattr(Door, name) for name in NAMES.split()}}
+
+
+def target(number: int, instance: str) -> dict:
+    labels = {"instance": instance, "__metrics_path__": f"/{number}/metrics"}
+    return {"targets": [f"127.0.0.1:{NODES}"], "labels": labels}
 
 
 def prometheus(folder: Path) -> subprocess.Popen:
     """One that scrapes the hostile nodes; two of them in two jobs."""
-    of = lambda number, instance: {"targets": [f"127.0.0.1:{NODES}"], "labels": {"instance": instance, "__metrics_path__": f"/{number}/metrics"}}
-    targets = [of(number, instance) for number, instance in enumerate(INSTANCES)]
-    twice = [of(number, instance) for number, instance in enumerate(INSTANCES[:2])] + [
-        {"targets": ["127.0.0.1:1"], "labels": {"instance": "<b>down</b>:1"}}
-    ]
+    targets = [target(number, instance) for number, instance in enumerate(INSTANCES)]
+    twice = [*targets[:2], {"targets": ["127.0.0.1:1"], "labels": {"instance": "<b>down</b>:1"}}]
     jobs = {"gpumon": targets, "gpumon-again\"}) or vector(1) #<script>": twice}
     configuration = {
         "global": {"scrape_interval": "5s", "scrape_timeout": "5s"},
         "scrape_configs": [{"job_name": job, "static_configs": of} for job, of in jobs.items()],
     }
     (folder / "prometheus.yml").write_text(json.dumps(configuration))
-    command = ["prometheus", f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data", "--log.level=warn"]
+    command = ["prometheus", f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data"]
+    command.append("--log.level=warn")
     return subprocess.Popen([*command, f"--web.listen-address=127.0.0.1:{PROMETHEUS}"])
 
 
