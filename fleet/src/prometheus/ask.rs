@@ -23,7 +23,7 @@ pub(super) struct Source {
 /// Moments of a range query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Steps {
-    /// In seconds since 1970, and a multiple of `step_s`, so that all who ask are answered alike.
+    /// In seconds since 1970, and mostly a multiple of `step_s`, so that all who ask are answered alike.
     pub(super) from: u64,
     pub(super) to: u64,
     pub(super) step_s: u32,
@@ -103,6 +103,13 @@ impl Steps {
         let step = u64::from(step_s.max(1));
         let to = now_ms() / 1000 / step * step;
         Self { from: to.saturating_sub(u64::from(range_s) / step * step), to, step_s: step_s.max(1) }
+    }
+
+    /// The same until this minute: what befell since the last multiple of a long step is not to wait for the next.
+    pub(super) fn until_this_minute(range_s: u32, step_s: u32) -> Self {
+        let steps = Self::until_now(range_s, step_s);
+        let later = (now_ms() / 60_000 * 60).saturating_sub(steps.to);
+        Self { from: steps.from + later, to: steps.to + later, ..steps }
     }
 }
 

@@ -68,6 +68,13 @@ struct Known {
     seen: HashMap<String, u64>,
 }
 
+/// What became of queries. Where none was answered, nothing is known of now.
+#[derive(Default)]
+struct Outcome {
+    answers: usize,
+    failure: Option<QueryError>,
+}
+
 /// What is wrong with answers.
 #[derive(Default)]
 struct Problems(BTreeSet<String>);
@@ -122,9 +129,17 @@ impl NowReader {
         let due: Vec<&Question> = QUESTIONS.iter().filter(|it| it.of.contains(&resolution)).collect();
         let is_first = |question: &&Question| question.name != QuestionName::Up;
         let (first, last): (Vec<_>, Vec<_>) = due.into_iter().partition(is_first);
-        self.ask_due(&first, known, &mut problems).await?;
+        let mut outcome = self.ask_due(&first, known, &mut problems).await?;
         // Which jobs there are is known of the others.
-        self.ask_due(&last, known, &mut problems).await?;
+        outcome.add(self.ask_due(&last, known, &mut problems).await?);
+        if let Some(failure) = outcome.failure.filter(|_| outcome.answers == 0) {
+            return Err(failure);
+        }
+        let readings = [QuestionName::Utilization, QuestionName::Temperature, QuestionName::ByNode];
+        if readings.into_iter().all(|name| known.facts.of(name).is_empty()) {
+            // Next time it is found out whether there is anything left.
+            known.counted = None;
+        }
         let every = if resolution == Resolution::Node { 2 } else { 1 };
         let period = self.source.settings.period * every;
         let inputs = (known.present, resolution, std::mem::take(&mut known.facts), std::mem::take(&mut known.seen));
@@ -211,7 +226,8 @@ impl NowReader {
         questions: &[&Question],
         known: &mut Known,
         problems: &mut Problems,
-    ) -> Result<(), QueryError> {
+    ) -> Result<Outcome, QueryError> {
+        let mut outcome = Outcome::default();
         let scope =
             Scope { matchers: &self.matchers, families: known.families, present: known.present, jobs: &known.jobs };
         let period = self.source.settings.period;
@@ -228,6 +244,7 @@ impl NowReader {
         while let Some((name, asked)) = answers.next().await {
             match asked {
                 Ok(asked) => {
+                    outcome.answers += 1;
                     problems.warnings(&asked.warnings);
                     known.answered.insert(name, Instant::now());
                     let free = MOST_JOBS.saturating_sub(known.jobs.len());
@@ -243,10 +260,11 @@ impl NowReader {
                     if known.answered.get(&name).is_none_or(|at| at.elapsed() > KEPT) {
                         known.facts.set(name, Arc::default());
                     }
+                    outcome.failure = Some(error);
                 }
             }
         }
-        Ok(())
+        Ok(outcome)
     }
 
     fn empty(&self) -> Fleet {
@@ -264,6 +282,13 @@ impl NowReader {
             conditions: Vec::new(),
             missing: BTreeMap::new(),
         }
+    }
+}
+
+impl Outcome {
+    fn add(&mut self, more: Self) {
+        self.answers += more.answers;
+        self.failure = more.failure.or(self.failure.take());
     }
 }
 

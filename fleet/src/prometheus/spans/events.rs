@@ -80,7 +80,7 @@ impl SpanReader {
         let label = self.source.settings.node_label.clone();
         let steps = |moments| {
             let step = self.range.seconds().div_ceil(moments).next_multiple_of(60);
-            Steps::until_now(self.range.seconds(), step)
+            Steps::until_this_minute(self.range.seconds(), step)
         };
         let (fine, coarse) = (steps(MOMENTS), steps(MOMENTS_OF_GPUS));
         let families = self.told.families;

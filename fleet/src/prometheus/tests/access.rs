@@ -67,6 +67,47 @@ async fn what_fails_is_a_sentence_and_what_was_known_stays() {
 }
 
 #[tokio::test]
+async fn what_nothing_is_answered_of_is_of_before() {
+    let json = "application/json";
+    let error = r#"{"status":"error","errorType":"execution","error":"too many samples"}"#;
+    for behavior in [Behavior::Raw(StatusCode::UNPROCESSABLE_ENTITY, json, error), Behavior::Endless] {
+        let (fake, reader) = reader(Behavior::Series(OWN)).await;
+        let before = reader.now().await;
+        fake.set(behavior);
+        tokio::time::sleep(Duration::from_millis(60)).await;
+        let mut after = reader.now().await;
+        for _ in 0..40 {
+            if after.state != FleetState::Current {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            after = reader.now().await;
+        }
+        assert_eq!((after.state, after.at_ms), (FleetState::Outdated, before.at_ms), "{:?}", after.problems);
+        assert_eq!(after.gpus, before.gpus);
+    }
+}
+
+#[tokio::test]
+async fn what_is_scraped_no_more_is_a_problem() {
+    let fake = Fake::start(Behavior::Series(OWN)).await;
+    let mut settings = settings(&fake);
+    // How many GPUs there are is asked at every twentieth reading otherwise.
+    settings.period = Duration::from_millis(500);
+    let reader = PrometheusReader::new(settings).unwrap();
+    assert!(reader.now().await.problems.is_empty());
+    fake.set(Behavior::Series(""));
+    for _ in 0..60 {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        if let Some(problem) = reader.now().await.problems.first() {
+            assert!(problem.contains("has no metrics of GPUs"), "{problem}");
+            return;
+        }
+    }
+    panic!("nobody is told");
+}
+
+#[tokio::test]
 async fn nothing_listens_there() {
     let free = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let reader = PrometheusReader::new(Settings::new(format!("http://{free}"))).unwrap();

@@ -54,6 +54,23 @@ async fn one_node_is_a_part_of_it_and_has_an_address() {
 }
 
 #[tokio::test]
+async fn what_no_gpu_can_have_is_no_reading() {
+    let values = ["0.5", "-3", "1e300", "1.00000001", "+Inf"];
+    let each = |(gpu, value): (usize, &&str)| {
+        let labels = format!(r#"{{job="g",instance="a:1",gpu="{gpu}",uuid="{gpu}"}}"#);
+        format!(
+            "gpumon_gpu_up{labels} 1\ngpumon_gpu_info{labels} 1\ngpumon_gpu_utilization_ratio{labels} {value}\n\
+             gpumon_gpu_power_watts{labels} {value}\n"
+        )
+    };
+    let series: String = values.iter().enumerate().map(each).collect();
+    let (_fake, reader) = reader(Behavior::Series(series.leak())).await;
+    let fleet = reader.now().await;
+    assert_eq!(readings(&fleet, "utilization.gpu_percent"), [Some(50.0), None, None, Some(100.0), None]);
+    assert_eq!(readings(&fleet, "power.draw_watts"), [Some(0.5), None, None, Some(1.000_000_01), None]);
+}
+
+#[tokio::test]
 async fn nodes_that_do_not_answer_say_why() {
     let series = r#"
 gpumon_gpu_up{job="g",instance="a:1",gpu="0",uuid="old-A"} 1

@@ -1,5 +1,6 @@
 /** Words that compare a reading with a number: `memory>80GiB`, `utilization<10`, `idle>=1h`. */
 
+import { own } from '../../lib/own';
 import { trans } from '../../lib/translation';
 import { units } from '../../lib/units';
 import type { Readings } from './columns';
@@ -94,8 +95,8 @@ export function comparison(word: string): Comparison | null {
 function inUnit(number: number, unit: string, { units: known, usual }: Quantity): number | null {
   if (usual === '') {
     const isFahrenheit = unit === '' ? units().temperature === '°F' : unit.endsWith('f');
-    return unit === '' || unit in known ? (isFahrenheit ? (number - 32) / 1.8 : number) : null;
+    return unit === '' || Object.hasOwn(known, unit) ? (isFahrenheit ? (number - 32) / 1.8 : number) : null;
   }
-  const scale = known[unit];
+  const scale = own(known, unit);
   return scale === undefined ? null : number * scale;
 }

@@ -1,6 +1,7 @@
 /** States of a fleet as text. */
 
 import { duration } from '../../lib/format';
+import { own } from '../../lib/own';
 import { joined, plainText } from '../../lib/text';
 import { table, trans } from '../../lib/translation';
 import type { FleetOwner, OwnerKind } from '../../wire';
@@ -40,7 +41,7 @@ const CONDITIONS = table((): Partial<Record<string, string>> => ({
 /** What a condition is called; one that only a newer server knows, by its name. */
 export function conditionText(kind: string): string {
   const code = xidCode(kind);
-  return code === null ? (CONDITIONS()[kind] ?? plainText(kind.replaceAll('_', ' '), NAME_LENGTH)) : `Xid ${code}`;
+  return code === null ? (own(CONDITIONS(), kind) ?? plainText(kind.replaceAll('_', ' '), NAME_LENGTH)) : `Xid ${code}`;
 }
 
 /** What there is to know of a condition, on hover. */
@@ -113,7 +114,7 @@ const KINDS = table((): Record<OwnerKind, string> => ({
 }));
 
 export function kindText(kind: OwnerKind): string {
-  return (KINDS() as Partial<Record<string, string>>)[kind] ?? plainText(kind, NAME_LENGTH);
+  return own<string>(KINDS(), kind) ?? plainText(kind, NAME_LENGTH);
 }
 
 /** What of a user's it is, without the user: `Slurm job 88123`; empty for other processes. */

@@ -1,5 +1,6 @@
 /** Which GPUs are shown: those that match every word that somebody has typed. */
 
+import { own } from '../../lib/own';
 import { table, trans } from '../../lib/translation';
 import type { FleetOwner } from '../../wire';
 import { USE, type Columns } from './columns';
@@ -99,12 +100,12 @@ function wordOf(typed: string, mistakes: string[]): Word | null {
       return (row) => compared.test(readings, idle_s, row);
     };
   }
-  const state = STATES()[typed];
+  const state = own(STATES(), typed);
   if (state !== undefined) {
     return state;
   }
   const [, place = '', text = ''] = /^([a-z]+):(.*)$/.exec(typed) ?? [];
-  const make = PLACES[place];
+  const make = own(PLACES, place);
   if (make !== undefined) {
     // Whoever is still typing is shown everything.
     return text === '' ? null : make(text);

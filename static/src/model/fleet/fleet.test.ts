@@ -177,6 +177,14 @@ describe('the filter', () => {
     expect(rowsOf('temperature>140f')).toEqual(rowsOf('temperature>60c'));
   });
 
+  it('takes names that every object has for names', () => {
+    const [one] = fleet.conditions;
+    const strange = columnsOf({ ...fleet, conditions: one === undefined ? [] : [{ ...one, kind: '__proto__' }] });
+    for (const typed of ['constructor', 'constructor:x', '__proto__', 'memory>5constructor', 'toString']) {
+      expect(parseFilter(typed).match(strange)?.includes(1) ?? false, typed).toBe(typed === '__proto__');
+    }
+  });
+
   it('tells a mistake and leaves the word out, so that nothing is lost', () => {
     for (const [typed, told] of [
       ['memory>80xb', /memory>80xb: there is no unit xb here\. Use %, mib/],

@@ -1,0 +1,266 @@
+"""A way to a real Prometheus on which everything can go wrong, and nodes whose names and labels are hostile.
+
+    python3 tests/bench/fleet/faults.py --folder /tmp/faults [--prometheus http://127.0.0.1:9790]
+
+Starts a Prometheus of its own over the hostile nodes, unless it is told of another, and answers in its place at
+http://127.0.0.1:29791/FAULT. What FAULTS has of that name goes wrong from `curl 127.0.0.1:29791/begin` to `/end`. Look at the
+page, at `gpumon fleet --table` and at `gpumon top --fleet` with each: what is wrong is said with its cure, and what was known
+stays, gray. Pages that are not in front do not ask.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import socket
+import struct
+import subprocess
+import threading
+import time
+import urllib.error
+import urllib.request
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+DOOR, NODES, PROMETHEUS = 29791, 29792, 29793
+
+#: Names of nodes, as Prometheus' `instance` can be anything.
+INSTANCES = [
+    "plain:9123",
+    "<script>document.title='owned'</script>:9123",
+    '<img src=x onerror="document.title=\'owned\'">',
+    'quo"te\'s\\back`tick:9123',
+    "new\nline\ttab\x1b[31mred\x1b[0m:9123",
+    "\u202egnp.exe\u202c:9123",
+    "\u05d0\u05d1\u05d2-\u0645\u0631\u062d\u0628\u0627:9123",
+    "",
+    "..",
+    "../../api/v1/snapshot",
+    "a/b?c=d#e%2f:9123",
+    "node{x}:9123",
+    "-option:9123",
+    "x" * 5000,
+    "m" * 1_000_000,
+    "twice:9123",
+    "twice:9124",
+    "[2001:db8::1]:9123",
+    "__proto__:9123",
+    "constructor:9123",
+]
+MARKUP = "<b onmouseover=document.title='owned'>bob</b>"
+USERS = ["ana", MARKUP, 'e"v\\il', "\u202eabc", "a\nb", "z" * 200_000, "__proto__", "", "🦀" * 40]
+
+
+def escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def metrics(number: int) -> str:
+    """Two GPUs of a node, whose owners and model are hostile, too."""
+    lines = ['gpumon_collector_state{state="running"} 1', "gpumon_sample_age_seconds 1"]
+    lines.append("gpumon_unheld_gpu_seconds_total 5")
+    user = escaped(USERS[number % len(USERS)])
+    for gpu in ("0", "1"):
+        ids = f'gpu="{gpu}",uuid="GPU-{number}-{gpu}"'
+        lines += [
+            f'gpumon_gpu_info{{{ids},name="{escaped("NVIDIA <i>" + USERS[(number + 1) % len(USERS)][:300])}"}} 1',
+            f"gpumon_gpu_up{{{ids}}} 1",
+            f"gpumon_gpu_utilization_ratio{{{ids}}} {['0.5', 'NaN', '+Inf', '-3', '1e300'][number % 5]}",
+            f"gpumon_gpu_memory_used_bytes{{{ids}}} {40 << 30}",
+            f"gpumon_gpu_memory_total_bytes{{{ids}}} {141 << 30}",
+            f"gpumon_gpu_power_watts{{{ids}}} 345.6",
+            f"gpumon_gpu_power_limit_watts{{{ids}}} 700",
+            f"gpumon_gpu_temperature_celsius{{{ids}}} 55",
+            f"gpumon_gpu_processes{{{ids}}} 1",
+            f'gpumon_gpu_job_info{{{ids},user="{user}",slurm_job="{number}"}} 1',
+            f'gpumon_condition_severity{{{ids},condition="{user}"}} {2 + number % 4}',
+            f'gpumon_gpu_xid_errors_total{{{ids},code="{["79", "9" * 30, "<u>"][number % 3]}"}} 3',
+            f'gpumon_gpu_xid{{{ids},code="79"}} 1',
+        ]
+    lines.append(f'gpumon_owner_gpu_seconds_total{{user="{user}",slurm_job="{number}"}} {time.time() % 1e5:.0f}')
+    # Indices that no GPU has.
+    for gpu in ("-1", "99999999999", "<b>", ""):
+        lines.append(f'gpumon_gpu_up{{gpu="{gpu}",uuid="u{gpu}"}} 1')
+    return "\n".join(lines) + "\n"
+
+
+class Node(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        body = metrics(int(self.path.split("/")[1])).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_) -> None:
+        pass
+
+
+class Door(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    upstream = ""
+    #: Whether anything goes wrong now.
+    wrong = False
+    met = 0
+
+    def do_GET(self) -> None:
+        if self.path in ("/begin", "/end"):
+            Door.wrong = self.path == "/begin"
+            return self.reply(200, b"", "text/plain")
+        _, fault, self.path = self.path.split("/", 2)
+        self.path = f"/{self.path}"
+        Door.met += 1
+        (FAULTS[fault] if Door.wrong else Door.passes)(self)
+
+    def reply(self, status: int, body: bytes, kind="application/json", length: int | None = None, **headers: str) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body) if length is None else length))
+        for name, value in headers.items():
+            self.send_header(name.replace("_", "-"), value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def ask(self) -> tuple[int, bytes]:
+        try:
+            with urllib.request.urlopen(self.upstream + self.path, timeout=60) as answer:
+                return answer.status, answer.read()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read()
+
+    def passes(self) -> None:
+        self.reply(*self.ask())
+
+    def slow(self) -> None:
+        time.sleep(30)
+        self.passes()
+
+    def trickles(self) -> None:
+        """A byte a second, so that no read waits long."""
+        self.reply(200, b"", length=1000)
+        for _ in range(100):
+            self.wfile.write(b" ")
+            self.wfile.flush()
+            time.sleep(1)
+
+    def resets(self) -> None:
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.close_connection = True
+        self.connection.close()
+
+    def half(self) -> None:
+        """It says that there is more, and hangs up."""
+        _, body = self.ask()
+        self.reply(200, body[: len(body) // 2], length=len(body))
+        self.close_connection = True
+
+    def half_json(self) -> None:
+        _, body = self.ask()
+        self.reply(200, body[: len(body) // 2])
+
+    def html(self) -> None:
+        self.reply(200, b"<html><script>document.title='owned'</script>Please sign in</html>", "text/html")
+
+    def unauthorized(self) -> None:
+        self.reply(401, b"Unauthorized <script>alert(1)</script>\n", "text/plain", WWW_Authenticate="Basic")
+
+    def unprocessable(self) -> None:
+        text = "query processing would load too many samples into memory <script>alert(1)</script>" + "x" * 5000
+        self.reply(422, json.dumps({"status": "error", "errorType": "execution", "error": text}).encode())
+
+    def unavailable(self) -> None:
+        self.reply(503, b"<html>503 from a proxy</html>", "text/html")
+
+    def redirects(self) -> None:
+        self.reply(302, b"", Location="https://evil.example/login?user=a:secret@b")
+
+    def huge(self) -> None:
+        """200 MB of what could be an answer."""
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.end_headers()
+        self.close_connection = True
+        row = b'{"metric":{"gpu":"0","instance":"n1","x":"' + b"y" * 8000 + b'"},"value":[1,"1"]},'
+        try:
+            self.wfile.write(b'{"status":"success","data":{"resultType":"vector","result":[')
+            for _ in range(25_000):
+                self.wfile.write(row)
+        except OSError:
+            pass
+
+    def deep(self) -> None:
+        self.reply(200, b'{"status":"success","data":{"resultType":"vector","result":' + b"[" * 1_000_000)
+
+    def odd(self) -> None:
+        """JSON that is none of Prometheus'."""
+        self.reply(200, b'{"status":"success","data":{"resultType":"string","result":[1,"x"]}}')
+
+    def warns(self) -> None:
+        """As Thanos does where a store does not answer."""
+        status, body = self.ask()
+        answer = json.loads(body)
+        warning = "No StoreAPIs matched for this query: <script>alert(1)</script> rpc error: code = Unavailable"
+        answer["warnings"] = [warning, "x" * 3000] * 30
+        self.reply(status, json.dumps(answer).encode())
+
+    def some(self) -> None:
+        """Every third query fails."""
+        (Door.unprocessable if Door.met % 3 == 0 else Door.passes)(self)
+
+    def empties(self) -> None:
+        """There is nothing any more."""
+        self.reply(200, b'{"status":"success","data":{"resultType":"vector","result":[]}}')
+
+    def log_message(self, *_) -> None:
+        pass
+
+
+NAMES = (
+    "slow trickles resets half half_json html unauthorized unprocessable unavailable redirects huge deep odd warns some empties"
+)
+FAULTS = {"none": Door.passes, **{name: getattr(Door, name) for name in NAMES.split()}}
+
+
+def target(number: int, instance: str) -> dict:
+    labels = {"instance": instance, "__metrics_path__": f"/{number}/metrics"}
+    return {"targets": [f"127.0.0.1:{NODES}"], "labels": labels}
+
+
+def prometheus(folder: Path) -> subprocess.Popen:
+    """One that scrapes the hostile nodes; two of them in two jobs."""
+    targets = [target(number, instance) for number, instance in enumerate(INSTANCES)]
+    twice = [*targets[:2], {"targets": ["127.0.0.1:1"], "labels": {"instance": "<b>down</b>:1"}}]
+    jobs = {"gpumon": targets, "gpumon-again\"}) or vector(1) #<script>": twice}
+    configuration = {
+        "global": {"scrape_interval": "5s", "scrape_timeout": "5s"},
+        "scrape_configs": [{"job_name": job, "static_configs": of} for job, of in jobs.items()],
+    }
+    (folder / "prometheus.yml").write_text(json.dumps(configuration))
+    command = ["prometheus", f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data"]
+    command.append("--log.level=warn")
+    return subprocess.Popen([*command, f"--web.listen-address=127.0.0.1:{PROMETHEUS}"])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--folder", type=Path, required=True)
+    parser.add_argument("--prometheus", help="another one, instead of the hostile nodes'")
+    given = parser.parse_args()
+    given.folder.mkdir(parents=True, exist_ok=True)
+    Door.upstream = given.prometheus or f"http://127.0.0.1:{PROMETHEUS}"
+    server = None
+    try:
+        if not given.prometheus:
+            nodes = ThreadingHTTPServer(("127.0.0.1", NODES), Node)
+            threading.Thread(target=nodes.serve_forever, daemon=True).start()
+            server = prometheus(given.folder)
+        print(f"http://127.0.0.1:{DOOR}; faults: {' '.join(FAULTS)}", flush=True)
+        ThreadingHTTPServer(("127.0.0.1", DOOR), Door).serve_forever()
+    finally:
+        if server:
+            server.kill()
+
+
+if __name__ == "__main__":
+    main()
