@@ -23,7 +23,7 @@ import urllib.request
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-import fleet
+import fleet_queries
 
 HERE = Path(__file__).resolve().parent
 LIBRARY = HERE.parents[1] / "target/debug/libfake_nvml.so"
@@ -65,7 +65,7 @@ def prometheus(targets, folder):
     ]
     # JSON is YAML.
     times = {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"}
-    configuration = {"global": times, "scrape_configs": jobs, "rule_files": [str(fleet.RULES)]}
+    configuration = {"global": times, "scrape_configs": jobs, "rule_files": [str(fleet_queries.RULES)]}
     Path(folder, "prometheus.yml").write_text(json.dumps(configuration))
     with socket.create_server(("127.0.0.1", 0)) as free:
         address = f"127.0.0.1:{free.getsockname()[1]}"
@@ -143,7 +143,7 @@ def run(program, tell=print):
             if bool(series) == (missing is not None):
                 wrong.append(f"{expression} has {'data' if series else 'no data'}")
         wrong += own_metrics(address)
-        wrong += fleet_queries(address)
+        wrong += queries_of_a_fleet(address)
     for kind, had in counts.items():
         tell(f"{kind}: {sum(had)} of {len(had)} have data")
     return wrong
@@ -172,17 +172,17 @@ def own_metrics(address):
     return wrong
 
 
-def fleet_queries(address):
+def queries_of_a_fleet(address):
     """What `gpumon fleet` asks: Prometheus takes all of it, and most has data."""
     wrong = []
-    for expression in fleet.queries():
+    for expression in fleet_queries.queries():
         try:
             query(address, expression)
             series = query(address, with_bool(expression))
         except urllib.error.HTTPError as refusal:
             wrong.append(f"{expression} is refused: {json.load(refusal)['error']}")
             continue
-        if not series and not fleet.reason(expression):
+        if not series and not fleet_queries.reason(expression):
             wrong.append(f"{expression} has no data")
     return wrong
 

@@ -107,9 +107,9 @@ impl Steps {
 
     /// The same until this minute: what befell since the last multiple of a long step is not to wait for the next.
     pub(super) fn until_this_minute(range_s: u32, step_s: u32) -> Self {
-        let steps = Self::until_now(range_s, step_s);
-        let later = (now_ms() / 60_000 * 60).saturating_sub(steps.to);
-        Self { from: steps.from + later, to: steps.to + later, ..steps }
+        let even = Self::until_now(range_s, step_s);
+        let later = (now_ms() / 60_000 * 60).saturating_sub(even.to);
+        Self { from: even.from + later, to: even.to + later, ..even }
     }
 }
 

@@ -35,8 +35,15 @@ impl Types {
     pub(super) fn parameters<T: JsonSchema>(&mut self) -> Vec<Value> {
         let mut object = T::json_schema(&mut self.read).to_value();
         bound(&mut object);
+        let required = object["required"].take();
         let keys = object["properties"].as_object_mut().expect("an object with keys").iter_mut();
-        keys.map(|(name, schema)| parameter(name, schema.take())).collect()
+        let mut parameters: Vec<Value> = keys.map(|(name, schema)| parameter(name, schema.take())).collect();
+        for named in
+            parameters.iter_mut().filter(|named| required.as_array().is_some_and(|all| all.contains(&named["name"])))
+        {
+            named["required"] = Value::Bool(true);
+        }
+        parameters
     }
 
     /// All of them by name, numbers of fields described as the catalogue has them.

@@ -77,6 +77,7 @@ def main() -> None:
     parser.add_argument("--interval", default="30s", help="of the scrapes")
     parser.add_argument("--data", default="day")
     parser.add_argument("--settle", type=int, default=90, help="seconds until all has been scraped and recorded")
+    parser.add_argument("--no-browser", action="store_true", help="measure no page in Chromium")
     parser.add_argument("--stay", action="store_true")
     arguments = parser.parse_args()
     folder = arguments.folder
@@ -112,6 +113,13 @@ def main() -> None:
             answer = json.loads(body)
             print(f"{path}: {took * 1000:.0f} ms, {len(body):,} bytes, {size:,} packed, {answer['state']} {answer['problems']}")
         print(f"Prometheus: {cpu_seconds(prometheus.pid) - first:.2f} s of CPU for these first answers")
+        if not arguments.no_browser:
+            # Once more from the beginning, so that the page is what asks first.
+            fleet.kill()
+            fleet.wait()
+            fleet = start(arguments.gpumon, "fleet", "--prometheus", url, "--listen", "127.0.0.1:9725")
+            wait_for(f"{door}/healthz")
+            subprocess.run(["node", str(HERE / "first-picture.mjs"), f"{door}/", str(folder)], check=True)
         own = cpu_seconds(fleet.pid)
         watched = per_minute(prometheus.pid, lambda: watch(door))
         print(f"Prometheus: {unwatched:.2f} s of CPU a minute unwatched, {watched:.2f} s watched: {watched - unwatched:+.2f} s")

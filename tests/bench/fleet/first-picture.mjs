@@ -1,0 +1,75 @@
+// Opens the page of a fleet in Chromium, and prints the milliseconds until the map is there, and from a letter in the
+// filter to the picture. The first opening also waits for Prometheus, where the server has just been started.
+//
+//     node tests/bench/fleet/first-picture.mjs http://127.0.0.1:9725/ [FOLDER for screenshots]
+
+import { chromium } from 'playwright-core';
+
+const [address, folder] = process.argv.slice(2);
+const LIVE = '[data-testid=gpumon-fleet][data-state=live] .gpumon-map > canvas';
+const TYPED = ['ana', 'h200 busy', 'memory>80GiB', 'node01', 'xid', ''];
+
+const browser = await chromium.launch({
+  executablePath: '/usr/bin/chromium',
+  args: ['--no-sandbox', '--disable-gpu', '--disable-background-networking', '--disable-component-update'],
+});
+const page = await browser.newPage({ viewport: { width: 1440, height: 900 } });
+await page.addInitScript((live) => {
+  const look = () => {
+    const map = document.querySelector(live);
+    if (map instanceof HTMLCanvasElement && map.height > 150) {
+      requestAnimationFrame((at) => (window.drawn = at));
+    } else {
+      requestAnimationFrame(look);
+    }
+  };
+  requestAnimationFrame(look);
+}, LIVE);
+const opened = [];
+for (let i = 0; i < 6; i += 1) {
+  await page.goto('about:blank');
+  await page.goto(`${address}#fleet`);
+  const drawn = await page.waitForFunction(() => window.drawn, undefined, { timeout: 60_000 });
+  opened.push(Math.round(await drawn.jsonValue()));
+}
+console.log(`first picture: ${opened[0]} ms, then ${opened.slice(1).join(', ')} ms`);
+
+const times = [];
+for (const text of TYPED) {
+  for (let end = Math.min(1, text.length); end <= text.length; end += 1) {
+    times.push(
+      await page.evaluate(async (typed) => {
+        const input = document.querySelector('.gpumon-fleet-filter');
+        await new Promise((resolve) => setTimeout(resolve, 100));
+        const begun = performance.now();
+        input.value = typed;
+        input.dispatchEvent(new Event('input', { bubbles: true }));
+        await new Promise(requestAnimationFrame);
+        await new Promise(requestAnimationFrame);
+        return performance.now() - begun;
+      }, text.slice(0, end)),
+    );
+  }
+}
+times.sort((a, b) => a - b);
+const at = (share) => Math.round(times[Math.floor((times.length - 1) * share)]);
+console.log(`filter: median ${at(0.5)} ms, at most ${at(1)} ms (${times.length} times)`);
+
+if (folder !== undefined) {
+  const shots = [
+    ['light', 'light', 1440, ''],
+    ['dark', 'dark', 1440, ''],
+    ['users', 'light', 1440, '?view=users'],
+    ['events', 'light', 1440, '?view=events'],
+    ['phone', 'dark', 390, ''],
+  ];
+  for (const [name, colorScheme, width, query] of shots) {
+    const context = await browser.newContext({ colorScheme, viewport: { width, height: 900 } });
+    const shown = await context.newPage();
+    await shown.goto(`${address}#fleet${query}`);
+    await shown.waitForTimeout(6000);
+    await shown.screenshot({ path: `${folder}/${name}.png` });
+    await context.close();
+  }
+}
+await browser.close();
