@@ -105,9 +105,11 @@ describe('a fleet of 8,000 GPUs', () => {
     await expect.poll(() => fleet.count.innerText()).toMatch(/^[\d,]+ of 8,000$/);
     await page.keyboard.press('Enter');
     await page.keyboard.press('ArrowRight');
+    await expect.poll(() => fleet.name()).toMatch(/^node-\d{4} \/ \d$/);
+    const first = await fleet.name();
     await page.keyboard.press('ArrowDown');
+    await expect.poll(() => fleet.name()).not.toBe(first);
     const name = await fleet.name();
-    expect(name).toMatch(/^node-\d{4} \/ \d$/);
     const [node = ''] = name.split(' ');
     await expect.poll(() => page.url()).toContain(`node=${node}`);
     const left = page.url();
