@@ -101,7 +101,8 @@ def main() -> None:
         )
         time.sleep(arguments.settle)
         url = "http://127.0.0.1:9790"
-        up, series = query(url, "sum(up)"), query(url, "prometheus_tsdb_head_series")
+        up, own = query(url, "sum(up)"), ask(f"{url}/metrics")[1].decode()
+        series = float(re.search(r"^prometheus_tsdb_head_series (\S+)$", own, re.MULTILINE).group(1))
         print(f"Prometheus: {up:.0f} of {arguments.nodes} targets up, {series:,.0f} series in its head")
         unwatched = per_minute(prometheus.pid)
         fleet = start(arguments.gpumon, "fleet", "--prometheus", url, "--listen", "127.0.0.1:9725")
