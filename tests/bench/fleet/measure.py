@@ -77,6 +77,7 @@ def main() -> None:
     parser.add_argument("--interval", default="30s", help="of the scrapes")
     parser.add_argument("--data", default="day")
     parser.add_argument("--settle", type=int, default=90, help="seconds until all has been scraped and recorded")
+    parser.add_argument("--watch", type=int, default=120, help="seconds watched, and before that unwatched")
     parser.add_argument("--no-browser", action="store_true", help="measure no page in Chromium")
     parser.add_argument("--stay", action="store_true")
     arguments = parser.parse_args()
@@ -104,7 +105,7 @@ def main() -> None:
         up, own = query(url, "sum(up)"), ask(f"{url}/metrics")[1].decode()
         series = float(re.search(r"^prometheus_tsdb_head_series (\S+)$", own, re.MULTILINE).group(1))
         print(f"Prometheus: {up:.0f} of {arguments.nodes} targets up, {series:,.0f} series in its head")
-        unwatched = per_minute(prometheus.pid)
+        unwatched = per_minute(prometheus.pid, arguments.watch)
         fleet = start(arguments.gpumon, "fleet", "--prometheus", url, "--listen", "127.0.0.1:9725")
         door = "http://127.0.0.1:9725"
         wait_for(f"{door}/healthz")
@@ -122,9 +123,9 @@ def main() -> None:
             wait_for(f"{door}/healthz")
             subprocess.run(["node", str(HERE / "first-picture.mjs"), f"{door}/", str(folder)], check=True)
         own = cpu_seconds(fleet.pid)
-        watched = per_minute(prometheus.pid, lambda: watch(door))
+        watched = per_minute(prometheus.pid, arguments.watch, lambda: watch(door))
         print(f"Prometheus: {unwatched:.2f} s of CPU a minute unwatched, {watched:.2f} s watched: {watched - unwatched:+.2f} s")
-        print(f"gpumon fleet: {(cpu_seconds(fleet.pid) - own) / 2:.2f} s of CPU a minute, {resident_mb(fleet.pid):.1f} MB")
+        print(f"gpumon fleet: {(cpu_seconds(fleet.pid) - own) * 60 / arguments.watch:.2f} s of CPU a minute, {resident_mb(fleet.pid):.1f} MB")
         if arguments.stay:
             input(f"{door}/ shows it; Enter ends it\n")
 
@@ -136,14 +137,14 @@ def watch(door: str) -> None:
         ask(f"{door}/api/v1/fleet/{path}")
 
 
-def per_minute(pid: int, meanwhile=lambda: None) -> float:
-    """CPU of two minutes, halved: recording rules and scrapes come in bursts."""
+def per_minute(pid: int, seconds: int, meanwhile=lambda: None) -> float:
+    """CPU seconds a minute, of whole minutes: recording rules and scrapes come in bursts."""
     begun = cpu_seconds(pid)
-    until = time.monotonic() + 120
+    until = time.monotonic() + seconds
     while time.monotonic() < until:
         meanwhile()
         time.sleep(5)
-    return (cpu_seconds(pid) - begun) / 2
+    return (cpu_seconds(pid) - begun) * 60 / seconds
 
 
 def wait_for(url: str) -> None:

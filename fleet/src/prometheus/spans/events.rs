@@ -105,7 +105,8 @@ impl SpanReader {
             } else {
                 (format!("{} == 0", self.metric("gpumon_gpu_up", "")), coarse)
             };
-            all.extend(self.runs(&down, steps, FleetEventKind::GpuNotResponding, Family::Own).await?);
+            let now = format!("{} == 0", self.metric("gpumon_gpu_up", ""));
+            all.extend(self.runs(&down, steps, &now, FleetEventKind::GpuNotResponding).await?);
         }
         let dcgm = [(Family::Renamed, "DCGM_FI_DEV_XID_ERROR"), (Family::Old, "DCGM_FI_DEV_XID_ERRORS")];
         let names: Vec<_> = dcgm.into_iter().filter(|(of, _)| families.has(*of)).map(|(_, name)| name).collect();
@@ -122,31 +123,44 @@ impl SpanReader {
         };
         if let Some(up) = up(&scope) {
             let down = format!("min_over_time({up}[{}s]) == 0", fine.step_s);
-            all.extend(self.runs(&down, fine, FleetEventKind::NodeUnreachable, Family::Own).await?);
+            all.extend(self.runs(&down, fine, &format!("{up} == 0"), FleetEventKind::NodeUnreachable).await?);
         }
         self.check()?;
         Ok(self.events_of(all))
     }
 
-    /// Times in which an expression had a value.
+    /// Times in which an expression had a value. What lasts is what `now` has, since a step of a week is more than an hour.
     async fn runs(
         &mut self,
         expression: &str,
         steps: Steps,
+        now: &str,
         kind: FleetEventKind,
-        family: Family,
     ) -> Result<Vec<(Key, Found)>, QueryError> {
         let label = self.source.settings.node_label.clone();
+        let key = move |interner: &mut Interner<'_>, row: &Row<'_>| -> Option<Key> {
+            let of_gpu = kind == FleetEventKind::GpuNotResponding;
+            let gpu = if of_gpu { Some(gpu(&row.labels)?) } else { None };
+            Some((interner.target(&row.labels, Family::Own)?, gpu, kind, None))
+        };
+        let of = label.clone();
+        let read = move |answer: &Answer<'_>| {
+            let mut interner = Interner::new(of.as_deref());
+            answer.rows.iter().filter_map(|row| Some((key(&mut interner, row)?, found(row, steps)))).collect()
+        };
+        let mut all: Vec<(Key, Found)> = self.ask(expression, Some(steps), read).await?.unwrap_or_default();
         let read = move |answer: &Answer<'_>| {
             let mut interner = Interner::new(label.as_deref());
-            let of_gpu = kind == FleetEventKind::GpuNotResponding;
-            let event = |row: &Row<'_>| {
-                let gpu = if of_gpu { Some(gpu(&row.labels)?) } else { None };
-                Some(((interner.target(&row.labels, family)?, gpu, kind, None), found(row, steps)))
-            };
-            answer.rows.iter().filter_map(event).collect()
+            answer.rows.iter().filter_map(|row| key(&mut interner, row)).collect()
         };
-        Ok(self.ask(expression, Some(steps), read).await?.unwrap_or_default())
+        let lasting: Vec<Key> = self.ask(now, None, read).await?.unwrap_or_default();
+        for (_, found) in &mut all {
+            found.lasts = false;
+        }
+        for key in lasting {
+            mark_lasting(&mut all, key, self.to_ms);
+        }
+        Ok(all)
     }
 
     fn events_of(self, all: Vec<(Key, Found)>) -> FleetEvents {

@@ -69,7 +69,7 @@ async fn page() -> String {
     }
     page.push_str(
         "\n## What was\n\nOf a day; of other spans, ranges, steps and periods change alike. Events and history are asked for \
-         in ranges of at most 121 moments, usage as of this moment. Of sums that rules have recorded too little of, those of \
+         in ranges of at most 121 moments, and what lasts and usage as of this moment. Of sums that rules have recorded too little of, those of \
          GPUs are asked for.\n",
     );
     let day = Range::new(86_400).unwrap();
@@ -79,7 +79,6 @@ async fn page() -> String {
         ("Usage otherwise", "900 s", OWN, &["offset 86400s"][..], Ask::Usage),
         ("Usage of pods, by dcgm-exporter", "900 s", DCGM, &[][..], Ask::Usage),
         ("Events", "300 s", OWN, &["count(instance:"][..], Ask::Events),
-        ("Events, where rules have not recorded which GPUs do not respond", "300 s", OWN, &[][..], Ask::Events),
         ("Events, by dcgm-exporter", "300 s", DCGM, &[][..], Ask::Events),
         ("History of all nodes", "720 s", OWN, &[][..], Ask::History(None)),
         ("History of a node", "720 s", OWN, &[][..], Ask::History(Some("n2"))),
