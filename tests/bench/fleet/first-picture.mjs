@@ -25,6 +25,8 @@ await page.addInitScript((live) => {
   };
   requestAnimationFrame(look);
 }, LIVE);
+// Chromium's own start is not the page's.
+await page.goto(`${address}healthz`);
 const opened = [];
 for (let i = 0; i < 6; i += 1) {
   await page.goto('about:blank');
