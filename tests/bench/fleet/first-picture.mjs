@@ -3,6 +3,8 @@
 //
 //     node tests/bench/fleet/first-picture.mjs http://127.0.0.1:9725/ [FOLDER for screenshots]
 
+/* global document, Event, HTMLCanvasElement, performance, requestAnimationFrame, setTimeout, window */
+
 import { chromium } from 'playwright-core';
 
 const [address, folder] = process.argv.slice(2);
@@ -40,16 +42,19 @@ const times = [];
 for (const text of TYPED) {
   for (let end = Math.min(1, text.length); end <= text.length; end += 1) {
     times.push(
-      await page.evaluate(async (typed) => {
-        const input = document.querySelector('.gpumon-fleet-filter');
-        await new Promise((resolve) => setTimeout(resolve, 100));
-        const begun = performance.now();
-        input.value = typed;
-        input.dispatchEvent(new Event('input', { bubbles: true }));
-        await new Promise(requestAnimationFrame);
-        await new Promise(requestAnimationFrame);
-        return performance.now() - begun;
-      }, text.slice(0, end)),
+      await page.evaluate(
+        async (typed) => {
+          const input = document.querySelector('.gpumon-fleet-filter');
+          await new Promise((resolve) => setTimeout(resolve, 100));
+          const begun = performance.now();
+          input.value = typed;
+          input.dispatchEvent(new Event('input', { bubbles: true }));
+          await new Promise(requestAnimationFrame);
+          await new Promise(requestAnimationFrame);
+          return performance.now() - begun;
+        },
+        text.slice(0, end),
+      ),
     );
   }
 }
