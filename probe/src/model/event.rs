@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-use super::{Alert, Cell, Condition, Reading};
+use super::{Alert, Cell, Condition, Health, Reading};
 use crate::{flat, tagged};
 
 /// What happened, when, and to which GPU.
@@ -108,6 +108,19 @@ pub struct Mark {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub user: Option<String>,
+}
+
+/// What is told where the health of a GPU has become this.
+impl From<&Health> for EventKind {
+    fn from(health: &Health) -> Self {
+        match health {
+            Health::Ok => Self::GpuBack,
+            Health::Hung { .. } => Self::GpuHung,
+            Health::Lost { .. } => Self::GpuLost,
+            Health::Failed { .. } => Self::GpuFailed,
+            Health::Asleep { .. } => Self::GpuAsleep,
+        }
+    }
 }
 
 impl Mark {

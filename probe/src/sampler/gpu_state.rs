@@ -250,7 +250,7 @@ impl GpuState {
         }
         let mut events = Vec::new();
         if std::mem::discriminant(&self.shown) != std::mem::discriminant(&sample.health) {
-            events.push(event_of(&sample.health));
+            events.push(EventKind::from(&sample.health));
         }
         self.shown = sample.health.clone();
         events.append(&mut self.events);
@@ -280,16 +280,6 @@ fn unknown(index: u32, reason: &Absence) -> Gpu {
         pci_bus_id: Reading::Absent(reason.clone()),
         board: Board::absent(reason),
         mig_devices: Vec::new(),
-    }
-}
-
-fn event_of(health: &Health) -> EventKind {
-    match health {
-        Health::Ok => EventKind::GpuBack,
-        Health::Hung { .. } => EventKind::GpuHung,
-        Health::Lost { .. } => EventKind::GpuLost,
-        Health::Failed { .. } => EventKind::GpuFailed,
-        Health::Asleep { .. } => EventKind::GpuAsleep,
     }
 }
 

@@ -122,7 +122,7 @@ impl GpuState {
         sample.conditions.clear();
         let mut events = std::mem::take(&mut self.events);
         if std::mem::discriminant(&self.shown) != std::mem::discriminant(&sample.health) {
-            events.insert(0, event_of(&sample.health));
+            events.insert(0, EventKind::from(&sample.health));
         }
         self.shown = sample.health.clone();
         (sample, events)
@@ -140,15 +140,5 @@ impl GpuState {
             sample.memory.total_bytes = self.last.memory.total_bytes.clone().dated(self.last.at_ms);
         }
         sample
-    }
-}
-
-fn event_of(health: &Health) -> EventKind {
-    match health {
-        Health::Ok => EventKind::GpuBack,
-        Health::Hung { .. } => EventKind::GpuHung,
-        Health::Lost { .. } => EventKind::GpuLost,
-        Health::Failed { .. } => EventKind::GpuFailed,
-        Health::Asleep { .. } => EventKind::GpuAsleep,
     }
 }
