@@ -133,7 +133,7 @@ audit: rust $(MODULES) ## check dependencies and workflows: licenses, advisories
 
 types: rust ## generate the TypeScript types, the reference pages of the documentation, rules and dashboards
 	GPUMON_UPDATE_TYPES=1 cargo test --package gpumon-server --test wire_types
-	GPUMON_UPDATE_TYPES=1 cargo test --package gpumon --package gpumon-probe --package gpumon-fleet --package gpumon-history --package gpumon-server --package gpumon-cli --lib --tests reference
+	GPUMON_UPDATE_TYPES=1 cargo test --package gpumon --package gpumon-probe --package gpumon-workload --package gpumon-fleet --package gpumon-history --package gpumon-server --package gpumon-cli --lib --tests reference
 	cargo build --package gpumon
 	$(PYTHON) deploy/prometheus/generate.py target/debug/gpumon
 	$(PYTHON) deploy/grafana/generate.py

@@ -6,11 +6,12 @@
 
 A source becomes PTX for the oldest GPUs, `name.ptx`, unless its first line says otherwise: `// Compiled for: compute_80,
 sm_90a.` makes `name.compute_80.ptx` and, machine code for one architecture, `name.sm_90a.cubin`. `listing.txt` says of
-each kernel what it takes and what it uses: registers, shared memory, and what spills out of the registers.
+each kernel what it takes and what it uses: shared memory, and registers and what spills out of them on each architecture
+on which a driver may run it, for which it is assembled.
 
-The compiler is NVIDIA's NVRTC of a pinned package, called as a library: no GPU, driver or toolkit is needed. Where the
-package is not installed, a check compares each source with the digest in the listing, and says so: nothing is downloaded
-for it.
+The compiler is NVIDIA's NVRTC of a pinned package, called as a library, and the assembler `ptxas` of another: no GPU,
+driver or toolkit is needed. Where they are not installed, a check compares each source with the digest in the listing, and
+says so: nothing is downloaded for it.
 """
 
 from __future__ import annotations
@@ -27,13 +28,14 @@ ROOT = Path(__file__).resolve().parents[1]
 KERNELS = ROOT / "workload" / "kernels"
 COMPILER = ROOT / "target" / "kernels"
 LIBRARY = COMPILER / "nvidia" / "cuda_nvrtc" / "lib" / "libnvrtc.so.12"
+ASSEMBLER = COMPILER / "nvidia" / "cuda_nvcc" / "bin" / "ptxas"
 LISTING = KERNELS / "listing.txt"
 #: For each architecture the oldest version of PTX that has all that the kernels use. NVRTC writes the newest that it
 #: knows, which the drivers of that time and before refuse.
 PTX_VERSIONS = {"compute_60": "6.0", "compute_80": "7.0", "compute_89": "8.4"}
 OLDEST = "compute_60"
-#: What registers are counted for.
-LISTED = "sm_90a"
+#: What registers are counted for: Ampere, Ada, Hopper and both Blackwells.
+LISTED = ["sm_80", "sm_89", "sm_90a", "sm_100a", "sm_120"]
 #: It says so of every architecture before 7.5, which drivers of the 580 series still know.
 KNOWN_COMPLAINT = "nvrtc: warning: Architectures prior to "
 
@@ -46,7 +48,7 @@ def main(arguments: list[str]) -> int:
         sys.exit(f"there are no kernels in {KERNELS}")
     if arguments:
         return check(sources)
-    if not LIBRARY.is_file():
+    if not (LIBRARY.is_file() and ASSEMBLER.is_file()):
         requirements = ["--requirement", str(KERNELS / "requirements.txt")]
         pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(COMPILER)]
         subprocess.run([*pip, *requirements], check=True)
@@ -59,7 +61,7 @@ def main(arguments: list[str]) -> int:
 def check(sources: list[Path]) -> int:
     made = {target(source, architecture) for source in sources for architecture in architectures(source)}
     stale = sorted(path.name for path in {*KERNELS.glob("*.ptx"), *KERNELS.glob("*.cubin")} - made)
-    if LIBRARY.is_file():
+    if LIBRARY.is_file() and ASSEMBLER.is_file():
         stale += [path.name for path, content in everything(sources).items() if _there(path) != content]
         done = "compiled again and compared"
     else:
@@ -109,20 +111,55 @@ def code(source: Path, architecture: str) -> bytes:
 
 def listing(sources: list[Path]) -> str:
     """What each kernel takes and uses."""
-    text = [f"Made by tools/kernels.py. Registers, bytes of shared memory and bytes spilled are those of {LISTED}.", ""]
+    text = ["Made by tools/kernels.py: bytes of shared memory that the code names, and registers a thread on each"]
+    text += ["architecture, with bytes spilled behind a plus; a hyphen is where it does not run.", ""]
     for source in sources:
-        text += [_head(source), f"{'kernel':32} registers shared spilled  takes"]
-        ptx = compiled(source, LISTED.replace("sm", "compute"))[0].decode()
-        log = compiled(source, LISTED)[1]
-        for kernel, head in re.findall(r"\.entry (\w+)\((.*?)\)", ptx, flags=re.DOTALL):
-            about = re.search(rf"entry function '{kernel}'.*?(?=Compiling|$)", log, flags=re.DOTALL)[0]
-            number = lambda pattern: sum(map(int, re.findall(pattern, about)))
-            spilled = number(r"(\d+) bytes spill stores") + number(r"(\d+) bytes spill loads")
-            takes = " ".join(_parameter(line) for line in head.split(",") if line.strip())
-            registers, shared = number(r"Used (\d+) registers"), number(r"(\d+) bytes smem")
-            text.append(f"{kernel:32} {registers:9} {shared:6} {spilled:7}  {takes}".rstrip())
+        text += [_head(source), f"{'kernel':24} shared " + "".join(f"{name:>8}" for name in LISTED) + "  takes"]
+        uses = {}
+        for architecture in architectures(source):
+            for listed in LISTED:
+                if is_for(architecture, listed):
+                    uses[listed] = use(source, architecture, listed)
+        for name, takes in parameters(source).items():
+            of = {listed: use[name] for listed, use in uses.items() if name in use}
+            shared = max(shared for _, shared in of.values())
+            cells = "".join(f"{of[listed][0] if listed in of else '-':>8}" for listed in LISTED)
+            text.append(f"{name:24} {shared:6} {cells}  {takes}".rstrip())
         text.append("")
     return "\n".join(text)
+
+
+def is_for(architecture: str, listed: str) -> bool:
+    """Whether what is made for an architecture runs on another: PTX on each that is as new, machine code on its own."""
+    number = lambda name: int(re.search(r"\d+", name)[0])
+    return architecture == listed if architecture not in PTX_VERSIONS else number(architecture) <= number(listed)
+
+
+def use(source: Path, architecture: str, listed: str) -> dict[str, tuple[str, int]]:
+    """Of each kernel the registers, with what is spilled, and the shared memory, on an architecture."""
+    if architecture in PTX_VERSIONS:
+        options = [f"--gpu-name={listed}", "--verbose", "--output-file=/dev/null", "-"]
+        ptx = code(source, architecture)
+        log = subprocess.run([ASSEMBLER, *options], input=ptx, capture_output=True, check=True).stderr.decode()
+    else:
+        log = compiled(source, architecture)[1]
+    number = lambda pattern, about: sum(map(int, re.findall(pattern, about)))
+    found = {}
+    for kernel, about in re.findall(r"entry function '(\w+)'(.*?)(?=Compiling|$)", log, flags=re.DOTALL):
+        registers = str(number(r"Used (\d+) registers", about))
+        spilled = number(r"(\d+) bytes spill stores", about) + number(r"(\d+) bytes spill loads", about)
+        found[kernel] = (f"{registers}+{spilled}" if spilled else registers, number(r"(\d+) bytes smem", about))
+    return found
+
+
+def parameters(source: Path) -> dict[str, str]:
+    """Of each kernel the types of its parameters, as PTX has them."""
+    found = {}
+    for architecture in architectures(source):
+        ptx = compiled(source, architecture.replace("sm", "compute"))[0].decode()
+        for kernel, head in re.findall(r"\.entry (\w+)\((.*?)\)", ptx, flags=re.DOTALL):
+            found[kernel] = " ".join(_parameter(line) for line in head.split(",") if line.strip())
+    return found
 
 
 def _parameter(line: str) -> str:

@@ -49,6 +49,9 @@ fn every_type_burns_on_every_gpu_that_has_it() {
             assert_eq!((output.status.code(), &*stderr(&output)), (Some(0), ""), "{dtype} on {capability}");
             let line: Value = serde_json::from_str(stdout(&output).trim()).unwrap();
             assert_eq!((&line["dtype"], &line["n"], &line["verify"]["ok"]), (&dtype.into(), &256.into(), &true.into()));
+            let kernel = &line["kernel"];
+            assert!(kernel["name"].as_str().unwrap().starts_with(&format!("matmul_{dtype}_")), "{kernel}");
+            assert!(kernel["occupancy_percent"].as_f64().unwrap() > 0.0, "{kernel}");
             // The first product element by element, the others as words of 32 bits.
             let words = match dtype {
                 "fp64" => ELEMENTS * 2,

@@ -78,6 +78,7 @@ pub(crate) fn run(
         Place::Cuda(gpu) if workload.gpus() > 1 => gpu.neighbor()?.map(|other| other.device().into()),
         _ => None,
     };
+    let kernel = work.kernel()?;
     let Run { samples, stopped, verify, from_ms, to_ms } = Run::new(work.as_mut(), &request.limits, interrupted, tell)?;
     tell(Now::Phase(Phase::GivingBack));
     drop(work);
@@ -93,6 +94,7 @@ pub(crate) fn run(
         engine: request.engine,
         device: place.name(),
         to,
+        kernel,
         dtype,
         n: size.n,
         extent: about.extent,

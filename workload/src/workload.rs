@@ -10,7 +10,7 @@ use crate::{
     error::RunError,
     gpu::Gpu,
     memory_budget::MemoryBudget,
-    protocol::{Backend, Bound, Cost, Dtype, Extent, Verification},
+    protocol::{Backend, Bound, Cost, Dtype, Extent, KernelUse, Verification},
 };
 
 /// What is copied is copied in whole words.
@@ -79,6 +79,11 @@ pub(crate) trait Workload: Sync {
 
 pub(crate) trait Prepared {
     fn run(&mut self) -> Result<Sample, RunError>;
+
+    /// The kernel that does it, where there are several to choose from.
+    fn kernel(&self) -> Result<Option<KernelUse>, RunError> {
+        Ok(None)
+    }
 
     /// Checks every element of the last result against a reference of higher precision.
     fn verify(&mut self) -> Result<Verification, RunError>;

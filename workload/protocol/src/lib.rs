@@ -23,7 +23,7 @@ pub use self::{
     framework_run::FrameworkRun,
     job::{Amount, BackendChoice, BenchJob, BurnJob, Job, OomJob, SelftestJob, TutorialsJob, Where},
     load::{Load, OtherProcesses, Range},
-    outcome::{DeviceName, Environment, Outcome, Rate, Roofline, Stopped, Times, Verification},
+    outcome::{DeviceName, Environment, KernelUse, Outcome, Rate, Roofline, Stopped, Times, Verification},
     report::{Line, MemoryLevel, NotAReport, Phase, Report, Topic},
     tutorial::{Found, FrameworkTime, TutorialReport},
     vocabulary::{Backend, Bound, Cost, Dtype, Engine, Extent},

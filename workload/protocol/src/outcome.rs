@@ -24,6 +24,9 @@ pub struct Outcome {
     /// The GPU beside that, where it takes two.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<DeviceName>,
+    /// The kernel that did it, where there are several to choose from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<KernelUse>,
     /// The type of its elements.
     pub dtype: Dtype,
     /// The elements of each of its arrays, or the rows of each of its matrices.
@@ -62,6 +65,28 @@ pub struct DeviceName {
     /// As NVML says it; none for the CPU.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uuid: Option<String>,
+}
+
+/// A kernel, and what it takes of a multiprocessor, as the driver tells it (`cuFuncGetAttribute`,
+/// `cuOccupancyMaxActiveBlocksPerMultiprocessor`).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct KernelUse {
+    /// As it is called in its source.
+    pub name: Cow<'static, str>,
+    /// What its machine code is for, as `sm_90`: made beforehand, or by the driver.
+    pub architecture: String,
+    /// Registers of 32 bits of a thread.
+    pub registers: u32,
+    /// Memory of a thread beside its registers.
+    pub spilled_bytes: u32,
+    /// Shared memory of a block.
+    pub shared_bytes: u32,
+    /// Threads of a block.
+    pub threads: u32,
+    /// Blocks that a multiprocessor has room for.
+    pub blocks: u32,
+    /// How many threads these have, of all that a multiprocessor has room for.
+    pub occupancy_percent: f64,
 }
 
 /// What was done in a second. What it is not about is left out.
@@ -160,8 +185,8 @@ pub struct Verification {
 }
 
 flat! { Outcome {
-    id, seed: default, backend, engine: default, device, to, dtype, n, extent, device_time, host_time, stopped, partial,
-    rate, roofline, verify, environment, cost: rest
+    id, seed: default, backend, engine: default, device, to, kernel, dtype, n, extent, device_time, host_time, stopped,
+    partial, rate, roofline, verify, environment, cost: rest
 } }
 
 impl Roofline {

@@ -28,7 +28,7 @@ use crate::{
     error::RunError,
     info::Cpu,
     memory_budget::MemoryBudget,
-    protocol::{Backend, Bound, Cost, Dtype, Engine, Extent, Outcome, Phase, Rate, Stopped, Verification},
+    protocol::{Backend, Bound, Cost, Dtype, Engine, Extent, KernelUse, Outcome, Phase, Rate, Stopped, Verification},
     random::SEED,
     roofline::roofline,
     workload::{Size, Workload},
@@ -87,6 +87,10 @@ trait Burnable {
     fn bytes(&self) -> u64;
     /// What of a product is compared one by one.
     fn words(&self) -> u64;
+    /// The kernel that multiplies, where there are several to choose from.
+    fn kernel(&self) -> Result<Option<KernelUse>, RunError> {
+        Ok(None)
+    }
     /// Into how many pieces memory is divided.
     fn pieces(&self) -> usize;
     /// How many products a piece has room for: no more than somebody who interrupts waits for.
@@ -111,6 +115,7 @@ pub(crate) fn run(
     tell(Burning::Phase(Phase::Preparing));
     let mut work = prepare(place, dtype, request.memory)?;
     let (side, words, memory_bytes) = (work.side(), work.words(), work.bytes());
+    let kernel = work.kernel()?;
     let mut burnt = Burnt { operations: 2 * side.pow(3), words, ..Burnt::default() };
     let (stopped, elapsed) = burnt.burn(work.as_mut(), request.time, interrupted, tell)?;
     let to_ms = now_ms();
@@ -127,6 +132,7 @@ pub(crate) fn run(
         engine: Engine::Own,
         device: place.name(),
         to: None,
+        kernel,
         dtype,
         n: side,
         extent: Extent::Side,

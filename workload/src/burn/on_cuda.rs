@@ -12,7 +12,7 @@ use crate::{
     error::RunError,
     gpu::{Gpu, THREADS},
     kernels::ptx,
-    protocol::{Dtype, Verification},
+    protocol::{Dtype, KernelUse, Verification},
     workload::Size,
 };
 
@@ -120,6 +120,10 @@ impl Burnable for OnCuda<'_> {
 
     fn words(&self) -> u64 {
         result_bytes(self.size) / WORD_BYTES
+    }
+
+    fn kernel(&self) -> Result<Option<KernelUse>, RunError> {
+        Ok(Some(self.product.kernel()?))
     }
 
     fn pieces(&self) -> usize {

@@ -7,7 +7,7 @@ use super::{
     operations::{Form, Operation},
     prelude::*,
 };
-use crate::cuda::Plain;
+use crate::cuda::{Plain, Staging};
 
 /// An operation of one input, the host's memory on both ends.
 pub(super) struct Copied<'gpu, Op, T> {
@@ -22,7 +22,7 @@ pub(super) struct Copied<'gpu, Op, T> {
 
 pub(super) enum HostMemory<T> {
     Pinned(PinnedMemory),
-    Pageable(Vec<T>),
+    Pageable(Vec<T>, Staging),
 }
 
 impl<T: Plain + Default> HostMemory<T> {
@@ -30,21 +30,45 @@ impl<T: Plain + Default> HostMemory<T> {
         Ok(if is_pinned {
             Self::Pinned(gpu.context.pin(elements * size_of::<T>() as u64)?)
         } else {
-            Self::Pageable(vec![T::default(); elements as usize])
+            Self::Pageable(vec![T::default(); elements as usize], gpu.context.staging()?)
         })
     }
 
     pub(super) fn slice(&self) -> &[T] {
         match self {
             Self::Pinned(memory) => memory.slice(),
-            Self::Pageable(memory) => memory,
+            Self::Pageable(memory, _) => memory,
         }
     }
 
     pub(super) fn slice_mut(&mut self) -> &mut [T] {
         match self {
             Self::Pinned(memory) => memory.slice_mut(),
-            Self::Pageable(memory) => memory,
+            Self::Pageable(memory, _) => memory,
+        }
+    }
+
+    /// Copies all of it to the device.
+    pub(super) fn copy_in<'scope>(
+        &'scope mut self,
+        queue: &Queue<'_, 'scope>,
+        to: &'scope DeviceMemory,
+    ) -> Result<(), CudaError> {
+        match self {
+            Self::Pinned(memory) => queue.copy_in(to, memory.slice::<T>()),
+            Self::Pageable(memory, staging) => queue.copy_in_staged(to, memory, staging),
+        }
+    }
+
+    /// Copies all of it from the device.
+    pub(super) fn copy_out<'scope>(
+        &'scope mut self,
+        queue: &Queue<'_, 'scope>,
+        from: &'scope DeviceMemory,
+    ) -> Result<(), CudaError> {
+        match self {
+            Self::Pinned(memory) => queue.copy_out(memory.slice_mut::<T>(), from, 0),
+            Self::Pageable(memory, staging) => queue.copy_out_staged(memory, from, staging),
         }
     }
 }
@@ -74,10 +98,10 @@ impl<Op: Operation, T: Real> Prepared for Copied<'_, Op, T> {
         let Self { gpu, kernel, input, a, out, result, .. } = self;
         let elements = input.slice().len() as u64;
         gpu.time(|queue| {
-            queue.copy_in(a, input.slice())?;
+            input.copy_in(queue, a)?;
             let arguments = [Argument::Out(out), Argument::In(a), Argument::U64(elements)];
             queue.launch(kernel, thread_each(elements), &arguments)?;
-            queue.copy_out(result.slice_mut(), out, 0)
+            result.copy_out(queue, out)
         })
     }
 

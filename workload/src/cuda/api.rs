@@ -91,11 +91,14 @@ required {
     cuEventCreate(*mut Handle, c_uint);
     cuEventDestroy_v2(Handle);
     cuEventRecord(Handle, Handle);
+    cuEventSynchronize(Handle);
     cuEventElapsedTime(*mut f32, Handle, Handle);
     cuModuleLoadDataEx(*mut Handle, *const c_void, c_uint, *mut c_int, *mut *mut c_void);
     cuModuleUnload(Handle);
     cuModuleGetFunction(*mut Handle, Handle, *const c_char);
     cuFuncSetAttribute(Handle, c_int, c_int);
+    cuFuncGetAttribute(*mut c_int, c_int, Handle);
+    cuOccupancyMaxActiveBlocksPerMultiprocessor(*mut c_int, Handle, c_int, usize);
     cuLaunchKernel(
         Handle, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, Handle, *mut *mut c_void, *mut *mut c_void
     );

@@ -10,6 +10,7 @@ use super::{
     memory::DeviceMemory,
     module::{Code, Module},
     pinned::PinnedMemory,
+    staging::Staging,
     stream::Stream,
 };
 
@@ -59,6 +60,11 @@ impl Context {
     /// So much of the host's memory that stays where it is, so that the device copies by itself.
     pub(crate) fn pin(self: &Rc<Self>, bytes: u64) -> Result<PinnedMemory, CudaError> {
         PinnedMemory::new(self, bytes)
+    }
+
+    /// Pinned buffers through which pageable memory is copied.
+    pub(crate) fn staging(self: &Rc<Self>) -> Result<Staging, CudaError> {
+        Staging::new(self)
     }
 
     pub(crate) fn load(self: &Rc<Self>, code: Code) -> Result<Rc<Module>, CudaError> {

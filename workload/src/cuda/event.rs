@@ -17,6 +17,13 @@ impl Event {
         Ok(Self { context: Rc::clone(context), handle })
     }
 
+    /// Waits until it has happened.
+    pub(super) fn wait(&self) -> Result<(), CudaError> {
+        let driver = self.context.driver();
+        // SAFETY: the event is the driver's.
+        driver.done(unsafe { (driver.api.cuEventSynchronize)(self.handle) }, "wait for a copy")
+    }
+
     /// The time from this to a later one, both of which have happened.
     pub(super) fn until_us(&self, later: &Self) -> Result<f64, CudaError> {
         let driver = self.context.driver();

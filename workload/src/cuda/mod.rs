@@ -2,7 +2,8 @@
 //!
 //! - [`Driver`] is the library; what keeps it from being used is an [`Unavailable`], each with its fix.
 //! - [`Device`] is a GPU as the driver describes it, [`Context`] what makes it work for this process.
-//! - [`DeviceMemory`] and [`PinnedMemory`] give themselves back; [`Module`] and [`Kernel`] are code on a device.
+//! - [`DeviceMemory`] and [`PinnedMemory`] give themselves back, and a [`Staging`] is
+//!   how pageable memory is copied; [`Module`] and [`Kernel`] are code on a device.
 //! - [`Stream`] does things in their order, and times them; a [`Graph`] is many of them, started at once.
 //! - [`Pool`] hands memory out in the order of a stream; [`AddressRange`] is addresses alone, behind which
 //!   [`PhysicalMemory`] can be put.
@@ -28,6 +29,7 @@ mod peer;
 mod pinned;
 mod pool;
 mod queue;
+mod staging;
 mod stream;
 mod tensor_map;
 mod unavailable;
@@ -47,6 +49,7 @@ pub(crate) use self::{
     pinned::PinnedMemory,
     pool::{Pool, PoolSize},
     queue::{Grid, Plain, Queue},
+    staging::Staging,
     stream::{Elapsed, Stream},
     tensor_map::{Element, TensorMap},
     virtual_memory::{AddressRange, PhysicalMemory},

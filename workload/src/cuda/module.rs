@@ -11,8 +11,10 @@ use std::{
 use flate2::read::GzDecoder;
 
 use super::{
-    api::Handle, context::Context, error::CudaError, memory::DeviceMemory, pinned::PinnedMemory, tensor_map::TensorMap,
+    api::Handle, attribute::Attribute, context::Context, error::CudaError, memory::DeviceMemory, pinned::PinnedMemory,
+    tensor_map::TensorMap,
 };
+use crate::protocol::KernelUse;
 
 /// `CUjit_option`: the buffer for what the compiler complains of, and its size.
 const JIT_ERROR_LOG: i32 = 5;
@@ -20,8 +22,17 @@ const JIT_ERROR_LOG_BYTES: i32 = 6;
 /// As much of that as is worth reading.
 const LOG_BYTES: usize = 8192;
 
+/// `CUfunction_attribute`: what a block names of shared memory, what a thread has beside its registers, these, and ten
+/// times the architecture that the code was made or compiled for.
+const SHARED_SIZE_BYTES: i32 = 1;
+const LOCAL_SIZE_BYTES: i32 = 3;
+const NUM_REGS: i32 = 4;
+const BINARY_VERSION: i32 = 6;
 /// `CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES`.
 const MAX_DYNAMIC_SHARED_BYTES: i32 = 8;
+
+/// For so many `tools/kernels.py` counts registers.
+const LISTED_ARCHITECTURES: usize = 5;
 
 pub(crate) struct Module {
     context: Rc<Context>,
@@ -138,6 +149,42 @@ impl Kernel {
         Ok(self)
     }
 
+    /// What it takes of a multiprocessor with blocks of so many threads, by the driver.
+    pub(crate) fn use_of_gpu(&self, threads: u32) -> Result<KernelUse, CudaError> {
+        let driver = self.module.context.driver();
+        let number = |attribute| {
+            let mut value = 0;
+            // SAFETY: the number outlives the call, and the handle is the driver's.
+            let code = unsafe { (driver.api.cuFuncGetAttribute)(&raw mut value, attribute, self.handle) };
+            driver
+                .done(code, format!("read what the kernel {} takes", self.name))
+                .map(|()| value.max(0).cast_unsigned())
+        };
+        let mut blocks = 0;
+        // SAFETY: the number outlives the call, and the handle is the driver's.
+        let code = unsafe {
+            (driver.api.cuOccupancyMaxActiveBlocksPerMultiprocessor)(
+                &raw mut blocks,
+                self.handle,
+                threads.cast_signed(),
+                self.shared_bytes as usize,
+            )
+        };
+        driver.done(code, format!("read how many blocks of the kernel {} find room", self.name))?;
+        let blocks = blocks.max(0).cast_unsigned();
+        let most = self.module.context.device.attribute(Attribute::MaxThreadsPerMultiprocessor)?.max(1);
+        Ok(KernelUse {
+            name: self.name.clone().into(),
+            architecture: format!("sm_{}", number(BINARY_VERSION)?),
+            registers: number(NUM_REGS)?,
+            spilled_bytes: number(LOCAL_SIZE_BYTES)?,
+            shared_bytes: number(SHARED_SIZE_BYTES)? + self.shared_bytes,
+            threads,
+            blocks,
+            occupancy_percent: f64::from(100 * blocks * threads) / f64::from(most),
+        })
+    }
+
     /// What the driver would only find out by running wild.
     pub(super) fn check(&self, arguments: &[Argument<'_>]) {
         let given: Vec<_> = arguments.iter().map(Argument::ptx_type).collect();
@@ -177,11 +224,11 @@ fn parameters(ptx: &str, kernel: &str) -> Vec<String> {
     types.map(str::to_owned).collect()
 }
 
-/// The types of a kernel's parameters, by the listing: they stand behind its name and three numbers.
+/// The types of a kernel's parameters, by the listing: they stand behind its name, its shared memory and its registers.
 fn listed_parameters(listing: &str, kernel: &str) -> Vec<String> {
     let mut rows = listing.lines().map(|line| line.split_whitespace());
     let row = rows.find_map(|mut words| (words.next() == Some(kernel)).then_some(words));
-    row.into_iter().flat_map(|words| words.skip(3)).map(str::to_owned).collect()
+    row.into_iter().flat_map(|words| words.skip(1 + LISTED_ARCHITECTURES)).map(str::to_owned).collect()
 }
 
 /// The error with what the compiler said, in one line.
@@ -204,7 +251,8 @@ mod tests {
             .visible .entry empty()\n{ }";
         assert_eq!(parameters(ptx, "copy_f32"), ["u64", "f32"]);
         assert_eq!(parameters(ptx, "empty"), [""; 0]);
-        let listing = "kernel registers shared spilled  takes\nproduct 168 0 0  u64 b8[128]\nempty 4 0 0";
+        let listing = "kernel shared sm_80 sm_89 sm_90a sm_100a sm_120  takes\nproduct 0 - - 168 - -  u64 b8[128]\n\
+            empty 0 4 4 4 4 4";
         assert_eq!(listed_parameters(listing, "product"), ["u64", "b8[128]"]);
         assert_eq!(listed_parameters(listing, "empty"), [""; 0]);
     }

@@ -85,11 +85,30 @@ impl<'stream, 'scope> Queue<'stream, 'scope> {
 
     /// Copies to the beginning of the device's memory.
     pub(crate) fn copy_in<T: Plain>(&self, to: &'scope DeviceMemory, from: &'scope [T]) -> Result<(), CudaError> {
-        assert!(size_of_val(from) as u64 <= to.bytes(), "the copy fits");
+        // SAFETY: both are borrowed until the stream has waited.
+        unsafe { self.start_copy_in(to, 0, from) }
+    }
+
+    /// Begins to copy to the device's memory, from this byte on.
+    ///
+    /// # Safety
+    /// Until the copy is done, nobody writes to what is copied, which stays where it is.
+    pub(super) unsafe fn start_copy_in<T: Plain>(
+        &self,
+        to: &'scope DeviceMemory,
+        offset_bytes: u64,
+        from: &[T],
+    ) -> Result<(), CudaError> {
+        assert!(offset_bytes + size_of_val(from) as u64 <= to.bytes(), "the copy fits");
         let driver = self.stream.context.driver();
-        // SAFETY: there are so many bytes on both sides, and both are borrowed until the stream has waited.
+        // SAFETY: there are so many bytes on both sides, and they stay as they are by the condition above.
         let code = unsafe {
-            (driver.api.cuMemcpyHtoDAsync_v2)(to.address, from.as_ptr().cast(), size_of_val(from), self.stream.handle)
+            (driver.api.cuMemcpyHtoDAsync_v2)(
+                to.address + offset_bytes,
+                from.as_ptr().cast(),
+                size_of_val(from),
+                self.stream.handle,
+            )
         };
         driver.done(code, format!("copy {} bytes to the GPU", size_of_val(from)))
     }
@@ -101,10 +120,24 @@ impl<'stream, 'scope> Queue<'stream, 'scope> {
         from: &'scope DeviceMemory,
         offset_bytes: u64,
     ) -> Result<(), CudaError> {
+        // SAFETY: both are borrowed until the stream has waited.
+        unsafe { self.start_copy_out(to, from, offset_bytes) }
+    }
+
+    /// Begins to copy from the device's memory, from this byte on.
+    ///
+    /// # Safety
+    /// Until the copy is done, nobody reads or writes where it goes, which stays where it is.
+    pub(super) unsafe fn start_copy_out<T: Plain>(
+        &self,
+        to: &mut [T],
+        from: &'scope DeviceMemory,
+        offset_bytes: u64,
+    ) -> Result<(), CudaError> {
         assert!(offset_bytes + size_of_val(to) as u64 <= from.bytes(), "there is so much to copy");
         let driver = self.stream.context.driver();
-        // SAFETY: there are so many bytes on both sides, every pattern of them is a value, and both are borrowed until
-        // the stream has waited.
+        // SAFETY: there are so many bytes on both sides, every pattern of them is a value, and nobody else has them by
+        // the condition above.
         let code = unsafe {
             (driver.api.cuMemcpyDtoHAsync_v2)(
                 to.as_mut_ptr().cast(),

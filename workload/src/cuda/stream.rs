@@ -79,7 +79,7 @@ impl Stream {
         })
     }
 
-    fn record(&self, event: &Event) -> Result<(), CudaError> {
+    pub(super) fn record(&self, event: &Event) -> Result<(), CudaError> {
         let driver = self.context.driver();
         // SAFETY: both handles are the driver's, of this context.
         driver.done(unsafe { (driver.api.cuEventRecord)(event.handle, self.handle) }, "record an event")

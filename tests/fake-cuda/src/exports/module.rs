@@ -102,6 +102,33 @@ unsafe extern "C" fn cuFuncSetAttribute(kernel: Handle, attribute: c_int, value:
     }
 }
 
+/// Each kernel is said to have 64 registers, and code of Hopper's.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuFuncGetAttribute(value: *mut c_int, attribute: c_int, kernel: Handle) -> c_int {
+    let known = match attribute {
+        _ if kernel.is_null() => Err(Code::INVALID_HANDLE),
+        4 => Ok(64),
+        6 => Ok(90),
+        1 | 3 => Ok(0),
+        _ => Err(Code::INVALID_VALUE),
+    };
+    // SAFETY: the caller answers for its pointer.
+    returned(known.and_then(|known| unsafe { give(value, known) }))
+}
+
+/// As many blocks as have 2048 threads.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuOccupancyMaxActiveBlocksPerMultiprocessor(
+    blocks: *mut c_int,
+    kernel: Handle,
+    threads: c_int,
+    _: usize,
+) -> c_int {
+    let known = if kernel.is_null() { Err(Code::INVALID_HANDLE) } else { Ok(2048 / threads.max(1)) };
+    // SAFETY: the caller answers for its pointer.
+    returned(known.and_then(|known| unsafe { give(blocks, known) }))
+}
+
 /// A map that the real driver alone can read: here it begins with the address, which is what the kernels want.
 #[unsafe(no_mangle)]
 #[allow(clippy::too_many_arguments)] // So it is in `cuda.h`.

@@ -80,6 +80,14 @@ unsafe extern "C" fn cuEventRecord(event: Handle, stream: Handle) -> c_int {
 }
 
 #[unsafe(no_mangle)]
+unsafe extern "C" fn cuEventSynchronize(event: Handle) -> c_int {
+    // SAFETY: it came from `cuEventCreate`.
+    let at = unsafe { event.cast::<Event>().read() };
+    let known = state().check().and(at.ok_or(Code::INVALID_HANDLE));
+    returned(known.map(|at| thread::sleep(at.saturating_duration_since(Instant::now()))))
+}
+
+#[unsafe(no_mangle)]
 unsafe extern "C" fn cuEventElapsedTime(ms: *mut f32, begin: Handle, end: Handle) -> c_int {
     // SAFETY: both came from `cuEventCreate`.
     let (begin, end) = unsafe { (begin.cast::<Event>().read(), end.cast::<Event>().read()) };

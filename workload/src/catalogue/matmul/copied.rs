@@ -129,10 +129,10 @@ impl Prepared for Ready<'_> {
         let Self { gpu, product, on_gpu, a, b, out } = self;
         let ready = product.ready()?;
         gpu.time(|queue| {
-            queue.copy_in(&product.a, a.slice())?;
-            queue.copy_in(&product.b, b.slice())?;
+            a.copy_in(queue, &product.a)?;
+            b.copy_in(queue, &product.b)?;
             ready.launch(queue, on_gpu, 0)?;
-            queue.copy_out(out.slice_mut(), on_gpu, 0)
+            out.copy_out(queue, on_gpu)
         })
     }
 

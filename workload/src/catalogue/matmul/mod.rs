@@ -8,6 +8,8 @@
 mod copied;
 mod kernel_select;
 mod low_precision;
+#[cfg(test)]
+mod occupancy;
 mod on_cpu;
 mod on_cuda;
 mod product;

@@ -7,6 +7,7 @@ use super::{
 use crate::{
     catalogue::prelude::*,
     cuda::{Cublas, GemmType},
+    protocol::KernelUse,
 };
 
 pub(super) struct OnCuda<'gpu> {
@@ -48,6 +49,10 @@ impl Prepared for OnCuda<'_> {
             let ready = product.ready()?;
             gpu.time(|queue| ready.launch(queue, out, 0))
         }
+    }
+
+    fn kernel(&self) -> Result<Option<KernelUse>, RunError> {
+        Ok(if self.cublas.is_none() { Some(self.product.kernel()?) } else { None })
     }
 
     fn verify(&mut self) -> Result<Verification, RunError> {

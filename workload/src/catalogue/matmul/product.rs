@@ -9,6 +9,7 @@ use super::{
 use crate::{
     catalogue::prelude::*,
     cuda::{Attribute, TensorMap},
+    protocol::KernelUse,
 };
 
 /// Rows and columns that a block of the check has.
@@ -80,6 +81,10 @@ impl<'gpu> Product<'gpu> {
             pitch: kernel_select::padded(size.n),
             multiprocessors,
         })
+    }
+
+    pub(crate) fn kernel(&self) -> Result<KernelUse, CudaError> {
+        self.multiply.use_of_gpu(self.choice.threads)
     }
 
     pub(crate) fn bytes(&self) -> u64 {
