@@ -45,6 +45,17 @@ fn everything_is_right_on_both_and_tells_what_it_measured() {
 }
 
 #[test]
+fn pageable_memory_is_copied_whole_through_buffers_that_are_used_again() {
+    let cuda = FakeCuda::new("");
+    for size in ["8", "16MiB", "37000008"] {
+        let (code, lines, said) =
+            lines_of(cuda.gpumon(&["bench", "h2d-pageable", "d2h-pageable", "--quick", "--json", "--size", size]));
+        assert_eq!((code, lines.len()), (Some(0), 2), "{said}");
+    }
+    cuda.counters_at_rest();
+}
+
+#[test]
 fn what_has_one_size_is_right_and_what_is_done_over_and_over_has_none_either() {
     let cuda = FakeCuda::new("");
     let (code, lines, said) =
