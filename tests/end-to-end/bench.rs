@@ -1,6 +1,6 @@
 //! `gpumon bench` on the CPU, and over a driver whose devices are the CPU: verified results pass, mismatches do not.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::support::{
     Fake, FakeCuda, Terminal, eventually, gpumon, json_lines, lines_of, refused, signal, started, stderr, stdout,
@@ -53,6 +53,39 @@ fn pageable_memory_is_copied_whole_through_buffers_that_are_used_again() {
         assert_eq!((code, lines.len()), (Some(0), 2), "{said}");
     }
     cuda.counters_at_rest();
+}
+
+#[test]
+fn a_product_of_any_shape_is_right_by_every_kernel_and_tells_its_shape() {
+    for capability in ["[9, 0]", "[8, 9]", "[6, 0]"] {
+        let cuda = FakeCuda::new(&format!("capability = {capability}"));
+        for shape in ["70x300x13", "300x1x70", "1x260x600"] {
+            let command = ["bench", "matmul", "--shape", shape, "--quick", "--json"];
+            let (code, lines, said) = lines_of(cuda.gpumon(&command));
+            assert_eq!(code, Some(0), "{shape} on {capability}: {said}");
+            for line in lines {
+                let sides: Vec<_> = shape.split('x').map(|side| side.parse::<u64>().unwrap()).collect();
+                assert_eq!(line["shape"], json!({ "rows": sides[0], "columns": sides[1], "depth": sides[2] }));
+                assert_eq!(line["operations"], 2 * sides.iter().product::<u64>());
+                // Before and after it was measured.
+                assert_eq!(line["verify"]["checked"], 2 * sides[0] * sides[1], "{line}");
+            }
+        }
+        let shown = cuda.gpumon(&["bench", "matmul", "--shape", "70x300x13", "--quick", "--dtype", "fp32"]);
+        assert!(stdout(&{ shown }.output().unwrap()).contains("70x300x13"));
+    }
+    for (arguments, words) in [
+        (&["matmul", "--shape", "70x300"][..], "give rows, columns and depth, as 5000x3000x7000"),
+        (&["matmul", "--shape", "0x1x1"], "give rows, columns and depth"),
+        (&["matmul", "--shape", "1x1x1", "--size", "5"], "cannot be used with"),
+        (&["triad", "--shape", "1x1x1"], "--shape is of matmul alone"),
+        (&["matmul", "--shape", "1x1x1", "--backend", "cpu"], "does not run on cpu"),
+        (&["matmul", "--shape", "1x1x1", "--backend", "both"], "runs on a GPU alone"),
+        (&["matmul", "--shape", "2147483000x2147483000x1"], "needs"),
+    ] {
+        let code = if words == "needs" { 5 } else { 2 };
+        refused(FakeCuda::new("").gpumon(&[&["bench"], arguments].concat()), code, words);
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures the kernels of matrix products beside cuBLAS, on a real GPU of Hopper, to tune them.
 
-    python3 tests/real-gpu/matmul.py bf16 fp64 --sizes 2048,4096
+    python3 tests/real-gpu/matmul.py bf16 fp64 --sizes 2048,4096,5000x3000x7000
     python3 tests/real-gpu/matmul.py --before ../old/workload/kernels    beside another version of them, too
     python3 tests/real-gpu/matmul.py --run-ms 250 --rounds 5             each for so long at a time
 
@@ -14,6 +14,7 @@ both. Every element of every result is checked, by the kernels that gpumon check
 import argparse
 import ctypes
 import glob
+import math
 import re
 import statistics
 import sys
@@ -75,11 +76,11 @@ def launcher(function, blocks, threads, shared, *arguments):
     return launch
 
 
-def tensor_map(memory, element, width, side, rows):
+def tensor_map(memory, element, width, lines, depth, rows):
     """The copy engine's view of a matrix, in tiles whose rows have 128 bytes; the map lies at a multiple of 64."""
     raw = ctypes.create_string_buffer(256)
     bytes_of_map = (ctypes.c_char * 128).from_buffer(raw, -ctypes.addressof(raw) % 64)
-    extents, strides = (ctypes.c_uint64 * 2)(side, side), (ctypes.c_uint64 * 1)(side * width)
+    extents, strides = (ctypes.c_uint64 * 2)(depth, lines), (ctypes.c_uint64 * 1)(depth * width)
     tile, steps = (ctypes.c_uint32 * 2)(128 // width, rows), (ctypes.c_uint32 * 2)(1, 1)
     address = ctypes.c_void_p(memory.data_ptr())
     code = cuda.cuTensorMapEncodeTiled(bytes_of_map, element, 2, address, extents, strides, tile, steps, 0, 3, 2, 0)
@@ -101,11 +102,13 @@ class Cublas:
         one, zero = number(1), number(0)
         of_b, of_a = (0, 1) if product.is_step_by_step else (1, 0)
         a, b, out = (ctypes.c_void_p(memory.data_ptr()) for memory in (product.a, product.b, product.out))
-        n, pitch = product.n, product.pitch
+        rows, columns, depth = product.shape
+        pitch, a_pitch, b_pitch = product.pitches
 
         def run():
-            code = self.library.cublasGemmEx(self.handle, of_b, of_a, n, n, n, ctypes.byref(one), b, element, pitch, a,
-                                             element, pitch, ctypes.byref(zero), out, result, pitch, computation, -1)
+            code = self.library.cublasGemmEx(self.handle, of_b, of_a, columns, rows, depth, ctypes.byref(one), b, element,
+                                             b_pitch, a, element, a_pitch, ctypes.byref(zero), out, result, pitch,
+                                             computation, -1)
             assert code == 0, f"cuBLAS returns {code}"
 
         return run
@@ -114,28 +117,35 @@ class Cublas:
 class Product:
     """Two random matrices, as gpumon makes them, and the check of their product."""
 
-    def __init__(self, dtype, n):
-        self.dtype, self.n, self.is_step_by_step = dtype, n, dtype == "fp32"
-        self.pitch = -(-n // WHOLE_TILES) * WHOLE_TILES
+    def __init__(self, dtype, shape):
+        self.dtype, self.shape, self.is_step_by_step = dtype, shape, dtype == "fp32"
+        self.padded = rows, columns, depth = [-(-side // WHOLE_TILES) * WHOLE_TILES for side in shape]
+        self.pitches = (columns, rows, columns) if self.is_step_by_step else (columns, depth, depth)
         self.width, self.result_width, self.element = TYPES[dtype][:3]
-        matrix = lambda width: torch.empty(self.pitch**2 * width, dtype=torch.uint8, device="cuda")
-        self.a, self.b, self.out = matrix(self.width), matrix(self.width), matrix(self.result_width)
-        self.row, self.step = (1, self.pitch) if self.is_step_by_step else (self.pitch, 1)
+        matrix = lambda elements, width: torch.empty(elements * width, dtype=torch.uint8, device="cuda")
+        self.a, self.b = matrix(rows * depth, self.width), matrix(columns * depth, self.width)
+        self.out = matrix(rows * columns, self.result_width)
         self.image = (KERNELS / "matmul_check.ptx").read_bytes() + b"\0"
         fill = kernel(self.image, f"matmul_fill_{dtype}")
-        for memory, seed in ((self.a, 1), (self.b, 2)):
-            launcher(fill, 65536, 256, 0, memory.data_ptr(), n, self.pitch, self.row, self.step, seed)()
+        for memory, side, seed in ((self.a, 0, 1), (self.b, 1, 2)):
+            numbers = [shape[side], shape[2], self.padded[side], depth, *self.strides(side), seed]
+            launcher(fill, 65536, 256, 0, memory.data_ptr(), *numbers)()
+
+    def strides(self, side):
+        """How far lines and steps are apart: of A for 0, and of B for 1."""
+        return (1, self.padded[side]) if self.is_step_by_step else (self.padded[2], 1)
 
     def wrong(self):
         """How many elements are wrong."""
         *_, result_bits, sum_bits = TYPES[self.dtype]
-        steps = self.n**0.5 + 4
+        rows, columns, depth = self.shape
+        steps = depth**0.5 + 4
         of_result, of_terms = (0.5**result_bits, 0.5**sum_bits * steps) if result_bits else (0.0, 0.0)
-        blocks = (-(-self.n // 32)) ** 2
+        blocks = -(-rows // 32) * -(-columns // 32)
         found = torch.zeros(blocks * 3, dtype=torch.int64, device="cuda")
         matrices = [memory.data_ptr() for memory in (found, self.out, self.a, self.b)]
         check = kernel(self.image, f"matmul_check_{self.dtype}")
-        numbers = [self.n, self.pitch, self.row, self.step, of_result, of_terms]
+        numbers = [*self.shape, self.pitches[0], *self.strides(0), *self.strides(1), of_result, of_terms]
         launcher(check, blocks, 256, 0, *matrices, *numbers)()
         torch.cuda.synchronize()
         return int(found.view(-1, 3)[:, 0].sum())
@@ -148,25 +158,29 @@ class Product:
         return {f"{down}x{across}": self.runner(image, int(down), int(across)) for down, across in names}
 
     def runner(self, image, down, across):
-        name, tiles = f"matmul_{self.dtype}_{down}x{across}", -(-self.n // down) * -(-self.n // across)
+        name, tiles = f"matmul_{self.dtype}_{down}x{across}", -(-self.shape[0] // down) * -(-self.shape[1] // across)
         memory = [self.out.data_ptr()]
         if self.is_step_by_step:
             shared, threads, blocks = (down + across) * 48 * 4, 256, tiles
             memory += [self.a.data_ptr(), self.b.data_ptr()]
+            numbers = [*self.shape, *self.pitches[:2]]
         else:
             shared, threads = ALL_SHARED, 384
             blocks = min(tiles, torch.cuda.get_device_properties(0).multi_processor_count)
-            view = lambda matrix, rows: tensor_map(matrix, self.element, self.width, self.pitch, rows)
-            memory += [view(self.a, down), view(self.b, across)]
-        return launcher(kernel(image, name, shared), blocks, threads, shared, *memory, self.n, self.pitch)
+            view = lambda matrix, lines, tile: tensor_map(matrix, self.element, self.width, lines, self.padded[2], tile)
+            memory += [view(self.a, self.padded[0], down), view(self.b, self.padded[1], across)]
+            numbers = [*self.shape, self.pitches[0]]
+        return launcher(kernel(image, name, shared), blocks, threads, shared, *memory, *numbers)
 
     def by_cublas_lt(self):
         """fp8, which PyTorch has cublasLt multiply; None where that takes no matrix of this size."""
-        if self.n % 16:
+        if any(side % 16 for side in self.shape):
             return None
-        view = lambda memory, dtype: memory.view(dtype).view(self.pitch, self.pitch)[: self.n, : self.n]
-        a, b = (view(memory, torch.float8_e4m3fn) for memory in (self.a, self.b))
-        one, out = torch.ones((), device="cuda"), view(self.out, torch.bfloat16)
+        view = lambda memory, dtype, down, across: (
+            memory.view(dtype).view(-1, self.padded[across])[: self.shape[down], : self.shape[across]]
+        )
+        a, b = view(self.a, torch.float8_e4m3fn, 0, 2), view(self.b, torch.float8_e4m3fn, 1, 2)
+        one, out = torch.ones((), device="cuda"), view(self.out, torch.bfloat16, 0, 1)
         options = {"scale_a": one, "scale_b": one, "out_dtype": torch.bfloat16, "use_fast_accum": True, "out": out}
         return lambda: torch._scaled_mm(a, b.t(), **options)
 
@@ -205,19 +219,19 @@ def compare(product, runners, options, samples):
             seconds[name].append(timed(runners[name], repetitions[name]))
             about[name] += [sample[1:] for sample in samples[-200:] if sample[0] > begin]
     for name in names:
-        rate = 2 * product.n**3 / statistics.median(seconds[name]) / 1e12
+        rate = 2 * math.prod(product.shape) / statistics.median(seconds[name]) / 1e12
         ratio = statistics.median(yard / own for yard, own in zip(seconds[names[0]], seconds[name]))
         clock, watts = (statistics.mean(part) for part in zip(*about[name])) if about[name] else (0, 0)
         mistakes = f"  {wrong[name]} WRONG" if wrong[name] else ""
         measured = f"{rate:8.1f} TFLOP/s {ratio:6.3f} {clock:5.0f} MHz {watts:4.0f} W"
-        print(f"{product.dtype} {product.n:6} {name:16} {measured}{mistakes}", flush=True)
+        print(f"{product.dtype} {"x".join(map(str, product.shape)):15} {name:16} {measured}{mistakes}", flush=True)
     return sum(wrong.values())
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("types", nargs="*", choices=[*TYPES, []], help="all without")
-    parser.add_argument("--sizes", default="2048,4096,8192", help="rows of the matrices")
+    parser.add_argument("--sizes", default="2048,4096,8192", help="rows of the matrices, or rows, columns and depth")
     parser.add_argument("--before", type=Path, help="a folder with other versions of the kernels")
     parser.add_argument("--run-ms", type=float, default=2, help="how long each runs in a round")
     parser.add_argument("--rounds", type=int, default=21)
@@ -227,10 +241,11 @@ def main():
     threading.Thread(target=sample_clock_and_power, args=(samples,), daemon=True).start()
     print(torch.cuda.get_device_name(0), "driver", pynvml.nvmlSystemGetDriverVersion())
     for dtype in options.types or TYPES:
-        for n in map(int, options.sizes.split(",")):
-            product = Product(dtype, n)
+        for size in options.sizes.split(","):
+            sides = tuple(map(int, size.split("x")))
+            product = Product(dtype, sides if len(sides) == 3 else sides * 3)
             yardstick = product.by_cublas_lt() if dtype == "fp8" else cublas.runner(product)
-            if dtype == "int8" and n % 4:
+            if dtype == "int8" and any(side % 4 for side in product.shape):
                 yardstick = None  # It takes no such rows.
             runners = {"cuBLAS": yardstick} if yardstick else {}
             if options.before:

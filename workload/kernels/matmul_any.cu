@@ -22,13 +22,12 @@ template <typename T, int EACH> struct Part {
             to[k][line] = line < rows && k < left ? from[line * row + k * step] : T(0);
         }
     }
-    template <bool A_AT_ONCE, bool B_AT_ONCE>
-    __device__ void compute(const T *a, const T *b, u64 rows, u64 columns, u64 n, u64 row, u64 step_a, u64 column,
-                            u64 step_b) {
+    template <bool B_AT_ONCE>
+    __device__ void compute(const T *a, const T *b, u64 rows, u64 columns, u64 n, u64 row, u64 column, u64 step_b) {
         __shared__ T left[EDGE][SIDE + 1], right[EDGE][SIDE + 1];
         u32 down = threadIdx.x / EDGE, across = threadIdx.x % EDGE;
         for (u64 k = 0; k < n; k += EDGE) {
-            bring<A_AT_ONCE>(left, a + k * step_a, rows, n - k, row, step_a);
+            bring<true>(left, a + k, rows, n - k, row, 1);
             bring<B_AT_ONCE>(right, b + k * step_b, columns, n - k, column, step_b);
             __syncthreads();
 #pragma unroll
@@ -57,17 +56,15 @@ template <typename T, int EACH> struct Part {
     }
 };
 
-/// As every other product here: `row` and `step` say how both inputs lie.
+/// Both inputs lie row by row, B with its columns for rows.
 template <typename T>
-__device__ void product(T *out, const T *a, const T *b, u64 n, u64 pitch, u64 row, u64 step) {
+__device__ void product(T *out, const T *a, const T *b, u64 rows, u64 columns, u64 depth, u64 pitch, u64 input_pitch) {
     Part<T, 4> part;
-    u64 tiles = (n + part.SIDE - 1) / part.SIDE;
+    u64 tiles = (columns + part.SIDE - 1) / part.SIDE;
     u64 y = blockIdx.x / tiles * part.SIDE, x = blockIdx.x % tiles * part.SIDE;
-    if (step == 1)
-        part.template compute<true, true>(a + y * row, b + x * row, n - y, n - x, n, row, step, row, step);
-    else
-        part.template compute<false, false>(a + y * row, b + x * row, n - y, n - x, n, row, step, row, step);
-    part.store(out + y * pitch + x, n - y, n - x, pitch);
+    part.template compute<true>(a + y * input_pitch, b + x * input_pitch, rows - y, columns - x, depth, input_pitch,
+                                input_pitch, 1);
+    part.store(out + y * pitch + x, rows - y, columns - x, pitch);
 }
 
 /// Product after product, each n x n and row by row, without anything between them.
@@ -78,7 +75,7 @@ template <typename T, int EACH> __device__ void batched(T *out, const T *a, cons
     u64 y = tile / tiles * part.SIDE, x = tile % tiles * part.SIDE;
     a += which * n * n;
     b += which * n * n;
-    part.template compute<true, false>(a + y * n, b + x, n - y, n - x, n, n, 1, 1, n);
+    part.template compute<false>(a + y * n, b + x, n - y, n - x, n, n, 1, n);
     part.store(out + which * n * n + y * n + x, n - y, n - x, n);
 }
 
@@ -95,12 +92,14 @@ template <typename T, int EACH> __device__ void batched(T *out, const T *a, cons
 
 extern "C" {
 __global__ void __launch_bounds__(256)
-    matmul_fp32_any(float *out, const float *a, const float *b, u64 n, u64 pitch, u64 row, u64 step) {
-    product(out, a, b, n, pitch, row, step);
+    matmul_fp32_any(float *out, const float *a, const float *b, u64 rows, u64 columns, u64 depth, u64 pitch,
+                    u64 input_pitch) {
+    product(out, a, b, rows, columns, depth, pitch, input_pitch);
 }
 __global__ void __launch_bounds__(256)
-    matmul_fp64_any(double *out, const double *a, const double *b, u64 n, u64 pitch, u64 row, u64 step) {
-    product(out, a, b, n, pitch, row, step);
+    matmul_fp64_any(double *out, const double *a, const double *b, u64 rows, u64 columns, u64 depth, u64 pitch,
+                    u64 input_pitch) {
+    product(out, a, b, rows, columns, depth, pitch, input_pitch);
 }
 BATCHED(float, matmul_batched_fp32, 2)
 BATCHED(double, matmul_batched_fp64, 1)

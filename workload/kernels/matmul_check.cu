@@ -85,16 +85,17 @@ struct Int8 {
     __device__ static double result(Out out) { return out; }
 };
 
-/// A matrix of n x n with random elements, and zeros around it up to the pitch.
+/// A matrix of random elements, so many lines of so many steps, and zeros around it up to what they are padded to.
 template <typename Type>
-__device__ void fill(typename Type::In *out, u64 n, u64 pitch, u64 row, u64 step, u64 seed) {
-    u64 stride = (u64)gridDim.x * blockDim.x;
-    for (u64 at = (u64)blockIdx.x * blockDim.x + threadIdx.x; at < pitch * pitch; at += stride) {
+__device__ void fill(typename Type::In *out, u64 lines, u64 depth, u64 padded_lines, u64 padded_depth, u64 row, u64 step,
+                     u64 seed) {
+    u64 stride = (u64)gridDim.x * blockDim.x, wide = step == 1 ? padded_depth : padded_lines;
+    for (u64 at = (u64)blockIdx.x * blockDim.x + threadIdx.x; at < padded_lines * padded_depth; at += stride) {
         // What lies side by side is written side by side.
-        u64 outer = at / pitch, inner = at % pitch;
+        u64 outer = at / wide, inner = at % wide;
         u64 line = step == 1 ? outer : inner, k = step == 1 ? inner : outer;
-        bool is_inside = line < n && k < n;
-        out[line * row + k * step] = is_inside ? Type::of(bits(seed, line * n + k)) : typename Type::In(0);
+        bool is_inside = line < lines && k < depth;
+        out[line * row + k * step] = is_inside ? Type::of(bits(seed, line * depth + k)) : typename Type::In(0);
     }
 }
 
@@ -130,19 +131,20 @@ struct Found {
 /// An element may be as far from its reference as `of_result` of that and `of_terms` of the sum of its terms' sizes.
 template <typename Type, typename Sum>
 __device__ void check(Found *out, const typename Type::Out *got, const typename Type::In *a, const typename Type::In *b,
-                      u64 n, u64 pitch, u64 row, u64 step, double of_result, double of_terms) {
+                      u64 rows, u64 columns, u64 depth, u64 pitch, u64 a_row, u64 a_step, u64 b_row, u64 b_step,
+                      double of_result, double of_terms) {
     constexpr int EDGE = 16, EACH = 2, SIDE = EDGE * EACH;
     __shared__ double left[EDGE][SIDE + 1], right[EDGE][SIDE + 1];
-    u64 tiles = (n + SIDE - 1) / SIDE;
+    u64 tiles = (columns + SIDE - 1) / SIDE;
     u64 y = blockIdx.x / tiles * SIDE, x = blockIdx.x % tiles * SIDE;
     u32 down = threadIdx.x / EDGE, across = threadIdx.x % EDGE;
     Sum sum[EACH][EACH];
-    for (u64 k = 0; k < n; k += EDGE) {
+    for (u64 k = 0; k < depth; k += EDGE) {
         for (u32 at = threadIdx.x; at < EDGE * SIDE; at += EDGE * EDGE) {
-            u32 inner = step == 1 ? at % EDGE : at / SIDE, line = step == 1 ? at / EDGE : at % SIDE;
-            bool is_left = y + line < n && k + inner < n, is_right = x + line < n && k + inner < n;
-            left[inner][line] = is_left ? Type::value(a[(y + line) * row + (k + inner) * step]) : 0.0;
-            right[inner][line] = is_right ? Type::value(b[(x + line) * row + (k + inner) * step]) : 0.0;
+            u32 inner = a_step == 1 ? at % EDGE : at / SIDE, line = a_step == 1 ? at / EDGE : at % SIDE;
+            bool is_left = y + line < rows && k + inner < depth, is_right = x + line < columns && k + inner < depth;
+            left[inner][line] = is_left ? Type::value(a[(y + line) * a_row + (k + inner) * a_step]) : 0.0;
+            right[inner][line] = is_right ? Type::value(b[(x + line) * b_row + (k + inner) * b_step]) : 0.0;
         }
         __syncthreads();
 #pragma unroll 4
@@ -161,7 +163,7 @@ __device__ void check(Found *out, const typename Type::Out *got, const typename 
     for (int i = EACH - 1; i >= 0; i--)
         for (int j = EACH - 1; j >= 0; j--) {
             u64 line = y + down + EDGE * i, column = x + across + EDGE * j;
-            if (line >= n || column >= n) continue;
+            if (line >= rows || column >= columns) continue;
             double distance = sum[i][j].distance(Type::result(got[line * pitch + column]));
             double bound = of_result * fabs(sum[i][j].high) + of_terms * sum[i][j].size;
             // What is no number is within no bound.
@@ -169,7 +171,7 @@ __device__ void check(Found *out, const typename Type::Out *got, const typename 
                 if (distance > 0) largest[threadIdx.x] = fmax(largest[threadIdx.x], distance / bound);
             } else {
                 wrong[threadIdx.x]++;
-                first[threadIdx.x] = min(first[threadIdx.x], line * n + column);
+                first[threadIdx.x] = min(first[threadIdx.x], line * columns + column);
             }
         }
     __syncthreads();
@@ -185,13 +187,16 @@ __device__ void check(Found *out, const typename Type::Out *got, const typename 
 }
 
 #define TYPE(name, Type, Sum)                                                                                         \
-    __global__ void matmul_fill_##name(Type::In *out, u64 n, u64 pitch, u64 row, u64 step, u64 seed) {                \
-        fill<Type>(out, n, pitch, row, step, seed);                                                                   \
+    __global__ void matmul_fill_##name(Type::In *out, u64 lines, u64 depth, u64 padded_lines, u64 padded_depth, u64 row,\
+                                       u64 step, u64 seed) {                                                          \
+        fill<Type>(out, lines, depth, padded_lines, padded_depth, row, step, seed);                                   \
     }                                                                                                                 \
     __global__ void __launch_bounds__(256)                                                                            \
-        matmul_check_##name(Found *out, const Type::Out *got, const Type::In *a, const Type::In *b, u64 n, u64 pitch, \
-                            u64 row, u64 step, double of_result, double of_terms) {                                   \
-        check<Type, Sum>(out, got, a, b, n, pitch, row, step, of_result, of_terms);                                   \
+        matmul_check_##name(Found *out, const Type::Out *got, const Type::In *a, const Type::In *b, u64 rows,         \
+                            u64 columns, u64 depth, u64 pitch, u64 a_row, u64 a_step, u64 b_row, u64 b_step,          \
+                            double of_result, double of_terms) {                                                      \
+        check<Type, Sum>(out, got, a, b, rows, columns, depth, pitch, a_row, a_step, b_row, b_step, of_result,        \
+                         of_terms);                                                                                   \
     }
 
 extern "C" {

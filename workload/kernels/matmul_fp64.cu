@@ -27,19 +27,20 @@ __device__ void multiply(double (&sum)[2], double a, double b) {
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
-    matmul_fp64_tensor(double *out, const double *a, const double *b, u64 n, u64 pitch) {
+    matmul_fp64_tensor(double *out, const double *a, const double *b, u64 rows, u64 columns, u64 depth, u64 pitch,
+                       u64 input_pitch) {
     extern __shared__ __align__(16) double shared[];
-    u32 tiles = (n + SIDE - 1) / SIDE, slabs = (n + SLAB - 1) / SLAB;
+    u32 tiles = (columns + SIDE - 1) / SIDE, slabs = (depth + SLAB - 1) / SLAB;
     u64 y = blockIdx.x / tiles * SIDE, x = blockIdx.x % tiles * SIDE;
     u32 line = threadIdx.x / 8, pack = threadIdx.x % 8 * 2;
-    const double *left_from = a + (y + line) * pitch + pack, *right_from = b + (x + line) * pitch + pack;
+    const double *left_from = a + (y + line) * input_pitch + pack, *right_from = b + (x + line) * input_pitch + pack;
     auto fetch_slab = [&](u32 slab) {
         if (slab < slabs) {
             double *to = shared + slab % STAGES * STAGE + line * PITCH + pack;
 #pragma unroll
             for (int i = 0; i < SIDE; i += 16) {
-                fetch(to + i * PITCH, left_from + i * pitch);
-                fetch(to + (SIDE + i) * PITCH, right_from + i * pitch);
+                fetch(to + i * PITCH, left_from + i * input_pitch);
+                fetch(to + (SIDE + i) * PITCH, right_from + i * input_pitch);
             }
             left_from += SLAB;
             right_from += SLAB;

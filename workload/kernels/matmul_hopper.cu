@@ -93,7 +93,8 @@ template <int ACROSS> struct Tiles {
     static constexpr u32 BAND = 8;
     u32 down, across, at = blockIdx.x, y = 0, x = 0;
 
-    __device__ Tiles(u64 n) : down((n + DOWN - 1) / DOWN), across((n + ACROSS - 1) / ACROSS) {}
+    __device__ Tiles(u64 rows, u64 columns)
+        : down((rows + DOWN - 1) / DOWN), across((columns + ACROSS - 1) / ACROSS) {}
     __device__ bool next() {
         if (at >= down * across) return false;
         u32 first = at / (BAND * across) * BAND, high = min(BAND, down - first), inside = at - first * across;
@@ -245,11 +246,11 @@ template <int MOST> __device__ void wait_until_multiplied() {
 
 /// Both warpgroups multiply a tile, each 64 rows of it: this moves the least, and so takes the least power.
 template <typename Type, int ACROSS, int STAGES>
-__device__ void product_together(typename Type::Out *out, const Map &a, const Map &b, u64 n, u64 pitch) {
+__device__ void product_together(typename Type::Out *out, const Map &a, const Map &b, u64 rows, u64 columns, u64 depth, u64 pitch) {
     extern __shared__ unsigned char raw[];
     Ring<ACROSS, STAGES, RESULT_BYTES> ring(raw, 2);
-    Tiles<ACROSS> tiles(n);
-    u32 warpgroup = threadIdx.x / 128, slabs = (n + Type::SLAB - 1) / Type::SLAB;
+    Tiles<ACROSS> tiles(rows, columns);
+    u32 warpgroup = threadIdx.x / 128, slabs = (depth + Type::SLAB - 1) / Type::SLAB;
     if (warpgroup == 2) {
         asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
         if (threadIdx.x == 256)
@@ -287,13 +288,13 @@ __device__ void product_together(typename Type::Out *out, const Map &a, const Ma
 /// The warpgroups take turns at tiles, so that one multiplies while the other writes what it has. Named barriers keep
 /// the order: a phase of a stage looks like the one two rounds later, so that nobody may wait for more than the next.
 template <typename Type, int STAGES>
-__device__ void product_in_turns(typename Type::Out *out, const Map &a, const Map &b, u64 n, u64 pitch) {
+__device__ void product_in_turns(typename Type::Out *out, const Map &a, const Map &b, u64 rows, u64 columns, u64 depth, u64 pitch) {
     constexpr int ACROSS = 128;
     constexpr u64 LOWER_HALF = 64 * SLAB_BYTES >> 4;
     extern __shared__ unsigned char raw[];
     Ring<ACROSS, STAGES, RESULT_BYTES> ring(raw, 1);
-    Tiles<ACROSS> tiles(n);
-    u32 warpgroup = threadIdx.x / 128, slabs = (n + Type::SLAB - 1) / Type::SLAB;
+    Tiles<ACROSS> tiles(rows, columns);
+    u32 warpgroup = threadIdx.x / 128, slabs = (depth + Type::SLAB - 1) / Type::SLAB;
     if (warpgroup == 2) {
         asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
         if (threadIdx.x == 256)
@@ -383,12 +384,12 @@ template <int HIGH, int WIDE> struct Warp {
 };
 
 template <int ACROSS, int STAGES>
-__device__ void product_of_doubles(double *out, const Map &a, const Map &b, u64 n, u64 pitch) {
+__device__ void product_of_doubles(double *out, const Map &a, const Map &b, u64 rows, u64 columns, u64 depth, u64 pitch) {
     constexpr int SLAB = SLAB_BYTES / 8, HIGH = 2, WIDE = ACROSS / 16;
     extern __shared__ unsigned char raw[];
     Ring<ACROSS, STAGES, 0> ring(raw, 8);
-    Tiles<ACROSS> tiles(n);
-    u32 slabs = (n + SLAB - 1) / SLAB;
+    Tiles<ACROSS> tiles(rows, columns);
+    u32 slabs = (depth + SLAB - 1) / SLAB;
     if (threadIdx.x >= 256) {
         asm volatile("setmaxnreg.dec.sync.aligned.u32 24;");
         if (threadIdx.x == 256)
@@ -448,9 +449,10 @@ __device__ void product_of_doubles(double *out, const Map &a, const Map &b, u64 
 }
 
 #define KERNEL(name, Out, call)                                                                                       \
-    __global__ void __launch_bounds__(THREADS, 1) name(Out *out, const __grid_constant__ Map a,                       \
-                                                       const __grid_constant__ Map b, u64 n, u64 pitch) {             \
-        call(out, a, b, n, pitch);                                                                                    \
+    __global__ void __launch_bounds__(THREADS, 1)                                                                     \
+        name(Out *out, const __grid_constant__ Map a, const __grid_constant__ Map b, u64 rows, u64 columns, u64 depth,\
+             u64 pitch) {                                                                                             \
+        call(out, a, b, rows, columns, depth, pitch);                                                                 \
     }
 #define TENSOR(name, Type)                                                                                            \
     KERNEL(name##_128x256, Type::Out, (product_together<Type, 256, 4>))                                               \

@@ -84,19 +84,20 @@ struct Fp8 {
 #endif
 
 template <typename Type>
-__device__ void product(typename Type::Out *out, const char *a, const char *b, u64 n, u64 pitch) {
+__device__ void product(typename Type::Out *out, const char *a, const char *b, u64 rows, u64 columns, u64 depth, u64 pitch,
+                        u64 input_pitch) {
     extern __shared__ __align__(16) char shared[];
     u32 base = (u32)__cvta_generic_to_shared(shared);
 
     // Tiles that are computed at the same time lie in bands of eight, so that they find each other's inputs in the cache.
     constexpr u32 BAND = 8;
-    u32 tiles = (n + SIDE - 1) / SIDE;
-    u32 first = blockIdx.x / (BAND * tiles) * BAND, high = min(BAND, tiles - first);
-    u32 inside = blockIdx.x - first * tiles;
+    u32 down = (rows + SIDE - 1) / SIDE, across = (columns + SIDE - 1) / SIDE;
+    u32 first = blockIdx.x / (BAND * across) * BAND, high = min(BAND, down - first);
+    u32 inside = blockIdx.x - first * across;
     u64 y = (first + inside % high) * SIDE, x = inside / high * SIDE;
 
-    u64 row_bytes = pitch * Type::WIDTH;
-    u32 slabs = (n * Type::WIDTH + SLAB_BYTES - 1) / SLAB_BYTES;
+    u64 row_bytes = input_pitch * Type::WIDTH;
+    u32 slabs = (depth * Type::WIDTH + SLAB_BYTES - 1) / SLAB_BYTES;
     u32 line = threadIdx.x / 4, pack = threadIdx.x % 4 * 16;
     const char *left_from = a + (y + line) * row_bytes + pack;
     const char *right_from = b + (x + line) * row_bytes + pack;
@@ -153,8 +154,9 @@ __device__ void product(typename Type::Out *out, const char *a, const char *b, u
 
 #define PRODUCT(name, Type, BLOCKS)                                                                                   \
     __global__ void __launch_bounds__(THREADS, BLOCKS)                                                                \
-        name(Type::Out *out, const char *a, const char *b, u64 n, u64 pitch) {                                        \
-        product<Type>(out, a, b, n, pitch);                                                                           \
+        name(Type::Out *out, const char *a, const char *b, u64 rows, u64 columns, u64 depth, u64 pitch,               \
+             u64 input_pitch) {                                                                                       \
+        product<Type>(out, a, b, rows, columns, depth, pitch, input_pitch);                                           \
     }
 
 extern "C" {

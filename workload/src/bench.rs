@@ -98,6 +98,7 @@ pub(crate) fn run(
         dtype,
         n: size.n,
         extent: about.extent,
+        shape: workload.shape(),
         cost,
         device_time,
         host_time,

@@ -10,7 +10,7 @@ use crate::{
     error::RunError,
     gpu::Gpu,
     memory_budget::MemoryBudget,
-    protocol::{Backend, Bound, Cost, Dtype, Extent, KernelUse, Verification},
+    protocol::{Backend, Bound, Cost, Dtype, Extent, KernelUse, Shape, Verification},
 };
 
 /// What is copied is copied in whole words.
@@ -62,6 +62,11 @@ pub(crate) trait Workload: Sync {
     fn on_cublas<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
         let _ = gpu;
         Err(RunError::NotInCublas { id: self.about().id, dtype: size.dtype })
+    }
+
+    /// Rows, columns and depth, where these are not all the same.
+    fn shape(&self) -> Option<Shape> {
+        None
     }
 
     /// What it hands over to a framework that has the same operation; `None` where none has.

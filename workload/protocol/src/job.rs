@@ -6,7 +6,7 @@ use gpumon_probe::{model::RunKind, tagged};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, de::Error};
 
-use super::vocabulary::{Backend, Dtype, Engine, Extent};
+use super::vocabulary::{Backend, Dtype, Engine, Extent, Shape};
 
 /// What is asked, told apart by `kind`.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -66,6 +66,8 @@ pub struct BenchJob {
     pub dtype: Option<Dtype>,
     /// The size; each workload's usual one where nobody says.
     pub size: Option<Amount>,
+    /// The shape of `matmul`, in place of a size.
+    pub shape: Option<Shape>,
     /// By what it runs on a GPU.
     pub engine: Engine,
     /// Whether what takes two GPUs runs on each ordered pair of all that there are; all of that where nothing is named.

@@ -26,5 +26,5 @@ pub use self::{
     outcome::{DeviceName, Environment, KernelUse, Outcome, Rate, Roofline, Stopped, Times, Verification},
     report::{Line, MemoryLevel, NotAReport, Phase, Report, Topic},
     tutorial::{Found, FrameworkTime, TutorialReport},
-    vocabulary::{Backend, Bound, Cost, Dtype, Engine, Extent},
+    vocabulary::{Backend, Bound, Cost, Dtype, Engine, Extent, Shape},
 };

@@ -5,7 +5,7 @@ use std::{borrow::Cow, time::Duration};
 use gpumon_probe::{flat, model::Reading};
 use serde::{Deserialize, Serialize};
 
-use super::vocabulary::{Backend, Bound, Cost, Dtype, Engine, Extent};
+use super::vocabulary::{Backend, Bound, Cost, Dtype, Engine, Extent, Shape};
 
 /// What a run has shown, as one JSON object.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -33,6 +33,9 @@ pub struct Outcome {
     pub n: u64,
     /// Which of them.
     pub extent: Extent,
+    /// Rows, columns and depth of a product, where it was asked for by those; `n` is its rows then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shape: Option<Shape>,
     /// What one run takes and does.
     #[serde(flatten)]
     pub cost: Cost,
@@ -185,7 +188,7 @@ pub struct Verification {
 }
 
 flat! { Outcome {
-    id, seed: default, backend, engine: default, device, to, kernel, dtype, n, extent, device_time, host_time, stopped,
+    id, seed: default, backend, engine: default, device, to, kernel, dtype, n, extent, shape, device_time, host_time, stopped,
     partial, rate, roofline, verify, environment, cost: rest
 } }
 

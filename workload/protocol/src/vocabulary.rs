@@ -1,6 +1,6 @@
 //! What results are of: where they ran, on which type of numbers, and what that takes.
 
-use std::fmt;
+use std::{fmt, str::FromStr};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -46,6 +46,53 @@ pub enum Dtype {
     Int8,
     /// Bytes that mean nothing.
     Bytes,
+}
+
+/// Of a product: `rows` x `depth` times `depth` x `columns`, written as `5000x3000x7000` with the depth last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Shape {
+    /// Rows of the first matrix and of the product.
+    pub rows: u64,
+    /// Columns of the second matrix and of the product.
+    pub columns: u64,
+    /// Terms of each element of the product.
+    pub depth: u64,
+}
+
+/// The largest of any of the three: a matrix with one such side fits no GPU.
+const LONGEST_SIDE: u64 = 1 << 31;
+
+impl Shape {
+    /// Of square matrices.
+    pub fn square(n: u64) -> Self {
+        Self { rows: n, columns: n, depth: n }
+    }
+
+    /// Whether a GPU's kernels can count so far, and there is anything to multiply.
+    pub fn is_possible(self) -> bool {
+        [self.rows, self.columns, self.depth].iter().all(|side| (1..LONGEST_SIDE).contains(side))
+    }
+}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { rows, columns, depth } = self;
+        f.pad(&format!("{rows}x{columns}x{depth}"))
+    }
+}
+
+impl FromStr for Shape {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let sides: Vec<u64> = text.split('x').map_while(|side| side.trim().parse().ok()).collect();
+        let shape = match (&sides[..], text.matches('x').count()) {
+            (&[rows, columns, depth], 2) => Some(Self { rows, columns, depth }),
+            _ => None,
+        };
+        let possible = shape.filter(|shape| shape.is_possible());
+        possible.ok_or_else(|| "not a shape: give rows, columns and depth, as 5000x3000x7000".to_owned())
+    }
 }
 
 /// What the size of a workload is the number of.

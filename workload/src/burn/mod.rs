@@ -136,6 +136,7 @@ pub(crate) fn run(
         dtype,
         n: side,
         extent: Extent::Side,
+        shape: None,
         cost: Cost { memory_bytes, operations: burnt.operations, ..Cost::default() },
         device_time: None,
         host_time: None,

@@ -12,7 +12,7 @@ use crate::{
     error::RunError,
     gpu::{Gpu, THREADS},
     kernels::ptx,
-    protocol::{Dtype, KernelUse, Verification},
+    protocol::{Dtype, KernelUse, Shape, Verification},
     workload::Size,
 };
 
@@ -40,7 +40,7 @@ pub(super) struct OnCuda<'gpu> {
 
 /// What this side takes at least.
 pub(super) fn needed_bytes(size: Size) -> u64 {
-    memory_bytes(size, FEWEST + 1) + WRONG_BYTES
+    memory_bytes(Shape::square(size.n), size.dtype, FEWEST + 1) + WRONG_BYTES
 }
 
 const WRONG_BYTES: u64 = size_of::<u64>() as u64;
@@ -64,10 +64,10 @@ impl<'gpu> OnCuda<'gpu> {
         let work = Self {
             gpu,
             size,
-            product: Product::new(gpu, size)?,
+            product: Product::new(gpu, Shape::square(size.n), size.dtype)?,
             poison: code.kernel("burn_poison")?,
             compare: code.kernel("burn_compare")?,
-            first: gpu.context.allocate(result_bytes(size))?,
+            first: gpu.context.allocate(result_bytes(Shape::square(size.n), size.dtype))?,
             pieces: Vec::new(),
             wrong: gpu.zeroed(WRONG_BYTES)?,
             seen: 0,
@@ -82,7 +82,7 @@ impl<'gpu> OnCuda<'gpu> {
 
     /// Takes memory for products, as much as it may have of this altogether.
     fn take(&mut self, at_once: u64, bytes: u64) -> Result<(), RunError> {
-        let one = result_bytes(self.size);
+        let one = self.result_bytes();
         let mut left = (bytes - self.bytes()) / one;
         while left > 0 {
             let count = left.min(at_once);
@@ -98,6 +98,10 @@ impl<'gpu> OnCuda<'gpu> {
             left -= count;
         }
         Ok(())
+    }
+
+    fn result_bytes(&self) -> u64 {
+        result_bytes(Shape::square(self.size.n), self.size.dtype)
     }
 
     fn poison(&self, memory: &DeviceMemory) -> Result<(), RunError> {
@@ -119,7 +123,7 @@ impl Burnable for OnCuda<'_> {
     }
 
     fn words(&self) -> u64 {
-        result_bytes(self.size) / WORD_BYTES
+        self.result_bytes() / WORD_BYTES
     }
 
     fn kernel(&self) -> Result<Option<KernelUse>, RunError> {
@@ -131,7 +135,7 @@ impl Burnable for OnCuda<'_> {
     }
 
     fn products(&self, piece: usize) -> u64 {
-        self.pieces[piece].bytes() / result_bytes(self.size)
+        self.pieces[piece].bytes() / self.result_bytes()
     }
 
     fn first(&mut self) -> Result<Verification, RunError> {
@@ -141,7 +145,7 @@ impl Burnable for OnCuda<'_> {
     }
 
     fn multiply(&mut self, piece: usize) -> Result<(), RunError> {
-        let (ready, one) = (self.product.ready()?, result_bytes(self.size));
+        let (ready, one) = (self.product.ready()?, self.result_bytes());
         let (products, piece) = (self.products(piece), &self.pieces[piece]);
         self.gpu.stream.run(|queue| (0..products).try_for_each(|at| ready.launch(queue, piece, at * one)))?;
         Ok(())
@@ -149,7 +153,7 @@ impl Burnable for OnCuda<'_> {
 
     /// A product that has the first one's bits is as right as that, since one kernel gives the same inputs the same bits.
     fn compare(&mut self, piece: usize) -> Result<u64, RunError> {
-        let packs = result_bytes(self.size) / PACK_BYTES;
+        let packs = self.result_bytes() / PACK_BYTES;
         let arguments = [
             Argument::Out(&self.wrong),
             Argument::Out(&self.pieces[piece]),

@@ -2,9 +2,12 @@
 
 use super::{JobFailure, named_once};
 use crate::{
-    catalogue,
+    catalogue::{
+        self,
+        matmul::{MATMUL, Rectangular},
+    },
     error::RunError,
-    protocol::{Backend, BackendChoice, BenchJob, Dtype, Extent},
+    protocol::{Backend, BackendChoice, BenchJob, Dtype, Extent, Shape},
     workload::Workload,
 };
 
@@ -43,7 +46,10 @@ fn steps(workload: &'static dyn Workload, backend: Backend, asked: Option<Dtype>
 impl BenchPlan {
     pub(super) fn new(job: &BenchJob) -> Result<Self, JobFailure> {
         let mut workloads = named(&job.ids)?;
-        check_shape(job, &workloads)?;
+        check_size(job, &workloads)?;
+        if let Some(shape) = job.shape {
+            workloads = vec![of_shape(job, shape, &workloads)?];
+        }
         let is_named = !job.ids.is_empty() || job.pairs;
         if job.pairs && job.ids.is_empty() {
             workloads.retain(|workload| workload.gpus() > 1);
@@ -93,7 +99,7 @@ fn named(ids: &[String]) -> Result<Vec<&'static dyn Workload>, JobFailure> {
 }
 
 /// Type and size that were asked for have to be such as what was named can have.
-fn check_shape(job: &BenchJob, workloads: &[&'static dyn Workload]) -> Result<(), JobFailure> {
+fn check_size(job: &BenchJob, workloads: &[&'static dyn Workload]) -> Result<(), JobFailure> {
     let abouts = || workloads.iter().map(|workload| workload.about()).filter(|_| !job.ids.is_empty());
     if let Some(dtype) = job.dtype
         && let Some(about) = abouts().find(|about| !about.dtypes.contains(&dtype))
@@ -104,6 +110,28 @@ fn check_shape(job: &BenchJob, workloads: &[&'static dyn Workload]) -> Result<()
         Some(about) => Err(JobFailure::usage(format!("'{}' has no size: leave out --size", about.id))),
         None => Ok(()),
     }
+}
+
+/// The one workload that has a shape.
+fn of_shape(
+    job: &BenchJob,
+    shape: Shape,
+    workloads: &[&'static dyn Workload],
+) -> Result<&'static dyn Workload, JobFailure> {
+    let ids: Vec<_> = workloads.iter().map(|workload| workload.about().id).collect();
+    if ids != [MATMUL.about().id] {
+        return Err(JobFailure::usage(
+            "--shape is of matmul alone: run `gpumon bench matmul --shape MxNxK`".to_owned(),
+        ));
+    }
+    if !shape.is_possible() || job.size.is_some() {
+        return Err(JobFailure::usage("--shape takes sides of 1 to 2147483647, and no --size beside it".to_owned()));
+    }
+    if job.place.backend == BackendChoice::Both {
+        return Err(JobFailure::usage("matmul --shape runs on a GPU alone: leave out --backend".to_owned()));
+    }
+    // There is one for each run, and a run has a process of its own.
+    Ok(Box::leak(Box::new(Rectangular(shape))))
 }
 
 #[cfg(test)]

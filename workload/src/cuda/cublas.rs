@@ -11,6 +11,7 @@ use std::{
 use libloading::Library;
 
 use super::{api::Handle, error::CudaError, memory::DeviceMemory, queue::Queue};
+use crate::protocol::Shape;
 
 /// Names the library where it is not found by itself.
 const VARIABLE: &str = "GPUMON_LIBCUBLAS";
@@ -131,14 +132,15 @@ impl Cublas {
         Ok(cublas)
     }
 
-    /// Puts a product into the stream: what `multiply` of the own kernels computes, of matrices of `n` rows that lie
-    /// `pitch` apart, row by row, or step by step where that is said.
+    /// Puts a product into the stream: what the own kernels compute. The rows of the result lie the first of the pitches
+    /// apart, and those of both factors the others, or their steps where that is said.
     pub(crate) fn multiply<'scope>(
         &self,
         queue: &Queue<'_, 'scope>,
         types: GemmType,
         (out, a, b): (&'scope mut DeviceMemory, &'scope DeviceMemory, &'scope DeviceMemory),
-        (n, pitch): (u64, u64),
+        Shape { rows, columns, depth }: Shape,
+        [pitch, a_pitch, b_pitch]: [u64; 3],
         is_step_by_step: bool,
     ) -> Result<(), CudaError> {
         let (input, output, computation) = types.codes();
@@ -148,8 +150,11 @@ impl Cublas {
             3 => 1,
             _ => 2,
         };
-        assert!(out.bytes() >= pitch * pitch * bytes_of(output), "the result is there");
-        assert!(a.bytes().min(b.bytes()) >= pitch * pitch * bytes_of(input), "the inputs are there");
+        assert!(out.bytes() >= rows * pitch * bytes_of(output) && pitch >= columns, "the result is there");
+        for (memory, lines, lead) in [(a, rows, a_pitch), (b, columns, b_pitch)] {
+            let (across, down) = if is_step_by_step { (lines, depth) } else { (depth, lines) };
+            assert!(memory.bytes() >= down * lead * bytes_of(input) && lead >= across, "the inputs are there");
+        }
         let (one, zero) = match types {
             GemmType::Fp64 => (1.0_f64.to_le_bytes(), 0.0_f64.to_le_bytes()),
             GemmType::Int8 => (1_u64.to_le_bytes(), 0_u64.to_le_bytes()),
@@ -157,7 +162,8 @@ impl Cublas {
         };
         // It counts by columns: what lies there row by row is the other way round for it, and so is the result.
         let (of_b, of_a) = if is_step_by_step { (0, 1) } else { (1, 0) };
-        let (side, lead) = (n as c_int, pitch as c_int);
+        let [rows, columns, depth, pitch, a_pitch, b_pitch] =
+            [rows, columns, depth, pitch, a_pitch, b_pitch].map(|number| number as c_int);
         // SAFETY: both handles are alive, and the stream stays so for as long as anything is in it.
         done(unsafe { (self.set_stream)(self.handle, queue.stream.handle) }, "take a stream")?;
         // SAFETY: the matrices are as large as was asserted; the numbers are of the computation's type and outlive the
@@ -167,20 +173,20 @@ impl Cublas {
                 self.handle,
                 of_b,
                 of_a,
-                side,
-                side,
-                side,
+                columns,
+                rows,
+                depth,
                 one.as_ptr().cast(),
                 b.address,
                 input,
-                lead,
+                b_pitch,
                 a.address,
                 input,
-                lead,
+                a_pitch,
                 zero.as_ptr().cast(),
                 out.address,
                 output,
-                lead,
+                pitch,
                 computation,
                 DEFAULT_ALGORITHM,
             )

@@ -42,19 +42,19 @@ impl Element {
 }
 
 impl<'memory> TensorMap<'memory> {
-    /// Of a matrix with `side` rows of `side` elements without anything between them, in tiles of so many rows.
+    /// Of a matrix with so many rows of so many elements without anything between them, in tiles of so many rows.
     pub(crate) fn new(
         memory: &'memory DeviceMemory,
         element: Element,
-        side: u64,
+        (rows, row): (u64, u64),
         rows_of_tile: u32,
     ) -> Result<Self, CudaError> {
-        let row_bytes = side * u64::from(element.bytes());
-        assert!(row_bytes * side <= memory.bytes(), "the matrix is there");
+        let row_bytes = row * u64::from(element.bytes());
+        assert!(row_bytes * rows <= memory.bytes(), "the matrix is there");
         let driver = memory.driver();
         let doing = "describe a matrix to the GPU's copy engine";
         let encode = driver.api.cuTensorMapEncodeTiled.ok_or_else(|| driver.error(CudaError::NOT_SUPPORTED, doing))?;
-        let (extents, strides) = ([side, side], [row_bytes]);
+        let (extents, strides) = ([row, rows], [row_bytes]);
         let (tile, steps) = ([TILE_ROW_BYTES / element.bytes(), rows_of_tile], [1, 1]);
         let mut bytes = TensorMapBytes([0; 16]);
         // SAFETY: the arrays have an element for each dimension, one less for the strides, and outlive the call; the map

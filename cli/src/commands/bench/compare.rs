@@ -3,7 +3,7 @@
 use std::{fs, path::Path};
 
 use anyhow::{Context, anyhow};
-use gpumon_workload::protocol::{Backend, Dtype, Outcome, Times};
+use gpumon_workload::protocol::{Backend, Dtype, Outcome, Shape, Times};
 use serde::{Deserialize, Serialize};
 
 use crate::exit::Failure;
@@ -19,6 +19,8 @@ struct Old {
     backend: Backend,
     dtype: Dtype,
     n: u64,
+    #[serde(default)]
+    shape: Option<Shape>,
     #[serde(default)]
     device: OldDevice,
     #[serde(default)]
@@ -56,7 +58,8 @@ impl Earlier {
     /// Beside the last one of the same work, if possible on the same device; `None` where there is none.
     pub(super) fn beside(&self, outcome: &Outcome) -> Option<Compared> {
         let is_same = |old: &&Old| {
-            (&*old.id, old.backend, old.dtype, old.n) == (&*outcome.id, outcome.backend, outcome.dtype, outcome.n)
+            (&*old.id, old.backend, old.dtype, old.n, old.shape)
+                == (&*outcome.id, outcome.backend, outcome.dtype, outcome.n, outcome.shape)
         };
         let all = || self.0.iter().rev().filter(is_same);
         let to = outcome.to.as_ref().and_then(|to| to.uuid.as_ref());

@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 use gpumon_workload::{
     catalogue,
-    protocol::{Amount, BenchJob, Dtype, Engine, Job},
+    protocol::{Amount, BenchJob, Dtype, Engine, Job, Shape},
 };
 
 #[cfg(test)]
@@ -64,6 +64,11 @@ pub(crate) struct BenchArgs {
     #[arg(long, value_name = "SIZE", value_parser = parse_amount)]
     size: Option<Amount>,
 
+    /// Shape of `matmul` in place of a size, on a GPU: rows and columns of the product, and the number of terms of each of
+    /// its elements
+    #[arg(long, value_name = "MxNxK", conflicts_with_all = ["size", "beside", "pairs"])]
+    shape: Option<Shape>,
+
     /// Kernel implementation on a GPU: gpumon's own kernels, or cuBLAS for comparison
     #[arg(long, value_enum, default_value_t = EngineChoice::Own)]
     engine: EngineChoice,
@@ -103,6 +108,8 @@ Examples:
       Measure copies from host to device.
   gpumon bench peer peer-latency --pairs
       Measure bandwidth and latency between every pair of GPUs.
+  gpumon bench matmul --shape 5000x3000x7000 --dtype bf16
+      Multiply a 5000x7000 by a 7000x3000 matrix.
   gpumon bench matmul trig --dtype fp32 --beside
       Compare with the frameworks that are installed.
   gpumon bench --json | jq 'select(.verify.ok) | [.id, .rate.bytes_per_second]'
@@ -154,6 +161,7 @@ pub(crate) fn run(source: &SourceArgs, args: &BenchArgs) -> Result<(), Failure> 
         place: args.place.place(),
         dtype: args.dtype.map(Into::into),
         size: args.size,
+        shape: args.shape,
         engine: args.engine(),
         pairs: args.pairs,
         quick: args.quick,

@@ -6,15 +6,16 @@ use super::{Arguments, Known, fill_bits};
 use crate::activity::{Unit, has_units_do, moves};
 
 /// Arguments of a product: the result, both matrices or what the copy engine takes of them, which begins with the
-/// address, the rows, the pitch, and perhaps how they lie. Of a filling: the matrix, the rows, the pitch, the distances
-/// of rows and of steps, the seed. Of a check: what it finds, the result, both matrices, the rows, the pitch, the
-/// distances, and the two parts of the bound.
+/// address, rows, columns, depth, the pitch of the result, and that of the inputs where the copy engine does not know it. Of
+/// a filling: the matrix, lines and depth, both again as they are padded, the distances of lines and of steps, the seed. Of a
+/// check: what it finds, the result, both matrices, rows, columns, depth, the pitch of the result, the distances of both
+/// inputs, and the two parts of the bound.
 pub(super) const KERNELS: &[Known] = &[
     ("matmul_fp32_128x256", |given, _| product::<f32>(given, Lies::StepByStep)),
     ("matmul_fp32_128x128", |given, _| product::<f32>(given, Lies::StepByStep)),
     ("matmul_fp32_128x64", |given, _| product::<f32>(given, Lies::StepByStep)),
-    ("matmul_fp32_any", |given, _| product::<f32>(given, Lies::Told)),
-    ("matmul_fp64_any", |given, _| product::<f64>(given, Lies::Told)),
+    ("matmul_fp32_any", |given, _| product::<f32>(given, Lies::RowByRow)),
+    ("matmul_fp64_any", |given, _| product::<f64>(given, Lies::RowByRow)),
     ("matmul_fp64_tensor", |given, _| product::<f64>(given, Lies::RowByRow)),
     ("matmul_fp64_128x128", |given, _| product::<f64>(given, Lies::RowByRow)),
     ("matmul_fp64_128x64", |given, _| product::<f64>(given, Lies::RowByRow)),
@@ -180,8 +181,6 @@ fn of_e4m3(code: u8) -> f64 {
 enum Lies {
     RowByRow,
     StepByStep,
-    /// As two more arguments say.
-    Told,
 }
 
 #[derive(Clone, Copy)]
@@ -196,33 +195,36 @@ impl Place {
     }
 }
 
+/// What matrices are padded to.
+const WHOLE_TILES: usize = 256;
+
 fn product<T: Element>(given: Arguments, lies: Lies) -> (u64, usize) {
-    let [n, pitch] = [3, 4].map(|index| given.at::<u64>(index) as usize);
-    let place = match lies {
-        Lies::RowByRow => Place { row: pitch, step: 1 },
-        Lies::StepByStep => Place { row: 1, step: pitch },
-        Lies::Told => Place { row: given.at::<u64>(5) as usize, step: given.at::<u64>(6) as usize },
+    let [rows, columns, depth, pitch] = [3, 4, 5, 6].map(|index| given.at::<u64>(index) as usize);
+    let [padded_rows, steps] = [rows, depth].map(|side| side.next_multiple_of(WHOLE_TILES));
+    let [of_a, of_b] = match lies {
+        Lies::RowByRow => [Place { row: steps, step: 1 }; 2],
+        Lies::StepByStep => [padded_rows, pitch].map(|step| Place { row: 1, step }),
     };
-    let elements = (pitch * pitch) as u64;
-    let out = given.array::<T::Out>(0, elements);
-    let [a, b] = [1, 2].map(|index| &*given.array::<T>(index, elements));
+    let out = given.array::<T::Out>(0, (padded_rows * pitch) as u64);
+    let a = &*given.array::<T>(1, (padded_rows * steps) as u64);
+    let b = &*given.array::<T>(2, (pitch * steps) as u64);
     // Step by step, so that the elements of B lie side by side and are made numbers once.
-    let steps: Vec<f64> = (0..n * n).map(|at| b[place.at(at % n, at / n)].value()).collect();
-    let mut sums = vec![0.0; n];
-    for row in 0..n {
+    let numbers: Vec<f64> = (0..columns * depth).map(|at| b[of_b.at(at % columns, at / columns)].value()).collect();
+    let mut sums = vec![0.0; columns];
+    for row in 0..rows {
         sums.fill(0.0);
-        for (k, of_b) in steps.chunks(n).enumerate() {
-            let of_a = a[place.at(row, k)].value();
-            sums.iter_mut().zip(of_b).for_each(|(sum, of_b)| *sum += of_a * of_b);
+        for (k, numbers) in numbers.chunks(columns).enumerate() {
+            let number = a[of_a.at(row, k)].value();
+            sums.iter_mut().zip(numbers).for_each(|(sum, other)| *sum += number * other);
         }
         out[row * pitch..].iter_mut().zip(&sums).for_each(|(out, sum)| *out = T::rounded(*sum));
     }
     moves(size_of_val(a) + size_of_val(b) + size_of_val(out));
     let (unit, in_a_clock) = T::UNIT;
-    has_units_do(unit, 2 * n.pow(3) as u64, in_a_clock);
+    has_units_do(unit, 2 * (rows * columns * depth) as u64, in_a_clock);
     // The middle of what is said to be written is the highest byte of an element, so that a flipped bit there shows.
     let width = size_of::<T::Out>();
-    (given.at(0), 2 * ((n - 1) / 2 * pitch * width + width - 1))
+    (given.at(0), 2 * ((rows - 1) / 2 * pitch * width + width - 1))
 }
 
 fn batched<T: Element<Out = T>>(given: Arguments, blocks: u64, tile: usize) -> (u64, usize) {
@@ -243,34 +245,37 @@ fn batched<T: Element<Out = T>>(given: Arguments, blocks: u64, tile: usize) -> (
 }
 
 fn fill<T: Element>(given: Arguments) -> (u64, usize) {
-    let [n, pitch, row, step] = [1, 2, 3, 4].map(|index| given.at::<u64>(index) as usize);
+    let [lines, depth, padded_lines, padded_depth, row, step] =
+        [1, 2, 3, 4, 5, 6].map(|index| given.at::<u64>(index) as usize);
     let place = Place { row, step };
-    let out = given.array::<T>(0, (pitch * pitch) as u64);
+    let out = given.array::<T>(0, (padded_lines * padded_depth) as u64);
     out.fill(T::zero());
-    for (row, k) in (0..n).flat_map(|row| (0..n).map(move |k| (row, k))) {
-        out[place.at(row, k)] = T::random(fill_bits(given.at(5), (row * n + k) as u64));
+    for (line, k) in (0..lines).flat_map(|line| (0..depth).map(move |k| (line, k))) {
+        out[place.at(line, k)] = T::random(fill_bits(given.at(7), (line * depth + k) as u64));
     }
     (given.at(0), size_of_val(out))
 }
 
 fn check<T: Element>(given: Arguments, blocks: u64) -> (u64, usize) {
-    let [n, pitch, row, step] = [4, 5, 6, 7].map(|index| given.at::<u64>(index) as usize);
-    let place = Place { row, step };
-    let elements = (pitch * pitch) as u64;
+    let [rows, columns, depth, pitch] = [4, 5, 6, 7].map(|index| given.at::<u64>(index) as usize);
+    let place = |row, step| Place { row: given.at::<u64>(row) as usize, step: given.at::<u64>(step) as usize };
+    let (of_a, of_b) = (place(8, 9), place(10, 11));
     let found = given.array::<u64>(0, 3 * blocks);
-    let got = &*given.array::<T::Out>(1, elements);
-    let [a, b] = [2, 3].map(|index| &*given.array::<T>(index, elements));
+    let [padded_rows, steps] = [rows, depth].map(|side| side.next_multiple_of(WHOLE_TILES));
+    let got = &*given.array::<T::Out>(1, (padded_rows * pitch) as u64);
+    let a = &*given.array::<T>(2, (padded_rows * steps) as u64);
+    let b = &*given.array::<T>(3, (pitch * steps) as u64);
     let (mut wrong, mut first, mut largest) = (0, u64::MAX, 0.0_f64);
-    for (row, column) in (0..n).flat_map(|row| (0..n).map(move |column| (row, column))) {
-        let term = |k: usize| a[place.at(row, k)].value() * b[place.at(column, k)].value();
-        let (sum, size): (f64, f64) = ((0..n).map(term).sum(), (0..n).map(|k| term(k).abs()).sum());
-        let bound = given.at::<f64>(8) * sum.abs() + given.at::<f64>(9) * size;
+    for (row, column) in (0..rows).flat_map(|row| (0..columns).map(move |column| (row, column))) {
+        let term = |k: usize| a[of_a.at(row, k)].value() * b[of_b.at(column, k)].value();
+        let (sum, size): (f64, f64) = ((0..depth).map(term).sum(), (0..depth).map(|k| term(k).abs()).sum());
+        let bound = given.at::<f64>(12) * sum.abs() + given.at::<f64>(13) * size;
         let distance = (T::read(got[row * pitch + column]) - sum).abs();
         if distance <= bound {
             largest = largest.max(if distance > 0.0 { distance / bound } else { 0.0 });
         } else {
             wrong += 1;
-            first = first.min((row * n + column) as u64);
+            first = first.min((row * columns + column) as u64);
         }
     }
     // All that was found stands in the first block's place.

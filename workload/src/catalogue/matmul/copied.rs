@@ -4,10 +4,10 @@
 use super::{
     super::copied::HostMemory,
     MATMUL,
-    product::{Product, result_bytes},
+    product::{Product, in_memory, result_bytes},
     values,
 };
-use crate::{catalogue::prelude::*, parallel::CHUNK};
+use crate::{catalogue::prelude::*, parallel::CHUNK, protocol::Shape};
 
 /// As in the tutorial that it is from.
 const USUAL_SIDE: u64 = 3000;
@@ -74,7 +74,9 @@ impl Workload for Copied {
 
     fn on_cuda<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
         self.check_device(gpu, size.dtype)?;
-        let (product, on_gpu) = (Product::new(gpu, size)?, gpu.poisoned(result_bytes(size))?);
+        let shape = Shape::square(size.n);
+        let product = Product::new(gpu, shape, size.dtype)?;
+        let on_gpu = gpu.poisoned(result_bytes(shape, size.dtype))?;
         // Whatever is not copied is no number.
         [&product.a, &product.b].into_iter().try_for_each(|matrix| gpu.poison(matrix))?;
         let lie = Lie::new(&product);
@@ -100,8 +102,9 @@ struct Lie {
 
 impl Lie {
     fn new(product: &Product<'_>) -> Self {
-        let (row, step) = product.choice.layout.strides(product.pitch);
-        Self { pitch: product.pitch, row, step }
+        let pitch = in_memory(product.shape).depth;
+        let (row, step) = product.choice.layout.strides(pitch, pitch);
+        Self { pitch, row, step }
     }
 }
 

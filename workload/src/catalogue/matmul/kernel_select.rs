@@ -4,7 +4,7 @@ use super::values;
 use crate::{
     cuda::{Code, Element},
     kernels,
-    protocol::Dtype,
+    protocol::{Dtype, Shape},
 };
 
 /// Every tile divides it, so that no kernel has to look where a matrix ends.
@@ -44,8 +44,6 @@ pub(super) struct KernelChoice {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Inputs {
     Addresses,
-    /// As addresses, with the distances that the layout comes to.
-    Strides,
     /// As what the copy engine takes, by blocks that stay where they are and compute tile after tile.
     Tiles(Element),
 }
@@ -60,11 +58,11 @@ pub(super) enum Layout {
 }
 
 impl Layout {
-    /// The distances from one row to the next, and from one step to the next.
-    pub(super) fn strides(self, pitch: u64) -> (u64, u64) {
+    /// The distances from one row to the next, and from one step to the next, of a matrix of so many rows and steps.
+    pub(super) fn strides(self, rows: u64, steps: u64) -> (u64, u64) {
         match self {
-            Self::RowByRow => (pitch, 1),
-            Self::StepByStep => (1, pitch),
+            Self::RowByRow => (steps, 1),
+            Self::StepByStep => (1, rows),
         }
     }
 }
@@ -83,10 +81,10 @@ pub(super) fn padded(n: u64) -> u64 {
     n.max(1).div_ceil(WHOLE_TILES).saturating_mul(WHOLE_TILES)
 }
 
-/// The kernel that is the fastest for matrices of this size, on a GPU of this capability with so many multiprocessors.
-pub(super) fn choose(dtype: Dtype, capability: (u32, u32), multiprocessors: u32, n: u64) -> KernelChoice {
+/// The kernel that is the fastest for a product of this shape, on a GPU of this capability with so many multiprocessors.
+pub(super) fn choose(dtype: Dtype, capability: (u32, u32), multiprocessors: u32, shape: Shape) -> KernelChoice {
     let routes = candidates(dtype, capability);
-    let time = |choice: &KernelChoice| choice.time(n, multiprocessors);
+    let time = |choice: &KernelChoice| choice.time(shape, multiprocessors);
     routes.into_iter().min_by(|a, b| time(a).total_cmp(&time(b))).expect("every type has a route")
 }
 
@@ -188,21 +186,20 @@ fn before_hopper(code: Code, kernel: &'static str, side: u32, threads: u32, shar
 
 /// Of `matmul_any.cu`.
 fn anywhere(kernel: &'static str) -> KernelChoice {
-    let code = kernels::MATMUL_ANY;
-    KernelChoice { inputs: Inputs::Strides, ..before_hopper(code, kernel, 64, 256, 0) }
+    before_hopper(kernels::MATMUL_ANY, kernel, 64, 256, 0)
 }
 
 impl KernelChoice {
-    pub(super) fn tiles(&self, n: u64) -> u64 {
-        n.div_ceil(u64::from(self.tile.0)) * n.div_ceil(u64::from(self.tile.1))
+    pub(super) fn tiles(&self, shape: Shape) -> u64 {
+        shape.rows.div_ceil(u64::from(self.tile.0)) * shape.columns.div_ceil(u64::from(self.tile.1))
     }
 
     /// How long it takes, in some unit: multiprocessors that have no tile in the last round wait for those that have, and
     /// blocks that share one share its time.
-    fn time(&self, n: u64, multiprocessors: u32) -> f64 {
-        let rounds = self.tiles(n).div_ceil(u64::from(multiprocessors.max(1)));
+    fn time(&self, shape: Shape, multiprocessors: u32) -> f64 {
+        let rounds = self.tiles(shape).div_ceil(u64::from(multiprocessors.max(1)));
         let elements = self.tile.0 * self.tile.1;
-        rounds as f64 * f64::from(elements) * (n as f64 + self.result_steps) / self.efficiency
+        rounds as f64 * f64::from(elements) * (shape.depth as f64 + self.result_steps) / self.efficiency
     }
 }
 
@@ -218,7 +215,7 @@ mod tests {
         for capability in [(6, 0), (7, 0), (7, 5), (8, 0), (8, 6), (8, 9), (9, 0), (10, 0), (12, 0)] {
             for dtype in TYPES.into_iter().filter(|dtype| needs(*dtype) <= capability) {
                 for n in [1, 100, 1000, 8192] {
-                    let choice = choose(dtype, capability, 132, n);
+                    let choice = choose(dtype, capability, 132, Shape::square(n));
                     assert!(choice.kernel.starts_with(&format!("matmul_{dtype}_")), "{dtype} on {capability:?}");
                     assert_eq!(matches!(choice.inputs, Inputs::Tiles(_)), capability == HOPPER && dtype != Dtype::Fp32);
                     let Code::Ptx(_) = choice.code else { continue };
@@ -231,7 +228,7 @@ mod tests {
 
     #[test]
     fn small_matrices_are_cut_smaller_so_that_all_multiprocessors_have_work() {
-        let kernel = |dtype, n| choose(dtype, HOPPER, 132, n).kernel;
+        let kernel = |dtype, n| choose(dtype, HOPPER, 132, Shape::square(n)).kernel;
         assert_eq!([1024, 8192].map(|n| kernel(Dtype::Fp32, n)), ["matmul_fp32_128x64", "matmul_fp32_128x256"]);
         assert_eq!([1024, 8192].map(|n| kernel(Dtype::Bf16, n)), ["matmul_bf16_128x128", "matmul_bf16_128x256"]);
         assert_eq!([1024, 8192].map(|n| kernel(Dtype::Fp64, n)), ["matmul_fp64_128x64", "matmul_fp64_128x128"]);
@@ -240,9 +237,9 @@ mod tests {
     /// The wider the results, the longer is a sum that is worth it not to write while the other half multiplies.
     #[test]
     fn results_that_are_many_are_written_while_others_are_multiplied() {
-        let kernel = |dtype| choose(dtype, HOPPER, 132, 4096).kernel;
+        let kernel = |dtype| choose(dtype, HOPPER, 132, Shape::square(4096)).kernel;
         assert_eq!([Dtype::Bf16, Dtype::Int8].map(kernel), ["matmul_bf16_128x256", "matmul_int8_128x128"]);
-        assert_eq!(choose(Dtype::Int8, HOPPER, 132, 16384).kernel, "matmul_int8_128x256");
+        assert_eq!(choose(Dtype::Int8, HOPPER, 132, Shape::square(16384)).kernel, "matmul_int8_128x256");
     }
 
     /// Else a product would not be the same to the bit each time.

@@ -3,6 +3,7 @@
 //! - [`kernel_select`] chooses the kernel for a GPU, a type and a size; [`product`] starts it and checks its result, [`on_cuda`]
 //!   times it, [`on_cpu`] is the CPU's side.
 //! - [`low_precision`] are the types that the CPU has no units for. [`copied`] has the matrices on the host.
+//! - [`rectangular`] is a product of any shape.
 //! - [`values`] are the types as the host reads them, [`tolerance`] says how exact a product has to be.
 
 mod copied;
@@ -13,6 +14,7 @@ mod occupancy;
 mod on_cpu;
 mod on_cuda;
 mod product;
+mod rectangular;
 mod tolerance;
 mod values;
 
@@ -26,8 +28,9 @@ pub(crate) use self::{
     kernel_select::needs,
     on_cpu::Factors,
     product::{Product, memory_bytes, result_bytes},
+    rectangular::Rectangular,
 };
-use crate::{catalogue::prelude::*, cpu_product::CpuProduct};
+use crate::{catalogue::prelude::*, cpu_product::CpuProduct, protocol::Shape};
 
 pub(crate) static MATMUL: Matmul = Matmul;
 
@@ -56,6 +59,19 @@ static ABOUT: About = About {
 };
 
 pub(crate) struct Matmul;
+
+/// What a product takes and does.
+fn cost(shape: Shape, dtype: Dtype) -> Cost {
+    let Shape { rows, columns, depth } = shape;
+    let (results, factors) = (rows.saturating_mul(columns), rows.saturating_add(columns).saturating_mul(depth));
+    let result_bytes = results.saturating_mul(values::result_bytes(dtype));
+    Cost {
+        memory_bytes: memory_bytes(shape, dtype, 1),
+        host_bytes: 0,
+        moved_bytes: factors.saturating_mul(dtype.bytes()).saturating_add(result_bytes),
+        operations: results.saturating_mul(depth).saturating_mul(2),
+    }
+}
 
 /// A product of the types that every framework has.
 fn shared(size: Size, copies: bool) -> Option<Shared> {
@@ -101,19 +117,12 @@ impl Workload for Matmul {
             (Backend::Cuda, _) => GPU_SIDE,
         };
         let halves = std::iter::successors(Some(wanted), |side| Some(side / 2));
-        let fits = |side: &u64| memory_bytes(Size { n: *side, dtype }, 1) <= budget.usable_bytes() / PART;
+        let fits = |side: &u64| memory_bytes(Shape::square(*side), dtype, 1) <= budget.usable_bytes() / PART;
         halves.take_while(|side| *side > 0).find(fits).unwrap_or(1)
     }
 
     fn cost(&self, size: Size) -> Cost {
-        let elements = size.n.saturating_mul(size.n);
-        let moved_bytes = elements.saturating_mul(2 * size.dtype.bytes() + values::result_bytes(size.dtype));
-        Cost {
-            memory_bytes: memory_bytes(size, 1),
-            host_bytes: 0,
-            moved_bytes,
-            operations: elements.saturating_mul(size.n).saturating_mul(2),
-        }
+        cost(Shape::square(size.n), size.dtype)
     }
 
     /// Narrow types are held wide, too: both factors, which the check makes again, and the sums.
@@ -144,12 +153,12 @@ impl Workload for Matmul {
 
     fn on_cuda<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
         self.check_device(gpu, size.dtype)?;
-        Ok(Box::new(on_cuda::OnCuda::new(gpu, size)?))
+        Ok(Box::new(on_cuda::OnCuda::new(gpu, Shape::square(size.n), size.dtype)?))
     }
 
     fn on_cublas<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
         self.check_device(gpu, size.dtype)?;
-        Ok(Box::new(on_cuda::OnCuda::new(gpu, size)?.by_cublas()?))
+        Ok(Box::new(on_cuda::OnCuda::new(gpu, Shape::square(size.n), size.dtype)?.by_cublas()?))
     }
 
     fn shared(&self, size: Size) -> Option<Shared> {

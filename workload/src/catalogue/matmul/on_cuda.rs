@@ -7,7 +7,7 @@ use super::{
 use crate::{
     catalogue::prelude::*,
     cuda::{Cublas, GemmType},
-    protocol::KernelUse,
+    protocol::{KernelUse, Shape},
 };
 
 pub(super) struct OnCuda<'gpu> {
@@ -18,13 +18,14 @@ pub(super) struct OnCuda<'gpu> {
 }
 
 impl<'gpu> OnCuda<'gpu> {
-    pub(super) fn new(gpu: &'gpu Gpu, size: Size) -> Result<Self, RunError> {
-        Ok(Self { product: Product::new(gpu, size)?, out: gpu.poisoned(result_bytes(size))?, cublas: None })
+    pub(super) fn new(gpu: &'gpu Gpu, shape: Shape, dtype: Dtype) -> Result<Self, RunError> {
+        let product = Product::new(gpu, shape, dtype)?;
+        Ok(Self { product, out: gpu.poisoned(result_bytes(shape, dtype))?, cublas: None })
     }
 
     /// The same, multiplied by cuBLAS.
     pub(super) fn by_cublas(self) -> Result<Self, RunError> {
-        let types = match self.product.size.dtype {
+        let types = match self.product.dtype {
             Dtype::Fp64 => GemmType::Fp64,
             Dtype::Fp32 => GemmType::Fp32,
             Dtype::Tf32 => GemmType::Tf32,
@@ -42,9 +43,10 @@ impl Prepared for OnCuda<'_> {
         let Self { product, out, cublas } = self;
         let gpu = product.gpu;
         if let Some((cublas, types)) = cublas {
-            let Product { choice, a, b, size, pitch, .. } = product;
-            let is_step_by_step = choice.layout == Layout::StepByStep;
-            gpu.time(|queue| cublas.multiply(queue, *types, (out, a, b), (size.n, *pitch), is_step_by_step))
+            let (shape, pitches) = (product.shape, product.pitches());
+            let is_step_by_step = product.choice.layout == Layout::StepByStep;
+            let matrices = (out, &product.a, &product.b);
+            gpu.time(|queue| cublas.multiply(queue, *types, matrices, shape, pitches, is_step_by_step))
         } else {
             let ready = product.ready()?;
             gpu.time(|queue| ready.launch(queue, out, 0))

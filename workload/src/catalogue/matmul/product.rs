@@ -2,14 +2,14 @@
 //! goes is up to whoever has it made.
 
 use super::{
-    kernel_select::{self, Inputs, KernelChoice, Layout},
+    kernel_select::{self, Inputs, KernelChoice, Layout, padded},
     tolerance::Tolerance,
     values,
 };
 use crate::{
     catalogue::prelude::*,
     cuda::{Attribute, TensorMap},
-    protocol::KernelUse,
+    protocol::{KernelUse, Shape},
 };
 
 /// Rows and columns that a block of the check has.
@@ -28,9 +28,8 @@ pub(crate) struct Product<'gpu> {
     pub(super) a: DeviceMemory,
     pub(super) b: DeviceMemory,
     found: DeviceMemory,
-    pub(super) size: Size,
-    /// Rows of the matrices in memory.
-    pub(super) pitch: u64,
+    pub(super) shape: Shape,
+    pub(super) dtype: Dtype,
     multiprocessors: u32,
 }
 
@@ -41,44 +40,51 @@ pub(crate) struct Ready<'product> {
     tiles: Option<[TensorMap<'product>; 2]>,
 }
 
+/// What a product takes in memory: whole tiles.
+pub(super) fn in_memory(shape: Shape) -> Shape {
+    let Shape { rows, columns, depth } = shape;
+    Shape { rows: padded(rows), columns: padded(columns), depth: padded(depth) }
+}
+
 /// The memory of a product with so many results, each matrix of whole tiles, and with what the check finds.
-pub(crate) fn memory_bytes(Size { n, dtype }: Size, results: u64) -> u64 {
-    let side = kernel_select::padded(n);
-    let of_element = (2 * dtype.bytes()).saturating_add(results.saturating_mul(values::result_bytes(dtype)));
-    side.saturating_mul(side).saturating_mul(of_element).saturating_add(found_bytes(n))
+pub(crate) fn memory_bytes(shape: Shape, dtype: Dtype, results: u64) -> u64 {
+    let Shape { rows, columns, depth } = in_memory(shape);
+    let factors = rows.saturating_add(columns).saturating_mul(depth).saturating_mul(dtype.bytes());
+    let results = results.saturating_mul(result_bytes(shape, dtype));
+    factors.saturating_add(results).saturating_add(found_bytes(shape))
 }
 
 /// The memory of one result, in whole tiles.
-pub(crate) fn result_bytes(Size { n, dtype }: Size) -> u64 {
-    let side = kernel_select::padded(n);
-    side.saturating_mul(side).saturating_mul(values::result_bytes(dtype))
+pub(crate) fn result_bytes(shape: Shape, dtype: Dtype) -> u64 {
+    let Shape { rows, columns, .. } = in_memory(shape);
+    rows.saturating_mul(columns).saturating_mul(values::result_bytes(dtype))
 }
 
-fn found_bytes(n: u64) -> u64 {
-    check_blocks(n).saturating_mul(FOUND_WORDS * 8)
+fn found_bytes(shape: Shape) -> u64 {
+    check_blocks(shape).saturating_mul(FOUND_WORDS * 8)
 }
 
-fn check_blocks(n: u64) -> u64 {
-    n.div_ceil(CHECKED_SIDE).saturating_mul(n.div_ceil(CHECKED_SIDE))
+fn check_blocks(Shape { rows, columns, .. }: Shape) -> u64 {
+    rows.div_ceil(CHECKED_SIDE).saturating_mul(columns.div_ceil(CHECKED_SIDE))
 }
 
 impl<'gpu> Product<'gpu> {
-    pub(crate) fn new(gpu: &'gpu Gpu, size: Size) -> Result<Self, CudaError> {
+    pub(crate) fn new(gpu: &'gpu Gpu, shape: Shape, dtype: Dtype) -> Result<Self, CudaError> {
         let device = gpu.device();
         let multiprocessors = device.attribute(Attribute::Multiprocessors)?.max(1) as u32;
-        let choice = kernel_select::choose(size.dtype, device.capability, multiprocessors, size.n);
-        let fill = gpu.kernel(kernels::MATMUL_CHECK, &format!("matmul_fill_{}", size.dtype))?;
-        let matrix = |seed| random_matrix(gpu, &fill, size, choice.layout, seed);
+        let choice = kernel_select::choose(dtype, device.capability, multiprocessors, shape);
+        let fill = gpu.kernel(kernels::MATMUL_CHECK, &format!("matmul_fill_{dtype}"))?;
+        let matrix = |lines, seed| random_matrix(gpu, &fill, (lines, shape.depth), dtype, choice.layout, seed);
         Ok(Self {
             gpu,
             multiply: gpu.kernel(choice.code, choice.kernel)?.with_shared_memory(choice.shared_bytes)?,
-            check: gpu.kernel(kernels::MATMUL_CHECK, &format!("matmul_check_{}", size.dtype))?,
-            a: matrix(SEED_A)?,
-            b: matrix(SEED_B)?,
-            found: gpu.poisoned(found_bytes(size.n))?,
+            check: gpu.kernel(kernels::MATMUL_CHECK, &format!("matmul_check_{dtype}"))?,
+            a: matrix(shape.rows, SEED_A)?,
+            b: matrix(shape.columns, SEED_B)?,
+            found: gpu.poisoned(found_bytes(shape))?,
             choice,
-            size,
-            pitch: kernel_select::padded(size.n),
+            shape,
+            dtype,
             multiprocessors,
         })
     }
@@ -92,14 +98,26 @@ impl<'gpu> Product<'gpu> {
     }
 
     pub(crate) fn ready(&self) -> Result<Ready<'_>, CudaError> {
-        let map = |matrix, element, rows| TensorMap::new(matrix, element, self.pitch, rows);
+        let Shape { rows, columns, depth } = in_memory(self.shape);
+        let (down, across) = self.choice.tile;
         let tiles = match self.choice.inputs {
-            Inputs::Tiles(element) => {
-                Some([map(&self.a, element, self.choice.tile.0)?, map(&self.b, element, self.choice.tile.1)?])
-            }
-            Inputs::Addresses | Inputs::Strides => None,
+            Inputs::Tiles(element) => Some([
+                TensorMap::new(&self.a, element, (rows, depth), down)?,
+                TensorMap::new(&self.b, element, (columns, depth), across)?,
+            ]),
+            Inputs::Addresses => None,
         };
         Ok(Ready { product: self, tiles })
+    }
+
+    /// As cuBLAS takes it: how far the rows of the result are apart, and of both factors the rows or, where they lie step by
+    /// step, the steps.
+    pub(super) fn pitches(&self) -> [u64; 3] {
+        let Shape { rows, columns, depth } = in_memory(self.shape);
+        match self.choice.layout {
+            Layout::RowByRow => [columns, depth, depth],
+            Layout::StepByStep => [columns, rows, columns],
+        }
     }
 
     /// Checks a result: every element against the GPU's own reference, and some against the host's.
@@ -112,17 +130,18 @@ impl<'gpu> Product<'gpu> {
 
     /// Every element against the GPU's own reference, which shares nothing with the product.
     fn check_all(&mut self, out: &DeviceMemory) -> Result<Verification, CudaError> {
-        let Self { gpu, check, a, b, found, size, pitch, choice, .. } = self;
-        let bound = Tolerance::new(size.dtype, size.n);
-        let (row, step) = choice.layout.strides(*pitch);
-        let blocks = check_blocks(size.n);
-        let numbers = [size.n, *pitch, row, step].map(Argument::U64);
-        let [n, pitch, row, step] = numbers;
-        let (of_result, of_terms) = (Argument::F64(bound.of_result), Argument::F64(bound.of_terms));
+        let Self { gpu, check, a, b, found, shape, dtype, choice, .. } = self;
+        let Shape { rows, columns, depth } = *shape;
+        let bound = Tolerance::new(*dtype, depth);
+        let padded = in_memory(*shape);
+        let (a_row, a_step) = choice.layout.strides(padded.rows, padded.depth);
+        let (b_row, b_step) = choice.layout.strides(padded.columns, padded.depth);
+        let blocks = check_blocks(*shape);
+        let matrices = [Argument::Out(found), Argument::In(out), Argument::In(a), Argument::In(b)];
+        let numbers = [rows, columns, depth, padded.columns, a_row, a_step, b_row, b_step].map(Argument::U64);
+        let bounds = [bound.of_result, bound.of_terms].map(Argument::F64);
+        let arguments: Vec<_> = matrices.into_iter().chain(numbers).chain(bounds).collect();
         let grid = Grid { blocks: blocks as u32, threads: THREADS };
-        let arguments =
-            [Argument::Out(found), Argument::In(out), Argument::In(a), Argument::In(b), n, pitch, row, step];
-        let arguments: Vec<_> = arguments.into_iter().chain([of_result, of_terms]).collect();
         gpu.stream.run(|queue| queue.launch(check, grid, &arguments))?;
         drop(arguments);
         let mut words = vec![0_u64; (blocks * FOUND_WORDS) as usize];
@@ -131,29 +150,29 @@ impl<'gpu> Product<'gpu> {
         let wrong: u64 = of_block.clone().map(|found| found[0]).sum();
         let first_wrong = of_block.clone().filter(|found| found[0] > 0).map(|found| found[1]).min();
         let largest = of_block.map(|found| f64::from_bits(found[2])).fold(0.0, f64::max);
-        Ok(Verification::from_counts(size.n * size.n, wrong, first_wrong, largest, 1.0))
+        Ok(Verification::from_counts(rows * columns, wrong, first_wrong, largest, 1.0))
     }
 
     /// A few elements against what the host computes of the seeds alone.
     fn check_spots(&self, out: &DeviceMemory) -> Result<Verification, CudaError> {
-        let Size { n, dtype } = self.size;
-        let bound = Tolerance::new(dtype, n);
-        let width = values::result_bytes(dtype);
+        let (Shape { rows, columns, depth }, dtype) = (self.shape, self.dtype);
+        let bound = Tolerance::new(dtype, depth);
+        let (width, pitch) = (values::result_bytes(dtype), in_memory(self.shape).columns);
         let mut found = Verification::nothing();
-        for spot in 0..SPOTS.min(n * n) {
-            let (row, column) = (random::bits(SEED_A, spot) % n, random::bits(SEED_B, spot) % n);
+        for spot in 0..SPOTS.min(rows * columns) {
+            let (row, column) = (random::bits(SEED_A, spot) % rows, random::bits(SEED_B, spot) % columns);
             let mut bytes = [0_u8; 8];
             let place = &mut bytes[..width as usize];
-            self.gpu.stream.run(|queue| queue.copy_out(place, out, (row * self.pitch + column) * width))?;
+            self.gpu.stream.run(|queue| queue.copy_out(place, out, (row * pitch + column) * width))?;
             let (mut sum, mut size) = (DoubleDouble::from_f64(0.0), 0.0);
-            for k in 0..n {
-                let a = values::random(dtype, SEED_A, row * n + k);
-                let b = values::random(dtype, SEED_B, column * n + k);
+            for k in 0..depth {
+                let a = values::random(dtype, SEED_A, row * depth + k);
+                let b = values::random(dtype, SEED_B, column * depth + k);
                 sum = sum + DoubleDouble::from_f64(a) * DoubleDouble::from_f64(b);
                 size += (a * b).abs();
             }
             let error = bound.error(sum.distance(values::result(dtype, bytes)), sum.abs(), size);
-            found = found.and(Verification::for_element(row * n + column, error, 1.0));
+            found = found.and(Verification::for_element(row * columns + column, error, 1.0));
         }
         Ok(found)
     }
@@ -168,35 +187,41 @@ impl Ready<'_> {
         out: &'scope DeviceMemory,
         offset_bytes: u64,
     ) -> Result<(), CudaError> {
-        let Product { multiply, choice, a, b, size, pitch, multiprocessors, .. } = self.product;
-        assert!(offset_bytes + result_bytes(*size) <= out.bytes(), "the result fits");
+        let Product { multiply, choice, a, b, shape, dtype, multiprocessors, .. } = self.product;
+        assert!(offset_bytes + result_bytes(*shape, *dtype) <= out.bytes(), "the result fits");
         let out = Argument::At(out, offset_bytes);
-        let [n, side] = [size.n, *pitch].map(Argument::U64);
-        let tiles = choice.tiles(size.n) as u32;
+        let Shape { rows, columns, depth } = *shape;
+        let [pitch, input_pitch, _] = self.product.pitches();
+        let [rows, columns, depth, pitch, input_pitch] = [rows, columns, depth, pitch, input_pitch].map(Argument::U64);
+        let tiles = choice.tiles(*shape) as u32;
         let grid = |blocks| Grid { blocks, threads: choice.threads };
-        match (&self.tiles, choice.inputs) {
-            (Some([left, right]), _) => {
-                let arguments = [out, Argument::Tiles(left), Argument::Tiles(right), n, side];
-                queue.launch(multiply, grid(tiles.min(*multiprocessors)), &arguments)
-            }
-            (None, Inputs::Strides) => {
-                let (row, step) = choice.layout.strides(*pitch);
-                let [row, step] = [row, step].map(Argument::U64);
-                queue.launch(multiply, grid(tiles), &[out, Argument::In(a), Argument::In(b), n, side, row, step])
-            }
-            (None, _) => queue.launch(multiply, grid(tiles), &[out, Argument::In(a), Argument::In(b), n, side]),
+        if let Some([left, right]) = &self.tiles {
+            let arguments = [out, Argument::Tiles(left), Argument::Tiles(right), rows, columns, depth, pitch];
+            queue.launch(multiply, grid(tiles.min(*multiprocessors)), &arguments)
+        } else {
+            let arguments = [out, Argument::In(a), Argument::In(b), rows, columns, depth, pitch, input_pitch];
+            queue.launch(multiply, grid(tiles), &arguments)
         }
     }
 }
 
-/// A random matrix, with zeros around it up to whole tiles.
-fn random_matrix(gpu: &Gpu, fill: &Kernel, size: Size, layout: Layout, seed: u64) -> Result<DeviceMemory, CudaError> {
-    let pitch = kernel_select::padded(size.n);
-    let (row, step) = layout.strides(pitch);
-    let memory = gpu.context.allocate(pitch * pitch * size.dtype.bytes())?;
-    let blocks = (pitch * pitch).div_ceil(u64::from(THREADS)).min(1 << 16) as u32;
-    let [n, pitch, row, step, seed] = [size.n, pitch, row, step, seed].map(Argument::U64);
-    let grid = Grid { blocks, threads: THREADS };
-    gpu.stream.run(|queue| queue.launch(fill, grid, &[Argument::Out(&memory), n, pitch, row, step, seed]))?;
+/// A random matrix of so many lines and steps, with zeros around it up to whole tiles.
+fn random_matrix(
+    gpu: &Gpu,
+    fill: &Kernel,
+    (lines, depth): (u64, u64),
+    dtype: Dtype,
+    layout: Layout,
+    seed: u64,
+) -> Result<DeviceMemory, CudaError> {
+    let (padded_lines, padded_depth) = (padded(lines), padded(depth));
+    let (row, step) = layout.strides(padded_lines, padded_depth);
+    let elements = padded_lines * padded_depth;
+    let memory = gpu.context.allocate(elements * dtype.bytes())?;
+    let blocks = elements.div_ceil(u64::from(THREADS)).min(1 << 16) as u32;
+    let numbers = [lines, depth, padded_lines, padded_depth, row, step, seed].map(Argument::U64);
+    let arguments: Vec<_> = [Argument::Out(&memory)].into_iter().chain(numbers).collect();
+    gpu.stream.run(|queue| queue.launch(fill, Grid { blocks, threads: THREADS }, &arguments))?;
+    drop(arguments);
     Ok(memory)
 }
