@@ -103,11 +103,11 @@ class Cublas:
         of_b, of_a = (0, 1) if product.is_step_by_step else (1, 0)
         a, b, out = (ctypes.c_void_p(memory.data_ptr()) for memory in (product.a, product.b, product.out))
         rows, columns, depth = product.shape
-        pitch, a_pitch, b_pitch = product.pitches
+        pitch, lead = product.pitches
 
         def run():
             code = self.library.cublasGemmEx(self.handle, of_b, of_a, columns, rows, depth, ctypes.byref(one), b, element,
-                                             b_pitch, a, element, a_pitch, ctypes.byref(zero), out, result, pitch,
+                                             lead, a, element, lead, ctypes.byref(zero), out, result, pitch,
                                              computation, -1)
             assert code == 0, f"cuBLAS returns {code}"
 
@@ -120,20 +120,22 @@ class Product:
     def __init__(self, dtype, shape):
         self.dtype, self.shape, self.is_step_by_step = dtype, shape, dtype == "fp32"
         self.padded = rows, columns, depth = [-(-side // WHOLE_TILES) * WHOLE_TILES for side in shape]
-        self.pitches = (columns, rows, columns) if self.is_step_by_step else (columns, depth, depth)
+        self.pitches = (columns, max(rows, columns) if self.is_step_by_step else depth)
+        held = lambda lines: self.pitches[1] if self.is_step_by_step else lines
         self.width, self.result_width, self.element = TYPES[dtype][:3]
         matrix = lambda elements, width: torch.empty(elements * width, dtype=torch.uint8, device="cuda")
-        self.a, self.b = matrix(rows * depth, self.width), matrix(columns * depth, self.width)
+        self.a, self.b = (matrix(held(lines) * depth, self.width) for lines in (rows, columns))
         self.out = matrix(rows * columns, self.result_width)
         self.image = (KERNELS / "matmul_check.ptx").read_bytes() + b"\0"
         fill = kernel(self.image, f"matmul_fill_{dtype}")
         for memory, side, seed in ((self.a, 0, 1), (self.b, 1, 2)):
-            numbers = [shape[side], shape[2], self.padded[side], depth, *self.strides(side), seed]
+            numbers = [shape[side], shape[2], held(self.padded[side]), depth, *self.strides, seed]
             launcher(fill, 65536, 256, 0, memory.data_ptr(), *numbers)()
 
-    def strides(self, side):
-        """How far lines and steps are apart: of A for 0, and of B for 1."""
-        return (1, self.padded[side]) if self.is_step_by_step else (self.padded[2], 1)
+    @property
+    def strides(self):
+        """How far lines and steps are apart."""
+        return (1, self.pitches[1]) if self.is_step_by_step else (self.pitches[1], 1)
 
     def wrong(self):
         """How many elements are wrong."""
@@ -145,7 +147,7 @@ class Product:
         found = torch.zeros(blocks * 3, dtype=torch.int64, device="cuda")
         matrices = [memory.data_ptr() for memory in (found, self.out, self.a, self.b)]
         check = kernel(self.image, f"matmul_check_{self.dtype}")
-        numbers = [*self.shape, self.pitches[0], *self.strides(0), *self.strides(1), of_result, of_terms]
+        numbers = [*self.shape, self.pitches[0], *self.strides, of_result, of_terms]
         launcher(check, blocks, 256, 0, *matrices, *numbers)()
         torch.cuda.synchronize()
         return int(found.view(-1, 3)[:, 0].sum())
@@ -163,7 +165,7 @@ class Product:
         if self.is_step_by_step:
             shared, threads, blocks = (down + across) * 48 * 4, 256, tiles
             memory += [self.a.data_ptr(), self.b.data_ptr()]
-            numbers = [*self.shape, *self.pitches[:2]]
+            numbers = [*self.shape, *self.pitches]
         else:
             shared, threads = ALL_SHARED, 384
             blocks = min(tiles, torch.cuda.get_device_properties(0).multi_processor_count)
@@ -224,7 +226,8 @@ def compare(product, runners, options, samples):
         clock, watts = (statistics.mean(part) for part in zip(*about[name])) if about[name] else (0, 0)
         mistakes = f"  {wrong[name]} WRONG" if wrong[name] else ""
         measured = f"{rate:8.1f} TFLOP/s {ratio:6.3f} {clock:5.0f} MHz {watts:4.0f} W"
-        print(f"{product.dtype} {"x".join(map(str, product.shape)):15} {name:16} {measured}{mistakes}", flush=True)
+        shape = "x".join(map(str, product.shape))
+        print(f"{product.dtype} {shape:15} {name:16} {measured}{mistakes}", flush=True)
     return sum(wrong.values())
 
 

@@ -131,8 +131,7 @@ struct Found {
 /// An element may be as far from its reference as `of_result` of that and `of_terms` of the sum of its terms' sizes.
 template <typename Type, typename Sum>
 __device__ void check(Found *out, const typename Type::Out *got, const typename Type::In *a, const typename Type::In *b,
-                      u64 rows, u64 columns, u64 depth, u64 pitch, u64 a_row, u64 a_step, u64 b_row, u64 b_step,
-                      double of_result, double of_terms) {
+                      u64 rows, u64 columns, u64 depth, u64 pitch, u64 row, u64 step, double of_result, double of_terms) {
     constexpr int EDGE = 16, EACH = 2, SIDE = EDGE * EACH;
     __shared__ double left[EDGE][SIDE + 1], right[EDGE][SIDE + 1];
     u64 tiles = (columns + SIDE - 1) / SIDE;
@@ -141,10 +140,10 @@ __device__ void check(Found *out, const typename Type::Out *got, const typename 
     Sum sum[EACH][EACH];
     for (u64 k = 0; k < depth; k += EDGE) {
         for (u32 at = threadIdx.x; at < EDGE * SIDE; at += EDGE * EDGE) {
-            u32 inner = a_step == 1 ? at % EDGE : at / SIDE, line = a_step == 1 ? at / EDGE : at % SIDE;
+            u32 inner = step == 1 ? at % EDGE : at / SIDE, line = step == 1 ? at / EDGE : at % SIDE;
             bool is_left = y + line < rows && k + inner < depth, is_right = x + line < columns && k + inner < depth;
-            left[inner][line] = is_left ? Type::value(a[(y + line) * a_row + (k + inner) * a_step]) : 0.0;
-            right[inner][line] = is_right ? Type::value(b[(x + line) * b_row + (k + inner) * b_step]) : 0.0;
+            left[inner][line] = is_left ? Type::value(a[(y + line) * row + (k + inner) * step]) : 0.0;
+            right[inner][line] = is_right ? Type::value(b[(x + line) * row + (k + inner) * step]) : 0.0;
         }
         __syncthreads();
 #pragma unroll 4
@@ -193,10 +192,9 @@ __device__ void check(Found *out, const typename Type::Out *got, const typename 
     }                                                                                                                 \
     __global__ void __launch_bounds__(256)                                                                            \
         matmul_check_##name(Found *out, const Type::Out *got, const Type::In *a, const Type::In *b, u64 rows,         \
-                            u64 columns, u64 depth, u64 pitch, u64 a_row, u64 a_step, u64 b_row, u64 b_step,          \
-                            double of_result, double of_terms) {                                                      \
-        check<Type, Sum>(out, got, a, b, rows, columns, depth, pitch, a_row, a_step, b_row, b_step, of_result,        \
-                         of_terms);                                                                                   \
+                            u64 columns, u64 depth, u64 pitch, u64 row, u64 step, double of_result,                   \
+                            double of_terms) {                                                                        \
+        check<Type, Sum>(out, got, a, b, rows, columns, depth, pitch, row, step, of_result, of_terms);                \
     }
 
 extern "C" {

@@ -133,14 +133,14 @@ impl Cublas {
     }
 
     /// Puts a product into the stream: what the own kernels compute. The rows of the result lie the first of the pitches
-    /// apart, and those of both factors the others, or their steps where that is said.
+    /// apart, and those of both factors the second, or their steps where that is said.
     pub(crate) fn multiply<'scope>(
         &self,
         queue: &Queue<'_, 'scope>,
         types: GemmType,
         (out, a, b): (&'scope mut DeviceMemory, &'scope DeviceMemory, &'scope DeviceMemory),
         Shape { rows, columns, depth }: Shape,
-        [pitch, a_pitch, b_pitch]: [u64; 3],
+        [pitch, lead]: [u64; 2],
         is_step_by_step: bool,
     ) -> Result<(), CudaError> {
         let (input, output, computation) = types.codes();
@@ -151,7 +151,7 @@ impl Cublas {
             _ => 2,
         };
         assert!(out.bytes() >= rows * pitch * bytes_of(output) && pitch >= columns, "the result is there");
-        for (memory, lines, lead) in [(a, rows, a_pitch), (b, columns, b_pitch)] {
+        for (memory, lines) in [(a, rows), (b, columns)] {
             let (across, down) = if is_step_by_step { (lines, depth) } else { (depth, lines) };
             assert!(memory.bytes() >= down * lead * bytes_of(input) && lead >= across, "the inputs are there");
         }
@@ -162,8 +162,7 @@ impl Cublas {
         };
         // It counts by columns: what lies there row by row is the other way round for it, and so is the result.
         let (of_b, of_a) = if is_step_by_step { (0, 1) } else { (1, 0) };
-        let [rows, columns, depth, pitch, a_pitch, b_pitch] =
-            [rows, columns, depth, pitch, a_pitch, b_pitch].map(|number| number as c_int);
+        let [rows, columns, depth, pitch, lead] = [rows, columns, depth, pitch, lead].map(|number| number as c_int);
         // SAFETY: both handles are alive, and the stream stays so for as long as anything is in it.
         done(unsafe { (self.set_stream)(self.handle, queue.stream.handle) }, "take a stream")?;
         // SAFETY: the matrices are as large as was asserted; the numbers are of the computation's type and outlive the
@@ -179,10 +178,10 @@ impl Cublas {
                 one.as_ptr().cast(),
                 b.address,
                 input,
-                b_pitch,
+                lead,
                 a.address,
                 input,
-                a_pitch,
+                lead,
                 zero.as_ptr().cast(),
                 out.address,
                 output,

@@ -8,8 +8,8 @@ use crate::activity::{Unit, has_units_do, moves};
 /// Arguments of a product: the result, both matrices or what the copy engine takes of them, which begins with the
 /// address, rows, columns, depth, the pitch of the result, and that of the inputs where the copy engine does not know it. Of
 /// a filling: the matrix, lines and depth, both again as they are padded, the distances of lines and of steps, the seed. Of a
-/// check: what it finds, the result, both matrices, rows, columns, depth, the pitch of the result, the distances of both
-/// inputs, and the two parts of the bound.
+/// check: what it finds, the result, both matrices, rows, columns, depth, the pitch of the result, the distances of rows and
+/// steps, and the two parts of the bound.
 pub(super) const KERNELS: &[Known] = &[
     ("matmul_fp32_128x256", |given, _| product::<f32>(given, Lies::StepByStep)),
     ("matmul_fp32_128x128", |given, _| product::<f32>(given, Lies::StepByStep)),
@@ -201,20 +201,23 @@ const WHOLE_TILES: usize = 256;
 fn product<T: Element>(given: Arguments, lies: Lies) -> (u64, usize) {
     let [rows, columns, depth, pitch] = [3, 4, 5, 6].map(|index| given.at::<u64>(index) as usize);
     let [padded_rows, steps] = [rows, depth].map(|side| side.next_multiple_of(WHOLE_TILES));
-    let [of_a, of_b] = match lies {
-        Lies::RowByRow => [Place { row: steps, step: 1 }; 2],
-        Lies::StepByStep => [padded_rows, pitch].map(|step| Place { row: 1, step }),
+    let (place, [lines_of_a, lines_of_b]) = match lies {
+        Lies::RowByRow => (Place { row: steps, step: 1 }, [padded_rows, pitch]),
+        Lies::StepByStep => {
+            let step = given.at::<u64>(7) as usize;
+            (Place { row: 1, step }, [step; 2])
+        }
     };
     let out = given.array::<T::Out>(0, (padded_rows * pitch) as u64);
-    let a = &*given.array::<T>(1, (padded_rows * steps) as u64);
-    let b = &*given.array::<T>(2, (pitch * steps) as u64);
+    let a = &*given.array::<T>(1, (lines_of_a * steps) as u64);
+    let b = &*given.array::<T>(2, (lines_of_b * steps) as u64);
     // Step by step, so that the elements of B lie side by side and are made numbers once.
-    let numbers: Vec<f64> = (0..columns * depth).map(|at| b[of_b.at(at % columns, at / columns)].value()).collect();
+    let numbers: Vec<f64> = (0..columns * depth).map(|at| b[place.at(at % columns, at / columns)].value()).collect();
     let mut sums = vec![0.0; columns];
     for row in 0..rows {
         sums.fill(0.0);
         for (k, numbers) in numbers.chunks(columns).enumerate() {
-            let number = a[of_a.at(row, k)].value();
+            let number = a[place.at(row, k)].value();
             sums.iter_mut().zip(numbers).for_each(|(sum, other)| *sum += number * other);
         }
         out[row * pitch..].iter_mut().zip(&sums).for_each(|(out, sum)| *out = T::rounded(*sum));
@@ -258,18 +261,18 @@ fn fill<T: Element>(given: Arguments) -> (u64, usize) {
 
 fn check<T: Element>(given: Arguments, blocks: u64) -> (u64, usize) {
     let [rows, columns, depth, pitch] = [4, 5, 6, 7].map(|index| given.at::<u64>(index) as usize);
-    let place = |row, step| Place { row: given.at::<u64>(row) as usize, step: given.at::<u64>(step) as usize };
-    let (of_a, of_b) = (place(8, 9), place(10, 11));
+    let place = Place { row: given.at::<u64>(8) as usize, step: given.at::<u64>(9) as usize };
     let found = given.array::<u64>(0, 3 * blocks);
     let [padded_rows, steps] = [rows, depth].map(|side| side.next_multiple_of(WHOLE_TILES));
+    let [lines_of_a, lines_of_b] = if place.row == 1 { [place.step; 2] } else { [padded_rows, pitch] };
     let got = &*given.array::<T::Out>(1, (padded_rows * pitch) as u64);
-    let a = &*given.array::<T>(2, (padded_rows * steps) as u64);
-    let b = &*given.array::<T>(3, (pitch * steps) as u64);
+    let a = &*given.array::<T>(2, (lines_of_a * steps) as u64);
+    let b = &*given.array::<T>(3, (lines_of_b * steps) as u64);
     let (mut wrong, mut first, mut largest) = (0, u64::MAX, 0.0_f64);
     for (row, column) in (0..rows).flat_map(|row| (0..columns).map(move |column| (row, column))) {
-        let term = |k: usize| a[of_a.at(row, k)].value() * b[of_b.at(column, k)].value();
+        let term = |k: usize| a[place.at(row, k)].value() * b[place.at(column, k)].value();
         let (sum, size): (f64, f64) = ((0..depth).map(term).sum(), (0..depth).map(|k| term(k).abs()).sum());
-        let bound = given.at::<f64>(12) * sum.abs() + given.at::<f64>(13) * size;
+        let bound = given.at::<f64>(10) * sum.abs() + given.at::<f64>(11) * size;
         let distance = (T::read(got[row * pitch + column]) - sum).abs();
         if distance <= bound {
             largest = largest.max(if distance > 0.0 { distance / bound } else { 0.0 });

@@ -103,7 +103,7 @@ struct Lie {
 impl Lie {
     fn new(product: &Product<'_>) -> Self {
         let pitch = in_memory(product.shape).depth;
-        let (row, step) = product.choice.layout.strides(pitch, pitch);
+        let (row, step) = product.choice.layout.strides(pitch);
         Self { pitch, row, step }
     }
 }

@@ -58,11 +58,11 @@ pub(super) enum Layout {
 }
 
 impl Layout {
-    /// The distances from one row to the next, and from one step to the next, of a matrix of so many rows and steps.
-    pub(super) fn strides(self, rows: u64, steps: u64) -> (u64, u64) {
+    /// The distances from one row to the next, and from one step to the next.
+    pub(super) fn strides(self, pitch: u64) -> (u64, u64) {
         match self {
-            Self::RowByRow => (steps, 1),
-            Self::StepByStep => (1, rows),
+            Self::RowByRow => (pitch, 1),
+            Self::StepByStep => (1, pitch),
         }
     }
 }

@@ -49,7 +49,9 @@ pub(super) fn in_memory(shape: Shape) -> Shape {
 /// The memory of a product with so many results, each matrix of whole tiles, and with what the check finds.
 pub(crate) fn memory_bytes(shape: Shape, dtype: Dtype, results: u64) -> u64 {
     let Shape { rows, columns, depth } = in_memory(shape);
-    let factors = rows.saturating_add(columns).saturating_mul(depth).saturating_mul(dtype.bytes());
+    // Those of 32 bits lie step by step, equally far apart.
+    let lines = if dtype == Dtype::Fp32 { rows.max(columns).saturating_mul(2) } else { rows.saturating_add(columns) };
+    let factors = lines.saturating_mul(depth).saturating_mul(dtype.bytes());
     let results = results.saturating_mul(result_bytes(shape, dtype));
     factors.saturating_add(results).saturating_add(found_bytes(shape))
 }
@@ -74,13 +76,19 @@ impl<'gpu> Product<'gpu> {
         let multiprocessors = device.attribute(Attribute::Multiprocessors)?.max(1) as u32;
         let choice = kernel_select::choose(dtype, device.capability, multiprocessors, shape);
         let fill = gpu.kernel(kernels::MATMUL_CHECK, &format!("matmul_fill_{dtype}"))?;
-        let matrix = |lines, seed| random_matrix(gpu, &fill, (lines, shape.depth), dtype, choice.layout, seed);
+        let padded = in_memory(shape);
+        let matrix = |lines, padded_lines, seed| {
+            let of_step = padded.rows.max(padded.columns);
+            let held_lines = if choice.layout == Layout::StepByStep { of_step } else { padded_lines };
+            let held = (held_lines, padded.depth);
+            random_matrix(gpu, &fill, (lines, shape.depth), held, dtype, choice.layout, seed)
+        };
         Ok(Self {
             gpu,
             multiply: gpu.kernel(choice.code, choice.kernel)?.with_shared_memory(choice.shared_bytes)?,
             check: gpu.kernel(kernels::MATMUL_CHECK, &format!("matmul_check_{dtype}"))?,
-            a: matrix(shape.rows, SEED_A)?,
-            b: matrix(shape.columns, SEED_B)?,
+            a: matrix(shape.rows, padded.rows, SEED_A)?,
+            b: matrix(shape.columns, padded.columns, SEED_B)?,
             found: gpu.poisoned(found_bytes(shape))?,
             choice,
             shape,
@@ -110,14 +118,14 @@ impl<'gpu> Product<'gpu> {
         Ok(Ready { product: self, tiles })
     }
 
-    /// As cuBLAS takes it: how far the rows of the result are apart, and of both factors the rows or, where they lie step by
-    /// step, the steps.
-    pub(super) fn pitches(&self) -> [u64; 3] {
+    /// How far the rows of the result are apart, and those of both factors, or their steps where they lie step by step.
+    pub(super) fn pitches(&self) -> [u64; 2] {
         let Shape { rows, columns, depth } = in_memory(self.shape);
-        match self.choice.layout {
-            Layout::RowByRow => [columns, depth, depth],
-            Layout::StepByStep => [columns, rows, columns],
-        }
+        let of_factors = match self.choice.layout {
+            Layout::RowByRow => depth,
+            Layout::StepByStep => rows.max(columns),
+        };
+        [columns, of_factors]
     }
 
     /// Checks a result: every element against the GPU's own reference, and some against the host's.
@@ -130,15 +138,14 @@ impl<'gpu> Product<'gpu> {
 
     /// Every element against the GPU's own reference, which shares nothing with the product.
     fn check_all(&mut self, out: &DeviceMemory) -> Result<Verification, CudaError> {
+        let [pitch, pitch_of_factors] = self.pitches();
         let Self { gpu, check, a, b, found, shape, dtype, choice, .. } = self;
         let Shape { rows, columns, depth } = *shape;
         let bound = Tolerance::new(*dtype, depth);
-        let padded = in_memory(*shape);
-        let (a_row, a_step) = choice.layout.strides(padded.rows, padded.depth);
-        let (b_row, b_step) = choice.layout.strides(padded.columns, padded.depth);
+        let (row, step) = choice.layout.strides(pitch_of_factors);
         let blocks = check_blocks(*shape);
         let matrices = [Argument::Out(found), Argument::In(out), Argument::In(a), Argument::In(b)];
-        let numbers = [rows, columns, depth, padded.columns, a_row, a_step, b_row, b_step].map(Argument::U64);
+        let numbers = [rows, columns, depth, pitch, row, step].map(Argument::U64);
         let bounds = [bound.of_result, bound.of_terms].map(Argument::F64);
         let arguments: Vec<_> = matrices.into_iter().chain(numbers).chain(bounds).collect();
         let grid = Grid { blocks: blocks as u32, threads: THREADS };
@@ -191,7 +198,7 @@ impl Ready<'_> {
         assert!(offset_bytes + result_bytes(*shape, *dtype) <= out.bytes(), "the result fits");
         let out = Argument::At(out, offset_bytes);
         let Shape { rows, columns, depth } = *shape;
-        let [pitch, input_pitch, _] = self.product.pitches();
+        let [pitch, input_pitch] = self.product.pitches();
         let [rows, columns, depth, pitch, input_pitch] = [rows, columns, depth, pitch, input_pitch].map(Argument::U64);
         let tiles = choice.tiles(*shape) as u32;
         let grid = |blocks| Grid { blocks, threads: choice.threads };
@@ -205,21 +212,21 @@ impl Ready<'_> {
     }
 }
 
-/// A random matrix of so many lines and steps, with zeros around it up to whole tiles.
+/// A random matrix of so many lines and steps, with zeros around it up to what is held of both.
 fn random_matrix(
     gpu: &Gpu,
     fill: &Kernel,
     (lines, depth): (u64, u64),
+    (held_lines, held_depth): (u64, u64),
     dtype: Dtype,
     layout: Layout,
     seed: u64,
 ) -> Result<DeviceMemory, CudaError> {
-    let (padded_lines, padded_depth) = (padded(lines), padded(depth));
-    let (row, step) = layout.strides(padded_lines, padded_depth);
-    let elements = padded_lines * padded_depth;
+    let (row, step) = layout.strides(if layout == Layout::StepByStep { held_lines } else { held_depth });
+    let elements = held_lines * held_depth;
     let memory = gpu.context.allocate(elements * dtype.bytes())?;
     let blocks = elements.div_ceil(u64::from(THREADS)).min(1 << 16) as u32;
-    let numbers = [lines, depth, padded_lines, padded_depth, row, step, seed].map(Argument::U64);
+    let numbers = [lines, depth, held_lines, held_depth, row, step, seed].map(Argument::U64);
     let arguments: Vec<_> = [Argument::Out(&memory)].into_iter().chain(numbers).collect();
     gpu.stream.run(|queue| queue.launch(fill, Grid { blocks, threads: THREADS }, &arguments))?;
     drop(arguments);
