@@ -59,6 +59,11 @@ pub trait FleetReader: Send + Sync {
         Box::pin(async {})
     }
 
+    /// How many KiB were needed to read and have been let go of since the last call: much of it stays with the allocator.
+    fn released_kib(&self) -> usize {
+        0
+    }
+
     /// Lets go of whatever is read from, and waits for that, but not for long.
     fn end(&self) -> Answer<'_, ()> {
         Box::pin(async {})

@@ -283,7 +283,8 @@ async fn trim(app: &AppState, connections: &connections::ConnectionTable) {
     let mut memory = Memory::new();
     loop {
         tokio::time::sleep(TRIM_INTERVAL).await;
-        memory.trim(connections.count(), app.encoders.trim());
+        let of_fleet = app.fleet.as_ref().map_or(0, |fleet| fleet.reader.released_kib());
+        memory.trim(connections.count(), app.encoders.trim() + of_fleet);
     }
 }
 

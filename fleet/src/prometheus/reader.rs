@@ -194,6 +194,10 @@ impl FleetReader for PrometheusReader {
         })
     }
 
+    fn released_kib(&self) -> usize {
+        self.source.released_kib()
+    }
+
     fn address(&self, node: &str) -> Option<NodeAddress> {
         self.targets(node).ok()?.first().map(|target| target.address())
     }
