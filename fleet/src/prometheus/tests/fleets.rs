@@ -271,10 +271,17 @@ up{job="g",instance="n2:1"} 1
     assert_eq!(readings(&fleet, "utilization.gpu_percent"), [Some(75.0), None]);
     assert_eq!(fleet.gpus.health, [GpuHealth::Ok, GpuHealth::NotResponding]);
     assert_eq!((fleet.owners.len(), fleet.holds.len()), (1, 1));
-    fake.queries();
+    assert!(fake.queries().iter().any(|query| query.contains("gpumon_gpu_up")), "no rule has counted them");
     let node = reader.node("n1").await.unwrap();
     assert_eq!((node.resolution, node.gpus.index.as_slice()), (Resolution::Gpu, [0, 1].as_slice()));
     assert!(fake.queries().iter().all(|query| query.contains(r#"instance=~"n1:1""#)));
+    // Where one has, they are not counted again.
+    fake.answer("max(job:gpumon_gpus:count)", "x 3");
+    let mut settings = super::settings(&fake);
+    settings.gpus_most = 2;
+    let counted = PrometheusReader::new(settings).unwrap().now().await;
+    assert_eq!((counted.resolution, &counted.nodes, &counted.gpus), (Resolution::Node, &fleet.nodes, &fleet.gpus));
+    assert!(fake.queries().iter().all(|query| !query.contains("gpumon_gpu_up")));
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use crate::{
     prometheus::{
         PrometheusReader, Settings,
         metrics::Families,
-        questions::{CENSUS_EVERY, QUESTIONS, Question, Scope, census},
+        questions::{CENSUS_EVERY, QUESTIONS, Question, Scope, census, recorded_census},
     },
 };
 
@@ -62,7 +62,16 @@ async fn page() -> String {
     let jobs = BTreeSet::from(["gpumon".to_owned()]);
     let scope = Scope { matchers: "", families: Families::ALL, present: Families::ALL, jobs: &jobs };
     let count = format!("{} s", Settings::PERIOD.as_secs() as u32 * CENSUS_EVERY);
-    row(&mut page, "How many GPUs there are, under which names", &count, &census("").unwrap(), None);
+    let recorded = recorded_census("").unwrap();
+    row(&mut page, "How many GPUs of gpumon there are, as a rule has counted them", &count, &recorded, None);
+    let census = census("", true).unwrap();
+    row(
+        &mut page,
+        "How many GPUs there are, under which names; without those of gpumon where a rule has found too many to list",
+        &count,
+        &census,
+        None,
+    );
     for question in &QUESTIONS {
         let query = (question.expression)(&scope).unwrap();
         row(&mut page, question.help, &period(question, question.of[0]), &query, question.range);
