@@ -290,6 +290,14 @@ describe('the state', () => {
     expect(find('[data-testid=gpumon-fleet]').dataset.state).toBe('live');
   });
 
+  it('of a source that could never be read says why', async () => {
+    const nothing = fleetOf({ nodes: 0, gpus: 0, at_ms: NOW });
+    fleet = { ...nothing, state: 'loading', problems: ['Prometheus cannot be reached. Start it.'] };
+    await mount();
+    expect(find('[data-testid=gpumon-fleet]').dataset.state).toBe('error');
+    expect(text('[data-testid=gpumon-fleet-notice] li')).toBe('Prometheus cannot be reached. Start it.');
+  });
+
   it('of a server without a fleet is its own sentence', async () => {
     answer = () => new Response('this server shows no fleet: start one with `gpumon fleet`\n', { status: 404 });
     await mount();

@@ -81,7 +81,7 @@ export class FleetHead {
     setShown(this.notice, state === 'partial' || state === 'outdated' || state === 'error');
     setAttribute(this.notice, 'data-level', state === 'partial' ? 'warning' : 'critical');
     setText(this.noticeTitle, noticeTitle(state, fleet, now_ms));
-    const problems = state === 'error' ? [answers.fleet.why ?? ''] : problemsOf(answers);
+    const problems = fleet === null ? [answers.fleet.why ?? ''] : problemsOf(answers);
     this.problemRows.update([...problems.entries()], ({ element }, [, problem]) =>
       setText(element, plainText(problem, PROBLEM_LENGTH)),
     );
@@ -94,7 +94,7 @@ function stateOf({ fleet: { value, why } }: FleetAnswers): HeadState {
     return why === null ? 'loading' : 'error';
   }
   const states: Record<FleetState, HeadState> = {
-    loading: 'loading',
+    loading: value.problems.length === 0 ? 'loading' : 'error',
     current: 'live',
     partial: 'partial',
     outdated: isUpdating(value) ? 'updating' : 'outdated',
