@@ -22,6 +22,13 @@ pub trait FleetReader: Send + Sync {
     /// How all GPUs are now.
     fn now(&self) -> Answer<'_, Arc<Fleet>>;
 
+    /// The same at once, as far as something is known: what was read before is
+    /// [`Outdated`](crate::model::FleetState::Outdated) without a problem while it is read anew, for which [`Self::now`]
+    /// waits.
+    fn at_once(&self) -> Answer<'_, Arc<Fleet>> {
+        self.now()
+    }
+
     /// How the GPUs of one node are now, each of them, also where [`Self::now`] has nodes alone.
     ///
     /// # Errors
@@ -50,6 +57,11 @@ pub trait FleetReader: Send + Sync {
     fn settled(&self, patience: Duration) -> Answer<'_, ()> {
         let _ = patience;
         Box::pin(async {})
+    }
+
+    /// How many KiB were needed to read and have been let go of since the last call: much of it stays with the allocator.
+    fn released_kib(&self) -> usize {
+        0
     }
 
     /// Lets go of whatever is read from, and waits for that, but not for long.

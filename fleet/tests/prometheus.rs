@@ -161,7 +161,7 @@ async fn a_real_prometheus_tells_of_a_fleet_as_it_is_and_was() {
     assert!(near(usage.unheld_gpu_s, 360.0), "{usage:?}");
     assert_eq!((usage.owners_total, usage.state), (2, FleetState::Partial));
     let problems = usage.problems.join("\n");
-    for words in ["restarted on 1 nodes", "1 nodes were not scraped when the span began"] {
+    for words in ["1 nodes have restarted gpumon", "1 nodes were not scraped when the span began"] {
         assert!(problems.contains(words), "{problems}");
     }
 

@@ -204,6 +204,10 @@ pub async fn run(
         // So that history begins now, and not when somebody looks.
         if let Some(hosts) = &fleet.hosts {
             hosts.start();
+        } else if !reads_gpus {
+            // Somebody will come to see it, and is not to wait for the first reading.
+            let reader = Arc::clone(&fleet.reader);
+            tokio::spawn(async move { reader.now().await });
         }
     }
     let alerts = Arc::new(Alerts::new(Arc::clone(&hub), &rules, conditions));
@@ -279,7 +283,8 @@ async fn trim(app: &AppState, connections: &connections::ConnectionTable) {
     let mut memory = Memory::new();
     loop {
         tokio::time::sleep(TRIM_INTERVAL).await;
-        memory.trim(connections.count(), app.encoders.trim());
+        let of_fleet = app.fleet.as_ref().map_or(0, |fleet| fleet.reader.released_kib());
+        memory.trim(connections.count(), app.encoders.trim() + of_fleet);
     }
 }
 

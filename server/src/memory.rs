@@ -30,8 +30,8 @@ impl Memory {
         Self { trimmed_at: Instant::now(), connections: 0, free_kib: 0 }
     }
 
-    /// Gives memory back where that is worth it: there are so many connections now, and answers of so many KiB have been
-    /// let go of since the last call.
+    /// Gives memory back where that is worth it: there are so many connections now, and answers of so many KiB, given
+    /// or read, have been let go of since the last call.
     pub(crate) fn trim(&mut self, connections: usize, released_kib: usize) {
         let ended = self.connections.saturating_sub(connections);
         self.connections = connections;

@@ -50,7 +50,7 @@ pub(crate) enum Resource {
 /// What is told of a fleet: how it is now, or a node of it, or so many seconds until now.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum FleetResource {
-    Now,
+    Now { at_once: bool },
     Node(String),
     Usage(u32),
     Events(u32),

@@ -1,6 +1,11 @@
 //! Asks a query, and reads its answer off the event loop.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::{
+    sync::atomic::{AtomicUsize, Ordering::Relaxed},
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use bytes::Bytes;
 
 use super::{
     answer::{self, Answer, MOST_SERIES},
@@ -18,6 +23,8 @@ pub(super) struct Source {
     pub(super) settings: Settings,
     /// What all series have, as `cluster="a"`.
     pub(super) matchers: String,
+    /// Of answers that have been read, in KiB.
+    released_kib: AtomicUsize,
 }
 
 /// Moments of a range query.
@@ -51,7 +58,17 @@ impl Source {
         }
         let matchers: Vec<_> =
             settings.labels.iter().map(|(name, value)| format!("{name}={}", quoted(value))).collect();
-        Ok(Self { client: Client::new(&settings)?, matchers: matchers.join(","), settings })
+        Ok(Self {
+            client: Client::new(&settings)?,
+            matchers: matchers.join(","),
+            settings,
+            released_kib: AtomicUsize::new(0),
+        })
+    }
+
+    /// How many KiB of answers have been let go of since the last call.
+    pub(super) fn released_kib(&self) -> usize {
+        self.released_kib.swap(0, Relaxed)
     }
 
     /// As people may see it.
@@ -76,14 +93,32 @@ impl Source {
         steps: Option<Steps>,
         read: impl FnOnce(&Answer<'_>) -> T + Send + 'static,
     ) -> Result<Asked<T>, QueryError> {
-        let bytes = match steps {
-            None => self.client.get("query", &[("query", expression)], MOST_BYTES).await?,
+        let answered = match steps {
+            None => self.client.get("query", &[("query", expression)], MOST_BYTES).await,
             Some(Steps { from, to, step_s }) => {
                 let [from, to, step] = [from, to, u64::from(step_s)].map(|number| number.to_string());
                 let parameters = [("query", expression), ("start", &from), ("end", &to), ("step", &step)];
-                self.client.get("query_range", &parameters, MOST_BYTES).await?
+                self.client.get("query_range", &parameters, MOST_BYTES).await
             }
         };
+        let size = match &answered {
+            Ok(bytes) => bytes.len(),
+            Err(QueryError::TooLarge { most, .. }) => *most,
+            Err(_) => 0,
+        };
+        let asked = match answered {
+            Ok(bytes) => self.parsed(bytes, read).await,
+            Err(error) => Err(error),
+        };
+        self.released_kib.fetch_add(size / 1024, Relaxed);
+        asked
+    }
+
+    async fn parsed<T: Send + 'static>(
+        &self,
+        bytes: Bytes,
+        read: impl FnOnce(&Answer<'_>) -> T + Send + 'static,
+    ) -> Result<Asked<T>, QueryError> {
         let parsed = tokio::task::spawn_blocking(move || {
             let mut answer = answer::parse(&bytes)?;
             if answer.is_cut {

@@ -49,29 +49,39 @@ impl<T: Send + Sync + 'static> Cached<T> {
     where
         F: Future<Output = Fresh<T>> + Send + 'static,
     {
-        let (mut flight, has_some) = {
-            let mut slot = self.slot();
-            let is_flying = slot.flight.as_ref().is_some_and(|flight| flight.has_changed().is_ok());
-            if !is_flying {
-                if slot.last.is_some() && Instant::now() < slot.next {
-                    return slot.last.clone();
-                }
-                let (landed, flight) = watch::channel(());
-                slot.flight = Some(flight);
-                let (this, reading) = (Arc::clone(self), read(slot.last.clone()));
-                // It goes on when who asked for it has gone: others may wait for it.
-                tokio::spawn(async move {
-                    let begin = Instant::now();
-                    let fresh = reading.await;
-                    this.keep(fresh, begin);
-                    drop(landed);
-                });
-            }
-            (slot.flight.clone()?, slot.last.is_some())
-        };
+        let (last, flight) = self.last(read);
+        let Some(mut flight) = flight else { return last };
         // Whatever comes of it, it has ended.
-        let _ = timeout(patience(has_some), flight.changed()).await;
+        let _ = timeout(patience(last.is_some()), flight.changed()).await;
         self.slot().last.clone()
+    }
+
+    /// What was read last; where it is time, it is read anew, and with it comes what closes when that has been.
+    pub(super) fn last<F>(
+        self: &Arc<Self>,
+        read: impl FnOnce(Option<Arc<T>>) -> F,
+    ) -> (Option<Arc<T>>, Option<watch::Receiver<()>>)
+    where
+        F: Future<Output = Fresh<T>> + Send + 'static,
+    {
+        let mut slot = self.slot();
+        let is_flying = slot.flight.as_ref().is_some_and(|flight| flight.has_changed().is_ok());
+        if !is_flying {
+            if slot.last.is_some() && Instant::now() < slot.next {
+                return (slot.last.clone(), None);
+            }
+            let (landed, flight) = watch::channel(());
+            slot.flight = Some(flight);
+            let (this, reading) = (Arc::clone(self), read(slot.last.clone()));
+            // It goes on when who asked for it has gone: others may wait for it.
+            tokio::spawn(async move {
+                let begin = Instant::now();
+                let fresh = reading.await;
+                this.keep(fresh, begin);
+                drop(landed);
+            });
+        }
+        (slot.last.clone(), slot.flight.clone())
     }
 
     /// What was read since `begin`.

@@ -10,13 +10,14 @@ use futures_util::{StreamExt, stream};
 use tokio::sync::Mutex;
 
 use super::{
+    answer::Row,
     ask::{Asked, Source, Steps, now_ms},
     assemble::{Assembled, FactsByQuestion, Inputs, assemble},
     cached::Fresh,
     client::QueryError,
     facts::{self, Facts, MOST_JOBS},
     metrics::{self, Families, Family},
-    questions::{CENSUS, CENSUS_EVERY, QUESTIONS, Question, QuestionName, Scope, UP, census},
+    questions::{CENSUS, CENSUS_EVERY, QUESTIONS, Question, QuestionName, Scope, UP, census, recorded_census},
     target::Target,
 };
 use crate::model::{Fleet, FleetGpus, FleetNodes, FleetOwner, FleetSource, FleetSourceKind, FleetState, Resolution};
@@ -187,16 +188,21 @@ impl NowReader {
 
     /// Finds out how many GPUs there are, under whose names.
     async fn count(&self, known: &mut Known, problems: &mut Problems) -> Result<(), QueryError> {
-        let Some(expression) = census(&self.matchers) else { return Ok(()) };
+        let recorded = self.count_recorded(problems).await?;
+        let Some(expression) = census(&self.matchers, recorded.is_none()) else { return Ok(()) };
         let asked = self.source.ask(&expression, None, |answer| {
             let counts = answer.rows.iter().filter_map(|row| Some((family(row.labels.get("__name__"))?, row.value()?)));
             counts.collect::<Vec<_>>()
         });
         let asked = asked.await?;
         problems.warnings(&asked.warnings);
+        let mut counts = asked.value;
+        counts.extend(recorded.map(|count| (Family::Own, count)));
         let mut present = Families::default();
-        asked.value.iter().for_each(|(family, _)| present.insert(*family));
-        known.gpus = asked.value.iter().map(|(_, count)| *count as u32).max().unwrap_or(0);
+        for (family, _) in &counts {
+            present.insert(*family);
+        }
+        known.gpus = counts.iter().map(|(_, count)| *count as u32).max().unwrap_or(0);
         if present.is_none() {
             let address = self.source.address();
             problems.add(format!(
@@ -218,6 +224,15 @@ impl NowReader {
             (known.facts, known.answered) = (FactsByQuestion::default(), BTreeMap::new());
         }
         Ok(())
+    }
+
+    /// How many GPUs gpumon has, where a rule has found too many to list: to count them takes Prometheus as long as all else.
+    async fn count_recorded(&self, problems: &mut Problems) -> Result<Option<f64>, QueryError> {
+        let expression = recorded_census(&self.matchers).filter(|_| self.forced.is_none());
+        let Some(expression) = expression else { return Ok(None) };
+        let asked = self.source.ask(&expression, None, |answer| answer.rows.first().and_then(Row::value)).await?;
+        problems.warnings(&asked.warnings);
+        Ok(asked.value.filter(|count| *count > f64::from(self.source.settings.gpus_most)))
     }
 
     /// Asks those of these that are due, some at a time.

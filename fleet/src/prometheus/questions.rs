@@ -315,9 +315,14 @@ pub(super) fn up(scope: &Scope<'_>) -> Option<String> {
     series(&["up"], &matchers)
 }
 
-/// How many GPUs there are under whose names. It decides what else is asked.
-pub(super) fn census(matchers: &str) -> Option<String> {
-    let mut names = vec![UP];
+/// How many GPUs of gpumon there are in the largest job, as a rule has counted them.
+pub(super) fn recorded_census(matchers: &str) -> Option<String> {
+    Some(format!("max({})", series(&["job:gpumon_gpus:count"], matchers)?))
+}
+
+/// How many GPUs there are under whose names, with gpumon's or without. It decides what else is asked.
+pub(super) fn census(matchers: &str, with_own: bool) -> Option<String> {
+    let mut names = if with_own { vec![UP] } else { Vec::new() };
     names.extend(metrics::names(&CENSUS, Families { own: false, ..Families::ALL }));
     Some(format!("count by (__name__) ({})", series(&names, matchers)?))
 }

@@ -81,6 +81,18 @@ impl PrometheusReader {
         }
     }
 
+    async fn read_at_once(&self) -> Arc<Fleet> {
+        let (last, flight) = self.fleet.last(|before| Arc::clone(&self.now).read(before));
+        match last {
+            Some(fleet) if flight.is_none() => fleet,
+            Some(fleet) if matches!(fleet.state, FleetState::Current | FleetState::Partial) => {
+                Arc::new(Fleet { state: FleetState::Outdated, problems: Vec::new(), ..(*fleet).clone() })
+            }
+            // One that failed last time may be waited for.
+            _ => self.read_now(&self.fleet, &self.now).await,
+        }
+    }
+
     /// What the fleet as it is now tells besides; `nothing` with its problems where it tells of no GPUs.
     async fn told<T: Span>(&self, nothing: impl FnOnce() -> T) -> Result<Told, Arc<T>> {
         let told = self.now.told();
@@ -130,6 +142,10 @@ impl FleetReader for PrometheusReader {
         Box::pin(self.read_now(&self.fleet, &self.now))
     }
 
+    fn at_once(&self) -> Answer<'_, Arc<Fleet>> {
+        Box::pin(self.read_at_once())
+    }
+
     fn node<'a>(&'a self, name: &'a str) -> Answer<'a, Result<Arc<Fleet>, FleetError>> {
         Box::pin(self.read_node(name))
     }
@@ -176,6 +192,10 @@ impl FleetReader for PrometheusReader {
             let value = cached.get(self.patience(), read).await;
             Ok(value.unwrap_or_else(|| self.slow(history::nothing(name))))
         })
+    }
+
+    fn released_kib(&self) -> usize {
+        self.source.released_kib()
     }
 
     fn address(&self, node: &str) -> Option<NodeAddress> {

@@ -31,6 +31,16 @@ const USUAL_USAGE_S: u64 = 86_400;
 const USUAL_EVENTS_S: u64 = 7 * 86_400;
 const USUAL_HISTORY_S: u64 = 3600;
 
+/// How much somebody is in a hurry.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct FleetQuery {
+    /// Whether to answer with what was read last, however old, instead of waiting: its state is `outdated` without a problem
+    /// while it is read anew.
+    #[serde(default)]
+    at_once: bool,
+}
+
 /// Which node.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -82,8 +92,10 @@ pub(crate) async fn refuse_changes(State(app): State<AppState>, request: Request
 }
 
 async fn now(asked: Asked) -> Result<Response, Refusal> {
-    let fleet = asked.reader()?.now().await;
-    asked.answer(FleetResource::Now, move |view| to_json(&*owners::of_fleet(&fleet, view))).await
+    let reader = asked.reader()?;
+    let FleetQuery { at_once } = asked.query("at_once=true, or nothing")?;
+    let fleet = if at_once { reader.at_once().await } else { reader.now().await };
+    asked.answer(FleetResource::Now { at_once }, move |view| to_json(&*owners::of_fleet(&fleet, view))).await
 }
 
 async fn node(asked: Asked) -> Result<Response, Refusal> {

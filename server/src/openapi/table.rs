@@ -21,7 +21,7 @@ use crate::{
     auth::routes::{SessionState, SignIn},
     fleet::{
         hosts::targets::TargetsQuery,
-        routes::{FleetHistoryQuery, NodeQuery, RangeQuery},
+        routes::{FleetHistoryQuery, FleetQuery, NodeQuery, RangeQuery},
     },
     frame::{ClientFrame, CollectorStatus, ServerFrame, Snapshot},
     jobs::JobsQuery,
@@ -151,6 +151,7 @@ pub(super) fn operations(types: &mut Types) -> Vec<Operation> {
             "/api/v1/fleet",
             "All GPUs of a fleet now. 404 on a server that shows none, here and below.",
         )
+        .query::<FleetQuery>(kinds)
         .json::<Fleet>(200, kinds)
         .refuses(404),
         operation("GET", "/api/v1/fleet/node", "The GPUs of one node, each of them, also where the fleet lists nodes alone.")

@@ -666,7 +666,7 @@ export type FleetOwner = {
 export type FleetSeries = {
   /**
    * `utilization.gpu_percent` (average), `memory.used_bytes`, `memory.total_bytes`, `power.draw_watts`, `gpus`,
-   * `gpus_held` (sums).
+   * `gpus_held` (sums). Of hosts over ssh, those are held that had load or more than 1 GiB of memory in use.
    */
   id: string,
   /** A value for each moment; `null` where there is none. */

@@ -24,6 +24,8 @@ fn a_fleet_is_told_as_prometheus_has_it_and_asked_for_once_for_all() {
     // As JupyterLab asks.
     assert_eq!(server.get("/api/v1/fleet/node?node=node1&1795493859530").status, 200);
     for (path, status, why) in [
+        ("/api/v1/fleet?at_once=true", 200, "\"state\":\"current\""),
+        ("/api/v1/fleet?at_once=5", 400, "at_once=true"),
         ("/api/v1/fleet/node", 400, "node=NAME"),
         ("/api/v1/fleet/node?node=none", 404, "'none'"),
         ("/api/v1/fleet/node?node=%1b%5b2J", 404, ""),
@@ -53,8 +55,14 @@ fn a_server_of_a_fleet_reads_no_gpus_and_changes_nothing() {
             answer.body
         );
     }
-    std::thread::sleep(Duration::from_millis(300));
-    assert!(prometheus.asked() < 3, "nobody has asked for the fleet: {}", prometheus.asked());
+    let asked_after = |milliseconds| {
+        std::thread::sleep(Duration::from_millis(milliseconds));
+        prometheus.asked()
+    };
+    let at_start = asked_after(1000);
+    assert!(at_start > 3, "whoever comes first does not wait: {at_start}");
+    // Long enough for another one, and nobody has asked for the fleet.
+    assert_eq!(asked_after(1500), at_start);
 }
 
 #[test]

@@ -81,10 +81,8 @@ impl SpanReader {
             let gpus = if matchers.is_some() { 1 } else { self.told.gpus.max(1) };
             let moments = (MOST_VALUES / gpus).clamp(12, MOMENTS);
             if moments < MOMENTS {
-                self.problem(format!(
-                    "Only {moments} moments are read of so many GPUs. Load deploy/prometheus/fleet.yml in Prometheus, which \
-                     records their sums"
-                ));
+                let cure = self.unrecorded().await?;
+                self.problem(format!("Only {moments} moments are read of so many GPUs. {cure}"));
             }
             let steps = Steps::until_now(self.range.seconds(), step(self.range, moments));
             let expressions = self.expressions(matchers.as_deref().unwrap_or_default());

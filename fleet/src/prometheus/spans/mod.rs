@@ -15,6 +15,7 @@ use super::{
     metrics::{self, Families, Reading},
     now::{Told, incomplete},
     promql::series,
+    questions::NODE_RULES,
     target::Target,
 };
 use crate::{
@@ -117,6 +118,19 @@ impl SpanReader {
     async fn ask_number(&mut self, expression: &str) -> Result<Option<f64>, QueryError> {
         let read = |answer: &Answer<'_>| answer.rows.first().and_then(super::answer::Row::value);
         Ok(self.ask(expression, None, read).await?.flatten())
+    }
+
+    /// What would tell more, where `deploy/prometheus/fleet.yml` has not recorded most of the span.
+    async fn unrecorded(&mut self) -> Result<&'static str, QueryError> {
+        let rule = self.metric(NODE_RULES[0].0, "");
+        let is_loaded = self.ask_number(&format!("count({rule})")).await?.is_some();
+        Ok(match (is_loaded, self.told.is_doubled) {
+            (false, _) => "Load deploy/prometheus/fleet.yml in Prometheus, which records it",
+            (true, false) => "deploy/prometheus/fleet.yml records it, and has not done so for the whole span yet",
+            (true, true) => {
+                "deploy/prometheus/fleet.yml records it twice, since two jobs scrape the same: keep one of them"
+            }
+        })
     }
 
     /// # Errors

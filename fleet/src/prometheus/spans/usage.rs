@@ -9,6 +9,8 @@ use std::{
     time::Duration,
 };
 
+use gpumon_probe::units::duration;
+
 use super::{
     super::{
         answer::Answer,
@@ -35,6 +37,7 @@ const RULES_S: u32 = 900;
 
 /// Of shorter spans counters say more, in seconds.
 const RECORDED_S: u32 = 6 * 3600;
+const CHOOSE_LONGER: &str = "Choose a range of 6 h or more, of which deploy/prometheus/fleet.yml records it";
 
 /// Told by each of gpumon's nodes, whoever uses them.
 const UNHELD: &str = "gpumon_unheld_gpu_seconds_total";
@@ -159,19 +162,14 @@ impl SpanReader {
             *[&mut found.unheld_s, &mut found.unheld_joules][at] = sum;
         }
         let unheld = self.metric(UNHELD, "");
-        let restarted = self.ask_number(&format!("count({unheld} < {unheld} offset {range}s)")).await?;
-        if let Some(count) = restarted.filter(|count| *count > 0.0) {
-            self.problem(format!(
-                "gpumon was restarted on {count} nodes, and what was used there before that is left out. Load \
-                 deploy/prometheus/fleet.yml in Prometheus, which records it"
-            ));
-        }
-        let late = self.ask_number(&format!("count({unheld} unless {unheld} offset {range}s)")).await?;
-        if let Some(count) = late.filter(|count| *count > 0.0) {
-            self.problem(format!(
-                "{count} nodes were not scraped when the span began, and what was used there is left out. Load \
-                 deploy/prometheus/fleet.yml in Prometheus, which records it"
-            ));
+        for (operator, what) in [
+            ("<", "have restarted gpumon, and what was used there before that is left out"),
+            ("unless", "were not scraped when the span began, and what was used there is left out"),
+        ] {
+            let count = self.ask_number(&format!("count({unheld} {operator} {unheld} offset {range}s)")).await?;
+            let Some(count) = count.filter(|count| *count > 0.0) else { continue };
+            let cure = if self.range.seconds() < RECORDED_S { CHOOSE_LONGER } else { self.unrecorded().await? };
+            self.problem(format!("{count} nodes {what}. {cure}"));
         }
         Ok(found)
     }
@@ -200,11 +198,8 @@ impl SpanReader {
         }
         if range < self.range.seconds() {
             self.from_ms = self.to_ms.saturating_sub(u64::from(range) * 1000);
-            self.problem(format!(
-                "Prometheus has read most nodes for less than {} min; this is of the last {} min",
-                self.range.seconds() / 60,
-                range / 60
-            ));
+            let [all, known] = [self.range.seconds(), range].map(|seconds| duration(u64::from(seconds) * 1000));
+            self.problem(format!("Prometheus has read most nodes for less than {all}; this is of the last {known}"));
         }
         Ok(range)
     }

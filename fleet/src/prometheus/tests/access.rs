@@ -67,6 +67,18 @@ async fn what_fails_is_a_sentence_and_what_was_known_stays() {
 }
 
 #[tokio::test]
+async fn what_was_read_and_let_go_of_is_told_once() {
+    let (fake, reader) = reader(Behavior::Series(OWN)).await;
+    reader.now().await;
+    assert_eq!(reader.released_kib(), 0, "answers of some bytes");
+    fake.set(Behavior::Endless);
+    tokio::time::sleep(std::time::Duration::from_millis(60)).await;
+    reader.now().await;
+    assert!(reader.released_kib() >= 48 << 10);
+    assert_eq!(reader.released_kib(), 0);
+}
+
+#[tokio::test]
 async fn what_nothing_is_answered_of_is_of_before() {
     let json = "application/json";
     let error = r#"{"status":"error","errorType":"execution","error":"too many samples"}"#;

@@ -54,6 +54,23 @@ async fn one_node_is_a_part_of_it_and_has_an_address() {
 }
 
 #[tokio::test]
+async fn at_once_it_is_as_it_was_until_it_has_been_read_anew() {
+    let (_fake, reader) = reader(Behavior::Series(OWN)).await;
+    let first = reader.at_once().await;
+    assert_eq!(
+        (first.state, first.nodes.name.len()),
+        (FleetState::Current, 2),
+        "nothing was known, and it was waited for"
+    );
+    tokio::time::sleep(std::time::Duration::from_millis(60)).await;
+    let old = reader.at_once().await;
+    assert_eq!((old.state, old.problems.len(), old.at_ms), (FleetState::Outdated, 0, first.at_ms));
+    assert_eq!(old.nodes, first.nodes);
+    let new = reader.now().await;
+    assert!(new.state == FleetState::Current && new.at_ms > old.at_ms, "{:?} {} {}", new.state, new.at_ms, old.at_ms);
+}
+
+#[tokio::test]
 async fn what_no_gpu_can_have_is_no_reading() {
     let values = ["0.5", "-3", "1e300", "1.00000001", "+Inf"];
     let each = |(gpu, value): (usize, &&str)| {
@@ -254,10 +271,17 @@ up{job="g",instance="n2:1"} 1
     assert_eq!(readings(&fleet, "utilization.gpu_percent"), [Some(75.0), None]);
     assert_eq!(fleet.gpus.health, [GpuHealth::Ok, GpuHealth::NotResponding]);
     assert_eq!((fleet.owners.len(), fleet.holds.len()), (1, 1));
-    fake.queries();
+    assert!(fake.queries().iter().any(|query| query.contains("gpumon_gpu_up")), "no rule has counted them");
     let node = reader.node("n1").await.unwrap();
     assert_eq!((node.resolution, node.gpus.index.as_slice()), (Resolution::Gpu, [0, 1].as_slice()));
     assert!(fake.queries().iter().all(|query| query.contains(r#"instance=~"n1:1""#)));
+    // Where one has, they are not counted again.
+    fake.answer("max(job:gpumon_gpus:count)", "x 3");
+    let mut settings = super::settings(&fake);
+    settings.gpus_most = 2;
+    let counted = PrometheusReader::new(settings).unwrap().now().await;
+    assert_eq!((counted.resolution, &counted.nodes, &counted.gpus), (Resolution::Node, &fleet.nodes, &fleet.gpus));
+    assert!(fake.queries().iter().all(|query| !query.contains("gpumon_gpu_up")));
 }
 
 #[tokio::test]

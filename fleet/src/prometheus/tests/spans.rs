@@ -51,8 +51,12 @@ async fn without_rules_counters_are_compared_and_what_is_left_out_is_said() {
     assert_eq!((usage.owners[0].energy_joules, usage.energy_joules), (None, None));
     assert_eq!(usage.state, FleetState::Partial);
     let problems = usage.problems.join("\n");
-    for words in ["restarted on 2 nodes", "1 nodes were not scraped", "less than 1440 min; this is of the last 720 min"]
-    {
+    for words in [
+        "2 nodes have restarted gpumon",
+        "1 nodes were not scraped",
+        "left out. Load deploy/prometheus/fleet.yml",
+        "less than 24.0 h; this is of the last 12.0 h",
+    ] {
         assert!(problems.contains(words), "{words}: {problems}");
     }
     assert_eq!(usage.to_ms - usage.from_ms, 43_200_000);
@@ -60,6 +64,17 @@ async fn without_rules_counters_are_compared_and_what_is_left_out_is_said() {
     let increase =
         queries.iter().find(|query| query.starts_with("sum by (user") && query.contains("owner_gpu_seconds"));
     assert!(increase.unwrap().contains("offset 43200s) >= 0"), "{queries:?}");
+}
+
+#[tokio::test]
+async fn rules_that_were_loaded_lately_are_not_to_be_loaded_again() {
+    let (fake, reader) = reader(Behavior::Series(OWN)).await;
+    fake.answer("count(gpumon_unheld_gpu_seconds_total unless", "x 1");
+    fake.answer("count(instance:gpumon_gpus:count)", "x 10");
+    for (range, words) in [(day(), "for the whole span yet"), (Range::new(3600).unwrap(), "a range of 6 h or more")] {
+        let problems = reader.usage(range).await.unwrap().problems.join("\n");
+        assert!(problems.contains(words) && !problems.contains("Load"), "{words}: {problems}");
+    }
 }
 
 #[tokio::test]

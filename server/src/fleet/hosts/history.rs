@@ -6,12 +6,7 @@ use gpumon_fleet::{
     Range,
     model::{FleetHistory, FleetSeries, FleetState},
 };
-use gpumon_history::{
-    bucket::BUCKET_MS,
-    plan::SpanRequest,
-    span::{HistorySpan, Series},
-    wanted::Wanted,
-};
+use gpumon_history::{bucket::BUCKET_MS, plan::SpanRequest, span::HistorySpan, wanted::Wanted};
 
 use super::{node::HostNode, usage::since_start};
 
@@ -19,18 +14,25 @@ use super::{node::HostNode, usage::since_start};
 const POINTS: u64 = 360;
 
 const UTILIZATION: &str = "utilization.gpu_percent";
-const SUMS: [&str; 3] = ["memory.used_bytes", "memory.total_bytes", "power.draw_watts"];
+const USED: &str = "memory.used_bytes";
+const TOTAL: &str = "memory.total_bytes";
+const READINGS: [&str; 4] = [UTILIZATION, USED, TOTAL, "power.draw_watts"];
+const GPUS: &str = "gpus";
+const HELD: &str = "gpus_held";
+
+/// Which processes there were is not remembered: a GPU with more memory in use than this is held, since the driver itself takes
+/// some.
+const HELD_BYTES: f64 = (1_u64 << 30) as f64;
 
 pub(super) fn history(nodes: &[Arc<HostNode>], node: Option<&str>, range: Range, now_ms: u64) -> FleetHistory {
     let asked_ms = now_ms.saturating_sub(u64::from(range.seconds()) * 1000);
     let step_ms = (u64::from(range.seconds()) * 1000 / POINTS).max(1).next_multiple_of(BUCKET_MS);
-    let ids = [UTILIZATION].into_iter().chain(SUMS);
     let request = SpanRequest {
         from_ms: asked_ms,
         to_ms: now_ms,
         points: (POINTS + 2) as u32,
         resolution_ms: Some(step_ms),
-        wanted: Wanted::named(ids).0,
+        wanted: Wanted::named(READINGS.into_iter()).0,
     };
     let mut sums = Sums::default();
     let mut oldest_ms = now_ms;
@@ -56,29 +58,22 @@ struct Sums(BTreeMap<u64, BTreeMap<&'static str, (f64, u32)>>);
 impl Sums {
     fn add(&mut self, span: &HistorySpan, step_ms: u64) {
         for gpu in &span.gpus {
-            for (id, series) in &gpu.metrics {
-                let Some(id) = [UTILIZATION].into_iter().chain(SUMS).find(|known| known == id) else { continue };
-                self.add_series(id, &span.times_ms, series, step_ms, |value| value);
-                if id == "memory.total_bytes" {
-                    self.add_series("gpus", &span.times_ms, series, step_ms, |_| 1.0);
+            for (place, at_ms) in span.times_ms.iter().enumerate() {
+                let value = |id| *gpu.metrics.get(id)?.values.get(place)?;
+                let sums = self.0.entry(at_ms - at_ms % step_ms).or_default();
+                let mut add = |id, value: Option<f64>| {
+                    if let Some(value) = value {
+                        let (sum, count) = sums.entry(id).or_default();
+                        *sum += value;
+                        *count += 1;
+                    }
+                };
+                for id in READINGS {
+                    add(id, value(id));
                 }
-            }
-        }
-    }
-
-    fn add_series(
-        &mut self,
-        id: &'static str,
-        times_ms: &[u64],
-        series: &Series,
-        step_ms: u64,
-        of: impl Fn(f64) -> f64,
-    ) {
-        for (at_ms, value) in times_ms.iter().zip(&series.values) {
-            if let Some(value) = value {
-                let (sum, count) = self.0.entry(at_ms - at_ms % step_ms).or_default().entry(id).or_default();
-                *sum += of(*value);
-                *count += 1;
+                add(GPUS, value(TOTAL).map(|_| 1.0));
+                let is_busy = value(UTILIZATION).is_some_and(|percent| percent > 0.0);
+                add(HELD, value(USED).map(|bytes| f64::from(is_busy || bytes > HELD_BYTES)));
             }
         }
     }
@@ -96,7 +91,35 @@ impl Sums {
             };
             FleetSeries { id: id.to_owned(), values: at_ms.iter().map(value).collect() }
         };
-        let series = [UTILIZATION].into_iter().chain(SUMS).chain(["gpus"]).map(of).collect();
+        let series = READINGS.into_iter().chain([GPUS, HELD]).map(of).collect();
         (at_ms, series)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gpumon_history::span::{DeviceSpan, Series};
+
+    use super::*;
+
+    #[test]
+    fn gpus_are_added_up_and_those_with_memory_in_use_or_load_are_held() {
+        let gpu = |used: [Option<f64>; 3], load: [Option<f64>; 3]| {
+            let of = |values: [Option<f64>; 3]| Series { values: values.to_vec(), ..Series::default() };
+            let metrics = [(UTILIZATION, of(load)), (USED, of(used)), (TOTAL, of(used.map(|it| it.map(|_| 8e10))))];
+            DeviceSpan { metrics: metrics.map(|(id, of)| (id.to_owned(), of)).into(), ..DeviceSpan::default() }
+        };
+        let gpus = vec![
+            gpu([Some(4e10), Some(5e8), None], [Some(0.0), Some(0.0), None]),
+            gpu([Some(5e8), Some(5e8), None], [Some(60.0), Some(0.0), None]),
+        ];
+        let mut sums = Sums::default();
+        sums.add(&HistorySpan { times_ms: vec![10_000, 20_000, 30_000], gpus, ..HistorySpan::default() }, 10_000);
+        let (at_ms, series) = sums.into_series(10_000);
+        assert_eq!(at_ms, [10_000, 20_000, 30_000]);
+        let of = |id: &str| series.iter().find(|series| series.id == id).unwrap().values.clone();
+        assert_eq!(of(UTILIZATION), [Some(30.0), Some(0.0), None]);
+        assert_eq!(of(GPUS), [Some(2.0), Some(2.0), None]);
+        assert_eq!(of(HELD), [Some(2.0), Some(0.0), None]);
     }
 }

@@ -45,6 +45,8 @@ export interface Columns {
   ownersOf: (row: number) => readonly number[];
   conditionsOf: (row: number) => readonly FleetCondition[];
   owner: (place: number) => FleetOwner | undefined;
+  /** How many GPUs a row stands for: none, where a node has never told how many it has. */
+  gpusOf: (row: number) => number;
   /** The rows of a node, by index. */
   rowsOf: (node: number) => Uint32Array;
 }
@@ -115,6 +117,10 @@ export function columnsOf(fleet: Fleet): Columns {
     ownersOf: (row) => owners.get(row) ?? NONE,
     conditionsOf: (row) => conditions.get(row) ?? NONE,
     owner: (place) => fleet.owners[place],
+    gpusOf: (row) => {
+      const of = nodes.gpus[node[row] ?? 0] ?? 0;
+      return fleet.resolution === 'node' ? of : row < known ? 1 : Math.min(1, of);
+    },
     rowsOf: rowsByNode(node, index, nodes.name.length),
   };
   for (const { gpu, severity } of fleet.conditions) {
@@ -129,7 +135,7 @@ export function columnsOf(fleet: Fleet): Columns {
 /** What a row is called: `node-0412 / 3`, or the node alone. */
 export function rowName(columns: Columns, row: number): string {
   const name = columns.nodeNames[columns.node[row] ?? 0] ?? '';
-  return columns.byGpu ? `${name} / ${columns.index[row] ?? 0}` : name;
+  return columns.byGpu && columns.gpusOf(row) > 0 ? `${name} / ${columns.index[row] ?? 0}` : name;
 }
 
 /** The name of a row's GPU; `null` where it is not told. */
@@ -138,7 +144,7 @@ export function modelOf({ fleet, models }: Columns, row: number): string | null 
   return place === null ? null : (models[place] ?? null);
 }
 
-/** Nodes that list no GPU keep their place: they are thought to have as many as they last had. */
+/** Nodes that list no GPU keep their place: as many rows as they last had GPUs, and one where that is not known. */
 function nodesWithoutRows({ gpus, nodes, resolution }: Fleet): [node: number, index: number][] {
   const has = new Uint8Array(nodes.name.length);
   gpus.node.forEach((node) => (has[node] = 1));

@@ -45,6 +45,22 @@ describe('the columns', () => {
     expect(without.readings.utilization[8000]).toBeNaN();
   });
 
+  it('count no GPU of a node that has never told how many it has', () => {
+    const never = columnsOf({
+      ...fleet,
+      nodes: {
+        ...fleet.nodes,
+        name: [...fleet.nodes.name, 'never'],
+        health: [...fleet.nodes.health, 'unreachable'],
+        gpus: [...fleet.nodes.gpus, 0],
+      },
+    });
+    expect([never.count, rowName(never, 8000)]).toEqual([8001, 'never']);
+    const { gpus, used } = totalsOf(never, null);
+    expect([gpus, used[USE.unknown]]).toEqual([8000, totalsOf(columns, null).used[USE.unknown]]);
+    expect(nodesOf(never).gpus[1000]).toBe(0);
+  });
+
   it('tell what a GPU is at, and never take what is not known for free', () => {
     const one = fleetOf({ nodes: 1, gpus: 1, at_ms: NOW });
     const free = {

@@ -5,9 +5,9 @@ import { rankOf } from './order';
 
 export interface Nodes {
   count: number;
-  /** How many rows each has. */
+  /** How many GPUs each is known to have. */
   gpus: Uint32Array;
-  /** Rows by what they are at. */
+  /** GPUs by what they are at. */
   used: readonly Uint32Array[];
   /** The worst rank of its rows. */
   rank: Float64Array;
@@ -45,7 +45,7 @@ export function nodesOf(columns: Columns): Nodes {
   const { readings } = columns;
   for (let row = 0; row < columns.count; row += 1) {
     const node = columns.node[row] ?? 0;
-    const gpus = columns.byGpu ? 1 : (columns.fleet.nodes.gpus[node] ?? 1);
+    const gpus = columns.gpusOf(row);
     nodes.gpus[node] = (nodes.gpus[node] ?? 0) + gpus;
     const used = nodes.used[columns.use[row] ?? USE.unknown];
     if (used !== undefined) {

@@ -108,22 +108,28 @@ export class Reader {
   }
 
   private poll(): void {
-    void this.ask('fleet', 'api/v1/fleet').then(() => {
+    const isFirst = this.answers.fleet.value === null;
+    void this.ask('fleet', isFirst ? 'api/v1/fleet?at_once=true' : 'api/v1/fleet').then(() => {
       if (!this.active) {
         return;
       }
       clearTimeout(this.timer);
       const { value, why } = this.answers.fleet;
-      const wait_s = why === null ? Math.max(REFRESH_LEAST_S, value?.refresh_s ?? 0) : RETRY_S;
-      this.timer = setTimeout(() => this.poll(), wait_s * 1000);
-      this.askRanges();
+      const refresh_s = isFirst && isUpdating(value) ? 0 : Math.max(REFRESH_LEAST_S, value?.refresh_s ?? 0);
+      this.timer = setTimeout(() => this.poll(), (why === null ? refresh_s : RETRY_S) * 1000);
       this.askNode();
     });
   }
 
-  /** What belongs to ranges of time waits until the fleet itself is there, and is asked for again less often. */
+  /** Whether the fleet itself is there, for which all else waits. */
+  private isThere(): boolean {
+    const { value } = this.answers.fleet;
+    return value !== null && !isUpdating(value);
+  }
+
+  /** What belongs to ranges of time is asked for again less often. */
   private askRanges(): void {
-    if (this.answers.fleet.value === null) {
+    if (!this.isThere()) {
       return;
     }
     const { range_s, usage, events } = this.wishes;
@@ -145,7 +151,7 @@ export class Reader {
 
   private askNode(): void {
     const { node, range_s } = this.wishes;
-    if (node === null || this.answers.fleet.value === null) {
+    if (node === null || !this.isThere()) {
       if (this.answers.nodeHistory !== NOTHING) {
         this.answers.nodeHistory = this.answers.node = NOTHING;
         this.changed();
@@ -154,7 +160,7 @@ export class Reader {
     }
     const name = encodeURIComponent(node);
     this.askRange('nodeHistory', `api/v1/fleet/history?range_s=${range_s}&node=${name}`);
-    if (this.answers.fleet.value.resolution === 'node') {
+    if (this.answers.fleet.value?.resolution === 'node') {
       this.askRange('node', `api/v1/fleet/node?node=${name}`);
     }
   }
@@ -192,6 +198,11 @@ export class Reader {
     }
     return response;
   }
+}
+
+/** Whether it is as it was before, while it is read anew. */
+export function isUpdating(fleet: Fleet | null): boolean {
+  return fleet?.state === 'outdated' && fleet.problems.length === 0;
 }
 
 /** What is wrong with an answer, each in a sentence. */

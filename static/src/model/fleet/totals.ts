@@ -40,7 +40,7 @@ export function totalsOf(columns: Columns, shown: Uint8Array | null): Totals {
     if (shown !== null && shown[row] === 0) {
       continue;
     }
-    const many = columns.byGpu ? 1 : (columns.fleet.nodes.gpus[columns.node[row] ?? 0] ?? 1);
+    const many = columns.gpusOf(row);
     gpus += many;
     const use = columns.use[row] ?? USE.unknown;
     used[use] = (used[use] ?? 0) + many;

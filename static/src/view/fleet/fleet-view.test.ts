@@ -16,7 +16,7 @@ let host: HTMLElement;
 let fleet: Fleet;
 let mounted: MountedFleet;
 /** Instead of what the made-up fleet answers. */
-let answer: ((url: URL) => Response | null) | null;
+let answer: ((url: URL) => Response | Promise<Response> | null) | null;
 let asked: string[];
 
 async function settle(): Promise<void> {
@@ -256,6 +256,28 @@ describe('the state', () => {
     expect(text('[data-tile=gpus] .gpumon-tile-value')).toBe('320');
   });
 
+  it('of a fleet at which nobody has looked is what was read last, until it has been read anew', async () => {
+    const old: Fleet = { ...fleet, state: 'outdated', at_ms: NOW - 3_600_000 };
+    let read: (response: Response) => void = () => undefined;
+    answer = ({ pathname, searchParams }) =>
+      searchParams.has('at_once')
+        ? Response.json(old)
+        : pathname === '/api/v1/fleet'
+          ? new Promise((resolve) => (read = resolve))
+          : null;
+    await mount();
+    expect(find('[data-testid=gpumon-fleet]').dataset.state).toBe('updating');
+    expect(text('[data-testid=gpumon-fleet-status]')).toMatch(/^read at .*, updating$/);
+    expect(find('[data-testid=gpumon-fleet-notice]').hidden).toBe(true);
+    expect(text('[data-tile=gpus] .gpumon-tile-value')).toBe('320');
+    // All else would delay it.
+    expect(asked).toEqual(['api/v1/fleet?at_once=true', 'api/v1/fleet']);
+    read(Response.json(fleet));
+    await settle();
+    expect(find('[data-testid=gpumon-fleet]').dataset.state).toBe('live');
+    expect(asked.slice(2)).toEqual(['api/v1/fleet/history?range_s=86400', 'api/v1/fleet/usage?range_s=86400']);
+  });
+
   it('of a server that does not answer any more is outdated, and over with its next answer', async () => {
     await mount();
     answer = () => new Response('busy\n', { status: 503 });
@@ -266,6 +288,14 @@ describe('the state', () => {
     find('[data-testid=gpumon-fleet-notice] button').click();
     await settle();
     expect(find('[data-testid=gpumon-fleet]').dataset.state).toBe('live');
+  });
+
+  it('of a source that could never be read says why', async () => {
+    const nothing = fleetOf({ nodes: 0, gpus: 0, at_ms: NOW });
+    fleet = { ...nothing, state: 'loading', problems: ['Prometheus cannot be reached. Start it.'] };
+    await mount();
+    expect(find('[data-testid=gpumon-fleet]').dataset.state).toBe('error');
+    expect(text('[data-testid=gpumon-fleet-notice] li')).toBe('Prometheus cannot be reached. Start it.');
   });
 
   it('of a server without a fleet is its own sentence', async () => {
@@ -281,7 +311,7 @@ describe('the state', () => {
 
 it('asks no more often than the fleet is new, and not at all while nobody looks', async () => {
   await mount();
-  const many = (): number => asked.filter((path) => path === 'api/v1/fleet').length;
+  const many = (): number => asked.filter((path) => /^api\/v1\/fleet(\?|$)/.test(path)).length;
   expect(many()).toBe(1);
   await vi.advanceTimersByTimeAsync(14_000);
   expect(many()).toBe(1);

@@ -198,7 +198,6 @@ export class FleetView {
     this.spoken.state(state);
     const columns = this.known();
     const range = duration(RANGES[shown.range] * 1000);
-    this.reader.want(this.wishes());
     const filter = this.filter(shown.filter);
     if (columns === null) {
       this.showContent(null);
@@ -343,7 +342,8 @@ export class FleetView {
     return this.shown.view === 'nodes' || (this.shown.view === 'gpus' && !byGpu);
   }
 
-  private wishes(): Wishes {
+  /** What it shows besides the fleet itself. */
+  wishes(): Wishes {
     const { range, view, selected } = this.shown;
     return { range_s: RANGES[range], usage: true, events: view === 'events', node: selected?.node ?? null };
   }

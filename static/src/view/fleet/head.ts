@@ -5,7 +5,7 @@ import { count, duration, since } from '../../lib/format';
 import { plainText } from '../../lib/text';
 import { trans } from '../../lib/translation';
 import type { FleetAnswers } from '../../model/fleet/reader';
-import { problemsOf } from '../../model/fleet/reader';
+import { isUpdating, problemsOf } from '../../model/fleet/reader';
 import type { Fleet, FleetState } from '../../wire';
 
 export interface HeadOptions {
@@ -15,7 +15,7 @@ export interface HeadOptions {
 }
 
 /** What the page has of its fleet. */
-export type HeadState = 'loading' | 'live' | 'partial' | 'outdated' | 'error';
+export type HeadState = 'loading' | 'live' | 'partial' | 'updating' | 'outdated' | 'error';
 
 const PROBLEM_LENGTH = 600;
 
@@ -68,13 +68,20 @@ export class FleetHead {
     setAttribute(
       this.line,
       'data-level',
-      { loading: 'pending', live: 'ok', partial: 'pending', outdated: 'error', error: 'error' }[state],
+      {
+        loading: 'pending',
+        live: 'ok',
+        partial: 'pending',
+        updating: 'pending',
+        outdated: 'error',
+        error: 'error',
+      }[state],
     );
     setText(this.text, statusText(state, fleet, now_ms));
     setShown(this.notice, state === 'partial' || state === 'outdated' || state === 'error');
     setAttribute(this.notice, 'data-level', state === 'partial' ? 'warning' : 'critical');
     setText(this.noticeTitle, noticeTitle(state, fleet, now_ms));
-    const problems = state === 'error' ? [answers.fleet.why ?? ''] : problemsOf(answers);
+    const problems = fleet === null ? [answers.fleet.why ?? ''] : problemsOf(answers);
     this.problemRows.update([...problems.entries()], ({ element }, [, problem]) =>
       setText(element, plainText(problem, PROBLEM_LENGTH)),
     );
@@ -87,10 +94,10 @@ function stateOf({ fleet: { value, why } }: FleetAnswers): HeadState {
     return why === null ? 'loading' : 'error';
   }
   const states: Record<FleetState, HeadState> = {
-    loading: 'loading',
+    loading: value.problems.length === 0 ? 'loading' : 'error',
     current: 'live',
     partial: 'partial',
-    outdated: 'outdated',
+    outdated: isUpdating(value) ? 'updating' : 'outdated',
   };
   return why === null ? ((states as Partial<Record<string, HeadState>>)[value.state] ?? 'partial') : 'outdated';
 }
@@ -107,6 +114,8 @@ function statusText(state: HeadState, fleet: Fleet | null, now_ms: number): stri
       return trans.__('Loading');
     case 'error':
       return trans.__('No answer');
+    case 'updating':
+      return trans.__('read at %1, updating', since(fleet?.at_ms ?? now_ms, now_ms));
     case 'outdated':
       return trans.__('outdated for %1', duration(now_ms - (fleet?.at_ms ?? now_ms)));
     case 'partial':

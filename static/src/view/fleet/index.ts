@@ -45,7 +45,11 @@ const TICK_MS = 5000;
 const ADDRESS_MS = 300;
 
 export function mountFleet(host: HTMLElement, options: FleetOptions): MountedFleet {
-  const loop = new FrameLoop(() => view.render());
+  const loop = new FrameLoop(() => {
+    view.render();
+    // What is asked for now takes time that the picture would have waited for.
+    reader.want(view.wishes());
+  });
   const invalidate = (): void => loop.invalidate();
   const reader = new Reader(options.request, invalidate, options.onRefused);
   let saving: ReturnType<typeof setTimeout> | undefined;

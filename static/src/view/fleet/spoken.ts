@@ -28,6 +28,7 @@ export class Spoken {
           loading: trans.__('Fleet: loading'),
           live: trans.__('Fleet: up to date'),
           partial: trans.__('Fleet: some of it could not be read'),
+          updating: trans.__('Fleet: updating'),
           outdated: trans.__('Fleet: outdated'),
           error: trans.__('Fleet: no answer'),
         }[state],
