@@ -191,7 +191,7 @@ pub(super) const BINDINGS: &[Binding] = &[
     key(&[Char('-')], "-", Action::Slower, Screen, "fewer samples", None),
     key(&[Char('C')], "C", Action::Theme, Screen, "another theme", None),
     key(&[Char('W')], "W", Action::Save, Screen, "save these settings", None),
-    key(&[Esc], "esc", Action::Back, Screen, "leave a dialog, a filter, tags, a GPU", None),
+    key(&[Esc], "esc", Action::Back, Screen, "leave a dialog, a filter, tags, a GPU, a node", None),
     control(&[Char('l')], "ctrl-l", Action::Redraw, Screen, "draw everything anew"),
     control(&[Char('z')], "ctrl-z", Action::Suspend, Screen, "back to the shell; `fg` resumes"),
     control(&[Char('c')], "ctrl-c", Action::Quit, Screen, "quit"),

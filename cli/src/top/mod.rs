@@ -60,7 +60,7 @@ pub(crate) use self::selection::Selection;
 use self::{
     app::App,
     draw::draw,
-    feed::{Feed, PastReader},
+    feed::{Feed, PastReader, Way},
     glyphs::Glyphs,
     input::Input,
     live::{Live, Next},
@@ -127,7 +127,7 @@ pub(crate) fn run(mut request: Request) -> Result<(), Failure> {
     let (inputs, waiting) = mpsc::sync_channel(WAITING);
     let interval = Duration::from_millis(settings.interval_ms.into());
     let past = request.server.as_ref().filter(|_| request.player.is_none() && !request.once);
-    let past = past.map(|server| PastReader::new(server.path.clone(), inputs.clone()));
+    let past = past.map(|server| PastReader::new(Way::Socket(server.path.clone()), inputs.clone()));
     let (feed, origin) = match (request.player.take(), request.server) {
         (Some(player), _) => (Feed::Recording(Box::new(player)), Origin::Recording),
         (None, Some(server)) => (Feed::from_server(server, &request.source, interval, inputs.clone()), Origin::Server),
@@ -187,7 +187,7 @@ impl Live for App {
             Input::Gone => Next::Quit,
             Input::Failed(failure) => return Err(failure),
             // Of another screen.
-            Input::Fleet(_) => Next::Wait,
+            Input::Fleet(_) | Input::Node(..) => Next::Wait,
         };
         self.model.refused.take().map_or(Ok(next), |refused| Err(refused.into()))
     }

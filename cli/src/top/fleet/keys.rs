@@ -55,7 +55,7 @@ const fn key(
 pub(super) const BINDINGS: &[Binding] = &[
     key(&[Char('q'), F(10)], "q", Action::Quit, "quit", Some("quit")),
     key(&[Char('?'), Char('h'), F(1)], "?", Action::Help, "this help", Some("help")),
-    key(&[Enter, Right], "enter", Action::Open, "open the selected node", Some("open")),
+    key(&[Enter, Right], "enter", Action::Open, "open the selected node live", Some("open")),
     key(&[Esc, Backspace], "esc", Action::Back, "back to the fleet; remove the filter", Some("back")),
     key(&[Tab, BackTab], "tab", Action::NextView, "a line per node, or a map of all", Some("view")),
     key(&[Char('m')], "m", Action::NextMetric, "utilization, memory, power, temperature, conditions", Some("metric")),

@@ -59,8 +59,11 @@ pub(in crate::top) fn footer(
     for binding in bindings {
         let is_of_use = binding.part != Part::Replay || model.origin == Origin::Recording;
         let Some(short) = binding.short.filter(|_| is_of_use) else { continue };
-        let short =
-            if binding.action == Action::TagOrPause && state.processes.selected.is_none() { "pause" } else { short };
+        let short = match binding.action {
+            Action::TagOrPause if state.processes.selected.is_none() => "pause",
+            Action::Quit if model.origin == Origin::Node => "fleet",
+            _ => short,
+        };
         let width = (binding.shown.width() + 1 + short.width()) as u16;
         if x + width > area.right() {
             break;
