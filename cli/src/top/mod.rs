@@ -1,7 +1,8 @@
 //! The live screen, `gpumon top`.
 //!
 //! - [`feed`] is where readings come from, [`replay`] one of them; [`model`] holds the newest, [`history`] the past.
-//! - [`input`] is all that the program waits for; [`app`] is what comes of it, [`keys`] what each key means.
+//! - [`input`] is all that the program waits for; [`app`] is what comes of it, [`keys`] what each key means, as a
+//!   [`binding`].
 //! - [`selection`] leaves out GPUs that are not wanted; [`once`] prints one frame.
 //! - [`job`] tells whether the terminal may be touched.
 //! - [`draw`] draws [`state`] and [`model`]: [`layout`] shares the room, one file in [`panel`] and [`dialog`] draws each
@@ -12,6 +13,7 @@
 //! The thread that draws never calls the driver, and never reads a file of a process that could hang in it.
 
 mod app;
+mod binding;
 mod dialog;
 mod draw;
 mod feed;
