@@ -4,11 +4,9 @@
 
 mod body;
 mod error;
-mod secret;
-mod tls;
+mod files;
 
 use std::{
-    path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -49,7 +47,7 @@ pub(super) struct Client {
     address: Address,
     settings: Settings,
     headers: HeaderMap,
-    connections: Mutex<(Vec<secret::Stamp>, Arc<Connections>)>,
+    connections: Mutex<(Vec<files::Stamp>, Arc<Connections>)>,
 }
 
 impl Client {
@@ -62,8 +60,8 @@ impl Client {
             let (name, value) = header(name, value)?;
             headers.append(name, value);
         }
-        secret::authorization(&settings.authorization).map_err(SettingsError)?;
-        let stamps = secret::stamps(&certificate_files(settings));
+        files::authorization(&settings.authorization).map_err(SettingsError)?;
+        let stamps = files::stamps(&files::of_tls(settings));
         let connections = Arc::new(connections(settings, &address).map_err(SettingsError)?);
         Ok(Self { address, settings: settings.clone(), headers, connections: Mutex::new((stamps, connections)) })
     }
@@ -129,7 +127,7 @@ impl Client {
         let mut request = request.body(Empty::new()).map_err(|error| error.to_string())?;
         let headers = request.headers_mut();
         headers.extend(self.headers.clone());
-        if let Some(value) = secret::authorization(&self.settings.authorization)? {
+        if let Some(value) = files::authorization(&self.settings.authorization)? {
             headers.insert(AUTHORIZATION, value);
         }
         Ok(request)
@@ -137,7 +135,7 @@ impl Client {
 
     /// Other ones where a certificate has been replaced.
     fn connections(&self) -> Result<Arc<Connections>, String> {
-        let stamps = secret::stamps(&certificate_files(&self.settings));
+        let stamps = files::stamps(&files::of_tls(&self.settings));
         let mut known = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
         if known.0 != stamps {
             *known = (stamps, Arc::new(connections(&self.settings, &self.address)?));
@@ -161,16 +159,11 @@ fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), Settings
     Ok((header, value))
 }
 
-fn certificate_files(settings: &Settings) -> Vec<PathBuf> {
-    let own = settings.client_certificate.iter().flat_map(|it| [&it.certificate_file, &it.key_file]);
-    settings.ca_file.iter().chain(own).cloned().collect()
-}
-
 fn connections(settings: &Settings, address: &Address) -> Result<Connections, String> {
     let mut tcp = HttpConnector::new();
     tcp.enforce_http(false);
     tcp.set_nodelay(true);
-    let configuration = if address.is_encrypted { tls::configuration(settings)? } else { tls::none()? };
+    let configuration = if address.is_encrypted { files::tls(settings)? } else { files::no_tls()? };
     let connector = HttpsConnectorBuilder::new().with_tls_config(configuration).https_or_http().enable_http1();
     Ok(Pool::builder(TokioExecutor::new())
         .pool_idle_timeout(IDLE)
