@@ -10,7 +10,7 @@
 //! - [`allocation`] tells to whom schedulers have given GPUs.
 //! - [`usage`] adds up who used how much.
 //! - [`child`] starts programs without this one's secrets.
-//! - [`bounded`] reads files whose length somebody else decides.
+//! - [`bounded`] reads files whose length somebody else decides, [`private_file`] such as nobody else may decide about.
 //! - [`toml_error`] says what is wrong with a file of TOML, and where.
 //! - [`units`] formats bytes and durations for people.
 //! - [`untrusted`] makes text that somebody else chose safe to print.
@@ -25,6 +25,7 @@ pub mod host;
 pub mod model;
 pub mod own_processes;
 pub mod owner;
+pub mod private_file;
 pub mod sampler;
 mod thread;
 pub mod toml_error;

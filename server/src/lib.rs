@@ -18,7 +18,7 @@
 //!   all of them and knows each [`public_origin`], [`auth`] has everybody sign in, [`peer`] stands before those that
 //!   change anything. [`view`] is how much of processes a client sees, [`audit`] what the log has of whom.
 //! - [`web_config`] is TLS and what else Prometheus' exporters are told in a file; files that let somebody in are
-//!   [`private_file`]s, and are [`watched`].
+//!   [`watched`].
 //! - [`openapi`] describes the endpoints and all that they take and answer with.
 //! - [`encoder`] writes what takes milliseconds off the event loop, [`respond`] answers with that over HTTP.
 //! - [`content_type`] is what the files of the page are.
@@ -65,7 +65,6 @@ mod page;
 mod past;
 mod pause;
 mod peer;
-mod private_file;
 pub mod public_origin;
 mod query;
 mod rate_limiter;

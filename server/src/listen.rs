@@ -1,16 +1,23 @@
-//! Where clients come in: a TCP port or a unix socket.
+//! Where clients come in: a TCP port, a unix socket, or this very program.
 
 use std::{
     fs::Permissions,
+    future::pending,
     io,
     net::SocketAddr,
-    os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt},
+    os::unix::{
+        fs::{FileTypeExt, MetadataExt, PermissionsExt},
+        net,
+    },
     path::{Path, PathBuf},
 };
 
 use rustix::fs::{Mode, fchmod};
 use thiserror::Error;
-use tokio::net::{TcpListener, TcpSocket, UnixListener, UnixSocket, UnixStream};
+use tokio::{
+    net::{TcpListener, TcpSocket, UnixListener, UnixSocket, UnixStream},
+    sync::{Mutex, mpsc},
+};
 use tokio_util::either::Either;
 
 use crate::{auth::Doors, connections::Socket, guard::Access, peer::Peer};
@@ -25,6 +32,23 @@ pub enum Listener {
     Tcp(TcpListener, Purpose),
     /// A unix socket, which is removed at the end.
     Unix(UnixListener, OwnSocket),
+    /// The connections of a [`Connector`].
+    Within(Mutex<mpsc::UnboundedReceiver<net::UnixStream>>),
+}
+
+/// Connects to a server that is part of this program, which nobody else reaches: there is no port and no file.
+#[derive(Debug, Clone)]
+pub struct Connector(mpsc::UnboundedSender<net::UnixStream>);
+
+impl Connector {
+    /// # Errors
+    /// Where the server has ended, or the system has no file descriptor left.
+    pub fn connect(&self) -> io::Result<net::UnixStream> {
+        let (near, far) = net::UnixStream::pair()?;
+        far.set_nonblocking(true)?;
+        self.0.send(far).map_err(|_| io::Error::other("it has ended"))?;
+        Ok(near)
+    }
 }
 
 /// What a port serves.
@@ -137,6 +161,12 @@ impl Listener {
         Self::bind_unix(path, true).await
     }
 
+    /// Listens for this very program.
+    pub fn within() -> (Self, Connector) {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        (Self::Within(Mutex::new(receiver)), Connector(sender))
+    }
+
     async fn bind_unix(path: &Path, is_shared: bool) -> Result<Self, ListenError> {
         let other = |cause| ListenError::Other { address: path.display().to_string(), cause };
         if let Ok(existing) = std::fs::symlink_metadata(path) {
@@ -176,20 +206,21 @@ impl Listener {
                 listener.local_addr().map_or_else(|_| "?".to_owned(), |address| format!("{scheme}://{address}/"))
             }
             Self::Unix(_, socket) => socket.path.display().to_string(),
+            Self::Within(_) => "this program".to_owned(),
         }
     }
 
     pub(crate) fn access(&self) -> Access {
         match self {
             Self::Tcp(..) => Access::Port,
-            Self::Unix(..) => Access::Socket,
+            Self::Unix(..) | Self::Within(_) => Access::Socket,
         }
     }
 
     pub(crate) fn purpose(&self) -> Purpose {
         match self {
             Self::Tcp(_, purpose) => *purpose,
-            Self::Unix(..) => Purpose::Everything,
+            Self::Unix(..) | Self::Within(_) => Purpose::Everything,
         }
     }
 
@@ -202,13 +233,19 @@ impl Listener {
                 let peer = Peer::of_port(client, socket.local_addr().ok());
                 Ok((Either::Left(socket), peer))
             }
-            Self::Unix(listener, _) => {
-                let (socket, _) = listener.accept().await?;
-                let peer = Peer::Socket { uid: socket.peer_cred().ok().map(|peer| peer.uid()) };
-                Ok((Either::Right(socket), peer))
-            }
+            Self::Unix(listener, _) => Ok(of_socket(listener.accept().await?.0)),
+            Self::Within(connections) => match connections.lock().await.recv().await {
+                Some(socket) => Ok(of_socket(UnixStream::from_std(socket)?)),
+                // Nobody can connect any more.
+                None => pending().await,
+            },
         }
     }
+}
+
+fn of_socket(socket: UnixStream) -> (Socket, Peer) {
+    let peer = Peer::Socket { uid: socket.peer_cred().ok().map(|peer| peer.uid()) };
+    (Either::Right(socket), peer)
 }
 
 fn bind_tcp(address: SocketAddr) -> io::Result<TcpListener> {

@@ -13,7 +13,7 @@ use std::{
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::support::{PATIENCE, Server, Stream, ask_with, gpumon, signal, stderr, stdout};
+use crate::support::{PATIENCE, Server, Stream, Tty, ask_with, gpumon, signal, stderr, stdout};
 
 const MOMENT: Duration = Duration::from_millis(50);
 
@@ -217,6 +217,25 @@ async fn all_there_is_of_a_host_is_below_its_name_and_only_read() {
     let targets = server.get("/api/v1/fleet/targets?port=9400");
     assert!(targets.head.contains("application/json"), "{}", targets.head);
     assert_eq!(targets.json()[0]["targets"], serde_json::json!(["gpumon1:9400", "smi1:9400"]));
+}
+
+#[test]
+fn a_host_opens_live_in_the_terminal_and_nothing_is_left() {
+    let ssh = Sshd::start();
+    let config = ssh.config();
+    let hosts = ["--ssh-config", config.to_str().unwrap(), "--hosts", "gpumon1,refuse1"];
+    let mut command = gpumon(&[&["top", "--fleet"], &hosts[..]].concat());
+    command.env("TERM", "xterm-256color").env("LC_ALL", "C.UTF-8").env_remove("NO_COLOR");
+    let mut terminal = Tty::start(&command, 110, 30);
+    terminal.wait_for("refuses connections");
+    terminal.wait_for("GiB");
+    terminal.press("sg\r");
+    terminal.wait_for("live from node");
+    terminal.press("q");
+    terminal.wait_for("sorted by name");
+    terminal.press("q");
+    assert!(terminal.ended().success());
+    ssh.assert_nothing_is_left();
 }
 
 #[test]

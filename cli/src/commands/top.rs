@@ -103,8 +103,9 @@ impl ScreenArgs {
 pub(crate) fn run(source: &SourceArgs, args: TopArgs, resolved: Resolved) -> Result<(), Failure> {
     if args.fleet {
         let fleet = args.fleet_source.args.settings()?.ok_or_else(no_fleet)?;
-        let request = args.screen.request(source.clone(), None, None, None, resolved);
-        return top::fleet::run(&request, fleet.reader);
+        let mut request = args.screen.request(source.clone(), None, None, None, resolved);
+        request.settings.interval_ms = args.interval_ms;
+        return top::fleet::run(request, fleet);
     }
     let asks_server = args.replay.is_none() && !source.no_daemon && source.source == SourceChoice::Auto;
     let server = if asks_server { args.server.connect().ok() } else { None };

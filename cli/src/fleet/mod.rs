@@ -4,7 +4,7 @@
 //! - [`rows`] is what each GPU is at, [`nodes`] the same summed up by node, the worst first; [`filter`] and
 //!   [`comparison`] are words that choose some of them, [`free`] where GPUs are free. Page and terminal show the same: their
 //!   forms in TypeScript are in `static/src/model/fleet/`.
-//! - [`totals`] is what all come to, [`text`] what readings are in words.
+//! - [`totals`] is what all come to, [`text`] what readings are in words; [`served`] is a server of a fleet.
 
 pub(crate) mod comparison;
 pub(crate) mod filter;
@@ -14,6 +14,7 @@ pub(crate) mod nodes;
 pub(crate) mod options;
 pub(crate) mod renamed;
 pub(crate) mod rows;
+pub(crate) mod served;
 #[cfg(test)]
 pub(crate) mod testing;
 pub(crate) mod text;

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use gpumon_fleet::model::{
-    Fleet, FleetCondition, FleetGpus, FleetHold, FleetNodes, FleetOwner, FleetSource, FleetSourceKind, FleetState,
-    GpuHealth, NodeHealth, OwnerKind, Resolution,
+    Fleet, FleetCondition, FleetHold, FleetOwner, FleetSource, FleetSourceKind, FleetState, GpuHealth, NodeHealth,
+    OwnerKind,
 };
 
 /// A GPU.
@@ -56,20 +56,8 @@ pub(crate) fn busy(user: &'static str, percent: f64) -> Example {
 
 /// All of these nodes with their GPUs. A node without any is unreachable.
 pub(crate) fn fleet(nodes: &[(&str, &[Example])]) -> Fleet {
-    let mut fleet = Fleet {
-        at_ms: 1_763_630_000_000,
-        source: FleetSource { kind: FleetSourceKind::Prometheus, name: "http://prometheus:9090".to_owned() },
-        state: FleetState::Current,
-        problems: Vec::new(),
-        refresh_s: 15,
-        resolution: Resolution::Gpu,
-        nodes: FleetNodes::default(),
-        gpus: FleetGpus::default(),
-        owners: Vec::new(),
-        holds: Vec::new(),
-        conditions: Vec::new(),
-        missing: BTreeMap::new(),
-    };
+    let source = FleetSource { kind: FleetSourceKind::Prometheus, name: "http://prometheus:9090".to_owned() };
+    let mut fleet = Fleet { state: FleetState::Current, ..Fleet::unread(source, 1_763_630_000_000, 15) };
     let mut readings: BTreeMap<String, Vec<Option<f64>>> = BTreeMap::new();
     for (place, (name, gpus)) in (0..).zip(nodes) {
         fleet.nodes.name.push((*name).to_owned());

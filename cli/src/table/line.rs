@@ -36,22 +36,43 @@ impl Line {
             }
             self.0.pop();
         }
-        let mut room = layout.width.unwrap_or(usize::MAX);
-        let mut rest = self.width();
-        let mut painted = String::new();
-        for (style, text) in self.0 {
-            let width = text.width();
-            // The sign takes the place of what follows, too.
-            let shown = if rest <= room { text } else { cut_open(&text, room, layout) };
-            room = room.saturating_sub(shown.width());
-            rest -= width;
-            painted += &if shown.trim().is_empty() { shown } else { paint(style, &shown) };
-            if room == 0 {
-                break;
-            }
-        }
-        painted
+        let texts: Vec<&str> = self.0.iter().map(|(_, text)| text.as_str()).collect();
+        let shown = fitted(&texts, layout.width.unwrap_or(usize::MAX), layout);
+        let styled = |(shown, (style, _)): (String, &(Style, String))| {
+            if shown.trim().is_empty() { shown } else { paint(*style, &shown) }
+        };
+        shown.into_iter().zip(&self.0).map(styled).collect()
     }
+}
+
+/// Pieces of one text, of which as much is kept as has room in so many columns. Where it was cut, it says so, once, even
+/// where a piece had been cut before. Nobody misses blanks at the end.
+pub(crate) fn fitted(pieces: &[&str], columns: usize, layout: Layout) -> Vec<String> {
+    let mut rest = pieces.concat().trim_end_matches(' ').width();
+    let (mut room, sign) = (columns, sign(layout));
+    let mut fitted: Vec<String> = Vec::new();
+    for piece in pieces {
+        // The sign takes the place of what follows, too.
+        let mut shown = match piece {
+            _ if rest > room => cut_open(piece, room, layout),
+            whole if whole.width() <= room => (*whole).to_owned(),
+            blanks_behind => left(blanks_behind.trim_end_matches(' '), room),
+        };
+        rest = rest.saturating_sub(piece.width());
+        room = room.saturating_sub(shown.width());
+        if shown == sign && *piece != sign && fitted.last().is_some_and(|before| before.ends_with(sign)) {
+            shown.clear();
+        }
+        fitted.push(shown);
+        if room == 0 {
+            break;
+        }
+    }
+    fitted
+}
+
+fn sign(layout: Layout) -> &'static str {
+    if layout.unicode { "…" } else { "~" }
 }
 
 /// Cuts to so many columns, and says that something is missing.
@@ -70,7 +91,8 @@ fn cut_open(text: &str, columns: usize, layout: Layout) -> String {
         width += character.width().unwrap_or(0);
         width <= before_sign
     });
-    fits.chain([if layout.unicode { '…' } else { '~' }]).collect()
+    // What was cut before has one already.
+    fits.collect::<String>().trim_end_matches(sign(layout)).to_owned() + sign(layout)
 }
 
 pub(crate) fn right(text: &str, columns: usize) -> String {
@@ -106,6 +128,17 @@ mod tests {
         {
             assert_eq!(line.clone().paint(layout(width)), shown, "{width}");
         }
+    }
+
+    #[test]
+    fn what_was_cut_before_has_one_sign() {
+        assert_eq!([5, 4, 3].map(|columns| cut("abc… and more", columns, layout(80))), ["abc…", "abc…", "ab…"]);
+        assert_eq!(fitted(&["ab…", "def"], 4, layout(80)).concat(), "ab…");
+        let pieces = |columns| fitted(&["abc…", "  ", "def", "  "], columns, layout(80)).concat();
+        assert_eq!(
+            [10, 9, 8, 6, 5, 4, 3].map(pieces),
+            ["abc…  def ", "abc…  def", "abc…  d…", "abc… …", "abc…", "abc…", "ab…"]
+        );
     }
 
     #[test]

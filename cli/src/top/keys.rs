@@ -1,8 +1,11 @@
-//! What each key does. Help and the line at the bottom are made from the same list.
+//! What each key does.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::kill::Kill;
+use super::{
+    binding::{self, Binding, control, key},
+    kill::Kill,
+};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Action {
@@ -69,45 +72,11 @@ pub(super) enum Part {
     Replay,
 }
 
-/// A key and what it does.
-pub(super) struct Binding {
-    keys: &'static [KeyCode],
-    /// With the control key held.
-    control: bool,
-    pub(super) shown: &'static str,
-    pub(super) action: Action,
-    pub(super) part: Part,
-    pub(super) help: &'static str,
-    /// In the line at the bottom, where it belongs there.
-    pub(super) short: Option<&'static str>,
-}
-
-const fn key(
-    keys: &'static [KeyCode],
-    shown: &'static str,
-    action: Action,
-    part: Part,
-    help: &'static str,
-    short: Option<&'static str>,
-) -> Binding {
-    Binding { keys, control: false, shown, action, part, help, short }
-}
-
-const fn control(
-    keys: &'static [KeyCode],
-    shown: &'static str,
-    action: Action,
-    part: Part,
-    help: &'static str,
-) -> Binding {
-    Binding { keys, control: true, shown, action, part, help, short: None }
-}
-
 use KeyCode::{BackTab, Char, Down, End, Enter, Esc, F, Home, Left, PageDown, PageUp, Right, Tab, Up};
 use Part::{Charts, Processes, Replay, Screen};
 
 /// Every key; what is most wanted at the bottom comes first.
-pub(super) const BINDINGS: &[Binding] = &[
+pub(super) const BINDINGS: &[Binding<Action, Part>] = &[
     key(&[Char('q'), F(10)], "q", Action::Quit, Screen, "quit", Some("quit")),
     key(&[Char('?'), Char('h'), F(1)], "?", Action::Help, Screen, "this help", Some("help")),
     key(&[Char('S'), F(2)], "S", Action::Setup, Screen, "setup: columns, charts, theme, thresholds", Some("setup")),
@@ -191,25 +160,15 @@ pub(super) const BINDINGS: &[Binding] = &[
     key(&[Char('-')], "-", Action::Slower, Screen, "fewer samples", None),
     key(&[Char('C')], "C", Action::Theme, Screen, "another theme", None),
     key(&[Char('W')], "W", Action::Save, Screen, "save these settings", None),
-    key(&[Esc], "esc", Action::Back, Screen, "leave a dialog, a filter, tags, a GPU", None),
+    key(&[Esc], "esc", Action::Back, Screen, "leave a dialog, a filter, tags, a GPU, a node", None),
     control(&[Char('l')], "ctrl-l", Action::Redraw, Screen, "draw everything anew"),
     control(&[Char('z')], "ctrl-z", Action::Suspend, Screen, "back to the shell; `fg` resumes"),
     control(&[Char('c')], "ctrl-c", Action::Quit, Screen, "quit"),
 ];
 
-impl Binding {
-    /// All keys that do it, the first as it is shown elsewhere.
-    pub(super) fn names(&self) -> String {
-        let others = self.keys.iter().skip(1).map(|key| format!(" {key}"));
-        self.shown.to_owned() + &others.collect::<String>()
-    }
-}
-
 /// What a key asks for.
 pub(super) fn action(event: KeyEvent) -> Option<Action> {
-    let control = event.modifiers.contains(KeyModifiers::CONTROL);
-    let binding = BINDINGS.iter().find(|binding| binding.control == control && binding.keys.contains(&event.code));
-    binding.map(|binding| binding.action)
+    binding::action(BINDINGS, event)
 }
 
 /// What is printed on a key; `None` where it only changes others.
@@ -230,13 +189,7 @@ mod tests {
 
     #[test]
     fn no_key_means_two_things() {
-        let mut seen = Vec::new();
-        for binding in BINDINGS {
-            for key in binding.keys {
-                assert!(!seen.contains(&(binding.control, *key)), "{key:?} twice");
-                seen.push((binding.control, *key));
-            }
-        }
+        binding::assert_no_key_means_two_things(BINDINGS);
     }
 
     #[test]

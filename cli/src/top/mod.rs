@@ -1,7 +1,8 @@
 //! The live screen, `gpumon top`.
 //!
 //! - [`feed`] is where readings come from, [`replay`] one of them; [`model`] holds the newest, [`history`] the past.
-//! - [`input`] is all that the program waits for; [`app`] is what comes of it, [`keys`] what each key means.
+//! - [`input`] is all that the program waits for; [`app`] is what comes of it, [`keys`] what each key means, as a
+//!   [`binding`].
 //! - [`selection`] leaves out GPUs that are not wanted; [`once`] prints one frame.
 //! - [`job`] tells whether the terminal may be touched.
 //! - [`draw`] draws [`state`] and [`model`]: [`layout`] shares the room, one file in [`panel`] and [`dialog`] draws each
@@ -12,6 +13,7 @@
 //! The thread that draws never calls the driver, and never reads a file of a process that could hang in it.
 
 mod app;
+mod binding;
 mod dialog;
 mod draw;
 mod feed;
@@ -60,7 +62,7 @@ pub(crate) use self::selection::Selection;
 use self::{
     app::App,
     draw::draw,
-    feed::{Feed, PastReader},
+    feed::{Feed, PastReader, Way},
     glyphs::Glyphs,
     input::Input,
     live::{Live, Next},
@@ -127,7 +129,7 @@ pub(crate) fn run(mut request: Request) -> Result<(), Failure> {
     let (inputs, waiting) = mpsc::sync_channel(WAITING);
     let interval = Duration::from_millis(settings.interval_ms.into());
     let past = request.server.as_ref().filter(|_| request.player.is_none() && !request.once);
-    let past = past.map(|server| PastReader::new(server.path.clone(), inputs.clone()));
+    let past = past.map(|server| PastReader::new(Way::Socket(server.path.clone()), inputs.clone()));
     let (feed, origin) = match (request.player.take(), request.server) {
         (Some(player), _) => (Feed::Recording(Box::new(player)), Origin::Recording),
         (None, Some(server)) => (Feed::from_server(server, &request.source, interval, inputs.clone()), Origin::Server),
@@ -187,7 +189,7 @@ impl Live for App {
             Input::Gone => Next::Quit,
             Input::Failed(failure) => return Err(failure),
             // Of another screen.
-            Input::Fleet(_) => Next::Wait,
+            Input::Fleet(_) | Input::Node(..) => Next::Wait,
         };
         self.model.refused.take().map_or(Ok(next), |refused| Err(refused.into()))
     }

@@ -69,6 +69,8 @@ pub(crate) enum Origin {
     #[default]
     Driver,
     Server,
+    /// The server of a node of a fleet, on another machine.
+    Node,
     Recording,
 }
 

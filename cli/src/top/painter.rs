@@ -8,7 +8,7 @@ use super::{
     glyphs::{Glyphs, in_ascii},
     keys::Action,
     processes::{Column, Key},
-    text::cut,
+    text::{cut, fitted},
     theme::Theme,
     view::View,
 };
@@ -59,9 +59,11 @@ impl Painter<'_> {
 
     /// Writes parts one after the other; the columns that they took.
     pub(super) fn line<T: AsRef<str>>(&mut self, x: u16, y: u16, columns: u16, parts: &[(T, Style)]) -> u16 {
+        let columns = columns.min(self.buffer.area.right().saturating_sub(x));
+        let texts: Vec<&str> = parts.iter().map(|(text, _)| text.as_ref()).collect();
         let mut taken = 0;
-        for (text, style) in parts {
-            taken += self.text(x + taken, y, columns.saturating_sub(taken), text.as_ref(), *style);
+        for (text, (_, style)) in fitted(&texts, columns.into()).iter().zip(parts) {
+            taken += self.text(x + taken, y, columns - taken, text, *style);
         }
         taken
     }

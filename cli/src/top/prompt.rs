@@ -4,6 +4,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use unicode_width::UnicodeWidthStr;
 
 use super::processes::Filter;
+use crate::fleet;
 
 /// A longer line is none that a person types.
 const LONGEST: usize = 200;
@@ -75,7 +76,8 @@ impl Prompt {
     pub(super) fn mistake(&self) -> Option<String> {
         match self.purpose {
             Purpose::Filter | Purpose::Search => Filter::new(&self.text).mistake,
-            Purpose::Goto | Purpose::Fleet => None,
+            Purpose::Fleet => fleet::filter::Filter::parse(&self.text).err(),
+            Purpose::Goto => None,
         }
     }
 

@@ -31,6 +31,11 @@ pub(crate) fn cut(text: &str, columns: usize) -> String {
     line::cut(text, columns, ANY_ROOM)
 }
 
+/// Pieces of one line, as much of them as has room.
+pub(super) fn fitted(pieces: &[&str], columns: usize) -> Vec<String> {
+    line::fitted(pieces, columns, ANY_ROOM)
+}
+
 pub(super) fn left(text: &str, columns: usize) -> String {
     let text = cut(text, columns);
     let missing = columns.saturating_sub(text.width());

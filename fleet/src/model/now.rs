@@ -35,6 +35,26 @@ pub struct Fleet {
     pub missing: BTreeMap<String, String>,
 }
 
+impl Fleet {
+    /// One of which nothing has been read yet.
+    pub fn unread(source: FleetSource, at_ms: u64, refresh_s: u32) -> Self {
+        Self {
+            at_ms,
+            source,
+            state: FleetState::Loading,
+            problems: Vec::new(),
+            refresh_s,
+            resolution: Resolution::Gpu,
+            nodes: FleetNodes::default(),
+            gpus: FleetGpus::default(),
+            owners: Vec::new(),
+            holds: Vec::new(),
+            conditions: Vec::new(),
+            missing: BTreeMap::new(),
+        }
+    }
+}
+
 /// Where a fleet is read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, TS)]
 pub struct FleetSource {

@@ -54,6 +54,10 @@ impl Address {
         &self.base
     }
 
+    pub(super) fn uri(&self) -> Option<Uri> {
+        self.base.parse().ok()
+    }
+
     /// Of an endpoint of the API, as `query`, with its parameters.
     pub(super) fn endpoint(&self, endpoint: &str, parameters: &[(&str, &str)]) -> String {
         let mut query = form_urlencoded::Serializer::new(String::new());

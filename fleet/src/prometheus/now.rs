@@ -20,7 +20,7 @@ use super::{
     questions::{CENSUS, CENSUS_EVERY, QUESTIONS, Question, QuestionName, Scope, UP, census, recorded_census},
     target::Target,
 };
-use crate::model::{Fleet, FleetGpus, FleetNodes, FleetOwner, FleetSource, FleetSourceKind, FleetState, Resolution};
+use crate::model::{Fleet, FleetOwner, FleetSource, FleetSourceKind, FleetState, Resolution};
 
 /// Queries at a time.
 const AT_ONCE: usize = 4;
@@ -283,20 +283,8 @@ impl NowReader {
     }
 
     fn empty(&self) -> Fleet {
-        Fleet {
-            at_ms: now_ms(),
-            source: FleetSource { kind: FleetSourceKind::Prometheus, name: self.source.address().to_owned() },
-            state: FleetState::Loading,
-            problems: Vec::new(),
-            refresh_s: self.source.settings.period.as_secs().max(1) as u32,
-            resolution: Resolution::Gpu,
-            nodes: FleetNodes::default(),
-            gpus: FleetGpus::default(),
-            owners: Vec::new(),
-            holds: Vec::new(),
-            conditions: Vec::new(),
-            missing: BTreeMap::new(),
-        }
+        let source = FleetSource { kind: FleetSourceKind::Prometheus, name: self.source.address().to_owned() };
+        Fleet::unread(source, now_ms(), self.source.settings.period.as_secs().max(1) as u32)
     }
 }
 

@@ -2,8 +2,9 @@
 
 use std::{path::Path, sync::Arc};
 
+use gpumon_probe::private_file::{PrivateFile, Secrecy};
+
 use super::{digest::Digest, scope::Scope};
-use crate::private_file::{PrivateFile, Secrecy};
 
 /// Characters of a token: as many as 16 random bytes have in hexadecimal.
 const SHORTEST: usize = 32;

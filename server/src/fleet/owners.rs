@@ -43,9 +43,7 @@ fn is_of(owner: &FleetOwner, user: Option<&str>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use gpumon_fleet::model::{
-        FleetGpus, FleetHold, FleetNodes, FleetSource, FleetSourceKind, FleetState, OwnerKind, OwnerUsage, Resolution,
-    };
+    use gpumon_fleet::model::{FleetHold, FleetSource, FleetSourceKind, FleetState, OwnerKind, OwnerUsage};
 
     use super::*;
 
@@ -57,18 +55,9 @@ mod tests {
     fn where_each_user_sees_their_own_nobody_else_is_told() {
         let source = FleetSource { kind: FleetSourceKind::Prometheus, name: "http://localhost:9090".to_owned() };
         let fleet = Fleet {
-            at_ms: 1,
-            source,
-            state: FleetState::Current,
-            problems: Vec::new(),
-            refresh_s: 15,
-            resolution: Resolution::Gpu,
-            nodes: FleetNodes::default(),
-            gpus: FleetGpus::default(),
             owners: vec![owner(Some("bob")), owner(None), owner(Some("ana"))],
             holds: vec![FleetHold { gpu: 0, owner: 0 }, FleetHold { gpu: 1, owner: 2 }, FleetHold { gpu: 2, owner: 1 }],
-            conditions: Vec::new(),
-            missing: BTreeMap::new(),
+            ..Fleet::unread(source, 1, 15)
         };
         let shown = |user: Option<&str>| of_fleet(&fleet, &View::Own(user.map(Into::into))).into_owned();
         let ana = shown(Some("ana"));

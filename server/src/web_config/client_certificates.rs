@@ -2,6 +2,7 @@
 
 use std::{net::IpAddr, sync::Arc};
 
+use gpumon_fleet::credentials::certificates;
 use gpumon_probe::owner::clean_line;
 use tokio_rustls::rustls::{
     RootCertStore,
@@ -15,10 +16,7 @@ use x509_cert::{
     ext::pkix::{SubjectAltName, name::GeneralName},
 };
 
-use super::{
-    file::TlsSection,
-    tls::{Pem, certificates},
-};
+use super::{file::TlsSection, tls::Pem};
 use crate::auth::Digest;
 
 /// Characters of a name.

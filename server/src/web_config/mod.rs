@@ -14,14 +14,12 @@ use std::{
 };
 
 use axum::http::{HeaderName, HeaderValue};
+use gpumon_probe::private_file::{PrivateFile, Secrecy};
 use jiff::SignedDuration;
 
 use self::file::{RateSection, WebConfigFile};
-pub(crate) use self::tls::{Tls, certificates};
-use crate::{
-    auth::{Rate, Users},
-    private_file::{PrivateFile, Secrecy},
-};
+pub(crate) use self::tls::Tls;
+use crate::auth::{Rate, Users};
 
 /// A check of a password takes a tenth of a second with 10, and doubles with each more.
 const COSTS: std::ops::RangeInclusive<u32> = 4..=16;

@@ -5,11 +5,13 @@ use std::{
     sync::Arc,
 };
 
+use gpumon_fleet::credentials::{certificates, private_key};
+use gpumon_probe::private_file::{PrivateFile, Secrecy};
 use tokio_rustls::rustls::{
     CipherSuite, ServerConfig, SupportedProtocolVersion,
     client::verify_server_name,
     crypto::{CryptoProvider, ring},
-    pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject},
+    pki_types::{CertificateDer, ServerName},
     server::ParsedCertificate,
     version::{TLS12, TLS13},
 };
@@ -18,7 +20,6 @@ use super::{
     client_certificates::{self, ClientCertificates},
     file::TlsSection,
 };
-use crate::private_file::{PrivateFile, Secrecy};
 
 /// How connections are encrypted.
 pub(crate) struct Tls {
@@ -37,16 +38,14 @@ impl Tls {
         let mut read = |inline: &Option<String>, file: &Option<String>, keys: [&str; 2], secrecy| {
             pem(folder, files, inline.as_deref(), file.as_deref(), keys, secrecy)
         };
-        let certificates = read(&section.cert, &section.cert_file, ["cert", "cert_file"], Secrecy::Public)?
+        let certificate = read(&section.cert, &section.cert_file, ["cert", "cert_file"], Secrecy::Public)?
             .ok_or("tls_server_config has no certificate: set cert_file and key_file, or leave the section out")?;
         let key = read(&section.key, &section.key_file, ["key", "key_file"], Secrecy::Secret)?
             .ok_or("tls_server_config has no key for its certificate: set key_file")?;
         let authority =
             read(&section.client_ca, &section.client_ca_file, ["client_ca", "client_ca_file"], Secrecy::Public)?;
-        let chain = self::certificates(&certificates.name, &certificates.text)?;
-        let key = PrivateKeyDer::from_pem_slice(key.text.as_bytes()).map_err(|_| {
-            format!("{} has no private key in PEM that is not encrypted; decrypt it with `openssl pkey`", key.name)
-        })?;
+        let chain = certificates(&certificate.name, &certificate.text)?;
+        let key = private_key(&key.name, &key.text)?;
         let provider = Arc::new(provider(section)?);
         let clients = ClientCertificates::new(section, authority.as_ref(), &provider)?;
         let builder = ServerConfig::builder_with_provider(provider)
@@ -56,13 +55,13 @@ impl Tls {
             Some(clients) => builder.with_client_cert_verifier(Arc::clone(&clients.verifier)),
             None => builder.with_no_client_auth(),
         };
-        let certificate = chain[0].clone();
-        let mut config = builder.with_single_cert(chain, key).map_err(|error| {
-            format!("{} does not fit its key: {error}; name its key in key_file", certificates.name)
-        })?;
+        let first = chain[0].clone();
+        let mut config = builder
+            .with_single_cert(chain, key)
+            .map_err(|error| format!("{} does not fit its key: {error}; name its key in key_file", certificate.name))?;
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         config.ignore_client_order = section.prefer_server_cipher_suites.unwrap_or(true);
-        Ok(Self { config: Arc::new(config), certificate, clients })
+        Ok(Self { config: Arc::new(config), certificate: first, clients })
     }
 
     /// Whether the certificate is that of a server of this name or address.
@@ -101,16 +100,6 @@ fn pem(
             let read = PrivateFile::read(&path, secrecy).map_err(|error| format!("{file_key}: {error}"))?;
             Ok(Some(Pem { name: path.display().to_string(), text: read.text().to_owned() }))
         }
-    }
-}
-
-/// At least one, of a file or key of this name.
-pub(crate) fn certificates(name: &str, pem: &str) -> Result<Vec<CertificateDer<'static>>, String> {
-    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem.as_bytes()).collect();
-    match certificates {
-        Ok(certificates) if !certificates.is_empty() => Ok(certificates),
-        Ok(_) => Err(format!("{name} has no certificate; name a file in PEM (-----BEGIN CERTIFICATE-----)")),
-        Err(error) => Err(format!("{name} is not PEM: {error}; convert it with `openssl x509`")),
     }
 }
 

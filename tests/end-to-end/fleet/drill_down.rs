@@ -13,7 +13,7 @@ pub(super) struct Site {
     pub(super) folder: tempfile::TempDir,
     pub(super) node: Server,
     pub(super) name: String,
-    prometheus: FakePrometheus,
+    pub(super) prometheus: FakePrometheus,
 }
 
 impl Site {

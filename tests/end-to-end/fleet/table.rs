@@ -33,6 +33,16 @@ fn nodes_gpus_and_users_are_printed_and_chosen_by_words() {
 }
 
 #[test]
+fn a_proxy_that_variables_name_is_used_but_not_for_what_is_excepted() {
+    let proxy = FakePrometheus::of(&["node1:9400"]);
+    let mut command = gpumon(&["fleet", "--prometheus", "http://prometheus.invalid:9090", "--table"]);
+    command.env("HTTP_PROXY", proxy.url()).env_remove("NO_PROXY").env_remove("no_proxy");
+    assert!(stdout(&command.output().unwrap()).contains("node1"));
+    let output = command.env("NO_PROXY", "invalid").output().unwrap();
+    assert!(!stdout(&output).contains("node1"));
+}
+
+#[test]
 fn whether_there_are_free_gpus_is_the_exit_code() {
     let prometheus = FakePrometheus::of(&["node1:9400", "node2:9400"]);
     let (code, found) = printed(&prometheus, &["--free", "1", "--memory", "80GiB"]);

@@ -34,7 +34,12 @@ impl App {
             Action::Suspend => return Next::Suspend,
             Action::Redraw => return Next::DrawAnew,
             Action::Help => self.dialog = Some(Dialog::Help(Help::default())),
-            Action::Back => self.back(),
+            // The fleet is below the screen of a node.
+            Action::Back => {
+                if !self.back() && self.model.origin == Origin::Node {
+                    return Next::Quit;
+                }
+            }
             Action::Move(by) => self.step(by),
             Action::PageUp => self.step(-PAGE),
             Action::PageDown => self.step(PAGE),
@@ -104,7 +109,7 @@ impl App {
 
     fn reach_further(&mut self) {
         let next = (self.state.range + 1).min(RANGES_S.len() - 1);
-        if RANGES_S[next] * 1000 > DEPTH_MS && self.model.origin != Origin::Server {
+        if RANGES_S[next] * 1000 > DEPTH_MS && !matches!(self.model.origin, Origin::Server | Origin::Node) {
             return self.state.tell(Level::Note, "what is before the last hour, a server remembers: gpumon serve");
         }
         self.state.range = next;
@@ -115,7 +120,8 @@ impl App {
         self.state.view_scroll = 0;
     }
 
-    fn back(&mut self) {
+    /// False where there is nothing to leave.
+    fn back(&mut self) -> bool {
         let state = &mut self.state;
         if state.notice.take().is_some() {
         } else if !state.processes.filter.is_empty() {
@@ -127,8 +133,9 @@ impl App {
         } else if state.gpu.is_some() {
             state.gpu = None;
         } else {
-            state.processes.selected = None;
+            return state.processes.selected.take().is_some();
         }
+        true
     }
 
     /// Moves the selection, or the view where that is all there is.
@@ -286,6 +293,7 @@ impl App {
     /// Why processes on the screen are none that could be looked at or be sent a signal.
     pub(super) fn not_of_this_machine(&self) -> Option<&'static str> {
         match () {
+            () if self.model.origin == Origin::Node => Some("this process is on a node: run `gpumon top` there"),
             () if self.model.is_recording() => Some("this is a recording: the process is not there now"),
             () if self.model.is_simulated() => Some("this process is simulated"),
             () => None,

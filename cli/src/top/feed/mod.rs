@@ -5,6 +5,7 @@ mod driver;
 mod past;
 mod server;
 mod usage;
+mod way;
 
 use std::{
     sync::{Arc, mpsc},
@@ -14,7 +15,7 @@ use std::{
 use gpumon_probe::sampler::SharedInterval;
 use gpumon_recording::Player;
 
-pub(super) use self::past::PastReader;
+pub(super) use self::{past::PastReader, way::Way};
 use super::input::Input;
 use crate::{local::Server, options::SourceArgs};
 
@@ -37,7 +38,15 @@ impl Feed {
         inputs: mpsc::SyncSender<Input>,
     ) -> Self {
         let (ask, asked) = mpsc::channel();
-        server::follow(server, source.clone(), interval, asked, inputs);
+        let Server { stream, path } = server;
+        server::follow(Way::Socket(path), Some(stream), Some(source.clone()), interval, asked, inputs);
+        Self::Server(ask)
+    }
+
+    /// Follows the server of a node of a fleet. Where it cannot be reached, the reason comes as an [`Input::Failed`].
+    pub(super) fn from_node(way: Way, interval: Duration, inputs: mpsc::SyncSender<Input>) -> Self {
+        let (ask, asked) = mpsc::channel();
+        server::follow(way, None, None, interval, asked, inputs);
         Self::Server(ask)
     }
 

@@ -2,7 +2,6 @@
 
 use std::{
     io,
-    os::unix::net::UnixStream,
     path::PathBuf,
     sync::{
         Arc,
@@ -15,6 +14,7 @@ use std::{
 
 use gpumon_history::span::HistorySpan;
 
+use super::way::Way;
 use crate::{
     local::Server,
     top::{
@@ -32,9 +32,9 @@ const MOVED: u32 = 100;
 const SHORTEST: Duration = Duration::from_mins(1);
 const LONGEST: Duration = Duration::from_mins(10);
 
-/// Asks the server at a socket.
+/// Asks a server.
 pub(in crate::top) struct PastReader {
-    path: PathBuf,
+    way: Way,
     inputs: SyncSender<Input>,
     /// The span that was asked for last, in milliseconds, and when.
     last: Option<(u64, Instant)>,
@@ -42,8 +42,8 @@ pub(in crate::top) struct PastReader {
 }
 
 impl PastReader {
-    pub(in crate::top) fn new(path: PathBuf, inputs: SyncSender<Input>) -> Self {
-        Self { path, inputs, last: None, is_waiting: Arc::default() }
+    pub(in crate::top) fn new(way: Way, inputs: SyncSender<Input>) -> Self {
+        Self { way, inputs, last: None, is_waiting: Arc::default() }
     }
 
     /// Asks for the span up to `end_ms` where the stream does not tell all of it, unless that was done lately. The answer
@@ -55,9 +55,9 @@ impl PastReader {
             return;
         }
         self.last = Some((span_ms, now));
-        let (path, inputs, is_waiting) = (self.path.clone(), self.inputs.clone(), Arc::clone(&self.is_waiting));
+        let (way, inputs, is_waiting) = (self.way.clone(), self.inputs.clone(), Arc::clone(&self.is_waiting));
         let body = move || {
-            let update = match read(path, end_ms.saturating_sub(span_ms), end_ms) {
+            let update = match read(&way, end_ms.saturating_sub(span_ms), end_ms) {
                 Ok(past) => Update::Past(Box::new(past)),
                 Err(why) => Update::NoPast(why),
             };
@@ -73,11 +73,12 @@ impl PastReader {
 }
 
 /// All that can be charted, or why the server does not tell it.
-fn read(path: PathBuf, from_ms: u64, to_ms: u64) -> Result<HistorySpan, String> {
+fn read(way: &Way, from_ms: u64, to_ms: u64) -> Result<HistorySpan, String> {
     let ids = METRICS.iter().map(|metric| metric.id).chain(HOST_METRICS.iter().map(|metric| metric.id));
     let metrics = ids.collect::<Vec<_>>().join(",");
-    let target = format!("/api/v1/history?from_ms={from_ms}&to_ms={to_ms}&points={POINTS}&metrics={metrics}");
-    let answer = UnixStream::connect(&path).and_then(|stream| Server { stream, path }.ask("GET", &target));
+    let target = format!("history?from_ms={from_ms}&to_ms={to_ms}&points={POINTS}&metrics={metrics}");
+    let connected = way.connect().map(|stream| Server { stream, path: PathBuf::new() });
+    let answer = connected.and_then(|server| server.ask("GET", &way.endpoint(&target)));
     let answer = answer.map_err(|error: io::Error| error.to_string())?;
     match answer.status {
         200 => serde_json::from_str(&answer.body).map_err(|error| format!("its answer is not understood: {error}")),

@@ -1,24 +1,23 @@
-//! A client of a server's stream, over its local socket, on a thread of its own.
+//! A client of a server's stream, on a thread of its own.
 
 use std::{
     io::ErrorKind,
     os::unix::net::UnixStream,
-    path::PathBuf,
     sync::{
         Arc, OnceLock,
-        mpsc::{Receiver, RecvTimeoutError, SyncSender},
+        mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError},
     },
     thread,
     time::{Duration, Instant},
 };
 
+use anyhow::anyhow;
 use gpumon_probe::{model::Inventory, sampler::SharedInterval, vendor::Source};
 use gpumon_server::frame::CollectorState;
 use tungstenite::{Error, Message, WebSocket};
 
-use super::{decode, driver::StandIn, usage::UsageReader};
+use super::{decode, driver::StandIn, usage::UsageReader, way::Way};
 use crate::{
-    local::Server,
     options::SourceArgs,
     top::{input::Input, model::Update},
 };
@@ -27,8 +26,6 @@ use crate::{
 const DEAD: Duration = Duration::from_secs(15);
 /// One whose samples are due is sooner, but not for a moment in which the machine is busy.
 const SHORTEST_SILENCE: Duration = Duration::from_secs(2);
-/// How long the handshake may take.
-const HANDSHAKE: Duration = Duration::from_secs(5);
 /// How often it is looked whether another interval is wanted.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// The time between two attempts to reach a server again.
@@ -39,11 +36,14 @@ struct Left;
 // Each is known by itself.
 #[allow(clippy::struct_excessive_bools)]
 struct Client {
-    path: PathBuf,
+    way: Way,
     interval: Duration,
     asked: Receiver<Duration>,
     inputs: SyncSender<Input>,
-    source: SourceArgs,
+    /// What is read while the server is gone; `None` where that is on another machine, as are its processes.
+    source: Option<SourceArgs>,
+    /// Whether it was ever reached.
+    was_reached: bool,
     opened: Arc<OnceLock<Arc<dyn Source>>>,
     /// Reads the driver while the server is gone.
     stand_in: Option<StandIn>,
@@ -58,22 +58,24 @@ struct Client {
     is_played: bool,
 }
 
-/// Passes on what the server says, until the screen is gone.
+/// Passes on what the server says, until the screen is gone. `stream` is a connection that there is already; without one, a
+/// server that cannot be reached at first is a failure.
 pub(super) fn follow(
-    server: Server,
-    source: SourceArgs,
+    way: Way,
+    stream: Option<UnixStream>,
+    source: Option<SourceArgs>,
     interval: Duration,
     asked: Receiver<Duration>,
     inputs: SyncSender<Input>,
 ) {
-    let Server { stream, path } = server;
     let failed = inputs.clone();
     let mut client = Client {
-        path,
+        way,
         interval,
         asked,
         inputs,
         source,
+        was_reached: stream.is_some(),
         opened: Arc::default(),
         stand_in: None,
         shared: Arc::new(SharedInterval::new(interval)),
@@ -85,7 +87,7 @@ pub(super) fn follow(
         is_played: false,
     };
     let body = move || {
-        let mut stream = Some(stream);
+        let mut stream = stream;
         while let Ok(()) = client.attend(stream.take()) {}
     };
     if let Err(error) = thread::Builder::new().name("server".to_owned()).spawn(body) {
@@ -96,26 +98,31 @@ pub(super) fn follow(
 impl Client {
     /// One connection from its beginning to its end, and the wait for the next.
     fn attend(&mut self, stream: Option<UnixStream>) -> Result<(), Left> {
-        let stream = stream.map_or_else(|| UnixStream::connect(&self.path), Ok);
-        let ended = match stream.map_err(Error::Io).and_then(handshake) {
+        let stream = stream.map_or_else(|| self.way.connect(), Ok).map_err(|error| error.to_string());
+        let ended = match stream.and_then(|stream| self.way.handshake(stream, POLL_INTERVAL)) {
             Ok(mut socket) => self.converse(&mut socket)?,
-            Err(error) => error.to_string(),
+            Err(cause) if !self.was_reached => {
+                let failure = anyhow!("{}: {cause}", self.way);
+                let _ = self.inputs.send(Input::Failed(failure.into()));
+                return Err(Left);
+            }
+            Err(cause) => cause,
         };
-        let place = self.path.display();
-        let lost = format!("no connection to the server at {place} ({ended})");
+        let lost = format!("no connection to {} ({ended})", self.way);
         let patience = (self.interval * 2).saturating_sub(self.heard.elapsed());
-        let has_other_way = self.stand_in.is_none() && !self.is_paused && !self.is_simulated;
-        if !has_other_way {
-            self.tell_failure(&lost)?;
-        } else if patience.is_zero() {
-            self.shared.set(self.interval);
-            let (opened, shared) = (Arc::clone(&self.opened), Arc::clone(&self.shared));
-            self.stand_in = Some(StandIn::start(self.source.clone(), opened, shared, self.inputs.clone()));
-            self.tell(Update::Direct(format!("reading the driver directly: {lost}; trying again")))?;
-        } else {
-            self.tell(Update::Silent(format!("{lost}; trying again")))?;
+        let has_no_other = self.stand_in.is_some() || self.is_paused || self.is_simulated;
+        let other = self.source.clone().filter(|_| !has_no_other);
+        let wait = if other.is_some() && !patience.is_zero() { patience.min(AGAIN) } else { AGAIN };
+        match other {
+            None => self.tell_failure(&lost)?,
+            Some(source) if patience.is_zero() => {
+                self.shared.set(self.interval);
+                let (opened, shared) = (Arc::clone(&self.opened), Arc::clone(&self.shared));
+                self.stand_in = Some(StandIn::start(source, opened, shared, self.inputs.clone()));
+                self.tell(Update::Direct(format!("reading the driver directly: {lost}; trying again")))?;
+            }
+            Some(_) => self.tell(Update::Silent(format!("{lost}; trying again")))?,
         }
-        let wait = if has_other_way && !patience.is_zero() { patience.min(AGAIN) } else { AGAIN };
         match self.asked.recv_timeout(wait) {
             Ok(interval) => {
                 self.interval = interval;
@@ -163,7 +170,7 @@ impl Client {
 
     /// Listens until the connection ends, and says why it did.
     fn converse(&mut self, socket: &mut WebSocket<UnixStream>) -> Result<String, Left> {
-        self.heard = Instant::now();
+        (self.heard, self.was_reached) = (Instant::now(), true);
         let asked = self.ask(socket).and_then(|()| send(socket, decode::history()));
         if let Err(error) = asked {
             return Ok(error.to_string());
@@ -187,18 +194,22 @@ impl Client {
                 }
                 Err(error) => return Ok(error.to_string()),
             }
-            if let Some(interval) = self.asked.try_iter().last() {
-                self.interval = interval;
-                if let Err(error) = self.ask(socket) {
-                    return Ok(error.to_string());
+            match self.asked.try_recv() {
+                Ok(interval) => {
+                    self.interval = interval;
+                    if let Err(error) = self.ask(socket) {
+                        return Ok(error.to_string());
+                    }
                 }
+                Err(TryRecvError::Empty) => {}
+                Err(TryRecvError::Disconnected) => return Err(Left),
             }
         }
     }
 
     /// What the processes of an update's sample take of this machine, where they are found here.
     fn tell_usage(&mut self, update: &Update) -> Result<(), Left> {
-        let Some(sample) = update.sample() else { return Ok(()) };
+        let Some(sample) = update.sample().filter(|_| self.source.is_some()) else { return Ok(()) };
         let usage = self.usage.read(sample, Instant::now());
         self.tell(Update::Usage(usage))
     }
@@ -214,15 +225,4 @@ impl Client {
 
 fn send(socket: &mut WebSocket<UnixStream>, request: Option<String>) -> Result<(), Box<Error>> {
     request.map_or(Ok(()), |request| socket.send(Message::text(request))).map_err(Box::new)
-}
-
-fn handshake(stream: UnixStream) -> Result<WebSocket<UnixStream>, Error> {
-    stream.set_read_timeout(Some(HANDSHAKE))?;
-    stream.set_write_timeout(Some(HANDSHAKE))?;
-    let (socket, _) = tungstenite::client("ws://localhost/api/v1/stream", stream).map_err(|error| match error {
-        tungstenite::HandshakeError::Failure(error) => error,
-        tungstenite::HandshakeError::Interrupted(_) => Error::Io(ErrorKind::TimedOut.into()),
-    })?;
-    socket.get_ref().set_read_timeout(Some(POLL_INTERVAL))?;
-    Ok(socket)
 }

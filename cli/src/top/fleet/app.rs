@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use gpumon_fleet::model::{Fleet, FleetState};
 use ratatui::{
-    crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, MouseButton, MouseEvent, MouseEventKind},
+    crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEvent, MouseEventKind},
     layout::{Position, Rect},
 };
 
 use super::{
     cell::Metric,
     keys::{self, Action},
+    live_node::{LiveNode, Opener},
 };
 use crate::{
     fleet::{
@@ -20,6 +21,7 @@ use crate::{
     },
     top::{
         glyphs::Glyphs,
+        input::Input,
         live::Next,
         prompt::{Prompt, Purpose, Typed},
         theme::{Theme, ThemeName},
@@ -46,8 +48,12 @@ pub(super) struct FleetApp {
     pub(super) prompt: Option<Prompt>,
     /// The name of the selected node, which stays the same when the order changes.
     pub(super) selected: Option<String>,
-    /// Whether all of the selected node is shown.
+    /// Whether all that the fleet knows of the selected node is shown, as until its live screen is there.
     pub(super) is_open: bool,
+    /// The live screen of the selected node, and why there is none.
+    pub(super) node: Option<LiveNode>,
+    pub(super) refusal: String,
+    opener: Opener,
     /// The first node that is drawn, and how many have room, with how many in a row.
     pub(super) first: usize,
     pub(super) room: Room,
@@ -67,7 +73,8 @@ pub(super) struct Room {
 }
 
 impl FleetApp {
-    pub(super) fn new(theme: ThemeName, glyphs: Glyphs) -> Self {
+    pub(super) fn new(opener: Opener) -> Self {
+        let (theme, glyphs) = (opener.theme, opener.glyphs);
         Self {
             fleet: None,
             view: View::default(),
@@ -77,6 +84,9 @@ impl FleetApp {
             prompt: None,
             selected: None,
             is_open: false,
+            node: None,
+            refusal: String::new(),
+            opener,
             first: 0,
             room: Room { nodes: 1, in_a_row: 1 },
             has_help: false,
@@ -98,7 +108,40 @@ impl FleetApp {
         sums.iter().position(|sum| rows.fleet.nodes.name.get(sum.node) == Some(selected))
     }
 
+    /// Opens the selected node, or tries to once more.
+    fn open(&mut self) {
+        let Some(selected) = &self.selected else { return };
+        self.is_open = true;
+        self.refusal.clear();
+        match self.opener.open(selected, self.theme_name) {
+            Ok(node) => self.node = Some(node),
+            Err(error) => self.refusal = format!("{selected} does not open: {error}; leave other programs"),
+        }
+    }
+
+    /// What has come of a node: either it is shown, or why not.
+    pub(super) fn of_node(&mut self, number: u64, input: Input) -> Next {
+        let Some(node) = &mut self.node else { return Next::Wait };
+        node.take(number, input).unwrap_or_else(|why| {
+            (self.node, self.refusal) = (None, why);
+            Next::Draw
+        })
+    }
+
+    pub(super) fn live_node(&mut self) -> Option<&mut LiveNode> {
+        self.node.as_mut().filter(|node| node.is_shown)
+    }
+
     pub(super) fn terminal(&mut self, event: &Event) -> Next {
+        if let Some(node) = self.live_node() {
+            let next = node.terminal(event);
+            let is_end = matches!(event, Event::Key(key) if key.modifiers.contains(KeyModifiers::CONTROL));
+            if next != Next::Quit || is_end {
+                return next;
+            }
+            (self.node, self.is_open) = (None, false);
+            return Next::Draw;
+        }
         match event {
             Event::Key(key) if key.kind != KeyEventKind::Release => self.key(*key),
             Event::Mouse(mouse) => self.mouse(*mouse),
@@ -139,9 +182,11 @@ impl FleetApp {
                 let Some((_, node)) = self.hits.iter().rev().find(|(area, _)| area.contains(at)) else {
                     return Next::Wait;
                 };
-                // Again opens it.
-                self.is_open = self.selected.as_ref() == Some(node);
+                let is_again = self.selected.as_ref() == Some(node);
                 self.selected = Some(node.clone());
+                if is_again {
+                    self.open();
+                }
                 Next::Draw
             }
             _ => Next::Wait,
@@ -154,9 +199,9 @@ impl FleetApp {
             Action::Suspend => return Next::Suspend,
             Action::Redraw => return Next::DrawAnew,
             Action::Help => self.has_help = true,
-            Action::Back if self.is_open => self.is_open = false,
+            Action::Back if self.is_open => (self.node, self.is_open) = (None, false),
             Action::Back => self.set_filter(""),
-            Action::Open => self.is_open = self.selected.is_some(),
+            Action::Open => self.open(),
             Action::Move(by) => self.step(by),
             Action::Row(by) => self.step(by * self.room.in_a_row.cast_signed()),
             Action::Page(by) => self.step(by * self.room.nodes.max(1).cast_signed()),

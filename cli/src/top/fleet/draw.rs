@@ -11,9 +11,10 @@ use super::{
     list, map, node,
 };
 use crate::{
-    fleet::{filter::Filter, rows::Rows, totals::Totals},
+    fleet::{rows::Rows, totals::Totals},
     top::{
         painter::Painter,
+        panel::last_line,
         text::{clock, left},
     },
 };
@@ -132,40 +133,24 @@ fn settings_line(painter: &mut Painter<'_>, area: Rect, app: &FleetApp) {
 
 fn footer(painter: &mut Painter<'_>, area: Rect, app: &FleetApp) {
     if let Some(prompt) = &app.prompt {
-        let taken = painter.text(area.x, area.y, area.width, prompt.question(), painter.theme.strong);
-        let room = area.width.saturating_sub(taken);
-        let typed = prompt.end(usize::from(room).saturating_sub(1));
-        let typed = painter.text(area.x + taken, area.y, room, typed, painter.theme.plain);
-        painter.text(area.x + taken + typed, area.y, 1, " ", painter.theme.selected);
-        if let Err(mistake) = Filter::parse(&prompt.text) {
-            let x = area.x + taken + typed + 2;
-            painter.text(x, area.y, area.right().saturating_sub(x), &escaped(&mistake), painter.theme.notice);
-        }
-        return;
+        return last_line::prompt(painter, area, prompt);
     }
-    let mut x = area.x;
-    for binding in BINDINGS {
-        let Some(short) = binding.short else { continue };
-        let width = (binding.shown.width() + 1 + short.width()) as u16;
-        if x + width > area.right() {
-            break;
-        }
-        let parts = [(binding.shown, painter.theme.strong), (" ", painter.theme.plain), (short, painter.theme.dim)];
-        painter.line(x, area.y, width, &parts);
-        x += width + 2;
-    }
+    let keys = BINDINGS.iter().filter_map(|binding| Some((binding.shown, binding.short?, ())));
+    last_line::keys(painter, area, keys);
 }
 
 fn help(painter: &mut Painter<'_>, screen: Rect) {
     let width = 74.min(screen.width);
-    let height = (BINDINGS.len() as u16 + 2).min(screen.height);
+    // Those with the control key are as everywhere, and 24 lines have no room for them.
+    let bindings: Vec<_> = BINDINGS.iter().filter(|binding| !binding.control).collect();
+    let height = (bindings.len() as u16 + 2).min(screen.height);
     let area =
         Rect { x: screen.x + (screen.width - width) / 2, y: screen.y + (screen.height - height) / 2, width, height };
     for y in area.top()..area.bottom() {
         painter.text(area.x, y, width, &" ".repeat(width.into()), painter.theme.plain);
     }
     painter.text(area.x + 1, area.y, width - 2, "Keys", painter.theme.strong);
-    for (at, binding) in (1..height.saturating_sub(1)).zip(BINDINGS) {
+    for (at, binding) in (1..height.saturating_sub(1)).zip(bindings) {
         let parts =
             [(left(binding.shown, 8), painter.theme.utilization), (binding.help.to_owned(), painter.theme.plain)];
         painter.line(area.x + 1, area.y + at, width - 2, &parts);

@@ -1,9 +1,11 @@
-//! What each key does. Help and the line at the bottom are made from the same list.
+//! What each key does.
 
 use ratatui::crossterm::event::{
-    KeyCode::{self, BackTab, Backspace, Char, Down, End, Enter, Esc, F, Home, Left, PageDown, PageUp, Right, Tab, Up},
-    KeyEvent, KeyModifiers,
+    KeyCode::{BackTab, Backspace, Char, Down, End, Enter, Esc, F, Home, Left, PageDown, PageUp, Right, Tab, Up},
+    KeyEvent,
 };
+
+use crate::top::binding::{self, Binding, control, key};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Action {
@@ -32,62 +34,38 @@ pub(super) enum Action {
     Theme,
 }
 
-pub(super) struct Binding {
-    keys: &'static [KeyCode],
-    pub(super) shown: &'static str,
-    pub(super) action: Action,
-    pub(super) help: &'static str,
-    /// In the line at the bottom, where it belongs there.
-    pub(super) short: Option<&'static str>,
-}
-
-const fn key(
-    keys: &'static [KeyCode],
-    shown: &'static str,
-    action: Action,
-    help: &'static str,
-    short: Option<&'static str>,
-) -> Binding {
-    Binding { keys, shown, action, help, short }
-}
-
 /// Every key; what is most wanted at the bottom comes first.
-pub(super) const BINDINGS: &[Binding] = &[
-    key(&[Char('q'), F(10)], "q", Action::Quit, "quit", Some("quit")),
-    key(&[Char('?'), Char('h'), F(1)], "?", Action::Help, "this help", Some("help")),
-    key(&[Enter, Right], "enter", Action::Open, "open the selected node", Some("open")),
-    key(&[Esc, Backspace], "esc", Action::Back, "back to the fleet; remove the filter", Some("back")),
-    key(&[Tab, BackTab], "tab", Action::NextView, "a line per node, or a map of all", Some("view")),
-    key(&[Char('m')], "m", Action::NextMetric, "utilization, memory, power, temperature, conditions", Some("metric")),
-    key(&[Char('M')], "M", Action::PreviousMetric, "the one before it", None),
-    key(&[Char('s')], "s", Action::NextSort, "sort: worst, name, utilization, memory, power, and so on", Some("sort")),
-    key(&[Char('S')], "S", Action::PreviousSort, "the order before it", None),
-    key(&[Char('/'), Char('f')], "/", Action::Filter, "filter: words as user:ana, idle, memory>80GiB", Some("filter")),
-    key(&[Char('i')], "i", Action::Word("idle"), "GPUs that are idle but held, or all again", Some("idle")),
-    key(&[Char('e')], "e", Action::Word("free"), "free GPUs, or all again", Some("free")),
-    key(&[Char('x')], "x", Action::Word("lost"), "GPUs that do not respond, or all again", Some("lost")),
-    key(&[Down, Char('j')], "down", Action::Row(1), "the next node", None),
-    key(&[Up, Char('k')], "up", Action::Row(-1), "the node before", None),
-    key(&[Char('l')], "l", Action::Move(1), "one node to the right, in the map", None),
-    key(&[Left], "left", Action::Move(-1), "one node to the left, in the map", None),
-    key(&[PageDown, Char(' ')], "pgdn", Action::Page(1), "one page down", None),
-    key(&[PageUp, Char('b')], "pgup", Action::Page(-1), "one page up", None),
-    key(&[Home, Char('g')], "home", Action::First, "the first node", None),
-    key(&[End, Char('G')], "end", Action::Last, "the last node", None),
-    key(&[Char('t')], "t", Action::Theme, "another theme", None),
+pub(super) const BINDINGS: &[Binding<Action>] = &[
+    key(&[Char('q'), F(10)], "q", Action::Quit, (), "quit", Some("quit")),
+    key(&[Char('?'), Char('h'), F(1)], "?", Action::Help, (), "this help", Some("help")),
+    key(&[Enter, Right], "enter", Action::Open, (), "open the selected node live", Some("open")),
+    key(&[Esc, Backspace], "esc", Action::Back, (), "back to the fleet; remove the filter", Some("back")),
+    key(&[Tab, BackTab], "tab", Action::NextView, (), "a line per node, or a map of all", Some("view")),
+    key(&[Char('m')], "m", Action::NextMetric, (), "utilization, memory, power, temperature and so on", Some("metric")),
+    key(&[Char('M')], "M", Action::PreviousMetric, (), "the one before it", None),
+    key(&[Char('s')], "s", Action::NextSort, (), "sort: worst, name, utilization, memory and so on", Some("sort")),
+    key(&[Char('S')], "S", Action::PreviousSort, (), "the order before it", None),
+    key(&[Char('/'), Char('f')], "/", Action::Filter, (), "filter by words as user:ana, memory>80GiB", Some("filter")),
+    key(&[Char('i')], "i", Action::Word("idle"), (), "GPUs that are idle but held, or all again", Some("idle")),
+    key(&[Char('e')], "e", Action::Word("free"), (), "free GPUs, or all again", Some("free")),
+    key(&[Char('x')], "x", Action::Word("lost"), (), "GPUs that do not respond, or all again", Some("lost")),
+    key(&[Down, Char('j')], "down", Action::Row(1), (), "the next node", None),
+    key(&[Up, Char('k')], "up", Action::Row(-1), (), "the node before", None),
+    key(&[Char('l')], "l", Action::Move(1), (), "one node to the right, in the map", None),
+    key(&[Left], "left", Action::Move(-1), (), "one node to the left, in the map", None),
+    key(&[PageDown, Char(' ')], "pgdn", Action::Page(1), (), "one page down", None),
+    key(&[PageUp, Char('b')], "pgup", Action::Page(-1), (), "one page up", None),
+    key(&[Home, Char('g')], "home", Action::First, (), "the first node", None),
+    key(&[End, Char('G')], "end", Action::Last, (), "the last node", None),
+    key(&[Char('t')], "t", Action::Theme, (), "another theme", None),
+    control(&[Char('c')], "ctrl-c", Action::Quit, (), "quit"),
+    control(&[Char('z')], "ctrl-z", Action::Suspend, (), "back to the shell; `fg` resumes"),
+    control(&[Char('l')], "ctrl-l", Action::Redraw, (), "draw everything anew"),
 ];
 
 /// What this key does; `None` where it does nothing.
 pub(super) fn action(key: KeyEvent) -> Option<Action> {
-    if key.modifiers.contains(KeyModifiers::CONTROL) {
-        return match key.code {
-            Char('c') => Some(Action::Quit),
-            Char('z') => Some(Action::Suspend),
-            Char('l') => Some(Action::Redraw),
-            _ => None,
-        };
-    }
-    BINDINGS.iter().find(|binding| binding.keys.contains(&key.code)).map(|binding| binding.action)
+    binding::action(BINDINGS, key)
 }
 
 #[cfg(test)]
@@ -96,9 +74,6 @@ mod tests {
 
     #[test]
     fn no_key_means_two_things() {
-        let keys: Vec<KeyCode> = BINDINGS.iter().flat_map(|binding| binding.keys).copied().collect();
-        for (at, key) in keys.iter().enumerate() {
-            assert!(!keys[..at].contains(key), "{key:?}");
-        }
+        binding::assert_no_key_means_two_things(BINDINGS);
     }
 }

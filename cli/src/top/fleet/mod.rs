@@ -1,13 +1,15 @@
 //! The live screen of a fleet, `gpumon top --fleet`.
 //!
 //! [`app`] is what is shown and what keys do, [`keys`] which, [`draw`] draws it: [`list`] is a line per node, [`map`] as many
-//! nodes as there is room for, [`node`] all GPUs of one; [`cell`] is a GPU in them. [`reader`] reads on a thread of its own.
+//! nodes as there is room for, [`node`] all GPUs of one; [`cell`] is a GPU in them. [`reader`] reads on a thread of its own,
+//! where a server of the fleet is, too: [`live_node`] is the ordinary screen, of one node, fed through it.
 
 mod app;
 mod cell;
 mod draw;
 mod keys;
 mod list;
+mod live_node;
 mod map;
 mod node;
 mod reader;
@@ -19,10 +21,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use gpumon_fleet::SharedFleet;
+use gpumon_server::fleet::FleetSettings;
 use ratatui::buffer::Buffer;
 
-use self::{app::FleetApp, draw::draw};
+use self::{app::FleetApp, draw::draw, live_node::Opener};
 use super::{
     Request, WAITING,
     glyphs::Glyphs,
@@ -36,12 +38,20 @@ use crate::exit::Failure;
 const TICK: Duration = Duration::from_secs(1);
 
 /// Shows it until somebody leaves.
-pub(crate) fn run(request: &Request, reader: SharedFleet) -> Result<(), Failure> {
+pub(crate) fn run(request: Request, fleet: FleetSettings) -> Result<(), Failure> {
     screen::check()?;
     let (inputs, waiting) = mpsc::sync_channel(WAITING);
-    reader::start(reader, inputs.clone())?;
-    let glyphs = request.settings.glyphs.unwrap_or_else(Glyphs::of_terminal);
-    live::show(FleetApp::new(theme_of(request), glyphs), request.mouse, inputs, &waiting)
+    let connector = reader::start(fleet, inputs.clone())?;
+    let opener = Opener {
+        connector,
+        theme: theme_of(&request),
+        glyphs: request.settings.glyphs.unwrap_or_else(Glyphs::of_terminal),
+        settings: request.settings.without_repetitions(),
+        file: request.file,
+        inputs: inputs.clone(),
+        opened: 0,
+    };
+    live::show(FleetApp::new(opener), request.mouse, inputs, &waiting)
 }
 
 impl Live for FleetApp {
@@ -50,8 +60,9 @@ impl Live for FleetApp {
             Input::Terminal(event) => self.terminal(&event),
             Input::Fleet(fleet) => {
                 self.fleet = Some(fleet);
-                Next::Draw
+                if self.live_node().is_some() { Next::Wait } else { Next::Draw }
             }
+            Input::Node(number, input) => self.of_node(number, *input),
             Input::Signal(signal) => signal.into(),
             Input::Gone => Next::Quit,
             Input::Failed(failure) => return Err(failure),
@@ -60,15 +71,21 @@ impl Live for FleetApp {
         })
     }
 
-    fn idle(&self, _: Instant) -> Duration {
-        TICK
+    fn idle(&self, now: Instant) -> Duration {
+        self.node.as_ref().map_or(TICK, |node| node.idle(now).min(TICK))
     }
 
-    fn tick(&mut self, _: Instant) -> Next {
+    fn tick(&mut self, now: Instant) -> Next {
+        if let Some(node) = self.live_node() {
+            return node.tick(now);
+        }
         if self.is_outdated() { Next::Draw } else { Next::Wait }
     }
 
     fn draw(&mut self, buffer: &mut Buffer) {
-        draw(self, buffer);
+        match self.live_node() {
+            Some(node) => node.draw(buffer),
+            None => draw(self, buffer),
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! All GPUs of the selected node, and how to see more of it.
+//! All that the fleet knows of the selected node, until it is shown live, or why it is not.
 
 use gpumon_probe::untrusted::escaped;
 use ratatui::layout::Rect;
@@ -12,7 +12,7 @@ use crate::{
     },
     top::{
         painter::Painter,
-        text::{left, right},
+        text::{left, right, wrap},
     },
 };
 
@@ -32,8 +32,14 @@ pub(super) fn draw(painter: &mut Painter<'_>, area: Rect, rows: &Rows<'_>, app: 
     let troubles = troubles(rows, sum).join("; ");
     let style = if sum.rank <= 2 { theme.alarm } else { theme.notice };
     painter.line(area.x, area.y, area.width, &[(&*name, theme.strong), ("  ", theme.plain), (&*troubles, style)]);
+    let opening = "Opening its live stream...".to_owned();
+    let (live, style) = match &app.node {
+        Some(_) => (opening, theme.dim),
+        None => (escaped(&app.refusal), theme.notice),
+    };
+    let live = wrap(&live, area.width.into());
     let mut y = area.y + 2;
-    let last = area.bottom().saturating_sub(2);
+    let last = area.bottom().saturating_sub(live.len() as u16 + 1);
     for row in &sum.rows {
         if y >= last {
             break;
@@ -49,8 +55,9 @@ pub(super) fn draw(painter: &mut Painter<'_>, area: Rect, rows: &Rows<'_>, app: 
     if sum.rows.is_empty() {
         painter.text(area.x, y, area.width, "No GPU of it is listed.", theme.dim);
     }
-    let more = format!("Live: `gpumon top` on that machine, or nodes/{name}/ on the page");
-    painter.text(area.x, area.bottom() - 1, area.width, &more, theme.dim);
+    for (y, line) in (last + 1..area.bottom()).zip(&live) {
+        painter.text(area.x, y, area.width, line, style);
+    }
 }
 
 fn gpu(painter: &mut Painter<'_>, area: Rect, rows: &Rows<'_>, row: usize) {

@@ -1,10 +1,20 @@
-//! Reads a fleet while the screen is there.
+//! Reads a fleet while the screen is there, and serves what its nodes tell to this very program.
 
-use std::{io, sync::mpsc::SyncSender, thread, time::Duration};
+use std::{
+    future::pending,
+    io,
+    sync::{Arc, mpsc::SyncSender},
+    thread,
+    time::Duration,
+};
 
-use gpumon_fleet::{SharedFleet, model::FleetState};
+use gpumon_fleet::model::FleetState;
+use gpumon_server::{
+    fleet::FleetSettings,
+    listen::{Connector, Listener},
+};
 
-use crate::top::input::Input;
+use crate::{fleet::served, top::input::Input};
 
 /// Until something is known, and where something is wrong.
 const SOON: Duration = Duration::from_secs(1);
@@ -13,10 +23,14 @@ const SOON: Duration = Duration::from_secs(1);
 const LATEST: Duration = Duration::from_mins(1);
 
 /// Tells how it is, as often as there is something new. The thread ends with the program: nobody waits for a source.
-pub(super) fn start(reader: SharedFleet, inputs: SyncSender<Input>) -> io::Result<()> {
+pub(super) fn start(fleet: FleetSettings, inputs: SyncSender<Input>) -> io::Result<Connector> {
+    let (listener, connector) = Listener::within();
+    let reader = Arc::clone(&fleet.reader);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let body = move || {
         runtime.block_on(async {
+            // Where it ends, whoever connects is told.
+            tokio::spawn(gpumon_server::run(vec![listener], served::settings(fleet), pending()));
             loop {
                 let fleet = reader.now().await;
                 let is_well = matches!(fleet.state, FleetState::Current | FleetState::Partial);
@@ -28,5 +42,6 @@ pub(super) fn start(reader: SharedFleet, inputs: SyncSender<Input>) -> io::Resul
             }
         });
     };
-    thread::Builder::new().name("fleet".to_owned()).spawn(body).map(drop)
+    thread::Builder::new().name("fleet".to_owned()).spawn(body)?;
+    Ok(connector)
 }

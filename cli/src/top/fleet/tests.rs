@@ -1,21 +1,30 @@
 //! Whole screens, in several sizes.
 
-use std::sync::Arc;
+use std::{
+    sync::{
+        Arc,
+        mpsc::{self, Receiver},
+    },
+    time::Duration,
+};
 
 use gpumon_fleet::model::{Fleet, FleetState, GpuHealth};
+use gpumon_server::listen::Listener;
 use ratatui::{
     buffer::Buffer,
     crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind},
     layout::Rect,
 };
 
-use super::app::FleetApp;
+use super::{app::FleetApp, live_node::Opener};
 use crate::{
     fleet::testing::{Example, busy, fleet},
     top::{
         glyphs::Glyphs,
         input::Input,
         live::{Live, Next},
+        model::Update,
+        settings::Settings,
         theme::ThemeName,
     },
 };
@@ -34,8 +43,16 @@ fn example() -> Fleet {
     ])
 }
 
+/// A screen, and what comes for it. No node of it can be reached.
+fn screen(theme: ThemeName, glyphs: Glyphs) -> (FleetApp, Receiver<Input>) {
+    let (inputs, waiting) = mpsc::sync_channel(16);
+    let connector = Listener::within().1;
+    let opener = Opener { connector, settings: Settings::default(), file: None, theme, glyphs, inputs, opened: 0 };
+    (FleetApp::new(opener), waiting)
+}
+
 fn app() -> FleetApp {
-    let mut app = FleetApp::new(ThemeName::Dark, Glyphs::Braille);
+    let mut app = screen(ThemeName::Dark, Glyphs::Braille).0;
     app.take(Input::Fleet(Arc::new(example()))).unwrap();
     app
 }
@@ -81,13 +98,58 @@ fn the_selected_node_tells_numbers_stays_selected_and_opens() {
     let open = lines(&mut app, 80, 24);
     assert!(open[3].starts_with("node10  1 lost") && open[5].contains("lost"), "{open:#?}");
     assert!(open[6].contains("60 %") && open[6].contains("60.0 / 80 GiB") && open[6].contains("650 W"), "{}", open[6]);
-    assert!(open[22].contains("nodes/node10/"), "{}", open[22]);
+    assert!(open[22].contains("Opening its live stream"), "{}", open[22]);
     press(&mut app, KeyCode::Esc);
     assert!(lines(&mut app, 80, 24)[3].starts_with("node "));
     press(&mut app, KeyCode::End);
     assert_eq!(app.selected.as_deref(), Some("node12"));
     press(&mut app, KeyCode::Home);
     assert_eq!(app.selected.as_deref(), Some("node1"));
+}
+
+#[test]
+fn a_node_is_shown_live_over_the_fleet_which_stays_as_it_was() {
+    let (mut app, _waiting) = screen(ThemeName::Dark, Glyphs::Braille);
+    app.take(Input::Fleet(Arc::new(example()))).unwrap();
+    for code in [KeyCode::Char('s'), KeyCode::Char('i'), KeyCode::Down] {
+        press(&mut app, code);
+    }
+    let before = lines(&mut app, 100, 30);
+    let live = |number| Input::Node(number, Box::new(Input::Update(Update::Silent("no GPU yet".to_owned()))));
+    for (number, leave) in [(1, KeyCode::Char('q')), (2, KeyCode::Esc)] {
+        press(&mut app, KeyCode::Enter);
+        assert_eq!(app.take(live(number)).unwrap(), Next::Draw);
+        let shown = lines(&mut app, 100, 30);
+        assert!(shown[0].contains("no data") && shown[1].contains("no GPU yet"), "{shown:#?}");
+        assert!(shown[29].starts_with("q fleet"), "{}", shown[29]);
+        // A dialog of its own takes both keys.
+        press(&mut app, KeyCode::Char('?'));
+        press(&mut app, leave);
+        assert!(lines(&mut app, 100, 30)[1].contains("no GPU yet"));
+        assert_eq!(app.take(Input::Fleet(Arc::new(example()))).unwrap(), Next::Wait);
+        assert_eq!(press(&mut app, leave), Next::Draw);
+        assert_eq!(lines(&mut app, 100, 30), before, "{leave:?}");
+        assert_eq!(app.take(live(number)).unwrap(), Next::Wait, "it was left");
+    }
+    press(&mut app, KeyCode::Enter);
+    app.take(live(2)).unwrap();
+    assert!(lines(&mut app, 100, 30)[28].contains("Opening"), "that was of the one before");
+    app.take(live(3)).unwrap();
+    let ctrl_c = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
+    assert_eq!(app.take(Input::Terminal(Event::Key(ctrl_c))).unwrap(), Next::Quit);
+}
+
+#[test]
+fn a_node_that_does_not_open_says_why_and_the_fleet_goes_on() {
+    let (mut app, waiting) = screen(ThemeName::Dark, Glyphs::Braille);
+    app.take(Input::Fleet(Arc::new(example()))).unwrap();
+    press(&mut app, KeyCode::Down);
+    press(&mut app, KeyCode::Enter);
+    assert_eq!(app.take(waiting.recv_timeout(Duration::from_secs(20)).unwrap()).unwrap(), Next::Draw);
+    let drawn = lines(&mut app, 80, 24);
+    assert!(drawn[3].starts_with("node10") && drawn[22] == "node10: it has ended", "{drawn:#?}");
+    press(&mut app, KeyCode::Esc);
+    assert!(lines(&mut app, 80, 24)[4].starts_with("node10"));
 }
 
 #[test]
@@ -121,7 +183,7 @@ fn a_map_has_as_many_nodes_as_there_is_room_for() {
     let nodes: Vec<(String, Vec<Example>)> =
         (0..1000).map(|node| (format!("node{node}"), vec![busy("ana", f64::from(node % 101)); 8])).collect();
     let nodes: Vec<(&str, &[Example])> = nodes.iter().map(|(name, gpus)| (&**name, &**gpus)).collect();
-    let mut app = FleetApp::new(ThemeName::Monochrome, Glyphs::Ascii);
+    let mut app = screen(ThemeName::Monochrome, Glyphs::Ascii).0;
     app.take(Input::Fleet(Arc::new(fleet(&nodes)))).unwrap();
     press(&mut app, KeyCode::Tab);
     let drawn = lines(&mut app, 200, 50);
@@ -150,7 +212,7 @@ fn a_map_has_as_many_nodes_as_there_is_room_for() {
 
 #[test]
 fn what_is_not_of_now_says_how_old_it_is_and_why() {
-    let mut app = FleetApp::new(ThemeName::Dark, Glyphs::Braille);
+    let mut app = screen(ThemeName::Dark, Glyphs::Braille).0;
     assert!(lines(&mut app, 80, 24)[2].contains("Reading the fleet"));
     let problem = "Prometheus at http://p cannot be reached. Start it.".to_owned();
     let outdated = Fleet { state: FleetState::Outdated, problems: vec![problem, "x".to_owned()], ..example() };

@@ -24,6 +24,8 @@ pub(super) enum Input {
     Inspected(Box<Inspection>),
     /// How a fleet is.
     Fleet(Arc<Fleet>),
+    /// What has come for the screen of a node of a fleet, of which this is the number.
+    Node(u64, Box<Input>),
     Failed(Failure),
     Gone,
 }

@@ -1,8 +1,8 @@
 //! The last line: what was asked for, what came of it, or the keys.
 
 use ratatui::layout::Rect;
-use unicode_width::UnicodeWidthStr;
 
+use super::last_line;
 use crate::{
     describe::Level,
     top::{
@@ -11,7 +11,6 @@ use crate::{
         painter::{Hit, Painter},
         prompt::Prompt,
         state::State,
-        text::printable,
     },
 };
 
@@ -31,22 +30,12 @@ pub(in crate::top) fn footer(
     prompt: Option<&Prompt>,
 ) {
     if let Some(prompt) = prompt {
-        let taken = painter.text(area.x, area.y, area.width, prompt.question(), painter.theme.strong);
-        let room = area.width.saturating_sub(taken);
-        // Of what is too long, the end is where one types.
-        let text = prompt.end(usize::from(room).saturating_sub(1));
-        let typed = painter.text(area.x + taken, area.y, room, text, painter.theme.plain);
-        painter.text(area.x + taken + typed, area.y, 1, " ", painter.theme.selected);
-        if let Some(mistake) = prompt.mistake() {
-            let x = area.x + taken + typed + 2;
-            painter.text(x, area.y, area.right().saturating_sub(x), &printable(&mistake), painter.theme.notice);
-        }
+        last_line::prompt(painter, area, prompt);
         return;
     }
     if notice(painter, area, state) {
         return;
     }
-    let mut x = area.x;
     let mut bindings: Vec<_> = BINDINGS.iter().collect();
     if state.processes.selected.is_some() {
         bindings.sort_by_key(|binding| match binding.action {
@@ -56,22 +45,16 @@ pub(in crate::top) fn footer(
             _ => 3,
         });
     }
-    for binding in bindings {
+    let keys = bindings.into_iter().filter_map(|binding| {
         let is_of_use = binding.part != Part::Replay || model.origin == Origin::Recording;
-        let Some(short) = binding.short.filter(|_| is_of_use) else { continue };
-        let short =
-            if binding.action == Action::TagOrPause && state.processes.selected.is_none() { "pause" } else { short };
-        let width = (binding.shown.width() + 1 + short.width()) as u16;
-        if x + width > area.right() {
-            break;
-        }
-        painter.line(
-            x,
-            area.y,
-            width,
-            &[(binding.shown, painter.theme.strong), (" ", painter.theme.plain), (short, painter.theme.dim)],
-        );
-        painter.hit(Rect { x, width, ..area }, Hit::Do(binding.action));
-        x += width + 2;
+        let short = match (binding.action, binding.short?) {
+            (Action::TagOrPause, _) if state.processes.selected.is_none() => "pause",
+            (Action::Quit, _) if model.origin == Origin::Node => "fleet",
+            (_, short) => short,
+        };
+        is_of_use.then_some((binding.shown, short, binding.action))
+    });
+    for (area, action) in last_line::keys(painter, area, keys) {
+        painter.hit(area, Hit::Do(action));
     }
 }

@@ -7,6 +7,7 @@ mod footer;
 mod gpus;
 mod host;
 mod host_line;
+pub(super) mod last_line;
 mod links;
 mod mig;
 mod phrase_line;

@@ -26,6 +26,7 @@ pub(in crate::top) fn title(painter: &mut Painter<'_>, area: Rect, model: &Model
         (_, true) => ("● ", no_data.as_str(), painter.theme.alarm),
         (Origin::Server, _) if model.direct.is_some() => ("● ", "live from driver", painter.theme.notice),
         (Origin::Server, _) => ("● ", "live from server", painter.theme.well),
+        (Origin::Node, _) => ("● ", "live from node", painter.theme.well),
         (Origin::Driver | Origin::Recording, _) => ("● ", "live", painter.theme.well),
     };
     let interval = match (model.origin, state.interval_ms) {

@@ -4,11 +4,10 @@
 
 mod body;
 mod error;
-mod secret;
-mod tls;
+mod files;
+mod proxy;
 
 use std::{
-    path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -18,11 +17,17 @@ use gpumon_probe::owner::clean_line;
 use http_body_util::Empty;
 use hyper::{
     Request, StatusCode,
-    header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, HeaderMap, HeaderName, HeaderValue, LOCATION, USER_AGENT},
+    header::{
+        ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, HeaderMap, HeaderName, HeaderValue, LOCATION, PROXY_AUTHORIZATION,
+        USER_AGENT,
+    },
 };
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::{
-    client::legacy::{Client as Pool, connect::HttpConnector},
+    client::{
+        legacy::{Client as Pool, connect::HttpConnector},
+        proxy::matcher::{Intercept, Matcher},
+    },
     rt::{TokioExecutor, TokioTimer},
 };
 use tokio::time::timeout;
@@ -42,30 +47,36 @@ const IDLE: Duration = Duration::from_mins(1);
 const OWN_HEADERS: [&str; 8] =
     ["authorization", "host", "content-length", "transfer-encoding", "connection", "accept", "accept-encoding", "te"];
 
-type Connections = Pool<HttpsConnector<HttpConnector>, Empty<Bytes>>;
+type Connections = Pool<HttpsConnector<proxy::Connector>, Empty<Bytes>>;
 
 /// Asks one Prometheus.
 pub(super) struct Client {
     address: Address,
     settings: Settings,
     headers: HeaderMap,
-    connections: Mutex<(Vec<secret::Stamp>, Arc<Connections>)>,
+    proxy: Option<Intercept>,
+    connections: Mutex<(Vec<files::Stamp>, Arc<Connections>)>,
 }
 
 impl Client {
     /// # Errors
     /// What is wrong with the settings, or with a file that they name.
     pub(super) fn new(settings: &Settings) -> Result<Self, SettingsError> {
+        Self::with_proxies(settings, &Matcher::from_env())
+    }
+
+    fn with_proxies(settings: &Settings, proxies: &Matcher) -> Result<Self, SettingsError> {
         let address = Address::new(&settings.url)?;
         let mut headers = HeaderMap::new();
         for (name, value) in &settings.headers {
             let (name, value) = header(name, value)?;
             headers.append(name, value);
         }
-        secret::authorization(&settings.authorization).map_err(SettingsError)?;
-        let stamps = secret::stamps(&certificate_files(settings));
-        let connections = Arc::new(connections(settings, &address).map_err(SettingsError)?);
-        Ok(Self { address, settings: settings.clone(), headers, connections: Mutex::new((stamps, connections)) })
+        files::authorization(&settings.authorization).map_err(SettingsError)?;
+        let stamps = files::stamps(&files::of_tls(settings));
+        let proxy = proxy::of(&address, proxies)?;
+        let connections = Arc::new(connections(settings, &address, proxy.clone()).map_err(SettingsError)?);
+        Ok(Self { address, settings: settings.clone(), headers, proxy, connections: Mutex::new((stamps, connections)) })
     }
 
     /// Its address, as people may see it.
@@ -92,7 +103,8 @@ impl Client {
         parameters.push(("timeout", &limit));
         let request = self.request(&self.address.endpoint(endpoint, &parameters)).map_err(QueryError::Credentials)?;
         let connections = self.connections().map_err(QueryError::Credentials)?;
-        let unreachable = |cause| QueryError::Unreachable { address: self.name(), cause };
+        let way = self.proxy.as_ref().map(|proxy| format!(" (by the proxy {})", proxy.uri())).unwrap_or_default();
+        let unreachable = |cause: String| QueryError::Unreachable { address: self.name(), cause: cause + &way };
         let answer = connections.request(request).await.map_err(|error| unreachable(causes(&error)))?;
         let (head, body) = answer.into_parts();
         match head.status {
@@ -129,7 +141,11 @@ impl Client {
         let mut request = request.body(Empty::new()).map_err(|error| error.to_string())?;
         let headers = request.headers_mut();
         headers.extend(self.headers.clone());
-        if let Some(value) = secret::authorization(&self.settings.authorization)? {
+        if let Some(value) = self.proxy.as_ref().filter(|_| !self.address.is_encrypted).and_then(Intercept::basic_auth)
+        {
+            headers.insert(PROXY_AUTHORIZATION, value.clone());
+        }
+        if let Some(value) = files::authorization(&self.settings.authorization)? {
             headers.insert(AUTHORIZATION, value);
         }
         Ok(request)
@@ -137,10 +153,10 @@ impl Client {
 
     /// Other ones where a certificate has been replaced.
     fn connections(&self) -> Result<Arc<Connections>, String> {
-        let stamps = secret::stamps(&certificate_files(&self.settings));
+        let stamps = files::stamps(&files::of_tls(&self.settings));
         let mut known = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
         if known.0 != stamps {
-            *known = (stamps, Arc::new(connections(&self.settings, &self.address)?));
+            *known = (stamps, Arc::new(connections(&self.settings, &self.address, self.proxy.clone())?));
         }
         Ok(Arc::clone(&known.1))
     }
@@ -161,22 +177,17 @@ fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), Settings
     Ok((header, value))
 }
 
-fn certificate_files(settings: &Settings) -> Vec<PathBuf> {
-    let own = settings.client_certificate.iter().flat_map(|it| [&it.certificate_file, &it.key_file]);
-    settings.ca_file.iter().chain(own).cloned().collect()
-}
-
-fn connections(settings: &Settings, address: &Address) -> Result<Connections, String> {
+fn connections(settings: &Settings, address: &Address, proxy: Option<Intercept>) -> Result<Connections, String> {
     let mut tcp = HttpConnector::new();
     tcp.enforce_http(false);
     tcp.set_nodelay(true);
-    let configuration = if address.is_encrypted { tls::configuration(settings)? } else { tls::none()? };
+    let configuration = if address.is_encrypted { files::tls(settings)? } else { files::no_tls()? };
     let connector = HttpsConnectorBuilder::new().with_tls_config(configuration).https_or_http().enable_http1();
     Ok(Pool::builder(TokioExecutor::new())
         .pool_idle_timeout(IDLE)
         .pool_timer(TokioTimer::new())
         .pool_max_idle_per_host(IDLE_CONNECTIONS)
-        .build(connector.wrap_connector(tcp)))
+        .build(connector.wrap_connector(proxy::Connector { tcp, proxy })))
 }
 
 /// Where a redirect leads, without what may be secret in it.

@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use gpumon_fleet::credentials::NO_AUTHORITIES;
 use tokio::{
     net::{TcpStream, lookup_host},
     time::timeout,
@@ -46,9 +47,8 @@ async fn open(target: &Target, tls: Option<&Arc<ClientConfig>>) -> Result<NodeSo
         return first(&addresses).await.map(Either::Left).map_err(failed);
     }
     let config = tls.ok_or_else(|| {
-        let cure = "this system has no certificates of authorities; install them (Debian: apt-get install \
-                    ca-certificates), or name that of the nodes' certificates with --node-ca-file FILE";
-        NodeProblem::Settings(cure.to_owned())
+        let cure = "or name that of the nodes' certificates with --node-ca-file FILE";
+        NodeProblem::Settings(format!("{NO_AUTHORITIES}, {cure}"))
     })?;
     let server = ServerName::try_from(target.host.clone()).map_err(|_| NodeProblem::NotAName(target.host.clone()))?;
     let socket = first(&addresses).await.map_err(failed)?;

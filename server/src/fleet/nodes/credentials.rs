@@ -1,21 +1,14 @@
 //! What nodes are known by, and what this server shows them: files, read anew when they change.
 
-use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{path::PathBuf, sync::Arc};
 
 use axum::http::HeaderValue;
-use rustls_native_certs::load_native_certs;
+use gpumon_fleet::credentials;
 use tokio::task::spawn_blocking;
-use tokio_rustls::rustls::{ClientConfig, RootCertStore, crypto::ring};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use super::problem::NodeProblem;
-use crate::{
-    private_file::{PrivateFile, Secrecy},
-    watched::{Loaded, Watched},
-    web_config,
-};
+use crate::watched::{Loaded, Watched};
 
 pub(super) struct Credentials {
     tls: Watched<Option<Arc<ClientConfig>>>,
@@ -57,52 +50,19 @@ impl Credentials {
 }
 
 fn tls(ca_file: Option<&PathBuf>) -> Loaded<Option<Arc<ClientConfig>>> {
-    let files = ca_file.cloned().into_iter().collect();
-    (files, roots(ca_file).map(|roots| roots.map(|roots| Arc::new(config(roots)))))
+    let roots = credentials::authorities(ca_file.map(PathBuf::as_path));
+    let config = roots.and_then(|roots| roots.map(config).transpose());
+    (ca_file.cloned().into_iter().collect(), config)
 }
 
-fn config(roots: RootCertStore) -> ClientConfig {
-    let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .expect("the provider has them")
-        .with_root_certificates(roots)
-        .with_no_client_auth();
+fn config(roots: RootCertStore) -> Result<Arc<ClientConfig>, String> {
+    let mut config = credentials::tls_client()?.with_root_certificates(roots).with_no_client_auth();
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    config
-}
-
-fn roots(ca_file: Option<&PathBuf>) -> Result<Option<RootCertStore>, String> {
-    let mut store = RootCertStore::empty();
-    let Some(path) = ca_file else {
-        store.add_parsable_certificates(load_native_certs().certs);
-        return Ok((!store.is_empty()).then_some(store));
-    };
-    let file = PrivateFile::read(path, Secrecy::Public).map_err(|error| error.to_string())?;
-    let name = path.display().to_string();
-    for certificate in web_config::certificates(&name, file.text())? {
-        store.add(certificate).map_err(|error| format!("{name} has a certificate that is none: {error}"))?;
-    }
-    Ok(Some(store))
+    Ok(Arc::new(config))
 }
 
 fn token(token_file: Option<&PathBuf>) -> Loaded<Option<HeaderValue>> {
-    (token_file.cloned().into_iter().collect(), token_file.map(|path| bearer(path)).transpose())
-}
-
-fn bearer(path: &Path) -> Result<HeaderValue, String> {
-    let file = PrivateFile::read(path, Secrecy::Secret).map_err(|error| error.to_string())?;
-    let token = file.text().trim();
-    let path = path.display();
-    if token.is_empty() {
-        return Err(format!("{path} is empty; put a token of the scope read there, as nodes have it"));
-    }
-    if token.contains(char::is_whitespace) {
-        return Err(format!("{path} has more than a token; put the token there alone, without its scope and name"));
-    }
-    let mut value = HeaderValue::from_str(&format!("Bearer {token}"))
-        .map_err(|_| format!("{path} has characters that no token can have; put the token there alone"))?;
-    value.set_sensitive(true);
-    Ok(value)
+    (token_file.cloned().into_iter().collect(), token_file.map(|path| credentials::bearer(path)).transpose())
 }
 
 #[cfg(test)]

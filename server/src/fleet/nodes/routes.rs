@@ -201,7 +201,11 @@ impl Asked<'_> {
                 stream::pass_on(node, viewer, request, encoding).unwrap_or_else(|refusal| *refusal)
             }
             Ok((_, Err(status))) => {
-                let message = format!("{}: {target} refuses its stream; sign in there\n", escaped(self.node));
+                let message = format!(
+                    "{}: {target} refuses its stream ({status}); sign in there, or name a token that it takes with \
+                     --node-token-file FILE\n",
+                    escaped(self.node)
+                );
                 (status, message).into_response()
             }
             Err(problem) => fleet.nodes.explained(&fleet.reader, self.node, problem).await.answer(self.node),

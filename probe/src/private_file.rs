@@ -1,5 +1,5 @@
-//! Files that decide who comes in: tokens, keys, certificates, passwords. Whoever can write to one can let anybody in, and
-//! whoever can read a secret has it.
+//! Files that decide who comes in, or what this program trusts: tokens, keys, certificates, passwords. Whoever can write to
+//! one can let anybody in, and whoever can read a secret has it.
 
 use std::{
     fs::{File, Metadata, OpenOptions},
@@ -8,15 +8,18 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use rustix::process::geteuid;
+use rustix::{fs::OFlags, process::geteuid};
 use thiserror::Error;
 
 /// A chain of certificates, or the tokens of thousands.
 const MOST: u64 = 1 << 20;
 
+/// What every user of a container may read, and nobody else: Kubernetes decides about its modes.
+const MOUNTED_SECRETS: &str = "/var/run/secrets";
+
 /// Whether others may know what is in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Secrecy {
+pub enum Secrecy {
     /// Nobody but its owner and group.
     Secret,
     /// Everybody.
@@ -25,36 +28,61 @@ pub(crate) enum Secrecy {
 
 /// Why a file is not used.
 #[derive(Debug, Error)]
-pub(crate) enum FileError {
+pub enum FileError {
+    /// The system does not let this program read it.
     #[error("cannot read {path}: {cause}", path = .0.display(), cause = .1)]
     Unreadable(PathBuf, io::Error),
+    /// It is a folder, a pipe or a device.
     #[error("{} is not a regular file; name one", .0.display())]
     NotRegular(PathBuf),
+    /// It is none of the kind.
     #[error("{} is larger than {MOST} bytes, which no such file is; name another", .0.display())]
     TooLarge(PathBuf),
-    #[error("{path} belongs to user {uid}, who could let anybody in; run `chown {own} {path}`", path = .path.display())]
-    OfAnother { path: PathBuf, uid: u32, own: u32 },
-    #[error("{path} can be written to by others, who could let anybody in; run `chmod go-w {path}`", path = .0.display())]
+    /// Another user decides what is in it.
+    #[error(
+        "{path} belongs to user {uid}, who could change whom this program trusts; run `chown {own} {path}`",
+        path = .path.display()
+    )]
+    OfAnother {
+        /// The file.
+        path: PathBuf,
+        /// Whose it is.
+        uid: u32,
+        /// The user of this program.
+        own: u32,
+    },
+    /// Its group or everybody decides what is in it.
+    #[error(
+        "{path} can be written to by others, who could change whom this program trusts; run `chmod go-w {path}`",
+        path = .0.display()
+    )]
     Writable(PathBuf),
+    /// Everybody may read it.
     #[error("{path} holds secrets and can be read by others; run `chmod 600 {path}`", path = .0.display())]
     Readable(PathBuf),
 }
 
-/// An open file that nobody but this server's user and root decides about, through whatever links it was reached.
-pub(crate) struct PrivateFile {
+/// A file that nobody but this program's user and root decides about, through whatever links it was reached.
+pub struct PrivateFile {
     path: PathBuf,
     metadata: Metadata,
     text: String,
 }
 
 impl PrivateFile {
+    /// Reads all of it, which is text.
+    ///
     /// # Errors
     /// Where it is not one, and how to make it one.
-    pub(crate) fn read(path: &Path, secrecy: Secrecy) -> Result<Self, FileError> {
+    pub fn read(path: &Path, secrecy: Secrecy) -> Result<Self, FileError> {
         let own_path = || path.to_owned();
         let unreadable = |error| FileError::Unreadable(path.to_owned(), error);
         // A pipe without a writer must not hold this up.
-        let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path).map_err(unreadable)?;
+        let file = OpenOptions::new()
+            .read(true)
+            .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
+            .open(path)
+            .map_err(unreadable)?;
         let metadata = file.metadata().map_err(unreadable)?;
         if !metadata.is_file() {
             return Err(FileError::NotRegular(own_path()));
@@ -76,11 +104,13 @@ impl PrivateFile {
 
     /// # Errors
     /// Where everybody may read it. A group may: it is how systemd, Kubernetes and Debian's `ssl-cert` hand out secrets.
-    pub(crate) fn check_secret(&self) -> Result<(), FileError> {
-        if self.metadata.mode() & 0o004 == 0 { Ok(()) } else { Err(FileError::Readable(self.path.clone())) }
+    pub fn check_secret(&self) -> Result<(), FileError> {
+        let is_readable = self.metadata.mode() & 0o004 != 0 && !self.path.starts_with(MOUNTED_SECRETS);
+        if is_readable { Err(FileError::Readable(self.path.clone())) } else { Ok(()) }
     }
 
-    pub(crate) fn text(&self) -> &str {
+    /// What is in it.
+    pub fn text(&self) -> &str {
         &self.text
     }
 }

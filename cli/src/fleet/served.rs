@@ -1,0 +1,26 @@
+//! A server that shows a fleet and reads no GPUs itself.
+
+use std::sync::Arc;
+
+use gpumon_server::{
+    Live, Readings, Settings, alerts::AlertSettings, auth::Doors, fleet::FleetSettings, runs::RunSettings,
+    view::ShowProcesses,
+};
+use gpumon_workload::parent::WorkerCommand;
+
+/// Its settings, for those who need not sign in.
+pub(crate) fn settings(fleet: FleetSettings) -> Settings {
+    Settings {
+        readings: Readings::None,
+        join: None,
+        live: Live::default().fixed(),
+        doors: Arc::new(Doors::none()),
+        show_processes: ShowProcesses::default(),
+        // None is started: the server refuses what changes anything.
+        runs: RunSettings { worker: WorkerCommand { program: "gpumon".into(), arguments: Vec::new() } },
+        history: None,
+        alerts: AlertSettings::default(),
+        kubelet: None,
+        fleet: Some(fleet),
+    }
+}

@@ -1,0 +1,101 @@
+//! The screen of one node: the ordinary one, on what the node's own server tells.
+
+use std::{
+    io,
+    path::PathBuf,
+    sync::mpsc::{self, SyncSender},
+    thread,
+    time::{Duration, Instant},
+};
+
+use gpumon_server::listen::Connector;
+use ratatui::{buffer::Buffer, crossterm::event::Event};
+
+use crate::top::{
+    WAITING,
+    app::App,
+    feed::{Feed, PastReader, Way},
+    glyphs::Glyphs,
+    input::Input,
+    live::{Live, Next},
+    model::{Model, Origin},
+    settings::Settings,
+    state::State,
+    theme::ThemeName,
+};
+
+/// What the screens of nodes are made with.
+pub(super) struct Opener {
+    pub(super) connector: Connector,
+    pub(super) settings: Settings,
+    /// Where W writes them.
+    pub(super) file: Option<PathBuf>,
+    /// That of the start.
+    pub(super) theme: ThemeName,
+    pub(super) glyphs: Glyphs,
+    pub(super) inputs: SyncSender<Input>,
+    /// How many were opened.
+    pub(super) opened: u64,
+}
+
+/// A node that is opened. Its connection ends when this is dropped.
+pub(super) struct LiveNode {
+    number: u64,
+    app: App,
+    /// Whether there is anything to show.
+    pub(super) is_shown: bool,
+}
+
+impl Opener {
+    /// Asks for the stream of a node. What comes of it comes as [`Input::Node`].
+    pub(super) fn open(&mut self, name: &str, theme: ThemeName) -> io::Result<LiveNode> {
+        self.opened += 1;
+        let (number, fleet) = (self.opened, self.inputs.clone());
+        let (inputs, waiting) = mpsc::sync_channel(WAITING);
+        // What comes late, of a node that was left, is told from what comes of the next by the number.
+        let pass_on = move || {
+            let mut all = waiting.into_iter();
+            while all.next().is_some_and(|input| fleet.send(Input::Node(number, Box::new(input))).is_ok()) {}
+        };
+        thread::Builder::new().name("node".to_owned()).spawn(pass_on)?;
+        let way = Way::Node(name.to_owned(), self.connector.clone());
+        let interval = Duration::from_millis(self.settings.interval_ms.into());
+        let feed = Feed::from_node(way.clone(), interval, inputs.clone());
+        let mut state = State::new(&self.settings, self.theme, self.glyphs);
+        if theme != self.theme {
+            state.set_theme(theme);
+        }
+        let (settings, file) = (self.settings.clone(), self.file.clone());
+        let mut app = App::new(Model::new(Origin::Node), state, feed, settings, file, inputs.clone());
+        app.past = Some(PastReader::new(way, inputs));
+        Ok(LiveNode { number, app, is_shown: false })
+    }
+}
+
+impl LiveNode {
+    /// # Errors
+    /// Why there is nothing to show of it.
+    pub(super) fn take(&mut self, number: u64, input: Input) -> Result<Next, String> {
+        if number != self.number {
+            return Ok(Next::Wait);
+        }
+        self.is_shown |= matches!(input, Input::Update(_));
+        self.app.take(input).map_err(|failure| failure.message().unwrap_or_default())
+    }
+
+    pub(super) fn terminal(&mut self, event: &Event) -> Next {
+        self.app.terminal(event)
+    }
+
+    pub(super) fn idle(&self, now: Instant) -> Duration {
+        self.app.idle(now)
+    }
+
+    pub(super) fn tick(&mut self, now: Instant) -> Next {
+        self.app.tick(now)
+    }
+
+    pub(super) fn draw(&mut self, buffer: &mut Buffer) {
+        Live::draw(&mut self.app, buffer);
+    }
+}

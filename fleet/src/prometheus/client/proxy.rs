@@ -1,0 +1,226 @@
+//! The way to Prometheus through a proxy, where variables name one as for curl: `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and
+//! `NO_PROXY`. Where Prometheus encrypts, the proxy passes on what it cannot read (`CONNECT`).
+
+use std::{
+    error::Error,
+    io,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use futures_util::future::BoxFuture;
+use hyper::{
+    Uri,
+    http::uri::Scheme,
+    rt::{Read, ReadBufCursor, Write},
+};
+use hyper_util::{
+    client::{
+        legacy::connect::{Connected, Connection, HttpConnector, proxy::Tunnel},
+        proxy::matcher::{Intercept, Matcher},
+    },
+    rt::TokioIo,
+};
+use tokio::net::TcpStream;
+use tower_service::Service;
+
+use super::super::{address::Address, settings::SettingsError};
+
+/// The proxy for this address; none leads to this machine itself.
+///
+/// # Errors
+/// Where it is of a kind that is not spoken here.
+pub(super) fn of(address: &Address, matcher: &Matcher) -> Result<Option<Intercept>, SettingsError> {
+    let proxy = address.uri().filter(|_| !address.is_local).and_then(|uri| matcher.intercept(&uri));
+    match &proxy {
+        Some(other) if other.uri().scheme() != Some(&Scheme::HTTP) => Err(SettingsError(format!(
+            "the proxy {} is none of HTTP; name one as http://proxy.example.org:3128 in HTTP_PROXY and HTTPS_PROXY, or \
+             the host of Prometheus in NO_PROXY",
+            other.uri()
+        ))),
+        _ => Ok(proxy),
+    }
+}
+
+/// Connects, by the proxy where there is one.
+#[derive(Clone)]
+pub(super) struct Connector {
+    pub(super) tcp: HttpConnector,
+    pub(super) proxy: Option<Intercept>,
+}
+
+impl Service<Uri> for Connector {
+    type Response = Stream;
+    type Error = Box<dyn Error + Send + Sync>;
+    type Future = BoxFuture<'static, Result<Stream, Self::Error>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.tcp.poll_ready(context).map_err(Into::into)
+    }
+
+    fn call(&mut self, to: Uri) -> Self::Future {
+        let Some(proxy) = &self.proxy else {
+            let opened = self.tcp.call(to);
+            return Box::pin(async { Ok(Stream { io: opened.await?, is_proxied: false }) });
+        };
+        if to.scheme() == Some(&Scheme::HTTP) {
+            let opened = self.tcp.call(proxy.uri().clone());
+            return Box::pin(async { Ok(Stream { io: opened.await?, is_proxied: true }) });
+        }
+        let tunnel = Tunnel::new(proxy.uri().clone(), self.tcp.clone());
+        let opened = proxy.basic_auth().cloned().into_iter().fold(tunnel, Tunnel::with_auth).call(to);
+        Box::pin(async { Ok(Stream { io: opened.await?, is_proxied: false }) })
+    }
+}
+
+/// A connection to Prometheus, or to a proxy that reads the requests and has to be told where they go.
+pub(super) struct Stream {
+    io: TokioIo<TcpStream>,
+    is_proxied: bool,
+}
+
+impl Connection for Stream {
+    fn connected(&self) -> Connected {
+        self.io.connected().proxy(self.is_proxied)
+    }
+}
+
+impl Read for Stream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: ReadBufCursor<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_read(context, buffer)
+    }
+}
+
+impl Write for Stream {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.io).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, sync::Arc};
+
+    use tokio::{
+        io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
+        net::TcpListener,
+        sync::mpsc,
+    };
+    use tokio_rustls::{
+        TlsAcceptor,
+        rustls::{ServerConfig, crypto::ring, pki_types::PrivateKeyDer},
+    };
+
+    use super::{super::Client, *};
+    use crate::prometheus::Settings;
+
+    async fn head(stream: &mut (impl AsyncRead + Unpin)) -> String {
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            head.push(stream.read_u8().await.unwrap());
+        }
+        String::from_utf8(head).unwrap()
+    }
+
+    async fn answer(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> String {
+        let head = head(stream).await;
+        stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}").await.unwrap();
+        stream.shutdown().await.unwrap();
+        head
+    }
+
+    /// A proxy, and behind it what encrypts; and the heads of all requests that they get.
+    async fn proxy(tls: TlsAcceptor) -> (String, mpsc::UnboundedReceiver<String>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let (seen, heads) = mpsc::unbounded_channel();
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let mut first = [0; 7];
+                stream.peek(&mut first).await.unwrap();
+                if &first == b"CONNECT" {
+                    seen.send(head(&mut stream).await).unwrap();
+                    stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.unwrap();
+                    seen.send(answer(&mut tls.accept(stream).await.unwrap()).await).unwrap();
+                } else {
+                    seen.send(answer(&mut stream).await).unwrap();
+                }
+            }
+        });
+        (address, heads)
+    }
+
+    #[tokio::test]
+    async fn a_proxy_is_told_where_requests_go_and_cannot_read_what_is_encrypted() {
+        let own = rcgen::generate_simple_self_signed(["prometheus.test".to_owned()]).unwrap();
+        let key = PrivateKeyDer::try_from(own.signing_key.serialize_der()).unwrap();
+        let configuration = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![own.cert.der().clone()], key)
+            .unwrap();
+        let (address, mut heads) = proxy(TlsAcceptor::from(Arc::new(configuration))).await;
+        let folder = tempfile::tempdir().unwrap();
+        let ca_file = folder.path().join("ca.pem");
+        fs::write(&ca_file, own.cert.pem()).unwrap();
+        let matcher = Matcher::builder().all(format!("http://ana:secret@{address}")).build();
+        let ask = async |url: &str| {
+            let settings = Settings { ca_file: Some(ca_file.clone()), ..Settings::new(url) };
+            Client::with_proxies(&settings, &matcher).unwrap().get("query", &[("query", "up")], 100).await.unwrap()
+        };
+        let credentials = "roxy-authorization: Basic YW5hOnNlY3JldA==\r\n";
+        assert_eq!(ask("http://prometheus.test:9090/x").await, "{}");
+        let plain = heads.recv().await.unwrap().replace("Proxy", "proxy");
+        assert!(plain.starts_with("GET http://prometheus.test:9090/x/api/v1/query?query=up"), "{plain}");
+        assert!(plain.contains(credentials), "{plain}");
+        assert_eq!(ask("https://prometheus.test").await, "{}");
+        let tunnel = heads.recv().await.unwrap();
+        assert!(tunnel.starts_with("CONNECT prometheus.test:443 ") && tunnel.to_lowercase().contains("proxy-auth"));
+        let inner = heads.recv().await.unwrap();
+        assert!(inner.starts_with("GET /api/v1/query?query=up") && !inner.contains(credentials), "{inner}");
+    }
+
+    #[test]
+    fn this_machine_and_what_is_excepted_are_reached_without_a_proxy() {
+        let matcher = |proxy: &str| Matcher::builder().all(proxy).no("example.org, 10.0.0.0/8").build();
+        let by = |url: &str| of(&Address::new(url).unwrap(), &matcher("http://proxy.test:3128")).unwrap();
+        for url in [
+            "http://localhost:9090",
+            "https://127.0.0.1",
+            "http://[::1]:9090",
+            "http://p.example.org",
+            "http://10.1.2.3",
+        ] {
+            assert!(by(url).is_none(), "{url}");
+        }
+        assert_eq!(by("https://prometheus.test").unwrap().uri(), "http://proxy.test:3128/");
+        let address = Address::new("https://prometheus.test").unwrap();
+        let error = of(&address, &matcher("socks5://ana:secret@proxy.test:1080")).err().unwrap().to_string();
+        assert!(error.contains("NO_PROXY") && !error.contains("secret"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn a_proxy_that_is_not_there_is_named() {
+        let free = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+        let matcher = Matcher::builder().all(format!("http://ana:secret@{free}")).build();
+        let client = Client::with_proxies(&Settings::new("http://prometheus.test:9090"), &matcher).unwrap();
+        let error = client.get("query", &[], 100).await.unwrap_err().to_string();
+        assert!(
+            error.contains(&format!("(by the proxy http://{free}/). Check")) && !error.contains("secret"),
+            "{error}"
+        );
+    }
+}
