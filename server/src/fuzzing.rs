@@ -87,6 +87,7 @@ impl Server {
             mark_limit: Arc::new(MarkLimit::new()),
             cell_limit: Arc::new(MarkLimit::new()),
             sampling_interval: SamplingInterval::new(Duration::from_secs(1)),
+            watching: crate::watching::Watching::new(),
             control: Arc::new(Control::new()),
             encoders: Arc::new(Encoders::new()),
             live: Live { process_metrics: true, ..Live::default() }.fixed(),
