@@ -78,7 +78,12 @@ impl Server {
         }
         let settings = RunSettings { worker: WorkerCommand { program: PathBuf::new(), arguments: Vec::new() } };
         let app = AppState {
-            alerts: Arc::new(Alerts::new(Arc::clone(&hub), &AlertRules::default(), ConditionSettings::default())),
+            alerts: Arc::new(Alerts::new(
+                Arc::clone(&hub),
+                &AlertRules::default(),
+                ConditionSettings::default(),
+                crate::watching::Watching::new(),
+            )),
             runs: Arc::new(Runs::new(settings, Arc::clone(&hub), stopped.clone())),
             hub,
             replay: None,

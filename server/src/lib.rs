@@ -210,7 +210,7 @@ pub async fn run(
             hosts.start();
         }
     }
-    let alerts = Arc::new(Alerts::new(Arc::clone(&hub), &rules, conditions));
+    let alerts = Arc::new(Alerts::new(Arc::clone(&hub), &rules, conditions, Arc::clone(&watching)));
     let mut evaluation = JoinSet::new();
     if let Some(socket) = kubelet {
         tokio::spawn(kubernetes::follow(socket, allocations_sender));
