@@ -108,7 +108,7 @@ pub struct Device {
 pub struct Buckets {
     at_ms: u64,
     /// When the sample before was taken.
-    sampled_ms: u64,
+    sampled_ms: Option<u64>,
     gpus: BTreeMap<String, Totals>,
     mig_devices: BTreeMap<String, Totals>,
     host: Totals,
@@ -158,7 +158,8 @@ impl Buckets {
         let at_ms = sample.at_ms / BUCKET_MS * BUCKET_MS;
         let ended = if at_ms == self.at_ms { None } else { self.end() };
         self.at_ms = at_ms;
-        let since_ms = std::mem::replace(&mut self.sampled_ms, sample.at_ms);
+        // What was read before the first sample is of no time that is known.
+        let since_ms = self.sampled_ms.replace(sample.at_ms).unwrap_or(sample.at_ms);
         self.host.add(HOST_FIELDS, |field| {
             let (value, is_new) = field.access.value_since(&sample.host, since_ms)?;
             Some((value, is_new && sample.host.at_ms > since_ms))

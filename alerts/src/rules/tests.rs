@@ -189,7 +189,7 @@ fn a_rule_about_what_is_read_rarely_watches() {
     let watch = |keys: &str| AlertRules::from_toml(&format!("[[rule]]\nname = \"a\"\n{keys}"), "f").unwrap().watch();
     assert!(watch("field = \"activity.sm_percent\"\nbelow = 5"));
     assert!(watch("field = \"host.cpu.busy_percent\"\nabove = 95"));
-    assert!(watch("absent = \"power.energy_joules_total\""));
+    assert!(watch("field = \"power.energy_joules_total\"\nabsent = true"));
     assert!(!watch("field = \"temperature.gpu_celsius\"\nabove = 85"));
     assert!(!watch("condition = \"throttled\""));
 }

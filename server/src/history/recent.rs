@@ -50,7 +50,7 @@ impl RecentSamples {
         if self.times_ms.back().is_some_and(|last| sample.at_ms.saturating_sub(*last) < SPACING_MS) {
             return;
         }
-        let since_ms = self.times_ms.back().copied().unwrap_or(0);
+        let since_ms = self.times_ms.back().copied().unwrap_or(sample.at_ms);
         self.times_ms.push_back(sample.at_ms);
         self.columns().for_each(Column::push_newest);
         let length = self.times_ms.len();

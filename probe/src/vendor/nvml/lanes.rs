@@ -100,7 +100,7 @@ const MARGIN_EVERY: Duration = Duration::from_secs(5);
 /// The counters of 18 links cost 32 ms.
 const LINK_COUNTERS_EVERY: Duration = Duration::from_mins(1);
 
-/// All of the details that cost as much or more take 13 ms, the rest together 2 ms. No condition is found by them.
+/// The details that cost as much or more take 12 ms together, all others 0.6 ms. No condition is found by the former.
 const DEAR_US: u32 = 100;
 
 /// Less than a minute, after which a reading counts as old: some of them tell what a condition is beside.

@@ -180,25 +180,26 @@ fn the_frozen_readings_of_a_hung_gpu_are_a_gap() {
 
 #[test]
 fn an_average_of_ten_seconds_is_that_of_each_of_them_and_no_gap_is_filled() {
-    let mut store = RecentSamples::default();
-    let earlier = |at_ms| Reading::Earlier { value: 9e6, at_ms };
-    for second in 1..=10_u64 {
-        let mut sample = sample(second * 1000, &[("a", 1.0)]);
-        let gpu = &mut sample.gpus[0];
-        gpu.pcie.tx_bytes_per_second = if second == 10 { Reading::Now(2e6) } else { earlier(500) };
-        gpu.temperature.margin_celsius = if second == 10 { Reading::Now(40.0) } else { Reading::Now(50.0).dated(500) };
-        if second == 4 {
-            gpu.at_ms = 0;
-            gpu.uuid = None;
+    let store = |gap: Option<u64>| {
+        let mut store = RecentSamples::default();
+        for second in 1..=10_u64 {
+            let mut sample = sample(second * 1000, &[("a", 1.0)]);
+            let gpu = &mut sample.gpus[0];
+            let read = |earlier, now| if second == 10 { Reading::Now(now) } else { Reading::Now(earlier).dated(500) };
+            (gpu.pcie.tx_bytes_per_second, gpu.temperature.margin_celsius) = (read(9e6, 2e6), read(50.0, 40.0));
+            if gap == Some(second) {
+                gpu.at_ms = 0;
+                sample.interval_ms = 100;
+            }
+            store.push(&sample);
         }
-        store.push(&sample);
-    }
-    let (wanted, _) = Wanted::named(["pcie.tx_bytes_per_second", "temperature.margin_celsius"].into_iter());
-    let history = store.newest(u64::MAX, &wanted);
-    let of = |id: &str| history.gpus[0].metrics[id].clone();
-    let mut expected = vec![Some(2e6); 10];
-    // The first is of the reading before: what is there first is new.
-    (expected[0], expected[3]) = (Some(9e6), None);
-    assert_eq!(of("pcie.tx_bytes_per_second"), expected);
-    assert_eq!(of("temperature.margin_celsius")[8..], [Some(50.0), Some(40.0)], "it was so then");
+        let (wanted, _) = Wanted::named(["pcie.tx_bytes_per_second", "temperature.margin_celsius"].into_iter());
+        let history = store.newest(u64::MAX, &wanted);
+        ["pcie.tx_bytes_per_second", "temperature.margin_celsius"].map(|id| history.gpus[0].metrics[id].clone())
+    };
+    let [rate, margin] = store(None);
+    assert_eq!(rate, [Some(2e6); 10]);
+    assert_eq!(margin[8..], [Some(50.0), Some(40.0)], "it was so then");
+    let [rate, _] = store(Some(4));
+    assert_eq!((rate[2], rate[3], rate[4]), (Some(2e6), None, Some(2e6)));
 }
