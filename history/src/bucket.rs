@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use gpumon_probe::{
     model::{
         Condition, Inventory, Sample,
-        fields::{Field, GPU_FIELDS, HOST_FIELDS},
+        fields::{Field, GPU_FIELDS, HOST_FIELDS, Kind},
     },
     usage::Period,
 };
@@ -107,6 +107,8 @@ pub struct Device {
 #[derive(Debug, Default)]
 pub struct Buckets {
     at_ms: u64,
+    /// When the sample before was taken.
+    sampled_ms: Option<u64>,
     gpus: BTreeMap<String, Totals>,
     mig_devices: BTreeMap<String, Totals>,
     host: Totals,
@@ -118,7 +120,16 @@ pub struct Buckets {
 #[derive(Debug, Default)]
 struct Totals {
     samples: u32,
-    fields: Vec<Total>,
+    fields: Vec<FieldTotal>,
+}
+
+/// One field's. What is read more rarely than samples come stands for all of them since it was read before.
+#[derive(Debug, Clone, Copy, Default)]
+struct FieldTotal {
+    total: Total,
+    /// So many samples have had none, and what was known of it then.
+    waiting: u32,
+    known: Option<f64>,
 }
 
 impl Buckets {
@@ -147,7 +158,12 @@ impl Buckets {
         let at_ms = sample.at_ms / BUCKET_MS * BUCKET_MS;
         let ended = if at_ms == self.at_ms { None } else { self.end() };
         self.at_ms = at_ms;
-        self.host.add(HOST_FIELDS, |field| field.access.value(&sample.host));
+        // What was read before the first sample is of no time that is known.
+        let since_ms = self.sampled_ms.replace(sample.at_ms).unwrap_or(sample.at_ms);
+        self.host.add(HOST_FIELDS, |field| {
+            let (value, is_new) = field.access.value_since(&sample.host, since_ms)?;
+            Some((value, is_new && sample.host.at_ms > since_ms))
+        });
         // What a hung GPU shows is its past, which has been taken in.
         let is_new = |at_ms: u64| at_ms + 2 * u64::from(sample.interval_ms) >= sample.at_ms;
         for gpu in sample.gpus.iter().filter(|gpu| is_new(gpu.at_ms)) {
@@ -156,13 +172,14 @@ impl Buckets {
                 let device = Device { uuid: uuid.clone(), index: gpu.index, ..Device::default() };
                 self.devices.insert(uuid.clone(), device);
             }
-            totals_of(&mut self.gpus, uuid).add(GPU_FIELDS, |field| field.access.value(gpu));
+            totals_of(&mut self.gpus, uuid).add(GPU_FIELDS, |field| field.access.value_since(gpu, since_ms));
             for mig in gpu.mig_devices.value().into_iter().flatten() {
                 if !self.devices.contains_key(&mig.uuid) {
                     let device = Device { uuid: mig.uuid.clone(), parent: Some(uuid.clone()), ..Device::default() };
                     self.devices.insert(mig.uuid.clone(), device);
                 }
-                totals_of(&mut self.mig_devices, &mig.uuid).add(GPU_FIELDS, |field| field.mig?.value(mig));
+                totals_of(&mut self.mig_devices, &mig.uuid)
+                    .add(GPU_FIELDS, |field| field.mig?.value_since(mig, since_ms));
             }
         }
         let conditions = sample.gpus.iter().filter_map(|gpu| Some((gpu.uuid.as_ref()?, &gpu.conditions)));
@@ -218,18 +235,35 @@ fn totals_of<'a>(map: &'a mut BTreeMap<String, Totals>, uuid: &str) -> &'a mut T
 }
 
 impl Totals {
-    fn add<S>(&mut self, fields: &[Field<S>], read: impl Fn(&Field<S>) -> Option<f64>) {
+    /// Adds each field's value, and whether it is new.
+    fn add<S>(&mut self, fields: &[Field<S>], read: impl Fn(&Field<S>) -> Option<(f64, bool)>) {
         self.samples += 1;
-        self.fields.resize(fields.len(), Total::default());
+        self.fields.resize(fields.len(), FieldTotal::default());
         for (total, field) in self.fields.iter_mut().zip(fields) {
-            if let Some(value) = read(field).filter(|value| value.is_finite()) {
-                total.add(Stat::of(value), 1);
+            if let Some((value, is_new)) = read(field).filter(|(value, _)| value.is_finite()) {
+                total.add(value, is_new);
             }
         }
     }
 
     fn stats<S>(&self, fields: &[Field<S>]) -> Vec<Option<Stat>> {
         self.fields.iter().zip(fields).map(|(total, field)| total.stat(field.kind)).collect()
+    }
+}
+
+impl FieldTotal {
+    fn add(&mut self, value: f64, is_new: bool) {
+        self.waiting += 1;
+        self.known = Some(value);
+        if is_new {
+            self.total.add(Stat::of(value), self.waiting);
+            self.waiting = 0;
+        }
+    }
+
+    /// What has not been read in the whole time is as it was known.
+    fn stat(&self, kind: Kind) -> Option<Stat> {
+        self.total.stat(kind).or(self.known.map(Stat::of))
     }
 }
 
@@ -320,6 +354,31 @@ mod tests {
         assert_eq!(stat(&bucket, "memory.used_bytes"), None);
         assert_eq!(buckets.end().map(|begun| (begun.at_ms, begun.samples)), Some((30_000, 1)));
         assert!(buckets.end().is_none());
+    }
+
+    #[test]
+    fn what_is_read_once_in_ten_seconds_stands_for_them_and_for_no_others() {
+        let mut buckets = Buckets::default();
+        let mut push = |second: u64, read: Reading<f64>| {
+            let mut sample = sample(20_000 + second * 1000, 100.0, &[]);
+            sample.gpus[0].pcie.tx_bytes_per_second = read;
+            buckets.push(&sample)
+        };
+        let earlier = |value, second: u64| Reading::Earlier { value, at_ms: 20_000 + second * 1000 };
+        // Of the ten seconds before.
+        (0..9).for_each(|second| assert_eq!(push(second, Reading::Earlier { value: 700.0, at_ms: 19_000 }), None));
+        push(9, Reading::Now(40.0));
+        let bucket = push(10, earlier(40.0, 9)).unwrap();
+        assert_eq!(stat(&bucket, "pcie.tx_bytes_per_second"), Some(Stat::of(40.0)));
+        // Somebody watches for a while: a second each, and then the eight behind them in one.
+        push(11, Reading::Now(10.0));
+        (12..19).for_each(|second| drop(push(second, earlier(10.0, 11))));
+        push(19, Reading::Now(50.0));
+        let bucket = push(20, earlier(50.0, 19)).unwrap();
+        assert_eq!(stat(&bucket, "pcie.tx_bytes_per_second"), Some(Stat { value: 42.0, min: 10.0, max: 50.0 }));
+        (21..30).for_each(|second| drop(push(second, earlier(50.0, 19))));
+        let bucket = push(30, earlier(50.0, 19)).unwrap();
+        assert_eq!(stat(&bucket, "pcie.tx_bytes_per_second"), Some(Stat::of(50.0)), "as it was known");
     }
 
     #[test]

@@ -27,6 +27,7 @@ pub(crate) async fn answers(
             "the driver's answers tell of everybody's processes, and this server shows each client its own alone\n";
         return (StatusCode::FORBIDDEN, message).into_response();
     }
+    app.watching.look();
     app.hub.update_answers().await;
     respond(&app, &headers, client.who(), view, Resource::Answers, JSON, move |hub| {
         let theirs = hub.joined().and_then(|socket| ask::get(&socket, "/api/v1/answers").ok());

@@ -7,7 +7,7 @@ use tokio::sync::watch;
 use crate::{
     alerts::Alerts, auth::Doors, control::Control, encoder::Encoder, fleet::FleetSettings, hub::Hub, live::Live,
     mark_limit::MarkLimit, metrics::SharedPages, replay::Replay, respond::ResponseEncoder, runs::Runs,
-    sampling_interval::SamplingInterval, stream::StreamEncoder, view::ShowProcesses,
+    sampling_interval::SamplingInterval, stream::StreamEncoder, view::ShowProcesses, watching::Watching,
 };
 
 /// What clients may hold of one kind of answers, in KiB.
@@ -49,6 +49,8 @@ pub(crate) struct AppState {
     pub(crate) hub: Arc<Hub>,
     /// What clients ask the collector for.
     pub(crate) sampling_interval: Arc<SamplingInterval>,
+    /// Who watches.
+    pub(crate) watching: Arc<Watching>,
     pub(crate) control: Arc<Control>,
     pub(crate) runs: Arc<Runs>,
     /// Where a recording is played in the place of a collector.

@@ -47,6 +47,7 @@ pub(crate) struct Running {
     /// What it is to know, and what it knows.
     instructions: Instructions,
     sent_interval: Duration,
+    sent_watched: bool,
 }
 
 impl Running {
@@ -65,7 +66,15 @@ impl Running {
         let stderr = child.stderr.take().ok_or_else(missing)?;
         let last_message = tokio::spawn(forward_stderr(BufReader::new(stderr).lines()));
         let lines = BufReader::new(stdout).lines();
-        Ok(Self { child, stdin, lines, last_message, instructions, sent_interval: collector.interval })
+        Ok(Self {
+            child,
+            stdin,
+            lines,
+            last_message,
+            instructions,
+            sent_interval: collector.interval,
+            sent_watched: true,
+        })
     }
 
     /// Passes on what it writes until it ends, or something is wrong with it.
@@ -93,6 +102,11 @@ impl Running {
                 self.send(Request::IntervalMs(wanted.as_millis() as u32)).await;
                 slowest = slowest.max(wanted);
             }
+            let is_watched = *self.instructions.watchers.borrow_and_update() > 0;
+            if is_watched != self.sent_watched {
+                self.sent_watched = is_watched;
+                self.send(Request::Watched(is_watched)).await;
+            }
             let patience = if count == 0 { FIRST_LINE } else { (slowest * SILENT_INTERVALS).max(MIN_SILENCE) };
             tokio::select! {
                 line = self.lines.next_line() => match line {
@@ -106,6 +120,7 @@ impl Running {
                     Ok(None) | Err(_) => return (count, None),
                 },
                 Ok(()) = self.instructions.interval.changed() => {}
+                Ok(()) = self.instructions.watchers.changed() => {}
                 Ok(()) = self.instructions.allocations.changed() => {
                     let known = self.instructions.allocations.borrow_and_update().clone();
                     self.send(Request::Allocations(known)).await;

@@ -104,6 +104,12 @@ pub enum ClientFrame {
         /// Whether to.
         on: bool,
     },
+    /// Whether somebody looks at what comes, as is taken for granted without this frame. While nobody does, here or at
+    /// another client, what costs the driver much time is read every ten seconds: hardware counters, rates, energy.
+    Watching {
+        /// Whether somebody does.
+        on: bool,
+    },
     /// Send a `run` frame for each run that is known, and whenever one has changed, or no more of them. During a pause
     /// none come; what has changed meanwhile comes after it.
     Runs {
@@ -124,6 +130,7 @@ tagged!(ClientFrame by "type" strict {
     "resume" => Resume {},
     "interval" => Interval { ms },
     "traces" => Traces { on },
+    "watching" => Watching { on },
     "runs" => Runs { on },
     "history" => History { metrics },
 });

@@ -78,7 +78,12 @@ impl Server {
         }
         let settings = RunSettings { worker: WorkerCommand { program: PathBuf::new(), arguments: Vec::new() } };
         let app = AppState {
-            alerts: Arc::new(Alerts::new(Arc::clone(&hub), &AlertRules::default(), ConditionSettings::default())),
+            alerts: Arc::new(Alerts::new(
+                Arc::clone(&hub),
+                &AlertRules::default(),
+                ConditionSettings::default(),
+                crate::watching::Watching::new(),
+            )),
             runs: Arc::new(Runs::new(settings, Arc::clone(&hub), stopped.clone())),
             hub,
             replay: None,
@@ -87,6 +92,7 @@ impl Server {
             mark_limit: Arc::new(MarkLimit::new()),
             cell_limit: Arc::new(MarkLimit::new()),
             sampling_interval: SamplingInterval::new(Duration::from_secs(1)),
+            watching: crate::watching::Watching::new(),
             control: Arc::new(Control::new()),
             encoders: Arc::new(Encoders::new()),
             live: Live { process_metrics: true, ..Live::default() }.fixed(),

@@ -5,7 +5,7 @@
 //! - [`supervisor`] keeps the [`collector`] running, the child process that reads the driver, unless [`control`] says
 //!   that it is to pause; [`stuck_collectors`] are those that cannot be killed.
 //! - [`join`] shows another server's readings in the place of a collector's.
-//! - [`sampling_interval`] is how often it samples, [`rate_limiter`] which of the samples one client gets, [`mark_limit`]
+//! - [`sampling_interval`] is how often it samples, [`watching`] whether somebody watches, [`rate_limiter`] which of the samples one client gets, [`mark_limit`]
 //!   how many marks and cells there may be.
 //! - [`live`] is what can change while it runs.
 //! - [`hub`] holds what the collector said last and passes it to every client.
@@ -83,6 +83,7 @@ pub mod supervisor;
 mod usage;
 pub mod view;
 mod watched;
+mod watching;
 mod web_config;
 
 use std::{future::Future, io, path::PathBuf, sync::Arc, time::Duration};
@@ -109,6 +110,7 @@ use self::{
     sampling_interval::SamplingInterval,
     supervisor::{Collector, Instructions},
     view::ShowProcesses,
+    watching::Watching,
 };
 
 /// Between samples of most recordings, and between those that a client gets that asks for no other time.
@@ -179,13 +181,15 @@ pub async fn run(
         Readings::Collector(collector) => collector.interval,
         Readings::Recording(_) | Readings::None => RECORDED_INTERVAL,
     });
+    let watching = Watching::new();
     let reads_gpus = !matches!(readings, Readings::None);
     let (stop, stopped) = watch::channel(false);
     let runs = Arc::new(Runs::new(runs, Arc::clone(&hub), stopped.clone()));
     let (allocations_sender, allocations) = watch::channel(Vec::new());
     let (mut supervision, replay) = match readings {
         Readings::Collector(collector) => {
-            let instructions = Instructions { interval: sampling_interval.interval(), allocations };
+            let instructions =
+                Instructions { interval: sampling_interval.interval(), watchers: watching.watchers(), allocations };
             let supervision =
                 supervisor::supervise(collector, Arc::clone(&hub), Arc::clone(&control), instructions, join);
             (tokio::spawn(supervision), None)
@@ -209,7 +213,7 @@ pub async fn run(
             tokio::spawn(async move { reader.now().await });
         }
     }
-    let alerts = Arc::new(Alerts::new(Arc::clone(&hub), &rules, conditions));
+    let alerts = Arc::new(Alerts::new(Arc::clone(&hub), &rules, conditions, Arc::clone(&watching)));
     let mut evaluation = JoinSet::new();
     if let Some(socket) = kubelet {
         tokio::spawn(kubernetes::follow(socket, allocations_sender));
@@ -220,6 +224,7 @@ pub async fn run(
         hub,
         alerts,
         sampling_interval,
+        watching,
         control,
         runs,
         replay,

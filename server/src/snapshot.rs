@@ -49,6 +49,7 @@ pub(crate) async fn snapshot(
     let Query(query) = query.map_err(|error| bad(error.body_text() + hint))?;
     let parts = query.understood(View::of(&client, app.show_processes).await).map_err(bad)?;
     let subject = Resource::Snapshot { history_ms: parts.history_ms, metrics: parts.wanted.ids(), brief: parts.brief };
+    app.watching.look();
     let view = parts.view.clone();
     Ok(respond(&app, &headers, client.who(), view, subject, JSON, move |hub| to_json(&hub.snapshot(&parts))).await)
 }

@@ -38,6 +38,8 @@ pub struct Collector {
 pub enum Request {
     /// The time between samples from now on.
     IntervalMs(u32),
+    /// Whether somebody watches, which it takes for granted until it is told.
+    Watched(bool),
     /// To write the driver's latest answers, once.
     Answers,
     /// To whom Kubernetes has given devices, all of them.
@@ -49,6 +51,8 @@ pub enum Request {
 pub(crate) struct Instructions {
     /// The time between samples.
     pub(crate) interval: watch::Receiver<Duration>,
+    /// How many watch.
+    pub(crate) watchers: watch::Receiver<usize>,
     pub(crate) allocations: watch::Receiver<Vec<AllocatedDevice>>,
 }
 
@@ -73,7 +77,7 @@ pub(crate) async fn supervise(
     join: Option<JoinSettings>,
 ) {
     let mut orders = control.orders();
-    let join = join.map(|settings| Join::new(settings, instructions.interval.clone()));
+    let join = join.map(|settings| Join::new(settings, instructions.interval.clone(), instructions.watchers.clone()));
     let stuck_collectors = StuckCollectors::default();
     let mut supervisor = Supervisor { collector, hub, control, instructions, join, stuck_collectors };
     loop {

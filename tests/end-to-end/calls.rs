@@ -1,10 +1,8 @@
 //! How much is asked of the driver: what is dear is asked rarely, what is not there next to never.
 
-use std::{collections::BTreeMap, fs, time::Duration};
+use std::{collections::BTreeMap, fs, path::Path, time::Duration};
 
-use serde_json::Value;
-
-use crate::support::Fake;
+use crate::support::{Fake, Server};
 
 /// Calls per function, and per GPU as a number or `system`.
 type Calls = BTreeMap<String, BTreeMap<String, u64>>;
@@ -21,9 +19,11 @@ fn calls(beats: u32, interval: Duration) -> Calls {
     let arguments = ["collect", "--count", &beats, "--interval-ms", &interval_ms];
     let output = fake.gpumon(&arguments).env("GPUMON_FAKE_NVML_COUNTS", &counts).output().unwrap();
     assert!(output.status.success());
-    serde_json::from_value::<Value>(serde_json::from_str(&fs::read_to_string(counts).unwrap()).unwrap())
-        .and_then(serde_json::from_value)
-        .unwrap()
+    counted(&counts)
+}
+
+fn counted(file: &Path) -> Calls {
+    serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap()
 }
 
 #[track_caller]
@@ -75,4 +75,66 @@ pub(crate) fn ten_times_as_many_samples_are_not_ten_times_as_many_dear_calls() {
     asked(&calls, "nvmlDeviceGetTotalEnergyConsumption", 0, 1..=4);
     asked(&calls, "nvmlDeviceGetSamples", 0, 3..=12);
     asked(&calls, "nvmlDeviceGetPowerManagementLimit", 0, 1..=3);
+}
+
+pub(crate) async fn while_nobody_watches_what_is_dear_is_asked_for_history_alone() {
+    let pid = std::process::id();
+    let process = |gpu, pid| format!("[[process]]\ngpu = {gpu}\npid = {pid}\nmemory = \"1 GiB\"\nsm_percent = 40\n");
+    let fake = Fake::new(&format!("gpus = 2\n{}{}{}", process(0, pid), process(1, pid), process(1, 1)));
+    let file = fake.path("counts.json");
+    let mut command = fake.gpumon(&["serve", "--listen", "127.0.0.1:0"]);
+    command.env("GPUMON_FAKE_NVML_COUNTS", &file);
+    let server = Server::start(command);
+    let within = async |seconds| {
+        let before = counted(&file);
+        tokio::time::sleep(Duration::from_secs(seconds)).await;
+        let mut calls = counted(&file);
+        for (function, by_gpu) in &mut calls {
+            for (gpu, count) in by_gpu {
+                *count -= before.get(function).and_then(|before| before.get(gpu)).copied().unwrap_or(0);
+            }
+        }
+        calls
+    };
+    // What is asked once, and at the first samples.
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let unwatched = within(30).await;
+    asked(&unwatched, "nvmlDeviceGetPowerUsage", 0, 25..=31);
+    asked(&unwatched, "nvmlDeviceGetCurrentClocksEventReasons", 0, 25..=31);
+    for dear in ["nvmlGpmSampleGet", "nvmlDeviceGetTotalEnergyConsumption", "nvmlDeviceGetMarginTemperature"] {
+        asked(&unwatched, dear, 0, 2..=4);
+    }
+    asked(&unwatched, "nvmlDeviceGetSamples", 0, 0..=0);
+    asked(&unwatched, "nvmlDeviceGetPowerManagementLimit", 0, 0..=1);
+    // What conditions are found by.
+    asked(&unwatched, "nvmlDeviceGetRemappedRows", 0, 2..=4);
+    asked(&unwatched, "nvmlDeviceGetProcessesUtilizationInfo", 0, 2..=4);
+    // Nothing else tells what each of several did, and asking is cheap here.
+    asked(&unwatched, "nvmlDeviceGetProcessesUtilizationInfo", 1, 20..=31);
+
+    let mut stream = server.stream().await;
+    let mut counters = 0;
+    for _ in 0..5 {
+        let sample = stream.next_of("sample").await;
+        counters += u32::from(sample["gpus"][0]["activity"]["sm_percent"].is_number());
+    }
+    assert!(counters >= 4, "counters of now with each sample, and not {counters} of 5");
+    drop(stream);
+    let watching = server.stream().await;
+    let watched = within(12).await;
+    asked(&watched, "nvmlGpmSampleGet", 0, 9..=13);
+    asked(&watched, "nvmlDeviceGetProcessesUtilizationInfo", 0, 8..=13);
+    asked(&watched, "nvmlDeviceGetSamples", 0, 5..=11);
+    asked(&watched, "nvmlDeviceGetTotalEnergyConsumption", 0, 2..=3);
+    asked(&watched, "nvmlDeviceGetPowerManagementLimit", 0, 1..=2);
+    drop(watching);
+    // Who asks once counts for ten seconds.
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    server.get("/api/v1/snapshot");
+    let looked = within(20).await;
+    asked(&looked, "nvmlGpmSampleGet", 0, 9..=15);
+    // A scrape does not: its counters are those of the last ten seconds.
+    server.get("/metrics");
+    let scraped = within(20).await;
+    asked(&scraped, "nvmlGpmSampleGet", 0, 1..=3);
 }

@@ -19,7 +19,10 @@ use std::{
 };
 
 use gpumon_probe::{
-    model::{GpuSample, HostSample, Severity, fields::Field},
+    model::{
+        GpuSample, HostSample, Severity,
+        fields::{Field, Unwatched},
+    },
     toml_error::TomlError,
 };
 use thiserror::Error;
@@ -228,6 +231,16 @@ impl AlertRules {
             check::understood(file).map_err(|(span, message)| TomlError::at(&span, text, origin, message))
         });
         read.map_err(|error| TomlError { message: address::hidden(&error.message), ..error })
+    }
+}
+
+impl AlertRules {
+    /// Whether a rule is about a number that is read more rarely while nobody watches: it is to be told as soon as it can be.
+    pub fn watch(&self) -> bool {
+        self.rules.iter().any(|rule| {
+            let (Watch::Value { subject, .. } | Watch::Absent(Some(subject))) = &rule.check.watch else { return false };
+            subject.of(|field| field.unwatched, |field| field.unwatched) != Unwatched::EverySample
+        })
     }
 }
 

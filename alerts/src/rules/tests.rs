@@ -183,3 +183,13 @@ fn commands_that_everybody_could_write_are_none() {
     let error = read(command, 0o646).unwrap_err();
     assert!(error.contains("can be written to by everybody") && error.contains("chmod o-w"), "{error}");
 }
+
+#[test]
+fn a_rule_about_what_is_read_rarely_watches() {
+    let watch = |keys: &str| AlertRules::from_toml(&format!("[[rule]]\nname = \"a\"\n{keys}"), "f").unwrap().watch();
+    assert!(watch("field = \"activity.sm_percent\"\nbelow = 5"));
+    assert!(watch("field = \"host.cpu.busy_percent\"\nabove = 95"));
+    assert!(watch("field = \"power.energy_joules_total\"\nabsent = true"));
+    assert!(!watch("field = \"temperature.gpu_celsius\"\nabove = 85"));
+    assert!(!watch("condition = \"throttled\""));
+}

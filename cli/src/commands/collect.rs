@@ -14,7 +14,7 @@ use gpumon_probe::{
     allocation::Allocations,
     model::Record,
     owner::CommandLines,
-    sampler::{self, Learned, Options, SharedInterval},
+    sampler::{self, Learned, Options, SharedInterval, Watched},
     vendor::LatestAnswers,
 };
 use gpumon_server::{frame::INTERVAL_MS, supervisor::Request};
@@ -85,11 +85,12 @@ pub(crate) fn run(source: &SourceArgs, args: &CollectArgs) -> Result<(), Failure
     let options = Options { answers: answers.clone(), learned: learned.clone(), ..args.sampling.options(commands) };
     if let Some(answers) = answers {
         let (interval, allocations) = (Arc::clone(&options.interval), Arc::clone(&options.allocations));
+        let watched = Arc::clone(&options.watched);
         let learned = learned.clone();
         // Also where the driver hangs, so it cannot be the thread that reads the driver.
         thread::spawn(move || {
             let write_answers = || write_line(&Record::Answers(answers.get()));
-            apply_requests(io::stdin().lock(), &interval, &allocations, write_answers);
+            apply_requests(io::stdin().lock(), &interval, &watched, &allocations, write_answers);
             write_learned(learned);
             std::process::exit(0);
         });
@@ -145,6 +146,7 @@ fn write_learned(learned: Option<Arc<Learned>>) {
 fn apply_requests(
     mut requests: impl BufRead,
     interval: &SharedInterval,
+    watched: &Watched,
     allocations: &Allocations,
     mut write_answers: impl FnMut() -> io::Result<()>,
 ) {
@@ -153,6 +155,7 @@ fn apply_requests(
         match serde_json::from_slice(line.trim_ascii()) {
             Ok(Request::IntervalMs(ms)) if INTERVAL_MS.contains(&ms) => interval.set(Duration::from_millis(ms.into())),
             Ok(Request::IntervalMs(ms)) => say(&format!("ignored an interval of {ms} ms: give 100 to 60000")),
+            Ok(Request::Watched(is_watched)) => watched.set(is_watched),
             Ok(Request::Answers) if write_answers().is_err() => return,
             Ok(Request::Answers) => {}
             Ok(Request::Allocations(devices)) => allocations.set_kubernetes(devices),
@@ -180,7 +183,7 @@ mod tests {
         let interval = SharedInterval::new(Duration::from_secs(1));
         let mut answers = 0;
         let mut after = |lines: &[u8]| {
-            apply_requests(lines, &interval, &Allocations::default(), || {
+            apply_requests(lines, &interval, &Watched::default(), &Allocations::default(), || {
                 answers += 1;
                 Ok(())
             });

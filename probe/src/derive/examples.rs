@@ -21,7 +21,7 @@ pub(crate) fn sample(at_ms: u64) -> GpuSample {
 }
 
 /// Sets what runs: NVML's utilization, and GPM's activity of the multiprocessors.
-pub(super) fn use_gpu(sample: &mut GpuSample, gpu_percent: f64, sm_percent: f64) {
+pub(crate) fn use_gpu(sample: &mut GpuSample, gpu_percent: f64, sm_percent: f64) {
     sample.utilization.gpu_percent = Reading::Now(gpu_percent);
     sample.activity = Reading::Now(activity(sm_percent, 0.0));
 }

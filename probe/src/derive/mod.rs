@@ -20,7 +20,7 @@ pub mod sanity_check;
 #[cfg(test)]
 pub(crate) use conditions::learned_baseline;
 pub use conditions::{
-    Baseline, Clock, ConditionSettings, ConditionTracker, Hysteresis, Moment, Observation, found_after_ms,
+    Baseline, Clock, ConditionSettings, ConditionTracker, Hysteresis, Moment, Observation, could_hang, found_after_ms,
     is_memory_nearly_full, memory_forecast,
 };
 pub use ecc::EccTracker;

@@ -9,6 +9,7 @@ use std::{
 
 use super::{
     Options, SharedInterval,
+    attention::{Steps, Watched},
     message::{Message, Outcome, Query, Readings},
     process_list,
 };
@@ -55,6 +56,8 @@ pub(super) struct GpuWorker {
     allocations: Arc<Allocations>,
     sys_root: PathBuf,
     depth: ReadDepth,
+    watched: Arc<Watched>,
+    steps: Steps,
     /// When what changes slowly is read next; `None` where nobody wants it.
     details_due: Option<Instant>,
     /// Where the driver's answers are read; `None` where nobody wants them.
@@ -94,6 +97,8 @@ impl GpuWorker {
             allocations: Arc::clone(&options.allocations),
             sys_root: options.sys_root.clone(),
             depth: options.depth,
+            watched: Arc::clone(&options.watched),
+            steps: Steps::of_history(),
             details_due: options.details.then(Instant::now),
             answers: options.answers.clone(),
             ticks: 0,
@@ -131,9 +136,11 @@ impl GpuWorker {
         let State::Open(device) = &mut self.state else { unreachable!("open() succeeded") };
         let uuid = || self.reported.as_ref().and_then(|gpu| gpu.uuid.clone());
         let mut sample = GpuSample::absent(self.index, uuid(), now_ms(), Health::Ok, &Absence::NoAnswer);
-        device.read(&mut sample, self.depth)?;
+        let depth = self.steps.depth(self.depth, &self.watched, self.interval.get());
+        device.read(&mut sample, depth)?;
         sanity_check::check(&mut sample);
-        let traces = if self.traces { device.traces() } else { Vec::new() };
+        // Nobody keeps them.
+        let traces = if self.traces && depth == ReadDepth::Full { device.traces() } else { Vec::new() };
         let mut details = None;
         if self.details_due.is_some_and(|due| due <= Instant::now()) {
             let mut read = GpuDetails::absent(self.index, uuid(), now_ms(), &Absence::NoAnswer);

@@ -1,11 +1,16 @@
 //! The thread that reads the host, whose readings can hang too (a dead disk).
 
 use std::{
+    sync::Arc,
     sync::mpsc::{self, Receiver, SyncSender},
     time::{Duration, Instant},
 };
 
-use super::threads::spawn;
+use super::{
+    Options, SharedInterval,
+    attention::{HOST_STEP_MS, Steps, Watched},
+    threads::spawn,
+};
 use crate::{host::HostReader, model::HostSample, vendor::SourceError};
 
 /// The host's readings change slowly, whatever the GPUs' pace is. A tick that comes a little early counts.
@@ -18,6 +23,9 @@ pub(super) struct HostWorker {
     latest: HostSample,
     asked: Option<Instant>,
     state: State,
+    interval: Arc<SharedInterval>,
+    watched: Arc<Watched>,
+    steps: Steps,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -33,26 +41,36 @@ enum State {
 impl HostWorker {
     /// Reads the host once, so that there is always a latest reading, and starts the thread. A host that hangs at this
     /// first reading keeps everything from starting, which the supervisor notices.
-    pub(super) fn start() -> Result<Self, SourceError> {
+    pub(super) fn start(options: &Options) -> Result<Self, SourceError> {
         let mut reader = HostReader::new();
         let latest = reader.read();
         let (ask, asked) = mpsc::sync_channel(1);
         let (answer, answers) = mpsc::channel();
         spawn("host", move || while asked.recv().is_ok() && answer.send(reader.read()).is_ok() {})?;
-        Ok(Self { ask, answers, latest, asked: None, state: State::Free })
+        let (interval, watched) = (Arc::clone(&options.interval), Arc::clone(&options.watched));
+        let steps = Steps::new(HOST_STEP_MS);
+        Ok(Self { ask, answers, latest, asked: None, state: State::Free, interval, watched, steps })
     }
 
     /// Asks for a reading, unless the last one is still owed, or is fresh enough.
     pub(super) fn ask(&mut self) {
         self.ingest(self.answers.try_recv().ok());
+        let is_due = self.is_due();
         self.state = match self.state {
-            State::Free if self.asked.is_some_and(|asked| asked.elapsed() < FRESH) => State::Free,
-            State::Free if self.ask.try_send(()).is_ok() => State::Asked,
+            State::Free if is_due && self.ask.try_send(()).is_ok() => State::Asked,
             State::Free => State::Free,
             State::Asked | State::Late => State::Late,
         };
         if self.state == State::Asked {
             self.asked = Some(Instant::now());
+        }
+    }
+
+    fn is_due(&mut self) -> bool {
+        if self.watched.get() {
+            self.asked.is_none_or(|asked| asked.elapsed() >= FRESH)
+        } else {
+            self.steps.close(self.interval.get())
         }
     }
 

@@ -3,6 +3,7 @@
 //! A worker that does not answer in time holds up nobody: the sample goes out with that GPU's last readings, and from
 //! one interval on says that it hangs.
 
+mod attention;
 mod deadline;
 mod gpu_state;
 mod gpu_worker;
@@ -23,6 +24,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+pub use self::attention::Watched;
 pub use self::deadline::{OPENING, OPENING_ONCE};
 pub use self::learned::Learned;
 pub use self::shared_interval::SharedInterval;
@@ -40,6 +42,8 @@ use crate::{
 pub struct Options {
     /// Time between samples.
     pub interval: Arc<SharedInterval>,
+    /// Whether somebody watches. While nobody does, what is dear is read no more often than history needs it.
+    pub watched: Arc<Watched>,
     /// Whose command lines may be shown.
     pub commands: CommandLines,
     /// Where processes are looked up; `/proc` but in tests.
@@ -72,6 +76,7 @@ impl Options {
     pub fn new(interval: Duration, commands: CommandLines) -> Self {
         Self {
             interval: Arc::new(SharedInterval::new(interval)),
+            watched: Arc::default(),
             commands,
             proc_root: "/proc".into(),
             sys_root: "/sys".into(),

@@ -62,7 +62,7 @@ impl Workers {
                 Ok(ask)
             })
             .collect::<Result<_, _>>()?;
-        Ok(Self { gpus, sender, messages, pending: BTreeSet::new(), host: HostWorker::start()? })
+        Ok(Self { gpus, sender, messages, pending: BTreeSet::new(), host: HostWorker::start(options)? })
     }
 
     /// Sends messages from other threads to the sampler.

@@ -21,6 +21,9 @@ const SETTLE_AFTER_S: f64 = 5.0;
 /// A counter that has not been read for longer is not waited for.
 const COUNTER_IS_OLD_MS: u64 = 65_000;
 
+/// From then on, what the whole GPU did tells more of one who has it alone than what their process did.
+const SHARES_ARE_OLD_MS: u64 = 3_000;
+
 /// For so long it may take to find out whose a process is.
 const OWNERS_KNOWN_AFTER_S: f64 = 30.0;
 
@@ -53,6 +56,8 @@ pub(super) struct Last {
     pub(super) watts: Option<f64>,
     gpu_percent: Option<f64>,
     pub(super) holders: BTreeMap<u32, Option<f64>>,
+    /// When the driver told their shares.
+    shares_at_ms: u64,
     omitted: bool,
 }
 
@@ -167,18 +172,21 @@ impl Last {
     pub(super) fn new(gpu: &GpuSample, interval_ms: u32) -> Option<Self> {
         let Reading::Now(processes) = &gpu.processes else { return None };
         let mut holders: BTreeMap<u32, Option<f64>> = BTreeMap::new();
+        let mut shares_at_ms = 0;
         // The server of MPS computes for its clients, which are listed, too.
         let is_server =
             |process: &&Process| process.name.value().is_some_and(|name| name.starts_with("nvidia-cuda-mps"));
         for process in processes.iter().filter(|process| !is_server(process)) {
             // A process can be on several instances of a divided GPU.
             let share = process.sm_percent.value().map(|percent| percent / 100.0);
+            shares_at_ms = process.sm_percent.read_at_ms(gpu.at_ms).max(shares_at_ms);
             let known = holders.entry(process.pid).or_insert(share);
             *known = known.zip(share).map(|(one, other)| one.max(other));
         }
         let watts = gpu.power.average_watts.value().or(gpu.power.draw_watts.value()).copied();
         let gpu_percent = gpu.utilization.gpu_percent.value().copied();
-        Some(Self { at_ms: gpu.at_ms, interval_ms, watts, gpu_percent, holders, omitted: gpu.processes_omitted > 0 })
+        let omitted = gpu.processes_omitted > 0;
+        Some(Self { at_ms: gpu.at_ms, interval_ms, watts, gpu_percent, holders, shares_at_ms, omitted })
     }
 
     /// How far this and the one before may be apart to tell of the time between them.
@@ -205,6 +213,7 @@ impl Step {
             at_ms: last.at_ms,
             seconds,
             joules: watts.map(|watts| watts * seconds),
+            shares_are_old: now.shares_at_ms + SHARES_ARE_OLD_MS < now.at_ms,
             gpu_share: now.gpu_percent.map(|percent| percent / 100.0),
             was_idle: last.gpu_percent == Some(0.0) && now.gpu_percent == Some(0.0),
             holders: holders.collect(),

@@ -16,6 +16,8 @@ pub(super) struct Step {
     pub(super) seconds: f64,
     /// The integral of the power; `None` where that is not known.
     pub(super) joules: Option<f64>,
+    /// Whether the shares of the holders are of a time before it.
+    pub(super) shares_are_old: bool,
     /// Share of the time in which a kernel ran.
     pub(super) gpu_share: Option<f64>,
     /// Whether nothing ran in it.
@@ -89,7 +91,8 @@ pub(super) fn share_out(step: &Step, factor: f64, idle_watts: Option<f64>, owner
     for (key, part) in &parts {
         let account = used.of(key);
         account.gpu_seconds += step.seconds * part.presence();
-        let share = part.share.or(step.gpu_share.filter(|_| !is_shared));
+        let of_gpu = step.gpu_share.filter(|_| !is_shared);
+        let share = if step.shares_are_old { of_gpu.or(part.share) } else { part.share.or(of_gpu) };
         account.active_seconds += step.seconds * share.unwrap_or(0.0);
         if !is_shared {
             account.exclusive_seconds += step.seconds * part.presence();

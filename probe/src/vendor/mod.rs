@@ -70,7 +70,8 @@ pub trait Device {
     /// [`DeviceError::Lost`] where the whole GPU is gone. A single reading that fails is absent in the sample instead.
     fn read(&mut self, sample: &mut GpuSample, depth: ReadDepth) -> Result<(), DeviceError>;
 
-    /// Reads what changes slowly into `details`, whose `index`, `uuid` and `at_ms` belong to the sampler.
+    /// Reads what changes slowly into `details`, whose `index`, `uuid` and `at_ms` belong to the sampler. What of it is
+    /// dear may be older where the last [`read`](Self::read) was one that nobody watches.
     ///
     /// # Errors
     /// [`DeviceError::Lost`] where the whole GPU is gone.
@@ -96,6 +97,12 @@ pub trait Device {
 pub enum ReadDepth {
     /// All of it.
     Full,
+    /// All of it, but what costs the driver much time only where history needs it, or a condition that could not be
+    /// told otherwise: nobody watches. What is not read is as it was read last, with its time.
+    Unwatched {
+        /// Whether this is the last sample of a step of history.
+        closes_step: bool,
+    },
     /// Without what a one-shot command has no use for: rates, which need two readings, and energy and thermal margin,
     /// which cost the driver more time than all the rest.
     OneShot,

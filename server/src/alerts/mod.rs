@@ -32,7 +32,10 @@ use tokio::{
 };
 
 use self::told_file::ToldFile;
-use crate::hub::Hub;
+use crate::{
+    hub::Hub,
+    watching::{Watcher, Watching},
+};
 
 pub(crate) use self::routes::router;
 
@@ -86,18 +89,28 @@ struct State {
     error: Option<String>,
     /// What clients were told to fire, and when.
     told: (Vec<FiringAlert>, Instant),
+    /// Rules about what is read rarely while nobody watches are somebody who does.
+    watching: Arc<Watching>,
+    watcher: Option<Watcher>,
     /// What outlives a restart, and what of it was handed over to be written.
     file: Option<(ToldFile, Vec<SavedAlert>)>,
 }
 
 impl Alerts {
-    pub(crate) fn new(hub: Arc<Hub>, rules: &AlertRules, conditions: ConditionSettings) -> Self {
+    pub(crate) fn new(
+        hub: Arc<Hub>,
+        rules: &AlertRules,
+        conditions: ConditionSettings,
+        watching: Arc<Watching>,
+    ) -> Self {
         let of_dispatcher = Arc::clone(&hub);
         let mut dispatcher = Dispatcher::new(Arc::new(move |message| tell_problem(&of_dispatcher, message)));
         dispatcher.replace(&rules.receivers);
         let evaluator = Evaluator::new(rules, TimeZone::system(), conditions);
         let told = (Vec::new(), Instant::now());
-        Self { hub, state: Mutex::new(State { evaluator, dispatcher, error: None, told, file: None }) }
+        let watcher = rules.watch().then(|| watching.begin());
+        let state = State { evaluator, dispatcher, error: None, told, watching, watcher, file: None };
+        Self { hub, state: Mutex::new(state) }
     }
 
     /// Takes in what is known now, and tells clients and receivers what follows.
@@ -176,6 +189,7 @@ impl Alerts {
                 tracing::info!("alerts: {} rules, {} receivers", rules.rules.len(), rules.receivers.len());
                 let new_receivers = state.dispatcher.replace(&rules.receivers);
                 state.evaluator.replace(&rules, &new_receivers);
+                state.watcher = rules.watch().then(|| state.watching.begin());
                 state.error = None;
             }
             Err(error) => {

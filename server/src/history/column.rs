@@ -59,11 +59,12 @@ impl Column {
         with!(self, values, gap => drop(values.drain(..old)));
     }
 
-    pub(super) fn set_newest(&mut self, value: f64) {
+    /// Sets so many at the new end; of those before the newest, the gaps stay.
+    pub(super) fn set_newest(&mut self, value: f64, count: usize) {
         match self {
-            Self::Short(values) => values.back_mut().map(|newest| *newest = short(value)),
-            Self::Long(values) => values.back_mut().map(|newest| *newest = value),
-        };
+            Self::Short(values) => fill(values.iter_mut().rev().take(count), short(value), |value| value.is_nan()),
+            Self::Long(values) => fill(values.iter_mut().rev().take(count), value, |value| value.is_nan()),
+        }
     }
 
     pub(super) fn set_oldest(&mut self, value: f64) {
@@ -99,6 +100,14 @@ impl Column {
         match self {
             Self::Short(values) => values.iter().copied().fold(0.0, f32::max).into(),
             Self::Long(values) => values.iter().copied().fold(0.0, f64::max),
+        }
+    }
+}
+
+fn fill<'a, T: Copy + 'a>(newest: impl Iterator<Item = &'a mut T>, value: T, is_gap: fn(T) -> bool) {
+    for (place, known) in newest.enumerate() {
+        if place == 0 || !is_gap(*known) {
+            *known = value;
         }
     }
 }

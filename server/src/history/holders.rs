@@ -56,7 +56,7 @@ impl Holders {
             });
             let holder = &mut self.0[place];
             holder.process.clone_from(main);
-            holder.memory_bytes.set_newest(bytes);
+            holder.memory_bytes.set_newest(bytes, 1);
         }
         while self.0.len() > MOST {
             let least = (0..self.0.len()).min_by(|a, b| self.0[*a].peak().total_cmp(&self.0[*b].peak()));

@@ -8,8 +8,8 @@ use gpumon_history::{
     wanted::{Wanted, mig_id, places},
 };
 use gpumon_probe::model::{
-    GpuSample, Sample,
-    fields::{Field, GPU_FIELDS, HOST_FIELDS},
+    GpuSample, HostSample, Sample,
+    fields::{Field, GPU_FIELDS, HOST_FIELDS, Unwatched},
 };
 
 use super::{DEPTH_MS, column::Column, holders::Holders};
@@ -37,7 +37,11 @@ struct GpuColumns {
 
 /// A column for each field of a catalogue, in its order; none where there was no value.
 #[derive(Debug, Default)]
-struct Columns(Vec<Option<Column>>);
+struct Columns {
+    columns: Vec<Option<Column>>,
+    /// For how many places each field has not been read.
+    waiting: Vec<usize>,
+}
 
 impl RecentSamples {
     /// Adds a sample, unless it follows the one before too closely, and forgets what is too old.
@@ -46,14 +50,19 @@ impl RecentSamples {
         if self.times_ms.back().is_some_and(|last| sample.at_ms.saturating_sub(*last) < SPACING_MS) {
             return;
         }
+        let since_ms = self.times_ms.back().copied().unwrap_or(sample.at_ms);
         self.times_ms.push_back(sample.at_ms);
         self.columns().for_each(Column::push_newest);
         let length = self.times_ms.len();
-        self.host.set_newest(HOST_FIELDS, |field| field.access.value(&sample.host), length);
+        let of_host = |field: &Field<HostSample>| {
+            let (value, is_new) = field.access.value_since(&sample.host, since_ms)?;
+            Some((value, is_new && sample.host.at_ms > since_ms))
+        };
+        self.host.set_newest(HOST_FIELDS, of_host, length);
         for gpu in &sample.gpus {
             // What a hung GPU shows is its past, which is in the history already.
             if gpu.at_ms + 2 * u64::from(sample.interval_ms) >= sample.at_ms {
-                self.set_newest(gpu);
+                self.set_newest(gpu, since_ms);
             }
         }
         self.drop_before(sample.at_ms.saturating_sub(DEPTH_MS));
@@ -82,15 +91,15 @@ impl RecentSamples {
         }
     }
 
-    fn set_newest(&mut self, gpu: &GpuSample) {
+    fn set_newest(&mut self, gpu: &GpuSample, since_ms: u64) {
         let Some(uuid) = &gpu.uuid else { return };
         let length = self.times_ms.len();
         let columns = self.gpus.entry(uuid.clone()).or_default();
-        columns.metrics.set_newest(GPU_FIELDS, |field| field.access.value(gpu), length);
+        columns.metrics.set_newest(GPU_FIELDS, |field| field.access.value_since(gpu, since_ms), length);
         columns.holders.set_newest(gpu.processes.value().map_or(&[], Vec::as_slice), length);
         for device in gpu.mig_devices.value().into_iter().flatten() {
             let columns = self.mig_devices.entry(device.uuid.clone()).or_default();
-            columns.set_newest(GPU_FIELDS, |field| field.mig?.value(device), length);
+            columns.set_newest(GPU_FIELDS, |field| field.mig?.value_since(device, since_ms), length);
         }
     }
 
@@ -177,19 +186,27 @@ impl RecentSamples {
 }
 
 impl Columns {
-    /// Sets the newest place of columns that are so long.
-    fn set_newest<S>(&mut self, fields: &[Field<S>], read: impl Fn(&Field<S>) -> Option<f64>, length: usize) {
-        self.0.resize(fields.len(), None);
-        for (column, field) in self.0.iter_mut().zip(fields) {
-            let Some(value) = read(field) else { continue };
-            column.get_or_insert_with(|| Column::new(field.kind, length)).set_newest(value);
+    /// Sets the newest place of columns that are so long to each field's value, which may not be new. What is an average
+    /// since it was read before is put into all places of that time.
+    fn set_newest<S>(&mut self, fields: &[Field<S>], read: impl Fn(&Field<S>) -> Option<(f64, bool)>, length: usize) {
+        self.columns.resize(fields.len(), None);
+        self.waiting.resize(fields.len(), 0);
+        for ((column, waiting), field) in self.columns.iter_mut().zip(&mut self.waiting).zip(fields) {
+            let Some((value, is_new)) = read(field) else {
+                *waiting = 0;
+                continue;
+            };
+            let behind = if is_new { std::mem::take(waiting) } else { 0 };
+            let places = if field.unwatched == Unwatched::Averaged { 1 + behind } else { 1 };
+            column.get_or_insert_with(|| Column::new(field.kind, length)).set_newest(value, places);
+            *waiting += usize::from(!is_new);
         }
     }
 
     /// Sets the oldest place of columns that are so long, where there is a value.
     fn set_oldest<S>(&mut self, fields: &[Field<S>], read: impl Fn(&Field<S>) -> Option<f64>, length: usize) {
-        self.0.resize(fields.len(), None);
-        for (column, field) in self.0.iter_mut().zip(fields) {
+        self.columns.resize(fields.len(), None);
+        for (column, field) in self.columns.iter_mut().zip(fields) {
             let Some(value) = read(field) else { continue };
             column.get_or_insert_with(|| Column::new(field.kind, length)).set_oldest(value);
         }
@@ -197,10 +214,10 @@ impl Columns {
 
     /// Forgets columns without values; whether there are others.
     fn prune(&mut self) -> bool {
-        for column in &mut self.0 {
+        for column in &mut self.columns {
             column.take_if(|column| column.is_empty());
         }
-        self.0.iter().any(Option::is_some)
+        self.columns.iter().any(Option::is_some)
     }
 
     /// Those of these fields, from the place `old` on.
@@ -210,18 +227,18 @@ impl Columns {
         wanted: &[&Field<S>],
         old: usize,
     ) -> impl Iterator<Item = (String, Vec<Option<f32>>)> {
-        let columns = fields.iter().zip(&self.0).filter_map(|(field, column)| Some((field.id, column.as_ref()?)));
+        let columns = fields.iter().zip(&self.columns).filter_map(|(field, column)| Some((field.id, column.as_ref()?)));
         let chosen = columns.filter(|(id, _)| wanted.iter().any(|field| field.id == *id));
         chosen.map(move |(id, column)| (id.to_owned(), column.charted(old)))
     }
 
     /// The values of the fields at these places of the catalogue, at a place of the time axis.
     fn at(&self, fields: &[usize], place: usize) -> impl Iterator<Item = Option<Stat>> {
-        fields.iter().map(move |field| self.0.get(*field)?.as_ref()?.get(place).map(Stat::of))
+        fields.iter().map(move |field| self.columns.get(*field)?.as_ref()?.get(place).map(Stat::of))
     }
 
     fn values_mut(&mut self) -> impl Iterator<Item = &mut Column> {
-        self.0.iter_mut().flatten()
+        self.columns.iter_mut().flatten()
     }
 }
 

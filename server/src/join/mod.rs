@@ -48,6 +48,8 @@ pub(crate) struct Join {
     settings: JoinSettings,
     /// What the clients want.
     interval: watch::Receiver<Duration>,
+    /// How many of them watch.
+    watchers: watch::Receiver<usize>,
     attempts: Attempts,
     /// Why it could not be joined last.
     refusal: Option<String>,
@@ -63,8 +65,12 @@ enum Left {
 }
 
 impl Join {
-    pub(crate) fn new(settings: JoinSettings, interval: watch::Receiver<Duration>) -> Self {
-        Self { settings, interval, attempts: Attempts::new(), refusal: None, own: None }
+    pub(crate) fn new(
+        settings: JoinSettings,
+        interval: watch::Receiver<Duration>,
+        watchers: watch::Receiver<usize>,
+    ) -> Self {
+        Self { settings, interval, watchers, attempts: Attempts::new(), refusal: None, own: None }
     }
 
     /// Shows what that server tells, for as long as it does. It returns when it is time for a collector of this server's

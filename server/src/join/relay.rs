@@ -33,7 +33,7 @@ impl Join {
 
     async fn pass_on(&mut self, hello: Hello, frames: &mut Frames, hub: &Arc<Hub>) -> Result<Infallible, Left> {
         self.adopt(hello, hub).await?;
-        let (mut asked, mut has_traces) = (None, false);
+        let (mut asked, mut has_traces, mut is_watched) = (None, false, true);
         loop {
             let wanted = interval_frame(*self.interval.borrow_and_update());
             if asked.as_ref() != Some(&wanted) {
@@ -44,9 +44,14 @@ impl Join {
                 has_traces = !has_traces;
                 frames.send(&ClientFrame::Traces { on: has_traces }).await.map_err(Left::Lost)?;
             }
+            if is_watched != (*self.watchers.borrow_and_update() > 0) {
+                is_watched = !is_watched;
+                frames.send(&ClientFrame::Watching { on: is_watched }).await.map_err(Left::Lost)?;
+            }
             let text = tokio::select! {
                 text = frames.next() => text.map_err(Left::Lost)?,
                 Ok(()) = self.interval.changed() => continue,
+                Ok(()) = self.watchers.changed() => continue,
             };
             self.take_in(&text, hub).await?;
         }

@@ -45,6 +45,7 @@ use crate::{
     runs::Follower,
     sampling_interval::IntervalRequest,
     view::View,
+    watching::Watcher,
 };
 
 /// A quiet connection carries at least one frame in this time.
@@ -116,6 +117,9 @@ struct Client {
     paused: bool,
     rate_limiter: RateLimiter,
     interval_request: IntervalRequest,
+    /// Whether somebody watches what it gets, and what that counts for while it is not paused.
+    watches: bool,
+    watcher: Option<Watcher>,
     /// Those that asked for traces have this.
     traces: Option<broadcast::Receiver<TextFrame>>,
     /// Those that asked for runs have this.
@@ -139,6 +143,8 @@ impl Client {
             paused: false,
             rate_limiter: RateLimiter::new(app.sampling_interval.base(), seen),
             interval_request: app.sampling_interval.request(),
+            watches: true,
+            watcher: Some(app.watching.begin()),
             traces: None,
             runs: None,
             history: Wanted::overview(),
@@ -256,7 +262,7 @@ impl Client {
             Some(Message::Text(text)) => match serde_json::from_str(&text) {
                 Ok(frame) => self.handle_frame(frame).await,
                 Err(error) => {
-                    let hint = r#"send {"type":"pause"}, {"type":"resume"}, {"type":"interval","ms":1000}, {"type":"traces","on":true}, {"type":"runs","on":true} or {"type":"history","metrics":["power.draw_watts"]}"#;
+                    let hint = r#"send {"type":"pause"}, {"type":"resume"}, {"type":"interval","ms":1000}, {"type":"traces","on":true}, {"type":"watching","on":false}, {"type":"runs","on":true} or {"type":"history","metrics":["power.draw_watts"]}"#;
                     self.send_error(&format!("not a client frame: {error}; {hint}")).await
                 }
             },
@@ -267,11 +273,13 @@ impl Client {
         match frame {
             ClientFrame::Pause {} => {
                 self.paused = true;
+                self.watcher = None;
                 self.interval_request.set(None);
                 Ok(())
             }
             ClientFrame::Resume {} => {
                 self.paused = false;
+                self.watch();
                 self.interval_request.set(Some(self.rate_limiter.interval()));
                 // What the driver recorded meanwhile is as much past as the samples are.
                 self.traces = self.traces.take().map(|_| self.app.hub.traces());
@@ -293,6 +301,11 @@ impl Client {
                 self.traces = on.then(|| self.app.hub.traces());
                 Ok(())
             }
+            ClientFrame::Watching { on } => {
+                self.watches = on;
+                self.watch();
+                Ok(())
+            }
             ClientFrame::Runs { on } => {
                 self.runs = on.then(|| Follower::new(&self.app.runs));
                 Ok(())
@@ -306,6 +319,11 @@ impl Client {
                 self.send_history().await
             }
         }
+    }
+
+    fn watch(&mut self) {
+        let counts = self.watches && !self.paused;
+        self.watcher = counts.then(|| self.watcher.take().unwrap_or_else(|| self.app.watching.begin()));
     }
 
     async fn send_error(&mut self, message: &str) -> Result<(), Disconnected> {

@@ -188,6 +188,8 @@ export type ClientFrame = { "type": "pause", } | { "type": "resume", } | { "type
   /** Milliseconds, 100 to 60000. */
   ms: number, } | { "type": "traces",
   /** Whether to. */
+  on: boolean, } | { "type": "watching",
+  /** Whether somebody does. */
   on: boolean, } | { "type": "runs",
   /** Whether to. */
   on: boolean, } | { "type": "history",

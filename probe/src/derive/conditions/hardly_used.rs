@@ -17,12 +17,18 @@ pub(super) const WINDOW_MS: u64 = 60_000;
 /// Shares are kept added up by this long, so that ten samples a second take no more room than one.
 const PART_MS: u64 = 5_000;
 
-/// A sample stands for the time before it, but not for as long as this: readings were absent then.
+/// A reading stands for the time before it, but not for as long as this: readings were absent then.
 const LONGEST_GAP_MS: u64 = 30_000;
+
+/// More samples than that come between two readings of the counters only where they are no longer read.
+const MOST_WAITING: usize = 600;
 
 pub(super) struct HardlyUsed {
     parts: VecDeque<Part>,
     last: Option<Moment>,
+    /// When the counters were read last, and the utilization at each sample since.
+    counted_ms: Option<u64>,
+    waiting: Vec<f64>,
     hysteresis: Hysteresis<Finding>,
 }
 
@@ -38,10 +44,16 @@ struct Part {
 impl HardlyUsed {
     pub(super) fn new() -> Self {
         // The average itself is slow, so that nothing else needs to be.
-        Self { parts: VecDeque::new(), last: None, hysteresis: Hysteresis::new(0, 0) }
+        Self {
+            parts: VecDeque::new(),
+            last: None,
+            counted_ms: None,
+            waiting: Vec::new(),
+            hysteresis: Hysteresis::new(0, 0),
+        }
     }
 
-    /// Adds the time since the sample before, in which these shares held.
+    /// Adds the time since the counters were read before, in which these shares held.
     fn add(&mut self, now: Moment, gpu: f64, sm: f64, tensor: Option<f64>) {
         let ms = self.last.replace(now).map_or(0, |last| now.since(last));
         if ms > LONGEST_GAP_MS {
@@ -75,6 +87,14 @@ impl HardlyUsed {
         let Some((&gpu, sm)) = gpu.zip(view.activity(|activity| &activity.sm_percent)) else {
             return Observation::Unknown;
         };
+        self.waiting.push(gpu);
+        let counted_ms = view.sample.activity.read_at_ms(view.sample.at_ms);
+        if self.counted_ms.replace(counted_ms) == Some(counted_ms) {
+            self.waiting.truncate(MOST_WAITING);
+            return Observation::Inconclusive;
+        }
+        let gpu = self.waiting.iter().sum::<f64>() / self.waiting.len() as f64;
+        self.waiting.clear();
         self.add(view.now, gpu, sm, view.activity(|activity| &activity.tensor_percent));
         let total_ms = self.total_ms();
         if total_ms < WINDOW_MS {
@@ -183,6 +203,20 @@ mod tests {
             timeline.show(600, used(gpu, sm, 0.0));
             assert_eq!(timeline.take_events(), [], "{gpu} {sm}");
         }
+    }
+
+    #[test]
+    fn counters_that_are_read_every_ten_seconds_tell_the_same() {
+        let dated = |sample: &mut GpuSample, sm_percent| {
+            used(99.0, sm_percent, 0.0)(sample);
+            let counted = std::mem::replace(&mut sample.activity, Reading::Absent(crate::model::Absence::NoAnswer));
+            sample.activity = counted.dated(sample.at_ms / 10_000 * 10_000);
+        };
+        let mut timeline = TestTimeline::new();
+        timeline.show(300, |sample| dated(sample, 28.0));
+        assert_eq!(timeline.take_events(), [], "{:?}", timeline.last.conditions);
+        timeline.show(90, |sample| dated(sample, 8.0));
+        assert_eq!(timeline.take_events().len(), 1, "{:?}", timeline.last.conditions);
     }
 
     #[test]

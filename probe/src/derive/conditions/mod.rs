@@ -41,6 +41,7 @@ pub use found_after::found_after_ms;
 pub use hysteresis::{Hysteresis, Observation};
 pub use memory_filling::memory_forecast;
 pub use memory_nearly_full::is_memory_nearly_full;
+pub use suspected_hang::could_hang;
 
 use driver_errors::DriverErrors;
 use rule::{Rule, View};

@@ -41,6 +41,8 @@ const LONGEST_STEP_MS: u64 = 30_000;
 pub(super) struct SlowerThanItself {
     baseline: Baseline,
     last: Option<Moment>,
+    /// When the counters were read last, and compared with.
+    counted: Option<(u64, Moment)>,
     average: Option<Ratios>,
     /// For which share of the last minute the driver has given a reason.
     reasoned: f64,
@@ -71,7 +73,7 @@ impl SlowerThanItself {
 
     fn with(baseline: Baseline) -> Self {
         let hysteresis = Hysteresis::new(0, END_AFTER_MS);
-        Self { baseline, last: None, average: None, reasoned: 0.0, slow_ms: 0, hysteresis }
+        Self { baseline, last: None, counted: None, average: None, reasoned: 0.0, slow_ms: 0, hysteresis }
     }
 
     fn observe(&mut self, view: &View<'_>) -> Observation<Finding> {
@@ -89,6 +91,13 @@ impl SlowerThanItself {
         if has_reason {
             return Observation::Inconclusive;
         }
+        // A load of earlier says nothing of a clock of now.
+        let counted_ms = view.sample.activity.read_at_ms(view.sample.at_ms);
+        if self.counted.is_some_and(|(known_ms, _)| known_ms == counted_ms) {
+            return Observation::Inconclusive;
+        }
+        let before = self.counted.replace((counted_ms, view.now)).map_or(view.now, |(_, at)| at);
+        let step_ms = step_ms.max(view.now.since(before)).min(LONGEST_STEP_MS);
         // Without work, nothing tells whether it is still so.
         let Some(pace) = Pace::of(view, view.sample) else { return Observation::Inconclusive };
         // Of power, the next load tells nothing.

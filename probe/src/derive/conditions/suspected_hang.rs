@@ -34,6 +34,9 @@ const BUSY_PERCENT: f64 = 99.5;
 /// Of a kernel that polls a flag in memory.
 const STILL_MEMORY_PERCENT: f64 = 1.0;
 
+/// No board whose kernels wait draws more than this share of its limit: it is a quarter of an H200's.
+const WAITING: f64 = 0.5;
+
 /// A GPU that is idle or spins has up to 1 MB/s on an H200.
 const SILENT_BYTES_PER_SECOND: f64 = 4e6;
 
@@ -152,6 +155,22 @@ impl Rule for SuspectedHang {
     }
 }
 
+/// Whether it cannot be ruled out by this sample alone that kernels only wait: whoever reads GPUs has to look closely. What
+/// is absent rules out nothing.
+pub fn could_hang(gpu: &GpuSample) -> bool {
+    let Utilization { gpu_percent, memory_percent, .. } = &gpu.utilization;
+    let runs =
+        gpu_percent.value().zip(memory_percent.value()).is_none_or(|(gpu, memory)| runs_and_rests(*gpu, *memory));
+    let watts = gpu.power.average_watts.value().or(gpu.power.draw_watts.value());
+    let draws_little = watts.zip(gpu.power.limit_watts.value()).is_none_or(|(watts, limit)| *watts <= limit * WAITING);
+    runs && draws_little
+}
+
+/// Whether a kernel runs all the time and does not touch the memory.
+fn runs_and_rests(gpu_percent: f64, memory_percent: f64) -> bool {
+    gpu_percent >= BUSY_PERCENT && memory_percent <= STILL_MEMORY_PERCENT
+}
+
 /// Whether kernels run all the time, near the draw of an idle GPU and without traffic; `None` where nothing tells.
 fn may_hang(view: &View<'_>, watts: f64, waiting_watts: Option<f64>) -> Option<bool> {
     let Utilization { gpu_percent, memory_percent, encoder_percent, decoder_percent, jpeg_percent, ofa_percent } =
@@ -167,8 +186,7 @@ fn may_hang(view: &View<'_>, watts: f64, waiting_watts: Option<f64>) -> Option<b
         &nvlink.rx_bytes_per_second,
     ];
     let is_silent = rates.into_iter().all(|rate| view.fresh(rate).is_none_or(|rate| *rate <= SILENT_BYTES_PER_SECOND));
-    let runs = *gpu >= BUSY_PERCENT && *memory <= STILL_MEMORY_PERCENT;
-    Some(runs && watts <= waiting_watts? && engines_rest && is_silent)
+    Some(runs_and_rests(*gpu, *memory) && watts <= waiting_watts? && engines_rest && is_silent)
 }
 
 fn compute_processes(gpu: &GpuSample) -> Vec<&Process> {
@@ -198,7 +216,7 @@ impl Siblings {
             else {
                 continue;
             };
-            if *gpu_percent >= BUSY_PERCENT && *memory_percent <= STILL_MEMORY_PERCENT {
+            if runs_and_rests(*gpu_percent, *memory_percent) {
                 siblings.waiting.push(gpu.index);
             } else {
                 siblings.work |= *gpu_percent > 0.0;

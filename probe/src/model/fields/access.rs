@@ -8,6 +8,8 @@ use crate::model::{Absence, Reading};
 pub struct Access<S: 'static> {
     /// Takes it out of a sample, or says why it is absent.
     pub read: fn(&S) -> Result<f64, &Absence>,
+    /// When it was read, where that was for an earlier sample.
+    pub earlier_ms: fn(&S) -> Option<u64>,
     /// Replaces a value by what `judge` makes of it; `None` makes it absent as unknown.
     pub amend: fn(&mut S, judge: &dyn Fn(f64) -> Option<f64>),
 }
@@ -39,6 +41,7 @@ macro_rules! at {
     ($($part:ident).+) => {
         $crate::model::fields::Access {
             read: |sample| $crate::model::fields::access::read(&sample.$($part).+),
+            earlier_ms: |sample| sample.$($part).+.earlier_ms(),
             amend: |sample, judge| $crate::model::fields::access::amend(&mut sample.$($part).+, judge),
         }
     };
@@ -49,6 +52,10 @@ macro_rules! at {
                 $crate::model::Reading::Now(parts) | $crate::model::Reading::Earlier { value: parts, .. } => {
                     $crate::model::fields::access::read(&parts.$part)
                 }
+            },
+            earlier_ms: |sample| {
+                let part = sample.$outer.value().and_then(|parts| parts.$part.earlier_ms());
+                sample.$outer.earlier_ms().or(part)
             },
             amend: |sample, judge| match &mut sample.$outer {
                 $crate::model::Reading::Absent(_) => {}
@@ -102,6 +109,12 @@ impl<S> Access<S> {
     /// The number; `None` where it is absent.
     pub fn value(&self, sample: &S) -> Option<f64> {
         (self.read)(sample).ok()
+    }
+
+    /// The same, and whether it was read behind `since_ms`, as of which it is known.
+    pub fn value_since(&self, sample: &S, since_ms: u64) -> Option<(f64, bool)> {
+        let is_new = (self.earlier_ms)(sample).is_none_or(|read_ms| read_ms > since_ms);
+        self.value(sample).map(|value| (value, is_new))
     }
 }
 

@@ -1,7 +1,7 @@
 //! The fields of a GPU, in the order in which lists show them.
 
 use super::{
-    Color, Field, Kind, Limit, MOST_FAN_PERCENT, Unit,
+    Color, Field, Kind, Limit, MOST_FAN_PERCENT, Unit, Unwatched,
     access::{at, field},
 };
 use crate::model::GpuSample;
@@ -10,6 +10,11 @@ use crate::model::GpuSample;
 macro_rules! with_mig {
     ($outer:ident?.$part:ident, $($rest:tt)+) => { gpu!($outer?.$part, $($rest)+).mig(at!($outer?.$part)) };
     ($($part:ident).+, $($rest:tt)+) => { gpu!($($part).+, $($rest)+).mig(at!($($part).+)) };
+}
+
+/// What the hardware counts: a number of two moments.
+macro_rules! counted {
+    ($($entry:tt)+) => { with_mig!($($entry)+).unwatched(Unwatched::Averaged) };
 }
 
 macro_rules! gpu {
@@ -51,64 +56,64 @@ pub const GPU_FIELDS: &[Field] = &[
         .help("Utilization of the optical flow accelerator.")
         .prometheus("gpumon_gpu_ofa_utilization_ratio")
         .chart("ofa", "engines", "Optical flow", Color::Line(4)),
-    with_mig!(activity?.graphics_percent, "Engine active", "Busy", Unit::Percent)
+    counted!(activity?.graphics_percent, "Engine active", "Busy", Unit::Percent)
         .help("Time in which the graphics or compute engine was busy; needs GPM.")
         .prometheus("gpumon_gpu_engine_active_ratio")
         .prometheus_mig("gpumon_mig_engine_active_ratio")
         .dcgm("DCGM_FI_PROF_GR_ENGINE_ACTIVE", "DCGM_FI_PROF_GR_ENGINE_UTIL_RATIO"),
-    with_mig!(activity?.sm_percent, "SM active", "SM", Unit::Percent)
+    counted!(activity?.sm_percent, "SM active", "SM", Unit::Percent)
         .help("Time in which a multiprocessor had at least one warp, averaged over all multiprocessors; needs GPM.")
         .prometheus("gpumon_gpu_sm_active_ratio")
         .prometheus_mig("gpumon_mig_sm_active_ratio")
         .dcgm("DCGM_FI_PROF_SM_ACTIVE", "DCGM_FI_PROF_SM_UTIL_RATIO")
         .chart("sm", "activity", "SM active", Color::Line(2)),
-    with_mig!(activity?.tensor_percent, "Tensor active", "Tensor", Unit::Percent)
+    counted!(activity?.tensor_percent, "Tensor active", "Tensor", Unit::Percent)
         .help("Time in which the tensor cores were active; needs GPM.")
         .prometheus("gpumon_gpu_tensor_active_ratio")
         .prometheus_mig("gpumon_mig_tensor_active_ratio")
         .dcgm("DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", "DCGM_FI_PROF_TENSOR_UTIL_RATIO")
         .chart("tensor", "activity", "Tensor active", Color::Line(4)),
-    with_mig!(activity?.dram_bandwidth_percent, "DRAM bandwidth utilization", "DRAM", Unit::Percent)
+    counted!(activity?.dram_bandwidth_percent, "DRAM bandwidth utilization", "DRAM", Unit::Percent)
         .help("Bandwidth of device memory in use, of its peak; needs GPM.")
         .prometheus("gpumon_gpu_dram_bandwidth_ratio")
         .prometheus_mig("gpumon_mig_dram_bandwidth_ratio")
         .dcgm("DCGM_FI_PROF_DRAM_ACTIVE", "DCGM_FI_PROF_DRAM_UTIL_RATIO")
         .chart("dram", "activity", "DRAM bandwidth utilization", Color::Line(3)),
-    with_mig!(activity?.occupancy_percent, "Occupancy", "Occup", Unit::Percent)
+    counted!(activity?.occupancy_percent, "Occupancy", "Occup", Unit::Percent)
         .help("Warps that were resident, of those that could be; needs GPM.")
         .prometheus("gpumon_gpu_sm_occupancy_ratio")
         .prometheus_mig("gpumon_mig_sm_occupancy_ratio")
         .dcgm("DCGM_FI_PROF_SM_OCCUPANCY", "DCGM_FI_PROF_SM_OCCUPANCY_RATIO")
         .chart("occupancy", "units", "Occupancy", Color::Line(0)),
-    with_mig!(activity?.fp64_percent, "FP64 units", "FP64", Unit::Percent)
+    counted!(activity?.fp64_percent, "FP64 units", "FP64", Unit::Percent)
         .help("Time in which the double-precision units were active; needs GPM.")
         .prometheus("gpumon_gpu_fp64_active_ratio")
         .dcgm("DCGM_FI_PROF_PIPE_FP64_ACTIVE", "DCGM_FI_PROF_FP64_UTIL_RATIO")
         .chart("fp64", "units", "FP64", Color::Line(1)),
-    with_mig!(activity?.fp32_percent, "FP32 units", "FP32", Unit::Percent)
+    counted!(activity?.fp32_percent, "FP32 units", "FP32", Unit::Percent)
         .help("Time in which the single-precision units were active; needs GPM.")
         .prometheus("gpumon_gpu_fp32_active_ratio")
         .dcgm("DCGM_FI_PROF_PIPE_FP32_ACTIVE", "DCGM_FI_PROF_FP32_UTIL_RATIO")
         .chart("fp32", "units", "FP32", Color::Line(2)),
-    with_mig!(activity?.fp16_percent, "FP16 units", "FP16", Unit::Percent)
+    counted!(activity?.fp16_percent, "FP16 units", "FP16", Unit::Percent)
         .help("Time in which the half-precision units were active; needs GPM.")
         .prometheus("gpumon_gpu_fp16_active_ratio")
         .dcgm("DCGM_FI_PROF_PIPE_FP16_ACTIVE", "DCGM_FI_PROF_FP16_UTIL_RATIO")
         .chart("fp16", "units", "FP16", Color::Line(3)),
-    with_mig!(activity?.integer_percent, "Integer units", "Int", Unit::Percent)
+    counted!(activity?.integer_percent, "Integer units", "Int", Unit::Percent)
         .help("Time in which the integer units were active; needs GPM.")
         .prometheus("gpumon_gpu_integer_active_ratio")
         .dcgm("DCGM_FI_PROF_PIPE_INT_ACTIVE", "DCGM_FI_PROF_INT_UTIL_RATIO")
         .chart("integer", "units", "Integer", Color::Line(4)),
-    with_mig!(activity?.tensor_half_percent, "Tensor half precision", "Half", Unit::Percent)
+    counted!(activity?.tensor_half_percent, "Tensor half precision", "Half", Unit::Percent)
         .help("Time in which the tensor cores were active on half precision or narrower; needs GPM.")
         .prometheus("gpumon_gpu_tensor_half_active_ratio")
         .dcgm("DCGM_FI_PROF_PIPE_TENSOR_HMMA_ACTIVE", "DCGM_FI_PROF_HMMA_UTIL_RATIO"),
-    with_mig!(activity?.tensor_integer_percent, "Tensor integer", "TInt", Unit::Percent)
+    counted!(activity?.tensor_integer_percent, "Tensor integer", "TInt", Unit::Percent)
         .help("Time in which the tensor cores were active on integers; needs GPM.")
         .prometheus("gpumon_gpu_tensor_integer_active_ratio")
         .dcgm("DCGM_FI_PROF_PIPE_TENSOR_IMMA_ACTIVE", "DCGM_FI_PROF_IMMA_UTIL_RATIO"),
-    with_mig!(activity?.tensor_double_percent, "Tensor double precision", "Double", Unit::Percent)
+    counted!(activity?.tensor_double_percent, "Tensor double precision", "Double", Unit::Percent)
         .help("Time in which the tensor cores were active on double precision; needs GPM.")
         .prometheus("gpumon_gpu_tensor_double_active_ratio")
         .dcgm("DCGM_FI_PROF_PIPE_TENSOR_DFMA_ACTIVE", "DCGM_FI_PROF_DFMA_UTIL_RATIO"),
@@ -152,6 +157,7 @@ pub const GPU_FIELDS: &[Field] = &[
         .dcgm("DCGM_FI_DEV_MEMORY_TEMP", "DCGM_FI_DEV_MEMORY_TEMP_CELSIUS")
         .chart("memory-temperature", "temperature", "Memory", Color::Line(4)),
     gpu!(temperature.margin_celsius, "Thermal margin", "Margin", Unit::CelsiusDifference)
+        .unwatched(Unwatched::Rarely)
         .help("How much warmer the GPU may get before its clocks are lowered.")
         .prometheus("gpumon_gpu_temperature_margin_celsius")
         .dcgm("DCGM_FI_DEV_GPU_TEMP_LIMIT", "DCGM_FI_DEV_GPU_TEMP_MARGIN_CELSIUS"),
@@ -179,6 +185,7 @@ pub const GPU_FIELDS: &[Field] = &[
         .dcgm("DCGM_FI_DEV_ENFORCED_POWER_LIMIT", "DCGM_FI_DEV_BOARD_POWER_LIMIT_ENFORCED_WATTS")
         .in_csv(),
     gpu!(power.energy_joules_total, "Energy", "Energy", Unit::Joules)
+        .unwatched(Unwatched::Rarely)
         .help("Energy consumed since the driver was loaded.")
         .kind(Kind::Counter)
         .range(0.0, 1e15)
@@ -231,23 +238,27 @@ pub const GPU_FIELDS: &[Field] = &[
         .prometheus("gpumon_gpu_pcie_lanes")
         .dcgm("DCGM_FI_DEV_PCIE_LINK_WIDTH", "DCGM_FI_DEV_PCIE_LINK_WIDTH"),
     gpu!(pcie.rx_bytes_per_second, "PCIe RX", "PCIeRX", Unit::BytesPerSecond)
+        .unwatched(Unwatched::Averaged)
         .help("PCIe traffic received, from the GPU's side.")
         .prometheus("gpumon_gpu_pcie_receive_bytes_per_second")
         .dcgm("DCGM_FI_PROF_PCIE_RX_BYTES", "DCGM_FI_PROF_PCIE_RX_BYTES")
         .otel("hw.gpu.io{network.io.direction=\"receive\"}")
         .chart("pcie-rx", "pcie", "RX", Color::Line(1)),
     gpu!(pcie.tx_bytes_per_second, "PCIe TX", "PCIeTX", Unit::BytesPerSecond)
+        .unwatched(Unwatched::Averaged)
         .help("PCIe traffic sent, from the GPU's side.")
         .prometheus("gpumon_gpu_pcie_transmit_bytes_per_second")
         .dcgm("DCGM_FI_PROF_PCIE_TX_BYTES", "DCGM_FI_PROF_PCIE_TX_BYTES")
         .otel("hw.gpu.io{network.io.direction=\"transmit\"}")
         .chart("pcie-tx", "pcie", "TX", Color::Line(3)),
     gpu!(nvlink.rx_bytes_per_second, "NVLink RX", "NVLRX", Unit::BytesPerSecond)
+        .unwatched(Unwatched::Averaged)
         .help("Traffic received over all NVLinks, from the GPU's side.")
         .prometheus("gpumon_gpu_nvlink_receive_bytes_per_second")
         .dcgm("DCGM_FI_PROF_NVLINK_RX_BYTES", "DCGM_FI_PROF_NVLINK_RX_BYTES")
         .chart("nvlink-rx", "nvlink", "RX", Color::Line(1)),
     gpu!(nvlink.tx_bytes_per_second, "NVLink TX", "NVLTX", Unit::BytesPerSecond)
+        .unwatched(Unwatched::Averaged)
         .help("Traffic sent over all NVLinks, from the GPU's side.")
         .prometheus("gpumon_gpu_nvlink_transmit_bytes_per_second")
         .dcgm("DCGM_FI_PROF_NVLINK_TX_BYTES", "DCGM_FI_PROF_NVLINK_TX_BYTES")

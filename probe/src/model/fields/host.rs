@@ -1,10 +1,10 @@
 //! The fields of the machine around the GPUs.
 
-use super::{Color, Field, Kind, Limit, Unit, access::field};
+use super::{Color, Field, Kind, Limit, Unit, Unwatched, access::field};
 use crate::model::HostSample;
 
 macro_rules! host {
-    ($($entry:tt)+) => { field!(HostSample, "host.", $($entry)+) };
+    ($($entry:tt)+) => { field!(HostSample, "host.", $($entry)+).unwatched(Unwatched::Rarely) };
 }
 
 /// Every number of the machine. Their ids begin with `host.`, as their names in history do.
@@ -14,6 +14,7 @@ pub const HOST_FIELDS: &[Field<HostSample>] = &[
         .kind(Kind::State)
         .prometheus("gpumon_host_cpus"),
     host!(cpu.busy_percent, "CPU", "CPU", Unit::Percent)
+        .unwatched(Unwatched::Averaged)
         .help("Time in which a logical processor was busy, averaged over all of them.")
         .prometheus("gpumon_host_cpu_utilization_ratio")
         .chart("cpu", "cpu", "Utilization", Color::Utilization),
@@ -45,9 +46,11 @@ pub const HOST_FIELDS: &[Field<HostSample>] = &[
         .kind(Kind::Counter)
         .prometheus("gpumon_host_disk_written_bytes_total"),
     host!(disk.read_bytes_per_second, "Disk read", "Read/s", Unit::BytesPerSecond)
+        .unwatched(Unwatched::Averaged)
         .help("Rate at which all disks are read.")
         .chart("disk-read", "disk", "Read", Color::Line(1)),
     host!(disk.written_bytes_per_second, "Disk written", "Write/s", Unit::BytesPerSecond)
+        .unwatched(Unwatched::Averaged)
         .help("Rate at which all disks are written.")
         .chart("disk-written", "disk", "Written", Color::Line(3)),
     host!(network.received_bytes_total, "Network RX, total", "Recv", Unit::Bytes)
@@ -59,9 +62,11 @@ pub const HOST_FIELDS: &[Field<HostSample>] = &[
         .kind(Kind::Counter)
         .prometheus("gpumon_host_network_transmit_bytes_total"),
     host!(network.received_bytes_per_second, "Network RX", "Recv/s", Unit::BytesPerSecond)
+        .unwatched(Unwatched::Averaged)
         .help("Rate at which all network interfaces but loopback receive.")
         .chart("network-received", "network", "RX", Color::Line(1)),
     host!(network.sent_bytes_per_second, "Network TX", "Sent/s", Unit::BytesPerSecond)
+        .unwatched(Unwatched::Averaged)
         .help("Rate at which all network interfaces but loopback send.")
         .chart("network-sent", "network", "TX", Color::Line(3)),
 ];

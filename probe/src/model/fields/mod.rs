@@ -63,6 +63,8 @@ pub struct Field<S: 'static = GpuSample> {
     pub unit: Unit,
     /// How it moves.
     pub kind: Kind,
+    /// How often it is read while nobody watches.
+    pub unwatched: Unwatched,
     /// The least and the largest value that can be; a reading outside is unknown.
     pub range: (f64, f64),
     /// How it is reached in a sample.
@@ -122,6 +124,17 @@ pub enum Kind {
     Counter,
     /// Among few values that stand for something.
     State,
+}
+
+/// How often a number is read while nobody watches. Who watches gets all numbers with every sample.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unwatched {
+    /// With every sample, too.
+    EverySample,
+    /// Every ten seconds, those of the host every five, as they are then.
+    Rarely,
+    /// The same, as an average since it was read before.
+    Averaged,
 }
 
 /// Names in dcgm-exporter.
@@ -228,6 +241,7 @@ impl<S> Field<S> {
             help: "",
             unit,
             kind: Kind::Gauge,
+            unwatched: Unwatched::EverySample,
             range: unit.range(),
             access,
             mig: None,
@@ -248,6 +262,10 @@ impl<S> Field<S> {
 
     const fn kind(self, kind: Kind) -> Self {
         Self { kind, ..self }
+    }
+
+    const fn unwatched(self, unwatched: Unwatched) -> Self {
+        Self { unwatched, ..self }
     }
 
     const fn range(self, least: f64, largest: f64) -> Self {

@@ -96,6 +96,14 @@ impl<T> Reading<T> {
         }
     }
 
+    /// When it was read, where that was for an earlier sample.
+    pub fn earlier_ms(&self) -> Option<u64> {
+        match self {
+            Self::Earlier { at_ms, .. } => Some(*at_ms),
+            Self::Now(_) | Self::Absent(_) => None,
+        }
+    }
+
     /// The same reading, to be shown in a later sample: a fresh value gets the time at which it was read.
     #[must_use]
     pub fn dated(self, at_ms: u64) -> Self {

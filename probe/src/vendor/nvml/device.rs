@@ -13,6 +13,7 @@ use super::{
     lanes::{IDENTITY, Lane, Reader},
     link_rates::{LinkRateReader, NvLinkRates},
     mig::MigReader,
+    need::Need,
     pcie::{self, PcieRates, PcieWatch},
     processes::ProcessReader,
     querier::Querier,
@@ -20,7 +21,7 @@ use super::{
     traces::TraceReader,
 };
 use crate::{
-    model::{Absence, Gpu, GpuDetails, GpuSample, Reading, Trace, now_ms},
+    model::{Absence, Activity, Gpu, GpuDetails, GpuSample, Reading, Trace, now_ms},
     vendor::nvml::query::{Query as Q, SystemQuery, Value},
     vendor::{AnswersReader, Device as ProbeDevice, DeviceError, ReadDepth, VendorAnswers},
 };
@@ -39,6 +40,17 @@ pub(super) struct NvmlDevice {
     processes: ProcessReader,
     link_rates: LinkRateReader,
     traces: TraceReader,
+    need: Need,
+    /// Rates as they were read last, and when.
+    rates: Option<(u64, Rates)>,
+}
+
+/// What comes of two moments.
+#[derive(Clone)]
+struct Rates {
+    activity: Reading<Activity>,
+    nvlink: NvLinkRates,
+    pcie: PcieRates,
 }
 
 impl NvmlDevice {
@@ -63,6 +75,8 @@ impl NvmlDevice {
             processes: ProcessReader::new(),
             link_rates: LinkRateReader::new(),
             traces: TraceReader::new(),
+            need: Need::default(),
+            rates: None,
         })
     }
 
@@ -95,22 +109,42 @@ impl NvmlDevice {
         self.pcie.as_ref().map_or(counted, PcieWatch::latest)
     }
 
-    /// What comes of two moments.
-    fn rates(&mut self, sample: &mut GpuSample) {
+    fn rates(&mut self) -> Rates {
         let counted = self.gpm.read(&mut self.querier, None);
-        sample.activity = counted.activity;
-        let NvLinkRates { tx, rx } = self.nvlink(NvLinkRates { tx: counted.nvlink_tx, rx: counted.nvlink_rx });
-        sample.nvlink.tx_bytes_per_second = tx;
-        sample.nvlink.rx_bytes_per_second = rx;
-        let PcieRates { tx, rx } = self.pcie(PcieRates { tx: counted.pcie_tx, rx: counted.pcie_rx });
-        for (counter, rate) in [&tx, &rx].into_iter().enumerate() {
+        let nvlink = self.nvlink(NvLinkRates { tx: counted.nvlink_tx, rx: counted.nvlink_rx });
+        let pcie = self.pcie(PcieRates { tx: counted.pcie_tx, rx: counted.pcie_rx });
+        for (counter, rate) in [&pcie.tx, &pcie.rx].into_iter().enumerate() {
             if let Some(rate) = rate.value() {
                 let kilobytes = (rate / pcie::UNIT_BYTES).round() as i128;
                 self.querier.keep(Q::PcieThroughput(counter as u32), Ok(Value::number(kilobytes)));
             }
         }
-        sample.pcie.tx_bytes_per_second = tx;
-        sample.pcie.rx_bytes_per_second = rx;
+        Rates { activity: counted.activity, nvlink, pcie }
+    }
+}
+
+impl Rates {
+    /// What one look cannot tell.
+    fn of_one_look() -> Self {
+        let reason = Absence::WarmingUp;
+        let activity = Reading::Absent(reason.clone());
+        Self { activity, nvlink: NvLinkRates::absent(&reason), pcie: PcieRates::absent(&reason) }
+    }
+
+    fn dated(self, at_ms: u64) -> Self {
+        let Self { activity, nvlink, pcie } = self;
+        Self {
+            activity: activity.dated(at_ms),
+            nvlink: NvLinkRates { tx: nvlink.tx.dated(at_ms), rx: nvlink.rx.dated(at_ms) },
+            pcie: PcieRates { tx: pcie.tx.dated(at_ms), rx: pcie.rx.dated(at_ms) },
+        }
+    }
+
+    fn fill(self, sample: &mut GpuSample) {
+        let Self { activity, nvlink, pcie } = self;
+        sample.activity = activity;
+        (sample.nvlink.tx_bytes_per_second, sample.nvlink.rx_bytes_per_second) = (nvlink.tx, nvlink.rx);
+        (sample.pcie.tx_bytes_per_second, sample.pcie.rx_bytes_per_second) = (pcie.tx, pcie.rx);
     }
 }
 
@@ -133,7 +167,8 @@ impl ProbeDevice for NvmlDevice {
 
     fn read(&mut self, sample: &mut GpuSample, depth: ReadDepth) -> Result<(), DeviceError> {
         let begun_ms = now_ms();
-        let with_paced = depth == ReadDepth::Full;
+        self.querier.is_watched = !matches!(depth, ReadDepth::Unwatched { .. });
+        let with_paced = matches!(depth, ReadDepth::Full | ReadDepth::Unwatched { closes_step: true });
         self.querier.ask_lanes(Reader::Model, |lane| match lane {
             Lane::Tick => true,
             Lane::Paced(_) => with_paced,
@@ -143,11 +178,16 @@ impl ProbeDevice for NvmlDevice {
             self.querier.ask(None, &[Q::TotalEnergyConsumption]);
         }
         to_model::sample(Answers::new(&self.querier.cached(), begun_ms), sample);
-        sample.processes = self.processes.read(&mut self.querier, begun_ms);
-        if depth == ReadDepth::Full {
-            self.rates(sample);
-        } else {
-            needs_a_second_look(sample);
+        let is_due = self.need.is_due(sample, depth);
+        let is_wanted = is_due || self.querier.is_watched;
+        sample.processes = self.processes.read(&mut self.querier, begun_ms, is_wanted);
+        if is_due {
+            self.rates = Some((now_ms(), self.rates()));
+        }
+        match &self.rates {
+            Some((_, rates)) if is_due => rates.clone().fill(sample),
+            Some((at_ms, rates)) => rates.clone().dated(*at_ms).fill(sample),
+            None => Rates::of_one_look().fill(sample),
         }
         if to_model::has_no_links(Answers::new(&self.querier.cached(), begun_ms)) {
             // GPM counts 0 there.
@@ -192,12 +232,4 @@ impl ProbeDevice for NvmlDevice {
         }
         traces
     }
-}
-
-/// What one look cannot tell.
-fn needs_a_second_look(sample: &mut GpuSample) {
-    let rate = || Reading::Absent(Absence::WarmingUp);
-    sample.activity = Reading::Absent(Absence::WarmingUp);
-    (sample.nvlink.tx_bytes_per_second, sample.nvlink.rx_bytes_per_second) = (rate(), rate());
-    (sample.pcie.tx_bytes_per_second, sample.pcie.rx_bytes_per_second) = (rate(), rate());
 }

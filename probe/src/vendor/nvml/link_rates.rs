@@ -55,7 +55,7 @@ impl LinkRateReader {
 }
 
 impl NvLinkRates {
-    fn absent(reason: &Absence) -> Self {
+    pub(super) fn absent(reason: &Absence) -> Self {
         Self { tx: Reading::Absent(reason.clone()), rx: Reading::Absent(reason.clone()) }
     }
 }

@@ -65,7 +65,8 @@ impl MigReader {
                 let index = part.identity.index;
                 querier.ask(Some(index), &[Q::MemoryInfo]);
                 let activity = match depth {
-                    ReadDepth::Full => part.gpm.read(querier, Some(index)).activity,
+                    // Nothing else tells what they do.
+                    ReadDepth::Full | ReadDepth::Unwatched { .. } => part.gpm.read(querier, Some(index)).activity,
                     ReadDepth::OneShot | ReadDepth::Metered => Reading::Absent(Absence::WarmingUp),
                 };
                 mig_sample(Answers::new(&querier.cached(), 0).of_mig_device(index), &part.identity, activity)

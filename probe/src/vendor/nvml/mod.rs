@@ -13,6 +13,7 @@ pub mod kernel_log;
 pub(super) mod lanes;
 mod link_rates;
 mod mig;
+mod need;
 mod paced;
 mod pcie;
 mod processes;

@@ -17,7 +17,12 @@ impl Every {
     /// Whether it is time, which it is at first. A beat that comes a little early is not left out, since the next would
     /// be a whole beat late.
     pub(super) fn is_due(&mut self) -> bool {
-        let due = self.last.is_none_or(|last| last.elapsed() >= self.period.mul_f64(0.9));
+        self.is_due_after(self.period)
+    }
+
+    /// The same where the period is another now.
+    pub(super) fn is_due_after(&mut self, period: Duration) -> bool {
+        let due = self.last.is_none_or(|last| last.elapsed() >= period.mul_f64(0.9));
         if due {
             self.last = Some(Instant::now());
         }

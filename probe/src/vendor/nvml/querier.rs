@@ -34,6 +34,8 @@ pub(super) struct Querier {
     /// When what is asked more rarely is asked next.
     paced: HashMap<Query, Every>,
     votes: Votes,
+    /// Whether somebody watches.
+    pub(super) is_watched: bool,
 }
 
 /// What can be asked, about the GPU or the MIG device of an index.
@@ -64,6 +66,7 @@ impl Querier {
             unsupported: HashMap::new(),
             paced: HashMap::new(),
             votes: Votes::default(),
+            is_watched: true,
         }
     }
 
@@ -118,13 +121,14 @@ impl Querier {
     /// Whether it is this call's time, whose lane it is.
     fn is_time(&mut self, call: &Call, begun_ms: u64) -> bool {
         let known_ms = self.cached().get(None, call.query).map(|cached| cached.at_ms);
-        match call.lane {
-            Lane::Paced(period) | Lane::Slower(period) => {
-                self.paced.entry(call.query).or_insert(Every::new(period)).is_due()
-            }
-            Lane::Once => known_ms.is_none(),
+        let period = call.period(self.is_watched);
+        if call.lane == Lane::Once {
+            known_ms.is_none()
+        } else if period.is_zero() {
             // Two answers may raise the same query.
-            Lane::Tick | Lane::Slow => known_ms.is_none_or(|at_ms| at_ms < begun_ms),
+            known_ms.is_none_or(|at_ms| at_ms < begun_ms)
+        } else {
+            self.paced.entry(call.query).or_insert(Every::new(period)).is_due_after(period)
         }
     }
 

@@ -9,7 +9,7 @@ use super::lanes::{is_lasting, is_recorded};
 use crate::{
     bounded,
     model::{Absence, Health, Platform, Reading},
-    vendor::nvml::query::{Answer, CachedAnswers, Code, Query, Subject, SystemQuery, Value},
+    vendor::nvml::query::{Answer, Cached, CachedAnswers, Code, Query, Subject, SystemQuery, Value},
     vendor::{GpuAnswers, VendorAnswers},
 };
 
@@ -23,13 +23,19 @@ pub struct Recorded {
 struct RecordedGpu {
     health: Health,
     answers: CachedAnswers,
+    /// When the newest of them was given.
+    newest_ms: u64,
 }
+
+/// What may have changed since is asked anew where the answer is older than this; while somebody watches, none is.
+const LONGEST_AGE_MS: u64 = 15_000;
 
 impl Recorded {
     /// Puts the answers of one moment together.
     pub fn new(platform: Platform, gpus: Vec<GpuAnswers>) -> Self {
         let gpus = gpus.into_iter().map(|GpuAnswers { index, health, answers: VendorAnswers(answers) }| {
-            (index, RecordedGpu { health, answers })
+            let newest_ms = answers.newest_ms();
+            (index, RecordedGpu { health, answers, newest_ms })
         });
         Self { platform, gpus: gpus.collect(), proc_root: "/proc".into() }
     }
@@ -68,7 +74,9 @@ impl Recorded {
     /// Answers a query about a GPU, or does not know.
     pub fn about(&self, subject: Subject, query: Query) -> Option<Answer> {
         let gpu = self.gpus.get(&subject.gpu)?;
-        let cached = || gpu.answers.get(subject.mig, query).map(|own| own.answer.clone());
+        let is_recent =
+            |own: &&Cached| own.answer.is_err() || is_lasting(query) || own.at_ms + LONGEST_AGE_MS >= gpu.newest_ms;
+        let cached = || gpu.answers.get(subject.mig, query).filter(is_recent).map(|own| own.answer.clone());
         let lasting = || cached().filter(|_| subject.mig.is_none() && is_lasting(query));
         match gpu.health {
             Health::Lost { .. } => Some(Err(Code::GPU_IS_LOST)),
@@ -134,6 +142,22 @@ mod tests {
         assert_eq!(ask(Query::NvLinkVersion(0)), None, "another answer raised it");
         assert_eq!(own.system(SystemQuery::CudaVersion), Some(Ok(Value::number(13_000))));
         assert_eq!(own.about(Subject::gpu(1), Query::Name), None);
+    }
+
+    #[test]
+    fn what_was_read_long_before_the_rest_is_asked_anew_unless_it_lasts() {
+        let mut answers = CachedAnswers::default();
+        answers.keep(None, Query::UtilizationRates, 60_000, Ok(Value::number(3)));
+        answers.keep(None, Query::PowerLimit, 10_000, Ok(Value::number(700_000)));
+        answers.keep(None, Query::DisplayMode, 50_000, Ok(Value::number(0)));
+        answers.keep(None, Query::FanSpeed, 10_000, Err(Code::NOT_SUPPORTED));
+        answers.keep(None, Query::Name, 1, Ok(Value::Text("NVIDIA H200".to_owned())));
+        let mut own = recorded(Health::Ok);
+        own.gpus.insert(0, RecordedGpu { health: Health::Ok, newest_ms: answers.newest_ms(), answers });
+        let is_told = |query| own.about(Subject::gpu(0), query).is_some();
+        assert!(!is_told(Query::PowerLimit), "a setting of fifty seconds ago");
+        let told = [Query::UtilizationRates, Query::DisplayMode, Query::FanSpeed, Query::Name];
+        assert!(told.into_iter().all(is_told));
     }
 
     #[test]

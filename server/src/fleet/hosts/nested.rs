@@ -23,6 +23,7 @@ use crate::{
     mark_limit::MarkLimit,
     peer::Peer,
     routes,
+    watching::Watching,
 };
 
 /// Answers what is asked of a host; anything else goes on.
@@ -72,10 +73,18 @@ fn hand_on<T: Clone + Send + Sync + 'static>(from: &mut Extensions, to: &mut Ext
 fn nested<'a>(app: &AppState, node: &'a HostNode) -> &'a Nested {
     node.nested.get_or_init(|| {
         let encoders = Arc::new(Encoders::new());
+        // Whoever looks at a host does not look at this machine.
+        let watching = Watching::new();
         let app = AppState {
             hub: Arc::clone(&node.hub),
             sampling_interval: Arc::clone(&node.sampling_interval),
-            alerts: Arc::new(Alerts::new(Arc::clone(&node.hub), &AlertRules::default(), ConditionSettings::default())),
+            alerts: Arc::new(Alerts::new(
+                Arc::clone(&node.hub),
+                &AlertRules::default(),
+                ConditionSettings::default(),
+                Arc::clone(&watching),
+            )),
+            watching,
             encoders: Arc::clone(&encoders),
             mark_limit: Arc::new(MarkLimit::new()),
             cell_limit: Arc::new(MarkLimit::new()),

@@ -177,3 +177,29 @@ fn the_frozen_readings_of_a_hung_gpu_are_a_gap() {
     store.push(&hung);
     assert_eq!(watts(&store.newest(u64::MAX, &Wanted::overview()), "a"), [Some(5.0), None]);
 }
+
+#[test]
+fn an_average_of_ten_seconds_is_that_of_each_of_them_and_no_gap_is_filled() {
+    let store = |gap: Option<u64>| {
+        let mut store = RecentSamples::default();
+        for second in 1..=10_u64 {
+            let mut sample = sample(second * 1000, &[("a", 1.0)]);
+            let gpu = &mut sample.gpus[0];
+            let read = |earlier, now| if second == 10 { Reading::Now(now) } else { Reading::Now(earlier).dated(500) };
+            (gpu.pcie.tx_bytes_per_second, gpu.temperature.margin_celsius) = (read(9e6, 2e6), read(50.0, 40.0));
+            if gap == Some(second) {
+                gpu.at_ms = 0;
+                sample.interval_ms = 100;
+            }
+            store.push(&sample);
+        }
+        let (wanted, _) = Wanted::named(["pcie.tx_bytes_per_second", "temperature.margin_celsius"].into_iter());
+        let history = store.newest(u64::MAX, &wanted);
+        ["pcie.tx_bytes_per_second", "temperature.margin_celsius"].map(|id| history.gpus[0].metrics[id].clone())
+    };
+    let [rate, margin] = store(None);
+    assert_eq!(rate, [Some(2e6); 10]);
+    assert_eq!(margin[8..], [Some(50.0), Some(40.0)], "it was so then");
+    let [rate, _] = store(Some(4));
+    assert_eq!((rate[2], rate[3], rate[4]), (Some(2e6), None, Some(2e6)));
+}

@@ -35,6 +35,11 @@ impl CachedAnswers {
         self.answers.get(&(mig, query))
     }
 
+    /// When the newest was given; 0 where there is none.
+    pub fn newest_ms(&self) -> u64 {
+        self.answers.values().map(|cached| cached.at_ms).max().unwrap_or(0)
+    }
+
     /// What has been asked about the GPU.
     pub fn queries(&self) -> impl Iterator<Item = Query> {
         self.answers.keys().filter(|(mig, _)| mig.is_none()).map(|(_, query)| *query)

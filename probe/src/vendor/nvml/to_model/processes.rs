@@ -40,20 +40,30 @@ pub(in super::super) fn listed(answers: Answers<'_>) -> Reading<BTreeMap<Place, 
     Reading::Now(found)
 }
 
-/// They as the model has them, by PID, with what they did lately; `sampled` is what came of asking for that.
+/// They as the model has them, by PID, with what they did lately, as it was at `asked_ms`; `sampled` is what came of asking
+/// for that. What was asked before `begun_ms` is of an earlier sample.
 pub(in super::super) fn processes(
     listed: &BTreeMap<Place, Held>,
     shares: &Shares,
     sampled: &Reading<()>,
-    now_ms: u64,
+    asked_ms: u64,
+    begun_ms: u64,
 ) -> Vec<Process> {
-    listed.iter().map(|(place, held)| process(*place, held, shares.of(place.0, now_ms), sampled)).collect()
+    let nothing = Reading::Now(0.0);
+    let nothing = if asked_ms < begun_ms { nothing.dated(asked_ms) } else { nothing };
+    listed.iter().map(|(place, held)| process(*place, held, shares.of(place.0, asked_ms), sampled, &nothing)).collect()
 }
 
-fn process((pid, mig): Place, held: &Held, latest: Option<Share>, sampled: &Reading<()>) -> Process {
+fn process(
+    (pid, mig): Place,
+    held: &Held,
+    latest: Option<Share>,
+    sampled: &Reading<()>,
+    nothing: &Reading<f64>,
+) -> Process {
     let share = |pick: fn(&Percent) -> u32| match (sampled, latest) {
         (Reading::Absent(reason), _) => Reading::Absent(reason.clone()),
-        (_, None) => Reading::Now(0.0),
+        (_, None) => nothing.clone(),
         (_, Some(Share { percent: None, .. })) => Reading::Absent(Absence::Unknown),
         (_, Some(Share { at_ms, percent: Some(percent) })) => {
             Reading::Earlier { value: f64::from(pick(&percent)), at_ms }

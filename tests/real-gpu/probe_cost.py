@@ -1,0 +1,186 @@
+#!/usr/bin/env python3
+"""Measures what `gpumon serve` and its collector cost a processor, while nobody watches and while somebody does.
+
+    python3 tests/real-gpu/probe_cost.py [path to gpumon] [--no-load] [--seconds 40] [options of gpumon, such as --nvml-lib]
+
+On idle GPUs, and under `gpumon burn` on all of them, for less than 200 s altogether; nvidia-smi dmon is measured on both, too,
+once with and once without counters of the hardware. Ends with 1 where a server that nobody watches costs more than 0.25 % of
+a core for each GPU, or both processes together hold more than 32 MB.
+"""
+
+import argparse
+import base64
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+
+from server import PORT, Server
+
+#: Percent of a core for each GPU, unwatched; MB of both processes.
+MOST_PERCENT = 0.25
+MOST_MB = 32
+
+SETTLE_S = 8
+BURN_SETTLE_S = 15
+PEER_SETTLE_S = 3
+PEER_S = 15
+WATCHED_SHARE = 0.5
+
+PEERS = {
+    "nvidia-smi dmon": ["nvidia-smi", "dmon", "-s", "pucvmet", "-d", "1"],
+    "nvidia-smi dmon, GPM": ["nvidia-smi", "dmon", "--gpm-metrics", "2,3,5,10,20,21,60,61", "-d", "1"],
+}
+
+
+def threads(pid):
+    """Seconds that each thread has run, by name."""
+    seconds = Counter()
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        try:
+            name = (task / "comm").read_text().strip()
+            try:
+                ran = int((task / "schedstat").read_text().split()[0]) / 1e9
+            except OSError:
+                # A kernel without it tells hundredths of a second.
+                user, system = (task / "stat").read_text().rsplit(")", 1)[1].split()[11:13]
+                ran = (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+            seconds[name] += ran
+        except FileNotFoundError:
+            pass
+    return seconds
+
+
+def children(pid):
+    tasks = Path(f"/proc/{pid}/task").glob("*/children")
+    return [int(child) for task in tasks for child in task.read_text().split()]
+
+
+def memory_mb(pid):
+    """RSS, PSS, and what is this process's alone and not in a file."""
+    found = {}
+    for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]:
+        name, kilobytes = line.split()[:2]
+        found[name.rstrip(":")] = int(kilobytes) / 1000
+    return found["Rss"], found["Pss"], found.get("Anonymous", 0.0)
+
+
+def shares(pids, seconds):
+    """Percent of a core by process, each with its threads, over so many seconds."""
+    before = {pid: threads(pid) for pid in pids}
+    begun = time.monotonic()
+    time.sleep(seconds)
+    took = time.monotonic() - begun
+    after = {pid: threads(pid) for pid in pids}
+    by_thread = {pid: {name: 100 * (ran - before[pid][name]) / took for name, ran in after[pid].items()} for pid in pids}
+    return {pid: (sum(names.values()), names) for pid, names in by_thread.items()}
+
+
+class Watcher:
+    """A client of the stream that reads all that comes."""
+
+    def __enter__(self):
+        self.socket = socket.create_connection(("127.0.0.1", PORT), timeout=10)
+        key = base64.b64encode(os.urandom(16)).decode()
+        self.socket.sendall(
+            f"GET /api/v1/stream HTTP/1.1\r\nHost: 127.0.0.1:{PORT}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+            f"Sec-WebSocket-Key: {key}\r\nSec-WebSocket-Version: 13\r\n\r\n".encode()
+        )
+        if b" 101 " not in self.socket.recv(64):
+            sys.exit("the server does not upgrade to a WebSocket")
+        threading.Thread(target=self.drain, daemon=True).start()
+        return self
+
+    def drain(self):
+        try:
+            while self.socket.recv(1 << 16):
+                pass
+        except OSError:
+            pass
+
+    def __exit__(self, *_):
+        self.socket.close()
+
+
+def largest(names):
+    """The threads that cost most, in words."""
+    top = sorted(names.items(), key=lambda one: -one[1])[:4]
+    return ", ".join(f"{name} {percent:.3f}" for name, percent in top if percent >= 0.001)
+
+
+def measure(load, server, seconds):
+    """Prints what the two processes cost; percent of both unwatched, and their memory."""
+    pids = {"serve": server.process.pid, "collect": children(server.process.pid)[0]}
+
+    def told(state, for_seconds):
+        found = shares(pids.values(), for_seconds)
+        total = sum(percent for percent, _ in found.values())
+        print(f"{load}, {state}: {total:.3f} % of a core", flush=True)
+        for name, pid in pids.items():
+            percent, names = found[pid]
+            rss, pss, own = memory_mb(pid)
+            print(f"  {name:8}{percent:.3f} %  RSS {rss:.1f} MB, PSS {pss:.1f}, anonymous {own:.1f}  ({largest(names)})", flush=True)
+        return total
+
+    unwatched = told(f"nobody watches, {seconds} s", seconds)
+    memory = sum(memory_mb(pid)[0] for pid in pids.values())
+    with Watcher():
+        time.sleep(2)
+        told("one WebSocket", seconds * WATCHED_SHARE)
+    return unwatched, memory
+
+
+def measure_peers(load):
+    """All at the same time: each is a process of its own, and they wait most of the time."""
+    if not shutil.which("nvidia-smi"):
+        print("  nvidia-smi is not here", flush=True)
+        return
+    running = {name: subprocess.Popen(command, stdout=subprocess.DEVNULL) for name, command in PEERS.items()}
+    time.sleep(PEER_SETTLE_S)
+    ended = [name for name, peer in running.items() if peer.poll() is not None]
+    found = shares([peer.pid for name, peer in running.items() if name not in ended], PEER_S)
+    for name, peer in running.items():
+        if name in ended:
+            print(f"{load}, {name}: ended with {peer.returncode}", flush=True)
+        else:
+            print(f"{load}, {name}: {found[peer.pid][0]:.3f} % of a core, RSS {memory_mb(peer.pid)[0]:.1f} MB", flush=True)
+            peer.kill()
+            peer.wait()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("gpumon", nargs="?", default="gpumon")
+    parser.add_argument("--no-load", action="store_true", help="idle GPUs alone")
+    parser.add_argument("--seconds", type=int, default=40, help="of each measurement that nobody watches; half of it with one who does")
+    args, source = parser.parse_known_args()
+    gpumon = str(Path(args.gpumon).resolve()) if os.path.exists(args.gpumon) else args.gpumon
+    with tempfile.TemporaryDirectory() as folder, Server(gpumon, "--no-join", "--data-dir", folder, *source) as server:
+        gpus = len(server.gpus())
+        # Who asked counts as one who watches for ten seconds.
+        time.sleep(10 + SETTLE_S)
+        results = [measure(f"{gpus} GPUs, idle", server, args.seconds)]
+        measure_peers("idle")
+        if not args.no_load:
+            seconds = BURN_SETTLE_S + args.seconds * (1 + WATCHED_SHARE) + PEER_SETTLE_S + PEER_S + 30
+            burn = subprocess.Popen([gpumon, "burn", "--time", f"{seconds:.0f}s"], stdout=subprocess.DEVNULL)
+            time.sleep(BURN_SETTLE_S)
+            results.append(measure(f"{gpus} GPUs, burn", server, args.seconds))
+            measure_peers("burn")
+            if burn.poll() is not None:
+                sys.exit(f"gpumon burn ended with {burn.returncode} before it was measured")
+            burn.terminate()
+            burn.wait()
+    worst, memory = max(percent for percent, _ in results) / gpus, max(mb for _, mb in results)
+    print(f"unwatched: {worst:.3f} % of a core for each GPU (at most {MOST_PERCENT}), {memory:.1f} MB (at most {MOST_MB})")
+    return int(worst > MOST_PERCENT or memory > MOST_MB)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
