@@ -168,7 +168,17 @@ fn outcome_of(run: &FrameworkRun, name: &str, outcome: &Outcome) -> Option<Outco
     let rate = Rate::from_cost(outcome.cost, Some(host_time.median_us));
     let roofline = Roofline { share: Reading::Absent(Absence::Unknown), ..outcome.roofline.clone() };
     let (id, host_time) = (name.to_owned().into(), Some(host_time));
-    Some(Outcome { id, to: None, kernel: None, device_time: None, host_time, rate, roofline, verify, ..outcome.clone() })
+    Some(Outcome {
+        id,
+        to: None,
+        kernel: None,
+        device_time: None,
+        host_time,
+        rate,
+        roofline,
+        verify,
+        ..outcome.clone()
+    })
 }
 
 fn has_type(outcome: &Outcome) -> bool {
