@@ -55,6 +55,11 @@ describe('a condition', () => {
     );
   });
 
+  it('names the workload that is below its baseline, with both figures', () => {
+    const text = describeCondition(CONDITIONS.below_baseline, []);
+    expect(text).toMatch(/^Below its baseline: copy \(fp32\) took 3\.00 ms on .*, and 1\.00 ms on .*\. Check power limit/);
+  });
+
   it('says in what others with the same to do differ', () => {
     const { slower_than_itself } = CONDITIONS;
     expect(describeCondition(slower_than_itself, [])).toContain(' GPUs 1, 2 are faster at the same load. ');

@@ -2,10 +2,11 @@
 
 use std::{
     collections::BTreeMap,
+    io,
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context as _, anyhow};
+use anyhow::anyhow;
 use gpumon_probe::benchmarks::{self, Benchmarks, FILE, Interval, Measurement};
 use gpumon_workload::{
     catalogue,
@@ -20,9 +21,6 @@ use crate::{
     exit::{Failure, say},
     moment::date,
 };
-
-/// What to do about a file that cannot be used.
-const CURE: &str = "name another directory with --data-dir, or move the file away";
 
 /// Whether results are stored, or held against those that are.
 #[derive(Debug, clap::Args)]
@@ -92,13 +90,12 @@ impl Store {
         let folder = folder.folder().ok_or_else(|| Failure::usage(anyhow!(none)))?;
         let path = folder.join(FILE);
         let known = benchmarks::read(&path);
-        let known = known.with_context(|| format!("cannot read {}: {CURE}", path.display())).map_err(Failure::usage)?;
+        let known = known.map_err(|error| Failure::usage(cannot("read", &path, &error)))?;
         Ok((Self { path, as_what, gpus: BTreeMap::new(), left_out: BTreeMap::new() }, known))
     }
 
     fn change(&self, change: impl FnOnce(&mut Benchmarks)) -> anyhow::Result<()> {
-        let cannot = || format!("cannot write {}: {CURE}", self.path.display());
-        benchmarks::change(&self.path, change).with_context(cannot)
+        benchmarks::change(&self.path, change).map_err(|error| cannot("write", &self.path, &error))
     }
 
     /// Takes a result, unless it says nothing about the GPU for certain.
@@ -153,6 +150,10 @@ impl Store {
         }
         Ok(())
     }
+}
+
+fn cannot(what: &str, path: &Path, error: &io::Error) -> anyhow::Error {
+    anyhow!("cannot {what} {}: {error}: name another directory with --data-dir, or move the file away", path.display())
 }
 
 /// Why a result does not tell how fast the GPU is; `None` where it does.
