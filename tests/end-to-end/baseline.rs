@@ -61,7 +61,7 @@ fn a_gpu_is_held_against_its_baseline_and_its_siblings_in_exactly_the_same_work(
         let ratio = |key: &str| compared[key].as_f64();
         assert!(ratio("ratio") < Some(0.5) && compared["is_slower"] == true, "{line}");
         // Another GPU has no such result.
-        assert_eq!(ratio("siblings").is_none_or(|ratio| ratio < 0.5), true, "{line}");
+        assert!(ratio("siblings").is_none_or(|ratio| ratio < 0.5), "{line}");
         assert_eq!(ratio("siblings").is_some(), line["dtype"] == "fp32", "{line}");
         assert!(ratio("before_us") == Some(100.0) && compared["before_ms"].as_u64().is_some(), "{line}");
     }
@@ -198,7 +198,7 @@ fn a_gpu_below_its_baseline_is_told_by_doctor_and_by_the_server_until_the_change
     let [condition] = &conditions()[..] else { panic!("of one GPU") };
     assert_eq!((&condition["severity"], &condition["workload"]), (&"warning".into(), &"copy".into()));
     let us = |key: &str| condition[key].as_f64().unwrap();
-    assert!(us("median_us") > 1_000.0 && us("baseline_us") == 10.0, "{condition}");
+    assert!(us("median_us") > 1_000.0 && us("baseline_us") < 11.0, "{condition}");
 
     run("copy --save-baseline --size 1000");
     let told = warnings();

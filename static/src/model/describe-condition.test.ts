@@ -57,7 +57,9 @@ describe('a condition', () => {
 
   it('names the workload that is below its baseline, with both figures', () => {
     const text = plain(describeCondition(CONDITIONS.below_baseline, []));
-    expect(text).toMatch(/^Below its baseline: copy \(fp32\) took 3\.00 ms on .*, and 1\.00 ms on .*\. Check power limit/);
+    expect(text).toMatch(
+      /^Below its baseline: copy \(fp32\) took 3\.00 ms on .*, and 1\.00 ms on .*\. Check power limit/,
+    );
   });
 
   it('says in what others with the same to do differ', () => {
