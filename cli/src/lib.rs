@@ -8,6 +8,7 @@ mod args;
 mod collector;
 mod commands;
 mod config;
+mod data_dir;
 mod describe;
 mod device_id;
 mod exit;

@@ -195,6 +195,11 @@ pub(crate) fn shown(at_ms: u64, zone: &TimeZone) -> String {
     zoned(at_ms, zone).map_or_else(|| format!("{at_ms} ms"), |at| at.strftime("%Y-%m-%d %H:%M:%S").to_string())
 }
 
+/// `2026-11-23`, in local time.
+pub(crate) fn date(at_ms: u64) -> String {
+    shown(at_ms, &TimeZone::system()).chars().take("2026-11-23".len()).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

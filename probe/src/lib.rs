@@ -10,6 +10,7 @@
 //! - [`allocation`] tells to whom schedulers have given GPUs.
 //! - [`usage`] adds up who used how much.
 //! - [`child`] starts programs without this one's secrets.
+//! - [`benchmarks`] is what benchmarks of each GPU have shown, kept over time in a file.
 //! - [`bounded`] reads files whose length somebody else decides, [`private_file`] such as nobody else may decide about.
 //! - [`toml_error`] says what is wrong with a file of TOML, and where.
 //! - [`units`] formats bytes and durations for people.
@@ -18,6 +19,7 @@
 //! The probe knows no async runtime, no network and no terminal.
 
 pub mod allocation;
+pub mod benchmarks;
 pub mod bounded;
 pub mod child;
 pub mod derive;
@@ -27,6 +29,7 @@ pub mod own_processes;
 pub mod owner;
 pub mod private_file;
 pub mod sampler;
+mod small_file;
 mod thread;
 pub mod toml_error;
 pub mod units;

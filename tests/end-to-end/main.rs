@@ -2,6 +2,7 @@
 
 mod activity;
 mod alerts;
+mod baseline;
 mod bench;
 mod beside;
 mod bundle;

@@ -4,7 +4,7 @@ use std::{
     ffi::OsString,
     io::{self, BufRead, Write},
     ops::ControlFlow,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Arc, mpsc},
     thread,
     time::Duration,
@@ -12,6 +12,7 @@ use std::{
 
 use gpumon_probe::{
     allocation::Allocations,
+    benchmarks::{self, BelowBaselines},
     model::Record,
     owner::CommandLines,
     sampler::{self, Learned, Options, SharedInterval, Watched},
@@ -49,6 +50,11 @@ pub(crate) struct CollectArgs {
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
 
+    /// File of `gpumon bench --save-baseline`, benchmarks.json in its data directory: a GPU whose latest result is below its
+    /// baseline has a condition. The file is looked at every minute
+    #[arg(long, value_name = "FILE")]
+    benchmarks: Option<PathBuf>,
+
     /// Read requests such as `{"interval_ms":100}` from standard input, one per line, and exit when it is closed
     #[arg(long)]
     supervised: bool,
@@ -67,14 +73,25 @@ Exit codes: 0 success, 1 error, 2 invalid argument, 4 permission denied, 6 no GP
 /// How often what was learned is written.
 const WRITE_INTERVAL: Duration = Duration::from_mins(1);
 
+/// How often it is looked for new results of benchmarks.
+const LOOK_INTERVAL: Duration = Duration::from_mins(1);
+
+/// The first sample waits no longer for results of benchmarks.
+const LOOK_WITHIN: Duration = Duration::from_millis(200);
+
+/// In the data directory.
+const LEARNED: &str = "learned.json";
+
 /// The end does not wait for the disk for longer.
 const WRITE_WITHIN: Duration = Duration::from_secs(1);
 
-/// What `serve` types to start its collector.
-pub(crate) fn arguments(sampling: &SamplingArgs, state: Option<PathBuf>) -> Vec<OsString> {
+/// What `serve` types to start its collector, with the directory where it has one.
+pub(crate) fn arguments(sampling: &SamplingArgs, data_dir: Option<&Path>) -> Vec<OsString> {
     let mut arguments: Vec<_> = ["collect", "--hide-commands", "--supervised"].map(OsString::from).into();
     arguments.extend(sampling.to_arguments());
-    arguments.extend(state.into_iter().flat_map(|file| ["--state".into(), file.into()]));
+    for (option, file) in [("--state", LEARNED), ("--benchmarks", benchmarks::FILE)] {
+        arguments.extend(data_dir.into_iter().flat_map(|folder| [option.into(), folder.join(file).into()]));
+    }
     arguments
 }
 
@@ -82,7 +99,12 @@ pub(crate) fn run(source: &SourceArgs, args: &CollectArgs) -> Result<(), Failure
     let commands = if args.hide_commands { CommandLines::Own } else { CommandLines::All };
     let answers = args.supervised.then(Arc::<LatestAnswers>::default);
     let learned = args.state.clone().map(keep_learned);
-    let options = Options { answers: answers.clone(), learned: learned.clone(), ..args.sampling.options(commands) };
+    let options = Options {
+        answers: answers.clone(),
+        below_baselines: args.benchmarks.clone().map(watch_benchmarks),
+        learned: learned.clone(),
+        ..args.sampling.options(commands)
+    };
     if let Some(answers) = answers {
         let (interval, allocations) = (Arc::clone(&options.interval), Arc::clone(&options.allocations));
         let watched = Arc::clone(&options.watched);
@@ -129,6 +151,26 @@ fn keep_learned(file: PathBuf) -> Arc<Learned> {
         }
     });
     learned
+}
+
+/// Looks at a file of benchmarks, again and again, on a thread of its own: the disk may never answer.
+fn watch_benchmarks(file: PathBuf) -> Arc<BelowBaselines> {
+    let below = Arc::<BelowBaselines>::default();
+    let watched = Arc::clone(&below);
+    let (sender, first) = mpsc::channel();
+    thread::spawn(move || {
+        let mut seen = None;
+        loop {
+            if let Err(error) = watched.update(&file, &mut seen) {
+                let cure = "`gpumon bench --baseline` says what to do";
+                say(&format!("{} is not used: {error}; {cure}", file.display()));
+            }
+            let _ = sender.send(());
+            thread::sleep(LOOK_INTERVAL);
+        }
+    });
+    let _ = first.recv_timeout(LOOK_WITHIN);
+    below
 }
 
 /// Writes what was learned, unless the disk does not answer.

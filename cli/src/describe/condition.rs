@@ -38,6 +38,10 @@ pub(super) fn phrases(condition: &Condition, gpu: &GpuSample) -> Vec<Phrase> {
             format!("slow: {sm_mhz:.0} MHz"),
             format!("slower than itself: {sm_mhz:.0} MHz, usually {usual_sm_mhz:.0} MHz"),
         ),
+        ConditionKind::BelowBaseline { workload, median_us, baseline_us, .. } => {
+            let ratio = baseline_us / median_us;
+            say(format!("bench {ratio:.2}x"), format!("below its baseline: {workload} {ratio:.2}x"))
+        }
         // What is read now is true whatever the condition remembers.
         ConditionKind::MemoryNearlyFull { free_bytes, .. } => {
             memory_left(level, gpu.memory.free_bytes.value().copied().unwrap_or(*free_bytes))

@@ -113,6 +113,21 @@ pub enum ConditionKind {
         /// GPUs of the same kind with about the same load, which are faster, by NVML's index.
         siblings: Vec<u32>,
     },
+    /// A benchmark has shown that this GPU is slower than it was when its baseline was stored.
+    BelowBaseline {
+        /// The workload: that which is furthest below.
+        workload: String,
+        /// The type of its elements.
+        dtype: String,
+        /// The latest result, a median.
+        median_us: f64,
+        /// The baseline of the same work, a median.
+        baseline_us: f64,
+        /// When the latest result was measured.
+        measured_ms: u64,
+        /// When the baseline was measured.
+        baseline_ms: u64,
+    },
     /// Little memory is left: the next allocation may fail.
     MemoryNearlyFull {
         /// What is left.
@@ -190,6 +205,7 @@ tagged!(ConditionKind by "condition" {
     "suspected_hang" => SuspectedHang { power_watts, pids, waiting, differing },
     "held_by_nobody" => HeldByNobody { bytes },
     "slower_than_itself" => SlowerThanItself { sm_mhz, usual_sm_mhz, power_watts, usual_power_watts, siblings },
+    "below_baseline" => BelowBaseline { workload, dtype, median_us, baseline_us, measured_ms, baseline_ms },
     "memory_nearly_full" => MemoryNearlyFull { free_bytes, total_bytes },
     "memory_filling" => MemoryFilling { left_ms, bytes_per_second, growing },
     "ecc_uncorrected" => EccUncorrected { count },

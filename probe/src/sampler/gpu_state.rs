@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::message::{Outcome, Readings};
 use crate::{
+    benchmarks::BelowBaseline,
     derive::{Baseline, ConditionSettings, ConditionTracker, EccTracker, ProcessTracker},
     model::{
         Absence, Board, EventKind, Gpu, GpuDetails, GpuRef, GpuSample, Health, ProcessRef, Reading, Trace, XidReport,
@@ -95,6 +96,11 @@ impl GpuState {
     /// Goes on with what was learned of it before.
     pub(super) fn restore(&mut self, baseline: &Baseline) {
         self.conditions.restore(baseline);
+    }
+
+    /// Takes what a benchmark has shown of it, where that is below its baseline.
+    pub(super) fn set_below_baseline(&mut self, below: Option<BelowBaseline>) {
+        self.conditions.set_below_baseline(below);
     }
 
     pub(super) fn gpu_ref(&self) -> GpuRef {

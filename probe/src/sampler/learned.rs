@@ -4,9 +4,7 @@
 
 use std::{
     collections::BTreeMap,
-    fmt, fs,
-    io::{self, ErrorKind, Write},
-    os::unix::fs::OpenOptionsExt,
+    fmt, io,
     path::{Path, PathBuf},
     sync::{
         Mutex, MutexGuard, PoisonError,
@@ -19,7 +17,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use crate::{bounded, derive::Baseline, model::now_ms};
+use crate::{derive::Baseline, model::now_ms, small_file};
 
 /// What it looks like; another is not read.
 const VERSION: u32 = 1;
@@ -103,7 +101,7 @@ impl Learned {
             return Ok(());
         }
         let content = Content { version: VERSION, gpus: self.gpus().clone() };
-        let written = replace(&self.path, &serde_json::to_vec(&content)?);
+        let written = small_file::replace(&self.path, &serde_json::to_vec(&content)?);
         written
             .inspect_err(|_| self.is_new.store(true, Ordering::Relaxed))
             .map_err(|error| io::Error::new(error.kind(), format!("cannot write {}: {error}", self.path.display())))
@@ -121,14 +119,8 @@ impl fmt::Debug for Learned {
 }
 
 fn read(path: &Path) -> Result<BTreeMap<String, Gpu>, String> {
-    match fs::metadata(path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(BTreeMap::new()),
-        Err(error) => return Err(error.to_string()),
-        Ok(found) if !found.is_file() => return Err("it is no file".to_owned()),
-        Ok(found) if found.len() > MOST_BYTES as u64 => return Err(format!("it has more than {MOST_BYTES} bytes")),
-        Ok(_) => {}
-    }
-    let bytes = bounded::read(path, MOST_BYTES).map_err(|error| error.to_string())?;
+    let bytes = small_file::read(path, MOST_BYTES).map_err(|error| error.to_string())?;
+    let Some(bytes) = bytes else { return Ok(BTreeMap::new()) };
     let Content { version, mut gpus } = serde_json::from_slice(&bytes).map_err(|error| error.to_string())?;
     if version != VERSION {
         return Err(format!("it is of version {version}, and {VERSION} is known"));
@@ -141,24 +133,10 @@ fn read(path: &Path) -> Result<BTreeMap<String, Gpu>, String> {
     Ok(gpus)
 }
 
-/// Whoever reads it meanwhile, or after a crash, finds the old file or the new one.
-fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(".new");
-    let beside = PathBuf::from(beside);
-    // Of an earlier process, or what somebody has put there.
-    let _ = fs::remove_file(&beside);
-    let write = || {
-        let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        fs::rename(&beside, path)
-    };
-    write().inspect_err(|_| drop(fs::remove_file(&beside)))
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use crate::derive::learned_baseline;
 

@@ -31,6 +31,7 @@ pub use self::shared_interval::SharedInterval;
 use self::{sampling::Sampling, ticker::Ticker};
 use crate::{
     allocation::Allocations,
+    benchmarks::BelowBaselines,
     derive::ConditionSettings,
     model::{GpuDetails, Inventory, Record, Sample},
     owner::CommandLines,
@@ -67,6 +68,8 @@ pub struct Options {
     pub slurm_gpus: Option<PathBuf>,
     /// From when on something is the matter.
     pub conditions: ConditionSettings,
+    /// What benchmarks have shown of the GPUs; `None` where nobody knows.
+    pub below_baselines: Option<Arc<BelowBaselines>>,
     /// What was learned of the GPUs, and what is learned; `None` where it is not kept.
     pub learned: Option<Arc<Learned>>,
 }
@@ -88,6 +91,7 @@ impl Options {
             allocations: Arc::default(),
             slurm_gpus: None,
             conditions: ConditionSettings::default(),
+            below_baselines: None,
             learned: None,
         }
     }

@@ -14,6 +14,7 @@ use super::{
     workers::Workers,
 };
 use crate::{
+    benchmarks::BelowBaselines,
     derive::{ErrorFilter, HostRates},
     model::{Event, EventKind, GpuDetails, GpuLink, Health, Inventory, Platform, Record, Sample, now_ms},
     vendor::{DeviceError, DriverError, Notice, Source, SourceError},
@@ -39,6 +40,7 @@ pub(super) struct Sampling {
     opened: Option<Sender<u32>>,
     errors: ErrorFilter,
     host_rates: HostRates,
+    below_baselines: Option<Arc<BelowBaselines>>,
     learned: Option<Arc<Learned>>,
     /// When it was told what has been learned.
     kept: Instant,
@@ -74,6 +76,7 @@ impl Sampling {
             links: if options.events && count > 1 { Links::Wanted } else { Links::Settled(Vec::new()) },
             errors: ErrorFilter::new(log_is_read),
             host_rates: HostRates::default(),
+            below_baselines: options.below_baselines.clone(),
             learned: options.learned.clone(),
             kept: Instant::now(),
             seq: 0,
@@ -136,7 +139,12 @@ impl Sampling {
         }
         let composed = self.states.iter_mut().map(|state| state.compose(interval));
         let (mut gpus, mut events): (Vec<_>, Vec<_>) = composed.unzip();
+        let below = self.below_baselines.as_ref().map(|below| below.get());
         for (number, state) in self.states.iter_mut().enumerate() {
+            if let Some(below) = &below {
+                let uuid = state.gpu_ref().uuid;
+                state.set_below_baseline(uuid.and_then(|uuid| below.get(&uuid).cloned()));
+            }
             events[number].extend(state.derive_conditions(&mut gpus, number, now));
         }
         for (gpu, events) in events.into_iter().enumerate() {

@@ -55,6 +55,13 @@ describe('a condition', () => {
     );
   });
 
+  it('names the workload that is below its baseline, with both figures', () => {
+    const text = plain(describeCondition(CONDITIONS.below_baseline, []));
+    expect(text).toMatch(
+      /^Below its baseline: copy \(fp32\) took 3\.00 ms on .*, and 1\.00 ms on .*\. Check power limit/,
+    );
+  });
+
   it('says in what others with the same to do differ', () => {
     const { slower_than_itself } = CONDITIONS;
     expect(describeCondition(slower_than_itself, [])).toContain(' GPUs 1, 2 are faster at the same load. ');
@@ -82,7 +89,7 @@ describe('in another language', () => {
 
   it.each(ALL)('$condition has no English word', (condition) => {
     const texts = [describeCondition(condition, [process(13)]), describeCondition(condition, [])];
-    expect(untranslated(texts, ['python3', 'ana'])).toEqual([]);
+    expect(untranslated(texts, ['python3', 'ana', 'copy', 'fp32'])).toEqual([]);
   });
 
   it('nor has any Xid', () => {

@@ -1,6 +1,6 @@
 /** Conditions as sentences, made of their kind and numbers, so that they can be translated. */
 
-import { celsius, duration, memoryAmount, mhz, percent, watts } from '../lib/format';
+import { celsius, dateAndTime, duration, memoryAmount, mhz, microseconds, percent, watts } from '../lib/format';
 import { joined, plainText } from '../lib/text';
 import { table, trans } from '../lib/translation';
 import type { Condition, ProcessRef, RecoveryAction, ThrottleReason } from '../wire';
@@ -16,6 +16,9 @@ type NameOf = (pid: number) => string;
 
 /** So many names say who it is; more are counted. */
 const NAMED_MOST = 3;
+
+/** Of a workload, or a type of its elements. */
+const NAME_LENGTH = 64;
 
 /** Of its usual clock; a GPU below it is slower. */
 const SLOW_CLOCK = 0.93;
@@ -62,6 +65,16 @@ const TEXTS: { [K in Kind]: (condition: Extract<Condition, { condition: K }>, na
         trans.__('The driver gives no reason: check power cables and cooling, and reset the GPU when it is idle.'),
       ],
       ' ',
+    ),
+  below_baseline: ({ workload, dtype, median_us, baseline_us, measured_ms, baseline_ms }) =>
+    trans.__(
+      'Below its baseline: %1 (%2) took %3 on %4, and %5 on %6. Check power limit, clocks and cooling, then run `gpumon bench --baseline` again; `gpumon bench --save-baseline` if the change is intended.',
+      plainText(workload, NAME_LENGTH),
+      plainText(dtype, NAME_LENGTH),
+      microseconds(median_us),
+      dateAndTime(measured_ms),
+      microseconds(baseline_us),
+      dateAndTime(baseline_ms),
     ),
   memory_nearly_full: ({ free_bytes, total_bytes }) =>
     trans.__(

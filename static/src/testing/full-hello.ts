@@ -67,6 +67,17 @@ export const CONDITIONS: Conditions = {
     siblings: [1, 2],
     ...SINCE,
   },
+  below_baseline: {
+    condition: 'below_baseline',
+    severity: 'warning',
+    workload: 'copy',
+    dtype: 'fp32',
+    median_us: 3000,
+    baseline_us: 1000,
+    measured_ms: 1_763_640_000_000,
+    baseline_ms: 1_760_000_000_000,
+    ...SINCE,
+  },
   held_by_nobody: { condition: 'held_by_nobody', severity: 'notice', bytes: GIB, ...SINCE },
   memory_nearly_full: {
     condition: 'memory_nearly_full',

@@ -285,7 +285,19 @@ export type Condition = {
   /** What it is usually at this load. */
   usual_power_watts: number,
   /** GPUs of the same kind with about the same load, which are faster, by NVML's index. */
-  siblings: Array<number>, } | { "condition": "memory_nearly_full",
+  siblings: Array<number>, } | { "condition": "below_baseline",
+  /** The workload: that which is furthest below. */
+  workload: string,
+  /** The type of its elements. */
+  dtype: string,
+  /** The latest result, a median. */
+  median_us: number,
+  /** The baseline of the same work, a median. */
+  baseline_us: number,
+  /** When the latest result was measured. */
+  measured_ms: number,
+  /** When the baseline was measured. */
+  baseline_ms: number, } | { "condition": "memory_nearly_full",
   /** What is left. */
   free_bytes: number,
   /** Of all. */
@@ -370,7 +382,19 @@ export type ConditionSpan = {
   /** What it is usually at this load. */
   usual_power_watts: number,
   /** GPUs of the same kind with about the same load, which are faster, by NVML's index. */
-  siblings: Array<number>, } | { "condition": "memory_nearly_full",
+  siblings: Array<number>, } | { "condition": "below_baseline",
+  /** The workload: that which is furthest below. */
+  workload: string,
+  /** The type of its elements. */
+  dtype: string,
+  /** The latest result, a median. */
+  median_us: number,
+  /** The baseline of the same work, a median. */
+  baseline_us: number,
+  /** When the latest result was measured. */
+  measured_ms: number,
+  /** When the baseline was measured. */
+  baseline_ms: number, } | { "condition": "memory_nearly_full",
   /** What is left. */
   free_bytes: number,
   /** Of all. */

@@ -95,6 +95,7 @@ pub(crate) fn gpumon(arguments: &[&str]) -> Command {
         .env_remove("GPUMON_LIBCUDA")
         .env_remove("GPUMON_SMI_TRIED")
         .env_remove("GPUMON_CONFIG")
+        .env_remove("GPUMON_DATA_DIR")
         .env("XDG_CONFIG_HOME", "/nonexistent")
         // This machine's own service must not be in the way.
         .env("GPUMON_NO_JOIN", "1")

@@ -74,6 +74,22 @@ pub struct BenchJob {
     pub pairs: bool,
     /// Whether a look is enough.
     pub quick: bool,
+    /// Exactly this, in the place of names, type and size; without any, what those say.
+    pub works: Vec<BenchWork>,
+}
+
+/// One workload, in one type and size, on one GPU.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BenchWork {
+    /// The workload.
+    pub id: String,
+    /// The type of its elements.
+    pub dtype: Dtype,
+    /// Its size, as a result tells it.
+    pub n: u64,
+    /// The UUID of the GPU.
+    pub gpu: String,
 }
 
 /// How large a workload is to be.
@@ -89,6 +105,15 @@ pub enum Amount {
 }
 
 impl Amount {
+    /// What comes to `n` for a workload of this kind; `None` where that has one size.
+    pub fn of(n: u64, extent: Extent) -> Option<Self> {
+        match extent {
+            Extent::Fixed => None,
+            Extent::Elements | Extent::Side => Some(Self::Count(n)),
+            Extent::Times => Some(Self::Times(n)),
+        }
+    }
+
     /// What it comes to for a workload of this kind; `None` where that has no such size.
     pub fn n(self, extent: Extent, dtype: Dtype) -> Option<u64> {
         match (self, extent) {

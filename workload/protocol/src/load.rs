@@ -19,6 +19,9 @@ pub struct Load {
     /// The board's draw.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub watts: Option<Range>,
+    /// The power limit at the end, in watts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit_watts: Option<f64>,
     /// What the board used in all of the time, by its own counter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub joules: Option<f64>,
@@ -78,7 +81,7 @@ impl From<&Process> for OtherProcess {
 }
 
 flat! { Load {
-    samples, sm_mhz, watts, joules, celsius, share_at_clock, throttled_by = "held_down_by", others: rest
+    samples, sm_mhz, watts, limit_watts, joules, celsius, share_at_clock, throttled_by = "held_down_by", others: rest
 } }
 
 impl Load {

@@ -14,7 +14,7 @@ use crate::{
     error::RunError,
     measure::{Limits, Now},
     protocol::{
-        Backend, BenchJob, Dtype, FrameworkRun, Load, Outcome, Phase, Report, Where,
+        Amount, Backend, BenchJob, Dtype, FrameworkRun, Load, Outcome, Phase, Report, Where,
         exit_code::{FAILED, INTERRUPTED, NO_GPU},
     },
     workload::Workload,
@@ -33,8 +33,9 @@ pub(super) fn run(job: &BenchJob, context: &Context<'_>, report: &mut Reporter<'
         Err(error) if plan.is_named => return Err(error),
         widened => widened.unwrap_or(1),
     };
-    let steps = |backend| plan.on(backend, gpus).count() * placement.count(backend);
-    let steps = steps(Backend::Cuda) + steps(Backend::Cpu);
+    let places =
+        placement.gpus.iter().map(|held| Some(&*held.device.uuid)).chain(placement.runs_on_cpu.then_some(None));
+    let steps = places.map(|place| plan.on(place, gpus).count()).sum();
     let frameworks = context.frameworks()?;
     placement.begin(plan.title(job), steps, report);
     if let Some(frameworks) = &frameworks {
@@ -44,7 +45,7 @@ pub(super) fn run(job: &BenchJob, context: &Context<'_>, report: &mut Reporter<'
     for held in &placement.gpus {
         match held.open() {
             Ok(gpu) => {
-                let is_over = bench.all(plan.on(Backend::Cuda, gpus), &Place::Cuda(&gpu));
+                let is_over = bench.all(plan.on(Some(&held.device.uuid), gpus), &Place::Cuda(&gpu));
                 if is_over {
                     return Ok(bench.worst);
                 }
@@ -53,7 +54,7 @@ pub(super) fn run(job: &BenchJob, context: &Context<'_>, report: &mut Reporter<'
         }
     }
     if placement.runs_on_cpu {
-        bench.all(plan.on(Backend::Cpu, gpus), &Place::Cpu(&placement.cpu));
+        bench.all(plan.on(None, gpus), &Place::Cpu(&placement.cpu));
     }
     Ok(bench.worst)
 }
@@ -73,14 +74,15 @@ fn run_pairs(
     }
     let gpus: Result<Vec<_>, CudaError> = placement.gpus.iter().map(ReservedGpu::open).collect();
     let mut gpus = gpus?;
-    let steps = plan.on(Backend::Cuda, found).count() * found * (found - 1);
+    let on = |gpu: usize| plan.on(Some(&placement.gpus[gpu].device.uuid), found);
+    let steps = (0..found).map(|from| on(from).count() * (found - 1)).sum();
     placement.begin(plan.title(job), steps, report);
     let mut bench = Bench { job, frameworks: None, context, placement, report, step: 0, worst: 0 };
     let pairs = (0..found).flat_map(|from| (0..found).map(move |to| (from, to))).filter(|(from, to)| from != to);
     for (from, to) in pairs {
         let other = gpus[to].as_neighbor();
         gpus[from].pair_with(other);
-        if bench.all(plan.on(Backend::Cuda, found), &Place::Cuda(&gpus[from])) {
+        if bench.all(on(from), &Place::Cuda(&gpus[from])) {
             break;
         }
     }
@@ -101,14 +103,14 @@ impl Bench<'_> {
     /// Runs these in one place, and says whether that was the end of it.
     fn all(&mut self, steps: impl Iterator<Item = Step>, place: &Place<'_>) -> bool {
         for step in steps {
-            let Step { workload, dtype, is_one_of_all } = step;
+            let Step { workload, dtype, amount, is_one_of_all } = step;
             if let (true, Place::Cuda(gpu), Some(dtype)) = (is_one_of_all, place, dtype)
                 && workload.check_device(gpu, dtype).is_err()
             {
                 self.step += 1;
                 continue;
             }
-            match self.one(workload, dtype, place) {
+            match self.one(workload, dtype, amount, place) {
                 Ok(outcome) => self.outcome(outcome, place),
                 Err(error) => {
                     let (id, gpu) = (workload.about().id, place.name().index);
@@ -128,10 +130,16 @@ impl Bench<'_> {
     }
 
     /// A size that was asked of everything is asked of what has one.
-    fn one(&mut self, workload: &dyn Workload, dtype: Option<Dtype>, place: &Place<'_>) -> Result<Outcome, RunError> {
+    fn one(
+        &mut self,
+        workload: &dyn Workload,
+        dtype: Option<Dtype>,
+        amount: Option<Amount>,
+        place: &Place<'_>,
+    ) -> Result<Outcome, RunError> {
         let limits = self.limits();
         let Self { job, context, placement, report, step, .. } = self;
-        let request = Request { dtype, amount: job.size, engine: job.engine, limits };
+        let request = Request { dtype, amount, engine: job.engine, limits };
         let (id, backend) = (workload.about().id, place.backend());
         bench::run(workload, place, &placement.cpu, &request, context.interrupted, &mut |now| {
             report(match now {

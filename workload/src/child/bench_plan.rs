@@ -7,16 +7,19 @@ use crate::{
         matmul::{MATMUL, Rectangular},
     },
     error::RunError,
-    protocol::{Backend, BackendChoice, BenchJob, Dtype, Extent, Shape},
+    protocol::{Amount, Backend, BackendChoice, BenchJob, Dtype, Extent, Shape},
     workload::Workload,
 };
 
 /// What was named, or everything.
 pub(super) struct BenchPlan {
+    /// Of each GPU by its UUID, where exactly that was asked for.
+    works: Vec<(String, Step)>,
     pub(super) workloads: Vec<&'static dyn Workload>,
     /// Whether something was named that runs on a GPU alone.
     pub(super) needs_gpu: bool,
     dtype: Option<Dtype>,
+    size: Option<Amount>,
     pub(super) is_named: bool,
 }
 
@@ -26,14 +29,16 @@ pub(super) struct Step {
     pub(super) workload: &'static dyn Workload,
     /// Its usual one where there is none.
     pub(super) dtype: Option<Dtype>,
+    /// The same of its size.
+    pub(super) amount: Option<Amount>,
     /// Whether it is one of all types that the workload has, of which some GPUs lack some.
     pub(super) is_one_of_all: bool,
 }
 
 /// A type that was asked of everything is asked of what has it.
-fn steps(workload: &'static dyn Workload, backend: Backend, asked: Option<Dtype>) -> Vec<Step> {
+fn steps(workload: &'static dyn Workload, backend: Backend, asked: Option<Dtype>, amount: Option<Amount>) -> Vec<Step> {
     let about = workload.about();
-    let step = |dtype, is_one_of_all| Step { workload, dtype, is_one_of_all };
+    let step = |dtype, is_one_of_all| Step { workload, dtype, amount, is_one_of_all };
     match asked {
         Some(dtype) => vec![step(Some(dtype).filter(|dtype| about.dtypes.contains(dtype)), false)],
         None if workload.every_type() => {
@@ -45,6 +50,9 @@ fn steps(workload: &'static dyn Workload, backend: Backend, asked: Option<Dtype>
 
 impl BenchPlan {
     pub(super) fn new(job: &BenchJob) -> Result<Self, JobFailure> {
+        if !job.works.is_empty() {
+            return Self::of_works(job);
+        }
         let mut workloads = named(&job.ids)?;
         check_size(job, &workloads)?;
         if let Some(shape) = job.shape {
@@ -64,17 +72,41 @@ impl BenchPlan {
             return Err(JobFailure::usage(RunError::NotThere { id: workload.about().id, backend: Backend::Cpu }));
         }
         let needs_gpu = is_named && gpu_only.is_some();
-        Ok(Self { workloads, needs_gpu, dtype: job.dtype, is_named })
+        Ok(Self { works: Vec::new(), workloads, needs_gpu, dtype: job.dtype, size: job.size, is_named })
     }
 
-    /// What of it runs there, on a machine with so many GPUs. What needs more of them is left out, unless it was named.
-    pub(super) fn on(&self, backend: Backend, gpus: usize) -> impl Iterator<Item = Step> {
+    fn of_works(job: &BenchJob) -> Result<Self, JobFailure> {
+        let is_asked_otherwise =
+            !job.ids.is_empty() || job.dtype.is_some() || job.size.is_some() || job.shape.is_some() || job.pairs;
+        if is_asked_otherwise || job.place.backend != BackendChoice::Cuda {
+            return Err(JobFailure::usage("works are of GPUs, and say workload, type and size: leave out the rest"));
+        }
+        let ids: Vec<_> = job.works.iter().map(|work| work.id.clone()).collect();
+        let workloads = named(&ids)?;
+        if let Some(workload) = workloads.iter().find(|workload| workload.gpus() > 1) {
+            let id = workload.about().id;
+            return Err(JobFailure::usage(format!("'{id}' runs between GPUs: name what runs on one")));
+        }
+        let works = job.works.iter().filter_map(|work| {
+            let workload = *workloads.iter().find(|workload| workload.about().id == work.id)?;
+            let amount = Amount::of(work.n, workload.about().extent);
+            Some((work.gpu.clone(), Step { workload, dtype: Some(work.dtype), amount, is_one_of_all: false }))
+        });
+        let works = works.collect();
+        Ok(Self { works, workloads, needs_gpu: true, dtype: None, size: None, is_named: true })
+    }
+
+    /// What of it runs on the CPU, or on the GPU of this UUID, on a machine with so many. What needs more of them is left
+    /// out, unless it was named.
+    pub(super) fn on(&self, gpu: Option<&str>, gpus: usize) -> impl Iterator<Item = Step> {
+        let backend = if gpu.is_some() { Backend::Cuda } else { Backend::Cpu };
+        let works = self.works.iter().filter(move |(uuid, _)| Some(uuid.as_str()) == gpu).map(|(_, step)| *step);
         let is_named = self.is_named;
         let there = self.workloads.iter().copied().filter(move |workload| {
             let has_enough = is_named || backend == Backend::Cpu || workload.gpus() <= gpus;
-            workload.about().runs_on(backend) && has_enough
+            self.works.is_empty() && workload.about().runs_on(backend) && has_enough
         });
-        there.flat_map(move |workload| steps(workload, backend, self.dtype))
+        works.chain(there.flat_map(move |workload| steps(workload, backend, self.dtype, self.size)))
     }
 
     /// As many GPUs as what needs the most of them.
@@ -140,7 +172,7 @@ mod tests {
 
     #[test]
     fn a_workload_of_many_types_runs_in_each_unless_one_is_asked_for() {
-        let count = |id, backend, asked| steps(catalogue::find(id).unwrap(), backend, asked).len();
+        let count = |id, backend, asked| steps(catalogue::find(id).unwrap(), backend, asked, None).len();
         let matmul = catalogue::find("matmul").unwrap();
         assert_eq!(count("matmul", Backend::Cuda, None), matmul.about().dtypes.len());
         assert_eq!(count("matmul", Backend::Cpu, None), matmul.types_on(Backend::Cpu).len());

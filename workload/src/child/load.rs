@@ -25,6 +25,7 @@ pub(super) fn load_of(samples: &[GpuSample], from_ms: u64, to_ms: u64, before: &
         samples: count,
         sm_mhz: Range::from_values(all().filter_map(|sample| fresh(&sample.clocks.sm_mhz)).map(f64::from)),
         watts: Range::from_values(all().filter_map(watts)),
+        limit_watts: all().filter_map(|sample| sample.power.limit_watts.value()).next_back().copied(),
         joules: joules(all(), from_ms, to_ms),
         celsius: Range::from_values(all().filter_map(|sample| fresh(&sample.temperature.gpu_celsius))),
         share_at_clock: None,

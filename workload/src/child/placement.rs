@@ -15,7 +15,7 @@ use crate::{
     gpu::Gpu,
     info::Cpu,
     lock_file::{self, FOLDERS, Taken, VARIABLE, write_note},
-    protocol::{Backend, BackendChoice, DeviceName, OtherProcesses, Report, Topic, Where},
+    protocol::{BackendChoice, DeviceName, OtherProcesses, Report, Topic, Where},
 };
 
 /// What these locks are called. Those of `gpumon wait` have another name: what it starts may be a run.
@@ -136,13 +136,6 @@ impl Placement {
         report(Report::Begun { title, devices: self.names(), steps });
         if let Some(note) = &self.note {
             report(Report::Said { topic: Topic::Step, text: note.clone() });
-        }
-    }
-
-    pub(super) fn count(&self, backend: Backend) -> usize {
-        match backend {
-            Backend::Cuda => self.gpus.len(),
-            Backend::Cpu => usize::from(self.runs_on_cpu),
         }
     }
 }

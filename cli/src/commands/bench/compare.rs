@@ -1,20 +1,27 @@
-//! Earlier results, and how fast a new one is beside its own.
+//! Earlier results, or baselines, and how fast a new one is beside its own.
 
 use std::{fs, path::Path};
 
 use anyhow::{Context, anyhow};
+use gpumon_probe::benchmarks::{Benchmarks, Interval};
 use gpumon_workload::protocol::{Backend, Dtype, Outcome, Shape, Times};
 use serde::{Deserialize, Serialize};
 
+use super::baseline::measurement;
 use crate::exit::Failure;
 
-/// Results that were written before, the last one last.
+/// What results are held against.
 #[derive(Debug)]
-pub(crate) struct Earlier(Vec<Old>);
+pub(crate) enum Earlier {
+    /// Results that were written before, the last one last.
+    Results(Vec<Old>),
+    /// The baseline of each GPU, and those of its siblings.
+    Baselines(Benchmarks),
+}
 
 /// As much of a result as tells which it is and how long it took: all that every version has written.
 #[derive(Debug, Clone, Deserialize)]
-struct Old {
+pub(crate) struct Old {
     id: String,
     backend: Backend,
     dtype: Dtype,
@@ -25,8 +32,8 @@ struct Old {
     device: OldDevice,
     #[serde(default)]
     to: OldDevice,
-    device_time: Option<Times>,
-    host_time: Option<Times>,
+    device_time: Option<Interval>,
+    host_time: Option<Interval>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -40,6 +47,14 @@ pub(super) struct Compared {
     pub(super) ratio: f64,
     /// Whether it is slower by more than both medians are uncertain.
     pub(super) is_slower: bool,
+    /// The same ratio to the median of the baselines of other GPUs of the same model, where there are any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) siblings: Option<f64>,
+    /// The median before, in us.
+    pub(super) before_us: f64,
+    /// When that was measured, in ms since 1970; where that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) before_ms: Option<u64>,
 }
 
 impl Earlier {
@@ -52,32 +67,61 @@ impl Earlier {
             let cure = "give what `gpumon bench --json` has written";
             return Err(Failure::usage(anyhow!("there is no result in {shown}: {cure}")));
         }
-        Ok(Self(results))
+        Ok(Self::Results(results))
     }
 
-    /// Beside the last one of the same work, if possible on the same device; `None` where there is none.
-    pub(super) fn beside(&self, outcome: &Outcome) -> Option<Compared> {
-        let is_same = |old: &&Old| {
-            (&*old.id, old.backend, old.dtype, old.n, old.shape)
-                == (&*outcome.id, outcome.backend, outcome.dtype, outcome.n, outcome.shape)
-        };
-        let all = || self.0.iter().rev().filter(is_same);
-        let to = outcome.to.as_ref().and_then(|to| to.uuid.as_ref());
-        let is_there = |old: &&Old| old.device.uuid == outcome.device.uuid && old.to.uuid.as_ref() == to;
-        // Between other GPUs there may be another link, so that of several pairs none stands for another.
-        let may_stand_for_it = |_: &&Old| to.is_none() || all().count() == 1;
-        let old = all().find(is_there).or_else(|| all().find(may_stand_for_it))?;
-        let (old, new) = match (&old.device_time, &outcome.device_time) {
-            (Some(old), Some(new)) => (old, new),
-            _ => (old.host_time.as_ref()?, outcome.host_time.as_ref()?),
-        };
-        let ratio = old.median_us / new.median_us;
-        ratio.is_finite().then_some(Compared { ratio, is_slower: new.low_us > old.high_us })
+    /// Whether these are baselines.
+    pub(super) fn is_baselines(&self) -> bool {
+        matches!(self, Self::Baselines(_))
     }
+
+    /// Beside the baseline of the same GPU, or beside the last one of the same work, if possible on the same device; `None`
+    /// where there is none.
+    pub(super) fn beside(&self, outcome: &Outcome) -> Option<Compared> {
+        match self {
+            Self::Results(results) => beside_results(results, outcome),
+            Self::Baselines(baselines) => beside_baselines(baselines, outcome),
+        }
+    }
+}
+
+impl Compared {
+    fn new(new: &Interval, old: &Interval, before_ms: Option<u64>) -> Option<Self> {
+        let is_slower = new.is_slower(old);
+        Some(Self { ratio: new.ratio(old)?, is_slower, siblings: None, before_us: old.median_us, before_ms })
+    }
+}
+
+fn beside_baselines(baselines: &Benchmarks, outcome: &Outcome) -> Option<Compared> {
+    let uuid = outcome.device.uuid.as_deref().filter(|_| outcome.backend == Backend::Cuda)?;
+    let new = measurement(outcome, None)?;
+    let old = baselines.baseline(uuid).iter().find(|old| old.is_same_work(&new))?;
+    let siblings = baselines.siblings(uuid, &new).map(|siblings| siblings.median_us / new.time.median_us);
+    Some(Compared { siblings, ..Compared::new(&new.time, &old.time, Some(old.at_ms))? })
+}
+
+fn beside_results(results: &[Old], outcome: &Outcome) -> Option<Compared> {
+    let is_same = |old: &&Old| {
+        (&*old.id, old.backend, old.dtype, old.n, old.shape)
+            == (&*outcome.id, outcome.backend, outcome.dtype, outcome.n, outcome.shape)
+    };
+    let all = || results.iter().rev().filter(is_same);
+    let to = outcome.to.as_ref().and_then(|to| to.uuid.as_ref());
+    let is_there = |old: &&Old| old.device.uuid == outcome.device.uuid && old.to.uuid.as_ref() == to;
+    // Between other GPUs there may be another link, so that of several pairs none stands for another.
+    let may_stand_for_it = |_: &&Old| to.is_none() || all().count() == 1;
+    let old = all().find(is_there).or_else(|| all().find(may_stand_for_it))?;
+    let (old, new) = match (&old.device_time, &outcome.device_time) {
+        (Some(old), Some(new)) => (old, new),
+        _ => (old.host_time.as_ref()?, outcome.host_time.as_ref()?),
+    };
+    let Times { median_us, low_us, high_us, .. } = *new;
+    Compared::new(&Interval { median_us, low_us, high_us }, old, None)
 }
 
 #[cfg(test)]
 mod tests {
+    use gpumon_probe::benchmarks::Measurement;
     use gpumon_workload::protocol::BenchJob;
 
     use super::{super::fuzzing::outcome, *};
@@ -88,14 +132,34 @@ mod tests {
         Earlier::read(file.path())
     }
 
+    fn compared(ratio: f64, before_us: f64) -> Compared {
+        Compared { ratio, is_slower: false, siblings: None, before_us, before_ms: None }
+    }
+
+    #[test]
+    fn a_baseline_is_that_of_the_same_gpu_and_its_siblings_stand_beside_it() {
+        let stored = |us, at_ms| vec![Measurement { at_ms, ..measurement(&outcome("", us), None).unwrap() }];
+        let mut baselines = Benchmarks::default();
+        baselines.save_baseline("GPU-a", "NVIDIA H200", stored(100.0, 7));
+        baselines.save_baseline("GPU-b", "NVIDIA H200", stored(80.0, 8));
+        baselines.save_baseline("GPU-c", "NVIDIA L4", stored(1.0, 9));
+        let earlier = Earlier::Baselines(baselines);
+        let expected =
+            Compared { ratio: 0.5, is_slower: true, siblings: Some(0.4), before_us: 100.0, before_ms: Some(7) };
+        assert_eq!(earlier.beside(&outcome("GPU-a", 200.0)), Some(expected));
+        assert_eq!(earlier.beside(&outcome("GPU-c", 1.0)).unwrap().siblings, None);
+        assert_eq!(earlier.beside(&outcome("GPU-d", 200.0)), None, "none stands for another");
+        assert_eq!(earlier.beside(&Outcome { n: 5, ..outcome("GPU-a", 100.0) }), None);
+    }
+
     #[test]
     fn the_same_work_is_found_and_its_intervals_decide() {
         let line = |outcome: &Outcome| serde_json::to_string(outcome).unwrap();
         let text = [line(&outcome("GPU-b", 900.0)), line(&outcome("GPU-a", 100.0)), line(&outcome("GPU-c", 500.0))];
         let earlier = earlier(&format!("{}\n{{\"error\":\"x\"}}\n", text.join("\n"))).unwrap();
         let beside = |uuid, us| earlier.beside(&outcome(uuid, us)).unwrap();
-        assert_eq!(beside("GPU-a", 100.0), Compared { ratio: 1.0, is_slower: false });
-        assert_eq!(beside("GPU-a", 50.0), Compared { ratio: 2.0, is_slower: false });
+        assert_eq!(beside("GPU-a", 100.0), compared(1.0, 100.0));
+        assert_eq!(beside("GPU-a", 50.0), compared(2.0, 100.0));
         assert!(!beside("GPU-a", 101.5).is_slower, "the intervals meet");
         assert!(beside("GPU-a", 125.0).is_slower);
         assert_eq!(beside("GPU-new", 250.0).ratio.to_bits(), 2.0_f64.to_bits(), "the last of another device");
@@ -114,7 +178,7 @@ mod tests {
         let line = |outcome: &Outcome| serde_json::to_string(outcome).unwrap();
         let [one, other] = [between("GPU-a", "GPU-b", 100.0), between("GPU-b", "GPU-a", 200.0)];
         let both = earlier(&format!("{}\n{}\n", line(&one), line(&other))).unwrap();
-        assert_eq!(both.beside(&one), Some(Compared { ratio: 1.0, is_slower: false }));
+        assert_eq!(both.beside(&one), Some(compared(1.0, 100.0)));
         assert_eq!(both.beside(&between("GPU-a", "GPU-c", 100.0)), None);
         let single = earlier(&line(&one)).unwrap();
         assert!(single.beside(&between("GPU-x", "GPU-y", 100.0)).is_some(), "another machine has other GPUs");

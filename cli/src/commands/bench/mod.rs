@@ -2,9 +2,10 @@
 //!
 //! - [`amount`] is a size as it is typed, [`list`] prints what there is.
 //! - [`results`] prints what comes, [`table`] as a table and [`pairs`] as a matrix; [`compare`] holds it against earlier
-//!   results.
+//!   results, [`baseline`] stores them as those of their GPU.
 
 mod amount;
+mod baseline;
 mod compare;
 #[cfg(any(fuzzing, test))]
 pub(crate) mod fuzzing;
@@ -23,8 +24,9 @@ use gpumon_workload::{
 
 #[cfg(test)]
 pub(super) use self::fuzzing::outcome as sample_outcome;
-use self::{amount::parse_amount, compare::Earlier};
+use self::{amount::parse_amount, baseline::BaselineArgs, compare::Earlier};
 pub(super) use self::{
+    baseline::dated,
     results::Results,
     table::{Layout, Subject, beside, count, median, remarks, time, verdict},
 };
@@ -66,7 +68,7 @@ pub(crate) struct BenchArgs {
 
     /// Shape of `matmul` in place of a size, on a GPU: rows and columns of the product, and the number of terms of each of
     /// its elements
-    #[arg(long, value_name = "MxNxK", conflicts_with_all = ["size", "beside", "pairs"])]
+    #[arg(long, value_name = "MxNxK", conflicts_with_all = ["size", "beside", "pairs", "save_baseline", "baseline"])]
     shape: Option<Shape>,
 
     /// Kernel implementation on a GPU: gpumon's own kernels, or cuBLAS for comparison
@@ -92,8 +94,11 @@ pub(crate) struct BenchArgs {
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     compare: Option<PathBuf>,
 
-    /// Exit with code 4 if any result falls below this ratio (0.9 or 90%) of the earlier result (with --compare) or of
-    /// the theoretical peak
+    #[command(flatten)]
+    baseline: BaselineArgs,
+
+    /// Exit with code 4 if any result falls below this ratio (0.9 or 90%) of the earlier result (with --compare), of the
+    /// baseline (with --baseline) or of the theoretical peak
     #[arg(long, value_name = "RATIO", value_parser = parse_share)]
     fail_below: Option<f64>,
 }
@@ -116,6 +121,10 @@ Examples:
       Print verified bandwidths as JSON.
   gpumon bench --json > before.json; gpumon bench --compare before.json --fail-below 0.95
       Find regressions, for example after a driver update.
+  gpumon bench --save-baseline --device all
+      Store how fast each GPU is, when it is new.
+  gpumon bench --baseline --device all --fail-below 0.9
+      Find a GPU that has become slower since, or is slower than its siblings.
 
 Environment:
   GPUMON_LIBCUDA  path of the CUDA driver library, if the loader does not find libcuda.so.1
@@ -123,6 +132,10 @@ Environment:
   GPUMON_LIBCUBLAS  path of cuBLAS for --engine cublas, if it is not found
   RAYON_NUM_THREADS  number of CPU threads
   GPUMON_LOCKS  folder of the lock files, if neither /run/lock nor /tmp is writable by all users
+
+Files:
+  DIR/benchmarks.json
+      Baselines and latest results, by GPU, in the data directory.
 
 Exit codes: 0 all results verified, 1 mismatch or error, 2 invalid argument, 3 no GPU or no driver for a workload \
 that needs one, 4 below --fail-below, 5 refused (not enough memory, or GPU in use by another user), 130 interrupted";
@@ -155,8 +168,7 @@ pub(crate) fn run(source: &SourceArgs, args: &BenchArgs) -> Result<(), Failure> 
         return list::print(args.json);
     }
     source.source.check()?;
-    let earlier = args.compare.as_deref().map(Earlier::read).transpose()?;
-    let job = Job::Bench(BenchJob {
+    let mut job = BenchJob {
         ids: args.ids.clone(),
         place: args.place.place(),
         dtype: args.dtype.map(Into::into),
@@ -165,11 +177,26 @@ pub(crate) fn run(source: &SourceArgs, args: &BenchArgs) -> Result<(), Failure> 
         engine: args.engine(),
         pairs: args.pairs,
         quick: args.quick,
-    });
-    let subject = if earlier.is_some() { Subject::Compared } else { Subject::Workloads };
+        works: Vec::new(),
+    };
+    let (stored, store) = args.baseline.prepare(&mut job)?.unzip();
+    let earlier = match stored {
+        Some(stored) => stored.map(Earlier::Baselines),
+        None => args.compare.as_deref().map(Earlier::read).transpose()?,
+    };
+    let subject = match &earlier {
+        None => Subject::Workloads,
+        Some(Earlier::Results(_)) => Subject::Compared,
+        Some(Earlier::Baselines(_)) => Subject::Baselines,
+    };
     let layout = Layout { subject, is_beside: args.beside.beside, has_integers: args.has_integers() };
-    let mut results = Results::new(layout, earlier, args.fail_below);
-    run::print(source, &job, args.place.time_limit, Some(&args.beside), &mut results, args.json)?;
+    let mut results = Results::new(layout, earlier, args.fail_below).stored(store);
+    let works = job.works.clone();
+    let job = Job::Bench(job);
+    let ran = run::print(source, &job, args.place.time_limit, Some(&args.beside), &mut results, args.json);
+    // Also where some of it failed: what was verified counts.
+    let stored = results.take_store().map_or(Ok(()), |store| store.write(results.devices(), &works));
+    ran.and(stored)?;
     if results.compared_nothing() {
         say("--fail-below compared nothing: no result has an earlier one or a theoretical peak");
     }

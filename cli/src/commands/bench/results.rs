@@ -1,18 +1,24 @@
 //! Results as they come from the worker: for people in a table, for programs a line each.
 
 use gpumon_probe::model::Reading;
-use gpumon_workload::protocol::{DeviceName, Line, Outcome, Report};
+use gpumon_workload::protocol::{DeviceName, Line, Load, Outcome, Report};
 use serde_json::json;
 
 use super::{
+    baseline::{Store, dated},
     compare::{Compared, Earlier},
     pairs::Pairs,
-    table::{Layout, Table, name},
+    table::{Layout, Table, name, time},
 };
 use crate::{
+    describe,
     run::ForPeople,
     table::style::{ALARM, DIM, NOTICE, paint},
 };
+use gpumon_probe::benchmarks::BELOW_BASELINE;
+
+const CURE: &str = "Check power limit, clocks and cooling, and repeat it; if the change is intended, store a new baseline with \
+                    --save-baseline.";
 
 /// What was printed, and how it was beside what was wanted.
 pub(crate) struct Results {
@@ -24,6 +30,7 @@ pub(crate) struct Results {
     has_lines: bool,
     pairs: Pairs,
     earlier: Option<Earlier>,
+    store: Option<Store>,
     fail_below: Option<f64>,
     /// How many results could be held against the threshold.
     judged: usize,
@@ -31,6 +38,8 @@ pub(crate) struct Results {
     below: Vec<String>,
     /// Those that have become slower, in words.
     slower: Vec<String>,
+    /// Those that are below their baseline, in words.
+    below_baseline: Vec<String>,
 }
 
 impl Results {
@@ -43,11 +52,27 @@ impl Results {
             has_lines: false,
             pairs: Pairs::default(),
             earlier,
+            store: None,
             fail_below,
             judged: 0,
             below: Vec::new(),
             slower: Vec::new(),
+            below_baseline: Vec::new(),
         }
+    }
+
+    /// The same, of which this is to be stored.
+    pub(super) fn stored(self, store: Option<Store>) -> Self {
+        Self { store, ..self }
+    }
+
+    pub(super) fn take_store(&mut self) -> Option<Store> {
+        self.store.take()
+    }
+
+    /// On what it runs; nothing before it has begun.
+    pub(super) fn devices(&self) -> &[DeviceName] {
+        &self.devices
     }
 
     /// Whether there is a threshold, and none could be held against it.
@@ -61,7 +86,10 @@ impl Results {
     }
 
     /// Beside an earlier one, and held against the threshold.
-    fn compare(&mut self, outcome: &Outcome) -> Option<Compared> {
+    fn ingest(&mut self, outcome: &Outcome, load: Option<&Load>) -> Option<Compared> {
+        if let Some(store) = &mut self.store {
+            store.take(outcome, load);
+        }
         let compared = self.earlier.as_ref().and_then(|earlier| earlier.beside(outcome));
         if !outcome.partial {
             self.judge(outcome, compared);
@@ -70,8 +98,18 @@ impl Results {
     }
 
     fn judge(&mut self, outcome: &Outcome, compared: Option<Compared>) {
-        if let Some(Compared { ratio, is_slower: true }) = compared {
-            self.slower.push(format!("{} {ratio:.2}x", name(outcome)));
+        if let Some(Compared { ratio, is_slower: true, before_us, before_ms, .. }) = compared {
+            match before_ms.filter(|_| ratio < BELOW_BASELINE) {
+                Some(before_ms) => self.below_baseline.push(format!(
+                    "{}: {} ({}) takes {}, and took {} ({ratio:.2}x)",
+                    describe::device(&outcome.device),
+                    name(outcome),
+                    outcome.dtype,
+                    time(before_us / ratio),
+                    dated(before_us, before_ms),
+                )),
+                None => self.slower.push(format!("{} {ratio:.2}x", name(outcome))),
+            }
         }
         let share = match (&self.earlier, &outcome.roofline.share) {
             (Some(_), _) => compared.map(|compared| compared.ratio),
@@ -96,7 +134,7 @@ impl ForPeople for Results {
                 None
             }
             Report::Result { outcome, load, beside } => {
-                let compared = self.compare(outcome);
+                let compared = self.ingest(outcome, load.as_ref());
                 self.pairs.take(outcome);
                 self.has_lines = true;
                 let table = self.table.as_mut()?;
@@ -114,7 +152,7 @@ impl ForPeople for Results {
 
     fn object(&mut self, raw: &str, line: &Line) -> Option<String> {
         match &line.report {
-            Report::Result { outcome, .. } => Some(self.compare(outcome).map_or_else(
+            Report::Result { outcome, load, .. } => Some(self.ingest(outcome, load.as_ref()).map_or_else(
                 || raw.to_owned(),
                 |compared| format!("{},\"compared\":{}}}", raw.strip_suffix('}').unwrap_or(raw), json!(compared)),
             )),
@@ -132,16 +170,22 @@ impl ForPeople for Results {
 
     /// What all of them come to.
     fn end(&self) -> String {
+        let before = if self.earlier.as_ref().is_some_and(Earlier::is_baselines) { "its baseline" } else { "before" };
         let slower = match &self.slower[..] {
-            [] => paint(DIM, "No result is significantly slower than before."),
-            slower => paint(NOTICE, &format!("Significantly slower than before: {}", slower.join(", "))),
+            [] if !self.below_baseline.is_empty() => None,
+            [] => Some(paint(DIM, &format!("No result is significantly slower than {before}."))),
+            slower => Some(paint(NOTICE, &format!("Significantly slower than {before}: {}", slower.join(", ")))),
         };
-        let slower = (self.earlier.is_some() && self.has_lines).then(|| format!("\n{slower}\n"));
+        let slower = slower.filter(|_| self.earlier.is_some() && self.has_lines).map(|slower| format!("\n{slower}\n"));
+        let below_baseline = (!self.below_baseline.is_empty()).then(|| {
+            let below = format!("Below {BELOW_BASELINE} of the baseline:\n  {}", self.below_baseline.join("\n  "));
+            format!("\n{}\n{CURE}\n", paint(ALARM, &below))
+        });
         let below = self.fail_below.filter(|_| !self.below.is_empty()).map(|share| {
             let below = format!("Below {:.1} %: {}", share * 100.0, self.below.join(", "));
             format!("\n{}\n", paint(ALARM, &below))
         });
-        [Some(self.pairs.text()), slower, below].into_iter().flatten().collect()
+        [Some(self.pairs.text()), slower, below_baseline, below].into_iter().flatten().collect()
     }
 }
 

@@ -26,6 +26,8 @@ pub(in crate::commands) enum Subject {
     Workloads,
     /// The same beside earlier results.
     Compared,
+    /// The same beside baselines, also those of other GPUs.
+    Baselines,
     /// Devices that burn, a line each.
     Burn,
 }
@@ -128,9 +130,11 @@ fn fields(Layout { subject, is_beside, has_integers }: Layout, devices: &[Device
         }
         add("± %", Point(2, 1), 7, |row| spread(row.outcome));
         if subject == Subject::Compared {
-            add("vs old", Right(7), 0, |row| {
-                row.compared.map_or_else(|| NONE.to_owned(), |compared| format!("{:.2}x", compared.ratio))
-            });
+            add("vs old", Right(7), 0, |row| ratio(row.compared.map(|compared| compared.ratio)));
+        }
+        if subject == Subject::Baselines {
+            add("vs base", Right(7), 0, |row| ratio(row.compared.map(|compared| compared.ratio)));
+            add("siblings", Right(8), 2, |row| ratio(row.compared.and_then(|compared| compared.siblings)));
         }
         let needs_host = on_host || is_beside;
         if subject == Subject::Workloads || needs_host {
@@ -215,6 +219,10 @@ fn spread(outcome: &Outcome) -> String {
     let Some(times) = outcome.device_time.as_ref().or(outcome.host_time.as_ref()) else { return NONE.to_owned() };
     let percent = (times.high_us - times.low_us) / 2.0 / times.median_us * 100.0;
     if percent < 9.95 { format!("{percent:.1}") } else { format!("{percent:.0}") }
+}
+
+fn ratio(ratio: Option<f64>) -> String {
+    ratio.map_or_else(|| NONE.to_owned(), |ratio| format!("{ratio:.2}x"))
 }
 
 fn percent(share: Option<f64>) -> String {
@@ -457,7 +465,8 @@ mod tests {
         wrong.verify.first_wrong = Some(7);
         let mut load = load();
         load.others = serde_json::from_str(r#"{"others":[{"pid":42,"user":"ana","name":"py\u001bthon"}]}"#).unwrap();
-        let text = table.lines(&wrong, Some(&load), Some(Compared { ratio: 0.934, is_slower: true }));
+        let compared = Compared { ratio: 0.934, is_slower: true, siblings: None, before_us: 467.0, before_ms: None };
+        let text = table.lines(&wrong, Some(&load), Some(compared));
         let text = plain(&text);
         for words in ["vs old", " 0.93x ", "mismatch: 2 of 5 elements, first at index 7", "shared with py", "42 of ana"]
         {

@@ -3,9 +3,10 @@
 //! - [`finding`] is what a check found, [`report`] how it is printed.
 //! - [`driver`] reads everything once, on a thread that may hang; [`machine`] is the file system around it.
 //! - The checks: [`installation`], [`device_files`], [`surroundings`], [`gpus`], [`memory_health`], [`kernel_log`],
-//!   [`settings`], [`server`], and [`readings`].
+//!   [`settings`], [`server`], [`benchmarks`], and [`readings`].
 //! - [`bundle`] puts all of it into an archive for a bug report.
 
+mod benchmarks;
 mod bundle;
 mod device_files;
 mod driver;
@@ -38,6 +39,7 @@ use self::{
     server::Response,
 };
 use crate::{
+    data_dir::DataDirArgs,
     exit::{Failure, code_of},
     local::{NoServer, ServerArgs},
     options::SourceArgs,
@@ -59,6 +61,9 @@ pub(crate) struct DoctorArgs {
 
     #[command(flatten)]
     server: ServerArgs,
+
+    #[command(flatten)]
+    data_dir: DataDirArgs,
 }
 
 const NOTES: &str = "\
@@ -79,8 +84,9 @@ pub(crate) fn run(source: &SourceArgs, args: &DoctorArgs) -> Result<(), Failure>
     let machine = Machine::this();
     let driver = driver::read(source);
     let server = server::ask(&args.server);
+    let data_dir = args.data_dir.or(settings::data_dir(source.config.as_deref())).folder();
     let report = Report::new(
-        checks(&machine, &driver, source.config.as_deref(), &server),
+        checks(&machine, &driver, source.config.as_deref(), data_dir.as_deref(), &server),
         driver.answer().map(Readings::of).unwrap_or_default(),
     );
     if let Some(path) = bundle {
@@ -89,7 +95,7 @@ pub(crate) fn run(source: &SourceArgs, args: &DoctorArgs) -> Result<(), Failure>
             _ => None,
         };
         let library = source.nvml_lib.clone().map(PathBuf::from);
-        let paths = [args.server.named().cloned(), library, scenario].into_iter().flatten();
+        let paths = [args.server.named().cloned(), library, scenario, data_dir].into_iter().flatten();
         let config = source.config.as_deref();
         let paths = paths.chain(settings::paths(config)).collect();
         let settings = settings::effective(config);
@@ -116,6 +122,7 @@ fn checks(
     machine: &Machine,
     driver: &Driver,
     config: Option<&Path>,
+    data_dir: Option<&Path>,
     server: &Result<Response, NoServer>,
 ) -> Vec<Finding> {
     let mut findings = installation::check(machine, driver);
@@ -127,6 +134,7 @@ fn checks(
     if let Some(answer) = driver.answer() {
         findings.extend(gpus::check(answer));
         findings.extend(memory_health::check(answer));
+        findings.extend(benchmarks::check(answer, data_dir));
     }
     findings.extend(settings::check(config));
     findings.push(server::check(server));

@@ -32,6 +32,15 @@ pub(super) fn paths(named: Option<&Path>) -> Vec<PathBuf> {
     config::find(named).0.into_iter().map(|file| file.path).collect()
 }
 
+/// The data directory that the files name, where one does.
+pub(super) fn data_dir(named: Option<&Path>) -> Option<PathBuf> {
+    let (files, _) = config::find(named);
+    let keys = Keys::new();
+    let entries = files.iter().flat_map(|file| config::parse(file, &keys).entries);
+    let named = entries.filter(|entry| entry.key.full_name() == "serve.data-dir").last()?;
+    Some(named.texts.concat().into())
+}
+
 /// What the files set, where there are any: of texts that somebody made up, only that they are set.
 pub(super) fn effective(named: Option<&Path>) -> Option<String> {
     let (files, _) = config::find(named);

@@ -158,13 +158,12 @@ Files:
       History, an SQLite database.
   DIR/learned.json
       Usual clock and power of each GPU, by which a slower one is found.
+  DIR/benchmarks.json
+      Results of `gpumon bench --save-baseline`, by which a slower GPU is found.
   DIR/alerts.json
       Who has been told of which alert.
 
 Exit codes: 0 stopped by a signal, 1 error, 2 invalid argument or address in use";
-
-/// Beside the history.
-const LEARNED: &str = "learned.json";
 
 /// The rest of the processors is for those who compute.
 const MOST_THREADS: usize = 4;
@@ -232,10 +231,10 @@ async fn serve(
         },
     };
     let history = args.history.settings(resolved.is_set("data_dir"));
-    let learned = history.as_ref().map(|history| history.folder.join(LEARNED));
+    let data_dir = history.as_ref().map(|history| &*history.folder);
     let collector = Collector {
         program,
-        arguments: source.to_arguments().into_iter().chain(collect::arguments(&args.sampling, learned)).collect(),
+        arguments: source.to_arguments().into_iter().chain(collect::arguments(&args.sampling, data_dir)).collect(),
         interval: args.sampling.interval(),
     };
     let rules = args.alert_file().map(|file| alerts::read(&file)).transpose()?.unwrap_or_default();

@@ -29,8 +29,8 @@ fn begins_after_ms(tag: &str, settings: &ConditionSettings) -> Option<u64> {
         "memory_filling" => memory_filling::TREND_MS,
         "nv_link_down" => nvlink_down::BEGIN_AFTER_MS,
         "pcie_degraded" => pcie_degraded::BEGIN_AFTER_MS,
-        // They stand in the details.
-        "ecc_uncorrected" | "row_remap" | "page_retirement_pending" | "recovery_needed" => 0,
+        // They stand in the details, or in a file that is read at the start.
+        "below_baseline" | "ecc_uncorrected" | "row_remap" | "page_retirement_pending" | "recovery_needed" => 0,
         _ => return None,
     })
 }

@@ -96,7 +96,7 @@ mod tests {
         let mut bound = None;
         for (second, sample) in seconds.iter().enumerate() {
             let now = clock.advance(1_000_000 + second as u64 * 1000, true);
-            let view = View { sample, machine: &[], board: &board, details: None, now };
+            let view = View { sample, machine: &[], board: &board, details: None, below_baseline: None, now };
             power.learn(&view);
             bound = power.waiting_watts(&view);
         }

@@ -6,11 +6,13 @@
 use std::cmp::Reverse;
 
 use crate::{
+    benchmarks::BelowBaseline,
     model::{Board, Condition, ConditionKind, EventKind, GpuDetails, GpuSample, Health, XidReport},
     vendor::ErrorInfo,
 };
 
 mod baseline;
+mod below_baseline;
 mod clock;
 mod driver_errors;
 mod ecc_uncorrected;
@@ -64,6 +66,8 @@ pub struct ConditionTracker {
     clock: Clock,
     rules: Vec<RuleState>,
     errors: DriverErrors,
+    /// What a benchmark has shown of it, where that is below its baseline.
+    below_baseline: Option<BelowBaseline>,
     /// The time of the last evaluated sample: a GPU that has not answered since shows it again.
     evaluated_ms: Option<u64>,
     /// Whether it was lost or has failed, and has not come back.
@@ -78,13 +82,14 @@ struct RuleState {
 impl ConditionTracker {
     /// A GPU without a sample so far.
     pub fn new(settings: &ConditionSettings) -> Self {
-        let rules: [Box<dyn Rule>; 14] = [
+        let rules: [Box<dyn Rule>; 15] = [
             Box::new(suspected_hang::SuspectedHang::new()),
             Box::new(held_by_nobody::HeldByNobody::new()),
             Box::new(throttled::Throttled::new()),
             Box::new(held_idle::HeldIdle::new(settings.held_idle_after_ms)),
             Box::new(hardly_used::HardlyUsed::new()),
             Box::new(slower_than_itself::SlowerThanItself::new()),
+            Box::new(below_baseline::rule()),
             Box::new(memory_filling::MemoryFilling::new()),
             Box::new(memory_nearly_full::rule()),
             Box::new(ecc_uncorrected::rule()),
@@ -95,7 +100,14 @@ impl ConditionTracker {
             Box::new(pcie_degraded::rule()),
         ];
         let rules = rules.into_iter().map(|rule| RuleState { rule, current: None }).collect();
-        Self { clock: Clock::default(), rules, errors: DriverErrors::default(), evaluated_ms: None, was_lost: false }
+        Self {
+            clock: Clock::default(),
+            rules,
+            errors: DriverErrors::default(),
+            below_baseline: None,
+            evaluated_ms: None,
+            was_lost: false,
+        }
     }
 
     /// Fills in the conditions of the sample with this number, the worst first and then the oldest, and returns which began
@@ -114,7 +126,14 @@ impl ConditionTracker {
         let mut events = Vec::new();
         let is_watched = matches!(samples[number].health, Health::Ok | Health::Asleep { .. });
         let now = self.clock.advance(now_ms, is_watched);
-        let view = View { sample: &samples[number], machine: samples, board, details, now };
+        let view = View {
+            sample: &samples[number],
+            machine: samples,
+            board,
+            details,
+            below_baseline: self.below_baseline.as_ref(),
+            now,
+        };
         match view.sample.health {
             Health::Ok => {
                 let is_new = self.evaluated_ms.replace(view.sample.at_ms) != Some(view.sample.at_ms);
@@ -169,6 +188,11 @@ impl ConditionTracker {
         if self.baseline().is_empty() {
             self.rules.iter_mut().for_each(|state| state.rule.restore(baseline));
         }
+    }
+
+    /// Takes what a benchmark has shown of this GPU, where that is below its baseline.
+    pub fn set_below_baseline(&mut self, below: Option<BelowBaseline>) {
+        self.below_baseline = below;
     }
 
     /// Applies a driver error of this GPU, which shows in the next sample: the first with a code begins a condition,

@@ -5,7 +5,10 @@ use super::{
     clock::Moment,
     hysteresis::{Hysteresis, Observation},
 };
-use crate::model::{Activity, Board, Condition, ConditionKind, GpuDetails, GpuSample, Process, Reading, Severity};
+use crate::{
+    benchmarks::BelowBaseline,
+    model::{Activity, Board, Condition, ConditionKind, GpuDetails, GpuSample, Process, Reading, Severity},
+};
 
 /// An older value tells nothing about now.
 const LONGEST_AGE_MS: u64 = 60_000;
@@ -39,6 +42,7 @@ pub(super) struct View<'a> {
     pub(super) machine: &'a [GpuSample],
     pub(super) board: &'a Board,
     pub(super) details: Option<&'a GpuDetails>,
+    pub(super) below_baseline: Option<&'a BelowBaseline>,
     pub(super) now: Moment,
 }
 

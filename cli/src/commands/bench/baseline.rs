@@ -1,0 +1,247 @@
+//! Results that are stored: as the baseline of their GPU, or as its latest.
+
+use std::{
+    collections::BTreeMap,
+    io,
+    path::{Path, PathBuf},
+};
+
+use anyhow::anyhow;
+use gpumon_probe::benchmarks::{self, Benchmarks, FILE, Interval, Measurement};
+use gpumon_workload::{
+    catalogue,
+    protocol::{Backend, BackendChoice, BenchJob, BenchWork, Bound, DeviceName, Dtype, Load, Outcome, Times, Where},
+};
+use serde_json::Value;
+
+use super::table::name;
+use crate::{
+    data_dir::DataDirArgs,
+    describe,
+    exit::{Failure, say},
+    moment::date,
+};
+
+/// Whether results are stored, or held against those that are.
+#[derive(Debug, clap::Args)]
+pub(super) struct BaselineArgs {
+    /// Store the verified results of each GPU as its baseline, in the place of those of the same workload, type and size
+    #[arg(long, conflicts_with_all = ["compare", "pairs", "engine"])]
+    save_baseline: bool,
+
+    /// Run what the baseline of the GPU has, or the named workloads of it, in the same types and sizes; compare each result
+    /// with the baseline of this GPU, and with those of other GPUs of the same model
+    #[arg(long, conflicts_with_all = ["compare", "save_baseline", "pairs", "engine", "size", "backend"])]
+    baseline: bool,
+
+    #[command(flatten)]
+    data_dir: DataDirArgs,
+}
+
+impl BaselineArgs {
+    /// Where the results of a job are stored, and the baselines that they are held against. That job is made one of exactly
+    /// their work. `None` where neither is asked for.
+    ///
+    /// # Errors
+    /// Where nothing can be stored, or there is no such baseline.
+    pub(super) fn prepare(&self, job: &mut BenchJob) -> Result<Option<(Option<Benchmarks>, Store)>, Failure> {
+        if !self.save_baseline && !self.baseline {
+            return Ok(None);
+        }
+        let as_what = if self.baseline { StoredAs::Latest } else { StoredAs::Baseline };
+        let (store, known) = Store::open(&self.data_dir, as_what)?;
+        if self.baseline {
+            job.works = works(&known, &job.ids, job.dtype, &store.path)?;
+            (job.ids, job.dtype) = (Vec::new(), None);
+            job.place = Where { backend: BackendChoice::Cuda, ..job.place.clone() };
+        }
+        // Better now than when all is measured.
+        store.change(|_| {}).map_err(Failure::usage)?;
+        Ok(Some((self.baseline.then_some(known), store)))
+    }
+}
+
+/// As what results are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum StoredAs {
+    Baseline,
+    /// To be told beside the baseline.
+    Latest,
+}
+
+/// Results that are to be stored, in this file.
+#[derive(Debug)]
+pub(super) struct Store {
+    path: PathBuf,
+    as_what: StoredAs,
+    /// By UUID, with the GPU's name as CUDA has it.
+    gpus: BTreeMap<String, (DeviceName, Vec<Measurement>)>,
+    /// What is not stored, by the reason.
+    left_out: BTreeMap<&'static str, Vec<String>>,
+}
+
+impl Store {
+    /// The file of this directory, with what it has.
+    ///
+    /// # Errors
+    /// Where there is no directory, or the file cannot be read.
+    fn open(folder: &DataDirArgs, as_what: StoredAs) -> Result<(Self, Benchmarks), Failure> {
+        let none = "baselines are kept in a data directory, and it is `none`: name one with --data-dir DIR";
+        let folder = folder.folder().ok_or_else(|| Failure::usage(anyhow!(none)))?;
+        let path = folder.join(FILE);
+        let known = benchmarks::read(&path);
+        let known = known.map_err(|error| Failure::usage(cannot("read", &path, &error)))?;
+        Ok((Self { path, as_what, gpus: BTreeMap::new(), left_out: BTreeMap::new() }, known))
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Benchmarks)) -> anyhow::Result<()> {
+        benchmarks::change(&self.path, change).map_err(|error| cannot("write", &self.path, &error))
+    }
+
+    /// Takes a result, unless it says nothing about the GPU for certain.
+    pub(super) fn take(&mut self, outcome: &Outcome, load: Option<&Load>) {
+        match (reason_against(outcome, load), measurement(outcome, load), &outcome.device.uuid) {
+            (None, Some(measurement), Some(uuid)) => {
+                let gpu = self.gpus.entry(uuid.clone()).or_insert_with(|| (outcome.device.clone(), Vec::new()));
+                gpu.1.push(measurement);
+            }
+            (reason, ..) => self.left_out.entry(reason.unwrap_or("not timed")).or_default().push(name(outcome)),
+        }
+    }
+
+    /// Stores what was taken of a run on these devices, and says what is not stored, or had no baseline among `works`.
+    ///
+    /// # Errors
+    /// Where nothing is to be stored, or nothing can be.
+    pub(super) fn write(self, devices: &[DeviceName], works: &[BenchWork]) -> Result<(), Failure> {
+        // What has not begun has said why.
+        if devices.is_empty() {
+            return Ok(());
+        }
+        if self.as_what == StoredAs::Latest {
+            report_missing(devices, works, &self.path)?;
+        }
+        for (reason, names) in &self.left_out {
+            say(&format!("not stored, because {reason}: {}", names.join(", ")));
+        }
+        let path = self.path.display();
+        if self.gpus.is_empty() && self.as_what == StoredAs::Baseline {
+            return Err(anyhow!("no baseline was stored: there is no verified result of a GPU").into());
+        }
+        if self.gpus.is_empty() {
+            return Ok(());
+        }
+        self.change(|known| {
+            for (uuid, (device, results)) in &self.gpus {
+                match self.as_what {
+                    StoredAs::Baseline => known.save_baseline(uuid, &device.name, results.clone()),
+                    StoredAs::Latest => known.save_latest(uuid, results.clone()),
+                }
+            }
+        })?;
+        if self.as_what == StoredAs::Baseline {
+            for (device, results) in self.gpus.values() {
+                let results = match results.len() {
+                    1 => "1 result".to_owned(),
+                    count => format!("{count} results"),
+                };
+                say(&format!("stored {results} as the baseline of {} in {path}", describe::device(device)));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn cannot(what: &str, path: &Path, error: &io::Error) -> anyhow::Error {
+    anyhow!("cannot {what} {}: {error}: name another directory with --data-dir, or move the file away", path.display())
+}
+
+/// Why a result does not tell how fast the GPU is; `None` where it does.
+fn reason_against(outcome: &Outcome, load: Option<&Load>) -> Option<&'static str> {
+    match outcome {
+        _ if outcome.partial => Some("interrupted"),
+        _ if !outcome.verify.ok => Some("not verified"),
+        _ if outcome.backend == Backend::Cpu => Some("the CPU has no baseline"),
+        _ if outcome.to.is_some() => Some("they run between two GPUs"),
+        _ if outcome.roofline.limit == Bound::Driver => Some("they measure driver and CPU"),
+        _ if load.is_some_and(|load| load.others.is_anybody_listed()) => Some("other processes were on the GPU"),
+        _ => None,
+    }
+}
+
+/// What is compared of a result: by the GPU's clock where there is one. `None` where nothing was timed.
+pub(super) fn measurement(outcome: &Outcome, load: Option<&Load>) -> Option<Measurement> {
+    let Times { median_us, low_us, high_us, .. } = *outcome.device_time.as_ref().or(outcome.host_time.as_ref())?;
+    Some(Measurement {
+        workload: outcome.id.to_string(),
+        dtype: outcome.dtype.to_string(),
+        n: outcome.n,
+        at_ms: outcome.environment.to_ms,
+        time: Interval { median_us, low_us, high_us },
+        gpumon: outcome.environment.gpumon.to_string(),
+        cuda: outcome.environment.cuda.clone(),
+        limit_watts: load.and_then(|load| load.limit_watts),
+        sm_mhz: load.and_then(|load| load.sm_mhz).map(|mhz| mhz.mean),
+    })
+}
+
+/// What the baselines have: of these workloads and this type, or all of it. What this version does not know any more is
+/// left out.
+///
+/// # Errors
+/// Where there is none.
+fn works(known: &Benchmarks, ids: &[String], dtype: Option<Dtype>, path: &Path) -> Result<Vec<BenchWork>, Failure> {
+    let works: Vec<_> = known.baselines().filter_map(|(gpu, baseline)| work(gpu, baseline)).collect();
+    let path = path.display();
+    let missing = |what: &str, names: &str| {
+        let cure = format!("store one with `gpumon bench{names} --save-baseline`");
+        Failure::usage(anyhow!("no baseline{what} is stored in {path}: {cure}"))
+    };
+    if works.is_empty() {
+        return Err(missing("", ""));
+    }
+    if let Some(id) = ids.iter().find(|id| works.iter().all(|work| work.id != **id)) {
+        return Err(missing(&format!(" of '{id}'"), &format!(" {id}")));
+    }
+    let is_asked =
+        |work: &BenchWork| (ids.is_empty() || ids.contains(&work.id)) && dtype.is_none_or(|dtype| work.dtype == dtype);
+    let asked: Vec<_> = works.into_iter().filter(is_asked).collect();
+    match dtype {
+        Some(dtype) if asked.is_empty() => Err(missing(&format!(" in {dtype}"), &format!(" --dtype {dtype}"))),
+        _ => Ok(asked),
+    }
+}
+
+fn work(gpu: &str, baseline: &Measurement) -> Option<BenchWork> {
+    catalogue::all().find(|about| about.id == baseline.workload)?;
+    let dtype = serde_json::from_value(Value::from(&*baseline.dtype)).ok()?;
+    Some(BenchWork { id: baseline.workload.clone(), dtype, n: baseline.n, gpu: gpu.to_owned() })
+}
+
+/// What is to be said of the GPUs on which something was to run, and that have no baseline.
+///
+/// # Errors
+/// Where none of them has one.
+fn report_missing(devices: &[DeviceName], works: &[BenchWork], path: &Path) -> Result<(), Failure> {
+    let has_one = |device: &&DeviceName| works.iter().any(|work| Some(&work.gpu) == device.uuid.as_ref());
+    let said = |device: &DeviceName| {
+        let index = device.index.unwrap_or_default();
+        let cure = format!("store one with `gpumon bench --save-baseline --device {index}`");
+        format!("no such baseline of {} is stored in {}: {cure}", describe::device(device), path.display())
+    };
+    let missing: Vec<_> = devices.iter().filter(|device| !has_one(device)).collect();
+    match &missing[..] {
+        [first, ..] if missing.len() == devices.len() => Err(Failure::usage(anyhow!(said(first)))),
+        some => {
+            for device in some {
+                say(&said(device));
+            }
+            Ok(())
+        }
+    }
+}
+
+/// `1.00 ms on 2026-11-20`, of a time in us and when it was measured.
+pub(in crate::commands) fn dated(us: f64, at_ms: u64) -> String {
+    format!("{} on {}", super::time(us), date(at_ms))
+}

@@ -1,0 +1,211 @@
+//! Baselines of GPUs: `gpumon bench --save-baseline` and `--baseline`, and who tells a GPU that is below its own.
+
+use std::{fs, path::Path, process::Command};
+
+use serde_json::{Value, json};
+
+use crate::support::{Fake, FakeCuda, Server, eventually, lines_of, refused, refused_with, stderr, stdout};
+
+/// `gpumon bench` with what these words say, in this data directory.
+fn bench(cuda: &FakeCuda, folder: &Path, words: &str) -> Command {
+    let mut command = cuda.gpumon(&["bench", "--quick", "--data-dir", folder.to_str().unwrap()]);
+    command.args(words.split_whitespace());
+    command
+}
+
+fn stored(folder: &Path) -> Value {
+    serde_json::from_str(&fs::read_to_string(folder.join("benchmarks.json")).unwrap()).unwrap()
+}
+
+/// As if every baseline had taken this time: what the fakes take depends on what else this machine does.
+fn as_if(folder: &Path, median_us: f64) {
+    let mut content = stored(folder);
+    for gpu in content["gpus"].as_object_mut().unwrap().values_mut() {
+        for baseline in gpu["baseline"].as_array_mut().unwrap() {
+            baseline["time"] = json!({ "median_us": median_us, "low_us": median_us, "high_us": median_us });
+        }
+    }
+    fs::write(folder.join("benchmarks.json"), content.to_string()).unwrap();
+}
+
+#[test]
+fn a_gpu_is_held_against_its_baseline_and_its_siblings_in_exactly_the_same_work() {
+    let cuda = FakeCuda::new("devices = 2\nkernel_ms = 1");
+    let data = cuda.folder().join("new").join("data");
+    for (words, said) in [
+        ("copy scale --save-baseline --size 1000 --device all", "stored 2 results as the baseline of GPU 1: "),
+        ("copy --dtype fp64 --save-baseline --size 3000", "stored 1 result as the baseline of GPU 0: "),
+    ] {
+        let output = bench(&cuda, &data, words).output().unwrap();
+        assert!(output.status.success() && stderr(&output).contains(said), "{}", stderr(&output));
+    }
+    as_if(&data, 100.0);
+    let (code, lines, said) = lines_of(bench(&cuda, &data, "--baseline --json --device all"));
+    assert_eq!((code, said.as_str()), (Some(0), ""));
+    let works: Vec<_> =
+        lines.iter().map(|line| (&line["device"]["index"], &line["id"], &line["dtype"], &line["n"])).collect();
+    let work = |gpu: u32, id: &str, dtype: &str, n: u32| [gpu.into(), id.into(), dtype.into(), n.into()];
+    let expected: [[Value; 4]; 5] = [
+        work(0, "copy", "fp32", 1000),
+        work(0, "scale", "fp32", 1000),
+        work(0, "copy", "fp64", 3000),
+        work(1, "copy", "fp32", 1000),
+        work(1, "scale", "fp32", 1000),
+    ];
+    assert!(
+        works.iter().eq(expected.iter().map(|[gpu, id, dtype, n]| (gpu, id, dtype, n)).collect::<Vec<_>>().iter()),
+        "{works:?}"
+    );
+    for line in &lines {
+        let compared = &line["compared"];
+        let ratio = |key: &str| compared[key].as_f64();
+        assert!(ratio("ratio") < Some(0.5) && compared["is_slower"] == true, "{line}");
+        // Another GPU has no such result.
+        assert!(ratio("siblings").is_none_or(|ratio| ratio < 0.5), "{line}");
+        assert_eq!(ratio("siblings").is_some(), line["dtype"] == "fp32", "{line}");
+        assert!(ratio("before_us") == Some(100.0) && compared["before_ms"].as_u64().is_some(), "{line}");
+    }
+
+    let output = bench(&cuda, &data, "copy --dtype fp32 --baseline --fail-below 0.9").output().unwrap();
+    let text = stdout(&output);
+    assert_eq!(output.status.code(), Some(4), "{text}");
+    for words in
+        [" vs base siblings ", "Below 0.9 of the baseline:", ": copy (fp32) takes ", "--save-baseline", "Below 90.0 %"]
+    {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    assert_eq!(text.matches(" verified").count(), 1, "{text}");
+    as_if(&data, 1e9);
+    let output = bench(&cuda, &data, "--baseline --fail-below 0.9").output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stdout(&output));
+    assert!(!stdout(&output).contains("Below"), "{}", stdout(&output));
+}
+
+#[test]
+fn what_is_not_verified_or_says_nothing_about_the_gpu_is_not_stored() {
+    let fault = "[[fault]]\nkind = \"flip\"\nafter_kernels = 0\nkernel = \"stream_triad_fp32\"";
+    let cuda = FakeCuda::new(&format!("devices = 2\n{fault}"));
+    let data = cuda.folder().join("data");
+    let output = bench(&cuda, &data, "copy triad peer --size 100003 --backend both --save-baseline").output().unwrap();
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    for words in [
+        "not stored, because not verified: triad\n",
+        "not stored, because they run between two GPUs: peer to 1\n",
+        "not stored, because the CPU has no baseline: copy, triad",
+        "stored 1 result as the baseline of GPU 0: ",
+    ] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    let gpus = stored(&data)["gpus"].as_object().unwrap().clone();
+    let [gpu] = &gpus.values().collect::<Vec<_>>()[..] else { panic!("{gpus:?}") };
+    assert_eq!((&gpu["baseline"][0]["workload"], gpu["baseline"].as_array().unwrap().len()), (&"copy".into(), 1));
+    for (words, reason) in [
+        ("copy --backend cpu --size 1000", "because the CPU has no baseline: copy"),
+        ("launch-latency", "because they measure driver and CPU: launch-latency"),
+    ] {
+        let output = bench(&cuda, &data, &format!("{words} --save-baseline")).output().unwrap();
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains(reason), "{said}");
+        assert!(said.ends_with("no baseline was stored: there is no verified result of a GPU\n"), "{said}");
+    }
+}
+
+#[test]
+fn every_bad_input_has_its_cause_and_its_cure() {
+    let cuda = FakeCuda::new("devices = 2");
+    let data = cuda.folder().join("data");
+    refused_with(bench(&cuda, &data, "--baseline"), 2, &["no baseline is stored in ", "--save-baseline"]);
+    assert!(!data.exists(), "nothing is made for a question");
+    let save = bench(&cuda, &data, "copy --save-baseline --size 1000").output().unwrap();
+    assert!(save.status.success(), "{}", stderr(&save));
+    for (words, code, said) in [
+        ("traid --baseline", 2, "no baseline of 'traid' is stored"),
+        ("copy --dtype fp64 --baseline", 2, "no baseline in fp64 is stored"),
+        ("--baseline --device 1", 2, "no such baseline of GPU 1: "),
+        ("--baseline --device 7", 2, "no GPU '7'"),
+        ("--baseline --size 5", 2, "cannot be used with '--size"),
+        ("--baseline --backend cpu", 2, "cannot be used with '--backend"),
+        ("--baseline --save-baseline", 2, "cannot be used with"),
+        ("--save-baseline --engine cublas", 2, "cannot be used with '--engine"),
+        ("--save-baseline --pairs", 2, "cannot be used with '--pairs"),
+        ("--baseline --compare x", 2, "cannot be used with '--compare"),
+    ] {
+        refused(bench(&cuda, &data, words), code, said);
+    }
+    refused(bench(&cuda, Path::new("none"), "--baseline"), 2, "name one with --data-dir");
+    // One of two has none: the other is measured nevertheless.
+    let (code, lines, said) = lines_of(bench(&cuda, &data, "--baseline --device all --json"));
+    assert_eq!((code, lines.len()), (Some(0), 1), "{said}");
+    assert!(said.contains("no such baseline of GPU 1: ") && said.contains("--save-baseline --device 1"), "{said}");
+    for bad in ["", "{\"version\":1,\"gpus\":{\"GPU-", "{\"version\":2,\"gpus\":[]}"] {
+        fs::write(data.join("benchmarks.json"), bad).unwrap();
+        for words in ["copy --save-baseline", "--baseline"] {
+            let cure = ["cannot read ", "benchmarks.json: ", "--data-dir, or move the file away"];
+            refused_with(bench(&cuda, &data, words), 2, &cure);
+        }
+        assert_eq!(fs::read_to_string(data.join("benchmarks.json")).unwrap(), bad, "nothing is lost");
+    }
+    let file = cuda.folder().join("file");
+    fs::write(&file, "").unwrap();
+    refused(bench(&cuda, &file, "copy --save-baseline"), 2, "file/benchmarks.json: Not a directory");
+}
+
+#[test]
+fn a_gpu_below_its_baseline_is_told_by_doctor_and_by_the_server_until_the_change_is_intended() {
+    let nvml = Fake::new("[[gpu]]\nindex = 0\nprofile = \"idle\"\n[[gpu]]\nindex = 1\nprofile = \"idle\"");
+    let inventory = nvml.json();
+    let uuids: Vec<_> =
+        inventory["inventory"]["gpus"].as_array().unwrap().iter().map(|gpu| gpu["uuid"].clone()).collect();
+    let cuda = FakeCuda::new(&format!("devices = 2\nuuids = {}\nkernel_ms = 1", Value::from(uuids)));
+    let data = nvml.path("data");
+    let run = |words: &str| {
+        let output = bench(&cuda, &data, words).output().unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+    };
+    let folder = data.to_str().unwrap();
+    // What `doctor` warns of, and what the server says of the first GPU.
+    let warnings = || {
+        let output = nvml.gpumon(&["doctor", "--json", "--data-dir", folder]).output().unwrap();
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let warnings = report["checks"].as_array().unwrap().iter().filter(|found| found["verdict"] == "warning");
+        warnings.map(|found| format!("{}: {}", found["check"], found["finding"])).collect::<Vec<_>>()
+    };
+    let conditions = || {
+        let mut server = Server::over(&nvml, &["--interval-ms", "100", "--data-dir", folder]);
+        let mut gpus = Value::Null;
+        eventually("two samples have come", || {
+            let snapshot = server.get("/api/v1/snapshot").json();
+            gpus = snapshot["sample"]["gpus"].clone();
+            snapshot["sample"]["seq"].as_u64() >= Some(2)
+        });
+        server.terminate();
+        let of_all = gpus.as_array().unwrap().iter().flat_map(|gpu| gpu["conditions"].as_array().unwrap().clone());
+        of_all.filter(|condition| condition["condition"] == "below_baseline").collect::<Vec<_>>()
+    };
+    assert_eq!(warnings(), [""; 0], "no baseline is no finding");
+    run("copy --save-baseline --size 1000 --device all");
+    as_if(&data, 10.0);
+    assert_eq!((warnings().len(), conditions()), (0, Vec::new()));
+
+    run("--baseline");
+    let told = warnings();
+    assert!(
+        told.len() == 1 && told[0].contains("gpu 0") && told[0].contains("below its baseline: copy (fp32)"),
+        "{told:?}"
+    );
+    let [condition] = &conditions()[..] else { panic!("of one GPU") };
+    assert_eq!((&condition["severity"], &condition["workload"]), (&"warning".into(), &"copy".into()));
+    let us = |key: &str| condition[key].as_f64().unwrap();
+    assert!(us("median_us") > 1_000.0 && us("baseline_us") < 11.0, "{condition}");
+
+    run("copy --save-baseline --size 1000");
+    let told = warnings();
+    assert!(told.len() == 1 && told[0].contains("slower than GPUs of the same model"), "{told:?}");
+    assert_eq!(conditions(), Vec::<Value>::new(), "the change is intended");
+
+    fs::write(data.join("benchmarks.json"), "broken").unwrap();
+    assert!(warnings()[0].contains("benchmarks.json cannot be read"), "{:?}", warnings());
+    assert_eq!(conditions(), Vec::<Value>::new());
+}
