@@ -62,8 +62,8 @@ impl Column {
     /// Sets so many at the new end; of those before the newest, the gaps stay.
     pub(super) fn set_newest(&mut self, value: f64, count: usize) {
         match self {
-            Self::Short(values) => fill(values.iter_mut().rev().take(count), short(value), |value| value.is_nan()),
-            Self::Long(values) => fill(values.iter_mut().rev().take(count), value, |value| value.is_nan()),
+            Self::Short(values) => fill(values.iter_mut().rev().take(count), short(value), f32::is_nan),
+            Self::Long(values) => fill(values.iter_mut().rev().take(count), value, f64::is_nan),
         }
     }
 
