@@ -33,6 +33,7 @@ const DATA = [
   'PyTorch',
   'the code',
   'device memory',
+  'copy (fp32)',
 ];
 const english = trans;
 const host = { nameOf: (id: string) => (id === 'k1' ? 'train.ipynb' : null), open: vi.fn(), openMenu: vi.fn() };

@@ -169,6 +169,7 @@ fn of_shape(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::{BenchWork, Where};
 
     #[test]
     fn a_workload_of_many_types_runs_in_each_unless_one_is_asked_for() {
@@ -177,6 +178,30 @@ mod tests {
         assert_eq!(count("matmul", Backend::Cuda, None), matmul.about().dtypes.len());
         assert_eq!(count("matmul", Backend::Cpu, None), matmul.types_on(Backend::Cpu).len());
         assert_eq!([count("matmul", Backend::Cuda, Some(Dtype::Bf16)), count("copy", Backend::Cuda, None)], [1, 1]);
+    }
+
+    #[test]
+    fn works_run_in_their_type_and_size_on_their_gpu_and_nothing_else_is_asked_beside_them() {
+        let work = |id: &str, dtype, n, gpu: &str| BenchWork { id: id.to_owned(), dtype, n, gpu: gpu.to_owned() };
+        let works = vec![work("copy", Dtype::Fp64, 7, "GPU-a"), work("matmul", Dtype::Bf16, 64, "GPU-b")];
+        let place = Where { backend: BackendChoice::Cuda, ..Where::default() };
+        let job = BenchJob { works, place, ..BenchJob::default() };
+        let plan = BenchPlan::new(&job).unwrap();
+        let on =
+            |gpu| plan.on(gpu, 2).map(|step| (step.workload.about().id, step.dtype, step.amount)).collect::<Vec<_>>();
+        assert_eq!(on(Some("GPU-a")), [("copy", Some(Dtype::Fp64), Some(Amount::Count(7)))]);
+        assert_eq!(on(Some("GPU-b")), [("matmul", Some(Dtype::Bf16), Some(Amount::Count(64)))]);
+        assert_eq!((on(Some("GPU-c")).len(), on(None).len()), (0, 0));
+        let refused = |job: &BenchJob| BenchPlan::new(job).err().map(|error| error.message).unwrap_or_default();
+        for other in [
+            BenchJob { ids: vec!["copy".to_owned()], ..job.clone() },
+            BenchJob { size: Some(Amount::Count(5)), ..job.clone() },
+            BenchJob { place: Where::default(), ..job.clone() },
+        ] {
+            assert!(refused(&other).contains("leave out the rest"), "{other:?}");
+        }
+        let between = BenchJob { works: vec![work("peer", Dtype::Fp32, 7, "GPU-a")], ..job };
+        assert!(refused(&between).contains("'peer' runs between GPUs"));
     }
 
     #[test]

@@ -71,6 +71,7 @@ mod tests {
         let mut hot = sample(10);
         hot.power.draw_watts = Reading::Now(500.0);
         hot.power.instant_watts = Reading::Now(690.0);
+        hot.power.limit_watts = Reading::Now(700.0);
         hot.throttle_reasons = Reading::Now(vec![ThrottleReason::SwPowerCap, ThrottleReason::GpuIdle]);
         let mut cool = sample(20);
         cool.power.draw_watts = Reading::Now(120.0);
@@ -78,6 +79,7 @@ mod tests {
         let samples = [sample(5), hot.clone(), cool, sample(25)];
         let load = load_of(&samples, 6, 24, &[]).unwrap();
         assert_eq!((load.samples, load.watts), (2, Some(Range { min: 120.0, mean: 405.0, max: 690.0 })));
+        assert_eq!(load.limit_watts, Some(700.0), "the last that is known");
         assert_eq!((load.sm_mhz, load.celsius, load.joules), (None, None, None), "what is not known is left out");
         assert_eq!(load.throttled_by, BTreeMap::from([("sw_power_cap".to_owned(), 1)]));
         assert_eq!(load.mostly_throttled_by(), None);

@@ -14,10 +14,10 @@ enum Place {
 
 /// Keys of words, the last five those of `versions.json`; the key of everything that is neither here nor below is one of texts.
 const WORDS: &str = "\
-    absent action advice architecture compute compute_capability condition cuda_version driver_version \
+    absent action advice architecture compute compute_capability condition cuda_version driver_version dtype \
     kind location meaning name nvml_version part_number path pci_bus_id profile reasons recovery_action \
     remote remote_pci_bus_id run runtime severity source state status throttle_reasons vbios_version \
-    version what gpumon kernel libc os packages";
+    version what workload gpumon kernel libc os packages";
 
 /// Conditions whose text names processes, which may be gone by now and known no more.
 const NAMING: [&str; 3] = ["held_idle", "memory_filling", "suspected_hang"];
