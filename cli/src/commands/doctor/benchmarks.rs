@@ -2,9 +2,14 @@
 
 use std::path::Path;
 
-use gpumon_probe::benchmarks::{self, Benchmarks, FILE};
+use gpumon_probe::benchmarks::{self, BelowBaseline, BelowSiblings, Benchmarks, FILE, Measurement};
 
-use super::{super::bench::dated, driver::Answer, finding::Finding, gpus::name};
+use super::{
+    super::bench::{dated, time},
+    driver::Answer,
+    finding::Finding,
+    gpus::name,
+};
 
 const CURE: &str = "check power limit, clocks and cooling, then run `gpumon bench --baseline` again, or `gpumon bench \
                     --save-baseline` if the change is intended";
@@ -27,35 +32,26 @@ pub(super) fn check(answer: &Answer, data_dir: Option<&Path>) -> Vec<Finding> {
 }
 
 fn of_one(known: &Benchmarks, index: u32, uuid: &str) -> Vec<Finding> {
-    let slower = known.below_baseline(uuid).map(|below| {
-        let text = format!(
-            "below its baseline: {} ({}) took {}, and {} at its baseline ({:.2}x)",
-            below.latest.workload,
-            below.latest.dtype,
-            dated(below.latest.time.median_us, below.latest.at_ms),
-            dated(below.baseline.time.median_us, below.baseline.at_ms),
-            below.ratio,
-        );
-        Finding::warning(name(index), text, CURE)
+    let took = |result: &Measurement| {
+        let Measurement { workload, dtype, time, at_ms, .. } = result;
+        format!("{workload} ({dtype}) took {}", dated(time.median_us, *at_ms))
+    };
+    let slower = known.below_baseline(uuid).map(|BelowBaseline { latest, baseline, ratio }| {
+        let before = dated(baseline.time.median_us, baseline.at_ms);
+        format!("below its baseline: {}, and {before} at its baseline ({ratio:.2}x)", took(&latest))
     });
-    let slowest = known.below_siblings(uuid).map(|below| {
-        let text = format!(
-            "slower than GPUs of the same model: {} ({}) took {}, and {} on {} ({:.2}x)",
-            below.baseline.workload,
-            below.baseline.dtype,
-            dated(below.baseline.time.median_us, below.baseline.at_ms),
-            super::super::bench::time(below.siblings.median_us),
-            if below.siblings.count == 1 { "another".to_owned() } else { format!("{} others", below.siblings.count) },
-            below.ratio,
-        );
-        Finding::warning(name(index), text, CURE)
+    let slowest = known.below_siblings(uuid).map(|BelowSiblings { baseline, siblings, ratio }| {
+        let (theirs, count) = (time(siblings.median_us), siblings.count);
+        let others = if count == 1 { "another".to_owned() } else { format!("{count} others") };
+        format!("slower than GPUs of the same model: {}, and {theirs} on {others} ({ratio:.2}x)", took(&baseline))
     });
-    slower.into_iter().chain(slowest).collect()
+    let texts = slower.into_iter().chain(slowest);
+    texts.map(|text| Finding::warning(name(index), text, CURE)).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use gpumon_probe::benchmarks::{Interval, Measurement};
+    use gpumon_probe::benchmarks::Interval;
 
     use super::{super::finding::Verdict, *};
 
