@@ -13,7 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::support::{Server, Tty, gpumon, in_parallel, signal};
+use crate::support::{Server, Tty, eventually, gpumon, in_parallel, signal};
 
 /// How long one command may take.
 const LIMIT: Duration = Duration::from_mins(5);
@@ -102,6 +102,8 @@ impl Place {
         let socket = control.to_str().unwrap();
         let arguments = ["serve", "--source", "sim:2", "--listen", "127.0.0.1:0", "--control", socket];
         let server = Server::start(gpumon(&arguments));
+        // A page's first command may ask at once.
+        eventually("it has a sample", || server.get("/readyz").status == 200);
         Self { folder, server, control }
     }
 
