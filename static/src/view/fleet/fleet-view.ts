@@ -403,8 +403,9 @@ export class FleetView {
     }
   }
 
-  /** To what has been found. */
+  /** To what has been found, also where it is not drawn yet: what is hidden takes no focus. */
   private focusContent(): void {
+    this.render();
     const { view } = this.shown;
     const columns = this.known();
     if (view === 'map') {
