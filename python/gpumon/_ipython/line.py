@@ -52,10 +52,11 @@ class Line:
         text = f"{seconds(cost['duration_s'])}, GPU not measured" if reason in self._told else cost_line(cost)
         if reason is not None:
             self._told.add(reason)
+        # First, since a front end may run the next cell as soon as it has the line.
+        self._text = text
         if self._output is None:
             # A terminal that is left wants no line any more.
             if not current().is_over:
                 print(text)
         else:
             self._output.change_line(text)
-        self._text = text
