@@ -1,6 +1,6 @@
 //! Which kernel multiplies, on which GPU.
 
-use super::values;
+use super::{cut::Cuttable, values};
 use crate::{
     cuda::{Code, Element},
     kernels,
@@ -9,8 +9,14 @@ use crate::{
 
 /// Every tile divides it, so that no kernel has to look where a matrix ends.
 const WHOLE_TILES: u64 = 256;
-/// Steps of the sum for which `matmul_fp32.cu` has both inputs in shared memory.
-const FP32_STEPS: u32 = 16 * 3;
+/// Steps of the sum that `matmul_fp32.cu` brings at a time, and for how many slabs it has room.
+const FP32_SLAB: u32 = 16;
+const FP32_STAGES: u32 = 3;
+/// As many steps take as long as leaving a part of a sum, of tiles with 32 and with 64 bits.
+const FP32_PART_STEPS: f64 = 32.0;
+const HOPPER_FP64_PART_STEPS: f64 = 40.0;
+/// The same of narrow types, for each byte of an element: the wider it is, the longer takes a step.
+const HOPPER_PART_STEPS: f64 = 500.0;
 /// Of a row of a tile that the copy engine brings, or of a slab of shared memory.
 const HOPPER_ROW_BYTES: u32 = 128;
 /// Where narrow types' results are put together before they are written.
@@ -32,9 +38,11 @@ pub(super) struct KernelChoice {
     pub(super) tile: (u32, u32),
     pub(super) threads: u32,
     /// How near the kernel comes to its fastest sister, where there is enough to do.
-    efficiency: f64,
+    pub(super) efficiency: f64,
     /// Steps of the sum in whose time a block writes a tile, where it multiplies nothing meanwhile.
-    result_steps: f64,
+    pub(super) result_steps: f64,
+    /// Whether and how it cuts sums into parts.
+    pub(super) cuttable: Option<Cuttable>,
     /// Shared memory beyond what the code names.
     pub(super) shared_bytes: u32,
     pub(super) inputs: Inputs,
@@ -98,6 +106,8 @@ pub(super) fn candidates(dtype: Dtype, capability: (u32, u32)) -> Vec<KernelChoi
                 ("matmul_fp32_128x256", (128, 256), 1.0),
                 ("matmul_fp32_128x128", (128, 128), 0.94),
                 ("matmul_fp32_128x64", (128, 64), 0.83),
+                ("matmul_fp32_64x256", (64, 256), 0.9),
+                ("matmul_fp32_64x128", (64, 128), 0.8),
             ]
             .map(|(kernel, tile, efficiency)| KernelChoice {
                 code,
@@ -106,15 +116,17 @@ pub(super) fn candidates(dtype: Dtype, capability: (u32, u32)) -> Vec<KernelChoi
                 threads: 256,
                 efficiency,
                 result_steps: 0.0,
-                shared_bytes: (tile.0 + tile.1) * FP32_STEPS * 4,
+                cuttable: Some(Cuttable { slab: FP32_SLAB, part_steps: FP32_PART_STEPS, sum_bytes: 4 }),
+                shared_bytes: (tile.0 + tile.1) * FP32_SLAB * FP32_STAGES * 4,
                 inputs: Inputs::Addresses,
                 layout: Layout::StepByStep,
             })
             .to_vec()
         }
         Dtype::Fp64 if is_hopper => vec![
-            hopper("matmul_fp64_128x128", 128, 6, 1.0, Element::Fp64),
-            hopper("matmul_fp64_128x64", 64, 8, 0.97, Element::Fp64),
+            hopper("matmul_fp64_128x128", (128, 128), 6, 1.0, Element::Fp64),
+            hopper("matmul_fp64_128x64", (128, 64), 8, 0.97, Element::Fp64),
+            hopper("matmul_fp64_64x128", (64, 128), 8, 0.95, Element::Fp64),
         ],
         Dtype::Fp64 if capability >= AMPERE => {
             vec![before_hopper(kernels::MATMUL_FP64, "matmul_fp64_tensor", 64, 128, 3 * 2 * 64 * 18 * 8)]
@@ -136,8 +148,8 @@ pub(super) fn candidates(dtype: Dtype, capability: (u32, u32)) -> Vec<KernelChoi
                 ..choice
             };
             vec![
-                with_results(hopper(wide, 256, 4, 1.0, element), result_steps),
-                with_results(hopper(slim, 128, 6, 0.93, element), 0.0),
+                with_results(hopper(wide, (128, 256), 4, 1.0, element), result_steps),
+                with_results(hopper(slim, (128, 128), 6, 0.93, element), 0.0),
             ]
         }
         narrow => {
@@ -154,8 +166,11 @@ pub(super) fn candidates(dtype: Dtype, capability: (u32, u32)) -> Vec<KernelChoi
 }
 
 /// Of `matmul_hopper.cu`.
-fn hopper(kernel: &'static str, across: u32, stages: u32, efficiency: f64, element: Element) -> KernelChoice {
-    let tile = (128, across);
+fn hopper(kernel: &'static str, tile: (u32, u32), stages: u32, efficiency: f64, element: Element) -> KernelChoice {
+    let (part_steps, sum_bytes) = match element {
+        Element::Fp64 => (HOPPER_FP64_PART_STEPS, 8),
+        narrow => (HOPPER_PART_STEPS / f64::from(narrow.bytes()), 4),
+    };
     KernelChoice {
         code: kernels::MATMUL_HOPPER,
         kernel,
@@ -163,6 +178,7 @@ fn hopper(kernel: &'static str, across: u32, stages: u32, efficiency: f64, eleme
         threads: 384,
         efficiency,
         result_steps: 0.0,
+        cuttable: Some(Cuttable { slab: HOPPER_ROW_BYTES / element.bytes(), part_steps, sum_bytes }),
         shared_bytes: stages * (tile.0 + tile.1) * HOPPER_ROW_BYTES + HOPPER_EXTRA_BYTES,
         inputs: Inputs::Tiles(element),
         layout: Layout::RowByRow,
@@ -178,6 +194,7 @@ fn before_hopper(code: Code, kernel: &'static str, side: u32, threads: u32, shar
         threads,
         efficiency: 1.0,
         result_steps: 0.0,
+        cuttable: None,
         shared_bytes,
         inputs: Inputs::Addresses,
         layout: Layout::RowByRow,
@@ -187,20 +204,6 @@ fn before_hopper(code: Code, kernel: &'static str, side: u32, threads: u32, shar
 /// Of `matmul_any.cu`.
 fn anywhere(kernel: &'static str) -> KernelChoice {
     before_hopper(kernels::MATMUL_ANY, kernel, 64, 256, 0)
-}
-
-impl KernelChoice {
-    pub(super) fn tiles(&self, shape: Shape) -> u64 {
-        shape.rows.div_ceil(u64::from(self.tile.0)) * shape.columns.div_ceil(u64::from(self.tile.1))
-    }
-
-    /// How long it takes, in some unit: multiprocessors that have no tile in the last round wait for those that have, and
-    /// blocks that share one share its time.
-    fn time(&self, shape: Shape, multiprocessors: u32) -> f64 {
-        let rounds = self.tiles(shape).div_ceil(u64::from(multiprocessors.max(1)));
-        let elements = self.tile.0 * self.tile.1;
-        rounds as f64 * f64::from(elements) * (shape.depth as f64 + self.result_steps) / self.efficiency
-    }
 }
 
 #[cfg(test)]
@@ -246,6 +249,7 @@ mod tests {
     #[test]
     fn no_kernel_adds_up_in_an_order_that_chance_decides() {
         let sources = [
+            include_str!("../../../kernels/parts.cuh"),
             include_str!("../../../kernels/matmul_any.cu"),
             include_str!("../../../kernels/matmul_fp32.cu"),
             include_str!("../../../kernels/matmul_fp64.cu"),
