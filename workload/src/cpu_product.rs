@@ -44,8 +44,8 @@ impl CpuProduct for f64 {
     }
 }
 
-/// What a thread has of a product at least, in elements: less takes no longer than to wake it.
-const LEAST_ELEMENTS: usize = 2048;
+/// What a thread multiplies at least: less takes no longer than to wake it.
+const LEAST_TERMS: usize = 1 << 20;
 
 /// Multiplies A with B, both row by row, on all threads, each of which has a tile of the result. So none of them waits for
 /// another, while the crate's own threads wait for one that brings B into another order.
@@ -68,7 +68,7 @@ pub(crate) fn multiply_here<T: CpuProduct>(out: &mut [T], a: &[T], b: &[T], n: u
 /// Tiles one below the other and side by side, of which each thread has one. Those are higher than they are wide: then
 /// the crate has the least to bring into another order.
 fn tiles(n: usize, threads: usize) -> (usize, usize) {
-    let count = threads.min(n * n / LEAST_ELEMENTS).max(1);
+    let count = threads.min(n * n * n / LEAST_TERMS).max(1);
     let down = (1..=count).rev().find(|down| count.is_multiple_of(*down) && 2 * down * down <= count).unwrap_or(1);
     (down, count / down)
 }
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn each_thread_has_a_tile_unless_there_is_too_little_for_all() {
-        let of = [(1000, 16), (1000, 2), (1000, 7), (1000, 1), (32, 16), (65, 16), (100, 16), (1, 64)];
+        let of = [(1000, 16), (1000, 2), (1000, 7), (1000, 1), (100, 16), (130, 16), (165, 16), (1, 64)];
         let expected = [(2, 8), (1, 2), (1, 7), (1, 1), (1, 1), (1, 2), (1, 4), (1, 1)];
         assert_eq!(of.map(|(n, threads)| tiles(n, threads)), expected);
     }
@@ -143,7 +143,7 @@ mod tests {
     /// Sides that no number of tiles divides.
     #[test]
     fn tiles_make_up_the_whole_product() {
-        for (n, threads) in [(97, 4), (150, 8), (211, 16), (64, 3)] {
+        for (n, threads) in [(97, 4), (151, 8), (211, 16), (147, 3)] {
             let matrix = |seed| (0..(n * n) as u64).map(|index| f64::random(seed, index)).collect::<Vec<_>>();
             let (a, b) = (matrix(SEED_A), matrix(SEED_B));
             let (mut whole, mut parts) = (vec![f64::NAN; n * n], vec![f64::NAN; n * n]);
