@@ -5,7 +5,7 @@ use std::{
     env,
     ffi::{CStr, OsStr, c_char, c_int, c_void},
     fs, mem,
-    path::PathBuf,
+    path::{Path, PathBuf},
     ptr,
 };
 
@@ -53,7 +53,7 @@ type Destroy = unsafe extern "C" fn(Opaque) -> Status;
 #[derive(Clone, Copy, Default)]
 #[repr(C)]
 struct Algorithm {
-    algorithm: [u64; 8],
+    data: [u64; 8],
     workspace_bytes: usize,
     state: Status,
     waves: f32,
@@ -63,6 +63,7 @@ struct Algorithm {
 macro_rules! functions {
     ($($name:ident: fn($($argument:ty),*) -> $result:ty;)*) => {
         /// The library's functions, by the types that `cublasLt.h` gives them.
+        #[derive(Clone, Copy)]
         #[allow(non_snake_case)]
         struct Functions {
             $($name: unsafe extern "C" fn($($argument),*) -> $result,)*
@@ -195,26 +196,25 @@ impl Cublas {
         let [input, output, computation, factor] = types.codes();
         let Shape { rows, columns, depth } = shape;
         let mut library = Handles { functions, made: Vec::new() };
-        library.make("start", |f, made| (unsafe { (f.cublasLtCreate)(made) }, f.cublasLtDestroy))?;
-        library.make("describe a product", |f, made| {
-            (unsafe { (f.cublasLtMatmulDescCreate)(made, computation, factor) }, f.cublasLtMatmulDescDestroy)
+        // SAFETY of all: the pointer outlives the call, and a context is current on its thread, which is this one.
+        library.make("start", functions.cublasLtDestroy, |made| unsafe { (functions.cublasLtCreate)(made) })?;
+        library.make("describe a product", functions.cublasLtMatmulDescDestroy, |made| unsafe {
+            (functions.cublasLtMatmulDescCreate)(made, computation, factor)
         })?;
         // It counts by columns: what lies there row by row is the other way round for it, and so is the result.
         let across = |lines| if is_step_by_step { (lines, depth) } else { (depth, lines) };
-        for (code, (rows, columns), lead) in
-            [(input, across(columns), lead), (input, across(rows), lead), (output, (columns, rows), pitch)]
-        {
-            library.make("describe a matrix", |f, made| {
-                let code = unsafe { (f.cublasLtMatrixLayoutCreate)(made, code, rows, columns, lead.cast_signed()) };
-                (code, f.cublasLtMatrixLayoutDestroy)
+        let of_out = (output, (columns, rows), pitch);
+        for (code, (rows, columns), lead) in [(input, across(columns), lead), (input, across(rows), lead), of_out] {
+            library.make("describe a matrix", functions.cublasLtMatrixLayoutDestroy, |made| unsafe {
+                (functions.cublasLtMatrixLayoutCreate)(made, code, rows, columns, lead.cast_signed())
             })?;
         }
-        library.make("prefer an algorithm", |f, made| {
-            (unsafe { (f.cublasLtMatmulPreferenceCreate)(made) }, f.cublasLtMatmulPreferenceDestroy)
+        library.make("prefer an algorithm", functions.cublasLtMatmulPreferenceDestroy, |made| unsafe {
+            (functions.cublasLtMatmulPreferenceCreate)(made)
         })?;
         let (of_b, of_a): (i32, i32) = if is_step_by_step { (0, 1) } else { (1, 0) };
-        let of_product = library.functions.cublasLtMatmulDescSetAttribute;
-        let of_preference = library.functions.cublasLtMatmulPreferenceSetAttribute;
+        let of_product = functions.cublasLtMatmulDescSetAttribute;
+        let of_preference = functions.cublasLtMatmulPreferenceSetAttribute;
         library.set(of_product, PRODUCT, DESC_TRANSA, &of_b.to_ne_bytes())?;
         library.set(of_product, PRODUCT, DESC_TRANSB, &of_a.to_ne_bytes())?;
         if types == GemmType::Fp8 {
@@ -224,7 +224,10 @@ impl Cublas {
         library.set(of_preference, PREFERENCE, PREF_REDUCTION_SCHEME_MASK, &SUM_AS_COMPUTED.to_ne_bytes())?;
         let algorithm = library.fastest()?.ok_or(CublasError::NoSuchProduct(shape))?;
         let of_factor = |lines| if is_step_by_step { depth * lead } else { lines * lead } * bytes_of(input);
-        assert!(pitch >= columns && lead >= if is_step_by_step { rows.max(columns) } else { depth }, "lines do not overlap");
+        assert!(
+            pitch >= columns && lead >= if is_step_by_step { rows.max(columns) } else { depth },
+            "lines do not overlap"
+        );
         Ok(Self {
             library,
             types,
@@ -262,7 +265,7 @@ impl Cublas {
                 of_out,
                 out.address,
                 of_out,
-                &raw const self.algorithm.algorithm,
+                &raw const self.algorithm.data,
                 self.workspace.address,
                 WORKSPACE_BYTES as usize,
                 queue.stream.handle,
@@ -276,12 +279,12 @@ impl Handles {
     fn make(
         &mut self,
         doing: &str,
-        make: impl FnOnce(&Functions, *mut Opaque) -> (Status, Destroy),
+        destroy: Destroy,
+        make: impl FnOnce(*mut Opaque) -> Status,
     ) -> Result<(), CudaError> {
-        let mut made = ptr::null_mut();
-        let (status, destroy) = make(&self.functions, &raw mut made);
-        self.functions.done(status, doing)?;
-        self.made.push((made, destroy));
+        let mut new = ptr::null_mut();
+        self.functions.done(make(&raw mut new), doing)?;
+        self.made.push((new, destroy));
         Ok(())
     }
 
@@ -334,6 +337,7 @@ impl Functions {
         }
         // SAFETY: the library has a text for every number, which stays where it is.
         let text = |text: *const c_char| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned();
+        // SAFETY: neither takes anything but a number.
         let (name, words) = unsafe { ((self.cublasLtGetStatusName)(code), (self.cublasLtGetStatusString)(code)) };
         Err(CudaError { doing: format!("{doing} in cuBLAS").into(), code, name: text(name), text: text(words) })
     }

@@ -106,10 +106,13 @@ mod tests {
     fn every_cut_has_a_flag_and_a_slab_for_each_part() {
         for dtype in [Dtype::Bf16, Dtype::Fp8, Dtype::Fp32, Dtype::Fp64] {
             for choice in candidates(dtype, HOPPER) {
-                for (rows, depth, multiprocessors) in [(1, 1, 1), (1, 1 << 20, 132), (3000, 100, 1000), (9999, 12345, 7)] {
+                for (rows, depth, multiprocessors) in
+                    [(1, 1, 1), (1, 1 << 20, 132), (3000, 100, 1000), (9999, 12345, 7)]
+                {
                     let shape = Shape { rows, columns: rows, depth };
                     let cut = choice.cut(shape, multiprocessors);
-                    let (tiles, slabs) = (choice.tiles(shape), depth.div_ceil(u64::from(choice.cuttable.unwrap().slab)));
+                    let (tiles, slabs) =
+                        (choice.tiles(shape), depth.div_ceil(u64::from(choice.cuttable.unwrap().slab)));
                     assert!(cut.whole <= tiles && (1..=slabs).contains(&cut.parts), "{cut:?}");
                     assert!((tiles - cut.whole) * cut.parts * 4 <= FLAGS_BYTES, "{cut:?}");
                     assert!(cut.parts == 1 || cut.pieces(tiles) > tiles, "{cut:?}");
