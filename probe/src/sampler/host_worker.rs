@@ -1,8 +1,10 @@
 //! The thread that reads the host, whose readings can hang too (a dead disk).
 
 use std::{
-    sync::Arc,
-    sync::mpsc::{self, Receiver, SyncSender},
+    sync::{
+        Arc,
+        mpsc::{self, Receiver, SyncSender},
+    },
     time::{Duration, Instant},
 };
 

@@ -182,6 +182,20 @@ describe('a fleet of 8,000 GPUs', () => {
     expect((box?.y ?? 0) + (box?.height ?? 0)).toBeLessThan(741);
   });
 
+  it('has tables that fit their place at any width', async () => {
+    await open('view=nodes');
+    for (const width of [740, 1000, 1100, 1280, 1440]) {
+      await page.setViewportSize({ width, height: 740 });
+      for (const view of ['Nodes', 'GPUs', 'Users']) {
+        await fleet.tab(view).click();
+        const table = page.locator('[data-testid=gpumon-fleet] .gpumon-table').filter({ visible: true }).first();
+        const over = (): Promise<number> =>
+          table.evaluate((element) => element.clientWidth - (element.parentElement?.clientWidth ?? 0));
+        await expect.poll(over, { message: `${view} at ${width} px` }).toBeLessThanOrEqual(0);
+      }
+    }
+  });
+
   it('keeps the last known values, marked, when the server fails, and goes on with it', async () => {
     await open('view=nodes');
     const fail = server.answer;

@@ -137,6 +137,16 @@ describe('a filter', () => {
     press('.gpumon-fleet-filter', 'Enter');
     expect(document.activeElement).toBe(find('[data-testid=gpumon-fleet-map]'));
   });
+
+  it('is left to what its last letters have found', async () => {
+    await mount('filter=nobody');
+    const input = find('.gpumon-fleet-filter') as HTMLInputElement;
+    input.value = 'node-0007';
+    input.dispatchEvent(new Event('input', { bubbles: true }));
+    expect(find('[data-testid=gpumon-fleet-map]').hidden).toBe(true);
+    press('.gpumon-fleet-filter', 'Enter');
+    expect(find('[data-testid=gpumon-fleet-map]').hidden).toBe(false);
+  });
 });
 
 describe('the table of GPUs', () => {

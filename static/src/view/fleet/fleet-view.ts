@@ -46,8 +46,16 @@ export interface FleetViewOptions {
   invalidate: () => void;
 }
 
-/** From this width on there is room for columns that say more. */
+/** From this width on there is room for controls side by side. */
 const WIDE_PX = 720;
+/** The same for all columns of a table. */
+const TABLES_PX = 1090;
+/** The same for details beside the view; other views have none. */
+const BESIDE_PX: Partial<Record<FleetShown['view'], number>> = {
+  map: 940,
+  nodes: TABLES_PX + 340,
+  gpus: TABLES_PX + 340,
+};
 
 let views = 0;
 
@@ -73,7 +81,7 @@ export class FleetView {
   private readonly selection = new Selection();
   private readonly links: NodeLinks;
   private readonly stopWidth: () => void;
-  private wide = false;
+  private width_px = 0;
   private palette: Palette | null = null;
   private pointed: number | null = null;
   private scrollTo: number | null = null;
@@ -178,10 +186,8 @@ export class FleetView {
     );
     this.element.addEventListener('keydown', (event) => this.onKey(event));
     this.stopWidth = observeWidth(this.element, (width_px) => {
-      if (this.wide !== width_px >= WIDE_PX) {
-        this.wide = !this.wide;
-        options.invalidate();
-      }
+      this.width_px = width_px;
+      options.invalidate();
     });
   }
 
@@ -192,7 +198,10 @@ export class FleetView {
     const palette = this.currentPalette();
     const state = this.head.update(answers, now_ms);
     setAttribute(this.element, 'data-state', state);
-    setAttribute(this.element, 'data-layout', this.wide ? 'wide' : 'compact');
+    const has = (room_px: number): string => (this.width_px >= room_px ? 'wide' : 'compact');
+    setAttribute(this.element, 'data-layout', has(WIDE_PX));
+    setAttribute(this.element, 'data-tables', has(TABLES_PX));
+    setAttribute(this.element, 'data-details', has(BESIDE_PX[shown.view] ?? Infinity));
     setAttribute(this.element, 'data-view', shown.view);
     setShown(this.body, state !== 'error');
     this.spoken.state(state);
@@ -403,8 +412,9 @@ export class FleetView {
     }
   }
 
-  /** To what has been found. */
+  /** To what has been found, also where it is not drawn yet: what is hidden takes no focus. */
   private focusContent(): void {
+    this.render();
     const { view } = this.shown;
     const columns = this.known();
     if (view === 'map') {
