@@ -31,6 +31,8 @@ WHOLE_TILES = 256
 #: What a multiprocessor gives one block, in bytes. Those that take tiles from the copy engine have one for themselves.
 ALL_SHARED = 227 << 10
 MAX_DYNAMIC_SHARED_BYTES = 8
+#: Rows of the first factor that `matmul_hopper.cu` brings at a time.
+COPIED_ROWS = 64
 #: What `parts.cuh` has before the parts: a flag for each.
 FLAGS_BYTES = 16 << 10
 #: Bytes of an element and of a result, CUtensorMapDataType, cudaDataType_t of both, cublasComputeType_t, bits of a
@@ -191,7 +193,7 @@ class Product:
             shared, threads = ALL_SHARED, 384
             blocks = min(pieces, processors)
             view = lambda matrix, lines, tile: tensor_map(matrix, self.element, self.width, lines, self.padded[2], tile)
-            memory += [view(self.a, self.padded[0], down), view(self.b, self.padded[1], across)]
+            memory += [view(self.a, self.padded[0], COPIED_ROWS), view(self.b, self.padded[1], across)]
             numbers = [*self.shape, self.pitches[0]]
         return launcher(kernel(image, name, shared), blocks, threads, shared, *memory, *numbers, *cut)
 

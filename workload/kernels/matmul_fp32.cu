@@ -13,6 +13,8 @@ typedef Four<float> Pack;
 
 constexpr int THREADS = 256;
 constexpr int WARPS_DOWN = 4, WARPS_ACROSS = 2;
+/// The step of a slab in which a later one is asked for: where the compiler makes the shortest code of it.
+constexpr int FETCH_AT = 11;
 
 __device__ void fetch(float *to, const float *from) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((u32)__cvta_generic_to_shared(to)), "l"(from)
@@ -31,9 +33,13 @@ __device__ void product(float *out, const float *a, const float *b, u64 rows, u6
     constexpr u32 BAND = 8;
     u32 tiles_down = (rows + DOWN - 1) / DOWN, tiles_across = (columns + ACROSS - 1) / ACROSS;
     Piece piece(blockIdx.x, cut, (depth + SLAB - 1) / SLAB);
-    u32 first = piece.tile / (BAND * tiles_across) * BAND, high = min(BAND, tiles_down - first);
-    u32 inside = piece.tile - first * tiles_across;
-    u64 y = (first + inside % high) * DOWN, x = (inside / high) * ACROSS;
+    u64 y, x;
+    auto find = [&](u32 tile) {
+        u32 first = tile / (BAND * tiles_across) * BAND, high = min(BAND, tiles_down - first);
+        u32 inside = tile - first * tiles_across;
+        y = (first + inside % high) * DOWN, x = (inside / high) * ACROSS;
+    };
+    find(piece.tile);
 
     u32 lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     u32 row = warp / WARPS_ACROSS * (4 * ROWS) + lane / 8 * 4;
@@ -44,9 +50,12 @@ __device__ void product(float *out, const float *a, const float *b, u64 rows, u6
     const float *left_from = a + threadIdx.x / LEFT_PACKS * pitch + y + threadIdx.x % LEFT_PACKS * 4;
     const float *right_from = b + threadIdx.x / RIGHT_PACKS * pitch + x + threadIdx.x % RIGHT_PACKS * 4;
 
+    // Where the stage begins that is read, and the one that is filled.
+    u32 read_at = 0, fill_at = 0;
+    auto after = [&](u32 at) { return at == (STAGES - 1) * STAGE ? 0 : at + STAGE; };
     auto fetch_slab = [&](u32 slab) {
         if (slab < slabs) {
-            float *stage = shared + slab % STAGES * STAGE + threadIdx.x * 4;
+            float *stage = shared + fill_at + threadIdx.x * 4;
 #pragma unroll
             for (int i = 0; i < LEFT_PACKS * SLAB / THREADS; i++)
                 fetch(stage + i * THREADS * 4, left_from + i * (THREADS / LEFT_PACKS) * pitch);
@@ -56,6 +65,7 @@ __device__ void product(float *out, const float *a, const float *b, u64 rows, u6
             left_from += SLAB * pitch;
             right_from += SLAB * pitch;
         }
+        fill_at = after(fill_at);
         asm volatile("cp.async.commit_group;" ::: "memory");
     };
     auto wait_for_slab = [&]() {
@@ -63,29 +73,30 @@ __device__ void product(float *out, const float *a, const float *b, u64 rows, u6
         __syncthreads();
     };
     float left[2][ROWS], right[2][COLUMNS], sum[ROWS * COLUMNS] = {};
-    auto read = [&](u32 slab, int k, int to) {
-        const float *stage = shared + slab % STAGES * STAGE;
-#pragma unroll
-        for (int i = 0; i < ROWS / 4; i++)
-            *(Pack *)(left[to] + 4 * i) = *(const Pack *)(stage + k * DOWN + row + 16 * i);
+    auto read = [&](int k, int to) {
+        const float *stage = shared + read_at;
 #pragma unroll
         for (int i = 0; i < COLUMNS / 4; i++)
             *(Pack *)(right[to] + 4 * i) = *(const Pack *)(stage + DOWN * SLAB + k * ACROSS + column + 32 * i);
+#pragma unroll
+        for (int i = 0; i < ROWS / 4; i++)
+            *(Pack *)(left[to] + 4 * i) = *(const Pack *)(stage + k * DOWN + row + 16 * i);
     };
 
 #pragma unroll
     for (int i = 0; i < STAGES - 1; i++) fetch_slab(i);
     wait_for_slab();
-    read(0, 0, 0);
+    read(0, 0);
     for (u32 slab = 0; slab < slabs; slab++) {
-        fetch_slab(slab + STAGES - 1);
 #pragma unroll
         for (int k = 0; k < SLAB; k++) {
+            if (k == FETCH_AT) fetch_slab(slab + STAGES - 1);
             if (k + 1 < SLAB) {
-                read(slab, k + 1, (k + 1) % 2);
+                read(k + 1, (k + 1) % 2);
             } else {
                 wait_for_slab();
-                read(slab + 1, 0, 0);
+                read_at = after(read_at);
+                read(0, 0);
             }
             // Two columns at a time, down and up again, or two rows where there are fewer: so each product has an operand of
             // the one before, which is then not read from its bank of registers again.
@@ -105,6 +116,7 @@ __device__ void product(float *out, const float *a, const float *b, u64 rows, u6
     u32 block;
     asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(block));
     Piece done(block, cut, (depth + SLAB - 1) / SLAB);
+    find(done.tile);
     auto leave_all = [&](u32 slot) { leave<THREADS>(cut.room<float>(slot, DOWN * ACROSS), threadIdx.x, sum); };
     auto add_all = [&](u32 slot) { add<THREADS>(cut.room<float>(slot, DOWN * ACROSS), threadIdx.x, sum); };
     if (!share<THREADS>(done, cut, threadIdx.x, 1, leave_all, add_all)) return;

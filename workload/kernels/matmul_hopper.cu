@@ -13,6 +13,8 @@ typedef unsigned short u16;
 
 constexpr int SLAB_BYTES = 128;
 constexpr int THREADS = 384;
+/// Rows of A that are brought at a time. Those beyond the last 64 that have numbers are not, however high the tile is.
+constexpr u32 COPIED_ROWS = 64;
 
 /// Of a product: of the result, of the sums, and how far the result's rows are apart.
 struct Extent { u64 rows, columns, depth, pitch; };
@@ -93,15 +95,20 @@ template <int DOWN, int ACROSS, int STAGES, int RESULT_BYTES> struct Ring {
         __syncthreads();
     }
     /// Fetches all slabs of all pieces, each as soon as there is room for it.
-    __device__ void fetch(const Map &a, const Map &b, Pieces<DOWN, ACROSS> &pieces, u32 steps) {
-        while (pieces.next())
+    __device__ void fetch(const Map &a, const Map &b, Pieces<DOWN, ACROSS> &pieces, u32 rows, u32 steps) {
+        while (pieces.next()) {
+            u32 high = min(DOWN, (rows - pieces.y + COPIED_ROWS - 1) / COPIED_ROWS * COPIED_ROWS);
             for (u32 slab = pieces.piece.first; slab < pieces.piece.end; slab++) {
                 wait(empty + stage, phase ^ 1);
-                expect(full + stage, LEFT_BYTES + RIGHT_BYTES);
-                copy_tile(left + stage * LEFT_BYTES, &a, full + stage, slab * steps, pieces.y);
+                expect(full + stage, high * SLAB_BYTES + RIGHT_BYTES);
+#pragma unroll
+                for (u32 row = 0; row < DOWN; row += COPIED_ROWS)
+                    if (row < high)
+                        copy_tile(left + stage * LEFT_BYTES + row * SLAB_BYTES, &a, full + stage, slab * steps, pieces.y + row);
                 copy_tile(right + stage * RIGHT_BYTES, &b, full + stage, slab * steps, pieces.x);
                 advance();
             }
+        }
     }
     __device__ void advance() {
         if (++stage == STAGES) {
@@ -116,14 +123,18 @@ template <int DOWN, int ACROSS, int STAGES, int RESULT_BYTES> struct Ring {
     }
 };
 
-// wgmma names all registers of the sum, 64 or 128 of them.
+// wgmma names all registers of the sum: 32, 64 or 128 of them.
 #define FOUR(c, i) c(sum[i]), c(sum[i + 1]), c(sum[i + 2]), c(sum[i + 3])
 #define SIXTEEN(c, i) FOUR(c, i), FOUR(c, i + 4), FOUR(c, i + 8), FOUR(c, i + 12)
-#define SUMS_64(c, i) SIXTEEN(c, i), SIXTEEN(c, i + 16), SIXTEEN(c, i + 32), SIXTEEN(c, i + 48)
-#define NAMES_64                                                                                                      \
+#define SUMS_32(c, i) SIXTEEN(c, i), SIXTEEN(c, i + 16)
+#define SUMS_64(c, i) SUMS_32(c, i), SUMS_32(c, i + 32)
+#define NAMES_32                                                                                                      \
     "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,"    \
-    "%30,%31,%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,"  \
-    "%58,%59,%60,%61,%62,%63"
+    "%30,%31"
+#define NAMES_64                                                                                                      \
+    NAMES_32                                                                                                          \
+    ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59," \
+    "%60,%61,%62,%63"
 #define NAMES_128                                                                                                     \
     NAMES_64                                                                                                          \
     ",%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79,%80,%81,%82,%83,%84,%85,%86,%87,%88,%89,%90,"     \
@@ -134,6 +145,11 @@ template <int DOWN, int ACROSS, int STAGES, int RESULT_BYTES> struct Ring {
     b ", add" flags ";\n}"
 // What the sum was before counts where `add` is not 0.
 #define MULTIPLY(T, c, k, types, flags)                                                                               \
+    __device__ static void multiply(T(&sum)[32], u64 a, u64 b, u32 add) {                                             \
+        asm volatile(WGMMA("m64n64" k types, NAMES_32, "%32", "%33", "%34", flags)                                    \
+                     : SUMS_32(c, 0)                                                                                  \
+                     : "l"(a), "l"(b), "r"(add));                                                                     \
+    }                                                                                                                 \
     __device__ static void multiply(T(&sum)[64], u64 a, u64 b, u32 add) {                                             \
         asm volatile(WGMMA("m64n128" k types, NAMES_64, "%64", "%65", "%66", flags)                                   \
                      : SUMS_64(c, 0)                                                                                  \
@@ -266,7 +282,7 @@ __device__ void product_together(typename Type::Out *out, const Map &a, const Ma
     u32 warpgroup = threadIdx.x / 128;
     if (warpgroup == 2) {
         asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
-        if (threadIdx.x == 256) ring.fetch(a, b, pieces, Type::SLAB);
+        if (threadIdx.x == 256) ring.fetch(a, b, pieces, extent.rows, Type::SLAB);
     } else {
         asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
         while (pieces.next()) {
@@ -313,7 +329,7 @@ __device__ void product_in_turns(typename Type::Out *out, const Map &a, const Ma
     u32 warpgroup = threadIdx.x / WARPGROUP, thread = threadIdx.x % WARPGROUP;
     if (warpgroup == 2) {
         asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
-        if (threadIdx.x == 256) ring.fetch(a, b, pieces, Type::SLAB);
+        if (threadIdx.x == 256) ring.fetch(a, b, pieces, extent.rows, Type::SLAB);
     } else {
         asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
         u32 own_turn = 1 + warpgroup, other_turn = 2 - warpgroup;
@@ -418,7 +434,7 @@ __device__ void product_of_doubles(double *out, const Map &a, const Map &b, Exte
     Pieces<DOWN, ACROSS> pieces(extent, SLAB, cut);
     if (threadIdx.x >= 256) {
         asm volatile("setmaxnreg.dec.sync.aligned.u32 24;");
-        if (threadIdx.x == 256) ring.fetch(a, b, pieces, SLAB);
+        if (threadIdx.x == 256) ring.fetch(a, b, pieces, extent.rows, SLAB);
     } else {
         asm volatile("setmaxnreg.inc.sync.aligned.u32 240;");
         u32 lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -486,7 +502,8 @@ __device__ void product_of_doubles(double *out, const Map &a, const Map &b, Exte
     }
 #define TENSOR(name, Type)                                                                                            \
     KERNEL(name##_128x256, Type::Out, (product_together<Type, 256, 4>))                                               \
-    KERNEL(name##_128x128, Type::Out, (product_in_turns<Type, 6>))
+    KERNEL(name##_128x128, Type::Out, (product_in_turns<Type, 6>))                                                    \
+    KERNEL(name##_128x64, Type::Out, (product_together<Type, 64, 8>))
 
 extern "C" {
 TENSOR(matmul_bf16, Bf16)

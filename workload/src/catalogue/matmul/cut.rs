@@ -1,6 +1,6 @@
 //! Sums that are cut into parts, of tiles that would leave multiprocessors idle. The GPU's side is `parts.cuh`.
 
-use super::kernel_select::KernelChoice;
+use super::kernel_select::{HOPPER_COPIED_ROWS, KernelChoice};
 use crate::protocol::Shape;
 
 /// More parts of a tile take longer to add up than they save.
@@ -48,27 +48,33 @@ impl KernelChoice {
         let rest = tiles % u64::from(multiprocessors.max(1));
         let most = MOST_PARTS.min(shape.depth.div_ceil(u64::from(slab))).min(FLAGS_BYTES / 4 / rest.max(1));
         let cuts = (2..=most).filter(|_| rest > 0).map(|parts| Cut { whole: tiles - rest, parts });
-        let steps = |cut: &Cut| self.steps(shape, multiprocessors, *cut);
-        std::iter::once(none).chain(cuts).min_by(|a, b| steps(a).total_cmp(&steps(b))).unwrap_or(none)
+        let time = |cut: &Cut| self.time_of(*cut, shape, multiprocessors);
+        std::iter::once(none).chain(cuts).min_by(|a, b| time(a).total_cmp(&time(b))).unwrap_or(none)
     }
 
-    /// Steps of the sum in whose time all is done: multiprocessors that have no piece in a round wait for those that have,
-    /// and blocks that share one share its time.
-    fn steps(&self, shape: Shape, multiprocessors: u32, Cut { whole, parts }: Cut) -> f64 {
-        let rounds = |pieces: u64| pieces.div_ceil(u64::from(multiprocessors.max(1))) as f64;
-        let of_tile = shape.depth as f64 + self.result_steps;
-        let of_part = self.cuttable.map_or(of_tile, |Cuttable { slab, part_steps, .. }| {
-            let slab = u64::from(slab);
-            let multiplied = shape.depth.div_ceil(slab).div_ceil(parts) * slab;
-            multiplied as f64 + self.result_steps + part_steps * parts as f64
-        });
-        rounds(whole) * of_tile + rounds((self.tiles(shape) - whole) * parts) * of_part
-    }
-
-    /// How long the fastest cut takes, in some unit.
+    /// How long the fastest cut takes, in the time in which an element is multiplied.
     pub(super) fn time(&self, shape: Shape, multiprocessors: u32) -> f64 {
-        let steps = self.steps(shape, multiprocessors, self.cut(shape, multiprocessors));
-        steps * self.elements() as f64 / self.efficiency
+        self.time_of(self.cut(shape, multiprocessors), shape, multiprocessors)
+    }
+
+    /// Multiprocessors that have no piece in a round wait for those that have, and blocks that share one share its time.
+    fn time_of(&self, Cut { whole, parts }: Cut, shape: Shape, multiprocessors: u32) -> f64 {
+        let rounds = |pieces: u64| pieces.div_ceil(u64::from(multiprocessors.max(1))) as f64;
+        let (whole_rounds, part_rounds) = (rounds(whole), rounds((self.tiles(shape) - whole) * parts));
+        let of_part = self.cuttable.map_or(0.0, |Cuttable { slab, part_steps, .. }| {
+            let slab = u64::from(slab);
+            (shape.depth.div_ceil(slab).div_ceil(parts) * slab) as f64 + part_steps * parts as f64
+        });
+        let steps = whole_rounds * shape.depth as f64 + part_rounds * of_part;
+        let results = (whole_rounds + part_rounds) * self.result_steps + self.last_result_steps;
+        steps * self.step_time(shape) + results * self.elements() as f64
+    }
+
+    /// A step of a tile is multiplied, or its lines are brought, whichever takes longer.
+    fn step_time(&self, shape: Shape) -> f64 {
+        let rows = u64::from(self.tile.0).min(shape.rows.next_multiple_of(u64::from(HOPPER_COPIED_ROWS)));
+        let lines = rows + u64::from(self.tile.1);
+        (self.elements() as f64 / self.efficiency).max(lines as f64 * self.line_time)
     }
 
     /// What a product takes in memory for its parts; nothing of a kernel that does not cut.
@@ -91,15 +97,15 @@ mod tests {
 
     #[test]
     fn tiles_of_a_last_round_are_cut_where_that_is_worth_it() {
-        let choice = of("matmul_bf16_128x256", Dtype::Bf16);
+        let choice = of("matmul_bf16_128x128", Dtype::Bf16);
         let cut = |rows, columns, depth| choice.cut(Shape { rows, columns, depth }, 132);
-        // 480 tiles, of which 84 are left over: in thirds, two rounds of them take two thirds of one.
-        assert_eq!(cut(5000, 3000, 7000), Cut { whole: 396, parts: 3 });
+        // 960 tiles, of which 36 are left over: in thirds they take a third of a round.
+        assert_eq!(cut(5000, 3000, 7000), Cut { whole: 924, parts: 3 });
         // Too short to be worth it, and nothing left over.
-        assert_eq!(cut(5000, 3000, 64), Cut { whole: 480, parts: 1 });
-        assert_eq!(cut(128 * 132, 256, 7000), Cut { whole: 132, parts: 1 });
+        assert_eq!(cut(5000, 3000, 64), Cut { whole: 960, parts: 1 });
+        assert_eq!(cut(128 * 132, 128, 7000), Cut { whole: 132, parts: 1 });
         // Fewer tiles than multiprocessors.
-        assert_eq!(cut(64, 8192, 8192), Cut { whole: 0, parts: 4 });
+        assert_eq!(cut(64, 8192, 8192), Cut { whole: 0, parts: 2 });
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use super::{
     cut::Cut,
-    kernel_select::{self, Inputs, KernelChoice, Layout, padded},
+    kernel_select::{self, HOPPER_COPIED_ROWS, Inputs, KernelChoice, Layout, padded},
     tolerance::Tolerance,
     values,
 };
@@ -114,10 +114,10 @@ impl<'gpu> Product<'gpu> {
 
     pub(crate) fn ready(&self) -> Result<Ready<'_>, CudaError> {
         let Shape { rows, columns, depth } = in_memory(self.shape);
-        let (down, across) = self.choice.tile;
+        let (_, across) = self.choice.tile;
         let tiles = match self.choice.inputs {
             Inputs::Tiles(element) => Some([
-                TensorMap::new(&self.a, element, (rows, depth), down)?,
+                TensorMap::new(&self.a, element, (rows, depth), HOPPER_COPIED_ROWS)?,
                 TensorMap::new(&self.b, element, (columns, depth), across)?,
             ]),
             Inputs::Addresses => None,
