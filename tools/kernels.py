@@ -174,7 +174,11 @@ def compiled(source: Path, architecture: str) -> tuple[bytes, str]:
     nvrtc = ctypes.CDLL(str(LIBRARY))
     program = ctypes.c_void_p()
     name = source.name.encode()
-    _done(nvrtc, nvrtc.nvrtcCreateProgram(ctypes.byref(program), source.read_bytes(), name, 0, None, None))
+    headers = included(source)
+    texts = (ctypes.c_char_p * len(headers))(*[header.read_bytes() for header in headers])
+    names = (ctypes.c_char_p * len(headers))(*[header.name.encode() for header in headers])
+    text = source.read_bytes()
+    _done(nvrtc, nvrtc.nvrtcCreateProgram(ctypes.byref(program), text, name, len(headers), texts, names))
     options = [f"--gpu-architecture={architecture}", "--std=c++17", "--ptxas-options=-v"]
     array = (ctypes.c_char_p * len(options))(*[option.encode() for option in options])
     code = nvrtc.nvrtcCompileProgram(program, len(options), array)
@@ -188,8 +192,14 @@ def compiled(source: Path, architecture: str) -> tuple[bytes, str]:
     return made, log
 
 
+def included(source: Path) -> list[Path]:
+    """The headers that a source includes."""
+    return [KERNELS / name for name in re.findall(r'^#include "(.*)"$', source.read_text(encoding="utf-8"), re.MULTILINE)]
+
+
 def _head(source: Path) -> str:
-    return f"{source.name} SHA-256 {hashlib.sha256(source.read_bytes()).hexdigest()}"
+    digest = hashlib.sha256(b"".join(file.read_bytes() for file in [source, *included(source)])).hexdigest()
+    return f"{source.name} SHA-256 {digest}"
 
 
 def _there(path: Path) -> bytes:

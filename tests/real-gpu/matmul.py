@@ -4,6 +4,7 @@
     python3 tests/real-gpu/matmul.py bf16 fp64 --sizes 2048,4096,5000x3000x7000
     python3 tests/real-gpu/matmul.py --before ../old/workload/kernels    beside another version of them, too
     python3 tests/real-gpu/matmul.py --run-ms 250 --rounds 5             each for so long at a time
+    python3 tests/real-gpu/matmul.py --parts 1,2,3,4                     with the last round's sums in so many parts
 
 Needs PyTorch, nvidia-ml-py and nvidia-cublas. All take turns on the same random matrices: a round measures each for
 `--run-ms` and begins with another one than the last; a ratio is the median of those within a round, since the clock
@@ -30,6 +31,10 @@ WHOLE_TILES = 256
 #: What a multiprocessor gives one block, in bytes. Those that take tiles from the copy engine have one for themselves.
 ALL_SHARED = 227 << 10
 MAX_DYNAMIC_SHARED_BYTES = 8
+#: Rows of the first factor that `matmul_hopper.cu` brings at a time.
+COPIED_ROWS = 64
+#: What `parts.cuh` has before the parts: a flag for each.
+FLAGS_BYTES = 16 << 10
 #: Bytes of an element and of a result, CUtensorMapDataType, cudaDataType_t of both, cublasComputeType_t, bits of a
 #: result and of a sum as `tolerance.rs` has them.
 TYPES = {
@@ -126,6 +131,7 @@ class Product:
         matrix = lambda elements, width: torch.empty(elements * width, dtype=torch.uint8, device="cuda")
         self.a, self.b = (matrix(held(lines) * depth, self.width) for lines in (rows, columns))
         self.out = matrix(rows * columns, self.result_width)
+        self.parts = []
         self.image = (KERNELS / "matmul_check.ptx").read_bytes() + b"\0"
         fill = kernel(self.image, f"matmul_fill_{dtype}")
         for memory, side, seed in ((self.a, 0, 1), (self.b, 1, 2)):
@@ -152,27 +158,44 @@ class Product:
         torch.cuda.synchronize()
         return int(found.view(-1, 3)[:, 0].sum())
 
-    def own(self, folder):
-        """What runs each kernel of this type in a folder, by the tile that its name tells."""
+    def own(self, folder, parts=(1,)):
+        """What runs each kernel of this type in a folder, by the tile that its name tells, and by the parts of its sums."""
         source = "matmul_fp32" if self.dtype == "fp32" else "matmul_hopper"
-        names = re.findall(rf"^matmul_{self.dtype}_(\d+)x(\d+) ", (folder / "listing.txt").read_text(), re.MULTILINE)
+        lines = rf"^matmul_{self.dtype}_(\d+)x(\d+) .*?((?: u64| b8\S*)*)$"
+        names = re.findall(lines, (folder / "listing.txt").read_text(), re.MULTILINE)
         image = (folder / f"{source}.sm_90a.cubin").read_bytes()
-        return {f"{down}x{across}": self.runner(image, int(down), int(across)) for down, across in names}
+        runners = {}
+        for down, across, takes in names:
+            for count in parts:
+                run = self.runner(image, int(down), int(across), count, len(takes.split()))
+                runners |= {f"{down}x{across}" + f" in {count}" * (count > 1): run} if run else {}
+        return runners
 
-    def runner(self, image, down, across):
+    def runner(self, image, down, across, parts, parameters):
+        """What runs a kernel; None where it does not cut the last round's sums, or there is none."""
         name, tiles = f"matmul_{self.dtype}_{down}x{across}", -(-self.shape[0] // down) * -(-self.shape[1] // across)
+        processors = torch.cuda.get_device_properties(0).multi_processor_count
+        rest = tiles % processors if parts > 1 else 0
+        takes_parts = parameters > (8 if self.is_step_by_step else 7)
+        if parts > 1 and not (rest and takes_parts):
+            return None
+        pieces = tiles - rest + rest * parts
+        if takes_parts:
+            size = FLAGS_BYTES + rest * parts * down * across * (8 if self.dtype == "fp64" else 4)
+            self.parts.append(torch.zeros(size, dtype=torch.uint8, device="cuda"))
+        cut = [self.parts[-1].data_ptr(), tiles - rest, parts] if takes_parts else []
         memory = [self.out.data_ptr()]
         if self.is_step_by_step:
-            shared, threads, blocks = (down + across) * 48 * 4, 256, tiles
+            shared, threads, blocks = (down + across) * 48 * 4, 256, pieces
             memory += [self.a.data_ptr(), self.b.data_ptr()]
             numbers = [*self.shape, *self.pitches]
         else:
             shared, threads = ALL_SHARED, 384
-            blocks = min(tiles, torch.cuda.get_device_properties(0).multi_processor_count)
+            blocks = min(pieces, processors)
             view = lambda matrix, lines, tile: tensor_map(matrix, self.element, self.width, lines, self.padded[2], tile)
-            memory += [view(self.a, self.padded[0], down), view(self.b, self.padded[1], across)]
+            memory += [view(self.a, self.padded[0], COPIED_ROWS), view(self.b, self.padded[1], across)]
             numbers = [*self.shape, self.pitches[0]]
-        return launcher(kernel(image, name, shared), blocks, threads, shared, *memory, *numbers)
+        return launcher(kernel(image, name, shared), blocks, threads, shared, *memory, *numbers, *cut)
 
     def by_cublas_lt(self):
         """fp8, which PyTorch has cublasLt multiply; None where that takes no matrix of this size."""
@@ -236,6 +259,7 @@ def main():
     parser.add_argument("types", nargs="*", choices=[*TYPES, []], help="all without")
     parser.add_argument("--sizes", default="2048,4096,8192", help="rows of the matrices, or rows, columns and depth")
     parser.add_argument("--before", type=Path, help="a folder with other versions of the kernels")
+    parser.add_argument("--parts", default="1", help="in how many the last round's sums are cut")
     parser.add_argument("--run-ms", type=float, default=2, help="how long each runs in a round")
     parser.add_argument("--rounds", type=int, default=21)
     options = parser.parse_args()
@@ -253,7 +277,7 @@ def main():
             runners = {"cuBLAS": yardstick} if yardstick else {}
             if options.before:
                 runners |= {f"before {tile}": run for tile, run in product.own(options.before).items()}
-            runners |= product.own(KERNELS)
+            runners |= product.own(KERNELS, list(map(int, options.parts.split(","))))
             wrong += compare(product, runners, options, samples)
             del product, runners, yardstick
             torch.cuda.empty_cache()

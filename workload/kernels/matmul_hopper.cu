@@ -7,13 +7,17 @@
 // stage is there, `empty` that those who multiply it have done with it. matmul.md beside this says how fast it is, and
 // why.
 
-typedef unsigned long long u64;
-typedef unsigned u32;
+#include "parts.cuh"
+
 typedef unsigned short u16;
 
-constexpr int DOWN = 128;
 constexpr int SLAB_BYTES = 128;
 constexpr int THREADS = 384;
+/// Rows of A that are brought at a time. Those beyond the last 64 that have numbers are not, however high the tile is.
+constexpr u32 COPIED_ROWS = 64;
+
+/// Of a product: of the result, of the sums, and how far the result's rows are apart.
+struct Extent { u64 rows, columns, depth, pitch; };
 
 /// A CUtensorMap, made by the host.
 struct alignas(64) Map { char opaque[128]; };
@@ -44,8 +48,31 @@ __device__ void copy_tile(void *to, const Map *from, u64 *barrier, u32 k, u32 ro
                  ::"r"(shared_address(to)), "l"(from), "r"(shared_address(barrier)), "r"(k), "r"(row) : "memory");
 }
 
+/// The pieces of a block. Tiles that are computed at the same time lie in bands of eight, so that they find each other's
+/// inputs in the cache.
+template <int DOWN, int ACROSS> struct Pieces {
+    static constexpr u32 BAND = 8;
+    u32 down, across, slabs, at = blockIdx.x, y = 0, x = 0;
+    const Cut &cut;
+    Piece piece;
+
+    __device__ Pieces(const Extent &extent, u32 steps, const Cut &cut)
+        : down((extent.rows + DOWN - 1) / DOWN), across((extent.columns + ACROSS - 1) / ACROSS),
+          slabs((extent.depth + steps - 1) / steps), cut(cut), piece(0, cut, 0) {}
+    __device__ bool next() {
+        if (at >= cut.pieces(down * across)) return false;
+        piece = Piece(at, cut, slabs);
+        u32 first = piece.tile / (BAND * across) * BAND, high = min(BAND, down - first);
+        u32 inside = piece.tile - first * across;
+        y = (first + inside % high) * DOWN;
+        x = inside / high * ACROSS;
+        at += gridDim.x;
+        return true;
+    }
+};
+
 /// The stages of a block in its shared memory, with room for results behind them, and where the ring stands.
-template <int ACROSS, int STAGES, int RESULT_BYTES> struct Ring {
+template <int DOWN, int ACROSS, int STAGES, int RESULT_BYTES> struct Ring {
     static constexpr u32 LEFT_BYTES = DOWN * SLAB_BYTES, RIGHT_BYTES = ACROSS * SLAB_BYTES;
     unsigned char *left, *right, *results;
     u64 *full, *empty;
@@ -67,12 +94,21 @@ template <int ACROSS, int STAGES, int RESULT_BYTES> struct Ring {
         }
         __syncthreads();
     }
-    __device__ void fetch(const Map &a, const Map &b, u32 k, u32 y, u32 x) {
-        wait(empty + stage, phase ^ 1);
-        expect(full + stage, LEFT_BYTES + RIGHT_BYTES);
-        copy_tile(left + stage * LEFT_BYTES, &a, full + stage, k, y);
-        copy_tile(right + stage * RIGHT_BYTES, &b, full + stage, k, x);
-        advance();
+    /// Fetches all slabs of all pieces, each as soon as there is room for it.
+    __device__ void fetch(const Map &a, const Map &b, Pieces<DOWN, ACROSS> &pieces, u32 rows, u32 steps) {
+        while (pieces.next()) {
+            u32 high = min(DOWN, (rows - pieces.y + COPIED_ROWS - 1) / COPIED_ROWS * COPIED_ROWS);
+            for (u32 slab = pieces.piece.first; slab < pieces.piece.end; slab++) {
+                wait(empty + stage, phase ^ 1);
+                expect(full + stage, high * SLAB_BYTES + RIGHT_BYTES);
+#pragma unroll
+                for (u32 row = 0; row < DOWN; row += COPIED_ROWS)
+                    if (row < high)
+                        copy_tile(left + stage * LEFT_BYTES + row * SLAB_BYTES, &a, full + stage, slab * steps, pieces.y + row);
+                copy_tile(right + stage * RIGHT_BYTES, &b, full + stage, slab * steps, pieces.x);
+                advance();
+            }
+        }
     }
     __device__ void advance() {
         if (++stage == STAGES) {
@@ -87,32 +123,18 @@ template <int ACROSS, int STAGES, int RESULT_BYTES> struct Ring {
     }
 };
 
-/// The tiles of a block. Those that are computed at the same time lie in bands of eight, so that they find each other's
-/// inputs in the cache.
-template <int ACROSS> struct Tiles {
-    static constexpr u32 BAND = 8;
-    u32 down, across, at = blockIdx.x, y = 0, x = 0;
-
-    __device__ Tiles(u64 rows, u64 columns)
-        : down((rows + DOWN - 1) / DOWN), across((columns + ACROSS - 1) / ACROSS) {}
-    __device__ bool next() {
-        if (at >= down * across) return false;
-        u32 first = at / (BAND * across) * BAND, high = min(BAND, down - first), inside = at - first * across;
-        y = (first + inside % high) * DOWN;
-        x = inside / high * ACROSS;
-        at += gridDim.x;
-        return true;
-    }
-};
-
-// wgmma names all registers of the sum, 64 or 128 of them.
+// wgmma names all registers of the sum: 32, 64 or 128 of them.
 #define FOUR(c, i) c(sum[i]), c(sum[i + 1]), c(sum[i + 2]), c(sum[i + 3])
 #define SIXTEEN(c, i) FOUR(c, i), FOUR(c, i + 4), FOUR(c, i + 8), FOUR(c, i + 12)
-#define SUMS_64(c, i) SIXTEEN(c, i), SIXTEEN(c, i + 16), SIXTEEN(c, i + 32), SIXTEEN(c, i + 48)
-#define NAMES_64                                                                                                      \
+#define SUMS_32(c, i) SIXTEEN(c, i), SIXTEEN(c, i + 16)
+#define SUMS_64(c, i) SUMS_32(c, i), SUMS_32(c, i + 32)
+#define NAMES_32                                                                                                      \
     "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,"    \
-    "%30,%31,%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,"  \
-    "%58,%59,%60,%61,%62,%63"
+    "%30,%31"
+#define NAMES_64                                                                                                      \
+    NAMES_32                                                                                                          \
+    ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59," \
+    "%60,%61,%62,%63"
 #define NAMES_128                                                                                                     \
     NAMES_64                                                                                                          \
     ",%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79,%80,%81,%82,%83,%84,%85,%86,%87,%88,%89,%90,"     \
@@ -123,6 +145,11 @@ template <int ACROSS> struct Tiles {
     b ", add" flags ";\n}"
 // What the sum was before counts where `add` is not 0.
 #define MULTIPLY(T, c, k, types, flags)                                                                               \
+    __device__ static void multiply(T(&sum)[32], u64 a, u64 b, u32 add) {                                             \
+        asm volatile(WGMMA("m64n64" k types, NAMES_32, "%32", "%33", "%34", flags)                                    \
+                     : SUMS_32(c, 0)                                                                                  \
+                     : "l"(a), "l"(b), "r"(add));                                                                     \
+    }                                                                                                                 \
     __device__ static void multiply(T(&sum)[64], u64 a, u64 b, u32 add) {                                             \
         asm volatile(WGMMA("m64n128" k types, NAMES_64, "%64", "%65", "%66", flags)                                   \
                      : SUMS_64(c, 0)                                                                                  \
@@ -246,21 +273,21 @@ template <int MOST> __device__ void wait_until_multiplied() {
 
 /// Both warpgroups multiply a tile, each 64 rows of it: this moves the least, and so takes the least power.
 template <typename Type, int ACROSS, int STAGES>
-__device__ void product_together(typename Type::Out *out, const Map &a, const Map &b, u64 rows, u64 columns, u64 depth, u64 pitch) {
+__device__ void product_together(typename Type::Out *out, const Map &a, const Map &b, Extent extent, const Cut &cut) {
+    constexpr int DOWN = 128;
+    constexpr u32 MULTIPLYING = 256, SHARING = 1;
     extern __shared__ unsigned char raw[];
-    Ring<ACROSS, STAGES, RESULT_BYTES> ring(raw, 2);
-    Tiles<ACROSS> tiles(rows, columns);
-    u32 warpgroup = threadIdx.x / 128, slabs = (depth + Type::SLAB - 1) / Type::SLAB;
+    Ring<DOWN, ACROSS, STAGES, RESULT_BYTES> ring(raw, 2);
+    Pieces<DOWN, ACROSS> pieces(extent, Type::SLAB, cut);
+    u32 warpgroup = threadIdx.x / 128;
     if (warpgroup == 2) {
         asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
-        if (threadIdx.x == 256)
-            while (tiles.next())
-                for (u32 slab = 0; slab < slabs; slab++) ring.fetch(a, b, slab * Type::SLAB, tiles.y, tiles.x);
+        if (threadIdx.x == 256) ring.fetch(a, b, pieces, extent.rows, Type::SLAB);
     } else {
         asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
-        while (tiles.next()) {
+        while (pieces.next()) {
             typename Type::Sum sum[ACROSS / 2];
-            u32 before = 0;
+            u32 before = 0, slabs = pieces.piece.end - pieces.piece.first;
             for (u32 slab = 0; slab < slabs; slab++) {
                 wait(ring.full + ring.stage, ring.phase);
                 u64 left = tile_descriptor(ring.left + ring.stage * ring.LEFT_BYTES + warpgroup * 64 * SLAB_BYTES);
@@ -279,8 +306,12 @@ __device__ void product_together(typename Type::Out *out, const Map &a, const Ma
             }
             wait_until_multiplied<0>();
             if (threadIdx.x % 128 == 0) arrive(ring.empty + before);
-            u32 y = tiles.y + threadIdx.x / 32 * RESULT_ROWS;
-            store<Type, ACROSS>(out + y * pitch + tiles.x, ring.results, sum, pitch);
+            auto room = [&](u32 slot) { return cut.room<typename Type::Sum>(slot, DOWN * ACROSS); };
+            auto leave_all = [&](u32 slot) { leave<MULTIPLYING>(room(slot), threadIdx.x, sum); };
+            auto add_all = [&](u32 slot) { add<MULTIPLYING>(room(slot), threadIdx.x, sum); };
+            if (!share<MULTIPLYING>(pieces.piece, cut, threadIdx.x, SHARING, leave_all, add_all)) continue;
+            u32 y = pieces.y + threadIdx.x / 32 * RESULT_ROWS;
+            store<Type, ACROSS>(out + y * extent.pitch + pieces.x, ring.results, sum, extent.pitch);
         }
     }
 }
@@ -288,23 +319,23 @@ __device__ void product_together(typename Type::Out *out, const Map &a, const Ma
 /// The warpgroups take turns at tiles, so that one multiplies while the other writes what it has. Named barriers keep
 /// the order: a phase of a stage looks like the one two rounds later, so that nobody may wait for more than the next.
 template <typename Type, int STAGES>
-__device__ void product_in_turns(typename Type::Out *out, const Map &a, const Map &b, u64 rows, u64 columns, u64 depth, u64 pitch) {
-    constexpr int ACROSS = 128;
+__device__ void product_in_turns(typename Type::Out *out, const Map &a, const Map &b, Extent extent, const Cut &cut) {
+    constexpr int DOWN = 128, ACROSS = 128;
+    constexpr u32 WARPGROUP = 128, SHARING = 3;
     constexpr u64 LOWER_HALF = 64 * SLAB_BYTES >> 4;
     extern __shared__ unsigned char raw[];
-    Ring<ACROSS, STAGES, RESULT_BYTES> ring(raw, 1);
-    Tiles<ACROSS> tiles(rows, columns);
-    u32 warpgroup = threadIdx.x / 128, slabs = (depth + Type::SLAB - 1) / Type::SLAB;
+    Ring<DOWN, ACROSS, STAGES, RESULT_BYTES> ring(raw, 1);
+    Pieces<DOWN, ACROSS> pieces(extent, Type::SLAB, cut);
+    u32 warpgroup = threadIdx.x / WARPGROUP, thread = threadIdx.x % WARPGROUP;
     if (warpgroup == 2) {
         asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
-        if (threadIdx.x == 256)
-            while (tiles.next())
-                for (u32 slab = 0; slab < slabs; slab++) ring.fetch(a, b, slab * Type::SLAB, tiles.y, tiles.x);
+        if (threadIdx.x == 256) ring.fetch(a, b, pieces, extent.rows, Type::SLAB);
     } else {
         asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
         u32 own_turn = 1 + warpgroup, other_turn = 2 - warpgroup;
         if (warpgroup == 1) asm volatile("bar.arrive %0, 256;" ::"r"(other_turn) : "memory");
-        for (u32 turn = 0; tiles.next(); turn++) {
+        for (u32 turn = 0; pieces.next(); turn++) {
+            u32 slabs = pieces.piece.end - pieces.piece.first;
             if (turn % 2 != warpgroup) {
                 ring.skip(slabs);
                 continue;
@@ -332,10 +363,21 @@ __device__ void product_in_turns(typename Type::Out *out, const Map &a, const Ma
             asm volatile("bar.arrive %0, 256;" ::"r"(other_turn) : "memory");
             wait_until_multiplied<0>();
             if (threadIdx.x % 128 == 0) arrive(ring.empty + before);
-            u32 y = tiles.y + threadIdx.x % 128 / 32 * RESULT_ROWS;
-            store<Type, ACROSS>(out + y * pitch + tiles.x, ring.results, upper, pitch);
+            auto room = [&](u32 slot) { return cut.room<typename Type::Sum>(slot, DOWN * ACROSS); };
+            auto room_of_lower = [&](u32 slot) { return room(slot) + 64 * ACROSS / 4; };
+            auto leave_all = [&](u32 slot) {
+                leave<WARPGROUP>(room(slot), thread, upper);
+                leave<WARPGROUP>(room_of_lower(slot), thread, lower);
+            };
+            auto add_all = [&](u32 slot) {
+                add<WARPGROUP>(room(slot), thread, upper);
+                add<WARPGROUP>(room_of_lower(slot), thread, lower);
+            };
+            if (!share<WARPGROUP>(pieces.piece, cut, thread, SHARING + warpgroup, leave_all, add_all)) continue;
+            u32 y = pieces.y + thread / 32 * RESULT_ROWS;
+            store<Type, ACROSS>(out + y * extent.pitch + pieces.x, ring.results, upper, extent.pitch);
             __syncwarp();
-            store<Type, ACROSS>(out + (y + 64) * pitch + tiles.x, ring.results, lower, pitch);
+            store<Type, ACROSS>(out + (y + 64) * extent.pitch + pieces.x, ring.results, lower, extent.pitch);
         }
     }
 }
@@ -347,7 +389,7 @@ __device__ double shared_number(u32 address) {
     asm volatile("ld.shared.f64 %0, [%1];" : "=d"(number) : "r"(address));
     return number;
 }
-__device__ void multiply(double (&sum)[4], const double (&left)[4], const double (&right)[2]) {
+__device__ void multiply(double *sum, const double (&left)[4], const double (&right)[2]) {
     asm volatile("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
                  "{%0,%1,%2,%3};"
                  : "+d"(sum[0]), "+d"(sum[1]), "+d"(sum[2]), "+d"(sum[3])
@@ -356,7 +398,7 @@ __device__ void multiply(double (&sum)[4], const double (&left)[4], const double
 
 /// What a warp of doubles multiplies: `HIGH` times 16 rows by `WIDE` times 8 columns.
 template <int HIGH, int WIDE> struct Warp {
-    double sum[HIGH][WIDE][4], left[2][HIGH][4], right[WIDE][2];
+    double sum[HIGH * WIDE * 4], left[2][HIGH][4], right[WIDE][2];
 
     /// Reads the rows of A for a step. A thread may take any two elements of k that it takes on both sides: here those of
     /// one pack of 16 bytes, and its neighbor the second of them first, so that all lie in different banks. Each is read by
@@ -377,24 +419,22 @@ template <int HIGH, int WIDE> struct Warp {
 #pragma unroll
         for (int j = 0; j < WIDE; j++) {
 #pragma unroll
-            for (int i = 0; i < HIGH; i++) multiply(sum[i][j], left[step][i], right[j]);
+            for (int i = 0; i < HIGH; i++) multiply(sum + (i * WIDE + j) * 4, left[step][i], right[j]);
             if (!IS_LAST) read_right(next_right, j);
         }
     }
 };
 
-template <int ACROSS, int STAGES>
-__device__ void product_of_doubles(double *out, const Map &a, const Map &b, u64 rows, u64 columns, u64 depth, u64 pitch) {
-    constexpr int SLAB = SLAB_BYTES / 8, HIGH = 2, WIDE = ACROSS / 16;
+template <int DOWN, int ACROSS, int STAGES>
+__device__ void product_of_doubles(double *out, const Map &a, const Map &b, Extent extent, const Cut &cut) {
+    constexpr int SLAB = SLAB_BYTES / 8, HIGH = DOWN / 64, WIDE = ACROSS / 16;
+    constexpr u32 MULTIPLYING = 256, SHARING = 1;
     extern __shared__ unsigned char raw[];
-    Ring<ACROSS, STAGES, 0> ring(raw, 8);
-    Tiles<ACROSS> tiles(rows, columns);
-    u32 slabs = (depth + SLAB - 1) / SLAB;
+    Ring<DOWN, ACROSS, STAGES, 0> ring(raw, 8);
+    Pieces<DOWN, ACROSS> pieces(extent, SLAB, cut);
     if (threadIdx.x >= 256) {
         asm volatile("setmaxnreg.dec.sync.aligned.u32 24;");
-        if (threadIdx.x == 256)
-            while (tiles.next())
-                for (u32 slab = 0; slab < slabs; slab++) ring.fetch(a, b, slab * SLAB, tiles.y, tiles.x);
+        if (threadIdx.x == 256) ring.fetch(a, b, pieces, extent.rows, SLAB);
     } else {
         asm volatile("setmaxnreg.inc.sync.aligned.u32 240;");
         u32 lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -412,10 +452,11 @@ __device__ void product_of_doubles(double *out, const Map &a, const Map &b, u64 
             if (finished++ > 0 && lane == 0) arrive(ring.empty + done);
             done = stage;
         };
-        while (tiles.next()) {
+        while (pieces.next()) {
+            u32 slabs = pieces.piece.end - pieces.piece.first;
             Warp<HIGH, WIDE> part;
 #pragma unroll
-            for (int i = 0; i < HIGH * WIDE * 4; i++) part.sum[i / 4 / WIDE][i / 4 % WIDE][i % 4] = 0;
+            for (int i = 0; i < HIGH * WIDE * 4; i++) part.sum[i] = 0;
             wait(ring.full + ring.stage, ring.phase);
             part.read_left(left_of(ring.stage, 0), 0);
 #pragma unroll
@@ -435,12 +476,17 @@ __device__ void product_of_doubles(double *out, const Map &a, const Map &b, u64 
             part.template multiply_step<true>(1, 0);
             give_back(ring.stage);
             ring.advance();
-            double *to = out + (tiles.y + top + lane / 4) * pitch + tiles.x + first + lane % 4 * 2;
+            auto room = [&](u32 slot) { return cut.room<double>(slot, DOWN * ACROSS); };
+            auto leave_all = [&](u32 slot) { leave<MULTIPLYING>(room(slot), threadIdx.x, part.sum); };
+            auto add_all = [&](u32 slot) { add<MULTIPLYING>(room(slot), threadIdx.x, part.sum); };
+            if (!share<MULTIPLYING>(pieces.piece, cut, threadIdx.x, SHARING, leave_all, add_all)) continue;
+            u64 pitch = extent.pitch;
+            double *to = out + (pieces.y + top + lane / 4) * pitch + pieces.x + first + lane % 4 * 2;
 #pragma unroll
             for (int i = 0; i < HIGH; i++)
 #pragma unroll
                 for (int j = 0; j < WIDE; j++) {
-                    double(&sum)[4] = part.sum[i][j];
+                    double *sum = part.sum + (i * WIDE + j) * 4;
                     *(Two<double> *)(to + 16 * i * pitch + 8 * j) = {sum[0], sum[1]};
                     *(Two<double> *)(to + (16 * i + 8) * pitch + 8 * j) = {sum[2], sum[3]};
                 }
@@ -451,12 +497,13 @@ __device__ void product_of_doubles(double *out, const Map &a, const Map &b, u64 
 #define KERNEL(name, Out, call)                                                                                       \
     __global__ void __launch_bounds__(THREADS, 1)                                                                     \
         name(Out *out, const __grid_constant__ Map a, const __grid_constant__ Map b, u64 rows, u64 columns, u64 depth,\
-             u64 pitch) {                                                                                             \
-        call(out, a, b, rows, columns, depth, pitch);                                                                 \
+             u64 pitch, unsigned char *parts, u64 whole, u64 parts_of_each) {                                         \
+        call(out, a, b, {rows, columns, depth, pitch}, {parts, (u32)whole, (u32)parts_of_each});                      \
     }
 #define TENSOR(name, Type)                                                                                            \
     KERNEL(name##_128x256, Type::Out, (product_together<Type, 256, 4>))                                               \
-    KERNEL(name##_128x128, Type::Out, (product_in_turns<Type, 6>))
+    KERNEL(name##_128x128, Type::Out, (product_in_turns<Type, 6>))                                                    \
+    KERNEL(name##_128x64, Type::Out, (product_together<Type, 64, 8>))
 
 extern "C" {
 TENSOR(matmul_bf16, Bf16)
@@ -464,6 +511,7 @@ TENSOR(matmul_fp16, Fp16)
 TENSOR(matmul_tf32, Tf32)
 TENSOR(matmul_fp8, Fp8)
 TENSOR(matmul_int8, Int8)
-KERNEL(matmul_fp64_128x128, double, (product_of_doubles<128, 6>))
-KERNEL(matmul_fp64_128x64, double, (product_of_doubles<64, 8>))
+KERNEL(matmul_fp64_128x128, double, (product_of_doubles<128, 128, 6>))
+KERNEL(matmul_fp64_128x64, double, (product_of_doubles<128, 64, 8>))
+KERNEL(matmul_fp64_64x128, double, (product_of_doubles<64, 128, 8>))
 }

@@ -1,22 +1,23 @@
-//! NVIDIA's own products of matrices, where the user has them: a yardstick, which nothing else here needs.
+//! NVIDIA's own products of matrices, by its library cublasLt, where the user has it: a yardstick, which nothing else here
+//! needs.
 
 use std::{
     env,
-    ffi::{OsStr, c_int, c_void},
-    fs,
+    ffi::{CStr, OsStr, c_char, c_int, c_void},
+    fs, mem,
     path::{Path, PathBuf},
     ptr,
 };
 
 use libloading::Library;
 
-use super::{api::Handle, error::CudaError, memory::DeviceMemory, queue::Queue};
+use super::{context::Context, error::CudaError, memory::DeviceMemory, queue::Queue};
 use crate::protocol::Shape;
 
-/// Names the library where it is not found by itself.
+/// Names the library, or libcublas.so, which brings it, where it is not found by itself.
 const VARIABLE: &str = "GPUMON_LIBCUBLAS";
-/// The newest first, each with the library that it needs, which has to be loaded before it.
-const VERSIONS: [u32; 2] = [13, 12];
+/// The newest first.
+const NAMES: [&str; 2] = ["libcublasLt.so.13", "libcublasLt.so.12"];
 /// Where Python's packages have it, below `site-packages`.
 const IN_PACKAGES: [&str; 3] = ["nvidia/cu13/lib", "nvidia/cublas/lib", "nvidia/cu12/lib"];
 /// The last is what CUDA calls this architecture: `sbsa` is a server with an ARM processor.
@@ -26,45 +27,78 @@ const IN_TOOLKITS: [&str; 3] = if cfg!(target_arch = "aarch64") {
     ["lib64", "lib", "targets/x86_64-linux/lib"]
 };
 
-/// `CUBLAS_GEMM_DEFAULT`.
-const DEFAULT_ALGORITHM: c_int = -1;
-/// `CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION`. Without it, cuBLAS rounds parts of a sum to the result's type before
-/// it adds them up, where it cuts the sum into parts: then one of 65 elements of an fp16 product of 4095 rows is beyond
-/// what rounding once explains, and one of 5 of a bf16 product of 2500 rows.
-const SUM_IN_SINGLE_PRECISION: c_int = 16;
+/// What NVIDIA recommends for Hopper, and has by default.
+const WORKSPACE_BYTES: u64 = 32 << 20;
+/// `CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE` alone. Others round parts of a sum to the result's type before they are added
+/// up, where it is cut into parts: then one of 65 elements of an fp16 product of 4095 rows is beyond what rounding once
+/// explains, and one of 5 of a bf16 product of 2500 rows.
+const SUM_AS_COMPUTED: u32 = 2;
+
+// Names of `cublasLt.h`, without their beginnings.
+const DESC_TRANSA: c_int = 3;
+const DESC_TRANSB: c_int = 4;
+const DESC_FAST_ACCUM: c_int = 25;
+const PREF_MAX_WORKSPACE_BYTES: c_int = 1;
+const PREF_REDUCTION_SCHEME_MASK: c_int = 3;
+const NOT_SUPPORTED: Status = 15;
 
 type Status = c_int;
-type Create = unsafe extern "C" fn(*mut Handle) -> Status;
-type Destroy = unsafe extern "C" fn(Handle) -> Status;
-type SetStream = unsafe extern "C" fn(Handle, Handle) -> Status;
-type SetMathMode = unsafe extern "C" fn(Handle, c_int) -> Status;
-type Gemm = unsafe extern "C" fn(
-    Handle,
-    c_int,
-    c_int,
-    c_int,
-    c_int,
-    c_int,
-    *const c_void,
-    u64,
-    c_int,
-    c_int,
-    u64,
-    c_int,
-    c_int,
-    *const c_void,
-    u64,
-    c_int,
-    c_int,
-    c_int,
-    c_int,
-) -> Status;
+/// What the library made and takes back.
+type Opaque = *mut c_void;
+/// An attribute of something, which lies there with so many bytes.
+type SetAttribute = unsafe extern "C" fn(Opaque, c_int, *const c_void, usize) -> Status;
+type Destroy = unsafe extern "C" fn(Opaque) -> Status;
 
-pub(crate) struct Cublas {
-    gemm: Gemm,
-    destroy: Destroy,
-    set_stream: SetStream,
-    handle: Handle,
+/// `cublasLtMatmulHeuristicResult_t`.
+#[derive(Clone, Copy, Default)]
+#[repr(C)]
+struct Algorithm {
+    data: [u64; 8],
+    workspace_bytes: usize,
+    state: Status,
+    waves: f32,
+    reserved: [c_int; 4],
+}
+
+macro_rules! functions {
+    ($($name:ident: fn($($argument:ty),*) -> $result:ty;)*) => {
+        /// The library's functions, by the types that `cublasLt.h` gives them.
+        #[derive(Clone, Copy)]
+        #[allow(non_snake_case)]
+        struct Functions {
+            $($name: unsafe extern "C" fn($($argument),*) -> $result,)*
+        }
+
+        impl Functions {
+            /// None where the library lacks one.
+            fn of(library: &Library) -> Option<Self> {
+                // SAFETY: each name stands beside the type that the header gives its function.
+                unsafe { Some(Self { $($name: *library.get(concat!(stringify!($name), "\0").as_bytes()).ok()?,)* }) }
+            }
+        }
+    };
+}
+
+functions! {
+    cublasLtCreate: fn(*mut Opaque) -> Status;
+    cublasLtDestroy: fn(Opaque) -> Status;
+    cublasLtGetStatusName: fn(Status) -> *const c_char;
+    cublasLtGetStatusString: fn(Status) -> *const c_char;
+    cublasLtMatmul: fn(
+        Opaque, Opaque, *const c_void, u64, Opaque, u64, Opaque, *const c_void, u64, Opaque, u64, Opaque,
+        *const [u64; 8], u64, usize, Opaque
+    ) -> Status;
+    cublasLtMatmulAlgoGetHeuristic: fn(
+        Opaque, Opaque, Opaque, Opaque, Opaque, Opaque, Opaque, c_int, *mut Algorithm, *mut c_int
+    ) -> Status;
+    cublasLtMatmulDescCreate: fn(*mut Opaque, c_int, c_int) -> Status;
+    cublasLtMatmulDescDestroy: fn(Opaque) -> Status;
+    cublasLtMatmulDescSetAttribute: fn(Opaque, c_int, *const c_void, usize) -> Status;
+    cublasLtMatmulPreferenceCreate: fn(*mut Opaque) -> Status;
+    cublasLtMatmulPreferenceDestroy: fn(Opaque) -> Status;
+    cublasLtMatmulPreferenceSetAttribute: fn(Opaque, c_int, *const c_void, usize) -> Status;
+    cublasLtMatrixLayoutCreate: fn(*mut Opaque, c_int, u64, u64, i64) -> Status;
+    cublasLtMatrixLayoutDestroy: fn(Opaque) -> Status;
 }
 
 /// The types of one product: each a `cudaDataType_t`, and a `cublasComputeType_t` for how it is computed.
@@ -79,6 +113,8 @@ pub(crate) enum GemmType {
     Fp16,
     /// The first half of single precision, summed in single.
     Bf16,
+    /// 8 bits, e4m3, summed in what tensor cores have for that, to bf16.
+    Fp8,
     /// 8 bits, whole numbers, summed in 32.
     Int8,
 }
@@ -87,128 +123,234 @@ pub(crate) enum GemmType {
 pub(crate) enum CublasError {
     #[error(
         "there is no cuBLAS to compare with: install the package nvidia-cublas into the Python that you use, or name \
-         libcublas.so in {VARIABLE}"
+         libcublasLt.so in {VARIABLE}"
     )]
     NotFound,
+    #[error(
+        "cuBLAS has no product of {}x{}x{} in this type: leave out --engine, or give sides that 16 divides",
+        .0.rows, .0.columns, .0.depth
+    )]
+    NoSuchProduct(Shape),
     #[error(transparent)]
     Failed(#[from] CudaError),
 }
 
 impl GemmType {
-    /// Of the inputs, of the result, and of the computation.
-    fn codes(self) -> (c_int, c_int, c_int) {
+    /// Of the inputs, of the result, of the computation, and of the factor that it takes.
+    fn codes(self) -> [c_int; 4] {
         match self {
-            Self::Fp64 => (1, 1, 70),
-            Self::Fp32 => (0, 0, 68),
-            Self::Tf32 => (0, 0, 77),
-            Self::Fp16 => (2, 2, 68),
-            Self::Bf16 => (14, 14, 68),
-            Self::Int8 => (3, 10, 72),
+            Self::Fp64 => [1, 1, 70, 1],
+            Self::Fp32 => [0, 0, 68, 0],
+            Self::Tf32 => [0, 0, 77, 0],
+            Self::Fp16 => [2, 2, 68, 0],
+            Self::Bf16 => [14, 14, 68, 0],
+            Self::Fp8 => [28, 14, 68, 0],
+            Self::Int8 => [3, 10, 72, 10],
+        }
+    }
+
+    fn one(self) -> u64 {
+        match self {
+            Self::Fp64 => 1.0_f64.to_bits(),
+            Self::Int8 => 1,
+            _ => 1.0_f32.to_bits().into(),
         }
     }
 }
+
+/// One product by cublasLt, with the algorithm that it takes for the fastest.
+pub(crate) struct Cublas {
+    library: Handles,
+    types: GemmType,
+    algorithm: Algorithm,
+    workspace: DeviceMemory,
+    /// What it needs of each matrix, in bytes: the result, and both factors.
+    needed_bytes: [u64; 3],
+}
+
+/// What the library made for a product.
+struct Handles {
+    functions: Functions,
+    /// Each with what gives it back, in the order in which they were made.
+    made: Vec<(Opaque, Destroy)>,
+}
+
+/// Places in `Handles::made`.
+const LIBRARY: usize = 0;
+const PRODUCT: usize = 1;
+const LAYOUTS: [usize; 3] = [2, 3, 4];
+const PREFERENCE: usize = 5;
 
 impl Cublas {
-    pub(crate) fn open() -> Result<Self, CublasError> {
-        let library = load().ok_or(CublasError::NotFound)?;
-        // SAFETY: each name stands beside the type that `cublas_v2.h` gives its function.
-        let functions = unsafe {
-            (|| {
-                let create = *library.get::<Create>(b"cublasCreate_v2\0").ok()?;
-                let destroy = *library.get::<Destroy>(b"cublasDestroy_v2\0").ok()?;
-                let set_stream = *library.get::<SetStream>(b"cublasSetStream_v2\0").ok()?;
-                let set_math_mode = *library.get::<SetMathMode>(b"cublasSetMathMode\0").ok()?;
-                let gemm = *library.get::<Gemm>(b"cublasGemmEx\0").ok()?;
-                Some((create, destroy, set_stream, set_math_mode, gemm))
-            })()
-        };
-        let (create, destroy, set_stream, set_math_mode, gemm) = functions.ok_or(CublasError::NotFound)?;
-        let mut handle = ptr::null_mut();
-        // SAFETY: the pointer outlives the call, and a context is current on its thread, which is this one.
-        done(unsafe { create(&raw mut handle) }, "start")?;
-        let cublas = Self { gemm, destroy, set_stream, handle };
-        // SAFETY: the handle is alive.
-        done(unsafe { set_math_mode(handle, SUM_IN_SINGLE_PRECISION) }, "sum in single precision")?;
-        Ok(cublas)
-    }
-
-    /// Puts a product into the stream: what the own kernels compute. The rows of the result lie the first of the pitches
-    /// apart, and those of both factors the second, or their steps where that is said.
-    pub(crate) fn multiply<'scope>(
-        &self,
-        queue: &Queue<'_, 'scope>,
+    /// What the own kernels compute. The rows of the result lie the first of the pitches apart, and those of both factors the
+    /// second, or their steps where that is said.
+    pub(crate) fn new(
+        context: &std::rc::Rc<Context>,
         types: GemmType,
-        (out, a, b): (&'scope mut DeviceMemory, &'scope DeviceMemory, &'scope DeviceMemory),
-        Shape { rows, columns, depth }: Shape,
+        shape: Shape,
         [pitch, lead]: [u64; 2],
         is_step_by_step: bool,
-    ) -> Result<(), CudaError> {
-        let (input, output, computation) = types.codes();
-        let bytes_of = |code| match code {
-            1 => 8,
-            0 | 10 => 4,
-            3 => 1,
-            _ => 2,
-        };
-        assert!(out.bytes() >= rows * pitch * bytes_of(output) && pitch >= columns, "the result is there");
-        for (memory, lines) in [(a, rows), (b, columns)] {
-            let (across, down) = if is_step_by_step { (lines, depth) } else { (depth, lines) };
-            assert!(memory.bytes() >= down * lead * bytes_of(input) && lead >= across, "the inputs are there");
-        }
-        let (one, zero) = match types {
-            GemmType::Fp64 => (1.0_f64.to_le_bytes(), 0.0_f64.to_le_bytes()),
-            GemmType::Int8 => (1_u64.to_le_bytes(), 0_u64.to_le_bytes()),
-            _ => (u64::from(1.0_f32.to_bits()).to_le_bytes(), 0_u64.to_le_bytes()),
-        };
+    ) -> Result<Self, CublasError> {
+        let library = load().ok_or(CublasError::NotFound)?;
+        let functions = Functions::of(library).ok_or(CublasError::NotFound)?;
+        let [input, output, computation, factor] = types.codes();
+        let Shape { rows, columns, depth } = shape;
+        let mut library = Handles { functions, made: Vec::new() };
+        // SAFETY of all: the pointer outlives the call, and a context is current on its thread, which is this one.
+        library.make("start", functions.cublasLtDestroy, |made| unsafe { (functions.cublasLtCreate)(made) })?;
+        library.make("describe a product", functions.cublasLtMatmulDescDestroy, |made| unsafe {
+            (functions.cublasLtMatmulDescCreate)(made, computation, factor)
+        })?;
         // It counts by columns: what lies there row by row is the other way round for it, and so is the result.
-        let (of_b, of_a) = if is_step_by_step { (0, 1) } else { (1, 0) };
-        let [rows, columns, depth, pitch, lead] = [rows, columns, depth, pitch, lead].map(|number| number as c_int);
-        // SAFETY: both handles are alive, and the stream stays so for as long as anything is in it.
-        done(unsafe { (self.set_stream)(self.handle, queue.stream.handle) }, "take a stream")?;
-        // SAFETY: the matrices are as large as was asserted; the numbers are of the computation's type and outlive the
-        // call. The memory is borrowed until the stream has waited.
+        let across = |lines| if is_step_by_step { (lines, depth) } else { (depth, lines) };
+        let of_out = (output, (columns, rows), pitch);
+        for (code, (rows, columns), lead) in [(input, across(columns), lead), (input, across(rows), lead), of_out] {
+            library.make("describe a matrix", functions.cublasLtMatrixLayoutDestroy, |made| unsafe {
+                (functions.cublasLtMatrixLayoutCreate)(made, code, rows, columns, lead.cast_signed())
+            })?;
+        }
+        library.make("prefer an algorithm", functions.cublasLtMatmulPreferenceDestroy, |made| unsafe {
+            (functions.cublasLtMatmulPreferenceCreate)(made)
+        })?;
+        let (of_b, of_a): (i32, i32) = if is_step_by_step { (0, 1) } else { (1, 0) };
+        let of_product = functions.cublasLtMatmulDescSetAttribute;
+        let of_preference = functions.cublasLtMatmulPreferenceSetAttribute;
+        library.set(of_product, PRODUCT, DESC_TRANSA, &of_b.to_ne_bytes())?;
+        library.set(of_product, PRODUCT, DESC_TRANSB, &of_a.to_ne_bytes())?;
+        if types == GemmType::Fp8 {
+            library.set(of_product, PRODUCT, DESC_FAST_ACCUM, &[1])?;
+        }
+        library.set(of_preference, PREFERENCE, PREF_MAX_WORKSPACE_BYTES, &WORKSPACE_BYTES.to_ne_bytes())?;
+        library.set(of_preference, PREFERENCE, PREF_REDUCTION_SCHEME_MASK, &SUM_AS_COMPUTED.to_ne_bytes())?;
+        let algorithm = library.fastest()?.ok_or(CublasError::NoSuchProduct(shape))?;
+        let of_factor = |lines| if is_step_by_step { depth * lead } else { lines * lead } * bytes_of(input);
+        assert!(
+            pitch >= columns && lead >= if is_step_by_step { rows.max(columns) } else { depth },
+            "lines do not overlap"
+        );
+        Ok(Self {
+            library,
+            types,
+            algorithm,
+            workspace: context.allocate(WORKSPACE_BYTES)?,
+            needed_bytes: [rows * pitch * bytes_of(output), of_factor(rows), of_factor(columns)],
+        })
+    }
+
+    /// Puts the product into the stream.
+    pub(crate) fn multiply<'scope>(
+        &'scope self,
+        queue: &Queue<'_, 'scope>,
+        (out, a, b): (&'scope mut DeviceMemory, &'scope DeviceMemory, &'scope DeviceMemory),
+    ) -> Result<(), CudaError> {
+        let there = [out.bytes(), a.bytes(), b.bytes()];
+        assert!(there.iter().zip(self.needed_bytes).all(|(there, needed)| *there >= needed), "the matrices are there");
+        let Handles { functions, made } = &self.library;
+        let [library, product] = [LIBRARY, PRODUCT].map(|place| made[place].0);
+        let [of_b, of_a, of_out] = LAYOUTS.map(|place| made[place].0);
+        let (one, zero) = (self.types.one(), 0_u64);
+        // SAFETY: all was made by the library and is alive, as the stream is; the matrices are as large as was asserted. The
+        // numbers are of the computation's type and outlive the call. The memory is borrowed until the stream has waited.
         let status = unsafe {
-            (self.gemm)(
-                self.handle,
-                of_b,
-                of_a,
-                columns,
-                rows,
-                depth,
-                one.as_ptr().cast(),
+            (functions.cublasLtMatmul)(
+                library,
+                product,
+                ptr::from_ref(&one).cast(),
                 b.address,
-                input,
-                lead,
+                of_b,
                 a.address,
-                input,
-                lead,
-                zero.as_ptr().cast(),
+                of_a,
+                ptr::from_ref(&zero).cast(),
                 out.address,
-                output,
-                pitch,
-                computation,
-                DEFAULT_ALGORITHM,
+                of_out,
+                out.address,
+                of_out,
+                &raw const self.algorithm.data,
+                self.workspace.address,
+                WORKSPACE_BYTES as usize,
+                queue.stream.handle,
             )
         };
-        done(status, "multiply")
+        functions.done(status, "multiply")
     }
 }
 
-impl Drop for Cublas {
+impl Handles {
+    fn make(
+        &mut self,
+        doing: &str,
+        destroy: Destroy,
+        make: impl FnOnce(*mut Opaque) -> Status,
+    ) -> Result<(), CudaError> {
+        let mut new = ptr::null_mut();
+        self.functions.done(make(&raw mut new), doing)?;
+        self.made.push((new, destroy));
+        Ok(())
+    }
+
+    fn set(&self, set: SetAttribute, place: usize, attribute: c_int, value: &[u8]) -> Result<(), CudaError> {
+        // SAFETY: what was made is alive, and the value outlives the call, with as many bytes as the attribute has.
+        let status = unsafe { set(self.made[place].0, attribute, value.as_ptr().cast(), value.len()) };
+        self.functions.done(status, "say how it multiplies")
+    }
+
+    /// What the library takes for the fastest; none where it has no such product.
+    fn fastest(&self) -> Result<Option<Algorithm>, CudaError> {
+        let (mut found, mut count) = (Algorithm::default(), 0);
+        let [of_b, of_a, of_out] = LAYOUTS.map(|place| self.made[place].0);
+        let [library, product, preference] = [LIBRARY, PRODUCT, PREFERENCE].map(|place| self.made[place].0);
+        // SAFETY: all was made by the library and is alive; there is room for the one that is asked for.
+        let status = unsafe {
+            (self.functions.cublasLtMatmulAlgoGetHeuristic)(
+                library,
+                product,
+                of_b,
+                of_a,
+                of_out,
+                of_out,
+                preference,
+                1,
+                &raw mut found,
+                &raw mut count,
+            )
+        };
+        if status == NOT_SUPPORTED || status == 0 && (count == 0 || found.state != 0) {
+            return Ok(None);
+        }
+        self.functions.done(status, "choose an algorithm").map(|()| Some(found))
+    }
+}
+
+impl Drop for Handles {
     fn drop(&mut self) {
-        // SAFETY: the handle is its own, and given back once.
-        unsafe { (self.destroy)(self.handle) };
+        for (made, destroy) in mem::take(&mut self.made).into_iter().rev() {
+            // SAFETY: each is its own, and given back once, the library last.
+            unsafe { destroy(made) };
+        }
     }
 }
 
-fn done(status: Status, doing: &str) -> Result<(), CudaError> {
-    let failed = || CudaError {
-        doing: format!("{doing} in cuBLAS").into(),
-        code: status,
-        name: "a cublasStatus_t".to_owned(),
-        text: "cuBLAS has no words for it".to_owned(),
-    };
-    if status == 0 { Ok(()) } else { Err(failed()) }
+impl Functions {
+    fn done(&self, code: Status, doing: &str) -> Result<(), CudaError> {
+        if code == 0 {
+            return Ok(());
+        }
+        // SAFETY: the library has a text for every number, which stays where it is.
+        let text = |text: *const c_char| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned();
+        // SAFETY: neither takes anything but a number.
+        let (name, words) = unsafe { ((self.cublasLtGetStatusName)(code), (self.cublasLtGetStatusString)(code)) };
+        Err(CudaError { doing: format!("{doing} in cuBLAS").into(), code, name: text(name), text: text(words) })
+    }
+}
+
+/// Of an element, by its `cudaDataType_t`.
+fn bytes_of(code: c_int) -> u64 {
+    match code {
+        1 => 8,
+        0 | 10 => 4,
+        3 | 28 => 1,
+        _ => 2,
+    }
 }
 
 /// The library, which is never closed: CUDA's libraries do not come back from that.
@@ -216,18 +358,10 @@ fn load() -> Option<&'static Library> {
     if let Some(path) = env::var_os(VARIABLE).filter(|path| !path.is_empty()) {
         return open(&path).map(|library| &*Box::leak(Box::new(library)));
     }
-    VERSIONS.into_iter().find_map(|version| {
-        let names = [format!("libcublasLt.so.{version}"), format!("libcublas.so.{version}")];
-        let in_folder = |folder: &Path| {
-            let [needed, wanted] = names.each_ref().map(|name| folder.join(name));
-            wanted.is_file().then(|| (open(needed.as_os_str()), open(wanted.as_os_str())))
-        };
-        let found = folders().iter().find_map(|folder| in_folder(folder));
-        let found = found.unwrap_or_else(|| (open(OsStr::new(&names[0])), open(OsStr::new(&names[1]))));
-        let (needed, wanted) = found;
-        let forever = |library| &*Box::leak(Box::new(library));
-        needed.map(forever);
-        wanted.map(forever)
+    NAMES.into_iter().find_map(|name| {
+        let in_folders = folders().into_iter().map(|folder| folder.join(name)).find(|path| path.is_file());
+        let library = in_folders.and_then(|path| open(path.as_os_str())).or_else(|| open(OsStr::new(name)));
+        library.map(|library| &*Box::leak(Box::new(library)))
     })
 }
 

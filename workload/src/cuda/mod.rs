@@ -25,6 +25,7 @@ mod graph;
 mod memory;
 mod module;
 mod optional;
+mod past_caches;
 mod peer;
 mod pinned;
 mod pool;

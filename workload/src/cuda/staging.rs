@@ -8,6 +8,7 @@ use super::{
     error::CudaError,
     event::Event,
     memory::DeviceMemory,
+    past_caches::copy_past_caches,
     pinned::PinnedMemory,
     queue::{Plain, Queue},
 };
@@ -53,7 +54,7 @@ impl<'scope> Queue<'_, 'scope> {
                 done.wait()?;
             }
             let buffer = &mut memory.slice_mut()[..piece.len()];
-            copy(buffer, piece);
+            copy(buffer, piece, copy_past_caches);
             // SAFETY: nobody writes to the buffer before the event says that it was copied, and it is borrowed until the
             // stream has waited.
             unsafe { self.start_copy_in(to, (at * BUFFER_BYTES) as u64, buffer)? };
@@ -84,7 +85,7 @@ impl<'scope> Queue<'_, 'scope> {
         for (at, piece) in pieces.iter_mut().enumerate() {
             let buffer = &mut staging.buffers[at % BUFFERS];
             buffer.done.wait()?;
-            copy(piece, &buffer.memory.slice()[..piece.len()]);
+            copy(piece, &buffer.memory.slice()[..piece.len()], <[T]>::copy_from_slice);
             if at + BUFFERS < lengths.len() {
                 start(at + BUFFERS, buffer)?;
             }
@@ -97,8 +98,8 @@ fn elements<T>(bytes: usize) -> usize {
     bytes / size_of::<T>()
 }
 
-fn copy<T: Plain>(to: &mut [T], from: &[T]) {
+fn copy<T: Plain>(to: &mut [T], from: &[T], copy_piece: fn(&mut [T], &[T])) {
     let piece = elements::<T>(PIECE_BYTES);
     let pairs = to.chunks_mut(piece).zip(from.chunks(piece));
-    parallel::for_each(pairs, &|(to, from): (&mut [T], &[T])| to.copy_from_slice(from));
+    parallel::for_each(pairs, &|(to, from): (&mut [T], &[T])| copy_piece(to, from));
 }

@@ -31,7 +31,7 @@ pub(crate) enum Element {
 }
 
 impl Element {
-    fn bytes(self) -> u32 {
+    pub(crate) fn bytes(self) -> u32 {
         match self {
             Self::Bits8 => 1,
             Self::Fp16 | Self::Bf16 => 2,

@@ -1,6 +1,6 @@
 //! Which kernel multiplies, on which GPU.
 
-use super::values;
+use super::{cut::Cuttable, values};
 use crate::{
     cuda::{Code, Element},
     kernels,
@@ -9,14 +9,26 @@ use crate::{
 
 /// Every tile divides it, so that no kernel has to look where a matrix ends.
 const WHOLE_TILES: u64 = 256;
-/// Steps of the sum for which `matmul_fp32.cu` has both inputs in shared memory.
-const FP32_STEPS: u32 = 16 * 3;
+/// Steps of the sum that `matmul_fp32.cu` brings at a time, and for how many slabs it has room.
+const FP32_SLAB: u32 = 16;
+const FP32_STAGES: u32 = 3;
+/// As many steps take as long as leaving a part of a sum, of tiles with 32 and with 64 bits.
+const FP32_PART_STEPS: f64 = 12.0;
+const HOPPER_FP64_PART_STEPS: f64 = 44.0;
+/// The same of narrow types, for each byte of an element: the wider it is, the longer takes a step.
+const HOPPER_PART_STEPS: f64 = 800.0;
 /// Of a row of a tile that the copy engine brings, or of a slab of shared memory.
 const HOPPER_ROW_BYTES: u32 = 128;
 /// Where narrow types' results are put together before they are written.
 const HOPPER_RESULT_BYTES: u32 = 32 << 10;
+/// Rows of A that `matmul_hopper.cu` brings at a time, as far as there are any.
+pub(super) const HOPPER_COPIED_ROWS: u32 = 64;
 /// As many steps of the sum take as long as writing results of the inputs' width. Measured on an H100 and an H200.
 const HOPPER_RESULT_STEPS: f64 = 250.0;
+/// The part of that which is left where all but the last results are written while others are multiplied.
+const HOPPER_LAST_RESULT: f64 = 0.4;
+/// So many elements of a narrow type are multiplied in the time in which a row or a column of a tile comes from the cache.
+const HOPPER_LINE_ELEMENTS: f64 = 69.0;
 /// What the stages' barriers take, and what their beginning may be off a whole pattern.
 const HOPPER_EXTRA_BYTES: u32 = 1024 + 128;
 
@@ -32,9 +44,15 @@ pub(super) struct KernelChoice {
     pub(super) tile: (u32, u32),
     pub(super) threads: u32,
     /// How near the kernel comes to its fastest sister, where there is enough to do.
-    efficiency: f64,
+    pub(super) efficiency: f64,
+    /// The least that a row or a column of a tile takes in a step, in the time that an element takes.
+    pub(super) line_time: f64,
     /// Steps of the sum in whose time a block writes a tile, where it multiplies nothing meanwhile.
-    result_steps: f64,
+    pub(super) result_steps: f64,
+    /// The same of its last tile, where it does so of the others.
+    pub(super) last_result_steps: f64,
+    /// Whether and how it cuts sums into parts.
+    pub(super) cuttable: Option<Cuttable>,
     /// Shared memory beyond what the code names.
     pub(super) shared_bytes: u32,
     pub(super) inputs: Inputs,
@@ -96,8 +114,10 @@ pub(super) fn candidates(dtype: Dtype, capability: (u32, u32)) -> Vec<KernelChoi
             let code = if is_hopper { kernels::MATMUL_FP32_HOPPER } else { kernels::MATMUL_FP32 };
             [
                 ("matmul_fp32_128x256", (128, 256), 1.0),
-                ("matmul_fp32_128x128", (128, 128), 0.94),
-                ("matmul_fp32_128x64", (128, 64), 0.83),
+                ("matmul_fp32_128x128", (128, 128), 0.97),
+                ("matmul_fp32_128x64", (128, 64), 0.905),
+                ("matmul_fp32_64x256", (64, 256), 0.925),
+                ("matmul_fp32_64x128", (64, 128), 0.845),
             ]
             .map(|(kernel, tile, efficiency)| KernelChoice {
                 code,
@@ -105,16 +125,20 @@ pub(super) fn candidates(dtype: Dtype, capability: (u32, u32)) -> Vec<KernelChoi
                 tile,
                 threads: 256,
                 efficiency,
+                line_time: 0.0,
                 result_steps: 0.0,
-                shared_bytes: (tile.0 + tile.1) * FP32_STEPS * 4,
+                last_result_steps: 0.0,
+                cuttable: Some(Cuttable { slab: FP32_SLAB, part_steps: FP32_PART_STEPS, sum_bytes: 4 }),
+                shared_bytes: (tile.0 + tile.1) * FP32_SLAB * FP32_STAGES * 4,
                 inputs: Inputs::Addresses,
                 layout: Layout::StepByStep,
             })
             .to_vec()
         }
         Dtype::Fp64 if is_hopper => vec![
-            hopper("matmul_fp64_128x128", 128, 6, 1.0, Element::Fp64),
-            hopper("matmul_fp64_128x64", 64, 8, 0.97, Element::Fp64),
+            hopper("matmul_fp64_128x128", (128, 128), 6, 1.0, Element::Fp64),
+            hopper("matmul_fp64_128x64", (128, 64), 8, 0.98, Element::Fp64),
+            hopper("matmul_fp64_64x128", (64, 128), 8, 0.975, Element::Fp64),
         ],
         Dtype::Fp64 if capability >= AMPERE => {
             vec![before_hopper(kernels::MATMUL_FP64, "matmul_fp64_tensor", 64, 128, 3 * 2 * 64 * 18 * 8)]
@@ -122,22 +146,31 @@ pub(super) fn candidates(dtype: Dtype, capability: (u32, u32)) -> Vec<KernelChoi
         Dtype::Fp32 => vec![anywhere("matmul_fp32_any")],
         Dtype::Fp64 => vec![anywhere("matmul_fp64_any")],
         narrow if is_hopper => {
-            let (wide, slim, element) = match narrow {
-                Dtype::Fp16 => ("matmul_fp16_128x256", "matmul_fp16_128x128", Element::Fp16),
-                Dtype::Tf32 => ("matmul_tf32_128x256", "matmul_tf32_128x128", Element::Fp32),
-                Dtype::Fp8 => ("matmul_fp8_128x256", "matmul_fp8_128x128", Element::Bits8),
-                Dtype::Int8 => ("matmul_int8_128x256", "matmul_int8_128x128", Element::Bits8),
-                _ => ("matmul_bf16_128x256", "matmul_bf16_128x128", Element::Bf16),
+            let element = match narrow {
+                Dtype::Fp16 => Element::Fp16,
+                Dtype::Tf32 => Element::Fp32,
+                Dtype::Fp8 | Dtype::Int8 => Element::Bits8,
+                _ => Element::Bf16,
             };
-            let result_steps = HOPPER_RESULT_STEPS * values::result_bytes(narrow) as f64 / narrow.bytes() as f64;
-            let with_results = |choice: KernelChoice, result_steps| KernelChoice {
+            let [wide, even, slim] = match narrow {
+                Dtype::Fp16 => ["matmul_fp16_128x256", "matmul_fp16_128x128", "matmul_fp16_128x64"],
+                Dtype::Tf32 => ["matmul_tf32_128x256", "matmul_tf32_128x128", "matmul_tf32_128x64"],
+                Dtype::Fp8 => ["matmul_fp8_128x256", "matmul_fp8_128x128", "matmul_fp8_128x64"],
+                Dtype::Int8 => ["matmul_int8_128x256", "matmul_int8_128x128", "matmul_int8_128x64"],
+                _ => ["matmul_bf16_128x256", "matmul_bf16_128x128", "matmul_bf16_128x64"],
+            };
+            let of_result = HOPPER_RESULT_STEPS * values::result_bytes(narrow) as f64 / narrow.bytes() as f64;
+            let with_results = |choice: KernelChoice, result_steps, last_result_steps| KernelChoice {
                 shared_bytes: choice.shared_bytes + HOPPER_RESULT_BYTES,
+                line_time: HOPPER_LINE_ELEMENTS,
                 result_steps,
+                last_result_steps,
                 ..choice
             };
             vec![
-                with_results(hopper(wide, 256, 4, 1.0, element), result_steps),
-                with_results(hopper(slim, 128, 6, 0.93, element), 0.0),
+                with_results(hopper(wide, (128, 256), 4, 1.0, element), of_result, 0.0),
+                with_results(hopper(even, (128, 128), 6, 1.0, element), 0.0, HOPPER_LAST_RESULT * of_result),
+                with_results(hopper(slim, (128, 64), 8, 1.0, element), of_result, 0.0),
             ]
         }
         narrow => {
@@ -154,15 +187,21 @@ pub(super) fn candidates(dtype: Dtype, capability: (u32, u32)) -> Vec<KernelChoi
 }
 
 /// Of `matmul_hopper.cu`.
-fn hopper(kernel: &'static str, across: u32, stages: u32, efficiency: f64, element: Element) -> KernelChoice {
-    let tile = (128, across);
+fn hopper(kernel: &'static str, tile: (u32, u32), stages: u32, efficiency: f64, element: Element) -> KernelChoice {
+    let (part_steps, sum_bytes) = match element {
+        Element::Fp64 => (HOPPER_FP64_PART_STEPS, 8),
+        narrow => (HOPPER_PART_STEPS / f64::from(narrow.bytes()), 4),
+    };
     KernelChoice {
         code: kernels::MATMUL_HOPPER,
         kernel,
         tile,
         threads: 384,
         efficiency,
+        line_time: 0.0,
         result_steps: 0.0,
+        last_result_steps: 0.0,
+        cuttable: Some(Cuttable { slab: HOPPER_ROW_BYTES / element.bytes(), part_steps, sum_bytes }),
         shared_bytes: stages * (tile.0 + tile.1) * HOPPER_ROW_BYTES + HOPPER_EXTRA_BYTES,
         inputs: Inputs::Tiles(element),
         layout: Layout::RowByRow,
@@ -177,7 +216,10 @@ fn before_hopper(code: Code, kernel: &'static str, side: u32, threads: u32, shar
         tile: (side, side),
         threads,
         efficiency: 1.0,
+        line_time: 0.0,
         result_steps: 0.0,
+        last_result_steps: 0.0,
+        cuttable: None,
         shared_bytes,
         inputs: Inputs::Addresses,
         layout: Layout::RowByRow,
@@ -187,20 +229,6 @@ fn before_hopper(code: Code, kernel: &'static str, side: u32, threads: u32, shar
 /// Of `matmul_any.cu`.
 fn anywhere(kernel: &'static str) -> KernelChoice {
     before_hopper(kernels::MATMUL_ANY, kernel, 64, 256, 0)
-}
-
-impl KernelChoice {
-    pub(super) fn tiles(&self, shape: Shape) -> u64 {
-        shape.rows.div_ceil(u64::from(self.tile.0)) * shape.columns.div_ceil(u64::from(self.tile.1))
-    }
-
-    /// How long it takes, in some unit: multiprocessors that have no tile in the last round wait for those that have, and
-    /// blocks that share one share its time.
-    fn time(&self, shape: Shape, multiprocessors: u32) -> f64 {
-        let rounds = self.tiles(shape).div_ceil(u64::from(multiprocessors.max(1)));
-        let elements = self.tile.0 * self.tile.1;
-        rounds as f64 * f64::from(elements) * (shape.depth as f64 + self.result_steps) / self.efficiency
-    }
 }
 
 #[cfg(test)]
@@ -229,9 +257,19 @@ mod tests {
     #[test]
     fn small_matrices_are_cut_smaller_so_that_all_multiprocessors_have_work() {
         let kernel = |dtype, n| choose(dtype, HOPPER, 132, Shape::square(n)).kernel;
-        assert_eq!([1024, 8192].map(|n| kernel(Dtype::Fp32, n)), ["matmul_fp32_128x64", "matmul_fp32_128x256"]);
-        assert_eq!([1024, 8192].map(|n| kernel(Dtype::Bf16, n)), ["matmul_bf16_128x128", "matmul_bf16_128x256"]);
+        assert_eq!([500, 8192].map(|n| kernel(Dtype::Fp32, n)), ["matmul_fp32_128x64", "matmul_fp32_128x256"]);
+        let of_bf16 = ["matmul_bf16_128x64", "matmul_bf16_128x128", "matmul_bf16_128x256"];
+        assert_eq!([1024, 2048, 8192].map(|n| kernel(Dtype::Bf16, n)), of_bf16);
         assert_eq!([1024, 8192].map(|n| kernel(Dtype::Fp64, n)), ["matmul_fp64_128x64", "matmul_fp64_128x128"]);
+    }
+
+    #[test]
+    fn few_rows_or_columns_make_flat_or_high_tiles() {
+        let kernel = |dtype, rows, columns| choose(dtype, HOPPER, 132, Shape { rows, columns, depth: 8192 }).kernel;
+        assert_eq!(kernel(Dtype::Bf16, 64, 8192), "matmul_bf16_128x64");
+        assert_eq!(kernel(Dtype::Fp32, 64, 8192), "matmul_fp32_64x256");
+        assert_eq!(kernel(Dtype::Fp32, 8192, 64), "matmul_fp32_128x64");
+        assert_eq!(kernel(Dtype::Fp64, 64, 8192), "matmul_fp64_64x128");
     }
 
     /// The wider the results, the longer is a sum that is worth it not to write while the other half multiplies.
@@ -246,6 +284,7 @@ mod tests {
     #[test]
     fn no_kernel_adds_up_in_an_order_that_chance_decides() {
         let sources = [
+            include_str!("../../../kernels/parts.cuh"),
             include_str!("../../../kernels/matmul_any.cu"),
             include_str!("../../../kernels/matmul_fp32.cu"),
             include_str!("../../../kernels/matmul_fp64.cu"),

@@ -2,11 +2,13 @@
 //!
 //! - [`kernel_select`] chooses the kernel for a GPU, a type and a size; [`product`] starts it and checks its result, [`on_cuda`]
 //!   times it, [`on_cpu`] is the CPU's side.
+//! - [`cut`] is how sums are cut into parts where there are too few tiles for all multiprocessors.
 //! - [`low_precision`] are the types that the CPU has no units for. [`copied`] has the matrices on the host.
 //! - [`rectangular`] is a product of any shape.
 //! - [`values`] are the types as the host reads them, [`tolerance`] says how exact a product has to be.
 
 mod copied;
+mod cut;
 mod kernel_select;
 mod low_precision;
 #[cfg(test)]

@@ -14,7 +14,7 @@ pub(super) struct OnCuda<'gpu> {
     product: Product<'gpu>,
     out: DeviceMemory,
     /// What multiplies in place of the kernel, as a yardstick.
-    cublas: Option<(Cublas, GemmType)>,
+    cublas: Option<Cublas>,
 }
 
 impl<'gpu> OnCuda<'gpu> {
@@ -32,9 +32,13 @@ impl<'gpu> OnCuda<'gpu> {
             Dtype::Fp16 => GemmType::Fp16,
             Dtype::Bf16 => GemmType::Bf16,
             Dtype::Int8 => GemmType::Int8,
-            dtype @ (Dtype::Fp8 | Dtype::Bytes) => return Err(RunError::NotInCublas { id: "matmul", dtype }),
+            Dtype::Fp8 => GemmType::Fp8,
+            dtype @ Dtype::Bytes => return Err(RunError::NotInCublas { id: "matmul", dtype }),
         };
-        Ok(Self { cublas: Some((Cublas::open()?, types)), ..self })
+        let Product { gpu, shape, choice, .. } = &self.product;
+        let is_step_by_step = choice.layout == Layout::StepByStep;
+        let cublas = Cublas::new(&gpu.context, types, *shape, self.product.pitches(), is_step_by_step)?;
+        Ok(Self { cublas: Some(cublas), ..self })
     }
 }
 
@@ -42,11 +46,8 @@ impl Prepared for OnCuda<'_> {
     fn run(&mut self) -> Result<Sample, RunError> {
         let Self { product, out, cublas } = self;
         let gpu = product.gpu;
-        if let Some((cublas, types)) = cublas {
-            let (shape, pitches) = (product.shape, product.pitches());
-            let is_step_by_step = product.choice.layout == Layout::StepByStep;
-            let matrices = (out, &product.a, &product.b);
-            gpu.time(|queue| cublas.multiply(queue, *types, matrices, shape, pitches, is_step_by_step))
+        if let Some(cublas) = cublas {
+            gpu.time(|queue| cublas.multiply(queue, (out, &product.a, &product.b)))
         } else {
             let ready = product.ready()?;
             gpu.time(|queue| ready.launch(queue, out, 0))

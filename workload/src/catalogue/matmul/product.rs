@@ -2,7 +2,8 @@
 //! goes is up to whoever has it made.
 
 use super::{
-    kernel_select::{self, Inputs, KernelChoice, Layout, padded},
+    cut::Cut,
+    kernel_select::{self, HOPPER_COPIED_ROWS, Inputs, KernelChoice, Layout, padded},
     tolerance::Tolerance,
     values,
 };
@@ -28,6 +29,9 @@ pub(crate) struct Product<'gpu> {
     pub(super) a: DeviceMemory,
     pub(super) b: DeviceMemory,
     found: DeviceMemory,
+    cut: Cut,
+    /// Where the parts of its sums meet, if the kernel makes any.
+    parts: Option<DeviceMemory>,
     pub(super) shape: Shape,
     pub(super) dtype: Dtype,
     multiprocessors: u32,
@@ -77,6 +81,7 @@ impl<'gpu> Product<'gpu> {
         let choice = kernel_select::choose(dtype, device.capability, multiprocessors, shape);
         let fill = gpu.kernel(kernels::MATMUL_CHECK, &format!("matmul_fill_{dtype}"))?;
         let padded = in_memory(shape);
+        let cut = choice.cut(shape, multiprocessors);
         let matrix = |lines, padded_lines, seed| {
             let of_step = padded.rows.max(padded.columns);
             let held_lines = if choice.layout == Layout::StepByStep { of_step } else { padded_lines };
@@ -90,6 +95,8 @@ impl<'gpu> Product<'gpu> {
             a: matrix(shape.rows, padded.rows, SEED_A)?,
             b: matrix(shape.columns, padded.columns, SEED_B)?,
             found: gpu.poisoned(found_bytes(shape))?,
+            cut,
+            parts: choice.parts_bytes(shape, cut).map(|bytes| gpu.zeroed(bytes)).transpose()?,
             choice,
             shape,
             dtype,
@@ -102,15 +109,15 @@ impl<'gpu> Product<'gpu> {
     }
 
     pub(crate) fn bytes(&self) -> u64 {
-        self.a.bytes() + self.b.bytes() + self.found.bytes()
+        self.a.bytes() + self.b.bytes() + self.found.bytes() + self.parts.as_ref().map_or(0, DeviceMemory::bytes)
     }
 
     pub(crate) fn ready(&self) -> Result<Ready<'_>, CudaError> {
         let Shape { rows, columns, depth } = in_memory(self.shape);
-        let (down, across) = self.choice.tile;
+        let (_, across) = self.choice.tile;
         let tiles = match self.choice.inputs {
             Inputs::Tiles(element) => Some([
-                TensorMap::new(&self.a, element, (rows, depth), down)?,
+                TensorMap::new(&self.a, element, (rows, depth), HOPPER_COPIED_ROWS)?,
                 TensorMap::new(&self.b, element, (columns, depth), across)?,
             ]),
             Inputs::Addresses => None,
@@ -194,21 +201,25 @@ impl Ready<'_> {
         out: &'scope DeviceMemory,
         offset_bytes: u64,
     ) -> Result<(), CudaError> {
-        let Product { multiply, choice, a, b, shape, dtype, multiprocessors, .. } = self.product;
+        let Product { multiply, choice, a, b, cut, parts, shape, dtype, multiprocessors, .. } = self.product;
         assert!(offset_bytes + result_bytes(*shape, *dtype) <= out.bytes(), "the result fits");
         let out = Argument::At(out, offset_bytes);
         let Shape { rows, columns, depth } = *shape;
         let [pitch, input_pitch] = self.product.pitches();
         let [rows, columns, depth, pitch, input_pitch] = [rows, columns, depth, pitch, input_pitch].map(Argument::U64);
-        let tiles = choice.tiles(*shape) as u32;
-        let grid = |blocks| Grid { blocks, threads: choice.threads };
-        if let Some([left, right]) = &self.tiles {
-            let arguments = [out, Argument::Tiles(left), Argument::Tiles(right), rows, columns, depth, pitch];
-            queue.launch(multiply, grid(tiles.min(*multiprocessors)), &arguments)
-        } else {
-            let arguments = [out, Argument::In(a), Argument::In(b), rows, columns, depth, pitch, input_pitch];
-            queue.launch(multiply, grid(tiles), &arguments)
+        let pieces = cut.pieces(choice.tiles(*shape)) as u32;
+        let (factors, blocks) = match &self.tiles {
+            Some([left, right]) => ([Argument::Tiles(left), Argument::Tiles(right)], pieces.min(*multiprocessors)),
+            None => ([Argument::In(a), Argument::In(b)], pieces),
+        };
+        let mut arguments = vec![out];
+        arguments.extend(factors);
+        arguments.extend([rows, columns, depth, pitch]);
+        arguments.extend(self.tiles.is_none().then_some(input_pitch));
+        if let Some(parts) = parts {
+            arguments.extend([Argument::At(parts, 0), Argument::U64(cut.whole), Argument::U64(cut.parts)]);
         }
+        queue.launch(multiply, Grid { blocks, threads: choice.threads }, &arguments)
     }
 }
 

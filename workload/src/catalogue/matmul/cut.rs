@@ -1,0 +1,129 @@
+//! Sums that are cut into parts, of tiles that would leave multiprocessors idle. The GPU's side is `parts.cuh`.
+
+use super::kernel_select::{HOPPER_COPIED_ROWS, KernelChoice};
+use crate::protocol::Shape;
+
+/// More parts of a tile take longer to add up than they save.
+const MOST_PARTS: u64 = 16;
+/// What `parts.cuh` has before the parts: a flag of 32 bits for each.
+const FLAGS_BYTES: u64 = 16 << 10;
+
+/// Of a kernel that does so.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Cuttable {
+    /// Steps of the sum that stay together.
+    pub(super) slab: u32,
+    /// Steps of the sum in whose time a block leaves a part, or adds one.
+    pub(super) part_steps: f64,
+    pub(super) sum_bytes: u64,
+}
+
+/// So many tiles are whole, and those behind them have so many parts each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Cut {
+    pub(super) whole: u64,
+    pub(super) parts: u64,
+}
+
+impl Cut {
+    pub(super) fn pieces(self, tiles: u64) -> u64 {
+        self.whole + (tiles - self.whole) * self.parts
+    }
+}
+
+impl KernelChoice {
+    pub(super) fn tiles(&self, shape: Shape) -> u64 {
+        shape.rows.div_ceil(u64::from(self.tile.0)) * shape.columns.div_ceil(u64::from(self.tile.1))
+    }
+
+    fn elements(&self) -> u64 {
+        u64::from(self.tile.0) * u64::from(self.tile.1)
+    }
+
+    /// The fastest cut: of the last round's tiles, or of none.
+    pub(super) fn cut(&self, shape: Shape, multiprocessors: u32) -> Cut {
+        let tiles = self.tiles(shape);
+        let none = Cut { whole: tiles, parts: 1 };
+        let Some(Cuttable { slab, .. }) = self.cuttable else { return none };
+        let rest = tiles % u64::from(multiprocessors.max(1));
+        let most = MOST_PARTS.min(shape.depth.div_ceil(u64::from(slab))).min(FLAGS_BYTES / 4 / rest.max(1));
+        let cuts = (2..=most).filter(|_| rest > 0).map(|parts| Cut { whole: tiles - rest, parts });
+        let time = |cut: &Cut| self.time_of(*cut, shape, multiprocessors);
+        std::iter::once(none).chain(cuts).min_by(|a, b| time(a).total_cmp(&time(b))).unwrap_or(none)
+    }
+
+    /// How long the fastest cut takes, in the time in which an element is multiplied.
+    pub(super) fn time(&self, shape: Shape, multiprocessors: u32) -> f64 {
+        self.time_of(self.cut(shape, multiprocessors), shape, multiprocessors)
+    }
+
+    /// Multiprocessors that have no piece in a round wait for those that have, and blocks that share one share its time.
+    fn time_of(&self, Cut { whole, parts }: Cut, shape: Shape, multiprocessors: u32) -> f64 {
+        let rounds = |pieces: u64| pieces.div_ceil(u64::from(multiprocessors.max(1))) as f64;
+        let (whole_rounds, part_rounds) = (rounds(whole), rounds((self.tiles(shape) - whole) * parts));
+        let of_part = self.cuttable.map_or(0.0, |Cuttable { slab, part_steps, .. }| {
+            let slab = u64::from(slab);
+            (shape.depth.div_ceil(slab).div_ceil(parts) * slab) as f64 + part_steps * parts as f64
+        });
+        let steps = whole_rounds * shape.depth as f64 + part_rounds * of_part;
+        let results = (whole_rounds + part_rounds) * self.result_steps + self.last_result_steps;
+        steps * self.step_time(shape) + results * self.elements() as f64
+    }
+
+    /// A step of a tile is multiplied, or its lines are brought, whichever takes longer.
+    fn step_time(&self, shape: Shape) -> f64 {
+        let rows = u64::from(self.tile.0).min(shape.rows.next_multiple_of(u64::from(HOPPER_COPIED_ROWS)));
+        let lines = rows + u64::from(self.tile.1);
+        (self.elements() as f64 / self.efficiency).max(lines as f64 * self.line_time)
+    }
+
+    /// What a product takes in memory for its parts; nothing of a kernel that does not cut.
+    pub(super) fn parts_bytes(&self, shape: Shape, Cut { whole, parts }: Cut) -> Option<u64> {
+        let Cuttable { sum_bytes, .. } = self.cuttable?;
+        Some(FLAGS_BYTES + (self.tiles(shape) - whole) * parts * self.elements() * sum_bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::kernel_select::candidates, *};
+    use crate::protocol::Dtype;
+
+    const HOPPER: (u32, u32) = (9, 0);
+
+    fn of(kernel: &str, dtype: Dtype) -> KernelChoice {
+        candidates(dtype, HOPPER).into_iter().find(|choice| choice.kernel == kernel).unwrap()
+    }
+
+    #[test]
+    fn tiles_of_a_last_round_are_cut_where_that_is_worth_it() {
+        let choice = of("matmul_bf16_128x128", Dtype::Bf16);
+        let cut = |rows, columns, depth| choice.cut(Shape { rows, columns, depth }, 132);
+        // 960 tiles, of which 36 are left over: in thirds they take a third of a round.
+        assert_eq!(cut(5000, 3000, 7000), Cut { whole: 924, parts: 3 });
+        // Too short to be worth it, and nothing left over.
+        assert_eq!(cut(5000, 3000, 64), Cut { whole: 960, parts: 1 });
+        assert_eq!(cut(128 * 132, 128, 7000), Cut { whole: 132, parts: 1 });
+        // Fewer tiles than multiprocessors.
+        assert_eq!(cut(64, 8192, 8192), Cut { whole: 0, parts: 2 });
+    }
+
+    #[test]
+    fn every_cut_has_a_flag_and_a_slab_for_each_part() {
+        for dtype in [Dtype::Bf16, Dtype::Fp8, Dtype::Fp32, Dtype::Fp64] {
+            for choice in candidates(dtype, HOPPER) {
+                for (rows, depth, multiprocessors) in
+                    [(1, 1, 1), (1, 1 << 20, 132), (3000, 100, 1000), (9999, 12345, 7)]
+                {
+                    let shape = Shape { rows, columns: rows, depth };
+                    let cut = choice.cut(shape, multiprocessors);
+                    let (tiles, slabs) =
+                        (choice.tiles(shape), depth.div_ceil(u64::from(choice.cuttable.unwrap().slab)));
+                    assert!(cut.whole <= tiles && (1..=slabs).contains(&cut.parts), "{cut:?}");
+                    assert!((tiles - cut.whole) * cut.parts * 4 <= FLAGS_BYTES, "{cut:?}");
+                    assert!(cut.parts == 1 || cut.pieces(tiles) > tiles, "{cut:?}");
+                }
+            }
+        }
+    }
+}
