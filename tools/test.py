@@ -9,8 +9,8 @@ What failed is repeated at the end, so that the last lines of a log are enough t
 All of them together run in three lanes, since most tests wait for something: Rust, half of the browser's, and the rest.
 Compilers give way to the tests of other lanes.
 
-The tests of Rust and in Chromium drive real programs against the clock, beside each other, on a machine that may be
-busy with something else. So a few that fail are run once more in the end, one after the other; those that pass then
+The tests of Rust, in Python and in Chromium drive real programs against the clock, beside each other, on a machine that
+may be busy with something else. So a few that fail are run once more in the end, one after the other; those that pass then
 count as flaky and are named in the last line. Each suite ends with its slowest tests.
 """
 
@@ -190,6 +190,16 @@ def _shortened(failure: str) -> str:
     return "\n".join(line[:400] for line in lines[:LINES_OF_A_FAILURE])
 
 
+def _unittest(python: str, folder: str) -> list[str]:
+    return [f"target/{python}/bin/python", *f"-m unittest discover --start-directory {folder}".split()]
+
+
+def _unittest_alone(python: str, folder: str) -> Callable[[list[str]], list[str]]:
+    """Of names as `test (module.class.test)`, and what a subtest was given behind that."""
+    pattern = lambda name: re.search(r"\(([\w.]+)\)", f"{name} ({name})")[1]
+    return lambda names: [*_unittest(python, folder), *(word for name in names for word in ("-k", pattern(name)))]
+
+
 def _browser(*files: str, script: str = "browser") -> list[str]:
     return ["npm", "run", script, "--workspace", "tests/browser", "--", *files]
 
@@ -248,22 +258,25 @@ SUITES = {
         Suite("Workflow security (zizmor)", "target/jupyter/bin/zizmor --offline --persona=pedantic .github".split()),
         Suite(
             "Python tests",
-            "target/jupyter/bin/python -m unittest discover --start-directory tests/python".split(),
+            _unittest("jupyter", "tests/python"),
             UNITTEST,
+            alone=_unittest_alone("jupyter", "tests/python"),
         ),
     ],
     "api": [
         Suite(
             "API as described",
-            "target/schemathesis/bin/python -m unittest discover --start-directory tests/api".split(),
+            _unittest("schemathesis", "tests/api"),
             UNITTEST,
+            alone=_unittest_alone("schemathesis", "tests/api"),
         ),
     ],
     "trackers": [
         Suite(
             "Experiment trackers",
-            "target/trackers/bin/python -m unittest discover --start-directory tests/trackers".split(),
+            _unittest("trackers", "tests/trackers"),
             UNITTEST,
+            alone=_unittest_alone("trackers", "tests/trackers"),
         ),
     ],
     "browser": [

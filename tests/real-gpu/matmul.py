@@ -8,8 +8,9 @@
 
 Needs PyTorch, nvidia-ml-py and nvidia-cublas. All take turns on the same random matrices: a round measures each for
 `--run-ms` and begins with another one than the last; a ratio is the median of those within a round, since the clock
-falls under load. In short runs all share one clock, and in long ones each has that which its power allows: look at
-both. Every element of every result is checked, by the kernels that gpumon checks with. Ends with 1 where one is wrong.
+falls under load. It is to the faster of cuBLAS' two. In short runs all share one clock, and in long ones each has that
+which its power allows: look at both. Every element of every result is checked, by the kernels that gpumon checks with.
+Ends with 1 where one is wrong.
 """
 
 import argparse
@@ -40,7 +41,7 @@ FLAGS_BYTES = 16 << 10
 TYPES = {
     "bf16": (2, 2, 9, 14, 14, 68, 8, 24),
     "fp16": (2, 2, 6, 2, 2, 68, 11, 24),
-    "fp8": (1, 2, 0, None, None, None, 8, 17),
+    "fp8": (1, 2, 0, 28, 14, 68, 8, 17),
     "tf32": (4, 4, 7, 0, 0, 77, 24, 24),
     "int8": (1, 4, 0, 3, 10, 72, None, None),
     "fp32": (4, 4, 7, 0, 0, 68, 24, 24),
@@ -94,29 +95,83 @@ def tensor_map(memory, element, width, lines, depth, rows):
 
 
 class Cublas:
+    """NVIDIA's products: by `cublasGemmEx`, and by what cublasLt takes for the fastest."""
+
+    #: CUBLASLT_MATMUL_DESC_TRANSA, TRANSB and FAST_ACCUM, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES and
+    #: REDUCTION_SCHEME_MASK, CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE.
+    TRANS_A, TRANS_B, FAST_ACCUM, WORKSPACE, SCHEMES, SUM_AS_COMPUTED = 3, 4, 25, 1, 3, 2
+    WORKSPACE_BYTES = 32 << 20
+
     def __init__(self):
         folders = [path for entry in sys.path for path in glob.glob(f"{entry}/nvidia/*/lib/libcublas.so.1[0-9]")]
-        self.library = ctypes.CDLL(folders[0] if folders else "libcublas.so.13")
-        self.handle = ctypes.c_void_p()
+        path = folders[0] if folders else "libcublas.so.13"
+        self.library, self.lt = ctypes.CDLL(path), ctypes.CDLL(path.replace("libcublas", "libcublasLt"))
+        self.handle, self.lt_handle = ctypes.c_void_p(), ctypes.c_void_p()
         assert self.library.cublasCreate_v2(ctypes.byref(self.handle)) == 0
         assert self.library.cublasSetMathMode(self.handle, SUM_IN_SINGLE_PRECISION) == 0
+        assert self.lt.cublasLtCreate(ctypes.byref(self.lt_handle)) == 0
+        self.workspace = torch.empty(self.WORKSPACE_BYTES, dtype=torch.uint8, device="cuda")
 
-    def runner(self, product):
-        _, _, _, element, result, computation, _, _ = TYPES[product.dtype]
+    def runners(self, product):
+        """Those that have the product."""
+        of = {"cuBLAS": self.by_gemm(product), "cublasLt": self.by_lt(product)}
+        return {name: run for name, run in of.items() if run and run() == 0}
+
+    @staticmethod
+    def matrices(product):
         number = {"fp64": ctypes.c_double, "int8": ctypes.c_int32}.get(product.dtype, ctypes.c_float)
-        one, zero = number(1), number(0)
+        places = [ctypes.c_void_p(memory.data_ptr()) for memory in (product.a, product.b, product.out)]
+        return number(1), number(0), *places
+
+    def by_gemm(self, product):
+        _, _, _, element, result, computation, _, _ = TYPES[product.dtype]
+        if product.dtype == "fp8":
+            return None
+        one, zero, a, b, out = self.matrices(product)
         of_b, of_a = (0, 1) if product.is_step_by_step else (1, 0)
-        a, b, out = (ctypes.c_void_p(memory.data_ptr()) for memory in (product.a, product.b, product.out))
-        rows, columns, depth = product.shape
-        pitch, lead = product.pitches
+        (rows, columns, depth), (pitch, lead) = product.shape, product.pitches
+        return lambda: self.library.cublasGemmEx(self.handle, of_b, of_a, columns, rows, depth, ctypes.byref(one), b,
+                                                 element, lead, a, element, lead, ctypes.byref(zero), out, result, pitch,
+                                                 computation, -1)
 
-        def run():
-            code = self.library.cublasGemmEx(self.handle, of_b, of_a, columns, rows, depth, ctypes.byref(one), b, element,
-                                             lead, a, element, lead, ctypes.byref(zero), out, result, pitch,
-                                             computation, -1)
-            assert code == 0, f"cuBLAS returns {code}"
+    def by_lt(self, product):
+        _, _, _, element, result, computation, _, _ = TYPES[product.dtype]
+        one, zero, a, b, out = self.matrices(product)
+        (rows, columns, depth), (pitch, lead) = product.shape, product.pitches
 
-        return run
+        def made(kind, *given):
+            handle = ctypes.c_void_p()
+            assert getattr(self.lt, f"cublasLt{kind}Create")(ctypes.byref(handle), *given) == 0, kind
+            return handle
+
+        def put(kind, handle, attribute, value):
+            setting = getattr(self.lt, f"cublasLt{kind}SetAttribute")
+            assert setting(handle, attribute, ctypes.byref(value), ctypes.sizeof(value)) == 0, kind
+
+        def layout(code, down, across, lead):
+            return made("MatrixLayout", code, ctypes.c_uint64(down), ctypes.c_uint64(across), ctypes.c_int64(lead))
+
+        factor = result if product.dtype in ("fp64", "int8") else 0
+        how, preference = made("MatmulDesc", computation, factor), made("MatmulPreference")
+        across = (lambda lines: (lines, depth)) if product.is_step_by_step else (lambda lines: (depth, lines))
+        of_b, of_a = layout(element, *across(columns), lead), layout(element, *across(rows), lead)
+        of_out = layout(result, columns, rows, pitch)
+        put("MatmulDesc", how, self.TRANS_A, ctypes.c_int32(not product.is_step_by_step))
+        put("MatmulDesc", how, self.TRANS_B, ctypes.c_int32(product.is_step_by_step))
+        if product.dtype == "fp8":
+            put("MatmulDesc", how, self.FAST_ACCUM, ctypes.c_int8(1))
+        put("MatmulPreference", preference, self.WORKSPACE, ctypes.c_uint64(self.WORKSPACE_BYTES))
+        put("MatmulPreference", preference, self.SCHEMES, ctypes.c_uint32(self.SUM_AS_COMPUTED))
+        #: cublasLtMatmulHeuristicResult_t, which begins with the algorithm.
+        found, count = ctypes.create_string_buffer(96), ctypes.c_int()
+        described = (self.lt_handle, how, of_b, of_a, of_out, of_out, preference)
+        code = self.lt.cublasLtMatmulAlgoGetHeuristic(*described, 1, found, ctypes.byref(count))
+        if code != 0 or count.value == 0:
+            return None
+        room = ctypes.c_void_p(self.workspace.data_ptr())
+        return lambda: self.lt.cublasLtMatmul(self.lt_handle, how, ctypes.byref(one), b, of_b, a, of_a,
+                                              ctypes.byref(zero), out, of_out, out, of_out, found, room,
+                                              ctypes.c_size_t(self.WORKSPACE_BYTES), None)
 
 
 class Product:
@@ -149,11 +204,12 @@ class Product:
         rows, columns, depth = self.shape
         steps = depth**0.5 + 4
         of_result, of_terms = (0.5**result_bits, 0.5**sum_bits * steps) if result_bits else (0.0, 0.0)
+        least = 0.5**25 if self.dtype == "fp16" else 0.0
         blocks = -(-rows // 32) * -(-columns // 32)
         found = torch.zeros(blocks * 3, dtype=torch.int64, device="cuda")
         matrices = [memory.data_ptr() for memory in (found, self.out, self.a, self.b)]
         check = kernel(self.image, f"matmul_check_{self.dtype}")
-        numbers = [*self.shape, self.pitches[0], *self.strides, of_result, of_terms]
+        numbers = [*self.shape, self.pitches[0], *self.strides, of_result, of_terms, least]
         launcher(check, blocks, 256, 0, *matrices, *numbers)()
         torch.cuda.synchronize()
         return int(found.view(-1, 3)[:, 0].sum())
@@ -172,12 +228,13 @@ class Product:
         return runners
 
     def runner(self, image, down, across, parts, parameters):
-        """What runs a kernel; None where it does not cut the last round's sums, or there is none."""
+        """What runs a kernel; None where there is no last round, or its sums have not so many slabs to be cut into."""
         name, tiles = f"matmul_{self.dtype}_{down}x{across}", -(-self.shape[0] // down) * -(-self.shape[1] // across)
         processors = torch.cuda.get_device_properties(0).multi_processor_count
         rest = tiles % processors if parts > 1 else 0
         takes_parts = parameters > (8 if self.is_step_by_step else 7)
-        if parts > 1 and not (rest and takes_parts):
+        slabs = -(-self.shape[2] // (16 if self.is_step_by_step else 128 // self.width))
+        if parts > 1 and not (rest and takes_parts and parts <= slabs):
             return None
         pieces = tiles - rest + rest * parts
         if takes_parts:
@@ -196,18 +253,6 @@ class Product:
             memory += [view(self.a, self.padded[0], COPIED_ROWS), view(self.b, self.padded[1], across)]
             numbers = [*self.shape, self.pitches[0]]
         return launcher(kernel(image, name, shared), blocks, threads, shared, *memory, *numbers, *cut)
-
-    def by_cublas_lt(self):
-        """fp8, which PyTorch has cublasLt multiply; None where that takes no matrix of this size."""
-        if any(side % 16 for side in self.shape):
-            return None
-        view = lambda memory, dtype, down, across: (
-            memory.view(dtype).view(-1, self.padded[across])[: self.shape[down], : self.shape[across]]
-        )
-        a, b = view(self.a, torch.float8_e4m3fn, 0, 2), view(self.b, torch.float8_e4m3fn, 1, 2)
-        one, out = torch.ones((), device="cuda"), view(self.out, torch.bfloat16, 0, 1)
-        options = {"scale_a": one, "scale_b": one, "out_dtype": torch.bfloat16, "use_fast_accum": True, "out": out}
-        return lambda: torch._scaled_mm(a, b.t(), **options)
 
 
 def sample_clock_and_power(samples):
@@ -243,9 +288,11 @@ def compare(product, runners, options, samples):
             begin = time.perf_counter()
             seconds[name].append(timed(runners[name], repetitions[name]))
             about[name] += [sample[1:] for sample in samples[-200:] if sample[0] > begin]
+    yardsticks = [name for name in names if name in ("cuBLAS", "cublasLt")] or names[:1]
+    best = min((seconds[name] for name in yardsticks), key=statistics.median)
     for name in names:
         rate = 2 * math.prod(product.shape) / statistics.median(seconds[name]) / 1e12
-        ratio = statistics.median(yard / own for yard, own in zip(seconds[names[0]], seconds[name]))
+        ratio = statistics.median(yard / own for yard, own in zip(best, seconds[name]))
         clock, watts = (statistics.mean(part) for part in zip(*about[name])) if about[name] else (0, 0)
         mistakes = f"  {wrong[name]} WRONG" if wrong[name] else ""
         measured = f"{rate:8.1f} TFLOP/s {ratio:6.3f} {clock:5.0f} MHz {watts:4.0f} W"
@@ -271,15 +318,12 @@ def main():
         for size in options.sizes.split(","):
             sides = tuple(map(int, size.split("x")))
             product = Product(dtype, sides if len(sides) == 3 else sides * 3)
-            yardstick = product.by_cublas_lt() if dtype == "fp8" else cublas.runner(product)
-            if dtype == "int8" and any(side % 4 for side in product.shape):
-                yardstick = None  # It takes no such rows.
-            runners = {"cuBLAS": yardstick} if yardstick else {}
+            runners = cublas.runners(product)
             if options.before:
                 runners |= {f"before {tile}": run for tile, run in product.own(options.before).items()}
             runners |= product.own(KERNELS, list(map(int, options.parts.split(","))))
             wrong += compare(product, runners, options, samples)
-            del product, runners, yardstick
+            del product, runners
             torch.cuda.empty_cache()
     return 1 if wrong else 0
 

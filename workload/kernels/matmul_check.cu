@@ -128,10 +128,12 @@ struct Found {
     double largest;
 };
 
-/// An element may be as far from its reference as `of_result` of that and `of_terms` of the sum of its terms' sizes.
+/// An element may be as far from its reference as `of_result` of that, `of_terms` of the sum of its terms' sizes, and
+/// `least`, together.
 template <typename Type, typename Sum>
 __device__ void check(Found *out, const typename Type::Out *got, const typename Type::In *a, const typename Type::In *b,
-                      u64 rows, u64 columns, u64 depth, u64 pitch, u64 row, u64 step, double of_result, double of_terms) {
+                      u64 rows, u64 columns, u64 depth, u64 pitch, u64 row, u64 step, double of_result, double of_terms,
+                      double least) {
     constexpr int EDGE = 16, EACH = 2, SIDE = EDGE * EACH;
     __shared__ double left[EDGE][SIDE + 1], right[EDGE][SIDE + 1];
     u64 tiles = (columns + SIDE - 1) / SIDE;
@@ -164,7 +166,7 @@ __device__ void check(Found *out, const typename Type::Out *got, const typename 
             u64 line = y + down + EDGE * i, column = x + across + EDGE * j;
             if (line >= rows || column >= columns) continue;
             double distance = sum[i][j].distance(Type::result(got[line * pitch + column]));
-            double bound = of_result * fabs(sum[i][j].high) + of_terms * sum[i][j].size;
+            double bound = of_result * fabs(sum[i][j].high) + of_terms * sum[i][j].size + least;
             // What is no number is within no bound.
             if (distance <= bound) {
                 if (distance > 0) largest[threadIdx.x] = fmax(largest[threadIdx.x], distance / bound);
@@ -193,8 +195,8 @@ __device__ void check(Found *out, const typename Type::Out *got, const typename 
     __global__ void __launch_bounds__(256)                                                                            \
         matmul_check_##name(Found *out, const Type::Out *got, const Type::In *a, const Type::In *b, u64 rows,         \
                             u64 columns, u64 depth, u64 pitch, u64 row, u64 step, double of_result,                   \
-                            double of_terms) {                                                                        \
-        check<Type, Sum>(out, got, a, b, rows, columns, depth, pitch, row, step, of_result, of_terms);                \
+                            double of_terms, double least) {                                                          \
+        check<Type, Sum>(out, got, a, b, rows, columns, depth, pitch, row, step, of_result, of_terms, least);         \
     }
 
 extern "C" {

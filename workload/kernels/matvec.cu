@@ -9,7 +9,18 @@ extern "C" __global__ void matvec(float *out, const float *matrix, const float *
     if (warp >= rows * count) return;
     const float *row = matrix + warp % rows * columns, *vector = vectors + warp / rows * columns;
     float sum = 0;
-    for (u64 at = threadIdx.x % 32; at < columns; at += 32) sum += row[at] * vector[at];
+    // Four loads of each are under way before the first is used.
+    constexpr int LOADS = 4;
+    for (u64 first = threadIdx.x % 32; first < columns; first += LOADS * 32) {
+        float left[LOADS] = {}, right[LOADS] = {};
+#pragma unroll
+        for (int i = 0; i < LOADS; i++) {
+            u64 at = first + i * 32;
+            if (at < columns) left[i] = row[at], right[i] = vector[at];
+        }
+#pragma unroll
+        for (int i = 0; i < LOADS; i++) sum += left[i] * right[i];
+    }
     for (int offset = 16; offset > 0; offset /= 2) sum += __shfl_down_sync(0xffffffffu, sum, offset);
     if (threadIdx.x % 32 == 0) out[warp] = sum;
 }

@@ -3,6 +3,8 @@
 
 typedef unsigned long long u64;
 
+struct alignas(16) Four { float lane[4]; };
+
 #define EACH(index)                                                                                                   \
     u64 index = (u64)blockIdx.x * blockDim.x + threadIdx.x;                                                           \
     if (index < n)
@@ -16,10 +18,18 @@ __global__ void op_select(float *out, const unsigned char *which, const float *a
     EACH(at) out[at] = which[at] ? a[at] : b[at];
 }
 
+// A thread has four elements: a million in threads of their own take a quarter longer to be handed out.
 __global__ void selu(float *out, const float *a, float alpha, float scale, u64 n) {
-    EACH(at) {
-        float x = a[at];
-        out[at] = (x > 0 ? x : expf(x) * alpha - alpha) * scale;
+    auto of = [&](float x) { return (x > 0 ? x : expf(x) * alpha - alpha) * scale; };
+    EACH(pack) {
+        u64 at = pack * 4;
+        if (at + 4 <= n) {
+            Four four = *(const Four *)(a + at);
+            for (float &x : four.lane) x = of(x);
+            *(Four *)(out + at) = four;
+        } else {
+            for (; at < n; at++) out[at] = of(a[at]);
+        }
     }
 }
 }

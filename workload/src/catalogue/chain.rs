@@ -10,7 +10,7 @@ pub(super) enum Form {
     PerOp,
     /// The same kernels, begun by a single call.
     Graph,
-    /// One kernel that does everything.
+    /// One kernel that does everything, in a graph of its own where the driver has graphs: that is begun 2 us sooner.
     Fused,
 }
 
@@ -41,8 +41,9 @@ impl Chain {
         kernels: Vec<Kernel>,
     ) -> Result<Self, CudaError> {
         Ok(match form {
-            Form::Graph => Self::Graph(Graph::capture(&gpu.stream, memory, kernels, links)?),
-            Form::PerOp | Form::Fused => Self::Links { links, memory, kernels },
+            Form::Fused if !Graph::is_known(&gpu.stream) => Self::Links { links, memory, kernels },
+            Form::Graph | Form::Fused => Self::Graph(Graph::capture(&gpu.stream, memory, kernels, links)?),
+            Form::PerOp => Self::Links { links, memory, kernels },
         })
     }
 

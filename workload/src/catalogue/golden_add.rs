@@ -1,6 +1,7 @@
 //! `vector-add-32x128`: a vector of the size of its grid, once with numbers whose sum anybody knows.
 
 use super::{
+    chain::{Chain, Form, Links},
     on_cpu::{OnCpu, check},
     operations::VectorAdd,
     prelude::*,
@@ -36,13 +37,14 @@ impl Workload for VectorAddGrid {
     }
 
     fn on_cuda<'gpu>(&self, gpu: &'gpu Gpu, _: Size) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
-        Ok(Box::new(OnCuda {
-            gpu,
-            kernel: gpu.kernel(kernels::ELEMENTWISE, "vector_add_fp32")?,
-            a: gpu.random("random_fp32", ELEMENTS, BYTES, SEED_A)?,
-            b: gpu.random("random_fp32", ELEMENTS, BYTES, SEED_B)?,
-            out: gpu.poisoned(BYTES)?,
-        }))
+        let kernel = || gpu.kernel(kernels::ELEMENTWISE, "vector_add_fp32");
+        let random = |seed| gpu.random("random_fp32", ELEMENTS, BYTES, seed);
+        let memory = vec![gpu.poisoned(BYTES)?, random(SEED_A)?, random(SEED_B)?];
+        let links: Links = Box::new(|queue, memory, kernels| {
+            queue.launch(&kernels[0], GRID, &arguments([&memory[0], &memory[1], &memory[2]]))
+        });
+        let chain = Chain::new(gpu, Form::Fused, links, memory, vec![kernel()?])?;
+        Ok(Box::new(OnCuda { gpu, kernel: kernel()?, chain }))
     }
 
     fn on_cpu(&self, _: Size) -> Result<Box<dyn Prepared>, RunError> {
@@ -50,23 +52,25 @@ impl Workload for VectorAddGrid {
     }
 }
 
+/// The sum, and what is added up.
+fn arguments([out, a, b]: [&DeviceMemory; 3]) -> [Argument<'_>; 4] {
+    [Argument::Out(out), Argument::In(a), Argument::In(b), Argument::U64(ELEMENTS)]
+}
+
 struct OnCuda<'gpu> {
     gpu: &'gpu Gpu,
     kernel: Kernel,
-    a: DeviceMemory,
-    b: DeviceMemory,
-    out: DeviceMemory,
+    /// The sum of random numbers.
+    chain: Chain,
 }
 
 impl Prepared for OnCuda<'_> {
     fn run(&mut self) -> Result<Sample, RunError> {
-        let Self { gpu, kernel, a, b, out } = self;
-        let arguments = [Argument::Out(out), Argument::In(a), Argument::In(b), Argument::U64(ELEMENTS)];
-        gpu.time(|queue| queue.launch(kernel, GRID, &arguments))
+        self.gpu.time(|queue| self.chain.put(queue))
     }
 
     fn verify(&mut self) -> Result<Verification, RunError> {
-        let random = self.gpu.check(&self.out, ELEMENTS, check::<VectorAdd, f32>)?;
+        let random = self.gpu.check(&self.chain.memory()[0], ELEMENTS, check::<VectorAdd, f32>)?;
         Ok(random.and(self.count()?))
     }
 }
@@ -77,8 +81,7 @@ impl OnCuda<'_> {
         let counting: Vec<f32> = (0..ELEMENTS).map(|index| index as f32).collect();
         let (a, b) = (self.gpu.upload(&counting)?, self.gpu.upload(&vec![1.0_f32; ELEMENTS as usize])?);
         let out = self.gpu.poisoned(BYTES)?;
-        let arguments = [Argument::Out(&out), Argument::In(&a), Argument::In(&b), Argument::U64(ELEMENTS)];
-        self.gpu.stream.run(|queue| queue.launch(&self.kernel, GRID, &arguments))?;
+        self.gpu.stream.run(|queue| queue.launch(&self.kernel, GRID, &arguments([&out, &a, &b])))?;
         let sums: Vec<f32> = self.gpu.download(&out)?;
         let bits: Vec<u64> = sums.iter().map(|sum| u64::from(sum.to_bits())).collect();
         Ok(compare_words(&bits, 0, |index| u64::from((index as f32 + 1.0).to_bits())))

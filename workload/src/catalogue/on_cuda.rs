@@ -1,7 +1,7 @@
 //! An operation on a GPU.
 
 use super::{
-    chain::{Chain, Links, Whole},
+    chain::{self, Chain, Links, Whole},
     on_cpu::check,
     operations::{Form, Operation, scalar},
     prelude::*,
@@ -40,7 +40,8 @@ pub(super) fn on_cuda<Op: Operation, T: Real>(gpu: &Gpu, elements: u64) -> Resul
     let kernels = vec![gpu.kernel(code, &format!("{}_{}", Op::SHAPE.kernel, T::DTYPE))?];
     let (a, b) = (input(1, SEED_A)?, input(2, SEED_B)?);
     let memory = vec![gpu.poisoned(elements * width)?, a, b];
-    Ok(Whole { gpu, chain: Chain::Links { links, memory, kernels }, elements, check: check::<Op, T> })
+    let chain = Chain::new(gpu, chain::Form::Fused, links, memory, kernels)?;
+    Ok(Whole { gpu, chain, elements, check: check::<Op, T> })
 }
 
 /// Of the kernels in `stream.cu`.

@@ -20,6 +20,11 @@ pub(crate) struct Graph {
 }
 
 impl Graph {
+    /// Whether the driver has graphs.
+    pub(crate) fn is_known(stream: &Stream) -> bool {
+        stream.context.driver().api.cuGraphInstantiateWithFlags.is_some()
+    }
+
     /// Makes a graph of what `work` puts into the queue, which is not done now. It owns all of that: the memory and the
     /// kernels that `work` is given.
     pub(crate) fn capture(

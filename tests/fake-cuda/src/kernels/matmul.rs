@@ -9,7 +9,7 @@ use crate::activity::{Unit, has_units_do, moves};
 /// address, rows, columns, depth, the pitch of the result, and that of the inputs where the copy engine does not know it. Of
 /// a filling: the matrix, lines and depth, both again as they are padded, the distances of lines and of steps, the seed. Of a
 /// check: what it finds, the result, both matrices, rows, columns, depth, the pitch of the result, the distances of rows and
-/// steps, and the two parts of the bound.
+/// steps, and the three parts of the bound.
 pub(super) const KERNELS: &[Known] = &[
     ("matmul_fp32_128x256", |given, _| product::<f32>(given, Lies::StepByStep)),
     ("matmul_fp32_128x128", |given, _| product::<f32>(given, Lies::StepByStep)),
@@ -280,7 +280,7 @@ fn check<T: Element>(given: Arguments, blocks: u64) -> (u64, usize) {
     for (row, column) in (0..rows).flat_map(|row| (0..columns).map(move |column| (row, column))) {
         let term = |k: usize| a[place.at(row, k)].value() * b[place.at(column, k)].value();
         let (sum, size): (f64, f64) = ((0..depth).map(term).sum(), (0..depth).map(|k| term(k).abs()).sum());
-        let bound = given.at::<f64>(10) * sum.abs() + given.at::<f64>(11) * size;
+        let bound = given.at::<f64>(10) * sum.abs() + given.at::<f64>(11) * size + given.at::<f64>(12);
         let distance = (T::read(got[row * pitch + column]) - sum).abs();
         if distance <= bound {
             largest = largest.max(if distance > 0.0 { distance / bound } else { 0.0 });

@@ -153,7 +153,7 @@ impl<'gpu> Product<'gpu> {
         let blocks = check_blocks(*shape);
         let matrices = [Argument::Out(found), Argument::In(out), Argument::In(a), Argument::In(b)];
         let numbers = [rows, columns, depth, pitch, row, step].map(Argument::U64);
-        let bounds = [bound.of_result, bound.of_terms].map(Argument::F64);
+        let bounds = [bound.of_result, bound.of_terms, bound.least].map(Argument::F64);
         let arguments: Vec<_> = matrices.into_iter().chain(numbers).chain(bounds).collect();
         let grid = Grid { blocks: blocks as u32, threads: THREADS };
         gpu.stream.run(|queue| queue.launch(check, grid, &arguments))?;

@@ -8,6 +8,8 @@ pub(in crate::catalogue) struct Tolerance {
     pub(super) of_result: f64,
     /// For each unit of the sum of the terms' sizes: what adding them up loses.
     pub(super) of_terms: f64,
+    /// Whatever the sum is: half the distance of the smallest numbers of the result's type, where sums come near those.
+    pub(super) least: f64,
 }
 
 impl Tolerance {
@@ -20,20 +22,38 @@ impl Tolerance {
     pub(in crate::catalogue) fn new(dtype: Dtype, n: u64) -> Self {
         let steps = (n as f64).sqrt() + 4.0;
         let (result_bits, sum_bits) = match dtype {
-            Dtype::Int8 | Dtype::Bytes => return Self { of_result: 0.0, of_terms: 0.0 },
+            Dtype::Int8 | Dtype::Bytes => return Self { of_result: 0.0, of_terms: 0.0, least: 0.0 },
             Dtype::Fp64 => (53, 53),
             Dtype::Fp32 | Dtype::Tf32 => (24, 24),
             Dtype::Fp16 => (11, 24),
             Dtype::Bf16 => (8, 24),
             Dtype::Fp8 => (8, 17),
         };
-        Self { of_result: 0.5_f64.powi(result_bits), of_terms: 0.5_f64.powi(sum_bits) * steps }
+        let least = if dtype == Dtype::Fp16 { 0.5_f64.powi(25) } else { 0.0 };
+        Self { of_result: 0.5_f64.powi(result_bits), of_terms: 0.5_f64.powi(sum_bits) * steps, least }
     }
 
     /// How much of what is allowed a distance from the reference takes, for a sum of this size with terms that are together
     /// of that size.
     pub(in crate::catalogue) fn error(self, distance: f64, sum: f64, terms: f64) -> f64 {
-        let allowed = self.of_result * sum + self.of_terms * terms;
+        let allowed = self.of_result * sum + self.of_terms * terms + self.least;
         if distance == 0.0 { 0.0 } else { distance / allowed }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use half::f16;
+
+    use super::*;
+
+    #[test]
+    fn a_sum_among_the_smallest_numbers_of_its_type_is_right_where_it_is_rounded_once() {
+        let bound = Tolerance::new(Dtype::Fp16, 2);
+        // Between two neighbors, 2^-24 apart.
+        let sum = 3.5 * 0.5_f64.powi(24);
+        let distance = (f16::from_f64(sum).to_f64() - sum).abs();
+        assert!(bound.error(distance, sum, sum) <= 1.0);
+        assert!(bound.error(3.0 * distance, sum, sum) > 1.0, "the neighbor beyond is wrong");
     }
 }
