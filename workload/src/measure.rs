@@ -16,6 +16,8 @@ use crate::{
 pub(crate) const FEWEST: usize = 10;
 /// Runs that count, at most.
 pub(crate) const MOST: usize = 20_000;
+/// After so long under load, a GPU's clock is what its power and its cooling allow.
+pub(crate) const SETTLING: Duration = Duration::from_secs(3);
 /// Who looks on is told how far it is no more often than this.
 const TELL_EVERY: Duration = Duration::from_millis(100);
 /// The times are steady where their deviation is so much of their mean.

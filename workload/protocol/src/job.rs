@@ -74,6 +74,9 @@ pub struct BenchJob {
     pub pairs: bool,
     /// Whether a look is enough.
     pub quick: bool,
+    /// Whether a GPU computes for three seconds before it is timed at what computing limits, until its clock is the one that
+    /// its power allows.
+    pub settle: bool,
     /// Exactly this, in the place of names, type and size; without any, what those say.
     pub works: Vec<BenchWork>,
 }

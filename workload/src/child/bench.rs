@@ -12,9 +12,9 @@ use crate::{
     beside::Frameworks,
     cuda::CudaError,
     error::RunError,
-    measure::{Limits, Now},
+    measure::{Limits, Now, SETTLING},
     protocol::{
-        Amount, Backend, BenchJob, Dtype, FrameworkRun, Load, Outcome, Phase, Report, Where,
+        Amount, Backend, BenchJob, Bound, Dtype, FrameworkRun, Load, Outcome, Phase, Report, Where,
         exit_code::{FAILED, INTERRUPTED, NO_GPU},
     },
     workload::Workload,
@@ -137,7 +137,9 @@ impl Bench<'_> {
         amount: Option<Amount>,
         place: &Place<'_>,
     ) -> Result<Outcome, RunError> {
+        let must_settle = self.job.settle && place.gpu().is_some() && workload.about().bound == Bound::Compute;
         let limits = self.limits();
+        let limits = if must_settle { Limits { warm_up: SETTLING, ..limits } } else { limits };
         let Self { job, context, placement, report, step, .. } = self;
         let request = Request { dtype, amount, engine: job.engine, limits };
         let (id, backend) = (workload.about().id, place.backend());

@@ -22,6 +22,9 @@ use crate::{
     moment::date,
 };
 
+/// Of shorter results, what a launch takes is so much that they vary by a tenth from run to run.
+const SHORTEST_US: f64 = 20.0;
+
 /// Whether results are stored, or held against those that are.
 #[derive(Debug, clap::Args)]
 pub(super) struct BaselineArgs {
@@ -48,6 +51,7 @@ impl BaselineArgs {
         if !self.save_baseline && !self.baseline {
             return Ok(None);
         }
+        job.settle = true;
         let as_what = if self.baseline { StoredAs::Latest } else { StoredAs::Baseline };
         let (store, known) = Store::open(&self.data_dir, as_what)?;
         if self.baseline {
@@ -164,6 +168,9 @@ fn reason_against(outcome: &Outcome, load: Option<&Load>) -> Option<&'static str
         _ if outcome.backend == Backend::Cpu => Some("the CPU has no baseline"),
         _ if outcome.to.is_some() => Some("they run between two GPUs"),
         _ if outcome.roofline.limit == Bound::Driver => Some("they measure driver and CPU"),
+        _ if outcome.device_time.as_ref().is_some_and(|time| time.median_us < SHORTEST_US) => {
+            Some("they are not much longer than a launch")
+        }
         _ if load.is_some_and(|load| load.others.is_anybody_listed()) => Some("other processes were on the GPU"),
         _ => None,
     }

@@ -177,6 +177,7 @@ pub(crate) fn run(source: &SourceArgs, args: &BenchArgs) -> Result<(), Failure> 
         engine: args.engine(),
         pairs: args.pairs,
         quick: args.quick,
+        settle: false,
         works: Vec::new(),
     };
     let (stored, store) = args.baseline.prepare(&mut job)?.unzip();
