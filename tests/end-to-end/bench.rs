@@ -263,7 +263,7 @@ fn a_device_that_is_lost_ends_it_with_the_drivers_words() {
     let cuda = FakeCuda::new("[[fault]]\nkind = \"lost\"\nafter_kernels = 30");
     let (code, lines, said) = lines_of(cuda.gpumon(&["bench", "--quick", "--json", "--size", SIZE]));
     assert_eq!((code, said.lines().count()), (Some(1), 1), "{said}");
-    assert!(said.contains("CUDA_ERROR_DEVICE_UNAVAILABLE") && said.contains("start the kernel"), "{said}");
+    assert!(said.contains("CUDA_ERROR_DEVICE_UNAVAILABLE") && said.contains("cannot start "), "{said}");
     let last = lines.last().unwrap();
     assert_eq!((&last["verify"]["ok"], last["error"].is_string()), (&false.into(), true), "{last}");
 }

@@ -51,7 +51,7 @@ fn a_flipped_bit_or_a_lost_result_in_one_variant_ends_with_1_and_is_told_there()
         ("skip", "matvec", "j", "batched"),
         ("flip", "train_fused", "b", "one kernel for all steps"),
         ("flip", "train_adam", "b", "a graph for each step"),
-        ("skip", "matmul_tf32_128x128", "h", "tf32, pinned copies"),
+        ("skip", "matmul_tf32_128x64", "h", "tf32, pinned copies"),
         ("skip", "gram_tiles", "k4", "log on the GPU"),
         ("skip", "gram_tiles", "k4", "each trace to the host"),
         ("flip", "trace", "k4", "one batch"),
