@@ -17,6 +17,7 @@ import argparse
 import ctypes
 import glob
 import math
+import random
 import re
 import statistics
 import sys
@@ -32,6 +33,8 @@ WHOLE_TILES = 256
 #: What a multiprocessor gives one block, in bytes. Those that take tiles from the copy engine have one for themselves.
 ALL_SHARED = 227 << 10
 MAX_DYNAMIC_SHARED_BYTES = 8
+#: CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION.
+MAY_BEGIN_EARLY = 6
 #: Rows of the first factor that `matmul_hopper.cu` brings at a time.
 COPIED_ROWS = 64
 #: What `parts.cuh` has before the parts: a flag for each.
@@ -70,14 +73,37 @@ def kernel(image, name, shared=0):
     return function
 
 
-def launcher(function, blocks, threads, shared, *arguments):
-    """What starts a kernel. An argument is a number, a float, or a buffer that is passed by value."""
+class Attribute(ctypes.Structure):
+    """CUlaunchAttribute."""
+
+    _fields_ = [("id", ctypes.c_int), ("pad", ctypes.c_int), ("value", ctypes.c_int), ("rest", ctypes.c_char * 60)]
+
+
+class LaunchConfig(ctypes.Structure):
+    """CUlaunchConfig."""
+
+    _fields_ = [
+        ("blocks", ctypes.c_uint * 3),
+        ("threads", ctypes.c_uint * 3),
+        ("shared", ctypes.c_uint),
+        ("stream", ctypes.c_void_p),
+        ("attributes", ctypes.POINTER(Attribute)),
+        ("attribute_count", ctypes.c_uint),
+    ]
+
+
+def launcher(function, blocks, threads, shared, *arguments, is_early=False):
+    """What starts a kernel, early if it waits by itself for the one before it. An argument is a number, a float, or a buffer
+    that is passed by value."""
     kinds = {int: ctypes.c_uint64, float: ctypes.c_double}
     values = [kinds.get(type(argument), lambda buffer: buffer)(argument) for argument in arguments]
     places = (ctypes.c_void_p * len(values))(*map(ctypes.addressof, values))
 
+    attribute = Attribute(id=MAY_BEGIN_EARLY, value=1)
+    how = LaunchConfig((blocks, 1, 1), (threads, 1, 1), shared, None, ctypes.pointer(attribute), int(is_early))
+
     def launch(keep=values):
-        done(cuda.cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1, shared, None, places, None), "start a kernel")
+        done(cuda.cuLaunchKernelEx(ctypes.byref(how), function, places, None), "start a kernel")
 
     return launch
 
@@ -252,7 +278,9 @@ class Product:
             view = lambda matrix, lines, tile: tensor_map(matrix, self.element, self.width, lines, self.padded[2], tile)
             memory += [view(self.a, self.padded[0], COPIED_ROWS), view(self.b, self.padded[1], across)]
             numbers = [*self.shape, self.pitches[0]]
-        return launcher(kernel(image, name, shared), blocks, threads, shared, *memory, *numbers, *cut)
+        is_early = not self.is_step_by_step
+        function = kernel(image, name, shared)
+        return launcher(function, blocks, threads, shared, *memory, *numbers, *cut, is_early=is_early)
 
 
 def sample_clock_and_power(samples):
@@ -282,9 +310,10 @@ def compare(product, runners, options, samples):
         run()
         wrong[name] = product.wrong()
     repetitions = {name: max(1, int(options.run_ms / 1000 / timed(run, 2))) for name, run in runners.items()}
-    names = list(runners)
-    for turn in range(options.rounds):
-        for name in names[turn % len(names) :] + names[: turn % len(names)]:
+    # In another order each time: what ran just before decides how warm the GPU is, and with that its clock.
+    names, order = list(runners), random.Random(0)
+    for _ in range(options.rounds):
+        for name in order.sample(names, len(names)):
             begin = time.perf_counter()
             seconds[name].append(timed(runners[name], repetitions[name]))
             about[name] += [sample[1:] for sample in samples[-200:] if sample[0] > begin]

@@ -11,6 +11,8 @@ struct alignas(16) Pack {
 // What no product has anywhere: read as floating point of any width it is no number, and as a whole number it is more
 // than a sum of products of 8 bits comes to.
 constexpr u32 POISON = 0x7fffffff;
+/// So many packs a thread compares.
+constexpr int TOGETHER = 4;
 
 extern "C" {
 __global__ void burn_poison(Pack *products, u64 packs) {
@@ -20,21 +22,28 @@ __global__ void burn_poison(Pack *products, u64 packs) {
 }
 
 // Counts the words of `count` products, one behind the other, that are not those of the first one or were not written,
-// and poisons them: a product that is not written the next time is seen. Each word of the first one is read once for all.
+// and poisons them: a product that is not written the next time is seen. A thread has one pack of up to `TOGETHER` products.
+//
+// All of them are read before the first is written. A pack that is written while it is still on its way here keeps memory
+// waiting: so this took 1.39 ms on an H200 for each product of 512 MiB, which is 0.29 to 0.31 ms now, and 4.3 TB/s.
 __global__ void burn_compare(u64 *wrong, Pack *__restrict__ products, const Pack *__restrict__ first, u64 packs,
                              u64 count) {
-    u64 stride = (u64)gridDim.x * blockDim.x;
-    u64 found = 0;
-    for (u64 at = (u64)blockIdx.x * blockDim.x + threadIdx.x; at < packs; at += stride) {
-        Pack right = first[at];
-#pragma unroll 4
-        for (u64 product = 0; product < count; product++) {
-            Pack pack = products[product * packs + at];
+    u64 blocks = (packs + blockDim.x - 1) / blockDim.x;
+    u64 at = blockIdx.x % blocks * blockDim.x + threadIdx.x, begin = blockIdx.x / blocks * TOGETHER;
+    if (at >= packs) return;
+    Pack *own = products + begin * packs + at;
+    Pack right = first[at], pack[TOGETHER];
 #pragma unroll
-            for (int i = 0; i < 4; i++) found += pack.words[i] != right.words[i] || pack.words[i] == POISON;
-            products[product * packs + at] = {POISON, POISON, POISON, POISON};
+    for (int i = 0; i < TOGETHER; i++)
+        if (begin + i < count) pack[i] = own[i * packs];
+    u32 found = 0;
+#pragma unroll
+    for (int i = 0; i < TOGETHER; i++)
+        if (begin + i < count) {
+#pragma unroll
+            for (int j = 0; j < 4; j++) found += pack[i].words[j] != right.words[j] || pack[i].words[j] == POISON;
+            own[i * packs] = {POISON, POISON, POISON, POISON};
         }
-    }
-    if (found > 0) atomicAdd(wrong, found);
+    if (found > 0) atomicAdd(wrong, (u64)found);
 }
 }

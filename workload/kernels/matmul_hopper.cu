@@ -1,6 +1,7 @@
 // Compiled for: sm_90a.
 // C = A * B by Hopper's tensor cores. A lies row by row and B column by column, so that both have k side by side. The
-// host pads each matrix to whole tiles, with zeros where it ends, so that nothing here looks where that is.
+// host pads each matrix to whole tiles of 256, with zeros where it ends, so that nothing here looks where that is but what
+// writes tiles that do not divide it.
 //
 // A block stays on its multiprocessor and computes tile after tile. Its third warpgroup asks the copy engine for slabs
 // of both inputs, 128 bytes of k each, into a ring of stages; the other two multiply what has come. `full` says that a
@@ -93,6 +94,8 @@ template <int DOWN, int ACROSS, int STAGES, int RESULT_BYTES> struct Ring {
             asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
         }
         __syncthreads();
+        // What was started before may still write what is read here, and what is started next waits here, too.
+        asm volatile("griddepcontrol.launch_dependents;\ngriddepcontrol.wait;" ::: "memory");
     }
     /// Fetches all slabs of all pieces, each as soon as there is room for it.
     __device__ void fetch(const Map &a, const Map &b, Pieces<DOWN, ACROSS> &pieces, u32 rows, u32 steps) {
@@ -123,7 +126,7 @@ template <int DOWN, int ACROSS, int STAGES, int RESULT_BYTES> struct Ring {
     }
 };
 
-// wgmma names all registers of the sum: 32, 64 or 128 of them.
+// wgmma names all registers of the sum: 32, 64, 96 or 128 of them.
 #define FOUR(c, i) c(sum[i]), c(sum[i + 1]), c(sum[i + 2]), c(sum[i + 3])
 #define SIXTEEN(c, i) FOUR(c, i), FOUR(c, i + 4), FOUR(c, i + 8), FOUR(c, i + 12)
 #define SUMS_32(c, i) SIXTEEN(c, i), SIXTEEN(c, i + 16)
@@ -135,11 +138,14 @@ template <int DOWN, int ACROSS, int STAGES, int RESULT_BYTES> struct Ring {
     NAMES_32                                                                                                          \
     ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59," \
     "%60,%61,%62,%63"
-#define NAMES_128                                                                                                     \
+#define NAMES_96                                                                                                      \
     NAMES_64                                                                                                          \
-    ",%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79,%80,%81,%82,%83,%84,%85,%86,%87,%88,%89,%90,"     \
-    "%91,%92,%93,%94,%95,%96,%97,%98,%99,%100,%101,%102,%103,%104,%105,%106,%107,%108,%109,%110,%111,%112,%113,%114,"   \
-    "%115,%116,%117,%118,%119,%120,%121,%122,%123,%124,%125,%126,%127"
+    ",%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79,%80,%81,%82,%83,%84,%85,%86,%87,%88,%89,%90,%91," \
+    "%92,%93,%94,%95"
+#define NAMES_128                                                                                                     \
+    NAMES_96                                                                                                          \
+    ",%96,%97,%98,%99,%100,%101,%102,%103,%104,%105,%106,%107,%108,%109,%110,%111,%112,%113,%114,%115,%116,%117,%118,"  \
+    "%119,%120,%121,%122,%123,%124,%125,%126,%127"
 #define WGMMA(shape, names, a, b, add, flags)                                                                         \
     "{\n.reg .pred add;\nsetp.ne.u32 add, " add ", 0;\nwgmma.mma_async.sync.aligned." shape " {" names "}, " a ", "       \
     b ", add" flags ";\n}"
@@ -153,6 +159,11 @@ template <int DOWN, int ACROSS, int STAGES, int RESULT_BYTES> struct Ring {
     __device__ static void multiply(T(&sum)[64], u64 a, u64 b, u32 add) {                                             \
         asm volatile(WGMMA("m64n128" k types, NAMES_64, "%64", "%65", "%66", flags)                                   \
                      : SUMS_64(c, 0)                                                                                  \
+                     : "l"(a), "l"(b), "r"(add));                                                                     \
+    }                                                                                                                 \
+    __device__ static void multiply(T(&sum)[96], u64 a, u64 b, u32 add) {                                             \
+        asm volatile(WGMMA("m64n192" k types, NAMES_96, "%96", "%97", "%98", flags)                                   \
+                     : SUMS_64(c, 0), SUMS_32(c, 64)                                                                  \
                      : "l"(a), "l"(b), "r"(add));                                                                     \
     }                                                                                                                 \
     __device__ static void multiply(T(&sum)[128], u64 a, u64 b, u32 add) {                                            \
@@ -219,50 +230,76 @@ __device__ u64 tile_descriptor(const void *tile) {
     return (u64)(shared_address(tile) >> 4) | 1ull << 16 | EIGHT_ROWS << 32 | PATTERN_OF_128_BYTES << 62;
 }
 
-constexpr int RESULT_ROWS = 16, RESULT_ROW_BYTES = 128;
-/// Two parts of the results of each of the eight warps that multiply.
-constexpr int RESULT_BYTES = 8 * 2 * RESULT_ROWS * RESULT_ROW_BYTES;
-
 struct alignas(16) Pack { u32 word[4]; };
 
-/// Writes a warp's sums, 16 rows that begin at `out`. A thread has two elements here and two there, and memory takes
-/// whole rows much faster than those: so parts of 128 bytes of each row are put together in shared memory, in one half
-/// of the warp's room while the other is still read. Packs of 16 bytes change places there, so that a warp writes to
-/// different banks and reads from different banks.
-template <typename Type, int ACROSS>
-__device__ void store(typename Type::Out *out, unsigned char *room, typename Type::Sum (&sum)[ACROSS / 2], u64 pitch) {
+/// A strip of a warp's results, 16 rows of 128 bytes. A thread has two elements here and two there, and memory takes whole
+/// rows much faster than those: so they are put together in shared memory, in one half of the warp's room while the other
+/// is still read. Packs of 16 bytes change places there, so that a warp writes to different banks and reads from different
+/// banks.
+template <typename Type> struct Strip {
     typedef typename Type::Out Out;
-    constexpr bool IS_NARROW = sizeof(Out) == 2;
-    constexpr int WIDTH = RESULT_ROW_BYTES / sizeof(Out), PACK = sizeof(Pack) / sizeof(Out);
-    u32 lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    Out *place = out + lane / 8 * pitch + lane % 8 * PACK;
-#pragma unroll
-    for (int part = 0; part < ACROSS / WIDTH; part++) {
-        unsigned char *half = room + (warp * 2 + part % 2) * RESULT_ROWS * RESULT_ROW_BYTES;
+    typedef typename Type::Pair Pair;
+    static constexpr bool IS_NARROW = sizeof(Out) == 2;
+    static constexpr int ROWS = 16, ROW_BYTES = 128, BYTES = ROWS * ROW_BYTES;
+    static constexpr int WIDTH = ROW_BYTES / sizeof(Out), PACK = sizeof(Pack) / sizeof(Out), PAIRS = WIDTH / 4;
+
+    /// A thread's pairs of it; `out` is its first element, and `room` the block's for results.
+    __device__ static void store(Out *out, unsigned char *room, int strip, const Pair *pairs, u64 pitch) {
+        u32 lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+        unsigned char *half = room + (warp * 2 + strip % 2) * BYTES;
+        __syncwarp();
 #pragma unroll
         for (int two = 0; two < 8; two += 2) {
-            typename Type::Sum *from = sum + WIDTH / 2 * part + PACK / 2 * two;
+            const Pair *from = pairs + PACK / 4 * two;
             if constexpr (IS_NARROW) {
                 u32 row = lane % 16, pack = (two + lane / 16) ^ row % 8;
                 asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};"
-                             ::"r"(shared_address(half) + row * RESULT_ROW_BYTES + pack * 16),
-                               "r"(Type::pair(from[0], from[1])), "r"(Type::pair(from[2], from[3])),
-                               "r"(Type::pair(from[4], from[5])), "r"(Type::pair(from[6], from[7])) : "memory");
+                             ::"r"(shared_address(half) + row * ROW_BYTES + pack * 16), "r"(from[0]), "r"(from[1]),
+                               "r"(from[2]), "r"(from[3]) : "memory");
             } else {
                 u32 row = lane / 4, pack = (two + lane % 4 / 2) ^ row % 4 * 2;
-                unsigned char *to = half + row * RESULT_ROW_BYTES + pack * 16 + lane % 2 * 8;
-                *(typename Type::Pair *)to = Type::pair(from[0], from[1]);
-                *(typename Type::Pair *)(to + 8 * RESULT_ROW_BYTES) = Type::pair(from[2], from[3]);
+                unsigned char *to = half + row * ROW_BYTES + pack * 16 + lane % 2 * 8;
+                *(Pair *)to = from[0];
+                *(Pair *)(to + 8 * ROW_BYTES) = from[1];
             }
         }
         __syncwarp();
 #pragma unroll
-        for (int i = 0; i < RESULT_ROWS; i += 4) {
+        for (int i = 0; i < ROWS; i += 4) {
             u32 row = i + lane / 8, pack = lane % 8 ^ (IS_NARROW ? row % 8 : row % 4 * 2);
-            *(Pack *)(place + i * pitch + WIDTH * part) = *(const Pack *)(half + row * RESULT_ROW_BYTES + pack * 16);
+            *(Pack *)(out + row * pitch + lane % 8 * PACK) = *(const Pack *)(half + row * ROW_BYTES + pack * 16);
         }
     }
-}
+};
+
+/// Room for two strips of each of the eight warps that multiply.
+constexpr int RESULT_BYTES = 8 * 2 * 2048;
+
+/// A warp's results, 16 rows, as they are written.
+template <typename Type, int ACROSS> struct Results {
+    static constexpr int STRIPS = ACROSS / Strip<Type>::WIDTH;
+    typename Type::Pair pairs[ACROSS / 4];
+    typename Type::Out *out;
+    u64 pitch;
+    /// Of the columns from here on, those that memory has: not every tile divides what rows are padded to.
+    u64 columns;
+    int written = STRIPS;
+
+    __device__ void take(typename Type::Out *to, const typename Type::Sum (&sum)[ACROSS / 2], u64 row_pitch, u64 within) {
+#pragma unroll
+        for (int i = 0; i < ACROSS / 4; i++) pairs[i] = Type::pair(sum[2 * i], sum[2 * i + 1]);
+        out = to, pitch = row_pitch, columns = within, written = 0;
+    }
+    /// Writes the next strip, or all that are left.
+    template <bool IS_ALL> __device__ void write(unsigned char *room) {
+        typedef Strip<Type> Of;
+#pragma unroll
+        for (int strip = 0; strip < STRIPS; strip++)
+            if ((IS_ALL ? strip >= written : strip == written) && Of::WIDTH * strip < columns)
+                Of::store(out + Of::WIDTH * strip, room, strip, pairs + Of::PAIRS * strip, pitch);
+        written = IS_ALL ? STRIPS : written + 1;
+    }
+};
 
 __device__ void begin_slab() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 __device__ void end_slab() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
@@ -271,11 +308,13 @@ template <int MOST> __device__ void wait_until_multiplied() {
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(MOST) : "memory");
 }
 
-/// Both warpgroups multiply a tile, each 64 rows of it: this moves the least, and so takes the least power.
+/// Both warpgroups multiply a tile, each 64 rows of it: this moves the least, and so takes the least power. Narrow results
+/// find room in registers beside the sums of the next tile, and are written strip by strip while that is multiplied.
 template <typename Type, int ACROSS, int STAGES>
 __device__ void product_together(typename Type::Out *out, const Map &a, const Map &b, Extent extent, const Cut &cut) {
     constexpr int DOWN = 128;
     constexpr u32 MULTIPLYING = 256, SHARING = 1;
+    constexpr bool IS_WRITTEN_LATER = sizeof(typename Type::Pair) == 4;
     extern __shared__ unsigned char raw[];
     Ring<DOWN, ACROSS, STAGES, RESULT_BYTES> ring(raw, 2);
     Pieces<DOWN, ACROSS> pieces(extent, Type::SLAB, cut);
@@ -285,6 +324,7 @@ __device__ void product_together(typename Type::Out *out, const Map &a, const Ma
         if (threadIdx.x == 256) ring.fetch(a, b, pieces, extent.rows, Type::SLAB);
     } else {
         asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
+        Results<Type, ACROSS> results;
         while (pieces.next()) {
             typename Type::Sum sum[ACROSS / 2];
             u32 before = 0, slabs = pieces.piece.end - pieces.piece.first;
@@ -298,21 +338,31 @@ __device__ void product_together(typename Type::Out *out, const Map &a, const Ma
                 for (int step = 0; step < SLAB_BYTES / 32; step++)
                     Type::multiply(sum, left + 2 * step, right + 2 * step, step > 0 ? 1 : slab);
                 end_slab();
+                if (IS_WRITTEN_LATER && results.written < results.STRIPS) results.template write<false>(ring.results);
                 // The slab before this one has been multiplied.
                 wait_until_multiplied<1>();
                 if (slab > 0 && threadIdx.x % 128 == 0) arrive(ring.empty + before);
                 before = ring.stage;
                 ring.advance();
             }
+            if (IS_WRITTEN_LATER) results.template write<true>(ring.results);
             wait_until_multiplied<0>();
             if (threadIdx.x % 128 == 0) arrive(ring.empty + before);
             auto room = [&](u32 slot) { return cut.room<typename Type::Sum>(slot, DOWN * ACROSS); };
             auto leave_all = [&](u32 slot) { leave<MULTIPLYING>(room(slot), threadIdx.x, sum); };
             auto add_all = [&](u32 slot) { add<MULTIPLYING>(room(slot), threadIdx.x, sum); };
             if (!share<MULTIPLYING>(pieces.piece, cut, threadIdx.x, SHARING, leave_all, add_all)) continue;
-            u32 y = pieces.y + threadIdx.x / 32 * RESULT_ROWS;
-            store<Type, ACROSS>(out + y * extent.pitch + pieces.x, ring.results, sum, extent.pitch);
+            u32 y = pieces.y + threadIdx.x / 32 * Strip<Type>::ROWS;
+            typename Type::Out *to = out + y * extent.pitch + pieces.x;
+            if constexpr (IS_WRITTEN_LATER) {
+                results.take(to, sum, extent.pitch, extent.pitch - pieces.x);
+            } else {
+                Results<Type, ACROSS> now;
+                now.take(to, sum, extent.pitch, extent.pitch - pieces.x);
+                now.template write<true>(ring.results);
+            }
         }
+        if (IS_WRITTEN_LATER) results.template write<true>(ring.results);
     }
 }
 
@@ -374,10 +424,12 @@ __device__ void product_in_turns(typename Type::Out *out, const Map &a, const Ma
                 add<WARPGROUP>(room_of_lower(slot), thread, lower);
             };
             if (!share<WARPGROUP>(pieces.piece, cut, thread, SHARING + warpgroup, leave_all, add_all)) continue;
-            u32 y = pieces.y + thread / 32 * RESULT_ROWS;
-            store<Type, ACROSS>(out + y * extent.pitch + pieces.x, ring.results, upper, extent.pitch);
-            __syncwarp();
-            store<Type, ACROSS>(out + (y + 64) * extent.pitch + pieces.x, ring.results, lower, extent.pitch);
+            u32 y = pieces.y + thread / 32 * Strip<Type>::ROWS;
+            Results<Type, ACROSS> results;
+            results.take(out + y * extent.pitch + pieces.x, upper, extent.pitch, ACROSS);
+            results.template write<true>(ring.results);
+            results.take(out + (y + 64) * extent.pitch + pieces.x, lower, extent.pitch, ACROSS);
+            results.template write<true>(ring.results);
         }
     }
 }
@@ -502,6 +554,7 @@ __device__ void product_of_doubles(double *out, const Map &a, const Map &b, Exte
     }
 #define TENSOR(name, Type)                                                                                            \
     KERNEL(name##_128x256, Type::Out, (product_together<Type, 256, 4>))                                               \
+    KERNEL(name##_128x192, Type::Out, (product_together<Type, 192, 4>))                                               \
     KERNEL(name##_128x128, Type::Out, (product_in_turns<Type, 6>))                                                    \
     KERNEL(name##_128x64, Type::Out, (product_together<Type, 64, 8>))
 

@@ -21,8 +21,10 @@ const KERNELS: Code = ptx!("burn");
 const WORD_BYTES: u64 = size_of::<u32>() as u64;
 /// What a thread compares at a time.
 const PACK_BYTES: u64 = 4 * WORD_BYTES;
-/// Blocks that compare: enough for the largest GPU.
-const COMPARING: u32 = 4096;
+/// So many products a thread of `burn.cu` compares.
+const TOGETHER: u64 = 4;
+/// Blocks that poison: enough for the largest GPU.
+const POISONING: u32 = 4096;
 
 pub(super) struct OnCuda<'gpu> {
     gpu: &'gpu Gpu,
@@ -105,7 +107,7 @@ impl<'gpu> OnCuda<'gpu> {
     }
 
     fn poison(&self, memory: &DeviceMemory) -> Result<(), RunError> {
-        let grid = Grid { blocks: COMPARING, threads: THREADS };
+        let grid = Grid { blocks: POISONING, threads: THREADS };
         let arguments = [Argument::Out(memory), Argument::U64(memory.bytes() / PACK_BYTES)];
         self.gpu.stream.run(|queue| queue.launch(&self.poison, grid, &arguments))?;
         Ok(())
@@ -153,15 +155,16 @@ impl Burnable for OnCuda<'_> {
 
     /// A product that has the first one's bits is as right as that, since one kernel gives the same inputs the same bits.
     fn compare(&mut self, piece: usize) -> Result<u64, RunError> {
-        let packs = self.result_bytes() / PACK_BYTES;
+        let (packs, products) = (self.result_bytes() / PACK_BYTES, self.products(piece));
         let arguments = [
             Argument::Out(&self.wrong),
             Argument::Out(&self.pieces[piece]),
             Argument::In(&self.first),
             Argument::U64(packs),
-            Argument::U64(self.products(piece)),
+            Argument::U64(products),
         ];
-        let grid = Grid { blocks: COMPARING, threads: THREADS };
+        let blocks = packs.div_ceil(u64::from(THREADS)) * products.div_ceil(TOGETHER);
+        let grid = Grid { blocks: blocks as u32, threads: THREADS };
         let mut total = [0_u64];
         self.gpu.stream.run(|queue| {
             queue.launch(&self.compare, grid, &arguments)?;

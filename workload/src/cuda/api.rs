@@ -4,7 +4,10 @@ use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
 use libloading::Library;
 
-use super::optional::{Pools, VirtualMemory};
+use super::{
+    launch::LaunchConfig,
+    optional::{Pools, VirtualMemory},
+};
 
 /// A `CUresult`: 0 where all went well.
 pub(super) type Code = c_int;
@@ -113,6 +116,8 @@ newer {
         *mut TensorMapBytes, c_int, c_uint, Address, *const u64, *const u64, *const c_uint, *const c_uint, c_int,
         c_int, c_int, c_int
     );
+    /// Starts a kernel that says more of itself; from CUDA 11.8 on.
+    cuLaunchKernelEx(*const LaunchConfig, Handle, *mut *mut c_void, *mut *mut c_void);
 }
 }
 

@@ -22,6 +22,7 @@ mod driver;
 mod error;
 mod event;
 mod graph;
+mod launch;
 mod memory;
 mod module;
 mod optional;

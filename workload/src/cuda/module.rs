@@ -11,8 +11,8 @@ use std::{
 use flate2::read::GzDecoder;
 
 use super::{
-    api::Handle, attribute::Attribute, context::Context, error::CudaError, memory::DeviceMemory, pinned::PinnedMemory,
-    tensor_map::TensorMap,
+    api::Handle, attribute::Attribute, context::Context, error::CudaError, launch::EARLY_SINCE, memory::DeviceMemory,
+    pinned::PinnedMemory, tensor_map::TensorMap,
 };
 use crate::protocol::KernelUse;
 
@@ -55,6 +55,8 @@ pub(crate) struct Kernel {
     pub(super) name: String,
     /// Shared memory beyond what its code names.
     pub(super) shared_bytes: u32,
+    /// Whether it waits by itself for what was started before it, and so may begin while that ends.
+    pub(super) is_early: bool,
     /// The types of its parameters, as PTX names them.
     parameters: Vec<String>,
     /// The code lives as long as its kernels.
@@ -115,7 +117,14 @@ impl Module {
             Cow::Owned(ptx) => parameters(ptx, name),
             Cow::Borrowed(listing) => listed_parameters(listing, name),
         };
-        Ok(Kernel { handle, name: name.to_owned(), shared_bytes: 0, parameters, module: Rc::clone(self) })
+        Ok(Kernel {
+            handle,
+            name: name.to_owned(),
+            shared_bytes: 0,
+            is_early: false,
+            parameters,
+            module: Rc::clone(self),
+        })
     }
 }
 
@@ -147,6 +156,13 @@ impl Kernel {
         driver.done(code, format!("give {bytes} bytes of shared memory to the kernel {}", self.name))?;
         self.shared_bytes = bytes;
         Ok(self)
+    }
+
+    /// The kernel, begun early where the driver can do that: it waits with `griddepcontrol.wait` before it touches memory.
+    pub(crate) fn begun_early(self) -> Self {
+        let driver = self.module.context.driver();
+        let is_early = driver.version >= EARLY_SINCE && driver.api.cuLaunchKernelEx.is_some();
+        Self { is_early, ..self }
     }
 
     /// What it takes of a multiprocessor with blocks of so many threads, by the driver.

@@ -5,6 +5,7 @@ use std::{marker::PhantomData, ptr};
 use super::{
     error::CudaError,
     graph::Graph,
+    launch::{LaunchAttribute, LaunchConfig},
     memory::DeviceMemory,
     module::{Argument, Kernel},
     stream::Stream,
@@ -64,21 +65,28 @@ impl<'stream, 'scope> Queue<'stream, 'scope> {
         };
         let mut places: Vec<_> = values.iter_mut().zip(arguments).map(place).collect();
         let driver = self.stream.context.driver();
+        let (stream, places) = (self.stream.handle, places.as_mut_ptr());
         // SAFETY: the driver copies the arguments before it returns, each from as many bytes as the kernel takes of it. It runs on the device and writes there, into memory that is borrowed until the stream has waited.
         let code = unsafe {
-            (driver.api.cuLaunchKernel)(
-                kernel.handle,
-                grid.blocks,
-                1,
-                1,
-                grid.threads,
-                1,
-                1,
-                kernel.shared_bytes,
-                self.stream.handle,
-                places.as_mut_ptr(),
-                ptr::null_mut(),
-            )
+            match driver.api.cuLaunchKernelEx {
+                Some(launch) if kernel.is_early => {
+                    let config = LaunchConfig::new(grid, kernel.shared_bytes, stream, &LaunchAttribute::EARLY);
+                    launch(&raw const config, kernel.handle, places, ptr::null_mut())
+                }
+                _ => (driver.api.cuLaunchKernel)(
+                    kernel.handle,
+                    grid.blocks,
+                    1,
+                    1,
+                    grid.threads,
+                    1,
+                    1,
+                    kernel.shared_bytes,
+                    stream,
+                    places,
+                    ptr::null_mut(),
+                ),
+            }
         };
         driver.done(code, format!("start the kernel {} on GPU {}", kernel.name, self.stream.context.device.index))
     }

@@ -180,6 +180,31 @@ unsafe extern "C" fn cuLaunchKernel(
     returned(launch(kernel, Arguments(arguments.cast()), grid, stream))
 }
 
+/// How a `CUlaunchConfig` begins.
+#[repr(C)]
+struct LaunchConfig {
+    blocks: [c_uint; 3],
+    threads: [c_uint; 3],
+    shared_bytes: c_uint,
+    stream: Handle,
+}
+
+/// What is begun early is begun in its turn here.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuLaunchKernelEx(
+    config: *const LaunchConfig,
+    kernel: Handle,
+    arguments: *mut *mut c_void,
+    extra: *mut *mut c_void,
+) -> c_int {
+    // SAFETY: the caller answers for its pointers.
+    unsafe {
+        let LaunchConfig { blocks, threads, shared_bytes, stream } = &*config;
+        let ([x, y, z], [across, down, deep]) = (*blocks, *threads);
+        cuLaunchKernel(kernel, x, y, z, across, down, deep, *shared_bytes, *stream, arguments, extra)
+    }
+}
+
 pub(super) fn launch((name, work): &Kernel, arguments: Arguments, grid: Grid, stream: Handle) -> Outcome {
     let (load, fate, ms, begun) = {
         let mut state = state();

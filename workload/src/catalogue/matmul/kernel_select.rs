@@ -7,7 +7,7 @@ use crate::{
     protocol::{Dtype, Shape},
 };
 
-/// Every tile divides it, so that no kernel has to look where a matrix ends.
+/// Every tile but those of 192 columns divides it, so that no other kernel has to look where a matrix ends.
 const WHOLE_TILES: u64 = 256;
 /// Steps of the sum that `matmul_fp32.cu` brings at a time, and for how many slabs it has room.
 const FP32_SLAB: u32 = 16;
@@ -25,8 +25,12 @@ const HOPPER_RESULT_BYTES: u32 = 32 << 10;
 pub(super) const HOPPER_COPIED_ROWS: u32 = 64;
 /// As many steps of the sum take as long as writing results of the inputs' width. Measured on an H100 and an H200.
 const HOPPER_RESULT_STEPS: f64 = 250.0;
-/// The part of that which is left where all but the last results are written while others are multiplied.
+/// The part of that which is left where all but the last results are written while others are multiplied: of the last
+/// where half of the warps do each, and of those before where all do both.
 const HOPPER_LAST_RESULT: f64 = 0.4;
+const HOPPER_RESULT_BEFORE: f64 = 0.08;
+/// A tile of 192 columns is multiplied as fast as one of 256, but takes more energy.
+const HOPPER_192: f64 = 0.97;
 /// So many elements of a narrow type are multiplied in the time in which a row or a column of a tile comes from the cache.
 const HOPPER_LINE_ELEMENTS: f64 = 69.0;
 /// What the stages' barriers take, and what their beginning may be off a whole pattern.
@@ -152,14 +156,30 @@ pub(super) fn candidates(dtype: Dtype, capability: (u32, u32)) -> Vec<KernelChoi
                 Dtype::Fp8 | Dtype::Int8 => Element::Bits8,
                 _ => Element::Bf16,
             };
-            let [wide, even, slim] = match narrow {
-                Dtype::Fp16 => ["matmul_fp16_128x256", "matmul_fp16_128x128", "matmul_fp16_128x64"],
-                Dtype::Tf32 => ["matmul_tf32_128x256", "matmul_tf32_128x128", "matmul_tf32_128x64"],
-                Dtype::Fp8 => ["matmul_fp8_128x256", "matmul_fp8_128x128", "matmul_fp8_128x64"],
-                Dtype::Int8 => ["matmul_int8_128x256", "matmul_int8_128x128", "matmul_int8_128x64"],
-                _ => ["matmul_bf16_128x256", "matmul_bf16_128x128", "matmul_bf16_128x64"],
+            macro_rules! names {
+                ($dtype:literal) => {
+                    [
+                        concat!("matmul_", $dtype, "_128x256"),
+                        concat!("matmul_", $dtype, "_128x192"),
+                        concat!("matmul_", $dtype, "_128x128"),
+                        concat!("matmul_", $dtype, "_128x64"),
+                    ]
+                };
+            }
+            let [wide, less_wide, even, slim] = match narrow {
+                Dtype::Fp16 => names!("fp16"),
+                Dtype::Tf32 => names!("tf32"),
+                Dtype::Fp8 => names!("fp8"),
+                Dtype::Int8 => names!("int8"),
+                _ => names!("bf16"),
             };
             let of_result = HOPPER_RESULT_STEPS * values::result_bytes(narrow) as f64 / narrow.bytes() as f64;
+            // Results of 16 bits find room beside the next tile's sums.
+            let (before, last) = if values::result_bytes(narrow) == 2 {
+                (HOPPER_RESULT_BEFORE * of_result, of_result)
+            } else {
+                (of_result, 0.0)
+            };
             let with_results = |choice: KernelChoice, result_steps, last_result_steps| KernelChoice {
                 shared_bytes: choice.shared_bytes + HOPPER_RESULT_BYTES,
                 line_time: HOPPER_LINE_ELEMENTS,
@@ -168,9 +188,10 @@ pub(super) fn candidates(dtype: Dtype, capability: (u32, u32)) -> Vec<KernelChoi
                 ..choice
             };
             vec![
-                with_results(hopper(wide, (128, 256), 4, 1.0, element), of_result, 0.0),
+                with_results(hopper(wide, (128, 256), 4, 1.0, element), before, last),
+                with_results(hopper(less_wide, (128, 192), 4, HOPPER_192, element), before, last),
                 with_results(hopper(even, (128, 128), 6, 1.0, element), 0.0, HOPPER_LAST_RESULT * of_result),
-                with_results(hopper(slim, (128, 64), 8, 1.0, element), of_result, 0.0),
+                with_results(hopper(slim, (128, 64), 8, 1.0, element), before, last),
             ]
         }
         narrow => {
@@ -264,6 +285,15 @@ mod tests {
     }
 
     #[test]
+    fn tiles_of_192_columns_are_taken_where_they_fill_the_last_round_better() {
+        let kernel = |dtype, rows, columns, depth| choose(dtype, HOPPER, 132, Shape { rows, columns, depth }).kernel;
+        assert_eq!(kernel(Dtype::Bf16, 3000, 3000, 3000), "matmul_bf16_128x192");
+        assert_eq!(kernel(Dtype::Bf16, 5000, 3000, 7000), "matmul_bf16_128x192");
+        assert_eq!(kernel(Dtype::Fp8, 5008, 3008, 7008), "matmul_fp8_128x192");
+        assert_eq!(kernel(Dtype::Fp16, 16384, 16384, 16384), "matmul_fp16_128x256");
+    }
+
+    #[test]
     fn few_rows_or_columns_make_flat_or_high_tiles() {
         let kernel = |dtype, rows, columns| choose(dtype, HOPPER, 132, Shape { rows, columns, depth: 8192 }).kernel;
         assert_eq!(kernel(Dtype::Bf16, 64, 8192), "matmul_bf16_128x64");
@@ -308,11 +338,12 @@ mod tests {
     }
 
     #[test]
-    fn every_tile_divides_what_matrices_are_padded_to() {
+    fn every_tile_divides_what_matrices_are_padded_to_but_those_whose_kernel_looks() {
         for capability in [(7, 0), (8, 9), (9, 0)] {
             for dtype in TYPES.into_iter().filter(|dtype| needs(*dtype) <= capability) {
                 for KernelChoice { tile: (down, across), .. } in candidates(dtype, capability) {
-                    assert_eq!((WHOLE_TILES % u64::from(down), WHOLE_TILES % u64::from(across)), (0, 0));
+                    assert_eq!(WHOLE_TILES % u64::from(down), 0);
+                    assert!(across == 192 || WHOLE_TILES % u64::from(across) == 0, "{across}");
                 }
             }
         }

@@ -88,9 +88,10 @@ impl<'gpu> Product<'gpu> {
             let held = (held_lines, padded.depth);
             random_matrix(gpu, &fill, (lines, shape.depth), held, dtype, choice.layout, seed)
         };
+        let multiply = gpu.kernel(choice.code, choice.kernel)?.with_shared_memory(choice.shared_bytes)?;
         Ok(Self {
             gpu,
-            multiply: gpu.kernel(choice.code, choice.kernel)?.with_shared_memory(choice.shared_bytes)?,
+            multiply: if matches!(choice.inputs, Inputs::Tiles(_)) { multiply.begun_early() } else { multiply },
             check: gpu.kernel(kernels::MATMUL_CHECK, &format!("matmul_check_{dtype}"))?,
             a: matrix(shape.rows, padded.rows, SEED_A)?,
             b: matrix(shape.columns, padded.columns, SEED_B)?,

@@ -1,0 +1,60 @@
+//! How a kernel is started that says more of itself than its grid.
+
+use std::{
+    ffi::{c_int, c_uint},
+    ptr,
+};
+
+use super::{api::Handle, driver::Version, queue::Grid};
+
+/// `CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION`: it waits by itself for what was started before it.
+const MAY_BEGIN_EARLY: c_int = 6;
+/// Those before know it, but not in a graph.
+pub(super) const EARLY_SINCE: Version = Version(12_030);
+
+/// A `CUlaunchConfig` with one attribute.
+#[repr(C)]
+pub(super) struct LaunchConfig {
+    blocks: [c_uint; 3],
+    threads: [c_uint; 3],
+    shared_bytes: c_uint,
+    stream: Handle,
+    attributes: *const LaunchAttribute,
+    attribute_count: c_uint,
+}
+
+/// A `CUlaunchAttribute`.
+#[repr(C)]
+pub(super) struct LaunchAttribute {
+    id: c_int,
+    /// A number of 32 bits, in a union of 64 bytes.
+    value: [u64; 8],
+}
+
+impl LaunchAttribute {
+    pub(super) const EARLY: Self = Self { id: MAY_BEGIN_EARLY, value: [1, 0, 0, 0, 0, 0, 0, 0] };
+}
+
+impl LaunchConfig {
+    /// The attribute outlives what is made here.
+    pub(super) fn new(grid: Grid, shared_bytes: u32, stream: Handle, attribute: &LaunchAttribute) -> Self {
+        Self {
+            blocks: [grid.blocks, 1, 1],
+            threads: [grid.threads, 1, 1],
+            shared_bytes,
+            stream,
+            attributes: ptr::from_ref(attribute),
+            attribute_count: 1,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn structures_are_as_long_as_the_drivers() {
+        assert_eq!((size_of::<LaunchConfig>(), size_of::<LaunchAttribute>()), (56, 72));
+    }
+}
