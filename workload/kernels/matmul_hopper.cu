@@ -567,4 +567,5 @@ TENSOR(matmul_int8, Int8)
 KERNEL(matmul_fp64_128x128, double, (product_of_doubles<128, 128, 6>))
 KERNEL(matmul_fp64_128x64, double, (product_of_doubles<128, 64, 8>))
 KERNEL(matmul_fp64_64x128, double, (product_of_doubles<64, 128, 8>))
+KERNEL(matmul_fp64_64x64, double, (product_of_doubles<64, 64, 12>))
 }

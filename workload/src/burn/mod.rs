@@ -97,9 +97,12 @@ trait Burnable {
     fn products(&self, piece: usize) -> u64;
     /// Makes the product with which the others are compared, and checks it against the reference.
     fn first(&mut self) -> Result<Verification, RunError>;
-    fn multiply(&mut self, piece: usize) -> Result<(), RunError>;
-    /// Compares a piece with the first product, poisons it, and says how many words were wrong.
-    fn compare(&mut self, piece: usize) -> Result<u64, RunError>;
+    /// Fills a piece with products, and compares before what it was filled with.
+    fn multiply(&mut self, piece: usize, was_filled: bool) -> Result<(), RunError>;
+    /// Compares a piece with the first product, and poisons it.
+    fn compare(&mut self, piece: usize) -> Result<(), RunError>;
+    /// How many words were wrong of all that were compared.
+    fn wrong(&mut self) -> Result<u64, RunError>;
 }
 
 /// Burns for as long as it is asked to, or until somebody sets `interrupted`; all memory is given back when this returns.
@@ -213,35 +216,31 @@ impl Burnt {
         // a second after, at 0.95 of the mean.
         let mut filled = 0;
         for piece in (0..work.pieces()).cycle() {
-            if piece < filled {
-                self.compare(work, piece)?;
-            }
-            work.multiply(piece)?;
+            let was_filled = piece < filled;
+            work.multiply(piece, was_filled)?;
+            let words = work.products(piece) * self.words;
+            self.compared += if was_filled { words } else { 0 };
             self.products += work.products(piece);
             filled = filled.max(piece + 1);
-            self.tell(&mut beat, begun, time, tell);
+            if beat.at.elapsed() >= TELL_EVERY {
+                self.wrong = work.wrong()?;
+                self.tell(&mut beat, begun, time, tell);
+            }
             if is_over() {
                 break;
             }
         }
         for piece in 0..filled {
-            self.compare(work, piece)?;
+            work.compare(piece)?;
+            self.compared += work.products(piece) * self.words;
         }
+        self.wrong = work.wrong()?;
         let stopped = if is_stopped() { Stopped::Interrupted } else { Stopped::TimeLimit };
         Ok((stopped, begun.elapsed()))
     }
 
-    fn compare(&mut self, work: &mut dyn Burnable, piece: usize) -> Result<(), RunError> {
-        self.wrong += work.compare(piece)?;
-        self.compared += work.products(piece) * self.words;
-        Ok(())
-    }
-
     fn tell(&self, beat: &mut Beat, begun: Instant, time: Duration, tell: &mut dyn FnMut(Burning)) {
         let passed = beat.at.elapsed();
-        if passed < TELL_EVERY {
-            return;
-        }
         let operations = (self.products - beat.products) * self.operations;
         *beat = Beat { at: Instant::now(), products: self.products };
         tell(Burning::Progress {

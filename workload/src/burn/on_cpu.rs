@@ -22,6 +22,7 @@ pub(super) struct OnCpu<T> {
     factors: Factors<T>,
     first: Vec<T>,
     products: Vec<Vec<T>>,
+    wrong: u64,
 }
 
 /// What this side takes at least, of elements of so many bytes.
@@ -47,7 +48,7 @@ impl<T: CpuProduct> OnCpu<T> {
     /// Without any product, and how long one takes.
     fn with_side(side: u64) -> Timed<Self> {
         let factors = Factors::new(side);
-        let mut work = Self { side, first: factors.poisoned(), factors, products: Vec::new() };
+        let mut work = Self { side, first: factors.poisoned(), factors, products: Vec::new(), wrong: 0 };
         // The first time memory and threads are only just being had.
         work.factors.multiply(&mut work.first);
         let begun = Instant::now();
@@ -84,13 +85,16 @@ impl<T: CpuProduct> Burnable for OnCpu<T> {
         Ok(self.factors.verify(&self.first))
     }
 
-    fn multiply(&mut self, piece: usize) -> Result<(), RunError> {
+    fn multiply(&mut self, piece: usize, was_filled: bool) -> Result<(), RunError> {
+        if was_filled {
+            self.compare(piece)?;
+        }
         self.factors.multiply(&mut self.products[piece]);
         Ok(())
     }
 
     /// To the bit: however many threads there are, each element is added up by one of them, in one order.
-    fn compare(&mut self, piece: usize) -> Result<u64, RunError> {
+    fn compare(&mut self, piece: usize) -> Result<(), RunError> {
         let words = self.products[piece].chunks_mut(CHUNK).zip(self.first.chunks(CHUNK));
         let wrong = parallel::map(words, &|(got, first)| {
             let of_one = |(got, first): (&mut T, &T)| {
@@ -100,7 +104,12 @@ impl<T: CpuProduct> Burnable for OnCpu<T> {
             };
             got.iter_mut().zip(first).map(of_one).sum::<u64>()
         });
-        Ok(wrong.into_iter().sum())
+        self.wrong += wrong.into_iter().sum::<u64>();
+        Ok(())
+    }
+
+    fn wrong(&mut self) -> Result<u64, RunError> {
+        Ok(self.wrong)
     }
 }
 
@@ -118,12 +127,14 @@ mod tests {
         assert!(!work.factors.verify(&work.first).ok, "it is not there yet");
         let first = work.first().unwrap();
         assert!(first.ok && first.checked == SIDE * SIDE && first.largest_error < 1.0, "{first:?}");
-        work.multiply(1).unwrap();
+        work.multiply(1, false).unwrap();
         work.products[1][777] = flip(work.products[1][777]);
-        assert_eq!(work.compare(1).unwrap(), 1);
-        work.multiply(1).unwrap();
-        assert_eq!(work.compare(1).unwrap(), 0);
-        assert_eq!(work.compare(1).unwrap(), SIDE * SIDE, "what was compared is poisoned");
+        work.multiply(1, true).unwrap();
+        assert_eq!(work.wrong().unwrap(), 1);
+        work.compare(1).unwrap();
+        assert_eq!(work.wrong().unwrap(), 1);
+        work.compare(1).unwrap();
+        assert_eq!(work.wrong().unwrap(), 1 + SIDE * SIDE, "what was compared is poisoned");
         work.first[5] = T::from_f64(work.first[5].to_f64() + 0.1);
         let found = work.factors.verify(&work.first);
         assert_eq!((found.ok, found.wrong, found.first_wrong), (false, 1, Some(5)));

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     catalogue::matmul::{Product, memory_bytes, result_bytes},
-    cuda::{Argument, Code, DeviceMemory, Grid, Kernel},
+    cuda::{Argument, Code, CudaError, DeviceMemory, Grid, Kernel, Queue},
     error::RunError,
     gpu::{Gpu, THREADS},
     kernels::ptx,
@@ -37,7 +37,6 @@ pub(super) struct OnCuda<'gpu> {
     pieces: Vec<DeviceMemory>,
     /// How many words were wrong since it began, as the GPU counts.
     wrong: DeviceMemory,
-    seen: u64,
 }
 
 /// What this side takes at least.
@@ -72,7 +71,6 @@ impl<'gpu> OnCuda<'gpu> {
             first: gpu.context.allocate(result_bytes(Shape::square(size.n), size.dtype))?,
             pieces: Vec::new(),
             wrong: gpu.zeroed(WRONG_BYTES)?,
-            seen: 0,
         };
         let ready = work.product.ready()?;
         // The first time a driver may have to bring the code.
@@ -85,7 +83,8 @@ impl<'gpu> OnCuda<'gpu> {
     /// Takes memory for products, as much as it may have of this altogether.
     fn take(&mut self, at_once: u64, bytes: u64) -> Result<(), RunError> {
         let one = self.result_bytes();
-        let mut left = (bytes - self.bytes()) / one;
+        // Parts of sums are not foreseen, and count here.
+        let mut left = (bytes.saturating_sub(self.bytes()) / one).max(1);
         while left > 0 {
             let count = left.min(at_once);
             match self.gpu.context.allocate(count * one) {
@@ -111,6 +110,20 @@ impl<'gpu> OnCuda<'gpu> {
         let arguments = [Argument::Out(memory), Argument::U64(memory.bytes() / PACK_BYTES)];
         self.gpu.stream.run(|queue| queue.launch(&self.poison, grid, &arguments))?;
         Ok(())
+    }
+
+    /// A product that has the first one's bits is as right as that, since one kernel gives the same inputs the same bits.
+    fn put_comparison<'scope>(&'scope self, queue: &Queue<'_, 'scope>, piece: usize) -> Result<(), CudaError> {
+        let (packs, products) = (self.result_bytes() / PACK_BYTES, self.products(piece));
+        let arguments = [
+            Argument::Out(&self.wrong),
+            Argument::Out(&self.pieces[piece]),
+            Argument::In(&self.first),
+            Argument::U64(packs),
+            Argument::U64(products),
+        ];
+        let blocks = packs.div_ceil(u64::from(THREADS)) * products.div_ceil(TOGETHER);
+        queue.launch(&self.compare, Grid { blocks: blocks as u32, threads: THREADS }, &arguments)
     }
 }
 
@@ -146,32 +159,25 @@ impl Burnable for OnCuda<'_> {
         Ok(self.product.verify(&self.first)?)
     }
 
-    fn multiply(&mut self, piece: usize) -> Result<(), RunError> {
+    fn multiply(&mut self, piece: usize, was_filled: bool) -> Result<(), RunError> {
         let (ready, one) = (self.product.ready()?, self.result_bytes());
-        let (products, piece) = (self.products(piece), &self.pieces[piece]);
-        self.gpu.stream.run(|queue| (0..products).try_for_each(|at| ready.launch(queue, piece, at * one)))?;
+        self.gpu.stream.run(|queue| {
+            if was_filled {
+                self.put_comparison(queue, piece)?;
+            }
+            (0..self.products(piece)).try_for_each(|at| ready.launch(queue, &self.pieces[piece], at * one))
+        })?;
         Ok(())
     }
 
-    /// A product that has the first one's bits is as right as that, since one kernel gives the same inputs the same bits.
-    fn compare(&mut self, piece: usize) -> Result<u64, RunError> {
-        let (packs, products) = (self.result_bytes() / PACK_BYTES, self.products(piece));
-        let arguments = [
-            Argument::Out(&self.wrong),
-            Argument::Out(&self.pieces[piece]),
-            Argument::In(&self.first),
-            Argument::U64(packs),
-            Argument::U64(products),
-        ];
-        let blocks = packs.div_ceil(u64::from(THREADS)) * products.div_ceil(TOGETHER);
-        let grid = Grid { blocks: blocks as u32, threads: THREADS };
+    fn compare(&mut self, piece: usize) -> Result<(), RunError> {
+        self.gpu.stream.run(|queue| self.put_comparison(queue, piece))?;
+        Ok(())
+    }
+
+    fn wrong(&mut self) -> Result<u64, RunError> {
         let mut total = [0_u64];
-        self.gpu.stream.run(|queue| {
-            queue.launch(&self.compare, grid, &arguments)?;
-            queue.copy_out(&mut total, &self.wrong, 0)
-        })?;
-        let new = total[0].wrapping_sub(self.seen);
-        self.seen = total[0];
-        Ok(new)
+        self.gpu.stream.run(|queue| queue.copy_out(&mut total, &self.wrong, 0))?;
+        Ok(total[0])
     }
 }

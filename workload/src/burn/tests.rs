@@ -50,6 +50,7 @@ fn what_has_checked_nothing_has_failed() {
 struct Told {
     wrong: Vec<u64>,
     made: Vec<usize>,
+    found: u64,
 }
 
 impl Burnable for Told {
@@ -71,13 +72,20 @@ impl Burnable for Told {
     fn first(&mut self) -> Result<Verification, RunError> {
         Ok(Verification::for_words(4, 0))
     }
-    fn multiply(&mut self, piece: usize) -> Result<(), RunError> {
+    fn multiply(&mut self, piece: usize, was_filled: bool) -> Result<(), RunError> {
+        if was_filled {
+            self.compare(piece)?;
+        }
         self.made.push(piece);
         Ok(())
     }
-    fn compare(&mut self, piece: usize) -> Result<u64, RunError> {
+    fn compare(&mut self, piece: usize) -> Result<(), RunError> {
         assert!(self.made.contains(&piece), "only what was made is compared");
-        Ok(std::mem::take(&mut self.wrong[piece]))
+        self.found += std::mem::take(&mut self.wrong[piece]);
+        Ok(())
+    }
+    fn wrong(&mut self) -> Result<u64, RunError> {
+        Ok(self.found)
     }
 }
 
@@ -86,7 +94,7 @@ fn every_wrong_word_counts_and_however_short_the_time_one_piece_is_compared() {
     let none = AtomicBool::new(false);
     let burnt = |wrong: &[u64], ms| {
         let mut burnt = Burnt { words: 4, operations: 16, ..Burnt::default() };
-        let mut work = Told { wrong: wrong.to_vec(), made: Vec::new() };
+        let mut work = Told { wrong: wrong.to_vec(), made: Vec::new(), found: 0 };
         burnt.burn(&mut work, Duration::from_millis(ms), &none, &mut |_| {}).unwrap();
         burnt.verify()
     };

@@ -143,6 +143,7 @@ pub(super) fn candidates(dtype: Dtype, capability: (u32, u32)) -> Vec<KernelChoi
             hopper("matmul_fp64_128x128", (128, 128), 6, 1.0, Element::Fp64),
             hopper("matmul_fp64_128x64", (128, 64), 8, 0.98, Element::Fp64),
             hopper("matmul_fp64_64x128", (64, 128), 8, 0.975, Element::Fp64),
+            hopper("matmul_fp64_64x64", (64, 64), 12, 0.95, Element::Fp64),
         ],
         Dtype::Fp64 if capability >= AMPERE => {
             vec![before_hopper(kernels::MATMUL_FP64, "matmul_fp64_tensor", 64, 128, 3 * 2 * 64 * 18 * 8)]
