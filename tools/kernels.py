@@ -32,7 +32,7 @@ ASSEMBLER = COMPILER / "nvidia" / "cuda_nvcc" / "bin" / "ptxas"
 LISTING = KERNELS / "listing.txt"
 #: For each architecture the oldest version of PTX that has all that the kernels use. NVRTC writes the newest that it
 #: knows, which the drivers of that time and before refuse.
-PTX_VERSIONS = {"compute_60": "6.0", "compute_80": "7.0", "compute_89": "8.4"}
+PTX_VERSIONS = {"compute_60": "6.0", "compute_80": "7.0", "compute_89": "8.4", "compute_90": "7.8"}
 OLDEST = "compute_60"
 #: What registers are counted for: Ampere, Ada, Hopper and both Blackwells.
 LISTED = ["sm_80", "sm_89", "sm_90a", "sm_100a", "sm_120"]

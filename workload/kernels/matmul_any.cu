@@ -79,15 +79,12 @@ template <typename T, int EACH> __device__ void batched(T *out, const T *a, cons
     part.store(out + which * n * n + y * n + x, n - y, n - x, n);
 }
 
-#define BATCHED(T, name, BLOCKS)                                                                                              \
+#define BATCHED(T, name)                                                                                              \
     __global__ void __launch_bounds__(256) name##_32(T *out, const T *a, const T *b, u64 n) {                         \
         batched<T, 2>(out, a, b, n);                                                                                  \
     }                                                                                                                 \
     __global__ void __launch_bounds__(256) name##_64(T *out, const T *a, const T *b, u64 n) {                         \
         batched<T, 4>(out, a, b, n);                                                                                  \
-    }                                                                                                                 \
-    __global__ void __launch_bounds__(256, BLOCKS) name##_112(T *out, const T *a, const T *b, u64 n) {                        \
-        batched<T, 7>(out, a, b, n);                                                                                  \
     }
 
 extern "C" {
@@ -101,6 +98,6 @@ __global__ void __launch_bounds__(256)
                     u64 input_pitch) {
     product(out, a, b, rows, columns, depth, pitch, input_pitch);
 }
-BATCHED(float, matmul_batched_fp32, 2)
-BATCHED(double, matmul_batched_fp64, 1)
+BATCHED(float, matmul_batched_fp32)
+BATCHED(double, matmul_batched_fp64)
 }

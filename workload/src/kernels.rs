@@ -28,6 +28,10 @@ pub(crate) const MATMUL_CHECK: Code = ptx!("matmul_check");
 pub(crate) const MATMUL_FP32: Code = ptx!("matmul_fp32.compute_80");
 /// The same, for Hopper.
 pub(crate) const MATMUL_FP32_HOPPER: Code = Code::Cubin(packed!("matmul_fp32.sm_90a.cubin"), LISTING);
+/// Small products in one go, of up to 104 rows.
+pub(crate) const MATMUL_BATCHED: Code = ptx!("matmul_batched.compute_80");
+/// The same, for Hopper and later.
+pub(crate) const MATMUL_BATCHED_HOPPER: Code = ptx!("matmul_batched.compute_90");
 /// Products of 64 bits by tensor cores.
 pub(crate) const MATMUL_FP64: Code = ptx!("matmul_fp64.compute_80");
 /// Products of narrow types by tensor cores.
@@ -55,6 +59,7 @@ mod tests {
                 None => ("6.0", "sm_60"),
                 Some((_, "80")) => ("7.0", "sm_80"),
                 Some((_, "89")) => ("8.4", "sm_89"),
+                Some((_, "90")) => ("7.8", "sm_90"),
                 Some((_, other)) => panic!("{name}: which driver does {other} need?"),
             };
             let text = fs::read_to_string(&file).unwrap();

@@ -1,6 +1,9 @@
 //! `matmul-batched`: many small products at once.
 
-use super::{matmul::Tolerance, prelude::*};
+use super::{
+    matmul::{AMPERE, HOPPER, Tolerance},
+    prelude::*,
+};
 use crate::{
     cpu_product::{CpuProduct, multiply_here},
     parallel::CHUNK,
@@ -10,8 +13,10 @@ const PRODUCTS: u64 = 1000;
 /// Elements that a thread of the CPU checks at a time.
 const CHECKED: usize = 1 << 10;
 const USUAL_SIDE: u64 = 100;
+/// As much as a block of `matmul_batched.cu` computes: a whole product.
+const WHOLE: u64 = 104;
 /// What a block of `matmul_any.cu` computes at a time, the smallest first.
-const TILES: [u64; 3] = [32, 64, 112];
+const TILES: [u64; 2] = [32, 64];
 
 static ABOUT: About = About {
     id: "matmul-batched",
@@ -54,11 +59,38 @@ fn elements(n: u64) -> u64 {
     n.saturating_mul(n).saturating_mul(PRODUCTS)
 }
 
+/// Which kernel multiplies.
+struct Route {
+    code: Code,
+    /// Rows and columns that a block computes at a time.
+    tile: u64,
+    threads: u32,
+    /// Shared memory beyond what the code names.
+    shared_bytes: u32,
+}
+
+impl Route {
+    fn of(Size { n, dtype }: Size, capability: (u32, u32)) -> Self {
+        if n <= TILES[1] || n > WHOLE || capability < AMPERE {
+            let tile = TILES.into_iter().find(|tile| n <= *tile).unwrap_or(TILES[1]);
+            return Self { code: kernels::MATMUL_ANY, tile, threads: THREADS, shared_bytes: 0 };
+        }
+        let code = if capability >= HOPPER { kernels::MATMUL_BATCHED_HOPPER } else { kernels::MATMUL_BATCHED };
+        let (threads, shared_bytes) = match dtype {
+            // Three stages of 104 rows with 20 elements and 16 with 108.
+            Dtype::Fp64 => (224, 3 * (104 * 20 + 16 * 108) * 8),
+            // Both matrices, as 104 rows with 108 elements.
+            _ => (192, 2 * 104 * 108 * 4),
+        };
+        Self { code, tile: WHOLE, threads, shared_bytes }
+    }
+}
+
 /// All matrices on a GPU, one behind the other and row by row.
 struct OnCuda<'gpu> {
     gpu: &'gpu Gpu,
     kernel: Kernel,
-    blocks: u32,
+    grid: Grid,
     a: DeviceMemory,
     b: DeviceMemory,
     out: DeviceMemory,
@@ -68,13 +100,14 @@ struct OnCuda<'gpu> {
 impl<'gpu> OnCuda<'gpu> {
     fn new<T: CpuProduct>(gpu: &'gpu Gpu, size: Size) -> Result<Self, RunError> {
         let Size { n, dtype } = size;
-        let tile = TILES.into_iter().find(|tile| n <= *tile).unwrap_or(TILES[1]);
+        let Route { code, tile, threads, shared_bytes } = Route::of(size, gpu.device().capability);
+        let kernel = gpu.kernel(code, &format!("matmul_batched_{dtype}_{tile}"))?;
         let bytes = elements(n) * dtype.bytes();
         let random = |seed| gpu.random(&format!("random_{dtype}"), elements(n), bytes, seed);
         Ok(Self {
             gpu,
-            kernel: gpu.kernel(kernels::MATMUL_ANY, &format!("matmul_batched_{dtype}_{tile}"))?,
-            blocks: (PRODUCTS * n.div_ceil(tile).pow(2)) as u32,
+            kernel: kernel.with_shared_memory(shared_bytes)?,
+            grid: Grid { blocks: (PRODUCTS * n.div_ceil(tile).pow(2)) as u32, threads },
             a: random(SEED_A)?,
             b: random(SEED_B)?,
             out: gpu.poisoned(bytes)?,
@@ -91,10 +124,9 @@ impl<'gpu> OnCuda<'gpu> {
 
 impl Prepared for OnCuda<'_> {
     fn run(&mut self) -> Result<Sample, RunError> {
-        let Self { gpu, kernel, blocks, a, b, out, size } = self;
-        let grid = Grid { blocks: *blocks, threads: THREADS };
+        let Self { gpu, kernel, grid, a, b, out, size } = self;
         let arguments = [Argument::Out(out), Argument::In(a), Argument::In(b), Argument::U64(size.n)];
-        gpu.time(|queue| queue.launch(kernel, grid, &arguments))
+        gpu.time(|queue| queue.launch(kernel, *grid, &arguments))
     }
 
     fn verify(&mut self) -> Result<Verification, RunError> {

@@ -86,10 +86,11 @@ impl KernelChoice {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::kernel_select::candidates, *};
+    use super::{
+        super::kernel_select::{HOPPER, candidates},
+        *,
+    };
     use crate::protocol::Dtype;
-
-    const HOPPER: (u32, u32) = (9, 0);
 
     fn of(kernel: &str, dtype: Dtype) -> KernelChoice {
         candidates(dtype, HOPPER).into_iter().find(|choice| choice.kernel == kernel).unwrap()

@@ -36,9 +36,9 @@ const HOPPER_LINE_ELEMENTS: f64 = 69.0;
 /// What the stages' barriers take, and what their beginning may be off a whole pattern.
 const HOPPER_EXTRA_BYTES: u32 = 1024 + 128;
 
-const AMPERE: (u32, u32) = (8, 0);
+pub(in crate::catalogue) const AMPERE: (u32, u32) = (8, 0);
 const ADA: (u32, u32) = (8, 9);
-const HOPPER: (u32, u32) = (9, 0);
+pub(in crate::catalogue) const HOPPER: (u32, u32) = (9, 0);
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct KernelChoice {

@@ -24,6 +24,7 @@ use half::{bf16, f16};
 
 pub(super) use self::{
     copied::{PAGEABLE, PINNED},
+    kernel_select::{AMPERE, HOPPER},
     tolerance::Tolerance,
 };
 pub(crate) use self::{
