@@ -201,7 +201,7 @@ fn works(known: &Benchmarks, ids: &[String], dtype: Option<Dtype>, path: &Path) 
     let works: Vec<_> = known.baselines().filter_map(|(gpu, baseline)| work(gpu, baseline)).collect();
     let path = path.display();
     let missing = |what: &str, names: &str| {
-        let cure = format!("store one with `gpumon bench{names} --save-baseline`");
+        let cure = format!("store one with `gpumon bench{names} --save-baseline`, which says so where it stores none");
         Failure::usage(anyhow!("no baseline{what} is stored in {path}: {cure}"))
     };
     if works.is_empty() {
