@@ -117,6 +117,8 @@ describe('a fleet of 8,000 GPUs', () => {
     await page.waitForURL(`${server.url}nodes/${node}/`);
     // Its page leads back.
     await page.getByTestId('gpumon-fleet-link').click();
+    // What the pointer is left above would be told in place of what is selected.
+    await page.mouse.move(5, 5);
     await page.waitForURL(left);
     await fleet.ready();
     await expect.poll(() => fleet.name()).toBe(name);
