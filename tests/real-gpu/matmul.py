@@ -7,8 +7,7 @@
     python3 tests/real-gpu/matmul.py --parts 1,2,3,4                     with the last round's sums in so many parts
 
 Needs PyTorch, nvidia-ml-py and nvidia-cublas. All take turns on the same random matrices: a round measures each for
-`--run-ms` and begins with another one than the last; a ratio is the median of those within a round, since the clock
-falls under load. It is to the faster of cuBLAS' two. In short runs all share one clock, and in long ones each has that
+`--run-ms`, in an order of its own; a ratio is the median of those within a round, since the clock falls under load. It is to the faster of cuBLAS' two. In short runs all share one clock, and in long ones each has that
 which its power allows: look at both. Every element of every result is checked, by the kernels that gpumon checks with.
 Ends with 1 where one is wrong.
 """
@@ -246,14 +245,15 @@ class Product:
         lines = rf"^matmul_{self.dtype}_(\d+)x(\d+) .*?((?: u64| b8\S*)*)$"
         names = re.findall(lines, (folder / "listing.txt").read_text(), re.MULTILINE)
         image = (folder / f"{source}.sm_90a.cubin").read_bytes()
+        is_early = "griddepcontrol.wait" in (folder / f"{source}.cu").read_text()
         runners = {}
         for down, across, takes in names:
             for count in parts:
-                run = self.runner(image, int(down), int(across), count, len(takes.split()))
+                run = self.runner(image, int(down), int(across), count, len(takes.split()), is_early)
                 runners |= {f"{down}x{across}" + f" in {count}" * (count > 1): run} if run else {}
         return runners
 
-    def runner(self, image, down, across, parts, parameters):
+    def runner(self, image, down, across, parts, parameters, is_early):
         """What runs a kernel; None where there is no last round, or its sums have not so many slabs to be cut into."""
         name, tiles = f"matmul_{self.dtype}_{down}x{across}", -(-self.shape[0] // down) * -(-self.shape[1] // across)
         processors = torch.cuda.get_device_properties(0).multi_processor_count
@@ -278,7 +278,6 @@ class Product:
             view = lambda matrix, lines, tile: tensor_map(matrix, self.element, self.width, lines, self.padded[2], tile)
             memory += [view(self.a, self.padded[0], COPIED_ROWS), view(self.b, self.padded[1], across)]
             numbers = [*self.shape, self.pitches[0]]
-        is_early = not self.is_step_by_step
         function = kernel(image, name, shared)
         return launcher(function, blocks, threads, shared, *memory, *numbers, *cut, is_early=is_early)
 
@@ -306,9 +305,13 @@ def compare(product, runners, options, samples):
     """Measures all of them; how many elements were wrong."""
     wrong, seconds, about = {}, {name: [] for name in runners}, {name: [] for name in runners}
     for name, run in runners.items():
-        product.out.fill_(0xFF)
-        run()
-        wrong[name] = product.wrong()
+        wrong[name] = 0
+        # Alone, and where one begins while another ends.
+        for times in (1, 3):
+            product.out.fill_(0xFF)
+            for _ in range(times):
+                run()
+            wrong[name] += product.wrong()
     repetitions = {name: max(1, int(options.run_ms / 1000 / timed(run, 2))) for name, run in runners.items()}
     # In another order each time: what ran just before decides how warm the GPU is, and with that its clock.
     names, order = list(runners), random.Random(0)

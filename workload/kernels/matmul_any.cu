@@ -1,5 +1,5 @@
 // C = A * B on any GPU that there is a driver for, a block of 16 x 16 threads for each 64 x 64 elements; and many small
-// products at once, a block for each.
+// products at once, a block for each or for each 64 x 64 of its elements.
 
 typedef unsigned long long u64;
 typedef unsigned u32;

@@ -24,7 +24,7 @@ template <int MOST> __device__ void wait_for_groups() { asm volatile("cp.async.w
 
 /// Of 13 x 13 threads, in whole warps.
 constexpr int THREADS_32 = 192, EDGE = 13, HALF = SIDE / 2;
-/// A step's elements, with as many behind them as let threads that transpose A write to different banks.
+/// A step's elements, with as many behind them as let threads that transpose A write to eight banks and not to four.
 constexpr int PITCH_32 = SIDE + 4;
 
 struct alignas(16) Four { float lane[4]; };

@@ -1,7 +1,7 @@
 // Compiled for: sm_90a.
 // C = A * B by Hopper's tensor cores. A lies row by row and B column by column, so that both have k side by side. The
-// host pads each matrix to whole tiles of 256, with zeros where it ends, so that nothing here looks where that is but what
-// writes tiles that do not divide it.
+// host pads each matrix to whole tiles of 256, with zeros where it ends, so that nothing here looks where columns end but
+// what writes tiles that do not divide it.
 //
 // A block stays on its multiprocessor and computes tile after tile. Its third warpgroup asks the copy engine for slabs
 // of both inputs, 128 bytes of k each, into a ring of stages; the other two multiply what has come. `full` says that a
@@ -273,7 +273,7 @@ template <typename Type> struct Strip {
 };
 
 /// Room for two strips of each of the eight warps that multiply.
-constexpr int RESULT_BYTES = 8 * 2 * 2048;
+constexpr int RESULT_BYTES = 8 * 2 * Strip<Bf16>::BYTES;
 
 /// A warp's results, 16 rows, as they are written.
 template <typename Type, int ACROSS> struct Results {

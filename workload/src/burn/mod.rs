@@ -1,8 +1,8 @@
 //! Products of matrices without end, each of which is compared with the first: load that finds out whether a device
 //! computes and remembers right while it is hot.
 //!
-//! Memory is filled with products, piece by piece, and when it is full all of them are compared and poisoned, and it
-//! begins anew. They are the products of `matmul`: the same kernels, inputs and check, which compares the first one
+//! Memory is filled with products, piece by piece, and each piece is compared and poisoned just before it is filled again.
+//! They are the products of `matmul`: the same kernels, inputs and check, which compares the first one
 //! element by element with a reference of higher precision. The others have to be equal to that in every bit. What was not
 //! compared is not right: a burn that checked nothing has failed.
 //!
@@ -35,7 +35,7 @@ use crate::{
 };
 
 pub(crate) const ID: &str = "burn";
-/// So many products fit at least.
+/// So many products fit at least, beside the factors and the first one.
 const FEWEST: u64 = 8;
 /// A host's memory is not what is tested on a CPU, and a container may have less of it than the system tells.
 const MOST_ON_CPU: u64 = 1 << 30;

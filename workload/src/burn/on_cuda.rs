@@ -19,9 +19,9 @@ use crate::{
 const KERNELS: Code = ptx!("burn");
 /// What is compared at a time.
 const WORD_BYTES: u64 = size_of::<u32>() as u64;
-/// What a thread compares at a time.
+/// What a thread has of a product.
 const PACK_BYTES: u64 = 4 * WORD_BYTES;
-/// So many products a thread of `burn.cu` compares.
+/// So many products a thread of `burn.cu` compares at a time; of more it takes one after the other.
 const TOGETHER: u64 = 4;
 /// Blocks that poison: enough for the largest GPU.
 const POISONING: u32 = 4096;
@@ -83,7 +83,7 @@ impl<'gpu> OnCuda<'gpu> {
     /// Takes memory for products, as much as it may have of this altogether.
     fn take(&mut self, at_once: u64, bytes: u64) -> Result<(), RunError> {
         let one = self.result_bytes();
-        // Parts of sums are not foreseen, and count here.
+        // What the parts of sums take is not foreseen: products make room for it, but for one.
         let mut left = (bytes.saturating_sub(self.bytes()) / one).max(1);
         while left > 0 {
             let count = left.min(at_once);

@@ -49,7 +49,8 @@ fn what_has_checked_nothing_has_failed() {
 /// Says of each piece what it is told.
 struct Told {
     wrong: Vec<u64>,
-    made: Vec<usize>,
+    filled: Vec<bool>,
+    made: u64,
     found: u64,
 }
 
@@ -73,14 +74,16 @@ impl Burnable for Told {
         Ok(Verification::for_words(4, 0))
     }
     fn multiply(&mut self, piece: usize, was_filled: bool) -> Result<(), RunError> {
+        assert_eq!(was_filled, self.filled[piece]);
         if was_filled {
             self.compare(piece)?;
         }
-        self.made.push(piece);
+        self.filled[piece] = true;
+        self.made += self.products(piece);
         Ok(())
     }
     fn compare(&mut self, piece: usize) -> Result<(), RunError> {
-        assert!(self.made.contains(&piece), "only what was made is compared");
+        assert!(std::mem::take(&mut self.filled[piece]), "what was made is compared, once");
         self.found += std::mem::take(&mut self.wrong[piece]);
         Ok(())
     }
@@ -94,8 +97,10 @@ fn every_wrong_word_counts_and_however_short_the_time_one_piece_is_compared() {
     let none = AtomicBool::new(false);
     let burnt = |wrong: &[u64], ms| {
         let mut burnt = Burnt { words: 4, operations: 16, ..Burnt::default() };
-        let mut work = Told { wrong: wrong.to_vec(), made: Vec::new(), found: 0 };
+        let mut work = Told { wrong: wrong.to_vec(), filled: vec![false; wrong.len()], made: 0, found: 0 };
         burnt.burn(&mut work, Duration::from_millis(ms), &none, &mut |_| {}).unwrap();
+        assert!(work.filled.iter().all(|is_filled| !is_filled), "all is compared at the end");
+        assert_eq!((burnt.products, burnt.compared), (work.made, 4 * work.made));
         burnt.verify()
     };
     let found = burnt(&[0, 3, 1], 20);

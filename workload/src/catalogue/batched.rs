@@ -15,7 +15,7 @@ const CHECKED: usize = 1 << 10;
 const USUAL_SIDE: u64 = 100;
 /// As much as a block of `matmul_batched.cu` computes: a whole product.
 const WHOLE: u64 = 104;
-/// What a block of `matmul_any.cu` computes at a time, the smallest first.
+/// What a block of `matmul_any.cu` computes at a time, the smallest first; of larger products it has a part.
 const TILES: [u64; 2] = [32, 64];
 
 static ABOUT: About = About {
@@ -60,7 +60,8 @@ fn elements(n: u64) -> u64 {
 }
 
 /// Which kernel multiplies.
-struct Route {
+#[derive(Debug)]
+struct KernelChoice {
     code: Code,
     /// Rows and columns that a block computes at a time.
     tile: u64,
@@ -69,8 +70,8 @@ struct Route {
     shared_bytes: u32,
 }
 
-impl Route {
-    fn of(Size { n, dtype }: Size, capability: (u32, u32)) -> Self {
+impl KernelChoice {
+    fn new(Size { n, dtype }: Size, capability: (u32, u32)) -> Self {
         if n <= TILES[1] || n > WHOLE || capability < AMPERE {
             let tile = TILES.into_iter().find(|tile| n <= *tile).unwrap_or(TILES[1]);
             return Self { code: kernels::MATMUL_ANY, tile, threads: THREADS, shared_bytes: 0 };
@@ -100,7 +101,7 @@ struct OnCuda<'gpu> {
 impl<'gpu> OnCuda<'gpu> {
     fn new<T: CpuProduct>(gpu: &'gpu Gpu, size: Size) -> Result<Self, RunError> {
         let Size { n, dtype } = size;
-        let Route { code, tile, threads, shared_bytes } = Route::of(size, gpu.device().capability);
+        let KernelChoice { code, tile, threads, shared_bytes } = KernelChoice::new(size, gpu.device().capability);
         let kernel = gpu.kernel(code, &format!("matmul_batched_{dtype}_{tile}"))?;
         let bytes = elements(n) * dtype.bytes();
         let random = |seed| gpu.random(&format!("random_{dtype}"), elements(n), bytes, seed);
@@ -194,5 +195,35 @@ impl<T: CpuProduct> Prepared for OnCpu<T> {
 
     fn verify(&mut self) -> Result<Verification, RunError> {
         Ok(self.inputs.check(&self.out, 0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_products_are_a_blocks_where_they_fit_and_the_gpu_has_the_memory() {
+        let tile = |n, capability| KernelChoice::new(Size { n, dtype: Dtype::Fp64 }, capability).tile;
+        assert_eq!([20, 32, 33, 64, 65, 104, 105].map(|n| tile(n, HOPPER)), [32, 32, 64, 64, 104, 104, 64]);
+        assert_eq!([(7, 5), AMPERE, (12, 0)].map(|capability| tile(100, capability)), [64, 104, 104]);
+    }
+
+    #[test]
+    fn a_kernel_has_the_threads_and_the_memory_that_its_source_names() {
+        let source = include_str!("../../kernels/matmul_batched.cu");
+        let named = |name: &str| {
+            let (_, rest) = source.split_once(&format!("{name} = ")).unwrap();
+            rest.split(|letter: char| !letter.is_ascii_digit()).next().unwrap().parse::<u64>().unwrap()
+        };
+        let (side, slab, beyond) = (named("SIDE"), named("SLAB"), 4);
+        assert_eq!(side, WHOLE);
+        let of = |dtype| {
+            let KernelChoice { threads, shared_bytes, .. } = KernelChoice::new(Size { n: side, dtype }, HOPPER);
+            (u64::from(threads), u64::from(shared_bytes))
+        };
+        assert_eq!(of(Dtype::Fp32), (named("THREADS_32"), 2 * side * (side + beyond) * 4));
+        let stage = side * (slab + beyond) + slab * (side + beyond);
+        assert_eq!(of(Dtype::Fp64), (named("THREADS_64"), named("STAGES") * stage * 8));
     }
 }

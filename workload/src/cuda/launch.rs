@@ -9,7 +9,7 @@ use super::{api::Handle, driver::Version, queue::Grid};
 
 /// `CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION`: it waits by itself for what was started before it.
 const MAY_BEGIN_EARLY: c_int = 6;
-/// Those before know it, but not in a graph.
+/// Those before know it, but not in a graph: a queue may be one that is captured.
 pub(super) const EARLY_SINCE: Version = Version(12_030);
 
 /// A `CUlaunchConfig` with one attribute.
@@ -36,8 +36,7 @@ impl LaunchAttribute {
 }
 
 impl LaunchConfig {
-    /// The attribute outlives what is made here.
-    pub(super) fn new(grid: Grid, shared_bytes: u32, stream: Handle, attribute: &LaunchAttribute) -> Self {
+    pub(super) fn new(grid: Grid, shared_bytes: u32, stream: Handle, attribute: &'static LaunchAttribute) -> Self {
         Self {
             blocks: [grid.blocks, 1, 1],
             threads: [grid.threads, 1, 1],

@@ -201,7 +201,9 @@ fn works(known: &Benchmarks, ids: &[String], dtype: Option<Dtype>, path: &Path) 
     let works: Vec<_> = known.baselines().filter_map(|(gpu, baseline)| work(gpu, baseline)).collect();
     let path = path.display();
     let missing = |what: &str, names: &str| {
-        let cure = format!("store one with `gpumon bench{names} --save-baseline`, which says so where it stores none");
+        let cure = format!(
+            "store one with `gpumon bench{names} --save-baseline`; what is hardly longer than a launch has none"
+        );
         Failure::usage(anyhow!("no baseline{what} is stored in {path}: {cure}"))
     };
     if works.is_empty() {

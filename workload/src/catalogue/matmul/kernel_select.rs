@@ -7,7 +7,7 @@ use crate::{
     protocol::{Dtype, Shape},
 };
 
-/// Every tile but those of 192 columns divides it, so that no other kernel has to look where a matrix ends.
+/// Every tile but those of 192 columns divides it, so that no other kernel of tensor cores looks where columns end.
 const WHOLE_TILES: u64 = 256;
 /// Steps of the sum that `matmul_fp32.cu` brings at a time, and for how many slabs it has room.
 const FP32_SLAB: u32 = 16;
@@ -31,10 +31,14 @@ const HOPPER_LAST_RESULT: f64 = 0.4;
 const HOPPER_RESULT_BEFORE: f64 = 0.08;
 /// A tile of 192 columns is multiplied as fast as one of 256, but takes more energy.
 const HOPPER_192: f64 = 0.97;
-/// So many elements of a narrow type are multiplied in the time in which a row or a column of a tile comes from the cache.
+/// So many elements of a narrow type are multiplied in the time in which a row or a column of a tile comes from the cache,
+/// on an H200; and the part of it in which the cache waits for memory, which is as much longer as that is slower.
 const HOPPER_LINE_ELEMENTS: f64 = 69.0;
-/// What the stages' barriers take, and what their beginning may be off a whole pattern.
-const HOPPER_EXTRA_BYTES: u32 = 1024 + 128;
+const HOPPER_LINE_FROM_MEMORY: f64 = 0.31;
+const H200_BYTES_PER_SECOND: f64 = 4.9e12;
+/// What the beginning of the stages may be off a whole pattern, and two barriers for each.
+const HOPPER_OFF_BYTES: u32 = 1024;
+const HOPPER_BARRIER_BYTES: u32 = 2 * 8;
 
 pub(in crate::catalogue) const AMPERE: (u32, u32) = (8, 0);
 const ADA: (u32, u32) = (8, 9);
@@ -51,9 +55,9 @@ pub(super) struct KernelChoice {
     pub(super) efficiency: f64,
     /// The least that a row or a column of a tile takes in a step, in the time that an element takes.
     pub(super) line_time: f64,
-    /// Steps of the sum in whose time a block writes a tile, where it multiplies nothing meanwhile.
+    /// Steps of the sum in whose time a block has no other work than to write a tile, in each round.
     pub(super) result_steps: f64,
-    /// The same of its last tile, where it does so of the others.
+    /// The same, once more, of its last tile.
     pub(super) last_result_steps: f64,
     /// Whether and how it cuts sums into parts.
     pub(super) cuttable: Option<Cuttable>,
@@ -103,11 +107,25 @@ pub(super) fn padded(n: u64) -> u64 {
     n.max(1).div_ceil(WHOLE_TILES).saturating_mul(WHOLE_TILES)
 }
 
-/// The kernel that is the fastest for a product of this shape, on a GPU of this capability with so many multiprocessors.
-pub(super) fn choose(dtype: Dtype, capability: (u32, u32), multiprocessors: u32, shape: Shape) -> KernelChoice {
-    let routes = candidates(dtype, capability);
-    let time = |choice: &KernelChoice| choice.time(shape, multiprocessors);
-    routes.into_iter().min_by(|a, b| time(a).total_cmp(&time(b))).expect("every type has a route")
+/// What of a GPU decides which kernel is the fastest.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Chip {
+    pub(super) capability: (u32, u32),
+    pub(super) multiprocessors: u32,
+    /// What its memory can carry; `None` where the driver does not tell.
+    pub(super) bytes_per_second: Option<f64>,
+}
+
+/// The kernel that is the fastest for a product of this shape.
+pub(super) fn choose(dtype: Dtype, chip: Chip, shape: Shape) -> KernelChoice {
+    let slower = H200_BYTES_PER_SECOND / chip.bytes_per_second.unwrap_or(H200_BYTES_PER_SECOND);
+    let for_line = 1.0 + HOPPER_LINE_FROM_MEMORY * (slower - 1.0);
+    let time = |choice: &KernelChoice| choice.time(shape, chip.multiprocessors);
+    candidates(dtype, chip.capability)
+        .into_iter()
+        .map(|choice| KernelChoice { line_time: choice.line_time * for_line, ..choice })
+        .min_by(|a, b| time(a).total_cmp(&time(b)))
+        .expect("every type has a kernel")
 }
 
 pub(super) fn candidates(dtype: Dtype, capability: (u32, u32)) -> Vec<KernelChoice> {
@@ -224,7 +242,7 @@ fn hopper(kernel: &'static str, tile: (u32, u32), stages: u32, efficiency: f64, 
         result_steps: 0.0,
         last_result_steps: 0.0,
         cuttable: Some(Cuttable { slab: HOPPER_ROW_BYTES / element.bytes(), part_steps, sum_bytes }),
-        shared_bytes: stages * (tile.0 + tile.1) * HOPPER_ROW_BYTES + HOPPER_EXTRA_BYTES,
+        shared_bytes: stages * ((tile.0 + tile.1) * HOPPER_ROW_BYTES + HOPPER_BARRIER_BYTES) + HOPPER_OFF_BYTES,
         inputs: Inputs::Tiles(element),
         layout: Layout::RowByRow,
     }
@@ -257,6 +275,8 @@ fn anywhere(kernel: &'static str) -> KernelChoice {
 mod tests {
     use super::*;
 
+    const H200: Chip = Chip { capability: HOPPER, multiprocessors: 132, bytes_per_second: Some(4.9e12) };
+    const H100: Chip = Chip { bytes_per_second: Some(3.35e12), ..H200 };
     const TYPES: [Dtype; 7] =
         [Dtype::Fp64, Dtype::Fp32, Dtype::Tf32, Dtype::Fp16, Dtype::Bf16, Dtype::Fp8, Dtype::Int8];
 
@@ -265,7 +285,7 @@ mod tests {
         for capability in [(6, 0), (7, 0), (7, 5), (8, 0), (8, 6), (8, 9), (9, 0), (10, 0), (12, 0)] {
             for dtype in TYPES.into_iter().filter(|dtype| needs(*dtype) <= capability) {
                 for n in [1, 100, 1000, 8192] {
-                    let choice = choose(dtype, capability, 132, Shape::square(n));
+                    let choice = choose(dtype, Chip { capability, ..H200 }, Shape::square(n));
                     assert!(choice.kernel.starts_with(&format!("matmul_{dtype}_")), "{dtype} on {capability:?}");
                     assert_eq!(matches!(choice.inputs, Inputs::Tiles(_)), capability == HOPPER && dtype != Dtype::Fp32);
                     let Code::Ptx(_) = choice.code else { continue };
@@ -278,7 +298,7 @@ mod tests {
 
     #[test]
     fn small_matrices_are_cut_smaller_so_that_all_multiprocessors_have_work() {
-        let kernel = |dtype, n| choose(dtype, HOPPER, 132, Shape::square(n)).kernel;
+        let kernel = |dtype, n| choose(dtype, H200, Shape::square(n)).kernel;
         assert_eq!([500, 8192].map(|n| kernel(Dtype::Fp32, n)), ["matmul_fp32_128x64", "matmul_fp32_128x256"]);
         let of_bf16 = ["matmul_bf16_128x64", "matmul_bf16_128x128", "matmul_bf16_128x256"];
         assert_eq!([1024, 2048, 8192].map(|n| kernel(Dtype::Bf16, n)), of_bf16);
@@ -287,7 +307,7 @@ mod tests {
 
     #[test]
     fn tiles_of_192_columns_are_taken_where_they_fill_the_last_round_better() {
-        let kernel = |dtype, rows, columns, depth| choose(dtype, HOPPER, 132, Shape { rows, columns, depth }).kernel;
+        let kernel = |dtype, rows, columns, depth| choose(dtype, H200, Shape { rows, columns, depth }).kernel;
         assert_eq!(kernel(Dtype::Bf16, 3000, 3000, 3000), "matmul_bf16_128x192");
         assert_eq!(kernel(Dtype::Bf16, 5000, 3000, 7000), "matmul_bf16_128x192");
         assert_eq!(kernel(Dtype::Fp8, 5008, 3008, 7008), "matmul_fp8_128x192");
@@ -296,7 +316,7 @@ mod tests {
 
     #[test]
     fn few_rows_or_columns_make_flat_or_high_tiles() {
-        let kernel = |dtype, rows, columns| choose(dtype, HOPPER, 132, Shape { rows, columns, depth: 8192 }).kernel;
+        let kernel = |dtype, rows, columns| choose(dtype, H200, Shape { rows, columns, depth: 8192 }).kernel;
         assert_eq!(kernel(Dtype::Bf16, 64, 8192), "matmul_bf16_128x64");
         assert_eq!(kernel(Dtype::Fp32, 64, 8192), "matmul_fp32_64x256");
         assert_eq!(kernel(Dtype::Fp32, 8192, 64), "matmul_fp32_128x64");
@@ -306,9 +326,19 @@ mod tests {
     /// The wider the results, the longer is a sum that is worth it not to write while the other half multiplies.
     #[test]
     fn results_that_are_many_are_written_while_others_are_multiplied() {
-        let kernel = |dtype| choose(dtype, HOPPER, 132, Shape::square(4096)).kernel;
+        let kernel = |dtype| choose(dtype, H200, Shape::square(4096)).kernel;
         assert_eq!([Dtype::Bf16, Dtype::Int8].map(kernel), ["matmul_bf16_128x256", "matmul_int8_128x128"]);
-        assert_eq!(choose(Dtype::Int8, HOPPER, 132, Shape::square(16384)).kernel, "matmul_int8_128x256");
+        assert_eq!(choose(Dtype::Int8, H200, Shape::square(16384)).kernel, "matmul_int8_128x256");
+    }
+
+    /// Tiles that move more for each operation lose more where memory is slower.
+    #[test]
+    fn slower_memory_makes_larger_tiles() {
+        let kernel = |chip, dtype, n| choose(dtype, chip, Shape::square(n)).kernel;
+        let on = |chip| [(Dtype::Bf16, 2048), (Dtype::Int8, 4096)].map(|(dtype, n)| kernel(chip, dtype, n));
+        assert_eq!(on(H200), ["matmul_bf16_128x128", "matmul_int8_128x128"]);
+        assert_eq!(on(H100), ["matmul_bf16_128x256", "matmul_int8_128x256"]);
+        assert_eq!(kernel(Chip { bytes_per_second: None, ..H100 }, Dtype::Bf16, 2048), "matmul_bf16_128x128");
     }
 
     /// Else a product would not be the same to the bit each time.
@@ -342,9 +372,11 @@ mod tests {
     fn every_tile_divides_what_matrices_are_padded_to_but_those_whose_kernel_looks() {
         for capability in [(7, 0), (8, 9), (9, 0)] {
             for dtype in TYPES.into_iter().filter(|dtype| needs(*dtype) <= capability) {
-                for KernelChoice { tile: (down, across), .. } in candidates(dtype, capability) {
+                for KernelChoice { kernel, tile: (down, across), .. } in candidates(dtype, capability) {
                     assert_eq!(WHOLE_TILES % u64::from(down), 0);
-                    assert!(across == 192 || WHOLE_TILES % u64::from(across) == 0, "{across}");
+                    // It looks at each 64 columns, or at each 32 of wider results.
+                    let divided = if kernel.ends_with("_128x192") { WHOLE_TILES / 4 } else { u64::from(across) };
+                    assert_eq!((WHOLE_TILES % divided, u64::from(across) % divided), (0, 0), "{kernel}");
                 }
             }
         }

@@ -3,13 +3,14 @@
 
 use super::{
     cut::Cut,
-    kernel_select::{self, HOPPER_COPIED_ROWS, Inputs, KernelChoice, Layout, padded},
+    kernel_select::{self, Chip, HOPPER_COPIED_ROWS, Inputs, KernelChoice, Layout, padded},
     tolerance::Tolerance,
     values,
 };
 use crate::{
     catalogue::prelude::*,
     cuda::{Attribute, TensorMap},
+    info::memory_bandwidth,
     protocol::{KernelUse, Shape},
 };
 
@@ -78,7 +79,9 @@ impl<'gpu> Product<'gpu> {
     pub(crate) fn new(gpu: &'gpu Gpu, shape: Shape, dtype: Dtype) -> Result<Self, CudaError> {
         let device = gpu.device();
         let multiprocessors = device.attribute(Attribute::Multiprocessors)?.max(1) as u32;
-        let choice = kernel_select::choose(dtype, device.capability, multiprocessors, shape);
+        let bytes_per_second = memory_bandwidth(device).value().copied();
+        let chip = Chip { capability: device.capability, multiprocessors, bytes_per_second };
+        let choice = kernel_select::choose(dtype, chip, shape);
         let fill = gpu.kernel(kernels::MATMUL_CHECK, &format!("matmul_fill_{dtype}"))?;
         let padded = in_memory(shape);
         let cut = choice.cut(shape, multiprocessors);
