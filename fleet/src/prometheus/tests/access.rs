@@ -9,7 +9,7 @@ use tokio_rustls::{
     rustls::{RootCertStore, ServerConfig, crypto::ring, pki_types::PrivateKeyDer, server::WebPkiClientVerifier},
 };
 
-use super::{Behavior, Fake, OWN, reader, settings};
+use super::{Behavior, Fake, OWN, once, reader, settings};
 use crate::{
     FleetReader, Range,
     model::FleetState,
@@ -52,15 +52,8 @@ async fn what_fails_is_a_sentence_and_what_was_known_stays() {
         let usage = other.usage(Range::new(3600).unwrap()).await.unwrap();
         assert_eq!((usage.state, usage.owners.len()), (FleetState::Loading, 0), "{words}");
     }
-    tokio::time::sleep(Duration::from_millis(60)).await;
-    let after = reader.now().await;
-    let after = if after.state == FleetState::Current {
-        // It is shown meanwhile as it was.
-        tokio::time::sleep(Duration::from_millis(2200)).await;
-        reader.now().await
-    } else {
-        after
-    };
+    // It is shown meanwhile as it was.
+    let after = once(&reader, |fleet| fleet.state != FleetState::Current).await;
     assert_eq!((after.state, after.at_ms), (FleetState::Outdated, before.at_ms));
     assert_eq!((&after.gpus, &after.nodes), (&before.gpus, &before.nodes));
     assert!(after.problems[0].contains("has not answered"), "{:?}", after.problems);
@@ -72,8 +65,7 @@ async fn what_was_read_and_let_go_of_is_told_once() {
     reader.now().await;
     assert_eq!(reader.released_kib(), 0, "answers of some bytes");
     fake.set(Behavior::Endless);
-    tokio::time::sleep(std::time::Duration::from_millis(60)).await;
-    reader.now().await;
+    once(&reader, |fleet| fleet.state != FleetState::Current).await;
     assert!(reader.released_kib() >= 48 << 10);
     assert_eq!(reader.released_kib(), 0);
 }
@@ -86,15 +78,7 @@ async fn what_nothing_is_answered_of_is_of_before() {
         let (fake, reader) = reader(Behavior::Series(OWN)).await;
         let before = reader.now().await;
         fake.set(behavior);
-        tokio::time::sleep(Duration::from_millis(60)).await;
-        let mut after = reader.now().await;
-        for _ in 0..40 {
-            if after.state != FleetState::Current {
-                break;
-            }
-            tokio::time::sleep(Duration::from_millis(50)).await;
-            after = reader.now().await;
-        }
+        let after = once(&reader, |fleet| fleet.state != FleetState::Current).await;
         assert_eq!((after.state, after.at_ms), (FleetState::Outdated, before.at_ms), "{:?}", after.problems);
         assert_eq!(after.gpus, before.gpus);
     }
@@ -143,25 +127,10 @@ async fn whoever_asks_shows_a_token_or_a_password_and_further_headers() {
         (&"Bearer one".parse().unwrap(), &"team-a".parse().unwrap())
     );
     file(folder.path(), "token", "two");
-    // On a busy machine a reading takes longer, and as long is nothing read after it.
-    for turn in 0.. {
-        reader.now().await;
-        if fake.headers()["authorization"] == "Bearer two" {
-            break;
-        }
-        assert!(turn < 100, "{:?}", fake.headers());
-        tokio::time::sleep(Duration::from_millis(60)).await;
-    }
+    once(&reader, |_| fake.headers()["authorization"] == "Bearer two").await;
     // One that has gone is a problem, and not the end.
     fs::remove_file(&token).unwrap();
-    for turn in 0.. {
-        let fleet = reader.now().await;
-        if fleet.state == FleetState::Outdated && fleet.problems[0].contains("cannot read") {
-            break;
-        }
-        assert!(turn < 100, "{:?}", fleet.problems);
-        tokio::time::sleep(Duration::from_millis(60)).await;
-    }
+    once(&reader, |fleet| fleet.state == FleetState::Outdated && fleet.problems[0].contains("cannot read")).await;
     assert!(PrometheusReader::new(settings.clone()).err().unwrap().to_string().contains("cannot read"));
     settings.authorization = Authorization::None;
     for (name, value, words) in

@@ -2,7 +2,7 @@
 
 use axum::http::StatusCode;
 
-use super::{Behavior, Fake, OWN, reader, settings};
+use super::{Behavior, Fake, OWN, once, reader, settings};
 use crate::{
     FleetError, FleetReader, NodeAddress,
     model::{Fleet, FleetHold, FleetState, GpuHealth, NodeHealth, OwnerKind, Resolution},
@@ -122,8 +122,7 @@ up{job="my-gpumon",instance="e:1"} 0
     assert_eq!(readings(&fleet, "memory.total_bytes"), [None, None, Some(8.0)]);
     // One that Prometheus no longer scrapes is told of for a while.
     fake.set(Behavior::Series(OWN));
-    tokio::time::sleep(std::time::Duration::from_millis(60)).await;
-    let fleet = reader.now().await;
+    let fleet = once(&reader, |fleet| fleet.nodes.name.iter().any(|name| name == "n2")).await;
     let at = fleet.nodes.name.iter().position(|name| name == "a").unwrap();
     assert_eq!(fleet.nodes.health[at], NodeHealth::Unreachable);
     assert!(fleet.nodes.reasons[&(at as u32)].contains("does not say why"), "{:?}", fleet.nodes.reasons);
@@ -187,8 +186,8 @@ DCGM_FI_DEV_FB_USED{job="d",instance="10.0.0.1:9400",gpu="0",UUID="A",Hostname="
     assert_eq!(fleet.nodes.name, ["10.0.0.1"]);
     assert_eq!(readings(&fleet, "utilization.gpu_percent"), [Some(25.0)], "gpumon's own is what counts");
     fake.queries();
-    tokio::time::sleep(std::time::Duration::from_millis(60)).await;
-    reader.now().await;
+    let read = fleet.at_ms;
+    once(&reader, |fleet| fleet.at_ms > read).await;
     let queries = fake.queries();
     assert!(queries.iter().any(|it| it.contains("gpumon_gpu_utilization_ratio")), "{queries:?}");
     assert!(!queries.iter().any(|it| it.contains("DCGM_FI_DEV_GPU_UTIL")), "{queries:?}");
@@ -300,7 +299,8 @@ async fn a_prometheus_without_gpus_says_what_to_do() {
     assert_eq!(fleet.state, FleetState::Partial);
     assert!(fleet.problems[0].contains("Have it scrape gpumon"), "{:?}", fleet.problems);
     fake.set(Behavior::Series(OWN));
-    tokio::time::sleep(std::time::Duration::from_millis(60)).await;
-    assert_eq!(reader.now().await.nodes.name.len(), 2, "it is looked for again at once");
+    let read = fleet.at_ms;
+    let anew = once(&reader, |fleet| fleet.at_ms > read).await;
+    assert_eq!(anew.nodes.name.len(), 2, "it is looked for again at once");
     fake.set(Behavior::Raw(StatusCode::INTERNAL_SERVER_ERROR, "text/plain", "oops"));
 }

@@ -7,10 +7,11 @@ mod fleets;
 mod reference;
 mod spans;
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use self::fake::{Behavior, Fake};
 use super::{PrometheusReader, Settings};
+use crate::{FleetReader, model::Fleet};
 
 /// Two nodes of gpumon, one with a GPU that does not respond, the other held idle.
 const OWN: &str = r#"
@@ -44,6 +45,20 @@ fn settings(fake: &Fake) -> Settings {
     settings.timeout = Duration::from_secs(2);
     settings.period = Duration::from_millis(50);
     settings
+}
+
+/// What it tells as soon as this is so. What was read counts for the period, and on a busy machine for longer: nothing is
+/// read after it for as long as it took.
+async fn once(reader: &PrometheusReader, is_so: impl Fn(&Fleet) -> bool) -> Arc<Fleet> {
+    for turn in 0.. {
+        let fleet = reader.now().await;
+        if is_so(&fleet) {
+            return fleet;
+        }
+        assert!(turn < 100, "{:?} {:?}", fleet.state, fleet.problems);
+        tokio::time::sleep(Duration::from_millis(60)).await;
+    }
+    unreachable!("a turn too many has ended it")
 }
 
 async fn reader(behavior: Behavior) -> (Fake, PrometheusReader) {
