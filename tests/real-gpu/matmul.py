@@ -33,7 +33,7 @@ WHOLE_TILES = 256
 ALL_SHARED = 227 << 10
 MAX_DYNAMIC_SHARED_BYTES = 8
 #: CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION.
-MAY_BEGIN_EARLY = 6
+PROGRAMMATIC_LAUNCH = 6
 #: Rows of the first factor that `matmul_hopper.cu` brings at a time.
 COPIED_ROWS = 64
 #: What `parts.cuh` has before the parts: a flag for each.
@@ -91,15 +91,15 @@ class LaunchConfig(ctypes.Structure):
     ]
 
 
-def launcher(function, blocks, threads, shared, *arguments, is_early=False):
-    """What starts a kernel, early if it waits by itself for the one before it. An argument is a number, a float, or a buffer
-    that is passed by value."""
+def launcher(function, blocks, threads, shared, *arguments, is_programmatic=False):
+    """What launches a kernel, with programmatic dependent launch where its code waits for the previous kernel. An argument is
+    a number, a float, or a buffer that is passed by value."""
     kinds = {int: ctypes.c_uint64, float: ctypes.c_double}
     values = [kinds.get(type(argument), lambda buffer: buffer)(argument) for argument in arguments]
     places = (ctypes.c_void_p * len(values))(*map(ctypes.addressof, values))
 
-    attribute = Attribute(id=MAY_BEGIN_EARLY, value=1)
-    how = LaunchConfig((blocks, 1, 1), (threads, 1, 1), shared, None, ctypes.pointer(attribute), int(is_early))
+    attribute = Attribute(id=PROGRAMMATIC_LAUNCH, value=1)
+    how = LaunchConfig((blocks, 1, 1), (threads, 1, 1), shared, None, ctypes.pointer(attribute), int(is_programmatic))
 
     def launch(keep=values):
         done(cuda.cuLaunchKernelEx(ctypes.byref(how), function, places, None), "start a kernel")
@@ -245,15 +245,15 @@ class Product:
         lines = rf"^matmul_{self.dtype}_(\d+)x(\d+) .*?((?: u64| b8\S*)*)$"
         names = re.findall(lines, (folder / "listing.txt").read_text(), re.MULTILINE)
         image = (folder / f"{source}.sm_90a.cubin").read_bytes()
-        is_early = "griddepcontrol.wait" in (folder / f"{source}.cu").read_text()
+        is_programmatic = "griddepcontrol.wait" in (folder / f"{source}.cu").read_text()
         runners = {}
         for down, across, takes in names:
             for count in parts:
-                run = self.runner(image, int(down), int(across), count, len(takes.split()), is_early)
+                run = self.runner(image, int(down), int(across), count, len(takes.split()), is_programmatic)
                 runners |= {f"{down}x{across}" + f" in {count}" * (count > 1): run} if run else {}
         return runners
 
-    def runner(self, image, down, across, parts, parameters, is_early):
+    def runner(self, image, down, across, parts, parameters, is_programmatic):
         """What runs a kernel; None where there is no last round, or its sums have not so many slabs to be cut into."""
         name, tiles = f"matmul_{self.dtype}_{down}x{across}", -(-self.shape[0] // down) * -(-self.shape[1] // across)
         processors = torch.cuda.get_device_properties(0).multi_processor_count
@@ -279,7 +279,7 @@ class Product:
             memory += [view(self.a, self.padded[0], COPIED_ROWS), view(self.b, self.padded[1], across)]
             numbers = [*self.shape, self.pitches[0]]
         function = kernel(image, name, shared)
-        return launcher(function, blocks, threads, shared, *memory, *numbers, *cut, is_early=is_early)
+        return launcher(function, blocks, threads, shared, *memory, *numbers, *cut, is_programmatic=is_programmatic)
 
 
 def sample_clock_and_power(samples):
@@ -306,14 +306,14 @@ def compare(product, runners, options, samples):
     wrong, seconds, about = {}, {name: [] for name in runners}, {name: [] for name in runners}
     for name, run in runners.items():
         wrong[name] = 0
-        # Alone, and where one begins while another ends.
+        # Alone, and where consecutive launches overlap.
         for times in (1, 3):
             product.out.fill_(0xFF)
             for _ in range(times):
                 run()
             wrong[name] += product.wrong()
     repetitions = {name: max(1, int(options.run_ms / 1000 / timed(run, 2))) for name, run in runners.items()}
-    # In another order each time: what ran just before decides how warm the GPU is, and with that its clock.
+    # In random order: the previous kernel sets the temperature, and with it the clock.
     names, order = list(runners), random.Random(0)
     for _ in range(options.rounds):
         for name in order.sample(names, len(names)):

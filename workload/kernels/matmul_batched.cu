@@ -1,7 +1,6 @@
 // Compiled for: compute_80, compute_90.
-// Product after product, each n x n with n of at most 104 and row by row, without anything between them: a block for each.
-// On the multiprocessor of an H100 there is room for two of them, of which one brings what it needs while the other
-// multiplies.
+// A batch of products of n x n matrices, row-major and contiguous, with n <= 104: a block for each product. A multiprocessor
+// of an H100 holds two blocks, of which one loads while the other multiplies.
 
 typedef unsigned long long u64;
 typedef unsigned u32;
@@ -10,21 +9,21 @@ constexpr int SIDE = 104;
 
 __device__ u32 shared_address(const void *place) { return (u32)__cvta_generic_to_shared(place); }
 
-/// Begins to copy to shared memory, or to write zeros there.
+/// Starts an asynchronous copy to shared memory, of zeros where the source is not there.
 template <int BYTES> __device__ void begin_copy(void *to, const void *from, bool is_there = true) {
     asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(shared_address(to)), "l"(from), "n"(BYTES),
                  "r"(is_there ? BYTES : 0) : "memory");
 }
 __device__ void end_group() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-/// Waits until no more than so many groups are on their way.
+/// Waits until at most `MOST` groups are pending.
 template <int MOST> __device__ void wait_for_groups() { asm volatile("cp.async.wait_group %0;" ::"n"(MOST) : "memory"); }
 
-// 32 bits: both matrices whole in shared memory, A step by step. A thread has 8 x 8 results, in fours of rows and columns,
-// so that threads read side by side.
+// fp32: both matrices are in shared memory, A transposed. A thread computes 8 x 8 results, as 2 x 2 squares of four rows and
+// columns, so that a warp reads consecutive packs.
 
-/// Of 13 x 13 threads, in whole warps.
+/// 13 x 13 threads, in whole warps.
 constexpr int THREADS_32 = 192, EDGE = 13, HALF = SIDE / 2;
-/// A step's elements, with as many behind them as let threads that transpose A write to eight banks and not to four.
+/// Padded, so that the transposing writes of A have 4-way bank conflicts instead of 8-way.
 constexpr int PITCH_32 = SIDE + 4;
 
 struct alignas(16) Four { float lane[4]; };
@@ -37,7 +36,7 @@ __device__ void multiply_32(float *out, const float *a, const float *b, u32 n) {
     u32 steps = (n + GROUPS - 1) / GROUPS;
     for (u32 group = 0; group < GROUPS; group++) {
         u32 first = group * steps, width = first < n ? min(steps, n - first) : 0;
-        // No more steps than a warp has threads.
+        // `width` is at most 26: a lane for each step.
         for (u32 line = warp; line < n && lane < width; line += WARPS)
             begin_copy<4>(left + (first + lane) * PITCH_32 + line, a + line * n + first + lane);
         for (u32 step = first + warp; step < first + width; step += WARPS)
@@ -90,10 +89,10 @@ __device__ void multiply_32(float *out, const float *a, const float *b, u32 n) {
         }
 }
 
-// 64 bits, by tensor cores: seven warps, each with 16 rows. Slabs of both matrices are brought two ahead of their use.
+// fp64, on tensor cores: seven warps, each with 16 rows. Slabs of both matrices are loaded two ahead of their use.
 
 constexpr int THREADS_64 = 224, STAGES = 3, SLAB = 16, WIDE = SIDE / 8;
-/// Such rows lie in different banks for all that a warp reads at once.
+/// Padded, so that fragment loads have no bank conflicts.
 constexpr int PITCH_A = SLAB + 4, PITCH_B = SIDE + 4;
 constexpr int STAGE = SIDE * PITCH_A + SLAB * PITCH_B;
 
@@ -112,7 +111,7 @@ __device__ void multiply(double (&sum)[4], double upper, double lower, double ri
 #endif
 }
 
-/// `PACK` elements are copied at a time, which divides n.
+/// Copies `PACK` elements at a time, of which n is a multiple.
 template <int PACK> __device__ void begin_slab(double *to, const double *a, const double *b, u32 n, u32 first) {
     constexpr u32 ACROSS = SLAB / PACK;
     for (u32 at = threadIdx.x; at < n * ACROSS; at += THREADS_64) {
@@ -146,7 +145,7 @@ __device__ void multiply_64(double *out, const double *a, const double *b, u32 n
         __syncthreads();
         begin(slab + 2);
         const double *stage = shared_64 + slab % STAGES * STAGE;
-        // Rows from 104 on are not there, and what is read in their place goes nowhere.
+        // The last warp reads 8 rows beyond A; their results are not written.
         const double *upper = stage + (top + lane / 4) * PITCH_A + lane % 4;
         const double *right = stage + SIDE * PITCH_A + lane % 4 * PITCH_B + lane / 4;
         u32 steps = min(SLAB, (n - slab * SLAB + 3) / 4 * 4);

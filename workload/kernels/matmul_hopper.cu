@@ -1,7 +1,6 @@
 // Compiled for: sm_90a.
 // C = A * B by Hopper's tensor cores. A lies row by row and B column by column, so that both have k side by side. The
-// host pads each matrix to whole tiles of 256, with zeros where it ends, so that nothing here looks where columns end but
-// what writes tiles that do not divide it.
+// host pads each matrix with zeros to multiples of 256, so that only tiles of 192 columns check where a row ends.
 //
 // A block stays on its multiprocessor and computes tile after tile. Its third warpgroup asks the copy engine for slabs
 // of both inputs, 128 bytes of k each, into a ring of stages; the other two multiply what has come. `full` says that a
@@ -94,7 +93,7 @@ template <int DOWN, int ACROSS, int STAGES, int RESULT_BYTES> struct Ring {
             asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
         }
         __syncthreads();
-        // What was started before may still write what is read here, and what is started next waits here, too.
+        // Programmatic dependent launch: the previous kernel may still write this one's inputs or its output.
         asm volatile("griddepcontrol.launch_dependents;\ngriddepcontrol.wait;" ::: "memory");
     }
     /// Fetches all slabs of all pieces, each as soon as there is room for it.
@@ -232,10 +231,9 @@ __device__ u64 tile_descriptor(const void *tile) {
 
 struct alignas(16) Pack { u32 word[4]; };
 
-/// A strip of a warp's results, 16 rows of 128 bytes. A thread has two elements here and two there, and memory takes whole
-/// rows much faster than those: so they are put together in shared memory, in one half of the warp's room while the other
-/// is still read. Packs of 16 bytes change places there, so that a warp writes to different banks and reads from different
-/// banks.
+/// A strip of a warp's results, 16 rows of 128 bytes. Fragments of a thread are two elements wide, and global memory is
+/// written much faster in whole rows: so a strip is assembled in shared memory, in two alternating buffers for each warp.
+/// Packs of 16 bytes are swizzled, so that neither writes nor reads have bank conflicts.
 template <typename Type> struct Strip {
     typedef typename Type::Out Out;
     typedef typename Type::Pair Pair;
@@ -243,7 +241,7 @@ template <typename Type> struct Strip {
     static constexpr int ROWS = 16, ROW_BYTES = 128, BYTES = ROWS * ROW_BYTES;
     static constexpr int WIDTH = ROW_BYTES / sizeof(Out), PACK = sizeof(Pack) / sizeof(Out), PAIRS = WIDTH / 4;
 
-    /// A thread's pairs of it; `out` is its first element, and `room` the block's for results.
+    /// Writes a thread's pairs of it; `out` is its first element, and `room` the shared memory for all warps.
     __device__ static void store(Out *out, unsigned char *room, int strip, const Pair *pairs, u64 pitch) {
         u32 lane = threadIdx.x % 32, warp = threadIdx.x / 32;
         unsigned char *half = room + (warp * 2 + strip % 2) * BYTES;
@@ -272,16 +270,16 @@ template <typename Type> struct Strip {
     }
 };
 
-/// Room for two strips of each of the eight warps that multiply.
+/// Two strips for each of the eight warps that multiply.
 constexpr int RESULT_BYTES = 8 * 2 * Strip<Bf16>::BYTES;
 
-/// A warp's results, 16 rows, as they are written.
+/// A warp's results, 16 rows, until they are written.
 template <typename Type, int ACROSS> struct Results {
     static constexpr int STRIPS = ACROSS / Strip<Type>::WIDTH;
     typename Type::Pair pairs[ACROSS / 4];
     typename Type::Out *out;
     u64 pitch;
-    /// Of the columns from here on, those that memory has: not every tile divides what rows are padded to.
+    /// Columns from `out` to the end of the padded row, which a tile of 192 columns may exceed.
     u64 columns;
     int written = STRIPS;
 
@@ -308,8 +306,8 @@ template <int MOST> __device__ void wait_until_multiplied() {
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(MOST) : "memory");
 }
 
-/// Both warpgroups multiply a tile, each 64 rows of it: this moves the least, and so takes the least power. Narrow results
-/// find room in registers beside the sums of the next tile, and are written strip by strip while that is multiplied.
+/// Both warpgroups multiply a tile, each 64 rows of it: this moves the least, and so takes the least power. 16-bit results
+/// stay in registers and are written strip by strip while the next tile is multiplied.
 template <typename Type, int ACROSS, int STAGES>
 __device__ void product_together(typename Type::Out *out, const Map &a, const Map &b, Extent extent, const Cut &cut) {
     constexpr int DOWN = 128;

@@ -28,7 +28,7 @@ pub(crate) const MATMUL_CHECK: Code = ptx!("matmul_check");
 pub(crate) const MATMUL_FP32: Code = ptx!("matmul_fp32.compute_80");
 /// The same, for Hopper.
 pub(crate) const MATMUL_FP32_HOPPER: Code = Code::Cubin(packed!("matmul_fp32.sm_90a.cubin"), LISTING);
-/// Small products in one go, of up to 104 rows.
+/// Batched products of up to 104 rows.
 pub(crate) const MATMUL_BATCHED: Code = ptx!("matmul_batched.compute_80");
 /// The same, for Hopper and later.
 pub(crate) const MATMUL_BATCHED_HOPPER: Code = ptx!("matmul_batched.compute_90");

@@ -97,11 +97,11 @@ trait Burnable {
     fn products(&self, piece: usize) -> u64;
     /// Makes the product with which the others are compared, and checks it against the reference.
     fn first(&mut self) -> Result<Verification, RunError>;
-    /// Fills a piece with products, and compares before what it was filled with.
+    /// Fills a piece with products, after comparing its previous ones.
     fn multiply(&mut self, piece: usize, was_filled: bool) -> Result<(), RunError>;
     /// Compares a piece with the first product, and poisons it.
     fn compare(&mut self, piece: usize) -> Result<(), RunError>;
-    /// How many words were wrong of all that were compared.
+    /// Mismatching words among all that were compared.
     fn wrong(&mut self) -> Result<u64, RunError>;
 }
 

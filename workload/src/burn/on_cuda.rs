@@ -21,9 +21,9 @@ const KERNELS: Code = ptx!("burn");
 const WORD_BYTES: u64 = size_of::<u32>() as u64;
 /// What a thread has of a product.
 const PACK_BYTES: u64 = 4 * WORD_BYTES;
-/// So many products a thread of `burn.cu` compares at a time; of more it takes one after the other.
+/// Products that a thread of `burn.cu` compares at a time; the grid is sized by it.
 const TOGETHER: u64 = 4;
-/// Blocks that poison: enough for the largest GPU.
+/// Blocks of `burn_poison`, enough for the largest GPU.
 const POISONING: u32 = 4096;
 
 pub(super) struct OnCuda<'gpu> {
@@ -83,7 +83,7 @@ impl<'gpu> OnCuda<'gpu> {
     /// Takes memory for products, as much as it may have of this altogether.
     fn take(&mut self, at_once: u64, bytes: u64) -> Result<(), RunError> {
         let one = self.result_bytes();
-        // What the parts of sums take is not foreseen: products make room for it, but for one.
+        // Memory for split sums is not in `needed_bytes`: it is taken from that for products, of which one remains.
         let mut left = (bytes.saturating_sub(self.bytes()) / one).max(1);
         while left > 0 {
             let count = left.min(at_once);

@@ -13,9 +13,9 @@ const PRODUCTS: u64 = 1000;
 /// Elements that a thread of the CPU checks at a time.
 const CHECKED: usize = 1 << 10;
 const USUAL_SIDE: u64 = 100;
-/// As much as a block of `matmul_batched.cu` computes: a whole product.
+/// The largest product that a block of `matmul_batched.cu` computes.
 const WHOLE: u64 = 104;
-/// What a block of `matmul_any.cu` computes at a time, the smallest first; of larger products it has a part.
+/// Tiles of `matmul_any.cu`, the smallest first; larger products take several.
 const TILES: [u64; 2] = [32, 64];
 
 static ABOUT: About = About {
@@ -63,10 +63,10 @@ fn elements(n: u64) -> u64 {
 #[derive(Debug)]
 struct KernelChoice {
     code: Code,
-    /// Rows and columns that a block computes at a time.
+    /// Rows and columns of a block.
     tile: u64,
     threads: u32,
-    /// Shared memory beyond what the code names.
+    /// Dynamic shared memory.
     shared_bytes: u32,
 }
 

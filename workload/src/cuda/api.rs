@@ -116,7 +116,7 @@ newer {
         *mut TensorMapBytes, c_int, c_uint, Address, *const u64, *const u64, *const c_uint, *const c_uint, c_int,
         c_int, c_int, c_int
     );
-    /// Starts a kernel that says more of itself; from CUDA 11.8 on.
+    /// Launches a kernel with attributes; from CUDA 11.8 on.
     cuLaunchKernelEx(*const LaunchConfig, Handle, *mut *mut c_void, *mut *mut c_void);
 }
 }

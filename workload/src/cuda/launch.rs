@@ -1,4 +1,4 @@
-//! How a kernel is started that says more of itself than its grid.
+//! Launches with attributes, by `cuLaunchKernelEx`.
 
 use std::{
     ffi::{c_int, c_uint},
@@ -7,12 +7,12 @@ use std::{
 
 use super::{api::Handle, driver::Version, queue::Grid};
 
-/// `CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION`: it waits by itself for what was started before it.
-const MAY_BEGIN_EARLY: c_int = 6;
-/// Those before know it, but not in a graph: a queue may be one that is captured.
-pub(super) const EARLY_SINCE: Version = Version(12_030);
+/// `CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION`.
+const PROGRAMMATIC_STREAM_SERIALIZATION: c_int = 6;
+/// Stream capture supports the attribute from here on; a queue may belong to a stream that is captured.
+pub(super) const PROGRAMMATIC_SINCE: Version = Version(12_030);
 
-/// A `CUlaunchConfig` with one attribute.
+/// `CUlaunchConfig` with one attribute.
 #[repr(C)]
 pub(super) struct LaunchConfig {
     blocks: [c_uint; 3],
@@ -23,16 +23,18 @@ pub(super) struct LaunchConfig {
     attribute_count: c_uint,
 }
 
-/// A `CUlaunchAttribute`.
+/// `CUlaunchAttribute`.
 #[repr(C)]
 pub(super) struct LaunchAttribute {
     id: c_int,
-    /// A number of 32 bits, in a union of 64 bytes.
+    /// A 32-bit integer in a union of 64 bytes.
     value: [u64; 8],
 }
 
 impl LaunchAttribute {
-    pub(super) const EARLY: Self = Self { id: MAY_BEGIN_EARLY, value: [1, 0, 0, 0, 0, 0, 0, 0] };
+    /// Programmatic dependent launch: the kernel may start before the previous one in the stream has ended.
+    pub(super) const PROGRAMMATIC: Self =
+        Self { id: PROGRAMMATIC_STREAM_SERIALIZATION, value: [1, 0, 0, 0, 0, 0, 0, 0] };
 }
 
 impl LaunchConfig {

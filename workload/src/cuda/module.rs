@@ -11,8 +11,8 @@ use std::{
 use flate2::read::GzDecoder;
 
 use super::{
-    api::Handle, attribute::Attribute, context::Context, error::CudaError, launch::EARLY_SINCE, memory::DeviceMemory,
-    pinned::PinnedMemory, tensor_map::TensorMap,
+    api::Handle, attribute::Attribute, context::Context, error::CudaError, launch::PROGRAMMATIC_SINCE,
+    memory::DeviceMemory, pinned::PinnedMemory, tensor_map::TensorMap,
 };
 use crate::protocol::KernelUse;
 
@@ -55,8 +55,8 @@ pub(crate) struct Kernel {
     pub(super) name: String,
     /// Shared memory beyond what its code names.
     pub(super) shared_bytes: u32,
-    /// Whether it waits by itself for what was started before it, and so may begin while that ends.
-    pub(super) is_early: bool,
+    /// Whether it is launched with programmatic dependent launch.
+    pub(super) is_programmatic: bool,
     /// The types of its parameters, as PTX names them.
     parameters: Vec<String>,
     /// The code lives as long as its kernels.
@@ -121,7 +121,7 @@ impl Module {
             handle,
             name: name.to_owned(),
             shared_bytes: 0,
-            is_early: false,
+            is_programmatic: false,
             parameters,
             module: Rc::clone(self),
         })
@@ -158,11 +158,12 @@ impl Kernel {
         Ok(self)
     }
 
-    /// The kernel, begun early where the driver can do that: it waits with `griddepcontrol.wait` before it touches memory.
-    pub(crate) fn begun_early(self) -> Self {
+    /// The kernel with programmatic dependent launch, where the driver supports it. Its code has to execute
+    /// `griddepcontrol.wait` before it accesses memory.
+    pub(crate) fn with_programmatic_launch(self) -> Self {
         let driver = self.module.context.driver();
-        let is_early = driver.version >= EARLY_SINCE && driver.api.cuLaunchKernelEx.is_some();
-        Self { is_early, ..self }
+        let is_programmatic = driver.version >= PROGRAMMATIC_SINCE && driver.api.cuLaunchKernelEx.is_some();
+        Self { is_programmatic, ..self }
     }
 
     /// What it takes of a multiprocessor with blocks of so many threads, by the driver.

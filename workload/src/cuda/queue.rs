@@ -69,8 +69,8 @@ impl<'stream, 'scope> Queue<'stream, 'scope> {
         // SAFETY: the driver copies the arguments before it returns, each from as many bytes as the kernel takes of it. It runs on the device and writes there, into memory that is borrowed until the stream has waited.
         let code = unsafe {
             match driver.api.cuLaunchKernelEx {
-                Some(launch) if kernel.is_early => {
-                    let config = LaunchConfig::new(grid, kernel.shared_bytes, stream, &LaunchAttribute::EARLY);
+                Some(launch) if kernel.is_programmatic => {
+                    let config = LaunchConfig::new(grid, kernel.shared_bytes, stream, &LaunchAttribute::PROGRAMMATIC);
                     launch(&raw const config, kernel.handle, places, ptr::null_mut())
                 }
                 _ => (driver.api.cuLaunchKernel)(

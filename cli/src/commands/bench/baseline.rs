@@ -202,7 +202,7 @@ fn works(known: &Benchmarks, ids: &[String], dtype: Option<Dtype>, path: &Path) 
     let path = path.display();
     let missing = |what: &str, names: &str| {
         let cure = format!(
-            "store one with `gpumon bench{names} --save-baseline`; what is hardly longer than a launch has none"
+            "store one with `gpumon bench{names} --save-baseline`; workloads shorter than {SHORTEST_US} us have none"
         );
         Failure::usage(anyhow!("no baseline{what} is stored in {path}: {cure}"))
     };

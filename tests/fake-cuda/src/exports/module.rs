@@ -180,7 +180,7 @@ unsafe extern "C" fn cuLaunchKernel(
     returned(launch(kernel, Arguments(arguments.cast()), grid, stream))
 }
 
-/// How a `CUlaunchConfig` begins.
+/// The first members of `CUlaunchConfig`.
 #[repr(C)]
 struct LaunchConfig {
     blocks: [c_uint; 3],
@@ -189,7 +189,7 @@ struct LaunchConfig {
     stream: Handle,
 }
 
-/// What is begun early is begun in its turn here.
+/// Attributes are ignored: kernels run one after the other here.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuLaunchKernelEx(
     config: *const LaunchConfig,

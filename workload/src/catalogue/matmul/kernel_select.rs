@@ -7,7 +7,7 @@ use crate::{
     protocol::{Dtype, Shape},
 };
 
-/// Every tile but those of 192 columns divides it, so that no other kernel of tensor cores looks where columns end.
+/// A multiple of every tile except 192 columns, so that only that kernel checks where a row ends.
 const WHOLE_TILES: u64 = 256;
 /// Steps of the sum that `matmul_fp32.cu` brings at a time, and for how many slabs it has room.
 const FP32_SLAB: u32 = 16;
@@ -25,19 +25,19 @@ const HOPPER_RESULT_BYTES: u32 = 32 << 10;
 pub(super) const HOPPER_COPIED_ROWS: u32 = 64;
 /// As many steps of the sum take as long as writing results of the inputs' width. Measured on an H100 and an H200.
 const HOPPER_RESULT_STEPS: f64 = 250.0;
-/// The part of that which is left where all but the last results are written while others are multiplied: of the last
-/// where half of the warps do each, and of those before where all do both.
+/// The share of that which is not hidden: of the last tile, where warpgroups take turns, and of each earlier tile, where
+/// 16-bit results are written during the next one.
 const HOPPER_LAST_RESULT: f64 = 0.4;
 const HOPPER_RESULT_BEFORE: f64 = 0.08;
-/// A tile of 192 columns is multiplied as fast as one of 256, but takes more energy.
+/// Efficiency of tiles of 192 columns: as fast as 256, but with more energy per operation.
 const HOPPER_192: f64 = 0.97;
-/// So many elements of a narrow type are multiplied in the time in which a row or a column of a tile comes from the cache,
-/// on an H200; and the part of it in which the cache waits for memory, which is as much longer as that is slower.
+/// Elements of a narrow type that are multiplied while a row or a column of a tile is loaded, on an H200, and the share of
+/// that time which scales with the memory's bandwidth. Fitted to an H100 and an H200.
 const HOPPER_LINE_ELEMENTS: f64 = 69.0;
 const HOPPER_LINE_FROM_MEMORY: f64 = 0.31;
 const H200_BYTES_PER_SECOND: f64 = 4.9e12;
-/// What the beginning of the stages may be off a whole pattern, and two barriers for each.
-const HOPPER_OFF_BYTES: u32 = 1024;
+/// Alignment of the stages, and two barriers for each.
+const HOPPER_ALIGNMENT_BYTES: u32 = 1024;
 const HOPPER_BARRIER_BYTES: u32 = 2 * 8;
 
 pub(in crate::catalogue) const AMPERE: (u32, u32) = (8, 0);
@@ -55,9 +55,9 @@ pub(super) struct KernelChoice {
     pub(super) efficiency: f64,
     /// The least that a row or a column of a tile takes in a step, in the time that an element takes.
     pub(super) line_time: f64,
-    /// Steps of the sum in whose time a block has no other work than to write a tile, in each round.
+    /// Time in which a block writes a tile and multiplies nothing, in steps of the sum, for each round.
     pub(super) result_steps: f64,
-    /// The same, once more, of its last tile.
+    /// The same, in addition, for the last tile.
     pub(super) last_result_steps: f64,
     /// Whether and how it cuts sums into parts.
     pub(super) cuttable: Option<Cuttable>,
@@ -107,12 +107,12 @@ pub(super) fn padded(n: u64) -> u64 {
     n.max(1).div_ceil(WHOLE_TILES).saturating_mul(WHOLE_TILES)
 }
 
-/// What of a GPU decides which kernel is the fastest.
+/// The properties of a GPU that decide which kernel is fastest.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Chip {
     pub(super) capability: (u32, u32),
     pub(super) multiprocessors: u32,
-    /// What its memory can carry; `None` where the driver does not tell.
+    /// Memory bandwidth; `None` if the driver does not report it.
     pub(super) bytes_per_second: Option<f64>,
 }
 
@@ -193,7 +193,7 @@ pub(super) fn candidates(dtype: Dtype, capability: (u32, u32)) -> Vec<KernelChoi
                 _ => names!("bf16"),
             };
             let of_result = HOPPER_RESULT_STEPS * values::result_bytes(narrow) as f64 / narrow.bytes() as f64;
-            // Results of 16 bits find room beside the next tile's sums.
+            // 16-bit results are written during the next tile.
             let (before, last) = if values::result_bytes(narrow) == 2 {
                 (HOPPER_RESULT_BEFORE * of_result, of_result)
             } else {
@@ -242,7 +242,7 @@ fn hopper(kernel: &'static str, tile: (u32, u32), stages: u32, efficiency: f64, 
         result_steps: 0.0,
         last_result_steps: 0.0,
         cuttable: Some(Cuttable { slab: HOPPER_ROW_BYTES / element.bytes(), part_steps, sum_bytes }),
-        shared_bytes: stages * ((tile.0 + tile.1) * HOPPER_ROW_BYTES + HOPPER_BARRIER_BYTES) + HOPPER_OFF_BYTES,
+        shared_bytes: stages * ((tile.0 + tile.1) * HOPPER_ROW_BYTES + HOPPER_BARRIER_BYTES) + HOPPER_ALIGNMENT_BYTES,
         inputs: Inputs::Tiles(element),
         layout: Layout::RowByRow,
     }
@@ -275,7 +275,7 @@ fn anywhere(kernel: &'static str) -> KernelChoice {
 mod tests {
     use super::*;
 
-    const H200: Chip = Chip { capability: HOPPER, multiprocessors: 132, bytes_per_second: Some(4.9e12) };
+    const H200: Chip = Chip { capability: HOPPER, multiprocessors: 132, bytes_per_second: Some(H200_BYTES_PER_SECOND) };
     const H100: Chip = Chip { bytes_per_second: Some(3.35e12), ..H200 };
     const TYPES: [Dtype; 7] =
         [Dtype::Fp64, Dtype::Fp32, Dtype::Tf32, Dtype::Fp16, Dtype::Bf16, Dtype::Fp8, Dtype::Int8];
@@ -331,7 +331,7 @@ mod tests {
         assert_eq!(choose(Dtype::Int8, H200, Shape::square(16384)).kernel, "matmul_int8_128x256");
     }
 
-    /// Tiles that move more for each operation lose more where memory is slower.
+    /// Small tiles load more bytes per operation.
     #[test]
     fn slower_memory_makes_larger_tiles() {
         let kernel = |chip, dtype, n| choose(dtype, chip, Shape::square(n)).kernel;
@@ -374,7 +374,7 @@ mod tests {
             for dtype in TYPES.into_iter().filter(|dtype| needs(*dtype) <= capability) {
                 for KernelChoice { kernel, tile: (down, across), .. } in candidates(dtype, capability) {
                     assert_eq!(WHOLE_TILES % u64::from(down), 0);
-                    // It looks at each 64 columns, or at each 32 of wider results.
+                    // That kernel checks per strip of 64 columns, or of 32 for 32-bit results.
                     let divided = if kernel.ends_with("_128x192") { WHOLE_TILES / 4 } else { u64::from(across) };
                     assert_eq!((WHOLE_TILES % divided, u64::from(across) % divided), (0, 0), "{kernel}");
                 }

@@ -94,7 +94,10 @@ impl<'gpu> Product<'gpu> {
         let multiply = gpu.kernel(choice.code, choice.kernel)?.with_shared_memory(choice.shared_bytes)?;
         Ok(Self {
             gpu,
-            multiply: if matches!(choice.inputs, Inputs::Tiles(_)) { multiply.begun_early() } else { multiply },
+            multiply: match choice.inputs {
+                Inputs::Tiles(_) => multiply.with_programmatic_launch(),
+                Inputs::Addresses => multiply,
+            },
             check: gpu.kernel(kernels::MATMUL_CHECK, &format!("matmul_check_{dtype}"))?,
             a: matrix(shape.rows, padded.rows, SEED_A)?,
             b: matrix(shape.columns, padded.columns, SEED_B)?,
