@@ -1,9 +1,14 @@
 //! Clients of a reverse proxy: whoever connects is the proxy. A server of a fleet is one, which passes on what its viewers
 //! ask, and says so.
+//!
+//! A proxy that `--public-origin` names tells the address of its client in `X-Forwarded-For`, behind those that the client
+//! itself has sent. So the last address counts, and no other.
+
+use std::net::{IpAddr, SocketAddr};
 
 use axum::{
     extract::{Request, State},
-    http::{HeaderName, header},
+    http::{HeaderMap, HeaderName, header},
     middleware::Next,
     response::Response,
 };
@@ -13,23 +18,60 @@ use crate::{connections::Arrival, live::Live, peer::Peer};
 
 /// What a server of a fleet says with all that it passes on to a node (RFC 9110, section 7.6.3).
 pub(crate) const VIA: HeaderName = header::VIA;
+const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 pub(crate) const PASSED_ON: &str = "1.1 gpumon-fleet";
 
 /// Before everything else: also on a connection that was there before it became a proxy's, its user is not who asks.
-pub(crate) async fn forget_proxy(
+pub(crate) async fn find_client(
     State(live): State<watch::Receiver<Live>>,
     mut request: Request,
     next: Next,
 ) -> Response {
     let is_passed_on = request.headers().get_all(VIA).iter().any(|by| by == PASSED_ON);
-    if is_passed_on || live.borrow().is_behind_proxy() {
+    let has_proxy = live.borrow().is_behind_proxy();
+    if is_passed_on || has_proxy {
+        let forwarded = forwarded_for(request.headers()).filter(|_| has_proxy);
         let known = request.extensions_mut();
         if let Some(arrival) = known.get_mut::<Arrival>() {
-            arrival.peer = arrival.peer.behind_proxy();
+            arrival.proxy = match (arrival.peer, forwarded) {
+                (Peer::Port { ip, .. }, Some(_)) => Some(ip),
+                _ => None,
+            };
+            arrival.peer = arrival.peer.behind_proxy(forwarded);
         }
         if let Some(peer) = known.get_mut::<Peer>() {
-            *peer = peer.behind_proxy();
+            *peer = peer.behind_proxy(forwarded);
         }
     }
     next.run(request).await
+}
+
+/// Returns the last address of `X-Forwarded-For`, which the nearest proxy has written.
+fn forwarded_for(headers: &HeaderMap) -> Option<IpAddr> {
+    let last = headers.get_all(FORWARDED_FOR).iter().next_back()?.to_str().ok()?.rsplit(',').next()?.trim();
+    let ip = last.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    let ip = ip.or_else(|_| last.parse::<SocketAddr>().map(|address| address.ip()));
+    ip.ok().map(|ip| ip.to_canonical())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn last_forwarded_address_counts() {
+        let of = |values: &[&str]| {
+            let headers = values.iter().map(|value| (FORWARDED_FOR, value.parse().unwrap())).collect();
+            forwarded_for(&headers).map(|ip| ip.to_string())
+        };
+        assert_eq!(of(&["10.0.0.7"]).as_deref(), Some("10.0.0.7"));
+        assert_eq!(of(&["1.2.3.4, 10.0.0.7"]).as_deref(), Some("10.0.0.7"));
+        assert_eq!(of(&["1.2.3.4", "10.0.0.7"]).as_deref(), Some("10.0.0.7"));
+        assert_eq!(of(&["fd00::7"]).as_deref(), Some("fd00::7"));
+        assert_eq!(of(&["[fd00::7]:50000"]).as_deref(), Some("fd00::7"));
+        assert_eq!(of(&["::ffff:10.0.0.7"]).as_deref(), Some("10.0.0.7"));
+        for none in [&[][..], &["unknown"], &[""], &["10.0.0.7,"], &["1.2.3.4", "x"]] {
+            assert_eq!(of(none), None, "{none:?}");
+        }
+    }
 }

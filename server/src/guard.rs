@@ -11,6 +11,7 @@ use axum::{
     middleware::Next,
     response::{IntoResponse, Response},
 };
+use percent_encoding::percent_decode_str;
 use tokio::sync::watch;
 
 use crate::{auth::Doors, connections::Arrival, live::Live, public_origin::PublicOrigin};
@@ -33,7 +34,15 @@ pub(crate) struct Guard {
     pub(crate) doors: Arc<Doors>,
 }
 
+/// What a browser is about to do with an answer where it shows it as a page, or embeds it in one (Fetch Metadata, section
+/// 2.1).
+const PAGES: [&str; 6] = ["document", "iframe", "frame", "fencedframe", "embed", "object"];
+
 pub(crate) async fn check(State(guard): State<Guard>, request: Request, next: Next) -> Response {
+    if is_api(request.uri().path()) && is_navigation(request.headers()) {
+        let message = "the API answers programs and shows no pages: open the page at /, or use curl\n";
+        return (StatusCode::FORBIDDEN, message).into_response();
+    }
     let arrival = request.extensions().get::<Arrival>();
     let local = arrival.and_then(|arrival| arrival.local).map(|local| local.ip().to_canonical());
     let is_tls = arrival.is_some_and(|arrival| arrival.is_tls);
@@ -98,6 +107,19 @@ fn is_cross_site(headers: &HeaderMap) -> bool {
     is("sec-fetch-site", "cross-site") && !opens_a_window
 }
 
+/// Returns `true` for a path of the API, this server's or a node's.
+fn is_api(path: &str) -> bool {
+    let of_node = path.strip_prefix("/nodes/").and_then(|rest| rest.split_once('/')).map(|(_, rest)| rest);
+    let path = percent_decode_str(of_node.unwrap_or(path)).decode_utf8_lossy();
+    path.trim_start_matches('/').starts_with("api/")
+}
+
+/// Returns `true` if a browser shows the answer as a page of its own, or within one.
+fn is_navigation(headers: &HeaderMap) -> bool {
+    let is = |name: &str, value: &str| headers.get_all(name).iter().any(|found| found == value);
+    is("sec-fetch-mode", "navigate") || PAGES.iter().any(|page| is("sec-fetch-dest", page))
+}
+
 /// What the header says, where it is there once and valid.
 fn only<T: FromStr>(headers: &HeaderMap, name: &str) -> Option<T> {
     let mut values = headers.get_all(name).iter();
@@ -115,6 +137,8 @@ fn address(host: &str) -> Option<IpAddr> {
 
 #[cfg(test)]
 mod tests {
+    use axum::http::HeaderName;
+
     use super::*;
 
     fn ask(access: Access, headers: &[(&'static str, &str)]) -> Result<(), StatusCode> {
@@ -217,6 +241,32 @@ mod tests {
         for site in ["same-origin", "same-site", "none"] {
             assert_eq!(ask(Access::Port, &[("host", "localhost"), ("sec-fetch-site", site)]), Ok(()), "{site}");
         }
+    }
+
+    #[test]
+    fn api_path_is_recognized_below_nodes() {
+        for path in ["/api/v1/runs", "/nodes/gpu1/api/v1/runs", "/nodes/gpu1/%61pi/v1/runs", "/nodes/a%2Fb/api/v1/runs"]
+        {
+            assert!(is_api(path), "{path}");
+        }
+        for path in ["/", "/metrics", "/nodes/gpu1/", "/nodes/gpu1/assets/api/x.js", "/apis", "/assets/api/"] {
+            assert!(!is_api(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn navigation_is_told_from_fetch() {
+        let headers = |name: &'static str, value: &str| {
+            HeaderMap::from_iter([(HeaderName::from_static(name), value.parse().unwrap())])
+        };
+        assert!(is_navigation(&headers("sec-fetch-mode", "navigate")));
+        for page in PAGES {
+            assert!(is_navigation(&headers("sec-fetch-dest", page)), "{page}");
+        }
+        for mode in ["cors", "no-cors", "same-origin", "websocket"] {
+            assert!(!is_navigation(&headers("sec-fetch-mode", mode)), "{mode}");
+        }
+        assert!(!is_navigation(&headers("sec-fetch-dest", "empty")) && !is_navigation(&HeaderMap::new()));
     }
 
     #[test]

@@ -202,6 +202,9 @@ pub async fn run(
             (tokio::spawn(std::future::pending()), None)
         }
     };
+    if doors.asks() {
+        hub.count_refusals(doors.refused());
+    }
     if let Some(fleet) = &fleet {
         hub.tell_of_fleet();
         // So that history begins now, and not when somebody looks.

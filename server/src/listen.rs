@@ -20,7 +20,12 @@ use tokio::{
 };
 use tokio_util::either::Either;
 
-use crate::{auth::Doors, connections::Socket, guard::Access, peer::Peer};
+use crate::{
+    auth::Doors,
+    connections::Socket,
+    guard::Access,
+    peer::{self, Peer},
+};
 
 /// Clients that have connected and are not accepted yet; the system may allow fewer.
 const BACKLOG: u32 = 4096;
@@ -135,6 +140,7 @@ impl Listener {
     /// # Errors
     /// [`ListenError`] says what to do instead.
     pub fn tcp(address: SocketAddr, purpose: Purpose, doors: &Doors) -> Result<Self, ListenError> {
+        peer::prepare();
         let (has_tls, asks) = (doors.has_tls(), doors.asks());
         if !(address.ip().to_canonical().is_loopback() || (has_tls && asks)) {
             return Err(ListenError::Unprotected { address, has_tls, asks });

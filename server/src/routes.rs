@@ -87,7 +87,7 @@ pub(crate) fn protected(routes: Router<AppState>, state: AppState, access: Acces
         .layer(middleware::from_fn_with_state(Arc::clone(&doors), auth::check))
         .layer(middleware::from_fn_with_state(guard, guard::check))
         .layer(middleware::from_fn_with_state(Arc::clone(&doors), auth::limit))
-        .layer(middleware::from_fn_with_state(state.live.clone(), behind_proxy::forget_proxy));
+        .layer(middleware::from_fn_with_state(state.live.clone(), behind_proxy::find_client));
     // Outside of them, so that a refusal has them, too.
     HEADERS
         .iter()
@@ -98,18 +98,25 @@ pub(crate) fn protected(routes: Router<AppState>, state: AppState, access: Acces
         .with_state(state)
 }
 
-/// Those of the web configuration, which may change.
+/// Sets the headers of the web configuration, which may change. A content security policy is added to the answer's own:
+/// browsers apply both, so that it can only make them stricter.
 async fn configured_headers(State(doors): State<Arc<Doors>>, request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
-    if let Some(web) = doors.web() {
-        response.headers_mut().extend(web.headers.iter().cloned());
+    let Some(web) = doors.web() else { return response };
+    for (name, value) in web.headers.iter().cloned() {
+        if name == header::CONTENT_SECURITY_POLICY {
+            response.headers_mut().append(name, value);
+        } else {
+            response.headers_mut().insert(name, value);
+        }
     }
     response
 }
 
-/// What stands in every answer unless the answer says otherwise: nobody guesses what it is, keeps it, embeds it in a page
-/// of another origin, or learns from where a link was followed.
-const HEADERS: [(HeaderName, &str); 5] = [
+/// Headers of every answer that does not set them itself: nobody guesses its type, keeps it, runs anything in it, embeds it
+/// in a page, or learns from where a link was followed.
+const HEADERS: [(HeaderName, &str); 6] = [
+    (header::CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'; sandbox"),
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (header::CACHE_CONTROL, "no-store"),
     (header::REFERRER_POLICY, "no-referrer"),

@@ -8,7 +8,7 @@ use clap::Arg;
 use gpumon_fleet::prometheus::{Authorization, ClientCertificate, PrometheusReader, Settings};
 use gpumon_server::fleet::{
     FleetSettings,
-    nodes::{NodeSettings, NodeUrl, RemoteNodes},
+    nodes::{HostPattern, NodeSettings, NodeUrl, RemoteNodes},
 };
 
 use super::{
@@ -99,6 +99,11 @@ pub(crate) struct FleetArgs {
     #[arg(long, env = "GPUMON_FLEET_NODE_URL", value_name = "URL", default_value_t = Pattern::default(), value_parser = parse_node_url)]
     fleet_node_url: Pattern,
 
+    /// Hosts of nodes that tokens, passwords and sessions are sent to, as `*.gpus.example.org`: `*` stands for anything
+    /// but a dot. By default, nodes whose certificates --node-ca-file confirms
+    #[arg(long, env = "GPUMON_FLEET_NODE_HOSTS", value_name = "PATTERN", value_delimiter = ',')]
+    fleet_node_hosts: Vec<HostPattern>,
+
     /// Certificates (PEM) that those of nodes are checked with, instead of those of the system
     #[arg(long, env = "GPUMON_FLEET_NODE_CA_FILE", value_name = "FILE")]
     fleet_node_ca_file: Option<PathBuf>,
@@ -160,6 +165,7 @@ impl FleetArgs {
     fn nodes(&self) -> NodeSettings {
         NodeSettings {
             url: self.fleet_node_url.0.clone(),
+            hosts: self.fleet_node_hosts.clone(),
             ca_file: named(self.fleet_node_ca_file.as_ref()),
             token_file: named(self.fleet_node_token_file.as_ref()),
         }

@@ -14,6 +14,7 @@ use super::{
     client::{Client, counted},
     cookie,
     credentials::{Authorization, NotUnderstood, authorization},
+    digest::Digest,
     doors::{Doors, hash_digest},
     identity::{Identity, Proof},
     passwords::Guess,
@@ -21,10 +22,34 @@ use super::{
     scope::Scope,
     tokens,
 };
-use crate::{connections::Arrival, peer::Peer};
+use crate::{
+    audit::Credential,
+    connections::Arrival,
+    peer::{Peer, Who},
+};
 
-/// Wrong tokens and passwords of one client: ten at once, and then one every six seconds.
-const FAILURES: Rate = Rate { burst: 10, spacing: Duration::from_secs(6) };
+/// Wrong passwords for one user from one address: ten at once, and then one every six seconds.
+const GUESSES: Rate = Rate { burst: 10, spacing: Duration::from_secs(6) };
+
+/// Wrong passwords for one user through one proxy, whose clients may make up their addresses where they can also reach the
+/// port themselves.
+const GUESSES_BY_PROXY: Rate = Rate { burst: 60, spacing: Duration::from_secs(1) };
+
+/// Who guesses whose password.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Guesser {
+    user: Digest,
+    client: Who,
+}
+
+/// Who has a share of the requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Requester {
+    /// The owner of a token, a session or a certificate.
+    Identity(Digest),
+    /// Everybody else at an address.
+    Client(Who),
+}
 
 /// Why somebody is not let in.
 pub(super) enum Refusal {
@@ -32,16 +57,16 @@ pub(super) enum Refusal {
     Unknown,
     /// What was shown is wrong.
     Wrong,
-    /// Too much was wrong; for so long, nothing is looked at.
+    /// Too many passwords were wrong; for so long, no other is checked.
     TooManyFailures(Duration),
     /// Too many passwords are being checked.
     Busy,
 }
 
-/// Before everything else, for all but the server's own user.
+/// Before everything else, for all but the server's own user. Whoever has a valid token or session has a share of their own,
+/// so that nobody at the same address can use it up.
 pub(crate) async fn limit(State(doors): State<Arc<Doors>>, request: Request, next: Next) -> Response {
-    let peer = arrival(&request).peer;
-    if let Err(wait) = doors.admit(peer) {
+    if let Err(wait) = doors.admit_request(&arrival(&request), request.headers()) {
         let message = "too many requests: ask for less at a time, or set rate_limit in the web configuration\n";
         return too_many(message.to_owned(), wait);
     }
@@ -77,35 +102,59 @@ pub(super) fn arrival(request: &Request) -> Arrival {
 }
 
 impl Doors {
-    /// Counts a request, or a connection that is to be encrypted.
+    /// Counts a connection that is to be encrypted.
     ///
     /// # Errors
-    /// When this client may make one.
-    pub(crate) fn admit(&self, peer: Peer) -> Result<(), Duration> {
-        if peer.is_port() && !peer.is_own() {
-            return self.requests.admit(counted(peer), self.request_rate(), Instant::now());
+    /// Returns the time after which this client may open one.
+    pub(crate) fn admit_handshake(&self, peer: Peer) -> Result<(), Duration> {
+        if peer.is_own() {
+            return Ok(());
         }
-        Ok(())
+        self.handshakes.admit(counted(peer), self.handshake_rate(), Instant::now())
     }
 
-    /// Who shows this: in `Authorization`, which is wrong or right, by a session, or by a certificate.
+    /// Counts a request.
+    ///
+    /// # Errors
+    /// Returns the time after which this client may make one.
+    fn admit_request(&self, arrival: &Arrival, headers: &HeaderMap) -> Result<(), Duration> {
+        let peer = arrival.peer;
+        if !peer.is_port() || peer.is_own() {
+            return Ok(());
+        }
+        let token = match authorization(headers) {
+            Ok(Some(Authorization::Bearer(token))) if self.asks() => self.token(&tokens::digest(&token)),
+            _ => None,
+        };
+        let identity = token.or_else(|| self.recognize(arrival, headers).filter(|_| self.asks()));
+        let requester = match identity.map(|identity| identity.digest()) {
+            Some(digest) => Requester::Identity(digest),
+            None => Requester::Client(counted(peer)),
+        };
+        self.requests.admit(requester, self.request_rate(), Instant::now())
+    }
+
+    /// Returns who shows this: in `Authorization`, which is wrong or right, by a session, or by a certificate.
     pub(super) async fn identify(&self, arrival: &Arrival, headers: &HeaderMap) -> Result<Identity, Refusal> {
         match authorization(headers) {
             Ok(Some(shown)) if self.takes(&shown) => return self.verify(arrival, shown).await,
             Err(NotUnderstood) => return Err(Refusal::Wrong),
             // A proxy that asks for a password passes it on.
-            Ok(_) => {}
+            Ok(_) => self.recognize(arrival, headers).ok_or(Refusal::Unknown),
         }
+    }
+
+    /// Returns the owner of a session or a certificate.
+    fn recognize(&self, arrival: &Arrival, headers: &HeaderMap) -> Option<Identity> {
         let now = Instant::now();
         let cookies = cookie::values(headers, arrival.port(), arrival.is_tls);
         let mut sessions = cookies.into_iter().filter_map(|value| self.sessions.find(value, now));
         if let Some(identity) = sessions.find_map(|identity| self.renewed(identity)) {
-            return Ok(identity);
+            return Some(identity);
         }
-        let certificate = arrival.certificate.as_ref().ok_or(Refusal::Unknown)?;
+        let certificate = arrival.certificate.as_ref()?;
         let proof = Proof::Certificate { authority: certificate.authority };
-        let identity = Identity { name: Arc::clone(&certificate.name), scope: self.user_scope(), proof };
-        self.renewed(identity).ok_or(Refusal::Unknown)
+        self.renewed(Identity { name: Arc::clone(&certificate.name), scope: self.user_scope(), proof })
     }
 
     fn takes(&self, shown: &Authorization) -> bool {
@@ -120,39 +169,44 @@ impl Doors {
         self.scope_of(&identity.proof).map(|scope| Identity { scope, ..identity })
     }
 
-    /// Looks at a token or a password, unless too many of this client's were wrong.
+    /// Returns whose token or password this is. Tokens have at least 128 bits, so that nobody guesses one: they are compared
+    /// however many were wrong. Of passwords, only so many are checked.
     pub(super) async fn verify(&self, arrival: &Arrival, shown: Authorization) -> Result<Identity, Refusal> {
-        let peer = arrival.peer;
-        self.failures.check(&counted(peer), FAILURES, Instant::now()).map_err(Refusal::TooManyFailures)?;
-        let identity = match shown {
-            Authorization::Bearer(token) => match self.token(&tokens::digest(&token)) {
-                Some(identity) => Ok(identity),
-                None => Err(self.count_failure(peer).err().unwrap_or(Refusal::Wrong)),
-            },
-            Authorization::Basic { user, password } => self.user(peer, user, password).await,
+        let (credential, identity) = match shown {
+            Authorization::Bearer(token) => {
+                (Credential::Token, self.token(&tokens::digest(&token)).ok_or(Refusal::Wrong))
+            }
+            Authorization::Basic { user, password } => (Credential::Password, self.user(arrival, user, password).await),
         };
-        if matches!(identity, Err(Refusal::Wrong)) {
-            self.refusals.note(peer);
+        if matches!(identity, Err(Refusal::Wrong | Refusal::TooManyFailures(_))) {
+            self.refusals.note(credential, arrival.peer);
         }
         identity
     }
 
-    async fn user(&self, peer: Peer, user: String, password: String) -> Result<Identity, Refusal> {
+    async fn user(&self, arrival: &Arrival, user: String, password: String) -> Result<Identity, Refusal> {
         let web = self.web();
         let known = web.as_deref().and_then(|web| Some((web, Guess::new(&web.users, &user, &password)?)));
-        let Some((web, guess)) = known else {
-            return Err(self.count_failure(peer).err().unwrap_or(Refusal::Wrong));
-        };
+        let (web, guess) = known.ok_or(Refusal::Wrong)?;
+        // A password that was right before is no guess.
         if !self.passwords.knows(&guess) {
+            let guessers = guessers(arrival, &user);
+            for (guesser, rate) in &guessers {
+                self.guesses.check(guesser, *rate, Instant::now()).map_err(Refusal::TooManyFailures)?;
+            }
             let turn = self.passwords.turn().await.map_err(|_| Refusal::Busy)?;
             // Another request with the same may have been first.
             if !self.passwords.knows(&guess) {
-                // Counted before the answer: also who asks for many at a time, or does not wait for it, has guessed.
-                self.count_failure(peer)?;
+                // Counted before the answer: clients that send many at a time, or do not wait for it, have guessed, too.
+                for (guesser, rate) in &guessers {
+                    self.guesses.admit(*guesser, *rate, Instant::now()).map_err(Refusal::TooManyFailures)?;
+                }
                 if !self.passwords.check(guess, password, turn).await.map_err(|_| Refusal::Busy)? {
                     return Err(Refusal::Wrong);
                 }
-                self.failures.forgive(&counted(peer), FAILURES);
+                for (guesser, rate) in &guessers {
+                    self.guesses.forgive(guesser, *rate);
+                }
             }
         }
         let hash = web.users.get(&user).map(|hash| hash_digest(hash)).ok_or(Refusal::Wrong)?;
@@ -160,11 +214,16 @@ impl Doors {
         let proof = Proof::Password { user: Arc::clone(&user), hash };
         Ok(Identity { name: user, scope: self.user_scope(), proof })
     }
+}
 
-    fn count_failure(&self, peer: Peer) -> Result<(), Refusal> {
-        let counted = self.failures.admit(counted(peer), FAILURES, Instant::now());
-        counted.map_err(Refusal::TooManyFailures)
-    }
+/// Returns what a wrong password for this user is counted by. A name that no user has is counted as well, so that the limit
+/// does not tell which names there are.
+fn guessers(arrival: &Arrival, user: &str) -> Vec<(Guesser, Rate)> {
+    let user = Digest::new(&[b"user", user.as_bytes()]);
+    let client = Guesser { user, client: counted(arrival.peer) };
+    let proxy = arrival.proxy.map(|ip| Guesser { user, client: counted(Peer::Port { ip, uid: None }) });
+    let proxy = proxy.filter(|proxy| *proxy != client).map(|proxy| (proxy, GUESSES_BY_PROXY));
+    [(client, GUESSES)].into_iter().chain(proxy).collect()
 }
 
 impl Refusal {
@@ -173,7 +232,7 @@ impl Refusal {
             Self::Unknown => "sign in first: send a token as `Authorization: Bearer TOKEN`, or open the page at /\n",
             Self::Wrong => "this token or password is not valid; ask who runs this server for one that is\n",
             Self::TooManyFailures(wait) => {
-                let message = "too many wrong tokens or passwords from your address; wait, and try again\n";
+                let message = "too many wrong passwords for this user; wait, and try again\n";
                 return too_many(message.to_owned(), wait);
             }
             Self::Busy => {

@@ -13,7 +13,7 @@ const LENGTH: usize = 32;
 /// Another one in each process, so that nobody can prepare texts whose hashes look alike.
 static KEY: LazyLock<hmac::Key> = LazyLock::new(|| hmac::Key::new(hmac::HMAC_SHA256, &random()));
 
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Digest([u8; LENGTH]);
 
 impl Digest {

@@ -17,6 +17,7 @@ use tokio::{
 };
 
 use super::{
+    check::{Guesser, Requester},
     digest::Digest,
     identity::{Identity, Proof},
     passwords::Passwords,
@@ -25,7 +26,12 @@ use super::{
     sessions::Sessions,
     tokens::{Token, Tokens},
 };
-use crate::{audit::RefusalLog, peer::Who, watched::Watched, web_config::WebConfig};
+use crate::{
+    audit::{RefusalLog, RefusedCredentials},
+    peer::Who,
+    watched::Watched,
+    web_config::WebConfig,
+};
 
 /// How often it is looked whether files have changed.
 const LOOK: Duration = Duration::from_secs(1);
@@ -56,9 +62,10 @@ pub struct Doors {
     users_may_run: AtomicBool,
     pub(super) passwords: Passwords,
     pub(super) sessions: Sessions,
-    /// Wrong tokens and passwords.
-    pub(super) failures: RatePerClient<Who>,
-    pub(super) requests: RatePerClient<Who>,
+    /// Wrong passwords.
+    pub(super) guesses: RatePerClient<Guesser>,
+    pub(super) handshakes: RatePerClient<Who>,
+    pub(super) requests: RatePerClient<Requester>,
     pub(super) refusals: RefusalLog,
     /// Counts what may have taken somebody's leave.
     changes: watch::Sender<u64>,
@@ -94,7 +101,8 @@ impl Doors {
             users_may_run: settings.users_may_run.into(),
             passwords: Passwords::new(),
             sessions: Sessions::default(),
-            failures: RatePerClient::new(),
+            guesses: RatePerClient::new(),
+            handshakes: RatePerClient::new(),
             requests: RatePerClient::new(),
             refusals: RefusalLog::new(),
             changes: watch::Sender::new(0),
@@ -133,9 +141,21 @@ impl Doors {
 
     /// How many requests a client may make.
     pub(super) fn request_rate(&self) -> Rate {
-        /// A page asks for a dozen things, and a dashboard with many panels for some more.
+        // A page asks for a dozen things, and a dashboard with many panels for some more.
         const USUAL: Rate = Rate { burst: 500, spacing: Duration::from_millis(10) };
         self.web().and_then(|web| web.rate).unwrap_or(USUAL)
+    }
+
+    /// Returns how many encrypted connections a client may open. Each takes about a millisecond of computing. A client
+    /// that opens one for each request is to reach the limit of requests first.
+    pub(super) fn handshake_rate(&self) -> Rate {
+        const USUAL: Rate = Rate { burst: 1000, spacing: Duration::from_millis(4) };
+        self.web().and_then(|web| web.rate).unwrap_or(USUAL)
+    }
+
+    /// Returns how many wrong tokens and passwords were refused since the server's start.
+    pub(crate) fn refused(&self) -> Arc<RefusedCredentials> {
+        self.refusals.counts()
     }
 
     /// What the token with this digest is.

@@ -47,6 +47,17 @@ impl Proof {
 }
 
 impl Identity {
+    /// Returns a digest of what was shown, by which requests are counted. A session counts as what it was begun with.
+    pub(super) fn digest(&self) -> Digest {
+        match self.proof.origin() {
+            Proof::Token(digest) => *digest,
+            Proof::Password { user, .. } => Digest::new(&[b"requests of user", user.as_bytes()]),
+            Proof::Certificate { .. } | Proof::Session { .. } => {
+                Digest::new(&[b"requests of certificate", self.name.as_bytes()])
+            }
+        }
+    }
+
     /// The system's user of this name, where it is one's name and not only a label.
     pub(crate) fn user(&self) -> Option<&Arc<str>> {
         match self.proof.origin() {

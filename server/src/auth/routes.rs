@@ -53,7 +53,7 @@ pub(crate) struct PasswordSignIn {
 }
 
 /// Who is signed in, or by what somebody can.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct SessionState {
     /// As `token ana`; `null` for who is not signed in.
     name: Option<String>,

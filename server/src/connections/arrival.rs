@@ -1,12 +1,21 @@
 //! What is known of a connection before its first request.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+};
 
+use tokio_util::either::Either;
+
+use super::Socket;
 use crate::{auth::Digest, peer::Peer};
 
 #[derive(Clone)]
 pub(crate) struct Arrival {
+    /// The client: where a reverse proxy has connected, the one that it has told of.
     pub(crate) peer: Peer,
+    /// The address of the reverse proxy that has told of the client.
+    pub(crate) proxy: Option<IpAddr>,
     /// Where it arrived; `None` on a unix socket.
     pub(crate) local: Option<SocketAddr>,
     pub(crate) is_tls: bool,
@@ -23,7 +32,17 @@ pub(crate) struct ClientCertificate {
 
 impl Arrival {
     pub(crate) fn new(peer: Peer, local: Option<SocketAddr>) -> Self {
-        Self { peer, local, is_tls: false, certificate: None }
+        Self { peer, proxy: None, local, is_tls: false, certificate: None }
+    }
+
+    /// Returns the same with the client's user, for a connection that has been admitted.
+    pub(super) async fn identified(mut self, socket: &Socket) -> Self {
+        let client = match socket {
+            Either::Left(socket) => socket.peer_addr().ok(),
+            Either::Right(_) => None,
+        };
+        self.peer = self.peer.searched(client, &self).await;
+        self
     }
 
     /// Of the server.

@@ -8,12 +8,24 @@ use tokio_rustls::{TlsAcceptor, server::TlsStream};
 use tokio_util::either::Either;
 
 use super::{Arrival, ClientCertificate, ConnectionSlot, HEADER_TIMEOUT, Socket, has_spoken, serve_requests};
-use crate::web_config::{Tls, WebConfig};
+use crate::{
+    auth::Doors,
+    peer::Peer,
+    web_config::{Tls, WebConfig},
+};
 
 /// What a TLS record of a handshake begins with.
 const HANDSHAKE: u8 = 22;
 
 const NOT_ENCRYPTED: &str = "this port speaks HTTPS alone: use https://\n";
+
+/// What a handshake needs.
+pub(super) struct Handshake {
+    pub(super) web: Arc<WebConfig>,
+    pub(super) doors: Arc<Doors>,
+    /// By whom it is counted.
+    pub(super) peer: Peer,
+}
 
 pub(super) async fn connection(
     socket: Socket,
@@ -21,12 +33,15 @@ pub(super) async fn connection(
     slot: Arc<ConnectionSlot>,
     router: Router,
     mut stopped: watch::Receiver<bool>,
-    web: Arc<WebConfig>,
+    Handshake { web, doors, peer }: Handshake,
 ) {
     let Some(tls) = web.tls.as_ref() else { return };
-    if !has_spoken(&socket, &slot, &mut stopped).await {
+    // Each handshake costs a millisecond of computing. A connection that is idle costs none, and uses up nothing of what
+    // others at the same address may open.
+    if !has_spoken(&socket, &slot, &mut stopped).await || doors.admit_handshake(peer).is_err() {
         return;
     }
+    let arrival = arrival.identified(&socket).await;
     let begun = tokio::select! {
         begun = timeout(HEADER_TIMEOUT, handshake(socket, tls)) => begun.ok().flatten(),
         () = slot.evicted() => None,

@@ -20,6 +20,7 @@ use tokio_io_timeout::TimeoutStream;
 use tokio_util::either::Either;
 use tower::ServiceExt;
 
+use self::encryption::Handshake;
 pub(crate) use self::{
     arrival::{Arrival, ClientCertificate},
     slots::{Busy, ConnectionSlot, ConnectionTable},
@@ -69,18 +70,15 @@ pub(crate) async fn serve(
         match accepted {
             Ok((socket, peer)) => {
                 let arrival = Arrival::new(peer, local_address(&socket));
-                let peer = if live.borrow().is_behind_proxy() { peer.behind_proxy() } else { peer };
-                // Each handshake costs a millisecond of computing.
+                let peer = if live.borrow().is_behind_proxy() { peer.behind_proxy(None) } else { peer };
                 let is_encrypted = peer.is_port() && doors.has_tls();
-                if is_encrypted && doors.admit(peer).is_err() {
-                    continue;
-                }
                 match table.admit(peer.who()) {
                     Some(slot) => {
                         let (router, stopped) = (router.clone(), stopped.clone());
                         let task = match doors.web().filter(|_| is_encrypted) {
                             Some(web) => {
-                                Either::Left(encryption::connection(socket, arrival, slot, router, stopped, web))
+                                let handshake = Handshake { web, doors: Arc::clone(&doors), peer };
+                                Either::Left(encryption::connection(socket, arrival, slot, router, stopped, handshake))
                             }
                             None => Either::Right(connection(socket, arrival, slot, router, stopped)),
                         };
@@ -131,6 +129,7 @@ pub(crate) async fn connection(
     mut stopped: watch::Receiver<bool>,
 ) {
     if has_spoken(&socket, &slot, &mut stopped).await {
+        let arrival = arrival.identified(&socket).await;
         serve_requests(socket, arrival, slot, router, stopped).await;
     }
 }

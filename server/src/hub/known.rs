@@ -9,6 +9,7 @@ use gpumon_probe::{
 
 use super::XidCounts;
 use crate::{
+    audit::RefusedCredentials,
     frame::{CollectorStatus, is_fresh},
     view::View,
 };
@@ -23,6 +24,8 @@ pub(crate) struct Known {
     pub(crate) xids: XidCounts,
     /// Since the server's start.
     pub(crate) usage: Usage,
+    /// Wrong tokens and passwords; `None` where nobody has to sign in.
+    pub(crate) refused: Option<Arc<RefusedCredentials>>,
 }
 
 impl Known {

@@ -7,6 +7,7 @@ use gpumon_probe::model::{Event, GpuRef, Sample, now_ms};
 
 use super::{Hub, Known, VERSION, encode, notice, state::State, write_json};
 use crate::{
+    audit::RefusedCredentials,
     frame::{CollectorStatus, Hello, ServerFrame, Snapshot, is_fresh},
     snapshot_parts::SnapshotParts,
     stream::TextFrame,
@@ -27,6 +28,7 @@ impl Hub {
             details: state.details.values().cloned().collect(),
             xids: state.xids.clone(),
             usage,
+            refused: state.refused.clone(),
         })
     }
 
@@ -46,6 +48,11 @@ impl Hub {
     /// What the collector is doing.
     pub(crate) fn collector(&self) -> CollectorStatus {
         self.read(|state| state.collector.clone())
+    }
+
+    /// Metrics have these counts from now on.
+    pub(crate) fn count_refusals(&self, refused: Arc<RefusedCredentials>) {
+        self.write(|state| state.refused = Some(refused));
     }
 
     /// Every hello says from now on that there is a fleet at `/api/v1/fleet`.

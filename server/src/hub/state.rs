@@ -9,6 +9,7 @@ use gpumon_probe::{
 
 use super::{EventLog, XidCounts};
 use crate::{
+    audit::RefusedCredentials,
     frame::{CollectorState, CollectorStatus},
     stream::TextFrame,
 };
@@ -30,6 +31,8 @@ pub(super) struct State {
     pub(super) joined: Option<PathBuf>,
     /// Since the start.
     pub(super) xids: XidCounts,
+    /// Wrong tokens and passwords; `None` where nobody has to sign in.
+    pub(super) refused: Option<Arc<RefusedCredentials>>,
     /// Whether this server tells of a fleet, too.
     pub(super) has_fleet: bool,
 }
@@ -55,6 +58,7 @@ impl State {
             alerts_there: Vec::new(),
             joined: None,
             xids: XidCounts::default(),
+            refused: None,
             has_fleet: false,
         }
     }

@@ -34,6 +34,13 @@ pub(super) fn write(page: &mut Page, scrape: &Scrape<'_>) {
         &[],
         scrape.known.sample.as_ref().map(|sample| seconds_since(scrape, sample.at_ms)),
     );
+    if let Some(refused) = &scrape.known.refused {
+        let help = "Wrong tokens and passwords that were refused since the server was started.";
+        let mut family = page.family("gpumon_refused_credentials_total", Counter, help);
+        for (kind, count) in refused.by_kind() {
+            family.add(&none, &[("kind", kind)], Some(count as f64));
+        }
+    }
     infos(page, scrape);
     ups(page, scrape);
     conditions(page, scrape);

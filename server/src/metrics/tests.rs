@@ -49,6 +49,7 @@ impl Example {
             details: self.details.iter().cloned().map(Arc::new).collect(),
             xids: self.xids.clone(),
             usage: self.usage.clone(),
+            refused: Some(Arc::default()),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Who is at the other end of a connection, what they may see and whether they may change anything.
 //!
-//! On a unix socket the kernel tells whose program it is (`SO_PEERCRED`), on a TCP port of this machine
-//! [`socket_owner`] asks for it.
+//! On a unix socket the kernel tells whose program it is (`SO_PEERCRED`). For a TCP connection from this machine,
+//! [`socket_owner`] asks the kernel, or, where it does not answer, [`tcp_table`] is searched.
 
 mod socket_owner;
 mod tcp_table;
@@ -16,6 +16,12 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use rustix::process::geteuid;
+use tokio::{sync::Semaphore, task::spawn_blocking};
+
+use crate::connections::Arrival;
+
+/// Searches of the table of connections at a time. It can have megabytes.
+static TABLE_SEARCHES: Semaphore = Semaphore::const_new(1);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Peer {
@@ -39,12 +45,41 @@ pub(crate) enum Who {
     Unknown,
 }
 
+/// Finds out how the owners of connections are looked up, so that the first connection does not have to.
+pub(crate) fn prepare() {
+    socket_owner::is_available();
+}
+
+/// Returns `true` for a connection between two programs of this machine: from a loopback address, or from the address that
+/// it arrived at. Both mean the same address where a program does not choose another.
+fn is_local(client: SocketAddr, server: SocketAddr) -> bool {
+    let (client, server) = (client.ip().to_canonical(), server.ip().to_canonical());
+    client.is_loopback() || client == server
+}
+
 impl Peer {
+    /// Returns who has opened a TCP connection. This is for the loop that accepts connections: it reads no file, and asks
+    /// the kernel about connections from this machine alone, which takes 10 us.
     pub(crate) fn of_port(client: SocketAddr, server: Option<SocketAddr>) -> Self {
+        let local = server.filter(|server| is_local(client, *server) && socket_owner::is_available());
         Self::Port {
             ip: client.ip().to_canonical(),
-            uid: server.and_then(|server| socket_owner::uid_of(client, server)),
+            uid: local.and_then(|server| socket_owner::uid_of(client, server)),
         }
+    }
+
+    /// Returns the same with the user, also where the kernel does not answer questions about single connections and its
+    /// table has to be searched. This is for connections that have been admitted and have sent something.
+    pub(crate) async fn searched(self, client: Option<SocketAddr>, arrival: &Arrival) -> Self {
+        let (Self::Port { ip, uid: None }, Some(client), Some(server)) = (self, client, arrival.local) else {
+            return self;
+        };
+        if !is_local(client, server) || socket_owner::is_available() {
+            return self;
+        }
+        let _turn = TABLE_SEARCHES.acquire().await;
+        let search = move || tcp_table::uid_of(socket_owner::canonical(client), socket_owner::canonical(server));
+        Self::Port { ip, uid: spawn_blocking(search).await.ok().flatten() }
     }
 
     /// Their user, where the kernel tells.
@@ -54,10 +89,11 @@ impl Peer {
         }
     }
 
-    /// The same without a user: the proxy that connects to the port is not the one who asks.
-    pub(crate) fn behind_proxy(self) -> Self {
+    /// Returns the client of a reverse proxy that has connected to the port: without a user, and with the address that the
+    /// proxy has told, if it has told one.
+    pub(crate) fn behind_proxy(self, forwarded: Option<IpAddr>) -> Self {
         match self {
-            Self::Port { ip, .. } => Self::Port { ip, uid: None },
+            Self::Port { ip, .. } => Self::Port { ip: forwarded.unwrap_or(ip), uid: None },
             Self::Socket { .. } => self,
         }
     }
@@ -108,6 +144,14 @@ fn verdict(peer: Peer, own: u32) -> Result<(), &'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn remote_connection_is_not_local() {
+        let is_local = |client: &str, server: &str| is_local(client.parse().unwrap(), server.parse().unwrap());
+        assert!(is_local("127.0.0.1:50000", "127.0.0.1:9123") && is_local("[::1]:50000", "[::1]:9123"));
+        assert!(is_local("10.0.0.7:50000", "10.0.0.7:9123") && is_local("[::ffff:10.0.0.7]:1", "10.0.0.7:9123"));
+        assert!(!is_local("10.0.0.8:50000", "10.0.0.7:9123") && !is_local("[fd00::8]:50000", "[fd00::7]:9123"));
+    }
 
     #[test]
     fn the_own_user_and_root_may_and_nobody_else() {

@@ -1,11 +1,11 @@
 //! Whose program is at the other end of a TCP connection on this machine.
 //!
 //! Both ends are sockets of this machine, so the kernel knows the user of the other one. `sock_diag(7)` looks up one
-//! connection in about 10 us; where a sandbox or an old kernel lacks it, the whole table in `/proc/net` is read.
+//! connection in about 10 us. A sandbox or an old kernel may lack it.
 
 use std::{
-    net::SocketAddr,
-    sync::atomic::{AtomicBool, Ordering},
+    net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream},
+    sync::LazyLock,
 };
 
 use netlink_packet_core::{NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload};
@@ -16,35 +16,34 @@ use netlink_packet_sock_diag::{
 };
 use netlink_sys::{Socket, SocketAddr as NetlinkAddress, protocols::NETLINK_SOCK_DIAG};
 
-use super::tcp_table;
-
-/// `ENOENT`: there is no such connection, or nobody in the kernel to ask.
-const NOT_FOUND: i32 = 2;
-
 const LONGEST_ANSWER: usize = 4096;
 
 /// Any instance of the connection (`INET_DIAG_NOCOOKIE`).
 const NO_COOKIE: [u8; 8] = [0xff; 8];
 
-/// The user whose program has the end `client` of a connection to `server`; `None` where the kernel does not tell, as
-/// for an end that its program has closed.
-pub(crate) fn uid_of(client: SocketAddr, server: SocketAddr) -> Option<u32> {
+/// Whether the kernel has found a connection of this process. Its answer "not found" also means that it has no
+/// `sock_diag` for TCP, so that one connection that is there has to show the difference.
+static IS_AVAILABLE: LazyLock<bool> = LazyLock::new(|| {
+    let loopback = [(Ipv4Addr::LOCALHOST, 0).into(), (Ipv6Addr::LOCALHOST, 0).into()];
+    loopback.into_iter().any(|address: SocketAddr| finds_own_connection(address).unwrap_or(false))
+});
+
+fn finds_own_connection(address: SocketAddr) -> std::io::Result<bool> {
+    let listener = TcpListener::bind(address)?;
+    let client = TcpStream::connect(listener.local_addr()?)?;
+    let (accepted, _) = listener.accept()?;
+    Ok(uid_of(client.local_addr()?, accepted.local_addr()?).is_some())
+}
+
+/// Returns `true` if the kernel answers questions about single connections.
+pub(super) fn is_available() -> bool {
+    *IS_AVAILABLE
+}
+
+/// Returns the user whose program has the end `client` of a connection to `server`; `None` where the kernel does not tell,
+/// as for an end that its program has closed.
+pub(super) fn uid_of(client: SocketAddr, server: SocketAddr) -> Option<u32> {
     let (client, server) = (canonical(client), canonical(server));
-    ask_kernel(client, server).unwrap_or_else(|Unavailable| tcp_table::uid_of(client, server))
-}
-
-/// An IPv6 socket may carry an IPv4 connection, whose other end is an IPv4 socket.
-fn canonical(address: SocketAddr) -> SocketAddr {
-    SocketAddr::new(address.ip().to_canonical(), address.port())
-}
-
-/// The kernel, or a sandbox around this process, has no `sock_diag`.
-struct Unavailable;
-
-/// Whether the kernel has found a connection before, so that one it does not find is not there.
-static HAS_ANSWERED: AtomicBool = AtomicBool::new(false);
-
-fn ask_kernel(client: SocketAddr, server: SocketAddr) -> Result<Option<u32>, Unavailable> {
     let exchange = || -> std::io::Result<Vec<u8>> {
         let socket = Socket::new(NETLINK_SOCK_DIAG)?;
         // The kernel has answered by the time `send` returns.
@@ -55,20 +54,16 @@ fn ask_kernel(client: SocketAddr, server: SocketAddr) -> Result<Option<u32>, Una
         socket.recv(&mut answer, 0)?;
         Ok(answer)
     };
-    let answer = exchange().map_err(|_| Unavailable)?;
-    let answer = NetlinkMessage::<SockDiagMessage>::deserialize(&answer).map_err(|_| Unavailable)?;
-    match answer.payload {
-        NetlinkPayload::InnerMessage(SockDiagMessage::InetResponse(found)) => {
-            HAS_ANSWERED.store(true, Ordering::Relaxed);
-            let header = found.header;
-            // An end that its program has closed has no inode, and the user stands there as root.
-            Ok((header.state == TCP_ESTABLISHED && header.inode != 0).then_some(header.uid))
-        }
-        NetlinkPayload::Error(error) if error.raw_code() == -NOT_FOUND && HAS_ANSWERED.load(Ordering::Relaxed) => {
-            Ok(None)
-        }
-        _ => Err(Unavailable),
-    }
+    let answer = NetlinkMessage::<SockDiagMessage>::deserialize(&exchange().ok()?).ok()?;
+    let NetlinkPayload::InnerMessage(SockDiagMessage::InetResponse(found)) = answer.payload else { return None };
+    let header = found.header;
+    // An end that its program has closed has no inode, and root as its user.
+    (header.state == TCP_ESTABLISHED && header.inode != 0).then_some(header.uid)
+}
+
+/// Returns the IPv4 address that an IPv6 socket may carry: the other end is an IPv4 socket.
+pub(super) fn canonical(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
 /// Asks for one socket, seen from its own side: the client is its source.
@@ -106,7 +101,7 @@ mod tests {
 
     use rustix::process::geteuid;
 
-    use super::*;
+    use super::{super::tcp_table, *};
 
     #[test]
     fn a_connection_of_this_program_is_its_users() {

@@ -48,7 +48,7 @@ pub(crate) struct Order {
 }
 
 /// Where a replay is.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "ReplayPosition")]
 pub(crate) struct Position {
     /// The time of the newest sample.

@@ -27,7 +27,8 @@ pub(crate) use self::{
     access::{is_meant, may_run, refusal},
     follower::Follower,
     registry::Runs,
-    routes::{announcements, router},
+    routes::{RunList, announcements, router},
+    state::RunDetails,
 };
 
 /// How runs are started.

@@ -59,6 +59,33 @@ fn no_page_of_another_origin_changes_anything() {
 }
 
 #[test]
+fn navigation_gets_no_answer_of_the_api() {
+    let victim = Victim::new();
+    for path in ["/api/v1/snapshot", "/api/v1/runs", "/nodes/any/api/v1/snapshot", "/nodes/any/%61pi/v1/snapshot"] {
+        let request = format!("GET {path}");
+        for navigation in ["Sec-Fetch-Mode: navigate", "Sec-Fetch-Dest: document", "Sec-Fetch-Dest: iframe"] {
+            assert_eq!(victim.status(&request, &[navigation, "Sec-Fetch-Site: none"], ""), 403, "{path} {navigation}");
+        }
+        assert_ne!(victim.status(&request, &["Sec-Fetch-Mode: cors", "Sec-Fetch-Dest: empty"], ""), 403, "{path}");
+    }
+    let page = ["Sec-Fetch-Mode: navigate", "Sec-Fetch-Dest: document", "Sec-Fetch-Site: cross-site"];
+    assert_eq!(victim.status("GET /", &page, ""), 200, "a link may lead to the page");
+    assert_eq!(victim.status("GET /metrics", &page, ""), 200);
+}
+
+#[test]
+fn answer_of_the_api_runs_nothing() {
+    let victim = Victim::new();
+    let policy = "content-security-policy: default-src 'none'; frame-ancestors 'none'; sandbox";
+    for path in ["/api/v1/snapshot", "/api/v1/none", "/api/v1/fleet", "/nodes/any/api/v1/snapshot", "/metrics"] {
+        let answer = victim.client.ask(victim.server.port, &format!("GET {path}"), &[&victim.cookie]);
+        for header in [policy, "x-content-type-options: nosniff"] {
+            assert!(answer.head.contains(header), "{path}: {}", answer.head);
+        }
+    }
+}
+
+#[test]
 fn no_page_of_another_origin_opens_the_stream() {
     let victim = Victim::new();
     for origin in ["https://evil.example", "null", "https://localhost.evil.example", "http://localhost"] {

@@ -122,7 +122,7 @@ fn every_change_leaves_a_line_in_the_log_that_says_who() {
         "token ana at 127.0.0.1 set a mark: epoch".to_owned(),
         format!("token ana at 127.0.0.1 started run {run}: copy"),
         format!("token ana at 127.0.0.1 canceled run {run}: copy"),
-        "a wrong token or password from 127.0.0.1 was refused".to_owned(),
+        "a wrong token from 127.0.0.1 was refused".to_owned(),
     ]) {
         assert!(line.contains(&words), "{words}: {line}");
     }

@@ -10,17 +10,22 @@ use std::{
 use tokio_tungstenite::{connect_async, tungstenite::Message};
 
 use super::{FakePrometheus, OTHER, PLAIN, fleet};
-use crate::support::PATIENCE;
+use crate::support::{PATIENCE, ask, send, write_secret};
 
 /// Something that listens, and does this with each connection when a request has come.
 fn node(answer: impl Fn(&mut TcpStream) + Send + Sync + 'static) -> String {
+    node_that_hears(move |stream, _| answer(stream))
+}
+
+/// The same, with the head of the request.
+fn node_that_hears(answer: impl Fn(&mut TcpStream, &str) + Send + Sync + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let name = format!("localhost:{}", listener.local_addr().unwrap().port());
     thread::spawn(move || {
         for mut stream in listener.incoming().map_while(Result::ok) {
-            let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
-            while lines.next().is_some_and(|line| line.is_ok_and(|line| !line.is_empty())) {}
-            answer(&mut stream);
+            let lines = BufReader::new(stream.try_clone().unwrap()).lines().map_while(Result::ok);
+            let head: Vec<String> = lines.take_while(|line| !line.is_empty()).collect();
+            answer(&mut stream, &head.join("\n"));
         }
     });
     name
@@ -41,12 +46,20 @@ fn what_is_no_answer_of_gpumon_is_not_passed_on() {
     let ssh = saying("SSH-2.0-OpenSSH_9.7\r\n");
     let silent = saying("");
     let broken = saying("HTTP/1.1 500 Internal Server Error\r\nContent-Type: text/plain\r\nContent-Length: 1\r\n\r\nx");
+    let two_types = saying(
+        "HTTP/1.1 200 OK\r\nContent-Type: text/plain, text/html\r\nContent-Length: 25\r\n\r\n<script>alert(1)</script>",
+    );
+    let refusal = saying(
+        "HTTP/1.1 404 Not Found\r\nContent-Type: application/json, text/html\r\nContent-Length: 25\r\n\r\n\
+         <script>alert(1)</script>",
+    );
     let cookies = saying(
         "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nSet-Cookie: gpumon-session-9125=ab; Max-Age=9; Path=/\r\n\
          Set-Cookie: other=1; Path=/\r\nContent-Security-Policy: none\r\nAccess-Control-Allow-Origin: *\r\n\
-         Clear-Site-Data: \"cookies\"\r\nContent-Length: 2\r\n\r\n{}",
+         Clear-Site-Data: \"cookies\"\r\n\r\n\
+         {\"name\":null,\"scope\":\"read\",\"token\":true,\"password\":false,\"more\":\"<b>\"}",
     );
-    let nodes = [html, script, redirect, ssh, silent, broken];
+    let nodes = [html, script, redirect, ssh, silent, broken, two_types, refusal];
     let all: Vec<&str> = nodes.iter().chain([&cookies]).map(String::as_str).collect();
     let server = fleet(&FakePrometheus::of(&all), &["--node-url", PLAIN]);
     for name in &nodes {
@@ -54,12 +67,70 @@ fn what_is_no_answer_of_gpumon_is_not_passed_on() {
         assert!(answer.status == 502 && answer.body.contains("no server of gpumon"), "{name}: {}", answer.body);
         assert!(!answer.body.contains("alert") && !answer.head.contains("location"), "{}", answer.head);
     }
-    let answer = server.get(&format!("/nodes/{cookies}/api/v1/snapshot"));
-    assert_eq!((answer.status, answer.body.as_str()), (200, "{}"));
+    let answer = server.get(&format!("/nodes/{cookies}/api/v1/session"));
+    let state = r#"{"name":null,"scope":"read","token":true,"password":false}"#;
+    assert_eq!((answer.status, answer.body.as_str()), (200, state), "what has no type is left out");
     for header in ["other=1", "security-policy: none", "allow-origin", "clear-site-data"] {
         assert!(!answer.head.contains(header), "{}", answer.head);
     }
     assert!(answer.head.contains(&format!("set-cookie: gpumon-node-{}=gpumon-session-9125.ab", server.port)));
+    let other = server.get(&format!("/nodes/{cookies}/api/v1/runs"));
+    assert!(other.status == 502 && other.body.contains("is not understood"), "{}", other.body);
+    assert!(!other.head.contains("set-cookie"), "only who signs in gets a session");
+}
+
+#[test]
+fn error_of_node_is_one_line_of_text() {
+    let hostile = saying(
+        "HTTP/1.1 404 Not Found\r\nContent-Type: text/plain\r\nRetry-After: 99999999\r\n\r\n\
+         <script>a</script>\u{1b}[2J\r\nno\tsuch\n",
+    );
+    let server = fleet(&FakePrometheus::of(&[&hostile, OTHER]), &["--node-url", PLAIN]);
+    let answer = server.get(&format!("/nodes/{hostile}/api/v1/runs"));
+    assert_eq!((answer.status, answer.body.as_str()), (404, "<script>a</script>\\u{1b}[2J\\r\\nno\\tsuch\n"));
+    for header in [
+        "content-type: text/plain; charset=utf-8",
+        "x-content-type-options: nosniff",
+        "content-security-policy: default-src 'none'; frame-ancestors 'none'; sandbox",
+        "retry-after: 3600",
+    ] {
+        assert!(answer.head.contains(header), "{header}: {}", answer.head);
+    }
+}
+
+#[test]
+fn credentials_go_to_named_hosts_alone() {
+    let (heard, hears) = std::sync::mpsc::channel();
+    let thief = node_that_hears(move |stream, head| {
+        let _ = heard.send(head.to_lowercase());
+        let answer = "HTTP/1.1 401 Unauthorized\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n\r\nno";
+        let _ = stream.write_all(answer.as_bytes());
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("token");
+    write_secret(&file, "ffffffffffffffffffffffffffffffff\n");
+    let prometheus = FakePrometheus::of(&[&thief, OTHER]);
+    let start = |hosts: &[&str]| {
+        let options = ["--node-url", PLAIN, "--node-token-file", file.to_str().unwrap()];
+        fleet(&prometheus, &[&options[..], hosts].concat())
+    };
+    let path = format!("/nodes/{thief}/api/v1/session");
+    for hosts in [&[][..], &["--node-hosts", "*.gpus.example.org,node1"]] {
+        let server = start(hosts);
+        let session = format!("Cookie: gpumon-node-{}=gpumon-session-1.ab", server.port);
+        for answer in [
+            ask(server.port, &path, &[&session]),
+            send(server.port, &format!("POST {path}"), &["X-Gpumon: run", &session], r#"{"token":"secret"}"#),
+        ] {
+            assert!(answer.status == 502 && answer.body.contains("--node-hosts"), "{}: {}", answer.status, answer.body);
+        }
+        let heads: Vec<String> = hears.try_iter().collect();
+        assert_eq!(heads.len(), 1, "a password is not even passed on: {heads:?}");
+        assert!(!heads[0].contains("authorization") && !heads[0].contains("cookie"), "{heads:?}");
+    }
+    let server = start(&["--node-hosts", "LOCAL*"]);
+    assert_eq!(server.get(&path).status, 401);
+    assert!(hears.recv().unwrap().contains("authorization: bearer ffff"));
 }
 
 #[test]
@@ -87,12 +158,8 @@ fn an_answer_without_end_is_cut_off() {
     });
     let server = fleet(&FakePrometheus::of(&[&endless, OTHER]), &["--node-url", PLAIN]);
     assert_eq!(server.get("/api/v1/fleet").status, 200);
-    let mut stream = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    let request = format!("GET /nodes/{endless}/api/v1/snapshot HTTP/1.1\r\nHost: localhost\r\n\r\n");
-    stream.write_all(request.as_bytes()).unwrap();
-    let read = std::io::copy(&mut stream, &mut std::io::sink()).unwrap_or(u64::MAX);
-    assert!((1 << 20..80 << 20).contains(&read), "{read}");
+    let answer = server.get(&format!("/nodes/{endless}/api/v1/snapshot"));
+    assert!(answer.status == 502 && answer.body.contains("has more than 33554432 bytes"), "{}", answer.body);
     assert_eq!(server.get("/healthz").status, 200);
 }
 

@@ -82,8 +82,15 @@ fn what_a_node_tells_is_passed_on_and_nothing_else_of_it() {
     }
     let compressed = ask(server.port, &site.node_path("api/v1/snapshot"), &["Accept-Encoding: gzip"]);
     assert!(compressed.head.contains("content-encoding: gzip"), "{}", compressed.head);
-    for path in ["api/v1/answers", "api/v1/fleet", "api/v1/none", "api/v1/../../metrics", "api/v1/runs/../pause", "api"]
-    {
+    for path in [
+        "api/v1/answers",
+        "api/v1/openapi.json",
+        "api/v1/fleet",
+        "api/v1/none",
+        "api/v1/../../metrics",
+        "api/v1/runs/../pause",
+        "api",
+    ] {
         let answer = get(path);
         assert_eq!(answer.status, 404, "{path}: {}", answer.body);
     }

@@ -1,15 +1,16 @@
 //! All there is of one node of a fleet: the page of this server, at `/nodes/NAME/`, on what that node tells.
 //!
-//! - [`url`] is where a node's own server is, [`credentials`] what it is known by and what it is shown, [`connect`] the
-//!   connection, [`problem`] why there is none.
+//! - [`url`] is where a node's own server is, [`credentials`] what it is known by and what it is shown, [`host_pattern`]
+//!   to which hosts, [`connect`] the connection, [`problem`] why there is none.
 //! - [`request`] passes on what is asked over HTTP, [`stream`] the stream, [`cookie`] the session of a viewer at the node;
 //!   [`places`] is how much of that there may be at once.
-//!
-//! Nothing of a node is part of a page: neither its files, nor what does not say that it is JSON or text.
+//! - [`answer`] parses the answers: no byte of a node becomes part of this server's origin.
 
+mod answer;
 mod connect;
 mod cookie;
 mod credentials;
+mod host_pattern;
 mod places;
 mod problem;
 mod request;
@@ -21,8 +22,8 @@ use std::{fmt, path::PathBuf, sync::Arc};
 
 use gpumon_fleet::SharedFleet;
 
-pub use self::url::NodeUrl;
-use self::{credentials::Credentials, places::Places, problem::NodeProblem, url::Target};
+use self::{answer::AnswerReader, credentials::Credentials, places::Places, problem::NodeProblem, url::Target};
+pub use self::{host_pattern::HostPattern, url::NodeUrl};
 
 /// Streams of all viewers, each of which takes two connections.
 const STREAMS: usize = 256;
@@ -35,6 +36,8 @@ const QUESTIONS: usize = 64;
 pub struct NodeSettings {
     /// Where they are; nowhere without.
     pub url: Option<NodeUrl>,
+    /// Hosts that tokens, passwords and sessions may be sent to.
+    pub hosts: Vec<HostPattern>,
     /// Certificates that theirs are checked with; those of the system without.
     pub ca_file: Option<PathBuf>,
     /// The token for viewers who have no session at a node.
@@ -45,7 +48,10 @@ pub struct NodeSettings {
 #[derive(Clone)]
 pub struct RemoteNodes {
     url: Option<NodeUrl>,
+    hosts: Arc<[HostPattern]>,
+    has_own_authority: bool,
     credentials: Arc<Credentials>,
+    answers: Arc<AnswerReader>,
     streams: Arc<Places>,
     questions: Arc<Places>,
 }
@@ -64,6 +70,9 @@ impl RemoteNodes {
     pub fn open(settings: NodeSettings) -> Result<Self, String> {
         Ok(Self {
             url: settings.url,
+            hosts: settings.hosts.into(),
+            has_own_authority: settings.ca_file.is_some(),
+            answers: Arc::new(AnswerReader::new()),
             credentials: Arc::new(Credentials::open(settings.ca_file, settings.token_file)?),
             streams: Places::new(STREAMS),
             questions: Places::new(QUESTIONS),
@@ -82,6 +91,17 @@ impl RemoteNodes {
             NodeProblem::Unopenable("this server opens no nodes; start it with --node-url".to_owned())
         })?;
         url.target(node, &address)
+    }
+
+    /// Returns `true` if tokens, passwords and sessions may be sent to this node. Prometheus chooses the hosts, so that
+    /// the administrator has to have named this one: by a pattern, as the only host of `--node-url`, or by an authority
+    /// that issues certificates for nodes alone.
+    fn is_trusted(&self, target: &Target) -> bool {
+        if self.hosts.is_empty() {
+            let is_certified = self.has_own_authority && target.is_tls;
+            return is_certified || self.url.as_ref().is_some_and(NodeUrl::has_fixed_host);
+        }
+        self.hosts.iter().any(|pattern| pattern.matches(&target.host))
     }
 
     /// The same problem, or what the fleet knows of it.

@@ -40,6 +40,15 @@ pub(super) enum NodeProblem {
     Silent(String, u64),
     #[error("{0} is no server of gpumon: {1}; correct --node-url, or start `gpumon serve` there")]
     NotGpumon(String, String),
+    #[error("the answer of {0} is not understood: {1}; install the same version of gpumon there and here")]
+    OtherVersion(String, String),
+    #[error("the answer of {0} has more than {1} bytes; ask for a shorter span, or for fewer points")]
+    TooLong(String, usize),
+    #[error(
+        "{0} asks for a token or a password, and this server sends none to a host that only Prometheus names; start it \
+         with --node-hosts PATTERN, or with --node-ca-file and the nodes' own authority"
+    )]
+    NotNamed(String),
     #[error("{0}")]
     Settings(String),
     #[error("this server passes on too much at once; close a node, or try again in a few seconds")]

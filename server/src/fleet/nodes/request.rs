@@ -1,26 +1,20 @@
-//! What a viewer asks of a node over HTTP, and what comes back of it.
+//! A viewer's question to a node over HTTP.
 //!
-//! Nothing of a viewer's request goes there but which question it is, and the session at that node; nothing of the answer
-//! comes back but its status, what it is of, and its body.
+//! Of the viewer's request, a node gets the route, the query and the viewer's session at that node. [`super::answer`]
+//! reads what it answers.
 
 use std::time::Duration;
 
-use axum::{
-    body::Body,
-    http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, header},
-    response::{IntoResponse, Response},
-};
+use axum::http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
 use bytes::Bytes;
-use gpumon_probe::untrusted::escaped;
-use http_body_util::{Full, Limited};
+use http_body_util::Full;
 use hyper::{body::Incoming, client::conn::http1};
 use hyper_util::rt::TokioIo;
 use tokio::{spawn, time::timeout};
 
-use super::{connect::connect, cookie, credentials::Shown, problem::NodeProblem, url::Target};
+use super::{connect::connect, credentials::Shown, problem::NodeProblem, url::Target};
 use crate::{
     behind_proxy::{PASSED_ON, VIA},
-    connections::Arrival,
     runs::access::HEADER,
 };
 
@@ -30,11 +24,6 @@ const FIRST_BYTE: Duration = Duration::from_secs(10);
 /// All of an answer.
 const WHOLE: Duration = Duration::from_secs(30);
 
-/// What a node knows of a month, in as many points as there may be, is some megabytes.
-const LONGEST: usize = 64 << 20;
-
-const PASSED_BACK: [HeaderName; 3] = [header::CONTENT_TYPE, header::CONTENT_ENCODING, header::RETRY_AFTER];
-
 /// What a viewer asks of a node.
 #[derive(Debug, Clone)]
 pub(super) struct Question {
@@ -42,30 +31,30 @@ pub(super) struct Question {
     /// Below the node's address, with what stands behind the question mark.
     pub(super) path: String,
     pub(super) body: Bytes,
-    pub(super) takes_gzip: bool,
     /// The viewer's at the node.
     pub(super) session: Option<HeaderValue>,
 }
 
-/// Asks with the viewer's own session, where there is one that counts, and as this server otherwise.
-pub(super) async fn answer(
+/// Asks with the viewer's own session, where there is a valid one, and with this server's token otherwise.
+///
+/// # Errors
+/// The node cannot be reached, or does not answer.
+pub(super) async fn ask(
     target: &Target,
     question: &Question,
     shown: &Shown,
-    arrival: &Arrival,
-    is_secure: bool,
-) -> Result<Response, NodeProblem> {
-    // Who signs in shows who they are, and nobody else.
+) -> Result<hyper::Response<Incoming>, NodeProblem> {
+    // A viewer who signs in does so without this server's token.
     let token = shown.token.as_ref().filter(|_| question.method == Method::GET);
     let session = question.session.as_ref();
-    let mut answer = ask(target, question, shown, session, token.filter(|_| session.is_none())).await?;
+    let answer = ask_as(target, question, shown, session, token.filter(|_| session.is_none())).await?;
     if answer.status() == StatusCode::UNAUTHORIZED && session.is_some() && token.is_some() {
-        answer = ask(target, question, shown, None, token).await?;
+        return ask_as(target, question, shown, None, token).await;
     }
-    passed_back(target, answer, arrival, is_secure)
+    Ok(answer)
 }
 
-async fn ask(
+async fn ask_as(
     target: &Target,
     question: &Question,
     shown: &Shown,
@@ -83,9 +72,6 @@ async fn ask(
         *request.uri_mut() = path.parse().map_err(|_| NodeProblem::NotPassedOn(target.to_string()))?;
         *request.headers_mut() = headers(target, session, token)?;
         let headers = request.headers_mut();
-        if question.takes_gzip {
-            headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
-        }
         if question.method != Method::GET {
             headers.insert(HEADER, HeaderValue::from_static("run"));
             headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -108,37 +94,4 @@ pub(super) fn headers(
     let session = session.map(|session| (header::COOKIE, session.clone()));
     let token = token.map(|token| (header::AUTHORIZATION, token.clone()));
     Ok(fixed.into_iter().chain(session).chain(token).collect())
-}
-
-/// What is none of gpumon's answers is not passed back: nothing of a node runs in a page of this server.
-fn passed_back(
-    target: &Target,
-    answer: hyper::Response<Incoming>,
-    arrival: &Arrival,
-    is_secure: bool,
-) -> Result<Response, NodeProblem> {
-    let (head, body) = answer.into_parts();
-    let not_gpumon = |what: String| NodeProblem::NotGpumon(target.to_string(), what);
-    if !(head.status.is_success() || head.status.is_client_error() || head.status == StatusCode::SERVICE_UNAVAILABLE) {
-        return Err(not_gpumon(format!("it answers with {}", head.status)));
-    }
-    let kind = head.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    let is_known = kind.starts_with("application/json") || kind.starts_with("text/plain");
-    if !is_known && head.status != StatusCode::NO_CONTENT {
-        return Err(not_gpumon(format!("it answers with '{}'", escaped(kind))));
-    }
-    let mut response = Body::new(Limited::new(body, LONGEST)).into_response();
-    *response.status_mut() = head.status;
-    let headers = response.headers_mut();
-    for name in PASSED_BACK {
-        if let Some(value) = head.headers.get(&name) {
-            headers.insert(name, value.clone());
-        }
-    }
-    headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
-    let set = head.headers.get_all(header::SET_COOKIE).iter();
-    for cookie in set.filter_map(|set| cookie::renamed(set, arrival, is_secure)) {
-        headers.append(header::SET_COOKIE, cookie);
-    }
-    Ok(response)
 }

@@ -6,7 +6,7 @@ use axum::{
     Extension, Router,
     body::Bytes,
     extract::{DefaultBodyLimit, Path, Request, State},
-    http::{HeaderMap, Method, StatusCode, Uri},
+    http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header},
     response::{IntoResponse, Redirect, Response},
     routing::get,
 };
@@ -15,6 +15,7 @@ use gpumon_probe::untrusted::escaped;
 
 use super::{
     super::FleetSettings,
+    answer::{Route, SESSION},
     cookie,
     credentials::Shown,
     problem::NodeProblem,
@@ -33,22 +34,6 @@ use crate::{
     stream::query,
     view::View,
 };
-
-/// What is passed on. Whatever else there is at a node changes something there, or is not for its page.
-const QUESTIONS: [&str; 9] = [
-    "api/v1/alerts",
-    "api/v1/catalogue",
-    "api/v1/history",
-    "api/v1/jobs",
-    "api/v1/openapi.json",
-    "api/v1/replay",
-    "api/v1/runs",
-    "api/v1/snapshot",
-    "api/v1/usage",
-];
-
-/// Where a viewer signs in at a node.
-const SESSION: &str = "api/v1/session";
 
 /// Bytes behind the question mark of an address.
 const LONGEST_QUERY: usize = 4096;
@@ -165,19 +150,31 @@ impl Asked<'_> {
             return Err(NodeProblem::ReadOnly(target.to_string()));
         }
         let query = query.map(|query| format!("?{query}")).unwrap_or_default();
-        if !(is_session || QUESTIONS.contains(&path) || is_run(path)) || query.len() > LONGEST_QUERY {
-            return Err(NodeProblem::NotPassedOn(target.to_string()));
+        let route = Route::find(path).filter(|_| query.len() <= LONGEST_QUERY);
+        let route = route.ok_or_else(|| NodeProblem::NotPassedOn(target.to_string()))?;
+        let is_trusted = fleet.nodes.is_trusted(target);
+        if !(is_trusted || method == Method::GET) {
+            return Err(NodeProblem::NotNamed(target.to_string()));
         }
         let _place = fleet.nodes.questions.take(self.client.who()).ok_or(NodeProblem::TooMany)?;
-        let question = Question {
-            method,
-            path: format!("{path}{query}"),
-            body,
-            takes_gzip: accepts_gzip(self.headers),
-            session: cookie::of_node(self.headers, self.arrival),
-        };
+        let session = cookie::of_node(self.headers, self.arrival).filter(|_| is_trusted);
+        let question = Question { method, path: format!("{path}{query}"), body, session };
+        let answer = request::ask(target, &question, &self.shown(fleet, target).await?).await?;
+        if answer.status() == StatusCode::UNAUTHORIZED && !is_trusted {
+            return Err(NodeProblem::NotNamed(target.to_string()));
+        }
+        let set = if is_session { self.session_cookies(&answer) } else { Vec::new() };
+        let compress = accepts_gzip(self.headers);
+        let mut response = fleet.nodes.answers.read(&target.to_string(), route, answer, compress).await?;
+        response.headers_mut().extend(set.into_iter().map(|cookie| (header::SET_COOKIE, cookie)));
+        Ok(response)
+    }
+
+    /// Returns the sessions that a node has set, as the viewer's browser keeps them.
+    fn session_cookies<T>(&self, answer: &hyper::Response<T>) -> Vec<HeaderValue> {
         let is_secure = auth::routes::is_secure(self.app, self.arrival, self.headers);
-        request::answer(target, &question, &self.shown(fleet).await?, self.arrival, is_secure).await
+        let set = answer.headers().get_all(header::SET_COOKIE).iter();
+        set.filter_map(|set| cookie::renamed(set, self.arrival, is_secure)).collect()
     }
 
     async fn stream(&self, request: Request, slot: &Arc<ConnectionSlot>) -> Response {
@@ -191,9 +188,13 @@ impl Asked<'_> {
         };
         let opened = async {
             let place = fleet.nodes.streams.take(self.client.who()).ok_or(NodeProblem::TooMany)?;
-            let session = cookie::of_node(self.headers, self.arrival);
-            let node = stream::open(&target, encoding, &self.shown(&fleet).await?, session.as_ref()).await?;
-            Ok((place, node))
+            let is_trusted = fleet.nodes.is_trusted(&target);
+            let session = cookie::of_node(self.headers, self.arrival).filter(|_| is_trusted);
+            let node = stream::open(&target, encoding, &self.shown(&fleet, &target).await?, session.as_ref()).await?;
+            match node {
+                Err(StatusCode::UNAUTHORIZED) if !is_trusted => Err(NodeProblem::NotNamed(target.to_string())),
+                node => Ok((place, node)),
+            }
         };
         match opened.await {
             Ok((place, Ok(node))) => {
@@ -212,11 +213,13 @@ impl Asked<'_> {
         }
     }
 
-    /// This server's own token is for those who may see what it may.
-    async fn shown(&self, fleet: &FleetSettings) -> Result<Shown, NodeProblem> {
+    /// Returns what the node is shown. This server's own token is for viewers who may see what the token may, and for
+    /// nodes that the administrator has named.
+    async fn shown(&self, fleet: &FleetSettings, target: &Target) -> Result<Shown, NodeProblem> {
         let shown = fleet.nodes.credentials.shown().await?;
         let sees_own = matches!(View::of(self.client, self.app.show_processes).await, View::Own(_));
-        Ok(Shown { token: shown.token.filter(|_| !sees_own), ..shown })
+        let is_for_node = !sees_own && fleet.nodes.is_trusted(target);
+        Ok(Shown { token: shown.token.filter(|_| is_for_node), ..shown })
     }
 }
 
@@ -225,10 +228,4 @@ async fn known(app: &AppState, node: &str) -> Result<(Arc<FleetSettings>, Target
     let fleet = app.fleet.clone().ok_or(NodeProblem::Unknown)?;
     let target = fleet.nodes.target(&fleet.reader, node).await?;
     Ok((fleet, target))
-}
-
-/// One run with its results.
-fn is_run(path: &str) -> bool {
-    let name = path.strip_prefix("api/v1/runs/").unwrap_or_default();
-    !name.is_empty() && name.bytes().all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, b'-' | b'_'))
 }

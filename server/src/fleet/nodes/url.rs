@@ -58,6 +58,12 @@ impl FromStr for NodeUrl {
 }
 
 impl NodeUrl {
+    /// Returns `true` if all nodes are reached at the same host and port, as below a reverse proxy.
+    pub(super) fn has_fixed_host(&self) -> bool {
+        let authority = self.0.split("://").nth(1).and_then(|rest| rest.split('/').next());
+        authority.is_some_and(|authority| !authority.contains('{'))
+    }
+
     /// The address of this node. What Prometheus calls a node comes from strangers: it becomes part of an address where it
     /// is a name or an address of a machine.
     ///
@@ -140,6 +146,9 @@ mod tests {
         ] {
             assert_eq!(target(url, host).unwrap(), made);
         }
+        let fixed = |url: &str| url.parse::<NodeUrl>().unwrap().has_fixed_host();
+        assert!(fixed("https://gate.example.org/gpumon/{host}/"));
+        assert!(!fixed(USUAL) && !fixed("https://{node}.gpus.example.org") && !fixed("https://gate:{port}/{host}"));
         let ports = |url: &str| {
             let url: NodeUrl = url.parse().unwrap();
             url.target("n", &NodeAddress { host: "n".to_owned(), port: None })

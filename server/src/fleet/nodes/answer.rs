@@ -1,0 +1,224 @@
+//! Answers of nodes, parsed into the types of the API and written again.
+//!
+//! A node may be compromised, and its answers are served from this server's origin. So no byte of an answer is passed
+//! on: the content type follows from the route, the body is serialized from the parsed type, and an error is one line of
+//! plain text.
+
+use std::sync::Arc;
+
+use axum::{
+    http::{HeaderMap, HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use bytes::Bytes;
+use gpumon_history::{jobs::JobList, span::HistorySpan};
+use gpumon_probe::{untrusted::escaped, usage::Usage};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use serde::{Serialize, de::DeserializeOwned};
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    task::spawn_blocking,
+};
+
+use super::problem::NodeProblem;
+use crate::{
+    alerts::AlertStatus,
+    auth::routes::SessionState,
+    encoder::gzip,
+    frame::Snapshot,
+    replay::Position,
+    respond::{JSON, encoded},
+    runs::{Catalogue, RunDetails, RunList},
+};
+
+/// The longest answer in bytes: a month of history in as many points as there may be.
+const LONGEST: usize = 32 << 20;
+
+/// Bytes of all answers that are being read.
+const LONGEST_TOGETHER: usize = 4 * LONGEST;
+
+/// The unit in which memory for answers is reserved, in bytes.
+const BLOCK: usize = 64 << 10;
+
+/// Answers that are parsed at the same time.
+const PARSERS: usize = 2;
+
+/// The longest error message in bytes.
+const LONGEST_MESSAGE: usize = 2048;
+
+/// The longest time after which a node may ask a client to try again, in seconds.
+const LONGEST_RETRY_S: u32 = 3600;
+
+/// Where a viewer signs in at a node.
+pub(super) const SESSION: &str = "api/v1/session";
+
+/// Parses a body into the type of its route and serializes it.
+type Rewrite = fn(&[u8]) -> serde_json::Result<Vec<u8>>;
+
+/// The routes of a node that a fleet passes on. Others change something there, or are not for the page.
+const ROUTES: [(&str, Rewrite); 9] = [
+    (SESSION, rewrite::<SessionState>),
+    ("api/v1/alerts", rewrite::<AlertStatus>),
+    ("api/v1/catalogue", rewrite::<Catalogue>),
+    ("api/v1/history", rewrite::<HistorySpan>),
+    ("api/v1/jobs", rewrite::<JobList>),
+    ("api/v1/replay", rewrite::<Position>),
+    ("api/v1/runs", rewrite::<RunList>),
+    ("api/v1/snapshot", rewrite::<Snapshot>),
+    ("api/v1/usage", rewrite::<Usage>),
+];
+
+fn rewrite<T: Serialize + DeserializeOwned>(body: &[u8]) -> serde_json::Result<Vec<u8>> {
+    serde_json::to_vec(&serde_json::from_slice::<T>(body)?)
+}
+
+/// A route of a node that is passed on.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Route {
+    rewrite: Rewrite,
+}
+
+impl Route {
+    /// Returns the route with this path below the node's address; `None` for a path that is not passed on.
+    pub(super) fn find(path: &str) -> Option<Self> {
+        if path.strip_prefix("api/v1/runs/").is_some_and(is_run) {
+            return Some(Self { rewrite: rewrite::<RunDetails> });
+        }
+        ROUTES.iter().find(|(known, _)| *known == path).map(|(_, rewrite)| Self { rewrite: *rewrite })
+    }
+}
+
+/// Whether this is the ID of a run.
+fn is_run(id: &str) -> bool {
+    !id.is_empty() && id.bytes().all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, b'-' | b'_'))
+}
+
+/// Limits the memory and the time that answers of nodes take.
+#[derive(Debug)]
+pub(super) struct AnswerReader {
+    blocks: Arc<Semaphore>,
+    parsers: Arc<Semaphore>,
+}
+
+impl AnswerReader {
+    pub(super) fn new() -> Self {
+        Self { blocks: Arc::new(Semaphore::new(LONGEST_TOGETHER / BLOCK)), parsers: Arc::new(Semaphore::new(PARSERS)) }
+    }
+
+    /// Reads the answer of `node` to a question about `route`, and answers with the same, compressed if `compress`.
+    ///
+    /// # Errors
+    /// The answer is none of gpumon's, or too long, or there are too many answers.
+    pub(super) async fn read(
+        &self,
+        node: &str,
+        route: Route,
+        answer: hyper::Response<Incoming>,
+        compress: bool,
+    ) -> Result<Response, NodeProblem> {
+        let (head, body) = answer.into_parts();
+        let foreign = |what: String| NodeProblem::NotGpumon(node.to_owned(), what);
+        if head.status == StatusCode::NO_CONTENT {
+            return Ok(head.status.into_response());
+        }
+        let kind = head.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+        let is_json = media_type(kind) == "application/json";
+        if is_json && (head.status.is_success() || head.status == StatusCode::UNAUTHORIZED) {
+            let (body, held) = self.collect(node, body, LONGEST).await?;
+            let turn = Arc::clone(&self.parsers).acquire_owned().await;
+            let write = move || {
+                let _held = (held, turn);
+                let json = (route.rewrite)(&body)?;
+                serde_json::Result::Ok(if compress { gzip(&json) } else { json })
+            };
+            let written = spawn_blocking(write).await.map_err(|error| foreign(error.to_string()))?;
+            let json = written.map_err(|error| NodeProblem::OtherVersion(node.to_owned(), error.to_string()))?;
+            let mut response = encoded(json.into(), JSON, compress);
+            *response.status_mut() = head.status;
+            return Ok(response);
+        }
+        let is_refusal = head.status.is_client_error() || head.status == StatusCode::SERVICE_UNAVAILABLE;
+        if !is_refusal {
+            let what = if head.status.is_success() { format!("'{}'", escaped(kind)) } else { head.status.to_string() };
+            return Err(foreign(format!("it answers with {what}")));
+        }
+        if media_type(kind) != "text/plain" {
+            return Err(foreign(format!("it answers with '{}'", escaped(kind))));
+        }
+        let (body, _held) = self.collect(node, body, LONGEST_MESSAGE).await?;
+        let message = escaped(String::from_utf8_lossy(&body).trim_end());
+        let mut response = (head.status, message + "\n").into_response();
+        if let Some(seconds) = retry_after(&head.headers) {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        Ok(response)
+    }
+
+    /// Reads a body of at most `longest` bytes. Its memory is reserved until the permits are dropped.
+    async fn collect(
+        &self,
+        node: &str,
+        mut body: Incoming,
+        longest: usize,
+    ) -> Result<(Bytes, Option<OwnedSemaphorePermit>), NodeProblem> {
+        let (mut read, mut held) = (Vec::new(), None::<OwnedSemaphorePermit>);
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(|error| NodeProblem::NotGpumon(node.to_owned(), error.to_string()))?;
+            let Ok(data) = frame.into_data() else { continue };
+            if read.len() + data.len() > longest {
+                return Err(NodeProblem::TooLong(node.to_owned(), longest));
+            }
+            while held.as_ref().map_or(0, OwnedSemaphorePermit::num_permits) * BLOCK < read.len() + data.len() {
+                let block = Arc::clone(&self.blocks).try_acquire_owned().map_err(|_| NodeProblem::TooMany)?;
+                match &mut held {
+                    Some(held) => held.merge(block),
+                    None => held = Some(block),
+                }
+            }
+            read.extend_from_slice(&data);
+        }
+        Ok((read.into(), held))
+    }
+}
+
+/// Returns the media type of a `Content-Type` header without its parameters (RFC 9110, section 8.3.1).
+fn media_type(kind: &str) -> &str {
+    kind.split(';').next().unwrap_or_default().trim()
+}
+
+fn retry_after(headers: &HeaderMap) -> Option<u32> {
+    let seconds: u32 = headers.get(header::RETRY_AFTER)?.to_str().ok()?.parse().ok()?;
+    Some(seconds.min(LONGEST_RETRY_S))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn media_type_is_compared_as_a_whole() {
+        assert_eq!(media_type("application/json; charset=utf-8"), "application/json");
+        assert_eq!(media_type("text/plain, text/html"), "text/plain, text/html");
+        assert_eq!(media_type("application/jsonp"), "application/jsonp");
+    }
+
+    #[test]
+    fn only_listed_routes_are_passed_on() {
+        for path in ["api/v1/session", "api/v1/history", "api/v1/runs", "api/v1/runs/1-2"] {
+            assert!(Route::find(path).is_some(), "{path}");
+        }
+        for path in ["api/v1/marks", "api/v1/answers", "api/v1/runs/", "api/v1/runs/1/2", "api/v1/runs/..", "metrics"] {
+            assert!(Route::find(path).is_none(), "{path}");
+        }
+    }
+
+    #[test]
+    fn body_is_written_from_its_type_alone() {
+        let list = Route::find("api/v1/runs").unwrap();
+        assert_eq!((list.rewrite)(br#"{ "html": "<script>", "runs": [] }"#).unwrap(), br#"{"runs":[]}"#);
+        for foreign in ["<script>alert(1)</script>", "{}", "[]", "\"text\"", ""] {
+            assert!((list.rewrite)(foreign.as_bytes()).is_err(), "{foreign}");
+        }
+    }
+}
