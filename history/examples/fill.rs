@@ -72,6 +72,7 @@ fn process_event(at_ms: u64) -> Event {
     let process = ProcessRef {
         pid: (at_ms / 18_000 % 4_000_000) as u32,
         name: Reading::Now("python3".to_owned()),
+        program: None,
         user: Reading::Now("maria".to_owned()),
         started_ms: Reading::Now(at_ms),
     };

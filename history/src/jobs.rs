@@ -24,6 +24,9 @@ pub struct JobSpan {
     pub from_ms: u64,
     /// When it was seen there last; the newest sample's time while it lasts.
     pub to_ms: u64,
+    /// As [`Job::private`]; left out of JSON where it is false.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub private: bool,
 }
 
 /// What `/api/v1/jobs` answers.
@@ -117,7 +120,9 @@ impl Jobs {
             uuid: uuid.clone(),
             from_ms: at_ms,
             to_ms: at_ms,
+            private: job.private,
         });
+        span.private &= job.private;
         span.to_ms = at_ms;
         span.name = job.name.or(path).or_else(|| span.name.take());
         if span.user.is_none() {
@@ -243,6 +248,7 @@ mod tests {
             uuid: String::new(),
             from_ms: 0,
             to_ms: 0,
+            private: false,
         };
         let pod = span(JobKind::Pod, "11112222-3333", Some("research/train-0"));
         for text in ["11112222-3333", "111122", "research/train-0", "train-0"] {
@@ -265,6 +271,7 @@ mod tests {
             uuid: "GPU-a".to_owned(),
             from_ms: 5,
             to_ms,
+            private: false,
         };
         assert_eq!(joined(vec![span("1", 9)], vec![span("1", 8), span("2", 10)]), [span("2", 10), span("1", 9)]);
     }

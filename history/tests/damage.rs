@@ -102,7 +102,7 @@ fn cell() -> Cell {
 
 fn job(from_ms: u64) -> JobSpan {
     let [id, uuid] = ["88123", "GPU-a"].map(str::to_owned);
-    JobSpan { kind: JobKind::Slurm, id, name: None, user: None, uuid, from_ms, to_ms: from_ms + 1000 }
+    JobSpan { kind: JobKind::Slurm, id, name: None, user: None, uuid, from_ms, to_ms: from_ms + 1000, private: false }
 }
 
 #[test]

@@ -160,7 +160,7 @@ fn a_database_of_an_older_program_gets_the_columns_of_new_fields() {
 
 fn job(id: &str, uuid: &str, from_ms: u64, to_ms: u64) -> JobSpan {
     let [id, uuid] = [id, uuid].map(str::to_owned);
-    JobSpan { kind: JobKind::Slurm, id, name: None, user: Some("ana".to_owned()), uuid, from_ms, to_ms }
+    JobSpan { kind: JobKind::Slurm, id, name: None, user: Some("ana".to_owned()), uuid, from_ms, to_ms, private: false }
 }
 
 #[test]

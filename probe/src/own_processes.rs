@@ -14,7 +14,7 @@ use rustix::process::geteuid;
 
 use crate::{
     model::{Event, EventKind, GpuSample, Process, Reading},
-    owner::{self, CommandLines, ProcessFields, Resolver},
+    owner::{self, CommandLines, ProcessFields, ProcessName, Resolver},
     sampler::process_list,
 };
 
@@ -31,7 +31,7 @@ pub struct OwnProcesses {
     /// Those that were in the last sample, or have started since.
     listed: BTreeSet<u32>,
     /// What they are called, also when they have ended.
-    names: HashMap<u32, Reading<String>>,
+    names: HashMap<u32, ProcessName>,
 }
 
 impl OwnProcesses {
@@ -86,7 +86,8 @@ impl OwnProcesses {
         // By these, the collector's own events tell which process they are about.
         keep_known(&process.started_ms, &mut described.started_ms);
         keep_known(&process.user, &mut described.user);
-        self.names.insert(process.pid, described.name.clone());
+        let name = ProcessName { name: described.name.clone(), program: described.program.clone() };
+        self.names.insert(process.pid, name);
         *process = described;
     }
 
@@ -104,8 +105,9 @@ impl OwnProcesses {
             self.resolver.ask(self.listed.clone(), patience);
             self.resolver.name(process.pid).filter(|_| self.is_own(process.pid))
         });
-        let Some(name) = known.filter(|name| name.value().is_some() && *name != process.name) else { return false };
-        process.name = name;
+        let is_news = |known: &ProcessName| known.name.value().is_some() && known.name != process.name;
+        let Some(known) = known.filter(is_news) else { return false };
+        (process.name, process.program) = (known.name, known.program);
         true
     }
 
@@ -206,7 +208,7 @@ mod tests {
         let about = |own: &OwnProcesses, what: fn(ProcessRef) -> EventKind, user: &str| {
             let (name, started_ms) = (Reading::Now("python3".to_owned()), Reading::Absent(Absence::Unknown));
             let user = Reading::Now(if user.is_empty() { own.user[0].clone() } else { user.to_owned() });
-            Event { at_ms: 1, gpu: None, what: what(ProcessRef { pid, name, user, started_ms }) }
+            Event { at_ms: 1, gpu: None, what: what(ProcessRef { pid, name, program: None, user, started_ms }) }
         };
         let file = script.file_name().unwrap().to_str().unwrap();
         let (start, end) = (EventKind::ProcessStarted as fn(_) -> _, EventKind::ProcessEnded as fn(_) -> _);

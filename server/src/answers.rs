@@ -22,7 +22,7 @@ pub(crate) async fn answers(
     headers: HeaderMap,
 ) -> Response {
     let view = View::of(&client, app.show_processes).await;
-    if !view.has_all_events() {
+    if !view.has_others() {
         let message =
             "the driver's answers tell of everybody's processes, and this server shows each client its own alone\n";
         return (StatusCode::FORBIDDEN, message).into_response();

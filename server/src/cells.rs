@@ -1,10 +1,10 @@
 //! `POST /api/v1/cells`: a front end of Jupyter tells what a notebook's cell took of the GPUs, so that it stands on the
-//! charts of everybody who looks at this server, and in the history.
+//! charts of everybody who looks at this server, and in the history. Other users get it without the notebook's name.
 //!
 //! As marks, cells are told by whoever may start runs here. The code of a cell is not among it.
 
 use axum::{
-    Json, Router,
+    Extension, Json, Router,
     body::Bytes,
     extract::{DefaultBodyLimit, State},
     http::StatusCode,
@@ -17,7 +17,7 @@ use gpumon_probe::{
 };
 use tokio::time::Instant;
 
-use crate::{app::AppState, history::DEPTH_MS, mark_limit::BURST, runs};
+use crate::{app::AppState, auth::Client, history::DEPTH_MS, mark_limit::BURST, runs};
 
 /// Bytes of a request.
 const LARGEST: usize = 8192;
@@ -35,12 +35,17 @@ pub(crate) fn router(app: &AppState) -> Router<AppState> {
 }
 
 /// Answers with the event that everybody gets.
-async fn add(State(app): State<AppState>, body: Bytes) -> Result<(StatusCode, Json<Event>), (StatusCode, String)> {
-    let cell = read(&body, now_ms()).map_err(|why| (StatusCode::BAD_REQUEST, why + "\n"))?;
+async fn add(
+    State(app): State<AppState>,
+    Extension(client): Extension<Client>,
+    body: Bytes,
+) -> Result<(StatusCode, Json<Event>), (StatusCode, String)> {
+    let mut cell = read(&body, now_ms()).map_err(|why| (StatusCode::BAD_REQUEST, why + "\n"))?;
     if !app.cell_limit.admit(Instant::now()) {
         let message = format!("too many cells: {BURST} may come at once, and then one per second\n");
         return Err((StatusCode::TOO_MANY_REQUESTS, message));
     }
+    cell.user = client.user().await;
     let event = Event { at_ms: cell.ended_ms, gpu: None, what: EventKind::Cell(cell) };
     app.hub.add_event(event.clone());
     Ok((StatusCode::CREATED, Json(event)))

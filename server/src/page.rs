@@ -65,7 +65,7 @@ async fn serve(app: &AppState, headers: &HeaderMap, peer: Peer, path: String, mi
         encoded(packed, content_type, true)
     } else {
         let subject = Resource::Page(path);
-        respond(app, headers, peer.who(), View::Names, subject, content_type, move |_| unpacked(&packed)).await
+        respond(app, headers, peer.who(), View::ANYBODY, subject, content_type, move |_| unpacked(&packed)).await
     };
     for (name, value) in [(header::CACHE_CONTROL, cache), (header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY)] {
         response.headers_mut().insert(name, HeaderValue::from_static(value));

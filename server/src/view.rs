@@ -1,4 +1,4 @@
-//! How much of processes a client may see: by default, what its user could read in `/proc`.
+//! What a client may see of processes: by default, what its user can read in `/proc`.
 
 use std::{borrow::Cow, sync::Arc, time::Duration};
 
@@ -6,10 +6,10 @@ use gpumon_history::{jobs::JobList, span::HistorySpan};
 use gpumon_probe::{
     bounded,
     model::{
-        Absence, Allocation, Condition, ConditionKind, Event, EventKind, FiringAlert, GpuDetails, JobKind, Process,
-        Reading, Sample,
+        Absence, Alert, Allocation, Condition, ConditionKind, Event, EventKind, FiringAlert, GpuDetails, GpuSample,
+        JobKind, Process, ProcessRef, Reading, Sample,
     },
-    usage::Usage,
+    usage::{OwnerUsage, Usage},
 };
 use tokio::{sync::Mutex, task::spawn_blocking, time::Instant};
 
@@ -30,68 +30,208 @@ pub enum ShowProcesses {
     Own,
     /// Everybody all, with command lines.
     All,
-    /// Everybody names and users; command lines where the client's user can read them in `/proc`.
+    /// Everybody names and users, and what else the client's user can read in `/proc`.
     #[default]
     Names,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum View {
-    /// All that the collector tells.
+    /// Everything that the collector reports.
     Whole,
-    /// Names, those of scripts too, and users, without command lines and the paths of notebooks.
-    Names,
-    /// What is of this user alone; nothing of anybody where the user is not known.
+    /// All processes, each with what [`Datum::readers`] permits.
+    Names {
+        /// The client's user, where it is known.
+        user: Option<Arc<str>>,
+        /// Whether that user can read other users' command lines in `/proc`.
+        commands: bool,
+    },
+    /// The processes of this user alone; none where the user is not known.
     Own(Option<Arc<str>>),
 }
 
+/// A part of what is known of a process that not everybody may read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Datum {
+    /// The name of the program and of its ancestors, the user and times: `/proc/PID/comm`, `stat` and `status`.
+    Program,
+    /// Pod, container, service and Slurm job: `/proc/PID/cgroup`.
+    Cgroup,
+    /// The ID of a Jupyter kernel. It is random, and names nothing but the kernel.
+    KernelId,
+    /// The command line: `/proc/PID/cmdline`.
+    CommandLine,
+    /// The name of the script, which is part of the command line.
+    ScriptName,
+    /// The path of a notebook and the name of its kernel specification: a connection file of mode 0600.
+    Notebook,
+    /// A Slurm job that only the environment has: `/proc/PID/environ`, of mode 0400.
+    Environment,
+}
+
+/// Who may read a [`Datum`] of a process, besides its user, root and the server's own user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Readers {
+    /// Every client: `--show-processes names` grants it.
+    Everybody,
+    /// Users of this machine, unless `/proc` is mounted with `hidepid`.
+    UsersOfProc,
+    /// Nobody else.
+    Nobody,
+}
+
+impl Datum {
+    /// This is the one table of permissions.
+    const fn readers(self) -> Readers {
+        match self {
+            Self::Program | Self::Cgroup | Self::KernelId => Readers::Everybody,
+            Self::CommandLine | Self::ScriptName => Readers::UsersOfProc,
+            Self::Notebook | Self::Environment => Readers::Nobody,
+        }
+    }
+}
+
 impl View {
-    /// The server's own user and root see everything. What others see is a setting, and by default what they could read in
-    /// `/proc`: of whom nothing is known might be anybody.
+    /// The view of a client of whom nothing is known.
+    pub(crate) const ANYBODY: Self = Self::Names { user: None, commands: false };
+
+    /// Returns the view of a client. The server's own user and root see everything.
     pub(crate) async fn of(client: &Client, show: ShowProcesses) -> Self {
         let peer = client.peer;
         match show {
             _ if peer.is_own() => Self::Whole,
             ShowProcesses::All => Self::Whole,
             ShowProcesses::Own => Self::Own(client.user().await.map(Into::into)),
-            ShowProcesses::Names if peer.uid().is_some() && !PROC.is_private(proc_is_private).await => Self::Whole,
-            ShowProcesses::Names => Self::Names,
+            ShowProcesses::Names => {
+                let commands = peer.uid().is_some() && !PROC.is_private(proc_is_private).await;
+                Self::Names { user: client.user().await.map(Into::into), commands }
+            }
         }
     }
 
+    pub(crate) fn is_whole(&self) -> bool {
+        *self == Self::Whole
+    }
+
+    /// Returns `true` if the view has other users' processes.
+    pub(crate) fn has_others(&self) -> bool {
+        !matches!(self, Self::Own(_))
+    }
+
+    fn user(&self) -> Option<&str> {
+        match self {
+            Self::Whole => None,
+            Self::Names { user, .. } | Self::Own(user) => user.as_deref(),
+        }
+    }
+
+    /// Returns `true` if the client may read this of a process of this user.
+    fn permits(&self, datum: Datum, owner: Option<&str>) -> bool {
+        let is_own = self.user().is_some() && self.user() == owner;
+        match self {
+            Self::Whole => true,
+            Self::Own(_) => is_own,
+            Self::Names { commands, .. } => match datum.readers() {
+                Readers::Everybody => true,
+                Readers::UsersOfProc => *commands || is_own,
+                Readers::Nobody => is_own,
+            },
+        }
+    }
+
+    /// Returns the sample as the client may see it, borrowed if that is all of it.
     pub(crate) fn sample<'a>(&self, sample: &'a Sample) -> Cow<'a, Sample> {
-        if *self == Self::Whole {
+        let processes = || sample.gpus.iter().filter_map(|gpu| gpu.processes.value()).flatten();
+        let has_names =
+            || sample.gpus.iter().flat_map(|gpu| &gpu.conditions).any(|condition| condition.kind.names_processes());
+        let is_complete = match self {
+            Self::Whole => true,
+            // A condition can name processes that are not in the list.
+            Self::Names { .. } => !has_names() && processes().all(|process| self.shows_all(process)),
+            Self::Own(_) => false,
+        };
+        if is_complete {
             return Cow::Borrowed(sample);
         }
         let mut sample = sample.clone();
         for gpu in &mut sample.gpus {
-            let processes = match &mut gpu.processes {
-                Reading::Now(processes) | Reading::Earlier { value: processes, .. } => processes,
-                Reading::Absent(_) => &mut Vec::new(),
-            };
-            match self {
-                Self::Own(user) => {
-                    gpu.allocated_to.retain(|holder| is_for(holder, user.as_deref()));
-                    if let Reading::Now(mig) | Reading::Earlier { value: mig, .. } = &mut gpu.mig_devices {
-                        let each = mig.iter_mut().map(|mig| &mut mig.allocated_to);
-                        each.for_each(|all| all.retain(|holder| is_for(holder, user.as_deref())));
-                    }
-                    processes.retain(|process| is_of(&process.user, user.as_deref()));
-                    let own: Vec<u32> = processes.iter().map(|process| process.pid).collect();
-                    gpu.conditions.iter_mut().for_each(|condition| conceal(condition, &own));
-                }
-                _ => processes.iter_mut().for_each(hide_command),
-            }
+            self.gpu(gpu);
         }
         Cow::Owned(sample)
+    }
+
+    fn gpu(&self, gpu: &mut GpuSample) {
+        let processes = match &mut gpu.processes {
+            Reading::Now(processes) | Reading::Earlier { value: processes, .. } => processes,
+            Reading::Absent(_) => &mut Vec::new(),
+        };
+        if let Self::Own(user) = self {
+            gpu.allocated_to.retain(|holder| is_for(holder, user.as_deref()));
+            if let Reading::Now(mig) | Reading::Earlier { value: mig, .. } = &mut gpu.mig_devices {
+                let each = mig.iter_mut().map(|mig| &mut mig.allocated_to);
+                each.for_each(|all| all.retain(|holder| is_for(holder, user.as_deref())));
+            }
+            processes.retain(|process| is_of(&process.user, user.as_deref()));
+        }
+        let named: Vec<u32> =
+            processes.iter().filter(|process| self.shows_all_names(process)).map(|process| process.pid).collect();
+        gpu.conditions.iter_mut().for_each(|condition| self.conceal(condition, &named));
+        processes.iter_mut().for_each(|process| self.process(process));
+    }
+
+    fn process(&self, process: &mut Process) {
+        let user = process.user.value().cloned();
+        let permits = |datum| self.permits(datum, user.as_deref());
+        if !permits(Datum::CommandLine) {
+            hide(&mut process.command);
+        }
+        if !permits(Datum::ScriptName) {
+            hide_script(&mut process.name, &mut process.program);
+        }
+        let (Reading::Now(owner) | Reading::Earlier { value: owner, .. }) = &mut process.owner else { return };
+        if let Some(notebook) = owner.notebook.as_mut().filter(|_| !permits(Datum::Notebook)) {
+            hide(&mut notebook.path);
+            notebook.kernel_name = None;
+        }
+        owner.slurm.take_if(|job| job.private && !permits(Datum::Environment));
+    }
+
+    /// Returns `true` if [`Self::process`] hides nothing.
+    fn shows_all(&self, process: &Process) -> bool {
+        let permits = |datum| self.permits(datum, process.user.value().map(String::as_str));
+        let owner = process.owner.value();
+        let is_private_job = owner.and_then(|owner| owner.slurm.as_ref()).is_some_and(|job| job.private);
+        let has_kernel_name = owner.and_then(|owner| owner.notebook.as_ref()?.kernel_name.as_ref()).is_some();
+        self.shows_all_names(process)
+            && (process.command.value().is_none() || permits(Datum::CommandLine))
+            && (!has_kernel_name || permits(Datum::Notebook))
+            && (!is_private_job || permits(Datum::Environment))
+    }
+
+    /// Returns `true` if the client may read whatever a text can call the process.
+    fn shows_all_names(&self, process: &Process) -> bool {
+        let permits = |datum| self.permits(datum, process.user.value().map(String::as_str));
+        let notebook = process.owner.value().and_then(|owner| owner.notebook.as_ref());
+        (process.program.is_none() || permits(Datum::ScriptName))
+            && (notebook.is_none_or(|notebook| notebook.path.value().is_none()) || permits(Datum::Notebook))
     }
 
     pub(crate) fn usage(&self, mut usage: Usage) -> Usage {
         match self {
             Self::Whole => {}
-            Self::Names => {
-                let jobs = usage.owners.iter_mut().filter_map(|owner| owner.job.as_mut());
-                jobs.filter_map(|job| job.path.as_mut()).for_each(hide);
+            Self::Names { .. } => {
+                let (hidden, shown): (Vec<_>, _) = usage.owners.into_iter().partition(|owner| {
+                    let is_private = owner.job.as_ref().is_some_and(|job| job.private);
+                    is_private && !self.permits(Datum::Environment, owner.user.as_deref())
+                });
+                usage.owners = shown;
+                for owner in hidden {
+                    add_to_user(&mut usage.owners, owner);
+                }
+                for owner in &mut usage.owners {
+                    let path = owner.job.as_mut().and_then(|job| job.path.as_mut());
+                    path.filter(|_| !self.permits(Datum::Notebook, owner.user.as_deref())).map(hide);
+                }
             }
             Self::Own(user) => {
                 usage.owners.retain(|owner| owner.user.is_some() && owner.user.as_deref() == user.as_deref());
@@ -103,9 +243,11 @@ impl View {
     pub(crate) fn jobs(&self, mut list: JobList) -> JobList {
         match self {
             Self::Whole => {}
-            Self::Names => {
+            Self::Names { .. } => {
+                list.jobs.retain(|span| !span.private || self.permits(Datum::Environment, span.user.as_deref()));
                 let notebooks = list.jobs.iter_mut().filter(|span| span.kind == JobKind::Notebook);
-                notebooks.for_each(|span| span.name = None);
+                let hidden = notebooks.filter(|span| !self.permits(Datum::Notebook, span.user.as_deref()));
+                hidden.for_each(|span| span.name = None);
             }
             Self::Own(user) => list.jobs.retain(|span| user.is_some() && span.user.as_deref() == user.as_deref()),
         }
@@ -113,67 +255,132 @@ impl View {
     }
 
     pub(crate) fn history(&self, mut history: History) -> History {
-        match self {
-            Self::Whole => {}
-            Self::Names => {
-                let holders = history.gpus.iter_mut().flat_map(|gpu| &mut gpu.holders);
-                holders.for_each(|holder| hide_command(&mut holder.process));
+        for gpu in &mut history.gpus {
+            if let Self::Own(user) = self {
+                gpu.holders.retain(|holder| is_of(&holder.process.user, user.as_deref()));
             }
-            Self::Own(user) => {
-                for gpu in &mut history.gpus {
-                    gpu.holders.retain(|holder| is_of(&holder.process.user, user.as_deref()));
-                }
-            }
+            gpu.holders.iter_mut().for_each(|holder| self.process(&mut holder.process));
         }
         history
     }
 
-    /// The same event as this client may know it; `None` where that is not at all.
+    /// Returns the event as the client may see it; `None` if it may not see it at all.
     pub(crate) fn event(&self, event: &Event) -> Option<Event> {
         let mut event = event.clone();
-        if let Self::Own(user) = self {
-            match &mut event.what {
-                EventKind::ProcessStarted(process) | EventKind::ProcessEnded(process) => {
-                    is_of(&process.user, user.as_deref()).then_some(())?;
+        if self.is_whole() {
+            return Some(event);
+        }
+        match &mut event.what {
+            EventKind::ProcessStarted(process) | EventKind::ProcessEnded(process) => {
+                let ProcessRef { name, program, user, .. } = process;
+                let user = user.value().map(String::as_str);
+                self.permits(Datum::Program, user).then_some(())?;
+                if !self.permits(Datum::ScriptName, user) {
+                    hide_script(name, program);
                 }
-                EventKind::ConditionBegan(condition) | EventKind::ConditionEnded(condition) => conceal(condition, &[]),
-                EventKind::Xid(report) => (report.pid, report.message) = (None, None),
-                EventKind::AlertFiring(alert) | EventKind::AlertResolved(alert) => alert.text = of_rule(&alert.rule),
-                // Nobody knows whose notebook it is.
-                EventKind::Cell(_) => return None,
-                _ => {}
             }
+            EventKind::ConditionBegan(condition) | EventKind::ConditionEnded(condition) => {
+                self.conceal(condition, &[]);
+            }
+            EventKind::Xid(report) if !self.has_others() => (report.pid, report.message) = (None, None),
+            EventKind::AlertFiring(alert) | EventKind::AlertResolved(alert) => self.conceal_alert(alert),
+            EventKind::Cell(cell) if !self.permits(Datum::Notebook, cell.user.as_deref()) => {
+                self.has_others().then_some(())?;
+                "notebook".clone_into(&mut cell.notebook);
+            }
+            _ => {}
         }
         Some(event)
     }
 
     pub(crate) fn alerts(&self, mut firing: Vec<FiringAlert>) -> Vec<FiringAlert> {
-        if !self.has_all_events() {
-            for FiringAlert { alert, .. } in &mut firing {
-                alert.text = of_rule(&alert.rule);
-            }
+        if !self.is_whole() {
+            firing.iter_mut().for_each(|firing| self.conceal_alert(&mut firing.alert));
         }
         firing
     }
 
-    /// Whether events are the same for this client as for most.
-    pub(crate) fn has_all_events(&self) -> bool {
-        !matches!(self, Self::Own(_))
-    }
-
     pub(crate) fn details(&self, mut details: GpuDetails) -> GpuDetails {
-        if !self.has_all_events() && details.accounting.value().is_some() {
+        if !self.has_others() && details.accounting.value().is_some() {
             details.accounting = Reading::Absent(Absence::Hidden);
         }
         details
     }
 
     pub(crate) fn span(&self, mut span: HistorySpan) -> HistorySpan {
-        if !self.has_all_events() {
+        if !self.is_whole() {
             span.events = span.events.iter().filter_map(|event| self.event(event)).collect();
-            span.conditions.iter_mut().for_each(|one| conceal(&mut one.condition, &[]));
+            span.conditions.iter_mut().for_each(|one| self.conceal(&mut one.condition, &[]));
         }
         span
+    }
+
+    /// Takes from a condition what it says of processes, unless the client may read all names of `named`, which are all
+    /// that it is about. PIDs remain for those who see other users' processes.
+    fn conceal(&self, condition: &mut Condition, named: &[u32]) {
+        if self.is_whole() {
+            return;
+        }
+        let is_named = |pid: &u32| named.contains(pid);
+        let has_others = self.has_others();
+        let keeps = |pid: &u32| has_others || is_named(pid);
+        let text = match &mut condition.kind {
+            // Its text has a PID and the program's name.
+            ConditionKind::Xid { code, pid, .. } if !has_others && !pid.is_none_or(|pid| is_named(&pid)) => {
+                *pid = None;
+                format!("The driver reported Xid {code}.")
+            }
+            ConditionKind::HeldIdle { pids, .. } if !pids.iter().all(is_named) => {
+                pids.retain(keeps);
+                "Processes hold memory, and none has done anything for minutes.".to_owned()
+            }
+            ConditionKind::SuspectedHang { pids, differing, .. }
+                if !(pids.iter().all(is_named)
+                    && (has_others || differing.iter().all(|process| is_named(&process.pid)))) =>
+            {
+                pids.retain(keeps);
+                differing.retain(|process| keeps(&process.pid));
+                "Kernels have run for minutes without a pause, and nothing moves.".to_owned()
+            }
+            ConditionKind::MemoryFilling { growing, .. } if !growing.iter().all(|process| is_named(&process.pid)) => {
+                growing.retain(|process| keeps(&process.pid));
+                "Memory in use grows steadily, and will be full within an hour.".to_owned()
+            }
+            _ => return,
+        };
+        condition.text = text;
+    }
+
+    fn conceal_alert(&self, alert: &mut Alert) {
+        if self.hides_text(alert.names_processes) {
+            alert.text = format!("The alert rule {} fires", alert.rule);
+        }
+    }
+
+    /// Returns `true` if the client may not see the text of an alert, which can have names of processes or not.
+    pub(crate) fn hides_text(&self, names_processes: bool) -> bool {
+        match self {
+            Self::Whole => false,
+            Self::Names { .. } => names_processes,
+            // The driver's errors have PIDs.
+            Self::Own(_) => true,
+        }
+    }
+}
+
+/// Adds what a hidden job used to its user, of whom there may be an entry without a job.
+fn add_to_user(owners: &mut Vec<OwnerUsage>, hidden: OwnerUsage) {
+    match owners.iter_mut().find(|owner| owner.job.is_none() && owner.user == hidden.user) {
+        Some(owner) => {
+            owner.gpu_seconds += hidden.gpu_seconds;
+            owner.exclusive_seconds += hidden.exclusive_seconds;
+            owner.active_seconds += hidden.active_seconds;
+            owner.joules = match (owner.joules, hidden.joules) {
+                (Some(one), Some(other)) => Some(one + other),
+                (one, other) => one.or(other),
+            };
+        }
+        None => owners.push(OwnerUsage { job: None, ..hidden }),
     }
 }
 
@@ -190,39 +397,6 @@ fn is_for(holder: &Allocation, own: Option<&str>) -> bool {
     own.is_some() && user == own
 }
 
-/// All that those who may not know everybody's processes learn of an alert: its text may name some.
-fn of_rule(rule: &str) -> String {
-    format!("The alert rule {rule} fires")
-}
-
-/// Takes from a condition what it tells of processes, unless all of them are the client's own.
-fn conceal(condition: &mut Condition, own: &[u32]) {
-    let is_own = |pid: &u32| own.contains(pid);
-    let text = match &mut condition.kind {
-        ConditionKind::Xid { code, pid, .. } if !pid.is_none_or(|pid| is_own(&pid)) => {
-            *pid = None;
-            format!("The driver reported Xid {code}.")
-        }
-        ConditionKind::HeldIdle { pids, .. } if !pids.iter().all(is_own) => {
-            pids.retain(is_own);
-            "Processes hold memory, and none has done anything for minutes.".to_owned()
-        }
-        ConditionKind::SuspectedHang { pids, differing, .. }
-            if !(pids.iter().all(is_own) && differing.iter().all(|process| is_own(&process.pid))) =>
-        {
-            pids.retain(is_own);
-            differing.retain(|process| is_own(&process.pid));
-            "Kernels have run for minutes without a pause, and nothing moves.".to_owned()
-        }
-        ConditionKind::MemoryFilling { growing, .. } if !growing.iter().all(|process| is_own(&process.pid)) => {
-            growing.retain(|process| is_own(&process.pid));
-            "Memory in use grows steadily, and will be full within an hour.".to_owned()
-        }
-        _ => return,
-    };
-    condition.text = text;
-}
-
 /// What is absent keeps its reason.
 fn hide(text: &mut Reading<String>) {
     if text.value().is_some() {
@@ -230,12 +404,10 @@ fn hide(text: &mut Reading<String>) {
     }
 }
 
-fn hide_command(process: &mut Process) {
-    hide(&mut process.command);
-    if let Reading::Now(owner) | Reading::Earlier { value: owner, .. } = &mut process.owner
-        && let Some(notebook) = &mut owner.notebook
-    {
-        hide(&mut notebook.path);
+/// Replaces the name of a script by that of the program.
+fn hide_script(name: &mut Reading<String>, program: &mut Option<String>) {
+    if let Some(program) = program.take() {
+        *name = Reading::Now(program);
     }
 }
 
@@ -278,9 +450,12 @@ fn hides_processes(mountinfo: &str) -> bool {
 mod tests {
     use std::collections::BTreeMap;
 
+    use gpumon_history::jobs::JobSpan;
     use gpumon_probe::{
-        model::{Alert, Cell, GpuProcess, MemoryGrowth, Notebook, Owner, ProcessKind, ProcessRef, Severity, XidReport},
-        usage::OwnerUsage,
+        host::HostReader,
+        model::{
+            Cell, GpuProcess, Health, Job, MemoryGrowth, Notebook, Owner, ProcessKind, Severity, SlurmJob, XidReport,
+        },
     };
 
     use super::*;
@@ -296,60 +471,152 @@ mod tests {
         assert!(proc.is_private(|| true).await);
     }
 
-    #[test]
-    fn what_is_hidden_says_so_and_what_is_absent_keeps_its_reason() {
-        let absent = |reason| Reading::Absent(reason);
-        for (path, shown) in [
-            (Reading::Now("train.ipynb".to_owned()), Absence::Hidden),
-            (absent(Absence::NoPermission), Absence::NoPermission),
-        ] {
-            let notebook = Notebook { kernel_id: "k".to_owned(), kernel_name: None, path, kernel_pid: 7 };
-            let process = Process {
-                pid: 7,
-                kind: ProcessKind::Compute,
-                memory_bytes: Reading::Now(1),
-                sm_percent: Reading::Now(0.0),
-                memory_percent: Reading::Now(0.0),
-                encoder_percent: Reading::Now(0.0),
-                decoder_percent: Reading::Now(0.0),
-                name: Reading::Now("train.py".to_owned()),
-                command: Reading::Now("python3 train.py --token secret".to_owned()),
-                user: Reading::Now("ana".to_owned()),
-                host_memory_bytes: Reading::Now(1),
-                traced: Reading::Now(false),
-                started_ms: Reading::Now(1),
-                mig: None,
-                mps: false,
-                owner: Reading::Now(Owner { notebook: Some(notebook), ..Owner::default() }),
-            };
-            let owner = OwnerUsage {
-                user: Some("ana".to_owned()),
-                job: process.owner.value().unwrap().job(),
-                gpu_seconds: 1.0,
-                exclusive_seconds: 1.0,
-                active_seconds: 1.0,
-                joules: None,
-            };
-            let usage = Usage { owners: vec![owner], ..Usage::default() };
-            let of = |user: Option<&str>| View::Own(user.map(Into::into)).usage(usage.clone()).owners.len();
-            assert_eq!([of(Some("ana")), of(Some("bob")), of(None)], [1, 0, 0]);
-            let used = View::Names.usage(usage);
-            let holders = vec![HolderHistory { process, memory_bytes: Vec::new() }];
-            let gpus = vec![GpuHistory { uuid: "GPU-0".to_owned(), metrics: BTreeMap::new(), holders }];
-            let mut history = View::Names.history(History { gpus, ..History::default() });
-            let process = history.gpus.remove(0).holders.remove(0).process;
-            let job = used.owners[0].job.as_ref().unwrap();
-            assert_eq!((job.id.as_str(), &job.path), ("k", &Some(Reading::Absent(shown.clone()))));
-            assert_eq!(process.command, absent(Absence::Hidden));
-            let owner = process.owner.value().unwrap();
-            assert_eq!(owner.notebook.as_ref().unwrap().path, Reading::Absent(shown));
+    const ANA: &str = "ana";
+
+    /// A user of the machine who can read command lines in `/proc`.
+    fn local(user: &str) -> View {
+        View::Names { user: Some(user.into()), commands: true }
+    }
+
+    /// A process of ana's, with a datum of each kind.
+    fn process(notebook_path: Reading<String>) -> Process {
+        let now = |text: &str| Reading::Now(text.to_owned());
+        let kernel_name = Some("secret-kernel".to_owned());
+        let notebook = Notebook { kernel_id: "k".to_owned(), kernel_name, path: notebook_path, kernel_pid: 7 };
+        let slurm = SlurmJob { job_id: "secret-job".to_owned(), step: None, private: true };
+        let unit = Some("public.service".to_owned());
+        Process {
+            pid: 7,
+            kind: ProcessKind::Compute,
+            memory_bytes: Reading::Now(1),
+            sm_percent: Reading::Now(0.0),
+            memory_percent: Reading::Now(0.0),
+            encoder_percent: Reading::Now(0.0),
+            decoder_percent: Reading::Now(0.0),
+            name: now("script.py"),
+            program: Some("python3".to_owned()),
+            command: now("python3 script.py --token hunter2"),
+            user: now(ANA),
+            host_memory_bytes: Reading::Now(1),
+            traced: Reading::Now(false),
+            started_ms: Reading::Now(1),
+            mig: None,
+            mps: false,
+            owner: Reading::Now(Owner { notebook: Some(notebook), slurm: Some(slurm), unit, ..Owner::default() }),
         }
+    }
+
+    fn secret_path() -> Reading<String> {
+        Reading::Now("/home/ana/secret.ipynb".to_owned())
+    }
+
+    fn sample(process: Process, conditions: Vec<Condition>) -> Sample {
+        let mut gpu = GpuSample::absent(0, None, 1, Health::Ok, &Absence::Unknown);
+        (gpu.processes, gpu.conditions) = (Reading::Now(vec![process]), conditions);
+        Sample { seq: 0, at_ms: 1, interval_ms: 1000, gpus: vec![gpu], host: HostReader::new().read() }
+    }
+
+    fn history(process: Process) -> History {
+        let holders = vec![HolderHistory { process, memory_bytes: Vec::new() }];
+        let gpus = vec![GpuHistory { uuid: "GPU-0".to_owned(), metrics: BTreeMap::new(), holders }];
+        History { gpus, ..History::default() }
+    }
+
+    fn json(value: &impl serde::Serialize) -> String {
+        serde_json::to_string(value).unwrap()
+    }
+
+    #[test]
+    fn each_datum_is_shown_with_its_own_permission() {
+        let stranger = View::ANYBODY;
+        // Text of the datum; shown to a stranger, to another user who can read `/proc`, to the process's user.
+        let data = [
+            ("hunter2", [false, true, true]),
+            ("script.py", [false, true, true]),
+            ("secret.ipynb", [false, false, true]),
+            ("secret-kernel", [false, false, true]),
+            ("secret-job", [false, false, true]),
+            ("python3", [true, true, true]),
+            ("public.service", [true, true, true]),
+        ];
+        for (at, view) in [stranger, local("bob"), local(ANA)].iter().enumerate() {
+            let shown = json(&view.history(history(process(secret_path()))));
+            for (text, is_shown) in &data {
+                assert_eq!(shown.contains(text), is_shown[at], "{text} {view:?}: {shown}");
+            }
+        }
+        let own = View::Own(Some(ANA.into())).history(history(process(secret_path())));
+        assert_eq!(json(&own), json(&history(process(secret_path()))));
+    }
+
+    #[test]
+    fn hidden_path_says_so_absent_path_keeps_reason() {
+        for (path, shown) in
+            [(secret_path(), Absence::Hidden), (Reading::Absent(Absence::NoPermission), Absence::NoPermission)]
+        {
+            let mut seen = process(path);
+            local("bob").process(&mut seen);
+            assert_eq!(seen.owner.value().unwrap().notebook.as_ref().unwrap().path, Reading::Absent(shown));
+        }
+    }
+
+    #[test]
+    fn usage_and_jobs_hide_notebooks_and_environment_of_others() {
+        let used = |job: Option<Job>| OwnerUsage {
+            user: Some(ANA.to_owned()),
+            job,
+            gpu_seconds: 1.0,
+            exclusive_seconds: 1.0,
+            active_seconds: 1.0,
+            joules: None,
+        };
+        let notebook = process(secret_path()).owner.value().unwrap().job();
+        let private = Owner { notebook: None, ..process(secret_path()).owner.value().unwrap().clone() }.job();
+        let usage = Usage { owners: vec![used(notebook), used(private), used(None)], ..Usage::default() };
+        let span = |kind, id: &str, name: Option<&str>, private| JobSpan {
+            kind,
+            id: id.to_owned(),
+            name: name.map(str::to_owned),
+            user: Some(ANA.to_owned()),
+            uuid: "GPU-0".to_owned(),
+            from_ms: 1,
+            to_ms: 2,
+            private,
+        };
+        let jobs = JobList {
+            jobs: vec![
+                span(JobKind::Notebook, "k", Some("/home/ana/secret.ipynb"), false),
+                span(JobKind::Slurm, "secret-job", None, true),
+                span(JobKind::Slurm, "public-job", None, false),
+            ],
+        };
+        for view in [local("bob"), View::ANYBODY] {
+            let seen = view.usage(usage.clone());
+            let shown = json(&seen) + &json(&view.jobs(jobs.clone()));
+            assert!(!shown.contains("secret") && shown.contains("public-job"), "{shown}");
+            let sums: Vec<f64> = seen.owners.iter().map(|owner| owner.gpu_seconds).collect();
+            assert_eq!(sums, [1.0, 2.0], "what the hidden job used is its user's");
+        }
+        assert_eq!(local(ANA).usage(usage.clone()), usage);
+        assert_eq!(local(ANA).jobs(jobs.clone()), jobs);
+        let of = |user: Option<&str>| View::Own(user.map(Into::into)).usage(usage.clone()).owners.len();
+        assert_eq!([of(Some(ANA)), of(Some("bob")), of(None)], [3, 0, 0]);
+    }
+
+    #[test]
+    fn condition_text_hides_notebook_names_from_others() {
+        let condition = condition(ConditionKind::HeldIdle { bytes: 1, idle_ms: 1, pids: vec![7] });
+        let sample = sample(process(secret_path()), vec![condition]);
+        let seen = json(&*local("bob").sample(&sample));
+        assert!(!seen.contains("secret") && seen.contains("none has done anything"), "{seen}");
+        assert!(matches!(local(ANA).sample(&sample), Cow::Owned(seen) if seen == sample));
     }
 
     fn started(pid: u32, user: &str) -> Event {
         let process = ProcessRef {
             pid,
             name: Reading::Now("train.py".to_owned()),
+            program: Some("python3".to_owned()),
             user: Reading::Now(user.to_owned()),
             started_ms: Reading::Now(1),
         };
@@ -365,7 +632,9 @@ mod tests {
         let view = View::Own(Some("ana".into()));
         assert!(view.event(&started(1, "ana")).is_some() && view.event(&started(1, "bob")).is_none());
         assert!(View::Own(None).event(&started(1, "ana")).is_none());
-        assert!(View::Names.event(&started(1, "bob")).is_some());
+        let Some(seen) = View::ANYBODY.event(&started(1, "bob")) else { panic!("others are shown") };
+        assert!(!json(&seen).contains("train.py") && json(&seen).contains("python3"), "{}", json(&seen));
+        assert_eq!(local("ana").event(&started(1, "bob")), Some(started(1, "bob")));
         let report = XidReport {
             code: 31,
             pid: Some(7),
@@ -388,13 +657,17 @@ mod tests {
         assert!(!is_for(&pod, Some("ana")) && !is_for(&slurm("ana"), None));
 
         let (rule, text) = ("hang".to_owned(), "secret.py (PID 7) hangs".to_owned());
-        let alert = Alert { rule, severity: Severity::Warning, since_ms: 1, text, silenced: false };
+        let alert =
+            Alert { rule, severity: Severity::Warning, since_ms: 1, text, silenced: false, names_processes: true };
         let event = Event { at_ms: 1, gpu: None, what: EventKind::AlertFiring(alert.clone()) };
         let told = serde_json::to_string(&ana.event(&event).unwrap()).unwrap();
         assert!(told.contains("hang") && !told.contains("secret.py"), "{told}");
         let firing = vec![FiringAlert { gpu: None, alert }];
         assert!(!ana.alerts(firing.clone())[0].alert.text.contains("secret.py"));
-        assert_eq!(View::Names.alerts(firing.clone()), firing);
+        assert!(!json(&local("ana").alerts(firing.clone())).contains("secret.py"));
+        let mut harmless = firing;
+        harmless[0].alert.names_processes = false;
+        assert_eq!(View::ANYBODY.alerts(harmless.clone()), harmless);
 
         let cell = Cell {
             notebook: "secret.ipynb".to_owned(),
@@ -409,9 +682,15 @@ mod tests {
             change_bytes: None,
             joules: None,
             shared: false,
+            user: Some("bob".to_owned()),
         };
         let event = Event { at_ms: 1, gpu: None, what: EventKind::Cell(cell) };
-        assert!(ana.event(&event).is_none() && View::Names.event(&event).is_some());
+        assert!(ana.event(&event).is_none());
+        for view in [View::ANYBODY, local("ana")] {
+            let seen = json(&view.event(&event).unwrap());
+            assert!(!seen.contains("secret"), "{seen}");
+        }
+        assert_eq!(local("bob").event(&event), Some(event));
     }
 
     #[test]
@@ -436,12 +715,12 @@ mod tests {
             let told = serde_json::to_string(&View::Own(Some("ana".into())).event(&event).unwrap()).unwrap();
             assert!(!told.contains("secret.py") && !told.contains('7'), "{told}");
             let mut own = condition(kind);
-            conceal(&mut own, &[1, 7]);
+            View::Own(Some("ana".into())).conceal(&mut own, &[1, 7]);
             assert_eq!(own.text, "secret.py (PID 7)", "all of them are the client's own");
         }
         let mut other = condition(ConditionKind::HeldByNobody { bytes: 7 });
         let before = other.clone();
-        conceal(&mut other, &[]);
+        View::Own(None).conceal(&mut other, &[]);
         assert_eq!(other, before);
     }
 

@@ -152,6 +152,7 @@ fn write_history(folder: &Path, minutes: u64) -> u64 {
         uuid: uuid.to_owned(),
         from_ms: first_ms + 3_000,
         to_ms,
+        private: false,
     };
     for at_ms in (0..minutes * 6).map(|bucket| first_ms + bucket * BUCKET_MS) {
         let buckets = [(0, 1.0), (1, 0.0)].map(|(index, busy)| DeviceBucket {

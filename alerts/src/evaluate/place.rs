@@ -59,7 +59,9 @@ impl PlaceState {
     /// Goes on with this check; what fires began at this moment.
     pub(super) fn resumed(self, check: &Check, since: Moment) -> Self {
         let mut state = Self { firing: self.firing, told: self.told, ..Self::new(check) };
-        if state.firing.is_some() {
+        if let Some(firing) = &mut state.firing {
+            // Earlier versions did not store it.
+            firing.alert.names_processes = check.names_processes();
             state.hysteresis.resume(since, Met::Earlier);
         }
         state
@@ -115,6 +117,7 @@ impl PlaceState {
                         since_ms: since.wall_ms,
                         text: text(rule, place, met),
                         silenced: false,
+                        names_processes: rule.check.names_processes(),
                     },
                 };
                 outcome.tell(now.wall_ms, &alert, Status::Firing);

@@ -39,6 +39,9 @@ pub struct PlaceStatus {
     pub since_ms: u64,
     /// What was met, in a sentence.
     pub text: String,
+    /// Whether the text can contain names of processes and notebooks.
+    #[serde(skip)]
+    pub names_processes: bool,
 }
 
 /// States of a rule.
@@ -54,18 +57,21 @@ pub enum RuleState {
 impl Watched {
     pub(super) fn status(&self, now_ms: u64, zone: &TimeZone) -> RuleStatus {
         let Self { rule, places, silenced_until_ms } = self;
+        let names_processes = rule.check.names_processes();
         let place = |(place, state): (&Place, &PlaceState)| {
             if let Some(firing) = state.firing() {
                 let state = RuleState::Firing;
                 let alert = firing.alert;
-                return Some(PlaceStatus { gpu: firing.gpu, state, since_ms: alert.since_ms, text: alert.text });
+                let since_ms = alert.since_ms;
+                return Some(PlaceStatus { gpu: firing.gpu, state, since_ms, text: alert.text, names_processes });
             }
             let (since, met) = state.pending()?;
             let gpu = match place {
                 Place::Gpu(index) => Some(GpuRef { index: *index, uuid: None }),
                 Place::Machine | Place::Missing(_) => None,
             };
-            Some(PlaceStatus { gpu, state: RuleState::Pending, since_ms: since.wall_ms, text: met.text(&rule.check) })
+            let (state, text) = (RuleState::Pending, met.text(&rule.check));
+            Some(PlaceStatus { gpu, state, since_ms: since.wall_ms, text, names_processes })
         };
         RuleStatus {
             name: rule.name.clone(),

@@ -61,7 +61,14 @@ pub(super) mod tests {
 
     pub(crate) fn notification() -> Notification {
         let text = "Temperature 87 °C, above 85 °C for 2 min".to_owned();
-        let alert = Alert { rule: "hot".into(), severity: Severity::Warning, since_ms: 5, text, silenced: false };
+        let alert = Alert {
+            rule: "hot".into(),
+            severity: Severity::Warning,
+            since_ms: 5,
+            text,
+            silenced: false,
+            names_processes: false,
+        };
         let gpu = Some(GpuRef { index: 3, uuid: Some("GPU-3".into()) });
         Notification { status: Status::Firing, at_ms: 7, alert: FiringAlert { gpu, alert } }
     }

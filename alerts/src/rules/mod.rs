@@ -20,7 +20,7 @@ use std::{
 
 use gpumon_probe::{
     model::{
-        GpuSample, HostSample, Severity,
+        ConditionKind, GpuSample, HostSample, Severity,
         fields::{Field, Unwatched},
     },
     toml_error::TomlError,
@@ -74,6 +74,16 @@ pub struct Check {
     pub for_ms: u64,
     /// It must not hold for so long before it is resolved.
     pub clear_for_ms: u64,
+}
+
+impl Check {
+    /// Returns `true` if the texts of its alerts can have the names of processes and notebooks.
+    pub fn names_processes(&self) -> bool {
+        match &self.watch {
+            Watch::Condition { kind, .. } => kind.is_none_or(|kind| ConditionKind::NAMING_PROCESSES.contains(&kind)),
+            Watch::Value { .. } | Watch::Absent(_) => false,
+        }
+    }
 }
 
 /// What a rule watches for.

@@ -217,7 +217,7 @@ mod tests {
     fn owner(user: Option<&str>, job: Option<(JobKind, &str)>, joules: Option<[f64; 3]>) -> OwnerUsage {
         OwnerUsage {
             user: user.map(ToOwned::to_owned),
-            job: job.map(|(kind, id)| Job { kind, id: id.to_owned(), path: None, name: None }),
+            job: job.map(|(kind, id)| Job { kind, id: id.to_owned(), path: None, name: None, private: false }),
             gpu_seconds: 5_400.0,
             exclusive_seconds: 0.0,
             active_seconds: 60.0,

@@ -97,6 +97,7 @@ pub(crate) fn process(pid: u32, user: &str, memory_gib: f64, command: &str) -> P
         encoder_percent: none(),
         decoder_percent: none(),
         name: Reading::Now("python3".to_owned()),
+        program: None,
         command: Reading::Now(command.to_owned()),
         user: Reading::Now(user.to_owned()),
         host_memory_bytes: Reading::Now(3 * GIB),
@@ -126,7 +127,7 @@ pub(crate) fn processes() -> Vec<Process> {
                 4.8,
                 "vllm serve meta-llama/Llama-3.1-8B-Instruct --max-model-len 32768 --dtype bfloat16",
             ),
-            Owner { slurm: Some(SlurmJob { job_id: "88123".to_owned(), step: None }), ..Owner::default() },
+            Owner { slurm: Some(SlurmJob { job_id: "88123".to_owned(), step: None, private: false }), ..Owner::default() },
         ),
         owned(
             process(4312, "ana", 61.0, "python3 -m ipykernel_launcher"),

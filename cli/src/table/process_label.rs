@@ -132,7 +132,7 @@ mod tests {
     fn of(command: &str, name: &str) -> ProcessLabel {
         let mut process = examples::process(1, "ana", 1.0, command);
         process.name = Reading::Now(name.to_owned());
-        let slurm = Some(SlurmJob { job_id: "88123".to_owned(), step: None });
+        let slurm = Some(SlurmJob { job_id: "88123".to_owned(), step: None, private: false });
         process.owner = Reading::Now(Owner { slurm, unit: Some("a.scope".to_owned()), ..Owner::default() });
         ProcessLabel::of(&process, TERMINAL).unwrap()
     }

@@ -68,6 +68,7 @@ pub(super) fn processes(count: u32) -> Vec<Process> {
                 encoder_percent: Reading::Now(0.0),
                 decoder_percent: Reading::Now(0.0),
                 name: Reading::Now(command.split(' ').next_back().unwrap_or(command).to_owned()),
+                program: None,
                 command: Reading::Now(command.to_owned()),
                 user: Reading::Now(users[number as usize % users.len()].to_owned()),
                 host_memory_bytes: Reading::Now((5 << 30) - (u64::from(number) << 29)),

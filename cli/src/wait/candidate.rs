@@ -211,6 +211,7 @@ mod tests {
             encoder_percent: absent(),
             decoder_percent: absent(),
             name: absent(),
+            program: None,
             command: absent(),
             user: absent(),
             host_memory_bytes: Reading::Absent(Absence::Unknown),

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use gpumon_probe::model::{
-    Event, JobKind,
+    Event,
     fields::{Field, Kind},
 };
 use rusqlite::params;
@@ -11,7 +11,7 @@ use rusqlite::params;
 use super::{
     Database, DatabaseError, REACH_MS, TIERS,
     roll_up::ALL,
-    schema::{OF_PROCESSES, Subject, columns_in, columns_of},
+    schema::{OF_PROCESSES, Subject, columns_in, columns_of, parse_job_kind},
     write::{parsed, stat},
 };
 use crate::{
@@ -194,10 +194,10 @@ impl Database {
             && let Some(row) = rows.next()?
         {
             // A kind that only a newer gpumon knows.
-            let Some(kind) = JobKind::from_word(&row.get::<_, String>(0)?) else { continue };
+            let Some((kind, private)) = parse_job_kind(&row.get::<_, String>(0)?) else { continue };
             let (from_ms, to_ms) = (row.get::<_, i64>(5)? as u64, row.get::<_, i64>(6)? as u64);
             let (id, name, user, uuid) = (row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?);
-            let span = JobSpan { kind, id, name, user, uuid, from_ms, to_ms };
+            let span = JobSpan { kind, id, name, user, uuid, from_ms, to_ms, private };
             if called.is_none_or(|text| span.is_called(text)) {
                 spans.push(span);
             }
@@ -255,8 +255,13 @@ mod tests {
 
     fn event(at_ms: u64) -> Event {
         let unknown = || Reading::Absent(Absence::Unknown);
-        let started =
-            ProcessRef { pid: 1, name: unknown(), user: unknown(), started_ms: Reading::Absent(Absence::Unknown) };
+        let started = ProcessRef {
+            pid: 1,
+            name: unknown(),
+            program: None,
+            user: unknown(),
+            started_ms: Reading::Absent(Absence::Unknown),
+        };
         // One in a hundred is none of a process.
         let what = if at_ms.is_multiple_of(100) { EventKind::MigChanged } else { EventKind::ProcessStarted(started) };
         Event { at_ms, gpu: None, what }

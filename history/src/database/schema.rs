@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeSet, fmt::Write};
 
-use gpumon_probe::model::fields::{Field, GPU_FIELDS, HOST_FIELDS, Kind};
+use gpumon_probe::model::{
+    JobKind,
+    fields::{Field, GPU_FIELDS, HOST_FIELDS, Kind},
+};
 use rusqlite::Connection;
 
 use super::{DAY_MS, DatabaseError, TIERS};
@@ -121,7 +124,7 @@ pub(super) const TABLES: &[Table] = &[
     Table {
         name: "job",
         meaning: "Which Slurm job, pod, container, notebook or service was on which GPU or MIG device, a \
-                  [JobSpan](api.md#jobspan). `to_ms` is when it was seen there last, at most ten seconds late.",
+                  [JobSpan](api.md#jobspan). `kind` is `private_slurm` where that is private. `to_ms` is when it was seen there last, at most ten seconds late.",
         columns: "kind TEXT NOT NULL, id TEXT NOT NULL, name TEXT, user TEXT, uuid TEXT NOT NULL, from_ms INTEGER NOT NULL, \
                   to_ms INTEGER NOT NULL, UNIQUE (kind, id, uuid, from_ms)",
         indexes: &[("job_end", "job (to_ms)")],
@@ -131,7 +134,7 @@ pub(super) const TABLES: &[Table] = &[
         name: "usage",
         meaning: "Who used how much energy and GPU time in the quarter of an hour that begins at `at_ms`, an \
                   [OwnerUsage](api.md#ownerusage). `kind` is that of a job, with its `id` and `name`; `user` where it is \
-                  nothing more than the user; `unheld` of what no process held. `user` is empty where it is not known.",
+                  nothing more than the user; `private_slurm` of a private job; `unheld` of what no process held. `user` is empty where it is not known.",
         columns: "at_ms INTEGER NOT NULL, kind TEXT NOT NULL, id TEXT NOT NULL, user TEXT NOT NULL, name TEXT, \
                   gpu_seconds REAL NOT NULL, exclusive_seconds REAL NOT NULL, active_seconds REAL NOT NULL, \
                   joules_least REAL, joules_most REAL, joules_estimate REAL, UNIQUE (at_ms, kind, id, user)",
@@ -287,6 +290,21 @@ pub fn reference() -> String {
         }
     }
     text
+}
+
+/// The stored kind of a Slurm job whose ID comes from the environment of its processes alone. Earlier versions do not know
+/// it, and show the user in its place.
+const PRIVATE_SLURM: &str = "private_slurm";
+
+/// Returns the stored word of a job's kind.
+pub(super) fn job_kind_word(kind: JobKind, private: bool) -> &'static str {
+    if private && kind == JobKind::Slurm { PRIVATE_SLURM } else { kind.word() }
+}
+
+/// Parses a stored kind of a job into the kind and [`Job::private`](gpumon_probe::model::Job::private). `None` for a
+/// kind of a newer version.
+pub(super) fn parse_job_kind(word: &str) -> Option<(JobKind, bool)> {
+    if word == PRIVATE_SLURM { Some((JobKind::Slurm, true)) } else { Some((JobKind::from_word(word)?, false)) }
 }
 
 #[cfg(test)]

@@ -6,7 +6,10 @@ use gpumon_probe::{
 };
 use rusqlite::{Row, params};
 
-use super::{Database, DatabaseError, schema::columns_in};
+use super::{
+    Database, DatabaseError,
+    schema::{columns_in, job_kind_word, parse_job_kind},
+};
 
 /// What is nothing more than its user.
 const USER: &str = "user";
@@ -38,7 +41,7 @@ impl Database {
     pub(crate) fn add_usage(&self, period: &Period) -> Result<(), rusqlite::Error> {
         let mut add = self.connection.prepare_cached(ADD)?;
         for OwnerUsage { user, job, gpu_seconds, exclusive_seconds, active_seconds, joules } in &period.owners {
-            let (kind, id) = job.as_ref().map_or((USER, ""), |job| (job.kind.word(), &job.id));
+            let (kind, id) = job.as_ref().map_or((USER, ""), |job| (job_kind_word(job.kind, job.private), &job.id));
             let name = job.as_ref().and_then(|job| {
                 let path = job.path.as_ref().and_then(Reading::value);
                 job.name.as_ref().or(path)
@@ -105,10 +108,10 @@ impl Database {
 fn owner(row: &Row<'_>) -> Result<OwnerUsage, rusqlite::Error> {
     let (kind, user): (String, String) = (row.get(0)?, row.get(2)?);
     // A kind that only a newer gpumon knows is told by its user.
-    let job = JobKind::from_word(&kind).map(|kind| {
+    let job = parse_job_kind(&kind).map(|(kind, private)| {
         let name: Option<String> = row.get(3)?;
         let (path, name) = if kind == JobKind::Notebook { (name.map(Reading::Now), None) } else { (None, name) };
-        Ok::<_, rusqlite::Error>(Job { kind, id: row.get(1)?, path, name })
+        Ok::<_, rusqlite::Error>(Job { kind, id: row.get(1)?, path, name, private })
     });
     let joules: [Option<f64>; 3] = [row.get(7)?, row.get(8)?, row.get(9)?];
     let joules = match joules {
@@ -136,7 +139,7 @@ mod tests {
 
     fn notebook(path: Option<&str>) -> Job {
         let path = path.map(|path| Reading::Now(path.to_owned()));
-        Job { kind: JobKind::Notebook, id: "5f3a".to_owned(), path, name: None }
+        Job { kind: JobKind::Notebook, id: "5f3a".to_owned(), path, name: None, private: false }
     }
 
     #[test]

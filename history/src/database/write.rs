@@ -9,7 +9,11 @@ use gpumon_probe::model::{
 use rusqlite::{OptionalExtension, Row, params, types::ValueRef};
 use serde_json::Value;
 
-use super::{Database, DatabaseError, roll_up::ALL, schema::Subject};
+use super::{
+    Database, DatabaseError,
+    roll_up::ALL,
+    schema::{Subject, job_kind_word},
+};
 use crate::{
     bucket::{Bucket, Device, DeviceBucket, joined},
     grid::Stat,
@@ -244,8 +248,16 @@ impl Database {
             "INSERT INTO job (kind, id, name, user, uuid, from_ms, to_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
              ON CONFLICT (kind, id, uuid, from_ms) DO UPDATE SET name = ?3, user = ?4, to_ms = ?7",
         )?;
-        let JobSpan { kind, id, name, user, uuid, from_ms, to_ms } = span;
-        statement.execute(params![kind.word(), id, name, user, uuid, *from_ms as i64, *to_ms as i64])?;
+        let JobSpan { kind, id, name, user, uuid, from_ms, to_ms, private } = span;
+        statement.execute(params![
+            job_kind_word(*kind, *private),
+            id,
+            name,
+            user,
+            uuid,
+            *from_ms as i64,
+            *to_ms as i64
+        ])?;
         Ok(())
     }
 

@@ -303,7 +303,7 @@ mod tests {
 
     fn job(to_ms: u64) -> JobSpan {
         let [id, uuid] = ["88123", "GPU-a"].map(str::to_owned);
-        JobSpan { kind: JobKind::Slurm, id, name: None, user: None, uuid, from_ms: 75_000, to_ms }
+        JobSpan { kind: JobKind::Slurm, id, name: None, user: None, uuid, from_ms: 75_000, to_ms, private: false }
     }
 
     fn condition() -> ConditionSpan {

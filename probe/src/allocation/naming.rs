@@ -89,6 +89,6 @@ impl Device {
             None if its_user.is_none() || user != its_user => return,
             None => None,
         };
-        owner.slurm = Some(SlurmJob { job_id: job_id.clone(), step });
+        owner.slurm = Some(SlurmJob { job_id: job_id.clone(), step, private: false });
     }
 }

@@ -59,6 +59,7 @@ pub(crate) fn process(pid: u32, memory_bytes: u64) -> Process {
         encoder_percent: absent(),
         decoder_percent: absent(),
         name: Reading::Now("train.py".into()),
+        program: None,
         command: Reading::Absent(Absence::Hidden),
         user: Reading::Now("ana".into()),
         host_memory_bytes: Reading::Absent(Absence::NotSupported),

@@ -40,6 +40,7 @@ fn process_ref(process: &Process) -> ProcessRef {
     ProcessRef {
         pid: process.pid,
         name: process.name.clone(),
+        program: process.program.clone(),
         user: process.user.clone(),
         started_ms: process.started_ms.clone(),
     }

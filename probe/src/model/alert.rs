@@ -22,6 +22,11 @@ pub struct Alert {
     #[serde(default, skip_serializing_if = "is_false")]
     #[ts(as = "Option<bool>", optional)]
     pub silenced: bool,
+    /// Whether the text can contain names of processes and notebooks. Users who may not see them get another text. Left
+    /// out of JSON where it cannot.
+    #[serde(default, skip_serializing_if = "is_false")]
+    #[ts(as = "Option<bool>", optional)]
+    pub names_processes: bool,
 }
 
 /// An alert that fires now, and where.

@@ -32,4 +32,9 @@ pub struct Cell {
     pub joules: Option<f64>,
     /// Whether others held one of those GPUs at the same time, so that not all of the energy is the cell's.
     pub shared: bool,
+    /// The login name of the user who reported it, if the server knows that user. The server fills it in. Other users
+    /// get the event without the notebook's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub user: Option<String>,
 }

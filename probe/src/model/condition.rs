@@ -177,6 +177,16 @@ pub enum ConditionKind {
     },
 }
 
+impl ConditionKind {
+    /// The tags of conditions whose texts have the names of processes and notebooks.
+    pub const NAMING_PROCESSES: [&'static str; 3] = ["held_idle", "suspected_hang", "memory_filling"];
+
+    /// Returns `true` if the text of such a condition has the names of processes and notebooks.
+    pub fn names_processes(&self) -> bool {
+        self.tag().is_some_and(|tag| Self::NAMING_PROCESSES.contains(&tag))
+    }
+}
+
 /// A process on a GPU.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct GpuProcess {

@@ -154,6 +154,10 @@ pub struct ProcessRef {
     pub pid: u32,
     /// As [`Process::name`](super::Process::name).
     pub name: Reading<String>,
+    /// As [`Process::program`](super::Process::program).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub program: Option<String>,
     /// As [`Process::user`](super::Process::user).
     pub user: Reading<String>,
     /// As [`Process::started_ms`](super::Process::started_ms).

@@ -43,12 +43,13 @@ impl Owner {
     /// The smallest of these that is more than a process: its notebook, Slurm job, pod, container or service; `None`
     /// where it is of none, as a program of a login session.
     pub fn job(&self) -> Option<Job> {
-        let of = |kind, id: &str| Job { kind, id: id.to_owned(), path: None, name: None };
+        let of = |kind, id: &str| Job { kind, id: id.to_owned(), path: None, name: None, private: false };
         if let Some(notebook) = &self.notebook {
             let path = Some(notebook.path.clone());
             return Some(Job { path, ..of(JobKind::Notebook, &notebook.kernel_id) });
         }
-        let slurm = self.slurm.as_ref().map(|job| of(JobKind::Slurm, &job.job_id));
+        let slurm = |job: &SlurmJob| Job { private: job.private, ..of(JobKind::Slurm, &job.job_id) };
+        let slurm = self.slurm.as_ref().map(slurm);
         let pod = || {
             let pod = self.pod.as_ref()?;
             Some(Job { name: pod.name.as_ref().map(|_| pod.label()), ..of(JobKind::Pod, &pod.uid) })
@@ -78,12 +79,16 @@ pub struct Job {
     /// Of a pod, its namespace and name, as `research/train-0`, where they are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
+    /// Whether only the environment of its processes has the ID, which only their user and root can read. Left out of
+    /// JSON where it is false.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub private: bool,
 }
 
 impl Job {
-    /// Whether more is known of it than its id.
-    pub fn is_named(&self) -> bool {
-        self.path.is_some() || self.name.is_some()
+    /// Returns `true` if it is more than a kind and an ID.
+    pub fn has_details(&self) -> bool {
+        self.path.is_some() || self.name.is_some() || self.private
     }
 }
 
@@ -133,7 +138,7 @@ pub struct Notebook {
     #[ts(optional)]
     pub kernel_name: Option<String>,
     /// The notebook's path, relative to Jupyter's root or absolute as Jupyter wrote it, from the connection file. Hidden
-    /// where the command line is; `no_permission` where that file is refused or is no regular file; `unknown` where there
+    /// from users other than the process's own and the server's; `no_permission` where that file is refused or is no regular file; `unknown` where there
     /// is none, or it does not tell, as of a kernel that was started by other means.
     #[serde(default = "unknown")]
     pub path: Reading<String>,
@@ -155,6 +160,11 @@ pub struct SlurmJob {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub step: Option<String>,
+    /// Whether only the environment of the process has the ID, which only its user and root can read. Other users do
+    /// not get such a job. Left out of JSON where it is false.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[ts(optional, as = "Option<bool>")]
+    pub private: bool,
 }
 
 /// A Kubernetes pod.

@@ -24,9 +24,13 @@ pub struct Process {
     /// Decoder use (`decUtil`).
     pub decoder_percent: Reading<f64>,
     /// What a person would call it: the script that an interpreter runs (`train.py`), else the program's name, from
-    /// `/proc/PID/comm`. Of another user's process a service tells the program alone. Clients from which only the
-    /// server hides a command line see the name of the script.
+    /// `/proc/PID/comm`. A script's name is part of the command line: those who may not see that get the name of the
+    /// program.
     pub name: Reading<String>,
+    /// The program's name, from `/proc/PID/comm`, if `name` is that of a script; left out of JSON otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub program: Option<String>,
     /// Its command line, arguments separated by spaces; one of more than 1024 bytes is cut there and ends in `…`. Hidden where it is another user's and the reader is a service.
     pub command: Reading<String>,
     /// The login name of its effective user, or the number where there is no name.

@@ -20,7 +20,7 @@ fn slurm(parts: &[&str]) -> Option<SlurmJob> {
     let named = |prefix: &str| parts[below..].iter().find_map(|part| part.strip_prefix(prefix)).map(str::to_owned);
     let job_id = named("job_").filter(|id| !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit()));
     let sluid = || parts.get(below + 1).filter(|part| is_sluid(part)).map(|part| (*part).to_owned());
-    Some(SlurmJob { job_id: job_id.or_else(sluid)?, step: named("step_") })
+    Some(SlurmJob { job_id: job_id.or_else(sluid)?, step: named("step_"), private: false })
 }
 
 /// Whether it is a job's SLUID as Slurm writes it: `s` and 13 digits of Crockford's base 32.

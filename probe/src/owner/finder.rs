@@ -7,8 +7,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{CommandLines, process_reader::ProcessReader, table::ProcessFields, workers::Shared};
-use crate::model::{Owner, Process, Reading};
+use super::{CommandLines, ProcessName, process_reader::ProcessReader, table::ProcessFields, workers::Shared};
+use crate::model::{Owner, Process};
 
 /// Finds out what the driver does not know of processes.
 #[derive(Clone)]
@@ -96,7 +96,7 @@ impl Resolver {
     }
 
     /// What it is called; `None` where that is not known.
-    pub(crate) fn name(&self, pid: u32) -> Option<Reading<String>> {
+    pub(crate) fn name(&self, pid: u32) -> Option<ProcessName> {
         self.shared.lock().table.name(pid)
     }
 

@@ -47,9 +47,9 @@ pub(super) fn owner(proc_fs: &ProcFs, query: &OwnerQuery<'_>) -> Owner {
     let mut owner = Owner { partial: false, ..query.by_cgroup.value().cloned().unwrap_or_default() };
     if owner.slurm.is_none() {
         let [job_id, step] = proc_fs.variables(pid, ["SLURM_JOB_ID", "SLURM_STEP_ID"]);
-        owner.slurm = job_id.map(|job_id| SlurmJob { job_id, step });
+        owner.slurm = job_id.map(|job_id| SlurmJob { job_id, step, private: true });
     }
-    let mut sluid = owner.slurm.as_mut().map(|job| &mut job.job_id).filter(|id| is_sluid(id));
+    let mut sluid = owner.slurm.as_mut().filter(|job| is_sluid(&job.job_id));
     let notebook = |pid, birth, user, arguments: &[String]| {
         jupyter::notebook(pid, arguments, |path| read_below(proc_fs, pid, birth, user, query.is_root, path))
     };
@@ -63,10 +63,12 @@ pub(super) fn owner(proc_fs: &ProcFs, query: &OwnerQuery<'_>) -> Owner {
         let arguments = if is_alike { proc_fs.arguments(parent) } else { None };
         let name = proc_fs.name(parent, arguments.as_deref()).unwrap_or_default();
         if name == STEP_DAEMON
-            && let Some(id) = sluid.take_if(|_| proc_fs.is_only(parent, ROOT))
+            && let Some(job) = sluid.take_if(|_| proc_fs.is_only(parent, ROOT))
         {
-            *id = job_of_step_daemon(proc_fs, parent).unwrap_or_else(|| id.clone());
-            sluid = Some(id).filter(|id| is_sluid(id));
+            match job_of_step_daemon(proc_fs, parent) {
+                Some(id) => job.job_id = id,
+                None => sluid = Some(job),
+            }
         }
         owner.parents.push(Ancestor { pid: parent, name: clean::name(&name) });
         // A worker belongs to the notebook whose kernel started it.
@@ -74,14 +76,15 @@ pub(super) fn owner(proc_fs: &ProcFs, query: &OwnerQuery<'_>) -> Owner {
             owner.notebook.or_else(|| notebook(parent, above.birth, its_user, &arguments.unwrap_or_default()));
         parent = above.parent;
     }
-    if let Some(sluid) = sluid
+    if let Some(job) = sluid
         && let [Some(job_id), its_sluid] = proc_fs.variables(pid, ["SLURM_JOB_ID", "SLURM_JOB_SLUID"])
-        && its_sluid.is_none_or(|its| its == *sluid)
+        && its_sluid.is_none_or(|its| its == job.job_id)
     {
-        *sluid = job_id;
+        (job.job_id, job.private) = (job_id, true);
     }
     if let Some(notebook) = owner.notebook.as_mut().filter(|_| query.hidden) {
-        notebook.path = Reading::Absent(Absence::Hidden);
+        // Both come from the connection file, which only its user can read.
+        (notebook.path, notebook.kernel_name) = (Reading::Absent(Absence::Hidden), None);
     }
     shorten(&mut owner);
     owner
@@ -114,7 +117,7 @@ fn read_below(
 /// What cgroups and variables are called is up to those who make them.
 fn shorten(owner: &mut Owner) {
     let id = |text: &mut String| *text = clean::id(text);
-    if let Some(SlurmJob { job_id, step }) = &mut owner.slurm {
+    if let Some(SlurmJob { job_id, step, private: _ }) = &mut owner.slurm {
         id(job_id);
         step.as_mut().map(id);
     }
@@ -190,8 +193,9 @@ mod tests {
         }
         let parents: Vec<_> = fake.owner(30, false).parents.iter().map(|parent| parent.pid).collect();
         assert_eq!(parents, [20, 10]);
-        let hidden = fake.owner(30, true).notebook.unwrap().path;
-        assert_eq!(hidden, Reading::Absent(Absence::Hidden), "another user's path stays hidden");
+        let hidden = fake.owner(30, true).notebook.unwrap();
+        assert_eq!(hidden.path, Reading::Absent(Absence::Hidden), "another user's path stays hidden");
+        assert_eq!(hidden.kernel_name, None, "it is of the same file");
         assert_eq!(fake.owner(10, false).notebook, None);
     }
 
@@ -211,10 +215,12 @@ mod tests {
         fs::write(fake.0.join("20/cmdline"), "slurmstepd: [88123.0]\0\0").unwrap();
         let job = |ids: &str| {
             fs::write(fake.0.join("20/status"), format!("Uid:\t{ids}\nGid:\t0\t0\t0\t0\n")).unwrap();
-            fake.owner(30, false).slurm.unwrap().job_id
+            let SlurmJob { job_id, private, .. } = fake.owner(30, false).slurm.unwrap();
+            (job_id, private)
         };
-        assert_eq!(job("0\t0\t0\t0"), "88123");
-        assert_eq!(job("1000\t0\t0\t0"), "88124", "what a user has started tells what the user likes");
+        assert_eq!(job("0\t0\t0\t0"), ("88123".to_owned(), false));
+        let by_environment = ("88124".to_owned(), true);
+        assert_eq!(job("1000\t0\t0\t0"), by_environment, "what a user has started tells what the user likes");
         assert_eq!(fake.owner(40, false).slurm.unwrap().job_id, "sEKNKTV3WPV500", "the environment of another job");
     }
 
@@ -242,7 +248,7 @@ mod tests {
     fn slurm_is_known_by_the_environment_where_the_cgroup_does_not_tell() {
         let fake = FakeProc::new("slurm", &[(20, 1, "python3", "0::/", "HOME=/ SLURM_JOB_ID=88123 SLURM_STEP_ID=0")]);
         let job = fake.owner(20, false).slurm.unwrap();
-        assert_eq!((job.job_id.as_str(), job.step.as_deref()), ("88123", Some("0")));
+        assert_eq!((job.job_id.as_str(), job.step.as_deref(), job.private), ("88123", Some("0"), true));
     }
 
     #[test]

@@ -21,7 +21,7 @@ mod table;
 mod tests;
 mod workers;
 
-pub(crate) use self::{cgroup::is_sluid, table::ProcessFields};
+pub(crate) use self::{cgroup::is_sluid, process_reader::ProcessName, table::ProcessFields};
 pub use self::{
     clean::{line as clean_line, name as clean_name},
     finder::{Finder, Resolver},

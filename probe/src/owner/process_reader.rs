@@ -12,7 +12,7 @@ use super::{
     lookup::{self, OwnerQuery},
     proc_fs::{self, Origin, ProcFs, Status},
 };
-use crate::model::{Absence, Owner, Reading, now_ms};
+use crate::model::{Absence, Owner, Process, Reading, now_ms};
 
 /// What a process belongs to does not change, but for the name of its notebook. Finding out takes twenty files.
 const OWNER_REFRESH_AFTER: Duration = Duration::from_secs(30);
@@ -40,10 +40,26 @@ pub(super) struct Basics {
 /// The second stage: what the process itself provides.
 #[derive(Debug, Clone)]
 pub(super) struct Details {
-    pub(super) name: Reading<String>,
+    pub(super) name: ProcessName,
     pub(super) command: Reading<String>,
     pub(super) owner: Owner,
     owner_read: Instant,
+}
+
+/// The displayed name of a process, and the program's name where that is another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ProcessName {
+    /// As [`Process::name`](crate::model::Process::name).
+    pub(crate) name: Reading<String>,
+    /// As [`Process::program`](crate::model::Process::program).
+    pub(crate) program: Option<String>,
+}
+
+impl ProcessName {
+    pub(super) fn fill(&self, process: &mut Process) {
+        process.name.clone_from(&self.name);
+        process.program.clone_from(&self.program);
+    }
 }
 
 impl ProcessReader {
@@ -92,8 +108,13 @@ impl ProcessReader {
                 (lookup::owner(&self.proc_fs, &query), Instant::now())
             }
         };
+        let clean_name = |name: String| clean::name(&name);
+        let name = match script {
+            Some(script) => ProcessName { name: Reading::Now(clean::name(&script)), program: program.map(clean_name) },
+            None => ProcessName { name: known_or_unknown(program.map(clean_name)), program: None },
+        };
         Details {
-            name: known_or_unknown(script.or(program).map(|name| clean::name(&name))),
+            name,
             command: if hidden {
                 Reading::Absent(Absence::Hidden)
             } else {

@@ -5,7 +5,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::process_reader::{Basics, Details};
+use super::{
+    ProcessName,
+    process_reader::{Basics, Details},
+};
 use crate::model::{Absence, Owner, Process, Reading};
 
 /// A process can become another program (exec) or rename itself, as workers of Ray and vLLM do.
@@ -168,10 +171,11 @@ impl Table {
     }
 
     /// What it is called; `None` where that is not known.
-    pub(super) fn name(&self, pid: u32) -> Option<Reading<String>> {
+    pub(super) fn name(&self, pid: u32) -> Option<ProcessName> {
         let Entry { basics, details, .. } = self.entries.get(&pid)?;
         let told = details.as_ref().map(|details| details.name.clone());
-        told.or_else(|| Some(Reading::Now(basics.as_ref()?.name.clone())))
+        let by_basics = || Some(ProcessName { name: Reading::Now(basics.as_ref()?.name.clone()), program: None });
+        told.or_else(by_basics)
     }
 
     /// What its cgroup tells, where that is known, and something.
@@ -195,6 +199,7 @@ impl Table {
         fn absent<T>(reason: Absence) -> Reading<T> {
             Reading::Absent(reason)
         }
+        process.program = None;
         let entry = self.entries.get(&process.pid).filter(|entry| entry.basics_read.is_some());
         let Some(basics) = entry.and_then(|entry| entry.basics.as_ref()) else {
             // It ended since the driver listed it, where it has been basics_read for.
@@ -217,9 +222,9 @@ impl Table {
             None => absent(Absence::Unknown),
         };
         match entry.and_then(|entry| entry.details.as_ref()) {
-            Some(details) if fields == ProcessFields::Brief => process.name = details.name.clone(),
+            Some(details) if fields == ProcessFields::Brief => details.name.fill(process),
             Some(details) => {
-                process.name = details.name.clone();
+                details.name.fill(process);
                 process.command = details.command.clone();
                 process.owner = Reading::Now(details.owner.clone());
             }

@@ -28,6 +28,7 @@ fn process(pid: u32) -> Process {
         encoder_percent: Reading::Now(0.0),
         decoder_percent: Reading::Now(0.0),
         name: Reading::Absent(Absence::NoAnswer),
+        program: None,
         command: Reading::Absent(Absence::NoAnswer),
         user: Reading::Absent(Absence::NoAnswer),
         host_memory_bytes: Reading::Absent(Absence::NoAnswer),

@@ -38,8 +38,8 @@ pub(crate) fn fit(
             left -= bytes;
             listed.push(process);
         } else {
-            let Process { pid, name, user, started_ms, .. } = process;
-            omitted.push(ProcessRef { pid, name, user, started_ms });
+            let Process { pid, name, program, user, started_ms, .. } = process;
+            omitted.push(ProcessRef { pid, name, program, user, started_ms });
         }
     }
     listed.sort_by_key(|process| (process.pid, process.mig));

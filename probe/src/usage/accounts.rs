@@ -107,7 +107,7 @@ impl Ledger {
         for owner in period.owners {
             let OwnerUsage { user, job, gpu_seconds, exclusive_seconds, active_seconds, joules } = owner;
             let key = OwnerKey { user, job: job.as_ref().map(|job| (job.kind, job.id.clone())) };
-            let job = job.filter(Job::is_named);
+            let job = job.filter(Job::has_details);
             self.of(&key).add(&Account { job, gpu_seconds, exclusive_seconds, active_seconds, joules });
         }
         self.unheld.gpu_seconds += period.unheld.gpu_seconds;
@@ -135,7 +135,7 @@ fn owner_usage(key: &OwnerKey, account: &Account) -> OwnerUsage {
         user: key.user.clone(),
         job: account.job.clone().or_else(|| {
             let (kind, id) = key.job.clone()?;
-            Some(Job { kind, id, path: None, name: None })
+            Some(Job { kind, id, path: None, name: None, private: false })
         }),
         gpu_seconds: account.gpu_seconds,
         exclusive_seconds: account.exclusive_seconds,

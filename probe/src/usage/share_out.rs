@@ -65,7 +65,7 @@ pub(super) fn share_out(step: &Step, factor: f64, idle_watts: Option<f64>, owner
     for holder in &step.holders {
         let owned = owners.get(&holder.pid);
         let key = owned.map_or_else(OwnerKey::default, |owned| owned.key.clone());
-        if let Some(job) = owned.and_then(|owned| owned.job.as_ref()).filter(|job| job.is_named()) {
+        if let Some(job) = owned.and_then(|owned| owned.job.as_ref()).filter(|job| job.has_details()) {
             used.of(&key).job = Some(job.clone());
         }
         let first = Part { share: holder.share, before: holder.before, after: holder.after };

@@ -73,7 +73,7 @@ fn of(user: &str, pid: u32, sm_percent: f64) -> Process {
 }
 
 fn of_job(user: &str, pid: u32, job_id: &str) -> Process {
-    let slurm = Some(SlurmJob { job_id: job_id.to_owned(), step: None });
+    let slurm = Some(SlurmJob { job_id: job_id.to_owned(), step: None, private: false });
     Process { owner: Reading::Now(Owner { slurm, ..Owner::default() }), ..of(user, pid, 90.0) }
 }
 

@@ -41,11 +41,9 @@ pub(crate) fn router() -> Router<AppState> {
 async fn status(State(app): State<AppState>, Extension(client): Extension<Client>) -> Json<AlertStatus> {
     let view = View::of(&client, app.show_processes).await;
     let mut status = app.alerts.status(now_ms());
-    if !view.has_all_events() {
-        // What was met may name processes.
-        for rule in &mut status.rules {
-            rule.active.iter_mut().for_each(|place| place.text.clone_from(&rule.text));
-        }
+    for rule in &mut status.rules {
+        let hidden = rule.active.iter_mut().filter(|place| view.hides_text(place.names_processes));
+        hidden.for_each(|place| place.text.clone_from(&rule.text));
     }
     Json(status)
 }

@@ -68,7 +68,7 @@ mod tests {
             assert!(nobody.owners.is_empty() && nobody.holds.is_empty(), "{user:?}");
             assert_eq!(nobody.missing["owners"], HIDDEN);
         }
-        assert_eq!(*of_fleet(&fleet, &View::Names), fleet);
+        assert_eq!(*of_fleet(&fleet, &View::ANYBODY), fleet);
     }
 
     #[test]

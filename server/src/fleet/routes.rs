@@ -169,7 +169,7 @@ impl Asked {
         let view = match View::of(&self.client, self.app.show_processes).await {
             own @ View::Own(_) => own,
             // Owners are names, of which everybody else sees the same.
-            View::Whole | View::Names => View::Names,
+            View::Whole | View::Names { .. } => View::ANYBODY,
         };
         let of_view = view.clone();
         let (app, headers, who) = (&self.app, &self.headers, self.client.who());

@@ -134,6 +134,7 @@ mod tests {
             encoder_percent: Reading::Now(0.0),
             decoder_percent: Reading::Now(0.0),
             name: Reading::Now(format!("p{pid}")),
+            program: None,
             command: Reading::Absent(Absence::Hidden),
             user: Reading::Now("ana".to_owned()),
             host_memory_bytes: Reading::Now(1),

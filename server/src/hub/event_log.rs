@@ -115,7 +115,7 @@ mod tests {
         for at_ms in 1..=1000 {
             let unknown = || Reading::Absent(Absence::Unknown);
             let started_ms = Reading::Absent(Absence::Unknown);
-            let started = ProcessRef { pid: 1, name: unknown(), user: unknown(), started_ms };
+            let started = ProcessRef { pid: 1, name: unknown(), program: None, user: unknown(), started_ms };
             add(&mut log, at_ms, EventKind::ProcessStarted(started));
         }
         let times: Vec<_> = log.iter().map(|event| event.at_ms).collect();

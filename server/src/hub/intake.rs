@@ -175,8 +175,13 @@ mod tests {
     /// A line of the collector about a process that has started.
     fn process_started(at_ms: u64) -> String {
         let unknown = || Reading::Absent(Absence::Unknown);
-        let started =
-            ProcessRef { pid: 1, name: unknown(), user: unknown(), started_ms: Reading::Absent(Absence::Unknown) };
+        let started = ProcessRef {
+            pid: 1,
+            name: unknown(),
+            program: None,
+            user: unknown(),
+            started_ms: Reading::Absent(Absence::Unknown),
+        };
         let event = Event { at_ms, gpu: None, what: EventKind::ProcessStarted(started) };
         serde_json::to_string(&Record::Event(event)).unwrap()
     }

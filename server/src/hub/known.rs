@@ -1,6 +1,6 @@
 //! What metrics are made of.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use gpumon_probe::{
     model::{GpuDetails, Inventory, Sample},
@@ -31,7 +31,11 @@ pub(crate) struct Known {
 impl Known {
     /// As a client of this view may know it.
     pub(crate) fn seen_by(self, view: &View) -> Self {
-        let sample = self.sample.map(|sample| Arc::new(view.sample(&sample).into_owned()));
+        let seen_by = |sample: Arc<Sample>| match view.sample(&sample) {
+            Cow::Borrowed(_) => sample,
+            Cow::Owned(seen) => Arc::new(seen),
+        };
+        let sample = self.sample.map(seen_by);
         Self { sample, usage: view.usage(self.usage), ..self }
     }
 

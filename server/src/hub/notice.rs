@@ -7,7 +7,7 @@ use gpumon_probe::model::{Event, FiringAlert, GpuDetails};
 use super::{Hub, encode};
 use crate::{frame::ServerFrame, stream::TextFrame, view::View};
 
-/// As most clients get it, and what it is about, for those who may not know all of it.
+/// The whole, and its subject, for those who may not see all of it.
 #[derive(Debug, Clone)]
 pub(crate) struct Notice {
     pub(super) text: TextFrame,
@@ -45,14 +45,14 @@ impl Notice {
     /// As a client of this view gets it, if at all.
     pub(crate) fn text(self, view: &View, hub: &Hub) -> Option<TextFrame> {
         match self.about {
-            About::Event(event) if !view.has_all_events() => {
+            About::Event(event) if !view.is_whole() => {
                 view.event(&event).map(|event| encode(&ServerFrame::Event(event)))
             }
-            About::Details(details) if !view.has_all_events() => {
+            About::Details(details) if !view.has_others() => {
                 Some(encode(&ServerFrame::Details(view.details((*details).clone()))))
             }
-            About::Alerts(firing) if !view.has_all_events() => Some(alerts(view.alerts((*firing).clone()))),
-            About::Everything if !view.has_all_events() => Some(TextFrame::new(&hub.hello(view))),
+            About::Alerts(firing) if !view.is_whole() => Some(alerts(view.alerts((*firing).clone()))),
+            About::Everything if !view.is_whole() => Some(TextFrame::new(&hub.hello(view))),
             _ => Some(self.text),
         }
     }

@@ -1,6 +1,7 @@
 //! A sample on its way to the clients.
 
 use std::{
+    borrow::Cow,
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
@@ -65,7 +66,11 @@ impl SampleFrame {
     pub(crate) async fn text(&self, view: &View) -> Result<TextFrame, JoinError> {
         let (false, Some(sample)) = (*view == View::Whole, &self.sample) else { return Ok(self.line.clone()) };
         let (sample, of_view) = (Arc::clone(sample), view.clone());
-        let write = move || encode(&ServerFrame::Sample(of_view.sample(&sample).into_owned()));
+        let whole = self.line.clone();
+        let write = move || match of_view.sample(&sample) {
+            Cow::Borrowed(_) => whole,
+            Cow::Owned(seen) => encode(&ServerFrame::Sample(seen)),
+        };
         let text = {
             let mut by_view = self.by_view.lock().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(by_view.entry(view.clone()).or_default())
@@ -91,10 +96,11 @@ mod tests {
             let (release, released) = std::sync::mpsc::channel::<()>();
             let busy = spawn_blocking(move || released.recv().is_err());
             assert!(
-                frame.text(&View::Whole).now_or_never().is_some() && frame.text(&View::Names).now_or_never().is_none()
+                frame.text(&View::Whole).now_or_never().is_some()
+                    && frame.text(&View::ANYBODY).now_or_never().is_none()
             );
             drop(release);
-            let (one, other, _) = tokio::join!(frame.text(&View::Names), frame.text(&View::Names), busy);
+            let (one, other, _) = tokio::join!(frame.text(&View::ANYBODY), frame.text(&View::ANYBODY), busy);
             assert_eq!(one.unwrap().text().as_ptr(), other.unwrap().text().as_ptr());
         });
     }

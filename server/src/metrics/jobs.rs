@@ -82,7 +82,7 @@ mod tests {
             let user = Reading::Now(user.to_owned());
             Process { user, owner: Reading::Now(owner), ..process(pid) }
         };
-        let slurm = || Some(SlurmJob { job_id: "4711".to_owned(), step: Some("0".to_owned()) });
+        let slurm = || Some(SlurmJob { job_id: "4711".to_owned(), step: Some("0".to_owned()), private: false });
         let path = Reading::Now("secret.ipynb".to_owned());
         let notebook = Notebook { kernel_id: "k-1".to_owned(), kernel_name: None, path, kernel_pid: 3 };
         let unit = |unit: &str| Some(unit.to_owned());

@@ -36,7 +36,7 @@ use tokio::{
     time::{Duration, Instant, sleep_until},
 };
 
-pub(crate) use self::page_key::{Names, PageKey};
+pub(crate) use self::page_key::{Names, PageKey, Reader};
 pub(crate) use self::shared::SharedPages;
 use self::{
     dcgm::Version,
@@ -49,7 +49,7 @@ use crate::{
     encoder::gzip,
     hub::{Hub, Known},
     respond::{Resource, accepts_gzip, respond_encoded},
-    view::{ShowProcesses, View},
+    view::View,
 };
 
 /// Between two times that pages are written ahead.
@@ -99,28 +99,23 @@ pub(crate) async fn dcgm_49(app: State<AppState>, client: Extension<Client>, hea
     answer(&app, &headers, &client.0, &MetricsQuery { format: Names::Dcgm49, links: false }).await
 }
 
-/// The same for everybody but those who see only what is theirs: no command lines stand there.
+/// Answers with one of few pages: none has the paths of notebooks or command lines, or is made for one user alone.
 async fn answer(app: &AppState, headers: &HeaderMap, client: &Client, query: &MetricsQuery) -> Response {
     let MetricsQuery { format: names, links } = *query;
     // Counters of dcgm-exporter have no names that OpenMetrics takes for counters.
     let format = if names == Names::Gpumon { negotiate::format(headers) } else { Format::Text };
     let processes = app.live.borrow().process_metrics;
-    let hides_users = app.show_processes == ShowProcesses::Own && !is_told_of_all(client);
-    let key = PageKey { names, links, processes, hides_users, format, gzip: accepts_gzip(headers) };
+    let is_scraper = client.identity.as_ref().is_some_and(|identity| identity.scope == Scope::Metrics);
+    let reader = if is_scraper { Reader::Trusted } else { Reader::of(&View::of(client, app.show_processes).await) };
+    let key = PageKey { names, links, processes, reader, format, gzip: accepts_gzip(headers) };
     let encoders = Arc::clone(&app.encoders);
     let (resource, content_type) = (Resource::Metrics(key), format.content_type());
-    let answer = respond_encoded(app, key.gzip, client.who(), View::Names, resource, content_type, move |hub| {
+    let answer = respond_encoded(app, key.gzip, client.who(), View::ANYBODY, resource, content_type, move |hub| {
         encoders.metrics_pages.get(key, hub.state_change(), || key.bytes(hub))
     });
     let mut answer = answer.await;
     answer.headers_mut().insert(header::VARY, HeaderValue::from_static("accept, accept-encoding"));
     answer
-}
-
-/// Whether it is the server's own user, or one who was let in to scrape and for nothing else, as Prometheus is.
-fn is_told_of_all(client: &Client) -> bool {
-    let is_scraper = client.identity.as_ref().is_some_and(|identity| identity.scope == Scope::Metrics);
-    client.peer.is_own() || is_scraper
 }
 
 /// Writes what is scraped regularly ahead, with each sample, so that no scraper waits for that. Never ends.
@@ -144,7 +139,7 @@ pub(crate) async fn keep_ready(app: &AppState) {
 impl PageKey {
     fn bytes(self, hub: &Hub) -> Vec<u8> {
         let known = hub.known();
-        let known = if self.hides_users { known.seen_by(&View::Own(None)) } else { known };
+        let known = known.seen_by(&self.reader.view());
         let text = self.write(&known).into_bytes();
         if self.gzip { gzip(&text) } else { text }
     }

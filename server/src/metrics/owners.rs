@@ -98,7 +98,7 @@ mod tests {
         let mut used = example();
         let owner = |id: u32| OwnerUsage {
             user: Some("ana".to_owned()),
-            job: Some(Job { kind: JobKind::Slurm, id: id.to_string(), name: None, path: None }),
+            job: Some(Job { kind: JobKind::Slurm, id: id.to_string(), name: None, path: None, private: false }),
             gpu_seconds: 60.0,
             exclusive_seconds: 30.5,
             active_seconds: 10.0,

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::text::Format;
+use crate::view::View;
 
 /// Whose names.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
@@ -21,6 +22,37 @@ pub(crate) enum Names {
     Dcgm49,
 }
 
+/// Who may read a page: none is made for one user alone.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub(crate) enum Reader {
+    /// The server's own user, and those who may only scrape.
+    #[default]
+    Trusted,
+    /// Every user of the machine, with `commands` as in [`View::Names`].
+    Anybody { commands: bool },
+    /// Those to whom nothing of users, their jobs and pods is shown.
+    Nobody,
+}
+
+impl Reader {
+    /// Returns the reader of whom this is the view.
+    pub(super) fn of(view: &View) -> Self {
+        match view {
+            View::Whole => Self::Trusted,
+            View::Names { commands, .. } => Self::Anybody { commands: *commands },
+            View::Own(_) => Self::Nobody,
+        }
+    }
+
+    pub(super) fn view(self) -> View {
+        match self {
+            Self::Trusted => View::Whole,
+            Self::Anybody { commands } => View::Names { user: None, commands },
+            Self::Nobody => View::Own(None),
+        }
+    }
+}
+
 /// What tells pages of the same moment apart.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 // Each is a choice of its own.
@@ -30,8 +62,8 @@ pub(crate) struct PageKey {
     pub(super) links: bool,
     /// Whether processes have series, too.
     pub(super) processes: bool,
-    /// Whether nothing of users, their jobs and pods is in it.
-    pub(super) hides_users: bool,
+    /// What it has of processes.
+    pub(super) reader: Reader,
     pub(super) format: Format,
     pub(super) gzip: bool,
 }

@@ -138,6 +138,7 @@ pub(super) fn process(pid: u32) -> Process {
         encoder_percent: Reading::Absent(ABSENT),
         decoder_percent: Reading::Absent(ABSENT),
         name: Reading::Now("train.py".to_owned()),
+        program: None,
         command: Reading::Now("python train.py --token secret".to_owned()),
         user: Reading::Now("ana".to_owned()),
         host_memory_bytes: Reading::Absent(ABSENT),

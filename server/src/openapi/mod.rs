@@ -40,7 +40,7 @@ pub(crate) async fn openapi(
     if accepts_gzip(&headers) {
         return encoded(Bytes::from_static(PACKED), JSON, true);
     }
-    respond(&app, &headers, peer.who(), View::Names, Resource::OpenApi, JSON, |_| document().into_bytes()).await
+    respond(&app, &headers, peer.who(), View::ANYBODY, Resource::OpenApi, JSON, |_| document().into_bytes()).await
 }
 
 /// The document. Its `/components/schemas` are all types of gpumon's JSON, records of `gpumon collect` among them.

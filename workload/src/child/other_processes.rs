@@ -79,6 +79,7 @@ mod tests {
             encoder_percent: absent(),
             decoder_percent: absent(),
             name: Reading::Now("python".to_owned()),
+            program: None,
             command: Reading::Absent(Absence::Unknown),
             user: user.map_or(Reading::Absent(Absence::Unknown), |user| Reading::Now(user.to_owned())),
             host_memory_bytes: Reading::Absent(Absence::Unknown),

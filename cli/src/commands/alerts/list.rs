@@ -89,6 +89,7 @@ mod tests {
             state,
             since_ms: 1000,
             text: "Temperature 87 °C, above 85 °C".to_owned(),
+            names_processes: false,
         };
         let rule = |name: &str, silenced, active| RuleStatus {
             name: name.to_owned(),

@@ -47,6 +47,7 @@ fn notification(receiver: &Receiver) -> Notification {
         since_ms: at_ms,
         text: format!("Test alert for {}: nothing is wrong", receiver.name),
         silenced: false,
+        names_processes: false,
     };
     Notification { status: Status::Firing, at_ms, alert: FiringAlert { gpu: None, alert } }
 }

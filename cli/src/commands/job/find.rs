@@ -129,7 +129,7 @@ mod tests {
     fn span(kind: JobKind, id: &str, name: Option<&str>, uuid: &str, times: (u64, u64)) -> JobSpan {
         let [id, uuid] = [id, uuid].map(str::to_owned);
         let (name, user) = (name.map(str::to_owned), Some("ana".to_owned()));
-        JobSpan { kind, id, name, user, uuid, from_ms: times.0, to_ms: times.1 }
+        JobSpan { kind, id, name, user, uuid, from_ms: times.0, to_ms: times.1, private: false }
     }
 
     fn all() -> Vec<JobSpan> {

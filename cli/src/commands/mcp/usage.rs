@@ -182,7 +182,7 @@ fn is_called(owner: &OwnerUsage, who: &str) -> bool {
 fn is_job_called(job: &Job, who: &str) -> bool {
     let JobName { id, name, .. } = job.clone().into();
     let uuid = String::new();
-    JobSpan { kind: job.kind, id, name, user: None, uuid, from_ms: 0, to_ms: 0 }.is_called(who)
+    JobSpan { kind: job.kind, id, name, user: None, uuid, from_ms: 0, to_ms: 0, private: job.private }.is_called(who)
 }
 
 /// How the job of this name used its GPUs; `None` where it is the name of a user.
@@ -287,7 +287,7 @@ mod tests {
             joules: Some(Joules { least, most, estimate }),
         };
         let path = Some(Reading::Now("/home/bob/train.ipynb".to_owned()));
-        let notebook = Job { kind: JobKind::Notebook, id: "0123456789".to_owned(), path, name: None };
+        let notebook = Job { kind: JobKind::Notebook, id: "0123456789".to_owned(), path, name: None, private: false };
         let owners = vec![owner("ana", None, [3_600.0, 7_200.0, 10_800.0]), owner("bob", Some(notebook), [3_600.0; 3])];
         Usage { owners, ..Usage::default() }
     }

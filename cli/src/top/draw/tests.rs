@@ -479,6 +479,7 @@ fn names_of_processes_in_events_cannot_drive_the_terminal() {
     let process = gpumon_probe::model::ProcessRef {
         pid: 7,
         name: Reading::Now("a\u{1b}[2J".to_owned()),
+        program: None,
         user: Reading::Absent(Absence::Hidden),
         started_ms: Reading::Now(0),
     };
@@ -500,7 +501,7 @@ fn the_list_of_processes_says_how_many_more_there_are() {
 fn the_job_behind_a_process_is_there_at_80_columns() {
     let (mut app, _waiting) = app(1);
     if let Some(Reading::Now(processes)) = app.model.sample.as_mut().map(|sample| &mut sample.gpus[0].processes) {
-        let slurm = Some(gpumon_probe::model::SlurmJob { job_id: "4194771".to_owned(), step: None });
+        let slurm = Some(gpumon_probe::model::SlurmJob { job_id: "4194771".to_owned(), step: None, private: false });
         processes[0].command = Reading::Now("/opt/env/bin/python train.py --config gpt2-medium.yaml".to_owned());
         processes[0].name = Reading::Now("python".to_owned());
         processes[0].owner =

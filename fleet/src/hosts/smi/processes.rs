@@ -96,6 +96,7 @@ fn process(pid: u32, memory_bytes: Reading<u64>, name: Cell<'_>) -> Process {
         encoder_percent: not_told(),
         decoder_percent: not_told(),
         name: name.text().map(short).into(),
+        program: None,
         command: not_told(),
         user: Reading::Absent(Absence::NotInProc),
         host_memory_bytes: not_told(),

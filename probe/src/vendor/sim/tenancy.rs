@@ -65,7 +65,8 @@ fn same(process: &ProcessSettings, seconds: f64) -> impl Iterator<Item = Process
     let sm_percent = process.sm_percent(seconds);
     let memory_bytes = process.memory.as_ref().map(|curve| curve.at(seconds) as u64);
     let host_memory_bytes = process.host_memory.as_ref().map(|curve| curve.at(seconds) as u64);
-    let slurm = process.slurm_job.as_ref().map(|job_id| SlurmJob { job_id: job_id.to_string(), step: None });
+    let slurm =
+        process.slurm_job.as_ref().map(|job_id| SlurmJob { job_id: job_id.to_string(), step: None, private: false });
     let owner = Owner { slurm, ..Owner::default() };
     process.pids().map(move |pid| ProcessState {
         pid,

@@ -68,6 +68,7 @@ mod tests {
             encoder_percent: absent(),
             decoder_percent: absent(),
             name: Reading::Absent(Absence::Unknown),
+            program: None,
             command: Reading::Absent(Absence::Unknown),
             user: user.map(str::to_owned).ok_or(Absence::Unknown).into(),
             host_memory_bytes: Reading::Absent(Absence::Unknown),
@@ -88,7 +89,8 @@ mod tests {
             kernel_pid: 7,
         };
         let notebook = Owner { notebook: Some(kernel), ..Owner::default() };
-        let slurm = Owner { slurm: Some(SlurmJob { job_id: "41".to_owned(), step: None }), ..Owner::default() };
+        let slurm =
+            Owner { slurm: Some(SlurmJob { job_id: "41".to_owned(), step: None, private: false }), ..Owner::default() };
         let mut sample = GpuSample::absent(0, None, 1, Health::Ok, &Absence::Unknown);
         assert_eq!(of_gpu(&sample), []);
         sample.processes = Reading::Now(vec![

@@ -42,7 +42,7 @@ fn hangs_without_gpm(sample: &mut GpuSample) {
 }
 
 fn of_job(pid: u32, job_id: &str) -> Process {
-    let slurm = Some(SlurmJob { job_id: job_id.to_owned(), step: Some(pid.to_string()) });
+    let slurm = Some(SlurmJob { job_id: job_id.to_owned(), step: Some(pid.to_string()), private: false });
     Process { owner: Reading::Now(Owner { slurm, ..Owner::default() }), ..examples::process(pid, 40 * GIB) }
 }
 

@@ -78,6 +78,7 @@ fn process(
         encoder_percent: share(|percent| percent.encoder),
         decoder_percent: share(|percent| percent.decoder),
         name: Reading::Absent(Absence::NoAnswer),
+        program: None,
         command: Reading::Absent(Absence::NoAnswer),
         user: Reading::Absent(Absence::NoAnswer),
         host_memory_bytes: Reading::Absent(Absence::NoAnswer),

@@ -182,6 +182,7 @@ fn reading_of(process: &ProcessState, divided: bool, timeline: &Timeline) -> Pro
         encoder_percent: share(process.encoder_percent),
         decoder_percent: share(process.decoder_percent),
         name: text(&process.name),
+        program: None,
         command: text(&process.command),
         user: text(&process.user),
         host_memory_bytes: known(process.host_memory_bytes),
