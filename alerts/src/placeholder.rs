@@ -8,11 +8,24 @@ pub(crate) fn unknown(word: &str) -> Option<&str> {
     pieces(word).find_map(|(_, name)| name.filter(|name| !NAMES.contains(name)))
 }
 
-/// Whether these words have a shell or another interpreter execute what stands for `{text}`: names of processes are part of
-/// it, which come from strangers.
-pub(crate) fn is_executed([option, script]: [&str; 2]) -> bool {
-    let is_option = option.starts_with('-') && !option.starts_with("--") && option.ends_with('c');
-    is_option && pieces(script).any(|(_, name)| name == Some("text"))
+/// The programs that show their arguments as they are. Others, such as shells, interpreters, `ssh` and `find`, can execute
+/// them, and a list of those could never be complete.
+pub(crate) const SHOWING_PROGRAMS: [&str; 6] = ["notify-send", "dunstify", "logger", "wall", "zenity", "kdialog"];
+
+/// Returns `true` if the program shows its arguments as they are, by its file name.
+pub(crate) fn shows_arguments(program: &str) -> bool {
+    program.rsplit('/').next().is_some_and(|name| SHOWING_PROGRAMS.contains(&name))
+}
+
+/// Returns `true` if the word has any placeholder.
+pub(crate) fn is_in(word: &str) -> bool {
+    pieces(word).any(|(_, name)| name.is_some())
+}
+
+/// Returns `true` if the word has `{text}`. That contains names of processes and notebooks, which other users choose; all
+/// other placeholders stand for what the machine's administrators choose.
+pub(crate) fn has_text(word: &str) -> bool {
+    pieces(word).any(|(_, name)| name == Some("text"))
 }
 
 /// A text before each placeholder with its name, and the text behind the last.

@@ -15,7 +15,9 @@ impl Values {
     pub(super) fn new(notification: &Notification, host: &str) -> Self {
         let alert = &notification.alert.alert;
         let gpu = notification.alert.gpu.as_ref();
-        Self([
+        // Neither an argument nor a variable can have a zero byte.
+        let without_zeros = |text: String| text.replace('\0', " ");
+        let values = [
             notification.status.word().to_owned(),
             alert.rule.clone(),
             describe::severity_word(alert.severity).to_owned(),
@@ -24,24 +26,27 @@ impl Values {
             gpu.and_then(|GpuRef { uuid, .. }| uuid.clone()).unwrap_or_default(),
             host.to_owned(),
             alert.since_ms.to_string(),
-        ])
+        ];
+        Self(values.map(without_zeros))
     }
 
-    /// A word with its placeholders filled in. What is filled in is not looked at again.
+    /// Returns a word with its placeholders filled in. Filled in values are not looked at again, and none makes an option
+    /// of its word.
     pub(super) fn fill(&self, word: &str) -> String {
         let filled = pieces(word).map(|(before, name)| {
             let at = name.and_then(|name| NAMES.iter().position(|known| *known == name));
             format!("{before}{}", at.map_or("", |at| &self.0[at]))
         });
-        filled.collect()
+        let filled: String = filled.collect();
+        if filled.starts_with('-') && !word.starts_with('-') { format!(" {filled}") } else { filled }
     }
 
     /// The same for the environment.
     pub(super) fn variables(&self) -> impl Iterator<Item = (String, &str)> {
-        NAMES.iter().zip(&self.0).map(|(name, value)| {
-            // No variable has a zero byte.
-            (format!("GPUMON_ALERT_{}", name.to_ascii_uppercase()), value.split('\0').next().unwrap_or_default())
-        })
+        NAMES
+            .iter()
+            .zip(&self.0)
+            .map(|(name, value)| (format!("GPUMON_ALERT_{}", name.to_ascii_uppercase()), value.as_str()))
     }
 }
 
@@ -49,6 +54,19 @@ impl Values {
 mod tests {
     use super::*;
     use crate::notify::payload::tests::notification;
+
+    #[test]
+    fn value_makes_no_option_and_has_no_zero() {
+        let mut notification = notification();
+        notification.alert.gpu = None;
+        notification.alert.alert.text = "--exec=rm\0x".into();
+        let values = Values::new(&notification, "gpu1");
+        assert_eq!(
+            (values.fill("{text}"), values.fill("--body={text}")),
+            (" --exec=rm x".into(), "--body=--exec=rm x".into())
+        );
+        assert!(values.variables().all(|(_, value)| !value.contains('\0')));
+    }
 
     #[test]
     fn placeholders_are_filled_in_once() {

@@ -362,12 +362,20 @@ fn of_command(command: CommandTable) -> Result<Receiver, Complaint> {
             return Err((word.span(), "a word of a command has no zero byte; remove it".to_owned()));
         }
     }
-    for pair in words.windows(2) {
-        if placeholder::is_executed([pair[0].get_ref(), pair[1].get_ref()]) {
-            let message = "what stands behind `-c` is executed, and `{text}` has names of processes, which anybody chooses; \
-                           use \"$GPUMON_ALERT_TEXT\" there";
-            return Err((pair[1].span(), message.to_owned()));
-        }
+    let program = &words[0];
+    if placeholder::is_in(program.get_ref()) {
+        let message = "the program cannot be a placeholder; name it, and use placeholders in its arguments";
+        return Err((program.span(), message.to_owned()));
+    }
+    let with_text = words.iter().find(|word| placeholder::has_text(word.get_ref()));
+    if let Some(word) = with_text.filter(|_| !placeholder::shows_arguments(program.get_ref())) {
+        let message = format!(
+            "`{{text}}` has names of processes, which anybody chooses, and `{}` might execute its arguments; use \
+             \"$GPUMON_ALERT_TEXT\" in a script instead. Only {} can have `{{text}}`",
+            program.get_ref(),
+            placeholder::SHOWING_PROGRAMS.join(", ")
+        );
+        return Err((word.span(), message));
     }
     let timeout = command.timeout.map_or(Ok(TIMEOUT), |timeout| within(&timeout, TIMEOUTS))?;
     let words = command.command.into_inner().into_iter().map(Spanned::into_inner).collect();

@@ -146,11 +146,48 @@ fn what_is_wrong_is_told_with_its_place_and_cure() {
         ("[[command]]\nname = \"a\"\ncommand = [\"x\"]\ntimeout = \"2m\"", "from 1 s to 60 s"),
         (
             "[[command]]\nname = \"a\"\ncommand = [\"sh\", \"-ec\", \"wall '{text}'\"]",
-            "3:25: what stands behind `-c` is executed, and `{text}` has names",
+            "3:25: `{text}` has names of processes, which anybody chooses, and `sh` might execute",
         ),
+        ("[[command]]\nname = \"a\"\ncommand = [\"{rule}\"]", "the program cannot be a placeholder"),
         ("[[rules]]\nname = \"a\"", "unknown key `rules`; did you mean `rule`?"),
     ] {
         assert!(error(text).contains(expected), "{text}: {}", error(text));
+    }
+}
+
+#[test]
+fn text_placeholder_is_refused_for_programs_that_execute() {
+    let error_of = |words: &[&str]| {
+        let words: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
+        let text = format!("[[command]]\nname = \"a\"\ncommand = [{}]\n", words.join(", "));
+        AlertRules::from_toml(&text, "alerts.toml").err().map(|error| error.to_string())
+    };
+    for words in [
+        &["ssh", "host", "wall", "{text}"][..],
+        &["ssh", "host", "wall '{text}'"],
+        &["perl", "-e", "print '{text}'"],
+        &["python3", "-c", "print('{text}')"],
+        &["node", "--eval", "'{text}'"],
+        &["ruby", "-e", "'{text}'"],
+        &["sh", "-c", "echo \"$1\"", "sh", "{text}"],
+        &["sudo", "sh", "-c", "{text}"],
+        &["watch", "{text}"],
+        &["env", "-S", "{text}"],
+        &["xargs", "{text}"],
+        &["find", "/", "-exec", "{text}", ";"],
+        &["/opt/wrapper", "--say={text}"],
+        &["awk", "BEGIN{system(\"{text}\")}"],
+    ] {
+        let error = error_of(words).unwrap_or_else(|| panic!("{words:?} is accepted"));
+        assert!(error.contains("$GPUMON_ALERT_TEXT"), "{words:?}: {error}");
+    }
+    for words in [
+        &["notify-send", "--app-name=gpumon", "{rule}", "{text}"][..],
+        &["/usr/bin/logger", "-t", "gpumon", "{severity}: {text}"],
+        &["sh", "-c", "echo \"$GPUMON_ALERT_TEXT\""],
+        &["ssh", "host", "page", "{gpu}", "{severity}"],
+    ] {
+        assert_eq!(error_of(words), None, "{words:?}");
     }
 }
 
