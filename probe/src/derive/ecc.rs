@@ -16,7 +16,7 @@ impl EccTracker {
         let counts = &details.ecc.volatile;
         let corrected = grown(&mut self.corrected, &counts.corrected_total);
         let uncorrected = grown(&mut self.uncorrected, &counts.uncorrected_total);
-        (corrected + uncorrected > 0).then_some(EventKind::EccErrors { corrected, uncorrected })
+        (corrected > 0 || uncorrected > 0).then_some(EventKind::EccErrors { corrected, uncorrected })
     }
 }
 

@@ -10,6 +10,9 @@
 //! - [`ProcessTracker`] and [`EccTracker`] derive events from changes.
 //! - [`ErrorFilter`] removes duplicates of driver errors that are reported twice.
 
+// Readings can be anything.
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
+
 mod conditions;
 mod ecc;
 mod error_filter;

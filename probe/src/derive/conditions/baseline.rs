@@ -73,7 +73,10 @@ impl Load {
     }
 
     fn number(self) -> u16 {
-        u16::from(self.counted) * 100 + self.sm * 10 + self.other
+        u16::from(self.counted)
+            .saturating_mul(100)
+            .saturating_add(self.sm.saturating_mul(10))
+            .saturating_add(self.other)
     }
 
     fn from_number(number: u16) -> Self {
@@ -83,7 +86,7 @@ impl Load {
     /// How far it is to a load that is near; `None` where it is not.
     fn distance(self, other: Self) -> Option<u16> {
         let (sm, rest) = (self.sm.abs_diff(other.sm), self.other.abs_diff(other.other));
-        (self.counted == other.counted && sm <= NEAR && rest <= NEAR).then_some(sm + rest)
+        (self.counted == other.counted && sm <= NEAR && rest <= NEAR).then_some(sm.saturating_add(rest))
     }
 }
 

@@ -31,7 +31,7 @@ impl Clock {
     pub fn advance(&mut self, wall_ms: u64, is_watched: bool) -> Moment {
         let step_ms = self.wall_ms.map_or(0, |before| wall_ms.saturating_sub(before).min(LONGEST_STEP_MS));
         if is_watched {
-            self.ticks_ms += step_ms;
+            self.ticks_ms = self.ticks_ms.saturating_add(step_ms);
         }
         self.wall_ms = Some(wall_ms);
         self.at(wall_ms)

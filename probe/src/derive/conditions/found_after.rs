@@ -13,7 +13,7 @@ const FIRST_DETAILS_MS: u64 = 15_000;
 /// latest. A driver error is not found again, and counts until it would be over.
 pub fn found_after_ms(tag: Option<&str>, settings: &ConditionSettings) -> u64 {
     let longest = ConditionKind::TAGS.iter().filter(|known| tag.is_none_or(|tag| tag == **known));
-    longest.filter_map(|tag| begins_after_ms(tag, settings)).max().unwrap_or(0) + FIRST_DETAILS_MS
+    longest.filter_map(|tag| begins_after_ms(tag, settings)).max().unwrap_or(0).saturating_add(FIRST_DETAILS_MS)
 }
 
 fn begins_after_ms(tag: &str, settings: &ConditionSettings) -> Option<u64> {
@@ -24,7 +24,9 @@ fn begins_after_ms(tag: &str, settings: &ConditionSettings) -> Option<u64> {
         "hardly_used" => hardly_used::WINDOW_MS,
         "suspected_hang" => suspected_hang::BEGIN_BESIDE_WORK_AFTER_MS,
         "held_by_nobody" => held_by_nobody::BEGIN_AFTER_MS,
-        "slower_than_itself" => (baseline::EVIDENCE_S * 1000.0) as u64 + slower_than_itself::BEGIN_ALONE_AFTER_MS,
+        "slower_than_itself" => {
+            ((baseline::EVIDENCE_S * 1000.0) as u64).saturating_add(slower_than_itself::BEGIN_ALONE_AFTER_MS)
+        }
         "memory_nearly_full" => memory_nearly_full::BEGIN_AFTER_MS,
         "memory_filling" => memory_filling::TREND_MS,
         "nv_link_down" => nvlink_down::BEGIN_AFTER_MS,

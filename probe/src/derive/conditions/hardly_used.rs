@@ -64,7 +64,12 @@ impl HardlyUsed {
         match self.parts.back_mut().filter(|part| part.ms < PART_MS) {
             Some(part) => {
                 let tensor = part.tensor.zip(tensor).map(|(sum, tensor)| sum + tensor * time);
-                *part = Part { ms: part.ms + ms, gpu: part.gpu + gpu * time, sm: part.sm + sm * time, tensor };
+                *part = Part {
+                    ms: part.ms.saturating_add(ms),
+                    gpu: part.gpu + gpu * time,
+                    sm: part.sm + sm * time,
+                    tensor,
+                };
             }
             None => self.parts.push_back(Part {
                 ms,
@@ -73,7 +78,7 @@ impl HardlyUsed {
                 tensor: tensor.map(|tensor| tensor * time),
             }),
         }
-        while self.parts.front().is_some_and(|first| self.total_ms() - first.ms >= WINDOW_MS) {
+        while self.parts.front().is_some_and(|first| self.total_ms().saturating_sub(first.ms) >= WINDOW_MS) {
             self.parts.pop_front();
         }
     }

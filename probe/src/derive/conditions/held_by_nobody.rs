@@ -65,7 +65,7 @@ impl HeldByNobody {
             Nobodys { beside_others: true, .. } if !self.hysteresis.lasts() => LEAST_BESIDE_OTHERS_BYTES,
             _ => LEAST_BYTES,
         };
-        if nobodys.bytes <= least_bytes + reserved_bytes {
+        if nobodys.bytes <= least_bytes.saturating_add(reserved_bytes) {
             return Observation::Inactive;
         }
         Observation::Active(finding(nobodys.bytes))

@@ -112,7 +112,7 @@ impl SlowerThanItself {
             self.slow_ms = 0;
             return Observation::Inactive;
         }
-        self.slow_ms += step_ms;
+        self.slow_ms = self.slow_ms.saturating_add(step_ms);
         let begins_after_ms = if siblings.gpus.is_empty() { BEGIN_ALONE_AFTER_MS } else { BEGIN_AFTER_MS };
         if self.slow_ms < begins_after_ms && !self.hysteresis.lasts() {
             return Observation::Inconclusive;

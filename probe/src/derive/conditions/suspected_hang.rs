@@ -230,7 +230,7 @@ impl Siblings {
 fn finding(watts: f64, processes: &[&Process], siblings: Siblings) -> Finding {
     let Siblings { waiting, mut differing, .. } = siblings;
     // Where most differ, this one does.
-    if differing.len() > (waiting.len() + 1).min(MOST_DIFFERING) {
+    if differing.len() > waiting.len().saturating_add(1).min(MOST_DIFFERING) {
         differing.clear();
     }
     let of = match text::process_names(processes) {

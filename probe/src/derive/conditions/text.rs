@@ -22,7 +22,7 @@ pub(super) fn list<T: ToString>(items: &[T]) -> String {
 pub(super) fn process_names(processes: &[&Process]) -> String {
     let mut names: Vec<String> = processes.iter().take(MOST_NAMES).map(|process| name(process)).collect();
     if processes.len() > MOST_NAMES {
-        names.push(format!("{} more", processes.len() - MOST_NAMES));
+        names.push(format!("{} more", processes.len().saturating_sub(MOST_NAMES)));
     }
     list(&names)
 }

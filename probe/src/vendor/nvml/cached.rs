@@ -62,6 +62,11 @@ impl<'a> Answers<'a> {
         self.numbers::<1>(query).map(|[number]| number)
     }
 
+    /// Returns the first number as this type; unknown if the type has no such number.
+    pub(super) fn whole<T: TryFrom<i128>>(self, query: Query) -> Reading<T> {
+        and_then(self.number(query), whole)
+    }
+
     /// The first number as one that may have a fraction.
     pub(super) fn real(self, query: Query) -> Reading<f64> {
         and_then(self.value(query), |value| value.real().map_or(Reading::Absent(Absence::Unknown), Reading::Now))
@@ -78,6 +83,19 @@ impl<'a> Answers<'a> {
             value.text().map_or(Reading::Absent(Absence::Unknown), |text| Reading::Now(text.to_owned()))
         })
     }
+}
+
+/// Returns a number of the driver as this type; unknown if the type has no such number.
+pub(super) fn whole<T: TryFrom<i128>>(number: i128) -> Reading<T> {
+    T::try_from(number).map_or(Reading::Absent(Absence::Unknown), Reading::Now)
+}
+
+/// Returns a quantity of the driver as a count; unknown if it is negative, infinite or no number.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the range is checked")]
+pub(super) fn count(real: f64) -> Reading<u64> {
+    // The largest that a count can hold without being cut.
+    const LARGEST: f64 = (1_u64 << 63) as f64;
+    if (0.0..=LARGEST).contains(&real) { Reading::Now(real as u64) } else { Reading::Absent(Absence::Unknown) }
 }
 
 /// A reading made of another, which may turn out to be none.

@@ -53,7 +53,7 @@ impl Call {
     pub(super) fn period(&self, is_watched: bool) -> Duration {
         match (self.lane, is_watched) {
             (Lane::Paced(period) | Lane::Slower(period), true) => period,
-            (Lane::Slower(period), false) => period * UNWATCHED_FACTOR,
+            (Lane::Slower(period), false) => period.saturating_mul(UNWATCHED_FACTOR),
             (Lane::Slow, false) if self.cost_us >= DEAR_US => UNWATCHED_EVERY,
             (Lane::Paced(_) | Lane::Tick | Lane::Once | Lane::Slow, _) => Duration::ZERO,
         }
@@ -111,6 +111,9 @@ const UNWATCHED_FACTOR: u32 = 5;
 
 /// No GPU has more links.
 pub(super) const MOST_LINKS: u32 = NVML_NVLINK_MAX_LINKS;
+
+/// No board has more fans.
+pub(super) const MOST_FANS: u32 = 64;
 
 /// `nvmlMemoryLocation_t`.
 pub(super) const MEMORY_LOCATIONS: std::ops::Range<u32> = 0..8;
@@ -339,15 +342,17 @@ pub(super) fn follow_up_calls(query: Q, answer: &Answer) -> Vec<Call> {
         (Q::AccountingPids, Some(_)) => answer
             .iter()
             .flat_map(|pids| pids.numbers().iter().rev().take(ACCOUNTED))
-            .map(|pid| call(Lane::Slow, Reader::Model, Q::AccountingStats(*pid as u32)))
+            .filter_map(|pid| u32::try_from(*pid).ok())
+            .map(|pid| call(Lane::Slow, Reader::Model, Q::AccountingStats(pid)))
             .collect(),
-        (Q::NumFans, Some(fans)) => (0..u32::try_from(fans).unwrap_or(0))
+        (Q::NumFans, Some(fans)) => (0..u32::try_from(fans).ok().filter(|fans| *fans <= MOST_FANS).unwrap_or(0))
             .flat_map(|fan| [Q::FanSpeedOf(fan), Q::FanSpeedRpm(fan)])
             .map(|query| call(Lane::Slow, Reader::Model, query))
             .collect(),
         // The links are counted by asking for one after the other.
         (Q::NvLinkState(link), Some(_)) => {
-            let next = (link + 1 < MOST_LINKS).then_some(call(Lane::Slow, Reader::Model, Q::NvLinkState(link + 1)));
+            let next = link.saturating_add(1);
+            let next = (next < MOST_LINKS).then_some(call(Lane::Slow, Reader::Model, Q::NvLinkState(next)));
             let about =
                 [Q::NvLinkVersion(link), Q::NvLinkRemoteDeviceType(link), Q::NvLinkRemoteBusId(link), link_speed(link)];
             about

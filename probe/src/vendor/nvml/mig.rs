@@ -82,7 +82,8 @@ fn found(querier: &mut Querier) -> Vec<MigDevice> {
     querier.forget_mig_devices();
     querier.ask(None, &[Q::MigDevices]);
     let listed = querier.cached().get(None, Q::MigDevices).and_then(|own| own.answer.clone().ok());
-    let indices: Vec<_> = listed.iter().flat_map(Value::numbers).map(|index| *index as u32).collect();
+    let indices: Vec<_> =
+        listed.iter().flat_map(Value::numbers).filter_map(|index| u32::try_from(*index).ok()).collect();
     indices
         .into_iter()
         .filter_map(|index| {

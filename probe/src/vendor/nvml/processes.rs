@@ -54,8 +54,11 @@ impl ProcessReader {
             return Reading::Now(Vec::new());
         }
         let is_shared = listed.keys().any(|(pid, _)| Some(pid) != listed.keys().next().map(|(first, _)| first));
-        let period =
-            if is_due { SAMPLES_EVERY } else { (self.took * SHARE).clamp(SAMPLES_EVERY, SHARED_AT_LEAST_EVERY) };
+        let period = if is_due {
+            SAMPLES_EVERY
+        } else {
+            self.took.saturating_mul(SHARE).clamp(SAMPLES_EVERY, SHARED_AT_LEAST_EVERY)
+        };
         if (is_due || is_shared) && self.every.is_due_after(period) {
             let (now, begun) = (now_ms(), Instant::now());
             let samples = querier.process_utilization(self.shares.newest_us());

@@ -179,14 +179,14 @@ impl Querier {
         match answer {
             Ok(_) => {
                 self.unsupported.remove(&asked);
-                self.votes.answered += 1;
+                self.votes.answered = self.votes.answered.saturating_add(1);
             }
             Err(Code::NOT_SUPPORTED | Code::FUNCTION_NOT_FOUND | Code::DEPRECATED) => {
                 self.unsupported.insert(asked, Instant::now());
             }
-            Err(Code::GPU_IS_LOST) => self.votes.lost += 1,
+            Err(Code::GPU_IS_LOST) => self.votes.lost = self.votes.lost.saturating_add(1),
             Err(code) if is_driver_replaced(*code) => {
-                self.votes.gone += 1;
+                self.votes.gone = self.votes.gone.saturating_add(1);
                 self.votes.code = code.0;
             }
             Err(_) => {}

@@ -47,9 +47,10 @@ impl Recorded {
             SystemQuery::NvmlVersion => Some(text(&self.platform.nvml_version)),
             SystemQuery::CudaVersion => {
                 let (major, minor) = self.platform.cuda_version.value()?.split_once('.')?;
-                Some(Ok(Value::number(1000 * major.parse::<i32>().ok()? + 10 * minor.parse::<i32>().ok()?)))
+                let (major, minor): (i32, i32) = (major.parse().ok()?, minor.parse().ok()?);
+                Some(Ok(Value::number(major.checked_mul(1000)?.checked_add(minor.checked_mul(10)?)?)))
             }
-            SystemQuery::DeviceCount => Some(Ok(Value::number(self.gpus.len() as u32))),
+            SystemQuery::DeviceCount => Some(Ok(Value::Numbers(vec![self.gpus.len() as i128]))),
             SystemQuery::ProcessName(pid) => Some(self.process_name(pid)),
             // What only a driver that hosts virtual GPUs can do; others do not host any GPU's.
             SystemQuery::VgpuDriverCapability(_) => {
@@ -74,8 +75,9 @@ impl Recorded {
     /// Answers a query about a GPU, or does not know.
     pub fn about(&self, subject: Subject, query: Query) -> Option<Answer> {
         let gpu = self.gpus.get(&subject.gpu)?;
-        let is_recent =
-            |own: &&Cached| own.answer.is_err() || is_lasting(query) || own.at_ms + LONGEST_AGE_MS >= gpu.newest_ms;
+        let is_recent = |own: &&Cached| {
+            own.answer.is_err() || is_lasting(query) || own.at_ms.saturating_add(LONGEST_AGE_MS) >= gpu.newest_ms
+        };
         let cached = || gpu.answers.get(subject.mig, query).filter(is_recent).map(|own| own.answer.clone());
         let lasting = || cached().filter(|_| subject.mig.is_none() && is_lasting(query));
         match gpu.health {

@@ -1,5 +1,7 @@
 //! What processes did lately: the driver's samples of them, also of a driver whose clock is not the machine's.
 
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::cast_possible_truncation, clippy::cast_sign_loss))]
+
 use std::collections::HashMap;
 
 use crate::vendor::nvml::query::Value;
@@ -37,16 +39,18 @@ impl DriverSample {
     /// Those of an answer: time, PID, SM, memory, encoder, decoder, JPEG, OFA of each.
     pub(super) fn all(answer: &Value) -> Vec<Self> {
         let rows = answer.numbers().as_chunks().0;
-        rows.iter()
-            .map(|[at_us, pid, sm, memory, encoder, decoder, _jpeg, _ofa]| Self {
-                pid: *pid as u32,
-                at_us: *at_us as u64,
-                sm: *sm as u32,
-                memory: *memory as u32,
-                encoder: *encoder as u32,
-                decoder: *decoder as u32,
+        let sample = |[at_us, pid, sm, memory, encoder, decoder, _jpeg, _ofa]: &[i128; 8]| {
+            let share = |share: &i128| u32::try_from(*share).ok();
+            Some(Self {
+                pid: u32::try_from(*pid).ok()?,
+                at_us: u64::try_from(*at_us).ok()?,
+                sm: share(sm)?,
+                memory: share(memory)?,
+                encoder: share(encoder)?,
+                decoder: share(decoder)?,
             })
-            .collect()
+        };
+        rows.iter().filter_map(sample).collect()
     }
 }
 
@@ -99,11 +103,12 @@ impl Shares {
 
     /// Takes in what the driver has made since [`newest_us`](Self::newest_us).
     pub(super) fn take_in(&mut self, samples: &[DriverSample], now_ms: u64) {
-        let machine_us = now_ms * 1000;
+        let machine_us = now_ms.saturating_mul(1000);
+        let latest_us = machine_us.saturating_add(FUTURE_US);
         let is_timely = self.newest_us > 0 && self.answered_ms.is_some_and(|at| now_ms.abs_diff(at) < TIMELY_MS);
         self.answered_ms = Some(now_ms);
-        let is_ahead = samples.iter().all(|sample| sample.at_us > machine_us + FUTURE_US);
-        let is_odd = |sample: &&DriverSample| !is_ahead && sample.at_us > machine_us + FUTURE_US;
+        let is_ahead = samples.iter().all(|sample| sample.at_us > latest_us);
+        let is_odd = |sample: &&DriverSample| !is_ahead && sample.at_us > latest_us;
         let newest = samples.iter().filter(|sample| !is_odd(sample)).map(|sample| sample.at_us).max();
         let Some(newest_us) = newest.filter(|newest| *newest > self.newest_us && *newest != self.known_us) else {
             self.look_again_after_silence(now_ms);
@@ -123,7 +128,9 @@ impl Shares {
     }
 
     fn look_again_after_silence(&mut self, now_ms: u64) {
-        if self.newest_us > now_ms * 1000 + FUTURE_US && now_ms.abs_diff(self.heard_ms) > SILENCE_MS {
+        if self.newest_us > now_ms.saturating_mul(1000).saturating_add(FUTURE_US)
+            && now_ms.abs_diff(self.heard_ms) > SILENCE_MS
+        {
             (self.known_us, self.newest_us, self.heard_ms) = (self.newest_us, 0, now_ms);
             self.latest.clear();
         } else if self.newest_us == 0 {

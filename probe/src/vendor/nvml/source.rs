@@ -38,6 +38,9 @@ impl NvmlSource {
     }
 }
 
+/// No machine has more; each has a thread of its own.
+const MOST_GPUS: u32 = 1024;
+
 impl Source for NvmlSource {
     fn platform(&self) -> Platform {
         let read = |query| Reading::from(self.answers.system(query).map_err(absence));
@@ -58,7 +61,10 @@ impl Source for NvmlSource {
     fn device_count(&self) -> Result<u32, SourceError> {
         match self.answers.system(SystemQuery::DeviceCount) {
             Ok(count) if count.at(0) == Some(0) => Err(start::no_device()),
-            Ok(count) => Ok(count.at(0).unwrap_or(0) as u32),
+            Ok(count) => match count.at(0).map(u32::try_from) {
+                Some(Ok(count @ ..=MOST_GPUS)) => Ok(count),
+                _ => Err(start::absurd_count(&count)),
+            },
             Err(_) if !self.answers.can_count() => Err(start::incomplete_library(&self.library)),
             Err(Code(code)) => Err(start::source_error(code)),
         }

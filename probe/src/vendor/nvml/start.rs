@@ -2,7 +2,10 @@
 
 use std::path::Path;
 
-use crate::vendor::{SourceError, nvml::query::Code};
+use crate::vendor::{
+    SourceError,
+    nvml::query::{Code, Value},
+};
 
 /// The name by which every NVIDIA driver installs its library.
 pub(super) const LIBRARY: &str = "libnvidia-ml.so.1";
@@ -56,6 +59,14 @@ pub(in crate::vendor) fn source_error(code: u32) -> SourceError {
             SourceError::Driver(format!("the NVIDIA driver answers with NVML error {code}; see `dmesg | grep -i nvrm`"))
         }
     }
+}
+
+pub(super) fn absurd_count(answer: &Value) -> SourceError {
+    let count = answer.at(0).map_or_else(|| "no number".to_owned(), |count| count.to_string());
+    SourceError::Driver(format!(
+        "the NVIDIA driver reports {count} as the number of GPUs, which cannot be; check it with `nvidia-smi -L`, reload the \
+         driver or reboot"
+    ))
 }
 
 pub(in crate::vendor) fn no_device() -> SourceError {

@@ -1,6 +1,13 @@
 //! How GPUs are linked.
 
-use super::{cached::and_then, error::absence, lanes, to_model::remote};
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::cast_possible_truncation, clippy::cast_sign_loss))]
+
+use super::{
+    cached::{and_then, whole},
+    error::absence,
+    lanes,
+    to_model::remote,
+};
 use crate::{
     model::{Absence, GpuLink, NvLinkRemote, PciPath, Reading},
     vendor::nvml::query::{Query as Q, QueryBackend, Subject},
@@ -12,7 +19,7 @@ const OK: i128 = 0;
 
 pub(super) fn read(answers: &dyn QueryBackend, gpus: &[u32]) -> Vec<GpuLink> {
     let ends: Vec<_> = gpus.iter().filter_map(|index| End::read(answers, *index)).collect();
-    let pairs = ends.iter().enumerate().flat_map(|(at, a)| ends[at + 1..].iter().map(move |b| (a, b)));
+    let pairs = ends.iter().enumerate().flat_map(|(at, a)| ends.iter().skip(at.saturating_add(1)).map(move |b| (a, b)));
     pairs
         .map(|(a, b)| GpuLink {
             a: a.index,
@@ -40,7 +47,9 @@ impl End {
         let number = |query| about(query)?.at(0);
         let text = |query| about(query)?.text().map(ToOwned::to_owned);
         let link = |link| Link {
-            remote: number(Q::NvLinkRemoteDeviceType(link)).map_or(NvLinkRemote::Unknown, |kind| remote(kind as u32)),
+            remote: number(Q::NvLinkRemoteDeviceType(link))
+                .and_then(|kind| u32::try_from(kind).ok())
+                .map_or(NvLinkRemote::Unknown, remote),
             bus_id: text(Q::NvLinkRemoteBusId(link)),
         };
         let bus_id = text(Q::BusId)?;
@@ -65,7 +74,7 @@ fn path(answers: &dyn QueryBackend, a: u32, b: u32) -> Reading<PciPath> {
 fn nvlinks(answers: &dyn QueryBackend, a: &End, b: &End) -> Reading<u32> {
     let straight = a.links.iter().filter(|link| link.bus_id.as_ref() == Some(&b.bus_id)).count();
     if straight > 0 {
-        return Reading::Now(straight as u32);
+        return whole(straight as i128);
     }
     let switched = |end: &End| end.links.iter().filter(|link| link.remote == NvLinkRemote::Switch).count();
     let fewer = switched(a).min(switched(b));
@@ -73,7 +82,7 @@ fn nvlinks(answers: &dyn QueryBackend, a: &End, b: &End) -> Reading<u32> {
         return Reading::Now(0);
     }
     match between(answers, a.index, Q::P2pStatus(b.index, NVLINK)) {
-        Reading::Now(OK) => Reading::Now(fewer as u32),
+        Reading::Now(OK) => whole(fewer as i128),
         Reading::Absent(reason) if reason != Absence::NotSupported => Reading::Absent(reason),
         _ => Reading::Now(0),
     }

@@ -1,5 +1,7 @@
 //! The driver's own buffers, drained before they overflow.
 
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::cast_possible_truncation, clippy::cast_sign_loss))]
+
 use std::time::Duration;
 
 use nvml_wrapper_sys::bindings::{
@@ -8,7 +10,7 @@ use nvml_wrapper_sys::bindings::{
     nvmlSamplingType_enum_NVML_TOTAL_POWER_SAMPLES as TOTAL_POWER, nvmlSamplingType_t,
 };
 
-use super::{paced::Every, querier::Querier};
+use super::{cached::count, paced::Every, querier::Querier};
 use crate::{
     model::{Trace, TraceMetric, now_ms},
     vendor::nvml::query::Value,
@@ -61,15 +63,21 @@ impl TraceReader {
 /// Times in us, and values in the driver's unit, of an answer that has them in turn.
 fn timed(answer: &Value) -> Vec<(u64, f64)> {
     match answer {
-        Value::Reals(reals) => reals.as_chunks().0.iter().map(|[at_us, value]| (*at_us as u64, *value)).collect(),
-        whole => whole.numbers().as_chunks().0.iter().map(|[at_us, value]| (*at_us as u64, *value as f64)).collect(),
+        Value::Reals(reals) => {
+            let sample = |[at_us, value]: &[f64; 2]| Some((*count(*at_us).value()?, *value));
+            reals.as_chunks().0.iter().filter_map(sample).collect()
+        }
+        whole => {
+            let sample = |[at_us, value]: &[i128; 2]| Some((u64::try_from(*at_us).ok()?, *value as f64));
+            whole.numbers().as_chunks().0.iter().filter_map(sample).collect()
+        }
     }
 }
 
 impl Drain {
     fn take_in(&mut self, samples: Vec<(u64, f64)>) -> Option<Trace> {
         // A clock that was set back leaves a time stamp ahead of all to come.
-        if self.last_us > now_ms() * 1000 + FUTURE_US {
+        if self.last_us > now_ms().saturating_mul(1000).saturating_add(FUTURE_US) {
             self.last_us = 0;
         }
         let known = self.last_us;
@@ -80,16 +88,17 @@ impl Drain {
         let (start_us, _) = *new.first()?;
         self.last_us = new.last()?.0;
         // Samples further from the first than a 32-bit number of microseconds are of another day.
-        new.retain(|(at_us, _)| u32::try_from(at_us - start_us).is_ok());
+        let offset_us = |at_us: u64| u32::try_from(at_us.saturating_sub(start_us)).ok();
+        new.retain(|(at_us, _)| offset_us(*at_us).is_some());
         Some(Trace {
             // The device knows them, and puts them in.
             index: 0,
             uuid: None,
             metric: self.metric,
             start_us,
-            offsets_us: new.iter().map(|(at_us, _)| (at_us - start_us) as u32).collect(),
+            offsets_us: new.iter().filter_map(|(at_us, _)| offset_us(*at_us)).collect(),
             values: new.iter().map(|(_, value)| value * self.unit).collect(),
-            gap: known > 0 && start_us - known > self.spacing_us * 5 / 2,
+            gap: known > 0 && start_us.saturating_sub(known) > self.spacing_us.saturating_mul(5) / 2,
         })
     }
 }

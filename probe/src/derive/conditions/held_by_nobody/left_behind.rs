@@ -53,14 +53,14 @@ impl LeftBehind {
             return None;
         };
         let beside_others = !running.is_empty();
-        let rest_bytes = used_bytes.saturating_sub(listed.values().fold(0, |sum, bytes| sum.saturating_add(*bytes)));
+        let rest_bytes = used_bytes.saturating_sub(total(listed.values().copied()));
         match self.last.take() {
             _ if !beside_others => (self.bytes, self.is_found, self.recent) = (rest_bytes, false, None),
             None => (self.bytes, self.is_found) = (rest_bytes, true),
             Some(last) => self.follow(&last, &listed, rest_bytes, now),
         }
         self.last = Some(Last { listed, rest_bytes });
-        let of_ended = by_pid(&ended).map_or(0, |listed| listed.values().sum());
+        let of_ended = by_pid(&ended).map_or(0, |listed| total(listed.into_values()));
         Some(if self.is_found && of_ended > 0 {
             Nobodys { bytes: of_ended, beside_others, is_found: false }
         } else {
@@ -70,7 +70,7 @@ impl LeftBehind {
 
     fn follow(&mut self, last: &Last, listed: &BTreeMap<u32, u64>, rest_bytes: u64, now: Moment) {
         let gone = last.listed.iter().filter(|(pid, _)| !listed.contains_key(pid)).map(|(_, bytes)| *bytes);
-        let gone_bytes = gone.sum::<u64>().min(rest_bytes.saturating_sub(last.rest_bytes));
+        let gone_bytes = total(gone).min(rest_bytes.saturating_sub(last.rest_bytes));
         if gone_bytes > 0 {
             let before = self.recent.map_or(0, |(_, bytes)| bytes);
             self.recent = Some((now, before.saturating_add(gone_bytes)));
@@ -99,4 +99,9 @@ fn by_pid(processes: &[&Process]) -> Option<BTreeMap<u32, u64>> {
         *sum = sum.saturating_add(*bytes);
     }
     Some(all)
+}
+
+/// The driver's numbers can be anything.
+fn total(bytes: impl Iterator<Item = u64>) -> u64 {
+    bytes.fold(0, u64::saturating_add)
 }

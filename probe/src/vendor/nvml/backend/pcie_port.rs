@@ -23,7 +23,7 @@ fn generation(speed: &str) -> Option<u32> {
     let gigatransfers: f64 = speed.split_once(" GT/s")?.0.trim().parse().ok()?;
     let generations = [2.5, 5.0, 8.0, 16.0, 32.0, 64.0];
     let place = generations.iter().position(|known: &f64| (known - gigatransfers).abs() < 0.1)?;
-    Some(place as u32 + 1)
+    u32::try_from(place).ok()?.checked_add(1)
 }
 
 #[cfg(test)]

@@ -12,6 +12,9 @@ use super::{
 };
 use crate::vendor::nvml::query::{Answer, Code, Query as Q, Subject, Value};
 
+/// No GPU has places for more MIG devices; NVML has handles for 7.
+const MOST_MIG_DEVICES: u32 = 64;
+
 /// `NVML_TEMPERATURE_GPU`.
 const OF_THE_CHIP: u32 = 0;
 
@@ -309,7 +312,7 @@ impl<'a> Target<'a> {
         if policy >= POLICIES {
             return Err(Code::FUNCTION_NOT_FOUND);
         }
-        let field = raw::Field { id: sys::field_id::NVML_FI_DEV_PERF_POLICY_POWER + policy, scope: 0 };
+        let field = raw::Field { id: sys::field_id::NVML_FI_DEV_PERF_POLICY_POWER.saturating_add(policy), scope: 0 };
         match self.library().fields(self.device, &[field])?.pop() {
             Some(Ok((at_us, Number::Whole(ns)))) => Ok(Value::Numbers(vec![at_us.into(), ns])),
             // So says a driver of a field that it does not know.
@@ -356,7 +359,8 @@ impl<'a> Target<'a> {
 
     /// Where MIG is off, no place has one: that is a list, too.
     fn mig_devices(self) -> Answer {
-        let most = self.out(&f::MAX_MIG_DEVICES)?.at(0).unwrap_or(0) as u32;
+        let most = self.out(&f::MAX_MIG_DEVICES)?.at(0).and_then(|most| u32::try_from(most).ok());
+        let most = most.unwrap_or(0).min(MOST_MIG_DEVICES);
         let mut there = Vec::new();
         for index in 0..most {
             match self.backend.device(Subject::mig(self.subject.gpu, index)) {

@@ -35,8 +35,8 @@ pub(in super::super) fn board(answers: Answers<'_>, sys_root: &Path) -> Board {
         serial: answers.text(Q::Serial),
         part_number: answers.text(Q::BoardPartNumber),
         vbios_version: answers.text(Q::VbiosVersion),
-        architecture: and_then(answers.number(Q::Architecture), |number| {
-            DeviceArchitecture::try_from(number as u32)
+        architecture: and_then(answers.whole(Q::Architecture), |number: u32| {
+            DeviceArchitecture::try_from(number)
                 .map_or(Reading::Absent(Absence::Unknown), |architecture| Reading::Now(architecture.to_string()))
         }),
         compute_capability: answers.numbers(Q::ComputeCapability).map(|[major, minor]| format!("{major}.{minor}")),

@@ -2,7 +2,7 @@
 
 use super::{
     super::{
-        cached::{Answers, and_then},
+        cached::{Answers, and_then, whole},
         lanes,
     },
     ecc, links, small, watts,
@@ -27,10 +27,10 @@ pub(in super::super) fn details(answers: Answers<'_>, confidential: &Answer, det
     details.ecc = ecc::errors(answers);
     details.retired_pages = ecc::retired_pages(answers);
     details.remapped_rows = ecc::remapped_rows(answers);
-    details.bar1 = answers
-        .numbers(Q::Bar1MemoryInfo)
-        .map(|[total, _free, used]| Bar1 { total_bytes: total as u64, used_bytes: used as u64 });
-    details.pcie_replays_total = answers.number(Q::PcieReplays).map(|replays| replays as u64);
+    details.bar1 = and_then(answers.numbers(Q::Bar1MemoryInfo), |[total, _free, used]| {
+        and_then(whole(total), |total_bytes| whole(used).map(|used_bytes| Bar1 { total_bytes, used_bytes }))
+    });
+    details.pcie_replays_total = answers.whole(Q::PcieReplays);
     details.nvlinks = links::nvlinks(answers);
     details.fabric = fabric(answers);
     details.c2c_enabled = answers.flag(Q::C2cMode);
@@ -85,6 +85,9 @@ fn throttled(answers: Answers<'_>) -> ThrottledTimes {
 fn fabric(answers: Answers<'_>) -> Reading<Fabric> {
     let info = answers.numbers(Q::FabricInfo);
     and_then(info, |[state, status, clique_id, _mask, _summary, high, low]| {
+        let (Ok(high), Ok(low)) = (u64::try_from(high), u64::try_from(low)) else {
+            return Reading::Absent(Absence::Unknown);
+        };
         let state = match state {
             0 => FabricState::NotSupported,
             1 => FabricState::NotStarted,
@@ -95,7 +98,9 @@ fn fabric(answers: Answers<'_>) -> Reading<Fabric> {
         let digits = format!("{high:016x}{low:016x}");
         let parts = [&digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..]];
         let cluster_uuid = parts.join("-");
-        Reading::Now(Fabric { state, status: status as u32, cluster_uuid, clique_id: clique_id as u32 })
+        and_then(whole(status), |status| {
+            whole(clique_id).map(|clique_id| Fabric { state, status, cluster_uuid, clique_id })
+        })
     })
 }
 
@@ -120,7 +125,10 @@ fn fans(answers: Answers<'_>) -> Reading<Vec<Fan>> {
         },
         rpm: small(answers, Q::FanSpeedRpm(fan)),
     };
-    small(answers, Q::NumFans).map(|count| (0..count).map(fan).collect())
+    and_then(answers.whole(Q::NumFans), |count: u32| match count {
+        0..=lanes::MOST_FANS => Reading::Now((0..count).map(fan).collect()),
+        _ => Reading::Absent(Absence::Unknown),
+    })
 }
 
 fn accounting(answers: Answers<'_>) -> Reading<Vec<AccountedProcess>> {
@@ -129,25 +137,29 @@ fn accounting(answers: Answers<'_>) -> Reading<Vec<AccountedProcess>> {
             return Reading::Now(Vec::new());
         }
         // One that was dropped from the driver's memory since it was listed has no account.
-        let account = |pid: u32| Some(accounted_process(pid, *answers.numbers(Q::AccountingStats(pid)).value()?));
+        let account = |pid: u32| accounted_process(pid, *answers.numbers(Q::AccountingStats(pid)).value()?);
         answers.value(Q::AccountingPids).map(|pids| {
-            pids.numbers().iter().rev().take(lanes::ACCOUNTED).filter_map(|pid| account(*pid as u32)).collect()
+            pids.numbers()
+                .iter()
+                .rev()
+                .take(lanes::ACCOUNTED)
+                .filter_map(|pid| account(u32::try_from(*pid).ok()?))
+                .collect()
         })
     })
 }
 
-fn accounted_process(pid: u32, [gpu, memory, most, time, started, running]: [i128; 6]) -> AccountedProcess {
+fn accounted_process(pid: u32, [gpu, memory, most, time, started, running]: [i128; 6]) -> Option<AccountedProcess> {
     // NVML_VALUE_NOT_AVAILABLE, in 32 and in 64 bits.
     let known = |number: i128, none: u64| (number != i128::from(none)).then_some(number);
     let percent = |share| known(share, u32::MAX.into()).map(|share| share as f64);
-    AccountedProcess {
+    Some(AccountedProcess {
         pid,
         running: running != 0,
         gpu_percent: percent(gpu).map_or(Reading::Absent(Absence::Unknown), Reading::Now),
         memory_percent: percent(memory).map_or(Reading::Absent(Absence::Unknown), Reading::Now),
-        max_memory_bytes: known(most, u64::MAX)
-            .map_or(Reading::Absent(Absence::Unknown), |bytes| Reading::Now(bytes as u64)),
-        time_ms: time as u64,
-        started_us: started as u64,
-    }
+        max_memory_bytes: known(most, u64::MAX).map_or(Reading::Absent(Absence::Unknown), whole),
+        time_ms: u64::try_from(time).ok()?,
+        started_us: u64::try_from(started).ok()?,
+    })
 }

@@ -1,7 +1,7 @@
 //! Memory errors, and what became of the memory that made them.
 
 use super::super::{
-    cached::{Answers, and_then},
+    cached::{Answers, and_then, whole},
     error::absence,
     lanes::MEMORY_LOCATIONS,
 };
@@ -19,7 +19,7 @@ const VOLATILE: u32 = 0;
 const AGGREGATE: u32 = 1;
 
 pub(super) fn errors(answers: Answers<'_>) -> Ecc {
-    let count = |kind, counter| answers.number(Q::TotalEccErrors(kind, counter)).map(|count| count as u64);
+    let count = |kind, counter| answers.whole::<u64>(Q::TotalEccErrors(kind, counter));
     let totals = |counter| EccCounts {
         corrected_total: count(CORRECTED, counter),
         uncorrected_total: count(UNCORRECTED, counter),
@@ -37,13 +37,15 @@ pub(in crate::vendor) const LOCATIONS: [&str; 8] =
     ["l1_cache", "l2_cache", "device_memory", "register_file", "texture_memory", "texture_shm", "cbu", "sram"];
 
 /// Device memory and SRAM first, then the other places.
-const ORDER: [usize; 8] = [2, 7, 0, 1, 3, 4, 5, 6];
+const ORDER: [u32; 8] = [2, 7, 0, 1, 3, 4, 5, 6];
 
 /// The places that the board counts; not supported where it counts none.
 fn by_location(answers: Answers<'_>, counter: u32) -> Reading<Vec<EccLocation>> {
     let mut places = Vec::new();
-    for place in ORDER.map(|place| MEMORY_LOCATIONS.start + place as u32) {
-        let count = |kind| answers.number(Q::MemoryErrors(kind, counter, place)).map(|count| count as u64);
+    for (place, location) in
+        ORDER.map(|place| (MEMORY_LOCATIONS.start.saturating_add(place), LOCATIONS[place as usize]))
+    {
+        let count = |kind| answers.whole::<u64>(Q::MemoryErrors(kind, counter, place));
         let (corrected, uncorrected) = (count(CORRECTED), count(UNCORRECTED));
         // Some places count one kind only, and have none of the other.
         let (corrected_total, uncorrected_total) = match (corrected.value(), uncorrected.value()) {
@@ -56,7 +58,7 @@ fn by_location(answers: Answers<'_>, counter: u32) -> Reading<Vec<EccLocation>> 
                 return Reading::Absent(reason.cloned().unwrap_or(Absence::Unknown));
             }
         };
-        places.push(EccLocation { location: LOCATIONS[place as usize].to_owned(), corrected_total, uncorrected_total });
+        places.push(EccLocation { location: location.to_owned(), corrected_total, uncorrected_total });
     }
     if places.is_empty() { Reading::Absent(Absence::NotSupported) } else { Reading::Now(places) }
 }
@@ -67,23 +69,27 @@ fn is_no_place(count: &Reading<u64>) -> bool {
 }
 
 pub(super) fn remapped_rows(answers: Answers<'_>) -> Reading<RemappedRows> {
-    let banks = answers.numbers(Q::RowRemapperHistogram);
-    let spare = banks.value().map(|banks| {
-        let [max, high, partial, low, none] = banks.map(|count| count as u32);
-        SpareRows { max, high, partial, low, none }
+    let count = |number: i128| u32::try_from(number).ok();
+    let spare = answers.numbers::<5>(Q::RowRemapperHistogram).value().and_then(|banks| {
+        let [max, high, partial, low, none] = banks.map(count);
+        Some(SpareRows { max: max?, high: high?, partial: partial?, low: low?, none: none? })
     });
-    answers.numbers(Q::RemappedRows).map(|[correctable, uncorrectable, pending, failed]| RemappedRows {
-        correctable: correctable as u32,
-        uncorrectable: uncorrectable as u32,
-        pending: pending != 0,
-        failed: failed != 0,
-        spare,
+    and_then(answers.numbers(Q::RemappedRows), |[correctable, uncorrectable, pending, failed]| {
+        let rows = count(correctable).zip(count(uncorrectable)).map(|(correctable, uncorrectable)| RemappedRows {
+            correctable,
+            uncorrectable,
+            pending: pending != 0,
+            failed: failed != 0,
+            spare,
+        });
+        rows.ok_or(Absence::Unknown).into()
     })
 }
 
 /// `nvmlPageRetirementCause_t` numbers its causes; each page is a time and an address.
 pub(super) fn retired_pages(answers: Answers<'_>) -> Reading<RetiredPages> {
-    let pages = |cause| answers.value(Q::RetiredPages(cause)).map(|pages| (pages.numbers().len() / 2) as u32);
+    let pages =
+        |cause| and_then(answers.value(Q::RetiredPages(cause)), |pages| whole((pages.numbers().len() / 2) as i128));
     and_then(pages(0), |single_bit| {
         and_then(pages(1), |double_bit| {
             let pending = answers.flag(Q::RetiredPagesPending);

@@ -7,7 +7,7 @@ use nvml_wrapper_sys::bindings::{
 };
 
 use super::super::{
-    cached::{Answers, and_then},
+    cached::{Answers, and_then, count},
     lanes,
 };
 use crate::{
@@ -53,15 +53,15 @@ fn nvlink(answers: Answers<'_>, link: u32) -> NvLink {
         Some(at_ms) => reading.dated(at_ms),
         None => reading,
     };
-    let bytes = |query| dated(steady.real(query).map(|data| (data * DATA_UNIT_BYTES) as u64), query);
+    let bytes = |query| dated(and_then(steady.real(query), |data| count(data * DATA_UNIT_BYTES)), query);
     let [replays_total, recoveries_total, crc_errors_total] =
-        errors.map(|query| dated(steady.real(query).map(|count| count as u64), query));
+        errors.map(|query| dated(and_then(steady.real(query), count), query));
     NvLink {
         link,
         active: answers.flag(Q::NvLinkState(link)),
-        version: steady.number(Q::NvLinkVersion(link)).map(|number| version(number as u32)),
+        version: steady.whole(Q::NvLinkVersion(link)).map(version),
         bytes_per_second: steady.real(lanes::link_speed(link)).map(|speed| speed * SPEED_UNIT_BYTES),
-        remote: steady.number(Q::NvLinkRemoteDeviceType(link)).map(|kind| remote(kind as u32)),
+        remote: steady.whole(Q::NvLinkRemoteDeviceType(link)).map(remote),
         remote_pci_bus_id: and_then(steady.text(Q::NvLinkRemoteBusId(link)), known),
         tx_bytes_total: bytes(tx),
         rx_bytes_total: bytes(rx),
@@ -77,7 +77,7 @@ fn sum(counters: &[Reading<f64>]) -> Reading<u64> {
     let counted: Vec<_> = counters.iter().filter_map(Reading::value).collect();
     match (counted.is_empty(), counters.first()) {
         (true, Some(Reading::Absent(reason))) => Reading::Absent(reason.clone()),
-        _ => Reading::Now(counted.into_iter().sum::<f64>() as u64),
+        _ => count(counted.into_iter().sum::<f64>()),
     }
 }
 

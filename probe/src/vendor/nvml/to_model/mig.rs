@@ -1,7 +1,7 @@
 //! The MIG devices of a GPU.
 
 use super::{
-    super::cached::{Answers, and_then},
+    super::cached::{Answers, and_then, whole},
     details::mode,
     sample::memory,
 };
@@ -19,11 +19,14 @@ pub(in super::super) fn mig_mode(answers: Answers<'_>) -> Reading<Mode> {
 pub(in super::super) fn mig_device(answers: Answers<'_>, index: u32) -> Option<MigDevice> {
     let [gpu_instance, compute_instance] = *answers.numbers(Q::MigInstance).value()?;
     let attributes = answers.numbers::<9>(Q::MigAttributes);
-    let number = |place: usize| attributes.clone().map(|numbers| numbers[place] as u32);
+    let number = |place: usize| and_then(attributes.clone(), |numbers| whole(numbers[place]));
     Some(MigDevice {
         index,
         uuid: answers.text(Q::Uuid).value()?.clone(),
-        instance: MigInstance { gpu_instance: gpu_instance as u32, compute_instance: compute_instance as u32 },
+        instance: MigInstance {
+            gpu_instance: gpu_instance.try_into().ok()?,
+            compute_instance: compute_instance.try_into().ok()?,
+        },
         profile: and_then(answers.text(Q::Name), |name| profile(&name)),
         multiprocessors: number(0),
         copy_engines: number(1),

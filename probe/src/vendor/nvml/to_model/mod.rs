@@ -1,6 +1,8 @@
 //! The model, made of the driver's answers by functions that ask nothing and remember nothing: units are changed, calls
 //! are joined, and a return code becomes a reason.
 
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::cast_possible_truncation, clippy::cast_sign_loss))]
+
 mod board;
 mod details;
 mod ecc;
@@ -28,5 +30,5 @@ fn watts(answers: Answers<'_>, query: Query) -> Reading<f64> {
 }
 
 fn small(answers: Answers<'_>, query: Query) -> Reading<u32> {
-    answers.number(query).map(|number| number as u32)
+    answers.whole(query)
 }

@@ -98,13 +98,15 @@ struct Listed {
 
 /// PID, memory, GPU instance, compute instance of each; -1 is what there is not.
 fn entries(numbers: &[i128]) -> impl Iterator<Item = Listed> + '_ {
-    numbers.as_chunks().0.iter().map(|[pid, memory, gpu, compute]| Listed {
-        pid: *pid as u32,
-        memory_bytes: u64::try_from(*memory).ok(),
-        mig: match (u32::try_from(*gpu), u32::try_from(*compute)) {
-            (Ok(gpu_instance), Ok(compute_instance)) => Some(MigInstance { gpu_instance, compute_instance }),
-            _ => None,
-        },
+    numbers.as_chunks().0.iter().filter_map(|[pid, memory, gpu, compute]| {
+        Some(Listed {
+            pid: u32::try_from(*pid).ok()?,
+            memory_bytes: u64::try_from(*memory).ok(),
+            mig: match (u32::try_from(*gpu), u32::try_from(*compute)) {
+                (Ok(gpu_instance), Ok(compute_instance)) => Some(MigInstance { gpu_instance, compute_instance }),
+                _ => None,
+            },
+        })
     })
 }
 
@@ -115,7 +117,7 @@ fn merge(found: &mut BTreeMap<Place, Held>, list: &[i128], kind: ProcessKind) {
         match found.entry((pid, mig)) {
             Entry::Vacant(free) => drop(free.insert(Held { kind, memory_bytes, mps: false })),
             Entry::Occupied(mut known) if known.get().kind == kind => {
-                let sum = known.get().memory_bytes.zip(memory_bytes).map(|(one, other)| one + other);
+                let sum = known.get().memory_bytes.zip(memory_bytes).and_then(|(one, other)| one.checked_add(other));
                 known.get_mut().memory_bytes = sum;
             }
             Entry::Occupied(mut known) => known.get_mut().kind = ProcessKind::ComputeAndGraphics,
@@ -141,6 +143,15 @@ mod tests {
                 (ProcessKind::Compute, Some(2))
             ]
         );
+    }
+
+    #[test]
+    fn absurd_sum_of_memory_is_unknown() {
+        let mut found = BTreeMap::new();
+        let most = i128::from(u64::MAX);
+        merge(&mut found, &[7, most, -1, -1, 7, most, -1, -1, -8, 1, -1, -1], ProcessKind::Compute);
+        assert_eq!(found.len(), 1, "no process has a negative PID");
+        assert_eq!(found[&(7, None)].memory_bytes, None);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::{
     super::{
-        cached::{Answers, and_then},
+        cached::{Answers, and_then, whole},
         lanes,
     },
     small, watts,
@@ -58,19 +58,19 @@ pub(in super::super) fn memory(answers: Answers<'_>) -> MemorySample {
     if let Reading::Absent(Absence::NotSupported) = newer {
         let older = answers.numbers::<3>(Q::MemoryInfoV1);
         return MemorySample {
-            total_bytes: older.clone().map(|[total, _, _]| total as u64),
+            total_bytes: and_then(older.clone(), |[total, _, _]| whole(total)),
             reserved_bytes: Reading::Absent(Absence::NotSupported),
-            free_bytes: older.clone().map(|[_, free, _]| free as u64),
-            used_bytes: older.map(|[_, _, used]| used as u64),
+            free_bytes: and_then(older.clone(), |[_, free, _]| whole(free)),
+            used_bytes: and_then(older, |[_, _, used]| whole(used)),
         };
     }
     MemorySample {
-        total_bytes: newer.clone().map(|[total, ..]| total as u64),
+        total_bytes: and_then(newer.clone(), |[total, ..]| whole(total)),
         reserved_bytes: and_then(newer.clone(), |[_, reserved, ..]| {
             u64::try_from(reserved).map_or(Reading::Absent(Absence::NotSupported), Reading::Now)
         }),
-        free_bytes: newer.clone().map(|[_, _, free, _]| free as u64),
-        used_bytes: newer.map(|[.., used]| used as u64),
+        free_bytes: and_then(newer.clone(), |[_, _, free, _]| whole(free)),
+        used_bytes: and_then(newer, |[.., used]| whole(used)),
     }
 }
 

@@ -237,6 +237,9 @@ impl Library {
     }
 }
 
+/// A driver that says to have more items of a list has gone wrong: room for them would take the machine's memory.
+const MOST_ITEMS: c_uint = 1 << 20;
+
 /// Asks for a list with more room until there is enough.
 pub(super) fn grow<T: Plain>(
     room: usize,
@@ -251,7 +254,9 @@ pub(super) fn grow<T: Plain>(
                 return Ok(items);
             }
             // Some more than it has now, since others may come meanwhile.
-            Err(INSUFFICIENT_SIZE) => items.resize(items.len().max(count as usize) + room, T::blank()),
+            Err(INSUFFICIENT_SIZE) if count <= MOST_ITEMS => {
+                items.resize(items.len().max(count as usize).saturating_add(room), T::blank());
+            }
             Err(code) => return Err(code),
         }
     }
@@ -262,6 +267,9 @@ pub(super) fn grow<T: Plain>(
 pub(super) fn counted<T: Plain>(call: impl Fn(*mut c_uint, *mut T) -> nvmlReturn_t) -> Result<Vec<T>, Code> {
     let mut count = 0;
     done(call(&raw mut count, ptr::null_mut()))?;
+    if count > MOST_ITEMS {
+        return Err(INSUFFICIENT_SIZE);
+    }
     let mut items = vec![T::blank(); count as usize];
     if count > 0 {
         done(call(&raw mut count, items.as_mut_ptr()))?;
@@ -272,7 +280,7 @@ pub(super) fn counted<T: Plain>(call: impl Fn(*mut c_uint, *mut T) -> nvmlReturn
 
 /// Writes a text into a C array, which keeps a NUL at its end.
 fn write(array: &mut [c_char], text: &str) {
-    let room = array.len() - 1;
+    let room = array.len().saturating_sub(1);
     for (to, byte) in array[..room].iter_mut().zip(text.bytes()) {
         // A C character may be signed or not; bus ids are ASCII.
         *to = c_char::try_from(byte).unwrap_or(0);
@@ -280,7 +288,7 @@ fn write(array: &mut [c_char], text: &str) {
 }
 
 fn trimmed(words: &[c_ulong]) -> Vec<u64> {
-    let used = words.iter().rposition(|word| *word != 0).map_or(1, |last| last + 1);
+    let used = words.iter().rposition(|word| *word != 0).map_or(1, |last| last.saturating_add(1));
     words[..used].to_vec()
 }
 

@@ -173,7 +173,7 @@ impl Numbers for sys::nvmlWorkloadPowerProfileCurrentProfiles_v1_t {
 
 /// Half of 16 bytes, the highest first, so that two halves in hexadecimal read as the bytes do.
 fn half(bytes: &[u8; 16], which: usize) -> u64 {
-    bytes[which * 8..].iter().take(8).fold(0, |half, byte| half << 8 | u64::from(*byte))
+    bytes.iter().skip(which.saturating_mul(8)).take(8).fold(0, |half, byte| half << 8 | u64::from(*byte))
 }
 
 #[cfg(test)]

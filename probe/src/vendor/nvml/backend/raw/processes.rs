@@ -75,7 +75,7 @@ impl Library {
 
 fn entries(words: &[u64], count: usize, entry: Entry) -> Vec<Held> {
     // What lies behind the entries tells how large they were.
-    let beyond = words.get(count * ENTRY).is_some_and(|word| *word != CANARY);
+    let beyond = words.get(count.saturating_mul(ENTRY)).is_some_and(|word| *word != CANARY);
     let size = match entry {
         Entry::Short => SHORT_ENTRY,
         Entry::Known if beyond => LARGEST_ENTRY,
