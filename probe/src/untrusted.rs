@@ -4,7 +4,7 @@
 pub fn printable(letter: char) -> char {
     match letter {
         control if control.is_control() => ' ',
-        hidden if hides(hidden) => '?',
+        hidden if is_invisible(hidden) => '?',
         letter => letter,
     }
 }
@@ -18,19 +18,60 @@ pub fn escaped(text: &str) -> String {
     shown
 }
 
-/// Letters without a width, and those that turn the direction of others round.
-fn hides(letter: char) -> bool {
+/// Returns `true` for characters that show nothing, or change the direction of the text behind them: Unicode's property
+/// `Default_Ignorable_Code_Point`, and a few more. The page (`static/src/lib/text.ts`) and Python (`_text.py`) have the same
+/// rule; `tests/invisible-characters.json` has the cases that all three are tested with.
+pub fn is_invisible(letter: char) -> bool {
     matches!(
         letter,
-        '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{61c}' | '\u{feff}'
-        // Tags, which spell a text that a program reads and nobody sees.
-        | '\u{e0000}'..='\u{e0fff}'
-    )
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}' | '\u{180b}'..='\u{180f}'
+        | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}'
+        | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fff8}' | '\u{1bca0}'..='\u{1bca3}'
+        | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}'
+    ) || MORE_INVISIBLE.contains(&letter)
 }
+
+/// Separators of lines and paragraphs, the empty Braille pattern, marks of annotations, and a note without a head.
+const MORE_INVISIBLE: [char; 7] =
+    ['\u{2028}', '\u{2029}', '\u{2800}', '\u{fff9}', '\u{fffa}', '\u{fffb}', '\u{1d159}'];
 
 #[cfg(test)]
 mod tests {
+    use regex_syntax::hir::{Class, HirKind};
+    use serde::Deserialize;
+
     use super::*;
+
+    #[derive(Deserialize)]
+    struct Cases {
+        invisible: Vec<String>,
+        visible: Vec<String>,
+    }
+
+    #[test]
+    fn shared_cases_are_invisible_or_visible() {
+        let cases = include_str!("../../tests/invisible-characters.json");
+        let Cases { invisible, visible } = serde_json::from_str(cases).unwrap();
+        let letter = |digits: &String| char::from_u32(u32::from_str_radix(digits, 16).unwrap()).unwrap();
+        for digits in &invisible {
+            assert_eq!(printable(letter(digits)), '?', "{digits}");
+        }
+        for digits in &visible {
+            assert_eq!(printable(letter(digits)), letter(digits), "{digits}");
+        }
+    }
+
+    #[test]
+    fn invisible_characters_are_those_of_unicode() {
+        let property = regex_syntax::parse(r"\p{Default_Ignorable_Code_Point}").unwrap().into_kind();
+        let HirKind::Class(Class::Unicode(property)) = property else { panic!("{property:?}") };
+        let is_ignorable =
+            |letter: char| property.ranges().iter().any(|range| (range.start()..=range.end()).contains(&letter));
+        for letter in '\0'..=char::MAX {
+            let expected = is_ignorable(letter) || MORE_INVISIBLE.contains(&letter);
+            assert_eq!(is_invisible(letter), expected, "{:x}", u32::from(letter));
+        }
+    }
 
     #[test]
     fn what_steers_a_terminal_is_shown_and_not_done() {

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import re
+
 KIB = 1024.0
 MIB = KIB * KIB
 GIB = KIB * MIB
 
 DASH = "–"
+
+# What `str.isprintable` takes for printable though it shows nothing. The rule is that of `probe/src/untrusted.rs`;
+# `tests/invisible-characters.json` has the cases of both.
+_INVISIBLE = re.compile(
+    "[\\u034f\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u2800\\u3164\\ufe00-\\ufe0f\\uffa0\\U0001d159\\U000e0100-\\U000e01ef]"
+)
 
 
 def escaped(text: str) -> str:
@@ -15,9 +23,14 @@ def escaped(text: str) -> str:
     >>> print(escaped("a\x1b[2J\nb\u202ec ü"))
     a\x1b[2J\nb\u202ec ü
     """
-    if text.isprintable():
+    if text.isprintable() and not _INVISIBLE.search(text):
         return text
-    return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)
+    return "".join(
+        letter
+        if letter.isprintable() and not _INVISIBLE.match(letter)
+        else letter.encode("unicode_escape").decode()
+        for letter in text
+    )
 
 
 def three_digits(value: float) -> str:

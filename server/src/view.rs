@@ -50,15 +50,12 @@ pub(crate) enum View {
     Own(Option<Arc<str>>),
 }
 
-/// A part of what is known of a process that not everybody may read.
+/// A part of what is known of a process. Everything else is for every client: memory and shares of the GPU, pod, container,
+/// service and Slurm job by `/proc/PID/cgroup`, and the random ID of a Jupyter kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Datum {
     /// The name of the program and of its ancestors, the user and times: `/proc/PID/comm`, `stat` and `status`.
     Program,
-    /// Pod, container, service and Slurm job: `/proc/PID/cgroup`.
-    Cgroup,
-    /// The ID of a Jupyter kernel. It is random, and names nothing but the kernel.
-    KernelId,
     /// The command line: `/proc/PID/cmdline`.
     CommandLine,
     /// The name of the script, which is part of the command line.
@@ -84,7 +81,7 @@ impl Datum {
     /// This is the one table of permissions.
     const fn readers(self) -> Readers {
         match self {
-            Self::Program | Self::Cgroup | Self::KernelId => Readers::Everybody,
+            Self::Program => Readers::Everybody,
             Self::CommandLine | Self::ScriptName => Readers::UsersOfProc,
             Self::Notebook | Self::Environment => Readers::Nobody,
         }

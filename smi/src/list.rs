@@ -40,7 +40,9 @@ pub(crate) fn excluded(context: &Context<'_>) -> String {
         let (bus_id, uuid) = device.split_once(", ").unwrap_or((&device, "N/A"));
         format!("GPU {bus_id}: (UUID: {uuid})\n")
     };
-    (0..count as u32).map(line).collect::<Vec<_>>().concat()
+    // A driver that says to have more has gone wrong.
+    const MOST_DEVICES: i128 = 1024;
+    (0..count.min(MOST_DEVICES) as u32).map(line).collect::<Vec<_>>().concat()
 }
 
 /// `--version`. The tool's own version is the driver's, as of the tool that comes with it.

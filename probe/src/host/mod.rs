@@ -111,7 +111,7 @@ impl HostReader {
             let stat = bounded::text(format!("/sys/block/{disk}/stat"), bounded::VALUE).ok()?;
             disk_bytes(&stat)
         });
-        stats.reduce(|(read, written), disk| (read + disk.0, written + disk.1))
+        stats.reduce(|(read, written), disk| (read.saturating_add(disk.0), written.saturating_add(disk.1)))
     }
 }
 
@@ -160,7 +160,7 @@ impl NetworkReader {
         let counted = cards().filter(|(name, _)| if any_physical { physical.contains(*name) } else { *name != "lo" });
         let totals = counted
             .map(|(_, card)| (card.total_received(), card.total_transmitted()))
-            .reduce(|(received, sent), card| (received + card.0, sent + card.1));
+            .reduce(|(received, sent), card| (received.saturating_add(card.0), sent.saturating_add(card.1)));
         self.latest = [reading(totals.map(|totals| totals.0)), reading(totals.map(|totals| totals.1))];
         self.latest.clone()
     }
@@ -202,7 +202,7 @@ fn reading<T>(value: Option<T>) -> Reading<T> {
 /// Bytes read and written, the third and the seventh number of a disk's `stat`.
 fn disk_bytes(stat: &str) -> Option<(u64, u64)> {
     let sectors = |place| stat.split_ascii_whitespace().nth(place)?.parse::<u64>().ok();
-    Some((sectors(2)? * SECTOR_BYTES, sectors(6)? * SECTOR_BYTES))
+    Some((sectors(2)?.checked_mul(SECTOR_BYTES)?, sectors(6)?.checked_mul(SECTOR_BYTES)?))
 }
 
 #[cfg(test)]

@@ -3,6 +3,8 @@
 //! A name with an escape sequence would be obeyed by a terminal, one with a line break would forge a line of `/metrics`,
 //! and one of megabytes would make a sample larger than clients accept.
 
+use crate::untrusted::is_invisible;
+
 /// Bytes of a name: a program's, a user's, a kernel's, a unit's.
 const LONGEST_NAME: usize = 128;
 
@@ -41,9 +43,7 @@ fn clean(text: &str, longest: usize) -> String {
 fn printable(character: char) -> char {
     match character {
         '\n' | '\r' | '\t' => ' ',
-        // Line and paragraph separators, and what turns around the direction of the text behind it.
-        '\u{2028}'..='\u{202E}' | '\u{2066}'..='\u{2069}' => char::REPLACEMENT_CHARACTER,
-        character if character.is_control() => char::REPLACEMENT_CHARACTER,
+        character if character.is_control() || is_invisible(character) => char::REPLACEMENT_CHARACTER,
         character => character,
     }
 }

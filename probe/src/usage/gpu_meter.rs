@@ -213,7 +213,7 @@ impl Step {
             at_ms: last.at_ms,
             seconds,
             joules: watts.map(|watts| watts * seconds),
-            shares_are_old: now.shares_at_ms + SHARES_ARE_OLD_MS < now.at_ms,
+            shares_are_old: now.shares_at_ms.saturating_add(SHARES_ARE_OLD_MS) < now.at_ms,
             gpu_share: now.gpu_percent.map(|percent| percent / 100.0),
             was_idle: last.gpu_percent == Some(0.0) && now.gpu_percent == Some(0.0),
             holders: holders.collect(),

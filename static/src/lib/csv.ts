@@ -7,5 +7,5 @@ export function csvTable(rows: readonly (readonly (string | number | boolean | n
 
 /** Names come from strangers: none is a formula, and none ends its cell. */
 export function quoted(name: string): string {
-  return `"${name.replace(/^(?=[=+\-@\t\r])/, "'").replaceAll('"', '""')}"`;
+  return `"${name.replace(/^(?=[=+\-@\t\r\n])/, "'").replaceAll('"', '""')}"`;
 }

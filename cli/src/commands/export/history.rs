@@ -16,7 +16,7 @@ use serde_json::{Number, Value};
 
 use super::{Format, GPU_KEYS};
 use crate::{
-    commands::show::csv::{self, Csv, DEVICE_KEYS, DeviceKind, rounded, time},
+    commands::show::csv::{self, Csv, DEVICE_KEYS, DeviceKind, rounded, text_field, time},
     exit::Failure,
     moment::{Beside, MomentSpan},
     past::{PastArgs, most_points},
@@ -187,7 +187,7 @@ impl Rows {
             Format::Csv => {
                 let keys = keys.map(|key| match key {
                     Value::Null => String::new(),
-                    Value::String(text) => text,
+                    Value::String(text) => text_field(text),
                     number => number.to_string(),
                 });
                 csv::row(keys.chain(values.iter().map(|value| value.map(rounded).unwrap_or_default())))

@@ -19,7 +19,7 @@ impl Timeline {
     /// Takes in what follows. A server may send some of it twice.
     pub(super) fn add(&mut self, trace: &Trace) {
         for (offset_us, value) in trace.offsets_us.iter().zip(&trace.values) {
-            let at_ms = (trace.start_us + u64::from(*offset_us)) as f64 / 1000.0;
+            let at_ms = trace.start_us.saturating_add(u64::from(*offset_us)) as f64 / 1000.0;
             if self.0.back().is_none_or(|(newest_ms, _)| at_ms > *newest_ms) {
                 self.0.push_back((at_ms, *value));
             }

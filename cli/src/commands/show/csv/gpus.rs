@@ -67,9 +67,8 @@ const STATE: [Column<Row>; 5] = [
         "process_memory_bytes",
         "Device memory of these processes, as far as the driver reports it.",
         |row| {
-            Some(rounded(
-                all_processes(row)?.iter().filter_map(|process| process.memory_bytes.value()).sum::<u64>() as f64
-            ))
+            let bytes = all_processes(row)?.iter().filter_map(|process| process.memory_bytes.value());
+            Some(rounded(bytes.map(|bytes| *bytes as f64).sum()))
         },
     )),
 ];

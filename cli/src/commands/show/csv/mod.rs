@@ -225,7 +225,11 @@ fn unknown(name: &str, known: &[Described]) -> String {
 }
 
 fn draw<T>(chosen: &[usize], columns: &[Column<T>], rows: &[T]) -> String {
-    let field = |of: &T, column: usize| columns[column].read.text(of).unwrap_or_default();
+    let field = |of: &T, column: usize| {
+        let column = &columns[column];
+        let text = column.read.text(of).unwrap_or_default();
+        if column.is_literal { text } else { text_field(text) }
+    };
     rows.iter().map(|of| row(chosen.iter().map(|column| field(of, *column)))).collect()
 }
 
@@ -246,6 +250,12 @@ pub(crate) fn object(entries: impl Iterator<Item = (String, Value)>) -> String {
     format!("{{{}}}\n", entries.join(","))
 }
 
+/// Returns a text as a field that no spreadsheet takes for a formula: with an apostrophe before it, if its first character
+/// could begin one. Numbers are written as they are.
+pub(crate) fn text_field(text: String) -> String {
+    if text.starts_with(['=', '+', '-', '@', '\t', '\r', '\n']) { format!("'{text}") } else { text }
+}
+
 /// The fields of a row as RFC 4180 has them. What comes from strangers ends no row and drives no terminal.
 pub(crate) fn row(fields: impl Iterator<Item = String>) -> String {
     let quoted = fields.map(|field| {
@@ -258,6 +268,14 @@ pub(crate) fn row(fields: impl Iterator<Item = String>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn text_that_begins_a_formula_is_escaped() {
+        for text in ["=1+1", "+1", "-1", "@SUM(1)", "\t=1", "\r=1"] {
+            assert!(row([text_field(text.to_owned())].into_iter()).starts_with('\''), "{text:?}");
+        }
+        assert_eq!(row(["-5".to_owned(), text_field("train.py".to_owned())].into_iter()), "-5,train.py\n");
+    }
 
     #[test]
     fn columns_are_named_alone_or_by_what_they_begin_with() {
