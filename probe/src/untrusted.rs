@@ -32,8 +32,7 @@ pub fn is_invisible(letter: char) -> bool {
 }
 
 /// Separators of lines and paragraphs, the empty Braille pattern, marks of annotations, and a note without a head.
-const MORE_INVISIBLE: [char; 7] =
-    ['\u{2028}', '\u{2029}', '\u{2800}', '\u{fff9}', '\u{fffa}', '\u{fffb}', '\u{1d159}'];
+const MORE_INVISIBLE: [char; 7] = ['\u{2028}', '\u{2029}', '\u{2800}', '\u{fff9}', '\u{fffa}', '\u{fffb}', '\u{1d159}'];
 
 #[cfg(test)]
 mod tests {

@@ -13,7 +13,8 @@ DASH = "–"
 # What `str.isprintable` takes for printable though it shows nothing. The rule is that of `probe/src/untrusted.rs`;
 # `tests/invisible-characters.json` has the cases of both.
 _INVISIBLE = re.compile(
-    "[\\u034f\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u2800\\u3164\\ufe00-\\ufe0f\\uffa0\\U0001d159\\U000e0100-\\U000e01ef]"
+    r"[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0"
+    r"\U0001d159\U000e0100-\U000e01ef]"
 )
 
 

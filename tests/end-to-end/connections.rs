@@ -13,7 +13,7 @@ use crate::support::{Fake, PATIENCE, Server, ask, eventually};
 /// The user that owns nothing.
 const NOBODY: u32 = 65_534;
 
-fn is_root() -> bool {
+pub(crate) fn is_root() -> bool {
     Command::new("id").arg("-u").output().unwrap().stdout == b"0\n"
 }
 
@@ -129,7 +129,7 @@ fn a_user_sees_no_command_line_over_the_port_that_proc_hides_from_him() {
 }
 
 /// What another user gets in three seconds.
-fn as_nobody(port: u16, path: &str, headers: &[&str]) -> String {
+pub(crate) fn as_nobody(port: u16, path: &str, headers: &[&str]) -> String {
     let script = "
 import socket, sys, time
 port, path, *headers = sys.argv[1:]

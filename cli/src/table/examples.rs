@@ -127,7 +127,10 @@ pub(crate) fn processes() -> Vec<Process> {
                 4.8,
                 "vllm serve meta-llama/Llama-3.1-8B-Instruct --max-model-len 32768 --dtype bfloat16",
             ),
-            Owner { slurm: Some(SlurmJob { job_id: "88123".to_owned(), step: None, private: false }), ..Owner::default() },
+            Owner {
+                slurm: Some(SlurmJob { job_id: "88123".to_owned(), step: None, private: false }),
+                ..Owner::default()
+            },
         ),
         owned(
             process(4312, "ana", 61.0, "python3 -m ipykernel_launcher"),

@@ -5,6 +5,7 @@ use std::process::{Child, Command};
 use serde_json::Value;
 
 use super::{House, bounded};
+use crate::connections::{as_nobody, is_root};
 use crate::support::{Fake, PATIENCE, Server, Stream, ask, eventually, gpumon, refused, write_secret};
 
 const SECRET: &str = "--token=hunter2";
@@ -157,4 +158,41 @@ fn metrics_of_processes_are_the_same_for_everybody_and_so_are_not_shown_to_each_
     let all = ["--source", "sim", "serve", "--no-control", "--show-processes", "own", "--metrics-processes"];
     refused(bounded(&gpumon(&all)), 2, "--metrics-processes");
     refused(gpumon(&["serve", "--show-processes", "some"]), 2, "own, all, names");
+}
+
+#[test]
+fn other_local_user_sees_no_private_data() {
+    // Only root can ask as another user.
+    if !is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("kernel-ab12.json");
+    write_secret(&file, r#"{"kernel_name":"secret-kernel","jupyter_session":"/root/secret.ipynb"}"#);
+    let mut command = Command::new("python3");
+    command.args(["-c", "import time; time.sleep(600)", "-f", file.to_str().unwrap()]).env("SLURM_JOB_ID", "4242424");
+    let working = Working(command.spawn().unwrap());
+    let server = Server::over(&working.fake(), &["--interval-ms", "200"]);
+    eventually("the server's own user sees the notebook", || {
+        let body = server.get("/api/v1/snapshot").body;
+        ["secret.ipynb", "secret-kernel", "4242424"].iter().all(|text| body.contains(text))
+    });
+    let of_stream = [
+        "Connection: Upgrade",
+        "Upgrade: websocket",
+        "Sec-WebSocket-Version: 13",
+        "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==",
+    ];
+    let paths = PATHS.iter().chain(&["/api/v1/jobs", "/metrics"]).map(|path| (*path, &[][..]));
+    for (path, headers) in paths.chain([("/api/v1/stream", &of_stream[..])]) {
+        let answer = as_nobody(server.port, path, headers);
+        assert!(answer.starts_with("HTTP/1.1 200") || answer.starts_with("HTTP/1.1 101"), "{path}: {answer}");
+        for secret in ["secret.ipynb", "secret-kernel", "4242424"] {
+            assert!(!answer.contains(secret), "{path}: {answer}");
+        }
+        // It is another user's process, which is shown with what `/proc` shows of it.
+        if path.starts_with("/api/v1/snapshot") {
+            assert!(working.is_in(&answer) && answer.contains("kernel-ab12.json"), "{path}: {answer}");
+        }
+    }
 }

@@ -83,7 +83,10 @@ fn summary(painter: &Painter<'_>, gpu: &GpuSample, model: &Model, state: &State,
     );
     let all_up = nvlinks.is_none_or(|links| links.iter().all(|link| link.active.value() != Some(&false)));
     let errors = |links: &Vec<NvLink>| {
-        links.iter().filter_map(|link| link.errors_total.value()).fold(0, |sum: u64, errors| sum.saturating_add(*errors))
+        links
+            .iter()
+            .filter_map(|link| link.errors_total.value())
+            .fold(0, |sum: u64, errors| sum.saturating_add(*errors))
     };
     let errors = nvlinks.map(errors);
     let replays =

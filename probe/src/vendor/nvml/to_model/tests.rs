@@ -210,3 +210,19 @@ fn the_reference_page_tells_which_calls_each_reading_is_made_of() {
     let written = std::fs::read_to_string(&file).unwrap_or_default();
     assert_eq!(written, page, "`make types` writes it anew");
 }
+
+#[test]
+fn absurd_number_of_any_call_does_not_wrap() {
+    let whole = board_that_has_everything();
+    let wrapped = [u64::MAX.to_string(), u32::MAX.to_string()];
+    for query in answered(&whole) {
+        let Ok(Value::Numbers(numbers)) = &whole.get(None, query).unwrap().answer else { continue };
+        for absurd in [-1, i128::MIN, i128::MAX] {
+            let answers = with(&whole, query, Ok(Value::Numbers(vec![absurd; numbers.len()])));
+            let made = model(&answers).to_string();
+            assert!(!wrapped.iter().any(|wrapped| made.contains(wrapped)), "{query:?} {absurd}: {made}");
+        }
+        // Processes have as much memory as the driver says, until they are checked against the whole.
+        model(&with(&whole, query, Ok(Value::Numbers(vec![u64::MAX.into(); numbers.len()]))));
+    }
+}

@@ -1,0 +1,22 @@
+import { readFileSync } from 'node:fs';
+
+import { expect, it } from 'vitest';
+
+import { plainText } from './text';
+
+interface Cases {
+  invisible: string[];
+  visible: string[];
+}
+
+it('invisible characters are replaced, others are not', () => {
+  const file = new URL('../../../tests/invisible-characters.json', import.meta.url);
+  const { invisible, visible } = JSON.parse(readFileSync(file, 'utf8')) as Cases;
+  for (const digits of invisible) {
+    expect(plainText(String.fromCodePoint(parseInt(digits, 16))), digits).toBe('\ufffd');
+  }
+  for (const digits of visible) {
+    const letter = String.fromCodePoint(parseInt(digits, 16));
+    expect(plainText(letter), digits).toBe(letter);
+  }
+});
