@@ -71,7 +71,7 @@ enum Show {
     Own,
     /// All, with command lines
     All,
-    /// Names and users of all
+    /// Programs and users of all; more where /proc permits it
     Names,
 }
 
