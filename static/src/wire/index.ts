@@ -64,7 +64,12 @@ export type Alert = {
   /** What the rule watches for and what it met, in one sentence for people. */
   text: string,
   /** Whether the rule is silenced now: the alert is listed, and nobody is notified. */
-  silenced?: boolean, };
+  silenced?: boolean,
+  /**
+   * Whether the text can contain names of processes and notebooks. Users who may not see them get another text. Left
+   * out of JSON where it cannot.
+   */
+  names_processes?: boolean, };
 
 /** To whom a scheduler has given a GPU or MIG device, whether or not a process of theirs is on it. */
 export type Allocation = { "by": "slurm",
@@ -181,7 +186,12 @@ export type Cell = {
   /** Energy of the GPUs that it held, with what others did there; `null` where power is not told. */
   joules: number | null,
   /** Whether others held one of those GPUs at the same time, so that not all of the energy is the cell's. */
-  shared: boolean, };
+  shared: boolean,
+  /**
+   * The login name of the user who reported it, if the server knows that user. The server fills it in. Other users
+   * get the event without the notebook's name.
+   */
+  user?: string, };
 
 /** From a client to the server, told apart by `type`. */
 export type ClientFrame = { "type": "pause", } | { "type": "resume", } | { "type": "interval",
@@ -549,7 +559,12 @@ export type FiringAlert = {
   /** What the rule watches for and what it met, in one sentence for people. */
   text: string,
   /** Whether the rule is silenced now: the alert is listed, and nobody is notified. */
-  silenced?: boolean, };
+  silenced?: boolean,
+  /**
+   * Whether the text can contain names of processes and notebooks. Users who may not see them get another text. Left
+   * out of JSON where it cannot.
+   */
+  names_processes?: boolean, };
 
 /** How all GPUs of a fleet are now: the answer of `/api/v1/fleet`, and of `/api/v1/fleet/node` for one node alone. */
 export type Fleet = {
@@ -1129,7 +1144,7 @@ export type Notebook = {
   kernel_name?: string,
   /**
    * The notebook's path, relative to Jupyter's root or absolute as Jupyter wrote it, from the connection file. Hidden
-   * where the command line is; `no_permission` where that file is refused or is no regular file; `unknown` where there
+   * from users other than the process's own and the server's; `no_permission` where that file is refused or is no regular file; `unknown` where there
    * is none, or it does not tell, as of a kernel that was started by other means.
    */
   path: Reading<string>,
@@ -1309,10 +1324,12 @@ export type Process = {
   decoder_percent: Reading<number>,
   /**
    * What a person would call it: the script that an interpreter runs (`train.py`), else the program's name, from
-   * `/proc/PID/comm`. Of another user's process a service tells the program alone. Clients from which only the
-   * server hides a command line see the name of the script.
+   * `/proc/PID/comm`. A script's name is part of the command line: those who may not see that get the name of the
+   * program.
    */
   name: Reading<string>,
+  /** The program's name, from `/proc/PID/comm`, if `name` is that of a script; left out of JSON otherwise. */
+  program?: string,
   /** Its command line, arguments separated by spaces; one of more than 1024 bytes is cut there and ends in `…`. Hidden where it is another user's and the reader is a service. */
   command: Reading<string>,
   /** The login name of its effective user, or the number where there is no name. */
@@ -1345,6 +1362,8 @@ export type ProcessRef = {
   pid: number,
   /** As [`Process::name`](super::Process::name). */
   name: Reading<string>,
+  /** As [`Process::program`](super::Process::program). */
+  program?: string,
   /** As [`Process::user`](super::Process::user). */
   user: Reading<string>,
   /** As [`Process::started_ms`](super::Process::started_ms). */
@@ -1606,7 +1625,12 @@ export type SlurmJob = {
   /** `SLURM_JOB_ID`; the job's SLUID, by which Slurm 26.05 names cgroups, where nothing else tells it. */
   job_id: string,
   /** The step, as `0`, `batch` or `interactive`, where it is known. */
-  step?: string, };
+  step?: string,
+  /**
+   * Whether only the environment of the process has the ID, which only its user and root can read. Other users do
+   * not get such a job. Left out of JSON where it is false.
+   */
+  private?: boolean, };
 
 /** `/api/v1/snapshot`, and `gpumon --json`: everything known at one moment. */
 export type Snapshot = {

@@ -27,7 +27,8 @@ fn of_process(process: &Process) -> Option<FleetOwner> {
 
 /// What processes are of together, or their user.
 pub(super) fn of_job(user: Option<String>, job: Option<&Job>) -> FleetOwner {
-    let Some(job) = job else { return FleetOwner { user, kind: OwnerKind::User, id: String::new(), namespace: None } };
+    // Every viewer of the fleet sees the same owners.
+    let Some(job) = job.filter(|job| !job.private) else { return FleetOwner { user, kind: OwnerKind::User, id: String::new(), namespace: None } };
     let kind = match job.kind {
         JobKind::Notebook => OwnerKind::Notebook,
         JobKind::Slurm => OwnerKind::SlurmJob,
