@@ -172,7 +172,8 @@ fn other_local_user_sees_no_private_data() {
     let mut command = Command::new("python3");
     command.args(["-c", "import time; time.sleep(600)", "-f", file.to_str().unwrap()]).env("SLURM_JOB_ID", "4242424");
     let working = Working(command.spawn().unwrap());
-    let server = Server::over(&working.fake(), &["--interval-ms", "200"]);
+    let fake = working.fake();
+    let server = Server::over(&fake, &["--interval-ms", "200"]);
     eventually("the server's own user sees the notebook", || {
         let body = server.get("/api/v1/snapshot").body;
         ["secret.ipynb", "secret-kernel", "4242424"].iter().all(|text| body.contains(text))

@@ -28,7 +28,9 @@ fn of_process(process: &Process) -> Option<FleetOwner> {
 /// What processes are of together, or their user.
 pub(super) fn of_job(user: Option<String>, job: Option<&Job>) -> FleetOwner {
     // Every viewer of the fleet sees the same owners.
-    let Some(job) = job.filter(|job| !job.private) else { return FleetOwner { user, kind: OwnerKind::User, id: String::new(), namespace: None } };
+    let Some(job) = job.filter(|job| !job.private) else {
+        return FleetOwner { user, kind: OwnerKind::User, id: String::new(), namespace: None };
+    };
     let kind = match job.kind {
         JobKind::Notebook => OwnerKind::Notebook,
         JobKind::Slurm => OwnerKind::SlurmJob,
