@@ -1,7 +1,7 @@
 // @vitest-environment jsdom
 import { afterEach, expect, it, vi } from 'vitest';
 
-import { diagnose } from './diagnose';
+import { diagnose, diagnoseNode } from './diagnose';
 
 afterEach(() => vi.unstubAllGlobals());
 
@@ -17,4 +17,14 @@ it('has nothing to say where it does not, or somebody else answers', async () =>
     vi.stubGlobal('fetch', () => Promise.resolve(response));
     expect(await diagnose()).toBeNull();
   }
+});
+
+it('shows why a node cannot be opened', async () => {
+  const answer = (body: string, status: number) => () => Promise.resolve(new Response(body, { status }));
+  const why = 'n1: https://n1:9123/ asks for a token; start it with --node-hosts PATTERN';
+  expect((await diagnoseNode(answer(`${why}\u202e\n`, 502)))?.message).toMatch(/--node-hosts PATTERN.$/);
+  for (const status of [200, 401]) {
+    expect(await diagnoseNode(answer('{}', status))).toBeNull();
+  }
+  expect(await diagnoseNode(answer('', 502))).toBeNull();
 });

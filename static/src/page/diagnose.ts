@@ -1,9 +1,21 @@
 /** Why the stream beside this page cannot be opened, where the server itself responds. */
 
+import { plainText } from '../lib/text';
 import { trans } from '../lib/translation';
+import type { Request } from '../model/request';
 import type { Diagnosis } from '../model/store';
 
 const TIMEOUT_MS = 5000;
+
+/** Returns why the server of a fleet cannot open the node that this page shows; `null` if it can. */
+export async function diagnoseNode(request: Request): Promise<Diagnosis | null> {
+  const response = await request('api/v1/session', { signal: AbortSignal.timeout(TIMEOUT_MS) });
+  if (response.ok || response.status === 401) {
+    return null;
+  }
+  const message = plainText((await response.text()).trim());
+  return message === '' ? null : { title: trans.__('This node cannot be opened'), message };
+}
 
 export async function diagnose(): Promise<Diagnosis | null> {
   const response = await fetch(new URL('healthz', document.baseURI), { signal: AbortSignal.timeout(TIMEOUT_MS) });

@@ -8,7 +8,7 @@ import { Feed, mountDashboard, mountMonitor } from '../index';
 import { h } from '../lib/dom';
 import { ENCODING } from '../lib/inflate';
 import type { Request } from '../model/request';
-import { diagnose } from './diagnose';
+import { diagnose, diagnoseNode } from './diagnose';
 import { FLEET, fleetLink, showFleet } from './fleet';
 import { FleetPlace } from './fleet-place';
 import { SignIn } from './sign-in';
@@ -40,12 +40,13 @@ function start(host: HTMLElement): void {
     feed.retryNow();
     shown?.retry?.();
   });
+  const isNode = FleetPlace.above() !== null;
   const feed = new Feed({
     openSocket: () => new WebSocket(streamUrl()),
     request,
     // What is shown of a node is passed on by the server of its fleet, which changes nothing there.
-    readOnly: FleetPlace.above() !== null,
-    diagnose: async () => (await signIn.check()) ?? diagnose(),
+    readOnly: isNode,
+    diagnose: async () => (await signIn.check()) ?? (isNode ? await diagnoseNode(request) : null) ?? diagnose(),
   });
   // Between one view and the other, the connection and what is known stay.
   const subscription = feed.subscribe(() => undefined);

@@ -76,12 +76,13 @@ describe('a hostile fleet', () => {
     ]);
     changes = [];
     page.on('request', (request) => {
-      if (request.url().startsWith(server.url) && request.method() !== 'GET') {
+      if (request.url().startsWith(server.url) && !['GET', 'HEAD'].includes(request.method())) {
         changes.push(`${request.method()} ${request.url()}`);
       }
     });
   });
   it.afterEach(async () => {
+    expect(changes).toEqual([]);
     await Promise.all([server.stop(), prometheus.stop(), stranger.stop(), node.stop()]);
   });
 
