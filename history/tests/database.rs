@@ -264,6 +264,51 @@ fn all_tables_and_damaged_files_have_their_share_of_the_size() {
 }
 
 #[test]
+fn clock_that_is_years_ahead_deletes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let now_ms = now_ms() / BUCKET_MS * BUCKET_MS;
+    // By this file, it is 400 days ago.
+    let ended_ms = (now_ms - 400 * 24 * 3_600_000) / 900_000 * 900_000;
+    let database = Database::open(folder.path()).unwrap();
+    for (tier, resolution_ms) in [(0, BUCKET_MS), (1, 60_000), (2, 900_000)] {
+        let rows = (1..=300).rev().map(|back| bucket(ended_ms - back * resolution_ms, 2));
+        database.import(tier, rows).unwrap();
+    }
+    let what = EventKind::Mark(Mark { text: "epoch".to_owned(), user: None });
+    let events = (1..=300).map(|back| Event { at_ms: ended_ms - back * 900_000, gpu: None, what: what.clone() });
+    database.import_events(events).unwrap();
+    drop(database);
+    let settings = Settings { folder: folder.path().to_owned(), size_bytes: 1 << 30 };
+    for start in 0..3 {
+        let writer = Writer::start(settings.clone(), 600_000, |_| {}, |problem| panic!("{problem}")).unwrap();
+        writer.add_bucket(bucket(now_ms + start * BUCKET_MS, 2));
+        writer.end();
+    }
+    let count =
+        |table: &str| number::<i64>(folder.path(), &format!("SELECT count(*) FROM {table} WHERE at_ms < {ended_ms}"));
+    for table in ["host_10s", "host_1min", "host_15min", "event"] {
+        assert_eq!(count(table), 300, "{table}");
+    }
+}
+
+#[test]
+fn clock_that_is_set_back_replaces_no_older_row() {
+    let folder = tempfile::tempdir().unwrap();
+    let now_ms = now_ms() / 900_000 * 900_000;
+    let past_ms = now_ms - 100 * 24 * 3_600_000;
+    let database = Database::open(folder.path()).unwrap();
+    let whole = Bucket { samples: 900, ..bucket(past_ms, 2) };
+    database.import(2, std::iter::once(whole).chain([bucket(now_ms, 2)])).unwrap();
+    drop(database);
+    let settings = Settings { folder: folder.path().to_owned(), size_bytes: 1 << 30 };
+    let writer = Writer::start(settings, 600_000, |_| {}, |problem| panic!("{problem}")).unwrap();
+    (0..100).for_each(|at| writer.add_bucket(bucket(past_ms + at * BUCKET_MS, 2)));
+    writer.end();
+    let sql = format!("SELECT samples FROM host_15min WHERE at_ms = {past_ms}");
+    assert_eq!(number::<i64>(folder.path(), &sql), 900);
+}
+
+#[test]
 fn what_is_too_old_goes_and_the_file_stays_within_its_size() {
     let folder = tempfile::tempdir().unwrap();
     let now_ms = now_ms() / BUCKET_MS * BUCKET_MS;

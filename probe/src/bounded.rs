@@ -1,13 +1,16 @@
-//! Reads files of procfs, sysfs and cgroupfs, never more of one than a limit.
+//! Reads files of procfs, sysfs and cgroupfs, and files that users name, never more of one than a limit.
 //!
 //! Such files say that they are empty, and some are as long as a process likes: the command line of one that maps 2 GB
 //! as its arguments has 2 GB.
 
 use std::{
-    fs::File,
+    fs::{File, OpenOptions},
     io::{self, ErrorKind, Read},
+    os::unix::fs::OpenOptionsExt,
     path::Path,
 };
+
+use rustix::fs::OFlags;
 
 /// One value: a sysfs attribute, `comm`.
 pub const VALUE: usize = 4 << 10;
@@ -46,6 +49,39 @@ pub fn text(path: impl AsRef<Path>, limit: usize) -> io::Result<String> {
     read(path, limit).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
 
+/// Opens a regular file. A pipe without a writer and a device do not block this process.
+///
+/// # Errors
+/// If the file cannot be opened, or is no regular file.
+pub fn open_regular(path: impl AsRef<Path>) -> io::Result<File> {
+    let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
+    if file.metadata()?.is_file() {
+        return Ok(file);
+    }
+    Err(io::Error::new(ErrorKind::InvalidInput, "it is not a regular file; name one"))
+}
+
+/// Reads a regular file as text.
+///
+/// # Errors
+/// If the file cannot be read, is no regular file or no UTF-8, or has more than `limit` bytes.
+pub fn regular_text(path: impl AsRef<Path>, limit: usize) -> io::Result<String> {
+    text_of(open_regular(path)?, limit)
+}
+
+/// Reads an open file or pipe as text.
+///
+/// # Errors
+/// If the file cannot be read, is no UTF-8, or has more than `limit` bytes.
+pub fn text_of(file: impl Read, limit: usize) -> io::Result<String> {
+    let bytes = read_from(file, limit.saturating_add(1))?;
+    if bytes.len() > limit {
+        return Err(io::Error::new(ErrorKind::FileTooLarge, format!("it is larger than {limit} bytes")));
+    }
+    String::from_utf8(bytes).map_err(|_| io::Error::new(ErrorKind::InvalidData, "it is not UTF-8"))
+}
+
 /// The first `limit` bytes of an open file. Its buffer never grows beyond `limit`, either.
 pub(crate) fn read_from(file: impl Read, limit: usize) -> io::Result<Vec<u8>> {
     let mut file = file.take(limit as u64);
@@ -76,6 +112,19 @@ mod tests {
     fn an_endless_file_ends_at_the_limit_and_takes_no_more_memory() {
         let bytes = read("/dev/zero", 10_000).unwrap();
         assert_eq!((bytes.len(), bytes.capacity() <= 10_000), (10_000, true));
+    }
+
+    #[test]
+    fn pipes_devices_and_long_files_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let (pipe, file) = (folder.path().join("pipe"), folder.path().join("file"));
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR, 0).unwrap();
+        for path in [&*pipe, Path::new("/dev/zero"), folder.path()] {
+            assert!(regular_text(path, 10).is_err(), "{}", path.display());
+        }
+        std::fs::write(&file, "12345").unwrap();
+        assert_eq!(regular_text(&file, 5).unwrap(), "12345");
+        assert_eq!(regular_text(&file, 4).unwrap_err().kind(), ErrorKind::FileTooLarge);
     }
 
     #[test]

@@ -11,7 +11,8 @@
 //! - [`usage`] adds up who used how much.
 //! - [`child`] starts programs without this one's secrets.
 //! - [`benchmarks`] is what benchmarks of each GPU have shown, kept over time in a file.
-//! - [`bounded`] reads files whose length somebody else decides, [`private_file`] such as nobody else may decide about.
+//! - [`bounded`] reads files whose length somebody else decides, [`private_file`] files that nobody else may change.
+//! - [`safe_file`] writes files in directories that somebody else may have prepared.
 //! - [`toml_error`] says what is wrong with a file of TOML, and where.
 //! - [`units`] formats bytes and durations for people.
 //! - [`untrusted`] makes text that somebody else chose safe to print.
@@ -28,8 +29,8 @@ pub mod model;
 pub mod own_processes;
 pub mod owner;
 pub mod private_file;
+pub mod safe_file;
 pub mod sampler;
-mod small_file;
 mod thread;
 pub mod toml_error;
 pub mod units;

@@ -1,15 +1,17 @@
-//! Files that decide who comes in, or what this program trusts: tokens, keys, certificates, passwords. Whoever can write to
-//! one can let anybody in, and whoever can read a secret has it.
+//! Files that decide what gpumon does and whom it trusts: settings, alert rules, tokens, keys, certificates, passwords. A
+//! user who can write to one can let anybody in or have a program started, and a user who can read a secret has it.
 
 use std::{
-    fs::{File, Metadata, OpenOptions},
+    fs::{File, Metadata},
     io::{self, Read},
-    os::unix::fs::{MetadataExt, OpenOptionsExt},
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
 };
 
-use rustix::{fs::OFlags, process::geteuid};
+use rustix::process::geteuid;
 use thiserror::Error;
+
+use crate::bounded::open_regular;
 
 /// A chain of certificates, or the tokens of thousands.
 const MOST: u64 = 1 << 20;
@@ -40,7 +42,7 @@ pub enum FileError {
     TooLarge(PathBuf),
     /// Another user decides what is in it.
     #[error(
-        "{path} belongs to user {uid}, who could change whom this program trusts; run `chown {own} {path}`",
+        "{path} belongs to user {uid}, who could change what gpumon does; run `chown {own} {path}`",
         path = .path.display()
     )]
     OfAnother {
@@ -53,7 +55,7 @@ pub enum FileError {
     },
     /// Its group or everybody decides what is in it.
     #[error(
-        "{path} can be written to by others, who could change whom this program trusts; run `chmod go-w {path}`",
+        "{path} can be written to by others, who could change what gpumon does; run `chmod go-w {path}`",
         path = .0.display()
     )]
     Writable(PathBuf),
@@ -77,16 +79,11 @@ impl PrivateFile {
     pub fn read(path: &Path, secrecy: Secrecy) -> Result<Self, FileError> {
         let own_path = || path.to_owned();
         let unreadable = |error| FileError::Unreadable(path.to_owned(), error);
-        // A pipe without a writer must not hold this up.
-        let file = OpenOptions::new()
-            .read(true)
-            .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
-            .open(path)
-            .map_err(unreadable)?;
+        let file = open_regular(path).map_err(|error| match error.kind() {
+            io::ErrorKind::InvalidInput => FileError::NotRegular(own_path()),
+            _ => unreadable(error),
+        })?;
         let metadata = file.metadata().map_err(unreadable)?;
-        if !metadata.is_file() {
-            return Err(FileError::NotRegular(own_path()));
-        }
         let own = geteuid().as_raw();
         if metadata.uid() != own && metadata.uid() != 0 {
             return Err(FileError::OfAnother { path: own_path(), uid: metadata.uid(), own });

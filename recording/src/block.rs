@@ -24,8 +24,11 @@ pub const HEAD: usize = PAYLOAD_AT + PAYLOAD;
 
 const HAS_INVENTORY: u8 = 1;
 
-/// Nobody writes a block with more text.
-pub const LARGEST_TEXT: u32 = 256 << 20;
+/// A block has no more text: it is written once it has 4 MiB, and one record is smaller than the rest.
+pub const LARGEST_TEXT: u32 = 32 << 20;
+
+/// Text is compressed to no less than this part. Records of GPUs that do nothing are compressed to a fiftieth.
+pub(crate) const LARGEST_RATIO: u64 = 200;
 
 /// What a block says of itself.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -51,6 +54,8 @@ pub enum Found {
     Block(Head),
     /// One in a format that only a newer gpumon reads.
     Newer(u8),
+    /// One that says that it has more text than a block can have.
+    TooLarge,
     /// Nothing of ours.
     Other,
 }
@@ -79,10 +84,13 @@ impl Head {
             first_ms: eight(16),
             last_ms: eight(24),
         };
-        // What could not have been written is no block, so that nobody makes room for it.
-        let is_possible =
-            head.bytes as usize > HEAD && head.text_bytes <= LARGEST_TEXT && head.samples <= head.text_bytes;
-        if is_possible { Found::Block(head) } else { Found::Other }
+        // What could not have been written is no block, so that nobody makes room for it or spends time on it.
+        if head.bytes as usize <= HEAD || head.samples > head.text_bytes {
+            return Found::Other;
+        }
+        let largest = LARGEST_RATIO * u64::from(head.bytes);
+        let is_too_large = head.text_bytes > LARGEST_TEXT || u64::from(head.text_bytes) > largest;
+        if is_too_large { Found::TooLarge } else { Found::Block(head) }
     }
 
     fn payload(&self) -> [u8; PAYLOAD] {
@@ -167,6 +175,6 @@ mod tests {
         }
         let mut huge = block;
         huge[PAYLOAD_AT + 8..PAYLOAD_AT + 12].copy_from_slice(&u32::MAX.to_le_bytes());
-        assert_eq!(Head::read(&huge), Found::Other, "nobody makes room for 4 GB");
+        assert_eq!(Head::read(&huge), Found::TooLarge, "nobody makes room for 4 GB");
     }
 }

@@ -5,6 +5,8 @@ use std::{io, path::Path};
 use gpumon_probe::untrusted::escaped;
 use thiserror::Error;
 
+use crate::block::{LARGEST_RATIO, LARGEST_TEXT};
+
 /// Why a file cannot be read as a recording, and what to do about it.
 #[derive(Debug, Error)]
 pub enum BadRecording {
@@ -45,6 +47,17 @@ pub enum BadRecording {
         format: u8,
         /// The newest that is known.
         known: u8,
+    },
+    /// Its blocks would take more memory and time than a recording does.
+    #[error(
+        "{file} is not a recording that gpumon made: its blocks have more than {} MiB of text or {} times their size; make \
+         a recording with `gpumon record FILE`",
+        LARGEST_TEXT >> 20,
+        LARGEST_RATIO
+    )]
+    TooLarge {
+        /// The file's path.
+        file: String,
     },
     /// A gzip file of something else.
     #[error("cannot read {file}: it is compressed and cannot be unpacked: {cause}; check it with `gzip -t`")]

@@ -8,6 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use gpumon_probe::{bounded::open_regular, safe_file};
 use thiserror::Error;
 
 use crate::{
@@ -118,9 +119,8 @@ impl Files {
         let name = || shown(path);
         let other = |cause| FilesError::Other { file: name(), cause };
         let is_stream = fs::metadata(path).is_ok_and(|existing| is_stream(&existing));
-        let mut options = OpenOptions::new();
-        options.write(true).create(true).create_new(!is_stream && !overwrite);
-        let mut file = options.open(path).map_err(|cause| match cause.kind() {
+        let file = if is_stream || overwrite { safe_file::create(path) } else { create_new(path) };
+        let mut file = file.map_err(|cause| match cause.kind() {
             io::ErrorKind::AlreadyExists => FilesError::Exists(name()),
             _ => other(cause),
         })?;
@@ -216,11 +216,7 @@ impl Files {
             fs::rename(&self.path, numbered(&self.path, 1))
         }
         .map_err(|cause| fails(&self.path, cause))?;
-        self.file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .open(&self.path)
-            .map_err(|cause| fails(&self.path, cause))?;
+        self.file = create_new(&self.path).map_err(|cause| fails(&self.path, cause))?;
         let _ = self.file.try_lock();
         (self.bytes, self.begun) = (0, Instant::now());
         let opening = std::mem::take(&mut self.opening);
@@ -228,6 +224,11 @@ impl Files {
         self.opening = opening;
         written
     }
+}
+
+/// Links are not followed, since they exist.
+fn create_new(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create_new(true).open(path)
 }
 
 /// A pipe or a device.
@@ -242,6 +243,6 @@ fn older(path: &Path) -> impl Iterator<Item = PathBuf> {
 
 fn is_recording(path: &Path) -> bool {
     let mut first = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(HEAD as u64).read_to_end(&mut first));
+    let read = open_regular(path).and_then(|file| file.take(HEAD as u64).read_to_end(&mut first));
     read.is_ok_and(|length| length == 0 || matches!(Head::read(&first), Found::Block(_) | Found::Newer(_)))
 }

@@ -1,6 +1,7 @@
 //! What is where in a file: its blocks, or for a file of lines, pieces of it.
 
 use std::{
+    cell::Cell,
     fs::File,
     io::{self, BufRead, BufReader, Read, Seek, Write},
     os::unix::fs::FileExt,
@@ -12,7 +13,7 @@ use gpumon_probe::{model::Record, untrusted::escaped};
 
 use crate::{
     BadRecording, Cut, Kind,
-    block::{self, FORMAT, Found, HEAD, Head},
+    block::{self, FORMAT, Found, HEAD, Head, LARGEST_RATIO},
     error::shown,
     line::stamp,
 };
@@ -45,7 +46,7 @@ impl Index {
         let mut first = Vec::with_capacity(HEAD);
         (&file).take(HEAD as u64).read_to_end(&mut first).map_err(unreadable)?;
         match Head::read(&first) {
-            Found::Block(_) => Self::of_blocks(file, &name),
+            Found::Block(_) | Found::TooLarge => Self::of_blocks(file, &name),
             Found::Newer(format) => Err(BadRecording::Newer { file: name, format, known: FORMAT }),
             Found::Other if has_blocks(&first, &file).map_err(unreadable)? => Self::of_blocks(file, &name),
             Found::Other => Self::of_lines(first, file, &name),
@@ -56,10 +57,12 @@ impl Index {
         let unreadable = |cause| BadRecording::Unreadable { file: name.to_owned(), cause };
         let length = file.metadata().map_err(unreadable)?.len();
         let mut index = Self { file, is_packed: true, blocks: Vec::new(), cuts: Vec::new() };
-        let mut offset = 0;
+        let (mut offset, mut is_too_large) = (0, false);
         while offset < length {
             let head = read_at_most(&index.file, offset, HEAD).map_err(unreadable)?;
-            offset = match Head::read(&head) {
+            let found = Head::read(&head);
+            is_too_large |= found == Found::TooLarge;
+            offset = match found {
                 Found::Block(head) if offset + u64::from(head.bytes) <= length => {
                     index.blocks.push((offset, head));
                     offset + u64::from(head.bytes)
@@ -67,7 +70,7 @@ impl Index {
                 Found::Newer(format) => {
                     return Err(BadRecording::Newer { file: name.to_owned(), format, known: FORMAT });
                 }
-                Found::Block(_) | Found::Other => {
+                Found::Block(_) | Found::TooLarge | Found::Other => {
                     let next = next_block(&index.file, offset + 1, length).map_err(unreadable)?;
                     let after_ms = index.blocks.last().map_or(0, |(_, head)| head.last_ms);
                     index.cuts.push(Cut {
@@ -79,6 +82,9 @@ impl Index {
                     next
                 }
             };
+        }
+        if is_too_large && index.blocks.is_empty() {
+            return Err(BadRecording::TooLarge { file: name.to_owned() });
         }
         Ok(index)
     }
@@ -92,14 +98,24 @@ impl Index {
             (&file).rewind().map_err(unreadable)?;
             return lines_of(file, name);
         }
-        let whole = io::Cursor::new(first).chain(file);
+        let packed_bytes = Cell::new(0);
+        let whole = Counted { input: io::Cursor::new(first).chain(file), bytes: &packed_bytes };
         let mut input: Box<dyn Read> = if is_gzip { Box::new(MultiGzDecoder::new(whole)) } else { Box::new(whole) };
         let mut unpacked = tempfile::tempfile().map_err(unreadable)?;
         let mut piece = vec![0; WINDOW];
+        let mut unpacked_bytes = 0;
         loop {
             match input.read(&mut piece) {
                 Ok(0) => break,
-                Ok(length) => unpacked.write_all(&piece[..length]).map_err(unreadable)?,
+                Ok(length) => {
+                    unpacked_bytes += length as u64;
+                    if unpacked_bytes > LARGEST_RATIO * packed_bytes.get() {
+                        let cause = format!("it would become more than {LARGEST_RATIO} times as large");
+                        let cause = io::Error::new(io::ErrorKind::InvalidData, cause);
+                        return Err(BadRecording::NotUnpacked { file: name.to_owned(), cause });
+                    }
+                    unpacked.write_all(&piece[..length]).map_err(unreadable)?;
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 // What was cut off is read as far as it goes.
                 Err(_) if unpacked.stream_position().map_err(unreadable)? > 0 => break,
@@ -116,6 +132,20 @@ impl Index {
         let mut bytes = vec![0; head.bytes as usize];
         self.file.read_exact_at(&mut bytes, *offset)?;
         if self.is_packed { block::unpack(&bytes, head) } else { Ok(bytes) }
+    }
+}
+
+/// Counts what is read.
+struct Counted<'a, R> {
+    input: R,
+    bytes: &'a Cell<u64>,
+}
+
+impl<R: Read> Read for Counted<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let length = self.input.read(buffer)?;
+        self.bytes.set(self.bytes.get() + length as u64);
+        Ok(length)
     }
 }
 
@@ -205,10 +235,12 @@ fn read_at_most(file: &File, offset: u64, most: usize) -> io::Result<Vec<u8>> {
 
 /// Where the next whole block begins; `length` where there is none.
 fn next_block(file: &File, mut from: u64, length: u64) -> io::Result<u64> {
+    // What is searched grows, since there can be a few damaged bytes before every block.
+    let mut size = 4 * HEAD;
     while from < length {
         // The windows overlap by a head, so that none is missed that lies across.
-        let window = read_at_most(file, from, WINDOW + HEAD)?;
-        for at in 0..window.len().min(WINDOW) {
+        let window = read_at_most(file, from, size + HEAD)?;
+        for at in 0..window.len().min(size) {
             if window[at] == 0x1f
                 && let Found::Block(head) = Head::read(&window[at..])
                 && from + at as u64 + u64::from(head.bytes) <= length
@@ -216,7 +248,8 @@ fn next_block(file: &File, mut from: u64, length: u64) -> io::Result<u64> {
                 return Ok(from + at as u64);
             }
         }
-        from += WINDOW as u64;
+        from += size as u64;
+        size = (2 * size).min(WINDOW);
     }
     Ok(length)
 }

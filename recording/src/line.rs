@@ -59,17 +59,23 @@ pub fn stamp(text: &str) -> Result<(Kind, u64), serde_json::Error> {
     Ok((kind, at_ms))
 }
 
+/// A block of ten seconds has some hundred records, one of many short events some thousand.
+const MOST_RECORDS: usize = 100_000;
+
 /// The lines of a text.
 ///
 /// # Errors
-/// What is wrong with the first that is none of a recording.
-pub(crate) fn lines(text: &str) -> Result<Vec<Line>, serde_json::Error> {
+/// What is wrong with the first that is none of a recording, or that there are too many.
+pub(crate) fn lines(text: &str) -> Result<Vec<Line>, String> {
     let mut lines = Vec::new();
     let mut at = 0;
     for part in text.split_inclusive('\n') {
         let record = part.trim_end();
         if !record.is_empty() {
-            let (kind, at_ms) = stamp(record)?;
+            if lines.len() == MOST_RECORDS {
+                return Err(format!("it has more than {MOST_RECORDS} records"));
+            }
+            let (kind, at_ms) = stamp(record).map_err(|error| error.to_string())?;
             lines.push(Line { range: at..at + record.len(), kind, at_ms });
         }
         at += part.len();

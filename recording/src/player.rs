@@ -1,6 +1,7 @@
 //! A recording that is played: at any speed, from any moment.
 
 use std::{
+    collections::{BTreeMap, HashMap, VecDeque},
     io,
     path::Path,
     time::{Duration, Instant},
@@ -17,8 +18,11 @@ const PAST_MS: u64 = 15 * 60 * 1000;
 /// At most so many samples of it, and so many events.
 const PAST_SAMPLES: usize = 600;
 const PAST_EVENTS: usize = 256;
-/// At most so many blocks of it: the times of a damaged recording mean nothing.
+/// At most so many blocks of it, and so much of their text: the times of a damaged recording mean nothing.
 const PAST_BLOCKS: usize = 2_000;
+const PAST_BYTES: u64 = 256 << 20;
+/// At most so many GPUs have details.
+const PAST_DETAILS: usize = 1_024;
 
 /// The speeds that keys choose from, in times of the real one.
 pub const SPEEDS: [f64; 9] = [0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0];
@@ -209,7 +213,7 @@ impl Player {
         let Some(block) = (0..self.recording.blocks()).rev().find(begun) else { return self.seek(0) };
         self.load(block)?;
         let lines = self.lines();
-        let until = lines.samples().filter(|line| lines.lines()[*line].at_ms <= at_ms).count();
+        let until = lines.samples().iter().filter(|line| lines.lines()[**line].at_ms <= at_ms).count();
         self.seek(self.recording.first_sample(block) + until.saturating_sub(1))
     }
 
@@ -220,7 +224,7 @@ impl Player {
         let (block, nth) = self.recording.place(sample);
         self.load(block)?;
         let lines = &self.block.as_ref().expect("it was loaded").1;
-        let line = &lines.lines()[lines.samples().nth(nth).expect("a block has the samples of its head")];
+        let line = &lines.lines()[*lines.samples().get(nth).expect("a block has the samples of its head")];
         played.push(Played::Record(lines.text(line).to_owned()));
         (self.shown, self.shown_ms) = (Some(sample), line.at_ms);
         self.due = Instant::now() + self.wait();
@@ -247,14 +251,22 @@ impl Player {
         played: &mut Vec<Played>,
     ) -> io::Result<()> {
         let first = from.map_or(0, |(block, _)| block);
+        let mut left_bytes = PAST_BYTES;
         for number in first..=block {
+            // Blocks without a sample have little.
+            let bytes = u64::from(self.recording.head(number).text_bytes);
+            match left_bytes.checked_sub(bytes) {
+                Some(left) => left_bytes = left,
+                None if number < block => continue,
+                None => {}
+            }
             let loaded = self.load(number);
             if number < block && loaded.is_err() {
                 continue;
             }
             loaded?;
             let lines = &self.block.as_ref().expect("it was loaded").1;
-            let behind = |nth: usize| lines.samples().nth(nth).map_or(0, |line| line + 1);
+            let behind = |nth: usize| lines.samples().get(nth).map_or(0, |line| line + 1);
             let begin = from.filter(|(shown, _)| *shown == number).map_or(0, |(_, nth)| behind(nth));
             let end = if number == block { behind(nth) } else { lines.lines().len() };
             let wanted = &lines.lines()[begin.min(end)..end];
@@ -291,7 +303,7 @@ impl Player {
             return head.first_ms;
         }
         let lines = &self.block.as_ref().expect("it was loaded").1;
-        lines.samples().nth(nth).map_or(head.last_ms, |line| lines.lines()[line].at_ms)
+        lines.samples().get(nth).map_or(head.last_ms, |line| lines.lines()[*line].at_ms)
     }
 
     fn wait(&mut self) -> Duration {
@@ -314,43 +326,76 @@ impl Player {
             let head = self.recording.head(*block);
             head.samples == 0 || head.last_ms.saturating_add(PAST_MS) >= at_ms
         };
-        let first = (0..=last).rev().take(PAST_BLOCKS).take_while(reaches).last().unwrap_or(last);
+        let mut bytes = 0;
+        let mut fits = |block: &usize| {
+            bytes += u64::from(self.recording.head(*block).text_bytes);
+            bytes <= PAST_BYTES
+        };
+        let past = (0..=last).rev().take(PAST_BLOCKS).take_while(reaches);
+        let first = past.take_while(|block| fits(block)).last().unwrap_or(last);
         // Details come every ten seconds, so that those of a GPU may be in the block before.
         let first = first.saturating_sub(1);
         let mut inventory = self.recording.inventory_before(first).unwrap_or_default();
         let samples = sample.saturating_sub(self.recording.first_sample(first));
         let every = samples.div_ceil(PAST_SAMPLES).max(1);
         let mut number = self.recording.first_sample(first);
-        let mut past: Vec<(Kind, String)> = Vec::new();
+        let mut past = Past::default();
         for block in first..=last {
             let Ok(lines) = self.recording.read(block) else { continue };
-            let end = if block == last { lines.samples().nth(nth).unwrap_or(0) } else { lines.lines().len() };
+            let end = if block == last { lines.samples().get(nth).copied().unwrap_or(0) } else { lines.lines().len() };
             for line in &lines.lines()[..end] {
                 let text = || lines.text(line).to_owned();
                 match line.kind {
                     Kind::Inventory => inventory = Some(text()),
-                    Kind::Details(_) => {
-                        past.retain(|(kind, _)| *kind != line.kind);
-                        past.push((line.kind, text()));
-                    }
-                    Kind::Event => past.push((line.kind, text())),
+                    Kind::Details(gpu) => past.add_details(gpu, text()),
+                    Kind::Event => past.add_event(text()),
                     Kind::Sample => {
                         number += 1;
                         if (sample - number.min(sample)).is_multiple_of(every) {
-                            past.push((line.kind, text()));
+                            past.add(text());
                         }
                     }
                     Kind::Other => {}
                 }
             }
         }
-        let events = past.iter().filter(|(kind, _)| *kind == Kind::Event).count();
-        let mut too_many = events.saturating_sub(PAST_EVENTS);
-        past.retain(|(kind, _)| {
-            let is_too_old = *kind == Kind::Event && too_many > 0;
-            too_many -= usize::from(is_too_old);
-            !is_too_old
-        });
-        Ok(inventory.into_iter().chain(past.into_iter().map(|(_, text)| text)).map(Played::Record).collect())
+        Ok(inventory.into_iter().chain(past.records.into_values()).map(Played::Record).collect())
+    }
+}
+
+/// Records of the past, in their order, of which newer ones replace older ones.
+#[derive(Default)]
+struct Past {
+    records: BTreeMap<usize, String>,
+    added: usize,
+    details: HashMap<u32, usize>,
+    events: VecDeque<usize>,
+}
+
+impl Past {
+    fn add(&mut self, record: String) -> usize {
+        self.added += 1;
+        self.records.insert(self.added, record);
+        self.added
+    }
+
+    fn add_details(&mut self, gpu: u32, record: String) {
+        if self.details.len() == PAST_DETAILS && !self.details.contains_key(&gpu) {
+            return;
+        }
+        let number = self.add(record);
+        if let Some(older) = self.details.insert(gpu, number) {
+            self.records.remove(&older);
+        }
+    }
+
+    fn add_event(&mut self, record: String) {
+        let number = self.add(record);
+        self.events.push_back(number);
+        if self.events.len() > PAST_EVENTS
+            && let Some(oldest) = self.events.pop_front()
+        {
+            self.records.remove(&oldest);
+        }
     }
 }

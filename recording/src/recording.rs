@@ -44,6 +44,8 @@ pub struct Cut {
 pub struct Lines {
     text: String,
     lines: Vec<Line>,
+    /// Where the samples are among the lines.
+    samples: Vec<usize>,
 }
 
 impl Lines {
@@ -58,8 +60,8 @@ impl Lines {
     }
 
     /// Where the samples are among the lines.
-    pub fn samples(&self) -> impl Iterator<Item = usize> {
-        self.lines.iter().enumerate().filter(|(_, line)| line.kind == Kind::Sample).map(|(place, _)| place)
+    pub fn samples(&self) -> &[usize] {
+        &self.samples
     }
 }
 
@@ -148,9 +150,11 @@ impl Recording {
             _ => error,
         })?;
         let text = String::from_utf8(text).map_err(|_| damaged("it is not text".to_owned()))?;
-        let lines = lines(&text).map_err(|error| damaged(error.to_string()))?;
-        let lines = Lines { text, lines };
-        if lines.samples().count() != head.samples as usize {
+        let lines = lines(&text).map_err(damaged)?;
+        let is_sample = |place: &usize| lines[*place].kind == Kind::Sample;
+        let samples = (0..lines.len()).filter(is_sample).collect();
+        let lines = Lines { text, lines, samples };
+        if lines.samples.len() != head.samples as usize {
             return Err(damaged("it has not the samples that it says".to_owned()));
         }
         Ok(lines)

@@ -16,7 +16,7 @@ use gpumon_probe::{
 };
 use tempfile::TempDir;
 
-use super::*;
+use super::{block::Head, *};
 
 pub(crate) const FIRST: u64 = 1_700_000_000_000;
 
@@ -307,4 +307,79 @@ fn the_past_of_a_sample_reaches_into_the_file_before() {
     let told = player.seek_to(u64::MAX).unwrap();
     let samples = told.iter().filter(|one| matches!(one, Played::Record(text) if text.contains("sample"))).count();
     assert_eq!(samples, last + 1);
+}
+
+#[test]
+fn block_that_claims_too_much_text_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("bomb.gz");
+    // Ten KiB that become ten MiB.
+    let line = format!("{}\n", sample(0));
+    let text = line.repeat((10 << 20) / line.len());
+    let bomb = block::pack(text.as_bytes(), Head { samples: 1, ..Head::default() });
+    fs::write(&path, bomb.repeat(10)).unwrap();
+    let error = Recording::open(&path).unwrap_err().to_string();
+    assert!(error.contains("more than 32 MiB of text or 200 times their size"), "{error}");
+    // What is behind it can be read.
+    let good = block::pack(line.as_bytes(), Head { samples: 1, ..Head::default() });
+    fs::write(&path, [&bomb[..], &good].concat()).unwrap();
+    let recording = Recording::open(&path).unwrap();
+    assert_eq!((recording.samples(), recording.cuts().len()), (1, 1));
+}
+
+#[test]
+fn block_of_too_many_records_is_damaged() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("many.gz");
+    let records = (0..100_001).map(|number| format!("{{\"type\":\"sample\",\"at_ms\":{}}}\n", number * 7919));
+    let text: String = records.collect();
+    fs::write(&path, block::pack(text.as_bytes(), Head { samples: 100_001, ..Head::default() })).unwrap();
+    let error = Recording::open(&path).unwrap().read(0).unwrap_err().to_string();
+    assert!(error.contains("more than 100000 records"), "{error}");
+}
+
+#[test]
+fn compressed_lines_that_grow_too_much_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("lines.gz");
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(&vec![b'\n'; 50 << 20]).unwrap();
+    fs::write(&path, encoder.finish().unwrap()).unwrap();
+    let error = Recording::open(&path).unwrap_err().to_string();
+    assert!(error.contains("more than 200 times as large"), "{error}");
+}
+
+#[test]
+fn damage_between_blocks_is_read_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("damaged.gz");
+    let line = format!("{}\n", sample(0));
+    let block = block::pack(line.as_bytes(), Head { samples: 1, ..Head::default() });
+    let bytes = [&block[..], b"x"].concat().repeat(20_000);
+    fs::write(&path, &bytes).unwrap();
+    // What this thread has read, in bytes.
+    let read = || {
+        let counts = fs::read_to_string("/proc/thread-self/io").unwrap();
+        counts.lines().find_map(|line| line.strip_prefix("rchar: ")?.parse::<usize>().ok()).unwrap()
+    };
+    let before = read();
+    assert_eq!(Recording::open(&path).unwrap().samples(), 20_000);
+    let times = (read() - before) / bytes.len();
+    assert!(times < 10, "each byte was read {times} times");
+}
+
+#[test]
+fn details_of_the_past_are_limited() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("details.gz");
+    let details = |index: usize| format!("{{\"type\":\"details\",\"index\":{index},\"at_ms\":{FIRST}}}\n");
+    let event = |at: u64| format!("{{\"type\":\"event\",\"what\":\"mig_changed\",\"gpu\":null,\"at_ms\":{at}}}\n");
+    let text: String = (0..3000).map(details).chain((0..3000).map(event)).chain([sample(0) + "\n"]).collect();
+    fs::write(&path, block::pack(text.as_bytes(), Head { samples: 1, first_ms: FIRST, ..Head::default() })).unwrap();
+    let played = Player::new(Recording::open(&path).unwrap()).seek_to(FIRST).unwrap();
+    let count = |kind: &str| {
+        let is_it = |played: &&Played| matches!(played, Played::Record(record) if record.contains(kind));
+        played.iter().filter(is_it).count()
+    };
+    assert_eq!((count("\"details\""), count("\"event\""), count("\"sample\"")), (1024, 256, 1));
 }

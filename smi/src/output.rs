@@ -1,10 +1,11 @@
 //! Where a round's text goes.
 
 use std::{
-    fs::File,
     io::{self, Write},
     path::Path,
 };
+
+use gpumon_probe::safe_file;
 
 use super::Refusal;
 
@@ -20,7 +21,7 @@ impl Output {
     pub(crate) fn open(path: Option<&Path>) -> Result<Self, Refusal> {
         let Some(path) = path else { return Ok(Self::standard()) };
         let failed = |_| Refusal::new(255, format!("Failed to create the log file {}\n\n", path.display()));
-        Ok(Self(Box::new(File::create(path).map_err(failed)?)))
+        Ok(Self(Box::new(safe_file::create_empty(path).map_err(failed)?)))
     }
 
     /// Writes a round whole, so that a reader never waits for the rest of one.

@@ -1,9 +1,11 @@
 //! Lines that scroll, with their heading again every so often.
 
 use std::{
-    fs::File,
     io::{self, BufWriter, Write},
+    path::Path,
 };
+
+use gpumon_probe::safe_file;
 
 /// Writes rounds of rows, and the heading before the first and again once so many rows have passed.
 pub(crate) struct Scroll<'a> {
@@ -22,7 +24,7 @@ impl<'a> Scroll<'a> {
         every: usize,
     ) -> io::Result<Self> {
         let output: Box<dyn Write + 'a> = match file {
-            Some(path) => Box::new(BufWriter::new(File::create(path)?)),
+            Some(path) => Box::new(BufWriter::new(safe_file::create_empty(Path::new(path))?)),
             None => Box::new(output),
         };
         Ok(Self { output, heading, every, rows: None })

@@ -8,14 +8,15 @@
 //! link, and never created over anything. Whoever wants to can hold all the locks; they are an agreement, not a guard.
 
 use std::{
-    fs::{self, File, Permissions},
+    fs::{self, File},
     io::{self, Read, Seek, Write},
-    os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt},
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
 };
 
+use gpumon_probe::safe_file::open_plain;
 use rustix::{
-    fs::{FlockOperation, OFlags, flock},
+    fs::{CWD, FlockOperation, flock},
     io::Errno,
 };
 
@@ -92,36 +93,12 @@ fn note(file: &mut File) -> String {
     read.map_or_else(|_| String::new(), |_| note)
 }
 
-/// Opens the file, making it where there is none; `None` where another process was faster at that.
+/// Opens a lock file, which every user may open; `None` if another process created or removed it meanwhile.
 ///
 /// # Errors
-/// Where it cannot be opened, or is no plain file.
+/// If the file cannot be opened, or is no plain file.
 pub fn open(path: &Path) -> io::Result<Option<File>> {
-    let mut options = File::options();
-    // Neither a link nor a pipe of somebody else's holds this process up or leads it elsewhere.
-    let careful = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    options.read(true).write(true).custom_flags(careful.bits().cast_signed());
-    // Not created and opened in one: of another user's file in such a folder, the kernel refuses that.
-    let file = match options.open(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            match options.create_new(true).mode(0o666).open(path) {
-                Ok(file) => {
-                    // What the umask takes away, other users need.
-                    file.set_permissions(Permissions::from_mode(0o666))?;
-                    file
-                }
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(None),
-                Err(error) => return Err(error),
-            }
-        }
-        opened => opened?,
-    };
-    let found = file.metadata()?;
-    // Another name of the same file could be one that matters to somebody.
-    if !found.is_file() || found.nlink() > 1 {
-        return Err(io::Error::other("it is not a plain file; remove it"));
-    }
-    Ok(Some(file))
+    open_plain(CWD, path, 0o666)
 }
 
 /// Whether this is still the file of that name.

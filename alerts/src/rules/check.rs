@@ -1,13 +1,13 @@
 //! What was typed, understood: that its parts fit together, and what they mean.
 
-use std::{collections::BTreeSet, ops::Range, time::Duration};
+use std::{collections::BTreeSet, ops::Range, path::Path, time::Duration};
 
 use gpumon_probe::{
-    bounded,
     model::{
         ConditionKind, Severity,
         fields::{GPU_FIELDS, HOST_FIELDS},
     },
+    private_file::{PrivateFile, Secrecy},
     toml_error::suggest,
 };
 use toml::Spanned;
@@ -34,8 +34,6 @@ const REPEAT_AT_LEAST: Duration = Duration::from_mins(1);
 const TIMEOUT: Duration = Duration::from_secs(10);
 const TIMEOUTS: [Duration; 2] = [Duration::from_secs(1), Duration::from_mins(1)];
 const LONGEST_NAME: usize = 100;
-/// In bytes, of a file that has an address.
-const LONGEST_ADDRESS: usize = 64 << 10;
 const LONGEST_MESSAGE: usize = 500;
 /// More than anybody tells apart.
 const MOST_RULES: usize = 1000;
@@ -332,9 +330,9 @@ fn of_webhook(webhook: WebhookTable) -> Result<Receiver, Complaint> {
     let (span, url) = match (webhook.url, webhook.url_file) {
         (Some(url), None) => (url.span(), url.into_inner()),
         (None, Some(file)) => {
-            let read = bounded::text(file.get_ref(), LONGEST_ADDRESS)
-                .map_err(|error| (file.span(), format!("cannot read {}: {error}; check the path", file.get_ref())))?;
-            (file.span(), read.trim().to_owned())
+            let read = PrivateFile::read(Path::new(file.get_ref()), Secrecy::Public)
+                .map_err(|error| (file.span(), error.to_string()))?;
+            (file.span(), read.text().trim().to_owned())
         }
         (Some(_), Some(file)) => return Err((file.span(), "`url` is there, too; remove one of them".to_owned())),
         (None, None) => {

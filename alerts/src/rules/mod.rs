@@ -10,19 +10,14 @@ mod file;
 mod quiet;
 mod time;
 
-use std::{
-    fs::File,
-    io::Read,
-    os::unix::fs::MetadataExt,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::{path::Path, time::Duration};
 
 use gpumon_probe::{
     model::{
         ConditionKind, GpuSample, HostSample, Severity,
         fields::{Field, Unwatched},
     },
+    private_file::{FileError, PrivateFile, Secrecy},
     toml_error::TomlError,
 };
 use thiserror::Error;
@@ -31,9 +26,6 @@ pub use address::Address;
 pub use amount::units;
 pub use file::WebhookFormat;
 pub use quiet::Quiet;
-
-/// No rule file of anybody is as long.
-const LARGEST_FILE: u64 = 1 << 20;
 
 /// Rules, and who is notified.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -191,20 +183,9 @@ pub enum Way {
 /// Why there are no rules.
 #[derive(Debug, Error)]
 pub enum BadRules {
-    /// The file cannot be read.
-    #[error("cannot read the alert file {path}: {cause}; check the path")]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        cause: std::io::Error,
-    },
-    /// Anybody could have anything executed.
-    #[error(
-        "the alert file {0} has commands and can be written to by everybody, who could have others executed; run `chmod o-w \
-         {0}`, or move it"
-    )]
-    Writable(PathBuf),
+    /// The file cannot be read, or others could have their programs started by it.
+    #[error("cannot use the alert file: {0}")]
+    File(#[from] FileError),
     /// Something in it is not understood.
     #[error("{0}")]
     Invalid(#[from] TomlError),
@@ -216,19 +197,8 @@ impl AlertRules {
     /// # Errors
     /// Where it cannot be read, or something in it is wrong: where, and what would be right.
     pub fn read(path: &Path) -> Result<Self, BadRules> {
-        let unreadable = |cause| BadRules::Unreadable { path: path.to_owned(), cause };
-        let mut text = String::new();
-        let mut file = File::open(path).map_err(unreadable)?;
-        file.by_ref().take(LARGEST_FILE + 1).read_to_string(&mut text).map_err(unreadable)?;
-        if text.len() as u64 > LARGEST_FILE {
-            return Err(unreadable(std::io::Error::other("it is larger than 1 MiB")));
-        }
-        let rules = Self::from_toml(&text, &path.display().to_string())?;
-        let has_command = rules.receivers.iter().any(|receiver| matches!(receiver.way, Way::Command { .. }));
-        if has_command && file.metadata().map_err(unreadable)?.mode() & 0o002 != 0 {
-            return Err(BadRules::Writable(path.to_owned()));
-        }
-        Ok(rules)
+        let file = PrivateFile::read(path, Secrecy::Public)?;
+        Ok(Self::from_toml(file.text(), &path.display().to_string())?)
     }
 
     /// Reads the text of an alert file; `origin` is what errors call it.

@@ -207,7 +207,7 @@ fn no_error_quotes_an_address_at_a_wrong_place() {
 }
 
 #[test]
-fn commands_that_everybody_could_write_are_none() {
+fn file_that_others_can_write_is_refused() {
     let file = tempfile::NamedTempFile::new().unwrap();
     let read = |text: &str, mode: u32| {
         fs::write(file.path(), text).unwrap();
@@ -216,9 +216,11 @@ fn commands_that_everybody_could_write_are_none() {
     };
     let (rule, command) =
         ("[[rule]]\nname = \"a\"\ncondition = \"xid\"\n", "[[command]]\nname = \"b\"\ncommand = [\"true\"]\n");
-    assert!(read(rule, 0o666).is_ok() && read(command, 0o664).is_ok());
-    let error = read(command, 0o646).unwrap_err();
-    assert!(error.contains("can be written to by everybody") && error.contains("chmod o-w"), "{error}");
+    assert!(read(rule, 0o644).is_ok() && read(command, 0o640).is_ok());
+    for (text, mode) in [(rule, 0o666), (command, 0o664), (command, 0o646)] {
+        let error = read(text, mode).unwrap_err();
+        assert!(error.contains("can be written to by others") && error.contains("chmod go-w"), "{error}");
+    }
 }
 
 #[test]

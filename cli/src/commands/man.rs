@@ -8,6 +8,7 @@ use std::{
 
 use anyhow::{Context, anyhow};
 use clap_mangen::{Man, roff::Roff};
+use gpumon_probe::safe_file;
 
 use crate::{exit::Failure, man, suggest::nearest};
 
@@ -77,7 +78,9 @@ fn write_all(all: &[clap::Command], folder: &Path) -> anyhow::Result<()> {
     fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
     for command in all {
         let path = folder.join(format!("{}.1", page_name(command)));
-        fs::write(&path, render(command)?).with_context(|| format!("cannot write {}", path.display()))?;
+        safe_file::create_empty(&path)
+            .and_then(|mut file| file.write_all(&render(command)?))
+            .with_context(|| format!("cannot write {}", path.display()))?;
     }
     Ok(())
 }

@@ -1,13 +1,9 @@
 //! Values that are written into a table of a file, of which nothing else changes: comments, order, empty lines and keys
 //! that nobody knows.
 
-use std::{
-    fs,
-    io::{self, Write},
-    ops::Range,
-    path::Path,
-};
+use std::{fs, io, ops::Range, path::Path};
 
+use gpumon_probe::{private_file::FileError, safe_file};
 use toml::de::{DeTable, DeValue};
 
 use super::files;
@@ -16,8 +12,8 @@ use super::files;
 pub(crate) fn write_table(path: &Path, table: &str, values: &[(&str, String)]) -> io::Result<()> {
     let text = match files::read(path) {
         Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
-        Err(error) => return Err(error),
+        Err(FileError::Unreadable(_, error)) if error.kind() == io::ErrorKind::NotFound => String::new(),
+        Err(error) => return Err(io::Error::other(error)),
     };
     let text = edited(&text, table, values).map_err(io::Error::other)?;
     if let Some(folder) = path.parent() {
@@ -25,15 +21,7 @@ pub(crate) fn write_table(path: &Path, table: &str, values: &[(&str, String)]) -
     }
     // A link is followed, so that settings kept elsewhere stay there.
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let beside = path.with_extension(format!("toml.{}", std::process::id()));
-    let written = fs::File::create(&beside).and_then(|mut file| {
-        if let Ok(before) = fs::metadata(&path) {
-            file.set_permissions(before.permissions())?;
-        }
-        file.write_all(text.as_bytes())?;
-        file.sync_all()
-    });
-    written.and_then(|()| fs::rename(&beside, &path)).inspect_err(|_| drop(fs::remove_file(&beside)))
+    safe_file::replace(&path, text.as_bytes(), 0o644)
 }
 
 pub(super) fn edited(text: &str, table: &str, values: &[(&str, String)]) -> Result<String, String> {

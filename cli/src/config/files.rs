@@ -1,12 +1,11 @@
 //! The files of settings: where they are, and their text.
 
 use std::{
-    env,
-    fs::File,
-    io::{self, Read},
+    env, io,
     path::{Path, PathBuf},
 };
 
+use gpumon_probe::private_file::{FileError, PrivateFile, Secrecy};
 use thiserror::Error;
 
 /// For every user of this machine.
@@ -15,9 +14,6 @@ const SYSTEM: &str = "/etc/gpumon/config.toml";
 /// The name for no file at all.
 pub(super) const NONE: &str = "none";
 
-/// No settings of anybody are as long.
-const LARGEST: u64 = 1 << 20;
-
 /// A file that is there.
 #[derive(Debug, Clone)]
 pub(crate) struct SettingsFile {
@@ -25,13 +21,12 @@ pub(crate) struct SettingsFile {
     pub(crate) text: String,
 }
 
-/// A file that is there and cannot be read.
+/// A file that is there and is not used.
 #[derive(Debug, Error)]
-#[error("cannot read {}: {cause}; {cure}", path.display())]
+#[error("{cause}{}", cure(cause))]
 pub(crate) struct Unreadable {
     path: PathBuf,
-    cause: io::Error,
-    cure: &'static str,
+    cause: FileError,
     /// Whether somebody named it.
     pub(crate) is_named: bool,
 }
@@ -58,8 +53,8 @@ fn read_all(paths: impl Iterator<Item = (PathBuf, bool)>) -> (Vec<SettingsFile>,
     for (path, is_named) in paths {
         match read(&path) {
             Ok(text) => files.push(SettingsFile { path, text }),
-            Err(cause) if !is_named && is_out_of_reach(&path, cause.kind()) => {}
-            Err(cause) => unreadable.push(Unreadable { cure: cure(&cause), path, cause, is_named }),
+            Err(FileError::Unreadable(_, cause)) if !is_named && is_out_of_reach(&path, cause.kind()) => {}
+            Err(cause) => unreadable.push(Unreadable { path, cause, is_named }),
         }
     }
     (files, unreadable)
@@ -72,22 +67,21 @@ pub(super) fn is_out_of_reach(path: &Path, cause: io::ErrorKind) -> bool {
     matches!(cause, NotFound | NotADirectory) || cause == PermissionDenied && path.metadata().is_err()
 }
 
-/// The text of a file, if that is no longer than such a file can be.
-pub(super) fn read(path: &Path) -> io::Result<String> {
-    let mut text = String::new();
-    File::open(path)?.take(LARGEST + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > LARGEST {
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is larger than 1 MiB"));
-    }
-    Ok(text)
+/// Returns the text of a file, which decides what gpumon does: other users may not write to it.
+pub(super) fn read(path: &Path) -> Result<String, FileError> {
+    Ok(PrivateFile::read(path, Secrecy::Public)?.text().to_owned())
 }
 
-fn cure(cause: &io::Error) -> &'static str {
+fn cure(cause: &FileError) -> &'static str {
+    let cause = match cause {
+        FileError::Unreadable(_, cause) => cause,
+        FileError::OfAnother { .. } => return ", or use no file with --config none",
+        _ => return "",
+    };
     match cause.kind() {
-        io::ErrorKind::PermissionDenied => "let its reader read it, or name another file with --config",
-        io::ErrorKind::InvalidData => "save it as UTF-8",
-        io::ErrorKind::FileTooLarge => "name a file of settings",
-        _ => "check the path",
+        io::ErrorKind::PermissionDenied => "; let its reader read it, or name another file with --config",
+        io::ErrorKind::InvalidData => "; save it as UTF-8",
+        _ => "; check the path",
     }
 }
 
@@ -95,6 +89,8 @@ impl Unreadable {
     /// Whether it was named, is not there, and could be made there.
     pub(crate) fn can_be_made(&self) -> bool {
         let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        self.is_named && self.cause.kind() == io::ErrorKind::NotFound && folder.is_none_or(Path::is_dir)
+        let is_missing =
+            matches!(&self.cause, FileError::Unreadable(_, cause) if cause.kind() == io::ErrorKind::NotFound);
+        self.is_named && is_missing && folder.is_none_or(Path::is_dir)
     }
 }

@@ -34,6 +34,10 @@ pub(crate) fn of_event(event: &Event) -> (Level, String) {
         EventKind::ProcessEnded(process) => say(Level::Note, format!("{} exited", of_process(process))),
         EventKind::MigChanged => say(Level::Note, "MIG configuration changed"),
         EventKind::PowerSourceChanged => say(Level::Note, "Power source changed"),
+        EventKind::ClockChanged { by_ms } => {
+            let (way, by) = (if *by_ms < 0 { "back" } else { "forward" }, duration(by_ms.unsigned_abs()));
+            say(Level::Warn, format!("System clock set {way} by {by}. Check the time synchronization of this machine."))
+        }
         EventKind::RunBegan(run) => say(Level::Note, format!("Run started: {}", run.title)),
         EventKind::RunStep(run) => {
             say(Level::Note, format!("Run {}: {}", run.title, run.step.as_deref().unwrap_or("finishing")))

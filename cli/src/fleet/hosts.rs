@@ -1,9 +1,13 @@
 //! Hosts that are read over ssh: the options that name them.
 
-use std::{env, fs, io::Read, path::PathBuf, time::Duration};
+use std::{env, fs::File, path::PathBuf, time::Duration};
 
 use anyhow::{Context, anyhow};
 use gpumon_fleet::hosts::{HostList, MOST_HOSTS, Ssh};
+use gpumon_probe::{
+    bounded,
+    private_file::{PrivateFile, Secrecy},
+};
 use gpumon_server::fleet::{
     FleetSettings,
     hosts::{Hosts, HostsSettings},
@@ -16,7 +20,7 @@ use crate::{commands::tether, exit::Failure};
 const INTERVAL: Duration = Duration::from_secs(2);
 
 /// A list of so many hosts is no list of hosts.
-const LARGEST_FILE: u64 = 4 << 20;
+const LARGEST_FILE: usize = 4 << 20;
 
 /// Reads standard input.
 const STDIN: &str = "-";
@@ -74,7 +78,9 @@ impl HostsArgs {
         let Some(hosts) = self.hosts(MOST_HOSTS)? else { return Ok(None) };
         let config = self.fleet_ssh_config.as_deref().filter(|file| !file.as_os_str().is_empty());
         if let Some(file) = config {
-            fs::metadata(file).map_err(|error| Failure::usage(anyhow!("--ssh-config {}: {error}", file.display())))?;
+            // It names programs that ssh starts, and ssh checks only the user's usual file.
+            PrivateFile::read(file, Secrecy::Public)
+                .map_err(|error| Failure::usage(anyhow!("--ssh-config {}: {error}", file.display())))?;
         }
         let program = env::current_exe().context("cannot find gpumon's own program file")?;
         let hosts = Hosts::new(HostsSettings {
@@ -90,15 +96,10 @@ impl HostsArgs {
 
 /// All of a file that is no larger than it can be.
 pub(crate) fn read(file: &PathBuf) -> anyhow::Result<String> {
-    let mut text = String::new();
     let read = if file.as_os_str() == STDIN {
-        std::io::stdin().take(LARGEST_FILE + 1).read_to_string(&mut text)
+        bounded::text_of(std::io::stdin(), LARGEST_FILE)
     } else {
-        fs::File::open(file).and_then(|open| open.take(LARGEST_FILE + 1).read_to_string(&mut text))
+        File::open(file).and_then(|open| bounded::text_of(open, LARGEST_FILE))
     };
-    read.with_context(|| format!("cannot read {}", file.display()))?;
-    if text.len() as u64 > LARGEST_FILE {
-        return Err(anyhow!("{} has more than 4 MiB, which is no list of hosts", file.display()));
-    }
-    Ok(text)
+    read.with_context(|| format!("cannot read {} as a list of hosts", file.display()))
 }

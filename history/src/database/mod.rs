@@ -18,22 +18,25 @@ mod write;
 
 use std::{
     fmt::Write,
-    fs::{self, OpenOptions},
-    os::unix::{
-        ffi::OsStrExt,
-        fs::{MetadataExt, OpenOptionsExt},
-    },
-    path::Path,
+    fs, io,
+    os::unix::{ffi::OsStrExt, fs::MetadataExt},
+    path::{Path, PathBuf},
     time::Duration,
 };
 
+use gpumon_probe::safe_file::{Folder, FolderError, Owner};
 use rusqlite::{Connection, ErrorCode, OpenFlags, ffi::SQLITE_IOERR_SHMSIZE};
 
 use crate::bucket::BUCKET_MS;
 
 pub use self::read::EVENTS;
 pub use self::schema::reference;
-pub(crate) use self::{retention::Limits, roll_up::RolledUp, salvage::Salvage, write::Devices};
+pub(crate) use self::{
+    retention::{Allowance, Limits},
+    roll_up::RolledUp,
+    salvage::Salvage,
+    write::Devices,
+};
 
 /// The name of the file in its folder.
 pub const FILE: &str = "history.db";
@@ -85,6 +88,12 @@ pub enum DatabaseError {
     /// It is a database of something else.
     #[error("{FILE} is a database of another program: name another directory")]
     Foreign,
+    /// The directory cannot be used.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    /// The file cannot be created, or is a link.
+    #[error("{FILE} cannot be opened: {0}")]
+    File(#[from] io::Error),
     /// What SQLite says.
     #[error("{}", describe(.0))]
     Sqlite(#[from] rusqlite::Error),
@@ -101,6 +110,11 @@ impl DatabaseError {
 /// Which file is the database of a folder now.
 pub(crate) fn inode(folder: &Path) -> Option<u64> {
     fs::metadata(folder.join(FILE)).ok().map(|file| file.ino())
+}
+
+/// Returns the path of the database in a folder. SQLite is told to follow no links, also not those to the folder.
+fn path_in(folder: &Path) -> io::Result<PathBuf> {
+    Ok(fs::canonicalize(folder)?.join(FILE))
 }
 
 /// A path as SQLite takes it with options.
@@ -140,11 +154,10 @@ impl Database {
     /// # Errors
     /// Where that fails, or it is not of this version.
     pub fn open(folder: &Path) -> Result<Self, DatabaseError> {
-        let path = folder.join(FILE);
-        // It tells of users and their processes; what SQLite makes beside it gets the same mode. Where that fails, it says why.
-        let _ = OpenOptions::new().create_new(true).write(true).mode(0o600).open(&path);
+        // The file names users and their processes; what SQLite creates beside it gets the same mode.
+        drop(Folder::open(folder, Owner::Own)?.open_file(FILE)?);
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = Connection::open_with_flags(path, flags)?;
+        let connection = Connection::open_with_flags(path_in(folder)?, flags | OpenFlags::SQLITE_OPEN_NOFOLLOW)?;
         connection.busy_timeout(Duration::from_secs(5))?;
         let database = Self { connection, inode: inode(folder) };
         database.check()?;
@@ -169,7 +182,7 @@ impl Database {
     /// # Errors
     /// As [`Self::open`]; also where there is none.
     pub fn open_to_read(folder: &Path) -> Result<Self, DatabaseError> {
-        let path = folder.join(FILE);
+        let path = path_in(folder)?;
         let opened = Self::open_uri(folder, &uri(&path, "mode=ro"));
         // Of a database in WAL mode, SQLite makes files beside it even to read it, which a disk that is full or read-only
         // refuses. One that was closed has all in itself, and nobody can change it there.
@@ -190,7 +203,7 @@ impl Database {
 
     fn open_uri(folder: &Path, uri: &str) -> Result<Self, DatabaseError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
-        let connection = Connection::open_with_flags(uri, flags)?;
+        let connection = Connection::open_with_flags(uri, flags | OpenFlags::SQLITE_OPEN_NOFOLLOW)?;
         connection.busy_timeout(Duration::from_secs(1))?;
         let database = Self { connection, inode: inode(folder) };
         database.set("cache_size", -1024)?;

@@ -1,7 +1,15 @@
 //! What is too old, or too much, is forgotten: a little at a time, so that nothing waits for it.
+//!
+//! The system's clock can be wrong by years, after a start or at any time. Age is therefore measured from the newest row
+//! of the file, and rows are deleted no faster than this process runs: a wrong clock costs a day of history in a day,
+//! and a correct one costs nothing more, since rows are added no faster, either. Time in which nothing was recorded does
+//! not count.
+
+use std::time::Duration;
 
 use super::{
     DAY_MS, Database, TIERS,
+    roll_up::ALL,
     schema::{OF_PROCESSES, Subject, TABLES},
 };
 
@@ -11,6 +19,19 @@ pub(crate) struct Limits {
     pub(crate) size_bytes: u64,
 }
 
+/// How much of the time that is recorded may be deleted because of its age: as much as this process has run.
+#[derive(Debug, Default)]
+pub(crate) struct Allowance([u64; TIERS.len()]);
+
+impl Allowance {
+    /// Adds the time that has passed, by a clock that nobody sets.
+    pub(crate) fn add(&mut self, passed: Duration) {
+        for tier in &mut self.0 {
+            *tier = (*tier + passed.as_millis() as u64).min(DAY_MS);
+        }
+    }
+}
+
 /// Rows of a table that are deleted at once. A minute adds some fifty.
 const ROWS: i64 = 1000;
 
@@ -18,19 +39,13 @@ const ROWS: i64 = 1000;
 const PROCESS_EVENTS_MS: u64 = 30 * DAY_MS;
 
 impl Database {
-    /// Forgets what is older than its tier is kept. Where the file is larger than it may be, the oldest rows of all tables go,
-    /// of each the same share, so that it reaches less far back in all resolutions.
-    pub(crate) fn forget(&self, now_ms: u64, limits: Limits) -> Result<(), rusqlite::Error> {
-        let before = |keep_ms: u64| now_ms.saturating_sub(keep_ms) as i64;
-        for subject in Subject::ALL {
-            for (tier, stored) in TIERS.iter().enumerate() {
-                self.delete(&subject.table(tier), "at_ms < ?1", before(stored.keep_ms))?;
-            }
+    /// Forgets what is older than its tier is kept, as far as that is allowed. Where the file is larger than it may be, the
+    /// oldest rows of all tables go, of each the same share, so that it reaches less far back in all resolutions.
+    pub(crate) fn forget(&self, now_ms: u64, allowance: &mut Allowance, limits: Limits) -> Result<(), rusqlite::Error> {
+        // A clock that is ahead makes nothing older than the file itself says.
+        if let Some(newest_ms) = self.newest_ms()? {
+            self.forget_old(now_ms.min(newest_ms), allowance)?;
         }
-        for (table, (time, keep_ms)) in kept() {
-            self.delete(table, &format!("{time} < ?1"), before(keep_ms))?;
-        }
-        self.delete("event", &format!("{OF_PROCESSES} AND at_ms < ?1"), before(PROCESS_EVENTS_MS))?;
         if self.used_bytes()? > limits.size_bytes {
             self.forget_oldest_share()?;
         }
@@ -40,6 +55,44 @@ impl Database {
             let mut vacuum = self.connection.prepare("PRAGMA incremental_vacuum(512)")?;
             let mut pages = vacuum.query([])?;
             while pages.next()?.is_some() {}
+        }
+        Ok(())
+    }
+
+    /// The time of the newest row of any tier.
+    fn newest_ms(&self) -> Result<Option<u64>, rusqlite::Error> {
+        let newest = (0..TIERS.len()).map(|tier| self.edge("max", Subject::Host, tier, ALL));
+        Ok(newest.collect::<Result<Vec<_>, _>>()?.into_iter().max().flatten())
+    }
+
+    fn forget_old(&self, now_ms: u64, allowance: &mut Allowance) -> Result<(), rusqlite::Error> {
+        // The oldest time that each tier still has.
+        let mut oldest = [None; TIERS.len()];
+        for (tier, (stored, allowed_ms)) in TIERS.iter().zip(&mut allowance.0).enumerate() {
+            let edge = || self.edge("min", Subject::Host, tier, ALL);
+            let Some(before_ms) = edge()? else { continue };
+            let allowed_until_ms = before_ms + *allowed_ms / stored.resolution_ms * stored.resolution_ms;
+            let bound_ms = now_ms.saturating_sub(stored.keep_ms).min(allowed_until_ms);
+            for subject in Subject::ALL {
+                self.delete(&subject.table(tier), "at_ms < ?1", bound_ms as i64)?;
+            }
+            oldest[tier] = edge()?;
+            let deleted_ms =
+                oldest[tier].map_or(bound_ms, |oldest_ms| oldest_ms.min(bound_ms)).saturating_sub(before_ms);
+            *allowed_ms = allowed_ms.saturating_sub(deleted_ms);
+        }
+        // What is in other tables goes with the rows of its time.
+        let bound = |keep_ms: u64| {
+            let same = TIERS.iter().position(|tier| tier.keep_ms >= keep_ms).unwrap_or(TIERS.len() - 1);
+            oldest[same].map(|oldest_ms| now_ms.saturating_sub(keep_ms).min(oldest_ms) as i64)
+        };
+        for (table, (time, keep_ms)) in kept() {
+            if let Some(bound) = bound(keep_ms) {
+                self.delete(table, &format!("{time} < ?1"), bound)?;
+            }
+        }
+        if let Some(bound) = bound(PROCESS_EVENTS_MS) {
+            self.delete("event", &format!("{OF_PROCESSES} AND at_ms < ?1"), bound)?;
         }
         Ok(())
     }
@@ -81,4 +134,80 @@ impl Database {
 /// The tables whose rows are forgotten beside those of the tiers, with their time and how long it is kept.
 fn kept() -> impl Iterator<Item = (&'static str, (&'static str, u64))> {
     TABLES.iter().filter_map(|table| Some((table.name, table.kept?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bucket::{BUCKET_MS, Bucket};
+
+    const HOUR: Duration = Duration::from_hours(1);
+    const FIRST_MS: u64 = 1_800_000_000_000;
+    const LIMITS: Limits = Limits { size_bytes: u64::MAX };
+
+    fn rows(tier: usize, from_ms: u64, count: u64) -> impl Iterator<Item = Bucket> {
+        let resolution_ms = TIERS[tier].resolution_ms;
+        (0..count).map(move |row| Bucket { at_ms: from_ms + row * resolution_ms, samples: 1, ..Bucket::default() })
+    }
+
+    fn oldest_ms(database: &Database, tier: usize) -> u64 {
+        database.edge("min", Subject::Host, tier, ALL).unwrap().unwrap()
+    }
+
+    #[test]
+    fn clock_ahead_deletes_no_faster_than_time_passes() {
+        let folder = tempfile::tempdir().unwrap();
+        let database = Database::open(folder.path()).unwrap();
+        for tier in 0..TIERS.len() {
+            database.import(tier, rows(tier, FIRST_MS, 4000)).unwrap();
+        }
+        // What a sample brings once the clock is 400 days ahead.
+        let ahead_ms = FIRST_MS + 400 * DAY_MS;
+        database.import(0, rows(0, ahead_ms, 1)).unwrap();
+        let mut allowance = Allowance::default();
+        for minute in 1..=90 {
+            allowance.add(HOUR / 60);
+            database.forget(ahead_ms + minute * 60_000, &mut allowance, LIMITS).unwrap();
+        }
+        let deleted_ms = [0, 1, 2].map(|tier| oldest_ms(&database, tier) - FIRST_MS);
+        assert_eq!(deleted_ms, [90 * 60_000, 90 * 60_000, 90 * 60_000]);
+    }
+
+    #[test]
+    fn long_run_deletes_a_day_in_a_day() {
+        let folder = tempfile::tempdir().unwrap();
+        let database = Database::open(folder.path()).unwrap();
+        database.import(2, rows(2, FIRST_MS, 96 * 10)).unwrap();
+        let mut allowance = Allowance::default();
+        // As if nothing was deleted for a week.
+        allowance.add(7 * 24 * HOUR);
+        let ahead_ms = FIRST_MS + 800 * DAY_MS;
+        database.import(2, rows(2, ahead_ms, 1)).unwrap();
+        (0..5).for_each(|_| database.forget(ahead_ms, &mut allowance, LIMITS).unwrap());
+        assert_eq!(oldest_ms(&database, 2), FIRST_MS + DAY_MS);
+    }
+
+    #[test]
+    fn clock_ahead_leaves_a_file_that_nothing_is_added_to() {
+        let folder = tempfile::tempdir().unwrap();
+        let database = Database::open(folder.path()).unwrap();
+        database.import(0, rows(0, FIRST_MS, 4000)).unwrap();
+        let mut allowance = Allowance([DAY_MS; TIERS.len()]);
+        database.forget(FIRST_MS + 400 * DAY_MS, &mut allowance, LIMITS).unwrap();
+        assert_eq!(oldest_ms(&database, 0), FIRST_MS);
+    }
+
+    #[test]
+    fn time_without_rows_is_passed_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let database = Database::open(folder.path()).unwrap();
+        // Ten minutes, a month in which nothing ran, and now.
+        database.import(0, rows(0, FIRST_MS, 60).chain(rows(0, FIRST_MS + 30 * DAY_MS, 1))).unwrap();
+        let mut allowance = Allowance::default();
+        for _ in 0..11 {
+            allowance.add(HOUR / 60);
+            database.forget(FIRST_MS + 30 * DAY_MS + BUCKET_MS, &mut allowance, LIMITS).unwrap();
+        }
+        assert_eq!(oldest_ms(&database, 0), FIRST_MS + 30 * DAY_MS);
+    }
 }

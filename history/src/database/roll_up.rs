@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, ops::RangeInclusive};
 
 use gpumon_probe::model::fields::{Field, GPU_FIELDS, HOST_FIELDS};
-use rusqlite::params;
+use rusqlite::{OptionalExtension, params};
 
 use super::{Database, TIERS, schema::Subject, write::read_row};
 use crate::grid::{Stat, Total};
@@ -83,6 +83,15 @@ impl Database {
         Ok(edge.map(|at_ms| at_ms as u64))
     }
 
+    /// How many samples a row is made of.
+    fn samples(&self, subject: Subject, tier: usize, at_ms: u64, device: i64) -> Result<Option<u32>, rusqlite::Error> {
+        let device_column = if subject == Subject::Gpu { "device" } else { "0" };
+        let table = subject.table(tier);
+        let sql = format!("SELECT samples FROM {table} WHERE at_ms = ?1 AND {device_column} = ?2");
+        let found = self.connection.prepare_cached(&sql)?.query_row(params![at_ms as i64, device], |row| row.get(0));
+        found.optional()
+    }
+
     fn roll_up_row<S>(
         &self,
         subject: Subject,
@@ -110,6 +119,10 @@ impl Database {
             }
         }
         for (device, (samples, totals)) in devices {
+            // What the row was made of may have been deleted; with a clock that was set back, it is of another time.
+            if self.samples(subject, tier, from_ms, device)?.is_some_and(|known| known > samples) {
+                continue;
+            }
             let stats: Vec<Option<Stat>> =
                 totals.iter().zip(fields).map(|(total, field)| total.stat(field.kind)).collect();
             self.put(subject, tier, from_ms, device, samples, &stats)?;

@@ -57,7 +57,7 @@ impl Salvage {
     /// Of the file at this path; `None` where not even its tables can be told.
     pub(crate) fn new(path: &Path, begun_ms: u64) -> Option<Self> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let source = Connection::open_with_flags(path, flags).ok()?;
+        let source = Connection::open_with_flags(path.canonicalize().ok()?, flags).ok()?;
         source.busy_timeout(Duration::from_secs(1)).ok()?;
         // What is no row is noticed, and not taken for one.
         source.pragma_update_and_check(None, "cell_size_check", 1, |_| Ok(())).ok();

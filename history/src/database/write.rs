@@ -219,6 +219,11 @@ impl Database {
         Ok(())
     }
 
+    /// Whether there is a row of ten seconds that begin then.
+    pub(crate) fn has_bucket(&self, at_ms: u64) -> Result<bool, rusqlite::Error> {
+        Ok(self.edge("min", Subject::Host, 0, at_ms..=at_ms)?.is_some())
+    }
+
     /// Whether anything is known of a run.
     pub(crate) fn has_run(&self, id: &str) -> Result<bool, rusqlite::Error> {
         self.connection.query_row("SELECT EXISTS (SELECT 1 FROM run WHERE id = ?1)", [id], |row| row.get(0))

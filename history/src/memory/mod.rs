@@ -15,7 +15,7 @@ use gpumon_probe::{
 };
 
 use crate::{
-    bucket::{Bucket, Device, DeviceBucket},
+    bucket::{BUCKET_MS, Bucket, Device, DeviceBucket},
     grid::{Grid, Stat, Whose},
     jobs::JobSpan,
     places::Places,
@@ -27,6 +27,9 @@ pub const REACH_MS: u64 = 6 * 60 * 60 * 1000;
 
 /// So many buckets are packed together: five minutes.
 const PACKED: usize = 30;
+
+/// So many buckets are kept: the number and not the time, since a clock that is set must not empty the memory.
+const MOST: usize = (REACH_MS / BUCKET_MS) as usize;
 
 /// The newest buckets as they are, and those before them packed.
 #[derive(Debug, Default)]
@@ -52,28 +55,31 @@ struct Block {
 }
 
 impl MemoryTier {
-    /// Adds a bucket, to one of the same time what came later, and forgets what is too old. A clock that was set back makes some of the past a future, which is
-    /// forgotten, too.
+    /// Adds a bucket, to one of the same time what came later, and forgets the oldest where there are too many. After a clock
+    /// was set back, the times of what was added before can be later.
     pub fn push(&mut self, bucket: Bucket) {
         if let Some(known) = self.newest.last_mut().filter(|known| known.at_ms == bucket.at_ms) {
             return known.join(bucket);
         }
-        self.newest.retain(|known| known.at_ms < bucket.at_ms);
-        self.blocks.retain(|block| block.last_ms() < bucket.at_ms);
-        let oldest_ms = bucket.at_ms.saturating_sub(REACH_MS);
-        if self.newest.len() >= PACKED {
+        // The times of a block are in order and close together, so that blocks can be put in order.
+        let is_next = |known: &Bucket| (known.at_ms..known.at_ms + PACKED as u64 * BUCKET_MS).contains(&bucket.at_ms);
+        if self.newest.len() >= PACKED || !self.newest.last().is_none_or(is_next) {
             self.blocks.push_back(Block::pack(&self.newest));
             self.newest.clear();
         }
         self.newest.push(bucket);
-        self.drop_before(oldest_ms);
+        let mut count = self.newest.len() + self.blocks.iter().map(|block| block.times.len()).sum::<usize>();
+        while let Some(oldest) = self.blocks.front()
+            && count - oldest.times.len() > MOST
+        {
+            count -= oldest.times.len();
+            self.blocks.pop_front();
+        }
     }
 
     /// Forgets what begins before this moment.
     pub fn drop_before(&mut self, oldest_ms: u64) {
-        while self.blocks.front().is_some_and(|block| block.last_ms() < oldest_ms) {
-            self.blocks.pop_front();
-        }
+        self.blocks.retain(|block| block.last_ms() >= oldest_ms);
         self.newest.retain(|bucket| bucket.at_ms >= oldest_ms);
     }
 
@@ -87,19 +93,21 @@ impl MemoryTier {
 
     /// When the oldest begins, and the newest.
     pub fn reach_ms(&self) -> Option<(u64, u64)> {
-        let oldest = self.blocks.front().map(|block| block.times[0].0);
-        let newest = self.blocks.back().map(Block::last_ms);
-        let oldest = oldest.or(self.newest.first().map(|bucket| bucket.at_ms))?;
-        Some((oldest, self.newest.last().map(|bucket| bucket.at_ms).or(newest)?))
+        let edges = self.blocks.iter().map(|block| (block.times[0].0, block.last_ms()));
+        let of_newest = self.newest.first().zip(self.newest.last()).map(|(first, last)| (first.at_ms, last.at_ms));
+        edges.chain(of_newest).reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)))
     }
 
     /// Puts what begins from a moment on into a grid.
     pub fn add_to(&self, grid: &mut Grid, from_ms: u64) {
         let from_ms = from_ms.max(grid.from_ms());
         let places = Places::of(grid.wanted());
-        for block in self.blocks.iter().filter(|block| block.last_ms() >= from_ms) {
-            block.add_to(grid, from_ms, &places);
-        }
+        // A grid takes them by their times.
+        let mut blocks: Vec<_> = self.blocks.iter().filter(|block| block.last_ms() >= from_ms).collect();
+        blocks.sort_by_key(|block| block.times[0].0);
+        let first_ms = self.newest.first().map_or(u64::MAX, |bucket| bucket.at_ms);
+        let (before, behind) = blocks.split_at(blocks.partition_point(|block| block.times[0].0 <= first_ms));
+        before.iter().for_each(|block| block.add_to(grid, from_ms, &places));
         for bucket in self.newest.iter().filter(|bucket| bucket.at_ms >= from_ms) {
             let at_ms = bucket.at_ms;
             for DeviceBucket { device, samples, stats } in &bucket.devices {
@@ -108,6 +116,7 @@ impl MemoryTier {
             }
             grid.add(Whose::Host, at_ms, bucket.samples, places.host.iter().map(|field| *bucket.host.get(*field)?));
         }
+        behind.iter().for_each(|block| block.add_to(grid, from_ms, &places));
     }
 
     /// Bytes that the packed ones take.
@@ -376,16 +385,35 @@ mod tests {
     }
 
     #[test]
-    fn it_reaches_six_hours_back_and_a_clock_that_is_set_back_does_not_stop_it() {
+    fn it_reaches_six_hours_back() {
         let mut tier = MemoryTier::default();
         (1..=3000).for_each(|at| tier.push(bucket(at * 10_000)));
         let (oldest_ms, newest_ms) = tier.reach_ms().unwrap();
         let reach_ms = newest_ms - oldest_ms;
         assert!(newest_ms == 30_000_000 && (REACH_MS..REACH_MS + 300_000).contains(&reach_ms), "{reach_ms}");
-        tier.push(bucket(20_000_000));
-        assert_eq!(tier.reach_ms().unwrap().1, 20_000_000);
-        assert_eq!(span(&tier, 0).times_ms.last(), Some(&20_000_000));
-        tier.drop_before(19_999_000);
-        assert_eq!(tier.reach_ms().map(|(_, newest_ms)| newest_ms), Some(20_000_000));
+        tier.drop_before(29_999_000);
+        assert_eq!(tier.reach_ms().map(|(oldest_ms, _)| oldest_ms), Some(30_000_000));
+    }
+
+    #[test]
+    fn clock_that_is_set_forgets_nothing() {
+        for set_ms in [400 * 24 * 3_600_000, 5_000_000] {
+            let mut tier = MemoryTier::default();
+            (1001..=1500).for_each(|at| tier.push(bucket(at * 10_000)));
+            (0..40).for_each(|at| tier.push(bucket(set_ms + at * 10_000)));
+            // And right again.
+            (1505..=1600).for_each(|at| tier.push(bucket(at * 10_000)));
+            let mut grid = Grid::new(0, u64::MAX, 0, Wanted::all());
+            tier.add_to(&mut grid, 0);
+            let times = grid.into_span(10_000, |_| Device::default()).times_ms;
+            for at in (1001..=1500).chain(1505..=1600) {
+                assert!(times.contains(&(at * 10_000)), "{at} after {set_ms}");
+            }
+            let mut count = 0;
+            while let part @ [_, ..] = &*tier.take_oldest() {
+                count += part.len();
+            }
+            assert_eq!(count, 500 + 40 + 96);
+        }
     }
 }

@@ -1,17 +1,19 @@
 //! The folder of a history, and who may write there.
 
 use std::{
-    fs::{self, File, OpenOptions},
+    fs::File,
     io::{self, Read, Write},
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::Path,
 };
 
+use gpumon_probe::safe_file::{Folder, FolderError, Owner};
 use rustix::{
     fs::{FlockOperation, flock},
     io::Errno,
     system::uname,
 };
+
+const LOCK: &str = "history.lock";
 
 /// Why a folder cannot be written to.
 pub(super) struct Refusal {
@@ -26,11 +28,15 @@ pub(super) struct Refusal {
 /// Makes the folder for this user alone, and says that this program writes there.
 pub(super) fn lock(folder: &Path) -> Result<File, Refusal> {
     let refusal = |why: String| Refusal { why, is_readable: true, is_anothers: false };
-    let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
-    made.map_err(|error| refusal(format!("the directory cannot be created ({error}): name another with --data-dir")))?;
-    let path = folder.join("history.lock");
-    let file = OpenOptions::new().create(true).truncate(false).read(true).write(true).mode(0o600).open(&path);
-    let mut file = file.map_err(|error| {
+    let opened = Folder::open(folder, Owner::Own).map_err(|error| match error {
+        FolderError::Unavailable { cause, .. } => {
+            refusal(format!("the directory cannot be created or opened ({cause}): name another with --data-dir"))
+        }
+        // What is in such a directory may be anybody's.
+        error => Refusal { is_readable: false, ..refusal(format!("{error} with --data-dir")) },
+    })?;
+    let path = folder.join(LOCK);
+    let mut file = opened.open_file(LOCK).map_err(|error| {
         refusal(match error.kind() {
             io::ErrorKind::ReadOnlyFilesystem => "it is read-only: name another directory with --data-dir".to_owned(),
             io::ErrorKind::StorageFull => "the disk is full: free some space".to_owned(),

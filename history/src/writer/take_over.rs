@@ -5,12 +5,20 @@ use gpumon_probe::model::EventKind;
 use super::inbox::Pending;
 use crate::{bucket::BUCKET_MS, database::Database, span::ConditionSpan};
 
-/// Forgets what is on disk already, up to the bucket `newest_ms`. What was the matter then and still is, is known to this
-/// program alone from now on; so are its marks, cells and runs.
-pub(super) fn forget_known(pending: &mut Pending, database: &Database, newest_ms: u64) -> Result<(), rusqlite::Error> {
+/// Forgets what is on disk already, which are the times that have a row: the newest row may be of a clock that was wrong.
+/// What was the matter then and still is, is known to this program alone from now on; so are its marks, cells and runs.
+pub(super) fn forget_known(pending: &mut Pending, database: &Database) -> Result<(), rusqlite::Error> {
     let mut open: Vec<ConditionSpan> = Vec::new();
+    let mut failed = Ok(());
+    let mut is_known = |at_ms: u64| match database.has_bucket(at_ms / BUCKET_MS * BUCKET_MS) {
+        Ok(is_known) => is_known,
+        Err(error) => {
+            failed = Err(error);
+            false
+        }
+    };
     pending.retain(|bucket| {
-        let is_new = bucket.at_ms > newest_ms;
+        let is_new = !is_known(bucket.at_ms);
         for condition in bucket.conditions.iter().filter(|_| !is_new) {
             open.retain(|known| !known.is_same(condition));
             open.extend(condition.to_ms.is_none().then(|| condition.clone()));
@@ -27,10 +35,10 @@ pub(super) fn forget_known(pending: &mut Pending, database: &Database, newest_ms
             }
             _ => false,
         };
-        if is_own || event.at_ms >= newest_ms + BUCKET_MS {
+        if is_own || !is_known(event.at_ms) {
             kept.push(event);
         }
     }
     pending.events.extend(kept);
-    Ok(())
+    failed
 }

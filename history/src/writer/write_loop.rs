@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     bucket::BUCKET_MS,
-    database::{self, Database, DatabaseError, Devices, EVENTS, FILE, Limits, RolledUp, Salvage},
+    database::{self, Allowance, Database, DatabaseError, Devices, EVENTS, FILE, Limits, RolledUp, Salvage},
     grid::Grid,
     memory::REACH_MS,
     wanted::Wanted,
@@ -75,6 +75,9 @@ pub(super) struct WriterThread {
     is_damaged: bool,
     /// When old rows are deleted next.
     forget_at: Instant,
+    /// How many of them may be deleted, and since when that has been counted.
+    allowance: Allowance,
+    allowed_at: Instant,
     /// Gets what was there, of so many milliseconds.
     restore: Option<(Restore, u64)>,
     tell: Box<dyn Fn(&str) + Send>,
@@ -102,6 +105,8 @@ impl WriterThread {
             retry_at: None,
             is_damaged: false,
             forget_at: Instant::now(),
+            allowance: Allowance::default(),
+            allowed_at: Instant::now(),
             restore: Some(restore),
             tell,
         }
@@ -234,7 +239,7 @@ impl WriterThread {
             database.end_what_was_left_open()?;
         }
         if is_others {
-            forget_known(&mut self.pending, &database, newest_ms)?;
+            forget_known(&mut self.pending, &database)?;
         }
         (self.newest_ms, self.was_refused) = (Some(newest_ms), false);
         Ok(Open { database, devices, rolled_up })
@@ -302,6 +307,10 @@ impl WriterThread {
         // Where a reader lets it grow, nothing is lost for that.
         let wal_bytes = wal_bytes(folder).min(size_bytes / 10);
         let limits = Limits { size_bytes: size_bytes - wal_bytes };
+        if is_due {
+            self.allowance.add(std::mem::replace(&mut self.allowed_at, Instant::now()).elapsed());
+        }
+        let allowance = &mut self.allowance;
         let written: Result<(), rusqlite::Error> = open.database.at_once(|database| {
             let mut joined = Vec::new();
             for bucket in buckets {
@@ -314,7 +323,7 @@ impl WriterThread {
                 database.roll_up(&mut open.rolled_up, newest_ms)?;
                 joined.iter().try_for_each(|at_ms| database.roll_up_again(&open.rolled_up, *at_ms))?;
             }
-            if is_due { database.forget(now_ms(), limits) } else { Ok(()) }
+            if is_due { database.forget(now_ms(), allowance, limits) } else { Ok(()) }
         });
         written.map_err(DatabaseError::from)?;
         self.pending.forget_part();

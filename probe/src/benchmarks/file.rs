@@ -1,18 +1,13 @@
 //! The file: read whole, replaced whole, by one process at a time.
 
-use std::{
-    fs::{DirBuilder, File},
-    io,
-    os::unix::fs::DirBuilderExt,
-    path::Path,
-};
+use std::{ffi::OsStr, io, path::Path};
 
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
 use super::{Benchmarks, MOST_GPUS};
 use crate::{
-    small_file::{self, invalid},
+    safe_file::{self, Folder, Owner, invalid},
     untrusted::escaped,
 };
 
@@ -46,7 +41,11 @@ struct Content {
 /// # Errors
 /// Where it cannot be read, or is broken, too large or of another version.
 pub fn read(path: &Path) -> io::Result<Benchmarks> {
-    let Some(bytes) = small_file::read(path, MOST_BYTES)? else { return Ok(Benchmarks::default()) };
+    parse(safe_file::read(path, MOST_BYTES)?)
+}
+
+fn parse(bytes: Option<Vec<u8>>) -> io::Result<Benchmarks> {
+    let Some(bytes) = bytes else { return Ok(Benchmarks::default()) };
     // Another version may look like nothing that is known.
     let Versioned { version } = serde_json::from_slice(&bytes)?;
     if version != VERSION {
@@ -70,16 +69,16 @@ pub fn read(path: &Path) -> io::Result<Benchmarks> {
 /// # Errors
 /// Where it cannot be read or written. What it had stays.
 pub fn change(path: &Path, change: impl FnOnce(&mut Benchmarks)) -> io::Result<()> {
+    let name = path.file_name().and_then(OsStr::to_str).ok_or_else(|| invalid("it names no file"))?;
     let folder = path.parent().ok_or_else(|| invalid("it has no folder"))?;
-    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    let held = File::open(folder)?;
+    let folder = Folder::open(folder, Owner::AnyForRoot)?;
     // Some file systems of a network lock no folders; two runs at a time are rarer than these.
-    let _ = flock(&held, FlockOperation::LockExclusive);
-    let mut gpus = read(path)?;
+    let _ = flock(folder.handle(), FlockOperation::LockExclusive);
+    let mut gpus = parse(folder.read(name, MOST_BYTES)?)?;
     change(&mut gpus);
     let bytes = serde_json::to_vec(&Written { version: VERSION, gpus: &gpus })?;
     if bytes.len() > MOST_BYTES {
         return Err(invalid(format!("it would have more than {MOST_BYTES} bytes")));
     }
-    small_file::replace(path, &bytes)
+    folder.replace(name, &bytes)
 }

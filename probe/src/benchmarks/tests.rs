@@ -109,7 +109,7 @@ fn a_file_that_is_broken_or_of_another_version_is_refused_and_stays() {
     assert!(read(&path).unwrap_err().to_string().contains("more than 16777216 bytes"));
     fs::remove_file(&path).unwrap();
     fs::create_dir(&path).unwrap();
-    assert_eq!(read(&path).unwrap_err().to_string(), "it is no file");
+    assert_eq!(read(&path).unwrap_err().to_string(), "it is not a regular file");
 }
 
 #[test]

@@ -169,6 +169,26 @@ pub struct StoredCost {
 impl StoredCost {
     /// The version of the form.
     pub const VERSION: u32 = 1;
+    /// Thirty years.
+    const LONGEST_S: f64 = 1e9;
+    /// Eight pebibytes.
+    const MOST_BYTES: f64 = 9_007_199_254_740_992.0;
+    /// What a power station supplies in a week.
+    const MOST_JOULES: f64 = 1e15;
+    /// GPUs of one cell.
+    const MOST_GPUS: usize = 1024;
+
+    /// Whether the numbers are within what a cell can cost; a file can say anything. The page has the same limits.
+    pub fn is_possible(&self) -> bool {
+        let is_within = |value: f64, most: f64| (0.0..=most).contains(&value);
+        let is_absent_or = |value: Option<f64>, most: f64| value.is_none_or(|value| is_within(value, most));
+        is_within(self.duration_s, Self::LONGEST_S)
+            && is_absent_or(self.gpu_s, Self::LONGEST_S)
+            && is_absent_or(self.peak_memory_bytes, Self::MOST_BYTES)
+            && is_absent_or(self.memory_change_bytes.map(f64::abs), Self::MOST_BYTES)
+            && is_absent_or(self.energy_joules, Self::MOST_JOULES)
+            && self.gpus.len() <= Self::MOST_GPUS
+    }
 
     /// What a notebook keeps of a cost; `None` where no GPU was held.
     pub fn new(cost: &Cost) -> Option<Self> {

@@ -78,6 +78,11 @@ pub enum EventKind {
     MigChanged,
     /// The board's power supply changed, as between battery and mains (`nvmlEventTypePowerSourceChange`).
     PowerSourceChanged,
+    /// The system's clock was set: times before and after this event are not by the same clock.
+    ClockChanged {
+        /// How far, in milliseconds; negative if it was set back.
+        by_ms: i64,
+    },
     /// The workload runner has begun to work here.
     RunBegan(Run),
     /// It has come to its next step.
@@ -232,6 +237,7 @@ tagged!(EventKind by "what" {
     "process_ended" => ProcessEnded(rest),
     "mig_changed" => MigChanged,
     "power_source_changed" => PowerSourceChanged,
+    "clock_changed" => ClockChanged { by_ms },
     "run_began" => RunBegan(rest),
     "run_step" => RunStep(rest),
     "run_ended" => RunEnded(rest),

@@ -4,6 +4,7 @@
 
 use std::{
     collections::BTreeMap,
+    ffi::OsStr,
     fmt, io,
     path::{Path, PathBuf},
     sync::{
@@ -17,7 +18,11 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use crate::{derive::Baseline, model::now_ms, small_file};
+use crate::{
+    derive::Baseline,
+    model::now_ms,
+    safe_file::{Folder, Owner, invalid},
+};
 
 /// What it looks like; another is not read.
 const VERSION: u32 = 1;
@@ -101,7 +106,8 @@ impl Learned {
             return Ok(());
         }
         let content = Content { version: VERSION, gpus: self.gpus().clone() };
-        let written = small_file::replace(&self.path, &serde_json::to_vec(&content)?);
+        let bytes = serde_json::to_vec(&content)?;
+        let written = place(&self.path).and_then(|(folder, name)| folder.replace(name, &bytes));
         written
             .inspect_err(|_| self.is_new.store(true, Ordering::Relaxed))
             .map_err(|error| io::Error::new(error.kind(), format!("cannot write {}: {error}", self.path.display())))
@@ -118,8 +124,16 @@ impl fmt::Debug for Learned {
     }
 }
 
+/// Returns the directory of a file and its name in it.
+fn place(path: &Path) -> io::Result<(Folder, &str)> {
+    let name = path.file_name().and_then(OsStr::to_str).ok_or_else(|| invalid("it names no file"))?;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    Ok((Folder::open(folder, Owner::Own)?, name))
+}
+
 fn read(path: &Path) -> Result<BTreeMap<String, Gpu>, String> {
-    let bytes = small_file::read(path, MOST_BYTES).map_err(|error| error.to_string())?;
+    let bytes = place(path).and_then(|(folder, name)| folder.read(name, MOST_BYTES));
+    let bytes = bytes.map_err(|error| error.to_string())?;
     let Some(bytes) = bytes else { return Ok(BTreeMap::new()) };
     let Content { version, mut gpus } = serde_json::from_slice(&bytes).map_err(|error| error.to_string())?;
     if version != VERSION {
@@ -188,7 +202,7 @@ mod tests {
         fs::remove_file(&path).unwrap();
         fs::create_dir(&path).unwrap();
         let (learned, problem) = read_again(&path);
-        assert!(problem.unwrap().contains("it is no file"));
+        assert!(problem.unwrap().contains("it is not a regular file"));
         learned.keep("GPU-1", learned_baseline());
         let error = learned.write().unwrap_err().to_string();
         assert!(error.starts_with("cannot write ") && error.contains("learned.json"), "{error}");

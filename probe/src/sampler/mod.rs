@@ -4,6 +4,7 @@
 //! one interval on says that it hangs.
 
 mod attention;
+mod clock_watch;
 mod deadline;
 mod gpu_state;
 mod gpu_worker;

@@ -8,6 +8,7 @@ use std::{
 
 use super::{
     Learned, Options,
+    clock_watch::ClockWatch,
     gpu_state::GpuState,
     message::{Message, Query},
     threads::{find_links, follow_driver, follow_log},
@@ -40,6 +41,7 @@ pub(super) struct Sampling {
     opened: Option<Sender<u32>>,
     errors: ErrorFilter,
     host_rates: HostRates,
+    clock: ClockWatch,
     below_baselines: Option<Arc<BelowBaselines>>,
     learned: Option<Arc<Learned>>,
     /// When it was told what has been learned.
@@ -76,6 +78,7 @@ impl Sampling {
             links: if options.events && count > 1 { Links::Wanted } else { Links::Settled(Vec::new()) },
             errors: ErrorFilter::new(log_is_read),
             host_rates: HostRates::default(),
+            clock: ClockWatch::default(),
             below_baselines: options.below_baselines.clone(),
             learned: options.learned.clone(),
             kept: Instant::now(),
@@ -134,6 +137,9 @@ impl Sampling {
     /// The sample of this tick; its events are added to those of the tick.
     pub(super) fn compose(&mut self, interval: Duration) -> Sample {
         let now = now_ms();
+        if let Some(by_ms) = self.clock.update(now) {
+            self.events.push(Event { at_ms: now, gpu: None, what: EventKind::ClockChanged { by_ms } });
+        }
         for (gpu, error) in self.errors.due(now) {
             self.on_error(gpu as usize, error, now);
         }

@@ -8,6 +8,8 @@ use std::{
 
 use thiserror::Error;
 
+use crate::bounded;
+
 use super::{
     Source, SourceError,
     nvml::NvmlSource,
@@ -62,9 +64,12 @@ impl SourceChoice {
     }
 }
 
+/// A scenario of hundreds of GPUs with all their faults is shorter.
+const LARGEST_SCENARIO: usize = 4 << 20;
+
 fn read_scenario(path: &Path) -> Result<Scenario, SourceError> {
     let name = path.display().to_string();
-    let text = std::fs::read_to_string(path)
+    let text = bounded::regular_text(path, LARGEST_SCENARIO)
         .map_err(|error| SourceError::BadScenario(format!("cannot read scenario {name}: {error}; check the path")))?;
     Scenario::from_toml(&text, &name).map_err(|error| SourceError::BadScenario(error.to_string()))
 }

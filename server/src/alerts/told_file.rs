@@ -3,16 +3,16 @@
 //! A thread writes it, so that nothing waits for the disk; a reader finds the old or the new file, never a part.
 
 use std::{
-    fs::{self, DirBuilder, File, OpenOptions},
-    io::{self, Read, Write},
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
-    path::{Path, PathBuf},
+    fs::File,
+    io,
+    path::Path,
     sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel},
     thread,
     time::Duration,
 };
 
 use gpumon_alerts::evaluate::SavedAlert;
+use gpumon_probe::safe_file::{Folder, Owner};
 use rustix::{
     fs::{FlockOperation, flock},
     system::uname,
@@ -23,7 +23,7 @@ const NAME: &str = "alerts.json";
 const LOCK: &str = "alerts.lock";
 const VERSION: u32 = 1;
 /// A thousand alerts with fifty receivers each are smaller.
-const LARGEST: u64 = 8 << 20;
+const LARGEST: usize = 8 << 20;
 /// After this time, it is tried again to write what could not be written.
 const RETRY: Duration = Duration::from_mins(1);
 /// How long the last of it may take when the server ends.
@@ -54,15 +54,14 @@ impl ToldFile {
     /// # Errors
     /// Where nothing can be written there.
     pub(super) fn open(folder: &Path) -> io::Result<(Self, io::Result<Vec<SavedAlert>>)> {
-        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-        let lock = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(folder.join(LOCK))?;
+        let folder = Folder::open(folder, Owner::Own)?;
+        let lock = folder.open_file(LOCK)?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
-        let path = folder.join(NAME);
-        let saved = read(&path);
+        let saved = read(&folder);
         let (contents, to_write) = sync_channel(1);
         let (end, ended) = sync_channel(0);
         thread::Builder::new().name("alerts-told".to_owned()).spawn(move || {
-            write_all(&path, &to_write);
+            write_all(&folder, &to_write);
             drop(end);
         })?;
         Ok((Self { contents, ended, _lock: lock }, saved))
@@ -93,16 +92,8 @@ pub(super) fn host() -> String {
 }
 
 /// What the file says; nothing where there is none, or it is another machine's.
-fn read(path: &Path) -> io::Result<Vec<SavedAlert>> {
-    let file = match File::open(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        opened => opened?,
-    };
-    let mut text = Vec::new();
-    file.take(LARGEST + 1).read_to_end(&mut text)?;
-    if text.len() as u64 > LARGEST {
-        return Err(io::Error::other("it is larger than 8 MiB"));
-    }
+fn read(folder: &Folder) -> io::Result<Vec<SavedAlert>> {
+    let Some(text) = folder.read(NAME, LARGEST)? else { return Ok(Vec::new()) };
     let content: Content = serde_json::from_slice(&text)?;
     if content.version != VERSION {
         return Err(io::Error::other(format!("it is of version {}, not {VERSION}", content.version)));
@@ -110,14 +101,7 @@ fn read(path: &Path) -> io::Result<Vec<SavedAlert>> {
     Ok(if content.host == host() { content.alerts } else { Vec::new() })
 }
 
-fn write_all(path: &PathBuf, contents: &Receiver<Vec<u8>>) {
-    let beside = path.with_extension("json.part");
-    let write = |text: &[u8]| {
-        let mut file = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(&beside)?;
-        file.write_all(text)?;
-        file.sync_all()?;
-        fs::rename(&beside, path)
-    };
+fn write_all(folder: &Folder, contents: &Receiver<Vec<u8>>) {
     // What could not be written, until it can, or there is something newer.
     let mut unwritten: Option<Vec<u8>> = None;
     loop {
@@ -128,10 +112,11 @@ fn write_all(path: &PathBuf, contents: &Receiver<Vec<u8>>) {
             (Err(RecvTimeoutError::Timeout), None) => continue,
             (Err(RecvTimeoutError::Disconnected), _) => return,
         };
-        match write(&text) {
+        match folder.replace(NAME, &text) {
             Ok(()) => unwritten = None,
             Err(error) => {
                 if unwritten.replace(text).is_none() {
+                    let path = folder.path().join(NAME);
                     let path = path.display();
                     tracing::warn!(
                         "alerts: cannot write {path}: {error}; until that is repaired, receivers are notified again after a restart"
@@ -144,6 +129,8 @@ fn write_all(path: &PathBuf, contents: &Receiver<Vec<u8>>) {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use serde_json::json;
 
     use super::*;

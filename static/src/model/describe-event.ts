@@ -1,5 +1,6 @@
 /** Events in sentences. */
 
+import { duration } from '../lib/format';
 import { trans } from '../lib/translation';
 import type { Event, Mark, ProcessRef, Run } from '../wire';
 import { severityLevel } from './condition';
@@ -41,6 +42,7 @@ const TEXTS: { [K in Event['what']]: Describe<Extract<Event, { what: K }>> } = {
   process_ended: (event) => description('none', trans.__('%1 exited', describeProcess(event))),
   mig_changed: () => description('notice', trans.__('MIG configuration changed')),
   power_source_changed: () => description('notice', trans.__('Power source changed')),
+  clock_changed: ({ by_ms }) => describeClockChange(by_ms),
   run_began: ({ title }) => description('none', trans.__('Run started: %1', title)),
   // Steps of runs and executions of cells are on charts alone.
   run_step: () => null,
@@ -90,6 +92,15 @@ function describeEcc(corrected: number, uncorrected: number): EventDescription {
     'critical',
     corrected === 0 ? wrong : `${wrong}, ${mended}`,
     trans.__('Results computed from this memory are invalid. Run the work again.'),
+  );
+}
+
+function describeClockChange(byMs: number): EventDescription {
+  const by = duration(Math.abs(byMs));
+  return description(
+    'warning',
+    byMs < 0 ? trans.__('System clock set back by %1', by) : trans.__('System clock set forward by %1', by),
+    trans.__('Check the time synchronization of this machine.'),
   );
 }
 

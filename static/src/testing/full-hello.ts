@@ -109,6 +109,8 @@ const EVENTS = [
     what,
   })),
   { what: 'power_source_changed' },
+  { what: 'clock_changed', by_ms: 3_600_000 },
+  { what: 'clock_changed', by_ms: -3_600_000 },
   { what: 'xid', code: 79, meaning: SERVER_TEXT, advice: SERVER_TEXT },
   { what: 'xid', code: 80, pid: 4711, meaning: SERVER_TEXT, advice: SERVER_TEXT },
   { what: 'ecc_errors', corrected: 3, uncorrected: 0 },

@@ -1,14 +1,20 @@
 //! Earlier results, or baselines, and how fast a new one is beside its own.
 
-use std::{fs, path::Path};
+use std::{fs::File, path::Path};
 
 use anyhow::{Context, anyhow};
-use gpumon_probe::benchmarks::{Benchmarks, Interval};
+use gpumon_probe::{
+    benchmarks::{Benchmarks, Interval},
+    bounded,
+};
 use gpumon_workload::protocol::{Backend, Dtype, Outcome, Shape, Times};
 use serde::{Deserialize, Serialize};
 
 use super::baseline::measurement;
 use crate::exit::Failure;
+
+/// Every workload in every type on hundreds of GPUs takes less.
+const LARGEST: usize = 64 << 20;
 
 /// What results are held against.
 #[derive(Debug)]
@@ -61,7 +67,8 @@ impl Earlier {
     /// Those in a file of one JSON object a line. What is no result, as an error, is left out.
     pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
         let shown = path.display();
-        let text = fs::read_to_string(path).with_context(|| format!("cannot read {shown}")).map_err(Failure::usage)?;
+        let text = File::open(path).and_then(|file| bounded::text_of(file, LARGEST));
+        let text = text.with_context(|| format!("cannot read {shown}")).map_err(Failure::usage)?;
         let results: Vec<Old> = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
         if results.is_empty() {
             let cure = "give what `gpumon bench --json` has written";

@@ -1,15 +1,10 @@
 //! `gpumon fleet targets`: what Prometheus is to scrape.
 
-use std::{
-    fs::{self, Permissions},
-    io::Write,
-    os::unix::fs::PermissionsExt,
-    path::{Path, PathBuf},
-};
+use std::path::PathBuf;
 
 use anyhow::{Context, anyhow};
 use gpumon_fleet::discovery::{Label, MOST_TARGETS, Target, TargetGroup, groups, slurm};
-use tempfile::NamedTempFile;
+use gpumon_probe::safe_file;
 
 use crate::{
     exit::Failure,
@@ -61,7 +56,9 @@ pub(super) fn run(args: &TargetsArgs) -> Result<(), Failure> {
     let targets = args.targets()?;
     let json = written(&groups(&targets, args.port, &args.label))?;
     match &args.output {
-        Some(file) => replace(file, &json).with_context(|| format!("cannot write {}", file.display()))?,
+        // Everybody may read it, as before.
+        Some(file) => safe_file::replace(file, json.as_bytes(), 0o644)
+            .with_context(|| format!("cannot write {}", file.display()))?,
         None => super::table::print(&json)?,
     }
     Ok(())
@@ -90,16 +87,4 @@ impl TargetsArgs {
 
 fn written(groups: &[TargetGroup]) -> anyhow::Result<String> {
     Ok(serde_json::to_string_pretty(groups)? + "\n")
-}
-
-/// Puts another file in the place of this one, which everybody may read as before.
-fn replace(file: &Path, text: &str) -> anyhow::Result<()> {
-    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut new = NamedTempFile::new_in(folder)?;
-    new.write_all(text.as_bytes())?;
-    let permissions = fs::metadata(file).map_or_else(|_| Permissions::from_mode(0o644), |known| known.permissions());
-    new.as_file().set_permissions(permissions)?;
-    new.as_file().sync_all()?;
-    new.persist(file)?;
-    Ok(())
 }

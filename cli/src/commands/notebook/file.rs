@@ -1,13 +1,23 @@
 //! The file of a notebook, as far as its costs are concerned.
 
-use std::{fs, path::Path};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    io::{BufRead, BufReader, Read as _},
+    path::Path,
+};
 
 use anyhow::{Context as _, anyhow};
-use gpumon_probe::model::StoredCost;
-use serde::Deserialize;
-use serde_json::Value;
+use gpumon_probe::{bounded::open_regular, model::StoredCost};
+use serde::{
+    Deserialize, Deserializer,
+    de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor},
+};
 
 use crate::exit::Failure;
+
+/// In bytes. Larger ones have images and tables as outputs, which can be cleared.
+const LARGEST: u64 = 64 << 20;
 
 /// The cells of a notebook that have kept what they cost.
 #[derive(Debug, Default)]
@@ -38,8 +48,14 @@ impl Notebook {
     /// It cannot be read, is no notebook of format 4, or keeps no costs.
     pub(super) fn read(path: &Path) -> Result<Self, Failure> {
         let shown = path.display();
-        let text = fs::read(path).with_context(|| format!("cannot read {shown}")).map_err(Failure::usage)?;
-        let notebook = Self::parse(&text).with_context(|| format!("{shown} is no notebook")).map_err(Failure::usage)?;
+        let file = open_regular(path).with_context(|| format!("cannot read {shown}")).map_err(Failure::usage)?;
+        let mut file = BufReader::new(file.take(LARGEST + 1));
+        let notebook = Self::parse(&mut file).with_context(|| format!("{shown} is no notebook"));
+        if file.get_ref().limit() == 0 {
+            let why = anyhow!("{shown} has more than {} MiB: clear its outputs", LARGEST >> 20);
+            return Err(Failure::usage(why));
+        }
+        let notebook = notebook.map_err(Failure::usage)?;
         match (notebook.cells.is_empty(), notebook.unknown) {
             (false, _) => Ok(notebook),
             (true, 0) => Err(anyhow!(
@@ -55,10 +71,12 @@ impl Notebook {
         }
     }
 
-    fn parse(text: &[u8]) -> anyhow::Result<Self> {
+    fn parse(mut text: impl BufRead) -> anyhow::Result<Self> {
         // Editors of Windows begin a file with a mark of its encoding.
-        let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
-        let file: File = serde_json::from_slice(text)
+        if text.fill_buf()?.starts_with(b"\xef\xbb\xbf") {
+            text.consume(3);
+        }
+        let file: File = serde_json::from_reader(text)
             .map_err(|error| anyhow!("{error}; name a file that Jupyter has saved, which is JSON with cells"))?;
         if file.nbformat < 4 {
             return Err(anyhow!(
@@ -66,18 +84,48 @@ impl Notebook {
                 file.nbformat
             ));
         }
-        let mut notebook = Self::default();
-        for (at, cell) in file.cells.into_iter().enumerate() {
+        Ok(file.cells)
+    }
+}
+
+#[derive(Debug, Deserialize)]
+struct File {
+    nbformat: u64,
+    /// Each cell is read and dropped, so that the memory needed does not depend on outputs.
+    #[serde(default)]
+    cells: Notebook,
+}
+
+impl<'de> Deserialize<'de> for Notebook {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_seq(CellsVisitor)
+    }
+}
+
+struct CellsVisitor;
+
+impl<'de> Visitor<'de> for CellsVisitor {
+    type Value = Notebook;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("cells")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut cells: A) -> Result<Notebook, A::Error> {
+        let (mut notebook, mut place) = (Notebook::default(), 0);
+        while let Some(cell) = cells.next_element::<Cell>()? {
+            place += 1;
             notebook.code_cells += usize::from(cell.kind == "code");
-            let Some(stored) = cell.metadata.gpumon else { continue };
-            match serde_json::from_value::<StoredCost>(stored) {
-                Ok(cost) if cost.version == StoredCost::VERSION => notebook.cells.push(CellCost {
-                    place: at + 1,
-                    execution_count: cell.execution_count.as_u64(),
-                    line: first_line(&cell.source),
-                    cost,
-                }),
-                _ => notebook.unknown += 1,
+            let execution_count = match cell.execution_count {
+                Loose::Number(count) if count >= 0.0 => Some(count as u64),
+                _ => None,
+            };
+            match cell.metadata.gpumon {
+                None => {}
+                Some(Stored(None)) => notebook.unknown += 1,
+                Some(Stored(Some(cost))) => {
+                    notebook.cells.push(CellCost { place, execution_count, line: first_line(&cell.source), cost })
+                }
             }
         }
         Ok(notebook)
@@ -85,37 +133,164 @@ impl Notebook {
 }
 
 #[derive(Debug, Deserialize)]
-struct File {
-    nbformat: u64,
-    #[serde(default)]
-    cells: Vec<Cell>,
-}
-
-#[derive(Debug, Deserialize)]
 struct Cell {
     #[serde(rename = "cell_type")]
     kind: String,
-    /// What is odd here is no reason not to tell of the cost.
+    /// A value of another type does not prevent the report.
     #[serde(default)]
-    execution_count: Value,
+    execution_count: Loose,
     #[serde(default)]
     metadata: Metadata,
     /// Text, whole or in lines: the format allows both.
     #[serde(default)]
-    source: Value,
+    source: Loose,
 }
 
 #[derive(Debug, Default, Deserialize)]
 struct Metadata {
     #[serde(default)]
-    gpumon: Option<Value>,
+    gpumon: Option<Stored>,
+}
+
+/// A stored cost; `None` if its form or a number in it is unknown.
+#[derive(Debug)]
+struct Stored(Option<StoredCost>);
+
+impl<'de> Deserialize<'de> for Stored {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let Loose::Fields(mut fields) = Loose::deserialize(deserializer)? else { return Ok(Self(None)) };
+        let mut number = |name: &str| match fields.remove(name) {
+            Some(Loose::Number(number)) => Some(Some(number)),
+            Some(Loose::Null) => Some(None),
+            _ => None,
+        };
+        let numbers = (number("version"), number("duration_s"), number("gpu_s"), number("peak_memory_bytes"));
+        let (change, energy) = (number("memory_change_bytes"), number("energy_joules"));
+        let mut cost = || {
+            let (Some(Loose::Bool(shared)), Some(Loose::Texts(gpus))) =
+                (fields.remove("shared"), fields.remove("gpus"))
+            else {
+                return None;
+            };
+            let (Some(Some(version)), Some(Some(duration_s)), Some(gpu_s), Some(peak_memory_bytes)) = numbers else {
+                return None;
+            };
+            let is_known = version.to_bits() == f64::from(StoredCost::VERSION).to_bits();
+            let cost = StoredCost {
+                version: StoredCost::VERSION,
+                duration_s,
+                gpu_s,
+                peak_memory_bytes,
+                memory_change_bytes: change?,
+                energy_joules: energy?,
+                shared,
+                gpus,
+            };
+            (is_known && cost.is_possible()).then_some(cost)
+        };
+        Ok(Self(cost()))
+    }
+}
+
+/// A JSON value of any type, of which only as much is kept as a cell of a notebook has.
+#[derive(Debug, Default)]
+enum Loose {
+    #[default]
+    Null,
+    Bool(bool),
+    Number(f64),
+    Text(String),
+    Texts(Vec<String>),
+    Fields(BTreeMap<String, Loose>),
+    Other,
+}
+
+/// More keys than a stored cost has.
+const MOST_FIELDS: usize = 64;
+
+impl<'de> Deserialize<'de> for Loose {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(LooseVisitor { is_nested: false })
+    }
+}
+
+/// The value of a key, which has no keys itself.
+struct NestedSeed;
+
+impl<'de> DeserializeSeed<'de> for NestedSeed {
+    type Value = Loose;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Loose, D::Error> {
+        deserializer.deserialize_any(LooseVisitor { is_nested: true })
+    }
+}
+
+struct LooseVisitor {
+    is_nested: bool,
+}
+
+impl<'de> Visitor<'de> for LooseVisitor {
+    type Value = Loose;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Loose, E> {
+        Ok(Loose::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Loose, E> {
+        Ok(Loose::Bool(value))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Loose, E> {
+        Ok(Loose::Number(value as f64))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Loose, E> {
+        Ok(Loose::Number(value as f64))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Loose, E> {
+        Ok(Loose::Number(value))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Loose, E> {
+        Ok(Loose::Text(value.to_owned()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Loose, A::Error> {
+        let (mut texts, mut is_text) = (Vec::new(), true);
+        while let Some(item) = if is_text { items.next_element_seed(NestedSeed)? } else { None } {
+            match item {
+                Loose::Text(text) => texts.push(text),
+                _ => is_text = false,
+            }
+        }
+        while items.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(if is_text { Loose::Texts(texts) } else { Loose::Other })
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Loose, A::Error> {
+        let mut kept = BTreeMap::new();
+        while !self.is_nested
+            && kept.len() < MOST_FIELDS
+            && let Some(key) = fields.next_key()?
+        {
+            kept.insert(key, fields.next_value_seed(NestedSeed)?);
+        }
+        while fields.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(if self.is_nested { Loose::Other } else { Loose::Fields(kept) })
+    }
 }
 
 /// The first that is neither empty nor a comment, or else the first that is not empty.
-fn first_line(source: &Value) -> String {
+fn first_line(source: &Loose) -> String {
     let text = match source {
-        Value::Array(lines) => lines.iter().filter_map(Value::as_str).collect(),
-        whole => whole.as_str().unwrap_or_default().to_owned(),
+        Loose::Texts(lines) => lines.concat(),
+        Loose::Text(whole) => whole.clone(),
+        _ => String::new(),
     };
     let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
     lines().find(|line| !line.starts_with('#')).or_else(|| lines().next()).unwrap_or_default().to_owned()
@@ -123,6 +298,8 @@ fn first_line(source: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     const COST: &str = r#"{"version": 1, "duration_s": 12.3, "gpu_s": 9.81, "peak_memory_bytes": 65498251264,
@@ -177,6 +354,56 @@ mod tests {
                 .unwrap()
                 .contains("cannot read /nowhere")
         );
+    }
+
+    #[test]
+    fn absurd_numbers_are_no_cost() {
+        for (known, absurd) in [
+            ("12.3", "1e300"),
+            ("12.3", "-1"),
+            ("9.81", "1e308"),
+            ("65498251264", "1e17"),
+            ("6100", "1e200"),
+            ("null", "-1e300"),
+            ("\"version\": 1", "\"version\": 1e30"),
+            ("[\"NVIDIA H200\"]", &format!("[{}\"x\"]", "\"x\",".repeat(1024))),
+            ("[\"NVIDIA H200\"]", "[1]"),
+        ] {
+            let cost = COST.replace(known, absurd);
+            let cells = [
+                code(r#""x""#, &format!(r#"{{"gpumon": {cost}}}"#)),
+                code(r#""y""#, &format!(r#"{{"gpumon": {COST}}}"#)),
+            ];
+            let read = Notebook::parse(notebook(&cells.join(",")).as_bytes()).unwrap();
+            assert_eq!((read.cells.len(), read.unknown), (1, 1), "{absurd:.40}");
+        }
+    }
+
+    #[test]
+    fn odd_values_do_not_prevent_the_report() {
+        let metadata = format!(r#"{{"gpumon": {COST}}}"#);
+        let cells = [
+            code(r#"[1, ["x"], {"a": 2}]"#, &metadata),
+            code(r#"{"a": {"b": []}}"#, &metadata).replace("\"execution_count\": 3", "\"execution_count\": [3]"),
+            code(r#""x""#, r#"{"gpumon": {"version": {"a": [1, {}]}, "gpus": [[]]}}"#),
+        ];
+        let read = Notebook::parse(notebook(&cells.join(",")).as_bytes()).unwrap();
+        let told: Vec<_> = read.cells.iter().map(|cell| (cell.execution_count, &*cell.line)).collect();
+        assert_eq!((told, read.unknown), (vec![(Some(3), ""), (None, "")], 1));
+    }
+
+    #[test]
+    fn only_regular_files_within_the_limit_are_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let (pipe, large) = (folder.path().join("pipe.ipynb"), folder.path().join("large.ipynb"));
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR, 0).unwrap();
+        for path in [&*pipe, Path::new("/dev/zero")] {
+            let why = Notebook::read(path).unwrap_err().message().unwrap();
+            assert!(why.contains("not a regular file"), "{why}");
+        }
+        fs::write(&large, " ".repeat(LARGEST as usize + 1)).unwrap();
+        let why = Notebook::read(&large).unwrap_err().message().unwrap();
+        assert!(why.contains("has more than 64 MiB: clear its outputs"), "{why}");
     }
 
     #[test]

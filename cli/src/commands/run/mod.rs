@@ -6,7 +6,7 @@ mod report;
 
 use std::{
     ffi::OsString,
-    fs, io,
+    io::{self, Write},
     path::{Path, PathBuf},
     sync::mpsc::{self, Receiver},
     time::{Duration, Instant},
@@ -15,6 +15,7 @@ use std::{
 use anyhow::{Context, anyhow};
 use gpumon_probe::{
     model::{Cost, CostMark, Gpu, Record},
+    safe_file,
     usage::cost::CostMeter,
 };
 
@@ -110,8 +111,7 @@ pub(crate) fn run(source: &SourceArgs, args: &RunArgs) -> Result<(), Failure> {
     wait::check(&args.command)?;
     if let Some(path) = args.json.as_ref().filter(|path| path.as_os_str() != "-") {
         // Before the command has run for hours. What is in the file is kept until then.
-        let opened = fs::OpenOptions::new().create(true).truncate(false).write(true).open(path);
-        opened.map_err(|error| cannot_write(path, &error))?;
+        safe_file::create(path).map_err(|error| cannot_write(path, &error))?;
     }
     let words: Vec<_> = args.command.iter().map(|word| word.to_string_lossy()).collect();
     let name = args.name.clone().unwrap_or_else(|| words.join(" "));
@@ -219,7 +219,7 @@ fn report(args: &RunArgs, cost: &Cost) -> Result<(), Failure> {
     if path.as_os_str() == "-" {
         return Ok(io::Write::write_all(&mut io::stdout(), text.as_bytes())?);
     }
-    fs::write(path, text).map_err(|error| {
+    safe_file::create_empty(path).and_then(|mut file| file.write_all(text.as_bytes())).map_err(|error| {
         say(&report::sentence(cost));
         cannot_write(path, &error)
     })

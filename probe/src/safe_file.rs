@@ -1,0 +1,424 @@
+//! Files that gpumon writes, in directories that another user may have prepared.
+//!
+//! Another user can put links, pipes and files under the names that gpumon writes, so that gpumon would overwrite a file
+//! of the user that it runs as. A directory of gpumon's own is therefore only used if nobody else can write to it, and
+//! its files are opened relative to it ([`Folder`]). In every directory, a file is opened only if it is a regular file
+//! with one name, never through a link, and replaced by a new file that is renamed.
+//!
+//! A path that a user names on the command line is that user's decision: links of that user and of root are followed
+//! ([`create`]). Temporary files and locks next to it are not reached through links.
+
+use std::{
+    ffi::{OsStr, OsString},
+    fs::{self, DirBuilder, File, Metadata, Permissions},
+    hash::{BuildHasher, RandomState},
+    io::{self, ErrorKind, Write},
+    os::{
+        fd::{AsFd, BorrowedFd, OwnedFd},
+        unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, fchown},
+    },
+    path::{Path, PathBuf},
+};
+
+use rustix::{
+    fs::{AtFlags, CWD, Mode, OFlags, openat, renameat, unlinkat},
+    io::Errno,
+    process::geteuid,
+};
+use thiserror::Error;
+
+use crate::bounded;
+
+/// Permissions that let other users write.
+const WRITABLE_BY_OTHERS: u32 = 0o022;
+
+/// How often a file may be created or removed by another process while it is opened.
+const TRIES: u32 = 5;
+
+/// Nothing that another user has prepared blocks this process or becomes its terminal.
+const CAREFUL: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
+
+/// A directory in which only this program's user and root can create and replace files.
+#[derive(Debug)]
+pub struct Folder {
+    path: PathBuf,
+    handle: OwnedFd,
+}
+
+/// The users whose directories are accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Owner {
+    /// This program's user and root.
+    Own,
+    /// The same, and any user if this program runs as root: root writes for a service that has a user of its own.
+    AnyForRoot,
+}
+
+/// Why a directory is not used.
+#[derive(Debug, Error)]
+pub enum FolderError {
+    /// The directory cannot be created or opened.
+    #[error("{path} cannot be created or opened: {cause}", path = .path.display())]
+    Unavailable {
+        /// The directory.
+        path: PathBuf,
+        /// The system's answer.
+        cause: io::Error,
+    },
+    /// Another user decides which files are in the directory.
+    #[error(
+        "{path} belongs to user {uid}, who could replace the files in it: name a directory that belongs to user {own}",
+        path = .path.display()
+    )]
+    OtherOwner {
+        /// The directory.
+        path: PathBuf,
+        /// The owner of the directory, or of a link to it.
+        uid: u32,
+        /// This program's user.
+        own: u32,
+    },
+    /// The group or everybody decides which files are in the directory.
+    #[error(
+        "{path} can be written to by other users, who could replace the files in it: run `chmod go-w {path}`, or name \
+         another directory",
+        path = .0.display()
+    )]
+    Writable(PathBuf),
+}
+
+impl From<FolderError> for io::Error {
+    fn from(error: FolderError) -> Self {
+        let kind = match &error {
+            FolderError::Unavailable { cause, .. } => cause.kind(),
+            FolderError::OtherOwner { .. } | FolderError::Writable(_) => ErrorKind::PermissionDenied,
+        };
+        Self::new(kind, error.to_string())
+    }
+}
+
+impl Folder {
+    /// Opens a directory, which is created for this user only if it is missing.
+    ///
+    /// # Errors
+    /// If the directory cannot be opened, or another user can write to it.
+    pub fn open(path: &Path, owner: Owner) -> Result<Self, FolderError> {
+        let own = geteuid().as_raw();
+        let unavailable = |cause: io::Error| FolderError::Unavailable { path: path.to_owned(), cause };
+        let is_trusted = |found: &Metadata| [own, 0].contains(&found.uid()) || (owner == Owner::AnyForRoot && own == 0);
+        DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(unavailable)?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let handle = openat(CWD, path, flags, Mode::empty()).map_err(|error| unavailable(error.into()))?;
+        let opened = File::from(handle);
+        // The path itself can be a link, which its owner can change.
+        for found in [fs::symlink_metadata(path), opened.metadata()] {
+            let found = found.map_err(unavailable)?;
+            if !is_trusted(&found) {
+                return Err(FolderError::OtherOwner { path: path.to_owned(), uid: found.uid(), own });
+            }
+            if found.is_dir() && found.mode() & WRITABLE_BY_OTHERS != 0 {
+                return Err(FolderError::Writable(path.to_owned()));
+            }
+        }
+        Ok(Self { path: path.to_owned(), handle: opened.into() })
+    }
+
+    /// The path under which the directory was opened.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Opens a file for reading and writing, which is created for this user only if it is missing.
+    ///
+    /// # Errors
+    /// If the file cannot be opened, or is a link, a second name of a file, or no regular file.
+    pub fn open_file(&self, name: &str) -> io::Result<File> {
+        for _ in 0..TRIES {
+            if let Some(file) = open_plain(self.handle.as_fd(), Path::new(name), 0o600)? {
+                return Ok(file);
+            }
+        }
+        Err(io::Error::other("it is replaced again and again"))
+    }
+
+    /// Returns the content of a file; `None` if there is none.
+    ///
+    /// # Errors
+    /// If the file cannot be read, has more than `limit` bytes, or is a link or no regular file.
+    pub fn read(&self, name: &str, limit: usize) -> io::Result<Option<Vec<u8>>> {
+        content(openat(&self.handle, name, OFlags::RDONLY | CAREFUL, Mode::empty()), limit)
+    }
+
+    /// Replaces the content of a file. A reader, or the next start after a crash, finds the old content or the new one.
+    ///
+    /// # Errors
+    /// If the file cannot be written. The old content is kept.
+    pub fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        let folder = File::from(self.handle.try_clone()?).metadata()?;
+        replace_in(self.handle.as_fd(), OsStr::new(name), bytes, |file| {
+            // What root writes into the directory of a service is for the user of that service.
+            if folder.uid() != geteuid().as_raw() {
+                let _ = fchown(file, Some(folder.uid()), Some(folder.gid()));
+            }
+            Ok(())
+        })
+    }
+
+    /// Returns the directory itself, for flock(2).
+    pub fn handle(&self) -> BorrowedFd<'_> {
+        self.handle.as_fd()
+    }
+}
+
+/// Returns the content of a file that may be reached through links; `None` if there is none.
+///
+/// # Errors
+/// If the file cannot be read, has more than `limit` bytes, or is no regular file.
+pub fn read(path: &Path, limit: usize) -> io::Result<Option<Vec<u8>>> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    content(openat(CWD, path, flags, Mode::empty()), limit)
+}
+
+fn content(opened: rustix::io::Result<OwnedFd>, limit: usize) -> io::Result<Option<Vec<u8>>> {
+    let file = match opened.map_err(io::Error::from) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        opened => File::from(opened?),
+    };
+    let found = file.metadata()?;
+    if !found.is_file() {
+        return Err(invalid("it is not a regular file"));
+    }
+    if found.len() > limit as u64 {
+        return Err(invalid(format!("it has more than {limit} bytes")));
+    }
+    bounded::read_from(file, limit).map(Some)
+}
+
+/// An error about the content of a file.
+pub(crate) fn invalid(cause: impl Into<String>) -> io::Error {
+    io::Error::new(ErrorKind::InvalidData, cause.into())
+}
+
+/// Opens a file for reading and writing, which is created with this mode if it is missing; `None` if another process
+/// created or removed it meanwhile.
+///
+/// # Errors
+/// If the file cannot be opened, or is a link, a second name of a file, or no regular file.
+pub fn open_plain(folder: BorrowedFd<'_>, path: &Path, mode: u32) -> io::Result<Option<File>> {
+    // Two calls: the kernel refuses O_CREAT for a file of another user in a directory such as /tmp.
+    let file = match openat(folder, path, OFlags::RDWR | CAREFUL, Mode::empty()) {
+        Err(Errno::NOENT) => {
+            let new = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | CAREFUL;
+            match openat(folder, path, new, Mode::from_raw_mode(mode)) {
+                Err(Errno::EXIST) => return Ok(None),
+                opened => {
+                    let file = File::from(opened?);
+                    // The umask may have removed bits that other users need.
+                    file.set_permissions(Permissions::from_mode(mode))?;
+                    file
+                }
+            }
+        }
+        // What the system answers for a link, and for a pipe or device without a reader.
+        Err(Errno::LOOP | Errno::NXIO) => return Err(not_plain()),
+        opened => File::from(opened?),
+    };
+    let found = file.metadata()?;
+    // The other name can be one that matters to somebody.
+    if !found.is_file() || found.nlink() > 1 {
+        return Err(not_plain());
+    }
+    Ok(Some(file))
+}
+
+fn not_plain() -> io::Error {
+    io::Error::other("it is a link or not a plain file; remove it")
+}
+
+/// Opens the file that a user named for output, which is created if it is missing and otherwise keeps its content. Links
+/// are followed, unless another user than this one or root made them.
+///
+/// # Errors
+/// If the file cannot be opened, or the path is a link of another user.
+pub fn create(path: &Path) -> io::Result<File> {
+    let target = match fs::symlink_metadata(path) {
+        Ok(link) if link.is_symlink() => {
+            if ![geteuid().as_raw(), 0].contains(&link.uid()) {
+                return Err(io::Error::new(
+                    ErrorKind::PermissionDenied,
+                    format!("it is a link that user {} made; remove it, or name another file", link.uid()),
+                ));
+            }
+            // A link to a file that is to be created is left to the system.
+            fs::canonicalize(path).ok()
+        }
+        _ => Some(path.to_owned()),
+    };
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOCTTY;
+    let mode = Mode::from_raw_mode(0o666);
+    Ok(match target {
+        Some(target) => openat(CWD, &target, flags | OFlags::NOFOLLOW, mode),
+        None => openat(CWD, path, flags, mode),
+    }?
+    .into())
+}
+
+/// Opens the file that a user named for output, empty. Links are followed as by [`create`].
+///
+/// # Errors
+/// As [`create`].
+pub fn create_empty(path: &Path) -> io::Result<File> {
+    let file = create(path)?;
+    // A pipe or a device has no length.
+    if file.metadata()?.is_file() {
+        file.set_len(0)?;
+    }
+    Ok(file)
+}
+
+/// Replaces a file that a user named, whole. Its permissions are kept; a new file gets `mode`.
+///
+/// # Errors
+/// If the file cannot be written. The old content is kept.
+pub fn replace(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+    let name = path.file_name().ok_or_else(|| invalid("it names no file"))?;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let folder = openat(CWD, folder, flags, Mode::empty())?;
+    let before = fs::symlink_metadata(path).ok().filter(Metadata::is_file);
+    let permissions = before.map_or_else(|| Permissions::from_mode(mode), |before| before.permissions());
+    replace_in(folder.as_fd(), name, bytes, |file| file.set_permissions(permissions))
+}
+
+/// Writes a new file under a name that nobody can know before, and renames it.
+fn replace_in(
+    folder: BorrowedFd<'_>,
+    name: &OsStr,
+    bytes: &[u8],
+    prepare: impl FnOnce(&File) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut new = OsString::from(".");
+    new.push(name);
+    new.push(format!(".{:016x}.new", RandomState::new().hash_one(name)));
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | CAREFUL;
+    let mut file = File::from(openat(folder, &new, flags, Mode::RUSR | Mode::WUSR)?);
+    let written = prepare(&file).and_then(|()| {
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        Ok(renameat(folder, &new, folder, name)?)
+    });
+    written.inspect_err(|_| {
+        let _ = unlinkat(folder, &new, AtFlags::empty());
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{chown, symlink};
+
+    use super::*;
+
+    fn set_mode(path: &Path, mode: u32) {
+        fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    }
+
+    #[test]
+    fn folder_that_others_write_to_is_refused() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("new/data");
+        Folder::open(&path, Owner::Own).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o700);
+        for mode in [0o770, 0o702, 0o1777] {
+            set_mode(&path, mode);
+            let why = Folder::open(&path, Owner::Own).unwrap_err().to_string();
+            assert!(why.contains(&format!("run `chmod go-w {}`", path.display())), "{why}");
+        }
+        set_mode(&path, 0o755);
+        Folder::open(&path, Owner::Own).unwrap();
+    }
+
+    #[test]
+    fn folder_of_another_user_is_refused() {
+        if !geteuid().is_root() {
+            return;
+        }
+        let root = tempfile::tempdir().unwrap();
+        let (folder, link) = (root.path().join("folder"), root.path().join("link"));
+        fs::create_dir(&folder).unwrap();
+        symlink(&folder, &link).unwrap();
+        Folder::open(&link, Owner::Own).unwrap();
+        std::os::unix::fs::lchown(&link, Some(4242), None).unwrap();
+        let why = Folder::open(&link, Owner::Own).unwrap_err().to_string();
+        assert!(why.contains("belongs to user 4242"), "{why}");
+        chown(&folder, Some(4242), None).unwrap();
+        let why = Folder::open(&folder, Owner::Own).unwrap_err().to_string();
+        assert!(why.contains("name a directory that belongs to user 0"), "{why}");
+        Folder::open(&folder, Owner::AnyForRoot).unwrap().replace("file", b"x").unwrap();
+        assert_eq!(fs::metadata(folder.join("file")).unwrap().uid(), 4242);
+    }
+
+    #[test]
+    fn links_are_neither_written_nor_read_through() {
+        let root = tempfile::tempdir().unwrap();
+        let (folder, victim) = (root.path().join("folder"), root.path().join("victim"));
+        fs::create_dir(&folder).unwrap();
+        set_mode(&folder, 0o700);
+        fs::write(&victim, "precious").unwrap();
+        symlink(&victim, folder.join("link")).unwrap();
+        symlink(root.path().join("missing"), folder.join("dangling")).unwrap();
+        fs::hard_link(&victim, folder.join("name")).unwrap();
+        let folder = Folder::open(&folder, Owner::Own).unwrap();
+        for name in ["link", "dangling", "name"] {
+            assert!(folder.open_file(name).unwrap_err().to_string().contains("remove it"), "{name}");
+        }
+        assert!(folder.read("link", 100).is_err());
+        folder.replace("link", b"new").unwrap();
+        assert_eq!(folder.read("link", 100).unwrap().unwrap(), b"new");
+        assert_eq!(fs::read(&victim).unwrap(), b"precious");
+        assert!(!root.path().join("missing").exists());
+        let names = fs::read_dir(folder.path()).unwrap().count();
+        assert_eq!(names, 3, "no temporary file is left");
+    }
+
+    #[test]
+    fn only_regular_files_are_opened() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = Folder::open(&root.path().join("folder"), Owner::Own).unwrap();
+        let pipe = folder.path().join("pipe");
+        rustix::fs::mknodat(CWD, &pipe, rustix::fs::FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        assert!(folder.open_file("pipe").is_err());
+        assert!(folder.read("pipe", 100).is_err());
+        assert!(read(&pipe, 100).is_err());
+        assert!(read(folder.path(), 100).is_err());
+        folder.replace("file", b"12345").unwrap();
+        assert!(folder.read("file", 4).unwrap_err().to_string().contains("more than 4 bytes"));
+        assert_eq!(folder.read("none", 4).unwrap(), None);
+    }
+
+    #[test]
+    fn named_output_follows_own_links_only() {
+        let root = tempfile::tempdir().unwrap();
+        let (file, link) = (root.path().join("file"), root.path().join("link"));
+        symlink(&file, &link).unwrap();
+        create(&link).unwrap().write_all(b"content").unwrap();
+        assert_eq!(fs::read(&file).unwrap(), b"content");
+        create(&link).unwrap();
+        assert_eq!(fs::read(&file).unwrap(), b"content", "what is there is kept");
+        if geteuid().is_root() {
+            std::os::unix::fs::lchown(&link, Some(4242), None).unwrap();
+            assert!(create(&link).unwrap_err().to_string().contains("a link that user 4242 made"));
+        }
+    }
+
+    #[test]
+    fn replaced_file_keeps_its_permissions() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("file");
+        let mode = || fs::metadata(&path).unwrap().mode() & 0o777;
+        replace(&path, b"1", 0o640).unwrap();
+        assert_eq!(mode(), 0o640);
+        set_mode(&path, 0o604);
+        replace(&path, b"2", 0o640).unwrap();
+        assert_eq!((mode(), fs::read(&path).unwrap()), (0o604, b"2".to_vec()));
+    }
+}

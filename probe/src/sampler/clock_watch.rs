@@ -1,0 +1,48 @@
+//! Changes of the system's clock, found by comparison with the time since the machine started.
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// A smaller change is what time synchronization does all the time.
+const LEAST_MS: u64 = 10_000;
+
+/// Compares the two clocks from tick to tick.
+#[derive(Debug, Default)]
+pub(super) struct ClockWatch {
+    /// How far the system's clock was ahead of the time since the start, in milliseconds.
+    ahead_ms: Option<i64>,
+}
+
+impl ClockWatch {
+    /// Returns by how many milliseconds the clock was set since the last call, if it was. The time since the start of the
+    /// machine includes the time in which it was suspended.
+    pub(super) fn update(&mut self, now_ms: u64) -> Option<i64> {
+        let since_start = clock_gettime(ClockId::Boottime);
+        self.compare(now_ms, since_start.tv_sec as u64 * 1000 + since_start.tv_nsec as u64 / 1_000_000)
+    }
+
+    fn compare(&mut self, now_ms: u64, since_start_ms: u64) -> Option<i64> {
+        let ahead_ms = now_ms.cast_signed() - since_start_ms.cast_signed();
+        let by_ms = ahead_ms - self.ahead_ms.replace(ahead_ms)?;
+        (by_ms.unsigned_abs() >= LEAST_MS).then_some(by_ms)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn set_clock_is_found_once() {
+        let mut watch = ClockWatch::default();
+        let changes = [(1_000_000, 1000), (1_001_000, 2000), (9_002_000, 3000), (9_003_000, 4000), (1_004_000, 5000)];
+        let found: Vec<_> = changes.map(|(now_ms, since_start_ms)| watch.compare(now_ms, since_start_ms)).into();
+        assert_eq!(found, [None, None, Some(8_000_000), None, Some(-8_000_000)]);
+    }
+
+    #[test]
+    fn slow_correction_is_not_a_change() {
+        let mut watch = ClockWatch::default();
+        let found = (0..1000).find_map(|second| watch.compare(1_000_000 + second * 1500, second * 1000));
+        assert_eq!(found, None);
+    }
+}
