@@ -1,18 +1,21 @@
 //! Where clients come in: a TCP port, a unix socket, or this very program.
 
 use std::{
-    fs::Permissions,
+    fs::{File, Permissions},
     future::pending,
     io,
     net::SocketAddr,
-    os::unix::{
-        fs::{FileTypeExt, MetadataExt, PermissionsExt},
-        net,
+    os::{
+        fd::AsRawFd,
+        unix::{
+            fs::{FileTypeExt, MetadataExt, PermissionsExt},
+            net,
+        },
     },
     path::{Path, PathBuf},
 };
 
-use rustix::fs::{Mode, fchmod};
+use rustix::fs::{Mode, OFlags, fchmod, open};
 use thiserror::Error;
 use tokio::{
     net::{TcpListener, TcpSocket, UnixListener, UnixSocket, UnixStream},
@@ -194,7 +197,7 @@ impl Listener {
         socket.bind(path).map_err(other)?;
         let file = OwnSocket::new(path, is_shared).map_err(other)?;
         if is_shared {
-            std::fs::set_permissions(path, Permissions::from_mode(0o666)).map_err(other)?;
+            file.open_to_all().map_err(other)?;
         }
         Ok(Self::Unix(socket.listen(BACKLOG).map_err(other)?, file))
     }
@@ -276,6 +279,17 @@ impl OwnSocket {
         Ok(Self { path: path.to_owned(), device_and_inode: Some(device_and_inode(path)?), is_shared })
     }
 
+    /// Lets every user connect. In a directory that others write to, another file can have taken the name of the socket.
+    fn open_to_all(&self) -> io::Result<()> {
+        let opened = File::from(open(&self.path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?);
+        let found = opened.metadata()?;
+        if self.device_and_inode != Some((found.dev(), found.ino())) {
+            return Err(io::Error::other("another file has taken its name"));
+        }
+        let itself = format!("/proc/self/fd/{}", opened.as_raw_fd());
+        std::fs::set_permissions(itself, Permissions::from_mode(0o666))
+    }
+
     /// One that was made by somebody else, as a service manager.
     pub(crate) fn inherited(path: PathBuf, is_shared: bool) -> Self {
         Self { path, device_and_inode: None, is_shared }
@@ -293,4 +307,27 @@ impl Drop for OwnSocket {
 
 fn device_and_inode(path: &Path) -> io::Result<(u64, u64)> {
     std::fs::symlink_metadata(path).map(|file| (file.dev(), file.ino()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, os::unix::fs::symlink};
+
+    use super::*;
+
+    #[test]
+    fn link_in_place_of_shared_socket_changes_no_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, victim) = (folder.path().join("public.sock"), folder.path().join("victim"));
+        fs::write(&victim, "precious").unwrap();
+        fs::set_permissions(&victim, Permissions::from_mode(0o600)).unwrap();
+        let _listener = net::UnixListener::bind(&path).unwrap();
+        let socket = OwnSocket::new(&path, true).unwrap();
+        socket.open_to_all().unwrap();
+        assert_eq!(fs::symlink_metadata(&path).unwrap().mode() & 0o777, 0o666);
+        fs::remove_file(&path).unwrap();
+        symlink(&victim, &path).unwrap();
+        assert!(socket.open_to_all().is_err());
+        assert_eq!(fs::metadata(&victim).unwrap().mode() & 0o777, 0o600);
+    }
 }

@@ -42,6 +42,7 @@ mod metrics;
 mod mig;
 mod oom;
 mod pause;
+mod prepared_files;
 mod record;
 mod refusals;
 mod replaced;

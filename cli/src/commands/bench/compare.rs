@@ -128,6 +128,8 @@ fn beside_results(results: &[Old], outcome: &Outcome) -> Option<Compared> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use gpumon_probe::benchmarks::Measurement;
     use gpumon_workload::protocol::BenchJob;
 

@@ -1,0 +1,95 @@
+//! Directories and files that another user has prepared: nothing is overwritten through links, and what others can write
+//! to does not decide what gpumon does.
+
+use std::{
+    fs::{self, Permissions},
+    os::unix::fs::{PermissionsExt, symlink},
+};
+
+use crate::support::{Fake, Server, eventually, refused};
+
+/// Every name that a server, its collector and benchmarks write in a data directory, and those of earlier versions.
+const NAMES: [&str; 11] = [
+    "history.lock",
+    "history.db",
+    "history.db-wal",
+    "history.db-shm",
+    "alerts.lock",
+    "alerts.json",
+    "alerts.json.part",
+    "learned.json",
+    "learned.json.new",
+    "benchmarks.json",
+    "benchmarks.json.new",
+];
+
+const ALERTS: &str = "[[rule]]\nname = \"warm\"\nfield = \"temperature.gpu_celsius\"\nabove = 1\n";
+
+fn write(fake: &Fake, name: &str, text: &str, mode: u32) -> String {
+    let path = fake.path(name);
+    fs::write(&path, text).unwrap();
+    fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn links_in_data_directory_overwrite_nothing() {
+    for links in [&NAMES[..], &NAMES[1..2], &NAMES[2..3], &NAMES[3..4], &NAMES[5..]] {
+        let fake = Fake::new("gpus = 1\n[[gpu]]\nindex = 0\ntemperature_celsius = 70\n");
+        let alerts = write(&fake, "rules.toml", ALERTS, 0o644);
+        let (data, victims) = (fake.path("data"), fake.path("victims"));
+        for folder in [&data, &victims] {
+            fs::create_dir(folder).unwrap();
+            fs::set_permissions(folder, Permissions::from_mode(0o700)).unwrap();
+        }
+        for name in links {
+            fs::write(victims.join(name), "precious").unwrap();
+            symlink(victims.join(name), data.join(name)).unwrap();
+        }
+        let arguments = ["--interval-ms", "200", "--data-dir", data.to_str().unwrap(), "--alerts", &alerts];
+        let mut server = Server::over(&fake, &arguments);
+        eventually("an alert fires", || server.get("/api/v1/alerts").body.contains("\"warm\""));
+        eventually("there is history", || {
+            server.get("/api/v1/history").json()["times_ms"].as_array().unwrap().len() > 2
+        });
+        // What is left is written at the end.
+        server.terminate();
+        for name in links {
+            assert_eq!(fs::read_to_string(victims.join(name)).unwrap(), "precious", "{name} of {links:?}");
+        }
+    }
+}
+
+#[test]
+fn data_directory_that_others_write_to_is_not_used() {
+    let fake = Fake::new("gpus = 1");
+    let alerts = write(&fake, "rules.toml", ALERTS, 0o644);
+    let data = fake.path("data");
+    fs::create_dir(&data).unwrap();
+    fs::set_permissions(&data, Permissions::from_mode(0o777)).unwrap();
+    let shown = data.to_str().unwrap();
+    let server = Server::over(&fake, &["--interval-ms", "200", "--data-dir", shown, "--alerts", &alerts]);
+    let cure = format!("run `chmod go-w {shown}`");
+    eventually("the problem is reported", || {
+        let history = server.get("/api/v1/history").json();
+        history["storage"]["problem"].as_str().is_some_and(|problem| problem.contains(&cure))
+    });
+    let log = server.end_and_read_log();
+    assert!(log.contains(&cure) && log.contains("history is not written") && log.contains("alerts: "), "{log}");
+    assert_eq!(fs::read_dir(&data).unwrap().count(), 0);
+}
+
+#[test]
+fn files_that_others_can_write_are_refused() {
+    let fake = Fake::new("gpus = 1");
+    for mode in [0o664, 0o646] {
+        let settings = write(&fake, "settings.toml", "source = \"sim:1\"\n", mode);
+        refused(fake.gpumon(&["--config", &settings, "--json"]), 2, &format!("run `chmod go-w {settings}`"));
+        let alerts = write(&fake, "alerts.toml", ALERTS, mode);
+        let arguments = ["serve", "--listen", "127.0.0.1:0", "--data-dir", "none", "--alerts", &alerts];
+        refused(fake.gpumon(&arguments), 2, &format!("run `chmod go-w {alerts}`"));
+        let ssh = write(&fake, "ssh.conf", "Host *\n", mode);
+        let arguments = ["fleet", "--hosts", "nowhere", "--ssh-config", &ssh];
+        refused(fake.gpumon(&arguments), 2, &format!("run `chmod go-w {ssh}`"));
+    }
+}
