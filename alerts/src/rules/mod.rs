@@ -184,7 +184,7 @@ pub enum Way {
 #[derive(Debug, Error)]
 pub enum BadRules {
     /// The file cannot be read, or others could have their programs started by it.
-    #[error("cannot use the alert file: {0}")]
+    #[error(transparent)]
     File(#[from] FileError),
     /// Something in it is not understood.
     #[error("{0}")]

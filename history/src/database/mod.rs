@@ -93,7 +93,7 @@ pub enum DatabaseError {
     Folder(#[from] FolderError),
     /// The file cannot be created, or is a link.
     #[error("{FILE} cannot be opened: {0}")]
-    File(#[from] io::Error),
+    File(io::Error),
     /// What SQLite says.
     #[error("{}", describe(.0))]
     Sqlite(#[from] rusqlite::Error),
@@ -113,8 +113,8 @@ pub(crate) fn inode(folder: &Path) -> Option<u64> {
 }
 
 /// Returns the path of the database in a folder. SQLite is told to follow no links, also not those to the folder.
-fn path_in(folder: &Path) -> io::Result<PathBuf> {
-    Ok(fs::canonicalize(folder)?.join(FILE))
+fn path_in(folder: &Path) -> Result<PathBuf, DatabaseError> {
+    Ok(fs::canonicalize(folder).map_err(DatabaseError::File)?.join(FILE))
 }
 
 /// A path as SQLite takes it with options.
@@ -155,7 +155,7 @@ impl Database {
     /// Where that fails, or it is not of this version.
     pub fn open(folder: &Path) -> Result<Self, DatabaseError> {
         // The file names users and their processes; what SQLite creates beside it gets the same mode.
-        drop(Folder::open(folder, Owner::Own)?.open_file(FILE)?);
+        drop(Folder::open(folder, Owner::Own)?.open_file(FILE).map_err(DatabaseError::File)?);
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(path_in(folder)?, flags | OpenFlags::SQLITE_OPEN_NOFOLLOW)?;
         connection.busy_timeout(Duration::from_secs(5))?;
