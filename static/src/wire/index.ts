@@ -521,7 +521,9 @@ export type Event = {
   /** Corrected by the hardware, at no loss. */
   corrected: number,
   /** Not corrected: what was computed with them is wrong, and the program that met one has ended. */
-  uncorrected: number, } | { "what": "condition_began" } & Condition | { "what": "condition_ended" } & Condition | { "what": "process_started" } & ProcessRef | { "what": "process_ended" } & ProcessRef | { "what": "mig_changed" } | { "what": "power_source_changed" } | { "what": "run_began" } & Run | { "what": "run_step" } & Run | { "what": "run_ended" } & Run | { "what": "mark" } & Mark | { "what": "cell" } & Cell | { "what": "alert_firing" } & Alert | { "what": "alert_resolved" } & Alert | { "what": "alert_problem",
+  uncorrected: number, } | { "what": "condition_began" } & Condition | { "what": "condition_ended" } & Condition | { "what": "process_started" } & ProcessRef | { "what": "process_ended" } & ProcessRef | { "what": "mig_changed" } | { "what": "power_source_changed" } | { "what": "clock_changed",
+  /** How far, in milliseconds; negative if it was set back. */
+  by_ms: number, } | { "what": "run_began" } & Run | { "what": "run_step" } & Run | { "what": "run_ended" } & Run | { "what": "mark" } & Mark | { "what": "cell" } & Cell | { "what": "alert_firing" } & Alert | { "what": "alert_resolved" } & Alert | { "what": "alert_problem",
   /** What is wrong, and what to do about it, in one sentence for people. */
   message: string, });
 
