@@ -43,7 +43,7 @@ pub struct Cut {
 #[derive(Debug)]
 pub struct Lines {
     text: String,
-    lines: Vec<Line>,
+    records: Vec<Line>,
     /// Where the samples are among the lines.
     samples: Vec<usize>,
 }
@@ -51,7 +51,7 @@ pub struct Lines {
 impl Lines {
     /// All of them, in the order in which they were recorded.
     pub fn lines(&self) -> &[Line] {
-        &self.lines
+        &self.records
     }
 
     /// The record itself, as JSON.
@@ -153,7 +153,7 @@ impl Recording {
         let lines = lines(&text).map_err(damaged)?;
         let is_sample = |place: &usize| lines[*place].kind == Kind::Sample;
         let samples = (0..lines.len()).filter(is_sample).collect();
-        let lines = Lines { text, lines, samples };
+        let lines = Lines { text, records: lines, samples };
         if lines.samples.len() != head.samples as usize {
             return Err(damaged("it has not the samples that it says".to_owned()));
         }

@@ -107,7 +107,9 @@ impl MemoryTier {
         blocks.sort_by_key(|block| block.times[0].0);
         let first_ms = self.newest.first().map_or(u64::MAX, |bucket| bucket.at_ms);
         let (before, behind) = blocks.split_at(blocks.partition_point(|block| block.times[0].0 <= first_ms));
-        before.iter().for_each(|block| block.add_to(grid, from_ms, &places));
+        for block in before {
+            block.add_to(grid, from_ms, &places);
+        }
         for bucket in self.newest.iter().filter(|bucket| bucket.at_ms >= from_ms) {
             let at_ms = bucket.at_ms;
             for DeviceBucket { device, samples, stats } in &bucket.devices {
@@ -116,7 +118,9 @@ impl MemoryTier {
             }
             grid.add(Whose::Host, at_ms, bucket.samples, places.host.iter().map(|field| *bucket.host.get(*field)?));
         }
-        behind.iter().for_each(|block| block.add_to(grid, from_ms, &places));
+        for block in behind {
+            block.add_to(grid, from_ms, &places);
+        }
     }
 
     /// Bytes that the packed ones take.

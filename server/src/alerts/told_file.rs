@@ -165,7 +165,7 @@ mod tests {
     fn what_is_no_such_file_is_told_and_what_is_another_machines_counts_for_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let content = |version: u32, host: &str| json!({ "version": version, "host": host, "alerts": [] }).to_string();
-        let long = "x".repeat(LARGEST as usize + 1);
+        let long = "x".repeat(LARGEST + 1);
         for (text, expected) in [
             ("{", "EOF"),
             (&content(2, "a"), "version 2"),

@@ -124,7 +124,7 @@ impl<'de> Visitor<'de> for CellsVisitor {
                 None => {}
                 Some(Stored(None)) => notebook.unknown += 1,
                 Some(Stored(Some(cost))) => {
-                    notebook.cells.push(CellCost { place, execution_count, line: first_line(&cell.source), cost })
+                    notebook.cells.push(CellCost { place, execution_count, line: first_line(&cell.source), cost });
                 }
             }
         }
@@ -167,7 +167,7 @@ impl<'de> Deserialize<'de> for Stored {
         let numbers = (number("version"), number("duration_s"), number("gpu_s"), number("peak_memory_bytes"));
         let (change, energy) = (number("memory_change_bytes"), number("energy_joules"));
         let mut cost = || {
-            let (Some(Loose::Bool(shared)), Some(Loose::Texts(gpus))) =
+            let (Some(Loose::Bool(shared)), Some(Loose::Texts(names))) =
                 (fields.remove("shared"), fields.remove("gpus"))
             else {
                 return None;
@@ -184,7 +184,7 @@ impl<'de> Deserialize<'de> for Stored {
                 memory_change_bytes: change?,
                 energy_joules: energy?,
                 shared,
-                gpus,
+                gpus: names,
             };
             (is_known && cost.is_possible()).then_some(cost)
         };
