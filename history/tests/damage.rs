@@ -86,6 +86,7 @@ fn read_all(database: &Database) -> Result<(), DatabaseError> {
 fn cell() -> Cell {
     Cell {
         notebook: "train.ipynb".to_owned(),
+        user: None,
         kernel_id: "0123".to_owned(),
         cell_id: "a".to_owned(),
         execution_count: Some(1),

@@ -173,7 +173,9 @@ impl View {
         let named: Vec<u32> =
             processes.iter().filter(|process| self.shows_all_names(process)).map(|process| process.pid).collect();
         gpu.conditions.iter_mut().for_each(|condition| self.conceal(condition, &named));
-        processes.iter_mut().for_each(|process| self.process(process));
+        for process in processes {
+            self.process(process);
+        }
     }
 
     fn process(&self, process: &mut Process) {
@@ -292,7 +294,9 @@ impl View {
 
     pub(crate) fn alerts(&self, mut firing: Vec<FiringAlert>) -> Vec<FiringAlert> {
         if !self.is_whole() {
-            firing.iter_mut().for_each(|firing| self.conceal_alert(&mut firing.alert));
+            for firing in &mut firing {
+                self.conceal_alert(&mut firing.alert);
+            }
         }
         firing
     }

@@ -29,6 +29,9 @@ fn list_one(context: &Context<'_>, gpu: u32) -> String {
     out
 }
 
+/// The most excluded devices that are listed. A driver that reports more is faulty.
+const MOST_EXCLUDED: i128 = 1024;
+
 /// `-B`.
 pub(crate) fn excluded(context: &Context<'_>) -> String {
     let count = context.system(SystemQuery::ExcludedDeviceCount).ok().and_then(|count| count.at(0)).unwrap_or(0);
@@ -40,9 +43,7 @@ pub(crate) fn excluded(context: &Context<'_>) -> String {
         let (bus_id, uuid) = device.split_once(", ").unwrap_or((&device, "N/A"));
         format!("GPU {bus_id}: (UUID: {uuid})\n")
     };
-    // A driver that says to have more has gone wrong.
-    const MOST_DEVICES: i128 = 1024;
-    (0..count.min(MOST_DEVICES) as u32).map(line).collect::<Vec<_>>().concat()
+    (0..count.min(MOST_EXCLUDED) as u32).map(line).collect::<Vec<_>>().concat()
 }
 
 /// `--version`. The tool's own version is the driver's, as of the tool that comes with it.

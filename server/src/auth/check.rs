@@ -138,7 +138,7 @@ impl Doors {
     pub(super) async fn identify(&self, arrival: &Arrival, headers: &HeaderMap) -> Result<Identity, Refusal> {
         match authorization(headers) {
             Ok(Some(shown)) if self.takes(&shown) => return self.verify(arrival, shown).await,
-            Err(NotUnderstood) => return Err(Refusal::Wrong),
+            Err(NotUnderstood) => Err(Refusal::Wrong),
             // A proxy that asks for a password passes it on.
             Ok(_) => self.recognize(arrival, headers).ok_or(Refusal::Unknown),
         }

@@ -100,9 +100,9 @@ fn error_of_node_is_one_line_of_text() {
 
 #[test]
 fn credentials_go_to_named_hosts_alone() {
-    let (heard, hears) = std::sync::mpsc::channel();
+    let (sender, heads) = std::sync::mpsc::channel();
     let thief = node_that_hears(move |stream, head| {
-        let _ = heard.send(head.to_lowercase());
+        let _ = sender.send(head.to_lowercase());
         let answer = "HTTP/1.1 401 Unauthorized\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n\r\nno";
         let _ = stream.write_all(answer.as_bytes());
     });
@@ -124,13 +124,13 @@ fn credentials_go_to_named_hosts_alone() {
         ] {
             assert!(answer.status == 502 && answer.body.contains("--node-hosts"), "{}: {}", answer.status, answer.body);
         }
-        let heads: Vec<String> = hears.try_iter().collect();
-        assert_eq!(heads.len(), 1, "a password is not even passed on: {heads:?}");
-        assert!(!heads[0].contains("authorization") && !heads[0].contains("cookie"), "{heads:?}");
+        let seen: Vec<String> = heads.try_iter().collect();
+        assert_eq!(seen.len(), 1, "a password is not even passed on: {seen:?}");
+        assert!(!seen[0].contains("authorization") && !seen[0].contains("cookie"), "{seen:?}");
     }
     let server = start(&["--node-hosts", "LOCAL*"]);
     assert_eq!(server.get(&path).status, 401);
-    assert!(hears.recv().unwrap().contains("authorization: bearer ffff"));
+    assert!(heads.recv().unwrap().contains("authorization: bearer ffff"));
 }
 
 #[test]

@@ -125,11 +125,11 @@ impl AnswerReader {
         let kind = head.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         let is_json = media_type(kind) == "application/json";
         if is_json && (head.status.is_success() || head.status == StatusCode::UNAUTHORIZED) {
-            let (body, held) = self.collect(node, body, LONGEST).await?;
+            let (bytes, reserved) = self.collect(node, body, LONGEST).await?;
             let turn = Arc::clone(&self.parsers).acquire_owned().await;
             let write = move || {
-                let _held = (held, turn);
-                let json = (route.rewrite)(&body)?;
+                let _permits = (reserved, turn);
+                let json = (route.rewrite)(&bytes)?;
                 serde_json::Result::Ok(if compress { gzip(&json) } else { json })
             };
             let written = spawn_blocking(write).await.map_err(|error| foreign(error.to_string()))?;
@@ -146,8 +146,8 @@ impl AnswerReader {
         if media_type(kind) != "text/plain" {
             return Err(foreign(format!("it answers with '{}'", escaped(kind))));
         }
-        let (body, _held) = self.collect(node, body, LONGEST_MESSAGE).await?;
-        let message = escaped(String::from_utf8_lossy(&body).trim_end());
+        let (bytes, _reserved) = self.collect(node, body, LONGEST_MESSAGE).await?;
+        let message = escaped(String::from_utf8_lossy(&bytes).trim_end());
         let mut response = (head.status, message + "\n").into_response();
         if let Some(seconds) = retry_after(&head.headers) {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
