@@ -19,6 +19,11 @@ pub fn settings(file: &Path) {
     }
 }
 
+/// Reads a notebook as `gpumon notebook report` does, and writes both reports.
+pub fn notebook(file: &Path) {
+    crate::commands::notebook::fuzz(file);
+}
+
 /// Reads earlier results as `gpumon bench --compare` does, and holds a new one against them.
 pub fn compare(earlier: &Path) {
     crate::commands::bench::fuzzing::compare(earlier);

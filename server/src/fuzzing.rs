@@ -54,6 +54,14 @@ pub fn kubelet_answer(answer: &[u8]) {
     crate::kubernetes::fuzz(answer);
 }
 
+/// Reads the answer of a fleet's node; the first byte chooses the route.
+///
+/// # Panics
+/// The written answer is not read as the same.
+pub fn node_answer(answer: &[u8]) {
+    crate::fleet::nodes::fuzz(answer);
+}
+
 /// A server without a listener, which is handed its clients.
 pub struct Server {
     runtime: Runtime,

@@ -53,3 +53,12 @@ pub(crate) fn run(args: &NotebookArgs) -> Result<(), Failure> {
     anstream::stdout().write_all(text.as_bytes())?;
     Ok(())
 }
+
+/// Reads a notebook and writes both reports.
+#[cfg(any(fuzzing, test))]
+pub(crate) fn fuzz(file: &std::path::Path) {
+    if let Ok(notebook) = Notebook::read(file) {
+        report::as_json(&notebook);
+        report::draw(&notebook);
+    }
+}

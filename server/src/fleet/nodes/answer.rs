@@ -73,6 +73,15 @@ fn rewrite<T: Serialize + DeserializeOwned>(body: &[u8]) -> serde_json::Result<V
     serde_json::to_vec(&serde_json::from_slice::<T>(body)?)
 }
 
+/// Parses and writes a body of one of the routes, and does the same again with what was written.
+#[cfg(any(fuzzing, test))]
+pub(super) fn check(route: usize, body: &[u8]) {
+    let (path, rewrite) = ROUTES[route % ROUTES.len()];
+    if let Ok(written) = rewrite(body) {
+        assert_eq!(rewrite(&written).ok().as_ref(), Some(&written), "{path}");
+    }
+}
+
 /// A route of a node that is passed on.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Route {

@@ -62,6 +62,14 @@ impl fmt::Debug for RemoteNodes {
     }
 }
 
+/// Parses an answer of the route that the first byte chooses, and checks that what is written is read as the same.
+#[cfg(any(fuzzing, test))]
+pub(crate) fn fuzz(answer: &[u8]) {
+    if let Some((route, body)) = answer.split_first() {
+        answer::check(usize::from(*route), body);
+    }
+}
+
 impl RemoteNodes {
     /// Reads the files.
     ///

@@ -1,0 +1,14 @@
+//! A notebook for `gpumon notebook report`.
+
+#![no_main]
+
+use std::{fs, path::PathBuf, sync::LazyLock};
+
+use libfuzzer_sys::fuzz_target;
+
+static FILE: LazyLock<PathBuf> = LazyLock::new(|| gpumon_fuzz::scratch("notebook").join("train.ipynb"));
+
+fuzz_target!(|bytes: &[u8]| {
+    fs::write(&*FILE, bytes).expect("a file in memory");
+    gpumon_cli::fuzzing::notebook(&FILE);
+});
