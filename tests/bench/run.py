@@ -18,6 +18,7 @@ import sys
 import time
 from pathlib import Path
 
+import churn
 import clients
 import history
 import python_api
@@ -178,19 +179,21 @@ def look(_):
 
 BENCHES = {bench.__name__: bench for bench in (cost, top, tick, calls, hung, scrapes.scrapes, history.history, python_api.python, run_command.run_command, day, look)}
 CLIENTS = {bench.__name__: bench for bench in (*clients.BENCHES, wire.wire)}
+#: Measured only by name.
+LONG = {bench.__name__: bench for bench in (churn.churn,)}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=int, default=60, help="how long to measure processor time")
-    parser.add_argument("--only", choices=[*BENCHES, *CLIENTS], action="append", help="measure this alone")
+    parser.add_argument("--only", choices=[*BENCHES, *CLIENTS, *LONG], action="append", help="measure this alone")
     parser.add_argument("--history-seconds", type=int, default=300, help="how much history the server has when clients come")
     arguments = parser.parse_args()
     for name in arguments.only or [*BENCHES, *CLIENTS]:
         if name in CLIENTS:
             CLIENTS[name](arguments.seconds, arguments.history_seconds)
         else:
-            BENCHES[name](arguments.seconds)
+            (BENCHES | LONG)[name](arguments.seconds)
     if missed:
         print(f"{len(missed)} over their target", file=sys.stderr)
     sys.exit(bool(missed))

@@ -21,7 +21,7 @@ pub(super) fn of_states(processes: &[ProcessState], timeline: &Timeline) -> Vec<
 /// Those that have begun, the oldest first.
 pub(super) fn of_scenario(processes: &[ProcessSettings], seconds: f64, timeline: &Timeline) -> Vec<AccountedProcess> {
     let mut begun: Vec<_> = processes.iter().filter(|process| process.begun(seconds)).collect();
-    begun.sort_by(|one, other| one.started_s().total_cmp(&other.started_s()));
+    begun.sort_by(|one, other| one.started_s(seconds).total_cmp(&other.started_s(seconds)));
     begun.into_iter().flat_map(|process| same(process, seconds, timeline)).collect()
 }
 
@@ -30,7 +30,7 @@ fn same(
     seconds: f64,
     timeline: &Timeline,
 ) -> impl Iterator<Item = AccountedProcess> + use<> {
-    let (running, started_s) = (process.runs(seconds), process.started_s());
+    let (running, started_s) = (process.runs(seconds), process.started_s(seconds));
     let until = process.ended_s().map_or(seconds, |end| end.min(seconds));
     let average = process.sm_percent(f64::midpoint(started_s.max(0.0), until));
     let moments = [started_s.max(0.0), f64::midpoint(started_s.max(0.0), until), until];
@@ -38,7 +38,7 @@ fn same(
         process.memory.as_ref().map_or(0.0, |curve| moments.map(|at| curve.at(at)).into_iter().fold(0.0, f64::max));
     let time_ms = if running { 0 } else { ((until - started_s) * 1000.0) as u64 };
     let stamp = timeline.unix_ms(started_s) * 1000;
-    process.pids().map(move |pid| AccountedProcess {
+    process.pids(seconds).map(move |pid| AccountedProcess {
         pid,
         running,
         gpu_percent: Reading::Now(percent(average).into()),

@@ -68,7 +68,8 @@ fn same(process: &ProcessSettings, seconds: f64) -> impl Iterator<Item = Process
     let slurm =
         process.slurm_job.as_ref().map(|job_id| SlurmJob { job_id: job_id.to_string(), step: None, private: false });
     let owner = Owner { slurm, ..Owner::default() };
-    process.pids().map(move |pid| ProcessState {
+    let started_s = process.started_s(seconds);
+    process.pids(seconds).map(move |pid| ProcessState {
         pid,
         kind: process.kind,
         memory_bytes,
@@ -81,7 +82,7 @@ fn same(process: &ProcessSettings, seconds: f64) -> impl Iterator<Item = Process
         command: process.command.clone(),
         host_memory_bytes,
         traced: process.traced,
-        started_s: process.started_s(),
+        started_s,
         mps: process.mps,
         mig: process.mig(),
         owner: owner.clone(),

@@ -59,6 +59,9 @@ impl Scenario {
                 self.check_instance(*process.gpu.get_ref(), instance)?;
             }
             check_order(process.from_s.as_ref(), process.to_s.as_ref())?;
+            if let Some(lifetime) = process.lifetime_s.as_ref().filter(|lifetime| lifetime.get_ref().0 <= 0.0) {
+                return Err((lifetime.span(), "a lifetime of 0 s; use more than 0, or remove it".to_owned()));
+            }
         }
         Ok(())
     }

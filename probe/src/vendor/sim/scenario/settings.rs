@@ -131,6 +131,8 @@ pub(crate) struct ProcessSettings {
     pub(crate) kind: ProcessKind,
     pub(crate) from_s: Option<Spanned<Seconds>>,
     pub(crate) to_s: Option<Spanned<Seconds>>,
+    /// Seconds after which it ends and another one with the next PIDs takes its place; without it, it keeps running.
+    pub(crate) lifetime_s: Option<Spanned<Seconds>>,
     /// The program's name. Simulated source only, as `user` and `command`.
     pub(crate) name: Option<Arc<str>>,
     pub(crate) user: Option<Arc<str>>,
@@ -151,9 +153,18 @@ pub(crate) struct ProcessSettings {
 }
 
 impl ProcessSettings {
-    pub(crate) fn pids(&self) -> impl Iterator<Item = u32> + use<> {
-        let first = self.pid;
-        (0..*self.count.get_ref()).map(move |number| first.saturating_add(number))
+    /// The PIDs of those that run at this time.
+    pub(crate) fn pids(&self, seconds: f64) -> impl Iterator<Item = u32> + use<> {
+        let count = *self.count.get_ref();
+        let first = self.pid.saturating_add(self.generation(seconds).saturating_mul(count));
+        (0..count).map(move |number| first.saturating_add(number))
+    }
+
+    /// How many have run and ended before those of this time.
+    fn generation(&self, seconds: f64) -> u32 {
+        self.lifetime_s
+            .as_ref()
+            .map_or(0, |lifetime| ((seconds - self.first_started_s()) / lifetime.get_ref().0) as u32)
     }
 
     pub(crate) fn mig(&self) -> Option<MigInstance> {
@@ -177,9 +188,16 @@ impl ProcessSettings {
         self.to_s.as_ref().map(|to| to.get_ref().0)
     }
 
-    /// When it started; a process without a beginning is ten minutes older than the timeline.
-    pub(crate) fn started_s(&self) -> f64 {
-        self.from_s.as_ref().map_or(-600.0, |from| from.get_ref().0)
+    /// When the process of this time started.
+    pub(crate) fn started_s(&self, seconds: f64) -> f64 {
+        let lifetime_s = self.lifetime_s.as_ref().map_or(0.0, |lifetime| lifetime.get_ref().0);
+        self.first_started_s() + f64::from(self.generation(seconds)) * lifetime_s
+    }
+
+    /// A process without a beginning is ten minutes older than the timeline, unless others take its place.
+    fn first_started_s(&self) -> f64 {
+        let oldest_s = if self.lifetime_s.is_some() { 0.0 } else { -600.0 };
+        self.from_s.as_ref().map_or(oldest_s, |from| from.get_ref().0)
     }
 
     pub(crate) fn sm_percent(&self, seconds: f64) -> f64 {

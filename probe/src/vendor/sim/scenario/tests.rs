@@ -107,6 +107,7 @@ fn what_a_board_does_not_have_is_refused_with_its_place() {
     refused("[[gpu]]\nindex = 0\nthrottle_reasons = [\"sw_power\"]", "3:20", "[[seconds, value], ...]");
     refused("[[gpu]]\nindex = 0\nrecovery_action = [[9, \"none\"], [3, \"none\"]]", "3:19", "in order of time");
     refused("[[process]]\ngpu = 0\npid = 4\ncount = 0", "4:9", "use 1 to 10000");
+    refused("[[process]]\ngpu = 0\npid = 4\nlifetime_s = 0", "4:14", "use more than 0");
 }
 
 #[test]

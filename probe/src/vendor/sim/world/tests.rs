@@ -179,6 +179,19 @@ fn activity_and_limits_are_what_the_scenario_says() {
 }
 
 #[test]
+fn process_lifetime_over_others_start() {
+    let world = read("[[process]]\ngpu = 0\npid = 100\ncount = 2\nfrom_s = 1\nlifetime_s = 0.5");
+    let processes = |elapsed_ms| {
+        let processes = world.processes(0, elapsed_ms);
+        processes.iter().map(|process| (process.pid, process.started_s)).collect::<Vec<_>>()
+    };
+    assert_eq!(processes(900), []);
+    assert_eq!(processes(1_400), [(100, 1.0), (101, 1.0)]);
+    assert_eq!(processes(1_600), [(102, 1.5), (103, 1.5)]);
+    assert_eq!(processes(11_000), [(140, 11.0), (141, 11.0)]);
+}
+
+#[test]
 fn one_table_stands_for_many_processes() {
     let world = read("[[process]]\ngpu = 0\npid = 100000\ncount = 2000\nmemory = \"1 MiB\"\nsm_percent = 0.04");
     let state = world.state(0, 0);

@@ -1,0 +1,49 @@
+"""Memory while processes start and end all the time: an hour, so that it is measured only by name."""
+
+import os
+import tempfile
+import time
+from pathlib import Path
+
+from machine import GPUMON, PORT
+from measure import Program, status_kb, wait_for
+from report import row
+
+GPUS = 64
+#: Each lives for a second: 512 start in one.
+PROCESSES = 8
+#: The last ten minutes are kept as sampled, so that memory fills for so long.
+FILLED = 10 * 60
+MEASURED = 50 * 60
+STEP = 30
+
+
+def churn(_):
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "scenario.toml"
+        path.write_text(scenario())
+        command = [GPUMON, "--source", f"sim:{path}", "serve", "--no-control", "--listen", f"127.0.0.1:{PORT}"]
+        with Program(command, os.environ) as program:
+            wait_for(PORT, "/readyz")
+            time.sleep(FILLED)
+            begin = resident_kb(program)
+            most = begin
+            for _step in range(MEASURED // STEP):
+                time.sleep(STEP)
+                most = [max(pair) for pair in zip(most, resident_kb(program), strict=True)]
+    for name, first, last in zip(("serve", "collect"), begin, most, strict=True):
+        grown = (last - first) / 1024
+        what = f"{GPUS} GPUs, {GPUS * PROCESSES} new processes a second: RSS of {name} grows by"
+        row(what, "<= 2 MB", f"{grown:.1f} MB in {MEASURED // 60} min, from {first / 1024:.1f} MB", grown <= 2)
+
+
+def scenario():
+    process = "[[process]]\ngpu = {}\npid = {}\ncount = {}\nlifetime_s = 1\nmemory = \"4 GiB\"\nsm_percent = 5\n"
+    details = 'name = "worker.py"\nuser = "ana"\ncommand = "python worker.py --shard 7"\n'
+    # Beyond the PIDs of real processes, and far enough apart for an hour.
+    tables = [process.format(gpu, 2**22 + gpu * 1_000_000, PROCESSES) + details for gpu in range(GPUS)]
+    return "\n".join([f"gpus = {GPUS}", *tables])
+
+
+def resident_kb(program):
+    return [status_kb(pid, "VmRSS") for pid in program.pids()[:2]]
