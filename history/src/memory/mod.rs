@@ -5,6 +5,7 @@ mod column;
 use std::{
     collections::{BTreeMap, VecDeque},
     io::{Read, Write},
+    mem,
 };
 
 use flate2::{Compression, read::DeflateDecoder, write::DeflateEncoder};
@@ -30,6 +31,10 @@ const PACKED: usize = 30;
 
 /// So many buckets are kept: the number and not the time, since a clock that is set must not empty the memory.
 const MOST: usize = (REACH_MS / BUCKET_MS) as usize;
+/// The most conditions and jobs in all packed buckets. Values have a size that follows from the number of GPUs; these grow
+/// with the number of processes that start and end, so the oldest are dropped.
+const MOST_CONDITIONS: usize = 4096;
+const MOST_JOBS: usize = 8192;
 
 /// The newest buckets as they are, and those before them packed.
 #[derive(Debug, Default)]
@@ -64,8 +69,14 @@ impl MemoryTier {
         // The times of a block are in order and close together, so that blocks can be put in order.
         let is_next = |known: &Bucket| (known.at_ms..known.at_ms + PACKED as u64 * BUCKET_MS).contains(&bucket.at_ms);
         if self.newest.len() >= PACKED || !self.newest.last().is_none_or(is_next) {
-            self.blocks.push_back(Block::pack(&self.newest));
+            let mut block = Block::pack(&self.newest);
+            if let Some(last) = self.blocks.back_mut() {
+                block.take_usage_of(last);
+            }
+            self.blocks.push_back(block);
             self.newest.clear();
+            drop_oldest(self.blocks.iter_mut().rev().map(|block| &mut block.conditions), MOST_CONDITIONS);
+            drop_oldest(self.blocks.iter_mut().rev().map(|block| &mut block.jobs), MOST_JOBS);
         }
         self.newest.push(bucket);
         let mut count = self.newest.len() + self.blocks.iter().map(|block| block.times.len()).sum::<usize>();
@@ -129,7 +140,29 @@ impl MemoryTier {
     }
 }
 
+/// Keeps `most` items in all, of lists from the newest to the oldest, each of which has its oldest item first.
+fn drop_oldest<'a, T: 'a>(lists: impl Iterator<Item = &'a mut Vec<T>>, most: usize) {
+    let mut room = most;
+    for list in lists {
+        if list.len() > room {
+            list.drain(..list.len() - room);
+            list.shrink_to_fit();
+        }
+        room -= list.len();
+    }
+}
+
 impl Block {
+    /// Moves the usage of the quarters of an hour that this block has, too, out of the one before it, so that each quarter's
+    /// owners are kept once.
+    fn take_usage_of(&mut self, before: &mut Self) {
+        let is_shared = |period: &mut Period| self.usage.iter().any(|own| own.at_ms == period.at_ms);
+        let shared: Vec<_> = before.usage.extract_if(.., is_shared).collect();
+        if !shared.is_empty() {
+            self.usage = Period::joined(shared.into_iter().chain(mem::take(&mut self.usage)));
+        }
+    }
+
     fn last_ms(&self) -> u64 {
         self.times.last().map_or(0, |(at_ms, _)| *at_ms)
     }
@@ -159,18 +192,23 @@ impl Block {
         // A vector takes everything.
         let packed = encoder.write_all(&bytes).and_then(|()| encoder.finish()).unwrap_or_default();
         let times = buckets.iter().map(|bucket| (bucket.at_ms, bucket.samples)).collect();
-        let conditions = buckets
-            .iter()
-            .enumerate()
-            .flat_map(|(place, bucket)| bucket.conditions.iter().map(move |condition| (place, condition.clone())))
-            .collect();
+        // Each as it was last.
+        let mut conditions: Vec<(usize, &ConditionSpan)> = Vec::new();
+        for (place, bucket) in buckets.iter().enumerate() {
+            for condition in &bucket.conditions {
+                conditions.retain(|(_, known)| !known.is_same(condition));
+                conditions.push((place, condition));
+            }
+        }
+        let conditions = conditions.into_iter().map(|(place, condition)| (place, condition.clone())).collect();
         // What lasts is in every bucket.
         let jobs: BTreeMap<_, _> = buckets
             .iter()
             .enumerate()
             .flat_map(|(place, bucket)| bucket.jobs.iter().map(move |job| (job.key(), (place, job))))
             .collect();
-        let jobs = jobs.into_values().map(|(place, job)| (place, job.clone())).collect();
+        let mut jobs: Vec<_> = jobs.into_values().map(|(place, job)| (place, job.clone())).collect();
+        jobs.sort_by_key(|(place, _)| *place);
         let usage = Period::joined(buckets.iter().flat_map(|bucket| bucket.usage.iter().cloned()));
         Self { times, devices, conditions, jobs, usage, bytes: packed.into_boxed_slice() }
     }
@@ -275,8 +313,8 @@ fn read_columns(bytes: &mut &[u8], length: usize, fields: &[usize]) -> Option<Co
 #[cfg(test)]
 mod tests {
     use gpumon_probe::{
-        model::{Condition, ConditionKind, JobKind, Severity},
-        usage::UnheldUsage,
+        model::{Condition, ConditionKind, Job, JobKind, Severity},
+        usage::{OwnerUsage, UnheldUsage},
     };
 
     use super::*;
@@ -372,6 +410,58 @@ mod tests {
         assert!(block[..29].iter().all(|bucket| bucket.usage.is_empty()));
         assert_eq!(block[29].usage, [used(465.0)]);
         assert_eq!(tier.take_oldest()[0].usage, [used(31.0)]);
+    }
+
+    #[test]
+    fn conditions_and_jobs_of_many_processes_are_bounded() {
+        let mut tier = MemoryTier::default();
+        for at in 1..=1000_u64 {
+            let jobs = (0..40).map(|number| JobSpan { id: format!("{at}-{number}"), ..job(at * 10_000) });
+            let conditions = (0..20).map(|number| ConditionSpan { from_ms: at * 100 + number, ..condition() });
+            tier.push(Bucket { jobs: jobs.collect(), conditions: conditions.collect(), ..bucket(at * 10_000) });
+        }
+        let (conditions, jobs) = tier
+            .blocks
+            .iter()
+            .fold((0, 0), |(conditions, jobs), block| (conditions + block.conditions.len(), jobs + block.jobs.len()));
+        assert_eq!((conditions, jobs), (MOST_CONDITIONS, MOST_JOBS));
+        let newest = tier.blocks.back().unwrap();
+        assert_eq!((newest.conditions.len(), newest.jobs.len()), (20 * PACKED, 40 * PACKED), "the oldest are dropped");
+        assert_eq!(tier.blocks.iter().map(|block| block.times.len()).sum::<usize>(), 990, "values are kept");
+    }
+
+    #[test]
+    fn condition_that_ends_in_block_is_packed_once() {
+        let mut tier = MemoryTier::default();
+        (10..=40).for_each(|at| {
+            let to_ms = (at == 20).then_some(200_000);
+            let conditions = if at % 10 == 0 { vec![ConditionSpan { to_ms, ..condition() }] } else { Vec::new() };
+            tier.push(Bucket { conditions: if at <= 20 { conditions } else { Vec::new() }, ..bucket(at * 10_000) });
+        });
+        let conditions: Vec<_> = tier.take_oldest().into_iter().flat_map(|bucket| bucket.conditions).collect();
+        assert_eq!(conditions, [ConditionSpan { to_ms: Some(200_000), ..condition() }]);
+    }
+
+    #[test]
+    fn usage_of_one_quarter_is_kept_once() {
+        let owner = |job: u64| OwnerUsage {
+            user: Some("ana".to_owned()),
+            job: Some(Job { kind: JobKind::Slurm, id: job.to_string(), path: None, name: None, private: false }),
+            gpu_seconds: 1.0,
+            exclusive_seconds: 0.0,
+            active_seconds: 0.0,
+            joules: None,
+        };
+        let mut tier = MemoryTier::default();
+        for at in 1..=91 {
+            let used = Period { owners: (0..100).map(|job| owner(at * 100 + job)).collect(), ..Period::default() };
+            tier.push(Bucket { usage: vec![used], ..bucket(at * 10_000) });
+        }
+        let counts: Vec<_> =
+            tier.blocks.iter().map(|block| block.usage.iter().map(|own| own.owners.len()).sum()).collect();
+        assert!(matches!(counts[..], [0, 0, 1..=4096]), "{counts:?}");
+        let seconds: f64 = tier.blocks[2].usage[0].owners.iter().map(|owner| owner.gpu_seconds).sum();
+        assert!((seconds - 9_000.0).abs() < 1e-6, "{seconds}");
     }
 
     #[test]

@@ -5,9 +5,13 @@ use std::collections::BTreeMap;
 use super::{Joules, OwnerUsage, PERIOD_MS, Period, UnheldUsage};
 use crate::model::{Job, JobKind};
 
-/// More jobs than a machine sees in months; beyond that, those who used least are told by their user alone. Of the parts of
-/// time, so many in all are remembered.
+/// The most owners that are remembered, more than the jobs that a machine sees in months. Beyond that, the jobs that used
+/// least are added to their user, and then users to the owner that is not known. Of the parts of time, so many in all are
+/// remembered.
 pub(super) const MOST_OWNERS: usize = 4096;
+
+/// How many owners more than needed are added to others at once: finding those that used least takes a look at all.
+pub(super) const SPARE_OWNERS: usize = 256;
 
 /// Who an owner is.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -92,15 +96,26 @@ impl Ledger {
         self.unheld.joules += other.unheld.joules;
     }
 
-    /// Tells those who used least by their user alone, where there are too many.
-    fn limit(&mut self) {
-        while self.owners.len() > MOST_OWNERS {
-            let with_job = self.owners.iter().filter(|(key, _)| key.job.is_some());
-            let least = with_job.min_by(|(_, one), (_, other)| one.gpu_seconds.total_cmp(&other.gpu_seconds));
-            let Some(least) = least.map(|(key, _)| key.clone()) else { return };
-            let Some(account) = self.owners.remove(&least) else { return };
-            self.of(&OwnerKey { job: None, ..least }).add(&Account { job: None, ..account });
+    /// Adds what the owners who used least have used to others, where there are too many.
+    pub(super) fn limit(&mut self) {
+        let user_alone = |key: &OwnerKey| OwnerKey { user: key.user.clone(), job: None };
+        let unknown = |_: &OwnerKey| OwnerKey::default();
+        while self.owners.len() > MOST_OWNERS && (self.merge_least(user_alone) || self.merge_least(unknown)) {}
+    }
+
+    /// Adds the accounts with the least GPU time to those of the owners that `into` names. Returns `false` if all owners
+    /// already are among these.
+    fn merge_least(&mut self, into: impl Fn(&OwnerKey) -> OwnerKey) -> bool {
+        let others = self.owners.iter().filter(|(key, _)| into(key) != **key);
+        let mut others: Vec<_> = others.map(|(key, account)| (account.gpu_seconds, key.clone())).collect();
+        others.sort_by(|(one, _), (other, _)| one.total_cmp(other));
+        others.truncate(self.owners.len().saturating_sub(MOST_OWNERS) + SPARE_OWNERS);
+        for (_, key) in &others {
+            if let Some(account) = self.owners.remove(key) {
+                self.of(&into(key)).add(&Account { job: None, ..account });
+            }
         }
+        !others.is_empty()
     }
 
     pub(super) fn add_period(&mut self, period: Period) {

@@ -170,7 +170,9 @@ impl Period {
     pub fn joined(periods: impl IntoIterator<Item = Self>) -> Vec<Self> {
         let mut ledgers: BTreeMap<u64, Ledger> = BTreeMap::new();
         for period in periods {
-            ledgers.entry(period.at_ms).or_default().add_period(period);
+            let ledger = ledgers.entry(period.at_ms).or_default();
+            ledger.add_period(period);
+            ledger.limit();
         }
         ledgers.into_iter().map(|(at_ms, ledger)| ledger.period(at_ms)).collect()
     }

@@ -4,7 +4,7 @@ use std::{cmp::Reverse, collections::HashMap};
 
 use gpumon_probe::model::{MigInstance, Process, ProcessKind, fields::Kind};
 
-use super::column::Column;
+use super::column::{Column, short};
 use crate::frame::HolderHistory;
 
 /// So many are remembered of a GPU, those that held the most; a chart names fewer.
@@ -49,19 +49,42 @@ impl Holders {
         }
         let mut held: Vec<_> = held.into_iter().collect();
         held.sort_by_key(|(_, (main, bytes))| (Reverse(*bytes as u64), main.pid));
+        let mut new = Vec::new();
         for (key, (main, bytes)) in held.into_iter().take(MOST) {
-            let place = self.0.iter().position(|holder| holder.key == key).unwrap_or_else(|| {
-                self.0.push(Holder { key, process: main.clone(), memory_bytes: Column::new(Kind::Gauge, length) });
-                self.0.len() - 1
-            });
-            let holder = &mut self.0[place];
-            holder.process.clone_from(main);
-            holder.memory_bytes.set_newest(bytes, 1);
+            match self.0.iter_mut().find(|holder| holder.key == key) {
+                Some(holder) => {
+                    holder.process.clone_from(main);
+                    holder.memory_bytes.set_newest(bytes, 1);
+                }
+                None => new.push((key, main, bytes)),
+            }
         }
-        while self.0.len() > MOST {
-            let least = (0..self.0.len()).min_by(|a, b| self.0[*a].peak().total_cmp(&self.0[*b].peak()));
-            self.0.remove(least.unwrap_or_default());
+        self.make_room(&mut new);
+        for (key, main, bytes) in new {
+            let mut memory_bytes = Column::new(Kind::Gauge, length);
+            memory_bytes.set_newest(bytes, 1);
+            self.0.push(Holder { key, process: main.clone(), memory_bytes });
         }
+    }
+
+    /// Forgets the holders with the least memory, known or new, as long as there are more than [`MOST`]. Of equal ones,
+    /// the oldest goes first. A new one gets its column only afterwards: with hundreds of short-lived processes a second,
+    /// columns that are dropped at once fragment the heap.
+    fn make_room(&mut self, new: &mut Vec<(Key, &Process, f64)>) {
+        let excess = (self.0.len() + new.len()).saturating_sub(MOST);
+        if excess == 0 {
+            return;
+        }
+        let known = self.0.iter().map(Holder::peak);
+        let mut peaks: Vec<(usize, f64)> =
+            known.chain(new.iter().map(|(_, _, bytes)| f64::from(short(*bytes)))).enumerate().collect();
+        peaks.sort_by(|(_, one), (_, other)| one.total_cmp(other));
+        let mut is_kept = vec![true; peaks.len()];
+        peaks[..excess].iter().for_each(|(place, _)| is_kept[*place] = false);
+        let mut is_kept = is_kept.into_iter();
+        let mut keep = || is_kept.next().unwrap_or(true);
+        self.0.retain(|_| keep());
+        new.retain(|_| keep());
     }
 
     pub(super) fn columns(&mut self) -> impl Iterator<Item = &mut Column> {

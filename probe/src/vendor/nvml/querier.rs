@@ -211,8 +211,12 @@ impl Querier {
         self.unsupported.clear();
     }
 
-    /// Forgets the answers to these queries.
+    /// Forgets the answers to these queries, also that there are none.
     pub(super) fn forget(&mut self, is_one: impl Fn(Query) -> bool) {
+        self.unsupported.retain(|asked, since| match asked {
+            QueryKey::About(_, query) => !is_one(*query) || since.elapsed() < ASK_AGAIN,
+            _ => true,
+        });
         self.cached_mut().forget(is_one);
     }
 }
