@@ -10,7 +10,7 @@ pub(crate) fn unknown(word: &str) -> Option<&str> {
 
 /// The programs that show their arguments as they are. Others, such as shells, interpreters, `ssh` and `find`, can execute
 /// them, and a list of those could never be complete.
-pub(crate) const SHOWING_PROGRAMS: [&str; 6] = ["notify-send", "dunstify", "logger", "wall", "zenity", "kdialog"];
+pub(crate) const SHOWING_PROGRAMS: [&str; 5] = ["notify-send", "dunstify", "logger", "zenity", "kdialog"];
 
 /// Returns `true` if the program shows its arguments as they are, by its file name.
 pub(crate) fn shows_arguments(program: &str) -> bool {

@@ -1,7 +1,7 @@
 //! Files that gpumon writes, in directories that another user may have prepared.
 //!
 //! Another user can put links, pipes and files under the names that gpumon writes, so that gpumon would overwrite a file
-//! of the user that it runs as. A directory of gpumon's own is therefore only used if nobody else can write to it, and
+//! of the user that it runs as. A directory of gpumon's own is therefore only used if it is not writable by everybody, and belongs to this user or root, and
 //! its files are opened relative to it ([`Folder`]). In every directory, a file is opened only if it is a regular file
 //! with one name, never through a link, and replaced by a new file that is renamed.
 //!
@@ -29,8 +29,9 @@ use thiserror::Error;
 
 use crate::bounded;
 
-/// Permissions that let other users write.
-const WRITABLE_BY_OTHERS: u32 = 0o022;
+/// The permission that lets every user write. A group may write: its members are trusted with the directory, as where
+/// Kubernetes mounts a volume with `fsGroup`, and no link that one of them makes is followed.
+const WRITABLE_BY_OTHERS: u32 = 0o002;
 
 /// How often a file may be created or removed by another process while it is opened.
 const TRIES: u32 = 5;
@@ -38,7 +39,7 @@ const TRIES: u32 = 5;
 /// Nothing that another user has prepared blocks this process or becomes its terminal.
 const CAREFUL: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
 
-/// A directory in which only this program's user and root can create and replace files.
+/// A directory of this program's user or root, in which not everybody can create and replace files.
 #[derive(Debug)]
 pub struct Folder {
     path: PathBuf,
@@ -78,7 +79,7 @@ pub enum FolderError {
         /// This program's user.
         own: u32,
     },
-    /// The group or everybody decides which files are in the directory.
+    /// Every user decides which files are in the directory.
     #[error(
         "{path} can be written to by other users, who could replace the files in it: run `chmod go-w {path}`, or name \
          another directory",
@@ -232,7 +233,7 @@ pub fn open_plain(folder: BorrowedFd<'_>, path: &Path, mode: u32) -> io::Result<
 }
 
 fn not_plain() -> io::Error {
-    io::Error::other("it is a link or not a plain file; remove it")
+    io::Error::other("it is a link, a file with a second name, or not a plain file; move it to another directory")
 }
 
 /// Opens the file that a user named for output, which is created if it is missing and otherwise keeps its content. Links
@@ -328,13 +329,15 @@ mod tests {
         let path = root.path().join("new/data");
         Folder::open(&path, Owner::Own).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o700);
-        for mode in [0o770, 0o702, 0o1777] {
+        for mode in [0o777, 0o702, 0o1777] {
             set_mode(&path, mode);
             let why = Folder::open(&path, Owner::Own).unwrap_err().to_string();
             assert!(why.contains(&format!("run `chmod go-w {}`", path.display())), "{why}");
         }
-        set_mode(&path, 0o755);
-        Folder::open(&path, Owner::Own).unwrap();
+        for mode in [0o755, 0o2770] {
+            set_mode(&path, mode);
+            Folder::open(&path, Owner::Own).unwrap();
+        }
     }
 
     #[test]

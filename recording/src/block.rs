@@ -27,7 +27,7 @@ const HAS_INVENTORY: u8 = 1;
 /// A block has no more text: it is written once it has 4 MiB, and one record is smaller than the rest.
 pub const LARGEST_TEXT: u32 = 32 << 20;
 
-/// Text is compressed to no less than this part. Records of GPUs that do nothing are compressed to a fiftieth.
+/// The largest ratio of text to its compressed size. Records of GPUs that do nothing are compressed to a fiftieth.
 pub(crate) const LARGEST_RATIO: u64 = 200;
 
 /// What a block says of itself.

@@ -59,7 +59,7 @@ pub fn stamp(text: &str) -> Result<(Kind, u64), serde_json::Error> {
     Ok((kind, at_ms))
 }
 
-/// A block of ten seconds has some hundred records, one of many short events some thousand.
+/// A block of ten seconds has a few hundred records, one of many short events a few thousand.
 const MOST_RECORDS: usize = 100_000;
 
 /// The lines of a text.

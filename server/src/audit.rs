@@ -2,10 +2,8 @@
 
 use std::{
     mem,
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering::Relaxed},
-    },
+    net::IpAddr,
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
@@ -15,6 +13,7 @@ use tokio::time::Instant;
 use crate::{
     auth::{Client, Rate, RatePerClient, place},
     peer::Peer,
+    refused_credentials::{Credential, RefusedCredentials},
 };
 
 /// Characters of what somebody did.
@@ -24,27 +23,6 @@ const LONGEST: usize = 200;
 pub(crate) async fn note(client: &Client, what: &str) {
     let what: String = clean_line(what).chars().take(LONGEST).collect();
     tracing::info!("audit: {} {what}", client.label().await);
-}
-
-/// What somebody has shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Credential {
-    Token,
-    Password,
-}
-
-/// How many were refused since the server's start.
-#[derive(Debug, Default)]
-pub(crate) struct RefusedCredentials {
-    tokens: AtomicU64,
-    passwords: AtomicU64,
-}
-
-impl RefusedCredentials {
-    /// Returns the counts by what was shown, `token` or `password`.
-    pub(crate) fn by_kind(&self) -> [(&'static str, u64); 2] {
-        [("token", self.tokens.load(Relaxed)), ("password", self.passwords.load(Relaxed))]
-    }
 }
 
 /// The log of wrong tokens and passwords. There may be many, so that the lines are limited, and all are counted.
@@ -66,21 +44,19 @@ impl RefusalLog {
         Arc::clone(&self.counts)
     }
 
-    pub(crate) fn note(&self, credential: Credential, peer: Peer) {
-        let (count, name) = match credential {
-            Credential::Token => (&self.counts.tokens, "token"),
-            Credential::Password => (&self.counts.passwords, "password"),
-        };
-        count.fetch_add(1, Relaxed);
+    /// Counts a refusal, of a client whose address the proxy has reported, if there is one.
+    pub(crate) fn note(&self, credential: Credential, client: Peer, proxy: Option<IpAddr>) {
+        self.counts.count(credential);
         let mut untold = self.untold.lock().unwrap_or_else(PoisonError::into_inner);
         if self.told.admit((), LINES, Instant::now()).is_err() {
             *untold += 1;
             return;
         }
+        let through = proxy.map(|proxy| format!(" through the proxy at {proxy}")).unwrap_or_default();
         let more = match mem::take(&mut *untold) {
             0 => String::new(),
             count => format!(" (and {count} more since the last such line)"),
         };
-        tracing::info!("audit: a wrong {name} from {} was refused{more}", place(peer));
+        tracing::info!("audit: a wrong {credential} from {}{through} was refused{more}", place(client));
     }
 }

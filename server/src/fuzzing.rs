@@ -59,7 +59,7 @@ pub fn kubelet_answer(answer: &[u8]) {
 /// # Panics
 /// The written answer is not read as the same.
 pub fn node_answer(answer: &[u8]) {
-    crate::fleet::nodes::fuzz(answer);
+    crate::fleet::nodes::answer::fuzz(answer);
 }
 
 /// A server without a listener, which is handed its clients.

@@ -34,8 +34,7 @@ pub(crate) struct Guard {
     pub(crate) doors: Arc<Doors>,
 }
 
-/// What a browser is about to do with an answer where it shows it as a page, or embeds it in one (Fetch Metadata, section
-/// 2.1).
+/// Values of `Sec-Fetch-Dest` for answers that are shown as a page or embedded in one (Fetch Metadata, section 2.1).
 const PAGES: [&str; 6] = ["document", "iframe", "frame", "fencedframe", "embed", "object"];
 
 pub(crate) async fn check(State(guard): State<Guard>, request: Request, next: Next) -> Response {
@@ -102,9 +101,8 @@ impl Guard {
 /// Whether a page of another site makes the request, as browsers tell (Fetch Metadata). Following a link from there to the
 /// page is fine: it opens in a window of its own, which the other site cannot read.
 fn is_cross_site(headers: &HeaderMap) -> bool {
-    let is = |name: &str, value: &str| headers.get_all(name).iter().any(|found| found == value);
-    let opens_a_window = is("sec-fetch-mode", "navigate") && is("sec-fetch-dest", "document");
-    is("sec-fetch-site", "cross-site") && !opens_a_window
+    let opens_a_window = has(headers, "sec-fetch-mode", "navigate") && has(headers, "sec-fetch-dest", "document");
+    has(headers, "sec-fetch-site", "cross-site") && !opens_a_window
 }
 
 /// Returns `true` for a path of the API, this server's or a node's.
@@ -116,8 +114,11 @@ fn is_api(path: &str) -> bool {
 
 /// Returns `true` if a browser shows the answer as a page of its own, or within one.
 fn is_navigation(headers: &HeaderMap) -> bool {
-    let is = |name: &str, value: &str| headers.get_all(name).iter().any(|found| found == value);
-    is("sec-fetch-mode", "navigate") || PAGES.iter().any(|page| is("sec-fetch-dest", page))
+    has(headers, "sec-fetch-mode", "navigate") || PAGES.iter().any(|page| has(headers, "sec-fetch-dest", page))
+}
+
+fn has(headers: &HeaderMap, name: &str, value: &str) -> bool {
+    headers.get_all(name).iter().any(|found| found == value)
 }
 
 /// What the header says, where it is there once and valid.

@@ -16,7 +16,7 @@
 //! - [`runs`] are those of the workload runner: processes that work, and what they say.
 //! - [`stream`], [`page`], [`past`], [`jobs`], [`metrics`], [`marks`], [`cells`], [`usage`], [`pause`] and [`routes`] are the endpoints; [`guard`] stands before
 //!   all of them and knows each [`public_origin`], [`auth`] has everybody sign in, [`peer`] stands before those that
-//!   change anything. [`view`] is how much of processes a client sees, [`audit`] what the log has of whom.
+//!   change anything. [`view`] is how much of processes a client sees, [`audit`] what the log has of whom, [`refused_credentials`] counts wrong ones.
 //! - [`web_config`] is TLS and what else Prometheus' exporters are told in a file; files that let somebody in are
 //!   [`watched`].
 //! - [`openapi`] describes the endpoints and all that they take and answer with.
@@ -68,6 +68,7 @@ mod peer;
 pub mod public_origin;
 mod query;
 mod rate_limiter;
+mod refused_credentials;
 mod replay;
 mod respond;
 mod routes;

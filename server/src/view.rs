@@ -369,7 +369,7 @@ impl View {
     }
 }
 
-/// Adds what a hidden job used to its user, of whom there may be an entry without a job.
+/// Adds what a hidden job used to its user, who may already have an entry without a job.
 fn add_to_user(owners: &mut Vec<OwnerUsage>, hidden: OwnerUsage) {
     match owners.iter_mut().find(|owner| owner.job.is_none() && owner.user == hidden.user) {
         Some(owner) => {

@@ -81,7 +81,7 @@ impl Database {
                 oldest[tier].map_or(bound_ms, |oldest_ms| oldest_ms.min(bound_ms)).saturating_sub(before_ms);
             *allowed_ms = allowed_ms.saturating_sub(deleted_ms);
         }
-        // What is in other tables goes with the rows of its time.
+        // Other tables lose the rows of the same period.
         let bound = |keep_ms: u64| {
             let same = TIERS.iter().position(|tier| tier.keep_ms >= keep_ms).unwrap_or(TIERS.len() - 1);
             oldest[same].map(|oldest_ms| now_ms.saturating_sub(keep_ms).min(oldest_ms) as i64)

@@ -17,39 +17,17 @@ use super::{
     digest::Digest,
     doors::{Doors, hash_digest},
     identity::{Identity, Proof},
+    limits::{GUESSES, GUESSES_BY_PROXY, GUESSES_FOR_USER, Guesser, HANDSHAKES, REQUESTS_BY_PROXY, Requester},
     passwords::Guess,
     rate::Rate,
     scope::Scope,
     tokens,
 };
 use crate::{
-    audit::Credential,
     connections::Arrival,
     peer::{Peer, Who},
+    refused_credentials::Credential,
 };
-
-/// Wrong passwords for one user from one address: ten at once, and then one every six seconds.
-const GUESSES: Rate = Rate { burst: 10, spacing: Duration::from_secs(6) };
-
-/// Wrong passwords for one user through one proxy, whose clients may make up their addresses where they can also reach the
-/// port themselves.
-const GUESSES_BY_PROXY: Rate = Rate { burst: 60, spacing: Duration::from_secs(1) };
-
-/// Who guesses whose password.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Guesser {
-    user: Digest,
-    client: Who,
-}
-
-/// Who has a share of the requests.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Requester {
-    /// The owner of a token, a session or a certificate.
-    Identity(Digest),
-    /// Everybody else at an address.
-    Client(Who),
-}
 
 /// Why somebody is not let in.
 pub(super) enum Refusal {
@@ -110,7 +88,7 @@ impl Doors {
         if peer.is_own() {
             return Ok(());
         }
-        self.handshakes.admit(counted(peer), self.handshake_rate(), Instant::now())
+        self.handshakes.admit(counted(peer), HANDSHAKES, Instant::now())
     }
 
     /// Counts a request.
@@ -118,7 +96,7 @@ impl Doors {
     /// # Errors
     /// Returns the time after which this client may make one.
     fn admit_request(&self, arrival: &Arrival, headers: &HeaderMap) -> Result<(), Duration> {
-        let peer = arrival.peer;
+        let (peer, now) = (arrival.peer, Instant::now());
         if !peer.is_port() || peer.is_own() {
             return Ok(());
         }
@@ -127,11 +105,14 @@ impl Doors {
             _ => None,
         };
         let identity = token.or_else(|| self.recognize(arrival, headers).filter(|_| self.asks()));
-        let requester = match identity.map(|identity| identity.digest()) {
-            Some(digest) => Requester::Identity(digest),
-            None => Requester::Client(counted(peer)),
-        };
-        self.requests.admit(requester, self.request_rate(), Instant::now())
+        if let Some(identity) = identity {
+            let requester = Requester::Identity(identity.digest(), counted(peer));
+            return self.requests.admit(requester, self.request_rate(), now);
+        }
+        if let Some(proxy) = proxy_of(arrival) {
+            self.requests.admit(Requester::Proxy(proxy), REQUESTS_BY_PROXY, now)?;
+        }
+        self.requests.admit(Requester::Client(counted(peer)), self.request_rate(), now)
     }
 
     /// Returns who shows this: in `Authorization`, which is wrong or right, by a session, or by a certificate.
@@ -179,7 +160,7 @@ impl Doors {
             Authorization::Basic { user, password } => (Credential::Password, self.user(arrival, user, password).await),
         };
         if matches!(identity, Err(Refusal::Wrong | Refusal::TooManyFailures(_))) {
-            self.refusals.note(credential, arrival.peer);
+            self.refusals.note(credential, arrival.peer, arrival.proxy);
         }
         identity
     }
@@ -219,11 +200,18 @@ impl Doors {
 /// Returns what a wrong password for this user is counted by. A name that no user has is counted as well, so that the limit
 /// does not tell which names there are.
 fn guessers(arrival: &Arrival, user: &str) -> Vec<(Guesser, Rate)> {
-    let user = Digest::new(&[b"user", user.as_bytes()]);
-    let client = Guesser { user, client: counted(arrival.peer) };
-    let proxy = arrival.proxy.map(|ip| Guesser { user, client: counted(Peer::Port { ip, uid: None }) });
-    let proxy = proxy.filter(|proxy| *proxy != client).map(|proxy| (proxy, GUESSES_BY_PROXY));
-    [(client, GUESSES)].into_iter().chain(proxy).collect()
+    let client = counted(arrival.peer);
+    let user = Some(Digest::new(&[b"user", user.as_bytes()]));
+    let of_client =
+        [(Guesser { user, client }, GUESSES_FOR_USER), (Guesser { user: None, client }, GUESSES)].into_iter();
+    let of_proxy = proxy_of(arrival).map(|client| (Guesser { user: None, client }, GUESSES_BY_PROXY));
+    of_client.chain(of_proxy).collect()
+}
+
+/// Returns the proxy that has reported another address than its own.
+fn proxy_of(arrival: &Arrival) -> Option<Who> {
+    let proxy = arrival.proxy.map(|ip| counted(Peer::Port { ip, uid: None }));
+    proxy.filter(|proxy| *proxy != counted(arrival.peer))
 }
 
 impl Refusal {
@@ -232,7 +220,7 @@ impl Refusal {
             Self::Unknown => "sign in first: send a token as `Authorization: Bearer TOKEN`, or open the page at /\n",
             Self::Wrong => "this token or password is not valid; ask who runs this server for one that is\n",
             Self::TooManyFailures(wait) => {
-                let message = "too many wrong passwords for this user; wait, and try again\n";
+                let message = "too many wrong passwords; wait, and try again\n";
                 return too_many(message.to_owned(), wait);
             }
             Self::Busy => {

@@ -1,12 +1,43 @@
 //! Who asks: where the request came from, and who somebody has shown to be.
 
-use std::{net::IpAddr, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    net::IpAddr,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use gpumon_probe::owner::user_name;
-use tokio::task::spawn_blocking;
+use tokio::{task::spawn_blocking, time::Instant};
 
 use super::{identity::Identity, scope::Scope};
 use crate::peer::{Peer, Who};
+
+/// How long a user's name is remembered.
+const REMEMBERED: Duration = Duration::from_mins(1);
+
+/// How many names are remembered.
+const MOST_NAMES: usize = 1024;
+
+static NAMES: UserNames = UserNames(Mutex::new(BTreeMap::new()));
+
+/// Names of users by their IDs. A directory service that does not answer would block a thread for each request.
+struct UserNames(Mutex<BTreeMap<u32, (Instant, String)>>);
+
+impl UserNames {
+    fn find(&self, uid: u32) -> Option<String> {
+        let names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        names.get(&uid).filter(|(read, _)| read.elapsed() < REMEMBERED).map(|(_, name)| name.clone())
+    }
+
+    fn insert(&self, uid: u32, name: String) {
+        let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        names.retain(|_, (read, _)| read.elapsed() < REMEMBERED);
+        if names.len() < MOST_NAMES {
+            names.insert(uid, (Instant::now(), name));
+        }
+    }
+}
 
 /// Of every request that has come through.
 #[derive(Clone)]
@@ -32,7 +63,12 @@ impl Client {
             return Some(user.to_string());
         }
         let uid = self.peer.uid()?;
-        spawn_blocking(move || user_name(uid)).await.ok()
+        if let Some(name) = NAMES.find(uid) {
+            return Some(name);
+        }
+        let name = spawn_blocking(move || user_name(uid)).await.ok()?;
+        NAMES.insert(uid, name.clone());
+        Some(name)
     }
 
     /// `token ana at 10.0.0.7`, `user bob at the local socket`.

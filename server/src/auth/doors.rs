@@ -17,9 +17,9 @@ use tokio::{
 };
 
 use super::{
-    check::{Guesser, Requester},
     digest::Digest,
     identity::{Identity, Proof},
+    limits::{Guesser, Requester},
     passwords::Passwords,
     rate::{Rate, RatePerClient},
     scope::Scope,
@@ -27,10 +27,7 @@ use super::{
     tokens::{Token, Tokens},
 };
 use crate::{
-    audit::{RefusalLog, RefusedCredentials},
-    peer::Who,
-    watched::Watched,
-    web_config::WebConfig,
+    audit::RefusalLog, peer::Who, refused_credentials::RefusedCredentials, watched::Watched, web_config::WebConfig,
 };
 
 /// How often it is looked whether files have changed.
@@ -143,13 +140,6 @@ impl Doors {
     pub(super) fn request_rate(&self) -> Rate {
         // A page asks for a dozen things, and a dashboard with many panels for some more.
         const USUAL: Rate = Rate { burst: 500, spacing: Duration::from_millis(10) };
-        self.web().and_then(|web| web.rate).unwrap_or(USUAL)
-    }
-
-    /// Returns how many encrypted connections a client may open. Each takes about a millisecond of computing. A client
-    /// that opens one for each request is to reach the limit of requests first.
-    pub(super) fn handshake_rate(&self) -> Rate {
-        const USUAL: Rate = Rate { burst: 1000, spacing: Duration::from_millis(4) };
         self.web().and_then(|web| web.rate).unwrap_or(USUAL)
     }
 

@@ -5,7 +5,7 @@
 //! - [`tokens`], [`passwords`] and client certificates are what is shown; [`sessions`] are those of the page, which
 //!   [`routes`] begin and end. None of it is kept, but its [`digest`].
 //! - [`doors`] is all of that for one server, read anew when its files change; [`check`] stands before every route.
-//! - [`rate`] is how often each client may do something.
+//! - [`rate`] is how often each client may do something, [`limits`] which rates there are.
 
 mod check;
 mod client;
@@ -15,6 +15,7 @@ mod digest;
 mod doors;
 mod identity;
 mod leave;
+mod limits;
 mod passwords;
 mod rate;
 pub(crate) mod routes;

@@ -5,16 +5,13 @@ use std::{
     sync::Arc,
 };
 
-use tokio_util::either::Either;
-
-use super::Socket;
 use crate::{auth::Digest, peer::Peer};
 
 #[derive(Clone)]
 pub(crate) struct Arrival {
-    /// The client: where a reverse proxy has connected, the one that it has told of.
+    /// The client; behind a reverse proxy, at the address that the proxy has reported.
     pub(crate) peer: Peer,
-    /// The address of the reverse proxy that has told of the client.
+    /// The address of the reverse proxy that has reported the client.
     pub(crate) proxy: Option<IpAddr>,
     /// Where it arrived; `None` on a unix socket.
     pub(crate) local: Option<SocketAddr>,
@@ -36,12 +33,8 @@ impl Arrival {
     }
 
     /// Returns the same with the client's user, for a connection that has been admitted.
-    pub(super) async fn identified(mut self, socket: &Socket) -> Self {
-        let client = match socket {
-            Either::Left(socket) => socket.peer_addr().ok(),
-            Either::Right(_) => None,
-        };
-        self.peer = self.peer.searched(client, &self).await;
+    pub(super) async fn identified(mut self, client: Option<SocketAddr>) -> Self {
+        self.peer = self.peer.searched(client, self.local).await;
         self
     }
 

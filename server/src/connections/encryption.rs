@@ -7,7 +7,9 @@ use tokio::{io::AsyncWriteExt, sync::watch, time::timeout};
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 use tokio_util::either::Either;
 
-use super::{Arrival, ClientCertificate, ConnectionSlot, HEADER_TIMEOUT, Socket, has_spoken, serve_requests};
+use super::{
+    Arrival, ClientCertificate, ConnectionSlot, HEADER_TIMEOUT, Socket, client_address, has_spoken, serve_requests,
+};
 use crate::{
     auth::Doors,
     peer::Peer,
@@ -23,7 +25,7 @@ const NOT_ENCRYPTED: &str = "this port speaks HTTPS alone: use https://\n";
 pub(super) struct Handshake {
     pub(super) web: Arc<WebConfig>,
     pub(super) doors: Arc<Doors>,
-    /// By whom it is counted.
+    /// The peer for whom the handshake is counted.
     pub(super) peer: Peer,
 }
 
@@ -41,7 +43,7 @@ pub(super) async fn connection(
     if !has_spoken(&socket, &slot, &mut stopped).await || doors.admit_handshake(peer).is_err() {
         return;
     }
-    let arrival = arrival.identified(&socket).await;
+    let arrival = arrival.identified(client_address(&socket)).await;
     let begun = tokio::select! {
         begun = timeout(HEADER_TIMEOUT, handshake(socket, tls)) => begun.ok().flatten(),
         () = slot.evicted() => None,

@@ -49,6 +49,14 @@ fn local_address(socket: &Socket) -> Option<SocketAddr> {
     }
 }
 
+/// Where it came from; `None` on a unix socket.
+fn client_address(socket: &Socket) -> Option<SocketAddr> {
+    match socket {
+        Either::Left(socket) => socket.peer_addr().ok(),
+        Either::Right(_) => None,
+    }
+}
+
 pub(crate) type Socket = Either<TcpStream, UnixStream>;
 
 /// Serves what comes in until `stopped`, and then until the last connection has ended. Behind a proxy, the user who
@@ -129,7 +137,7 @@ pub(crate) async fn connection(
     mut stopped: watch::Receiver<bool>,
 ) {
     if has_spoken(&socket, &slot, &mut stopped).await {
-        let arrival = arrival.identified(&socket).await;
+        let arrival = arrival.identified(client_address(&socket)).await;
         serve_requests(socket, arrival, slot, router, stopped).await;
     }
 }

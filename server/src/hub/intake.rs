@@ -63,7 +63,7 @@ impl Hub {
             Record::Details(details) => {
                 let details = Arc::new(details);
                 self.write(|state| state.details.insert(details.index, Arc::clone(&details)));
-                self.notify_if(is_told, Notice { text: TextFrame::new(line), about: About::Details(details) });
+                self.notify_if(is_told, Notice::new(TextFrame::new(line), About::Details(details)));
             }
             Record::Answers(answers) => {
                 self.write(|state| state.answers = answers);
@@ -84,7 +84,7 @@ impl Hub {
                 if is_new {
                     self.store_event(&event);
                     let about = About::Event(Arc::new(event));
-                    self.notify_if(is_told, Notice { text: TextFrame::new(line), about });
+                    self.notify_if(is_told, Notice::new(TextFrame::new(line), about));
                 }
             }
             Record::Sample(sample) => {
@@ -136,7 +136,7 @@ impl Hub {
         self.write(|state| state.events.add(event.clone()));
         self.store_event(&event);
         let text = encode(&ServerFrame::Event(event.clone()));
-        self.notify(Notice { text, about: About::Event(Arc::new(event)) });
+        self.notify(Notice::new(text, About::Event(Arc::new(event))));
     }
 
     fn store_event(&self, event: &Event) {

@@ -9,8 +9,8 @@ use gpumon_probe::{
 
 use super::XidCounts;
 use crate::{
-    audit::RefusedCredentials,
     frame::{CollectorStatus, is_fresh},
+    refused_credentials::RefusedCredentials,
     view::View,
 };
 

@@ -112,7 +112,7 @@ impl Hub {
 
     /// Every client begins anew, with what it may see.
     fn notify_hello(&self) {
-        self.notify(Notice { text: TextFrame::new(&self.hello(&View::Whole)), about: About::Everything });
+        self.notify(Notice::new(TextFrame::new(&self.hello(&View::Whole)), About::Everything));
     }
 
     fn notify(&self, notice: Notice) {

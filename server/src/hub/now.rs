@@ -7,8 +7,8 @@ use gpumon_probe::model::{Event, GpuRef, Sample, now_ms};
 
 use super::{Hub, Known, VERSION, encode, notice, state::State, write_json};
 use crate::{
-    audit::RefusedCredentials,
     frame::{CollectorStatus, Hello, ServerFrame, Snapshot, is_fresh},
+    refused_credentials::RefusedCredentials,
     snapshot_parts::SnapshotParts,
     stream::TextFrame,
     view::View,

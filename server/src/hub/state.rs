@@ -9,8 +9,8 @@ use gpumon_probe::{
 
 use super::{EventLog, XidCounts};
 use crate::{
-    audit::RefusedCredentials,
     frame::{CollectorState, CollectorStatus},
+    refused_credentials::RefusedCredentials,
     stream::TextFrame,
 };
 

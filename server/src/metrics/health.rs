@@ -38,7 +38,7 @@ pub(super) fn write(page: &mut Page, scrape: &Scrape<'_>) {
         let help = "Wrong tokens and passwords that were refused since the server was started.";
         let mut family = page.family("gpumon_refused_credentials_total", Counter, help);
         for (kind, count) in refused.by_kind() {
-            family.add(&none, &[("kind", kind)], Some(count as f64));
+            family.add(&none, &[("kind", &kind.to_string())], Some(count as f64));
         }
     }
     infos(page, scrape);

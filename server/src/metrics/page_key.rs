@@ -30,7 +30,7 @@ pub(crate) enum Reader {
     Trusted,
     /// Every user of the machine, with `commands` as in [`View::Names`].
     Anybody { commands: bool },
-    /// Those to whom nothing of users, their jobs and pods is shown.
+    /// A client that sees no users, jobs or pods.
     Nobody,
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct PageKey {
     pub(super) links: bool,
     /// Whether processes have series, too.
     pub(super) processes: bool,
-    /// What it has of processes.
+    /// The reader for whom the page is written.
     pub(super) reader: Reader,
     pub(super) format: Format,
     pub(super) gzip: bool,

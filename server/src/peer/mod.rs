@@ -18,8 +18,6 @@ use axum::{
 use rustix::process::geteuid;
 use tokio::{sync::Semaphore, task::spawn_blocking};
 
-use crate::connections::Arrival;
-
 /// Searches of the table of connections at a time. It can have megabytes.
 static TABLE_SEARCHES: Semaphore = Semaphore::const_new(1);
 
@@ -70,8 +68,8 @@ impl Peer {
 
     /// Returns the same with the user, also where the kernel does not answer questions about single connections and its
     /// table has to be searched. This is for connections that have been admitted and have sent something.
-    pub(crate) async fn searched(self, client: Option<SocketAddr>, arrival: &Arrival) -> Self {
-        let (Self::Port { ip, uid: None }, Some(client), Some(server)) = (self, client, arrival.local) else {
+    pub(crate) async fn searched(self, client: Option<SocketAddr>, server: Option<SocketAddr>) -> Self {
+        let (Self::Port { ip, uid: None }, Some(client), Some(server)) = (self, client, server) else {
             return self;
         };
         if !is_local(client, server) || socket_owner::is_available() {
@@ -95,6 +93,16 @@ impl Peer {
         match self {
             Self::Port { ip, .. } => Self::Port { ip: forwarded.unwrap_or(ip), uid: None },
             Self::Socket { .. } => self,
+        }
+    }
+
+    /// Returns the same for what is shown of another machine, where users of this one are nobody. The server's own user is
+    /// the one who reads there.
+    pub(crate) fn of_other_machine(self) -> Self {
+        match self {
+            _ if self.is_own() => self,
+            Self::Port { ip, .. } => Self::Port { ip, uid: None },
+            Self::Socket { .. } => Self::Socket { uid: None },
         }
     }
 

@@ -128,7 +128,14 @@ fn credentials_go_to_named_hosts_alone() {
         assert_eq!(seen.len(), 1, "a password is not even passed on: {seen:?}");
         assert!(!seen[0].contains("authorization") && !seen[0].contains("cookie"), "{seen:?}");
     }
-    let server = start(&["--node-hosts", "LOCAL*"]);
+    let hosts = ["--node-hosts", "LOCAL*"];
+    // Without TLS, whoever listens at a port that Prometheus has chosen would get the token.
+    assert_eq!(start(&hosts).get(&path).status, 502);
+    assert!(!heads.recv().unwrap().contains("authorization"));
+    let port = thief.split(':').nth(1).unwrap();
+    let fixed = format!("http://{{host}}:{port}/");
+    let token = ["--node-token-file", file.to_str().unwrap(), "--node-url", &fixed];
+    let server = fleet(&prometheus, &[&token[..], &hosts].concat());
     assert_eq!(server.get(&path).status, 401);
     assert!(heads.recv().unwrap().contains("authorization: bearer ffff"));
 }

@@ -192,7 +192,7 @@ impl<'de> Deserialize<'de> for Stored {
     }
 }
 
-/// A JSON value of any type, of which only as much is kept as a cell of a notebook has.
+/// A JSON value of any type. Only what a cell of a notebook can contain is kept.
 #[derive(Debug, Default)]
 enum Loose {
     #[default]

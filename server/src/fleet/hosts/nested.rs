@@ -60,6 +60,10 @@ fn of_path(request: Request, path: Uri) -> Request {
     hand_on::<Peer>(&mut parts.extensions, &mut known);
     hand_on::<Arc<ConnectionSlot>>(&mut parts.extensions, &mut known);
     hand_on::<OnUpgrade>(&mut parts.extensions, &mut known);
+    // Permissions and users of this machine mean nothing on that one.
+    if let Some(client) = known.get_mut::<Client>() {
+        client.peer = client.peer.of_other_machine();
+    }
     (parts.uri, parts.extensions) = (path, known);
     Request::from_parts(parts, body)
 }

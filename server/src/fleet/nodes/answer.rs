@@ -4,24 +4,17 @@
 //! on: the content type follows from the route, the body is serialized from the parsed type, and an error is one line of
 //! plain text.
 
-use std::sync::Arc;
-
 use axum::{
     http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use bytes::Bytes;
 use gpumon_history::{jobs::JobList, span::HistorySpan};
 use gpumon_probe::{untrusted::escaped, usage::Usage};
-use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use serde::{Serialize, de::DeserializeOwned};
-use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore},
-    task::spawn_blocking,
-};
+use tokio::task::spawn_blocking;
 
-use super::problem::NodeProblem;
+use super::{body::Bodies, problem::NodeProblem};
 use crate::{
     alerts::AlertStatus,
     auth::routes::SessionState,
@@ -35,14 +28,8 @@ use crate::{
 /// The longest answer in bytes: a month of history in as many points as there may be.
 const LONGEST: usize = 32 << 20;
 
-/// Bytes of all answers that are being read.
-const LONGEST_TOGETHER: usize = 4 * LONGEST;
-
-/// The unit in which memory for answers is reserved, in bytes.
-const BLOCK: usize = 64 << 10;
-
-/// Answers that are parsed at the same time.
-const PARSERS: usize = 2;
+/// The largest answer once it is parsed, in bytes: twice the longest one if that is of numbers.
+const LARGEST: usize = 128 << 20;
 
 /// The longest error message in bytes.
 const LONGEST_MESSAGE: usize = 2048;
@@ -70,13 +57,30 @@ const ROUTES: [(&str, Rewrite); 9] = [
 ];
 
 fn rewrite<T: Serialize + DeserializeOwned>(body: &[u8]) -> serde_json::Result<Vec<u8>> {
+    if parsed_size(body) > LARGEST {
+        return Err(serde::de::Error::custom("it has too many parts"));
+    }
     serde_json::to_vec(&serde_json::from_slice::<T>(body)?)
 }
 
-/// Parses and writes a body of one of the routes, and does the same again with what was written.
+/// Returns how many bytes a JSON text takes at most once it is parsed, by its punctuation: an empty object of two bytes can
+/// become a map of 640.
+fn parsed_size(body: &[u8]) -> usize {
+    let size = |byte: &u8| match byte {
+        b'{' => 640,
+        b':' => 96,
+        b'[' => 32,
+        b',' => 16,
+        _ => 1,
+    };
+    body.iter().map(size).sum()
+}
+
+/// Parses and writes an answer of the route that the first byte chooses, and does the same again with what was written.
 #[cfg(any(fuzzing, test))]
-pub(super) fn check(route: usize, body: &[u8]) {
-    let (path, rewrite) = ROUTES[route % ROUTES.len()];
+pub(crate) fn fuzz(answer: &[u8]) {
+    let Some((route, body)) = answer.split_first() else { return };
+    let (path, rewrite) = ROUTES[usize::from(*route) % ROUTES.len()];
     if let Ok(written) = rewrite(body) {
         assert_eq!(rewrite(&written).ok().as_ref(), Some(&written), "{path}");
     }
@@ -103,92 +107,53 @@ fn is_run(id: &str) -> bool {
     !id.is_empty() && id.bytes().all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, b'-' | b'_'))
 }
 
-/// Limits the memory and the time that answers of nodes take.
-#[derive(Debug)]
-pub(super) struct AnswerReader {
-    blocks: Arc<Semaphore>,
-    parsers: Arc<Semaphore>,
-}
-
-impl AnswerReader {
-    pub(super) fn new() -> Self {
-        Self { blocks: Arc::new(Semaphore::new(LONGEST_TOGETHER / BLOCK)), parsers: Arc::new(Semaphore::new(PARSERS)) }
+/// Reads the answer of `node` to a question about `route`, and answers with the same, compressed if `compress`.
+///
+/// # Errors
+/// The answer is none of gpumon's, or too long, or there are too many answers.
+pub(super) async fn read(
+    bodies: &Bodies,
+    node: &str,
+    route: Route,
+    answer: hyper::Response<Incoming>,
+    compress: bool,
+) -> Result<Response, NodeProblem> {
+    let (head, body) = answer.into_parts();
+    let foreign = |what: String| NodeProblem::NotGpumon(node.to_owned(), what);
+    if head.status == StatusCode::NO_CONTENT {
+        return Ok(head.status.into_response());
     }
-
-    /// Reads the answer of `node` to a question about `route`, and answers with the same, compressed if `compress`.
-    ///
-    /// # Errors
-    /// The answer is none of gpumon's, or too long, or there are too many answers.
-    pub(super) async fn read(
-        &self,
-        node: &str,
-        route: Route,
-        answer: hyper::Response<Incoming>,
-        compress: bool,
-    ) -> Result<Response, NodeProblem> {
-        let (head, body) = answer.into_parts();
-        let foreign = |what: String| NodeProblem::NotGpumon(node.to_owned(), what);
-        if head.status == StatusCode::NO_CONTENT {
-            return Ok(head.status.into_response());
-        }
-        let kind = head.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-        let is_json = media_type(kind) == "application/json";
-        if is_json && (head.status.is_success() || head.status == StatusCode::UNAUTHORIZED) {
-            let (bytes, reserved) = self.collect(node, body, LONGEST).await?;
-            let turn = Arc::clone(&self.parsers).acquire_owned().await;
-            let write = move || {
-                let _permits = (reserved, turn);
-                let json = (route.rewrite)(&bytes)?;
-                serde_json::Result::Ok(if compress { gzip(&json) } else { json })
-            };
-            let written = spawn_blocking(write).await.map_err(|error| foreign(error.to_string()))?;
-            let json = written.map_err(|error| NodeProblem::OtherVersion(node.to_owned(), error.to_string()))?;
-            let mut response = encoded(json.into(), JSON, compress);
-            *response.status_mut() = head.status;
-            return Ok(response);
-        }
-        let is_refusal = head.status.is_client_error() || head.status == StatusCode::SERVICE_UNAVAILABLE;
-        if !is_refusal {
-            let what = if head.status.is_success() { format!("'{}'", escaped(kind)) } else { head.status.to_string() };
-            return Err(foreign(format!("it answers with {what}")));
-        }
-        if media_type(kind) != "text/plain" {
-            return Err(foreign(format!("it answers with '{}'", escaped(kind))));
-        }
-        let (bytes, _reserved) = self.collect(node, body, LONGEST_MESSAGE).await?;
-        let message = escaped(String::from_utf8_lossy(&bytes).trim_end());
-        let mut response = (head.status, message + "\n").into_response();
-        if let Some(seconds) = retry_after(&head.headers) {
-            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
-        }
-        Ok(response)
+    let kind = head.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let is_json = media_type(kind) == "application/json";
+    if is_json && (head.status.is_success() || head.status == StatusCode::UNAUTHORIZED) {
+        let read = bodies.read(node, body, LONGEST).await?;
+        let turn = bodies.turn().await;
+        let write = move || {
+            let _turn = turn;
+            let json = (route.rewrite)(&read.bytes)?;
+            serde_json::Result::Ok(if compress { gzip(&json) } else { json })
+        };
+        let written = spawn_blocking(write).await.map_err(|error| foreign(error.to_string()))?;
+        let json = written.map_err(|error| NodeProblem::OtherVersion(node.to_owned(), error.to_string()))?;
+        let mut response = encoded(json.into(), JSON, compress);
+        *response.status_mut() = head.status;
+        return Ok(response);
     }
-
-    /// Reads a body of at most `longest` bytes. Its memory is reserved until the permits are dropped.
-    async fn collect(
-        &self,
-        node: &str,
-        mut body: Incoming,
-        longest: usize,
-    ) -> Result<(Bytes, Option<OwnedSemaphorePermit>), NodeProblem> {
-        let (mut read, mut held) = (Vec::new(), None::<OwnedSemaphorePermit>);
-        while let Some(frame) = body.frame().await {
-            let frame = frame.map_err(|error| NodeProblem::NotGpumon(node.to_owned(), error.to_string()))?;
-            let Ok(data) = frame.into_data() else { continue };
-            if read.len() + data.len() > longest {
-                return Err(NodeProblem::TooLong(node.to_owned(), longest));
-            }
-            while held.as_ref().map_or(0, OwnedSemaphorePermit::num_permits) * BLOCK < read.len() + data.len() {
-                let block = Arc::clone(&self.blocks).try_acquire_owned().map_err(|_| NodeProblem::TooMany)?;
-                match &mut held {
-                    Some(held) => held.merge(block),
-                    None => held = Some(block),
-                }
-            }
-            read.extend_from_slice(&data);
-        }
-        Ok((read.into(), held))
+    let is_refusal = head.status.is_client_error() || head.status == StatusCode::SERVICE_UNAVAILABLE;
+    if !is_refusal {
+        let what = if head.status.is_success() { format!("'{}'", escaped(kind)) } else { head.status.to_string() };
+        return Err(foreign(format!("it answers with {what}")));
     }
+    if media_type(kind) != "text/plain" {
+        return Err(foreign(format!("it answers with '{}'", escaped(kind))));
+    }
+    let read = bodies.read(node, body, LONGEST_MESSAGE).await?;
+    let message = escaped(String::from_utf8_lossy(&read.bytes).trim_end());
+    let mut response = (head.status, message + "\n").into_response();
+    if let Some(seconds) = retry_after(&head.headers) {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    Ok(response)
 }
 
 /// Returns the media type of a `Content-Type` header without its parameters (RFC 9110, section 8.3.1).
@@ -210,6 +175,16 @@ mod tests {
         assert_eq!(media_type("application/json; charset=utf-8"), "application/json");
         assert_eq!(media_type("text/plain, text/html"), "text/plain, text/html");
         assert_eq!(media_type("application/jsonp"), "application/jsonp");
+    }
+
+    #[test]
+    fn answer_of_many_parts_is_not_parsed() {
+        let list = Route::find("api/v1/runs").unwrap();
+        let many = format!(r#"{{"runs":[],"x":[{}0]}}"#, r#"{"a":0},"#.repeat(200_000));
+        assert!((list.rewrite)(many.as_bytes()).unwrap_err().to_string().contains("too many parts"));
+        // A month of one reading of 64 GPUs, with least and largest values.
+        let numbers = "1234.5,".repeat(64 * 3 * 5000);
+        assert!(parsed_size(numbers.as_bytes()) < LARGEST / 4);
     }
 
     #[test]

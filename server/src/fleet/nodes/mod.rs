@@ -4,9 +4,11 @@
 //!   to which hosts, [`connect`] the connection, [`problem`] why there is none.
 //! - [`request`] passes on what is asked over HTTP, [`stream`] the stream, [`cookie`] the session of a viewer at the node;
 //!   [`places`] is how much of that there may be at once.
-//! - [`answer`] parses the answers: no byte of a node becomes part of this server's origin.
+//! - [`answer`] parses answers over HTTP and writes them again, [`body`] limits their memory. Frames of a stream are passed
+//!   on as they are: browsers hand them to the page's script, and never show them as a page.
 
-mod answer;
+pub(crate) mod answer;
+mod body;
 mod connect;
 mod cookie;
 mod credentials;
@@ -22,7 +24,7 @@ use std::{fmt, path::PathBuf, sync::Arc};
 
 use gpumon_fleet::SharedFleet;
 
-use self::{answer::AnswerReader, credentials::Credentials, places::Places, problem::NodeProblem, url::Target};
+use self::{body::Bodies, credentials::Credentials, places::Places, problem::NodeProblem, url::Target};
 pub use self::{host_pattern::HostPattern, url::NodeUrl};
 
 /// Streams of all viewers, each of which takes two connections.
@@ -51,7 +53,7 @@ pub struct RemoteNodes {
     hosts: Arc<[HostPattern]>,
     has_own_authority: bool,
     credentials: Arc<Credentials>,
-    answers: Arc<AnswerReader>,
+    bodies: Arc<Bodies>,
     streams: Arc<Places>,
     questions: Arc<Places>,
 }
@@ -59,14 +61,6 @@ pub struct RemoteNodes {
 impl fmt::Debug for RemoteNodes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RemoteNodes").field("url", &self.url).finish_non_exhaustive()
-    }
-}
-
-/// Parses an answer of the route that the first byte chooses, and checks that what is written is read as the same.
-#[cfg(any(fuzzing, test))]
-pub(crate) fn fuzz(answer: &[u8]) {
-    if let Some((route, body)) = answer.split_first() {
-        answer::check(usize::from(*route), body);
     }
 }
 
@@ -80,7 +74,7 @@ impl RemoteNodes {
             url: settings.url,
             hosts: settings.hosts.into(),
             has_own_authority: settings.ca_file.is_some(),
-            answers: Arc::new(AnswerReader::new()),
+            bodies: Arc::new(Bodies::new()),
             credentials: Arc::new(Credentials::open(settings.ca_file, settings.token_file)?),
             streams: Places::new(STREAMS),
             questions: Places::new(QUESTIONS),
@@ -109,7 +103,9 @@ impl RemoteNodes {
             let is_certified = self.has_own_authority && target.is_tls;
             return is_certified || self.url.as_ref().is_some_and(NodeUrl::has_fixed_host);
         }
-        self.hosts.iter().any(|pattern| pattern.matches(&target.host))
+        // Without TLS, any program of a machine can listen at a port that Prometheus chooses.
+        let is_authentic = target.is_tls || self.url.as_ref().is_some_and(NodeUrl::has_fixed_port);
+        is_authentic && self.hosts.iter().any(|pattern| pattern.matches(&target.host))
     }
 
     /// The same problem, or what the fleet knows of it.

@@ -15,7 +15,7 @@ use gpumon_probe::untrusted::escaped;
 
 use super::{
     super::FleetSettings,
-    answer::{Route, SESSION},
+    answer::{self, Route, SESSION},
     cookie,
     credentials::Shown,
     problem::NodeProblem,
@@ -165,7 +165,7 @@ impl Asked<'_> {
         }
         let set = if is_session { self.session_cookies(&answer) } else { Vec::new() };
         let compress = accepts_gzip(self.headers);
-        let mut response = fleet.nodes.answers.read(&target.to_string(), route, answer, compress).await?;
+        let mut response = answer::read(&fleet.nodes.bodies, &target.to_string(), route, answer, compress).await?;
         response.headers_mut().extend(set.into_iter().map(|cookie| (header::SET_COOKIE, cookie)));
         Ok(response)
     }

@@ -64,6 +64,11 @@ impl NodeUrl {
         authority.is_some_and(|authority| !authority.contains('{'))
     }
 
+    /// Returns `true` if Prometheus does not choose the port.
+    pub(super) fn has_fixed_port(&self) -> bool {
+        !self.0.contains("{port}")
+    }
+
     /// The address of this node. What Prometheus calls a node comes from strangers: it becomes part of an address where it
     /// is a name or an address of a machine.
     ///

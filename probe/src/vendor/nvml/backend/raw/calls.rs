@@ -237,7 +237,7 @@ impl Library {
     }
 }
 
-/// A driver that says to have more items of a list has gone wrong: room for them would take the machine's memory.
+/// A driver that reports more items of a list is faulty: room for them would take the machine's memory.
 const MOST_ITEMS: c_uint = 1 << 20;
 
 /// Asks for a list with more room until there is enough.
