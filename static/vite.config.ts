@@ -4,7 +4,13 @@ import { defineConfig } from 'vitest/config';
 
 export default defineConfig({
   root: fileURLToPath(new URL('src/page', import.meta.url)),
-  test: { root: fileURLToPath(new URL('.', import.meta.url)), include: ['src/**/*.test.ts'], restoreMocks: true },
+  test: {
+    root: fileURLToPath(new URL('.', import.meta.url)),
+    include: ['src/**/*.test.ts'],
+    restoreMocks: true,
+    // This guards against a test that hangs, and not against a busy machine.
+    testTimeout: 60_000,
+  },
   // Relative addresses, so that the page works under any prefix of a proxy.
   base: './',
   build: {

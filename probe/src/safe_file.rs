@@ -99,15 +99,24 @@ impl From<FolderError> for io::Error {
 }
 
 impl Folder {
-    /// Opens a directory, which is created for this user only if it is missing.
+    /// Opens a directory. If it is missing, it is created, for this user only.
     ///
     /// # Errors
-    /// If the directory cannot be opened, or another user can write to it.
+    /// If the directory cannot be created or opened, belongs to another user, or is writable by everybody.
+    pub fn create(path: &Path, owner: Owner) -> Result<Self, FolderError> {
+        let unavailable = |cause| FolderError::Unavailable { path: path.to_owned(), cause };
+        DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(unavailable)?;
+        Self::open(path, owner)
+    }
+
+    /// Opens a directory.
+    ///
+    /// # Errors
+    /// If the directory cannot be opened, belongs to another user, or is writable by everybody.
     pub fn open(path: &Path, owner: Owner) -> Result<Self, FolderError> {
         let own = geteuid().as_raw();
         let unavailable = |cause: io::Error| FolderError::Unavailable { path: path.to_owned(), cause };
         let is_trusted = |found: &Metadata| [own, 0].contains(&found.uid()) || (owner == Owner::AnyForRoot && own == 0);
-        DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(unavailable)?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let handle = openat(CWD, path, flags, Mode::empty()).map_err(|error| unavailable(error.into()))?;
         let opened = File::from(handle);
@@ -327,7 +336,8 @@ mod tests {
     fn folder_that_others_write_to_is_refused() {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("new/data");
-        Folder::open(&path, Owner::Own).unwrap();
+        assert!(Folder::open(&path, Owner::Own).is_err() && !path.exists());
+        Folder::create(&path, Owner::Own).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o700);
         for mode in [0o777, 0o702, 0o1777] {
             set_mode(&path, mode);
@@ -372,7 +382,7 @@ mod tests {
         fs::hard_link(&victim, folder.join("name")).unwrap();
         let folder = Folder::open(&folder, Owner::Own).unwrap();
         for name in ["link", "dangling", "name"] {
-            assert!(folder.open_file(name).unwrap_err().to_string().contains("remove it"), "{name}");
+            assert!(folder.open_file(name).unwrap_err().to_string().contains("move it to another directory"), "{name}");
         }
         assert!(folder.read("link", 100).is_err());
         folder.replace("link", b"new").unwrap();
@@ -386,7 +396,7 @@ mod tests {
     #[test]
     fn only_regular_files_are_opened() {
         let root = tempfile::tempdir().unwrap();
-        let folder = Folder::open(&root.path().join("folder"), Owner::Own).unwrap();
+        let folder = Folder::create(&root.path().join("folder"), Owner::Own).unwrap();
         let pipe = folder.path().join("pipe");
         rustix::fs::mknodat(CWD, &pipe, rustix::fs::FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
         assert!(folder.open_file("pipe").is_err());

@@ -155,7 +155,7 @@ impl Database {
     /// Where that fails, or it is not of this version.
     pub fn open(folder: &Path) -> Result<Self, DatabaseError> {
         // The file names users and their processes; what SQLite creates beside it gets the same mode.
-        drop(Folder::open(folder, Owner::Own)?.open_file(FILE).map_err(DatabaseError::File)?);
+        drop(Folder::create(folder, Owner::Own)?.open_file(FILE).map_err(DatabaseError::File)?);
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(path_in(folder)?, flags | OpenFlags::SQLITE_OPEN_NOFOLLOW)?;
         connection.busy_timeout(Duration::from_secs(5))?;

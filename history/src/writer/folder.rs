@@ -28,7 +28,7 @@ pub(super) struct Refusal {
 /// Makes the folder for this user alone, and says that this program writes there.
 pub(super) fn lock(folder: &Path) -> Result<File, Refusal> {
     let refusal = |why: String| Refusal { why, is_readable: true, is_anothers: false };
-    let opened = Folder::open(folder, Owner::Own).map_err(|error| match error {
+    let opened = Folder::create(folder, Owner::Own).map_err(|error| match error {
         FolderError::Unavailable { cause, .. } => {
             refusal(format!("the directory cannot be created or opened ({cause}): name another with --data-dir"))
         }

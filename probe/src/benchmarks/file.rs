@@ -71,7 +71,7 @@ fn parse(bytes: Option<Vec<u8>>) -> io::Result<Benchmarks> {
 pub fn change(path: &Path, change: impl FnOnce(&mut Benchmarks)) -> io::Result<()> {
     let name = path.file_name().and_then(OsStr::to_str).ok_or_else(|| invalid("it names no file"))?;
     let folder = path.parent().ok_or_else(|| invalid("it has no folder"))?;
-    let folder = Folder::open(folder, Owner::AnyForRoot)?;
+    let folder = Folder::create(folder, Owner::AnyForRoot)?;
     // Some file systems of a network lock no folders; two runs at a time are rarer than these.
     let _ = flock(folder.handle(), FlockOperation::LockExclusive);
     let mut gpus = parse(folder.read(name, MOST_BYTES)?)?;

@@ -133,8 +133,12 @@ fn place(path: &Path) -> io::Result<(Folder, &str)> {
 
 fn read(path: &Path) -> Result<BTreeMap<String, Gpu>, String> {
     let bytes = place(path).and_then(|(folder, name)| folder.read(name, MOST_BYTES));
-    let bytes = bytes.map_err(|error| error.to_string())?;
-    let Some(bytes) = bytes else { return Ok(BTreeMap::new()) };
+    let bytes = match bytes {
+        Ok(Some(bytes)) => bytes,
+        Ok(None) => return Ok(BTreeMap::new()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
+        Err(error) => return Err(error.to_string()),
+    };
     let Content { version, mut gpus } = serde_json::from_slice(&bytes).map_err(|error| error.to_string())?;
     if version != VERSION {
         return Err(format!("it is of version {version}, and {VERSION} is known"));

@@ -54,7 +54,7 @@ impl ToldFile {
     /// # Errors
     /// Where nothing can be written there.
     pub(super) fn open(folder: &Path) -> io::Result<(Self, io::Result<Vec<SavedAlert>>)> {
-        let folder = Folder::open(folder, Owner::Own)?;
+        let folder = Folder::create(folder, Owner::Own)?;
         let lock = folder.open_file(LOCK)?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
         let saved = read(&folder);
@@ -169,7 +169,7 @@ mod tests {
         for (text, expected) in [
             ("{", "EOF"),
             (&content(2, "a"), "version 2"),
-            (&long, "larger"),
+            (&long, "more than"),
             ("{\"version\": 1, \"host\": \"a\", \"alerts\": [{}]}", "missing field"),
         ] {
             fs::write(folder.path().join(NAME), text).unwrap();

@@ -1146,7 +1146,7 @@ export type Notebook = {
   kernel_name?: string,
   /**
    * The notebook's path, relative to Jupyter's root or absolute as Jupyter wrote it, from the connection file. Hidden
-   * from users other than the process's own and the server's; `no_permission` where that file is refused or is no regular file; `unknown` where there
+   * from all users except the process's and the server's; `no_permission` where that file is refused or is no regular file; `unknown` where there
    * is none, or it does not tell, as of a kernel that was started by other means.
    */
   path: Reading<string>,

@@ -290,7 +290,7 @@ fn settings_that_cannot_be_read_stop_it_only_where_somebody_named_them() {
     // A folder is no file.
     std::fs::create_dir_all(fake.path("config/gpumon/config.toml")).unwrap();
     let mut terminal = Tty::start(&top(&fake, &[]), 160, 30);
-    terminal.wait_for("cannot read");
+    terminal.wait_for("is not a regular file");
     quit(&mut terminal, "q");
     // One that is named and not there yet is where W writes.
     let new = fake.path("new.toml");

@@ -69,7 +69,7 @@ fn place_of(key: &str, outer: Place, object: &Map<String, Value>) -> Place {
         "command" => Place::Named(Kind::Command),
         "job_id" => Place::Named(Kind::Job),
         "unit" => Place::Named(Kind::Unit),
-        "kernel_name" => Place::Named(Kind::Program),
+        "kernel_name" | "program" => Place::Named(Kind::Program),
         // Not that of a GPU.
         "name" if object.contains_key("pid") => Place::Named(Kind::Program),
         // Of a pod or a container.
