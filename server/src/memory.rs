@@ -14,8 +14,8 @@ use tokio::{task::spawn_blocking, time::Instant};
 /// Giving back costs milliseconds, and taking again a fault for each page.
 const MIN_INTERVAL: Duration = Duration::from_secs(5);
 
-/// How often memory is returned in any case.
-const MAX_INTERVAL: Duration = Duration::from_mins(5);
+/// How often memory is returned in any case. Within five minutes, 10 MB more than is in use were kept.
+const MAX_INTERVAL: Duration = Duration::from_secs(30);
 
 /// What has to be free before it is worth it, as far as the server knows: in KiB.
 const MIN_FREE_KIB: usize = 1024;
