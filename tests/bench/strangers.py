@@ -239,7 +239,7 @@ def guesses(program, seconds):
                 stack.callback(nginx.wait)
                 stack.callback(nginx.terminate)
                 time.sleep(1)
-            guessing = [Client(network, 1, SERVER, port, "guess", 0.1) for _ in range(10)]
+            guessing = [Client(network, 1, SERVER, port, "guess", 0.1) for _ in range(11)]
             right = Client(network, 1, SERVER, port, TOKEN, 0.25)
             time.sleep(seconds)
             wrong = [status for client in guessing for status, _ in client.finish()]
