@@ -166,7 +166,7 @@ impl Folder {
     pub fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         let folder = File::from(self.handle.try_clone()?).metadata()?;
         replace_in(self.handle.as_fd(), OsStr::new(name), bytes, |file| {
-            // What root writes into the directory of a service is for the user of that service.
+            // Files that root writes into the directory of a service are for the user of that service.
             if folder.uid() != geteuid().as_raw() {
                 let _ = fchown(file, Some(folder.uid()), Some(folder.gid()));
             }
@@ -229,7 +229,7 @@ pub fn open_plain(folder: BorrowedFd<'_>, path: &Path, mode: u32) -> io::Result<
                 }
             }
         }
-        // What the system answers for a link, and for a pipe or device without a reader.
+        // The system's answers for a link, and for a pipe or device without a reader.
         Err(Errno::LOOP | Errno::NXIO) => return Err(not_plain()),
         opened => File::from(opened?),
     };

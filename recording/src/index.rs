@@ -235,7 +235,7 @@ fn read_at_most(file: &File, offset: u64, most: usize) -> io::Result<Vec<u8>> {
 
 /// Where the next whole block begins; `length` where there is none.
 fn next_block(file: &File, mut from: u64, length: u64) -> io::Result<u64> {
-    // What is searched grows, since there can be a few damaged bytes before every block.
+    // The searched part grows, since there can be a few damaged bytes before every block.
     let mut size = 4 * HEAD;
     while from < length {
         // The windows overlap by a head, so that none is missed that lies across.

@@ -65,7 +65,7 @@ const MOST_RECORDS: usize = 100_000;
 /// The lines of a text.
 ///
 /// # Errors
-/// What is wrong with the first that is none of a recording, or that there are too many.
+/// Why a record is not part of a recording: it is invalid, or there are too many.
 pub(crate) fn lines(text: &str) -> Result<Vec<Line>, String> {
     let mut lines = Vec::new();
     let mut at = 0;

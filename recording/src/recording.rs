@@ -44,7 +44,7 @@ pub struct Cut {
 pub struct Lines {
     text: String,
     records: Vec<Line>,
-    /// Where the samples are among the lines.
+    /// The places of the samples among the lines.
     samples: Vec<usize>,
 }
 
@@ -59,7 +59,7 @@ impl Lines {
         &self.text[line.range.clone()]
     }
 
-    /// Where the samples are among the lines.
+    /// The places of the samples among the lines.
     pub fn samples(&self) -> &[usize] {
         &self.samples
     }

@@ -357,7 +357,7 @@ fn damage_between_blocks_is_read_once() {
     let block = block::pack(line.as_bytes(), Head { samples: 1, ..Head::default() });
     let bytes = [&block[..], b"x"].concat().repeat(20_000);
     fs::write(&path, &bytes).unwrap();
-    // What this thread has read, in bytes.
+    // Bytes that this thread has read.
     let read = || {
         let counts = fs::read_to_string("/proc/thread-self/io").unwrap();
         counts.lines().find_map(|line| line.strip_prefix("rchar: ")?.parse::<usize>().ok()).unwrap()

@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn navigation_is_told_from_fetch() {
+    fn navigation_is_distinguished_from_fetch() {
         let headers = |name: &'static str, value: &str| {
             HeaderMap::from_iter([(HeaderName::from_static(name), value.parse().unwrap())])
         };

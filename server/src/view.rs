@@ -89,7 +89,7 @@ impl Datum {
 }
 
 impl View {
-    /// The view of a client of whom nothing is known.
+    /// The view of an unknown client.
     pub(crate) const ANYBODY: Self = Self::Names { user: None, commands: false };
 
     /// Returns the view of a client. The server's own user and root see everything.

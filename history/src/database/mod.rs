@@ -112,7 +112,7 @@ pub(crate) fn inode(folder: &Path) -> Option<u64> {
     fs::metadata(folder.join(FILE)).ok().map(|file| file.ino())
 }
 
-/// Returns the path of the database in a folder. SQLite is told to follow no links, also not those to the folder.
+/// Returns the path of the database in a folder, without links: SQLite follows none.
 fn path_in(folder: &Path) -> Result<PathBuf, DatabaseError> {
     Ok(fs::canonicalize(folder).map_err(DatabaseError::File)?.join(FILE))
 }

@@ -161,7 +161,7 @@ mod tests {
         for tier in 0..TIERS.len() {
             database.import(tier, rows(tier, FIRST_MS, 4000)).unwrap();
         }
-        // What a sample brings once the clock is 400 days ahead.
+        // A sample of a clock that is 400 days ahead.
         let ahead_ms = FIRST_MS + 400 * DAY_MS;
         database.import(0, rows(0, ahead_ms, 1)).unwrap();
         let mut allowance = Allowance::default();
@@ -179,7 +179,7 @@ mod tests {
         let database = Database::open(folder.path()).unwrap();
         database.import(2, rows(2, FIRST_MS, 96 * 10)).unwrap();
         let mut allowance = Allowance::default();
-        // As if nothing was deleted for a week.
+        // Nothing has been deleted for a week.
         allowance.add(7 * 24 * HOUR);
         let ahead_ms = FIRST_MS + 800 * DAY_MS;
         database.import(2, rows(2, ahead_ms, 1)).unwrap();

@@ -32,7 +32,7 @@ pub(super) fn lock(folder: &Path) -> Result<File, Refusal> {
         FolderError::Unavailable { cause, .. } => {
             refusal(format!("the directory cannot be created or opened ({cause}): name another with --data-dir"))
         }
-        // What is in such a directory may be anybody's.
+        // Another user may have put the files there.
         error => Refusal { is_readable: false, ..refusal(format!("{error} with --data-dir")) },
     })?;
     let path = folder.join(LOCK);

@@ -1,4 +1,4 @@
-//! What is limited for whom.
+//! Rates of requests, guesses and connections, and the clients that they are counted for.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ pub(super) const REQUESTS_BY_PROXY: Rate = Rate { burst: 5000, spacing: Duration
 /// Encrypted connections from one address. Each takes up to a millisecond of computing, and none shows a token before.
 pub(super) const HANDSHAKES: Rate = Rate { burst: 2000, spacing: Duration::from_millis(2) };
 
-/// Who guesses passwords.
+/// A client that guesses passwords.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Guesser {
     /// The user whose password it would be; `None` for all users together.

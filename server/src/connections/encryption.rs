@@ -21,7 +21,7 @@ const HANDSHAKE: u8 = 22;
 
 const NOT_ENCRYPTED: &str = "this port speaks HTTPS alone: use https://\n";
 
-/// What a handshake needs.
+/// The parts of the server that a handshake needs.
 pub(super) struct Handshake {
     pub(super) web: Arc<WebConfig>,
     pub(super) doors: Arc<Doors>,

@@ -49,7 +49,7 @@ fn local_address(socket: &Socket) -> Option<SocketAddr> {
     }
 }
 
-/// Where it came from; `None` on a unix socket.
+/// Returns the address of the client; `None` on a unix socket.
 fn client_address(socket: &Socket) -> Option<SocketAddr> {
     match socket {
         Either::Left(socket) => socket.peer_addr().ok(),

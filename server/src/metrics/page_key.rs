@@ -22,7 +22,7 @@ pub(crate) enum Names {
     Dcgm49,
 }
 
-/// Who may read a page: none is made for one user alone.
+/// The readers of a page. No page is made for one user alone.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub(crate) enum Reader {
     /// The server's own user, and those who may only scrape.
@@ -35,7 +35,7 @@ pub(crate) enum Reader {
 }
 
 impl Reader {
-    /// Returns the reader of whom this is the view.
+    /// Returns the reader who has this view.
     pub(super) fn of(view: &View) -> Self {
         match view {
             View::Whole => Self::Trusted,

@@ -88,7 +88,7 @@ impl Peer {
     }
 
     /// Returns the client of a reverse proxy that has connected to the port: without a user, and with the address that the
-    /// proxy has told, if it has told one.
+    /// proxy has reported, if it has reported one.
     pub(crate) fn behind_proxy(self, forwarded: Option<IpAddr>) -> Self {
         match self {
             Self::Port { ip, .. } => Self::Port { ip: forwarded.unwrap_or(ip), uid: None },

@@ -191,7 +191,7 @@ fn other_local_user_sees_no_private_data() {
         for secret in ["secret.ipynb", "secret-kernel", "4242424"] {
             assert!(!answer.contains(secret), "{path}: {answer}");
         }
-        // It is another user's process, which is shown with what `/proc` shows of it.
+        // Another user's process is shown as far as `/proc` shows it.
         if path.starts_with("/api/v1/snapshot") {
             assert!(working.is_in(&answer) && answer.contains("kernel-ab12.json"), "{path}: {answer}");
         }

@@ -1,4 +1,4 @@
-//! What a node of a fleet answers; the first byte chooses the route.
+//! Answers of a node of a fleet; the first byte chooses the route.
 
 #![no_main]
 

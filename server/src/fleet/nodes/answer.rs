@@ -102,7 +102,7 @@ impl Route {
     }
 }
 
-/// Whether this is the ID of a run.
+/// Returns `true` for the ID of a run.
 fn is_run(id: &str) -> bool {
     !id.is_empty() && id.bytes().all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, b'-' | b'_'))
 }

@@ -39,7 +39,7 @@ impl Bodies {
     /// Reads a body of at most `longest` bytes.
     ///
     /// # Errors
-    /// It is longer, it breaks off, or there are too many.
+    /// The body is longer or breaks off, or too many bodies are being read.
     pub(super) async fn read(&self, node: &str, mut body: Incoming, longest: usize) -> Result<Body, NodeProblem> {
         let mut read = Body { bytes: Vec::new(), reserved: None };
         while let Some(frame) = body.frame().await {

@@ -1,6 +1,6 @@
 //! A viewer's question to a node over HTTP.
 //!
-//! Of the viewer's request, a node gets the route, the query and the viewer's session at that node. [`super::answer`]
+//! A node gets the route, the query and the viewer's session at that node, and nothing else of the request. [`super::answer`]
 //! reads what it answers.
 
 use std::time::Duration;
