@@ -12,7 +12,12 @@ export default defineConfig({
   // The schema alone says what holds where nothing was set; all of it would be too much to load.
   define: { SETTINGS_DEFAULTS: JSON.stringify(Object.fromEntries(settings)) },
   // The limit guards against a test that hangs, and not against a busy machine.
-  test: { include: ['src/**/*.test.ts'], restoreMocks: true, testTimeout: 60_000 },
+  test: {
+    include: ['src/**/*.test.ts'],
+    restoreMocks: true,
+    setupFiles: ['../static/src/testing/patience.ts'],
+    testTimeout: 60_000,
+  },
   build: {
     lib: { entry: fileURLToPath(new URL('src/index.ts', import.meta.url)), formats: ['es'], fileName: 'index' },
     target: 'es2022',

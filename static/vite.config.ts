@@ -8,6 +8,7 @@ export default defineConfig({
     root: fileURLToPath(new URL('.', import.meta.url)),
     include: ['src/**/*.test.ts'],
     restoreMocks: true,
+    setupFiles: ['src/testing/patience.ts'],
     // This guards against a test that hangs, and not against a busy machine.
     testTimeout: 60_000,
   },
