@@ -12,17 +12,33 @@ import { GpumonServer } from './gpumon';
 
 const TOKEN = '0123456789abcdef0123456789abcdef';
 
-const it = base.extend('server', async ({}, { onCleanup }) => {
+/** Ana's password is `correct horse`. */
+const USERS = 'basic_auth_users:\n  ana: $2b$04$9KVBEGvapFjzzFQjgF330O/446X5e.EFNWNC3OenoHMAnjzfjtnRe\n';
+
+/** Starts a server with a file of secrets, and a function that stops it and removes the file. */
+async function serverWith(option: string, secrets: string): Promise<[GpumonServer, () => Promise<void>]> {
   const folder = mkdtempSync(path.join(tmpdir(), 'gpumon-'));
-  const tokens = path.join(folder, 'tokens');
-  writeFileSync(tokens, `run ana ${TOKEN}\n`, { mode: 0o600 });
-  const server = await GpumonServer.start({ GPUMON_SOURCE: 'sim:2' }, 0, ['--token-file', tokens]);
-  onCleanup(async () => {
+  const file = path.join(folder, 'secrets');
+  writeFileSync(file, secrets, { mode: 0o600 });
+  const server = await GpumonServer.start({ GPUMON_SOURCE: 'sim:2' }, 0, [option, file]);
+  const stop = async (): Promise<void> => {
     await server.stop();
     rmSync(folder, { recursive: true });
+  };
+  return [server, stop];
+}
+
+const it = base
+  .extend('server', async ({}, { onCleanup }) => {
+    const [server, stop] = await serverWith('--token-file', `run ana ${TOKEN}\n`);
+    onCleanup(stop);
+    return server;
+  })
+  .extend('passwords', async ({}, { onCleanup }) => {
+    const [server, stop] = await serverWith('--web-config', USERS);
+    onCleanup(stop);
+    return server;
   });
-  return server;
-});
 
 it('asks for the token once, says when it is wrong, and signs out', async ({ page, view, server }) => {
   await page.goto(server.url);
@@ -55,12 +71,13 @@ it('asks for the token once, says when it is wrong, and signs out', async ({ pag
   await form.waitFor();
 });
 
-it('says how long to wait after many wrong attempts', async ({ page, server }) => {
-  await page.goto(server.url);
+it('says how long to wait after many wrong attempts', async ({ page, passwords }) => {
+  await page.goto(passwords.url);
   await page.getByTestId('gpumon-sign-in').waitFor();
   const told = page.getByRole('alert');
+  await page.getByLabel('User').fill('ana');
   for (let i = 0; i < 12 && !(await told.getByText('Too many').isVisible()); i += 1) {
-    await page.keyboard.type(`wrong ${i}`);
+    await page.getByLabel('Password').fill(`wrong ${i}`);
     const answered = page.waitForResponse((response) => response.url().endsWith('/api/v1/session'));
     await page.keyboard.press('Enter');
     await answered;
