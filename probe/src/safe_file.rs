@@ -39,7 +39,7 @@ const TRIES: u32 = 5;
 /// Nothing that another user has prepared blocks this process or becomes its terminal.
 const CAREFUL: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
 
-/// A directory of this program's user or root, in which not everybody can create and replace files.
+/// A directory that belongs to this program's user or root and is not writable by everybody.
 #[derive(Debug)]
 pub struct Folder {
     path: PathBuf,

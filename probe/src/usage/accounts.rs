@@ -10,7 +10,7 @@ use crate::model::{Job, JobKind};
 /// remembered.
 pub(super) const MOST_OWNERS: usize = 4096;
 
-/// How many owners more than needed are added to others at once: finding those that used least takes a look at all.
+/// The number of additional owners that are merged at a time, since finding the smallest means reading all of them.
 pub(super) const SPARE_OWNERS: usize = 256;
 
 /// Who an owner is.

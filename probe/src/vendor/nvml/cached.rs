@@ -93,7 +93,7 @@ pub(super) fn whole<T: TryFrom<i128>>(number: i128) -> Reading<T> {
 /// Returns a quantity of the driver as a count; unknown if it is negative, infinite or no number.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the range is checked")]
 pub(super) fn count(real: f64) -> Reading<u64> {
-    // The largest that a count can hold without being cut.
+    // The largest value of a count.
     const LARGEST: f64 = (1_u64 << 63) as f64;
     if (0.0..=LARGEST).contains(&real) { Reading::Now(real as u64) } else { Reading::Absent(Absence::Unknown) }
 }

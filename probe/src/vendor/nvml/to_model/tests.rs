@@ -222,7 +222,7 @@ fn absurd_number_of_any_call_does_not_wrap() {
             let made = model(&answers).to_string();
             assert!(!wrapped.iter().any(|wrapped| made.contains(wrapped)), "{query:?} {absurd}: {made}");
         }
-        // Processes have as much memory as the driver says, until they are checked against the whole.
+        // The driver's values are kept here; they are checked against the GPU's memory later.
         model(&with(&whole, query, Ok(Value::Numbers(vec![u64::MAX.into(); numbers.len()]))));
     }
 }

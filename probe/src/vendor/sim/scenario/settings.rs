@@ -160,7 +160,7 @@ impl ProcessSettings {
         (0..count).map(move |number| first.saturating_add(number))
     }
 
-    /// How many have run and ended before those of this time.
+    /// The number of processes that ended before the current ones started.
     fn generation(&self, seconds: f64) -> u32 {
         self.lifetime_s
             .as_ref()
