@@ -21,6 +21,11 @@ def fields(smi, query):
     return [name for line in lines for name in re.findall(r'"([^"]+)"', line)]
 
 
+def field_forms(smi):
+    """Each field of `--query-gpu` in a query of its own, as a list of (name, arguments)."""
+    return [(f"--query-gpu={name}", [f"--query-gpu={name}", "--format=csv"]) for name in fields(smi, "gpu")]
+
+
 def all_forms(smi, gpus):
     """A list of (name, arguments). `gpus` are (uuid, bus id, serial) of each."""
     uuid, bus_id, serial = gpus[0]
