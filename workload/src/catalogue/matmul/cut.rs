@@ -57,17 +57,28 @@ impl KernelChoice {
         self.time_of(self.cut(shape, multiprocessors), shape, multiprocessors)
     }
 
-    /// Multiprocessors that have no piece in a round wait for those that have, and blocks that share one share its time.
-    fn time_of(&self, Cut { whole, parts }: Cut, shape: Shape, multiprocessors: u32) -> f64 {
-        let rounds = |pieces: u64| pieces.div_ceil(u64::from(multiprocessors.max(1))) as f64;
-        let (whole_rounds, part_rounds) = (rounds(whole), rounds((self.tiles(shape) - whole) * parts));
-        let of_part = self.cuttable.map_or(0.0, |Cuttable { slab, part_steps, .. }| {
+    /// Multiprocessors without a piece in a round wait for the others, and blocks that share one share its time.
+    ///
+    /// Both matrices are read meanwhile: near the memory's bandwidth, multiplying and reading slow each other down.
+    fn time_of(&self, cut: Cut, shape: Shape, multiprocessors: u32) -> f64 {
+        let rounds = |pieces: u64| pieces.div_ceil(u64::from(multiprocessors.max(1)));
+        let pieces_of_parts = (self.tiles(shape) - cut.whole) * cut.parts;
+        let (mut whole_rounds, part_rounds) = (rounds(cut.whole), rounds(pieces_of_parts));
+        // The GPU gives a multiprocessor two consecutive blocks at once when there are enough for all. In a last round of
+        // whole tiles, some then have two of these and the others only parts. Measured on an H100 and an H200.
+        if pieces_of_parts >= u64::from(multiprocessors) {
+            whole_rounds = whole_rounds.next_multiple_of(self.blocks);
+        }
+        let (whole_rounds, part_rounds) = (whole_rounds as f64, part_rounds as f64);
+        let (part_steps, added_steps) = self.cuttable.map_or((0.0, 0.0), |Cuttable { slab, part_steps, .. }| {
             let slab = u64::from(slab);
-            (shape.depth.div_ceil(slab).div_ceil(parts) * slab) as f64 + part_steps * parts as f64
+            ((shape.depth.div_ceil(slab).div_ceil(cut.parts) * slab) as f64, part_steps * cut.parts as f64)
         });
-        let steps = whole_rounds * shape.depth as f64 + part_rounds * of_part;
+        let step_time = self.step_time(shape);
+        let multiplying = (whole_rounds * shape.depth as f64 + part_rounds * part_steps) * step_time;
+        let adding = part_rounds * added_steps * step_time;
         let results = (whole_rounds + part_rounds) * self.result_steps + self.last_result_steps;
-        steps * self.step_time(shape) + results * self.elements() as f64
+        (multiplying.powi(4) + self.reading_time.powi(4)).powf(0.25) + adding + results * self.elements() as f64
     }
 
     /// A step of a tile is multiplied, or its lines are brought, whichever takes longer.

@@ -36,6 +36,8 @@ const HOPPER_192: f64 = 0.97;
 const HOPPER_LINE_ELEMENTS: f64 = 69.0;
 const HOPPER_LINE_FROM_MEMORY: f64 = 0.31;
 const H200_BYTES_PER_SECOND: f64 = 4.9e12;
+/// Share of the memory's bandwidth at which both matrices are read. Fitted to an H100 and an H200.
+const READING_EFFICIENCY: f64 = 0.75;
 /// Alignment of the stages, and two barriers for each.
 const HOPPER_ALIGNMENT_BYTES: u32 = 1024;
 const HOPPER_BARRIER_BYTES: u32 = 2 * 8;
@@ -59,6 +61,10 @@ pub(super) struct KernelChoice {
     pub(super) result_steps: f64,
     /// The same, in addition, for the last tile.
     pub(super) last_result_steps: f64,
+    /// Blocks that run on a multiprocessor at the same time.
+    pub(super) blocks: u64,
+    /// Time in which both matrices are read from memory, in the time that an element takes; 0 if the cache holds them.
+    pub(super) reading_time: f64,
     /// Whether and how it cuts sums into parts.
     pub(super) cuttable: Option<Cuttable>,
     /// Shared memory beyond what the code names.
@@ -114,16 +120,38 @@ pub(super) struct Chip {
     pub(super) multiprocessors: u32,
     /// Memory bandwidth; `None` if the driver does not report it.
     pub(super) bytes_per_second: Option<f64>,
+    /// Peak rate of the product's type, of the whole GPU; `None` if the GPU is not in the table of peaks.
+    pub(super) operations_per_second: Option<f64>,
+    /// Size of the L2 cache; 0 if the driver does not report it.
+    pub(super) cache_bytes: u64,
+}
+
+impl Chip {
+    /// Returns the time in which both matrices are read from memory, in the time in which a multiprocessor multiplies an
+    /// element. Matrices that the cache can hold are read from there when a product is repeated.
+    fn reading_time(&self, dtype: Dtype, shape: Shape) -> f64 {
+        let bytes = (shape.rows + shape.columns).saturating_mul(shape.depth).saturating_mul(dtype.bytes());
+        let (Some(bytes_per_second), Some(operations_per_second)) = (self.bytes_per_second, self.operations_per_second)
+        else {
+            return 0.0;
+        };
+        if bytes <= self.cache_bytes {
+            return 0.0;
+        }
+        let elements_per_second = operations_per_second / 2.0 / f64::from(self.multiprocessors);
+        bytes as f64 / (READING_EFFICIENCY * bytes_per_second) * elements_per_second
+    }
 }
 
 /// The kernel that is the fastest for a product of this shape.
 pub(super) fn choose(dtype: Dtype, chip: Chip, shape: Shape) -> KernelChoice {
     let slower = H200_BYTES_PER_SECOND / chip.bytes_per_second.unwrap_or(H200_BYTES_PER_SECOND);
     let for_line = 1.0 + HOPPER_LINE_FROM_MEMORY * (slower - 1.0);
+    let reading_time = chip.reading_time(dtype, shape);
     let time = |choice: &KernelChoice| choice.time(shape, chip.multiprocessors);
     candidates(dtype, chip.capability)
         .into_iter()
-        .map(|choice| KernelChoice { line_time: choice.line_time * for_line, ..choice })
+        .map(|choice| KernelChoice { line_time: choice.line_time * for_line, reading_time, ..choice })
         .min_by(|a, b| time(a).total_cmp(&time(b)))
         .expect("every type has a kernel")
 }
@@ -135,13 +163,13 @@ pub(super) fn candidates(dtype: Dtype, capability: (u32, u32)) -> Vec<KernelChoi
         Dtype::Fp32 if capability >= AMPERE => {
             let code = if is_hopper { kernels::MATMUL_FP32_HOPPER } else { kernels::MATMUL_FP32 };
             [
-                ("matmul_fp32_128x256", (128, 256), 1.0),
-                ("matmul_fp32_128x128", (128, 128), 0.97),
-                ("matmul_fp32_128x64", (128, 64), 0.905),
-                ("matmul_fp32_64x256", (64, 256), 0.925),
-                ("matmul_fp32_64x128", (64, 128), 0.845),
+                ("matmul_fp32_128x256", (128, 256), 1, 1.0),
+                ("matmul_fp32_128x128", (128, 128), 2, 0.97),
+                ("matmul_fp32_128x64", (128, 64), 2, 0.905),
+                ("matmul_fp32_64x256", (64, 256), 2, 0.925),
+                ("matmul_fp32_64x128", (64, 128), 2, 0.845),
             ]
-            .map(|(kernel, tile, efficiency)| KernelChoice {
+            .map(|(kernel, tile, blocks, efficiency)| KernelChoice {
                 code,
                 kernel,
                 tile,
@@ -150,6 +178,8 @@ pub(super) fn candidates(dtype: Dtype, capability: (u32, u32)) -> Vec<KernelChoi
                 line_time: 0.0,
                 result_steps: 0.0,
                 last_result_steps: 0.0,
+                blocks,
+                reading_time: 0.0,
                 cuttable: Some(Cuttable { slab: FP32_SLAB, part_steps: FP32_PART_STEPS, sum_bytes: 4 }),
                 shared_bytes: (tile.0 + tile.1) * FP32_SLAB * FP32_STAGES * 4,
                 inputs: Inputs::Addresses,
@@ -241,6 +271,8 @@ fn hopper(kernel: &'static str, tile: (u32, u32), stages: u32, efficiency: f64, 
         line_time: 0.0,
         result_steps: 0.0,
         last_result_steps: 0.0,
+        blocks: 1,
+        reading_time: 0.0,
         cuttable: Some(Cuttable { slab: HOPPER_ROW_BYTES / element.bytes(), part_steps, sum_bytes }),
         shared_bytes: stages * ((tile.0 + tile.1) * HOPPER_ROW_BYTES + HOPPER_BARRIER_BYTES) + HOPPER_ALIGNMENT_BYTES,
         inputs: Inputs::Tiles(element),
@@ -259,6 +291,8 @@ fn before_hopper(code: Code, kernel: &'static str, side: u32, threads: u32, shar
         line_time: 0.0,
         result_steps: 0.0,
         last_result_steps: 0.0,
+        blocks: 1,
+        reading_time: 0.0,
         cuttable: None,
         shared_bytes,
         inputs: Inputs::Addresses,
@@ -273,10 +307,16 @@ fn anywhere(kernel: &'static str) -> KernelChoice {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::cut::Cut, *};
 
-    const H200: Chip = Chip { capability: HOPPER, multiprocessors: 132, bytes_per_second: Some(H200_BYTES_PER_SECOND) };
-    const H100: Chip = Chip { bytes_per_second: Some(3.35e12), ..H200 };
+    const H200: Chip = Chip {
+        capability: HOPPER,
+        multiprocessors: 132,
+        bytes_per_second: Some(H200_BYTES_PER_SECOND),
+        operations_per_second: None,
+        cache_bytes: 60 << 20,
+    };
+    const H100: Chip = Chip { bytes_per_second: Some(3.35e12), cache_bytes: 50 << 20, ..H200 };
     const TYPES: [Dtype; 7] =
         [Dtype::Fp64, Dtype::Fp32, Dtype::Tf32, Dtype::Fp16, Dtype::Bf16, Dtype::Fp8, Dtype::Int8];
 
@@ -329,6 +369,33 @@ mod tests {
         let kernel = |dtype| choose(dtype, H200, Shape::square(4096)).kernel;
         assert_eq!([Dtype::Bf16, Dtype::Int8].map(kernel), ["matmul_bf16_128x256", "matmul_int8_128x128"]);
         assert_eq!(choose(Dtype::Int8, H200, Shape::square(16384)).kernel, "matmul_int8_128x256");
+    }
+
+    /// With 132 whole tiles and 264 blocks in all, whole tiles share multiprocessors while others only have parts.
+    #[test]
+    fn parts_leave_whole_tiles_a_multiprocessor_each() {
+        for chip in [H100, H200] {
+            let shape = Shape::square(1500);
+            let choice = choose(Dtype::Fp32, chip, shape);
+            assert_eq!(choice.kernel, "matmul_fp32_128x128");
+            assert_eq!(choice.cut(shape, chip.multiprocessors), Cut { whole: 132, parts: 10 });
+        }
+    }
+
+    /// Small tiles or parts bring nothing sooner that the memory has to deliver.
+    #[test]
+    fn few_rows_are_not_cut_where_memory_limits() {
+        for chip in [H100, H200] {
+            let chip = Chip { operations_per_second: Some(989.4e12), ..chip };
+            for rows in [16, 64, 128] {
+                let shape = Shape { rows, columns: 8192, depth: 8192 };
+                let choice = choose(Dtype::Bf16, chip, shape);
+                assert_eq!((choice.kernel, choice.cut(shape, 132).parts), ("matmul_bf16_128x64", 1), "{rows} rows");
+            }
+            // The cache holds these.
+            let shape = Shape { rows: 16, columns: 4096, depth: 4096 };
+            assert_eq!(choose(Dtype::Bf16, chip, shape).cut(shape, 132).parts, 2);
+        }
     }
 
     /// Small tiles load more bytes per operation.

@@ -10,7 +10,7 @@ use super::{
 use crate::{
     catalogue::prelude::*,
     cuda::{Attribute, TensorMap},
-    info::memory_bandwidth,
+    info::{compute_peak, memory_bandwidth},
     protocol::{KernelUse, Shape},
 };
 
@@ -79,8 +79,13 @@ impl<'gpu> Product<'gpu> {
     pub(crate) fn new(gpu: &'gpu Gpu, shape: Shape, dtype: Dtype) -> Result<Self, CudaError> {
         let device = gpu.device();
         let multiprocessors = device.attribute(Attribute::Multiprocessors)?.max(1) as u32;
-        let bytes_per_second = memory_bandwidth(device).value().copied();
-        let chip = Chip { capability: device.capability, multiprocessors, bytes_per_second };
+        let chip = Chip {
+            capability: device.capability,
+            multiprocessors,
+            bytes_per_second: memory_bandwidth(device).value().copied(),
+            operations_per_second: compute_peak(device, dtype).value().map(|peak| peak.per_second),
+            cache_bytes: device.attribute(Attribute::L2CacheBytes).map_or(0, |bytes| bytes.max(0) as u64),
+        };
         let choice = kernel_select::choose(dtype, chip, shape);
         let fill = gpu.kernel(kernels::MATMUL_CHECK, &format!("matmul_fill_{dtype}"))?;
         let padded = in_memory(shape);
