@@ -23,6 +23,8 @@ CONDA := target/conda
 API := target/schemathesis
 # Experiment trackers and training frameworks, with gpumon in them.
 TRACKERS := target/trackers
+# The address of the project, empty while it has none.
+REPOSITORY := $(shell sed -n 's/^repository = "\(.*\)"$$/\1/p' Cargo.toml)
 # How long each target is fuzzed.
 FUZZ_SECONDS ?= 600
 # The profile of the program in JupyterLab: `dev` is built quickly, `release` is what is released.
@@ -34,7 +36,7 @@ export PATH := $(CURDIR)/target/tools/bin:$(PATH)
 MANIFESTS := package.json package-lock.json .npmrc $(wildcard static/package.json labextension/package.json tests/browser/package.json)
 FRONTEND := $(shell find static labextension -type f ! -name '*.test.ts' ! -path '*/node_modules/*' ! -path '*/dist/*')
 PROGRAM := Cargo.toml Cargo.lock .cargo/config.toml $(shell find probe history recording smi workload alerts server cli -type f ! -path '*/tests/*')
-PACKAGE := pyproject.toml README.md LICENSE THIRD-PARTY-LICENSES.txt $(shell find python -type f ! -path '*/__pycache__/*')
+PACKAGE := pyproject.toml README.md LICENSE THIRD-PARTY-LICENSES.txt $(shell find python -type f ! -path '*/__pycache__/*' ! -name README.md)
 
 EXTENSION := wheel/data/share/jupyter/labextensions/gpumon/install.json
 MODULES := node_modules/.package-lock.json
@@ -140,7 +142,7 @@ types: rust ## generate the TypeScript types, the reference pages of the documen
 
 docs: rust ## build the documentation as a site, into target/book, and check its links
 	@$(PYTHON) tools/need.py mdbook
-	@$(STEP) "documentation" mdbook build docs
+	@$(STEP) "documentation" env $(if $(REPOSITORY),MDBOOK_OUTPUT__HTML__GIT_REPOSITORY_URL=$(REPOSITORY)) mdbook build docs
 	@$(PYTHON) tools/links.py target/book
 	@echo "the documentation is at target/book/index.html"
 
@@ -149,7 +151,7 @@ fmt: $(MODULES) ## format Rust and TypeScript
 	npm run format
 
 clean: ## remove whatever was built
-	rm -rf target dist wheel static/dist labextension/dist node_modules tests/fuzz/target
+	rm -rf target dist wheel static/dist labextension/dist node_modules tests/fuzz/target python/build_backend/README.md
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "make %-15s %s\n", $$1, $$2 }'
@@ -174,7 +176,7 @@ $(MODULES): $(MANIFESTS)
 	@$(STEP) "npm packages" npm ci
 	@touch $@
 
-$(EXTENSION): $(MANIFESTS) $(FRONTEND) | $(MODULES)
+$(EXTENSION): $(MANIFESTS) $(FRONTEND) pyproject.toml | $(MODULES)
 	@$(STEP) "page and JupyterLab extension" $(PYTHON) python/build_backend/gpumon_frontend.py
 
 # The program is built at the same time, for the wheel: in a first `make`, these two take longest, and one mostly waits.

@@ -6,7 +6,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const here = fileURLToPath(new URL('.', import.meta.url));
-const { jupyterlab, name } = read('package.json');
+const { jupyterlab } = read('package.json');
 const output = path.join(here, jupyterlab.outputDir);
 
 // Which packages JupyterLab shares with its extensions, says a package that belongs to the builder.
@@ -24,11 +24,13 @@ const packages = read('dist/licenses.json').map((one) => ({
 }));
 write('static/third-party-licenses.json', { packages });
 
-// How JupyterLab tells people to uninstall it. This file comes last: by it, the build knows whether it is up to date.
+// How JupyterLab tells people to uninstall the Python package, whose name is another than that of the extension. This
+// file comes last: by it, the build knows whether it is up to date.
+const packageName = /^\[project\]\nname = "(.+)"$/m.exec(readFileSync(path.join(here, '../pyproject.toml'), 'utf8'))[1];
 write('install.json', {
   packageManager: 'python',
-  packageName: name,
-  uninstallInstructions: `Use your Python package manager (pip, conda, etc.) to uninstall the package ${name}`,
+  packageName,
+  uninstallInstructions: `Use your Python package manager (pip, conda, etc.) to uninstall the package ${packageName}`,
 });
 
 function read(file) {

@@ -27,6 +27,9 @@ import release_notes
 import sbom
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.append(str(ROOT / "python" / "build_backend"))
+import gpumon_index  # noqa: E402
+
 DIST = ROOT / "dist"
 #: Where the packages of `dist-requirements.txt` are.
 TOOLS = ROOT / "target" / "dist-tools" / "bin"
@@ -47,6 +50,7 @@ def main(architectures: list[str]) -> None:
     environment = reproducible()
     version = release_notes.version_of(ROOT)
     shutil.rmtree(DIST, ignore_errors=True)
+    gpumon_index.write_readme()
     run("maturin", "sdist", "--out", DIST, env=environment)
     # Manual pages and completions are the same for all; a program for this machine writes them.
     share_environment = {**os.environ, "SOURCE_DATE_EPOCH": environment["SOURCE_DATE_EPOCH"], "GPUMON_PROFILE": "dev"}
@@ -94,6 +98,7 @@ def build_wheel(architecture: str, environment: dict[str, str]) -> Path:
         env=environment,
     )
     (wheel,) = DIST.glob(f"*_{architecture}.whl")
+    gpumon_index.add_addresses_to_wheel(wheel, gpumon_index.repository())
     return wheel
 
 
@@ -105,8 +110,9 @@ def pack_archive(wheel: Path, architecture: str, seconds: int) -> Path:
             where = place(name)
             if where is not None:
                 files[where] = (packed.read(name), 0o755 if where.startswith("bin/") else 0o644)
-    files["README.md"] = ((ROOT / "README.md").read_bytes(), 0o644)
-    top = f"{'-'.join(wheel.name.split('-')[:2])}-{architecture}-linux"
+    files["README.md"] = (gpumon_index.README.read_bytes(), 0o644)
+    # The archive has the name of the program, and the version as the wheel has it.
+    top = f"gpumon-{wheel.name.split('-')[1]}-{architecture}-linux"
     plain = io.BytesIO()
     with tarfile.open(fileobj=plain, mode="w", format=tarfile.GNU_FORMAT) as archive:
         for name, (content, mode) in sorted(files.items()):
@@ -145,7 +151,7 @@ def check_program(wheel: Path, architecture: str) -> None:
 def check_registry(environment: dict[str, str]) -> None:
     """Check what PyPI and installers expect of wheels and source distribution."""
     wheels = sorted(DIST.glob("*.whl"))
-    run("twine", "check", "--strict", *wheels, *DIST.glob("gpumon-*[0-9].tar.gz"), env=environment)
+    run("twine", "check", "--strict", *wheels, *DIST.glob("jupyterlab_gpumon-*.tar.gz"), env=environment)
     run("check-wheel-contents", *wheels, env=environment)
 
 

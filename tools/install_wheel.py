@@ -10,12 +10,12 @@ from pathlib import Path
 
 
 def main(venv: str, folder: str) -> None:
-    wheels = sorted(Path(folder).glob("gpumon-*.whl"), key=lambda path: path.stat().st_mtime)
+    wheels = sorted(Path(folder).glob("jupyterlab_gpumon-*.whl"), key=lambda path: path.stat().st_mtime)
     if not wheels:
         sys.exit(f"there is no wheel in {folder}; run `make wheel`")
     pip = [f"{venv}/bin/python", "-m", "pip", "--disable-pip-version-check"]
-    # A wheel of the same version would count as installed.
-    subprocess.run([*pip, "uninstall", "--yes", "gpumon"], check=True)
+    # A wheel of the same version would count as installed. Any package gpumon has the same files.
+    subprocess.run([*pip, "uninstall", "--yes", "gpumon", "jupyterlab-gpumon"], check=True)
     subprocess.run([*pip, "install", f"{wheels[-1]}[jupyter]"], check=True)
 
 

@@ -1,6 +1,7 @@
 """What a hub's jupyterhub_config.py may say for gpumon: `load_subconfig("/etc/jupyterhub/gpumon.py")`.
 
-The hub itself needs nothing. The environment of the users' servers needs `pip install 'gpumon[jupyter]'`.
+The hub itself needs nothing. The environment of the users' servers needs gpumon's wheel
+with its extra: `pip install 'jupyterlab_gpumon-VERSION-py3-none-PLATFORM.whl[jupyter]'`.
 """
 
 c = get_config()  # noqa: F821

@@ -2,8 +2,10 @@
 the rest."""
 
 import os
+from pathlib import Path
 
 import gpumon_frontend
+import gpumon_index
 import gpumon_libc
 import gpumon_share
 import maturin
@@ -43,13 +45,29 @@ def _after(*steps):
 get_requires_for_build_wheel = _after(gpumon_libc.check)(maturin.get_requires_for_build_wheel)
 get_requires_for_build_editable = _after(gpumon_libc.check)(maturin.get_requires_for_build_editable)
 
-# Maturin reads the folder of the page and the extension in all of these.
-_after_frontend = _after(gpumon_frontend.build_if_needed)
+# Maturin reads the README and the folder of the page and the extension in all of these.
+_after_frontend = _after(gpumon_index.write_readme, gpumon_frontend.build_if_needed)
 # The page goes into the program, and the program tells the rest.
-_after_program = _after(gpumon_libc.check, gpumon_frontend.build_if_needed, gpumon_share.build)
+_after_program = _after(gpumon_libc.check, gpumon_index.write_readme, gpumon_frontend.build_if_needed, gpumon_share.build)
 
-build_wheel = _after_program(maturin.build_wheel)
-build_editable = _after_program(maturin.build_editable)
+
+def _then(add_addresses, hook):
+    """Make a hook that adds the addresses of the project to what this hook writes into a folder."""
+
+    def build(folder, *args, **kwargs):
+        name = hook(folder, *args, **kwargs)
+        add_addresses(Path(folder, name), gpumon_index.repository())
+        return name
+
+    return build
+
+
+build_wheel = _after_program(_then(gpumon_index.add_addresses_to_wheel, maturin.build_wheel))
+build_editable = _after_program(_then(gpumon_index.add_addresses_to_wheel, maturin.build_editable))
 build_sdist = _after_frontend(maturin.build_sdist)
-prepare_metadata_for_build_wheel = _after_frontend(maturin.prepare_metadata_for_build_wheel)
-prepare_metadata_for_build_editable = _after_frontend(maturin.prepare_metadata_for_build_editable)
+prepare_metadata_for_build_wheel = _after_frontend(
+    _then(gpumon_index.add_addresses_to_metadata, maturin.prepare_metadata_for_build_wheel)
+)
+prepare_metadata_for_build_editable = _after_frontend(
+    _then(gpumon_index.add_addresses_to_metadata, maturin.prepare_metadata_for_build_editable)
+)

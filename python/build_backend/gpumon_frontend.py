@@ -44,7 +44,8 @@ def _is_current(outputs: list[Path], sources: list[Path]) -> bool:
 
 
 def _sources() -> list[Path]:
-    files = [ROOT / name for name in MANIFESTS]
+    # JupyterLab shows the name of the Python package.
+    files = [ROOT / name for name in [*MANIFESTS, "pyproject.toml"]]
     for package in PACKAGES:
         files.extend(_walk(ROOT / package))
     return files

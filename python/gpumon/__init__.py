@@ -18,7 +18,7 @@ registers it with Jupyter (``gpumon.jupyter``).
 from __future__ import annotations
 
 from gpumon._errors import GpumonError, MeasurementError, ProgramError, RequestError
-from gpumon._find import GpumonNotFound, find_gpumon_bin
+from gpumon._find import DISTRIBUTION, GpumonNotFound, describe_other, find_gpumon_bin, find_other_version
 
 #: Known to type checkers by its name; `typing` would take longer to import than all of this.
 TYPE_CHECKING = False
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from gpumon._snapshot import Gpu, Process, Snapshot
     from gpumon._stream import Stream, snapshot, stream
     from gpumon._warnings import GpumonWarning
+
+    __version__: str
 
 __all__ = [
     "Condition",
@@ -77,6 +79,11 @@ _MODULES = {
 if not TYPE_CHECKING:
 
     def __getattr__(name):
+        if name == "__version__":
+            import importlib.metadata
+
+            globals()[name] = importlib.metadata.version(DISTRIBUTION)
+            return globals()[name]
         for module, names in _MODULES.items():
             if name in names:
                 import importlib
@@ -87,6 +94,15 @@ if not TYPE_CHECKING:
 
     def __dir__():
         return [*__all__, *globals()]
+
+
+_other_version = find_other_version()
+if _other_version is not None:
+    import warnings
+
+    from gpumon._warnings import GpumonWarning
+
+    warnings.warn(describe_other(_other_version), GpumonWarning, stacklevel=2)
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:

@@ -10,9 +10,42 @@ from gpumon._errors import ProgramError
 
 NAME = "gpumon"
 
+#: The name under which this package is installed. A package called gpumon is another program, by somebody else.
+DISTRIBUTION = "jupyterlab-gpumon"
+
+#: Reinstalls this package.
+REINSTALL = f"`pip install --force-reinstall {DISTRIBUTION.replace('-', '_')}-*.whl`"
+
 
 class GpumonNotFound(ProgramError, FileNotFoundError):
     """The ``gpumon`` program is in none of the places where an installer puts it."""
+
+
+def find_other_version() -> str | None:
+    """Return the version of the package called gpumon in the folder of this package; `None` if there is none.
+
+    That package is another program. It has files of the same names, `gpumon/__init__.py` and the command `gpumon`: the
+    one that is installed last replaces those of the other, and they are gone when either is uninstalled.
+    """
+    try:
+        entries = os.listdir(_package_root())
+    # The package is in an archive, which has room for nothing else.
+    except OSError:
+        return None
+    for entry in entries:
+        name, kind = os.path.splitext(entry)
+        if name.startswith(f"{NAME}-") and kind in (".dist-info", ".egg-info"):
+            return name.split("-")[1]
+    return None
+
+
+def describe_other(version: str) -> str:
+    """Return a sentence about the other package called gpumon, and what to do."""
+    return (
+        f"the package {NAME} {version}, which is another program with files of the same names, is installed in "
+        f"{_package_root()}, too; run `pip uninstall {NAME} {DISTRIBUTION}`, then install the wheel of this program "
+        f"again: {REINSTALL}"
+    )
 
 
 def find_gpumon_bin() -> str:
@@ -24,18 +57,33 @@ def find_gpumon_bin() -> str:
     Raises:
         GpumonNotFound: with the places that were searched, and what to do.
     """
+    other = find_other_version()
     candidates = [os.path.join(folder, NAME) for folder in dict.fromkeys(_folders())]
     for path in candidates:
         if os.path.isfile(path) and os.access(path, os.X_OK):
+            if other is not None and _is_script(path):
+                break
             return path
+    if other is not None:
+        raise GpumonNotFound(describe_other(other))
     searched = "".join(f"\n  {path}" for path in candidates)
     raise GpumonNotFound(
-        f"the gpumon program is missing; reinstall it with `pip install --force-reinstall gpumon`. Searched:{searched}"
+        f"the gpumon program is missing; install its wheel again: {REINSTALL}. Searched:{searched}"
     )
 
 
+def _is_script(path: str) -> bool:
+    """Return whether a file starts like a script. The program of this package is none; that of the other package is."""
+    with open(path, "rb") as file:
+        return file.read(2) == b"#!"
+
+
+def _package_root() -> str:
+    return os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
 def _folders() -> list[str]:
-    package_root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    package_root = _package_root()
     return [
         sysconfig.get_path("scripts"),
         # A virtual environment that sees the packages of the Python it was made from.

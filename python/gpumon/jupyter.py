@@ -11,9 +11,11 @@ import json
 import os
 import socket
 import subprocess
+import sys
 from typing import Any
+from urllib.parse import quote
 
-from gpumon._find import NAME, GpumonNotFound, find_gpumon_bin
+from gpumon._find import NAME, GpumonNotFound, find_gpumon_bin, find_other_version
 
 #: gpumon answers within milliseconds; a machine that is busy starting kernels may take longer to start a process.
 START_TIMEOUT_S = 30
@@ -27,17 +29,25 @@ LONGEST_ANSWER = 1 << 20
 
 def setup_gpumon() -> dict[str, Any]:
     """Return the server process for the route ``/gpumon/``, in the terms of jupyter-server-proxy."""
+    other, refusal = find_other_version(), None
     try:
         program = find_gpumon_bin()
-    except GpumonNotFound:
+    except GpumonNotFound as error:
         # An error here would take the routes of other packages down too; left to PATH, it concerns this route alone.
         program = NAME
-    alerts = _alerts_mark(program)
+        # In PATH may be the other package's program, which does not know what it is asked.
+        refusal = str(error) if other is not None else None
+    marks = ["alerts"] if refusal is None and _has_alerts(program) else []
+    if other is not None:
+        marks.append(f"other={quote(other)}")
+    path = f"{NAME}/?{'&'.join(marks)}" if marks else f"{NAME}/"
     program = _literal(program)
 
     def command(unix_socket: str) -> list[str]:
         # The proxy makes a folder for the socket in /tmp and leaves it behind.
         atexit.register(_remove, unix_socket)
+        if refusal is not None:
+            return [_literal(sys.executable), "-c", "import sys; sys.exit(sys.argv[1])", _literal(f"gpumon: {refusal}")]
         served = ["--socket", "{unix_socket}", "--exit-with-parent"]
         recording = os.environ.get("GPUMON_REPLAY", "")
         if recording:
@@ -54,22 +64,22 @@ def setup_gpumon() -> dict[str, Any]:
         "new_browser_tab": True,
         # A panel that is left open must not keep an idle server from being culled.
         "update_last_activity": False,
-        # The panel and the palette lead here already. The address tells the panel, which connects by itself only then,
-        # that somebody wants to be notified of alerts.
-        "launcher_entry": {"enabled": False, "title": "gpumon", "path_info": f"{NAME}/{alerts}"},
+        # The panel and the palette lead here already. The query is for the panel: with `alerts`, it connects by itself,
+        # since the server notifies of alerts; `other` is the version of the package gpumon that is another program.
+        "launcher_entry": {"enabled": False, "title": "gpumon", "path_info": path},
     }
 
 
-def _alerts_mark(program: str) -> str:
-    """Return what says that the server will tell of alerts: of an alert file's, or of the server's that it joins."""
+def _has_alerts(program: str) -> bool:
+    """Return whether the server will have alert rules: those of an alert file, or those of the server that it joins."""
     if os.environ.get("GPUMON_REPLAY"):
-        return ""
+        return False
     if os.environ.get("GPUMON_ALERTS"):
         # No file says otherwise.
-        return "?alerts"
+        return True
     settings = _settings(program)
     joined = None if settings.get("no-join") else settings.get("join")
-    return "?alerts" if settings.get("alerts") or (joined and _has_rules(joined)) else ""
+    return bool(settings.get("alerts") or (joined and _has_rules(joined)))
 
 
 def _settings(program: str) -> dict[str, Any]:

@@ -49,7 +49,7 @@ shares() {
 
 "$python" -m venv /venv
 begun=$(now)
-runs 0 /venv/bin/pip install --no-index --disable-pip-version-check /dist/gpumon-*_"$architecture".whl
+runs 0 /venv/bin/pip install --no-index --disable-pip-version-check /dist/jupyterlab_gpumon-*_"$architecture".whl
 runs 0 /venv/bin/gpumon --source sim --no-daemon
 took=$(since "$begun")
 echo "* wheel: installed by $("$python" --version) and showing GPUs after $took ms"
@@ -59,7 +59,7 @@ shares /venv/share
 runs 0 env PATH="/venv/bin:$PATH" man -w gpumon; has '^/venv/share/man/man1/gpumon.1'
 runs 0 /venv/bin/python -c 'import gpumon; print(gpumon.find_gpumon_bin())'; has '^/venv/bin/gpumon$'
 runs 0 /venv/bin/python -m gpumon --version
-runs 0 /venv/bin/pip uninstall --yes gpumon
+runs 0 /venv/bin/pip uninstall --yes jupyterlab-gpumon
 silent find /venv -name '*gpumon*' -not -type d
 
 begun=$(now)

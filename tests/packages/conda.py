@@ -21,7 +21,7 @@ PLATFORMS = {"linux-64": "x86_64", "linux-aarch64": "aarch64"}
 
 def main() -> None:
     wheels = {wheel.name for wheel in (ROOT / "dist").glob("*.whl")} or sys.exit("dist/ has no wheel: run `make dist` first")
-    os.environ["GPUMON_VERSION"] = re.match(r"gpumon-([^-]+)-", min(wheels))[1]
+    os.environ["GPUMON_VERSION"] = re.match(r"jupyterlab_gpumon-([^-]+)-", min(wheels))[1]
     checked = []
     for platform, machine in PLATFORMS.items():
         recipe = rendered(platform)

@@ -12,8 +12,8 @@ refuses() {
     echo "* $(grep -o "$words.*" /tmp/said | head -n 1 | cut -c 1-150)"
 }
 
-refuses 'is not a supported wheel on this platform' pip install --no-index /dist/gpumon-*_"$architecture".whl
-refuses 'this system has no glibc, and gpumon needs it' pip install --no-index --find-links /wheels /dist/gpumon-*[0-9].tar.gz
+refuses 'is not a supported wheel on this platform' pip install --no-index /dist/jupyterlab_gpumon-*_"$architecture".whl
+refuses 'this system has no glibc, and gpumon needs it' pip install --no-index --find-links /wheels /dist/jupyterlab_gpumon-*.tar.gz
 
 # The archive, where there is nothing of glibc's: the loader that the program names is missing.
 mkdir -p /bare/bin

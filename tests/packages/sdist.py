@@ -17,7 +17,7 @@ from command import ROOT, run
 
 
 def main() -> None:
-    sdists = list((ROOT / "dist").glob("gpumon-*[0-9].tar.gz"))
+    sdists = list((ROOT / "dist").glob("jupyterlab_gpumon-*.tar.gz"))
     if len(sdists) != 1:
         sys.exit("dist/ has no source distribution: run `make dist` first")
     with tempfile.TemporaryDirectory() as name:

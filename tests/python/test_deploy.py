@@ -220,6 +220,7 @@ class Slurm(unittest.TestCase):
 
 class Kubernetes(unittest.TestCase):
     CHART = DEPLOY / "kubernetes/gpumon"
+    IMAGE = {"image": {"repository": "registry.example/gpumon"}}
     EACH = [
         {},
         {"hostPID": False, "runtimeClassName": "", "podResources": "", "podMonitor": {"links": True}},
@@ -231,7 +232,7 @@ class Kubernetes(unittest.TestCase):
         import helm_python
 
         with helm_python.Chart.load(str(self.CHART)) as chart:
-            texts = chart.render(values, name="gpumon", namespace="monitoring")
+            texts = chart.render(self.IMAGE | values, name="gpumon", namespace="monitoring")
         documents = [yaml.safe_load(text) for name, text in texts.items() if name.endswith(".yaml")]
         return {document["kind"]: document for document in documents if document}
 
@@ -243,6 +244,14 @@ class Kubernetes(unittest.TestCase):
         self.assertEqual([message["error"] for message in found["messages"]], ["icon is recommended"])
         with self.assertRaises(helm_python.HelmError):
             self.rendered({"hostPID": "perhaps"})
+
+    def test_an_image_repository_is_required(self):
+        import helm_python
+
+        with self.assertRaisesRegex(helm_python.HelmError, r"image\.repository is not set: .*--set image\.repository="):
+            self.rendered({"image": {}})
+        (container,) = self.rendered({})["DaemonSet"]["spec"]["template"]["spec"]["containers"]
+        self.assertRegex(container["image"], r"^registry\.example/gpumon:\d")
 
     def test_kubernetes_takes_what_is_rendered(self):
         import kubernetes_validate

@@ -63,14 +63,11 @@ class Links(unittest.TestCase):
         ]
         self.assertEqual([one for one in outside if urlsplit(one[1]).path], [])
 
-    def test_the_readme_stands_alone_and_leads_to_pages_that_exist(self) -> None:
-        """It is shown on PyPI, too, where there are no files beside it."""
-        site, source = "https://gpumon.github.io/gpumon/", "https://github.com/gpumon/gpumon/blob/main/"
-        raw = "https://raw.githubusercontent.com/gpumon/gpumon/main/"
-        for link in PAGES[ROOT / "README.md"].links:
-            self.assertTrue(urlsplit(link).scheme, link)
-            path = link.replace(raw, "").replace(source, "").replace(site, "docs/").replace(".html", ".md")
-            self.assertTrue(urlsplit(path).scheme or (ROOT / path).exists(), link)
+    def test_the_readme_links_relatively(self) -> None:
+        """Its links and pictures work in a clone; the build rewrites them for the package index."""
+        found = PAGES[ROOT / "README.md"].links
+        self.assertGreater(len(found), 40)
+        self.assertEqual([link for link in found if urlsplit(link).scheme and urlsplit(link).hostname not in links.LOOPBACK], [])
 
     def test_the_site_has_each_page(self) -> None:
         listed = {(DOCS / link).resolve() for link in PAGES[DOCS / "SUMMARY.md"].links}

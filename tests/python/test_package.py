@@ -3,6 +3,7 @@
 import contextlib
 import importlib.metadata
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -56,7 +57,8 @@ class FindGpumonBin(unittest.TestCase):
         path = Path(gpumon.find_gpumon_bin())
         self.assertEqual(path.parent, Path(sys.executable).parent)
         printed = subprocess.run([path, "--version"], capture_output=True, text=True, check=True).stdout
-        self.assertEqual(printed.split(), ["gpumon", importlib.metadata.version("gpumon")])
+        self.assertEqual(printed.split(), ["gpumon", importlib.metadata.version("jupyterlab-gpumon")])
+        self.assertEqual(printed.split(), ["gpumon", gpumon.__version__])
 
     def test_it_takes_the_first_that_can_be_run(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
@@ -81,6 +83,77 @@ class FindGpumonBin(unittest.TestCase):
         self.assertIn(str(site_packages.parents[2] / "bin"), find._folders())
 
 
+class OtherPackage(unittest.TestCase):
+    """A package called gpumon, as the package index has one, in the same folder: with its own `gpumon` command."""
+
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.site = Path(folder.name, "site-packages")
+        shutil.copytree(Path(gpumon.__file__).parent, self.site / "gpumon", ignore=shutil.ignore_patterns("__pycache__"))
+        information = self.site / "gpumon-0.0.11.dist-info"
+        information.mkdir()
+        (information / "METADATA").write_text("Metadata-Version: 2.1\nName: gpumon\nVersion: 0.0.11\n")
+        self.command = Path(folder.name, "bin", "gpumon")
+        self.command.parent.mkdir()
+        self.command.write_text(f"#!{sys.executable}\nprint('the other program ran')\n")
+        self.command.chmod(0o755)
+
+    def run_python(self, code: str) -> "subprocess.CompletedProcess[str]":
+        """Run code where the packages of that folder come first, and its programs are those of the environment."""
+        head = f"import os, sys; sys.path.insert(0, {str(self.site)!r})\nimport gpumon._find as find\n"
+        head += f"find._folders = lambda: [{str(self.command.parent)!r}]\n"
+        environment = {**os.environ, "GPUMON_CONFIG": "none", "PATH": f"{self.command.parent}:{os.environ['PATH']}"}
+        return subprocess.run([sys.executable, "-c", head + code], env=environment, capture_output=True, text=True, check=False)
+
+    def assert_says_what_to_do(self, text: str) -> None:
+        self.assertRegex(text, r"gpumon 0\.0\.11, which is another program .*`pip uninstall gpumon jupyterlab-gpumon`, then install")
+        self.assertIn(str(self.site), text)
+
+    def test_import_warns_of_it_at_the_importing_line(self) -> None:
+        (self.site / "user.py").write_text("# A line.\nimport gpumon\n")
+        done = subprocess.run([sys.executable, "user.py"], cwd=self.site, capture_output=True, text=True, check=True)
+        self.assert_says_what_to_do(done.stderr)
+        self.assertRegex(done.stderr, r"user\.py:2: GpumonWarning: ")
+
+    def test_import_without_it_warns_of_nothing(self) -> None:
+        done = subprocess.run([sys.executable, "-W", "error", "-c", "import gpumon"], capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_its_command_is_not_taken_for_the_program(self) -> None:
+        done = self.run_python("find.find_gpumon_bin()")
+        self.assert_says_what_to_do(done.stderr.splitlines()[-1])
+        self.assertIn("GpumonNotFound", done.stderr)
+        # Where this package was installed last, the command is its own.
+        shutil.copyfile("/bin/true", self.command)
+        self.assertEqual(self.run_python("print(find.find_gpumon_bin())").stdout, f"{self.command}\n")
+
+    def test_python_dash_m_says_so_where_it_replaced_the_module(self) -> None:
+        (self.site / "gpumon/__init__.py").write_text("# The module of the other package.\n")
+        code = "import runpy; runpy.run_module('gpumon', run_name='__main__')"
+        done = self.run_python(code)
+        self.assertEqual(done.returncode, 1)
+        self.assert_says_what_to_do(done.stderr)
+
+    def test_the_panel_is_told_and_jupyter_logs_it(self) -> None:
+        code = (
+            "import subprocess; from gpumon.jupyter import setup_gpumon; made = setup_gpumon()\n"
+            "print(made['launcher_entry']['path_info'])\n"
+            "command = [part.format(unix_socket='s') for part in made['command']('s')]\n"
+            "sys.exit(subprocess.run(command).returncode)"
+        )
+        done = self.run_python(code)
+        self.assertEqual((done.returncode, done.stdout), (1, "gpumon/?other=0.0.11\n"))
+        self.assert_says_what_to_do(done.stderr.splitlines()[-1])
+
+    def test_the_panel_is_told_of_it_beside_alerts(self) -> None:
+        os.remove(self.command)
+        self.command.symlink_to(gpumon.find_gpumon_bin())
+        code = "from gpumon.jupyter import setup_gpumon; print(setup_gpumon()['launcher_entry']['path_info'])"
+        done = self.run_python(f"os.environ['GPUMON_ALERTS'] = 'a.toml'; {code}")
+        self.assertEqual(done.stdout, "gpumon/?alerts&other=0.0.11\n")
+
+
 class PythonDashM(unittest.TestCase):
     def test_it_is_the_program_with_its_exit_code(self) -> None:
         done = subprocess.run([sys.executable, "-m", "gpumon", "--source", "nonsense"], capture_output=True, text=True)
@@ -90,7 +163,7 @@ class PythonDashM(unittest.TestCase):
 
 class SetupGpumon(unittest.TestCase):
     def test_jupyter_server_proxy_finds_it_by_its_entry_point(self) -> None:
-        found = importlib.metadata.distribution("gpumon").entry_points
+        found = importlib.metadata.distribution("jupyterlab-gpumon").entry_points
         (entry,) = [entry for entry in found if entry.group == "jupyter_serverproxy_servers"]
         self.assertEqual(entry.name, "gpumon")
         self.assertIs(entry.load(), setup_gpumon)

@@ -51,7 +51,7 @@ pub fn sentence(host: &str, messages: &str) -> String {
 /// What is said of a host that has neither gpumon nor nvidia-smi; `version` is what another gpumon says it is.
 pub fn missing(host: &str, version: &str) -> String {
     let version = clean_name(version.trim());
-    let install = "install it there with `pip install gpumon`";
+    let install = "install gpumon's wheel there with `pip install jupyterlab_gpumon-*.whl`";
     if version.is_empty() {
         return format!("{host}: there is neither gpumon nor nvidia-smi; {install}");
     }
@@ -91,7 +91,8 @@ mod tests {
 
     #[test]
     fn what_is_missing_there_is_said_with_what_to_install() {
-        assert!(missing("n1", "").contains("neither gpumon nor nvidia-smi"));
+        let sentence = missing("n1", "");
+        assert!(sentence.contains("neither gpumon nor nvidia-smi; install gpumon's wheel there"), "{sentence}");
         assert!(missing("n1", "gpumon 0.1.0\n").contains("gpumon 0.1.0 there is of another version"));
     }
 }

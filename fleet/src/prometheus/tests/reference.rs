@@ -27,7 +27,7 @@ way round. Labels that are asked for (`cluster=\"a\"`) are added to each selecto
 ## How it is now
 
 Periods are those of the default, 15 s. Above 20,000 GPUs, sums of nodes are read that \
-[recording rules](https://github.com/gpumon/gpumon/blob/main/deploy/prometheus/fleet.yml) have recorded, at twice that period.
+the recording rules of `deploy/prometheus/fleet.yml` have recorded, at twice that period.
 
 | What | Period | Query |
 |---|---|---|

@@ -1,0 +1,90 @@
+"""Makes what a package index shows of gpumon: a README that needs no files next to it, and the addresses of the project.
+
+The only address is `repository` in Cargo.toml. While it is empty, the index gets none: links become plain text, and
+paragraphs with pictures are left out.
+
+Run as a program, it writes the README; the build backend does it before every wheel.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+#: The README that pyproject.toml names.
+README = Path(__file__).parent / "README.md"
+#: A link or a picture of Markdown that leads to a file of the repository.
+LINK = re.compile(r"(?P<picture>!?)\[(?P<text>[^\]]*)\]\((?!https?:|#)(?P<path>[^)\s]+)\)")
+
+
+def repository() -> str:
+    """Return the address of the project's repository without a slash at its end, or nothing while it has none."""
+    found = re.search(r'^repository = "(.*?)/?"$', (ROOT / "Cargo.toml").read_text(encoding="utf-8"), re.MULTILINE)
+    return found[1] if found else ""
+
+
+def write_readme() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    README.write_text(readme(text, repository()), encoding="utf-8")
+
+
+def readme(text: str, address: str) -> str:
+    """Return the README with links to the repository at this address, or without links if there is none."""
+    if address:
+        return LINK.sub(lambda link: _absolute(link, address), text)
+    paragraphs = [paragraph for paragraph in text.split("\n\n") if not re.search(r"!\[", paragraph)]
+    return LINK.sub(lambda link: link["text"], "\n\n".join(paragraphs))
+
+
+def _absolute(link: re.Match[str], address: str) -> str:
+    kind = "raw" if link["picture"] else "blob"
+    return f"{link['picture']}[{link['text']}]({address}/{kind}/HEAD/{link['path']})"
+
+
+def add_addresses_to_wheel(wheel: Path, address: str) -> None:
+    """Write the addresses of the project into the metadata of a wheel, if it has a repository."""
+    if not address:
+        return
+    unfinished = wheel.with_suffix(".unfinished")
+    with zipfile.ZipFile(wheel) as packed, zipfile.ZipFile(unfinished, "w") as made:
+        contents = {entry.filename: packed.read(entry) for entry in packed.infolist()}
+        (name,) = (name for name in contents if name.endswith(".dist-info/METADATA"))
+        record = name.replace("METADATA", "RECORD")
+        contents[name] = _with_addresses(contents[name].decode(), address).encode()
+        contents[record] = _with_checksum(contents[record].decode(), name, contents[name]).encode()
+        for entry in packed.infolist():
+            made.writestr(entry, contents[entry.filename])
+    unfinished.replace(wheel)
+
+
+def add_addresses_to_metadata(folder: Path, address: str) -> None:
+    """Write the same into the metadata that an installer asks for before the wheel."""
+    if address:
+        file = folder / "METADATA"
+        file.write_text(_with_addresses(file.read_text(encoding="utf-8"), address), encoding="utf-8")
+
+
+def _with_addresses(metadata: str, address: str) -> str:
+    headers, _, description = metadata.partition("\n\n")
+    paths = {
+        "Source": "",
+        "Documentation": "/blob/HEAD/docs/index.md",
+        "Issues": "/issues",
+        "Changelog": "/blob/HEAD/CHANGELOG.md",
+    }
+    lines = [f"Project-URL: {label}, {address}{path}" for label, path in paths.items()]
+    return "\n".join([headers, *lines]) + f"\n\n{description}"
+
+
+def _with_checksum(record: str, name: str, content: bytes) -> str:
+    checksum = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
+    line = f"{name},sha256={checksum},{len(content)}"
+    return re.sub(rf"^{re.escape(name)},.*$", line, record, flags=re.MULTILINE)
+
+
+if __name__ == "__main__":
+    write_readme()

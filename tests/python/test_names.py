@@ -1,0 +1,174 @@
+"""Commands that install gpumon name its own package, and no tracked file names an address that may belong to others.
+
+On the package index, on GitHub and elsewhere, the name gpumon belongs to other people. The package has another name, which
+pyproject.toml defines, and the only address of the project is `repository` in Cargo.toml, which is empty until there is one.
+"""
+
+import re
+import subprocess
+import sys
+import unittest
+from collections.abc import Iterator
+from pathlib import Path
+
+import gpumon._find as find
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "python" / "build_backend"))
+import gpumon_index  # noqa: E402
+
+DISTRIBUTION = re.search(r'^\[project\]\nname = "(.+)"$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)[1]
+#: The name in the names of files.
+FILE_NAME = DISTRIBUTION.replace("-", "_")
+#: Lists of other projects' packages and files, and this file, which has examples of wrong names.
+SKIPPED = ("package-lock.json", "Cargo.lock", "THIRD-PARTY-LICENSES.txt", "tests/python/test_names.py")
+
+#: A command that installs or runs packages or images, up to its end in a shell, in Markdown or in a string of a program.
+COMMAND = re.compile(
+    r"\b(?P<tool>pip3?|pipx|uv|uvx|conda|mamba|micromamba|docker|podman)[ \t]+(?P<rest>[^\n`|;]*)",
+)
+SUBCOMMANDS = {
+    "pip": {"install", "uninstall", "download", "show", "wheel", "index"},
+    "pipx": {"install", "uninstall", "upgrade", "run", "inject"},
+    "uv": {"pip", "tool", "add", "remove", "run"},
+    "conda": {"install", "create", "remove", "update", "build"},
+    "docker": {"run", "pull", "push", "build", "buildx", "create", "exec", "tag", "save", "load"},
+}
+CONTAINERS = ("docker", "podman")
+#: An image that was built on this machine, or one in a registry that the reader names.
+IMAGE = re.compile(r"(?:localhost/|REGISTRY/)?gpumon(?::[\w.${}-]+)?")
+
+#: Places where anybody can register a name.
+PUBLIC = (
+    r"github\.com|githubusercontent\.com|ghcr\.io|gitlab\.com|codeberg\.org|docker\.io|hub\.docker\.com|quay\.io|nvcr\.io"
+    r"|npmjs\.com|npmjs\.org|crates\.io|anaconda\.org|pypi\.org|artifacthub\.io|marketplace\.visualstudio\.com"
+)
+ADDRESS = re.compile(
+    rf"(?:{PUBLIC})[/:][^\s\"'`)>\]]*gpumon[^\s\"'`)>\]]*"
+    r"|\bgpumon[\w-]*\.(?:github|gitlab)\.io\b|\bgpumon[\w-]*\.readthedocs\.io\b|\bgpumon\.(?:org|com|dev|net|ai|app)\b"
+    r"|\bgpumon@[\w-]+\.(?!org\b|invalid\b)[\w.-]*[a-z]"
+    r"|(?:--repo|--repository)[ =]gpumon/[\w-]+",
+    re.IGNORECASE,
+)
+
+
+def tracked_lines() -> Iterator[tuple[str, str]]:
+    """Each line of a tracked file that names gpumon, with the name of the file; lines that are continued are one."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    for name in listed.split("\0"):
+        path = ROOT / name
+        if name.endswith(SKIPPED) or not path.is_file():
+            continue
+        text = path.read_bytes().decode(errors="replace").replace("\\\n", " ")
+        for line in text.splitlines():
+            if "gpumon" in line.lower():
+                yield name, line
+
+
+LINES = list(tracked_lines())
+
+
+def commands(line: str) -> Iterator[tuple[str, list[str]]]:
+    """The tool and the words of each command in a line, with the quotes taken off."""
+    for found in COMMAND.finditer(line):
+        tool = found["tool"]
+        words = re.split(r"&&|\s#\s", found["rest"])[0].split()
+        kind = "docker" if tool in CONTAINERS else "conda" if "mamba" in tool else tool.rstrip("3")
+        if kind == "uvx" or (words and words[0].strip("\"'") in SUBCOMMANDS[kind]):
+            yield tool, [word.strip("\"'(),.:") for word in words]
+
+
+def wrong_names(tool: str, words: list[str]) -> list[str]:
+    """The words of a command that name gpumon otherwise than its package or image is named."""
+    if tool in CONTAINERS:
+        return [word for word in words if is_image_of_ours(word) and not IMAGE.fullmatch(word)]
+    named = [word for word in words if "gpumon" in word]
+    own = [word for word in named if re.split(r"[\[=<>~@]", word)[0] == DISTRIBUTION or Path(word).name.startswith(f"{FILE_NAME}-")]
+    # A command of the package that the same line names, or the other package, which is removed together with this one.
+    may_be_short = {"--from", "--spec", "uninstall"} & set(words) and own
+    return [word for word in named if word not in own and not (may_be_short and word == "gpumon")]
+
+
+def is_image_of_ours(word: str) -> bool:
+    return not word.startswith(("/", "-", ".")) and bool(re.search(r"(?:^|/)gpumon(?::[^/]*)?$", word))
+
+
+class PackageNames(unittest.TestCase):
+    def test_commands_name_the_package_of_pyproject(self) -> None:
+        found = [(name, tool, words) for name, line in LINES for tool, words in commands(line)]
+        self.assertGreater(len([words for _, _, words in found if any(FILE_NAME in word for word in words)]), 5)
+        wrong = [(name, tool, " ".join(words), bad) for name, tool, words in found for bad in wrong_names(tool, words)]
+        self.assertEqual(wrong, [])
+
+    def test_a_wrong_name_is_found_in_each_form(self) -> None:
+        bad = [
+            "pip install gpumon",
+            "`pip install --upgrade gpumon`",
+            "pip install 'gpumon[jupyter]'   # the panel",
+            "python -m pip3 install -q gpumon",
+            "pip uninstall gpumon",
+            "pip install --no-index dist/gpumon-*_x86_64.whl",
+            "pipx install gpumon",
+            "uvx gpumon",
+            "uv tool install gpumon",
+            "conda install -c conda-forge gpumon",
+            "docker run --rm ghcr.io/somebody/gpumon top",
+            "docker pull somebody/gpumon:latest",
+        ]
+        good = [
+            f"pip install '{DISTRIBUTION}[jupyter]'",
+            f"pip install target/wheels/release/{FILE_NAME}-*.whl",
+            f"pip uninstall gpumon {DISTRIBUTION}",
+            f"uvx --from {DISTRIBUTION} gpumon",
+            "docker run --rm --volume /var/lib/gpumon:/var/lib/gpumon gpumon top",
+            "docker build --tag gpumon dist",
+            "pip install jupyter-server-proxy",
+            "pip says that gpumon is missing",
+        ]
+        named = [[name for tool, words in commands(line) for name in wrong_names(tool, words)] for line in bad + good]
+        self.assertEqual([bool(names) for names in named], [True] * len(bad) + [False] * len(good), named)
+
+    def test_wheels_have_the_file_name_of_the_package(self) -> None:
+        words = [(name, word) for name, line in LINES if ".whl" in line for word in line.split()]
+        wheels = [(name, word) for name, word in words if re.search(r"gpumon-.*\.whl", word)]
+        self.assertGreater(len(wheels), 3)
+        self.assertEqual([(name, wheel) for name, wheel in wheels if FILE_NAME not in wheel], [])
+
+    def test_everything_that_names_the_package_agrees(self) -> None:
+        self.assertEqual(find.DISTRIBUTION, DISTRIBUTION)
+        recipe = yaml.safe_load((ROOT / "deploy/conda/recipe.yaml").read_text())
+        self.assertEqual(recipe["package"]["name"], DISTRIBUTION)
+        built = ROOT / "wheel/data/share/jupyter/labextensions/gpumon/install.json"
+        self.assertEqual(yaml.safe_load(built.read_text())["packageName"], DISTRIBUTION)
+
+
+class Addresses(unittest.TestCase):
+    def test_tracked_files_name_no_address_of_gpumon(self) -> None:
+        found = [(name, address) for name, line in LINES for address in ADDRESS.findall(line)]
+        self.assertEqual([(name, address) for name, address in found if not is_allowed(name, address)], [])
+
+    def test_an_address_is_found_in_each_form(self) -> None:
+        bad = [
+            "https://github.com/gpumon/gpumon/releases",
+            "git@github.com:gpumon/gpumon.git",
+            "https://raw.githubusercontent.com/gpumon/gpumon/main/a.png",
+            "image: ghcr.io/gpumon/gpumon",
+            "https://gpumon.github.io/gpumon/",
+            "https://gpumon.readthedocs.io",
+            "gpumon@users.noreply.github.com",
+            "gh attestation verify FILE --repo gpumon/gpumon",
+            "https://www.npmjs.com/package/gpumon",
+        ]
+        good = ["/run/gpumon/gpumon.sock", "gpumon@example.org", "https://hub.example.org/user/me/gpumon/", "gpumon.com_lines"]
+        self.assertEqual([bool(ADDRESS.search(text)) for text in bad + good], [True] * len(bad) + [False] * len(good))
+
+
+def is_allowed(name: str, address: str) -> bool:
+    """Whether an address is that of the package, one that the reader fills in, or in the one place that may have one."""
+    is_repository = name == "Cargo.toml" and bool(gpumon_index.repository()) and gpumon_index.repository().endswith(address)
+    return is_repository or "/OWNER/" in address or address == f"pypi.org/project/{DISTRIBUTION}/"
+
+
+if __name__ == "__main__":
+    unittest.main()
