@@ -1,7 +1,9 @@
 //! `gpumon doctor`.
 
 use std::{
-    process::Output,
+    fs,
+    path::Path,
+    process::{Command, Output},
     time::{Duration, Instant},
 };
 
@@ -150,4 +152,22 @@ fn simulated_gpus_are_said_to_be_simulated() {
     let text = stdout(&output);
     assert_eq!(output.status.code(), Some(0), "{text}");
     assert!(text.contains("simulated") && !text.contains("library"), "{text}");
+}
+
+#[test]
+fn other_package_of_same_name_is_warning() {
+    // In the folder of the program, so that it can be linked; a symbolic link would lead back to the program's own place.
+    let program = Path::new(env!("CARGO_BIN_EXE_gpumon"));
+    let environment = tempfile::tempdir_in(program.parent().unwrap()).unwrap();
+    let installed = environment.path().join("bin/gpumon");
+    fs::create_dir(environment.path().join("bin")).unwrap();
+    fs::hard_link(program, &installed).unwrap();
+    let verdicts_there = || {
+        let output = Command::new(&installed).args(["--source", "sim:1", "doctor", "--json"]).output().unwrap();
+        verdicts(&json(&output), "package")
+    };
+    assert!(verdicts_there().is_empty());
+    let packages = environment.path().join("lib/python3.11/site-packages");
+    fs::create_dir_all(packages.join("gpumon-0.0.11.dist-info")).unwrap();
+    assert_eq!(verdicts_there(), ["warning"]);
 }

@@ -3,7 +3,7 @@ import { beforeEach, expect, it, vi } from 'vitest';
 const mocks = vi.hoisted(() => ({ newFeed: vi.fn(), hasAlertRules: vi.fn(), made: 0, disposed: 0 }));
 
 vi.mock('./stream', () => ({ newFeed: mocks.newFeed, loadXids: () => Promise.resolve() }));
-vi.mock('./alert-rules', () => ({ hasAlertRules: mocks.hasAlertRules }));
+vi.mock('./launcher-entry', () => ({ hasAlertRules: mocks.hasAlertRules }));
 vi.mock('@gpumon/page/feed', () => ({ chooseUnits: () => undefined }));
 vi.mock('../alert-notifications', () => ({
   AlertNotifications: class {

@@ -45,7 +45,7 @@ export class Connection {
   }
 
   private async connectForAlerts(): Promise<void> {
-    this.hasAlertRules ??= import('./alert-rules').then(({ hasAlertRules }) => hasAlertRules(this.settings));
+    this.hasAlertRules ??= import('./launcher-entry').then(({ hasAlertRules }) => hasAlertRules(this.settings));
     if ((await this.hasAlertRules) && this.chosen?.alertNotifications === true) {
       await this.feed();
     }

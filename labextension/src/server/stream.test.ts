@@ -63,6 +63,23 @@ describe('the diagnosis', () => {
     expect(await answer('ok\n')).toBe('No WebSocket connection');
   });
 
+  it('of a failed start names another package called gpumon', async () => {
+    const path_info = 'gpumon/?other=0.0.11';
+    vi.mocked(ServerConnection.makeRequest)
+      .mockResolvedValueOnce(new Response('', { status: 500 }))
+      .mockResolvedValueOnce(
+        new Response(JSON.stringify({ server_processes: [{ name: 'gpumon', launcher_entry: { path_info } }] })),
+      );
+    const diagnosis = await diagnose(settings(), trans);
+    expect(diagnosis?.title).toBe('Another package called gpumon is installed');
+    expect(diagnosis?.message).toMatch(/gpumon 0\.0\.11 .*install the wheel of this program again.*restart Jupyter/);
+    expect(diagnosis?.command).toBe('pip uninstall gpumon jupyterlab-gpumon');
+    vi.mocked(ServerConnection.makeRequest)
+      .mockResolvedValueOnce(new Response('', { status: 500 }))
+      .mockResolvedValueOnce(new Response('{"server_processes": []}'));
+    expect((await diagnose(settings(), trans))?.title).toBe('gpumon failed to start');
+  });
+
   it('says so where Jupyter itself is gone', async () => {
     vi.mocked(ServerConnection.makeRequest).mockRejectedValueOnce(new TypeError('no network'));
     expect((await diagnose(settings(), trans))?.message).toContain('Jupyter server is not responding');
@@ -72,9 +89,11 @@ describe('the diagnosis', () => {
 describe('a server of another version', () => {
   it('is told with both versions and the cure, whichever is the older', () => {
     const older = checkVersion('0.1.7', trans, '0.2.0');
-    expect(older?.message).toMatch(/gpumon 0\.1\.7, this panel is version 0\.2\.0.*Restart Jupyter/);
-    expect(older?.command).toBe('pip install --upgrade gpumon');
-    expect(checkVersion('1.0.0', trans, '0.9.0')?.message).toContain('Reload the page');
+    expect(older?.message).toMatch(
+      /gpumon 0\.1\.7, this panel is version 0\.2\.0.*Restart Jupyter.*wheel of version 0\.2\.0/,
+    );
+    expect(older?.command).toBe('pip install jupyterlab_gpumon-*.whl');
+    expect(checkVersion('1.0.0', trans, '0.9.0')?.message).toMatch(/Reload the page.*wheel of version 1\.0\.0/);
   });
 
   it('is no matter where the two go together', () => {

@@ -7,6 +7,7 @@ import type { Diagnosis, SocketLike } from '@gpumon/page';
 import type { TranslationBundle } from '@jupyterlab/translation';
 
 import { version } from '../../package.json';
+import { findOtherPackage } from './launcher-entry';
 
 export { loadXids } from '@gpumon/page/feed';
 
@@ -28,6 +29,7 @@ export function newFeed(settings: ServerConnection.ISettings, trans: Translation
     request: requestOf(settings),
     diagnose: () => diagnose(settings, trans),
     checkVersion: (version) => checkVersion(version, trans),
+    checkInstallation: () => explainOtherPackage(settings, trans),
   });
 }
 
@@ -79,16 +81,44 @@ export async function diagnose(
   settings: ServerConnection.ISettings,
   trans: TranslationBundle,
 ): Promise<Diagnosis | null> {
+  const status = await requestHealth(settings);
+  return (failedToStart(status) ? await explainOtherPackage(settings, trans) : null) ?? explain(status, trans);
+}
+
+/** Returns the status of the proxy's answer, `LATE`, or `null` where there is none. */
+async function requestHealth(settings: ServerConnection.ISettings): Promise<number | null> {
   const signal = AbortSignal.timeout(TIMEOUT_MS);
   try {
     const url = URLExt.join(settings.baseUrl, ROUTE, 'healthz');
     const response = await ServerConnection.makeRequest(url, { signal }, settings);
     // Whoever is not logged in is led to a page that answers all the same.
     const isAnother = response.ok && (await response.text()).trim() !== 'ok';
-    return explain(isAnother ? 401 : response.status, trans);
+    return isAnother ? 401 : response.status;
   } catch {
-    return explain(signal.aborted ? LATE : null, trans);
+    return signal.aborted ? LATE : null;
   }
+}
+
+function failedToStart(status: number | null): boolean {
+  return status !== null && (status >= 500 || status === LATE);
+}
+
+/** Explains what to do about another package whose files have the same names; `null` where there is none. */
+async function explainOtherPackage(
+  settings: ServerConnection.ISettings,
+  trans: TranslationBundle,
+): Promise<Diagnosis | null> {
+  const other = await findOtherPackage(settings);
+  return other === null
+    ? null
+    : {
+        title: trans.__('Another package called gpumon is installed'),
+        message: trans.__(
+          'The package gpumon %1 in the Python environment that Jupyter runs in is another program, with files of the same names. Run this there, install the wheel of this program again, then restart Jupyter:',
+          other,
+        ),
+        command: 'pip uninstall gpumon jupyterlab-gpumon',
+      };
 }
 
 /** What the proxy's answer means for somebody who wants to see GPUs; `null` is none. */
@@ -122,7 +152,7 @@ export function explain(status: number | null, trans: TranslationBundle): Diagno
       ),
     };
   }
-  if (status >= 500 || status === LATE) {
+  if (failedToStart(status)) {
     const what =
       status === LATE
         ? trans.__('Jupyter has started the gpumon server, but it is not responding.')
@@ -166,13 +196,13 @@ export function checkVersion(server: string, trans: TranslationBundle, panel = v
   return older < 0
     ? {
         title: trans.__('gpumon is too old for this panel'),
-        message: `${mismatch} ${trans.__('Restart Jupyter. If that does not help, run this in the Python environment that Jupyter runs in, and restart it again:')}`,
-        command: 'pip install --upgrade gpumon',
+        message: `${mismatch} ${trans.__('Restart Jupyter. If that does not help, install the wheel of version %1 in the Python environment that Jupyter runs in, and restart it again:', panel)}`,
+        command: 'pip install jupyterlab_gpumon-*.whl',
       }
     : {
         title: trans.__('This panel is too old for gpumon'),
-        message: `${mismatch} ${trans.__('Reload the page. If that does not help, run this in the Python environment that JupyterLab is installed in:')}`,
-        command: 'pip install --upgrade gpumon',
+        message: `${mismatch} ${trans.__('Reload the page. If that does not help, install the wheel of version %1 in the Python environment that JupyterLab is installed in:', server)}`,
+        command: 'pip install jupyterlab_gpumon-*.whl',
       };
 }
 

@@ -21,6 +21,8 @@ export interface FeedOptions {
   diagnose?: () => Promise<Diagnosis | null>;
   /** Explains a server version that does not match the view; `null` where it does. */
   checkVersion?: (version: string) => Diagnosis | null;
+  /** Explains what is wrong with the installation although the server answers; `null` where nothing is. */
+  checkInstallation?: () => Promise<Diagnosis | null>;
 }
 
 /** The store has changed, by `frame`, or by the connection where that is `null`. */
@@ -146,6 +148,7 @@ export class Feed {
       this.helloReceived = true;
       clearTimeout(this.diagnosisTimer);
       this.store.diagnosis = this.options.checkVersion?.(frame.version) ?? null;
+      void this.checkInstallation();
       this.socket?.resetBackoff();
       this.streaming = true;
       this.requested = { ...UNASKED };
@@ -207,6 +210,14 @@ export class Feed {
     const diagnosis = (await this.options.diagnose?.().catch(() => null)) ?? null;
     if (!this.helloReceived) {
       this.store.diagnosis = diagnosis;
+      this.notifyListeners(null);
+    }
+  }
+
+  private async checkInstallation(): Promise<void> {
+    const diagnosis = (await this.options.checkInstallation?.().catch(() => null)) ?? null;
+    if (diagnosis !== null && this.helloReceived) {
+      this.store.diagnosis ??= diagnosis;
       this.notifyListeners(null);
     }
   }

@@ -1,10 +1,13 @@
 /** What the panel says where something is missing: in words, with what to do about it. */
 
+import { appendFileSync, cpSync, mkdirSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
 import { describe } from 'vitest';
 
 import { it as base } from './fixtures';
 import { JupyterServer, type ServerOptions } from './jupyter';
 import type { Lab } from './lab';
+import { newFolder, ROOT } from './machine';
 import type { View } from './view';
 
 const it = base
@@ -28,6 +31,16 @@ const it = base
       (...words: string[]) =>
         hasNotice(view, words),
   );
+
+/** Makes a folder of Python packages: gpumon's own, and what installers write about the other one of this name. */
+function packagesWithOther(): string {
+  const folder = newFolder();
+  cpSync(path.join(ROOT, 'python', 'gpumon'), path.join(folder, 'gpumon'), { recursive: true });
+  const information = path.join(folder, 'gpumon-0.0.11.dist-info');
+  mkdirSync(information);
+  writeFileSync(path.join(information, 'METADATA'), 'Metadata-Version: 2.1\nName: gpumon\nVersion: 0.0.11\n');
+  return folder;
+}
 
 async function openIn(lab: Lab, jupyter: JupyterServer): Promise<void> {
   await lab.open(`${jupyter.page('lab')}&reset`);
@@ -79,6 +92,33 @@ describe('the panel without', () => {
   it('a server that starts says how to see why', async ({ openOwn, says }) => {
     await openOwn({ GPUMON_SOURCE: 'nonsense' });
     await says('gpumon failed to start', 'gpumon serve');
+  });
+
+  it('a package gpumon of others in its environment says to uninstall it, and shows what it can', async ({
+    openOwn,
+    view,
+    says,
+  }) => {
+    await openOwn({ GPUMON_SOURCE: 'sim', PYTHONPATH: packagesWithOther() });
+    await says('Another package called gpumon is installed', 'gpumon 0.0.11', 'pip uninstall gpumon jupyterlab-gpumon');
+    await view.live();
+  });
+
+  it('its program, which a package gpumon of others has replaced, says to uninstall that', async ({
+    openOwn,
+    says,
+  }) => {
+    const packages = packagesWithOther();
+    const program = path.join(packages, 'bin', 'gpumon');
+    mkdirSync(path.dirname(program));
+    writeFileSync(program, '#!/bin/sh\nexit 2\n', { mode: 0o755 });
+    // Where installers put programs.
+    appendFileSync(
+      path.join(packages, 'gpumon', '_find.py'),
+      `\n_folders = lambda: [${JSON.stringify(path.dirname(program))}]\n`,
+    );
+    await openOwn({ GPUMON_SOURCE: 'sim', PYTHONPATH: packages });
+    await says('Another package called gpumon is installed', 'gpumon 0.0.11', 'pip uninstall gpumon jupyterlab-gpumon');
   });
 
   it('a part of its own, as after an update, says to reload the page', async ({ simulated, page, view, open }) => {

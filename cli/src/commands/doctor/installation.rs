@@ -42,7 +42,7 @@ fn layout(driver: &str) -> Option<Finding> {
     let branch: u32 = driver.split('.').next()?.parse().ok()?;
     (branch > NEWEST_KNOWN).then(|| {
         let text = format!("driver {driver} is newer than this gpumon, whose nvidia-smi is that of {NEWEST_KNOWN}");
-        Finding::note("nvidia-smi", text).with_cure("update gpumon, as by `pip install --upgrade gpumon`")
+        Finding::note("nvidia-smi", text).with_cure("install a newer gpumon, if there is one")
     })
 }
 

@@ -2,7 +2,7 @@
 //!
 //! - [`finding`] is what a check found, [`report`] how it is printed.
 //! - [`driver`] reads everything once, on a thread that may hang; [`machine`] is the file system around it.
-//! - The checks: [`installation`], [`device_files`], [`surroundings`], [`gpus`], [`memory_health`], [`kernel_log`],
+//! - The checks: [`package`], [`installation`], [`device_files`], [`surroundings`], [`gpus`], [`memory_health`], [`kernel_log`],
 //!   [`settings`], [`server`], [`benchmarks`], and [`readings`].
 //! - [`bundle`] puts all of it into an archive for a bug report.
 
@@ -16,6 +16,7 @@ mod installation;
 mod kernel_log;
 mod machine;
 mod memory_health;
+mod package;
 mod readings;
 mod report;
 mod server;
@@ -125,7 +126,8 @@ fn checks(
     data_dir: Option<&Path>,
     server: &Result<Response, NoServer>,
 ) -> Vec<Finding> {
-    let mut findings = installation::check(machine, driver);
+    let mut findings: Vec<_> = package::check(machine).into_iter().collect();
+    findings.extend(installation::check(machine, driver));
     if !driver.is_simulated() {
         findings.extend(device_files::check(machine));
         findings.extend(surroundings::check(machine, driver));
