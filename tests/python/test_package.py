@@ -110,17 +110,17 @@ class OtherPackage(unittest.TestCase):
         self.assertRegex(text, r"gpumon 0\.0\.11, which is another program .*`pip uninstall gpumon jupyterlab-gpumon`, then install")
         self.assertIn(str(self.site), text)
 
-    def test_import_warns_of_it_at_the_importing_line(self) -> None:
+    def test_import_warns_at_importing_line(self) -> None:
         (self.site / "user.py").write_text("# A line.\nimport gpumon\n")
         done = subprocess.run([sys.executable, "user.py"], cwd=self.site, capture_output=True, text=True, check=True)
         self.assert_says_what_to_do(done.stderr)
         self.assertRegex(done.stderr, r"user\.py:2: GpumonWarning: ")
 
-    def test_import_without_it_warns_of_nothing(self) -> None:
+    def test_import_without_other_package_warns_of_nothing(self) -> None:
         done = subprocess.run([sys.executable, "-W", "error", "-c", "import gpumon"], capture_output=True, text=True)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
 
-    def test_its_command_is_not_taken_for_the_program(self) -> None:
+    def test_command_of_other_package_is_not_the_program(self) -> None:
         done = self.run_python("find.find_gpumon_bin()")
         self.assert_says_what_to_do(done.stderr.splitlines()[-1])
         self.assertIn("GpumonNotFound", done.stderr)
@@ -128,14 +128,14 @@ class OtherPackage(unittest.TestCase):
         shutil.copyfile("/bin/true", self.command)
         self.assertEqual(self.run_python("print(find.find_gpumon_bin())").stdout, f"{self.command}\n")
 
-    def test_python_dash_m_says_so_where_it_replaced_the_module(self) -> None:
+    def test_replaced_module_is_reported_by_python_m(self) -> None:
         (self.site / "gpumon/__init__.py").write_text("# The module of the other package.\n")
         code = "import runpy; runpy.run_module('gpumon', run_name='__main__')"
         done = self.run_python(code)
         self.assertEqual(done.returncode, 1)
         self.assert_says_what_to_do(done.stderr)
 
-    def test_the_panel_is_told_and_jupyter_logs_it(self) -> None:
+    def test_replaced_command_is_reported_to_panel_and_log(self) -> None:
         code = (
             "import subprocess; from gpumon.jupyter import setup_gpumon; made = setup_gpumon()\n"
             "print(made['launcher_entry']['path_info'])\n"
@@ -146,7 +146,7 @@ class OtherPackage(unittest.TestCase):
         self.assertEqual((done.returncode, done.stdout), (1, "gpumon/?other=0.0.11\n"))
         self.assert_says_what_to_do(done.stderr.splitlines()[-1])
 
-    def test_the_panel_is_told_of_it_beside_alerts(self) -> None:
+    def test_other_package_is_reported_together_with_alerts(self) -> None:
         os.remove(self.command)
         self.command.symlink_to(gpumon.find_gpumon_bin())
         code = "from gpumon.jupyter import setup_gpumon; print(setup_gpumon()['launcher_entry']['path_info'])"

@@ -94,33 +94,6 @@ describe('the panel without', () => {
     await says('gpumon failed to start', 'gpumon serve');
   });
 
-  it('a package gpumon of others in its environment says to uninstall it, and shows what it can', async ({
-    openOwn,
-    view,
-    says,
-  }) => {
-    await openOwn({ GPUMON_SOURCE: 'sim', PYTHONPATH: packagesWithOther() });
-    await says('Another package called gpumon is installed', 'gpumon 0.0.11', 'pip uninstall gpumon jupyterlab-gpumon');
-    await view.live();
-  });
-
-  it('its program, which a package gpumon of others has replaced, says to uninstall that', async ({
-    openOwn,
-    says,
-  }) => {
-    const packages = packagesWithOther();
-    const program = path.join(packages, 'bin', 'gpumon');
-    mkdirSync(path.dirname(program));
-    writeFileSync(program, '#!/bin/sh\nexit 2\n', { mode: 0o755 });
-    // Where installers put programs.
-    appendFileSync(
-      path.join(packages, 'gpumon', '_find.py'),
-      `\n_folders = lambda: [${JSON.stringify(path.dirname(program))}]\n`,
-    );
-    await openOwn({ GPUMON_SOURCE: 'sim', PYTHONPATH: packages });
-    await says('Another package called gpumon is installed', 'gpumon 0.0.11', 'pip uninstall gpumon jupyterlab-gpumon');
-  });
-
   it('a part of its own, as after an update, says to reload the page', async ({ simulated, page, view, open }) => {
     const isGone = (url: URL): boolean => /\/extensions\/gpumon\/static\/dist_view_js\.[^/]+\.js$/.test(url.pathname);
     await page.route(isGone, (route) => route.fulfill({ status: 404 }));
@@ -152,5 +125,27 @@ describe('the panel without', () => {
     await open(simulated);
     await says('gpumon is too old for this panel', 'gpumon 0.0.9', 'Restart Jupyter');
     await view.live();
+  });
+});
+
+describe('the panel with another package called gpumon in its environment', () => {
+  it('says to uninstall it, and shows the GPUs', async ({ openOwn, view, says }) => {
+    await openOwn({ GPUMON_SOURCE: 'sim', PYTHONPATH: packagesWithOther() });
+    await says('Another package called gpumon is installed', 'gpumon 0.0.11', 'pip uninstall gpumon jupyterlab-gpumon');
+    await view.live();
+  });
+
+  it('says so although it has replaced the program', async ({ openOwn, says }) => {
+    const packages = packagesWithOther();
+    const program = path.join(packages, 'bin', 'gpumon');
+    mkdirSync(path.dirname(program));
+    writeFileSync(program, '#!/bin/sh\nexit 2\n', { mode: 0o755 });
+    // Where installers put programs.
+    appendFileSync(
+      path.join(packages, 'gpumon', '_find.py'),
+      `\n_folders = lambda: [${JSON.stringify(path.dirname(program))}]\n`,
+    );
+    await openOwn({ GPUMON_SOURCE: 'sim', PYTHONPATH: packages });
+    await says('Another package called gpumon is installed', 'gpumon 0.0.11', 'pip uninstall gpumon jupyterlab-gpumon');
   });
 });
