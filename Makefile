@@ -35,7 +35,7 @@ export PATH := $(CURDIR)/target/tools/bin:$(PATH)
 
 MANIFESTS := package.json package-lock.json .npmrc $(wildcard static/package.json labextension/package.json tests/browser/package.json)
 FRONTEND := $(shell find static labextension -type f ! -name '*.test.ts' ! -path '*/node_modules/*' ! -path '*/dist/*')
-PROGRAM := Cargo.toml Cargo.lock .cargo/config.toml $(shell find probe history recording smi workload alerts server cli -type f ! -path '*/tests/*')
+PROGRAM := Cargo.toml Cargo.lock .cargo/config.toml $(shell find probe history recording fleet smi workload alerts server cli -type f ! -path '*/tests/*')
 PACKAGE := pyproject.toml README.md LICENSE THIRD-PARTY-LICENSES.txt $(shell find python -type f ! -path '*/__pycache__/*' ! -name README.md)
 
 EXTENSION := wheel/data/share/jupyter/labextensions/gpumon/install.json
