@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import time
 from typing import TYPE_CHECKING, Any, Callable, TypeVar, cast
 
 from gpumon._errors import MeasurementError
@@ -33,6 +34,9 @@ class Measurement:
     Memory, GPU time and energy are those of the whole process tree: of threads that run beside each other, each
     measurement has what all of them use.
 
+    A copy, also one that is pickled for another process, has the numbers and is over. Making it waits for final numbers as
+    reading them does; the copy of a measurement that still runs has the numbers so far, and `lost` says so.
+
     >>> import gpumon, time
     >>> with gpumon.measure("sleep") as m:
     ...     time.sleep(0.01)
@@ -40,14 +44,16 @@ class Measurement:
     True
     """
 
+    # Attributes of the class, so that an object whose unpickling has failed can be deleted.
+    _helper: Helper | None = None
+    _run: Run | None = None
+    _final: tuple[Cost, StoredCost | None] | None = None
+
     def __init__(self, name: str | None = None, pid: int | None = None) -> None:
         #: What is measured, as it was named.
         self.name = name
         #: Whose process tree is measured; None for this process.
         self.pid = pid
-        self._helper: Helper | None = None
-        self._run: Run | None = None
-        self._final: tuple[Cost, StoredCost | None] | None = None
 
     # Beginning and end.
 
@@ -101,6 +107,22 @@ class Measurement:
 
     def __del__(self) -> None:
         self._forget()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what copies and pickles have: the numbers, and nothing of the connection to the program."""
+        state = {**self.__dict__, "_helper": None}
+        run = self._run
+        if run is not None:
+            ended_ms = run.ended_ms
+            cost, stored = self._cost()
+            if ended_ms is None:
+                ended_ms = run.begun_ms + cost["duration_s"] * 1000
+                clock = time.strftime("%H:%M:%S")
+                lost = f"what was used after {clock}, when this copy was made: the measurement was still running"
+                cost = {**cost, "lost": [*cost["lost"], lost]}
+            state["_run"] = run.copy_ended(ended_ms)
+            state["_final"] = cost, stored
+        return state
 
     # Numbers.
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 class Run:
     """From when to when, and which program measures it."""
 
-    __slots__ = ("begun_ms", "ended_ms", "is_partial", "lost", "name", "number", "pid", "process")
-
     def __init__(self, number: int, name: str | None, pid: int | None) -> None:
         self.number = number
         self.name = name
@@ -34,6 +32,12 @@ class Run:
     def duration_s(self) -> float:
         """Seconds from its beginning to its end, or to now."""
         return max(0.0, (self.ended_ms or time.time() * 1000) - self.begun_ms) / 1000
+
+    def copy_ended(self, ended_ms: float) -> Run:
+        """Return a copy that has ended at this time and that no program measures."""
+        run = Run(self.number, self.name, self.pid)
+        run.begun_ms, run.ended_ms = self.begun_ms, ended_ms
+        return run
 
     def begin_line(self, at_ms: float) -> bytes:
         name = "" if self.name is None else f',"name":{json.dumps(self.name)}'

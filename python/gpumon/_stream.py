@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import collections
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from gpumon._errors import GpumonError, ProgramError
 from gpumon._helper import Helper, current
@@ -148,6 +148,9 @@ class Stream:
 
     def __del__(self) -> None:
         self.close()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a stream cannot be copied or sent: call gpumon.stream() again, in the process that reads it")
 
 
 class _Receiver:
