@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import operator
+import os
 from typing import Any, Callable, TypeVar, overload
 
+from gpumon._arguments import text as checked_text
 from gpumon._helper import current
+from gpumon._limits import LONGEST_MARK
 from gpumon._measurement import Measurement
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -14,7 +16,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 @overload
 def measure(name: str | None = None, *, pid: int | None = None) -> Measurement: ...
 @overload
-def measure(name: F) -> F: ...
+def measure(name: F, *, pid: int | None = None) -> F: ...
 def measure(name: Any = None, *, pid: int | None = None) -> Any:
     """Measure what a block or a function takes of the GPUs.
 
@@ -24,8 +26,8 @@ def measure(name: Any = None, *, pid: int | None = None) -> Any:
     is measured. With `pid`, another process is measured with all that it starts, in the place of this one.
 
     Raises:
-        TypeError: the name is no text, or the PID no integer.
-        ValueError: there can be no such PID.
+        TypeError: the name is no text, or the PID no number.
+        ValueError: there is no such process.
 
     >>> with gpumon.measure("train") as m:
     ...     pass
@@ -39,13 +41,10 @@ def measure(name: Any = None, *, pid: int | None = None) -> Any:
     >>> step.measurements[-1].name
     'step'
     """
-    if callable(name):
-        return Measurement(None, pid)(name)
-    if name is not None:
-        name = _text(name, "the name of a measurement")
-    if pid is not None and operator.index(pid) < 1:
-        raise ValueError(f"there is no process {pid}: name the PID of one that runs, 1 or more")
-    return Measurement(name, pid)
+    measurement = Measurement(None if callable(name) else name, pid)
+    if measurement.pid is not None and not _is_process(measurement.pid):
+        raise ValueError(f"no such process: {measurement.pid}; name the PID of a running process")
+    return measurement(name) if callable(name) else measurement
 
 
 def mark(text: str) -> None:
@@ -55,18 +54,23 @@ def mark(text: str) -> None:
 
     Raises:
         TypeError: it is no text.
+        ValueError: it is empty, or has more than 100 characters.
 
     >>> gpumon.mark("epoch 3")
     """
-    current().mark(_text(text, "a mark"))
+    text = checked_text(text, "a mark").strip()
+    if not 1 <= len(text) <= LONGEST_MARK:
+        remedy = "shorten it" if text else "write what happens at this moment"
+        raise ValueError(f"a mark's text has 1 to {LONGEST_MARK} characters, not {len(text)}: {remedy}")
+    current().mark(text)
 
 
-def _text(text: object, what: str) -> str:
-    """Return what has to be a text, with `?` for halves of letters, which paths of files may have and JSON has not.
-
-    Raises:
-        TypeError: it is something else, which the program would refuse later, when nobody listens.
-    """
-    if not isinstance(text, str):
-        raise TypeError(f"{what} is a text, and {text!r} is none: write str(...) around it")
-    return text.encode(errors="replace").decode()
+def _is_process(pid: int) -> bool:
+    """Return whether there is a process with this PID, also one of another user."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True

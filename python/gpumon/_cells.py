@@ -81,7 +81,8 @@ class CellCosts:
         if pid is None:
             self._warn_of_remote_kernel()
         else:
-            self._running = cell, gpumon.measure("cell", pid=pid).start()
+            # Not by `gpumon.measure`, which refuses a kernel that has just died.
+            self._running = cell, gpumon.Measurement("cell", pid).start()
 
     def _on_cell_executed(self, **_: Any) -> None:
         self._end()

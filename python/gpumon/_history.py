@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import datetime
+import math
+import reprlib
 import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Union
 
+from gpumon._arguments import seconds, text, whole_number
 from gpumon._helper import current
+from gpumon._limits import MOST_POINTS
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -17,6 +21,8 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 #: A moment, or how long ago it was: seconds, or a `datetime.timedelta`.
 Moment = Union[float, datetime.timedelta, datetime.datetime]
+#: The end of the year 9999, in seconds since 1970.
+LAST_MOMENT_S = 253_402_300_799
 
 
 def history(
@@ -37,16 +43,16 @@ def history(
     Raises:
         ProgramError: the ``gpumon`` program is missing or does not answer.
         RequestError: no server runs (``gpumon serve``), or a field is unknown.
-        ValueError: no field, or a beginning that is not before the end.
+        TypeError: an argument of another type.
+        ValueError: no field, no time, a beginning that is not before the end, or an impossible number of points.
     """
-    names = [fields] if isinstance(fields, str) else list(fields)
-    if not names:
-        raise ValueError("no field was asked for: name some, as gpumon.history(['power.draw_watts'])")
+    names = _ids(fields)
     now = time.time()
-    begin, end = _seconds(since, now), _seconds(until, now)
-    if begin >= end:
+    begin_ms, end_ms = _milliseconds(since, "since", now), _milliseconds(until, "until", now)
+    if begin_ms >= end_ms:
         raise ValueError("the history ends before it begins: `since` and `until` are seconds ago, or datetimes")
-    request = {"from_ms": round(begin * 1000), "to_ms": round(end * 1000), "metrics": ",".join(names), "points": points}
+    points = whole_number(points, "points", 1, MOST_POINTS)
+    request = {"from_ms": begin_ms, "to_ms": end_ms, "metrics": ",".join(names), "points": points}
     return History(current().ask({"history": request})["history"])
 
 
@@ -86,7 +92,11 @@ class GpuHistory:
         return self._json["name"]
 
     def __getitem__(self, field: str) -> Series:
-        return Series(self._json["metrics"][field])
+        try:
+            return Series(self._json["metrics"][field])
+        except KeyError:
+            known = ", ".join(self.fields) or "none"
+            raise KeyError(f"{field!r} is no field of this history, which has {known}: ask for it in gpumon.history") from None
 
     def __repr__(self) -> str:
         return f"<GpuHistory {self.index} {self.name or ''}>"
@@ -171,12 +181,32 @@ class History:
         return f"<History of {len(self._json['gpus'])} GPUs, {count} points of {self.resolution_s:g} s>"
 
 
-def _seconds(moment: Moment, now: float) -> float:
+def _ids(fields: str | Iterable[str]) -> list[str]:
+    what = "the ID of a field"
+    if isinstance(fields, str):
+        fields = [fields]
+    elif isinstance(fields, bytes) or not isinstance(fields, Iterable):
+        text(fields, what)
+    names = [text(field, what).strip() for field in fields]
+    if not names or not all(names):
+        raise ValueError("no field was asked for: name some, as gpumon.history(['power.draw_watts'])")
+    return names
+
+
+def _milliseconds(moment: Moment, name: str, now: float) -> int:
+    """Return a moment in milliseconds since 1970."""
     if isinstance(moment, datetime.datetime):
-        return moment.timestamp()
-    if isinstance(moment, datetime.timedelta):
-        return now - moment.total_seconds()
-    return now - moment
+        try:
+            at = moment.timestamp()
+        except (OverflowError, OSError, ValueError):
+            at = math.nan
+    elif isinstance(moment, datetime.timedelta):
+        at = now - moment.total_seconds()
+    else:
+        at = now - seconds(moment, name, " ago, a timedelta or a datetime")
+    if not 0 <= at <= LAST_MOMENT_S:
+        raise ValueError(f"{name}={reprlib.repr(moment)} is not possible: pass a time between 1970 and 9999")
+    return round(at * 1000)
 
 
 def _local(at_ms: float) -> datetime.datetime:

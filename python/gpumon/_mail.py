@@ -115,6 +115,9 @@ class Mail:
             if number is not None:
                 if number in self._expected:
                     self._answers[number] = message
+            elif "error" in message:
+                # The program could not read a line, nor which request it was: all who wait learn of it.
+                self._answers.update(dict.fromkeys(self._expected, message))
             elif "sample" in message:
                 self.failed = None
                 for _, receive in list(self.receivers.values()):

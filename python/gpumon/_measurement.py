@@ -6,6 +6,7 @@ import datetime
 import time
 from typing import TYPE_CHECKING, Any, Callable, TypeVar, cast
 
+from gpumon._arguments import text, whole_number
 from gpumon._errors import MeasurementError
 from gpumon._helper import current
 
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from gpumon._run import Run
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+#: The highest PID of Linux.
+MOST_PID = 1 << 22
 
 
 class Measurement:
@@ -51,9 +55,9 @@ class Measurement:
 
     def __init__(self, name: str | None = None, pid: int | None = None) -> None:
         #: What is measured, as it was named.
-        self.name = name
+        self.name: str | None = None if name is None else text(name, "the name of a measurement")
         #: Whose process tree is measured; None for this process.
-        self.pid = pid
+        self.pid: int | None = None if pid is None else whole_number(pid, "pid", 1, MOST_PID)
 
     # Beginning and end.
 
@@ -103,6 +107,8 @@ class Measurement:
         """Measure each call of a function; see `measure`."""
         from gpumon._decorator import decorated
 
+        if not callable(function):
+            raise TypeError(f"{function!r} cannot be decorated: pass a function, as @gpumon.measure('name') above it does")
         return decorated(function, self.name, self.pid)
 
     def __del__(self) -> None:

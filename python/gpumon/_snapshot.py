@@ -5,6 +5,8 @@ from __future__ import annotations
 import datetime
 from typing import TYPE_CHECKING, Any
 
+from gpumon._arguments import text
+
 if TYPE_CHECKING:
     import pandas
     import polars
@@ -39,7 +41,7 @@ def is_json(found: object) -> TypeGuard[Json]:
 
 def _at(holder: Json, field: str) -> object:
     found: object = holder
-    for key in field.split("."):
+    for key in text(field, "the ID of a field").split("."):
         if not is_json(found) or key not in found:
             raise KeyError(f"{field!r} is no field; the reference page of fields lists the IDs, as 'power.draw_watts'")
         found = found[key]

@@ -7,6 +7,7 @@ import collections
 import time
 from typing import TYPE_CHECKING, NoReturn
 
+from gpumon._arguments import seconds
 from gpumon._errors import GpumonError, ProgramError
 from gpumon._helper import Helper, current
 from gpumon._mail import PATIENCE_S, Json
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 MOST_WAITING = 60
 #: One that comes by so much of the interval too early still counts as the next.
 TOLERANCE = 0.25
+#: The intervals that are possible, for errors.
+INTERVALS = ", 0.1 to 3600"
 #: Seconds between two looks of `async for`, at most.
 LOOK_S = 0.05
 
@@ -43,7 +46,8 @@ def stream(interval_s: float = 1.0) -> Stream:
         interval_s: seconds from one snapshot to the next, 0.1 or more.
 
     Raises:
-        ValueError: the interval is shorter.
+        TypeError: the interval is no number.
+        ValueError: the interval is shorter than 0.1 s or longer than an hour.
         ProgramError: the ``gpumon`` program is missing; the loop raises it where the program does not answer.
         RequestError: raised by the loop: there is no GPU to read.
 
@@ -67,14 +71,14 @@ class Stream:
 
     def __init__(self, interval_s: float = 1.0) -> None:
         self._number: int | None = None
-        if not 0.1 <= interval_s <= 3600:
-            raise ValueError(f"an interval of {interval_s} s is not possible: choose 0.1 s to 3600 s")
-        self._interval_s = interval_s
+        self._interval_s = seconds(interval_s, "interval_s", INTERVALS)
+        if not 0.1 <= self._interval_s <= 3600:
+            raise ValueError(f"interval_s={interval_s} is not possible: pass seconds{INTERVALS}")
         self._helper = current()
         self._waiting: collections.deque[Json] = collections.deque(maxlen=MOST_WAITING)
         #: The samples that come name GPUs by index.
         self._inventory: Json | None = None
-        self._number = self._helper.subscribe(interval_s, _Receiver(self._waiting, interval_s))
+        self._number = self._helper.subscribe(self._interval_s, _Receiver(self._waiting, self._interval_s))
 
     def close(self) -> None:
         """End it."""

@@ -10,10 +10,7 @@ use axum::{
     middleware,
     routing::post,
 };
-use gpumon_probe::{
-    model::{Event, EventKind, Mark, now_ms},
-    owner::clean_line,
-};
+use gpumon_probe::model::{Event, EventKind, Mark, now_ms};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::time::Instant;
@@ -69,11 +66,7 @@ async fn add(
 fn read(body: &[u8], now_ms: u64) -> Result<(String, u64), String> {
     let NewMark { text, at_ms } = serde_json::from_slice(body)
         .map_err(|error| format!(r#"invalid mark: {error}; send one as {{"text":"epoch 3"}}"#))?;
-    let text = text.trim();
-    let length = text.chars().count();
-    if !(1..=LONGEST_TEXT).contains(&length) {
-        return Err(format!("a mark's text has 1 to {LONGEST_TEXT} characters, not {length}"));
-    }
+    let text = Mark::parse_text(&text)?;
     let at_ms = at_ms.unwrap_or(now_ms);
     if !(now_ms.saturating_sub(history::DEPTH_MS)..=now_ms + AHEAD_MS).contains(&at_ms) {
         let depth_s = history::DEPTH_MS / 1000;
@@ -82,7 +75,7 @@ fn read(body: &[u8], now_ms: u64) -> Result<(String, u64), String> {
              leave \"at_ms\" out for now"
         ));
     }
-    Ok((clean_line(text), at_ms.min(now_ms)))
+    Ok((text, at_ms.min(now_ms)))
 }
 
 #[cfg(test)]

@@ -179,7 +179,7 @@ class Readings(Simulated):
             next(stream)
         self.assertEqual(list(stream), [])
         for wrong in (0.05, 4000, float("nan")):
-            with self.assertRaisesRegex(ValueError, "choose 0.1 s to 3600 s"):
+            with self.assertRaisesRegex(ValueError, "pass seconds, 0.1 to 3600"):
                 gpumon.stream(wrong)
 
     def test_async_streams_beside_each_other_have_their_own_intervals(self) -> None:

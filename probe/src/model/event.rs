@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
 use super::{Alert, Cell, Condition, Health, Reading};
-use crate::{flat, tagged};
+use crate::{flat, owner::clean_line, tagged};
 
 /// What happened, when, and to which GPU.
 #[derive(Debug, Clone, PartialEq, Serialize, TS, JsonSchema)]
@@ -129,8 +129,21 @@ impl From<&Health> for EventKind {
 }
 
 impl Mark {
-    /// Characters of a text, which stands beside a pointer.
+    /// The most characters of a text, which is drawn next to a pointer.
     pub const LONGEST_TEXT: usize = 100;
+
+    /// Parses the text of a mark: trims it, and replaces characters that show nothing or steer terminals.
+    ///
+    /// # Errors
+    /// Says how long a text may be if this one is empty or too long.
+    pub fn parse_text(text: &str) -> Result<String, String> {
+        let text = text.trim();
+        let length = text.chars().count();
+        if !(1..=Self::LONGEST_TEXT).contains(&length) {
+            return Err(format!("a mark's text has 1 to {} characters, not {length}", Self::LONGEST_TEXT));
+        }
+        Ok(clean_line(text))
+    }
 }
 
 /// An Xid: NVIDIA's number for what went wrong, with what it means.

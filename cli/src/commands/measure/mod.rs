@@ -46,7 +46,7 @@ pub(crate) fn run(source: &SourceArgs, args: &MeasureArgs) -> Result<(), Failure
 }
 
 fn read(happenings: &SyncSender<Happening>) {
-    for line in io::stdin().lock().lines() {
+    for line in io::stdin().lock().split(b'\n') {
         let Ok(line) = line else { break };
         if happenings.send(Happening::Request(line)).is_err() {
             return;

@@ -20,7 +20,12 @@ pub(super) fn answer(id: Option<u64>, mut answer: Value) {
     }
 }
 
-/// Answers a request with what is wrong, or tells it where the request wants no answer.
+/// Reports a line that is no request, so that it is not known which answer somebody waits for.
+pub(super) fn refuse_line(why: &str) {
+    write(&json!({ "error": why }));
+}
+
+/// Answers a request with what is wrong, or reports it as a remark if the request wants no answer.
 pub(super) fn refuse(id: Option<u64>, why: &str) {
     match id {
         Some(_) => answer(id, json!({ "error": why })),

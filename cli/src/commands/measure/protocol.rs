@@ -53,6 +53,18 @@ fn given<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Str
     Ok(Some(interval_ms.map_or(Stream::Never, Stream::EveryMs)))
 }
 
+/// Returns the `id` of a request that is not valid otherwise.
+///
+/// # Errors
+/// The line is no JSON object, so that it cannot be found out which request it is.
+pub(super) fn parse_id(line: &[u8]) -> serde_json::Result<Option<u64>> {
+    #[derive(Deserialize)]
+    struct Numbered {
+        id: Option<u64>,
+    }
+    serde_json::from_slice(line).map(|Numbered { id }| id)
+}
+
 impl History {
     /// The address that asks a server for it.
     pub(super) fn target(&self) -> String {
@@ -86,5 +98,23 @@ mod tests {
         assert_eq!(history.unwrap().target(), "/api/v1/history?from_ms=5&metrics=a%2Cb%26c&points=600");
         let error = serde_json::from_str::<Request>(r#"{"began": 7}"#).unwrap_err().to_string();
         assert!(error.contains("unknown field `began`"), "{error}");
+    }
+
+    #[test]
+    fn invalid_request_keeps_its_id() {
+        let invalid = [
+            r#"{"id": 3, "history": {"points": 2.5}}"#,
+            r#"{"history": {"points": -1}, "id": 3}"#,
+            r#"{"id": 3, "unheard of": [1, {"id": 4}]}"#,
+            r#"{"id": 3, "mark": "\udce9"}"#,
+        ];
+        for line in invalid {
+            assert!(serde_json::from_str::<Request>(line).is_err(), "{line}");
+            assert_eq!(parse_id(line.as_bytes()).unwrap(), Some(3), "{line}");
+        }
+        assert_eq!(parse_id(br#"{"begin": 7, "pid": 1099511627776}"#).unwrap(), None);
+        for line in [&b"{"[..], b"Segmentation fault", br#"{"id": 3, "from_ms": NaN}"#, b"{\"id\": 3, \xff}"] {
+            assert!(parse_id(line).is_err(), "{}", line.escape_ascii());
+        }
     }
 }

@@ -9,14 +9,18 @@ use std::{
     time::{Duration, Instant},
 };
 
-use gpumon_probe::model::{CostMark, Inventory, Record, Sample, StoredCost, now_ms};
+use gpumon_probe::model::{CostMark, Inventory, Mark, Record, Sample, StoredCost, now_ms};
+use rustix::{
+    io::Errno,
+    process::{Pid, test_kill_process},
+};
 use serde_json::json;
 
 use super::{
     measurement::Measurement,
     measurements::Measurements,
-    output::{answer, refuse, write},
-    protocol::{History, Request, Stream},
+    output::{answer, refuse, refuse_line, write},
+    protocol::{History, Request, Stream, parse_id},
 };
 use crate::{
     commands::{mark::Forwarder, run::INTERVAL},
@@ -40,7 +44,8 @@ const REMEMBERED_MS: u64 = 2_500;
 const TICK: Duration = Duration::from_millis(250);
 
 pub(super) enum Happening {
-    Request(String),
+    /// A line, which may be no valid request.
+    Request(Vec<u8>),
     EndOfRequests,
     Opened(Result<Feed<Self>, Failure>),
     Fed(Input),
@@ -125,10 +130,10 @@ impl Session {
         }
     }
 
-    fn on_request(&mut self, line: &str) {
-        let request: Request = match serde_json::from_str(line) {
+    fn on_request(&mut self, line: &[u8]) {
+        let request: Request = match serde_json::from_slice(line) {
             Ok(request) => request,
-            Err(error) => return refuse(None, &format!("a request cannot be read: {error}: {line}")),
+            Err(error) => return refuse_invalid(line, &error),
         };
         let Request { id, at_ms, .. } = request;
         let at_ms = at_ms.unwrap_or_else(|| now_ms() as f64);
@@ -144,7 +149,7 @@ impl Session {
         } else if let Some(number) = request.forget {
             self.measurements.forget(number);
         } else if let Some(text) = request.mark {
-            self.mark(&text, at_ms);
+            self.mark(id, &text, at_ms);
         } else if request.snapshot.is_some() {
             self.waiting_for_sample.push(id.unwrap_or_default());
         } else if let Some(stream) = request.stream {
@@ -170,15 +175,23 @@ impl Session {
         for (_, record) in &self.recent {
             measurement.push(record, &mut |process| tree.contains(process));
         }
-        if let (Some(problem), Some(meter)) = (&self.problem, measurement.meter()) {
-            meter.lose(problem);
+        if let Some(meter) = measurement.meter() {
+            if let Some(problem) = &self.problem {
+                meter.lose(problem);
+            }
+            if !is_process(root) {
+                meter.lose(&format!("no such process: {root}; name the PID of a running process"));
+            }
         }
         self.measurements.add(number, measurement);
         self.measured = Some(Instant::now());
     }
 
-    fn mark(&mut self, text: &str, at_ms: f64) {
-        let mark = CostMark::read(at_ms as u64, text);
+    fn mark(&mut self, id: Option<u64>, text: &str, at_ms: f64) {
+        let mark = match Mark::parse_text(text) {
+            Ok(text) => CostMark { at_ms: at_ms as u64, text },
+            Err(why) => return refuse(id, &why),
+        };
         self.measurements.all().filter_map(Measurement::meter).for_each(|meter| meter.add_mark(mark.clone()));
         if self.asks_server() {
             self.forwarder.send(&mark);
@@ -295,6 +308,28 @@ impl Session {
     fn asks_server(&self) -> bool {
         !self.source.no_daemon
     }
+}
+
+/// At most so many bytes of an invalid request are repeated in the answer.
+const QUOTED: usize = 200;
+
+/// Answers an invalid request at once, since its sender may wait for the answer.
+fn refuse_invalid(line: &[u8], error: &serde_json::Error) {
+    let quoted = String::from_utf8_lossy(&line[..line.len().min(QUOTED)]);
+    let why = format!(
+        "the gpumon program cannot read this request: {error}: {quoted}; reinstall gpumon if the versions of its Python \
+         package and its program differ"
+    );
+    match parse_id(line) {
+        Ok(id) => refuse(id, &why),
+        Err(_) => refuse_line(&why),
+    }
+}
+
+/// Returns whether there is a process with this PID, also one of another user.
+fn is_process(pid: u32) -> bool {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    pid.is_some_and(|pid| test_kill_process(pid) != Err(Errno::SRCH))
 }
 
 /// The server may read its disk for it, for which the readings do not wait.

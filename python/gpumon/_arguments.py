@@ -1,0 +1,59 @@
+"""Checks of arguments, with errors that say what to pass instead."""
+
+from __future__ import annotations
+
+import math
+import numbers
+import operator
+import reprlib
+
+
+def text(value: object, what: str) -> str:
+    """Return a text, with `?` for halves of letters, which paths of files may have and JSON has not.
+
+    Raises:
+        TypeError: it is something else, which the program would refuse later, when nobody listens.
+    """
+    if not isinstance(value, str):
+        raise TypeError(f"{what} is a text, and {reprlib.repr(value)} is none: write str(...) around it")
+    return value.encode(errors="replace").decode()
+
+
+def whole_number(value: object, name: str, least: int, most: int) -> int:
+    """Return an integer within limits.
+
+    Raises:
+        TypeError: it is no number.
+        ValueError: it has a fraction, is a truth value, or is outside of the limits.
+    """
+    wrong = f"{name}={reprlib.repr(value)} is not possible: pass a whole number from {least} to {most}"
+    if isinstance(value, (bool, float)):
+        raise ValueError(wrong)
+    try:
+        number = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise TypeError(wrong) from None
+    if not least <= number <= most:
+        raise ValueError(wrong)
+    return number
+
+
+def seconds(value: object, name: str, alternatives: str = "") -> float:
+    """Return a finite number of seconds.
+
+    Raises:
+        TypeError: it is no number.
+        ValueError: it is not finite, or a truth value.
+    """
+    wrong = f"{name}={reprlib.repr(value)} is not possible: pass seconds{alternatives}"
+    if isinstance(value, bool):
+        raise ValueError(wrong)
+    if not isinstance(value, numbers.Real):
+        raise TypeError(wrong)
+    try:
+        number = float(value)
+    except OverflowError:
+        raise ValueError(wrong) from None
+    if not math.isfinite(number):
+        raise ValueError(wrong)
+    return number

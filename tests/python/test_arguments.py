@@ -1,0 +1,160 @@
+"""Arguments that are not possible are refused at once, with what to pass instead."""
+
+import datetime
+import os
+import subprocess
+import sys
+import time
+import unittest
+from unittest import mock
+
+import gpumon
+import gpumon._helper as helper
+import gpumon._mail as mail
+import numpy
+import pandas
+from simulated import GPUS, Simulated
+from stand_in import StandInTest
+
+NAN, INFINITY, HUGE = float("nan"), float("inf"), 10**400
+FIELD = "power.draw_watts"
+
+
+class Arguments(StandInTest):
+    def assert_refused(self, cases: "list[tuple[object, type[Exception], str]]", call) -> None:
+        for value, error, cure in cases:
+            with self.subTest(value=repr(value)[:60]), self.assertRaisesRegex(error, cure) as caught:
+                call(value)
+            self.assertLess(len(str(caught.exception)), 300)
+        self.assertEqual(self.heard(), [], "the program was asked")
+
+    def test_impossible_pid_is_refused(self) -> None:
+        cure = "is not possible: pass a whole number from 1 to 4194304"
+        wrong = [True, False, 0, -1, 2**22 + 1, 2**31, 2**40, 2**70, 2.5, 1.0, NAN, INFINITY, HUGE]
+        cases = [(pid, ValueError, cure) for pid in wrong]
+        cases += [(pid, TypeError, cure) for pid in ("1", "", b"1", [1], {}, object())]
+        self.assert_refused(cases, lambda pid: gpumon.measure(pid=pid))
+        self.assert_refused(cases, lambda pid: gpumon.Measurement(None, pid))
+        self.assert_refused(cases, lambda pid: gpumon.measure(print, pid=pid))
+        self.assertEqual(gpumon.measure(pid=numpy.int64(os.getpid())).pid, os.getpid())
+
+    def test_pid_without_process_is_refused(self) -> None:
+        with subprocess.Popen([sys.executable, "-c", ""]) as ended:
+            pass
+        cure = f"^no such process: {ended.pid}; name the PID of a running process$"
+        self.assert_refused([(ended.pid, ValueError, cure)], lambda pid: gpumon.measure(pid=pid))
+        self.assert_refused([(ended.pid, ValueError, cure)], lambda pid: gpumon.measure(print, pid=pid))
+
+    def test_name_must_be_text(self) -> None:
+        cases = [(name, TypeError, r"the name of a measurement is a text, .*write str\(") for name in (3, 2.5, True, b"a", [], HUGE)]
+        self.assert_refused(cases, gpumon.measure)
+        self.assert_refused(cases, gpumon.Measurement)
+        self.assertEqual(gpumon.measure("").name, "")
+        self.assert_refused([(3, TypeError, "3 cannot be decorated")], gpumon.measure("step"))
+
+    def test_impossible_points_are_refused(self) -> None:
+        cure = "points=.* is not possible: pass a whole number from 1 to 5000"
+        cases = [(points, ValueError, cure) for points in (2.5, 600.0, -1, 0, 5001, 2**40, True, NAN, INFINITY, HUGE)]
+        cases += [(points, TypeError, cure) for points in ("600", "", None, [600])]
+        self.assert_refused(cases, lambda points: gpumon.history(FIELD, points=points))
+
+    def test_impossible_times_are_refused(self) -> None:
+        cure = "is not possible: pass "
+        wrong = [NAN, INFINITY, -INFINITY, 1e12, -1e300, HUGE, True, datetime.timedelta.max, datetime.timedelta.min]
+        wrong += [datetime.datetime.min, datetime.datetime(1969, 12, 1), pandas.NaT]
+        cases = [(moment, ValueError, cure) for moment in wrong]
+        seconds = "is not possible: pass seconds ago, a timedelta or a datetime"
+        cases += [(moment, TypeError, seconds) for moment in ("10m", "", b"1", None, [600], datetime.date(2026, 1, 1))]
+        self.assert_refused(cases, lambda since: gpumon.history(FIELD, since))
+        self.assert_refused(cases, lambda until: gpumon.history(FIELD, 600, until))
+        for since, until in ((60, 120), (0, 0), (1e-9, 0)):
+            with self.assertRaisesRegex(ValueError, "the history ends before it begins"):
+                gpumon.history(FIELD, since, until)
+
+    def test_impossible_fields_are_refused(self) -> None:
+        cases = [(fields, ValueError, r"no field was asked for: name some, as gpumon.history\(\[") for fields in ("", " ", [], [""], [FIELD, ""])]
+        cases += [(fields, TypeError, "the ID of a field is a text") for fields in (None, 3, 2.5, True, b"a", [b"a"], [3], [None], HUGE)]
+        self.assert_refused(cases, gpumon.history)
+
+    def test_impossible_interval_is_refused(self) -> None:
+        cure = "interval_s=.* is not possible: pass seconds, 0.1 to 3600"
+        cases = [(interval, ValueError, cure) for interval in (0, 0.05, -1, 3601, NAN, INFINITY, HUGE, True)]
+        cases += [(interval, TypeError, cure) for interval in ("1", "", None, [1], datetime.timedelta(seconds=1))]
+        self.assert_refused(cases, gpumon.stream)
+        self.assert_refused(cases, gpumon.Stream)
+        for interval in (1, 0.5, numpy.float32(0.5), numpy.int64(2)):
+            gpumon.stream(interval).close()
+
+    def test_impossible_mark_is_refused(self) -> None:
+        length = "a mark's text has 1 to 100 characters, not "
+        cases = [(text, ValueError, length + "0: write what happens") for text in ("", " ", "\n", "\t\r\n")]
+        cases += [("x" * 101, ValueError, length + "101: shorten it"), ("語" * 500, ValueError, length + "500: shorten it")]
+        cases += [(text, TypeError, "a mark is a text") for text in (None, 3, True, b"a", ["a"], HUGE)]
+        self.assert_refused(cases, gpumon.mark)
+        gpumon.mark(" " + "語" * 100 + "\n")
+        gpumon.mark("a")
+        self.assertEqual([line["mark"] for line in self.heard(2)], ["語" * 100, "a"])
+
+    def test_unknown_field_of_a_reading_is_refused(self) -> None:
+        gpu = gpumon.Gpu({}, {"index": 0, "power": {"draw_watts": 300.0}})
+        for read in (gpu.__getitem__, gpu.absence, gpumon.Snapshot({}, {"gpus": []}).__getitem__):
+            for wrong in (None, 3, b"a", True, ["a"]):
+                with self.subTest(wrong), self.assertRaisesRegex(TypeError, "the ID of a field is a text"):
+                    read(wrong)
+            for wrong in ("", ".", "power.", "power.draw", "draw_watts", "x" * 10_000):
+                with self.subTest(wrong[:20]), self.assertRaisesRegex(KeyError, "is no field; the reference page"):
+                    read(wrong)
+        metrics = {FIELD: {"values": [1.0]}}
+        past = gpumon.GpuHistory({"index": 0, "uuid": None, "name": None, "metrics": metrics})
+        for wrong in ("", "x", 3, None):
+            with self.subTest(wrong), self.assertRaisesRegex(KeyError, f"is no field of this history, which has {FIELD}"):
+                past[wrong]
+
+
+class Lines(Simulated):
+    """Lines that the real program cannot read."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.scenario(GPUS)
+        self.warm_up()
+
+    def assert_answered(self, request: object, error: str) -> None:
+        # Where no answer comes, it is a `ProgramError`, after half a minute.
+        with self.assertRaisesRegex(gpumon.RequestError, error):
+            helper.current().ask(request)
+
+    def test_invalid_request_is_answered_at_once(self) -> None:
+        for points in (2.5, -1, True, 2**40, "600"):
+            self.assert_answered({"history": {"points": points}}, "cannot read this request: invalid .*; reinstall gpumon")
+        for request in ({"snapshot": 3}, {"cost": -1}, {"unheard_of": 1}, {"mark": "\udce9"}, {"mark": "x" * 10_000, "a": 1}):
+            self.assert_answered(request, "cannot read this request")
+        self.assert_answered({}, "a request says what it wants")
+
+    def test_line_without_json_is_answered_at_once(self) -> None:
+        self.assert_answered({"history": {"points": NAN}}, "cannot read this request: .*NaN")
+        with mock.patch.object(mail.json, "dumps", return_value=mock.Mock(encode=lambda: b"\xff\xfe")):
+            self.assert_answered({"snapshot": True}, "cannot read this request")
+        # It is the same program, which still answers.
+        self.assertEqual(len(gpumon.snapshot().gpus), 2)
+        self.assertEqual(helper.current()._short_lives, 0)
+
+    def test_program_refuses_marks_as_a_server_does(self) -> None:
+        for text, count in (("", 0), (" ", 0), ("x" * 500, 500), ("語" * 101, 101)):
+            self.assert_answered({"mark": text}, f"a mark's text has 1 to 100 characters, not {count}")
+        with gpumon.measure() as m:
+            gpumon.mark("語" * 100)
+            helper.current()._process.send(b'{"mark": ""}\n')
+        self.assertEqual([mark["text"] for mark in m.to_dict()["marks"]], ["語" * 100])
+
+    def test_process_that_ends_before_its_measurement_is_named(self) -> None:
+        with subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE) as other:
+            m = gpumon.measure(pid=other.pid)
+        with m:
+            time.sleep(0.1)
+        self.assertIn(f"no such process: {other.pid}; name the PID of a running process", m.lost)
+        self.assertIsNone(m.gpu_s)
+
+
+if __name__ == "__main__":
+    unittest.main()
