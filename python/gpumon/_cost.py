@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple, Optional, TypedDict
 
+from gpumon._text import encodable
+
 
 class Energy(NamedTuple):
     """Energy in joules of the GPUs that were held.
@@ -24,8 +26,16 @@ class Spread(NamedTuple):
     peak: float
 
 
-@dataclass(frozen=True)
-class Condition:
+class _Printed:
+    """The usual text of a data class, in letters that the output can encode."""
+
+    def __repr__(self) -> str:
+        values: dict[str, Any] = vars(self)
+        return encodable(f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in values.items())})")
+
+
+@dataclass(frozen=True, repr=False)
+class Condition(_Printed):
     """What was the matter with a GPU meanwhile, such as a power cap."""
 
     #: The kind, as ``throttled``.
@@ -38,8 +48,8 @@ class Condition:
     text: str
 
 
-@dataclass(frozen=True)
-class GpuCost:
+@dataclass(frozen=True, repr=False)
+class GpuCost(_Printed):
     """What was taken of one GPU. A number is None where the driver does not tell it."""
 
     #: NVML's index.

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Union
 from gpumon._arguments import seconds, text, whole_number
 from gpumon._helper import current
 from gpumon._limits import MOST_POINTS
+from gpumon._text import encodable, escaped
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -99,7 +100,7 @@ class GpuHistory:
             raise KeyError(f"{field!r} is no field of this history, which has {known}: ask for it in gpumon.history") from None
 
     def __repr__(self) -> str:
-        return f"<GpuHistory {self.index} {self.name or ''}>"
+        return encodable(f"<GpuHistory {self.index} {escaped(self.name or '')}>")
 
 
 class History:

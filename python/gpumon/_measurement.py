@@ -229,15 +229,18 @@ class Measurement:
         return plot_cost(self.to_dict())
 
     def __str__(self) -> str:
+        from gpumon._text import encodable
         from gpumon._table import cost_line
 
-        return cost_line(self.to_dict())
+        return encodable(cost_line(self.to_dict()))
+
+        from gpumon._text import encodable
 
     def __repr__(self) -> str:
         if self._run is None:
-            return f"<{self._label()}, not begun>"
+            return encodable(f"<{self._label()}, not begun>")
         state = "so far " if self._run.ended_ms is None else ""
-        return f"<{self._label()}: {state}{self}>"
+        return encodable(f"<{self._label()}: {state}{self}>")
 
     def _repr_html_(self) -> str:
         from gpumon._html import cost_html

@@ -6,6 +6,7 @@ import datetime
 from typing import TYPE_CHECKING, Any
 
 from gpumon._arguments import text
+from gpumon._text import encodable, escaped
 
 if TYPE_CHECKING:
     import pandas
@@ -85,7 +86,7 @@ class Process:
         return self._json
 
     def __repr__(self) -> str:
-        return f"<Process {self.pid} {self.name or ''}>"
+        return encodable(f"<Process {self.pid} {escaped(self.name or '')}>")
 
 
 class Gpu:
@@ -160,7 +161,7 @@ class Gpu:
         return self._sample
 
     def __repr__(self) -> str:
-        return f"<Gpu {self.index} {self.name or ''}>"
+        return encodable(f"<Gpu {self.index} {escaped(self.name or '')}>")
 
 
 class Snapshot:

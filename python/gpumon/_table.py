@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gpumon._snapshot import is_json
-from gpumon._text import DASH, byte_size, escaped, joules, seconds
+from gpumon._text import DASH, byte_size, encodable, escaped, joules, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -164,7 +164,7 @@ def snapshot_notes(snapshot: Snapshot) -> list[str]:
 
 def snapshot_text(snapshot: Snapshot) -> str:
     """Return a small table and its notes."""
-    rows = [HEADINGS, *snapshot_cells(snapshot)]
+    rows = [HEADINGS, *(tuple(encodable(cell) for cell in row) for row in snapshot_cells(snapshot))]
     widths = [max(len(row[column]) for row in rows) for column in range(len(HEADINGS))]
     # Texts stand to the left, numbers to the right.
     lines = [
@@ -173,7 +173,7 @@ def snapshot_text(snapshot: Snapshot) -> str:
         )
         for row in rows
     ]
-    return "\n".join([*(line.rstrip() for line in lines), *snapshot_notes(snapshot)])
+    return "\n".join([*(line.rstrip() for line in lines), *(encodable(note) for note in snapshot_notes(snapshot))])
 
 
 def spread_text(spread: Mapping[str, float] | None) -> str:

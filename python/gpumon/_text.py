@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 
 KIB = 1024.0
 MIB = KIB * KIB
@@ -32,6 +33,20 @@ def escaped(text: str) -> str:
         else letter.encode("unicode_escape").decode()
         for letter in text
     )
+
+
+#: What is written in the place of letters that an output cannot encode.
+_SIMPLER = str.maketrans({DASH: "-", "…": "...", "°": ""})
+
+
+def encodable(text: str) -> str:
+    """Return a text that standard output can encode: in ASCII where it must be, with escapes for other letters."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        return text.translate(_SIMPLER).encode(encoding, "backslashreplace").decode(encoding)
+    return text
 
 
 def three_digits(value: float) -> str:

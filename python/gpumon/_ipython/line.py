@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gpumon._helper import current
 from gpumon._ipython.output import Output
 from gpumon._table import cost_line
-from gpumon._text import seconds
+from gpumon._text import encodable, seconds
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
@@ -57,6 +57,6 @@ class Line:
         if self._output is None:
             # A terminal that is left wants no line any more.
             if not current().is_over:
-                print(text)
+                print(encodable(text))
         else:
             self._output.change_line(text)

@@ -6,6 +6,7 @@ import importlib
 from typing import Any
 
 from gpumon._html import line_html
+from gpumon._text import encodable
 
 
 class Output:
@@ -28,4 +29,5 @@ class Output:
 
 
 def _bundle(text: str, html: str) -> dict[str, str]:
-    return {"text/plain": text, "text/html": html}
+    # A terminal prints the text.
+    return {"text/plain": encodable(text), "text/html": html}
