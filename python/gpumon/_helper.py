@@ -9,7 +9,7 @@ import json
 import os
 import threading
 import time
-from typing import TYPE_CHECKING, Callable
+from typing import TYPE_CHECKING, Callable, NoReturn
 
 from gpumon._errors import ProgramError, RequestError
 from gpumon._find import GpumonNotFound, find_gpumon_bin
@@ -121,7 +121,7 @@ class Helper:
         for is_last in (False, True):
             process = self._running_process()
             if process is None:
-                raise ProgramError(self._cause())
+                self._refuse()
             try:
                 return self._answer(request, process)
             except ProgramError:
@@ -152,7 +152,7 @@ class Helper:
         self._receivers[number] = (interval_s, receive)
         if self._running_process() is None:
             del self._receivers[number]
-            raise ProgramError(self._cause())
+            self._refuse()
         self._send_interval(self._process)
         with self._mail.changed:
             if not self._is_draining:
@@ -192,7 +192,7 @@ class Helper:
             RequestError: it has nothing to read.
         """
         if self._running_process() is None:
-            raise ProgramError(self._cause())
+            self._refuse()
         self._mail.tell_failure()
         if self._mail.failed is not None:
             raise RequestError(self._mail.failed)
@@ -214,7 +214,7 @@ class Helper:
         with self._starting:
             if self._process is not None and self._process.failure is not None:
                 self._bury(self._process)
-            if self._process is None and self._unavailable is None:
+            if self._process is None and self._unavailable is None and self._over is None:
                 self._start()
             return self._process
 
@@ -256,6 +256,13 @@ class Helper:
                 run.process.send(run.begin_line(now_ms))
         self._mail.wake()
 
+    def _refuse(self) -> NoReturn:
+        """Report to the caller that there is no program."""
+        if _is_exiting and threading.current_thread() is not threading.main_thread():
+            # A daemon thread, which the interpreter ends next: an error would print a traceback at the end of the program.
+            raise SystemExit
+        raise ProgramError(self._cause())
+
     def _cause(self) -> str:
         """Why there is no program."""
         return self._over or self._unavailable or "the gpumon program ended as soon as it was started"
@@ -278,6 +285,8 @@ class Helper:
             self._process.abandon()
 
 
+#: Whether the interpreter is about to end.
+_is_exiting = False
 _current = Helper()
 _parent = os.getpid()
 
@@ -294,6 +303,8 @@ def _after_fork() -> None:
 
 
 def _at_exit() -> None:
+    global _is_exiting
+    _is_exiting = True
     with contextlib.suppress(Exception):
         _current.close()
 

@@ -113,7 +113,9 @@ class Process:
     def receive(self, timeout_s: float) -> list[bytes]:
         """Return the lines that have come, after at most so long; none where it takes longer or the program has ended."""
         poll = select.poll()
-        poll.register(self._socket, select.POLLIN | (select.POLLOUT if self._is_waiting() else 0))
+        # Another thread may have closed it.
+        with contextlib.suppress(ValueError):
+            poll.register(self._socket, select.POLLIN | (select.POLLOUT if self._is_waiting() else 0))
         if self.failure is not None or not poll.poll(max(0.0, timeout_s) * 1000):
             return []
         self.flush()

@@ -230,6 +230,28 @@ class Readings(Simulated):
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertLess(time.monotonic() - began, 15)
 
+    def test_daemon_thread_ends_silently_with_its_program(self) -> None:
+        threads = (
+            "for _ in gpumon.stream(0.1): pass",
+            "while True: [None for _ in gpumon.stream(0.1)]",
+            "while True: gpumon.snapshot()",
+            "async def main(): [None async for _ in gpumon.stream(0.1)]\n  asyncio.run(main())",
+            "while True: gpumon.measure().__enter__().to_dict()",
+        )
+        for code in threads:
+            with self.subTest(code):
+                program = (
+                    "import asyncio, gpumon, threading, time\n"
+                    f"def work():\n  {code}\n"
+                    "gpumon.snapshot()\n"
+                    "threading.Thread(target=work, daemon=True).start()\n"
+                    "time.sleep(0.5)\n"
+                    "print('end')\n"
+                )
+                command = [sys.executable, "-X", "dev", "-W", "error", "-c", program]
+                done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
+                self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "end\n", ""))
+
     def test_history_of_a_server(self) -> None:
         with self.assertRaisesRegex(gpumon.RequestError, "no gpumon server"):
             gpumon.history("power.draw_watts")
