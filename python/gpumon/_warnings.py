@@ -21,6 +21,11 @@ def warn_once(text: str) -> None:
     if _said:
         return
     _said = True
+    warn(text)
+
+
+def warn(text: str) -> None:
+    """Warn at the line that called this package."""
     frame, level = inspect.currentframe(), 1
     while frame is not None and frame.f_code.co_filename.startswith(FOLDER):
         frame, level = frame.f_back, level + 1

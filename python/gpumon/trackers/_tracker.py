@@ -5,9 +5,10 @@ from __future__ import annotations
 import abc
 import contextlib
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Callable
 
 import gpumon
+from gpumon._warnings import warn
 from gpumon.trackers._metrics import EPOCH, RUN, metrics_of
 
 if TYPE_CHECKING:
@@ -28,7 +29,8 @@ class Tracker(abc.ABC):
     The last numbers of an epoch come from the driver up to three seconds after its end. Training does not wait for them: they
     are logged when a later epoch ends, at the step of the epoch that they are of, and those of the last with the run's.
 
-    To log elsewhere, derive a class that has `log_metrics`.
+    To log elsewhere, derive a class that has `log_metrics`. Where that fails, as without its server, one warning says so, and
+    the run goes on.
     """
 
     def __init__(self) -> None:
@@ -37,6 +39,7 @@ class Tracker(abc.ABC):
         self._run: Measurement | None = None
         self._epoch: Measurement | None = None
         self._ended: list[tuple[int, float, Measurement]] = []
+        self._has_warned = False
 
     @abc.abstractmethod
     def log_metrics(self, metrics: dict[str, float], step: int | None) -> None:
@@ -71,7 +74,7 @@ class Tracker(abc.ABC):
         run.stop()
         self._log_ended(is_last=True)
         self.totals = metrics_of(run.to_dict(), RUN)
-        self.log_metrics(self.totals, None)
+        self.try_logging(self.log_metrics, self.totals, None)
 
     @contextlib.contextmanager
     def epoch(self, step: int) -> Iterator[None]:
@@ -91,4 +94,16 @@ class Tracker(abc.ABC):
     def _log_ended(self, is_last: bool) -> None:
         while self._ended and (is_last or time.monotonic() - self._ended[0][1] > FINAL_AFTER_S):
             step, _, measurement = self._ended.pop(0)
-            self.log_metrics(metrics_of(measurement.to_dict(), EPOCH), step)
+            self.try_logging(self.log_metrics, metrics_of(measurement.to_dict(), EPOCH), step)
+
+    def try_logging(self, log: Callable[..., object], *args: object, **options: object) -> None:
+        """Call a function that logs. Its first error becomes a warning, and later ones nothing, so that the run goes on."""
+        try:
+            log(*args, **options)
+        except Exception as error:
+            if not self._has_warned:
+                self._has_warned = True
+                warn(
+                    f"{type(self).__name__} cannot log the use of the GPUs: {type(error).__name__}: {error}. The run "
+                    "continues without these metrics; check that the tracker's server can be reached"
+                )

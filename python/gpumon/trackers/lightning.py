@@ -39,7 +39,7 @@ class GpuCostCallback(Callback, Tracker):
     def log_metrics(self, metrics: dict[str, float], step: int | None) -> None:
         """Hand the metrics to the trainer's loggers; those of the whole fit at its last step."""
         for logger in self._trainer.loggers:
-            logger.log_metrics(metrics, step=self._trainer.global_step if step is None else step)
+            self.try_logging(logger.log_metrics, metrics, step=self._trainer.global_step if step is None else step)
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         if trainer.is_global_zero:
