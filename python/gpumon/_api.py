@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Callable, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Callable, overload
 
 from gpumon._arguments import text as checked_text
 from gpumon._helper import current
 from gpumon._limits import LONGEST_MARK
 from gpumon._measurement import Measurement
 
-F = TypeVar("F", bound=Callable[..., Any])
+if TYPE_CHECKING:
+    from gpumon._decorator import _P, _R, Measured
 
 
 @overload
 def measure(name: str | None = None, *, pid: int | None = None) -> Measurement: ...
 @overload
-def measure(name: F, *, pid: int | None = None) -> F: ...
+def measure(name: Callable[_P, _R], *, pid: int | None = None) -> Measured[Callable[_P, _R], _P, _R]: ...
 def measure(name: Any = None, *, pid: int | None = None) -> Any:
     """Measure what a block or a function takes of the GPUs.
 

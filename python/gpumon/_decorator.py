@@ -5,31 +5,68 @@ from __future__ import annotations
 import collections
 import functools
 import inspect
-from typing import TYPE_CHECKING, Any, Callable, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Callable, cast
 
 from gpumon._measurement import Measurement
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Generator
+    from typing import Generic, TypeVar, overload, type_check_only
 
-F = TypeVar("F", bound=Callable[..., Any])
+    from typing_extensions import Concatenate, ParamSpec
+
+    _F = TypeVar("_F")
+    _P = ParamSpec("_P")
+    _Q = ParamSpec("_Q")
+    _R = TypeVar("_R", covariant=True)
+    _T = TypeVar("_T")
+
+    @type_check_only
+    class Measured(Generic[_F, _P, _R]):
+        """A decorated function as type checkers see it. `_F` is its own type, by which mypy finds what it is a method of."""
+
+        measurements: collections.deque[Measurement]
+        __name__: str
+        __qualname__: str
+
+        @property
+        def __wrapped__(self) -> _F: ...
+
+        def __call__(self, *args: _P.args, **options: _P.kwargs) -> _R: ...
+
+        # Class methods, functions of a class, methods of an object, static methods of an object.
+        @overload
+        def __get__(
+            self: Measured[Callable[Concatenate[type[_T], _Q], _R], _P, _R], instance: _T | None, owner: type[_T], /
+        ) -> Measured[Callable[_Q, _R], _Q, _R]: ...
+        @overload
+        def __get__(self, instance: None, owner: type, /) -> Measured[_F, _P, _R]: ...
+        @overload
+        def __get__(
+            self: Measured[Callable[Concatenate[_T, _Q], _R], _P, _R], instance: _T, owner: type | None = None, /
+        ) -> Measured[Callable[_Q, _R], _Q, _R]: ...
+        @overload
+        def __get__(self, instance: object, owner: type | None = None, /) -> Measured[_F, _P, _R]: ...
+        def __get__(self, instance: Any, owner: Any = None, /) -> Any: ...
+
 
 #: So many of the last calls are kept.
 MOST_CALLS = 100
 
 
-def decorated(function: F, name: str | None, pid: int | None) -> F:
+def decorated(function: Callable[_P, _R], name: str | None, pid: int | None) -> Measured[Callable[_P, _R], _P, _R]:
     """Return a function with an attribute `measurements`: of its last 100 calls, the newest last."""
     measurements: collections.deque[Measurement] = collections.deque(maxlen=MOST_CALLS)
+    label: str | None = getattr(function, "__qualname__", None)
 
     def begun() -> Measurement:
-        measurement = Measurement(name or function.__qualname__, pid)
+        measurement = Measurement(name or label, pid)
         measurements.append(measurement)
         return measurement
 
     wrapper = _wrapper(function, begun)
     setattr(wrapper, "measurements", measurements)
-    return cast("F", wrapper)
+    return cast("Measured[Callable[_P, _R], _P, _R]", wrapper)
 
 
 def _wrapper(function: Callable[..., Any], begun: Callable[[], Measurement]) -> Callable[..., Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import time
-from typing import TYPE_CHECKING, Any, Callable, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Callable, cast
 
 from gpumon._arguments import text, whole_number
 from gpumon._errors import MeasurementError
@@ -18,10 +18,9 @@ if TYPE_CHECKING:
     import polars
 
     from gpumon._cost import Cost, Energy, GpuCost, StoredCost
+    from gpumon._decorator import _P, _R, Measured
     from gpumon._helper import Helper
     from gpumon._run import Run
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 #: The highest PID of Linux.
 MOST_PID = 1 << 22
@@ -103,7 +102,7 @@ class Measurement:
     ) -> None:
         self.stop()
 
-    def __call__(self, function: F) -> F:
+    def __call__(self, function: Callable[_P, _R]) -> Measured[Callable[_P, _R], _P, _R]:
         """Measure each call of a function; see `measure`."""
         from gpumon._decorator import decorated
 
@@ -229,14 +228,14 @@ class Measurement:
         return plot_cost(self.to_dict())
 
     def __str__(self) -> str:
-        from gpumon._text import encodable
         from gpumon._table import cost_line
+        from gpumon._text import encodable
 
         return encodable(cost_line(self.to_dict()))
 
+    def __repr__(self) -> str:
         from gpumon._text import encodable
 
-    def __repr__(self) -> str:
         if self._run is None:
             return encodable(f"<{self._label()}, not begun>")
         state = "so far " if self._run.ended_ms is None else ""
