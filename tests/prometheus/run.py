@@ -84,7 +84,7 @@ def prometheus(targets, folder):
 
 def ask(address, path, **parameters):
     query = urllib.parse.urlencode(parameters)
-    with urllib.request.urlopen(f"{address}{path}?{query}", timeout=10) as answer:
+    with urllib.request.urlopen(f"{address}{path}?{query}", timeout=PATIENCE_S) as answer:
         return json.load(answer)["data"]
 
 
