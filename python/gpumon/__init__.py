@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
     from gpumon._api import mark, measure
-    from gpumon._cost import Condition, Cost, Energy, GpuCost, Spread, StoredCost
+    from gpumon._cost import CellRun, Condition, Cost, Energy, GpuCost, Spread, StoredCost
     from gpumon._history import GpuHistory, History, Series, history
     from gpumon._measurement import Measurement
     from gpumon._snapshot import Gpu, Process, Snapshot
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
+    "CellRun",
     "Condition",
     "Cost",
     "Energy",
@@ -68,7 +69,7 @@ __all__ = [
 #: Every Jupyter server imports this package when it starts, so these are imported when somebody asks for them.
 _MODULES = {
     "_api": ["mark", "measure"],
-    "_cost": ["Condition", "Cost", "Energy", "GpuCost", "Spread", "StoredCost"],
+    "_cost": ["CellRun", "Condition", "Cost", "Energy", "GpuCost", "Spread", "StoredCost"],
     "_history": ["GpuHistory", "History", "Series", "history"],
     "_measurement": ["Measurement"],
     "_snapshot": ["Gpu", "Process", "Snapshot"],

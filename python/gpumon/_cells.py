@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import warnings
+import zlib
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Callable, Optional
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from nbclient import NotebookClient
     from nbformat import NotebookNode
 
-    from gpumon import Measurement, StoredCost
+    from gpumon import CellRun, Measurement, StoredCost
 
 #: The key of a cell's metadata.
 KEY = "gpumon"
@@ -138,9 +139,23 @@ def kernel_pid(client: NotebookClient) -> int | None:
 
 
 def write(cell: NotebookNode, stored: StoredCost | None) -> None:
-    """Write what a cell cost, if it held a GPU."""
+    """Write what the last run of a cell cost, if it held a GPU."""
     if stored is not None:
-        cell.metadata[KEY] = stored
+        cell.metadata[KEY] = {**stored, "run": run_of(cell)}
+
+
+def run_of(cell: NotebookNode) -> CellRun:
+    """Return the last run of a cell, by what the cell has of it.
+
+    `tests/stored-cost-runs.json` has cases of how it is compared with that of a stored cost.
+    """
+    execution = cell.metadata.get("execution")
+    started = execution.get("iopub.execute_input") if isinstance(execution, dict) else None
+    return {
+        "source_crc32": zlib.crc32(cell.source.encode(errors="replace")),
+        "execution_count": cell.execution_count,
+        "started": started if isinstance(started, str) else None,
+    }
 
 
 def forget(cell: NotebookNode) -> None:

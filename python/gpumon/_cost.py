@@ -81,6 +81,16 @@ class GpuCost(_Printed):
     conditions: tuple[Condition, ...] = ()
 
 
+class CellRun(TypedDict):
+    """A run of a notebook's cell, by what the cell itself has of it."""
+
+    #: CRC-32 of the source in UTF-8.
+    source_crc32: int
+    execution_count: Optional[int]
+    #: The cell's ``metadata.execution["iopub.execute_input"]``, which not every program writes.
+    started: Optional[str]
+
+
 class StoredCost(TypedDict):
     """What a notebook keeps of a cell as `metadata.gpumon`: rounded, so that diffs stay small."""
 
@@ -92,6 +102,8 @@ class StoredCost(TypedDict):
     energy_joules: Optional[float]
     shared: bool
     gpus: list[str]
+    #: The run that this is the cost of. It is the cell's last run if it equals what the cell has.
+    run: Optional[CellRun]
 
 
 class Cost(TypedDict):

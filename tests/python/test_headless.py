@@ -1,6 +1,7 @@
 """Costs of cells in notebooks that papermill, nbconvert and nbclient run."""
 
 import contextlib
+import json
 import os
 import statistics
 import subprocess
@@ -19,13 +20,16 @@ from nbformat import v4
 from stand_in import StandInTest
 
 import gpumon
-from gpumon._cells import CellCosts, cell_costs
+from gpumon._cells import CellCosts, cell_costs, run_of
 
 KEYS = {
     "version", "duration_s", "gpu_s", "peak_memory_bytes", "memory_change_bytes", "energy_joules", "shared", "gpus",
+    "run",
 }  # fmt: skip
 OLD = {"gpumon": {"version": 1, "duration_s": 7}}
 BIN = Path(sys.executable).parent
+#: Cells and stored costs, and whether these are of the cell's last run; Rust and TypeScript have the same.
+RUNS = json.loads((Path(__file__).resolve().parents[1] / "stored-cost-runs.json").read_text())
 
 #: How a notebook is run, into another file of the same folder.
 RUNNERS = {
@@ -94,6 +98,17 @@ class Runners(unittest.TestCase):
         report = subprocess.run(command, capture_output=True, text=True, check=True).stdout
         self.assertIn("1 of 1 code cells used a GPU: NVIDIA H200", report)
         self.assertRegex(report, r" 2 +\[1\] import ctypes, os +\S+ s +0 s +256 MiB +\S+ k?J\n")
+        self.assertNotIn("earlier run", report)
+
+    def test_unseen_run_makes_stored_cost_earlier(self) -> None:
+        write(self.folder, v4.new_code_cell(HOLD + "import time; time.sleep(1.2)"))
+        self.assertEqual(run(self.folder, "nbclient", **over_fake_gpu(self.folder)).returncode, 0)
+        # The same source has the same count in another kernel, which gpumon does not see.
+        again = [BIN / "jupyter", "nbconvert", "--execute", "--to", "notebook", "--inplace", "out.ipynb"]
+        subprocess.run(again, cwd=self.folder, check=True, capture_output=True)
+        command = [gpumon.find_gpumon_bin(), "--config", "none", "notebook", "report", self.folder / "out.ipynb"]
+        report = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        self.assertRegex(report, r" 2 +\[1\] import ctypes, os .* k?J earlier run\n")
 
     def test_without_a_gpu_one_warning_and_the_notebook_runs(self) -> None:
         write(self.folder, v4.new_code_cell("print(6 * 7)", metadata=OLD), v4.new_code_cell("print('again')"))
@@ -120,6 +135,15 @@ class Runners(unittest.TestCase):
         command = [word for word in RUNNERS["nbconvert"] if word != "--execute"]
         subprocess.run(command, cwd=self.folder, env=os.environ | {"GPUMON_NVML_LIB": "/nowhere"}, check=True)
         self.assertEqual(costs(self.folder), [None, OLD["gpumon"]])
+
+
+class Runs(unittest.TestCase):
+    def test_run_of_cell_is_compared_as_cases_say(self) -> None:
+        for case in RUNS:
+            with self.subTest(case["name"]):
+                notebook = {"nbformat": 4, "nbformat_minor": 4, "metadata": {}, "cells": [case["cell"]]}
+                [cell] = nbformat.reads(json.dumps(notebook), nbformat.NO_CONVERT).cells
+                self.assertEqual(run_of(cell) == case["run"], case["fits"])
 
 
 class Hooks(StandInTest):

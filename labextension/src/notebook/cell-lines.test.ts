@@ -1,5 +1,5 @@
 // @vitest-environment jsdom
-import type { CellCost, StoredCost } from '@gpumon/page/cells';
+import { runOf, type CellCost, type StoredCost } from '@gpumon/page/cells';
 import type { Feed } from '@gpumon/page/feed';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 
@@ -26,18 +26,26 @@ const STORED: StoredCost = {
   energy_joules: 100,
   shared: false,
   gpus: ['NVIDIA H200'],
+  run: runOf('train()', 3, null),
 };
+/** What a run has taken whose count is that of the cell. */
+const RUN = { cost: COST, running: false, count: 3 };
+
+const STORED_AS: Record<string, string> = { last: 'stored ', earlier: 'earlier ' };
 
 /** A cell whose metadata count how often they change, as JupyterLab's do. */
 class Cell {
   readonly node = document.createElement('div');
   changes = 0;
+  source = 'train()';
   readonly model;
 
   constructor(id: string, metadata: Record<string, unknown> = {}, type = 'code') {
     this.model = {
       id,
       type,
+      executionCount: 3 as number | null,
+      sharedModel: { getSource: () => this.source },
       metadata,
       getMetadata: (key: string): unknown => structuredClone(metadata[key]),
       setMetadata: (key: string, value: unknown): void => {
@@ -53,7 +61,7 @@ class Cell {
 
   get line(): string | null {
     const line = this.node.querySelector('.gpumon-cell-line');
-    return line === null ? null : `${line.hasAttribute('data-stored') ? 'stored ' : ''}${text(line)}`;
+    return line === null ? null : `${STORED_AS[line.getAttribute('data-stored') ?? ''] ?? ''}${text(line)}`;
   }
 }
 
@@ -114,14 +122,14 @@ it('tell of a run what it takes and what was stored before, and store what it to
   await open(cell);
   lines.started('a');
   expect(cell.line).toBe('stored 4.00 s');
-  lines.measured('a', COST, true);
+  lines.measured('a', { ...RUN, running: true });
   lines.ended('a', { ...STORED, duration_s: 5 });
   await change();
   expect(cell.line).toBe('5.00 s was 4.00 s');
   expect(cell.model.metadata).toEqual({ gpumon: { ...STORED, duration_s: 5 }, tags: ['x'] });
   // The next run is compared with this one, and takes the same.
   lines.started('a');
-  lines.measured('a', COST, true);
+  lines.measured('a', { ...RUN, running: true });
   lines.ended('a', { ...STORED, duration_s: 5 });
   expect([cell.line, cell.changes]).toEqual(['5.00 s', 1]);
 });
@@ -145,12 +153,48 @@ it('store nothing where that is not wanted', async () => {
   const cell = new Cell('a', { gpumon: STORED });
   await open(cell);
   lines.started('a');
-  lines.ended('a', null);
-  expect([cell.line, cell.changes]).toEqual(['stored 4.00 s', 0]);
-  lines.started('a');
-  lines.measured('a', COST, false);
+  lines.measured('a', RUN);
   lines.ended('a', { ...STORED, duration_s: 5 });
-  expect([cell.line, cell.changes]).toEqual(['5.00 s was 4.00 s', 0]);
+  // What was stored is of the run before.
+  expect([cell.line, cell.model.metadata]).toEqual(['5.00 s was 4.00 s', {}]);
+  lines.started('a');
+  lines.ended('a', null);
+  expect([cell.line, cell.changes]).toEqual([null, 1]);
+});
+
+it('mark cost of earlier run after unseen run or change', async () => {
+  await open(...['a', 'b', 'c', 'd', 'e'].map((id) => new Cell(id, { gpumon: STORED })));
+  const [unchanged, edited, runElsewhere, cleared, timed] = cells;
+  if (edited && runElsewhere && cleared && timed) {
+    edited.source = 'train(epochs=2)';
+    runElsewhere.model.executionCount = 4;
+    cleared.model.executionCount = null;
+    timed.model.setMetadata('execution', { 'iopub.execute_input': '2026-11-28T06:00:00Z' });
+  }
+  await change();
+  expect(unchanged?.line).toBe('stored 4.00 s');
+  for (const cell of [edited, runElsewhere, cleared, timed]) {
+    expect(cell?.line).toBe('earlier 4.00 s');
+  }
+  if (edited) {
+    edited.source = 'train()';
+  }
+  await change();
+  expect(edited?.line).toBe('stored 4.00 s');
+});
+
+it('of measured run end with run of another page', async () => {
+  const cell = new Cell('a', { gpumon: STORED });
+  await open(cell);
+  lines.measured('a', RUN);
+  await change();
+  expect(cell.line).toBe('5.00 s');
+  cell.model.executionCount = 4;
+  await change();
+  expect(cell.line).toBe('earlier 4.00 s');
+  // A page that is loaded anew has measured the run before, too.
+  lines.measured('a', RUN);
+  expect(cell.line).toBe('earlier 4.00 s');
 });
 
 it('are not there where only storing is wanted', async () => {
@@ -158,7 +202,7 @@ it('are not there where only storing is wanted', async () => {
   const cell = new Cell('a', { gpumon: STORED });
   await open(cell);
   lines.started('a');
-  lines.measured('a', COST, false);
+  lines.measured('a', RUN);
   lines.ended('a', { ...STORED, duration_s: 5 });
   expect([cell.line, cell.changes]).toEqual([null, 1]);
 });
@@ -166,7 +210,7 @@ it('are not there where only storing is wanted', async () => {
 it('follow cells that move and what others store, and can all be removed', async () => {
   await open(new Cell('a', { gpumon: STORED }), new Cell('b'), new Cell('c', { gpumon: 'not a cost' }));
   lines.started('b');
-  lines.measured('b', COST, false);
+  lines.measured('b', RUN);
   // JupyterLab makes a new widget of a cell that is moved.
   cells = [new Cell('b'), new Cell('a', { gpumon: STORED }), new Cell('c', { gpumon: 'not a cost' })];
   await change();

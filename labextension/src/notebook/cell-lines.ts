@@ -3,7 +3,7 @@
  * ones, for which neither a server nor a kernel is needed.
  */
 
-import { CellLine, type CellCost, type StoredCost } from '@gpumon/page/cells';
+import { CellLine, type StoredCost } from '@gpumon/page/cells';
 import cellStyle from '@gpumon/page/cell.css?inline';
 import type { Feed } from '@gpumon/page/feed';
 import { adoptStyle } from '@gpumon/page/style';
@@ -11,9 +11,9 @@ import type { IDisposable } from '@lumino/disposable';
 
 import type { Settings } from '../settings';
 import { BelowCells } from './below-cells';
-import { CellCosts, type CellCostListener } from './cells';
+import { CellCosts, type CellCostListener, type MeasuredRun } from './cells';
 import type { CellModel, NotebookPanel } from './notebook-panel';
-import { hasStoredCosts, storeCost, storedCostOf } from './stored-costs';
+import { hasStoredCosts, isOfLastRun, storeCost, storedCostOf } from './stored-costs';
 
 /** A notebook changes with every key and every line of output. */
 const REFRESH_MS = 300;
@@ -28,8 +28,8 @@ export interface CellLinesOptions {
 export class CellLines implements IDisposable, CellCostListener {
   isDisposed = false;
   private readonly lines: BelowCells<CellLine>;
-  /** Cells whose line tells of a run. */
-  private readonly measuredCells = new Set<string>();
+  /** The newest run of each cell whose line shows a run. */
+  private readonly measuredRuns = new Map<string, MeasuredRun>();
   /** What was stored of cells before their newest run. */
   private readonly earlier = new Map<string, StoredCost | null>();
   private costs: CellCosts | null = null;
@@ -45,7 +45,7 @@ export class CellLines implements IDisposable, CellCostListener {
   }
 
   started(cellId: string): void {
-    this.measuredCells.delete(cellId);
+    this.measuredRuns.delete(cellId);
     const cell = this.cell(cellId);
     if (cell !== undefined) {
       this.earlier.set(cellId, storedCostOf(cell));
@@ -53,9 +53,12 @@ export class CellLines implements IDisposable, CellCostListener {
     }
   }
 
-  measured(cellId: string, cost: CellCost, running: boolean): void {
-    this.measuredCells.add(cellId);
-    this.attach(cellId)?.update(cost, running, this.earlier.get(cellId) ?? null);
+  measured(cellId: string, run: MeasuredRun): void {
+    const cell = this.cell(cellId);
+    if (cell !== undefined && isLastRun(run, cell)) {
+      this.measuredRuns.set(cellId, run);
+      this.attach(cellId)?.update(run.cost, run.running, this.earlier.get(cellId) ?? null);
+    }
   }
 
   ended(cellId: string, cost: StoredCost | null): void {
@@ -63,11 +66,10 @@ export class CellLines implements IDisposable, CellCostListener {
     if (cell === undefined) {
       return;
     }
-    if (this.options.settings()?.storeCosts === true) {
-      storeCost(cell, cost);
-    }
+    // What was stored before is not of this run.
+    storeCost(cell, this.options.settings()?.storeCosts === true ? cost : null);
     if (cost === null) {
-      this.measuredCells.delete(cellId);
+      this.measuredRuns.delete(cellId);
       this.showStored(cell);
     }
   }
@@ -116,9 +118,11 @@ export class CellLines implements IDisposable, CellCostListener {
 
   private refresh(): void {
     for (const { model } of this.panel.content.widgets) {
-      if (this.measuredCells.has(model.id)) {
+      const run = this.measuredRuns.get(model.id);
+      if (run !== undefined && isLastRun(run, model)) {
         this.attach(model.id);
       } else {
+        this.measuredRuns.delete(model.id);
         this.showStored(model);
       }
     }
@@ -129,7 +133,7 @@ export class CellLines implements IDisposable, CellCostListener {
     if (stored === null) {
       this.lines.remove(cell.id);
     } else {
-      this.attach(cell.id)?.updateStored(stored);
+      this.attach(cell.id)?.updateStored(stored, isOfLastRun(stored, cell));
     }
   }
 
@@ -140,4 +144,9 @@ export class CellLines implements IDisposable, CellCostListener {
   private cell(cellId: string): CellModel | undefined {
     return this.panel.content.widgets.find(({ model }) => model.id === cellId)?.model;
   }
+}
+
+/** Whether nobody else, such as another page, has run the cell after this run. */
+function isLastRun({ running, count }: MeasuredRun, { executionCount }: CellModel): boolean {
+  return running || count === null || executionCount === null || executionCount === count;
 }

@@ -1,6 +1,15 @@
 /** Measures what each run of a notebook's cells uses of the GPUs. */
 
-import { CellMeter, isWorthShowing, record, storedCost, type CellCost, type StoredCost } from '@gpumon/page/cells';
+import {
+  CellMeter,
+  EXECUTION_KEY,
+  isWorthShowing,
+  record,
+  runOf,
+  storedCost,
+  type CellCost,
+  type StoredCost,
+} from '@gpumon/page/cells';
 import type { Feed } from '@gpumon/page/feed';
 import { PathExt } from '@jupyterlab/coreutils';
 import type { IDisposable } from '@lumino/disposable';
@@ -23,11 +32,18 @@ interface Execution extends StartedExecution {
   meter: CellMeter;
 }
 
+/** What a run has taken so far, or in all. */
+export interface MeasuredRun {
+  cost: CellCost;
+  running: boolean;
+  /** As the kernel counts executions. */
+  count: number | null;
+}
+
 /** Is told what the newest run of each cell takes. */
 export interface CellCostListener {
   started: (cellId: string) => void;
-  /** What it has taken so far, or in all. */
-  measured: (cellId: string, cost: CellCost, running: boolean) => void;
+  measured: (cellId: string, run: MeasuredRun) => void;
   /** It has ended, and this is to be stored: what it took, or `null` where that was not worth showing. */
   ended: (cellId: string, cost: StoredCost | null) => void;
 }
@@ -85,9 +101,9 @@ export class CellCosts implements IDisposable {
     const { cells } = this.feed.store;
     cells.keepIn(() => sessionStorage);
     const kernelId = this.panel.sessionContext.session?.kernel?.id;
-    for (const { key, cellId, cost } of cells.executions.filter((execution) => execution.kernelId === kernelId)) {
+    for (const { key, cellId, cost, count } of cells.executions.filter((one) => one.kernelId === kernelId)) {
       this.newest.set(cellId, key);
-      this.listener.measured(cellId, cost, false);
+      this.listener.measured(cellId, { cost, running: false, count });
     }
   }
 
@@ -113,10 +129,12 @@ export class CellCosts implements IDisposable {
     }
     this.executions.delete(id);
     const cost = this.tell(execution, false);
-    const { cellId, key, meter } = execution;
+    const { cellId, key, meter, code, count } = execution;
     // Of a run that did not end, or whose end nobody saw, not all is known.
     if (meter.isFinished && this.newest.get(cellId) === key) {
-      this.listener.ended(cellId, cost === null ? null : storedCost(cost, this.feed.store.inventory));
+      const cell = this.panel.content.widgets.find(({ model }) => model.id === cellId)?.model;
+      const run = runOf(code, count, cell?.getMetadata(EXECUTION_KEY));
+      this.listener.ended(cellId, cost === null ? null : storedCost(cost, this.feed.store.inventory, run));
     }
     if (this.executions.size === 0) {
       this.subscription.measure(null);
@@ -138,7 +156,7 @@ export class CellCosts implements IDisposable {
       void record(execution, request);
     }
     if (this.newest.get(cellId) === key) {
-      this.listener.measured(cellId, cost, running);
+      this.listener.measured(cellId, { cost, running, count });
     }
     return cost;
   }

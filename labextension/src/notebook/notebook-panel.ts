@@ -14,6 +14,9 @@ export interface CellModel {
   readonly id: string;
   /** `code`, `markdown` or `raw`. */
   readonly type: string;
+  /** Of the last run; `null` without one, and while one runs. */
+  readonly executionCount: number | null;
+  readonly sharedModel: { getSource: () => string };
   getMetadata: (key: string) => unknown;
   setMetadata: (key: string, value: unknown) => void;
   deleteMetadata: (key: string) => void;

@@ -1,12 +1,18 @@
 /** What a notebook keeps in its cells of what their runs took. Nothing here can be undone, as outputs cannot. */
 
-import { METADATA_KEY, readStoredCost, type StoredCost } from '@gpumon/page/cells';
+import { EXECUTION_KEY, isOfRun, METADATA_KEY, readStoredCost, runOf, type StoredCost } from '@gpumon/page/cells';
 
 import type { CellModel, NotebookPanel } from './notebook-panel';
 
-/** What is stored of an earlier run of this cell. */
+/** Returns what is stored of a run of this cell. */
 export function storedCostOf(cell: CellModel): StoredCost | null {
   return cell.type === 'code' ? readStoredCost(cell.getMetadata(METADATA_KEY)) : null;
+}
+
+/** Whether a stored cost is of the cell's last run, and not of one before it or of other code. */
+export function isOfLastRun(stored: StoredCost, cell: CellModel): boolean {
+  const { executionCount, sharedModel } = cell;
+  return isOfRun(stored, runOf(sharedModel.getSource(), executionCount, cell.getMetadata(EXECUTION_KEY)));
 }
 
 /** Stores what a run took, or that it took nothing. A cell that says so already, and with it the file, stays as it is. */

@@ -164,6 +164,21 @@ pub struct StoredCost {
     pub shared: bool,
     /// The names of the GPUs that it held, by index.
     pub gpus: Vec<String>,
+    /// The run that this is the cost of. Without it, as in entries of older versions, and where it is not the cell's own run,
+    /// this is the cost of an earlier run.
+    pub run: Option<CellRun>,
+}
+
+/// A run of a notebook's cell, by what the cell itself has of it. `tests/stored-cost-runs.json` has cases of how these are
+/// compared with a cell.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
+pub struct CellRun {
+    /// The CRC-32 of the source in UTF-8.
+    pub source_crc32: u32,
+    /// The cell's `execution_count`; `null` if it has none.
+    pub execution_count: Option<u32>,
+    /// When the run started: `metadata.execution["iopub.execute_input"]` of the cell; `null` where it is not recorded.
+    pub started: Option<String>,
 }
 
 impl StoredCost {
@@ -190,7 +205,7 @@ impl StoredCost {
             && self.gpus.len() <= Self::MOST_GPUS
     }
 
-    /// What a notebook keeps of a cost; `None` where no GPU was held.
+    /// Returns what a notebook keeps of a cost, without the run, which the notebook has; `None` where no GPU was held.
     pub fn new(cost: &Cost) -> Option<Self> {
         let whole_mib = |bytes: f64| (bytes / STORED_BYTES).round() * STORED_BYTES;
         let gpus: Vec<_> = cost.gpus.iter().map(|gpu| gpu.name.clone().unwrap_or_else(|| "GPU".to_owned())).collect();
@@ -203,6 +218,7 @@ impl StoredCost {
             energy_joules: cost.energy_joules.map(|joules| three_digits_of(joules.most)),
             shared: cost.shared,
             gpus,
+            run: None,
         })
     }
 }
@@ -227,6 +243,7 @@ mod tests {
         let expected = serde_json::json!({
             "version": 1, "duration_s": 12.3, "gpu_s": 0.000_123, "peak_memory_bytes": 3_145_728.0,
             "memory_change_bytes": -1_048_576.0, "energy_joules": 6120.0, "shared": false, "gpus": ["NVIDIA H200"],
+            "run": null,
         });
         assert_eq!(stored, expected);
         assert_eq!(StoredCost::new(&Cost { duration_s: 1.0, ..Cost::default() }), None);

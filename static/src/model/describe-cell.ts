@@ -56,16 +56,13 @@ export function describeCell(cost: CellCost): CellPart[] {
   return parts;
 }
 
-/** What is stored of an earlier run, in the same parts. */
-export function describeStored({ gpus, ...cost }: StoredCost): CellPart[] {
+/** What is stored of the cell's last run, or of one before it, in the same parts. */
+export function describeStored({ gpus, ...cost }: StoredCost, isLastRun: boolean): CellPart[] {
   const where = joined(
     [...new Set(gpus)].map((name) => withCount(name, gpus)),
     ', ',
   );
-  const title =
-    where === ''
-      ? trans.__('Earlier run, stored in the notebook')
-      : trans.__('Earlier run on %1, stored in the notebook', where);
+  const title = isLastRun ? lastTitle(where) : earlierTitle(where);
   const parts = describeCell({
     started_ms: 0,
     ended_ms: cost.duration_s * 1000,
@@ -87,6 +84,18 @@ export function earlierPart({ id, value, own }: CellPart, earlier: readonly Cell
     same.own !== own &&
     Math.abs(same.value - value) > NOISE * Math.max(Math.abs(same.value), Math.abs(value));
   return differs ? same : null;
+}
+
+function lastTitle(where: string): string {
+  return where === ''
+    ? trans.__('Last run, stored in the notebook')
+    : trans.__('Last run on %1, stored in the notebook', where);
+}
+
+function earlierTitle(where: string): string {
+  return where === ''
+    ? trans.__('Earlier run, stored in the notebook')
+    : trans.__('Earlier run on %1, stored in the notebook', where);
 }
 
 /** `NVIDIA H200`, or `2 × NVIDIA H200`. */

@@ -1,10 +1,12 @@
+import { readFileSync } from 'node:fs';
+
 import { describe, expect, it } from 'vitest';
 
 import { GIB, inventory, NOW } from '../testing/frames';
-import type { StoredCost } from '../wire';
+import type { CellRun, StoredCost } from '../wire';
 import type { CellCost } from './cell-cost';
 import { describeStored } from './describe-cell';
-import { readStoredCost, storedCost } from './stored-cost';
+import { EXECUTION_KEY, isOfRun, readStoredCost, runOf, storedCost } from './stored-cost';
 
 const COST: CellCost = {
   started_ms: NOW,
@@ -16,6 +18,7 @@ const COST: CellCost = {
   joules: 6104.9,
   shared: false,
 };
+const RUN: CellRun = { source_crc32: 2 ** 32 - 1, execution_count: 3, started: null };
 const STORED: StoredCost = {
   version: 1,
   duration_s: 12.3,
@@ -25,22 +28,31 @@ const STORED: StoredCost = {
   energy_joules: 6100,
   shared: false,
   gpus: ['NVIDIA H200', 'NVIDIA H200'],
+  run: RUN,
 };
 
+/** A cell as a file has it, and whether a cost with this run is that of the cell's last one. */
+interface RunCase {
+  name: string;
+  cell: { source: string | string[]; execution_count: number | null; metadata: Record<string, unknown> };
+  run: CellRun | null;
+  fits: boolean;
+}
+
 describe('what is stored of a cost', () => {
-  it('has three digits and whole MiB', () => expect(storedCost(COST, inventory(2))).toEqual(STORED));
+  it('has three digits and whole MiB', () => expect(storedCost(COST, inventory(2), RUN)).toEqual(STORED));
 
   it('is what is read again', () => expect(readStoredCost(JSON.parse(JSON.stringify(STORED)))).toEqual(STORED));
 
   it('says where something is not known', () => {
     const unknown = { ...COST, gpus: [3], gpu_ms: null, peak_bytes: null, change_bytes: null, joules: null };
-    const stored = storedCost(unknown, inventory(2));
+    const stored = storedCost(unknown, inventory(2), RUN);
     expect(stored).toMatchObject({ gpu_s: null, peak_memory_bytes: null, energy_joules: null, gpus: ['GPU'] });
     expect(readStoredCost(stored)).toEqual(stored);
   });
 
   it('tells little of less than a MiB, without a sign', () => {
-    expect(Object.is(storedCost({ ...COST, change_bytes: -1 }, null).memory_change_bytes, 0)).toBe(true);
+    expect(Object.is(storedCost({ ...COST, change_bytes: -1 }, null, RUN).memory_change_bytes, 0)).toBe(true);
   });
 });
 
@@ -77,12 +89,29 @@ describe('metadata of a notebook', () => {
   });
 });
 
+it('stored cost and run of cell are compared as cases say', () => {
+  const file = new URL('../../../tests/stored-cost-runs.json', import.meta.url);
+  for (const { name, cell, run, fits } of JSON.parse(readFileSync(file, 'utf8')) as RunCase[]) {
+    const source = [cell.source].flat().join('');
+    const last = runOf(source, cell.execution_count, cell.metadata[EXECUTION_KEY]);
+    const stored = readStoredCost({ ...STORED, run });
+    expect(stored !== null && isOfRun(stored, last), name).toBe(fits);
+  }
+});
+
+it.each([[undefined], [null], [7], [{}], [{ ...RUN, source_crc32: -1 }], [{ ...RUN, started: 7 }]])(
+  'run %j of entry is unknown',
+  (run) => expect(readStoredCost({ ...STORED, run })?.run).toBeNull(),
+);
+
 it('the text of what is stored names the kinds of GPUs with their number', () => {
-  const titles = (gpus: string[]): string[] => [
-    ...new Set(describeStored({ ...STORED, gpus }).map((part) => part.title)),
+  const titles = (gpus: string[], isLastRun = false): string[] => [
+    ...new Set(describeStored({ ...STORED, gpus }, isLastRun).map((part) => part.title)),
   ];
-  const texts = describeStored(STORED).map(({ text }) => text.replaceAll('\u00a0', ' '));
+  const texts = describeStored(STORED, false).map(({ text }) => text.replaceAll('\u00a0', ' '));
   expect(texts).toEqual(['12.3 s', 'GPU 9.81 s', 'peak 61.0 GiB (−8.00)', '6.10 kJ']);
   expect(titles(['H200', 'L4', 'H200'])).toEqual(['Earlier run on 2 × H200, L4, stored in the notebook']);
   expect(titles([])).toEqual(['Earlier run, stored in the notebook']);
+  expect(titles(['H200'], true)).toEqual(['Last run on H200, stored in the notebook']);
+  expect(titles([], true)).toEqual(['Last run, stored in the notebook']);
 });

@@ -1,12 +1,14 @@
 /** What the run of a cell took, as the notebook's file keeps it in `cell.metadata.gpumon`. */
 
 import { plainText } from '../lib/text';
-import type { Inventory, StoredCost } from '../wire';
+import type { CellRun, Inventory, StoredCost } from '../wire';
 import type { CellCost } from './cell-cost';
 import { valueOf } from './reading';
 
 /** The key in the metadata of a cell. */
 export const METADATA_KEY = 'gpumon';
+/** The key of the times of a run, which JupyterLab writes on request, and nbclient always. */
+export const EXECUTION_KEY = 'execution';
 
 const MIB = 1024 ** 2;
 /** Thirty years, eight pebibytes, and what a power station gives in a week: whatever is more is no cost. */
@@ -15,9 +17,28 @@ const MOST_BYTES = 2 ** 53;
 const MOST_JOULES = 1e15;
 const MOST_GPUS = 1024;
 const LONGEST_NAME = 80;
+const MOST_U32 = 2 ** 32 - 1;
 
-/** What is stored of a cost: rounded, so that a run like the one before changes little in the file. */
-export function storedCost(cost: CellCost, inventory: Inventory | null): StoredCost {
+/**
+ * Returns a run of a cell, by what the cell has of it. `execution` is what its metadata has below `EXECUTION_KEY`.
+ * `tests/stored-cost-runs.json` has cases of how runs are compared.
+ */
+export function runOf(source: string, execution_count: number | null, execution: unknown): CellRun {
+  const { 'iopub.execute_input': started } = Object(execution) as Record<string, unknown>;
+  return { source_crc32: crc32(source), execution_count, started: typeof started === 'string' ? started : null };
+}
+
+/** Whether a stored cost is that of the run. */
+export function isOfRun({ run }: StoredCost, other: CellRun): boolean {
+  return (
+    run?.source_crc32 === other.source_crc32 &&
+    run.execution_count === other.execution_count &&
+    run.started === other.started
+  );
+}
+
+/** Returns what is stored of a run's cost: rounded, so that a run like the one before changes little in the file. */
+export function storedCost(cost: CellCost, inventory: Inventory | null, run: CellRun): StoredCost {
   const { started_ms, ended_ms, gpu_ms, peak_bytes, change_bytes, joules, shared } = cost;
   const names = new Map(inventory?.gpus.map(({ index, name }) => [index, valueOf(name)]));
   return {
@@ -29,6 +50,7 @@ export function storedCost(cost: CellCost, inventory: Inventory | null): StoredC
     energy_joules: joules === null ? null : rounded(joules),
     shared,
     gpus: cost.gpus.map((index) => names.get(index) ?? 'GPU'),
+    run,
   };
 }
 
@@ -37,7 +59,7 @@ export function storedCost(cost: CellCost, inventory: Inventory | null): StoredC
  * and names are made fit to be shown.
  */
 export function readStoredCost(metadata: unknown): StoredCost | null {
-  const { version, shared, gpus, ...numbers } = Object(metadata) as Record<keyof StoredCost, unknown>;
+  const { version, shared, gpus, run, ...numbers } = Object(metadata) as Record<keyof StoredCost, unknown>;
   const { duration_s, gpu_s, peak_memory_bytes, memory_change_bytes, energy_joules } = numbers;
   const isCost =
     version === 1 &&
@@ -60,8 +82,31 @@ export function readStoredCost(metadata: unknown): StoredCost | null {
         energy_joules,
         shared,
         gpus: gpus.map((name: string) => plainText(name, LONGEST_NAME)),
+        run: readRun(run),
       }
     : null;
+}
+
+/** The run of an entry; `null` where it is in no known form, as in entries of older versions. */
+function readRun(value: unknown): CellRun | null {
+  const { source_crc32, execution_count, started } = Object(value) as Record<keyof CellRun, unknown>;
+  return isWithin(source_crc32, MOST_U32) &&
+    isAbsentOr(execution_count, MOST_U32) &&
+    (started === null || typeof started === 'string')
+    ? { source_crc32, execution_count, started }
+    : null;
+}
+
+/** The CRC-32 of a text in UTF-8, as zlib has it. Browsers offer other hashes only to pages that came over HTTPS. */
+function crc32(text: string): number {
+  let crc = MOST_U32;
+  for (const byte of new TextEncoder().encode(text)) {
+    crc ^= byte;
+    for (let bit = 0; bit < 8; bit += 1) {
+      crc = (crc >>> 1) ^ (crc & 1 ? 0xedb88320 : 0);
+    }
+  }
+  return ~crc >>> 0;
 }
 
 function isWithin(value: unknown, most: number, least = 0): value is number {

@@ -3,10 +3,10 @@ import { beforeEach, expect, it } from 'vitest';
 
 import { COST } from '../testing/full-hello';
 import { GIB, inventory } from '../testing/frames';
-import { readStoredCost, storedCost } from '../model/stored-cost';
+import { readStoredCost, runOf, storedCost } from '../model/stored-cost';
 import { CellLine } from './cell-line';
 
-const stored = { ...storedCost(COST, inventory(2)), duration_s: 13.1 };
+const stored = { ...storedCost(COST, inventory(2), runOf('x', 3, null)), duration_s: 13.1 };
 let line: CellLine;
 
 beforeEach(() => {
@@ -22,9 +22,14 @@ function shown(): string {
 }
 
 it('marks what is stored, and becomes the line of a run', () => {
-  line.updateStored(stored);
+  line.updateStored(stored, true);
   expect(shown()).toBe('13.1 s, GPU 5 ms, peak 1.00 GiB, 1.00 J shared, stored');
-  expect(line.element.hasAttribute('data-stored')).toBe(true);
+  expect(line.element.getAttribute('data-stored')).toBe('last');
+  expect(line.element.getAttribute('aria-label')).toBe('GPU use of this cell');
+  line.updateStored(stored, false);
+  expect(shown()).toBe('13.1 s, GPU 5 ms, peak 1.00 GiB, 1.00 J shared, stored, earlier run');
+  expect(line.element.getAttribute('data-stored')).toBe('earlier');
+  expect(line.element.getAttribute('aria-label')).toBe('GPU use of an earlier run of this cell');
   line.update(COST, true, null);
   expect(shown()).toBe('5.00 s, GPU 5 ms, peak 1.00 GiB, 1.00 J shared');
   expect([...line.element.attributes].map(({ name }) => name)).not.toContain('data-stored');
@@ -48,7 +53,7 @@ it('shows markup in the names of a notebook as text', () => {
   const hostile = readStoredCost({ ...stored, gpus: ['<img src=x onerror=alert(1)>'] });
   expect(hostile).not.toBeNull();
   if (hostile !== null) {
-    line.updateStored(hostile);
+    line.updateStored(hostile, true);
     line.update(COST, false, hostile);
   }
   expect(line.element.querySelector('img')).toBeNull();

@@ -1,4 +1,4 @@
-/** The quiet line below a notebook's cell: what its run took of the GPUs, or what the notebook has stored of an earlier one. */
+/** The quiet line below a notebook's cell: what its run took of the GPUs, or what the notebook has stored of one. */
 
 import { h, KeyedRows, setAttribute, setShown, setText } from '../lib/dom';
 import { trans } from '../lib/translation';
@@ -33,25 +33,30 @@ export class CellLine {
 
   /** Shows what a run took, or has taken so far, and beside it what an earlier one took that was another. */
   update(cost: CellCost, running: boolean, earlier: StoredCost | null): void {
-    this.write(describeCell(cost), earlier === null ? [] : describeStored(earlier), running, false);
+    this.write(describeCell(cost), earlier === null ? [] : describeStored(earlier, false), running, null);
   }
 
-  /** Shows what is stored of an earlier run. */
-  updateStored(stored: StoredCost): void {
-    this.write(describeStored(stored), [], false, true);
+  /** Shows what is stored of the cell's last run, or of one before it. */
+  updateStored(stored: StoredCost, isLastRun: boolean): void {
+    this.write(describeStored(stored, isLastRun), [], false, isLastRun ? 'last' : 'earlier');
   }
 
-  private write(parts: readonly CellPart[], earlier: readonly CellPart[], running: boolean, stored: boolean): void {
+  private write(
+    parts: readonly CellPart[],
+    earlier: readonly CellPart[],
+    running: boolean,
+    stored: 'last' | 'earlier' | null,
+  ): void {
     const { element, label } = this;
     setAttribute(element, 'data-running', running ? '' : null);
-    setAttribute(element, 'data-stored', stored ? '' : null);
+    setAttribute(element, 'data-stored', stored);
     setAttribute(
       element,
       'aria-label',
-      stored ? trans.__('GPU use of an earlier run of this cell') : trans.__('GPU use of this cell'),
+      stored === 'earlier' ? trans.__('GPU use of an earlier run of this cell') : trans.__('GPU use of this cell'),
     );
-    setShown(label, stored);
-    setText(label, stored ? trans.__('stored') : '');
+    setShown(label, stored !== null);
+    setText(label, stored === null ? '' : stored === 'last' ? trans.__('stored') : trans.__('stored, earlier run'));
     setAttribute(label, 'title', parts[0]?.title ?? null);
     this.parts.update(parts, ({ now, was }, part) => {
       setText(now, part.text);

@@ -6,7 +6,7 @@ import { describeOom } from '../model/describe-oom';
 import { loadXids } from '../model/xid';
 import { fromAddress } from '../model/dashboard/state';
 import { Store } from '../model/store';
-import { storedCost } from '../model/stored-cost';
+import { runOf, storedCost } from '../model/stored-cost';
 import { pseudoTranslator, untranslated, textsOf } from '../testing/pseudo-locale';
 import { GIB, inventory, NOW, sample } from '../testing/frames';
 import { COST, gpus, fullHello } from '../testing/full-hello';
@@ -140,10 +140,11 @@ describe('in another language', () => {
 
   it('nor has what stands below a cell and in a toolbar', () => {
     const line = new CellLine();
-    const earlier = { ...storedCost(COST, inventory(7)), duration_s: 1 };
+    const earlier = { ...storedCost(COST, inventory(7), runOf('', 1, null)), duration_s: 1 };
     line.update(COST, false, earlier);
-    const stored = new CellLine();
-    stored.updateStored(earlier);
+    const [last, before] = [new CellLine(), new CellLine()];
+    last.updateStored(earlier, true);
+    before.updateStored(earlier, false);
     const chip = new Chip(vi.fn());
     chip.update(sample(NOW, gpus()), 'k1');
     const note = new OomNote(host);
@@ -155,7 +156,7 @@ describe('in another language', () => {
       if (description !== null) {
         note.update(description);
       }
-      expect([line, stored, chip, note].flatMap(({ element }) => untranslatedIn(element))).toEqual([]);
+      expect([line, last, before, chip, note].flatMap(({ element }) => untranslatedIn(element))).toEqual([]);
     }
   });
 });

@@ -193,6 +193,18 @@ export type Cell = {
    */
   user?: string, };
 
+/**
+ * A run of a notebook's cell, by what the cell itself has of it. `tests/stored-cost-runs.json` has cases of how these are
+ * compared with a cell.
+ */
+export type CellRun = {
+  /** The CRC-32 of the source in UTF-8. */
+  source_crc32: number,
+  /** The cell's `execution_count`; `null` if it has none. */
+  execution_count: number | null,
+  /** When the run started: `metadata.execution["iopub.execute_input"]` of the cell; `null` where it is not recorded. */
+  started: string | null, };
+
 /** From a client to the server, told apart by `type`. */
 export type ClientFrame = { "type": "pause", } | { "type": "resume", } | { "type": "interval",
   /** Milliseconds, 100 to 60000. */
@@ -1702,7 +1714,12 @@ export type StoredCost = {
   /** Whether others held one of its GPUs at the same time. */
   shared: boolean,
   /** The names of the GPUs that it held, by index. */
-  gpus: Array<string>, };
+  gpus: Array<string>,
+  /**
+   * The run that this is the cost of. Without it, as in entries of older versions, and where it is not the cell's own run,
+   * this is the cost of an earlier run.
+   */
+  run: CellRun | null, };
 
 /** Temperatures. */
 export type Temperature = {

@@ -2,6 +2,7 @@
 
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
+import { crc32 } from 'node:zlib';
 
 import type { Locator, Page } from 'playwright-core';
 import { describe, expect } from 'vitest';
@@ -14,7 +15,7 @@ import { PYTHON } from './machine';
 import { notebookOf } from './notebook-file';
 
 const NAME = 'stored.ipynb';
-const CODE = ['import time\ntime.sleep(1.5)', 'print("done")'];
+const CODE = ['import time\ntime.sleep(1.5)', 'print("done")', 'print("again")'];
 const STORE = 'Store GPU Cost of Cells in the Notebook';
 const REMOVE = 'Remove Stored GPU Costs';
 const STORED = {
@@ -26,6 +27,7 @@ const STORED = {
   energy_joules: 6400,
   shared: false,
   gpus: ['<img src=x onerror=alert(1)> H200'],
+  run: { source_crc32: crc32(CODE[0] ?? ''), execution_count: null as number | null, started: null },
 };
 
 interface FileCell {
@@ -127,6 +129,11 @@ describe('what cells have cost', () => {
       energy_joules: expect.closeTo(800, -3) as number,
       shared: false,
       gpus: ['NVIDIA H200'],
+      run: {
+        source_crc32: crc32([stored?.source ?? []].flat().join('')),
+        execution_count: stored?.execution_count,
+        started: null,
+      },
     });
     const validate = `import nbformat, sys; nbformat.validate(nbformat.read(sys.argv[1], as_version=4))`;
     const checked = spawnSync(PYTHON, ['-W', 'error', '-c', validate, scripted.path(NAME)], {
@@ -150,7 +157,7 @@ describe('what cells have cost', () => {
     const saved = async (): Promise<FileCell | undefined> => cellsIn((undone = await save(scripted)))[0];
     await expect.poll(saved).toEqual({ ...cellsIn(second)[0], source: stored?.source });
     for (const changed of linesBeside(undone, first)) {
-      expect(changed).toMatch(/"(duration_s|gpu_s|energy_joules|execution_count)": /);
+      expect(changed).toMatch(/"(duration_s|gpu_s|energy_joules|execution_count|source_crc32)": /);
     }
 
     // It is switched off again, and what is there can be removed.
@@ -164,8 +171,9 @@ describe('what cells have cost', () => {
     expect(conduct.errors.filter((error) => error.includes('gpumon'))).toEqual([]);
   });
 
-  it('are shown without a server, as text and of an earlier run', async ({ scripted, conduct }) => {
-    scripted.write(NAME, withStored(STORED, { ...STORED, version: 2 }));
+  it('are shown without a server, as text and with their run', async ({ scripted, conduct }) => {
+    // The second cell has the cost of another source.
+    scripted.write(NAME, withStored(STORED, STORED, { ...STORED, version: 2 }));
     // With the first kernel, JupyterLab itself adds to the notebook.
     await open(scripted);
     await save(scripted);
@@ -176,11 +184,13 @@ describe('what cells have cost', () => {
       await kernelReady(page);
       await line(0).and(page.locator('[data-stored]')).waitFor();
       expect(await said(0)).toBe('13.1 s GPU 9.81 s peak 61.0 GiB (+8.00) 6.40 kJ stored');
-      const label = line(0).locator('.gpumon-cell-stored');
-      expect(await label.getAttribute('title')).toBe(
-        'Earlier run on <img src=x onerror=alert(1)> H200, stored in the notebook',
-      );
-      expect(await line(1).count()).toBe(0);
+      expect(await said(1)).toBe('13.1 s GPU 9.81 s peak 61.0 GiB (+8.00) 6.40 kJ stored, earlier run');
+      for (const [index, run] of ['Last run', 'Earlier run'].entries()) {
+        const label = line(index).locator('.gpumon-cell-stored');
+        const title = `${run} on <img src=x onerror=alert(1)> H200, stored in the notebook`;
+        expect(await label.getAttribute('title')).toBe(title);
+      }
+      expect(await line(2).count()).toBe(0);
     }
     expect(await dirty().count()).toBe(0);
     expect(conduct.errors.filter((error) => error.includes('alert'))).toEqual([]);

@@ -8,7 +8,11 @@ use std::{
 };
 
 use anyhow::{Context as _, anyhow};
-use gpumon_probe::{bounded::open_regular, model::StoredCost};
+use flate2::Crc;
+use gpumon_probe::{
+    bounded::open_regular,
+    model::{CellRun, StoredCost},
+};
 use serde::{
     Deserialize, Deserializer,
     de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor},
@@ -35,10 +39,12 @@ pub(super) struct CellCost {
     /// Its place among all cells, from 1 on.
     pub(super) place: usize,
     /// As Jupyter shows it, `[3]`; `None` where the cell's outputs were cleared.
-    pub(super) execution_count: Option<u64>,
+    pub(super) execution_count: Option<u32>,
     /// The first line of its code that says something.
     pub(super) line: String,
     pub(super) cost: StoredCost,
+    /// Whether the cost is of another run than the one whose count and outputs the cell has.
+    pub(super) is_earlier: bool,
 }
 
 impl Notebook {
@@ -116,15 +122,19 @@ impl<'de> Visitor<'de> for CellsVisitor {
         while let Some(cell) = cells.next_element::<Cell>()? {
             place += 1;
             notebook.code_cells += usize::from(cell.kind == "code");
-            let execution_count = match cell.execution_count {
-                Loose::Number(count) if count >= 0.0 => Some(count as u64),
-                _ => None,
-            };
             match cell.metadata.gpumon {
                 None => {}
                 Some(Stored(None)) => notebook.unknown += 1,
                 Some(Stored(Some(cost))) => {
-                    notebook.cells.push(CellCost { place, execution_count, line: first_line(&cell.source), cost });
+                    let source = text_of(cell.source);
+                    let run = run_of(&source, &cell.execution_count, cell.metadata.execution);
+                    notebook.cells.push(CellCost {
+                        place,
+                        execution_count: run.execution_count,
+                        line: first_line(&source),
+                        is_earlier: cost.run.as_ref() != Some(&run),
+                        cost,
+                    });
                 }
             }
         }
@@ -150,6 +160,8 @@ struct Cell {
 struct Metadata {
     #[serde(default)]
     gpumon: Option<Stored>,
+    #[serde(default)]
+    execution: Loose,
 }
 
 /// A stored cost; `None` if its form or a number in it is unknown.
@@ -185,10 +197,55 @@ impl<'de> Deserialize<'de> for Stored {
                 energy_joules: energy?,
                 shared,
                 gpus: names,
+                run: fields.remove("run").and_then(stored_run),
             };
             (is_known && cost.is_possible()).then_some(cost)
         };
         Ok(Self(cost()))
+    }
+}
+
+/// Reads the run of a stored cost; `None` if its form is unknown.
+fn stored_run(run: Loose) -> Option<CellRun> {
+    let Loose::Fields(mut fields) = run else { return None };
+    Some(CellRun {
+        source_crc32: whole_number(fields.get("source_crc32")?)?,
+        execution_count: match fields.get("execution_count")? {
+            Loose::Null => None,
+            count => Some(whole_number(count)?),
+        },
+        started: match fields.remove("started")? {
+            Loose::Null => None,
+            Loose::Text(started) => Some(started),
+            _ => return None,
+        },
+    })
+}
+
+/// Returns the run that a cell has, as [`CellRun`] describes it.
+fn run_of(source: &str, execution_count: &Loose, execution: Loose) -> CellRun {
+    let mut crc = Crc::new();
+    crc.update(source.as_bytes());
+    let started = match execution {
+        Loose::Fields(mut times) => times.remove("iopub.execute_input"),
+        _ => None,
+    };
+    CellRun {
+        source_crc32: crc.sum(),
+        execution_count: whole_number(execution_count),
+        started: match started {
+            Some(Loose::Text(started)) => Some(started),
+            _ => None,
+        },
+    }
+}
+
+fn whole_number(value: &Loose) -> Option<u32> {
+    match value {
+        Loose::Number(number) if number.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(number) => {
+            Some(*number as u32)
+        }
+        _ => None,
     }
 }
 
@@ -208,25 +265,36 @@ enum Loose {
 /// More keys than a stored cost has.
 const MOST_FIELDS: usize = 64;
 
+/// The levels of objects whose keys are kept: a stored cost, and its run.
+const DEEPEST: u8 = 2;
+
 impl<'de> Deserialize<'de> for Loose {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(LooseVisitor { is_nested: false })
+        NestedSeed { depth: 0 }.deserialize(deserializer)
     }
 }
 
-/// The value of a key, which has no keys itself.
-struct NestedSeed;
+/// A value within so many objects and lists.
+struct NestedSeed {
+    depth: u8,
+}
 
 impl<'de> DeserializeSeed<'de> for NestedSeed {
     type Value = Loose;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Loose, D::Error> {
-        deserializer.deserialize_any(LooseVisitor { is_nested: true })
+        deserializer.deserialize_any(LooseVisitor { depth: self.depth })
     }
 }
 
 struct LooseVisitor {
-    is_nested: bool,
+    depth: u8,
+}
+
+impl LooseVisitor {
+    fn nested(&self) -> NestedSeed {
+        NestedSeed { depth: self.depth.saturating_add(1) }
+    }
 }
 
 impl<'de> Visitor<'de> for LooseVisitor {
@@ -262,7 +330,7 @@ impl<'de> Visitor<'de> for LooseVisitor {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Loose, A::Error> {
         let (mut texts, mut is_text) = (Vec::new(), true);
-        while let Some(item) = if is_text { items.next_element_seed(NestedSeed)? } else { None } {
+        while let Some(item) = if is_text { items.next_element_seed(self.nested())? } else { None } {
             match item {
                 Loose::Text(text) => texts.push(text),
                 _ => is_text = false,
@@ -274,24 +342,28 @@ impl<'de> Visitor<'de> for LooseVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Loose, A::Error> {
         let mut kept = BTreeMap::new();
-        while !self.is_nested
+        while self.depth < DEEPEST
             && kept.len() < MOST_FIELDS
             && let Some(key) = fields.next_key()?
         {
-            kept.insert(key, fields.next_value_seed(NestedSeed)?);
+            kept.insert(key, fields.next_value_seed(self.nested())?);
         }
         while fields.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Ok(if self.is_nested { Loose::Other } else { Loose::Fields(kept) })
+        Ok(if self.depth < DEEPEST { Loose::Fields(kept) } else { Loose::Other })
+    }
+}
+
+/// Returns a source, which a file has in lines or whole.
+fn text_of(source: Loose) -> String {
+    match source {
+        Loose::Texts(lines) => lines.concat(),
+        Loose::Text(whole) => whole,
+        _ => String::new(),
     }
 }
 
 /// The first that is neither empty nor a comment, or else the first that is not empty.
-fn first_line(source: &Loose) -> String {
-    let text = match source {
-        Loose::Texts(lines) => lines.concat(),
-        Loose::Text(whole) => whole.clone(),
-        _ => String::new(),
-    };
+fn first_line(text: &str) -> String {
     let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
     lines().find(|line| !line.starts_with('#')).or_else(|| lines().next()).unwrap_or_default().to_owned()
 }
@@ -337,6 +409,34 @@ mod tests {
         assert_eq!(told, [(2, Some(3), "train(model)"), (3, Some(3), "# nothing else")]);
         assert_eq!((read.code_cells, read.unknown), (3, 0));
         assert_eq!(read.cells[0].cost.energy_joules, Some(6100.0));
+    }
+
+    #[test]
+    fn cost_of_another_run_is_earlier() {
+        #[derive(Deserialize)]
+        struct Case {
+            name: String,
+            cell: serde_json::Value,
+            run: serde_json::Value,
+            fits: bool,
+        }
+        let cases: Vec<Case> =
+            serde_json::from_str(include_str!("../../../../tests/stored-cost-runs.json")).unwrap();
+        for Case { name, mut cell, run, fits } in cases {
+            let mut cost: serde_json::Value = serde_json::from_str(COST).unwrap();
+            cost["run"] = run;
+            cell["metadata"]["gpumon"] = cost;
+            let read = Notebook::parse(notebook(&cell.to_string()).as_bytes()).unwrap();
+            assert_eq!(read.cells[0].is_earlier, !fits, "{name}");
+        }
+        // Entries of older versions, and runs in a form that is not known.
+        let odd = [r#"7"#, r#"{}"#, r#"{"source_crc32": -1, "execution_count": 3, "started": null}"#].map(|run| {
+            let cost = COST.replace("\"version\"", &format!("\"run\": {run}, \"version\""));
+            code(r#""x""#, &format!(r#"{{"gpumon": {cost}}}"#))
+        });
+        let cells = [&[code(r#""x""#, &format!(r#"{{"gpumon": {COST}}}"#))], &odd[..]].concat();
+        let read = Notebook::parse(notebook(&cells.join(",")).as_bytes()).unwrap();
+        assert_eq!(read.cells.iter().map(|cell| cell.is_earlier).collect::<Vec<_>>(), [true; 4]);
     }
 
     #[test]

@@ -35,7 +35,9 @@ enum Action {
     ///
     /// A notebook keeps the cost of each cell that held a GPU in the cell's metadata, where it was run in JupyterLab, or
     /// without a browser by papermill, nbconvert or nbclient with gpumon's hooks. Peak memory of all cells is the highest
-    /// of one; duration, GPU time and energy are sums over the cells that are listed.
+    /// of one; duration, GPU time and energy are sums over the cells that are listed. A cost that does not belong to the
+    /// cell's last run, because gpumon did not see that run or the cell was changed after it, is marked as of an earlier
+    /// run and is not in the sums.
     Report {
         /// Notebook file
         file: PathBuf,

@@ -27,29 +27,35 @@ const LINE: (usize, usize) = (60, 20);
 /// The column of the code, to which the room goes that the others leave.
 const CODE: usize = 2;
 
-/// What all cells of a notebook cost together.
-fn total(cells: &[CellCost]) -> StoredCost {
-    let costs = || cells.iter().map(|cell| &cell.cost);
+/// Returns what the last runs of all cells cost together; `None` if every cost is of an earlier run.
+fn total(cells: &[CellCost]) -> Option<StoredCost> {
+    let costs = || cells.iter().filter(|cell| !cell.is_earlier).map(|cell| &cell.cost);
     let sum = |value: fn(&StoredCost) -> Option<f64>| {
         costs().filter_map(value).reduce(|first, next| first + next).map(three_digits_of)
     };
-    let mut gpus: Vec<String> = Vec::new();
-    for name in costs().flat_map(|cost| &cost.gpus) {
-        if !gpus.contains(name) {
-            gpus.push(name.clone());
-        }
-    }
-    StoredCost {
+    Some(StoredCost {
         version: StoredCost::VERSION,
-        duration_s: sum(|cost| Some(cost.duration_s)).unwrap_or_default(),
+        duration_s: sum(|cost| Some(cost.duration_s))?,
         gpu_s: sum(|cost| cost.gpu_s),
         peak_memory_bytes: costs().filter_map(|cost| cost.peak_memory_bytes).reduce(f64::max),
         // What a cell frees another may have taken, in a run before.
         memory_change_bytes: None,
         energy_joules: sum(|cost| cost.energy_joules),
         shared: costs().any(|cost| cost.shared),
-        gpus,
+        gpus: gpus_of(costs()),
+        run: None,
+    })
+}
+
+/// Returns each name of a GPU once.
+fn gpus_of<'a>(costs: impl Iterator<Item = &'a StoredCost>) -> Vec<String> {
+    let mut gpus: Vec<String> = Vec::new();
+    for name in costs.flat_map(|cost| &cost.gpus) {
+        if !gpus.contains(name) {
+            gpus.push(name.clone());
+        }
     }
+    gpus
 }
 
 pub(super) fn as_json(notebook: &Notebook) -> Value {
@@ -61,6 +67,7 @@ pub(super) fn as_json(notebook: &Notebook) -> Value {
                 "cell": cell.place,
                 "execution_count": cell.execution_count,
                 "line": cell.line,
+                "earlier_run": cell.is_earlier,
                 "cost": cell.cost,
             })
         })
@@ -74,19 +81,28 @@ pub(super) fn draw(notebook: &Notebook) -> String {
 
 fn draw_in(notebook: &Notebook, terminal: Option<usize>) -> String {
     let total = total(&notebook.cells);
-    let mut lines = vec![cells_of(String::new(), String::new(), "All cells", &total)];
+    let mut lines: Vec<_> =
+        total.iter().map(|total| cells_of(String::new(), String::new(), "All cells", total, false)).collect();
+    let totals = lines.len();
     lines.extend(notebook.cells.iter().map(|cell| {
         let run = cell.execution_count.map_or_else(|| NONE.to_owned(), |count| format!("[{count}]"));
-        cells_of(cell.place.to_string(), run, &cell.line, &cell.cost)
+        cells_of(cell.place.to_string(), run, &cell.line, &cell.cost, cell.is_earlier)
     }));
     let columns = columns(&mut lines, terminal);
-    let mut text = format!("{}\n\n{}\n", head(notebook, &total), paint(DIM, &columns.headings()));
+    let mut text = format!("{}\n\n{}\n", head(notebook), paint(DIM, &columns.headings()));
     for (at, line) in lines.iter().enumerate() {
         let line = columns.line(line);
-        text += &if at == 0 { paint(STRONG, &line) } else { line };
+        text += &if at < totals { paint(STRONG, &line) } else { line };
         text += "\n";
     }
-    if total.shared {
+    if notebook.cells.iter().any(|cell| cell.is_earlier) {
+        text += &columns.remark(
+            0,
+            DIM,
+            "earlier run: the cell was changed, cleared or run again after this was measured. It is not in the sum of all cells.",
+        );
+    }
+    if notebook.cells.iter().any(|cell| cell.cost.shared) {
         text += &columns.remark(
             0,
             DIM,
@@ -105,12 +121,13 @@ fn draw_in(notebook: &Notebook, terminal: Option<usize>) -> String {
     text
 }
 
-fn head(notebook: &Notebook, total: &StoredCost) -> String {
-    let names: Vec<_> = total.gpus.iter().map(|name| escaped(name)).collect();
+fn head(notebook: &Notebook) -> String {
+    let names = gpus_of(notebook.cells.iter().map(|cell| &cell.cost));
+    let names: Vec<_> = names.iter().map(|name| escaped(name)).collect();
     format!("{} of {} code cells used a GPU: {}", notebook.cells.len(), notebook.code_cells, names.join(", "))
 }
 
-fn cells_of(place: String, run: String, line: &str, cost: &StoredCost) -> Cells {
+fn cells_of(place: String, run: String, line: &str, cost: &StoredCost, is_earlier: bool) -> Cells {
     let known = |value: Option<f64>, format: fn(f64) -> String| value.map_or_else(|| NONE.to_owned(), format);
     let energy = known(cost.energy_joules, joules);
     [
@@ -120,7 +137,11 @@ fn cells_of(place: String, run: String, line: &str, cost: &StoredCost) -> Cells 
         elapsed(cost.duration_s),
         known(cost.gpu_s, elapsed),
         known(cost.peak_memory_bytes, byte_size),
-        if cost.shared { format!("{energy} shared") } else { energy },
+        [Some(&*energy), cost.shared.then_some("shared"), is_earlier.then_some("earlier run")]
+            .into_iter()
+            .flatten()
+            .collect::<Vec<_>>()
+            .join(" "),
     ]
 }
 
@@ -160,7 +181,7 @@ mod tests {
     use crate::table::style::plain;
 
     fn cell(place: usize, line: &str, cost: StoredCost) -> CellCost {
-        CellCost { place, execution_count: Some(place as u64 + 10), line: line.to_owned(), cost }
+        CellCost { place, execution_count: Some(place as u32 + 10), line: line.to_owned(), cost, is_earlier: false }
     }
 
     fn notebook() -> Notebook {
@@ -173,6 +194,7 @@ mod tests {
             energy_joules: Some(6100.0),
             shared: false,
             gpus: vec!["NVIDIA H200".to_owned()],
+            run: None,
         };
         let little =
             StoredCost { duration_s: 0.053, gpu_s: None, peak_memory_bytes: None, energy_joules: None, ..cost.clone() };
@@ -193,6 +215,21 @@ mod tests {
     #[test]
     fn a_narrow_terminal_has_less_of_the_code_and_no_execution_counts() {
         insta::assert_snapshot!(plain(&draw_in(&notebook(), Some(70))));
+    }
+
+    #[test]
+    fn earlier_runs_are_marked_and_not_in_the_total() {
+        let mut notebook = notebook();
+        notebook.cells[1].is_earlier = true;
+        insta::assert_snapshot!(plain(&draw_in(&notebook, None)));
+        let json = as_json(&notebook);
+        assert_eq!(json["total"]["duration_s"], 240.0);
+        assert_eq!(json["cells"][1]["earlier_run"], true);
+        assert_eq!(json["cells"][2]["earlier_run"], false);
+
+        notebook.cells.iter_mut().for_each(|cell| cell.is_earlier = true);
+        assert_eq!(as_json(&notebook)["total"], Value::Null);
+        assert!(!plain(&draw_in(&notebook, None)).contains("All cells  "), "there is no line of the total");
     }
 
     #[test]
