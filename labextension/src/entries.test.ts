@@ -9,6 +9,7 @@ it('the palette has those commands that nobody else puts into it, and the launch
   addEntries({
     app: { serviceManager: { sessions: {} } } as unknown as JupyterFrontEnd,
     connection: null as never,
+    notebooks: vi.fn(),
     commands: ['show', 'charts'],
     inPalette: ['charts'],
     tour: 'tour',

@@ -6,11 +6,13 @@ import type { ILauncher } from '@jupyterlab/launcher';
 import type { IRunningSessionManagers } from '@jupyterlab/running';
 import { nullTranslator, type ITranslator } from '@jupyterlab/translation';
 
+import type { LabNotebooks } from './notebook/notebooks';
 import type { Connection } from './server/connection';
 
 export interface EntriesOptions {
   app: JupyterFrontEnd;
   connection: Connection;
+  notebooks: () => Promise<LabNotebooks>;
   commands: readonly string[];
   /** Those of them that the palette offers. */
   inPalette: readonly string[];
@@ -25,6 +27,7 @@ export interface EntriesOptions {
 export function addEntries({
   app,
   connection,
+  notebooks,
   commands,
   inPalette,
   tour,
@@ -49,7 +52,9 @@ export function addEntries({
     if (sessions.running().next().done !== true) {
       sessions.runningChanged.disconnect(list);
       void import('./notebook/notebook-chunk').then(({ GpuMemoryList }) =>
-        running?.add(new GpuMemoryList(app, connection, (translator ?? nullTranslator).load('gpumon'))),
+        running?.add(
+          new GpuMemoryList({ app, connection, notebooks, trans: (translator ?? nullTranslator).load('gpumon') }),
+        ),
       );
     }
   };

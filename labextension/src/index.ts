@@ -63,7 +63,7 @@ const plugin: JupyterFrontEndPlugin<void> = {
     const trans = (translator ?? nullTranslator).load('gpumon');
     const connection = new Connection(app.serviceManager.serverSettings, trans);
     const notebooks = once(() =>
-      import('./notebook/notebooks').then(({ LabNotebooks }) => new LabNotebooks(app, trans)),
+      import('./notebook/notebooks').then(({ LabNotebooks }) => new LabNotebooks(app, connection, trans)),
     );
     const views = { connection, notebooks, trans };
     const inMain = { ...views, app, restorer, hasTabs: labShell !== null };
@@ -88,7 +88,7 @@ const plugin: JupyterFrontEndPlugin<void> = {
     const commands = Object.values(others);
     // Notebook 7 offers to show each panel by itself, under the same name.
     const inPalette = labShell === null ? commands.filter((id) => id !== CommandIDs.open) : commands;
-    addEntries({ app, connection, commands, inPalette, tour, palette, launcher, running, translator });
+    addEntries({ app, connection, notebooks, commands, inPalette, tour, palette, launcher, running, translator });
     const showPanel = (): void => void app.commands.execute(CommandIDs.open);
     const applyInNotebooks = followNotebooks({ ...views, app, statusBar, palette, registry, translator, showPanel });
     void followSettings(registry, PLUGIN_ID, (settings) => {

@@ -1,6 +1,5 @@
 /** What others may use to say that GPU memory has run out. */
 
-export type { NameOf } from './model/holder-name';
 export { oomErrorOf } from './model/oom-error';
 export type { KernelError, OomError } from './model/oom-error';
 export { fullerSample, describeOom } from './model/describe-oom';

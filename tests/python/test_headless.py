@@ -102,10 +102,11 @@ class Runners(unittest.TestCase):
 
     def test_unseen_run_makes_stored_cost_earlier(self) -> None:
         write(self.folder, v4.new_code_cell(HOLD + "import time; time.sleep(1.2)"))
-        self.assertEqual(run(self.folder, "nbclient", **over_fake_gpu(self.folder)).returncode, 0)
+        variables = over_fake_gpu(self.folder)
+        self.assertEqual(run(self.folder, "nbclient", **variables).returncode, 0)
         # The same source has the same count in another kernel, which gpumon does not see.
         again = [BIN / "jupyter", "nbconvert", "--execute", "--to", "notebook", "--inplace", "out.ipynb"]
-        subprocess.run(again, cwd=self.folder, check=True, capture_output=True)
+        subprocess.run(again, cwd=self.folder, env=os.environ | variables, check=True, capture_output=True)
         command = [gpumon.find_gpumon_bin(), "--config", "none", "notebook", "report", self.folder / "out.ipynb"]
         report = subprocess.run(command, capture_output=True, text=True, check=True).stdout
         self.assertRegex(report, r" 2 +\[1\] import ctypes, os .* k?J earlier run\n")

@@ -13,6 +13,7 @@ use jiff::tz::TimeZone;
 use unicode_width::UnicodeWidthStr;
 
 use crate::{
+    describe::NotebookNames,
     exit::Failure,
     moment::{Beside, Moment, MomentSpan, shown},
     past::PastArgs,
@@ -145,7 +146,8 @@ fn heading(usage: &Usage, span: Option<&Range<u64>>, zone: &TimeZone) -> String 
 }
 
 fn text(usage: &Usage, span: Option<&Range<u64>>, zone: &TimeZone, terminal: Option<usize>) -> String {
-    let mut rows: Vec<[String; 6]> = usage.owners.iter().map(row).collect();
+    let names = NotebookNames::new(usage.owners.iter().filter_map(|owner| path_of(owner.job.as_ref()?)));
+    let mut rows: Vec<[String; 6]> = usage.owners.iter().map(|owner| row(owner, &names)).collect();
     if usage.unheld.gpu_seconds > 0.0 {
         let joules = usage.unheld.joules;
         let (hours, none) = (hours(usage.unheld.gpu_seconds), NONE.to_owned());
@@ -175,9 +177,9 @@ fn text(usage: &Usage, span: Option<&Range<u64>>, zone: &TimeZone, terminal: Opt
     text
 }
 
-fn row(usage: &OwnerUsage) -> [String; 6] {
+fn row(usage: &OwnerUsage, names: &NotebookNames) -> [String; 6] {
     let user = usage.user.as_deref().map_or_else(|| "unknown".to_owned(), escaped);
-    let job = usage.job.as_ref().map_or_else(|| NONE.to_owned(), |job| escaped(&label(job)));
+    let job = usage.job.as_ref().map_or_else(|| NONE.to_owned(), |job| escaped(&label(job, names)));
     let (drawn, range) = match usage.joules {
         None => (NONE.to_owned(), NONE.to_owned()),
         Some(Joules { least, most, .. }) if most - least <= most * EXACT => (energy(most), "exact".to_owned()),
@@ -192,13 +194,16 @@ fn hours(seconds: f64) -> String {
     number(seconds / SECONDS_PER_HOUR, 3)
 }
 
-/// The last part of a notebook's path, else what it is with its id.
-fn label(job: &Job) -> String {
+fn path_of(job: &Job) -> Option<&str> {
+    job.path.as_ref()?.value().map(String::as_str).filter(|path| !path.is_empty())
+}
+
+/// The name of a notebook, else what it is with its id.
+fn label(job: &Job, names: &NotebookNames) -> String {
     let short = job.id.chars().take(12).collect::<String>();
     match job.kind {
         JobKind::Notebook => {
-            let path = job.path.as_ref().and_then(|path| path.value());
-            let name = path.and_then(|path| path.rsplit('/').next()).filter(|name| !name.is_empty());
+            let name = path_of(job).and_then(|path| names.of_path(path));
             name.map_or_else(|| format!("notebook {short}"), ToOwned::to_owned)
         }
         JobKind::Slurm => format!("slurm {}", job.id),
@@ -242,6 +247,20 @@ mod tests {
             unheld: UnheldUsage { gpu_seconds: 36.0, joules: 3_600.0 },
             oldest_ms: None,
         }
+    }
+
+    #[test]
+    fn notebooks_of_same_name_differ_in_usage() {
+        let mut usage = usage();
+        usage.owners = ["/home/bob/first/train.ipynb", "/home/bob/second/train.ipynb"]
+            .map(|path| {
+                let mut owner = owner(Some("bob"), Some((JobKind::Notebook, "k")), None);
+                owner.job.as_mut().unwrap().path = Some(Reading::Now(path.to_owned()));
+                owner
+            })
+            .into();
+        let text = text(&usage, None, &TimeZone::UTC, None);
+        assert!(text.contains("first/train.ipynb ") && text.contains("second/train.ipynb "), "{text}");
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod health;
 mod load;
 mod memory;
 mod mig;
+mod notebook_names;
 mod phrase;
 mod power;
 mod throttle;
@@ -33,6 +34,7 @@ pub(crate) use self::{
     load::{Load, Loads, Thresholds},
     memory::{share, total, used, used_of},
     mig::{device_of, label},
+    notebook_names::{NotebookNames, notebook_path},
     phrase::{Level, Phrase},
     power::draw_of,
 };

@@ -24,17 +24,15 @@ pub(crate) struct ProcessLabel {
 }
 
 impl ProcessLabel {
-    /// `None` where nothing is known of it.
-    pub(crate) fn of(process: &Process, layout: Layout) -> Option<Self> {
+    /// `None` where nothing is known of it. `notebook` is the name of its notebook.
+    pub(crate) fn of(process: &Process, notebook: Option<&str>, layout: Layout) -> Option<Self> {
         let owner = process.owner.value();
-        let notebook = owner.and_then(|owner| owner.notebook.as_ref()?.path.value());
         let (name, command) = (process.name.value(), process.command.value());
         let (name, short) = match (notebook, name, command) {
-            (Some(path), Some(name), _) => {
-                let named = format!("{} ({name})", base(path));
+            (Some(notebook), name, _) => {
+                let named = name.map_or_else(|| notebook.to_owned(), |name| format!("{notebook} ({name})"));
                 (named.clone(), named)
             }
-            (Some(path), None, _) => (path.to_owned(), base(path).to_owned()),
             (None, _, Some(command)) => {
                 let tidy = without_folders(command, name.map(String::as_str));
                 let short = with_short_script(&tidy);
@@ -134,7 +132,7 @@ mod tests {
         process.name = Reading::Now(name.to_owned());
         let slurm = Some(SlurmJob { job_id: "88123".to_owned(), step: None, private: false });
         process.owner = Reading::Now(Owner { slurm, unit: Some("a.scope".to_owned()), ..Owner::default() });
-        ProcessLabel::of(&process, TERMINAL).unwrap()
+        ProcessLabel::of(&process, None, TERMINAL).unwrap()
     }
 
     #[test]

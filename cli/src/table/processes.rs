@@ -13,7 +13,7 @@ use super::{
     style::{DIM, MEMORY, PLAIN, UTILIZATION},
     units::{ABSENT, compact_duration, gib_in_column, whole},
 };
-use crate::describe;
+use crate::describe::{self, NotebookNames};
 
 const COLUMNS: usize = 8;
 const HEADINGS: [&str; COLUMNS] = ["GPU", "PID", "USER", "TYPE", "MEMORY", "SM", "HOST MEM", "TIME"];
@@ -42,6 +42,7 @@ struct Row {
 
 pub(super) fn lines(view: &View<'_>, layout: Layout, kept: Option<&mut ColumnWidths>) -> Vec<Line> {
     let mut rows = Vec::new();
+    let names = NotebookNames::of_sample(view.sample);
     for gpu in &view.sample.gpus {
         let known = view.inventory.gpus.iter().find(|known| known.index == gpu.index);
         let place = |process: &Process| {
@@ -51,7 +52,9 @@ pub(super) fn lines(view: &View<'_>, layout: Layout, kept: Option<&mut ColumnWid
         // By the parts of the GPU; whoever holds most comes first, and of whom it is not known how much, last.
         let mut processes: Vec<&Process> = gpu.processes.value().into_iter().flatten().collect();
         processes.sort_by_key(|process| (process.mig, Reverse(process.memory_bytes.value().copied()), process.pid));
-        rows.extend(processes.into_iter().map(|process| row(place(process), process, view.sample.at_ms, layout)));
+        rows.extend(
+            processes.into_iter().map(|process| row(place(process), process, &names, view.sample.at_ms, layout)),
+        );
     }
     let mut lines = if rows.is_empty() { Vec::new() } else { table(&rows, layout, kept) };
     let is_well = |health: &Health| *health == Health::Ok;
@@ -75,7 +78,7 @@ pub(super) fn lines(view: &View<'_>, layout: Layout, kept: Option<&mut ColumnWid
     lines
 }
 
-fn row(place: String, process: &Process, now_ms: u64, layout: Layout) -> Row {
+fn row(place: String, process: &Process, names: &NotebookNames, now_ms: u64, layout: Layout) -> Row {
     let absent = || ABSENT.to_owned();
     let memory = process.memory_bytes.value();
     let cells = [
@@ -88,7 +91,7 @@ fn row(place: String, process: &Process, now_ms: u64, layout: Layout) -> Row {
         process.host_memory_bytes.value().map_or_else(absent, |bytes| format!("{} GiB", gib_in_column(*bytes))),
         process.started_ms.value().map_or_else(absent, |started| compact_duration(now_ms.saturating_sub(*started))),
     ];
-    Row { cells, what: ProcessLabel::of(process, layout) }
+    Row { cells, what: ProcessLabel::of(process, names.of_process(process), layout) }
 }
 
 fn table(rows: &[Row], layout: Layout, kept: Option<&mut ColumnWidths>) -> Vec<Line> {

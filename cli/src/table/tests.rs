@@ -415,6 +415,24 @@ fn whoever_holds_most_comes_first() {
 }
 
 #[test]
+fn notebooks_of_same_name_differ_in_table() {
+    let scene = Scene::of(1, |scene| {
+        let notebooks = ["/home/ana/first/train.ipynb", "/home/ana/second/train.ipynb"].map(|path| {
+            let is_notebook = |process: &gpumon_probe::model::Process| {
+                process.owner.value().is_some_and(|owner| owner.notebook.is_some())
+            };
+            let mut process = processes().into_iter().find(is_notebook).unwrap();
+            let Reading::Now(owner) = &mut process.owner else { panic!() };
+            owner.notebook.as_mut().unwrap().path = Reading::Now(path.to_owned());
+            process
+        });
+        scene.sample.gpus[0].processes = Reading::Now(notebooks.into());
+    });
+    let drawn = plain(&scene.piped());
+    assert!(drawn.contains(" first/train.ipynb (") && drawn.contains(" second/train.ipynb ("), "{drawn}");
+}
+
+#[test]
 fn a_list_ends_in_how_many_more_processes_there_are() {
     let scene = Scene::of(2, |scene| {
         scene.sample.gpus[0].processes = Reading::Now(processes());

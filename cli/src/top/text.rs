@@ -17,13 +17,13 @@ pub(super) fn printable(text: &str) -> String {
     line::printable(text, ANY_ROOM)
 }
 
-/// What a person would call a process, and what it runs in.
-pub(super) fn what(process: &Process) -> Option<String> {
-    ProcessLabel::of(process, ANY_ROOM).map(|what| what.whole())
+/// What a person would call a process, by the name of its notebook, and what it runs in.
+pub(super) fn what(process: &Process, notebook: Option<&str>) -> Option<String> {
+    ProcessLabel::of(process, notebook, ANY_ROOM).map(|what| what.whole())
 }
 
-pub(super) fn fitted_what(process: &Process, columns: usize) -> Option<String> {
-    ProcessLabel::of(process, ANY_ROOM).map(|what| what.fitted(columns, ANY_ROOM))
+pub(super) fn fitted_what(process: &Process, notebook: Option<&str>, columns: usize) -> Option<String> {
+    ProcessLabel::of(process, notebook, ANY_ROOM).map(|what| what.fitted(columns, ANY_ROOM))
 }
 
 /// Cuts to so many columns, and says that something is missing.

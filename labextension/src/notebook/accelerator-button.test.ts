@@ -40,12 +40,14 @@ function make(first: string): HTMLButtonElement {
   const panel = {
     toolbar: { insertBefore: () => true },
     sessionContext: {
+      path: 'first/train.ipynb',
       session: { kernel },
       kernelChanged: { connect: vi.fn() },
       statusChanged: { connect: (slot: () => void) => (changed = slot) },
     },
   };
-  new AcceleratorButton(panel as unknown as NotebookPanel, nullTranslator.load(''));
+  const notebooks = { describeHolding: (path: string) => Promise.resolve(`${path} holds 8 GiB of GPU 0.`) };
+  new AcceleratorButton(panel as unknown as NotebookPanel, notebooks, nullTranslator.load(''));
   const button = document.querySelector('button');
   if (button === null) {
     throw new Error('no button');
@@ -104,7 +106,9 @@ describe('a press', () => {
     const button = make('idle');
     button.click();
     await vi.waitFor(() => expect(showDialog).toHaveBeenCalledTimes(1));
-    expect(vi.mocked(showDialog).mock.calls[0]?.[0]?.title).toContain('before pandas is imported');
+    const [asked] = vi.mocked(showDialog).mock.calls[0] ?? [];
+    expect(asked?.title).toContain('before pandas is imported');
+    expect(asked?.body).toMatch(/^first\/train\.ipynb holds 8 GiB of GPU 0\. .* lost\.$/);
     expect(loadAccelerators).not.toHaveBeenCalled();
   });
 });

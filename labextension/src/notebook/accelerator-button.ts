@@ -9,6 +9,7 @@ import { Widget } from '@lumino/widgets';
 
 import { findAccelerators, loadAccelerators, type Accelerator } from './accelerators';
 import { addToToolbar, type NotebookPanel } from './notebook-panel';
+import type { LabNotebooks } from './notebooks';
 
 export class AcceleratorButton extends Widget {
   private readonly button = document.createElement('button');
@@ -20,6 +21,7 @@ export class AcceleratorButton extends Widget {
 
   constructor(
     private readonly panel: NotebookPanel,
+    private readonly notebooks: Pick<LabNotebooks, 'describeHolding'>,
     private readonly trans: TranslationBundle,
   ) {
     super({ node: document.createElement('span') });
@@ -127,9 +129,11 @@ export class AcceleratorButton extends Widget {
 
   private async offerRestart(title: string, label: string): Promise<boolean> {
     const { trans } = this;
+    const { path } = this.panel.sessionContext;
+    const holding = await this.notebooks.describeHolding(path, this.kernel?.id ?? '');
     const { button } = await showDialog({
       title,
-      body: trans.__('This restarts the kernel. All variables are lost.'),
+      body: `${holding} ${trans.__('This restarts the kernel. All variables are lost.')}`,
       buttons: [Dialog.cancelButton({ label: trans.__('Cancel') }), Dialog.warnButton({ label })],
       defaultButton: 0,
     });

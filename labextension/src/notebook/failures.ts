@@ -85,7 +85,7 @@ export class CellFailures implements IDisposable {
     const { notebooks, notes } = this;
     const show = (sample: Sample | null): void => {
       const { inventory } = this.feed.store;
-      const description = describeOom(error, { inventory, sample, kernelId, nameOf: (id) => notebooks.nameOf(id) });
+      const description = describeOom(error, { inventory, sample, kernelId, pathOf: notebooks.pathOf });
       if (description !== null) {
         notes.attach(cellId, () => new OomNote(notebooks))?.update(description);
       }

@@ -71,8 +71,8 @@ export class InNotebooks {
       return new CellFailures(notebook, feed, own);
     });
     const accelerators = new PerNotebook(async (notebook) => {
-      const { AcceleratorButton } = await import('./notebook-chunk');
-      return new AcceleratorButton(notebook, trans);
+      const [own, { AcceleratorButton }] = await Promise.all([notebooks(), import('./notebook-chunk')]);
+      return new AcceleratorButton(notebook, own, trans);
     });
     this.parts = { cellLine, notebookUse, memoryWarnings, accelerators };
     const current = (): NotebookPanel | null =>

@@ -57,7 +57,7 @@ export class MemoryWatch implements IDisposable {
   }
 
   private update(): void {
-    const warnings = this.warnings.update(this.feed.store, (kernelId) => this.notebooks.nameOf(kernelId));
+    const warnings = this.warnings.update(this.feed.store, this.notebooks.pathOf);
     for (const [gpu, { id }] of this.shown) {
       if (!warnings.some((warning) => warning.gpu === gpu)) {
         Notification.dismiss(id);

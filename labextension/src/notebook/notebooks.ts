@@ -1,12 +1,15 @@
-/** The notebooks of this Jupyter server: their current names, opening them, and actions on their kernels. */
+/** The notebooks and consoles of this Jupyter server: their current paths, opening them, and actions on their kernels. */
 
 import type { NotebookHost } from '@gpumon/page';
+import { isConsolePath } from '@gpumon/page/cells';
 import type { JupyterFrontEnd } from '@jupyterlab/application';
 import { Dialog, showDialog, showErrorMessage } from '@jupyterlab/apputils';
-import { PathExt } from '@jupyterlab/coreutils';
 import { KernelAPI, type Session } from '@jupyterlab/services';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { Menu } from '@lumino/widgets';
+
+import type { Connection } from '../server/connection';
+import { describeHolding, newestSample } from './describe-holding';
 
 const CommandIDs = {
   go: 'gpumon:go-to-notebook',
@@ -33,7 +36,7 @@ interface KernelAction {
   command: string;
   label: string;
   brief: string;
-  question: (name: string) => string;
+  question: (path: string) => string;
   consequence: string;
   run: (session: Session.IModel) => Promise<void>;
 }
@@ -43,15 +46,16 @@ export class LabNotebooks implements NotebookHost {
 
   constructor(
     private readonly app: JupyterFrontEnd,
+    private readonly connection: Connection,
     private readonly trans: TranslationBundle,
   ) {
     this.addCommands();
   }
 
-  nameOf(kernelId: string): string | null {
+  readonly pathOf = (kernelId: string): string | null => {
     const session = this.sessionOf(kernelId);
-    return session === null ? null : nameOf(session);
-  }
+    return session === null ? null : pathOf(session);
+  };
 
   open(kernelId: string): void {
     void this.app.commands.execute(CommandIDs.go, { kernelId });
@@ -73,41 +77,45 @@ export class LabNotebooks implements NotebookHost {
   /** What can be done with the notebook of this kernel; whatever changes its kernel asks first. */
   actions(kernelId: string): NotebookAction[] {
     const { app, trans } = this;
-    const name = this.nameOf(kernelId) ?? '';
+    const path = this.pathOf(kernelId) ?? '';
     const run = (command: string) => () => {
       void app.commands.execute(command, { kernelId });
     };
     return [
-      { label: trans.__('Go'), caption: trans.__('Go to %1', name), run: run(CommandIDs.go) },
+      { label: trans.__('Go'), caption: trans.__('Go to %1', path), run: run(CommandIDs.go) },
       ...this.kernelActions().map(({ command, brief, question }) => ({
         label: brief,
-        caption: question(name),
+        caption: question(path),
         run: run(command),
       })),
     ];
   }
 
-  /** The session of this kernel, if it is one of this server's. JupyterLab keeps the list up to date, also of renames. */
+  /** Returns what the kernel holds now, for questions about it. */
+  async describeHolding(path: string, kernelId: string): Promise<string> {
+    return describeHolding(this.trans, path, kernelId, newestSample(await this.connection.feed()));
+  }
+
+  /**
+   * The session of this kernel, if it is one of this server's: of a kernel that a console shares with a notebook, the
+   * notebook's. JupyterLab keeps the list up to date, also of renames.
+   */
   private sessionOf(kernelId: string): Session.IModel | null {
-    for (const session of this.app.serviceManager.sessions.running()) {
-      if (session.kernel?.id === kernelId) {
-        return session;
-      }
-    }
-    return null;
+    const sessions = [...this.app.serviceManager.sessions.running()].filter(({ kernel }) => kernel?.id === kernelId);
+    return sessions.find(({ path }) => !isConsolePath(path)) ?? sessions[0] ?? null;
+  }
+
+  private isConsole(args: { readonly kernelId?: unknown }): boolean {
+    return isConsolePath(this.pathOf(kernelIdOf(args)) ?? '');
   }
 
   private addCommands(): void {
     const { app, trans } = this;
     app.commands.addCommand(CommandIDs.go, {
-      label: trans.__('Go to Notebook'),
+      label: (args) => (this.isConsole(args) ? trans.__('Go to Console') : trans.__('Go to Notebook')),
       describedBy: { args: ARGUMENTS },
-      execute: async (args) => {
-        const session = this.sessionOf(kernelIdOf(args));
-        if (session !== null) {
-          await app.commands.execute('docmanager:open', { path: session.path });
-        }
-      },
+      // Either opens a tab where there is none.
+      execute: (args) => this.goTo(kernelIdOf(args)),
     });
     for (const action of this.kernelActions()) {
       app.commands.addCommand(action.command, {
@@ -115,6 +123,21 @@ export class LabNotebooks implements NotebookHost {
         describedBy: { args: ARGUMENTS },
         execute: (args) => this.confirmAndRun(kernelIdOf(args), action),
       });
+    }
+  }
+
+  private async goTo(kernelId: string): Promise<void> {
+    const { app, trans } = this;
+    const path = this.pathOf(kernelId);
+    if (path === null) {
+      await showErrorMessage(trans.__('Cannot open the notebook'), trans.__('Its kernel has ended.'));
+      return;
+    }
+    try {
+      const command = isConsolePath(path) ? 'console:open' : 'docmanager:open';
+      await app.commands.execute(command, { path, activate: true });
+    } catch (error) {
+      await showErrorMessage(trans.__('Cannot open %1', path), error instanceof Error ? error : String(error));
     }
   }
 
@@ -127,7 +150,7 @@ export class LabNotebooks implements NotebookHost {
         command: CommandIDs.interrupt,
         label: trans.__('Interrupt Kernel…'),
         brief: trans.__('Interrupt'),
-        question: (name) => trans.__('Interrupt the kernel of %1?', name),
+        question: (path) => trans.__('Interrupt the kernel of %1?', path),
         consequence: trans.__('The running cell is stopped. Variables and the memory that they hold are kept.'),
         run: (session) => KernelAPI.interruptKernel(kernelOf(session), settings),
       },
@@ -135,7 +158,7 @@ export class LabNotebooks implements NotebookHost {
         command: CommandIDs.restart,
         label: trans.__('Restart Kernel…'),
         brief: trans.__('Restart'),
-        question: (name) => trans.__('Restart the kernel of %1?', name),
+        question: (path) => trans.__('Restart the kernel of %1?', path),
         consequence: trans.__('All variables are lost, and its GPU memory is freed.'),
         run: (session) => KernelAPI.restartKernel(kernelOf(session), settings),
       },
@@ -143,7 +166,7 @@ export class LabNotebooks implements NotebookHost {
         command: CommandIDs.shutDown,
         label: trans.__('Shut Down Kernel…'),
         brief: trans.__('Shut Down'),
-        question: (name) => trans.__('Shut down the kernel of %1?', name),
+        question: (path) => trans.__('Shut down the kernel of %1?', path),
         consequence: trans.__('All variables are lost, and its GPU memory is freed.'),
         run: (session) => app.serviceManager.sessions.shutdown(session.id),
       },
@@ -156,9 +179,10 @@ export class LabNotebooks implements NotebookHost {
     if (confirmed === null) {
       return;
     }
+    const path = pathOf(confirmed);
     const { button } = await showDialog({
-      title: action.question(nameOf(confirmed)),
-      body: action.consequence,
+      title: action.question(path),
+      body: `${await this.describeHolding(path, kernelId)} ${action.consequence}`,
       buttons: [
         Dialog.cancelButton({ label: trans.__('Cancel') }),
         Dialog.warnButton({ label: action.label.replace('…', '') }),
@@ -182,6 +206,6 @@ function kernelIdOf(args: { readonly kernelId?: unknown }): string {
   return typeof args.kernelId === 'string' ? args.kernelId : '';
 }
 
-function nameOf(session: Session.IModel): string {
-  return PathExt.basename(session.path) || session.name;
+function pathOf(session: Session.IModel): string {
+  return session.path || session.name;
 }

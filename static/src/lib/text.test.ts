@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 
 import { expect, it } from 'vitest';
 
-import { plainText } from './text';
+import { plainText, shortened } from './text';
 
 interface Cases {
   invisible: string[];
@@ -19,4 +19,9 @@ it('invisible characters are replaced, others are not', () => {
     const letter = String.fromCodePoint(parseInt(digits, 16));
     expect(plainText(letter), digits).toBe(letter);
   }
+});
+
+it('long names keep their start and end', () => {
+  expect(shortened('a/b.ipynb', 9)).toBe('a/b.ipynb');
+  expect(shortened('first-experiment/train.ipynb', 20)).toBe('first-…t/train.ipynb');
 });

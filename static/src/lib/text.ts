@@ -19,6 +19,12 @@ export function sentences(messages: readonly (string | null)[]): string {
   );
 }
 
+/** A name of at most `limit` characters: of a longer one the start, where folders differ, and the end, the file's name. */
+export function shortened(name: string, limit: number): string {
+  const start = Math.floor((limit - 1) / 3);
+  return name.length > limit ? `${name.slice(0, start)}…${name.slice(start + 1 - limit)}` : name;
+}
+
 /** The text with everything unprintable made visible, and cut at `limit` characters. */
 export function plainText(text: string, limit = 400): string {
   const visible = text.replace(UNPRINTABLE, '\ufffd');

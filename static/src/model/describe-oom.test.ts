@@ -26,11 +26,11 @@ function held(index: number, free_gib: number, processes: Process[], changes: Pa
 }
 
 function words(error: Partial<OomError>, gpus: GpuSample[] | null, kernelId = 'train'): OomDescription | null {
-  const nameOf = (id: string): string | null => (id === 'foreign' ? null : `now ${id}.ipynb`);
+  const pathOf = (id: string): string | null => (id === 'foreign' ? null : `now ${id}.ipynb`);
   const now: Sample | null = gpus === null ? null : sample(NOW, gpus);
   const told = describeOom(
     { ...ERROR, ...error },
-    { inventory: inventory(gpus?.length ?? 0), sample: now, kernelId, nameOf },
+    { inventory: inventory(gpus?.length ?? 0), sample: now, kernelId, pathOf },
   );
   return told === null ? null : { ...told, text: told.text.replaceAll('\u00a0', ' ') };
 }

@@ -4,9 +4,9 @@ import { DASH, memoryAmount, timeOfDay } from '../lib/format';
 import { trans } from '../lib/translation';
 import type { Inventory, Sample } from '../wire';
 import { gpusOf, type GpuState } from './gpu';
-import { heldBytes, holderName, ownKernel, type NameOf } from './holder-name';
+import { heldBytes, holderName, ownKernel } from './holder-name';
 import { ColorSlots } from './color-slots';
-import { holderRows, textOf, type HolderRow } from './holders';
+import { holderRows, textOf, type HolderRow, type PathOf } from './holders';
 import { shareOf } from './kernel-share';
 import type { OomError } from './oom-error';
 import { valueOf } from './reading';
@@ -35,7 +35,7 @@ export interface OomSnapshot {
   inventory: Inventory | null;
   sample: Sample | null;
   kernelId: string;
-  nameOf: NameOf;
+  pathOf: PathOf;
 }
 
 /** More than so many are summed up. */
@@ -128,13 +128,13 @@ function isDivided({ now }: GpuState): boolean {
   return now !== null && (valueOf(now.mig_devices) ?? []).length > 0;
 }
 
-function holdersOf(gpu: GpuState, { kernelId, nameOf }: OomSnapshot): OomHolder[] {
-  const rows = holderRows([gpu], new ColorSlots()).filter((row) => row.kind === 'holder');
-  const named = rows.slice(0, NAMED_MOST).map((row) => holderOf(row, kernelId, nameOf));
+function holdersOf(gpu: GpuState, { kernelId, pathOf }: OomSnapshot): OomHolder[] {
+  const rows = holderRows([gpu], new ColorSlots(), pathOf).filter((row) => row.kind === 'holder');
+  const named = rows.slice(0, NAMED_MOST).map((row) => holderOf(row, kernelId));
   const rest = rows.slice(NAMED_MOST);
   if (rest.length > 0) {
     const bytes = rest.reduce((sum, row) => sum + heldBytes(row), 0);
-    const title = rest.map((row) => holderName(row, nameOf)).join('\n');
+    const title = rest.map((row) => holderName(row)).join('\n');
     named.push({
       key: 'rest',
       text: trans._n('%1 more %2', '%1 more %2', rest.length, memoryAmount(bytes)),
@@ -145,15 +145,15 @@ function holdersOf(gpu: GpuState, { kernelId, nameOf }: OomSnapshot): OomHolder[
   return named;
 }
 
-function holderOf(row: HolderRow, failed: string, nameOf: NameOf): OomHolder {
+function holderOf(row: HolderRow, failed: string): OomHolder {
   const { command, pid } = row.processes[0];
-  const name = row.notebook?.kernel_id === failed ? trans.__('this notebook') : holderName(row, nameOf);
+  const name = row.notebook?.kernel_id === failed ? trans.__('this notebook') : holderName(row);
   const bytes = valueOf(row.memory_bytes);
   return {
     key: row.key,
     text: `${name} ${bytes === null ? DASH : memoryAmount(bytes)}`,
     title: trans.__('%1 (PID %2)', textOf(command).text, pid),
-    kernelId: ownKernel(row, nameOf),
+    kernelId: ownKernel(row),
   };
 }
 

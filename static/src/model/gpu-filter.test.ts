@@ -16,11 +16,10 @@ const now = sample(NOW, [
   gpu(3),
 ]);
 const gpus = gpusOf(inventory(4), now);
-const rows = holderRows(gpus, new ColorSlots());
-const facts = {
-  isBusy: ({ index }: { index: number }) => index < 2,
-  nameOf: (id: string) => (id === 'k1' ? 'a.ipynb' : null),
-};
+const rows = holderRows(gpus, new ColorSlots(), (id) => (id === 'k1' ? 'b/a.ipynb' : null));
+const facts = { isBusy: ({ index }: { index: number }) => index < 2 };
+/** The same where no kernel is one of this place. */
+const elsewhere = holderRows(gpus, new ColorSlots());
 const found = (typed: string): [gpus: number[], rows: string[]] => {
   const chosen = filtered(typed, gpus, rows, facts);
   return [
@@ -31,14 +30,15 @@ const found = (typed: string): [gpus: number[], rows: string[]] => {
 
 describe('the filter', () => {
   it.each([
-    ['', [0, 1, 2, 3], ['train.ipynb', 'vllm', 'sweep.py']],
-    ['busy', [0, 1], ['train.ipynb', 'vllm']],
+    ['', [0, 1, 2, 3], ['a.ipynb', 'vllm', 'sweep.py']],
+    ['busy', [0, 1], ['a.ipynb', 'vllm']],
     ['IDLE', [2, 3], ['sweep.py']],
     ['bob', [1], ['vllm']],
-    ['work/train', [0], ['train.ipynb']],
-    ['a.ipynb', [0], ['train.ipynb']],
+    ['work/train', [0], ['a.ipynb']],
+    ['b/a', [0], ['a.ipynb']],
+    ['a.ipynb', [0], ['a.ipynb']],
     ['12', [2], ['sweep.py']],
-    ['h200', [0, 1, 2, 3], ['train.ipynb', 'vllm', 'sweep.py']],
+    ['h200', [0, 1, 2, 3], ['a.ipynb', 'vllm', 'sweep.py']],
     ['ana, idle', [2], ['sweep.py']],
     ['nobody', [], []],
   ])('"%s" chooses GPUs and holders', (typed, indices, names) => {
@@ -53,23 +53,13 @@ describe('the filter', () => {
   it('what is mine are the notebooks of this place, and what their users run besides', () => {
     expect(found('mine')).toEqual([
       [0, 2],
-      ['train.ipynb', 'sweep.py'],
+      ['a.ipynb', 'sweep.py'],
     ]);
-    const elsewhere = { ...facts, nameOf: () => null };
-    expect(filtered('mine', gpus, rows, elsewhere).gpus).toEqual([]);
+    expect(filtered('mine', gpus, elsewhere, facts).gpus).toEqual([]);
   });
 
   it('suggests what there is', () => {
-    expect(suggestions(rows, facts.nameOf)).toEqual([
-      'mine',
-      'busy',
-      'idle',
-      'ana',
-      'bob',
-      'a.ipynb',
-      'vllm',
-      'sweep.py',
-    ]);
-    expect(suggestions(rows, () => null)[0]).toBe('busy');
+    expect(suggestions(rows)).toEqual(['mine', 'busy', 'idle', 'ana', 'bob', 'a.ipynb', 'vllm', 'sweep.py']);
+    expect(suggestions(elsewhere)[0]).toBe('busy');
   });
 });

@@ -3,7 +3,6 @@
 import { joined } from '../lib/text';
 import { table, trans } from '../lib/translation';
 import type { GpuState } from './gpu';
-import { ownKernel, type NameOf } from './holder-name';
 import { textOf, type HolderRow, type ListRow as Row } from './holders';
 import { runsIn } from './owner';
 import { valueOf } from './reading';
@@ -11,8 +10,6 @@ import { valueOf } from './reading';
 /** What words are compared with, besides what is read of GPUs and holders. */
 export interface FilterFacts {
   isBusy: (gpu: GpuState) => boolean;
-  /** Tells the notebooks of this place from others. */
-  nameOf: NameOf;
 }
 
 export interface Filtered {
@@ -34,7 +31,7 @@ export function filtered(typed: string, gpus: readonly GpuState[], rows: readonl
   if (words.length === 0) {
     return { gpus, rows };
   }
-  const mine = ownUsers(rows, facts.nameOf);
+  const mine = ownUsers(rows);
   const { busy, idle, mine: own } = WORDS();
   const gpuMatches = (gpu: GpuState, word: string): boolean =>
     word === busy || word === idle
@@ -45,11 +42,11 @@ export function filtered(typed: string, gpus: readonly GpuState[], rows: readonl
       return false;
     }
     if (word === own) {
-      return ownKernel(row, facts.nameOf) !== null || mine.has(textOf(row.processes[0].user).text);
+      return row.isOwn || mine.has(textOf(row.processes[0].user).text);
     }
     return isNumber(word)
       ? row.processes.some(({ pid }) => String(pid) === word)
-      : textsOf(row, facts.nameOf).toLowerCase().includes(word);
+      : textsOf(row).toLowerCase().includes(word);
   };
   const shown = gpus.filter((gpu) => {
     const held = rows.filter((row) => row.gpu === gpu.index);
@@ -66,26 +63,25 @@ export function filtered(typed: string, gpus: readonly GpuState[], rows: readonl
 }
 
 /** What may be typed just now: the words with a meaning, then users, notebooks and programs. */
-export function suggestions(rows: readonly Row[], nameOf: NameOf): string[] {
+export function suggestions(rows: readonly Row[]): string[] {
   const { busy, idle, mine } = WORDS();
   const holders = rows.filter((row) => row.kind === 'holder');
   const users = holders.map((row) => textOf(row.processes[0].user)).filter(({ reason }) => reason === null);
-  const names = holders.map((row) => nameOf(row.notebook?.kernel_id ?? '') ?? row.name);
-  const own = holders.some((row) => ownKernel(row, nameOf) !== null) ? [mine] : [];
+  const names = holders.map((row) => row.name);
+  const own = holders.some((row) => row.isOwn) ? [mine] : [];
   return [...new Set([...own, busy, idle, ...users.map(({ text }) => text), ...names])].slice(0, SUGGESTED_MOST);
 }
 
 /** Who runs the notebooks of this place. */
-function ownUsers(rows: readonly Row[], nameOf: NameOf): Set<string> {
-  const own = rows.filter((row) => row.kind === 'holder' && ownKernel(row, nameOf) !== null);
+function ownUsers(rows: readonly Row[]): Set<string> {
+  const own = rows.filter((row) => row.kind === 'holder' && row.isOwn);
   const users = own.flatMap((row) => (row.kind === 'holder' ? [textOf(row.processes[0].user)] : []));
   return new Set(users.filter(({ reason }) => reason === null).map(({ text }) => text));
 }
 
-function textsOf(row: HolderRow, nameOf: NameOf): string {
+function textsOf(row: HolderRow): string {
   const [first] = row.processes;
-  const path = valueOf(row.notebook?.path);
-  const texts = [row.name, nameOf(row.notebook?.kernel_id ?? ''), path, textOf(first.user).text, runsIn(first)];
+  const texts = [row.name, row.path, valueOf(row.notebook?.path), textOf(first.user).text, runsIn(first)];
   return joined([...texts, valueOf(first.command)], '\n');
 }
 

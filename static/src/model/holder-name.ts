@@ -4,20 +4,15 @@ import { plainText } from '../lib/text';
 import { textOf, type HolderRow } from './holders';
 import { valueOf } from './reading';
 
-/** What the notebook of a kernel is called now; `null` where the kernel is none of this place's. */
-export type NameOf = (kernelId: string) => string | null;
-
 /** The kernel of a notebook of this place; `null` where somebody else holds it. */
-export function ownKernel(row: HolderRow, nameOf: NameOf): string | null {
-  const id = row.notebook?.kernel_id;
-  return id === undefined || nameOf(id) === null ? null : id;
+export function ownKernel({ notebook, isOwn }: HolderRow): string | null {
+  return isOwn ? (notebook?.kernel_id ?? null) : null;
 }
 
-/** A notebook of this place by its present name, anything else also by whose it is: `train.ipynb`, `vllm (bob)`. */
-export function holderName(row: HolderRow, nameOf: NameOf): string {
-  const own = ownKernel(row, nameOf);
-  if (own !== null) {
-    return plainText(nameOf(own) ?? row.name, 120);
+/** A notebook of this place by its name, anything else also by whose it is: `train.ipynb`, `vllm (bob)`. */
+export function holderName(row: HolderRow): string {
+  if (row.isOwn) {
+    return row.name;
   }
   const user = textOf(row.processes[0].user);
   return user.reason === null ? `${row.name} (${plainText(user.text, 32)})` : row.name;

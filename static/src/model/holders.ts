@@ -7,9 +7,13 @@ import { trans } from '../lib/translation';
 import type { GpuSample, Notebook, Process, ProcessRef, Reading } from '../wire';
 import type { ColorSlots } from './color-slots';
 import { seriesKey, type GpuState } from './gpu';
-import { migName, notebookName, unusedAllocations } from './owner';
+import { isConsolePath, notebookNames } from './notebook-names';
+import { migName, notebookName, notebookPath, unusedAllocations } from './owner';
 import { absenceOf, takenAt, valueOf } from './reading';
 import { describeAbsence } from './describe';
+
+/** The path of the notebook or console that this kernel runs for now; `null` where it is none of this place's. */
+export type PathOf = (kernelId: string) => string | null;
 
 /** What one holder has of one GPU. */
 export interface HolderRow {
@@ -20,8 +24,14 @@ export interface HolderRow {
   holder: string;
   slot: number;
   name: string;
-  /** The kernel, where it is a notebook's. */
+  /** The kernel, where it is one of Jupyter's. */
   notebook: Notebook | null;
+  /** The path of the kernel's notebook or console, where it is known. */
+  path: string | null;
+  /** Whether the kernel is a console's. */
+  isConsole: boolean;
+  /** Whether the kernel is one of this place. */
+  isOwn: boolean;
   /** Never empty: the kernel itself first, then the largest. */
   processes: readonly [Process, ...Process[]];
   memory_bytes: Reading<number>;
@@ -30,6 +40,8 @@ export interface HolderRow {
   /** How long they have held memory while nothing ran; `null` where that is not so. */
   idle_ms: number | null;
 }
+
+const LONGEST_NAME = 120;
 
 /** Stands for the processes of a GPU that cannot be listed. */
 export interface UnreadableRow {
@@ -58,7 +70,7 @@ export interface AllocatedRow {
 export type ListRow = HolderRow | UnreadableRow | OmittedRow | AllocatedRow;
 
 /** The rows of the list: GPU by GPU, the largest holder of memory first. */
-export function holderRows(gpus: readonly GpuState[], slots: ColorSlots): ListRow[] {
+export function holderRows(gpus: readonly GpuState[], slots: ColorSlots, pathOf: PathOf = () => null): ListRow[] {
   const groups = new Map<GpuState, Map<string, Process[]>>(gpus.map((gpu) => [gpu, groupsOf(gpu.now)]));
   const present = new Map<string, { holder: string; program: string; gpus: number[] }>();
   for (const [gpu, held] of groups) {
@@ -70,13 +82,13 @@ export function holderRows(gpus: readonly GpuState[], slots: ColorSlots): ListRo
     }
   }
   const colors = slots.assign([...present.values()]);
-  return gpus.flatMap((gpu): ListRow[] => {
+  const rows = gpus.flatMap((gpu): ListRow[] => {
     const reason = unreadable(gpu);
     if (reason !== null) {
       return [{ kind: 'unreadable', key: `unreadable ${gpu.index}`, gpu: gpu.index, reason }];
     }
     const holders = [...(groups.get(gpu) ?? [])]
-      .map(([holder, processes]) => rowOf(gpu, holder, processes, colors.get(holder) ?? 0))
+      .map(([holder, processes]) => rowOf(gpu, holder, processes, colors.get(holder) ?? 0, pathOf))
       .filter((row) => row !== null)
       .sort((a, b) => held(b.memory_bytes) - held(a.memory_bytes) || a.processes[0].pid - b.processes[0].pid);
     const count = gpu.now?.processes_omitted ?? 0;
@@ -88,12 +100,30 @@ export function holderRows(gpus: readonly GpuState[], slots: ColorSlots): ListRo
     const allocated = { kind: 'allocated', key: `allocated ${gpu.index}`, gpu: gpu.index, to: to.join(', ') } as const;
     return to.length === 0 ? holders : [...holders, allocated];
   });
+  return named(rows);
+}
+
+/** Gives rows of notebooks and consoles the names that tell them apart. */
+function named(rows: readonly ListRow[]): ListRow[] {
+  const names = notebookNames(rows.flatMap((row) => (row.kind === 'holder' && row.path !== null ? [row.path] : [])));
+  return rows.map((row) =>
+    row.kind === 'holder' && row.path !== null
+      ? { ...row, name: plainText(names.get(row.path) ?? row.path, LONGEST_NAME) }
+      : row,
+  );
 }
 
 /** The name of a process: its notebook, else its name, else its PID where the name is not known. */
-export function processName(process: Process | ProcessRef): string {
-  const name = ('owner' in process ? notebookName(process) : null) ?? valueOf(process.name);
-  return name === null || name.trim() === '' ? trans.__('PID %1', process.pid) : plainText(name, 120);
+export function processName(process: Process | ProcessRef, names?: ReadonlyMap<string, string>): string {
+  const name = ('owner' in process ? notebookName(process, names) : null) ?? valueOf(process.name);
+  return name === null || name.trim() === '' ? trans.__('PID %1', process.pid) : plainText(name, LONGEST_NAME);
+}
+
+/** The names that tell the notebooks of these processes apart, by their paths. */
+export function namesOf(processes: readonly (Process | ProcessRef)[]): Map<string, string> {
+  return notebookNames(
+    processes.map((process) => ('owner' in process ? notebookPath(process) : null)).filter((path) => path !== null),
+  );
 }
 
 /** A text reading as it is shown, and why it is a dash where it is one. */
@@ -146,7 +176,13 @@ export function holderOf(process: Process): string {
   return `${process.pid} ${String(valueOf(process.started_ms) ?? '')} ${process.kind}${instance}`;
 }
 
-function rowOf(gpu: GpuState, holder: string, unsorted: readonly Process[], slot: number): HolderRow | null {
+function rowOf(
+  gpu: GpuState,
+  holder: string,
+  unsorted: readonly Process[],
+  slot: number,
+  pathOf: PathOf,
+): HolderRow | null {
   const notebook = unsorted.map((process) => valueOf(process.owner)?.notebook).find((own) => own !== undefined) ?? null;
   const rank = (process: Process): number =>
     process.pid === notebook?.kernel_pid ? Infinity : held(process.memory_bytes);
@@ -155,6 +191,8 @@ function rowOf(gpu: GpuState, holder: string, unsorted: readonly Process[], slot
     return null;
   }
   const processes: HolderRow['processes'] = [first, ...rest];
+  const own = notebook === null ? null : pathOf(notebook.kernel_id);
+  const path = own ?? valueOf(notebook?.path);
   return {
     kind: 'holder',
     key: `${gpu.index} ${holder}`,
@@ -163,6 +201,9 @@ function rowOf(gpu: GpuState, holder: string, unsorted: readonly Process[], slot
     slot,
     name: processName(first),
     notebook,
+    path,
+    isConsole: path !== null && isConsolePath(path),
+    isOwn: own !== null,
     processes,
     memory_bytes: together(processes.map((process) => process.memory_bytes)),
     sm_percent: together(processes.map((process) => process.sm_percent)),

@@ -34,7 +34,7 @@ function notebook(kernel_id: string, memorySize: number): Process {
 }
 
 const OTHER = process(5, { memory_bytes: 4.8 * GIB, name: 'vllm', user: 'bob' });
-const nameOf = (kernelId: string): string | null => (kernelId === 'foreign' ? null : `${kernelId}.ipynb`);
+const pathOf = (kernelId: string): string | null => (kernelId === 'foreign' ? null : `${kernelId}.ipynb`);
 
 describe('a warning about memory', () => {
   let store: Store;
@@ -45,7 +45,7 @@ describe('a warning about memory', () => {
   const show = (processes: Process[], ...conditions: Condition[]): void => {
     second += 1;
     store.apply({ type: 'sample', ...sample(NOW + second * 1000, [gpu(0, { processes, conditions })]) });
-    told = warnings.update(store, nameOf);
+    told = warnings.update(store, pathOf);
   };
   const text = (): string | undefined => told[0]?.text.replaceAll('\u00a0', ' ');
 
@@ -84,7 +84,7 @@ describe('a warning about memory', () => {
     const long = 'a-very-long-name-of-a-notebook-in-a-deep-folder';
     show([notebook(long, 80), notebook(`b${long}`, 20), notebook(`c${long}`, 5), OTHER], filling(long, 2));
     expect(text()?.length).toBeLessThanOrEqual(140);
-    expect(text()).toContain('a-very-long-name-of-a-n… grows 2.00 GiB/s');
+    expect(text()).toContain('a-very-…eep-folder.ipynb grows 2.00 GiB/s');
   });
 
   it('goes on while the memory is nearly full, which alone is none, and ends with that', () => {

@@ -1,13 +1,13 @@
 /** Warnings that a GPU's memory runs out: from when it is foreseen until it is over, for GPUs that notebooks hold. */
 
 import { memoryAmount } from '../lib/format';
-import { plainText } from '../lib/text';
+import { shortened } from '../lib/text';
 import { trans } from '../lib/translation';
 import { describeCondition } from './describe-condition';
 import { gpusOf, type GpuState } from './gpu';
-import { heldBytes, holderName, ownKernel, type NameOf } from './holder-name';
+import { heldBytes, holderName, ownKernel } from './holder-name';
 import { ColorSlots } from './color-slots';
-import { holderRows, type HolderRow } from './holders';
+import { holderRows, type HolderRow, type PathOf } from './holders';
 import { describeForecast, forecastOf } from './memory-forecast';
 import type { Store } from './store';
 
@@ -30,12 +30,12 @@ export class MemoryWarnings {
   private readonly warnings = new Map<number, MemoryWarning>();
 
   /** The warnings of this moment, one for each GPU at most. */
-  update(store: Store, nameOf: NameOf): MemoryWarning[] {
+  update(store: Store, pathOf: PathOf): MemoryWarning[] {
     const gpus = gpusOf(store.inventory, store.sample);
-    const rows = holderRows(gpus, this.slots).filter((row) => row.kind === 'holder');
+    const rows = holderRows(gpus, this.slots, pathOf).filter((row) => row.kind === 'holder');
     for (const gpu of gpus) {
       const here = rows.filter((row) => row.gpu === gpu.index);
-      const warning = this.warningOf(gpu, here, store, nameOf, this.warnings.has(gpu.index));
+      const warning = this.warningOf(gpu, here, store, this.warnings.has(gpu.index));
       if (warning === null) {
         this.warnings.delete(gpu.index);
       } else {
@@ -46,25 +46,19 @@ export class MemoryWarnings {
   }
 
   /** What is to be told of a GPU now. Memory that is nearly full is no news, unless it was seen to come. */
-  private warningOf(
-    gpu: GpuState,
-    rows: readonly HolderRow[],
-    store: Store,
-    nameOf: NameOf,
-    lasts: boolean,
-  ): MemoryWarning | null {
+  private warningOf(gpu: GpuState, rows: readonly HolderRow[], store: Store, lasts: boolean): MemoryWarning | null {
     const forecast = forecastOf(gpu, rows, store.memoryHorizon_ms);
     const full = gpu.now?.conditions.find(({ condition }) => condition === 'memory_nearly_full');
     if (forecast === null && (full === undefined || !lasts)) {
       return null;
     }
     const growers = forecast?.growers ?? [];
-    const own = [...growers.map(({ row }) => row), ...rows].find((row) => ownKernel(row, nameOf) !== null);
+    const own = [...growers.map(({ row }) => row), ...rows].find((row) => ownKernel(row) !== null);
     const kernelId = own?.notebook?.kernel_id;
     if (kernelId === undefined) {
       return null;
     }
-    const brief = (row: HolderRow): string => plainText(holderName(row, nameOf), LONGEST_NAME);
+    const brief = (row: HolderRow): string => shortened(holderName(row), LONGEST_NAME);
     const foreseen = forecast === null ? null : describeForecast(forecast, brief);
     const matter = foreseen?.text ?? (full === undefined ? '' : describeCondition(full, []));
     const text = withHolders(

@@ -3,13 +3,18 @@
 import { plainText } from '../lib/text';
 import { trans } from '../lib/translation';
 import type { Allocation, GpuSample, MigInstance, Pod, Process } from '../wire';
+import { notebookNames } from './notebook-names';
 import { valueOf } from './reading';
 
-/** The file name of the notebook whose kernel it is, or whose kernel started it; `null` where there is none. */
-export function notebookName(process: Process): string | null {
-  const notebook = valueOf(process.owner)?.notebook;
-  const path = valueOf(notebook?.path);
-  return path === null ? null : plainText(path.split('/').at(-1) ?? path, 120);
+/** Returns the path of the notebook whose kernel it is, or whose kernel started it; `null` where there is none. */
+export function notebookPath(process: Process): string | null {
+  return valueOf(valueOf(process.owner)?.notebook?.path);
+}
+
+/** Returns the name of that notebook, by the names of all paths that are shown. */
+export function notebookName(process: Process, names?: ReadonlyMap<string, string>): string | null {
+  const path = notebookPath(process);
+  return path === null ? null : plainText((names ?? notebookNames([path])).get(path) ?? path, 120);
 }
 
 /** The job, pod, container or service it runs in, the most telling of them; `null` where there is none. */

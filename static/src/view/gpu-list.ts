@@ -62,7 +62,7 @@ export class GpuList {
     private readonly screen: ScreenObserver,
     private readonly options: GpuListOptions,
   ) {
-    this.filter = new FilterField(options.invalidate, () => suggestions(this.rows, this.nameOf));
+    this.filter = new FilterField(options.invalidate, () => suggestions(this.rows));
     this.element = h('div', { class: 'gpumon-gpu-list' }, this.filter.element, this.heads, this.list);
     this.stopWidth = observeWidth(this.list, (width_px) => {
       const columns = Math.max(1, Math.floor(width_px / COLUMN_PX));
@@ -84,7 +84,7 @@ export class GpuList {
     const asRows = gpus.length >= ROWS_FROM;
     const { store } = context;
     const moment = { at_ms: now_ms, timeline: store.timeline };
-    const facts = { isBusy: (gpu: GpuState): boolean => isBusy(gpu, moment), nameOf: this.nameOf };
+    const facts = { isBusy: (gpu: GpuState): boolean => isBusy(gpu, moment) };
     const chosen = asRows ? filtered(this.filter.text, gpus, rows, facts) : { gpus, rows };
     const holders = grouped(
       rows.filter((row) => row.kind === 'holder'),
@@ -127,8 +127,6 @@ export class GpuList {
     this.stopWidth();
     this.cards.update([], () => undefined);
   }
-
-  private readonly nameOf = (kernelId: string): string | null => this.options.notebooks?.nameOf(kernelId) ?? null;
 
   /** The columns that have rows, above the first open card: all have as many rows, and the last of them the rest. */
   private usedColumns(): number {

@@ -1,7 +1,8 @@
-/** Who holds GPUs: the notebooks, and below them everything else; the command line of each on demand. */
+/** Who holds GPUs: notebooks, consoles, and below them everything else; the command line of each on demand. */
 
 import { button, h, KeyedRows, setAttribute, setShown, setText } from '../lib/dom';
 import { DASH, duration, memoryColumn, percent, since } from '../lib/format';
+import { grouped } from '../lib/grouped';
 import { joined, plainText } from '../lib/text';
 import { table, trans } from '../lib/translation';
 import { processName, textOf, type HolderRow, type ListRow as RowData } from '../model/holders';
@@ -28,31 +29,36 @@ const SHORT = 24;
 export class HolderTable {
   readonly element = h('section', { class: 'gpumon-section', 'aria-label': trans.__('Processes') });
   private readonly notebooks: HolderSection;
+  private readonly consoles: HolderSection;
   private readonly others: HolderSection;
   private readonly empty = h('p', { class: 'gpumon-empty' });
 
   constructor(invalidate: () => void, onHighlight: (row: HolderRow | null) => void, host?: NotebookHost) {
     this.notebooks = new HolderSection('notebook', trans.__('Notebook'), invalidate, onHighlight, host);
+    this.consoles = new HolderSection('console', trans.__('Console'), invalidate, onHighlight, host);
     this.others = new HolderSection('process', trans.__('Process'), invalidate, onHighlight);
-    this.element.append(this.notebooks.element, this.others.element, this.empty);
+    this.element.append(this.notebooks.element, this.consoles.element, this.others.element, this.empty);
   }
 
   /** Of `all` rows, those that are chosen. */
   update(rows: readonly RowData[], all: readonly RowData[], freshness: Freshness): void {
-    const isNotebook = (row: RowData): boolean => row.kind === 'holder' && row.notebook !== null;
-    const notebooks = rows.filter(isNotebook);
-    const others = rows.filter((row) => !isNotebook(row));
+    const { notebooks = [], consoles = [], others = [] } = Object.fromEntries(grouped(rows, sectionOf));
     this.notebooks.update(trans.__('Notebooks'), notebooks, freshness);
-    const heading = notebooks.length > 0 ? trans.__('Other processes') : trans.__('Processes');
-    this.others.update(heading, others, freshness);
+    this.consoles.update(trans.__('Consoles'), consoles, freshness);
+    const isAll = notebooks.length + consoles.length === 0;
+    this.others.update(isAll ? trans.__('Processes') : trans.__('Other processes'), others, freshness);
     // The heading stays where there is nothing below it but these words.
-    setShown(this.others.element, others.length > 0 || notebooks.length === 0);
+    setShown(this.others.element, others.length > 0 || isAll);
     setShown(this.empty, rows.length === 0);
     setText(
       this.empty,
       all.length === 0 ? trans.__('No process holds a GPU.') : trans.__('No process matches the filter.'),
     );
   }
+}
+
+function sectionOf(row: RowData): 'notebooks' | 'consoles' | 'others' {
+  return row.kind !== 'holder' || row.notebook === null ? 'others' : row.isConsole ? 'consoles' : 'notebooks';
 }
 
 class HolderSection {
@@ -69,7 +75,7 @@ class HolderSection {
   );
 
   constructor(
-    kind: 'notebook' | 'process',
+    kind: 'notebook' | 'console' | 'process',
     what: string,
     invalidate: () => void,
     private readonly onHighlight: (row: HolderRow | null) => void,
@@ -176,15 +182,15 @@ class ReadableRow implements Row {
     setAttribute(this.element, 'data-process-gpu', String(row.gpu));
     setText(this.gpu, String(row.gpu));
     setPaint(this.swatch, row.slot);
-    const own = row.notebook === null ? null : (this.host?.nameOf(row.notebook.kernel_id) ?? null);
-    const name = own === null ? row.name : plainText(own, 120);
+    const { name, isOwn } = row;
+    const path = row.path === null ? null : plainText(row.path);
     const commandText = command.reason === null ? command.text : trans.__('command line %1', command.reason);
-    const details = [trans.__('%1 (PID %2)', name, pid), commandText, ...rest.map(member)].join('\n');
+    const details = [trans.__('%1 (PID %2)', path ?? name, pid), commandText, ...rest.map(member)].join('\n');
     setText(this.name, name);
-    setAttribute(this.name, 'title', own === null ? details : trans.__('Go to %1', details));
-    setAttribute(this.name, 'aria-expanded', own === null ? String(this.isOpen()) : null);
+    setAttribute(this.name, 'title', isOwn ? trans.__('Go to %1', details) : details);
+    setAttribute(this.name, 'aria-expanded', isOwn ? null : String(this.isOpen()));
     setAttribute(this.menu, 'aria-label', trans.__('Actions for %1', name));
-    setShown(this.menu, own !== null);
+    setShown(this.menu, isOwn);
     setText(this.more, details);
     setText(this.idle, row.idle_ms === null ? '' : trans.__('idle for %1', duration(row.idle_ms)));
     setShown(this.idle, row.idle_ms !== null);
@@ -194,7 +200,7 @@ class ReadableRow implements Row {
     // A notebook of this Jupyter server is the user's own: its kernel says more than its owner.
     const kernel = row.notebook?.kernel_name === undefined ? null : plainText(row.notebook.kernel_name, 40);
     const about = [kernel, ...sharedBy(first), runsIn(first), childProcesses(rest.length)];
-    setText(this.sub, joined([own === null ? user.text : null, started_ms === null ? null : age, ...about]));
+    setText(this.sub, joined([isOwn ? null : user.text, started_ms === null ? null : age, ...about]));
     const whose = user.reason === null ? trans.__('user %1, PID %2', user.text, pid) : trans.__('user %1', user.reason);
     const hostBytes = valueOf(row.host_memory_bytes);
     const hosted = hostBytes === null ? null : trans.__('host memory %1', memoryColumn(hostBytes));

@@ -1,8 +1,9 @@
-/** What the place around the view knows about notebooks, and can do with them. */
+/** What the place around the view knows about notebooks and consoles, and can do with them. */
+
+import type { PathOf } from '../model/holders';
 
 export interface NotebookHost {
-  /** What the notebook of this kernel is called now; `null` where the kernel is none of this place's. */
-  nameOf: (kernelId: string) => string | null;
+  pathOf: PathOf;
   open: (kernelId: string) => void;
   /** Offers what can be done with the kernel, below `anchor`. */
   openMenu: (kernelId: string, anchor: HTMLElement) => void;

@@ -10,8 +10,10 @@ import { Overview } from './overview';
 
 let store: Store;
 let overview: Overview;
+/** The paths of the kernels of this place. */
+let paths: Map<string, string>;
 const notebooks = {
-  nameOf: (kernelId: string) => (kernelId === 'k1' ? 'new.ipynb' : null),
+  pathOf: (kernelId: string) => paths.get(kernelId) ?? null,
   open: vi.fn(),
   openMenu: vi.fn(),
 };
@@ -19,6 +21,7 @@ const notebooks = {
 beforeEach(() => {
   vi.useFakeTimers();
   vi.setSystemTime(NOW);
+  paths = new Map([['k1', 'new.ipynb']]);
   store = new Store();
   store.phase = { phase: 'open' };
   overview = new Overview(store, {
@@ -308,6 +311,46 @@ describe('notebooks', () => {
     expect(buttons('8').map(({ textContent }) => textContent)).toEqual(['old.ipynb']);
     buttons('8')[0]?.click();
     expect(notebooks.open).toHaveBeenCalledTimes(1);
+  });
+
+  it('of the same name have their folders, in list and memory bars', () => {
+    paths = new Map([
+      ['k1', 'first/train.ipynb'],
+      ['k2', 'second/train.ipynb'],
+    ]);
+    const held = { memory_bytes: 60 * GIB };
+    show(
+      gpu(0, {
+        processes: [
+          { ...of('k1', 7), ...held },
+          { ...of('k2', 8), ...held },
+        ],
+      }),
+    );
+    for (const [pid, name] of [
+      ['7', 'first/train.ipynb'],
+      ['8', 'second/train.ipynb'],
+    ]) {
+      const button = find(`[data-pid="${pid}"] .gpumon-process-name`);
+      expect(button.textContent).toBe(name);
+      expect(button.title).toContain(`Go to ${name} (PID ${pid})`);
+    }
+    const parts = [...overview.element.querySelectorAll<HTMLElement>('.gpumon-bar-part')].map(({ title }) => title);
+    expect(parts.map((title) => title.split(':')[0])).toEqual(
+      expect.arrayContaining(['first/train.ipynb', 'second/train.ipynb']),
+    );
+  });
+
+  it('and consoles have tables of their own', () => {
+    paths.set('k2', 'work/console-1-0d7c4dcc-22a5-44e5-a5b3-b2a0f5f3ae9c');
+    show(gpu(0, { processes: [of('k1', 7), of('k2', 8), process(9)] }));
+    const names = (table: string): (string | null)[] =>
+      [...find(`[data-testid="gpumon-${table}-table"]`).querySelectorAll('.gpumon-process-name')].map(
+        ({ textContent }) => textContent,
+      );
+    expect(['notebook', 'console', 'process'].map(names)).toEqual([['new.ipynb'], ['Console 1'], ['python3']]);
+    find('[data-pid="8"] .gpumon-process-name').click();
+    expect(notebooks.open).toHaveBeenCalledWith('k2');
   });
 });
 

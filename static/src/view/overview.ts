@@ -95,7 +95,7 @@ export class Overview extends StoreView {
     this.alerts.update(ofMachine.length > 0 ? ofMachine : null);
     this.announcer.update(status, notice, gpus, store.firing, now_ms);
     this.runs?.render(gpus, freshness);
-    const rows = holderRows(gpus, store.slots);
+    const rows = holderRows(gpus, store.slots, this.options.notebooks?.pathOf);
     const context = {
       store,
       window: store.window(now_ms - this.spanMin * 60_000, now_ms),

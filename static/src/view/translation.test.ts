@@ -36,7 +36,7 @@ const DATA = [
   'copy (fp32)',
 ];
 const english = trans;
-const host = { nameOf: (id: string) => (id === 'k1' ? 'train.ipynb' : null), open: vi.fn(), openMenu: vi.fn() };
+const host = { pathOf: (id: string) => (id === 'k1' ? 'train.ipynb' : null), open: vi.fn(), openMenu: vi.fn() };
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -149,7 +149,7 @@ describe('in another language', () => {
     chip.update(sample(NOW, gpus()), 'k1');
     const note = new OomNote(host);
     const error = { framework: 'PyTorch', total_bytes: null, free_bytes: null, gpu: 0, says_gpu: true };
-    const snapshot = { inventory: inventory(7), sample: sample(NOW, gpus()), kernelId: 'k1', nameOf: host.nameOf };
+    const snapshot = { inventory: inventory(7), sample: sample(NOW, gpus()), kernelId: 'k1', pathOf: host.pathOf };
     for (const asked_bytes of [90 * GIB, null]) {
       const description = describeOom({ ...error, asked_bytes, unused_bytes: 99 * GIB, limit_bytes: GIB }, snapshot);
       expect(description?.holders.length).toBeGreaterThan(2);

@@ -131,12 +131,12 @@ export class JupyterServer {
     writeFileSync(path.join(folder, 'kernel.json'), JSON.stringify({ ...spec, argv, env }));
   }
 
-  /** Starts a notebook's kernel, as opening it does, and gives the session. */
-  async startKernel(notebook: string, kernel = 'python3'): Promise<KernelSession> {
+  /** Starts the kernel of a notebook or console, as opening it does, and gives the session. */
+  async startKernel(notebook: string, kernel = 'python3', type = 'notebook'): Promise<KernelSession> {
     const session = await this.api<{ id: string; kernel: { id: string } }>('POST', 'sessions', {
       path: notebook,
       name: notebook,
-      type: 'notebook',
+      type,
       kernel: { name: kernel },
     });
     const file = `kernel-${session.kernel.id}.json`;

@@ -12,13 +12,20 @@ import { childrenOf, isRunning } from './processes';
 /** Its kernel starts a process of its own. */
 const WITH_A_WORKER = notebookOf(['import subprocess\nworker = subprocess.Popen(["sleep", "600"])\nprint("started")']);
 
-/** Two notebooks with a kernel, of which the first has a worker, as long as this file's tests. */
+/** As JupyterLab names them. */
+const CONSOLE = 'console-1-0d7c4dcc-22a5-44e5-a5b3-b2a0f5f3ae9c';
+const SAME = ['first/same.ipynb', 'second/same.ipynb'] as const;
+
+/** Notebooks with a kernel, of which the first has a worker, and a console, as long as this file's tests. */
 const it = base.extend('kernels', { scope: 'file', auto: true }, async ({ browser, sharedScripted: jupyter }) => {
   await jupyter.reset();
   jupyter.write('train.ipynb', WITH_A_WORKER);
   jupyter.write('eval.ipynb', WITH_A_WORKER);
   const train = await jupyter.startKernel('train.ipynb');
   const other = await jupyter.startKernel('eval.ipynb');
+  SAME.forEach((path) => jupyter.write(path, WITH_A_WORKER));
+  const [first, second] = [await jupyter.startKernel(SAME[0]), await jupyter.startKernel(SAME[1])];
+  const console = await jupyter.startKernel(CONSOLE, 'python3', 'console');
   const { page } = await newPage(browser);
   await page.goto(`${jupyter.page('lab/tree/train.ipynb')}&reset`);
   await new Lab(page).ready();
@@ -30,8 +37,11 @@ const it = base.extend('kernels', { scope: 'file', auto: true }, async ({ browse
   const holds = (pid: number | undefined, gib: number): string =>
     `[[process]]\ngpu = 0\npid = ${pid}\nmemory = "${gib} GiB"\nsm_percent = ${gib}\n`;
   const gpu = '[[gpu]]\nindex = 0\nmemory_used = "90 GiB"\n';
-  await jupyter.script(gpu + holds(train.pid, 20) + holds(worker, 40) + holds(other.pid, 5) + holds(process.pid, 1));
-  return { train, other };
+  const more = holds(first.pid, 4) + holds(second.pid, 3) + holds(console.pid, 2);
+  await jupyter.script(
+    gpu + holds(train.pid, 20) + holds(worker, 40) + holds(other.pid, 5) + more + holds(process.pid, 1),
+  );
+  return { train, other, first, second, console };
 });
 
 describe('notebooks that hold a GPU', () => {
@@ -65,6 +75,47 @@ describe('notebooks that hold a GPU', () => {
     await expect.poll(() => item.innerText()).toMatch(/train\.ipynb\s+60\.0\sGiB/);
     await item.getByText('train.ipynb').click();
     await page.locator('.lm-TabBar-tab.jp-mod-current', { hasText: 'train.ipynb' }).first().waitFor();
+  });
+
+  it('of the same name have their folders, also in questions', async ({ page, kernels: { first, second } }) => {
+    for (const [index, { pid }] of [first, second].entries()) {
+      await rowOf(page, pid)
+        .filter({ hasText: SAME[index] ?? '' })
+        .waitFor();
+    }
+    for (const item of ['Interrupt', 'Restart', 'Shut Down']) {
+      await rowOf(page, second.pid).locator('.gpumon-process-menu').click();
+      await page.locator('.lm-Menu-item', { hasText: `${item} Kernel` }).click();
+      const asked = page.locator('.jp-Dialog-content');
+      await asked.waitFor();
+      const text = (await asked.innerText()).replaceAll(/\s+/g, ' ');
+      expect(text).toContain(`kernel of second/same.ipynb?`);
+      expect(text).toContain('second/same.ipynb holds 3.00 GiB of GPU 0.');
+      await asked.getByRole('button', { name: 'Cancel' }).click();
+    }
+  });
+
+  it('and consoles are listed apart, and a console is opened', async ({
+    page,
+    sharedScripted,
+    kernels: { console },
+  }) => {
+    const row = page.getByTestId('gpumon-console-table').locator(`[data-pid="${console.pid}"]`);
+    await row.filter({ hasText: 'Console 1' }).waitFor();
+    expect(await rowOf(page, console.pid).count()).toBe(0);
+    await row.locator('.gpumon-process-link').click();
+    await page.locator('.jp-CodeConsole').waitFor();
+    type Session = { path: string; kernel: { id: string } };
+    const sessions = await sharedScripted.api<Session[]>('GET', 'sessions');
+    expect(sessions.filter(({ path }) => path === CONSOLE).map(({ kernel }) => kernel.id)).toEqual([console.kernelId]);
+  });
+
+  it('that cannot be opened say why', async ({ page, sharedScripted, kernels: { first } }) => {
+    await sharedScripted.api('DELETE', `contents/${SAME[0]}`);
+    await rowOf(page, first.pid).locator('.gpumon-process-link').click();
+    const dialog = page.locator('.jp-Dialog-content', { hasText: 'Cannot open first/same.ipynb' });
+    await dialog.waitFor();
+    await dialog.getByRole('button').first().click();
   });
 
   it('are called by their new name after a rename', async ({ page, sharedScripted, kernels: { other } }) => {

@@ -104,7 +104,7 @@ pub(in crate::commands) fn label(span: &JobSpan) -> String {
     match (span.kind, &span.name) {
         (JobKind::Slurm, _) => format!("Slurm job {}", span.id),
         (JobKind::Pod, name) => format!("pod {}", name.as_ref().unwrap_or(&span.id)),
-        (JobKind::Notebook, Some(path)) => format!("notebook {}", path.rsplit('/').next().unwrap_or(path)),
+        (JobKind::Notebook, Some(path)) => format!("notebook {path}"),
         (JobKind::Notebook, None) => format!("notebook {short}"),
         (JobKind::Container, _) => format!("container {short}"),
         (JobKind::Service, _) => span.id.clone(),
@@ -163,9 +163,11 @@ mod tests {
             let pod = found(id).unwrap();
             assert_eq!((pod.label.as_str(), pod.spans.len(), pod.others.len()), ("pod research/train-0", 2, 0), "{id}");
         }
-        for (id, label) in
-            [("train.ipynb", "notebook train.ipynb"), ("ollama", "ollama.service"), ("012345", "notebook train.ipynb")]
-        {
+        for (id, label) in [
+            ("train.ipynb", "notebook /home/ana/train.ipynb"),
+            ("ollama", "ollama.service"),
+            ("012345", "notebook /home/ana/train.ipynb"),
+        ] {
             assert_eq!(found(id).unwrap().label, label);
         }
     }

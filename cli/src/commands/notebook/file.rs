@@ -420,8 +420,7 @@ mod tests {
             run: serde_json::Value,
             fits: bool,
         }
-        let cases: Vec<Case> =
-            serde_json::from_str(include_str!("../../../../tests/stored-cost-runs.json")).unwrap();
+        let cases: Vec<Case> = serde_json::from_str(include_str!("../../../../tests/stored-cost-runs.json")).unwrap();
         for Case { name, mut cell, run, fits } in cases {
             let mut cost: serde_json::Value = serde_json::from_str(COST).unwrap();
             cost["run"] = run;

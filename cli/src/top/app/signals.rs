@@ -2,9 +2,11 @@
 
 use std::time::{Duration, Instant};
 
+use gpumon_probe::units::byte_size;
+
 use super::{App, act::SELECT_FIRST};
 use crate::{
-    describe::Level,
+    describe::{Level, notebook_path},
     top::{
         dialog::{Dialog, Question, process_name},
         kill::{Kill, Target},
@@ -124,10 +126,11 @@ fn counted(names: &[String]) -> String {
     }
 }
 
-/// GPUs, start, and command.
-fn about(Recipient { process, gpus, .. }: &Recipient<'_>) -> String {
+/// GPUs, memory, start, and the command or the path of the notebook.
+fn about(Recipient { process, gpus, memory_bytes, .. }: &Recipient<'_>) -> String {
     let gpus = gpus.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let memory = memory_bytes.map_or_else(|| "unknown memory".to_owned(), |bytes| byte_size(bytes as f64));
     let since = shown(&process.started_ms, |started| date_and_clock(*started));
-    let what = what(process).map_or_else(String::new, |what| format!(", {}", printable(&what)));
-    format!("GPU {gpus}, since {since}{what}")
+    let what = what(process, notebook_path(process)).map_or_else(String::new, |what| format!(", {}", printable(&what)));
+    format!("GPU {gpus}, {memory}, since {since}{what}")
 }

@@ -190,14 +190,18 @@ impl Row<'_> {
             Column::HostMemory => shown(&process.host_memory_bytes, |bytes| format!("{} GiB", gib_in_column(*bytes))),
             Column::Threads => self.usage.map_or_else(|| ABSENT.to_owned(), |usage| usage.threads.to_string()),
             Column::Time => shown(&process.started_ms, |started| compact_duration(now_ms.saturating_sub(*started))),
-            Column::What => what(process).map_or_else(|| ABSENT.to_owned(), |what| printable(&what)),
+            Column::What => {
+                what(process, self.notebook.as_deref()).map_or_else(|| ABSENT.to_owned(), |what| printable(&what))
+            }
         }
     }
 
     /// What it is, in so many columns.
     pub(in crate::top) fn what(&self, columns: usize) -> String {
         match &self.subject {
-            Subject::Process(process) => fitted_what(process, columns).unwrap_or_else(|| ABSENT.to_owned()),
+            Subject::Process(process) => {
+                fitted_what(process, self.notebook.as_deref(), columns).unwrap_or_else(|| ABSENT.to_owned())
+            }
             Subject::Parents(line) => line_of(line, columns),
         }
     }

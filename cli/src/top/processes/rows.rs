@@ -9,7 +9,7 @@ use super::{
     columns::{Column, number},
 };
 use crate::{
-    describe,
+    describe::{self, NotebookNames},
     top::model::{Model, ProcessUsage},
 };
 
@@ -18,6 +18,8 @@ pub(in crate::top) struct Row<'a> {
     pub(in crate::top) gpu: u32,
     pub(super) part: Option<&'a MigDevice>,
     pub(in crate::top) subject: Subject<'a>,
+    /// The name that tells its notebook from others.
+    pub(super) notebook: Option<String>,
     pub(super) total_bytes: Option<u64>,
     pub(super) usage: Option<&'a ProcessUsage>,
     pub(in crate::top) depth: usize,
@@ -47,6 +49,8 @@ impl Row<'_> {
 
 /// Every process of the newest sample.
 pub(super) fn all(model: &Model) -> Vec<Row<'_>> {
+    let names = model.sample.as_ref().map(NotebookNames::of_sample).unwrap_or_default();
+    let names = &names;
     let rows = model.gpus().iter().flat_map(|gpu| {
         let total_bytes = gpu.memory.total_bytes.value().copied();
         let board = model.board(gpu.index);
@@ -54,6 +58,7 @@ pub(super) fn all(model: &Model) -> Vec<Row<'_>> {
             gpu: gpu.index,
             part: process.mig.zip(board).and_then(|(instance, board)| describe::device_of(board, instance)),
             subject: Subject::Process(process),
+            notebook: names.of_process(process).map(str::to_owned),
             total_bytes,
             usage: model.usage.get(&process.pid),
             depth: 0,

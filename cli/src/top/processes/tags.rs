@@ -10,6 +10,8 @@ pub(in crate::top) struct Recipient<'a> {
     pub(in crate::top) key: Key,
     pub(in crate::top) process: &'a Process,
     pub(in crate::top) gpus: Vec<u32>,
+    /// On all of them; `None` if it is not known of one.
+    pub(in crate::top) memory_bytes: Option<u64>,
 }
 
 impl ProcessView {
@@ -41,9 +43,17 @@ impl ProcessView {
         for row in rows::all(model) {
             let (Some(key), rows::Subject::Process(process)) = (row.key(), &row.subject) else { continue };
             match recipients.iter_mut().find(|known| known.key.process() == key.process()) {
-                Some(known) if known.gpus.contains(&key.gpu) => {}
-                Some(known) => known.gpus.push(key.gpu),
-                None if is_one(key) => recipients.push(Recipient { key, process, gpus: vec![key.gpu] }),
+                Some(known) => {
+                    let more = process.memory_bytes.value();
+                    known.memory_bytes = known.memory_bytes.zip(more).map(|(bytes, more)| bytes + more);
+                    if !known.gpus.contains(&key.gpu) {
+                        known.gpus.push(key.gpu);
+                    }
+                }
+                None if is_one(key) => {
+                    let memory_bytes = process.memory_bytes.value().copied();
+                    recipients.push(Recipient { key, process, gpus: vec![key.gpu], memory_bytes });
+                }
                 None => {}
             }
         }

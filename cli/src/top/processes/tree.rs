@@ -18,7 +18,8 @@ pub(super) fn grow(rows: Vec<Row<'_>>) -> Vec<Row<'_>> {
             if !holders.contains(&parent.pid) && placed.insert(parent.pid) {
                 let above = line.get(place + 1).map(|parent| parent.pid);
                 let subject = Subject::Parents(vec![parent]);
-                let row = Row { gpu: row.gpu, part: None, subject, total_bytes: None, usage: None, depth: 0 };
+                let row =
+                    Row { gpu: row.gpu, part: None, subject, notebook: None, total_bytes: None, usage: None, depth: 0 };
                 below.entry(above).or_default().push(Node { pid: parent.pid, row });
             }
         }

@@ -2,7 +2,7 @@
 
 import type { ColorSlots } from '../color-slots';
 import type { GpuState } from '../gpu';
-import { holderOf, processName, programOf, type ListRow } from '../holders';
+import { holderOf, namesOf, processName, programOf, type ListRow } from '../holders';
 import { absenceOf } from '../reading';
 import type { FormerHolder } from '../store';
 import type { Holder } from './plots';
@@ -26,13 +26,14 @@ export class PastHolders {
       return;
     }
     this.former = former;
+    const names = namesOf([...former.values()].flat().map(({ process }) => process));
     for (const { index, uuid } of gpus) {
       for (const { process, seen_ms } of former.get(uuid ?? '') ?? []) {
         const holder = holderOf(process);
         const key = `${index} ${holder}`;
         if (!this.all.has(key)) {
           const slot = slots.ofProgram(programOf(process));
-          this.all.set(key, { gpu: index, holder, name: processName(process), slot, memory_bytes: 0, seen_ms });
+          this.all.set(key, { gpu: index, holder, name: processName(process, names), slot, memory_bytes: 0, seen_ms });
         }
       }
     }

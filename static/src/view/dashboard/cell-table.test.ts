@@ -19,8 +19,9 @@ function run(key: string, kernelId: string, gpu_ms: number, joules: number): Cel
 }
 
 describe('the table of cells', () => {
+  let otherPath: string | undefined;
   const notebooks = {
-    nameOf: (kernelId: string) => (kernelId === 'here' ? 'new.ipynb' : null),
+    pathOf: (kernelId: string) => ({ here: 'a/new.ipynb', other: otherPath })[kernelId] ?? null,
     open: vi.fn(),
     openMenu: vi.fn(),
   };
@@ -46,6 +47,13 @@ describe('the table of cells', () => {
     expect(hot?.closest('tr')?.textContent).toContain('old.ipynb');
     slow?.click();
     expect(notebooks.open).toHaveBeenCalledWith('here');
+  });
+
+  it('notebooks of same name have their folders', () => {
+    otherPath = 'b/new.ipynb';
+    table.update([...runs, run('next', 'other', 5, 1)], new Set([0]));
+    const notebooks = [...table.element.querySelectorAll('tbody .gpumon-process-sub')].map((one) => one.textContent);
+    expect(notebooks.sort()).toEqual(['a/new.ipynb', 'b/new.ipynb', 'old.ipynb']);
   });
 
   it('is not there without any', () => {

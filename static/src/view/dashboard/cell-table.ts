@@ -2,9 +2,11 @@
 
 import { button, h, KeyedRows, setAttribute, setShown, setText } from '../../lib/dom';
 import { DASH, timeOfDay } from '../../lib/format';
+import { plainText } from '../../lib/text';
 import { trans } from '../../lib/translation';
 import { byCost, executionName, type CellOrder, type CellExecution } from '../../model/cell-log';
 import { describeCell } from '../../model/describe-cell';
+import { notebookNames } from '../../model/notebook-names';
 import type { NotebookHost } from '../notebook-host';
 
 const COLUMNS: readonly { id: CellOrder; title: () => string }[] = [
@@ -59,7 +61,12 @@ export class CellTable {
     for (const { id, element } of this.heads) {
       setAttribute(element, 'aria-sort', id === this.order ? 'descending' : null);
     }
-    this.rows.update(shown, (row, execution) => row.update(execution));
+    const paths = new Map(shown.map(({ kernelId }) => [kernelId, this.notebooks?.pathOf(kernelId) ?? null]));
+    const names = notebookNames([...paths.values()].filter((path) => path !== null));
+    this.rows.update(shown, (row, execution) => {
+      const path = paths.get(execution.kernelId) ?? null;
+      row.update(execution, path === null ? null : (names.get(path) ?? path));
+    });
   }
 }
 
@@ -85,14 +92,14 @@ class Row {
     );
   }
 
-  update(execution: CellExecution): void {
+  /** `name` is that of the notebook; `null` where it is none of this place's. */
+  update(execution: CellExecution, name: string | null): void {
     setText(this.started, timeOfDay(execution.cost.started_ms));
     setText(this.name, executionName(execution));
     setAttribute(this.name, 'title', execution.code);
     // After a restart of its kernel the notebook cannot be opened from here; its last known name stays.
-    const name = this.notebooks?.nameOf(this.kernelId) ?? null;
     this.name.disabled = name === null;
-    const notebook = name ?? execution.notebook;
+    const notebook = name === null ? execution.notebook : plainText(name);
     setText(this.notebook, execution.running ? trans.__('%1, running', notebook) : notebook);
     const parts = describeCell(execution.cost);
     for (const { id, element } of this.numbers) {

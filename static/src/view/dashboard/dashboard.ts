@@ -146,7 +146,7 @@ export class Dashboard extends StoreView {
     this.shownGpus = chosen.length;
     this.updateTraces();
     const [from_ms, to_ms] = rangeOf(state, now_ms);
-    this.holders.record(holderRows(gpus, store.slots), now_ms);
+    this.holders.record(holderRows(gpus, store.slots, this.options.notebooks?.pathOf), now_ms);
     this.holders.recall(store.formerHolders, gpus, store.slots);
     this.holders.prune(store.timeline.times_ms[0] ?? now_ms);
     const holders = this.holders.since(from_ms, now_ms);

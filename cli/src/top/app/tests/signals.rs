@@ -59,6 +59,26 @@ fn what_another_pid_namespace_hides_is_not_said_to_have_ended() {
 }
 
 #[test]
+fn question_about_kernel_names_path_gpus_and_memory() {
+    let mut child = std::process::Command::new("sleep").arg("600").spawn().unwrap();
+    let facts = crate::process_stat::ProcessStat::read(std::path::Path::new("/proc"), child.id()).unwrap();
+    let (mut app, _waiting) = app(2);
+    let mut process = crate::table::examples::processes().remove(1);
+    (process.pid, process.started_ms) = (child.id(), Reading::Now(facts.started_ms.unwrap()));
+    process.memory_bytes = Reading::Now(3 << 30);
+    for gpu in &mut app.model.sample.as_mut().unwrap().gpus {
+        gpu.processes = Reading::Now(vec![process.clone()]);
+    }
+    code(&mut app, KeyCode::Down);
+    press(&mut app, "T");
+    let asked = lines(&mut app, 120, 40).join("\n");
+    assert!(asked.contains("GPU 0, 1, 6.00 GiB, since "), "{asked}");
+    assert!(asked.contains("/home/ana/work/train.ipynb (python3)"), "{asked}");
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
 fn each_signal_has_its_key_and_waits_for_confirmation() {
     let mut child = std::process::Command::new("sleep").arg("600").spawn().unwrap();
     let facts = crate::process_stat::ProcessStat::read(std::path::Path::new("/proc"), child.id()).unwrap();
@@ -132,7 +152,7 @@ fn tagged_processes_get_one_signal_each_after_one_question() {
     code(&mut app, KeyCode::Enter);
     press(&mut app, "T");
     let asked = lines(&mut app, 120, 40).join("\n");
-    assert!(asked.contains("Send SIGTERM to 2 processes?") && asked.contains("GPU 0, 1, since"), "{asked}");
+    assert!(asked.contains("Send SIGTERM to 2 processes?") && asked.contains("GPU 0, 1, "), "{asked}");
     for (place, child) in children.iter().enumerate() {
         assert_eq!(asked.contains(&format!("({})", child.id())), place != 1, "{asked}");
     }

@@ -7,7 +7,7 @@ use gpumon_probe::{
 
 use super::{ProcessScreen, secrets::masked};
 use crate::{
-    describe,
+    describe::{self, notebook_path},
     table::units::compact_duration,
     top::{
         dialog::Line,
@@ -49,7 +49,7 @@ pub(super) fn lines(
 }
 
 pub(in crate::top) fn name(process: &Process) -> String {
-    let name = process.name.value().cloned().or_else(|| what(process));
+    let name = process.name.value().cloned().or_else(|| what(process, notebook_path(process)));
     printable(&name.unwrap_or_else(|| "unknown".to_owned()))
 }
 
