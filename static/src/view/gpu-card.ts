@@ -86,7 +86,7 @@ export class GpuCard {
       this.chosenOpen = !this.isOpen();
       options.invalidate();
     });
-    const head = h('header', { class: 'gpumon-gpu-head' }, this.index, this.name, this.state, this.toggle);
+    const head = h('div', { class: 'gpumon-gpu-head' }, this.index, this.name, this.state, this.toggle);
     const { onOpenGpu } = options;
     if (onOpenGpu !== undefined) {
       const title = trans.__('Open charts');

@@ -6,7 +6,7 @@ import { joined, plainText } from '../lib/text';
 import { trans } from '../lib/translation';
 import { valueOf } from '../model/reading';
 import type { Request } from '../model/request';
-import type { Status } from '../model/status';
+import { isFresh, type Status } from '../model/status';
 import type { Store } from '../model/store';
 import { failedPart, part } from './part';
 import type { ReplayBar } from './replay-bar';
@@ -21,6 +21,8 @@ export interface HeaderOptions {
   /** The other span of time is wanted; left out where that is chosen elsewhere. */
   onSpan?: () => void;
   onRetry: () => void;
+  /** Paused charts are to be live again. */
+  onResume?: () => void;
   /** How the server is asked, to steer a recording that it plays. */
   request?: Request | undefined;
 }
@@ -49,6 +51,10 @@ export class Header {
   private readonly status = h('span', { class: 'gpumon-status-text' });
   private readonly statusLine = h('span', { class: 'gpumon-status', 'data-testid': 'gpumon-status' });
   private readonly retry: HTMLElement;
+  private readonly resume: HTMLElement;
+  /** Announces that charts are paused, and that they are no longer. */
+  private readonly spoken = h('span', { class: 'gpumon-visually-hidden', role: 'status' });
+  private wasPaused = false;
   private readonly summary = h('span', { class: 'gpumon-summary', 'data-testid': 'gpumon-summary' });
   private readonly parts = new KeyedRows(
     this.summary,
@@ -62,11 +68,17 @@ export class Header {
     this.title = h('h1', { class: 'gpumon-title' }, options.title);
     const retryTitle = trans.__('Reconnect now');
     this.retry = button({ class: 'gpumon-retry', title: retryTitle }, options.onRetry, trans.__('now'));
-    this.statusLine.append(h('span', { class: 'gpumon-dot', 'aria-hidden': 'true' }), this.status, this.retry);
+    this.resume = button(
+      { class: 'gpumon-retry', 'data-testid': 'gpumon-resume', title: trans.__('Resume live updates') },
+      () => options.onResume?.(),
+      trans.__('Resume'),
+    );
+    const dot = h('span', { class: 'gpumon-dot', 'aria-hidden': 'true' });
+    this.statusLine.append(dot, this.status, this.retry, this.resume);
     this.span = button({ class: 'gpumon-chip gpumon-span', 'data-testid': 'gpumon-span' }, () => options.onSpan?.());
     setShown(this.span, options.onSpan !== undefined);
     this.element = h(
-      'header',
+      'div',
       { class: 'gpumon-head' },
       h(
         'div',
@@ -76,13 +88,22 @@ export class Header {
         this.simulated,
         this.recording,
         this.statusLine,
+        ...(options.onResume === undefined ? [] : [this.spoken]),
       ),
       h('div', { class: 'gpumon-head-row gpumon-head-second' }, this.summary, this.span, ...(options.actions ?? [])),
       this.replay,
     );
   }
 
-  update(store: Store, status: Status, summary: readonly string[], spanMin: number, at_ms: number | null): void {
+  /** `paused` is the span that paused charts show; `null` while they are live. */
+  update(
+    store: Store,
+    status: Status,
+    summary: readonly string[],
+    spanMin: number,
+    at_ms: number | null,
+    paused: readonly [from: string, to: string] | null,
+  ): void {
     const platform = store.inventory?.platform;
     setShown(this.simulated, platform?.source === 'simulated');
     const past =
@@ -90,9 +111,14 @@ export class Header {
         ? null
         : trans.__('%1, %2 ago', since(at_ms, store.clock.now()), duration(store.clock.now() - at_ms));
     this.updateReplay(store);
-    setText(this.status, past ?? status.text);
-    setAttribute(this.statusLine, 'data-level', past === null ? status.level : 'past');
-    setAttribute(this.statusLine, 'title', status.title);
+    // That nothing is received matters more than that the charts are paused.
+    const isPaused = paused !== null && isFresh(status);
+    const text = isPaused ? trans.__('Paused %1 – %2', ...paused) : status.text;
+    setText(this.status, past ?? text);
+    setAttribute(this.statusLine, 'data-level', past !== null ? 'past' : isPaused ? 'paused' : status.level);
+    setAttribute(this.statusLine, 'title', isPaused ? trans.__('Samples are still recorded.') : status.title);
+    setShown(this.resume, paused !== null);
+    this.announcePause(paused);
     setShown(this.retry, store.phase.phase === 'waiting' && past === null);
     this.parts.update([...summary.entries()], ({ element }, [, part]) => setText(element, part));
     this.updatePlatform(store);
@@ -107,6 +133,15 @@ export class Header {
         nextSpan(spanMin),
       ),
     );
+  }
+
+  private announcePause(paused: readonly [from: string, to: string] | null): void {
+    if (paused !== null) {
+      setText(this.spoken, trans.__('Charts paused: %1 to %2', ...paused));
+    } else if (this.wasPaused) {
+      setText(this.spoken, trans.__('Charts resumed'));
+    }
+    this.wasPaused = paused !== null;
   }
 
   private updateReplay(store: Store): void {

@@ -89,7 +89,11 @@ export abstract class StoreView implements View {
   }
 
   /** Writes the head, which sums up `gpus`, and the notice. */
-  protected renderHead(gpus: readonly GpuState[], spanMin: number): Head {
+  protected renderHead(
+    gpus: readonly GpuState[],
+    spanMin: number,
+    paused: readonly [from: string, to: string] | null = null,
+  ): Head {
     const { store, options } = this;
     const status = statusOf(store, Date.now());
     const notice = noticeOf(store, status, options.connectingMessage ?? trans.__('Waiting for gpumon.'));
@@ -100,7 +104,7 @@ export abstract class StoreView implements View {
     const { timeline, gap_ms } = at_ms === null ? store : this.seen;
     const moment = { at_ms: at_ms ?? store.clock.now(), isPast: at_ms !== null, timeline, gap_ms };
     setAttribute(this.element, 'data-past', moment.isPast ? '' : null);
-    this.header.update(store, status, gpus.length === 0 ? [] : summaryOf(gpus, moment), spanMin, at_ms);
+    this.header.update(store, status, gpus.length === 0 ? [] : summaryOf(gpus, moment), spanMin, at_ms, paused);
     this.notice.update(notice, status.level);
     return { status, notice };
   }

@@ -55,7 +55,6 @@ describe('charts', () => {
     await page.goto(`${server.url}#charts?gpu=0&charts=power,cpu&span=1`);
     await charts.live();
     await expect.poll(() => charts.names()).toEqual(['gpu 0 power', 'host cpu']);
-    const range = charts.root.locator('.gpumon-range');
     const resume = charts.control('Resume');
     const zoom = async (): Promise<boolean> => {
       if ((await resume.count()) > 0) {
@@ -67,7 +66,7 @@ describe('charts', () => {
       await page.mouse.down();
       await page.mouse.move(x + width * 0.97, y + 40, { steps: 4 });
       await page.mouse.up();
-      await expect.poll(() => range.innerText()).toMatch(/^Paused: \d\d:\d\d:\d\d to \d\d:\d\d:\d\d$/);
+      await expect.poll(() => charts.pausedSpan()).toMatch(/^\d\d:\d\d:\d\d to \d\d:\d\d:\d\d$/);
       await page.mouse.move(0, 0);
       // The line now fills what was its last tenth; a sample that came late leaves a gap there.
       const filled = expect.poll(() => charts.inked('gpu 0 power', [0.3, 0.9]), { timeout: DRAWN_MS });
@@ -77,12 +76,12 @@ describe('charts', () => {
       );
     };
     await expect.poll(zoom).toBe(true);
-    const seen = await range.innerText();
+    const seen = await charts.pausedSpan();
     await page.reload();
     await charts.live();
-    await expect.poll(() => range.innerText()).toBe(seen);
+    await expect.poll(() => charts.pausedSpan()).toBe(seen);
     await resume.click();
-    await expect.poll(() => range.innerText()).toBe('');
+    await expect.poll(() => charts.pausedSpan()).toBe('');
     await expect.poll(() => page.url()).toMatch(/#charts\?gpu=0&charts=power,cpu&span=1$/);
   });
 
@@ -93,7 +92,6 @@ describe('charts', () => {
   }) => {
     await page.goto(`${server.url}#charts?charts=power,cpu`);
     await charts.live();
-    const range = charts.root.locator('.gpumon-range');
     const {
       x = 0,
       y = 0,
@@ -103,13 +101,13 @@ describe('charts', () => {
     await page.mouse.move(x + width * 0.7, y + 40);
     await page.mouse.wheel(0, -240);
     await page.waitForTimeout(500);
-    expect(await range.innerText()).toBe('');
+    expect(await charts.pausedSpan()).toBe('');
     await page.keyboard.down('Control');
     await page.mouse.wheel(0, -240);
-    await expect.poll(() => range.innerText()).toMatch(/^Paused: /);
+    await expect.poll(() => charts.pausedSpan()).toMatch(/ to /);
     await page.mouse.wheel(0, 480);
     await page.keyboard.up('Control');
-    await expect.poll(() => range.innerText()).toBe('');
+    await expect.poll(() => charts.pausedSpan()).toBe('');
 
     await charts
       .plot('host cpu')
@@ -124,9 +122,9 @@ describe('charts', () => {
         finger('pointerup', 11, left);
         finger('pointerup', 12, left);
       });
-    await expect.poll(() => range.innerText()).toMatch(/^Paused: /);
+    await expect.poll(() => charts.pausedSpan()).toMatch(/ to /);
     await page.mouse.dblclick(x + width * 0.7, y + 40);
-    await expect.poll(() => range.innerText()).toBe('');
+    await expect.poll(() => charts.pausedSpan()).toBe('');
 
     await page.mouse.move(x + 20, y + height * 0.1);
     await page.mouse.down();
@@ -255,11 +253,10 @@ describe('charts', () => {
     await page.mouse.move(0, 0);
     await expect.poll(() => tooltip.count()).toBe(0);
     await charts.control('Pause').click();
-    const range = charts.root.locator('.gpumon-range');
-    await expect.poll(() => range.innerText()).toMatch(/\d/);
-    const held = await range.innerText();
+    await expect.poll(() => charts.pausedSpan()).toMatch(/\d/);
+    const held = await charts.pausedSpan();
     await page.waitForTimeout(2500);
-    expect(await range.innerText()).toBe(held);
+    expect(await charts.pausedSpan()).toBe(held);
     await charts.control('Resume').click();
     await charts.control('Overlaid').click();
     await expect.poll(() => charts.names()).toContain('all power.draw_watts');

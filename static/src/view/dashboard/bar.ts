@@ -4,7 +4,6 @@ import { button, h, KeyedRows, setAttribute, setShown, setText } from '../../lib
 import { duration } from '../../lib/format';
 import { plainText } from '../../lib/text';
 import { trans } from '../../lib/translation';
-import { spanText } from '../../model/dashboard/moment';
 import { isPaused, rangeOf, resumed, SPANS_MIN, togglePaused, type DashboardState } from '../../model/dashboard/state';
 import type { GpuState } from '../../model/gpu';
 import { menu } from '../menu';
@@ -37,7 +36,7 @@ export class DashboardBar {
   private readonly fit = chip(trans.__('Fit axes'), 'fit', () =>
     this.change({ ...this.state, fitted: !this.state.fitted }),
   );
-  private readonly pause = chip('', '', () => this.change(togglePaused(this.state, this.now_ms)));
+  private readonly pause = chip(trans.__('Pause'), 'pause', () => this.change(togglePaused(this.state, this.now_ms)));
   private readonly compare = new CompareMenu((compared_ms) => this.change({ ...this.state, compared_ms }));
   private readonly help = menu(trans.__('Shortcuts'), h('div', {}, keyHelp()));
   private readonly range = h('span', { class: 'gpumon-range' });
@@ -67,6 +66,7 @@ export class DashboardBar {
         ),
       ),
     );
+    setAttribute(this.pause, 'title', trans.__('Pause the charts. Samples are still recorded.'));
     this.element = h(
       'div',
       { class: 'gpumon-controls' },
@@ -104,19 +104,12 @@ export class DashboardBar {
     pressOne(this.spans, isPaused(state) ? null : String(state.span_ms / 60_000));
     this.charts.update(charts, state.charts === null);
     press(this.fit, state.fitted);
-    const paused = isPaused(state);
-    setText(this.pause, paused ? trans.__('Resume') : trans.__('Pause'));
-    setAttribute(
-      this.pause,
-      'title',
-      paused ? trans.__('Resume live updates') : trans.__('Pause the charts. Samples are still recorded.'),
-    );
-    const [from_ms, to_ms] = rangeOf(state, now_ms);
-    const ownSpan = isUsual(state.span_ms) ? '' : trans.__('Last %1', duration(state.span_ms));
-    const range = paused ? trans.__('Paused: %1 to %2', ...spanText(from_ms, to_ms, now_ms)) : ownSpan;
+    press(this.pause, isPaused(state));
+    const [from_ms] = rangeOf(state, now_ms);
     this.compare.update(state.compared_ms, from_ms);
-    setText(this.range, range);
-    setAttribute(this.range, 'title', range);
+    // Of paused charts, the head of the view says the span.
+    const isShown = !isPaused(state) && !isUsual(state.span_ms);
+    setText(this.range, isShown ? trans.__('Last %1', duration(state.span_ms)) : '');
   }
 
   openHelp(): void {

@@ -292,6 +292,95 @@ describe('a comparison', () => {
   });
 });
 
+describe('paused charts', () => {
+  const find = (element: HTMLElement, selector: string): HTMLElement => {
+    const found = element.querySelector<HTMLElement>(selector);
+    if (found === null) {
+      throw new Error(`no ${selector}`);
+    }
+    return found;
+  };
+  const status = (element: HTMLElement): HTMLElement => find(element, '[data-testid=gpumon-status]');
+
+  it('say when in the head, with a button that resumes', () => {
+    const { element, address, render } = shown(1);
+    const resume = find(element, '.gpumon-head [data-testid=gpumon-resume]');
+    expect([status(element).dataset.level, resume.hidden]).toEqual(['ok', true]);
+    element.dispatchEvent(new KeyboardEvent('keydown', { key: ' ', bubbles: true }));
+    expect(find(element, '.gpumon-status-text').textContent).toMatch(/^Paused \d\d:\d\d:\d\d – \d\d:\d\d:\d\d$/);
+    expect([status(element).dataset.level, resume.hidden, resume.textContent]).toEqual(['paused', false, 'Resume']);
+    resume.click();
+    expect(find(element, '.gpumon-status-text').textContent).toMatch(/^Live/);
+    expect([status(element).dataset.level, resume.hidden, address()]).toEqual(['ok', true, '']);
+    expect(document.activeElement).toBe(element);
+    render();
+  });
+
+  it('are announced, and so is their end', () => {
+    const { element } = shown(1);
+    const spoken = find(element, '.gpumon-head [role=status]');
+    expect(spoken.textContent).toBe('');
+    element.dispatchEvent(new KeyboardEvent('keydown', { key: ' ', bubbles: true }));
+    expect(spoken.textContent).toMatch(/^Charts paused: \d\d:\d\d:\d\d to \d\d:\d\d:\d\d$/);
+    element.dispatchEvent(new KeyboardEvent('keydown', { key: ' ', bubbles: true }));
+    expect(spoken.textContent).toBe('Charts resumed');
+  });
+
+  it('do not hide that the connection is lost', () => {
+    const { element, store, render } = shown(1, `from=${NOW - 60_000}&to=${NOW}`);
+    store.phase = { phase: 'waiting', attempt: 1, retry_at_ms: NOW + 5000 };
+    render();
+    expect(find(element, '.gpumon-status-text').textContent).toBe('Reconnecting in 5\u00a0s');
+    expect(find(element, '[data-testid=gpumon-resume]').hidden).toBe(false);
+  });
+});
+
+describe('keys', () => {
+  const press = (target: Element, key: string): void => {
+    target.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true }));
+  };
+
+  it('act on charts after a click in a legend', () => {
+    const { element, address } = shown(2, '', vi.fn<Request>());
+    const [first] = legend(element);
+    if (first === undefined) {
+      throw new Error('no legend');
+    }
+    first.focus();
+    first.dispatchEvent(new MouseEvent('click', { bubbles: true, detail: 1 }));
+    expect(document.activeElement).toBe(element);
+    first.focus();
+    press(first, 'y');
+    expect(address()).toContain('fit=1');
+    press(first, '+');
+    expect(address()).toContain('span=1');
+    press(first, 'm');
+    expect(element.querySelector('.gpumon-mark-form')?.closest('details')?.open).toBe(true);
+    press(first, '?');
+    const help = [...element.querySelectorAll<HTMLDetailsElement>('.gpumon-menu')].find((one) =>
+      one.textContent.startsWith('Shortcuts'),
+    );
+    expect(help?.open).toBe(true);
+  });
+
+  it('that press a button or are typed are not for charts', () => {
+    const { element, address } = shown(2, '', vi.fn<Request>());
+    const before = address();
+    const [first] = legend(element);
+    for (const [target, key] of [
+      [first, ' '],
+      [element.querySelector('.gpumon-mark-form input'), 'y'],
+      [element.querySelector('.gpumon-menu select'), '+'],
+    ] as const) {
+      expect(target).not.toBeNull();
+      if (target != null) {
+        press(target, key);
+      }
+    }
+    expect(address()).toBe(before);
+  });
+});
+
 describe('a mark', () => {
   const press = (element: HTMLElement, key: string): void => {
     element.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true }));

@@ -9,6 +9,7 @@ import { chartsOf, isApart, placed, stepped } from '../../model/dashboard/arrang
 import { conditionSpans } from '../../model/dashboard/condition-spans';
 import { uncharted } from '../../model/dashboard/kinds';
 import { isolated, toggledLine } from '../../model/dashboard/legend';
+import { spanText } from '../../model/dashboard/moment';
 import { PastHolders } from '../../model/dashboard/past-holders';
 import { DRAWN, HOST, metricsOf, sectionsOf, withStacks, type Section } from '../../model/dashboard/plots';
 import {
@@ -95,7 +96,13 @@ export class Dashboard extends StoreView {
     const name = { role: 'region', 'aria-label': title, 'data-testid': 'gpumon-dashboard' };
     super(h('div', { class: 'gpumon gpumon-dashboard', tabindex: '0', ...name }), store, options);
     this.state = options.state;
-    this.header = new Header(options);
+    this.header = new Header({
+      ...options,
+      onResume: () => {
+        this.show(resumed(this.state));
+        this.element.focus({ preventScroll: true });
+      },
+    });
     const { request, readOnly = false } = options;
     this.marks =
       request === undefined || readOnly
@@ -122,12 +129,14 @@ export class Dashboard extends StoreView {
     this.element.append(this.past.figures);
     this.element.append(this.list, this.cells.element, this.machineList);
     this.element.addEventListener('keydown', (event) => this.onKey(event));
-    this.bar.element.addEventListener('click', ({ detail, target }) => {
-      // Who clicked goes on with the keys of the charts; who pressed a button by a key is still at it.
-      if (detail > 0 && target instanceof Element && target.closest('details') === null) {
-        this.element.focus({ preventScroll: true });
-      }
-    });
+    for (const part of [this.bar.element, this.list, this.machineList]) {
+      part.addEventListener('click', ({ detail, target }) => {
+        // Who clicked goes on with the keys of the charts; who pressed a button by a key is still at it.
+        if (detail > 0 && target instanceof Element && target.closest('details') === null) {
+          this.element.focus({ preventScroll: true });
+        }
+      });
+    }
     this.trackCharts();
   }
 
@@ -157,7 +166,7 @@ export class Dashboard extends StoreView {
     // Who held the memory is known of the last minutes alone.
     const sections = known === null ? all : withStacks(all, known.knows);
     this.shown = known;
-    const { status } = this.renderHead(chosen, 0);
+    const { status } = this.renderHead(chosen, 0, isPaused(state) ? spanText(from_ms, to_ms, now_ms) : null);
     this.bar.update(state, gpus, now_ms, chartsOf(state, chosen.length));
     for (const list of [this.list, this.machineList]) {
       setAttribute(list, 'aria-busy', this.past.isLoading ? 'true' : null);
@@ -288,10 +297,10 @@ export class Dashboard extends StoreView {
   /** As `keys.ts` tells. */
   private onKey(event: KeyboardEvent): void {
     const now_ms = this.store.clock.now();
-    if (event.target !== this.element || event.ctrlKey || event.metaKey || event.altKey) {
+    const { key } = event;
+    if (event.ctrlKey || event.metaKey || event.altKey || isForControl(event.target, key)) {
       return;
     }
-    const { key } = event;
     if (key === 'ArrowLeft' || key === 'ArrowRight') {
       this.show(moved(this.state, key === 'ArrowLeft' ? -STEP : STEP, now_ms));
     } else if (key === ' ') {
@@ -311,6 +320,13 @@ export class Dashboard extends StoreView {
     }
     event.preventDefault();
   }
+}
+
+/** Whether a key is for the control that has the focus: it is typed there, presses it, or moves within a menu. */
+function isForControl(target: EventTarget | null, key: string): boolean {
+  const typed = 'input, select, textarea, .gpumon-menu > div';
+  const pressed = key === ' ' ? ', button, a, summary' : '';
+  return target instanceof Element && target.closest(typed + pressed) !== null;
 }
 
 /** The time that a value there is the mean of; what was received since is read as it came. */

@@ -40,7 +40,7 @@ export class FleetHead {
 
   constructor({ title, actions, onRetry }: HeadOptions) {
     this.element = h(
-      'header',
+      'div',
       { class: 'gpumon-head gpumon-fleet-head' },
       h(
         'div',

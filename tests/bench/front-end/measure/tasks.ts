@@ -79,7 +79,7 @@ const TASKS: Record<string, (person: Person) => Promise<void>> = {
     const power = person.page.locator('[data-plot="all power.draw_watts"]');
     await person.sees(power.locator('.gpumon-readouts > button', { hasText: '665' }).last());
     await person.drag(power.locator('canvas').first(), ...RUN_AT);
-    await person.sees(person.page.getByText('Paused: ').first());
+    await person.sees(person.page.getByTestId('gpumon-resume').first());
   },
   'why is GPU 5 slow': async (person) => {
     await person.click(panelTab(person.page));
