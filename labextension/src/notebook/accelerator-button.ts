@@ -27,7 +27,7 @@ export class AcceleratorButton extends Widget {
     super({ node: document.createElement('span') });
     adoptStyle(chipStyle);
     this.button.type = 'button';
-    this.button.className = 'gpumon-chip';
+    this.button.className = 'gpumon-toolbar-chip';
     this.button.dataset.testid = 'gpumon-accelerate';
     this.button.addEventListener('click', () => {
       if (!this.pressed) {

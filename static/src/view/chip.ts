@@ -11,7 +11,7 @@ export class Chip {
   readonly element: HTMLButtonElement;
 
   constructor(onClick: () => void) {
-    this.element = button({ class: 'gpumon-chip', 'data-testid': 'gpumon-chip', hidden: '' }, onClick);
+    this.element = button({ class: 'gpumon-toolbar-chip', 'data-testid': 'gpumon-chip', hidden: '' }, onClick);
   }
 
   /** Shows what this kernel has; without a kernel, or where it holds no GPU, nothing. */

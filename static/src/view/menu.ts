@@ -1,8 +1,11 @@
 /** A button that opens something over what is below it. */
 
-import { h } from '../lib/dom';
+import { h, setStyle } from '../lib/dom';
 
-/** Escape closes it, and so does a click elsewhere. */
+/** What is opened keeps this distance from the edges of the view. */
+const MARGIN_PX = 12;
+
+/** Escape closes it, and so does a click elsewhere. What it opens is within the view, wherever the button is. */
 export function menu(label: string | Node, content: HTMLElement): HTMLDetailsElement {
   const summary = h('summary', { class: 'gpumon-chip' }, label);
   const element = h('details', { class: 'gpumon-menu' }, summary, content);
@@ -13,6 +16,7 @@ export function menu(label: string | Node, content: HTMLElement): HTMLDetailsEle
   };
   element.addEventListener('toggle', () => {
     if (element.open) {
+      place(element, content);
       document.addEventListener('pointerdown', closeOutside);
     } else {
       document.removeEventListener('pointerdown', closeOutside);
@@ -26,4 +30,16 @@ export function menu(label: string | Node, content: HTMLElement): HTMLDetailsEle
     }
   });
   return element;
+}
+
+/** Ends the content at the end of its button, or where there is room for it. */
+function place(element: HTMLElement, content: HTMLElement): void {
+  const view = element.closest('.gpumon')?.getBoundingClientRect();
+  if (view === undefined) {
+    return;
+  }
+  const { left, right } = element.getBoundingClientRect();
+  const last_px = view.right - MARGIN_PX - content.offsetWidth;
+  const left_px = Math.max(view.left + MARGIN_PX, Math.min(right - content.offsetWidth, last_px));
+  setStyle(content, '--_left', `${left_px - left}px`);
 }

@@ -41,6 +41,43 @@ function usersOf(name: string): string[] {
   return SOURCES.flatMap(([file, text]) => (whole.test(text) ? [file] : []));
 }
 
+/** The sheets of what is not within a view: below cells, and in JupyterLab's own bars. */
+const OUTSIDE = ['cell.css', 'chip.css', 'oom.css'];
+
+/** The selectors of a sheet, each by itself; what an at-rule has around it is of no consequence. */
+function selectorsIn(sheet: string): string[] {
+  const rules = sheet.replaceAll(/\/\*[^]*?\*\//g, '').matchAll(/([^{};]+)\{/g);
+  return [...rules]
+    .map(([, prelude = '']) => prelude.trim())
+    .filter((prelude) => !prelude.startsWith('@') && !/^(from|to|[\d.]+%)(,|$)/.test(prelude))
+    .flatMap((prelude) => prelude.split(/,(?![^(]*\))/))
+    .map((selector) => selector.trim());
+}
+
+it('every rule that reaches JupyterLab is scoped', () => {
+  for (const [name, sheet] of SHEETS) {
+    const selectors = selectorsIn(sheet);
+    expect(selectors.length, name).toBeGreaterThan(3);
+    // It starts at an element of ours, which is no other's, whatever follows.
+    expect(
+      selectors.filter(
+        (selector) => !/^(?::where\(\[dir='rtl'\]\) )?(?::where\(\.gpumon\) |[a-z]*\.gpumon(?![a-z]))/.test(selector),
+      ),
+      name,
+    ).toEqual([]);
+  }
+});
+
+it('styles outside of views reach nothing within views', () => {
+  for (const name of OUTSIDE) {
+    const others = new Set([...SHEETS].flatMap(([other, sheet]) => (other === name ? [] : classesIn(sheet))));
+    expect(
+      classesIn(SHEETS.get(name) ?? '').filter((one) => others.has(one)),
+      name,
+    ).toEqual([]);
+  }
+});
+
 it('no two style sheets lay out the same class', () => {
   const all = [...SHEETS.values()].flatMap((sheet) => [...new Set(laidOut(sheet))]);
   expect(all.filter((name, i) => all.indexOf(name) !== i)).toEqual([]);

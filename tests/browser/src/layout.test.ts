@@ -1,0 +1,163 @@
+/** What fits where: menus, names and states at the widths that people have, for fingers, and for text from right to left. */
+
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
+import { describe, expect } from 'vitest';
+
+import { newPage } from './browser';
+import { Charts } from './charts';
+import { it as base } from './fixtures';
+import { GpumonServer } from './gpumon';
+import { View } from './view';
+
+const it = base
+  .extend('two', { scope: 'file' }, async ({}, { onCleanup }) => {
+    const server = await GpumonServer.start({ GPUMON_SOURCE: 'sim:2' });
+    onCleanup(() => server.stop());
+    return server;
+  })
+  .extend('eight', { scope: 'file' }, async ({}, { onCleanup }) => {
+    const server = await GpumonServer.start({ GPUMON_SOURCE: 'sim:8' });
+    onCleanup(() => server.stop());
+    return server;
+  });
+
+/** Opens an address at this width, and returns what `measure` finds there. */
+async function at<T>(
+  browser: Browser,
+  url: string,
+  width: number,
+  measure: (page: Page) => Promise<T>,
+  options: BrowserContextOptions = {},
+): Promise<T> {
+  const { page } = await newPage(browser, { viewport: { width, height: 900 }, ...options });
+  try {
+    await page.goto(url);
+    await (url.includes('#charts') ? new Charts(page).live() : new View(page).live());
+    return await measure(page);
+  } finally {
+    await page.context().close();
+  }
+}
+
+describe('the page', () => {
+  it.for([560, 690, 1280, 1366, 1440, 1920])('at %i px has whole menus', async (width, { browser, eight }) => {
+    const opened = await at(browser, `${eight.url}#charts`, width, async (page) => {
+      const seen: [string, number, number][] = [];
+      for (const menu of await page.locator('.gpumon-controls > .gpumon-menu:visible').all()) {
+        await menu.locator('summary').click();
+        const content = menu.locator('> div');
+        await content.waitFor();
+        // It is placed when it has been opened.
+        await page.waitForTimeout(100);
+        const { x, width } = (await content.boundingBox()) ?? { x: -1, width: 0 };
+        seen.push([await menu.locator('summary').innerText(), x, x + width]);
+        await page.keyboard.press('Escape');
+      }
+      return seen;
+    });
+    expect(opened.map(([name]) => name)).toEqual(['Add mark…', 'Compare', 'Charts', 'Shortcuts']);
+    expect(opened.filter(([, left, right]) => left < 0 || right > width)).toEqual([]);
+  });
+
+  it.for([560, 690, 1280, 1536])(
+    'at %i px says in its head that charts are paused',
+    async (width, { browser, two }) => {
+      const said = await at(browser, `${two.url}#charts`, width, async (page) => {
+        await page.keyboard.press('Space');
+        const status = page.getByTestId('gpumon-status');
+        await page.getByTestId('gpumon-resume').waitFor();
+        const { x, width } = (await status.boundingBox()) ?? { x: -1, width: 0 };
+        const isCut = await status.evaluate((element) => element.scrollWidth > element.clientWidth);
+        return { text: (await status.innerText()).replaceAll(/\s+/g, ' '), right: x + width, isCut };
+      });
+      expect(said.text).toMatch(/^Paused \d\d:\d\d:\d\d – \d\d:\d\d:\d\d Resume$/);
+      expect([said.isCut, said.right <= width]).toEqual([false, true]);
+    },
+  );
+
+  it.for([560, 600, 690, 800])('at %i px has room for names and states', async (width, { browser, eight }) => {
+    const { names, states } = await at(browser, eight.url, width, (page) =>
+      page.evaluate(() => {
+        const all = (selector: string): HTMLElement[] => [...document.querySelectorAll<HTMLElement>(selector)];
+        const shown = (element: HTMLElement): boolean => element.checkVisibility();
+        return {
+          names: all('td.gpumon-col-process')
+            .filter(shown)
+            .map((cell) => cell.clientWidth),
+          // The right edge of each, and that of its row.
+          states: all('.gpumon-gpu[data-row]').map((row) => [
+            row.querySelector('.gpumon-gpu-state')?.getBoundingClientRect().right ?? 0,
+            row.getBoundingClientRect().right,
+          ]),
+        };
+      }),
+    );
+    expect(names.length).toBeGreaterThan(5);
+    expect(Math.min(...names)).toBeGreaterThan(160);
+    expect(states).toHaveLength(8);
+    expect(states.filter(([state = 0, row = 0]) => state > row)).toEqual([]);
+  });
+
+  it.for(['', '#charts'])('has targets of 24 px for fingers at "%s"', async (address, { browser, two }) => {
+    const measure = (page: Page): Promise<string[]> =>
+      page.evaluate(() => {
+        const targets = document.querySelectorAll('.gpumon :is(button, summary, select, input, a[href])');
+        return [...targets]
+          .filter((target) => target.checkVisibility())
+          .map((target) => ({ target, box: target.getBoundingClientRect() }))
+          .filter(({ box: { width, height } }) => width < 24 || height < 24)
+          .map(({ target, box: { width, height } }) => `${target.outerHTML.slice(0, 80)}: ${width} x ${height}`);
+      });
+    expect(await at(browser, two.url + address, 600, measure, { hasTouch: true, isMobile: true })).toEqual([]);
+  });
+
+  it('has its units behind numbers in text from right to left', async ({ browser, two }) => {
+    const wrong = await at(browser, two.url, 1000, (page) =>
+      page.evaluate(() => {
+        document.documentElement.dir = 'rtl';
+        const x = (node: Text, at: number): number => {
+          const range = document.createRange();
+          range.setStart(node, at);
+          range.setEnd(node, at + 1);
+          return range.getBoundingClientRect().x;
+        };
+        const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+        const found: { text: string; isWrong: boolean }[] = [];
+        for (let node = walker.nextNode(); node !== null; node = walker.nextNode()) {
+          const text = node.textContent ?? '';
+          const unit = /\d\u00a0?(%|°C|W|GiB)/.exec(text);
+          if (unit !== null && node.parentElement?.checkVisibility() === true) {
+            const isWrong = x(node as Text, unit.index) > x(node as Text, unit.index + unit[0].length - 1);
+            found.push({ text, isWrong });
+          }
+        }
+        return { count: found.length, wrong: found.filter(({ isWrong }) => isWrong).map(({ text }) => text) };
+      }),
+    );
+    expect(wrong.count).toBeGreaterThan(10);
+    expect(wrong.wrong).toEqual([]);
+  });
+});
+
+describe('JupyterLab', () => {
+  it.for([1280, 1366, 1440, 1536])(
+    'at %i px has whole menus, and no banner in a region',
+    async (width, { page, simulated, lab, view, charts }) => {
+      await page.setViewportSize({ width, height: 900 });
+      await lab.open(`${simulated.page('lab')}&reset`);
+      await lab.showPanel();
+      await view.live();
+      await lab.command('GPU Charts');
+      await charts.live();
+      expect(await page.locator('#gpumon-panel, .gpumon-dashboard').getByRole('banner').count()).toBe(0);
+      const { x: left = 0, width: room = 0 } = (await charts.root.boundingBox()) ?? {};
+      for (const menu of await charts.root.locator('.gpumon-controls > .gpumon-menu:visible').all()) {
+        await menu.locator('summary').click();
+        await page.waitForTimeout(100);
+        const { x = -1, width = 0 } = (await menu.locator('> div').boundingBox()) ?? {};
+        expect([x >= left, x + width <= left + room], await menu.locator('summary').innerText()).toEqual([true, true]);
+        await page.keyboard.press('Escape');
+      }
+    },
+  );
+});
