@@ -4,7 +4,7 @@ use gpumon_probe::vendor::nvml::query::Query as Q;
 
 use super::{
     cursor::Cursor,
-    format::{count, enabled, yes_no},
+    format::{ABSENT, count, enabled, yes_no},
     item::{Item, group, number, value},
     sections::Section,
 };
@@ -25,11 +25,11 @@ pub(super) static ITEMS: &[Item] = &[
         group("Aggregate Uncorrectable SRAM Sources", "aggregate_uncorrectable_sram_sources")
             .when(tells_sources)
             .holds(&[
-                number("SRAM L2", "sram_l2", Q::SramEccErrors, 6, count),
-                number("SRAM SM", "sram_sm", Q::SramEccErrors, 7, count),
-                number("SRAM Microcontroller", "sram_microcontroller", Q::SramEccErrors, 9, count),
-                number("SRAM PCIE", "sram_pcie", Q::SramEccErrors, 8, count),
-                number("SRAM Other", "sram_other", Q::SramEccErrors, 10, count),
+                value("SRAM L2", "sram_l2", |at| in_sram(at, AGGREGATE, 6, count)),
+                value("SRAM SM", "sram_sm", |at| in_sram(at, AGGREGATE, 7, count)),
+                value("SRAM Microcontroller", "sram_microcontroller", |at| in_sram(at, AGGREGATE, 9, count)),
+                value("SRAM PCIE", "sram_pcie", |at| in_sram(at, AGGREGATE, 8, count)),
+                value("SRAM Other", "sram_other", |at| in_sram(at, AGGREGATE, 10, count)),
             ]),
         number("Channel Repair Pending", "channel_repair_pending", Q::RepairStatus, 0, yes_no).when(tells_sources),
         number("TPC Repair Pending", "tpc_repair_pending", Q::RepairStatus, 1, yes_no).when(tells_sources),
@@ -45,17 +45,17 @@ static COUNTERS: &[Item] = &[
     value("SRAM Uncorrectable", "sram_uncorrectable", |at| errors(at, UNCORRECTED, SRAM))
         .when(|at| !tells_locations(at) && !tells_sources(at)),
     value("SRAM Uncorrectable Parity", "sram_uncorrectable_parity", |at| {
-        at.format(Q::SramEccErrors, if at.nth(0) == VOLATILE { 3 } else { 0 }, count)
+        in_sram(at, at.nth(0), if at.nth(0) == VOLATILE { 3 } else { 0 }, count)
     })
     .when(tells_sources),
     value("SRAM Uncorrectable SEC-DED", "sram_uncorrectable_secded", |at| {
-        at.format(Q::SramEccErrors, if at.nth(0) == VOLATILE { 4 } else { 1 }, count)
+        in_sram(at, at.nth(0), if at.nth(0) == VOLATILE { 4 } else { 1 }, count)
     })
     .when(tells_sources),
     value("DRAM Correctable", "dram_correctable", |at| errors(at, CORRECTED, DRAM)).when(|at| !tells_locations(at)),
     value("DRAM Uncorrectable", "dram_uncorrectable", |at| errors(at, UNCORRECTED, DRAM))
         .when(|at| !tells_locations(at)),
-    number("SRAM Threshold Exceeded", "sram_threshold_exceeded", Q::SramEccErrors, 11, yes_no)
+    value("SRAM Threshold Exceeded", "sram_threshold_exceeded", |at| in_sram(at, AGGREGATE, 11, yes_no))
         .when(|at| tells_sources(at) && at.nth(0) == AGGREGATE),
 ];
 
@@ -85,6 +85,16 @@ const TURING: i128 = 6;
 /// The counter of the group, of errors of this type at this place.
 fn errors(at: &Cursor<'_>, kind: i128, location: u32) -> String {
     at.format(Q::MemoryErrors(kind as u32, at.argument(0), location), 0, count)
+}
+
+/// A number of [`Q::SramEccErrors`]; absent where the counter has none of SRAM. The driver answers zeros there, as for a
+/// GeForce RTX 4080 SUPER, which has no ECC.
+fn in_sram(at: &Cursor<'_>, counter: i128, place: usize, format: fn(i128) -> String) -> String {
+    let counted = at.number(Q::MemoryErrors(CORRECTED as u32, counter as u32, SRAM), 0);
+    match counted {
+        Err(absent) if absent == ABSENT => absent,
+        _ => at.format(Q::SramEccErrors, place, format),
+    }
 }
 
 /// Boards before Turing count by cache.

@@ -1,6 +1,7 @@
 //! The face of nvidia-smi, form by form, over boards of many kinds.
 
 mod captures;
+mod ecc;
 mod hand_over;
 mod releases;
 mod snapshots;
