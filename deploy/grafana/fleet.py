@@ -23,7 +23,7 @@ OVERVIEW = [
         "Not responding",
         f"sum(1 - gpumon_gpu_up{OF})",
         "short",
-        "GPUs that are lost, hang, or cannot be opened. `gpumon doctor` on the node says what to do.",
+        "GPUs that are lost, hang, or cannot be read. `gpumon doctor` on the node says what to do.",
         NONE_IS_GOOD,
     ),
     stat("In use", f"sum(gpumon_gpu_processes{OF} > bool 0)", "short", "GPUs with at least one process.", [(None, "text")]),

@@ -10,7 +10,7 @@ use axum::{
     response::{IntoResponse, Response},
     routing::{get, post},
 };
-use gpumon_probe::model::now_ms;
+use gpumon_probe::model::{GpuSample, Health, Sample, now_ms, with_advice};
 use tower_http::{set_header::SetResponseHeaderLayer, timeout::TimeoutLayer};
 
 use crate::{
@@ -128,9 +128,22 @@ async fn healthz() -> &'static str {
     "ok\n"
 }
 
+/// How the first GPU is, where none responds. One that sleeps would.
+fn no_gpu_responds(sample: &Sample) -> Option<String> {
+    let responds = |gpu: &GpuSample| matches!(gpu.health, Health::Ok | Health::Asleep { .. });
+    let first = sample.gpus.first().filter(|_| !sample.gpus.iter().any(responds))?;
+    Some(match &first.health {
+        Health::Failed { meaning, advice, .. } => with_advice(meaning, advice),
+        health => format!("GPU {} is {}", first.index, health.word()),
+    })
+}
+
 async fn readyz(State(app): State<AppState>) -> Response {
     let collector = app.hub.collector();
-    if app.hub.is_fresh(now_ms()) {
+    if let Some(sample) = app.hub.fresh_sample(now_ms()) {
+        if let Some(why) = no_gpu_responds(&sample) {
+            return (StatusCode::SERVICE_UNAVAILABLE, format!("no GPU responds: {why}\n")).into_response();
+        }
         let joined = collector.joined.map(|socket| format!("joined the server at {socket}\n"));
         return format!("ready\n{}", joined.unwrap_or_default()).into_response();
     }

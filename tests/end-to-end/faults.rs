@@ -1,7 +1,11 @@
 //! GPUs that are lost or hang, and collectors that die: everything else goes on and stays right.
 
-use std::time::{Duration, Instant};
+use std::{
+    fs,
+    time::{Duration, Instant},
+};
 
+use gpumon_probe::model::now_ms;
 use serde_json::Value;
 
 use crate::support::{Fake, Server, eventually, health, signal};
@@ -87,6 +91,96 @@ async fn a_gpu_that_is_lost_from_the_start_has_its_place() {
     assert_eq!(health(sample), ["lost", "ok", "ok"]);
     assert_eq!(sample["gpus"][1]["index"], 1);
     assert!(sample["gpus"][0]["uuid"].is_null());
+}
+
+/// `nvmlReturn_t`s of which none says that the GPU is lost: unknown, reset required, timeout, no permission, not found,
+/// not supported.
+const CODES: [u32; 6] = [999, 16, 10, 4, 6, 3];
+
+/// After its start, every call about each GPU but the first returns another code for a while.
+#[tokio::test]
+async fn gpu_whose_calls_all_fail_is_reported() {
+    let begins_ms = now_ms();
+    let full = "memory_used = \"139 GiB\"\n";
+    let mut scenario = format!("gpus = 7\nstart_ms = {begins_ms}\n");
+    for (gpu, code) in (1..).zip(CODES) {
+        scenario += &format!(
+            "[[gpu]]\nindex = {gpu}\n{full}\
+             [[fault]]\nkind = \"returns\"\ngpu = {gpu}\ncode = {code}\nfrom_s = 12\nto_s = 20\n"
+        );
+    }
+    let fake = Fake::new(&scenario);
+    let rules = fake.path("alerts.toml");
+    fs::write(&rules, "[[rule]]\nname = \"gone\"\nabsent = true\nfor = \"0s\"\nclear_for = \"0s\"\n").unwrap();
+    let server = Server::over(&fake, &["--interval-ms", "250", "--alerts", rules.to_str().unwrap()]);
+    let mut stream = server.stream().await;
+    let is_full =
+        |frame: &Value, gpu: usize| frame["gpus"][gpu]["conditions"].to_string().contains("memory_nearly_full");
+    let whole = stream
+        .until(|frame| frame["type"] == "sample" && (1..7).all(|gpu| is_full(frame, gpu)) && health(frame) == ["ok"; 7])
+        .await;
+    let mut failed = vec!["failed"; 7];
+    failed[0] = "ok";
+    let sample = stream.until(|frame| is_sample_with(frame, &failed)).await;
+    assert!(sample["at_ms"].as_u64().unwrap() < begins_ms + 20_000, "it fails while its calls do");
+    assert_eq!(identities(&whole), identities(&sample), "no index and no UUID changes");
+    for (gpu, code) in (1..).zip(CODES) {
+        let health = &sample["gpus"][gpu]["health"];
+        assert!(health["meaning"].as_str().unwrap().contains(&format!("NVML error {code}")), "{health}");
+        assert!(!health["advice"].as_str().unwrap().is_empty(), "{health}");
+        assert!(!is_full(&sample, gpu), "a condition of a reading that is absent has ended");
+        assert!(sample["gpus"][gpu]["memory"]["used_bytes"]["absent"].is_string(), "never an old value or 0");
+    }
+    eventually("metrics say which GPUs respond", || {
+        let metrics = server.get("/metrics").body;
+        let is_up = |gpu: u32| {
+            let name = format!("gpumon_gpu_up{{gpu=\"{gpu}\"");
+            metrics.lines().find(|line| line.starts_with(&name))?.rsplit(' ').next()
+        };
+        is_up(0) == Some("1") && (1..7).all(|gpu| is_up(gpu) == Some("0"))
+    });
+    let firing = || server.get("/api/v1/snapshot").json()["alerts"].as_array().map_or(0, Vec::len);
+    eventually("all alerts fire", || firing() == 6);
+    assert_eq!(server.get("/readyz").status, 200, "one GPU responds");
+    let events = server.get("/api/v1/snapshot").json()["events"].clone();
+    let events: Vec<_> = events.as_array().unwrap().iter().filter(|event| event["what"] == "gpu_failed").collect();
+    assert_eq!(events.len(), 6, "one event for each: {events:?}");
+    assert!(events[0]["meaning"].as_str().unwrap().contains("(NVML error 999)"), "{}", events[0]);
+    assert!(events[0]["advice"].as_str().unwrap().contains("systemctl daemon-reload"), "{}", events[0]);
+    let back = stream.until(|frame| is_sample_with(frame, &["ok"; 7])).await;
+    assert_eq!(identities(&whole), identities(&back));
+    assert!(back["gpus"][6]["memory"]["used_bytes"].is_number());
+    eventually("no alert fires", || firing() == 0);
+    let log = server.end_and_read_log();
+    assert!(log.contains("GPU 1 cannot be read: unknown error (NVML error 999); "), "{log}");
+    assert!(log.contains("GPU 1 responds again"), "{log}");
+}
+
+/// After `systemctl daemon-reload`, a container has no access to any GPU.
+#[tokio::test]
+async fn server_whose_gpus_all_fail_is_not_ready() {
+    let fault = |gpu| format!("[[fault]]\nkind = \"returns\"\ngpu = {gpu}\ncode = 999\nfrom_s = 4\nto_s = 10\n");
+    let fake = Fake::new(&format!("gpus = 2\nstart_ms = {}\n{}{}", now_ms(), fault(0), fault(1)));
+    let server = Server::over(&fake, &["--interval-ms", "250"]);
+    let mut stream = server.stream().await;
+    stream.until(|frame| is_sample_with(frame, &["ok", "ok"])).await;
+    assert_eq!(server.get("/readyz").status, 200);
+    stream.until(|frame| is_sample_with(frame, &["failed", "failed"])).await;
+    let answer = server.get("/readyz");
+    assert_eq!(answer.status, 503, "{}", answer.body);
+    assert!(answer.body.contains("no GPU responds: unknown error (NVML error 999); "), "{}", answer.body);
+    stream.until(|frame| is_sample_with(frame, &["ok", "ok"])).await;
+    eventually("it is ready again", || server.get("/readyz").status == 200);
+}
+
+/// The library still answers what it remembers.
+#[tokio::test]
+async fn gpu_that_opens_but_answers_nothing_is_failed() {
+    let scenario = "gpus = 2\n[[fault]]\nkind = \"returns\"\ngpu = 1\ncode = 999\nfrom_s = 1\n\
+                    [[fault]]\nkind = \"hang\"\ngpu = 1\ncall = \"nvmlDeviceGetUUID\"\nto_s = 1\n";
+    let fake = Fake::new(scenario);
+    let server = Server::over(&fake, &["--interval-ms", "250"]);
+    server.stream().await.until(|frame| is_sample_with(frame, &["ok", "failed"])).await;
 }
 
 /// Does this to the collector, and checks that clients are told why it is replaced and then get samples of another.

@@ -1,7 +1,7 @@
 //! Events, in sentences.
 
 use gpumon_probe::{
-    model::{Cell, Event, EventKind, Mark, ProcessRef, Run, RunStatus},
+    model::{Cell, Event, EventKind, Mark, ProcessRef, Run, RunStatus, with_advice},
     units::duration,
 };
 
@@ -14,7 +14,11 @@ pub(crate) fn of_event(event: &Event) -> (Level, String) {
     match &event.what {
         EventKind::GpuLost => say(Level::Act, "GPU lost (fallen off the bus)"),
         EventKind::GpuHung => say(Level::Act, "GPU not responding (driver hang)"),
-        EventKind::GpuFailed => say(Level::Act, "GPU cannot be opened"),
+        EventKind::GpuFailed { meaning, .. } if meaning.is_empty() => say(Level::Act, "GPU cannot be read"),
+        EventKind::GpuFailed { meaning, advice } => {
+            say(Level::Act, format!("GPU cannot be read: {}", with_advice(meaning, advice)))
+        }
+        EventKind::GpuAdded => say(Level::Note, "GPU added"),
         EventKind::GpuAsleep => say(Level::Note, "GPU suspended by power management"),
         EventKind::GpuBack => say(Level::Note, "GPU responding again"),
         EventKind::Xid(xid) => {

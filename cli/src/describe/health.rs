@@ -1,7 +1,7 @@
 //! A GPU that gives no readings.
 
 use gpumon_probe::{
-    model::{Absence, GpuSample, Health, Reading},
+    model::{Absence, GpuSample, Health, Reading, with_advice},
     units::duration,
 };
 
@@ -43,11 +43,11 @@ pub(super) fn phrase(gpu: &GpuSample, now_ms: u64) -> Option<Phrase> {
             format!("GPU lost{}", lasting(*since_ms)),
             format!("GPU lost{}: reset it or reboot the machine", since(*since_ms)),
         ),
-        Health::Failed { since_ms, reason } => Phrase::new(
-            Level::Act,
-            "cannot be opened",
-            format!("cannot be opened{}: {reason}; see gpumon doctor", since(*since_ms)),
-        ),
+        Health::Failed { since_ms, reason, meaning, advice } => {
+            let explained = with_advice(meaning, advice);
+            let why = if explained.is_empty() { format!("{reason}; see gpumon doctor") } else { explained };
+            Phrase::new(Level::Act, "cannot be read", format!("cannot be read{}: {why}", since(*since_ms)))
+        }
     })
 }
 

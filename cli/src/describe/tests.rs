@@ -85,7 +85,12 @@ fn every_short_phrase_fits_into_the_room_that_is_kept_for_it() {
         Health::Asleep { since_ms },
         Health::Hung { since_ms },
         Health::Lost { since_ms },
-        Health::Failed { since_ms, reason: Absence::NoPermission },
+        Health::Failed {
+            since_ms,
+            reason: Absence::DriverError { code: 999 },
+            meaning: "unknown error (NVML error 999)".to_owned(),
+            advice: "restart the container".to_owned(),
+        },
     ];
     let mut phrases: Vec<Phrase> = Vec::new();
     for health in healths {

@@ -153,7 +153,7 @@ pub struct FleetGpus {
 pub enum GpuHealth {
     /// It responds.
     Ok,
-    /// It is lost, not responding, or cannot be opened.
+    /// It is lost, not responding, or cannot be read.
     NotResponding,
     /// Its node is unreachable.
     Unknown,

@@ -51,8 +51,17 @@ pub enum EventKind {
     GpuLost,
     /// A call to the driver for this GPU has not come back.
     GpuHung,
-    /// The driver refuses to open the GPU.
-    GpuFailed,
+    /// The driver refuses to open the GPU, or fails every call about it.
+    GpuFailed {
+        /// What the driver's code means, in a clause; empty where nobody explained it.
+        #[serde(default)]
+        meaning: String,
+        /// What to do about it, in a clause; empty where nobody knows.
+        #[serde(default)]
+        advice: String,
+    },
+    /// The GPU was put into the running machine.
+    GpuAdded,
     /// The system has switched the GPU off to save power.
     GpuAsleep,
     /// The GPU answers again.
@@ -115,6 +124,11 @@ pub struct Mark {
     pub user: Option<String>,
 }
 
+/// A clause about what is wrong, with what to do about it where that is known.
+pub fn with_advice(meaning: &str, advice: &str) -> String {
+    if advice.is_empty() { meaning.to_owned() } else { format!("{meaning}; {advice}") }
+}
+
 /// What is told where the health of a GPU has become this.
 impl From<&Health> for EventKind {
     fn from(health: &Health) -> Self {
@@ -122,7 +136,9 @@ impl From<&Health> for EventKind {
             Health::Ok => Self::GpuBack,
             Health::Hung { .. } => Self::GpuHung,
             Health::Lost { .. } => Self::GpuLost,
-            Health::Failed { .. } => Self::GpuFailed,
+            Health::Failed { meaning, advice, .. } => {
+                Self::GpuFailed { meaning: meaning.clone(), advice: advice.clone() }
+            }
             Health::Asleep { .. } => Self::GpuAsleep,
         }
     }
@@ -239,7 +255,8 @@ flat! { Event { at_ms, gpu, what: rest } }
 tagged!(EventKind by "what" {
     "gpu_lost" => GpuLost,
     "gpu_hung" => GpuHung,
-    "gpu_failed" => GpuFailed,
+    "gpu_failed" => GpuFailed { meaning: default, advice: default },
+    "gpu_added" => GpuAdded,
     "gpu_asleep" => GpuAsleep,
     "gpu_back" => GpuBack,
     "xid" => Xid(rest),

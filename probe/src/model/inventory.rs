@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-use super::{Board, GpuLink, MigDevice, Playback, Reading};
+use super::{Board, GpuLink, Health, MigDevice, Playback, Reading};
 
 /// The machine, its driver and its GPUs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
@@ -56,10 +56,19 @@ pub enum SourceKind {
     Simulated,
 }
 
+/// A GPU that an earlier collector has read: the next one keeps its index, also where it is no longer there.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct KnownGpu {
+    /// What it is.
+    pub gpu: Gpu,
+    /// How it was last.
+    pub health: Health,
+}
+
 /// One GPU's identity and what never changes about it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Gpu {
-    /// NVML's index. It is never renumbered while the driver runs, also when another GPU is lost.
+    /// NVML's index when it was first read. It is never renumbered, also when another GPU is lost, added or taken out.
     pub index: u32,
     /// `nvmlDeviceGetUUID`; `None` while the driver has not told it (a GPU that was lost or hung from the start).
     pub uuid: Option<String>,

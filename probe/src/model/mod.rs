@@ -43,8 +43,8 @@ pub use details::{
     FabricState, Fan, GpuDetails, Mode, Modes, NvLink, NvLinkRemote, RecoveryAction, RemappedRows, RetiredPages,
     SpareRows, ThrottledTimes,
 };
-pub use event::{Event, EventKind, GpuRef, Mark, ProcessRef, Run, RunKind, RunStatus, XidReport};
-pub use inventory::{Gpu, Inventory, Platform, SourceKind};
+pub use event::{Event, EventKind, GpuRef, Mark, ProcessRef, Run, RunKind, RunStatus, XidReport, with_advice};
+pub use inventory::{Gpu, Inventory, KnownGpu, Platform, SourceKind};
 pub use mig::{MigDevice, MigInstance, MigSample};
 pub use object::Object;
 pub use owner::{Ancestor, Container, ContainerRuntime, Job, JobKind, Notebook, Owner, Pod, SlurmJob};

@@ -7,8 +7,8 @@ use crate::{
     benchmarks::BelowBaseline,
     derive::{Baseline, ConditionSettings, ConditionTracker, EccTracker, ProcessTracker},
     model::{
-        Absence, Board, EventKind, Gpu, GpuDetails, GpuRef, GpuSample, Health, ProcessRef, Reading, Trace, XidReport,
-        normal_bus_id, now_ms,
+        Absence, Board, EventKind, Gpu, GpuDetails, GpuRef, GpuSample, Health, KnownGpu, ProcessRef, Reading, Trace,
+        XidReport, normal_bus_id, now_ms,
     },
     vendor::{DeviceError, ErrorInfo},
 };
@@ -38,6 +38,8 @@ pub(super) struct GpuState {
     details_requested: bool,
     /// Whether it has ever answered.
     opened: bool,
+    /// Whether it was put into the running machine, which nobody has been told.
+    is_added: bool,
     /// The health that was last shown, so that a change of it becomes an event.
     shown: Health,
     conditions: ConditionTracker,
@@ -76,12 +78,26 @@ impl GpuState {
             derived: true,
             details_requested: false,
             opened: false,
+            is_added: false,
             shown: Health::Ok,
             conditions: ConditionTracker::new(settings),
             processes: ProcessTracker::default(),
             ecc: EccTracker::default(),
             events: Vec::new(),
         }
+    }
+
+    /// The same GPU as an earlier collector knew it.
+    pub(super) fn continued(self, known: KnownGpu) -> Self {
+        let KnownGpu { gpu, health } = known;
+        let Gpu { index, uuid, .. } = gpu.clone();
+        let last = GpuSample::absent(index, uuid, now_ms(), health.clone(), &Absence::NoAnswer);
+        Self { gpu, last, shown: health, ..self }
+    }
+
+    /// A GPU that no earlier collector knew.
+    pub(super) fn added(self) -> Self {
+        Self { is_added: true, ..self }
     }
 
     pub(super) fn gpu(&self) -> Gpu {
@@ -195,6 +211,9 @@ impl GpuState {
             // A GPU that is seen for the first time has changed nothing.
             update.mig_changed = self.gpu.uuid.is_some() && gpu.mig_devices != self.gpu.mig_devices;
             update.identity_changed = gpu != self.gpu;
+            if gpu.uuid.is_some() && std::mem::take(&mut self.is_added) {
+                self.events.push(EventKind::GpuAdded);
+            }
             self.gpu = gpu;
         }
         if let Some(details) = details {
@@ -233,16 +252,18 @@ impl GpuState {
 
     /// How the GPU is after `error`: since now, or since the same error was first seen.
     fn failure(&self, error: &DeviceError, at_ms: u64) -> (Health, Absence) {
-        let reason = match error {
+        let (reason, meaning, advice) = match error {
             DeviceError::Lost => {
                 let since_ms = if let Health::Lost { since_ms } = self.last.health { since_ms } else { at_ms };
                 return (Health::Lost { since_ms }, Absence::GpuLost);
             }
-            DeviceError::DriverReplaced { code, .. } => Absence::DriverError { code: *code },
-            DeviceError::Failed(reason) => reason.clone(),
+            DeviceError::DriverReplaced { code, cause } => {
+                (Absence::DriverError { code: *code }, cause.to_string(), String::new())
+            }
+            DeviceError::Failed { reason, meaning, advice } => (reason.clone(), meaning.clone(), advice.clone()),
         };
         let since_ms = if let Health::Failed { since_ms, .. } = self.last.health { since_ms } else { at_ms };
-        (Health::Failed { since_ms, reason: reason.clone() }, reason)
+        (Health::Failed { since_ms, reason: reason.clone(), meaning, advice }, reason)
     }
 
     /// The GPU as the sample of this tick shows it, but for its conditions, and what happened to it since the last.
@@ -341,13 +362,30 @@ mod tests {
     #[test]
     fn a_gpu_that_was_never_read_says_why_and_one_that_was_stays_who_it_is() {
         let mut state = GpuState::new(3, &ConditionSettings::default());
-        let refused = || Outcome::Failed(DeviceError::Failed(Absence::NoPermission));
+        let refused = || {
+            let (meaning, advice) = ("refused".to_owned(), "ask".to_owned());
+            Outcome::Failed(DeviceError::Failed { reason: Absence::NoPermission, meaning, advice })
+        };
         assert!(state.ingest(refused()).identity_changed);
         assert_eq!(state.gpu().name, Reading::Absent(Absence::NoPermission));
         assert!(!state.ingest(refused()).identity_changed, "the same reason is no change");
         state.gpu.uuid = Some("GPU-3".into());
         assert!(!state.ingest(Outcome::Asleep).identity_changed);
         assert_eq!(state.gpu().uuid.as_deref(), Some("GPU-3"));
+    }
+
+    #[test]
+    fn lost_gpu_of_an_earlier_collector_is_reported_once() {
+        let gpu = Gpu { uuid: Some("GPU-3".into()), ..unknown(3, &Absence::Unknown) };
+        let known = KnownGpu { gpu, health: Health::Lost { since_ms: 7 } };
+        let mut state = GpuState::new(3, &ConditionSettings::default()).continued(known);
+        let mut events = Vec::new();
+        lost(&mut state);
+        let sample = compose(&mut state, 1, &mut events);
+        assert_eq!((sample.health, sample.uuid.as_deref()), (Health::Lost { since_ms: 7 }, Some("GPU-3")));
+        answers(&mut state);
+        compose(&mut state, 2, &mut events);
+        assert_eq!(events, [(2, EventKind::GpuBack)]);
     }
 
     #[test]

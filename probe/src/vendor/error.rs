@@ -19,9 +19,16 @@ pub enum DeviceError {
         /// Why a source of this driver cannot be opened now.
         cause: SourceError,
     },
-    /// Another reason.
-    #[error("{0}")]
-    Failed(Absence),
+    /// The driver refuses to open it, or fails every call about it.
+    #[error("{meaning}; {advice}")]
+    Failed {
+        /// Why its readings are absent.
+        reason: Absence,
+        /// What the driver's code means, in a clause.
+        meaning: String,
+        /// What to do about it, in a clause.
+        advice: String,
+    },
 }
 
 /// Why there is no source. Each message says what is missing and what to do about it.

@@ -3,7 +3,7 @@
 use std::sync::{Arc, PoisonError};
 
 use gpumon_probe::{
-    model::{Event, EventKind, FiringAlert, Record, now_ms},
+    model::{Event, EventKind, FiringAlert, Record, now_ms, with_advice},
     usage::UsageMeter,
 };
 
@@ -82,6 +82,9 @@ impl Hub {
                     self.count_state_change();
                 }
                 if is_new {
+                    if is_told {
+                        self.log(&event);
+                    }
                     self.store_event(&event);
                     let about = About::Event(Arc::new(event));
                     self.notify_if(is_told, Notice::new(TextFrame::new(line), about));
@@ -137,6 +140,22 @@ impl Hub {
         self.store_event(&event);
         let text = encode(&ServerFrame::Event(event.clone()));
         self.notify(Notice::new(text, About::Event(Arc::new(event))));
+    }
+
+    /// Writes into the log that a GPU no longer responds, or does again.
+    fn log(&self, event: &Event) {
+        let is_own = self.read(|state| state.joined.is_none() && state.played_at_ms().is_none());
+        let Some(gpu) = event.gpu.as_ref().map(|gpu| gpu.index).filter(|_| is_own) else { return };
+        match &event.what {
+            EventKind::GpuLost => tracing::warn!("GPU {gpu} is lost: it has fallen off the bus or was taken out"),
+            EventKind::GpuHung => tracing::warn!("GPU {gpu} does not respond: a call to the driver does not return"),
+            EventKind::GpuFailed { meaning, advice } => {
+                tracing::warn!("GPU {gpu} cannot be read: {}", with_advice(meaning, advice));
+            }
+            EventKind::GpuBack => tracing::info!("GPU {gpu} responds again"),
+            EventKind::GpuAdded => tracing::info!("GPU {gpu} was added"),
+            _ => {}
+        }
     }
 
     fn store_event(&self, event: &Event) {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use gpumon_history::wanted::Wanted;
-use gpumon_probe::model::{Event, GpuRef, Sample, now_ms};
+use gpumon_probe::model::{Event, GpuRef, Health, KnownGpu, Sample, now_ms};
 
 use super::{Hub, Known, VERSION, encode, notice, state::State, write_json};
 use crate::{
@@ -37,6 +37,18 @@ impl Hub {
         self.read(|state| {
             let gpus = state.inventory.iter().flat_map(|inventory| &inventory.gpus);
             gpus.map(|gpu| GpuRef { index: gpu.index, uuid: gpu.uuid.clone() }).collect()
+        })
+    }
+
+    /// The GPUs that there are, with their health: what the next collector is told.
+    pub(crate) fn known_gpus(&self) -> Vec<KnownGpu> {
+        self.read(|state| {
+            let health = |index: u32| {
+                let gpus = state.sample.iter().flat_map(|sample| &sample.gpus);
+                gpus.clone().find(|gpu| gpu.index == index).map_or(Health::Ok, |gpu| gpu.health.clone())
+            };
+            let gpus = state.inventory.iter().flat_map(|inventory| &inventory.gpus);
+            gpus.map(|gpu| KnownGpu { gpu: gpu.clone(), health: health(gpu.index) }).collect()
         })
     }
 
@@ -126,9 +138,14 @@ impl Hub {
 
     /// Whether the newest sample tells how things are.
     pub(crate) fn is_fresh(&self, now_ms: u64) -> bool {
+        self.fresh_sample(now_ms).is_some()
+    }
+
+    /// The newest sample, where it tells how things are.
+    pub(crate) fn fresh_sample(&self, now_ms: u64) -> Option<Arc<Sample>> {
         self.read(|state| {
-            let is_fresh = |sample: &Arc<Sample>| is_fresh(sample, &state.collector, now_ms);
-            state.played_at_ms().is_none() && state.sample.as_ref().is_some_and(is_fresh)
+            let is_fresh = |sample: &&Arc<Sample>| is_fresh(sample, &state.collector, now_ms);
+            state.sample.as_ref().filter(|_| state.played_at_ms().is_none()).filter(is_fresh).cloned()
         })
     }
 }

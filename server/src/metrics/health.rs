@@ -68,7 +68,7 @@ fn infos(page: &mut Page, scrape: &Scrape<'_>) {
 }
 
 fn ups(page: &mut Page, scrape: &Scrape<'_>) {
-    let up = "Whether the GPU responds: 0 if it is lost, not responding or cannot be opened.";
+    let up = "Whether the GPU responds: 0 if it is lost, not responding or cannot be read.";
     scrape.by_gpu(page, "gpumon_gpu_up", Gauge, up, |told| told.sample.map(is_up));
     let age = "Time since the last response of the GPU.";
     scrape.by_gpu(page, "gpumon_gpu_sample_age_seconds", Gauge, age, |told| {

@@ -23,7 +23,11 @@ type Describe<E> = (event: E, processes: readonly ProcessRef[]) => EventDescript
 const TEXTS: { [K in Event['what']]: Describe<Extract<Event, { what: K }>> } = {
   gpu_lost: () => description('critical', trans.__('GPU lost (fallen off the bus)')),
   gpu_hung: () => description('critical', trans.__('GPU not responding (driver hang)')),
-  gpu_failed: () => description('critical', trans.__('GPU cannot be opened')),
+  gpu_failed: ({ meaning, advice }) =>
+    meaning === ''
+      ? description('critical', trans.__('GPU cannot be read'))
+      : description('critical', trans.__('GPU cannot be read: %1', meaning), advice),
+  gpu_added: () => description('none', trans.__('GPU added')),
   gpu_asleep: () => description('none', trans.__('GPU suspended by power management')),
   gpu_back: () => description('none', trans.__('GPU responding again')),
   xid: ({ code, pid, meaning, advice }) => {

@@ -9,6 +9,15 @@ it('what the server tells as a condition is not told a second time', () => {
   expect(describeClock(['gpu_idle', 'applications_clocks_setting'])?.text).toBe('application clocks');
 });
 
+it('failed GPU shows the meaning of its code and the cure', () => {
+  const failed = { state: 'failed', since_ms: NOW, reason: { absent: 'driver_error', code: 999 } } as const;
+  const explained = { ...failed, meaning: 'unknown error (NVML error 999)', advice: 'restart the container' };
+  expect(describeHealth(explained, NOW)?.text).toMatch(
+    /^cannot be read since [\d:]+: unknown error \(NVML error 999\); restart the container$/,
+  );
+  expect(describeHealth({ ...failed, meaning: '', advice: '' }, NOW)?.text).toMatch(/: driver error 999$/);
+});
+
 it('a GPU that sleeps needs nobody', () => {
   expect(describeAbsence({ absent: 'asleep' })).toBe('asleep to save power');
   const words = describeHealth({ state: 'asleep', since_ms: NOW }, NOW);

@@ -67,9 +67,13 @@ export function describeHealth(health: Health, nowMs: number): (Description & { 
       };
     case 'failed':
       return {
-        text: trans.__('cannot be opened since %1: %2', began, describeAbsence(health.reason)),
-        short: trans.__('cannot be opened'),
-        title: trans.__('The driver has refused to open this GPU for %1.', lasted),
+        text: trans.__(
+          'cannot be read since %1: %2',
+          began,
+          [health.meaning || describeAbsence(health.reason), health.advice].filter(Boolean).join('; '),
+        ),
+        short: trans.__('cannot be read'),
+        title: trans.__('The driver has failed every call about this GPU for %1.', lasted),
         level: 'critical',
       };
   }

@@ -105,9 +105,11 @@ export const CONDITIONS: Conditions = {
 const WHO = { pid: 4711, name: 'python3', started_ms: NOW };
 /** One of each kind that a list shows. */
 const EVENTS = [
-  ...(['gpu_lost', 'gpu_hung', 'gpu_failed', 'gpu_asleep', 'gpu_back', 'mig_changed'] as const).map((what) => ({
+  ...(['gpu_lost', 'gpu_hung', 'gpu_added', 'gpu_asleep', 'gpu_back', 'mig_changed'] as const).map((what) => ({
     what,
   })),
+  { what: 'gpu_failed', meaning: '', advice: '' },
+  { what: 'gpu_failed', meaning: SERVER_TEXT, advice: SERVER_TEXT },
   { what: 'power_source_changed' },
   { what: 'clock_changed', by_ms: 3_600_000 },
   { what: 'clock_changed', by_ms: -3_600_000 },
@@ -136,7 +138,9 @@ export function gpus(): GpuSample[] {
     }),
     gpu(1, { health: { state: 'lost', since_ms: NOW } }),
     gpu(2, { health: { state: 'hung', since_ms: NOW } }),
-    gpu(3, { health: { state: 'failed', since_ms: NOW, reason: { absent: 'driver_error', code: 9 } } }),
+    gpu(3, {
+      health: { state: 'failed', since_ms: NOW, reason: { absent: 'driver_error', code: 9 }, meaning: '', advice: '' },
+    }),
     gpu(4, { health: { state: 'asleep', since_ms: NOW } }),
     gpu(5, { mig_devices: [migDevice(0)], processes: { absent: 'no_permission' }, throttle_reasons: ['gpu_idle'] }),
     gpu(6, {

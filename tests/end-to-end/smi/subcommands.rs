@@ -24,8 +24,8 @@ const FORMS: &[&str] = &[
 #[test]
 fn gpus_that_are_divided_and_gpus_that_are_not() {
     let scenario = "seed = 7\n[[gpu]]\nindex = 0\nnvlinks = 18\n[[gpu]]\nindex = 1\nmig = [\
-        { profile = \"3g.71gb\", gpu_instance = 1 }, \
-        { profile = \"3g.71gb\", gpu_instance = 1, compute_instance = 1 }, \
+        { profile = \"1c.3g.71gb\", gpu_instance = 1 }, \
+        { profile = \"1c.3g.71gb\", gpu_instance = 1, compute_instance = 1 }, \
         { profile = \"1g.18gb\", gpu_instance = 7 }]\n\
         [[gpu]]\nindex = 2\nname = \"NVIDIA GeForce RTX 4090\"\narchitecture = \"ada\"\n";
     snapshots::check("subcommands", scenario, FORMS);

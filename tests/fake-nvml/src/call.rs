@@ -11,7 +11,7 @@ use std::{
 
 use gpumon_probe::{
     model::MigInstance,
-    vendor::sim::{GpuIdentity, GpuState, Machine, MigState, Totals, Wear, World},
+    vendor::sim::{GpuIdentity, GpuState, Machine, MigState, Totals, Wear},
 };
 use nvml_wrapper_sys::bindings::{nvmlComputeInstance_t, nvmlDevice_t, nvmlGpuInstance_t, nvmlReturn_t};
 
@@ -195,33 +195,30 @@ pub(crate) fn compute_instance(
 
 /// The GPU behind a function's second handle, if it is there.
 pub(crate) fn other(session: &Session, handle: nvmlDevice_t) -> Result<u32, Code> {
-    let world = &session.machine.world;
+    let Machine { world, timeline, found, .. } = &session.machine;
     let (index, _) = target(handle)?;
-    if index >= world.gpu_count() {
+    if !found.contains(&index) {
         return Err(Code::INVALID_ARGUMENT);
     }
-    let lost = world.scenario().is_lost(index, session.machine.timeline.elapsed_s());
-    if lost { Err(Code::GPU_IS_LOST) } else { Ok(index) }
+    let scenario = world.scenario();
+    let failure = scenario.failure(index, timeline.elapsed_s()).map(Code);
+    let lost = scenario.is_lost(index, timeline.elapsed_s()).then_some(Code::GPU_IS_LOST);
+    failure.or(lost).map_or(Ok(index), Err)
 }
 
 /// A function that finds its GPU by something else than a handle.
 pub(crate) fn lookup(
     function: &'static str,
-    find: impl FnOnce(&World) -> Result<u32, Code>,
+    find: impl FnOnce(&Machine) -> Result<u32, Code>,
     body: impl FnOnce(&Gpu) -> Outcome,
 ) -> nvmlReturn_t {
-    reach(function, find(&session().machine.world).map(|index| (index, None)), body)
+    reach(function, find(&session().machine).map(|index| (index, None)), body)
 }
 
 fn reach(function: &'static str, found: Result<Target, Code>, body: impl FnOnce(&Gpu) -> Outcome) -> nvmlReturn_t {
     let session = session();
-    let Machine { world, timeline, .. } = &session.machine;
-    let found =
-        found.and_then(
-            |(index, instance)| {
-                if index < world.gpu_count() { Ok((index, instance)) } else { Err(Code::INVALID_ARGUMENT) }
-            },
-        );
+    let Machine { world, timeline, found: all, .. } = &session.machine;
+    let found = found.and_then(|target| if all.contains(&target.0) { Ok(target) } else { Err(Code::INVALID_ARGUMENT) });
     let index = found.ok().map(|(index, _)| index);
     wait(session, function, index);
     let answer = || {

@@ -193,7 +193,9 @@ impl Part {
         let mut parts: Vec<Self> = Vec::new();
         for device in &gpu.state().mig {
             let id = device.instance.gpu_instance;
-            let Some(profile) = profiles.iter().find(|profile| profile.name == device.profile) else { continue };
+            let Some(profile) = profiles.iter().find(|profile| profile.name == device.gpu_instance_profile) else {
+                continue;
+            };
             let taken = |place: &Place| parts.iter().any(|part| overlap(part.place, *place));
             let places = profile.places();
             let place = *places.iter().find(|place| !taken(place)).unwrap_or(&places[0]);
@@ -212,16 +214,15 @@ impl Part {
         Self::all(gpu)?.into_iter().find(|part| part.id == id).ok_or(otherwise)
     }
 
-    /// A compute instance that is alone takes all of its GPU instance; those that share one have a slice each.
+    /// Compute instances stand one after another.
     fn divide(&mut self, devices: &[MigState]) {
-        let ids: Vec<u32> = devices
-            .iter()
-            .filter(|device| device.instance.gpu_instance == self.id)
-            .map(|device| device.instance.compute_instance)
-            .collect();
-        let slices = if ids.len() == 1 { self.profile.slices } else { 1 };
-        let inside = |(id, start)| Inside { id, profile: ComputeProfile { slices }, place: (start, slices) };
-        self.inside = ids.into_iter().zip(0..).map(inside).collect();
+        let mut start = 0;
+        for device in devices.iter().filter(|device| device.instance.gpu_instance == self.id) {
+            let slices = device.compute_slices;
+            let id = device.instance.compute_instance;
+            self.inside.push(Inside { id, profile: ComputeProfile { slices }, place: (start, slices) });
+            start += slices;
+        }
     }
 }
 

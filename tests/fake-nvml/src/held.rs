@@ -20,7 +20,6 @@ pub(crate) fn with_holders(state: Arc<GpuState>, holders: &[Holder], sm_mhz: Opt
     state.memory_used_bytes += held;
     state.memory_free_bytes = state.memory_free_bytes.saturating_sub(held);
     state.processes.extend(holders.iter().map(|holder| process(holder.pid, Some(holder.bytes), 0)));
-    state.processes.sort_by_key(|process| process.pid);
     if state.throttle_reasons.contains(&ThrottleReason::GpuIdle) {
         // It does not rest while somebody holds it.
         state.sm_mhz = sm_mhz.unwrap_or(MAX_SM_MHZ);
@@ -48,6 +47,7 @@ pub(crate) fn process(pid: u32, memory_bytes: Option<u64>, sm_percent: u32) -> P
         memory_percent: 0,
         encoder_percent: 0,
         decoder_percent: 0,
+        encoder_sessions: Arc::default(),
         name: None,
         user: None,
         command: None,

@@ -401,8 +401,8 @@ fn a_mig_device_answers_for_its_part() {
 
 #[test]
 fn compute_instances_that_share_a_gpu_instance_have_a_slice_each() {
-    const SHARED: &str = "[[gpu]]\nindex = 0\nmig = [{ profile = \"3g.71gb\", gpu_instance = 1 }, \
-        { profile = \"3g.71gb\", gpu_instance = 1, compute_instance = 2 }]\n";
+    const SHARED: &str = "[[gpu]]\nindex = 0\nmig = [{ profile = \"1c.3g.71gb\", gpu_instance = 1 }, \
+        { profile = \"1c.3g.71gb\", gpu_instance = 1, compute_instance = 2 }]\n";
     with_library("compute_instances_that_share_a_gpu_instance_have_a_slice_each", SHARED, &[], |library| {
         let answers = open(library);
         for (query, answer) in [

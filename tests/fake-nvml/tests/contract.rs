@@ -14,7 +14,7 @@ use std::{
 };
 
 use common::{init, open, with_library, world};
-use gpumon_probe::vendor::sim::{FUNCTIONS, Scenario};
+use gpumon_probe::vendor::sim::{FUNCTIONS, Scenario, Timeline};
 use nvml_wrapper_sys::bindings::{nvmlDevice_t, nvmlMemory_v2_t, nvmlProcessInfo_t, nvmlTemperature_t};
 
 const UNINITIALIZED: u32 = 1;
@@ -167,11 +167,16 @@ fn calls_take_their_time_and_are_counted() {
 fn the_example_describes_what_can_be_read() {
     let example = include_str!("../scenarios/example.toml");
     let world = world(example);
-    assert_eq!(world.gpu_count(), 8);
+    assert_eq!(world.gpu_count(), 9);
     assert_eq!(world.identity(2).name, "NVIDIA L4");
     assert_eq!(world.state(3, 30_000).processes.len(), 2);
     assert_eq!(world.scenario().reports(3, 0.0).len(), 2);
-    assert_eq!((world.state(6, 0).mig.len(), world.state(6, 130_000).mig.len()), (2, 0));
+    assert_eq!((world.state(6, 0).mig.len(), world.state(6, 130_000).mig.len()), (3, 0));
+    assert_eq!(world.scenario().failure(1, 75.0), Some(999));
+    let is_present = [10.0, 30.0, 80.0].map(|seconds| world.scenario().is_present(8, seconds));
+    assert_eq!((is_present, world.scenario().is_lost(8, 80.0)), ([false, true, false], true));
+    assert_eq!(world.state(3, 0).processes[0].encoder_sessions.len(), 1);
+    assert_eq!(world.accounted(3, 0, &Timeline::begin(world.scenario()))[0].pid, 3977);
     assert_eq!(world.state(7, 0).processes.len(), 2_000);
     assert!(world.scenario().is_mismatched(90.0) && world.scenario().crashes(Some(2), "nvmlDeviceGetSerial", 600.0));
     assert_eq!(world.scenario().forced_return(Some(0), "nvmlDeviceGetClockInfo", 25.0), Some(999));

@@ -227,6 +227,26 @@ fn throttled_times_and_pcie_bytes_rise() {
 }
 
 #[test]
+fn accounted_processes_may_have_ended_before() {
+    let scenario = "[[gpu]]\nindex = 0\naccounting = true\n[[process]]\ngpu = 0\npid = 100\n\
+                    [[accounted]]\ngpu = 0\npid = 41\ngpu_percent = 80\nmemory_percent = 30\nmax_memory = \"3 GiB\"\n\
+                    ran_s = 12.5\n[[accounted]]\ngpu = 0\npid = 40\nran_s = 1\n";
+    with_library("accounted_processes_may_have_ended_before", scenario, &[], |library| {
+        let lib = open(library);
+        let device = opened(&lib, 0);
+        let (mut count, mut pids) = (4, [0; 4]);
+        // SAFETY: the list has as much room as is said.
+        let code = unsafe { lib.nvmlDeviceGetAccountingPids(device, &raw mut count, pids.as_mut_ptr()) };
+        assert_eq!((code, count, pids), (0, 3, [41, 40, 100, 0]));
+        let (code, known) = get!(lib, nvmlDeviceGetAccountingStats(device, 41));
+        assert_eq!((code, known.isRunning, known.gpuUtilization, known.memoryUtilization), (0, 0, 80, 30));
+        assert_eq!((known.maxMemoryUsage, known.time), (3 << 30, 12_500));
+        let (code, unknown) = get!(lib, nvmlDeviceGetAccountingStats(device, 40));
+        assert_eq!((code, unknown.gpuUtilization, unknown.maxMemoryUsage), (0, u32::MAX, u64::MAX));
+    });
+}
+
+#[test]
 fn processes_are_accounted_for() {
     let scenario = "gpus = 2\n[[gpu]]\nindex = 0\naccounting = true\n\
                     [[process]]\ngpu = 0\npid = 100\ncount = 3\nmemory = \"2 GiB\"\nsm_percent = 20\nmps = true\n\

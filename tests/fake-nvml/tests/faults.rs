@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use common::{init, open, until, with_library};
+use common::{init, open, until, with_library, world};
 use nvml_wrapper::{
     Nvml,
     enum_wrappers::device::{Clock, TemperatureSensor},
@@ -143,6 +143,52 @@ fn a_code_is_returned_for_one_gpu_and_for_a_time() {
         fails_with!(nvml.device_count(), NvmlError::Unknown);
         assert!(zero.name().is_ok() && one.uuid().is_ok());
         until("the end", || one.name().is_ok());
+    });
+}
+
+#[test]
+fn failing_gpu_returns_its_code_from_every_call() {
+    let scenario = "gpus = 2\n[[fault]]\nkind = \"returns\"\ngpu = 1\ncode = 999\nfrom_s = 1\nto_s = 3\n";
+    with_library("failing_gpu_returns_its_code_from_every_call", scenario, &[], |library| {
+        let nvml = init(library);
+        let (zero, one) = (nvml.device_by_index(0).unwrap(), nvml.device_by_index(1).unwrap());
+        let same_as_one = nvml.device_by_index(1).unwrap();
+        assert!(one.name().is_ok());
+        until("the failure", || one.name().is_err());
+        fails_with!(one.name(), NvmlError::Unknown);
+        fails_with!(one.memory_info(), NvmlError::Unknown);
+        fails_with!(nvml.device_by_index(1), NvmlError::Unknown);
+        fails_with!(zero.topology_common_ancestor(same_as_one), NvmlError::Unknown);
+        assert!(zero.name().is_ok() && nvml.device_count().unwrap() == 2);
+        until("the end", || one.name().is_ok());
+    });
+}
+
+/// The driver counts its GPUs when it is initialized.
+#[test]
+fn added_gpu_is_found_by_the_next_process() {
+    const SCENARIO: &str = "gpus = 3\nstart_ms = 1_700_000_000_000\n[[gpu]]\nindex = 0\nfrom_s = 1_000_000_000\n\
+                            [[gpu]]\nindex = 1\nto_s = 5\n";
+    with_library("added_gpu_is_found_by_the_next_process", SCENARIO, &[], |library| {
+        let nvml = init(library);
+        assert_eq!(nvml.device_count().unwrap(), 1, "the first is not there yet, and the second was taken out");
+        let device = nvml.device_by_index(0).unwrap();
+        assert_eq!((device.index().unwrap(), device.minor_number().unwrap()), (0, 2));
+        fails_with!(nvml.device_by_index(1), NvmlError::InvalidArg);
+        let first = world(SCENARIO).identity(0).uuid.clone();
+        fails_with!(nvml.device_by_uuid(first), NvmlError::NotFound);
+    });
+}
+
+#[test]
+fn removed_gpu_is_lost_and_keeps_its_index() {
+    let scenario = "gpus = 2\n[[gpu]]\nindex = 0\nto_s = 1\n";
+    with_library("removed_gpu_is_lost_and_keeps_its_index", scenario, &[], |library| {
+        let nvml = init(library);
+        let (zero, one) = (nvml.device_by_index(0).unwrap(), nvml.device_by_index(1).unwrap());
+        until("the removal", || zero.name().is_err());
+        fails_with!(zero.name(), NvmlError::GpuLost);
+        assert_eq!((nvml.device_count().unwrap(), one.index().unwrap()), (2, 1));
     });
 }
 

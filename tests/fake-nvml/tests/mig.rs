@@ -12,7 +12,7 @@ use std::{
 
 use common::{init, open, opened, until, version, with_library, world};
 use nvml_wrapper::error::NvmlError;
-use nvml_wrapper_sys::bindings::{NvmlLib, nvmlDevice_t, nvmlGpmMetricsGet_t, nvmlMemory_v2_t};
+use nvml_wrapper_sys::bindings::{NvmlLib, nvmlDevice_t, nvmlDeviceAttributes_t, nvmlGpmMetricsGet_t, nvmlMemory_v2_t};
 
 const INVALID_ARGUMENT: u32 = 2;
 const NOT_SUPPORTED: u32 = 3;
@@ -112,6 +112,45 @@ fn the_devices_of_a_divided_gpu_are_told() {
         assert!(near(sm_percent(&lib, device, Some(7)), 48.0));
         assert!(near(sm_percent(&lib, device, Some(3)), 86.4));
         assert!(near(sm_percent(&lib, device, None), (50.0 + 2.0 * 90.0) / 7.0 * 0.96));
+    });
+}
+
+#[test]
+fn compute_instances_share_the_memory_of_their_gpu_instance() {
+    const SHARED: &str = "[[gpu]]\nindex = 0\nmig = [{ profile = \"1c.3g.71gb\", gpu_instance = 1 }, \
+        { profile = \"2c.3g.71gb\", gpu_instance = 1, compute_instance = 1 }, { profile = \"4g.71gb\", gpu_instance = 2 }]\n\
+        [[process]]\ngpu = 0\npid = 5\nmemory = \"1 GiB\"\nsm_percent = 50\ngpu_instance = 1\ncompute_instance = 1\n";
+    with_library("compute_instances_share_the_memory_of_their_gpu_instance", SHARED, &[], |library| {
+        let lib = open(library);
+        let device = opened(&lib, 0);
+        let parts = [0, 1, 2].map(|index| part(&lib, device, index).unwrap());
+        // SAFETY: handles are the library's, and every pointer outlives its call.
+        unsafe {
+            let names = parts.map(|handle| text(|to, room| lib.nvmlDeviceGetName(handle, to, room)));
+            assert_eq!(names, ["1c.3g.71gb", "2c.3g.71gb", "4g.71gb"].map(|name| format!("NVIDIA H200 MIG {name}")));
+            let shares = parts.map(|handle| {
+                let (mut attributes, mut memory): (nvmlDeviceAttributes_t, nvmlMemory_v2_t) = (zeroed(), zeroed());
+                memory.version = version(&memory, 2);
+                assert_eq!(lib.nvmlDeviceGetAttributes_v2(handle, &raw mut attributes), 0);
+                assert_eq!(lib.nvmlDeviceGetMemoryInfo_v2(handle, &raw mut memory), 0);
+                let slices = (attributes.gpuInstanceSliceCount, attributes.computeInstanceSliceCount);
+                (slices, attributes.multiprocessorCount, memory.used >> 30)
+            });
+            assert_eq!(shares, [((3, 1), 20, 1), ((3, 2), 40, 1), ((4, 4), 64, 0)]);
+            let mut count = 4;
+            let mut processes = [zeroed(); 4];
+            for (handle, inside) in parts.into_iter().zip([0, 1, 0]) {
+                assert_eq!(
+                    lib.nvmlDeviceGetComputeRunningProcesses_v3(handle, &raw mut count, processes.as_mut_ptr()),
+                    0
+                );
+                assert_eq!(count, inside);
+                count = 4;
+            }
+        }
+        // Two of seven slices work half of the time.
+        let whole = sm_percent(&lib, device, None);
+        assert!((whole - 50.0 * 2.0 / 7.0 * 0.96).abs() < 0.01, "{whole}");
     });
 }
 

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use common::{init, with_library, world};
 use nvml_wrapper::{
     bitmasks::device::ThrottleReasons,
-    enum_wrappers::device::{Clock, PerformanceState, TemperatureSensor},
+    enum_wrappers::device::{Clock, EncoderType, PerformanceState, TemperatureSensor},
     enums::device::{SampleValue, UsedGpuMemory},
     error::NvmlError,
     structs::device::FieldId,
@@ -106,6 +106,54 @@ fn processes_come_with_their_memory_and_their_use() {
         assert_eq!(use_of.iter().map(|sample| (sample.pid, sample.sm_util)).collect::<Vec<_>>(), [(70, 60), (90, 5)]);
         let to_come = use_of[0].timestamp + 60_000_000;
         fails_with!(device.process_utilization_stats(to_come), NvmlError::NotFound);
+    });
+}
+
+#[test]
+fn processes_are_listed_in_the_scenarios_order() {
+    let scenario = "[[process]]\ngpu = 0\npid = 90\nsm_percent = 5\n[[process]]\ngpu = 0\npid = 70\nsm_percent = 5\n\
+                    [[process]]\ngpu = 0\npid = 80\nsm_percent = 5\n";
+    with_library("processes_are_listed_in_the_scenarios_order", scenario, &[], |library| {
+        let nvml = init(library);
+        let device = nvml.device_by_index(0).unwrap();
+        let pids: Vec<_> = device.running_compute_processes().unwrap().iter().map(|own| own.pid).collect();
+        assert_eq!(pids, [90, 70, 80]);
+        let pids: Vec<_> = device.process_utilization_stats(None).unwrap().iter().map(|own| own.pid).collect();
+        assert_eq!(pids, [90, 70, 80]);
+    });
+}
+
+#[test]
+fn encoder_use_and_sessions_belong_to_processes() {
+    let scenario = "[[process]]\ngpu = 0\npid = 70\nencoder_percent = 30\ndecoder_percent = 4\n\
+                    encoder_sessions = [\
+                    { codec = \"hevc\", width = 3840, height = 2160, fps = 60, latency = \"4 ms\" },\
+                    { codec = \"h264\", width = 1280, height = 720, fps = 30, latency = \"2 ms\" }]\n\
+                    [[process]]\ngpu = 0\npid = 80\nencoder_percent = 10\n\
+                    encoder_sessions = [{ codec = \"h264\", width = 640, height = 480, fps = 24, latency = \"3 ms\" }]\n";
+    with_library("encoder_use_and_sessions_belong_to_processes", scenario, &[], |library| {
+        let nvml = init(library);
+        let device = nvml.device_by_index(0).unwrap();
+        assert_eq!(device.encoder_utilization().unwrap().utilization, 40);
+        assert_eq!(device.decoder_utilization().unwrap().utilization, 4);
+        let used = device.process_utilization_stats(None).unwrap();
+        let used: Vec<_> = used.iter().map(|own| (own.pid, own.enc_util, own.dec_util)).collect();
+        assert_eq!(used, [(70, 30, 4), (80, 10, 0)]);
+        let sessions = device.encoder_sessions().unwrap();
+        let sessions: Vec<_> = sessions
+            .iter()
+            .map(|own| (own.session_id, own.pid, &own.codec_type, own.hres, own.vres, own.average_fps))
+            .collect();
+        assert_eq!(
+            sessions,
+            [
+                (1, 70, &EncoderType::HEVC, 3840, 2160, 60),
+                (2, 70, &EncoderType::H264, 1280, 720, 30),
+                (3, 80, &EncoderType::H264, 640, 480, 24)
+            ]
+        );
+        let stats = device.encoder_stats().unwrap();
+        assert_eq!((stats.session_count, stats.average_fps, stats.average_latency), (3, 38, 3_000));
     });
 }
 

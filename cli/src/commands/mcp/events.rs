@@ -198,7 +198,8 @@ impl From<&Event> for EventAnswer {
             }
             EventKind::GpuLost
             | EventKind::GpuHung
-            | EventKind::GpuFailed
+            | EventKind::GpuFailed { .. }
+            | EventKind::GpuAdded
             | EventKind::GpuAsleep
             | EventKind::GpuBack
             | EventKind::EccErrors { .. }

@@ -71,7 +71,7 @@ fn holds(event: &Event, gpu: &GpuSample) -> bool {
         }
         (EventKind::GpuLost, Health::Lost { since_ms })
         | (EventKind::GpuHung, Health::Hung { since_ms })
-        | (EventKind::GpuFailed, Health::Failed { since_ms, .. })
+        | (EventKind::GpuFailed { .. }, Health::Failed { since_ms, .. })
         | (EventKind::GpuAsleep, Health::Asleep { since_ms }) => event.at_ms >= *since_ms,
         _ => false,
     }

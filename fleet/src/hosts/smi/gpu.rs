@@ -104,7 +104,9 @@ impl GpuState {
             Some(Failure::Unreadable) => {
                 let since_ms = if let Health::Failed { since_ms, .. } = self.shown { since_ms } else { since_ms };
                 let reason = Absence::Unknown;
-                self.absent(Health::Failed { since_ms, reason: reason.clone() }, &reason, now_ms)
+                let meaning = "nvidia-smi cannot read it".to_owned();
+                let advice = "run `nvidia-smi -q` on that machine".to_owned();
+                self.absent(Health::Failed { since_ms, reason: reason.clone(), meaning, advice }, &reason, now_ms)
             }
             None => {
                 let mut sample = self.last.clone();

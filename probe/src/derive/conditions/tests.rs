@@ -110,7 +110,9 @@ fn when_the_gpu_is_lost_its_readings_conditions_end_and_its_xids_stay_until_it_i
 
 #[test]
 fn a_gpu_that_sleeps_or_failed_has_no_conditions_of_readings() {
-    for health in [Health::Asleep { since_ms: 1 }, Health::Failed { since_ms: 1, reason: Absence::Unknown }] {
+    let (meaning, advice) = ("refused".to_owned(), "ask".to_owned());
+    let failed = Health::Failed { since_ms: 1, reason: Absence::Unknown, meaning, advice };
+    for health in [Health::Asleep { since_ms: 1 }, failed] {
         let mut timeline = TestTimeline::new();
         timeline.show(10, power_capped).show(1, |sample| test_timeline::unreadable(sample, health.clone()));
         assert_eq!(timeline.take_events(), [event(4, "+throttled"), event(11, "-throttled")]);

@@ -103,12 +103,18 @@ pub enum Health {
         /// When that was first seen.
         since_ms: u64,
     },
-    /// The driver refuses to open it.
+    /// The driver refuses to open it, or fails every call about it.
     Failed {
         /// When that was first seen.
         since_ms: u64,
-        /// Why.
+        /// Why its readings are absent.
         reason: Absence,
+        /// What the driver's code means, in a clause; empty where nobody explained it.
+        #[serde(default)]
+        meaning: String,
+        /// What to do about it, in a clause; empty where nobody knows.
+        #[serde(default)]
+        advice: String,
     },
 }
 
@@ -117,7 +123,7 @@ tagged!(Health by "state" {
     "asleep" => Asleep { since_ms },
     "hung" => Hung { since_ms },
     "lost" => Lost { since_ms },
-    "failed" => Failed { since_ms, reason },
+    "failed" => Failed { since_ms, reason, meaning: default, advice: default },
 });
 
 impl Health {

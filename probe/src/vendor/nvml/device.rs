@@ -199,7 +199,7 @@ impl ProbeDevice for NvmlDevice {
         if gone {
             self.look_for_mig_devices();
         }
-        self.querier.verdict()
+        self.querier.verdict_of_tick()
     }
 
     fn details(&mut self, details: &mut GpuDetails) -> Result<(), DeviceError> {
@@ -212,7 +212,7 @@ impl ProbeDevice for NvmlDevice {
         }
         let confidential = self.querier.system(SystemQuery::ConfComputeState);
         to_model::details(Answers::new(&self.querier.cached(), begun_ms), &confidential, details);
-        self.querier.verdict()
+        self.querier.verdict_of_details()
     }
 
     fn query_for_tools(&mut self, all: bool) {

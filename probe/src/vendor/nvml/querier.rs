@@ -1,6 +1,7 @@
 //! Asking about one GPU, lane by lane, and not asking again what it does not have.
 
 use std::{
+    collections::BTreeMap,
     sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
     time::{Duration, Instant},
 };
@@ -8,8 +9,8 @@ use std::{
 use foldhash::{HashMap, HashMapExt};
 
 use super::{
-    backend::{Activity, NvmlBackend},
-    error::{driver_replaced, is_driver_replaced},
+    backend::{Activity, NvmlBackend, is_fixed},
+    error::{device_error, driver_replaced, is_driver_replaced},
     lanes::{CALLS, Call, Lane, Reader, follow_up_calls},
     paced::Every,
 };
@@ -34,6 +35,7 @@ pub(super) struct Querier {
     /// When what is asked more rarely is asked next.
     paced: HashMap<Query, Every>,
     votes: Votes,
+    silence: Silence,
     /// Whether somebody watches.
     pub(super) is_watched: bool,
 }
@@ -47,15 +49,23 @@ enum QueryKey {
     Samples(u32),
 }
 
-/// What the calls since the last verdict said of the GPU as a whole.
-#[derive(Debug, Default)]
+/// How many calls since the last verdict were answered, and how many failed with each code.
+#[derive(Debug, Default, Clone, PartialEq)]
 struct Votes {
     answered: u32,
-    lost: u32,
-    gone: u32,
-    /// The code of a driver that is no longer the one that the library was loaded for.
-    code: u32,
+    failed: BTreeMap<u32, u32>,
 }
+
+/// Ticks in a row in which no call was answered.
+#[derive(Debug)]
+struct Silence {
+    ticks: u32,
+    /// What most calls of the last of them returned.
+    code: Option<Code>,
+}
+
+/// A GPU that answered before has failed after so many ticks without an answer: the driver may be busy for a moment.
+const FAILED_AFTER: u32 = 3;
 
 impl Querier {
     pub(super) fn new(answers: Arc<NvmlBackend>, index: u32) -> Self {
@@ -66,6 +76,7 @@ impl Querier {
             unsupported: HashMap::new(),
             paced: HashMap::new(),
             votes: Votes::default(),
+            silence: Silence::default(),
             is_watched: true,
         }
     }
@@ -146,13 +157,12 @@ impl Querier {
     /// What the driver sampled of processes since this time (us since the epoch, by its clock).
     pub(super) fn process_utilization(&mut self, since_us: u64) -> Answer {
         let subject = Subject::gpu(self.index);
-        self.call(QueryKey::ProcessUtilization, |answers| {
-            match answers.about(subject, Query::ProcessUtilization(since_us)) {
-                // Nobody did anything since.
-                Err(Code::NOT_FOUND) => Ok(Value::Numbers(Vec::new())),
-                answer => answer,
-            }
-        })
+        let query = Query::ProcessUtilization(since_us);
+        match self.call(QueryKey::ProcessUtilization, |answers| answers.about(subject, query)) {
+            // Nobody did anything since.
+            Err(Code::NOT_FOUND) => Ok(Value::Numbers(Vec::new())),
+            answer => answer,
+        }
     }
 
     /// What the driver keeps of this `nvmlSamplingType_t` from after this time on; `None` where that is nothing.
@@ -179,24 +189,28 @@ impl Querier {
         match answer {
             Ok(_) => {
                 self.unsupported.remove(&asked);
-                self.votes.answered = self.votes.answered.saturating_add(1);
             }
             Err(Code::NOT_SUPPORTED | Code::FUNCTION_NOT_FOUND | Code::DEPRECATED) => {
                 self.unsupported.insert(asked, Instant::now());
             }
-            Err(Code::GPU_IS_LOST) => self.votes.lost = self.votes.lost.saturating_add(1),
-            Err(code) if is_driver_replaced(*code) => {
-                self.votes.gone = self.votes.gone.saturating_add(1);
-                self.votes.code = code.0;
-            }
             Err(_) => {}
+        }
+        // What cannot change is answered from memory, without the driver.
+        if !matches!(asked, QueryKey::About(_, query) if is_fixed(query)) {
+            self.votes.count(answer.as_ref().err().copied());
         }
     }
 
-    /// Whether most answers since the last call of this function were that the GPU or the driver is gone. A single
-    /// function that says so has a defect of its own, and some are answered from memory for a while.
-    pub(super) fn verdict(&mut self) -> Result<(), DeviceError> {
-        std::mem::take(&mut self.votes).verdict()
+    /// Returns an error if a tick's calls show that the GPU or the driver is gone, or that the GPU has failed.
+    pub(super) fn verdict_of_tick(&mut self) -> Result<(), DeviceError> {
+        let votes = std::mem::take(&mut self.votes);
+        votes.is_gone()?;
+        self.silence.update(&votes)
+    }
+
+    /// Returns an error if the calls for details show that the GPU or the driver is gone.
+    pub(super) fn verdict_of_details(&mut self) -> Result<(), DeviceError> {
+        std::mem::take(&mut self.votes).is_gone()
     }
 
     /// Looks for the GPU's MIG devices anew, since others may stand at their places.
@@ -222,15 +236,57 @@ impl Querier {
 }
 
 impl Votes {
-    fn verdict(self) -> Result<(), DeviceError> {
-        let Self { answered, lost, gone, code } = self;
-        if lost > answered {
-            Err(DeviceError::Lost)
-        } else if gone > answered {
-            Err(driver_replaced(code))
-        } else {
-            Ok(())
+    fn count(&mut self, error: Option<Code>) {
+        let votes = match error {
+            None => &mut self.answered,
+            // The library lacks the function, and the driver was not asked.
+            Some(Code::FUNCTION_NOT_FOUND) => return,
+            Some(code) => self.failed.entry(code.0).or_default(),
+        };
+        *votes = votes.saturating_add(1);
+    }
+
+    /// Returns an error if most calls said that the GPU or the driver is gone. A single function that says so has a defect
+    /// of its own, and some are answered from memory for a while.
+    fn is_gone(&self) -> Result<(), DeviceError> {
+        let failed = self.failed.iter().map(|(code, count)| (Code(*code), *count));
+        let replaced: Vec<_> = failed.filter(|(code, _)| is_driver_replaced(*code)).collect();
+        if self.failed.get(&Code::GPU_IS_LOST.0).is_some_and(|lost| *lost > self.answered) {
+            return Err(DeviceError::Lost);
         }
+        match replaced.last() {
+            Some((code, _)) if replaced.iter().map(|(_, count)| count).sum::<u32>() > self.answered => {
+                Err(driver_replaced(code.0))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The code that most calls failed with.
+    fn most_frequent(&self) -> Option<Code> {
+        self.failed.iter().max_by_key(|(_, count)| **count).map(|(code, _)| Code(*code))
+    }
+}
+
+/// A GPU that was just opened has failed with the first tick in which it answers nothing, so that one that has failed
+/// does not seem to be well whenever it is opened again.
+impl Default for Silence {
+    fn default() -> Self {
+        Self { ticks: FAILED_AFTER - 1, code: None }
+    }
+}
+
+impl Silence {
+    fn update(&mut self, votes: &Votes) -> Result<(), DeviceError> {
+        if votes.answered > 0 {
+            *self = Self { ticks: 0, code: None };
+            return Ok(());
+        }
+        // What is not supported is not asked for at every tick.
+        let Some(code) = votes.most_frequent().or(self.code) else { return Ok(()) };
+        self.code = Some(code);
+        self.ticks = self.ticks.saturating_add(1);
+        if self.ticks >= FAILED_AFTER { Err(device_error(code)) } else { Ok(()) }
     }
 }
 
@@ -238,12 +294,50 @@ impl Votes {
 mod tests {
     use super::*;
 
+    fn votes(answered: u32, failed: &[(u32, u32)]) -> Votes {
+        let mut votes = Votes::default();
+        (0..answered).for_each(|_| votes.count(None));
+        failed.iter().for_each(|(code, count)| (0..*count).for_each(|_| votes.count(Some(Code(*code)))));
+        votes
+    }
+
     #[test]
     fn one_function_alone_that_says_that_the_gpu_is_gone_has_a_defect_of_its_own() {
-        let verdict = |answered, lost, gone, code| Votes { answered, lost, gone, code }.verdict();
-        assert_eq!(verdict(1, 0, 0, 0), Ok(()));
-        assert_eq!(verdict(0, 1, 0, 0), Err(DeviceError::Lost));
-        assert_eq!(verdict(0, 0, 1, 18), Err(driver_replaced(18)));
-        assert_eq!(verdict(1, 1, 1, 18), Ok(()));
+        let verdict = |answered, failed: &[(u32, u32)]| votes(answered, failed).is_gone();
+        assert_eq!(verdict(1, &[]), Ok(()));
+        assert_eq!(verdict(0, &[(15, 1)]), Err(DeviceError::Lost));
+        assert_eq!(verdict(0, &[(18, 1)]), Err(driver_replaced(18)));
+        assert_eq!(verdict(1, &[(15, 1), (18, 1)]), Ok(()));
+    }
+
+    /// How each of these ticks ends, of a GPU that was just opened.
+    fn verdicts(ticks: &[Votes]) -> Vec<Result<(), DeviceError>> {
+        let mut silence = Silence::default();
+        ticks.iter().map(|votes| silence.update(votes)).collect()
+    }
+
+    #[test]
+    fn gpu_that_answers_nothing_for_three_ticks_has_failed() {
+        let well = || votes(20, &[(3, 4), (999, 2)]);
+        for code in [2, 3, 4, 6, 10, 16, 17, 27, 999] {
+            let silent = || votes(0, &[(code, 20), (1000, 2)]);
+            let failed = Err(device_error(Code(code)));
+            let ticks = [well(), silent(), silent(), well(), silent(), silent(), silent(), well()];
+            let ok = || Ok(());
+            assert_eq!(verdicts(&ticks), [ok(), ok(), ok(), ok(), ok(), ok(), failed.clone(), ok()], "{code}");
+            assert_eq!(verdicts(&[silent(), well()]), [failed, ok()], "it was just opened: {code}");
+        }
+    }
+
+    #[test]
+    fn unsupported_calls_that_are_not_repeated_count_as_silence() {
+        let none = || votes(0, &[]);
+        let failed = Err(device_error(Code::NOT_SUPPORTED));
+        assert_eq!(verdicts(&[votes(1, &[]), votes(0, &[(3, 20)]), none(), none()])[3], failed);
+    }
+
+    #[test]
+    fn library_without_functions_says_nothing_of_the_gpu() {
+        assert_eq!(verdicts(&[votes(0, &[(13, 20)]), votes(0, &[(13, 20)])]), [Ok(()), Ok(())]);
     }
 }

@@ -86,6 +86,8 @@ impl Recorded {
             Health::Hung { .. } => Some(lasting().unwrap_or(Err(Code::TIMEOUT))),
             // The driver wakes it for whoever asks, as nvidia-smi does.
             Health::Asleep { .. } => lasting(),
+            // The last values are old, and the driver tells whoever asks why it has no others.
+            Health::Failed { .. } => None,
             // Nobody answers it, so that nobody need be asked.
             _ if query == Query::GpuPartNumber => Some(Err(Code::FUNCTION_NOT_FOUND)),
             _ => cached().filter(|_| subject.mig.is_some() || is_recorded(query)),
@@ -172,6 +174,15 @@ mod tests {
             assert_eq!(ask(query), Some(Err(Code::TIMEOUT)), "{query:?}");
         }
         assert_eq!(own.about(Subject::mig(0, 0), Query::Name), Some(Err(Code::TIMEOUT)));
+    }
+
+    #[test]
+    fn failed_gpu_is_left_to_the_driver() {
+        let (reason, meaning, advice) = (Absence::DriverError { code: 999 }, String::new(), String::new());
+        let own = recorded(Health::Failed { since_ms: 1, reason, meaning, advice });
+        for query in [Query::Name, Query::UtilizationRates] {
+            assert_eq!(own.about(Subject::gpu(0), query), None, "the value from before is old: {query:?}");
+        }
     }
 
     #[test]

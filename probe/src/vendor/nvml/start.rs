@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::error::advice;
 use crate::vendor::{
     SourceError,
     nvml::query::{Code, Value},
@@ -55,9 +56,7 @@ pub(in crate::vendor) fn source_error(code: u32) -> SourceError {
                 .to_owned(),
         ),
         Code::NOT_FOUND => no_device(),
-        Code(code) => {
-            SourceError::Driver(format!("the NVIDIA driver answers with NVML error {code}; see `dmesg | grep -i nvrm`"))
-        }
+        code => SourceError::Driver(format!("the NVIDIA driver answers with NVML error {}; {}", code.0, advice(code))),
     }
 }
 

@@ -1,8 +1,26 @@
 //! Processes as the driver accounts for them.
 
-use crate::model::{AccountedProcess, Reading};
+use crate::model::{Absence, AccountedProcess, Reading};
 
-use super::{ProcessState, Timeline, scenario::ProcessSettings, tenancy::percent};
+use super::{
+    ProcessState, Timeline,
+    scenario::{AccountedSettings, ProcessSettings},
+    tenancy::percent,
+};
+
+/// Those that ended before the timeline started.
+pub(super) fn of_earlier(accounted: &[AccountedSettings], timeline: &Timeline) -> Vec<AccountedProcess> {
+    let account = |own: &AccountedSettings| AccountedProcess {
+        pid: own.pid,
+        running: false,
+        gpu_percent: Reading::from(own.gpu_percent.map(f64::from).ok_or(Absence::Unknown)),
+        memory_percent: Reading::from(own.memory_percent.map(f64::from).ok_or(Absence::Unknown)),
+        max_memory_bytes: Reading::from(own.max_memory.map(|bytes| bytes.0).ok_or(Absence::Unknown)),
+        time_ms: (own.ran_s.0 * 1000.0) as u64,
+        started_us: timeline.unix_ms(-own.ran_s.0) * 1000,
+    };
+    accounted.iter().map(account).collect()
+}
 
 /// Those that run now.
 pub(super) fn of_states(processes: &[ProcessState], timeline: &Timeline) -> Vec<AccountedProcess> {

@@ -10,7 +10,7 @@ use super::{
     meters::Flow,
     noise::Noise,
     profile::Load,
-    scenario::{Curve, GpuSettings, MigSettings, Percent, ProcessSettings},
+    scenario::{AccountedSettings, Curve, GpuSettings, MigSettings, Percent, ProcessSettings},
     tenancy::{self, percent},
     thermal::{self, Past, Path},
 };
@@ -32,6 +32,7 @@ pub(super) struct Board {
     profile: Profile,
     settings: Option<GpuSettings>,
     processes: Vec<ProcessSettings>,
+    accounted: Vec<AccountedSettings>,
     past: Past,
 }
 
@@ -52,6 +53,7 @@ impl Board {
             noise: Noise::new(scenario.seed, index),
             profile: settings.as_ref().and_then(|own| own.profile).unwrap_or_else(|| Profile::of_index(index)),
             processes: scenario.processes(index).cloned().collect(),
+            accounted: scenario.accounted(index).cloned().collect(),
             settings,
             past: Past::default(),
         }
@@ -129,7 +131,7 @@ impl Board {
     fn part(&self, process: &ProcessSettings, seconds: f64) -> f64 {
         let Some(instance) = process.mig() else { return 1.0 };
         let device = self.divisions(seconds).iter().find(|device| device.instance() == instance);
-        device.map_or(0.0, |device| f64::from(device.profile.slices) / f64::from(MigState::MOST))
+        device.map_or(0.0, |device| f64::from(device.profile.compute_slices) / f64::from(MigState::MOST))
     }
 
     /// What flows at a moment; a fraction of the work of [`state`](Self::state).
@@ -162,11 +164,13 @@ impl Board {
     }
 
     pub(super) fn accounted(&self, seconds: f64, timeline: &Timeline) -> Vec<AccountedProcess> {
+        let mut accounted = accounting::of_earlier(&self.accounted, timeline);
         if self.processes.is_empty() {
-            accounting::of_states(&self.processes(seconds), timeline)
+            accounted.extend(accounting::of_states(&self.processes(seconds), timeline));
         } else {
-            accounting::of_scenario(&self.processes, seconds, timeline)
+            accounted.extend(accounting::of_scenario(&self.processes, seconds, timeline));
         }
+        accounted
     }
 
     fn usable_bytes(&self) -> u64 {
@@ -232,6 +236,12 @@ impl Board {
             Some(percent) => Load { tenants: load.tenants, ..Load::even(percent) },
             None => load,
         };
+        let running = || self.processes.iter().filter(|process| process.runs(seconds));
+        let of_processes = |percent: fn(&ProcessSettings, f64) -> f64| -> f64 {
+            running().map(|own| percent(own, seconds) * own.many()).sum()
+        };
+        load.encoder_percent += of_processes(ProcessSettings::encoder_percent);
+        load.decoder_percent += of_processes(ProcessSettings::decoder_percent);
         if let Some(percent) = self.said(|own| own.encoder_percent.as_ref(), seconds) {
             load.encoder_percent = percent;
         }
@@ -242,13 +252,11 @@ impl Board {
     }
 
     fn running(&self, seconds: f64, load: &Load) -> Vec<ProcessState> {
-        let mut processes = if self.processes.is_empty() {
+        if self.processes.is_empty() {
             tenancy::of_profile(load, self.noise, self.identity.index, self.usable_bytes())
         } else {
             tenancy::of_scenario(&self.processes, seconds)
-        };
-        processes.sort_by_key(|process| process.pid);
-        processes
+        }
     }
 
     /// The governor: full clocks while the power limit allows, lower ones where it does not.

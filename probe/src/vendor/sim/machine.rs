@@ -13,6 +13,8 @@ pub struct Machine {
     pub world: World,
     /// What time it is there.
     pub timeline: Timeline,
+    /// The GPUs that were there at the start, by the driver's index: it finds no others later.
+    pub found: Vec<u32>,
     meters: Meters,
     newest: Vec<Mutex<Newest>>,
 }
@@ -27,6 +29,9 @@ impl Machine {
         let world = World::new(scenario);
         Self {
             meters: Meters::new(world.gpu_count(), timeline.elapsed_ms()),
+            found: (0..world.gpu_count())
+                .filter(|gpu| world.scenario().is_present(*gpu, timeline.elapsed_s()))
+                .collect(),
             newest: (0..world.gpu_count()).map(|_| Mutex::default()).collect(),
             world,
             timeline,

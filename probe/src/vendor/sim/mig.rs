@@ -18,21 +18,25 @@ pub struct MigState {
     pub uuid: String,
     /// As `NVIDIA H200 MIG 1g.18gb`.
     pub name: String,
-    /// As `1g.18gb`.
+    /// As `1g.18gb`, or `1c.3g.71gb` where it has a part of its GPU instance.
     pub profile: String,
+    /// The profile of its GPU instance, as `3g.71gb`.
+    pub gpu_instance_profile: String,
     /// Which part of the GPU it is.
     pub instance: MigInstance,
-    /// Sevenths of the GPU.
+    /// Sevenths of the GPU that its GPU instance has.
     pub slices: u32,
+    /// Those of them that its compute instance has.
+    pub compute_slices: u32,
     /// Multiprocessors.
     pub multiprocessors: u32,
     /// Copy engines.
     pub copy_engines: u32,
     /// Video decoders, and JPEG decoders, as many.
     pub decoders: u32,
-    /// Its memory.
+    /// The memory of its GPU instance, which compute instances share.
     pub memory_total_bytes: u64,
-    /// Allocated by processes in it.
+    /// Allocated by processes in its GPU instance.
     pub memory_used_bytes: u64,
     /// What its parts do, in percent of them.
     pub counters: Counters,
@@ -53,23 +57,32 @@ impl MigState {
 
     pub(super) fn new(gpu: &GpuIdentity, seed: u64, index: u32, own: &MigSettings, processes: &[ProcessState]) -> Self {
         let instance = own.instance();
-        let MigProfile { text, slices, gigabytes } = &own.profile;
+        let MigProfile { text, gpu_instance, slices, compute_slices, gigabytes } = &own.profile;
         let purpose = format!("mig {}/{}", instance.gpu_instance, instance.compute_instance);
-        let inside = || processes.iter().filter(|process| process.mig == Some(instance));
+        let inside = processes.iter().filter(|process| process.mig == Some(instance));
+        let is_sharing =
+            |process: &&ProcessState| process.mig.is_some_and(|other| other.gpu_instance == instance.gpu_instance);
         let memory_total_bytes = (u64::from(*gigabytes) * 1_000_000_000) & !0xF_FFFF;
-        let used: u64 = inside().filter_map(|process| process.memory_bytes).sum();
-        let busy = inside().map(|process| process.sm_percent).sum::<u32>().min(100);
+        let used: u64 = processes.iter().filter(is_sharing).filter_map(|process| process.memory_bytes).sum();
+        let busy = inside.map(|process| process.sm_percent).sum::<u32>().min(100);
+        let multiprocessors = match slices {
+            3 => 60,
+            7 => 132,
+            slices => slices * 16,
+        };
         Self {
             index,
             uuid: format!("MIG-{}", uuid(Noise::new(seed, gpu.index).stream(&purpose))),
             name: format!("{} MIG {text}", gpu.name),
             profile: text.clone(),
+            gpu_instance_profile: gpu_instance.clone(),
             instance,
             slices: *slices,
-            multiprocessors: match slices {
-                3 => 60,
-                7 => 132,
-                slices => slices * 16,
+            compute_slices: *compute_slices,
+            multiprocessors: if compute_slices == slices {
+                multiprocessors
+            } else {
+                multiprocessors / slices * compute_slices
             },
             copy_engines: if *slices == 7 { 8 } else { *slices },
             decoders: *slices,

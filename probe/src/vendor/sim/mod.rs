@@ -43,7 +43,7 @@ pub use mig::MigState;
 pub use nvlink::{LinkState, NVLINK_MB_PER_SECOND};
 pub use scenario::{Given, Profile, Report, Scenario};
 pub use source::SimSource;
-pub use state::{Counters, GpuState, ProcessState};
+pub use state::{Counters, EncoderSession, GpuState, ProcessState, VideoCodec};
 pub use timeline::Timeline;
 pub use wear::{EccErrors, Wear};
 pub use world::World;

@@ -3,7 +3,13 @@
 use std::{thread, time::Duration};
 
 use super::Machine;
-use crate::vendor::{DeviceError, nvml::error::driver_replaced};
+use crate::vendor::{
+    DeviceError,
+    nvml::{
+        error::{device_error, driver_replaced},
+        query::Code,
+    },
+};
 
 /// How often a hung device looks whether its fault is over.
 const HANG_POLL: Duration = Duration::from_millis(10);
@@ -22,6 +28,8 @@ pub(super) fn answer(machine: &Machine, index: u32) -> Result<(), DeviceError> {
         Err(driver_replaced(VERSION_MISMATCH))
     } else if scenario.is_lost(index, seconds) {
         Err(DeviceError::Lost)
+    } else if let Some(code) = scenario.failure(index, seconds) {
+        Err(device_error(Code(code)))
     } else {
         Ok(())
     }

@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Waits for the reports of the GPUs that were added.
 pub(super) struct SimReporter {
     machine: Arc<Machine>,
-    /// In order of time, with the GPU that they are about.
+    /// In order of time, with the driver's index of the GPU that they are about.
     to_come: VecDeque<(u32, Report)>,
 }
 
@@ -32,7 +32,7 @@ impl Reporter for SimReporter {
         let now_s = self.machine.timeline.elapsed_s();
         // What is due stays; what is to come is found again.
         self.to_come.retain(|(of, report)| *of != gpu || report.at_s <= now_s);
-        let reports = self.machine.world.scenario().reports(gpu, now_s);
+        let reports = self.machine.world.scenario().reports(self.machine.found[gpu as usize], now_s);
         self.to_come.extend(reports.into_iter().map(|report| (gpu, report)));
         self.to_come.make_contiguous().sort_by(|(_, one), (_, other)| one.at_s.total_cmp(&other.at_s));
     }

@@ -7,7 +7,9 @@ use crate::{
     vendor::{
         Device, DeviceError, ErrorInfo, ErrorLog, Reporter, Source, SourceError,
         nvml::{
+            error::device_error,
             kernel_log::KernelLog,
+            query::Code,
             start::{no_device, source_error},
             xid,
         },
@@ -53,20 +55,19 @@ impl Source for SimSource {
         if world.scenario().is_mismatched(seconds) {
             return Err(source_error(VERSION_MISMATCH));
         }
-        match (world.scenario().init_error(seconds), world.gpu_count()) {
+        match (world.scenario().init_error(seconds), self.machine.found.len()) {
             (Some(code), _) => Err(source_error(code)),
             (None, 0) => Err(no_device()),
-            (None, count) => Ok(count),
+            (None, count) => Ok(count as u32),
         }
     }
 
     fn open(&self, index: u32) -> Result<Box<dyn Device>, DeviceError> {
-        if index >= self.machine.world.gpu_count() {
-            // NVML_ERROR_INVALID_ARGUMENT, as the driver answers to an index that it does not have.
-            return Err(DeviceError::Failed(Absence::DriverError { code: 2 }));
-        }
-        answer(&self.machine, index)?;
-        Ok(Box::new(SimDevice::new(Arc::clone(&self.machine), index)))
+        let Some(gpu) = self.machine.found.get(index as usize) else {
+            return Err(device_error(Code::INVALID_ARGUMENT));
+        };
+        answer(&self.machine, *gpu)?;
+        Ok(Box::new(SimDevice::new(Arc::clone(&self.machine), *gpu, index)))
     }
 
     fn is_asleep(&self, _index: u32, _sys_root: &Path) -> bool {
@@ -98,10 +99,11 @@ impl Source for SimSource {
 }
 
 fn link(machine: &Machine, a: u32, b: u32) -> GpuLink {
-    if answer(machine, a).is_err() || answer(machine, b).is_err() {
+    let [gpu, other] = [a, b].map(|index| machine.found[index as usize]);
+    if answer(machine, gpu).is_err() || answer(machine, other).is_err() {
         return GpuLink { a, b, path: Reading::Absent(Absence::GpuLost), nvlinks: Reading::Absent(Absence::GpuLost) };
     }
-    machine.world.link(a, b)
+    GpuLink { a, b, ..machine.world.link(gpu, other) }
 }
 
 #[cfg(test)]
@@ -207,6 +209,29 @@ mod tests {
     }
 
     #[test]
+    fn failing_gpu_gives_the_code_and_its_neighbor_is_read() {
+        let source = source("gpus = 2\n[[fault]]\ngpu = 0\nkind = \"returns\"\ncode = 16\n");
+        let error = source.open(0).err().unwrap();
+        assert!(matches!(error, DeviceError::Failed { reason: Absence::DriverError { code: 16 }, .. }), "{error:?}");
+        assert!(error.to_string().contains("needs a reset (NVML error 16); `gpumon pause`"), "{error}");
+        assert!(source.open(1).unwrap().read(&mut blank(1), ReadDepth::Full).is_ok());
+    }
+
+    #[test]
+    fn driver_counts_the_gpus_that_are_there_at_its_start() {
+        let source = source("gpus = 3\n[[gpu]]\nindex = 0\nfrom_s = 900\n[[gpu]]\nindex = 1\nto_s = 0.3\n");
+        assert_eq!(source.device_count(), Ok(2));
+        let mut device = source.open(0).unwrap();
+        assert_eq!(
+            (device.identity().index, device.identity().pci_bus_id),
+            (0, Reading::Now("00000000:11:00.0".into()))
+        );
+        thread::sleep(Duration::from_millis(350));
+        assert_eq!(device.read(&mut blank(0), ReadDepth::Full), Err(DeviceError::Lost), "it was taken out");
+        assert_eq!((source.device_count(), source.open(1).unwrap().identity().index), (Ok(2), 1));
+    }
+
+    #[test]
     fn a_driver_that_was_replaced_fails_until_it_is_right_again() {
         let source = source("[[fault]]\nkind = \"mismatch\"\nto_s = 0.2");
         assert!(matches!(source.device_count(), Err(SourceError::VersionMismatch(_))));
@@ -253,6 +278,6 @@ mod tests {
         assert!(matches!(source("gpus = 0").device_count(), Err(SourceError::NoDevice(_))));
         assert!(matches!(source("init_error = { code = 9 }").device_count(), Err(SourceError::NoDriver(_))));
         assert!(matches!(source("init_error = { code = 999 }").device_count(), Err(SourceError::Driver(_))));
-        assert!(matches!(source("").open(1), Err(DeviceError::Failed(_))));
+        assert!(matches!(source("").open(1), Err(DeviceError::Failed { .. })));
     }
 }

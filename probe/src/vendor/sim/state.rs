@@ -63,7 +63,7 @@ pub struct GpuState {
     pub counters: Counters,
     /// Its MIG devices, in NVML's order; empty where MIG is off.
     pub mig: Vec<MigState>,
-    /// Who holds it, by PID.
+    /// Who holds it, in the order of the scenario.
     pub processes: Vec<ProcessState>,
 }
 
@@ -132,6 +132,33 @@ impl Counters {
     }
 }
 
+/// A video stream that a process encodes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EncoderSession {
+    /// Its format.
+    pub codec: VideoCodec,
+    /// Pixels in a row.
+    pub width: u32,
+    /// Rows.
+    pub height: u32,
+    /// Frames per second, on average.
+    pub fps: u32,
+    /// Time to encode a frame, on average, in microseconds.
+    pub latency_us: u32,
+}
+
+/// The format of an encoded video, with its `nvmlEncoderType_t`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum VideoCodec {
+    /// H.264.
+    H264 = 0,
+    /// H.265.
+    Hevc = 1,
+    /// AV1.
+    Av1 = 2,
+}
+
 /// A process on a simulated GPU.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProcessState {
@@ -149,6 +176,8 @@ pub struct ProcessState {
     pub encoder_percent: u32,
     /// Video decoder, 0 to 100.
     pub decoder_percent: u32,
+    /// The video streams that it encodes.
+    pub encoder_sessions: Arc<[EncoderSession]>,
     /// The program's name, where the scenario has one.
     pub name: Option<Arc<str>>,
     /// Its user's login name, where the scenario has one.

@@ -1,9 +1,11 @@
 //! The processes on a GPU, from its profile or from the scenario.
 
+use std::sync::Arc;
+
 use crate::model::{Owner, ProcessKind, SlurmJob};
 
 use super::{
-    ProcessState,
+    EncoderSession, ProcessState,
     noise::Noise,
     profile::{Load, Program, Tenant},
     program_names,
@@ -42,6 +44,7 @@ pub(super) fn of_profile(load: &Load, noise: Noise, gpu: u32, usable_bytes: u64)
             memory_percent: percent(load.memory_percent * tenant.part),
             encoder_percent: percent(load.encoder_percent * tenant.part),
             decoder_percent: percent(load.decoder_percent * tenant.part),
+            encoder_sessions: Arc::default(),
             name: Some(names.name.into()),
             user: Some(names.user.into()),
             command: Some(names.command.into()),
@@ -69,14 +72,17 @@ fn same(process: &ProcessSettings, seconds: f64) -> impl Iterator<Item = Process
         process.slurm_job.as_ref().map(|job_id| SlurmJob { job_id: job_id.to_string(), step: None, private: false });
     let owner = Owner { slurm, ..Owner::default() };
     let started_s = process.started_s(seconds);
+    let (encoder_percent, decoder_percent) = (process.encoder_percent(seconds), process.decoder_percent(seconds));
+    let encoder_sessions: Arc<[_]> = process.encoder_sessions.iter().map(EncoderSession::from).collect();
     process.pids(seconds).map(move |pid| ProcessState {
         pid,
         kind: process.kind,
         memory_bytes,
         sm_percent: percent(sm_percent),
         memory_percent: percent(if process.waits { 0.0 } else { sm_percent * MEMORY_PER_SM }),
-        encoder_percent: 0,
-        decoder_percent: 0,
+        encoder_percent: percent(encoder_percent),
+        decoder_percent: percent(decoder_percent),
+        encoder_sessions: Arc::clone(&encoder_sessions),
         name: process.name.clone(),
         user: process.user.clone(),
         command: process.command.clone(),

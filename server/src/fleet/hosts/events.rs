@@ -57,7 +57,9 @@ fn of_node(node: &HostNode, from_ms: u64, now_ms: u64, events: &mut Vec<FleetEve
     for event in node.hub.recent_events() {
         let (kind, xid) = match &event.what {
             EventKind::Xid(report) => (FleetEventKind::Xid, Some(report.code)),
-            EventKind::GpuLost | EventKind::GpuHung | EventKind::GpuFailed => (FleetEventKind::GpuNotResponding, None),
+            EventKind::GpuLost | EventKind::GpuHung | EventKind::GpuFailed { .. } => {
+                (FleetEventKind::GpuNotResponding, None)
+            }
             _ => continue,
         };
         if event.at_ms < from_ms || event.at_ms > now_ms {

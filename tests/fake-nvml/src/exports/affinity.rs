@@ -2,6 +2,7 @@
 
 use std::ffi::{c_uint, c_ulong};
 
+use gpumon_probe::vendor::sim::Machine;
 use nvml_wrapper_sys::bindings::{nvmlAffinityScope_t, nvmlDevice_t, nvmlReturn_t};
 
 use crate::{
@@ -60,11 +61,12 @@ unsafe extern "C" fn nvmlSystemGetTopologyGpuSet(
     devices: *mut nvmlDevice_t,
 ) -> nvmlReturn_t {
     system("nvmlSystemGetTopologyGpuSet", |session| {
-        let world = &session.machine.world;
+        let Machine { world, found, .. } = &session.machine;
         if cpu >= 2 * CPUS_OF_SOCKET {
             return Err(Code::INVALID_ARGUMENT);
         }
-        let near = (0..world.gpu_count()).filter(|index| world.identity(*index).numa_node == cpu / CPUS_OF_SOCKET);
+        let is_near = |index: &u32| world.identity(*index).numa_node == cpu / CPUS_OF_SOCKET;
+        let near = found.iter().copied().filter(is_near);
         // SAFETY: NVML's contract: `count` may be read and written, and `devices` is null or has room for so many.
         unsafe { put_set_of(devices, count, near.map(|index| handle(index, None)).collect()) }
     })

@@ -2,7 +2,7 @@
 
 use std::ffi::{c_char, c_uint};
 
-use gpumon_probe::vendor::sim::{GpuIdentity, World};
+use gpumon_probe::vendor::sim::{GpuIdentity, Machine};
 use nvml_wrapper_sys::bindings::{nvmlDevice_t, nvmlReturn_t};
 
 use super::exports;
@@ -13,19 +13,23 @@ use crate::{
 };
 
 exports! {
-    fn nvmlDeviceGetCount_v2(system |session|) -> c_uint { Ok(session.machine.world.gpu_count()) }
+    fn nvmlDeviceGetCount_v2(system |session|) -> c_uint { Ok(session.machine.found.len() as c_uint) }
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn nvmlDeviceGetHandleByIndex_v2(index: c_uint, device: *mut nvmlDevice_t) -> nvmlReturn_t {
     // SAFETY: NVML's contract: the pointer is null or may be written.
-    lookup("nvmlDeviceGetHandleByIndex_v2", |_| Ok(index), |gpu| unsafe { put(device, gpu.handle()) })
+    lookup(
+        "nvmlDeviceGetHandleByIndex_v2",
+        |machine| of_index(machine, index),
+        |gpu| unsafe { put(device, gpu.handle()) },
+    )
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn nvmlDeviceGetHandleByUUID(uuid: *const c_char, device: *mut nvmlDevice_t) -> nvmlReturn_t {
     // SAFETY: NVML's contract: the text ends with a NUL, and the pointers are null or valid.
-    let find = |world: &World| by(world, unsafe { text(uuid) }?, |gpu, uuid| gpu.uuid == uuid);
+    let find = |machine: &Machine| by(machine, unsafe { text(uuid) }?, |gpu, uuid| gpu.uuid == uuid);
     // SAFETY: as above.
     lookup("nvmlDeviceGetHandleByUUID", find, |gpu| unsafe { put(device, gpu.handle()) })
 }
@@ -33,7 +37,7 @@ unsafe extern "C" fn nvmlDeviceGetHandleByUUID(uuid: *const c_char, device: *mut
 #[unsafe(no_mangle)]
 unsafe extern "C" fn nvmlDeviceGetHandleBySerial(serial: *const c_char, device: *mut nvmlDevice_t) -> nvmlReturn_t {
     // SAFETY: NVML's contract: the text ends with a NUL, and the pointers are null or valid.
-    let find = |world: &World| by(world, unsafe { text(serial) }?, |gpu, serial| gpu.serial == serial);
+    let find = |machine: &Machine| by(machine, unsafe { text(serial) }?, |gpu, serial| gpu.serial == serial);
     // SAFETY: as above.
     lookup("nvmlDeviceGetHandleBySerial", find, |gpu| unsafe { put(device, gpu.handle()) })
 }
@@ -49,11 +53,16 @@ unsafe extern "C" fn nvmlDeviceGetHandleByPciBusId_v2(
         own.eq_ignore_ascii_case(id) || own.strip_prefix("0000").is_some_and(|short| short.eq_ignore_ascii_case(id))
     };
     // SAFETY: NVML's contract: the text ends with a NUL, and the pointers are null or valid.
-    let find = |world: &World| by(world, unsafe { text(pci_bus_id) }?, same);
+    let find = |machine: &Machine| by(machine, unsafe { text(pci_bus_id) }?, same);
     // SAFETY: as above.
     lookup("nvmlDeviceGetHandleByPciBusId_v2", find, |gpu| unsafe { put(device, gpu.handle()) })
 }
 
-fn by(world: &World, wanted: &str, is: impl Fn(&GpuIdentity, &str) -> bool) -> Result<u32, Code> {
-    (0..world.gpu_count()).find(|index| is(world.identity(*index), wanted)).ok_or(Code::NOT_FOUND)
+fn of_index(machine: &Machine, index: c_uint) -> Result<u32, Code> {
+    machine.found.get(index as usize).copied().ok_or(Code::INVALID_ARGUMENT)
+}
+
+fn by(machine: &Machine, wanted: &str, is: impl Fn(&GpuIdentity, &str) -> bool) -> Result<u32, Code> {
+    let mut found = machine.found.iter().copied();
+    found.find(|gpu| is(machine.world.identity(*gpu), wanted)).ok_or(Code::NOT_FOUND)
 }

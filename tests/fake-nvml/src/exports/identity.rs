@@ -29,7 +29,10 @@ fn on_a_label<'a>(gpu: &Gpu, text: &'a str) -> Result<&'a str, Code> {
 }
 
 exports! {
-    fn nvmlDeviceGetIndex(device |gpu|) -> c_uint { Ok(gpu.index) }
+    fn nvmlDeviceGetIndex(device |gpu|) -> c_uint {
+        let index = gpu.machine().found.iter().position(|found| *found == gpu.index);
+        index.map(|index| index as c_uint).ok_or(Code::NOT_FOUND)
+    }
     fn nvmlDeviceGetMinorNumber(device |gpu|) -> c_uint { Ok(gpu.index) }
     fn nvmlDeviceGetPciInfo_v3(device |gpu|) -> nvmlPciInfo_t { Ok(pci_info(gpu)) }
     fn nvmlDeviceGetBrand(device |gpu|) -> nvmlBrandType_t {

@@ -2,17 +2,17 @@
 
 use std::ffi::c_uint;
 
-use gpumon_probe::vendor::sim::GpuState;
+use gpumon_probe::vendor::sim::{EncoderSession, GpuState, ProcessState, VideoCodec};
 use nvml_wrapper_sys::bindings::{
-    nvmlDevice_t, nvmlEncoderQueryType_enum_NVML_ENCODER_QUERY_H264 as H264, nvmlEncoderSessionInfo_t,
-    nvmlFBCSessionInfo_t, nvmlFBCStats_t, nvmlReturn_t, nvmlUtilization_t,
+    nvmlDevice_t, nvmlEncoderSessionInfo_t, nvmlFBCSessionInfo_t, nvmlFBCStats_t, nvmlReturn_t, nvmlUtilization_t,
 };
 
 use super::{exports, mig::refuse_divided};
 use crate::{
     call::{Gpu, device},
     code::Code,
-    out::put,
+    given,
+    out::{put, put_list},
 };
 
 /// Over how long the driver averages the video engines, in microseconds.
@@ -30,9 +30,33 @@ exports! {
     }
 }
 
-/// A stream that is encoded, as a program would: 30 frames per second, each within 5 ms.
-const STREAM_FPS: c_uint = 30;
-const STREAM_LATENCY_US: c_uint = 5_000;
+/// What an encoder that works encodes where the scenario does not say it.
+const USUAL_STREAM: EncoderSession =
+    EncoderSession { codec: VideoCodec::H264, width: 1920, height: 1080, fps: 30, latency_us: 5_000 };
+
+/// The streams that are encoded.
+fn streams(gpu: &Gpu) -> Vec<nvmlEncoderSessionInfo_t> {
+    let state = gpu.state();
+    let of_process = |process: &ProcessState| {
+        let pid = process.pid;
+        process.encoder_sessions.iter().cloned().map(move |own| (pid, own)).collect::<Vec<_>>()
+    };
+    let mut streams: Vec<_> = state.processes.iter().flat_map(of_process).collect();
+    if streams.is_empty() && state.encoder_percent > 0 {
+        streams.push((state.processes.first().map_or(0, |process| process.pid), USUAL_STREAM));
+    }
+    let info = |(session, (pid, own)): (c_uint, (c_uint, EncoderSession))| nvmlEncoderSessionInfo_t {
+        sessionId: session,
+        pid,
+        vgpuInstance: 0,
+        codecType: own.codec as c_uint,
+        hResolution: own.width,
+        vResolution: own.height,
+        averageFps: own.fps,
+        averageLatency: own.latency_us,
+    };
+    (1..).zip(streams).map(info).collect()
+}
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn nvmlDeviceGetEncoderStats(
@@ -42,31 +66,40 @@ unsafe extern "C" fn nvmlDeviceGetEncoderStats(
     average_latency_us: *mut c_uint,
 ) -> nvmlReturn_t {
     device("nvmlDeviceGetEncoderStats", handle, |gpu| {
-        let streams = c_uint::from(gpu.state().encoder_percent > 0);
+        let streams = streams(gpu);
+        let mean = |of: fn(&nvmlEncoderSessionInfo_t) -> c_uint| {
+            streams.iter().map(of).sum::<c_uint>() / (streams.len() as c_uint).max(1)
+        };
         // SAFETY: NVML's contract: each pointer is null or may be written.
         unsafe {
-            put(sessions, streams)?;
-            put(average_fps, streams * STREAM_FPS)?;
-            put(average_latency_us, streams * STREAM_LATENCY_US)
+            put(sessions, streams.len() as c_uint)?;
+            put(average_fps, mean(|own| own.averageFps))?;
+            put(average_latency_us, mean(|own| own.averageLatency))
+        }
+    })
+}
+
+/// Without room, it says how many there are, and does not fail.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn nvmlDeviceGetEncoderSessions(
+    handle: nvmlDevice_t,
+    count: *mut c_uint,
+    infos: *mut nvmlEncoderSessionInfo_t,
+) -> nvmlReturn_t {
+    device("nvmlDeviceGetEncoderSessions", handle, |gpu| {
+        let answer = given::device("nvmlDeviceGetEncoderSessions", handle, &[]);
+        let streams = given::list_or(answer, || Ok(streams(gpu)))?;
+        // SAFETY: NVML's contract: `count` may be read and written, and `infos` is null or has room for so many.
+        unsafe {
+            match count.as_ref() {
+                Some(0) => put(count, streams.len() as c_uint),
+                _ => put_list(infos, count, streams),
+            }
         }
     })
 }
 
 exports! {
-    fn nvmlDeviceGetEncoderSessions(device |gpu|) -> [nvmlEncoderSessionInfo_t] {
-        let state = gpu.state();
-        let session = nvmlEncoderSessionInfo_t {
-            sessionId: 1,
-            pid: state.processes.first().map_or(0, |process| process.pid),
-            vgpuInstance: 0,
-            codecType: H264,
-            hResolution: 1920,
-            vResolution: 1080,
-            averageFps: STREAM_FPS,
-            averageLatency: STREAM_LATENCY_US,
-        };
-        Ok(if state.encoder_percent > 0 { vec![session] } else { Vec::new() })
-    }
     fn nvmlDeviceGetFBCSessions(device |_|) -> [nvmlFBCSessionInfo_t] { Ok(Vec::new()) }
 }
 

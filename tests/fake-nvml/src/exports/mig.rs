@@ -60,7 +60,7 @@ exports! {
             sharedJpegCount: own.decoders,
             sharedOfaCount: u32::from(own.slices == MigState::MOST),
             gpuInstanceSliceCount: own.slices,
-            computeInstanceSliceCount: own.slices,
+            computeInstanceSliceCount: own.compute_slices,
             memorySizeMB: own.memory_total_bytes >> 20,
         })
     }

@@ -25,7 +25,7 @@ const NOT_AVAILABLE: c_ulonglong = c_ulonglong::MAX;
 /// The GPU and compute instance of a process outside of MIG.
 const NO_INSTANCE: c_uint = c_uint::MAX;
 
-/// As the driver lists them: the first that came first.
+/// As the driver lists them: the first that came first, and those that were there before as the scenario lists them.
 fn in_order(state: &GpuState, wanted: fn(&ProcessState) -> bool) -> impl Iterator<Item = &ProcessState> {
     let mut listed: Vec<_> = state.processes.iter().filter(|process| wanted(process)).collect();
     listed.sort_by(|one, other| one.started_s.total_cmp(&other.started_s));
@@ -152,7 +152,9 @@ fn sampled(gpu: &Gpu, last_seen_us: c_ulonglong) -> Result<(c_ulonglong, Vec<Pro
     let sampled_ms = gpu.elapsed_ms / PERIOD_MS * PERIOD_MS;
     let timestamp_us = gpu.machine().stamp_us(gpu.index, sampled_ms);
     let mut processes = gpu.machine().world.processes(gpu.index, sampled_ms);
-    processes.retain(|process| process.sm_percent > 0);
+    let is_busy =
+        |process: &ProcessState| process.sm_percent.max(process.encoder_percent).max(process.decoder_percent) > 0;
+    processes.retain(is_busy);
     let noted = gpu.note().into_iter().flat_map(|note| note.busy);
     processes.extend(noted.map(|(pid, percent)| process(pid, None, percent)));
     if timestamp_us <= last_seen_us || processes.is_empty() {

@@ -2,7 +2,7 @@
 
 use std::ffi::{c_char, c_int, c_uint};
 
-use gpumon_probe::vendor::sim::World;
+use gpumon_probe::vendor::sim::Machine;
 use nvml_wrapper_sys::bindings::{
     nvmlEnableState_enum_NVML_FEATURE_DISABLED as DISABLED, nvmlEnableState_t, nvmlExcludedDeviceInfo_t, nvmlPciInfo_t,
     nvmlReturn_t,
@@ -93,9 +93,9 @@ unsafe extern "C" fn nvmlDeviceQueryDrainState(
 ) -> nvmlReturn_t {
     // SAFETY: NVML's contract: the pointer is null or points at a place on the bus.
     let asked = unsafe { info.as_ref() }.map(|info| (info.domain, info.bus, info.device));
-    let find = |world: &World| {
-        let mut gpus = 0..world.gpu_count();
-        gpus.find(|index| asked == Some((0, world.identity(*index).pci_bus, 0))).ok_or(Code::NOT_FOUND)
+    let find = |machine: &Machine| {
+        let mut gpus = machine.found.iter().copied();
+        gpus.find(|gpu| asked == Some((0, machine.world.identity(*gpu).pci_bus, 0))).ok_or(Code::NOT_FOUND)
     };
     // SAFETY: NVML's contract: the pointer is null or may be written. Nobody takes a GPU out of use.
     lookup("nvmlDeviceQueryDrainState", find, |_| unsafe { put(state, DISABLED) })

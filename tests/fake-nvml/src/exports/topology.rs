@@ -2,7 +2,7 @@
 
 use std::ffi::c_uint;
 
-use gpumon_probe::model::PciPath;
+use gpumon_probe::{model::PciPath, vendor::sim::Machine};
 use nvml_wrapper_sys::bindings::{
     nvmlDevice_t, nvmlGpuLevel_enum_NVML_TOPOLOGY_HOSTBRIDGE, nvmlGpuLevel_enum_NVML_TOPOLOGY_INTERNAL,
     nvmlGpuLevel_enum_NVML_TOPOLOGY_MULTIPLE, nvmlGpuLevel_enum_NVML_TOPOLOGY_NODE,
@@ -46,8 +46,8 @@ unsafe extern "C" fn nvmlDeviceGetTopologyNearestGpus(
     devices: *mut nvmlDevice_t,
 ) -> nvmlReturn_t {
     device("nvmlDeviceGetTopologyNearestGpus", from, |gpu| {
-        let world = &gpu.machine().world;
-        let others = (0..world.gpu_count()).filter(|other| *other != gpu.index);
+        let Machine { world, found, .. } = gpu.machine();
+        let others = found.iter().copied().filter(|other| *other != gpu.index);
         let near = others.filter(|other| number(world.path(gpu.index, *other)) <= level);
         // SAFETY: NVML's contract: `count` may be read and written, and `devices` is null or has room for so many.
         unsafe { put_set_of(devices, count, near.map(|other| handle(other, None)).collect()) }

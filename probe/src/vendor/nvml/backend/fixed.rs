@@ -4,7 +4,7 @@ use crate::vendor::nvml::query::Query as Q;
 
 /// Whether the answer is the same for as long as the process lives. Settings are not among them, nor what a link or a
 /// driver option can change.
-pub(super) fn is(query: Q) -> bool {
+pub(in crate::vendor::nvml) fn is_fixed(query: Q) -> bool {
     matches!(
         query,
         Q::Name

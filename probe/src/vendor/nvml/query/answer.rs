@@ -37,13 +37,17 @@ impl Code {
         NOT_SUPPORTED = 3;
         NO_PERMISSION = 4;
         NOT_FOUND = 6;
+        INSUFFICIENT_POWER = 8;
         DRIVER_NOT_LOADED = 9;
         TIMEOUT = 10;
+        IRQ_ISSUE = 11;
         // The library is older than the query.
         FUNCTION_NOT_FOUND = 13;
         CORRUPTED_INFOROM = 14;
         GPU_IS_LOST = 15;
         RESET_REQUIRED = 16;
+        // A cgroup keeps the device files from the process.
+        OPERATING_SYSTEM = 17;
         NO_DATA = 21;
         // The driver knows another version of the structure.
         ARGUMENT_VERSION_MISMATCH = 25;

@@ -20,13 +20,16 @@ use super::{Counters, Machine, ProcessState, Timeline, answers, presence::answer
 
 pub(super) struct SimDevice {
     machine: Arc<Machine>,
+    /// Its index in the scenario.
     index: u32,
+    /// The driver's index.
+    found_as: u32,
     drains: Drains,
 }
 
 impl SimDevice {
-    pub(super) fn new(machine: Arc<Machine>, index: u32) -> Self {
-        Self { machine, index, drains: Drains::new() }
+    pub(super) fn new(machine: Arc<Machine>, index: u32, found_as: u32) -> Self {
+        Self { machine, index, found_as, drains: Drains::new() }
     }
 }
 
@@ -34,7 +37,7 @@ impl Device for SimDevice {
     fn identity(&mut self) -> Gpu {
         let identity = self.machine.world.identity(self.index);
         Gpu {
-            index: self.index,
+            index: self.found_as,
             uuid: Some(identity.uuid.clone()),
             name: Reading::Now(identity.name.clone()),
             pci_bus_id: Reading::Now(identity.pci_bus_id.clone()),
@@ -104,7 +107,9 @@ impl Device for SimDevice {
         sample.fan_percent = where_supported(identity.fans > 0, state.fan_percent.into());
         sample.mig_devices = where_supported(identity.has_mig(), mig::samples(&state, identity));
         let processes = state.processes.iter().map(|process| reading_of(process, divided, &machine.timeline));
-        sample.processes = Reading::Now(processes.collect());
+        let mut processes: Vec<_> = processes.collect();
+        processes.sort_by_key(|process| process.pid);
+        sample.processes = Reading::Now(processes);
         Ok(())
     }
 
@@ -115,9 +120,9 @@ impl Device for SimDevice {
     }
 
     fn answers(&self) -> Option<AnswersReader> {
-        let (machine, index) = (Arc::clone(&self.machine), self.index);
+        let (machine, gpu, index) = (Arc::clone(&self.machine), self.index, self.found_as);
         Some(Box::new(move || {
-            let mut device = Self::new(Arc::clone(&machine), index);
+            let mut device = Self::new(Arc::clone(&machine), gpu, index);
             let mut sample = GpuSample::absent(index, None, now_ms(), Health::Ok, &Absence::NoAnswer);
             let mut details = GpuDetails::absent(index, None, now_ms(), &Absence::NoAnswer);
             device.read(&mut sample, ReadDepth::Full).ok()?;
@@ -130,7 +135,9 @@ impl Device for SimDevice {
         if answer(&self.machine, self.index).is_err() {
             return Vec::new();
         }
-        self.drains.take(&self.machine, self.index, self.machine.timeline.elapsed_ms())
+        let mut traces = self.drains.take(&self.machine, self.index, self.machine.timeline.elapsed_ms());
+        traces.iter_mut().for_each(|trace| trace.index = self.found_as);
+        traces
     }
 }
 

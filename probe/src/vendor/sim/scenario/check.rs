@@ -21,6 +21,7 @@ impl Scenario {
     pub(super) fn check(&self) -> Result<(), Complaint> {
         self.check_gpus()?;
         self.check_processes()?;
+        self.check_accounted()?;
         self.check_events()?;
         self.check_faults()
     }
@@ -36,6 +37,7 @@ impl Scenario {
                 let message = format!("GPU {} is described twice; put all of it into one table", gpu.index.get_ref());
                 return Err((gpu.index.span(), message));
             }
+            check_order(gpu.from_s.as_ref(), gpu.to_s.as_ref())?;
             check_mig(gpu)?;
             let links = gpu.nvlinks.map_or(0, |links| links.0 as u32);
             if let Some(link) = gpu.nvlinks_down.iter().find(|link| *link.get_ref() >= links) {
@@ -61,6 +63,19 @@ impl Scenario {
             check_order(process.from_s.as_ref(), process.to_s.as_ref())?;
             if let Some(lifetime) = process.lifetime_s.as_ref().filter(|lifetime| lifetime.get_ref().0 <= 0.0) {
                 return Err((lifetime.span(), "a lifetime of 0 s; use more than 0, or remove it".to_owned()));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_accounted(&self) -> Result<(), Complaint> {
+        for process in &self.accounted {
+            self.check_index(&process.gpu)?;
+            let gpu = *process.gpu.get_ref();
+            if !self.settings(gpu).is_some_and(|own| own.accounting) {
+                let message =
+                    format!("GPU {gpu} accounts for no process; add `accounting = true` to its [[gpu]] table");
+                return Err((process.gpu.span(), message));
             }
         }
         Ok(())
@@ -147,7 +162,9 @@ fn check_needs(fault: &FaultSettings) -> Result<(), Complaint> {
         FaultKind::Lost if !gpu => "which GPU is lost? add its index, as `gpu = 0`",
         FaultKind::Hang if !gpu && !call => "what hangs? add `gpu = 0`, or `call = \"nvmlInit_v2\"`, or both",
         FaultKind::Crash if !call => "which call crashes? add it, as `call = \"nvmlDeviceGetName\"`",
-        FaultKind::Returns if !call => "which call returns it? add it, as `call = \"nvmlDeviceGetName\"`",
+        FaultKind::Returns if !gpu && !call => {
+            "which calls return it? add `gpu = 0`, or `call = \"nvmlDeviceGetName\"`, or both"
+        }
         FaultKind::Returns if fault.code.is_none() => "what does it return? add an nvmlReturn_t, as `code = 999`",
         FaultKind::ClockSkew if fault.by_s.is_none() => "by how much? add seconds, as `by_s = 3600` or `by_s = -5`",
         _ => return Ok(()),

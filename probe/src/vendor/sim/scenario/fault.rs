@@ -41,6 +41,7 @@ pub(super) enum FaultKind {
     /// The driver was replaced underneath: every call returns `NVML_ERROR_LIB_RM_VERSION_MISMATCH`.
     Mismatch,
     Crash,
+    /// One function returns a code; without a function, all that concern the GPU do.
     Returns,
     Garbage,
     Backwards,
@@ -70,6 +71,11 @@ impl FaultSettings {
             (None, _) => true,
         };
         *self.kind.get_ref() == kind && this_function && self.concerns(call.gpu) && self.lasts(call.seconds)
+    }
+
+    /// Whether all calls about this GPU fail with its code.
+    pub(super) fn fails_gpu(&self, gpu: u32, seconds: f64) -> bool {
+        self.call.is_none() && self.affects_gpu(FaultKind::Returns, gpu, seconds)
     }
 
     pub(super) fn begin_s(&self) -> f64 {

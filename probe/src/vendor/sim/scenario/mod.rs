@@ -24,7 +24,7 @@ pub use settings::Profile;
 pub(crate) use curve::Curve;
 pub(crate) use mig::{MigProfile, MigSettings};
 pub(crate) use quantity::Percent;
-pub(crate) use settings::{GpuSettings, ProcessSettings};
+pub(crate) use settings::{AccountedSettings, GpuSettings, ProcessSettings};
 
 use super::nvlink::MAX_NVLINKS;
 use crate::toml_error::TomlError;
@@ -50,6 +50,8 @@ pub struct Scenario {
     gpu: Vec<GpuSettings>,
     #[serde(default)]
     process: Vec<ProcessSettings>,
+    #[serde(default)]
+    accounted: Vec<AccountedSettings>,
     #[serde(default)]
     fault: Vec<FaultSettings>,
     #[serde(default)]
@@ -93,7 +95,7 @@ impl Scenario {
         Self { gpus, seed, start_ms: Some(Self::SIMPLE_START_MS), usual_nvlinks, ..Self::default() }
     }
 
-    /// How many GPUs there are.
+    /// How many GPUs there are, those included that are put in later or taken out.
     pub fn gpu_count(&self) -> u32 {
         let needed = self.gpu.iter().map(|gpu| gpu.index.get_ref().saturating_add(1)).max();
         self.gpus.as_ref().map_or(needed.unwrap_or(1), |gpus| *gpus.get_ref())
@@ -121,6 +123,10 @@ impl Scenario {
 
     pub(crate) fn processes(&self, gpu: u32) -> impl Iterator<Item = &ProcessSettings> {
         self.process.iter().filter(move |process| *process.gpu.get_ref() == gpu)
+    }
+
+    pub(crate) fn accounted(&self, gpu: u32) -> impl Iterator<Item = &AccountedSettings> {
+        self.accounted.iter().filter(move |process| *process.gpu.get_ref() == gpu)
     }
 }
 

@@ -8,11 +8,11 @@ use toml::Spanned;
 use crate::model::{MigInstance, ProcessKind, RecoveryAction, ThrottleReason};
 
 use super::{
-    super::Architecture,
+    super::{Architecture, EncoderSession, VideoCodec},
     curve::Curve,
     given::Answers,
     mig::MigSettings,
-    quantity::{Bytes, Celsius, Count, Lanes, Megahertz, Percent, Seconds, Watts, Within},
+    quantity::{Bytes, Celsius, Count, Delay, Lanes, Megahertz, Percent, Seconds, Watts, Within},
     steps::Steps,
 };
 
@@ -38,6 +38,10 @@ pub enum Profile {
 #[serde(deny_unknown_fields)]
 pub(crate) struct GpuSettings {
     pub(crate) index: Spanned<u32>,
+    /// When it is put into the machine; without it, it has been there before.
+    pub(super) from_s: Option<Spanned<Seconds>>,
+    /// When it is taken out; without it, it stays.
+    pub(super) to_s: Option<Spanned<Seconds>>,
     pub(crate) name: Option<String>,
     pub(crate) profile: Option<Profile>,
     pub(crate) memory: Option<Bytes>,
@@ -94,6 +98,16 @@ pub(crate) struct GpuSettings {
     pub(super) answers: Answers,
 }
 
+impl GpuSettings {
+    pub(super) fn is_present(&self, seconds: f64) -> bool {
+        lasts(self.from_s.as_ref(), self.to_s.as_ref(), seconds)
+    }
+
+    pub(super) fn is_taken_out(&self, seconds: f64) -> bool {
+        self.to_s.as_ref().is_some_and(|to| to.get_ref().0 <= seconds)
+    }
+}
+
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct RemappedRowsSettings {
@@ -111,6 +125,43 @@ pub(crate) struct RetiredPagesSettings {
     pub(crate) pending: bool,
 }
 
+/// A process that ended before the start: one `[[accounted]]` table.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AccountedSettings {
+    pub(super) gpu: Spanned<u32>,
+    pub(crate) pid: u32,
+    /// Without it, the driver cannot tell; so with the next two.
+    pub(crate) gpu_percent: Option<Percent>,
+    pub(crate) memory_percent: Option<Percent>,
+    pub(crate) max_memory: Option<Bytes>,
+    /// How long it ran.
+    pub(crate) ran_s: Seconds,
+}
+
+/// One of the `encoder_sessions` of a process.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct EncoderSessionSettings {
+    codec: VideoCodec,
+    width: Within<8192>,
+    height: Within<8192>,
+    fps: Within<1_000>,
+    latency: Delay,
+}
+
+impl From<&EncoderSessionSettings> for EncoderSession {
+    fn from(own: &EncoderSessionSettings) -> Self {
+        Self {
+            codec: own.codec,
+            width: own.width.0 as u32,
+            height: own.height.0 as u32,
+            fps: own.fps.0 as u32,
+            latency_us: own.latency.0.as_micros() as u32,
+        }
+    }
+}
+
 /// One `[[process]]` table. A GPU that has any has none from its profile.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -124,6 +175,11 @@ pub(crate) struct ProcessSettings {
     /// What it holds; without it, the driver cannot tell.
     pub(crate) memory: Option<Curve<Bytes>>,
     sm_percent: Option<Curve<Percent>>,
+    encoder_percent: Option<Curve<Percent>>,
+    decoder_percent: Option<Curve<Percent>>,
+    /// The video streams that it encodes while it runs.
+    #[serde(default)]
+    pub(crate) encoder_sessions: Vec<EncoderSessionSettings>,
     /// Whether its kernels only wait for another GPU.
     #[serde(default)]
     pub(crate) waits: bool,
@@ -202,6 +258,14 @@ impl ProcessSettings {
 
     pub(crate) fn sm_percent(&self, seconds: f64) -> f64 {
         self.sm_percent.as_ref().map_or(0.0, |curve| curve.at(seconds))
+    }
+
+    pub(crate) fn encoder_percent(&self, seconds: f64) -> f64 {
+        self.encoder_percent.as_ref().map_or(0.0, |curve| curve.at(seconds))
+    }
+
+    pub(crate) fn decoder_percent(&self, seconds: f64) -> f64 {
+        self.decoder_percent.as_ref().map_or(0.0, |curve| curve.at(seconds))
     }
 }
 

@@ -108,12 +108,16 @@ fn what_a_board_does_not_have_is_refused_with_its_place() {
     refused("[[gpu]]\nindex = 0\nrecovery_action = [[9, \"none\"], [3, \"none\"]]", "3:19", "in order of time");
     refused("[[process]]\ngpu = 0\npid = 4\ncount = 0", "4:9", "use 1 to 10000");
     refused("[[process]]\ngpu = 0\npid = 4\nlifetime_s = 0", "4:14", "use more than 0");
+    refused("[[accounted]]\ngpu = 0\npid = 4\nran_s = 1", "2:7", "add `accounting = true`");
+    refused("[[gpu]]\nindex = 0\nfrom_s = 9\nto_s = 4", "4:8", "end it later");
+    refused("[[process]]\ngpu = 0\npid = 4\nencoder_sessions = [{ codec = \"vp9\" }]", "4:31", "use one of h264");
 }
 
 #[test]
 fn a_fault_says_what_it_needs_and_nothing_else() {
     refused("[[fault]]\nkind = \"crash\"\ngpu = 0", "2:8", "which call crashes?");
-    refused("[[fault]]\nkind = \"returns\"\ncode = 3", "2:8", "which call returns it?");
+    refused("[[fault]]\nkind = \"returns\"\ncode = 3", "2:8", "which calls return it?");
+    refused("[[fault]]\nkind = \"returns\"\ngpu = 0", "2:8", "`code = 999`");
     refused("[[fault]]\nkind = \"returns\"\ncall = \"nvmlShutdown\"", "2:8", "`code = 999`");
     refused("[[fault]]\nkind = \"clock_skew\"", "2:8", "`by_s = -5`");
     refused("[[fault]]\nkind = \"clock_skew\"\nby_s = 90000", "3:8", "-86400 to 86400");
@@ -153,6 +157,16 @@ fn events_and_mig_devices_that_cannot_be_are_refused_with_their_place() {
         "1/0 is there twice",
     );
     mig("[{ profile = \"1g.18gb\", gpu_instance = 15 }]", "0 to 14");
+    mig(
+        "[{ profile = \"3g.71gb\", gpu_instance = 1 }, { profile = \"3g.71gb\", gpu_instance = 1, compute_instance = 1 }]",
+        "6 of its 3 slices; write those that share it as 1c.3g.71gb",
+    );
+    mig(
+        "[{ profile = \"1c.3g.71gb\", gpu_instance = 1 }, \
+         { profile = \"1c.2g.35gb\", gpu_instance = 1, compute_instance = 1 }]",
+        "cannot be 3g.71gb and 2g.35gb",
+    );
+    mig("[{ profile = \"3c.3g.71gb\", gpu_instance = 1 }]", "[[seconds, value], ...]");
     let ada = "[[gpu]]\nindex = 0\narchitecture = \"ada\"\nmig = [{ profile = \"1g.18gb\", gpu_instance = 1 }]";
     refused(ada, "4:7", "no MIG");
     refused("[[process]]\ngpu = 0\npid = 4\ngpu_instance = 3", "4:16", "no GPU instance 3");

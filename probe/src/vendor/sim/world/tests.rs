@@ -148,7 +148,7 @@ fn a_scenarios_processes_replace_the_profiles_and_make_the_load() {
          [[process]]\ngpu = 0\npid = 7\nmemory = \"1 GiB\"\nsm_percent = [[0, 10]]\nkind = \"graphics\"\nto_s = 30\n",
     );
     let early = world.state(0, 29_999);
-    assert_eq!(early.processes.iter().map(|process| process.pid).collect::<Vec<_>>(), [7, 90]);
+    assert_eq!(early.processes.iter().map(|process| process.pid).collect::<Vec<_>>(), [90, 7]);
     assert_eq!((early.gpu_percent, early.memory_used_bytes), (50, 4 << 30));
     let late = world.state(0, 30_000);
     assert_eq!((late.gpu_percent, late.memory_used_bytes, late.processes.len()), (40, 3 << 30, 1));
