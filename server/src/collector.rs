@@ -2,7 +2,7 @@
 
 use std::{io, process::Stdio, time::Duration};
 
-use gpumon_probe::child;
+use gpumon_probe::{child, model::KnownGpu};
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines},
     process::{Child, ChildStderr, ChildStdin, ChildStdout, Command},
@@ -29,6 +29,8 @@ pub(crate) enum End {
     NothingToRead(String),
     /// Another server tells what it would.
     NotNeeded,
+    /// It does not read these GPUs, in words, and another collector would.
+    Outdated(String),
     /// It died, fell silent, or wrote what is no record.
     Broken {
         /// Which of it.
@@ -48,12 +50,20 @@ pub(crate) struct Running {
     instructions: Instructions,
     sent_interval: Duration,
     sent_watched: bool,
+    /// The GPUs that it is told first, if there are any.
+    known_gpus: Vec<KnownGpu>,
+    lines_read: u64,
 }
 
 impl Running {
-    pub(crate) fn start(collector: &Collector, instructions: Instructions) -> io::Result<Self> {
+    pub(crate) fn start(
+        collector: &Collector,
+        instructions: Instructions,
+        known_gpus: Vec<KnownGpu>,
+    ) -> io::Result<Self> {
         let mut child = Command::from(child::command(&collector.program))
             .args(&collector.arguments)
+            .args((!known_gpus.is_empty()).then_some("--known-gpus"))
             // It ends when this pipe closes, which it does also where this process is killed.
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -74,21 +84,31 @@ impl Running {
             instructions,
             sent_interval: collector.interval,
             sent_watched: true,
+            known_gpus,
+            lines_read: 0,
         })
+    }
+
+    /// Whether it has written a record.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.lines_read > 0
     }
 
     /// Passes on what it writes until it ends, or something is wrong with it.
     pub(crate) async fn monitor(&mut self, hub: &Hub) -> End {
-        let (lines_read, broken) = self.read_lines(hub).await;
-        match broken {
-            Some(message) => End::Broken { message, had_begun: lines_read > 0 },
-            None => self.exit_reason(lines_read).await,
+        match self.read_lines(hub).await {
+            Some(message) => End::Broken { message, had_begun: self.has_begun() },
+            None => self.exit_reason().await,
         }
     }
 
-    async fn read_lines(&mut self, hub: &Hub) -> (u64, Option<String>) {
-        let mut count = 0;
+    /// What is wrong with it; `None` where it closed its output.
+    async fn read_lines(&mut self, hub: &Hub) -> Option<String> {
         let mut last_line = Instant::now();
+        let known_gpus = std::mem::take(&mut self.known_gpus);
+        if !known_gpus.is_empty() {
+            self.send(Request::KnownGpus(known_gpus)).await;
+        }
         if !self.instructions.allocations.borrow().is_empty() {
             self.instructions.allocations.mark_changed();
         }
@@ -107,17 +127,18 @@ impl Running {
                 self.sent_watched = is_watched;
                 self.send(Request::Watched(is_watched)).await;
             }
-            let patience = if count == 0 { FIRST_LINE } else { (slowest * SILENT_INTERVALS).max(MIN_SILENCE) };
+            let patience =
+                if self.lines_read == 0 { FIRST_LINE } else { (slowest * SILENT_INTERVALS).max(MIN_SILENCE) };
             tokio::select! {
                 line = self.lines.next_line() => match line {
                     Ok(Some(line)) => {
                         if let Err(error) = hub.ingest(&line) {
-                            return (count, Some(format!("the collector wrote what is not a record: {error}")));
+                            return Some(format!("the collector wrote what is not a record: {error}"));
                         }
-                        count += 1;
+                        self.lines_read += 1;
                         (last_line, slowest) = (Instant::now(), self.sent_interval);
                     }
-                    Ok(None) | Err(_) => return (count, None),
+                    Ok(None) | Err(_) => return None,
                 },
                 Ok(()) = self.instructions.interval.changed() => {}
                 Ok(()) = self.instructions.watchers.changed() => {}
@@ -128,7 +149,7 @@ impl Running {
                 Ok(()) = answers_requests.changed() => self.send(Request::Answers).await,
                 () = sleep_until(last_line + patience) => {
                     let seconds = patience.as_secs();
-                    return (count, Some(format!("the collector hangs: nothing came from it for {seconds} s")));
+                    return Some(format!("the collector hangs: nothing came from it for {seconds} s"));
                 }
             }
         }
@@ -140,8 +161,8 @@ impl Running {
         let _ = timeout(GRACE, self.stdin.write_all(line.as_bytes())).await;
     }
 
-    async fn exit_reason(&mut self, lines_read: u64) -> End {
-        let had_begun = lines_read > 0;
+    async fn exit_reason(&mut self) -> End {
+        let had_begun = self.has_begun();
         let Ok(Ok(status)) = timeout(GRACE, self.child.wait()).await else {
             let message = "the collector closed its output and does not end".to_owned();
             return End::Broken { message, had_begun };

@@ -44,6 +44,7 @@ mod control;
 pub mod driver_answers;
 mod encoder;
 pub mod fleet;
+mod found_gpus;
 pub mod frame;
 #[cfg(any(fuzzing, test))]
 pub mod fuzzing;

@@ -5,7 +5,7 @@
 
 use std::{ffi::OsString, path::PathBuf, sync::Arc, time::Duration};
 
-use gpumon_probe::allocation::AllocatedDevice;
+use gpumon_probe::{allocation::AllocatedDevice, model::KnownGpu};
 use serde::{Deserialize, Serialize};
 use tokio::{
     sync::watch,
@@ -15,6 +15,7 @@ use tokio::{
 use crate::{
     collector::{End, Running},
     control::{Control, Order},
+    found_gpus,
     frame::CollectorState,
     hub::Hub,
     join::{Join, JoinSettings},
@@ -33,7 +34,7 @@ pub struct Collector {
 }
 
 /// A line that the collector gets on its standard input.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Request {
     /// The time between samples from now on.
@@ -44,6 +45,8 @@ pub enum Request {
     Answers,
     /// To whom Kubernetes has given devices, all of them.
     Allocations(Vec<AllocatedDevice>),
+    /// The GPUs that an earlier collector read, in the first line of a collector that is started with `--known-gpus`.
+    KnownGpus(Vec<KnownGpu>),
 }
 
 /// What every collector is told from now on, as it is now.
@@ -76,14 +79,21 @@ pub(crate) async fn supervise(
     instructions: Instructions,
     join: Option<JoinSettings>,
 ) {
+    let (sender, unread_gpus) = watch::channel(String::new());
+    let looking = found_gpus::look_for_gpus(collector.clone(), Arc::clone(&hub), sender);
     let mut orders = control.orders();
     let join = join.map(|settings| Join::new(settings, instructions.interval.clone(), instructions.watchers.clone()));
     let stuck_collectors = StuckCollectors::default();
-    let mut supervisor = Supervisor { collector, hub, control, instructions, join, stuck_collectors };
-    loop {
-        supervisor.keep_running(&mut orders).await;
-        supervisor.keep_paused(&mut orders).await;
-    }
+    let known_gpus = Vec::new();
+    let mut supervisor =
+        Supervisor { collector, hub, control, instructions, join, stuck_collectors, known_gpus, unread_gpus };
+    let supervising = async {
+        loop {
+            supervisor.keep_running(&mut orders).await;
+            supervisor.keep_paused(&mut orders).await;
+        }
+    };
+    tokio::join!(supervising, looking);
 }
 
 struct Supervisor {
@@ -94,6 +104,10 @@ struct Supervisor {
     /// The server that is shown instead, while it is there.
     join: Option<Join>,
     stuck_collectors: StuckCollectors,
+    /// Those that this server's collectors have read, which keep their indices.
+    known_gpus: Vec<KnownGpu>,
+    /// Which GPUs the collector does not read, in words, where another one would.
+    unread_gpus: watch::Receiver<String>,
 }
 
 impl Supervisor {
@@ -113,6 +127,10 @@ impl Supervisor {
             let Some(end) = self.run_once(orders).await else { return };
             let (state, message, wait) = match end {
                 End::NotNeeded => continue,
+                End::Outdated(message) => {
+                    tracing::info!("{message}; a new collector reads all of them");
+                    continue;
+                }
                 End::NothingToRead(message) => (CollectorState::Unavailable, message, RETRY_INTERVAL),
                 End::Broken { message, had_begun } => {
                     let wait = backoff.pause_after(started.elapsed(), had_begun);
@@ -135,7 +153,10 @@ impl Supervisor {
 
     /// How a collector ended; `None` where it had to, for a pause.
     async fn run_once(&mut self, orders: &mut watch::Receiver<Order>) -> Option<End> {
-        let mut running = match Running::start(&self.collector, self.instructions.clone()) {
+        // What was found out of an earlier collector is no longer so.
+        self.unread_gpus.mark_unchanged();
+        let known_gpus = self.known_gpus.clone();
+        let mut running = match Running::start(&self.collector, self.instructions.clone(), known_gpus) {
             Ok(running) => running,
             Err(error) => {
                 return Some(End::Broken { message: format!("cannot start the collector: {error}"), had_begun: false });
@@ -145,8 +166,12 @@ impl Supervisor {
             biased;
             () = pause_ordered(&self.control, orders) => None,
             () = available(&mut self.join) => Some(End::NotNeeded),
+            Ok(()) = self.unread_gpus.changed() => Some(End::Outdated(self.unread_gpus.borrow().clone())),
             end = running.monitor(&self.hub) => Some(end),
         };
+        if running.has_begun() {
+            self.known_gpus = self.hub.known_gpus();
+        }
         self.stuck_collectors.kill(running.child).await;
         end
     }

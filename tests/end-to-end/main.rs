@@ -29,6 +29,7 @@ mod history;
 mod hostile_clients;
 mod hostile_processes;
 mod hosts;
+mod hot_plug;
 mod info;
 mod interval;
 mod jobs;

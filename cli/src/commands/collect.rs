@@ -13,7 +13,7 @@ use std::{
 use gpumon_probe::{
     allocation::Allocations,
     benchmarks::{self, BelowBaselines},
-    model::Record,
+    model::{KnownGpu, Record},
     owner::CommandLines,
     sampler::{self, Learned, Options, SharedInterval, Watched},
     vendor::LatestAnswers,
@@ -58,6 +58,14 @@ pub(crate) struct CollectArgs {
     /// Read requests such as `{"interval_ms":100}` from standard input, one per line, and exit when it is closed
     #[arg(long)]
     supervised: bool,
+
+    /// Read the GPUs of an earlier collector from the first line of standard input, and keep their indices
+    #[arg(long, hide = true, requires = "supervised")]
+    known_gpus: bool,
+
+    /// Print the UUIDs of the GPUs that the driver finds as a JSON list, with null for one that does not tell it, and exit
+    #[arg(long, hide = true)]
+    list_gpus: bool,
 }
 
 const EXAMPLES: &str = "\
@@ -96,6 +104,10 @@ pub(crate) fn arguments(sampling: &SamplingArgs, data_dir: Option<&Path>) -> Vec
 }
 
 pub(crate) fn run(source: &SourceArgs, args: &CollectArgs) -> Result<(), Failure> {
+    if args.list_gpus {
+        return list_gpus(source, args);
+    }
+    let known_gpus = if args.known_gpus { read_known_gpus(io::stdin().lock()) } else { Vec::new() };
     let commands = if args.hide_commands { CommandLines::Own } else { CommandLines::All };
     let answers = args.supervised.then(Arc::<LatestAnswers>::default);
     let learned = args.state.clone().map(keep_learned);
@@ -103,6 +115,7 @@ pub(crate) fn run(source: &SourceArgs, args: &CollectArgs) -> Result<(), Failure
         answers: answers.clone(),
         below_baselines: args.benchmarks.clone().map(watch_benchmarks),
         learned: learned.clone(),
+        known_gpus: known_gpus.into(),
         ..args.sampling.options(commands)
     };
     if let Some(answers) = answers {
@@ -129,6 +142,29 @@ pub(crate) fn run(source: &SourceArgs, args: &CollectArgs) -> Result<(), Failure
     })?;
     write_learned(learned);
     Ok(written?)
+}
+
+fn list_gpus(source: &SourceArgs, args: &CollectArgs) -> Result<(), Failure> {
+    let sys_root = args.sampling.options(CommandLines::Own).sys_root;
+    let uuids = sampler::identify_gpus(&Arc::from(source.open()?), &sys_root)?;
+    let mut out = io::stdout().lock();
+    writeln!(out, "{}", serde_json::to_string(&uuids).expect("a list of texts is JSON"))?;
+    out.flush()?;
+    // A GPU may hang.
+    std::process::exit(0);
+}
+
+/// The GPUs that the first line names; none where it is another request.
+fn read_known_gpus(mut requests: impl BufRead) -> Vec<KnownGpu> {
+    let mut line = Vec::new();
+    let _ = requests.read_until(b'\n', &mut line);
+    match serde_json::from_slice(line.trim_ascii()) {
+        Ok(Request::KnownGpus(gpus)) => gpus,
+        _ => {
+            say("no earlier GPUs are known: the first line does not name them");
+            Vec::new()
+        }
+    }
 }
 
 /// Reads what was learned, and writes what is learned from now on, on a thread of its own. Readings need neither.
@@ -201,6 +237,7 @@ fn apply_requests(
             Ok(Request::Answers) if write_answers().is_err() => return,
             Ok(Request::Answers) => {}
             Ok(Request::Allocations(devices)) => allocations.set_kubernetes(devices),
+            Ok(Request::KnownGpus(_)) => say("ignored GPUs that are known: name them in the first line"),
             Err(error) => say(&format!("ignored an invalid request: {error}; give {{\"interval_ms\":1000}}")),
         }
         line.clear();
@@ -218,7 +255,20 @@ fn write_line(record: &Record) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use gpumon_probe::{model::Health, vendor::SourceChoice};
+
     use super::*;
+
+    #[test]
+    fn known_gpus_are_in_the_first_line() {
+        let gpu = SourceChoice::Sim(1).open(None).unwrap().open(0).unwrap().identity();
+        let known = vec![KnownGpu { gpu, health: Health::Lost { since_ms: 7 } }];
+        let line = serde_json::to_string(&Request::KnownGpus(known.clone())).unwrap() + "\n\"answers\"\n";
+        let mut requests = line.as_bytes();
+        assert_eq!(read_known_gpus(&mut requests), known);
+        assert_eq!(requests, b"\"answers\"\n", "the next request is left");
+        assert_eq!(read_known_gpus(&b"\"answers\"\n"[..]), []);
+    }
 
     #[test]
     fn requests_are_applied_and_invalid_lines_are_not() {

@@ -11,6 +11,7 @@ mod gpu_worker;
 mod host_worker;
 mod learned;
 mod message;
+mod placed;
 pub(crate) mod process_list;
 mod sampling;
 mod shared_interval;
@@ -28,13 +29,14 @@ use std::{
 pub use self::attention::Watched;
 pub use self::deadline::{OPENING, OPENING_ONCE};
 pub use self::learned::Learned;
+pub use self::placed::identify_gpus;
 pub use self::shared_interval::SharedInterval;
 use self::{sampling::Sampling, ticker::Ticker};
 use crate::{
     allocation::Allocations,
     benchmarks::BelowBaselines,
     derive::ConditionSettings,
-    model::{GpuDetails, Inventory, Record, Sample},
+    model::{GpuDetails, Inventory, KnownGpu, Record, Sample},
     owner::CommandLines,
     vendor::{LatestAnswers, ReadDepth, Source, SourceError},
 };
@@ -73,6 +75,8 @@ pub struct Options {
     pub below_baselines: Option<Arc<BelowBaselines>>,
     /// What was learned of the GPUs, and what is learned; `None` where it is not kept.
     pub learned: Option<Arc<Learned>>,
+    /// The GPUs that were read before, by their index, which they keep; empty where none were.
+    pub known_gpus: Arc<[KnownGpu]>,
 }
 
 impl Options {
@@ -94,6 +98,7 @@ impl Options {
             conditions: ConditionSettings::default(),
             below_baselines: None,
             learned: None,
+            known_gpus: Arc::default(),
         }
     }
 }

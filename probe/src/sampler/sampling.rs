@@ -11,6 +11,7 @@ use super::{
     clock_watch::ClockWatch,
     gpu_state::GpuState,
     message::{Message, Query},
+    placed,
     threads::{find_links, follow_driver, follow_log},
     workers::Workers,
 };
@@ -64,9 +65,18 @@ enum Links {
 impl Sampling {
     /// Starts the workers and takes their first answers, as far as they come within `patience`.
     pub(super) fn start(source: &Arc<dyn Source>, options: &Options, patience: Duration) -> Result<Self, SourceError> {
+        let source = &placed::at_known_indices(source, options)?;
         let count = source.device_count()?;
         // Read once: later on, this thread must not wait for the driver.
         let platform = source.platform();
+        let state = |index| {
+            let state = GpuState::new(index, &options.conditions);
+            match options.known_gpus.get(index as usize) {
+                Some(known) => state.continued(known.clone()),
+                None if options.known_gpus.is_empty() => state,
+                None => state.added(),
+            }
+        };
         let workers = Workers::start(source, platform.source, count, options)?;
         let log_is_read = follow_log(source.as_ref(), options.kernel_log.as_ref(), workers.sender());
         let mut sampling = Self {
@@ -74,7 +84,7 @@ impl Sampling {
             platform,
             opened: options.events.then(|| follow_driver(source, workers.sender())),
             workers,
-            states: (0..count).map(|index| GpuState::new(index, &options.conditions)).collect(),
+            states: (0..count).map(state).collect(),
             links: if options.events && count > 1 { Links::Wanted } else { Links::Settled(Vec::new()) },
             errors: ErrorFilter::new(log_is_read),
             host_rates: HostRates::default(),

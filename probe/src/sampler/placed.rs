@@ -1,0 +1,260 @@
+//! GPUs at the indices that they had in an earlier collector, whatever the driver counts now.
+//!
+//! A driver counts its GPUs when it is loaded, in the order of the PCI bus: one that is added or missing moves those behind
+//! it.
+
+use std::{
+    path::Path,
+    sync::{Arc, mpsc},
+    time::{Duration, Instant},
+};
+
+use super::{Options, deadline::OPENING, threads::spawn};
+use crate::{
+    model::{Gpu, GpuDetails, GpuLink, GpuSample, KnownGpu, Platform, Trace},
+    vendor::{
+        AnswersReader, Device, DeviceError, ErrorInfo, ErrorLog, Notice, ReadDepth, Reporter, Source, SourceError,
+    },
+};
+
+/// A source whose GPUs have the indices of those that are known; others follow.
+struct PlacedSource {
+    source: Arc<dyn Source>,
+    places: Places,
+}
+
+/// The driver's index of each GPU; `None` where the driver does not find it.
+#[derive(Debug, Clone, PartialEq)]
+struct Places(Vec<Option<u32>>);
+
+/// The source with the known GPUs at their indices; the source itself where none is known.
+///
+/// # Errors
+/// Where the driver finds no GPU.
+pub(super) fn at_known_indices(source: &Arc<dyn Source>, options: &Options) -> Result<Arc<dyn Source>, SourceError> {
+    if options.known_gpus.is_empty() {
+        return Ok(Arc::clone(source));
+    }
+    let found = identify_gpus(source, &options.sys_root)?;
+    let places = Places::assign(&options.known_gpus, &found);
+    Ok(Arc::new(PlacedSource { source: Arc::clone(source), places }))
+}
+
+/// The UUID of each GPU, by the driver's index; `None` for one that does not tell it in time, or sleeps. `sys_root` is
+/// `/sys` but in tests.
+///
+/// # Errors
+/// Where the driver finds no GPU.
+pub fn identify_gpus(source: &Arc<dyn Source>, sys_root: &Path) -> Result<Vec<Option<String>>, SourceError> {
+    let count = source.device_count()?;
+    let (sender, identified) = mpsc::channel();
+    for index in 0..count {
+        let (source, sys_root, sender) = (Arc::clone(source), sys_root.to_owned(), sender.clone());
+        spawn(&format!("identify-{index}"), move || {
+            let is_asleep = source.is_asleep(index, &sys_root);
+            let device = if is_asleep { None } else { source.open(index).ok() };
+            let _ = sender.send((index, device.and_then(|mut device| device.identity().uuid)));
+        })?;
+    }
+    drop(sender);
+    let mut found = vec![None; count as usize];
+    let until = Instant::now() + OPENING;
+    let left = || until.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+    while let Ok((index, uuid)) = identified.recv_timeout(left()) {
+        found[index as usize] = uuid;
+    }
+    Ok(found)
+}
+
+impl Places {
+    /// Each GPU is where it was. One whose UUID is not known takes the first place that is free, since the driver counts
+    /// in the same order as before; one with a new UUID takes that of a GPU that was never identified, or a new one.
+    fn assign(known: &[KnownGpu], found: &[Option<String>]) -> Self {
+        let mut places = vec![None; known.len()];
+        let of = |uuid: &String| known.iter().position(|known| known.gpu.uuid.as_ref() == Some(uuid));
+        let mut others = Vec::new();
+        for (index, uuid) in (0..).zip(found) {
+            match uuid.as_ref().and_then(of) {
+                Some(place) => places[place] = Some(index),
+                None => others.push((index, uuid.is_some())),
+            }
+        }
+        for (index, has_uuid) in others {
+            let is_free = |place: &usize| {
+                places[*place].is_none() && known.get(*place).is_some_and(|own| !has_uuid || own.gpu.uuid.is_none())
+            };
+            match (0..places.len()).find(is_free) {
+                Some(place) => places[place] = Some(index),
+                None => places.push(Some(index)),
+            }
+        }
+        Self(places)
+    }
+
+    /// The driver's index.
+    fn driver_index(&self, index: u32) -> Option<u32> {
+        self.0.get(index as usize).copied().flatten()
+    }
+
+    /// gpumon's index.
+    fn index(&self, driver_index: u32) -> Option<u32> {
+        (0..).zip(&self.0).find_map(|(index, place)| (*place == Some(driver_index)).then_some(index))
+    }
+}
+
+impl Source for PlacedSource {
+    fn platform(&self) -> Platform {
+        self.source.platform()
+    }
+
+    fn device_count(&self) -> Result<u32, SourceError> {
+        Ok(self.places.0.len() as u32)
+    }
+
+    fn open(&self, index: u32) -> Result<Box<dyn Device>, DeviceError> {
+        let driver_index = self.places.driver_index(index).ok_or(DeviceError::Lost)?;
+        Ok(Box::new(PlacedDevice { device: self.source.open(driver_index)?, index }))
+    }
+
+    fn is_asleep(&self, index: u32, sys_root: &Path) -> bool {
+        self.places.driver_index(index).is_some_and(|index| self.source.is_asleep(index, sys_root))
+    }
+
+    fn reporter(&self) -> Option<Box<dyn Reporter>> {
+        let reporter = self.source.reporter()?;
+        Some(Box::new(PlacedReporter { reporter, places: self.places.clone() }))
+    }
+
+    fn error_log(&self, path: &Path) -> Option<Box<dyn ErrorLog>> {
+        self.source.error_log(path)
+    }
+
+    fn describe_error(&self, code: u32) -> ErrorInfo {
+        self.source.describe_error(code)
+    }
+
+    fn links(&self, gpus: &[u32]) -> Vec<GpuLink> {
+        let found: Vec<_> = gpus.iter().filter_map(|index| self.places.driver_index(*index)).collect();
+        let placed = |link: GpuLink| {
+            let (a, b) = (self.places.index(link.a)?, self.places.index(link.b)?);
+            Some(GpuLink { a: a.min(b), b: a.max(b), ..link })
+        };
+        self.source.links(&found).into_iter().filter_map(placed).collect()
+    }
+}
+
+struct PlacedDevice {
+    device: Box<dyn Device>,
+    index: u32,
+}
+
+impl Device for PlacedDevice {
+    fn identity(&mut self) -> Gpu {
+        Gpu { index: self.index, ..self.device.identity() }
+    }
+
+    fn stays_open(&mut self) -> bool {
+        self.device.stays_open()
+    }
+
+    fn read(&mut self, sample: &mut GpuSample, depth: ReadDepth) -> Result<(), DeviceError> {
+        self.device.read(sample, depth)
+    }
+
+    fn details(&mut self, details: &mut GpuDetails) -> Result<(), DeviceError> {
+        self.device.details(details)
+    }
+
+    fn query_for_tools(&mut self, all: bool) {
+        self.device.query_for_tools(all);
+    }
+
+    fn answers(&self) -> Option<AnswersReader> {
+        self.device.answers()
+    }
+
+    fn traces(&mut self) -> Vec<Trace> {
+        let placed = |trace| Trace { index: self.index, ..trace };
+        self.device.traces().into_iter().map(placed).collect()
+    }
+}
+
+struct PlacedReporter {
+    reporter: Box<dyn Reporter>,
+    places: Places,
+}
+
+impl Reporter for PlacedReporter {
+    fn add(&mut self, gpu: u32) {
+        if let Some(driver_index) = self.places.driver_index(gpu) {
+            self.reporter.add(driver_index);
+        }
+    }
+
+    fn wait(&mut self) -> Option<(u32, Notice)> {
+        let (driver_index, notice) = self.reporter.wait()?;
+        Some((self.places.index(driver_index)?, notice))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        model::{Absence, Board, Health, Reading},
+        vendor::SourceChoice,
+    };
+
+    fn known(uuids: &[Option<&str>]) -> Vec<KnownGpu> {
+        let known = |(index, uuid): (u32, &Option<&str>)| KnownGpu {
+            gpu: Gpu {
+                index,
+                uuid: uuid.map(str::to_owned),
+                name: Reading::Absent(Absence::NoAnswer),
+                pci_bus_id: Reading::Absent(Absence::NoAnswer),
+                board: Board::absent(&Absence::NoAnswer),
+                mig_devices: Vec::new(),
+            },
+            health: Health::Ok,
+        };
+        (0..).zip(uuids).map(known).collect()
+    }
+
+    #[test]
+    fn gpus_keep_their_places_and_new_ones_follow() {
+        let places = |before: &[Option<&str>], now: &[Option<&str>]| {
+            let now: Vec<_> = now.iter().map(|uuid| uuid.map(str::to_owned)).collect();
+            Places::assign(&known(before), &now).0
+        };
+        let (a, b, c, d, unknown) = (Some("a"), Some("b"), Some("c"), Some("d"), None);
+        assert_eq!(places(&[a, b], &[a, b]), [Some(0), Some(1)]);
+        assert_eq!(places(&[a, b], &[c, a, b]), [Some(1), Some(2), Some(0)], "one was added before them");
+        assert_eq!(places(&[a, b, c], &[b, c]), [None, Some(0), Some(1)], "one is missing");
+        assert_eq!(places(&[a, b], &[b, c]), [None, Some(0), Some(1)], "another is in its slot");
+        assert_eq!(places(&[a, b, c], &[a, unknown, c]), [Some(0), Some(1), Some(2)], "one does not answer");
+        assert_eq!(places(&[a, unknown, c], &[a, d, c]), [Some(0), Some(1), Some(2)], "one answers for the first time");
+        assert_eq!(places(&[a], &[unknown, a]), [Some(1), Some(0)], "one was added that does not answer");
+    }
+
+    #[test]
+    fn placed_gpus_are_read_and_missing_ones_are_lost() {
+        let source: Arc<dyn Source> = Arc::from(SourceChoice::Sim(2).open(None).unwrap());
+        let uuid = |index| source.open(index).unwrap().identity().uuid;
+        let (zero, one) = (uuid(0), uuid(1));
+        let before = known(&[one.as_deref(), Some("GPU-gone"), zero.as_deref()]);
+        let options = Options {
+            known_gpus: before.into(),
+            ..Options::new(Duration::from_secs(1), crate::owner::CommandLines::All)
+        };
+        let placed = at_known_indices(&source, &options).unwrap();
+        assert_eq!(placed.device_count(), Ok(3));
+        let identity = placed.open(0).unwrap().identity();
+        assert_eq!((identity.index, identity.uuid), (0, one));
+        assert_eq!(placed.open(1).err(), Some(DeviceError::Lost));
+        let mut device = placed.open(2).unwrap();
+        assert_eq!(device.identity().uuid, zero);
+        assert!(device.traces().iter().all(|trace| trace.index == 2));
+        let links: Vec<_> = placed.links(&[0, 1, 2]).into_iter().map(|link| (link.a, link.b)).collect();
+        assert_eq!(links, [(0, 2)]);
+    }
+}
