@@ -2,6 +2,7 @@
 
 use std::{ops::Range, str::FromStr, time::Duration};
 
+use gpumon_probe::local_time::time_zone;
 use jiff::{
     Timestamp, ToSpan as _, Zoned,
     civil::{Date, DateTime, Time},
@@ -50,12 +51,12 @@ pub(crate) struct Beside {
 impl Beside {
     /// History, which ends now.
     pub(crate) fn now(now_ms: u64) -> Self {
-        Self { begin_ms: None, end_ms: now_ms, zone: TimeZone::system() }
+        Self { begin_ms: None, end_ms: now_ms, zone: time_zone() }
     }
 
     /// A recording from its first sample to its last.
     pub(crate) fn recording((first_ms, last_ms): (u64, u64)) -> Self {
-        Self { begin_ms: Some(first_ms), end_ms: last_ms, zone: TimeZone::system() }
+        Self { begin_ms: Some(first_ms), end_ms: last_ms, zone: time_zone() }
     }
 }
 
@@ -197,7 +198,7 @@ pub(crate) fn shown(at_ms: u64, zone: &TimeZone) -> String {
 
 /// `2026-11-23`, in local time.
 pub(crate) fn date(at_ms: u64) -> String {
-    shown(at_ms, &TimeZone::system()).chars().take("2026-11-23".len()).collect()
+    shown(at_ms, &time_zone()).chars().take("2026-11-23".len()).collect()
 }
 
 #[cfg(test)]

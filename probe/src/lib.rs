@@ -14,6 +14,7 @@
 //! - [`bounded`] reads files whose length somebody else decides, [`private_file`] files that nobody else may change.
 //! - [`safe_file`] writes files in directories that somebody else may have prepared.
 //! - [`toml_error`] says what is wrong with a file of TOML, and where.
+//! - [`local_time`] is the time zone in which times are shown and read.
 //! - [`units`] formats bytes and durations for people.
 //! - [`untrusted`] makes text that somebody else chose safe to print.
 //!
@@ -25,6 +26,7 @@ pub mod bounded;
 pub mod child;
 pub mod derive;
 pub mod host;
+pub mod local_time;
 pub mod model;
 pub mod own_processes;
 pub mod owner;

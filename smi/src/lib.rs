@@ -48,8 +48,10 @@ mod unavailable;
 
 use std::{ffi::OsString, io};
 
-use gpumon_probe::vendor::nvml::query::{Code, Query};
-use jiff::Zoned;
+use gpumon_probe::{
+    local_time,
+    vendor::nvml::query::{Code, Query},
+};
 
 use self::{
     command_line::{Command, CommandLine},
@@ -189,7 +191,7 @@ impl<'a> Round<'a> {
     }
 
     fn context(&self) -> Context<'_> {
-        Context { driver: &self.driver, gpus: &self.gpus, count: self.count, now: Zoned::now() }
+        Context { driver: &self.driver, gpus: &self.gpus, count: self.count, now: local_time::now() }
     }
 }
 

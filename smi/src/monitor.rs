@@ -2,8 +2,7 @@
 
 use std::{io::Write, time::Duration};
 
-use gpumon_probe::vendor::nvml::query::QueryBackend;
-use jiff::Zoned;
+use gpumon_probe::{local_time, vendor::nvml::query::QueryBackend};
 
 use super::{
     Context, Refusal,
@@ -98,7 +97,7 @@ impl Rounds<'_> {
         let mut ticker = if self.count == Some(1) { None } else { Some(Ticker::start(self.delay)?) };
         let mut left = self.count;
         loop {
-            let context = Context { driver, gpus: &self.gpus, count: device_count(driver), now: Zoned::now() };
+            let context = Context { driver, gpus: &self.gpus, count: device_count(driver), now: local_time::now() };
             scroll.round(&rows(&context))?;
             left = left.map(|left| left - 1);
             if left == Some(0) || !ticker.as_mut().is_some_and(Ticker::next) {

@@ -127,7 +127,7 @@ fn a_kubelet_that_refuses_is_reported_once_and_costs_nothing_else() {
 }
 
 /// Buckets of two GPUs, of which the second did nothing, and their job.
-fn write_history(folder: &Path, minutes: u64) -> u64 {
+pub(crate) fn write_history(folder: &Path, minutes: u64) -> u64 {
     let first_ms = (now_ms() / BUCKET_MS - 2 * minutes * 6) * BUCKET_MS;
     let stats = |busy: f64| {
         let value = |id: &str| match id {

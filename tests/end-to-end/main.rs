@@ -36,6 +36,7 @@ mod jobs;
 mod join;
 mod learned;
 mod libraries;
+mod local_time;
 mod long_waits;
 mod many;
 mod marks;

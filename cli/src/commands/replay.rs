@@ -2,6 +2,7 @@
 
 use std::{iter, net::SocketAddr, path::PathBuf, sync::Arc};
 
+use gpumon_probe::local_time::time_zone;
 use gpumon_recording::{BadRecording, Player, Recording};
 use gpumon_server::{
     Live, Readings, Settings,
@@ -12,7 +13,6 @@ use gpumon_server::{
     view::ShowProcesses,
 };
 use gpumon_workload::parent::WorkerCommand;
-use jiff::tz::TimeZone;
 
 use super::{
     serve::{asked_to_end, in_runtime, parse_address},
@@ -139,7 +139,7 @@ fn within(from: Moment, (first_ms, last_ms): (u64, u64)) -> Result<u64, String> 
     if at_ms.saturating_add(1000) > first_ms && at_ms <= last_ms {
         return Ok(at_ms);
     }
-    let zone = TimeZone::system();
+    let zone = time_zone();
     let [at, first, last] = [at_ms, first_ms, last_ms].map(|ms| shown(ms, &zone));
     Err(format!("{at} is not in the recording, which is from {first} to {last}"))
 }
@@ -153,7 +153,7 @@ pub(crate) fn failure(error: BadRecording) -> Failure {
 pub(crate) fn cuts(recording: &Recording) -> Option<String> {
     let cuts = recording.cuts();
     let first = cuts.first()?;
-    let after = if first.after_ms == 0 { "its begin".to_owned() } else { shown(first.after_ms, &TimeZone::system()) };
+    let after = if first.after_ms == 0 { "its begin".to_owned() } else { shown(first.after_ms, &time_zone()) };
     let bytes: u64 = cuts.iter().map(|cut| cut.bytes).sum();
     let more = if cuts.len() > 1 { format!(" and at {} more places", cuts.len() - 1) } else { String::new() };
     let what = if first.is_at_end { "cut off" } else { "damaged" };

@@ -1,7 +1,7 @@
 //! Numbers as people read them: three significant digits, one unit for each quantity.
 
 pub(crate) use gpumon_probe::units::three_digits;
-use gpumon_probe::{model::Reading, units::duration};
+use gpumon_probe::{local_time::time_zone, model::Reading, units::duration};
 use jiff::{Timestamp, tz::TimeZone};
 
 const GIB: f64 = (1u64 << 30) as f64;
@@ -64,7 +64,7 @@ pub(crate) fn compact_duration(ms: u64) -> String {
 /// `10:42:07` of this place's day, or `Nov 20 10:42` where that was not today.
 pub(crate) fn clock(at_ms: u64, now_ms: u64) -> String {
     // Pictures that tests compare are the same everywhere.
-    let zone = if cfg!(test) { TimeZone::UTC } else { TimeZone::system() };
+    let zone = if cfg!(test) { TimeZone::UTC } else { time_zone() };
     let local = |ms: u64| {
         let moment = Timestamp::from_millisecond(i64::try_from(ms).unwrap_or(i64::MAX)).unwrap_or(Timestamp::MAX);
         moment.to_zoned(zone.clone())

@@ -6,6 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use gpumon_probe::local_time::time_zone;
 use ratatui::buffer::Buffer;
 
 use super::{
@@ -67,6 +68,8 @@ pub(super) fn show(
     inputs: SyncSender<Input>,
     waiting: &Receiver<Input>,
 ) -> Result<(), Failure> {
+    // A warning about the time zone belongs on the screen that the user comes back to.
+    time_zone();
     input::watch_signals(inputs.clone())?;
     let shown = run_in_terminal(&mut app, mouse, inputs, waiting);
     match shown {

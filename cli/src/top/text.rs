@@ -1,9 +1,10 @@
 //! Text in so many columns, and numbers as people read them.
 
-use std::sync::OnceLock;
-
-use gpumon_probe::model::{Process, Reading};
-use jiff::{Timestamp, Zoned, tz::TimeZone};
+use gpumon_probe::{
+    local_time::time_zone,
+    model::{Process, Reading},
+};
+use jiff::{Timestamp, Zoned};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 pub(super) use crate::table::units::ABSENT;
@@ -147,9 +148,8 @@ fn local(at_ms: u64, format: &str) -> String {
 }
 
 fn zoned(at_ms: u64) -> Option<Zoned> {
-    static ZONE: OnceLock<TimeZone> = OnceLock::new();
     let moment = Timestamp::from_millisecond(i64::try_from(at_ms).ok()?).ok()?;
-    Some(moment.to_zoned(ZONE.get_or_init(TimeZone::system).clone()))
+    Some(moment.to_zoned(time_zone()))
 }
 
 #[cfg(test)]

@@ -20,9 +20,9 @@ use gpumon_alerts::{
 };
 use gpumon_probe::{
     derive::ConditionSettings,
+    local_time::time_zone,
     model::{Event, EventKind, FiringAlert, now_ms},
 };
-use jiff::tz::TimeZone;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::{
@@ -106,7 +106,7 @@ impl Alerts {
         let of_dispatcher = Arc::clone(&hub);
         let mut dispatcher = Dispatcher::new(Arc::new(move |message| tell_problem(&of_dispatcher, message)));
         dispatcher.replace(&rules.receivers);
-        let evaluator = Evaluator::new(rules, TimeZone::system(), conditions);
+        let evaluator = Evaluator::new(rules, time_zone(), conditions);
         let told = (Vec::new(), Instant::now());
         let watcher = rules.watch().then(|| watching.begin());
         let state = State { evaluator, dispatcher, error: None, told, watching, watcher, file: None };

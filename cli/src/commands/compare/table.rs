@@ -2,8 +2,7 @@
 
 use std::fmt::Write as _;
 
-use gpumon_probe::{units::duration, untrusted::escaped};
-use jiff::tz::TimeZone;
+use gpumon_probe::{local_time::time_zone, units::duration, untrusted::escaped};
 
 use super::{
     Side,
@@ -22,7 +21,7 @@ const RANKS: [u8; COUNT] = [0, 4, 2, 3, 0, 0, 1, 5];
 
 pub(super) fn draw(sides: &[Side; 2]) -> String {
     let [a, b] = sides;
-    let zone = TimeZone::system();
+    let zone = time_zone();
     let mut text = String::new();
     for (letter, side) in ["A", "B"].iter().zip(sides) {
         let [from, to] = [side.from_ms, side.to_ms].map(|ms| shown(ms, &zone));

@@ -1,8 +1,7 @@
 //! The report, for people and for programs.
 
 use gpumon_history::span::ConditionSpan;
-use gpumon_probe::{units::duration, untrusted::escaped};
-use jiff::tz::TimeZone;
+use gpumon_probe::{local_time::time_zone, units::duration, untrusted::escaped};
 use serde_json::{Value, json};
 
 use super::{
@@ -111,7 +110,7 @@ pub(super) fn draw(job: &FoundJob, measured: &Measured, now_ms: u64) -> String {
 }
 
 fn head(job: &FoundJob, measured: &Measured, now_ms: u64) -> String {
-    let zone = TimeZone::system();
+    let zone = time_zone();
     let (from_ms, to_ms) = job.times_ms();
     let user = job.user.as_ref().map_or_else(String::new, |user| format!(" of {user}"));
     let count = measured.devices.len();
@@ -158,6 +157,6 @@ fn told(device: &MeasuredDevice, condition: &ConditionSpan) -> String {
         || "since then".to_owned(),
         |to_ms| format!("for {}", duration(to_ms.saturating_sub(condition.from_ms))),
     );
-    let from = shown(condition.from_ms, &TimeZone::system());
+    let from = shown(condition.from_ms, &time_zone());
     format!("{}: {} ({from}, {time})", name(device), condition.condition.text)
 }

@@ -2,9 +2,8 @@
 
 use std::time::Instant;
 
-use gpumon_probe::units::three_digits;
+use gpumon_probe::{local_time::time_zone, units::three_digits};
 use gpumon_recording::Kind;
-use jiff::tz::TimeZone;
 use serde::Deserialize;
 
 use crate::{moment::shown, terminal::StatusLine};
@@ -46,7 +45,7 @@ impl Progress {
 
     /// Until when samples are in the file, in words; `None` where there are none.
     pub(super) fn written(&self) -> Option<String> {
-        (self.written_ms > 0).then(|| shown(self.written_ms, &TimeZone::system()))
+        (self.written_ms > 0).then(|| shown(self.written_ms, &time_zone()))
     }
 
     pub(super) fn show(&mut self, bytes: u64) {

@@ -17,8 +17,7 @@ use std::{
 };
 
 use anyhow::{Context, anyhow};
-use gpumon_probe::{model::now_ms, units::byte_size};
-use jiff::Zoned;
+use gpumon_probe::{local_time, model::now_ms, units::byte_size};
 use serde_json::{Value, json};
 
 use self::scrub::{Kind, Scrubber, keys};
@@ -61,7 +60,7 @@ impl BundleArgs {
     /// Where to write, if that is wanted and possible.
     pub(super) fn file(&self) -> Result<Option<PathBuf>, Failure> {
         let Some(named) = self.bundle.clone() else { return Ok(None) };
-        let usual = || format!("gpumon-bundle-{}.tar.gz", Zoned::now().strftime("%Y-%m-%d")).into();
+        let usual = || format!("gpumon-bundle-{}.tar.gz", local_time::now().strftime("%Y-%m-%d")).into();
         let path = named.unwrap_or_else(usual);
         if path.symlink_metadata().is_ok() {
             let path = path.display();

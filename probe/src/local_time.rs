@@ -1,0 +1,105 @@
+//! Local time: the time zone of this process, in which times are shown and read.
+//!
+//! `TZ` is read as the C library reads it. jiff's own lookup opens an unknown name relative to the working directory, and
+//! lists all of the system's time zones to find one, which takes a millisecond; here one file is read, and jiff parses it.
+
+use std::{
+    env,
+    io::{self, Write as _},
+    path::{Path, PathBuf},
+    sync::OnceLock,
+};
+
+use jiff::{Timestamp, Zoned, tz::TimeZone};
+
+use crate::{
+    bounded::{open_regular, read_from},
+    untrusted::escaped,
+};
+
+/// Where systems keep their time zones, unless `TZDIR` names another folder.
+const ZONEINFO: [&str; 3] = ["/usr/share/zoneinfo", "/usr/share/lib/zoneinfo", "/etc/zoneinfo"];
+
+/// The time zone of the system, where `TZ` is not set.
+const LOCALTIME: &str = "/etc/localtime";
+
+/// The largest file of a time zone, in bytes; those of the database have 4 KB at most.
+const LARGEST: usize = 1 << 20;
+
+/// Returns the time zone of this process: the one that `TZ` names, else the system's. If `TZ` names none, that is UTC, and
+/// the first call writes a warning to standard error.
+pub fn time_zone() -> TimeZone {
+    static ZONE: OnceLock<TimeZone> = OnceLock::new();
+    let determine = || {
+        let Some(name) = env::var_os("TZ") else {
+            return read_zone(LOCALTIME.as_ref()).unwrap_or(TimeZone::UTC);
+        };
+        let name = name.to_string_lossy();
+        find_zone(&name, &zoneinfo_folders()).unwrap_or_else(|| {
+            // Where standard error is closed or full, times are still in UTC.
+            let _ = writeln!(
+                io::stderr(),
+                "gpumon: TZ={} names no time zone, so times are in UTC: set TZ to a name below {}, such as Europe/Berlin, \
+                 or to an offset, such as IST-5:30; if there are no names, install the package tzdata",
+                escaped(&name),
+                env::var_os("TZDIR").map_or_else(|| ZONEINFO[0].into(), |folder| escaped(&folder.to_string_lossy())),
+            );
+            TimeZone::UTC
+        })
+    };
+    ZONE.get_or_init(determine).clone()
+}
+
+/// Returns the current time in the time zone of this process.
+pub fn now() -> Zoned {
+    Timestamp::now().to_zoned(time_zone())
+}
+
+fn zoneinfo_folders() -> Vec<PathBuf> {
+    env::var_os("TZDIR").map_or_else(|| ZONEINFO.map(PathBuf::from).into(), |folder| vec![folder.into()])
+}
+
+/// Finds the time zone that a value of `TZ` names: by an absolute path, a name in one of these folders, or a POSIX rule.
+fn find_zone(name: &str, folders: &[PathBuf]) -> Option<TimeZone> {
+    let name = name.strip_prefix(':').unwrap_or(name);
+    // Where a system has no time zones, nothing is wrong with a name of UTC.
+    if ["", "UTC", "Etc/UTC", "GMT", "Universal", "Zulu"].contains(&name) {
+        return Some(TimeZone::UTC);
+    }
+    // An absolute path replaces the folder.
+    let file = folders.iter().find_map(|folder| read_zone(&folder.join(name)));
+    // A rule without dates, such as EST5EDT, changes to summer time as in the United States.
+    let rule = || TimeZone::posix(name).or_else(|_| TimeZone::posix(&format!("{name},M3.2.0,M11.1.0"))).ok();
+    file.or_else(rule)
+}
+
+/// Reads a file of the time zone database.
+fn read_zone(path: &Path) -> Option<TimeZone> {
+    let data = read_from(open_regular(path).ok()?, LARGEST).ok()?;
+    TimeZone::tzif(&path.to_string_lossy(), &data).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_and_names_of_utc_need_no_files() {
+        let summer: Timestamp = "2026-07-01T12:00:00Z".parse().unwrap();
+        let hour = |name: &str| find_zone(name, &[]).map(|zone| zone.to_datetime(summer).strftime("%H:%M").to_string());
+        for (name, expected) in [
+            ("", "12:00"),
+            (":UTC", "12:00"),
+            ("UTC0", "12:00"),
+            ("IST-5:30", "17:30"),
+            ("<+0545>-5:45", "17:45"),
+            ("CET-1CEST,M3.5.0,M10.5.0/3", "14:00"),
+            ("EST5EDT", "08:00"),
+        ] {
+            assert_eq!(hour(name).as_deref(), Some(expected), "{name}");
+        }
+        for name in ["Mars/Olympus", "Europe/Berlin", "5", "..", "/dev/zero", "/"] {
+            assert_eq!(hour(name), None, "{name}");
+        }
+    }
+}
