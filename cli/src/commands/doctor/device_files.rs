@@ -2,12 +2,19 @@
 
 use std::{fs, os::unix::fs::MetadataExt};
 
-use rustix::fs::{Access, access};
+use gpumon_probe::surroundings::Surroundings;
+use rustix::{
+    fs::{Access, access},
+    io::Errno,
+};
 
 use super::{finding::Finding, machine::Machine};
 
 /// What CUDA programs need beside the GPUs' own files; gpumon does not.
 const UVM: &str = "nvidia-uvm";
+
+/// The rights to use and to monitor MIG devices, as files.
+const CAPABILITIES: &str = "/dev/nvidia-caps";
 
 pub(super) fn check(machine: &Machine) -> Vec<Finding> {
     if machine.is_wsl() {
@@ -16,19 +23,25 @@ pub(super) fn check(machine: &Machine) -> Vec<Finding> {
     let files: Vec<_> = machine.names("/dev").into_iter().filter(|name| is_nvidia(name)).collect();
     if files.is_empty() {
         let text = "there is no /dev/nvidia*";
-        return vec![
-            Finding::note("device files", text)
-                .with_cure("the driver needs them: run nvidia-modprobe, or start the container with GPUs"),
-        ];
+        return vec![Finding::note("device files", text).with_cure(match machine.surroundings() {
+            Surroundings::Machine => "the driver needs them: run nvidia-modprobe",
+            surroundings => surroundings.driver_cure(),
+        })];
     }
-    let shut: Vec<_> = files.iter().filter(|name| !may_open(machine, name)).collect();
+    let closed = closed(machine);
     let mut findings = Vec::new();
-    if shut.is_empty() {
+    if closed.is_empty() {
         findings.push(Finding::ok("device files", format!("this user may open {}", files.join(", "))));
     }
-    for name in shut {
-        let text = format!("this user may not open /dev/{name}{}", owner(machine, name));
-        findings.push(Finding::problem("device files", text, "add the user to the file's group, or change its mode"));
+    for file in closed {
+        let text = match file.obstacle {
+            Obstacle::Mode => format!("this user may not open {}{}", file.path, owner(machine, &file.path)),
+            Obstacle::Cgroup => format!("the device cgroup of this process does not allow {}", file.path),
+        };
+        // A job is not meant to have the GPUs of others.
+        let is_usual = file.obstacle == Obstacle::Cgroup && machine.is_slurm_job();
+        let finding = if is_usual { Finding::note } else { |check, text| Finding::problem(check, text, "") };
+        findings.push(finding("device files", text).with_cure(cure(machine, file.obstacle)));
     }
     if !files.iter().any(|name| name == UVM) {
         let cure = "run `nvidia-modprobe -u`, or load the kernel module nvidia-uvm";
@@ -46,13 +59,72 @@ fn is_nvidia(name: &str) -> bool {
         || rest.is_some_and(|rest| rest == "ctl" || (!rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit())))
 }
 
-/// Asked of the system rather than tried: opening wakes the GPU.
-fn may_open(machine: &Machine, name: &str) -> bool {
-    access(machine.path(&format!("/dev/{name}")), Access::READ_OK | Access::WRITE_OK).is_ok()
+/// What keeps this process from opening a device file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Obstacle {
+    /// The file's owner, group and mode.
+    Mode,
+    /// The device cgroup of a container, of a job or of a service, which binds root, too.
+    Cgroup,
 }
 
-fn owner(machine: &Machine, name: &str) -> String {
-    let found = fs::metadata(machine.path(&format!("/dev/{name}")));
+pub(super) struct ClosedFile {
+    pub(super) path: String,
+    pub(super) obstacle: Obstacle,
+}
+
+/// Returns the device files of the driver and its GPUs that this process may not open.
+pub(super) fn closed(machine: &Machine) -> Vec<ClosedFile> {
+    let names = machine.names("/dev").into_iter().filter(|name| is_nvidia(name));
+    closed_of(machine, names.map(|name| format!("/dev/{name}")), Access::READ_OK | Access::WRITE_OK)
+}
+
+/// Returns the files of `/dev/nvidia-caps` that this process may not read. Each stands for a MIG device, or for the right to
+/// monitor or configure all of them.
+pub(super) fn closed_capabilities(machine: &Machine) -> Vec<ClosedFile> {
+    let names = machine.names(CAPABILITIES).into_iter();
+    closed_of(machine, names.map(|name| format!("{CAPABILITIES}/{name}")), Access::READ_OK)
+}
+
+fn closed_of(machine: &Machine, paths: impl Iterator<Item = String>, access: Access) -> Vec<ClosedFile> {
+    paths.filter_map(|path| obstacle(machine, &path, access).map(|obstacle| ClosedFile { path, obstacle })).collect()
+}
+
+/// Asks the system instead of trying: opening a device file wakes its GPU.
+fn obstacle(machine: &Machine, path: &str, wanted: Access) -> Option<Obstacle> {
+    obstacle_of(access(machine.path(path), wanted).err()?)
+}
+
+/// The kernel refuses a device by its cgroup with another error than by its mode.
+fn obstacle_of(error: Errno) -> Option<Obstacle> {
+    match error {
+        Errno::PERM => Some(Obstacle::Cgroup),
+        // It is gone.
+        Errno::NOENT => None,
+        _ => Some(Obstacle::Mode),
+    }
+}
+
+/// Returns how to get access to a GPU.
+pub(super) fn cure(machine: &Machine, obstacle: Obstacle) -> String {
+    let surroundings = machine.surroundings();
+    match obstacle {
+        Obstacle::Mode => "add the user to the file's group, or change its mode".to_owned(),
+        Obstacle::Cgroup if machine.is_slurm_job() => {
+            "request the GPU for the job (`--gpus`): with ConstrainDevices, Slurm lets a job open only its own GPUs"
+                .to_owned()
+        }
+        Obstacle::Cgroup if surroundings.container().is_some() => surroundings.driver_cure().to_owned(),
+        Obstacle::Cgroup => {
+            "allow the file in the systemd unit of this process, for example `DeviceAllow=/dev/nvidia0 rw` \
+                             and the same for /dev/nvidiactl"
+                .to_owned()
+        }
+    }
+}
+
+fn owner(machine: &Machine, path: &str) -> String {
+    let found = fs::metadata(machine.path(path));
     found.map_or_else(
         |_| String::new(),
         |file| format!(" (mode {:o}, user {}, group {})", file.mode() & 0o777, file.uid(), file.gid()),
@@ -73,6 +145,25 @@ mod tests {
 
     use super::{super::finding::Verdict, *};
 
+    #[test]
+    fn closed_device_has_cure_of_its_surroundings() {
+        for (file, content, words) in [
+            ("etc/none", "", "DeviceAllow"),
+            (".dockerenv", "", "--gpus all"),
+            ("run/.containerenv", "", "nvidia.com/gpu=all"),
+            (".singularity.d/env", "", "--nv"),
+            ("proc/self/environ", "HOME=/\0SLURM_JOB_ID=7\0", "ConstrainDevices"),
+            ("proc/self/cgroup", "0::/system.slice/slurmstepd.scope/job_7/step_0\n", "ConstrainDevices"),
+        ] {
+            let root = tempfile::tempdir().unwrap();
+            let path = root.path().join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, content).unwrap();
+            let cure = cure(&Machine::below(root.path()), Obstacle::Cgroup);
+            assert!(cure.contains(words), "{file}: {cure}");
+        }
+    }
+
     fn verdicts(root: &std::path::Path) -> Vec<Verdict> {
         check(&Machine::below(root)).into_iter().map(|finding| finding.verdict).collect()
     }
@@ -91,6 +182,8 @@ mod tests {
         assert_eq!(verdicts(root.path()), [Verdict::Ok, Verdict::Note], "nvidia-uvm is missing");
         fs::write(dev.join(UVM), "").unwrap();
         assert_eq!(verdicts(root.path()), [Verdict::Ok]);
+        // A file that this kernel has closed by a cgroup cannot be made here.
+        assert_eq!([Errno::PERM, Errno::ACCESS].map(obstacle_of), [Obstacle::Cgroup, Obstacle::Mode].map(Some));
         // Root may open whatever there is.
         if !rustix::process::geteuid().is_root() {
             fs::set_permissions(dev.join("nvidia0"), fs::Permissions::from_mode(0o000)).unwrap();

@@ -1,22 +1,27 @@
 //! Each GPU: whether it answers, its settings, and what is the matter with it.
 
-use gpumon_probe::model::{Absence, Gpu, GpuDetails, GpuSample, Health, Severity};
-
-use super::{
-    driver::Answer,
-    finding::{Finding, Verdict},
+use gpumon_probe::{
+    model::{Absence, Gpu, GpuDetails, GpuSample, Health, Severity},
+    vendor::nvml::return_code::{Explanation, explain_absence},
 };
 
-pub(super) fn check(answer: &Answer) -> Vec<Finding> {
+use super::{
+    device_files,
+    driver::Answer,
+    finding::{Finding, Verdict},
+    machine::Machine,
+};
+
+pub(super) fn check(machine: &Machine, answer: &Answer) -> Vec<Finding> {
     let mut findings = Vec::new();
     for gpu in &answer.inventory.gpus {
         let sample = answer.gpus().find(|sample| sample.index == gpu.index);
-        findings.push(health(gpu, sample));
+        findings.push(health(machine, gpu, sample));
         let Some(sample) = sample else { continue };
         findings.extend(conditions(sample));
         if let (Health::Ok, Some(details)) = (&sample.health, answer.details.get(&gpu.index)) {
             findings.extend(persistence(details));
-            findings.extend(mig(gpu, details));
+            findings.extend(mig(machine, gpu, sample, details));
         }
     }
     findings
@@ -26,7 +31,7 @@ pub(super) fn name(index: u32) -> String {
     format!("gpu {index}")
 }
 
-fn health(gpu: &Gpu, sample: Option<&GpuSample>) -> Finding {
+fn health(machine: &Machine, gpu: &Gpu, sample: Option<&GpuSample>) -> Finding {
     let check = name(gpu.index);
     let reset = "`gpumon pause`, then `nvidia-smi --gpu-reset`; if that does not help, reboot";
     let model = gpu.name.value().map_or("a GPU of unknown name", String::as_str);
@@ -44,13 +49,28 @@ fn health(gpu: &Gpu, sample: Option<&GpuSample>) -> Finding {
         Some((Health::Hung { .. }, _)) => {
             Finding::problem(check, format!("{model}: a call to the driver does not come back"), reset)
         }
-        Some((Health::Lost { .. }, _)) => {
-            let cure = "see `dmesg | grep -i xid`; reboot, and if it happens again check power supply and seat";
-            Finding::problem(check, format!("{model} has fallen off the bus"), cure)
+        Some((Health::Lost { .. }, _)) => failed(machine, check, model, &Absence::GpuLost),
+        Some((Health::Failed { reason, .. }, _)) => failed(machine, check, model, reason),
+    }
+}
+
+/// A GPU that the driver cannot open or read, with the cure of its reason.
+fn failed(machine: &Machine, check: String, model: &str, reason: &Absence) -> Finding {
+    let Some(Explanation { meaning, cure }) = explain_absence(reason, machine.surroundings()) else {
+        return Finding::problem(check, format!("{model} cannot be opened: {reason}"), "see `dmesg | grep -i nvrm`");
+    };
+    let obstacle = device_files::closed(machine).into_iter().next().map(|file| file.obstacle);
+    match (reason, obstacle) {
+        (Absence::GpuLost, _) => Finding::problem(check, format!("{model} has fallen off the bus"), cure),
+        (Absence::NoPermission, Some(obstacle)) => Finding::problem(
+            check,
+            format!("{model} cannot be opened: {meaning}"),
+            device_files::cure(machine, obstacle),
+        ),
+        (Absence::DriverError { code }, _) => {
+            Finding::problem(check, format!("{model} cannot be opened: driver error {code}, {meaning}"), cure)
         }
-        Some((Health::Failed { reason, .. }, _)) => {
-            Finding::problem(check, format!("{model} cannot be opened: {reason}"), reset)
-        }
+        _ => Finding::problem(check, format!("{model} cannot be opened: {meaning}"), cure),
     }
 }
 
@@ -74,9 +94,22 @@ fn persistence(details: &GpuDetails) -> Option<Finding> {
     })
 }
 
-fn mig(gpu: &Gpu, details: &GpuDetails) -> Option<Finding> {
+fn mig(machine: &Machine, gpu: &Gpu, sample: &GpuSample, details: &GpuDetails) -> Option<Finding> {
     let mode = details.modes.mig.value()?;
     let check = name(gpu.index);
+    if let (true, Some(reason)) = (mode.current, sample.mig_devices.absence()) {
+        let (text, cure) = match reason {
+            Absence::NoPermission => {
+                ("MIG is enabled, and this user may see none of its devices".to_owned(), mig_permission(machine))
+            }
+            reason => {
+                let cure = explain_absence(reason, machine.surroundings());
+                let cure = cure.map_or("see `dmesg | grep -i nvrm`", |explanation| explanation.cure);
+                (format!("MIG is enabled, and its devices cannot be listed: {reason}"), cure.to_owned())
+            }
+        };
+        return Some(Finding::warning(check, text, cure));
+    }
     match (mode.current, mode.pending, gpu.mig_devices.len()) {
         (current, pending, _) if current != pending => {
             let now = if pending { "on" } else { "off" };
@@ -92,5 +125,71 @@ fn mig(gpu: &Gpu, details: &GpuDetails) -> Option<Finding> {
             format!("MIG is enabled with {count} devices; the driver reports no utilization of the whole GPU"),
         )),
         (false, ..) => None,
+    }
+}
+
+/// Returns how to get access to MIG devices.
+fn mig_permission(machine: &Machine) -> String {
+    if machine.is_slurm_job() {
+        return "request a MIG device for the job (`--gres`): with ConstrainDevices, Slurm lets a job open only its own".to_owned();
+    }
+    if machine.surroundings().container().is_some() {
+        return "start the container with the MIG device (NVIDIA_VISIBLE_DEVICES=MIG-...); a monitor of all needs \
+                NVIDIA_VISIBLE_DEVICES=all, NVIDIA_MIG_MONITOR_DEVICES=all and CAP_SYS_ADMIN"
+            .to_owned();
+    }
+    let closed = device_files::closed_capabilities(machine);
+    let files = closed.iter().map(|file| file.path.as_str()).collect::<Vec<_>>().join(", ");
+    let which = if files.is_empty() { String::new() } else { format!(" ({files})") };
+    format!(
+        "let this user read the files of the devices in /dev/nvidia-caps{which}; \
+         /proc/driver/nvidia/capabilities/gpu*/mig/gi*/access names each of them by its DeviceFileMinor"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, path::Path};
+
+    use super::*;
+
+    fn below(root: &Path, file: &str, content: &str) -> Machine {
+        let path = root.join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+        Machine::below(root)
+    }
+
+    #[test]
+    fn every_reason_of_failed_gpu_has_its_cure() {
+        let error = |code| Absence::DriverError { code };
+        for (file, reason, text, cure) in [
+            ("etc/none", Absence::NoPermission, "refuses this user", "permissions of /dev/nvidia*"),
+            (".dockerenv", Absence::NoPermission, "refuses this user", "started with the GPU"),
+            (".dockerenv", error(999), "driver error 999", "`systemctl daemon-reload`"),
+            ("etc/none", error(999), "driver error 999", "dmesg"),
+            ("etc/none", error(16), "needs a reset", "nvidia-smi --gpu-reset"),
+            ("etc/none", error(8), "external power", "power cables"),
+            ("etc/none", error(17), "device cgroup", "DeviceAllow"),
+            ("etc/none", Absence::GpuLost, "fallen off the bus", "power supply"),
+        ] {
+            let root = tempfile::tempdir().unwrap();
+            let finding = failed(&below(root.path(), file, ""), name(0), "NVIDIA H100", &reason);
+            let found = finding.cure.unwrap();
+            assert!(finding.text.contains(text) && found.contains(cure), "{file} {reason}: {} {found}", finding.text);
+        }
+    }
+
+    #[test]
+    fn mig_permission_has_cure_of_its_surroundings() {
+        for (file, content, words) in [
+            ("dev/nvidia-caps/nvidia-cap12", "", "/dev/nvidia-caps"),
+            (".dockerenv", "", "NVIDIA_MIG_MONITOR_DEVICES=all"),
+            ("proc/self/environ", "SLURM_JOB_ID=7\0", "ConstrainDevices"),
+        ] {
+            let root = tempfile::tempdir().unwrap();
+            let cure = mig_permission(&below(root.path(), file, content));
+            assert!(cure.contains(words) && !cure.contains("disable"), "{file}: {cure}");
+        }
     }
 }

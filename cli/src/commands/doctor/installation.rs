@@ -1,7 +1,7 @@
 //! The library and the kernel driver, and whether they are of one version.
 
 use gpumon_probe::{model::Reading, vendor::SourceError};
-use gpumon_smi::NEWEST_KNOWN;
+use gpumon_smi::{NEWEST_KNOWN, OLDEST_KNOWN};
 
 use super::{driver::Driver, finding::Finding, machine::Machine};
 
@@ -28,7 +28,7 @@ pub(super) fn check(machine: &Machine, driver: &Driver) -> Vec<Finding> {
     let at = library(machine).map(|path| format!(" at {path}")).unwrap_or_default();
     findings.push(Finding::ok("library", format!("NVML {of_library}{at}")));
     findings.extend(compare(kernel_driver.as_deref(), platform.nvml_version.value().map(String::as_str)));
-    findings.extend(platform.driver_version.value().and_then(|driver| layout(driver)));
+    findings.extend(platform.driver_version.value().and_then(|driver| compare_branch(driver)));
     findings
 }
 
@@ -37,12 +37,21 @@ pub(super) fn kernel_driver(machine: &Machine) -> Option<String> {
     machine.text(KERNEL_DRIVER).as_deref().and_then(version).map(str::to_owned)
 }
 
-/// What `gpumon smi` prints is known up to one release of the driver.
-fn layout(driver: &str) -> Option<Finding> {
+/// Compares the driver's branch with those that gpumon was tested with.
+fn compare_branch(driver: &str) -> Option<Finding> {
     let branch: u32 = driver.split('.').next()?.parse().ok()?;
-    (branch > NEWEST_KNOWN).then(|| {
+    if branch > NEWEST_KNOWN {
         let text = format!("driver {driver} is newer than this gpumon, whose nvidia-smi is that of {NEWEST_KNOWN}");
-        Finding::note("nvidia-smi", text).with_cure("install a newer gpumon, if there is one")
+        return Some(
+            Finding::note("nvidia-smi", text).with_cure("install a newer gpumon, if there is one"),
+        );
+    }
+    (branch < OLDEST_KNOWN).then(|| {
+        let text = format!(
+            "driver {driver} is older than those that gpumon was tested with, which begin with {OLDEST_KNOWN}: readings that \
+             it lacks are absent, and `gpumon smi` prints the forms of {OLDEST_KNOWN}"
+        );
+        Finding::note("driver", text).with_cure("update the driver if something is missing")
     })
 }
 
@@ -100,10 +109,15 @@ mod tests {
                         GCC version:  gcc version 12.2.0 (Debian 12.2.0-14)\n";
 
     #[test]
-    fn a_driver_newer_than_the_known_ones_is_worth_a_note() {
-        assert_eq!([layout("580.159.04"), layout("610.57.04"), layout("of its own")], [None, None, None]);
-        let text = layout("9999.1").unwrap().text;
-        assert!(text.contains("9999.1") && text.contains(&NEWEST_KNOWN.to_string()), "{text}");
+    fn driver_outside_of_tested_branches_gets_note() {
+        assert_eq!(["580.65.06", "610.57.04", "of its own"].map(compare_branch), [None, None, None]);
+        for (driver, words) in
+            [("9999.1", "newer than this gpumon"), ("470.256.02", "older than those that gpumon was tested")]
+        {
+            let finding = compare_branch(driver).unwrap();
+            assert_eq!(finding.verdict, Verdict::Note);
+            assert!(finding.text.contains(driver) && finding.text.contains(words), "{}", finding.text);
+        }
     }
 
     #[test]

@@ -2,7 +2,10 @@
 
 use std::{fs, path::PathBuf};
 
-use gpumon_probe::bounded;
+use gpumon_probe::{
+    bounded,
+    surroundings::{Surroundings, is_wsl},
+};
 
 pub(super) struct Machine(PathBuf);
 
@@ -55,6 +58,17 @@ impl Machine {
 
     /// Whether it is Windows' Linux, where the driver is Windows' own.
     pub(super) fn is_wsl(&self) -> bool {
-        self.kernel().to_ascii_lowercase().contains("microsoft")
+        is_wsl(&self.0)
+    }
+
+    pub(super) fn surroundings(&self) -> Surroundings {
+        Surroundings::below(&self.0)
+    }
+
+    /// Returns `true` if this process is part of a job of Slurm, which may open only its own GPUs.
+    pub(super) fn is_slurm_job(&self) -> bool {
+        let environment = bounded::read(self.path("/proc/self/environ"), bounded::ENVIRONMENT).unwrap_or_default();
+        let has_variable = environment.split(|byte| *byte == 0).any(|variable| variable.starts_with(b"SLURM_JOB_ID="));
+        has_variable || self.text("/proc/self/cgroup").is_some_and(|cgroup| cgroup.contains("slurm"))
     }
 }

@@ -134,7 +134,7 @@ fn checks(
         findings.extend(kernel_log::check(machine));
     }
     if let Some(answer) = driver.answer() {
-        findings.extend(gpus::check(answer));
+        findings.extend(gpus::check(machine, answer));
         findings.extend(memory_health::check(answer));
         findings.extend(benchmarks::check(answer, data_dir));
     }

@@ -14,27 +14,11 @@ pub(super) fn check(machine: &Machine, driver: &Driver) -> Vec<Finding> {
         let text = "this is WSL, whose driver reports neither processes nor most readings below";
         findings.push(Finding::note("wsl", text));
     }
-    if let Some(container) = container(machine) {
+    if let Some(container) = machine.surroundings().container() {
         findings.push(Finding::note("container", format!("gpumon runs in one ({container})")));
     }
     findings.extend(driver.answer().map(|answer| processes(machine, answer)));
     findings
-}
-
-/// What each kind of container leaves in its file system, the most telling first.
-const MARKS: [(&str, &str); 3] =
-    [("/var/run/secrets/kubernetes.io", "kubernetes"), ("/.dockerenv", "docker"), ("/run/.containerenv", "podman")];
-
-/// The same in the name of its cgroup, where that is not hidden.
-const CGROUPS: [(&str, &str); 4] =
-    [("kubepods", "kubernetes"), ("docker", "docker"), ("libpod", "podman"), ("lxc", "lxc")];
-
-/// What kind of container this is; `None` where it is none.
-fn container(machine: &Machine) -> Option<&'static str> {
-    let cgroup = machine.text("/proc/self/cgroup").unwrap_or_default();
-    let by_file = MARKS.into_iter().find(|(path, _)| machine.exists(path));
-    let by_cgroup = || CGROUPS.into_iter().find(|(name, _)| cgroup.contains(name));
-    by_file.or_else(by_cgroup).map(|(_, kind)| kind)
 }
 
 /// Whether the PIDs that the driver tells are those of this `/proc`.
@@ -63,19 +47,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn containers_and_windows_are_recognized_by_their_files() {
+    fn container_in_wsl_is_noted_as_both() {
         let root = tempfile::tempdir().unwrap();
         let machine = Machine::below(root.path());
         assert_eq!(check(&machine, &Driver::Silent).len(), 0);
-        fs::create_dir_all(root.path().join("proc/self")).unwrap();
         fs::create_dir_all(root.path().join("proc/sys/kernel")).unwrap();
-        fs::write(root.path().join("proc/self/cgroup"), "0::/kubepods.slice/kubepods-pod1.slice/x.scope\n").unwrap();
-        assert_eq!(container(&machine), Some("kubernetes"));
-        fs::write(root.path().join("proc/self/cgroup"), "0::/user.slice/session-1.scope\n").unwrap();
-        assert_eq!(container(&machine), None);
-        fs::write(root.path().join(".dockerenv"), "").unwrap();
-        assert_eq!(container(&machine), Some("docker"));
         fs::write(root.path().join("proc/sys/kernel/osrelease"), "5.15.90.1-microsoft-standard-WSL2\n").unwrap();
+        fs::write(root.path().join(".dockerenv"), "").unwrap();
         let checks: Vec<_> = check(&machine, &Driver::Silent).into_iter().map(|finding| finding.check).collect();
         assert_eq!(checks, ["wsl", "container"]);
     }

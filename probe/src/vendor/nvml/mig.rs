@@ -2,6 +2,7 @@
 
 use super::{
     cached::Answers,
+    error::absence,
     gpm::GpmReader,
     querier::Querier,
     to_model::{mig_device, mig_mode, mig_sample},
@@ -9,7 +10,7 @@ use super::{
 use crate::{
     model::{Absence, MigDevice, MigSample, Reading},
     vendor::ReadDepth,
-    vendor::nvml::query::{Query as Q, Value},
+    vendor::nvml::query::Query as Q,
 };
 
 /// What is asked of a MIG device once.
@@ -38,11 +39,14 @@ impl MigReader {
         match mode {
             Reading::Absent(reason) => self.devices = Reading::Absent(reason),
             Reading::Now(mode) | Reading::Earlier { value: mode, .. } => {
-                let found = if mode.current { found(querier) } else { Vec::new() };
-                // Those that stay keep the sample that their next activity is reckoned from.
-                if self.devices.value().is_none() || found != known {
-                    let part = |identity| Part { identity, gpm: GpmReader::default() };
-                    self.devices = Reading::Now(found.into_iter().map(part).collect());
+                match if mode.current { found(querier) } else { Ok(Vec::new()) } {
+                    Err(reason) => self.devices = Reading::Absent(reason),
+                    // Those that stay keep the sample that their next activity is reckoned from.
+                    Ok(found) if self.devices.value().is_none() || found != known => {
+                        let part = |identity| Part { identity, gpm: GpmReader::default() };
+                        self.devices = Reading::Now(found.into_iter().map(part).collect());
+                    }
+                    Ok(_) => {}
                 }
             }
         }
@@ -77,18 +81,17 @@ impl MigReader {
     }
 }
 
-/// Slots without a device are left out: NVML tells how many there can be, not how many there are.
-fn found(querier: &mut Querier) -> Vec<MigDevice> {
+/// Returns the MIG devices there are. NVML tells how many there can be, and slots without a device are left out.
+fn found(querier: &mut Querier) -> Result<Vec<MigDevice>, Absence> {
     querier.forget_mig_devices();
     querier.ask(None, &[Q::MigDevices]);
-    let listed = querier.cached().get(None, Q::MigDevices).and_then(|own| own.answer.clone().ok());
-    let indices: Vec<_> =
-        listed.iter().flat_map(Value::numbers).filter_map(|index| u32::try_from(*index).ok()).collect();
-    indices
-        .into_iter()
+    let answer = querier.cached().get(None, Q::MigDevices).map(|own| own.answer.clone());
+    let listed = answer.ok_or(Absence::NoAnswer)?.map_err(absence)?;
+    let indices = listed.numbers().iter().filter_map(|index| u32::try_from(*index).ok());
+    Ok(indices
         .filter_map(|index| {
             querier.ask(Some(index), &ONCE);
             mig_device(Answers::new(&querier.cached(), 0).of_mig_device(index), index)
         })
-        .collect()
+        .collect())
 }

@@ -23,6 +23,7 @@ mod processes;
 mod querier;
 pub mod query;
 mod recorded;
+pub mod return_code;
 mod runtime_pm;
 mod shares;
 mod source;

@@ -2,10 +2,13 @@
 
 use std::path::Path;
 
-use super::error::advice;
-use crate::vendor::{
-    SourceError,
-    nvml::query::{Code, Value},
+use super::return_code::{Explanation, explain};
+use crate::{
+    surroundings::Surroundings,
+    vendor::{
+        SourceError,
+        nvml::query::{Code, Value},
+    },
 };
 
 /// The name by which every NVIDIA driver installs its library.
@@ -23,40 +26,34 @@ pub(super) fn incomplete_library(library: &str) -> SourceError {
 }
 
 fn no_library(library: &str, cause: &str) -> SourceError {
+    let cure = Surroundings::detect().driver_cure();
     SourceError::NoLibrary(format!(
-        "cannot load NVIDIA's management library {library}: {cause}; install the NVIDIA driver's utilities, \
-         point --nvml-lib at libnvidia-ml.so.1, or try simulated GPUs with --source sim"
+        "cannot load NVIDIA's management library {library}: {cause}; {cure}, point --nvml-lib at libnvidia-ml.so.1, or try \
+         simulated GPUs with --source sim"
     ))
 }
 
-/// Where the kernel driver runs without its library, that is worth knowing: typically a container.
+/// A kernel driver without its library is usually that of a container's host.
 fn driver_hint() -> &'static str {
     if Path::new("/proc/driver/nvidia/version").exists() {
-        " (the kernel driver runs; a container needs NVIDIA_DRIVER_CAPABILITIES=utility)"
+        " (the kernel driver runs)"
     } else {
         " (no NVIDIA kernel driver runs either)"
     }
 }
 
-/// What an `nvmlReturn_t` means for the whole driver.
+/// Returns why there is no source if the driver as a whole returns this code.
 pub(in crate::vendor) fn source_error(code: u32) -> SourceError {
+    let Explanation { meaning, cure } = explain(code, Surroundings::detect());
+    let message = format!("{meaning}; {cure}");
     match Code(code) {
-        Code::DRIVER_NOT_LOADED => SourceError::NoDriver(
-            "NVIDIA's library is installed, but its kernel driver is not running; load it with `modprobe nvidia` or \
-             reinstall it for this kernel, or try simulated GPUs with --source sim"
-                .to_owned(),
-        ),
-        Code::NO_PERMISSION => SourceError::NoPermission(
-            "the NVIDIA driver refuses this user; check the permissions of /dev/nvidia* and the user's groups"
-                .to_owned(),
-        ),
-        Code::VERSION_MISMATCH => SourceError::VersionMismatch(
-            "the NVIDIA library and the running kernel driver are of different versions; reboot, or reload the \
-             driver's kernel modules"
-                .to_owned(),
-        ),
+        Code::DRIVER_NOT_LOADED => SourceError::NoDriver(format!("{message}, or try simulated GPUs with --source sim")),
+        Code::NO_PERMISSION => SourceError::NoPermission(message),
+        Code::VERSION_MISMATCH => SourceError::VersionMismatch(message),
         Code::NOT_FOUND => no_device(),
-        code => SourceError::Driver(format!("the NVIDIA driver answers with NVML error {}; {}", code.0, advice(code))),
+        Code(code) => {
+            SourceError::Driver(format!("the NVIDIA driver answers with NVML error {code}, {meaning}; {cure}"))
+        }
     }
 }
 
@@ -69,9 +66,8 @@ pub(super) fn absurd_count(answer: &Value) -> SourceError {
 }
 
 pub(in crate::vendor) fn no_device() -> SourceError {
-    SourceError::NoDevice(
-        "the NVIDIA driver runs, but it sees no GPU; check `lspci | grep -i nvidia`, and in a container that it was \
-         started with GPUs (docker run --gpus all), or try simulated GPUs with --source sim"
-            .to_owned(),
-    )
+    let cure = Surroundings::detect().gpu_cure();
+    SourceError::NoDevice(format!(
+        "the NVIDIA driver runs, but it sees no GPU; {cure}, or try simulated GPUs with --source sim"
+    ))
 }

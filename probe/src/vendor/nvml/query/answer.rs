@@ -46,7 +46,7 @@ impl Code {
         CORRUPTED_INFOROM = 14;
         GPU_IS_LOST = 15;
         RESET_REQUIRED = 16;
-        // A cgroup keeps the device files from the process.
+        // The device cgroup blocks the GPU.
         OPERATING_SYSTEM = 17;
         NO_DATA = 21;
         // The driver knows another version of the structure.

@@ -1,0 +1,167 @@
+//! The surroundings of this process: a container or WSL decides how NVIDIA's driver gets there, and what to do without it.
+
+use std::path::Path;
+
+use crate::bounded;
+
+/// Where a process runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Surroundings {
+    /// A machine with its own driver.
+    Machine,
+    /// A container of Apptainer or Singularity.
+    Apptainer,
+    /// A container of Enroot, which is also that of Slurm's Pyxis.
+    Enroot,
+    /// A pod.
+    Kubernetes,
+    /// A container of Docker.
+    Docker,
+    /// A container of Podman.
+    Podman,
+    /// A container of LXC, LXD or Incus.
+    Lxc,
+    /// Windows Subsystem for Linux.
+    Wsl,
+}
+
+/// The files that each kind of container has. The first match decides: an image can have the files of the program that made
+/// it.
+const MARKS: [(&str, Surroundings); 6] = [
+    ("/.singularity.d", Surroundings::Apptainer),
+    ("/.enroot", Surroundings::Enroot),
+    ("/.lock", Surroundings::Enroot),
+    ("/var/run/secrets/kubernetes.io", Surroundings::Kubernetes),
+    ("/.dockerenv", Surroundings::Docker),
+    ("/run/.containerenv", Surroundings::Podman),
+];
+
+/// Parts of the names of their cgroups, which a container with a cgroup namespace hides.
+const CGROUPS: [(&str, Surroundings); 4] = [
+    ("kubepods", Surroundings::Kubernetes),
+    ("docker", Surroundings::Docker),
+    ("libpod", Surroundings::Podman),
+    ("lxc", Surroundings::Lxc),
+];
+
+impl Surroundings {
+    /// Returns those of this process.
+    pub fn detect() -> Self {
+        Self::below("/".as_ref())
+    }
+
+    /// Returns those of a process whose file system has this root.
+    pub fn below(root: &Path) -> Self {
+        let path = |path: &str| root.join(path.trim_start_matches('/'));
+        let cgroup = bounded::text(path("/proc/self/cgroup"), bounded::CGROUP).unwrap_or_default();
+        let by_file = MARKS.into_iter().find(|(mark, _)| path(mark).exists());
+        let container = by_file.or_else(|| CGROUPS.into_iter().find(|(name, _)| cgroup.contains(name)));
+        match container {
+            Some((_, container)) => container,
+            None if is_wsl(root) => Self::Wsl,
+            None => Self::Machine,
+        }
+    }
+
+    /// Returns the name of the container's kind, or `None` outside of a container.
+    pub fn container(self) -> Option<&'static str> {
+        match self {
+            Self::Machine | Self::Wsl => None,
+            Self::Apptainer => Some("Apptainer"),
+            Self::Enroot => Some("Enroot"),
+            Self::Kubernetes => Some("Kubernetes"),
+            Self::Docker => Some("Docker"),
+            Self::Podman => Some("Podman"),
+            Self::Lxc => Some("LXC"),
+        }
+    }
+
+    /// Returns what to do if the driver runs and a GPU is missing here.
+    pub fn gpu_cure(self) -> &'static str {
+        match self {
+            Self::Machine => {
+                "check `lspci | grep -i nvidia`, in a Slurm job that it requested GPUs, and in a container that it was \
+                 started with GPUs (docker run --gpus all)"
+            }
+            surroundings => surroundings.driver_cure(),
+        }
+    }
+
+    /// Returns how to get the driver's libraries, and with them its GPUs, here.
+    pub fn driver_cure(self) -> &'static str {
+        match self {
+            Self::Machine => "install the NVIDIA driver's utilities",
+            Self::Apptainer => "start the container with --nv, as in `apptainer exec --nv IMAGE gpumon`",
+            Self::Enroot => {
+                "start the container with NVIDIA_VISIBLE_DEVICES=all and NVIDIA_DRIVER_CAPABILITIES=compute,utility in its \
+                 environment; Enroot's hook 98-nvidia.sh needs nvidia-container-cli on the host"
+            }
+            Self::Kubernetes => {
+                "request a GPU for the pod (`nvidia.com/gpu: 1` in its limits); to monitor all GPUs, give it the \
+                 runtimeClassName nvidia, NVIDIA_VISIBLE_DEVICES=all and NVIDIA_DRIVER_CAPABILITIES=utility"
+            }
+            Self::Docker => {
+                "start the container with GPUs (`docker run --gpus all`), for which the host needs the NVIDIA Container \
+                 Toolkit; if NVIDIA_DRIVER_CAPABILITIES is set, it must contain utility"
+            }
+            Self::Podman => {
+                "start the container with GPUs (`podman run --device nvidia.com/gpu=all`), for which the host needs a CDI \
+                 specification (`nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml`)"
+            }
+            Self::Lxc => "give the container a device of type gpu, and nvidia.runtime=true in its configuration",
+            Self::Wsl => {
+                "update the NVIDIA driver of Windows, and WSL (`wsl --update`), which has its library in /usr/lib/wsl/lib; \
+                 never install a Linux driver in WSL, which would replace that library"
+            }
+        }
+    }
+}
+
+/// Returns `true` if the kernel is that of Windows Subsystem for Linux, also for a container there.
+pub fn is_wsl(root: &Path) -> bool {
+    let release = bounded::text(root.join("proc/sys/kernel/osrelease"), bounded::VALUE).unwrap_or_default();
+    release.to_ascii_lowercase().contains("microsoft")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn container_is_recognized_by_files_or_cgroup() {
+        for (files, cgroup, expected) in [
+            (&[][..], "0::/user.slice/session-1.scope\n", Surroundings::Machine),
+            (&[], "0::/kubepods.slice/kubepods-pod1.slice/x.scope\n", Surroundings::Kubernetes),
+            (&[], "11:devices:/docker/0123\n", Surroundings::Docker),
+            (&[], "0::/machine.slice/libpod-0123.scope\n", Surroundings::Podman),
+            (&[], "0::/lxc.payload.web\n", Surroundings::Lxc),
+            (&[".dockerenv"], "0::/\n", Surroundings::Docker),
+            (&["run/.containerenv"], "0::/\n", Surroundings::Podman),
+            (&["var/run/secrets/kubernetes.io", ".dockerenv"], "0::/\n", Surroundings::Kubernetes),
+            // In a job of Slurm, from an image of Docker.
+            (&[".singularity.d", ".dockerenv"], "0::/system.slice/slurmstepd.scope/job_7\n", Surroundings::Apptainer),
+            (&[".lock", ".dockerenv"], "0::/system.slice/slurmstepd.scope/job_7\n", Surroundings::Enroot),
+        ] {
+            let root = tempfile::tempdir().unwrap();
+            for file in files {
+                let file = root.path().join(file);
+                fs::create_dir_all(file.parent().unwrap()).unwrap();
+                fs::write(file, "").unwrap();
+            }
+            let write = |path: &str, text: &str| {
+                let path = root.path().join(path);
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(path, text).unwrap();
+            };
+            write("proc/self/cgroup", cgroup);
+            assert_eq!(Surroundings::below(root.path()), expected, "{files:?} {cgroup}");
+            assert_eq!(expected.container().is_none(), expected == Surroundings::Machine);
+            // A container in WSL needs the cure of the container.
+            write("proc/sys/kernel/osrelease", "5.15.90.1-microsoft-standard-WSL2\n");
+            let in_wsl = if expected == Surroundings::Machine { Surroundings::Wsl } else { expected };
+            assert_eq!(Surroundings::below(root.path()), in_wsl, "{files:?} {cgroup}");
+        }
+    }
+}

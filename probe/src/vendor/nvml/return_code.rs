@@ -1,0 +1,145 @@
+//! What NVML's return codes mean if a whole GPU or the driver returns them, and what to do then.
+
+use super::query::Code;
+use crate::{model::Absence, surroundings::Surroundings};
+
+/// Why a GPU or the driver cannot be used. Both are parts of a sentence, without its first capital and its period.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Explanation {
+    /// What is wrong.
+    pub meaning: &'static str,
+    /// What to do about it.
+    pub cure: &'static str,
+}
+
+const LOGGED: &str = "see `dmesg | grep -i nvrm`";
+
+const RESET: &str =
+    "end the programs on it, then `gpumon pause` and `nvidia-smi --gpu-reset`; if that does not help, reboot";
+
+/// From the troubleshooting page of NVIDIA's Container Toolkit.
+const ACCESS_REVOKED: &str = "restart the container: `systemctl daemon-reload` on the host takes the GPUs away from \
+                              containers whose runtime uses the systemd cgroup driver; to prevent it, pass the GPUs by CDI, \
+                              or run `nvidia-ctk system create-dev-char-symlinks --create-all` on the host at every boot";
+
+/// Returns what a code means in these surroundings if the start of the driver, or every call about a GPU, returns it.
+pub fn explain(code: u32, surroundings: Surroundings) -> Explanation {
+    let in_container = surroundings.container().is_some();
+    let (meaning, cure) = match (Code(code), in_container) {
+        (Code::UNINITIALIZED, _) => ("the driver was unloaded", "start gpumon again when it is loaded"),
+        (Code::NO_PERMISSION, false) => (
+            "the NVIDIA driver refuses this user",
+            "check the permissions of /dev/nvidia* and the user's groups, and in a Slurm job that it requested the GPU",
+        ),
+        (Code::NO_PERMISSION, true) => (
+            "the NVIDIA driver refuses this user",
+            "check that the container was started with the GPU, the permissions of /dev/nvidia* and the user's groups",
+        ),
+        (Code::NOT_FOUND, _) => ("the driver does not find it", surroundings.gpu_cure()),
+        (Code::INSUFFICIENT_POWER, _) => {
+            ("its external power is missing", "switch the machine off and connect the GPU's power cables")
+        }
+        (Code::DRIVER_NOT_LOADED, false) if surroundings == Surroundings::Wsl => {
+            ("the NVIDIA driver of Windows is not running", surroundings.driver_cure())
+        }
+        (Code::DRIVER_NOT_LOADED, false) => (
+            "NVIDIA's library is installed, but its kernel driver is not running",
+            "load it with `modprobe nvidia` or reinstall it for this kernel",
+        ),
+        (Code::DRIVER_NOT_LOADED, true) => (
+            "NVIDIA's library is there, but its kernel driver is not running",
+            "load it on the host with `modprobe nvidia`, then restart the container",
+        ),
+        (Code::TIMEOUT, _) => ("the driver did not respond in time", LOGGED),
+        (Code::IRQ_ISSUE, _) => ("the kernel has a problem with its interrupts", LOGGED),
+        (Code::CORRUPTED_INFOROM, _) => ("its InfoROM is corrupted", "have the board checked by its vendor"),
+        (Code::GPU_IS_LOST, _) => (
+            "it has fallen off the bus",
+            "see `dmesg | grep -i xid`; reboot, and if it happens again check power supply and seat",
+        ),
+        (Code::RESET_REQUIRED, _) => ("it needs a reset", RESET),
+        (Code::OPERATING_SYSTEM, false) => (
+            "the system's device cgroup blocks it",
+            "in a Slurm job, request the GPU; in a systemd unit, allow /dev/nvidia* by DeviceAllow=",
+        ),
+        (Code::OPERATING_SYSTEM, true) => {
+            ("the container's device cgroup blocks it", "start the container with this GPU")
+        }
+        (Code::VERSION_MISMATCH, false) => (
+            "the NVIDIA library and the running kernel driver are of different versions",
+            "reboot, or reload the driver's kernel modules",
+        ),
+        (Code::VERSION_MISMATCH, true) => (
+            "the NVIDIA library and the running kernel driver are of different versions",
+            "restart the container, which gets the library of the host's new driver",
+        ),
+        (Code::UNKNOWN, true) => ("an unknown error", ACCESS_REVOKED),
+        (Code::UNKNOWN, false) => ("an unknown error", LOGGED),
+        _ => ("an error of the driver", LOGGED),
+    };
+    Explanation { meaning, cure }
+}
+
+/// Returns the same for the reason that is shown for a GPU, or `None` if the driver gave no code.
+pub fn explain_absence(reason: &Absence, surroundings: Surroundings) -> Option<Explanation> {
+    let code = match *reason {
+        Absence::NoPermission => Code::NO_PERMISSION.0,
+        Absence::GpuLost => Code::GPU_IS_LOST.0,
+        Absence::DriverError { code } => code,
+        _ => return None,
+    };
+    Some(explain(code, surroundings))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: [Surroundings; 8] = [
+        Surroundings::Machine,
+        Surroundings::Apptainer,
+        Surroundings::Enroot,
+        Surroundings::Kubernetes,
+        Surroundings::Docker,
+        Surroundings::Podman,
+        Surroundings::Lxc,
+        Surroundings::Wsl,
+    ];
+
+    #[test]
+    fn permission_never_advises_reset_or_reboot() {
+        for surroundings in ALL {
+            for code in [Code::NO_PERMISSION, Code::OPERATING_SYSTEM] {
+                let Explanation { cure, .. } = explain(code.0, surroundings);
+                assert!(!["reset", "reboot", "disable"].iter().any(|word| cure.contains(word)), "{cure}");
+            }
+        }
+    }
+
+    #[test]
+    fn unknown_error_in_container_names_daemon_reload() {
+        for surroundings in ALL {
+            let names_cause = explain(999, surroundings).cure.contains("systemctl daemon-reload");
+            assert_eq!(names_cause, surroundings.container().is_some(), "{surroundings:?}");
+        }
+    }
+
+    #[test]
+    fn containers_and_wsl_never_install_a_driver() {
+        for surroundings in ALL.into_iter().filter(|surroundings| *surroundings != Surroundings::Machine) {
+            for code in (1..=30).chain([999]) {
+                let Explanation { cure, .. } = explain(code, surroundings);
+                let is_wrong = |words: &str| cure.contains(words) && !cure.contains("on the host");
+                assert!(!is_wrong("modprobe") && !cure.contains("reinstall"), "{surroundings:?} {code}: {cure}");
+            }
+            assert!(!surroundings.driver_cure().contains("install the NVIDIA"), "{surroundings:?}");
+        }
+    }
+
+    #[test]
+    fn readings_without_code_have_no_explanation() {
+        assert_eq!(explain_absence(&Absence::NoAnswer, Surroundings::Machine), None);
+        let reset = explain_absence(&Absence::DriverError { code: 16 }, Surroundings::Machine).unwrap();
+        assert_eq!(reset, explain(Code::RESET_REQUIRED.0, Surroundings::Machine));
+    }
+}
