@@ -296,11 +296,33 @@ fn words_that_name_nothing_are_answered_with_what_there_is() {
         (&["launch-latency", "--size", "5"], "leave out --size"),
         (&["copy", "--backend", "gpu"], "cpu"),
         (&["launch-latency", "--backend", "cpu"], "does not run on cpu"),
-        (&["copy", "--device", "7"], "there are 0 to 1"),
-        (&["copy", "--device", "GPU-ffff"], "no GPU 'GPU-ffff'"),
     ] {
         let cuda = FakeCuda::new("devices = 2");
         assert_eq!(refused(cuda.gpumon(&[&["bench"], arguments].concat()), 2, words), "", "{arguments:?}");
+    }
+}
+
+#[test]
+fn device_that_is_not_there_is_error() {
+    let commands: [&[&str]; 5] = [&["bench", "copy"], &["burn"], &["oom", "fill"], &["selftest"], &["tutorials", "a"]];
+    let without_driver = |arguments: &[&str]| {
+        let mut command = gpumon(arguments);
+        command.env("GPUMON_LIBCUDA", "/nowhere/libcuda.so.1");
+        command
+    };
+    for command in commands {
+        for device in ["0", "7", "all", "GPU-ffff"] {
+            for backend in [&[][..], &["--backend", "both"]] {
+                let backend = if command[0] == "selftest" { &[] } else { backend };
+                let arguments = [command, &["--device", device], backend].concat();
+                refused(without_driver(&arguments), 3, "/nowhere/libcuda.so.1");
+                refused(FakeCuda::new("devices = 0").gpumon(&arguments), 3, "");
+            }
+        }
+        for (device, words) in [("7", "no GPU '7': there are 0 to 1"), ("GPU-ffff", "no GPU 'GPU-ffff'")] {
+            let arguments = [command, &["--device", device]].concat();
+            refused(FakeCuda::new("devices = 2").gpumon(&arguments), 3, words);
+        }
     }
 }
 

@@ -202,7 +202,7 @@ fn what_cannot_be_burnt_is_answered_with_what_can() {
         (&["--time", "5"], 2, "10m"),
         (&["--backend", "cpu", "--dtype", "int8"], 2, "give one of fp32, fp64"),
         (&["--dtype", "fp8"], 2, "needs compute capability 8.9, and this GPU has 8.0: give another --dtype"),
-        (&["--device", "9"], 2, "there is only 0"),
+        (&["--device", "9"], 3, "there is only 0"),
         (&["--mem", "0.001%"], 5, "burn needs 1 MiB on GPU 0 at least, and may take 0 MiB of the 600 MiB"),
         (&["--mem", "0.5%", "--dtype", "fp64"], 5, "give a larger --mem"),
     ] {

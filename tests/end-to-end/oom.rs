@@ -266,7 +266,6 @@ fn words_that_name_nothing_are_answered_with_what_there_is() {
         (&["fill", "--hold", "3"], "500ms"),
         (&["fill", "--hold", "11m"], "10m"),
         (&["fill", "--backend", "gpu"], "cpu"),
-        (&["fill", "--device", "7"], "there is only 0"),
     ] {
         refused(FakeCuda::new("").gpumon(&[&["oom"], arguments].concat()), 2, words);
     }

@@ -57,7 +57,7 @@ Environment:
   CUDA_VISIBLE_DEVICES  GPUs visible to CUDA, in this order
   GPUMON_LOCKS  folder of the lock files, if neither /run/lock nor /tmp is writable by all users
 
-Exit codes: 0 no errors, 1 computation errors, failure or nothing verified, 2 invalid argument, 3 no GPU or no driver, \
+Exit codes: 0 no errors, 1 computation errors, failure or nothing verified, 2 invalid argument, 3 no such GPU or no driver, \
 5 refused (not enough memory, or GPU in use by another user), 130 interrupted";
 
 pub(crate) fn run(source: &SourceArgs, args: &BurnArgs) -> Result<(), Failure> {

@@ -14,9 +14,10 @@ pub(crate) struct WhereArgs {
     #[arg(long, value_enum, default_value_t = BackendChoice::Auto)]
     backend: BackendChoice,
 
-    /// GPU to run on: CUDA index, or UUID or its prefix, as listed by `gpumon info`; or `all`
-    #[arg(long, value_name = "GPU", default_value = "0")]
-    device: String,
+    /// GPU to run on: CUDA index, or UUID or its prefix, as listed by `gpumon info`; or `all`. By default 0, or the CPU if
+    /// there is no GPU
+    #[arg(long, value_name = "GPU")]
+    device: Option<String>,
 
     /// Run even if another user computes on the GPU, with at most a quarter of the free memory
     #[arg(long)]

@@ -27,13 +27,14 @@ pub enum Job {
 }
 
 /// Where to run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Where {
     /// On a GPU, on the CPU, or on both.
     pub backend: BackendChoice,
-    /// The GPU: CUDA's index, or a UUID or its beginning; `all` for every one where a job can have several.
-    pub device: String,
+    /// The GPU: CUDA's index, or a UUID or its beginning; `all` for every one where a job can have several. The job fails
+    /// if it is not there. `null` is GPU 0, if there is one.
+    pub device: Option<String>,
     /// Whether to work on a GPU that somebody else uses, too.
     pub share: bool,
 }
@@ -182,12 +183,6 @@ pub struct SelftestJob {
     pub quick: bool,
 }
 
-impl Default for Where {
-    fn default() -> Self {
-        Self { backend: BackendChoice::Auto, device: "0".to_owned(), share: false }
-    }
-}
-
 impl Default for BurnJob {
     fn default() -> Self {
         Self { place: Where::default(), seconds: 60.0, memory: 0.8, dtype: None }
@@ -276,7 +271,7 @@ impl Job {
     pub fn asked_seconds(&self) -> f64 {
         match self {
             Self::Bench(_) | Self::Tutorials(_) => 0.0,
-            Self::Selftest(test) if test.place.device == "all" => MOST_GPUS * SELFTEST_SECONDS,
+            Self::Selftest(test) if test.place.device.as_deref() == Some("all") => MOST_GPUS * SELFTEST_SECONDS,
             Self::Selftest(_) => SELFTEST_SECONDS,
             Self::Burn(burn) => burn.seconds,
             Self::Oom(oom) => oom.hold_seconds,
@@ -302,13 +297,14 @@ mod tests {
     #[test]
     fn a_job_is_as_short_as_what_is_asked() {
         let job: Job = serde_json::from_str(r#"{"kind":"bench","ids":["copy"],"where":{"device":"1"}}"#).unwrap();
-        let place = Where { device: "1".to_owned(), ..Where::default() };
+        let place = Where { device: Some("1".to_owned()), ..Where::default() };
         assert_eq!(job, Job::Bench(BenchJob { ids: vec!["copy".to_owned()], place, ..BenchJob::default() }));
         let again: Job = serde_json::from_str(&serde_json::to_string(&job).unwrap()).unwrap();
         assert_eq!(again, job);
         let Job::Burn(burn) = serde_json::from_str(r#"{"kind":"burn"}"#).unwrap() else { panic!("a burn") };
         assert_eq!((burn.seconds, burn.memory, &burn.place), (60.0, 0.8, &Where::default()));
-        assert_eq!((Job::Burn(burn).asked_seconds(), job.asked_seconds(), &*job.place().device), (60.0, 0.0, "1"));
+        assert_eq!((Job::Burn(burn).asked_seconds(), job.asked_seconds()), (60.0, 0.0));
+        assert_eq!(job.place().device.as_deref(), Some("1"));
     }
 
     #[test]

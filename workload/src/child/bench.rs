@@ -23,7 +23,7 @@ use crate::{
 /// Runs all of it. What fails does not keep the rest from running, but for a driver that fails.
 pub(super) fn run(job: &BenchJob, context: &Context<'_>, report: &mut Reporter<'_>) -> Result<u8, JobFailure> {
     let plan = BenchPlan::new(job)?;
-    let device = if job.pairs { "all" } else { &job.place.device }.to_owned();
+    let device = if job.pairs { Some("all".to_owned()) } else { job.place.device.clone() };
     let place = Where { device, ..job.place.clone() };
     let mut placement = Placement::take(&place, plan.needs_gpu, context.driver)?;
     if job.pairs {

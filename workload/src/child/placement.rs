@@ -15,7 +15,7 @@ use crate::{
     gpu::Gpu,
     info::Cpu,
     lock_file::{self, FOLDERS, Taken, VARIABLE, write_note},
-    protocol::{BackendChoice, DeviceName, OtherProcesses, Report, Topic, Where},
+    protocol::{BackendChoice, DeviceName, OtherProcesses, Report, Topic, Where, exit_code::NO_GPU},
 };
 
 /// What these locks are called. Those of `gpumon wait` have another name: what it starts may be a run.
@@ -52,7 +52,7 @@ impl ReservedGpu {
 }
 
 impl Placement {
-    /// Takes what a job asks for. `needs_gpu` is whether it can run on no CPU.
+    /// Takes what a job asks for. `needs_gpu` is whether it can run on no CPU. A job that names a GPU runs there or fails.
     pub(super) fn take(place: &Where, needs_gpu: bool, driver: &Arc<dyn ReadDriver>) -> Result<Self, JobFailure> {
         let mut placement = Self {
             gpus: Vec::new(),
@@ -62,11 +62,12 @@ impl Placement {
             note: None,
             beside: Vec::new(),
         };
+        let needs_gpu = needs_gpu || place.backend == BackendChoice::Cuda || place.device.is_some();
         let devices = match place.backend {
             BackendChoice::Cpu => Vec::new(),
-            choice => match Driver::load().and_then(Driver::devices) {
-                Ok(devices) => chosen(&place.device, devices)?,
-                Err(error) if choice == BackendChoice::Cuda || needs_gpu => {
+            _ => match Driver::load().and_then(Driver::devices) {
+                Ok(devices) => chosen(place.device.as_deref().unwrap_or("0"), devices)?,
+                Err(error) if needs_gpu => {
                     return Err(JobFailure::no_gpu(error));
                 }
                 Err(error) => {
@@ -200,5 +201,5 @@ fn chosen(name: &str, devices: Vec<Device>) -> Result<Vec<Device>, JobFailure> {
         [_] => "there is only 0".to_owned(),
         devices => format!("there are 0 to {}", devices.len() - 1),
     };
-    Err(JobFailure::usage(format!("no GPU '{name}': {there_are}; see `gpumon info`")))
+    Err(JobFailure::new(format!("no GPU '{name}': {there_are}; see `gpumon info`"), NO_GPU))
 }

@@ -137,7 +137,7 @@ Files:
   DIR/benchmarks.json
       Baselines and latest results, by GPU, in the data directory.
 
-Exit codes: 0 all results verified, 1 mismatch or error, 2 invalid argument, 3 no GPU or no driver for a workload \
+Exit codes: 0 all results verified, 1 mismatch or error, 2 invalid argument, 3 no such GPU or no driver for a workload \
 that needs one, 4 below --fail-below, 5 refused (not enough memory, or GPU in use by another user), 130 interrupted";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

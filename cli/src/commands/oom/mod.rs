@@ -70,7 +70,7 @@ Environment:
   GPUMON_LIBCUDA  path of the CUDA driver library, if the loader does not find libcuda.so.1
   CUDA_VISIBLE_DEVICES  GPUs visible to CUDA, in this order
 
-Exit codes: 0 success, 1 failure or unexpected result, 2 invalid argument, 3 no GPU or no driver, 5 refused (other \
+Exit codes: 0 success, 1 failure or unexpected result, 2 invalid argument, 3 no such GPU or no driver, 5 refused (other \
 processes need the memory), 130 interrupted";
 
 /// What stands for no demonstration.

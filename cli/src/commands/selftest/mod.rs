@@ -55,11 +55,11 @@ Environment:
   GPUMON_NVML_LIB  path of the NVML library, if the loader does not find libnvidia-ml.so.1
 
 Exit codes: 0 all readings verified, 1 mismatch, a load failed or nothing could be compared, 2 invalid argument, \
-3 no GPU or no driver, 5 refused (not enough memory, or GPU in use by another user), 130 interrupted";
+3 no such GPU or no driver, 5 refused (not enough memory, or GPU in use by another user), 130 interrupted";
 
 pub(crate) fn run(source: &SourceArgs, args: &SelftestArgs) -> Result<(), Failure> {
     source.source.check()?;
-    let place = Where { backend: BackendChoice::Cuda, device: args.device.clone(), share: false };
+    let place = Where { backend: BackendChoice::Cuda, device: Some(args.device.clone()), share: false };
     let job = Job::Selftest(SelftestJob { place, quick: args.quick });
     run::print(source, &job, args.time_limit, None, &mut Text::new(), args.json)
 }

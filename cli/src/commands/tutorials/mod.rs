@@ -59,7 +59,7 @@ Examples:
 Environment:
   GPUMON_LIBCUDA  path of the CUDA driver library, if the loader does not find libcuda.so.1
 
-Exit codes: 0 all results verified, 1 mismatch or error, 2 invalid argument, 3 no GPU or no driver although requested, \
+Exit codes: 0 all results verified, 1 mismatch or error, 2 invalid argument, 3 no such GPU or no driver although requested, \
 5 refused (not enough memory), 130 interrupted";
 
 pub(crate) fn run(source: &SourceArgs, args: &TutorialsArgs) -> Result<(), Failure> {
