@@ -3,8 +3,6 @@
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use axum::Router;
-use gpumon_alerts::rules::AlertRules;
-use gpumon_probe::derive::ConditionSettings;
 use gpumon_probe::model::Record;
 use gpumon_workload::parent::WorkerCommand;
 use tokio::{
@@ -17,7 +15,7 @@ use tokio::{
 use tokio_util::either::Either;
 
 use crate::{
-    alerts::Alerts,
+    alerts::{AlertSettings, Alerts},
     app::{AppState, Encoders},
     auth::Doors,
     connections::{self, Arrival, ConnectionTable},
@@ -88,8 +86,7 @@ impl Server {
         let app = AppState {
             alerts: Arc::new(Alerts::new(
                 Arc::clone(&hub),
-                &AlertRules::default(),
-                ConditionSettings::default(),
+                &AlertSettings::default(),
                 crate::watching::Watching::new(),
             )),
             runs: Arc::new(Runs::new(settings, Arc::clone(&hub), stopped.clone())),

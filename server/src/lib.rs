@@ -173,7 +173,6 @@ pub async fn run(
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
     let Settings { readings, join, live, doors, show_processes, runs, history, alerts, kubelet, fleet } = settings;
-    let AlertSettings { rules, conditions, file } = alerts;
     let (hub, control) = (Arc::new(Hub::new()), Arc::new(Control::new()));
     let data_folder = history.as_ref().map(|history| history.folder.clone());
     if let Some(history) = history {
@@ -218,12 +217,12 @@ pub async fn run(
             tokio::spawn(async move { reader.now().await });
         }
     }
-    let alerts = Arc::new(Alerts::new(Arc::clone(&hub), &rules, conditions, Arc::clone(&watching)));
+    let alerts = Arc::new(Alerts::new(Arc::clone(&hub), &alerts, Arc::clone(&watching)));
     let mut evaluation = JoinSet::new();
     if let Some(socket) = kubelet {
         tokio::spawn(kubernetes::follow(socket, allocations_sender));
     }
-    evaluation.spawn(alerts::run(Arc::clone(&alerts), file, data_folder));
+    evaluation.spawn(alerts::run(Arc::clone(&alerts), data_folder));
     let following = live::follow(live.clone(), Arc::clone(&sampling_interval), Arc::clone(&hub), Arc::clone(&doors));
     let app = AppState {
         hub,

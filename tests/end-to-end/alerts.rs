@@ -339,3 +339,67 @@ fn a_file_is_checked_tried_out_and_exported() {
     refused(fake.gpumon(&["serve", "--listen", "127.0.0.1:0", "--alerts", bad]), 2, words);
     refused(fake.gpumon(&["alerts", "check", "/no/such"]), 2, "cannot read /no/such");
 }
+
+#[tokio::test]
+async fn alert_file_of_environment_is_optional() {
+    let fake = Fake::new(HOT);
+    let file = fake.path("alerts.toml");
+    for (text, words) in [(None, "cannot read"), (Some("[[rule]]\n"), "alerts.toml:1:1: `name` is missing")] {
+        let _ = fs::remove_file(&file);
+        if let Some(text) = text {
+            fs::write(&file, text).unwrap();
+        }
+        let mut command = fake.gpumon(&["serve", "--listen", "127.0.0.1:0", "--interval-ms", "200"]);
+        command.env("GPUMON_ALERTS", &file);
+        let server = Server::start(command);
+        eventually("readings are served", || server.get("/readyz").status == 200);
+        let error = status(&server)["error"].as_str().unwrap_or_default().to_owned();
+        assert!(error.starts_with("There are no alerts") && error.contains(words), "{error}");
+        let hello = server.stream().await.next().await.unwrap();
+        let is_shown = |event: &Value| event["what"] == "alert_problem" && event["message"] == error;
+        assert!(hello["events"].as_array().unwrap().iter().any(is_shown), "the page shows it: {hello}");
+        let listed = stdout(&fake.gpumon(&["alerts", "list"]).output().unwrap());
+        assert_eq!(listed, format!("{error}\n"));
+
+        // A file that is there later is read on request.
+        fs::write(&file, RULE).unwrap();
+        signal("-HUP", server.child.id());
+        eventually("the rule is read", || status(&server)["rules"][0]["name"] == "hot");
+        assert_eq!(status(&server)["error"], json!(null));
+        let log = server.end_and_read_log();
+        assert!(log.contains(&format!("WARN {error}")), "{log}");
+    }
+    refused(fake.gpumon(&["serve", "--listen", "127.0.0.1:0", "--alerts", "/no/such"]), 2, "cannot read /no/such");
+}
+
+#[test]
+fn files_of_environment_that_protect_are_required() {
+    for variable in ["GPUMON_TOKEN_FILE", "GPUMON_WEB_CONFIG", "GPUMON_CONFIG"] {
+        let mut command = Fake::new("gpus = 1").gpumon(&["serve", "--listen", "127.0.0.1:0"]);
+        command.env(variable, "/no/such/file");
+        refused(command, 2, "/no/such/file");
+    }
+}
+
+#[test]
+fn alert_file_without_rules_is_named() {
+    let fake = Fake::new("gpus = 1");
+    let server = serve(&fake, "# No rule yet.\n");
+    let listed = stdout(&fake.gpumon(&["alerts", "list"]).output().unwrap());
+    assert!(listed.contains("the server's alert file has none") && !listed.contains("--alerts"), "{listed}");
+    drop(server);
+    let checked = fake.gpumon(&["alerts", "check", fake.path("alerts.toml").to_str().unwrap()]).output().unwrap();
+    assert_eq!((checked.status.code(), &*stdout(&checked)), (Some(0), ""));
+    assert!(stderr(&checked).contains("has no rules, so nothing is alerted"), "{}", stderr(&checked));
+}
+
+#[test]
+fn error_of_alert_file_is_printed_once() {
+    let fake = Fake::new("gpus = 1");
+    let file = write(&fake, &RULE.replace("85", "\"lots\""));
+    for command in [&["alerts", "check"][..], &["serve", "--listen", "127.0.0.1:0", "--alerts"]] {
+        let output = fake.gpumon(&[command, &[file.to_str().unwrap()]].concat()).output().unwrap();
+        let said = stderr(&output);
+        assert_eq!((output.status.code(), said.matches("invalid value").count()), (Some(2), 1), "{said}");
+    }
+}

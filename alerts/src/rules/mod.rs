@@ -187,7 +187,7 @@ pub enum BadRules {
     #[error(transparent)]
     File(#[from] FileError),
     /// Something in it is not understood.
-    #[error("{0}")]
+    #[error(transparent)]
     Invalid(#[from] TomlError),
 }
 

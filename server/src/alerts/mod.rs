@@ -53,6 +53,8 @@ const RENEW_INTERVAL: Duration = Duration::from_secs(10);
 pub struct AlertSettings {
     /// As they were read at the start.
     pub rules: AlertRules,
+    /// Why the file was not read at the start, so that there are no rules.
+    pub problem: Option<String>,
     /// With which conditions are found.
     pub conditions: ConditionSettings,
     /// Where they are read anew from; `None` for no rules. It changes, perhaps to the same, whenever they are to be.
@@ -62,7 +64,12 @@ pub struct AlertSettings {
 impl Default for AlertSettings {
     /// No rules, now and later.
     fn default() -> Self {
-        Self { rules: AlertRules::default(), conditions: ConditionSettings::default(), file: watch::channel(None).1 }
+        Self {
+            rules: AlertRules::default(),
+            problem: None,
+            conditions: ConditionSettings::default(),
+            file: watch::channel(None).1,
+        }
     }
 }
 
@@ -73,14 +80,19 @@ pub struct AlertStatus {
     pub rules: Vec<RuleStatus>,
     /// In the order of their names.
     pub receivers: Vec<ReceiverStatus>,
-    /// What is wrong with the file since it was changed, so that the rules before hold; `None` where nothing is.
+    /// What is wrong with the file: the rules before it hold, or there are none. `None` if nothing is wrong.
     pub error: Option<String>,
+    /// Whether the server has an alert file, which may have no rules.
+    #[serde(default)]
+    pub has_file: bool,
 }
 
 /// The rules and what has become of them; without an alert file there are none.
 pub(crate) struct Alerts {
     hub: Arc<Hub>,
     state: Mutex<State>,
+    /// The alert file, which settings can change.
+    file: watch::Receiver<Option<PathBuf>>,
 }
 
 struct State {
@@ -97,20 +109,22 @@ struct State {
 }
 
 impl Alerts {
-    pub(crate) fn new(
-        hub: Arc<Hub>,
-        rules: &AlertRules,
-        conditions: ConditionSettings,
-        watching: Arc<Watching>,
-    ) -> Self {
+    pub(crate) fn new(hub: Arc<Hub>, settings: &AlertSettings, watching: Arc<Watching>) -> Self {
+        let AlertSettings { rules, problem, conditions, file } = settings;
         let of_dispatcher = Arc::clone(&hub);
         let mut dispatcher = Dispatcher::new(Arc::new(move |message| tell_problem(&of_dispatcher, message)));
         dispatcher.replace(&rules.receivers);
-        let evaluator = Evaluator::new(rules, time_zone(), conditions);
+        let evaluator = Evaluator::new(rules, time_zone(), conditions.clone());
+        let error = problem
+            .as_ref()
+            .map(|problem| format!("There are no alerts, since the alert file was not loaded: {problem}"));
+        if let Some(message) = &error {
+            tell_problem(&hub, message.clone());
+        }
         let told = (Vec::new(), Instant::now());
         let watcher = rules.watch().then(|| watching.begin());
-        let state = State { evaluator, dispatcher, error: None, told, watching, watcher, file: None };
-        Self { hub, state: Mutex::new(state) }
+        let state = State { evaluator, dispatcher, error, told, watching, watcher, file: None };
+        Self { hub, state: Mutex::new(state), file: file.clone() }
     }
 
     /// Takes in what is known now, and tells clients and receivers what follows.
@@ -211,6 +225,7 @@ impl Alerts {
             rules: state.evaluator.status(now_ms),
             receivers: state.dispatcher.status(),
             error: state.error.clone(),
+            has_file: self.file.borrow().is_some(),
         }
     }
 
@@ -232,7 +247,8 @@ impl State {
 }
 
 /// Evaluates the rules and reads them anew when asked to; keeps in this directory who was told. Never ends.
-pub(crate) async fn run(alerts: Arc<Alerts>, mut file: watch::Receiver<Option<PathBuf>>, data_folder: Option<PathBuf>) {
+pub(crate) async fn run(alerts: Arc<Alerts>, data_folder: Option<PathBuf>) {
+    let mut file = alerts.file.clone();
     if let Some(folder) = data_folder {
         alerts.restore(folder).await;
     }

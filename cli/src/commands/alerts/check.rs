@@ -23,6 +23,9 @@ pub(super) fn run(file: &Path) -> Result<(), Failure> {
     for receiver in &receivers {
         writeln!(out, "{}: {}", receiver.name, receiver.kind())?;
     }
+    if rules.is_empty() {
+        say(&format!("{} has no rules, so nothing is alerted: add a [[rule]]", file.display()));
+    }
     // What may be meant so, or may be otherwise where the server runs.
     for rule in rules.iter().filter(|rule| rule.notify.is_empty()) {
         say(&format!("{}: no receiver is notified; its alerts are shown on the page and in JupyterLab", rule.name));

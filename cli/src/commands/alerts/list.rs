@@ -72,7 +72,14 @@ fn table(status: &AlertStatus, now_ms: u64) -> String {
     if let Some(error) = &status.error {
         let _ = writeln!(text, "{}", escaped(error));
     }
-    if text.is_empty() { "no alert rules; start the server with --alerts FILE\n".to_owned() } else { text }
+    if text.is_empty() {
+        text = match status.has_file {
+            true => "no alert rules: the server's alert file has none; add a [[rule]] and reload it\n",
+            false => "no alert rules; start the server with --alerts FILE\n",
+        }
+        .to_owned();
+    }
+    text
 }
 
 #[cfg(test)]
@@ -109,8 +116,12 @@ mod tests {
             error: Some("the webhook answers with status 503".to_owned()),
             given_up: Some("Warning: hot: GPU 0: Temperature 87 °C: given up after 20 attempts".to_owned()),
         }];
-        let status =
-            AlertStatus { rules: vec![rule("hot", true, active), rule("a", false, vec![])], receivers, error: None };
+        let status = AlertStatus {
+            rules: vec![rule("hot", true, active), rule("a", false, vec![])],
+            receivers,
+            error: None,
+            has_file: true,
+        };
         let expected = "\
 firing    hot: Temperature above 85 °C (critical, silenced)
           GPU 0: Temperature 87 °C, above 85 °C, since 45 s
@@ -122,5 +133,6 @@ receiver  slack: webhook (slack); 2 sent, 0 failed, 1 waiting
 ";
         assert_eq!(table(&status, 46_000), expected);
         assert!(table(&AlertStatus::default(), 0).contains("--alerts FILE"));
+        assert!(table(&AlertStatus { has_file: true, ..AlertStatus::default() }, 0).contains("alert file has none"));
     }
 }

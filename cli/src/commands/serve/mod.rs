@@ -15,6 +15,7 @@ use std::{
 };
 
 use anyhow::Context;
+use gpumon_alerts::rules::AlertRules;
 use gpumon_history::writer;
 use gpumon_server::{
     Live, Readings, Settings,
@@ -37,7 +38,7 @@ use tokio::{
 
 pub(super) use self::doors::DoorArgs;
 use self::{doors::MetricsDoorArgs, join::JoinArgs, reload::Reload};
-use super::{alerts, collect};
+use super::collect;
 use crate::{
     config::Resolved,
     exit::Failure,
@@ -237,7 +238,7 @@ async fn serve(
         arguments: source.to_arguments().into_iter().chain(collect::arguments(&args.sampling, data_dir)).collect(),
         interval: args.sampling.interval(),
     };
-    let rules = args.alert_file().map(|file| alerts::read(&file)).transpose()?.unwrap_or_default();
+    let (rules, problem) = args.alert_rules(resolved.is_typed("alerts"))?;
     let fleet = args.fleet.settings()?;
     let (reload, live, file) = Reload::new(args, resolved);
     let shutdown = asked_to_end(args.doors.exit_with_parent, Some(reload))?;
@@ -271,7 +272,7 @@ async fn serve(
         show_processes,
         runs,
         history,
-        alerts: AlertSettings { rules, conditions: args.sampling.conditions(), file },
+        alerts: AlertSettings { rules, problem, conditions: args.sampling.conditions(), file },
         kubelet: named(&args.kubelet_socket),
         fleet,
     };
@@ -313,6 +314,17 @@ impl ServeArgs {
             runs_for_all: self.allow_runs,
             public_origins: self.doors.public_origin.clone().into(),
             history_bytes: self.history.data_size,
+        }
+    }
+
+    /// Reads the alert file. A file that the command line names must be right. One of the environment or of the settings is
+    /// the machine's rather than the user's, and the readings matter more: without it, there are no rules, and the server
+    /// shows why.
+    fn alert_rules(&self, is_typed: bool) -> Result<(AlertRules, Option<String>), Failure> {
+        match self.alert_file().map(|file| AlertRules::read(&file)).transpose() {
+            Ok(rules) => Ok((rules.unwrap_or_default(), None)),
+            Err(error) if is_typed => Err(Failure::usage(error)),
+            Err(error) => Ok((AlertRules::default(), Some(error.to_string()))),
         }
     }
 

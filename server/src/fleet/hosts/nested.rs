@@ -8,15 +8,13 @@ use axum::{
     middleware::Next,
     response::{IntoResponse, Response},
 };
-use gpumon_alerts::rules::AlertRules;
-use gpumon_probe::derive::ConditionSettings;
 use hyper::upgrade::OnUpgrade;
 use percent_encoding::percent_decode_str;
 use tower::ServiceExt;
 
 use super::node::{HostNode, Nested};
 use crate::{
-    alerts::Alerts,
+    alerts::{AlertSettings, Alerts},
     app::{AppState, Encoders},
     auth::Client,
     connections::{Arrival, ConnectionSlot},
@@ -82,12 +80,7 @@ fn nested<'a>(app: &AppState, node: &'a HostNode) -> &'a Nested {
         let app = AppState {
             hub: Arc::clone(&node.hub),
             sampling_interval: Arc::clone(&node.sampling_interval),
-            alerts: Arc::new(Alerts::new(
-                Arc::clone(&node.hub),
-                &AlertRules::default(),
-                ConditionSettings::default(),
-                Arc::clone(&watching),
-            )),
+            alerts: Arc::new(Alerts::new(Arc::clone(&node.hub), &AlertSettings::default(), Arc::clone(&watching))),
             watching,
             encoders: Arc::clone(&encoders),
             mark_limit: Arc::new(MarkLimit::new()),
