@@ -28,9 +28,17 @@ pub(crate) fn say(message: &str) {
 
 /// Prints why arguments make no command, or the help or version that they ask for.
 pub(crate) fn refuse_arguments(error: &clap::Error) -> ExitCode {
-    // Where even this cannot be written, nobody is there to be told.
-    let _ = error.print();
-    if error.use_stderr() { ExitCode::from(2) } else { ExitCode::SUCCESS }
+    match error.print() {
+        // Whoever read our output has seen enough (`gpumon --help | head`).
+        Err(failure) if !error.use_stderr() && failure.kind() != io::ErrorKind::BrokenPipe => {
+            let failure = Failure::from(failure);
+            failure.message().iter().for_each(|message| say(message));
+            failure.exit_code()
+        }
+        // Where an error cannot be written, nobody is there to read another one.
+        _ if error.use_stderr() => ExitCode::from(2),
+        _ => ExitCode::SUCCESS,
+    }
 }
 
 /// The same where files of settings may be what is wrong.

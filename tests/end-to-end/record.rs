@@ -12,7 +12,9 @@ use std::{
 use flate2::read::MultiGzDecoder;
 use serde_json::Value;
 
-use crate::support::{Fake, Server, Tty, eventually, json_lines, refused, send, signal, started, stderr, stdout};
+use crate::support::{
+    Fake, Server, Tty, eventually, json_lines, refused, refused_with, send, signal, started, stderr, stdout,
+};
 
 const SCENARIO: &str = "[[gpu]]\nindex = 0\nutilization_percent = 80\n[[gpu]]\nindex = 1\nutilization_percent = 20\n";
 
@@ -258,4 +260,13 @@ fn a_recording_that_is_served_is_labeled_and_steered_and_never_taken_for_now() {
     let live = Server::over(&Fake::new("gpus = 1"), &["--no-control"]);
     assert_eq!(live.get("/api/v1/replay").status, 404);
     assert!(live.get("/api/v1/snapshot").json()["inventory"]["playback"].is_null());
+}
+
+#[test]
+fn replay_without_terminal_names_replay() {
+    let fake = Fake::new(SCENARIO);
+    let a = recorded(&fake, "a.gz", 1);
+    let mut command = fake.gpumon(&["replay", &a]);
+    command.env("TERM", "xterm");
+    refused_with(command, 2, &["gpumon replay needs a terminal", "--serve", "gpumon export"]);
 }

@@ -138,3 +138,30 @@ fn a_server_without_a_gpu_goes_on_and_says_why() {
     assert_eq!(server.get("/readyz").status, 503);
     assert_eq!(server.get("/healthz").status, 200);
 }
+
+#[test]
+fn failed_write_of_help_is_reported() {
+    let full = || fs::File::options().write(true).open("/dev/full").unwrap();
+    for arguments in [
+        &["--help"][..],
+        &["-h"],
+        &["--version"],
+        &["help"],
+        &["help", "serve"],
+        &["serve", "--help"],
+        &["smi", "--help"],
+        &["completions", "bash"],
+        &["config", "example"],
+        &["--source", "sim:1"],
+    ] {
+        let output = gpumon(arguments).stdout(full()).output().unwrap();
+        let said = stderr(&output);
+        assert_eq!(
+            (output.status.code(), said.contains("No space left on device")),
+            (Some(1), true),
+            "{arguments:?}: {said}"
+        );
+    }
+    // Nobody is left who could read why.
+    assert_eq!(gpumon(&["--bogus"]).stderr(full()).output().unwrap().status.code(), Some(2));
+}

@@ -114,7 +114,13 @@ pub(crate) struct Request {
 /// Shows it until somebody leaves.
 pub(crate) fn run(mut request: Request) -> Result<(), Failure> {
     if !request.once {
-        screen::check()?;
+        match request.player {
+            Some(_) => screen::check(
+                "gpumon replay",
+                "play it on the web page with --serve, or print it with `gpumon export`",
+            )?,
+            None => screen::check("gpumon top", screen::INSTEAD)?,
+        }
     }
     let theme = theme_of(&request);
     let mut settings = request.settings.without_repetitions();

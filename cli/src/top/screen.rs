@@ -51,17 +51,20 @@ pub(super) struct Screen {
     mouse: bool,
 }
 
-/// Whether there is a terminal that can be drawn on.
-pub(super) fn check() -> Result<(), Failure> {
-    let instead = "use `gpumon top --once` for one frame, `gpumon --watch` for a table again and again, or `gpumon collect` for JSON";
+/// What to use in place of `gpumon top`.
+pub(super) const INSTEAD: &str = "use `gpumon top --once` for one frame, `gpumon --watch` for a table again and again, or \
+                                  `gpumon collect` for JSON";
+
+/// Checks that there is a terminal that can be drawn on, for a command of this name. `instead` is what to do without one.
+pub(super) fn check(command: &str, instead: &str) -> Result<(), Failure> {
     if !io::stdout().is_terminal() {
-        return Err(Failure::usage(anyhow!("gpumon top needs a terminal, and its output goes elsewhere; {instead}")));
+        return Err(Failure::usage(anyhow!("{command} needs a terminal, and its output goes elsewhere; {instead}")));
     }
     let terminal = std::env::var("TERM").unwrap_or_default();
     if matches!(terminal.as_str(), "" | "dumb" | "unknown") {
         let what = if terminal.is_empty() { "TERM is not set".to_owned() } else { format!("TERM is {terminal}") };
         return Err(Failure::usage(anyhow!(
-            "gpumon top needs a terminal whose cursor can be moved, and {what}; {instead}"
+            "{command} needs a terminal whose cursor can be moved, and {what}; {instead}"
         )));
     }
     Ok(())

@@ -2,8 +2,11 @@
 
 use gpumon_probe::owner::{clean_line, clean_name};
 
+/// The message of nologin(8), which it writes to standard output.
+pub(super) const NOLOGIN: &str = "This account is currently not available";
+
 /// What is in ssh's messages, what is said of it, and what helps.
-const COMPLAINTS: [(&str, &str, &str); 13] = [
+const COMPLAINTS: [(&str, &str, &str); 15] = [
     (
         "REMOTE HOST IDENTIFICATION HAS CHANGED",
         "its host key has changed",
@@ -32,6 +35,16 @@ const COMPLAINTS: [(&str, &str, &str); 13] = [
     ("timed out during banner exchange", "it does not answer as an ssh server", "check the port, and the load there"),
     ("No route to host", "it cannot be reached", "check that it is on and in this network"),
     ("Network is unreachable", "it cannot be reached", "check this machine's network"),
+    (
+        NOLOGIN,
+        "the shell of the account there is nologin, which runs nothing",
+        "name an account with a shell, as USER@HOST, or give this one a shell with `chsh`",
+    ),
+    (
+        "Unprivileged users are not permitted to log in",
+        "it lets no users in while it starts or shuts down",
+        "it is tried again by itself; if this stays, remove /run/nologin there",
+    ),
     ("Timeout, server", "the connection broke off", "it is tried again by itself"),
     ("Connection closed", "it closed the connection", "look at the log of the ssh server there"),
 ];
@@ -43,9 +56,17 @@ pub fn sentence(host: &str, messages: &str) -> String {
             return format!("{host}: {what}; {}", cure.replace("HOST", host));
         }
     }
-    let last = messages.lines().map(str::trim).rfind(|line| !line.is_empty());
+    let last = messages.lines().map(str::trim).rfind(|line| !line.is_empty() && !is_about_locale(line));
     let last = last.map(|line| clean_line(line.trim_start_matches("gpumon: ")));
     last.map_or_else(|| format!("{host}: the connection ended"), |line| format!("{host}: {line}"))
+}
+
+/// Returns `true` for the warnings of shells and of Perl about a locale that ssh has passed on and the host does not have.
+/// They are never why a connection ended.
+fn is_about_locale(line: &str) -> bool {
+    let is_warning = line.contains("setlocale") || line.starts_with("perl: warning:");
+    let is_setting = ["LC_", "LANG"].iter().any(|name| line.starts_with(name)) && line.contains(" = ");
+    is_warning || is_setting || line == "are supported and installed on your system."
 }
 
 /// What is said of a host that has neither gpumon nor nvidia-smi; `version` is what another gpumon says it is.
@@ -78,6 +99,19 @@ mod tests {
             ("Timeout, server n1 not responding.\r\n", "n1: the connection broke off; it is tried again"),
             ("Connection closed by 127.0.0.1 port 22\r\n", "n1: it closed the connection"),
             ("x\ngpumon: no GPU\n\n", "n1: no GPU"),
+            ("This account is currently not available.\n", "n1: the shell of the account there is nologin"),
+            (
+                "\"System is booting up. Unprivileged users are not permitted to log in yet. Please come back later. For \
+                 technical details, see pam_nologin(8).\"\nConnection closed by 127.0.0.1 port 22\r\n",
+                "n1: it lets no users in while it starts",
+            ),
+            ("no GPU\nbash: warning: setlocale: LC_ALL: cannot change locale (de_DE.UTF-8)\n", "n1: no GPU"),
+            (
+                "perl: warning: Setting locale failed.\nperl: warning: Please check that your locale settings:\n\
+                 \tLANGUAGE = (unset),\n\tLC_ALL = \"x\",\n\tLANG = \"C\"\n    are supported and installed on your system.\n\
+                 perl: warning: Falling back to the standard locale (\"C\").\n",
+                "n1: the connection ended",
+            ),
             ("", "n1: the connection ended"),
         ] {
             let sentence = sentence("n1", said);

@@ -71,6 +71,8 @@ impl Reader {
                     self.state = State::Csv(Box::new(Converter::new(name, self.interval)));
                 } else if let Some(version) = line.strip_prefix("#missing") {
                     return Err(complaint::missing(host, version));
+                } else if line.contains(complaint::NOLOGIN) {
+                    return Err(complaint::sentence(host, line));
                 } else if *bytes > MOST_BEFORE {
                     return Err(format!(
                         "{host}: it writes what is not gpumon's; have its shell print nothing where there is no terminal"

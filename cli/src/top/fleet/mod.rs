@@ -39,7 +39,7 @@ const TICK: Duration = Duration::from_secs(1);
 
 /// Shows it until somebody leaves.
 pub(crate) fn run(request: Request, fleet: FleetSettings) -> Result<(), Failure> {
-    screen::check()?;
+    screen::check("gpumon top --fleet", "use `gpumon fleet --table`")?;
     let (inputs, waiting) = mpsc::sync_channel(WAITING);
     let connector = reader::start(fleet, inputs.clone())?;
     let opener = Opener {
