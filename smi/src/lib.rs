@@ -114,7 +114,7 @@ fn run_words(source: &AnswerSource<'_>, words: &[String]) -> Result<u8, Stop> {
         header = request.header();
     }
     // What is refused leaves the file as it was.
-    let mut output = Output::open(typed.file.as_deref())?;
+    let mut output = Output::open(typed.file.as_deref(), matches!(typed.command, Command::Query(_)))?;
     output.write(&header.unwrap_or_default())?;
     loop {
         output.write(&render(&typed.command, &round.context()))?;

@@ -63,9 +63,11 @@ pub(super) fn rounds<'a>(
     let (most_gpus, most_seconds) = most;
     let count = switches
         .value("-c")
-        .map(|text| text.parse().ok().filter(|count| *count > 0))
+        .map(|text| text.parse().ok().filter(|count: &i64| *count != 0))
         .map(|count| count.ok_or_else(|| explain("Invalid value for number of samples to be displayed", usage)))
-        .transpose()?;
+        .transpose()?
+        // A number below 0 is no end, as in nvidia-smi.
+        .and_then(|count| u64::try_from(count).ok());
     let delay = switches
         .value("-d")
         .map_or(Some(1), |text| text.parse().ok().filter(|seconds| (1..=most_seconds).contains(seconds)))

@@ -17,10 +17,11 @@ impl Output {
         Self(Box::new(io::stdout()))
     }
 
-    /// The file, emptied, if one is named.
-    pub(crate) fn open(path: Option<&Path>) -> Result<Self, Refusal> {
+    /// The file, emptied, if one is named. nvidia-smi has other words where it is that of a query.
+    pub(crate) fn open(path: Option<&Path>, is_query: bool) -> Result<Self, Refusal> {
         let Some(path) = path else { return Ok(Self::standard()) };
-        let failed = |_| Refusal::new(255, format!("Failed to create the log file {}\n\n", path.display()));
+        let log_file = if is_query { "log file" } else { "the log file" };
+        let failed = |_| Refusal::new(255, format!("Failed to create {log_file} {}\n\n", path.display()));
         Ok(Self(Box::new(safe_file::create_empty(path).map_err(failed)?)))
     }
 

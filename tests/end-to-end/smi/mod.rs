@@ -8,6 +8,7 @@ mod snapshots;
 mod subcommands;
 
 use std::{
+    io::{BufRead as _, BufReader},
     os::unix::fs::symlink,
     process::{Command, Stdio},
     thread,
@@ -468,5 +469,47 @@ fn two_lists_of_gpus_are_refused_once_the_gpus_are_known() {
     for (ids, code) in [(["0", "1"], 255), (["0", "9"], 6)] {
         let output = fake.gpumon(&["smi", "-i", ids[0], "-i", ids[1]]).output().unwrap();
         assert_eq!(output.status.code(), Some(code), "{ids:?}: {}", stdout(&output));
+    }
+}
+
+#[test]
+fn negative_count_of_rounds_runs_until_sigint() {
+    let fake = Fake::new("gpus = 1");
+    for monitor in ["dmon", "pmon"] {
+        for count in ["-1", "-5"] {
+            let mut command = fake.gpumon(&["smi", monitor, "-c", count]);
+            let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+            let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+            // Two lines of the heading, and three rounds.
+            let first: Vec<_> = lines.take(5).map(Result::unwrap).collect();
+            assert_eq!(first.iter().filter(|line| !line.starts_with('#')).count(), 3, "{monitor} {count}: {first:?}");
+            signal("-INT", child.id());
+            child.wait().unwrap();
+        }
+        for count in ["0", "abc", "2x", ""] {
+            let output = fake.gpumon(&["smi", monitor, "-c", count]).output().unwrap();
+            let text = stdout(&output);
+            assert!(
+                text.starts_with("Invalid value for number of samples to be displayed\n"),
+                "{monitor} {count:?}: {text}"
+            );
+        }
+    }
+}
+
+#[test]
+fn log_file_that_cannot_be_created_is_named() {
+    let fake = Fake::new("gpus = 1");
+    // What nvidia-smi 580 prints, to the letter.
+    for (form, expected) in [
+        ("-f /nonexistent/x", "Failed to create the log file /nonexistent/x\n\n"),
+        ("-q -f /nonexistent/x", "Failed to create the log file /nonexistent/x\n\n"),
+        ("--query-gpu=name --format=csv -f /nonexistent/x", "Failed to create log file /nonexistent/x\n\n"),
+        ("dmon -c 1 -f /nonexistent/x", "Failed to process command line \n\n"),
+        ("pmon -c 1 -f /nonexistent/x", "Failed to process command line \n\n"),
+    ] {
+        let words: Vec<&str> = ["smi"].into_iter().chain(form.split(' ')).collect();
+        let output = fake.gpumon(&words).output().unwrap();
+        assert_eq!((output.status.code(), &*stdout(&output)), (Some(255), expected), "{form}");
     }
 }
