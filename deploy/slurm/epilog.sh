@@ -23,12 +23,43 @@ as_user() {
     fi
 }
 
-# The file of the job's output, where it is told. Slurm gives its pattern, as slurm-%j.out.
+# Prints the file of the job's output, if Slurm gives its pattern and all values in it. The symbols are those of "filename
+# pattern" in sbatch(1): a number before the letter is the least width, and a backslash switches all of them off. For the
+# batch script, which writes this file, the step is "batch", and node and task are the first.
 output() {
-    printf '%s\n' "${SLURM_JOB_STDOUT:-}" | awk -v job="$job" -v folder="${SLURM_JOB_WORK_DIR:-/}" \
-        -v array="${SLURM_ARRAY_JOB_ID:-$job}" -v task="${SLURM_ARRAY_TASK_ID:-}" -v user="${SLURM_JOB_USER:-}" '
-        { gsub(/%j/, job); gsub(/%A/, array); gsub(/%a/, task); gsub(/%u/, user) }
-        $0 != "" && !/%/ { print(/^\// ? $0 : folder "/" $0) }'
+    export SLURM_JOB_STDOUT SLURM_JOB_WORK_DIR SLURM_ARRAY_JOB_ID SLURM_ARRAY_TASK_ID SLURM_JOB_NAME SLURM_JOB_USER
+    job=$job node=$(uname -n) awk 'BEGIN {
+        path = ENVIRON["SLURM_JOB_STDOUT"]
+        array = ENVIRON["SLURM_ARRAY_TASK_ID"]
+        value["j"] = value["J"] = value["A"] = ENVIRON["job"]
+        if (ENVIRON["SLURM_ARRAY_JOB_ID"] != "") value["A"] = ENVIRON["SLURM_ARRAY_JOB_ID"]
+        # What a job that is no array has there.
+        value["a"] = array == "" ? 4294967294 : array
+        value["b"] = value["a"] % 10
+        value["n"] = value["t"] = 0
+        node = ENVIRON["node"]
+        sub(/[.].*/, "", node)
+        name["N"] = node
+        name["s"] = "batch"
+        name["u"] = ENVIRON["SLURM_JOB_USER"]
+        name["x"] = ENVIRON["SLURM_JOB_NAME"]
+
+        is_literal = gsub(/\\/, "", path)
+        while (!is_literal && match(path, /%([0-9]*[a-zA-Z]|%)/)) {
+            symbol = substr(path, RSTART + 1, RLENGTH - 1)
+            letter = substr(symbol, length(symbol))
+            width = substr(symbol, 1, length(symbol) - 1) + 0
+            if (width > 10) width = 10
+            if (letter == "%") text = "%"
+            else if (letter in value) text = sprintf("%0" width "d", value[letter])
+            else if (name[letter] != "") text = name[letter]
+            else exit
+            out = out substr(path, 1, RSTART - 1) text
+            path = substr(path, RSTART + RLENGTH)
+        }
+        out = out path
+        if (out != "") print(out ~ /^\// ? out : ENVIRON["SLURM_JOB_WORK_DIR"] "/" out)
+    }'
 }
 
 # The files of this job, whatever GPUs the environment names now.

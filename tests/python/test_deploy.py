@@ -222,6 +222,36 @@ class Slurm(unittest.TestCase):
             self.assertEqual(files(gpus), {})
 
 
+    def test_epilog_expands_every_symbol_of_sbatch(self):
+        text = (DEPLOY / "slurm/epilog.sh").read_text()
+        function = text[text.index("output() {") :].split("\n}\n")[0] + "\n}\n"
+        node = os.uname().nodename.split(".")[0]
+        array = {"SLURM_ARRAY_JOB_ID": "88100", "SLURM_ARRAY_TASK_ID": "23"}
+        for pattern, expected, more in [
+            ("slurm-%j.out", "/home/ana/slurm-88123.out", {}),
+            ("/logs/%x/%u-%J.log", "/logs/train a\\b/ana-88123.log", {}),
+            ("%10j.%5j.%2j.%15j", "/home/ana/0000088123.88123.88123.0000088123", {}),
+            ("%A_%a", "/home/ana/88100_23", array),
+            ("%A_%4a_%b", "/home/ana/88100_0023_3", array),
+            ("%A", "/home/ana/88123", {}),
+            ("%N-%n-%2t-%s", f"/home/ana/{node}-0-00-batch", {}),
+            ("100%%-%5N", f"/home/ana/100%-{node}", {}),
+            ("a\\%j.out", "/home/ana/a%j.out", {}),
+            ("plain", "/home/ana/plain", {}),
+            # What cannot be known is no file.
+            ("%x.out", "", {"SLURM_JOB_NAME": ""}),
+            ("%q.out", "", {}),
+            ("", "", {}),
+        ]:
+            variables = {"SLURM_JOB_USER": "ana", "SLURM_JOB_NAME": "train a\\b", "SLURM_JOB_WORK_DIR": "/home/ana"} | more
+            environment = {"PATH": os.environ["PATH"], "SLURM_JOB_STDOUT": pattern} | variables
+            with self.subTest(pattern):
+                shown = subprocess.run(
+                    ["sh", "-c", f"job=88123\n{function}\noutput"], env=environment, capture_output=True, text=True, check=True
+                )
+                self.assertEqual(shown.stdout, expected and expected + "\n")
+
+
 class Kubernetes(unittest.TestCase):
     CHART = DEPLOY / "kubernetes/gpumon"
     IMAGE = {"image": {"repository": "registry.example/gpumon"}}
@@ -346,6 +376,42 @@ class OpenTelemetry(unittest.TestCase):
         (pipeline,) = settings["service"]["pipelines"].values()
         for kind, names in pipeline.items():
             self.assertEqual(sorted(names), sorted(settings[kind]), kind)
+
+
+class Debian(unittest.TestCase):
+    def test_purge_removes_history_and_remove_keeps_it(self):
+        with tempfile.TemporaryDirectory() as root:
+            history = Path(root, "var/lib/private/gpumon/history.db")
+            history.parent.mkdir(parents=True)
+            history.write_text("ana")
+            other = Path(root, "var/lib/gpumon-targets")
+            other.mkdir()
+            link = Path(root, "var/lib/gpumon")
+            link.symlink_to("private/gpumon")
+            script = DEPLOY / "debian/postrm"
+            for action, is_kept in [("remove", True), ("upgrade", True), ("purge", False), ("purge", False)]:
+                ran("sh", script, action, env={"PATH": os.environ["PATH"], "DPKG_ROOT": root})
+                self.assertEqual((history.exists(), link.is_symlink()), (is_kept, is_kept), action)
+            self.assertTrue(other.exists())
+            # cargo-deb puts what systemd needs in its place.
+            self.assertIn("\n#DEBHELPER#\n", script.read_text())
+
+
+class Services(unittest.TestCase):
+    #: The main service reads GPUs and the kernel log and listens, and the other asks Slurm.
+    OWN = ("AmbientCapabilities", "CapabilityBoundingSet", "DevicePolicy", "DeviceAllow", "RestrictAddressFamilies")
+    HARDENING = ("Lock", "Memory", "NoNew", "Private", "Protect", "Remove", "Restrict", "SystemCall")
+
+    def settings(self, unit: str) -> set[str]:
+        lines = (DEPLOY / unit).read_text().split("[Service]")[1].splitlines()
+        return {line for line in lines if "=" in line and not line.startswith("#")}
+
+    def test_services_are_hardened_alike(self):
+        main, targets = (self.settings(unit) for unit in ("systemd/gpumon.service", "slurm/gpumon-targets.service"))
+        expected = {line for line in main if line.startswith(self.HARDENING) and not line.startswith(self.OWN)}
+        self.assertGreater(len(expected), 15)
+        self.assertEqual(expected - targets, set())
+        self.assertLessEqual({"DynamicUser=yes", "CapabilityBoundingSet=", "PrivateDevices=yes"}, targets)
 
 
 class JupyterHub(unittest.TestCase):
