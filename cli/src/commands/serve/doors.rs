@@ -67,11 +67,11 @@ fn parse_place(text: &str) -> Result<Place, String> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Show {
-    /// Their own only
+    /// Only their own processes
     Own,
-    /// All, with command lines
+    /// All processes, with command lines
     All,
-    /// Programs and users of all; more where /proc permits it
+    /// All processes, with program and user. The rest, such as the command line, only if the reader can read it in /proc
     Names,
 }
 
