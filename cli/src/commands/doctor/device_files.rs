@@ -44,7 +44,10 @@ pub(super) fn check(machine: &Machine) -> Vec<Finding> {
         findings.push(finding("device files", text).with_cure(cure(machine, file.obstacle)));
     }
     if !files.iter().any(|name| name == UVM) {
-        let cure = "run `nvidia-modprobe -u`, or load the kernel module nvidia-uvm";
+        let cure = match machine.surroundings() {
+            Surroundings::Machine => "run `nvidia-modprobe -u`, or load the kernel module nvidia-uvm",
+            surroundings => surroundings.driver_cure(),
+        };
         findings.push(
             Finding::note("device files", format!("there is no /dev/{UVM}, which CUDA programs need")).with_cure(cure),
         );

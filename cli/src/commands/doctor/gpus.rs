@@ -20,7 +20,7 @@ pub(super) fn check(machine: &Machine, answer: &Answer) -> Vec<Finding> {
         let Some(sample) = sample else { continue };
         findings.extend(conditions(sample));
         if let (Health::Ok, Some(details)) = (&sample.health, answer.details.get(&gpu.index)) {
-            findings.extend(persistence(details));
+            findings.extend(persistence(machine, details));
             findings.extend(mig(machine, gpu, sample, details));
         }
     }
@@ -86,11 +86,15 @@ fn conditions(sample: &GpuSample) -> impl Iterator<Item = Finding> {
     })
 }
 
-fn persistence(details: &GpuDetails) -> Option<Finding> {
+fn persistence(machine: &Machine, details: &GpuDetails) -> Option<Finding> {
     (details.modes.persistence.value() == Some(&false)).then(|| {
         let text = "persistence mode is off: the driver lets go of the GPU with its last user, and takes seconds to \
                     open it for the next";
-        Finding::note(name(details.index), text).with_cure("enable the service nvidia-persistenced")
+        let cure = match machine.surroundings().container() {
+            Some(_) => "enable the service nvidia-persistenced on the host",
+            None => "enable the service nvidia-persistenced",
+        };
+        Finding::note(name(details.index), text).with_cure(cure)
     })
 }
 

@@ -1,6 +1,13 @@
 //! The library and the kernel driver, and whether they are of one version.
 
-use gpumon_probe::{model::Reading, vendor::SourceError};
+use gpumon_probe::{
+    model::Reading,
+    surroundings::Surroundings,
+    vendor::{
+        SourceError,
+        nvml::{query::Code, return_code::explain},
+    },
+};
 use gpumon_smi::{NEWEST_KNOWN, OLDEST_KNOWN};
 
 use super::{driver::Driver, finding::Finding, machine::Machine};
@@ -27,7 +34,8 @@ pub(super) fn check(machine: &Machine, driver: &Driver) -> Vec<Finding> {
     let mut findings = vec![Finding::ok("driver", format!("{of_driver}{cuda}"))];
     let at = library(machine).map(|path| format!(" at {path}")).unwrap_or_default();
     findings.push(Finding::ok("library", format!("NVML {of_library}{at}")));
-    findings.extend(compare(kernel_driver.as_deref(), platform.nvml_version.value().map(String::as_str)));
+    let library_version = platform.nvml_version.value().map(String::as_str);
+    findings.extend(compare(kernel_driver.as_deref(), library_version, machine.surroundings()));
     findings.extend(platform.driver_version.value().and_then(|driver| compare_branch(driver)));
     findings
 }
@@ -56,7 +64,7 @@ fn compare_branch(driver: &str) -> Option<Finding> {
 }
 
 /// Half-done upgrades leave a library beside a kernel module of another version.
-fn compare(kernel_driver: Option<&str>, library: Option<&str>) -> Option<Finding> {
+fn compare(kernel_driver: Option<&str>, library: Option<&str>, surroundings: Surroundings) -> Option<Finding> {
     let Some(kernel_driver) = kernel_driver else {
         return Some(Finding::note(
             "versions",
@@ -67,7 +75,7 @@ fn compare(kernel_driver: Option<&str>, library: Option<&str>) -> Option<Finding
     let library = library?.split_once('.')?.1;
     (library != kernel_driver).then(|| {
         let text = format!("the kernel driver is {kernel_driver}, the library of {library}");
-        Finding::warning("versions", text, "reboot, or reload the driver's kernel modules")
+        Finding::warning("versions", text, explain(Code::VERSION_MISMATCH.0, surroundings).cure)
     })
 }
 
@@ -123,8 +131,10 @@ mod tests {
     #[test]
     fn a_library_of_another_version_is_found() {
         assert_eq!(version(PROC), Some("580.159.04"));
+        let compare = |kernel, library| compare(kernel, library, Surroundings::Docker);
         assert_eq!(compare(version(PROC), Some("13.580.159.04")), None);
         let finding = compare(version(PROC), Some("12.570.10")).unwrap();
+        assert!(finding.cure.as_ref().unwrap().contains("restart the container"), "{finding:?}");
         assert_eq!(finding.verdict, Verdict::Warning);
         assert!(finding.text.contains("580.159.04") && finding.text.contains("570.10"), "{}", finding.text);
         assert_eq!(compare(None, Some("12.570.10")).unwrap().verdict, Verdict::Note);
