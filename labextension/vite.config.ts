@@ -16,7 +16,8 @@ export default defineConfig({
     include: ['src/**/*.test.ts'],
     restoreMocks: true,
     setupFiles: ['../static/src/testing/patience.ts'],
-    testTimeout: 60_000,
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
   },
   build: {
     lib: { entry: fileURLToPath(new URL('src/index.ts', import.meta.url)), formats: ['es'], fileName: 'index' },

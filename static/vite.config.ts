@@ -10,7 +10,8 @@ export default defineConfig({
     restoreMocks: true,
     setupFiles: ['src/testing/patience.ts'],
     // This guards against a test that hangs, and not against a busy machine.
-    testTimeout: 60_000,
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
   },
   // Relative addresses, so that the page works under any prefix of a proxy.
   base: './',

@@ -134,7 +134,7 @@ async fn a_real_prometheus_tells_of_a_fleet_as_it_is_and_was() {
     settings.period = Duration::from_millis(200);
     let reader = PrometheusReader::new(settings).unwrap();
     let mut fleet = reader.now().await;
-    for _ in 0..100 {
+    for _ in 0..200 {
         if fleet.state == FleetState::Current {
             break;
         }

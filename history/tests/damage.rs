@@ -141,7 +141,7 @@ fn whichever_page_is_damaged_a_new_file_is_begun_by_whoever_meets_it() {
             writer.reading_failed(&reader, &error);
         }
         drop(reader);
-        let told = told.recv_timeout(Duration::from_secs(30)).unwrap_or_else(|_| panic!("{name} is met by nobody"));
+        let told = told.recv_timeout(Duration::from_mins(1)).unwrap_or_else(|_| panic!("{name} is met by nobody"));
         assert!(told.contains("was damaged: it is kept as history.db.corrupt-"), "{name}: {told}");
         wait(&name, || writer.reader().unwrap().is_some_and(|reader| read_all(&reader).is_ok()));
         writer.end();

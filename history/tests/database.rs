@@ -47,7 +47,7 @@ fn write(folder: &Path, buckets: impl IntoIterator<Item = Bucket>) {
     for bucket in buckets {
         let end_ms = bucket.at_ms + BUCKET_MS;
         writer.add_bucket(bucket);
-        let patience = Instant::now() + Duration::from_secs(30);
+        let patience = Instant::now() + Duration::from_mins(1);
         while writer.status().written_ms < end_ms {
             assert!(Instant::now() < patience, "{:?}", writer.status());
             sleep(Duration::from_micros(200));
@@ -193,7 +193,7 @@ fn a_database_of_a_newer_program_or_of_another_one_is_left_as_it_is() {
         Connection::open(folder.path().join(FILE)).unwrap().execute_batch(sql).unwrap();
         let before = fs::read(folder.path().join(FILE)).unwrap();
         let (writer, told) = start(folder.path());
-        let told = told.recv_timeout(Duration::from_secs(30)).unwrap();
+        let told = told.recv_timeout(Duration::from_mins(1)).unwrap();
         assert!(told.contains(words) && told.contains("another directory"), "{told}");
         assert!(writer.reader().unwrap().is_none());
         writer.add_bucket(bucket(FIRST_MS, 1));
@@ -218,7 +218,7 @@ fn what_was_there_before_a_restart_is_handed_over() {
     let settings = Settings { folder: folder.path().to_owned(), size_bytes: SIZE };
     let restore = move |restored: Restored| drop(hand_over.send(restored));
     let writer = Writer::start(settings, 600_000, restore, |problem| panic!("{problem}")).unwrap();
-    let Restored { grid, events } = restored.recv_timeout(Duration::from_secs(30)).unwrap();
+    let Restored { grid, events } = restored.recv_timeout(Duration::from_mins(1)).unwrap();
     assert!(matches!(&events[..], [Event { what: EventKind::Mark(mark), .. }] if mark.text == "epoch 3"));
     let minutes = grid.into_span(BUCKET_MS, |_| Device::default());
     assert_eq!(minutes.times_ms, [now_ms - BUCKET_MS]);

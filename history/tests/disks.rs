@@ -123,7 +123,7 @@ fn a_full_disk_is_told_and_loses_nothing() {
     // It is told once, and nothing waits for it.
     let begun = Instant::now();
     add(&writer, end..end + 100);
-    assert!(begun.elapsed() < Duration::from_secs(5));
+    assert!(begun.elapsed() < Duration::from_mins(1));
     assert_eq!(told.try_iter().count(), 0);
     let on_disk = writer.status().written_ms;
     let known = written(&writer.reader().unwrap().expect("it can still be read"));
@@ -172,7 +172,7 @@ fn what_is_there_is_read_where_the_disk_is_full_or_read_only_from_the_start() {
             let restore = move |restored| drop(hand_over.send(restored));
             let tell = move |problem: &str| drop(tell.send(problem.to_owned()));
             let writer = Writer::start(settings, 600_000, restore, tell).unwrap();
-            restored.recv_timeout(Duration::from_secs(30)).expect("what was there is handed over");
+            restored.recv_timeout(Duration::from_mins(1)).expect("what was there is handed over");
             let what = folder.display();
             wait("it can be read", || writer.status().is_readable);
             assert_eq!(written(&writer.reader().unwrap().unwrap()), known, "{what}");

@@ -3,8 +3,6 @@
 #[allow(dead_code, reason = "each test uses some of it")]
 mod support;
 
-use std::time::{Duration, Instant};
-
 use gpumon_history::{
     bucket::{BUCKET_MS, Bucket, Device},
     grid::Grid,
@@ -26,20 +24,15 @@ fn bucket(at_ms: u64) -> Bucket {
 }
 
 #[test]
-fn six_hours_of_all_fields_take_less_than_3_mb_and_one_field_is_read_at_once() {
+fn six_hours_of_all_fields_take_less_than_3_mb() {
     let mut tier = MemoryTier::default();
     let buckets = REACH_MS / BUCKET_MS;
     (1..=buckets).for_each(|at| tier.push(bucket(1_800_000_000_000 + at * BUCKET_MS)));
     let bytes = tier.packed_bytes();
     let (wanted, _) = Wanted::named(["power.draw_watts"].into_iter());
-    let begun = Instant::now();
     let mut grid = Grid::new(0, u64::MAX, 4 * BUCKET_MS, wanted);
     tier.add_to(&mut grid, 0);
     let span = grid.into_span(4 * BUCKET_MS, |_| Device::default());
-    let took = begun.elapsed();
-    eprintln!("{bytes} bytes, one field of 8 GPUs in {took:?}");
     assert!(bytes < 3_000_000, "{bytes}");
     assert!(span.times_ms.len() >= 540 && span.gpus.len() == 8);
-    // Without optimization, on a busy machine.
-    assert!(took < Duration::from_secs(5), "{took:?}");
 }

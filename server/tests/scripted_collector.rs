@@ -25,7 +25,7 @@ use tempfile::TempDir;
 use tokio::{net::TcpStream, time::timeout};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async, tungstenite::Message};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// The n-th collector prints `lines.n`, then whatever is put into `more`, and ends when there is `end.n`. What it is
 /// asked for it writes into `requests`.

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::support::{Fake, Server, health, stdout};
+use crate::support::{Fake, PATIENCE, Server, health, stdout};
 
 fn uuids(sample: &Value) -> Vec<&Value> {
     sample["gpus"].as_array().unwrap().iter().map(|gpu| &gpu["uuid"]).collect()
@@ -36,7 +36,7 @@ async fn a_call_that_hangs_in_any_lane_takes_its_own_gpu_and_no_other() {
     assert!(hung["gpus"][1]["power"]["draw_watts"].is_number(), "the last that is known");
     let begun = Instant::now();
     assert_eq!(server.get("/api/v1/snapshot").status, 200);
-    assert!(begun.elapsed() < Duration::from_secs(1), "no answer waits for the driver");
+    assert!(begun.elapsed() < Duration::from_secs(3), "no answer waits for the driver");
     let next = stream.next_of("sample").await;
     for gpu in [0, 5] {
         assert!(next["gpus"][gpu]["at_ms"].as_u64() > hung["gpus"][gpu]["at_ms"].as_u64(), "{gpu} is fresh");
@@ -71,7 +71,7 @@ fn a_driver_that_hangs_at_its_start_does_not_keep_a_server_from_ending() {
     let fake = Fake::new("gpus = 2\n[[fault]]\nkind = \"hang\"\ncall = \"nvmlInit_v2\"\n");
     let mut server = Server::over(&fake, &[]);
     let (status, took) = server.terminate();
-    assert!(status.success() && took < Duration::from_secs(2), "SIGTERM is obeyed: {status} in {took:?}");
+    assert!(status.success() && took < PATIENCE, "SIGTERM is obeyed: {status} in {took:?}");
 }
 
 #[tokio::test]
@@ -105,7 +105,7 @@ fn a_gpu_that_hangs_from_the_start_delays_no_one_shot() {
         let begun = Instant::now();
         let shown = stdout(&fake.gpumon(form).output().unwrap());
         // 0.3 s where the machine has time; ten where the hung one is waited for.
-        assert!(begun.elapsed() < Duration::from_secs(3), "{form:?} took {:?}", begun.elapsed());
+        assert!(begun.elapsed() < Duration::from_secs(8), "{form:?} took {:?}", begun.elapsed());
         shown
     };
     for form in [&[][..], &["--short"]] {

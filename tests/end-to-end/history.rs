@@ -6,7 +6,7 @@ use gpumon_history::database::Database;
 use gpumon_probe::model::now_ms;
 use serde_json::Value;
 
-use crate::support::{Fake, Server, eventually, send, signal, stderr, stdout};
+use crate::support::{Fake, PATIENCE, Server, eventually, send, signal, stderr, stdout};
 
 const FOLDER: &str = "history";
 
@@ -97,7 +97,7 @@ fn what_was_before_a_server_that_was_killed_is_there_for_the_next() {
     // Asked to end, it writes what it has of the ten seconds in progress.
     let asked_ms = now_ms();
     let (status, took) = server.terminate();
-    assert!(status.success() && took < Duration::from_secs(4), "{status}, {took:?}");
+    assert!(status.success() && took < PATIENCE, "{status}, {took:?}");
     let server = over(&fake, &folder);
     eventually("it answers from disk", || {
         thread::sleep(BETWEEN_LOOKS);

@@ -3,10 +3,9 @@
 use std::{
     io::{Read, Write},
     net::TcpStream,
-    time::Duration,
 };
 
-use crate::support::{Fake, Server, eventually};
+use crate::support::{Fake, PATIENCE, Server, eventually};
 
 #[tokio::test]
 async fn a_frame_that_means_nothing_gets_an_error_frame_and_the_connection_goes_on() {
@@ -44,7 +43,7 @@ async fn a_flood_or_a_broken_protocol_ends_that_connection_alone() {
 
     let mut raw = upgraded(server.port);
     raw.write_all(&[0xff; 4096]).unwrap();
-    raw.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    raw.set_read_timeout(Some(PATIENCE)).unwrap();
     let _ = raw.read_to_end(&mut Vec::new());
 
     witness.next_of("sample").await;

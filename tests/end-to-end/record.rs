@@ -13,7 +13,7 @@ use flate2::read::MultiGzDecoder;
 use serde_json::Value;
 
 use crate::support::{
-    Fake, Server, Tty, eventually, json_lines, refused, refused_with, send, signal, started, stderr, stdout,
+    Fake, PATIENCE, Server, Tty, eventually, json_lines, refused, refused_with, send, signal, started, stderr, stdout,
 };
 
 const SCENARIO: &str = "[[gpu]]\nindex = 0\nutilization_percent = 80\n[[gpu]]\nindex = 1\nutilization_percent = 20\n";
@@ -203,7 +203,7 @@ fn ctrl_c_ends_a_recording_of_a_server_and_all_of_it_is_there() {
     signal("-INT", recorder.id());
     let begun = Instant::now();
     let output = recorder.wait_with_output().unwrap();
-    assert!(output.status.success() && begun.elapsed() < Duration::from_secs(5), "{}", stderr(&output));
+    assert!(output.status.success() && begun.elapsed() < PATIENCE, "{}", stderr(&output));
     assert!(stderr(&output).contains("recorded 0:00:0") && stderr(&output).contains("2 GPUs"), "{}", stderr(&output));
     assert!(samples(&path).len() >= 10, "{}", samples(&path).len());
 }

@@ -10,7 +10,7 @@ use std::{
 use gpumon_probe::model::now_ms;
 use serde_json::{Value, json};
 
-use crate::support::{Fake, FakeMachine, Server, eventually, signal, started, stderr, stdout};
+use crate::support::{Fake, FakeMachine, PATIENCE, Server, eventually, signal, started, stderr, stdout};
 
 const GPUMON: &str = env!("CARGO_BIN_EXE_gpumon");
 
@@ -151,7 +151,7 @@ impl Measuring {
         drop(self.requests);
         let begun = Instant::now();
         assert!(self.child.wait().unwrap().success());
-        assert!(begun.elapsed() < Duration::from_secs(5), "it ends with its input");
+        assert!(begun.elapsed() < PATIENCE, "it ends with its input");
     }
 }
 

@@ -12,8 +12,8 @@ use std::{
 use serde_json::Value;
 
 use crate::support::{
-    Fake, FakeCuda, FakeMachine, eventually, json_lines, lines_of, refused, refused_with, signal, started, stderr,
-    stdout,
+    Fake, FakeCuda, FakeMachine, PATIENCE, eventually, json_lines, lines_of, refused, refused_with, signal, started,
+    stderr, stdout,
 };
 
 /// So slow that a test can look on.
@@ -122,7 +122,8 @@ fn work_that_takes_too_long_is_ended_and_so_is_what_does_not_obey() {
         let (said, took) = (stderr(&output), begun.elapsed());
         assert_eq!(output.status.code(), Some(1), "{said}");
         assert!(said.contains("time limit of 2s") && said.contains("--time-limit"), "{said}");
-        assert_eq!((said.contains("was killed"), took > Duration::from_secs(10)), (is_stopped, is_stopped), "{said}");
+        assert_eq!(said.contains("was killed"), is_stopped, "{said}");
+        assert!(!is_stopped || took > Duration::from_secs(10), "it had time to obey: {took:?}");
         assert!(has_ended(worker));
         if !is_stopped {
             assert_eq!(cuda.counters()["held_bytes"], 0, "it gave its memory back");
@@ -259,5 +260,5 @@ fn a_server_is_told_of_a_run_and_one_that_does_not_listen_delays_nothing() {
     // It listens still, and takes nothing.
     let begun = Instant::now();
     assert_eq!(cuda.gpumon_with(&nvml, &run).status().unwrap().code(), Some(0));
-    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < PATIENCE, "{:?}", begun.elapsed());
 }

@@ -8,7 +8,7 @@ import urllib.request
 until = time.monotonic() + 30
 while True:
     try:
-        with urllib.request.urlopen(f"{sys.argv[1]}/api/v1/snapshot", timeout=5) as answer:
+        with urllib.request.urlopen(f"{sys.argv[1]}/api/v1/snapshot", timeout=60) as answer:
             snapshot = json.load(answer)
         if (snapshot.get("sample") or {}).get("gpus"):
             break
@@ -18,6 +18,6 @@ while True:
     if time.monotonic() > until:
         sys.exit(f"the server does not answer as it should: {problem}")
     time.sleep(0.2)
-with urllib.request.urlopen(f"{sys.argv[1]}/", timeout=5) as answer:
+with urllib.request.urlopen(f"{sys.argv[1]}/", timeout=60) as answer:
     if b"<html" not in answer.read():
         sys.exit("the server does not serve the page")

@@ -28,7 +28,7 @@ sys.exit(None if status == sys.argv[2] else f"{sys.argv[1]} is answered {status}
 joined() {
     python3 -c '
 import urllib.request
-with urllib.request.urlopen("http://127.0.0.1:9200/readyz", timeout=5) as answer:
+with urllib.request.urlopen("http://127.0.0.1:9200/readyz", timeout=60) as answer:
     assert b"joined the server at /run/gpumon/public.sock" in answer.read()'
 }
 

@@ -42,7 +42,7 @@ class Metrics(unittest.TestCase):
     def get(cls, path, accept="*/*"):
         """The content type and the page."""
         request = urllib.request.Request(f"http://127.0.0.1:{cls.port}{path}", headers={"Accept": accept})
-        with urllib.request.urlopen(request, timeout=10) as answer:
+        with urllib.request.urlopen(request, timeout=60) as answer:
             return answer.headers["Content-Type"], answer.read().decode()
 
     def test_open_metrics_is_what_its_parser_takes(self):

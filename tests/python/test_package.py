@@ -33,7 +33,7 @@ def shared_server(folder: str, *arguments: str) -> Iterator[str]:
     command += ["--no-control", "--shared-socket", str(path), *arguments]
     with subprocess.Popen(command, stderr=subprocess.DEVNULL) as server:
         try:
-            for _ in range(600):
+            for _ in range(1200):
                 if path.exists():
                     break
                 time.sleep(0.05)

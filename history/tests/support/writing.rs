@@ -23,7 +23,7 @@ pub(crate) fn start(folder: &Path) -> (Writer, Receiver<String>) {
 }
 
 pub(crate) fn next(told: &Receiver<String>) -> String {
-    told.recv_timeout(Duration::from_secs(30)).unwrap()
+    told.recv_timeout(Duration::from_mins(1)).unwrap()
 }
 
 pub(crate) fn mark(at_ms: u64) -> Event {
@@ -37,7 +37,7 @@ pub(crate) fn condition(from_ms: u64) -> ConditionSpan {
 }
 
 pub(crate) fn wait(what: &str, is_so: impl Fn() -> bool) {
-    let patience = Instant::now() + Duration::from_secs(30);
+    let patience = Instant::now() + Duration::from_mins(1);
     while !is_so() {
         assert!(Instant::now() < patience, "{what}");
         sleep(Duration::from_millis(1));

@@ -13,7 +13,7 @@ use super::*;
 use crate::model::{Absence, Process, ProcessKind, Reading};
 
 /// More than anything takes that is not held up.
-const LONG: Duration = Duration::from_secs(20);
+const LONG: Duration = Duration::from_mins(1);
 
 /// As in a stream.
 const SHORT: Duration = Duration::from_millis(50);

@@ -2,7 +2,7 @@
 
 import { vi } from 'vitest';
 
-const LONGEST_MS = 30_000;
+const LONGEST_MS = 60_000;
 
 const waitFor = vi.waitFor.bind(vi);
 vi.waitFor = (condition, options = LONGEST_MS) => waitFor(condition, options);

@@ -91,7 +91,7 @@ describe('what cells have cost', () => {
       return dirty().count();
     };
     // A page that is busy loses keys.
-    await expect.poll(changes, { timeout: 20_000, interval: 500 }).toBe(0);
+    await expect.poll(changes, { interval: 500 }).toBe(0);
     return readFileSync(jupyter.path(NAME), 'utf8');
   };
   /** Runs the first cell, and gives the file when that says how long this run took. */
@@ -103,7 +103,7 @@ describe('what cells have cost', () => {
       file = await save(jupyter);
       return isOwn(cellsIn(file)[0]?.metadata.gpumon?.duration_s ?? NaN);
     };
-    await expect.poll(isStored, { timeout: 20_000 }).toBe(true);
+    await expect.poll(isStored).toBe(true);
     return file;
   };
 
@@ -210,7 +210,7 @@ describe('what cells have cost', () => {
     await scripted.script('gpus = 1\n');
     await page.waitForTimeout(3000);
     await runCell(page);
-    await expect.poll(async () => cellsIn(await save(scripted))[0]?.metadata, { timeout: 20_000 }).toEqual({});
+    await expect.poll(async () => cellsIn(await save(scripted))[0]?.metadata).toEqual({});
     expect(await line(0).count()).toBe(0);
   });
 });

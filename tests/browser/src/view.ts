@@ -70,7 +70,7 @@ export class View {
         const { times_ms } = (JSON.parse(hello.data) as { history: { times_ms: number[] } }).history;
         return ((times_ms.at(-1) ?? 0) - (times_ms[0] ?? 0)) / 1000;
       });
-    await expect.poll(remembered, { timeout: (seconds + 30) * 1000, interval: 2000 }).toBeGreaterThan(seconds);
+    await expect.poll(remembered, { timeout: (seconds + 60) * 1000, interval: 2000 }).toBeGreaterThan(seconds);
   }
 
   /** Begins to write down every state that the view goes through, also those that a look now and then would miss. */

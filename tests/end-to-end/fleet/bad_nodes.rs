@@ -150,7 +150,7 @@ fn a_node_that_hangs_holds_up_nobody() {
         let hung = scope.spawn(|| server.get(&format!("/nodes/{hanging}/api/v1/snapshot")));
         let begun = Instant::now();
         assert_eq!(server.get("/api/v1/fleet").status, 200);
-        assert!(begun.elapsed() < Duration::from_secs(3));
+        assert!(begun.elapsed() < Duration::from_secs(8), "the node is given up after 10 s");
         let answer = hung.join().unwrap();
         assert!(answer.status == 504 && answer.body.contains("sent nothing for 10 s"), "{}", answer.body);
     });

@@ -35,7 +35,7 @@ pub(crate) use self::{
 };
 
 /// How long anything may take on a busy machine before a test gives up on it.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A fake NVML library with its scenario, in a folder of its own.
 pub(crate) struct Fake {

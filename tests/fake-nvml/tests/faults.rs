@@ -35,16 +35,15 @@ fn a_lost_gpu_fails_every_call_while_the_others_go_on() {
 
 #[test]
 fn a_hung_call_comes_back_when_its_fault_is_over() {
-    let scenario =
-        "gpus = 2\n[[fault]]\ngpu = 1\nkind = \"hang\"\ncall = \"nvmlDeviceGetUtilizationRates\"\nto_s = 1.5";
+    let scenario = "gpus = 2\n[[fault]]\ngpu = 1\nkind = \"hang\"\ncall = \"nvmlDeviceGetUtilizationRates\"\nto_s = 5";
     with_library("a_hung_call_comes_back_when_its_fault_is_over", scenario, &[], |library| {
         let begun = Instant::now();
         let nvml = init(library);
         let (zero, one) = (nvml.device_by_index(0).unwrap(), nvml.device_by_index(1).unwrap());
         assert!(zero.utilization_rates().is_ok() && one.power_usage().is_ok());
-        assert!(begun.elapsed() < Duration::from_millis(1_400), "others waited too: {:?}", begun.elapsed());
+        assert!(begun.elapsed() < Duration::from_secs(5), "others waited too: {:?}", begun.elapsed());
         assert!(one.utilization_rates().is_ok());
-        assert!(begun.elapsed() >= Duration::from_millis(1_500), "it came back after {:?}", begun.elapsed());
+        assert!(begun.elapsed() >= Duration::from_secs(5), "it came back after {:?}", begun.elapsed());
     });
 }
 

@@ -17,7 +17,7 @@ fn little(time_ms: u64) -> BurnRequest {
 fn a_burn_ends_on_time_and_has_compared_what_it_made() {
     let begun = Instant::now();
     let (outcome, told) = burn(little(1200), false).unwrap();
-    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_mins(1), "{:?}", begun.elapsed());
     assert_eq!((outcome.backend, outcome.stopped, outcome.partial), (Backend::Cpu, Stopped::TimeLimit, false));
     let verify = outcome.verify;
     assert!(verify.ok && verify.wrong == 0 && verify.checked > 2 * outcome.n.pow(2), "{verify:?}");

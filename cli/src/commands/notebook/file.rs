@@ -429,7 +429,7 @@ mod tests {
             assert_eq!(read.cells[0].is_earlier, !fits, "{name}");
         }
         // Entries of older versions, and runs in a form that is not known.
-        let odd = [r#"7"#, r#"{}"#, r#"{"source_crc32": -1, "execution_count": 3, "started": null}"#].map(|run| {
+        let odd = ["7", "{}", r#"{"source_crc32": -1, "execution_count": 3, "started": null}"#].map(|run| {
             let cost = COST.replace("\"version\"", &format!("\"run\": {run}, \"version\""));
             code(r#""x""#, &format!(r#"{{"gpumon": {cost}}}"#))
         });

@@ -145,7 +145,7 @@ fn a_node_that_does_not_open_says_why_and_the_fleet_goes_on() {
     app.take(Input::Fleet(Arc::new(example()))).unwrap();
     press(&mut app, KeyCode::Down);
     press(&mut app, KeyCode::Enter);
-    assert_eq!(app.take(waiting.recv_timeout(Duration::from_secs(20)).unwrap()).unwrap(), Next::Draw);
+    assert_eq!(app.take(waiting.recv_timeout(Duration::from_mins(1)).unwrap()).unwrap(), Next::Draw);
     let drawn = lines(&mut app, 80, 24);
     assert!(drawn[3].starts_with("node10") && drawn[22] == "node10: it has ended", "{drawn:#?}");
     press(&mut app, KeyCode::Esc);

@@ -39,9 +39,13 @@ async fn what_fails_is_a_sentence_and_what_was_known_stays() {
         (Behavior::Raw(StatusCode::SERVICE_UNAVAILABLE, "text/plain", "busy"), "refuses a query (503"),
         (Behavior::Hung, "has not answered within 2 s"),
     ] {
+        let mut settings = settings(&fake);
+        if matches!(behavior, Behavior::Hung) {
+            settings.timeout = Duration::from_secs(2);
+        }
         fake.set(behavior);
         // By themselves, so that none waits for the pause after the one before.
-        let other = PrometheusReader::new(settings(&fake)).unwrap();
+        let other = PrometheusReader::new(settings).unwrap();
         let fleet = other.now().await;
         assert_eq!(fleet.state, FleetState::Loading, "{words}");
         assert!(
@@ -93,7 +97,7 @@ async fn what_is_scraped_no_more_is_a_problem() {
     let reader = PrometheusReader::new(settings).unwrap();
     assert!(reader.now().await.problems.is_empty());
     fake.set(Behavior::Series(""));
-    for _ in 0..60 {
+    for _ in 0..600 {
         tokio::time::sleep(Duration::from_millis(100)).await;
         if let Some(problem) = reader.now().await.problems.first() {
             assert!(problem.contains("has no metrics of GPUs"), "{problem}");

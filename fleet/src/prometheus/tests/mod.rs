@@ -42,7 +42,7 @@ up{job="g",instance="n10:9124"} 1
 
 fn settings(fake: &Fake) -> Settings {
     let mut settings = Settings::new(fake.url());
-    settings.timeout = Duration::from_secs(2);
+    settings.timeout = Duration::from_mins(1);
     settings.period = Duration::from_millis(50);
     settings
 }
@@ -55,7 +55,7 @@ async fn once(reader: &PrometheusReader, is_so: impl Fn(&Fleet) -> bool) -> Arc<
         if is_so(&fleet) {
             return fleet;
         }
-        assert!(turn < 100, "{:?} {:?}", fleet.state, fleet.problems);
+        assert!(turn < 1000, "{:?} {:?}", fleet.state, fleet.problems);
         tokio::time::sleep(Duration::from_millis(60)).await;
     }
     unreachable!("a turn too many has ended it")

@@ -99,7 +99,7 @@ impl QueryBackend for Slow {
                 return Err(Code::UNKNOWN);
             }
             let asked = self.rest_is_asked.lock().unwrap();
-            let waited = self.arrived.wait_timeout_while(asked, Duration::from_secs(20), |asked| !*asked);
+            let waited = self.arrived.wait_timeout_while(asked, Duration::from_mins(1), |asked| !*asked);
             self.in_flight.store(false, Relaxed);
             if waited.unwrap().1.timed_out() {
                 return Err(Code::UNKNOWN);

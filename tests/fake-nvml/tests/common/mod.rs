@@ -66,12 +66,12 @@ pub(crate) fn version<T>(_: &T, number: u32) -> u32 {
     size_of::<T>() as u32 | number << 24
 }
 
-/// Waits until something has happened, ten seconds at most.
+/// Waits until something has happened, a minute at most.
 #[track_caller]
 pub(crate) fn until(what: &str, happened: impl Fn() -> bool) {
     let begun = Instant::now();
     while !happened() {
-        assert!(begun.elapsed() < Duration::from_secs(10), "{what} has not happened in ten seconds");
+        assert!(begun.elapsed() < Duration::from_mins(1), "{what} has not happened in a minute");
         thread::sleep(Duration::from_millis(20));
     }
 }

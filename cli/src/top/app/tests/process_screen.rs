@@ -14,7 +14,7 @@ fn a_process_screen_comes_from_the_sample_at_once_and_from_proc_later() {
     code(&mut app, KeyCode::Enter);
     let first = lines(&mut app, 120, 40).join("\n");
     assert!(first.contains(&format!("Process {own}: --bf16")) && first.contains("reading /proc"), "{first}");
-    let Input::Inspected(inspection) = waiting.recv_timeout(Duration::from_secs(30)).unwrap() else { panic!() };
+    let Input::Inspected(inspection) = waiting.recv_timeout(Duration::from_mins(1)).unwrap() else { panic!() };
     assert_eq!(app.inspected(*inspection), Next::Draw);
     let then = lines(&mut app, 120, 60).join("\n");
     for fact in ["host memory", "threads", "folder", "environment"] {
@@ -52,7 +52,7 @@ fn process_screen(app: &mut App, waiting: &mpsc::Receiver<Input>, pid: u32, key:
             code(app, KeyCode::Enter);
             press(app, &key.to_string());
         }
-        let Input::Inspected(inspection) = waiting.recv_timeout(Duration::from_secs(30)).unwrap() else { panic!() };
+        let Input::Inspected(inspection) = waiting.recv_timeout(Duration::from_mins(1)).unwrap() else { panic!() };
         app.inspected(*inspection);
         std::thread::sleep(Duration::from_millis(20));
     }

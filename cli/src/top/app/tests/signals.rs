@@ -52,7 +52,7 @@ fn what_another_pid_namespace_hides_is_not_said_to_have_ended() {
         press(&mut app, "T");
         assert!(app.dialog.is_none() && last(&mut app).contains(says), "{}", last(&mut app));
         code(&mut app, KeyCode::Enter);
-        let Input::Inspected(inspection) = waiting.recv_timeout(Duration::from_secs(30)).unwrap() else { panic!() };
+        let Input::Inspected(inspection) = waiting.recv_timeout(Duration::from_mins(1)).unwrap() else { panic!() };
         let said = inspection.found.unwrap_err();
         assert!(said.contains(says.trim_end_matches(": no signal")), "{said}");
     }

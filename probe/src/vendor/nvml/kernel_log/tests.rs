@@ -44,7 +44,7 @@ fn follow(path: &Path) -> Receiver<LoggedError> {
 }
 
 fn next_code(receiver: &Receiver<LoggedError>) -> Option<u32> {
-    receiver.recv_timeout(Duration::from_secs(10)).ok().map(|logged| logged.error.code)
+    receiver.recv_timeout(Duration::from_mins(1)).ok().map(|logged| logged.error.code)
 }
 
 #[test]

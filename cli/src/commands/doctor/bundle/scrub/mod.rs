@@ -149,7 +149,11 @@ fn forms(kind: Kind, original: &str) -> Vec<String> {
     match kind {
         // A single word can stand anywhere: that of a command is a program, which is known as such.
         Kind::Command | Kind::Text => forms.retain(|form| form.contains(char::is_whitespace)),
-        Kind::Notebook => forms.extend(printed.rsplit('/').next().map(str::to_owned)),
+        // Views show as much of the end of a path as tells it from others.
+        Kind::Notebook => {
+            let ends = printed.match_indices('/').map(|(at, _)| printed[at + 1..].to_owned());
+            forms.extend(ends.filter(|end| !end.is_empty()));
+        }
         Kind::Host => forms.extend(original.split_once('.').map(|(short, _)| short.to_owned())),
         _ => {}
     }
