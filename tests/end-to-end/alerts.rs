@@ -384,12 +384,12 @@ fn files_of_environment_that_protect_are_required() {
 #[test]
 fn alert_file_without_rules_is_named() {
     let fake = Fake::new("gpus = 1");
-    let server = serve(&fake, "# No rule yet.\n");
+    let server = serve(&fake, "[[command]]\nname = \"log\"\ncommand = [\"/bin/true\"]\n");
     let listed = stdout(&fake.gpumon(&["alerts", "list"]).output().unwrap());
     assert!(listed.contains("the server's alert file has none") && !listed.contains("--alerts"), "{listed}");
     drop(server);
     let checked = fake.gpumon(&["alerts", "check", fake.path("alerts.toml").to_str().unwrap()]).output().unwrap();
-    assert_eq!((checked.status.code(), &*stdout(&checked)), (Some(0), ""));
+    assert_eq!((checked.status.code(), &*stdout(&checked)), (Some(0), "log: command (true)\n"));
     assert!(stderr(&checked).contains("has no rules, so nothing is alerted"), "{}", stderr(&checked));
 }
 

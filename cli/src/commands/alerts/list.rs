@@ -72,12 +72,12 @@ fn table(status: &AlertStatus, now_ms: u64) -> String {
     if let Some(error) = &status.error {
         let _ = writeln!(text, "{}", escaped(error));
     }
-    if text.is_empty() {
-        text = match status.has_file {
-            true => "no alert rules: the server's alert file has none; add a [[rule]] and reload it\n",
-            false => "no alert rules; start the server with --alerts FILE\n",
-        }
-        .to_owned();
+    if status.rules.is_empty() && status.error.is_none() {
+        text += if status.has_file {
+            "no alert rules: the server's alert file has none; add a [[rule]] and reload it\n"
+        } else {
+            "no alert rules; start the server with --alerts FILE\n"
+        };
     }
     text
 }
