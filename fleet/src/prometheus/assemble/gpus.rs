@@ -35,6 +35,8 @@ pub(super) struct Gpu {
     /// Whether anything is told of it now.
     pub(super) is_current: bool,
     pub(super) has_own: bool,
+    /// Whether gpumon has listed it within the last hour, also where its node does not answer now.
+    pub(super) was_own: bool,
     pub(super) idle_s: Option<f64>,
     /// Severities by the names of conditions.
     pub(super) conditions: BTreeMap<Arc<str>, u8>,
@@ -68,7 +70,10 @@ pub(super) fn gather(inputs: &Inputs<'_>, nodes: &Nodes) -> Gpus {
         });
     }
     for question in [QuestionName::Roster, QuestionName::ModelsByNode] {
-        each(question, &mut |gpu, fact| gpu.take_model(fact));
+        each(question, &mut |gpu, fact| {
+            gpu.was_own |= fact.family == Family::Own;
+            gpu.take_model(fact);
+        });
     }
     each(QuestionName::Down, &mut |gpu, _| (gpu.is_down, gpu.is_current, gpu.has_own) = (true, true, true));
     each(QuestionName::Processes, &mut |gpu, fact| gpu.processes = Some(fact.value as u32));

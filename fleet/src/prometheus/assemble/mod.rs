@@ -137,7 +137,8 @@ fn naming_facts(facts: &FactsByQuestion) -> impl Iterator<Item = (bool, &Fact)> 
 }
 
 fn unopenable(gpus: &BTreeMap<u32, Gpu>, inputs: &Inputs<'_>) -> Option<String> {
-    let is_own = gpus.is_empty() || inputs.resolution == Resolution::Node || gpus.values().any(|gpu| gpu.has_own);
+    let has_gpumon = gpus.values().any(|gpu| gpu.has_own || gpu.was_own);
+    let is_own = gpus.is_empty() || inputs.resolution == Resolution::Node || has_gpumon;
     (!is_own).then(|| "only dcgm-exporter runs there; run `gpumon serve` on the node to open it".to_owned())
 }
 

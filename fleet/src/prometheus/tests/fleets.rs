@@ -159,6 +159,22 @@ async fn dcgm_exporter_alone_is_the_same_page_with_what_it_lacks() {
 }
 
 #[tokio::test]
+async fn unreachable_gpumon_node_is_not_called_dcgm_only() {
+    let series = r#"
+gpumon_gpu_up{job="gpumon",instance="n1:9124",gpu="0",uuid="A"} 1
+gpumon_gpu_utilization_ratio{job="gpumon",instance="n1:9124",gpu="0",uuid="A"} 0.5
+gpumon_gpu_info{job="gpumon",instance="n1:9124",gpu="0",uuid="A",name="NVIDIA H200",source="nvml"} 1
+gpumon_gpu_info{job="gpumon",instance="n2:9124",gpu="0",uuid="B",name="NVIDIA H200",source="nvml"} 1
+up{job="gpumon",instance="n1:9124"} 1
+up{job="gpumon",instance="n2:9124"} 0
+"#;
+    let (_fake, reader) = reader(Behavior::Series(series)).await;
+    let fleet = once(&reader, |fleet| fleet.nodes.health.contains(&NodeHealth::Unreachable)).await;
+    assert_eq!(fleet.nodes.name, ["n1", "n2"]);
+    assert!(fleet.nodes.unopenable.is_empty(), "{:?}", fleet.nodes.unopenable);
+}
+
+#[tokio::test]
 async fn the_new_names_of_dcgm_exporter_are_in_other_units() {
     let series = r#"
 DCGM_FI_DEV_GPU_UTIL_RATIO{instance="x:9400",gpu="0",UUID="A",hostname="n1",modelName="NVIDIA H200"} 0.9
