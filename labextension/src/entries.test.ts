@@ -3,24 +3,40 @@ import type { ICommandPalette } from '@jupyterlab/apputils';
 import { expect, it, vi } from 'vitest';
 
 import { addEntries } from './entries';
+import type { Connection } from './server/connection';
 
-it('the palette has those commands that nobody else puts into it, and the launcher has all views', () => {
-  const [palette, launcher] = [{ addItem: vi.fn() }, { add: vi.fn() }];
+function entries(hasFleet: boolean): { palette: ReturnType<typeof vi.fn>; launcher: ReturnType<typeof vi.fn> } {
+  const [palette, launcher] = [vi.fn(), vi.fn()];
   addEntries({
     app: { serviceManager: { sessions: {} } } as unknown as JupyterFrontEnd,
-    connection: null as never,
+    connection: { willHaveFleet: () => Promise.resolve(hasFleet) } as unknown as Connection,
     notebooks: vi.fn(),
-    commands: ['show', 'charts'],
+    commands: ['show', 'charts', 'fleet'],
     inPalette: ['charts'],
+    fleet: 'fleet',
     tour: 'tour',
-    palette: palette as unknown as ICommandPalette,
-    launcher: launcher,
+    palette: { addItem: palette } as unknown as ICommandPalette,
+    launcher: { add: launcher },
     running: null,
     translator: null,
   });
-  expect(palette.addItem.mock.calls).toEqual([
+  return { palette, launcher };
+}
+
+const commandsOf = (add: ReturnType<typeof vi.fn>): unknown[] =>
+  add.mock.calls.map(([item]) => (item as { command: string }).command);
+
+it('the palette has those commands that nobody else puts into it, and the launcher has all views', async () => {
+  const { palette, launcher } = entries(true);
+  expect(palette.mock.calls).toEqual([
     [{ command: 'charts', category: 'View' }],
     [{ command: 'tour', category: 'Help' }],
   ]);
-  expect(launcher.add).toHaveBeenCalledTimes(2);
+  await vi.waitFor(() => expect(commandsOf(launcher)).toEqual(['show', 'charts', 'fleet']));
+});
+
+it('the launcher offers no fleet without one', async () => {
+  const { launcher } = entries(false);
+  await new Promise((resolve) => setTimeout(resolve));
+  expect(commandsOf(launcher)).toEqual(['show', 'charts']);
 });

@@ -16,6 +16,8 @@ export interface EntriesOptions {
   commands: readonly string[];
   /** Those of them that the palette offers. */
   inPalette: readonly string[];
+  /** The command of the fleet, which the launcher offers only where the server will show one. */
+  fleet: string;
   /** The command that belongs to no view. */
   tour: string;
   palette: ICommandPalette | null;
@@ -30,6 +32,7 @@ export function addEntries({
   notebooks,
   commands,
   inPalette,
+  fleet,
   tour,
   palette,
   launcher,
@@ -41,8 +44,10 @@ export function addEntries({
   for (const command of inPalette) {
     palette?.addItem({ command, category: lab.__('View') });
   }
-  for (const command of commands) {
-    launcher?.add({ command, category: lab.__('Other') });
+  const addToLauncher = (command: string): void => void launcher?.add({ command, category: lab.__('Other') });
+  commands.filter((command) => command !== fleet).forEach(addToLauncher);
+  if (launcher !== null) {
+    void connection.willHaveFleet().then((willHave) => willHave && addToLauncher(fleet));
   }
   palette?.addItem({ command: tour, category: lab.__('Help') });
 

@@ -37,7 +37,7 @@ def setup_gpumon() -> dict[str, Any]:
         program = NAME
         # In PATH may be the other package's program, which does not know what it is asked.
         refusal = str(error) if other is not None else None
-    marks = ["alerts"] if refusal is None and _has_alerts(program) else []
+    marks = [] if refusal is not None else _marks(program)
     if other is not None:
         marks.append(f"other={quote(other)}")
     path = f"{NAME}/?{'&'.join(marks)}" if marks else f"{NAME}/"
@@ -64,22 +64,22 @@ def setup_gpumon() -> dict[str, Any]:
         "new_browser_tab": True,
         # A panel that is left open must not keep an idle server from being culled.
         "update_last_activity": False,
-        # The panel and the palette lead here already. The query is for the panel: with `alerts`, it connects by itself,
-        # since the server notifies of alerts; `other` is the version of the package gpumon that is another program.
+        # The panel and the palette lead here already. The query is for the panel, which knows by it without starting a
+        # server whether to connect by itself (`alerts`), whether the launcher offers the fleet (`fleet`), and the version
+        # of the package gpumon that is another program (`other`).
         "launcher_entry": {"enabled": False, "title": "gpumon", "path_info": path},
     }
 
 
-def _has_alerts(program: str) -> bool:
-    """Return whether the server will have alert rules: those of an alert file, or those of the server that it joins."""
+def _marks(program: str) -> list[str]:
+    """Return the marks of a server with alerts, its own or those of the server that it joins, and with a fleet."""
     if os.environ.get("GPUMON_REPLAY"):
-        return False
-    if os.environ.get("GPUMON_ALERTS"):
-        # No file says otherwise.
-        return True
+        return []
     settings = _settings(program)
     joined = None if settings.get("no-join") else settings.get("join")
-    return bool(settings.get("alerts") or (joined and _has_rules(joined)))
+    has_alerts = os.environ.get("GPUMON_ALERTS") or settings.get("alerts") or (joined and _has_rules(joined))
+    has_fleet = any(settings.get(key) for key in ("fleet-prometheus", "fleet-hosts", "fleet-hosts-file"))
+    return [mark for mark, is_set in (("alerts", has_alerts), ("fleet", has_fleet)) if is_set]
 
 
 def _settings(program: str) -> dict[str, Any]:

@@ -195,6 +195,16 @@ class SetupGpumon(unittest.TestCase):
             settings.write_text("[serve\n")
             self.assertEqual(address(**alone, GPUMON_CONFIG=str(settings)), "gpumon/", "the server does not start")
 
+    def test_the_launcher_learns_that_the_server_shows_a_fleet(self) -> None:
+        alone = {"GPUMON_NO_JOIN": "1"}
+        self.assertEqual(address(**alone, GPUMON_FLEET_PROMETHEUS="http://prometheus:9090"), "gpumon/?fleet")
+        self.assertEqual(address(**alone, GPUMON_FLEET_HOSTS="a,b", GPUMON_ALERTS="a"), "gpumon/?alerts&fleet")
+        self.assertEqual(address(**alone, GPUMON_FLEET_PROMETHEUS=""), "gpumon/")
+        with tempfile.TemporaryDirectory() as folder:
+            settings = Path(folder, "config.toml")
+            settings.write_text('[serve]\nfleet-prometheus = "http://prometheus:9090"\n')
+            self.assertEqual(address(**alone, GPUMON_CONFIG=str(settings)), "gpumon/?fleet")
+
     def test_the_panel_learns_that_the_server_which_is_joined_has_alert_rules(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             rules = Path(folder, "alerts.toml")

@@ -1,9 +1,9 @@
 import { beforeEach, expect, it, vi } from 'vitest';
 
-const mocks = vi.hoisted(() => ({ newFeed: vi.fn(), hasAlertRules: vi.fn(), made: 0, disposed: 0 }));
+const mocks = vi.hoisted(() => ({ newFeed: vi.fn(), readMarks: vi.fn(), made: 0, disposed: 0 }));
 
 vi.mock('./stream', () => ({ newFeed: mocks.newFeed, loadXids: () => Promise.resolve() }));
-vi.mock('./launcher-entry', () => ({ hasAlertRules: mocks.hasAlertRules }));
+vi.mock('./launcher-entry', () => ({ readMarks: mocks.readMarks }));
 vi.mock('@gpumon/page/feed', () => ({ chooseUnits: () => undefined }));
 vi.mock('../alert-notifications', () => ({
   AlertNotifications: class {
@@ -31,29 +31,36 @@ beforeEach(() => {
 });
 
 it('connects by itself where there are alert rules, and asks for them once', async () => {
-  mocks.hasAlertRules.mockResolvedValue(true);
+  mocks.readMarks.mockResolvedValue({ alerts: true, fleet: false, otherPackage: null });
   await connection.apply(chosen(true));
   await vi.waitFor(() => expect(mocks.made).toBe(1));
   await connection.apply(chosen(true));
-  await vi.waitFor(() => expect(mocks.hasAlertRules).toHaveBeenCalledOnce());
+  await vi.waitFor(() => expect(mocks.readMarks).toHaveBeenCalledOnce());
   expect([mocks.newFeed.mock.calls.length, mocks.made]).toEqual([1, 1]);
   await connection.apply(chosen(false));
   expect(mocks.disposed).toBe(1);
 });
 
 it('does not where nobody wants to be told', async () => {
-  mocks.hasAlertRules.mockResolvedValue(false);
+  mocks.readMarks.mockResolvedValue({ alerts: false, fleet: false, otherPackage: null });
   await connection.apply(chosen(true));
-  await vi.waitFor(() => expect(mocks.hasAlertRules).toHaveBeenCalledOnce());
+  await vi.waitFor(() => expect(mocks.readMarks).toHaveBeenCalledOnce());
   await Promise.resolve();
   expect(mocks.newFeed).not.toHaveBeenCalled();
 });
 
 it('does not ask where the setting is off, until it is on', async () => {
-  mocks.hasAlertRules.mockResolvedValue(true);
+  mocks.readMarks.mockResolvedValue({ alerts: true, fleet: false, otherPackage: null });
   await connection.apply(chosen(false));
   await new Promise((resolve) => setTimeout(resolve, 20));
-  expect([mocks.hasAlertRules.mock.calls.length, mocks.newFeed.mock.calls.length]).toEqual([0, 0]);
+  expect([mocks.readMarks.mock.calls.length, mocks.newFeed.mock.calls.length]).toEqual([0, 0]);
   await connection.apply(chosen(true));
   await vi.waitFor(() => expect(mocks.made).toBe(1));
+});
+
+it('knows of a fleet before there is a connection', async () => {
+  mocks.readMarks.mockResolvedValue({ alerts: false, fleet: true, otherPackage: null });
+  expect(await connection.willHaveFleet()).toBe(true);
+  expect(await connection.willHaveFleet()).toBe(true);
+  expect([mocks.readMarks.mock.calls.length, mocks.newFeed.mock.calls.length]).toEqual([1, 0]);
 });

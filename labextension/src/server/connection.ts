@@ -9,13 +9,14 @@ import type { ServerConnection } from '@jupyterlab/services';
 import type { TranslationBundle } from '@jupyterlab/translation';
 
 import type { Settings } from '../settings';
+import type { LauncherMarks } from './launcher-entry';
 
 export class Connection {
   private made: Promise<Feed> | null = null;
   private known: Feed | null = null;
   private chosen: Settings | null = null;
   private notifications: IDisposable | null = null;
-  private hasAlertRules: Promise<boolean> | null = null;
+  private marks: Promise<LauncherMarks> | null = null;
 
   constructor(
     private readonly settings: ServerConnection.ISettings,
@@ -44,9 +45,19 @@ export class Connection {
     }
   }
 
+  /** Whether the server will show a fleet, found out without a connection. */
+  async willHaveFleet(): Promise<boolean> {
+    return (await this.launcherMarks()).fleet;
+  }
+
+  private launcherMarks(): Promise<LauncherMarks> {
+    this.marks ??= import('./launcher-entry').then(({ readMarks }) => readMarks(this.settings));
+    return this.marks;
+  }
+
   private async connectForAlerts(): Promise<void> {
-    this.hasAlertRules ??= import('./launcher-entry').then(({ hasAlertRules }) => hasAlertRules(this.settings));
-    if ((await this.hasAlertRules) && this.chosen?.alertNotifications === true) {
+    const { alerts } = await this.launcherMarks();
+    if (alerts && this.chosen?.alertNotifications === true) {
       await this.feed();
     }
   }

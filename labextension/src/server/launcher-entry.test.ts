@@ -1,12 +1,13 @@
-import { beforeEach, describe, expect, it, vi } from 'vitest';
+import { beforeEach, expect, it, vi } from 'vitest';
 
 vi.mock('@jupyterlab/services', () => ({ ServerConnection: { makeRequest: vi.fn() } }));
 
 import { ServerConnection } from '@jupyterlab/services';
 
-import { findOtherPackage, hasAlertRules } from './launcher-entry';
+import { readMarks } from './launcher-entry';
 
 const settings = { baseUrl: 'https://hub.example.org/user/me/' } as ServerConnection.ISettings;
+const NONE = { alerts: false, fleet: false, otherPackage: null };
 const request = vi.mocked(ServerConnection.makeRequest);
 
 function answer(body: string, status = 200): void {
@@ -25,27 +26,19 @@ beforeEach(() => {
   request.mockReset();
 });
 
-describe('alert rules', () => {
-  it('are reported by the proxy, which starts nothing for it', async () => {
-    answer(serversInfo('gpumon', 'gpumon/?alerts'));
-    expect(await hasAlertRules(settings)).toBe(true);
-    expect(request.mock.calls[0]?.[0]).toBe('https://hub.example.org/user/me/server-proxy/servers-info');
-    answer(serversInfo('gpumon', 'gpumon/?alerts&other=0.0.11'));
-    expect(await hasAlertRules(settings)).toBe(true);
-    for (const info of [['gpumon', 'gpumon/'], ['gpumon'], ['other', 'other/?alerts'], ['gpumon', 'gpumon/?other=1']]) {
-      answer(serversInfo(...(info as [string, string?])));
-      expect(await hasAlertRules(settings), info.join()).toBe(false);
-    }
-  });
-});
-
-describe('another package called gpumon', () => {
-  it('is reported with its version', async () => {
-    answer(serversInfo('gpumon', 'gpumon/?alerts&other=0.0.11'));
-    expect(await findOtherPackage(settings)).toBe('0.0.11');
-    answer(serversInfo('gpumon', 'gpumon/?alerts'));
-    expect(await findOtherPackage(settings)).toBeNull();
-  });
+it('reads the marks from the proxy, which starts nothing for it', async () => {
+  for (const [info, marks] of [
+    [['gpumon', 'gpumon/?alerts'], { ...NONE, alerts: true }],
+    [['gpumon', 'gpumon/?fleet'], { ...NONE, fleet: true }],
+    [['gpumon', 'gpumon/?alerts&fleet&other=0.0.11'], { alerts: true, fleet: true, otherPackage: '0.0.11' }],
+    [['gpumon', 'gpumon/'], NONE],
+    [['gpumon'], NONE],
+    [['other', 'other/?alerts'], NONE],
+  ] as const) {
+    answer(serversInfo(...(info as unknown as [string, string?])));
+    expect(await readMarks(settings), info.join()).toEqual(marks);
+  }
+  expect(request.mock.calls[0]?.[0]).toBe('https://hub.example.org/user/me/server-proxy/servers-info');
 });
 
 it('reports nothing where the proxy is missing, of another kind or does not answer', async () => {
@@ -55,8 +48,8 @@ it('reports nothing where the proxy is missing, of another kind or does not answ
     ['{}', 200],
   ] as const) {
     answer(body, status);
-    expect([await hasAlertRules(settings), await findOtherPackage(settings)]).toEqual([false, null]);
+    expect(await readMarks(settings)).toEqual(NONE);
   }
   request.mockImplementation(() => Promise.reject(new TypeError('no network')));
-  expect([await hasAlertRules(settings), await findOtherPackage(settings)]).toEqual([false, null]);
+  expect(await readMarks(settings)).toEqual(NONE);
 });

@@ -10,14 +10,20 @@ interface ServersInfo {
   server_processes: readonly { name: string; launcher_entry?: { path_info?: string } }[];
 }
 
-/** Returns whether the server will notify of alerts, by its own rules or by those of the server that it joins. */
-export async function hasAlertRules(settings: ServerConnection.ISettings): Promise<boolean> {
-  return (await launcherQuery(settings)).has('alerts');
+/** What the query of gpumon's launcher entry says. */
+export interface LauncherMarks {
+  /** Whether the server will notify of alerts, by its own rules or by those of the server that it joins. */
+  readonly alerts: boolean;
+  /** Whether the server will show a fleet. */
+  readonly fleet: boolean;
+  /** The version of the package called gpumon that is another program, if Jupyter's environment has it. */
+  readonly otherPackage: string | null;
 }
 
-/** Returns the version of the package called gpumon that is another program, if Jupyter's environment has it. */
-export async function findOtherPackage(settings: ServerConnection.ISettings): Promise<string | null> {
-  return (await launcherQuery(settings)).get('other');
+/** Reads the marks; without an answer, there are none. */
+export async function readMarks(settings: ServerConnection.ISettings): Promise<LauncherMarks> {
+  const query = await launcherQuery(settings);
+  return { alerts: query.has('alerts'), fleet: query.has('fleet'), otherPackage: query.get('other') };
 }
 
 /** Returns the query of gpumon's launcher entry, which `gpumon/jupyter.py` writes; an empty one without an answer. */

@@ -7,7 +7,7 @@ import type { Diagnosis, SocketLike } from '@gpumon/page';
 import type { TranslationBundle } from '@jupyterlab/translation';
 
 import { version } from '../../package.json';
-import { findOtherPackage } from './launcher-entry';
+import { readMarks } from './launcher-entry';
 
 export { loadXids } from '@gpumon/page/feed';
 
@@ -108,7 +108,7 @@ async function explainOtherPackage(
   settings: ServerConnection.ISettings,
   trans: TranslationBundle,
 ): Promise<Diagnosis | null> {
-  const other = await findOtherPackage(settings);
+  const { otherPackage: other } = await readMarks(settings);
   return other === null
     ? null
     : {
