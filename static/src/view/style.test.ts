@@ -96,3 +96,51 @@ it('what is styled with a part of the view is in that part alone', () => {
     expect(own.filter((name) => usersOf(name).some((file) => !files.test(file)))).toEqual([]);
   }
 });
+
+/** The colors of texts, what is behind them, and where both are defined: the page's in light and dark. */
+const THEMES = [...textOf('../page/page.css').matchAll(/\{([^}]*--gpumon-muted: #[^}]*)\}/g)].map(
+  ([, body = '']) => body,
+);
+const RED = { light: '#c0262d', dark: '#ff8f88' };
+
+function rgbOf(hex: string): number[] {
+  return [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
+}
+
+function luminance(rgb: readonly number[]): number {
+  const [r = 0, g = 0, b = 0] = rgb.map((value) => {
+    const share = value / 255;
+    return share <= 0.040_45 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+  });
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+}
+
+/** The contrast of WCAG 2 of a text with this opacity. */
+function contrast(text: string, back: string, opacity: number): number {
+  const behind = rgbOf(back);
+  const seen = rgbOf(text).map((value, i) => value * opacity + (behind[i] ?? 0) * (1 - opacity));
+  const [a, b] = [luminance(seen), luminance(behind)];
+  return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+}
+
+it('values that are out of date can be read', () => {
+  expect(THEMES).toHaveLength(2);
+  const rules = [...SHEETS.values()].flatMap((sheet) => [...sheet.matchAll(/([^{}]*)\{([^{}]*)\}/g)]);
+  // Bars have no text.
+  const outdated = rules.filter(
+    ([, selector = '']) => /outdated|stale|reconnecting/.test(selector) && !/\.gpumon-bar\s*$/.test(selector),
+  );
+  expect(outdated.length).toBeGreaterThan(0);
+  for (const [, selector = '', body = ''] of outdated) {
+    const opacity = Number(/opacity: ([\d.]+)/.exec(body)?.[1] ?? 1);
+    for (const theme of THEMES) {
+      const color = (name: string): string => new RegExp(`--gpumon-${name}: (#[0-9a-f]{6})`).exec(theme)?.[1] ?? '';
+      const red = luminance(rgbOf(color('card'))) > 0.5 ? RED.light : RED.dark;
+      for (const text of [color('text'), color('muted'), red]) {
+        for (const back of [color('card'), color('background')]) {
+          expect(contrast(text, back, opacity), `${selector.trim()} ${text} on ${back}`).toBeGreaterThan(4.5);
+        }
+      }
+    }
+  }
+});
