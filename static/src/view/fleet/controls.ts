@@ -170,9 +170,15 @@ export class Controls {
         'aria-controls': `${this.id}-panel`,
         'data-view': view,
       },
-      () => this.change({ view }),
+      () => this.showView(view),
       viewLabel(view),
     );
+  }
+
+  /** A filter of another view, such as a user, would hide the free GPUs of everybody else. */
+  private showView(view: FleetViewName): void {
+    const isEntered = view === 'free' && this.shown?.view !== 'free';
+    this.change(isEntered ? { view, filter: '' } : { view });
   }
 
   /** Arrows go from tab to tab, as in every list of them. */
@@ -183,7 +189,7 @@ export class Controls {
     const view = views[(at + step + views.length) % views.length];
     if (step !== 0 && view !== undefined) {
       event.preventDefault();
-      this.change({ view });
+      this.showView(view);
       this.tabs.get(view)?.focus();
     }
   }

@@ -112,7 +112,11 @@ export class EventView {
     setShown(this.empty, events.length === 0);
     setText(
       this.empty,
-      value === null ? (why ?? trans.__('Loading')) : trans.__('No Xids and no lost GPUs in this time.'),
+      value === null
+        ? (why ?? trans.__('Loading'))
+        : value.events.length > 0
+          ? trans.__('Nothing matches this filter.')
+          : trans.__('No Xids and no lost GPUs in this time.'),
     );
     this.table.update({
       count: events.length,

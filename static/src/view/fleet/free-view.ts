@@ -93,17 +93,7 @@ export class FreeView {
     write(this.gpus, wanted.gpus);
     write(this.memory, Math.round(wanted.memory_bytes / GIB));
     const found = this.found(columns, wanted, shown);
-    setText(
-      this.answer,
-      found.length === 0
-        ? trans.__('No node has them free.')
-        : trans._n(
-            '%1 node has them free, the tightest fit first.',
-            '%2 nodes have them free, the tightest fit first.',
-            found.length,
-            count(found.length),
-          ),
-    );
+    setText(this.answer, answerText(found.length, shown === null ? 0 : freeNodes(columns, wanted, null).length));
     setShown(this.table.element, found.length > 0);
     const missing = columns.fleet.missing.processes;
     setText(
@@ -154,4 +144,24 @@ function write(input: HTMLInputElement, value: number): void {
   if (document.activeElement !== input && input.value !== String(value)) {
     input.value = String(value);
   }
+}
+
+/** How many nodes have them; `unfiltered` is how many there are without the filter. */
+function answerText(found: number, unfiltered: number): string {
+  if (found > 0) {
+    return trans._n(
+      '%1 node has them free, the tightest fit first.',
+      '%2 nodes have them free, the tightest fit first.',
+      found,
+      count(found),
+    );
+  }
+  return unfiltered === 0
+    ? trans.__('No node has them free.')
+    : trans._n(
+        'No node that matches the filter has them free; %1 node has without the filter.',
+        'No node that matches the filter has them free; %2 nodes have without the filter.',
+        unfiltered,
+        count(unfiltered),
+      );
 }
