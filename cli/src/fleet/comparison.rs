@@ -73,9 +73,10 @@ impl Comparison {
         let number: f64 =
             digits.parse().map_err(|_| format!("{word}: a number has to follow {sign}, as in memory>80GiB"))?;
         let is_share = unit == "%" && !matches!(quantity, Quantity::Utilization);
-        let scale = if is_share { quantity.has_share().then_some(1.0) } else { quantity.scale(unit) };
-        let scale = scale.ok_or_else(|| format!("{word}: there is no unit {unit} here; use {}", quantity.units()))?;
-        Ok(Some(Self { quantity: *quantity, operator: *operator, than: number * scale, is_share }))
+        let unit = unit.to_lowercase();
+        let than = if is_share { quantity.has_share().then_some(number) } else { quantity.in_unit(number, &unit) };
+        let than = than.ok_or_else(|| format!("{word}: there is no unit {unit} here; use {}", quantity.units()))?;
+        Ok(Some(Self { quantity: *quantity, operator: *operator, than, is_share }))
     }
 
     /// What nothing tells of matches nothing.
@@ -113,9 +114,16 @@ impl Quantity {
         matches!(self, Self::Memory | Self::Left | Self::Power)
     }
 
+    /// A number in the unit of the readings; `None` where the unit is another quantity's.
+    fn in_unit(self, number: f64, unit: &str) -> Option<f64> {
+        if matches!(self, Self::Temperature) && matches!(unit, "f" | "°f") {
+            return Some((number - 32.0) / 1.8);
+        }
+        Some(number * self.scale(unit)?)
+    }
+
     fn scale(self, unit: &str) -> Option<f64> {
-        let unit = unit.to_ascii_lowercase();
-        match (self, unit.as_str()) {
+        match (self, unit) {
             (Self::Utilization, "" | "%") | (Self::Power, "" | "w") | (Self::Temperature, "" | "c" | "°c") => {
                 Some(1.0)
             }
@@ -135,7 +143,7 @@ impl Quantity {
             Self::Utilization => "%",
             Self::Memory | Self::Left => "%, MiB, GiB or TiB",
             Self::Power => "%, W or kW",
-            Self::Temperature => "C",
+            Self::Temperature => "C or F",
             Self::Idle => "s, min, h or d",
         }
     }

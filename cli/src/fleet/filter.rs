@@ -1,4 +1,5 @@
-//! Which GPUs are shown: those that match every word that somebody has typed.
+//! Which GPUs are shown: those that match every word that somebody has typed. `tests/fleet-cases.json` has the cases that
+//! this filter and the page's are both tested with.
 
 use gpumon_fleet::model::{FleetOwner, OwnerKind};
 
@@ -73,7 +74,7 @@ impl Filter {
     /// # Errors
     /// What is wrong with a word, and the cure.
     pub(crate) fn parse(typed: &str) -> Result<Self, String> {
-        let words = typed.split([' ', ',', '\t']).filter(|word| !word.is_empty());
+        let words = words(typed).into_iter().filter(|word| !word.is_empty());
         words.filter_map(|word| Word::parse(&word.to_lowercase()).transpose()).collect::<Result<_, _>>().map(Self)
     }
 
@@ -93,6 +94,22 @@ impl Filter {
     }
 }
 
+/// Words are separated by blanks and commas; those between quotes belong to the word.
+fn words(typed: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut is_quoted = false;
+    for letter in typed.chars() {
+        if letter == '"' {
+            is_quoted = !is_quoted;
+        } else if !is_quoted && (letter.is_whitespace() || letter == ',') {
+            words.push(String::new());
+        } else if let Some(word) = words.last_mut() {
+            word.push(letter);
+        }
+    }
+    words
+}
+
 /// How much of a name has to match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fit {
@@ -102,7 +119,8 @@ enum Fit {
 
 impl Fit {
     fn matches(self, name: &str, text: &str) -> bool {
-        let name = name.to_lowercase();
+        // Quotes only hold the parts of a word together.
+        let name = name.to_lowercase().replace('"', "");
         if self == Self::Whole { name == text } else { name.contains(text) }
     }
 }
@@ -133,10 +151,12 @@ impl Word {
 }
 
 impl Test {
-    /// Who is called exactly so is meant; where nobody is, whose name has it as a part.
+    /// Names of owners have to be the same, since others contain them; so have those of nodes and GPUs where there is one
+    /// that is.
     fn fit(&self, rows: &Rows<'_>) -> Fit {
         match self {
-            Self::In(place, text) if *place != Place::Condition => {
+            Self::In(Place::User | Place::Job | Place::Notebook | Place::Namespace, _) => Fit::Whole,
+            Self::In(place @ (Place::Node | Place::Gpu), text) => {
                 let is_called_so = |row| place.names(rows, row).any(|name| Fit::Whole.matches(name, text));
                 if (0..rows.count()).any(is_called_so) { Fit::Whole } else { Fit::Part }
             }
@@ -234,7 +254,7 @@ mod tests {
             ("node:node1", vec![0, 1]),
             ("node:ode1", vec![0, 1, 2, 3, 4]),
             ("user:ana", vec![0]),
-            ("user:an", vec![0, 1]),
+            ("user:an", vec![]),
             ("!busy, node:node11", vec![2, 3, 4]),
             ("l4", vec![2]),
             ("condition:power", vec![1]),

@@ -6,6 +6,8 @@
 //!   forms in TypeScript are in `static/src/model/fleet/`.
 //! - [`totals`] is what all come to, [`text`] what readings are in words; [`served`] is a server of a fleet.
 
+#[cfg(test)]
+mod cases;
 pub(crate) mod comparison;
 pub(crate) mod filter;
 pub(crate) mod free;

@@ -20,8 +20,14 @@ pub(crate) struct NodeSum {
     pub(crate) lost: u32,
     /// Of the worst GPU: the lower, the worse.
     pub(crate) rank: u8,
-    /// An average, in percent.
+    /// The mean of the GPUs that report it, in percent.
     pub(crate) utilization: Option<f64>,
+    /// The sum of utilization over the GPUs that report it, and how many these are.
+    pub(super) load: Option<f64>,
+    pub(super) reporting: u32,
+    /// How many GPUs do not report memory and power.
+    pub(super) without_memory: u32,
+    pub(super) without_power: u32,
     /// Sums.
     pub(crate) memory_used: Option<f64>,
     pub(crate) memory_total: Option<f64>,
@@ -73,21 +79,18 @@ pub(crate) fn nodes(rows: &Rows<'_>, shown: Option<&[bool]>, sort: Sort) -> Vec<
     let many = rows.fleet.nodes.name.len();
     let mut sums: Vec<NodeSum> = (0..many).map(|node| NodeSum { node, rank: u8::MAX, ..NodeSum::default() }).collect();
     for row in (0..rows.count()).filter(|row| shown.is_none_or(|shown| shown[*row])) {
-        if let Some(sum) = sums.get_mut(rows.node(row)) {
+        let Some(sum) = sums.get_mut(rows.node(row)) else { continue };
+        if rows.is_listed(row) {
             sum.add(rows, row);
+        } else if rows.fleet.nodes.health.get(sum.node).is_some_and(|health| *health != NodeHealth::Up) {
+            (sum.rank, sum.gpus) = (1, sum.gpus + rows.gpus(row));
         }
     }
     for sum in &mut sums {
-        let health = rows.fleet.nodes.health.get(sum.node);
-        // Of which no GPU is listed.
-        if sum.rows.is_empty() && health.is_some_and(|health| *health != NodeHealth::Up) {
-            (sum.rank, sum.gpus) = (1, rows.fleet.nodes.gpus.get(sum.node).copied().unwrap_or_default());
-        }
         sum.rows.sort_by_key(|row| rows.fleet.gpus.index[*row]);
-        let known = sum.rows.iter().filter(|row| rows.reading(Measured::Utilization, **row).is_some()).count();
-        sum.utilization = sum.utilization.map(|all| all / known as f64);
+        sum.utilization = sum.load.map(|load| load / f64::from(sum.reporting));
     }
-    sums.retain(|sum| !sum.rows.is_empty() || (shown.is_none() && sum.rank != u8::MAX));
+    sums.retain(|sum| sum.rank != u8::MAX);
     let places = places(&rows.fleet.nodes.name);
     sums.sort_by(|a, b| sort.compare_nodes(a, b).then(places[a.node].cmp(&places[b.node])));
     sums
@@ -97,6 +100,7 @@ pub(crate) fn nodes(rows: &Rows<'_>, shown: Option<&[bool]>, sort: Sort) -> Vec<
 pub(crate) fn gpus(rows: &Rows<'_>, shown: Option<&[bool]>, sort: Sort) -> Vec<usize> {
     let places = places(&rows.fleet.nodes.name);
     let mut order: Vec<usize> = (0..rows.count()).filter(|row| shown.is_none_or(|shown| shown[*row])).collect();
+    order.retain(|row| rows.is_listed(*row));
     let of = |measured| move |row: usize| rows.reading(measured, row);
     order.sort_by(|a, b| {
         let by = |value: &dyn Fn(usize) -> Option<f64>| highest_first(value(*a), value(*b));
@@ -130,15 +134,20 @@ impl NodeSum {
             Use::Unknown => {}
         }
         self.rank = self.rank.min(rows.rank(row));
+        // Returns the number of GPUs that do not report it.
         let add = |sum: &mut Option<f64>, measured| {
-            if let Some(value) = rows.reading(measured, row) {
-                *sum = Some(sum.unwrap_or(0.0) + value);
-            }
+            let Some(value) = rows.reading(measured, row) else { return many };
+            *sum = Some(sum.unwrap_or(0.0) + value);
+            0
         };
-        add(&mut self.utilization, Measured::Utilization);
-        add(&mut self.memory_used, Measured::MemoryUsed);
+        self.without_memory += add(&mut self.memory_used, Measured::MemoryUsed);
+        self.without_power += add(&mut self.power, Measured::Power);
         add(&mut self.memory_total, Measured::MemoryTotal);
-        add(&mut self.power, Measured::Power);
+        if let Some(percent) = rows.reading(Measured::Utilization, row) {
+            // Of a row that is a node, the mean of its GPUs.
+            self.load = Some(self.load.unwrap_or(0.0) + percent * f64::from(many));
+            self.reporting += many;
+        }
         let most = |a: Option<f64>, b: Option<f64>| a.into_iter().chain(b).max_by(f64::total_cmp);
         self.temperature = most(self.temperature, rows.reading(Measured::Temperature, row));
         self.idle_s = most(self.idle_s, rows.idle_s(row));

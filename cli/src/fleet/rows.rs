@@ -1,6 +1,9 @@
 //! What each GPU of a fleet is at.
 
-use std::collections::HashMap;
+use std::{
+    collections::{HashMap, HashSet},
+    ops::RangeInclusive,
+};
 
 use gpumon_fleet::model::{Fleet, FleetCondition, FleetOwner, GpuHealth, Resolution};
 
@@ -34,6 +37,17 @@ pub(crate) enum Measured {
 }
 
 impl Measured {
+    /// Whoever exports metrics may write any number: what no board and no node of boards can have is unknown. The page has
+    /// the same bounds.
+    fn bounds(self) -> RangeInclusive<f64> {
+        match self {
+            Self::Utilization => 0.0..=100.0,
+            Self::MemoryUsed | Self::MemoryTotal => 0.0..=36_028_797_018_963_968.0,
+            Self::Power | Self::PowerLimit => 0.0..=1e7,
+            Self::Temperature => -60.0..=300.0,
+        }
+    }
+
     fn field(self) -> &'static str {
         match self {
             Self::Utilization => "utilization.gpu_percent",
@@ -46,10 +60,13 @@ impl Measured {
     }
 }
 
-/// A place in the columns of a fleet: a GPU, or a node where the fleet lists those alone.
+/// Places in the columns of a fleet: a GPU each, or a node where the fleet lists those alone. GPUs of nodes that list none
+/// have rows behind the others, about which nothing is known: as many as the node last had, and one where that is unknown.
 #[derive(Debug)]
 pub(crate) struct Rows<'a> {
     pub(crate) fleet: &'a Fleet,
+    /// The nodes of the rows that are not listed.
+    unlisted: Vec<usize>,
     owners: HashMap<u32, Vec<u32>>,
     conditions: HashMap<u32, Vec<&'a FleetCondition>>,
     uses: Vec<Use>,
@@ -57,19 +74,26 @@ pub(crate) struct Rows<'a> {
 
 impl<'a> Rows<'a> {
     pub(crate) fn new(fleet: &'a Fleet) -> Self {
-        let mut rows = Self { fleet, owners: HashMap::new(), conditions: HashMap::new(), uses: Vec::new() };
+        let unlisted = unlisted(fleet);
+        let mut rows = Self { fleet, unlisted, owners: HashMap::new(), conditions: HashMap::new(), uses: Vec::new() };
         for hold in &fleet.holds {
             rows.owners.entry(hold.gpu).or_default().push(hold.owner);
         }
         for condition in &fleet.conditions {
             rows.conditions.entry(condition.gpu).or_default().push(condition);
         }
-        rows.uses = (0..fleet.gpus.node.len()).map(|row| rows.find_use(row)).collect();
+        let count = fleet.gpus.node.len() + rows.unlisted.len();
+        rows.uses = (0..count).map(|row| rows.find_use(row)).collect();
         rows
     }
 
     pub(crate) fn count(&self) -> usize {
         self.uses.len()
+    }
+
+    /// Whether the fleet lists the row.
+    pub(crate) fn is_listed(&self, row: usize) -> bool {
+        row < self.fleet.gpus.node.len()
     }
 
     /// Whether a row is a GPU, and not a node.
@@ -83,7 +107,8 @@ impl<'a> Rows<'a> {
 
     /// `None` where nothing tells.
     pub(crate) fn reading(&self, measured: Measured, row: usize) -> Option<f64> {
-        *self.fleet.gpus.readings.get(measured.field())?.get(row)?
+        let reading = *self.fleet.gpus.readings.get(measured.field())?.get(row)?;
+        reading.filter(|value| measured.bounds().contains(value))
     }
 
     /// Why nothing tells, where no GPU has that reading.
@@ -92,7 +117,8 @@ impl<'a> Rows<'a> {
     }
 
     pub(crate) fn node(&self, row: usize) -> usize {
-        self.fleet.gpus.node[row] as usize
+        let listed = &self.fleet.gpus.node;
+        listed.get(row).map_or_else(|| self.unlisted[row - listed.len()], |node| *node as usize)
     }
 
     pub(crate) fn node_name(&self, row: usize) -> &'a str {
@@ -101,7 +127,12 @@ impl<'a> Rows<'a> {
 
     /// How many GPUs a row stands for.
     pub(crate) fn gpus(&self, row: usize) -> u32 {
-        if self.is_by_gpu() { 1 } else { self.fleet.nodes.gpus.get(self.node(row)).copied().unwrap_or(1) }
+        let of_node = || self.fleet.nodes.gpus.get(self.node(row)).copied();
+        match (self.is_by_gpu(), self.is_listed(row)) {
+            (true, true) => 1,
+            (true, false) => of_node().unwrap_or(0).min(1),
+            (false, _) => of_node().unwrap_or(1),
+        }
     }
 
     pub(crate) fn model(&self, row: usize) -> Option<&'a str> {
@@ -162,6 +193,17 @@ impl<'a> Rows<'a> {
             (None, None) => Use::Unknown,
         }
     }
+}
+
+/// The node of each row that the fleet does not list.
+fn unlisted(fleet: &Fleet) -> Vec<usize> {
+    let listed: HashSet<u32> = fleet.gpus.node.iter().copied().collect();
+    let many = |node: usize| match fleet.resolution {
+        Resolution::Gpu => fleet.nodes.gpus.get(node).copied().unwrap_or(0).max(1),
+        Resolution::Node => 1,
+    };
+    let missing = (0..fleet.nodes.name.len()).filter(|node| !listed.contains(&(*node as u32)));
+    missing.flat_map(|node| (0..many(node)).map(move |_| node)).collect()
 }
 
 #[cfg(test)]

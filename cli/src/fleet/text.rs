@@ -74,6 +74,11 @@ pub(crate) fn watts(watts: f64) -> String {
     }
 }
 
+/// `≥ 3.91 MW`: an amount of which some could not be read.
+pub(crate) fn at_least(amount: String, is_lower_bound: bool) -> String {
+    if is_lower_bound && amount != ABSENT { format!("≥ {amount}") } else { amount }
+}
+
 /// What a GPU is at.
 pub(crate) fn use_of(rows: &Rows<'_>, row: usize) -> String {
     match rows.use_of(row) {

@@ -5,7 +5,7 @@ use gpumon_fleet::model::NodeHealth;
 use super::{
     nodes::{Sort, nodes},
     rows::Rows,
-    text::{bytes, watts},
+    text::{at_least, bytes, watts},
 };
 
 /// What all that is shown comes to.
@@ -19,17 +19,20 @@ pub(crate) struct Totals {
     pub(crate) free: u32,
     pub(crate) lost: u32,
     pub(crate) unknown: u32,
-    /// Weighted by GPUs, in percent.
+    /// The mean of the GPUs that report it, in percent.
     pub(crate) utilization: Option<f64>,
     pub(crate) memory_used: f64,
     pub(crate) memory_total: f64,
     pub(crate) power: f64,
+    /// Whether these sums lack GPUs that do not report them.
+    pub(crate) is_memory_partial: bool,
+    pub(crate) is_power_partial: bool,
 }
 
 impl Totals {
     pub(crate) fn new(rows: &Rows<'_>, shown: Option<&[bool]>) -> Self {
         let mut totals = Self::default();
-        let (mut load, mut known) = (0.0, 0.0);
+        let (mut load, mut reporting) = (0.0, 0);
         for sum in nodes(rows, shown, Sort::Name) {
             totals.nodes += 1;
             totals.nodes_away += usize::from(rows.fleet.nodes.health.get(sum.node) != Some(&NodeHealth::Up));
@@ -38,16 +41,17 @@ impl Totals {
             totals.idle += sum.idle;
             totals.free += sum.free;
             totals.lost += sum.lost;
-            if let Some(utilization) = sum.utilization {
-                load += utilization * f64::from(sum.gpus);
-                known += f64::from(sum.gpus);
-            }
+            load += sum.load.unwrap_or(0.0);
+            reporting += sum.reporting;
+            let unlisted = if sum.rows.is_empty() { sum.gpus } else { 0 };
+            totals.is_memory_partial |= sum.without_memory + unlisted > 0;
+            totals.is_power_partial |= sum.without_power + unlisted > 0;
             totals.memory_used += sum.memory_used.unwrap_or(0.0);
             totals.memory_total += sum.memory_total.unwrap_or(0.0);
             totals.power += sum.power.unwrap_or(0.0);
         }
         totals.unknown = totals.gpus - totals.busy - totals.idle - totals.free - totals.lost;
-        totals.utilization = (known > 0.0).then(|| load / known);
+        totals.utilization = (reporting > 0).then(|| load / f64::from(reporting));
         totals
     }
 
@@ -65,11 +69,12 @@ impl Totals {
 
     /// What all readings come to.
     pub(crate) fn readings(&self) -> Vec<String> {
-        let memory = format!("{} of {}", bytes(self.memory_used), bytes(self.memory_total));
+        let used = at_least(bytes(self.memory_used), self.is_memory_partial);
+        let memory = format!("{used} of {}", bytes(self.memory_total));
         [
             self.utilization.map(|percent| format!("{percent:.0} % utilization")),
             (self.memory_total > 0.0).then_some(memory),
-            (self.power > 0.0).then(|| watts(self.power)),
+            (self.power > 0.0).then(|| at_least(watts(self.power), self.is_power_partial)),
         ]
         .into_iter()
         .flatten()

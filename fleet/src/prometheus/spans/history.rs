@@ -33,7 +33,7 @@ const GPUS: &str = "gpus";
 const HELD: &str = "gpus_held";
 const IDS: [&str; 6] = [metrics::UTILIZATION, metrics::MEMORY_USED, metrics::MEMORY_TOTAL, metrics::POWER, GPUS, HELD];
 
-/// The sum over all GPUs that rules have recorded by job; utilization is divided by how many there are.
+/// The sums over all GPUs that rules have recorded by job.
 const RULES: [&str; 6] = [
     "job:gpumon_gpu_utilization_ratio:sum",
     "job:gpumon_gpu_memory_used_bytes:sum",
@@ -42,6 +42,9 @@ const RULES: [&str; 6] = [
     "job:gpumon_gpus:count",
     "job:gpumon_gpus_held:sum",
 ];
+
+/// The number of GPUs that report their utilization, which rules of older versions did not record.
+const REPORTING_RULE: &str = "job:gpumon_gpu_utilization_ratio:count";
 
 pub(in crate::prometheus) async fn read(
     source: Arc<Source>,
@@ -68,10 +71,10 @@ impl SpanReader {
         let (name, matchers) = node.unzip();
         let steps = Steps::until_now(self.range.seconds(), step(self.range, MOMENTS));
         let recorded = if matchers.is_none() && self.told.families.own && !self.told.is_doubled {
-            let rules = RULES.map(|rule| {
-                Some(format!("sum(max without (replica, prometheus_replica) ({}))", self.metric(rule, "")))
-            });
-            self.series(rules, steps).await?
+            let sum = |rule| format!("sum(max without (replica, prometheus_replica) ({}))", self.metric(rule, ""));
+            let [utilization, used, total, power, gpus, held] = RULES.map(sum);
+            let mean = format!("{utilization} / ({} or {gpus})", sum(REPORTING_RULE));
+            self.series([mean, used, total, power, gpus, held].map(Some), steps).await?
         } else {
             Vec::new()
         };
@@ -100,15 +103,17 @@ impl SpanReader {
             Families { renamed: families.renamed && !families.own, old: families.old && !families.own, ..families };
         let matchers = self.source.matchers_and(matchers);
         let once = |of: String| if self.told.is_doubled { format!("max without ({REPLICAS}) ({of})") } else { of };
-        let sum = |id: &str| {
+        let aggregated = |id: &str| {
             let names = in_base_units(id, families, &matchers);
-            (!names.is_empty()).then(|| format!("sum({})", once(names.join(" or "))))
+            // The mean of those GPUs that report.
+            let function = if id == metrics::UTILIZATION { "avg" } else { "sum" };
+            (!names.is_empty()).then(|| format!("{function}({})", once(names.join(" or "))))
         };
         let own = |name: &str| families.own.then(|| series(&[name], &matchers)).flatten().map(once);
         let dcgm = || Some(once(series(&metrics::names(&[metrics::TEMPERATURE], families), &matchers)?));
         let gpus = own("gpumon_gpu_up").or_else(dcgm).map(|up| format!("count({up})"));
         let held = own("gpumon_gpu_processes").map(|processes| format!("sum({processes} > bool 0)"));
-        let [utilization, used, total, power] = [IDS[0], IDS[1], IDS[2], IDS[3]].map(sum);
+        let [utilization, used, total, power] = [IDS[0], IDS[1], IDS[2], IDS[3]].map(aggregated);
         [utilization, used, total, power, gpus, held]
     }
 
@@ -137,13 +142,10 @@ fn told(
     state: FleetState,
     problems: Vec<String>,
 ) -> FleetHistory {
-    let gpus = IDS.iter().position(|id| *id == GPUS).and_then(|at| columns.get(at).cloned()).unwrap_or_default();
     let series = IDS.into_iter().zip(columns).map(|(id, mut values)| {
         if id == metrics::UTILIZATION {
-            for (value, count) in values.iter_mut().zip(&gpus) {
-                *value =
-                    value.zip(count.filter(|count| *count > 0.0)).map(|(sum, count)| (sum / count * 100.0).min(100.0));
-            }
+            // A share of one as percent.
+            values.iter_mut().for_each(|value| *value = value.map(|share| (share * 100.0).min(100.0)));
         }
         FleetSeries { id: id.to_owned(), values }
     });

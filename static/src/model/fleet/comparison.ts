@@ -14,7 +14,18 @@ const WORD = /^([a-z]+)(>=|<=|>|<|=)(.*)$/;
 const NUMBER = /^(\d+(?:\.\d*)?|\.\d+)([a-z%°]*)$/;
 
 const PERCENT = { '%': 1 } as const;
-const BYTES = { mib: 1024 ** 2, mb: 1e6, gib: 1024 ** 3, g: 1024 ** 3, gb: 1e9, tib: 1024 ** 4, tb: 1e12 } as const;
+const BYTES = {
+  b: 1,
+  kib: 1024,
+  kb: 1e3,
+  mib: 1024 ** 2,
+  mb: 1e6,
+  gib: 1024 ** 3,
+  g: 1024 ** 3,
+  gb: 1e9,
+  tib: 1024 ** 4,
+  tb: 1e12,
+} as const;
 const SECONDS = { s: 1, min: 60, m: 60, h: 3600, d: 86_400 } as const;
 
 interface Quantity {

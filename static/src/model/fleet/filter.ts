@@ -1,4 +1,7 @@
-/** Which GPUs are shown: those that match every word that somebody has typed. */
+/**
+ * Which GPUs are shown: those that match every word that somebody has typed. `tests/fleet-cases.json` has the cases that
+ * this filter and the terminal's are both tested with.
+ */
 
 import { own } from '../../lib/own';
 import { table, trans } from '../../lib/translation';
@@ -10,6 +13,8 @@ import { conditionText } from './describe';
 export interface Filter {
   /** Tells for each row whether it is shown, 1 or 0; `null` where all are. */
   match: (columns: Columns) => Uint8Array | null;
+  /** Whether an owner is called so, whatever it holds now: every word is about names and matches. */
+  names: (owner: FleetOwner) => boolean;
   /** What is wrong with words that are left out, each in a sentence. */
   mistakes: readonly string[];
 }
@@ -17,32 +22,48 @@ export interface Filter {
 /** Whether a row matches a word. */
 type Test = (row: number) => boolean;
 type Word = (columns: Columns) => Test;
+/** Whether a word names an owner; `null` where it is about something else. */
+type OwnerTest = ((owner: FleetOwner) => boolean) | null;
+
+interface ParsedWord {
+  word: Word;
+  owner: OwnerTest;
+}
 
 /** From this temperature on a GPU is hot. */
 const HOT_CELSIUS = 80;
 
-/** Words with a meaning of their own, in the user's language. */
-const STATES = table((): Record<string, Word> => ({
-  [trans.__('busy')]: inUse(USE.busy),
-  [trans.__('idle')]: inUse(USE.idle),
-  [trans.__('free')]: inUse(USE.free),
-  [trans.__('held')]: inUse(USE.busy, USE.idle),
-  [trans.__('lost')]: inUse(USE.lost, USE.unknown),
-  [trans.__('hot')]:
-    ({ readings }) =>
-    (row) =>
-      (readings.temperature[row] ?? NaN) >= HOT_CELSIUS,
-}));
+/** Words with a meaning of their own, in English and in the user's language. */
+const STATES = table((): Record<string, Word> => {
+  const words: [english: string, translated: string, word: Word][] = [
+    ['busy', trans.__('busy'), inUse(USE.busy)],
+    ['idle', trans.__('idle'), inUse(USE.idle)],
+    ['free', trans.__('free'), inUse(USE.free)],
+    ['held', trans.__('held'), inUse(USE.busy, USE.idle)],
+    ['lost', trans.__('lost'), inUse(USE.lost, USE.unknown)],
+    ['hot', trans.__('hot'), isHot],
+  ];
+  const byWord = (at: 0 | 1): Record<string, Word> => Object.fromEntries(words.map((one) => [one[at], one[2]]));
+  return { ...byWord(0), ...byWord(1) };
+});
 
-/** What stands before a colon, to look in one place alone. */
-const PLACES: Readonly<Record<string, (text: string) => Word>> = {
-  node: (text) => byNode(whole(text)),
-  gpu: (text) => byModel(whole(text)),
-  user: (text) => byOwner(({ user }) => [user], whole(text)),
-  job: (text) => byOwner(({ kind, id }) => (kind === 'user' || kind === 'notebook' ? [] : [id]), whole(text)),
-  notebook: (text) => byOwner(({ kind, id }) => (kind === 'notebook' ? [id] : []), whole(text)),
-  namespace: (text) => byOwner(({ namespace }) => [namespace], whole(text)),
-  condition: (text) => byCondition(part(text)),
+interface Place {
+  word: (text: string) => Word;
+  /** What an owner is called there; without it, the place is not about owners. */
+  ownerNames?: OwnerNames;
+}
+
+type OwnerNames = (owner: FleetOwner) => readonly (string | null)[];
+
+/** Places before a colon, to look in one alone. Names of owners have to be the same, since others contain them. */
+const PLACES: Readonly<Record<string, Place>> = {
+  node: { word: (text) => byNode(whole(text)) },
+  gpu: { word: (text) => byModel(whole(text)) },
+  user: byOwnerName(({ user }) => [user]),
+  job: byOwnerName(({ kind, id }) => (kind === 'user' || kind === 'notebook' ? [] : [id])),
+  notebook: byOwnerName(({ kind, id }) => (kind === 'notebook' ? [id] : [])),
+  namespace: byOwnerName(({ namespace }) => [namespace]),
+  condition: { word: (text) => byCondition(part(text)) },
 };
 
 /** What may be typed, besides names. */
@@ -52,10 +73,11 @@ export function filterWords(): string[] {
 
 export function parseFilter(typed: string): Filter {
   const mistakes: string[] = [];
-  const words: Word[] = [];
-  for (const one of typed.toLowerCase().split(/[\s,]+/)) {
-    const isExcluded = /^[-!]./.test(one);
-    const word = wordOf(isExcluded ? one.slice(1) : one, mistakes);
+  const words: ParsedWord[] = [];
+  for (const one of wordsOf(typed.toLowerCase())) {
+    const text = unquoted(one);
+    const isExcluded = /^[-!]./.test(text);
+    const word = wordOf(isExcluded ? text.slice(1) : text, mistakes);
     if (word !== null) {
       words.push(isExcluded ? not(word) : word);
     }
@@ -66,27 +88,43 @@ export function parseFilter(typed: string): Filter {
       if (words.length === 0) {
         return null;
       }
-      const tests = words.map((word) => word(columns));
+      const tests = words.map(({ word }) => word(columns));
       const shown = new Uint8Array(columns.count);
       for (let row = 0; row < columns.count; row += 1) {
         shown[row] = tests.every((test) => test(row)) ? 1 : 0;
       }
       return shown;
     },
+    names: (named) => words.every(({ owner }) => owner?.(named) === true),
   };
+}
+
+/** A place with a name, as a word of the filter. */
+export function wordFor(place: 'user' | 'job' | 'notebook' | 'namespace', name: string): string {
+  const text = unquoted(name);
+  return `${place}:${/[\s,]/.test(text) ? `"${text}"` : text}`.toLowerCase();
 }
 
 /** The filter with this word added, or without it where it is there. */
 export function toggledWord(typed: string, word: string): string {
-  const words = typed.split(/[\s,]+/).filter((one) => one !== '');
+  const words = wordsOf(typed);
   return (words.includes(word) ? words.filter((one) => one !== word) : [...words, word]).join(' ');
 }
 
 export function hasWord(typed: string, word: string): boolean {
-  return typed.split(/[\s,]+/).includes(word);
+  return wordsOf(typed).includes(word);
 }
 
-function wordOf(typed: string, mistakes: string[]): Word | null {
+/** Words are separated by blanks and commas; those between quotes belong to the word. */
+function wordsOf(typed: string): string[] {
+  return typed.match(/(?:"[^"]*"?|[^\s,"])+/g) ?? [];
+}
+
+function unquoted(text: string): string {
+  return text.replaceAll('"', '');
+}
+
+function wordOf(typed: string, mistakes: string[]): ParsedWord | null {
   if (typed === '') {
     return null;
   }
@@ -96,28 +134,37 @@ function wordOf(typed: string, mistakes: string[]): Word | null {
       mistakes.push(compared.mistake);
       return null;
     }
-    return ({ readings, idle_s }) => {
-      return (row) => compared.test(readings, idle_s, row);
-    };
+    const { test } = compared;
+    return { word: (columns) => (row) => test(columns.readings, columns.idle_s, row), owner: null };
   }
   const state = own(STATES(), typed);
   if (state !== undefined) {
-    return state;
+    return { word: state, owner: null };
   }
-  const [, place = '', text = ''] = /^([a-z]+):(.*)$/.exec(typed) ?? [];
-  const make = own(PLACES, place);
-  if (make !== undefined) {
+  const [, name = '', text = ''] = /^([a-z]+):(.*)$/.exec(typed) ?? [];
+  const place = own(PLACES, name);
+  if (place !== undefined) {
     // Whoever is still typing is shown everything.
-    return text === '' ? null : make(text);
+    return text === '' ? null : { word: place.word(text), owner: ownerTest(place.ownerNames, same(text)) };
   }
-  return anywhere(typed);
+  return { word: anywhere(typed), owner: ownerTest(ALL_NAMES, part(typed)) };
+}
+
+const ALL_NAMES: OwnerNames = ({ user, id, namespace }) => [user, id, namespace];
+
+function ownerTest(names: OwnerNames | undefined, choice: Choice): OwnerTest {
+  return names === undefined ? null : (owner) => choice(names(owner).filter((name) => name !== null)).includes(true);
+}
+
+function byOwnerName(ownerNames: OwnerNames): Place {
+  return { word: (text) => byOwner(ownerNames, same(text)), ownerNames };
 }
 
 function anywhere(text: string): Word {
   const words: Word[] = [
     byNode(part(text)),
     byModel(part(text)),
-    byOwner(({ user, id, namespace }) => [user, id, namespace], part(text)),
+    byOwner(ALL_NAMES, part(text)),
     byCondition(part(text)),
   ];
   return (columns) => {
@@ -126,11 +173,18 @@ function anywhere(text: string): Word {
   };
 }
 
-function not(word: Word): Word {
-  return (columns) => {
-    const test = word(columns);
-    return (row) => !test(row);
+function not({ word, owner }: ParsedWord): ParsedWord {
+  return {
+    word: (columns) => {
+      const test = word(columns);
+      return (row) => !test(row);
+    },
+    owner: owner === null ? null : (named) => !owner(named),
   };
+}
+
+function isHot({ readings }: Columns): Test {
+  return (row) => (readings.temperature[row] ?? NaN) >= HOT_CELSIUS;
 }
 
 function inUse(...uses: number[]): Word {
@@ -143,15 +197,24 @@ function inUse(...uses: number[]): Word {
 type Choice = (names: readonly string[]) => boolean[];
 
 function part(text: string): Choice {
-  return (names) => names.map((name) => name.toLowerCase().includes(text));
+  return (names) => names.map((name) => comparable(name).includes(text));
 }
 
-/** Who is called exactly so; where nobody is, whose name has it as a part. */
+function same(text: string): Choice {
+  return (names) => names.map((name) => comparable(name) === text);
+}
+
+/** Names that are the same; where there is none, those that contain it. */
 function whole(text: string): Choice {
   return (names) => {
-    const exact = names.map((name) => name.toLowerCase() === text);
+    const exact = same(text)(names);
     return exact.includes(true) ? exact : part(text)(names);
   };
+}
+
+/** Quotes only hold the parts of a word together. */
+function comparable(name: string): string {
+  return unquoted(name).toLowerCase();
 }
 
 function byNode(choice: Choice): Word {
@@ -168,7 +231,7 @@ function byModel(choice: Choice): Word {
   };
 }
 
-function byOwner(namesOf: (owner: FleetOwner) => readonly (string | null)[], choice: Choice): Word {
+function byOwner(namesOf: OwnerNames, choice: Choice): Word {
   return ({ fleet, ownersOf }) => {
     const names = fleet.owners.flatMap((owner, place) =>
       namesOf(owner).flatMap((name) => (name === null ? [] : [{ name, place }])),

@@ -1,0 +1,46 @@
+import { readFileSync } from 'node:fs';
+
+import { expect, it } from 'vitest';
+
+import type { Fleet } from '../../wire';
+import { columnsOf } from './columns';
+import { parseFilter } from './filter';
+import { nodesOf } from './nodes';
+import { totalsOf } from './totals';
+
+interface Cases {
+  fleet: Fleet;
+  /** Mean utilization in percent; `null` where no GPU reports it. */
+  means: { nodes: Record<string, number | null>; fleet: number };
+  /** `rows` is `null` where all are shown. */
+  filters: { typed: string; rows: number[] | null }[];
+  mistakes: { typed: string; words: string }[];
+}
+
+const file = new URL('../../../../tests/fleet-cases.json', import.meta.url);
+const { fleet, means, filters, mistakes } = JSON.parse(readFileSync(file, 'utf8')) as Cases;
+const columns = columnsOf(fleet);
+
+it('filters find the rows that the terminal finds', () => {
+  for (const { typed, rows } of filters) {
+    const { match, mistakes } = parseFilter(typed);
+    const shown = match(columns);
+    expect(mistakes, typed).toEqual([]);
+    expect(shown && [...shown.keys()].filter((row) => shown[row] === 1), typed).toEqual(rows);
+  }
+});
+
+it('filters that are mistakes say what is wrong', () => {
+  for (const { typed, words } of mistakes) {
+    expect(parseFilter(typed).mistakes.join('\n'), typed).toContain(words);
+  }
+});
+
+it('mean utilization leaves out GPUs that do not report', () => {
+  const { utilization } = nodesOf(columns);
+  const known = (value = NaN): number | null => (Number.isNaN(value) ? null : value);
+  expect(Object.fromEntries(fleet.nodes.name.map((name, node) => [name, known(utilization[node])]))).toEqual(
+    means.nodes,
+  );
+  expect(totalsOf(columns, null).utilization).toBe(means.fleet);
+});
