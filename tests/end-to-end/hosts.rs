@@ -287,3 +287,17 @@ fn a_table_of_what_has_answered_is_printed_and_all_ends() {
     assert_eq!(none.status.code(), Some(1));
     assert!(stderr(&none).contains("refuse1: it refuses connections; start"), "{}", stderr(&none));
 }
+
+#[test]
+fn table_of_failing_hosts_says_why_for_each() {
+    let ssh = Sshd::start();
+    let names: Vec<_> = (1..=7).map(|number| format!("refuse{number}")).chain(["locked1".to_owned()]).collect();
+    let output = ssh.gpumon(&names.join(","), &["--table"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let said = stderr(&output);
+    for name in &names {
+        let reasons = said.lines().filter(|line| line.contains(&format!("{name}: "))).count();
+        assert_eq!(reasons, 1, "{name}: {said}");
+    }
+    assert!(said.contains("refuse7: it refuses connections; start"), "{said}");
+}

@@ -10,7 +10,7 @@ use std::io::Write;
 use anyhow::{Context, anyhow};
 use gpumon_fleet::{
     Range, SharedFleet,
-    model::{Fleet, FleetState},
+    model::{Fleet, FleetSourceKind, FleetState},
 };
 use gpumon_probe::untrusted::escaped;
 use serde::Serialize;
@@ -52,8 +52,7 @@ fn print_once(args: &OnceArgs, reader: &SharedFleet, runtime: &Runtime) -> Resul
     let filter = Filter::parse(&args.words.join(" ")).map_err(|why| Failure::usage(anyhow!(why)))?;
     let fleet = runtime.block_on(read(reader));
     if fleet.state == FleetState::Outdated || fleet.state == FleetState::Loading {
-        let why = fleet.problems.first().map_or("nothing has been read in time; try again", String::as_str);
-        return Err(anyhow!("{why}").into());
+        return Err(anyhow!(unread(&fleet)).into());
     }
     for problem in &fleet.problems {
         crate::exit::say(problem);
@@ -92,6 +91,18 @@ fn print_once(args: &OnceArgs, reader: &SharedFleet, runtime: &Runtime) -> Resul
         nodes::lines(&rows, shown, args.sort, terminal)
     };
     print(&(head + &lines))
+}
+
+/// Why nothing could be read: for each node where that is known, else for the source.
+fn unread(fleet: &Fleet) -> String {
+    let reasons: Vec<&str> = fleet.nodes.reasons.values().map(String::as_str).collect();
+    if fleet.source.kind == FleetSourceKind::Hosts && !reasons.is_empty() {
+        return reasons.join("\n");
+    }
+    if fleet.problems.is_empty() {
+        return "nothing has been read in time; try again".to_owned();
+    }
+    fleet.problems.join("\n")
 }
 
 fn free_text(found: &[FreeNode], terminal: Option<usize>) -> String {
